@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// A regular file opened for reading at any offset. Reading copies, so a file that shrinks or breaks
+// under us is an error and not a SIGBUS.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <string>
+
+#include "base/status.h"
+
+namespace lockstep {
+
+// Owns a file descriptor. Const members may be called from several threads at once.
+class File {
+ public:
+  // Follows symbolic links; anything but a regular file is an error.
+  static absl::StatusOr<File> open(const std::filesystem::path& path);
+
+  File(File&& other) noexcept;
+  File& operator=(File&& other) noexcept;
+  ~File();
+
+  const std::filesystem::path& path() const { return path_; }
+  int64_t bytes() const { return bytes_; }  // When it was opened.
+  int descriptor() const { return descriptor_; }
+
+  // Fills out[0, bytes) from the file's [offset, offset + bytes), or says why not.
+  absl::Status read_at(int64_t offset, int64_t bytes, void* out) const;
+
+  // Fails where the size is no longer bytes().
+  absl::Status check_size() const;
+
+ private:
+  File() = default;
+
+  std::filesystem::path path_;
+  int descriptor_ = -1;
+  int64_t bytes_ = 0;
+};
+
+// The whole of a small file; larger than max_bytes is an error.
+absl::StatusOr<std::string> read_file(const std::filesystem::path& path, int64_t max_bytes);
+
+}  // namespace lockstep

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+// nlohmann's SAX parser (iterative, no exceptions) feeds a builder that stops at the first limit.
+#include "base/json.h"
+
+#include <cmath>
+#include <iterator>
+#include <limits>
+#include <utility>
+#include <vector>
+
+namespace lockstep {
+namespace {
+
+// Walks the text and leaves word of how far the parser has come, which SAX events do not tell.
+class Cursor {
+ public:
+  using iterator_category = std::forward_iterator_tag;
+  using value_type = char;
+  using difference_type = std::ptrdiff_t;
+  using pointer = const char*;
+  using reference = const char&;
+
+  Cursor(const char* at, const char** reached) : at_(at), reached_(reached) {}
+  reference operator*() const { return *at_; }
+  Cursor& operator++() {
+    *reached_ = ++at_;
+    return *this;
+  }
+  bool operator==(const Cursor& other) const { return at_ == other.at_; }
+  bool operator!=(const Cursor& other) const { return at_ != other.at_; }
+
+ private:
+  const char* at_;
+  const char** reached_;
+};
+
+class Builder {
+ public:
+  explicit Builder(const JsonLimits& limits) : limits_(limits) {}
+
+  bool null() { return add(nullptr) != nullptr; }
+  bool boolean(bool value) { return add(value) != nullptr; }
+  bool number_integer(int64_t value) { return add(value) != nullptr; }
+  bool number_unsigned(uint64_t value) { return add(value) != nullptr; }
+  bool number_float(double value, const std::string&) { return add(value) != nullptr; }
+  bool string(std::string& value) { return add(std::move(value)) != nullptr; }
+  bool binary(Json::binary_t&) { return fail("binary data"); }
+  bool start_object(size_t) { return open(Json::object()); }
+  bool start_array(size_t) { return open(Json::array()); }
+  bool end_object() { return close(); }
+  bool end_array() { return close(); }
+
+  bool key(std::string& name) {
+    if (!count()) return false;
+    auto [member, fresh] = open_.back()->get_ref<Json::object_t&>().try_emplace(name);
+    if (!fresh && limits_.reject_duplicate_keys) {
+      return fail(fmt::format("the key \"{}\" stands twice in one object", printable(name)));
+    }
+    member_ = &member->second;
+    return true;
+  }
+
+  bool parse_error(size_t, const std::string&, const nlohmann::detail::exception& error) {
+    const std::string_view text = error.what();  // "[json.exception...] parse error at ...: why"
+    const size_t why = text.find(": ");
+    return fail("not valid JSON: " +
+                printable(why == std::string_view::npos ? text : text.substr(why + 2)));
+  }
+
+  const std::string& problem() const { return problem_; }
+  Json take() { return std::move(root_); }
+
+ private:
+  bool fail(std::string problem) {
+    problem_ = std::move(problem);
+    return false;
+  }
+
+  bool count() {
+    return ++values_ <= limits_.values ||
+           fail(fmt::format("more than {} values and keys", limits_.values));
+  }
+
+  // Puts a value where the parser stands; null past the budget. The pointer holds while the value
+  // is open, since its parent gets no other member meanwhile.
+  Json* add(Json value) {
+    if (!count()) return nullptr;
+    if (open_.empty()) {
+      root_ = std::move(value);
+      return &root_;
+    }
+    if (open_.back()->is_array()) {
+      auto& items = open_.back()->get_ref<Json::array_t&>();
+      items.push_back(std::move(value));
+      return &items.back();
+    }
+    *member_ = std::move(value);
+    return member_;
+  }
+
+  bool open(Json container) {
+    if (static_cast<int>(open_.size()) == limits_.depth) {
+      return fail(fmt::format("more than {} objects and arrays within each other", limits_.depth));
+    }
+    Json* added = add(std::move(container));
+    if (added == nullptr) return false;
+    open_.push_back(added);
+    return true;
+  }
+
+  bool close() {
+    open_.pop_back();
+    return true;
+  }
+
+  const JsonLimits limits_;
+  int64_t values_ = 0;
+  Json root_;
+  std::vector<Json*> open_;
+  Json* member_ = nullptr;  // The value of the key just read.
+  std::string problem_;
+};
+
+absl::Status wrong_type(std::string_view key, std::string_view wanted, const Json* found) {
+  return invalid_argument("{}: wanted {}, found {}", printable(key), wanted,
+                          found == nullptr ? "nothing" : describe(*found));
+}
+
+// The member, or null where it is missing or null.
+absl::StatusOr<const Json*> find(const Json& object, std::string_view key) {
+  if (!object.is_object()) {
+    return invalid_argument("{}: wanted a member of an object, found {} instead of the object",
+                            printable(key), describe(object));
+  }
+  const auto found = object.find(key);
+  return found == object.end() || found->is_null() ? nullptr : &*found;
+}
+
+}  // namespace
+
+absl::StatusOr<Json> parse_json(std::string_view text, std::string_view what,
+                                const JsonLimits& limits) {
+  Builder builder(limits);
+  const char* reached = text.data();
+  const bool parsed = Json::sax_parse(Cursor(text.data(), &reached),
+                                      Cursor(text.data() + text.size(), &reached), &builder);
+  if (!parsed) {
+    return invalid_argument("{}: {} (at byte {})", what, builder.problem(), reached - text.data());
+  }
+  return builder.take();
+}
+
+absl::StatusOr<int64_t> get_int(const Json& object, std::string_view key,
+                                std::optional<int64_t> fallback) {
+  constexpr std::string_view kWanted = "an integer";
+  ASSIGN_OR_RETURN(const Json* found, find(object, key));
+  if (found == nullptr && fallback.has_value()) return *fallback;
+  if (found == nullptr || !found->is_number_integer()) return wrong_type(key, kWanted, found);
+  if (found->is_number_unsigned() && found->get<uint64_t>() > uint64_t{INT64_MAX}) {
+    return wrong_type(key, "an integer below 2^63", found);
+  }
+  return found->get<int64_t>();
+}
+
+absl::StatusOr<bool> get_bool(const Json& object, std::string_view key,
+                              std::optional<bool> fallback) {
+  ASSIGN_OR_RETURN(const Json* found, find(object, key));
+  if (found == nullptr && fallback.has_value()) return *fallback;
+  if (found == nullptr || !found->is_boolean()) return wrong_type(key, "true or false", found);
+  return found->get<bool>();
+}
+
+absl::StatusOr<double> get_double(const Json& object, std::string_view key,
+                                  std::optional<double> fallback) {
+  ASSIGN_OR_RETURN(const Json* found, find(object, key));
+  if (found == nullptr && fallback.has_value()) return *fallback;
+  if (found == nullptr || !found->is_number()) return wrong_type(key, "a number", found);
+  const double value = found->get<double>();
+  if (!std::isfinite(value)) return wrong_type(key, "a finite number", found);
+  return value;
+}
+
+absl::StatusOr<std::string> get_string(const Json& object, std::string_view key,
+                                       std::optional<std::string> fallback) {
+  ASSIGN_OR_RETURN(const Json* found, find(object, key));
+  if (found == nullptr && fallback.has_value()) return *std::move(fallback);
+  if (found == nullptr || !found->is_string()) return wrong_type(key, "a string", found);
+  return found->get<std::string>();
+}
+
+std::string describe(const Json& value) {
+  switch (value.type()) {
+    case Json::value_t::null:
+      return "null";
+    case Json::value_t::object:
+      return "an object";
+    case Json::value_t::array:
+      return "an array";
+    case Json::value_t::string:
+      return fmt::format("a string (\"{}\")", printable(value.get_ref<const std::string&>()));
+    case Json::value_t::boolean:
+      return value.get<bool>() ? "true" : "false";
+    case Json::value_t::number_integer:
+      return fmt::format("an integer ({})", value.get<int64_t>());
+    case Json::value_t::number_unsigned:
+      return fmt::format("an integer ({})", value.get<uint64_t>());
+    case Json::value_t::number_float:
+      return fmt::format("a number that is no integer ({})", value.get<double>());
+    default:
+      return "something that JSON does not have";
+  }
+}
+
+std::string printable(std::string_view text) {
+  constexpr size_t kMost = 120;
+  std::string shown(text.substr(0, kMost));
+  for (char& c : shown) {
+    if (c < ' ' || c > '~') c = '?';
+  }
+  if (text.size() > kMost) shown.replace(kMost - 3, 3, "...");
+  return shown;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// open, fstat, mmap, and the size once more: a file that is still being written is refused.
+#include "base/mapped_file.h"
+
+#include <sys/mman.h>
+
+#include <cerrno>
+#include <system_error>
+#include <utility>
+
+#include "base/file.h"
+
+namespace lockstep {
+
+absl::StatusOr<MappedFile> MappedFile::open(const std::filesystem::path& path) {
+  ASSIGN_OR_RETURN(const File file, File::open(path));
+  MappedFile mapped;
+  mapped.path_ = path;
+  if (file.bytes() > 0) {  // mmap refuses nothing at all.
+    const auto size = static_cast<size_t>(file.bytes());
+    void* data = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.descriptor(), 0);
+    if (data == MAP_FAILED) {
+      return failed_precondition("{}: {} bytes cannot be mapped: {}", path.string(), size,
+                                 std::generic_category().message(errno));
+    }
+    mapped.bytes_ = {static_cast<const std::byte*>(data), size};
+  }
+  RETURN_IF_ERROR(file.check_size());
+  return mapped;
+}
+
+MappedFile::MappedFile(MappedFile&& other) noexcept
+    : path_(std::move(other.path_)), bytes_(std::exchange(other.bytes_, {})) {}
+
+MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
+  std::swap(path_, other.path_);
+  std::swap(bytes_, other.bytes_);
+  return *this;
+}
+
+MappedFile::~MappedFile() {
+  if (!bytes_.empty()) ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
+}
+
+}  // namespace lockstep

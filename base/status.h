@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// The world's errors as values. A message is one line that names the thing, what was wanted, what
+// was found and how to mend it.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace lockstep {
+
+// Error codes used across the project: kInvalidArgument for what a user gave us (exit 2),
+// kFailedPrecondition for a machine or a checkpoint that does not fit (exit 2), kResourceExhausted
+// for memory (exit 2), kUnavailable for a lost peer, kInternal for a fault of ours (exit 1).
+template <typename... Args>
+absl::Status invalid_argument(fmt::format_string<Args...> format, Args&&... args) {
+  return absl::InvalidArgumentError(fmt::format(format, std::forward<Args>(args)...));
+}
+template <typename... Args>
+absl::Status failed_precondition(fmt::format_string<Args...> format, Args&&... args) {
+  return absl::FailedPreconditionError(fmt::format(format, std::forward<Args>(args)...));
+}
+template <typename... Args>
+absl::Status resource_exhausted(fmt::format_string<Args...> format, Args&&... args) {
+  return absl::ResourceExhaustedError(fmt::format(format, std::forward<Args>(args)...));
+}
+template <typename... Args>
+absl::Status unavailable(fmt::format_string<Args...> format, Args&&... args) {
+  return absl::UnavailableError(fmt::format(format, std::forward<Args>(args)...));
+}
+
+// The message as a std::string: Debian's absl has a string_view of its own.
+inline std::string message_of(const absl::Status& status) {
+  return std::string(status.message().data(), status.message().size());
+}
+
+}  // namespace lockstep
+
+#define LOCKSTEP_CONCAT_INNER(a, b) a##b
+#define LOCKSTEP_CONCAT(a, b) LOCKSTEP_CONCAT_INNER(a, b)
+
+#define RETURN_IF_ERROR(expression)                    \
+  do {                                                 \
+    absl::Status lockstep_status = (expression);       \
+    if (!lockstep_status.ok()) return lockstep_status; \
+  } while (false)
+
+#define ASSIGN_OR_RETURN(declaration, expression) \
+  ASSIGN_OR_RETURN_INNER(LOCKSTEP_CONCAT(lockstep_result_, __LINE__), declaration, expression)
+#define ASSIGN_OR_RETURN_INNER(result, declaration, expression) \
+  auto result = (expression);                                   \
+  if (!result.ok()) return result.status();                     \
+  declaration = std::move(result).value()

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+// Finds the files of a checkpoint, checks that index and headers agree, reads rectangles.
+#include "checkpoint/checkpoint.h"
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <system_error>
+
+#include "base/check.h"
+#include "base/json.h"
+
+namespace lockstep {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kSingleName = "model.safetensors";
+constexpr std::string_view kIndexName = "model.safetensors.index.json";
+constexpr std::string_view kSuffix = ".safetensors";
+
+// Tensor -> shard, as the index says.
+using WeightMap = std::map<std::string, std::string, std::less<>>;
+
+// A name from the index must not lead out of the folder.
+bool is_shard_name(std::string_view name) {
+  return name.size() > kSuffix.size() && name.ends_with(kSuffix) && name.find('/') == name.npos &&
+         name.find('\\') == name.npos && name.find("..") == name.npos &&
+         name.find('\0') == name.npos;
+}
+
+absl::StatusOr<WeightMap> read_index(const fs::path& path) {
+  ASSIGN_OR_RETURN(const std::string text, read_file(path, kMaxHeaderBytes));
+  ASSIGN_OR_RETURN(const Json index,
+                   parse_json(text, path.string(), {.depth = 16, .values = 20 * kMaxTensors}));
+  const auto map = index.is_object() ? index.find("weight_map") : index.end();
+  if (map == index.end() || !map->is_object()) {
+    return failed_precondition("{}: weight_map: wanted an object, found {}", path.string(),
+                               map == index.end() ? "nothing" : describe(*map));
+  }
+  WeightMap shards;
+  for (const auto& [name, file] : map->items()) {
+    if (!file.is_string() || !is_shard_name(file.get_ref<const std::string&>())) {
+      return failed_precondition(
+          "{}: \"{}\": wanted the name of a {} file in this folder, found {}", path.string(),
+          printable(name), kSuffix, describe(file));
+    }
+    shards.emplace(name, file.get<std::string>());
+  }
+  return shards;
+}
+
+// The folder's only *.safetensors file.
+absl::StatusOr<fs::path> lone_file(const fs::path& folder) {
+  std::error_code error;
+  std::vector<fs::path> found;
+  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
+    if (it->path().extension() == kSuffix) found.push_back(it->path());
+  }
+  if (error) {
+    return failed_precondition("{}: wanted the folder of a checkpoint: {}", folder.string(),
+                               error.message());
+  }
+  if (found.size() != 1) {
+    return failed_precondition(
+        "{}: wanted {}, {} or a single {} file, found {} of the last; {}", folder.string(),
+        kSingleName, kIndexName, kSuffix, found.size(),
+        found.empty() ? "convert the weights to safetensors, or pass --random-weights SEED"
+                      : "add the index, or leave one");
+  }
+  return found.front();
+}
+
+constexpr int64_t kBufferBytes = 256 << 10;
+constexpr int64_t kPageBytes = 4096;
+// Narrow when transposing: a block then has many rows, which are what becomes contiguous.
+constexpr int64_t kTransposedCols = 1024;
+
+// Some columns of a matrix in a file, read in blocks of rows that fit the buffer.
+struct Strip {
+  int64_t row_bytes;
+  int64_t width;  // Bytes of a row that are wanted.
+
+  // Where less than a page lies between two rows' parts, reading it too touches no further page and
+  // saves calls.
+  bool contiguous() const { return row_bytes - width < kPageBytes; }
+  int64_t pitch() const { return contiguous() ? row_bytes : width; }  // From row to row, in memory.
+  int64_t tallest() const { return (kBufferBytes - width) / pitch() + 1; }
+};
+
+absl::Status read_rows(const File& file, int64_t offset, int64_t rows, const Strip& strip,
+                       std::byte* buffer) {
+  if (strip.contiguous()) {
+    return file.read_at(offset, (rows - 1) * strip.row_bytes + strip.width, buffer);
+  }
+  for (int64_t r = 0; r < rows; ++r) {
+    RETURN_IF_ERROR(
+        file.read_at(offset + r * strip.row_bytes, strip.width, buffer + r * strip.width));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<Checkpoint> Checkpoint::open(const fs::path& folder) {
+  Checkpoint checkpoint;
+  checkpoint.folder_ = folder;
+  std::error_code ignored;  // What cannot be examined is reported by the last of the three.
+  if (fs::exists(folder / kSingleName, ignored)) {
+    RETURN_IF_ERROR(checkpoint.add_file(folder / kSingleName));
+  } else if (fs::exists(folder / kIndexName, ignored)) {
+    RETURN_IF_ERROR(checkpoint.open_shards(folder / kIndexName));
+  } else {
+    ASSIGN_OR_RETURN(const fs::path path, lone_file(folder));
+    RETURN_IF_ERROR(checkpoint.add_file(path));
+  }
+  RETURN_IF_ERROR(checkpoint.sort_tensors());
+  return checkpoint;
+}
+
+absl::Status Checkpoint::add_file(const fs::path& path) {
+  ASSIGN_OR_RETURN(File file, File::open(path));
+  ASSIGN_OR_RETURN(std::vector<TensorInfo> tensors, read_safetensors_header(file));
+  for (TensorInfo& tensor : tensors) {
+    tensor.file = static_cast<int32_t>(files_.size());
+    tensors_.push_back(std::move(tensor));
+  }
+  files_.push_back(std::move(file));
+  return absl::OkStatus();
+}
+
+absl::Status Checkpoint::open_shards(const fs::path& index_path) {
+  ASSIGN_OR_RETURN(const WeightMap shards, read_index(index_path));
+  std::set<std::string> names;
+  for (const auto& [tensor, shard] : shards) names.insert(shard);
+  for (const std::string& name : names) RETURN_IF_ERROR(add_file(folder_ / name));
+
+  std::set<std::pair<std::string_view, std::string_view>> stored;         // Shard and tensor.
+  const std::vector<std::string> file_names(names.begin(), names.end());  // As in files_.
+  for (const TensorInfo& tensor : tensors_) stored.emplace(file_names[tensor.file], tensor.name);
+  for (const auto& [tensor, shard] : shards) {
+    if (stored.count({shard, tensor}) == 0) {
+      return failed_precondition(
+          "{}: wanted the tensor \"{}\", which {} puts there, found none; do index and shards "
+          "belong together?",
+          (folder_ / shard).string(), printable(tensor), kIndexName);
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Checkpoint::sort_tensors() {
+  std::sort(tensors_.begin(), tensors_.end(),
+            [](const TensorInfo& a, const TensorInfo& b) { return a.name < b.name; });
+  const auto twice =
+      std::adjacent_find(tensors_.begin(), tensors_.end(),
+                         [](const TensorInfo& a, const TensorInfo& b) { return a.name == b.name; });
+  if (twice == tensors_.end()) return absl::OkStatus();
+  return failed_precondition("{}: the tensor \"{}\" is in two files, {} and {}; leave one",
+                             folder_.string(), printable(twice->name),
+                             files_[twice[0].file].path().filename().string(),
+                             files_[twice[1].file].path().filename().string());
+}
+
+const TensorInfo* Checkpoint::find(std::string_view name) const {
+  const auto found = std::lower_bound(
+      tensors_.begin(), tensors_.end(), name,
+      [](const TensorInfo& tensor, std::string_view wanted) { return tensor.name < wanted; });
+  return found != tensors_.end() && found->name == name ? &*found : nullptr;
+}
+
+absl::Status Checkpoint::read(const TensorInfo& tensor, const Rectangle& rectangle, bool transposed,
+                              float* out, int64_t out_stride) const {
+  LOCKSTEP_CHECK(rectangle.inside(tensor.rows, tensor.cols));
+  LOCKSTEP_CHECK(out_stride >= (transposed ? rectangle.rows() : rectangle.cols()));
+  LOCKSTEP_CHECK(0 <= tensor.file && tensor.file < static_cast<int64_t>(files_.size()));
+  if (rectangle.empty()) return absl::OkStatus();
+  if (!widens(tensor.dtype)) {
+    return failed_precondition("{}: wanted F32, BF16 or F16, the checkpoint has {}",
+                               printable(tensor.name), tensor.dtype_name);
+  }
+  const int64_t element = dtype_bytes(tensor.dtype);
+  const int64_t widest = transposed ? kTransposedCols : kBufferBytes / element;
+  const auto buffer = std::make_unique_for_overwrite<std::byte[]>(kBufferBytes);
+  const auto tile =
+      std::make_unique_for_overwrite<float[]>(transposed ? kBufferBytes / element : 0);
+
+  for (int64_t col = rectangle.col_begin; col < rectangle.col_end; col += widest) {
+    const Strip strip{.row_bytes = tensor.cols * element,
+                      .width = std::min(widest, rectangle.col_end - col) * element};
+    const int64_t cols = strip.width / element;
+    const int64_t right = col - rectangle.col_begin;
+    for (int64_t row = rectangle.row_begin; row < rectangle.row_end; row += strip.tallest()) {
+      const int64_t rows = std::min(strip.tallest(), rectangle.row_end - row);
+      const int64_t down = row - rectangle.row_begin;
+      const int64_t offset = tensor.begin + row * strip.row_bytes + col * element;
+      RETURN_IF_ERROR(read_rows(files_[tensor.file], offset, rows, strip, buffer.get()));
+      for (int64_t r = 0; r < rows; ++r) {
+        float* to = transposed ? &tile[r * cols] : out + (down + r) * out_stride + right;
+        widen(tensor.dtype, buffer.get() + r * strip.pitch(), cols, to);
+      }
+      if (transposed)
+        transpose(tile.get(), rows, cols, out + right * out_stride + down, out_stride);
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace lockstep

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// Published weights in a folder: one safetensors file, or shards and their index.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string_view>
+#include <vector>
+
+#include "base/file.h"
+#include "base/status.h"
+#include "checkpoint/rectangle.h"
+#include "checkpoint/safetensors.h"
+
+namespace lockstep {
+
+// Holds the files open. Tensors are read by pread into a small buffer and not through a mapping: a
+// file that is cut or lost while it is read (network file systems too) is then an error that names
+// it, where a mapping would be a SIGBUS; the copy goes through the cache and costs next to nothing
+// beside the packing. Const members may be called from several threads at once.
+class Checkpoint {
+ public:
+  // model.safetensors, else model.safetensors.index.json with its shards, else the only
+  // *.safetensors of the folder. All headers are read and checked.
+  static absl::StatusOr<Checkpoint> open(const std::filesystem::path& folder);
+
+  const std::filesystem::path& folder() const { return folder_; }
+  const std::vector<TensorInfo>& tensors() const { return tensors_; }  // By name, ascending.
+
+  // Null where there is none. Valid as long as the checkpoint is, moves included.
+  const TensorInfo* find(std::string_view name) const;
+
+  // A rectangle of a tensor (of this checkpoint, seen as a matrix) as float32:
+  // out[r * out_stride + c], or out[c * out_stride + r] if transposed, r and c counted from the
+  // rectangle's corner. Reads no page of the file that holds nothing of the rectangle.
+  absl::Status read(const TensorInfo& tensor, const Rectangle& rectangle, bool transposed,
+                    float* out, int64_t out_stride) const;
+
+ private:
+  Checkpoint() = default;
+  absl::Status add_file(const std::filesystem::path& path);
+  absl::Status open_shards(const std::filesystem::path& index_path);
+  absl::Status sort_tensors();
+
+  std::filesystem::path folder_;
+  std::vector<File> files_;
+  std::vector<TensorInfo> tensors_;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// The header of a safetensors file: 8 bytes N (little endian), N bytes of JSON, then the tensors'
+// bytes end to end. Nothing in it is trusted; a header that parses describes exactly the file.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/dtype.h"
+#include "base/file.h"
+#include "base/status.h"
+
+namespace lockstep {
+
+// What a tensor is and where its bytes are. Seen as a matrix: cols is the last dimension, rows the
+// product of the others; one dimension is one row, none is one element.
+struct TensorInfo {
+  std::string name;
+  DType dtype = DType::kNone;   // kNone: a type that cannot be read as float32, see dtype_name.
+  std::string_view dtype_name;  // As the header spells it, e.g. "BF16", "I64". Never dangles.
+  std::vector<int64_t> shape;
+  int64_t rows = 0;
+  int64_t cols = 0;
+  int64_t begin = 0;  // Bytes [begin, end) of the file.
+  int64_t end = 0;
+  int32_t file = 0;  // Which of the checkpoint's files.
+};
+
+inline constexpr int64_t kMaxHeaderBytes = 100'000'000;  // Hugging Face's own limit.
+// Of a file; the largest models have 150,000 in all. Bounds the memory that a hostile header takes.
+inline constexpr int64_t kMaxTensors = 250'000;
+inline constexpr int64_t kMaxTensorRank = 8;
+
+// `header` is the JSON alone, `file_bytes` the size of the whole file, `what` its name in errors.
+// In order of place in the file.
+absl::StatusOr<std::vector<TensorInfo>> parse_safetensors_header(std::string_view header,
+                                                                 int64_t file_bytes,
+                                                                 std::string_view what);
+
+// Reads and parses the header of a file.
+absl::StatusOr<std::vector<TensorInfo>> read_safetensors_header(const File& file);
+
+// "[2, 3]".
+std::string shape_text(const std::vector<int64_t>& shape);
+
+}  // namespace lockstep

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// Recipes meet tensors here; disagreement is the user's error and names both sides.
+#include "checkpoint/weight_source.h"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "base/check.h"
+#include "base/json.h"
+#include "checkpoint/recipe.h"
+
+namespace lockstep {
+namespace {
+
+// The tensor that a piece asks for, in the shape and type that it can be used in.
+absl::StatusOr<const TensorInfo*> source_of(const Checkpoint& checkpoint,
+                                            const program::Piece& piece) {
+  const TensorInfo* tensor = checkpoint.find(piece.source());
+  if (tensor == nullptr) {
+    return failed_precondition(
+        "{} is missing from the checkpoint {}; does its config.json belong to these weights?",
+        printable(piece.source()), checkpoint.folder().string());
+  }
+  const std::vector<int64_t> wanted(piece.source_shape().begin(), piece.source_shape().end());
+  if (tensor->shape != wanted) {
+    return failed_precondition(
+        "{}: the config asks for {}, the checkpoint has {}; does {} belong to these weights?",
+        printable(piece.source()), shape_text(wanted), shape_text(tensor->shape),
+        (checkpoint.folder() / "config.json").string());
+  }
+  if (!widens(tensor->dtype)) {
+    return failed_precondition(
+        "{}: wanted F32, BF16 or F16, the checkpoint has {}; convert it to one of them",
+        printable(piece.source()), tensor->dtype_name);
+  }
+  return tensor;
+}
+
+}  // namespace
+
+absl::Status WeightSource::check(const program::Weight& weight) const {
+  if (const auto* checkpoint = std::get_if<Checkpoint>(&from_)) {
+    for (const program::Piece& piece : weight.pieces()) {
+      RETURN_IF_ERROR(source_of(*checkpoint, piece).status());
+    }
+  }
+  return check_recipe(weight);
+}
+
+absl::StatusOr<int64_t> WeightSource::bytes_to_read(const program::Weight& weight) const {
+  RETURN_IF_ERROR(check_recipe(weight));
+  int64_t bytes = 0;
+  for (const program::Piece& piece : weight.pieces()) {
+    int64_t element = sizeof(float);
+    if (const auto* checkpoint = std::get_if<Checkpoint>(&from_)) {
+      ASSIGN_OR_RETURN(const TensorInfo* tensor, source_of(*checkpoint, piece));
+      element = dtype_bytes(tensor->dtype);
+    }
+    bytes +=
+        (piece.row_end() - piece.row_begin()) * (piece.col_end() - piece.col_begin()) * element;
+  }
+  return bytes;
+}
+
+absl::Status WeightSource::read_rows(const program::Weight& weight, int64_t row_begin,
+                                     int64_t row_end, float* out, int64_t out_stride) const {
+  LOCKSTEP_CHECK(0 <= row_begin && row_begin <= row_end && row_end <= weight.rows());
+  LOCKSTEP_CHECK(out_stride >= weight.cols());
+  for (const Part& part : parts_of(weight, row_begin, row_end)) {
+    float* to = out + part.row * out_stride + part.col;
+    if (const auto* random = std::get_if<RandomWeights>(&from_)) {
+      random->read(*part.piece, weight.role(), part.source, to, out_stride);
+      continue;
+    }
+    const Checkpoint& checkpoint = std::get<Checkpoint>(from_);
+    ASSIGN_OR_RETURN(const TensorInfo* tensor, source_of(checkpoint, *part.piece));
+    RETURN_IF_ERROR(checkpoint.read(*tensor, part.source, part.piece->transpose(), to, out_stride));
+  }
+  return absl::OkStatus();
+}
+
+bool has_transposed_piece(const program::Weight& weight) {
+  return std::any_of(weight.pieces().begin(), weight.pieces().end(),
+                     [](const program::Piece& piece) { return piece.transpose(); });
+}
+
+}  // namespace lockstep

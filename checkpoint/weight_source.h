@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where a worker's weights come from: the seam between a program's recipes and a checkpoint, or
+// random numbers in its place.
+#pragma once
+
+#include <cstdint>
+#include <utility>
+#include <variant>
+
+#include "base/status.h"
+#include "checkpoint/checkpoint.h"
+#include "checkpoint/random_weights.h"
+#include "proto/program.pb.h"
+
+namespace lockstep {
+
+// Const members may be called from several threads at once.
+class WeightSource {
+ public:
+  explicit WeightSource(Checkpoint checkpoint) : from_(std::move(checkpoint)) {}
+  explicit WeightSource(RandomWeights random) : from_(random) {}
+
+  // Whether every piece's source is there, in the shape that the program expects and in a type that
+  // can be read, and the pieces make up the weight. To be called for all weights before memory is
+  // allocated for any. Random weights have every source.
+  absl::Status check(const program::Weight& weight) const;
+
+  // What read_rows of all rows takes from the checkpoint, for progress: 4 bytes an element where
+  // weights are random. The weight need not have passed check().
+  absl::StatusOr<int64_t> bytes_to_read(const program::Weight& weight) const;
+
+  // Rows [row_begin, row_end) of a weight that passed check(), as float32:
+  // out[(row - row_begin) * out_stride + col]. A transposed piece visits every row of its source
+  // however few rows are asked for: ask for hundreds at once where a weight has one.
+  absl::Status read_rows(const program::Weight& weight, int64_t row_begin, int64_t row_end,
+                         float* out, int64_t out_stride) const;
+
+ private:
+  std::variant<Checkpoint, RandomWeights> from_;
+};
+
+// Whether any piece is transposed, see read_rows.
+bool has_transposed_piece(const program::Weight& weight);
+
+}  // namespace lockstep

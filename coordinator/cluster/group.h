@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// The engine's view of the workers: a group that runs steps. Two kinds: remote ranks over gRPC
+// (remote_group.h), and ranks on threads of this process (tests/support/in_process_cluster.h).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "proto/cluster.pb.h"
+
+namespace lockstep {
+
+// What the group can do, fixed for an epoch.
+struct GroupInfo {
+  uint64_t epoch = 0;
+  int ranks = 0;
+  int64_t pages = 0;  // KV page ids are below this.
+  int64_t page_tokens = 0;
+  int64_t max_rows = 0;  // Of one step, as of program.Limits.
+  int64_t max_outputs = 0;
+  int64_t max_sequences = 0;
+  int64_t max_context = 0;
+  int64_t vocab = 0;
+  int64_t weight_bytes = 0;  // Of all ranks.
+  std::string numeric_class;
+  std::string strategy;
+};
+
+// A complete group of one epoch. Used by the engine's thread alone, but for abort().
+class Group {
+ public:
+  virtual ~Group() = default;
+  virtual const GroupInfo& info() const = 0;
+
+  // Runs one step on every rank; results in rank order. After any error the group is over:
+  // kUnavailable names the rank that was lost.
+  virtual absl::StatusOr<std::vector<cluster::StepResult>> run(const cluster::Step& step) = 0;
+
+  // The raw logits of output `output` of the last step, over the whole vocabulary.
+  virtual absl::StatusOr<std::vector<float>> logits(uint64_t step, int output) = 0;
+
+  // Makes a run() under way return an error soon. Any thread.
+  virtual void abort() = 0;
+};
+
+// Where groups come from.
+class Cluster {
+ public:
+  virtual ~Cluster() = default;
+  // Waits until a complete group stands and has crossed a null step. Blocks; an error only when the
+  // cluster is shut down (kCancelled) or can never form one (kFailedPrecondition, one line).
+  // The group given before is over by then.
+  virtual absl::StatusOr<std::unique_ptr<Group>> form() = 0;
+  // Makes form() return kCancelled now and ever after. Any thread.
+  virtual void shutdown() = 0;
+};
+
+}  // namespace lockstep

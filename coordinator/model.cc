@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "coordinator/model.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "base/status.h"
+
+namespace lockstep {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int64_t kPageTokens = 16;
+
+// Beside the binary as it is installed, bundled or built.
+std::optional<fs::path> find_demo_model() {
+  std::error_code error;
+  const fs::path binary = fs::read_symlink("/proc/self/exe", error);
+  const fs::path folder = binary.parent_path();
+  for (const fs::path& candidate : {folder / "../share/lockstep/demo", folder / "demo",
+                                    fs::path(LOCKSTEP_SOURCE_DIR) / "demo"}) {
+    if (fs::exists(candidate / "config.json", error)) return candidate.lexically_normal();
+  }
+  return std::nullopt;
+}
+
+// The snapshot of `org/name` that the cache's main branch points to.
+std::optional<fs::path> find_in_hub_cache(const std::string& name) {
+  const char* home = std::getenv("HOME");
+  const char* hf_home = std::getenv("HF_HOME");
+  const char* cache = std::getenv("HF_HUB_CACHE");
+  const fs::path root = cache != nullptr     ? fs::path(cache)
+                        : hf_home != nullptr ? fs::path(hf_home) / "hub"
+                        : home != nullptr    ? fs::path(home) / ".cache/huggingface/hub"
+                                             : fs::path();
+  std::string folder = "models--" + name;
+  folder.replace(folder.find('/'), 1, "--");
+  std::error_code error;
+  std::string revision;
+  if (FILE* file = std::fopen((root / folder / "refs/main").c_str(), "r")) {
+    char text[128] = {};
+    if (std::fgets(text, sizeof(text), file) != nullptr) revision = text;
+    std::fclose(file);
+  }
+  while (!revision.empty() && std::isspace(static_cast<unsigned char>(revision.back()))) {
+    revision.pop_back();
+  }
+  const fs::path snapshot = root / folder / "snapshots" / revision;
+  if (revision.empty() || !fs::exists(snapshot / "config.json", error)) return std::nullopt;
+  return snapshot;
+}
+
+bool looks_like_hub_name(const std::string& path) {
+  return std::count(path.begin(), path.end(), '/') == 1 && path.front() != '/' &&
+         path.front() != '.' && path.back() != '/';
+}
+
+}  // namespace
+
+absl::StatusOr<fs::path> find_model_folder(const std::string& path) {
+  std::error_code error;
+  if (path.empty()) {
+    if (const auto demo = find_demo_model()) return *demo;
+    return invalid_argument("the demo model is not beside this program: name a model folder");
+  }
+  if (fs::exists(fs::path(path) / "config.json", error)) return fs::path(path);
+  if (fs::is_directory(path, error)) {
+    return invalid_argument("{} has no config.json: name a folder in Hugging Face layout", path);
+  }
+  if (fs::exists(path, error)) {
+    return invalid_argument("{} is a file: name the folder that holds config.json", path);
+  }
+  if (looks_like_hub_name(path)) {
+    if (const auto snapshot = find_in_hub_cache(path)) return *snapshot;
+    return invalid_argument(
+        "{} is neither a folder nor in the Hugging Face cache: `hf download {}` fetches it", path,
+        path);
+  }
+  return invalid_argument("there is no folder {}", path);
+}
+
+absl::StatusOr<std::unique_ptr<Model>> Model::open(const ModelOptions& options) {
+  std::unique_ptr<Model> model(new Model);
+  model->options_ = options;
+  if (options.dtype != "auto" && options.dtype != "float32" && options.dtype != "bfloat16") {
+    return invalid_argument("--dtype {}: wanted auto, float32 or bfloat16", options.dtype);
+  }
+  ASSIGN_OR_RETURN(model->folder_, find_model_folder(options.path));
+  model->name_ = looks_like_hub_name(options.path)
+                     ? options.path
+                     : fs::absolute(model->folder_).lexically_normal().filename().string();
+  if (model->name_.empty()) model->name_ = model->folder_.parent_path().filename().string();
+  ASSIGN_OR_RETURN(model->description_,
+                   describe_model(model->folder_, options.ignore_config, options.max_context));
+  model->description_.graph.model = model->name_;
+  ASSIGN_OR_RETURN(model->generation_config_, read_generation_config(model->folder_));
+  std::error_code error;
+  if (fs::exists(model->folder_ / "tokenizer.json", error)) {
+    ASSIGN_OR_RETURN(model->tokenizer_, Tokenizer::load(model->folder_));
+  }
+  if (!options.random_weights.has_value()) {
+    ASSIGN_OR_RETURN(model->checkpoint_, Checkpoint::open(model->folder_));
+  }
+  program::Limits& limits = model->limits_;
+  limits.set_context(model->config().context);
+  limits.set_rows(options.max_rows);
+  limits.set_sequences(std::min(options.max_sequences, options.max_rows));
+  limits.set_outputs(limits.sequences());
+  limits.set_page_tokens(kPageTokens);
+  return model;
+}
+
+int64_t Model::max_pages() const {
+  return limits_.sequences() * ((limits_.context() + kPageTokens - 1) / kPageTokens);
+}
+
+DType Model::weight_dtype(const std::string& source) const {
+  if (options_.dtype == "float32") return DType::kF32;
+  if (options_.dtype == "bfloat16") return DType::kBF16;
+  const TensorInfo* stored = checkpoint_.has_value() ? checkpoint_->find(source) : nullptr;
+  const DType dtype = stored != nullptr ? stored->dtype : config().dtype;
+  return dtype == DType::kBF16 ? DType::kBF16 : DType::kF32;
+}
+
+CompileOptions Model::compile_options(int ranks) const {
+  CompileOptions options;
+  options.ranks = ranks;
+  options.strategy = options_.strategy;
+  options.limits = limits_;
+  options.weight_dtype = [this](const std::string& source, program::Role) {
+    return weight_dtype(source);
+  };
+  bool any_bf16 = false;
+  for (const Parameter& parameter : graph().parameters()) {
+    any_bf16 |= parameter.role == program::LINEAR_WEIGHT && !parameter.pieces.empty() &&
+                weight_dtype(parameter.pieces[0].source()) == DType::kBF16;
+  }
+  options.kv_dtype = any_bf16 ? DType::kBF16 : DType::kF32;
+  return options;
+}
+
+absl::StatusOr<std::vector<program::Program>> Model::compile(int ranks) const {
+  return lockstep::compile(graph(), compile_options(ranks));
+}
+
+}  // namespace lockstep

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// The model that is served: found, described, ready to be compiled for any number of ranks. Reads
+// no weight bytes, only the checkpoint's headers.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "checkpoint/checkpoint.h"
+#include "coordinator/text/tokenizer.h"
+#include "models/generation_config.h"
+#include "models/models.h"
+#include "sharding/compile.h"
+
+namespace lockstep {
+
+struct ModelOptions {
+  std::string path;  // A folder, `org/name` in the Hugging Face cache, or "": the demo model.
+  std::string dtype = "auto";              // auto, float32, bfloat16
+  std::optional<uint64_t> random_weights;  // Seed; then config.json is all that is read.
+  std::vector<std::string> ignore_config;
+  Strategy strategy = Strategy::kGather;
+  int64_t max_context = 0;  // 0: the config's.
+  int64_t max_rows = 512;   // Tokens of a step: a prefill chunk and one for each running sequence.
+  int64_t max_sequences = 256;
+};
+
+// The folder that `path` means. kInvalidArgument: where was looked, and how to get one.
+absl::StatusOr<std::filesystem::path> find_model_folder(const std::string& path);
+
+// Thread-safe once open.
+class Model {
+ public:
+  static absl::StatusOr<std::unique_ptr<Model>> open(const ModelOptions& options);
+
+  const std::string& name() const { return name_; }
+  const std::filesystem::path& folder() const { return folder_; }
+  const Config& config() const { return description_.config; }
+  const Graph& graph() const { return description_.graph; }
+  const GenerationConfig& generation_config() const { return generation_config_; }
+  // Null where the folder has no tokenizer: then prompts are ids.
+  const Tokenizer* tokenizer() const { return tokenizer_.get(); }
+  const ModelOptions& options() const { return options_; }
+  int64_t max_context() const { return limits_.context(); }
+  // KV pages that max_sequences sequences of max_context positions could fill.
+  int64_t max_pages() const;
+
+  // What compile() takes; the caller sets trace where it wants one. The model outlives it.
+  CompileOptions compile_options(int ranks) const;
+  absl::StatusOr<std::vector<program::Program>> compile(int ranks) const;
+
+ private:
+  Model() = default;
+  DType weight_dtype(const std::string& source) const;
+
+  std::string name_;
+  std::filesystem::path folder_;
+  ModelOptions options_;
+  ModelDescription description_;
+  GenerationConfig generation_config_;
+  std::unique_ptr<Tokenizer> tokenizer_;
+  std::optional<Checkpoint> checkpoint_;
+  program::Limits limits_;
+};
+
+}  // namespace lockstep

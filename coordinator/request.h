@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// A request as the engine takes it: checked, tokenized, every default filled in.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace lockstep {
+
+struct SamplingParams {
+  float temperature = 1;  // 0: greedy.
+  int32_t top_k = 0;      // 0: off.
+  float top_p = 1;
+  float min_p = 0;
+  float repetition_penalty = 1;
+  float presence_penalty = 0;
+  float frequency_penalty = 0;
+  std::map<int32_t, float> logit_bias;
+};
+
+struct Request {
+  std::string id;
+  std::vector<int32_t> prompt_ids;  // At least one.
+  bool prompt_is_text = false;      // Then the generated text keeps its leading blank.
+  int32_t max_tokens = 128;         // 0: only the prompt is computed.
+  int32_t min_tokens = 0;
+  SamplingParams sampling;
+  uint64_t seed = 0;  // Choice i draws with seed + i.
+  std::vector<std::string> stop;
+  std::vector<int32_t> stop_ids;  // End tokens of the model included, unless ignored.
+  int32_t n = 1;
+  int32_t logprobs = -1;       // -1: none; else how many best tokens beside the chosen one.
+  bool prompt_logits = false;  // The last prompt position's logits, in the first event.
+};
+
+}  // namespace lockstep

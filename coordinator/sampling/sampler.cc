@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+// The decision: walk the ordered tokens, find where the kept ones end, take the noisiest of them.
+#include "coordinator/sampling/sampler.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "base/check.h"
+#include "base/math.h"
+#include "base/status.h"
+#include "coordinator/sampling/ranking.h"
+
+namespace lockstep {
+namespace {
+
+// Of all logits so many are put in order first: few nuclei are larger.
+constexpr size_t kFirstOrdered = 1024;
+
+bool filters(const SamplingParams& params) {
+  return params.top_k > 0 || params.top_p < 1 || params.min_p > 0;
+}
+
+double weight_of(const ScoredToken& token, const ScoredToken& best) {
+  if (token.edited == best.edited) return 1;  // Infinite ones too.
+  return exact_exp(static_cast<double>(token.edited) - static_cast<double>(best.edited));
+}
+
+float noisy_of(const ScoredToken& token, const cluster::Output& output) {
+  return token.edited + gumbel_noise(output.seed(), output.position(), token.id);
+}
+
+// The best by noise over the whole vocabulary, from each rank's best.
+std::optional<ScoredToken> noisiest(const RankCandidates& ranks) {
+  const cluster::Candidate* best = nullptr;
+  for (const cluster::Candidates* rank : ranks) {
+    if (!rank->has_noisy()) continue;
+    const cluster::Candidate& candidate = rank->noisy();
+    if (candidate.id() < 0 || !(candidate.noisy() > -std::numeric_limits<float>::infinity())) {
+      continue;
+    }
+    // Ranks are in order of ids, so that a tie stays with the lower one.
+    if (best == nullptr || candidate.noisy() > best->noisy()) best = &candidate;
+  }
+  if (best == nullptr) return std::nullopt;
+  return ScoredToken{.id = best->id(), .logit = best->logit(), .edited = best->edited()};
+}
+
+// What all tokens that top_k keeps weigh together, the best one's weight being 1. None: the order
+// isn't known far enough.
+std::optional<double> mass_below_top_p(const SamplingParams& params, const Ranking& ranking,
+                                       const RankCandidates& ranks) {
+  const ScoredToken& best = ranking.tokens.front();
+  if (params.top_k == 0) {
+    const Sums sums = combine_sums(ranks, /*raw=*/false);
+    const double scale = exact_exp(sums.max - static_cast<double>(best.edited));
+    const double mass = sums.sum * scale;
+    return std::isfinite(mass) ? mass : 1.0;
+  }
+  const size_t kept = static_cast<size_t>(params.top_k);
+  const bool all = ranking.complete && ranking.known == ranking.tokens.size();
+  if (ranking.known < kept && !all) return std::nullopt;
+  double mass = 0;
+  for (size_t i = 0; i < std::min(kept, ranking.known); ++i) {
+    mass += weight_of(ranking.tokens[i], best);
+  }
+  return mass;
+}
+
+// The winner among the kept tokens, or nothing where the known part of the order does not show
+// where they end. `overall` is the winner if all were kept.
+std::optional<ScoredToken> decide(const SamplingParams& params, const cluster::Output& output,
+                                  const Ranking& ranking, const RankCandidates& ranks,
+                                  const std::optional<ScoredToken>& overall) {
+  if (ranking.known == 0) return std::nullopt;
+  double allowed = std::numeric_limits<double>::infinity();
+  if (params.top_p < 1) {
+    const std::optional<double> mass = mass_below_top_p(params, ranking, ranks);
+    if (!mass.has_value()) return std::nullopt;
+    allowed = static_cast<double>(params.top_p) * *mass;
+  }
+  const size_t limit =
+      params.top_k > 0 ? static_cast<size_t>(params.top_k) : std::numeric_limits<size_t>::max();
+  const ScoredToken* winner = nullptr;
+  float winner_noisy = 0;
+  double better_ones = 0;
+  for (size_t i = 0; i < ranking.known && i < limit; ++i) {
+    const ScoredToken& token = ranking.tokens[i];
+    const double weight = weight_of(token, ranking.tokens.front());
+    if (i > 0 && (better_ones >= allowed || weight < params.min_p)) return *winner;
+    better_ones += weight;
+    const float noisy = noisy_of(token, output);
+    if (winner == nullptr || noisy > winner_noisy ||
+        (noisy == winner_noisy && token.id < winner->id)) {
+      winner = &token;
+      winner_noisy = noisy;
+    }
+  }
+  const bool all = ranking.complete && ranking.known == ranking.tokens.size();
+  if (all || ranking.known >= limit) return *winner;
+  // What isn't known can't beat the winner of all: if that one is kept, it is drawn.
+  if (overall.has_value() && overall->id == winner->id) return *winner;
+  return std::nullopt;
+}
+
+std::optional<ScoredToken> decide_from_logits(const SamplingParams& params,
+                                              const cluster::Output& output,
+                                              const std::vector<float>& logits,
+                                              const RankCandidates& ranks) {
+  Ranking ranking = rank_logits(output, logits);
+  if (ranking.tokens.empty()) return std::nullopt;
+  if (output.temperature() == 0 || !filters(params)) {
+    const bool greedy = output.temperature() == 0;
+    const ScoredToken* winner = nullptr;
+    float most = 0;
+    for (const ScoredToken& token : ranking.tokens) {
+      const float value = greedy ? token.edited : noisy_of(token, output);
+      if (winner != nullptr && value <= most) continue;
+      winner = &token;
+      most = value;
+    }
+    return *winner;
+  }
+  const std::optional<ScoredToken> overall = noisiest(ranks);
+  for (size_t ordered = kFirstOrdered;; ordered *= 16) {
+    extend_order(&ranking, ordered);
+    const std::optional<ScoredToken> winner = decide(params, output, ranking, ranks, overall);
+    if (winner.has_value()) return winner;
+    LOCKSTEP_CHECK(ranking.known < ranking.tokens.size());
+  }
+}
+
+std::vector<Logprob> logprobs_of(const ScoredToken& chosen, int32_t count,
+                                 const RankCandidates& ranks) {
+  std::vector<Logprob> logprobs;
+  if (count < 0) return logprobs;
+  const Sums sums = combine_sums(ranks, /*raw=*/true);
+  const double log_sum = sums.max + exact_log(sums.sum);
+  const auto add = [&](int32_t id, float logit) {
+    const double logprob = static_cast<double>(logit) - log_sum;
+    logprobs.push_back({.id = id,
+                        .logprob = std::isnan(logprob) ? -std::numeric_limits<float>::infinity()
+                                                       : static_cast<float>(logprob)});
+  };
+  add(chosen.id, chosen.logit);
+  std::vector<ScoredToken> best;  // Ordered by the raw logit here.
+  for (const cluster::Candidates* rank : ranks) {
+    for (const cluster::Candidate& candidate : rank->raw_top()) {
+      best.push_back({.id = candidate.id(), .edited = candidate.logit()});
+    }
+  }
+  std::erase_if(best, [](const ScoredToken& token) { return std::isnan(token.edited); });
+  std::sort(best.begin(), best.end(), better);
+  best.resize(std::min(best.size(), static_cast<size_t>(count)));
+  for (const ScoredToken& token : best) add(token.id, token.edited);
+  return logprobs;
+}
+
+}  // namespace
+
+cluster::Output plan_output(const SamplingParams& params, const DrawPoint& point,
+                            int32_t candidates) {
+  cluster::Output output;
+  output.set_seed(point.seed);
+  output.set_position(point.position);
+  const bool greedy = !(params.temperature >= kLeastTemperature);
+  output.set_temperature(greedy ? 0 : params.temperature);
+  if (greedy || !filters(params)) {
+    output.set_want_noisy(true);  // Without noise where greedy.
+  } else {
+    const bool whole = params.top_k > 0 && params.top_k <= kTopKCandidates;
+    output.set_top_count(whole ? params.top_k : candidates);
+    output.set_want_noisy(!whole);
+    output.set_want_edited_sums(params.top_p < 1 && params.top_k == 0);
+  }
+  if (point.logprobs >= 0) {
+    output.set_want_raw_sums(true);
+    output.set_raw_top_count(point.logprobs);
+  }
+  return output;
+}
+
+absl::StatusOr<Sampled> sample(const SamplingParams& params, const cluster::Output& output,
+                               int32_t logprobs, const RankCandidates& ranks,
+                               const FetchLogits& fetch) {
+  std::optional<ScoredToken> winner;
+  if (output.temperature() == 0 || !filters(params)) {
+    winner = noisiest(ranks);
+  } else {
+    winner = decide(params, output, rank_candidates(output, ranks), ranks, noisiest(ranks));
+  }
+  if (!winner.has_value()) {
+    ASSIGN_OR_RETURN(const std::vector<float> logits, fetch());
+    winner = decide_from_logits(params, output, logits, ranks);
+  }
+  if (!winner.has_value()) {
+    return absl::InternalError(
+        fmt::format("position {}: no token can be drawn: want a logit that is a number, found only "
+                    "NaN, -inf or masked ones; is the checkpoint damaged?",
+                    output.position()));
+  }
+  return Sampled{.id = winner->id, .logprobs = logprobs_of(*winner, logprobs, ranks)};
+}
+
+}  // namespace lockstep

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// From logits to a token: what the workers are asked for one row, and what follows from their
+// answers. A draw depends on the row's logits, the parameters and (seed, position) alone: not on
+// how the vocabulary is cut, nor on how many candidates were sent.
+//
+// A row's logits are edited (repetition penalty, then presence and frequency penalties and bias),
+// then divided by the temperature. Tokens are ordered by that value, ties by id, and a beginning of
+// that order is kept: at most top_k; then while the probability of the better ones, over what
+// top_k kept, is below top_p; then while a token has at least min_p of the best one's probability
+// (the order of Hugging Face's logits warpers). Of the kept ones the largest sum of value and
+// Gumbel noise wins: a draw from softmax over them (Gumbel-max; Maddison et al., 2014).
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "coordinator/request.h"
+#include "coordinator/stream.h"
+#include "proto/cluster.pb.h"
+
+namespace lockstep {
+
+// How many of its best tokens each rank sends where top_p or min_p choose among them. A top_k of
+// up to kTopKCandidates is asked for whole.
+inline constexpr int32_t kCandidates = 64;
+inline constexpr int32_t kTopKCandidates = 256;
+// Temperatures below are greedy: the quotient would leave the range of float.
+inline constexpr float kLeastTemperature = 1e-5f;
+
+// Where a token is drawn, and what is wanted beside it.
+struct DrawPoint {
+  uint64_t seed = 0;
+  int64_t position = 0;   // That the drawn token will take.
+  int32_t logprobs = -1;  // As in Request.
+};
+
+// The question to the workers, but for its row and edits. `candidates` is a parameter so that
+// tests can show that it does not matter.
+cluster::Output plan_output(const SamplingParams& params, const DrawPoint& point,
+                            int32_t candidates = kCandidates);
+
+struct Sampled {
+  int32_t id = 0;
+  std::vector<Logprob> logprobs;  // The chosen token, then the best; empty where not wanted.
+};
+
+// One row's answers, a slice of the vocabulary each, in rank order.
+using RankCandidates = std::vector<const cluster::Candidates*>;
+// Fetches the row's raw logits over the whole vocabulary; called at most once.
+using FetchLogits = std::function<absl::StatusOr<std::vector<float>>()>;
+
+// Draws a token. `output` is the question as it was sent, edits and mask included. Asks for all
+// logits only where the candidates don't settle the draw. kInternal: no token can be drawn, for
+// every logit is NaN, -inf or masked. Errors of `fetch` are passed on.
+absl::StatusOr<Sampled> sample(const SamplingParams& params, const cluster::Output& output,
+                               int32_t logprobs, const RankCandidates& ranks,
+                               const FetchLogits& fetch);
+
+}  // namespace lockstep

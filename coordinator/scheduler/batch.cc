@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// Batch -> Step: rows of all sequences end to end, no padding.
+#include "coordinator/scheduler/batch.h"
+
+namespace lockstep {
+
+cluster::Step make_step(const Batch& batch, uint64_t step) {
+  cluster::Step message;
+  message.set_step(step);
+  message.mutable_tokens()->Reserve(static_cast<int>(batch.rows));
+  for (const BatchItem& item : batch.items) {
+    Sequence& sequence = *item.sequence;
+    const int64_t begin = sequence.computed();
+    cluster::StepSequence* rows = message.add_sequences();
+    rows->set_rows(item.rows);
+    rows->set_first_position(begin);
+    rows->mutable_pages()->Add(sequence.pages().begin(), sequence.pages().end());
+    for (int64_t i = 0; i < item.rows; ++i) message.add_tokens(sequence.token(begin + i));
+    if (!wants_output(item)) continue;
+    cluster::Output output = sequence.plan();
+    output.set_row(message.tokens_size() - 1);
+    *message.add_outputs() = std::move(output);
+  }
+  return message;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// What one step computes: some rows of some sequences.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "coordinator/scheduler/sequence.h"
+#include "proto/cluster.pb.h"
+
+namespace lockstep {
+
+// Rows are the sequence's next tokens, from computed() on; its pages have room for them.
+struct BatchItem {
+  Sequence* sequence = nullptr;
+  int64_t rows = 0;
+};
+
+struct Batch {
+  std::vector<BatchItem> items;  // Oldest sequence first; a sequence at most once.
+  int64_t rows = 0;
+};
+
+// Before the step runs: does the item compute its sequence's last token, so that its logits are
+// wanted?
+inline bool wants_output(const BatchItem& item) { return item.rows == item.sequence->remaining(); }
+
+// The same message for every rank; outputs in the order of the items that want one.
+cluster::Step make_step(const Batch& batch, uint64_t step);
+
+}  // namespace lockstep

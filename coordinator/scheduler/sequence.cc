@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// Appending a token: is it the last, and which text does it make safe to show?
+#include "coordinator/scheduler/sequence.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+#include "coordinator/sampling/sampler.h"
+
+namespace lockstep {
+
+Sequence::Sequence(const Request& request, int32_t index, const SequenceLimits& limits,
+                   Stream* stream, const Tokenizer* tokenizer)
+    : request_(request),
+      index_(index),
+      limits_(limits),
+      stream_(stream),
+      stop_matcher_(tokenizer == nullptr ? std::vector<std::string>() : request.stop) {
+  LOCKSTEP_CHECK(!request.prompt_ids.empty());
+  if (tokenizer != nullptr) detokenizer_.emplace(tokenizer, request.prompt_is_text);
+}
+
+int32_t Sequence::token(int64_t position) const {
+  LOCKSTEP_CHECK(0 <= position && position < length());
+  const int64_t prompt = prompt_tokens();
+  return position < prompt ? request_.prompt_ids[static_cast<size_t>(position)]
+                           : generated_[static_cast<size_t>(position - prompt)];
+}
+
+void Sequence::start() {
+  LOCKSTEP_CHECK(state_ == State::kWaiting || state_ == State::kPreempted);
+  LOCKSTEP_CHECK(computed_ == 0 && pages_.empty());
+  state_ = State::kRunning;
+}
+
+void Sequence::advance(int64_t rows) {
+  LOCKSTEP_CHECK(state_ == State::kRunning);
+  computed_ += rows;
+  LOCKSTEP_CHECK(computed_ <= length());
+}
+
+std::vector<int32_t> Sequence::preempt() {
+  LOCKSTEP_CHECK(state_ == State::kRunning);
+  state_ = State::kPreempted;
+  computed_ = 0;
+  return std::exchange(pages_, {});
+}
+
+std::vector<int32_t> Sequence::release() {
+  LOCKSTEP_CHECK(state_ != State::kFinished);
+  state_ = State::kFinished;
+  return std::exchange(pages_, {});
+}
+
+cluster::Output Sequence::plan() {
+  if (!draws()) {
+    cluster::Output output;
+    output.set_want_logits(request_.prompt_logits && index_ == 0);
+    return output;
+  }
+  if (!penalties_.has_value()) {
+    penalties_.emplace(request_.sampling, request_.prompt_ids, request_.stop_ids, limits_.vocab);
+  }
+  cluster::Output output = plan_output(
+      request_.sampling, {.seed = seed(), .position = length(), .logprobs = request_.logprobs});
+  penalties_->fill(/*forbid_stops=*/generated_tokens() < request_.min_tokens, &output);
+  output.set_want_logits(request_.prompt_logits && index_ == 0 && generated_.empty());
+  return output;
+}
+
+bool Sequence::is_stop_id(int32_t id) const {
+  return std::find(request_.stop_ids.begin(), request_.stop_ids.end(), id) !=
+         request_.stop_ids.end();
+}
+
+std::string Sequence::show(std::string_view text) {
+  // The first min_tokens tokens end nothing, neither by their ids nor by their text.
+  if (generated_tokens() <= request_.min_tokens) return std::string(text);
+  return stop_matcher_.push(text);
+}
+
+SequenceNews Sequence::append(int32_t id) {
+  LOCKSTEP_CHECK(state_ == State::kRunning && finish_reason_ == FinishReason::kNone);
+  LOCKSTEP_CHECK(remaining() == 0);
+  generated_.push_back(id);
+  if (penalties_.has_value()) penalties_->append(id);
+  if (generated_tokens() > request_.min_tokens && is_stop_id(id)) {
+    return finish(FinishReason::kStop);  // Its own text isn't shown.
+  }
+  SequenceNews news;
+  if (detokenizer_.has_value()) news.text = show(detokenizer_->push(id));
+  if (stop_matcher_.stopped()) {
+    finish_reason_ = news.finish_reason = FinishReason::kStop;
+  } else if (generated_tokens() >= request_.max_tokens || length() >= limits_.context) {
+    SequenceNews rest = finish(FinishReason::kLength);
+    rest.text.insert(0, news.text);
+    return rest;
+  }
+  return news;
+}
+
+SequenceNews Sequence::finish(FinishReason reason) {
+  LOCKSTEP_CHECK(finish_reason_ == FinishReason::kNone);
+  SequenceNews news = {.finish_reason = reason};
+  if (detokenizer_.has_value()) {
+    news.text = show(detokenizer_->finish());
+    news.text += stop_matcher_.finish();
+    // The last bytes may have completed a stop string.
+    if (stop_matcher_.stopped() && reason == FinishReason::kLength) {
+      news.finish_reason = FinishReason::kStop;
+    }
+  }
+  finish_reason_ = news.finish_reason;
+  return news;
+}
+
+}  // namespace lockstep

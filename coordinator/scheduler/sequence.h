@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// One choice of one request: its tokens and all that decides the next one. Whatever a worker holds
+// of it is a cache that preempt() drops: tokens, seed, penalties, detokenizer and stop matcher live
+// here, so that computing all tokens again gives the same continuation. Recovery from a lost
+// worker needs no more than that.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "coordinator/request.h"
+#include "coordinator/sampling/penalties.h"
+#include "coordinator/scheduler/stop_matcher.h"
+#include "coordinator/stream.h"
+#include "coordinator/text/detokenizer.h"
+#include "coordinator/text/tokenizer.h"
+#include "proto/cluster.pb.h"
+
+namespace lockstep {
+
+// What the group allows a sequence.
+struct SequenceLimits {
+  int64_t context = 0;  // Tokens, the drawn ones included: positions that fit model and pages.
+  int64_t vocab = 0;
+};
+
+// What one token changed for the reader.
+struct SequenceNews {
+  std::string text = "";  // Became safe to show.
+  FinishReason finish_reason = FinishReason::kNone;
+};
+
+// Used by the engine's thread alone.
+class Sequence {
+ public:
+  enum class State {
+    kWaiting,    // Never ran.
+    kRunning,    // Holds pages, or is about to.
+    kPreempted,  // Ran, lost its pages, waits to be computed again.
+    kFinished,
+  };
+
+  // `request`, `stream` and `tokenizer` (null: no text) outlive the sequence.
+  Sequence(const Request& request, int32_t index, const SequenceLimits& limits, Stream* stream,
+           const Tokenizer* tokenizer);
+
+  const Request& request() const { return request_; }
+  Stream* stream() const { return stream_; }
+  int32_t index() const { return index_; }
+  uint64_t seed() const { return request_.seed + static_cast<uint64_t>(index_); }
+  State state() const { return state_; }
+
+  // Tokens, prompt and generated ones.
+  int64_t length() const { return prompt_tokens() + generated_tokens(); }
+  int64_t prompt_tokens() const { return static_cast<int64_t>(request_.prompt_ids.size()); }
+  int64_t generated_tokens() const { return static_cast<int64_t>(generated_.size()); }
+  int32_t token(int64_t position) const;
+
+  // Positions [0, computed) are in the pages. A step that computes the last token draws the next.
+  int64_t computed() const { return computed_; }
+  int64_t remaining() const { return length() - computed_; }
+  std::vector<int32_t>& pages() { return pages_; }
+  const std::vector<int32_t>& pages() const { return pages_; }
+
+  // Scheduler's side.
+  void start();
+  void advance(int64_t rows);  // A step computed them.
+  // Drops what was computed; returns the pages that held it.
+  std::vector<int32_t> preempt();
+  // Ends it; returns its pages.
+  std::vector<int32_t> release();
+
+  // Engine's side. What the workers are asked for at the last token, but for its row. It is built
+  // once a token, when a step computes the last one.
+  cluster::Output plan();
+  // True where a token is to be drawn: false with max_tokens 0.
+  bool draws() const { return request_.max_tokens > 0; }
+  // A token was drawn. Not after a finish reason.
+  SequenceNews append(int32_t id);
+  // Ends the text for a reason that no token gave; what was held back is shown.
+  SequenceNews finish(FinishReason reason);
+  FinishReason finish_reason() const { return finish_reason_; }
+
+ private:
+  bool is_stop_id(int32_t id) const;
+  std::string show(std::string_view text);
+
+  const Request& request_;
+  int32_t index_;
+  SequenceLimits limits_;
+  Stream* stream_;
+  State state_ = State::kWaiting;
+  FinishReason finish_reason_ = FinishReason::kNone;
+
+  std::vector<int32_t> generated_;
+  std::optional<Penalties> penalties_;  // Made with the first plan().
+  std::optional<Detokenizer> detokenizer_;
+  StopMatcher stop_matcher_;
+
+  int64_t computed_ = 0;
+  std::vector<int32_t> pages_;
+};
+
+}  // namespace lockstep

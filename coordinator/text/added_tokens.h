@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// The "added_tokens" of tokenizer.json: strings that are tokens wherever they stand in a text,
+// found before the model sees it. Special ones steer the model, and decoding leaves them out.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "base/json.h"
+#include "base/status.h"
+#include "coordinator/text/normalizer.h"
+#include "coordinator/text/string_trie.h"
+#include "coordinator/text/vocabulary.h"
+
+namespace lockstep {
+
+// A part of a text: an added token, or (id -1) what lies between two.
+struct Segment {
+  int32_t id;
+  size_t begin;
+  size_t end;
+};
+
+// Immutable once made, for any thread.
+class AddedTokens {
+ public:
+  // Refuses a token whose text or id contradicts the model's vocabulary or another added token.
+  static absl::StatusOr<AddedTokens> from_json(const Json& spec, const Vocabulary& vocabulary,
+                                               const Normalizer& normalizer);
+
+  // Cuts a text at the tokens that are looked for before, or after, normalization. Special ones
+  // stay text unless `parse_special`. A text of no bytes has no segments.
+  std::vector<Segment> split_raw(std::string_view text, bool parse_special) const {
+    return split(text, raw_, parse_special);
+  }
+  std::vector<Segment> split_normalized(std::string_view text, bool parse_special) const {
+    return split(text, normalized_, parse_special);
+  }
+
+  bool is_special(int32_t id) const { return special_.count(id) > 0; }
+
+  // What decoding shows for an added token, and whether it does so when special tokens are skipped;
+  // null for other ids. As in the reference, a token that is looked for after normalization is
+  // shown normalized, and then skipped only where that text is a special token's.
+  struct Shown {
+    std::string text;
+    bool skipped;
+  };
+  const Shown* shown(int32_t id) const {
+    const auto found = shown_.find(id);
+    return found == shown_.end() ? nullptr : &found->second;
+  }
+
+  // Tokens that the model's vocabulary does not have, too.
+  const Vocabulary& vocabulary() const { return vocabulary_; }
+
+ private:
+  struct Token {
+    int32_t id;
+    std::string text;
+    bool single_word;
+    bool lstrip;
+    bool rstrip;
+    bool normalized;
+    bool special;
+  };
+
+  absl::Status add(const Json& spec, const Vocabulary& vocabulary);
+  absl::Status index(const Normalizer& normalizer);
+  std::vector<Segment> split(std::string_view text, const StringTrie& trie,
+                             bool parse_special) const;
+
+  std::vector<Token> tokens_;
+  Vocabulary vocabulary_;
+  std::unordered_set<int32_t> special_;
+  std::unordered_map<int32_t, Shown> shown_;
+  StringTrie raw_;
+  StringTrie normalized_;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// The alphabet of byte-level BPE: each of the 256 bytes is written as one visible character.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace lockstep {
+
+// Every byte as its character. For any thread, as all here.
+std::string to_byte_level(std::string_view bytes);
+
+// Appends the bytes that the characters stand for; where one stands for none, appends the text as
+// it is.
+void append_byte_level_decoded(std::string_view text, std::string* bytes);
+
+}  // namespace lockstep

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// The decoder of the tokenizer is a stream already; this keeps one sequence's state of it.
+#include "coordinator/text/detokenizer.h"
+
+#include "base/check.h"
+
+namespace lockstep {
+
+Detokenizer::Detokenizer(const Tokenizer* tokenizer, bool after_text_prompt)
+    : tokenizer_(tokenizer), state_(tokenizer->decoder().start(after_text_prompt)) {}
+
+std::string Detokenizer::push(int32_t id) {
+  LOCKSTEP_CHECK(!finished_);
+  std::string text;
+  const std::string* token = tokenizer_->shown_text(id, true);
+  if (token != nullptr) tokenizer_->decoder().push(*token, &state_, &text);
+  return text;
+}
+
+std::string Detokenizer::finish() {
+  LOCKSTEP_CHECK(!finished_);
+  finished_ = true;
+  std::string text;
+  tokenizer_->decoder().finish(&state_, &text);
+  return text;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// Turns one sequence's generated tokens into text as they come.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "coordinator/text/decoder.h"
+#include "coordinator/text/tokenizer.h"
+
+namespace lockstep {
+
+// Pieces, joined, are exactly Tokenizer::decode(generated ids, skip_special true), except that
+// after a prompt given as text the blank at the beginning, which decode drops as that of a whole
+// text's first word, is kept. Every piece is well-formed UTF-8. A token takes time by its own
+// length, however long the sequence is.
+//
+// One thread at a time; the tokenizer must outlive it. A copy goes on by itself from the same
+// place.
+class Detokenizer {
+ public:
+  Detokenizer(const Tokenizer* tokenizer, bool after_text_prompt);
+
+  // The text that is now certain: empty while a character, or a run of single-byte tokens, is
+  // unfinished, and for special tokens and ids without a token.
+  std::string push(int32_t id);
+
+  // What was held back. The sequence is over: neither method may be called again.
+  std::string finish();
+
+ private:
+  const Tokenizer* tokenizer_;
+  Decoder::State state_;
+  bool finished_ = false;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// The "normalizer" of tokenizer.json: what is done to a text before it is cut.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "base/status.h"
+#include "coordinator/text/pattern.h"
+
+namespace lockstep {
+
+// Immutable once made, for any thread.
+class Normalizer {
+ public:
+  // null gives one that does nothing; a kind that is not supported is an error that names it.
+  static absl::StatusOr<Normalizer> from_json(const Json& spec);
+
+  // Normalizes in place. `at_start`, whether the text begins where the whole text does, becomes
+  // false where a blank is cut off in front. Wants well-formed UTF-8. ResourceExhausted from a
+  // pattern.
+  absl::Status normalize(std::string* text, bool* at_start) const;
+
+  bool is_identity() const { return steps_.empty(); }
+
+ private:
+  enum class Kind { kPrepend, kReplace, kNfc, kNfd, kNfkc, kNfkd, kLowercase, kStrip };
+  struct Step {
+    Kind kind;
+    std::string text;  // What is put before or in place.
+    std::optional<Pattern> pattern;
+    bool strip_left = false;
+    bool strip_right = false;
+  };
+
+  absl::Status add(const Json& spec);
+
+  std::vector<Step> steps_;
+};
+
+}  // namespace lockstep

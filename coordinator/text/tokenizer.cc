@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+// The order of the reference: added tokens of the raw text, normalization, added tokens of the
+// normalized text, words, BPE, and at last begin and end tokens.
+#include "coordinator/text/tokenizer.h"
+
+#include <algorithm>
+
+#include "base/file.h"
+#include "coordinator/text/spec.h"
+#include "coordinator/text/unicode.h"
+
+namespace lockstep {
+namespace {
+
+constexpr int64_t kMaxFileBytes = int64_t{256} << 20;
+constexpr size_t kMaxTextBytes = size_t{256} << 20;
+
+absl::Status named(std::string_view file, const absl::Status& status) {
+  if (status.ok()) return status;
+  return absl::Status(status.code(), fmt::format("{}: {}", file, one_line(message_of(status))));
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Tokenizer>> Tokenizer::load(const std::filesystem::path& folder) {
+  ASSIGN_OR_RETURN(const std::string tokenizer,
+                   read_file(folder / "tokenizer.json", kMaxFileBytes));
+  std::string config;
+  std::error_code error;
+  if (std::filesystem::exists(folder / "tokenizer_config.json", error)) {
+    ASSIGN_OR_RETURN(config, read_file(folder / "tokenizer_config.json", kMaxFileBytes));
+  }
+  auto loaded = parse(tokenizer, config);
+  if (!loaded.ok()) return named(folder.string(), loaded.status());
+  return loaded;
+}
+
+absl::StatusOr<std::unique_ptr<Tokenizer>> Tokenizer::parse(std::string_view tokenizer_json,
+                                                            std::string_view config_json) {
+  ASSIGN_OR_RETURN(const Json spec, parse_json(tokenizer_json, "tokenizer.json"));
+  std::unique_ptr<Tokenizer> tokenizer(new Tokenizer);
+  RETURN_IF_ERROR(named("tokenizer.json", tokenizer->read(spec)));
+  RETURN_IF_ERROR(tokenizer->read_config(config_json));
+  return tokenizer;
+}
+
+absl::Status Tokenizer::read(const Json& spec) {
+  if (!spec.is_object()) {
+    return invalid_argument("wanted an object, found {}", describe(spec));
+  }
+  // "truncation" and "padding" are defaults of the training script; a server cuts no prompt.
+  ASSIGN_OR_RETURN(model_, Bpe::from_json(member(spec, "model")));
+  ASSIGN_OR_RETURN(normalizer_, Normalizer::from_json(member(spec, "normalizer")));
+  ASSIGN_OR_RETURN(pre_tokenizer_, PreTokenizer::from_json(member(spec, "pre_tokenizer")));
+  ASSIGN_OR_RETURN(decoder_, Decoder::from_json(member(spec, "decoder")));
+  ASSIGN_OR_RETURN(added_tokens_, AddedTokens::from_json(member(spec, "added_tokens"),
+                                                         model_.vocabulary(), normalizer_));
+  ASSIGN_OR_RETURN(post_processor_,
+                   PostProcessor::from_json(member(spec, "post_processor"), vocab_size()));
+  bos_id_ = post_processor_.first();
+  eos_id_ = post_processor_.last();
+  return absl::OkStatus();
+}
+
+absl::Status Tokenizer::read_config(std::string_view config_json) {
+  if (config_json.empty()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const Json config, parse_json(config_json, "tokenizer_config.json"));
+  // A name, or an object with the name as its content.
+  const auto find = [&](const char* key) {
+    const Json& value = member(config, key);
+    const Json& name = value.is_object() ? member(value, "content") : value;
+    return name.is_string() ? token_id(name.get_ref<const std::string&>()) : std::nullopt;
+  };
+  if (const auto bos = find("bos_token"); bos.has_value()) bos_id_ = bos;
+  if (const auto eos = find("eos_token"); eos.has_value()) eos_id_ = eos;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<int32_t>> Tokenizer::encode(std::string_view text,
+                                                       const EncodeOptions& options) const {
+  if (text.size() > kMaxTextBytes) {
+    return invalid_argument("text of {} bytes; the limit is {}", text.size(), kMaxTextBytes);
+  }
+  if (const auto invalid = first_invalid_utf8(text); invalid.has_value()) {
+    return invalid_argument("text is not UTF-8: byte {} (0x{:02X}) begins no character", *invalid,
+                            static_cast<unsigned char>(text[*invalid]));
+  }
+  std::vector<int32_t> ids;
+  Bpe::Scratch scratch;
+  for (const Segment& segment : added_tokens_.split_raw(text, options.parse_special)) {
+    if (segment.id >= 0) {
+      ids.push_back(segment.id);
+      continue;
+    }
+    RETURN_IF_ERROR(encode_text(text.substr(segment.begin, segment.end - segment.begin),
+                                segment.begin == 0, options.parse_special, &scratch, &ids));
+  }
+  if (options.add_special) post_processor_.add_special(&ids);
+  return ids;
+}
+
+absl::Status Tokenizer::encode_text(std::string_view text, bool at_start, bool parse_special,
+                                    Bpe::Scratch* scratch, std::vector<int32_t>* ids) const {
+  std::string normalized(text);
+  RETURN_IF_ERROR(normalizer_.normalize(&normalized, &at_start));
+  for (const Segment& segment : added_tokens_.split_normalized(normalized, parse_special)) {
+    if (segment.id >= 0) {
+      ids->push_back(segment.id);
+      continue;
+    }
+    Piece piece{normalized.substr(segment.begin, segment.end - segment.begin),
+                at_start && segment.begin == 0};
+    ASSIGN_OR_RETURN(const std::vector<Piece> words, pre_tokenizer_.split(std::move(piece)));
+    for (const Piece& word : words) RETURN_IF_ERROR(model_.encode(word.text, scratch, ids));
+  }
+  return absl::OkStatus();
+}
+
+std::string Tokenizer::decode(std::span<const int32_t> ids, bool skip_special) const {
+  Decoder::State state = decoder_.start(false);
+  std::string text;
+  for (const int32_t id : ids) {
+    const std::string* token = shown_text(id, skip_special);
+    if (token != nullptr) decoder_.push(*token, &state, &text);
+  }
+  decoder_.finish(&state, &text);
+  return text;
+}
+
+int32_t Tokenizer::vocab_size() const {
+  return std::max(model_.vocabulary().size(), added_tokens_.vocabulary().size());
+}
+
+const std::string* Tokenizer::shown_text(int32_t id, bool skip_special) const {
+  const AddedTokens::Shown* added = added_tokens_.shown(id);
+  if (added == nullptr) return model_.vocabulary().text(id);
+  return skip_special && added->skipped ? nullptr : &added->text;
+}
+
+std::string Tokenizer::token_text(int32_t id) const {
+  const std::string* added = added_tokens_.vocabulary().text(id);
+  const std::string* text = added != nullptr ? added : model_.vocabulary().text(id);
+  return text == nullptr ? "" : *text;
+}
+
+std::optional<int32_t> Tokenizer::token_id(std::string_view token) const {
+  const auto added = added_tokens_.vocabulary().find(token);
+  return added.has_value() ? added : model_.vocabulary().find(token);
+}
+
+}  // namespace lockstep

@@ -1,0 +1,338 @@
+// SPDX-License-Identifier: Apache-2.0
+// config.json to Config: every key is accounted for, every number has a range.
+#include "models/config.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "models/rope.h"
+
+namespace lockstep {
+namespace {
+
+constexpr int64_t kMostColumns = 1 << 20;
+
+// Keys that change the maths and that every family reads.
+constexpr std::string_view kKnownKeys[] = {
+    "architectures",
+    "vocab_size",
+    "hidden_size",
+    "intermediate_size",
+    "num_hidden_layers",
+    "num_attention_heads",
+    "num_key_value_heads",
+    "head_dim",
+    "rms_norm_eps",
+    "rope_theta",
+    "rope_scaling",
+    "rope_parameters",
+    "partial_rotary_factor",
+    "tie_word_embeddings",
+    "hidden_act",
+    "torch_dtype",
+    "dtype",
+    "max_position_embeddings",
+    "bos_token_id",
+    "eos_token_id",
+    "quantization_config",
+    "original_max_position_embeddings",
+};
+
+// Keys that decide nothing that is computed here: training, other programs, the reference's ways of
+// computing the same (pretraining_tp), and old places of generation settings.
+constexpr std::string_view kHarmlessKeys[] = {
+    "_name_or_path",
+    "_commit_hash",
+    "_attn_implementation",
+    "_attn_implementation_autoset",
+    "attn_implementation",
+    "model_type",
+    "transformers_version",
+    "use_cache",
+    "initializer_range",
+    "attention_dropout",
+    "attention_probs_dropout_prob",
+    "hidden_dropout_prob",
+    "hidden_dropout",
+    "resid_pdrop",
+    "embd_pdrop",
+    "mlp_dropout",
+    "pad_token_id",
+    "sep_token_id",
+    "decoder_start_token_id",
+    "pretraining_tp",
+    "output_attentions",
+    "output_hidden_states",
+    "return_dict",
+    "return_dict_in_generate",
+    "output_scores",
+    "tokenizer_class",
+    "auto_map",
+    "chunk_size_feed_forward",
+    "problem_type",
+    "id2label",
+    "label2id",
+    "num_labels",
+    "pruned_heads",
+    "finetuning_task",
+    "task_specific_params",
+    "prefix",
+    "torchscript",
+    "tie_encoder_decoder",
+    "temperature",
+    "top_k",
+    "top_p",
+    "min_p",
+    "typical_p",
+    "repetition_penalty",
+    "length_penalty",
+    "diversity_penalty",
+    "do_sample",
+    "early_stopping",
+    "max_length",
+    "min_length",
+    "max_new_tokens",
+    "num_beams",
+    "num_beam_groups",
+    "num_return_sequences",
+    "no_repeat_ngram_size",
+    "encoder_no_repeat_ngram_size",
+    "exponential_decay_length_penalty",
+    "bad_words_ids",
+    "begin_suppress_tokens",
+    "suppress_tokens",
+    "forced_bos_token_id",
+    "forced_eos_token_id",
+    "remove_invalid_values",
+    "unsloth_version",
+    "unsloth_fixed",
+    "_flash_attn_2_enabled",
+    "model_max_length",
+};
+
+template <typename Range>
+bool contains(const Range& range, std::string_view key) {
+  return std::find(std::begin(range), std::end(range), key) != std::end(range);
+}
+
+absl::StatusOr<int64_t> count(const Json& json, std::string_view key, int64_t most,
+                              std::optional<int64_t> fallback = std::nullopt) {
+  ASSIGN_OR_RETURN(const int64_t value, get_int(json, key, fallback));
+  if (value < 1 || value > most) {
+    return invalid_argument("{}: wanted an integer from 1 to {}, found {}", key, most, value);
+  }
+  return value;
+}
+
+absl::Status check_keys(const Json& json, const Family& family) {
+  for (const auto& [key, value] : json.items()) {
+    if (value.is_null() || value == false) continue;
+    if (contains(kKnownKeys, key) || contains(kHarmlessKeys, key)) continue;
+    if (!key.empty() && contains(family.keys, key)) continue;
+    return invalid_argument(
+        "{0}: unknown here and may change what the model computes (found {1}); "
+        "--ignore-config {0} runs without it",
+        printable(key), describe(value));
+  }
+  if (json.contains("quantization_config") && !json["quantization_config"].is_null()) {
+    const Json& quantization = json["quantization_config"];
+    const bool named = quantization.is_object() && quantization.contains("quant_method");
+    return invalid_argument(
+        "quantization_config: {} is not supported; supported: weights stored as float32, bfloat16 "
+        "or float16",
+        describe(named ? quantization["quant_method"] : quantization));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status read_sizes(const Json& json, const Family& family, Config& config) {
+  ASSIGN_OR_RETURN(config.vocab_size, count(json, "vocab_size", 1 << 24));
+  ASSIGN_OR_RETURN(config.hidden_size, count(json, "hidden_size", kMostColumns));
+  ASSIGN_OR_RETURN(config.intermediate_size, count(json, "intermediate_size", kMostColumns));
+  ASSIGN_OR_RETURN(const int64_t layers, count(json, "num_hidden_layers", 1024));
+  config.layers = static_cast<int>(layers);
+  ASSIGN_OR_RETURN(config.heads, count(json, "num_attention_heads", 4096));
+  ASSIGN_OR_RETURN(config.kv_heads, count(json, "num_key_value_heads", 4096, config.heads));
+  if (config.heads % config.kv_heads != 0) {
+    return invalid_argument(
+        "num_key_value_heads: wanted a divisor of num_attention_heads ({}), found {}", config.heads,
+        config.kv_heads);
+  }
+  const int64_t implied =
+      family.head_dim != 0 ? family.head_dim : config.hidden_size / config.heads;
+  ASSIGN_OR_RETURN(config.head_dim, count(json, "head_dim", 1024, implied));
+  const bool given = json.contains("head_dim") && !json["head_dim"].is_null();
+  if (!given && family.head_dim == 0 && config.hidden_size % config.heads != 0) {
+    return invalid_argument(
+        "hidden_size: wanted a multiple of num_attention_heads ({}) as there is no head_dim, "
+        "found {}",
+        config.heads, config.hidden_size);
+  }
+  if (config.heads * config.head_dim > kMostColumns) {
+    return invalid_argument("num_attention_heads * head_dim: wanted at most {}, found {}",
+                            kMostColumns, config.heads * config.head_dim);
+  }
+  ASSIGN_OR_RETURN(config.max_position_embeddings, count(json, "max_position_embeddings", 1 << 24));
+  return absl::OkStatus();
+}
+
+absl::Status read_maths(const Json& json, const Family& family, Config& config) {
+  ASSIGN_OR_RETURN(const double eps, get_double(json, "rms_norm_eps", 1e-6));
+  if (eps <= 0 || eps > 0.1) {
+    return invalid_argument("rms_norm_eps: wanted a number above 0 and up to 0.1, found {}", eps);
+  }
+  config.norm_eps = static_cast<float>(eps);
+  ASSIGN_OR_RETURN(const std::string act, get_string(json, "hidden_act", "silu"));
+  if (act != "silu" && act != "swish") {
+    return invalid_argument("hidden_act: \"{}\" is not supported for {}; supported: silu",
+                            printable(act), config.architecture);
+  }
+  ASSIGN_OR_RETURN(config.tie_word_embeddings,
+                   get_bool(json, "tie_word_embeddings", family.tie_word_embeddings));
+  const bool reads_attention_bias = contains(family.keys, "attention_bias");
+  ASSIGN_OR_RETURN(const bool attention_bias, get_bool(json, "attention_bias", false));
+  config.qkv_bias = family.qkv_bias || (reads_attention_bias && attention_bias);
+  config.output_bias = reads_attention_bias && attention_bias;
+  ASSIGN_OR_RETURN(config.mlp_bias, get_bool(json, "mlp_bias", false));
+  config.qk_norm = family.qk_norm;
+  return absl::OkStatus();
+}
+
+absl::Status read_dtype(const Json& json, Config& config) {
+  for (const char* key : {"torch_dtype", "dtype"}) {
+    ASSIGN_OR_RETURN(const std::string name, get_string(json, key, "auto"));
+    if (name == "auto") continue;
+    config.dtype = DType::kNone;
+    for (DType dtype : {DType::kF32, DType::kBF16, DType::kF16}) {
+      if (name == dtype_name(dtype)) config.dtype = dtype;
+    }
+    if (config.dtype == DType::kNone) {
+      return invalid_argument("{}: \"{}\" is not supported; supported: float32, bfloat16, float16",
+                              key, printable(name));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<int64_t>> token_ids(const Json& json, std::string_view key,
+                                               int64_t vocab_size) {
+  std::vector<int64_t> ids;
+  if (!json.contains(std::string(key)) || json[std::string(key)].is_null()) return ids;
+  const Json& found = json[std::string(key)];
+  for (const Json& id : found.is_array() ? found : Json::array({found})) {
+    if (!id.is_number_integer() || id < 0 || id >= vocab_size) {
+      return invalid_argument("{}: wanted a token id from 0 to {}, or a list, found {}", key,
+                              vocab_size - 1, describe(id));
+    }
+    ids.push_back(id.get<int64_t>());
+  }
+  return ids;
+}
+
+// The window that every layer would have, and which layers have it by the family's rule.
+absl::Status read_windows(const Json& json, const Family& family, Config& config) {
+  config.windows.assign(config.layers, 0);
+  if (family.window == WindowRule::kNone) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const bool used, get_bool(json, "use_sliding_window", false));
+  if (family.window == WindowRule::kByLayer && !used) return absl::OkStatus();
+  if (json.contains("sliding_window") && json["sliding_window"].is_null()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const int64_t window,
+                   count(json, "sliding_window", 1 << 24, family.default_window));
+  int64_t first = 0;
+  if (family.window == WindowRule::kByLayer) {
+    ASSIGN_OR_RETURN(first, get_int(json, "max_window_layers", family.max_window_layers));
+  }
+  for (int64_t i = std::max<int64_t>(first, 0); i < config.layers; ++i) config.windows[i] = window;
+  return absl::OkStatus();
+}
+
+// layer_types is by layer what the other keys say for all; where it is read, it decides.
+absl::Status read_layer_types(const Json& json, const Family& family, Config& config) {
+  if (!json.contains("layer_types") || json["layer_types"].is_null()) return absl::OkStatus();
+  const Json& types = json["layer_types"];
+  if (!types.is_array() || static_cast<int>(types.size()) != config.layers) {
+    return invalid_argument("layer_types: wanted a list of {} layers, found {}", config.layers,
+                            types.is_array() ? fmt::format("{}", types.size()) : describe(types));
+  }
+  ASSIGN_OR_RETURN(const int64_t window, get_int(json, "sliding_window", family.default_window));
+  ASSIGN_OR_RETURN(const bool used, get_bool(json, "use_sliding_window", false));
+  for (int i = 0; i < config.layers; ++i) {
+    const bool full = types[i] == "full_attention";
+    if (!full && types[i] != "sliding_attention") {
+      return invalid_argument(
+          "layer_types[{}]: {} is not supported; supported: full_attention, sliding_attention", i,
+          describe(types[i]));
+    }
+    if (family.window == WindowRule::kByLayer && used) {
+      config.windows[i] = full ? 0 : window;
+    } else if (full != (config.windows[i] == 0)) {
+      return invalid_argument("layer_types[{}]: {} contradicts the layer's window of {}", i,
+                              describe(types[i]), config.windows[i]);
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status set_context(double reach, int64_t override, Config& config) {
+  config.context = config.max_position_embeddings;
+  if (override == 0) return absl::OkStatus();
+  const auto most =
+      static_cast<int64_t>(static_cast<double>(config.max_position_embeddings) * reach);
+  if (override < 1 || override > most) {
+    return invalid_argument(
+        "--max-context {}: wanted 1 to {}, what max_position_embeddings and "
+        "the rotary scaling allow",
+        override, most);
+  }
+  config.context = override;
+  return absl::OkStatus();
+}
+
+absl::Status read_all(const Json& json, const Family& family, int64_t max_context_override,
+                      Config& config) {
+  if (!json.is_object()) return invalid_argument("wanted an object, found {}", describe(json));
+  RETURN_IF_ERROR(check_keys(json, family));
+  RETURN_IF_ERROR(read_sizes(json, family, config));
+  RETURN_IF_ERROR(read_maths(json, family, config));
+  RETURN_IF_ERROR(read_dtype(json, config));
+  RETURN_IF_ERROR(read_windows(json, family, config));
+  RETURN_IF_ERROR(read_layer_types(json, family, config));
+  ASSIGN_OR_RETURN(config.bos_token_ids, token_ids(json, "bos_token_id", config.vocab_size));
+  ASSIGN_OR_RETURN(config.eos_token_ids, token_ids(json, "eos_token_id", config.vocab_size));
+  ASSIGN_OR_RETURN(RopeConfig rope,
+                   parse_rope(json, config.head_dim, config.max_position_embeddings));
+  config.rope = std::move(rope.rope);
+  return set_context(rope.reach, max_context_override, config);
+}
+
+}  // namespace
+
+absl::Status ignore_keys(Json& json, const std::vector<std::string>& keys) {
+  for (const std::string& key : keys) {
+    const size_t dot = key.find('.');
+    const std::string outer = key.substr(0, dot);
+    Json* object = &json;
+    std::string inner = outer;
+    if (dot != std::string::npos && json.is_object() && json.contains(outer)) {
+      object = &json[outer];
+      inner = key.substr(dot + 1);
+    }
+    if (!object->is_object() || object->erase(inner) == 0) {
+      return invalid_argument("--ignore-config {}: the config has no such key", printable(key));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Config> parse_config(const Json& json, std::string_view file,
+                                    std::string_view architecture, const Family& family,
+                                    int64_t max_context_override) {
+  Config config;
+  config.architecture = architecture;
+  const absl::Status status = read_all(json, family, max_context_override, config);
+  if (!status.ok()) return invalid_argument("{}: {}", file, message_of(status));
+  return config;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a model's config.json says, parsed and checked: both of the published forms (rope_theta,
+// rope_scaling, torch_dtype; rope_parameters, dtype). A key is one that changes the maths or a
+// harmless one; any other that is not null or false is an error.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "base/dtype.h"
+#include "base/json.h"
+#include "models/graph.h"
+
+namespace lockstep {
+
+enum class WindowRule : uint8_t {
+  kNone,       // Every layer sees all positions.
+  kAllLayers,  // sliding_window holds for every layer, when it is not null.
+  kByLayer,    // use_sliding_window, from max_window_layers on, or as layer_types says.
+};
+
+// What an architecture has that its config.json need not say: defaults as of transformers 5.
+struct Family {
+  bool tie_word_embeddings = false;
+  bool qkv_bias = false;  // Always.
+  bool qk_norm = false;
+  int64_t head_dim = 0;  // 0: hidden_size / num_attention_heads.
+  WindowRule window = WindowRule::kNone;
+  int64_t default_window = 0;  // Where the key is missing; null is none.
+  int64_t max_window_layers = 0;
+  // The keys that this family reads besides those that all do.
+  std::array<std::string_view, 5> keys = {};
+};
+
+struct Config {
+  std::string architecture;
+  int64_t vocab_size = 0;
+  int64_t hidden_size = 0;
+  int64_t intermediate_size = 0;
+  int layers = 0;
+  int64_t heads = 0;
+  int64_t kv_heads = 0;
+  int64_t head_dim = 0;
+  float norm_eps = 0;
+  Rope rope;
+  bool tie_word_embeddings = false;
+  bool qkv_bias = false;
+  bool output_bias = false;  // Of the attention's output projection.
+  bool mlp_bias = false;
+  bool qk_norm = false;
+  std::vector<int64_t> windows;  // [layers]: 0, or how many positions a query sees.
+  int64_t max_position_embeddings = 0;
+  int64_t context = 0;         // Positions that a sequence may have.
+  DType dtype = DType::kNone;  // As the config says the weights are stored, if it does.
+  std::vector<int64_t> bos_token_ids;
+  std::vector<int64_t> eos_token_ids;
+};
+
+// Axes of a model in the words of its config.
+inline AxisSize hidden(const Config& c) { return {Axis::kHidden, c.hidden_size, 1}; }
+inline AxisSize heads(const Config& c) { return {Axis::kHeads, c.heads, c.head_dim}; }
+inline AxisSize kv_heads(const Config& c) { return {Axis::kKvHeads, c.kv_heads, c.head_dim}; }
+inline AxisSize ffn(const Config& c) { return {Axis::kFfn, c.intermediate_size, 1}; }
+inline AxisSize vocab(const Config& c) { return {Axis::kVocab, c.vocab_size, 1}; }
+
+// Takes away keys that the user says to ignore: "key", or "object.key" for one within an object.
+// One that is not there is an error.
+absl::Status ignore_keys(Json& json, const std::vector<std::string>& keys);
+
+// Errors are one line that begins with `file`. `max_context_override` of 0: what the model says;
+// more than the model was made for (with its rotary scaling) is an error.
+absl::StatusOr<Config> parse_config(const Json& json, std::string_view file,
+                                    std::string_view architecture, const Family& family,
+                                    int64_t max_context_override);
+
+}  // namespace lockstep

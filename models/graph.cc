@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+// The builders: each appends one node, its output and the parameters it names.
+#include "models/graph.h"
+
+#include <utility>
+
+#include "base/check.h"
+
+namespace lockstep {
+namespace {
+
+constexpr AxisSize kOneRow = {.axis = Axis::kNone, .count = 1, .unit = 1};
+
+}  // namespace
+
+const char* axis_name(Axis axis) {
+  switch (axis) {
+    case Axis::kNone:
+      return "none";
+    case Axis::kHidden:
+      return "hidden";
+    case Axis::kHeads:
+      return "heads";
+    case Axis::kKvHeads:
+      return "kv_heads";
+    case Axis::kFfn:
+      return "ffn";
+    case Axis::kVocab:
+      return "vocab";
+  }
+  return "?";
+}
+
+Value Graph::embed(const std::string& name, AxisSize vocab, AxisSize hidden) {
+  Node node{.op = Op::kEmbed};
+  node.parameters = {add_weight(scoped(name), program::EMBEDDING, vocab, hidden)};
+  node.attributes.mutable_embed()->set_vocab_begin(0);
+  return append_one(std::move(node), {.name = scoped(name), .axis = hidden});
+}
+
+Value Graph::linear(Value x, const std::string& name, AxisSize out, bool bias) {
+  return project(x, name, out, bias, program::LINEAR_WEIGHT);
+}
+
+Value Graph::head(Value x, const std::string& name, AxisSize vocab, bool bias) {
+  return project(x, name, vocab, bias, program::HEAD_WEIGHT);
+}
+
+Value Graph::rms_norm(Value x, const std::string& name, float eps) {
+  Node node{.op = Op::kRmsNorm, .inputs = {x.id}};
+  node.parameters = {add_vector(scoped(name) + ".weight", program::NORM, info(x).axis)};
+  node.attributes.mutable_norm()->set_eps(eps);
+  return append_one(std::move(node),
+                    {.name = scoped(name), .rows = info(x).rows, .axis = info(x).axis});
+}
+
+Value Graph::head_norm(Value x, const std::string& name, float eps, int64_t head_dim) {
+  Node node{.op = Op::kHeadNorm, .inputs = {x.id}};
+  const AxisSize one_head = {.axis = Axis::kNone, .count = head_dim, .unit = 1};
+  node.parameters = {add_vector(scoped(name) + ".weight", program::NORM, one_head)};
+  node.attributes.mutable_norm()->set_eps(eps);
+  node.attributes.mutable_norm()->set_head_dim(head_dim);
+  return append_one(std::move(node),
+                    {.name = scoped(name), .rows = info(x).rows, .axis = info(x).axis});
+}
+
+Value Graph::rope_table(const Rope& rope) {
+  const std::string key = rope.table.SerializeAsString();
+  for (const auto& [known, value] : rope_tables_) {
+    if (known == key) return {value};
+  }
+  Node node{.op = Op::kRopeTable};
+  *node.attributes.mutable_rope_table() = rope.table;
+  const AxisSize angles = {.axis = Axis::kNone, .count = rope.rotary_dim, .unit = 1};
+  const Value table = append_one(std::move(node), {.name = "rope_table", .axis = angles});
+  rope_tables_.emplace_back(key, table.id);
+  return table;
+}
+
+Value Graph::rope(Value x, const Rope& rope) {
+  LOCKSTEP_CHECK(rope.table.inv_freq_size() * 2 == rope.rotary_dim);
+  Node node{.op = Op::kRope, .inputs = {x.id, rope_table(rope).id}};
+  program::RopeAttrs& attributes = *node.attributes.mutable_rope();
+  attributes.set_head_dim(rope.head_dim);
+  attributes.set_rotary_dim(rope.rotary_dim);
+  attributes.set_interleaved(rope.interleaved);
+  return append_one(std::move(node), {.name = info(x).name + ".rope", .axis = info(x).axis});
+}
+
+Value Graph::attention(Value q, Value k, Value v, const AttentionSpec& spec) {
+  LOCKSTEP_CHECK(spec.kv_heads > 0 && spec.heads % spec.kv_heads == 0);
+  Node node{.op = Op::kAttention, .inputs = {q.id, k.id, v.id}};
+  program::AttentionAttrs& attributes = *node.attributes.mutable_attention();
+  attributes.set_head_dim(spec.head_dim);
+  attributes.set_heads(spec.heads);
+  attributes.set_kv_heads(spec.kv_heads);
+  attributes.set_scale(spec.scale);
+  attributes.set_window(spec.window);
+  attributes.set_state(spec.layer);
+  const int64_t group = spec.heads / spec.kv_heads;
+  for (int64_t head = 0; head < spec.heads; ++head) {
+    attributes.add_kv_head_of(static_cast<int32_t>(head / group));
+  }
+  return append_one(std::move(node), {.name = scoped("attention"), .axis = info(q).axis});
+}
+
+Value Graph::silu(Value x) {
+  return append_one({.op = Op::kSilu, .inputs = {x.id}},
+                    {.name = scoped("silu"), .rows = info(x).rows, .axis = info(x).axis});
+}
+
+Value Graph::mul(Value x, Value y) {
+  return append_one({.op = Op::kMul, .inputs = {x.id, y.id}},
+                    {.name = scoped("mul"), .rows = info(x).rows, .axis = info(x).axis});
+}
+
+Value Graph::add(Value x, Value y) {
+  return append_one({.op = Op::kAdd, .inputs = {x.id, y.id}},
+                    {.name = scoped("add"), .rows = info(x).rows, .axis = info(x).axis});
+}
+
+Value Graph::select_rows(Value x) {
+  return append_one(
+      {.op = Op::kSelectRows, .inputs = {x.id}},
+      {.name = scoped("select_rows"), .rows = program::OUTPUTS, .axis = info(x).axis});
+}
+
+void Graph::top_candidates(Value logits) {
+  Node node{.op = Op::kTopCandidates, .inputs = {logits.id}};
+  node.attributes.mutable_top_candidates()->set_vocab_begin(0);
+  append(std::move(node), {});
+}
+
+int Graph::add_parameter(Parameter parameter) {
+  parameters_.push_back(std::move(parameter));
+  return static_cast<int>(parameters_.size()) - 1;
+}
+
+std::vector<Value> Graph::append(Node node, std::vector<ValueInfo> outputs) {
+  std::vector<Value> values;
+  node.outputs.clear();
+  for (ValueInfo& output : outputs) {
+    output.node = static_cast<int>(nodes_.size());
+    node.outputs.push_back(static_cast<int>(values_.size()));
+    values.push_back({node.outputs.back()});
+    values_.push_back(std::move(output));
+  }
+  nodes_.push_back(std::move(node));
+  return values;
+}
+
+Value Graph::append_one(Node node, ValueInfo output) {
+  return append(std::move(node), {std::move(output)}).front();
+}
+
+Value Graph::project(Value x, const std::string& name, AxisSize out, bool bias,
+                     program::Role role) {
+  Node node{.op = Op::kLinear, .inputs = {x.id}};
+  node.parameters = {add_weight(scoped(name), role, out, info(x).axis)};
+  if (bias) node.parameters.push_back(add_vector(scoped(name) + ".bias", program::BIAS, out));
+  return append_one(std::move(node), {.name = scoped(name), .rows = info(x).rows, .axis = out});
+}
+
+int Graph::add_weight(const std::string& name, program::Role role, AxisSize rows, AxisSize cols) {
+  Parameter parameter{.name = name + ".weight", .role = role, .rows = rows, .cols = cols};
+  program::Piece piece;
+  piece.set_source(parameter.name);
+  piece.add_source_shape(rows.columns());
+  piece.add_source_shape(cols.columns());
+  piece.set_row_end(rows.columns());
+  piece.set_col_end(cols.columns());
+  parameter.pieces = {std::move(piece)};
+  if (role == program::HEAD_WEIGHT) {
+    for (const Parameter& other : parameters_) {  // One source, two weights: two names.
+      if (other.name == parameter.name) parameter.name = "(tied) " + parameter.name;
+    }
+  }
+  return add_parameter(std::move(parameter));
+}
+
+int Graph::add_vector(const std::string& name, program::Role role, AxisSize cols) {
+  Parameter parameter{.name = name, .role = role, .rows = kOneRow, .cols = cols};
+  program::Piece piece;
+  piece.set_source(name);
+  piece.add_source_shape(cols.columns());
+  piece.set_row_end(1);
+  piece.set_col_end(cols.columns());
+  parameter.pieces = {std::move(piece)};
+  return add_parameter(std::move(parameter));
+}
+
+std::string Graph::scoped(const std::string& name) const {
+  std::string full;
+  for (const std::string& scope : scopes_) full += scope + ".";
+  return full + name;
+}
+
+Scope::Scope(Graph& graph, std::string name) : graph_(graph) {
+  graph_.scopes_.push_back(std::move(name));
+}
+
+Scope::~Scope() { graph_.scopes_.pop_back(); }
+
+}  // namespace lockstep

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// A model as an append-only list of operators in single-assignment form, with no word of ranks,
+// devices, caches or batches. Models build it; passes read one and write another; sharding cuts it;
+// lowering turns it into a Program. Not thread-safe while it is built.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/dtype.h"
+#include "base/op.h"
+#include "proto/program.pb.h"
+
+namespace lockstep {
+
+// What a dimension means: all that sharding needs to know of a model. kNone is never cut: rotary
+// tables, the weight of a head_norm, the one row of a bias.
+enum class Axis : uint8_t { kNone, kHidden, kHeads, kKvHeads, kFfn, kVocab };
+inline constexpr int kAxisCount = 6;
+const char* axis_name(Axis axis);
+
+// `count` units of `unit` columns each. A unit is never cut: a head's columns stay on one rank.
+struct AxisSize {
+  Axis axis = Axis::kNone;
+  int64_t count = 0;
+  int64_t unit = 1;
+  int64_t columns() const { return count * unit; }
+};
+
+// A handle to a value of one graph.
+struct Value {
+  int id = -1;
+};
+
+struct ValueInfo {
+  std::string name = {};
+  DType dtype = DType::kF32;
+  program::Rows rows = program::TOKENS;
+  AxisSize axis = {};  // Its columns.
+  int node = -1;       // That produces it.
+};
+
+// A weight as the model wants it: rows [out axis], columns [in axis]; one row for NORM and BIAS.
+struct Parameter {
+  std::string name;  // The name in messages; pieces name what is in the checkpoint.
+  program::Role role = program::NO_ROLE;
+  DType dtype = DType::kF32;  // As computed with; set by a pass.
+  AxisSize rows = {};         // BIAS and NORM: the columns' axis is `cols`, and rows.count is 1.
+  AxisSize cols = {};
+  std::vector<program::Piece> pieces = {};  // Stacked along rows (along columns for BIAS and NORM).
+};
+
+struct Node {
+  Op op = Op::kNone;
+  std::vector<int> inputs = {};      // Values, in the kernel's order.
+  std::vector<int> parameters = {};  // In the kernel's order, after the values.
+  std::vector<int> outputs = {};     // Values.
+  program::Attributes attributes = {};
+};
+
+// The columns of rotary angles; see program.RopeTableAttrs and RopeAttrs.
+struct Rope {
+  int64_t head_dim = 0;
+  int64_t rotary_dim = 0;
+  bool interleaved = false;
+  program::RopeTableAttrs table;
+};
+
+struct AttentionSpec {
+  int64_t head_dim = 0;
+  int64_t heads = 0;
+  int64_t kv_heads = 0;
+  float scale = 0;
+  int64_t window = 0;  // 0: all positions.
+  int layer = 0;
+};
+
+class Graph {
+ public:
+  std::string model;  // Name for messages.
+
+  // --- Builders. Names are relative to the open scopes: "mlp.up_proj" is
+  // "model.layers.3.mlp.up_proj.weight" (and ".bias") in the checkpoint.
+  Value embed(const std::string& name, AxisSize vocab, AxisSize hidden);
+  Value linear(Value x, const std::string& name, AxisSize out, bool bias = false);
+  // The linear that gives logits; `name` as a linear's, tied or not.
+  Value head(Value x, const std::string& name, AxisSize vocab, bool bias = false);
+  Value rms_norm(Value x, const std::string& name, float eps);
+  Value head_norm(Value x, const std::string& name, float eps, int64_t head_dim);
+  Value rope(Value x, const Rope& rope);  // The table is made once for equal attributes.
+  Value attention(Value q, Value k, Value v, const AttentionSpec& spec);
+  Value silu(Value x);
+  Value mul(Value x, Value y);
+  Value add(Value x, Value y);
+  Value select_rows(Value x);  // The rows whose logits are wanted.
+  void top_candidates(Value logits);
+
+  // --- For passes: append anything, read everything.
+  int add_parameter(Parameter parameter);
+  // Appends a node; outputs take the given infos (node is filled in). Returns their values.
+  std::vector<Value> append(Node node, std::vector<ValueInfo> outputs);
+  const std::vector<Node>& nodes() const { return nodes_; }
+  const std::vector<ValueInfo>& values() const { return values_; }
+  const std::vector<Parameter>& parameters() const { return parameters_; }
+  const ValueInfo& info(Value value) const { return values_[value.id]; }
+
+ private:
+  friend class Scope;
+  std::string scoped(const std::string& name) const;
+  int add_weight(const std::string& name, program::Role role, AxisSize rows, AxisSize cols);
+  int add_vector(const std::string& name, program::Role role, AxisSize cols);
+  Value append_one(Node node, ValueInfo output);
+  Value project(Value x, const std::string& name, AxisSize out, bool bias, program::Role role);
+  Value rope_table(const Rope& rope);
+
+  std::vector<std::string> scopes_;
+  std::vector<Node> nodes_;
+  std::vector<ValueInfo> values_;
+  std::vector<Parameter> parameters_;
+  std::vector<std::pair<std::string, int>> rope_tables_;  // Serialized attributes -> value.
+};
+
+// Names are prefixed while it lives: Scope layer(g, "model.layers.3").
+class Scope {
+ public:
+  Scope(Graph& graph, std::string name);
+  ~Scope();
+  Scope(const Scope&) = delete;
+  Scope& operator=(const Scope&) = delete;
+
+ private:
+  Graph& graph_;
+};
+
+}  // namespace lockstep

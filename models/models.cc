@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// The table of architectures: a new model is a row here and a function that builds its graph.
+#include "models/models.h"
+
+#include <utility>
+
+#include "base/file.h"
+#include "models/llama.h"
+
+namespace lockstep {
+namespace {
+
+constexpr int64_t kMostConfigBytes = 16 << 20;
+
+constexpr Architecture kArchitectures[] = {
+    {"LlamaForCausalLM", build_llama, {.keys = {"attention_bias", "mlp_bias", "layer_types"}}},
+    {"MistralForCausalLM",
+     build_llama,
+     {.window = WindowRule::kAllLayers,
+      .default_window = 4096,
+      .keys = {"sliding_window", "layer_types"}}},
+    {"Qwen2ForCausalLM",
+     build_llama,
+     {.qkv_bias = true,
+      .window = WindowRule::kByLayer,
+      .default_window = 4096,
+      .max_window_layers = 28,
+      .keys = {"use_sliding_window", "sliding_window", "max_window_layers", "layer_types"}}},
+    {"Qwen3ForCausalLM",
+     build_llama,
+     {.qk_norm = true,
+      .head_dim = 128,
+      .window = WindowRule::kByLayer,
+      .default_window = 4096,
+      .max_window_layers = 28,
+      .keys = {"attention_bias", "use_sliding_window", "sliding_window", "max_window_layers",
+               "layer_types"}}},
+};
+
+absl::StatusOr<const Architecture*> find_architecture(const Json& json) {
+  std::string supported;
+  for (const Architecture& known : kArchitectures) {
+    supported += supported.empty() ? known.name : fmt::format(", {}", known.name);
+  }
+  const Json found =
+      json.is_object() && json.contains("architectures") ? json["architectures"] : Json();
+  if (!found.is_array() || found.size() != 1 || !found[0].is_string()) {
+    return invalid_argument("architectures: wanted a list of one name of {}, found {}", supported,
+                            describe(found));
+  }
+  const std::string name = found[0].get<std::string>();
+  for (const Architecture& known : kArchitectures) {
+    if (known.name == name) return &known;
+  }
+  return invalid_argument("architectures: \"{}\" is not supported; supported: {}", printable(name),
+                          supported);
+}
+
+}  // namespace
+
+std::span<const Architecture> architectures() { return kArchitectures; }
+
+absl::StatusOr<ModelDescription> describe_model(const std::filesystem::path& folder,
+                                                const std::vector<std::string>& ignore_config_keys,
+                                                int64_t max_context_override) {
+  const std::filesystem::path path = folder / "config.json";
+  ASSIGN_OR_RETURN(const std::string text, read_file(path, kMostConfigBytes));
+  ASSIGN_OR_RETURN(Json json, parse_json(text, path.string()));
+  RETURN_IF_ERROR(ignore_keys(json, ignore_config_keys));
+  const absl::StatusOr<const Architecture*> architecture = find_architecture(json);
+  if (!architecture.ok()) {
+    return invalid_argument("{}: {}", path.string(), message_of(architecture.status()));
+  }
+  ModelDescription model;
+  ASSIGN_OR_RETURN(model.config, parse_config(json, path.string(), (*architecture)->name,
+                                              (*architecture)->family, max_context_override));
+  const std::filesystem::path name = std::filesystem::absolute(folder).lexically_normal();
+  model.graph.model = name.has_filename() ? name.filename() : name.parent_path().filename();
+  (*architecture)->build(model.graph, model.config);
+  return model;
+}
+
+}  // namespace lockstep

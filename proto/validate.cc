@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+// The parts of a Program that stand alone: header, limits, values, weights, states. What the
+// instructions make of them is checked in validate_instructions.cc.
+#include "proto/validate.h"
+
+#include <string>
+
+#include "base/status.h"
+#include "proto/validate_parts.h"
+
+namespace lockstep {
+namespace {
+
+using program::DType;
+using program::Program;
+
+absl::Status check_range(const char* name, int64_t value, int64_t least, int64_t most) {
+  if (value >= least && value <= most) return absl::OkStatus();
+  return invalid_argument("program: {} must be {} to {}, found {}", name, least, most, value);
+}
+
+absl::Status check_header(const Program& program) {
+  RETURN_IF_ERROR(check_range("version", program.version(), kProgramVersion, kProgramVersion));
+  RETURN_IF_ERROR(check_range("ranks", program.ranks(), 1, kMaxRanks));
+  RETURN_IF_ERROR(check_range("rank", program.rank(), 0, program.ranks() - 1));
+  RETURN_IF_ERROR(check_range("vocab", program.vocab(), 1, 1 << 24));
+  RETURN_IF_ERROR(check_range("hidden", program.hidden(), 1, 1 << 20));
+  RETURN_IF_ERROR(check_range("arena_bytes", program.arena_bytes(), 0, kMaxArenaBytes));
+  if (program.strategy() != "gather" && program.strategy() != "reduce") {
+    return invalid_argument("program: strategy must be gather or reduce, found '{}'",
+                            program.strategy());
+  }
+  if (program.numeric_class().empty()) {
+    return invalid_argument("program: numeric_class must name a kernel set, found nothing");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status check_limits(const program::Limits& limits) {
+  RETURN_IF_ERROR(check_range("limits.rows", limits.rows(), 1, kMaxStepRows));
+  RETURN_IF_ERROR(check_range("limits.outputs", limits.outputs(), 1, kMaxStepRows));
+  RETURN_IF_ERROR(check_range("limits.sequences", limits.sequences(), 1, kMaxStepRows));
+  RETURN_IF_ERROR(check_range("limits.context", limits.context(), 1, kMaxContext));
+  RETURN_IF_ERROR(check_range("limits.page_tokens", limits.page_tokens(), 1, kProgramBlock));
+  if (kProgramBlock % limits.page_tokens() != 0) {
+    return invalid_argument("program: limits.page_tokens must divide {}, found {}", kProgramBlock,
+                            limits.page_tokens());
+  }
+  return absl::OkStatus();
+}
+
+absl::Status check_value(const Program& program, int index) {
+  const program::Value& value = program.values(index);
+  const auto fail = [&](const char* field, const char* wanted, int64_t found) {
+    return invalid_argument("program value {} ({}): {} must be {}, found {}", index, value.name(),
+                            field, wanted, found);
+  };
+  if (value.dtype() != program::F32 && value.dtype() != program::BF16) {
+    return fail("dtype", "float32 or bfloat16", value.dtype());
+  }
+  if (!program::Rows_IsValid(value.rows())) return fail("rows", "tokens or outputs", value.rows());
+  if (value.cols() < 0 || value.cols() > kMaxColumns)
+    return fail("cols", "0 to 2^31", value.cols());
+  if (value.stride() < value.cols() || value.stride() > kMaxColumns) {
+    return fail("stride", "cols to 2^31", value.stride());
+  }
+  // A view of columns begins anywhere; all else on a cache line.
+  const int64_t alignment = value.stride() > value.cols() ? element_bytes(value.dtype()) : 64;
+  if (value.offset_bytes() < 0 || value.offset_bytes() % alignment != 0) {
+    return fail("offset_bytes", "a multiple of 64 (of an element in a view)", value.offset_bytes());
+  }
+  int64_t end = 0;
+  if (__builtin_add_overflow(value.offset_bytes(), extent_bytes(program, value), &end) ||
+      end > program.arena_bytes()) {
+    return fail("offset_bytes", "such that all rows end within arena_bytes", value.offset_bytes());
+  }
+  return absl::OkStatus();
+}
+
+// A row vector (BIAS, NORM) may be one-dimensional in the checkpoint.
+bool is_row(program::Role role) { return role == program::BIAS || role == program::NORM; }
+
+absl::Status check_piece(const program::Weight& weight, const program::Piece& piece) {
+  const auto fail = [&](const char* field, const char* wanted) {
+    return invalid_argument("program weight {}: piece {} of {} must be {}", weight.name(), field,
+                            piece.source(), wanted);
+  };
+  if (piece.source().empty()) return fail("source", "named");
+  const int dims = piece.source_shape_size();
+  if (dims != 2 && !(dims == 1 && is_row(weight.role()))) {
+    return fail("source_shape", "two-dimensional (a row: or one-dimensional)");
+  }
+  for (const int64_t size : piece.source_shape()) {
+    if (size < 0 || size > kMaxColumns) return fail("source_shape", "0 to 2^31 each");
+  }
+  const int64_t rows = dims == 2 ? piece.source_shape(0) : 1;
+  const int64_t cols = piece.source_shape(dims - 1);
+  if (piece.row_begin() < 0 || piece.row_begin() > piece.row_end() || piece.row_end() > rows) {
+    return fail("rows", "ascending and inside source_shape");
+  }
+  if (piece.col_begin() < 0 || piece.col_begin() > piece.col_end() || piece.col_end() > cols) {
+    return fail("columns", "ascending and inside source_shape");
+  }
+  if (piece.transpose() && is_row(weight.role())) return fail("transpose", "false for a row");
+  return absl::OkStatus();
+}
+
+absl::Status check_weight_type(const program::Weight& weight) {
+  const auto fail = [&](const char* field, const char* wanted, int64_t found) {
+    return invalid_argument("program weight {}: {} must be {}, found {}", weight.name(), field,
+                            wanted, found);
+  };
+  if (!program::Role_IsValid(weight.role()) || weight.role() == program::NO_ROLE) {
+    return fail("role", "a known role", weight.role());
+  }
+  const bool row = is_row(weight.role());
+  if (weight.dtype() != program::F32 && (row || weight.dtype() != program::BF16)) {
+    return fail("dtype", row ? "float32" : "float32 or bfloat16", weight.dtype());
+  }
+  if (weight.rows() < 0 || weight.rows() > kMaxColumns) {
+    return fail("rows", "0 to 2^31", weight.rows());
+  }
+  if (row && weight.rows() != 1) return fail("rows", "1 for a row", weight.rows());
+  if (weight.cols() < 0 || weight.cols() > kMaxColumns) {
+    return fail("cols", "0 to 2^31", weight.cols());
+  }
+  if (weight.rows() * weight.cols() > kMaxArenaBytes) {
+    return fail("rows", "fewer: all elements are at most 2^46", weight.rows());
+  }
+  return absl::OkStatus();
+}
+
+// Pieces lie one below the other, those of a row side by side.
+absl::Status check_weight(const program::Weight& weight) {
+  RETURN_IF_ERROR(check_weight_type(weight));
+  const bool row = is_row(weight.role());
+  int64_t filled = 0;
+  for (const program::Piece& piece : weight.pieces()) {
+    RETURN_IF_ERROR(check_piece(weight, piece));
+    int64_t rows = piece.row_end() - piece.row_begin();
+    int64_t cols = piece.col_end() - piece.col_begin();
+    if (piece.transpose()) std::swap(rows, cols);
+    const int64_t across = row ? rows : cols;
+    if (across != (row ? 1 : weight.cols())) {
+      return invalid_argument("program weight {}: piece of {} must have {} {}, found {}",
+                              weight.name(), piece.source(), row ? 1 : weight.cols(),
+                              row ? "rows" : "columns", across);
+    }
+    filled += row ? cols : rows;
+    if (filled > kMaxColumns) break;
+  }
+  const int64_t wanted = row ? weight.cols() : weight.rows();
+  if (filled != wanted) {
+    return invalid_argument("program weight {}: pieces must add up to {} {}, found {}",
+                            weight.name(), wanted, row ? "columns" : "rows", filled);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status check_state(const program::State& state, int index) {
+  const auto fail = [&](const char* field, const char* wanted, int64_t found) {
+    return invalid_argument("program state {} ({}): {} must be {}, found {}", index, state.name(),
+                            field, wanted, found);
+  };
+  if (state.dtype() != program::F32 && state.dtype() != program::BF16) {
+    return fail("dtype", "float32 or bfloat16", state.dtype());
+  }
+  if (state.kv_heads() < 0 || state.kv_heads() > 4096) {
+    return fail("kv_heads", "0 to 4096", state.kv_heads());
+  }
+  if (state.head_dim() < 1 || state.head_dim() > 4096) {
+    return fail("head_dim", "1 to 4096", state.head_dim());
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+int64_t element_bytes(DType dtype) { return dtype == program::F32 ? 4 : 2; }
+
+int64_t max_rows(const Program& program, const program::Value& value) {
+  return value.rows() == program::TOKENS ? program.limits().rows() : program.limits().outputs();
+}
+
+int64_t extent_bytes(const Program& program, const program::Value& value) {
+  if (value.cols() == 0) return 0;
+  const int64_t rows = max_rows(program, value);
+  return ((rows - 1) * value.stride() + value.cols()) * element_bytes(value.dtype());
+}
+
+absl::Status validate(const Program& program) {
+  RETURN_IF_ERROR(check_header(program));
+  RETURN_IF_ERROR(check_limits(program.limits()));
+  for (int i = 0; i < program.values_size(); ++i) RETURN_IF_ERROR(check_value(program, i));
+  for (const program::Weight& weight : program.weights()) RETURN_IF_ERROR(check_weight(weight));
+  RETURN_IF_ERROR(check_range("number of states", program.states_size(), 0, 1 << 16));
+  for (int i = 0; i < program.states_size(); ++i) {
+    RETURN_IF_ERROR(check_state(program.states(i), i));
+  }
+  RETURN_IF_ERROR(check_instructions(program));
+  return check_arena(program);
+}
+
+}  // namespace lockstep

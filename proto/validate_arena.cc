@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// The memory plan of a Program: an instruction may write only where nothing is kept that is read
+// from then on. A plan that is wrong gives wrong tokens and no error, so it is worth a check.
+#include <limits>
+#include <vector>
+
+#include "base/op.h"
+#include "base/status.h"
+#include "proto/validate.h"
+#include "proto/validate_parts.h"
+
+namespace lockstep {
+namespace {
+
+using program::Instruction;
+using program::Program;
+using program::Value;
+
+constexpr int kForever = std::numeric_limits<int>::max();
+
+// The instruction that reads each value last; -1: none. Logits are kept beyond the step.
+std::vector<int> last_reads(const Program& program) {
+  std::vector<int> last(program.values_size(), -1);
+  for (int i = 0; i < program.instructions_size(); ++i) {
+    const Instruction& instruction = program.instructions(i);
+    for (const program::Operand& operand : instruction.inputs()) {
+      if (operand.kind_case() != program::Operand::kValue) continue;
+      int& read = last[operand.value()];
+      if (read != kForever) read = instruction.op() == program::TOP_CANDIDATES ? kForever : i;
+    }
+  }
+  return last;
+}
+
+// Whether two values share a byte. Two sets of columns of the same rows interleave without.
+bool overlap(const Program& program, const Value& a, const Value& b) {
+  const int64_t a_bytes = extent_bytes(program, a);
+  const int64_t b_bytes = extent_bytes(program, b);
+  if (a_bytes == 0 || b_bytes == 0) return false;
+  if (a.offset_bytes() + a_bytes <= b.offset_bytes()) return false;
+  if (b.offset_bytes() + b_bytes <= a.offset_bytes()) return false;
+  const int64_t stride = a.stride() * element_bytes(a.dtype());
+  if (stride != b.stride() * element_bytes(b.dtype())) return true;
+  int64_t shift = (b.offset_bytes() - a.offset_bytes()) % stride;
+  if (shift < 0) shift += stride;
+  return shift < a.cols() * element_bytes(a.dtype()) ||
+         shift + b.cols() * element_bytes(b.dtype()) > stride;
+}
+
+bool works_in_place(program::Op op) {
+  switch (op) {
+    case program::RMS_NORM:
+    case program::HEAD_NORM:
+    case program::ROPE:
+    case program::SILU:
+    case program::MUL:
+    case program::ADD:
+    case program::GATED:
+    case program::ADD_NORM:
+    case program::ALL_REDUCE:
+      return true;
+    default:
+      return false;
+  }
+}
+
+// Whether `input`, read for the last time by this instruction, may lie where `output` is written.
+bool may_share(const Program& program, const Instruction& instruction, const Value& input,
+               const Value& output) {
+  if (input.stride() != output.stride()) return false;
+  if (instruction.op() == program::ALL_GATHER) {
+    const int64_t begin = instruction.attributes().gather().boundaries(program.rank());
+    return input.offset_bytes() == output.offset_bytes() + begin * element_bytes(output.dtype());
+  }
+  return works_in_place(instruction.op()) && input.offset_bytes() == output.offset_bytes() &&
+         input.dtype() == output.dtype();
+}
+
+}  // namespace
+
+absl::Status check_arena(const Program& program) {
+  const std::vector<int> last = last_reads(program);
+  std::vector<int> live;
+  for (int i = 0; i < program.instructions_size(); ++i) {
+    const Instruction& instruction = program.instructions(i);
+    std::erase_if(live, [&](int value) { return last[value] < i; });
+    for (const int output : instruction.outputs()) {
+      const Value& written = program.values(output);
+      const bool view = instruction.op() == program::COLUMNS;
+      for (const int kept : live) {
+        const Value& value = program.values(kept);
+        if (view || !overlap(program, value, written)) continue;
+        if (last[kept] == i && may_share(program, instruction, value, written)) continue;
+        return invalid_argument(
+            "program instruction {} ({}): offset_bytes of value {} ({}) must be clear of value {} "
+            "({}), which is read later",
+            i, op_name(static_cast<Op>(instruction.op())), output, written.name(), kept,
+            value.name());
+      }
+      live.push_back(output);
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace lockstep

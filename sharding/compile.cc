@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+// The whole way from a model to its programs, in order.
+#include "sharding/compile.h"
+
+#include <span>
+#include <utility>
+
+#include "base/status.h"
+#include "proto/print.h"
+#include "proto/validate.h"
+#include "sharding/check.h"
+#include "sharding/lower.h"
+#include "sharding/passes/passes.h"
+#include "sharding/plan.h"
+#include "sharding/plan_memory.h"
+#include "sharding/split.h"
+#include "sharding/text.h"
+
+namespace lockstep {
+namespace {
+
+struct Pass {
+  const char* name;
+  Graph (*run)(const Graph& graph, const CompileOptions& options);
+};
+
+// On the model's graph: axes stay.
+constexpr Pass kBeforeSplit[] = {
+    {"drop_dead", drop_dead},
+    {"store_weights", store_weights},
+    {"round_inputs", round_inputs},
+};
+
+// On each rank's graph: fusions.
+constexpr Pass kAfterSplit[] = {
+    {"fuse_linears", fuse_linears},
+    {"fuse_gated", fuse_gated},
+    {"fuse_add_norm", fuse_add_norm},
+};
+
+absl::Status check_stage(const char* stage, const Graph& graph) {
+  const absl::Status status = check_graph(graph);
+  if (status.ok()) return status;
+  return absl::InternalError(fmt::format("after {}: {}", stage, message_of(status)));
+}
+
+// Dumps and checks what each pass made.
+absl::StatusOr<Graph> run_passes(std::span<const Pass> passes, Graph graph,
+                                 const CompileOptions& options, bool traced) {
+  for (const Pass& pass : passes) {
+    graph = pass.run(graph, options);
+    if (traced && options.trace) options.trace(pass.name, graph_text(graph));
+    RETURN_IF_ERROR(check_stage(pass.name, graph));
+  }
+  return graph;
+}
+
+absl::Status check_limits(const program::Limits& limits) {
+  const auto check = [](const char* name, int64_t value, int64_t most) {
+    if (value >= 1 && value <= most) return absl::OkStatus();
+    return invalid_argument("limits.{}: wanted 1 to {}, found {}", name, most, value);
+  };
+  RETURN_IF_ERROR(check("rows", limits.rows(), kMaxStepRows));
+  RETURN_IF_ERROR(check("outputs", limits.outputs(), kMaxStepRows));
+  RETURN_IF_ERROR(check("sequences", limits.sequences(), kMaxStepRows));
+  RETURN_IF_ERROR(check("context", limits.context(), kMaxContext));
+  RETURN_IF_ERROR(check("page_tokens", limits.page_tokens(), kProgramBlock));
+  if (kProgramBlock % limits.page_tokens() == 0) return absl::OkStatus();
+  return invalid_argument("limits.page_tokens: wanted a divisor of {}, found {}", kProgramBlock,
+                          limits.page_tokens());
+}
+
+// What a Program says of the whole model.
+LowerArgs model_sizes(const Graph& model) {
+  LowerArgs args;
+  for (const Node& node : model.nodes()) {
+    if (node.op == Op::kEmbed) args.hidden = model.values()[node.outputs[0]].axis.columns();
+    if (node.op == Op::kTopCandidates) args.vocab = model.values()[node.inputs[0]].axis.columns();
+  }
+  return args;
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<Graph>> compile_graphs(const Graph& graph,
+                                                  const CompileOptions& options) {
+  ASSIGN_OR_RETURN(const Plan plan, make_plan(graph, options));
+  if (options.trace) options.trace("model", graph_text(graph));
+  RETURN_IF_ERROR(check_stage("model", graph));
+  ASSIGN_OR_RETURN(const Graph model, run_passes(kBeforeSplit, graph, options, true));
+  std::vector<Graph> graphs;
+  for (int rank = 0; rank < options.ranks; ++rank) {
+    const bool traced = rank == options.trace_rank;
+    ASSIGN_OR_RETURN(Graph local, split(model, plan, rank));
+    if (traced && options.trace) options.trace("split", graph_text(local));
+    RETURN_IF_ERROR(check_stage("split", local));
+    ASSIGN_OR_RETURN(local, run_passes(kAfterSplit, std::move(local), options, traced));
+    graphs.push_back(std::move(local));
+  }
+  return graphs;
+}
+
+absl::StatusOr<std::vector<program::Program>> compile(const Graph& graph,
+                                                      const CompileOptions& options) {
+  RETURN_IF_ERROR(check_limits(options.limits));
+  ASSIGN_OR_RETURN(const std::vector<Graph> graphs, compile_graphs(graph, options));
+  LowerArgs args = model_sizes(graph);
+  std::vector<program::Program> programs;
+  for (args.rank = 0; args.rank < options.ranks; ++args.rank) {
+    const Graph& local = graphs[args.rank];
+    programs.push_back(lower(local, plan_memory(local, options.limits), options, args));
+    if (args.rank == options.trace_rank && options.trace) {
+      options.trace("program", to_text(programs.back()));
+    }
+    const absl::Status status = validate(programs.back());
+    if (!status.ok()) {
+      return absl::InternalError(fmt::format("after lowering: {}", message_of(status)));
+    }
+  }
+  return programs;
+}
+
+}  // namespace lockstep

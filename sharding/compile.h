@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// Graph -> one Program a rank: passes that keep axes, the cut, passes on each rank's graph,
+// lowering. Pure: the same input gives the same programs, byte for byte.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "models/graph.h"
+#include "proto/program.pb.h"
+
+namespace lockstep {
+
+enum class Strategy { kGather, kReduce };
+const char* strategy_name(Strategy strategy);  // "gather", "reduce"
+
+struct CompileOptions {
+  int ranks = 1;
+  Strategy strategy = Strategy::kGather;
+  // Relative speed of each rank, rounded to eighths by the plan; empty: all alike.
+  std::vector<double> speeds;
+  program::Limits limits;
+  // The type that a linear's, the embedding's or the head's weight is kept in and computed with;
+  // norms and biases are float32. Called with the checkpoint's name of the (first) piece.
+  std::function<DType(const std::string& source, program::Role role)> weight_dtype;
+  DType kv_dtype = DType::kF32;
+  // Called with a stage's name ("model", a pass, "program") and its text, of rank `trace_rank`.
+  std::function<void(const std::string& stage, const std::string& text)> trace;
+  int trace_rank = 0;
+};
+
+// kInvalidArgument: more ranks than query heads, and what else a user can mend; one line.
+absl::StatusOr<std::vector<program::Program>> compile(const Graph& graph,
+                                                      const CompileOptions& options);
+
+// Every rank's graph just before lowering: what tests interpret.
+absl::StatusOr<std::vector<Graph>> compile_graphs(const Graph& graph,
+                                                  const CompileOptions& options);
+
+}  // namespace lockstep

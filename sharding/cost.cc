@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sums over a Program, and the plan's ranges.
+#include "sharding/cost.h"
+
+#include "base/status.h"
+
+namespace lockstep {
+namespace {
+
+int64_t bytes_of(program::DType dtype) { return dtype_bytes(static_cast<DType>(dtype)); }
+
+PlanRow program_costs(const program::Program& program) {
+  PlanRow row{.rank = program.rank(), .arena_bytes = program.arena_bytes(), .columns = {}};
+  for (const program::Weight& weight : program.weights()) {
+    row.weight_bytes += weight.rows() * weight.cols() * bytes_of(weight.dtype());
+  }
+  for (const program::State& state : program.states()) {
+    row.kv_bytes_per_token += 2 * state.kv_heads() * state.head_dim() * bytes_of(state.dtype());
+  }
+  for (const program::Instruction& instruction : program.instructions()) {
+    const bool gathers = instruction.op() == program::ALL_GATHER;
+    const bool reduces = instruction.op() == program::ALL_REDUCE;
+    if (!gathers && !reduces) continue;
+    row.gathers += gathers ? 1 : 0;
+    row.reduces += reduces ? 1 : 0;
+    const program::Value& given = program.values(instruction.inputs(0).value());
+    if (given.rows() != program::TOKENS) continue;
+    row.collective_bytes_per_token += given.cols() * bytes_of(given.dtype());
+  }
+  return row;
+}
+
+// Columns of every axis that a value or a weight of the model has.
+std::array<AxisSize, kAxisCount> axes_of(const Graph& model) {
+  std::array<AxisSize, kAxisCount> axes = {};
+  const auto note = [&](AxisSize axis) {
+    AxisSize& known = axes[static_cast<size_t>(axis.axis)];
+    if (axis.columns() > known.columns()) known = axis;
+  };
+  for (const ValueInfo& value : model.values()) note(value.axis);
+  return axes;
+}
+
+}  // namespace
+
+absl::StatusOr<PlanTable> plan_table(const Graph& model, const CompileOptions& options,
+                                     const std::vector<program::Program>& programs) {
+  ASSIGN_OR_RETURN(const Plan plan, make_plan(model, options));
+  const std::array<AxisSize, kAxisCount> axes = axes_of(model);
+  PlanTable table{.model = model.model, .strategy = options.strategy, .rows = {}};
+  for (const program::Program& program : programs) {
+    PlanRow row = program_costs(program);
+    for (int i = 1; i < kAxisCount; ++i) row.columns[i] = plan.columns(axes[i], program.rank());
+    table.rows.push_back(row);
+  }
+  return table;
+}
+
+std::string plan_text(const PlanTable& table) {
+  std::string text = fmt::format("{} on {} ranks, {}\n", table.model, table.rows.size(),
+                                 strategy_name(table.strategy));
+  for (const PlanRow& row : table.rows) {
+    text += fmt::format(
+        "rank {}: weights {} bytes, KV {} bytes a token, activations {} bytes, {} all_gather and "
+        "{} all_reduce a step ({} bytes a token);",
+        row.rank, row.weight_bytes, row.kv_bytes_per_token, row.arena_bytes, row.gathers,
+        row.reduces, row.collective_bytes_per_token);
+    for (int i = 1; i < kAxisCount; ++i) {
+      text += fmt::format(" {} [{}, {})", axis_name(static_cast<Axis>(i)), row.columns[i].begin,
+                          row.columns[i].end);
+    }
+    text += "\n";
+  }
+  return text;
+}
+
+}  // namespace lockstep

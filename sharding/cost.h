@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a plan costs each rank: the data of `lockstep plan`.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "models/graph.h"
+#include "sharding/plan.h"
+
+namespace lockstep {
+
+struct PlanRow {
+  int rank = 0;
+  int64_t weight_bytes = 0;
+  int64_t kv_bytes_per_token = 0;
+  int64_t arena_bytes = 0;
+  int64_t gathers = 0;  // Collectives of a step.
+  int64_t reduces = 0;
+  int64_t collective_bytes_per_token = 0;  // That this rank gives, rows of outputs left out.
+  std::array<Range, kAxisCount> columns;   // By axis; all zero where the model has no such axis.
+};
+
+struct PlanTable {
+  std::string model;
+  Strategy strategy = Strategy::kGather;
+  std::vector<PlanRow> rows;  // By rank.
+};
+
+// `programs` are what compile() made of `model` with `options`.
+absl::StatusOr<PlanTable> plan_table(const Graph& model, const CompileOptions& options,
+                                     const std::vector<program::Program>& programs);
+
+// A line a rank.
+std::string plan_text(const PlanTable& table);
+
+}  // namespace lockstep

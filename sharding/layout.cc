@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+// The table of rules, one row an operator, and the rules.
+#include "sharding/layout.h"
+
+#include <algorithm>
+#include <array>
+#include <string>
+
+#include "base/check.h"
+#include "base/status.h"
+
+namespace lockstep {
+namespace {
+
+struct Context {
+  const Graph& graph;
+  const Node& node;
+  std::span<const Layout> inputs;
+  const Plan& plan;
+
+  AxisSize output_axis() const { return graph.values()[node.outputs[0]].axis; }
+};
+
+Layout split_if_cut(const Plan& plan, Axis axis) {
+  return plan.splits(axis) ? split_over(axis) : kWholeLayout;
+}
+
+// Every input whole, every output whole, every parameter too.
+Decision all_whole(const Context& c) {
+  return {.inputs = std::vector<Layout>(c.inputs.size(), kWholeLayout),
+          .outputs = std::vector<Layout>(c.node.outputs.size(), kWholeLayout),
+          .parameters = std::vector<ParameterCut>(c.node.parameters.size(), ParameterCut::kWhole)};
+}
+
+// Rows of the vocabulary that a rank does not own give -0.0, which changes no bit of a sum.
+Decision embed(const Context& c) {
+  const Parameter& weight = c.graph.parameters()[c.node.parameters[0]];
+  if (!c.plan.splits(weight.rows.axis)) return all_whole(c);
+  return {.inputs = {}, .outputs = {kPartialLayout}, .parameters = {ParameterCut::kRows}};
+}
+
+// Whole in: cut as the output is. Split in: under reduce the contracted axis is cut and the output
+// is partial; under gather the input is made whole, so that one rank computes an element wholly.
+Decision linear(const Context& c) {
+  const bool contracts =
+      c.inputs[0].kind == LayoutKind::kSplit && c.plan.strategy == Strategy::kReduce;
+  Decision decision;
+  decision.inputs = {contracts ? c.inputs[0] : kWholeLayout};
+  if (contracts) {
+    decision.outputs = {kPartialLayout};
+    decision.parameters = {ParameterCut::kCols, ParameterCut::kFirstRank};
+  } else {
+    const Layout out = split_if_cut(c.plan, c.output_axis().axis);
+    const bool cut = out.kind == LayoutKind::kSplit;
+    decision.outputs = {out};
+    decision.parameters = {cut ? ParameterCut::kRows : ParameterCut::kWhole,
+                           cut ? ParameterCut::kCols : ParameterCut::kWhole};
+  }
+  decision.parameters.resize(c.node.parameters.size());
+  return decision;
+}
+
+// Columns of the first input each by itself: a split stays, a partial is refused.
+Decision by_column(const Context& c) {
+  Decision decision = all_whole(c);
+  if (c.inputs[0].kind != LayoutKind::kSplit) return decision;
+  decision.inputs[0] = c.inputs[0];
+  decision.outputs[0] = c.inputs[0];
+  return decision;
+}
+
+// Two values column by column: alike, or both whole.
+Decision by_column_pair(const Context& c) {
+  Decision decision = all_whole(c);
+  if (c.inputs[0] != c.inputs[1] || c.inputs[0].kind != LayoutKind::kSplit) return decision;
+  decision.inputs = {c.inputs[0], c.inputs[1]};
+  decision.outputs[0] = c.inputs[0];
+  return decision;
+}
+
+// A sum of addends is an addend of the sum.
+Decision add(const Context& c) {
+  if (c.inputs[0] != kPartialLayout || c.inputs[1] != kPartialLayout) return by_column_pair(c);
+  return {
+      .inputs = {kPartialLayout, kPartialLayout}, .outputs = {kPartialLayout}, .parameters = {}};
+}
+
+// Linear in rows: whatever its input is.
+Decision select_rows(const Context& c) {
+  return {.inputs = {c.inputs[0]}, .outputs = {c.inputs[0]}, .parameters = {}};
+}
+
+// Heads stay where they are: q as the plan cuts heads, k and v as it covers them with KV heads.
+absl::StatusOr<Decision> attention(const Context& c) {
+  const Layout heads = split_if_cut(c.plan, Axis::kHeads);
+  const Layout kv_heads = split_if_cut(c.plan, Axis::kKvHeads);
+  if (c.inputs[0] != heads || c.inputs[1] != kv_heads || c.inputs[2] != kv_heads) {
+    return absl::InternalError("attention: q, k and v are not cut as the plan cuts heads");
+  }
+  return Decision{.inputs = {heads, kv_heads, kv_heads}, .outputs = {heads}, .parameters = {}};
+}
+
+// Each rank gives candidates of its own ids: whole logits would give every candidate twice.
+absl::StatusOr<Decision> top_candidates(const Context& c) {
+  const Layout vocab = split_if_cut(c.plan, Axis::kVocab);
+  if (c.inputs[0] != vocab) {
+    return absl::InternalError("top_candidates: logits are not cut as the plan cuts vocab");
+  }
+  return Decision{.inputs = {vocab}, .outputs = {}, .parameters = {}};
+}
+
+using LayoutRule = absl::StatusOr<Decision> (*)(const Context& context);
+using LocalRule = void (*)(const Context& context, int rank, program::Attributes& attributes);
+
+// A rank without ids begins at the end, so that the one rank that begins at 0 has some: it is the
+// one that adds embeddings which come with a step.
+Range vocab_of(AxisSize vocab, const Plan& plan, int rank) {
+  const Range range = plan.columns(vocab, rank);
+  return range.size() == 0 ? Range{vocab.columns(), vocab.columns()} : range;
+}
+
+void local_embed(const Context& c, int rank, program::Attributes& attributes) {
+  const AxisSize vocab = c.graph.parameters()[c.node.parameters[0]].rows;
+  attributes.mutable_embed()->set_vocab_begin(vocab_of(vocab, c.plan, rank).begin);
+}
+
+void local_top_candidates(const Context& c, int rank, program::Attributes& attributes) {
+  const AxisSize vocab = c.graph.values()[c.node.inputs[0]].axis;
+  const int64_t begin = vocab_of(vocab, c.plan, rank).begin;
+  const int64_t whole_blocks = (begin + kVocabBlock - 1) / kVocabBlock;  // Past the last one's end.
+  attributes.mutable_top_candidates()->set_vocab_begin(whole_blocks * kVocabBlock);
+}
+
+// A rank's query heads, the KV heads that cover them, and the map between, counted from its first.
+void local_attention(const Context& c, int rank, program::Attributes& attributes) {
+  const program::AttentionAttrs& model = c.node.attributes.attention();
+  const Range heads = c.plan.units({Axis::kHeads, model.heads(), 1}, rank);
+  const Range kv_heads = c.plan.units({Axis::kKvHeads, model.kv_heads(), 1}, rank);
+  program::AttentionAttrs& local = *attributes.mutable_attention();
+  local.set_heads(heads.size());
+  local.set_kv_heads(kv_heads.size());
+  local.clear_kv_head_of();
+  for (int64_t head = heads.begin; head < heads.end; ++head) {
+    const int64_t kv_head = model.kv_head_of(static_cast<int>(head));
+    LOCKSTEP_CHECK(kv_heads.begin <= kv_head && kv_head < kv_heads.end);
+    local.add_kv_head_of(static_cast<int32_t>(kv_head - kv_heads.begin));
+  }
+}
+
+struct Rule {
+  LayoutRule layout = nullptr;  // Null: an operator that no model has.
+  LocalRule local = nullptr;    // Null: the model's attributes hold on every rank.
+};
+
+// A rule that cannot fail.
+template <Decision (*rule)(const Context&)>
+absl::StatusOr<Decision> plain(const Context& context) {
+  return rule(context);
+}
+
+// In the order of base/op.h.
+constexpr std::array<Rule, kOpCount> kRules = {{
+    {},                                      // none
+    {plain<embed>, local_embed},             // embed
+    {plain<linear>},                         // linear
+    {plain<all_whole>},                      // rms_norm
+    {plain<by_column>},                      // head_norm
+    {plain<all_whole>},                      // rope_table
+    {plain<by_column>},                      // rope
+    {attention, local_attention},            // attention
+    {plain<by_column>},                      // silu
+    {plain<by_column_pair>},                 // mul
+    {plain<add>},                            // add
+    {plain<by_column_pair>},                 // gated
+    {plain<all_whole>},                      // add_norm
+    {plain<by_column>},                      // cast
+    {plain<select_rows>},                    // select_rows
+    {top_candidates, local_top_candidates},  // top_candidates
+    {},                                      // all_reduce
+    {},                                      // all_gather
+    {},                                      // columns
+}};
+
+const Rule& rule_of(Op op) { return kRules[static_cast<size_t>(op)]; }
+
+}  // namespace
+
+absl::StatusOr<Decision> decide(const Graph& graph, const Node& node,
+                                std::span<const Layout> inputs, const Plan& plan) {
+  const Rule& rule = rule_of(node.op);
+  if (rule.layout == nullptr) {
+    return absl::InternalError(fmt::format("no layout rule for {}", op_name(node.op)));
+  }
+  ASSIGN_OR_RETURN(Decision decision, rule.layout({graph, node, inputs, plan}));
+  LOCKSTEP_CHECK(decision.inputs.size() == node.inputs.size());
+  LOCKSTEP_CHECK(decision.outputs.size() == node.outputs.size());
+  LOCKSTEP_CHECK(decision.parameters.size() == node.parameters.size());
+  return decision;
+}
+
+program::Attributes local_attributes(const Graph& graph, const Node& node, const Plan& plan,
+                                     int rank) {
+  program::Attributes attributes = node.attributes;
+  const Rule& rule = rule_of(node.op);
+  if (rule.local != nullptr && plan.ranks > 1)
+    rule.local({graph, node, {}, plan}, rank, attributes);
+  return attributes;
+}
+
+}  // namespace lockstep

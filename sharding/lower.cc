@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// One for one: a value a value, a parameter a weight, a node an instruction.
+#include "sharding/lower.h"
+
+#include <map>
+
+#include "base/check.h"
+#include "proto/validate.h"
+
+namespace lockstep {
+namespace {
+
+constexpr char kNumericClass[] = "f32.v1";
+
+program::DType to_proto(DType dtype) { return static_cast<program::DType>(dtype); }
+
+void lower_values(const Graph& graph, const MemoryPlan& memory, program::Program& program) {
+  for (size_t i = 0; i < graph.values().size(); ++i) {
+    const ValueInfo& info = graph.values()[i];
+    program::Value& value = *program.add_values();
+    value.set_name(info.name);
+    value.set_dtype(to_proto(info.dtype));
+    value.set_rows(info.rows);
+    value.set_cols(info.axis.columns());
+    value.set_stride(memory.placements[i].stride);
+    value.set_offset_bytes(memory.placements[i].offset_bytes);
+  }
+}
+
+void lower_weights(const Graph& graph, program::Program& program) {
+  for (const Parameter& parameter : graph.parameters()) {
+    program::Weight& weight = *program.add_weights();
+    weight.set_name(parameter.name);
+    weight.set_role(parameter.role);
+    weight.set_dtype(to_proto(parameter.dtype));
+    weight.set_rows(parameter.rows.columns());
+    weight.set_cols(parameter.cols.columns());
+    for (const program::Piece& piece : parameter.pieces) *weight.add_pieces() = piece;
+  }
+}
+
+// The state of a layer, made when its attention comes.
+int state_of(const program::AttentionAttrs& attention, DType dtype, program::Program& program) {
+  program::State& state = *program.add_states();
+  state.set_name("layer." + std::to_string(attention.state()));
+  state.set_dtype(to_proto(dtype));
+  state.set_kv_heads(attention.kv_heads());
+  state.set_head_dim(attention.head_dim());
+  return program.states_size() - 1;
+}
+
+}  // namespace
+
+program::Program lower(const Graph& graph, const MemoryPlan& memory, const CompileOptions& options,
+                       const LowerArgs& args) {
+  program::Program program;
+  program.set_version(kProgramVersion);
+  program.set_model(graph.model);
+  program.set_numeric_class(kNumericClass);
+  program.set_rank(args.rank);
+  program.set_ranks(options.ranks);
+  program.set_strategy(strategy_name(options.strategy));
+  *program.mutable_limits() = options.limits;
+  program.set_vocab(args.vocab);
+  program.set_hidden(args.hidden);
+  program.set_arena_bytes(memory.arena_bytes);
+  lower_values(graph, memory, program);
+  lower_weights(graph, program);
+  for (const Node& node : graph.nodes()) {
+    program::Instruction& instruction = *program.add_instructions();
+    instruction.set_op(static_cast<program::Op>(node.op));
+    for (int input : node.inputs) instruction.add_inputs()->set_value(input);
+    for (int parameter : node.parameters) instruction.add_inputs()->set_weight(parameter);
+    for (int output : node.outputs) instruction.add_outputs(output);
+    if (node.attributes.kind_case() == program::Attributes::KIND_NOT_SET) continue;
+    *instruction.mutable_attributes() = node.attributes;
+    if (!node.attributes.has_attention()) continue;
+    program::AttentionAttrs& attention = *instruction.mutable_attributes()->mutable_attention();
+    attention.set_state(state_of(node.attributes.attention(), options.kv_dtype, program));
+  }
+  return program;
+}
+
+}  // namespace lockstep

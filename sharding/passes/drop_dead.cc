@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// Backwards from the nodes that have an effect: what feeds them lives.
+#include <vector>
+
+#include "sharding/operators.h"
+#include "sharding/passes/passes.h"
+#include "sharding/rewriter.h"
+
+namespace lockstep {
+
+Graph drop_dead(const Graph& graph, const CompileOptions&) {
+  const std::vector<Node>& nodes = graph.nodes();
+  std::vector<bool> value_lives(graph.values().size());
+  std::vector<bool> node_lives(nodes.size());
+  for (size_t i = nodes.size(); i-- > 0;) {
+    node_lives[i] = operator_traits(nodes[i].op).effect;
+    for (int output : nodes[i].outputs) node_lives[i] = node_lives[i] || value_lives[output];
+    if (!node_lives[i]) continue;
+    for (int input : nodes[i].inputs) value_lives[input] = true;
+  }
+  Rewriter rewriter(graph);
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    if (node_lives[i]) rewriter.copy(nodes[i]);
+  }
+  return std::move(rewriter).take();
+}
+
+}  // namespace lockstep

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every pass: a pure function from graph to graph, in a file of its own. compile.cc lists them in
+// order.
+#pragma once
+
+#include "models/graph.h"
+#include "sharding/compile.h"
+
+namespace lockstep {
+
+// --- On the model's graph, before the cut.
+
+// Leaves out what no effect depends on.
+Graph drop_dead(const Graph& graph, const CompileOptions& options);
+// Gives every parameter the type that it is kept in: weight_dtype's, float32 for norms and biases.
+Graph store_weights(const Graph& graph, const CompileOptions& options);
+// Rounds the input of every linear with a bfloat16 weight to bfloat16, each value once.
+Graph round_inputs(const Graph& graph, const CompileOptions& options);
+
+// --- On a rank's graph, after the cut.
+
+// Linears of one input become one, and their outputs views of its columns: q, k, v; gate, up. The
+// head stays by itself.
+Graph fuse_linears(const Graph& graph, const CompileOptions& options);
+// mul(silu(gate), up) -> gated(gate, up).
+Graph fuse_gated(const Graph& graph, const CompileOptions& options);
+// A sum that goes into an rms_norm -> add_norm, which gives both.
+Graph fuse_add_norm(const Graph& graph, const CompileOptions& options);
+
+}  // namespace lockstep

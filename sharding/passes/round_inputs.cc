@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// A bfloat16 dot product rounds its input on every ISA; as an operator of its own it is done once a
+// value, and a collective behind it moves half the bytes.
+#include <vector>
+
+#include "sharding/passes/passes.h"
+#include "sharding/rewriter.h"
+
+namespace lockstep {
+namespace {
+
+int rounded(Rewriter& rewriter, int value) {
+  ValueInfo info = rewriter.from().values()[value];
+  info.dtype = DType::kBF16;
+  info.name += ".bf16";
+  Node cast{.op = Op::kCast, .inputs = {rewriter.value(value)}};
+  return rewriter.append(std::move(cast), {std::move(info)}).front().id;
+}
+
+}  // namespace
+
+Graph round_inputs(const Graph& graph, const CompileOptions&) {
+  Rewriter rewriter(graph);
+  std::vector<int> casts(graph.values().size(), -1);
+  for (const Node& node : graph.nodes()) {
+    const bool rounds = node.op == Op::kLinear &&
+                        graph.parameters()[node.parameters[0]].dtype == DType::kBF16 &&
+                        graph.values()[node.inputs[0]].dtype == DType::kF32;
+    if (!rounds) {
+      rewriter.copy(node);
+      continue;
+    }
+    const int input = node.inputs[0];
+    if (casts[input] < 0) casts[input] = rounded(rewriter, input);
+    const int exact = rewriter.value(input);
+    rewriter.replace(input, casts[input]);  // For this node alone.
+    rewriter.copy(node);
+    rewriter.replace(input, exact);
+  }
+  return std::move(rewriter).take();
+}
+
+}  // namespace lockstep

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// Matrices are kept as the caller says; a vector is small and stays float32.
+#include "base/check.h"
+#include "sharding/passes/passes.h"
+#include "sharding/rewriter.h"
+
+namespace lockstep {
+namespace {
+
+DType stored_as(const Parameter& parameter, const CompileOptions& options) {
+  const bool vector = parameter.role == program::BIAS || parameter.role == program::NORM;
+  if (vector || !options.weight_dtype) return DType::kF32;
+  LOCKSTEP_CHECK(!parameter.pieces.empty());
+  const DType dtype = options.weight_dtype(parameter.pieces[0].source(), parameter.role);
+  LOCKSTEP_CHECK(dtype == DType::kF32 || dtype == DType::kBF16 || dtype == DType::kF16);
+  return dtype == DType::kF16 ? DType::kF32 : dtype;  // float16 widens: no kernel computes in it.
+}
+
+}  // namespace
+
+Graph store_weights(const Graph& graph, const CompileOptions& options) {
+  Rewriter rewriter(graph);
+  for (const Node& node : graph.nodes()) {
+    Node fresh{.op = node.op, .attributes = node.attributes};
+    for (int input : node.inputs) fresh.inputs.push_back(rewriter.value(input));
+    for (int id : node.parameters) {
+      Parameter parameter = graph.parameters()[id];
+      parameter.dtype = stored_as(parameter, options);
+      fresh.parameters.push_back(rewriter.add_parameter(std::move(parameter)));
+    }
+    std::vector<ValueInfo> outputs;
+    for (int output : node.outputs) outputs.push_back(graph.values()[output]);
+    const std::vector<Value> values = rewriter.append(std::move(fresh), std::move(outputs));
+    for (size_t i = 0; i < values.size(); ++i) rewriter.replace(node.outputs[i], values[i].id);
+  }
+  return std::move(rewriter).take();
+}
+
+}  // namespace lockstep

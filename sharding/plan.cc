@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// Boundaries by largest remainder over speeds in eighths; the vocabulary in blocks of 64 ids.
+#include "sharding/plan.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "base/check.h"
+#include "base/status.h"
+#include "proto/validate.h"
+
+namespace lockstep {
+namespace {
+
+absl::StatusOr<std::vector<int64_t>> to_eighths(const std::vector<double>& speeds, int ranks) {
+  std::vector<int64_t> eighths(ranks, 8);
+  if (speeds.empty()) return eighths;
+  if (static_cast<int>(speeds.size()) != ranks) {
+    return invalid_argument("speeds: wanted one for each of {} workers, found {}", ranks,
+                            speeds.size());
+  }
+  double fastest = 0;
+  for (double speed : speeds) {
+    if (!std::isfinite(speed) || speed < 0) {
+      return invalid_argument("speeds: wanted finite numbers of 0 or more, found {}", speed);
+    }
+    if (speed == 0) return eighths;  // One was not measured: all alike.
+    fastest = std::max(fastest, speed);
+  }
+  for (int rank = 0; rank < ranks; ++rank) {
+    eighths[rank] = std::max<int64_t>(1, std::llround(8 * speeds[rank] / fastest));
+  }
+  return eighths;
+}
+
+// The heads that all attention operators agree on.
+absl::Status find_heads(const Graph& graph, Plan& plan) {
+  for (const Node& node : graph.nodes()) {
+    if (node.op != Op::kAttention) continue;
+    const program::AttentionAttrs& attention = node.attributes.attention();
+    const bool first = plan.heads == 0;
+    if (first) plan.heads = attention.heads();
+    if (first) plan.kv_heads = attention.kv_heads();
+    if (plan.heads != attention.heads() || plan.kv_heads != attention.kv_heads()) {
+      return absl::UnimplementedError(
+          fmt::format("layers with different heads: {} of {} KV heads, and {} of {}", plan.heads,
+                      plan.kv_heads, attention.heads(), attention.kv_heads()));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+const char* strategy_name(Strategy strategy) {
+  return strategy == Strategy::kGather ? "gather" : "reduce";
+}
+
+std::vector<int64_t> apportion(int64_t count, std::span<const int64_t> eighths) {
+  const int64_t total = std::accumulate(eighths.begin(), eighths.end(), int64_t{0});
+  LOCKSTEP_CHECK(total > 0 && count >= 0);
+  const size_t ranks = eighths.size();
+  std::vector<int64_t> shares(ranks);
+  std::vector<size_t> by_remainder(ranks);
+  std::iota(by_remainder.begin(), by_remainder.end(), size_t{0});
+  for (size_t i = 0; i < ranks; ++i) shares[i] = count * eighths[i] / total;
+  std::stable_sort(by_remainder.begin(), by_remainder.end(), [&](size_t a, size_t b) {
+    return count * eighths[a] % total > count * eighths[b] % total;
+  });
+  int64_t left = count - std::accumulate(shares.begin(), shares.end(), int64_t{0});
+  for (size_t i = 0; left > 0; ++i, --left) ++shares[by_remainder[i]];
+  if (count < static_cast<int64_t>(ranks)) return shares;
+  for (int64_t& share : shares) {
+    if (share > 0) continue;
+    --*std::max_element(shares.begin(), shares.end());
+    ++share;
+  }
+  return shares;
+}
+
+bool Plan::splits(Axis axis) const {
+  if (ranks == 1 || axis == Axis::kNone) return false;
+  return axis != Axis::kHidden || strategy == Strategy::kGather;
+}
+
+Range Plan::units(AxisSize axis, int rank) const {
+  LOCKSTEP_CHECK(0 <= rank && rank < ranks);
+  if (!splits(axis.axis)) return {0, axis.count};
+  if (axis.axis == Axis::kKvHeads) {
+    LOCKSTEP_CHECK(axis.count == kv_heads);
+    const Range queries = units({Axis::kHeads, heads, 1}, rank);
+    const int64_t group = heads / kv_heads;
+    const int64_t begin = queries.begin / group;
+    return {begin, queries.size() == 0 ? begin : (queries.end - 1) / group + 1};
+  }
+  const int64_t grain = axis.axis == Axis::kVocab ? kVocabBlock : 1;
+  const std::vector<int64_t> shares = apportion((axis.count + grain - 1) / grain, eighths);
+  const int64_t before = std::accumulate(shares.begin(), shares.begin() + rank, int64_t{0});
+  return {std::min(axis.count, before * grain),
+          std::min(axis.count, (before + shares[rank]) * grain)};
+}
+
+Range Plan::columns(AxisSize axis, int rank) const {
+  const Range range = units(axis, rank);
+  return {range.begin * axis.unit, range.end * axis.unit};
+}
+
+std::vector<int64_t> Plan::boundaries(AxisSize axis) const {
+  LOCKSTEP_CHECK(axis.axis != Axis::kKvHeads && splits(axis.axis));
+  std::vector<int64_t> all = {0};
+  for (int rank = 0; rank < ranks; ++rank) {
+    const Range range = columns(axis, rank);
+    LOCKSTEP_CHECK(range.begin == all.back());
+    all.push_back(range.end);
+  }
+  LOCKSTEP_CHECK(all.back() == axis.columns());
+  return all;
+}
+
+absl::StatusOr<Plan> make_plan(const Graph& graph, const CompileOptions& options) {
+  if (options.ranks < 1 || options.ranks > kMaxRanks) {
+    return invalid_argument("{} workers asked for: use --workers 1 to {}", options.ranks,
+                            kMaxRanks);
+  }
+  Plan plan{.ranks = options.ranks, .strategy = options.strategy};
+  RETURN_IF_ERROR(find_heads(graph, plan));
+  if (plan.heads != 0 && options.ranks > plan.heads) {
+    return invalid_argument(
+        "{} workers asked for, but the model has {} query heads: use --workers {} or fewer",
+        options.ranks, plan.heads, plan.heads);
+  }
+  ASSIGN_OR_RETURN(plan.eighths, to_eighths(options.speeds, options.ranks));
+  return plan;
+}
+
+}  // namespace lockstep

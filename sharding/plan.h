@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who holds what: the boundaries of every axis between ranks. A function of the graph's axes, the
+// number of ranks and their speeds in eighths, so that a restart makes the same plan.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "models/graph.h"
+#include "proto/validate.h"
+#include "sharding/compile.h"
+
+namespace lockstep {
+
+inline constexpr int64_t kVocabBlock = kProgramBlock;  // The vocabulary is cut between blocks.
+
+struct Range {
+  int64_t begin = 0;
+  int64_t end = 0;
+  int64_t size() const { return end - begin; }
+  bool operator==(const Range&) const = default;
+};
+
+struct Plan {
+  int ranks = 1;
+  Strategy strategy = Strategy::kGather;
+  std::vector<int64_t> eighths = {};  // [ranks]: speed, the fastest being 8.
+  int64_t heads = 0;                  // Of the model's attention; 0 where it has none.
+  int64_t kv_heads = 0;
+
+  // Whether values over this axis are cut: none for one rank, hidden under gather only.
+  bool splits(Axis axis) const;
+  // The units of `rank`. Those of kKvHeads cover the rank's query heads and may overlap.
+  Range units(AxisSize axis, int rank) const;
+  Range columns(AxisSize axis, int rank) const;
+  // [ranks + 1], columns. Not for kKvHeads.
+  std::vector<int64_t> boundaries(AxisSize axis) const;
+};
+
+// `count` units by largest remainder; ties go to the lower rank. Where there are enough units,
+// every rank gets one at least.
+std::vector<int64_t> apportion(int64_t count, std::span<const int64_t> eighths);
+
+// kInvalidArgument: fewer than one rank, more ranks than query heads, speeds that are none.
+absl::StatusOr<Plan> make_plan(const Graph& graph, const CompileOptions& options);
+
+}  // namespace lockstep

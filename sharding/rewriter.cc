@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// Maps from old to new, filled as nodes are appended.
+#include "sharding/rewriter.h"
+
+#include <utility>
+
+#include "base/check.h"
+
+namespace lockstep {
+
+Rewriter::Rewriter(const Graph& from)
+    : from_(from), values_(from.values().size(), -1), parameters_(from.parameters().size(), -1) {
+  to_.model = from.model;
+}
+
+void Rewriter::copy(const Node& node) {
+  Node fresh{.op = node.op, .attributes = node.attributes};
+  for (int input : node.inputs) fresh.inputs.push_back(value(input));
+  for (int old : node.parameters) fresh.parameters.push_back(parameter(old));
+  std::vector<ValueInfo> outputs;
+  for (int output : node.outputs) outputs.push_back(from_.values()[output]);
+  const std::vector<Value> values = append(std::move(fresh), std::move(outputs));
+  for (size_t i = 0; i < values.size(); ++i) replace(node.outputs[i], values[i].id);
+}
+
+std::vector<Value> Rewriter::append(Node node, std::vector<ValueInfo> outputs) {
+  return to_.append(std::move(node), std::move(outputs));
+}
+
+int Rewriter::value(int old) const {
+  LOCKSTEP_CHECK(values_[old] >= 0);
+  return values_[old];
+}
+
+void Rewriter::replace(int old, int fresh) { values_[old] = fresh; }
+
+int Rewriter::parameter(int old) {
+  if (parameters_[old] < 0) parameters_[old] = add_parameter(from_.parameters()[old]);
+  return parameters_[old];
+}
+
+std::vector<int> use_counts(const Graph& graph) {
+  std::vector<int> counts(graph.values().size());
+  for (const Node& node : graph.nodes()) {
+    for (int input : node.inputs) ++counts[input];
+  }
+  return counts;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// What every pass has in common: a new graph grows from an old one, and old values are known by
+// their counterparts.
+#pragma once
+
+#include <vector>
+
+#include "models/graph.h"
+
+namespace lockstep {
+
+// Lives for one pass. Operands of nodes are the old graph's; results are the new one's.
+class Rewriter {
+ public:
+  explicit Rewriter(const Graph& from);
+
+  // Appends the node as it is.
+  void copy(const Node& node);
+  // Appends a node whose operands are already the new graph's.
+  std::vector<Value> append(Node node, std::vector<ValueInfo> outputs);
+
+  int value(int old) const;
+  void replace(int old, int fresh);
+  int parameter(int old);  // Copied when it is first asked for, so the unused are left behind.
+  int add_parameter(Parameter parameter) { return to_.add_parameter(std::move(parameter)); }
+
+  const Graph& from() const { return from_; }
+  Graph take() && { return std::move(to_); }
+
+ private:
+  const Graph& from_;
+  Graph to_;
+  std::vector<int> values_;  // Old to new; -1: not there.
+  std::vector<int> parameters_;
+};
+
+// How many times each value is an input.
+std::vector<int> use_counts(const Graph& graph);
+
+}  // namespace lockstep

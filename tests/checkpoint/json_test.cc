@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+// The JSON guard: limits, duplicates, places in messages, typed members.
+#include "base/json.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace lockstep {
+namespace {
+
+using testing::HasSubstr;
+
+std::string problem(std::string_view text, const JsonLimits& limits = {}) {
+  return message_of(parse_json(text, "config.json", limits).status());
+}
+
+TEST(JsonTest, ParsesWhatNlohmannParses) {
+  const std::string text =
+      R"({"a": [1, -2, 3.5, true, null, {"b": []}], "c": {"d": "\u00e9", "e": {}}, "f": 1e3})";
+  const auto json = parse_json(text, "x");
+  ASSERT_TRUE(json.ok()) << json.status();
+  EXPECT_EQ(*json, Json::parse(text));
+}
+
+TEST(JsonTest, ScalarsAloneParse) {
+  EXPECT_EQ(*parse_json("17", "x"), Json(17));
+  EXPECT_EQ(*parse_json(" \"a\" ", "x"), Json("a"));
+}
+
+TEST(JsonTest, ErrorsNameTheTextAndTheByte) {
+  EXPECT_THAT(problem(R"({"a": nope})"), HasSubstr("config.json: not valid JSON: "));
+  EXPECT_THAT(problem(R"({"a": nope})"), HasSubstr("(at byte 8)"));
+  EXPECT_THAT(problem(""), HasSubstr("(at byte 0)"));
+  EXPECT_THAT(problem(R"({"a": 1} x)"), HasSubstr("(at byte 10)"));
+}
+
+TEST(JsonTest, ErrorsAreOneLineOfPrintableText) {
+  for (const std::string& bad : {std::string("{\"\xff\xfe\": 1}"), std::string("[\n\n1,\n\"\t\"]"),
+                                 "[\"" + std::string(100000, 'x')}) {
+    const std::string message = problem(bad);
+    EXPECT_LT(message.size(), 300u);
+    for (const char c : message) EXPECT_TRUE(c >= ' ' && c <= '~') << message;
+  }
+}
+
+TEST(JsonTest, InvalidUtf8IsRefused) {
+  EXPECT_FALSE(parse_json("{\"a\xc3(\": 1}", "x").ok());
+  EXPECT_FALSE(parse_json("\"\xed\xa0\x80\"", "x").ok());  // A surrogate.
+  EXPECT_FALSE(parse_json(R"("\ud800")", "x").ok());
+}
+
+TEST(JsonTest, WhatJsonDoesNotHaveIsRefused) {
+  for (const char* bad : {"{'a': 1}", "[1,]", "{\"a\": 1,}", "NaN", "[Infinity]", "// c\n1", "01",
+                          "1e999", "{", "]", "[1}", "tru"}) {
+    EXPECT_FALSE(parse_json(bad, "x").ok()) << bad;
+  }
+}
+
+TEST(JsonTest, DepthIsBounded) {
+  EXPECT_TRUE(parse_json("[[[]]]", "x", {.depth = 3}).ok());
+  EXPECT_THAT(problem("[[[[]]]]", {.depth = 3}),
+              HasSubstr("more than 3 objects and arrays within each other (at byte 4)"));
+  EXPECT_FALSE(parse_json(std::string(1'000'000, '['), "x").ok());
+  std::string objects;
+  for (int i = 0; i < 100; ++i) objects += "{\"a\":";
+  EXPECT_THAT(problem(objects), HasSubstr("more than 64"));
+}
+
+TEST(JsonTest, ValuesAreBounded) {
+  EXPECT_TRUE(parse_json("[1,2,3]", "x", {.values = 4}).ok());
+  EXPECT_THAT(problem("[1,2,3,4]", {.values = 4}), HasSubstr("more than 4 values and keys"));
+  EXPECT_THAT(problem(R"({"a":1,"b":2})", {.values = 4}), HasSubstr("more than 4"));
+}
+
+TEST(JsonTest, DuplicateKeysAreRefusedAtEveryDepth) {
+  EXPECT_THAT(problem(R"({"a": 1, "b": 2, "a": 3})"), HasSubstr("the key \"a\" stands twice"));
+  EXPECT_THAT(problem(R"({"x": [{"a": {}, "a": {}}]})"), HasSubstr("the key \"a\" stands twice"));
+  EXPECT_TRUE(parse_json(R"({"a": {"a": 1}, "b": {"a": 1}})", "x").ok());
+  // Spelled in two ways it is the same key.
+  EXPECT_THAT(problem(R"({"a": 1, "\u0061": 3})"), HasSubstr("stands twice"));
+}
+
+TEST(JsonTest, WhereDuplicatesAreAllowedTheLastWins) {
+  const auto json = parse_json(R"({"a": {"b": 1}, "a": 3})", "x", {.reject_duplicate_keys = false});
+  ASSERT_TRUE(json.ok());
+  EXPECT_EQ(*json, (Json{{"a", 3}}));
+}
+
+TEST(JsonTest, MembersComeByType) {
+  const Json json = *parse_json(R"({"i": -3, "b": true, "d": 1.5, "s": "t", "n": null})", "x");
+  EXPECT_EQ(*get_int(json, "i"), -3);
+  EXPECT_EQ(*get_bool(json, "b"), true);
+  EXPECT_EQ(*get_double(json, "d"), 1.5);
+  EXPECT_EQ(*get_double(json, "i"), -3.0);
+  EXPECT_EQ(*get_string(json, "s"), "t");
+}
+
+TEST(JsonTest, MissingAndNullMembersAreTheFallback) {
+  const Json json = *parse_json(R"({"n": null})", "x");
+  for (const char* key : {"n", "gone"}) {
+    EXPECT_EQ(*get_int(json, key, 7), 7);
+    EXPECT_EQ(*get_bool(json, key, true), true);
+    EXPECT_EQ(*get_double(json, key, 0.5), 0.5);
+    EXPECT_EQ(*get_string(json, key, "d"), "d");
+    EXPECT_EQ(message_of(get_int(json, key).status()),
+              std::string(key) + ": wanted an integer, found nothing");
+    EXPECT_FALSE(get_bool(json, key).ok());
+    EXPECT_FALSE(get_double(json, key).ok());
+    EXPECT_FALSE(get_string(json, key).ok());
+  }
+}
+
+TEST(JsonTest, WrongTypesAreErrorsEvenWithAFallback) {
+  const Json json =
+      *parse_json(R"({"s": "4096", "f": 2.5, "i": 1, "o": {}, "u": 18446744073709551615})", "x");
+  EXPECT_EQ(message_of(get_int(json, "s", 1).status()),
+            "s: wanted an integer, found a string (\"4096\")");
+  EXPECT_EQ(message_of(get_int(json, "f").status()),
+            "f: wanted an integer, found a number that is no integer (2.5)");
+  EXPECT_EQ(message_of(get_int(json, "u").status()),
+            "u: wanted an integer below 2^63, found an integer (18446744073709551615)");
+  EXPECT_EQ(message_of(get_bool(json, "i", true).status()),
+            "i: wanted true or false, found an integer (1)");
+  EXPECT_EQ(message_of(get_double(json, "s", 1.0).status()),
+            "s: wanted a number, found a string (\"4096\")");
+  EXPECT_EQ(message_of(get_string(json, "o", "").status()), "o: wanted a string, found an object");
+  EXPECT_THAT(message_of(get_int(Json::array(), "k", 1).status()), HasSubstr("found an array"));
+}
+
+TEST(JsonTest, PrintableIsShortAndOneLine) {
+  EXPECT_EQ(printable("a\nb\x01\xff"), "a?b??");
+  EXPECT_EQ(printable(std::string(500, 'x')).size(), 120u);
+}
+
+}  // namespace
+}  // namespace lockstep

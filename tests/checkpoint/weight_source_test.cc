@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+// A weight's rows from a checkpoint and from random numbers, and what a user reads when checkpoint
+// and config disagree.
+#include "checkpoint/weight_source.h"
+
+#include <gmock/gmock.h>
+#include <google/protobuf/text_format.h>
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "tests/support/safetensors_writer.h"
+
+namespace lockstep {
+namespace {
+
+using testing::HasSubstr;
+
+program::Weight weight(const std::string& text) {
+  program::Weight parsed;
+  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(text, &parsed)) << text;
+  return parsed;
+}
+
+// A matrix of `base` + 100 * row + column.
+TestTensor numbered(float base, int64_t rows, int64_t cols, const std::string& dtype = "F32") {
+  TestTensor tensor{.dtype = dtype, .shape = {rows, cols}, .values = {}};
+  for (int64_t i = 0; i < rows * cols; ++i) {
+    tensor.values.push_back(base + static_cast<float>(100 * (i / cols) + i % cols));
+  }
+  return tensor;
+}
+
+class WeightSourceTest : public testing::Test {
+ protected:
+  WeightSource open(const TestTensors& tensors) {
+    write_safetensors(folder_.path() / "model.safetensors", tensors);
+    auto checkpoint = Checkpoint::open(folder_.path());
+    EXPECT_TRUE(checkpoint.ok()) << checkpoint.status();
+    return WeightSource(*std::move(checkpoint));
+  }
+  const TempFolder folder_;
+};
+
+std::vector<float> read(const WeightSource& source, const program::Weight& weight,
+                        int64_t row_begin, int64_t row_end) {
+  EXPECT_TRUE(source.check(weight).ok()) << source.check(weight);
+  std::vector<float> out((row_end - row_begin) * weight.cols(), -1.0f);
+  const absl::Status status =
+      source.read_rows(weight, row_begin, row_end, out.data(), weight.cols());
+  EXPECT_TRUE(status.ok()) << status;
+  return out;
+}
+
+const char kStacked[] =
+    "name: 'qkv' role: LINEAR_WEIGHT rows: 5 cols: 2 "
+    "pieces { source: 'q' source_shape: [4, 3] row_begin: 1 row_end: 3 col_begin: 1 col_end: 3 }"
+    "pieces { source: 'k' source_shape: [2, 6] row_end: 2 col_begin: 3 col_end: 5 transpose: true }"
+    "pieces { source: 'v' source_shape: [4, 2] row_begin: 3 row_end: 4 col_end: 2 }";
+
+TEST_F(WeightSourceTest, PiecesStandBelowEachOther) {
+  const WeightSource source = open(
+      {{"q", numbered(0, 4, 3, "F16")}, {"k", numbered(1000, 2, 6)}, {"v", numbered(5000, 4, 2)}});
+  const program::Weight w = weight(kStacked);
+  const std::vector<float> whole = {101, 102, 201, 202, 1003, 1103, 1004, 1104, 5300, 5301};
+  EXPECT_EQ(read(source, w, 0, 5), whole);
+  for (int64_t begin = 0; begin <= 5; ++begin) {
+    for (int64_t end = begin; end <= 5; ++end) {
+      EXPECT_EQ(read(source, w, begin, end),
+                std::vector<float>(whole.begin() + begin * 2, whole.begin() + end * 2));
+    }
+  }
+  EXPECT_EQ(*source.bytes_to_read(w), 4 * 2 + 4 * 4 + 2 * 4);
+}
+
+TEST_F(WeightSourceTest, BiasesStandSideBySide) {
+  TestTensors tensors = {{"a", numbered(0, 1, 6)}, {"b", numbered(50, 1, 3)}};
+  tensors["a"].shape = {6};
+  tensors["b"].shape = {3};
+  const WeightSource source = open(tensors);
+  const program::Weight w = weight(
+      "name: 'bias' role: BIAS rows: 1 cols: 5 "
+      "pieces { source: 'a' source_shape: 6 row_end: 1 col_begin: 2 col_end: 4 }"
+      "pieces { source: 'b' source_shape: 3 row_end: 1 col_end: 3 }");
+  EXPECT_EQ(read(source, w, 0, 1), (std::vector<float>{2, 3, 50, 51, 52}));
+  EXPECT_EQ(*source.bytes_to_read(w), 20);
+}
+
+TEST_F(WeightSourceTest, StrideLeavesTheMarginAlone) {
+  const WeightSource source = open({{"w", numbered(0, 2, 2)}});
+  const program::Weight w = weight(
+      "role: LINEAR_WEIGHT rows: 2 cols: 2 pieces { source: 'w' source_shape: [2, 2] row_end: 2 "
+      "col_end: 2 }");
+  std::vector<float> out(6, -1.0f);
+  ASSERT_TRUE(source.read_rows(w, 0, 2, out.data(), 3).ok());
+  EXPECT_EQ(out, (std::vector<float>{0, 1, -1, 100, 101, -1}));
+}
+
+const char kUpProj[] =
+    "name: 'w' role: LINEAR_WEIGHT rows: 4 cols: 3 "
+    "pieces { source: 'mlp.up_proj.weight' source_shape: [4, 3] row_end: 4 col_end: 3 }";
+
+TEST_F(WeightSourceTest, AMissingTensorIsNamedWithTheFolder) {
+  const WeightSource source = open({{"other", numbered(0, 4, 3)}});
+  const std::string wanted = "mlp.up_proj.weight is missing from the checkpoint " +
+                             folder_.path().string() +
+                             "; does its config.json belong to these weights?";
+  EXPECT_EQ(message_of(source.check(weight(kUpProj))), wanted);
+  EXPECT_EQ(message_of(source.bytes_to_read(weight(kUpProj)).status()), wanted);
+  float out[12];
+  EXPECT_EQ(message_of(source.read_rows(weight(kUpProj), 0, 4, out, 3)), wanted);
+}
+
+TEST_F(WeightSourceTest, AnotherShapeIsNamedOnBothSides) {
+  TestTensors tensors = {{"mlp.up_proj.weight", numbered(0, 3, 4)}};
+  EXPECT_THAT(message_of(open(tensors).check(weight(kUpProj))),
+              HasSubstr("mlp.up_proj.weight: the config asks for [4, 3], the checkpoint has "
+                        "[3, 4]; does "));
+  tensors["mlp.up_proj.weight"].shape = {1, 4, 3};  // As many elements, not the same shape.
+  EXPECT_THAT(message_of(open(tensors).check(weight(kUpProj))),
+              HasSubstr("the checkpoint has [1, 4, 3]"));
+}
+
+TEST_F(WeightSourceTest, AnotherTypeIsNamed) {
+  EXPECT_THAT(
+      message_of(open({{"mlp.up_proj.weight", numbered(0, 4, 3, "I64")}}).check(weight(kUpProj))),
+      HasSubstr("mlp.up_proj.weight: wanted F32, BF16 or F16, the checkpoint has I64"));
+}
+
+TEST_F(WeightSourceTest, ABadRecipeIsAnErrorNotACrash) {
+  const WeightSource source = open({{"w", numbered(0, 4, 3)}});
+  const program::Weight w =
+      weight("rows: 9 cols: 3 pieces { source: 'w' source_shape: [4, 3] row_end: 9 col_end: 3 }");
+  EXPECT_FALSE(source.check(w).ok());
+  EXPECT_FALSE(source.bytes_to_read(w).ok());
+  EXPECT_FALSE(WeightSource(RandomWeights(1)).check(w).ok());
+}
+
+TEST_F(WeightSourceTest, ThreadsReadAtOnce) {
+  const TestTensor stored = numbered(0, 400, 90);
+  const WeightSource source = open({{"w", stored}});
+  const program::Weight w = weight(
+      "role: LINEAR_WEIGHT rows: 400 cols: 90 pieces { source: 'w' source_shape: [400, 90] "
+      "row_end: 400 col_end: 90 }");
+  std::vector<float> out(400 * 90);
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      EXPECT_TRUE(source.read_rows(w, t * 100, t * 100 + 100, &out[t * 9000], 90).ok());
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(out, stored.values);
+}
+
+TEST(RandomSourceTest, RanksAgreeOnTheirParts) {
+  const WeightSource source{RandomWeights(9)};
+  const program::Weight whole = weight(
+      "name: 'w' role: LINEAR_WEIGHT rows: 8 cols: 6 pieces { source: 'w' source_shape: [8, 6] "
+      "row_end: 8 col_end: 6 }");
+  const program::Weight half = weight(
+      "name: 'w' role: LINEAR_WEIGHT rows: 4 cols: 6 pieces { source: 'w' source_shape: [8, 6] "
+      "row_begin: 4 row_end: 8 col_end: 6 }");
+  const std::vector<float> all = read(source, whole, 0, 8);
+  EXPECT_EQ(read(source, half, 0, 4), std::vector<float>(all.begin() + 24, all.end()));
+  EXPECT_EQ(read(source, half, 1, 3), std::vector<float>(all.begin() + 30, all.begin() + 42));
+  EXPECT_EQ(*source.bytes_to_read(half), 4 * 6 * 4);
+}
+
+TEST(RandomSourceTest, PiecesComposeLikeACheckpoints) {
+  const WeightSource source{RandomWeights(9)};
+  const program::Weight w = weight(kStacked);
+  const std::vector<float> all = read(source, w, 0, 5);
+  EXPECT_EQ(read(source, w, 2, 5), std::vector<float>(all.begin() + 4, all.end()));
+  EXPECT_TRUE(has_transposed_piece(w));
+  EXPECT_FALSE(has_transposed_piece(weight(kUpProj)));
+}
+
+}  // namespace
+}  // namespace lockstep

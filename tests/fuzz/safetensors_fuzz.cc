@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// libFuzzer target for the safetensors header. The first two bytes are the size of the data after
+// the header, the rest is the header's JSON. Build and run, 60 s:
+//   clang++-14 -std=c++20 -O1 -g -fsanitize=fuzzer,address,undefined -I. \
+//     tests/fuzz/safetensors_fuzz.cc checkpoint/safetensors.cc base/json.cc base/file.cc \
+//     -lfmt -labsl_status -labsl_statusor -labsl_strings -labsl_cord -o /tmp/safetensors_fuzz
+//   /tmp/safetensors_fuzz -max_total_time=60 -timeout=1 -rss_limit_mb=512
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "base/check.h"
+#include "checkpoint/safetensors.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  if (size < 2) return 0;
+  const std::string_view header(reinterpret_cast<const char*>(data) + 2, size - 2);
+  const int64_t file_bytes = 8 + static_cast<int64_t>(header.size()) + data[0] + 256 * data[1];
+  const auto tensors = lockstep::parse_safetensors_header(header, file_bytes, "fuzz");
+  if (!tensors.ok()) {
+    LOCKSTEP_CHECK(tensors.status().message().size() < 1000);
+    return 0;
+  }
+  // What parses lies within the file and covers it.
+  int64_t reached = 8 + static_cast<int64_t>(header.size());
+  for (const lockstep::TensorInfo& tensor : *tensors) {
+    LOCKSTEP_CHECK(tensor.begin == reached && tensor.begin <= tensor.end);
+    const int64_t element = lockstep::dtype_bytes(tensor.dtype);
+    LOCKSTEP_CHECK(element == 0 ||
+                   tensor.rows * tensor.cols * element == tensor.end - tensor.begin);
+    reached = tensor.end;
+  }
+  LOCKSTEP_CHECK(reached == file_bytes);
+  return 0;
+}

@@ -1,0 +1,21 @@
+# Fails if an object file of ISA defines an external or weak symbol outside of lockstep::ISA.
+string(REPLACE "|" ";" OBJECTS "${OBJECTS}")
+foreach(object ${OBJECTS})
+  execute_process(COMMAND ${NM} -gC --defined-only ${object}
+    OUTPUT_VARIABLE text RESULT_VARIABLE status)
+  if(NOT status EQUAL 0)
+    message(FATAL_ERROR "${NM} ${object}: exit code ${status}")
+  endif()
+  string(REGEX MATCHALL "[^\n]+" lines "${text}")
+  set(count 0)
+  foreach(line ${lines})
+    # Return types of templates stand before the name.
+    if(NOT line MATCHES "^[0-9a-f]+ [A-Za-z] ([a-z0-9_: ]+ )?lockstep::${ISA}::")
+      message(FATAL_ERROR "${object} defines a symbol outside of lockstep::${ISA}: ${line}")
+    endif()
+    math(EXPR count "${count} + 1")
+  endforeach()
+  if(count EQUAL 0)
+    message(FATAL_ERROR "${object}: no symbols found")
+  endif()
+endforeach()

@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+// config.json: defaults by family, both forms, and every way to be wrong: one line that names the
+// key.
+#include "models/config.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <ostream>
+#include <string>
+
+#include "models/models.h"
+
+namespace lockstep {
+namespace {
+
+constexpr char kLlama[] = R"({
+  "architectures": ["LlamaForCausalLM"], "vocab_size": 320, "hidden_size": 64,
+  "intermediate_size": 124, "num_hidden_layers": 4, "num_attention_heads": 8,
+  "max_position_embeddings": 256})";
+
+// Describes a model whose config.json is kLlama with members replaced (RFC 7396: null removes).
+class Folder {
+ public:
+  Folder() {
+    std::string name = (std::filesystem::temp_directory_path() / "lockstep_config_XXXXXX").string();
+    path_ = mkdtemp(name.data());
+  }
+  ~Folder() { std::filesystem::remove_all(path_); }
+
+  absl::StatusOr<ModelDescription> describe_text(const std::string& text,
+                                                 const std::vector<std::string>& ignored = {},
+                                                 int64_t max_context = 0) const {
+    std::ofstream(path_ / "config.json") << text;
+    return describe_model(path_, ignored, max_context);
+  }
+  absl::StatusOr<ModelDescription> describe(const std::string& patch,
+                                            const std::vector<std::string>& ignored = {},
+                                            int64_t max_context = 0) const {
+    Json json = Json::parse(kLlama);
+    json.merge_patch(Json::parse(patch));
+    return describe_text(json.dump(), ignored, max_context);
+  }
+  Config config(const std::string& patch) const {
+    const absl::StatusOr<ModelDescription> model = describe(patch);
+    EXPECT_TRUE(model.ok()) << message_of(model.status());
+    return model.ok() ? model->config : Config();
+  }
+
+ private:
+  std::filesystem::path path_;
+};
+
+struct Wrong {
+  const char* name;
+  const char* patch;
+  const char* says;  // In the message.
+};
+void PrintTo(const Wrong& wrong, std::ostream* out) { *out << wrong.name; }
+
+constexpr Wrong kWrong[] = {
+    {"MissingSize", R"({"hidden_size": null})", "hidden_size: wanted an integer, found"},
+    {"SizeOfAnotherType", R"({"vocab_size": "many"})", "vocab_size: wanted an integer"},
+    {"SizeWithAFraction", R"({"vocab_size": 3.5})", "vocab_size: wanted an integer"},
+    {"SizeOfZero", R"({"num_hidden_layers": 0})", "num_hidden_layers: wanted an integer from 1"},
+    {"NegativeSize", R"({"intermediate_size": -4})", "intermediate_size: wanted an integer from 1"},
+    {"InsaneSize", R"({"vocab_size": 1000000000000})", "vocab_size: wanted an integer from 1 to"},
+    {"SizePast63Bits", R"({"vocab_size": 18446744073709551615})", "vocab_size"},
+    {"KvHeadsThatDivideNothing", R"({"num_key_value_heads": 3})",
+     "num_key_value_heads: wanted a divisor of num_attention_heads (8), found 3"},
+    {"MoreKvHeadsThanHeads", R"({"num_key_value_heads": 16})", "num_key_value_heads"},
+    {"HiddenThatHeadsDoNotDivide", R"({"hidden_size": 65})", "hidden_size: wanted a multiple"},
+    {"OddHeadDim", R"({"head_dim": 7})", "head_dim: wanted an even number"},
+    {"EpsOfZero", R"({"rms_norm_eps": 0})", "rms_norm_eps: wanted a number above 0"},
+    {"AnotherActivation", R"({"hidden_act": "gelu"})",
+     "hidden_act: \"gelu\" is not supported for LlamaForCausalLM; supported: silu"},
+    {"Quantized", R"({"quantization_config": {"quant_method": "gptq", "bits": 4}})",
+     "quantization_config: a string (\"gptq\") is not supported"},
+    {"AnotherDtype", R"({"torch_dtype": "float64"})", "torch_dtype: \"float64\" is not supported"},
+    {"AnotherDtypeInTheNewForm", R"({"dtype": "int8"})", "dtype: \"int8\" is not supported"},
+    {"UnknownKey", R"({"logits_soft_cap": 30.0})",
+     "logits_soft_cap: unknown here and may change what the model computes (found a number that is "
+     "no integer (30)); --ignore-config logits_soft_cap runs without it"},
+    {"UnknownKeyThatIsTrue", R"({"use_parallel_residual": true})", "use_parallel_residual"},
+    {"WindowInAFamilyWithout", R"({"sliding_window": 16})", "--ignore-config sliding_window"},
+    {"NoArchitecture", R"({"architectures": null})", "architectures: wanted a list of one name of"},
+    {"TwoArchitectures", R"({"architectures": ["LlamaForCausalLM", "X"]})", "architectures"},
+    {"AnotherArchitecture", R"({"architectures": ["FnordForCausalLM"]})",
+     "architectures: \"FnordForCausalLM\" is not supported; supported: LlamaForCausalLM, "},
+    {"RopeThetaOfZero", R"({"rope_theta": 0})", "rope_theta: wanted a number from"},
+    {"RopeThetaOfAnotherType", R"({"rope_theta": "big"})", "rope_theta: wanted a number"},
+    {"RopeScalingOfAnotherType", R"({"rope_scaling": 3})", "rope_scaling: wanted an object"},
+    {"UnknownRopeKind", R"({"rope_scaling": {"rope_type": "longrope"}})",
+     "rope_scaling.rope_type: \"longrope\" is not supported; supported: default, linear, dynamic, "
+     "llama3, yarn"},
+    {"RopeWithoutFactor", R"({"rope_scaling": {"type": "linear"}})",
+     "rope_scaling.factor: wanted a number, found"},
+    {"RopeFactorBelowOne", R"({"rope_parameters": {"rope_type": "linear", "factor": 0.5}})",
+     "rope_parameters.factor: wanted a number from 1"},
+    {"Llama3WithCrossedFactors",
+     R"({"rope_scaling": {"rope_type": "llama3", "factor": 8, "low_freq_factor": 4,
+         "high_freq_factor": 1, "original_max_position_embeddings": 64}})",
+     "rope_scaling.high_freq_factor: wanted more than low_freq_factor"},
+    {"UnknownRopeKey", R"({"rope_scaling": {"rope_type": "default", "mrope_section": [1]}})",
+     "--ignore-config rope_scaling.mrope_section"},
+    {"BothRopeForms", R"({"rope_scaling": {"type": "linear", "factor": 2},
+                          "rope_parameters": {"rope_type": "default"}})",
+     "rope_scaling and rope_parameters are both there"},
+    {"PartialRotary", R"({"partial_rotary_factor": 0.5})", "partial_rotary_factor: 0.5"},
+    {"EosPastTheVocabulary", R"({"eos_token_id": [2, 320]})", "eos_token_id: wanted a token id"},
+    {"BosOfAnotherType", R"({"bos_token_id": "<s>"})", "bos_token_id: wanted a token id"},
+    {"TieOfAnotherType", R"({"tie_word_embeddings": 1})",
+     "tie_word_embeddings: wanted true or false"},
+    {"LayerTypesOfAnotherLength", R"({"layer_types": ["full_attention"]})",
+     "layer_types: wanted a list of 4 layers"},
+    {"WindowsInAFamilyWithout",
+     R"({"layer_types": ["full_attention", "full_attention", "sliding_attention",
+                         "full_attention"]})",
+     "layer_types[2]: a string (\"sliding_attention\") contradicts"},
+    {"UnknownLayerType",
+     R"({"layer_types": ["full_attention", "full_attention", "linear_attention",
+                         "full_attention"]})",
+     "layer_types[2]"},
+};
+
+class WrongConfigTest : public testing::TestWithParam<Wrong> {};
+
+TEST_P(WrongConfigTest, IsOneLineThatNamesFileAndKey) {
+  const Folder folder;
+  const absl::StatusOr<ModelDescription> model = folder.describe(GetParam().patch);
+  ASSERT_FALSE(model.ok());
+  EXPECT_EQ(model.status().code(), absl::StatusCode::kInvalidArgument);
+  const std::string message = message_of(model.status());
+  EXPECT_NE(message.find(GetParam().says), std::string::npos) << message;
+  EXPECT_NE(message.find("config.json: "), std::string::npos) << message;
+  EXPECT_EQ(message.find('\n'), std::string::npos) << message;
+}
+
+INSTANTIATE_TEST_SUITE_P(Keys, WrongConfigTest, testing::ValuesIn(kWrong),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+TEST(ConfigTest, NanAndInfinityAreErrorsInOneLine) {
+  const Folder folder;
+  for (const char* literal : {"NaN", "Infinity", "-Infinity", "1e999"}) {
+    const std::string text =
+        std::string(kLlama).insert(1, fmt::format("\"rope_theta\": {},", literal));
+    const absl::StatusOr<ModelDescription> model = folder.describe_text(text);
+    ASSERT_FALSE(model.ok()) << literal;
+    EXPECT_EQ(message_of(model.status()).find('\n'), std::string::npos);
+    EXPECT_NE(message_of(model.status()).find("config.json"), std::string::npos);
+  }
+}
+
+TEST(ConfigTest, AnythingButAnObjectIsAnError) {
+  const Folder folder;
+  for (const char* text : {"", "[]", "3", "null", "{", "\"x\""}) {
+    EXPECT_FALSE(folder.describe_text(text).ok()) << text;
+  }
+}
+
+TEST(ConfigTest, AMissingFolderNamesTheFile) {
+  const absl::StatusOr<ModelDescription> model = describe_model("/nonexistent/model", {}, 0);
+  ASSERT_FALSE(model.ok());
+  EXPECT_NE(message_of(model.status()).find("/nonexistent/model/config.json"), std::string::npos);
+}
+
+TEST(ConfigTest, IgnoredKeysDecideNothing) {
+  const Folder folder;
+  EXPECT_TRUE(folder.describe(R"({"logits_soft_cap": 30.0})", {"logits_soft_cap"}).ok());
+  EXPECT_TRUE(folder
+                  .describe(R"({"rope_scaling": {"rope_type": "default", "mrope_section": [1]}})",
+                            {"rope_scaling.mrope_section"})
+                  .ok());
+  const absl::StatusOr<ModelDescription> model = folder.describe("{}", {"no_such_key"});
+  ASSERT_FALSE(model.ok());
+  EXPECT_EQ(message_of(model.status()), "--ignore-config no_such_key: the config has no such key");
+}
+
+TEST(ConfigTest, KeysThatAreNullOrFalseOrHarmlessPass) {
+  const Folder folder;
+  EXPECT_TRUE(folder
+                  .describe(R"({"use_parallel_residual": false, "pretraining_tp": 2,
+                                  "initializer_range": 0.02, "transformers_version": "5"})")
+                  .ok());
+  std::string text = kLlama;
+  text.insert(1, R"("anything_at_all": null,)");
+  EXPECT_TRUE(folder.describe_text(text).ok());
+}
+
+TEST(ConfigTest, DefaultsAreThoseOfTheFamily) {
+  const Folder folder;
+  const Config llama = folder.config("{}");
+  EXPECT_EQ(llama.kv_heads, 8);
+  EXPECT_EQ(llama.head_dim, 8);
+  EXPECT_FLOAT_EQ(llama.norm_eps, 1e-6f);
+  EXPECT_FALSE(llama.tie_word_embeddings || llama.qkv_bias || llama.mlp_bias || llama.qk_norm);
+  EXPECT_EQ(llama.windows, std::vector<int64_t>(4, 0));
+  EXPECT_EQ(llama.context, 256);
+  const Config mistral = folder.config(R"({"architectures": ["MistralForCausalLM"]})");
+  EXPECT_EQ(mistral.windows, std::vector<int64_t>(4, 4096));
+  const Config qwen2 = folder.config(R"({"architectures": ["Qwen2ForCausalLM"]})");
+  EXPECT_TRUE(qwen2.qkv_bias);
+  EXPECT_FALSE(qwen2.output_bias || qwen2.qk_norm);
+  const Config qwen3 = folder.config(R"({"architectures": ["Qwen3ForCausalLM"]})");
+  EXPECT_TRUE(qwen3.qk_norm);
+  EXPECT_FALSE(qwen3.qkv_bias);
+  EXPECT_EQ(qwen3.head_dim, 128);
+}
+
+TEST(ConfigTest, WindowsFollowTheFamily) {
+  const Folder folder;
+  const std::string qwen = R"({"architectures": ["Qwen2ForCausalLM"], "sliding_window": 32, )";
+  using Windows = std::vector<int64_t>;
+  EXPECT_EQ(folder.config(qwen + R"("max_window_layers": 1})").windows, Windows(4, 0));
+  EXPECT_EQ(folder.config(qwen + R"("use_sliding_window": true, "max_window_layers": 3})").windows,
+            (Windows{0, 0, 0, 32}));
+  EXPECT_EQ(folder
+                .config(qwen + R"("use_sliding_window": true, "layer_types":
+      ["sliding_attention", "full_attention", "sliding_attention", "full_attention"]})")
+                .windows,
+            (Windows{32, 0, 32, 0}));
+  std::string text = std::string(kLlama).insert(1, R"("sliding_window": null,)");
+  text.replace(text.find("Llama"), 5, "Mistral");
+  const absl::StatusOr<ModelDescription> mistral = folder.describe_text(text);
+  ASSERT_TRUE(mistral.ok()) << message_of(mistral.status());
+  EXPECT_EQ(mistral->config.windows, Windows(4, 0));
+}
+
+TEST(ConfigTest, BothFormsMeanTheSame) {
+  const Folder folder;
+  const Config old_form = folder.config(R"({"rope_theta": 5e5, "torch_dtype": "bfloat16",
+      "rope_scaling": {"type": "linear", "factor": 4}})");
+  const Config new_form = folder.config(R"({"dtype": "bfloat16", "rope_parameters":
+      {"rope_type": "linear", "factor": 4.0, "rope_theta": 500000}})");
+  EXPECT_EQ(old_form.dtype, DType::kBF16);
+  EXPECT_EQ(new_form.dtype, DType::kBF16);
+  EXPECT_EQ(old_form.rope.table.SerializeAsString(), new_form.rope.table.SerializeAsString());
+}
+
+TEST(ConfigTest, MaxContextMayShrinkAndGrowsAsFarAsTheRotaryScalingReaches) {
+  const Folder folder;
+  EXPECT_EQ(folder.describe("{}", {}, 100)->config.context, 100);
+  EXPECT_FALSE(folder.describe("{}", {}, 257).ok());
+  EXPECT_FALSE(folder.describe("{}", {}, -1).ok());
+  const char* dynamic = R"({"rope_scaling": {"rope_type": "dynamic", "factor": 2.0}})";
+  const absl::StatusOr<ModelDescription> model = folder.describe(dynamic, {}, 512);
+  ASSERT_TRUE(model.ok()) << message_of(model.status());
+  EXPECT_EQ(model->config.context, 512);
+  EXPECT_EQ(model->config.rope.table.dynamic_length(), 256);
+  EXPECT_FALSE(folder.describe(dynamic, {}, 513).ok());
+}
+
+TEST(ConfigTest, TokenIdsAreOneOrAList) {
+  const Folder folder;
+  const Config config = folder.config(R"({"bos_token_id": 1, "eos_token_id": [2, 7]})");
+  EXPECT_EQ(config.bos_token_ids, std::vector<int64_t>{1});
+  EXPECT_EQ(config.eos_token_ids, (std::vector<int64_t>{2, 7}));
+}
+
+}  // namespace
+}  // namespace lockstep

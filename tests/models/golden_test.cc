@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// The graphs of models.cc, run by the naive interpreter, against what the reference computes.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/status.h"
+#include "models/models.h"
+#include "tests/support/golden_case.h"
+
+namespace lockstep {
+namespace {
+
+constexpr double kTolerance = 2e-4;  // Of the largest logit: shared/goldens/README.md.
+constexpr size_t kGreedyTokens = 16;
+
+class GoldenTest : public testing::TestWithParam<const char*> {};
+
+TEST_P(GoldenTest, ModelGraphGivesTheReferencesLogitsAndGreedyTokens) {
+  if (!test_data()) GTEST_SKIP() << "no test data: set LOCKSTEP_TEST_DATA";
+  const GoldenCase golden = load_golden_case(GetParam());
+  const absl::StatusOr<ModelDescription> model = describe_model(golden.folder, {}, 0);
+  ASSERT_TRUE(model.ok()) << message_of(model.status());
+  for (const GoldenPrompt& prompt : golden.prompts) {
+    naive::Sequence sequence{.tokens = prompt.ids, .outputs = {}};
+    const size_t steps = std::min(kGreedyTokens, prompt.greedy.size());
+    for (size_t step = 0; step < steps; ++step) {
+      sequence.outputs = {static_cast<int64_t>(sequence.tokens.size()) - 1};
+      const std::vector<float> logits =
+          naive::interpret(std::span(&model->graph, 1), golden.tensors, sequence)[0];
+      ASSERT_EQ(logits.size(), prompt.last_logits.size());
+      float most = 0;
+      for (float golden_logit : prompt.last_logits) most = std::max(most, std::abs(golden_logit));
+      for (size_t i = 0; step == 0 && i < logits.size(); ++i) {
+        ASSERT_NEAR(logits[i], prompt.last_logits[i], kTolerance * most) << i;
+      }
+      const auto best = std::max_element(logits.begin(), logits.end()) - logits.begin();
+      ASSERT_EQ(best, prompt.greedy[step]) << "greedy token " << step;
+      sequence.tokens.push_back(prompt.greedy[step]);
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Cases, GoldenTest,
+                         testing::Values("goldens/llama_mha", "goldens/llama_gqa",
+                                         "goldens/llama_tied", "goldens/llama3_rope",
+                                         "goldens/mistral_window", "goldens/qwen2", "goldens/qwen3",
+                                         "models/stories260k"),
+                         [](const auto& info) {
+                           const std::string path = info.param;
+                           return path.substr(path.find('/') + 1);
+                         });
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "models/graph.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "base/status.h"
+#include "models/models.h"
+
+namespace lockstep {
+namespace {
+
+ModelDescription own_config(const std::string& name) {
+  const std::filesystem::path folder =
+      std::filesystem::path(LOCKSTEP_SOURCE_DIR) / "tests/data/configs" / name;
+  absl::StatusOr<ModelDescription> model = describe_model(folder, {}, 0);
+  EXPECT_TRUE(model.ok()) << message_of(model.status());
+  return *std::move(model);
+}
+
+int count(const Graph& graph, Op op) {
+  int found = 0;
+  for (const Node& node : graph.nodes()) found += node.op == op ? 1 : 0;
+  return found;
+}
+
+TEST(GraphTest, ParametersHaveTheCheckpointsNamesAndShapes) {
+  Graph graph;
+  const AxisSize hidden = {Axis::kHidden, 8, 1}, ffn = {Axis::kFfn, 12, 1};
+  const Value x = graph.embed("embed", {Axis::kVocab, 64, 1}, hidden);
+  const Scope outer(graph, "layers.3");
+  const Scope inner(graph, "mlp");
+  graph.linear(x, "up_proj", ffn, true);
+  ASSERT_EQ(graph.parameters().size(), 3u);
+  const Parameter& weight = graph.parameters()[1];
+  EXPECT_EQ(weight.name, "layers.3.mlp.up_proj.weight");
+  ASSERT_EQ(weight.pieces.size(), 1u);
+  EXPECT_EQ(weight.pieces[0].source(), "layers.3.mlp.up_proj.weight");
+  EXPECT_EQ(weight.pieces[0].source_shape(0), 12);
+  EXPECT_EQ(weight.pieces[0].source_shape(1), 8);
+  const Parameter& bias = graph.parameters()[2];
+  EXPECT_EQ(bias.pieces[0].source(), "layers.3.mlp.up_proj.bias");
+  EXPECT_EQ(bias.pieces[0].source_shape_size(), 1);
+}
+
+TEST(GraphTest, TheRotaryTableIsMadeOnceForEqualAttributes) {
+  EXPECT_EQ(count(own_config("qwen2").graph, Op::kRopeTable), 1);
+  EXPECT_EQ(count(own_config("qwen2").graph, Op::kRope), 6);
+}
+
+TEST(GraphTest, ATiedHeadReadsTheEmbeddingUnderANameOfItsOwn) {
+  const Graph graph = own_config("qwen2").graph;
+  std::map<program::Role, Parameter> by_role;
+  for (const Parameter& parameter : graph.parameters()) by_role[parameter.role] = parameter;
+  const Parameter& head = by_role[program::HEAD_WEIGHT];
+  EXPECT_EQ(head.pieces[0].source(), "model.embed_tokens.weight");
+  EXPECT_NE(head.name, by_role[program::EMBEDDING].name);
+  const Graph untied = own_config("llama").graph;
+  for (const Parameter& parameter : untied.parameters()) by_role[parameter.role] = parameter;
+  EXPECT_EQ(by_role[program::HEAD_WEIGHT].name, "lm_head.weight");
+}
+
+TEST(GraphTest, RowsAreSelectedBeforeTheLastNorm) {
+  const Graph graph = own_config("llama").graph;
+  const std::vector<Node>& nodes = graph.nodes();
+  const size_t n = nodes.size();
+  EXPECT_EQ(nodes[n - 4].op, Op::kSelectRows);
+  EXPECT_EQ(nodes[n - 3].op, Op::kRmsNorm);
+  EXPECT_EQ(nodes[n - 2].op, Op::kLinear);
+  EXPECT_EQ(nodes[n - 1].op, Op::kTopCandidates);
+}
+
+TEST(GraphTest, BiasesAndNormsAreWhereTheFamilyHasThem) {
+  const auto biases = [](const std::string& name) {
+    int found = 0;
+    const Graph graph = own_config(name).graph;
+    for (const Parameter& p : graph.parameters()) found += p.role == program::BIAS ? 1 : 0;
+    return found;
+  };
+  EXPECT_EQ(biases("llama"), 2 * (4 + 3));
+  EXPECT_EQ(biases("mistral"), 0);
+  EXPECT_EQ(biases("qwen2"), 3 * 3);
+  EXPECT_EQ(count(own_config("qwen3").graph, Op::kHeadNorm), 4);
+  EXPECT_EQ(count(own_config("llama").graph, Op::kHeadNorm), 0);
+}
+
+TEST(GraphTest, AttentionKnowsEachQueryHeadsKvHeadAndEachLayersWindow) {
+  std::vector<int64_t> windows;
+  const Graph graph = own_config("qwen2").graph;
+  for (const Node& node : graph.nodes()) {
+    if (node.op != Op::kAttention) continue;
+    const program::AttentionAttrs& attention = node.attributes.attention();
+    windows.push_back(attention.window());
+    const std::vector<int> map(attention.kv_head_of().begin(), attention.kv_head_of().end());
+    EXPECT_EQ(map, (std::vector<int>{0, 0, 0, 1, 1, 1}));
+    EXPECT_EQ(attention.state(), static_cast<int>(windows.size()) - 1);
+  }
+  EXPECT_EQ(windows, (std::vector<int64_t>{0, 5, 5}));
+}
+
+TEST(ModelsTest, EveryArchitectureHasANameAndABuilder) {
+  for (const Architecture& architecture : architectures()) {
+    EXPECT_FALSE(architecture.name.empty());
+    EXPECT_NE(architecture.build, nullptr);
+  }
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// A way to break a valid program, and what must be said of it.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "proto/program.pb.h"
+
+namespace lockstep {
+
+struct Mutation {
+  const char* name;
+  const char* message;
+  std::function<void(program::Program&)> apply;
+};
+
+class MutationTest : public ::testing::TestWithParam<Mutation> {};
+
+inline const char* mutation_name(const ::testing::TestParamInfo<Mutation>& info) {
+  return info.param.name;
+}
+
+// The which-th instruction of an operator, its first output, the weight of a name.
+inline program::Instruction& find(program::Program& program, program::Op op, int which = 0) {
+  for (program::Instruction& instruction : *program.mutable_instructions()) {
+    if (instruction.op() == op && which-- == 0) return instruction;
+  }
+  ADD_FAILURE() << "no " << program::Op_Name(op);
+  return *program.mutable_instructions(0);
+}
+
+inline program::Value& output_of(program::Program& program, program::Op op, int which = 0) {
+  return *program.mutable_values(find(program, op, which).outputs(0));
+}
+
+inline program::Weight& weight_named(program::Program& program, const std::string& name) {
+  for (program::Weight& weight : *program.mutable_weights()) {
+    if (weight.name() == name) return weight;
+  }
+  ADD_FAILURE() << "no weight " << name;
+  return *program.mutable_weights(0);
+}
+
+}  // namespace lockstep

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+// Header, limits, values, weights, states and operands, broken one by one.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "proto/program.pb.h"
+#include "tests/proto/mutation.h"
+
+namespace lockstep {
+namespace {
+
+using program::Instruction;
+using program::Program;
+using P = Program&;
+
+INSTANTIATE_TEST_SUITE_P(
+    Header, MutationTest,
+    ::testing::ValuesIn(std::vector<Mutation>{
+        {"Version", "version must be", [](P p) { p.set_version(2); }},
+        {"Ranks", "ranks must be", [](P p) { p.set_ranks(0); }},
+        {"ManyRanks", "ranks must be", [](P p) { p.set_ranks(1 << 30); }},
+        {"Rank", "rank must be", [](P p) { p.set_rank(2); }},
+        {"NegativeRank", "rank must be", [](P p) { p.set_rank(-1); }},
+        {"Strategy", "strategy must be", [](P p) { p.set_strategy("ring"); }},
+        {"NumericClass", "numeric_class must", [](P p) { p.clear_numeric_class(); }},
+        {"Vocab", "vocab must be", [](P p) { p.set_vocab(0); }},
+        {"Hidden", "hidden must be", [](P p) { p.set_hidden(-8); }},
+        {"Arena", "arena_bytes must be", [](P p) { p.set_arena_bytes(-1); }},
+        {"HugeArena", "arena_bytes must be", [](P p) { p.set_arena_bytes(INT64_MAX); }},
+        {"NoRows", "limits.rows must be", [](P p) { p.mutable_limits()->set_rows(0); }},
+        {"HugeRows", "limits.rows must be", [](P p) { p.mutable_limits()->set_rows(1 << 30); }},
+        {"NoOutputs", "limits.outputs must be", [](P p) { p.mutable_limits()->set_outputs(0); }},
+        {"NoSequences", "limits.sequences must",
+         [](P p) { p.mutable_limits()->set_sequences(-1); }},
+        {"Context", "limits.context must", [](P p) { p.mutable_limits()->set_context(1 << 30); }},
+        {"PageTokens", "page_tokens must", [](P p) { p.mutable_limits()->set_page_tokens(0); }},
+        {"PageNoDivisor", "page_tokens must divide",
+         [](P p) { p.mutable_limits()->set_page_tokens(24); }},
+    }),
+    mutation_name);
+
+INSTANTIATE_TEST_SUITE_P(
+    Values, MutationTest,
+    ::testing::ValuesIn(std::vector<Mutation>{
+        {"Dtype", "dtype must be float32 or bfloat16",
+         [](P p) { p.mutable_values(0)->set_dtype(program::I32); }},
+        {"UnknownDtype", "dtype must be",
+         [](P p) { p.mutable_values(0)->set_dtype(static_cast<program::DType>(77)); }},
+        {"RowsKind", "rows must be",
+         [](P p) { p.mutable_values(0)->set_rows(static_cast<program::Rows>(2)); }},
+        {"NegativeCols", "cols must be", [](P p) { p.mutable_values(0)->set_cols(-1); }},
+        {"HugeCols", "cols must be", [](P p) { p.mutable_values(0)->set_cols(INT64_MAX); }},
+        {"StrideBelowCols", "stride must be", [](P p) { p.mutable_values(0)->set_stride(7); }},
+        {"HugeStride", "stride must be", [](P p) { p.mutable_values(0)->set_stride(INT64_MAX); }},
+        {"NegativeOffset", "offset_bytes must be",
+         [](P p) { p.mutable_values(0)->set_offset_bytes(-64); }},
+        {"UnevenOffset", "offset_bytes must be",
+         [](P p) { p.mutable_values(0)->set_offset_bytes(4); }},
+        {"OffsetBehindArena", "offset_bytes must be",
+         [](P p) { p.mutable_values(0)->set_offset_bytes((p.arena_bytes() + 63) / 64 * 64); }},
+        {"OffsetOverflows", "offset_bytes must be",
+         [](P p) { p.mutable_values(0)->set_offset_bytes(INT64_MAX - 63); }},
+        {"ArenaTooSmall", "offset_bytes must be",
+         [](P p) { p.set_arena_bytes(p.arena_bytes() - 64); }},
+        {"RowsWithoutRoom", "offset_bytes must be",
+         [](P p) { p.mutable_limits()->set_rows(1 << 20); }},
+    }),
+    mutation_name);
+
+INSTANTIATE_TEST_SUITE_P(
+    Weights, MutationTest,
+    ::testing::ValuesIn(std::vector<Mutation>{
+        {"NoRole", "role must be", [](P p) { p.mutable_weights(0)->set_role(program::NO_ROLE); }},
+        {"UnknownRole", "role must be",
+         [](P p) { p.mutable_weights(0)->set_role(static_cast<program::Role>(99)); }},
+        {"WeightDtype", "dtype must be",
+         [](P p) { p.mutable_weights(0)->set_dtype(program::I32); }},
+        {"NormInBf16", "dtype must be float32",
+         [](P p) { weight_named(p, "norm1.weight").set_dtype(program::BF16); }},
+        {"NegativeRows", "rows must be", [](P p) { p.mutable_weights(0)->set_rows(-1); }},
+        {"HugeWeight", "must be",
+         [](P p) {
+           p.mutable_weights(0)->set_rows(int64_t{1} << 31);
+           p.mutable_weights(0)->set_cols(int64_t{1} << 31);
+         }},
+        {"TwoRowsOfNorm", "rows must be 1",
+         [](P p) { weight_named(p, "norm1.weight").set_rows(2); }},
+        {"PiecesTooFew", "pieces must add up", [](P p) { p.mutable_weights(0)->clear_pieces(); }},
+        {"PieceTwice", "pieces must add up",
+         [](P p) {
+           program::Weight& weight = *p.mutable_weights(0);
+           *weight.add_pieces() = program::Piece(weight.pieces(0));
+         }},
+        {"PieceNarrow", "must have 8 columns",
+         [](P p) { p.mutable_weights(0)->mutable_pieces(0)->set_col_end(7); }},
+        {"PieceTransposed", "must have 8 columns",
+         [](P p) { p.mutable_weights(0)->mutable_pieces(0)->set_transpose(true); }},
+        {"PieceOutsideRows", "piece rows of",
+         [](P p) { p.mutable_weights(0)->mutable_pieces(0)->set_row_end(101); }},
+        {"PieceBackwards", "piece rows of",
+         [](P p) { p.mutable_weights(0)->mutable_pieces(0)->set_row_begin(INT64_MAX); }},
+        {"PieceNegative", "piece columns of",
+         [](P p) { p.mutable_weights(0)->mutable_pieces(0)->set_col_begin(-1); }},
+        {"PieceUnnamed", "piece source of",
+         [](P p) { p.mutable_weights(0)->mutable_pieces(0)->clear_source(); }},
+        {"SourceWithoutShape", "source_shape",
+         [](P p) { p.mutable_weights(0)->mutable_pieces(0)->clear_source_shape(); }},
+        {"SourceOfThree", "source_shape",
+         [](P p) { p.mutable_weights(0)->mutable_pieces(0)->add_source_shape(1); }},
+        {"SourceNegative", "source_shape",
+         [](P p) { p.mutable_weights(0)->mutable_pieces(0)->set_source_shape(0, -5); }},
+        {"RowTransposed", "transpose",
+         [](P p) { weight_named(p, "norm1.weight").mutable_pieces(0)->set_transpose(true); }},
+        {"StateDtype", "program state 0",
+         [](P p) { p.mutable_states(0)->set_dtype(program::NO_DTYPE); }},
+        {"StateHeads", "kv_heads must be", [](P p) { p.mutable_states(0)->set_kv_heads(-1); }},
+        {"StateHeadDim", "head_dim must be",
+         [](P p) { p.mutable_states(0)->set_head_dim(INT64_MAX); }},
+    }),
+    mutation_name);
+
+INSTANTIATE_TEST_SUITE_P(
+    Operands, MutationTest,
+    ::testing::ValuesIn(std::vector<Mutation>{
+        {"NoOp", "op must be", [](P p) { p.mutable_instructions(0)->clear_op(); }},
+        {"UnknownOp", "op must be",
+         [](P p) { p.mutable_instructions(0)->set_op(static_cast<program::Op>(-7)); }},
+        {"TooFewInputs", "inputs count must be",
+         [](P p) { find(p, program::LINEAR).mutable_inputs()->RemoveLast(); }},
+        {"TooManyInputs", "inputs count must be",
+         [](P p) { find(p, program::SILU).add_inputs()->set_value(0); }},
+        {"TooManyOutputs", "outputs count must be",
+         [](P p) { find(p, program::SILU).add_outputs(0); }},
+        {"NoOutput", "outputs count must be", [](P p) { find(p, program::SILU).clear_outputs(); }},
+        {"WeightAsValue", "must be a value, found a weight",
+         [](P p) { find(p, program::SILU).mutable_inputs(0)->set_weight(0); }},
+        {"ValueAsWeight", "must be a linear weight, found a value",
+         [](P p) { find(p, program::LINEAR).mutable_inputs(1)->set_value(0); }},
+        {"OperandOfNothing", "found nothing",
+         [](P p) { find(p, program::LINEAR).mutable_inputs(0)->clear_kind(); }},
+        {"WeightOfAnotherRole", "must be a norm weight, found EMBEDDING",
+         [](P p) { find(p, program::RMS_NORM).mutable_inputs(1)->set_weight(0); }},
+        {"ValueIndex", "input value must be",
+         [](P p) { find(p, program::SILU).mutable_inputs(0)->set_value(p.values_size()); }},
+        {"NegativeValueIndex", "input value must be",
+         [](P p) { find(p, program::SILU).mutable_inputs(0)->set_value(-1); }},
+        {"WeightIndex", "input weight must be",
+         [](P p) { find(p, program::LINEAR).mutable_inputs(1)->set_weight(p.weights_size()); }},
+        {"OutputIndex", "output value must be",
+         [](P p) { find(p, program::SILU).set_outputs(0, INT32_MAX); }},
+        {"ReadBeforeWritten", "is read before it is written",
+         [](P p) {
+           const int last = find(p, program::SELECT_ROWS).inputs(0).value();
+           find(p, program::SILU).mutable_inputs(0)->set_value(last);
+         }},
+        {"WrittenTwice", "is written a second time",
+         [](P p) { find(p, program::MUL).set_outputs(0, find(p, program::SILU).outputs(0)); }},
+        {"NoAttributes", "attributes must be",
+         [](P p) { find(p, program::RMS_NORM).clear_attributes(); }},
+        {"OtherAttributes", "attributes must be",
+         [](P p) { find(p, program::RMS_NORM).mutable_attributes()->mutable_rope(); }},
+        {"NeedlessAttributes", "attributes must be",
+         [](P p) { find(p, program::SILU).mutable_attributes()->mutable_norm(); }},
+        {"OutputDtype", "dtype of an output must be F32",
+         [](P p) { output_of(p, program::SILU).set_dtype(program::BF16); }},
+        {"InputDtype", "dtype of an input must be F32, found BF16",
+         [](P p) {
+           const int cast = find(p, program::CAST).outputs(0);
+           find(p, program::SELECT_ROWS).set_op(program::SILU);
+           Instruction& silu = find(p, program::SILU, 1);
+           silu.mutable_inputs(0)->set_value(cast);
+         }},
+        {"GatherChangesDtype", "dtype of an output",
+         [](P p) { output_of(p, program::ALL_GATHER).set_dtype(program::BF16); }},
+        {"RowsDiffer", "rows of an output must be TOKENS",
+         [](P p) { output_of(p, program::SILU).set_rows(program::OUTPUTS); }},
+        {"SelectKeepsRows", "rows of an output must be OUTPUTS",
+         [](P p) { output_of(p, program::SELECT_ROWS).set_rows(program::TOKENS); }},
+        {"NoCandidates", "one top_candidates instruction, found 0",
+         [](P p) { p.mutable_instructions()->RemoveLast(); }},
+        {"CandidatesTwice", "one top_candidates instruction, found 2",
+         [](P p) { *p.add_instructions() = Instruction(find(p, program::TOP_CANDIDATES)); }},
+        {"AttentionTwice", "state 0 is written a second time",
+         [](P p) {
+           Instruction again = find(p, program::ATTENTION);
+           *p.add_values() = p.values(again.outputs(0));
+           again.set_outputs(0, p.values_size() - 1);
+           *p.add_instructions() = again;
+         }},
+    }),
+    mutation_name);
+
+}  // namespace
+}  // namespace lockstep

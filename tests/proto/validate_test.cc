@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// validate() on a program by hand with every operator in it: as it is, with each class of field
+// broken (mutations_of_*_test.cc), and with random bytes changed.
+#include "proto/validate.h"
+
+#include <gmock/gmock.h>
+#include <google/protobuf/stubs/logging.h>
+#include <gtest/gtest.h>
+
+#include <random>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "proto/print.h"
+#include "tests/proto/mutation.h"
+#include "tests/support/tiny_program.h"
+
+namespace lockstep {
+namespace {
+
+using program::Instruction;
+using program::Program;
+using ::testing::HasSubstr;
+
+TEST(ValidateTest, AcceptsProgramsMadeByHand) {
+  for (const Program& program : {tiny_program(), tiny_program(0, 2), tiny_program(1, 2),
+                                 layer_program(), layer_program(0, 2), layer_program(1, 2)}) {
+    EXPECT_EQ(message_of(validate(program)), "");
+  }
+}
+
+TEST_P(MutationTest, IsRefusedAndNamed) {
+  Program program = layer_program(1, 2);
+  GetParam().apply(program);
+  const absl::Status status = validate(program);
+  ASSERT_FALSE(status.ok());
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(message_of(status), HasSubstr(GetParam().message));
+  EXPECT_EQ(message_of(status).find('\n'), std::string::npos);
+}
+
+TEST(ValidateTest, AllowsElementwiseOperatorsInPlace) {
+  Program program = layer_program();
+  const Instruction& add = find(program, program::ADD);
+  program.mutable_values(add.outputs(0))
+      ->set_offset_bytes(program.values(add.inputs(0).value()).offset_bytes());
+  EXPECT_EQ(message_of(validate(program)), "");
+}
+
+TEST(ValidateTest, AllowsAPartToLieWhereItIsGathered) {
+  for (int rank = 0; rank < 2; ++rank) {
+    Program program = layer_program(rank, 2);
+    const Instruction& gather = find(program, program::ALL_GATHER, 1);
+    const program::Value& whole = program.values(gather.outputs(0));
+    program::Value& part = *program.mutable_values(gather.inputs(0).value());
+    part.set_stride(whole.stride());
+    part.set_offset_bytes(whole.offset_bytes() + rank * 4 * 4);
+    EXPECT_EQ(message_of(validate(program)), "");
+  }
+}
+
+TEST(ValidateTest, NeverCrashesOnRandomBytes) {
+  const uint32_t seed = std::random_device{}();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937 random(seed);
+  const google::protobuf::LogSilencer quiet;  // Of names that are no UTF-8.
+  const std::string valid = layer_program(1, 2).SerializeAsString();
+  int parsed = 0, accepted = 0;
+  for (int round = 0; round < 20000; ++round) {
+    std::string bytes = valid;
+    for (int changes = 1 + static_cast<int>(random() % 4); changes > 0; --changes) {
+      bytes[random() % bytes.size()] = static_cast<char>(random());
+    }
+    if (random() % 4 == 0) bytes.resize(random() % bytes.size());
+    Program program;
+    if (!program.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) continue;
+    ++parsed;
+    accepted += validate(program).ok();
+    if (round % 16 == 0) (void)to_text(program);
+  }
+  EXPECT_GT(parsed, 0);
+  RecordProperty("parsed", parsed);
+  RecordProperty("accepted", accepted);
+  std::printf("%d of 20000 parsed, %d accepted, seed %u\n", parsed, accepted, seed);
+}
+
+}  // namespace
+}  // namespace lockstep

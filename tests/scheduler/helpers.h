@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// Small requests, a small tokenizer and what a stream came to, for the tests of this folder.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "coordinator/engine.h"
+#include "coordinator/text/tokenizer.h"
+
+namespace lockstep {
+
+// Ids in order: the given texts, each one token, which joined are the decoding.
+inline std::unique_ptr<Tokenizer> tokenizer_of(const std::vector<std::string>& texts,
+                                               bool byte_fallback = false) {
+  nlohmann::json spec;
+  spec["model"] = {
+      {"type", "BPE"}, {"merges", nlohmann::json::array()}, {"byte_fallback", byte_fallback}};
+  for (size_t id = 0; id < texts.size(); ++id) spec["model"]["vocab"][texts[id]] = id;
+  spec["added_tokens"] = nlohmann::json::array();
+  spec["normalizer"] = nullptr;
+  spec["pre_tokenizer"] = nullptr;
+  spec["post_processor"] = nullptr;
+  spec["decoder"] = {{"type", "Fuse"}};
+  if (byte_fallback) {
+    spec["decoder"] = {{"type", "Sequence"},
+                       {"decoders", {{{"type", "ByteFallback"}}, {{"type", "Fuse"}}}}};
+  }
+  absl::StatusOr<std::unique_ptr<Tokenizer>> tokenizer = Tokenizer::parse(spec.dump());
+  EXPECT_TRUE(tokenizer.ok()) << tokenizer.status();
+  return *std::move(tokenizer);
+}
+
+// Greedy, from `seed`'s own prompt.
+inline Request request_of(int32_t seed, int64_t prompt_tokens, int32_t max_tokens) {
+  Request request;
+  request.id = std::to_string(seed);
+  for (int64_t i = 0; i < prompt_tokens; ++i) {
+    request.prompt_ids.push_back(static_cast<int32_t>((seed * 31 + i * 7) % 50));
+  }
+  request.max_tokens = max_tokens;
+  request.sampling.temperature = 0;
+  return request;
+}
+
+// What became of one choice.
+struct Answer {
+  std::vector<int32_t> tokens;
+  std::string text;
+  std::vector<std::vector<Logprob>> logprobs;
+  std::vector<float> prompt_logits;
+  FinishReason finish_reason = FinishReason::kNone;
+  int32_t prompt_tokens = 0;
+  int32_t completion_tokens = 0;
+  uint64_t seed = 0;
+  int events_after_the_last = 0;
+};
+
+inline std::map<int32_t, Answer> answers_of(const std::vector<StreamEvent>& events) {
+  std::map<int32_t, Answer> answers;
+  for (const StreamEvent& event : events) {
+    Answer& answer = answers[event.index];
+    if (answer.finish_reason != FinishReason::kNone) ++answer.events_after_the_last;
+    answer.tokens.insert(answer.tokens.end(), event.token_ids.begin(), event.token_ids.end());
+    answer.logprobs.insert(answer.logprobs.end(), event.logprobs.begin(), event.logprobs.end());
+    answer.text += event.text;
+    if (!event.prompt_logits.empty()) answer.prompt_logits = event.prompt_logits;
+    answer.seed = event.seed;
+    if (event.finish_reason == FinishReason::kNone) continue;
+    answer.finish_reason = event.finish_reason;
+    answer.prompt_tokens = event.prompt_tokens;
+    answer.completion_tokens = event.completion_tokens;
+  }
+  return answers;
+}
+
+// Reads a stream to its end.
+inline std::map<int32_t, Answer> finish(const Stream& stream) {
+  std::vector<StreamEvent> all;
+  std::vector<StreamEvent> some;
+  for (bool done = false; !done;) {
+    stream.wait(all.size());
+    done = stream.read(all.size(), &some);
+    all.insert(all.end(), some.begin(), some.end());
+  }
+  return answers_of(all);
+}
+
+// Polls until it holds, or fails after 20 s.
+template <typename Condition>
+void eventually(const Condition& condition) {
+  for (int i = 0; i < 20'000; ++i) {
+    if (condition()) return;
+    absl::SleepFor(absl::Milliseconds(1));
+  }
+  ADD_FAILURE() << "never came true";
+}
+
+}  // namespace lockstep

@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+// The whole compiler: N ranks compute what the model's graph says, programs are stable and valid.
+#include "sharding/compile.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <numeric>
+#include <ostream>
+
+#include "base/status.h"
+#include "proto/print.h"
+#include "proto/validate.h"
+#include "tests/sharding/test_models.h"
+
+namespace lockstep {
+namespace {
+
+const naive::Sequence kSequence = {.tokens = {1, 60, 7, 33, 12, 63, 5, 8, 21, 2},
+                                   .outputs = {0, 5, 9}};
+
+struct Case {
+  const char* model;
+  Strategy strategy;
+  DType dtype;
+};
+void PrintTo(const Case& c, std::ostream* out) { *out << c.model; }
+
+std::vector<Case> all_cases() {
+  std::vector<Case> cases;
+  for (const char* model : kModels) {
+    for (Strategy strategy : {Strategy::kGather, Strategy::kReduce}) {
+      for (DType dtype : {DType::kF32, DType::kBF16}) cases.push_back({model, strategy, dtype});
+    }
+  }
+  return cases;
+}
+
+float largest(const naive::Logits& logits) {
+  float most = 0;
+  for (const std::vector<float>& row : logits) {
+    for (float value : row) most = std::max(most, std::abs(value));
+  }
+  return most;
+}
+
+void expect_near(const naive::Logits& found, const naive::Logits& wanted, float tolerance) {
+  ASSERT_EQ(found.size(), wanted.size());
+  for (size_t i = 0; i < found.size(); ++i) {
+    ASSERT_EQ(found[i].size(), wanted[i].size());
+    for (size_t j = 0; j < found[i].size(); ++j) {
+      ASSERT_TRUE(std::abs(found[i][j] - wanted[i][j]) <= tolerance)
+          << "output " << i << " id " << j << ": " << found[i][j] << " and " << wanted[i][j];
+    }
+  }
+}
+
+class EqualityTest : public testing::TestWithParam<Case> {};
+
+// Under gather every element is computed whole by one rank: not a bit differs. Under reduce sums
+// are cut in as many parts as there are ranks and each part is rounded to float32, a few units of
+// the last place at each of some ten sums on the way; where values are rounded to bfloat16 such a
+// difference may turn one rounding, 2^-8 of an element.
+TEST_P(EqualityTest, AnyNumberOfRanksComputesWhatTheModelsGraphSays) {
+  const Case& c = GetParam();
+  const Graph model = model_graph(c.model);
+  const naive::Tensors tensors = random_tensors(model, 17);
+  const auto one = compile_graphs(model, options_for(1, c.strategy, c.dtype));
+  ASSERT_TRUE(one.ok()) << message_of(one.status());
+  const naive::Logits wanted = naive::interpret(*one, tensors, kSequence);
+  if (c.dtype == DType::kF32) {
+    expect_near(wanted, naive::interpret(std::span(&model, 1), tensors, kSequence), 0);
+  }
+  const float relative = c.strategy == Strategy::kGather ? 0.0f
+                         : c.dtype == DType::kF32        ? 2e-5f
+                                                         : 2e-2f;
+  for (int ranks : {1, 2, 3, 5}) {
+    SCOPED_TRACE(ranks);
+    CompileOptions options = options_for(ranks, c.strategy, c.dtype);
+    const auto graphs = compile_graphs(model, options);
+    ASSERT_TRUE(graphs.ok()) << message_of(graphs.status());
+    const naive::Logits sharded = naive::interpret(*graphs, tensors, kSequence);
+    expect_near(sharded, wanted, relative * largest(wanted));
+    const auto programs = compile(model, options);
+    ASSERT_TRUE(programs.ok()) << message_of(programs.status());
+    expect_near(naive::interpret(*programs, tensors, kSequence), sharded, 0);
+    options.speeds.resize(ranks);
+    std::iota(options.speeds.begin(), options.speeds.end(), 1.0);
+    const auto uneven = compile(model, options);
+    ASSERT_TRUE(uneven.ok()) << message_of(uneven.status());
+    expect_near(naive::interpret(*uneven, tensors, kSequence), wanted, relative * largest(wanted));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, EqualityTest, testing::ValuesIn(all_cases()),
+                         [](const auto& info) {
+                           return fmt::format("{}_{}_{}", info.param.model,
+                                              strategy_name(info.param.strategy),
+                                              dtype_name(info.param.dtype));
+                         });
+
+TEST(CompileTest, TheSameInputGivesTheSameBytes) {
+  for (const char* name : kModels) {
+    const CompileOptions options = options_for(3, Strategy::kGather, DType::kBF16);
+    const auto first = compile(model_graph(name), options);
+    const auto second = compile(model_graph(name), options);
+    for (size_t i = 0; i < first->size(); ++i) {
+      EXPECT_EQ((*first)[i].SerializeAsString(), (*second)[i].SerializeAsString());
+    }
+  }
+}
+
+TEST(CompileTest, ProgramsAreValidForEveryNumberOfRanks) {
+  const Graph model = model_graph("qwen3");
+  for (int ranks = 1; ranks <= 7; ++ranks) {
+    for (Strategy strategy : {Strategy::kGather, Strategy::kReduce}) {
+      const auto programs = compile(model, options_for(ranks, strategy, DType::kBF16));
+      ASSERT_TRUE(programs.ok()) << message_of(programs.status());
+      for (const program::Program& program : *programs) {
+        EXPECT_TRUE(validate(program).ok()) << message_of(validate(program));
+        EXPECT_EQ(program.ranks(), ranks);
+        EXPECT_EQ(program.vocab(), 307);
+        EXPECT_EQ(program.hidden(), 24);
+        EXPECT_EQ(program.numeric_class(), "f32.v1");
+        EXPECT_EQ(program.states_size(), 2);
+      }
+    }
+  }
+}
+
+TEST(CompileTest, RanksWithoutAShareOfAnAxisCompile) {
+  const Graph model = model_graph("yarn");  // Three columns of ffn and one block of ids.
+  const auto programs = compile(model, options_for(5, Strategy::kGather));
+  ASSERT_TRUE(programs.ok()) << message_of(programs.status());
+  int without_ffn = 0;
+  for (const program::Program& program : *programs) {
+    for (const program::Weight& weight : program.weights()) {
+      without_ffn += weight.name().find("gate_proj") != std::string::npos && weight.rows() == 0;
+    }
+  }
+  EXPECT_EQ(without_ffn, 2);
+}
+
+TEST(CompileTest, EachRanksKvHeadsServeItsQueryHeads) {
+  const auto programs = compile(model_graph("mistral"), options_for(5, Strategy::kReduce));
+  ASSERT_TRUE(programs.ok());
+  std::vector<std::vector<int>> maps;  // Of the first layer; 6 heads over 3 KV heads.
+  for (const program::Program& program : *programs) {
+    for (const program::Instruction& instruction : program.instructions()) {
+      if (instruction.op() != program::ATTENTION) continue;
+      const auto& map = instruction.attributes().attention().kv_head_of();
+      maps.emplace_back(map.begin(), map.end());
+      break;
+    }
+  }
+  EXPECT_EQ(maps, (std::vector<std::vector<int>>{{0, 0}, {0}, {0}, {0}, {0}}));
+  const auto three = compile(model_graph("qwen2"), options_for(3, Strategy::kReduce));
+  for (const program::Instruction& instruction : (*three)[1].instructions()) {
+    if (instruction.op() != program::ATTENTION) continue;
+    const auto& map = instruction.attributes().attention().kv_head_of();
+    EXPECT_EQ(std::vector<int>(map.begin(), map.end()), (std::vector<int>{0, 1}));
+  }
+}
+
+TEST(CompileTest, LimitsOutOfRangeAreTheUsersError) {
+  for (const char* field : {"rows", "outputs", "sequences", "context", "page_tokens"}) {
+    CompileOptions options = options_for(1, Strategy::kGather);
+    const auto* descriptor = program::Limits::descriptor()->FindFieldByName(field);
+    options.limits.GetReflection()->SetInt64(&options.limits, descriptor, 0);
+    const auto programs = compile(model_graph("llama"), options);
+    EXPECT_EQ(programs.status().code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_NE(message_of(programs.status()).find(std::string("limits.") + field),
+              std::string::npos);
+  }
+}
+
+TEST(CompileTest, EveryStageIsTracedInOrder) {
+  CompileOptions options = options_for(2, Strategy::kGather, DType::kBF16);
+  std::vector<std::string> stages;
+  options.trace_rank = 1;
+  options.trace = [&](const std::string& stage, const std::string& text) {
+    stages.push_back(stage);
+    EXPECT_FALSE(text.empty());
+  };
+  ASSERT_TRUE(compile(model_graph("llama"), options).ok());
+  EXPECT_EQ(stages, (std::vector<std::string>{"model", "drop_dead", "store_weights", "round_inputs",
+                                              "split", "fuse_linears", "fuse_gated",
+                                              "fuse_add_norm", "program"}));
+}
+
+// LOCKSTEP_REGENERATE=1 sharding_test --gtest_filter='*Golden*' writes the files anew.
+TEST(CompileTest, GoldenProgramsReadAsTheyDid) {
+  struct Golden {
+    const char* model;
+    int ranks, rank;
+    Strategy strategy;
+    DType dtype;
+  };
+  for (const Golden& g : {Golden{"yarn", 2, 1, Strategy::kGather, DType::kBF16},
+                          Golden{"llama", 3, 2, Strategy::kReduce, DType::kF32}}) {
+    const auto programs = compile(model_graph(g.model), options_for(g.ranks, g.strategy, g.dtype));
+    ASSERT_TRUE(programs.ok());
+    const std::string text = to_text((*programs)[g.rank]);
+    const std::filesystem::path path =
+        std::filesystem::path(LOCKSTEP_SOURCE_DIR) / "tests/data/programs" /
+        fmt::format("{}_{}_{}_of_{}.txt", g.model, strategy_name(g.strategy), g.rank, g.ranks);
+    if (std::getenv("LOCKSTEP_REGENERATE") != nullptr) std::ofstream(path) << text;
+    std::ifstream file(path);
+    const std::string golden{std::istreambuf_iterator<char>(file),
+                             std::istreambuf_iterator<char>()};
+    EXPECT_EQ(text, golden) << path;
+  }
+}
+
+}  // namespace
+}  // namespace lockstep

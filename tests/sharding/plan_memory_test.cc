@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+// Memory plans of random graphs: the bytes of what is alive are never written by another.
+#include "sharding/plan_memory.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <random>
+
+#include "base/status.h"
+#include "sharding/check.h"
+#include "sharding/text.h"
+#include "tests/sharding/test_models.h"
+
+namespace lockstep {
+namespace {
+
+// A graph of element-wise operators, casts, linears, views and norms on whatever is there already.
+Graph random_graph(std::mt19937_64& random) {
+  const auto pick = [&](int count) { return static_cast<int>(random() % count); };
+  Graph g;
+  std::vector<Value> values = {g.embed("embed", {Axis::kVocab, 64, 1}, {Axis::kNone, 8, 1})};
+  const int steps = 5 + pick(30);
+  for (int i = 0; i < steps; ++i) {
+    const Value x = values[pick(static_cast<int>(values.size()))];
+    const ValueInfo info = g.info(x);
+    const Value y = values[pick(static_cast<int>(values.size()))];
+    const std::string name = "w" + std::to_string(i);
+    if (info.dtype != DType::kF32) continue;
+    const bool alike =
+        g.info(y).dtype == info.dtype && g.info(y).axis.columns() == info.axis.columns();
+    switch (pick(7)) {
+      case 0:
+        values.push_back(g.linear(x, name, {Axis::kNone, 1 + pick(20), 1}));
+        break;
+      case 1: {
+        const int64_t begin = pick(static_cast<int>(info.axis.columns()) + 1);
+        const int64_t end = begin + pick(static_cast<int>(info.axis.columns() - begin) + 1);
+        Node view{.op = Op::kColumns, .inputs = {x.id}};
+        view.attributes.mutable_columns()->set_begin(begin);
+        view.attributes.mutable_columns()->set_end(end);
+        ValueInfo part = info;
+        part.axis = {Axis::kNone, end - begin, 1};
+        values.push_back(g.append(std::move(view), {part})[0]);
+        break;
+      }
+      case 2:
+        if (alike) values.push_back(g.add(x, y));
+        break;
+      case 3:
+        if (alike) values.push_back(g.mul(x, y));
+        break;
+      case 4:
+        if (info.axis.columns() > 0) values.push_back(g.rms_norm(x, name, 1e-6f));
+        break;
+      case 5: {
+        ValueInfo half = info;
+        half.dtype = DType::kBF16;
+        values.push_back(g.append({.op = Op::kCast, .inputs = {x.id}}, {half})[0]);
+        break;
+      }
+      default:
+        values.push_back(g.silu(x));
+    }
+  }
+  Value last = values.back();
+  for (size_t i = values.size(); g.info(last).dtype != DType::kF32;) last = values[--i];
+  g.top_candidates(g.head(g.select_rows(last), "head", {Axis::kVocab, 64, 1}));
+  return g;
+}
+
+// Every byte of the arena remembers which value, row and column was written there last; views are
+// their parent's bytes. A reader must find what it asks for.
+void run_symbolically(const Graph& graph, const MemoryPlan& plan, const program::Limits& limits) {
+  using Element = std::tuple<int, int64_t, int64_t>;  // Root value, row, column of the root.
+  std::map<int64_t, Element> arena;                   // By byte of an element's begin.
+  std::vector<std::pair<int, int64_t>> roots;         // By value: root and first column.
+  const auto walk = [&](int value, auto visit) {
+    const ValueInfo& info = graph.values()[value];
+    const int64_t rows = info.rows == program::TOKENS ? limits.rows() : limits.outputs();
+    const int64_t bytes = dtype_bytes(info.dtype);
+    for (int64_t r = 0; r < rows; ++r) {
+      for (int64_t c = 0; c < info.axis.columns(); ++c) {
+        const Placement& at = plan.placements[value];
+        const int64_t byte = at.offset_bytes + (r * at.stride + c) * bytes;
+        ASSERT_LE(byte + bytes, plan.arena_bytes);
+        for (int64_t b = 0; b < bytes; ++b) {
+          visit(byte + b, Element{roots[value].first, r, (roots[value].second + c) * 8 + b});
+        }
+      }
+    }
+  };
+  for (size_t i = 0; i < graph.values().size(); ++i) roots.emplace_back(static_cast<int>(i), 0);
+  int last_logits = -1;
+  for (const Node& node : graph.nodes()) {
+    for (int input : node.inputs) {
+      walk(input, [&](int64_t byte, Element element) {
+        ASSERT_EQ(arena[byte], element) << node_text(graph, node) << " reads %" << input;
+      });
+    }
+    if (node.op == Op::kTopCandidates) last_logits = node.inputs[0];
+    for (int output : node.outputs) {
+      if (node.op == Op::kColumns) {
+        const auto [root, begin] = roots[node.inputs[0]];
+        roots[output] = {root, begin + node.attributes.columns().begin()};
+        continue;
+      }
+      walk(output, [&](int64_t byte, Element element) { arena[byte] = element; });
+    }
+  }
+  walk(last_logits, [&](int64_t byte, Element element) { ASSERT_EQ(arena[byte], element); });
+}
+
+TEST(PlanMemoryTest, NoLiveValueIsOverwrittenInRandomGraphs) {
+  program::Limits limits;
+  limits.set_rows(3);
+  limits.set_outputs(2);
+  for (uint64_t seed = 0; seed < 300; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    std::mt19937_64 random(seed);
+    const Graph graph = random_graph(random);
+    ASSERT_TRUE(check_graph(graph).ok()) << message_of(check_graph(graph));
+    run_symbolically(graph, plan_memory(graph, limits), limits);
+    if (testing::Test::HasFatalFailure()) FAIL() << graph_text(graph);
+  }
+}
+
+TEST(PlanMemoryTest, NoLiveValueIsOverwrittenInModels) {
+  for (const char* name : kModels) {
+    for (Strategy strategy : {Strategy::kGather, Strategy::kReduce}) {
+      const CompileOptions options = options_for(3, strategy, DType::kBF16);
+      const auto graphs = compile_graphs(model_graph(name), options);
+      for (const Graph& graph : *graphs) {
+        run_symbolically(graph, plan_memory(graph, options.limits), options.limits);
+      }
+    }
+  }
+}
+
+TEST(PlanMemoryTest, RopeAndGatedWorkInPlaceOnViewsOfFusedLinears) {
+  const CompileOptions options = options_for(1, Strategy::kGather);
+  const Graph graph = compile_graphs(model_graph("llama"), options)->front();
+  const MemoryPlan plan = plan_memory(graph, options.limits);
+  for (const Node& node : graph.nodes()) {
+    if (node.op != Op::kRope && node.op != Op::kGated) continue;
+    const Placement &in = plan.placements[node.inputs[0]], &out = plan.placements[node.outputs[0]];
+    EXPECT_EQ(in.offset_bytes, out.offset_bytes);
+    EXPECT_EQ(in.stride, out.stride);
+    EXPECT_GT(out.stride, graph.values()[node.outputs[0]].axis.columns());
+  }
+}
+
+TEST(PlanMemoryTest, TheArenaDoesNotGrowWithLayers) {
+  const auto arena = [](int adds) {
+    Graph g;
+    Value x = g.embed("embed", {Axis::kVocab, 64, 1}, {Axis::kHidden, 16, 1});
+    for (int i = 0; i < adds; ++i) {
+      x = g.add(x, g.rms_norm(x, "norm" + std::to_string(i), 1e-6f));
+    }
+    g.top_candidates(g.head(g.select_rows(x), "head", {Axis::kVocab, 64, 1}));
+    return plan_memory(g, options_for(1, Strategy::kGather).limits).arena_bytes;
+  };
+  EXPECT_EQ(arena(2), arena(40));
+}
+
+}  // namespace
+}  // namespace lockstep

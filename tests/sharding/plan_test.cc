@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sharding/plan.h"
+
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+#include "base/status.h"
+#include "sharding/cost.h"
+#include "tests/sharding/test_models.h"
+
+namespace lockstep {
+namespace {
+
+Plan plan_of(int64_t heads, int64_t kv_heads, std::vector<int64_t> eighths,
+             Strategy strategy = Strategy::kGather) {
+  return {.ranks = static_cast<int>(eighths.size()),
+          .strategy = strategy,
+          .eighths = std::move(eighths),
+          .heads = heads,
+          .kv_heads = kv_heads};
+}
+
+TEST(PlanTest, EveryUnitOfEveryAxisIsCoveredExactlyOnce) {
+  const AxisSize axes[] = {{Axis::kHeads, 5, 8},   {Axis::kHeads, 7, 16},  {Axis::kFfn, 124, 1},
+                           {Axis::kFfn, 3, 1},     {Axis::kVocab, 307, 1}, {Axis::kVocab, 64, 1},
+                           {Axis::kVocab, 320, 1}, {Axis::kHidden, 40, 1}};
+  for (int ranks : {1, 2, 3, 5, 7}) {
+    const Plan even = plan_of(7, 1, std::vector<int64_t>(ranks, 8));
+    std::vector<int64_t> speeds(ranks, 8);
+    speeds[0] = 1;
+    for (const Plan& plan : {even, plan_of(7, 1, speeds)}) {
+      for (const AxisSize& axis : axes) {
+        int64_t at = 0;
+        for (int rank = 0; rank < ranks; ++rank) {
+          const Range range = plan.columns(axis, rank);
+          EXPECT_EQ(range.begin, at);
+          EXPECT_LE(range.begin, range.end);
+          EXPECT_EQ(range.begin % axis.unit, 0);
+          at = range.end;
+          if (axis.axis == Axis::kVocab && range.end != axis.count) {
+            EXPECT_EQ(range.end % 64, 0) << "cut between blocks of 64 ids";
+          }
+          if (axis.count >= ranks && axis.axis != Axis::kVocab) {
+            EXPECT_GT(range.size(), 0);
+          }
+        }
+        EXPECT_EQ(at, axis.columns());
+      }
+    }
+  }
+}
+
+TEST(PlanTest, KvHeadsCoverARanksQueryHeads) {
+  struct Case {
+    int64_t heads, kv_heads;
+    std::vector<Range> ranges;
+  };
+  const Case cases[] = {
+      {6, 3, {{0, 1}, {1, 2}, {2, 3}}},
+      {6, 3, {{0, 1}, {0, 2}, {1, 2}, {2, 3}, {2, 3}}},  // Heads 2, 1, 1, 1, 1.
+      {6, 2, {{0, 1}, {0, 2}, {1, 2}}},                  // Heads 2, 2, 2: a KV head on two ranks.
+      {7, 1, {{0, 1}, {0, 1}, {0, 1}, {0, 1}, {0, 1}, {0, 1}, {0, 1}}},
+  };
+  for (const Case& c : cases) {
+    const Plan plan = plan_of(c.heads, c.kv_heads, std::vector<int64_t>(c.ranges.size(), 8));
+    const int64_t group = c.heads / c.kv_heads;
+    for (int rank = 0; rank < plan.ranks; ++rank) {
+      const Range heads = plan.units({Axis::kHeads, c.heads, 8}, rank);
+      const Range kv_heads = plan.units({Axis::kKvHeads, c.kv_heads, 8}, rank);
+      for (int64_t head = heads.begin; head < heads.end; ++head) {
+        EXPECT_LE(kv_heads.begin, head / group);
+        EXPECT_LT(head / group, kv_heads.end);
+      }
+      if (&c != &cases[1]) {
+        EXPECT_EQ(kv_heads, c.ranges[rank]) << c.heads << " " << rank;
+      }
+    }
+  }
+}
+
+TEST(PlanTest, SpeedsAreRoundedToEighthsOfTheFastest) {
+  const Graph graph = model_graph("llama");
+  CompileOptions options = options_for(3, Strategy::kGather);
+  options.speeds = {10.1, 9.9, 5.2};
+  EXPECT_EQ(make_plan(graph, options)->eighths, (std::vector<int64_t>{8, 8, 4}));
+  options.speeds = {100, 98, 0.001};
+  EXPECT_EQ(make_plan(graph, options)->eighths, (std::vector<int64_t>{8, 8, 1}));
+  options.speeds = {3, 0, 1};  // Not measured: all alike.
+  EXPECT_EQ(make_plan(graph, options)->eighths, (std::vector<int64_t>{8, 8, 8}));
+  for (const std::vector<double>& wrong :
+       {std::vector<double>{1, 2}, {1, 2, -1}, {1, 2, std::numeric_limits<double>::quiet_NaN()}}) {
+    options.speeds = wrong;
+    EXPECT_EQ(make_plan(graph, options).status().code(), absl::StatusCode::kInvalidArgument);
+  }
+}
+
+TEST(PlanTest, SharesFollowSpeedAndAddUp) {
+  EXPECT_EQ(apportion(7, std::vector<int64_t>{8, 8, 8}), (std::vector<int64_t>{3, 2, 2}));
+  EXPECT_EQ(apportion(30, std::vector<int64_t>{8, 4, 3}), (std::vector<int64_t>{16, 8, 6}));
+  EXPECT_EQ(apportion(4, std::vector<int64_t>{8, 1}), (std::vector<int64_t>{3, 1}));
+  EXPECT_EQ(apportion(2, std::vector<int64_t>{8, 8, 8}), (std::vector<int64_t>{1, 1, 0}));
+  EXPECT_EQ(apportion(0, std::vector<int64_t>{8, 8}), (std::vector<int64_t>{0, 0}));
+}
+
+TEST(PlanTest, MoreRanksThanQueryHeadsIsOneLineThatSaysWhatToDo) {
+  const absl::StatusOr<Plan> plan =
+      make_plan(model_graph("llama"), options_for(7, Strategy::kGather));
+  EXPECT_EQ(plan.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(message_of(plan.status()),
+            "7 workers asked for, but the model has 5 query heads: use --workers 5 or fewer");
+  EXPECT_FALSE(make_plan(model_graph("llama"), options_for(0, Strategy::kGather)).ok());
+}
+
+TEST(PlanTest, HiddenIsCutUnderGatherOnlyAndNothingIsForOneRank) {
+  EXPECT_TRUE(plan_of(5, 5, {8, 8}).splits(Axis::kHidden));
+  EXPECT_FALSE(plan_of(5, 5, {8, 8}, Strategy::kReduce).splits(Axis::kHidden));
+  for (Axis axis : {Axis::kHidden, Axis::kHeads, Axis::kFfn, Axis::kVocab}) {
+    EXPECT_FALSE(plan_of(5, 5, {8}).splits(axis));
+  }
+}
+
+TEST(CostTest, RanksTogetherHoldEveryWeightOnceButForWhatIsCopied) {
+  const Graph graph = model_graph("llama");  // Its KV heads are not shared.
+  const auto total = [&](int ranks) {
+    const CompileOptions options = options_for(ranks, Strategy::kGather);
+    const absl::StatusOr<PlanTable> table = plan_table(graph, options, *compile(graph, options));
+    EXPECT_EQ(table->rows.size(), static_cast<size_t>(ranks));
+    int64_t bytes = 0, kv = 0;
+    for (const PlanRow& row : table->rows) bytes += row.weight_bytes;
+    for (const PlanRow& row : table->rows) kv += row.kv_bytes_per_token;
+    EXPECT_EQ(kv, 2 * 2 * 40 * 4);  // Keys and values, layers, columns, float32.
+    EXPECT_NE(plan_text(*table).find("rank 0: weights"), std::string::npos);
+    return bytes;
+  };
+  const int64_t norms = (2 * 2 + 1) * 40 * 4;  // On every rank.
+  EXPECT_EQ(total(3), total(1) + 2 * norms);
+}
+
+}  // namespace
+}  // namespace lockstep

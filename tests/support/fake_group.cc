@@ -1,0 +1,361 @@
+// SPDX-License-Identifier: Apache-2.0
+// A toy model over real paging, cut over any number of ranks.
+#include "tests/support/fake_group.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "base/math.h"
+#include "base/status.h"
+
+namespace lockstep {
+namespace {
+
+constexpr int64_t kBlock = 64;
+
+uint64_t mix(uint64_t x) {  // splitmix64 (Steele et al., 2014).
+  x += 0x9e3779b97f4a7c15u;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+  return x ^ (x >> 31);
+}
+
+bool allowed(const std::string& mask, int64_t id) {
+  return mask.empty() ||
+         ((static_cast<unsigned char>(mask[static_cast<size_t>(id / 8)]) >> (id % 8)) & 1) != 0;
+}
+
+void set(cluster::Candidate* candidate, int64_t id, float logit, float edited, float noisy) {
+  candidate->set_id(static_cast<int32_t>(id));
+  candidate->set_logit(logit);
+  candidate->set_edited(edited);
+  candidate->set_noisy(noisy);
+}
+
+void add_block(const std::vector<float>& values, google::protobuf::RepeatedField<float>* maxima,
+               google::protobuf::RepeatedField<float>* sums) {
+  float max = -std::numeric_limits<float>::infinity();
+  for (const float value : values) {
+    if (value > max) max = value;
+  }
+  float sum = 0;
+  for (const float value : values) {
+    if (!(value > -std::numeric_limits<float>::infinity())) continue;
+    sum += value == max ? 1.0f : static_cast<float>(exact_exp(value - max));
+  }
+  maxima->Add(max);
+  sums->Add(sum);
+}
+
+}  // namespace
+
+GroupInfo fake_info(const FakeModel& model, uint64_t epoch) {
+  return {.epoch = epoch,
+          .ranks = model.ranks,
+          .pages = model.pages,
+          .page_tokens = model.page_tokens,
+          .max_rows = model.max_rows,
+          .max_outputs = model.max_outputs,
+          .max_sequences = model.max_sequences,
+          .max_context = model.max_context,
+          .vocab = model.vocab,
+          .weight_bytes = 0,
+          .numeric_class = "fake",
+          .strategy = "none"};
+}
+
+std::vector<float> fake_logits(const FakeModel& model, const std::vector<int32_t>& history) {
+  uint64_t state = mix(model.seed);
+  for (const int32_t token : history) state = mix(state ^ static_cast<uint64_t>(token));
+  std::vector<float> logits(static_cast<size_t>(model.vocab));
+  if (!history.empty() && history[0] == model.poison) {
+    logits.assign(logits.size(), std::numeric_limits<float>::quiet_NaN());
+    return logits;
+  }
+  for (size_t id = 0; id < logits.size(); ++id) {
+    const uint64_t bits = mix(state + id);
+    // Roughly bell-shaped, [-6, 6), so that nuclei are of all sizes.
+    logits[id] = static_cast<float>((bits & 0xffff) + (bits >> 16 & 0xffff) +
+                                    (bits >> 32 & 0xffff) + (bits >> 48)) /
+                     (65536.0f / 3.0f) -
+                 6.0f;
+  }
+  return logits;
+}
+
+std::vector<int64_t> fake_cuts(int64_t vocab, int ranks) {
+  const int64_t blocks = (vocab + kBlock - 1) / kBlock;
+  std::vector<int64_t> cuts = {0};
+  for (int rank = 1; rank < ranks; ++rank) {
+    const int64_t even = blocks * rank / ranks;
+    const int64_t uneven =
+        std::clamp(even + (rank % 2 == 0 ? 1 : -1), cuts.back() / kBlock, blocks);
+    cuts.push_back(std::min(uneven * kBlock, vocab));
+  }
+  cuts.push_back(vocab);
+  return cuts;
+}
+
+cluster::Candidates fake_candidates(const cluster::Output& output, const std::vector<float>& logits,
+                                    int64_t begin, int64_t end) {
+  cluster::Candidates answer;
+  struct Token {
+    int64_t id;
+    float logit, edited, noisy;
+  };
+  std::vector<Token> tokens;
+  std::vector<float> raw_block, edited_block;
+  for (int64_t id = begin; id < end; ++id) {
+    const float logit = logits[static_cast<size_t>(id)];
+    float edited = logit;
+    for (const cluster::LogitEdit& edit : output.edits()) {
+      if (edit.id() != id) continue;
+      const float repetition = edit.repetition() == 0 ? 1 : edit.repetition();
+      edited = edited > 0 ? edited / repetition : edited * repetition;
+      edited = edited + edit.add();
+    }
+    if (output.temperature() > 0) edited = edited / output.temperature();
+    if (!allowed(output.mask(), id)) edited = -std::numeric_limits<float>::infinity();
+    float noisy = edited;
+    if (output.temperature() > 0 && output.want_noisy()) {
+      noisy += gumbel_noise(output.seed(), output.position(), static_cast<int32_t>(id));
+    }
+    tokens.push_back({id, logit, edited, noisy});
+    raw_block.push_back(logit);
+    edited_block.push_back(edited);
+    if ((id + 1) % kBlock != 0 && id + 1 != end) continue;
+    if (output.want_raw_sums()) {
+      add_block(raw_block, answer.mutable_raw_max(), answer.mutable_raw_sum());
+    }
+    if (output.want_edited_sums()) {
+      add_block(edited_block, answer.mutable_edited_max(), answer.mutable_edited_sum());
+    }
+    raw_block.clear();
+    edited_block.clear();
+  }
+  const auto best_by = [&](float Token::*value, int64_t count, auto add) {
+    std::vector<Token> sorted = tokens;
+    std::erase_if(sorted, [&](const Token& token) {
+      return !(token.*value > -std::numeric_limits<float>::infinity());
+    });
+    std::stable_sort(sorted.begin(), sorted.end(),
+                     [&](const Token& a, const Token& b) { return a.*value > b.*value; });
+    sorted.resize(std::min(sorted.size(), static_cast<size_t>(count)));
+    for (const Token& token : sorted) set(add(), token.id, token.logit, token.edited, token.noisy);
+  };
+  if (output.top_count() > 0) {
+    best_by(&Token::edited, output.top_count(), [&] { return answer.add_top(); });
+  }
+  if (output.raw_top_count() > 0) {
+    best_by(&Token::logit, output.raw_top_count(), [&] { return answer.add_raw_top(); });
+  }
+  if (output.want_noisy()) best_by(&Token::noisy, 1, [&] { return answer.mutable_noisy(); });
+  if (output.want_logits()) {
+    answer.set_logits(logits.data() + begin, static_cast<size_t>(end - begin) * sizeof(float));
+  }
+  return answer;
+}
+
+FakeWorkers::FakeWorkers(const FakeModel& model)
+    : model_(model),
+      cuts_(fake_cuts(model.vocab, model.ranks)),
+      slots_(static_cast<size_t>(model.pages * model.page_tokens)),
+      page_used_in_(static_cast<size_t>(model.pages)) {}
+
+absl::Status FakeWorkers::write(const cluster::Step& step) {
+  int64_t row = 0;
+  for (const cluster::StepSequence& sequence : step.sequences()) {
+    const int64_t end = sequence.first_position() + sequence.rows();
+    if (sequence.rows() <= 0) return absl::InternalError("lie: a sequence without rows");
+    if (end > model_.max_context) return absl::InternalError("lie: beyond the context");
+    if (sequence.pages_size() * model_.page_tokens < end) {
+      return absl::InternalError("lie: too few pages");
+    }
+    for (const int32_t page : sequence.pages()) {
+      if (page < 0 || page >= model_.pages) return absl::InternalError("lie: no such page");
+      if (page_used_in_[static_cast<size_t>(page)] == runs_) {
+        return absl::InternalError("lie: a page in two places");
+      }
+      page_used_in_[static_cast<size_t>(page)] = runs_;
+    }
+    for (int64_t position = sequence.first_position(); position < end; ++position, ++row) {
+      if (row >= step.tokens_size()) return absl::InternalError("lie: fewer tokens than rows");
+      const int64_t page = sequence.pages(static_cast<int>(position / model_.page_tokens));
+      const int32_t token = step.tokens(static_cast<int>(row));
+      if (token < 0 || token >= model_.vocab) return absl::InternalError("lie: no such token");
+      slots_[static_cast<size_t>(page * model_.page_tokens + position % model_.page_tokens)] = {
+          position, token};
+    }
+  }
+  return row == step.tokens_size() ? absl::OkStatus()
+                                   : absl::InternalError("lie: more tokens than rows");
+}
+
+// All tokens up to and with a position, as the pages have them.
+absl::StatusOr<std::vector<int32_t>> FakeWorkers::read(const cluster::StepSequence& sequence,
+                                                       int64_t position) const {
+  std::vector<int32_t> tokens;
+  for (int64_t p = 0; p <= position; ++p) {
+    const int64_t page = sequence.pages(static_cast<int>(p / model_.page_tokens));
+    const Slot& slot =
+        slots_[static_cast<size_t>(page * model_.page_tokens + p % model_.page_tokens)];
+    if (slot.position != p) return absl::InternalError("lie: KV that was never written");
+    tokens.push_back(slot.token);
+  }
+  return tokens;
+}
+
+absl::Status FakeWorkers::check_output(const cluster::Step& step, int index) const {
+  const cluster::Output& output = step.outputs(index);
+  if (output.row() < 0 || output.row() >= step.tokens_size()) {
+    return absl::InternalError("lie: no such row");
+  }
+  if (index > 0 && step.outputs(index - 1).row() >= output.row()) {
+    return absl::InternalError("lie: output rows don't ascend");
+  }
+  for (int i = 0; i < output.edits_size(); ++i) {
+    const int32_t id = output.edits(i).id();
+    if (id < 0 || id >= model_.vocab || (i > 0 && output.edits(i - 1).id() >= id)) {
+      return absl::InternalError("lie: edits don't ascend");
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<cluster::StepResult>> FakeWorkers::run(const cluster::Step& step) {
+  ++runs_;
+  if (step.step() <= last_step_) return absl::InternalError("lie: step numbers don't ascend");
+  last_step_ = step.step();
+  if (step.tokens_size() > model_.max_rows || step.outputs_size() > model_.max_outputs ||
+      step.sequences_size() > model_.max_sequences) {
+    return absl::InternalError("lie: more than the limits allow");
+  }
+  RETURN_IF_ERROR(write(step));
+  last_logits_.clear();
+  std::vector<cluster::StepResult> results(static_cast<size_t>(model_.ranks));
+  for (cluster::StepResult& result : results) result.set_step(step.step());
+  int64_t first_row = 0;
+  int sequence = 0;
+  for (int i = 0; i < step.outputs_size(); ++i) {
+    RETURN_IF_ERROR(check_output(step, i));
+    while (first_row + step.sequences(sequence).rows() <= step.outputs(i).row()) {
+      first_row += step.sequences(sequence++).rows();
+    }
+    const int64_t position =
+        step.sequences(sequence).first_position() + step.outputs(i).row() - first_row;
+    ASSIGN_OR_RETURN(const std::vector<int32_t> history, read(step.sequences(sequence), position));
+    last_logits_.push_back(fake_logits(model_, history));
+    for (size_t rank = 0; rank < results.size(); ++rank) {
+      *results[rank].add_outputs() =
+          fake_candidates(step.outputs(i), last_logits_.back(), cuts_[rank], cuts_[rank + 1]);
+    }
+  }
+  return results;
+}
+
+absl::StatusOr<std::vector<float>> FakeWorkers::logits(uint64_t step, int output) const {
+  if (step != last_step_ || output < 0 || output >= static_cast<int>(last_logits_.size())) {
+    return absl::InternalError("lie: logits of another step");
+  }
+  return last_logits_[static_cast<size_t>(output)];
+}
+
+class FakeCluster::FakeGroup : public Group {
+ public:
+  FakeGroup(FakeCluster* cluster, uint64_t epoch)
+      : cluster_(cluster), info_(fake_info(cluster->model_, epoch)), workers_(cluster->model_) {}
+
+  const GroupInfo& info() const override { return info_; }
+
+  absl::StatusOr<std::vector<cluster::StepResult>> run(const cluster::Step& step) override {
+    Hook hook;
+    {
+      absl::MutexLock lock(&cluster_->mutex_);
+      hook = cluster_->hook_;
+    }
+    if (hook) RETURN_IF_ERROR(hook(step));
+    return remember(workers_.run(step));
+  }
+
+  absl::StatusOr<std::vector<float>> logits(uint64_t step, int output) override {
+    {
+      absl::MutexLock lock(&cluster_->mutex_);
+      ++cluster_->logits_fetched_;
+    }
+    return remember(workers_.logits(step, output));
+  }
+
+  void abort() override {
+    absl::MutexLock lock(&cluster_->mutex_);
+    ++cluster_->aborts_;
+  }
+
+ private:
+  template <typename T>
+  absl::StatusOr<T> remember(absl::StatusOr<T> result) {
+    if (!result.ok()) {
+      absl::MutexLock lock(&cluster_->mutex_);
+      cluster_->lies_.push_back(message_of(result.status()));
+    }
+    return result;
+  }
+
+  FakeCluster* cluster_;
+  GroupInfo info_;
+  FakeWorkers workers_;
+};
+
+absl::StatusOr<std::unique_ptr<Group>> FakeCluster::form() {
+  const auto settled = [this]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
+    return stopped_ || allowed_ || !refusal_.ok();
+  };
+  absl::MutexLock lock(&mutex_);
+  mutex_.Await(absl::Condition(&settled));
+  if (stopped_) return absl::CancelledError("the cluster is shut down");
+  if (!refusal_.ok()) return refusal_;
+  ++groups_;
+  return std::unique_ptr<Group>(std::make_unique<FakeGroup>(this, static_cast<uint64_t>(groups_)));
+}
+
+void FakeCluster::shutdown() {
+  absl::MutexLock lock(&mutex_);
+  stopped_ = true;
+}
+
+void FakeCluster::set_hook(Hook hook) {
+  absl::MutexLock lock(&mutex_);
+  hook_ = std::move(hook);
+}
+
+void FakeCluster::allow_forming(bool allowed) {
+  absl::MutexLock lock(&mutex_);
+  allowed_ = allowed;
+}
+
+void FakeCluster::refuse(absl::Status why) {
+  absl::MutexLock lock(&mutex_);
+  refusal_ = std::move(why);
+}
+
+std::vector<std::string> FakeCluster::lies() const {
+  absl::MutexLock lock(&mutex_);
+  return lies_;
+}
+
+int64_t FakeCluster::logits_fetched() const {
+  absl::MutexLock lock(&mutex_);
+  return logits_fetched_;
+}
+
+int FakeCluster::groups() const {
+  absl::MutexLock lock(&mutex_);
+  return groups_;
+}
+
+int FakeCluster::aborts() const {
+  absl::MutexLock lock(&mutex_);
+  return aborts_;
+}
+
+}  // namespace lockstep

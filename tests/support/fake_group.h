@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// Workers that do no arithmetic but catch every lie: KV pages hold the tokens that were written to
+// them, and logits are a hash of what the pages of a sequence hold. Wrong paging gives wrong
+// tokens; a Step that breaks its contract gives an error and is remembered.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "coordinator/cluster/group.h"
+
+namespace lockstep {
+
+struct FakeModel {
+  int ranks = 1;
+  int64_t vocab = 300;
+  int64_t pages = 64;
+  int64_t page_tokens = 4;
+  int64_t max_rows = 64;
+  int64_t max_outputs = 16;
+  int64_t max_sequences = 16;
+  int64_t max_context = 256;
+  uint64_t seed = 1;
+  int32_t poison = -1;  // After a prompt that begins with this token no logit is a number.
+};
+
+GroupInfo fake_info(const FakeModel& model, uint64_t epoch);
+// The model: the next token's logits after these tokens.
+std::vector<float> fake_logits(const FakeModel& model, const std::vector<int32_t>& history);
+// First ids of each rank's slice, and the vocabulary: uneven, between blocks of 64. Some ranks may
+// have nothing.
+std::vector<int64_t> fake_cuts(int64_t vocab, int ranks);
+// One rank's answer, as the kernel top_candidates defines it; ids [begin, end). NaN is never
+// best and adds nothing to a sum.
+cluster::Candidates fake_candidates(const cluster::Output& output, const std::vector<float>& logits,
+                                    int64_t begin, int64_t end);
+
+// One thread at a time.
+class FakeWorkers {
+ public:
+  explicit FakeWorkers(const FakeModel& model);
+  // An error says which lie the step told.
+  absl::StatusOr<std::vector<cluster::StepResult>> run(const cluster::Step& step);
+  absl::StatusOr<std::vector<float>> logits(uint64_t step, int output) const;
+
+ private:
+  struct Slot {
+    int64_t position = -1;
+    int32_t token = -1;
+  };
+  absl::Status write(const cluster::Step& step);
+  absl::StatusOr<std::vector<int32_t>> read(const cluster::StepSequence& sequence,
+                                            int64_t position) const;
+  absl::Status check_output(const cluster::Step& step, int index) const;
+
+  FakeModel model_;
+  std::vector<int64_t> cuts_;
+  std::vector<Slot> slots_;  // pages * page_tokens
+  std::vector<uint64_t> page_used_in_;
+  uint64_t runs_ = 0;
+  uint64_t last_step_ = 0;
+  std::vector<std::vector<float>> last_logits_;
+};
+
+// Gives fake groups. Thread-safe.
+class FakeCluster : public Cluster {
+ public:
+  // Called in every run(), on the engine's thread, and may block; an error ends the group.
+  using Hook = std::function<absl::Status(const cluster::Step& step)>;
+
+  explicit FakeCluster(const FakeModel& model) : model_(model) {}
+  absl::StatusOr<std::unique_ptr<Group>> form() override;
+  void shutdown() override;
+
+  void set_hook(Hook hook);
+  // form() waits while it is not allowed.
+  void allow_forming(bool allowed);
+  // form() fails for ever.
+  void refuse(absl::Status why);
+
+  std::vector<std::string> lies() const;
+  int64_t logits_fetched() const;
+  int groups() const;
+  int aborts() const;
+
+ private:
+  class FakeGroup;
+
+  const FakeModel model_;
+  mutable absl::Mutex mutex_;
+  Hook hook_ ABSL_GUARDED_BY(mutex_);
+  bool allowed_ ABSL_GUARDED_BY(mutex_) = true;
+  bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
+  absl::Status refusal_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::string> lies_ ABSL_GUARDED_BY(mutex_);
+  int64_t logits_fetched_ ABSL_GUARDED_BY(mutex_) = 0;
+  int groups_ ABSL_GUARDED_BY(mutex_) = 0;
+  int aborts_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+}  // namespace lockstep

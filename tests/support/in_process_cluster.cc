@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/support/in_process_cluster.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/check.h"
+#include "base/status.h"
+#include "checkpoint/checkpoint.h"
+#include "models/models.h"
+#include "worker/collectives/local.h"
+
+namespace lockstep {
+namespace {
+
+program::Limits with_defaults(program::Limits limits, int64_t context) {
+  if (limits.rows() == 0) limits.set_rows(128);
+  if (limits.sequences() == 0) limits.set_sequences(std::min<int64_t>(32, limits.rows()));
+  if (limits.outputs() == 0) limits.set_outputs(limits.sequences());
+  if (limits.context() == 0) limits.set_context(context);
+  if (limits.page_tokens() == 0) limits.set_page_tokens(16);
+  return limits;
+}
+
+// bfloat16 stays, all else widens.
+DType weight_dtype(const InProcessOptions& options, const Config& config,
+                   const std::optional<Checkpoint>& checkpoint, const std::string& source) {
+  if (options.dtype == "float32") return DType::kF32;
+  if (options.dtype == "bfloat16") return DType::kBF16;
+  const TensorInfo* stored = checkpoint.has_value() ? checkpoint->find(source) : nullptr;
+  const DType dtype = stored != nullptr ? stored->dtype : config.dtype;
+  return dtype == DType::kBF16 ? DType::kBF16 : DType::kF32;
+}
+
+}  // namespace
+
+RankThread::RankThread() : thread_([this] { run(); }) {}
+
+RankThread::~RankThread() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  changed_.notify_all();
+  thread_.join();
+}
+
+void RankThread::start(std::function<void()> work) {
+  {
+    const std::lock_guard lock(mutex_);
+    LOCKSTEP_CHECK(!work_);
+    work_ = std::move(work);
+  }
+  changed_.notify_all();
+}
+
+void RankThread::wait() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this] { return !work_; });
+}
+
+void RankThread::run() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    changed_.wait(lock, [this] { return stopping_ || work_; });
+    if (!work_) return;
+    lock.unlock();
+    work_();  // Nobody else touches it until it is empty.
+    lock.lock();
+    work_ = nullptr;
+    changed_.notify_all();
+  }
+}
+
+class InProcessCluster::InProcessGroup final : public Group {
+ public:
+  InProcessGroup(InProcessCluster& cluster, GroupInfo info)
+      : cluster_(cluster), info_(std::move(info)) {}
+
+  const GroupInfo& info() const override { return info_; }
+
+  absl::StatusOr<std::vector<cluster::StepResult>> run(const cluster::Step& step) override {
+    if (over_ || cluster_.epoch_ != info_.epoch) return unavailable("the group is over");
+    auto results = cluster_.step(step);
+    over_ = !results.ok();
+    return results;
+  }
+
+  absl::StatusOr<std::vector<float>> logits(uint64_t step, int output) override {
+    if (over_ || cluster_.epoch_ != info_.epoch) return unavailable("the group is over");
+    cluster::LogitsRequest request;
+    request.set_step(step);
+    request.set_output(output);
+    std::string bytes;
+    for (const auto& worker : cluster_.workers_) {
+      ASSIGN_OR_RETURN(const cluster::LogitsReply reply, worker->logits(request));
+      bytes += reply.logits();
+    }
+    std::vector<float> logits(bytes.size() / sizeof(float));
+    std::memcpy(logits.data(), bytes.data(), bytes.size());
+    return logits;
+  }
+
+  void abort() override {
+    for (const auto& worker : cluster_.workers_) worker->abort();
+  }
+
+ private:
+  InProcessCluster& cluster_;
+  const GroupInfo info_;
+  bool over_ = false;
+};
+
+absl::StatusOr<std::unique_ptr<InProcessCluster>> InProcessCluster::open(
+    const InProcessOptions& options) {
+  std::unique_ptr<InProcessCluster> cluster(new InProcessCluster);
+  cluster->options_ = options;
+  ASSIGN_OR_RETURN(const ModelDescription description, describe_model(options.model, {}, 0));
+  std::optional<Checkpoint> checkpoint;
+  if (!options.random_seed.has_value()) {
+    ASSIGN_OR_RETURN(checkpoint, Checkpoint::open(options.model));
+  }
+  CompileOptions compile_options;
+  compile_options.ranks = options.ranks;
+  compile_options.strategy = options.strategy;
+  compile_options.speeds = options.speeds;
+  compile_options.limits = with_defaults(options.limits, description.config.context);
+  compile_options.weight_dtype = [&](const std::string& source, program::Role) {
+    return weight_dtype(options, description.config, checkpoint, source);
+  };
+  for (const Parameter& parameter : description.graph.parameters()) {
+    if (parameter.role != program::LINEAR_WEIGHT) continue;
+    const std::string& source = parameter.pieces[0].source();
+    if (weight_dtype(options, description.config, checkpoint, source) == DType::kBF16) {
+      compile_options.kv_dtype = DType::kBF16;
+    }
+  }
+  ASSIGN_OR_RETURN(cluster->programs_, compile(description.graph, compile_options));
+  for (int rank = 0; rank < options.ranks; ++rank) {
+    cluster->threads_.push_back(std::make_unique<RankThread>());
+  }
+  return cluster;
+}
+
+absl::Status InProcessCluster::on_all(const std::function<absl::Status(int)>& work) {
+  std::vector<absl::Status> statuses(options_.ranks);
+  for (int rank = 0; rank < options_.ranks; ++rank) {
+    threads_[rank]->start([&, rank] { statuses[rank] = work(rank); });
+  }
+  for (const auto& thread : threads_) thread->wait();
+  for (const absl::Status& status : statuses) RETURN_IF_ERROR(status);
+  return absl::OkStatus();
+}
+
+absl::Status InProcessCluster::load_or_rejoin() {
+  auto collectives = local_collectives(options_.ranks);
+  const bool fresh = workers_.empty();
+  std::vector<std::unique_ptr<Worker>> loaded(options_.ranks);
+  RETURN_IF_ERROR(on_all([&](int rank) {
+    if (!fresh) {
+      workers_[rank]->rejoin(std::move(collectives[rank]));
+      return absl::OkStatus();
+    }
+    cluster::Assignment assignment;
+    *assignment.mutable_program() = programs_[rank];
+    assignment.set_checkpoint(options_.model.string());
+    assignment.set_random_weights(options_.random_seed.has_value());
+    assignment.set_random_seed(options_.random_seed.value_or(0));
+    assignment.set_max_pages(options_.max_pages);
+    auto worker =
+        Worker::load(assignment, std::move(collectives[rank]), {.threads = options_.threads});
+    RETURN_IF_ERROR(worker.status());
+    loaded[rank] = std::move(worker).value();
+    return absl::OkStatus();
+  }));
+  if (fresh) workers_ = std::move(loaded);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<Group>> InProcessCluster::form() {
+  if (stopped_) return absl::CancelledError("the cluster was shut down");
+  RETURN_IF_ERROR(load_or_rejoin());
+  const program::Program& program = programs_[0];
+  GroupInfo info{.epoch = ++epoch_,
+                 .ranks = options_.ranks,
+                 .pages = workers_[0]->pages_possible(),
+                 .page_tokens = program.limits().page_tokens(),
+                 .max_rows = program.limits().rows(),
+                 .max_outputs = program.limits().outputs(),
+                 .max_sequences = program.limits().sequences(),
+                 .max_context = program.limits().context(),
+                 .vocab = program.vocab(),
+                 .weight_bytes = 0,
+                 .numeric_class = program.numeric_class(),
+                 .strategy = program.strategy()};
+  for (const auto& worker : workers_) {
+    info.pages = std::min(info.pages, worker->pages_possible());
+    info.weight_bytes += worker->weight_bytes();
+  }
+  RETURN_IF_ERROR(on_all([&](int rank) { return workers_[rank]->start(info.pages); }));
+  all_pages_.clear();
+  const int failing = failing_rank_.exchange(-1);  // Of steps that are asked for alone.
+  RETURN_IF_ERROR(step(cluster::Step()).status());
+  if (failing >= 0) failing_rank_ = failing;
+  return std::make_unique<InProcessGroup>(*this, std::move(info));
+}
+
+absl::StatusOr<cluster::StepResult> InProcessCluster::step_rank(int rank, const cluster::Step& step,
+                                                                int failing) {
+  if (rank != failing) return workers_[rank]->step(step);
+  std::this_thread::sleep_for(std::chrono::milliseconds(5));  // Its peers go ahead and wait for it.
+  workers_[rank]->abort();
+  return unavailable("rank {} was lost", rank);
+}
+
+absl::StatusOr<std::vector<cluster::StepResult>> InProcessCluster::step(const cluster::Step& step) {
+  count_pages(step);
+  const int failing = failing_rank_.exchange(-1);
+  std::vector<cluster::StepResult> results(options_.ranks);
+  const absl::Status status = on_all([&](int rank) {
+    ASSIGN_OR_RETURN(results[rank], step_rank(rank, step, failing));
+    return absl::OkStatus();
+  });
+  // What its peers saw is an abort; the reason is the rank that was lost.
+  if (failing >= 0 && failing < options_.ranks) return unavailable("rank {} was lost", failing);
+  if (!status.ok()) return status;
+  return results;
+}
+
+void InProcessCluster::count_pages(const cluster::Step& step) {
+  last_pages_.clear();
+  for (const cluster::StepSequence& sequence : step.sequences()) {
+    last_pages_.insert(sequence.pages().begin(), sequence.pages().end());
+  }
+  all_pages_.insert(last_pages_.begin(), last_pages_.end());
+}
+
+}  // namespace lockstep

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// A whole group in this process: a model's folder is compiled, every rank is a Worker on a thread
+// of its own, and they meet in local collectives. No gRPC. Carries the bits tests, the goldens and
+// TSan.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "coordinator/cluster/group.h"
+#include "sharding/compile.h"
+#include "worker/worker.h"
+
+namespace lockstep {
+
+struct InProcessOptions {
+  std::filesystem::path model;
+  int ranks = 1;
+  int threads = 1;  // Of each rank.
+  Strategy strategy = Strategy::kGather;
+  std::vector<double> speeds = {};
+  std::string dtype = "auto";                // auto: as stored, float16 widened; float32.
+  std::optional<uint64_t> random_seed = {};  // Then the folder needs config.json alone.
+  program::Limits limits = {};               // Fields that are 0 take a default.
+  int64_t max_pages = 64;
+};
+
+// One thread for each rank, that runs what it is given.
+class RankThread {
+ public:
+  RankThread();
+  ~RankThread();
+  void start(std::function<void()> work);
+  void wait();
+
+ private:
+  void run();
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::function<void()> work_;  // Empty: none.
+  bool stopping_ = false;
+  std::thread thread_;
+};
+
+class InProcessCluster final : public Cluster {
+ public:
+  // Compiles the model; errors are the compiler's.
+  static absl::StatusOr<std::unique_ptr<InProcessCluster>> open(const InProcessOptions& options);
+
+  // Loads workers the first time; after that they keep their weights and rejoin. Groups must not
+  // outlive the cluster.
+  absl::StatusOr<std::unique_ptr<Group>> form() override;
+  void shutdown() override { stopped_ = true; }
+
+  // The next step fails as if that rank had died in it: its peers are in a collective by then. Any
+  // thread.
+  void fail_next_step(int rank) { failing_rank_ = rank; }
+
+  const std::vector<program::Program>& programs() const { return programs_; }
+  // Of a rank that is loaded; between steps.
+  std::string profile(int rank) const { return workers_[rank]->profile(); }
+  // Different KV pages that the last step, and all steps of the last group, were given.
+  int64_t pages_of_last_step() const { return static_cast<int64_t>(last_pages_.size()); }
+  int64_t pages_of_group() const { return static_cast<int64_t>(all_pages_.size()); }
+
+ private:
+  class InProcessGroup;
+
+  InProcessCluster() = default;
+  // Runs work(rank) on every rank's thread; the first error by rank.
+  absl::Status on_all(const std::function<absl::Status(int)>& work);
+  absl::Status load_or_rejoin();
+  absl::StatusOr<std::vector<cluster::StepResult>> step(const cluster::Step& step);
+  absl::StatusOr<cluster::StepResult> step_rank(int rank, const cluster::Step& step, int failing);
+  void count_pages(const cluster::Step& step);
+
+  InProcessOptions options_;
+  std::vector<program::Program> programs_;
+  std::vector<std::unique_ptr<Worker>> workers_;
+  std::vector<std::unique_ptr<RankThread>> threads_;
+  uint64_t epoch_ = 0;
+  std::atomic<bool> stopped_{false};
+  std::atomic<int> failing_rank_{-1};
+  std::set<int32_t> last_pages_;
+  std::set<int32_t> all_pages_;
+};
+
+}  // namespace lockstep

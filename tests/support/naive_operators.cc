@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+// One function an operator, in the order of base/op.h in the table at the end.
+#include "tests/support/naive_operators.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "base/check.h"
+#include "base/float16.h"
+
+namespace lockstep::naive {
+namespace {
+
+using Args = OperatorArgs;
+using Matrices = std::vector<Matrix>;
+
+template <typename Function>
+Matrices map_two(const Args& a, Function function) {
+  Matrix out = a.inputs[0];
+  const Matrix& y = a.inputs.back();
+  LOCKSTEP_CHECK(y.data.size() == out.data.size());
+  for (size_t i = 0; i < out.data.size(); ++i) out.data[i] = function(out.data[i], y.data[i]);
+  return {std::move(out)};
+}
+
+double silu_of(double x) { return x / (1 + std::exp(-x)); }
+
+Matrices embed(const Args& a) {
+  const Matrix& weight = *a.parameters[0];
+  const int64_t begin = a.attributes.embed().vocab_begin();
+  Matrix out(static_cast<int64_t>(a.tokens.size()), weight.cols);
+  for (int64_t r = 0; r < out.rows; ++r) {
+    const int64_t row = a.tokens[r] - begin;
+    const bool mine = 0 <= row && row < weight.rows;
+    for (int64_t c = 0; c < out.cols; ++c) out.at(r, c) = mine ? weight.at(row, c) : -0.0f;
+  }
+  return {std::move(out)};
+}
+
+Matrices linear(const Args& a) {
+  const Matrix &x = a.inputs[0], &weight = *a.parameters[0];
+  Matrix out(x.rows, weight.rows);
+  for (int64_t r = 0; r < x.rows; ++r) {
+    for (int64_t n = 0; n < weight.rows; ++n) {
+      double sum = 0;
+      for (int64_t k = 0; k < x.cols; ++k) {
+        sum += static_cast<double>(x.data[r * x.cols + k]) * weight.data[n * weight.cols + k];
+      }
+      if (a.parameters.size() > 1) sum += a.parameters[1]->data[n];
+      out.at(r, n) = static_cast<float>(sum);
+    }
+  }
+  return {std::move(out)};
+}
+
+// Each run of `width` columns divided by its root mean square.
+Matrix normalised(const Matrix& x, const Matrix& weight, int64_t width, float eps) {
+  Matrix out(x.rows, x.cols);
+  for (int64_t r = 0; r < x.rows; ++r) {
+    for (int64_t begin = 0; begin < x.cols; begin += width) {
+      double squares = 0;
+      for (int64_t i = 0; i < width; ++i) squares += std::pow(double{x.at(r, begin + i)}, 2);
+      const double scale = 1 / std::sqrt(squares / static_cast<double>(width) + double{eps});
+      for (int64_t i = 0; i < width; ++i) {
+        out.at(r, begin + i) = static_cast<float>(x.at(r, begin + i) * scale * weight.data[i]);
+      }
+    }
+  }
+  return out;
+}
+
+Matrices rms_norm(const Args& a) {
+  const Matrix& x = a.inputs[0];
+  return {normalised(x, *a.parameters[0], x.cols, a.attributes.norm().eps())};
+}
+
+Matrices head_norm(const Args& a) {
+  const program::NormAttrs& norm = a.attributes.norm();
+  return {normalised(a.inputs[0], *a.parameters[0], norm.head_dim(), norm.eps())};
+}
+
+Matrices rope_table(const Args& a) {
+  const program::RopeTableAttrs& table = a.attributes.rope_table();
+  const int64_t half = table.inv_freq_size();
+  Matrix out(static_cast<int64_t>(a.tokens.size()), 2 * half);
+  for (int64_t r = 0; r < out.rows; ++r) {
+    const double length = static_cast<double>(std::max(r + 1, table.dynamic_length()));
+    const double stretch = double{table.dynamic_factor()} * length /
+                               static_cast<double>(std::max<int64_t>(1, table.dynamic_length())) -
+                           (double{table.dynamic_factor()} - 1);
+    for (int64_t i = 0; i < half; ++i) {
+      double frequency = table.inv_freq(static_cast<int>(i));
+      if (table.dynamic_length() > 0) {
+        const double d = static_cast<double>(2 * half);
+        const double base = double{table.theta()} * std::pow(stretch, d / (d - 2));
+        frequency = std::pow(base, -2.0 * static_cast<double>(i) / d);
+      }
+      const double angle = static_cast<double>(r) * frequency;
+      out.at(r, i) = static_cast<float>(std::cos(angle) * table.factor());
+      out.at(r, half + i) = static_cast<float>(std::sin(angle) * table.factor());
+    }
+  }
+  return {std::move(out)};
+}
+
+Matrices rope(const Args& a) {
+  const program::RopeAttrs& rope = a.attributes.rope();
+  const Matrix &x = a.inputs[0], &table = a.inputs[1];
+  const int64_t half = rope.rotary_dim() / 2;
+  Matrix out = x;
+  for (int64_t r = 0; r < x.rows; ++r) {
+    for (int64_t head = 0; head < x.cols; head += rope.head_dim()) {
+      for (int64_t i = 0; i < half; ++i) {
+        const int64_t first = head + (rope.interleaved() ? 2 * i : i);
+        const int64_t second = rope.interleaved() ? first + 1 : first + half;
+        const double c = table.at(r, i), s = table.at(r, half + i);
+        const double u = x.at(r, first), v = x.at(r, second);
+        out.at(r, first) = static_cast<float>(u * c - v * s);
+        out.at(r, second) = static_cast<float>(v * c + u * s);
+      }
+    }
+  }
+  return {std::move(out)};
+}
+
+// One query head at one row: softmax over the positions that it sees.
+void attend(const Args& a, int64_t row, int64_t head, Matrix& out) {
+  const program::AttentionAttrs& spec = a.attributes.attention();
+  const Matrix &q = a.inputs[0], &k = a.inputs[1], &v = a.inputs[2];
+  const int64_t dim = spec.head_dim();
+  const int64_t kv = spec.kv_head_of(static_cast<int>(head)) * dim;
+  const int64_t first = spec.window() > 0 ? std::max<int64_t>(0, row - spec.window() + 1) : 0;
+  std::vector<double> scores;
+  for (int64_t s = first; s <= row; ++s) {
+    double score = 0;
+    for (int64_t i = 0; i < dim; ++i) score += double{q.at(row, head * dim + i)} * k.at(s, kv + i);
+    scores.push_back(score * spec.scale());
+  }
+  const double most = *std::max_element(scores.begin(), scores.end());
+  double total = 0;
+  for (double& score : scores) total += score = std::exp(score - most);
+  for (int64_t i = 0; i < dim; ++i) {
+    double sum = 0;
+    for (size_t s = 0; s < scores.size(); ++s) {
+      sum += scores[s] * v.at(first + static_cast<int64_t>(s), kv + i);
+    }
+    out.at(row, head * dim + i) = static_cast<float>(sum / total);
+  }
+}
+
+Matrices attention(const Args& a) {
+  Matrix out(a.inputs[0].rows, a.inputs[0].cols);
+  for (int64_t row = 0; row < out.rows; ++row) {
+    for (int64_t head = 0; head < a.attributes.attention().heads(); ++head) {
+      attend(a, row, head, out);
+    }
+  }
+  return {std::move(out)};
+}
+
+Matrices silu(const Args& a) {
+  return map_two(a, [](double x, double) { return static_cast<float>(silu_of(x)); });
+}
+Matrices mul(const Args& a) {
+  return map_two(a, [](float x, float y) { return x * y; });
+}
+Matrices add(const Args& a) {
+  return map_two(a, [](float x, float y) { return x + y; });
+}
+Matrices gated(const Args& a) {
+  return map_two(a, [](float x, float y) { return static_cast<float>(silu_of(x)) * y; });
+}
+
+Matrices add_norm(const Args& a) {
+  Matrix sum = add(a)[0];
+  Matrix norm = normalised(sum, *a.parameters[0], sum.cols, a.attributes.norm().eps());
+  return {std::move(sum), std::move(norm)};
+}
+
+Matrices cast(const Args& a) {
+  return map_two(a, [](float x, float) { return bf16_to_float(float_to_bf16(x)); });
+}
+
+Matrices select_rows(const Args& a) {
+  const Matrix& x = a.inputs[0];
+  Matrix out(static_cast<int64_t>(a.output_rows.size()), x.cols);
+  for (int64_t r = 0; r < out.rows; ++r) {
+    for (int64_t c = 0; c < x.cols; ++c) out.at(r, c) = x.at(a.output_rows[r], c);
+  }
+  return {std::move(out)};
+}
+
+Matrices columns(const Args& a) {
+  const program::ColumnsAttrs& view = a.attributes.columns();
+  Matrix out(a.inputs[0].rows, view.end() - view.begin());
+  for (int64_t r = 0; r < out.rows; ++r) {
+    for (int64_t c = 0; c < out.cols; ++c) out.at(r, c) = a.inputs[0].at(r, view.begin() + c);
+  }
+  return {std::move(out)};
+}
+
+constexpr std::array<Matrices (*)(const Args&), kOpCount> kOperators = {
+    nullptr, embed, linear,   rms_norm, head_norm,   rope_table, rope,    attention, silu,   mul,
+    add,     gated, add_norm, cast,     select_rows, nullptr,    nullptr, nullptr,   columns};
+
+}  // namespace
+
+std::vector<Matrix> run_operator(Op op, const OperatorArgs& args) {
+  LOCKSTEP_CHECK(kOperators[static_cast<size_t>(op)] != nullptr);
+  return kOperators[static_cast<size_t>(op)](args);
+}
+
+}  // namespace lockstep::naive

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+// Output goes to files, not pipes: a process that writes much never waits for a test that reads
+// late.
+#include "tests/support/process.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <thread>
+
+#include "base/check.h"
+
+extern char** environ;
+
+namespace lockstep::testing {
+namespace {
+
+namespace fs = std::filesystem;
+using Clock = std::chrono::steady_clock;
+
+std::string make_folder() {
+  std::string path = (fs::temp_directory_path() / "lockstep-test-XXXXXX").string();
+  LOCKSTEP_CHECK(mkdtemp(path.data()) != nullptr);
+  return path;
+}
+
+std::vector<char*> pointers(std::vector<std::string>& strings) {
+  std::vector<char*> result;
+  for (std::string& string : strings) result.push_back(string.data());
+  result.push_back(nullptr);
+  return result;
+}
+
+std::vector<std::string> environment_with(const std::map<std::string, std::string>& added) {
+  std::vector<std::string> variables;
+  for (char** variable = environ; *variable != nullptr; ++variable) {
+    const std::string name(*variable, std::strcspn(*variable, "="));
+    if (!added.contains(name)) variables.push_back(*variable);
+  }
+  for (const auto& [name, value] : added) variables.push_back(name + "=" + value);
+  return variables;
+}
+
+}  // namespace
+
+std::string lockstep_binary() { return LOCKSTEP_BINARY; }
+
+Process::Process(std::vector<std::string> arguments, const ProcessOptions& options)
+    : folder_(make_folder()) {
+  std::ofstream(folder_ + "/in") << options.input;
+  posix_spawn_file_actions_t files;
+  posix_spawn_file_actions_init(&files);
+  posix_spawn_file_actions_addopen(&files, 0, (folder_ + "/in").c_str(), O_RDONLY, 0);
+  const int create = O_WRONLY | O_CREAT | O_TRUNC;
+  posix_spawn_file_actions_addopen(&files, 1, (folder_ + "/out").c_str(), create, 0600);
+  posix_spawn_file_actions_addopen(&files, 2, (folder_ + "/err").c_str(), create, 0600);
+  std::vector<std::string> variables = environment_with(options.environment);
+  const std::string program = arguments[0];
+  LOCKSTEP_CHECK(posix_spawnp(&pid_, program.c_str(), &files, nullptr, pointers(arguments).data(),
+                              pointers(variables).data()) == 0);
+  posix_spawn_file_actions_destroy(&files);
+}
+
+Process::~Process() {
+  if (!ended_) {
+    signal(SIGKILL);
+    wait(std::chrono::seconds(10));
+  }
+  std::error_code error;
+  fs::remove_all(folder_, error);
+}
+
+void Process::signal(int number) {
+  if (!ended_) kill(pid_, number);
+}
+
+std::string Process::out() const { return read_file(folder_ + "/out"); }
+std::string Process::err() const { return read_file(folder_ + "/err"); }
+
+bool Process::wait_for_err(const std::string& text, std::chrono::seconds timeout) {
+  const auto deadline = Clock::now() + timeout;
+  while (Clock::now() < deadline) {
+    if (err().find(text) != std::string::npos) return true;
+    if (wait(std::chrono::seconds(0)) != -1) return err().find(text) != std::string::npos;
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  return false;
+}
+
+int Process::wait(std::chrono::seconds timeout) {
+  const auto deadline = Clock::now() + timeout;
+  while (!ended_) {
+    int status = 0;
+    if (waitpid(pid_, &status, WNOHANG) == pid_) {
+      ended_ = true;
+      code_ = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+      break;
+    }
+    if (timeout.count() == 0) return -1;
+    if (Clock::now() >= deadline) {
+      kill(pid_, SIGKILL);
+      waitpid(pid_, &status, 0);
+      ended_ = true;
+      break;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+  return code_;
+}
+
+ProcessResult run_lockstep(std::vector<std::string> arguments, const ProcessOptions& options,
+                           std::chrono::seconds timeout) {
+  arguments.insert(arguments.begin(), lockstep_binary());
+  Process process(std::move(arguments), options);
+  ProcessResult result;
+  result.code = process.wait(timeout);
+  result.out = process.out();
+  result.err = process.err();
+  return result;
+}
+
+std::vector<pid_t> children_of(pid_t parent) {
+  std::vector<pid_t> children;
+  for (const fs::directory_entry& entry : fs::directory_iterator("/proc")) {
+    const std::string name = entry.path().filename().string();
+    if (name.find_first_not_of("0123456789") != std::string::npos) continue;
+    const std::string stat = read_file(entry.path().string() + "/stat");
+    const size_t end = stat.rfind(')');  // The name before it may hold blanks.
+    if (end == std::string::npos) continue;
+    std::istringstream rest(stat.substr(end + 1));
+    char state = 0;
+    pid_t its_parent = 0;
+    rest >> state >> its_parent;
+    if (its_parent == parent && state != 'Z') children.push_back(std::stoi(name));
+  }
+  return children;
+}
+
+bool is_alive(pid_t pid) {
+  const std::string stat = read_file("/proc/" + std::to_string(pid) + "/stat");
+  const size_t end = stat.rfind(')');
+  return end != std::string::npos && stat[end + 2] != 'Z';
+}
+
+TemporaryFolder::TemporaryFolder() : path_(make_folder()) {}
+
+TemporaryFolder::~TemporaryFolder() {
+  std::error_code error;
+  fs::remove_all(path_, error);
+}
+
+std::string TemporaryFolder::write(const std::string& name, const std::string& content) const {
+  const std::string path = path_ + "/" + name;
+  std::ofstream(path, std::ios::binary) << content;
+  return path;
+}
+
+std::string read_file(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream content;
+  content << file.rdbuf();
+  return content.str();
+}
+
+}  // namespace lockstep::testing

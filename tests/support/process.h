@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// Real processes for whole-system tests.
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace lockstep::testing {
+
+// The lockstep binary of this build.
+std::string lockstep_binary();
+
+struct ProcessOptions {
+  std::string input;                               // For standard input.
+  std::map<std::string, std::string> environment;  // Added to this process' own.
+};
+
+// A started process; killed and waited for when it goes out of scope. One thread.
+class Process {
+ public:
+  Process(std::vector<std::string> arguments, const ProcessOptions& options = {});
+  ~Process();
+  Process(const Process&) = delete;
+  Process& operator=(const Process&) = delete;
+
+  pid_t pid() const { return pid_; }
+  void signal(int number);
+  // What it has written so far.
+  std::string out() const;
+  std::string err() const;
+  // Waits until `err` contains the text; false when it ended first or the time is over.
+  bool wait_for_err(const std::string& text, std::chrono::seconds timeout);
+  // Waits for the end. The exit code, or 128 + signal; -1 when the time was over (then it is
+  // killed).
+  int wait(std::chrono::seconds timeout);
+
+ private:
+  pid_t pid_ = 0;
+  std::string folder_;  // Holds what it reads and writes.
+  bool ended_ = false;
+  int code_ = -1;
+};
+
+struct ProcessResult {
+  int code = -1;
+  std::string out;
+  std::string err;
+};
+// Runs `lockstep ARGUMENTS...` to its end.
+ProcessResult run_lockstep(std::vector<std::string> arguments, const ProcessOptions& options = {},
+                           std::chrono::seconds timeout = std::chrono::seconds(120));
+
+// Process ids whose parent is `parent`.
+std::vector<pid_t> children_of(pid_t parent);
+bool is_alive(pid_t pid);
+
+// A fresh folder, removed with everything in it when it goes out of scope.
+class TemporaryFolder {
+ public:
+  TemporaryFolder();
+  ~TemporaryFolder();
+  const std::string& path() const { return path_; }
+  std::string write(const std::string& name, const std::string& content) const;
+
+ private:
+  std::string path_;
+};
+
+std::string read_file(const std::string& path);
+
+}  // namespace lockstep::testing

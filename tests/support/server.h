@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// A `lockstep serve` process with a client's stub, for tests.
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "proto/generate.grpc.pb.h"
+#include "tests/support/process.h"
+
+namespace lockstep::testing {
+
+struct Answered {
+  grpc::Status status;
+  std::vector<int> tokens;
+  std::string text;
+  v1::FinishReason finish_reason = v1::FINISH_REASON_UNSPECIFIED;
+};
+
+class Server {
+ public:
+  explicit Server(std::vector<std::string> arguments = {}, const ProcessOptions& options = {})
+      : process_(full(std::move(arguments)), options) {
+    EXPECT_TRUE(process_.wait_for_err("ready;", std::chrono::seconds(60))) << process_.err();
+    const std::string err = process_.err();
+    const size_t at = err.find("gRPC at ") + 8;
+    address_ = err.substr(at, err.find(',', at) - at);
+    channel_ = grpc::CreateChannel(address_, grpc::InsecureChannelCredentials());
+    stub_ = v1::Generation::NewStub(channel_);
+  }
+
+  Process& process() { return process_; }
+  const std::string& address() const { return address_; }
+  const std::shared_ptr<grpc::Channel>& channel() const { return channel_; }
+  v1::Generation::Stub& stub() { return *stub_; }
+  std::vector<pid_t> workers() const { return children_of(process_.pid()); }
+
+  Answered generate(const v1::GenerateRequest& request) {
+    grpc::ClientContext context;
+    auto reader = stub_->Generate(&context, request);
+    Answered answer;
+    v1::GenerateResponse response;
+    while (reader->Read(&response)) {
+      answer.text += response.text();
+      answer.tokens.insert(answer.tokens.end(), response.token_ids().begin(),
+                           response.token_ids().end());
+      if (response.finish_reason() != v1::FINISH_REASON_UNSPECIFIED) {
+        answer.finish_reason = response.finish_reason();
+      }
+    }
+    answer.status = reader->Finish();
+    return answer;
+  }
+
+  v1::GetModelResponse model() {
+    grpc::ClientContext context;
+    v1::GetModelResponse response;
+    EXPECT_TRUE(stub_->GetModel(&context, {}, &response).ok());
+    return response;
+  }
+
+  // Asks until `wanted(model())`, for 20 s at most.
+  template <typename Wanted>
+  bool eventually(const Wanted& wanted) {
+    for (int i = 0; i < 2000; ++i) {
+      if (wanted(model())) return true;
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+    return false;
+  }
+
+ private:
+  static std::vector<std::string> full(std::vector<std::string> arguments) {
+    std::vector<std::string> all = {lockstep_binary(), "serve", "--grpc", "127.0.0.1:0"};
+    all.insert(all.end(), arguments.begin(), arguments.end());
+    return all;
+  }
+
+  Process process_;
+  std::string address_;
+  std::shared_ptr<grpc::Channel> channel_;
+  std::unique_ptr<v1::Generation::Stub> stub_;
+};
+
+inline v1::GenerateRequest story(int max_tokens, uint64_t seed) {
+  v1::GenerateRequest request;
+  request.set_prompt("Once upon a time");
+  request.set_max_tokens(max_tokens);
+  request.set_seed(seed);
+  request.set_ignore_eos(true);
+  return request;
+}
+
+}  // namespace lockstep::testing

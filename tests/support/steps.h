@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// Steps and a worker's answers, for tests.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "proto/cluster.pb.h"
+
+namespace lockstep {
+
+// Appends rows of one sequence to a step; with `output` the logits of its last row are wanted, and
+// its best token.
+inline void add_rows(cluster::Step& step, const std::vector<int32_t>& tokens,
+                     int64_t first_position, const std::vector<int32_t>& pages,
+                     bool output = true) {
+  for (const int32_t token : tokens) step.add_tokens(token);
+  cluster::StepSequence* sequence = step.add_sequences();
+  sequence->set_rows(static_cast<int64_t>(tokens.size()));
+  sequence->set_first_position(first_position);
+  for (const int32_t page : pages) sequence->add_pages(page);
+  if (!output) return;
+  cluster::Output* last = step.add_outputs();
+  last->set_row(step.tokens_size() - 1);
+  last->set_position(first_position + static_cast<int64_t>(tokens.size()));
+  last->set_top_count(1);
+  last->set_want_logits(true);
+}
+
+inline std::vector<float> floats_of(const std::string& bytes) {
+  std::vector<float> floats(bytes.size() / sizeof(float));
+  std::memcpy(floats.data(), bytes.data(), floats.size() * sizeof(float));
+  return floats;
+}
+
+// The logits of an output over the whole vocabulary, from the answers of all ranks.
+inline std::vector<float> logits_of(const std::vector<cluster::StepResult>& results, int output) {
+  std::string bytes;
+  for (const cluster::StepResult& result : results) bytes += result.outputs(output).logits();
+  return floats_of(bytes);
+}
+
+// The best token of an output for which every rank gave its best.
+inline int32_t best_of(const std::vector<cluster::StepResult>& results, int output) {
+  const cluster::Candidate* best = nullptr;
+  for (const cluster::StepResult& result : results) {
+    if (result.outputs(output).top_size() == 0) continue;
+    const cluster::Candidate& top = result.outputs(output).top(0);
+    if (best == nullptr || top.edited() > best->edited()) best = &top;
+  }
+  return best == nullptr ? -1 : best->id();
+}
+
+}  // namespace lockstep

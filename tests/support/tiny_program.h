@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// Programs made by hand, small and with every operator in them: for tests of what takes Programs
+// and does not care where they come from.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "proto/program.pb.h"
+
+namespace lockstep {
+
+// Appends parts of a program; memory of values is never used twice.
+class ProgramBuilder {
+ public:
+  ProgramBuilder(int rank, int ranks, int64_t vocab, int64_t hidden);
+
+  int value(const std::string& name, int64_t cols, program::Rows rows = program::TOKENS,
+            program::DType dtype = program::F32);
+  // A view of columns [begin, end) of another value, with its instruction.
+  int columns(int value, int64_t begin, int64_t end);
+  // Rows [row_begin, row_end) of a source [source_rows, cols]; for BIAS and NORM its columns.
+  int weight(const std::string& name, program::Role role, int64_t source_rows, int64_t cols,
+             int64_t row_begin, int64_t row_end, program::DType dtype = program::F32);
+  program::Instruction& add(program::Op op, std::vector<int> values, std::vector<int> weights,
+                            std::vector<int> outputs);
+  int gather(const std::string& name, int value, const std::vector<int64_t>& boundaries);
+
+  program::Program program;
+};
+
+// embed, all_reduce, linear with a bias, top_candidates.
+program::Program tiny_program(int rank = 0, int ranks = 1);
+
+// A transformer layer that has every operator, in the gather strategy, for one or two ranks:
+// vocabulary 100, width 8, 2 heads of 4 over one KV head, 6 inner columns. Logits do not depend on
+// the number of ranks.
+program::Program layer_program(int rank = 0, int ranks = 1);
+
+}  // namespace lockstep

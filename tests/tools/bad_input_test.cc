@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+// Bad input: one line on stderr that names the thing, exit code 2, never an abort.
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <functional>
+#include <random>
+
+#include "tests/tools/json_lines.h"
+
+namespace lockstep::testing {
+namespace {
+
+namespace fs = std::filesystem;
+
+const std::string kDemo = LOCKSTEP_SOURCE_DIR "/demo";
+
+void expect_one_line(const std::vector<std::string>& arguments, const std::string& named) {
+  std::string shown;
+  for (const std::string& argument : arguments) shown += " " + argument;
+  const ProcessResult result = run_lockstep(arguments);
+  EXPECT_EQ(result.code, 2) << shown << "\n" << result.err;
+  EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << shown << "\n"
+                                                                       << result.err;
+  EXPECT_NE(result.err.find(named), std::string::npos) << shown << "\n" << result.err;
+  EXPECT_EQ(result.out, "") << shown;
+}
+
+// A copy of the demo model that a test may spoil.
+class SpoiledModel {
+ public:
+  SpoiledModel() { fs::copy(kDemo, folder_.path(), fs::copy_options::recursive); }
+  const std::string& path() const { return folder_.path(); }
+  std::string read(const std::string& name) const { return read_file(path() + "/" + name); }
+  void write(const std::string& name, const std::string& content) const {
+    folder_.write(name, content);
+  }
+  void set_config(const std::string& key, const nlohmann::json& value) const {
+    auto config = nlohmann::json::parse(read("config.json"));
+    config[key] = value;
+    write("config.json", config.dump());
+  }
+  // Changes the header; its length stays true.
+  void edit_header(const std::function<void(nlohmann::ordered_json&)>& edit) const {
+    const std::string file = read("model.safetensors");
+    uint64_t length = 0;
+    std::memcpy(&length, file.data(), 8);
+    auto header = nlohmann::ordered_json::parse(file.substr(8, length));
+    edit(header);
+    std::string text = header.dump();
+    const uint64_t changed = text.size();
+    write("model.safetensors",
+          std::string(reinterpret_cast<const char*>(&changed), 8) + text + file.substr(8 + length));
+  }
+  void expect_refused(const std::string& named) const {
+    expect_one_line({"generate", path(), "--prompt", "The"}, named);
+  }
+
+ private:
+  TemporaryFolder folder_;
+};
+
+TEST(BadInputTest, FlagsAreNamed) {
+  expect_one_line({"generate", "--prompt", "a", "--workers", "0"}, "--workers 0");
+  expect_one_line({"generate", "--prompt", "a", "--workers", "7"}, "6 query heads");
+  expect_one_line({"generate", "--prompt", "a", "--workers", "two"}, "two");
+  expect_one_line({"generate", "--prompt", "a", "--dtype", "float17"}, "float17");
+  expect_one_line({"generate", "--prompt", "a", "--strategy", "scatter"}, "scatter");
+  expect_one_line({"generate", "--prompt", "a", "--max-tokens", "-1"}, "max_tokens");
+  expect_one_line({"generate", "--prompt", "a", "--temperature", "-0.5"}, "temperature");
+  expect_one_line({"generate", "--prompt", "a", "--temperature", "nan"}, "temperature");
+  expect_one_line({"generate", "--prompt", "a", "--top-p", "1.5"}, "top_p");
+  expect_one_line({"generate", "--prompt", "a", "--no-such-flag"}, "--no-such-flag");
+  expect_one_line({"generate", "--prompt-ids", "1,x"}, "--prompt-ids");
+  expect_one_line({"generate", "--prompt-ids", "1,99999"}, "99999");
+  expect_one_line({"generate", "--prompt-ids", "-3"}, "-3");
+  expect_one_line({"generate"}, "--prompt");
+  expect_one_line({"generate", "--prompt", "a", "--prompt-ids", "1"}, "several");
+  expect_one_line({"no-such-command"}, "no-such-command");
+  expect_one_line({"plan", "--workers", "9"}, "6 query heads");
+  expect_one_line({"inspect", "--stage", "nowhere"}, "nowhere");
+  expect_one_line({"bench", "--prompt-tokens", "5000"}, "context");
+  expect_one_line({"serve", "--grpc", "nonsense"}, "--grpc");
+}
+
+TEST(BadInputTest, PromptsAreChecked) {
+  expect_one_line({"generate", "--prompt", "caf\xe9 "}, "UTF-8");
+  std::string ids = "1";
+  for (int i = 0; i < 1100; ++i) ids += ",2";
+  expect_one_line({"generate", "--prompt-ids", ids}, "context");
+}
+
+TEST(BadInputTest, ALineOfInputIsNamedBeforeAnythingRuns) {
+  TemporaryFolder folder;
+  const std::string good = "{\"prompt\": \"a\"}\n";
+  const auto refuse = [&](const std::string& line, const std::string& named) {
+    const std::string path = folder.write("requests.jsonl", good + line + "\n" + good);
+    expect_one_line({"generate", "--input", path}, "line 2");
+    expect_one_line({"generate", "--input", path}, named);
+  };
+  refuse("{\"prompt\": ", "JSON");
+  refuse("[1, 2]", "object");
+  refuse("{\"prompt\": \"a\", \"max_token\": 3}", "max_token");
+  refuse("{\"prompt\": \"a\", \"max_tokens\": -3}", "max_tokens");
+  refuse("{\"prompt_ids\": [1, 2.5]}", "2.5");
+  expect_one_line({"generate", "--input", folder.path() + "/missing"}, "missing");
+}
+
+TEST(BadInputTest, ModelFoldersAreChecked) {
+  expect_one_line({"generate", "/no/such/folder", "--prompt", "a"}, "/no/such/folder");
+  expect_one_line({"generate", "some-org/some-model", "--prompt", "a"}, "Hugging Face");
+  TemporaryFolder empty;
+  expect_one_line({"generate", empty.path(), "--prompt", "a"}, "config.json");
+}
+
+TEST(BadInputTest, ConfigsAreChecked) {
+  SpoiledModel model;
+  const std::string config = model.read("config.json");
+  model.write("config.json", "{");
+  model.expect_refused("config.json");
+  model.write("config.json", config);
+  model.set_config("architectures", {"NoSuchForCausalLM"});
+  model.expect_refused("NoSuchForCausalLM");
+  model.write("config.json", config);
+  model.set_config("hidden_act", "unheard_of");
+  model.expect_refused("hidden_act");
+  model.write("config.json", config);
+  model.set_config("changes_the_maths", 3);
+  model.expect_refused("changes_the_maths");
+  model.write("config.json", config);
+  model.set_config("rope_scaling", {{"rope_type", "spiral"}, {"factor", 2.0}});
+  model.expect_refused("spiral");
+  model.write("config.json", config);
+  model.set_config("hidden_size", -192);
+  model.expect_refused("hidden_size");
+  std::string nan = config;
+  const size_t eps = nan.find("\"rms_norm_eps\":");
+  ASSERT_NE(eps, std::string::npos);
+  nan.replace(eps, nan.find_first_of(",}", eps) - eps, "\"rms_norm_eps\": NaN");
+  model.write("config.json", nan);
+  model.expect_refused("config.json");
+}
+
+TEST(BadInputTest, CheckpointsAreChecked) {
+  SpoiledModel model;
+  const std::string weights = model.read("model.safetensors");
+  fs::remove(model.path() + "/model.safetensors");
+  model.expect_refused("safetensors");
+  model.write("model.safetensors", weights.substr(0, weights.size() / 2));
+  model.expect_refused("model.safetensors");
+  model.write("model.safetensors", weights.substr(0, 5));
+  model.expect_refused("model.safetensors");
+  const std::string name = "model.layers.0.mlp.up_proj.weight";
+  model.write("model.safetensors", weights);
+  model.edit_header([&](nlohmann::ordered_json& header) {
+    auto& shape = header[name]["shape"];
+    std::swap(shape[0], shape[1]);
+  });
+  model.expect_refused(name);
+  model.write("model.safetensors", weights);
+  model.edit_header([&](nlohmann::ordered_json& header) {
+    header[name]["data_offsets"][1] = header[name]["data_offsets"][1].get<uint64_t>() + 64;
+  });
+  model.expect_refused(name);
+  model.write("model.safetensors", weights);
+  model.edit_header([&](nlohmann::ordered_json& header) {
+    header[name + "x"] = header[name];
+    header.erase(name);
+  });
+  model.expect_refused(name);
+}
+
+TEST(BadInputTest, TokenizersAreChecked) {
+  SpoiledModel model;
+  std::mt19937 random(1);
+  std::string garbage(1000, ' ');
+  for (char& c : garbage) c = static_cast<char>(random());
+  model.write("tokenizer.json", garbage);
+  model.expect_refused("tokenizer.json");
+  model.write("tokenizer.json", "{}");
+  model.expect_refused("tokenizer.json");
+}
+
+TEST(BadInputTest, TooLittleMemoryIsSaidBeforeLoading) {
+  TemporaryFolder folder;
+  auto config = nlohmann::json::parse(read_file(kDemo + "/config.json"));
+  config["hidden_size"] = 16384;
+  config["intermediate_size"] = 65536;
+  config["num_hidden_layers"] = 200;
+  folder.write("config.json", config.dump());
+  expect_one_line({"generate", folder.path(), "--random-weights", "1", "--prompt-ids", "1"},
+                  "memory");
+}
+
+TEST(BadInputTest, AWorkerWithoutACoordinatorsAddressIsToldSo) {
+  expect_one_line({"worker"}, "--coordinator");
+  expect_one_line({"generate", "--prompt", "a", "--log-level", "loud"}, "loud");
+}
+
+}  // namespace
+}  // namespace lockstep::testing

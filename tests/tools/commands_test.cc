@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// The commands that start no group: tokenize, plan, inspect, doctor, --help; and bench.
+#include "tests/tools/json_lines.h"
+
+namespace lockstep::testing {
+namespace {
+
+TEST(CommandsTest, TokenizeGivesIdsAndTheirText) {
+  const ProcessResult result =
+      run_lockstep({"tokenize", "--jsonl"}, {.input = "\"Once upon a time\"\n\"na\\u00efve\"\n"});
+  ASSERT_EQ(result.code, 0) << result.err;
+  const size_t end = result.out.find('\n');
+  const auto first = nlohmann::json::parse(result.out.substr(0, end));
+  const auto second = nlohmann::json::parse(result.out.substr(end + 1));
+  EXPECT_EQ(first["text"], "Once upon a time");
+  EXPECT_EQ(second["text"], "na\u00efve");
+  const ProcessResult special =
+      run_lockstep({"tokenize", "--add-special", "--text", "Once upon a time"});
+  EXPECT_EQ(nlohmann::json::parse(special.out)["ids"].size(), first["ids"].size() + 1);
+  EXPECT_EQ(run_lockstep({"tokenize", "--jsonl"}, {.input = "17\n"}).code, 2);
+}
+
+TEST(CommandsTest, PlanCoversEveryColumnOnce) {
+  const ProcessResult result = run_lockstep({"plan", "--workers", "4", "--json"});
+  ASSERT_EQ(result.code, 0) << result.err;
+  const auto plan = nlohmann::json::parse(result.out);
+  ASSERT_EQ(plan["ranks"].size(), 4u);
+  for (const char* axis : {"heads", "ffn", "vocab", "hidden"}) {
+    int64_t at = 0;
+    for (const auto& rank : plan["ranks"]) {
+      EXPECT_EQ(rank[axis][0], at) << axis;
+      at = rank[axis][1];
+    }
+    EXPECT_GT(at, 0) << axis;
+  }
+  EXPECT_EQ(run_lockstep({"plan"}).code, 0);
+}
+
+TEST(CommandsTest, InspectShowsEveryStage) {
+  const ProcessResult result = run_lockstep({"inspect", "--workers", "2"});
+  ASSERT_EQ(result.code, 0) << result.err;
+  for (const char* word : {"=== model", "fuse_linears", "all_gather", "top_candidates"}) {
+    EXPECT_NE(result.out.find(word), std::string::npos) << word;
+  }
+  const ProcessResult picture = run_lockstep({"inspect", "--dot"});
+  EXPECT_EQ(picture.out.substr(0, 7), "digraph");
+}
+
+TEST(CommandsTest, DoctorAndVersionAndHelpAnswer) {
+  const auto facts = nlohmann::json::parse(run_lockstep({"doctor", "--json"}).out);
+  EXPECT_GE(facts["usable_cores"].get<int>(), 1);
+  EXPECT_GT(facts["memory_free_bytes"].get<int64_t>(), 0);
+  EXPECT_EQ(run_lockstep({"doctor"}).code, 0);
+  EXPECT_EQ(run_lockstep({"--version"}).out.substr(0, 9), "lockstep ");
+  for (const char* command :
+       {"serve", "worker", "generate", "tokenize", "bench", "plan", "inspect", "doctor"}) {
+    const ProcessResult help = run_lockstep({command, "--help"});
+    EXPECT_EQ(help.code, 0) << command;
+    EXPECT_GT(help.out.size(), 100u) << command;
+  }
+}
+
+TEST(CommandsTest, BenchMeasuresRandomWeightsOfAConfigAlone) {
+  TemporaryFolder folder;
+  folder.write("config.json", read_file(LOCKSTEP_SOURCE_DIR "/demo/config.json"));
+  const ProcessResult result = run_lockstep(
+      {"bench", folder.path(), "--random-weights", "1", "--workers", "2", "--prompt-tokens", "64",
+       "--output-tokens", "8", "--batch", "2", "--repeat", "1", "--json"});
+  ASSERT_EQ(result.code, 0) << result.err;
+  const auto figures = nlohmann::json::parse(result.out);
+  EXPECT_GT(figures["prefill_tokens_per_s"].get<double>(), 0);
+  EXPECT_GT(figures["decode_tokens_per_s"].get<double>(), 0);
+  EXPECT_GT(figures["weight_bytes"].get<int64_t>(), 0);
+}
+
+TEST(CommandsTest, AnIsaThatThisMachineLacksIsAnError) {
+  const ProcessResult result =
+      run_lockstep({"doctor"}, {.input = "", .environment = {{"LOCKSTEP_ISA", "mmx"}}});
+  EXPECT_EQ(result.code, 2);
+  EXPECT_NE(result.err.find("mmx"), std::string::npos) << result.err;
+}
+
+}  // namespace
+}  // namespace lockstep::testing

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// Workers that die, come late or should not come at all.
+#include <signal.h>
+
+#include <cstdlib>
+
+#include "tests/support/server.h"
+
+namespace lockstep::testing {
+namespace {
+
+TEST(LostWorkerTest, EndsTheRequestsWithItsRankAndTheGroupIsReadyAgain) {
+  Server server({"--workers", "3"});
+  const Answered before = server.generate(story(20, 5));
+  for (int round = 0; round < 3; ++round) {
+    std::vector<Answered> answers(4);
+    std::vector<std::thread> clients;
+    for (int i = 0; i < 4; ++i) {
+      clients.emplace_back([&, i] { answers[i] = server.generate(story(1000, i)); });
+    }
+    EXPECT_TRUE(server.eventually([](const auto& model) { return model.running() == 4; }));
+    kill(server.workers().at(round), SIGKILL);
+    for (std::thread& client : clients) client.join();
+    for (const Answered& answer : answers) {
+      EXPECT_EQ(answer.status.error_code(), grpc::StatusCode::UNAVAILABLE);
+      EXPECT_NE(answer.status.error_message().find("rank"), std::string::npos)
+          << answer.status.error_message();
+    }
+    ASSERT_TRUE(server.eventually([](const auto& model) { return model.ready(); }));
+    EXPECT_EQ(server.workers().size(), 3u);
+    EXPECT_EQ(server.generate(story(20, 5)).tokens, before.tokens);
+  }
+}
+
+TEST(LostWorkerTest, AStoppedWorkerIsNoticed) {
+  Server server({"--workers", "2"});
+  const pid_t worker = server.workers().at(1);
+  kill(worker, SIGSTOP);
+  const Answered answer = server.generate(story(50, 1));
+  EXPECT_EQ(answer.status.error_code(), grpc::StatusCode::UNAVAILABLE);
+  kill(worker, SIGKILL);
+  EXPECT_TRUE(server.eventually([](const auto& model) { return model.ready(); }));
+  EXPECT_TRUE(server.generate(story(5, 1)).status.ok());
+}
+
+TEST(LostWorkerTest, WorkersStartedByHandJoinWithTheToken) {
+  const ProcessOptions with_token{.input = "", .environment = {{"LOCKSTEP_JOIN_TOKEN", "sesame"}}};
+  const ProcessOptions without_token{.input = "", .environment = {{"LOCKSTEP_JOIN_TOKEN", "open"}}};
+  Process coordinator({lockstep_binary(), "serve", "--grpc", "127.0.0.1:0", "--cluster",
+                       "127.0.0.1:0", "--wait-workers", "2"},
+                      with_token);
+  ASSERT_TRUE(coordinator.wait_for_err("awaited at ", std::chrono::seconds(20)))
+      << coordinator.err();
+  const std::string err = coordinator.err();
+  const size_t at = err.find("awaited at ") + 11;
+  const std::string address = err.substr(at, err.find(',', at) - at);
+
+  Process stranger({lockstep_binary(), "worker", "--coordinator", address}, without_token);
+  EXPECT_EQ(stranger.wait(std::chrono::seconds(20)), 2);
+  EXPECT_NE(stranger.err().find("join token"), std::string::npos) << stranger.err();
+
+  const std::vector<std::string> arguments = {lockstep_binary(), "worker",    "--coordinator",
+                                              address,           "--threads", "1"};
+  Process first(arguments, with_token);
+  Process second(arguments, with_token);
+  EXPECT_TRUE(coordinator.wait_for_err("ready;", std::chrono::seconds(30))) << coordinator.err();
+}
+
+}  // namespace
+}  // namespace lockstep::testing

@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+// The second promise: logits have the same bits whatever the number of ranks and threads, whatever
+// else is in the batch, however the prompt is cut in chunks, whatever the size of a page and the
+// instruction set. Small models with random weights and odd shapes.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <random>
+
+#include "base/cpu.h"
+#include "base/status.h"
+#include "tests/support/in_process_cluster.h"
+#include "tests/support/safetensors_writer.h"
+#include "tests/support/steps.h"
+
+namespace lockstep {
+namespace {
+
+struct Shape {
+  const char* name;
+  int heads;
+  int kv_heads;
+  int head_dim;
+  int ffn;
+  int window;
+};
+
+constexpr int kVocab = 307, kContext = 256, kPromptTokens = 149, kHidden = 72;
+
+std::string config_json(const Shape& shape, const char* dtype) {
+  nlohmann::json config = {{"architectures", {"MistralForCausalLM"}},
+                           {"model_type", "mistral"},
+                           {"vocab_size", kVocab},
+                           {"hidden_size", kHidden},
+                           {"intermediate_size", shape.ffn},
+                           {"num_hidden_layers", 2},
+                           {"num_attention_heads", shape.heads},
+                           {"num_key_value_heads", shape.kv_heads},
+                           {"head_dim", shape.head_dim},
+                           {"hidden_act", "silu"},
+                           {"max_position_embeddings", kContext},
+                           {"rms_norm_eps", 1e-5},
+                           {"rope_theta", 10000.0},
+                           {"tie_word_embeddings", false},
+                           {"sliding_window", nullptr},
+                           {"torch_dtype", dtype}};
+  if (shape.window > 0) config["sliding_window"] = shape.window;
+  return config.dump();
+}
+
+// How a prompt is run. None of it may change a bit.
+struct Way {
+  int ranks = 1;
+  int threads = 1;
+  int chunk = kPromptTokens;
+  int others = 0;  // Sequences beside the prompt, in every step.
+  int page_tokens = 16;
+  const char* isa = "";  // LOCKSTEP_ISA; empty: the best.
+  std::vector<double> speeds = {};
+};
+
+std::string way_text(const Way& way) {
+  return std::to_string(way.ranks) + " ranks, " + std::to_string(way.threads) + " threads, chunk " +
+         std::to_string(way.chunk) + ", " + std::to_string(way.others) + " others, page " +
+         std::to_string(way.page_tokens) + ", isa " + way.isa;
+}
+
+std::vector<int32_t> prompt() {
+  std::mt19937 random(11);
+  std::vector<int32_t> ids(kPromptTokens + 3);
+  for (int32_t& id : ids) id = static_cast<int32_t>(random() % kVocab);
+  return ids;
+}
+
+// Pages of sequence `index`, scattered over the pool.
+std::vector<int32_t> pages_of(int index, int page_tokens, int sequences) {
+  std::vector<int32_t> pages;
+  for (int i = 0; i < kContext / page_tokens; ++i) pages.push_back(i * sequences + index);
+  return pages;
+}
+
+// Other sequences go on by one token a step, each from a position of its own.
+void add_others(const Way& way, cluster::Step& step, int64_t number) {
+  for (int other = 1; other <= way.others; ++other) {
+    const auto token = static_cast<int32_t>((number * 31 + other * 7) % kVocab);
+    add_rows(step, {token, 5}, number * 2, pages_of(other, way.page_tokens, way.others + 1));
+  }
+}
+
+// The logits of the prompt's last token, then of three more tokens one by one, of the sequence that
+// stands in the middle of the others.
+std::vector<float> run_prompt(Group& group, const Way& way) {
+  const std::vector<int32_t> ids = prompt();
+  std::vector<float> logits;
+  int64_t number = 0;
+  for (int64_t begin = 0; begin < static_cast<int64_t>(ids.size()); ++number) {
+    const int64_t end =
+        begin >= kPromptTokens ? begin + 1 : std::min<int64_t>(begin + way.chunk, kPromptTokens);
+    cluster::Step step;
+    step.set_step(static_cast<uint64_t>(number));
+    if (number < kContext / 2) add_others(way, step, number);
+    const int output = step.outputs_size();
+    add_rows(step, {ids.begin() + begin, ids.begin() + end}, begin,
+             pages_of(0, way.page_tokens, way.others + 1));
+    const auto results = group.run(step);
+    EXPECT_EQ(message_of(results.status()), "");
+    if (!results.ok()) return {};
+    if (end >= kPromptTokens) {
+      const std::vector<float> row = logits_of(*results, output);
+      logits.insert(logits.end(), row.begin(), row.end());
+    }
+    begin = end;
+  }
+  return logits;
+}
+
+class BitsTest : public ::testing::TestWithParam<std::tuple<Shape, const char*>> {
+ protected:
+  void SetUp() override {
+    write_test_file(folder_.path() / "config.json",
+                    config_json(std::get<0>(GetParam()), std::get<1>(GetParam())));
+  }
+  void TearDown() override { unsetenv("LOCKSTEP_ISA"); }
+
+  std::vector<float> logits(const Way& way) {
+    if (*way.isa != '\0') {
+      setenv("LOCKSTEP_ISA", way.isa, 1);
+    } else {
+      unsetenv("LOCKSTEP_ISA");
+    }
+    InProcessOptions options{.model = folder_.path(),
+                             .ranks = way.ranks,
+                             .threads = way.threads,
+                             .speeds = way.speeds,
+                             .random_seed = 5,
+                             .max_pages = (way.others + 1) * kContext / way.page_tokens};
+    options.limits.set_rows(256);
+    options.limits.set_page_tokens(way.page_tokens);
+    auto cluster = InProcessCluster::open(options);
+    EXPECT_EQ(message_of(cluster.status()), "");
+    auto group = (*cluster)->form();
+    EXPECT_EQ(message_of(group.status()), "");
+    return group.ok() ? run_prompt(**group, way) : std::vector<float>();
+  }
+
+  void expect_same_bits(const std::vector<Way>& ways) {
+    const std::vector<float> alone = logits({});
+    ASSERT_EQ(alone.size(), size_t{4 * kVocab});
+    const auto [least, most] = std::minmax_element(alone.begin(), alone.end());
+    ASSERT_GT(*most - *least, 0.1f) << "logits that are all alike prove nothing";
+    for (const Way& way : ways) {
+      if (way.ranks > std::get<0>(GetParam()).heads) continue;
+      const std::vector<float> other = logits(way);
+      ASSERT_EQ(other.size(), alone.size()) << way_text(way);
+      EXPECT_EQ(std::memcmp(other.data(), alone.data(), alone.size() * sizeof(float)), 0)
+          << way_text(way);
+    }
+  }
+
+  TempFolder folder_;
+};
+
+TEST_P(BitsTest, AreTheSameForAnyNumberOfRanksAndThreads) {
+  expect_same_bits({{.threads = 2},
+                    {.ranks = 2},
+                    {.ranks = 2, .threads = 2},
+                    {.ranks = 3},
+                    {.ranks = 5},
+                    {.ranks = 3, .speeds = {1, 2, 0.5}}});
+}
+
+TEST_P(BitsTest, AreTheSameAloneAndInABatch) {
+  expect_same_bits({{.others = 17}, {.ranks = 2, .threads = 2, .chunk = 64, .others = 17}});
+}
+
+TEST_P(BitsTest, AreTheSameHoweverThePromptIsCut) {
+  expect_same_bits({{.chunk = 1},
+                    {.chunk = 7},
+                    {.chunk = 64},
+                    {.ranks = 2, .chunk = 7},
+                    {.threads = 2, .chunk = 50},
+                    {.ranks = 3, .chunk = 7, .others = 5}});
+}
+
+TEST_P(BitsTest, AreTheSameForAnySizeOfPage) {
+  expect_same_bits({{.page_tokens = 1},
+                    {.page_tokens = 8},
+                    {.page_tokens = 64},
+                    {.ranks = 2, .chunk = 7, .page_tokens = 32}});
+}
+
+TEST_P(BitsTest, AreTheSameOnEveryInstructionSet) {
+  std::vector<Way> ways;
+  for (const Isa isa : {Isa::kPortable, Isa::kAvx2, Isa::kAvx512}) {
+    if (isa > machine_isa()) continue;
+    ways.push_back({.isa = isa_name(isa)});
+    ways.push_back({.ranks = 2, .threads = 2, .chunk = 7, .others = 3, .isa = isa_name(isa)});
+  }
+  expect_same_bits(ways);
+}
+
+constexpr Shape kShapes[] = {
+    {"FiveHeads", 5, 5, 16, 83, 0},    {"SixOverThree", 6, 3, 8, 100, 0},
+    {"SixOverTwo", 6, 2, 24, 100, 20}, {"SevenOverOne", 7, 1, 10, 65, 0},
+    {"WideHeads", 5, 1, 128, 96, 0},
+};
+
+INSTANTIATE_TEST_SUITE_P(Shapes, BitsTest,
+                         ::testing::Combine(::testing::ValuesIn(kShapes),
+                                            ::testing::Values("float32", "bfloat16")),
+                         [](const auto& info) {
+                           return std::string(std::get<0>(info.param).name) + "_" +
+                                  std::get<1>(info.param);
+                         });
+
+}  // namespace
+}  // namespace lockstep

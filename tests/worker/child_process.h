@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// A process of a test's own, to be killed, stopped or asked what came of it.
+#pragma once
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "base/status.h"
+
+namespace lockstep {
+
+// A forked process that runs `body` and tells its parent what came of it. Fork before the test has
+// threads. Ends with this object, or after a minute.
+class Child {
+ public:
+  explicit Child(const std::function<absl::Status()>& body) {
+    int ends[2];
+    EXPECT_EQ(pipe2(ends, O_CLOEXEC), 0);
+    pid_ = fork();
+    if (pid_ == 0) {
+      alarm(60);
+      const absl::Status status = body();
+      const std::string report = fmt::format(
+          "{}{}", static_cast<char>('A' + static_cast<int>(status.code())), message_of(status));
+      _exit(write(ends[1], report.data(), report.size()) < 0);
+    }
+    close(ends[1]);
+    report_ = ends[0];
+  }
+  Child(const Child&) = delete;
+  Child& operator=(const Child&) = delete;
+  ~Child() {
+    kill(pid_, SIGKILL);
+    waitpid(pid_, nullptr, 0);
+    close(report_);
+  }
+
+  pid_t pid() const { return pid_; }
+
+  // What `body` returned; kUnknown if it has not in time, or if the process was killed.
+  absl::Status result(std::chrono::milliseconds patience = std::chrono::seconds(20)) {
+    pollfd polled{.fd = report_, .events = POLLIN, .revents = 0};
+    if (poll(&polled, 1, static_cast<int>(patience.count())) <= 0) {
+      return absl::UnknownError("the child has not ended");
+    }
+    char text[1024];
+    const ssize_t bytes = read(report_, text, sizeof(text));
+    if (bytes <= 0) return absl::UnknownError("the child ended without a word");
+    return absl::Status(static_cast<absl::StatusCode>(text[0] - 'A'),
+                        fmt::format("{}", std::string_view(text + 1, bytes - 1)));
+  }
+
+ private:
+  pid_t pid_;
+  int report_;
+};
+
+}  // namespace lockstep

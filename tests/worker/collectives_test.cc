@@ -1,0 +1,379 @@
+// SPDX-License-Identifier: Apache-2.0
+// Collectives between threads: what they compute, and every way in which a group can end.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <bit>
+#include <chrono>
+#include <cmath>
+#include <cstring>
+#include <functional>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "base/status.h"
+#include "worker/collectives/collective.h"
+#include "worker/collectives/local.h"
+
+namespace lockstep {
+namespace {
+
+using std::chrono::milliseconds;
+using testing::HasSubstr;
+using Clock = std::chrono::steady_clock;
+using Group = std::vector<std::unique_ptr<Collective>>;
+
+constexpr uint64_t kSeed = 20240607;
+constexpr int kRankCounts[] = {1, 2, 3, 5, 7};
+
+int64_t ms_since(Clock::time_point start) {
+  return std::chrono::duration_cast<milliseconds>(Clock::now() - start).count();
+}
+
+// Runs `body` on every rank, each on a thread of its own.
+std::vector<absl::Status> run(Group& group, const std::function<absl::Status(Collective&)>& body) {
+  std::vector<absl::Status> results(group.size());
+  std::vector<std::thread> threads;
+  for (size_t rank = 0; rank < group.size(); ++rank) {
+    threads.emplace_back([&, rank] { results[rank] = body(*group[rank]); });
+  }
+  for (std::thread& thread : threads) thread.join();
+  return results;
+}
+
+void expect_ok(const std::vector<absl::Status>& results) {
+  for (const absl::Status& result : results) EXPECT_TRUE(result.ok()) << result;
+}
+
+// A byte for a place, so that each is told from its neighbours.
+uint8_t byte_at(uint64_t seed, int64_t row, int64_t byte) {
+  const uint64_t x = (seed + static_cast<uint64_t>(row) * 1'000'003 + static_cast<uint64_t>(byte)) *
+                     0x9e3779b97f4a7c15ull;
+  return static_cast<uint8_t>(x >> 56);
+}
+
+struct GatherCase {
+  int64_t rows;
+  std::vector<int64_t> boundaries;
+  int64_t element_bytes;
+  int64_t padding;  // Elements after each row of `in` and of `out`.
+  bool in_place;    // The columns lie in `out` already.
+  uint64_t seed = kSeed;
+};
+
+absl::Status gather_and_check(Collective& group, const GatherCase& c) {
+  constexpr uint8_t kUntouched = 0xa5;
+  const int64_t size = c.element_bytes;
+  const int64_t first = c.boundaries[group.rank()];
+  const int64_t own = c.boundaries[group.rank() + 1] - first;
+  const int64_t total = c.boundaries.back(), out_stride = total + c.padding;
+  const int64_t in_stride = c.in_place ? out_stride : own + c.padding;
+  std::vector<uint8_t> out(c.rows * out_stride * size + 1, kUntouched);
+  std::vector<uint8_t> apart(c.in_place ? 0 : c.rows * in_stride * size + 1);
+  uint8_t* in = c.in_place ? out.data() + first * size : apart.data();
+  for (int64_t row = 0; row < c.rows; ++row) {
+    for (int64_t byte = 0; byte < own * size; ++byte) {
+      in[row * in_stride * size + byte] = byte_at(c.seed, row, first * size + byte);
+    }
+  }
+  RETURN_IF_ERROR(group.all_gather({.in = in,
+                                    .in_stride = in_stride,
+                                    .out = out.data(),
+                                    .out_stride = out_stride,
+                                    .rows = c.rows,
+                                    .boundaries = c.boundaries,
+                                    .element_bytes = size}));
+  for (int64_t row = 0; row < c.rows; ++row) {
+    for (int64_t byte = 0; byte < out_stride * size; ++byte) {
+      const uint8_t want = byte < total * size ? byte_at(c.seed, row, byte) : kUntouched;
+      const uint8_t found = out[row * out_stride * size + byte];
+      if (found == want) continue;
+      return absl::DataLossError(
+          fmt::format("row {} byte {}: wanted {}, found {}", row, byte, want, found));
+    }
+  }
+  return absl::OkStatus();
+}
+
+float addend(uint64_t seed, int rank, int64_t row, int64_t col) {
+  // Of very different sizes and signs, so that another order of additions gives other bits.
+  std::minstd_rand random(static_cast<uint32_t>(seed * 31 + static_cast<uint64_t>(rank) * 7919 +
+                                                static_cast<uint64_t>(row) * 104'729 + col) |
+                          1);
+  random.discard(3);
+  const float mantissa = 1.0f + static_cast<float>(random() % 8'388'608) / 8'388'608.0f;
+  const float value = std::ldexp(mantissa, static_cast<int>(random() % 40) - 20);
+  return random() % 2 == 0 ? value : -value;
+}
+
+absl::Status reduce_and_check(Collective& group, int64_t rows, int64_t cols, int64_t padding,
+                              uint64_t seed = kSeed) {
+  constexpr float kUntouched = 12345.0f;
+  const int64_t stride = cols + padding;
+  std::vector<float> data(rows * stride + 1, kUntouched);
+  for (int64_t row = 0; row < rows; ++row) {
+    for (int64_t col = 0; col < cols; ++col) {
+      data[row * stride + col] = addend(seed, group.rank(), row, col);
+    }
+  }
+  RETURN_IF_ERROR(group.all_reduce(data.data(), rows, cols, stride));
+  for (int64_t row = 0; row < rows; ++row) {
+    for (int64_t col = 0; col < stride; ++col) {
+      float want = col < cols ? addend(seed, 0, row, col) : kUntouched;
+      for (int r = 1; col < cols && r < group.ranks(); ++r) want += addend(seed, r, row, col);
+      const float found = data[row * stride + col];
+      if (std::bit_cast<uint32_t>(want) == std::bit_cast<uint32_t>(found)) continue;
+      return absl::DataLossError(
+          fmt::format("row {} col {}: wanted {}, found {}", row, col, want, found));
+    }
+  }
+  return absl::OkStatus();
+}
+
+// `ranks` parts of `total` columns: even, or by chance and some of them empty.
+std::vector<int64_t> even(int ranks, int64_t total) {
+  std::vector<int64_t> boundaries;
+  for (int r = 0; r <= ranks; ++r) boundaries.push_back(total * r / ranks);
+  return boundaries;
+}
+
+std::vector<int64_t> uneven(int ranks, int64_t total, std::minstd_rand& random) {
+  std::vector<int64_t> boundaries = {0, total};
+  for (int r = 1; r < ranks; ++r)
+    boundaries.push_back(static_cast<int64_t>(random() % (total + 1)));
+  if (ranks > 2) boundaries[2] = boundaries[3 % boundaries.size()];  // An empty part.
+  std::sort(boundaries.begin(), boundaries.end());
+  return boundaries;
+}
+
+TEST(CollectivesTest, AllGatherPutsTheColumnsOfAllRanksSideBySide) {
+  std::minstd_rand random(kSeed);
+  SCOPED_TRACE(fmt::format("seed {}", kSeed));
+  for (const int ranks : kRankCounts) {
+    Group group = local_collectives(ranks);
+    for (const int64_t element_bytes : {2, 4}) {
+      for (const int64_t rows : {1, 3, 64}) {
+        for (const int64_t total : {1, 64, 1000}) {
+          for (const bool in_place : {false, true}) {
+            const int64_t padding = rows % 2 == 0 ? 0 : 5;
+            GatherCase c{rows, even(ranks, total), element_bytes, padding, in_place};
+            expect_ok(run(group, [&](Collective& g) { return gather_and_check(g, c); }));
+            c.boundaries = uneven(ranks, total, random);
+            expect_ok(run(group, [&](Collective& g) { return gather_and_check(g, c); }));
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(CollectivesTest, OneRankMayHoldAllColumnsAndNobodyAny) {
+  Group group = local_collectives(3);
+  for (const std::vector<int64_t>& boundaries :
+       std::vector<std::vector<int64_t>>{{0, 9, 9, 9}, {0, 0, 9, 9}, {0, 0, 0, 9}, {0, 0, 0, 0}}) {
+    for (const int64_t rows : {0, 1, 4}) {
+      const GatherCase c{rows, boundaries, 4, 2, false};
+      expect_ok(run(group, [&](Collective& g) { return gather_and_check(g, c); }));
+    }
+  }
+  expect_ok(run(group, [](Collective& g) { return g.all_reduce(nullptr, 0, 8, 8); }));
+}
+
+TEST(CollectivesTest, AllReduceAddsInRankOrderBitForBit) {
+  for (const int ranks : kRankCounts) {
+    Group group = local_collectives(ranks);
+    for (const int64_t cols : {1, 7, 64, 1025, 8192, 20'000}) {
+      for (const int64_t padding : {0, 3}) {
+        const int64_t rows = cols > 2000 ? 2 : 5;
+        expect_ok(
+            run(group, [&](Collective& g) { return reduce_and_check(g, rows, cols, padding); }));
+      }
+    }
+  }
+}
+
+TEST(CollectivesTest, PayloadsLargerThanASlotGoInChunks) {
+  for (const int ranks : {2, 3, 5}) {
+    Group group = local_collectives(ranks);
+    // Rows that a chunk's end cuts, and chunks of which some ranks have no part.
+    const GatherCase gathers[] = {{3, even(ranks, 500'001), 4, 7, false},
+                                  {1, even(ranks, 1'200'000), 2, 0, true},
+                                  {70'001, even(ranks, 11), 2, 1, false},
+                                  {2, {0, 300'000, 300'001}, 4, 0, false}};
+    for (GatherCase c : gathers) {
+      while (c.boundaries.size() < static_cast<size_t>(ranks) + 1) {
+        c.boundaries.push_back(c.boundaries.back());
+      }
+      expect_ok(run(group, [&](Collective& g) { return gather_and_check(g, c); }));
+    }
+    expect_ok(run(group, [](Collective& g) { return reduce_and_check(g, 1, 150'001, 0); }));
+    expect_ok(run(group, [](Collective& g) { return reduce_and_check(g, 3, 65'537, 9); }));
+  }
+}
+
+TEST(CollectivesTest, RowsThatOthersFillWithNegativeZeroStayExact) {
+  for (const int ranks : kRankCounts) {
+    Group group = local_collectives(ranks);
+    for (const int64_t count : {int64_t{6}, int64_t{30'000}}) {
+      expect_ok(run(group, [&](Collective& g) -> absl::Status {
+        const float row[] = {0.0f, -0.0f, 1e-45f, -1.5f, INFINITY, 3e38f};
+        std::vector<float> data(count, -0.0f);
+        for (int64_t i = 0; i < count; ++i) {
+          if (i % g.ranks() == g.rank()) data[i] = row[i % 6];
+        }
+        RETURN_IF_ERROR(g.all_reduce(data.data(), 1, count, count));
+        for (int64_t i = 0; i < count; ++i) {
+          if (std::memcmp(&data[i], &row[i % 6], sizeof(float)) != 0) {
+            return absl::DataLossError(fmt::format("{}: found {}", i, data[i]));
+          }
+        }
+        return absl::OkStatus();
+      }));
+    }
+  }
+}
+
+TEST(CollectivesTest, ThousandsOfMixedCollectivesInARow) {
+  SCOPED_TRACE(fmt::format("seed {}", kSeed));
+  for (const int ranks : {2, 3, 7}) {
+    Group group = local_collectives(ranks);
+    expect_ok(run(group, [&](Collective& g) -> absl::Status {
+      std::minstd_rand random(kSeed + g.ranks());  // The same on every rank.
+      for (int i = 0; i < 3000; ++i) {
+        const int64_t rows = 1 + random() % 4;
+        const int64_t cols = random() % 100 == 0 ? 1 + random() % 60'000 : 1 + random() % 700;
+        const int64_t padding = random() % 3;
+        if (random() % 2 == 0) {
+          RETURN_IF_ERROR(reduce_and_check(g, rows, cols, padding, i));
+        } else {
+          const int64_t bytes = random() % 2 == 0 ? 2 : 4;
+          RETURN_IF_ERROR(gather_and_check(g, {rows, uneven(g.ranks(), cols, random), bytes,
+                                               padding, random() % 2 == 0, uint64_t(i)}));
+        }
+      }
+      return absl::OkStatus();
+    }));
+  }
+}
+
+TEST(CollectivesTest, AbortWakesSleepersPromptlyAndEndsTheGroup) {
+  Group group = local_collectives(4);
+  Clock::time_point aborted;
+  std::thread aborter([&] {
+    std::this_thread::sleep_for(milliseconds(100));
+    aborted = Clock::now();
+    group[3]->abort();
+  });
+  const auto results = run(group, [](Collective& g) {
+    return g.rank() == 3 ? absl::OkStatus() : reduce_and_check(g, 1, 100, 0);
+  });
+  const int64_t ms = ms_since(aborted);
+  aborter.join();
+  EXPECT_LT(ms, 500);
+  for (int rank : {0, 1, 2}) {
+    EXPECT_TRUE(absl::IsAborted(results[rank])) << results[rank];
+    EXPECT_THAT(message_of(results[rank]), HasSubstr("aborted by rank 3"));
+  }
+  for (const absl::Status& result :
+       run(group, [](Collective& g) { return reduce_and_check(g, 1, 1, 0); })) {
+    EXPECT_TRUE(absl::IsAborted(result)) << result;
+  }
+}
+
+TEST(CollectivesTest, ASleeperIsWokenByTheLastToComeAndNotByItsNextLookAround) {
+  Group group = local_collectives(3);
+  Clock::time_point arrival;  // Written before the collective, read after it.
+  std::vector<int64_t> late_ms;
+  for (int i = 0; i < 21; ++i) {
+    expect_ok(run(group, [&](Collective& g) {
+      if (g.rank() == 2) {
+        std::this_thread::sleep_for(milliseconds(5));
+        arrival = Clock::now();
+      }
+      const absl::Status status = g.all_reduce(nullptr, 1, 0, 0);
+      if (g.rank() == 0) late_ms.push_back(ms_since(arrival));
+      return status;
+    }));
+  }
+  std::sort(late_ms.begin(), late_ms.end());
+  EXPECT_LT(late_ms[late_ms.size() / 2], 8);
+}
+
+TEST(CollectivesTest, MismatchedCallsAreReportedWithBothNames) {
+  const auto gather = [](Collective& g, int64_t rows, int64_t cut) {
+    return gather_and_check(g, {rows, {0, cut, 8}, 4, 0, false});
+  };
+  using Call = std::function<absl::Status(Collective&)>;
+  const std::pair<Call, Call> pairs[] = {
+      {[&](Collective& g) { return gather(g, 1, 4); },
+       [&](Collective& g) { return reduce_and_check(g, 1, 8, 0); }},
+      {[&](Collective& g) { return gather(g, 1, 4); },
+       [&](Collective& g) { return gather(g, 2, 4); }},
+      {[&](Collective& g) { return gather(g, 1, 4); },
+       [&](Collective& g) { return gather(g, 1, 5); }},
+      {[&](Collective& g) { return reduce_and_check(g, 2, 9, 0); },
+       [&](Collective& g) { return reduce_and_check(g, 9, 2, 0); }}};
+  for (const auto& pair : pairs) {
+    Group group = local_collectives(2);
+    expect_ok(run(group, [](Collective& g) { return reduce_and_check(g, 1, 3, 0); }));
+    const auto results =
+        run(group, [&](Collective& g) { return g.rank() == 0 ? pair.first(g) : pair.second(g); });
+    for (const absl::Status& result : results) {
+      EXPECT_EQ(result.code(), absl::StatusCode::kInternal) << result;
+    }
+    EXPECT_THAT(message_of(results[0]), HasSubstr("rank 1 called all_"));
+    EXPECT_THAT(message_of(results[1]), HasSubstr("rank 0 called all_"));
+  }
+}
+
+TEST(CollectivesTest, DeadlineNamesTheRanksThatDidNotCome) {
+  Group group = local_collectives(4, milliseconds(200));
+  const Clock::time_point start = Clock::now();
+  const auto results = run(group, [](Collective& g) {
+    return g.rank() == 1 || g.rank() == 2 ? absl::OkStatus() : reduce_and_check(g, 1, 100, 0);
+  });
+  EXPECT_LT(ms_since(start), 1500);
+  for (int rank : {0, 3}) {
+    EXPECT_TRUE(absl::IsDeadlineExceeded(results[rank])) << results[rank];
+    EXPECT_THAT(message_of(results[rank]), HasSubstr("have not come: rank 1, rank 2"));
+  }
+  // Who comes late finds the group ended, and changes nothing any more.
+  EXPECT_TRUE(absl::IsDeadlineExceeded(reduce_and_check(*group[1], 1, 100, 0)));
+}
+
+TEST(CollectivesTest, ARankThatLeavesIsNotWaitedFor) {
+  Group group = local_collectives(3);
+  expect_ok(run(group, [](Collective& g) { return reduce_and_check(g, 1, 100, 0); }));
+  group[1].reset();
+  const Clock::time_point start = Clock::now();
+  std::thread other([&] { EXPECT_FALSE(reduce_and_check(*group[2], 1, 100, 0).ok()); });
+  const absl::Status result = reduce_and_check(*group[0], 1, 100, 0);
+  other.join();
+  EXPECT_LT(ms_since(start), 1000);
+  EXPECT_TRUE(absl::IsUnavailable(result)) << result;
+  EXPECT_THAT(message_of(result), HasSubstr("rank 1 has left"));
+}
+
+TEST(CollectivesTest, WaitingAndMovingAreCountedApart) {
+  Group group = local_collectives(2);
+  expect_ok(run(group, [](Collective& g) {
+    if (g.rank() == 1) std::this_thread::sleep_for(milliseconds(100));
+    return reduce_and_check(g, 1, 1000, 0);
+  }));
+  EXPECT_GT(group[0]->waited().wait_ns, 50'000'000);
+  EXPECT_LT(group[1]->waited().wait_ns, 50'000'000);
+  EXPECT_GT(group[1]->waited().transfer_ns, 0);
+}
+
+TEST(CollectivesTest, ASingleRankNeedsNobody) {
+  Group group = local_collectives(1);
+  EXPECT_TRUE(gather_and_check(*group[0], {3, {0, 50}, 2, 4, false}).ok());
+  EXPECT_TRUE(reduce_and_check(*group[0], 3, 50, 2).ok());
+  group[0]->abort();
+  EXPECT_TRUE(absl::IsAborted(reduce_and_check(*group[0], 3, 50, 2)));
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// How many KV pages fit, and that a large pool costs nothing before it is used.
+#include "worker/state.h"
+
+#include <gtest/gtest.h>
+
+#include "base/status.h"
+#include "tests/support/tiny_program.h"
+
+namespace lockstep {
+namespace {
+
+TEST(StateTest, CountsPagesByTheMemoryGiven) {
+  const program::Program program = layer_program();
+  ASSERT_EQ(page_bytes_of(program), 512);
+  EXPECT_EQ(pages_that_fit(program, {.memory_bytes = 5 * 512 + 511, .max_pages = 100}), 5);
+  EXPECT_EQ(pages_that_fit(program, {.memory_bytes = 1 << 30, .max_pages = 100}), 100);
+  EXPECT_EQ(pages_that_fit(program, {.memory_bytes = 1 << 30, .free_bytes = 512, .max_pages = 9}),
+            1);
+}
+
+TEST(StateTest, LeavesAFifthAndSharesWithTheRanksOfItsHost) {
+  const program::Program program = layer_program();
+  EXPECT_EQ(pages_that_fit(program, {.free_bytes = 512 * 100, .max_pages = 1000}), 80);
+  EXPECT_EQ(pages_that_fit(program, {.free_bytes = 512 * 100, .ranks_here = 4, .max_pages = 1000}),
+            20);
+  EXPECT_EQ(pages_that_fit(program, {.free_bytes = 512 * 100,
+                                     .total_bytes = 512 * 100,
+                                     .weight_bytes = 512 * 40,
+                                     .ranks_here = 2,
+                                     .max_pages = 1000}),
+            8);
+  EXPECT_EQ(pages_that_fit(program, {.free_bytes = 512 * 100,
+                                     .total_bytes = 512 * 100,
+                                     .weight_bytes = 512 * 60,
+                                     .ranks_here = 2,
+                                     .max_pages = 1000}),
+            0);
+}
+
+TEST(StateTest, NeverHasMorePagesThanSequencesCanFill) {
+  EXPECT_EQ(pages_that_fit(layer_program(), {}), 4 * 4);
+  EXPECT_EQ(pages_that_fit(tiny_program(), {.max_pages = 7}), 7);
+}
+
+TEST(StateTest, ReservesALargePoolWithoutTakingIt) {
+  const program::Program program = layer_program();
+  const int64_t pages = (int64_t{1} << 40) / 512;  // 1 TiB.
+  absl::StatusOr<State> state = State::allocate(program, pages);
+  ASSERT_EQ(message_of(state.status()), "");
+  const StateView& view = state->view(0);
+  EXPECT_EQ(view.pages, pages);
+  view.data[(pages - 1) * view.page_bytes] = std::byte{1};
+  EXPECT_EQ(view.data[view.page_bytes], std::byte{0});
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+// Walks the table of CPU kernels over real shapes and prints GB/s and GFLOP/s beside those of a
+// plain read loop. Flags are Google Benchmark's, e.g. --benchmark_filter=linear_bf16; threads come
+// from LOCKSTEP_BENCH_THREADS (1). Weights are cycled through more memory than the caches hold.
+#include <benchmark/benchmark.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "base/cpu.h"
+#include "base/thread_pool.h"
+#include "worker/kernels/find.h"
+
+namespace lockstep {
+namespace {
+
+constexpr int64_t kHidden = 2048, kFfn = 5632, kVocab = 32000;  // TinyLlama 1.1B
+constexpr int64_t kHeads = 32, kKvHeads = 4, kHeadDim = 64, kPageTokens = 32;
+constexpr int64_t kCycledBytes = 512 << 20;
+
+ThreadPool& pool() {
+  const char* threads = std::getenv("LOCKSTEP_BENCH_THREADS");
+  static ThreadPool instance(threads == nullptr ? 1 : std::max(1, std::atoi(threads)));
+  return instance;
+}
+
+// Memory in huge pages where the system gives them, filled with small floats (or pairs of bf16).
+class Memory {
+ public:
+  explicit Memory(int64_t bytes) : bytes_(static_cast<size_t>(bytes)) {
+    data_ = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (data_ == MAP_FAILED) std::abort();
+    madvise(data_, bytes_, MADV_HUGEPAGE);
+    auto* words = static_cast<uint32_t*>(data_);
+    for (size_t i = 0; i < bytes_ / 4; ++i) {
+      words[i] = 0x3c003c00u + static_cast<uint32_t>(i * 2654435761u >> 20 & 0xff);
+    }
+  }
+  ~Memory() { munmap(data_, bytes_); }
+  Memory(const Memory&) = delete;
+  Memory& operator=(const Memory&) = delete;
+  std::byte* at(int64_t offset) const { return static_cast<std::byte*>(data_) + offset; }
+
+ private:
+  size_t bytes_;
+  void* data_;
+};
+
+// What a call of any operator needs, for `rows` tokens of one sequence that ends at `context`.
+struct Setup {
+  int64_t rows;
+  std::vector<Memory*> owned;
+  std::vector<int32_t> tokens, positions, sequence_of_row, pages, output_rows, kv_head_of;
+  std::vector<float> inv_freq;
+  std::vector<OutputRequest> outputs;
+  std::vector<Candidate> candidates;
+  std::vector<BlockSum> sums;
+  StepSequence sequence;
+  StepView step;
+  KernelArgs args;
+
+  Setup(const KernelEntry& kernel, int64_t row_count, int64_t context) : rows(row_count) {
+    args.parallel = &pool();
+    args.attrs.eps = 1e-5f;
+    args.attrs.head_dim = args.attrs.rotary_dim = kHeadDim;
+    args.attrs.heads = kHeads;
+    args.attrs.kv_heads = kKvHeads;
+    args.attrs.scale = 0.125f;
+    args.attrs.rope_factor = 1;
+    make_step(context);
+    make_views(kernel);
+    args.scratch = memory(scratch_bytes(kernel, args, pool().threads()) + 64);
+  }
+  ~Setup() {
+    for (Memory* memory : owned) delete memory;
+  }
+
+  std::byte* memory(int64_t bytes) {
+    owned.push_back(new Memory(bytes));
+    return owned.back()->at(0);
+  }
+  TensorView view(int64_t view_rows, int64_t cols, DType dtype = DType::kF32) {
+    return {memory(std::max<int64_t>(64, view_rows * cols * dtype_bytes(dtype))), view_rows, cols,
+            cols, dtype};
+  }
+
+  void make_step(int64_t context) {
+    for (int64_t r = 0; r < rows; ++r) {
+      tokens.push_back(static_cast<int32_t>(r * 61 % kVocab));
+      positions.push_back(static_cast<int32_t>(context - rows + r));
+      output_rows.push_back(static_cast<int32_t>(r));
+    }
+    sequence_of_row.assign(static_cast<size_t>(rows), 0);
+    for (int64_t i = 0; i * kPageTokens < context; ++i) pages.push_back(static_cast<int32_t>(i));
+    for (int64_t i = 0; i < kHeads; ++i) {
+      kv_head_of.push_back(static_cast<int32_t>(i * kKvHeads / kHeads));
+    }
+    for (int64_t i = 0; i < kHeadDim / 2; ++i) {
+      inv_freq.push_back(std::pow(1e4f, -2 * static_cast<float>(i) / kHeadDim));
+    }
+    sequence = {0, rows, context - rows, pages.data()};
+    outputs.resize(static_cast<size_t>(rows));
+    candidates.resize(static_cast<size_t>(rows) * 64);
+    sums.resize(static_cast<size_t>(rows) * (kVocab / kVocabBlock));
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      outputs[i].temperature = 0.8f;
+      outputs[i].want_noisy = true;
+      outputs[i].top = &candidates[i * 64];
+      outputs[i].top_count = 64;
+      outputs[i].edited_sums = &sums[i * (kVocab / kVocabBlock)];
+    }
+    step.rows = rows;
+    step.tokens = tokens.data();
+    step.positions = positions.data();
+    step.sequence_of_row = sequence_of_row.data();
+    step.sequences = &sequence;
+    step.sequence_count = 1;
+    step.output_rows = output_rows.data();
+    step.outputs = outputs.data();
+    step.output_count = rows;
+    args.step = &step;
+    args.attrs.kv_head_of = kv_head_of.data();
+    args.attrs.inv_freq = inv_freq.data();
+  }
+
+  void make_views(const KernelEntry& kernel) {
+    switch (kernel.op) {
+      case Op::kEmbed:
+        args.in[0] = view(kVocab, kHidden, kernel.weight);
+        args.out[0] = view(rows, kHidden);
+        return;
+      case Op::kLinear:
+        args.in[0] = view(rows, kHidden, kernel.activation);
+        args.in[1] = {nullptr, kFfn, kHidden, kHidden, kernel.weight};  // Set each time.
+        args.out[0] = view(rows, kFfn);
+        return;
+      case Op::kRopeTable:
+        args.out[0] = view(rows, kHeadDim);
+        return;
+      case Op::kRope:
+        args.in[0] = args.out[0] = view(rows, kHeads * kHeadDim);
+        args.in[1] = view(rows, kHeadDim);
+        return;
+      case Op::kAttention: {
+        args.in[0] = view(rows, kHeads * kHeadDim);
+        args.in[1] = view(rows, kKvHeads * kHeadDim);
+        args.in[2] = view(rows, kKvHeads * kHeadDim);
+        args.out[0] = view(rows, kHeads * kHeadDim);
+        const int64_t bytes = kv_page_bytes(kPageTokens, kKvHeads, kHeadDim, kernel.weight);
+        const auto count = static_cast<int64_t>(pages.size());
+        args.state = {memory(bytes * count), bytes, count, kPageTokens, kernel.weight};
+        return;
+      }
+      case Op::kTopCandidates:
+        args.in[0] = view(rows, kVocab);
+        return;
+      default:
+        break;
+    }
+    const bool norm = kernel.op == Op::kRmsNorm || kernel.op == Op::kHeadNorm;
+    args.in[0] = view(rows, kHidden);
+    args.in[1] = norm ? view(1, kHidden) : view(rows, kHidden);
+    args.in[2] = view(1, kHidden);
+    args.out[0] = view(rows, kHidden, kernel.op == Op::kCast ? DType::kBF16 : DType::kF32);
+    args.out[1] = view(rows, kHidden);
+  }
+};
+
+void report(benchmark::State& state, const KernelCost& cost) {
+  const auto runs = static_cast<double>(state.iterations());
+  const auto rate = benchmark::Counter::kIsRate;
+  state.counters["GB/s"] = {runs * static_cast<double>(cost.bytes) / 1e9, rate};
+  state.counters["GFLOP/s"] = {runs * static_cast<double>(cost.flops) / 1e9, rate};
+}
+
+void run_kernel(benchmark::State& state, const KernelEntry& kernel, int64_t rows, int64_t context) {
+  Setup setup(kernel, rows, context);
+  KernelArgs& args = setup.args;
+  if (kernel.op != Op::kLinear) {
+    for (auto _ : state) kernel.run(args);
+    report(state, kernel_cost(kernel, args));
+    return;
+  }
+  const int64_t bytes = kernel.packed_bytes(args.in[1].rows, args.in[1].cols);
+  const int64_t copies = rows > 16 ? 1 : std::max<int64_t>(1, kCycledBytes / bytes);
+  const std::byte* weights = setup.memory(bytes * copies);
+  int64_t next = 0;
+  for (auto _ : state) {
+    args.in[1].data = const_cast<std::byte*>(weights) + next++ % copies * bytes;
+    kernel.run(args);
+  }
+  report(state, kernel_cost(kernel, args));
+}
+
+// The machine's own limit: a loop that adds up 512 MiB in 64-bit words, by all threads.
+void read_loop(benchmark::State& state) {
+  const Memory memory(kCycledBytes);
+  constexpr int64_t kPiece = 4 << 20;
+  std::vector<uint64_t> sums(static_cast<size_t>(kCycledBytes / kPiece));
+  for (auto _ : state) {
+    for_each(pool(), kCycledBytes / kPiece, [&](int64_t piece) {
+      const std::byte* from = memory.at(piece * kPiece);
+      uint64_t lanes[32] = {};
+      for (int64_t i = 0; i < kPiece; i += sizeof(lanes)) {
+        uint64_t words[32];
+        std::memcpy(words, from + i, sizeof(words));
+        for (int w = 0; w < 32; ++w) lanes[w] += words[w];
+      }
+      uint64_t sum = 0;
+      for (const uint64_t lane : lanes) sum += lane;
+      sums[static_cast<size_t>(piece)] = sum;
+    });
+    benchmark::DoNotOptimize(sums.data());
+  }
+  report(state, {.bytes = kCycledBytes, .flops = 0});
+}
+
+void register_all() {
+  benchmark::RegisterBenchmark("read_loop", read_loop)->UseRealTime();
+  for (const KernelEntry& kernel : cpu_kernels()) {
+    if (kernel.isa > machine_isa()) continue;
+    for (const int64_t rows : {1, 4, 16, 512}) {
+      for (const int64_t context : {512, 4096}) {
+        if (context != 512 && kernel.op != Op::kAttention) continue;
+        std::string name = std::string(kernel.name) + "/rows:" + std::to_string(rows);
+        if (kernel.op == Op::kAttention) name += "/context:" + std::to_string(context);
+        benchmark::RegisterBenchmark(name.c_str(), [&kernel, rows,
+                                                    context](benchmark::State& state) {
+          run_kernel(state, kernel, rows, context);
+        })->UseRealTime();
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace lockstep
+
+int main(int argc, char** argv) {
+  benchmark::Initialize(&argc, argv);
+  lockstep::register_all();
+  benchmark::RunSpecifiedBenchmarks();
+  return 0;
+}

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/commands/command.h"
+
+#include <spdlog/sinks/stdout_color_sinks.h>
+#include <spdlog/spdlog.h>
+
+#include <charconv>
+
+#include "base/cpu.h"
+#include "base/status.h"
+#include "tools/terminal.h"
+
+namespace lockstep {
+
+void ModelFlags::add_to(CLI::App& app) {
+  app.add_option("MODEL", path,
+                 "A folder in Hugging Face layout, or org/name in the local Hugging Face cache; "
+                 "nothing: the demo model");
+  app.add_option("--dtype", dtype,
+                 "Type of weights in memory: auto (as stored), float32 (and all arithmetic in "
+                 "float32), bfloat16")
+      ->capture_default_str();
+  app.add_option("--strategy", strategy,
+                 "How matrices are cut: gather (the same bits for any number of workers) or reduce "
+                 "(fewer meetings)")
+      ->capture_default_str();
+  app.add_option("--random-weights", random_weights,
+                 "Draw the weights from this seed: only config.json is read");
+  app.add_option("--ignore-config", ignore_config,
+                 "A key of config.json to pass over (repeatable)");
+  app.add_option("--max-context", max_context, "Positions of a sequence (default: the model's)");
+  app.add_option("--prefill-chunk", prefill_chunk, "Prompt tokens computed in one step")
+      ->capture_default_str();
+  app.add_option("--max-running", max_running, "Sequences computed together, at most")
+      ->capture_default_str();
+}
+
+absl::StatusOr<std::unique_ptr<Model>> ModelFlags::open() const {
+  ModelOptions options;
+  options.path = path;
+  options.dtype = dtype;
+  options.ignore_config = ignore_config;
+  if (strategy != "gather" && strategy != "reduce") {
+    return invalid_argument("--strategy {}: wanted gather or reduce", strategy);
+  }
+  options.strategy = strategy == "gather" ? Strategy::kGather : Strategy::kReduce;
+  if (!random_weights.empty()) {
+    uint64_t seed = 0;
+    const char* end = random_weights.data() + random_weights.size();
+    if (const auto [stop, error] = std::from_chars(random_weights.data(), end, seed);
+        error != std::errc() || stop != end) {
+      return invalid_argument("--random-weights {}: wanted a number of 0 or more", random_weights);
+    }
+    options.random_weights = seed;
+  }
+  if (max_context < 0) return invalid_argument("--max-context {}: wanted 1 or more", max_context);
+  if (prefill_chunk < 1 || prefill_chunk > 65536) {
+    return invalid_argument("--prefill-chunk {}: wanted 1 to 65536", prefill_chunk);
+  }
+  if (max_running < 1 || max_running > 4096) {
+    return invalid_argument("--max-running {}: wanted 1 to 4096", max_running);
+  }
+  options.max_context = max_context;
+  options.max_rows = prefill_chunk + max_running;
+  options.max_sequences = max_running;
+  return Model::open(options);
+}
+
+void GroupFlags::add_to(CLI::App& app) {
+  app.add_option("--workers", workers, "Worker processes that share the model")
+      ->capture_default_str();
+  app.add_option("--threads", threads, "Threads of each worker (default: cores / workers)");
+  app.add_option("--kv-memory", kv_memory_bytes,
+                 "Memory of each worker for keys and values, e.g. 2GiB (default: what is left)")
+      ->transform(CLI::AsSizeValue(false));
+  app.add_option("--log-level", log_level, "debug, info, warning or error")->capture_default_str();
+}
+
+absl::StatusOr<ServiceOptions> GroupFlags::service_options(const ModelFlags& model) const {
+  if (workers < 1) return invalid_argument("--workers {}: wanted 1 or more", workers);
+  if (threads < 0 || threads > 1024) {
+    return invalid_argument("--threads {}: wanted 1 to 1024", threads);
+  }
+  const spdlog::level::level_enum level = spdlog::level::from_str(log_level);
+  if (level == spdlog::level::off && log_level != "off") {
+    return invalid_argument("--log-level {}: wanted debug, info, warning or error", log_level);
+  }
+  spdlog::set_level(level);
+  ServiceOptions options;
+  options.workers = workers;
+  options.threads = threads > 0 ? threads : std::max(1, usable_cores() / workers);
+  options.kv_memory_bytes = kv_memory_bytes;
+  options.log_level = log_level;
+  options.engine.prefill_chunk = model.prefill_chunk;
+  options.engine.max_running = model.max_running;
+  return options;
+}
+
+absl::StatusOr<std::unique_ptr<InferenceService>> start_service(const Model& model,
+                                                                ServiceOptions options,
+                                                                Interrupt& interrupt) {
+  auto line = std::make_shared<ProgressLine>();
+  options.load_progress = [line](int64_t done, int64_t total) {
+    line->bar("loading weights", done, total);
+    if (done >= total) line->clear();
+  };
+  ASSIGN_OR_RETURN(std::unique_ptr<InferenceService> service,
+                   InferenceService::start(&model, std::move(options)));
+  interrupt.on_signal([&] { service->stop(); });
+  const absl::Status ready = service->wait_ready();
+  interrupt.on_signal(nullptr);
+  line->clear();
+  RETURN_IF_ERROR(ready);
+  return service;
+}
+
+int exit_code_of(const absl::Status& status) {
+  switch (status.code()) {
+    case absl::StatusCode::kOk:
+      return 0;
+    case absl::StatusCode::kInvalidArgument:
+    case absl::StatusCode::kFailedPrecondition:
+    case absl::StatusCode::kResourceExhausted:
+    case absl::StatusCode::kNotFound:
+    case absl::StatusCode::kPermissionDenied:
+    case absl::StatusCode::kOutOfRange:
+      return 2;
+    case absl::StatusCode::kCancelled:
+      return 130;
+    default:
+      return 1;
+  }
+}
+
+}  // namespace lockstep

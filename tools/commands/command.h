@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the subcommands of `lockstep` share. Each adds its flags to the application and leaves in
+// `Command::run` what is to be done once they are parsed.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "coordinator/service.h"
+#include "tools/interrupt.h"
+
+namespace lockstep {
+
+struct Command {
+  CLI::App* app = nullptr;
+  std::function<absl::Status(Interrupt&)> run;
+  int exit_code = 0;  // Where a command ends with another code than its status says.
+};
+
+std::shared_ptr<Command> add_serve(CLI::App& parent);
+std::shared_ptr<Command> add_worker(CLI::App& parent);
+std::shared_ptr<Command> add_generate(CLI::App& parent);
+std::shared_ptr<Command> add_tokenize(CLI::App& parent);
+std::shared_ptr<Command> add_bench(CLI::App& parent);
+std::shared_ptr<Command> add_plan(CLI::App& parent);
+std::shared_ptr<Command> add_inspect(CLI::App& parent);
+std::shared_ptr<Command> add_doctor(CLI::App& parent);
+
+// MODEL and how it is read and cut: of every command that opens one.
+struct ModelFlags {
+  std::string path;
+  std::string dtype = "auto";
+  std::string strategy = "gather";
+  std::string random_weights;
+  std::vector<std::string> ignore_config;
+  int64_t max_context = 0;
+  int64_t prefill_chunk = 512;
+  int64_t max_running = 64;
+
+  void add_to(CLI::App& app);
+  absl::StatusOr<std::unique_ptr<Model>> open() const;
+};
+
+// The group that runs it: of serve, generate and bench.
+struct GroupFlags {
+  int workers = 1;
+  int threads = 0;  // 0: usable cores / workers.
+  int64_t kv_memory_bytes = 0;
+  std::string log_level = "warning";
+
+  void add_to(CLI::App& app);
+  absl::StatusOr<ServiceOptions> service_options(const ModelFlags& model) const;
+};
+
+// Starts the group and waits until it stands, with a bar on a terminal. kCancelled on Ctrl-C.
+absl::StatusOr<std::unique_ptr<InferenceService>> start_service(const Model& model,
+                                                                ServiceOptions options,
+                                                                Interrupt& interrupt);
+
+// 0, 2 for what the user can mend, 1 for a fault of ours.
+int exit_code_of(const absl::Status& status);
+
+}  // namespace lockstep

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+// `lockstep generate`: one prompt, or a file of requests as one batch, on workers started for it.
+#include <charconv>
+#include <chrono>
+#include <fstream>
+
+#include "base/status.h"
+#include "coordinator/api/generate_request.h"
+#include "tools/commands/answer.h"
+#include "tools/commands/command.h"
+#include "tools/terminal.h"
+
+namespace lockstep {
+namespace {
+
+struct GenerateFlags {
+  ModelFlags model;
+  GroupFlags group;
+  std::string prompt;
+  std::string prompt_ids;
+  std::string input;
+  std::vector<std::string> stop;
+  std::vector<int32_t> stop_ids;
+  v1::GenerateRequest request;  // The other flags write here.
+  bool json = false;
+  bool logits = false;
+  CLI::Option* prompt_option = nullptr;
+  CLI::Option* prompt_ids_option = nullptr;
+};
+
+// Every numeric field of the message as a flag of the same name.
+template <typename T>
+void add_field(CLI::App& app, const std::string& flag, std::function<void(T)> set,
+               const std::string& help) {
+  app.add_option_function<T>(flag, set, help);
+}
+
+void add_sampling_flags(CLI::App& app, v1::GenerateRequest& request) {
+  add_field<int32_t>(
+      app, "--max-tokens", [&](int32_t v) { request.set_max_tokens(v); },
+      "Tokens to generate (default 128)");
+  add_field<int32_t>(
+      app, "--min-tokens", [&](int32_t v) { request.set_min_tokens(v); },
+      "No stop is taken before this many");
+  add_field<float>(
+      app, "--temperature", [&](float v) { request.set_temperature(v); },
+      "0: always the best token (default: the model's, else 1)");
+  add_field<int32_t>(
+      app, "--top-k", [&](int32_t v) { request.set_top_k(v); },
+      "Draw from the k best tokens; 0: off");
+  add_field<float>(
+      app, "--top-p", [&](float v) { request.set_top_p(v); },
+      "Draw from the best tokens that have this much probability together");
+  add_field<float>(
+      app, "--min-p", [&](float v) { request.set_min_p(v); },
+      "Draw from tokens at least this probable, relative to the best");
+  add_field<float>(
+      app, "--repetition-penalty", [&](float v) { request.set_repetition_penalty(v); },
+      "Above 1: tokens seen before become less likely");
+  add_field<float>(
+      app, "--presence-penalty", [&](float v) { request.set_presence_penalty(v); },
+      "Taken once from the logit of each token generated before");
+  add_field<float>(
+      app, "--frequency-penalty", [&](float v) { request.set_frequency_penalty(v); },
+      "Taken from it for each time");
+  add_field<uint64_t>(
+      app, "--seed", [&](uint64_t v) { request.set_seed(v); },
+      "The same seed draws the same text (default: drawn)");
+  add_field<int32_t>(
+      app, "--n", [&](int32_t v) { request.set_n(v); }, "Texts to generate");
+  add_field<int32_t>(
+      app, "--logprobs", [&](int32_t v) { request.set_logprobs(v); },
+      "Log-probabilities of each token and of this many best ones (with --json)");
+  app.add_flag_function(
+      "--ignore-eos", [&](int64_t) { request.set_ignore_eos(true); },
+      "Go on after the model's end token");
+}
+
+absl::Status parse_ids(const std::string& text, v1::TokenIds* ids) {
+  const char* at = text.data();
+  const char* const end = at + text.size();
+  while (at < end) {
+    int32_t id = 0;
+    const auto [stop, error] = std::from_chars(at, end, id);
+    if (error != std::errc() || (stop < end && (*stop != ',' || stop + 1 == end))) {
+      return invalid_argument("--prompt-ids: wanted numbers separated by commas, found \"{}\"",
+                              std::string(at, end));
+    }
+    ids->add_ids(id);
+    at = stop < end ? stop + 1 : end;
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<Request>> requests_from_file(const GenerateFlags& flags,
+                                                        const Model& model) {
+  std::ifstream file(flags.input);
+  if (!file) return invalid_argument("--input {}: could not open it", flags.input);
+  std::vector<Request> requests;
+  std::string line;
+  for (int number = 1; std::getline(file, line); ++number) {
+    if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
+    const auto parse = [&]() -> absl::StatusOr<Request> {
+      bool logits = false;
+      ASSIGN_OR_RETURN(const v1::GenerateRequest message,
+                       generate_request_from_json(line, &logits));
+      ASSIGN_OR_RETURN(Request request, to_request(message, model));
+      request.prompt_logits = logits || flags.logits;
+      return request;
+    };
+    absl::StatusOr<Request> request = parse();
+    if (!request.ok()) {
+      return invalid_argument("{} line {}: {}", flags.input, number, message_of(request.status()));
+    }
+    requests.push_back(*std::move(request));
+  }
+  if (requests.empty()) return invalid_argument("--input {}: it has no request", flags.input);
+  return requests;
+}
+
+absl::StatusOr<std::vector<Request>> make_requests(const GenerateFlags& flags, const Model& model) {
+  const int given = (flags.prompt_option->count() > 0) + (flags.prompt_ids_option->count() > 0) +
+                    !flags.input.empty();
+  if (given != 1) {
+    return invalid_argument("wanted one of --prompt, --prompt-ids and --input, found {}",
+                            given == 0 ? "none" : "several");
+  }
+  if (!flags.input.empty()) return requests_from_file(flags, model);
+  v1::GenerateRequest message = flags.request;
+  message.mutable_stop()->Add(flags.stop.begin(), flags.stop.end());
+  message.mutable_stop_ids()->Add(flags.stop_ids.begin(), flags.stop_ids.end());
+  if (flags.prompt_option->count() > 0) {
+    message.set_prompt(flags.prompt);
+  } else {
+    RETURN_IF_ERROR(parse_ids(flags.prompt_ids, message.mutable_prompt_ids()));
+  }
+  ASSIGN_OR_RETURN(Request request, to_request(message, model));
+  request.prompt_logits = flags.logits;
+  return std::vector<Request>{std::move(request)};
+}
+
+// Text as it comes for one prompt at a terminal or in a pipe; a spinner where the text goes
+// elsewhere.
+absl::Status follow(Answer& answer, bool stream_text, ProgressLine& line) {
+  const auto start = std::chrono::steady_clock::now();
+  while (!answer.done()) {
+    const std::string text = answer.wait_and_take();
+    if (stream_text) {
+      fmt::print("{}", text);
+      std::fflush(stdout);
+    } else {
+      const double seconds =
+          std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+      line.spin(fmt::format("{} tokens, {:.1f} tokens/s", answer.completion_tokens(),
+                            answer.completion_tokens() / std::max(seconds, 1e-3)));
+    }
+  }
+  return answer.status();
+}
+
+absl::Status generate(const GenerateFlags& flags, Interrupt& interrupt, int* exit_code) {
+  ASSIGN_OR_RETURN(const std::unique_ptr<Model> model, flags.model.open());
+  ASSIGN_OR_RETURN(const std::vector<Request> requests, make_requests(flags, *model));
+  ASSIGN_OR_RETURN(ServiceOptions options, flags.group.service_options(flags.model));
+  options.engine.max_waiting = std::max<int64_t>(options.engine.max_waiting, requests.size());
+  ASSIGN_OR_RETURN(const std::unique_ptr<InferenceService> service,
+                   start_service(*model, std::move(options), interrupt));
+
+  std::vector<Answer> answers;
+  for (const Request& request : requests) {
+    ASSIGN_OR_RETURN(std::shared_ptr<Stream> stream, service->engine().submit(request));
+    answers.emplace_back(request, std::move(stream));
+  }
+  interrupt.on_signal([&] {
+    for (Answer& answer : answers) service->engine().cancel(answer.stream());
+  });
+  const bool stream_text =
+      !flags.json && requests.size() == 1 && requests[0].n == 1 && model->tokenizer() != nullptr;
+  const auto start = std::chrono::steady_clock::now();
+  ProgressLine line;
+  int64_t tokens = 0;
+  for (Answer& answer : answers) {
+    RETURN_IF_ERROR(follow(answer, stream_text, line));
+    line.clear();
+    tokens += answer.completion_tokens();
+    if (flags.json || !flags.input.empty()) {
+      fmt::print("{}\n", answer.to_json(*model));
+    } else if (!stream_text) {
+      fmt::print("{}", answer.to_text());
+    }
+    std::fflush(stdout);
+  }
+  interrupt.on_signal(nullptr);
+  const double seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  if (stream_text) fmt::print("\n");
+  if (!flags.json) {
+    fmt::print(stderr, "{} tokens in {:.2f} s: {:.1f} tokens/s on {} {}\n", tokens, seconds,
+               tokens / std::max(seconds, 1e-9), service->options().workers,
+               service->options().workers == 1 ? "worker" : "workers");
+  }
+  if (interrupt.signalled()) *exit_code = 130;
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+std::shared_ptr<Command> add_generate(CLI::App& parent) {
+  auto command = std::make_shared<Command>();
+  auto flags = std::make_shared<GenerateFlags>();
+  command->app = parent.add_subcommand(
+      "generate",
+      "Generates text from one prompt, or from a file of requests, and ends.\n"
+      "--json prints {\"tokens\": [...], \"text\": \"...\", \"finish_reason\": \"...\"} on one "
+      "line.");
+  CLI::App& app = *command->app;
+  flags->model.add_to(app);
+  flags->group.add_to(app);
+  flags->prompt_option = app.add_option("--prompt", flags->prompt, "The text to go on from");
+  flags->prompt_ids_option = app.add_option("--prompt-ids", flags->prompt_ids,
+                                            "Token ids instead, fed exactly as given: 1,2,3");
+  app.add_option(
+      "--input", flags->input,
+      "A file of requests, a JSON object a line with the fields of GenerateRequest: run as "
+      "one batch, answered in order");
+  add_sampling_flags(app, flags->request);
+  app.add_option("--stop", flags->stop, "The text ends before this string (repeatable)");
+  app.add_option("--stop-ids", flags->stop_ids, "Token ids that end the text")->delimiter(',');
+  app.add_flag("--json", flags->json, "One JSON object on one line");
+  app.add_flag("--logits", flags->logits,
+               "Add \"prompt_logits\": the last prompt position's logits (with --json)");
+  command->run = [flags, shared = command.get()](Interrupt& interrupt) {
+    return generate(*flags, interrupt, &shared->exit_code);
+  };
+  return command;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// `lockstep plan`: which slices and how many bytes each rank would hold, without starting one.
+#include <nlohmann/json.hpp>
+
+#include "base/status.h"
+#include "sharding/cost.h"
+#include "tools/commands/command.h"
+
+namespace lockstep {
+namespace {
+
+struct PlanFlags {
+  ModelFlags model;
+  int workers = 2;
+  bool json = false;
+};
+
+std::string plan_json(const PlanTable& table) {
+  nlohmann::ordered_json json = {{"model", table.model},
+                                 {"strategy", strategy_name(table.strategy)}};
+  for (const PlanRow& row : table.rows) {
+    nlohmann::ordered_json rank = {{"rank", row.rank},
+                                   {"weight_bytes", row.weight_bytes},
+                                   {"kv_bytes_per_token", row.kv_bytes_per_token},
+                                   {"arena_bytes", row.arena_bytes},
+                                   {"all_gathers", row.gathers},
+                                   {"all_reduces", row.reduces},
+                                   {"collective_bytes_per_token", row.collective_bytes_per_token}};
+    for (int axis = 0; axis < kAxisCount; ++axis) {
+      rank[axis_name(static_cast<Axis>(axis))] = {row.columns[axis].begin, row.columns[axis].end};
+    }
+    json["ranks"].push_back(std::move(rank));
+  }
+  return json.dump();
+}
+
+absl::Status plan(const PlanFlags& flags) {
+  if (flags.workers < 1) return invalid_argument("--workers {}: wanted 1 or more", flags.workers);
+  ASSIGN_OR_RETURN(const std::unique_ptr<Model> model, flags.model.open());
+  ASSIGN_OR_RETURN(const std::vector<program::Program> programs, model->compile(flags.workers));
+  ASSIGN_OR_RETURN(const PlanTable table,
+                   plan_table(model->graph(), model->compile_options(flags.workers), programs));
+  fmt::print("{}", flags.json ? plan_json(table) + "\n" : plan_text(table));
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+std::shared_ptr<Command> add_plan(CLI::App& parent) {
+  auto command = std::make_shared<Command>();
+  auto flags = std::make_shared<PlanFlags>();
+  command->app = parent.add_subcommand(
+      "plan", "Prints which slices and how many bytes each worker would hold; starts nothing.");
+  flags->model.add_to(*command->app);
+  command->app->add_option("--workers", flags->workers, "Workers to plan for")
+      ->capture_default_str();
+  command->app->add_flag("--json", flags->json, "One JSON object on one line");
+  command->run = [flags](Interrupt&) { return plan(*flags); };
+  return command;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// `lockstep serve`: the coordinator with its public port, and local workers unless others are
+// awaited.
+#include <spdlog/spdlog.h>
+
+#include <cstdlib>
+
+#include "base/status.h"
+#include "coordinator/api/public_server.h"
+#include "tools/commands/command.h"
+
+namespace lockstep {
+namespace {
+
+struct ServeFlags {
+  ModelFlags model;
+  GroupFlags group;
+  std::string grpc_address = "127.0.0.1:50051";
+  std::string cluster_address;
+  int wait_workers = 0;
+};
+
+absl::Status check_address(const char* flag, const std::string& address) {
+  const size_t colon = address.rfind(':');
+  const std::string port = colon == std::string::npos ? "" : address.substr(colon + 1);
+  const bool digits = !port.empty() && port.size() <= 5 &&
+                      port.find_first_not_of("0123456789") == std::string::npos;
+  if (colon == 0 || !digits || std::stoi(port) > 65535) {
+    return invalid_argument("{} {}: wanted HOST:PORT, e.g. 127.0.0.1:50051", flag, address);
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<ServiceOptions> service_options(const ServeFlags& flags) {
+  ASSIGN_OR_RETURN(ServiceOptions options, flags.group.service_options(flags.model));
+  options.cluster_address = flags.cluster_address;
+  if (!options.cluster_address.empty()) {
+    RETURN_IF_ERROR(check_address("--cluster", options.cluster_address));
+  }
+  if (flags.wait_workers == 0) return options;
+  if (flags.wait_workers < 0) {
+    return invalid_argument("--wait-workers {}: wanted 1 or more", flags.wait_workers);
+  }
+  options.launch = false;
+  options.workers = flags.wait_workers;
+  if (options.cluster_address.empty()) options.cluster_address = "127.0.0.1:50052";
+  const char* token = std::getenv("LOCKSTEP_JOIN_TOKEN");
+  options.token = token != nullptr ? token : "";
+  if (options.token.empty()) {
+    spdlog::warn("LOCKSTEP_JOIN_TOKEN is not set: any process that reaches {} can join",
+                 options.cluster_address);
+  }
+  return options;
+}
+
+absl::Status serve(const ServeFlags& flags, Interrupt& interrupt) {
+  RETURN_IF_ERROR(check_address("--grpc", flags.grpc_address));
+  ASSIGN_OR_RETURN(const std::unique_ptr<Model> model, flags.model.open());
+  ASSIGN_OR_RETURN(ServiceOptions options, service_options(flags));
+  const int workers = options.workers;
+  ASSIGN_OR_RETURN(const std::unique_ptr<InferenceService> service,
+                   InferenceService::start(model.get(), std::move(options)));
+  // The port answers at once, as not ready, so that probes see a process that is starting.
+  ASSIGN_OR_RETURN(const std::unique_ptr<PublicServer> server,
+                   PublicServer::start(service.get(), flags.grpc_address));
+  fmt::print(stderr, "lockstep: {} on {} {}: gRPC at {}{}, loading\n", model->name(), workers,
+             workers == 1 ? "worker" : "workers", server->address(),
+             flags.wait_workers > 0
+                 ? fmt::format(", workers are awaited at {}", service->cluster_address())
+                 : "");
+  interrupt.on_signal([&] { service->stop(); });
+  const absl::Status ready = service->wait_ready();
+  if (interrupt.signalled()) return absl::OkStatus();
+  RETURN_IF_ERROR(ready);
+  fmt::print(stderr, "lockstep: ready; Ctrl-C ends it\n");
+  interrupt.wait();
+  interrupt.on_signal(nullptr);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+std::shared_ptr<Command> add_serve(CLI::App& parent) {
+  auto command = std::make_shared<Command>();
+  auto flags = std::make_shared<ServeFlags>();
+  command->app = parent.add_subcommand(
+      "serve",
+      "Serves MODEL over gRPC (lockstep.v1.Generation, health, reflection).\n"
+      "Starts its workers on this machine, or waits for others with --wait-workers.");
+  flags->model.add_to(*command->app);
+  flags->group.add_to(*command->app);
+  command->app
+      ->add_option("--grpc", flags->grpc_address, "Where clients call; port 0 takes a free one")
+      ->capture_default_str();
+  command->app->add_option("--wait-workers", flags->wait_workers,
+                           "Start no worker: wait for this many `lockstep worker` to join");
+  command->app->add_option("--cluster", flags->cluster_address,
+                           "Where workers join (default with --wait-workers: 127.0.0.1:50052)");
+  command->run = [flags](Interrupt& interrupt) { return serve(*flags, interrupt); };
+  return command;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// `lockstep tokenize`: text to ids and back, without a model's weights.
+#include <iostream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+
+#include "base/json.h"
+#include "base/status.h"
+#include "coordinator/model.h"
+#include "tools/commands/command.h"
+
+namespace lockstep {
+namespace {
+
+struct TokenizeFlags {
+  std::string path;
+  std::string text;
+  bool jsonl = false;
+  bool add_special = false;
+};
+
+// The folder itself where it has a tokenizer.json: it needs no config.json for this.
+absl::StatusOr<std::unique_ptr<Tokenizer>> open_tokenizer(const std::string& path) {
+  std::error_code error;
+  if (std::filesystem::exists(std::filesystem::path(path) / "tokenizer.json", error)) {
+    return Tokenizer::load(path);
+  }
+  ASSIGN_OR_RETURN(const std::filesystem::path folder, find_model_folder(path));
+  if (!std::filesystem::exists(folder / "tokenizer.json", error)) {
+    return invalid_argument("{} has no tokenizer.json", folder.string());
+  }
+  return Tokenizer::load(folder);
+}
+
+absl::Status print_line(const Tokenizer& tokenizer, const std::string& text, bool add_special) {
+  EncodeOptions options;
+  options.add_special = add_special;
+  ASSIGN_OR_RETURN(const std::vector<int32_t> ids, tokenizer.encode(text, options));
+  const nlohmann::ordered_json line = {{"ids", ids}, {"text", tokenizer.decode(ids)}};
+  fmt::print("{}\n", line.dump());
+  return absl::OkStatus();
+}
+
+absl::Status tokenize(const TokenizeFlags& flags) {
+  ASSIGN_OR_RETURN(const std::unique_ptr<Tokenizer> tokenizer, open_tokenizer(flags.path));
+  if (!flags.jsonl) {
+    std::string text = flags.text;
+    if (text.empty()) text.assign(std::istreambuf_iterator<char>(std::cin), {});
+    return print_line(*tokenizer, text, flags.add_special);
+  }
+  std::string line;
+  for (int number = 1; std::getline(std::cin, line); ++number) {
+    if (line.empty()) continue;
+    const std::string what = fmt::format("line {} of the input", number);
+    ASSIGN_OR_RETURN(const nlohmann::json text, parse_json(line, what));
+    if (!text.is_string()) {
+      return invalid_argument("{}: wanted a JSON string, found {}", what, text.type_name());
+    }
+    RETURN_IF_ERROR(print_line(*tokenizer, text.get<std::string>(), flags.add_special));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+std::shared_ptr<Command> add_tokenize(CLI::App& parent) {
+  auto command = std::make_shared<Command>();
+  auto flags = std::make_shared<TokenizeFlags>();
+  command->app = parent.add_subcommand(
+      "tokenize", "Prints a text's token ids, and the text that they decode to, as a JSON line.");
+  command->app->add_option("MODEL", flags->path,
+                           "A folder with tokenizer.json; nothing: the demo model");
+  command->app->add_option("--text", flags->text, "The text (default: all of standard input)");
+  command->app->add_flag("--jsonl", flags->jsonl,
+                         "Standard input has a JSON string a line: one answer a line");
+  command->app->add_flag("--add-special", flags->add_special,
+                         "Add the begin and end tokens that a prompt gets");
+  command->run = [flags](Interrupt&) { return tokenize(*flags); };
+  return command;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/interrupt.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+
+namespace lockstep {
+
+// Shared with a detached thread that lives as long as the process, hence never freed.
+struct Interrupt::State {
+  absl::Mutex mutex;
+  int count ABSL_GUARDED_BY(mutex) = 0;
+  std::function<void()> action ABSL_GUARDED_BY(mutex);
+};
+
+namespace {
+
+sigset_t ending_signals() {
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGINT);
+  sigaddset(&set, SIGTERM);
+  return set;
+}
+
+}  // namespace
+
+Interrupt::Interrupt() : state_(new State) {
+  const sigset_t set = ending_signals();
+  pthread_sigmask(SIG_BLOCK, &set, nullptr);
+  std::thread([state = state_] {
+    const sigset_t waited = ending_signals();
+    int signal = 0;
+    while (sigwait(&waited, &signal) == 0) {
+      absl::MutexLock lock(&state->mutex);
+      if (++state->count > 1) _exit(128 + signal);
+      if (state->action) state->action();
+    }
+  }).detach();
+}
+
+Interrupt::~Interrupt() { on_signal(nullptr); }
+
+void Interrupt::on_signal(std::function<void()> action) {
+  absl::MutexLock lock(&state_->mutex);
+  state_->action = std::move(action);
+  if (state_->count > 0 && state_->action) state_->action();
+}
+
+bool Interrupt::signalled() const {
+  absl::MutexLock lock(&state_->mutex);
+  return state_->count > 0;
+}
+
+void Interrupt::wait() const {
+  absl::MutexLock lock(&state_->mutex);
+  const auto came = [this]()
+                        ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_->mutex) { return state_->count > 0; };
+  state_->mutex.Await(absl::Condition(&came));
+}
+
+}  // namespace lockstep

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ctrl-C and SIGTERM as an event instead of an end: a thread waits for them.
+#pragma once
+
+#include <functional>
+#include <thread>
+
+namespace lockstep {
+
+// Made in main() before any other thread, which inherit the blocked signals. The second Ctrl-C ends
+// the process at once (workers go with it).
+class Interrupt {
+ public:
+  Interrupt();
+  ~Interrupt();
+
+  // Called on a thread of its own at the first signal. nullptr takes it back.
+  void on_signal(std::function<void()> action);
+  bool signalled() const;
+  // Blocks until a signal came.
+  void wait() const;
+
+ private:
+  struct State;
+  State* const state_;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// `lockstep`: one binary, a subcommand for each thing it does.
+#include <spdlog/sinks/stdout_color_sinks.h>
+#include <spdlog/spdlog.h>
+
+#include "base/cpu.h"
+#include "base/status.h"
+#include "base/version.h"
+#include "tools/commands/command.h"
+
+namespace {
+
+constexpr char kAbout[] =
+    "Serves one large language model from many processes, with the same bits always.\n"
+    "MODEL is a folder in Hugging Face layout; without one the small demo model is used.\n\n"
+    "  lockstep generate --prompt \"Once upon a time\" --workers 2\n"
+    "  lockstep serve MODEL --workers 4";
+
+int fail(const std::string& message, int code) {
+  fmt::print(stderr, "lockstep: {}\n", message);
+  return code;
+}
+
+// CLI11's messages may have several lines; ours have one.
+std::string one_line(std::string text) {
+  for (char& c : text) {
+    if (c == '\n' || c == '\r') c = ' ';
+  }
+  return text;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  using namespace lockstep;
+  CLI::App app(kAbout, "lockstep");
+  app.set_version_flag("--version", fmt::format("lockstep {}", kVersion));
+  app.require_subcommand(1);
+  const std::shared_ptr<Command> commands[] = {
+      add_serve(app), add_worker(app), add_generate(app), add_tokenize(app),
+      add_bench(app), add_plan(app),   add_inspect(app),  add_doctor(app)};
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == 0) return app.exit(error);
+    return fail(one_line(error.what()) + " (lockstep --help tells more)", 2);
+  }
+  spdlog::set_default_logger(spdlog::stderr_color_mt("lockstep"));
+  spdlog::set_level(spdlog::level::warn);
+  if (const auto problem = isa_problem()) return fail(*problem, 2);
+  Interrupt interrupt;
+  for (const auto& command : commands) {
+    if (!command->app->parsed()) continue;
+    const absl::Status status = command->run(interrupt);
+    if (status.ok()) return command->exit_code;
+    const int code = exit_code_of(status);
+    return code == 130 ? code : fail(one_line(message_of(status)), code);
+  }
+  return 1;
+}

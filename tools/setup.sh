@@ -1,0 +1,38 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Installs the Debian packages that building and testing need. Does nothing where they are there; asks for
+# sudo where it is not run as root. Sourced by quickstart.sh and test.sh.
+set -euo pipefail
+
+lockstep_packages=(
+  g++ cmake ninja-build ccache pkg-config
+  libgrpc++-dev protobuf-compiler-grpc libprotobuf-dev protobuf-compiler libabsl-dev libssl-dev
+  libspdlog-dev libfmt-dev nlohmann-json3-dev libcli11-dev libpcre2-dev libutf8proc-dev
+)
+lockstep_test_packages=(libgtest-dev libgmock-dev libbenchmark-dev python3 python3-grpcio python3-grpc-tools)
+
+# install_packages NAME...: those of them that are missing.
+install_packages() {
+  local missing=()
+  local package
+  for package in "$@"; do
+    dpkg-query -W -f '${Status}' "$package" 2>/dev/null | grep -q 'ok installed' || missing+=("$package")
+  done
+  [ ${#missing[@]} -eq 0 ] && return 0
+  command -v apt-get >/dev/null || {
+    echo "lockstep: these scripts install Debian packages, and this system has no apt-get; needed: ${missing[*]}" >&2
+    exit 2
+  }
+  local sudo=()
+  if [ "$(id -u)" -ne 0 ]; then
+    command -v sudo >/dev/null || {
+      echo "lockstep: run as root, or install sudo: packages are missing: ${missing[*]}" >&2
+      exit 2
+    }
+    sudo=(sudo)
+  fi
+  echo "lockstep: installing ${missing[*]}"
+  "${sudo[@]}" apt-get update -qq
+  "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive \
+    apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
+}

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which kernel runs each instruction, and which packs each weight: decided once, before anything is
+// allocated.
+#pragma once
+
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "base/isa.h"
+#include "proto/program.pb.h"
+#include "worker/kernels/kernel.h"
+
+namespace lockstep {
+
+struct Bindings {
+  // By instruction; null for collectives and views.
+  std::vector<const KernelEntry*> kernels;
+  // By weight: the kernel that reads it, whose pack() lays it out. Null: plain float32 rows (norms
+  // and biases). Weights that nothing reads are not `used` and not loaded.
+  std::vector<const KernelEntry*> packers;
+  std::vector<bool> used;
+};
+
+// kFailedPrecondition names an operator and the types for which there is no kernel. The program has
+// passed validate().
+absl::StatusOr<Bindings> bind(const program::Program& program, Isa isa);
+
+inline Op op_of(const program::Instruction& instruction) {
+  return static_cast<Op>(instruction.op());
+}
+inline DType dtype_of(program::DType dtype) { return static_cast<DType>(dtype); }
+
+// The operator's attributes as its kernel reads them. Points into the instruction.
+KernelAttrs attributes_of(const program::Instruction& instruction);
+
+}  // namespace lockstep

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// How ranks meet between layers: one of the three seams that are virtual. All ranks of a group call
+// the same collectives in the same order; the executor's thread is the only caller but for abort().
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <span>
+
+#include "absl/status/status.h"
+#include "base/parallel.h"
+
+namespace lockstep {
+
+// Columns of all ranks side by side. Every rank gives [rows, columns of its own] and gets all of
+// [rows, total]. Rank r's columns are [boundaries[r], boundaries[r + 1]); they may be none.
+struct GatherArgs {
+  const void* in = nullptr;  // This rank's columns. May lie in `out` at their place already.
+  int64_t in_stride = 0;     // Elements.
+  void* out = nullptr;
+  int64_t out_stride = 0;
+  int64_t rows = 0;
+  std::span<const int64_t> boundaries;  // [ranks + 1]
+  int64_t element_bytes = 0;
+};
+
+class Collective {
+ public:
+  virtual ~Collective() = default;
+  virtual int rank() const = 0;
+  virtual int ranks() const = 0;
+
+  // data[i] = the sum over ranks of data[i], added in rank order 0, 1, 2, ... on every rank alike.
+  // Rows of `cols` floats, `stride` apart.
+  virtual absl::Status all_reduce(float* data, int64_t rows, int64_t cols, int64_t stride) = 0;
+  virtual absl::Status all_gather(const GatherArgs& args) = 0;
+
+  // Ends every collective under way or to come, on all ranks that can be reached, with kAborted.
+  // From any thread, and from a signal handler's thread; never blocks.
+  virtual void abort() = 0;
+
+  // Nanoseconds that this rank has waited for its peers, and has moved bytes itself, since the
+  // start.
+  struct Waited {
+    int64_t wait_ns = 0;
+    int64_t transfer_ns = 0;
+  };
+  virtual Waited waited() const = 0;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// Collectives through a region of shared memory, between processes of one host and between threads
+// of one process alike.
+//
+// Each rank copies its part into a slot of its own, arrives, waits for the others and reads their
+// slots. Slots are double-buffered: who writes a buffer again has waited once since, and no rank
+// arrives there before it has read, so one wait a chunk is enough. Payloads go in chunks of
+// kSlotBytes a rank. With N ranks and n bytes (n_r of rank r), a rank pays
+//
+//   all_gather                  1 wait a chunk    writes n_r            reads the other ranks' n_r
+//   all_reduce, N = 2 or small  1 wait a chunk    writes n              reads N n
+//   all_reduce, else            2 waits a chunk   writes n + n / N      reads 2 n
+//
+// and copies its own columns to their place while the others arrive.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "worker/collectives/barrier.h"
+#include "worker/collectives/collective.h"
+#include "worker/collectives/region.h"
+
+namespace lockstep {
+
+// How long one collective may take before it ends the group.
+inline constexpr std::chrono::seconds kCollectiveTimeout{30};
+
+// After any error the group has ended on every rank: all later calls fail, with the first cause.
+// Buffers of a failed call hold anything. Its destruction tells the peers that the rank has left.
+class SharedMemoryCollective final : public Collective {
+ public:
+  SharedMemoryCollective(std::shared_ptr<Region> region, int rank,
+                         std::chrono::nanoseconds timeout);
+  ~SharedMemoryCollective() override;
+
+  int rank() const override { return rank_; }
+  int ranks() const override { return ranks_; }
+  absl::Status all_reduce(float* data, int64_t rows, int64_t cols, int64_t stride) override;
+  absl::Status all_gather(const GatherArgs& args) override;
+  void abort() override { barrier_.fail(Failure::kAborted, rank_); }
+  Waited waited() const override;
+
+ private:
+  // A row-major rectangle, read and written as if its rows lay end to end.
+  struct Rows {
+    std::byte* data;
+    int64_t row_bytes;
+    int64_t stride_bytes;
+  };
+
+  absl::Status reduce_chunks(const Rows& rows, int64_t bytes);
+  absl::Status gather_chunks(const GatherArgs& args, int64_t largest);
+  void place_own(const GatherArgs& args) const;
+  void add_chunk(const Rows& rows, int64_t begin, int64_t bytes);
+  absl::Status add_and_share_chunk(const Rows& rows, int64_t begin, int64_t bytes);
+  // Adds the slots' bytes [begin, begin + bytes) into `out`, which may be a slot's same bytes.
+  void add_slots(int64_t begin, int64_t bytes, std::byte* out);
+
+  // The frame of every collective: refuses an ended group, starts the clock; and back.
+  absl::Status enter(Call call);
+  absl::Status leave(absl::Status status);
+  absl::Status wait_for_peers();
+  absl::Status check_calls();
+  Slot& slot(int rank) { return region_->slot(rank, buffer_); }
+
+  static void pack(const Rows& rows, int64_t begin, int64_t bytes, std::byte* packed);
+  static void unpack(const std::byte* packed, int64_t begin, int64_t bytes, const Rows& rows);
+
+  const std::shared_ptr<Region> region_;
+  const int rank_;
+  const int ranks_;
+  const std::chrono::nanoseconds timeout_;
+  Barrier barrier_;
+  Call call_;
+  int buffer_ = 0;
+  Barrier::Clock::time_point start_;
+  int64_t call_wait_ns_ = 0;
+  std::atomic<int64_t> wait_ns_{0};
+  std::atomic<int64_t> transfer_ns_{0};
+};
+
+}  // namespace lockstep

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the meeting of ranks needs of Unix sockets: a folder that is ours alone, messages that come
+// whole (SOCK_SEQPACKET) and a descriptor that travels with one.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace lockstep {
+
+class FileDescriptor {
+ public:
+  FileDescriptor() = default;
+  explicit FileDescriptor(int fd) : fd_(fd) {}
+  FileDescriptor(FileDescriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  FileDescriptor& operator=(FileDescriptor&& other) noexcept {
+    std::swap(fd_, other.fd_);
+    return *this;
+  }
+  ~FileDescriptor();
+
+  int get() const { return fd_; }
+  bool valid() const { return fd_ >= 0; }
+
+ private:
+  int fd_ = -1;
+};
+
+// Makes `path` with mode 0700, or accepts it where it is a folder (no link) of ours that nobody
+// else may enter. The folder above must exist.
+absl::Status prepare_private_folder(const std::string& path);
+
+// Listens at `path`. A socket file that nobody listens on any more is replaced; kAlreadyExists
+// where somebody does. The caller unlinks the file. Nothing of these sockets blocks.
+absl::StatusOr<FileDescriptor> listen_at(const std::string& path, int backlog);
+// kNotFound while nobody listens there, kUnavailable if too many wait: worth another try.
+absl::StatusOr<FileDescriptor> connect_to(const std::string& path);
+// The next caller, or an invalid descriptor if there is none now.
+absl::StatusOr<FileDescriptor> accept_from(const FileDescriptor& listener);
+
+// Whether the process at the other end runs as our user.
+bool peer_is_same_user(const FileDescriptor& socket);
+
+// One message, with a descriptor unless `passed` is negative. False if the peer does not take it.
+bool send_message(const FileDescriptor& socket, std::span<const char> message, int passed);
+
+// One message of at most buffer.size() bytes, cut off there. 0 bytes: the peer has gone. A
+// descriptor that came with it goes to *passed, which may be null: then it is closed.
+struct Received {
+  enum { kMessage, kNothing, kGone } outcome;
+  size_t bytes = 0;
+  bool descriptor_lost = false;  // One was sent, and this process had no room for it.
+};
+Received receive_message(const FileDescriptor& socket, std::span<char> buffer,
+                         FileDescriptor* passed);
+
+}  // namespace lockstep

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// A program as a list of calls whose arguments are complete but for the number of rows. A step sets
+// those and runs the list: it allocates nothing and looks nothing up.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "base/parallel.h"
+#include "proto/program.pb.h"
+#include "worker/bindings.h"
+#include "worker/collectives/collective.h"
+#include "worker/memory.h"
+#include "worker/profile.h"
+#include "worker/state.h"
+#include "worker/weights.h"
+
+namespace lockstep {
+
+// The arena and the kernels' scratch for the largest step.
+int64_t buffer_bytes(const program::Program& program, const Bindings& bindings, int threads);
+
+// One thread at a time. Everything it is given must outlive it.
+class Executor {
+ public:
+  // The program has passed validate().
+  static absl::StatusOr<std::unique_ptr<Executor>> make(const program::Program& program,
+                                                        const Bindings& bindings,
+                                                        const Weights& weights, Parallel& parallel);
+  // Both before the first run, and again when they change.
+  void use(const State& state);
+  void use(Collective* collective) { collective_ = collective; }
+
+  // Every instruction in order. Kernels without rows are left out, collectives never. An error is
+  // the first collective's that failed; what values hold is then undefined.
+  absl::Status run(StepView& step);
+
+  // This rank's raw logits of the last run, a row an output.
+  const TensorView& logits() const { return logits_; }
+  std::string profile() const { return profile_.to_text(); }
+
+ private:
+  enum class Kind : uint8_t { kKernel, kAllReduce, kAllGather };
+  // How many rows an operand has in a step.
+  enum class RowsOf : uint8_t { kFixed, kTokens, kOutputs };
+  struct Call {
+    Kind kind = Kind::kKernel;
+    RowsOf in_rows[kMaxInputs] = {};
+    RowsOf out_rows[kMaxOutputs] = {};
+    RowsOf rows = RowsOf::kTokens;  // Without any of these there is nothing to do.
+    const KernelEntry* kernel = nullptr;
+    KernelArgs args;
+    std::vector<int64_t> boundaries;  // all_gather
+    int state = -1;                   // attention
+    int profile_row = 0;
+  };
+
+  Executor() = default;
+  friend int64_t buffer_bytes(const program::Program&, const Bindings&, int);
+  static Call shape(const program::Program& program, const program::Instruction& instruction,
+                    const KernelEntry* kernel);
+  void connect(const program::Program& program, const program::Instruction& instruction,
+               const Weights& weights, Call& call);
+  static void set_rows(Call& call, const StepView& step);
+  absl::Status reduce(const Call& call);
+  absl::Status gather(const Call& call);
+
+  Memory arena_;
+  Memory scratch_;
+  std::vector<Call> calls_;
+  TensorView logits_;
+  Collective* collective_ = nullptr;
+  Profile profile_;
+};
+
+}  // namespace lockstep

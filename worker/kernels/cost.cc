@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// Memory that kernels need beside their operands, and the least that they must move and compute.
+#include <algorithm>
+
+#include "worker/kernels/cpu/scratch.h"
+#include "worker/kernels/find.h"
+
+namespace lockstep {
+namespace {
+
+int64_t view_bytes(const TensorView& view) {
+  return view.rows * view.cols * dtype_bytes(view.dtype);
+}
+
+int64_t operand_bytes(const KernelArgs& args) {
+  int64_t bytes = 0;
+  for (const TensorView& view : args.in) bytes += view_bytes(view);
+  for (const TensorView& view : args.out) bytes += view_bytes(view);
+  return bytes;
+}
+
+// Keys that the step's queries see, summed over rows; and those that must be read at least once,
+// summed over sequences.
+struct Keys {
+  int64_t seen = 0;
+  int64_t read = 0;
+};
+
+Keys count_keys(const KernelArgs& args) {
+  Keys keys;
+  if (args.step == nullptr) return keys;
+  const int64_t window = args.attrs.window;
+  for (int64_t i = 0; i < args.step->sequence_count; ++i) {
+    const StepSequence& sequence = args.step->sequences[i];
+    for (int64_t r = 0; r < sequence.rows; ++r) {
+      const int64_t visible = sequence.first_position + r + 1;
+      keys.seen += window > 0 ? std::min(window, visible) : visible;
+    }
+    const int64_t first =
+        window > 0 ? std::max<int64_t>(0, sequence.first_position - window + 1) : 0;
+    keys.read += sequence.first_position + sequence.rows - first;
+  }
+  return keys;
+}
+
+KernelCost attention_cost(const KernelEntry& kernel, const KernelArgs& args) {
+  const KernelAttrs& attrs = args.attrs;
+  const Keys keys = count_keys(args);
+  return {.bytes = operand_bytes(args) +
+                   2 * keys.read * attrs.kv_heads * attrs.head_dim * dtype_bytes(kernel.weight),
+          .flops = 4 * keys.seen * attrs.heads * attrs.head_dim};
+}
+
+// The rows that are looked up, not the whole weight.
+KernelCost embed_cost(const KernelArgs& args) {
+  const TensorView &weight = args.in[0], &out = args.out[0];
+  return {.bytes = out.rows * out.cols * dtype_bytes(weight.dtype) + view_bytes(out), .flops = 0};
+}
+
+}  // namespace
+
+int64_t kv_page_bytes(int64_t page_tokens, int64_t kv_heads, int64_t head_dim, DType dtype) {
+  return align_scratch(2 * page_tokens * kv_heads * head_dim * dtype_bytes(dtype));
+}
+
+int64_t scratch_bytes(const KernelEntry& kernel, const KernelArgs& largest, int threads) {
+  switch (kernel.op) {
+    case Op::kLinear:
+      return linear_scratch_bytes(largest.in[0].rows, largest.in[0].cols, threads);
+    case Op::kAttention:
+      return threads * attention_scratch(largest.attrs.heads, largest.attrs.head_dim).thread_bytes;
+    case Op::kTopCandidates:
+      return largest.in[0].rows * candidate_scratch(largest.in[0].cols).output_bytes;
+    default:
+      return 0;
+  }
+}
+
+KernelCost kernel_cost(const KernelEntry& kernel, const KernelArgs& args) {
+  const TensorView &x = args.in[0], &out = args.out[0];
+  const int64_t elements = x.rows * x.cols;
+  switch (kernel.op) {
+    case Op::kEmbed:
+      return embed_cost(args);
+    case Op::kLinear:
+      return {.bytes = operand_bytes(args), .flops = 2 * x.rows * x.cols * out.cols};
+    case Op::kAttention:
+      return attention_cost(kernel, args);
+    case Op::kRmsNorm:
+    case Op::kHeadNorm:
+      return {.bytes = operand_bytes(args), .flops = 4 * elements};
+    case Op::kAddNorm:
+      return {.bytes = operand_bytes(args), .flops = 5 * elements};
+    case Op::kRope:
+      return {.bytes = operand_bytes(args), .flops = 3 * elements};
+    case Op::kSelectRows:
+      return {.bytes = 2 * view_bytes(out), .flops = 0};
+    case Op::kMul:
+    case Op::kAdd:
+    case Op::kTopCandidates:
+      return {.bytes = operand_bytes(args), .flops = elements};
+    case Op::kSilu:
+    case Op::kGated:
+      return {.bytes = operand_bytes(args), .flops = 16 * elements};
+    default:
+      return {.bytes = operand_bytes(args), .flops = 0};
+  }
+}
+
+}  // namespace lockstep

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// y = x / sqrt(mean of x^2 + eps) * weight over a row (rms_norm), over each head of a row
+// (head_norm), or over x + y, which is given too (add_norm). Sixteen partial sums in the order of
+// the columns, then the lanes' tree.
+#include "worker/kernels/cpu/chunks.h"
+#include "worker/kernels/cpu/vec.h"
+#include "worker/kernels/kernel.h"
+
+namespace lockstep::LOCKSTEP_ISA {
+namespace {
+
+void norm(const float* x, const float* weight, float* y, int64_t n, float eps) {
+  Vec squares = Vec::zero();
+  for (int64_t i = 0; i < n; i += Vec::kLanes) {
+    const Vec v = Vec::load(x + i, n - i);
+    squares = fma(v, v, squares);
+  }
+  const float mean = sum(squares) / static_cast<float>(n);
+  const Vec scale = Vec::splat(1.0f / __builtin_sqrtf(mean + eps));
+  for (int64_t i = 0; i < n; i += Vec::kLanes) {
+    (Vec::load(x + i, n - i) * scale * Vec::load(weight + i, n - i)).store(y + i, n - i);
+  }
+}
+
+}  // namespace
+
+void rms_norm(const KernelArgs& args) {
+  const TensorView &x = args.in[0], &weight = args.in[1], &y = args.out[0];
+  for_rows(*args.parallel, x.rows, x.cols, [&](int64_t r) {
+    norm(x.row<float>(r), weight.row<float>(0), y.row<float>(r), x.cols, args.attrs.eps);
+  });
+}
+
+void head_norm(const KernelArgs& args) {
+  const TensorView &x = args.in[0], &weight = args.in[1], &y = args.out[0];
+  const int64_t dim = args.attrs.head_dim;
+  for_rows(*args.parallel, x.rows, x.cols, [&](int64_t r) {
+    for (int64_t head = 0; head + dim <= x.cols; head += dim) {
+      norm(x.row<float>(r) + head, weight.row<float>(0), y.row<float>(r) + head, dim,
+           args.attrs.eps);
+    }
+  });
+}
+
+void add_norm(const KernelArgs& args) {
+  const TensorView &x = args.in[0], &y = args.in[1], &weight = args.in[2];
+  const TensorView &total = args.out[0], &normed = args.out[1];
+  for_rows(*args.parallel, x.rows, x.cols, [&](int64_t r) {
+    const float *a = x.row<float>(r), *b = y.row<float>(r);
+    float* t = total.row<float>(r);
+    for (int64_t i = 0; i < x.cols; i += Vec::kLanes) {
+      (Vec::load(a + i, x.cols - i) + Vec::load(b + i, x.cols - i)).store(t + i, x.cols - i);
+    }
+    norm(t, weight.row<float>(0), normed.row<float>(r), x.cols, args.attrs.eps);
+  });
+}
+
+}  // namespace lockstep::LOCKSTEP_ISA

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every pair (a, b) of a head's first rotary_dim columns turns by its row's angle:
+// a' = a cos - b sin, b' = b cos + a sin. Pairs are (i, i + rotary_dim / 2), or (2i, 2i + 1)
+// where interleaved. The rest of a head is copied. The table's row is rotary_dim / 2 cosines, then
+// as many sines.
+#include "worker/kernels/cpu/chunks.h"
+#include "worker/kernels/cpu/vec.h"
+#include "worker/kernels/kernel.h"
+
+namespace lockstep::LOCKSTEP_ISA {
+namespace {
+
+void turn_halves(const float* x, const float* table, float* y, int64_t half) {
+  for (int64_t i = 0; i < half; i += Vec::kLanes) {
+    const int64_t left = half - i;
+    const Vec a = Vec::load(x + i, left), b = Vec::load(x + half + i, left);
+    const Vec cos = Vec::load(table + i, left), sin = Vec::load(table + half + i, left);
+    (a * cos - b * sin).store(y + i, left);
+    (b * cos + a * sin).store(y + half + i, left);
+  }
+}
+
+void turn_pairs(const float* x, const float* table, float* y, int64_t half) {
+  for (int64_t i = 0; i < half; ++i) {
+    const float a = x[2 * i], b = x[2 * i + 1];
+    const float cos = table[i], sin = table[half + i];
+    y[2 * i] = a * cos - b * sin;
+    y[2 * i + 1] = b * cos + a * sin;
+  }
+}
+
+}  // namespace
+
+void rope(const KernelArgs& args) {
+  const TensorView &x = args.in[0], &table = args.in[1], &out = args.out[0];
+  const int64_t dim = args.attrs.head_dim, rotary = args.attrs.rotary_dim;
+  for_rows(*args.parallel, x.rows, x.cols, [&](int64_t r) {
+    const float* turns = table.row<float>(r);
+    for (int64_t head = 0; head + dim <= x.cols; head += dim) {
+      const float* from = x.row<float>(r) + head;
+      float* to = out.row<float>(r) + head;
+      if (args.attrs.interleaved) {
+        turn_pairs(from, turns, to, rotary / 2);
+      } else {
+        turn_halves(from, turns, to, rotary / 2);
+      }
+      if (to == from) continue;
+      for (int64_t i = rotary; i < dim; ++i) to[i] = from[i];
+    }
+  });
+}
+
+}  // namespace lockstep::LOCKSTEP_ISA

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// out[r] = cos | sin of inv_freq[i] * position of r, times rope_factor. The angle is a float32
+// product, as the reference computes it; cos and sin are those of that float. Compiled once: it
+// runs once a step, and its functions are the exact ones.
+#include "base/math.h"
+#include "worker/kernels/kernel.h"
+
+namespace lockstep::portable {
+namespace {
+
+// base(L)^(d / (d - 2)) stretches the base as if the context had length L.
+float dynamic_base(const KernelAttrs& attrs, int64_t position) {
+  const int64_t length = position + 1 > attrs.dynamic_length ? position + 1 : attrs.dynamic_length;
+  const double factor = attrs.dynamic_factor, dim = static_cast<double>(attrs.rotary_dim);
+  const double stretch =
+      factor * static_cast<double>(length) / static_cast<double>(attrs.dynamic_length) -
+      (factor - 1);
+  return static_cast<float>(attrs.rope_theta * exact_pow(stretch, dim / (dim - 2)));
+}
+
+}  // namespace
+
+void rope_table(const KernelArgs& args) {
+  const TensorView& out = args.out[0];
+  const KernelAttrs& attrs = args.attrs;
+  const int64_t half = attrs.rotary_dim / 2;
+  if (half <= 0) return;
+  for_each(*args.parallel, out.rows, [&](int64_t r) {
+    const int64_t position = args.step->positions[r];
+    const float base = attrs.dynamic_length > 0 ? dynamic_base(attrs, position) : 0.0f;
+    float* to = out.row<float>(r);
+    for (int64_t i = 0; i < half; ++i) {
+      float inv_freq = 0;
+      if (attrs.dynamic_length > 0) {
+        const float exponent = static_cast<float>(2 * i) / static_cast<float>(attrs.rotary_dim);
+        inv_freq = 1.0f / static_cast<float>(exact_pow(base, exponent));
+      } else {
+        inv_freq = attrs.inv_freq[i];
+      }
+      const float angle = inv_freq * static_cast<float>(position);
+      to[i] = static_cast<float>(exact_cos(angle)) * attrs.rope_factor;
+      to[half + i] = static_cast<float>(exact_sin(angle)) * attrs.rope_factor;
+    }
+  });
+}
+
+}  // namespace lockstep::portable

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the tables of rows.inc share.
+#pragma once
+
+#include <array>
+#include <string_view>
+
+#include "worker/kernels/cpu/pack.h"
+#include "worker/kernels/find.h"
+#include "worker/kernels/kernel.h"
+
+namespace lockstep {
+
+constexpr Isa isa_named(std::string_view name) {
+  return name == "avx512" ? Isa::kAvx512 : name == "avx2" ? Isa::kAvx2 : Isa::kPortable;
+}
+
+namespace portable {
+void rope_table(const KernelArgs& args);
+}
+// Compiled once for all ISAs.
+inline constexpr KernelEntry kRopeTable = {
+    .op = Op::kRopeTable, .run = portable::rope_table, .name = "rope_table_portable"};
+
+// Tables of several ISAs as one array, in the order given.
+template <typename... Tables>
+constexpr auto join(const Tables&... tables) {
+  std::array<KernelEntry, (std::tuple_size_v<Tables> + ...) + 1> all;
+  size_t next = 0;
+  const auto append = [&](const auto& table) {
+    for (const KernelEntry& entry : table) all[next++] = entry;
+  };
+  (append(tables), ...);
+  all[next] = kRopeTable;
+  return all;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// Vec, sixteen floats, of the ISA that LOCKSTEP_ISA names: the one place that chooses. Every
+// operation gives the same bits on every ISA, so one source of a kernel does too. Lanes are added
+// up by one tree: i with i + 8, then i + 4, i + 2, i + 1.
+//
+//   Vec::zero(), Vec::splat(x), Vec::load(p), Vec::load(p, n): the first n lanes, the others 0, no
+//   byte past them is read; load takes float or bfloat16 (uint16_t). v.store(p), v.store(p, n):
+//   also to bfloat16, rounded to nearest even.
+//   + - * /, fma(a, b, c) = a * b + c rounded once, sqrt(v), max(a, b) = a > b ? a : b,
+//   select_less(a, b, yes, no), select_number(a, yes, no): yes where a is no NaN,
+//   scale_by_power(v, t): v * 2^n where t = n + kRound (exp's last step), sum(v), max_lane(v).
+#pragma once
+
+#define LOCKSTEP_LEVEL_portable 0
+#define LOCKSTEP_LEVEL_avx2 1
+#define LOCKSTEP_LEVEL_avx512 2
+#define LOCKSTEP_LEVEL_OF_INNER(isa) LOCKSTEP_LEVEL_##isa
+#define LOCKSTEP_LEVEL_OF(isa) LOCKSTEP_LEVEL_OF_INNER(isa)
+
+#if LOCKSTEP_LEVEL_OF(LOCKSTEP_ISA) == 2
+#include "worker/kernels/cpu/vec_avx512.h"
+#elif LOCKSTEP_LEVEL_OF(LOCKSTEP_ISA) == 1
+#include "worker/kernels/cpu/vec_avx2.h"
+#else
+#include "worker/kernels/cpu/vec_portable.h"
+#endif

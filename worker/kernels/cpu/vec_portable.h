@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// Vec as an array: what the others must agree with, and what runs where there is nothing better.
+#pragma once
+
+#include <cstdint>
+
+namespace lockstep::portable {
+
+struct Vec {
+  static constexpr int64_t kLanes = 16;
+  float lane[kLanes];
+
+  static Vec splat(float x) {
+    Vec v;
+    for (float& f : v.lane) f = x;
+    return v;
+  }
+  static Vec zero() { return splat(0.0f); }
+  static Vec load(const float* p) { return load(p, kLanes); }
+  static Vec load(const float* p, int64_t n) {
+    Vec v = zero();
+    for (int64_t i = 0; i < (n < kLanes ? n : kLanes); ++i) v.lane[i] = p[i];
+    return v;
+  }
+  static Vec load(const uint16_t* p) { return load(p, kLanes); }
+  static Vec load(const uint16_t* p, int64_t n) {
+    Vec v = zero();
+    for (int64_t i = 0; i < (n < kLanes ? n : kLanes); ++i) {
+      v.lane[i] = __builtin_bit_cast(float, static_cast<uint32_t>(p[i]) << 16);
+    }
+    return v;
+  }
+  void store(float* p) const { store(p, kLanes); }
+  void store(float* p, int64_t n) const {
+    for (int64_t i = 0; i < (n < kLanes ? n : kLanes); ++i) p[i] = lane[i];
+  }
+  void store(uint16_t* p) const { store(p, kLanes); }
+  void store(uint16_t* p, int64_t n) const {
+    for (int64_t i = 0; i < (n < kLanes ? n : kLanes); ++i) {
+      const uint32_t bits = __builtin_bit_cast(uint32_t, lane[i]);
+      p[i] = lane[i] != lane[i] ? static_cast<uint16_t>(bits >> 16 | 0x40u)
+                                : static_cast<uint16_t>((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
+    }
+  }
+};
+
+// Rows of a tile of linear with weights of float32 and of bfloat16 (which need registers to widen
+// them), query heads of a tile of attention: as many as registers hold.
+inline constexpr int kTileRowsF32 = 4;
+inline constexpr int kTileRowsBF16 = 4;
+inline constexpr int kTileQueries = 2;
+
+template <typename F>
+[[gnu::always_inline]] inline Vec per_lane(const F& f) {
+  Vec v;
+  for (int64_t i = 0; i < Vec::kLanes; ++i) v.lane[i] = f(i);
+  return v;
+}
+
+inline Vec operator+(const Vec& a, const Vec& b) {
+  return per_lane([&](int64_t i) { return a.lane[i] + b.lane[i]; });
+}
+inline Vec operator-(const Vec& a, const Vec& b) {
+  return per_lane([&](int64_t i) { return a.lane[i] - b.lane[i]; });
+}
+inline Vec operator*(const Vec& a, const Vec& b) {
+  return per_lane([&](int64_t i) { return a.lane[i] * b.lane[i]; });
+}
+inline Vec operator/(const Vec& a, const Vec& b) {
+  return per_lane([&](int64_t i) { return a.lane[i] / b.lane[i]; });
+}
+inline Vec fma(const Vec& a, const Vec& b, const Vec& c) {
+  return per_lane([&](int64_t i) { return __builtin_fmaf(a.lane[i], b.lane[i], c.lane[i]); });
+}
+inline Vec sqrt(const Vec& a) {
+  return per_lane([&](int64_t i) { return __builtin_sqrtf(a.lane[i]); });
+}
+inline Vec max(const Vec& a, const Vec& b) {
+  return per_lane([&](int64_t i) { return a.lane[i] > b.lane[i] ? a.lane[i] : b.lane[i]; });
+}
+inline Vec select_less(const Vec& a, const Vec& b, const Vec& yes, const Vec& no) {
+  return per_lane([&](int64_t i) { return a.lane[i] < b.lane[i] ? yes.lane[i] : no.lane[i]; });
+}
+inline Vec select_number(const Vec& a, const Vec& yes, const Vec& no) {
+  return per_lane([&](int64_t i) { return a.lane[i] == a.lane[i] ? yes.lane[i] : no.lane[i]; });
+}
+inline Vec scale_by_power(const Vec& v, const Vec& t) {
+  return per_lane([&](int64_t i) {
+    const uint32_t power = __builtin_bit_cast(uint32_t, t.lane[i]) << 23;
+    return __builtin_bit_cast(float, __builtin_bit_cast(uint32_t, v.lane[i]) + power);
+  });
+}
+inline float sum(const Vec& v) {
+  Vec t = v;
+  for (int64_t half = Vec::kLanes / 2; half > 0; half /= 2) {
+    for (int64_t i = 0; i < half; ++i) t.lane[i] = t.lane[i] + t.lane[i + half];
+  }
+  return t.lane[0];
+}
+inline float max_lane(const Vec& v) {
+  Vec t = v;
+  for (int64_t half = Vec::kLanes / 2; half > 0; half /= 2) {
+    for (int64_t i = 0; i < half; ++i) {
+      t.lane[i] = t.lane[i] > t.lane[i + half] ? t.lane[i] : t.lane[i + half];
+    }
+  }
+  return t.lane[0];
+}
+
+}  // namespace lockstep::portable

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// Look-up in the tables of kernels, and what a kernel costs. Thread-safe: tables are constant.
+#pragma once
+
+#include <span>
+
+#include "worker/kernels/kernel.h"
+
+namespace lockstep {
+
+// All CPU kernels, best first among those of one (operator, weight, activation).
+std::span<const KernelEntry> cpu_kernels();
+
+// The first row for these types whose ISA is at most `isa`, or null. A row's kNone matches any
+// type.
+const KernelEntry* find_kernel(std::span<const KernelEntry> table, Op op, DType weight,
+                               DType activation, Isa isa);
+
+// Bytes of one layer's page on a rank: keys and values of page_tokens positions.
+int64_t kv_page_bytes(int64_t page_tokens, int64_t kv_heads, int64_t head_dim, DType dtype);
+
+// Scratch that a call with these arguments may use, over all threads. Smaller calls need no more.
+// Reads the views' shapes and the attributes (heads, head_dim), never `step` or data.
+int64_t scratch_bytes(const KernelEntry& kernel, const KernelArgs& largest, int threads);
+
+// What a call must move and compute at least: each operand once, a multiply-add as two flops.
+struct KernelCost {
+  int64_t bytes = 0;
+  int64_t flops = 0;
+};
+KernelCost kernel_cost(const KernelEntry& kernel, const KernelArgs& args);
+
+}  // namespace lockstep

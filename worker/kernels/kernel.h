@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a kernel is: a function of plain views, bound once at load and called every step. No
+// containers and no inline code worth keeping, so that files compiled for one ISA leak nothing into
+// the others.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "base/dtype.h"
+#include "base/isa.h"
+#include "base/op.h"
+#include "base/parallel.h"
+
+namespace lockstep {
+
+// A matrix in memory: rows of `cols` elements, `stride` elements from one row to the next.
+struct TensorView {
+  void* data = nullptr;
+  int64_t rows = 0;
+  int64_t cols = 0;
+  int64_t stride = 0;
+  DType dtype = DType::kNone;
+
+  template <typename T>
+  [[gnu::always_inline]] T* row(int64_t index) const {
+    return static_cast<T*>(data) + index * stride;
+  }
+};
+
+// One layer's KV pages on this rank. Page p begins p * page_bytes after data; what lies where
+// within a page is the attention kernel's own affair (kv_page_bytes in find.h gives the size).
+struct StateView {
+  std::byte* data = nullptr;
+  int64_t page_bytes = 0;
+  int64_t pages = 0;
+  int64_t page_tokens = 0;  // Positions a page holds, a divisor of kAttentionBlock.
+  DType dtype = DType::kNone;
+};
+
+// Keys are attended in blocks of this many absolute positions, whatever the page, chunk or batch.
+inline constexpr int64_t kAttentionBlock = 64;
+// The vocabulary is cut, and its log-sum-exp combined, in blocks of this many ids.
+inline constexpr int64_t kVocabBlock = 64;
+
+// logit = logit > 0 ? logit / repetition : logit * repetition; logit += add.
+struct LogitEdit {
+  int32_t id;
+  float repetition;
+  float add;
+};
+
+// A token of this rank's slice. `logit` is the model's own; `edited` has the edits and the
+// temperature (edited / temperature where temperature > 0). `noisy` adds the Gumbel noise, 0 where
+// temperature is 0.
+struct Candidate {
+  int32_t id = -1;  // -1: none.
+  float logit = 0;
+  float edited = 0;
+  float noisy = 0;
+};
+
+// sum over a block of exp(x - max); an empty or fully masked block is {-inf, 0}.
+struct BlockSum {
+  float max;
+  float sum;
+};
+
+// What is wanted of one row of logits, and where the answer goes. Ids are those of the whole
+// vocabulary. Order is by the named value, descending; ties go to the lowest id. The kernel fills
+// *_found.
+struct OutputRequest {
+  float temperature = 0;  // 0: greedy.
+  uint64_t seed = 0;      // Noise is keyed by (seed, position, token id).
+  int64_t position = 0;
+  const LogitEdit* edits = nullptr;  // Ascending ids, the whole vocabulary's.
+  int64_t edit_count = 0;
+  const uint64_t* mask = nullptr;  // Bit id set: allowed. Null: all are.
+
+  Candidate* top = nullptr;  // The best by `edited`.
+  int64_t top_count = 0;
+  int64_t top_found = 0;
+  Candidate* raw_top = nullptr;  // The best by `logit`, mask and edits left out.
+  int64_t raw_top_count = 0;
+  int64_t raw_top_found = 0;
+  bool want_noisy = false;  // The best by `noisy` over the whole slice.
+  Candidate noisy;
+  BlockSum* edited_sums = nullptr;  // One a block of kVocabBlock ids of this slice, or null.
+  BlockSum* raw_sums = nullptr;
+  float* logits = nullptr;  // The slice's raw logits, or null.
+};
+
+// What a step is about, shared by all its kernels. Rows of a sequence are consecutive, with
+// consecutive positions; pages of a sequence in order, so position p is in pages[p / page_tokens].
+struct StepSequence {
+  int64_t first_row = 0;
+  int64_t rows = 0;
+  int64_t first_position = 0;
+  const int32_t* pages = nullptr;
+};
+
+struct StepView {
+  int64_t rows = 0;
+  const int32_t* tokens = nullptr;           // [rows]; -1: the row is in `embeddings`
+  const int32_t* positions = nullptr;        // [rows]
+  const int32_t* sequence_of_row = nullptr;  // [rows]
+  const StepSequence* sequences = nullptr;
+  int64_t sequence_count = 0;
+  const int32_t* output_rows = nullptr;  // [outputs], ascending
+  OutputRequest* outputs = nullptr;      // [outputs]
+  int64_t output_count = 0;
+  const float* embeddings = nullptr;  // [rows with token -1, hidden], in order of rows, or null
+};
+
+// Fields by operator; each operator reads its own.
+struct KernelAttrs {
+  float eps = 0;                        // rms_norm, head_norm, add_norm
+  int64_t vocab_begin = 0;              // embed, top_candidates: first id of this rank's slice
+  int64_t head_dim = 0;                 // head_norm, rope, attention
+  int64_t heads = 0;                    // attention: query heads on this rank
+  int64_t kv_heads = 0;                 // attention: KV heads on this rank
+  const int32_t* kv_head_of = nullptr;  // attention: [heads], the local KV head of each query head
+  float scale = 0;                      // attention: scores are multiplied by this
+  int64_t window = 0;        // attention: 0, or how many positions a query sees, itself included
+  int64_t rotary_dim = 0;    // rope_table, rope: the first rotary_dim of a head turn
+  bool interleaved = false;  // rope: pairs (2i, 2i+1) instead of (i, i + rotary_dim / 2)
+  const float* inv_freq = nullptr;  // rope_table: [rotary_dim / 2]
+  float rope_factor = 1;            // rope_table: cos and sin are multiplied by this (yarn)
+  // rope_table "dynamic": with dynamic_length > 0 and L = max(position + 1, dynamic_length), the
+  // base is rope_theta * (dynamic_factor * L / dynamic_length - (dynamic_factor - 1))^(d / (d -
+  // 2)).
+  int64_t dynamic_length = 0;
+  float dynamic_factor = 0;
+  float rope_theta = 0;
+};
+
+inline constexpr int kMaxInputs = 4;
+inline constexpr int kMaxOutputs = 2;
+
+// Inputs and outputs by operator, [rows, cols]:
+//   embed           in: weight [vocab slice, hidden]            out: [Rows, hidden]
+//   linear          in: x [r, K], weight [N, K] packed,
+//                       (bias [1, N])                           out: [r, N]
+//   rms_norm        in: x, weight [1, n]                        out: like x
+//   head_norm       in: x, weight [1, head_dim]                 out: like x
+//   rope_table      in: -                                       out: [Rows, rotary_dim],
+//                       columns 0 .. d/2-1 cos, d/2 .. d-1 sin
+//   rope            in: x, table                                out: like x (may be x itself)
+//   attention       in: q, k, v; state                          out: [Rows, heads * head_dim]
+//   silu            in: x                                       out: like x
+//   mul, add        in: x, y                                    out: like x
+//   gated           in: gate, up                                out: like gate
+//   add_norm        in: x, y, weight                            out: x + y, its norm
+//   cast            in: x float32                               out: bfloat16
+//   select_rows     in: x [Rows, n]                             out: [Outputs, n]
+//   top_candidates  in: logits [Outputs, vocab slice]           out: - (step->outputs)
+// Views may have no columns (a rank without a share): the kernel then does nothing. Element-wise
+// operators may work in place (out[0].data == in[0].data).
+struct KernelArgs {
+  TensorView in[kMaxInputs];
+  TensorView out[kMaxOutputs];
+  KernelAttrs attrs;
+  StateView state;
+  StepView* step = nullptr;
+  Parallel* parallel = nullptr;
+  // scratch_bytes(entry, args of the largest step, threads) bytes, on a 64-byte border, not
+  // cleared.
+  std::byte* scratch = nullptr;
+  void* queue = nullptr;  // The device's queue; null on CPU.
+};
+
+using KernelFn = void (*)(const KernelArgs& args);
+
+// Weights are laid out once at load in the order in which their kernel reads them. packed_bytes:
+// room for a matrix [rows, cols]. pack: rows [row_begin, row_end) of it, given as float32 [row_end
+// - row_begin, cols] with stride `source_stride`, into their place; row_begin is a multiple of
+// kPackRows and so is row_end, unless it is `rows`. Memory past the last row is zeroed by whoever
+// allocates it.
+inline constexpr int64_t kPackRows = 32;
+struct PackArgs {
+  const float* source = nullptr;
+  int64_t source_stride = 0;
+  int64_t rows = 0;
+  int64_t cols = 0;
+  int64_t row_begin = 0;
+  int64_t row_end = 0;
+  void* packed = nullptr;
+};
+using PackFn = void (*)(const PackArgs& args);
+using PackedBytesFn = int64_t (*)(int64_t rows, int64_t cols);
+
+// One row of a back end's table. `weight` is the type of the weight matrix (of the KV pages for
+// attention, kNone where there is neither), `activation` that of in[0].
+struct KernelEntry {
+  Op op = Op::kNone;
+  DType weight = DType::kNone;
+  DType activation = DType::kNone;
+  Isa isa = Isa::kPortable;
+  KernelFn run = nullptr;
+  const char* name = nullptr;
+  PackFn pack = nullptr;
+  PackedBytesFn packed_bytes = nullptr;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/kernels/reference/reference.h"
+
+#include "base/float16.h"
+
+namespace lockstep::reference {
+
+KernelFn kernel(Op op) {
+  switch (op) {
+    case Op::kEmbed:
+      return embed;
+    case Op::kLinear:
+      return linear;
+    case Op::kRmsNorm:
+      return rms_norm;
+    case Op::kHeadNorm:
+      return head_norm;
+    case Op::kAddNorm:
+      return add_norm;
+    case Op::kRopeTable:
+      return rope_table;
+    case Op::kRope:
+      return rope;
+    case Op::kAttention:
+      return attention;
+    case Op::kSilu:
+      return silu;
+    case Op::kMul:
+      return mul;
+    case Op::kAdd:
+      return add;
+    case Op::kGated:
+      return gated;
+    case Op::kCast:
+      return cast;
+    case Op::kSelectRows:
+      return select_rows;
+    case Op::kTopCandidates:
+      return top_candidates;
+    case Op::kNone:
+    case Op::kAllReduce:
+    case Op::kAllGather:
+    case Op::kColumns:
+      return nullptr;
+  }
+  return nullptr;
+}
+
+float element(const TensorView& view, int64_t row, int64_t col) {
+  switch (view.dtype) {
+    case DType::kF32:
+      return view.row<float>(row)[col];
+    case DType::kBF16:
+      return bf16_to_float(view.row<uint16_t>(row)[col]);
+    case DType::kF16:
+      return f16_to_float(view.row<uint16_t>(row)[col]);
+    case DType::kI32:
+    case DType::kNone:
+      return 0;
+  }
+  return 0;
+}
+
+void set_element(const TensorView& view, int64_t row, int64_t col, float value) {
+  if (view.dtype == DType::kBF16) {
+    view.row<uint16_t>(row)[col] = float_to_bf16(value);
+  } else {
+    view.row<float>(row)[col] = value;
+  }
+}
+
+}  // namespace lockstep::reference

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+// Operators that treat every row by itself.
+#include <algorithm>
+#include <cmath>
+
+#include "worker/kernels/reference/reference.h"
+
+namespace lockstep::reference {
+namespace {
+
+// Columns [begin, begin + count) of row r, with weight[0 .. count).
+void norm(const TensorView& x, const TensorView& weight, const TensorView& out, int64_t r,
+          int64_t begin, int64_t count, float eps) {
+  double squares = 0;
+  for (int64_t i = begin; i < begin + count; ++i) {
+    squares += std::pow(static_cast<double>(element(x, r, i)), 2);
+  }
+  const double rms = std::sqrt(squares / static_cast<double>(count) + eps);
+  for (int64_t i = begin; i < begin + count; ++i) {
+    const double y = element(x, r, i) / rms * element(weight, 0, i - begin);
+    set_element(out, r, i, static_cast<float>(y));
+  }
+}
+
+template <typename F>
+void map(const KernelArgs& args, const F& f) {
+  for (int64_t r = 0; r < args.in[0].rows; ++r) {
+    for (int64_t i = 0; i < args.in[0].cols; ++i) {
+      const double x = element(args.in[0], r, i);
+      const double y = args.in[1].data == nullptr ? 0 : element(args.in[1], r, i);
+      set_element(args.out[0], r, i, static_cast<float>(f(x, y)));
+    }
+  }
+}
+
+double silu_of(double x) { return x / (1 + std::exp(-x)); }
+
+// The frequency of pair i at a position.
+float frequency(const KernelAttrs& attrs, int64_t i, int64_t position) {
+  if (attrs.dynamic_length == 0) return attrs.inv_freq[i];
+  const auto original = static_cast<double>(attrs.dynamic_length);
+  const double length = std::max(static_cast<double>(position + 1), original);
+  const double dim = static_cast<double>(attrs.rotary_dim), factor = attrs.dynamic_factor;
+  const double stretch = factor * length / original - (factor - 1);
+  const double base = attrs.rope_theta * std::pow(stretch, dim / (dim - 2));
+  return static_cast<float>(1 / std::pow(base, 2 * static_cast<double>(i) / dim));
+}
+
+}  // namespace
+
+void rms_norm(const KernelArgs& args) {
+  for (int64_t r = 0; r < args.in[0].rows; ++r) {
+    norm(args.in[0], args.in[1], args.out[0], r, 0, args.in[0].cols, args.attrs.eps);
+  }
+}
+
+void head_norm(const KernelArgs& args) {
+  const int64_t dim = args.attrs.head_dim;
+  for (int64_t r = 0; r < args.in[0].rows; ++r) {
+    for (int64_t begin = 0; begin < args.in[0].cols; begin += dim) {
+      norm(args.in[0], args.in[1], args.out[0], r, begin, dim, args.attrs.eps);
+    }
+  }
+}
+
+void add_norm(const KernelArgs& args) {
+  add(args);
+  for (int64_t r = 0; r < args.in[0].rows; ++r) {
+    norm(args.out[0], args.in[2], args.out[1], r, 0, args.in[0].cols, args.attrs.eps);
+  }
+}
+
+void silu(const KernelArgs& args) {
+  map(args, [](double x, double) { return silu_of(x); });
+}
+void mul(const KernelArgs& args) {
+  map(args, [](double x, double y) { return x * y; });
+}
+void add(const KernelArgs& args) {
+  map(args, [](double x, double y) { return x + y; });
+}
+void gated(const KernelArgs& args) {
+  map(args, [](double gate, double up) { return silu_of(gate) * up; });
+}
+void cast(const KernelArgs& args) {
+  map(args, [](double x, double) { return x; });
+}
+
+void embed(const KernelArgs& args) {
+  const TensorView &weight = args.in[0], &out = args.out[0];
+  const float* embedding = args.step->embeddings;
+  for (int64_t r = 0; r < out.rows; ++r) {
+    const int64_t token = args.step->tokens[r], local = token - args.attrs.vocab_begin;
+    for (int64_t i = 0; i < out.cols; ++i) {
+      float value = -0.0f;
+      if (token == -1) {
+        if (args.attrs.vocab_begin == 0 && weight.rows > 0) value = embedding[i];
+      } else if (0 <= local && local < weight.rows) {
+        value = element(weight, local, i);
+      }
+      set_element(out, r, i, value);
+    }
+    if (token == -1) embedding += out.cols;
+  }
+}
+
+void select_rows(const KernelArgs& args) {
+  for (int64_t i = 0; i < args.out[0].rows; ++i) {
+    for (int64_t col = 0; col < args.out[0].cols; ++col) {
+      set_element(args.out[0], i, col, element(args.in[0], args.step->output_rows[i], col));
+    }
+  }
+}
+
+void rope_table(const KernelArgs& args) {
+  const int64_t half = args.attrs.rotary_dim / 2;
+  for (int64_t r = 0; r < args.out[0].rows; ++r) {
+    const int64_t position = args.step->positions[r];
+    for (int64_t i = 0; i < half; ++i) {
+      const float angle = frequency(args.attrs, i, position) * static_cast<float>(position);
+      const double factor = args.attrs.rope_factor;
+      set_element(args.out[0], r, i, static_cast<float>(std::cos(double{angle}) * factor));
+      set_element(args.out[0], r, half + i, static_cast<float>(std::sin(double{angle}) * factor));
+    }
+  }
+}
+
+void rope(const KernelArgs& args) {
+  const TensorView &x = args.in[0], &table = args.in[1], &out = args.out[0];
+  const int64_t rotary = args.attrs.rotary_dim, half = rotary / 2;
+  for (int64_t r = 0; r < x.rows; ++r) {
+    for (int64_t head = 0; head < x.cols; head += args.attrs.head_dim) {
+      for (int64_t i = 0; i < half; ++i) {
+        const int64_t first = head + (args.attrs.interleaved ? 2 * i : i);
+        const int64_t second = first + (args.attrs.interleaved ? 1 : half);
+        const double a = element(x, r, first), b = element(x, r, second);
+        const double cos = element(table, r, i), sin = element(table, r, half + i);
+        set_element(out, r, first, static_cast<float>(a * cos - b * sin));
+        set_element(out, r, second, static_cast<float>(b * cos + a * sin));
+      }
+      for (int64_t i = head + rotary; i < head + args.attrs.head_dim; ++i) {
+        set_element(out, r, i, element(x, r, i));
+      }
+    }
+  }
+}
+
+}  // namespace lockstep::reference

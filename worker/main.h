@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// A worker process: dials the coordinator, takes what rank it is given, runs steps until it is told
+// to stop, and starts over when the coordinator went away.
+#pragma once
+
+#include <string>
+
+namespace lockstep {
+
+struct WorkerMainOptions {
+  std::string coordinator;  // "host:port" or "unix:/path".
+  std::string token;        // The join token; may be empty where the coordinator asks for none.
+  int threads = 1;
+  int preferred_rank = -1;  // Which worker of its launcher this is; -1: any rank.
+  // The launcher's process: the worker dies with it, leaves Ctrl-C to it, and does not wait for
+  // another coordinator. 0: started by hand.
+  int parent_pid = 0;
+};
+
+// Runs until the coordinator refuses or ends it. The exit code: 0, or 2 after a line on stderr.
+int worker_main(const WorkerMainOptions& options);
+
+}  // namespace lockstep

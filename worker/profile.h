@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where the time of steps goes, by kernel. Always on: an operator costs one look at the clock and
+// some additions. Used by the thread that runs steps alone.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "worker/kernels/find.h"
+
+namespace lockstep {
+
+class Profile {
+ public:
+  // The row of that name, a new one where there is none. At load.
+  int row(const std::string& name);
+
+  void add(int row, int64_t ns, const KernelCost& cost) {
+    Row& to = rows_[row];
+    ++to.calls;
+    to.ns += ns;
+    to.bytes += cost.bytes;
+    to.flops += cost.flops;
+  }
+  void add_step() { ++steps_; }
+
+  // A line a row, the slowest first: calls, time, share, GB/s, GFLOP/s.
+  std::string to_text() const;
+
+ private:
+  struct Row {
+    std::string name;
+    int64_t calls = 0;
+    int64_t ns = 0;
+    int64_t bytes = 0;
+    int64_t flops = 0;
+  };
+  std::vector<Row> rows_;
+  int64_t steps_ = 0;
+};
+
+}  // namespace lockstep

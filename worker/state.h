@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// KV pages of all layers of this rank. Which sequence has which page is the coordinator's affair; a
+// page id means the same page in every layer.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "proto/program.pb.h"
+#include "worker/kernels/kernel.h"
+#include "worker/memory.h"
+
+namespace lockstep {
+
+// Bytes of one page over all layers; 0 without layers that keep anything.
+int64_t page_bytes_of(const program::Program& program);
+
+// What decides how many pages there is room for.
+struct PageBudget {
+  int64_t memory_bytes = 0;  // At most this much; 0: a share of what is free.
+  int64_t free_bytes = 0;    // Now, after the weights; 0: unknown.
+  int64_t total_bytes = 0;   // Of the machine or container; 0: unknown.
+  int64_t weight_bytes = 0;  // Of this rank.
+  int ranks_here = 1;        // That share this memory.
+  int64_t max_pages = 0;     // More would never be used; 0: as many as fit.
+};
+// May be 0.
+int64_t pages_that_fit(const program::Program& program, const PageBudget& budget);
+
+class State {
+ public:
+  // Reserves addresses for all pages; memory is taken as pages are written.
+  static absl::StatusOr<State> allocate(const program::Program& program, int64_t pages);
+
+  int64_t pages() const { return pages_; }
+  // By index into Program.states. Valid as long as the State is, moves included.
+  const StateView& view(int state) const { return views_[state]; }
+
+ private:
+  int64_t pages_ = 0;
+  Memory memory_;
+  std::vector<StateView> views_;
+};
+
+}  // namespace lockstep

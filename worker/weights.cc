@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+// All weights lie in one mapping. A block of rows is read as float32 into a buffer of the thread's
+// own and packed from there, so a weight is never in memory twice.
+#include "worker/weights.h"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <mutex>
+#include <optional>
+
+#include "base/status.h"
+
+namespace lockstep {
+namespace {
+
+using program::Program;
+using program::Weight;
+
+constexpr int64_t kBlockFloats = 1 << 20;
+// A block of a transposed weight visits all rows of its source: it had better be large.
+constexpr int64_t kTransposedRows = 512;
+
+int64_t add_saturating(int64_t a, int64_t b) {
+  int64_t sum = 0;
+  return __builtin_add_overflow(a, b, &sum) ? std::numeric_limits<int64_t>::max() : sum;
+}
+
+int64_t bytes_in_memory(const Weight& weight, const KernelEntry* packer) {
+  if (packer != nullptr) return packer->packed_bytes(weight.rows(), weight.cols());
+  return weight.rows() * weight.cols() * static_cast<int64_t>(sizeof(float));
+}
+
+int64_t block_rows(const Weight& weight) {
+  if (weight.cols() == 0) return weight.rows();
+  int64_t rows = kBlockFloats / weight.cols() / kPackRows * kPackRows;
+  rows = std::max(rows, has_transposed_piece(weight) ? kTransposedRows : kPackRows);
+  return std::min(rows, weight.rows());
+}
+
+// Rows [row_begin, row_end) of one weight.
+struct Block {
+  int weight;
+  int64_t row_begin;
+  int64_t row_end;
+};
+
+// What the threads that load share.
+class Loader {
+ public:
+  Loader(const Program& program, const Bindings& bindings, const std::vector<TensorView>& views,
+         const WeightSource& source, const LoadOptions& options)
+      : program_(program), bindings_(bindings), views_(views), source_(source), options_(options) {}
+
+  absl::Status run(Parallel& parallel, int64_t block_floats) {
+    make_blocks();
+    std::vector<std::vector<float>> buffers(parallel.threads());
+    for_each(parallel, static_cast<int64_t>(blocks_.size()), [&](int64_t index, int thread) {
+      if (stopped_.load(std::memory_order_relaxed)) return;
+      if (options_.cancelled != nullptr && options_.cancelled->load()) {
+        return stop(absl::CancelledError("loading was cancelled"));
+      }
+      buffers[thread].resize(block_floats);
+      absl::Status status = load(blocks_[index], buffers[thread].data());
+      if (!status.ok()) return stop(std::move(status));
+      const int64_t done = done_ += bytes(blocks_[index]);
+      if (thread == 0 && options_.progress) options_.progress(done, total_);
+    });
+    if (!stopped_ && options_.progress) options_.progress(total_, total_);
+    const std::lock_guard lock(mutex_);
+    return first_error_;
+  }
+
+ private:
+  void make_blocks() {
+    for (int i = 0; i < program_.weights_size(); ++i) {
+      const Weight& weight = program_.weights(i);
+      if (!bindings_.used[i] || weight.cols() == 0) continue;
+      const int64_t step = block_rows(weight);
+      for (int64_t row = 0; row < weight.rows(); row += step) {
+        blocks_.push_back({i, row, std::min(row + step, weight.rows())});
+        total_ += bytes(blocks_.back());
+      }
+    }
+  }
+
+  int64_t bytes(const Block& block) const {
+    const Weight& weight = program_.weights(block.weight);
+    return (block.row_end - block.row_begin) * weight.cols() *
+           dtype_bytes(dtype_of(weight.dtype()));
+  }
+
+  absl::Status load(const Block& block, float* buffer) const {
+    const Weight& weight = program_.weights(block.weight);
+    const KernelEntry* packer = bindings_.packers[block.weight];
+    const TensorView& view = views_[block.weight];
+    float* rows = packer == nullptr ? view.row<float>(block.row_begin) : buffer;
+    RETURN_IF_ERROR(source_.read_rows(weight, block.row_begin, block.row_end, rows, weight.cols()));
+    if (packer == nullptr) return absl::OkStatus();
+    packer->pack({.source = buffer,
+                  .source_stride = weight.cols(),
+                  .rows = weight.rows(),
+                  .cols = weight.cols(),
+                  .row_begin = block.row_begin,
+                  .row_end = block.row_end,
+                  .packed = view.data});
+    return absl::OkStatus();
+  }
+
+  void stop(absl::Status status) {
+    const std::lock_guard lock(mutex_);
+    if (first_error_.ok()) first_error_ = std::move(status);
+    stopped_ = true;
+  }
+
+  const Program& program_;
+  const Bindings& bindings_;
+  const std::vector<TensorView>& views_;
+  const WeightSource& source_;
+  const LoadOptions& options_;
+  std::vector<Block> blocks_;
+  int64_t total_ = 0;
+  std::atomic<int64_t> done_{0};
+  std::atomic<bool> stopped_{false};
+  std::mutex mutex_;
+  absl::Status first_error_;
+};
+
+}  // namespace
+
+WeightPlan plan_weights(const Program& program, const Bindings& bindings) {
+  WeightPlan plan;
+  for (int i = 0; i < program.weights_size(); ++i) {
+    const Weight& weight = program.weights(i);
+    plan.offsets.push_back(plan.bytes);
+    if (!bindings.used[i]) continue;
+    const int64_t bytes = align_memory(bytes_in_memory(weight, bindings.packers[i]));
+    plan.bytes = add_saturating(plan.bytes, bytes);
+    if (bindings.packers[i] == nullptr) continue;
+    plan.block_floats = std::max(plan.block_floats, block_rows(weight) * weight.cols());
+  }
+  return plan;
+}
+
+absl::StatusOr<Weights> Weights::load(const Program& program, const Bindings& bindings,
+                                      const WeightPlan& plan, const WeightSource& source,
+                                      Parallel& parallel, const LoadOptions& options) {
+  for (int i = 0; i < program.weights_size(); ++i) {
+    if (bindings.used[i]) RETURN_IF_ERROR(source.check(program.weights(i)));
+  }
+  Weights weights;
+  ASSIGN_OR_RETURN(weights.memory_, Memory::allocate(plan.bytes, "weights"));
+  for (int i = 0; i < program.weights_size(); ++i) {
+    const Weight& weight = program.weights(i);
+    weights.views_.push_back({.data = weights.memory_.data() + plan.offsets[i],
+                              .rows = weight.rows(),
+                              .cols = weight.cols(),
+                              .stride = weight.cols(),
+                              .dtype = dtype_of(weight.dtype())});
+  }
+  Loader loader(program, bindings, weights.views_, source, options);
+  RETURN_IF_ERROR(loader.run(parallel, plan.block_floats));
+  return weights;
+}
+
+}  // namespace lockstep

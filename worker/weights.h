@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// This rank's weights: planned, then read and packed once, then read by kernels every step.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "base/parallel.h"
+#include "checkpoint/weight_source.h"
+#include "proto/program.pb.h"
+#include "worker/bindings.h"
+#include "worker/kernels/kernel.h"
+#include "worker/memory.h"
+
+namespace lockstep {
+
+// Where each weight will lie, and what loading takes. Sums that would overflow are INT64_MAX.
+struct WeightPlan {
+  std::vector<int64_t> offsets;  // By weight.
+  int64_t bytes = 0;             // Of all weights.
+  int64_t block_floats = 0;      // The largest block that a thread reads at once.
+};
+WeightPlan plan_weights(const program::Program& program, const Bindings& bindings);
+
+struct LoadOptions {
+  std::function<void(int64_t done, int64_t total)> progress = {};  // From the calling thread.
+  const std::atomic<bool>* cancelled = nullptr;
+};
+
+class Weights {
+ public:
+  // Checks every weight with the source before memory is allocated for any, then reads blocks of
+  // rows on all threads. The first error stops all; kCancelled once `cancelled` is true.
+  static absl::StatusOr<Weights> load(const program::Program& program, const Bindings& bindings,
+                                      const WeightPlan& plan, const WeightSource& source,
+                                      Parallel& parallel, const LoadOptions& options);
+
+  // As kernels take it. Valid as long as the Weights are, moves included.
+  const TensorView& view(int weight) const { return views_[weight]; }
+  int64_t bytes() const { return memory_.bytes(); }
+
+ private:
+  Memory memory_;
+  std::vector<TensorView> views_;
+};
+
+}  // namespace lockstep

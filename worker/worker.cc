@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+// The life of one rank: check, load, bind; then steps.
+#include "worker/worker.h"
+
+#include <algorithm>
+#include <chrono>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "base/check.h"
+#include "base/cpu.h"
+#include "base/status.h"
+#include "base/thread_pool.h"
+#include "proto/validate.h"
+#include "worker/executor.h"
+#include "worker/step_view.h"
+
+namespace lockstep {
+namespace {
+
+using program::Program;
+
+static_assert(kProgramBlock == kAttentionBlock && kProgramBlock == kVocabBlock);
+
+// What this worker's kernels promise: any ISA gives these bits.
+constexpr const char* kNumericClasses[] = {"f32.v1"};
+
+absl::Status check_numeric_class(const Program& program) {
+  for (const char* known : kNumericClasses) {
+    if (program.numeric_class() == known) return absl::OkStatus();
+  }
+  return failed_precondition(
+      "the group computes in numeric class {}, this worker in {}; run the same version everywhere",
+      program.numeric_class(), kNumericClasses[0]);
+}
+
+StepLimits step_limits(const Program& program) {
+  StepLimits limits{
+      .limits = program.limits(), .vocab = program.vocab(), .hidden = program.hidden()};
+  for (const program::Instruction& instruction : program.instructions()) {
+    if (instruction.op() != program::TOP_CANDIDATES) continue;
+    limits.slice_columns = program.values(instruction.inputs(0).value()).cols();
+  }
+  return limits;
+}
+
+// Ranks that share this one's memory: those on its host, or all where hosts are not told.
+int ranks_here(const cluster::Assignment& assignment) {
+  const int rank = assignment.program().rank(), ranks = assignment.program().ranks();
+  if (assignment.hosts_size() != ranks) return ranks;
+  return static_cast<int>(
+      std::count(assignment.hosts().begin(), assignment.hosts().end(), assignment.hosts(rank)));
+}
+
+absl::Status check_memory(const WeightPlan& plan, int64_t buffers, int threads) {
+  int64_t needed = 0;
+  const int64_t extra = buffers + threads * plan.block_floats * static_cast<int64_t>(sizeof(float));
+  if (__builtin_add_overflow(plan.bytes, extra, &needed)) needed = INT64_MAX;
+  const int64_t free_bytes = memory_free_bytes();
+  if (free_bytes <= 0 || needed <= free_bytes) return absl::OkStatus();
+  return resource_exhausted(
+      "weights and buffers need {} of memory, {} are free; use more workers on other hosts, a "
+      "smaller --dtype or --quantize, or a smaller --prefill-chunk",
+      memory_text(needed), memory_text(free_bytes));
+}
+
+absl::StatusOr<WeightSource> open_source(const cluster::Assignment& assignment) {
+  if (assignment.random_weights()) return WeightSource(RandomWeights(assignment.random_seed()));
+  ASSIGN_OR_RETURN(Checkpoint checkpoint, Checkpoint::open(assignment.checkpoint()));
+  return WeightSource(std::move(checkpoint));
+}
+
+class WorkerImpl final : public Worker {
+ public:
+  WorkerImpl(const cluster::Assignment& assignment, std::unique_ptr<Collective> collective,
+             int threads)
+      : program_(assignment.program()),
+        limits_(step_limits(program_)),
+        buffers_(limits_),
+        threads_(threads),
+        collective_(std::move(collective)) {}
+
+  absl::Status load(const cluster::Assignment& assignment, const WorkerOptions& options);
+
+  int64_t weight_bytes() const override { return weights_->bytes(); }
+  int64_t pages_possible() const override { return pages_possible_; }
+  absl::Status start(int64_t pages) override;
+  void rejoin(std::unique_ptr<Collective> collective) override;
+  absl::StatusOr<cluster::StepResult> step(const cluster::Step& step) override;
+  absl::StatusOr<cluster::LogitsReply> logits(const cluster::LogitsRequest& request) override;
+  void abort() override {
+    const std::lock_guard lock(collective_mutex_);
+    collective_->abort();
+  }
+  std::string profile() const override { return executor_->profile(); }
+
+ private:
+  absl::Status count_pages(const cluster::Assignment& assignment);
+  absl::Status fail(const absl::Status& status) const {
+    return absl::Status(status.code(),
+                        fmt::format("rank {}: {}", program_.rank(), message_of(status)));
+  }
+
+  const Program program_;  // Kernels' arguments point into it.
+  StepLimits limits_;
+  StepBuffers buffers_;
+  ThreadPool threads_;
+  std::mutex collective_mutex_;  // Against an abort() while rejoin() changes it.
+  std::unique_ptr<Collective> collective_;
+  Bindings bindings_;
+  std::optional<Weights> weights_;
+  std::unique_ptr<Executor> executor_;
+  std::optional<State> state_;
+  int64_t pages_possible_ = 0;
+  // Of the step whose logits are still there.
+  std::optional<uint64_t> last_step_;
+  int64_t last_outputs_ = 0;
+};
+
+absl::Status WorkerImpl::load(const cluster::Assignment& assignment, const WorkerOptions& options) {
+  ASSIGN_OR_RETURN(bindings_, bind(program_, best_isa()));
+  const WeightPlan plan = plan_weights(program_, bindings_);
+  RETURN_IF_ERROR(check_memory(plan, buffer_bytes(program_, bindings_, threads_.threads()),
+                               threads_.threads()));
+  ASSIGN_OR_RETURN(const WeightSource source, open_source(assignment));
+  ASSIGN_OR_RETURN(weights_, Weights::load(program_, bindings_, plan, source, threads_,
+                                           {options.progress, options.cancelled}));
+  ASSIGN_OR_RETURN(executor_, Executor::make(program_, bindings_, *weights_, threads_));
+  executor_->use(collective_.get());
+  return count_pages(assignment);
+}
+
+absl::Status WorkerImpl::count_pages(const cluster::Assignment& assignment) {
+  const PageBudget budget{.memory_bytes = assignment.kv_memory_bytes(),
+                          .free_bytes = memory_free_bytes(),
+                          .total_bytes = memory_total_bytes(),
+                          .weight_bytes = weights_->bytes(),
+                          .ranks_here = ranks_here(assignment),
+                          .max_pages = assignment.max_pages()};
+  pages_possible_ = pages_that_fit(program_, budget);
+  if (pages_possible_ > 0) return absl::OkStatus();
+  return resource_exhausted(
+      "no room for one KV page of {}: {} are free and --kv-memory is {}; free some memory, or use "
+      "more workers",
+      memory_text(page_bytes_of(program_)), memory_text(budget.free_bytes),
+      budget.memory_bytes > 0 ? memory_text(budget.memory_bytes) : "not set");
+}
+
+absl::Status WorkerImpl::start(int64_t pages) {
+  if (state_.has_value()) {
+    return fail(absl::FailedPreconditionError("started a second time without a new epoch"));
+  }
+  if (pages < 1 || pages > pages_possible_) {
+    return fail(invalid_argument("start with 1 to {} KV pages, found {}", pages_possible_, pages));
+  }
+  absl::StatusOr<State> state = State::allocate(program_, pages);
+  if (!state.ok()) return fail(state.status());
+  state_ = std::move(state).value();
+  executor_->use(*state_);
+  limits_.pages = pages;
+  return absl::OkStatus();
+}
+
+void WorkerImpl::rejoin(std::unique_ptr<Collective> collective) {
+  LOCKSTEP_CHECK(collective->rank() == program_.rank() && collective->ranks() == program_.ranks());
+  state_.reset();
+  limits_.pages = 0;
+  last_step_.reset();
+  const std::lock_guard lock(collective_mutex_);
+  collective_ = std::move(collective);
+  executor_->use(collective_.get());
+}
+
+absl::StatusOr<cluster::StepResult> WorkerImpl::step(const cluster::Step& step) {
+  const auto begin = std::chrono::steady_clock::now();
+  if (!state_.has_value()) {
+    return fail(absl::FailedPreconditionError("a step came before the group was started"));
+  }
+  if (absl::Status status = check_step(step, limits_); !status.ok()) return fail(status);
+  const Collective::Waited before = collective_->waited();
+  last_step_.reset();
+  if (absl::Status status = executor_->run(buffers_.take(step)); !status.ok()) return fail(status);
+  last_step_ = step.step();
+  last_outputs_ = step.outputs_size();
+
+  cluster::StepResult result;
+  result.set_step(step.step());
+  buffers_.give(step, &result);
+  const Collective::Waited after = collective_->waited();
+  const int64_t total_ns =
+      std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - begin)
+          .count();
+  cluster::StepTimes* times = result.mutable_times();
+  times->set_wait_ns(after.wait_ns - before.wait_ns);
+  times->set_transfer_ns(after.transfer_ns - before.transfer_ns);
+  times->set_compute_ns(std::max<int64_t>(0, total_ns - times->wait_ns() - times->transfer_ns()));
+  return result;
+}
+
+absl::StatusOr<cluster::LogitsReply> WorkerImpl::logits(const cluster::LogitsRequest& request) {
+  if (last_step_ != request.step()) {
+    return fail(invalid_argument(
+        "logits of step {} are gone: the last step done is {}", request.step(),
+        last_step_.has_value() ? std::to_string(*last_step_) : std::string("none")));
+  }
+  if (request.output() < 0 || request.output() >= last_outputs_) {
+    return fail(invalid_argument("step {} has {} outputs, found a request for number {}",
+                                 request.step(), last_outputs_, request.output()));
+  }
+  const TensorView& logits = executor_->logits();
+  cluster::LogitsReply reply;
+  reply.set_step(request.step());
+  reply.set_output(request.output());
+  reply.set_logits(logits.row<float>(request.output()),
+                   static_cast<size_t>(logits.cols) * sizeof(float));
+  return reply;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Worker>> Worker::load(const cluster::Assignment& assignment,
+                                                     std::unique_ptr<Collective> collective,
+                                                     const WorkerOptions& options) {
+  const Program& program = assignment.program();
+  const auto named = [&program](const absl::Status& status) {
+    return absl::Status(status.code(),
+                        fmt::format("rank {}: {}", program.rank(), message_of(status)));
+  };
+  if (absl::Status status = validate(program); !status.ok()) return named(status);
+  if (absl::Status status = check_numeric_class(program); !status.ok()) return named(status);
+  if (collective->rank() != program.rank() || collective->ranks() != program.ranks()) {
+    return named(invalid_argument("the program is for rank {} of {}, the collective for {} of {}",
+                                  program.rank(), program.ranks(), collective->rank(),
+                                  collective->ranks()));
+  }
+  if (assignment.kv_memory_bytes() < 0 || assignment.max_pages() < 0) {
+    return named(
+        invalid_argument("kv_memory_bytes and max_pages must be 0 or more, found {} and {}",
+                         assignment.kv_memory_bytes(), assignment.max_pages()));
+  }
+  auto worker = std::make_unique<WorkerImpl>(assignment, std::move(collective), options.threads);
+  if (absl::Status status = worker->load(assignment, options); !status.ok()) return named(status);
+  return worker;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// One rank without its transport: a program bound to kernels, its weights in memory, its KV pages
+// and its place in the collectives. worker/main puts it behind a gRPC stream; tests drive it on
+// threads.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "proto/cluster.pb.h"
+#include "worker/collectives/collective.h"
+
+namespace lockstep {
+
+struct WorkerOptions {
+  int threads = 1;
+  // Called while loading, from the loading thread, with bytes done and total.
+  std::function<void(int64_t, int64_t)> progress = {};
+  const std::atomic<bool>* cancelled = nullptr;  // Loading stops with kCancelled once it is true.
+};
+
+class Worker {
+ public:
+  // Validates the program, checks memory against what is free (the container's limits included)
+  // before anything is read, loads and packs this rank's weights, binds every instruction. The
+  // assignment's hosts, group and epoch are the transport's affair. Errors are one line and name
+  // the rank.
+  static absl::StatusOr<std::unique_ptr<Worker>> load(const cluster::Assignment& assignment,
+                                                      std::unique_ptr<Collective> collective,
+                                                      const WorkerOptions& options);
+  virtual ~Worker() = default;
+
+  virtual int64_t weight_bytes() const = 0;
+  // KV pages that there is room for.
+  virtual int64_t pages_possible() const = 0;
+  // Allocates the pages: ids in Steps are below `pages`. Once an epoch, before its first
+  // step.
+  virtual absl::Status start(int64_t pages) = 0;
+
+  // A new epoch with the same program: weights stay, pages are dropped and start() is due again.
+  virtual void rejoin(std::unique_ptr<Collective> collective) = 0;
+
+  // Runs one step and gives this rank's candidates. A Step that lies (page or token ids out of
+  // range, more rows than planned) is kInvalidArgument and changes nothing. An empty Step (no rows)
+  // crosses every collective and gives nothing. One thread at a time.
+  virtual absl::StatusOr<cluster::StepResult> step(const cluster::Step& step) = 0;
+  // All raw logits of an output of the last step.
+  virtual absl::StatusOr<cluster::LogitsReply> logits(const cluster::LogitsRequest& request) = 0;
+
+  // Ends a step under way. Any thread.
+  virtual void abort() = 0;
+  // Time by operator since the start, as lines for people.
+  virtual std::string profile() const = 0;
+};
+
+}  // namespace lockstep
