@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A model as an append-only list of operators in single-assignment form, with no word of ranks,
+// A model as an append-only list of operators in single-assignment form, with no word of workers,
 // devices, caches or batches. Models build it; passes read one and write another; sharding cuts it;
 // lowering turns it into a Program. Not thread-safe while it is built.
 #pragma once
@@ -21,7 +21,7 @@ enum class Axis : uint8_t { kNone, kHidden, kHeads, kKvHeads, kFfn, kVocab };
 inline constexpr int kAxisCount = 6;
 const char* axis_name(Axis axis);
 
-// `count` units of `unit` columns each. A unit is never cut: a head's columns stay on one rank.
+// `count` units of `unit` columns each. A unit is never cut: a head's columns stay together.
 struct AxisSize {
   Axis axis = Axis::kNone;
   int64_t count = 0;

@@ -3,6 +3,8 @@
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
+
 #include "base/cpu.h"
 #include "base/status.h"
 #include "base/version.h"
@@ -39,6 +41,10 @@ int main(int argc, char** argv) {
   const std::shared_ptr<Command> commands[] = {
       add_serve(app), add_worker(app), add_generate(app), add_tokenize(app),
       add_bench(app), add_plan(app),   add_inspect(app),  add_doctor(app)};
+  const auto is_command = [&](const auto& command) { return command->app->get_name() == argv[1]; };
+  if (argc > 1 && argv[1][0] != '-' && std::ranges::none_of(commands, is_command)) {
+    return fail(fmt::format("there is no command {} (lockstep --help lists them)", argv[1]), 2);
+  }
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -29,6 +29,8 @@ class RemoteCluster::Service final : public cluster::Cluster::CallbackService {
 
 namespace {
 
+constexpr absl::Duration kFormPause = absl::Milliseconds(100);  // Between two tries.
+
 // A name that nobody can guess, for the ranks of one host to meet under.
 std::string random_group_name() {
   std::random_device device;
@@ -153,7 +155,7 @@ void RemoteCluster::on_progress(int rank, const cluster::LoadProgress& progress)
 void RemoteCluster::on_closed(const std::shared_ptr<WorkerLink>& link) {
   absl::MutexLock lock(&mutex_);
   std::erase(links_, link);
-  if (epoch_ == nullptr) return;
+  if (epoch_ == nullptr || !over_.ok()) return;
   const int rank = epoch_->rank_of(link.get());
   if (rank < 0) return;
   spdlog::warn("rank {} (pid {}) was lost", rank, link->hello->pid());
@@ -161,6 +163,8 @@ void RemoteCluster::on_closed(const std::shared_ptr<WorkerLink>& link) {
 }
 
 // --- Forming a group.
+
+bool RemoteCluster::is_over() const { return !over_.ok(); }
 
 bool RemoteCluster::enough_or_over() const {
   return !over_.ok() || static_cast<int>(links_.size()) >= options_.workers;
@@ -238,6 +242,8 @@ absl::StatusOr<std::unique_ptr<Group>> RemoteCluster::form() {
     absl::StatusOr<std::unique_ptr<Group>> group = try_form();
     if (group.ok() || group.status().code() != absl::StatusCode::kUnavailable) return group;
     spdlog::warn("no group yet: {}", message_of(group.status()));
+    absl::MutexLock lock(&mutex_);
+    mutex_.AwaitWithTimeout(absl::Condition(this, &RemoteCluster::is_over), kFormPause);
   }
 }
 

@@ -66,6 +66,7 @@ class RemoteCluster final : public Cluster, public LinkListener {
   absl::StatusOr<std::shared_ptr<Epoch>> open_epoch() ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<std::unique_ptr<Group>> try_form() ABSL_LOCKS_EXCLUDED(mutex_);
   void assign(Epoch& epoch, const std::vector<program::Program>& programs);
+  bool is_over() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool enough_or_over() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const RemoteClusterOptions options_;

@@ -78,7 +78,8 @@ TEST(ThreadPoolLifeTest, AThreadKeepsItsNumberWithinALoop) {
       EXPECT_EQ(id, std::this_thread::get_id());
     });
   }
-  EXPECT_EQ(ids[0], std::this_thread::get_id());
+  // The others may have been so quick that nothing was left for the caller.
+  EXPECT_TRUE(ids[0] == std::thread::id() || ids[0] == std::this_thread::get_id());
 }
 
 }  // namespace

@@ -15,12 +15,6 @@ std::string golden_folder(const std::string& name) {
   return data + (name == "stories260k" ? "/models/" : "/goldens/") + name;
 }
 
-std::string joined(const nlohmann::json& ids) {
-  std::string text;
-  for (const auto& id : ids) text += (text.empty() ? "" : ",") + std::to_string(id.get<int>());
-  return text;
-}
-
 void expect_near(const nlohmann::json& logits, const nlohmann::json& golden) {
   ASSERT_EQ(logits.size(), golden.size());
   double largest = 0;

@@ -29,7 +29,9 @@ std::shared_ptr<Command> add_worker(CLI::App& parent) {
   command->app->add_option("--parent-pid", options->parent_pid)->group("");
   command->app->add_option("--log-level", *log_level, "debug, info, warning or error")
       ->capture_default_str();
-  command->run = [options, log_level, shared = command.get()](Interrupt&) -> absl::Status {
+  command->run = [options, log_level,
+                  shared = command.get()](Interrupt& interrupt) -> absl::Status {
+    interrupt.on_signal([] { _exit(0); });  // Nothing here outlives the process.
     if (options->threads < 0 || options->threads > 1024) {
       return invalid_argument("--threads {}: wanted 1 to 1024", options->threads);
     }
