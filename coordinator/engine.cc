@@ -9,7 +9,6 @@
 #include <unordered_map>
 #include <utility>
 
-#include "absl/time/time.h"
 #include "base/check.h"
 #include "base/status.h"
 #include "coordinator/inbox.h"
@@ -150,11 +149,11 @@ void Engine::Loop::begin(std::shared_ptr<Group> group) {
 
 // Until the group is lost (its status) or the engine stops (kCancelled).
 absl::Status Engine::Loop::serve() {
-  const absl::Duration patience = options_.idle_step_ms > 0
-                                      ? absl::Milliseconds(options_.idle_step_ms)
-                                      : absl::InfiniteDuration();
+  constexpr int64_t kAnHourMs = 3'600'000;
+  const bool idle_steps = options_.idle_step_ms > 0;
+  const std::chrono::milliseconds patience(idle_steps ? options_.idle_step_ms : kAnHourMs);
   for (;;) {
-    Messages messages = inbox_.take(has_work() ? absl::ZeroDuration() : patience);
+    Messages messages = inbox_.take(has_work() ? std::chrono::milliseconds(0) : patience);
     if (messages.stopping) return absl::CancelledError("the server is stopping");
     const int64_t begin_ns = now_ns();
     const int64_t step_ns = stats_.step_ns;
@@ -165,7 +164,7 @@ absl::Status Engine::Loop::serve() {
     }
     if (has_work()) {
       RETURN_IF_ERROR(step());
-    } else if (messages.submitted.empty() && messages.cancelled.empty()) {
+    } else if (idle_steps && messages.submitted.empty() && messages.cancelled.empty()) {
       RETURN_IF_ERROR(null_step());  // Nothing came for a while.
     }
     sweep();

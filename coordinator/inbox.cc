@@ -65,7 +65,7 @@ absl::Status check_length(const Request& request, const GroupInfo& group) {
 absl::Status Inbox::check(const Request& request) const {
   GroupInfo group;
   {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     if (group_ == nullptr) return no_group();
     group = stats_.group;
   }
@@ -89,7 +89,7 @@ absl::StatusOr<std::shared_ptr<Stream>> Inbox::submit(Request request) {
   Submission submission = {.request = std::make_shared<const Request>(std::move(request)),
                            .stream = std::make_shared<Stream>()};
   std::shared_ptr<Stream> stream = submission.stream;
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   if (group_ == nullptr || messages_.stopping) return no_group();
   const int64_t queued = static_cast<int64_t>(messages_.submitted.size()) + unstarted_;
   if (queued >= options_.max_waiting) {
@@ -100,17 +100,19 @@ absl::StatusOr<std::shared_ptr<Stream>> Inbox::submit(Request request) {
   }
   messages_.submitted.push_back(std::move(submission));
   choices_submitted_ += choices;
+  changed_.notify_all();
   return stream;
 }
 
 void Inbox::cancel(std::shared_ptr<Stream> stream) {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   if (group_ == nullptr) return;  // Its stream is closed, or about to be.
   messages_.cancelled.push_back(std::move(stream));
+  changed_.notify_all();
 }
 
 EngineStats Inbox::stats() const {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   EngineStats stats = stats_;
   stats.ready = group_ != nullptr;
   stats.waiting += choices_submitted_;
@@ -118,30 +120,29 @@ EngineStats Inbox::stats() const {
 }
 
 absl::Status Inbox::wait_ready() const {
-  const auto settled = [this]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
-    return group_ != nullptr || ended_ || messages_.stopping;
-  };
-  absl::MutexLock lock(&mutex_);
-  mutex_.Await(absl::Condition(&settled));
+  MutexLock lock(&mutex_);
+  while (group_ == nullptr && !ended_ && !messages_.stopping) changed_.wait(&mutex_);
   if (messages_.stopping) return absl::CancelledError("the server is stopping");
   return ended_ ? why_ended_ : absl::OkStatus();
 }
 
 std::shared_ptr<Group> Inbox::stop() {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   messages_.stopping = true;
+  changed_.notify_all();
   return group_;
 }
 
 void Inbox::open(std::shared_ptr<Group> group) {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   stats_.group = group->info();
   stats_.pages_free = stats_.group.pages;
   group_ = std::move(group);
+  changed_.notify_all();
 }
 
 Messages Inbox::close() {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   group_ = nullptr;
   unstarted_ = 0;
   choices_submitted_ = 0;
@@ -152,20 +153,20 @@ Messages Inbox::close() {
 }
 
 void Inbox::end(absl::Status why) {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   ended_ = true;
   why_ended_ = std::move(why);
+  changed_.notify_all();
 }
 
 bool Inbox::has_news() const {
   return messages_.stopping || !messages_.submitted.empty() || !messages_.cancelled.empty();
 }
 
-Messages Inbox::take(absl::Duration patience) {
-  const auto arrived = [this]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return has_news(); };
-  absl::MutexLock lock(&mutex_);
-  if (patience > absl::ZeroDuration()) {
-    mutex_.AwaitWithTimeout(absl::Condition(&arrived), patience);
+Messages Inbox::take(std::chrono::milliseconds patience) {
+  const auto deadline = std::chrono::steady_clock::now() + patience;
+  MutexLock lock(&mutex_);
+  while (patience.count() > 0 && !has_news() && changed_.wait_until(&mutex_, deadline)) {
   }
   unstarted_ += static_cast<int64_t>(messages_.submitted.size());
   stats_.waiting += std::exchange(choices_submitted_, 0);
@@ -177,7 +178,7 @@ Messages Inbox::take(absl::Duration patience) {
 }
 
 void Inbox::publish(const EngineStats& stats, int64_t unstarted) {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   const GroupInfo group = std::move(stats_.group);
   stats_ = stats;
   stats_.group = group;

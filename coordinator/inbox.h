@@ -3,6 +3,7 @@
 // the engine comes out. The only state that they share.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -10,8 +11,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/synchronization/mutex.h"
-#include "absl/time/time.h"
+#include "base/mutex.h"
 #include "coordinator/engine.h"
 
 namespace lockstep {
@@ -48,17 +48,18 @@ class Inbox {
   // No group will ever stand, and why.
   void end(absl::Status why) ABSL_LOCKS_EXCLUDED(mutex_);
   // Takes all messages; with a patience above zero waits so long for the first.
-  Messages take(absl::Duration patience) ABSL_LOCKS_EXCLUDED(mutex_);
+  Messages take(std::chrono::milliseconds patience) ABSL_LOCKS_EXCLUDED(mutex_);
   // The loop's part of the picture. `unstarted`: requests taken of which nothing has run yet.
   void publish(const EngineStats& stats, int64_t unstarted) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   absl::Status check(const Request& request) const ABSL_LOCKS_EXCLUDED(mutex_);
-  bool has_news() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
-  absl::Status no_group() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+  bool has_news() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status no_group() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const EngineOptions options_;
-  mutable absl::Mutex mutex_;
+  mutable Mutex mutex_;
+  mutable ConditionVariable changed_;  // messages_, group_, ended_
   Messages messages_ ABSL_GUARDED_BY(mutex_);
   std::shared_ptr<Group> group_ ABSL_GUARDED_BY(mutex_);  // Null: none stands.
   EngineStats stats_ ABSL_GUARDED_BY(mutex_);

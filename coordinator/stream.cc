@@ -24,31 +24,33 @@ const char* finish_reason_name(FinishReason reason) {
 
 void Stream::append(StreamEvent event) {
   {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     LOCKSTEP_CHECK(!closed_);
     events_.push_back(std::move(event));
+    changed_.notify_all();
   }
   notify();
 }
 
 void Stream::close(absl::Status status) {
   {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     LOCKSTEP_CHECK(!closed_);
     closed_ = true;
     status_ = std::move(status);
+    changed_.notify_all();
   }
   notify();
 }
 
 void Stream::notify() {
-  absl::MutexLock lock(&listener_mutex_);
+  MutexLock lock(&listener_mutex_);
   if (listener_) listener_();
 }
 
 bool Stream::read(size_t offset, std::vector<StreamEvent>* events) const {
   events->clear();
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   if (offset < events_.size()) {
     events->assign(events_.begin() + static_cast<std::ptrdiff_t>(offset), events_.end());
   }
@@ -56,20 +58,17 @@ bool Stream::read(size_t offset, std::vector<StreamEvent>* events) const {
 }
 
 void Stream::wait(size_t offset) const {
-  const auto arrived = [this, offset]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
-    return closed_ || events_.size() > offset;
-  };
-  absl::MutexLock lock(&mutex_);
-  mutex_.Await(absl::Condition(&arrived));
+  MutexLock lock(&mutex_);
+  while (!closed_ && events_.size() <= offset) changed_.wait(&mutex_);
 }
 
 absl::Status Stream::status() const {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   return status_;
 }
 
 void Stream::set_listener(std::function<void()> listener) {
-  absl::MutexLock lock(&listener_mutex_);
+  MutexLock lock(&listener_mutex_);
   listener_ = std::move(listener);
   if (listener_) listener_();
 }

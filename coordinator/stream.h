@@ -10,7 +10,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
-#include "absl/synchronization/mutex.h"
+#include "base/mutex.h"
 
 namespace lockstep {
 
@@ -61,11 +61,12 @@ class Stream {
  private:
   void notify() ABSL_LOCKS_EXCLUDED(listener_mutex_);
 
-  mutable absl::Mutex mutex_;
+  mutable Mutex mutex_;
+  mutable ConditionVariable changed_;  // events_, closed_
   std::vector<StreamEvent> events_ ABSL_GUARDED_BY(mutex_);
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Status status_ ABSL_GUARDED_BY(mutex_);
-  absl::Mutex listener_mutex_;
+  Mutex listener_mutex_;
   std::function<void()> listener_ ABSL_GUARDED_BY(listener_mutex_);
 };
 

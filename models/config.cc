@@ -292,6 +292,7 @@ absl::Status set_context(double reach, int64_t override, Config& config) {
 absl::Status read_all(const Json& json, const Family& family, int64_t max_context_override,
                       Config& config) {
   if (!json.is_object()) return invalid_argument("wanted an object, found {}", describe(json));
+  if (family.check != nullptr) RETURN_IF_ERROR(family.check(json));
   RETURN_IF_ERROR(check_keys(json, family));
   RETURN_IF_ERROR(read_sizes(json, family, config));
   RETURN_IF_ERROR(read_maths(json, family, config));

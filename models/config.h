@@ -34,6 +34,8 @@ struct Family {
   int64_t max_window_layers = 0;
   // The keys that this family reads besides those that all do.
   std::array<std::string_view, 5> keys = {};
+  // Null, or what refuses models under this architecture's name that compute something else.
+  absl::Status (*check)(const Json& json) = nullptr;
 };
 
 struct Config {

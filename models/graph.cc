@@ -11,6 +11,23 @@ namespace {
 
 constexpr AxisSize kOneRow = {.axis = Axis::kNone, .count = 1, .unit = 1};
 
+// The one piece of a parameter that is a tensor, cut into rows of a larger one (a bias: columns).
+std::vector<program::Piece> cut_out(const program::Piece& whole, const FusedPart& part) {
+  const bool vector = whole.source_shape_size() == 1;
+  std::vector<program::Piece> pieces;
+  int64_t filled = 0;
+  for (const FusedPart::Range& range : part.rows) {
+    LOCKSTEP_CHECK(0 <= range.begin && range.begin < range.end && range.end <= part.all_rows);
+    program::Piece& piece = pieces.emplace_back(whole);
+    piece.set_source_shape(0, part.all_rows);
+    vector ? piece.set_col_begin(range.begin) : piece.set_row_begin(range.begin);
+    vector ? piece.set_col_end(range.end) : piece.set_row_end(range.end);
+    filled += range.end - range.begin;
+  }
+  LOCKSTEP_CHECK(filled == (vector ? whole.col_end() : whole.row_end()));
+  return pieces;
+}
+
 }  // namespace
 
 const char* axis_name(Axis axis) {
@@ -40,6 +57,18 @@ Value Graph::embed(const std::string& name, AxisSize vocab, AxisSize hidden) {
 
 Value Graph::linear(Value x, const std::string& name, AxisSize out, bool bias) {
   return project(x, name, out, bias, program::LINEAR_WEIGHT);
+}
+
+Value Graph::linear_part(Value x, const std::string& name, const FusedPart& part, AxisSize out,
+                         bool bias) {
+  const Value value = linear(x, name, out, bias);
+  values_[value.id].name += "." + part.name;
+  for (const int id : nodes_[info(value).node].parameters) {
+    Parameter& parameter = parameters_[id];
+    parameter.name += " (" + part.name + ")";
+    parameter.pieces = cut_out(parameter.pieces.front(), part);
+  }
+  return value;
 }
 
 Value Graph::head(Value x, const std::string& name, AxisSize vocab, bool bias) {

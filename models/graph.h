@@ -68,6 +68,16 @@ struct Rope {
   program::RopeTableAttrs table;
 };
 
+// Rows of a fused matrix and of its bias, such as the k of [q; k; v]: ranges, stacked.
+struct FusedPart {
+  struct Range {
+    int64_t begin, end;
+  };
+  std::string name;      // For messages: "k".
+  int64_t all_rows = 0;  // Of the fused matrix.
+  std::vector<Range> rows;
+};
+
 struct AttentionSpec {
   int64_t head_dim = 0;
   int64_t heads = 0;
@@ -85,6 +95,9 @@ class Graph {
   // "model.layers.3.mlp.up_proj.weight" (and ".bias") in the checkpoint.
   Value embed(const std::string& name, AxisSize vocab, AxisSize hidden);
   Value linear(Value x, const std::string& name, AxisSize out, bool bias = false);
+  // The linear whose weight is those rows of the matrix `name`: linear_part(x, "W_pack", k, out).
+  Value linear_part(Value x, const std::string& name, const FusedPart& part, AxisSize out,
+                    bool bias = false);
   // The linear that gives logits; `name` as a linear's, tied or not.
   Value head(Value x, const std::string& name, AxisSize vocab, bool bias = false);
   Value rms_norm(Value x, const std::string& name, float eps);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/file.h"
+#include "models/baichuan.h"
 #include "models/llama.h"
 
 namespace lockstep {
@@ -35,6 +36,8 @@ constexpr Architecture kArchitectures[] = {
       .max_window_layers = 28,
       .keys = {"attention_bias", "use_sliding_window", "sliding_window", "max_window_layers",
                "layer_types"}}},
+    {"BaiChuanForCausalLM", build_baichuan, {.check = check_baichuan}},
+    {"BaichuanForCausalLM", build_baichuan, {.check = check_baichuan}},
 };
 
 absl::StatusOr<const Architecture*> find_architecture(const Json& json) {

@@ -56,22 +56,4 @@ absl::StatusOr<PlanTable> plan_table(const Graph& model, const CompileOptions& o
   return table;
 }
 
-std::string plan_text(const PlanTable& table) {
-  std::string text = fmt::format("{} on {} ranks, {}\n", table.model, table.rows.size(),
-                                 strategy_name(table.strategy));
-  for (const PlanRow& row : table.rows) {
-    text += fmt::format(
-        "rank {}: weights {} bytes, KV {} bytes a token, activations {} bytes, {} all_gather and "
-        "{} all_reduce a step ({} bytes a token);",
-        row.rank, row.weight_bytes, row.kv_bytes_per_token, row.arena_bytes, row.gathers,
-        row.reduces, row.collective_bytes_per_token);
-    for (int i = 1; i < kAxisCount; ++i) {
-      text += fmt::format(" {} [{}, {})", axis_name(static_cast<Axis>(i)), row.columns[i].begin,
-                          row.columns[i].end);
-    }
-    text += "\n";
-  }
-  return text;
-}
-
 }  // namespace lockstep

@@ -33,7 +33,4 @@ struct PlanTable {
 absl::StatusOr<PlanTable> plan_table(const Graph& model, const CompileOptions& options,
                                      const std::vector<program::Program>& programs);
 
-// A line a rank.
-std::string plan_text(const PlanTable& table);
-
 }  // namespace lockstep

@@ -3,6 +3,9 @@
 #include "worker/memory.h"
 
 #include <sys/mman.h>
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/asan_interface.h>
+#endif
 
 #include <algorithm>
 #include <cerrno>
@@ -15,6 +18,21 @@ namespace lockstep {
 namespace {
 
 constexpr int64_t kHugePage = int64_t{2} << 20;
+
+// AddressSanitizer knows nothing of mappings: it is told where ours end.
+#ifdef __SANITIZE_ADDRESS__
+constexpr int64_t kGuard = 4096;
+void forbid(const std::byte* begin, const std::byte* end) {
+  __asan_poison_memory_region(begin, static_cast<size_t>(end - begin));
+}
+void allow(const std::byte* begin, const std::byte* end) {
+  __asan_unpoison_memory_region(begin, static_cast<size_t>(end - begin));
+}
+#else
+constexpr int64_t kGuard = 0;
+void forbid(const std::byte*, const std::byte*) {}
+void allow(const std::byte*, const std::byte*) {}
+#endif
 
 }  // namespace
 
@@ -37,7 +55,9 @@ Memory& Memory::operator=(Memory&& other) noexcept {
 }
 
 void Memory::release() {
-  if (mapping_ != nullptr) munmap(mapping_, static_cast<size_t>(mapped_bytes_));
+  if (mapping_ == nullptr) return;
+  allow(data_ + bytes_, static_cast<std::byte*>(mapping_) + mapped_bytes_);
+  munmap(mapping_, static_cast<size_t>(mapped_bytes_));
   mapping_ = nullptr;
 }
 
@@ -45,7 +65,7 @@ absl::StatusOr<Memory> Memory::allocate(int64_t bytes, const char* what) {
   const bool huge = bytes >= kHugePage;
   Memory memory;
   memory.bytes_ = bytes;
-  memory.mapped_bytes_ = std::max(bytes, kMemoryAlign) + (huge ? kHugePage : 0);
+  memory.mapped_bytes_ = std::max(bytes, kMemoryAlign) + (huge ? kHugePage : 0) + kGuard;
   void* mapping = mmap(nullptr, static_cast<size_t>(memory.mapped_bytes_), PROT_READ | PROT_WRITE,
                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (mapping == MAP_FAILED) {
@@ -60,6 +80,7 @@ absl::StatusOr<Memory> Memory::allocate(int64_t bytes, const char* what) {
     // Advice only: without huge pages all is as right, and a little slower.
     (void)madvise(memory.data_, static_cast<size_t>(bytes), MADV_HUGEPAGE);
   }
+  forbid(memory.data_ + bytes, static_cast<std::byte*>(mapping) + memory.mapped_bytes_);
   return memory;
 }
 

@@ -166,6 +166,8 @@ absl::Status Session::take(const cluster::Assignment& assignment) {
     absl::MutexLock lock(&mutex_);
     cancelled_ = aborted_epoch_ >= epoch_ || ended_;
   }
+  // Nobody loads before all have met: a later look would see what peers have taken by then.
+  const int64_t memory_free = memory_free_bytes();
   MeetArgs meeting;
   meeting.rank = program.rank();
   meeting.ranks = program.ranks();
@@ -176,7 +178,7 @@ absl::Status Session::take(const cluster::Assignment& assignment) {
   meeting.collective_timeout = std::chrono::milliseconds(assignment.collective_timeout_ms());
   meeting.cancelled = &cancelled_;
   ASSIGN_OR_RETURN(std::unique_ptr<Collective> collective, meet_in_shared_memory(meeting));
-  RETURN_IF_ERROR(load(assignment, std::move(collective)));
+  RETURN_IF_ERROR(load(assignment, std::move(collective), memory_free));
   cluster::WorkerMessage reply;
   reply.mutable_ready()->set_pages(kept_->worker->pages_possible());
   reply.mutable_ready()->set_weight_bytes(kept_->worker->weight_bytes());
@@ -185,7 +187,7 @@ absl::Status Session::take(const cluster::Assignment& assignment) {
 }
 
 absl::Status Session::load(const cluster::Assignment& assignment,
-                           std::unique_ptr<Collective> collective) {
+                           std::unique_ptr<Collective> collective, int64_t memory_free) {
   const std::string program = assignment.program().SerializeAsString();
   const std::string checkpoint = weights_key(assignment);
   {
@@ -196,7 +198,8 @@ absl::Status Session::load(const cluster::Assignment& assignment,
     kept_->worker->rejoin(std::move(collective));
   } else {
     kept_->worker.reset();  // Frees the memory first.
-    WorkerOptions options{.threads = options_.threads, .cancelled = &cancelled_};
+    WorkerOptions options{
+        .threads = options_.threads, .cancelled = &cancelled_, .memory_free_bytes = memory_free};
     options.progress = [this](int64_t done, int64_t total) {
       cluster::WorkerMessage message;
       message.mutable_progress()->set_bytes_done(done);

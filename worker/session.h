@@ -48,7 +48,8 @@ class Session {
 
   absl::Status handle(const cluster::CoordinatorMessage& message);
   absl::Status take(const cluster::Assignment& assignment);
-  absl::Status load(const cluster::Assignment& assignment, std::unique_ptr<Collective> collective);
+  absl::Status load(const cluster::Assignment& assignment, std::unique_ptr<Collective> collective,
+                    int64_t memory_free);
   void report(const absl::Status& status);
   void abort_epoch(uint64_t epoch) ABSL_LOCKS_EXCLUDED(mutex_);
 

@@ -53,15 +53,18 @@ int ranks_here(const cluster::Assignment& assignment) {
       std::count(assignment.hosts().begin(), assignment.hosts().end(), assignment.hosts(rank)));
 }
 
-absl::Status check_memory(const WeightPlan& plan, int64_t buffers, int threads) {
+// Ranks that load at the same time on one host draw on the same free memory.
+absl::Status check_memory(int64_t weights, int64_t buffers, int ranks_loading, int64_t free_bytes) {
   int64_t needed = 0;
-  const int64_t extra = buffers + threads * plan.block_floats * static_cast<int64_t>(sizeof(float));
-  if (__builtin_add_overflow(plan.bytes, extra, &needed)) needed = INT64_MAX;
-  const int64_t free_bytes = memory_free_bytes();
+  if (__builtin_add_overflow(weights, buffers, &needed) ||
+      __builtin_mul_overflow(needed, std::max(1, ranks_loading), &needed)) {
+    needed = INT64_MAX;
+  }
   if (free_bytes <= 0 || needed <= free_bytes) return absl::OkStatus();
   return resource_exhausted(
-      "weights and buffers need {} of memory, {} are free; use more workers on other hosts, a "
-      "smaller --dtype or --quantize, or a smaller --prefill-chunk",
+      "weights and buffers of {} need {} of memory, {} are free: use a smaller --dtype, a smaller "
+      "--prefill-chunk, or a machine with more",
+      ranks_loading > 1 ? fmt::format("the {} ranks here", ranks_loading) : "this rank",
       memory_text(needed), memory_text(free_bytes));
 }
 
@@ -121,8 +124,11 @@ class WorkerImpl final : public Worker {
 absl::Status WorkerImpl::load(const cluster::Assignment& assignment, const WorkerOptions& options) {
   ASSIGN_OR_RETURN(bindings_, bind(program_, best_isa()));
   const WeightPlan plan = plan_weights(program_, bindings_);
-  RETURN_IF_ERROR(check_memory(plan, buffer_bytes(program_, bindings_, threads_.threads()),
-                               threads_.threads()));
+  const int threads = threads_.threads();
+  const int64_t staging = threads * plan.block_floats * static_cast<int64_t>(sizeof(float));
+  RETURN_IF_ERROR(check_memory(
+      plan.bytes, buffer_bytes(program_, bindings_, threads) + staging, assignment.loading_here(),
+      options.memory_free_bytes > 0 ? options.memory_free_bytes : memory_free_bytes()));
   ASSIGN_OR_RETURN(const WeightSource source, open_source(assignment));
   ASSIGN_OR_RETURN(weights_, Weights::load(program_, bindings_, plan, source, threads_,
                                            {options.progress, options.cancelled}));

@@ -24,7 +24,7 @@ class Epoch {
   int ranks() const { return static_cast<int>(members_.size()); }
   // The rank of a link, or -1.
   int rank_of(const WorkerLink* link) const;
-  const WorkerLink& member(int rank) const { return *members_[rank]; }
+  WorkerLink& member(int rank) const { return *members_[rank]; }
 
   void send(int rank, cluster::CoordinatorMessage message);
   void broadcast(const cluster::CoordinatorMessage& message);

@@ -70,6 +70,16 @@ std::vector<std::shared_ptr<WorkerLink>> seat(std::vector<std::shared_ptr<Worker
   return members;
 }
 
+// Ranks on the host of `rank` that are about to load their weights.
+int loading_beside(const Epoch& epoch, int rank) {
+  int count = 0;
+  for (int peer = 0; peer < epoch.ranks(); ++peer) {
+    count += !epoch.member(peer).loaded &&
+             epoch.member(peer).hello->host() == epoch.member(rank).hello->host();
+  }
+  return count;
+}
+
 }  // namespace
 
 RemoteCluster::RemoteCluster(RemoteClusterOptions options)
@@ -201,6 +211,7 @@ void RemoteCluster::assign(Epoch& epoch, const std::vector<program::Program>& pr
     assignment.set_kv_memory_bytes(options_.kv_memory_bytes);
     assignment.set_collective_timeout_ms(absl::ToInt64Milliseconds(options_.collective_timeout));
     assignment.set_max_pages(options_.max_pages);
+    assignment.set_loading_here(loading_beside(epoch, rank));
     epoch.send(rank, std::move(message));
   }
 }
@@ -212,6 +223,7 @@ absl::StatusOr<std::unique_ptr<Group>> RemoteCluster::try_form() {
   ASSIGN_OR_RETURN(const std::vector<cluster::WorkerMessage> replies,
                    epoch->collect(options_.load_timeout));
 
+  for (int rank = 0; rank < epoch->ranks(); ++rank) epoch->member(rank).loaded = true;
   const program::Program& program = programs[0];
   GroupInfo info{.epoch = epoch->number(),
                  .ranks = epoch->ranks(),

@@ -41,6 +41,8 @@ class WorkerLink final
 
   // Set once by the listener, from the worker's first message; read by anyone after that.
   std::optional<cluster::Hello> hello;
+  // It has its weights in memory. Of the thread that forms groups.
+  bool loaded = false;
 
  private:
   void OnReadDone(bool ok) override;

@@ -122,6 +122,19 @@ constexpr Wrong kWrong[] = {
      R"({"layer_types": ["full_attention", "full_attention", "linear_attention",
                          "full_attention"]})",
      "layer_types[2]"},
+    {"BaichuanWithoutPositionsIsA13B",
+     R"({"architectures": ["BaichuanForCausalLM"], "max_position_embeddings": null,
+         "model_max_length": 256})",
+     "max_position_embeddings is not there: this is a Baichuan 13B, whose attention adds alibi "
+     "instead of turning q and k; alibi is not supported yet; supported: Baichuan-7B"},
+    {"BaichuanOfHiddenSize5120IsA13B",
+     R"({"architectures": ["BaiChuanForCausalLM"], "hidden_size": 5120})",
+     "hidden_size of 5120: this is a Baichuan 13B"},
+    {"Baichuan2ByItsKey", R"({"architectures": ["BaichuanForCausalLM"], "z_loss_weight": 0})",
+     "z_loss_weight: this is a Baichuan 2, which normalises the rows of lm_head"},
+    {"Baichuan2ByItsVocabulary",
+     R"({"architectures": ["BaichuanForCausalLM"], "vocab_size": 125696})",
+     "vocab_size: this is a Baichuan 2"},
 };
 
 class WrongConfigTest : public testing::TestWithParam<Wrong> {};
@@ -206,6 +219,28 @@ TEST(ConfigTest, DefaultsAreThoseOfTheFamily) {
   EXPECT_TRUE(qwen3.qk_norm);
   EXPECT_FALSE(qwen3.qkv_bias);
   EXPECT_EQ(qwen3.head_dim, 128);
+}
+
+TEST(ConfigTest, BothSpellingsOfBaichuan7BAreOneFamily) {
+  const Folder folder;
+  for (const char* name : {"BaiChuanForCausalLM", "BaichuanForCausalLM"}) {
+    const Config config =
+        folder.config(fmt::format(R"({{"architectures": ["{}"], "model_max_length": 256}})", name));
+    EXPECT_EQ(config.architecture, name);
+    EXPECT_EQ(config.kv_heads, config.heads);
+    EXPECT_EQ(config.context, 256);
+    EXPECT_FALSE(config.tie_word_embeddings || config.qkv_bias || config.output_bias);
+  }
+}
+
+// What the user passes over must not turn a refusal into wrong numbers.
+TEST(ConfigTest, IgnoringAKeyDoesNotMakeABaichuan2ABaichuan7B) {
+  const Folder folder;
+  const absl::StatusOr<ModelDescription> model = folder.describe(
+      R"({"architectures": ["BaichuanForCausalLM"], "vocab_size": 125696, "z_loss_weight": 0})",
+      {"z_loss_weight"});
+  ASSERT_FALSE(model.ok());
+  EXPECT_NE(message_of(model.status()).find("this is a Baichuan 2"), std::string::npos);
 }
 
 TEST(ConfigTest, WindowsFollowTheFamily) {

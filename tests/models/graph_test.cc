@@ -44,6 +44,57 @@ TEST(GraphTest, ParametersHaveTheCheckpointsNamesAndShapes) {
   EXPECT_EQ(bias.pieces[0].source_shape_size(), 1);
 }
 
+using Ranges = std::vector<std::pair<int64_t, int64_t>>;
+
+Ranges ranges_of(const Parameter& parameter) {
+  Ranges ranges;
+  for (const program::Piece& piece : parameter.pieces) {
+    const bool bias = parameter.role == program::BIAS;
+    EXPECT_EQ(piece.source_shape(0), 24);
+    EXPECT_EQ(piece.source_shape_size(), bias ? 1 : 2);
+    EXPECT_EQ(bias ? piece.row_end() : piece.col_end(), bias ? 1 : 8);
+    ranges.emplace_back(bias ? piece.col_begin() : piece.row_begin(),
+                        bias ? piece.col_end() : piece.row_end());
+  }
+  return ranges;
+}
+
+TEST(GraphTest, PartsOfAFusedLinearAreRowsOfOneTensorUnderNamesOfTheirOwn) {
+  Graph graph;
+  const AxisSize hidden = {Axis::kHidden, 8, 1}, heads = {Axis::kHeads, 2, 4};
+  const Value x = graph.embed("embed", {Axis::kVocab, 64, 1}, hidden);
+  const Scope scope(graph, "layers.0");
+  const FusedPart q = {.name = "q", .all_rows = 24, .rows = {{0, 8}}};
+  const FusedPart k = {.name = "k", .all_rows = 24, .rows = {{8, 12}, {20, 24}}};
+  graph.linear_part(x, "qkv", q, heads, true);
+  const Value out = graph.linear_part(x, "qkv", k, heads, true);
+  EXPECT_EQ(graph.info(out).axis.columns(), 8);
+  ASSERT_EQ(graph.parameters().size(), 5u);
+  const std::vector<Parameter>& parameters = graph.parameters();
+  EXPECT_EQ(parameters[1].name, "layers.0.qkv.weight (q)");
+  EXPECT_EQ(parameters[3].name, "layers.0.qkv.weight (k)");
+  EXPECT_EQ(parameters[4].name, "layers.0.qkv.bias (k)");
+  EXPECT_EQ(parameters[3].pieces[1].source(), "layers.0.qkv.weight");
+  EXPECT_EQ(parameters[4].pieces[1].source(), "layers.0.qkv.bias");
+  for (const int i : {1, 2}) EXPECT_EQ(ranges_of(parameters[i]), (Ranges{{0, 8}}));
+  for (const int i : {3, 4}) EXPECT_EQ(ranges_of(parameters[i]), (Ranges{{8, 12}, {20, 24}}));
+}
+
+TEST(GraphTest, BaichuanHasTheNodesOfLlamaOverAPackedMatrix) {
+  const Graph graph = own_config("baichuan").graph;
+  EXPECT_EQ(count(graph, Op::kLinear), 2 * 7 + 1);
+  std::vector<std::string> packed;
+  for (const Parameter& parameter : graph.parameters()) {
+    const program::Piece& piece = parameter.pieces.at(0);
+    if (piece.source() != "model.layers.1.self_attn.W_pack.weight") continue;
+    EXPECT_EQ(piece.source_shape(0), 3 * 40);
+    packed.push_back(fmt::format("{}:{}-{}", parameter.name, piece.row_begin(), piece.row_end()));
+  }
+  const std::string name = "model.layers.1.self_attn.W_pack.weight";
+  EXPECT_EQ(packed, (std::vector<std::string>{name + " (q):0-40", name + " (k):40-80",
+                                              name + " (v):80-120"}));
+}
+
 TEST(GraphTest, TheRotaryTableIsMadeOnceForEqualAttributes) {
   EXPECT_EQ(count(own_config("qwen2").graph, Op::kRopeTable), 1);
   EXPECT_EQ(count(own_config("qwen2").graph, Op::kRope), 6);

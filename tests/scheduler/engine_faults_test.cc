@@ -4,10 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <future>
 #include <random>
 #include <thread>
 
-#include "absl/synchronization/notification.h"
 #include "tests/scheduler/helpers.h"
 #include "tests/support/fake_group.h"
 
@@ -63,16 +63,16 @@ TEST(EngineFaultsTest, ACancelledRequestIsGoneBeforeTheNextStep) {
   FakeCluster cluster({});
   Engine engine(&cluster, nullptr, {.idle_step_ms = 0});
   ASSERT_TRUE(engine.wait_ready().ok());
-  absl::Notification cancelled;
+  std::promise<void> cancelled;
   std::atomic<int> steps = 0;
   cluster.set_hook([&](const cluster::Step&) {
-    if (++steps == 3) cancelled.WaitForNotification();
+    if (++steps == 3) cancelled.get_future().wait();
     return absl::OkStatus();
   });
   const std::shared_ptr<Stream> stream = *engine.submit(request_of(1, 3, 100));
   eventually([&] { return steps == 3; });
   engine.cancel(stream);
-  cancelled.Notify();
+  cancelled.set_value();
   EXPECT_EQ(finish(*stream)[0].tokens.size(), 3u) << "the step under way is the last";
   eventually([&] { return engine.stats().pages_free == 64; });
   EXPECT_EQ(steps, 3);
@@ -134,9 +134,10 @@ TEST(EngineFaultsTest, AFullQueueRefusesAndServesAgainWhenItHasDrained) {
   FakeCluster cluster({.max_sequences = 2});
   Engine engine(&cluster, nullptr, {.max_waiting = 5});
   ASSERT_TRUE(engine.wait_ready().ok());
-  absl::Notification go;
+  std::promise<void> go;
+  const std::shared_future<void> gone = go.get_future().share();
   cluster.set_hook([&](const cluster::Step&) {
-    go.WaitForNotification();
+    gone.wait();
     return absl::OkStatus();
   });
   std::vector<std::shared_ptr<Stream>> streams;
@@ -150,7 +151,7 @@ TEST(EngineFaultsTest, AFullQueueRefusesAndServesAgainWhenItHasDrained) {
   EXPECT_THAT(text_of(refused), HasSubstr("fewer than 5"));
   EXPECT_THAT(streams.size(), testing::AllOf(testing::Ge(5u), testing::Le(7u)));
   EXPECT_GE(engine.stats().waiting, 3);
-  go.Notify();
+  go.set_value();
   for (const std::shared_ptr<Stream>& stream : streams) {
     EXPECT_EQ(finish(*stream)[0].tokens.size(), 5u);
   }
@@ -186,7 +187,7 @@ TEST(EngineFaultsTest, WithoutAGroupRequestsAreRefusedAndWaitersWait) {
   EXPECT_EQ(engine.submit(request_of(1, 3, 5)).status().code(), absl::StatusCode::kUnavailable);
   std::atomic<bool> ready = false;
   std::thread waiter([&] { ready = engine.wait_ready().ok(); });
-  absl::SleepFor(absl::Milliseconds(20));
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
   EXPECT_FALSE(ready);
   cluster.allow_forming(true);
   waiter.join();

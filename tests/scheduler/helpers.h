@@ -4,13 +4,13 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <map>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
-#include "absl/time/clock.h"
-#include "absl/time/time.h"
 #include "coordinator/engine.h"
 #include "coordinator/text/tokenizer.h"
 
@@ -97,7 +97,7 @@ template <typename Condition>
 void eventually(const Condition& condition) {
   for (int i = 0; i < 20'000; ++i) {
     if (condition()) return;
-    absl::SleepFor(absl::Milliseconds(1));
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   ADD_FAILURE() << "never came true";
 }

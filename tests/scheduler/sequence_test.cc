@@ -32,6 +32,7 @@ TEST(PageAllocatorTest, GivesEachPageOnceAndTakesItBack) {
 }
 
 TEST(PageAllocatorDeathTest, GivingBackTwiceStopsTheProcess) {
+  testing::FLAGS_gtest_death_test_style = "threadsafe";  // A bare fork() hangs under TSan at times.
   PageAllocator pages(4, 1);
   std::vector<int32_t> some;
   pages.take(2, &some);

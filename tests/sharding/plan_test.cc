@@ -130,7 +130,6 @@ TEST(CostTest, RanksTogetherHoldEveryWeightOnceButForWhatIsCopied) {
     for (const PlanRow& row : table->rows) bytes += row.weight_bytes;
     for (const PlanRow& row : table->rows) kv += row.kv_bytes_per_token;
     EXPECT_EQ(kv, 2 * 2 * 40 * 4);  // Keys and values, layers, columns, float32.
-    EXPECT_NE(plan_text(*table).find("rank 0: weights"), std::string::npos);
     return bytes;
   };
   const int64_t norms = (2 * 2 + 1) * 40 * 4;  // On every rank.

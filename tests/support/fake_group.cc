@@ -271,7 +271,7 @@ class FakeCluster::FakeGroup : public Group {
   absl::StatusOr<std::vector<cluster::StepResult>> run(const cluster::Step& step) override {
     Hook hook;
     {
-      absl::MutexLock lock(&cluster_->mutex_);
+      MutexLock lock(&cluster_->mutex_);
       hook = cluster_->hook_;
     }
     if (hook) RETURN_IF_ERROR(hook(step));
@@ -280,14 +280,14 @@ class FakeCluster::FakeGroup : public Group {
 
   absl::StatusOr<std::vector<float>> logits(uint64_t step, int output) override {
     {
-      absl::MutexLock lock(&cluster_->mutex_);
+      MutexLock lock(&cluster_->mutex_);
       ++cluster_->logits_fetched_;
     }
     return remember(workers_.logits(step, output));
   }
 
   void abort() override {
-    absl::MutexLock lock(&cluster_->mutex_);
+    MutexLock lock(&cluster_->mutex_);
     ++cluster_->aborts_;
   }
 
@@ -295,7 +295,7 @@ class FakeCluster::FakeGroup : public Group {
   template <typename T>
   absl::StatusOr<T> remember(absl::StatusOr<T> result) {
     if (!result.ok()) {
-      absl::MutexLock lock(&cluster_->mutex_);
+      MutexLock lock(&cluster_->mutex_);
       cluster_->lies_.push_back(message_of(result.status()));
     }
     return result;
@@ -307,11 +307,8 @@ class FakeCluster::FakeGroup : public Group {
 };
 
 absl::StatusOr<std::unique_ptr<Group>> FakeCluster::form() {
-  const auto settled = [this]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
-    return stopped_ || allowed_ || !refusal_.ok();
-  };
-  absl::MutexLock lock(&mutex_);
-  mutex_.Await(absl::Condition(&settled));
+  MutexLock lock(&mutex_);
+  while (!stopped_ && !allowed_ && refusal_.ok()) changed_.wait(&mutex_);
   if (stopped_) return absl::CancelledError("the cluster is shut down");
   if (!refusal_.ok()) return refusal_;
   ++groups_;
@@ -319,42 +316,45 @@ absl::StatusOr<std::unique_ptr<Group>> FakeCluster::form() {
 }
 
 void FakeCluster::shutdown() {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   stopped_ = true;
+  changed_.notify_all();
 }
 
 void FakeCluster::set_hook(Hook hook) {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   hook_ = std::move(hook);
 }
 
 void FakeCluster::allow_forming(bool allowed) {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   allowed_ = allowed;
+  changed_.notify_all();
 }
 
 void FakeCluster::refuse(absl::Status why) {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   refusal_ = std::move(why);
+  changed_.notify_all();
 }
 
 std::vector<std::string> FakeCluster::lies() const {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   return lies_;
 }
 
 int64_t FakeCluster::logits_fetched() const {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   return logits_fetched_;
 }
 
 int FakeCluster::groups() const {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   return groups_;
 }
 
 int FakeCluster::aborts() const {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   return aborts_;
 }
 

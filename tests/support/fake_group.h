@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/synchronization/mutex.h"
+#include "base/mutex.h"
 #include "coordinator/cluster/group.h"
 
 namespace lockstep {
@@ -93,7 +93,8 @@ class FakeCluster : public Cluster {
   class FakeGroup;
 
   const FakeModel model_;
-  mutable absl::Mutex mutex_;
+  mutable Mutex mutex_;
+  ConditionVariable changed_;  // allowed_, stopped_, refusal_
   Hook hook_ ABSL_GUARDED_BY(mutex_);
   bool allowed_ ABSL_GUARDED_BY(mutex_) = true;
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;

@@ -62,7 +62,8 @@ TEST_P(GoldenGenerateTest, AgreesWithTheReference) {
 
 INSTANTIATE_TEST_SUITE_P(Cases, GoldenGenerateTest,
                          ::testing::Values("llama_mha", "llama_gqa", "llama_tied", "llama3_rope",
-                                           "mistral_window", "qwen2", "qwen3", "stories260k"),
+                                           "mistral_window", "qwen2", "qwen3", "baichuan_7b",
+                                           "stories260k"),
                          [](const auto& info) { return info.param; });
 
 }  // namespace

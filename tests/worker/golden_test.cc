@@ -41,6 +41,7 @@ std::vector<Run> all_runs() {
                                                    {"goldens/mistral_window", 8},
                                                    {"goldens/qwen2", 8},
                                                    {"goldens/qwen3", 4},
+                                                   {"goldens/baichuan_7b", 4},
                                                    {"models/stories260k", 8}}) {
     for (const int ranks : {1, 2, 3, 5}) {
       if (ranks > c.heads) continue;

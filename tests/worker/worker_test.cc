@@ -227,9 +227,18 @@ TEST(WorkerTest, SaysHowMuchMemoryIsMissingBeforeItReads) {
   const auto worker = Worker::load(assignment_of(b.program), single_collective(), {});
   EXPECT_EQ(worker.status().code(), absl::StatusCode::kResourceExhausted);
   const std::string message = message_of(worker.status());
-  EXPECT_THAT(message, HasSubstr("rank 0: weights and buffers need 16.0 TiB of memory, "));
-  EXPECT_THAT(message, HasSubstr("use more workers"));
+  EXPECT_THAT(message, HasSubstr("rank 0: weights and buffers of this rank need 16.0 TiB of "));
+  EXPECT_THAT(message, HasSubstr("use a smaller --dtype"));
   EXPECT_EQ(message.find('\n'), std::string::npos);
+}
+
+TEST(WorkerTest, CountsTheRanksThatLoadBesideIt) {
+  cluster::Assignment assignment = assignment_of(layer_program());
+  EXPECT_TRUE(Worker::load(assignment, single_collective(), {.memory_free_bytes = 3 << 20}).ok());
+  assignment.set_loading_here(1000);
+  const auto worker = Worker::load(assignment, single_collective(), {.memory_free_bytes = 3 << 20});
+  EXPECT_EQ(worker.status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(message_of(worker.status()), HasSubstr("the 1000 ranks here"));
 }
 
 TEST(WorkerTest, SaysThatThereIsNoRoomForAPage) {

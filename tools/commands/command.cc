@@ -26,8 +26,8 @@ void ModelFlags::add_to(CLI::App& app) {
       ->capture_default_str();
   app.add_option("--random-weights", random_weights,
                  "Draw the weights from this seed: only config.json is read");
-  app.add_option("--ignore-config", ignore_config,
-                 "A key of config.json to pass over (repeatable)");
+  app.add_option("--ignore-config", ignore_config, "A key of config.json to pass over (repeatable)")
+      ->allow_extra_args(false);
   app.add_option("--max-context", max_context, "Positions of a sequence (default: the model's)");
   app.add_option("--prefill-chunk", prefill_chunk, "Prompt tokens computed in one step")
       ->capture_default_str();

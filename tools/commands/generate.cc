@@ -224,8 +224,11 @@ std::shared_ptr<Command> add_generate(CLI::App& parent) {
       "A file of requests, a JSON object a line with the fields of GenerateRequest: run as "
       "one batch, answered in order");
   add_sampling_flags(app, flags->request);
-  app.add_option("--stop", flags->stop, "The text ends before this string (repeatable)");
-  app.add_option("--stop-ids", flags->stop_ids, "Token ids that end the text")->delimiter(',');
+  app.add_option("--stop", flags->stop, "The text ends before this string (repeatable)")
+      ->allow_extra_args(false);
+  app.add_option("--stop-ids", flags->stop_ids, "Token ids that end the text: 1,2,3")
+      ->delimiter(',')
+      ->allow_extra_args(false);
   app.add_flag("--json", flags->json, "One JSON object on one line");
   app.add_flag("--logits", flags->logits,
                "Add \"prompt_logits\": the last prompt position's logits (with --json)");

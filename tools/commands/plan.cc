@@ -5,6 +5,7 @@
 #include "base/status.h"
 #include "sharding/cost.h"
 #include "tools/commands/command.h"
+#include "tools/terminal.h"
 
 namespace lockstep {
 namespace {
@@ -26,12 +27,39 @@ std::string plan_json(const PlanTable& table) {
                                    {"all_gathers", row.gathers},
                                    {"all_reduces", row.reduces},
                                    {"collective_bytes_per_token", row.collective_bytes_per_token}};
-    for (int axis = 0; axis < kAxisCount; ++axis) {
+    for (int axis = 1; axis < kAxisCount; ++axis) {
       rank[axis_name(static_cast<Axis>(axis))] = {row.columns[axis].begin, row.columns[axis].end};
     }
     json["ranks"].push_back(std::move(rank));
   }
   return json.dump();
+}
+
+// Columns are shown as "0-63", both ends included; "-" where a rank has none.
+std::string columns_text(Range columns) {
+  if (columns.begin == columns.end) return "-";
+  return fmt::format("{}-{}", columns.begin, columns.end - 1);
+}
+
+std::string plan_text(const PlanTable& table) {
+  const PlanRow& first = table.rows[0];
+  std::string text =
+      fmt::format("{} on {} workers, {}: {} all_gather and {} all_reduce a step\n\n", table.model,
+                  table.rows.size(), strategy_name(table.strategy), first.gathers, first.reduces);
+  text += fmt::format("{:>4}  {:>9}  {:>9}  {:>11}  {:>10}", "rank", "weights", "KV/token",
+                      "activations", "sent/token");
+  for (int axis = 1; axis < kAxisCount; ++axis) {
+    text += fmt::format("  {:>13}", axis_name(static_cast<Axis>(axis)));
+  }
+  for (const PlanRow& row : table.rows) {
+    text += fmt::format("\n{:>4}  {:>9}  {:>9}  {:>11}  {:>10}", row.rank,
+                        human_bytes(row.weight_bytes), human_bytes(row.kv_bytes_per_token),
+                        human_bytes(row.arena_bytes), human_bytes(row.collective_bytes_per_token));
+    for (int axis = 1; axis < kAxisCount; ++axis) {
+      text += fmt::format("  {:>13}", columns_text(row.columns[axis]));
+    }
+  }
+  return text + "\n";
 }
 
 absl::Status plan(const PlanFlags& flags) {

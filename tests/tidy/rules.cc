@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+// Texts of bad examples are split where the tree's own rules would take them for the real thing.
+#include "tests/tidy/rules.h"
+
+#include <algorithm>
+#include <cctype>
+
+namespace lockstep::testing {
+namespace {
+
+constexpr size_t kFileLines = 400;
+constexpr size_t kHeaderLines = 150;
+constexpr size_t kFunctionLines = 70;
+constexpr size_t kColumns = 100;
+
+std::string repeat(std::string_view text, size_t count) {
+  std::string all;
+  for (size_t i = 0; i < count; ++i) all += text;
+  return all;
+}
+
+std::vector<Finding> has_licence(const SourceFile& file) {
+  if (!file.has_extension({".h", ".cc", ".cu", ".cuh", ".py", ".sh"})) return {};
+  const size_t at = !file.lines.empty() && file.lines[0].starts_with("#!") ? 1 : 0;
+  const std::string mark = file.has_extension({".py", ".sh"}) ? "#" : "//";
+  if (at < file.lines.size() && file.lines[at] == mark + " SPDX-License-Identifier: Apache-2.0") {
+    return {};
+  }
+  return {{at + 1, "no SPDX line"}};
+}
+
+std::vector<Finding> file_is_short(const SourceFile& file) {
+  const size_t most = file.is_header() ? kHeaderLines : kFileLines;
+  if (!file.is_code() || file.lines.size() <= most) return {};
+  return {{file.lines.size(), "more than " + std::to_string(most) + " lines"}};
+}
+
+std::vector<Finding> lines_are_short(const SourceFile& file) {
+  std::vector<Finding> findings;
+  for (size_t i = 0; i < file.lines.size() && file.is_code(); ++i) {
+    const auto columns = std::count_if(file.lines[i].begin(), file.lines[i].end(), [](char c) {
+      return (static_cast<unsigned char>(c) & 0xc0) != 0x80;  // Not a byte inside a character.
+    });
+    if (static_cast<size_t>(columns) > kColumns) {
+      findings.push_back({i + 1, std::to_string(columns) + " columns"});
+    }
+  }
+  return findings;
+}
+
+// As clang-format leaves it: a function begins at column 0 and ends with a `}` alone there.
+// A namespace's and a struct's last line have more than that.
+std::vector<Finding> functions_are_short(const SourceFile& file) {
+  std::vector<Finding> findings;
+  size_t begin = 0;
+  for (size_t i = 0; i < file.lines.size() && file.is_cpp(); ++i) {
+    const std::string& line = file.lines[i];
+    if (line == "}") {
+      if (i - begin + 1 > kFunctionLines) {
+        findings.push_back({begin + 1, std::to_string(i - begin + 1) + " lines in a function"});
+      }
+    } else if (!line.empty() && (line[0] == '_' || line[0] == '~' || std::isalpha(line[0]) != 0) &&
+               !line.ends_with(':')) {  // A label or a public: is no beginning.
+      begin = i;
+    }
+  }
+  return findings;
+}
+
+std::vector<Finding> header_is_guarded(const SourceFile& file) {
+  if (!file.is_header() || std::count(file.lines.begin(), file.lines.end(), "#pragma once") == 1) {
+    return {};
+  }
+  return {{1, "no #pragma once"}};
+}
+
+std::vector<Finding> instruction_sets_stay_in_vec(const SourceFile& file) {
+  std::vector<Finding> findings;
+  if (file.path.starts_with("worker/kernels/cpu/vec")) return {};
+  for (size_t i = 0; i < file.lines.size() && file.is_cpp(); ++i) {
+    if (code_of(file.lines[i]).find("__AVX") != std::string::npos) {
+      findings.push_back({i + 1, "asks for the ISA: only worker/kernels/cpu/vec*.h may"});
+    }
+  }
+  return findings;
+}
+
+const Layer* layer_of(std::string_view path) {
+  const Layer* found = nullptr;
+  for (const Layer& layer : layers()) {
+    const std::string_view folder = layer.folder;
+    if (path.starts_with(folder) && path.substr(folder.size()).starts_with("/") &&
+        (found == nullptr || folder.size() > std::string_view(found->folder).size())) {
+      found = &layer;
+    }
+  }
+  return found;
+}
+
+std::vector<Finding> includes_follow_layers(const SourceFile& file) {
+  std::vector<Finding> findings;
+  const Layer* from = layer_of(file.path);
+  for (size_t i = 0; i < file.lines.size() && file.is_cpp(); ++i) {
+    const std::string name = included_name(file.lines[i]);
+    const Layer* to = layer_of(name);
+    if (to == nullptr || to == from) continue;  // The world's, or its own.
+    if (from == nullptr || std::count(from->may_include.begin(), from->may_include.end(),
+                                      std::string(to->folder)) == 0) {
+      findings.push_back({i + 1, "may not include " + name});
+    }
+  }
+  return findings;
+}
+
+std::vector<Finding> grpc_stays_at_the_ends(const SourceFile& file) {
+  for (const char* allowed : {"worker/session.", "worker/main.", "coordinator/cluster/", "tests/",
+                              "coordinator/api/", "coordinator/service.", "tools/"}) {
+    if (file.path.starts_with(allowed)) return {};
+  }
+  std::vector<Finding> findings;
+  for (size_t i = 0; i < file.lines.size(); ++i) {
+    const std::string name = included_name(file.lines[i]);
+    if (name.starts_with("grpc") || name.ends_with(".grpc.pb.h")) {
+      findings.push_back({i + 1, "includes gRPC: " + name});
+    }
+  }
+  return findings;
+}
+
+std::vector<Finding> models_know_no_ranks(const SourceFile& file) {
+  std::vector<Finding> findings;
+  if (!file.is_in("models") || !file.is_cpp()) return {};
+  for (size_t i = 0; i < file.lines.size(); ++i) {
+    std::string line = file.lines[i];
+    for (char& c : line) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    for (const char* word : {"rank", "ranks", "num_ranks", "world_size"}) {
+      if (contains_word(line, word, true)) {
+        findings.push_back({i + 1, std::string("a model file says ") + word});
+      }
+    }
+  }
+  return findings;
+}
+
+// worker/kernels/cpu is compiled once an ISA but for these, which hold tables and layouts.
+bool is_compiled_per_isa(const SourceFile& file) {
+  for (const char* other : {"table", "none_x86", "pack", "rope_table"}) {
+    const std::string stem = std::string("worker/kernels/cpu/") + other + ".";
+    if (file.path.starts_with(stem)) return false;
+  }
+  return file.is_in("worker/kernels/cpu") && file.has_extension({".cc", ".h"});
+}
+
+std::vector<Finding> isa_files_include_little(const SourceFile& file) {
+  std::vector<Finding> findings;
+  for (size_t i = 0; i < file.lines.size() && is_compiled_per_isa(file); ++i) {
+    const std::string name = included_name(file.lines[i]);
+    if (name.empty() || name == "worker/kernels/kernel.h" || name == "base/parallel.h" ||
+        is_compiled_per_isa({.path = name, .lines = {}})) {
+      continue;
+    }
+    const bool of_c = name == "immintrin.h" || name == "cstdint" || name == "cstddef" ||
+                      name == "cstring" || name == "cmath";
+    if (!of_c) findings.push_back({i + 1, "compiled for one ISA and includes " + name});
+  }
+  return findings;
+}
+
+std::vector<Finding> calls_are_safe(const SourceFile& file) {
+  std::vector<Finding> findings;
+  for (size_t i = 0; i < file.lines.size() && file.is_cpp(); ++i) {
+    const std::string code = code_of(file.lines[i]);
+    for (const char* call : {"sprintf(", "strcpy(", "strcat(", "alloca(", "std::regex"}) {
+      if (contains_word(code, call, false)) {
+        findings.push_back({i + 1, std::string("banned: ") + call});
+      }
+    }
+  }
+  return findings;
+}
+
+std::vector<Finding> no_machine_is_named(const SourceFile& file) {
+  std::vector<Finding> findings;
+  for (size_t i = 0; i < file.lines.size(); ++i) {
+    const std::string& line = file.lines[i];
+    for (const std::string folder : {"work", "opt", "home", "root"}) {
+      const std::string path = "/" + folder;
+      for (size_t at = 0; (at = line.find(path, at)) != std::string::npos; ++at) {
+        const char before = at == 0 ? ' ' : line[at - 1];
+        const char after = at + path.size() == line.size() ? ' ' : line[at + path.size()];
+        if (std::string_view(" \"'`(=:").find(before) != std::string_view::npos && after == '/') {
+          findings.push_back({i + 1, "a path of one machine: " + path});
+        }
+      }
+    }
+  }
+  return findings;
+}
+
+}  // namespace
+
+const std::vector<Layer>& layers() {
+  static const std::vector<Layer> table = [] {
+    const std::vector<std::string> worker = {"base", "proto", "checkpoint", "worker/kernels",
+                                             "worker/collectives"};
+    const std::vector<std::string> coordinator = {"base",   "proto",    "checkpoint",
+                                                  "models", "sharding", "coordinator/text"};
+    std::vector<std::string> all = coordinator;
+    for (const char* folder : {"worker", "worker/kernels", "worker/collectives", "coordinator"}) {
+      all.push_back(folder);
+    }
+    std::vector<std::string> tests = all;
+    tests.push_back("tools");
+    return std::vector<Layer>{
+        {"base", {}},
+        {"proto", {"base"}},
+        {"checkpoint", {"base", "proto"}},
+        {"models", {"base", "proto"}},
+        {"sharding", {"base", "proto", "models"}},
+        {"worker", worker},
+        {"worker/kernels", {"base"}},
+        {"worker/collectives", {"base"}},
+        {"coordinator", coordinator},
+        {"coordinator/text", {"base"}},
+        {"tools", all},
+        {"tests", tests},
+    };
+  }();
+  return table;
+}
+
+const std::vector<Rule>& rules() {
+  static const std::vector<Rule> table = {
+      {"HasLicence", has_licence, "base/a.sh", "#!/usr/bin/env bash\necho\n"},
+      {"FileIsShort", file_is_short, "base/a.h", repeat("\n", kHeaderLines + 1)},
+      {"LinesAreShort", lines_are_short, "base/a.cc", repeat("/", kColumns + 1)},
+      {"FunctionsAreShort", functions_are_short, "base/a.cc",
+       "void f(\n    int a) {\n" + repeat("  g();\n", kFunctionLines - 2) + "}\n"},
+      {"HeaderIsGuarded", header_is_guarded, "base/a.h", "int f();\n"},
+      {"InstructionSetsStayInVec", instruction_sets_stay_in_vec, "worker/kernels/cpu/linear.cc",
+       "#if __AVX2__\n"},
+      {"IncludesFollowLayers", includes_follow_layers, "worker/worker.cc",
+       "#include \"models/config.h\"\n"},
+      {"GrpcStaysAtTheEnds", grpc_stays_at_the_ends, "worker/worker.cc",
+       "#include <grpcpp/grpcpp.h>\n"},
+      {"ModelsKnowNoRanks", models_know_no_ranks, "models/llama.cc", "// Rank 0 has it.\n"},
+      {"IsaFilesIncludeLittle", isa_files_include_little, "worker/kernels/cpu/linear.cc",
+       "#include <vector>\n"},
+      {"CallsAreSafe", calls_are_safe, "base/a.cc", "  std::sprintf(text, format);\n"},
+      {"NoMachineIsNamed", no_machine_is_named, "docs/a.md", std::string("see /wo") + "rk/main\n"},
+  };
+  return table;
+}
+
+}  // namespace lockstep::testing

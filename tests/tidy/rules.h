@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// What CONTRIBUTING.md and ARCHITECTURE.md ask of a file, as functions of its text.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "tests/tidy/source.h"
+
+namespace lockstep::testing {
+
+struct Finding {
+  size_t line = 0;  // From 1.
+  std::string text;
+};
+
+struct Rule {
+  const char* name;
+  std::vector<Finding> (*find)(const SourceFile& file);
+  // A file that breaks the rule: a rule that does not see it is blind.
+  const char* bad_path;
+  std::string bad_text;
+};
+
+// Every rule, made once.
+const std::vector<Rule>& rules();
+
+// A folder and those whose headers its files may include. A file belongs to the longest folder
+// that its path is in; its own folder is always allowed.
+struct Layer {
+  const char* folder;
+  std::vector<std::string> may_include;
+};
+const std::vector<Layer>& layers();
+
+}  // namespace lockstep::testing

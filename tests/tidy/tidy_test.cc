@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// The written style as a test: every rule of rules.cc over every file of the tree.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <ostream>
+#include <set>
+
+#include "tests/tidy/rules.h"
+
+namespace lockstep::testing {
+namespace {
+
+// Files that may break a rule, each with its reason. The list may only shrink: an exception that
+// is no longer needed fails.
+struct Exception {
+  const char* rule;
+  const char* path;
+  const char* reason;
+};
+constexpr Exception kExceptions[] = {
+    {"FileIsShort", "worker/kernels/kernel.h", "the kernels' whole interface, one struct each"},
+    {"IsaFilesIncludeLittle", "worker/kernels/cpu/top_candidates.cc",
+     "base/math.h declares plain functions only: nothing inline to compile for an ISA"},
+};
+
+const std::vector<SourceFile>& tree() {
+  static const std::vector<SourceFile> files = read_tree(LOCKSTEP_SOURCE_DIR);
+  return files;
+}
+
+bool is_exception(const Rule& rule, const std::string& path) {
+  return std::any_of(std::begin(kExceptions), std::end(kExceptions), [&](const Exception& e) {
+    return e.rule == std::string_view(rule.name) && e.path == path;
+  });
+}
+
+void PrintTo(const Rule& rule, std::ostream* stream) { *stream << rule.name; }
+
+class TidyTest : public ::testing::TestWithParam<Rule> {};
+
+TEST_P(TidyTest, HoldsInEveryFileButTheExceptions) {
+  for (const SourceFile& file : tree()) {
+    const std::vector<Finding> findings = GetParam().find(file);
+    if (is_exception(GetParam(), file.path)) {
+      EXPECT_FALSE(findings.empty())
+          << file.path << " keeps the rule now: remove its exception from " << __FILE__;
+      continue;
+    }
+    for (const Finding& finding : findings) {
+      ADD_FAILURE_AT(file.path.c_str(), static_cast<int>(finding.line)) << finding.text;
+    }
+  }
+}
+
+TEST_P(TidyTest, SeesItsBadExample) {
+  EXPECT_FALSE(GetParam().find(make_source(GetParam().bad_path, GetParam().bad_text)).empty());
+}
+
+INSTANTIATE_TEST_SUITE_P(Rules, TidyTest, ::testing::ValuesIn(rules()),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+TEST(TidyTreeTest, ExceptionsNameRulesAndFilesThatAreThere) {
+  std::set<std::string> known;
+  for (const Rule& rule : rules()) known.insert(rule.name);
+  for (const SourceFile& file : tree()) known.insert(file.path);
+  for (const Exception& exception : kExceptions) {
+    EXPECT_TRUE(known.contains(exception.rule)) << exception.rule;
+    EXPECT_TRUE(known.contains(exception.path)) << exception.path;
+    EXPECT_GT(std::string_view(exception.reason).size(), 10u);
+  }
+}
+
+TEST(TidyTreeTest, LayersFormNoCircle) {
+  std::set<std::string> known;
+  std::vector<Layer> left = layers();
+  for (bool progress = true; progress && !left.empty();) {
+    progress = false;
+    for (auto layer = left.begin(); layer != left.end(); ++layer) {
+      const bool ready = std::all_of(layer->may_include.begin(), layer->may_include.end(),
+                                     [&](const std::string& name) { return known.contains(name); });
+      if (!ready) continue;
+      known.insert(layer->folder);
+      left.erase(layer);
+      progress = true;
+      break;
+    }
+  }
+  for (const Layer& layer : left) ADD_FAILURE() << layer.folder << " includes what includes it";
+}
+
+TEST(TidyTreeTest, TheWholeTreeIsRead) {
+  std::set<std::string> paths;
+  for (const SourceFile& file : tree()) paths.insert(file.path);
+  for (const char* path : {"CMakeLists.txt", "ARCHITECTURE.md", "base/op.h", "proto/program.proto",
+                           "worker/kernels/cpu/vec.h", "tests/tidy/rules.cc", "tools/test.sh"}) {
+    EXPECT_TRUE(paths.contains(path)) << path;
+  }
+  EXPECT_GT(paths.size(), 200u);
+}
+
+TEST(TidyTreeTest, CodeIsWhatIsNeitherStringNorComment) {
+  EXPECT_EQ(code_of(R"(call("a // \" b", '"', c);  // "d")"), R"(call("", '', c);  )");
+  EXPECT_EQ(included_name("#include \"base/op.h\"  // Why."), "base/op.h");
+  EXPECT_TRUE(contains_word("std::sprintf(x)", "sprintf(", false));
+  EXPECT_FALSE(contains_word("std::snprintf(x)", "sprintf(", false));
+  EXPECT_FALSE(contains_word("franks", "rank", true));
+}
+
+}  // namespace
+}  // namespace lockstep::testing
