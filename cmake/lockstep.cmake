@@ -1,6 +1,5 @@
 # One function per kind of target. Files are listed by hand; a library is a folder, and its link
-# line is the layering: what is not linked cannot be included, since include paths are the same for
-# all but the tidy test reads the includes against these lines.
+# line says what it may know. All share one include path, so the tidy test reads the includes too.
 
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
@@ -27,7 +26,8 @@ if(LOCKSTEP_WERROR)
   add_compile_options(-Werror)
 endif()
 if(LOCKSTEP_SANITIZE)
-  add_compile_options(-fsanitize=${LOCKSTEP_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  add_compile_options(-fsanitize=${LOCKSTEP_SANITIZE} -fno-omit-frame-pointer
+                      -fno-sanitize-recover=all)
   add_link_options(-fsanitize=${LOCKSTEP_SANITIZE})
 endif()
 
@@ -45,22 +45,15 @@ if(NOT LOCKSTEP_KERNELS_ONLY)
   pkg_check_modules(UTF8PROC REQUIRED IMPORTED_TARGET libutf8proc)
 endif()
 
-# lockstep_library(name SOURCES a.cc b.cc DEPS lockstep_base absl::status OPTIONS -mavx2)
+# lockstep_library(name SOURCES a.cc b.cc DEPS lockstep_base absl::status)
 function(lockstep_library name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS;OPTIONS" ${ARGN})
-  if(ARG_SOURCES)
-    add_library(${name} STATIC ${ARG_SOURCES})
-    target_include_directories(${name} PUBLIC ${PROJECT_SOURCE_DIR})
-    target_link_libraries(${name} PUBLIC ${ARG_DEPS})
-    target_compile_options(${name} PRIVATE ${ARG_OPTIONS})
-  else()
-    add_library(${name} INTERFACE)
-    target_include_directories(${name} INTERFACE ${PROJECT_SOURCE_DIR})
-    target_link_libraries(${name} INTERFACE ${ARG_DEPS})
-  endif()
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS" ${ARGN})
+  add_library(${name} STATIC ${ARG_SOURCES})
+  target_include_directories(${name} PUBLIC ${PROJECT_SOURCE_DIR})
+  target_link_libraries(${name} PUBLIC ${ARG_DEPS})
 endfunction()
 
-# lockstep_test(name SOURCES a_test.cc DEPS lockstep_base TIMEOUT 60): one program of tests a folder.
+# lockstep_test(name SOURCES a_test.cc DEPS lockstep_base TIMEOUT 60): a program of tests a folder.
 function(lockstep_test name)
   cmake_parse_arguments(ARG "" "TIMEOUT" "SOURCES;DEPS" ${ARGN})
   if(NOT ARG_TIMEOUT)

@@ -168,12 +168,12 @@ Messages Inbox::take(std::chrono::milliseconds patience) {
   MutexLock lock(&mutex_);
   while (patience.count() > 0 && !has_news() && changed_.wait_until(&mutex_, deadline)) {
   }
-  unstarted_ += static_cast<int64_t>(messages_.submitted.size());
+  Messages taken;
+  taken.stopping = messages_.stopping;
+  if (taken.stopping) return taken;  // What else there is comes with close().
+  std::swap(taken, messages_);
+  unstarted_ += static_cast<int64_t>(taken.submitted.size());
   stats_.waiting += std::exchange(choices_submitted_, 0);
-  const bool stopping = messages_.stopping;
-  Messages taken = std::exchange(messages_, {});
-  messages_.stopping = stopping;
-  taken.stopping = stopping;
   return taken;
 }
 

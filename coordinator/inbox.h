@@ -47,7 +47,8 @@ class Inbox {
   Messages close() ABSL_LOCKS_EXCLUDED(mutex_);
   // No group will ever stand, and why.
   void end(absl::Status why) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Takes all messages; with a patience above zero waits so long for the first.
+  // Takes all messages; with a patience above zero waits so long for the first. Once the loop is to
+  // end, nothing else is taken.
   Messages take(std::chrono::milliseconds patience) ABSL_LOCKS_EXCLUDED(mutex_);
   // The loop's part of the picture. `unstarted`: requests taken of which nothing has run yet.
   void publish(const EngineStats& stats, int64_t unstarted) ABSL_LOCKS_EXCLUDED(mutex_);

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Installs the Debian packages that building and testing need. Does nothing where they are there; asks for
-# sudo where it is not run as root. Sourced by quickstart.sh and test.sh.
+# Installs the Debian packages that building and testing need. Does nothing where they are there;
+# uses sudo where it is not run as root. Sourced by quickstart.sh and test.sh.
 set -euo pipefail
 
 lockstep_packages=(
@@ -9,18 +9,19 @@ lockstep_packages=(
   libgrpc++-dev protobuf-compiler-grpc libprotobuf-dev protobuf-compiler libabsl-dev libssl-dev
   libspdlog-dev libfmt-dev nlohmann-json3-dev libcli11-dev libpcre2-dev libutf8proc-dev
 )
-lockstep_test_packages=(libgtest-dev libgmock-dev libbenchmark-dev python3 python3-grpcio python3-grpc-tools)
+lockstep_test_packages=(libgtest-dev libgmock-dev libbenchmark-dev python3 python3-grpcio)
 
 # install_packages NAME...: those of them that are missing.
 install_packages() {
   local missing=()
   local package
   for package in "$@"; do
-    dpkg-query -W -f '${Status}' "$package" 2>/dev/null | grep -q 'ok installed' || missing+=("$package")
+    dpkg-query -W -f '${Status}' "$package" 2>/dev/null | grep -q 'ok installed' ||
+      missing+=("$package")
   done
   [ ${#missing[@]} -eq 0 ] && return 0
   command -v apt-get >/dev/null || {
-    echo "lockstep: these scripts install Debian packages, and this system has no apt-get; needed: ${missing[*]}" >&2
+    echo "lockstep: no apt-get here to install what is missing: ${missing[*]}" >&2
     exit 2
   }
   local sudo=()

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Installs what is missing, builds everything, runs all tests. Arguments go to ctest: tools/test.sh -R Golden
+# Installs what is missing, builds everything, runs all tests. Arguments go to ctest:
+# tools/test.sh -R Golden
 set -euo pipefail
 cd "$(dirname "$0")/.."
 source tools/setup.sh

@@ -29,6 +29,19 @@ struct GroupInfo {
   std::string strategy;
 };
 
+// What follows from a rank's program; epoch, pages and weight_bytes are the group's own.
+inline GroupInfo group_info(const program::Program& program) {
+  return {.ranks = program.ranks(),
+          .page_tokens = program.limits().page_tokens(),
+          .max_rows = program.limits().rows(),
+          .max_outputs = program.limits().outputs(),
+          .max_sequences = program.limits().sequences(),
+          .max_context = program.limits().context(),
+          .vocab = program.vocab(),
+          .numeric_class = program.numeric_class(),
+          .strategy = program.strategy()};
+}
+
 // A complete group of one epoch. Used by the engine's thread alone, but for abort().
 class Group {
  public:

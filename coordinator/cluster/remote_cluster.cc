@@ -224,18 +224,9 @@ absl::StatusOr<std::unique_ptr<Group>> RemoteCluster::try_form() {
                    epoch->collect(options_.load_timeout));
 
   for (int rank = 0; rank < epoch->ranks(); ++rank) epoch->member(rank).loaded = true;
-  const program::Program& program = programs[0];
-  GroupInfo info{.epoch = epoch->number(),
-                 .ranks = epoch->ranks(),
-                 .pages = options_.max_pages,
-                 .page_tokens = program.limits().page_tokens(),
-                 .max_rows = program.limits().rows(),
-                 .max_outputs = program.limits().outputs(),
-                 .max_sequences = program.limits().sequences(),
-                 .max_context = program.limits().context(),
-                 .vocab = program.vocab(),
-                 .numeric_class = program.numeric_class(),
-                 .strategy = program.strategy()};
+  GroupInfo info = group_info(programs[0]);
+  info.epoch = epoch->number();
+  info.pages = options_.max_pages;
   for (const cluster::WorkerMessage& reply : replies) {
     info.pages = std::min(info.pages, reply.ready().pages());
     info.weight_bytes += reply.ready().weight_bytes();

@@ -180,19 +180,9 @@ absl::Status InProcessCluster::load_or_rejoin() {
 absl::StatusOr<std::unique_ptr<Group>> InProcessCluster::form() {
   if (stopped_) return absl::CancelledError("the cluster was shut down");
   RETURN_IF_ERROR(load_or_rejoin());
-  const program::Program& program = programs_[0];
-  GroupInfo info{.epoch = ++epoch_,
-                 .ranks = options_.ranks,
-                 .pages = workers_[0]->pages_possible(),
-                 .page_tokens = program.limits().page_tokens(),
-                 .max_rows = program.limits().rows(),
-                 .max_outputs = program.limits().outputs(),
-                 .max_sequences = program.limits().sequences(),
-                 .max_context = program.limits().context(),
-                 .vocab = program.vocab(),
-                 .weight_bytes = 0,
-                 .numeric_class = program.numeric_class(),
-                 .strategy = program.strategy()};
+  GroupInfo info = group_info(programs_[0]);
+  info.epoch = ++epoch_;
+  info.pages = workers_[0]->pages_possible();
   for (const auto& worker : workers_) {
     info.pages = std::min(info.pages, worker->pages_possible());
     info.weight_bytes += worker->weight_bytes();

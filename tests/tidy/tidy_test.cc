@@ -9,6 +9,10 @@
 #include "tests/tidy/rules.h"
 
 namespace lockstep::testing {
+
+// Found by GoogleTest beside Rule.
+static void PrintTo(const Rule& rule, std::ostream* stream) { *stream << rule.name; }
+
 namespace {
 
 // Files that may break a rule, each with its reason. The list may only shrink: an exception that
@@ -34,8 +38,6 @@ bool is_exception(const Rule& rule, const std::string& path) {
     return e.rule == std::string_view(rule.name) && e.path == path;
   });
 }
-
-void PrintTo(const Rule& rule, std::ostream* stream) { *stream << rule.name; }
 
 class TidyTest : public ::testing::TestWithParam<Rule> {};
 

@@ -1,0 +1,33 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# tools/bundle.sh makes an archive that generates text with its own libraries and its own model.
+#   bundle_test.sh SOURCE_FOLDER BUILD_FOLDER
+set -euo pipefail
+
+fail() { echo "bundle_test: $*" >&2; exit 1; }
+
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+"$1/tools/bundle.sh" "$folder/bundle.tar.gz" "$2"
+tar -C "$folder" -xzf "$folder/bundle.tar.gz"
+top=$(echo "$folder"/lockstep-*-linux-*)
+[ -d "$top" ] || fail "wanted one folder at the top, found: $(ls "$folder")"
+for file in LICENSE README.md share/lockstep/{proto/generate.proto,demo/config.json}; do
+  [ -s "$top/$file" ] || fail "$file is missing"
+done
+
+# Every library but the C and C++ runtime is the bundle's.
+system='linux-vdso|ld-linux[^/]*|libc|libm|libpthread|libdl|librt|libstdc\+\+|libgcc_s'
+strangers=$(ldd "$top/bin/lockstep" | grep -vF " => $top/bin/../lib/" |
+  grep -vE "^[[:space:]]*([^[:space:]]*/)?($system)\.so" || true)
+[ -z "$strangers" ] || fail "libraries from elsewhere:"$'\n'"$strangers"
+ldd "$top/bin/lockstep" | grep -q 'libgrpc++[.]so' || fail "gRPC is not among the libraries"
+
+cd /
+generate=("$top/bin/lockstep" generate --prompt Once --max-tokens 5 --ignore-eos --json)
+answer=$(env -i "${generate[@]}" --workers 2)
+echo "$answer" | grep -q '"finish_reason":"length"' || fail "strange answer: $answer"
+
+# It was the bundle's model: without its config there is none, or another one.
+echo '{"model_type": "none-of-ours"}' >"$top/share/lockstep/demo/config.json"
+if env -i "${generate[@]}" >/dev/null 2>&1; then fail "it does not use the bundle's model"; fi
