@@ -2,10 +2,8 @@
 // Baichuan-7B: Llama's maths, with q, k and v below each other in one matrix, W_pack.
 #include "models/baichuan.h"
 
-#include <string>
-
-#include "base/math.h"
 #include "base/status.h"
+#include "models/blocks.h"
 
 namespace lockstep {
 namespace {
@@ -24,37 +22,12 @@ Value attention(Graph& g, const Config& c, Value x, int layer) {
   const Value q = g.rope(part("q", 0, q_end, heads(c)), c.rope);
   const Value k = g.rope(part("k", q_end, k_end, kv_heads(c)), c.rope);
   const Value v = part("v", k_end, v_end, kv_heads(c));
-  const AttentionSpec spec = {
-      .head_dim = c.head_dim,
-      .heads = c.heads,
-      .kv_heads = c.kv_heads,
-      .scale = static_cast<float>(exact_pow(static_cast<double>(c.head_dim), -0.5)),
-      .layer = layer,
-  };
-  return g.linear(g.attention(q, k, v, spec), "self_attn.o_proj", hidden(c));
-}
-
-Value mlp(Graph& g, const Config& c, Value x) {
-  const Value gate = g.silu(g.linear(x, "mlp.gate_proj", ffn(c)));
-  const Value up = g.linear(x, "mlp.up_proj", ffn(c));
-  return g.linear(g.mul(gate, up), "mlp.down_proj", hidden(c));
+  return g.linear(g.attention(q, k, v, attention_spec(c, layer)), "self_attn.o_proj", hidden(c));
 }
 
 }  // namespace
 
-void build_baichuan(Graph& g, const Config& c) {
-  Value x = g.embed("model.embed_tokens", vocab(c), hidden(c));
-  for (int layer = 0; layer < c.layers; ++layer) {
-    const Scope scope(g, "model.layers." + std::to_string(layer));
-    const Value a = g.rms_norm(x, "input_layernorm", c.norm_eps);
-    x = g.add(x, attention(g, c, a, layer));
-    const Value m = g.rms_norm(x, "post_attention_layernorm", c.norm_eps);
-    x = g.add(x, mlp(g, c, m));
-  }
-  x = g.rms_norm(g.select_rows(x), "model.norm", c.norm_eps);
-  const char* head = c.tie_word_embeddings ? "model.embed_tokens" : "lm_head";
-  g.top_candidates(g.head(x, head, vocab(c)));
-}
+void build_baichuan(Graph& g, const Config& c) { build_pre_norm(g, c, attention); }
 
 // No key says which kind a model is. The reference's files differ in these, and each would load:
 // the 13B has the 7B's weight names.

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Prints the tables of rope_test.cc as transformers 5 computes them: python rope_tables.py > rope_tables.inc
+# Prints the tables of rope_test.cc as transformers 5 computes them:
+# python rope_tables.py > rope_tables.inc
 import copy
 import json
 

@@ -51,7 +51,8 @@ INSTANTIATE_TEST_SUITE_P(Kinds, RopeKindTest, testing::ValuesIn(kReferences),
 
 TEST(RopeTest, DynamicTurnsAPositionByTheFrequenciesOfItsOwnLength) {
   const absl::StatusOr<RopeConfig> rope = parse(
-      R"({"max_position_embeddings": 4096, "rope_scaling": {"rope_type": "dynamic", "factor": 4}})");
+      R"({"max_position_embeddings": 4096,
+          "rope_scaling": {"rope_type": "dynamic", "factor": 4}})");
   ASSERT_TRUE(rope.ok());
   EXPECT_EQ(rope->reach, 4);
   program::Attributes attributes;

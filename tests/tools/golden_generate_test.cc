@@ -10,6 +10,7 @@ namespace lockstep::testing {
 namespace {
 
 std::string golden_folder(const std::string& name) {
+  if (name == "demo") return LOCKSTEP_SOURCE_DIR "/demo";
   const char* root = std::getenv("LOCKSTEP_TEST_DATA");
   const std::string data = root != nullptr ? root : LOCKSTEP_SOURCE_DIR "/../shared";
   return data + (name == "stories260k" ? "/models/" : "/goldens/") + name;
@@ -61,9 +62,9 @@ TEST_P(GoldenGenerateTest, AgreesWithTheReference) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Cases, GoldenGenerateTest,
-                         ::testing::Values("llama_mha", "llama_gqa", "llama_tied", "llama3_rope",
-                                           "mistral_window", "qwen2", "qwen3", "baichuan_7b",
-                                           "stories260k"),
+                         ::testing::Values("demo", "llama_mha", "llama_gqa", "llama_tied",
+                                           "llama3_rope", "mistral_window", "qwen2", "qwen3",
+                                           "baichuan_7b", "stories260k"),
                          [](const auto& info) { return info.param; });
 
 }  // namespace

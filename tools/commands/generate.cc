@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // `lockstep generate`: one prompt, or a file of requests as one batch, on workers started for it.
+#include <unistd.h>
+
 #include <charconv>
 #include <chrono>
 #include <fstream>
@@ -176,6 +178,8 @@ absl::Status generate(const GenerateFlags& flags, Interrupt& interrupt, int* exi
   });
   const bool stream_text =
       !flags.json && requests.size() == 1 && requests[0].n == 1 && model->tokenizer() != nullptr;
+  // A reader at a terminal sees the whole text; a pipe gets what was generated.
+  if (stream_text && isatty(STDOUT_FILENO) == 1) fmt::print("{}", flags.prompt);
   const auto start = std::chrono::steady_clock::now();
   ProgressLine line;
   int64_t tokens = 0;
