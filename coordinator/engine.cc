@@ -46,6 +46,7 @@ std::vector<float> join_logits(const RankCandidates& ranks) {
   std::vector<float> logits;
   for (const cluster::Candidates* rank : ranks) {
     const size_t count = rank->logits().size() / sizeof(float);
+    if (count == 0) continue;  // A rank without a slice.
     const size_t before = logits.size();
     logits.resize(before + count);
     std::memcpy(logits.data() + before, rank->logits().data(), count * sizeof(float));

@@ -48,6 +48,7 @@ absl::StatusOr<std::vector<float>> RemoteGroup::logits(uint64_t step, int output
   logits.reserve(info_.vocab);
   for (const cluster::WorkerMessage& reply : replies) {
     const std::string& bytes = reply.logits().logits();
+    if (bytes.empty()) continue;  // A rank without a slice.
     const size_t begin = logits.size();
     logits.resize(begin + bytes.size() / sizeof(float));
     std::memcpy(logits.data() + begin, bytes.data(), bytes.size() / sizeof(float) * sizeof(float));

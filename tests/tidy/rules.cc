@@ -207,10 +207,10 @@ const std::vector<Layer>& layers() {
                                                   "models", "sharding", "coordinator/text"};
     std::vector<std::string> all = coordinator;
     for (const char* folder : {"worker", "worker/kernels", "worker/collectives", "coordinator"}) {
-      all.push_back(folder);
+      all.emplace_back(folder);
     }
     std::vector<std::string> tests = all;
-    tests.push_back("tools");
+    tests.emplace_back("tools");
     return std::vector<Layer>{
         {"base", {}},
         {"proto", {"base"}},
