@@ -6,9 +6,29 @@
 
 namespace lockstep {
 
-enum class DType : uint8_t { kNone = 0, kF32 = 1, kBF16 = 2, kF16 = 3, kI32 = 4 };
+// From kQ8 on: integers with a scale a group, whose storage base/quantization.h defines. Only
+// weights are of these types; pages of keys and values may be kI8.
+enum class DType : uint8_t {
+  kNone = 0,
+  kF32 = 1,
+  kBF16 = 2,
+  kF16 = 3,
+  kI32 = 4,
+  kI8 = 5,
+  kQ8 = 6,
+  kQ8G128 = 7,
+  kQ8C = 8,
+  kQ4 = 9,
+  kQ4G64 = 10,
+  kQ4G128 = 11,
+  kQ4M = 12,
+  kQ4MG64 = 13,
+  kQ4MG128 = 14,
+};
+inline constexpr int kDTypeCount = 15;
 
-// Bytes of one element; 0 for kNone.
+// Bytes of one element; 0 for kNone and for the quantized types, whose elements have no whole
+// number of bytes.
 [[gnu::always_inline]] constexpr int64_t dtype_bytes(DType dtype) {
   switch (dtype) {
     case DType::kF32:
@@ -17,13 +37,14 @@ enum class DType : uint8_t { kNone = 0, kF32 = 1, kBF16 = 2, kF16 = 3, kI32 = 4 
     case DType::kBF16:
     case DType::kF16:
       return 2;
-    case DType::kNone:
+    case DType::kI8:
+      return 1;
+    default:
       return 0;
   }
-  return 0;
 }
 
-// The name used in flags, configs and listings: float32, bfloat16, float16, int32.
+// The name used in flags, configs and listings: float32, bfloat16, float16, int32, int8, q8, q4g64.
 const char* dtype_name(DType dtype);
 
 }  // namespace lockstep

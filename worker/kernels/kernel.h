@@ -11,6 +11,7 @@
 #include "base/isa.h"
 #include "base/op.h"
 #include "base/parallel.h"
+#include "base/quantization.h"
 
 namespace lockstep {
 
@@ -173,13 +174,14 @@ using KernelFn = void (*)(const KernelArgs& args);
 
 // Weights are laid out once at load in the order in which their kernel reads them. packed_bytes:
 // room for a matrix [rows, cols]. pack: rows [row_begin, row_end) of it, given as float32 [row_end
-// - row_begin, cols] with stride `source_stride`, into their place; row_begin is a multiple of
-// kPackRows and so is row_end, unless it is `rows`. Memory past the last row is zeroed by whoever
-// allocates it.
+// - row_begin, cols] with stride `source_stride`, or as `quantized` where the weight's type is,
+// into their place; row_begin is a multiple of kPackRows and so is row_end, unless it is `rows`.
+// Memory past the last row is zeroed by whoever allocates it.
 inline constexpr int64_t kPackRows = 32;
 struct PackArgs {
   const float* source = nullptr;
   int64_t source_stride = 0;
+  QuantizedRows quantized;
   int64_t rows = 0;
   int64_t cols = 0;
   int64_t row_begin = 0;
@@ -190,7 +192,8 @@ using PackFn = void (*)(const PackArgs& args);
 using PackedBytesFn = int64_t (*)(int64_t rows, int64_t cols);
 
 // One row of a back end's table. `weight` is the type of the weight matrix (of the KV pages for
-// attention, kNone where there is neither), `activation` that of in[0].
+// attention, kNone where there is neither), `activation` that of in[0]: a linear with a quantized
+// weight rounds float32 rows to int8 itself, and takes bfloat16 rows as they are.
 struct KernelEntry {
   Op op = Op::kNone;
   DType weight = DType::kNone;

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// Weights as small integers: a row of K is cut into groups, and a group's elements are
+//   code * scale            (symmetric: int8 codes -127..127, int4 codes -8..7)
+//   code * scale + minimum  (int4 codes 0..15)
+// with scale and minimum in bfloat16. This is the one definition that files, packers, kernels and
+// the reference share. Pure functions; the same bits on every machine.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "base/dtype.h"
+
+namespace lockstep {
+
+struct Quantization {
+  int bits = 0;       // 8 or 4.
+  int64_t group = 0;  // Consecutive elements of a row that share a scale; 0: the whole row.
+  bool minimum = false;
+};
+
+// What a type means; nothing for types that are not quantized.
+[[gnu::always_inline]] constexpr std::optional<Quantization> quantization(DType dtype) {
+  switch (dtype) {
+    case DType::kQ8:
+      return Quantization{8, 32, false};
+    case DType::kQ8G128:
+      return Quantization{8, 128, false};
+    case DType::kQ8C:
+      return Quantization{8, 0, false};
+    case DType::kQ4:
+      return Quantization{4, 32, false};
+    case DType::kQ4G64:
+      return Quantization{4, 64, false};
+    case DType::kQ4G128:
+      return Quantization{4, 128, false};
+    case DType::kQ4M:
+      return Quantization{4, 32, true};
+    case DType::kQ4MG64:
+      return Quantization{4, 64, true};
+    case DType::kQ4MG128:
+      return Quantization{4, 128, true};
+    default:
+      return std::nullopt;
+  }
+}
+
+// Groups of a row of `cols` elements; the last one may be short.
+[[gnu::always_inline]] constexpr int64_t group_count(const Quantization& kind, int64_t cols) {
+  return kind.group == 0 ? (cols > 0 ? 1 : 0) : (cols + kind.group - 1) / kind.group;
+}
+
+// A block of rows, a byte a code whatever its bits. Borrowed memory.
+struct QuantizedRows {
+  int8_t* codes = nullptr;     // [rows][cols]
+  uint16_t* scales = nullptr;  // [rows][group_count], bfloat16, finite, of either sign
+  uint16_t* minima = nullptr;  // The same where the kind has minima, else null.
+};
+
+// Nearest codes for float32 rows [rows, cols] with `stride`. int8: the scale is the largest
+// magnitude / 127. int4: the scale, and minimum, of least squared error among a fixed set of
+// trials. Scales are rounded before codes are chosen. NaN and infinity become what they may: the
+// caller has ruled them out.
+void quantize_rows(const Quantization& kind, const float* source, int64_t stride, int64_t rows,
+                   int64_t cols, const QuantizedRows& out);
+
+// Back to float32, exactly as the formulas say (one rounding: fma).
+void dequantize_rows(const Quantization& kind, const QuantizedRows& in, int64_t rows, int64_t cols,
+                     float* out, int64_t stride);
+
+}  // namespace lockstep
