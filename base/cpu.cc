@@ -22,7 +22,8 @@
 namespace lockstep {
 namespace {
 
-constexpr std::array<const char*, kIsaCount> kIsaNames = {"portable", "avx2", "avx512"};
+constexpr std::array<const char*, kIsaCount> kIsaNames = {"portable", "avx2", "avx512",
+                                                          "avx512_vnni", "avx512_bf16"};
 
 std::optional<std::string> read_file(const std::string& path) {
   std::ifstream file(path);
@@ -179,7 +180,9 @@ Isa machine_isa() {
   }
   const bool avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                       __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
-  return avx512 ? Isa::kAvx512 : Isa::kAvx2;
+  if (!avx512) return Isa::kAvx2;
+  if (!__builtin_cpu_supports("avx512vnni")) return Isa::kAvx512;
+  return __builtin_cpu_supports("avx512bf16") ? Isa::kAvx512Bf16 : Isa::kAvx512Vnni;
 #else
   return Isa::kPortable;
 #endif
@@ -196,7 +199,8 @@ std::optional<std::string> isa_problem() {
   if (wanted == nullptr || *wanted == '\0') return std::nullopt;
   const auto isa = find_isa(wanted);
   if (!isa) {
-    return "LOCKSTEP_ISA: wanted portable, avx2 or avx512, found \"" + std::string(wanted) + "\"";
+    return "LOCKSTEP_ISA: wanted portable, avx2, avx512, avx512_vnni or avx512_bf16, found \"" +
+           std::string(wanted) + "\"";
   }
   if (*isa > machine_isa()) {
     return "LOCKSTEP_ISA: " + std::string(wanted) + " is more than this processor has (" +

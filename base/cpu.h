@@ -13,12 +13,12 @@
 
 namespace lockstep {
 
-// "portable", "avx2", "avx512".
+// "portable", "avx2", "avx512", "avx512_vnni", "avx512_bf16".
 const char* isa_name(Isa isa);
 std::optional<Isa> find_isa(std::string_view name);
 
 // The best that the processor and the system run: AVX2 with FMA and F16C, AVX-512 with F, BW, VL
-// and DQ.
+// and DQ; with VNNI; with BF16 too.
 Isa machine_isa();
 
 // machine_isa(), or what the environment's LOCKSTEP_ISA names instead; machine_isa() again where

@@ -39,4 +39,21 @@ const char* dtype_name(DType dtype) {
   return "?";
 }
 
+const char* dtype_short_name(DType dtype) {
+  switch (dtype) {
+    case DType::kF32:
+      return "f32";
+    case DType::kBF16:
+      return "bf16";
+    case DType::kF16:
+      return "f16";
+    case DType::kI32:
+      return "i32";
+    case DType::kI8:
+      return "i8";
+    default:
+      return dtype_name(dtype);
+  }
+}
+
 }  // namespace lockstep

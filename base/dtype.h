@@ -47,4 +47,7 @@ inline constexpr int kDTypeCount = 15;
 // The name used in flags, configs and listings: float32, bfloat16, float16, int32, int8, q8, q4g64.
 const char* dtype_name(DType dtype);
 
+// The one of listings of programs: f32, bf16, f16, i32, i8, else as above.
+const char* dtype_short_name(DType dtype);
+
 }  // namespace lockstep

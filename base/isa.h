@@ -7,7 +7,14 @@
 
 namespace lockstep {
 
-enum class Isa : uint8_t { kPortable = 0, kAvx2 = 1, kAvx512 = 2 };
-inline constexpr int kIsaCount = 3;
+// kAvx512Vnni adds dot products of int8 to kAvx512, kAvx512Bf16 those of bfloat16 as well.
+enum class Isa : uint8_t {
+  kPortable = 0,
+  kAvx2 = 1,
+  kAvx512 = 2,
+  kAvx512Vnni = 3,
+  kAvx512Bf16 = 4,
+};
+inline constexpr int kIsaCount = 5;
 
 }  // namespace lockstep

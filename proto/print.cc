@@ -15,20 +15,7 @@ namespace {
 using program::Attributes;
 using program::Program;
 
-const char* short_name(program::DType dtype) {
-  switch (dtype) {
-    case program::F32:
-      return "f32";
-    case program::BF16:
-      return "bf16";
-    case program::F16:
-      return "f16";
-    case program::I32:
-      return "i32";
-    default:
-      return "?";
-  }
-}
+const char* short_name(program::DType dtype) { return dtype_short_name(static_cast<DType>(dtype)); }
 
 std::string print_header(const Program& program) {
   const program::Limits& limits = program.limits();

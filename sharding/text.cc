@@ -7,29 +7,15 @@
 
 #include <vector>
 
+#include "base/dtype.h"
+
 namespace lockstep {
 namespace {
-
-const char* short_name(DType dtype) {
-  switch (dtype) {
-    case DType::kF32:
-      return "f32";
-    case DType::kBF16:
-      return "bf16";
-    case DType::kF16:
-      return "f16";
-    case DType::kI32:
-      return "i32";
-    case DType::kNone:
-      return "none";
-  }
-  return "?";
-}
 
 std::string value_type(const ValueInfo& info) {
   const std::string axis =
       info.axis.axis == Axis::kNone ? "" : fmt::format("{} ", axis_name(info.axis.axis));
-  return fmt::format("{} [{}, {}{}]", short_name(info.dtype),
+  return fmt::format("{} [{}, {}{}]", dtype_short_name(info.dtype),
                      info.rows == program::TOKENS ? "T" : "O", axis, info.axis.columns());
 }
 
@@ -104,8 +90,9 @@ std::string node_text(const Graph& graph, const Node& node) {
   for (int input : node.inputs) operands.push_back(fmt::format("%{}", input));
   for (int id : node.parameters) {
     const Parameter& parameter = graph.parameters()[id];
-    operands.push_back(fmt::format("{} {} [{}, {}]", parameter.name, short_name(parameter.dtype),
-                                   parameter.rows.columns(), parameter.cols.columns()));
+    operands.push_back(fmt::format("{} {} [{}, {}]", parameter.name,
+                                   dtype_short_name(parameter.dtype), parameter.rows.columns(),
+                                   parameter.cols.columns()));
   }
   std::string text = results.empty() ? "" : fmt::format("{} = ", fmt::join(results, ", "));
   text += fmt::format("{}({})", op_name(node.op), fmt::join(operands, ", "));

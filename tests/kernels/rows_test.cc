@@ -316,8 +316,8 @@ TEST(EmbedTest, PackingKeepsRowsPlain) {
     for (int64_t i = 0; i < 200; ++i) floats.push_back(source.at(i / 5, i % 5));
     Matrix packed(40, 5, kernel.weight);
     ASSERT_EQ(kernel.packed_bytes(40, 5), 200 * dtype_bytes(kernel.weight));
-    kernel.pack({floats.data(), 5, 40, 5, 0, 32, packed.view().data});
-    kernel.pack({floats.data() + 160, 5, 40, 5, 32, 40, packed.view().data});
+    kernel.pack({floats.data(), 5, {}, 40, 5, 0, 32, packed.view().data});
+    kernel.pack({floats.data() + 160, 5, {}, 40, 5, 32, 40, packed.view().data});
     expect_same_bits(packed.view(), source.view(), kernel.name);
   }
 }

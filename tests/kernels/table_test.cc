@@ -35,7 +35,8 @@ TEST(KernelTableTest, NamesAreUniqueAndSayOperatorAndIsa) {
 }
 
 TEST(KernelTableTest, TheBestComesFirstAndNothingAboveTheIsaIsFound) {
-  for (const Isa isa : {Isa::kPortable, Isa::kAvx2, Isa::kAvx512}) {
+  for (const Isa isa :
+       {Isa::kPortable, Isa::kAvx2, Isa::kAvx512, Isa::kAvx512Vnni, Isa::kAvx512Bf16}) {
     const KernelEntry* linear =
         find_kernel(cpu_kernels(), Op::kLinear, DType::kBF16, DType::kBF16, isa);
     ASSERT_NE(linear, nullptr);
@@ -48,7 +49,7 @@ TEST(KernelTableTest, TheBestComesFirstAndNothingAboveTheIsaIsFound) {
 
 TEST(KernelTableTest, TypesWithoutAKernelAreNotFound) {
   const auto find = [](Op op, DType weight, DType activation) {
-    return find_kernel(cpu_kernels(), op, weight, activation, Isa::kAvx512);
+    return find_kernel(cpu_kernels(), op, weight, activation, Isa::kAvx512Bf16);
   };
   EXPECT_EQ(find(Op::kLinear, DType::kF16, DType::kF32), nullptr);
   EXPECT_EQ(find(Op::kLinear, DType::kBF16, DType::kF32), nullptr);

@@ -211,7 +211,8 @@ TEST_P(BitsTest, AreTheSameForAnySizeOfPage) {
 
 TEST_P(BitsTest, AreTheSameOnEveryInstructionSet) {
   std::vector<Way> ways;
-  for (const Isa isa : {Isa::kPortable, Isa::kAvx2, Isa::kAvx512}) {
+  for (const Isa isa :
+       {Isa::kPortable, Isa::kAvx2, Isa::kAvx512, Isa::kAvx512Vnni, Isa::kAvx512Bf16}) {
     if (isa > machine_isa()) continue;
     ways.push_back({.isa = isa_name(isa)});
     ways.push_back({.ranks = 2, .threads = 2, .chunk = 7, .others = 3, .isa = isa_name(isa)});

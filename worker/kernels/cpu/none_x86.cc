@@ -4,11 +4,12 @@
 
 #define LOCKSTEP_ISA portable
 #define LOCKSTEP_ISA_NAME "portable"
+#include "worker/kernels/cpu/dot_rows.inc"
 #include "worker/kernels/cpu/rows.inc"
 
 namespace lockstep {
 namespace {
-constexpr auto kCpuKernels = join(portable::rows());
+constexpr auto kCpuKernels = join(portable::dot_rows(), portable::rows());
 }
 
 std::span<const KernelEntry> cpu_kernels() { return kCpuKernels; }

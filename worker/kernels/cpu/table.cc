@@ -3,25 +3,44 @@
 // Tests and benchmarks walk this same array.
 #include "worker/kernels/cpu/table.h"
 
+#define LOCKSTEP_ISA avx512_bf16
+#define LOCKSTEP_ISA_NAME "avx512_bf16"
+#include "worker/kernels/cpu/dot_rows.inc"
+#undef LOCKSTEP_ISA
+#undef LOCKSTEP_ISA_NAME
+
+#define LOCKSTEP_ISA avx512_vnni
+#define LOCKSTEP_ISA_NAME "avx512_vnni"
+#include "worker/kernels/cpu/dot_rows.inc"
+#undef LOCKSTEP_ISA
+#undef LOCKSTEP_ISA_NAME
+
 #define LOCKSTEP_ISA avx512
 #define LOCKSTEP_ISA_NAME "avx512"
+#include "worker/kernels/cpu/dot_rows.inc"
 #include "worker/kernels/cpu/rows.inc"
 #undef LOCKSTEP_ISA
 #undef LOCKSTEP_ISA_NAME
 
 #define LOCKSTEP_ISA avx2
 #define LOCKSTEP_ISA_NAME "avx2"
+#include "worker/kernels/cpu/dot_rows.inc"
 #include "worker/kernels/cpu/rows.inc"
 #undef LOCKSTEP_ISA
 #undef LOCKSTEP_ISA_NAME
 
 #define LOCKSTEP_ISA portable
 #define LOCKSTEP_ISA_NAME "portable"
+#include "worker/kernels/cpu/dot_rows.inc"
 #include "worker/kernels/cpu/rows.inc"
+#undef LOCKSTEP_ISA
+#undef LOCKSTEP_ISA_NAME
 
 namespace lockstep {
 namespace {
-constexpr auto kCpuKernels = join(avx512::rows(), avx2::rows(), portable::rows());
+constexpr auto kCpuKernels =
+    join(avx512_bf16::dot_rows(), avx512_vnni::dot_rows(), avx512::dot_rows(), avx512::rows(),
+         avx2::dot_rows(), avx2::rows(), portable::dot_rows(), portable::rows());
 }
 
 std::span<const KernelEntry> cpu_kernels() { return kCpuKernels; }

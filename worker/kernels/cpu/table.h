@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the tables of rows.inc share.
+// What the tables of rows.inc and dot_rows.inc share.
 #pragma once
 
 #include <array>
@@ -12,7 +12,11 @@
 namespace lockstep {
 
 constexpr Isa isa_named(std::string_view name) {
-  return name == "avx512" ? Isa::kAvx512 : name == "avx2" ? Isa::kAvx2 : Isa::kPortable;
+  return name == "avx512_bf16"   ? Isa::kAvx512Bf16
+         : name == "avx512_vnni" ? Isa::kAvx512Vnni
+         : name == "avx512"      ? Isa::kAvx512
+         : name == "avx2"        ? Isa::kAvx2
+                                 : Isa::kPortable;
 }
 
 namespace portable {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Vec as one zmm register: AVX-512 F, BW, VL, DQ.
+// Vec as one zmm register: AVX-512 F, BW, VL, DQ. In the namespace of each ISA that has them.
 #pragma once
 
 #include <immintrin.h>
 
 #include <cstdint>
 
-namespace lockstep::avx512 {
+namespace lockstep::LOCKSTEP_ISA {
 
 struct Vec {
   static constexpr int64_t kLanes = 16;
@@ -80,4 +80,4 @@ inline float max_lane(Vec a) {
   return _mm_cvtss_f32(_mm_max_ss(t, _mm_shuffle_ps(t, t, 1)));
 }
 
-}  // namespace lockstep::avx512
+}  // namespace lockstep::LOCKSTEP_ISA

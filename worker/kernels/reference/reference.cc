@@ -54,11 +54,9 @@ float element(const TensorView& view, int64_t row, int64_t col) {
       return bf16_to_float(view.row<uint16_t>(row)[col]);
     case DType::kF16:
       return f16_to_float(view.row<uint16_t>(row)[col]);
-    case DType::kI32:
-    case DType::kNone:
+    default:
       return 0;
   }
-  return 0;
 }
 
 void set_element(const TensorView& view, int64_t row, int64_t col, float value) {

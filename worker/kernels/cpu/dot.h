@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// Dot products of short integers and floats within the lanes of a vector, of the ISA that
+// LOCKSTEP_ISA names, with the same bits on every ISA: the definition is that of the processors'
+// instructions, and where those are missing it is spelled out.
+//
+//   Pairs: sixteen lanes of two bfloat16. Pairs::load(p): 32 of them; Pairs::splat(p): the two at p
+//   in every lane. dot_pairs(a, b, c): in each lane fma(a0, b0, fma(a1, b1, c)): the *odd* element
+//   goes first, denormals count as zero (vdpbf16ps does so). To add k = 0, 1, 2, ... in order a
+//   pair therefore holds (k + 1, k).
+//   FlushDenormals: while one lives on a thread, its float32 arithmetic takes and gives denormals
+//   as zeros. Wherever dot_pairs runs one must live, or the ISAs differ.
+#pragma once
+
+#include "worker/kernels/cpu/vec.h"
+
+#if defined(__x86_64__)
+#include <xmmintrin.h>
+#endif
+
+namespace lockstep::LOCKSTEP_ISA {
+
+#if defined(__x86_64__)
+class FlushDenormals {
+ public:
+  FlushDenormals() : before_(_mm_getcsr()) { _mm_setcsr(before_ | kZeroResults | kZeroOperands); }
+  ~FlushDenormals() { _mm_setcsr(before_); }
+  FlushDenormals(const FlushDenormals&) = delete;
+  FlushDenormals& operator=(const FlushDenormals&) = delete;
+
+ private:
+  static constexpr unsigned kZeroResults = 0x8000, kZeroOperands = 0x0040;
+  unsigned before_;
+};
+#else
+class FlushDenormals {};
+#endif
+
+}  // namespace lockstep::LOCKSTEP_ISA
+
+#if LOCKSTEP_LEVEL_OF(LOCKSTEP_ISA) >= 2
+#include "worker/kernels/cpu/dot_avx512.h"
+#elif LOCKSTEP_LEVEL_OF(LOCKSTEP_ISA) == 1
+#include "worker/kernels/cpu/dot_avx2.h"
+#else
+#include "worker/kernels/cpu/dot_portable.h"
+#endif
