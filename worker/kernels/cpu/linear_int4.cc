@@ -78,15 +78,16 @@ struct Nibbles : PlainSums {
   static void run(const Pass& pass) {
     constexpr int64_t kPairBytes = kRows * 4;
     const NibbleTable table(kKind.minimum ? 0 : 8);
+    const Ahead ahead = pass.ahead;
     const std::byte *x = pass.x, *panel = pass.panel;
     for (int64_t unit = 0; unit < pass.units; ++unit) {
       Vec left[kRows], right[kRows];
 #pragma GCC unroll 8
       for (int r = 0; r < kRows; ++r) left[r] = right[r] = Vec::zero();
-      pass.prefetch(panel);
+      ahead.prefetch(panel);
       const std::byte *pairs = x + kHeaders * kPairBytes, *weights = panel + kScaleBytes;
       for (int64_t step = 0; step < kSteps; ++step, pairs += 4 * kPairBytes, weights += 128) {
-        pass.prefetch(weights);
+        ahead.prefetch(weights);
         const Quads w0 = Quads::load(weights), w1 = Quads::load(weights + 64);
         multiply<kRows, 0>(table, w0, w1, pairs, left, right);
         multiply<kRows, 8>(table, w0, w1, pairs + kPairBytes, left, right);

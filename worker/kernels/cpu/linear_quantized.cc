@@ -102,20 +102,23 @@ struct Codes {
   static void run(const Pass& pass) {
     constexpr int64_t kHalf = kSteps * kRows * 4;  // Bytes of x that the low nibbles take.
     const std::byte *x = pass.x, *panel = pass.panel;
+    const Ahead ahead = pass.ahead;
     auto* whole = reinterpret_cast<int32_t*>(pass.sums);
     Sums left[kRows], right[kRows];
+#pragma GCC unroll 8
     for (int r = 0; kWhole && r < kRows; ++r) {
       left[r] = Sums::load(whole + r * kPanel);
       right[r] = Sums::load(whole + r * kPanel + Vec::kLanes);
     }
     for (int64_t unit = 0; unit < pass.units; ++unit) {
-      if (!kWhole) pass.prefetch(panel);
+      if (!kWhole) ahead.prefetch(panel);
+#pragma GCC unroll 8
       for (int r = 0; !kWhole && r < kRows; ++r) {
         left[r] = right[r] = Sums::splat(reinterpret_cast<const int32_t*>(x)[kRows + r]);
       }
       const std::byte *codes = x + kHeaders * kRows * 4, *weights = panel + kScaleBytes;
       for (int64_t step = 0; step < kSteps; ++step, codes += 4 * kRows, weights += 128) {
-        pass.prefetch(weights);
+        ahead.prefetch(weights);
         const Quads w0 = Quads::load(weights), w1 = Quads::load(weights + 64);
         if constexpr (kKind.bits == 8) {
           multiply<kRows>(w0, w1, codes, left, right);
@@ -129,6 +132,7 @@ struct Codes {
       x += kRows * kLayout.row_bytes;
       panel += kLayout.bytes;
     }
+#pragma GCC unroll 8
     for (int r = 0; kWhole && r < kRows; ++r) {
       left[r].store(whole + r * kPanel);
       right[r].store(whole + r * kPanel + Vec::kLanes);
