@@ -62,6 +62,8 @@ float element(const TensorView& view, int64_t row, int64_t col) {
 void set_element(const TensorView& view, int64_t row, int64_t col, float value) {
   if (view.dtype == DType::kBF16) {
     view.row<uint16_t>(row)[col] = float_to_bf16(value);
+  } else if (view.dtype == DType::kF16) {
+    view.row<uint16_t>(row)[col] = float_to_f16(value);
   } else {
     view.row<float>(row)[col] = value;
   }
