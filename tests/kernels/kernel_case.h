@@ -91,4 +91,10 @@ inline std::string kernel_name(const testing::TestParamInfo<KernelEntry>& info) 
   return info.param.name;
 }
 
+// The kernel whose bits it promises: the portable one for the same types.
+inline const KernelEntry& portable_of(const KernelEntry& kernel) {
+  if (!has_cpu_bits(kernel)) return kernel;
+  return *find_kernel(cpu_kernels(), kernel.op, kernel.weight, kernel.activation, Isa::kPortable);
+}
+
 }  // namespace lockstep
