@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Operators that treat every row by itself: norms, rotary embedding, element-wise ones, copies.
 #include "base/math.h"
-#include "tests/kernels/kernel_case.h"
+#include "tests/kernels/weights_case.h"
 
 namespace lockstep {
 namespace {
@@ -71,10 +71,6 @@ std::vector<KernelEntry> row_kernels() {
     if (by_rows(entry.op) && entry.isa <= machine_isa()) found.push_back(entry);
   }
   return found;
-}
-
-const KernelEntry& portable_of(const KernelEntry& kernel) {
-  return *find_kernel(cpu_kernels(), kernel.op, kernel.weight, kernel.activation, Isa::kPortable);
 }
 
 class RowKernelTest : public testing::TestWithParam<KernelEntry> {
@@ -272,7 +268,7 @@ TEST(EmbedTest, RanksSumToTheRowBitForBit) {
   const int32_t tokens[] = {0, 63, -1, 64, 99, -1, 5};
   const Matrix embeddings = Matrix::random(2, 33, 9);
   for (const KernelEntry& kernel : kernels_of(Op::kEmbed)) {
-    const Matrix weight = Matrix::random(100, 33, 1, kernel.weight);
+    const Weights weight = Weights::random(100, 33, 1, kernel.weight);
     StepView step;
     step.rows = 7;
     step.tokens = tokens;
@@ -282,9 +278,10 @@ TEST(EmbedTest, RanksSumToTheRowBitForBit) {
     for (const auto& [begin, end] : {std::pair(0, 0), std::pair(0, 64), std::pair(64, 100)}) {
       parts.emplace_back(7, 33);
       KernelArgs args;
-      args.in[0] = weight.view();
-      args.in[0].data = weight.view().row<std::byte>(0) + begin * 33 * dtype_bytes(kernel.weight);
-      args.in[0].rows = end - begin;
+      const Weights slice = weight.slice(begin, end);
+      std::vector<std::byte> packed = slice.pack(kernel);
+      args.in[0] = slice.view();
+      args.in[0].data = packed.data();
       args.attrs.vocab_begin = begin;
       args.step = &step;
       args.out[0] = parts.back().view();
@@ -311,6 +308,7 @@ TEST(EmbedTest, RanksSumToTheRowBitForBit) {
 
 TEST(EmbedTest, PackingKeepsRowsPlain) {
   for (const KernelEntry& kernel : kernels_of(Op::kEmbed)) {
+    if (quantization(kernel.weight)) continue;  // quantized_test.cc has those.
     const Matrix source = Matrix::random(40, 5, 3, kernel.weight);
     std::vector<float> floats;
     for (int64_t i = 0; i < 200; ++i) floats.push_back(source.at(i / 5, i % 5));

@@ -29,6 +29,11 @@ struct TensorView {
   }
 };
 
+// A float16 in memory; bfloat16 is a plain uint16_t.
+struct Half {
+  uint16_t bits;
+};
+
 // One layer's KV pages on this rank. Page p begins p * page_bytes after data; what lies where
 // within a page is the attention kernel's own affair (kv_page_bytes in find.h gives the size).
 struct StateView {
