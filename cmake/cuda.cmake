@@ -1,5 +1,5 @@
-# CUDA for the .cu files of worker/kernels/cuda, and the libraries of its host code. Taken for granted
-# is a toolkit alone: nvcc on PATH or in CMAKE_CUDA_COMPILER, no GPU and no driver.
+# CUDA for the .cu files of worker/kernels/cuda, and the libraries of its host code. Taken for
+# granted is a toolkit alone: nvcc on PATH or in CMAKE_CUDA_COMPILER, no GPU and no driver.
 if(NOT CMAKE_CUDA_ARCHITECTURES)
   # A100 and H100 as machine code; anything newer compiles the PTX when it is first used.
   set(CMAKE_CUDA_ARCHITECTURES 80-real 90)

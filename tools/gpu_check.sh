@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Builds the CUDA kernels and runs their tests and benchmark on this machine's GPU: g++, nvcc of CUDA
-# 13, CMake and GoogleTest (a package, or its sources in LOCKSTEP_GTEST_SOURCE or
+# Builds the CUDA kernels and runs their tests and benchmark on this machine's GPU. g++, nvcc of
+# CUDA 13, CMake and GoogleTest (a package, or its sources in LOCKSTEP_GTEST_SOURCE or
 # /usr/src/googletest) are all it takes, no network. Tables and logs go to a folder:
 #   tools/gpu_check.sh FOLDER
 # Exit code 0: all is well; 1: something failed; 2: built, but there is no GPU to run it on.
