@@ -23,17 +23,15 @@
 
 #include "worker/kernels/cpu/vec.h"
 
-#if defined(__x86_64__)
-#include <xmmintrin.h>
-#endif
-
 namespace lockstep::LOCKSTEP_ISA {
 
 #if defined(__x86_64__)
 class FlushDenormals {
  public:
-  FlushDenormals() : before_(_mm_getcsr()) { _mm_setcsr(before_ | kZeroResults | kZeroOperands); }
-  ~FlushDenormals() { _mm_setcsr(before_); }
+  FlushDenormals() : before_(__builtin_ia32_stmxcsr()) {
+    __builtin_ia32_ldmxcsr(before_ | kZeroResults | kZeroOperands);
+  }
+  ~FlushDenormals() { __builtin_ia32_ldmxcsr(before_); }
   FlushDenormals(const FlushDenormals&) = delete;
   FlushDenormals& operator=(const FlushDenormals&) = delete;
 
