@@ -67,8 +67,8 @@ bool by_rows(Op op) {
 
 std::vector<KernelEntry> row_kernels() {
   std::vector<KernelEntry> found;
-  for (const KernelEntry& entry : cpu_kernels()) {
-    if (by_rows(entry.op) && entry.isa <= machine_isa()) found.push_back(entry);
+  for (const KernelEntry& entry : kernels_under_test()) {
+    if (by_rows(entry.op)) found.push_back(entry);
   }
   return found;
 }
@@ -222,6 +222,7 @@ TEST(RopeTableTest, IsCosAndSinOfTheFloatAngle) {
   std::vector<float> inv_freq;
   for (int i = 0; i < 32; ++i) inv_freq.push_back(static_cast<float>(std::pow(1e4, -i / 32.0)));
   StepView step;
+  step.rows = 4;
   step.positions = positions;
   Matrix wanted(4, 64), found(4, 64);
   KernelArgs args;
@@ -241,6 +242,7 @@ TEST(RopeTableTest, IsCosAndSinOfTheFloatAngle) {
 TEST(RopeTableTest, DynamicStretchesTheBaseBeyondTheOriginalLengthOnly) {
   const int32_t positions[] = {0, 99, 100, 350};
   StepView step;
+  step.rows = 4;
   step.positions = positions;
   Matrix wanted(4, 16), found(4, 16), plain(4, 16);
   KernelArgs args;
@@ -322,8 +324,11 @@ TEST(EmbedTest, PackingKeepsRowsPlain) {
 
 TEST(SelectRowsTest, CopiesTheRowsAskedFor) {
   const int32_t rows[] = {0, 2, 6};
+  OutputRequest requests[3];
   StepView step;
   step.output_rows = rows;
+  step.outputs = requests;
+  step.output_count = 3;
   for (const DType dtype : {DType::kF32, DType::kBF16}) {
     const Matrix x = Matrix::random(7, 19, 1, dtype, 23);
     for (const KernelEntry& kernel : kernels_of(Op::kSelectRows)) {

@@ -2,6 +2,7 @@
 #include <set>
 #include <string>
 
+#include "base/cpu.h"
 #include "tests/kernels/kernel_case.h"
 
 namespace lockstep {

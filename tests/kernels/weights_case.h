@@ -146,9 +146,4 @@ struct Linear {
   }
 };
 
-// The portable kernel for the same types.
-inline const KernelEntry& portable_of(const KernelEntry& kernel) {
-  return *find_kernel(cpu_kernels(), kernel.op, kernel.weight, kernel.activation, Isa::kPortable);
-}
-
 }  // namespace lockstep

@@ -166,6 +166,20 @@ std::vector<Finding> isa_files_include_little(const SourceFile& file) {
   return findings;
 }
 
+// Beside their own folder they know kernel.h, what is constexpr in base, and CUDA.
+std::vector<Finding> cuda_files_include_little(const SourceFile& file) {
+  std::vector<Finding> findings;
+  if (!file.has_extension({".cu"})) return findings;
+  for (size_t i = 0; i < file.lines.size(); ++i) {
+    const std::string name = included_name(file.lines[i]);
+    const bool fits = name.empty() || name.starts_with("worker/kernels/cuda/") ||
+                      name == "worker/kernels/kernel.h" || name == "worker/kernels/cpu/scratch.h" ||
+                      name == "base/exact.h" || name == "base/noise.h" || name == "base/float16.h";
+    if (!fits) findings.push_back({i + 1, "compiled for a GPU and includes " + name});
+  }
+  return findings;
+}
+
 std::vector<Finding> calls_are_safe(const SourceFile& file) {
   std::vector<Finding> findings;
   for (size_t i = 0; i < file.lines.size() && file.is_cpp(); ++i) {
@@ -246,6 +260,8 @@ const std::vector<Rule>& rules() {
       {"ModelsKnowNoRanks", models_know_no_ranks, "models/llama.cc", "// Rank 0 has it.\n"},
       {"IsaFilesIncludeLittle", isa_files_include_little, "worker/kernels/cpu/linear.cc",
        "#include <vector>\n"},
+      {"CudaFilesIncludeLittle", cuda_files_include_little, "worker/kernels/cuda/linear.cu",
+       "#include <absl/status/status.h>\n"},
       {"CallsAreSafe", calls_are_safe, "base/a.cc", "  std::sprintf(text, format);\n"},
       {"NoMachineIsNamed", no_machine_is_named, "docs/a.md", std::string("see /wo") + "rk/main\n"},
   };

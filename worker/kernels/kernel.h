@@ -24,7 +24,7 @@ struct TensorView {
   DType dtype = DType::kNone;
 
   template <typename T>
-  [[gnu::always_inline]] T* row(int64_t index) const {
+  [[gnu::always_inline]] constexpr T* row(int64_t index) const {
     return static_cast<T*>(data) + index * stride;
   }
 };
