@@ -57,6 +57,12 @@ struct Quantization {
   return rows * ((cols * kind.bits + 7) / 8 + scales * static_cast<int64_t>(sizeof(uint16_t)));
 }
 
+// Bytes of any matrix as files and listings count them.
+[[gnu::always_inline]] constexpr int64_t matrix_bytes(DType dtype, int64_t rows, int64_t cols) {
+  if (const auto kind = quantization(dtype)) return quantized_bytes(*kind, rows, cols);
+  return rows * cols * dtype_bytes(dtype);
+}
+
 // A block of rows, a byte a code whatever its bits. Borrowed memory.
 struct QuantizedRows {
   int8_t* codes = nullptr;     // [rows][cols]
