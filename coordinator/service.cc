@@ -98,6 +98,7 @@ absl::StatusOr<std::unique_ptr<ClusterHost>> ClusterHost::start(const Model* mod
     host->launcher_ = std::make_unique<Launcher>(
         LauncherOptions{.workers = options.workers,
                         .threads = options.threads,
+                        .pin = options.pin,
                         .coordinator = host->address_,
                         .token = token,
                         .log_level = options.log_level},

@@ -7,6 +7,8 @@
 
 #include <cstdint>
 
+#include "worker/kernels/kernel.h"
+
 namespace lockstep::avx2 {
 
 struct Vec {
@@ -38,6 +40,16 @@ struct Vec {
   static Vec load(const uint16_t* p, int64_t n) {
     if (n >= kLanes) return load(p);
     uint16_t whole[kLanes] = {};
+    for (int64_t i = 0; i < n; ++i) whole[i] = p[i];
+    return load(whole);
+  }
+  static Vec load(const Half* p) {
+    return {_mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))),
+            _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p + 8)))};
+  }
+  static Vec load(const Half* p, int64_t n) {
+    if (n >= kLanes) return load(p);
+    Half whole[kLanes] = {};
     for (int64_t i = 0; i < n; ++i) whole[i] = p[i];
     return load(whole);
   }
@@ -73,9 +85,10 @@ struct Vec {
   }
 };
 
-// Rows of a tile of linear with weights of float32 and of bfloat16 (which need registers to widen
-// them), query heads of a tile of attention: as many as registers hold.
+// Rows of a tile of linear with weights of float32, of small integers and of bfloat16 (where
+// widening them needs registers), query heads of a tile of attention: as many as registers hold.
 inline constexpr int kTileRowsF32 = 3;
+inline constexpr int kTileRowsCodes = 2;
 inline constexpr int kTileRowsBF16 = 2;
 inline constexpr int kTileQueries = 2;
 
