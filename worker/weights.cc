@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // All weights lie in one mapping. A block of rows is read as float32 into a buffer of the thread's
-// own and packed from there, so a weight is never in memory twice.
+// own, quantized there where its kind is, and packed, so a weight is never in memory twice.
 #include "worker/weights.h"
 
 #include <algorithm>
@@ -9,6 +9,7 @@
 #include <mutex>
 #include <optional>
 
+#include "base/quantization.h"
 #include "base/status.h"
 
 namespace lockstep {
@@ -31,6 +32,17 @@ int64_t bytes_in_memory(const Weight& weight, const KernelEntry* packer) {
   return weight.rows() * weight.cols() * static_cast<int64_t>(sizeof(float));
 }
 
+std::optional<Quantization> quantized(const Weight& weight) {
+  return quantization(dtype_of(weight.dtype()));
+}
+
+// What a thread holds of a block besides its float32 values.
+int64_t code_bytes(const Weight& weight, int64_t rows) {
+  const std::optional<Quantization> kind = quantized(weight);
+  if (!kind) return 0;
+  return quantized_bytes({8, kind->group, kind->minimum}, rows, weight.cols());
+}
+
 int64_t block_rows(const Weight& weight) {
   if (weight.cols() == 0) return weight.rows();
   int64_t rows = kBlockFloats / weight.cols() / kPackRows * kPackRows;
@@ -45,6 +57,25 @@ struct Block {
   int64_t row_end;
 };
 
+// What one thread reads a block into before it is packed. Grows to the largest block.
+struct Staging {
+  std::vector<float> floats;
+  std::vector<int8_t> codes;
+  std::vector<uint16_t> scales;
+  std::vector<uint16_t> minima;
+
+  void fit(int64_t rows, int64_t cols, const std::optional<Quantization>& kind) {
+    const auto grow = [](auto& buffer, int64_t count) {
+      if (static_cast<int64_t>(buffer.size()) < count) buffer.resize(count);
+    };
+    grow(floats, rows * cols);
+    if (!kind) return;
+    grow(codes, rows * cols);
+    grow(scales, rows * group_count(*kind, cols));
+    if (kind->minimum) grow(minima, rows * group_count(*kind, cols));
+  }
+};
+
 // What the threads that load share.
 class Loader {
  public:
@@ -52,16 +83,15 @@ class Loader {
          const WeightSource& source, const LoadOptions& options)
       : program_(program), bindings_(bindings), views_(views), source_(source), options_(options) {}
 
-  absl::Status run(Parallel& parallel, int64_t block_floats) {
+  absl::Status run(Parallel& parallel) {
     make_blocks();
-    std::vector<std::vector<float>> buffers(parallel.threads());
+    std::vector<Staging> staging(parallel.threads());
     for_each(parallel, static_cast<int64_t>(blocks_.size()), [&](int64_t index, int thread) {
       if (stopped_.load(std::memory_order_relaxed)) return;
       if (options_.cancelled != nullptr && options_.cancelled->load()) {
         return stop(absl::CancelledError("loading was cancelled"));
       }
-      buffers[thread].resize(block_floats);
-      absl::Status status = load(blocks_[index], buffers[thread].data());
+      absl::Status status = load(blocks_[index], staging[thread]);
       if (!status.ok()) return stop(std::move(status));
       const int64_t done = done_ += bytes(blocks_[index]);
       if (thread == 0 && options_.progress) options_.progress(done, total_);
@@ -86,19 +116,27 @@ class Loader {
 
   int64_t bytes(const Block& block) const {
     const Weight& weight = program_.weights(block.weight);
-    return (block.row_end - block.row_begin) * weight.cols() *
-           dtype_bytes(dtype_of(weight.dtype()));
+    return matrix_bytes(dtype_of(weight.dtype()), block.row_end - block.row_begin, weight.cols());
   }
 
-  absl::Status load(const Block& block, float* buffer) const {
+  absl::Status load(const Block& block, Staging& staging) const {
     const Weight& weight = program_.weights(block.weight);
     const KernelEntry* packer = bindings_.packers[block.weight];
     const TensorView& view = views_[block.weight];
-    float* rows = packer == nullptr ? view.row<float>(block.row_begin) : buffer;
-    RETURN_IF_ERROR(source_.read_rows(weight, block.row_begin, block.row_end, rows, weight.cols()));
-    if (packer == nullptr) return absl::OkStatus();
-    packer->pack({.source = buffer,
+    if (packer == nullptr) {
+      return source_.read_rows(weight, block.row_begin, block.row_end,
+                               view.row<float>(block.row_begin), weight.cols());
+    }
+    const std::optional<Quantization> kind = quantized(weight);
+    staging.fit(block.row_end - block.row_begin, weight.cols(), kind);
+    float* floats = staging.floats.data();
+    const QuantizedRows codes{staging.codes.data(), staging.scales.data(), staging.minima.data()};
+    RETURN_IF_ERROR(
+        kind ? source_.read_codes(weight, block.row_begin, block.row_end, floats, codes)
+             : source_.read_rows(weight, block.row_begin, block.row_end, floats, weight.cols()));
+    packer->pack({.source = kind ? nullptr : floats,
                   .source_stride = weight.cols(),
+                  .quantized = kind ? codes : QuantizedRows{},
                   .rows = weight.rows(),
                   .cols = weight.cols(),
                   .row_begin = block.row_begin,
@@ -137,7 +175,9 @@ WeightPlan plan_weights(const Program& program, const Bindings& bindings) {
     const int64_t bytes = align_memory(bytes_in_memory(weight, bindings.packers[i]));
     plan.bytes = add_saturating(plan.bytes, bytes);
     if (bindings.packers[i] == nullptr) continue;
-    plan.block_floats = std::max(plan.block_floats, block_rows(weight) * weight.cols());
+    const int64_t rows = block_rows(weight);
+    const int64_t floats = rows * weight.cols() * static_cast<int64_t>(sizeof(float));
+    plan.block_bytes = std::max(plan.block_bytes, floats + code_bytes(weight, rows));
   }
   return plan;
 }
@@ -159,7 +199,7 @@ absl::StatusOr<Weights> Weights::load(const Program& program, const Bindings& bi
                               .dtype = dtype_of(weight.dtype())});
   }
   Loader loader(program, bindings, weights.views_, source, options);
-  RETURN_IF_ERROR(loader.run(parallel, plan.block_floats));
+  RETURN_IF_ERROR(loader.run(parallel));
   return weights;
 }
 

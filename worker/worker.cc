@@ -62,8 +62,8 @@ absl::Status check_memory(int64_t weights, int64_t buffers, int ranks_loading, i
   }
   if (free_bytes <= 0 || needed <= free_bytes) return absl::OkStatus();
   return resource_exhausted(
-      "weights and buffers of {} need {} of memory, {} are free: use a smaller --dtype, a smaller "
-      "--prefill-chunk, or a machine with more",
+      "weights and buffers of {} need {} of memory, {} are free: use a smaller --dtype, "
+      "--quantize, a smaller --prefill-chunk, or a machine with more",
       ranks_loading > 1 ? fmt::format("the {} ranks here", ranks_loading) : "this rank",
       memory_text(needed), memory_text(free_bytes));
 }
@@ -125,7 +125,7 @@ absl::Status WorkerImpl::load(const cluster::Assignment& assignment, const Worke
   ASSIGN_OR_RETURN(bindings_, bind(program_, best_isa()));
   const WeightPlan plan = plan_weights(program_, bindings_);
   const int threads = threads_.threads();
-  const int64_t staging = threads * plan.block_floats * static_cast<int64_t>(sizeof(float));
+  const int64_t staging = threads * plan.block_bytes;
   RETURN_IF_ERROR(check_memory(
       plan.bytes, buffer_bytes(program_, bindings_, threads) + staging, assignment.loading_here(),
       options.memory_free_bytes > 0 ? options.memory_free_bytes : memory_free_bytes()));
