@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// All weights lie in one mapping. A block of rows is read as float32 into a buffer of the thread's
-// own and packed from there, so a weight is never in memory twice.
+// All weights lie in one piece of memory. A block of rows is read as float32 into a buffer of the
+// thread's own and packed from there, so a weight is never in memory twice. A device's packed rows
+// lie end to end: a block is packed as if it were a weight of its own, then copied to its place.
 #include "worker/weights.h"
 
 #include <algorithm>
@@ -26,9 +27,10 @@ int64_t add_saturating(int64_t a, int64_t b) {
   return __builtin_add_overflow(a, b, &sum) ? std::numeric_limits<int64_t>::max() : sum;
 }
 
-int64_t bytes_in_memory(const Weight& weight, const KernelEntry* packer) {
-  if (packer != nullptr) return packer->packed_bytes(weight.rows(), weight.cols());
-  return weight.rows() * weight.cols() * static_cast<int64_t>(sizeof(float));
+// Of the weight's first `rows` rows.
+int64_t bytes_in_memory(const Weight& weight, const KernelEntry* packer, int64_t rows) {
+  if (packer != nullptr) return packer->packed_bytes(rows, weight.cols());
+  return rows * weight.cols() * static_cast<int64_t>(sizeof(float));
 }
 
 int64_t block_rows(const Weight& weight) {
@@ -45,23 +47,39 @@ struct Block {
   int64_t row_end;
 };
 
+// Of a thread that loads.
+struct Buffer {
+  std::vector<float> floats;
+  StagingMemory staging;  // Empty where weights are packed in place.
+};
+
 // What the threads that load share.
 class Loader {
  public:
   Loader(const Program& program, const Bindings& bindings, const std::vector<TensorView>& views,
-         const WeightSource& source, const LoadOptions& options)
-      : program_(program), bindings_(bindings), views_(views), source_(source), options_(options) {}
+         const WeightSource& source, Device& device, const LoadOptions& options)
+      : program_(program),
+        bindings_(bindings),
+        views_(views),
+        source_(source),
+        device_(device),
+        options_(options) {}
 
-  absl::Status run(Parallel& parallel, int64_t block_floats) {
+  absl::Status run(Parallel& parallel, const WeightPlan& plan) {
     make_blocks();
-    std::vector<std::vector<float>> buffers(parallel.threads());
+    std::vector<Buffer> buffers(parallel.threads());
+    for (Buffer& buffer : buffers) {
+      if (device_.is_host()) continue;
+      ASSIGN_OR_RETURN(buffer.staging,
+                       allocate_staging(device_, plan.block_bytes, "weights on their way"));
+    }
     for_each(parallel, static_cast<int64_t>(blocks_.size()), [&](int64_t index, int thread) {
       if (stopped_.load(std::memory_order_relaxed)) return;
       if (options_.cancelled != nullptr && options_.cancelled->load()) {
         return stop(absl::CancelledError("loading was cancelled"));
       }
-      buffers[thread].resize(block_floats);
-      absl::Status status = load(blocks_[index], buffers[thread].data());
+      buffers[thread].floats.resize(plan.block_floats);
+      absl::Status status = load(blocks_[index], buffers[thread]);
       if (!status.ok()) return stop(std::move(status));
       const int64_t done = done_ += bytes(blocks_[index]);
       if (thread == 0 && options_.progress) options_.progress(done, total_);
@@ -90,21 +108,47 @@ class Loader {
            dtype_bytes(dtype_of(weight.dtype()));
   }
 
-  absl::Status load(const Block& block, float* buffer) const {
+  absl::Status load(const Block& block, Buffer& buffer) {
+    auto* data = static_cast<std::byte*>(views_[block.weight].data);
+    if (device_.is_host()) {
+      const int64_t rows = program_.weights(block.weight).rows();
+      return pack(block, block.row_begin, rows, buffer, data);
+    }
+    RETURN_IF_ERROR(pack(block, 0, block.row_end - block.row_begin, buffer, buffer.staging.data()));
     const Weight& weight = program_.weights(block.weight);
     const KernelEntry* packer = bindings_.packers[block.weight];
-    const TensorView& view = views_[block.weight];
-    float* rows = packer == nullptr ? view.row<float>(block.row_begin) : buffer;
-    RETURN_IF_ERROR(source_.read_rows(weight, block.row_begin, block.row_end, rows, weight.cols()));
+    const int64_t begin = bytes_in_memory(weight, packer, block.row_begin);
+    const int64_t end = bytes_in_memory(weight, packer, block.row_end);
+    return copy(data + begin, buffer.staging.data(), end - begin);
+  }
+
+  // Reads the block as rows from `begin` on of a weight of `rows` rows that lies in `packed`.
+  absl::Status pack(const Block& block, int64_t begin, int64_t rows, Buffer& buffer,
+                    std::byte* packed) const {
+    const Weight& weight = program_.weights(block.weight);
+    const KernelEntry* packer = bindings_.packers[block.weight];
+    float* floats = packer == nullptr ? reinterpret_cast<float*>(packed) + begin * weight.cols()
+                                      : buffer.floats.data();
+    RETURN_IF_ERROR(
+        source_.read_rows(weight, block.row_begin, block.row_end, floats, weight.cols()));
     if (packer == nullptr) return absl::OkStatus();
-    packer->pack({.source = buffer,
+    packer->pack({.source = floats,
                   .source_stride = weight.cols(),
-                  .rows = weight.rows(),
+                  .rows = rows,
                   .cols = weight.cols(),
-                  .row_begin = block.row_begin,
-                  .row_end = block.row_end,
-                  .packed = view.data});
+                  .row_begin = begin,
+                  .row_end = begin + block.row_end - block.row_begin,
+                  .packed = packed});
     return absl::OkStatus();
+  }
+
+  // One block at a time, of whichever thread: done when it returns.
+  absl::Status copy(std::byte* to, const std::byte* from, int64_t bytes) {
+    const std::lock_guard lock(copy_mutex_);
+    device_.use_from_this_thread();
+    device_.copy_in(to, from, bytes);
+    const char* failure = device_.synchronize();
+    return failure == nullptr ? absl::OkStatus() : absl::InternalError(failure);
   }
 
   void stop(absl::Status status) {
@@ -117,6 +161,7 @@ class Loader {
   const Bindings& bindings_;
   const std::vector<TensorView>& views_;
   const WeightSource& source_;
+  Device& device_;
   const LoadOptions& options_;
   std::vector<Block> blocks_;
   int64_t total_ = 0;
@@ -124,6 +169,7 @@ class Loader {
   std::atomic<bool> stopped_{false};
   std::mutex mutex_;
   absl::Status first_error_;
+  std::mutex copy_mutex_;
 };
 
 }  // namespace
@@ -134,22 +180,25 @@ WeightPlan plan_weights(const Program& program, const Bindings& bindings) {
     const Weight& weight = program.weights(i);
     plan.offsets.push_back(plan.bytes);
     if (!bindings.used[i]) continue;
-    const int64_t bytes = align_memory(bytes_in_memory(weight, bindings.packers[i]));
+    const KernelEntry* packer = bindings.packers[i];
+    const int64_t bytes = align_memory(bytes_in_memory(weight, packer, weight.rows()));
     plan.bytes = add_saturating(plan.bytes, bytes);
-    if (bindings.packers[i] == nullptr) continue;
-    plan.block_floats = std::max(plan.block_floats, block_rows(weight) * weight.cols());
+    const int64_t rows = block_rows(weight);
+    plan.block_bytes = std::max(plan.block_bytes, bytes_in_memory(weight, packer, rows));
+    if (packer != nullptr) plan.block_floats = std::max(plan.block_floats, rows * weight.cols());
   }
   return plan;
 }
 
 absl::StatusOr<Weights> Weights::load(const Program& program, const Bindings& bindings,
                                       const WeightPlan& plan, const WeightSource& source,
-                                      Parallel& parallel, const LoadOptions& options) {
+                                      Device& device, Parallel& parallel,
+                                      const LoadOptions& options) {
   for (int i = 0; i < program.weights_size(); ++i) {
     if (bindings.used[i]) RETURN_IF_ERROR(source.check(program.weights(i)));
   }
   Weights weights;
-  ASSIGN_OR_RETURN(weights.memory_, Memory::allocate(plan.bytes, "weights"));
+  ASSIGN_OR_RETURN(weights.memory_, allocate_memory(device, plan.bytes, "weights"));
   for (int i = 0; i < program.weights_size(); ++i) {
     const Weight& weight = program.weights(i);
     weights.views_.push_back({.data = weights.memory_.data() + plan.offsets[i],
@@ -158,8 +207,8 @@ absl::StatusOr<Weights> Weights::load(const Program& program, const Bindings& bi
                               .stride = weight.cols(),
                               .dtype = dtype_of(weight.dtype())});
   }
-  Loader loader(program, bindings, weights.views_, source, options);
-  RETURN_IF_ERROR(loader.run(parallel, plan.block_floats));
+  Loader loader(program, bindings, weights.views_, source, device, options);
+  RETURN_IF_ERROR(loader.run(parallel, plan));
   return weights;
 }
 
