@@ -61,7 +61,7 @@ absl::Status note_weights(const Program& program, const Instruction& instruction
 
 }  // namespace
 
-absl::StatusOr<Bindings> bind(const Program& program, Isa isa) {
+absl::StatusOr<Bindings> bind(const Program& program, const Backend& backend) {
   Bindings bindings;
   bindings.packers.resize(program.weights_size());
   bindings.used.resize(program.weights_size());
@@ -72,7 +72,7 @@ absl::StatusOr<Bindings> bind(const Program& program, Isa isa) {
     if (!has_kernel(op)) continue;
     const DType weight = weight_dtype(program, instruction);
     const DType activation = activation_dtype(program, instruction);
-    const KernelEntry* kernel = find_kernel(cpu_kernels(), op, weight, activation, isa);
+    const KernelEntry* kernel = find_kernel(backend.kernels, op, weight, activation, backend.isa);
     if (kernel == nullptr) {
       return failed_precondition(
           "instruction {}: this worker has no kernel {} for weights in {} and activations in {}; "

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "base/isa.h"
 #include "proto/program.pb.h"
+#include "worker/backend.h"
 #include "worker/kernels/kernel.h"
 
 namespace lockstep {
@@ -23,7 +23,7 @@ struct Bindings {
 
 // kFailedPrecondition names an operator and the types for which there is no kernel. The program has
 // passed validate().
-absl::StatusOr<Bindings> bind(const program::Program& program, Isa isa);
+absl::StatusOr<Bindings> bind(const program::Program& program, const Backend& backend);
 
 inline Op op_of(const program::Instruction& instruction) {
   return static_cast<Op>(instruction.op());

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstring>
+#include <type_traits>
 
 #include "base/check.h"
 #include "base/status.h"
@@ -29,6 +29,22 @@ TensorView view_of(const Program& program, const program::Value& value) {
           .cols = value.cols(),
           .stride = value.stride(),
           .dtype = dtype_of(value.dtype())};
+}
+
+StepSizes step_sizes(const Program& program) {
+  StepSizes sizes{.page_tokens = program.limits().page_tokens(),
+                  .vocab = program.vocab(),
+                  .hidden = program.hidden()};
+  for (const Instruction& instruction : program.instructions()) {
+    if (instruction.op() != program::TOP_CANDIDATES) continue;
+    sizes.slice_columns = program.values(instruction.inputs(0).value()).cols();
+  }
+  return sizes;
+}
+
+absl::Status device_status(const char* failure, const Device& device) {
+  if (failure == nullptr) return absl::OkStatus();
+  return absl::InternalError(fmt::format("{}: {}", device.name(), failure));
 }
 
 KernelCost moved_bytes(const KernelArgs& args) {
@@ -81,15 +97,18 @@ int64_t buffer_bytes(const Program& program, const Bindings& bindings, int threa
   return align_memory(program.arena_bytes()) + align_memory(scratch);
 }
 
+Executor::Executor(Device& device, const Program& program)
+    : device_(device), device_step_(device, step_sizes(program)) {}
+
 absl::StatusOr<std::unique_ptr<Executor>> Executor::make(const Program& program,
                                                          const Bindings& bindings,
-                                                         const Weights& weights,
+                                                         const Weights& weights, Device& device,
                                                          Parallel& parallel) {
-  std::unique_ptr<Executor> executor(new Executor);
+  std::unique_ptr<Executor> executor(new Executor(device, program));
   const int64_t arena = align_memory(program.arena_bytes());
   const int64_t scratch = buffer_bytes(program, bindings, parallel.threads()) - arena;
-  ASSIGN_OR_RETURN(executor->arena_, Memory::allocate(arena, "values of a step"));
-  ASSIGN_OR_RETURN(executor->scratch_, Memory::allocate(scratch, "scratch of kernels"));
+  ASSIGN_OR_RETURN(executor->arena_, allocate_memory(device, arena, "values of a step"));
+  ASSIGN_OR_RETURN(executor->scratch_, allocate_memory(device, scratch, "scratch of kernels"));
   for (int i = 0; i < program.instructions_size(); ++i) {
     const Instruction& instruction = program.instructions(i);
     if (instruction.op() == program::COLUMNS) continue;
@@ -97,9 +116,40 @@ absl::StatusOr<std::unique_ptr<Executor>> Executor::make(const Program& program,
     executor->connect(program, instruction, weights, call);
     call.args.parallel = &parallel;
     call.args.scratch = executor->scratch_.data();
+    call.args.queue = device.queue();
     executor->calls_.push_back(std::move(call));
   }
+  if (device.is_host()) return executor;
+  executor->wait_row_ = executor->profile_.row("wait for the device");
+  ASSIGN_OR_RETURN(
+      executor->answer_,
+      allocate_staging(device, executor->logits_.cols * int64_t{sizeof(float)}, "a row of logits"));
+  RETURN_IF_ERROR(executor->place_tables());
   return executor;
+}
+
+// Copies what attributes point to, and points them there.
+absl::Status Executor::place_tables() {
+  int64_t bytes = 0;
+  const auto each_table = [this](const auto& visit) {
+    for (Call& call : calls_) {
+      KernelAttrs& attrs = call.args.attrs;
+      if (attrs.kv_head_of != nullptr) visit(attrs.kv_head_of, attrs.heads);
+      if (attrs.inv_freq != nullptr) visit(attrs.inv_freq, attrs.rotary_dim / 2);
+    }
+  };
+  each_table([&](auto*& table, int64_t count) {
+    bytes += align_memory(count * static_cast<int64_t>(sizeof(*table)));
+  });
+  ASSIGN_OR_RETURN(tables_, allocate_memory(device_, bytes, "tables of attributes"));
+  std::byte* next = tables_.data();
+  each_table([&](auto*& table, int64_t count) {
+    const int64_t size = count * static_cast<int64_t>(sizeof(*table));
+    device_.copy_in(next, table, size);
+    table = reinterpret_cast<std::remove_reference_t<decltype(table)>>(next);
+    next += align_memory(size);
+  });
+  return device_status(device_.synchronize(), device_);
 }
 
 void Executor::connect(const Program& program, const Instruction& instruction,
@@ -145,6 +195,25 @@ void Executor::set_rows(Call& call, const StepView& step) {
 
 absl::Status Executor::run(StepView& step) {
   profile_.add_step();
+  if (device_.is_host()) return run_calls(step, step);
+  StepView* on_device = device_step_.take(step);
+  if (on_device == nullptr) {
+    return resource_exhausted("{} has no room left for a step; use a smaller --memory-fraction",
+                              device_.name());
+  }
+  if (absl::Status status = run_calls(step, *on_device); !status.ok()) {
+    static_cast<void>(device_.synchronize());  // What was queued uses memory that may go now.
+    return status;
+  }
+  const int64_t before_ns = now_ns();
+  const char* failure = device_step_.give(step);
+  profile_.add(wait_row_, now_ns() - before_ns, {});
+  return device_status(failure, device_);
+}
+
+// `on_device` is the step as kernels see it. On a device that is not the processor the profile
+// holds what queueing takes.
+absl::Status Executor::run_calls(StepView& step, StepView& on_device) {
   int64_t before_ns = now_ns();
   for (Call& call : calls_) {
     set_rows(call, step);
@@ -152,8 +221,9 @@ absl::Status Executor::run(StepView& step) {
     if (call.kind == Kind::kKernel) {
       const int64_t rows = call.rows == RowsOf::kTokens ? step.rows : step.output_count;
       if (rows == 0) continue;
-      call.args.step = &step;
+      call.args.step = &on_device;
       call.kernel->run(call.args);
+      call.args.step = &step;
       cost = kernel_cost(*call.kernel, call.args);
     } else {
       LOCKSTEP_CHECK(collective_ != nullptr);
@@ -169,11 +239,14 @@ absl::Status Executor::run(StepView& step) {
 
 absl::Status Executor::reduce(const Call& call) {
   const TensorView &x = call.args.in[0], &sum = call.args.out[0];
+  constexpr int64_t kBytes = sizeof(float);
   if (x.data != sum.data) {
-    for (int64_t row = 0; row < x.rows; ++row) {
-      std::memcpy(sum.row<float>(row), x.row<float>(row),
-                  static_cast<size_t>(x.cols) * sizeof(float));
-    }
+    device_.copy_rows({.to = sum.data,
+                       .to_stride = sum.stride * kBytes,
+                       .from = x.data,
+                       .from_stride = x.stride * kBytes,
+                       .row_bytes = x.cols * kBytes,
+                       .rows = x.rows});
   }
   return collective_->all_reduce(sum.row<float>(0), sum.rows, sum.cols, sum.stride);
 }
@@ -187,6 +260,15 @@ absl::Status Executor::gather(const Call& call) {
                                   .rows = whole.rows,
                                   .boundaries = call.boundaries,
                                   .element_bytes = dtype_bytes(whole.dtype)});
+}
+
+absl::StatusOr<std::string> Executor::logits(int64_t output) {
+  const auto bytes = static_cast<size_t>(logits_.cols) * sizeof(float);
+  const auto* row = reinterpret_cast<const std::byte*>(logits_.row<float>(output));
+  if (device_.is_host()) return std::string(reinterpret_cast<const char*>(row), bytes);
+  device_.copy_out(answer_.data(), row, static_cast<int64_t>(bytes));
+  RETURN_IF_ERROR(device_status(device_.synchronize(), device_));
+  return std::string(reinterpret_cast<const char*>(answer_.data()), bytes);
 }
 
 }  // namespace lockstep

@@ -12,6 +12,7 @@
 #include "proto/program.pb.h"
 #include "worker/bindings.h"
 #include "worker/collectives/collective.h"
+#include "worker/kernels/cuda/step.h"
 #include "worker/memory.h"
 #include "worker/profile.h"
 #include "worker/state.h"
@@ -25,20 +26,23 @@ int64_t buffer_bytes(const program::Program& program, const Bindings& bindings, 
 // One thread at a time. Everything it is given must outlive it.
 class Executor {
  public:
-  // The program has passed validate().
+  // The program has passed validate(). Values, scratch and what attributes point to lie on the
+  // device.
   static absl::StatusOr<std::unique_ptr<Executor>> make(const program::Program& program,
                                                         const Bindings& bindings,
-                                                        const Weights& weights, Parallel& parallel);
+                                                        const Weights& weights, Device& device,
+                                                        Parallel& parallel);
   // Both before the first run, and again when they change.
   void use(const State& state);
   void use(Collective* collective) { collective_ = collective; }
 
-  // Every instruction in order. Kernels without rows are left out, collectives never. An error is
-  // the first collective's that failed; what values hold is then undefined.
+  // Every instruction in order. Kernels without rows are left out, collectives never. Answers are
+  // in the step's requests when it returns. An error is the first collective's that failed, or the
+  // device's; what values hold is then undefined.
   absl::Status run(StepView& step);
 
-  // This rank's raw logits of the last run, a row an output.
-  const TensorView& logits() const { return logits_; }
+  // This rank's raw logits of an output of the last run.
+  absl::StatusOr<std::string> logits(int64_t output);
   std::string profile() const { return profile_.to_text(); }
 
  private:
@@ -57,22 +61,29 @@ class Executor {
     int profile_row = 0;
   };
 
-  Executor() = default;
+  Executor(Device& device, const program::Program& program);
   friend int64_t buffer_bytes(const program::Program&, const Bindings&, int);
   static Call shape(const program::Program& program, const program::Instruction& instruction,
                     const KernelEntry* kernel);
   void connect(const program::Program& program, const program::Instruction& instruction,
                const Weights& weights, Call& call);
+  absl::Status place_tables();
   static void set_rows(Call& call, const StepView& step);
+  absl::Status run_calls(StepView& step, StepView& on_device);
   absl::Status reduce(const Call& call);
   absl::Status gather(const Call& call);
 
-  Memory arena_;
-  Memory scratch_;
+  Device& device_;
+  DeviceMemory arena_;
+  DeviceMemory scratch_;
+  DeviceMemory tables_;
+  DeviceStep device_step_;
+  StagingMemory answer_;
   std::vector<Call> calls_;
   TensorView logits_;
   Collective* collective_ = nullptr;
   Profile profile_;
+  int wait_row_ = -1;  // Of the profile: for what a device has queued.
 };
 
 }  // namespace lockstep

@@ -50,17 +50,18 @@ int64_t pages_that_fit(const Program& program, const PageBudget& budget) {
       const int64_t share = budget.total_bytes / budget.ranks_here - budget.weight_bytes;
       bytes = std::min(bytes, std::max<int64_t>(share, 0));
     }
-    bytes = bytes / 10 * 8;
+    bytes = static_cast<int64_t>(static_cast<double>(bytes) * budget.fraction);
   } else if (budget.free_bytes > 0) {
     bytes = std::min(bytes, budget.free_bytes);
   }
   return std::min(pages, bytes / page_bytes);
 }
 
-absl::StatusOr<State> State::allocate(const Program& program, int64_t pages) {
+absl::StatusOr<State> State::allocate(const Program& program, Device& device, int64_t pages) {
   State state;
   state.pages_ = pages;
-  ASSIGN_OR_RETURN(state.memory_, Memory::allocate(pages * page_bytes_of(program), "KV pages"));
+  ASSIGN_OR_RETURN(state.memory_,
+                   allocate_memory(device, pages * page_bytes_of(program), "KV pages"));
   std::byte* data = state.memory_.data();
   for (const program::State& layer : program.states()) {
     const int64_t page_bytes = layer_page_bytes(program, layer);

@@ -23,6 +23,7 @@ struct PageBudget {
   int64_t total_bytes = 0;   // Of the machine or container; 0: unknown.
   int64_t weight_bytes = 0;  // Of this rank.
   int ranks_here = 1;        // That share this memory.
+  double fraction = 0.8;     // Of this rank's part, where memory_bytes does not say how much.
   int64_t max_pages = 0;     // More would never be used; 0: as many as fit.
 };
 // May be 0.
@@ -30,8 +31,9 @@ int64_t pages_that_fit(const program::Program& program, const PageBudget& budget
 
 class State {
  public:
-  // Reserves addresses for all pages; memory is taken as pages are written.
-  static absl::StatusOr<State> allocate(const program::Program& program, int64_t pages);
+  // A processor reserves addresses for all pages, and takes memory as pages are written.
+  static absl::StatusOr<State> allocate(const program::Program& program, Device& device,
+                                        int64_t pages);
 
   int64_t pages() const { return pages_; }
   // By index into Program.states. Valid as long as the State is, moves included.
@@ -39,7 +41,7 @@ class State {
 
  private:
   int64_t pages_ = 0;
-  Memory memory_;
+  DeviceMemory memory_;
   std::vector<StateView> views_;
 };
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// All weights lie in one mapping. A block of rows is read as float32 into a buffer of the thread's
-// own, quantized there where its kind is, and packed, so a weight is never in memory twice.
+// All weights lie in one piece of memory. A block of rows is read as float32 into a buffer of the
+// thread's own, quantized there where its kind is, and packed, so a weight is never in memory
+// twice. A device's packed rows lie end to end: a block is packed as if it were a weight of its
+// own, then copied to its place.
 #include "worker/weights.h"
 
 #include <algorithm>
@@ -27,9 +29,10 @@ int64_t add_saturating(int64_t a, int64_t b) {
   return __builtin_add_overflow(a, b, &sum) ? std::numeric_limits<int64_t>::max() : sum;
 }
 
-int64_t bytes_in_memory(const Weight& weight, const KernelEntry* packer) {
-  if (packer != nullptr) return packer->packed_bytes(weight.rows(), weight.cols());
-  return weight.rows() * weight.cols() * static_cast<int64_t>(sizeof(float));
+// Of the weight's first `rows` rows.
+int64_t bytes_in_memory(const Weight& weight, const KernelEntry* packer, int64_t rows) {
+  if (packer != nullptr) return packer->packed_bytes(rows, weight.cols());
+  return rows * weight.cols() * static_cast<int64_t>(sizeof(float));
 }
 
 std::optional<Quantization> quantized(const Weight& weight) {
@@ -63,6 +66,7 @@ struct Staging {
   std::vector<int8_t> codes;
   std::vector<uint16_t> scales;
   std::vector<uint16_t> minima;
+  StagingMemory packed;  // Empty where weights are packed in place.
 
   void fit(int64_t rows, int64_t cols, const std::optional<Quantization>& kind) {
     const auto grow = [](auto& buffer, int64_t count) {
@@ -80,12 +84,22 @@ struct Staging {
 class Loader {
  public:
   Loader(const Program& program, const Bindings& bindings, const std::vector<TensorView>& views,
-         const WeightSource& source, const LoadOptions& options)
-      : program_(program), bindings_(bindings), views_(views), source_(source), options_(options) {}
+         const WeightSource& source, Device& device, const LoadOptions& options)
+      : program_(program),
+        bindings_(bindings),
+        views_(views),
+        source_(source),
+        device_(device),
+        options_(options) {}
 
-  absl::Status run(Parallel& parallel) {
+  absl::Status run(Parallel& parallel, const WeightPlan& plan) {
     make_blocks();
     std::vector<Staging> staging(parallel.threads());
+    for (Staging& own : staging) {
+      if (device_.is_host()) continue;
+      ASSIGN_OR_RETURN(own.packed,
+                       allocate_staging(device_, plan.packed_bytes, "weights on their way"));
+    }
     for_each(parallel, static_cast<int64_t>(blocks_.size()), [&](int64_t index, int thread) {
       if (stopped_.load(std::memory_order_relaxed)) return;
       if (options_.cancelled != nullptr && options_.cancelled->load()) {
@@ -119,13 +133,26 @@ class Loader {
     return matrix_bytes(dtype_of(weight.dtype()), block.row_end - block.row_begin, weight.cols());
   }
 
-  absl::Status load(const Block& block, Staging& staging) const {
+  absl::Status load(const Block& block, Staging& staging) {
+    auto* data = static_cast<std::byte*>(views_[block.weight].data);
+    const Weight& weight = program_.weights(block.weight);
+    if (device_.is_host()) return pack(block, block.row_begin, weight.rows(), staging, data);
+    RETURN_IF_ERROR(
+        pack(block, 0, block.row_end - block.row_begin, staging, staging.packed.data()));
+    const KernelEntry* packer = bindings_.packers[block.weight];
+    const int64_t begin = bytes_in_memory(weight, packer, block.row_begin);
+    const int64_t end = bytes_in_memory(weight, packer, block.row_end);
+    return copy(data + begin, staging.packed.data(), end - begin);
+  }
+
+  // Packs the block as rows from `begin` on of a weight of `rows` rows that lies in `packed`.
+  absl::Status pack(const Block& block, int64_t begin, int64_t rows, Staging& staging,
+                    std::byte* packed) const {
     const Weight& weight = program_.weights(block.weight);
     const KernelEntry* packer = bindings_.packers[block.weight];
-    const TensorView& view = views_[block.weight];
     if (packer == nullptr) {
-      return source_.read_rows(weight, block.row_begin, block.row_end,
-                               view.row<float>(block.row_begin), weight.cols());
+      float* to = reinterpret_cast<float*>(packed) + begin * weight.cols();
+      return source_.read_rows(weight, block.row_begin, block.row_end, to, weight.cols());
     }
     const std::optional<Quantization> kind = quantized(weight);
     staging.fit(block.row_end - block.row_begin, weight.cols(), kind);
@@ -137,12 +164,21 @@ class Loader {
     packer->pack({.source = kind ? nullptr : floats,
                   .source_stride = weight.cols(),
                   .quantized = kind ? codes : QuantizedRows{},
-                  .rows = weight.rows(),
+                  .rows = rows,
                   .cols = weight.cols(),
-                  .row_begin = block.row_begin,
-                  .row_end = block.row_end,
-                  .packed = view.data});
+                  .row_begin = begin,
+                  .row_end = begin + block.row_end - block.row_begin,
+                  .packed = packed});
     return absl::OkStatus();
+  }
+
+  // One block at a time, of whichever thread: done when it returns.
+  absl::Status copy(std::byte* to, const std::byte* from, int64_t bytes) {
+    const std::lock_guard lock(copy_mutex_);
+    device_.use_from_this_thread();
+    device_.copy_in(to, from, bytes);
+    const char* failure = device_.synchronize();
+    return failure == nullptr ? absl::OkStatus() : absl::InternalError(failure);
   }
 
   void stop(absl::Status status) {
@@ -155,6 +191,7 @@ class Loader {
   const Bindings& bindings_;
   const std::vector<TensorView>& views_;
   const WeightSource& source_;
+  Device& device_;
   const LoadOptions& options_;
   std::vector<Block> blocks_;
   int64_t total_ = 0;
@@ -162,6 +199,7 @@ class Loader {
   std::atomic<bool> stopped_{false};
   std::mutex mutex_;
   absl::Status first_error_;
+  std::mutex copy_mutex_;
 };
 
 }  // namespace
@@ -172,10 +210,12 @@ WeightPlan plan_weights(const Program& program, const Bindings& bindings) {
     const Weight& weight = program.weights(i);
     plan.offsets.push_back(plan.bytes);
     if (!bindings.used[i]) continue;
-    const int64_t bytes = align_memory(bytes_in_memory(weight, bindings.packers[i]));
+    const KernelEntry* packer = bindings.packers[i];
+    const int64_t bytes = align_memory(bytes_in_memory(weight, packer, weight.rows()));
     plan.bytes = add_saturating(plan.bytes, bytes);
-    if (bindings.packers[i] == nullptr) continue;
     const int64_t rows = block_rows(weight);
+    plan.packed_bytes = std::max(plan.packed_bytes, bytes_in_memory(weight, packer, rows));
+    if (packer == nullptr) continue;
     const int64_t floats = rows * weight.cols() * static_cast<int64_t>(sizeof(float));
     plan.block_bytes = std::max(plan.block_bytes, floats + code_bytes(weight, rows));
   }
@@ -184,12 +224,13 @@ WeightPlan plan_weights(const Program& program, const Bindings& bindings) {
 
 absl::StatusOr<Weights> Weights::load(const Program& program, const Bindings& bindings,
                                       const WeightPlan& plan, const WeightSource& source,
-                                      Parallel& parallel, const LoadOptions& options) {
+                                      Device& device, Parallel& parallel,
+                                      const LoadOptions& options) {
   for (int i = 0; i < program.weights_size(); ++i) {
     if (bindings.used[i]) RETURN_IF_ERROR(source.check(program.weights(i)));
   }
   Weights weights;
-  ASSIGN_OR_RETURN(weights.memory_, Memory::allocate(plan.bytes, "weights"));
+  ASSIGN_OR_RETURN(weights.memory_, allocate_memory(device, plan.bytes, "weights"));
   for (int i = 0; i < program.weights_size(); ++i) {
     const Weight& weight = program.weights(i);
     weights.views_.push_back({.data = weights.memory_.data() + plan.offsets[i],
@@ -198,8 +239,8 @@ absl::StatusOr<Weights> Weights::load(const Program& program, const Bindings& bi
                               .stride = weight.cols(),
                               .dtype = dtype_of(weight.dtype())});
   }
-  Loader loader(program, bindings, weights.views_, source, options);
-  RETURN_IF_ERROR(loader.run(parallel));
+  Loader loader(program, bindings, weights.views_, source, device, options);
+  RETURN_IF_ERROR(loader.run(parallel, plan));
   return weights;
 }
 

@@ -21,7 +21,8 @@ namespace lockstep {
 struct WeightPlan {
   std::vector<int64_t> offsets;  // By weight.
   int64_t bytes = 0;             // Of all weights.
-  int64_t block_bytes = 0;       // The largest block that a thread holds while it is packed.
+  int64_t block_bytes = 0;       // The most that a thread holds of a block before it is packed.
+  int64_t packed_bytes = 0;      // The largest block, packed.
 };
 WeightPlan plan_weights(const program::Program& program, const Bindings& bindings);
 
@@ -33,17 +34,20 @@ struct LoadOptions {
 class Weights {
  public:
   // Checks every weight with the source before memory is allocated for any, then reads blocks of
-  // rows on all threads. The first error stops all; kCancelled once `cancelled` is true.
+  // rows on all threads. The first error stops all; kCancelled once `cancelled` is true. Where
+  // the device is not the processor, each thread packs into staging memory of its own; while its
+  // block is copied the others read and pack theirs.
   static absl::StatusOr<Weights> load(const program::Program& program, const Bindings& bindings,
                                       const WeightPlan& plan, const WeightSource& source,
-                                      Parallel& parallel, const LoadOptions& options);
+                                      Device& device, Parallel& parallel,
+                                      const LoadOptions& options);
 
   // As kernels take it. Valid as long as the Weights are, moves included.
   const TensorView& view(int weight) const { return views_[weight]; }
   int64_t bytes() const { return memory_.bytes(); }
 
  private:
-  Memory memory_;
+  DeviceMemory memory_;
   std::vector<TensorView> views_;
 };
 

@@ -23,16 +23,16 @@ using program::Program;
 
 static_assert(kProgramBlock == kAttentionBlock && kProgramBlock == kVocabBlock);
 
-// What this worker's kernels promise: any ISA gives these bits.
-constexpr const char* kNumericClasses[] = {"f32.v1"};
-
-absl::Status check_numeric_class(const Program& program) {
-  for (const char* known : kNumericClasses) {
-    if (program.numeric_class() == known) return absl::OkStatus();
-  }
+absl::Status check_numeric_class(const Program& program, const Backend& backend) {
+  if (program.numeric_class() == backend.numeric_class) return absl::OkStatus();
   return failed_precondition(
-      "the group computes in numeric class {}, this worker in {}; run the same version everywhere",
-      program.numeric_class(), kNumericClasses[0]);
+      "the group computes in numeric class {}, this worker in {}; run the same version and the "
+      "same --device everywhere",
+      program.numeric_class(), backend.numeric_class);
+}
+
+int64_t free_bytes_of(const Device& device) {
+  return device.is_host() ? memory_free_bytes() : device.free_bytes();
 }
 
 StepLimits step_limits(const Program& program) {
@@ -54,7 +54,8 @@ int ranks_here(const cluster::Assignment& assignment) {
 }
 
 // Ranks that load at the same time on one host draw on the same free memory.
-absl::Status check_memory(int64_t weights, int64_t buffers, int ranks_loading, int64_t free_bytes) {
+absl::Status check_memory(const Device& device, int64_t weights, int64_t buffers, int ranks_loading,
+                          int64_t free_bytes) {
   int64_t needed = 0;
   if (__builtin_add_overflow(weights, buffers, &needed) ||
       __builtin_mul_overflow(needed, std::max(1, ranks_loading), &needed)) {
@@ -62,10 +63,10 @@ absl::Status check_memory(int64_t weights, int64_t buffers, int ranks_loading, i
   }
   if (free_bytes <= 0 || needed <= free_bytes) return absl::OkStatus();
   return resource_exhausted(
-      "weights and buffers of {} need {} of memory, {} are free: use a smaller --dtype, "
+      "weights and buffers of {} need {} of memory{}, {} are free: use a smaller --dtype, "
       "--quantize, a smaller --prefill-chunk, or a machine with more",
       ranks_loading > 1 ? fmt::format("the {} ranks here", ranks_loading) : "this rank",
-      memory_text(needed), memory_text(free_bytes));
+      memory_text(needed), device.is_host() ? "" : " on " + device.name(), memory_text(free_bytes));
 }
 
 absl::StatusOr<WeightSource> open_source(const cluster::Assignment& assignment) {
@@ -79,6 +80,9 @@ class WorkerImpl final : public Worker {
   WorkerImpl(const cluster::Assignment& assignment, std::unique_ptr<Collective> collective,
              const WorkerOptions& options)
       : program_(assignment.program()),
+        processor_(options.backend == nullptr ? cpu_backend() : Backend()),
+        backend_(options.backend == nullptr ? processor_ : *options.backend),
+        device_(*backend_.device),
         limits_(step_limits(program_)),
         buffers_(limits_),
         threads_(options.threads, options.processors),
@@ -105,7 +109,10 @@ class WorkerImpl final : public Worker {
                         fmt::format("rank {}: {}", program_.rank(), message_of(status)));
   }
 
-  const Program program_;  // Kernels' arguments point into it.
+  const Program program_;    // Kernels' arguments point into it.
+  const Backend processor_;  // Empty where another was given.
+  const Backend& backend_;
+  Device& device_;
   StepLimits limits_;
   StepBuffers buffers_;
   ThreadPool threads_;
@@ -122,28 +129,33 @@ class WorkerImpl final : public Worker {
 };
 
 absl::Status WorkerImpl::load(const cluster::Assignment& assignment, const WorkerOptions& options) {
-  ASSIGN_OR_RETURN(bindings_, bind(program_, best_isa()));
+  RETURN_IF_ERROR(check_numeric_class(program_, backend_));
+  device_.use_from_this_thread();
+  ASSIGN_OR_RETURN(bindings_, bind(program_, backend_));
   const WeightPlan plan = plan_weights(program_, bindings_);
   const int threads = threads_.threads();
-  const int64_t staging = threads * plan.block_bytes;
+  int64_t buffers = buffer_bytes(program_, bindings_, threads);
+  if (device_.is_host()) buffers += threads * plan.block_bytes;
   RETURN_IF_ERROR(check_memory(
-      plan.bytes, buffer_bytes(program_, bindings_, threads) + staging, assignment.loading_here(),
-      options.memory_free_bytes > 0 ? options.memory_free_bytes : memory_free_bytes()));
+      device_, plan.bytes, buffers, assignment.loading_here(),
+      options.memory_free_bytes > 0 ? options.memory_free_bytes : free_bytes_of(device_)));
   ASSIGN_OR_RETURN(const WeightSource source, open_source(assignment));
-  ASSIGN_OR_RETURN(weights_, Weights::load(program_, bindings_, plan, source, threads_,
+  ASSIGN_OR_RETURN(weights_, Weights::load(program_, bindings_, plan, source, device_, threads_,
                                            {options.progress, options.cancelled}));
-  ASSIGN_OR_RETURN(executor_, Executor::make(program_, bindings_, *weights_, threads_));
+  ASSIGN_OR_RETURN(executor_, Executor::make(program_, bindings_, *weights_, device_, threads_));
   executor_->use(collective_.get());
   return count_pages(assignment);
 }
 
 absl::Status WorkerImpl::count_pages(const cluster::Assignment& assignment) {
-  const PageBudget budget{.memory_bytes = assignment.kv_memory_bytes(),
-                          .free_bytes = memory_free_bytes(),
-                          .total_bytes = memory_total_bytes(),
-                          .weight_bytes = weights_->bytes(),
-                          .ranks_here = ranks_here(assignment),
-                          .max_pages = assignment.max_pages()};
+  const PageBudget budget{
+      .memory_bytes = assignment.kv_memory_bytes(),
+      .free_bytes = free_bytes_of(device_),
+      .total_bytes = device_.is_host() ? memory_total_bytes() : device_.total_bytes(),
+      .weight_bytes = weights_->bytes(),
+      .ranks_here = ranks_here(assignment),
+      .fraction = backend_.memory_fraction,
+      .max_pages = assignment.max_pages()};
   pages_possible_ = pages_that_fit(program_, budget);
   if (pages_possible_ > 0) return absl::OkStatus();
   return resource_exhausted(
@@ -160,7 +172,8 @@ absl::Status WorkerImpl::start(int64_t pages) {
   if (pages < 1 || pages > pages_possible_) {
     return fail(invalid_argument("start with 1 to {} KV pages, found {}", pages_possible_, pages));
   }
-  absl::StatusOr<State> state = State::allocate(program_, pages);
+  device_.use_from_this_thread();
+  absl::StatusOr<State> state = State::allocate(program_, device_, pages);
   if (!state.ok()) return fail(state.status());
   state_ = std::move(state).value();
   executor_->use(*state_);
@@ -186,6 +199,7 @@ absl::StatusOr<cluster::StepResult> WorkerImpl::step(const cluster::Step& step) 
   if (absl::Status status = check_step(step, limits_); !status.ok()) return fail(status);
   const Collective::Waited before = collective_->waited();
   last_step_.reset();
+  device_.use_from_this_thread();
   if (absl::Status status = executor_->run(buffers_.take(step)); !status.ok()) return fail(status);
   last_step_ = step.step();
   last_outputs_ = step.outputs_size();
@@ -214,12 +228,13 @@ absl::StatusOr<cluster::LogitsReply> WorkerImpl::logits(const cluster::LogitsReq
     return fail(invalid_argument("step {} has {} outputs, found a request for number {}",
                                  request.step(), last_outputs_, request.output()));
   }
-  const TensorView& logits = executor_->logits();
+  device_.use_from_this_thread();
+  absl::StatusOr<std::string> logits = executor_->logits(request.output());
+  if (!logits.ok()) return fail(logits.status());
   cluster::LogitsReply reply;
   reply.set_step(request.step());
   reply.set_output(request.output());
-  reply.set_logits(logits.row<float>(request.output()),
-                   static_cast<size_t>(logits.cols) * sizeof(float));
+  reply.set_logits(std::move(logits).value());
   return reply;
 }
 
@@ -234,7 +249,6 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::load(const cluster::Assignment& 
                         fmt::format("rank {}: {}", program.rank(), message_of(status)));
   };
   if (absl::Status status = validate(program); !status.ok()) return named(status);
-  if (absl::Status status = check_numeric_class(program); !status.ok()) return named(status);
   if (collective->rank() != program.rank() || collective->ranks() != program.ranks()) {
     return named(invalid_argument("the program is for rank {} of {}, the collective for {} of {}",
                                   program.rank(), program.ranks(), collective->rank(),

@@ -11,6 +11,7 @@
 
 #include "absl/status/statusor.h"
 #include "proto/cluster.pb.h"
+#include "worker/backend.h"
 #include "worker/collectives/collective.h"
 
 namespace lockstep {
@@ -21,7 +22,11 @@ struct WorkerOptions {
   // Called while loading, from the loading thread, with bytes done and total.
   std::function<void(int64_t, int64_t)> progress = {};
   const std::atomic<bool>* cancelled = nullptr;  // Loading stops with kCancelled once it is true.
-  // Memory that was free before any rank of this host began to load; 0: what is free now.
+  // What it computes on, and the collective's operands lie on; outlives the worker. Null: this
+  // processor.
+  const Backend* backend = nullptr;
+  // Memory of the device that was free before any rank that shares it began to load; 0: what is
+  // free now.
   int64_t memory_free_bytes = 0;
 };
 

@@ -3,7 +3,6 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "base/cpu.h"
 #include "proto/print.h"
 #include "proto/validate.h"
 #include "worker/executor.h"
@@ -13,7 +12,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (!program.ParseFromArray(data, static_cast<int>(size))) return 0;
   (void)lockstep::to_text(program);
   if (!lockstep::validate(program).ok()) return 0;
-  const auto bindings = lockstep::bind(program, lockstep::best_isa());
+  const auto bindings = lockstep::bind(program, lockstep::cpu_backend());
   if (!bindings.ok()) return 0;
   (void)lockstep::plan_weights(program, *bindings);
   (void)lockstep::buffer_bytes(program, *bindings, 2);

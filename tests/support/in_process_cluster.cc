@@ -10,6 +10,7 @@
 #include "models/models.h"
 #include "sharding/scheme.h"
 #include "worker/collectives/local.h"
+#include "worker/collectives/staged.h"
 
 namespace lockstep {
 namespace {
@@ -144,6 +145,9 @@ absl::StatusOr<std::unique_ptr<InProcessCluster>> InProcessCluster::open(
   ASSIGN_OR_RETURN(cluster->programs_, compile(description.graph, compile_options));
   for (int rank = 0; rank < options.ranks; ++rank) {
     cluster->threads_.push_back(std::make_unique<RankThread>());
+    if (!options.backend) continue;
+    cluster->backends_.push_back(options.backend());
+    cluster->programs_[rank].set_numeric_class(cluster->backends_[rank].numeric_class);
   }
   return cluster;
 }
@@ -163,6 +167,11 @@ absl::Status InProcessCluster::load_or_rejoin() {
   const bool fresh = workers_.empty();
   std::vector<std::unique_ptr<Worker>> loaded(options_.ranks);
   RETURN_IF_ERROR(on_all([&](int rank) {
+    WorkerOptions worker_options{.threads = options_.threads};
+    if (!backends_.empty()) {
+      worker_options.backend = &backends_[rank];
+      collectives[rank] = staged_collective(std::move(collectives[rank]), *backends_[rank].device);
+    }
     if (!fresh) {
       workers_[rank]->rejoin(std::move(collectives[rank]));
       return absl::OkStatus();
@@ -173,8 +182,7 @@ absl::Status InProcessCluster::load_or_rejoin() {
     assignment.set_random_weights(options_.random_seed.has_value());
     assignment.set_random_seed(options_.random_seed.value_or(0));
     assignment.set_max_pages(options_.max_pages);
-    auto worker =
-        Worker::load(assignment, std::move(collectives[rank]), {.threads = options_.threads});
+    auto worker = Worker::load(assignment, std::move(collectives[rank]), worker_options);
     RETURN_IF_ERROR(worker.status());
     loaded[rank] = std::move(worker).value();
     return absl::OkStatus();

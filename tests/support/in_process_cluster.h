@@ -35,6 +35,7 @@ struct InProcessOptions {
   std::optional<uint64_t> random_seed = {};  // Then the folder needs config.json alone.
   program::Limits limits = {};               // Fields that are 0 take a default.
   int64_t max_pages = 64;
+  std::function<Backend()> backend = {};  // Makes every rank's; none: the processor.
 };
 
 // One thread for each rank, that runs what it is given.
@@ -88,6 +89,7 @@ class InProcessCluster final : public Cluster {
 
   InProcessOptions options_;
   std::vector<program::Program> programs_;
+  std::vector<Backend> backends_;  // Of all ranks or none.
   std::vector<std::unique_ptr<Worker>> workers_;
   std::vector<std::unique_ptr<RankThread>> threads_;
   uint64_t epoch_ = 0;

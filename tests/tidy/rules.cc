@@ -233,7 +233,7 @@ const std::vector<Layer>& layers() {
         {"sharding", {"base", "proto", "models"}},
         {"worker", worker},
         {"worker/kernels", {"base"}},
-        {"worker/collectives", {"base"}},
+        {"worker/collectives", {"base", "worker/kernels"}},
         {"coordinator", coordinator},
         {"coordinator/text", {"base"}},
         {"tools", all},

@@ -6,7 +6,6 @@
 
 #include <random>
 
-#include "base/cpu.h"
 #include "base/status.h"
 #include "proto/validate.h"
 #include "tests/support/steps.h"
@@ -22,7 +21,7 @@ using program::Program;
 
 // Small enough to be loaded thousands of times.
 bool is_small(const Program& program) {
-  const auto bindings = bind(program, best_isa());
+  const auto bindings = bind(program, cpu_backend());
   if (!bindings.ok()) return true;  // To be refused.
   return plan_weights(program, *bindings).bytes < 1 << 20 &&
          buffer_bytes(program, *bindings, 1) < 1 << 20 && program.limits().rows() <= 64;

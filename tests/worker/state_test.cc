@@ -49,7 +49,8 @@ TEST(StateTest, ReservesALargePoolWithoutTakingIt) {
 #endif
   const program::Program program = layer_program();
   const int64_t pages = (int64_t{1} << 40) / 512;  // 1 TiB.
-  absl::StatusOr<State> state = State::allocate(program, pages);
+  const std::unique_ptr<Device> device = host_device();
+  absl::StatusOr<State> state = State::allocate(program, *device, pages);
   ASSERT_EQ(message_of(state.status()), "");
   const StateView& view = state->view(0);
   EXPECT_EQ(view.pages, pages);

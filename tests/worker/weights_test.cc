@@ -66,8 +66,15 @@ struct Case {
 
   absl::StatusOr<Weights> load(const WeightSource& source, int threads) const {
     ThreadPool pool(threads);
-    return Weights::load(program, bindings, plan_weights(program, bindings), source, pool, {});
+    return load(source, pool, {});
   }
+  absl::StatusOr<Weights> load(const WeightSource& source, ThreadPool& pool,
+                               const LoadOptions& options) const {
+    return Weights::load(program, bindings, plan_weights(program, bindings), source, *device, pool,
+                         options);
+  }
+
+  std::unique_ptr<Device> device = host_device();
 };
 
 // What the fake kernel should have been given, quantized in one go.
@@ -130,9 +137,7 @@ TEST(WeightsTest, ProgressCountsBytesOfTheKind) {
     last = done;
     all = total;
   }};
-  ASSERT_TRUE(Weights::load(c.program, c.bindings, plan_weights(c.program, c.bindings),
-                            WeightSource(RandomWeights(1)), pool, options)
-                  .ok());
+  ASSERT_TRUE(c.load(WeightSource(RandomWeights(1)), pool, options).ok());
   EXPECT_EQ(last, all);
   EXPECT_EQ(all, quantized_bytes({4, 32, false}, 64, 64));
 }

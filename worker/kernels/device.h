@@ -14,6 +14,17 @@ namespace lockstep {
 
 inline constexpr int64_t kDeviceAlign = 256;
 
+// Rows of bytes, so far apart where they are and where they go; each side is the device's memory or
+// staging memory.
+struct RowCopy {
+  void* to = nullptr;
+  int64_t to_stride = 0;
+  const void* from = nullptr;
+  int64_t from_stride = 0;
+  int64_t row_bytes = 0;
+  int64_t rows = 0;
+};
+
 // One thread at a time. Copies and kernels take effect in the order in which they were queued;
 // host memory that takes part must stay until synchronize().
 class Device {
@@ -22,17 +33,20 @@ class Device {
   virtual std::string name() const = 0;
   virtual int64_t total_bytes() const = 0;  // 0: unknown.
   virtual int64_t free_bytes() const = 0;
+  // Its memory is the host's: kernels take what lies there, and nothing has to be copied for them.
+  virtual bool is_host() const { return false; }
 
-  // The device's memory, aligned to kDeviceAlign, holding anything; null where there is no room.
-  // release() waits for nothing: synchronize() first.
+  // The device's memory, cleared, aligned to kDeviceAlign; null where there is no room. release()
+  // waits for nothing: synchronize() first. `bytes` as when it was allocated.
   virtual std::byte* allocate(int64_t bytes) = 0;
-  virtual void release(std::byte* memory) = 0;
+  virtual void release(std::byte* memory, int64_t bytes) = 0;
   // Host memory that copies are fastest from and to; null where there is none.
   virtual std::byte* allocate_staging(int64_t bytes) = 0;
-  virtual void release_staging(std::byte* memory) = 0;
+  virtual void release_staging(std::byte* memory, int64_t bytes) = 0;
 
   virtual void copy_in(std::byte* to, const void* from, int64_t bytes) = 0;
   virtual void copy_out(void* to, const std::byte* from, int64_t bytes) = 0;
+  virtual void copy_rows(const RowCopy& copy) = 0;
   virtual void clear(std::byte* memory, int64_t bytes) = 0;  // To zeros.
 
   // What kernels get as KernelArgs::queue.
@@ -44,28 +58,37 @@ class Device {
   virtual void use_from_this_thread() = 0;
 };
 
-// Memory of a device, given back at the end. Empty where there was no room.
-class DeviceMemory {
+// Memory that is given back at the end. Empty where there was no room. The device outlives it.
+template <auto kAllocate, auto kRelease>
+class OwnedMemory {
  public:
-  DeviceMemory() = default;
-  DeviceMemory(Device& device, int64_t bytes) : device_(&device), data_(device.allocate(bytes)) {}
-  DeviceMemory(DeviceMemory&& other) noexcept { *this = std::move(other); }
-  DeviceMemory& operator=(DeviceMemory&& other) noexcept {
+  OwnedMemory() = default;
+  OwnedMemory(Device& device, int64_t bytes)
+      : device_(&device), data_((device.*kAllocate)(bytes)), bytes_(bytes) {}
+  OwnedMemory(OwnedMemory&& other) noexcept { *this = std::move(other); }
+  OwnedMemory& operator=(OwnedMemory&& other) noexcept {
     std::swap(device_, other.device_);
     std::swap(data_, other.data_);
+    std::swap(bytes_, other.bytes_);
     return *this;
   }
-  ~DeviceMemory() {
-    if (data_ != nullptr) device_->release(data_);
+  ~OwnedMemory() {
+    if (data_ != nullptr) (device_->*kRelease)(data_, bytes_);
   }
   std::byte* data() const { return data_; }
+  int64_t bytes() const { return bytes_; }
 
  private:
   Device* device_ = nullptr;
   std::byte* data_ = nullptr;
+  int64_t bytes_ = 0;
 };
+using DeviceMemory = OwnedMemory<&Device::allocate, &Device::release>;
+using StagingMemory = OwnedMemory<&Device::allocate_staging, &Device::release_staging>;
 
-// The processor: memory is the host's, everything is done when a call returns.
+// The processor: memory is the host's and everything is done when a call returns. Memory comes
+// straight from the system: nothing of it is real before it is touched, and from 2 MiB on it asks
+// for huge pages. Any number of threads.
 std::unique_ptr<Device> host_device();
 
 // GPUs that this process may use; `problem` says in one line why there are none.

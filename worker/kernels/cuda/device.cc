@@ -29,9 +29,10 @@ class CudaDevice final : public Device {
       static_cast<void>(cudaGetLastError());
       return nullptr;
     }
+    clear(static_cast<std::byte*>(memory), bytes);
     return static_cast<std::byte*>(memory);
   }
-  void release(std::byte* memory) override { note(cudaFree(memory)); }
+  void release(std::byte* memory, int64_t) override { note(cudaFree(memory)); }
   std::byte* allocate_staging(int64_t bytes) override {
     void* memory = nullptr;
     if (cudaMallocHost(&memory, static_cast<size_t>(bytes > 0 ? bytes : 1)) != cudaSuccess) {
@@ -40,13 +41,25 @@ class CudaDevice final : public Device {
     }
     return static_cast<std::byte*>(memory);
   }
-  void release_staging(std::byte* memory) override { note(cudaFreeHost(memory)); }
+  void release_staging(std::byte* memory, int64_t) override { note(cudaFreeHost(memory)); }
 
   void copy_in(std::byte* to, const void* from, int64_t bytes) override {
     copy(to, from, bytes, cudaMemcpyHostToDevice);
   }
   void copy_out(void* to, const std::byte* from, int64_t bytes) override {
     copy(to, from, bytes, cudaMemcpyDeviceToHost);
+  }
+  void copy_rows(const RowCopy& copy) override {
+    const auto bytes = static_cast<size_t>(copy.row_bytes), rows = static_cast<size_t>(copy.rows);
+    if (bytes == 0 || rows == 0) return;
+    // The address tells where memory is: staging memory is known to the driver.
+    if (rows == 1) {
+      note(cudaMemcpyAsync(copy.to, copy.from, bytes, cudaMemcpyDefault, stream_));
+    } else {
+      note(cudaMemcpy2DAsync(copy.to, static_cast<size_t>(copy.to_stride), copy.from,
+                             static_cast<size_t>(copy.from_stride), bytes, rows, cudaMemcpyDefault,
+                             stream_));
+    }
   }
   void clear(std::byte* memory, int64_t bytes) override {
     if (bytes > 0) note(cudaMemsetAsync(memory, 0, static_cast<size_t>(bytes), stream_));

@@ -21,16 +21,12 @@ void copy(const T* from, int64_t count, T* to) {
 
 }  // namespace
 
-DeviceStep::~DeviceStep() {
-  if (here_ != nullptr) device_.release_staging(here_);
-}
-
 template <typename T>
 DeviceStep::Place<T> DeviceStep::room(int64_t count) {
   const int64_t begin = used_;
   used_ += (count * static_cast<int64_t>(sizeof(T)) + kAlign - 1) / kAlign * kAlign;
   if (used_ > bytes_) return {nullptr, nullptr};
-  return {reinterpret_cast<T*>(here_ + begin), reinterpret_cast<T*>(there_.data() + begin)};
+  return {reinterpret_cast<T*>(here_.data() + begin), reinterpret_cast<T*>(there_.data() + begin)};
 }
 
 template <typename T>
@@ -44,12 +40,12 @@ T* DeviceStep::put(const T* from, int64_t count) {
 bool DeviceStep::reserve(int64_t bytes) {
   if (bytes <= bytes_) return true;
   const int64_t wanted = std::max(bytes, 2 * bytes_);
-  if (here_ != nullptr) device_.release_staging(here_);
   bytes_ = 0;
-  there_ = DeviceMemory();
+  there_ = DeviceMemory();  // Gives back first.
+  here_ = StagingMemory();
   there_ = DeviceMemory(device_, wanted);
-  here_ = device_.allocate_staging(wanted);
-  if (here_ == nullptr || there_.data() == nullptr) return false;
+  here_ = StagingMemory(device_, wanted);
+  if (here_.data() == nullptr || there_.data() == nullptr) return false;
   bytes_ = wanted;
   return true;
 }
@@ -119,20 +115,21 @@ StepView* DeviceStep::take(const StepView& step) {
     if (!reserve(used_)) return nullptr;
     lay_out(step);
   }
-  device_.copy_in(there_.data(), here_, answers_begin_);
+  device_.copy_in(there_.data(), here_.data(), answers_begin_);
   return &view_;
 }
 
 template <typename T>
 const T* DeviceStep::returned(const T* there) const {
-  return reinterpret_cast<const T*>(here_ +
+  return reinterpret_cast<const T*>(here_.data() +
                                     (reinterpret_cast<const std::byte*>(there) - there_.data()));
 }
 
 const char* DeviceStep::give(StepView& step) {
   const int64_t request_bytes = step.output_count * static_cast<int64_t>(sizeof(OutputRequest));
-  device_.copy_out(here_ + requests_begin_, there_.data() + requests_begin_, request_bytes);
-  device_.copy_out(here_ + answers_begin_, there_.data() + answers_begin_, used_ - answers_begin_);
+  device_.copy_out(here_.data() + requests_begin_, there_.data() + requests_begin_, request_bytes);
+  device_.copy_out(here_.data() + answers_begin_, there_.data() + answers_begin_,
+                   used_ - answers_begin_);
   if (const char* failure = device_.synchronize(); failure != nullptr) return failure;
   const int64_t columns = sizes_.slice_columns, blocks = blocks_of(columns);
   for (int64_t i = 0; i < step.output_count; ++i) {

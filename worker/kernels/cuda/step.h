@@ -33,7 +33,6 @@ struct StepSizes {
 class DeviceStep {
  public:
   DeviceStep(Device& device, const StepSizes& sizes) : device_(device), sizes_(sizes) {}
-  ~DeviceStep();
   DeviceStep(const DeviceStep&) = delete;
   DeviceStep& operator=(const DeviceStep&) = delete;
 
@@ -66,7 +65,7 @@ class DeviceStep {
 
   Device& device_;
   const StepSizes sizes_;
-  std::byte* here_ = nullptr;
+  StagingMemory here_;
   DeviceMemory there_;
   int64_t bytes_ = 0;
   int64_t used_ = 0;

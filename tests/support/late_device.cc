@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/support/late_device.h"
+
+#include <sys/mman.h>
+
+#include <array>
+#include <cstring>
+#include <functional>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "base/check.h"
+#include "worker/kernels/cuda/shim/table.h"
+
+namespace lockstep {
+namespace {
+
+constexpr int64_t kRoom = int64_t{1} << 30;
+
+class LateDevice final : public Device {
+ public:
+  LateDevice()
+      : room_(static_cast<std::byte*>(
+            mmap(nullptr, kRoom, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0))) {
+    LOCKSTEP_CHECK(room_ != MAP_FAILED);
+  }
+  ~LateDevice() override {
+    LOCKSTEP_CHECK(queue_.empty() && allocated_ == 0);
+    munmap(room_, kRoom);
+  }
+
+  std::string name() const override { return "late device"; }
+  int64_t total_bytes() const override { return kRoom; }
+  int64_t free_bytes() const override { return kRoom - used_; }
+
+  // Memory is never used twice; a border of it lies between any two pieces.
+  std::byte* allocate(int64_t bytes) override {
+    const int64_t taken = (bytes + 2 * kDeviceAlign) / kDeviceAlign * kDeviceAlign;
+    if (used_ + taken > kRoom) return nullptr;
+    std::byte* memory = room_ + used_;
+    used_ += taken;
+    ++allocated_;
+    return memory;
+  }
+  void release(std::byte* memory, int64_t) override {
+    LOCKSTEP_CHECK(queue_.empty() && has(memory));
+    --allocated_;
+  }
+  std::byte* allocate_staging(int64_t bytes) override { return new std::byte[bytes + 1]; }
+  void release_staging(std::byte* memory, int64_t) override {
+    LOCKSTEP_CHECK(queue_.empty());
+    delete[] memory;
+  }
+
+  void copy_in(std::byte* to, const void* from, int64_t bytes) override {
+    LOCKSTEP_CHECK(bytes == 0 || (has(to) && !has(from)));
+    copy_rows({.to = to, .from = from, .row_bytes = bytes, .rows = 1});
+  }
+  void copy_out(void* to, const std::byte* from, int64_t bytes) override {
+    LOCKSTEP_CHECK(bytes == 0 || (has(from) && !has(to)));
+    copy_rows({.to = to, .from = from, .row_bytes = bytes, .rows = 1});
+  }
+  void copy_rows(const RowCopy& copy) override {
+    queue_.emplace_back([copy] {
+      for (int64_t row = 0; row < copy.rows && copy.row_bytes > 0; ++row) {
+        std::memcpy(static_cast<std::byte*>(copy.to) + row * copy.to_stride,
+                    static_cast<const std::byte*>(copy.from) + row * copy.from_stride,
+                    static_cast<size_t>(copy.row_bytes));
+      }
+    });
+  }
+  void clear(std::byte* memory, int64_t bytes) override {
+    queue_.emplace_back([=] { std::memset(memory, 0, static_cast<size_t>(bytes)); });
+  }
+
+  void* queue() const override { return const_cast<LateDevice*>(this); }
+  const char* synchronize() override {
+    // The shim runs one block at a time.
+    static std::mutex shim;
+    const std::lock_guard lock(shim);
+    LOCKSTEP_CHECK(mprotect(room_, kRoom, PROT_READ | PROT_WRITE) == 0);
+    for (const auto& work : std::exchange(queue_, {})) work();
+    LOCKSTEP_CHECK(mprotect(room_, kRoom, PROT_NONE) == 0);
+    return nullptr;
+  }
+  void use_from_this_thread() override {}
+
+  bool has(const void* pointer) const { return pointer >= room_ && pointer < room_ + used_; }
+
+  // The step is taken by value, as a launch does.
+  void launch(const KernelEntry& kernel, const KernelArgs& args) {
+    check(kernel, args);
+    LOCKSTEP_CHECK(args.step != nullptr);
+    queue_.emplace_back([this, &kernel, args = KernelArgs(args), step = *args.step]() mutable {
+      check(step);
+      args.step = &step;
+      kernel.run(args);
+    });
+  }
+
+ private:
+  void check(const KernelEntry& kernel, const KernelArgs& args) const {
+    const auto ours = [this](const void* pointer) { return pointer == nullptr || has(pointer); };
+    for (const TensorView& view : args.in) LOCKSTEP_CHECK(ours(view.data));
+    for (const TensorView& view : args.out) LOCKSTEP_CHECK(ours(view.data));
+    LOCKSTEP_CHECK(ours(args.attrs.kv_head_of) && ours(args.attrs.inv_freq));
+    LOCKSTEP_CHECK(has(args.scratch));
+    LOCKSTEP_CHECK(kernel.op == Op::kAttention ? has(args.state.data) : ours(args.state.data));
+  }
+  // Once its arrays have arrived.
+  void check(const StepView& step) const {
+    const auto ours = [this](const void* pointer) { return pointer == nullptr || has(pointer); };
+    for (const void* array :
+         {static_cast<const void*>(step.tokens), static_cast<const void*>(step.positions),
+          static_cast<const void*>(step.sequence_of_row),
+          static_cast<const void*>(step.output_rows), static_cast<const void*>(step.embeddings),
+          static_cast<const void*>(step.sequences), static_cast<const void*>(step.outputs)}) {
+      LOCKSTEP_CHECK(ours(array));
+    }
+    for (int64_t i = 0; i < step.sequence_count; ++i) LOCKSTEP_CHECK(has(step.sequences[i].pages));
+    for (int64_t i = 0; i < step.output_count; ++i) {
+      const OutputRequest& request = step.outputs[i];
+      LOCKSTEP_CHECK(ours(request.edits) && ours(request.mask) && ours(request.top) &&
+                     ours(request.raw_top) && ours(request.edited_sums) && ours(request.raw_sums) &&
+                     ours(request.logits));
+    }
+  }
+
+  std::byte* const room_;
+  int64_t used_ = 0;
+  int64_t allocated_ = 0;
+  std::vector<std::function<void()>> queue_;
+};
+
+// A function for each row of the shim's table, which queues that row.
+constexpr size_t kMostKernels = 64;
+
+template <size_t kRow>
+void queue_row(const KernelArgs& args) {
+  static_cast<LateDevice*>(args.queue)->launch(cuda_shim_kernels()[kRow], args);
+}
+
+template <size_t... kRows>
+constexpr std::array<KernelFn, sizeof...(kRows)> queue_rows(std::index_sequence<kRows...>) {
+  return {queue_row<kRows>...};
+}
+
+std::vector<KernelEntry> late_kernels() {
+  constexpr auto kQueue = queue_rows(std::make_index_sequence<kMostKernels>());
+  std::vector<KernelEntry> table(cuda_shim_kernels().begin(), cuda_shim_kernels().end());
+  LOCKSTEP_CHECK(table.size() <= kMostKernels);
+  for (size_t row = 0; row < table.size(); ++row) table[row].run = kQueue[row];
+  return table;
+}
+
+}  // namespace
+
+Backend late_backend() {
+  static const std::vector<KernelEntry> kernels = late_kernels();
+  return {.device = std::make_unique<LateDevice>(),
+          .kernels = kernels,
+          .numeric_class = "late.v1",
+          .memory_fraction = 0.9};
+}
+
+}  // namespace lockstep
