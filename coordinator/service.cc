@@ -101,6 +101,8 @@ absl::StatusOr<std::unique_ptr<InferenceService>> InferenceService::start(const 
         LauncherOptions{.workers = chosen.workers,
                         .threads = chosen.threads,
                         .pin = chosen.pin,
+                        .devices = chosen.devices,
+                        .memory_fraction = chosen.memory_fraction,
                         .coordinator = service->cluster_address_,
                         .token = chosen.token,
                         .log_level = chosen.log_level},
