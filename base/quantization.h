@@ -50,6 +50,19 @@ struct Quantization {
   return kind.group == 0 ? (cols > 0 ? 1 : 0) : (cols + kind.group - 1) / kind.group;
 }
 
+// Bytes of rows of `cols` elements: codes (two of 4 bits a byte), scales, minima.
+[[gnu::always_inline]] constexpr int64_t quantized_bytes(const Quantization& kind, int64_t rows,
+                                                         int64_t cols) {
+  const int64_t scales = group_count(kind, cols) * (kind.minimum ? 2 : 1);
+  return rows * ((cols * kind.bits + 7) / 8 + scales * static_cast<int64_t>(sizeof(uint16_t)));
+}
+
+// Bytes of any matrix as files and listings count them.
+[[gnu::always_inline]] constexpr int64_t matrix_bytes(DType dtype, int64_t rows, int64_t cols) {
+  if (const auto kind = quantization(dtype)) return quantized_bytes(*kind, rows, cols);
+  return rows * cols * dtype_bytes(dtype);
+}
+
 // A block of rows, a byte a code whatever its bits. Borrowed memory.
 struct QuantizedRows {
   int8_t* codes = nullptr;     // [rows][cols]
@@ -58,9 +71,10 @@ struct QuantizedRows {
 };
 
 // Nearest codes for float32 rows [rows, cols] with `stride`. int8: the scale is the largest
-// magnitude / 127. int4: the scale, and minimum, of least squared error among a fixed set of
-// trials. Scales are rounded before codes are chosen. NaN and infinity become what they may: the
-// caller has ruled them out.
+// magnitude / 127, so what dequantize_rows gives has the same codes and scales again. int4: the
+// scale, and minimum, of least squared error among a fixed set of trials, plain rounding one of
+// them. Scales are rounded before codes are chosen. A group below 2^-100 becomes zeros. Weights are
+// finite: the caller has seen to that.
 void quantize_rows(const Quantization& kind, const float* source, int64_t stride, int64_t rows,
                    int64_t cols, const QuantizedRows& out);
 

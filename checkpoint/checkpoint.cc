@@ -208,4 +208,22 @@ absl::Status Checkpoint::read(const TensorInfo& tensor, const Rectangle& rectang
   return absl::OkStatus();
 }
 
+absl::Status Checkpoint::read_stored(const TensorInfo& tensor, const Rectangle& rectangle,
+                                     void* out) const {
+  LOCKSTEP_CHECK(rectangle.inside(tensor.rows, tensor.cols));
+  if (rectangle.empty()) return absl::OkStatus();
+  const int64_t element = (tensor.end - tensor.begin) / (tensor.rows * tensor.cols);
+  LOCKSTEP_CHECK(element * tensor.rows * tensor.cols == tensor.end - tensor.begin);
+  const int64_t width = rectangle.cols() * element;
+  const int64_t row_bytes = tensor.cols * element;
+  int64_t offset = tensor.begin + rectangle.row_begin * row_bytes + rectangle.col_begin * element;
+  auto* to = static_cast<std::byte*>(out);
+  const File& file = files_[tensor.file];
+  if (width == row_bytes) return file.read_at(offset, rectangle.rows() * width, to);
+  for (int64_t row = 0; row < rectangle.rows(); ++row, offset += row_bytes, to += width) {
+    RETURN_IF_ERROR(file.read_at(offset, width, to));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace lockstep

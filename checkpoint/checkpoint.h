@@ -35,6 +35,9 @@ class Checkpoint {
   // rectangle's corner. Reads no page of the file that holds nothing of the rectangle.
   absl::Status read(const TensorInfo& tensor, const Rectangle& rectangle, bool transposed,
                     float* out, int64_t out_stride) const;
+  // The same as the file has it, whatever its type (one of whole bytes): rows of the rectangle end
+  // to end.
+  absl::Status read_stored(const TensorInfo& tensor, const Rectangle& rectangle, void* out) const;
 
  private:
   Checkpoint() = default;

@@ -236,6 +236,13 @@ absl::StatusOr<std::vector<TensorInfo>> read_safetensors_header(const File& file
   return parse_safetensors_header(header, file.bytes(), what);
 }
 
+int64_t stored_bits(std::string_view dtype_name) {
+  for (const StoredType& type : kStoredTypes) {
+    if (type.name == dtype_name) return type.bits;
+  }
+  return 0;
+}
+
 std::string shape_text(const std::vector<int64_t>& shape) {
   return fmt::format("[{}]", fmt::join(shape, ", "));
 }

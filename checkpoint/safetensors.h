@@ -42,6 +42,9 @@ absl::StatusOr<std::vector<TensorInfo>> parse_safetensors_header(std::string_vie
 // Reads and parses the header of a file.
 absl::StatusOr<std::vector<TensorInfo>> read_safetensors_header(const File& file);
 
+// Bits of an element of a type as headers spell it; 0: the format has no such type.
+int64_t stored_bits(std::string_view dtype_name);
+
 // "[2, 3]".
 std::string shape_text(const std::vector<int64_t>& shape);
 

@@ -8,19 +8,44 @@
 
 #include "base/check.h"
 #include "base/json.h"
+#include "checkpoint/quantized_tensor.h"
 #include "checkpoint/recipe.h"
 
 namespace lockstep {
 namespace {
 
+DType kind_of(const program::Weight& weight) { return static_cast<DType>(weight.dtype()); }
+
+// A matrix of codes as a weight of that kind, or of none, can use it.
+absl::Status check_codes(const Checkpoint& checkpoint, const program::Weight& weight,
+                         const program::Piece& piece) {
+  const std::string& name = piece.source();
+  if (!quantization(kind_of(weight))) {
+    return failed_precondition(
+        "{}: the checkpoint has it quantized, {} was asked for; run it in its own scheme",
+        printable(name), dtype_name(kind_of(weight)));
+  }
+  if (piece.transpose() || piece.source_shape_size() != 2) {
+    return failed_precondition("{}: a matrix that is read transposed cannot be stored quantized",
+                               printable(name));
+  }
+  return check_quantized(checkpoint, name, kind_of(weight), piece.source_shape(0),
+                         piece.source_shape(1));
+}
+
 // The tensor that a piece asks for, in the shape and type that it can be used in.
 absl::StatusOr<const TensorInfo*> source_of(const Checkpoint& checkpoint,
+                                            const program::Weight& weight,
                                             const program::Piece& piece) {
   const TensorInfo* tensor = checkpoint.find(piece.source());
   if (tensor == nullptr) {
     return failed_precondition(
         "{} is missing from the checkpoint {}; does its config.json belong to these weights?",
         printable(piece.source()), checkpoint.folder().string());
+  }
+  if (is_quantized(checkpoint, piece.source())) {
+    RETURN_IF_ERROR(check_codes(checkpoint, weight, piece));
+    return tensor;
   }
   const std::vector<int64_t> wanted(piece.source_shape().begin(), piece.source_shape().end());
   if (tensor->shape != wanted) {
@@ -42,7 +67,7 @@ absl::StatusOr<const TensorInfo*> source_of(const Checkpoint& checkpoint,
 absl::Status WeightSource::check(const program::Weight& weight) const {
   if (const auto* checkpoint = std::get_if<Checkpoint>(&from_)) {
     for (const program::Piece& piece : weight.pieces()) {
-      RETURN_IF_ERROR(source_of(*checkpoint, piece).status());
+      RETURN_IF_ERROR(source_of(*checkpoint, weight, piece).status());
     }
   }
   return check_recipe(weight);
@@ -52,13 +77,13 @@ absl::StatusOr<int64_t> WeightSource::bytes_to_read(const program::Weight& weigh
   RETURN_IF_ERROR(check_recipe(weight));
   int64_t bytes = 0;
   for (const program::Piece& piece : weight.pieces()) {
-    int64_t element = sizeof(float);
+    DType stored = DType::kF32;
     if (const auto* checkpoint = std::get_if<Checkpoint>(&from_)) {
-      ASSIGN_OR_RETURN(const TensorInfo* tensor, source_of(*checkpoint, piece));
-      element = dtype_bytes(tensor->dtype);
+      ASSIGN_OR_RETURN(const TensorInfo* tensor, source_of(*checkpoint, weight, piece));
+      stored = is_quantized(*checkpoint, piece.source()) ? kind_of(weight) : tensor->dtype;
     }
-    bytes +=
-        (piece.row_end() - piece.row_begin()) * (piece.col_end() - piece.col_begin()) * element;
+    bytes += matrix_bytes(stored, piece.row_end() - piece.row_begin(),
+                          piece.col_end() - piece.col_begin());
   }
   return bytes;
 }
@@ -74,8 +99,38 @@ absl::Status WeightSource::read_rows(const program::Weight& weight, int64_t row_
       continue;
     }
     const Checkpoint& checkpoint = std::get<Checkpoint>(from_);
-    ASSIGN_OR_RETURN(const TensorInfo* tensor, source_of(checkpoint, *part.piece));
+    ASSIGN_OR_RETURN(const TensorInfo* tensor, source_of(checkpoint, weight, *part.piece));
     RETURN_IF_ERROR(checkpoint.read(*tensor, part.source, part.piece->transpose(), to, out_stride));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status WeightSource::read_codes(const program::Weight& weight, int64_t row_begin,
+                                      int64_t row_end, float* floats,
+                                      const QuantizedRows& out) const {
+  const std::optional<Quantization> kind = quantization(kind_of(weight));
+  LOCKSTEP_CHECK(kind.has_value());
+  const auto* checkpoint = std::get_if<Checkpoint>(&from_);
+  const auto stored = [&](const program::Piece& piece) {
+    return checkpoint != nullptr && is_quantized(*checkpoint, piece.source());
+  };
+  const int64_t cols = weight.cols(), groups = group_count(*kind, cols);
+  if (std::none_of(weight.pieces().begin(), weight.pieces().end(), stored)) {
+    RETURN_IF_ERROR(read_rows(weight, row_begin, row_end, floats, cols));
+    RETURN_IF_ERROR(check_finite(weight.name(), floats, (row_end - row_begin) * cols));
+    quantize_rows(*kind, floats, cols, row_end - row_begin, cols, out);
+    return absl::OkStatus();
+  }
+  for (const Part& part : parts_of(weight, row_begin, row_end)) {
+    if (!stored(*part.piece)) {
+      return failed_precondition(
+          "{}: wanted codes, as other parts of {} have them in the checkpoint, found none",
+          printable(part.piece->source()), printable(weight.name()));
+    }
+    RETURN_IF_ERROR(source_of(*checkpoint, weight, *part.piece).status());
+    const QuantizedRows to{out.codes + part.row * cols, out.scales + part.row * groups,
+                           kind->minimum ? out.minima + part.row * groups : nullptr};
+    RETURN_IF_ERROR(read_quantized(*checkpoint, part.piece->source(), *kind, part.source, to));
   }
   return absl::OkStatus();
 }

@@ -7,6 +7,7 @@
 #include <utility>
 #include <variant>
 
+#include "base/quantization.h"
 #include "base/status.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/random_weights.h"
@@ -21,8 +22,9 @@ class WeightSource {
   explicit WeightSource(RandomWeights random) : from_(random) {}
 
   // Whether every piece's source is there, in the shape that the program expects and in a type that
-  // can be read, and the pieces make up the weight. To be called for all weights before memory is
-  // allocated for any. Random weights have every source.
+  // can be read, and the pieces make up the weight. Codes are read in the kind that they were
+  // stored in, and in no other. To be called for all weights before memory is allocated for any.
+  // Random weights have every source.
   absl::Status check(const program::Weight& weight) const;
 
   // What read_rows of all rows takes from the checkpoint, for progress: 4 bytes an element where
@@ -34,6 +36,11 @@ class WeightSource {
   // however few rows are asked for: ask for hundreds at once where a weight has one.
   absl::Status read_rows(const program::Weight& weight, int64_t row_begin, int64_t row_end,
                          float* out, int64_t out_stride) const;
+
+  // The same rows of a weight in a quantized kind, as its codes: those of a checkpoint that has
+  // them, else rounded from what read_rows gives. `floats` has room for the rows, as float32.
+  absl::Status read_codes(const program::Weight& weight, int64_t row_begin, int64_t row_end,
+                          float* floats, const QuantizedRows& out) const;
 
  private:
   std::variant<Checkpoint, RandomWeights> from_;

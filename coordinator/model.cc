@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "base/json.h"
 #include "base/status.h"
 
 namespace lockstep {
@@ -96,6 +97,7 @@ absl::StatusOr<std::unique_ptr<Model>> Model::open(const ModelOptions& options) 
   ASSIGN_OR_RETURN(model->description_,
                    describe_model(model->folder_, options.ignore_config, options.max_context));
   model->description_.graph.model = model->name_;
+  RETURN_IF_ERROR(model->choose_scheme());
   ASSIGN_OR_RETURN(model->generation_config_, read_generation_config(model->folder_));
   std::error_code error;
   if (fs::exists(model->folder_ / "tokenizer.json", error)) {
@@ -117,12 +119,47 @@ int64_t Model::max_pages() const {
   return limits_.sequences() * ((limits_.context() + kPageTokens - 1) / kPageTokens);
 }
 
-DType Model::weight_dtype(const std::string& source) const {
+absl::Status Model::choose_scheme() {
+  const std::string& stored = config().scheme;
+  const std::string& wanted = options_.quantize;
+  if (!wanted.empty() && find_scheme(wanted) == nullptr) {
+    return invalid_argument("--quantize {}: wanted one of {}", wanted, scheme_names());
+  }
+  if (!stored.empty() && find_scheme(stored) == nullptr) {
+    return invalid_argument("{}: quantization_config: scheme {} is unknown; known: {}",
+                            (folder_ / "config.json").string(), printable(stored), scheme_names());
+  }
+  if (!stored.empty() && !wanted.empty() && stored != wanted) {
+    return invalid_argument(
+        "--quantize {}: {} is stored in {} already, and is never rounded twice: leave --quantize "
+        "out, or quantize the original",
+        wanted, name_, stored);
+  }
+  scheme_ = find_scheme(stored.empty() ? wanted : stored);
+  return absl::OkStatus();
+}
+
+DType Model::plain_dtype(const std::string& source) const {
   if (options_.dtype == "float32") return DType::kF32;
   if (options_.dtype == "bfloat16") return DType::kBF16;
   const TensorInfo* stored = checkpoint_.has_value() ? checkpoint_->find(source) : nullptr;
-  const DType dtype = stored != nullptr ? stored->dtype : config().dtype;
+  const bool known = stored != nullptr && widens(stored->dtype);
+  const DType dtype = known ? stored->dtype : config().dtype;
   return dtype == DType::kBF16 ? DType::kBF16 : DType::kF32;
+}
+
+DType Model::weight_dtype(const std::string& source, program::Role role) const {
+  return scheme_ != nullptr ? scheme_->kind_of(role) : plain_dtype(source);
+}
+
+DType Model::linear_dtype() const {
+  for (const Parameter& parameter : graph().parameters()) {
+    if (parameter.role == program::LINEAR_WEIGHT && !parameter.pieces.empty() &&
+        plain_dtype(parameter.pieces[0].source()) == DType::kBF16) {
+      return DType::kBF16;
+    }
+  }
+  return DType::kF32;
 }
 
 CompileOptions Model::compile_options(int ranks) const {
@@ -130,15 +167,11 @@ CompileOptions Model::compile_options(int ranks) const {
   options.ranks = ranks;
   options.strategy = options_.strategy;
   options.limits = limits_;
-  options.weight_dtype = [this](const std::string& source, program::Role) {
-    return weight_dtype(source);
+  options.weight_dtype = [this](const std::string& source, program::Role role) {
+    return weight_dtype(source, role);
   };
-  bool any_bf16 = false;
-  for (const Parameter& parameter : graph().parameters()) {
-    any_bf16 |= parameter.role == program::LINEAR_WEIGHT && !parameter.pieces.empty() &&
-                weight_dtype(parameter.pieces[0].source()) == DType::kBF16;
-  }
-  options.kv_dtype = any_bf16 ? DType::kBF16 : DType::kF32;
+  if (scheme_ != nullptr) options.quantized_input = scheme_->input;
+  options.kv_dtype = linear_dtype();
   return options;
 }
 

@@ -15,12 +15,14 @@
 #include "models/generation_config.h"
 #include "models/models.h"
 #include "sharding/compile.h"
+#include "sharding/scheme.h"
 
 namespace lockstep {
 
 struct ModelOptions {
   std::string path;  // A folder, `org/name` in the Hugging Face cache, or "": the demo model.
   std::string dtype = "auto";              // auto, float32, bfloat16
+  std::string quantize;                    // A scheme (sharding/scheme.h); "": the checkpoint's.
   std::optional<uint64_t> random_weights;  // Seed; then config.json is all that is read.
   std::vector<std::string> ignore_config;
   Strategy strategy = Strategy::kGather;
@@ -45,6 +47,12 @@ class Model {
   // Null where the folder has no tokenizer: then prompts are ids.
   const Tokenizer* tokenizer() const { return tokenizer_.get(); }
   const ModelOptions& options() const { return options_; }
+  // Null where weights are not quantized.
+  const Scheme* scheme() const { return scheme_; }
+  // Null where weights are random.
+  const Checkpoint* checkpoint() const { return checkpoint_.has_value() ? &*checkpoint_ : nullptr; }
+  // What linears compute in, or would if they were not quantized: decides the type of KV pages.
+  DType linear_dtype() const;
   int64_t max_context() const { return limits_.context(); }
   // KV pages that max_sequences sequences of max_context positions could fill.
   int64_t max_pages() const;
@@ -55,12 +63,15 @@ class Model {
 
  private:
   Model() = default;
-  DType weight_dtype(const std::string& source) const;
+  absl::Status choose_scheme();
+  DType plain_dtype(const std::string& source) const;
+  DType weight_dtype(const std::string& source, program::Role role) const;
 
   std::string name_;
   std::filesystem::path folder_;
   ModelOptions options_;
   ModelDescription description_;
+  const Scheme* scheme_ = nullptr;
   GenerationConfig generation_config_;
   std::unique_ptr<Tokenizer> tokenizer_;
   std::optional<Checkpoint> checkpoint_;

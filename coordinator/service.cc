@@ -56,65 +56,60 @@ absl::StatusOr<std::unique_ptr<grpc::Server>> start_server(grpc::ServerBuilder& 
   return server;
 }
 
-absl::Status InferenceService::listen() {
+absl::Status ClusterHost::listen(const std::string& wanted) {
   grpc::ServerBuilder builder;
   set_server_options(builder);
   builder.SetMaxReceiveMessageSize(-1);
   builder.RegisterService(cluster_->service());
   int port = 0;
-  if (options_.cluster_address.empty()) {
+  if (wanted.empty()) {
     ASSIGN_OR_RETURN(socket_folder_, make_private_folder());
-    cluster_address_ = fmt::format("unix:{}/cluster", socket_folder_);
-    ASSIGN_OR_RETURN(server_, start_server(builder, cluster_address_, nullptr));
+    address_ = fmt::format("unix:{}/cluster", socket_folder_);
+    ASSIGN_OR_RETURN(server_, start_server(builder, address_, nullptr));
   } else {
-    ASSIGN_OR_RETURN(server_, start_server(builder, options_.cluster_address, &port));
-    const size_t colon = options_.cluster_address.rfind(':');
-    cluster_address_ = fmt::format("{}:{}", options_.cluster_address.substr(0, colon), port);
+    ASSIGN_OR_RETURN(server_, start_server(builder, wanted, &port));
+    const size_t colon = wanted.rfind(':');
+    address_ = fmt::format("{}:{}", wanted.substr(0, colon), port);
   }
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::unique_ptr<InferenceService>> InferenceService::start(const Model* model,
-                                                                          ServiceOptions options) {
+absl::StatusOr<std::unique_ptr<ClusterHost>> ClusterHost::start(const Model* model,
+                                                                const ServiceOptions& options) {
   // What the user can mend is said before anything is started.
   RETURN_IF_ERROR(model->compile(options.workers).status());
-  if (options.token.empty() && options.launch) options.token = random_token();
+  const bool draw = options.token.empty() && options.launch;
+  const std::string token = draw ? random_token() : options.token;
 
-  std::unique_ptr<InferenceService> service(new InferenceService);
-  service->model_ = model;
-  service->options_ = std::move(options);
-  const ServiceOptions& chosen = service->options_;
-  service->cluster_ = std::make_unique<RemoteCluster>(
-      RemoteClusterOptions{.workers = chosen.workers,
-                           .token = chosen.token,
-                           .checkpoint = std::filesystem::absolute(model->folder()).string(),
-                           .random_weights = model->options().random_weights.has_value(),
-                           .random_seed = model->options().random_weights.value_or(0),
-                           .kv_memory_bytes = chosen.kv_memory_bytes,
-                           .max_pages = model->max_pages(),
-                           .compile = [model](int ranks) { return model->compile(ranks); },
-                           .progress = chosen.load_progress});
-  RETURN_IF_ERROR(service->listen());
-  if (chosen.launch) {
-    RemoteCluster* cluster = service->cluster_.get();
-    service->launcher_ = std::make_unique<Launcher>(
-        LauncherOptions{.workers = chosen.workers,
-                        .threads = chosen.threads,
-                        .pin = chosen.pin,
-                        .devices = chosen.devices,
-                        .memory_fraction = chosen.memory_fraction,
-                        .coordinator = service->cluster_address_,
-                        .token = chosen.token,
-                        .log_level = chosen.log_level},
+  std::unique_ptr<ClusterHost> host(new ClusterHost);
+  host->cluster_ = std::make_unique<RemoteCluster>(RemoteClusterOptions{
+      .workers = options.workers,
+      .token = token,
+      .checkpoint = std::filesystem::absolute(model->folder()).string(),
+      .random_weights = model->options().random_weights.has_value(),
+      .random_seed = model->options().random_weights.value_or(0),
+      .kv_memory_bytes = options.kv_memory_bytes,
+      .max_pages = options.max_pages > 0 ? options.max_pages : model->max_pages(),
+      .compile = [model](int ranks) { return model->compile(ranks); },
+      .progress = options.load_progress});
+  RETURN_IF_ERROR(host->listen(options.cluster_address));
+  if (options.launch) {
+    RemoteCluster* cluster = host->cluster_.get();
+    host->launcher_ = std::make_unique<Launcher>(
+        LauncherOptions{.workers = options.workers,
+                        .threads = options.threads,
+                        .pin = options.pin,
+                        .devices = options.devices,
+                        .memory_fraction = options.memory_fraction,
+                        .coordinator = host->address_,
+                        .token = token,
+                        .log_level = options.log_level},
         [cluster](absl::Status reason) { cluster->give_up(std::move(reason)); });
   }
-  service->engine_ =
-      std::make_unique<Engine>(service->cluster_.get(), model->tokenizer(), chosen.engine);
-  return service;
+  return host;
 }
 
-InferenceService::~InferenceService() {
-  engine_.reset();    // Ends the streams and the epoch.
+ClusterHost::~ClusterHost() {
   launcher_.reset();  // Ends the workers.
   if (server_ != nullptr) {
     server_->Shutdown(std::chrono::system_clock::now() + std::chrono::seconds(2));
@@ -126,6 +121,18 @@ InferenceService::~InferenceService() {
     std::error_code error;
     std::filesystem::remove_all(socket_folder_, error);
   }
+}
+
+absl::StatusOr<std::unique_ptr<InferenceService>> InferenceService::start(const Model* model,
+                                                                          ServiceOptions options) {
+  std::unique_ptr<InferenceService> service(new InferenceService);
+  service->model_ = model;
+  service->options_ = std::move(options);
+  const ServiceOptions& chosen = service->options_;
+  ASSIGN_OR_RETURN(service->host_, ClusterHost::start(model, chosen));
+  service->engine_ =
+      std::make_unique<Engine>(&service->host_->cluster(), model->tokenizer(), chosen.engine);
+  return service;
 }
 
 }  // namespace lockstep

@@ -28,9 +28,35 @@ struct ServiceOptions {
   std::string cluster_address;
   std::string token;  // "": drawn, for local workers.
   int64_t kv_memory_bytes = 0;
+  int64_t max_pages = 0;  // KV pages that can be of use; 0: as many as the model's limits fill.
   std::string log_level = "warning";
   EngineOptions engine;
   std::function<void(int64_t done, int64_t total)> load_progress;
+};
+
+// The workers of one model and the port where they dial in, without an engine: who has it forms
+// groups and runs steps itself. Destroying it ends the workers.
+class ClusterHost {
+ public:
+  // Returns as soon as workers can join. `model` outlives it.
+  static absl::StatusOr<std::unique_ptr<ClusterHost>> start(const Model* model,
+                                                            const ServiceOptions& options);
+  ~ClusterHost();
+
+  RemoteCluster& cluster() { return *cluster_; }
+  const std::string& address() const { return address_; }
+  // Null where workers are not started here.
+  const Launcher* launcher() const { return launcher_.get(); }
+
+ private:
+  ClusterHost() = default;
+  absl::Status listen(const std::string& wanted);
+
+  std::string socket_folder_;
+  std::string address_;
+  std::unique_ptr<RemoteCluster> cluster_;
+  std::unique_ptr<grpc::Server> server_;
+  std::unique_ptr<Launcher> launcher_;
 };
 
 // Thread-safe once started. Destroying it ends the requests and the workers.
@@ -39,30 +65,24 @@ class InferenceService {
   // Returns as soon as workers can join; wait_ready() waits for the group. `model` outlives it.
   static absl::StatusOr<std::unique_ptr<InferenceService>> start(const Model* model,
                                                                  ServiceOptions options);
-  ~InferenceService();
 
   Engine& engine() { return *engine_; }
   const Model& model() const { return *model_; }
   const ServiceOptions& options() const { return options_; }
-  const std::string& cluster_address() const { return cluster_address_; }
+  const std::string& cluster_address() const { return host_->address(); }
   // Null where workers are not started here.
-  const Launcher* launcher() const { return launcher_.get(); }
+  const Launcher* launcher() const { return host_->launcher(); }
   absl::Status wait_ready() { return engine_->wait_ready(); }
   // Makes wait_ready() return and ends the requests in flight. Any thread, does not block.
-  void stop() { cluster_->shutdown(); }
+  void stop() { host_->cluster().shutdown(); }
 
  private:
   InferenceService() = default;
-  absl::Status listen();
 
   const Model* model_ = nullptr;
   ServiceOptions options_;
-  std::string socket_folder_;
-  std::string cluster_address_;
-  std::unique_ptr<RemoteCluster> cluster_;
-  std::unique_ptr<grpc::Server> server_;
-  std::unique_ptr<Launcher> launcher_;
-  std::unique_ptr<Engine> engine_;
+  std::unique_ptr<ClusterHost> host_;
+  std::unique_ptr<Engine> engine_;  // Goes first: that ends the streams and the epoch.
 };
 
 // Options that every server of ours wants: no shared ports, keepalive, message sizes.

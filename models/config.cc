@@ -135,14 +135,30 @@ absl::Status check_keys(const Json& json, const Family& family) {
         "--ignore-config {0} runs without it",
         printable(key), describe(value));
   }
-  if (json.contains("quantization_config") && !json["quantization_config"].is_null()) {
-    const Json& quantization = json["quantization_config"];
-    const bool named = quantization.is_object() && quantization.contains("quant_method");
+  return absl::OkStatus();
+}
+
+// {"quant_method": "lockstep", "scheme": "q4", "version": 1}; whose schemes there are is not known
+// here.
+absl::Status read_quantization(const Json& json, Config& config) {
+  const auto found = json.find("quantization_config");
+  if (found == json.end() || found->is_null()) return absl::OkStatus();
+  const auto field = [&](const char* key) {
+    return found->is_object() && found->contains(key) ? (*found)[key] : Json();
+  };
+  if (field("quant_method") != "lockstep") {
     return invalid_argument(
         "quantization_config: {} is not supported; supported: weights stored as float32, bfloat16 "
-        "or float16",
-        describe(named ? quantization["quant_method"] : quantization));
+        "or float16, or by `lockstep quantize`",
+        describe(field("quant_method").is_null() ? *found : field("quant_method")));
   }
+  if (field("version") != 1 || !field("scheme").is_string()) {
+    return invalid_argument(
+        "quantization_config: wanted version 1 and a scheme, found version {} and {}: was it "
+        "written by a newer lockstep?",
+        describe(field("version")), describe(field("scheme")));
+  }
+  config.scheme = field("scheme").get<std::string>();
   return absl::OkStatus();
 }
 
@@ -297,6 +313,7 @@ absl::Status read_all(const Json& json, const Family& family, int64_t max_contex
   RETURN_IF_ERROR(read_sizes(json, family, config));
   RETURN_IF_ERROR(read_maths(json, family, config));
   RETURN_IF_ERROR(read_dtype(json, config));
+  RETURN_IF_ERROR(read_quantization(json, config));
   RETURN_IF_ERROR(read_windows(json, family, config));
   RETURN_IF_ERROR(read_layer_types(json, family, config));
   ASSIGN_OR_RETURN(config.bos_token_ids, token_ids(json, "bos_token_id", config.vocab_size));

@@ -58,6 +58,7 @@ struct Config {
   int64_t max_position_embeddings = 0;
   int64_t context = 0;         // Positions that a sequence may have.
   DType dtype = DType::kNone;  // As the config says the weights are stored, if it does.
+  std::string scheme;          // In which `lockstep quantize` stored them (quantization_config).
   std::vector<int64_t> bos_token_ids;
   std::vector<int64_t> eos_token_ids;
 };

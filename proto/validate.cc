@@ -3,15 +3,16 @@
 // instructions make of them is checked in validate_instructions.cc.
 #include "proto/validate.h"
 
+#include <optional>
 #include <string>
 
+#include "base/quantization.h"
 #include "base/status.h"
 #include "proto/validate_parts.h"
 
 namespace lockstep {
 namespace {
 
-using program::DType;
 using program::Program;
 
 absl::Status check_range(const char* name, int64_t value, int64_t least, int64_t most) {
@@ -105,6 +106,25 @@ absl::Status check_piece(const program::Weight& weight, const program::Piece& pi
   return absl::OkStatus();
 }
 
+DType dtype_of(const program::Weight& weight) { return static_cast<DType>(weight.dtype()); }
+
+std::optional<Quantization> quantized(const program::Weight& weight) {
+  return quantization(dtype_of(weight));
+}
+
+// Products of int8 that are sure to add up within 32 bits.
+constexpr int64_t kMostCodes = int64_t{1} << 17;
+
+// A piece has whole groups of the source's rows.
+bool cuts_no_group(const Quantization& kind, const program::Piece& piece) {
+  const bool turned = piece.transpose();
+  const int64_t begin = turned ? piece.row_begin() : piece.col_begin();
+  const int64_t end = turned ? piece.row_end() : piece.col_end();
+  const int64_t all = piece.source_shape(turned ? 0 : 1);
+  if (kind.group == 0) return begin == 0 && end == all;
+  return begin % kind.group == 0 && (end % kind.group == 0 || end == all);
+}
+
 absl::Status check_weight_type(const program::Weight& weight) {
   const auto fail = [&](const char* field, const char* wanted, int64_t found) {
     return invalid_argument("program weight {}: {} must be {}, found {}", weight.name(), field,
@@ -114,8 +134,9 @@ absl::Status check_weight_type(const program::Weight& weight) {
     return fail("role", "a known role", weight.role());
   }
   const bool row = is_row(weight.role());
-  if (weight.dtype() != program::F32 && (row || weight.dtype() != program::BF16)) {
-    return fail("dtype", row ? "float32" : "float32 or bfloat16", weight.dtype());
+  const bool matrix = weight.dtype() == program::BF16 || quantized(weight);
+  if (weight.dtype() != program::F32 && (row || !matrix)) {
+    return fail("dtype", row ? "float32" : "float32, bfloat16 or quantized", weight.dtype());
   }
   if (weight.rows() < 0 || weight.rows() > kMaxColumns) {
     return fail("rows", "0 to 2^31", weight.rows());
@@ -123,6 +144,9 @@ absl::Status check_weight_type(const program::Weight& weight) {
   if (row && weight.rows() != 1) return fail("rows", "1 for a row", weight.rows());
   if (weight.cols() < 0 || weight.cols() > kMaxColumns) {
     return fail("cols", "0 to 2^31", weight.cols());
+  }
+  if (const auto kind = quantized(weight); kind && kind->group == 0 && weight.cols() > kMostCodes) {
+    return fail("cols", "0 to 131072 where a row has one scale", weight.cols());
   }
   if (weight.rows() * weight.cols() > kMaxArenaBytes) {
     return fail("rows", "fewer: all elements are at most 2^46", weight.rows());
@@ -137,6 +161,10 @@ absl::Status check_weight(const program::Weight& weight) {
   int64_t filled = 0;
   for (const program::Piece& piece : weight.pieces()) {
     RETURN_IF_ERROR(check_piece(weight, piece));
+    if (const auto kind = quantized(weight); kind && !cuts_no_group(*kind, piece)) {
+      return invalid_argument("program weight {}: piece columns of {} must be whole groups of {}",
+                              weight.name(), piece.source(), dtype_name(dtype_of(weight)));
+    }
     int64_t rows = piece.row_end() - piece.row_begin();
     int64_t cols = piece.col_end() - piece.col_begin();
     if (piece.transpose()) std::swap(rows, cols);
@@ -176,7 +204,7 @@ absl::Status check_state(const program::State& state, int index) {
 
 }  // namespace
 
-int64_t element_bytes(DType dtype) { return dtype == program::F32 ? 4 : 2; }
+int64_t element_bytes(program::DType dtype) { return dtype == program::F32 ? 4 : 2; }
 
 int64_t max_rows(const Program& program, const program::Value& value) {
   return value.rows() == program::TOKENS ? program.limits().rows() : program.limits().outputs();

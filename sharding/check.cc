@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/quantization.h"
 #include "base/status.h"
 #include "sharding/operators.h"
 #include "sharding/text.h"
@@ -36,7 +37,9 @@ Problem linear(const Operands& o) {
   const Parameter& weight = o.parameter(0);
   if (weight.cols.columns() != o.in_cols(0)) return "columns of weight and input";
   if (weight.rows.columns() != o.out_cols()) return "rows of weight and columns of output";
-  const bool fits = o.in(0).dtype == DType::kF32 || o.in(0).dtype == weight.dtype;
+  const bool quantized = quantization(weight.dtype).has_value();
+  const bool fits = o.in(0).dtype == DType::kF32 || o.in(0).dtype == weight.dtype ||
+                    (quantized && o.in(0).dtype == DType::kBF16);
   if (!fits) return "types of input and weight";
   if (o.node.parameters.size() < 2) return nullptr;
   return o.parameter(1).cols.columns() == o.out_cols() ? nullptr : "columns of bias and output";

@@ -2,6 +2,7 @@
 // Sums over a Program, and the plan's ranges.
 #include "sharding/cost.h"
 
+#include "base/quantization.h"
 #include "base/status.h"
 
 namespace lockstep {
@@ -12,7 +13,8 @@ int64_t bytes_of(program::DType dtype) { return dtype_bytes(static_cast<DType>(d
 PlanRow program_costs(const program::Program& program) {
   PlanRow row{.rank = program.rank(), .arena_bytes = program.arena_bytes(), .columns = {}};
   for (const program::Weight& weight : program.weights()) {
-    row.weight_bytes += weight.rows() * weight.cols() * bytes_of(weight.dtype());
+    row.weight_bytes +=
+        matrix_bytes(static_cast<DType>(weight.dtype()), weight.rows(), weight.cols());
   }
   for (const program::State& state : program.states()) {
     row.kv_bytes_per_token += 2 * state.kv_heads() * state.head_dim() * bytes_of(state.dtype());

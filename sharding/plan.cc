@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Boundaries by largest remainder over speeds in eighths; the vocabulary in blocks of 64 ids.
+// Boundaries by largest remainder over speeds in eighths; the vocabulary in blocks of 64 ids, axes
+// that quantized weights contract in whole groups.
 #include "sharding/plan.h"
 
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <optional>
 
 #include "base/check.h"
+#include "base/quantization.h"
 #include "base/status.h"
 #include "proto/validate.h"
 
@@ -47,6 +50,28 @@ absl::Status find_heads(const Graph& graph, Plan& plan) {
           fmt::format("layers with different heads: {} of {} KV heads, and {} of {}", plan.heads,
                       plan.kv_heads, attention.heads(), attention.kv_heads()));
     }
+  }
+  return absl::OkStatus();
+}
+
+// Linears whose contracted axis is cut: the cuts are between groups.
+absl::Status find_grains(const Graph& graph, const CompileOptions& options, Plan& plan) {
+  if (plan.strategy != Strategy::kReduce || !options.weight_dtype) return absl::OkStatus();
+  for (const Node& node : graph.nodes()) {
+    if (node.op != Op::kLinear) continue;
+    const Parameter& weight = graph.parameters()[node.parameters[0]];
+    const AxisSize axis = weight.cols;
+    const DType dtype = options.weight_dtype(weight.pieces[0].source(), weight.role);
+    const std::optional<Quantization> kind = quantization(dtype);
+    if (!kind || !plan.splits(axis.axis)) continue;
+    const int64_t group = kind->group == 0 ? axis.columns() : kind->group;
+    int64_t& grain = plan.grains[static_cast<size_t>(axis.axis)];
+    grain = std::lcm(grain, group / std::gcd(group, axis.unit));
+    if ((axis.count + grain - 1) / grain >= plan.ranks) continue;
+    return invalid_argument(
+        "--strategy reduce cuts the {} columns of {} among {} workers, but {} weights have groups "
+        "of {}, which are never cut: use --strategy gather",
+        axis.columns(), axis_name(axis.axis), plan.ranks, dtype_name(dtype), group);
   }
   return absl::OkStatus();
 }
@@ -94,7 +119,7 @@ Range Plan::units(AxisSize axis, int rank) const {
     const int64_t begin = queries.begin / group;
     return {begin, queries.size() == 0 ? begin : (queries.end - 1) / group + 1};
   }
-  const int64_t grain = axis.axis == Axis::kVocab ? kVocabBlock : 1;
+  const int64_t grain = grains[static_cast<size_t>(axis.axis)];
   const std::vector<int64_t> shares = apportion((axis.count + grain - 1) / grain, eighths);
   const int64_t before = std::accumulate(shares.begin(), shares.begin() + rank, int64_t{0});
   return {std::min(axis.count, before * grain),
@@ -130,6 +155,7 @@ absl::StatusOr<Plan> make_plan(const Graph& graph, const CompileOptions& options
         "{} workers asked for, but the model has {} query heads: use --workers {} or fewer",
         options.ranks, plan.heads, plan.heads);
   }
+  RETURN_IF_ERROR(find_grains(graph, options, plan));
   ASSIGN_OR_RETURN(plan.eighths, to_eighths(options.speeds, options.ranks));
   return plan;
 }

@@ -3,6 +3,7 @@
 // number of ranks and their speeds in eighths, so that a restart makes the same plan.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -29,6 +30,8 @@ struct Plan {
   std::vector<int64_t> eighths = {};  // [ranks]: speed, the fastest being 8.
   int64_t heads = 0;                  // Of the model's attention; 0 where it has none.
   int64_t kv_heads = 0;
+  // By axis: boundaries are multiples of so many units. A group of quantized weights is never cut.
+  std::array<int64_t, kAxisCount> grains = {1, 1, 1, 1, 1, kVocabBlock};
 
   // Whether values over this axis are cut: none for one rank, hidden under gather only.
   bool splits(Axis axis) const;
@@ -43,7 +46,8 @@ struct Plan {
 // every rank gets one at least.
 std::vector<int64_t> apportion(int64_t count, std::span<const int64_t> eighths);
 
-// kInvalidArgument: fewer than one rank, more ranks than query heads, speeds that are none.
+// kInvalidArgument: fewer than one rank, more ranks than query heads or than groups of quantized
+// weights along an axis that is contracted in parts, speeds that are none.
 absl::StatusOr<Plan> make_plan(const Graph& graph, const CompileOptions& options);
 
 }  // namespace lockstep

@@ -76,7 +76,7 @@ absl::StatusOr<Bindings> bind(const Program& program, const Backend& backend) {
     if (kernel == nullptr) {
       return failed_precondition(
           "instruction {}: this worker has no kernel {} for weights in {} and activations in {}; "
-          "run the same version everywhere, or another --dtype",
+          "run the same version everywhere, or another --dtype or --quantize",
           i, op_name(op), dtype_name(weight), dtype_name(activation));
     }
     bindings.kernels.back() = kernel;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // All weights lie in one piece of memory. A block of rows is read as float32 into a buffer of the
-// thread's own and packed from there, so a weight is never in memory twice. A device's packed rows
-// lie end to end: a block is packed as if it were a weight of its own, then copied to its place.
+// thread's own, quantized there where its kind is, and packed, so a weight is never in memory
+// twice. A device's packed rows lie end to end: a block is packed as if it were a weight of its
+// own, then copied to its place.
 #include "worker/weights.h"
 
 #include <algorithm>
@@ -10,6 +11,7 @@
 #include <mutex>
 #include <optional>
 
+#include "base/quantization.h"
 #include "base/status.h"
 
 namespace lockstep {
@@ -33,6 +35,17 @@ int64_t bytes_in_memory(const Weight& weight, const KernelEntry* packer, int64_t
   return rows * weight.cols() * static_cast<int64_t>(sizeof(float));
 }
 
+std::optional<Quantization> quantized(const Weight& weight) {
+  return quantization(dtype_of(weight.dtype()));
+}
+
+// What a thread holds of a block besides its float32 values.
+int64_t code_bytes(const Weight& weight, int64_t rows) {
+  const std::optional<Quantization> kind = quantized(weight);
+  if (!kind) return 0;
+  return quantized_bytes({8, kind->group, kind->minimum}, rows, weight.cols());
+}
+
 int64_t block_rows(const Weight& weight) {
   if (weight.cols() == 0) return weight.rows();
   int64_t rows = kBlockFloats / weight.cols() / kPackRows * kPackRows;
@@ -47,10 +60,24 @@ struct Block {
   int64_t row_end;
 };
 
-// Of a thread that loads.
-struct Buffer {
+// What one thread reads a block into before it is packed. Grows to the largest block.
+struct Staging {
   std::vector<float> floats;
-  StagingMemory staging;  // Empty where weights are packed in place.
+  std::vector<int8_t> codes;
+  std::vector<uint16_t> scales;
+  std::vector<uint16_t> minima;
+  StagingMemory packed;  // Where it is packed; empty where that is in place.
+
+  void fit(int64_t rows, int64_t cols, const std::optional<Quantization>& kind) {
+    const auto grow = [](auto& buffer, int64_t count) {
+      if (static_cast<int64_t>(buffer.size()) < count) buffer.resize(count);
+    };
+    grow(floats, rows * cols);
+    if (!kind) return;
+    grow(codes, rows * cols);
+    grow(scales, rows * group_count(*kind, cols));
+    if (kind->minimum) grow(minima, rows * group_count(*kind, cols));
+  }
 };
 
 // What the threads that load share.
@@ -67,19 +94,18 @@ class Loader {
 
   absl::Status run(Parallel& parallel, const WeightPlan& plan) {
     make_blocks();
-    std::vector<Buffer> buffers(parallel.threads());
-    for (Buffer& buffer : buffers) {
+    std::vector<Staging> staging(parallel.threads());
+    for (Staging& one : staging) {
       if (device_.is_host()) continue;
-      ASSIGN_OR_RETURN(buffer.staging,
-                       allocate_staging(device_, plan.block_bytes, "weights on their way"));
+      ASSIGN_OR_RETURN(one.packed,
+                       allocate_staging(device_, plan.packed_bytes, "weights on their way"));
     }
     for_each(parallel, static_cast<int64_t>(blocks_.size()), [&](int64_t index, int thread) {
       if (stopped_.load(std::memory_order_relaxed)) return;
       if (options_.cancelled != nullptr && options_.cancelled->load()) {
         return stop(absl::CancelledError("loading was cancelled"));
       }
-      buffers[thread].floats.resize(plan.block_floats);
-      absl::Status status = load(blocks_[index], buffers[thread]);
+      absl::Status status = load(blocks_[index], staging[thread]);
       if (!status.ok()) return stop(std::move(status));
       const int64_t done = done_ += bytes(blocks_[index]);
       if (thread == 0 && options_.progress) options_.progress(done, total_);
@@ -104,36 +130,40 @@ class Loader {
 
   int64_t bytes(const Block& block) const {
     const Weight& weight = program_.weights(block.weight);
-    return (block.row_end - block.row_begin) * weight.cols() *
-           dtype_bytes(dtype_of(weight.dtype()));
+    return matrix_bytes(dtype_of(weight.dtype()), block.row_end - block.row_begin, weight.cols());
   }
 
-  absl::Status load(const Block& block, Buffer& buffer) {
+  absl::Status load(const Block& block, Staging& staging) {
     auto* data = static_cast<std::byte*>(views_[block.weight].data);
-    if (device_.is_host()) {
-      const int64_t rows = program_.weights(block.weight).rows();
-      return pack(block, block.row_begin, rows, buffer, data);
-    }
-    RETURN_IF_ERROR(pack(block, 0, block.row_end - block.row_begin, buffer, buffer.staging.data()));
     const Weight& weight = program_.weights(block.weight);
+    if (device_.is_host()) return pack(block, block.row_begin, weight.rows(), staging, data);
+    std::byte* packed = staging.packed.data();
+    RETURN_IF_ERROR(pack(block, 0, block.row_end - block.row_begin, staging, packed));
     const KernelEntry* packer = bindings_.packers[block.weight];
     const int64_t begin = bytes_in_memory(weight, packer, block.row_begin);
-    const int64_t end = bytes_in_memory(weight, packer, block.row_end);
-    return copy(data + begin, buffer.staging.data(), end - begin);
+    return copy(data + begin, packed, bytes_in_memory(weight, packer, block.row_end) - begin);
   }
 
   // Reads the block as rows from `begin` on of a weight of `rows` rows that lies in `packed`.
-  absl::Status pack(const Block& block, int64_t begin, int64_t rows, Buffer& buffer,
+  absl::Status pack(const Block& block, int64_t begin, int64_t rows, Staging& staging,
                     std::byte* packed) const {
     const Weight& weight = program_.weights(block.weight);
     const KernelEntry* packer = bindings_.packers[block.weight];
-    float* floats = packer == nullptr ? reinterpret_cast<float*>(packed) + begin * weight.cols()
-                                      : buffer.floats.data();
+    if (packer == nullptr) {
+      return source_.read_rows(weight, block.row_begin, block.row_end,
+                               reinterpret_cast<float*>(packed) + begin * weight.cols(),
+                               weight.cols());
+    }
+    const std::optional<Quantization> kind = quantized(weight);
+    staging.fit(block.row_end - block.row_begin, weight.cols(), kind);
+    float* floats = staging.floats.data();
+    const QuantizedRows codes{staging.codes.data(), staging.scales.data(), staging.minima.data()};
     RETURN_IF_ERROR(
-        source_.read_rows(weight, block.row_begin, block.row_end, floats, weight.cols()));
-    if (packer == nullptr) return absl::OkStatus();
-    packer->pack({.source = floats,
+        kind ? source_.read_codes(weight, block.row_begin, block.row_end, floats, codes)
+             : source_.read_rows(weight, block.row_begin, block.row_end, floats, weight.cols()));
+    packer->pack({.source = kind ? nullptr : floats,
                   .source_stride = weight.cols(),
+                  .quantized = kind ? codes : QuantizedRows{},
                   .rows = rows,
                   .cols = weight.cols(),
                   .row_begin = begin,
@@ -184,8 +214,10 @@ WeightPlan plan_weights(const Program& program, const Bindings& bindings) {
     const int64_t bytes = align_memory(bytes_in_memory(weight, packer, weight.rows()));
     plan.bytes = add_saturating(plan.bytes, bytes);
     const int64_t rows = block_rows(weight);
-    plan.block_bytes = std::max(plan.block_bytes, bytes_in_memory(weight, packer, rows));
-    if (packer != nullptr) plan.block_floats = std::max(plan.block_floats, rows * weight.cols());
+    plan.packed_bytes = std::max(plan.packed_bytes, bytes_in_memory(weight, packer, rows));
+    if (packer == nullptr) continue;
+    const int64_t floats = rows * weight.cols() * static_cast<int64_t>(sizeof(float));
+    plan.block_bytes = std::max(plan.block_bytes, floats + code_bytes(weight, rows));
   }
   return plan;
 }

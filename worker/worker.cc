@@ -63,9 +63,8 @@ absl::Status check_memory(const Device& device, int64_t weights, int64_t buffers
   }
   if (free_bytes <= 0 || needed <= free_bytes) return absl::OkStatus();
   return resource_exhausted(
-      "weights and buffers of {} need {} of memory{}, {} are free: use a smaller --dtype, a "
-      "smaller "
-      "--prefill-chunk, or a machine with more",
+      "weights and buffers of {} need {} of memory{}, {} are free: use a smaller --dtype, "
+      "--quantize, a smaller --prefill-chunk, or a machine with more",
       ranks_loading > 1 ? fmt::format("the {} ranks here", ranks_loading) : "this rank",
       memory_text(needed), device.is_host() ? "" : " on " + device.name(), memory_text(free_bytes));
 }
@@ -136,7 +135,7 @@ absl::Status WorkerImpl::load(const cluster::Assignment& assignment, const Worke
   const WeightPlan plan = plan_weights(program_, bindings_);
   const int threads = threads_.threads();
   int64_t buffers = buffer_bytes(program_, bindings_, threads);
-  if (device_.is_host()) buffers += threads * plan.block_floats * int64_t{sizeof(float)};
+  if (device_.is_host()) buffers += threads * plan.block_bytes;
   RETURN_IF_ERROR(check_memory(
       device_, plan.bytes, buffers, assignment.loading_here(),
       options.memory_free_bytes > 0 ? options.memory_free_bytes : free_bytes_of(device_)));

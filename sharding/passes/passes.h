@@ -14,7 +14,7 @@ namespace lockstep {
 Graph drop_dead(const Graph& graph, const CompileOptions& options);
 // Gives every parameter the type that it is kept in: weight_dtype's, float32 for norms and biases.
 Graph store_weights(const Graph& graph, const CompileOptions& options);
-// Rounds the input of every linear with a bfloat16 weight to bfloat16, each value once.
+// Rounds the input of every linear that takes bfloat16 to it, each value once.
 Graph round_inputs(const Graph& graph, const CompileOptions& options);
 
 // --- On a rank's graph, after the cut.

@@ -3,6 +3,7 @@
 // value, and a collective behind it moves half the bytes.
 #include <vector>
 
+#include "base/quantization.h"
 #include "sharding/passes/passes.h"
 #include "sharding/rewriter.h"
 
@@ -17,14 +18,19 @@ int rounded(Rewriter& rewriter, int value) {
   return rewriter.append(std::move(cast), {std::move(info)}).front().id;
 }
 
+bool takes_bf16(const Parameter& weight, const CompileOptions& options) {
+  if (!quantization(weight.dtype)) return weight.dtype == DType::kBF16;
+  return options.quantized_input == DType::kBF16 && weight.role == program::LINEAR_WEIGHT;
+}
+
 }  // namespace
 
-Graph round_inputs(const Graph& graph, const CompileOptions&) {
+Graph round_inputs(const Graph& graph, const CompileOptions& options) {
   Rewriter rewriter(graph);
   std::vector<int> casts(graph.values().size(), -1);
   for (const Node& node : graph.nodes()) {
     const bool rounds = node.op == Op::kLinear &&
-                        graph.parameters()[node.parameters[0]].dtype == DType::kBF16 &&
+                        takes_bf16(graph.parameters()[node.parameters[0]], options) &&
                         graph.values()[node.inputs[0]].dtype == DType::kF32;
     if (!rounds) {
       rewriter.copy(node);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Matrices are kept as the caller says; a vector is small and stays float32.
 #include "base/check.h"
+#include "base/quantization.h"
 #include "sharding/passes/passes.h"
 #include "sharding/rewriter.h"
 
@@ -12,7 +13,8 @@ DType stored_as(const Parameter& parameter, const CompileOptions& options) {
   if (vector || !options.weight_dtype) return DType::kF32;
   LOCKSTEP_CHECK(!parameter.pieces.empty());
   const DType dtype = options.weight_dtype(parameter.pieces[0].source(), parameter.role);
-  LOCKSTEP_CHECK(dtype == DType::kF32 || dtype == DType::kBF16 || dtype == DType::kF16);
+  LOCKSTEP_CHECK(dtype == DType::kF32 || dtype == DType::kBF16 || dtype == DType::kF16 ||
+                 quantization(dtype));
   return dtype == DType::kF16 ? DType::kF32 : dtype;  // float16 widens: no kernel computes in it.
 }
 

@@ -8,6 +8,7 @@
 #include "base/status.h"
 #include "checkpoint/checkpoint.h"
 #include "models/models.h"
+#include "sharding/scheme.h"
 #include "worker/collectives/local.h"
 #include "worker/collectives/staged.h"
 
@@ -29,7 +30,8 @@ DType weight_dtype(const InProcessOptions& options, const Config& config,
   if (options.dtype == "float32") return DType::kF32;
   if (options.dtype == "bfloat16") return DType::kBF16;
   const TensorInfo* stored = checkpoint.has_value() ? checkpoint->find(source) : nullptr;
-  const DType dtype = stored != nullptr ? stored->dtype : config.dtype;
+  const bool known = stored != nullptr && widens(stored->dtype);
+  const DType dtype = known ? stored->dtype : config.dtype;
   return dtype == DType::kBF16 ? DType::kBF16 : DType::kF32;
 }
 
@@ -126,9 +128,13 @@ absl::StatusOr<std::unique_ptr<InProcessCluster>> InProcessCluster::open(
   compile_options.strategy = options.strategy;
   compile_options.speeds = options.speeds;
   compile_options.limits = with_defaults(options.limits, description.config.context);
-  compile_options.weight_dtype = [&](const std::string& source, program::Role) {
-    return weight_dtype(options, description.config, checkpoint, source);
+  const Scheme* scheme =
+      find_scheme(options.quantize.empty() ? description.config.scheme : options.quantize);
+  compile_options.weight_dtype = [&](const std::string& source, program::Role role) {
+    return scheme != nullptr ? scheme->kind_of(role)
+                             : weight_dtype(options, description.config, checkpoint, source);
   };
+  if (scheme != nullptr) compile_options.quantized_input = scheme->input;
   for (const Parameter& parameter : description.graph.parameters()) {
     if (parameter.role != program::LINEAR_WEIGHT) continue;
     const std::string& source = parameter.pieces[0].source();

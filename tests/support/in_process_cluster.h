@@ -31,6 +31,7 @@ struct InProcessOptions {
   Strategy strategy = Strategy::kGather;
   std::vector<double> speeds = {};
   std::string dtype = "auto";                // auto: as stored, float16 widened; float32.
+  std::string quantize = {};                 // A scheme; "": the checkpoint's own, if any.
   std::optional<uint64_t> random_seed = {};  // Then the folder needs config.json alone.
   program::Limits limits = {};               // Fields that are 0 take a default.
   int64_t max_pages = 64;

@@ -11,6 +11,7 @@
 #include "base/dtype.h"
 #include "base/float16.h"
 #include "base/op.h"
+#include "base/quantization.h"
 #include "tests/support/naive_operators.h"
 
 namespace lockstep::naive {
@@ -32,6 +33,16 @@ struct Step {
 
 float rounded(float value, DType dtype) {
   return dtype == DType::kBF16 ? bf16_to_float(float_to_bf16(value)) : value;
+}
+
+// What is left of a matrix once it was quantized.
+void quantize(const Quantization& kind, Matrix* matrix) {
+  const int64_t rows = matrix->rows, cols = matrix->cols;
+  std::vector<int8_t> codes(rows * cols);
+  std::vector<uint16_t> scales(rows * group_count(kind, cols)), minima(scales.size());
+  const QuantizedRows view{codes.data(), scales.data(), kind.minimum ? minima.data() : nullptr};
+  quantize_rows(kind, matrix->data.data(), cols, rows, cols, view);
+  dequantize_rows(kind, view, rows, cols, matrix->data.data(), cols);
 }
 
 // A parameter from its pieces: below each other, or side by side in the one row of a vector.
@@ -59,6 +70,7 @@ Matrix assemble(const Tensors& tensors, program::Role role, DType dtype, int64_t
     (vector ? col : row) += vector != piece.transpose() ? across : down;
   }
   LOCKSTEP_CHECK(rows == 0 || cols == 0 || (vector ? col == cols : row == rows));
+  if (const auto kind = quantization(dtype)) quantize(*kind, &result);
   return result;
 }
 

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/float16.h"
+#include "checkpoint/checkpoint_writer.h"
 #include "tests/support/temp_folder.h"
 
 namespace lockstep {
@@ -48,15 +49,13 @@ inline std::string safetensors_bytes(const std::string& header, const std::strin
 }
 
 inline std::string safetensors_bytes(const TestTensors& tensors) {
-  nlohmann::json header = {{"__metadata__", {{"format", "pt"}}}};
+  std::vector<TensorSpec> specs;
   std::string data;
   for (const auto& [name, tensor] : tensors) {
-    const size_t begin = data.size();
+    specs.push_back({name, tensor.dtype, tensor.shape});
     data += test_tensor_bytes(tensor);
-    header[name] = {
-        {"dtype", tensor.dtype}, {"shape", tensor.shape}, {"data_offsets", {begin, data.size()}}};
   }
-  return safetensors_bytes(header.dump(), data);
+  return safetensors_header(specs) + data;
 }
 
 inline void write_test_file(const std::filesystem::path& path, const std::string& bytes) {

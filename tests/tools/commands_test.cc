@@ -56,8 +56,8 @@ TEST(CommandsTest, DoctorAndVersionAndHelpAnswer) {
   EXPECT_GT(facts["memory_free_bytes"].get<int64_t>(), 0);
   EXPECT_EQ(run_lockstep({"doctor"}).code, 0);
   EXPECT_EQ(run_lockstep({"--version"}).out.substr(0, 9), "lockstep ");
-  for (const char* command :
-       {"serve", "worker", "generate", "tokenize", "bench", "plan", "inspect", "doctor"}) {
+  for (const char* command : {"serve", "worker", "generate", "tokenize", "bench", "plan", "inspect",
+                              "quantize", "compare", "doctor"}) {
     const ProcessResult help = run_lockstep({command, "--help"});
     EXPECT_EQ(help.code, 0) << command;
     EXPECT_GT(help.out.size(), 100u) << command;

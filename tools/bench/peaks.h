@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Loops that do nothing but what a processor is rated by: multiply-adds of one kind, and reading
-// memory. Only limits.cc uses them.
+// memory.
 #pragma once
 
 #include <cstddef>

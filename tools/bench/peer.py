@@ -44,9 +44,9 @@ class Peer:
 
     def __init__(self, path: str, threads: int):
         self.threads = threads
-        self.model = api.llama_model_load_from_file(
-            path.encode(), api.llama_model_default_params()
-        )
+        params = api.llama_model_default_params()
+        params.load_mode = api.LLAMA_LOAD_MODE_NONE  # Pages of a mapped file may be taken away.
+        self.model = api.llama_model_load_from_file(path.encode(), params)
         if not self.model:
             raise RuntimeError(f"llama.cpp does not load {path}")
         self.vocab = api.llama_vocab_n_tokens(api.llama_model_get_vocab(self.model))

@@ -69,7 +69,11 @@ def table(records: list[dict]) -> list[str]:
 def start_lines(records: list[dict]) -> list[str]:
     """Seconds to the first token and memory beyond the weights, medians a contestant."""
     starts = [record for record in records if record["record"] == "start"]
-    key = lambda name: lambda r: ((r["shape"], r["kind"], r["contestant"]), r[name])  # noqa: E731
+
+    def key(name: str):
+        return lambda r: ((r["shape"], r["kind"], f"{r['threads']} threads, {r['contestant']}"),
+                          r[name])
+
     seconds = medians(starts, key("first_token_s"))
     memory = medians(starts, key("memory_beyond_weights"))
     lines = ["| shape | kind | | to the first token | memory beyond the weights |",

@@ -21,6 +21,8 @@ void ModelFlags::add_to(CLI::App& app) {
                  "Type of weights in memory: auto (as stored), float32 (and all arithmetic in "
                  "float32), bfloat16")
       ->capture_default_str();
+  app.add_option("--quantize", quantize,
+                 "Weights as small integers, rounded as they are loaded: " + scheme_names());
   app.add_option("--strategy", strategy,
                  "How matrices are cut: gather (the same bits for any number of workers) or reduce "
                  "(fewer meetings)")
@@ -40,6 +42,7 @@ absl::StatusOr<std::unique_ptr<Model>> ModelFlags::open() const {
   ModelOptions options;
   options.path = path;
   options.dtype = dtype;
+  options.quantize = quantize;
   options.ignore_config = ignore_config;
   if (strategy != "gather" && strategy != "reduce") {
     return invalid_argument("--strategy {}: wanted gather or reduce", strategy);

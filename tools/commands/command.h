@@ -27,12 +27,15 @@ std::shared_ptr<Command> add_tokenize(CLI::App& parent);
 std::shared_ptr<Command> add_bench(CLI::App& parent);
 std::shared_ptr<Command> add_plan(CLI::App& parent);
 std::shared_ptr<Command> add_inspect(CLI::App& parent);
+std::shared_ptr<Command> add_quantize(CLI::App& parent);
+std::shared_ptr<Command> add_compare(CLI::App& parent);
 std::shared_ptr<Command> add_doctor(CLI::App& parent);
 
 // MODEL and how it is read and cut: of every command that opens one.
 struct ModelFlags {
   std::string path;
   std::string dtype = "auto";
+  std::string quantize;
   std::string strategy = "gather";
   std::string random_weights;
   std::vector<std::string> ignore_config;

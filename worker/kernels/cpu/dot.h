@@ -14,11 +14,9 @@
 //   as_sums(v): the same bits. to_float(sums), to_int(v): |v| < 2^22, to nearest even.
 //   magnitude(v): the bits of |v|, which order as the numbers do, NaN above all. times_power(v, n
 //   << 23): v * 2^n, both of them normal. NibbleTable(zero).pairs<shift>(quads): of each 16-bit
-//   word's nibble at bit `shift` the number nibble - zero as bfloat16. settle(): memory is as the
-//   source says here; keeps GCC 12 from carrying sums that live in memory through a loop in
-//   registers that it does not have. FlushDenormals: while one lives on a thread, its float32
-//   arithmetic takes and gives denormals as zeros. Wherever dot_pairs runs one must live, or the
-//   ISAs differ.
+//   word's nibble at bit `shift` the number nibble - zero as bfloat16. FlushDenormals: while one
+//   lives on a thread, its float32 arithmetic takes and gives denormals as zeros. Wherever
+//   dot_pairs runs one must live, or the ISAs differ.
 #pragma once
 
 #include "worker/kernels/cpu/vec.h"
@@ -45,8 +43,6 @@ class FlushDenormals {};
 
 // Where nothing of the kind is wanted.
 struct KeepDenormals {};
-
-inline void settle() { asm volatile("" ::: "memory"); }
 
 // 0 .. 15, less `zero`, as bfloat16.
 inline uint16_t nibble_value(int nibble, int zero) {

@@ -14,20 +14,16 @@
 //   mean.
 #pragma once
 
-#include "worker/kernels/cpu/dot.h"
-#include "worker/kernels/cpu/scratch.h"
-#include "worker/kernels/kernel.h"
+#include "worker/kernels/cpu/linear_pass.h"
 
 namespace lockstep::LOCKSTEP_ISA {
 namespace {
 
-constexpr int64_t kPanel = kPackRows;
 // Pieces of work a thread: a fast core helps a slow one, and each still reads long streams.
 constexpr int64_t kPiecesPerThread = 4;
 constexpr int64_t kChunkBytes = 17 << 10;  // Of a panel, at most.
 constexpr int64_t kAheadBytes = 12 << 10;
 
-int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 // `size` cut evenly into parts.
@@ -35,32 +31,6 @@ struct Parts {
   int64_t size;
   int64_t count;
   int64_t begin(int64_t part) const { return size * part / count; }
-};
-
-// A tile of rows by a chunk of a panel. `sums` [rows][32] are gone on with.
-struct Pass {
-  const std::byte* x;
-  const std::byte* panel;
-  int64_t units;
-  float* sums;
-  int64_t ahead = 0;       // How far ahead of its use a panel is asked for; 0: not at all.
-  bool every_line = true;  // Or every other one.
-
-  // To be called for every 128 bytes that are used.
-  [[gnu::always_inline]] void prefetch(const std::byte* weights) const {
-    if (ahead == 0) return;
-    __builtin_prefetch(weights + ahead, 0, 2);
-    if (every_line) __builtin_prefetch(weights + ahead + 64, 0, 2);
-  }
-};
-
-// For formats whose sums are what they mean.
-struct PlainSums {
-  template <typename T>
-  static RowValue row_value(const T*, int64_t) {
-    return {};
-  }
-  static void finish(Vec&, Vec&, const std::byte*, const RowValue&) {}
 };
 
 template <typename Format, int kRows = Format::kTileRows>
@@ -120,10 +90,9 @@ struct Call {
       const int64_t begin = chunks.begin(chunk), count = chunks.begin(chunk + 1) - begin;
       for (int64_t tile = first; tile < last; ++tile) {
         const int64_t tile_row = tiles.begin(tile), tile_rows = tiles.begin(tile + 1) - tile_row;
-        Pass pass = {tile_x(chunk, tile), units + begin * kLayout.bytes, count,
-                     sums + (tile_row - row) * kPanel};
-        set_ahead(pass, tile - first, last - first, tile_rows);
-        run_rows<Format>(tile_rows, pass);
+        run_rows<Format>(tile_rows, {tile_x(chunk, tile), units + begin * kLayout.bytes, count,
+                                     sums + (tile_row - row) * kPanel,
+                                     ahead_of(tile - first, last - first, tile_rows, count)});
       }
     }
     for (int64_t r = 0; r < rows; ++r) finish(row + r, col, header, sums + r * kPanel);
@@ -131,13 +100,10 @@ struct Call {
 
   // A single tile asks for what it will use soon; of several, the first two ask for half of the
   // next chunk each.
-  static void set_ahead(Pass& pass, int64_t tile, int64_t tiles, int64_t rows) {
-    if (tiles == 1) {
-      pass.ahead = rows >= Format::kAheadRows ? kAheadBytes : 0;
-    } else if (tile < 2) {
-      pass.ahead = pass.units * kLayout.bytes + tile * 64;
-      pass.every_line = false;
-    }
+  static Ahead ahead_of(int64_t tile, int64_t tiles, int64_t rows, int64_t units) {
+    if (tiles == 1) return {rows >= Format::kAheadRows ? kAheadBytes : 0};
+    if (tile < 2) return {units * kLayout.bytes + tile * 64, false};
+    return {};
   }
 
   void finish(int64_t r, int64_t col, const std::byte* header, const float* sums) const {

@@ -19,7 +19,7 @@ struct Nibbles : PlainSums {
   static constexpr int64_t kGroup = kKind.group, kSteps = kGroup / 8;
   static constexpr int64_t kScaleBytes = kPanelScales * (kKind.minimum ? 2 : 1);
   static constexpr int64_t kHeaders = kKind.minimum ? 1 : 0;
-  static constexpr int kTileRows = kTileRowsCodes;
+  static constexpr int kTileRows = kGroup > 64 ? kTileRowsCodes : kTileRowsGroups;
   static constexpr int64_t kAheadRows = 3;
 
   static void lay_out(const uint16_t* x, int64_t count, std::byte* to, int64_t r, int64_t rows,
@@ -55,22 +55,20 @@ struct Nibbles : PlainSums {
 
   template <int kRows>
   [[gnu::always_inline]] static void scale(const std::byte* x, const std::byte* panel,
-                                           const Vec* left, const Vec* right, float* sums) {
+                                           const Vec* left, const Vec* right, Vec* sums) {
     const auto* totals = reinterpret_cast<const float*>(x);
     const Pairs scales = Pairs::load(reinterpret_cast<const uint16_t*>(panel));
     const Vec s0 = even_of(scales), s1 = odd_of(scales);
 #pragma GCC unroll 8
     for (int r = 0; r < kRows; ++r) {
-      float* sum = sums + r * kPanel;
-      Vec sum0 = fma(s0, left[r], Vec::load(sum));
-      Vec sum1 = fma(s1, right[r], Vec::load(sum + Vec::kLanes));
+      Vec &sum0 = sums[2 * r], &sum1 = sums[2 * r + 1];
+      sum0 = fma(s0, left[r], sum0);
+      sum1 = fma(s1, right[r], sum1);
       if constexpr (kKind.minimum) {
         const Pairs minima = Pairs::load(reinterpret_cast<const uint16_t*>(panel + kPanelScales));
         sum0 = fma(even_of(minima), Vec::splat(totals[r]), sum0);
         sum1 = fma(odd_of(minima), Vec::splat(totals[r]), sum1);
       }
-      sum0.store(sum);
-      sum1.store(sum + Vec::kLanes);
     }
   }
 
@@ -78,26 +76,31 @@ struct Nibbles : PlainSums {
   static void run(const Pass& pass) {
     constexpr int64_t kPairBytes = kRows * 4;
     const NibbleTable table(kKind.minimum ? 0 : 8);
+    const Ahead ahead = pass.ahead;
     const std::byte *x = pass.x, *panel = pass.panel;
+    Vec sums[2 * kRows];
+#pragma GCC unroll 16
+    for (int i = 0; i < 2 * kRows; ++i) sums[i] = Vec::load(pass.sums + i * Vec::kLanes);
     for (int64_t unit = 0; unit < pass.units; ++unit) {
       Vec left[kRows], right[kRows];
 #pragma GCC unroll 8
       for (int r = 0; r < kRows; ++r) left[r] = right[r] = Vec::zero();
-      pass.prefetch(panel);
+      ahead.prefetch(panel);
       const std::byte *pairs = x + kHeaders * kPairBytes, *weights = panel + kScaleBytes;
       for (int64_t step = 0; step < kSteps; ++step, pairs += 4 * kPairBytes, weights += 128) {
-        pass.prefetch(weights);
+        ahead.prefetch(weights);
         const Quads w0 = Quads::load(weights), w1 = Quads::load(weights + 64);
         multiply<kRows, 0>(table, w0, w1, pairs, left, right);
         multiply<kRows, 8>(table, w0, w1, pairs + kPairBytes, left, right);
         multiply<kRows, 4>(table, w0, w1, pairs + 2 * kPairBytes, left, right);
         multiply<kRows, 12>(table, w0, w1, pairs + 3 * kPairBytes, left, right);
       }
-      scale<kRows>(x, panel, left, right, pass.sums);
-      settle();
+      scale<kRows>(x, panel, left, right, sums);
       x += kRows * kLayout.row_bytes;
       panel += kLayout.bytes;
     }
+#pragma GCC unroll 16
+    for (int i = 0; i < 2 * kRows; ++i) sums[i].store(pass.sums + i * Vec::kLanes);
   }
 };
 

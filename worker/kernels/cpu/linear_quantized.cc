@@ -24,7 +24,7 @@ struct Codes {
   static constexpr int64_t kScaleBytes = kWhole ? 0 : kPanelScales * (kKind.minimum ? 2 : 1);
   static constexpr int64_t kSteps = kLayout.depth * kKind.bits / 32;  // Of 128 bytes.
   static constexpr int64_t kHeaders = kWhole ? 0 : kKind.minimum ? 3 : 2;
-  static constexpr int kTileRows = kTileRowsCodes;
+  static constexpr int kTileRows = kWhole || kKind.group > 64 ? kTileRowsCodes : kTileRowsGroups;
   static constexpr int64_t kAheadRows = kKind.bits == 8 ? 5 : 3;
 
   static RowValue row_value(const float* x, int64_t cols) {
@@ -75,7 +75,7 @@ struct Codes {
   // A group's dot products times its scales, added to the rows' sums.
   template <int kRows>
   [[gnu::always_inline]] static void scale(const std::byte* x, const std::byte* panel,
-                                           const Sums* left, const Sums* right, float* sums) {
+                                           const Sums* left, const Sums* right, Vec* sums) {
     const auto* header = reinterpret_cast<const int32_t*>(x);
     const auto* numbers = reinterpret_cast<const float*>(x);
     const Pairs scales = Pairs::load(reinterpret_cast<const uint16_t*>(panel));
@@ -84,17 +84,15 @@ struct Codes {
     for (int r = 0; r < kRows; ++r) {
       const Vec t0 = kPower ? times_power(s0, header[r]) : s0 * Vec::splat(numbers[r]);
       const Vec t1 = kPower ? times_power(s1, header[r]) : s1 * Vec::splat(numbers[r]);
-      float* sum = sums + r * kPanel;
-      Vec sum0 = fma(to_float(left[r]), t0, Vec::load(sum));
-      Vec sum1 = fma(to_float(right[r]), t1, Vec::load(sum + Vec::kLanes));
+      Vec &sum0 = sums[2 * r], &sum1 = sums[2 * r + 1];
+      sum0 = fma(to_float(left[r]), t0, sum0);
+      sum1 = fma(to_float(right[r]), t1, sum1);
       if constexpr (kKind.minimum) {
         const Pairs minima = Pairs::load(reinterpret_cast<const uint16_t*>(panel + kPanelScales));
         const Vec offset = Vec::splat(numbers[2 * kRows + r]);
         sum0 = fma(even_of(minima), offset, sum0);
         sum1 = fma(odd_of(minima), offset, sum1);
       }
-      sum0.store(sum);
-      sum1.store(sum + Vec::kLanes);
     }
   }
 
@@ -102,20 +100,26 @@ struct Codes {
   static void run(const Pass& pass) {
     constexpr int64_t kHalf = kSteps * kRows * 4;  // Bytes of x that the low nibbles take.
     const std::byte *x = pass.x, *panel = pass.panel;
+    const Ahead ahead = pass.ahead;
     auto* whole = reinterpret_cast<int32_t*>(pass.sums);
     Sums left[kRows], right[kRows];
+    Vec sums[2 * kRows];
+#pragma GCC unroll 16
+    for (int i = 0; !kWhole && i < 2 * kRows; ++i) sums[i] = Vec::load(pass.sums + i * Vec::kLanes);
+#pragma GCC unroll 8
     for (int r = 0; kWhole && r < kRows; ++r) {
       left[r] = Sums::load(whole + r * kPanel);
       right[r] = Sums::load(whole + r * kPanel + Vec::kLanes);
     }
     for (int64_t unit = 0; unit < pass.units; ++unit) {
-      if (!kWhole) pass.prefetch(panel);
+      if (!kWhole) ahead.prefetch(panel);
+#pragma GCC unroll 8
       for (int r = 0; !kWhole && r < kRows; ++r) {
         left[r] = right[r] = Sums::splat(reinterpret_cast<const int32_t*>(x)[kRows + r]);
       }
       const std::byte *codes = x + kHeaders * kRows * 4, *weights = panel + kScaleBytes;
       for (int64_t step = 0; step < kSteps; ++step, codes += 4 * kRows, weights += 128) {
-        pass.prefetch(weights);
+        ahead.prefetch(weights);
         const Quads w0 = Quads::load(weights), w1 = Quads::load(weights + 64);
         if constexpr (kKind.bits == 8) {
           multiply<kRows>(w0, w1, codes, left, right);
@@ -124,11 +128,13 @@ struct Codes {
           multiply<kRows>(high_nibbles(w0), high_nibbles(w1), codes + kHalf, left, right);
         }
       }
-      if (!kWhole) scale<kRows>(x, panel, left, right, pass.sums);
-      settle();
+      if (!kWhole) scale<kRows>(x, panel, left, right, sums);
       x += kRows * kLayout.row_bytes;
       panel += kLayout.bytes;
     }
+#pragma GCC unroll 16
+    for (int i = 0; !kWhole && i < 2 * kRows; ++i) sums[i].store(pass.sums + i * Vec::kLanes);
+#pragma GCC unroll 8
     for (int r = 0; kWhole && r < kRows; ++r) {
       left[r].store(whole + r * kPanel);
       right[r].store(whole + r * kPanel + Vec::kLanes);

@@ -28,6 +28,7 @@ struct Units : Unit {
     constexpr int64_t kBytes = Unit::kLayout.bytes;
     auto* sums = reinterpret_cast<typename ElementOf<Sum>::Type*>(pass.sums);
     const std::byte* x = pass.x;
+    const Ahead ahead = pass.ahead;
     Sum left[kRows], right[kRows];
 #pragma GCC unroll 8
     for (int r = 0; r < kRows; ++r) {
@@ -37,7 +38,7 @@ struct Units : Unit {
     const std::byte* panel = pass.panel;
     for (int64_t unit = 0; unit < pass.units; ++unit, panel += kBytes) {
       const auto* weights = reinterpret_cast<const typename Unit::Weight*>(panel);
-      pass.prefetch(panel);
+      ahead.prefetch(panel);
       const Factor w0 = Factor::load(weights);
       const Factor w1 = Factor::load(weights + kBytes / 2 / sizeof(typename Unit::Weight));
 #pragma GCC unroll 8

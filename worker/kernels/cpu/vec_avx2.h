@@ -85,10 +85,12 @@ struct Vec {
   }
 };
 
-// Rows of a tile of linear with weights of float32, of small integers and of bfloat16 (where
-// widening them needs registers), query heads of a tile of attention: as many as registers hold.
+// Rows of a tile of linear with weights of float32, of small integers, of those in small groups
+// (whose scaled sums need registers, too) and of bfloat16 (where widening them needs registers),
+// query heads of a tile of attention: as many as registers hold.
 inline constexpr int kTileRowsF32 = 3;
 inline constexpr int kTileRowsCodes = 2;
+inline constexpr int kTileRowsGroups = 2;
 inline constexpr int kTileRowsBF16 = 2;
 inline constexpr int kTileQueries = 2;
 

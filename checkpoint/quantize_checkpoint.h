@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// A checkpoint with some of its matrices as codes: what `lockstep quantize` writes.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <string>
+
+#include "base/parallel.h"
+#include "base/status.h"
+#include "checkpoint/checkpoint.h"
+
+namespace lockstep {
+
+struct QuantizeOptions {
+  std::map<std::string, DType> kinds;  // By tensor; all others are copied as they are.
+  int64_t shard_bytes = int64_t{4} << 30;
+  std::function<void(int64_t done, int64_t total)> progress = {};  // Bytes; the calling thread.
+  std::function<bool()> cancelled = {};
+};
+
+// Writes into `folder`, which exists. The codes are those that loading the same matrices in these
+// kinds computes. Returns the bytes of all tensors.
+absl::StatusOr<int64_t> quantize_checkpoint(const Checkpoint& from,
+                                            const std::filesystem::path& folder,
+                                            const QuantizeOptions& options, Parallel& parallel);
+
+}  // namespace lockstep

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a quantized matrix [rows, cols] lies in a checkpoint (docs/quantization.md): NAME has the
+// codes, I8 [rows, cols] or U8 [rows, ceil(cols / 2)], two codes of 4 bits a byte, the low one of
+// the even column; NAME.scales and, where the kind has them, NAME.minima are BF16 [rows, groups].
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/quantization.h"
+#include "base/status.h"
+#include "checkpoint/checkpoint.h"
+#include "checkpoint/checkpoint_writer.h"
+
+namespace lockstep {
+
+// Codes, scales and, where the kind has them, minima.
+std::vector<TensorSpec> quantized_tensors(const std::string& name, const Quantization& kind,
+                                          int64_t rows, int64_t cols);
+
+// Whether the checkpoint has `name` as codes, of whatever kind.
+bool is_quantized(const Checkpoint& checkpoint, std::string_view name);
+
+// One line where a quantized matrix is not stored in exactly this kind and shape.
+absl::Status check_quantized(const Checkpoint& checkpoint, const std::string& name, DType kind,
+                             int64_t rows, int64_t cols);
+
+// A rectangle of whole groups of a matrix that passed check_quantized. Files are not trusted: codes
+// and scales that no quantizer gives (-128, infinity) are an error.
+absl::Status read_quantized(const Checkpoint& checkpoint, const std::string& name,
+                            const Quantization& kind, const Rectangle& rectangle,
+                            const QuantizedRows& out);
+
+// Codes of rows as the file has them.
+std::vector<std::byte> stored_codes(const Quantization& kind, const int8_t* codes, int64_t rows,
+                                    int64_t cols);
+
+// One line that names the tensor where one of its values is infinite or no number: quantizing would
+// hide that.
+absl::Status check_finite(std::string_view name, const float* values, int64_t count);
+
+}  // namespace lockstep

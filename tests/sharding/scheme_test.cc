@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+// Quantized weights from the table of schemes through plan and passes to programs.
+#include "sharding/scheme.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "base/quantization.h"
+#include "base/status.h"
+#include "proto/validate.h"
+#include "sharding/cost.h"
+#include "sharding/plan.h"
+#include "tests/sharding/test_models.h"
+
+namespace lockstep {
+namespace {
+
+CompileOptions options_for_scheme(const char* name, int ranks, Strategy strategy) {
+  const Scheme* scheme = find_scheme(name);
+  EXPECT_NE(scheme, nullptr) << name;
+  CompileOptions options = options_for(ranks, strategy);
+  options.weight_dtype = [scheme](const std::string&, program::Role role) {
+    return scheme->kind_of(role);
+  };
+  options.quantized_input = scheme->input;
+  return options;
+}
+
+// Large enough that groups of 32 can be cut: 4 heads of 32 columns, 300 of ffn (the last group is
+// short), 64 hidden.
+Graph wide_model() {
+  const AxisSize hidden{Axis::kHidden, 64, 1}, vocab{Axis::kVocab, 192, 1};
+  const AxisSize heads{Axis::kHeads, 4, 32}, kv_heads{Axis::kKvHeads, 2, 32};
+  const AxisSize ffn{Axis::kFfn, 300, 1};
+  Graph g;
+  g.model = "wide";
+  const Value x = g.embed("embed", vocab, hidden);
+  const Value q = g.linear(x, "q", heads), k = g.linear(x, "k", kv_heads);
+  const AttentionSpec spec{.head_dim = 32, .heads = 4, .kv_heads = 2, .scale = 0.2f};
+  const Value mixed = g.attention(q, k, g.linear(x, "v", kv_heads), spec);
+  const Value y = g.add(x, g.linear(mixed, "o", hidden));
+  const Value up = g.mul(g.silu(g.linear(y, "gate", ffn)), g.linear(y, "up", ffn));
+  const Value z = g.add(y, g.linear(up, "down", hidden));
+  g.top_candidates(g.head(g.select_rows(z), "head", vocab));
+  return g;
+}
+
+const naive::Sequence kSequence = {.tokens = {3, 17, 101, 64, 5, 190}, .outputs = {1, 5}};
+
+float largest_difference(const naive::Logits& a, const naive::Logits& b) {
+  float most = 0;
+  EXPECT_EQ(a.size(), b.size());
+  for (size_t i = 0; i < a.size(); ++i) {
+    for (size_t j = 0; j < a[i].size(); ++j) {
+      most = std::max(most, std::abs(a[i][j] - b[i][j]));
+    }
+  }
+  return most;
+}
+
+TEST(SchemeTest, NamesAreDifferentAndFindTheirRows) {
+  std::set<std::string_view> names;
+  for (const Scheme& scheme : schemes()) {
+    EXPECT_TRUE(names.insert(scheme.name).second);
+    EXPECT_EQ(find_scheme(scheme.name), &scheme);
+    for (const program::Role role : {program::LINEAR_WEIGHT, program::HEAD_WEIGHT}) {
+      EXPECT_TRUE(quantization(scheme.kind_of(role)).has_value()) << scheme.name;
+    }
+    EXPECT_EQ(scheme.kind_of(program::NORM), DType::kF32);
+    EXPECT_EQ(scheme.kind_of(program::BIAS), DType::kF32);
+    // A tied model has one matrix for both.
+    EXPECT_EQ(scheme.head, scheme.embedding) << scheme.name;
+  }
+  EXPECT_EQ(find_scheme("q5"), nullptr);
+  EXPECT_EQ(scheme_names().substr(0, 13), "q8, q4, q4a16");
+}
+
+TEST(SchemeTest, EveryLinearOfANameHasThatKind) {
+  for (const Scheme& scheme : schemes()) {
+    const std::string kind = dtype_name(scheme.linear);
+    EXPECT_EQ(std::string(scheme.name).substr(0, kind.size()), kind);
+  }
+}
+
+TEST(SchemeTest, OnlyLinearsOfA16CastTheirInputAndTheHeadNever) {
+  const Graph model = wide_model();
+  const auto casts = [&](const char* scheme) {
+    return count_ops(compile_graphs(model, options_for_scheme(scheme, 1, Strategy::kGather))->at(0),
+                     Op::kCast);
+  };
+  EXPECT_EQ(casts("q4"), 0);
+  EXPECT_EQ(casts("q8c"), 0);
+  EXPECT_EQ(casts("q4a16"), 4);  // Of x, the heads, y and the gated product.
+}
+
+TEST(SchemeTest, GatherComputesTheSameOnAnyNumberOfRanks) {
+  const Graph model = wide_model();
+  const naive::Tensors tensors = random_tensors(model, 5);
+  for (const Scheme& scheme : schemes()) {
+    const auto logits = [&](int ranks) {
+      const auto programs =
+          compile(model, options_for_scheme(scheme.name.data(), ranks, Strategy::kGather));
+      EXPECT_TRUE(programs.ok()) << message_of(programs.status());
+      return naive::interpret(*programs, tensors, kSequence);
+    };
+    const naive::Logits one = logits(1);
+    for (const int ranks : {2, 3, 4}) {
+      EXPECT_EQ(largest_difference(logits(ranks), one), 0) << scheme.name << " " << ranks;
+    }
+  }
+}
+
+// Cut at the groups' borders, every rank's codes are those of the whole: sums alone are rounded
+// otherwise, and a q4a16 input that is rounded to bfloat16 from another sum by 2^-8.
+TEST(SchemeTest, ReduceCutsBetweenGroupsSoThatCodesAreThoseOfTheWhole) {
+  const Graph model = wide_model();
+  const naive::Tensors tensors = random_tensors(model, 6);
+  for (const char* scheme : {"q8", "q4", "q4g64", "q4m", "q4a16"}) {
+    const auto logits = [&](int ranks) {
+      const auto programs = compile(model, options_for_scheme(scheme, ranks, Strategy::kReduce));
+      EXPECT_TRUE(programs.ok()) << message_of(programs.status());
+      return naive::interpret(*programs, tensors, kSequence);
+    };
+    const float bound = std::string(scheme) == "q4a16" ? 2e-2f : 2e-5f;
+    EXPECT_LE(largest_difference(logits(2), logits(1)), bound) << scheme;
+  }
+}
+
+TEST(SchemeTest, ReducePlansMultiplesOfTheGroup) {
+  const auto plan = make_plan(wide_model(), options_for_scheme("q4g64", 2, Strategy::kReduce));
+  ASSERT_TRUE(plan.ok()) << message_of(plan.status());
+  EXPECT_EQ(plan->boundaries({Axis::kFfn, 300, 1}), (std::vector<int64_t>{0, 192, 300}));
+  EXPECT_EQ(plan->boundaries({Axis::kHeads, 4, 32}), (std::vector<int64_t>{0, 64, 128}));
+  const auto free = make_plan(wide_model(), options_for_scheme("q4g64", 2, Strategy::kGather));
+  EXPECT_EQ(free->boundaries({Axis::kFfn, 300, 1}), (std::vector<int64_t>{0, 150, 300}));
+}
+
+TEST(SchemeTest, ReduceOverFewerGroupsThanRanksIsOneLineThatNamesGather) {
+  EXPECT_EQ(
+      message_of(
+          make_plan(wide_model(), options_for_scheme("q4g64", 3, Strategy::kReduce)).status()),
+      "--strategy reduce cuts the 128 columns of heads among 3 workers, but q4g64 weights "
+      "have groups of 64, which are never cut: use --strategy gather");
+  const auto whole_rows =
+      compile(wide_model(), options_for_scheme("q8c", 2, Strategy::kReduce)).status();
+  EXPECT_EQ(whole_rows.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_NE(message_of(whole_rows).find("use --strategy gather"), std::string::npos);
+  EXPECT_TRUE(compile(wide_model(), options_for_scheme("q8c", 1, Strategy::kReduce)).ok());
+}
+
+TEST(SchemeTest, PlansCountCodesAndScales) {
+  const Graph model = wide_model();
+  const auto bytes = [&](const char* scheme) {
+    const CompileOptions options = options_for_scheme(scheme, 1, Strategy::kGather);
+    return plan_table(model, options, *compile(model, options))->rows[0].weight_bytes;
+  };
+  // Embedding and head: 192 rows of 64 codes and 2 scales.
+  const int64_t ends = 2 * 192 * (64 + 4);
+  // q, k, v, gate, up: rows of 64. o: 64 rows of 128. down: 64 rows of 300, the tenth group short.
+  const int64_t rows = 128 + 64 + 64 + 300 + 300;
+  EXPECT_EQ(bytes("q8"), ends + rows * (64 + 4) + 64 * (128 + 8) + 64 * (300 + 20));
+  EXPECT_EQ(bytes("q4"), ends + rows * (32 + 4) + 64 * (64 + 8) + 64 * (150 + 20));
+}
+
+TEST(SchemeTest, ProgramsThatCutAGroupAreRefused) {
+  auto programs = compile(wide_model(), options_for_scheme("q4", 2, Strategy::kReduce));
+  program::Program& program = programs->at(0);
+  for (program::Weight& weight : *program.mutable_weights()) {
+    if (weight.name().find("down") == std::string::npos) continue;
+    weight.mutable_pieces(0)->set_col_begin(weight.pieces(0).col_begin() + 2);
+    weight.mutable_pieces(0)->set_col_end(weight.pieces(0).col_end() + 2);
+  }
+  EXPECT_NE(message_of(validate(program)).find("whole groups of q4"), std::string::npos)
+      << message_of(validate(program));
+}
+
+TEST(SchemeTest, RowsOfOneScaleWhoseSumsCouldOverflowAreRefused) {
+  auto programs = compile(wide_model(), options_for_scheme("q8c", 1, Strategy::kGather));
+  for (program::Weight& weight : *programs->at(0).mutable_weights()) {
+    if (weight.dtype() == program::Q8C) weight.set_cols((1 << 17) + 1);
+  }
+  EXPECT_NE(message_of(validate(programs->at(0))).find("where a row has one scale, found 131073"),
+            std::string::npos)
+      << message_of(validate(programs->at(0)));
+}
+
+TEST(SchemeTest, NormsAndBiasesOfProgramsAreNeverQuantized) {
+  auto programs = compile(model_graph("qwen2"), options_for(1, Strategy::kGather));
+  program::Program& program = programs->at(0);
+  for (const program::Role role : {program::NORM, program::BIAS}) {
+    program::Program changed = program;
+    for (program::Weight& weight : *changed.mutable_weights()) {
+      if (weight.role() == role) weight.set_dtype(program::Q8);
+    }
+    EXPECT_NE(message_of(validate(changed)).find("dtype must be float32"), std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace lockstep

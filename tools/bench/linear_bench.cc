@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+// Linear kernels of every weight type over the matrices of a TinyLlama layer, for a few rows and
+// for many: bytes and operations a second, and what share they are of a loop that only reads and
+// of one that only multiplies, run just before. Flags are Google Benchmark's, e.g.
+// --benchmark_filter=linear_q8_avx512_bf16; threads come from LOCKSTEP_BENCH_THREADS (1).
+#include <benchmark/benchmark.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/cpu.h"
+#include "tools/bench/memory.h"
+#include "tools/bench/peaks.h"
+#include "worker/kernels/find.h"
+
+namespace lockstep {
+namespace {
+
+// Columns and depth of a layer's linears: q k v, o, gate and up, down.
+struct Shape {
+  int64_t cols, depth;
+};
+constexpr std::array<Shape, 4> kShapes = {
+    {{2560, 2048}, {2048, 2048}, {11264, 2048}, {2048, 5632}}};
+constexpr int64_t kMostDepth = 5632, kMostCols = 11264;
+
+// The best of a few runs of `body`, which does the `work` that it returns, a second.
+template <typename Body>
+double best_rate(const Body& body) {
+  double best = 0;
+  for (int i = 0; i < 5; ++i) {
+    const auto begin = std::chrono::steady_clock::now();
+    const int64_t work = body();
+    const std::chrono::duration<double> time = std::chrono::steady_clock::now() - begin;
+    best = std::max(best, static_cast<double>(work) / time.count());
+  }
+  return best;
+}
+
+// Bytes a second of all threads.
+double read_rate() {
+  constexpr int64_t kPiece = 4 << 20;
+  std::vector<uint64_t> sums(static_cast<size_t>(kCycledBytes / kPiece));
+  return best_rate([&] {
+    for_each(pool(), kCycledBytes / kPiece, [&](int64_t piece) {
+      const std::byte* from = cycled().at(piece * kPiece);
+      sums[static_cast<size_t>(piece)] = read_all(machine_isa(), from, kPiece);
+    });
+    benchmark::DoNotOptimize(sums.data());
+    return kCycledBytes;
+  });
+}
+
+// Operations a second of all threads, of the products that the kernel is made of.
+double multiply_rate(const KernelEntry& kernel) {
+  const bool pairs = kernel.activation == DType::kBF16;
+  const std::string_view kind = pairs ? "bf16" : quantization(kernel.weight) ? "int8" : "fp32";
+  const Peak* best = nullptr;
+  for (const Peak& peak : peaks()) {
+    if (peak.kind == kind && peak.isa <= machine_isa()) best = &peak;
+  }
+  if (best == nullptr) return 0;
+  const int threads = pool().threads();
+  return best_rate([&] {
+    std::atomic<int64_t> operations{0};
+    for_each(pool(), threads, [&](int64_t) { operations += best->run(1 << 20); });
+    return operations.load();
+  });
+}
+
+void run_layers(benchmark::State& state, const KernelEntry& kernel, int64_t rows) {
+  std::vector<KernelArgs> calls;
+  const Memory x(rows * kMostDepth * 4), out(rows * kMostCols * 4);
+  int64_t scratch = 64, layer = 0;
+  KernelCost cost;
+  for (const auto& [cols, depth] : kShapes) {
+    KernelArgs& args = calls.emplace_back();
+    args.in[0] = {x.at(0), rows, depth, depth, kernel.activation};
+    args.in[1] = {cycled().at(layer), cols, depth, depth, kernel.weight};
+    args.out[0] = {out.at(0), rows, cols, cols, DType::kF32};
+    args.parallel = &pool();
+    scratch = std::max(scratch, scratch_bytes(kernel, args, pool().threads()));
+    layer += kernel.packed_bytes(cols, depth);
+    const KernelCost one = kernel_cost(kernel, args);
+    cost = {cost.bytes + one.bytes, cost.flops + one.flops};
+  }
+  const Memory scratch_memory(scratch);
+  for (KernelArgs& args : calls) args.scratch = scratch_memory.at(0);
+  const int64_t copies = std::max<int64_t>(1, kCycledBytes / layer);
+  const double read = read_rate(), multiply = multiply_rate(kernel);
+  int64_t next = 0;
+  for (auto _ : state) {
+    const int64_t offset = next++ % copies * layer;
+    for (KernelArgs args : calls) {
+      args.in[1].data = args.in[1].row<std::byte>(0) + offset;
+      kernel.run(args);
+    }
+  }
+  const auto runs = static_cast<double>(state.iterations());
+  const auto count = [&](const char* name, double each) {
+    state.counters[name] = {runs * each, benchmark::Counter::kIsRate};
+  };
+  count("bytes", static_cast<double>(cost.bytes));
+  count("ops", static_cast<double>(cost.flops));
+  count("read_percent", 100 * static_cast<double>(cost.bytes) / read);
+  if (multiply > 0) count("multiply_percent", 100 * static_cast<double>(cost.flops) / multiply);
+}
+
+void register_all() {
+  for (const KernelEntry& kernel : cpu_kernels()) {
+    if (kernel.op != Op::kLinear || kernel.isa > machine_isa()) continue;
+    for (const int64_t rows : {1, 2, 4, 8, 16, 32, 64, 512}) {
+      const std::string name = std::string(kernel.name) + "/rows:" + std::to_string(rows);
+      benchmark::RegisterBenchmark(name.c_str(), [&kernel, rows](benchmark::State& state) {
+        run_layers(state, kernel, rows);
+      })->UseRealTime();
+    }
+  }
+}
+
+}  // namespace
+}  // namespace lockstep
+
+int main(int argc, char** argv) {
+  benchmark::Initialize(&argc, argv);
+  lockstep::register_all();
+  benchmark::RunSpecifiedBenchmarks();
+  return 0;
+}

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// What benchmarks of kernels share: threads, and memory like that of weights.
+#pragma once
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+
+#include "base/thread_pool.h"
+
+namespace lockstep {
+
+// As many threads as LOCKSTEP_BENCH_THREADS says (1).
+inline ThreadPool& pool() {
+  const char* threads = std::getenv("LOCKSTEP_BENCH_THREADS");
+  static ThreadPool instance(threads == nullptr ? 1 : std::max(1, std::atoi(threads)));
+  return instance;
+}
+
+// Huge pages where the system gives them, filled with what any type takes for small numbers.
+class Memory {
+ public:
+  explicit Memory(int64_t bytes) : bytes_(static_cast<size_t>(bytes)) {
+    data_ = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (data_ == MAP_FAILED) std::abort();
+    madvise(data_, bytes_, MADV_HUGEPAGE);
+    auto* words = static_cast<uint32_t*>(data_);
+    for (size_t i = 0; i < bytes_ / 4; ++i) {
+      words[i] = 0x3c003c00u + static_cast<uint32_t>(i * 2654435761u >> 20 & 0xff);
+    }
+  }
+  ~Memory() { munmap(data_, bytes_); }
+  Memory(const Memory&) = delete;
+  Memory& operator=(const Memory&) = delete;
+  std::byte* at(int64_t offset) const { return static_cast<std::byte*>(data_) + offset; }
+
+ private:
+  size_t bytes_;
+  void* data_;
+};
+
+// More than caches hold: weights are taken from it by turns.
+constexpr int64_t kCycledBytes = 512 << 20;
+inline const Memory& cycled() {
+  static const Memory memory(kCycledBytes);
+  return memory;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+// `lockstep quantize`: a model's folder as one of small integers. It is made beside OUT and renamed
+// at the end, so that OUT is whole or not there.
+#include <unistd.h>
+
+#include <atomic>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "base/cpu.h"
+#include "base/json.h"
+#include "base/quantization.h"
+#include "base/status.h"
+#include "base/thread_pool.h"
+#include "checkpoint/quantize_checkpoint.h"
+#include "tools/commands/command.h"
+#include "tools/terminal.h"
+
+namespace lockstep {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int64_t kMostConfigBytes = 16 << 20;
+
+struct QuantizeFlags {
+  std::string model;
+  std::string out;
+  std::string scheme = "q8";
+  std::vector<std::string> ignore_config;
+  int threads = 0;
+  bool json = false;
+};
+
+// What a folder has besides weights and config.json. Others (a readme, weights in other formats)
+// stay behind.
+bool is_copied(const std::string& name) {
+  for (const char* start : {"tokenizer", "generation_config", "special_tokens_map", "added_tokens",
+                            "vocab", "merges", "chat_template", "LICENSE", "NOTICE"}) {
+    if (name.starts_with(start)) return true;
+  }
+  return false;
+}
+
+absl::Status file_error(const fs::path& path, const std::error_code& error) {
+  return failed_precondition("{}: {}", path.string(), error.message());
+}
+
+absl::Status copy_files(const fs::path& from, const fs::path& to) {
+  std::error_code error;
+  for (fs::directory_iterator it(from, error), end; !error && it != end; it.increment(error)) {
+    const std::string name = it->path().filename().string();
+    if (!it->is_regular_file(error) || !is_copied(name)) continue;
+    fs::copy_file(it->path(), to / name, error);
+    if (error) return file_error(to / name, error);
+  }
+  return error ? file_error(from, error) : absl::OkStatus();
+}
+
+// config.json with the scheme in it, and with the type that decides how KV pages are kept.
+absl::Status write_config(const Model& model, const fs::path& to, const std::string& scheme) {
+  const fs::path path = model.folder() / "config.json";
+  ASSIGN_OR_RETURN(const std::string text, read_file(path, kMostConfigBytes));
+  ASSIGN_OR_RETURN(Json config, parse_json(text, path.string(), {.depth = 32, .values = 1 << 20}));
+  config.erase("dtype");
+  config["torch_dtype"] = dtype_name(model.linear_dtype());
+  config["quantization_config"] = {
+      {"quant_method", "lockstep"}, {"scheme", scheme}, {"version", 1}};
+  std::ofstream file(to / "config.json", std::ios::binary);
+  file << config.dump(2) << "\n";
+  if (file.flush()) return absl::OkStatus();
+  return failed_precondition("{}: could not write it: {}", (to / "config.json").string(),
+                             std::strerror(errno));
+}
+
+// The kind of every tensor that the graph reads as a matrix.
+absl::StatusOr<std::map<std::string, DType>> kinds_of(const Model& model, const Scheme& scheme) {
+  std::map<std::string, DType> kinds;
+  for (const Parameter& parameter : model.graph().parameters()) {
+    const DType kind = scheme.kind_of(parameter.role);
+    if (!quantization(kind)) continue;
+    for (const program::Piece& piece : parameter.pieces) {
+      if (piece.transpose()) {
+        return failed_precondition(
+            "{}: it is stored transposed: `lockstep quantize` cannot write "
+            "it yet, --quantize at load can",
+            printable(piece.source()));
+      }
+      kinds.emplace(piece.source(), kind);
+    }
+  }
+  return kinds;
+}
+
+// Where OUT is made; goes away unless it was renamed.
+class Workshop {
+ public:
+  static absl::StatusOr<std::unique_ptr<Workshop>> open(fs::path out) {
+    std::error_code error;
+    out = fs::absolute(out).lexically_normal();
+    if (!out.has_filename()) out = out.parent_path();
+    if (fs::exists(out, error) && !(fs::is_directory(out, error) && fs::is_empty(out, error))) {
+      return invalid_argument("{}: there is something already: name a new folder", out.string());
+    }
+    fs::create_directories(out.parent_path(), error);
+    std::unique_ptr<Workshop> workshop(new Workshop);
+    workshop->out_ = out;
+    workshop->folder_ = out.string() + fmt::format(".partial-{}", getpid());
+    if (!fs::create_directory(workshop->folder_, error) || error) {
+      return file_error(workshop->folder_, error);
+    }
+    return workshop;
+  }
+  ~Workshop() {
+    std::error_code ignored;
+    fs::remove_all(folder_, ignored);
+  }
+  const fs::path& folder() const { return folder_; }
+  absl::Status publish() {
+    std::error_code error;
+    fs::rename(folder_, out_, error);
+    return error ? file_error(out_, error) : absl::OkStatus();
+  }
+
+ private:
+  Workshop() = default;
+  fs::path out_;
+  fs::path folder_;
+};
+
+int64_t tensor_bytes(const Checkpoint& checkpoint) {
+  int64_t bytes = 0;
+  for (const TensorInfo& tensor : checkpoint.tensors()) bytes += tensor.end - tensor.begin;
+  return bytes;
+}
+
+void report(const QuantizeFlags& flags, int64_t before, int64_t after) {
+  if (flags.json) {
+    const nlohmann::ordered_json json = {
+        {"out", flags.out}, {"scheme", flags.scheme}, {"bytes_before", before}, {"bytes", after}};
+    fmt::print("{}\n", json.dump());
+  } else {
+    fmt::print(stderr, "{}: {} in {}, {} before\n", flags.out, human_bytes(after), flags.scheme,
+               human_bytes(before));
+  }
+}
+
+absl::Status quantize(const QuantizeFlags& flags, Interrupt& interrupt) {
+  const Scheme* scheme = find_scheme(flags.scheme);
+  if (scheme == nullptr) {
+    return invalid_argument("--scheme {}: wanted one of {}", flags.scheme, scheme_names());
+  }
+  if (flags.threads < 0 || flags.threads > 1024) {
+    return invalid_argument("--threads {}: wanted 1 to 1024", flags.threads);
+  }
+  ASSIGN_OR_RETURN(const std::unique_ptr<Model> model,
+                   Model::open({.path = flags.model, .ignore_config = flags.ignore_config}));
+  if (model->scheme() != nullptr) {
+    return invalid_argument(
+        "{} is stored in {} already, and is never rounded twice: name the "
+        "original",
+        model->name(), model->scheme()->name);
+  }
+  std::atomic<bool> cancelled{false};
+  ProgressLine line;
+  QuantizeOptions options;
+  ASSIGN_OR_RETURN(options.kinds, kinds_of(*model, *scheme));
+  options.progress = [&](int64_t done, int64_t all) { line.bar("quantizing", done, all); };
+  options.cancelled = [&] { return cancelled.load(); };
+  ASSIGN_OR_RETURN(const std::unique_ptr<Workshop> workshop, Workshop::open(flags.out));
+  RETURN_IF_ERROR(write_config(*model, workshop->folder(), flags.scheme));
+  RETURN_IF_ERROR(copy_files(model->folder(), workshop->folder()));
+  ThreadPool threads(flags.threads > 0 ? flags.threads : usable_cores());
+  interrupt.on_signal([&] { cancelled = true; });
+  const absl::StatusOr<int64_t> bytes =
+      quantize_checkpoint(*model->checkpoint(), workshop->folder(), options, threads);
+  interrupt.on_signal(nullptr);
+  line.clear();
+  RETURN_IF_ERROR(bytes.status());
+  RETURN_IF_ERROR(workshop->publish());
+  report(flags, tensor_bytes(*model->checkpoint()), *bytes);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+std::shared_ptr<Command> add_quantize(CLI::App& parent) {
+  auto command = std::make_shared<Command>();
+  auto flags = std::make_shared<QuantizeFlags>();
+  command->app = parent.add_subcommand(
+      "quantize",
+      "Writes MODEL as a folder of small integers, which loads faster and takes less disk.\n"
+      "It gives the same bits as --quantize when MODEL is loaded.");
+  CLI::App& app = *command->app;
+  app.add_option("MODEL", flags->model, "A folder in Hugging Face layout, or org/name in the cache")
+      ->required();
+  app.add_option("OUT", flags->out, "The folder to make; never one that has something in it")
+      ->required();
+  app.add_option("--scheme", flags->scheme, "One of " + scheme_names())->capture_default_str();
+  app.add_option("--ignore-config", flags->ignore_config,
+                 "A key of config.json to pass over (repeatable)")
+      ->allow_extra_args(false);
+  app.add_option("--threads", flags->threads, "Default: all cores");
+  app.add_flag("--json", flags->json, "One JSON object on one line");
+  command->run = [flags](Interrupt& interrupt) { return quantize(*flags, interrupt); };
+  return command;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a format of linear (linear.h) is asked to do: a tile of rows by a chunk of a panel.
+#pragma once
+
+#include "worker/kernels/cpu/dot.h"
+#include "worker/kernels/cpu/scratch.h"
+
+namespace lockstep::LOCKSTEP_ISA {
+namespace {
+
+constexpr int64_t kPanel = kPackRows;
+
+int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+
+// How far ahead of its use a panel is asked for; 0: not at all.
+struct Ahead {
+  int64_t distance = 0;
+  bool every_line = true;  // Or every other one.
+
+  // To be called for every 128 bytes that are used.
+  [[gnu::always_inline]] void prefetch(const std::byte* weights) const {
+    if (distance == 0) return;
+    __builtin_prefetch(weights + distance, 0, 2);
+    if (every_line) __builtin_prefetch(weights + distance + 64, 0, 2);
+  }
+};
+
+// A tile of rows by a chunk of a panel. `sums` [rows][32] are gone on with.
+struct Pass {
+  const std::byte* x;
+  const std::byte* panel;
+  int64_t units;
+  float* sums;
+  Ahead ahead;
+};
+
+// For formats whose sums are what they mean.
+struct PlainSums {
+  template <typename T>
+  static RowValue row_value(const T*, int64_t) {
+    return {};
+  }
+  static void finish(Vec&, Vec&, const std::byte*, const RowValue&) {}
+};
+
+}  // namespace
+}  // namespace lockstep::LOCKSTEP_ISA
