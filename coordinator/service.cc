@@ -99,6 +99,8 @@ absl::StatusOr<std::unique_ptr<ClusterHost>> ClusterHost::start(const Model* mod
         LauncherOptions{.workers = options.workers,
                         .threads = options.threads,
                         .pin = options.pin,
+                        .devices = options.devices,
+                        .memory_fraction = options.memory_fraction,
                         .coordinator = host->address_,
                         .token = token,
                         .log_level = options.log_level},

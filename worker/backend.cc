@@ -1,13 +1,97 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/backend.h"
 
+#include <charconv>
+
 #include "base/cpu.h"
+#include "base/status.h"
 #include "worker/kernels/find.h"
 
 namespace lockstep {
+namespace {
+
+// N of "cuda:N", -1 where it is no such thing.
+int gpu_index(const std::string& device) {
+  int index = -1;
+  if (!device.starts_with("cuda:")) return -1;
+  const char* end = device.data() + device.size();
+  const auto [stop, error] = std::from_chars(device.data() + 5, end, index);
+  return error == std::errc() && stop == end && index >= 0 ? index : -1;
+}
+
+std::string count_text(const Gpus& gpus) {
+  return gpus.devices.size() == 1 ? "there is 1" : fmt::format("there are {}", gpus.devices.size());
+}
+
+absl::Status check_gpu(const std::string& wanted, int index, const Gpus& gpus) {
+  if (index >= static_cast<int>(gpus.devices.size())) {
+    return failed_precondition("--device {}: GPUs count from 0, {} here", wanted, count_text(gpus));
+  }
+  const CudaDeviceInfo& gpu = gpus.devices[index];
+  if (gpu.major >= kLeastCudaMajor) return absl::OkStatus();
+  return failed_precondition(
+      "--device {}: GPU {} ({}) has compute capability {}.{}, wanted {}.0 or more: use --device "
+      "cpu",
+      wanted, index, gpu.name, gpu.major, gpu.minor, kLeastCudaMajor);
+}
+
+absl::StatusOr<std::vector<std::string>> gpu_each(const std::string& wanted, int workers,
+                                                  const Gpus& gpus) {
+  if (workers > static_cast<int>(gpus.devices.size())) {
+    return failed_precondition(
+        "--device {}: {} workers want a GPU each, {}: use --workers {}, or --device cuda:0 to "
+        "share one",
+        wanted, workers, count_text(gpus), gpus.devices.size());
+  }
+  std::vector<std::string> devices;
+  for (int index = 0; index < workers; ++index) {
+    RETURN_IF_ERROR(check_gpu(wanted, index, gpus));
+    devices.push_back(fmt::format("cuda:{}", index));
+  }
+  return devices;
+}
+
+}  // namespace
 
 Backend cpu_backend() {
   return {.device = host_device(), .kernels = cpu_kernels(), .isa = best_isa()};
+}
+
+absl::StatusOr<Backend> open_backend(const std::string& device) {
+  if (device == "cpu") return cpu_backend();
+  std::string problem;
+  std::unique_ptr<Device> gpu = open_cuda_device(gpu_index(device), &problem);
+  if (gpu == nullptr) return failed_precondition("--device {}: {}", device, problem);
+  return Backend{.device = std::move(gpu),
+                 .kernels = cuda_kernels(),
+                 .numeric_class = "cuda.v1",
+                 .memory_fraction = 0.9};
+}
+
+Gpus find_gpus() {
+  Gpus gpus;
+  gpus.devices = cuda_devices(&gpus.problem);
+  return gpus;
+}
+
+absl::StatusOr<std::vector<std::string>> devices_of_workers(const std::string& wanted, int workers,
+                                                            const Gpus& gpus) {
+  const std::vector<std::string> processor(workers, "cpu");
+  if (wanted == "cpu") return processor;
+  if (wanted == "auto") {
+    auto devices = gpu_each(wanted, workers, gpus);
+    return devices.ok() ? devices : processor;
+  }
+  const int index = gpu_index(wanted);
+  if (wanted != "cuda" && index < 0) {
+    return invalid_argument("--device {}: wanted auto, cpu, cuda or cuda:N", wanted);
+  }
+  if (gpus.devices.empty()) {
+    return failed_precondition("--device {}: {}; use --device cpu", wanted, gpus.problem);
+  }
+  if (index < 0) return gpu_each(wanted, workers, gpus);
+  RETURN_IF_ERROR(check_gpu(wanted, index, gpus));
+  return std::vector<std::string>(workers, wanted);
 }
 
 }  // namespace lockstep

@@ -4,7 +4,10 @@
 
 #include <memory>
 #include <span>
+#include <string>
+#include <vector>
 
+#include "absl/status/statusor.h"
 #include "base/isa.h"
 #include "worker/kernels/device.h"
 #include "worker/kernels/kernel.h"
@@ -17,11 +20,26 @@ struct Backend {
   Isa isa = Isa::kPortable;  // The best that kernels may ask for.
   // What the kernels' bits are promised to be: the program says which it wants.
   const char* numeric_class = "f32.v1";
-  // Share of the memory beside weights and buffers that KV pages take.
+  // Share of the memory beside weights and buffers that KV pages take, unless told otherwise.
   double memory_fraction = 0.8;
 };
 
 // This processor.
 Backend cpu_backend();
+// "cpu", or "cuda:N", the N-th GPU that this process may see.
+absl::StatusOr<Backend> open_backend(const std::string& device);
+
+// GPUs, or in one line why there are none.
+struct Gpus {
+  std::vector<CudaDeviceInfo> devices;
+  std::string problem;
+};
+Gpus find_gpus();
+
+// What open_backend() takes, for each of `workers` workers on one host, from what a user says:
+// "cpu"; "cuda", a GPU for each; "cuda:N", one GPU for all; "auto", "cuda" where there are GPUs
+// enough, else "cpu". kInvalidArgument, kFailedPrecondition: what was said, what is there.
+absl::StatusOr<std::vector<std::string>> devices_of_workers(const std::string& wanted, int workers,
+                                                            const Gpus& gpus);
 
 }  // namespace lockstep

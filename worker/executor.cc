@@ -201,11 +201,13 @@ absl::Status Executor::run(StepView& step) {
     return resource_exhausted("{} has no room left for a step; use a smaller --memory-fraction",
                               device_.name());
   }
-  if (absl::Status status = run_calls(step, *on_device); !status.ok()) {
+  absl::Status status = run_calls(step, *on_device);
+  const int64_t before_ns = now_ns();
+  if (status.ok() && collective_ != nullptr) status = collective_->finish();
+  if (!status.ok()) {
     static_cast<void>(device_.synchronize());  // What was queued uses memory that may go now.
     return status;
   }
-  const int64_t before_ns = now_ns();
   const char* failure = device_step_.give(step);
   profile_.add(wait_row_, now_ns() - before_ns, {});
   return device_status(failure, device_);

@@ -40,10 +40,15 @@ int worker_main(const WorkerMainOptions& options) {
   const bool launched = options.parent_pid != 0;
   if (launched && !die_with_parent(options.parent_pid)) return 0;
   spread_memory(options.processors);
+  const absl::StatusOr<Backend> backend = open_backend(options.device);
+  if (!backend.ok()) {
+    std::fprintf(stderr, "lockstep worker: %s\n", message_of(backend.status()).c_str());
+    return 2;
+  }
   KeptWorker kept;
   std::chrono::milliseconds pause{100};
   while (true) {
-    Session session(options, &kept);
+    Session session(options, *backend, &kept);
     const absl::Status status = session.run();
     if (!status.ok()) {
       std::fprintf(stderr, "lockstep worker: %s\n", message_of(status).c_str());

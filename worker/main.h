@@ -13,6 +13,8 @@ struct WorkerMainOptions {
   std::string token;        // The join token; may be empty where the coordinator asks for none.
   int threads = 1;
   std::vector<int> processors;  // One a thread, to be bound to; empty: threads go where they like.
+  std::string device = "cpu";   // As open_backend() takes it.
+  double memory_fraction = 0;   // See Backend; 0: the device's own.
   int preferred_rank = -1;      // Which worker of its launcher this is; -1: any rank.
   // The launcher's process: the worker dies with it, leaves Ctrl-C to it, and does not wait for
   // another coordinator. 0: started by hand.

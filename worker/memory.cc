@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "base/cpu.h"
 #include "base/status.h"
 
 namespace lockstep {
@@ -24,6 +25,14 @@ std::string memory_text(int64_t bytes) {
   int unit = 0;
   for (; unit < 4 && size >= 1024; ++unit) size /= 1024;
   return unit == 0 ? fmt::format("{} bytes", bytes) : fmt::format("{:.1f} {}", size, kUnits[unit]);
+}
+
+int64_t free_bytes_of(const Device& device) {
+  return device.is_host() ? memory_free_bytes() : device.free_bytes();
+}
+
+int64_t total_bytes_of(const Device& device) {
+  return device.is_host() ? memory_total_bytes() : device.total_bytes();
 }
 
 absl::StatusOr<DeviceMemory> allocate_memory(Device& device, int64_t bytes, const char* what) {

@@ -20,6 +20,11 @@ constexpr int64_t align_memory(int64_t bytes) {
 // "12.3 GiB", for messages.
 std::string memory_text(int64_t bytes);
 
+// What can still be had of it, and what there is in all: for a processor those of the machine or
+// container. 0: unknown.
+int64_t free_bytes_of(const Device& device);
+int64_t total_bytes_of(const Device& device);
+
 // Cleared. kResourceExhausted names `what`. 0 bytes are no memory, but data() is not null.
 absl::StatusOr<DeviceMemory> allocate_memory(Device& device, int64_t bytes, const char* what);
 absl::StatusOr<StagingMemory> allocate_staging(Device& device, int64_t bytes, const char* what);

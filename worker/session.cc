@@ -10,7 +10,9 @@
 
 #include "base/cpu.h"
 #include "base/status.h"
+#include "worker/collectives/choice.h"
 #include "worker/collectives/rendezvous.h"
+#include "worker/memory.h"
 
 namespace lockstep {
 namespace {
@@ -31,17 +33,19 @@ std::string weights_key(const cluster::Assignment& assignment) {
 
 }  // namespace
 
-Session::Session(const WorkerMainOptions& options, KeptWorker* kept)
-    : options_(options), kept_(kept) {}
+Session::Session(const WorkerMainOptions& options, const Backend& backend, KeptWorker* kept)
+    : options_(options), backend_(backend), kept_(kept) {}
 
 cluster::Hello Session::hello() const {
   cluster::Hello hello;
   hello.set_protocol(kWorkerProtocolVersion);
   hello.set_token(options_.token);
-  hello.set_device("cpu");
+  const Device& device = *backend_.device;
+  hello.set_device(device.is_host() ? "cpu" : "cuda " + device.address());
+  hello.set_numeric_class(backend_.numeric_class);
   hello.set_isa(isa_name(best_isa()));
   hello.set_host(host_name());
-  hello.set_memory_bytes(memory_free_bytes());
+  hello.set_memory_bytes(free_bytes_of(device));
   hello.set_threads(options_.threads);
   hello.set_pid(getpid());
   hello.set_preferred_rank(options_.preferred_rank);
@@ -167,7 +171,18 @@ absl::Status Session::take(const cluster::Assignment& assignment) {
     cancelled_ = aborted_epoch_ >= epoch_ || ended_;
   }
   // Nobody loads before all have met: a later look would see what peers have taken by then.
-  const int64_t memory_free = memory_free_bytes();
+  const int64_t memory_free = free_bytes_of(*backend_.device);
+  ASSIGN_OR_RETURN(std::unique_ptr<Collective> collective, meet(assignment));
+  RETURN_IF_ERROR(load(assignment, std::move(collective), memory_free));
+  cluster::WorkerMessage reply;
+  reply.mutable_ready()->set_pages(kept_->worker->pages_possible());
+  reply.mutable_ready()->set_weight_bytes(kept_->worker->weight_bytes());
+  send(std::move(reply));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<Collective>> Session::meet(const cluster::Assignment& assignment) {
+  const program::Program& program = assignment.program();
   MeetArgs meeting;
   meeting.rank = program.rank();
   meeting.ranks = program.ranks();
@@ -177,13 +192,13 @@ absl::Status Session::take(const cluster::Assignment& assignment) {
   meeting.token = options_.token.empty() ? assignment.group() : options_.token;
   meeting.collective_timeout = std::chrono::milliseconds(assignment.collective_timeout_ms());
   meeting.cancelled = &cancelled_;
-  ASSIGN_OR_RETURN(std::unique_ptr<Collective> collective, meet_in_shared_memory(meeting));
-  RETURN_IF_ERROR(load(assignment, std::move(collective), memory_free));
-  cluster::WorkerMessage reply;
-  reply.mutable_ready()->set_pages(kept_->worker->pages_possible());
-  reply.mutable_ready()->set_weight_bytes(kept_->worker->weight_bytes());
-  send(std::move(reply));
-  return absl::OkStatus();
+  ASSIGN_OR_RETURN(std::unique_ptr<Collective> met, meet_in_shared_memory(meeting));
+  std::string choice;
+  auto collective =
+      device_collective(std::move(met), *backend_.device,
+                        {.timeout = meeting.collective_timeout, .cancelled = &cancelled_}, &choice);
+  if (program.rank() == 0 && !choice.empty()) spdlog::info("collectives {}", choice);
+  return collective;
 }
 
 absl::Status Session::load(const cluster::Assignment& assignment,
@@ -201,6 +216,8 @@ absl::Status Session::load(const cluster::Assignment& assignment,
     WorkerOptions options{.threads = options_.threads,
                           .processors = options_.processors,
                           .cancelled = &cancelled_,
+                          .backend = &backend_,
+                          .memory_fraction = options_.memory_fraction,
                           .memory_free_bytes = memory_free};
     options.progress = [this](int64_t done, int64_t total) {
       cluster::WorkerMessage message;

@@ -31,7 +31,7 @@ struct KeptWorker {
 
 class Session {
  public:
-  Session(const WorkerMainOptions& options, KeptWorker* kept);
+  Session(const WorkerMainOptions& options, const Backend& backend, KeptWorker* kept);
 
   // Connects, joins and serves until the stream ends. OK: the coordinator went away.
   // kPermissionDenied: it will not have us, and why.
@@ -48,12 +48,14 @@ class Session {
 
   absl::Status handle(const cluster::CoordinatorMessage& message);
   absl::Status take(const cluster::Assignment& assignment);
+  absl::StatusOr<std::unique_ptr<Collective>> meet(const cluster::Assignment& assignment);
   absl::Status load(const cluster::Assignment& assignment, std::unique_ptr<Collective> collective,
                     int64_t memory_free);
   void report(const absl::Status& status);
   void abort_epoch(uint64_t epoch) ABSL_LOCKS_EXCLUDED(mutex_);
 
   const WorkerMainOptions& options_;
+  const Backend& backend_;
   KeptWorker* const kept_;
   std::atomic<bool> cancelled_{false};  // The epoch under way was aborted.
   uint64_t epoch_ = 0;                  // Of the caller's thread.

@@ -66,7 +66,7 @@ struct Staging {
   std::vector<int8_t> codes;
   std::vector<uint16_t> scales;
   std::vector<uint16_t> minima;
-  StagingMemory packed;  // Empty where weights are packed in place.
+  StagingMemory packed;  // Where it is packed; empty where that is in place.
 
   void fit(int64_t rows, int64_t cols, const std::optional<Quantization>& kind) {
     const auto grow = [](auto& buffer, int64_t count) {
@@ -95,9 +95,9 @@ class Loader {
   absl::Status run(Parallel& parallel, const WeightPlan& plan) {
     make_blocks();
     std::vector<Staging> staging(parallel.threads());
-    for (Staging& own : staging) {
+    for (Staging& one : staging) {
       if (device_.is_host()) continue;
-      ASSIGN_OR_RETURN(own.packed,
+      ASSIGN_OR_RETURN(one.packed,
                        allocate_staging(device_, plan.packed_bytes, "weights on their way"));
     }
     for_each(parallel, static_cast<int64_t>(blocks_.size()), [&](int64_t index, int thread) {
@@ -137,22 +137,22 @@ class Loader {
     auto* data = static_cast<std::byte*>(views_[block.weight].data);
     const Weight& weight = program_.weights(block.weight);
     if (device_.is_host()) return pack(block, block.row_begin, weight.rows(), staging, data);
-    RETURN_IF_ERROR(
-        pack(block, 0, block.row_end - block.row_begin, staging, staging.packed.data()));
+    std::byte* packed = staging.packed.data();
+    RETURN_IF_ERROR(pack(block, 0, block.row_end - block.row_begin, staging, packed));
     const KernelEntry* packer = bindings_.packers[block.weight];
     const int64_t begin = bytes_in_memory(weight, packer, block.row_begin);
-    const int64_t end = bytes_in_memory(weight, packer, block.row_end);
-    return copy(data + begin, staging.packed.data(), end - begin);
+    return copy(data + begin, packed, bytes_in_memory(weight, packer, block.row_end) - begin);
   }
 
-  // Packs the block as rows from `begin` on of a weight of `rows` rows that lies in `packed`.
+  // Reads the block as rows from `begin` on of a weight of `rows` rows that lies in `packed`.
   absl::Status pack(const Block& block, int64_t begin, int64_t rows, Staging& staging,
                     std::byte* packed) const {
     const Weight& weight = program_.weights(block.weight);
     const KernelEntry* packer = bindings_.packers[block.weight];
     if (packer == nullptr) {
-      float* to = reinterpret_cast<float*>(packed) + begin * weight.cols();
-      return source_.read_rows(weight, block.row_begin, block.row_end, to, weight.cols());
+      return source_.read_rows(weight, block.row_begin, block.row_end,
+                               reinterpret_cast<float*>(packed) + begin * weight.cols(),
+                               weight.cols());
     }
     const std::optional<Quantization> kind = quantized(weight);
     staging.fit(block.row_end - block.row_begin, weight.cols(), kind);

@@ -21,8 +21,8 @@ namespace lockstep {
 struct WeightPlan {
   std::vector<int64_t> offsets;  // By weight.
   int64_t bytes = 0;             // Of all weights.
-  int64_t block_bytes = 0;       // The most that a thread holds of a block before it is packed.
-  int64_t packed_bytes = 0;      // The largest block, packed.
+  int64_t block_bytes = 0;       // The largest block that a thread holds while it is packed.
+  int64_t packed_bytes = 0;      // The largest block once it is packed.
 };
 WeightPlan plan_weights(const program::Program& program, const Bindings& bindings);
 

@@ -9,7 +9,6 @@
 #include <string>
 
 #include "base/check.h"
-#include "base/cpu.h"
 #include "base/status.h"
 #include "base/thread_pool.h"
 #include "proto/validate.h"
@@ -31,10 +30,6 @@ absl::Status check_numeric_class(const Program& program, const Backend& backend)
       program.numeric_class(), backend.numeric_class);
 }
 
-int64_t free_bytes_of(const Device& device) {
-  return device.is_host() ? memory_free_bytes() : device.free_bytes();
-}
-
 StepLimits step_limits(const Program& program) {
   StepLimits limits{
       .limits = program.limits(), .vocab = program.vocab(), .hidden = program.hidden()};
@@ -45,12 +40,17 @@ StepLimits step_limits(const Program& program) {
   return limits;
 }
 
-// Ranks that share this one's memory: those on its host, or all where hosts are not told.
+// Ranks that share this one's memory: those on its host's same device, or all where that is not
+// told.
 int ranks_here(const cluster::Assignment& assignment) {
   const int rank = assignment.program().rank(), ranks = assignment.program().ranks();
-  if (assignment.hosts_size() != ranks) return ranks;
-  return static_cast<int>(
-      std::count(assignment.hosts().begin(), assignment.hosts().end(), assignment.hosts(rank)));
+  if (assignment.hosts_size() != ranks || assignment.devices_size() != ranks) return ranks;
+  int count = 0;
+  for (int peer = 0; peer < ranks; ++peer) {
+    count += assignment.hosts(peer) == assignment.hosts(rank) &&
+             assignment.devices(peer) == assignment.devices(rank);
+  }
+  return count;
 }
 
 // Ranks that load at the same time on one host draw on the same free memory.
@@ -103,7 +103,7 @@ class WorkerImpl final : public Worker {
   std::string profile() const override { return executor_->profile(); }
 
  private:
-  absl::Status count_pages(const cluster::Assignment& assignment);
+  absl::Status count_pages(const cluster::Assignment& assignment, double memory_fraction);
   absl::Status fail(const absl::Status& status) const {
     return absl::Status(status.code(),
                         fmt::format("rank {}: {}", program_.rank(), message_of(status)));
@@ -144,18 +144,19 @@ absl::Status WorkerImpl::load(const cluster::Assignment& assignment, const Worke
                                            {options.progress, options.cancelled}));
   ASSIGN_OR_RETURN(executor_, Executor::make(program_, bindings_, *weights_, device_, threads_));
   executor_->use(collective_.get());
-  return count_pages(assignment);
+  return count_pages(
+      assignment, options.memory_fraction > 0 ? options.memory_fraction : backend_.memory_fraction);
 }
 
-absl::Status WorkerImpl::count_pages(const cluster::Assignment& assignment) {
-  const PageBudget budget{
-      .memory_bytes = assignment.kv_memory_bytes(),
-      .free_bytes = free_bytes_of(device_),
-      .total_bytes = device_.is_host() ? memory_total_bytes() : device_.total_bytes(),
-      .weight_bytes = weights_->bytes(),
-      .ranks_here = ranks_here(assignment),
-      .fraction = backend_.memory_fraction,
-      .max_pages = assignment.max_pages()};
+absl::Status WorkerImpl::count_pages(const cluster::Assignment& assignment,
+                                     double memory_fraction) {
+  const PageBudget budget{.memory_bytes = assignment.kv_memory_bytes(),
+                          .free_bytes = free_bytes_of(device_),
+                          .total_bytes = total_bytes_of(device_),
+                          .weight_bytes = weights_->bytes(),
+                          .ranks_here = ranks_here(assignment),
+                          .fraction = memory_fraction,
+                          .max_pages = assignment.max_pages()};
   pages_possible_ = pages_that_fit(program_, budget);
   if (pages_possible_ > 0) return absl::OkStatus();
   return resource_exhausted(

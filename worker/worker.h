@@ -25,6 +25,7 @@ struct WorkerOptions {
   // What it computes on, and the collective's operands lie on; outlives the worker. Null: this
   // processor.
   const Backend* backend = nullptr;
+  double memory_fraction = 0;  // See Backend; 0: the backend's own.
   // Memory of the device that was free before any rank that shares it began to load; 0: what is
   // free now.
   int64_t memory_free_bytes = 0;

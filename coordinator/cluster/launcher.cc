@@ -59,6 +59,12 @@ pid_t spawn_worker(const LauncherOptions& options, int index) {
   if (const std::vector<int> processors = processors_for(options, index); !processors.empty()) {
     arguments.insert(arguments.end(), {"--processors", processors_text(processors)});
   }
+  arguments.insert(arguments.end(),
+                   {"--device", options.devices.empty() ? "cpu" : options.devices[index]});
+  if (options.memory_fraction > 0) {
+    arguments.insert(arguments.end(),
+                     {"--memory-fraction", std::to_string(options.memory_fraction)});
+  }
   std::vector<std::string> variables = environment_with(options.token);
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);

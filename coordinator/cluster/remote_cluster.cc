@@ -70,14 +70,32 @@ std::vector<std::shared_ptr<WorkerLink>> seat(std::vector<std::shared_ptr<Worker
   return members;
 }
 
-// Ranks on the host of `rank` that are about to load their weights.
+// Ranks that share the memory of `rank` and are about to load their weights.
 int loading_beside(const Epoch& epoch, int rank) {
+  const cluster::Hello& self = *epoch.member(rank).hello;
   int count = 0;
   for (int peer = 0; peer < epoch.ranks(); ++peer) {
-    count += !epoch.member(peer).loaded &&
-             epoch.member(peer).hello->host() == epoch.member(rank).hello->host();
+    const cluster::Hello& other = *epoch.member(peer).hello;
+    count += !epoch.member(peer).loaded && other.host() == self.host() &&
+             other.device() == self.device();
   }
   return count;
+}
+
+// The group's bits are those of its workers' kernels, so all must be of one kind.
+absl::Status set_numeric_class(const Epoch& epoch, std::vector<program::Program>& programs) {
+  const cluster::Hello& first = *epoch.member(0).hello;
+  for (int rank = 0; rank < epoch.ranks(); ++rank) {
+    const cluster::Hello& other = *epoch.member(rank).hello;
+    if (other.numeric_class() != first.numeric_class()) {
+      return failed_precondition(
+          "rank 0 ({}) computes in numeric class {}, rank {} ({}) in {}: give all workers the same "
+          "--device",
+          first.device(), first.numeric_class(), rank, other.device(), other.numeric_class());
+    }
+    if (!first.numeric_class().empty()) programs[rank].set_numeric_class(first.numeric_class());
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -136,8 +154,8 @@ void RemoteCluster::on_hello(const std::shared_ptr<WorkerLink>& link, const clus
     return link->close();
   }
   link->hello = hello;
-  spdlog::info("a worker joined: pid {}, {}, {} threads", hello.pid(), hello.isa(),
-               hello.threads());
+  spdlog::info("a worker joined: pid {}, {}, {}, {} threads", hello.pid(), hello.device(),
+               hello.isa(), hello.threads());
   absl::MutexLock lock(&mutex_);
   links_.push_back(link);
 }
@@ -207,6 +225,7 @@ void RemoteCluster::assign(Epoch& epoch, const std::vector<program::Program>& pr
     assignment.set_group(group);
     for (int peer = 0; peer < epoch.ranks(); ++peer) {
       assignment.add_hosts(epoch.member(peer).hello->host());
+      assignment.add_devices(epoch.member(peer).hello->device());
     }
     assignment.set_kv_memory_bytes(options_.kv_memory_bytes);
     assignment.set_collective_timeout_ms(absl::ToInt64Milliseconds(options_.collective_timeout));
@@ -218,7 +237,8 @@ void RemoteCluster::assign(Epoch& epoch, const std::vector<program::Program>& pr
 
 absl::StatusOr<std::unique_ptr<Group>> RemoteCluster::try_form() {
   ASSIGN_OR_RETURN(const std::shared_ptr<Epoch> epoch, open_epoch());
-  ASSIGN_OR_RETURN(const std::vector<program::Program> programs, options_.compile(epoch->ranks()));
+  ASSIGN_OR_RETURN(std::vector<program::Program> programs, options_.compile(epoch->ranks()));
+  RETURN_IF_ERROR(set_numeric_class(*epoch, programs));
   assign(*epoch, programs);
   ASSIGN_OR_RETURN(const std::vector<cluster::WorkerMessage> replies,
                    epoch->collect(options_.load_timeout));

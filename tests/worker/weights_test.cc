@@ -46,6 +46,7 @@ constexpr KernelEntry kWithMinimum{
 struct Case {
   program::Program program;
   Bindings bindings;
+  std::unique_ptr<Device> device = host_device();
 
   Case(const KernelEntry& kernel, int64_t rows, int64_t cols) {
     program::Weight& weight = *program.add_weights();
@@ -66,15 +67,9 @@ struct Case {
 
   absl::StatusOr<Weights> load(const WeightSource& source, int threads) const {
     ThreadPool pool(threads);
-    return load(source, pool, {});
-  }
-  absl::StatusOr<Weights> load(const WeightSource& source, ThreadPool& pool,
-                               const LoadOptions& options) const {
     return Weights::load(program, bindings, plan_weights(program, bindings), source, *device, pool,
-                         options);
+                         {});
   }
-
-  std::unique_ptr<Device> device = host_device();
 };
 
 // What the fake kernel should have been given, quantized in one go.
@@ -137,7 +132,9 @@ TEST(WeightsTest, ProgressCountsBytesOfTheKind) {
     last = done;
     all = total;
   }};
-  ASSERT_TRUE(c.load(WeightSource(RandomWeights(1)), pool, options).ok());
+  ASSERT_TRUE(Weights::load(c.program, c.bindings, plan_weights(c.program, c.bindings),
+                            WeightSource(RandomWeights(1)), *c.device, pool, options)
+                  .ok());
   EXPECT_EQ(last, all);
   EXPECT_EQ(all, quantized_bytes({4, 32, false}, 64, 64));
 }

@@ -55,7 +55,8 @@ nlohmann::ordered_json describe(const InferenceService& service, const EngineSta
   return {{"model", service.model().name()},      {"weight_bytes", stats.group.weight_bytes},
           {"workers", service.options().workers}, {"threads", service.options().threads},
           {"strategy", stats.group.strategy},     {"numeric_class", stats.group.numeric_class},
-          {"isa", isa_name(best_isa())},          {"processor", cpu_model_name()}};
+          {"devices", service.options().devices}, {"isa", isa_name(best_isa())},
+          {"processor", cpu_model_name()}};
 }
 
 void print_group(const nlohmann::ordered_json& figures) {

@@ -9,6 +9,7 @@
 #include "base/cpu.h"
 #include "base/status.h"
 #include "tools/terminal.h"
+#include "worker/backend.h"
 
 namespace lockstep {
 
@@ -76,6 +77,11 @@ void GroupFlags::add_to(CLI::App& app) {
   app.add_flag("--no-pin", no_pin,
                "Let the system move threads about (default: each is bound to a processor where "
                "there is one for each)");
+  app.add_option("--device", device,
+                 "What workers compute on: cpu; cuda, a GPU for each; cuda:N, one GPU for all; "
+                 "auto, cuda where there are GPUs enough")
+      ->capture_default_str();
+  add_memory_fraction(app, memory_fraction);
   app.add_option("--kv-memory", kv_memory_bytes,
                  "Memory of each worker for keys and values, e.g. 2GiB (default: what is left)")
       ->transform(CLI::AsSizeValue(false));
@@ -92,7 +98,15 @@ absl::StatusOr<ServiceOptions> GroupFlags::service_options(const ModelFlags& mod
     return invalid_argument("--log-level {}: wanted debug, info, warning or error", log_level);
   }
   spdlog::set_level(level);
+  RETURN_IF_ERROR(check_memory_fraction(memory_fraction));
   ServiceOptions options;
+  const Gpus gpus = device == "cpu" ? Gpus() : find_gpus();
+  ASSIGN_OR_RETURN(options.devices, devices_of_workers(device, workers, gpus));
+  if (options.devices[0] == "cpu" && !gpus.devices.empty()) {
+    spdlog::warn("GPUs are here, {}, but not used: too few for {} workers, or too old",
+                 gpus.devices.size(), workers);
+  }
+  options.memory_fraction = memory_fraction;
   options.workers = workers;
   options.threads = threads > 0 ? threads : std::max(1, usable_cores() / workers);
   options.pin = !no_pin;
@@ -101,6 +115,17 @@ absl::StatusOr<ServiceOptions> GroupFlags::service_options(const ModelFlags& mod
   options.engine.prefill_chunk = model.prefill_chunk;
   options.engine.max_running = model.max_running;
   return options;
+}
+
+void add_memory_fraction(CLI::App& app, double& fraction) {
+  app.add_option("--memory-fraction", fraction,
+                 "Share of the memory left beside weights that keys and values take (default: 0.8 "
+                 "on processors, 0.9 on GPUs)");
+}
+
+absl::Status check_memory_fraction(double fraction) {
+  if (fraction >= 0 && fraction <= 1) return absl::OkStatus();
+  return invalid_argument("--memory-fraction {}: wanted a number above 0, at most 1", fraction);
 }
 
 absl::StatusOr<std::unique_ptr<InferenceService>> start_service(const Model& model,

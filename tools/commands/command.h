@@ -52,12 +52,18 @@ struct GroupFlags {
   int workers = 1;
   int threads = 0;  // 0: usable cores / workers.
   bool no_pin = false;
+  std::string device = "auto";
+  double memory_fraction = 0;
   int64_t kv_memory_bytes = 0;
   std::string log_level = "warning";
 
   void add_to(CLI::App& app);
   absl::StatusOr<ServiceOptions> service_options(const ModelFlags& model) const;
 };
+
+// --memory-fraction, of every command that starts a worker or is one.
+void add_memory_fraction(CLI::App& app, double& fraction);
+absl::Status check_memory_fraction(double fraction);
 
 // Starts the group and waits until it stands, with a bar on a terminal. kCancelled on Ctrl-C.
 absl::StatusOr<std::unique_ptr<InferenceService>> start_service(const Model& model,

@@ -11,20 +11,36 @@
 #include "coordinator/model.h"
 #include "tools/commands/command.h"
 #include "tools/terminal.h"
+#include "worker/backend.h"
 
 namespace lockstep {
 namespace {
 
-// Devices that NVIDIA's driver shows; no worker of this version uses them.
-int nvidia_devices() {
-  int count = 0;
-  std::error_code error;
-  while (std::filesystem::exists(fmt::format("/dev/nvidia{}", count), error)) ++count;
-  return count;
+nlohmann::ordered_json gpu_list(const Gpus& gpus) {
+  auto list = nlohmann::ordered_json::array();
+  for (const CudaDeviceInfo& gpu : gpus.devices) {
+    list.push_back({{"name", gpu.name},
+                    {"address", gpu.address},
+                    {"memory_bytes", gpu.memory_bytes},
+                    {"compute_capability", fmt::format("{}.{}", gpu.major, gpu.minor)}});
+  }
+  return list;
+}
+
+void print_gpus(const Gpus& gpus) {
+  if (gpus.devices.empty()) fmt::print("GPUs          none: {}\n", gpus.problem);
+  for (size_t i = 0; i < gpus.devices.size(); ++i) {
+    const CudaDeviceInfo& gpu = gpus.devices[i];
+    fmt::print("{:<14}cuda:{}, {}, {}, compute capability {}.{}{}, driver for CUDA {}\n",
+               i == 0 ? "GPUs" : "", i, gpu.name, human_bytes(gpu.memory_bytes), gpu.major,
+               gpu.minor, gpu.major < kLeastCudaMajor ? " (too old: not used)" : "",
+               cuda_driver_version());
+  }
 }
 
 absl::Status doctor(bool json) {
   const absl::StatusOr<std::filesystem::path> demo = find_model_folder("");
+  const Gpus gpus = find_gpus();
   const nlohmann::ordered_json facts = {{"version", kVersion},
                                         {"processor", cpu_model_name()},
                                         {"isa", isa_name(machine_isa())},
@@ -33,7 +49,9 @@ absl::Status doctor(bool json) {
                                         {"usable_cores", usable_cores()},
                                         {"memory_bytes", memory_total_bytes()},
                                         {"memory_free_bytes", memory_free_bytes()},
-                                        {"nvidia_gpus", nvidia_devices()},
+                                        {"gpus", gpu_list(gpus)},
+                                        {"gpu_problem", gpus.problem},
+                                        {"cuda_driver", cuda_driver_version()},
                                         {"demo_model", demo.ok() ? demo->string() : ""}};
   if (json) {
     fmt::print("{}\n", facts.dump());
@@ -45,11 +63,7 @@ absl::Status doctor(bool json) {
   fmt::print("cores         {} usable of {}\n", usable_cores(), sysconf(_SC_NPROCESSORS_ONLN));
   fmt::print("memory        {} free of {}\n", human_bytes(memory_free_bytes()),
              human_bytes(memory_total_bytes()));
-  fmt::print("GPUs          {}\n", nvidia_devices() == 0
-                                       ? std::string("none")
-                                       : fmt::format("{} (not used: workers of this version run on "
-                                                     "CPUs)",
-                                                     nvidia_devices()));
+  print_gpus(gpus);
   fmt::print("demo model    {}\n", demo.ok() ? demo->string() : message_of(demo.status()));
   return absl::OkStatus();
 }

@@ -10,6 +10,7 @@
 #include "base/status.h"
 #include "base/topology.h"
 #include "tools/commands/command.h"
+#include "worker/backend.h"
 #include "worker/main.h"
 
 namespace lockstep {
@@ -34,12 +35,24 @@ absl::Status read_processors(const std::string& text, WorkerMainOptions* options
   return absl::OkStatus();
 }
 
+// Of several workers on one host each takes a GPU of its own, by rank.
+absl::Status choose_device(const std::string& wanted, WorkerMainOptions* options) {
+  const Gpus gpus = wanted == "cpu" ? Gpus() : find_gpus();
+  const int index = std::max(0, options->preferred_rank);
+  const int before = gpus.devices.empty() ? 0 : index % static_cast<int>(gpus.devices.size());
+  ASSIGN_OR_RETURN(const std::vector<std::string> devices,
+                   devices_of_workers(wanted, before + 1, gpus));
+  options->device = devices.back();
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 std::shared_ptr<Command> add_worker(CLI::App& parent) {
   auto command = std::make_shared<Command>();
   auto options = std::make_shared<WorkerMainOptions>();
   auto processors = std::make_shared<std::string>();
+  auto device = std::make_shared<std::string>("auto");
   auto log_level = std::make_shared<std::string>("info");
   command->app = parent.add_subcommand(
       "worker",
@@ -52,12 +65,18 @@ std::shared_ptr<Command> add_worker(CLI::App& parent) {
   command->app->add_option("--processors", *processors,
                            "Processors that the threads are bound to, one each, e.g. 0-3,8 "
                            "(default: none)");
+  command->app
+      ->add_option("--device", *device,
+                   "What to compute on: cpu, cuda (of several GPUs the one numbered as "
+                   "--rank), cuda:N, auto")
+      ->capture_default_str();
+  add_memory_fraction(*command->app, options->memory_fraction);
   command->app->add_option("--rank", options->preferred_rank,
                            "Rank to ask for (default: any that is free)");
   command->app->add_option("--parent-pid", options->parent_pid)->group("");
   command->app->add_option("--log-level", *log_level, "debug, info, warning or error")
       ->capture_default_str();
-  command->run = [options, processors, log_level,
+  command->run = [options, processors, device, log_level,
                   shared = command.get()](Interrupt& interrupt) -> absl::Status {
     interrupt.on_signal([] { _exit(0); });  // Nothing here outlives the process.
     if (options->threads < 0 || options->threads > 1024) {
@@ -65,6 +84,8 @@ std::shared_ptr<Command> add_worker(CLI::App& parent) {
     }
     RETURN_IF_ERROR(read_processors(*processors, options.get()));
     if (options->threads == 0) options->threads = usable_cores();
+    RETURN_IF_ERROR(check_memory_fraction(options->memory_fraction));
+    RETURN_IF_ERROR(choose_device(*device, options.get()));
     const char* token = std::getenv("LOCKSTEP_JOIN_TOKEN");
     options->token = token != nullptr ? token : "";
     spdlog::set_level(spdlog::level::from_str(*log_level));

@@ -34,6 +34,9 @@ class Collective {
   // Rows of `cols` floats, `stride` apart.
   virtual absl::Status all_reduce(float* data, int64_t rows, int64_t cols, int64_t stride) = 0;
   virtual absl::Status all_gather(const GatherArgs& args) = 0;
+  // Operands that lie on a device may only be queued by the calls above: this waits for all that is
+  // queued there, kernels included. Once a step, after its last call.
+  virtual absl::Status finish() { return absl::OkStatus(); }
 
   // Ends every collective under way or to come, on all ranks that can be reached, with kAborted.
   // From any thread, and from a signal handler's thread; never blocks.

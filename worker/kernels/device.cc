@@ -95,6 +95,7 @@ class HostDevice final : public Device {
     if (bytes > 0) std::memset(memory, 0, static_cast<size_t>(bytes));
   }
   void* queue() const override { return nullptr; }
+  bool done() override { return true; }
   const char* synchronize() override { return nullptr; }
   void use_from_this_thread() override {}
 

@@ -9,6 +9,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace lockstep {
 
@@ -31,6 +32,8 @@ class Device {
  public:
   virtual ~Device() = default;
   virtual std::string name() const = 0;
+  // Tells it from the host's other devices; "" for the host itself.
+  virtual std::string address() const { return ""; }
   virtual int64_t total_bytes() const = 0;  // 0: unknown.
   virtual int64_t free_bytes() const = 0;
   // Its memory is the host's: kernels take what lies there, and nothing has to be copied for them.
@@ -51,6 +54,8 @@ class Device {
 
   // What kernels get as KernelArgs::queue.
   virtual void* queue() const = 0;
+  // Without waiting: whether all that was queued has ended, well or not.
+  virtual bool done() = 0;
   // Waits for all that was queued. Null, or the first thing that went wrong since the device was
   // opened: what memory holds is then undefined, and the device is of no more use.
   virtual const char* synchronize() = 0;
@@ -91,8 +96,19 @@ using StagingMemory = OwnedMemory<&Device::allocate_staging, &Device::release_st
 // for huge pages. Any number of threads.
 std::unique_ptr<Device> host_device();
 
-// GPUs that this process may use; `problem` says in one line why there are none.
-int cuda_device_count(std::string* problem);
+struct CudaDeviceInfo {
+  std::string name;
+  std::string address;  // On the PCI bus.
+  int64_t memory_bytes = 0;
+  int major = 0, minor = 0;  // Compute capability.
+};
+// The least compute capability that kernels are compiled for.
+inline constexpr int kLeastCudaMajor = 8;
+
+// GPUs that this process may see; `problem` says in one line why there are none.
+std::vector<CudaDeviceInfo> cuda_devices(std::string* problem);
+// "13.0": the CUDA that the driver knows; "" without a driver, or in a build without CUDA.
+std::string cuda_driver_version();
 // Null, and why in one line.
 std::unique_ptr<Device> open_cuda_device(int index, std::string* problem);
 

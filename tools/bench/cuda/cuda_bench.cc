@@ -226,7 +226,7 @@ void run_all(Bench& bench) {
 
 int main_of(bool devices_only) {
   std::string problem;
-  const int count = cuda_device_count(&problem);
+  const int count = static_cast<int>(cuda_devices(&problem).size());
   for (int i = 0; i < count; ++i) {
     const std::unique_ptr<Device> device = open_cuda_device(i, &problem);
     std::printf("GPU %d: %s\n", i, device != nullptr ? device->name().c_str() : problem.c_str());

@@ -7,9 +7,14 @@
 namespace lockstep {
 namespace {
 
+// Of a number like 13000.
+std::string version_text(int version) {
+  return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
+}
+
 class CudaDevice final : public Device {
  public:
-  CudaDevice(int index, std::string name) : index_(index), name_(std::move(name)) {
+  CudaDevice(int index, CudaDeviceInfo info) : index_(index), info_(std::move(info)) {
     use_from_this_thread();
     note(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
   }
@@ -18,7 +23,8 @@ class CudaDevice final : public Device {
     cudaStreamDestroy(stream_);
   }
 
-  std::string name() const override { return name_; }
+  std::string name() const override { return info_.name; }
+  std::string address() const override { return info_.address; }
   int64_t total_bytes() const override { return memory().second; }
   int64_t free_bytes() const override { return memory().first; }
 
@@ -66,6 +72,12 @@ class CudaDevice final : public Device {
   }
 
   void* queue() const override { return stream_; }
+  bool done() override {
+    const cudaError_t state = cudaStreamQuery(stream_);
+    if (state == cudaErrorNotReady) return false;
+    note(state);
+    return true;
+  }
   const char* synchronize() override {
     note(cudaStreamSynchronize(stream_));
     note(cudaGetLastError());  // A launch that was refused.
@@ -88,43 +100,65 @@ class CudaDevice final : public Device {
   }
 
   const int index_;
-  const std::string name_;
+  const CudaDeviceInfo info_;
   cudaStream_t stream_ = nullptr;
   cudaError_t error_ = cudaSuccess;
 };
 
 }  // namespace
 
-int cuda_device_count(std::string* problem) {
-  int count = 0;
+std::string cuda_driver_version() {
+  int version = 0;
+  if (cudaDriverGetVersion(&version) != cudaSuccess || version == 0) return "";
+  return version_text(version);
+}
+
+std::vector<CudaDeviceInfo> cuda_devices(std::string* problem) {
+  int count = 0, driver = 0;
+  static_cast<void>(cudaDriverGetVersion(&driver));
   const cudaError_t error = cudaGetDeviceCount(&count);
-  if (error != cudaSuccess) {
+  if (driver == 0) {
+    *problem = "no NVIDIA driver is loaded";
+  } else if (driver / 1000 < CUDART_VERSION / 1000) {
+    *problem = "the driver is for CUDA " + version_text(driver) + ", wanted " +
+               version_text(CUDART_VERSION / 1000 * 1000) + " or newer: update the driver";
+  } else if (error != cudaSuccess) {
     *problem = std::string("no GPU can be used: ") + cudaGetErrorString(error);
-    return 0;
+  } else if (count == 0) {
+    *problem = "no GPU can be used: CUDA finds none; see CUDA_VISIBLE_DEVICES";
   }
-  if (count == 0) *problem = "no GPU can be used: CUDA finds none; see CUDA_VISIBLE_DEVICES";
-  return count;
+  if (error != cudaSuccess) count = 0;
+  static_cast<void>(cudaGetLastError());
+  std::vector<CudaDeviceInfo> devices;
+  for (int index = 0; index < count; ++index) {
+    cudaDeviceProp properties{};
+    char address[32] = {};
+    if (cudaGetDeviceProperties(&properties, index) != cudaSuccess) continue;
+    static_cast<void>(cudaDeviceGetPCIBusId(address, sizeof(address), index));
+    devices.push_back({properties.name, address, static_cast<int64_t>(properties.totalGlobalMem),
+                       properties.major, properties.minor});
+  }
+  return devices;
 }
 
 std::unique_ptr<Device> open_cuda_device(int index, std::string* problem) {
-  const int count = cuda_device_count(problem);
-  if (count == 0) return nullptr;
-  cudaDeviceProp properties{};
-  if (index < 0 || index >= count) {
-    *problem = "GPU " + std::to_string(index) + ": want a number below " + std::to_string(count);
+  const std::vector<CudaDeviceInfo> devices = cuda_devices(problem);
+  if (devices.empty()) return nullptr;
+  if (index < 0 || index >= static_cast<int>(devices.size())) {
+    *problem =
+        "GPU " + std::to_string(index) + ": want a number below " + std::to_string(devices.size());
     return nullptr;
   }
-  cudaError_t error = cudaGetDeviceProperties(&properties, index);
-  if (error == cudaSuccess && properties.major < 8) {
-    *problem = std::string(properties.name) + ": want compute capability 8.0 or more, found " +
-               std::to_string(properties.major) + "." + std::to_string(properties.minor);
+  const CudaDeviceInfo& info = devices[static_cast<size_t>(index)];
+  if (info.major < kLeastCudaMajor) {
+    *problem = info.name + ": want compute capability " + std::to_string(kLeastCudaMajor) +
+               ".0 or more, found " + std::to_string(info.major) + "." + std::to_string(info.minor);
     return nullptr;
   }
-  auto device = std::make_unique<CudaDevice>(index, properties.name);
+  auto device = std::make_unique<CudaDevice>(index, info);
   const char* failure = device->synchronize();
-  if (error == cudaSuccess && failure == nullptr) return device;
-  *problem = "GPU " + std::to_string(index) + ": " +
-             (failure != nullptr ? failure : cudaGetErrorString(error));
+  if (failure == nullptr) return device;
+  *problem = "GPU " + std::to_string(index) + ": " + failure;
   return nullptr;
 }
 

@@ -7,13 +7,15 @@ namespace lockstep {
 
 std::span<const KernelEntry> cuda_kernels() { return {}; }
 
-int cuda_device_count(std::string* problem) {
+std::vector<CudaDeviceInfo> cuda_devices(std::string* problem) {
   *problem = "this build has no CUDA; build it with -DLOCKSTEP_CUDA=ON";
-  return 0;
+  return {};
 }
 
+std::string cuda_driver_version() { return ""; }
+
 std::unique_ptr<Device> open_cuda_device(int, std::string* problem) {
-  cuda_device_count(problem);
+  cuda_devices(problem);
   return nullptr;
 }
 

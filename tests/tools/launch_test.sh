@@ -1,0 +1,50 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# tools/launch.sh with two workers on processors: a group stands, logs are there, Ctrl-C ends all.
+#   launch_test.sh SOURCE_FOLDER BUILD_FOLDER
+set -euo pipefail
+
+folder=$(mktemp -d)
+launch=
+end() {
+  [ -z "$launch" ] || kill -9 "$launch" 2>/dev/null || true
+  rm -rf "$folder"
+}
+trap end EXIT
+fail() {
+  echo "launch_test: $*" >&2
+  tail -n 5 "$folder"/*.txt "$folder"/logs/* >&2 || true
+  exit 1
+}
+
+# wait_for SECONDS COMMAND...: until it succeeds.
+wait_for() {
+  local end=$((SECONDS + $1))
+  shift
+  until "$@"; do
+    [ $SECONDS -lt $end ] || return 1
+    sleep 0.1
+  done
+}
+children_of() { cat "/proc/$1/task/$1/children" 2>/dev/null; }
+
+# A shell's background job ignores Ctrl-C: setsid's process does not.
+setsid --wait env "$1/tools/launch.sh" --lockstep "$2/bin/lockstep" --device cpu --workers 2 \
+  --logs "$folder/logs" -- "$1/demo" --grpc 127.0.0.1:0 >"$folder/out.txt" 2>"$folder/err.txt" &
+setsid_pid=$!
+wait_for 60 grep -q "lockstep: ready" "$folder/err.txt" || fail "no group stands"
+for rank in 0 1; do [ -e "$folder/logs/rank$rank.log" ] || fail "rank $rank has no log"; done
+grep -q "on 2 workers" "$folder/logs/coordinator.log" || fail "wanted 2 workers"
+
+launch=$(pgrep -P "$setsid_pid" -f tools/launch.sh | head -1 || true)
+launch=${launch:-$setsid_pid}
+pids=$(children_of "$launch")
+[ "$(wc -w <<<"$pids")" -ge 3 ] || fail "wanted a coordinator and two workers, found: $pids"
+kill -INT "$launch"
+gone() { for pid in $pids; do ! kill -0 "$pid" 2>/dev/null || return 1; done; }
+wait_for 20 gone || fail "still there after Ctrl-C: $pids"
+launch=
+
+"$1/tools/launch.sh" --lockstep "$2/bin/lockstep" --device gpu 2>"$folder/err.txt" &&
+  fail "--device gpu was taken"
+grep -q "wanted cuda or cpu" "$folder/err.txt" || fail "what was said of --device gpu"

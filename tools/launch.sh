@@ -1,0 +1,104 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Serves a model on this machine with a worker on every visible GPU, each a process of its own with
+# a log of its own, near its GPU's memory where numactl is installed. Ctrl-C ends all of it; so does
+# the end of any of them.
+#   tools/launch.sh [--device cuda|cpu] [--workers N] [--logs FOLDER] [--lockstep BINARY]
+#                   [-- ARGUMENTS OF `lockstep serve`]
+# --device is cuda where `lockstep doctor` finds GPUs, else cpu; --workers is the number of GPUs, or
+# 1. Logs (coordinator.log, rank0.log, ...) go to lockstep-logs. NCCL_* variables reach the workers;
+# NCCL_DEBUG is WARN where it is not set.
+set -euo pipefail
+
+fail() { echo "launch: $*" >&2; exit 2; }
+
+device= workers= logs=lockstep-logs
+lockstep=$(cd "$(dirname "$0")/.." && pwd)/build/cuda/bin/lockstep
+[ -x "$lockstep" ] || lockstep=${lockstep/cuda/cpu}
+[ -x "$lockstep" ] || lockstep=$(command -v lockstep || true)
+while [ $# -gt 0 ]; do
+  case $1 in
+    --) shift; break ;;
+    --device | --workers | --logs | --lockstep)
+      [ $# -ge 2 ] || fail "$1 wants a value"
+      declare "${1#--}=$2"
+      shift 2 ;;
+    *) fail "found $1, wanted --device, --workers, --logs, --lockstep, or -- before what is meant for serve" ;;
+  esac
+done
+[ -x "$lockstep" ] || fail "no lockstep here: build it, or name it with --lockstep"
+
+# A GPU's address on the PCI bus a line.
+gpus=()
+if [ "$device" != cpu ]; then
+  mapfile -t gpus < <("$lockstep" doctor --json | grep -o '"address":"[^"]*"' | cut -d'"' -f4)
+fi
+[ -n "$device" ] || device=$([ ${#gpus[@]} -gt 0 ] && echo cuda || echo cpu)
+case $device in
+  cpu) workers=${workers:-1} ;;
+  cuda)
+    [ ${#gpus[@]} -gt 0 ] || fail "--device cuda: $("$lockstep" doctor | sed -n 's/^GPUs *//p')"
+    workers=${workers:-${#gpus[@]}}
+    [ "$workers" -le ${#gpus[@]} ] || fail "--workers $workers: ${#gpus[@]} GPUs are visible" ;;
+  *) fail "--device $device: wanted cuda or cpu" ;;
+esac
+[[ $workers =~ ^[1-9][0-9]*$ ]] || fail "--workers $workers: wanted 1 or more"
+
+mkdir -p "$logs"
+export LOCKSTEP_JOIN_TOKEN NCCL_DEBUG=${NCCL_DEBUG:-WARN}
+LOCKSTEP_JOIN_TOKEN=$(od -An -N16 -tx1 /dev/urandom | tr -d ' \n')
+
+children=()
+end_all() {
+  trap - EXIT INT TERM
+  [ ${#children[@]} -eq 0 ] || kill "${children[@]}" 2>/dev/null || true
+  wait
+}
+trap end_all EXIT
+trap 'exit 130' INT TERM
+
+# The memory node of worker $1, where that means anything.
+node_of() {
+  local node nodes
+  if [ "$device" = cuda ]; then
+    node=$(cat "/sys/bus/pci/devices/${gpus[$1],,}/numa_node" 2>/dev/null || echo -1)
+  else
+    nodes=$(find /sys/devices/system/node -maxdepth 1 -name 'node[0-9]*' 2>/dev/null | wc -l)
+    node=$((nodes > 1 ? $1 * nodes / workers : -1))
+  fi
+  [ "$node" -lt 0 ] || echo "$node"
+}
+
+: >"$logs/coordinator.log"
+"$lockstep" serve --wait-workers "$workers" --cluster 127.0.0.1:0 "$@" \
+  2> >(tee "$logs/coordinator.log" >&2) &
+coordinator=$!
+children+=("$coordinator")
+address=
+while [ -z "$address" ]; do
+  kill -0 "$coordinator" 2>/dev/null || { wait "$coordinator" || exit $?; exit 1; }
+  sleep 0.1
+  address=$(sed -n 's/.*workers are awaited at \([^ ,]*\).*/\1/p' "$logs/coordinator.log")
+done
+
+threads=$(($(nproc) / workers))
+for ((rank = 0; rank < workers; ++rank)); do
+  near=()
+  if command -v numactl >/dev/null && node=$(node_of "$rank") && [ -n "$node" ]; then
+    near=(numactl -N "$node" -m "$node")
+  fi
+  where=cpu
+  [ "$device" = cpu ] || where=cuda:$rank
+  "${near[@]}" "$lockstep" worker --coordinator "$address" --rank "$rank" --device "$where" \
+    --threads $((threads > 0 ? threads : 1)) >"$logs/rank$rank.log" 2>&1 &
+  children+=($!)
+done
+
+code=0
+wait -n "${children[@]}" || code=$?
+for ((rank = 0; rank < workers; ++rank)); do
+  kill -0 "${children[rank + 1]}" 2>/dev/null ||
+    echo "launch: rank $rank ended: $(tail -n 1 "$logs/rank$rank.log")" >&2
+done
+kill -0 "$coordinator" 2>/dev/null || echo "launch: the coordinator ended; see $logs" >&2
+exit "$code"
