@@ -15,6 +15,14 @@ namespace fs = std::filesystem;
 
 constexpr int64_t kPageTokens = 16;
 
+// The types that pages of keys and values may have.
+std::optional<DType> kv_dtype_named(const std::string& name) {
+  for (const DType dtype : {DType::kF32, DType::kBF16, DType::kI8}) {
+    if (name == dtype_name(dtype)) return dtype;
+  }
+  return std::nullopt;
+}
+
 // Beside the binary as it is installed, bundled or built.
 std::optional<fs::path> find_demo_model() {
   std::error_code error;
@@ -88,6 +96,10 @@ absl::StatusOr<std::unique_ptr<Model>> Model::open(const ModelOptions& options) 
   if (options.dtype != "auto" && options.dtype != "float32" && options.dtype != "bfloat16") {
     return invalid_argument("--dtype {}: wanted auto, float32 or bfloat16", options.dtype);
   }
+  if (options.kv_dtype != "auto" && !kv_dtype_named(options.kv_dtype).has_value()) {
+    return invalid_argument("--kv-dtype {}: wanted auto, float32, bfloat16 or int8",
+                            options.kv_dtype);
+  }
   ASSIGN_OR_RETURN(model->folder_, find_model_folder(options.path));
   model->name_ = looks_like_hub_name(options.path)
                      ? options.path
@@ -125,6 +137,17 @@ DType Model::weight_dtype(const std::string& source) const {
   return dtype == DType::kBF16 ? DType::kBF16 : DType::kF32;
 }
 
+DType Model::kv_dtype() const {
+  if (const auto named = kv_dtype_named(options_.kv_dtype)) return *named;
+  for (const Parameter& parameter : graph().parameters()) {
+    if (parameter.role == program::LINEAR_WEIGHT && !parameter.pieces.empty() &&
+        weight_dtype(parameter.pieces[0].source()) == DType::kBF16) {
+      return DType::kBF16;
+    }
+  }
+  return DType::kF32;
+}
+
 CompileOptions Model::compile_options(int ranks) const {
   CompileOptions options;
   options.ranks = ranks;
@@ -133,12 +156,7 @@ CompileOptions Model::compile_options(int ranks) const {
   options.weight_dtype = [this](const std::string& source, program::Role) {
     return weight_dtype(source);
   };
-  bool any_bf16 = false;
-  for (const Parameter& parameter : graph().parameters()) {
-    any_bf16 |= parameter.role == program::LINEAR_WEIGHT && !parameter.pieces.empty() &&
-                weight_dtype(parameter.pieces[0].source()) == DType::kBF16;
-  }
-  options.kv_dtype = any_bf16 ? DType::kBF16 : DType::kF32;
+  options.kv_dtype = kv_dtype();
   return options;
 }
 

@@ -21,6 +21,7 @@ namespace lockstep {
 struct ModelOptions {
   std::string path;  // A folder, `org/name` in the Hugging Face cache, or "": the demo model.
   std::string dtype = "auto";              // auto, float32, bfloat16
+  std::string kv_dtype = "auto";           // auto, float32, bfloat16, int8
   std::optional<uint64_t> random_weights;  // Seed; then config.json is all that is read.
   std::vector<std::string> ignore_config;
   Strategy strategy = Strategy::kGather;
@@ -56,6 +57,7 @@ class Model {
  private:
   Model() = default;
   DType weight_dtype(const std::string& source) const;
+  DType kv_dtype() const;
 
   std::string name_;
   std::filesystem::path folder_;

@@ -20,7 +20,7 @@ namespace lockstep {
 namespace {
 
 constexpr int64_t kHidden = 2048, kFfn = 5632, kVocab = 32000;  // TinyLlama 1.1B
-constexpr int64_t kHeads = 32, kKvHeads = 4, kHeadDim = 64, kPageTokens = 32;
+constexpr int64_t kHeads = 32, kKvHeads = 4, kHeadDim = 64, kPageTokens = 16;
 constexpr int64_t kCycledBytes = 512 << 20;
 
 ThreadPool& pool() {
@@ -51,28 +51,37 @@ class Memory {
   void* data_;
 };
 
+struct Case {
+  int64_t rows = 1;
+  int64_t context = 512;
+  int64_t kv_heads = kKvHeads;
+};
+
 // What a call of any operator needs, for `rows` tokens of one sequence that ends at `context`.
 struct Setup {
   int64_t rows;
+  int64_t kv_heads;
   std::vector<Memory*> owned;
   std::vector<int32_t> tokens, positions, sequence_of_row, pages, output_rows, kv_head_of;
   std::vector<float> inv_freq;
   std::vector<OutputRequest> outputs;
   std::vector<Candidate> candidates;
   std::vector<BlockSum> sums;
+  int64_t copies = 1;  // attention: of the pages, as if of other layers.
   StepSequence sequence;
   StepView step;
   KernelArgs args;
 
-  Setup(const KernelEntry& kernel, int64_t row_count, int64_t context) : rows(row_count) {
+  Setup(const KernelEntry& kernel, const Case& wanted)
+      : rows(wanted.rows), kv_heads(wanted.kv_heads) {
     args.parallel = &pool();
     args.attrs.eps = 1e-5f;
     args.attrs.head_dim = args.attrs.rotary_dim = kHeadDim;
     args.attrs.heads = kHeads;
-    args.attrs.kv_heads = kKvHeads;
+    args.attrs.kv_heads = kv_heads;
     args.attrs.scale = 0.125f;
     args.attrs.rope_factor = 1;
-    make_step(context);
+    make_step(wanted.context);
     make_views(kernel);
     args.scratch = memory(scratch_bytes(kernel, args, pool().threads()) + 64);
   }
@@ -98,7 +107,7 @@ struct Setup {
     sequence_of_row.assign(static_cast<size_t>(rows), 0);
     for (int64_t i = 0; i * kPageTokens < context; ++i) pages.push_back(static_cast<int32_t>(i));
     for (int64_t i = 0; i < kHeads; ++i) {
-      kv_head_of.push_back(static_cast<int32_t>(i * kKvHeads / kHeads));
+      kv_head_of.push_back(static_cast<int32_t>(i * kv_heads / kHeads));
     }
     for (int64_t i = 0; i < kHeadDim / 2; ++i) {
       inv_freq.push_back(std::pow(1e4f, -2 * static_cast<float>(i) / kHeadDim));
@@ -148,12 +157,13 @@ struct Setup {
         return;
       case Op::kAttention: {
         args.in[0] = view(rows, kHeads * kHeadDim);
-        args.in[1] = view(rows, kKvHeads * kHeadDim);
-        args.in[2] = view(rows, kKvHeads * kHeadDim);
+        args.in[1] = view(rows, kv_heads * kHeadDim);
+        args.in[2] = view(rows, kv_heads * kHeadDim);
         args.out[0] = view(rows, kHeads * kHeadDim);
-        const int64_t bytes = kv_page_bytes(kPageTokens, kKvHeads, kHeadDim, kernel.weight);
+        const int64_t bytes = kv_page_bytes(kPageTokens, kv_heads, kHeadDim, kernel.weight);
         const auto count = static_cast<int64_t>(pages.size());
-        args.state = {memory(bytes * count), bytes, count, kPageTokens, kernel.weight};
+        copies = rows > 16 ? 1 : std::max<int64_t>(1, kCycledBytes / (bytes * count));
+        args.state = {memory(bytes * count * copies), bytes, count, kPageTokens, kernel.weight};
         return;
       }
       case Op::kTopCandidates:
@@ -178,8 +188,20 @@ void report(benchmark::State& state, const KernelCost& cost) {
   state.counters["GFLOP/s"] = {runs * static_cast<double>(cost.flops) / 1e9, rate};
 }
 
-void run_kernel(benchmark::State& state, const KernelEntry& kernel, int64_t rows, int64_t context) {
-  Setup setup(kernel, rows, context);
+void run_attention(benchmark::State& state, const KernelEntry& kernel, const Case& wanted) {
+  Setup setup(kernel, wanted);
+  std::byte* const first = setup.args.state.data;
+  int64_t next = 0;
+  for (auto _ : state) {
+    const int64_t copy = next++ % setup.copies;
+    setup.args.state.data = first + copy * setup.args.state.pages * setup.args.state.page_bytes;
+    kernel.run(setup.args);
+  }
+  report(state, kernel_cost(kernel, setup.args));
+}
+
+void run_kernel(benchmark::State& state, const KernelEntry& kernel, int64_t rows) {
+  Setup setup(kernel, {.rows = rows});
   KernelArgs& args = setup.args;
   if (kernel.op != Op::kLinear) {
     for (auto _ : state) kernel.run(args);
@@ -220,20 +242,33 @@ void read_loop(benchmark::State& state) {
   report(state, {.bytes = kCycledBytes, .flops = 0});
 }
 
+// Decode by depth and by query heads a KV head; prefill of 512 rows at depth 0 and 4096.
+void register_attention(const KernelEntry& kernel) {
+  for (const Case& wanted :
+       {Case{1, 512, 4}, Case{1, 4096, 4}, Case{1, 16384, 4}, Case{1, 4096, 8}, Case{1, 4096, 32},
+        Case{16, 4096, 4}, Case{512, 512, 4}, Case{512, 4608, 4}, Case{512, 4608, 32}}) {
+    const std::string name = std::string(kernel.name) + "/rows:" + std::to_string(wanted.rows) +
+                             "/context:" + std::to_string(wanted.context) +
+                             "/kv_heads:" + std::to_string(wanted.kv_heads);
+    benchmark::RegisterBenchmark(name.c_str(), [&kernel, wanted](benchmark::State& state) {
+      run_attention(state, kernel, wanted);
+    })->UseRealTime();
+  }
+}
+
 void register_all() {
   benchmark::RegisterBenchmark("read_loop", read_loop)->UseRealTime();
   for (const KernelEntry& kernel : cpu_kernels()) {
     if (kernel.isa > machine_isa()) continue;
+    if (kernel.op == Op::kAttention) {
+      register_attention(kernel);
+      continue;
+    }
     for (const int64_t rows : {1, 4, 16, 512}) {
-      for (const int64_t context : {512, 4096}) {
-        if (context != 512 && kernel.op != Op::kAttention) continue;
-        std::string name = std::string(kernel.name) + "/rows:" + std::to_string(rows);
-        if (kernel.op == Op::kAttention) name += "/context:" + std::to_string(context);
-        benchmark::RegisterBenchmark(name.c_str(), [&kernel, rows,
-                                                    context](benchmark::State& state) {
-          run_kernel(state, kernel, rows, context);
-        })->UseRealTime();
-      }
+      const std::string name = std::string(kernel.name) + "/rows:" + std::to_string(rows);
+      benchmark::RegisterBenchmark(name.c_str(), [&kernel, rows](benchmark::State& state) {
+        run_kernel(state, kernel, rows);
+      })->UseRealTime();
     }
   }
 }

@@ -33,6 +33,7 @@ std::shared_ptr<Command> add_doctor(CLI::App& parent);
 struct ModelFlags {
   std::string path;
   std::string dtype = "auto";
+  std::string kv_dtype = "auto";
   std::string strategy = "gather";
   std::string random_weights;
   std::vector<std::string> ignore_config;
