@@ -1,199 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// Argument reduction and Taylor series in double. Constants are split so that the products of the
-// reduction are exact: ln 2 in 32 + 53 bits, pi / 2 in 23 + 23 + 23 + 53 bits.
+// The one compiled copy of base/exact.h and base/noise.h.
 #include "base/math.h"
 
-#include <bit>
-#include <cmath>
-#include <limits>
+#include "base/exact.h"
+#include "base/noise.h"
 
 namespace lockstep {
-namespace {
 
-constexpr double kInf = std::numeric_limits<double>::infinity();
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-constexpr double kLog2E = 0x1.71547652b82fep+0;
-constexpr double kLn2High = 0x1.62e42feep-1;
-constexpr double kLn2Low = 0x1.a39ef35793c76p-33;
+double exact_exp(double x) { return exact::exp(x); }
+double exact_log(double x) { return exact::log(x); }
+double exact_sin(double x) { return exact::sin(x); }
+double exact_cos(double x) { return exact::cos(x); }
+double exact_pow(double base, double exponent) { return exact::pow(base, exponent); }
 
-constexpr double kInverseFactorials[] = {1,
-                                         1,
-                                         1.0 / 2,
-                                         1.0 / 6,
-                                         1.0 / 24,
-                                         1.0 / 120,
-                                         1.0 / 720,
-                                         1.0 / 5040,
-                                         1.0 / 40320,
-                                         1.0 / 362880,
-                                         1.0 / 3628800,
-                                         1.0 / 39916800,
-                                         1.0 / 479001600,
-                                         1.0 / 6227020800,
-                                         1.0 / 87178291200};
-
-// 2^exponent for -1022 <= exponent <= 1023.
-double power_of_two(int64_t exponent) {
-  return std::bit_cast<double>(static_cast<uint64_t>(exponent + 1023) << 52);
-}
-
-// x rounded to an integer, ties away from zero; |x| < 2^52.
-int64_t nearest(double x) { return static_cast<int64_t>(x < 0 ? x - 0.5 : x + 0.5); }
-
-// An angle as quarter turns and a rest of at most pi / 4, high + low.
-struct Angle {
-  int64_t quarter;
-  double high;
-  double low;
-};
-
-Angle reduce(double x) {
-  constexpr double kTwoOverPi = 0x1.45f306dc9c883p-1;
-  constexpr double kPart1 = 0x1.921fb4p+0;
-  constexpr double kPart2 = 0x1.4442dp-24;
-  constexpr double kPart3 = 0x1.846988p-48;
-  constexpr double kPart4 = 0x1.8cc51701b839ap-72;
-  const int64_t quarter = nearest(x * kTwoOverPi);
-  const auto n = static_cast<double>(quarter);
-  const double near = (x - n * kPart1) - n * kPart2;
-  // near - n * part3 without loss: what rounding takes away comes back in `lost`.
-  const double third = -(n * kPart3);
-  const double sum = near + third;
-  const double shadow = sum - near;
-  const double lost = (near - (sum - shadow)) + (third - shadow);
-  const double rest = lost - n * kPart4;
-  const double high = sum + rest;
-  return {quarter, high, (sum - high) + rest};
-}
-
-double sin_series(double x, double low) {
-  const double s = x * x;
-  double p = -1.0 / 121645100408832000;
-  p = p * s + 1.0 / 355687428096000;
-  p = p * s - 1.0 / 1307674368000;
-  p = p * s + 1.0 / 6227020800;
-  p = p * s - 1.0 / 39916800;
-  p = p * s + 1.0 / 362880;
-  p = p * s - 1.0 / 5040;
-  p = p * s + 1.0 / 120;
-  p = p * s - 1.0 / 6;
-  return x + (p * s * x + low * (1 - 0.5 * s));
-}
-
-double cos_series(double x, double low) {
-  const double s = x * x;
-  double p = -1.0 / 6402373705728000;
-  p = p * s + 1.0 / 20922789888000;
-  p = p * s - 1.0 / 87178291200;
-  p = p * s + 1.0 / 479001600;
-  p = p * s - 1.0 / 3628800;
-  p = p * s + 1.0 / 40320;
-  p = p * s - 1.0 / 720;
-  p = p * s + 1.0 / 24;
-  return 1 - (0.5 * s - (p * s * s - low * x));
-}
-
-// The sine, `turn` quarter turns further.
-double sin_turned(double x, int64_t turn) {
-  if (!(x < 0x1p30 && x > -0x1p30)) return kNan;
-  const Angle a = reduce(x);
-  switch ((a.quarter + turn) & 3) {
-    case 0:
-      return sin_series(a.high, a.low);
-    case 1:
-      return cos_series(a.high, a.low);
-    case 2:
-      return -sin_series(a.high, a.low);
-    default:
-      return -cos_series(a.high, a.low);
-  }
-}
-
-// A bijection of 64 bits that spreads every bit over all (the finalizer of SplitMix64).
-uint64_t mix(uint64_t x) {
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-  return x ^ (x >> 31);
-}
-
-}  // namespace
-
-double exact_exp(double x) {
-  if (x != x) return x;
-  if (x > 709.79) return kInf;
-  if (x < -745.14) return 0;
-  const int64_t n = nearest(x * kLog2E);
-  const double high = x - static_cast<double>(n) * kLn2High;
-  const double r = high - static_cast<double>(n) * kLn2Low;
-  double p = kInverseFactorials[14];
-  for (int i = 13; i >= 1; --i) p = p * r + kInverseFactorials[i];
-  const double series = 1 + r * p;
-  // In two steps: 2^n itself may be too large or too small where the result is not.
-  const int64_t half = n / 2;
-  return series * power_of_two(half) * power_of_two(n - half);
-}
-
-double exact_log(double x) {
-  if (x != x || x < 0) return kNan;
-  if (x == 0) return -kInf;
-  if (x == kInf) return x;
-  int64_t exponent = 0;
-  if (x < 0x1p-1022) {
-    x = x * 0x1p54;
-    exponent = -54;
-  }
-  const auto bits = std::bit_cast<uint64_t>(x);
-  exponent += static_cast<int64_t>(bits >> 52) - 1023;
-  double m = std::bit_cast<double>((bits & 0xfffffffffffffu) | 0x3ff0000000000000u);
-  if (m > 1.4142135623730951) {
-    m = m * 0.5;
-    exponent += 1;
-  }
-  // log m = 2 atanh(f), f = (m - 1) / (m + 1), |f| < 0.172.
-  const double f = (m - 1) / (m + 1);
-  const double s = f * f;
-  double p = 1.0 / 25;
-  for (int i = 23; i >= 3; i -= 2) p = p * s + 1.0 / i;
-  const double series = 2 * f + 2 * f * s * p;
-  const auto n = static_cast<double>(exponent);
-  return n * kLn2High + (n * kLn2Low + series);
-}
-
-double exact_sin(double x) { return sin_turned(x, 0); }
-double exact_cos(double x) { return sin_turned(x, 1); }
-
-double exact_pow(double base, double exponent) { return exact_exp(exponent * exact_log(base)); }
-
+uint64_t gumbel_key(uint64_t seed, int64_t position) { return exact::gumbel_key(seed, position); }
 uint32_t gumbel_bits(uint64_t seed, int64_t position, int32_t id, uint32_t* low) {
-  const uint64_t key = gumbel_key(seed, position);
-  const auto k0 = static_cast<uint32_t>(key);
-  const auto k1 = static_cast<uint32_t>(key >> 32);
-  const uint32_t keys[3] = {k0, k1, k0 ^ k1 ^ 0x1bd11bdau};
-  constexpr int kRotations[8] = {13, 15, 26, 6, 17, 29, 16, 24};
-  uint32_t a = static_cast<uint32_t>(id) + keys[0];
-  uint32_t b = keys[1];
-  for (uint32_t round = 0; round < 20; ++round) {
-    a += b;
-    b = std::rotl(b, kRotations[round % 8]) ^ a;
-    if (round % 4 != 3) continue;
-    const uint32_t s = round / 4 + 1;
-    a += keys[s % 3];
-    b += keys[(s + 1) % 3] + s;
-  }
-  *low = b;
-  return a;
+  return exact::gumbel_bits(seed, position, id, low);
 }
-
-uint64_t gumbel_key(uint64_t seed, int64_t position) {
-  return mix(mix(seed) + 0x9e3779b97f4a7c15u * (static_cast<uint64_t>(position) + 1));
-}
-
 float gumbel_noise(uint64_t seed, int64_t position, int32_t id) {
-  uint32_t low = 0;
-  const uint64_t high = gumbel_bits(seed, position, id, &low);
-  const uint64_t bits = high << 20 | low >> 12;  // 52 bits, the middle of one of 2^52 cells.
-  const double u = (static_cast<double>(bits) + 0.5) * 0x1p-52;
-  return static_cast<float>(-exact_log(-exact_log(u)));
+  return exact::gumbel_noise(seed, position, id);
 }
 
 }  // namespace lockstep

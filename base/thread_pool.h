@@ -15,10 +15,13 @@
 namespace lockstep {
 
 // run() belongs to one thread at a time (the engine's), which works as thread 0. It allocates
-// nothing. Where there are more threads than usable cores nobody spins.
+// nothing. A thread without work spins for a blink, letting others have the processor meanwhile,
+// and then sleeps; where there are more threads than usable cores nobody spins.
 class ThreadPool final : public Parallel {
  public:
-  explicit ThreadPool(int threads);  // At least 1; the caller is one of them.
+  // At least 1 thread; the caller is one of them. With `processors`, one a thread, thread i is
+  // bound to the i-th, the caller as well until the pool ends.
+  explicit ThreadPool(int threads, const std::vector<int>& processors = {});
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
@@ -47,6 +50,7 @@ class ThreadPool final : public Parallel {
   std::mutex mutex_;
   std::condition_variable wake_;
   bool spin_ = false;
+  std::vector<int> unbound_;  // Where the caller ran before; empty where nobody is bound.
   std::vector<std::thread> helpers_;
 
   static constexpr uint64_t kClosed = 0xffffffffu;

@@ -21,9 +21,13 @@ find_package(Threads REQUIRED)
 
 # Every bit is decided by what the source says: no contraction of a*b+c where the optimiser likes.
 # A designated initialiser names what differs from the defaults: the rest is not "missing".
-add_compile_options(-ffp-contract=off -Wall -Wextra -Wno-missing-field-initializers)
+set(LOCKSTEP_CXX_OPTIONS -ffp-contract=off -Wall -Wextra -Wno-missing-field-initializers)
 if(LOCKSTEP_WERROR)
-  add_compile_options(-Werror)
+  list(APPEND LOCKSTEP_CXX_OPTIONS -Werror)
+endif()
+add_compile_options("$<$<COMPILE_LANGUAGE:CXX>:${LOCKSTEP_CXX_OPTIONS}>")
+if(LOCKSTEP_CUDA)
+  include(cuda)
 endif()
 if(LOCKSTEP_SANITIZE)
   add_compile_options(-fsanitize=${LOCKSTEP_SANITIZE} -fno-omit-frame-pointer
@@ -54,8 +58,9 @@ function(lockstep_library name)
 endfunction()
 
 # lockstep_test(name SOURCES a_test.cc DEPS lockstep_base TIMEOUT 60): a program of tests a folder.
+# PREFIX tells its tests from those of another program with the same sources.
 function(lockstep_test name)
-  cmake_parse_arguments(ARG "" "TIMEOUT" "SOURCES;DEPS" ${ARGN})
+  cmake_parse_arguments(ARG "" "TIMEOUT;PREFIX" "SOURCES;DEPS" ${ARGN})
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 60)
   endif()
@@ -63,5 +68,6 @@ function(lockstep_test name)
   target_link_libraries(${name} PRIVATE ${ARG_DEPS} GTest::gtest_main GTest::gmock)
   target_compile_definitions(${name} PRIVATE LOCKSTEP_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
-  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST PROPERTIES TIMEOUT ${ARG_TIMEOUT})
+  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST TEST_PREFIX "${ARG_PREFIX}"
+    PROPERTIES TIMEOUT ${ARG_TIMEOUT})
 endfunction()

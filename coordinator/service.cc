@@ -100,6 +100,7 @@ absl::StatusOr<std::unique_ptr<InferenceService>> InferenceService::start(const 
     service->launcher_ = std::make_unique<Launcher>(
         LauncherOptions{.workers = chosen.workers,
                         .threads = chosen.threads,
+                        .pin = chosen.pin,
                         .coordinator = service->cluster_address_,
                         .token = chosen.token,
                         .log_level = chosen.log_level},

@@ -21,6 +21,7 @@ struct ServiceOptions {
   int workers = 1;     // Ranks of the group.
   bool launch = true;  // Start them here; else they are awaited at `cluster_address`.
   int threads = 1;     // Of each local worker.
+  bool pin = true;     // See LauncherOptions.
   // Where workers dial in, "host:port"; "": a private Unix socket, for local workers only.
   std::string cluster_address;
   std::string token;  // "": drawn, for local workers.

@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "base/status.h"
+#include "base/topology.h"
 #include "worker/session.h"
 
 namespace lockstep {
@@ -23,11 +24,22 @@ bool die_with_parent(int parent_pid) {
   return getppid() == parent_pid;
 }
 
+// A worker that reaches over several memory nodes reads its weights from all of them alike; one
+// within a node touches them first, and so has them near.
+void spread_memory(const std::vector<int>& processors) {
+  const std::vector<int> nodes =
+      nodes_of(locate_processors(processors.empty() ? thread_processors() : processors));
+  if (nodes.size() > 1 && !interleave_memory(nodes)) {
+    spdlog::warn("memory could not be spread over the {} NUMA nodes of this worker", nodes.size());
+  }
+}
+
 }  // namespace
 
 int worker_main(const WorkerMainOptions& options) {
   const bool launched = options.parent_pid != 0;
   if (launched && !die_with_parent(options.parent_pid)) return 0;
+  spread_memory(options.processors);
   KeptWorker kept;
   std::chrono::milliseconds pause{100};
   while (true) {

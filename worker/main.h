@@ -4,6 +4,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 namespace lockstep {
 
@@ -11,7 +12,8 @@ struct WorkerMainOptions {
   std::string coordinator;  // "host:port" or "unix:/path".
   std::string token;        // The join token; may be empty where the coordinator asks for none.
   int threads = 1;
-  int preferred_rank = -1;  // Which worker of its launcher this is; -1: any rank.
+  std::vector<int> processors;  // One a thread, to be bound to; empty: threads go where they like.
+  int preferred_rank = -1;      // Which worker of its launcher this is; -1: any rank.
   // The launcher's process: the worker dies with it, leaves Ctrl-C to it, and does not wait for
   // another coordinator. 0: started by hand.
   int parent_pid = 0;

@@ -198,8 +198,10 @@ absl::Status Session::load(const cluster::Assignment& assignment,
     kept_->worker->rejoin(std::move(collective));
   } else {
     kept_->worker.reset();  // Frees the memory first.
-    WorkerOptions options{
-        .threads = options_.threads, .cancelled = &cancelled_, .memory_free_bytes = memory_free};
+    WorkerOptions options{.threads = options_.threads,
+                          .processors = options_.processors,
+                          .cancelled = &cancelled_,
+                          .memory_free_bytes = memory_free};
     options.progress = [this](int64_t done, int64_t total) {
       cluster::WorkerMessage message;
       message.mutable_progress()->set_bytes_done(done);

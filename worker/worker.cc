@@ -77,11 +77,11 @@ absl::StatusOr<WeightSource> open_source(const cluster::Assignment& assignment) 
 class WorkerImpl final : public Worker {
  public:
   WorkerImpl(const cluster::Assignment& assignment, std::unique_ptr<Collective> collective,
-             int threads)
+             const WorkerOptions& options)
       : program_(assignment.program()),
         limits_(step_limits(program_)),
         buffers_(limits_),
-        threads_(threads),
+        threads_(options.threads, options.processors),
         collective_(std::move(collective)) {}
 
   absl::Status load(const cluster::Assignment& assignment, const WorkerOptions& options);
@@ -245,7 +245,7 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::load(const cluster::Assignment& 
         invalid_argument("kv_memory_bytes and max_pages must be 0 or more, found {} and {}",
                          assignment.kv_memory_bytes(), assignment.max_pages()));
   }
-  auto worker = std::make_unique<WorkerImpl>(assignment, std::move(collective), options.threads);
+  auto worker = std::make_unique<WorkerImpl>(assignment, std::move(collective), options);
   if (absl::Status status = worker->load(assignment, options); !status.ok()) return named(status);
   return worker;
 }

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "proto/cluster.pb.h"
@@ -16,6 +17,7 @@ namespace lockstep {
 
 struct WorkerOptions {
   int threads = 1;
+  std::vector<int> processors = {};  // That the threads are bound to, one each; empty: to none.
   // Called while loading, from the loading thread, with bytes done and total.
   std::function<void(int64_t, int64_t)> progress = {};
   const std::atomic<bool>* cancelled = nullptr;  // Loading stops with kCancelled once it is true.

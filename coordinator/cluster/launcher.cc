@@ -10,7 +10,9 @@
 
 #include <cstring>
 
+#include "base/cpu.h"
 #include "base/status.h"
+#include "base/topology.h"
 
 extern char** environ;
 
@@ -38,6 +40,14 @@ std::vector<char*> pointers(std::vector<std::string>& strings) {
   return result;
 }
 
+// What the worker's threads are bound to. Not where a quota says that the processors are shared
+// with others, who may be bound to the same ones.
+std::vector<int> processors_for(const LauncherOptions& options, int index) {
+  const std::vector<int> usable = thread_processors();
+  if (!options.pin || usable_cores() < static_cast<int>(usable.size())) return {};
+  return processors_of_worker(locate_processors(usable), options.workers, options.threads, index);
+}
+
 // 0 on failure.
 pid_t spawn_worker(const LauncherOptions& options, int index) {
   std::vector<std::string> arguments = {"lockstep",      "worker",
@@ -46,6 +56,9 @@ pid_t spawn_worker(const LauncherOptions& options, int index) {
                                         "--rank",        std::to_string(index),
                                         "--parent-pid",  std::to_string(getpid()),
                                         "--log-level",   options.log_level};
+  if (const std::vector<int> processors = processors_for(options, index); !processors.empty()) {
+    arguments.insert(arguments.end(), {"--processors", processors_text(processors)});
+  }
   std::vector<std::string> variables = environment_with(options.token);
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);

@@ -21,6 +21,7 @@ namespace lockstep {
 struct LauncherOptions {
   int workers = 1;
   int threads = 1;          // Of each.
+  bool pin = true;          // Bind threads to processors where every thread can have its own.
   std::string coordinator;  // The address that they dial.
   std::string token;        // Handed over in the environment, where other users cannot read it.
   std::string log_level;

@@ -7,6 +7,9 @@
 #include <chrono>
 #include <memory>
 #include <numeric>
+#include <vector>
+
+#include "base/topology.h"
 
 namespace lockstep {
 namespace {
@@ -80,6 +83,35 @@ TEST(ThreadPoolLifeTest, AThreadKeepsItsNumberWithinALoop) {
   }
   // The others may have been so quick that nothing was left for the caller.
   EXPECT_TRUE(ids[0] == std::thread::id() || ids[0] == std::this_thread::get_id());
+}
+
+TEST(ThreadPoolLifeTest, ThreadsAreBoundToTheirProcessorsAndTheCallerIsFreeAgain) {
+  const std::vector<int> usable = thread_processors();
+  const int threads = static_cast<int>(usable.size());
+  {
+    ThreadPool pool(threads, usable);
+    std::atomic<int> begun = 0;
+    for_each(pool, threads, [&](int64_t, int thread) {
+      EXPECT_EQ(thread_processors(), std::vector<int>{usable[static_cast<size_t>(thread)]});
+      ++begun;
+      while (begun < threads) std::this_thread::yield();  // One index a thread.
+    });
+  }
+  EXPECT_EQ(thread_processors(), usable);
+}
+
+TEST(ThreadPoolLifeTest, ManyPoolsOnFewProcessorsAllMakeProgress) {
+  const int pools = 4 * static_cast<int>(thread_processors().size());
+  std::vector<std::thread> callers;
+  std::atomic<int64_t> total = 0;
+  for (int i = 0; i < pools; ++i) {
+    callers.emplace_back([&] {
+      ThreadPool pool(2);
+      for (int loop = 0; loop < 200; ++loop) for_each(pool, 8, [&](int64_t) { ++total; });
+    });
+  }
+  for (std::thread& caller : callers) caller.join();
+  EXPECT_EQ(total, pools * 200 * 8);
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the tests of kernels share: random matrices that own their memory to the byte (so that
-// AddressSanitizer sees a lane too many), serial and threaded execution, tolerances.
+// AddressSanitizer sees a lane too many), and tolerances.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -9,14 +9,12 @@
 #include <cmath>
 #include <cstring>
 #include <memory>
-#include <new>
 #include <random>
 #include <string>
 #include <vector>
 
-#include "base/cpu.h"
 #include "base/float16.h"
-#include "base/thread_pool.h"
+#include "tests/kernels/tables.h"
 #include "worker/kernels/find.h"
 #include "worker/kernels/kernel.h"
 #include "worker/kernels/reference/reference.h"
@@ -82,29 +80,21 @@ inline void expect_close(const TensorView& found, const TensorView& wanted, doub
   }
 }
 
-// Runs a kernel with scratch of exactly the size that it asked for.
-inline void run(const KernelEntry& kernel, KernelArgs args, int threads = 1) {
-  ThreadPool pool(threads);
-  const auto bytes = static_cast<size_t>(scratch_bytes(kernel, args, threads));
-  void* scratch = ::operator new(bytes, std::align_val_t(64));
-  std::memset(scratch, 0xff, bytes);
-  args.parallel = &pool;
-  args.scratch = static_cast<std::byte*>(scratch);
-  kernel.run(args);
-  ::operator delete(scratch, std::align_val_t(64));
-}
-
-// The table's rows of an operator that this machine runs.
+// Those under test of one operator.
 inline std::vector<KernelEntry> kernels_of(Op op) {
-  std::vector<KernelEntry> found;
-  for (const KernelEntry& entry : cpu_kernels()) {
-    if (entry.op == op && entry.isa <= machine_isa()) found.push_back(entry);
-  }
+  std::vector<KernelEntry> found = kernels_under_test();
+  std::erase_if(found, [op](const KernelEntry& entry) { return entry.op != op; });
   return found;
 }
 
 inline std::string kernel_name(const testing::TestParamInfo<KernelEntry>& info) {
   return info.param.name;
+}
+
+// The kernel whose bits it promises: the portable one for the same types.
+inline const KernelEntry& portable_of(const KernelEntry& kernel) {
+  if (!has_cpu_bits(kernel)) return kernel;
+  return *find_kernel(cpu_kernels(), kernel.op, kernel.weight, kernel.activation, Isa::kPortable);
 }
 
 }  // namespace lockstep

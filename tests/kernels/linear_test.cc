@@ -1,100 +1,102 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/kernels/kernel_case.h"
+// What holds for a linear of any weight type; quantized_test.cc has what only small integers do.
+#include "tests/kernels/weights_case.h"
 
 namespace lockstep {
 namespace {
 
-std::vector<std::byte> pack(const KernelEntry& kernel, const Matrix& weight) {
-  const TensorView& w = weight.view();
-  std::vector<std::byte> packed(static_cast<size_t>(kernel.packed_bytes(w.rows, w.cols)));
-  std::vector<float> source;
-  for (int64_t r = 0; r < w.rows; ++r) {
-    for (int64_t c = 0; c < w.cols; ++c) source.push_back(weight.at(r, c));
-  }
-  // In two pieces, as a loader would.
-  const int64_t middle = std::min(w.rows, kPackRows);
-  for (const auto& [begin, end] : {std::pair(int64_t{0}, middle), std::pair(middle, w.rows)}) {
-    if (begin == end) continue;
-    kernel.pack({.source = source.data() + begin * w.cols,
-                 .source_stride = w.cols,
-                 .rows = w.rows,
-                 .cols = w.cols,
-                 .row_begin = begin,
-                 .row_end = end,
-                 .packed = packed.data()});
-  }
-  return packed;
+// How often a sum is rounded on the way of an output.
+int64_t roundings(const KernelEntry& kernel, int64_t depth) {
+  const auto kind = quantization(kernel.weight);
+  if (!kind) return depth + 1;
+  const int64_t groups = group_count(*kind, depth);
+  return 3 * groups + 2 + (kernel.activation == DType::kBF16 ? depth : 0);
 }
 
-struct Linear {
-  Matrix x, weight, bias;
-
-  Linear(DType dtype, int64_t rows, int64_t cols, int64_t depth)
-      : x(Matrix::random(rows, depth, 1, dtype, depth + 3)),
-        weight(Matrix::random(cols, depth, 2, dtype)),
-        bias(Matrix::random(1, cols, 3)) {}
-
-  KernelArgs args(const Matrix& out, bool with_bias) const {
-    KernelArgs args;
-    args.in[0] = x.view();
-    args.in[1] = weight.view();
-    if (with_bias) args.in[2] = bias.view();
-    args.out[0] = out.view();
-    return args;
+// Every rounding errs by at most 2^-24 of a sum that is at most that of the magnitudes. A rounded
+// row's elements are larger than x by less than a step.
+double tolerance(const KernelEntry& kernel, const Linear& linear, int64_t r, int64_t n) {
+  const int64_t depth = linear.x.view().cols;
+  const auto kind = quantization(kernel.weight);
+  const bool rounds = kind && kernel.activation == DType::kF32;
+  double largest = 0, size = std::abs(linear.bias.at(0, n));
+  for (int64_t k = 0; k < depth; ++k)
+    largest = std::max<double>(largest, std::abs(linear.x.at(r, k)));
+  for (int64_t k = 0; k < depth; ++k) {
+    double weight = std::abs(linear.weight.at(n, k));
+    if (kind) {
+      const int64_t group = kind->group == 0 ? 0 : k / kind->group;
+      const TensorView& view = linear.weight.view();
+      weight = std::abs(reference::quantized_code(view, n, k) *
+                        reference::quantized_scale(view, n, group)) +
+               std::abs(reference::quantized_minimum(view, n, group));
+    }
+    size += weight * (std::abs(linear.x.at(r, k)) + (rounds ? largest / 63 : 0));
   }
-  Matrix run_kernel(const KernelEntry& kernel, int threads = 1, bool with_bias = true) const {
-    Matrix out(x.view().rows, weight.view().rows, DType::kF32, weight.view().rows + 5);
-    std::vector<std::byte> packed = pack(kernel, weight);
-    KernelArgs a = args(out, with_bias);
-    a.in[1].data = packed.data();
-    run(kernel, a, threads);
-    return out;
-  }
-};
+  return static_cast<double>(roundings(kernel, depth)) * 0x1.1p-24 * size;
+}
 
-class LinearTest : public testing::TestWithParam<KernelEntry> {};
-
-TEST_P(LinearTest, AgreesWithTheReferenceAroundPanelAndTileBorders) {
-  const KernelEntry& kernel = GetParam();
-  for (const int64_t cols : {1, 15, 16, 17, 31, 32, 33, 64, 100}) {
-    for (const int64_t rows : {1, 2, 3, 4, 7, 8, 9, 17}) {
-      for (const int64_t depth : {1, 16, 33}) {
-        const Linear linear(kernel.weight, rows, cols, depth);
-        Matrix wanted(rows, cols);
-        reference::linear(linear.args(wanted, true));
-        const Matrix found = linear.run_kernel(kernel);
-        expect_close(found.view(), wanted.view(), 1e-6 * std::sqrt(depth) + 1e-6,
-                     std::to_string(rows) + "x" + std::to_string(cols));
-      }
+void expect_agrees(const KernelEntry& kernel, int64_t rows, int64_t cols, int64_t depth,
+                   int threads = 1) {
+  const Linear linear(kernel, rows, cols, depth);
+  const Matrix wanted(rows, cols), found = linear.run_kernel(kernel, threads);
+  reference::linear(linear.args(wanted));
+  for (int64_t r = 0; r < rows; ++r) {
+    for (int64_t n = 0; n < cols; ++n) {
+      ASSERT_NEAR(found.at(r, n), wanted.at(r, n), tolerance(kernel, linear, r, n))
+          << rows << "x" << cols << "x" << depth << " at " << r << ", " << n;
     }
   }
 }
 
+class LinearTest : public testing::TestWithParam<KernelEntry> {};
+
+TEST_P(LinearTest, AgreesWithTheReferenceAroundTheBordersOfTilesPanelsAndGroups) {
+  const KernelEntry& kernel = GetParam();
+  for (const int64_t rows : {1, 2, 3, 4, 5, 6, 7, 8, 9, 15, 16, 17, 31, 32, 33, 64, 65}) {
+    expect_agrees(kernel, rows, 33, 65);
+  }
+  expect_agrees(kernel, 512, 3, 34);
+  for (const int64_t cols : {1, 15, 16, 17, 31, 32, 33, 64, 95}) {
+    expect_agrees(kernel, 3, cols, 33);
+    expect_agrees(kernel, 20, cols, 2);
+  }
+  for (const int64_t depth : {1, 2, 31, 32, 33, 63, 64, 65, 127, 128, 129, 300}) {
+    expect_agrees(kernel, 1, 33, depth);
+    expect_agrees(kernel, 17, 40, depth);
+  }
+}
+
 TEST_P(LinearTest, AgreesWithTheReferenceOnARealRow) {
-  const Linear linear(GetParam().weight, 3, 96, 2048);
-  Matrix wanted(3, 96);
-  reference::linear(linear.args(wanted, false));
-  const Matrix found = linear.run_kernel(GetParam(), 2, false);
-  // Error of a running sum: about eps * sqrt(K) * |sum|, |sum| about sqrt(K).
-  expect_close(found.view(), wanted.view(), 2048 * 0x1p-24 * 0.5, "2048");
+  expect_agrees(GetParam(), 3, 96, 2048, 2);
+  expect_agrees(GetParam(), 18, 33, 2048, 2);
+}
+
+// `rows` of `whole` from `begin` on, and nothing else.
+Linear some_rows(const KernelEntry& kernel, const Linear& whole, int64_t begin, int64_t rows) {
+  const int64_t depth = whole.x.view().cols;
+  Linear part(kernel, rows, whole.weight.view().rows, depth);
+  for (int64_t r = 0; r < rows; ++r) {
+    for (int64_t k = 0; k < depth; ++k) {
+      reference::set_element(part.x.view(), r, k, whole.x.at(begin + r, k));
+    }
+  }
+  return part;
 }
 
 TEST_P(LinearTest, ARowsBitsDoNotDependOnTheOtherRows) {
-  const Linear many(GetParam().weight, 100, 70, 130);
-  const Matrix whole = many.run_kernel(GetParam());
-  for (const int64_t rows : {1, 2, 3, 5, 8, 13, 63, 64}) {
-    for (const int64_t begin : {int64_t{0}, 100 - rows}) {
-      Linear few(GetParam().weight, rows, 70, 130);
-      for (int64_t r = 0; r < rows; ++r) {
-        for (int64_t k = 0; k < 130; ++k) {
-          reference::set_element(few.x.view(), r, k, many.x.at(begin + r, k));
-        }
+  // The deeper one is cut into chunks where there are several tiles.
+  for (const auto& [cols, depth] : {std::pair(70, 130), std::pair(33, 2600)}) {
+    const Linear many(GetParam(), 100, cols, depth);
+    const Matrix whole = many.run_kernel(GetParam());
+    for (const int64_t rows : {1, 2, 3, 5, 8, 13, 63}) {
+      for (const int64_t begin : {int64_t{0}, 100 - rows}) {
+        const Matrix part = some_rows(GetParam(), many, begin, rows).run_kernel(GetParam());
+        TensorView wanted = whole.view();
+        wanted.data = wanted.row<float>(begin);
+        wanted.rows = rows;
+        expect_same_bits(part.view(), wanted, std::to_string(rows) + " rows");
       }
-      const Matrix part = few.run_kernel(GetParam());
-      TensorView wanted = whole.view();
-      wanted.data = wanted.row<float>(begin);
-      wanted.rows = rows;
-      expect_same_bits(part.view(), wanted, std::to_string(rows) + " rows");
     }
   }
 }
@@ -102,7 +104,7 @@ TEST_P(LinearTest, ARowsBitsDoNotDependOnTheOtherRows) {
 TEST_P(LinearTest, BitsDoNotDependOnThreads) {
   for (const int64_t rows : {1, 64}) {
     for (const int64_t cols : {70, 640}) {
-      const Linear linear(GetParam().weight, rows, cols, 65);
+      const Linear linear(GetParam(), rows, cols, 65);
       const Matrix one = linear.run_kernel(GetParam(), 1);
       for (const int threads : {2, 3, 5}) {
         const Matrix several = linear.run_kernel(GetParam(), threads);
@@ -113,15 +115,13 @@ TEST_P(LinearTest, BitsDoNotDependOnThreads) {
 }
 
 TEST_P(LinearTest, SlicesOfColumnsAreColumnsOfTheWhole) {
-  const Linear whole(GetParam().weight, 5, 100, 77);
+  const Linear whole(GetParam(), 5, 100, 77);
   const Matrix wanted = whole.run_kernel(GetParam());
   for (const auto& [begin, end] : {std::pair(0, 33), std::pair(33, 40), std::pair(40, 100)}) {
-    Linear slice(GetParam().weight, 5, end - begin, 77);
+    Linear slice(GetParam(), 5, end - begin, 77);
+    slice.weight = whole.weight.slice(begin, end);
     for (int64_t n = begin; n < end; ++n) {
       reference::set_element(slice.bias.view(), 0, n - begin, whole.bias.at(0, n));
-      for (int64_t k = 0; k < 77; ++k) {
-        reference::set_element(slice.weight.view(), n - begin, k, whole.weight.at(n, k));
-      }
     }
     const Matrix found = slice.run_kernel(GetParam());
     TensorView columns = wanted.view();
@@ -132,29 +132,62 @@ TEST_P(LinearTest, SlicesOfColumnsAreColumnsOfTheWhole) {
 }
 
 TEST_P(LinearTest, EveryIsaGivesTheSameBits) {
-  const KernelEntry* portable = find_kernel(cpu_kernels(), Op::kLinear, GetParam().weight,
-                                            GetParam().activation, Isa::kPortable);
+  if (!has_cpu_bits(GetParam())) GTEST_SKIP() << "no CPU kernel: its bits are its device's own";
   for (const int64_t rows : {1, 11, 64}) {
-    const Linear linear(GetParam().weight, rows, 97, 301);
-    expect_same_bits(linear.run_kernel(GetParam()).view(), linear.run_kernel(*portable).view(),
-                     GetParam().name);
+    const Linear linear(GetParam(), rows, 97, 301);
+    const Matrix wanted = linear.run_kernel(portable_of(GetParam()));
+    expect_same_bits(linear.run_kernel(GetParam()).view(), wanted.view(), GetParam().name);
   }
+}
+
+TEST_P(LinearTest, EveryIsaTreatsDenormalsAlike) {
+  if (!has_cpu_bits(GetParam())) GTEST_SKIP() << "no CPU kernel: its bits are its device's own";
+  Linear linear(GetParam(), 3, 33, 70);
+  for (int64_t r = 0; r < 3; ++r) {
+    for (int64_t k = 0; k < 70; ++k) {
+      const float tiny = k % 3 == 0 ? 0x1.8p-130f : k % 3 == 1 ? -0x1p-120f : 0x1.4p-126f;
+      reference::set_element(linear.x.view(), r, k, tiny * static_cast<float>(r + 1));
+    }
+  }
+  const Matrix wanted = linear.run_kernel(portable_of(GetParam()), 1, false);
+  expect_same_bits(linear.run_kernel(GetParam(), 1, false).view(), wanted.view(), GetParam().name);
 }
 
 TEST_P(LinearTest, NoRowsAndNoColumnsAreNothingToDo) {
   for (const auto& [rows, cols] : {std::pair(0, 8), std::pair(3, 0), std::pair(0, 0)}) {
-    const Linear linear(GetParam().weight, rows, cols, 16);
+    const Linear linear(GetParam(), rows, cols, 16);
     linear.run_kernel(GetParam(), 2);
   }
 }
 
 TEST_P(LinearTest, WithoutDepthOnlyTheBiasIsLeft) {
-  const Linear linear(GetParam().weight, 2, 20, 0);
+  const Linear linear(GetParam(), 2, 20, 0);
   const Matrix found = linear.run_kernel(GetParam());
   for (int64_t c = 0; c < 20; ++c) EXPECT_EQ(found.at(1, c), linear.bias.at(0, c));
 }
 
 INSTANTIATE_TEST_SUITE_P(Cpu, LinearTest, testing::ValuesIn(kernels_of(Op::kLinear)), kernel_name);
+
+TEST(LinearF16Test, GivesTheBitsOfTheSameWeightsAsFloat32) {
+  const Weights narrow = Weights::random(50, 77, 5, DType::kF16);
+  for (const KernelEntry& kernel : kernels_of(Op::kLinear)) {
+    // A GPU multiplies float16 by float16.
+    if (kernel.weight != DType::kF16 || kernel.activation != DType::kF32) continue;
+    const KernelEntry& wide =
+        *find_kernel(cpu_kernels(), Op::kLinear, DType::kF32, DType::kF32, kernel.isa);
+    Linear f16(kernel, 9, 50, 77), f32(wide, 9, 50, 77);
+    // With denormals and the largest number, but no infinity.
+    const float special[] = {0x1p-24f, -0x1.8p-20f, 65504.0f, 0.0f, -0.0f};
+    for (int64_t n = 0; n < 50; ++n) {
+      for (int64_t k = 0; k < 77; ++k) {
+        const float value = k < 5 ? special[(n + k) % 5] : narrow.at(n, k);
+        reference::set_element(f16.weight.view(), n, k, value);
+        reference::set_element(f32.weight.view(), n, k, value);
+      }
+    }
+    expect_same_bits(f16.run_kernel(kernel).view(), f32.run_kernel(wide).view(), kernel.name);
+  }
+}
 
 }  // namespace
 }  // namespace lockstep

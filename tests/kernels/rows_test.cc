@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Operators that treat every row by itself: norms, rotary embedding, element-wise ones, copies.
 #include "base/math.h"
-#include "tests/kernels/kernel_case.h"
+#include "tests/kernels/weights_case.h"
 
 namespace lockstep {
 namespace {
@@ -67,14 +67,10 @@ bool by_rows(Op op) {
 
 std::vector<KernelEntry> row_kernels() {
   std::vector<KernelEntry> found;
-  for (const KernelEntry& entry : cpu_kernels()) {
-    if (by_rows(entry.op) && entry.isa <= machine_isa()) found.push_back(entry);
+  for (const KernelEntry& entry : kernels_under_test()) {
+    if (by_rows(entry.op)) found.push_back(entry);
   }
   return found;
-}
-
-const KernelEntry& portable_of(const KernelEntry& kernel) {
-  return *find_kernel(cpu_kernels(), kernel.op, kernel.weight, kernel.activation, Isa::kPortable);
 }
 
 class RowKernelTest : public testing::TestWithParam<KernelEntry> {
@@ -226,6 +222,7 @@ TEST(RopeTableTest, IsCosAndSinOfTheFloatAngle) {
   std::vector<float> inv_freq;
   for (int i = 0; i < 32; ++i) inv_freq.push_back(static_cast<float>(std::pow(1e4, -i / 32.0)));
   StepView step;
+  step.rows = 4;
   step.positions = positions;
   Matrix wanted(4, 64), found(4, 64);
   KernelArgs args;
@@ -245,6 +242,7 @@ TEST(RopeTableTest, IsCosAndSinOfTheFloatAngle) {
 TEST(RopeTableTest, DynamicStretchesTheBaseBeyondTheOriginalLengthOnly) {
   const int32_t positions[] = {0, 99, 100, 350};
   StepView step;
+  step.rows = 4;
   step.positions = positions;
   Matrix wanted(4, 16), found(4, 16), plain(4, 16);
   KernelArgs args;
@@ -272,7 +270,7 @@ TEST(EmbedTest, RanksSumToTheRowBitForBit) {
   const int32_t tokens[] = {0, 63, -1, 64, 99, -1, 5};
   const Matrix embeddings = Matrix::random(2, 33, 9);
   for (const KernelEntry& kernel : kernels_of(Op::kEmbed)) {
-    const Matrix weight = Matrix::random(100, 33, 1, kernel.weight);
+    const Weights weight = Weights::random(100, 33, 1, kernel.weight);
     StepView step;
     step.rows = 7;
     step.tokens = tokens;
@@ -282,9 +280,10 @@ TEST(EmbedTest, RanksSumToTheRowBitForBit) {
     for (const auto& [begin, end] : {std::pair(0, 0), std::pair(0, 64), std::pair(64, 100)}) {
       parts.emplace_back(7, 33);
       KernelArgs args;
-      args.in[0] = weight.view();
-      args.in[0].data = weight.view().row<std::byte>(0) + begin * 33 * dtype_bytes(kernel.weight);
-      args.in[0].rows = end - begin;
+      const Weights slice = weight.slice(begin, end);
+      std::vector<std::byte> packed = slice.pack(kernel);
+      args.in[0] = slice.view();
+      args.in[0].data = packed.data();
       args.attrs.vocab_begin = begin;
       args.step = &step;
       args.out[0] = parts.back().view();
@@ -311,6 +310,7 @@ TEST(EmbedTest, RanksSumToTheRowBitForBit) {
 
 TEST(EmbedTest, PackingKeepsRowsPlain) {
   for (const KernelEntry& kernel : kernels_of(Op::kEmbed)) {
+    if (quantization(kernel.weight)) continue;  // quantized_test.cc has those.
     const Matrix source = Matrix::random(40, 5, 3, kernel.weight);
     std::vector<float> floats;
     for (int64_t i = 0; i < 200; ++i) floats.push_back(source.at(i / 5, i % 5));
@@ -324,8 +324,11 @@ TEST(EmbedTest, PackingKeepsRowsPlain) {
 
 TEST(SelectRowsTest, CopiesTheRowsAskedFor) {
   const int32_t rows[] = {0, 2, 6};
+  OutputRequest requests[3];
   StepView step;
   step.output_rows = rows;
+  step.outputs = requests;
+  step.output_count = 3;
   for (const DType dtype : {DType::kF32, DType::kBF16}) {
     const Matrix x = Matrix::random(7, 19, 1, dtype, 23);
     for (const KernelEntry& kernel : kernels_of(Op::kSelectRows)) {

@@ -2,6 +2,7 @@
 #include <set>
 #include <string>
 
+#include "base/cpu.h"
 #include "tests/kernels/kernel_case.h"
 
 namespace lockstep {
@@ -51,7 +52,9 @@ TEST(KernelTableTest, TypesWithoutAKernelAreNotFound) {
   const auto find = [](Op op, DType weight, DType activation) {
     return find_kernel(cpu_kernels(), op, weight, activation, Isa::kAvx512Bf16);
   };
-  EXPECT_EQ(find(Op::kLinear, DType::kF16, DType::kF32), nullptr);
+  EXPECT_EQ(find(Op::kLinear, DType::kF16, DType::kBF16), nullptr);
+  EXPECT_EQ(find(Op::kLinear, DType::kQ8, DType::kBF16), nullptr);
+  EXPECT_NE(find(Op::kLinear, DType::kQ4, DType::kBF16), nullptr);
   EXPECT_EQ(find(Op::kLinear, DType::kBF16, DType::kF32), nullptr);
   EXPECT_EQ(find(Op::kAttention, DType::kF16, DType::kF32), nullptr);
   EXPECT_EQ(find(Op::kAllReduce, DType::kNone, DType::kF32), nullptr);
@@ -68,7 +71,21 @@ TEST(KernelTableTest, EntriesWithAWeightMatrixPackItAndOthersDoNot) {
   }
 }
 
-TEST(KernelCostTest, ALinearMovesItsOperandsAndMultipliesEveryPair) {
+TEST(KernelTableTest, EveryTypeOfAWeightHasAnEmbeddingAndALinear) {
+  for (int i = 0; i < kDTypeCount; ++i) {
+    const DType dtype = static_cast<DType>(i);
+    const bool is_weight = dtype == DType::kF32 || dtype == DType::kBF16 || dtype == DType::kF16 ||
+                           quantization(dtype).has_value();
+    const DType activation = dtype == DType::kBF16 ? dtype : DType::kF32;
+    const auto found = [&](Op op) {
+      return find_kernel(cpu_kernels(), op, dtype, activation, Isa::kPortable) != nullptr;
+    };
+    EXPECT_EQ(found(Op::kLinear), is_weight) << dtype_name(dtype);
+    EXPECT_EQ(found(Op::kEmbed), is_weight) << dtype_name(dtype);
+  }
+}
+
+TEST(KernelCostTest, ALinearMovesWholePanelsAndMultipliesEveryPair) {
   const KernelEntry* linear =
       find_kernel(cpu_kernels(), Op::kLinear, DType::kBF16, DType::kBF16, Isa::kPortable);
   KernelArgs args;
@@ -77,7 +94,20 @@ TEST(KernelCostTest, ALinearMovesItsOperandsAndMultipliesEveryPair) {
   args.out[0] = {nullptr, 3, 20, 20, DType::kF32};
   const KernelCost cost = kernel_cost(*linear, args);
   EXPECT_EQ(cost.flops, 2 * 3 * 10 * 20);
-  EXPECT_EQ(cost.bytes, 2 * 3 * 10 + 2 * 10 * 20 + 4 * 3 * 20);
+  EXPECT_EQ(cost.bytes, 2 * 3 * 10 + 2 * 10 * 32 + 4 * 3 * 20);
+}
+
+TEST(KernelCostTest, PackedWeightsOfSmallIntegersHoldTheirScales) {
+  const auto bytes = [](DType weight) {
+    return find_kernel(cpu_kernels(), Op::kLinear, weight, DType::kF32, Isa::kPortable)
+        ->packed_bytes(64, 256);
+  };
+  EXPECT_EQ(bytes(DType::kQ8), 64 * 256 + 64 * 8 * 2);
+  EXPECT_EQ(bytes(DType::kQ8G128), 64 * 256 + 64 * 2 * 2);
+  EXPECT_EQ(bytes(DType::kQ8C), 64 * 256 + 64 * 2);
+  EXPECT_EQ(bytes(DType::kQ4), 64 * 128 + 64 * 8 * 2);
+  EXPECT_EQ(bytes(DType::kQ4M), 64 * 128 + 64 * 8 * 4);
+  EXPECT_EQ(bytes(DType::kQ4MG128), 64 * 128 + 64 * 2 * 4);
 }
 
 TEST(KernelCostTest, AttentionCountsTheKeysInTheWindowOnly) {

@@ -144,7 +144,7 @@ std::vector<Finding> models_know_no_ranks(const SourceFile& file) {
 
 // worker/kernels/cpu is compiled once an ISA but for these, which hold tables and layouts.
 bool is_compiled_per_isa(const SourceFile& file) {
-  for (const char* other : {"table", "none_x86", "pack", "rope_table"}) {
+  for (const char* other : {"table", "none_x86", "pack", "pack_quantized", "rope_table"}) {
     const std::string stem = std::string("worker/kernels/cpu/") + other + ".";
     if (file.path.starts_with(stem)) return false;
   }
@@ -162,6 +162,20 @@ std::vector<Finding> isa_files_include_little(const SourceFile& file) {
     const bool of_c = name == "immintrin.h" || name == "cstdint" || name == "cstddef" ||
                       name == "cstring" || name == "cmath";
     if (!of_c) findings.push_back({i + 1, "compiled for one ISA and includes " + name});
+  }
+  return findings;
+}
+
+// Beside their own folder they know kernel.h, what is constexpr in base, and CUDA.
+std::vector<Finding> cuda_files_include_little(const SourceFile& file) {
+  std::vector<Finding> findings;
+  if (!file.has_extension({".cu"})) return findings;
+  for (size_t i = 0; i < file.lines.size(); ++i) {
+    const std::string name = included_name(file.lines[i]);
+    const bool fits = name.empty() || name.starts_with("worker/kernels/cuda/") ||
+                      name == "worker/kernels/kernel.h" || name == "worker/kernels/cpu/scratch.h" ||
+                      name == "base/exact.h" || name == "base/noise.h" || name == "base/float16.h";
+    if (!fits) findings.push_back({i + 1, "compiled for a GPU and includes " + name});
   }
   return findings;
 }
@@ -246,6 +260,8 @@ const std::vector<Rule>& rules() {
       {"ModelsKnowNoRanks", models_know_no_ranks, "models/llama.cc", "// Rank 0 has it.\n"},
       {"IsaFilesIncludeLittle", isa_files_include_little, "worker/kernels/cpu/linear.cc",
        "#include <vector>\n"},
+      {"CudaFilesIncludeLittle", cuda_files_include_little, "worker/kernels/cuda/linear.cu",
+       "#include <absl/status/status.h>\n"},
       {"CallsAreSafe", calls_are_safe, "base/a.cc", "  std::sprintf(text, format);\n"},
       {"NoMachineIsNamed", no_machine_is_named, "docs/a.md", std::string("see /wo") + "rk/main\n"},
   };

@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The commands that start no group: tokenize, plan, inspect, doctor, --help; and bench.
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
 #include "tests/tools/json_lines.h"
 
 namespace lockstep::testing {
@@ -85,6 +89,38 @@ TEST(CommandsTest, BenchMeasuresRandomWeightsOfAConfigAlone) {
   EXPECT_GT(figures["prefill_tokens_per_s"].get<double>(), 0);
   EXPECT_GT(figures["decode_tokens_per_s"].get<double>(), 0);
   EXPECT_GT(figures["weight_bytes"].get<int64_t>(), 0);
+}
+
+TEST(CommandsTest, BenchTakesCasesAsTheyCome) {
+  const ProcessResult result =
+      run_lockstep({"bench", "--cases", "-", "--repeat", "2", "--json"},
+                   {.input = "prefill:64\ndecode:8@16x3,decode:4\nprefill:32x2\n"});
+  ASSERT_EQ(result.code, 0) << result.err;
+  const std::vector<nlohmann::json> lines = json_lines(result.out);
+  ASSERT_EQ(lines.size(), 5u) << result.out;
+  EXPECT_GT(lines[0]["weight_bytes"].get<int64_t>(), 0);
+  const std::pair<const char*, int64_t> wanted[] = {
+      {"prefill:64", 64}, {"decode:8@16x3", 24}, {"decode:4", 4}, {"prefill:32x2", 64}};
+  for (size_t i = 0; i < std::size(wanted); ++i) {
+    const nlohmann::json& line = lines[i + 1];
+    EXPECT_EQ(line["case"], wanted[i].first);
+    EXPECT_EQ(line["tokens"], wanted[i].second);
+    ASSERT_EQ(line["seconds"].size(), 2u);
+    for (const nlohmann::json& seconds : line["seconds"]) EXPECT_GT(seconds.get<double>(), 0);
+  }
+}
+
+TEST(CommandsTest, BenchRefusesACaseThatItCannotRun) {
+  const std::pair<const char*, const char*> bad[] = {
+      {"decode:0", "\"decode:0\""},        {"prefill:8@4", "prefill:8@4"}, {"prefill:8,", "\"\""},
+      {"decode:1@1024", "1024 positions"}, {"decode:4x65", "at most 64"},
+  };
+  for (const auto& [list, word] : bad) {
+    const ProcessResult result = run_lockstep({"bench", "--cases", list, "--json"});
+    EXPECT_EQ(result.code, 2) << list;
+    EXPECT_NE(result.err.find(word), std::string::npos) << result.err;
+    EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
+  }
 }
 
 TEST(CommandsTest, AnIsaThatThisMachineLacksIsAnError) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Answers of `lockstep generate --json`, for tests.
+// What commands print with --json, for tests.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -12,6 +12,16 @@
 
 namespace lockstep::testing {
 
+// One JSON value a line.
+inline std::vector<nlohmann::json> json_lines(const std::string& text) {
+  std::vector<nlohmann::json> lines;
+  size_t begin = 0;
+  for (size_t end; (end = text.find('\n', begin)) != std::string::npos; begin = end + 1) {
+    lines.push_back(nlohmann::json::parse(text.substr(begin, end - begin)));
+  }
+  return lines;
+}
+
 // Runs `lockstep generate ARGUMENTS --json`; one JSON value a line of its output.
 inline std::vector<nlohmann::json> generate_json(std::vector<std::string> arguments,
                                                  const ProcessOptions& options = {}) {
@@ -19,12 +29,7 @@ inline std::vector<nlohmann::json> generate_json(std::vector<std::string> argume
   arguments.push_back("--json");
   const ProcessResult result = run_lockstep(std::move(arguments), options);
   EXPECT_EQ(result.code, 0) << result.err;
-  std::vector<nlohmann::json> lines;
-  size_t begin = 0;
-  for (size_t end; (end = result.out.find('\n', begin)) != std::string::npos; begin = end + 1) {
-    lines.push_back(nlohmann::json::parse(result.out.substr(begin, end - begin)));
-  }
-  return lines;
+  return json_lines(result.out);
 }
 
 }  // namespace lockstep::testing

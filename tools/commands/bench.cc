@@ -1,84 +1,68 @@
 // SPDX-License-Identifier: Apache-2.0
 // `lockstep bench`: tokens a second of prefill and decode, through the same engine that serves.
-#include <chrono>
+#include <iostream>
 #include <nlohmann/json.hpp>
 
 #include "base/cpu.h"
 #include "base/status.h"
+#include "tools/commands/bench_case.h"
 #include "tools/commands/command.h"
 #include "tools/terminal.h"
 
 namespace lockstep {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 struct BenchFlags {
   ModelFlags model;
   GroupFlags group;
-  int prompt_tokens = 512;
-  int output_tokens = 128;
-  int batch = 1;
+  int64_t prompt_tokens = 512;
+  int64_t output_tokens = 128;
+  int64_t batch = 1;
+  std::string cases;
   int repeat = 3;
   bool json = false;
 };
-
-// Seconds of one run: until the last sequence had its first token, and from there to the end.
-struct Times {
-  double prefill_s = 0;
-  double decode_s = 0;
-};
-
-Request make_request(const BenchFlags& flags, int64_t vocab, int index) {
-  Request request;
-  request.id = fmt::format("bench-{}", index);
-  for (int i = 0; i < flags.prompt_tokens; ++i) {
-    request.prompt_ids.push_back(
-        static_cast<int32_t>((7919LL * (i + 1) + 104729LL * index) % vocab));
-  }
-  request.max_tokens = flags.output_tokens;
-  request.sampling.temperature = 0;
-  return request;
-}
-
-absl::StatusOr<Times> run_once(const BenchFlags& flags, InferenceService& service) {
-  const auto start = Clock::now();
-  std::vector<std::shared_ptr<Stream>> streams;
-  for (int i = 0; i < flags.batch; ++i) {
-    ASSIGN_OR_RETURN(
-        std::shared_ptr<Stream> stream,
-        service.engine().submit(make_request(flags, service.model().config().vocab_size, i)));
-    streams.push_back(std::move(stream));
-  }
-  for (const auto& stream : streams) stream->wait(0);
-  const auto first = Clock::now();
-  for (const auto& stream : streams) {
-    std::vector<StreamEvent> events;
-    while (!stream->read(events.size(), &events)) stream->wait(events.size());
-    RETURN_IF_ERROR(stream->status());
-  }
-  const auto end = Clock::now();
-  return Times{std::chrono::duration<double>(first - start).count(),
-               std::chrono::duration<double>(end - first).count()};
-}
 
 double median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   return values[values.size() / 2];
 }
 
-absl::Status check(const BenchFlags& flags, const Model& model) {
-  if (flags.prompt_tokens < 1 || flags.output_tokens < 2 || flags.batch < 1 || flags.repeat < 1) {
-    return invalid_argument(
-        "wanted --prompt-tokens and --batch and --repeat of 1 or more, --output-tokens of 2 or "
-        "more");
+absl::Status check(const BenchFlags& flags) {
+  if (flags.prompt_tokens >= 1 && flags.output_tokens >= 2 && flags.batch >= 1 &&
+      flags.repeat >= 1) {
+    return absl::OkStatus();
   }
-  if (flags.prompt_tokens + flags.output_tokens > model.max_context()) {
-    return invalid_argument(
-        "--prompt-tokens {} and --output-tokens {} are more than the model's context of {}",
-        flags.prompt_tokens, flags.output_tokens, model.max_context());
+  return invalid_argument(
+      "wanted --prompt-tokens and --batch and --repeat of 1 or more, --output-tokens of 2 or more");
+}
+
+absl::StatusOr<std::vector<BenchTimes>> repeat_case(const BenchCase& bench_case, int repeat,
+                                                    InferenceService& service) {
+  RETURN_IF_ERROR(check_fits(bench_case, service.model()));
+  std::vector<BenchTimes> times;
+  ProgressLine line;
+  for (int run = 0; run < repeat; ++run) {
+    line.spin(fmt::format("{}: run {} of {}", bench_case.name, run + 1, repeat));
+    ASSIGN_OR_RETURN(const BenchTimes one, run_case(bench_case, service));
+    times.push_back(one);
   }
-  return absl::OkStatus();
+  return times;
+}
+
+// What is measured, and on what.
+nlohmann::ordered_json describe(const InferenceService& service, const EngineStats& stats) {
+  return {{"model", service.model().name()},      {"weight_bytes", stats.group.weight_bytes},
+          {"workers", service.options().workers}, {"threads", service.options().threads},
+          {"strategy", stats.group.strategy},     {"numeric_class", stats.group.numeric_class},
+          {"isa", isa_name(best_isa())},          {"processor", cpu_model_name()}};
+}
+
+void print_group(const nlohmann::ordered_json& figures) {
+  fmt::print("{}: {} workers of {} threads, {} ({})\n", figures["model"].get<std::string>(),
+             figures["workers"].get<int>(), figures["threads"].get<int>(),
+             figures["processor"].get<std::string>(), figures["isa"].get<std::string>());
+  fmt::print("weights  {}\n", human_bytes(figures["weight_bytes"].get<int64_t>()));
 }
 
 void print(const BenchFlags& flags, const nlohmann::ordered_json& figures) {
@@ -86,51 +70,91 @@ void print(const BenchFlags& flags, const nlohmann::ordered_json& figures) {
     fmt::print("{}\n", figures.dump());
     return;
   }
-  fmt::print("{}: {} workers of {} threads, {} ({})\n", figures["model"].get<std::string>(),
-             figures["workers"].get<int>(), figures["threads"].get<int>(),
-             figures["processor"].get<std::string>(), figures["isa"].get<std::string>());
-  fmt::print("weights  {}\n", human_bytes(figures["weight_bytes"].get<int64_t>()));
+  print_group(figures);
   fmt::print("prefill  {:.1f} tokens/s ({} sequences of {})\n",
              figures["prefill_tokens_per_s"].get<double>(), flags.batch, flags.prompt_tokens);
   fmt::print("decode   {:.1f} tokens/s ({} sequences, {} tokens each)\n",
              figures["decode_tokens_per_s"].get<double>(), flags.batch, flags.output_tokens);
 }
 
+// One prompt length, then decoding behind it.
+absl::Status bench_prompt(const BenchFlags& flags, InferenceService& service) {
+  const BenchCase bench_case{.name = "bench",
+                             .prompt_tokens = flags.prompt_tokens,
+                             .decode_steps = flags.output_tokens - 1,
+                             .batch = flags.batch};
+  ASSIGN_OR_RETURN(const std::vector<BenchTimes> times,
+                   repeat_case(bench_case, flags.repeat, service));
+  std::vector<double> prefill, decode;
+  for (const BenchTimes& one : times) {
+    prefill.push_back(static_cast<double>(flags.batch * flags.prompt_tokens) / one.prefill_s);
+    decode.push_back(static_cast<double>(bench_case.tokens()) / one.decode_s);
+  }
+  const EngineStats stats = service.engine().stats();
+  nlohmann::ordered_json figures = {
+      {"prefill_tokens_per_s", median(prefill)},
+      {"decode_tokens_per_s", median(decode)},
+      {"prompt_tokens", flags.prompt_tokens},
+      {"output_tokens", flags.output_tokens},
+      {"batch", flags.batch},
+      {"repeat", flags.repeat},
+      {"coordinator_us_per_step",
+       stats.steps > 0 ? stats.coordinator_ns / 1000.0 / stats.steps : 0.0}};
+  figures.update(describe(service, stats));
+  print(flags, figures);
+  return absl::OkStatus();
+}
+
+absl::Status bench_case(const BenchFlags& flags, const BenchCase& bench_case,
+                        InferenceService& service) {
+  ASSIGN_OR_RETURN(const std::vector<BenchTimes> times,
+                   repeat_case(bench_case, flags.repeat, service));
+  std::vector<double> seconds;
+  for (const BenchTimes& one : times) seconds.push_back(one.timed(bench_case));
+  const double tokens_per_s = static_cast<double>(bench_case.tokens()) / median(seconds);
+  if (flags.json) {
+    const nlohmann::ordered_json line = {{"case", bench_case.name},
+                                         {"tokens", bench_case.tokens()},
+                                         {"tokens_per_s", tokens_per_s},
+                                         {"seconds", seconds}};
+    fmt::print("{}\n", line.dump());
+  } else {
+    fmt::print("{:<24}{:>10.1f} tokens/s\n", bench_case.name, tokens_per_s);
+  }
+  std::fflush(stdout);  // Whoever hands in cases line by line waits for this.
+  return absl::OkStatus();
+}
+
+absl::Status bench_cases(const BenchFlags& flags, InferenceService& service) {
+  const nlohmann::ordered_json group = describe(service, service.engine().stats());
+  if (flags.json) {
+    fmt::print("{}\n", group.dump());
+  } else {
+    print_group(group);
+  }
+  std::fflush(stdout);
+  const bool from_input = flags.cases == "-";
+  for (std::string list = flags.cases; !from_input || std::getline(std::cin, list);) {
+    ASSIGN_OR_RETURN(const std::vector<BenchCase> cases, parse_bench_cases(list));
+    for (const BenchCase& one : cases) RETURN_IF_ERROR(bench_case(flags, one, service));
+    if (!from_input) break;
+  }
+  return absl::OkStatus();
+}
+
 absl::Status bench(const BenchFlags& flags, Interrupt& interrupt) {
+  RETURN_IF_ERROR(check(flags));
+  const bool has_list = !flags.cases.empty() && flags.cases != "-";
+  if (has_list) RETURN_IF_ERROR(parse_bench_cases(flags.cases).status());  // Before it loads.
   ASSIGN_OR_RETURN(const std::unique_ptr<Model> model, flags.model.open());
-  RETURN_IF_ERROR(check(flags, *model));
   ASSIGN_OR_RETURN(ServiceOptions options, flags.group.service_options(flags.model));
   ASSIGN_OR_RETURN(const std::unique_ptr<InferenceService> service,
                    start_service(*model, std::move(options), interrupt));
   interrupt.on_signal([&] { service->stop(); });
-  std::vector<double> prefill, decode;
-  ProgressLine line;
-  for (int run = 0; run < flags.repeat; ++run) {
-    line.spin(fmt::format("run {} of {}", run + 1, flags.repeat));
-    ASSIGN_OR_RETURN(const Times times, run_once(flags, *service));
-    prefill.push_back(flags.batch * flags.prompt_tokens / times.prefill_s);
-    decode.push_back(flags.batch * (flags.output_tokens - 1) / times.decode_s);
-  }
-  line.clear();
+  const absl::Status status =
+      flags.cases.empty() ? bench_prompt(flags, *service) : bench_cases(flags, *service);
   interrupt.on_signal(nullptr);
-  const EngineStats stats = service->engine().stats();
-  print(flags, {{"model", model->name()},
-                {"prefill_tokens_per_s", median(prefill)},
-                {"decode_tokens_per_s", median(decode)},
-                {"weight_bytes", stats.group.weight_bytes},
-                {"workers", service->options().workers},
-                {"threads", service->options().threads},
-                {"prompt_tokens", flags.prompt_tokens},
-                {"output_tokens", flags.output_tokens},
-                {"batch", flags.batch},
-                {"repeat", flags.repeat},
-                {"coordinator_us_per_step",
-                 stats.steps > 0 ? stats.coordinator_ns / 1000.0 / stats.steps : 0.0},
-                {"strategy", stats.group.strategy},
-                {"numeric_class", stats.group.numeric_class},
-                {"isa", isa_name(best_isa())},
-                {"processor", cpu_model_name()}});
-  return absl::OkStatus();
+  return status;
 }
 
 }  // namespace
@@ -147,6 +171,11 @@ std::shared_ptr<Command> add_bench(CLI::App& parent) {
   command->app->add_option("--output-tokens", flags->output_tokens, "Of each sequence")
       ->capture_default_str();
   command->app->add_option("--batch", flags->batch, "Sequences at once")->capture_default_str();
+  command->app->add_option(
+      "--cases", flags->cases,
+      "Instead of these three, cases with commas between: prefill:512, decode:128 (steps), "
+      "decode:128@4096 (behind 4096 tokens), decode:128x8 (8 sequences at once); \"-\" reads them "
+      "from standard input, a line at a time. With --json: a line about the group, one a case");
   command->app->add_option("--repeat", flags->repeat, "Runs; medians are printed")
       ->capture_default_str();
   command->app->add_flag("--json", flags->json, "One JSON object on one line");

@@ -75,6 +75,9 @@ void GroupFlags::add_to(CLI::App& app) {
   app.add_option("--workers", workers, "Worker processes that share the model")
       ->capture_default_str();
   app.add_option("--threads", threads, "Threads of each worker (default: cores / workers)");
+  app.add_flag("--no-pin", no_pin,
+               "Let the system move threads about (default: each is bound to a processor where "
+               "there is one for each)");
   app.add_option("--kv-memory", kv_memory_bytes,
                  "Memory of each worker for keys and values, e.g. 2GiB (default: what is left)")
       ->transform(CLI::AsSizeValue(false));
@@ -94,6 +97,7 @@ absl::StatusOr<ServiceOptions> GroupFlags::service_options(const ModelFlags& mod
   ServiceOptions options;
   options.workers = workers;
   options.threads = threads > 0 ? threads : std::max(1, usable_cores() / workers);
+  options.pin = !no_pin;
   options.kv_memory_bytes = kv_memory_bytes;
   options.log_level = log_level;
   options.engine.prefill_chunk = model.prefill_chunk;

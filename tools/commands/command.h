@@ -49,6 +49,7 @@ struct ModelFlags {
 struct GroupFlags {
   int workers = 1;
   int threads = 0;  // 0: usable cores / workers.
+  bool no_pin = false;
   int64_t kv_memory_bytes = 0;
   std::string log_level = "warning";
 

@@ -3,18 +3,43 @@
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "base/cpu.h"
 #include "base/status.h"
+#include "base/topology.h"
 #include "tools/commands/command.h"
 #include "worker/main.h"
 
 namespace lockstep {
+namespace {
+
+// As many as threads: they are named in the order of their ids.
+absl::Status read_processors(const std::string& text, WorkerMainOptions* options) {
+  if (text.empty()) return absl::OkStatus();
+  const auto ids = parse_processors(text);
+  const std::vector<int> usable = thread_processors();
+  if (!ids || !std::includes(usable.begin(), usable.end(), ids->begin(), ids->end())) {
+    return invalid_argument("--processors {}: wanted some of {}, e.g. 0-3,8", text,
+                            processors_text(usable));
+  }
+  const int count = static_cast<int>(ids->size());
+  if (options->threads == 0) options->threads = count;
+  if (options->threads > count) {
+    return invalid_argument("--processors {}: wanted one for each of the {} threads, found {}",
+                            text, options->threads, count);
+  }
+  options->processors = *ids;
+  return absl::OkStatus();
+}
+
+}  // namespace
 
 std::shared_ptr<Command> add_worker(CLI::App& parent) {
   auto command = std::make_shared<Command>();
   auto options = std::make_shared<WorkerMainOptions>();
+  auto processors = std::make_shared<std::string>();
   auto log_level = std::make_shared<std::string>("info");
   command->app = parent.add_subcommand(
       "worker",
@@ -24,17 +49,21 @@ std::shared_ptr<Command> add_worker(CLI::App& parent) {
   command->app->add_option("--coordinator", options->coordinator, "HOST:PORT of `lockstep serve`")
       ->required();
   command->app->add_option("--threads", options->threads, "Threads (default: all usable cores)");
+  command->app->add_option("--processors", *processors,
+                           "Processors that the threads are bound to, one each, e.g. 0-3,8 "
+                           "(default: none)");
   command->app->add_option("--rank", options->preferred_rank,
                            "Rank to ask for (default: any that is free)");
   command->app->add_option("--parent-pid", options->parent_pid)->group("");
   command->app->add_option("--log-level", *log_level, "debug, info, warning or error")
       ->capture_default_str();
-  command->run = [options, log_level,
+  command->run = [options, processors, log_level,
                   shared = command.get()](Interrupt& interrupt) -> absl::Status {
     interrupt.on_signal([] { _exit(0); });  // Nothing here outlives the process.
     if (options->threads < 0 || options->threads > 1024) {
       return invalid_argument("--threads {}: wanted 1 to 1024", options->threads);
     }
+    RETURN_IF_ERROR(read_processors(*processors, options.get()));
     if (options->threads == 0) options->threads = usable_cores();
     const char* token = std::getenv("LOCKSTEP_JOIN_TOKEN");
     options->token = token != nullptr ? token : "";

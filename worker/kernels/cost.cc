@@ -53,9 +53,17 @@ KernelCost attention_cost(const KernelEntry& kernel, const KernelArgs& args) {
 }
 
 // The rows that are looked up, not the whole weight.
-KernelCost embed_cost(const KernelArgs& args) {
-  const TensorView &weight = args.in[0], &out = args.out[0];
-  return {.bytes = out.rows * out.cols * dtype_bytes(weight.dtype) + view_bytes(out), .flops = 0};
+KernelCost embed_cost(const KernelEntry& kernel, const KernelArgs& args) {
+  const TensorView& out = args.out[0];
+  return {.bytes = kernel.packed_bytes(out.rows, out.cols) + view_bytes(out), .flops = 0};
+}
+
+// The weight as it was packed: whole panels, scales and all.
+KernelCost linear_cost(const KernelEntry& kernel, const KernelArgs& args) {
+  const TensorView &x = args.in[0], &bias = args.in[2], &out = args.out[0];
+  return {.bytes = view_bytes(x) + kernel.packed_bytes(out.cols, x.cols) + view_bytes(bias) +
+                   view_bytes(out),
+          .flops = 2 * x.rows * x.cols * out.cols};
 }
 
 }  // namespace
@@ -67,7 +75,8 @@ int64_t kv_page_bytes(int64_t page_tokens, int64_t kv_heads, int64_t head_dim, D
 int64_t scratch_bytes(const KernelEntry& kernel, const KernelArgs& largest, int threads) {
   switch (kernel.op) {
     case Op::kLinear:
-      return linear_scratch_bytes(largest.in[0].rows, largest.in[0].cols, threads);
+      return linear_scratch_bytes(panel_layout(kernel.weight, kernel.activation),
+                                  largest.in[0].rows, largest.in[0].cols, threads);
     case Op::kAttention:
       return attention_scratch_bytes(largest.attrs.heads, largest.attrs.head_dim, threads);
     case Op::kTopCandidates:
@@ -82,9 +91,9 @@ KernelCost kernel_cost(const KernelEntry& kernel, const KernelArgs& args) {
   const int64_t elements = x.rows * x.cols;
   switch (kernel.op) {
     case Op::kEmbed:
-      return embed_cost(args);
+      return embed_cost(kernel, args);
     case Op::kLinear:
-      return {.bytes = operand_bytes(args), .flops = 2 * x.rows * x.cols * out.cols};
+      return linear_cost(kernel, args);
     case Op::kAttention:
       return attention_cost(kernel, args);
     case Op::kRmsNorm:

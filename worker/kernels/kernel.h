@@ -24,9 +24,14 @@ struct TensorView {
   DType dtype = DType::kNone;
 
   template <typename T>
-  [[gnu::always_inline]] T* row(int64_t index) const {
+  [[gnu::always_inline]] constexpr T* row(int64_t index) const {
     return static_cast<T*>(data) + index * stride;
   }
+};
+
+// A float16 in memory; bfloat16 is a plain uint16_t.
+struct Half {
+  uint16_t bits;
 };
 
 // One layer's KV pages on this rank. Page p begins p * page_bytes after data; what lies where

@@ -7,23 +7,31 @@
 //   in every lane. dot_pairs(a, b, c): in each lane fma(a0, b0, fma(a1, b1, c)): the *odd* element
 //   goes first, denormals count as zero (vdpbf16ps does so). To add k = 0, 1, 2, ... in order a
 //   pair therefore holds (k + 1, k).
-//   FlushDenormals: while one lives on a thread, its float32 arithmetic takes and gives denormals
-//   as zeros. Wherever dot_pairs runs one must live, or the ISAs differ.
+//   even_of(a), odd_of(a): one element of every pair as a Vec.
+//   Quads: sixteen lanes of four bytes, load and splat alike. Sums: sixteen int32. dot_quads(u, s,
+//   c): c plus the four products, u as unsigned and s as signed bytes; nothing saturates, sums wrap
+//   around. low_nibbles(a), high_nibbles(a): the halves of every byte.
+//   as_sums(v): the same bits. to_float(sums), to_int(v): |v| < 2^22, to nearest even.
+//   magnitude(v): the bits of |v|, which order as the numbers do, NaN above all. times_power(v, n
+//   << 23): v * 2^n, both of them normal. NibbleTable(zero).pairs<shift>(quads): of each 16-bit
+//   word's nibble at bit `shift` the number nibble - zero as bfloat16. settle(): memory is as the
+//   source says here; keeps GCC 12 from carrying sums that live in memory through a loop in
+//   registers that it does not have. FlushDenormals: while one lives on a thread, its float32
+//   arithmetic takes and gives denormals as zeros. Wherever dot_pairs runs one must live, or the
+//   ISAs differ.
 #pragma once
 
 #include "worker/kernels/cpu/vec.h"
-
-#if defined(__x86_64__)
-#include <xmmintrin.h>
-#endif
 
 namespace lockstep::LOCKSTEP_ISA {
 
 #if defined(__x86_64__)
 class FlushDenormals {
  public:
-  FlushDenormals() : before_(_mm_getcsr()) { _mm_setcsr(before_ | kZeroResults | kZeroOperands); }
-  ~FlushDenormals() { _mm_setcsr(before_); }
+  FlushDenormals() : before_(__builtin_ia32_stmxcsr()) {
+    __builtin_ia32_ldmxcsr(before_ | kZeroResults | kZeroOperands);
+  }
+  ~FlushDenormals() { __builtin_ia32_ldmxcsr(before_); }
   FlushDenormals(const FlushDenormals&) = delete;
   FlushDenormals& operator=(const FlushDenormals&) = delete;
 
@@ -34,6 +42,17 @@ class FlushDenormals {
 #else
 class FlushDenormals {};
 #endif
+
+// Where nothing of the kind is wanted.
+struct KeepDenormals {};
+
+inline void settle() { asm volatile("" ::: "memory"); }
+
+// 0 .. 15, less `zero`, as bfloat16.
+inline uint16_t nibble_value(int nibble, int zero) {
+  return static_cast<uint16_t>(__builtin_bit_cast(uint32_t, static_cast<float>(nibble - zero)) >>
+                               16);
+}
 
 }  // namespace lockstep::LOCKSTEP_ISA
 

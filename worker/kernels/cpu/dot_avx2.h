@@ -32,4 +32,114 @@ inline Vec dot_pairs(Pairs a, Pairs b, Vec c) {
   return fma(even_of(a), even_of(b), fma(odd_of(a), odd_of(b), c));
 }
 
+struct Sums {
+  __m256i low, high;
+  static Sums splat(int32_t x) { return {_mm256_set1_epi32(x), _mm256_set1_epi32(x)}; }
+  static Sums load(const int32_t* p) {
+    const auto* both = reinterpret_cast<const __m256i*>(p);
+    return {_mm256_loadu_si256(both), _mm256_loadu_si256(both + 1)};
+  }
+  void store(int32_t* p) const {
+    auto* both = reinterpret_cast<__m256i*>(p);
+    _mm256_storeu_si256(both, low);
+    _mm256_storeu_si256(both + 1, high);
+  }
+  void store_bytes(int8_t* p) const {
+    // Packing works within halves of a register: put the quarters in order again.
+    const __m256i words = _mm256_permute4x64_epi64(_mm256_packs_epi32(low, high), 0xd8);
+    const __m128i bytes =
+        _mm_packs_epi16(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(p), bytes);
+  }
+};
+
+inline Sums operator+(Sums a, Sums b) {
+  return {_mm256_add_epi32(a.low, b.low), _mm256_add_epi32(a.high, b.high)};
+}
+inline Sums max(Sums a, Sums b) {
+  return {_mm256_max_epi32(a.low, b.low), _mm256_max_epi32(a.high, b.high)};
+}
+inline int32_t sum(Sums a) {
+  int32_t lanes[16], total = 0;
+  a.store(lanes);
+  for (const int32_t lane : lanes) total += lane;
+  return total;
+}
+inline int32_t max_lane(Sums a) {
+  int32_t lanes[16], most = 0;
+  a.store(lanes);
+  for (const int32_t lane : lanes) most = lane > most ? lane : most;
+  return most;
+}
+inline Sums as_sums(Vec a) { return {_mm256_castps_si256(a.low), _mm256_castps_si256(a.high)}; }
+inline Vec to_float(Sums a) { return {_mm256_cvtepi32_ps(a.low), _mm256_cvtepi32_ps(a.high)}; }
+inline Sums to_int(Vec a) { return {_mm256_cvtps_epi32(a.low), _mm256_cvtps_epi32(a.high)}; }
+inline Sums magnitude(Vec a) {
+  const __m256i rest = _mm256_set1_epi32(0x7fffffff);
+  return {_mm256_and_si256(_mm256_castps_si256(a.low), rest),
+          _mm256_and_si256(_mm256_castps_si256(a.high), rest)};
+}
+inline Vec times_power(Vec a, int32_t shifted) {
+  const __m256i power = _mm256_set1_epi32(shifted);
+  return {_mm256_castsi256_ps(_mm256_add_epi32(_mm256_castps_si256(a.low), power)),
+          _mm256_castsi256_ps(_mm256_add_epi32(_mm256_castps_si256(a.high), power))};
+}
+
+struct Quads {
+  __m256i low, high;
+  static Quads load(const void* p) {
+    const auto* both = static_cast<const __m256i*>(p);
+    return {_mm256_loadu_si256(both), _mm256_loadu_si256(both + 1)};
+  }
+  static Quads splat(const void* p) {
+    int32_t four;
+    __builtin_memcpy(&four, p, sizeof(four));
+    return {_mm256_set1_epi32(four), _mm256_set1_epi32(four)};
+  }
+};
+
+inline Quads low_nibbles(Quads a) {
+  const __m256i mask = _mm256_set1_epi8(0x0f);
+  return {_mm256_and_si256(a.low, mask), _mm256_and_si256(a.high, mask)};
+}
+inline Quads high_nibbles(Quads a) {
+  return low_nibbles({_mm256_srli_epi16(a.low, 4), _mm256_srli_epi16(a.high, 4)});
+}
+
+// Even and odd bytes as 16 bits: a product of two bytes, and the sum of two, need 17.
+inline __m256i dot_quads(__m256i u, __m256i s, __m256i c) {
+  const __m256i even = _mm256_madd_epi16(_mm256_and_si256(u, _mm256_set1_epi16(0xff)),
+                                         _mm256_srai_epi16(_mm256_slli_epi16(s, 8), 8));
+  const __m256i odd = _mm256_madd_epi16(_mm256_srli_epi16(u, 8), _mm256_srai_epi16(s, 8));
+  return _mm256_add_epi32(c, _mm256_add_epi32(even, odd));
+}
+inline Sums dot_quads(Quads u, Quads s, Sums c) {
+  return {dot_quads(u.low, s.low, c.low), dot_quads(u.high, s.high, c.high)};
+}
+
+struct NibbleTable {
+  __m256i first, second;  // The bytes of sixteen bfloat16, in either half of a register.
+  explicit NibbleTable(int zero) {
+    uint8_t bytes[2][32];
+    for (int i = 0; i < 32; ++i) {
+      bytes[0][i] = static_cast<uint8_t>(nibble_value(i % 16, zero));
+      bytes[1][i] = static_cast<uint8_t>(nibble_value(i % 16, zero) >> 8);
+    }
+    first = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(bytes[0]));
+    second = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(bytes[1]));
+  }
+  // An index with its upper bit set gives a zero byte.
+  __m256i look_up(__m256i words) const {
+    const __m256i index = _mm256_and_si256(words, _mm256_set1_epi16(0x0f));
+    const __m256i none = _mm256_set1_epi8(static_cast<char>(0x80));
+    const __m256i lower = _mm256_or_si256(index, _mm256_slli_epi16(none, 8));
+    const __m256i upper = _mm256_or_si256(_mm256_slli_epi16(index, 8), _mm256_srli_epi16(none, 8));
+    return _mm256_or_si256(_mm256_shuffle_epi8(first, lower), _mm256_shuffle_epi8(second, upper));
+  }
+  template <int kShift>
+  Pairs pairs(Quads a) const {
+    return {look_up(_mm256_srli_epi16(a.low, kShift)), look_up(_mm256_srli_epi16(a.high, kShift))};
+  }
+};
+
 }  // namespace lockstep::avx2

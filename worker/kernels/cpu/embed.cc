@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // out[r] = weight[token of r - vocab_begin], weight being plain rows; -0.0 for tokens that other
 // ranks hold, so that the sum over ranks is the row bit for bit. Token -1 takes the next row of
-// step->embeddings, on the rank that holds id 0.
+// step->embeddings, on the rank that holds id 0. Quantized rows (panels.h has their layout) become
+// code * scale, or fma(code, scale, minimum).
 #include "worker/kernels/cpu/chunks.h"
+#include "worker/kernels/cpu/panels.h"
 #include "worker/kernels/cpu/vec.h"
 #include "worker/kernels/kernel.h"
 
@@ -23,8 +25,9 @@ int64_t embeddings_before(const StepView& step, int64_t row) {
   return count;
 }
 
-template <typename Weight>
-void embed(const KernelArgs& args) {
+// copy(row of the weight, to) for the rows that are looked up.
+template <typename Copy>
+void embed(const KernelArgs& args, const Copy& copy) {
   const TensorView &weight = args.in[0], &out = args.out[0];
   const StepView& step = *args.step;
   const int64_t vocab_begin = args.attrs.vocab_begin;
@@ -35,16 +38,79 @@ void embed(const KernelArgs& args) {
     if (token == -1 && first && step.embeddings != nullptr) {
       copy_row(step.embeddings + embeddings_before(step, r) * out.cols, to, out.cols);
     } else if (token != -1 && local >= 0 && local < weight.rows) {
-      copy_row(static_cast<const Weight*>(weight.row<Weight>(local)), to, out.cols);
+      copy(local, to);
     } else {
       for (int64_t i = 0; i < out.cols; ++i) to[i] = -0.0f;
     }
   });
 }
 
+template <typename Weight>
+void embed_floats(const KernelArgs& args) {
+  embed(args, [&](int64_t row, float* to) {
+    copy_row(static_cast<const Weight*>(args.in[0].row<Weight>(row)), to, args.out[0].cols);
+  });
+}
+
+float bf16_at(const std::byte* numbers, int64_t index) {
+  uint16_t bits;
+  __builtin_memcpy(&bits, numbers + 2 * index, sizeof(bits));
+  return __builtin_bit_cast(float, static_cast<uint32_t>(bits) << 16);
+}
+
+// Code i of a row.
+template <DType kWeight>
+float code_at(const std::byte* codes, int64_t i) {
+  constexpr Quantization kKind = *quantization(kWeight);
+  if constexpr (kKind.bits == 8) return static_cast<float>(static_cast<int8_t>(codes[i]));
+  const int nibble = static_cast<int>(codes[i / 2]) >> (i % 2 * 4) & 0x0f;
+  return static_cast<float>(nibble - (kKind.minimum ? 0 : 8));
+}
+
+template <DType kWeight>
+void copy_codes(const std::byte* row, float* to, int64_t cols) {
+  constexpr Quantization kKind = *quantization(kWeight);
+  const std::byte* codes = row + row_codes_begin(kKind, cols);
+  const int64_t groups = group_count(kKind, cols), group = kKind.group == 0 ? cols : kKind.group;
+  for (int64_t g = 0; g < groups; ++g) {
+    const int64_t end = (g + 1) * group < cols ? (g + 1) * group : cols;
+    const Vec scale = Vec::splat(bf16_at(row, g));
+    for (int64_t i = g * group; i < end; i += Vec::kLanes) {
+      float part[Vec::kLanes] = {};
+      const int64_t n = end - i < Vec::kLanes ? end - i : Vec::kLanes;
+      for (int64_t j = 0; j < n; ++j) part[j] = code_at<kWeight>(codes, i + j);
+      const Vec code = Vec::load(part);
+      if constexpr (kKind.minimum) {
+        fma(code, scale, Vec::splat(bf16_at(row, groups + g))).store(to + i, n);
+      } else {
+        (code * scale).store(to + i, n);
+      }
+    }
+  }
+}
+
 }  // namespace
 
-void embed_f32(const KernelArgs& args) { embed<float>(args); }
-void embed_bf16(const KernelArgs& args) { embed<uint16_t>(args); }
+void embed_f32(const KernelArgs& args) { embed_floats<float>(args); }
+void embed_f16(const KernelArgs& args) { embed_floats<Half>(args); }
+void embed_bf16(const KernelArgs& args) { embed_floats<uint16_t>(args); }
+
+template <DType kWeight>
+void embed_quantized(const KernelArgs& args) {
+  const int64_t cols = args.out[0].cols;
+  const int64_t bytes = quantized_row_bytes(*quantization(kWeight), cols);
+  const auto* rows = static_cast<const std::byte*>(args.in[0].data);
+  embed(args, [&](int64_t row, float* to) { copy_codes<kWeight>(rows + row * bytes, to, cols); });
+}
+
+template void embed_quantized<DType::kQ8>(const KernelArgs& args);
+template void embed_quantized<DType::kQ8G128>(const KernelArgs& args);
+template void embed_quantized<DType::kQ8C>(const KernelArgs& args);
+template void embed_quantized<DType::kQ4>(const KernelArgs& args);
+template void embed_quantized<DType::kQ4G64>(const KernelArgs& args);
+template void embed_quantized<DType::kQ4G128>(const KernelArgs& args);
+template void embed_quantized<DType::kQ4M>(const KernelArgs& args);
+template void embed_quantized<DType::kQ4MG64>(const KernelArgs& args);
+template void embed_quantized<DType::kQ4MG128>(const KernelArgs& args);
 
 }  // namespace lockstep::LOCKSTEP_ISA

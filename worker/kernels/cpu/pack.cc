@@ -1,61 +1,84 @@
 // SPDX-License-Identifier: Apache-2.0
+// Weights that are floats.
 #include "worker/kernels/cpu/pack.h"
 
 #include <algorithm>
 
 #include "base/float16.h"
+#include "worker/kernels/cpu/panels.h"
 
 namespace lockstep::cpu {
 namespace {
 
 constexpr int64_t kDepthEach = 16;  // A cache line of every source row at a time.
 
-void convert(float value, float& to) { to = value; }
-void convert(float value, uint16_t& to) { to = float_to_bf16(value); }
-
-template <typename T>
-int64_t panel_bytes(int64_t rows, int64_t cols) {
-  return (rows + kPackRows - 1) / kPackRows * kPackRows * cols * static_cast<int64_t>(sizeof(T));
+template <DType kWeight>
+auto convert(float value) {
+  if constexpr (kWeight == DType::kF32) {
+    return value;
+  } else {
+    return kWeight == DType::kF16 ? float_to_f16(value) : float_to_bf16(value);
+  }
 }
 
-template <typename T>
+// Where element k of a panel's column goes, for units of 1 or 2 elements.
+template <DType kWeight>
+int64_t place(int64_t k, int64_t column) {
+  constexpr int64_t kDepth = panel_layout(kWeight, kWeight).depth;
+  return (k / kDepth * kPackRows + column) * kDepth + (kDepth - 1 - k % kDepth);
+}
+
+}  // namespace
+
+template <DType kWeight>
+int64_t panel_bytes(int64_t rows, int64_t cols) {
+  return (rows + kPackRows - 1) / kPackRows * panel_layout(kWeight, kWeight).panel_bytes(cols);
+}
+
+template <DType kWeight>
 void pack_panels(const PackArgs& args) {
+  using T = decltype(convert<kWeight>(0));
+  constexpr PanelLayout kLayout = panel_layout(kWeight, kWeight);
+  const int64_t padded = kLayout.units(args.cols) * kLayout.depth;
   for (int64_t begin = args.row_begin; begin < args.row_end; begin += kPackRows) {
-    const int64_t rows = std::min(kPackRows, args.row_end - begin);
     const float* source = args.source + (begin - args.row_begin) * args.source_stride;
-    T* panel = static_cast<T*>(args.packed) + begin * args.cols;
-    for (int64_t depth = 0; depth < args.cols; depth += kDepthEach) {
-      const int64_t depth_end = std::min(args.cols, depth + kDepthEach);
-      for (int64_t r = 0; r < rows; ++r) {
+    T* panel = static_cast<T*>(args.packed) + begin * padded;
+    for (int64_t depth = 0; depth < padded; depth += kDepthEach) {
+      const int64_t end = std::min(padded, depth + kDepthEach);
+      for (int64_t r = 0; r < kPackRows; ++r) {
         const float* row = source + r * args.source_stride;
-        for (int64_t k = depth; k < depth_end; ++k) convert(row[k], panel[k * kPackRows + r]);
-      }
-      for (int64_t k = depth; k < depth_end; ++k) {
-        std::fill(panel + k * kPackRows + rows, panel + (k + 1) * kPackRows, T{0});
+        for (int64_t k = depth; k < end; ++k) {
+          const bool exists = begin + r < args.row_end && k < args.cols;
+          panel[place<kWeight>(k, r)] = exists ? convert<kWeight>(row[k]) : T{0};
+        }
       }
     }
   }
 }
 
-template <typename T>
+template <DType kWeight>
+int64_t row_bytes(int64_t rows, int64_t cols) {
+  return rows * cols * dtype_bytes(kWeight);
+}
+
+template <DType kWeight>
 void pack_rows(const PackArgs& args) {
+  using T = decltype(convert<kWeight>(0));
   for (int64_t r = args.row_begin; r < args.row_end; ++r) {
     const float* source = args.source + (r - args.row_begin) * args.source_stride;
     T* to = static_cast<T*>(args.packed) + r * args.cols;
-    for (int64_t k = 0; k < args.cols; ++k) convert(source[k], to[k]);
+    for (int64_t k = 0; k < args.cols; ++k) to[k] = convert<kWeight>(source[k]);
   }
 }
 
-}  // namespace
+#define LOCKSTEP_PACK(kWeight)                                       \
+  template int64_t panel_bytes<kWeight>(int64_t rows, int64_t cols); \
+  template void pack_panels<kWeight>(const PackArgs& args);          \
+  template int64_t row_bytes<kWeight>(int64_t rows, int64_t cols);   \
+  template void pack_rows<kWeight>(const PackArgs& args);
 
-int64_t panel_bytes_f32(int64_t rows, int64_t cols) { return panel_bytes<float>(rows, cols); }
-int64_t panel_bytes_bf16(int64_t rows, int64_t cols) { return panel_bytes<uint16_t>(rows, cols); }
-void pack_panels_f32(const PackArgs& args) { pack_panels<float>(args); }
-void pack_panels_bf16(const PackArgs& args) { pack_panels<uint16_t>(args); }
-
-int64_t row_bytes_f32(int64_t rows, int64_t cols) { return rows * cols * 4; }
-int64_t row_bytes_bf16(int64_t rows, int64_t cols) { return rows * cols * 2; }
-void pack_rows_f32(const PackArgs& args) { pack_rows<float>(args); }
-void pack_rows_bf16(const PackArgs& args) { pack_rows<uint16_t>(args); }
+LOCKSTEP_PACK(DType::kF32)
+LOCKSTEP_PACK(DType::kF16)
+LOCKSTEP_PACK(DType::kBF16)
 
 }  // namespace lockstep::cpu

@@ -3,6 +3,7 @@
 // Internal linkage, since files of every ISA include it.
 #pragma once
 
+#include "worker/kernels/cpu/panels.h"
 #include "worker/kernels/kernel.h"
 
 namespace lockstep {
@@ -14,13 +15,25 @@ constexpr int64_t kScratchAlign = 64;
   return (bytes + kScratchAlign - 1) / kScratchAlign * kScratchAlign;
 }
 
-// linear: x as float32, in tiles; and a panel of weights as float32 for each thread.
-[[maybe_unused]] int64_t panel_scratch_bytes(int64_t depth) {
-  return align_scratch(kPackRows * depth * static_cast<int64_t>(sizeof(float)));
+// linear: x laid out, what a format keeps of a row, and for each thread a panel's sums of all rows.
+struct RowValue {
+  float value = 0;
+  float inverse = 0;
+  int32_t start = 0;  // Of every sum of the row.
+};
+[[maybe_unused]] int64_t linear_x_bytes(const PanelLayout& layout, int64_t rows, int64_t depth) {
+  return align_scratch(rows * layout.units(depth) * layout.row_bytes);
 }
-[[maybe_unused]] int64_t linear_scratch_bytes(int64_t rows, int64_t depth, int threads) {
-  return align_scratch(rows * depth * static_cast<int64_t>(sizeof(float))) +
-         threads * panel_scratch_bytes(depth);
+[[maybe_unused]] int64_t linear_row_value_bytes(int64_t rows) {
+  return align_scratch(rows * static_cast<int64_t>(sizeof(RowValue)));
+}
+[[maybe_unused]] int64_t linear_sum_bytes(int64_t rows) {
+  return rows * kPackRows * static_cast<int64_t>(sizeof(float));
+}
+[[maybe_unused]] int64_t linear_scratch_bytes(const PanelLayout& layout, int64_t rows,
+                                              int64_t depth, int threads) {
+  return linear_x_bytes(layout, rows, depth) + linear_row_value_bytes(rows) +
+         threads * linear_sum_bytes(rows);
 }
 
 // attention: a thread's queries. A query is one head of one row; a thread takes the rows of a block

@@ -4,8 +4,8 @@
 // up by one tree: i with i + 8, then i + 4, i + 2, i + 1.
 //
 //   Vec::zero(), Vec::splat(x), Vec::load(p), Vec::load(p, n): the first n lanes, the others 0, no
-//   byte past them is read; load takes float or bfloat16 (uint16_t). v.store(p), v.store(p, n):
-//   also to bfloat16, rounded to nearest even.
+//   byte past them is read; load takes float, bfloat16 (uint16_t) or float16 (Half). v.store(p),
+//   v.store(p, n): also to bfloat16, rounded to nearest even.
 //   + - * /, fma(a, b, c) = a * b + c rounded once, sqrt(v), max(a, b) = a > b ? a : b,
 //   select_less(a, b, yes, no), select_number(a, yes, no): yes where a is no NaN,
 //   swap_neighbours(v): lanes 2i and 2i + 1 exchanged; Vec::load_twice(p, n): the first n of

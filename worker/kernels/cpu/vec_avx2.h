@@ -7,6 +7,8 @@
 
 #include <cstdint>
 
+#include "worker/kernels/kernel.h"
+
 namespace lockstep::avx2 {
 
 struct Vec {
@@ -47,6 +49,16 @@ struct Vec {
     const __m256i high = _mm256_setr_epi32(4, 4, 5, 5, 6, 6, 7, 7);
     return {_mm256_permutevar8x32_ps(eight, low), _mm256_permutevar8x32_ps(eight, high)};
   }
+  static Vec load(const Half* p) {
+    return {_mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))),
+            _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p + 8)))};
+  }
+  static Vec load(const Half* p, int64_t n) {
+    if (n >= kLanes) return load(p);
+    Half whole[kLanes] = {};
+    for (int64_t i = 0; i < n; ++i) whole[i] = p[i];
+    return load(whole);
+  }
   void store(float* p) const {
     _mm256_storeu_ps(p, low);
     _mm256_storeu_ps(p + 8, high);
@@ -79,9 +91,11 @@ struct Vec {
   }
 };
 
-// Rows of a tile of linear with weights of float32 and of bfloat16 (which need registers to widen
-// them), queries of a tile of attention and the vectors of sums it has: as many as registers hold.
+// Rows of a tile of linear with weights of float32, of small integers and of bfloat16 (where
+// widening them needs registers), query heads of a tile of attention and the vectors of sums it
+// has: as many as registers hold.
 inline constexpr int kTileRowsF32 = 3;
+inline constexpr int kTileRowsCodes = 2;
 inline constexpr int kTileRowsBF16 = 2;
 inline constexpr int kTileQueries = 4;
 inline constexpr int kTileSums = 4;

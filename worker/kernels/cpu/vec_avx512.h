@@ -6,6 +6,8 @@
 
 #include <cstdint>
 
+#include "worker/kernels/kernel.h"
+
 namespace lockstep::LOCKSTEP_ISA {
 
 struct Vec {
@@ -32,6 +34,12 @@ struct Vec {
     const __m512i twice = _mm512_setr_epi32(0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7);
     return {_mm512_permutexvar_ps(twice, load(p, n < 8 ? n : 8).v)};
   }
+  static Vec load(const Half* p) {
+    return {_mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)))};
+  }
+  static Vec load(const Half* p, int64_t n) {
+    return {_mm512_cvtph_ps(_mm256_maskz_loadu_epi16(first(n), p))};
+  }
   void store(float* p) const { _mm512_storeu_ps(p, v); }
   void store(float* p, int64_t n) const { _mm512_mask_storeu_ps(p, first(n), v); }
   __m256i narrow() const {
@@ -48,9 +56,11 @@ struct Vec {
   void store(uint16_t* p, int64_t n) const { _mm256_mask_storeu_epi16(p, first(n), narrow()); }
 };
 
-// Rows of a tile of linear with weights of float32 and of bfloat16 (which need registers to widen
-// them), queries of a tile of attention and the vectors of sums it has: as many as registers hold.
+// Rows of a tile of linear with weights of float32, of small integers and of bfloat16 (where
+// widening them needs registers), query heads of a tile of attention and the vectors of sums it
+// has: as many as registers hold.
 inline constexpr int kTileRowsF32 = 8;
+inline constexpr int kTileRowsCodes = 8;
 inline constexpr int kTileRowsBF16 = 8;
 inline constexpr int kTileQueries = 8;
 inline constexpr int kTileSums = 16;

@@ -4,6 +4,8 @@
 
 #include <cstdint>
 
+#include "worker/kernels/kernel.h"
+
 namespace lockstep::portable {
 
 struct Vec {
@@ -35,6 +37,19 @@ struct Vec {
     for (int64_t i = 0; i < (n < 8 ? n : 8); ++i) v.lane[2 * i] = v.lane[2 * i + 1] = p[i];
     return v;
   }
+  static Vec load(const Half* p) { return load(p, kLanes); }
+  static Vec load(const Half* p, int64_t n) {
+    Vec v = zero();
+    for (int64_t i = 0; i < (n < kLanes ? n : kLanes); ++i) v.lane[i] = widen(p[i]);
+    return v;
+  }
+  // The exponent is moved by a multiplication, which makes denormals normal, too.
+  static float widen(Half half) {
+    const uint32_t sign = (half.bits & 0x8000u) << 16, rest = half.bits & 0x7fffu;
+    const float moved = __builtin_bit_cast(float, rest << 13) * 0x1p112f;
+    const uint32_t special = rest >= 0x7c00u ? 0x7f800000u : 0;
+    return __builtin_bit_cast(float, __builtin_bit_cast(uint32_t, moved) | special | sign);
+  }
   void store(float* p) const { store(p, kLanes); }
   void store(float* p, int64_t n) const {
     for (int64_t i = 0; i < (n < kLanes ? n : kLanes); ++i) p[i] = lane[i];
@@ -49,9 +64,11 @@ struct Vec {
   }
 };
 
-// Rows of a tile of linear with weights of float32 and of bfloat16 (which need registers to widen
-// them), queries of a tile of attention and the vectors of sums it has: as many as registers hold.
+// Rows of a tile of linear with weights of float32, of small integers and of bfloat16 (where
+// widening them needs registers), query heads of a tile of attention and the vectors of sums it
+// has: as many as registers hold.
 inline constexpr int kTileRowsF32 = 4;
+inline constexpr int kTileRowsCodes = 4;
 inline constexpr int kTileRowsBF16 = 4;
 inline constexpr int kTileQueries = 2;
 inline constexpr int kTileSums = 4;

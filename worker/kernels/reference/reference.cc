@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/kernels/reference/reference.h"
 
+#include <cmath>
+
 #include "base/float16.h"
 
 namespace lockstep::reference {
@@ -47,6 +49,14 @@ KernelFn kernel(Op op) {
 }
 
 float element(const TensorView& view, int64_t row, int64_t col) {
+  if (const auto kind = quantization(view.dtype)) {
+    const auto& rows = *static_cast<const QuantizedRows*>(view.data);
+    const int64_t group = kind->group == 0 ? 0 : col / kind->group;
+    const int64_t at = row * group_count(*kind, view.cols) + group;
+    const auto code = static_cast<float>(rows.codes[row * view.cols + col]);
+    const float scale = bf16_to_float(rows.scales[at]);
+    return kind->minimum ? std::fma(code, scale, bf16_to_float(rows.minima[at])) : code * scale;
+  }
   switch (view.dtype) {
     case DType::kF32:
       return view.row<float>(row)[col];
@@ -66,6 +76,8 @@ void set_element(const TensorView& view, int64_t row, int64_t col, float value) 
     view.row<uint16_t>(row)[col] = float_to_bf16(value);
   } else if (view.dtype == DType::kI8) {
     view.row<int8_t>(row)[col] = static_cast<int8_t>(value);
+  } else if (view.dtype == DType::kF16) {
+    view.row<uint16_t>(row)[col] = float_to_f16(value);
   } else {
     view.row<float>(row)[col] = value;
   }

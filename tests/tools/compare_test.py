@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0
+"""tools/bench/compare.py, as far as it goes without llama.cpp and without measuring."""
+
+import io
+import json
+import sys
+import tempfile
+import unittest
+from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools" / "bench"))
+
+import compare  # noqa: E402
+import report  # noqa: E402
+from contestant import Contestant  # noqa: E402
+from environment import Problem  # noqa: E402
+from shapes import KINDS, SHAPES, case_bytes, case_operations  # noqa: E402
+from shapes import limit_seconds, parse_case  # noqa: E402
+
+LIMITS = {"threads": 1, "placement": "B", "read_gb_per_s": 20.0, "fp32_gop_per_s": 100.0,
+          "bf16_gop_per_s": 200.0}
+
+# Answers as `lockstep bench --cases - --json` does; each case takes a second more than the last.
+ECHO = """
+import json, sys
+print(json.dumps({"weight_bytes": 7}), flush=True)
+for i, line in enumerate(sys.stdin):
+    print(json.dumps({"case": line.strip(), "seconds": [float(i)]}), flush=True)
+"""
+
+
+class FakeContestant:
+    """Takes 1, 2, 3 ... seconds."""
+
+    def __init__(self):
+        self.runs = 0
+
+    def seconds(self, _case):
+        self.runs += 1
+        return float(self.runs)
+
+
+def run_record(contestant, seconds, placement="B", case="decode:10"):
+    return {"record": "run", "shape": "tinyllama", "kind": "bf16", "threads": 1, "case": case,
+            "contestant": contestant, "seconds": seconds, "placement": placement}
+
+
+class CompareTest(unittest.TestCase):
+    def test_a_case_is_read_as_lockstep_bench_reads_it(self):
+        case = parse_case("decode:128@4096x8")
+        self.assertEqual((case.steps, case.prompt, case.batch, case.tokens), (128, 4096, 8, 1024))
+        case = parse_case("prefill:512")
+        self.assertEqual((case.steps, case.prompt, case.batch, case.tokens), (0, 512, 1, 512))
+        for bad in ("", "prefill:0", "prefill:5@7", "decode:", "decode:1x0", "decode:1 "):
+            with self.assertRaises(ValueError, msg=bad):
+                parse_case(bad)
+
+    def test_a_shape_has_the_weights_of_the_published_model(self):
+        tinyllama = SHAPES["tinyllama"]
+        weights = tinyllama.layer_weights + 2 * tinyllama.head_weights
+        norms = (2 * tinyllama.layers + 1) * tinyllama.hidden
+        self.assertEqual(weights + norms, 1_100_048_384)
+        seven = SHAPES["llama2-7b-q4"]
+        norms = (2 * seven.layers + 1) * seven.hidden
+        self.assertEqual(seven.layer_weights + 2 * seven.head_weights + norms, 6_738_415_616)
+
+    def test_decoding_one_sequence_is_bound_by_bytes_and_a_prompt_by_arithmetic(self):
+        shape, kind = SHAPES["tinyllama"], KINDS["bf16"]
+        decode, prefill = parse_case("decode:10"), parse_case("prefill:512")
+        self.assertAlmostEqual(limit_seconds(shape, kind, decode, LIMITS),
+                               case_bytes(shape, kind, decode) / 20e9)
+        self.assertAlmostEqual(limit_seconds(shape, kind, prefill, LIMITS),
+                               case_operations(shape, prefill) / 200e9)
+
+    def test_a_machine_without_a_dot_product_is_bound_by_float32(self):
+        shape, case = SHAPES["tinyllama"], parse_case("prefill:512")
+        self.assertAlmostEqual(limit_seconds(shape, KINDS["q8"], case, LIMITS),
+                               case_operations(shape, case) / 100e9)
+
+    def test_a_run_across_which_the_placement_changed_is_repeated(self):
+        contestant, said = FakeContestant(), iter(["B", "A", "A", "A"])
+        self.assertEqual(compare.measure(contestant, "decode:1", lambda: next(said)), (2.0, "A"))
+
+    def test_a_placement_that_never_stays_is_called_mixed(self):
+        contestant, said = FakeContestant(), iter("ABABABABABAB")
+        self.assertEqual(compare.measure(contestant, "decode:1", lambda: next(said))[1], "mixed")
+        self.assertEqual(contestant.runs, compare.ATTEMPTS)
+
+    def test_the_table_compares_medians_of_one_class_alone(self):
+        records = [{"record": "limits", "limits": [LIMITS]}]
+        records += [run_record(report.PEER, s) for s in (2.0, 4.0, 100.0)]
+        records += [run_record("lockstep 1x1", s) for s in (1.0, 2.0, 3.0)]
+        records += [run_record("lockstep 1x1", 9.0, "A"), run_record("lockstep 1x1", 1.0, "mixed")]
+        rows = [line for line in report.table(records) if "decode:10" in line]
+        self.assertEqual(len(rows), 2)  # B and A; mixed ones count nowhere.
+        self.assertIn("| B | 2.5 (", rows[0])
+        self.assertIn("5.0 (", rows[0])
+        self.assertIn("**2.00**", rows[0])
+        self.assertIn("| A | - |", rows[1])
+        self.assertNotIn("**", rows[1])
+
+    def test_a_contestant_is_told_one_case_at_a_time(self):
+        with tempfile.TemporaryDirectory() as folder:
+            one = Contestant("echo", [sys.executable, "-c", ECHO])
+            one.start(Path(folder) / "log")
+            self.assertEqual([one.seconds("decode:1"), one.seconds("decode:1")], [1.0, 2.0])
+            self.assertGreater(one.memory_beyond_weights(), 0)
+            one.stop()
+
+    def test_a_contestant_that_dies_gives_its_last_words(self):
+        with tempfile.TemporaryDirectory() as folder:
+            one = Contestant("dead", [sys.executable, "-c", "import sys; sys.exit('no such kind')"])
+            with self.assertRaisesRegex(Problem, "dead ended early: no such kind"):
+                one.start(Path(folder) / "log")
+
+    def test_records_are_added_to_a_file_and_printed_from_it(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "figures.jsonl"
+            records = compare.Records(path)
+            records.add({"record": "limits", "limits": [LIMITS]})
+            records.add(run_record(report.PEER, 4.0))
+            compare.Records(path).add(run_record("lockstep 1x1", 2.0))
+            self.assertEqual(len(path.read_text().splitlines()), 3)
+            json.loads(path.read_text().splitlines()[-1])
+            printed = io.StringIO()
+            with redirect_stdout(printed):
+                self.assertEqual(compare.main(["--print", "--json", str(path)]), 0)
+            self.assertIn("**2.00**", printed.getvalue())
+
+    def test_what_it_cannot_do_is_one_line_and_exit_code_2(self):
+        for arguments in (["--kinds", "q5"], ["--cases", "decode"], ["--threads", "two"]):
+            said = io.StringIO()
+            with redirect_stderr(said):
+                self.assertEqual(compare.main(arguments), 2, arguments)
+            self.assertEqual(said.getvalue().count("\n"), 1, said.getvalue())
+
+
+if __name__ == "__main__":
+    unittest.main()

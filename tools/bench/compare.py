@@ -1,0 +1,198 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Lockstep and llama.cpp on the same shapes, by turns in one run, against the machine's limits.
+
+    tools/bench/compare.py --shape tinyllama --kinds bf16 --threads 1,2 --json figures.jsonl
+
+Makes a config.json and a GGUF of the shape (random weights), starts both programs once, and lets
+them measure each case by turns, several rounds. Where a machine's two processors are to one
+another is probed before and after every run (bench/limits.cc); a run across which it changed is
+repeated, and only runs of one class are compared. The table has medians in tokens a second, in
+parentheses the share of what memory and multipliers allow, in bold the ratio to llama.cpp.
+
+llama.cpp is built under --work on the first run, which needs the network, g++ and cmake.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import environment
+from contestant import Contestant
+from environment import Problem, say
+from report import PEER, report
+from shapes import CONTEXT, KINDS, SHAPES, Shape, config, parse_case
+
+HERE = Path(__file__).resolve().parent
+CASES = ("prefill:512", "decode:128", "decode:64@4096", "decode:32x4", "decode:32x8",
+         "decode:32x16", "decode:32x32")
+QUICK_CASES = ("prefill:128", "decode:16", "decode:16@256", "decode:8x4")
+ATTEMPTS = 4  # At a run across which the placement stays.
+SETTLE_S = 0.02  # After a run: helper threads spin a moment before they sleep.
+
+
+def parse_arguments(arguments: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--shape", choices=SHAPES, default="tinyllama")
+    parser.add_argument("--kinds", default="", help="of bf16, q8, q4 (default: as the shape says)")
+    parser.add_argument("--threads", default="1,2")
+    parser.add_argument("--cases", default="", help="as lockstep bench --cases takes them")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--quick", action="store_true", help="short cases, one round")
+    parser.add_argument("--json", type=Path, help="a file of records, a line each, to add to")
+    parser.add_argument("--print", action="store_true", help="only the table of what --json holds")
+    parser.add_argument("--prepare", action="store_true", help="only make what a run needs")
+    parser.add_argument("--build", type=Path, default=HERE.parents[1] / "build" / "cpu")
+    parser.add_argument("--work", type=Path, default=Path.home() / ".cache" / "lockstep" / "bench")
+    options = parser.parse_args(arguments)
+    default_kinds = "q4" if options.shape.endswith("-q4") else "bf16"
+    options.kinds = (options.kinds or default_kinds).split(",")
+    for kind in options.kinds:
+        if kind not in KINDS:
+            raise Problem(f"--kinds: wanted some of {', '.join(KINDS)}, found {kind}")
+    try:
+        options.threads = [int(count) for count in options.threads.split(",")]
+        options.cases = [parse_case(name) for name in options.cases.split(",") if name]
+    except ValueError as problem:
+        raise Problem(f"--threads, --cases: {problem}") from None
+    if not options.cases:
+        options.cases = [parse_case(name) for name in (QUICK_CASES if options.quick else CASES)]
+    options.rounds = 1 if options.quick else options.rounds
+    return options
+
+
+class Machine:
+    """The probe, and what it said."""
+
+    def __init__(self, limits: Path):
+        self.program = str(limits)
+
+    def ask(self, *flags: str) -> dict:
+        done = subprocess.run([self.program, *flags], capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            raise Problem(f"{self.program}: {done.stderr.strip() or 'failed'}")
+        return json.loads(done.stdout)
+
+    def placement(self) -> str:
+        return self.ask("--placement")["placement"]
+
+
+def measure(contestant, case: str, placement) -> tuple[float, str]:
+    """Seconds and the class of placement, which held from begin to end; else "mixed"."""
+    for _ in range(ATTEMPTS):
+        before = placement()
+        seconds = contestant.seconds(case)
+        time.sleep(SETTLE_S)
+        if placement() == before:
+            return seconds, before
+    return seconds, "mixed"
+
+
+def config_folder(work: Path, name: str, shape: Shape) -> Path:
+    folder = work / name
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "config.json").write_text(json.dumps(config(shape), indent=2) + "\n")
+    return folder
+
+
+def gguf_file(work: Path, python: Path, name: str, kind: str) -> Path:
+    path = work / name / f"{kind}.gguf"
+    if not path.exists():
+        say(f"writing {path}")
+        command = [str(python), str(HERE / "gguf_model.py"), str(path), name, kind]
+        environment.run(command, "gguf_model.py", work / "gguf.log", {})
+    return path
+
+
+def kv_bytes(shape: Shape, cases: list) -> int:
+    """Twice what the largest case fills: the first sequences run on until the last is done."""
+    most = max(case.batch * (case.prompt + case.steps + 64) for case in cases)
+    return 2 * most * shape.kv_bytes
+
+
+def contestants(options, kind: str, threads: int, python: Path) -> list[Contestant]:
+    """llama.cpp; lockstep as one worker with these threads, and as workers of one thread."""
+    shape = SHAPES[options.shape]
+    folder = config_folder(options.work, options.shape, shape)
+    gguf = gguf_file(options.work, python, options.shape, kind)
+    found = [Contestant(PEER, [str(python), str(HERE / "peer.py"), str(gguf), str(threads)])]
+    for workers, each in dict.fromkeys([(1, threads), (threads, 1)]):
+        found.append(Contestant(
+            f"lockstep {workers}x{each}",
+            [str(environment.built(options.build, "lockstep")), "bench", str(folder),
+             "--random-weights", "1", "--workers", str(workers), "--threads", str(each),
+             "--max-context", str(CONTEXT), "--kv-memory", str(kv_bytes(shape, options.cases)),
+             "--cases", "-", "--repeat", "1", "--json", *KINDS[kind].flags]))
+    return found
+
+
+class Records:
+    """What was measured; also lines of a file, where one is given."""
+
+    def __init__(self, path: Path | None):
+        self.path = path
+        self.all: list[dict] = []
+        if path is not None and path.exists():
+            self.all = [json.loads(line) for line in path.read_text().splitlines()]
+
+    def add(self, record: dict) -> None:
+        self.all.append(record)
+        if self.path is not None:
+            with self.path.open("a") as file:
+                file.write(json.dumps(record) + "\n")
+
+
+def compare(options, kind: str, threads: int, python: Path, records: Records) -> None:
+    """All cases and rounds of one kind of weights and one number of threads."""
+    machine = Machine(environment.built(options.build, "limits"))
+    running = contestants(options, kind, threads, python)
+    common = {"shape": options.shape, "kind": kind, "threads": threads}
+    try:
+        for one in running:
+            one.start(options.work / "contestants.log")
+            say(f"{options.shape} {kind} {one.name}: first token after {one.first_token_s:.1f} s")
+        for turn in range(options.rounds):
+            records.add({"record": "limits", **machine.ask()})
+            for case in options.cases:
+                for one in running if turn % 2 == 0 else reversed(running):
+                    seconds, placement = measure(one, case.name, machine.placement)
+                    rate = case.tokens / seconds
+                    say(f"{case.name} {one.name}: {rate:.1f} tokens/s, placement {placement}")
+                    records.add({"record": "run", **common, "contestant": one.name,
+                                 "case": case.name, "seconds": seconds, "placement": placement})
+        for one in running:
+            records.add({"record": "start", **common, "contestant": one.name, "about": one.about,
+                         "first_token_s": one.first_token_s,
+                         "memory_beyond_weights": one.memory_beyond_weights()})
+    finally:
+        for one in running:
+            one.stop()
+
+
+def main(arguments: list[str]) -> int:
+    try:
+        options = parse_arguments(arguments)
+        records = Records(options.json)
+        if not options.print:
+            python = environment.peer_python(options.work)
+            for kind in options.kinds:
+                for threads in options.threads:
+                    if options.prepare:
+                        contestants(options, kind, threads, python)
+                    else:
+                        compare(options, kind, threads, python, records)
+        if not options.prepare:
+            print(report(records.all))
+    except Problem as problem:
+        print(f"compare: {problem}", file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

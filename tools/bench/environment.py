@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the comparison needs besides lockstep: a Python with llama.cpp built for this machine."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+# One version each, so that figures of different days are of the same llama.cpp.
+PACKAGES = ("numpy", "gguf==0.19.0")
+LLAMA_CPP = "llama-cpp-python==0.3.36"
+
+
+class Problem(Exception):
+    """The world's error: one line that names the thing, what was wanted and how to mend it."""
+
+
+def say(text: str) -> None:
+    print(f"compare: {text}", file=sys.stderr, flush=True)
+
+
+def run(command: list[str], what: str, log: Path, extra: dict[str, str]) -> None:
+    with log.open("ab") as output:
+        done = subprocess.run(command, stdout=output, stderr=output, env={**os.environ, **extra})
+    if done.returncode != 0:
+        raise Problem(f"{what} ended with exit code {done.returncode}; {log} says why")
+
+
+def has_packages(python: Path) -> bool:
+    if not python.exists():
+        return False
+    done = subprocess.run(
+        [python, "-c", "import gguf, llama_cpp, numpy"], capture_output=True, check=False
+    )
+    return done.returncode == 0
+
+
+def peer_python(work: Path) -> Path:
+    """A Python that has llama.cpp; made under `work` on the first call, which needs the network."""
+    python = work / "venv" / "bin" / "python"
+    if has_packages(python):
+        return python
+    log = work / "install.log"
+    say(f"building llama.cpp under {work}: some minutes, once; the log is {log}")
+    work.mkdir(parents=True, exist_ok=True)
+    run([sys.executable, "-m", "venv", str(work / "venv")], "python3 -m venv", log, {})
+    pip = [str(python), "-m", "pip", "install"]
+    run([*pip, *PACKAGES], "pip install of numpy and gguf", log, {})
+    cores = str(len(os.sched_getaffinity(0)))
+    native = {"CMAKE_ARGS": "-DGGML_NATIVE=ON", "CMAKE_BUILD_PARALLEL_LEVEL": cores}
+    build = [*pip, "--no-binary", "llama-cpp-python", LLAMA_CPP]
+    run(build, "pip install of llama-cpp-python, which needs g++ and cmake,", log, native)
+    return python
+
+
+def built(build: Path, name: str) -> Path:
+    """A program of ours."""
+    path = build / "bin" / name
+    if not path.exists():
+        raise Problem(f"{path}: wanted a built program, found none; cmake --build {build} makes it")
+    return path

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writes a GGUF of a shape with random weights and no vocabulary: gguf_model.py OUT SHAPE KIND.
+
+Weights are random bits of the stored type itself: their values don't matter to the time, but that
+they are numbers of an ordinary size does.
+"""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+from gguf import GGMLQuantizationType, GGUFWriter
+
+from shapes import CONTEXT, KINDS, SHAPES, Shape
+
+SCALE = np.float16(0.002)  # Of a block of small integers.
+
+
+def random_rows(rng: np.random.Generator, name: str, rows: int, cols: int) -> np.ndarray:
+    """Rows of bytes as the type `name` lays them out."""
+    if name == "BF16":
+        values = rng.standard_normal((rows, cols), dtype=np.float32) * np.float32(0.02)
+        return (values.view(np.uint32) >> 16).astype(np.uint16).view(np.uint8)
+    code_bytes = {"Q8_0": 32, "Q4_0": 16}[name]
+    codes = rng.integers(0, 256, (rows, cols // 32, code_bytes), dtype=np.uint8)
+    if name == "Q8_0":
+        codes[codes == 128] = 127  # -128 is none of its codes.
+    scales = np.broadcast_to(np.array([SCALE]).view(np.uint8), (rows, cols // 32, 2))
+    return np.concatenate([scales, codes], axis=2).reshape(rows, -1)
+
+
+def matrices(shape: Shape) -> list[tuple[str, int, int]]:
+    """Name, rows, columns of every matrix."""
+    q, kv = shape.heads * shape.head_dim, shape.kv_heads * shape.head_dim
+    found = [("token_embd", shape.vocab, shape.hidden)]
+    if not shape.tied:
+        found.append(("output", shape.vocab, shape.hidden))
+    for layer in range(shape.layers):
+        for name, rows, cols in (
+            ("attn_q", q, shape.hidden),
+            ("attn_k", kv, shape.hidden),
+            ("attn_v", kv, shape.hidden),
+            ("attn_output", shape.hidden, q),
+            ("ffn_gate", shape.ffn, shape.hidden),
+            ("ffn_up", shape.ffn, shape.hidden),
+            ("ffn_down", shape.hidden, shape.ffn),
+        ):
+            found.append((f"blk.{layer}.{name}", rows, cols))
+    return found
+
+
+def vectors(shape: Shape) -> list[tuple[str, np.ndarray]]:
+    """Norms, and biases where the family has them."""
+    ones = np.ones(shape.hidden, dtype=np.float32)
+    found = [("output_norm.weight", ones)]
+    q, kv = shape.heads * shape.head_dim, shape.kv_heads * shape.head_dim
+    for layer in range(shape.layers):
+        found += [(f"blk.{layer}.{name}.weight", ones) for name in ("attn_norm", "ffn_norm")]
+        if shape.family == "qwen2":
+            found += [
+                (f"blk.{layer}.attn_{name}.bias", np.zeros(size, dtype=np.float32))
+                for name, size in (("q", q), ("k", kv), ("v", kv))
+            ]
+    return found
+
+
+def add_settings(writer: GGUFWriter, shape: Shape) -> None:
+    writer.add_context_length(CONTEXT)
+    writer.add_embedding_length(shape.hidden)
+    writer.add_block_count(shape.layers)
+    writer.add_feed_forward_length(shape.ffn)
+    writer.add_head_count(shape.heads)
+    writer.add_head_count_kv(shape.kv_heads)
+    writer.add_key_length(shape.head_dim)
+    writer.add_value_length(shape.head_dim)
+    writer.add_rope_dimension_count(shape.head_dim)
+    writer.add_rope_freq_base(10000.0)
+    writer.add_layer_norm_rms_eps(1e-5)
+    writer.add_vocab_size(shape.vocab)
+    writer.add_tokenizer_model("no_vocab")
+
+
+def write(path: Path, shape: Shape, type_name: str) -> None:
+    """Writes it beside itself first, so that a file of that name is a whole one."""
+    partial = path.with_suffix(".partial")
+    writer = GGUFWriter(partial, shape.family)
+    add_settings(writer, shape)
+    rng = np.random.default_rng(1)
+    stored = GGMLQuantizationType[type_name]
+    for name, rows, cols in matrices(shape):
+        data = random_rows(rng, type_name, rows, cols)
+        writer.add_tensor(f"{name}.weight", data, raw_dtype=stored)
+    for name, values in vectors(shape):
+        writer.add_tensor(name, values)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    partial.rename(path)
+
+
+if __name__ == "__main__":
+    write(Path(sys.argv[1]), SHAPES[sys.argv[2]], KINDS[sys.argv[3]].gguf)

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+// Each function is compiled for the ISA that it names, so that the program runs everywhere; the
+// operands go through empty asm statements, so that nothing is known of them beforehand.
+#include "tools/bench/peaks.h"
+
+#include <cstring>
+
+#ifdef __x86_64__
+#include <immintrin.h>
+#endif
+
+namespace lockstep {
+namespace {
+
+constexpr int kChains = 12;
+
+// The compiler has to believe that the value was read and changed.
+template <typename T>
+[[gnu::always_inline]] inline void hide(T& value) {
+  asm volatile("" : "+m"(value));
+}
+
+int64_t fp32_portable(int64_t iterations) {
+  constexpr int kLanes = 4 * kChains;
+  float factor[kLanes], sums[kLanes] = {};
+  for (float& value : factor) value = 0.999f;
+  hide(factor);
+  for (int64_t i = 0; i < iterations; ++i) {
+    for (int c = 0; c < kLanes; ++c) sums[c] = sums[c] * factor[c] + factor[c];
+  }
+  hide(sums);
+  return iterations * kLanes * 2;
+}
+
+uint64_t read_portable(const std::byte* from, int64_t bytes) {
+  uint64_t sums[8] = {};
+  for (int64_t at = 0; at < bytes; at += sizeof(sums)) {
+    uint64_t words[8];
+    std::memcpy(words, from + at, sizeof(words));
+    for (int w = 0; w < 8; ++w) sums[w] += words[w];
+  }
+  uint64_t sum = 0;
+  for (const uint64_t value : sums) sum += value;
+  return sum;
+}
+
+#ifdef __x86_64__
+
+__attribute__((target("avx2,fma"))) int64_t fp32_avx2(int64_t iterations) {
+  __m256 factor = _mm256_set1_ps(0.999f), sums[kChains] = {};
+  hide(factor);
+  for (int64_t i = 0; i < iterations; ++i) {
+#pragma GCC unroll 12
+    for (__m256& sum : sums) sum = _mm256_fmadd_ps(sum, factor, factor);
+  }
+  hide(sums);
+  return iterations * kChains * 8 * 2;
+}
+
+__attribute__((target("avx512f"))) int64_t fp32_avx512(int64_t iterations) {
+  __m512 factor = _mm512_set1_ps(0.999f), sums[kChains] = {};
+  hide(factor);
+  for (int64_t i = 0; i < iterations; ++i) {
+#pragma GCC unroll 12
+    for (__m512& sum : sums) sum = _mm512_fmadd_ps(sum, factor, factor);
+  }
+  hide(sums);
+  return iterations * kChains * 16 * 2;
+}
+
+// Accumulators are the registers 0 to 11, whatever is in them: g++ 12 would copy those of the
+// intrinsics to and fro in every turn.
+#define TWELVE_TIMES(instruction, factor)                                                          \
+  asm volatile(".irp sum,0,1,2,3,4,5,6,7,8,9,10,11\n\t" instruction " %0, %0, %%zmm\\sum\n\t.endr" \
+               :                                                                                   \
+               : "v"(factor)                                                                       \
+               : "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9",   \
+                 "xmm10", "xmm11")
+
+__attribute__((target("avx512f,avx512bf16"))) int64_t bf16_avx512(int64_t iterations) {
+  const __m512i factor = _mm512_set1_epi16(0x3f7f);  // 0.996
+  for (int64_t i = 0; i < iterations; ++i) TWELVE_TIMES("vdpbf16ps", factor);
+  return iterations * kChains * 32 * 2;
+}
+
+__attribute__((target("avx512f,avx512vnni"))) int64_t int8_avx512(int64_t iterations) {
+  const __m512i factor = _mm512_set1_epi8(77);
+  for (int64_t i = 0; i < iterations; ++i) TWELVE_TIMES("vpdpbusd", factor);
+  return iterations * kChains * 64 * 2;
+}
+
+#undef TWELVE_TIMES
+
+__attribute__((target("avx2"))) uint64_t read_avx2(const std::byte* from, int64_t bytes) {
+  __m256i sums[8] = {};
+  for (int64_t at = 0; at < bytes; at += sizeof(sums)) {
+#pragma GCC unroll 8
+    for (int v = 0; v < 8; ++v) {
+      const auto* next = reinterpret_cast<const __m256i*>(from + at + 32 * v);
+      sums[v] = _mm256_add_epi64(sums[v], _mm256_load_si256(next));
+    }
+  }
+  hide(sums);
+  return static_cast<uint64_t>(sums[0][0]);
+}
+
+__attribute__((target("avx512f"))) uint64_t read_avx512(const std::byte* from, int64_t bytes) {
+  __m512i sums[4] = {};
+  for (int64_t at = 0; at < bytes; at += sizeof(sums)) {
+#pragma GCC unroll 4
+    for (int v = 0; v < 4; ++v) {
+      sums[v] = _mm512_add_epi64(sums[v], _mm512_load_si512(from + at + 64 * v));
+    }
+  }
+  hide(sums);
+  return static_cast<uint64_t>(sums[0][0]);
+}
+
+constexpr Peak kPeaks[] = {
+    {"fp32", Isa::kPortable, fp32_portable}, {"fp32", Isa::kAvx2, fp32_avx2},
+    {"fp32", Isa::kAvx512, fp32_avx512},     {"int8", Isa::kAvx512Vnni, int8_avx512},
+    {"bf16", Isa::kAvx512Bf16, bf16_avx512},
+};
+
+#else
+
+constexpr Peak kPeaks[] = {{"fp32", Isa::kPortable, fp32_portable}};
+
+#endif
+
+}  // namespace
+
+std::span<const Peak> peaks() { return kPeaks; }
+
+uint64_t read_all(Isa isa, const std::byte* from, int64_t bytes) {
+#ifdef __x86_64__
+  if (isa >= Isa::kAvx512) return read_avx512(from, bytes);
+  if (isa >= Isa::kAvx2) return read_avx2(from, bytes);
+#endif
+  (void)isa;
+  return read_portable(from, bytes);
+}
+
+}  // namespace lockstep

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From records of single runs to a table of medians, shares of the machine's limits and ratios."""
+
+from statistics import median
+
+from shapes import KINDS, SHAPES, limit_seconds, parse_case
+
+PEER = "llama.cpp"
+
+
+def medians(records: list[dict], key) -> dict:
+    """The median of the records' values, by key(record) -> (group, value)."""
+    groups: dict = {}
+    for record in records:
+        group, value = key(record)
+        groups.setdefault(group, []).append(value)
+    return {group: median(values) for group, values in groups.items()}
+
+
+def limits_of(records: list[dict], threads: int, placement: str) -> dict:
+    """Median limits of that class of placement; of all of them where it was never caught."""
+    rows = [row for record in records for row in record["limits"] if row["threads"] == threads]
+    of_class = [row for row in rows if row["placement"] == placement]
+    names = [name for name in rows[0] if name.endswith("_per_s")]
+    return {name: median(row[name] for row in of_class or rows) for name in names}
+
+
+def cell(tokens_per_s: float | None, share: float, ratio: float | None) -> str:
+    if tokens_per_s is None:
+        return "-"
+    text = f"{tokens_per_s:.1f} ({100 * share:.0f} %)"
+    return text if ratio is None else f"{text} **{ratio:.2f}**"
+
+
+def row_of(record: dict) -> tuple:
+    return (record["shape"], record["kind"], record["threads"], record["case"],
+            record["placement"])
+
+
+def table(records: list[dict]) -> list[str]:
+    """Lines of Markdown: a row for each case and class of placement."""
+    runs = [record for record in records if record["record"] == "run"]
+    limits = [record for record in records if record["record"] == "limits"]
+    times = medians(runs, lambda r: ((row_of(r), r["contestant"]), r["seconds"]))
+    names = list(dict.fromkeys(r["contestant"] for r in runs))
+    names.sort(key=lambda name: name != PEER)
+    lines = [
+        "| shape | kind | threads | case | placement | " + " | ".join(names) + " |",
+        "| --- " * (5 + len(names)) + "|",
+    ]
+    for row in dict.fromkeys(row_of(r) for r in runs):
+        shape, kind, threads, case, placement = row
+        if placement == "mixed":
+            continue
+        least = limit_seconds(SHAPES[shape], KINDS[kind], parse_case(case),
+                              limits_of(limits, threads, placement))
+        cells = []
+        for name in names:
+            seconds = times.get((row, name))
+            peer = times.get((row, PEER))
+            rate = parse_case(case).tokens / seconds if seconds else None
+            ratio = peer / seconds if seconds and peer and name != PEER else None
+            cells.append(cell(rate, least / seconds if seconds else 0, ratio))
+        lines.append(f"| {shape} | {kind} | {threads} | {case} | {placement} | "
+                     + " | ".join(cells) + " |")
+    return lines
+
+
+def start_lines(records: list[dict]) -> list[str]:
+    """Seconds to the first token and memory beyond the weights, medians a contestant."""
+    starts = [record for record in records if record["record"] == "start"]
+    key = lambda name: lambda r: ((r["shape"], r["kind"], r["contestant"]), r[name])  # noqa: E731
+    seconds = medians(starts, key("first_token_s"))
+    memory = medians(starts, key("memory_beyond_weights"))
+    lines = ["| shape | kind | | to the first token | memory beyond the weights |",
+             "| --- | --- | --- | --- | --- |"]
+    for group, value in seconds.items():
+        lines.append(f"| {' | '.join(group)} | {value:.2f} s | {memory[group] / 1e6:.0f} MB |")
+    return lines
+
+
+def limit_lines(records: list[dict]) -> list[str]:
+    """What the machine gave while all this ran."""
+    rows = [row for r in records if r["record"] == "limits" for row in r["limits"]]
+    if not rows:
+        return []
+    names = [name for name in rows[0] if name.endswith("_per_s")]
+    lines = ["| threads | placement | " + " | ".join(names) + " |",
+             "| --- " * (2 + len(names)) + "|"]
+    for group in dict.fromkeys((row["threads"], row["placement"]) for row in rows):
+        of_group = [row for row in rows if (row["threads"], row["placement"]) == group]
+        values = [f"{median(row[name] for row in of_group):.1f}" for name in names]
+        lines.append(f"| {group[0]} | {group[1]} | " + " | ".join(values) + " |")
+    return lines
+
+
+def report(records: list[dict]) -> str:
+    parts = [limit_lines(records), table(records), start_lines(records)]
+    return "\n\n".join("\n".join(part) for part in parts if part)

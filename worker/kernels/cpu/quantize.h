@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// float32 elements that share a scale as int8 codes -127 .. 127, rounded to nearest even: what a
+// linear with quantized weights makes of its rows. Exact on every ISA.
+#pragma once
+
+#include "worker/kernels/cpu/dot.h"
+#include "worker/kernels/cpu/panels.h"
+
+namespace lockstep::LOCKSTEP_ISA {
+namespace {
+
+// A code is x * inverse; invalid: an element is not finite, or too large for the kind.
+struct Scale {
+  float scale = 0;
+  float inverse = 0;
+  int32_t power = 0;  // Of scale = 2^power, where it is one.
+  bool valid = true;
+};
+
+// The largest magnitude among x[0, n), as bits: NaN is above infinity, that above all numbers.
+int32_t largest_magnitude(const float* x, int64_t n) {
+  Sums most = Sums::splat(0);
+  for (int64_t i = 0; i < n; i += Vec::kLanes) {
+    most = max(most, magnitude(Vec::load(x + i, n - i)));
+  }
+  return max_lane(most);
+}
+
+float power_of_two(int32_t power) {
+  return __builtin_bit_cast(float, static_cast<uint32_t>(127 + power) << 23);
+}
+
+// scale = largest / 127. Below 2^-100 all counts as zero, so that the inverse is finite.
+[[maybe_unused]] Scale choose_scale(int32_t largest) {
+  constexpr int32_t kInfinite = 0x7f800000, kLeast = (127 - 100) << 23;
+  if (largest >= kInfinite) return {.valid = false};
+  if (largest < kLeast) return {};
+  const float value = __builtin_bit_cast(float, largest);
+  return {.scale = value / 127.0f, .inverse = 127.0f / value};
+}
+
+// scale = the least power of two with largest / scale <= 127, within the limits of panels.h.
+[[maybe_unused]] Scale choose_power(int32_t largest) {
+  constexpr int32_t kAbove127 = 0x1ffff;  // Carries if the fraction is above 127 / 64.
+  const int32_t exact = ((largest + kAbove127) >> 23) - 127 - 6;
+  if (largest >= 0x7f800000 || exact > kMostPower) return {.valid = false};
+  const int32_t power = exact < kLeastPower ? kLeastPower : exact;
+  return {.scale = power_of_two(power), .inverse = power_of_two(-power), .power = power};
+}
+
+// Codes of x[0, n), zeros up to kCount, a multiple of 16; returns the sum of the codes.
+template <int64_t kCount>
+int32_t round_codes(const float* x, int64_t n, const Scale& scale, int8_t* codes) {
+  Sums total = Sums::splat(0);
+  for (int64_t i = 0; i < kCount; i += Vec::kLanes) {
+    Sums part = Sums::splat(0);
+    if (scale.valid && i < n) part = to_int(Vec::load(x + i, n - i) * Vec::splat(scale.inverse));
+    part.store_bytes(codes + i);
+    total = total + part;
+  }
+  return sum(total);
+}
+
+}  // namespace
+}  // namespace lockstep::LOCKSTEP_ISA

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// out[r] = weight[token of r - vocab_begin], weight being plain rows; -0.0 for tokens that other
+// ranks hold, so that the sum over ranks is the row bit for bit. Token -1 takes the next row of
+// step->embeddings, on the rank that holds id 0.
+#include "worker/kernels/cuda/scalar.h"
+
+namespace lockstep::LOCKSTEP_TARGET {
+namespace {
+
+// How many rows before this one brought an embedding of their own.
+__device__ int64_t embeddings_before(const StepView& step, int64_t row) {
+  int64_t count = 0;
+  for (int64_t r = 0; r < row; ++r) count += step.tokens[r] == -1;
+  return count;
+}
+
+template <typename Weight>
+__global__ void embed_kernel(TensorView weight, TensorView out, StepView step,
+                             int64_t vocab_begin) {
+  const int64_t row = blockIdx.x, stride = int64_t{gridDim.y} * blockDim.x;
+  const int64_t token = step.tokens[row], local = token - vocab_begin;
+  const Weight* held = nullptr;
+  const float* given = nullptr;
+  if (token == -1) {
+    if (vocab_begin == 0 && weight.rows > 0 && step.embeddings != nullptr) {
+      given = step.embeddings + embeddings_before(step, row) * out.cols;
+    }
+  } else if (local >= 0 && local < weight.rows) {
+    held = weight.row<Weight>(local);
+  }
+  float* to = out.row<float>(row);
+  for (int64_t i = int64_t{blockIdx.y} * blockDim.x + threadIdx.x; i < out.cols; i += stride) {
+    to[i] = given != nullptr ? given[i] : held != nullptr ? widen(held[i]) : -0.0f;
+  }
+}
+
+template <typename Weight>
+void embed(const KernelArgs& args) {
+  const TensorView& out = args.out[0];
+  launch(embed_kernel<Weight>, row_grid(out.rows, out.cols), kRowThreads, args.queue, args.in[0],
+         out, *args.step, args.attrs.vocab_begin);
+}
+
+}  // namespace
+
+void embed_f32(const KernelArgs& args) { embed<float>(args); }
+void embed_bf16(const KernelArgs& args) { embed<BF16>(args); }
+void embed_f16(const KernelArgs& args) { embed<F16>(args); }
+
+}  // namespace lockstep::LOCKSTEP_TARGET

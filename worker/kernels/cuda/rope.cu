@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every pair (a, b) of a head's first rotary_dim columns turns by its row's angle:
+// a' = a cos - b sin, b' = b cos + a sin. Pairs are (i, i + rotary_dim / 2), or (2i, 2i + 1)
+// where interleaved. The rest of a head is copied. The table's row is rotary_dim / 2 cosines, then
+// as many sines. A block a head, a pair a thread, in place or not; the CPU's bits.
+#include "worker/kernels/cuda/scalar.h"
+
+namespace lockstep::LOCKSTEP_TARGET {
+namespace {
+
+__global__ void rope_kernel(TensorView x, TensorView table, TensorView out, KernelAttrs attrs) {
+  const int64_t row = blockIdx.x, begin = blockIdx.y * attrs.head_dim;
+  const int64_t half = attrs.rotary_dim / 2;
+  const float *from = x.row<float>(row) + begin, *turns = table.row<float>(row);
+  float* to = out.row<float>(row) + begin;
+  for (int64_t i = threadIdx.x; i < half; i += blockDim.x) {
+    const int64_t first = attrs.interleaved ? 2 * i : i;
+    const int64_t second = attrs.interleaved ? 2 * i + 1 : i + half;
+    const float a = from[first], b = from[second];
+    const float cos = turns[i], sin = turns[half + i];
+    to[first] = a * cos - b * sin;
+    to[second] = b * cos + a * sin;
+  }
+  for (int64_t i = attrs.rotary_dim + threadIdx.x; i < attrs.head_dim; i += blockDim.x) {
+    to[i] = from[i];
+  }
+}
+
+}  // namespace
+
+void rope(const KernelArgs& args) {
+  const TensorView& x = args.in[0];
+  if (x.cols <= 0) return;
+  launch(rope_kernel, {x.rows, x.cols / args.attrs.head_dim}, 64, args.queue, x, args.in[1],
+         args.out[0], args.attrs);
+}
+
+}  // namespace lockstep::LOCKSTEP_TARGET

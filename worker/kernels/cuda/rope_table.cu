@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// out[r] = cos | sin of inv_freq[i] * position of r, times rope_factor. The angle is a float32
+// product, as the reference computes it; cos and sin are those of that float. The CPU's bits.
+#include "base/exact.h"
+#include "worker/kernels/cuda/scalar.h"
+
+namespace lockstep::LOCKSTEP_TARGET {
+namespace {
+
+// base(L)^(d / (d - 2)) stretches the base as if the context had length L.
+__device__ float dynamic_base(const KernelAttrs& attrs, int64_t position) {
+  const int64_t length = most(position + 1, attrs.dynamic_length);
+  const double factor = attrs.dynamic_factor, dim = static_cast<double>(attrs.rotary_dim);
+  const double stretch =
+      factor * static_cast<double>(length) / static_cast<double>(attrs.dynamic_length) -
+      (factor - 1);
+  return static_cast<float>(attrs.rope_theta * exact::pow(stretch, dim / (dim - 2)));
+}
+
+__device__ float frequency(const KernelAttrs& attrs, int64_t i, int64_t position) {
+  if (attrs.dynamic_length <= 0) return attrs.inv_freq[i];
+  const float exponent = static_cast<float>(2 * i) / static_cast<float>(attrs.rotary_dim);
+  return 1.0f / static_cast<float>(exact::pow(dynamic_base(attrs, position), exponent));
+}
+
+__global__ void table_kernel(TensorView out, StepView step, KernelAttrs attrs) {
+  const int64_t row = blockIdx.x, half = attrs.rotary_dim / 2, position = step.positions[row];
+  float* to = out.row<float>(row);
+  for (int64_t i = threadIdx.x; i < half; i += blockDim.x) {
+    const float angle = frequency(attrs, i, position) * static_cast<float>(position);
+    to[i] = static_cast<float>(exact::cos(angle)) * attrs.rope_factor;
+    to[half + i] = static_cast<float>(exact::sin(angle)) * attrs.rope_factor;
+  }
+}
+
+}  // namespace
+
+void rope_table(const KernelArgs& args) {
+  if (args.attrs.rotary_dim < 2) return;
+  launch(table_kernel, {args.out[0].rows, 1}, 64, args.queue, args.out[0], *args.step, args.attrs);
+}
+
+}  // namespace lockstep::LOCKSTEP_TARGET

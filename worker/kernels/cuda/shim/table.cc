@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/kernels/cuda/shim/table.h"
+
+#include <array>
+
+#include "worker/kernels/cuda/pack.h"
+
+#define LOCKSTEP_TARGET cuda_shim
+#define LOCKSTEP_TARGET_NAME "cuda_shim"
+#include "worker/kernels/cuda/rows.inc"
+
+namespace lockstep {
+
+std::span<const KernelEntry> cuda_shim_kernels() {
+  static constexpr auto kKernels = cuda_shim::rows();
+  return kKernels;
+}
+
+}  // namespace lockstep

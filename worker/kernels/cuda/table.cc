@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every kernel of a GPU. Lookup takes the first row that fits: cuBLASLt's linear comes before the
+// plain one.
+#include <array>
+
+#include "worker/kernels/cuda/pack.h"
+#include "worker/kernels/find.h"
+
+#define LOCKSTEP_TARGET cuda
+#define LOCKSTEP_TARGET_NAME "cuda"
+#include "worker/kernels/cuda/rows.inc"
+
+namespace lockstep {
+namespace cuda {
+
+void linear_cublas_f32(const KernelArgs& args);
+void linear_cublas_bf16(const KernelArgs& args);
+void linear_cublas_f16(const KernelArgs& args);
+
+constexpr auto cublas_rows() {
+  constexpr DType kF32 = DType::kF32, kBF16 = DType::kBF16, kF16 = DType::kF16;
+  return std::to_array<KernelEntry>({
+      {Op::kLinear, kF32, kF32, Isa::kPortable, linear_cublas_f32, "linear_f32_cublas",
+       device::pack_rows_f32, device::row_bytes_f32},
+      {Op::kLinear, kBF16, kBF16, Isa::kPortable, linear_cublas_bf16, "linear_bf16_cublas",
+       device::pack_rows_bf16, device::row_bytes_16},
+      {Op::kLinear, kF16, kF16, Isa::kPortable, linear_cublas_f16, "linear_f16_cublas",
+       device::pack_rows_f16, device::row_bytes_16},
+  });
+}
+
+constexpr auto all_rows() {
+  constexpr auto kFirst = cublas_rows();
+  constexpr auto kPlain = rows();
+  std::array<KernelEntry, kFirst.size() + kPlain.size()> all;
+  size_t next = 0;
+  for (const KernelEntry& entry : kFirst) all[next++] = entry;
+  for (const KernelEntry& entry : kPlain) all[next++] = entry;
+  return all;
+}
+
+}  // namespace cuda
+
+std::span<const KernelEntry> cuda_kernels() {
+  static constexpr auto kKernels = cuda::all_rows();
+  return kKernels;
+}
+
+}  // namespace lockstep

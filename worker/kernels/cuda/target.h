@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a .cu file is written in: CUDA, or the shim that runs the same sources on the CPU in tests.
+// A kernel is a __global__ function over views by value, started by launch(); every pointer in its
+// views, attributes and step is the device's. Beside kernel.h and constexpr headers of base, .cu
+// files include nothing of ours.
+// LOCKSTEP_TARGET is the namespace of everything that is compiled for either.
+#pragma once
+
+#include "worker/kernels/kernel.h"
+
+#ifdef __CUDACC__
+#include <cuda_runtime.h>
+#define LOCKSTEP_TARGET cuda
+#else
+#include "worker/kernels/cuda/shim/shim.h"
+#define LOCKSTEP_TARGET cuda_shim
+#endif
+
+namespace lockstep::LOCKSTEP_TARGET {
+
+inline constexpr int kWarp = 32;
+inline constexpr float kInfinity = __builtin_inff();
+
+// Blocks of a launch. `x` may be any number of rows, `y` at most 65535. None: no launch.
+struct Grid {
+  int64_t x = 1;
+  int64_t y = 1;
+};
+
+// A block a row, and as many more beside it as columns call for; each thread strides on from there.
+inline constexpr int kRowThreads = 256;
+inline Grid row_grid(int64_t rows, int64_t cols) {
+  const int64_t blocks = (cols + kRowThreads - 1) / kRowThreads;
+  return {rows, blocks < 64 ? blocks : 64};
+}
+
+// Starts a kernel in the order of the queue, `threads` (a multiple of kWarp) a block. What goes
+// wrong is found by the Device's next synchronize().
+template <typename... Params, typename... Args>
+void launch(void (*kernel)(Params...), Grid grid, int threads, void* queue, const Args&... args) {
+  if (grid.x <= 0 || grid.y <= 0) return;
+#ifdef __CUDACC__
+  kernel<<<dim3(static_cast<unsigned>(grid.x), static_cast<unsigned>(grid.y)), threads, 0,
+           static_cast<cudaStream_t>(queue)>>>(args...);
+#else
+  static_cast<void>(queue);
+  const auto thread = [&] { kernel(args...); };
+  shim::run(grid.x, grid.y, threads,
+            {&thread, [](const void* self) { (*static_cast<const decltype(thread)*>(self))(); }});
+#endif
+}
+
+}  // namespace lockstep::LOCKSTEP_TARGET
