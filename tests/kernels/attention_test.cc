@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "base/cpu.h"
 #include "tests/kernels/conversation.h"
 
 namespace lockstep {

@@ -215,7 +215,7 @@ TEST_P(BitsTest, AreTheSameWithInt8Pages) {
       {.threads = 2, .chunk = 7, .others = 5, .kv_dtype = DType::kI8},
       {.ranks = 2, .chunk = 64, .page_tokens = 32, .kv_dtype = DType::kI8},
       {.ranks = 3, .chunk = 1, .kv_dtype = DType::kI8},
-      {.chunk = 50, .isa = "portable", .kv_dtype = DType::kI8},
+      {.chunk = 50, .kv_dtype = DType::kI8, .isa = "portable"},
   };
   expect_same_bits(ways, int8);
   EXPECT_FALSE(logits(int8) == logits({}));

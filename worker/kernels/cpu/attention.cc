@@ -173,13 +173,9 @@ void attend_tile(const Call<F>& call, Queries<F>& all, int64_t query, const Bloc
   for (int64_t key = 0; key < any.end; key += kVecs * kChunk) {
     if (key + kVecs * kChunk <= any.begin) continue;
     score<F, kQueries, kVecs>(all.query + query * all.padded, all.padded,
-                              block.chunk + key / kChunk, ahead.chunk + key / kChunk,
-                              all.scale + query, all.scores + key);
+                              block.chunk + key / kChunk, all.scale + query, all.scores + key);
   }
-  for (int q = 0; q < kQueries; ++q) {
-    all.fit[q] = 0;
-    if (seen[q].end > 0) soften(all, query + q, q, block, seen[q]);
-  }
+  soften(all, query, kQueries, block, seen);
   weigh_tile<F, kQueries>(all, query, block, ahead, seen, any);
 }
 
@@ -292,18 +288,18 @@ struct SharedParts {
   Queries<F> queries(int thread) const {
     return lay_out<F>(call.args.scratch + thread * sizes.thread_bytes, sizes);
   }
-  Sums slot(int64_t index) const {
+  Softmax slot(int64_t index) const {
     return lay_out_sums(scratch + index * sizes.slot_bytes, sizes.heads, sizes.padded);
   }
 
-  void attend(const Piece& piece, const Sums& into, int thread) const {
+  void attend(const Piece& piece, const Softmax& into, int thread) const {
     [[maybe_unused]] const typename F::Guard guard;
     Queries<F> all = queries(thread);
     all.part = into;
     collect(call, all, piece.row, piece.row + 1, piece.kv_head);
     if (all.count > 0) attend_part(keys_of(call, all, piece.row, piece.kv_head), all, piece.part);
   }
-  void add(const Piece& piece, const Sums& found) const {
+  void add(const Piece& piece, const Softmax& found) const {
     [[maybe_unused]] const typename F::Guard guard;
     Queries<F> all = queries(0);
     collect(call, all, piece.row, piece.row + 1, piece.kv_head);

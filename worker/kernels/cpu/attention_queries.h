@@ -24,7 +24,7 @@ struct Range {
 }
 
 // The softmax of some queries over some keys: sums relative to the greatest score.
-struct Sums {
+struct Softmax {
   float* highest;      // [queries]
   float* total;        // [queries]
   float* accumulator;  // [queries][padded]
@@ -39,7 +39,7 @@ struct Sums {
 };
 
 // `into` over its keys and then those of `next`.
-inline void merge(const Sums& into, const Sums& next, int64_t count, int64_t padded) {
+inline void merge(const Softmax& into, const Softmax& next, int64_t count, int64_t padded) {
   for (int64_t q = 0; q < count; ++q) {
     const float before = into.highest[q], found = next.highest[q];
     if (found == -kInfinity) continue;
@@ -55,7 +55,7 @@ inline void merge(const Sums& into, const Sums& next, int64_t count, int64_t pad
   }
 }
 
-inline void finish(const Sums& sums, float* const* out, int64_t count, int64_t dim,
+inline void finish(const Softmax& sums, float* const* out, int64_t count, int64_t dim,
                    int64_t padded) {
   for (int64_t q = 0; q < count; ++q) {
     const Vec total = Vec::splat(sums.total[q]);
@@ -73,14 +73,14 @@ struct Queries {
   float* scale;                 // [count] what scores are multiplied by
   float** out;                  // [count]
   int64_t* position;            // [count], ascending
-  Sums part;                    // Over the keys of this part,
-  Sums whole;                   // and of the parts before it.
+  Softmax part;                 // Over the keys of this part,
+  Softmax whole;                // and of the parts before it.
   float* scores;                // [tile][kAttentionBlock]
   typename F::Factor* weights;  // [tile][kAttentionBlock]
   float* fit;                   // [tile], kScaled: the weights' scale
 };
 
-inline Sums lay_out_sums(std::byte* at, int64_t queries, int64_t padded) {
+inline Softmax lay_out_sums(std::byte* at, int64_t queries, int64_t padded) {
   auto* const accumulator = reinterpret_cast<float*>(at);
   float* const highest = accumulator + queries * padded;
   return {highest, highest + queries, accumulator};
@@ -100,7 +100,7 @@ Queries<F> lay_out(std::byte* scratch, const AttentionScratch& sizes) {
   all.padded = sizes.padded;
   all.query = reinterpret_cast<typename F::Factor*>(floats(sizes.queries * sizes.padded));
   all.scale = floats(sizes.queries);
-  for (Sums* sums : {&all.part, &all.whole}) {
+  for (Softmax* sums : {&all.part, &all.whole}) {
     *sums = lay_out_sums(take(sizes.sums_bytes), sizes.queries, sizes.padded);
   }
   all.scores = floats(kMostTileQueries * kAttentionBlock);
@@ -117,6 +117,7 @@ template <typename F>
 float store_weights(const Vec (&p)[kBlockChunks], const Block<F>& block, int64_t padded,
                     typename F::Factor* weights) {
   Vec w[kBlockChunks], highest = Vec::zero();
+#pragma GCC unroll 4
   for (int i = 0; i < kBlockChunks; ++i) {
     const Vec scale = Vec::load(scales_of(block.chunk[i], padded) + kChunk);
     w[i] = select_less(Vec::zero(), p[i], p[i] * scale, Vec::zero());
@@ -125,41 +126,64 @@ float store_weights(const Vec (&p)[kBlockChunks], const Block<F>& block, int64_t
   const float most_weight = max_lane(highest);
   const bool any = most_weight > 1e-30f;
   const Vec inverse = Vec::splat(any ? F::kMostFactor / most_weight : 0.0f);
+#pragma GCC unroll 4
   for (int i = 0; i < kBlockChunks; ++i) store_words(w[i] * inverse, weights + i * kChunk);
   return any ? most_weight / F::kMostFactor : 0.0f;
 }
 
-// Turns the scores of query `query`, the tile's `q`, into weights relative to its new maximum, 0
-// outside of `range`, and brings sum and accumulator to that maximum.
-template <typename F>
-void soften(Queries<F>& all, int64_t query, int64_t q, const Block<F>& block, Range range) {
-  float* scores = all.scores + q * kAttentionBlock;
-  for (int64_t j = 0; j < range.begin; ++j) scores[j] = -kInfinity;
-  for (int64_t j = range.end; j < kAttentionBlock; ++j) scores[j] = -kInfinity;
-  Vec s[kBlockChunks];
+// The scores of a block, -infinity outside of `range`.
+[[gnu::always_inline]] inline void load_scores(const float* scores, Range range,
+                                               Vec (&s)[kBlockChunks]) {
+#pragma GCC unroll 4
   for (int i = 0; i < kBlockChunks; ++i) s[i] = Vec::load(scores + i * kChunk);
-  const float block_highest = max_lane(max(max(s[0], s[1]), max(s[2], s[3])));
-  const float before = all.part.highest[query];
-  const float highest = before > block_highest ? before : block_highest;
-  for (Vec& p : s) p = exp(p - Vec::splat(highest));
-  typename F::Factor* weights = all.weights + q * kAttentionBlock;
-  if constexpr (F::kScaled) {
-    all.fit[q] = store_weights<F>(s, block, all.padded, weights);
-  } else {
-    for (int i = 0; i < kBlockChunks; ++i) F::encode(s[i], 1, weights + i * kChunk);
+  if (range.begin == 0 && range.end == kAttentionBlock) return;
+  constexpr float kLane[Vec::kLanes] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+  const Vec begin = Vec::splat(static_cast<float>(range.begin));
+  const Vec end = Vec::splat(static_cast<float>(range.end)), hidden = Vec::splat(-kInfinity);
+#pragma GCC unroll 4
+  for (int i = 0; i < kBlockChunks; ++i) {
+    const Vec key = Vec::load(kLane) + Vec::splat(static_cast<float>(i * kChunk));
+    s[i] = select_less(key, begin, hidden, select_less(key, end, s[i], hidden));
   }
-  const float block_total = sum_block(s[0], s[1], s[2], s[3]);
-  if (highest == before) {
-    all.part.total[query] = all.part.total[query] + block_total;
-    return;
-  }
-  const Vec shrink = exp(Vec::splat(before - highest));
-  float* accumulator = all.part.accumulator + query * all.padded;
-  for (int64_t d = 0; d < all.padded; d += Vec::kLanes) {
+}
+
+// Brings a query's sums to a new maximum.
+inline void shrink_sums(const Softmax& sums, int64_t query, int64_t padded, float highest) {
+  const Vec shrink = exp(Vec::splat(sums.highest[query] - highest));
+  float* accumulator = sums.accumulator + query * padded;
+  for (int64_t d = 0; d < padded; d += Vec::kLanes) {
     (Vec::load(accumulator + d) * shrink).store(accumulator + d);
   }
-  all.part.highest[query] = highest;
-  all.part.total[query] = all.part.total[query] * max_lane(shrink) + block_total;
+  sums.highest[query] = highest;
+  sums.total[query] = sums.total[query] * max_lane(shrink);
+}
+
+// Turns the scores of a tile's queries [query, query + count) into weights relative to their new
+// maximum, 0 where a key is not seen, and brings their sums to that maximum and adds to the totals.
+template <typename F>
+void soften(Queries<F>& all, int64_t query, int64_t count, const Block<F>& block,
+            const Range* seen) {
+  for (int64_t q = 0; q < count; ++q) {
+    all.fit[q] = 0;
+    if (seen[q].end == 0) continue;
+    Vec s[kBlockChunks];
+    load_scores(all.scores + q * kAttentionBlock, seen[q], s);
+    const float block_highest = max_lane(max(max(s[0], s[1]), max(s[2], s[3])));
+    const float before = all.part.highest[query + q];
+    const float highest = before > block_highest ? before : block_highest;
+#pragma GCC unroll 4
+    for (int i = 0; i < kBlockChunks; ++i) s[i] = exp(s[i] - Vec::splat(highest));
+    typename F::Factor* weights = all.weights + q * kAttentionBlock;
+    if constexpr (F::kScaled) {
+      all.fit[q] = store_weights<F>(s, block, all.padded, weights);
+    } else {
+#pragma GCC unroll 4
+      for (int i = 0; i < kBlockChunks; ++i) F::store_weights(s[i], weights + i * kChunk);
+    }
+    if (highest != before) shrink_sums(all.part, query + q, all.padded, highest);
+    float& total = all.part.total[query + q];
+    total = total + sum_block(s[0], s[1], s[2], s[3]);
+  }
 }
 
 }  // namespace lockstep::LOCKSTEP_ISA

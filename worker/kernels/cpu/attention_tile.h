@@ -13,35 +13,29 @@ constexpr int tile_vectors(int queries) {
   return most >= 4 ? 4 : most >= 2 ? 2 : 1;
 }
 
-// Lines of the next block, fetched while this one is worked on. Where many queries make that long,
-// into the second cache: measured.
-template <int kQueries>
-[[gnu::always_inline]] inline void fetch(const void* line) {
-  __builtin_prefetch(line, 0, kQueries > 4 ? 2 : 3);
-}
+// Half a block ahead: the values while their keys are multiplied, the next block's keys while these
+// values are.
+[[gnu::always_inline]] inline void fetch(const void* line) { __builtin_prefetch(line, 0, 2); }
 
 // scores[q][kAttentionBlock]: query . key of kVecs chunks, times the query's scale (and the key's).
 // Queries lie [kQueries][padded].
 template <typename F, int kQueries, int kVecs>
 void score(const typename F::Factor* queries, int64_t padded,
-           const typename F::Element* const* chunks, const typename F::Element* const* ahead,
-           const float* scale, float* scores) {
+           const typename F::Element* const* chunks, const float* scale, float* scores) {
   const typename F::Element* keys[kVecs];
-  const typename F::Element* next[kVecs];
   typename F::Sum sums[kQueries][kVecs];
 #pragma GCC unroll 4
   for (int i = 0; i < kVecs; ++i) {
     keys[i] = chunks[i];
-    next[i] = ahead[i];
 #pragma GCC unroll 8
-    for (int q = 0; q < kQueries; ++q) sums[q][i] = F::Sum::zero();
+    for (int q = 0; q < kQueries; ++q) sums[q][i] = F::zero();
   }
   for (int64_t d = 0; d < padded; d += F::kPack) {
     typename F::Operand key[kVecs];
 #pragma GCC unroll 4
     for (int i = 0; i < kVecs; ++i) {
       key[i] = F::load(keys[i] + d * kChunk);
-      fetch<kQueries>(next[i] + d * kChunk);
+      fetch(keys[i] + (d + padded) * kChunk);
     }
 #pragma GCC unroll 8
     for (int q = 0; q < kQueries; ++q) {
@@ -78,7 +72,7 @@ void weigh_columns(float* accumulator, int64_t padded, const typename F::Factor*
 #pragma GCC unroll 4
     for (int i = 0; i < kVecs; ++i) {
       if constexpr (F::kScaled) {
-        sums[q][i] = F::Sum::zero();
+        sums[q][i] = F::zero();
       } else {
         sums[q][i] = Vec::load(accumulator + q * padded + column + i * Vec::kLanes);
       }
@@ -88,13 +82,13 @@ void weigh_columns(float* accumulator, int64_t padded, const typename F::Factor*
     const int64_t chunk = j / kChunk, chunk_end = (chunk + 1) * kChunk;
     const int64_t at = value_at<F>(j % kChunk, column, padded);
     const typename F::Element* from = block.chunk[chunk] + at;
-    const typename F::Element* next = ahead.chunk[chunk] + at;
+    const typename F::Element* next = ahead.chunk[chunk] + at - kChunk * padded;
     for (; j < end && j < chunk_end; j += F::kPack) {
       typename F::Operand value[kVecs];
 #pragma GCC unroll 4
       for (int i = 0; i < kVecs; ++i) {
         value[i] = F::load(from + i * Vec::kLanes * F::kPack);
-        fetch<kQueries>(next + i * Vec::kLanes * F::kPack);
+        fetch(next + i * Vec::kLanes * F::kPack);
       }
 #pragma GCC unroll 8
       for (int q = 0; q < kQueries; ++q) {

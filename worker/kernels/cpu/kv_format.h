@@ -8,12 +8,13 @@
 // with the scales of its keys and of its values.
 //
 //   Element: what pages hold; Factor: what queries and weights are rounded to; Operand: one vector
-//   of kPack elements a lane; Sum: sixteen sums of dot(); Guard: lives wherever dot() runs.
+//   of kPack elements a lane; Sum: sixteen sums of dot(), zero() at first; Guard: lives wherever
+//   dot() runs.
 //   scale_of(x, dim, limit): the scale that brings dim numbers to codes of at most `limit`;
-//   encode(x, scale, to): sixteen numbers as elements or factors.
+//   encode(x, scale, to): sixteen numbers as elements or factors; store_weights(p, to): the same
+//   for results of exp(), where not kScaled.
 #pragma once
 
-#include "worker/kernels/cpu/dot.h"
 #include "worker/kernels/cpu/vec_math.h"
 #include "worker/kernels/cpu/words.h"
 #include "worker/kernels/kernel.h"
@@ -35,17 +36,20 @@ struct KvPlain {
   static constexpr bool kScaled = false;
   static constexpr float kMostCode = 0, kMostFactor = 0;
 
+  static Vec zero() { return Vec::zero(); }
   static float scale_of(const float*, int64_t, float) { return 1; }
   static void encode(Vec x, float, T* to) { x.store(to); }
 };
 
 struct Nothing {};
 struct KvF32 : KvPlain<float, Vec, Nothing, 1> {
+  static void store_weights(Vec p, float* to) { p.store(to); }
   static Vec load(const float* p) { return Vec::load(p); }
   static Vec splat(const float* p) { return Vec::splat(*p); }
   static Vec dot(Vec a, Vec b, Vec c) { return fma(a, b, c); }
 };
 struct KvBF16 : KvPlain<uint16_t, Pairs, FlushDenormals, 2> {
+  static void store_weights(Vec p, uint16_t* to) { store_normal(p, to); }
   static Pairs load(const uint16_t* p) { return Pairs::load(p); }
   static Pairs splat(const uint16_t* p) { return Pairs::splat(p); }
   static Vec dot(Pairs a, Pairs b, Vec c) { return dot_pairs(a, b, c); }
@@ -57,15 +61,16 @@ struct KvI8 {
   using Element = int8_t;
   using Factor = int16_t;
   using Operand = Words;
-  using Sum = Ints;
+  using Sum = Sums;
   using Guard = Nothing;
   static constexpr int64_t kPack = 2;
   static constexpr bool kScaled = true;
   static constexpr float kMostCode = 127, kMostFactor = 32767;
 
+  static Sums zero() { return Sums::splat(0); }
   static Words load(const int8_t* p) { return Words::load(p); }
   static Words splat(const int16_t* p) { return Words::splat(p); }
-  static Ints dot(Words a, Words b, Ints c) { return dot_words(a, b, c); }
+  static Sums dot(Words a, Words b, Sums c) { return dot_words(a, b, c); }
 
   // 0 where all numbers are (nearly) 0; NaN where one is not finite.
   static float scale_of(const float* x, int64_t dim, float limit) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Words and Ints in two ymm registers.
+// Words in two ymm registers.
 #pragma once
 
-#include "worker/kernels/cpu/vec_avx2.h"
+#include "worker/kernels/cpu/dot_avx2.h"
 
 namespace lockstep::avx2 {
 
@@ -20,16 +20,11 @@ struct Words {
   }
 };
 
-struct Ints {
-  __m256i low, high;
-  static Ints zero() { return {_mm256_setzero_si256(), _mm256_setzero_si256()}; }
-};
-
-inline Ints dot_words(Words a, Words b, Ints c) {
+inline Sums dot_words(Words a, Words b, Sums c) {
   return {_mm256_add_epi32(c.low, _mm256_madd_epi16(a.low, b.low)),
           _mm256_add_epi32(c.high, _mm256_madd_epi16(a.high, b.high))};
 }
-inline Vec to_float(Ints a) { return {_mm256_cvtepi32_ps(a.low), _mm256_cvtepi32_ps(a.high)}; }
+
 inline void store_words(Vec v, int16_t* p) {
   const Vec t = v + Vec::splat(12582912.0f);  // 1.5 * 2^23: the integer is in the lowest bits.
   const __m256i lower = _mm256_set1_epi32(0xffff);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Words and Ints in one zmm register.
+// Words in one zmm register.
 #pragma once
 
-#include "worker/kernels/cpu/vec_avx512.h"
+#include "worker/kernels/cpu/dot_avx512.h"
 
 namespace lockstep::LOCKSTEP_ISA {
 
@@ -18,19 +18,14 @@ struct Words {
   }
 };
 
-struct Ints {
-  __m512i v;
-  static Ints zero() { return {_mm512_setzero_si512()}; }
-};
-
-inline Ints dot_words(Words a, Words b, Ints c) {
+inline Sums dot_words(Words a, Words b, Sums c) {
 #if LOCKSTEP_LEVEL_OF(LOCKSTEP_ISA) >= 3
   return {_mm512_dpwssd_epi32(c.v, a.v, b.v)};
 #else
   return {_mm512_add_epi32(c.v, _mm512_madd_epi16(a.v, b.v))};
 #endif
 }
-inline Vec to_float(Ints a) { return {_mm512_cvtepi32_ps(a.v)}; }
+
 inline void store_words(Vec v, int16_t* p) {
   const Vec t = v + Vec::splat(12582912.0f);  // 1.5 * 2^23: the integer is in the lowest bits.
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(p),

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Words and Ints as arrays: what the others must agree with.
+// Words as arrays: what the others must agree with.
 #pragma once
 
-#include "worker/kernels/cpu/vec_portable.h"
+#include "worker/kernels/cpu/dot_portable.h"
 
 namespace lockstep::portable {
 
@@ -20,21 +20,14 @@ struct Words {
   }
 };
 
-struct Ints {
-  int32_t lane[Vec::kLanes];
-  static Ints zero() { return {}; }
-};
-
-inline Ints dot_words(const Words& a, const Words& b, Ints c) {
+inline Sums dot_words(const Words& a, const Words& b, Sums c) {
   for (int64_t i = 0; i < Vec::kLanes; ++i) {
     c.lane[i] += a.element[2 * i] * b.element[2 * i];
     c.lane[i] += a.element[2 * i + 1] * b.element[2 * i + 1];
   }
   return c;
 }
-inline Vec to_float(const Ints& a) {
-  return per_lane([&](int64_t i) { return static_cast<float>(a.lane[i]); });
-}
+
 inline void store_words(const Vec& v, int16_t* p) {
   for (int64_t i = 0; i < Vec::kLanes; ++i) {
     const float t = v.lane[i] + 12582912.0f;  // 1.5 * 2^23: the integer is in the lowest bits.
