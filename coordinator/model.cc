@@ -16,6 +16,14 @@ namespace fs = std::filesystem;
 
 constexpr int64_t kPageTokens = 16;
 
+// The types that pages of keys and values may have.
+std::optional<DType> kv_dtype_named(const std::string& name) {
+  for (const DType dtype : {DType::kF32, DType::kBF16, DType::kI8}) {
+    if (name == dtype_name(dtype)) return dtype;
+  }
+  return std::nullopt;
+}
+
 // Beside the binary as it is installed, bundled or built.
 std::optional<fs::path> find_demo_model() {
   std::error_code error;
@@ -88,6 +96,10 @@ absl::StatusOr<std::unique_ptr<Model>> Model::open(const ModelOptions& options) 
   model->options_ = options;
   if (options.dtype != "auto" && options.dtype != "float32" && options.dtype != "bfloat16") {
     return invalid_argument("--dtype {}: wanted auto, float32 or bfloat16", options.dtype);
+  }
+  if (options.kv_dtype != "auto" && !kv_dtype_named(options.kv_dtype).has_value()) {
+    return invalid_argument("--kv-dtype {}: wanted auto, float32, bfloat16 or int8",
+                            options.kv_dtype);
   }
   ASSIGN_OR_RETURN(model->folder_, find_model_folder(options.path));
   model->name_ = looks_like_hub_name(options.path)
@@ -171,7 +183,7 @@ CompileOptions Model::compile_options(int ranks) const {
     return weight_dtype(source, role);
   };
   if (scheme_ != nullptr) options.quantized_input = scheme_->input;
-  options.kv_dtype = linear_dtype();
+  options.kv_dtype = kv_dtype_named(options_.kv_dtype).value_or(linear_dtype());
   return options;
 }
 

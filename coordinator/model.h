@@ -23,6 +23,7 @@ struct ModelOptions {
   std::string path;  // A folder, `org/name` in the Hugging Face cache, or "": the demo model.
   std::string dtype = "auto";              // auto, float32, bfloat16
   std::string quantize;                    // A scheme (sharding/scheme.h); "": the checkpoint's.
+  std::string kv_dtype = "auto";           // auto, float32, bfloat16, int8
   std::optional<uint64_t> random_weights;  // Seed; then config.json is all that is read.
   std::vector<std::string> ignore_config;
   Strategy strategy = Strategy::kGather;
@@ -51,7 +52,8 @@ class Model {
   const Scheme* scheme() const { return scheme_; }
   // Null where weights are random.
   const Checkpoint* checkpoint() const { return checkpoint_.has_value() ? &*checkpoint_ : nullptr; }
-  // What linears compute in, or would if they were not quantized: decides the type of KV pages.
+  // What linears compute in, or would if they were not quantized: the type of KV pages, too, unless
+  // `kv_dtype` names one.
   DType linear_dtype() const;
   int64_t max_context() const { return limits_.context(); }
   // KV pages that max_sequences sequences of max_context positions could fill.

@@ -42,9 +42,8 @@ absl::Status check_limits(const program::Limits& limits) {
   RETURN_IF_ERROR(check_range("limits.outputs", limits.outputs(), 1, kMaxStepRows));
   RETURN_IF_ERROR(check_range("limits.sequences", limits.sequences(), 1, kMaxStepRows));
   RETURN_IF_ERROR(check_range("limits.context", limits.context(), 1, kMaxContext));
-  RETURN_IF_ERROR(check_range("limits.page_tokens", limits.page_tokens(), 1, kProgramBlock));
-  if (kProgramBlock % limits.page_tokens() != 0) {
-    return invalid_argument("program: limits.page_tokens must divide {}, found {}", kProgramBlock,
+  if (!fits_pages(limits.page_tokens())) {
+    return invalid_argument("program: limits.page_tokens must be 16, 32 or 64, found {}",
                             limits.page_tokens());
   }
   return absl::OkStatus();
@@ -190,8 +189,9 @@ absl::Status check_state(const program::State& state, int index) {
     return invalid_argument("program state {} ({}): {} must be {}, found {}", index, state.name(),
                             field, wanted, found);
   };
-  if (state.dtype() != program::F32 && state.dtype() != program::BF16) {
-    return fail("dtype", "float32 or bfloat16", state.dtype());
+  if (state.dtype() != program::F32 && state.dtype() != program::BF16 &&
+      state.dtype() != program::I8) {
+    return fail("dtype", "float32, bfloat16 or int8", state.dtype());
   }
   if (state.kv_heads() < 0 || state.kv_heads() > 4096) {
     return fail("kv_heads", "0 to 4096", state.kv_heads());

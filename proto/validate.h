@@ -15,6 +15,10 @@ inline constexpr uint32_t kProgramVersion = 1;
 // Pages divide an attention block, and the vocabulary is cut between blocks: those of
 // worker/kernels/kernel.h (the worker asserts that they are the same).
 inline constexpr int64_t kProgramBlock = 64;
+// Positions of a KV page: whole vectors of keys, and a whole number of pages a block.
+constexpr bool fits_pages(int64_t positions) {
+  return positions == 16 || positions == 32 || positions == 64;
+}
 
 // Bounds that keep every product of two of them within 63 bits.
 inline constexpr int64_t kMaxStepRows = 1 << 20;

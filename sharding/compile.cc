@@ -64,9 +64,8 @@ absl::Status check_limits(const program::Limits& limits) {
   RETURN_IF_ERROR(check("outputs", limits.outputs(), kMaxStepRows));
   RETURN_IF_ERROR(check("sequences", limits.sequences(), kMaxStepRows));
   RETURN_IF_ERROR(check("context", limits.context(), kMaxContext));
-  RETURN_IF_ERROR(check("page_tokens", limits.page_tokens(), kProgramBlock));
-  if (kProgramBlock % limits.page_tokens() == 0) return absl::OkStatus();
-  return invalid_argument("limits.page_tokens: wanted a divisor of {}, found {}", kProgramBlock,
+  if (fits_pages(limits.page_tokens())) return absl::OkStatus();
+  return invalid_argument("limits.page_tokens: wanted 16, 32 or 64, found {}",
                           limits.page_tokens());
 }
 

@@ -17,7 +17,9 @@ PlanRow program_costs(const program::Program& program) {
         matrix_bytes(static_cast<DType>(weight.dtype()), weight.rows(), weight.cols());
   }
   for (const program::State& state : program.states()) {
-    row.kv_bytes_per_token += 2 * state.kv_heads() * state.head_dim() * bytes_of(state.dtype());
+    const int64_t scale_bytes = state.dtype() == program::I8 ? 4 : 0;  // One a key, one a value.
+    row.kv_bytes_per_token +=
+        2 * state.kv_heads() * (state.head_dim() * bytes_of(state.dtype()) + scale_bytes);
   }
   for (const program::Instruction& instruction : program.instructions()) {
     const bool gathers = instruction.op() == program::ALL_GATHER;
@@ -49,7 +51,8 @@ absl::StatusOr<PlanTable> plan_table(const Graph& model, const CompileOptions& o
                                      const std::vector<program::Program>& programs) {
   ASSIGN_OR_RETURN(const Plan plan, make_plan(model, options));
   const std::array<AxisSize, kAxisCount> axes = axes_of(model);
-  PlanTable table{.model = model.model, .strategy = options.strategy, .rows = {}};
+  PlanTable table{
+      .model = model.model, .strategy = options.strategy, .kv_dtype = options.kv_dtype, .rows = {}};
   for (const program::Program& program : programs) {
     PlanRow row = program_costs(program);
     for (int i = 1; i < kAxisCount; ++i) row.columns[i] = plan.columns(axes[i], program.rank());

@@ -26,6 +26,7 @@ struct PlanRow {
 struct PlanTable {
   std::string model;
   Strategy strategy = Strategy::kGather;
+  DType kv_dtype = DType::kF32;
   std::vector<PlanRow> rows;  // By rank.
 };
 

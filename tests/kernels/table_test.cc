@@ -132,6 +132,7 @@ TEST(KernelCostTest, AttentionCountsTheKeysInTheWindowOnly) {
 TEST(KvPageTest, APageHoldsKeysAndValuesOfAllItsTokens) {
   EXPECT_EQ(kv_page_bytes(16, 2, 64, DType::kF32), 2 * 16 * 2 * 64 * 4);
   EXPECT_EQ(kv_page_bytes(16, 1, 5, DType::kBF16) % 64, 0);
+  EXPECT_EQ(kv_page_bytes(32, 2, 64, DType::kI8), 2 * 32 * 2 * (64 + 4));  // A scale a vector.
 }
 
 }  // namespace

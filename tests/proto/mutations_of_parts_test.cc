@@ -37,7 +37,9 @@ INSTANTIATE_TEST_SUITE_P(
          [](P p) { p.mutable_limits()->set_sequences(-1); }},
         {"Context", "limits.context must", [](P p) { p.mutable_limits()->set_context(1 << 30); }},
         {"PageTokens", "page_tokens must", [](P p) { p.mutable_limits()->set_page_tokens(0); }},
-        {"PageNoDivisor", "page_tokens must divide",
+        {"SmallPage", "page_tokens must be 16, 32 or 64, found 8",
+         [](P p) { p.mutable_limits()->set_page_tokens(8); }},
+        {"PageNoDivisor", "page_tokens must be",
          [](P p) { p.mutable_limits()->set_page_tokens(24); }},
     }),
     mutation_name);

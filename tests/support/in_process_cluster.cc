@@ -142,6 +142,7 @@ absl::StatusOr<std::unique_ptr<InProcessCluster>> InProcessCluster::open(
       compile_options.kv_dtype = DType::kBF16;
     }
   }
+  if (options.kv_dtype != DType::kNone) compile_options.kv_dtype = options.kv_dtype;
   ASSIGN_OR_RETURN(cluster->programs_, compile(description.graph, compile_options));
   for (int rank = 0; rank < options.ranks; ++rank) {
     cluster->threads_.push_back(std::make_unique<RankThread>());

@@ -30,6 +30,7 @@ struct InProcessOptions {
   int threads = 1;  // Of each rank.
   Strategy strategy = Strategy::kGather;
   std::vector<double> speeds = {};
+  DType kv_dtype = DType::kNone;             // As linear weights are.
   std::string dtype = "auto";                // auto: as stored, float16 widened; float32.
   std::string quantize = {};                 // A scheme; "": the checkpoint's own, if any.
   std::optional<uint64_t> random_seed = {};  // Then the folder needs config.json alone.

@@ -78,6 +78,7 @@ TEST(BadInputTest, FlagsAreNamed) {
   expect_one_line({"generate", "--prompt", "a", "--prompt-ids", "1"}, "several");
   expect_one_line({"no-such-command"}, "no-such-command");
   expect_one_line({"plan", "--workers", "9"}, "6 query heads");
+  expect_one_line({"plan", "--kv-dtype", "q8"}, "--kv-dtype q8: wanted auto, float32");
   expect_one_line({"inspect", "--stage", "nowhere"}, "nowhere");
   expect_one_line({"bench", "--prompt-tokens", "5000"}, "context");
   expect_one_line({"serve", "--grpc", "nonsense"}, "--grpc");

@@ -40,6 +40,20 @@ TEST(CommandsTest, PlanCoversEveryColumnOnce) {
   EXPECT_EQ(run_lockstep({"plan"}).code, 0);
 }
 
+TEST(CommandsTest, PlanShowsWhatTheTypeOfKeysAndValuesCosts) {
+  const auto plan = [](const char* dtype) {
+    const ProcessResult result = run_lockstep({"plan", "--json", "--kv-dtype", dtype});
+    EXPECT_EQ(result.code, 0) << result.err;
+    return nlohmann::json::parse(result.out);
+  };
+  const auto wide = plan("float32"), narrow = plan("int8");
+  EXPECT_EQ(wide["kv_dtype"], "float32");
+  EXPECT_EQ(narrow["kv_dtype"], "int8");
+  const int64_t bytes = wide["ranks"][0]["kv_bytes_per_token"];
+  EXPECT_LT(narrow["ranks"][0]["kv_bytes_per_token"], bytes / 2);
+  EXPECT_GT(narrow["ranks"][0]["kv_bytes_per_token"], bytes / 4);
+}
+
 TEST(CommandsTest, InspectShowsEveryStage) {
   const ProcessResult result = run_lockstep({"inspect", "--workers", "2"});
   ASSERT_EQ(result.code, 0) << result.err;

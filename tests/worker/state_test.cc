@@ -10,29 +10,36 @@
 namespace lockstep {
 namespace {
 
+// Of layer_program(): keys and values of 16 positions in whole vectors of float32.
+constexpr int64_t kPageBytes = 2 * 16 * 16 * 4;
+
 TEST(StateTest, CountsPagesByTheMemoryGiven) {
   const program::Program program = layer_program();
-  ASSERT_EQ(page_bytes_of(program), 512);
-  EXPECT_EQ(pages_that_fit(program, {.memory_bytes = 5 * 512 + 511, .max_pages = 100}), 5);
+  ASSERT_EQ(page_bytes_of(program), kPageBytes);
+  EXPECT_EQ(
+      pages_that_fit(program, {.memory_bytes = 5 * kPageBytes + kPageBytes - 1, .max_pages = 100}),
+      5);
   EXPECT_EQ(pages_that_fit(program, {.memory_bytes = 1 << 30, .max_pages = 100}), 100);
-  EXPECT_EQ(pages_that_fit(program, {.memory_bytes = 1 << 30, .free_bytes = 512, .max_pages = 9}),
-            1);
+  EXPECT_EQ(
+      pages_that_fit(program, {.memory_bytes = 1 << 30, .free_bytes = kPageBytes, .max_pages = 9}),
+      1);
 }
 
 TEST(StateTest, LeavesAFifthAndSharesWithTheRanksOfItsHost) {
   const program::Program program = layer_program();
-  EXPECT_EQ(pages_that_fit(program, {.free_bytes = 512 * 100, .max_pages = 1000}), 80);
-  EXPECT_EQ(pages_that_fit(program, {.free_bytes = 512 * 100, .ranks_here = 4, .max_pages = 1000}),
-            20);
-  EXPECT_EQ(pages_that_fit(program, {.free_bytes = 512 * 100,
-                                     .total_bytes = 512 * 100,
-                                     .weight_bytes = 512 * 40,
+  EXPECT_EQ(pages_that_fit(program, {.free_bytes = kPageBytes * 100, .max_pages = 1000}), 80);
+  EXPECT_EQ(
+      pages_that_fit(program, {.free_bytes = kPageBytes * 100, .ranks_here = 4, .max_pages = 1000}),
+      20);
+  EXPECT_EQ(pages_that_fit(program, {.free_bytes = kPageBytes * 100,
+                                     .total_bytes = kPageBytes * 100,
+                                     .weight_bytes = kPageBytes * 40,
                                      .ranks_here = 2,
                                      .max_pages = 1000}),
             8);
-  EXPECT_EQ(pages_that_fit(program, {.free_bytes = 512 * 100,
-                                     .total_bytes = 512 * 100,
-                                     .weight_bytes = 512 * 60,
+  EXPECT_EQ(pages_that_fit(program, {.free_bytes = kPageBytes * 100,
+                                     .total_bytes = kPageBytes * 100,
+                                     .weight_bytes = kPageBytes * 60,
                                      .ranks_here = 2,
                                      .max_pages = 1000}),
             0);
@@ -48,7 +55,7 @@ TEST(StateTest, ReservesALargePoolWithoutTakingIt) {
   GTEST_SKIP() << "ThreadSanitizer leaves no room for 1 TiB of addresses";
 #endif
   const program::Program program = layer_program();
-  const int64_t pages = (int64_t{1} << 40) / 512;  // 1 TiB.
+  const int64_t pages = (int64_t{1} << 40) / kPageBytes;  // 1 TiB.
   const std::unique_ptr<Device> device = host_device();
   absl::StatusOr<State> state = State::allocate(program, *device, pages);
   ASSERT_EQ(message_of(state.status()), "");

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Walks the table of CPU kernels over real shapes and prints GB/s and GFLOP/s beside those of a
-// plain read loop. Flags are Google Benchmark's, e.g. --benchmark_filter=linear_bf16; threads come
-// from LOCKSTEP_BENCH_THREADS (1). Weights are cycled through more memory than the caches hold.
+// Walks the table of CPU kernels over real shapes and prints GB/s and GFLOP/s beside the
+// machine's own limits. Flags are Google Benchmark's, e.g. --benchmark_filter=linear_bf16; threads
+// come from LOCKSTEP_BENCH_THREADS (1). Weights are cycled through more memory than the caches
+// hold.
 #include <benchmark/benchmark.h>
 #include <sys/mman.h>
 
@@ -9,18 +10,20 @@
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
+#include <numeric>
 #include <string>
 #include <vector>
 
 #include "base/cpu.h"
 #include "base/thread_pool.h"
+#include "tools/bench/peaks.h"
 #include "worker/kernels/find.h"
 
 namespace lockstep {
 namespace {
 
 constexpr int64_t kHidden = 2048, kFfn = 5632, kVocab = 32000;  // TinyLlama 1.1B
-constexpr int64_t kHeads = 32, kKvHeads = 4, kHeadDim = 64, kPageTokens = 32;
+constexpr int64_t kHeads = 32, kKvHeads = 4, kHeadDim = 64, kPageTokens = 16;
 constexpr int64_t kCycledBytes = 512 << 20;
 
 ThreadPool& pool() {
@@ -51,28 +54,42 @@ class Memory {
   void* data_;
 };
 
+// What a kernel is called with. Only attention looks at heads other than TinyLlama's.
+struct Heads {
+  int64_t query = kHeads;
+  int64_t kv = kKvHeads;
+  int64_t dim = kHeadDim;
+};
+struct Case {
+  int64_t rows = 1;
+  int64_t context = 512;
+  Heads heads = {};
+};
+
 // What a call of any operator needs, for `rows` tokens of one sequence that ends at `context`.
 struct Setup {
   int64_t rows;
+  Heads heads;
   std::vector<Memory*> owned;
   std::vector<int32_t> tokens, positions, sequence_of_row, pages, output_rows, kv_head_of;
   std::vector<float> inv_freq;
   std::vector<OutputRequest> outputs;
   std::vector<Candidate> candidates;
   std::vector<BlockSum> sums;
+  int64_t copies = 1;  // attention: of the pages, as if of other layers.
   StepSequence sequence;
   StepView step;
   KernelArgs args;
 
-  Setup(const KernelEntry& kernel, int64_t row_count, int64_t context) : rows(row_count) {
+  Setup(const KernelEntry& kernel, const Case& wanted) : rows(wanted.rows), heads(wanted.heads) {
     args.parallel = &pool();
     args.attrs.eps = 1e-5f;
-    args.attrs.head_dim = args.attrs.rotary_dim = kHeadDim;
-    args.attrs.heads = kHeads;
-    args.attrs.kv_heads = kKvHeads;
+    args.attrs.head_dim = args.attrs.rotary_dim = heads.dim;
+    args.attrs.heads = heads.query;
+    args.attrs.kv_heads = heads.kv;
     args.attrs.scale = 0.125f;
     args.attrs.rope_factor = 1;
-    make_step(context);
+    make_step(wanted.context);
     make_views(kernel);
     args.scratch = memory(scratch_bytes(kernel, args, pool().threads()) + 64);
   }
@@ -97,8 +114,8 @@ struct Setup {
     }
     sequence_of_row.assign(static_cast<size_t>(rows), 0);
     for (int64_t i = 0; i * kPageTokens < context; ++i) pages.push_back(static_cast<int32_t>(i));
-    for (int64_t i = 0; i < kHeads; ++i) {
-      kv_head_of.push_back(static_cast<int32_t>(i * kKvHeads / kHeads));
+    for (int64_t i = 0; i < heads.query; ++i) {
+      kv_head_of.push_back(static_cast<int32_t>(i * heads.kv / heads.query));
     }
     for (int64_t i = 0; i < kHeadDim / 2; ++i) {
       inv_freq.push_back(std::pow(1e4f, -2 * static_cast<float>(i) / kHeadDim));
@@ -147,13 +164,14 @@ struct Setup {
         args.in[1] = view(rows, kHeadDim);
         return;
       case Op::kAttention: {
-        args.in[0] = view(rows, kHeads * kHeadDim);
-        args.in[1] = view(rows, kKvHeads * kHeadDim);
-        args.in[2] = view(rows, kKvHeads * kHeadDim);
-        args.out[0] = view(rows, kHeads * kHeadDim);
-        const int64_t bytes = kv_page_bytes(kPageTokens, kKvHeads, kHeadDim, kernel.weight);
+        args.in[0] = view(rows, heads.query * heads.dim);
+        args.in[1] = view(rows, heads.kv * heads.dim);
+        args.in[2] = view(rows, heads.kv * heads.dim);
+        args.out[0] = view(rows, heads.query * heads.dim);
+        const int64_t bytes = kv_page_bytes(kPageTokens, heads.kv, heads.dim, kernel.weight);
         const auto count = static_cast<int64_t>(pages.size());
-        args.state = {memory(bytes * count), bytes, count, kPageTokens, kernel.weight};
+        copies = rows > 16 ? 1 : std::max<int64_t>(1, kCycledBytes / (bytes * count));
+        args.state = {memory(bytes * count * copies), bytes, count, kPageTokens, kernel.weight};
         return;
       }
       case Op::kTopCandidates:
@@ -178,8 +196,20 @@ void report(benchmark::State& state, const KernelCost& cost) {
   state.counters["GFLOP/s"] = {runs * static_cast<double>(cost.flops) / 1e9, rate};
 }
 
-void run_kernel(benchmark::State& state, const KernelEntry& kernel, int64_t rows, int64_t context) {
-  Setup setup(kernel, rows, context);
+void run_attention(benchmark::State& state, const KernelEntry& kernel, const Case& wanted) {
+  Setup setup(kernel, wanted);
+  std::byte* const first = setup.args.state.data;
+  int64_t next = 0;
+  for (auto _ : state) {
+    const int64_t copy = next++ % setup.copies;
+    setup.args.state.data = first + copy * setup.args.state.pages * setup.args.state.page_bytes;
+    kernel.run(setup.args);
+  }
+  report(state, kernel_cost(kernel, setup.args));
+}
+
+void run_kernel(benchmark::State& state, const KernelEntry& kernel, int64_t rows) {
+  Setup setup(kernel, {.rows = rows});
   KernelArgs& args = setup.args;
   if (kernel.op != Op::kLinear) {
     for (auto _ : state) kernel.run(args);
@@ -197,43 +227,69 @@ void run_kernel(benchmark::State& state, const KernelEntry& kernel, int64_t rows
   report(state, kernel_cost(kernel, args));
 }
 
-// The machine's own limit: a loop that adds up 512 MiB in 64-bit words, by all threads.
-void read_loop(benchmark::State& state) {
+// The machine's own limits: all threads add up 512 MiB, or multiply and add in registers.
+void read_limit(benchmark::State& state) {
   const Memory memory(kCycledBytes);
   constexpr int64_t kPiece = 4 << 20;
   std::vector<uint64_t> sums(static_cast<size_t>(kCycledBytes / kPiece));
   for (auto _ : state) {
     for_each(pool(), kCycledBytes / kPiece, [&](int64_t piece) {
-      const std::byte* from = memory.at(piece * kPiece);
-      uint64_t lanes[32] = {};
-      for (int64_t i = 0; i < kPiece; i += sizeof(lanes)) {
-        uint64_t words[32];
-        std::memcpy(words, from + i, sizeof(words));
-        for (int w = 0; w < 32; ++w) lanes[w] += words[w];
-      }
-      uint64_t sum = 0;
-      for (const uint64_t lane : lanes) sum += lane;
-      sums[static_cast<size_t>(piece)] = sum;
+      sums[static_cast<size_t>(piece)] = read_all(machine_isa(), memory.at(piece * kPiece), kPiece);
     });
     benchmark::DoNotOptimize(sums.data());
   }
   report(state, {.bytes = kCycledBytes, .flops = 0});
 }
 
+void peak_limit(benchmark::State& state, const Peak& peak) {
+  constexpr int64_t kTurns = 1 << 16;
+  std::vector<int64_t> done(static_cast<size_t>(pool().threads()));
+  for (auto _ : state) {
+    for_each(pool(), pool().threads(),
+             [&](int64_t index) { done[static_cast<size_t>(index)] = peak.run(kTurns); });
+  }
+  report(state, {.bytes = 0, .flops = std::accumulate(done.begin(), done.end(), int64_t{0})});
+}
+
+// Decode, and prefill of 512 rows, at small and large depth, by query heads a KV head: those of
+// TinyLlama, Llama 3.2 1B, Qwen2.5 0.5B, Llama 3 8B, and one each.
+void register_attention(const KernelEntry& kernel) {
+  for (const Heads& heads : {Heads{32, 4, 64}, Heads{32, 8, 64}, Heads{14, 2, 64},
+                             Heads{32, 8, 128}, Heads{32, 32, 64}}) {
+    for (const auto& [rows, context] :
+         {std::pair(1, 512), std::pair(1, 4096), std::pair(512, 512), std::pair(512, 4608)}) {
+      const Case wanted = {rows, context, heads};
+      const std::string name =
+          std::string(kernel.name) + "/heads:" + std::to_string(heads.query) +
+          "/kv_heads:" + std::to_string(heads.kv) + "/head_dim:" + std::to_string(heads.dim) +
+          "/rows:" + std::to_string(rows) + "/context:" + std::to_string(context);
+      benchmark::RegisterBenchmark(name.c_str(), [&kernel, wanted](benchmark::State& state) {
+        run_attention(state, kernel, wanted);
+      })->UseRealTime();
+    }
+  }
+}
+
 void register_all() {
-  benchmark::RegisterBenchmark("read_loop", read_loop)->UseRealTime();
+  benchmark::RegisterBenchmark("limit/read", read_limit)->UseRealTime();
+  for (const Peak& peak : peaks()) {
+    if (peak.isa > machine_isa()) continue;
+    const std::string name = std::string("limit/") + peak.kind + "/" + isa_name(peak.isa);
+    benchmark::RegisterBenchmark(name.c_str(), [&peak](benchmark::State& state) {
+      peak_limit(state, peak);
+    })->UseRealTime();
+  }
   for (const KernelEntry& kernel : cpu_kernels()) {
     if (kernel.isa > machine_isa()) continue;
+    if (kernel.op == Op::kAttention) {
+      register_attention(kernel);
+      continue;
+    }
     for (const int64_t rows : {1, 4, 16, 512}) {
-      for (const int64_t context : {512, 4096}) {
-        if (context != 512 && kernel.op != Op::kAttention) continue;
-        std::string name = std::string(kernel.name) + "/rows:" + std::to_string(rows);
-        if (kernel.op == Op::kAttention) name += "/context:" + std::to_string(context);
-        benchmark::RegisterBenchmark(name.c_str(), [&kernel, rows,
-                                                    context](benchmark::State& state) {
-          run_kernel(state, kernel, rows, context);
-        })->UseRealTime();
-      }
+      const std::string name = std::string(kernel.name) + "/rows:" + std::to_string(rows);
+      benchmark::RegisterBenchmark(name.c_str(), [&kernel, rows](benchmark::State& state) {
+        run_kernel(state, kernel, rows);
+      })->UseRealTime();
     }
   }
 }

@@ -23,6 +23,10 @@ void ModelFlags::add_to(CLI::App& app) {
       ->capture_default_str();
   app.add_option("--quantize", quantize,
                  "Weights as small integers, rounded as they are loaded: " + scheme_names());
+  app.add_option("--kv-dtype", kv_dtype,
+                 "Type of keys and values in memory: auto (bfloat16 where weights are, else "
+                 "float32), float32, bfloat16, int8")
+      ->capture_default_str();
   app.add_option("--strategy", strategy,
                  "How matrices are cut: gather (the same bits for any number of workers) or reduce "
                  "(fewer meetings)")
@@ -43,6 +47,7 @@ absl::StatusOr<std::unique_ptr<Model>> ModelFlags::open() const {
   options.path = path;
   options.dtype = dtype;
   options.quantize = quantize;
+  options.kv_dtype = kv_dtype;
   options.ignore_config = ignore_config;
   if (strategy != "gather" && strategy != "reduce") {
     return invalid_argument("--strategy {}: wanted gather or reduce", strategy);

@@ -36,6 +36,7 @@ struct ModelFlags {
   std::string path;
   std::string dtype = "auto";
   std::string quantize;
+  std::string kv_dtype = "auto";
   std::string strategy = "gather";
   std::string random_weights;
   std::vector<std::string> ignore_config;

@@ -18,7 +18,8 @@ struct PlanFlags {
 
 std::string plan_json(const PlanTable& table) {
   nlohmann::ordered_json json = {{"model", table.model},
-                                 {"strategy", strategy_name(table.strategy)}};
+                                 {"strategy", strategy_name(table.strategy)},
+                                 {"kv_dtype", dtype_name(table.kv_dtype)}};
   for (const PlanRow& row : table.rows) {
     nlohmann::ordered_json rank = {{"rank", row.rank},
                                    {"weight_bytes", row.weight_bytes},
@@ -44,8 +45,9 @@ std::string columns_text(Range columns) {
 std::string plan_text(const PlanTable& table) {
   const PlanRow& first = table.rows[0];
   std::string text =
-      fmt::format("{} on {} workers, {}: {} all_gather and {} all_reduce a step\n\n", table.model,
-                  table.rows.size(), strategy_name(table.strategy), first.gathers, first.reduces);
+      fmt::format("{} on {} workers, {}: {} all_gather and {} all_reduce a step, KV in {}\n\n",
+                  table.model, table.rows.size(), strategy_name(table.strategy), first.gathers,
+                  first.reduces, dtype_name(table.kv_dtype));
   text += fmt::format("{:>4}  {:>9}  {:>9}  {:>11}  {:>10}", "rank", "weights", "KV/token",
                       "activations", "sent/token");
   for (int axis = 1; axis < kAxisCount; ++axis) {

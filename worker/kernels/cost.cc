@@ -46,8 +46,9 @@ Keys count_keys(const KernelArgs& args) {
 KernelCost attention_cost(const KernelEntry& kernel, const KernelArgs& args) {
   const KernelAttrs& attrs = args.attrs;
   const Keys keys = count_keys(args);
-  return {.bytes = operand_bytes(args) +
-                   2 * keys.read * attrs.kv_heads * attrs.head_dim * dtype_bytes(kernel.weight),
+  const int64_t scale_bytes = kernel.weight == DType::kI8 ? 4 : 0;
+  const int64_t vector_bytes = attrs.head_dim * dtype_bytes(kernel.weight) + scale_bytes;
+  return {.bytes = operand_bytes(args) + 2 * keys.read * attrs.kv_heads * vector_bytes,
           .flops = 4 * keys.seen * attrs.heads * attrs.head_dim};
 }
 
@@ -68,7 +69,7 @@ KernelCost linear_cost(const KernelEntry& kernel, const KernelArgs& args) {
 }  // namespace
 
 int64_t kv_page_bytes(int64_t page_tokens, int64_t kv_heads, int64_t head_dim, DType dtype) {
-  return align_scratch(2 * page_tokens * kv_heads * head_dim * dtype_bytes(dtype));
+  return page_tokens / kKvChunk * kv_heads * kv_chunk_bytes(head_dim, dtype);
 }
 
 int64_t scratch_bytes(const KernelEntry& kernel, const KernelArgs& largest, int threads) {
@@ -77,7 +78,7 @@ int64_t scratch_bytes(const KernelEntry& kernel, const KernelArgs& largest, int 
       return linear_scratch_bytes(panel_layout(kernel.weight, kernel.activation),
                                   largest.in[0].rows, largest.in[0].cols, threads);
     case Op::kAttention:
-      return threads * attention_scratch(largest.attrs.heads, largest.attrs.head_dim).thread_bytes;
+      return attention_scratch_bytes(largest.attrs.heads, largest.attrs.head_dim, threads);
     case Op::kTopCandidates:
       return largest.in[0].rows * candidate_scratch(largest.in[0].cols).output_bytes;
     default:

@@ -40,7 +40,7 @@ struct StateView {
   std::byte* data = nullptr;
   int64_t page_bytes = 0;
   int64_t pages = 0;
-  int64_t page_tokens = 0;  // Positions a page holds, a divisor of kAttentionBlock.
+  int64_t page_tokens = 0;  // Positions a page holds, a multiple of 16 that divides kAttentionBlock.
   DType dtype = DType::kNone;
 };
 

@@ -7,6 +7,8 @@
 //   in every lane. dot_pairs(a, b, c): in each lane fma(a0, b0, fma(a1, b1, c)): the *odd* element
 //   goes first, denormals count as zero (vdpbf16ps does so). To add k = 0, 1, 2, ... in order a
 //   pair therefore holds (k + 1, k).
+//   store_normal(v, p): v.store(p) for a v without denormals, which the processors' own rounding
+//   would drop.
 //   even_of(a), odd_of(a): one element of every pair as a Vec.
 //   Quads: sixteen lanes of four bytes, load and splat alike. Sums: sixteen int32. dot_quads(u, s,
 //   c): c plus the four products, u as unsigned and s as signed bytes; nothing saturates, sums wrap
@@ -58,4 +60,10 @@ inline uint16_t nibble_value(int nibble, int zero) {
 #include "worker/kernels/cpu/dot_avx2.h"
 #else
 #include "worker/kernels/cpu/dot_portable.h"
+#endif
+
+#if LOCKSTEP_LEVEL_OF(LOCKSTEP_ISA) < 4
+namespace lockstep::LOCKSTEP_ISA {
+inline void store_normal(Vec v, uint16_t* p) { v.store(p); }
+}  // namespace lockstep::LOCKSTEP_ISA
 #endif

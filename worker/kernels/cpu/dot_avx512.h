@@ -25,6 +25,10 @@ inline Vec even_of(Pairs a) { return {_mm512_castsi512_ps(_mm512_slli_epi32(a.v,
 inline Vec dot_pairs(Pairs a, Pairs b, Vec c) {
   return {_mm512_dpbf16_ps(c.v, reinterpret_cast<__m512bh>(a.v), reinterpret_cast<__m512bh>(b.v))};
 }
+inline void store_normal(Vec v, uint16_t* p) {
+  const __m256bh narrow = _mm512_cvtneps_pbh(v.v);
+  __builtin_memcpy(p, &narrow, sizeof(narrow));
+}
 #else
 inline Vec dot_pairs(Pairs a, Pairs b, Vec c) {
   return fma(even_of(a), even_of(b), fma(odd_of(a), odd_of(b), c));

@@ -21,11 +21,13 @@ void turn_halves(const float* x, const float* table, float* y, int64_t half) {
 }
 
 void turn_pairs(const float* x, const float* table, float* y, int64_t half) {
-  for (int64_t i = 0; i < half; ++i) {
-    const float a = x[2 * i], b = x[2 * i + 1];
-    const float cos = table[i], sin = table[half + i];
-    y[2 * i] = a * cos - b * sin;
-    y[2 * i + 1] = b * cos + a * sin;
+  constexpr float kSigns[Vec::kLanes] = {-1, 1, -1, 1, -1, 1, -1, 1, -1, 1, -1, 1, -1, 1, -1, 1};
+  const Vec signs = Vec::load(kSigns);
+  for (int64_t i = 0; i < half; i += Vec::kLanes / 2) {
+    const int64_t left = half - i;
+    const Vec pairs = Vec::load(x + 2 * i, 2 * left);
+    const Vec cos = Vec::load_twice(table + i, left), sin = Vec::load_twice(table + half + i, left);
+    (pairs * cos + swap_neighbours(pairs) * (signs * sin)).store(y + 2 * i, 2 * left);
   }
 }
 

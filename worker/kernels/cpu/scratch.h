@@ -37,24 +37,53 @@ struct RowValue {
 }
 
 // attention: a thread's queries. A query is one head of one row; a thread takes the rows of a block
-// while their queries of one KV head are at most kTaskQueries, or one row. Every query has
-// accumulators, the probabilities of a block, and four numbers; and there is room for one block of
-// keys and values as float32.
+// while their queries of one KV head are at most kTaskQueries, or one row. Each has its own copy,
+// sums over a part of the keys and over all so far, and three numbers; and a tile of them has the
+// scores and weights of a block.
 constexpr int64_t kTaskQueries = 64;
+constexpr int64_t kMostTileQueries = 8;
+
+[[maybe_unused, gnu::always_inline]] inline int64_t padded_dim(int64_t head_dim) {
+  return (head_dim + 15) / 16 * 16;
+}
+// Keys and values of one KV head and 16 positions, with int8's scales of both.
+constexpr int64_t kKvChunk = 16;
+[[maybe_unused]] int64_t kv_chunk_bytes(int64_t head_dim, DType dtype) {
+  const int64_t scales = dtype == DType::kI8 ? 2 * kKvChunk * 4 : 0;
+  return 2 * kKvChunk * padded_dim(head_dim) * dtype_bytes(dtype) + scales;
+}
+
+// Few rows' keys are shared among threads in parts: so many at a time for each thread.
+constexpr int64_t kThreadSlots = 4;
 
 struct AttentionScratch {
+  int64_t heads;
   int64_t queries;
-  int64_t padded_dim;    // head_dim in whole vectors.
+  int64_t padded;
+  int64_t sums_bytes;    // Sums of `queries`.
+  int64_t slot_bytes;    // Sums of `heads`.
   int64_t thread_bytes;  // All of one thread's.
 };
 [[maybe_unused]] AttentionScratch attention_scratch(int64_t heads, int64_t head_dim) {
+  constexpr int64_t kFloat = sizeof(float);
   const int64_t queries = heads > kTaskQueries ? heads : kTaskQueries;
-  const int64_t padded = (head_dim + 15) / 16 * 16;
-  const int64_t floats = queries * (padded + kAttentionBlock + 2) + 2 * kAttentionBlock * head_dim;
-  const int64_t pointers = 2 * queries * static_cast<int64_t>(sizeof(void*));
-  const int64_t positions = queries * static_cast<int64_t>(sizeof(int64_t));
-  return {queries, padded,
-          align_scratch(floats * static_cast<int64_t>(sizeof(float)) + pointers + positions)};
+  const int64_t padded = padded_dim(head_dim);
+  const int64_t sums = align_scratch(queries * (padded + 2) * kFloat);
+  const int64_t copies = align_scratch(queries * padded * kFloat);
+  const int64_t numbers = align_scratch(queries * kFloat) +
+                          2 * align_scratch(queries * static_cast<int64_t>(sizeof(int64_t)));
+  const int64_t tile = 2 * align_scratch(kMostTileQueries * kAttentionBlock * kFloat) +
+                       align_scratch(kMostTileQueries * kFloat);
+  return {heads,
+          queries,
+          padded,
+          sums,
+          align_scratch(heads * (padded + 2) * kFloat),
+          copies + 2 * sums + numbers + tile};
+}
+[[maybe_unused]] int64_t attention_scratch_bytes(int64_t heads, int64_t head_dim, int threads) {
+  const AttentionScratch sizes = attention_scratch(heads, head_dim);
+  return threads * (sizes.thread_bytes + kThreadSlots * sizes.slot_bytes);
 }
 
 // top_candidates: each output's largest value of every block, edited and raw, a working copy of

@@ -43,6 +43,12 @@ struct Vec {
     for (int64_t i = 0; i < n; ++i) whole[i] = p[i];
     return load(whole);
   }
+  static Vec load_twice(const float* p, int64_t n) {
+    const __m256 eight = load(p, n < 8 ? n : 8).low;
+    const __m256i low = _mm256_setr_epi32(0, 0, 1, 1, 2, 2, 3, 3);
+    const __m256i high = _mm256_setr_epi32(4, 4, 5, 5, 6, 6, 7, 7);
+    return {_mm256_permutevar8x32_ps(eight, low), _mm256_permutevar8x32_ps(eight, high)};
+  }
   static Vec load(const Half* p) {
     return {_mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))),
             _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p + 8)))};
@@ -87,12 +93,13 @@ struct Vec {
 
 // Rows of a tile of linear with weights of float32, of small integers, of those in small groups
 // (whose scaled sums need registers, too) and of bfloat16 (where widening them needs registers),
-// query heads of a tile of attention: as many as registers hold.
+// query heads of a tile of attention and the vectors of sums it has: as many as registers hold.
 inline constexpr int kTileRowsF32 = 3;
 inline constexpr int kTileRowsCodes = 2;
 inline constexpr int kTileRowsGroups = 2;
 inline constexpr int kTileRowsBF16 = 2;
-inline constexpr int kTileQueries = 2;
+inline constexpr int kTileQueries = 4;
+inline constexpr int kTileSums = 4;
 
 inline Vec operator+(Vec a, Vec b) {
   return {_mm256_add_ps(a.low, b.low), _mm256_add_ps(a.high, b.high)};
@@ -110,6 +117,9 @@ inline Vec fma(Vec a, Vec b, Vec c) {
   return {_mm256_fmadd_ps(a.low, b.low, c.low), _mm256_fmadd_ps(a.high, b.high, c.high)};
 }
 inline Vec sqrt(Vec a) { return {_mm256_sqrt_ps(a.low), _mm256_sqrt_ps(a.high)}; }
+inline Vec swap_neighbours(Vec a) {
+  return {_mm256_permute_ps(a.low, 0xb1), _mm256_permute_ps(a.high, 0xb1)};
+}
 inline Vec max(Vec a, Vec b) {
   return {_mm256_max_ps(a.low, b.low), _mm256_max_ps(a.high, b.high)};
 }

@@ -30,6 +30,10 @@ struct Vec {
   static Vec load(const uint16_t* p, int64_t n) {
     return {widen(_mm256_maskz_loadu_epi16(first(n), p))};
   }
+  static Vec load_twice(const float* p, int64_t n) {
+    const __m512i twice = _mm512_setr_epi32(0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7);
+    return {_mm512_permutexvar_ps(twice, load(p, n < 8 ? n : 8).v)};
+  }
   static Vec load(const Half* p) {
     return {_mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)))};
   }
@@ -54,12 +58,13 @@ struct Vec {
 
 // Rows of a tile of linear with weights of float32, of small integers, of those in small groups
 // (whose scaled sums need registers, too) and of bfloat16 (where widening them needs registers),
-// query heads of a tile of attention: as many as registers hold.
+// query heads of a tile of attention and the vectors of sums it has: as many as registers hold.
 inline constexpr int kTileRowsF32 = 8;
 inline constexpr int kTileRowsCodes = 8;
 inline constexpr int kTileRowsGroups = 6;
 inline constexpr int kTileRowsBF16 = 8;
-inline constexpr int kTileQueries = 4;
+inline constexpr int kTileQueries = 8;
+inline constexpr int kTileSums = 16;
 
 inline Vec operator+(Vec a, Vec b) { return {_mm512_add_ps(a.v, b.v)}; }
 inline Vec operator-(Vec a, Vec b) { return {_mm512_sub_ps(a.v, b.v)}; }
@@ -67,6 +72,7 @@ inline Vec operator*(Vec a, Vec b) { return {_mm512_mul_ps(a.v, b.v)}; }
 inline Vec operator/(Vec a, Vec b) { return {_mm512_div_ps(a.v, b.v)}; }
 inline Vec fma(Vec a, Vec b, Vec c) { return {_mm512_fmadd_ps(a.v, b.v, c.v)}; }
 inline Vec sqrt(Vec a) { return {_mm512_sqrt_ps(a.v)}; }
+inline Vec swap_neighbours(Vec a) { return {_mm512_permute_ps(a.v, 0xb1)}; }
 inline Vec max(Vec a, Vec b) { return {_mm512_max_ps(a.v, b.v)}; }
 inline Vec select_less(Vec a, Vec b, Vec yes, Vec no) {
   return {_mm512_mask_blend_ps(_mm512_cmp_ps_mask(a.v, b.v, _CMP_LT_OQ), no.v, yes.v)};

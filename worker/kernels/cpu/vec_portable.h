@@ -32,6 +32,11 @@ struct Vec {
     }
     return v;
   }
+  static Vec load_twice(const float* p, int64_t n) {
+    Vec v = zero();
+    for (int64_t i = 0; i < (n < 8 ? n : 8); ++i) v.lane[2 * i] = v.lane[2 * i + 1] = p[i];
+    return v;
+  }
   static Vec load(const Half* p) { return load(p, kLanes); }
   static Vec load(const Half* p, int64_t n) {
     Vec v = zero();
@@ -61,12 +66,13 @@ struct Vec {
 
 // Rows of a tile of linear with weights of float32, of small integers, of those in small groups
 // (whose scaled sums need registers, too) and of bfloat16 (where widening them needs registers),
-// query heads of a tile of attention: as many as registers hold.
+// query heads of a tile of attention and the vectors of sums it has: as many as registers hold.
 inline constexpr int kTileRowsF32 = 4;
 inline constexpr int kTileRowsCodes = 4;
 inline constexpr int kTileRowsGroups = 4;
 inline constexpr int kTileRowsBF16 = 4;
 inline constexpr int kTileQueries = 2;
+inline constexpr int kTileSums = 4;
 
 template <typename F>
 [[gnu::always_inline]] inline Vec per_lane(const F& f) {
@@ -92,6 +98,9 @@ inline Vec fma(const Vec& a, const Vec& b, const Vec& c) {
 }
 inline Vec sqrt(const Vec& a) {
   return per_lane([&](int64_t i) { return __builtin_sqrtf(a.lane[i]); });
+}
+inline Vec swap_neighbours(const Vec& a) {
+  return per_lane([&](int64_t i) { return a.lane[i ^ 1]; });
 }
 inline Vec max(const Vec& a, const Vec& b) {
   return per_lane([&](int64_t i) { return a.lane[i] > b.lane[i] ? a.lane[i] : b.lane[i]; });

@@ -2,7 +2,8 @@
 // Appends k and v of the step's rows to the layer's pages, then for every row and query head
 // out = sum over keys j of softmax(scale * q . k_j) v_j, over the keys up to the row's own position
 // (the last `window` of them). Keys are taken in blocks of kAttentionBlock from position 0 on, with
-// a running maximum and sum, so the bits depend on the position alone.
+// a running maximum and sum, so the bits depend on the position alone. Queries are rounded to the
+// pages' type.
 // A page holds, for every KV head, keys [head_dim][page_tokens] and values [page_tokens][head_dim]:
 // in scores a thread is a key, in sums a thread is a column, and neighbours read side by side.
 #include "worker/kernels/cuda/scalar.h"
@@ -83,7 +84,11 @@ __global__ void attend_kernel(Call call) {
   const int64_t window = call.attrs.window;
   const int64_t first = window > 0 ? most(0, position - window + 1) : 0;
   const StepSequence& sequence = call.step.sequences[call.step.sequence_of_row[row]];
-  if (d < dim) query[d] = call.q.row<float>(row)[head * dim + d];
+  if (d < dim) {
+    T rounded;
+    narrow(call.q.row<float>(row)[head * dim + d], rounded);
+    query[d] = widen(rounded);
+  }
   __syncthreads();
 
   float accumulator = 0, total = 0, highest = -kInfinity;

@@ -1,23 +1,73 @@
 // SPDX-License-Identifier: Apache-2.0
-// Softmax over all keys that a query sees, in one go.
+// Softmax over all keys that a query sees, in one go. Keys and values are rounded to the type of
+// the pages, and so are queries.
 #include <algorithm>
 #include <cmath>
 #include <vector>
 
+#include "base/float16.h"
 #include "worker/kernels/reference/reference.h"
 
 namespace lockstep::reference {
 namespace {
 
-// Key (part 0) or value (part 1) of a position and KV head, as a row of head_dim.
-TensorView slot(const KernelArgs& args, const StepSequence& sequence, int64_t position,
-                int64_t kv_head, int64_t part) {
+// Key (part 0) or value (part 1) of a position and KV head: a row of head_dim, and for int8 its
+// scale, which lie behind all rows of the page.
+struct Slot {
+  TensorView row;
+  float* scale;
+
+  double at(int64_t d) const {
+    const double value = element(row, 0, d);
+    return row.dtype == DType::kI8 ? value * static_cast<double>(*scale) : value;
+  }
+};
+
+Slot slot(const KernelArgs& args, const StepSequence& sequence, int64_t position, int64_t kv_head,
+          int64_t part) {
   const StateView& state = args.state;
-  const int64_t page = sequence.pages[position / state.page_tokens];
-  const int64_t row = position % state.page_tokens * args.attrs.kv_heads + kv_head;
-  const int64_t offset = (row * 2 + part) * args.attrs.head_dim * dtype_bytes(state.dtype);
-  return {state.data + page * state.page_bytes + offset, 1, args.attrs.head_dim,
-          args.attrs.head_dim, state.dtype};
+  const int64_t dim = args.attrs.head_dim, kv_heads = args.attrs.kv_heads;
+  std::byte* page = state.data + sequence.pages[position / state.page_tokens] * state.page_bytes;
+  const int64_t index = (position % state.page_tokens * kv_heads + kv_head) * 2 + part;
+  const TensorView row = {page + index * dim * dtype_bytes(state.dtype), 1, dim, dim, state.dtype};
+  return {row, reinterpret_cast<float*>(page + state.page_tokens * kv_heads * 2 * dim) + index};
+}
+
+// Largest magnitude / most.
+float scale_of(const TensorView& x, int64_t row, int64_t begin, int64_t count, float most) {
+  float highest = 0;
+  for (int64_t i = 0; i < count; ++i)
+    highest = std::max(highest, std::abs(element(x, row, begin + i)));
+  return highest / most;
+}
+
+float code_of(float x, float scale) { return scale == 0 ? 0 : std::nearbyint(x / scale); }
+
+void append(const KernelArgs& args, int64_t row, int64_t kv_head, int64_t part) {
+  const StepSequence& sequence = args.step->sequences[args.step->sequence_of_row[row]];
+  const TensorView& from = args.in[1 + part];
+  const int64_t dim = args.attrs.head_dim, begin = kv_head * dim;
+  const Slot to = slot(args, sequence, args.step->positions[row], kv_head, part);
+  const bool codes = args.state.dtype == DType::kI8;
+  if (codes) *to.scale = scale_of(from, row, begin, dim, 127);
+  for (int64_t d = 0; d < dim; ++d) {
+    const float x = element(from, row, begin + d);
+    set_element(to.row, 0, d, codes ? code_of(x, *to.scale) : x);
+  }
+}
+
+// A query as the products see it.
+std::vector<double> query_of(const KernelArgs& args, int64_t row, int64_t head) {
+  const int64_t dim = args.attrs.head_dim, begin = head * dim;
+  const float scale = scale_of(args.in[0], row, begin, dim, 32767);
+  std::vector<double> query;
+  for (int64_t d = 0; d < dim; ++d) {
+    const float q = element(args.in[0], row, begin + d);
+    query.push_back(args.state.dtype == DType::kBF16 ? double{bf16_to_float(float_to_bf16(q))}
+                    : args.state.dtype == DType::kI8 ? double{code_of(q, scale)} * double{scale}
+                                                     : double{q});
+  }
+  return query;
 }
 
 void attend(const KernelArgs& args, int64_t row, int64_t head) {
@@ -25,13 +75,13 @@ void attend(const KernelArgs& args, int64_t row, int64_t head) {
   const StepSequence& sequence = args.step->sequences[args.step->sequence_of_row[row]];
   const int64_t position = args.step->positions[row], kv_head = attrs.kv_head_of[head];
   const int64_t first = attrs.window > 0 ? std::max<int64_t>(0, position - attrs.window + 1) : 0;
+  const std::vector<double> query = query_of(args, row, head);
   std::vector<double> scores;
   for (int64_t j = first; j <= position; ++j) {
-    const TensorView key = slot(args, sequence, j, kv_head, 0);
+    const Slot key = slot(args, sequence, j, kv_head, 0);
     double dot = 0;
     for (int64_t d = 0; d < attrs.head_dim; ++d) {
-      dot += static_cast<double>(element(args.in[0], row, head * attrs.head_dim + d)) *
-             element(key, 0, d);
+      dot += query[static_cast<size_t>(d)] * key.at(d);
     }
     scores.push_back(dot * attrs.scale);
   }
@@ -41,8 +91,7 @@ void attend(const KernelArgs& args, int64_t row, int64_t head) {
   for (int64_t d = 0; d < attrs.head_dim; ++d) {
     double sum = 0;
     for (int64_t j = first; j <= position; ++j) {
-      sum += scores[static_cast<size_t>(j - first)] *
-             element(slot(args, sequence, j, kv_head, 1), 0, d);
+      sum += scores[static_cast<size_t>(j - first)] * slot(args, sequence, j, kv_head, 1).at(d);
     }
     set_element(args.out[0], row, head * attrs.head_dim + d, static_cast<float>(sum / total));
   }
@@ -53,14 +102,8 @@ void attend(const KernelArgs& args, int64_t row, int64_t head) {
 void attention(const KernelArgs& args) {
   const KernelAttrs& attrs = args.attrs;
   for (int64_t row = 0; row < args.step->rows; ++row) {
-    const StepSequence& sequence = args.step->sequences[args.step->sequence_of_row[row]];
     for (int64_t kv_head = 0; kv_head < attrs.kv_heads; ++kv_head) {
-      for (int64_t part = 0; part < 2; ++part) {
-        const TensorView to = slot(args, sequence, args.step->positions[row], kv_head, part);
-        for (int64_t d = 0; d < attrs.head_dim; ++d) {
-          set_element(to, 0, d, element(args.in[1 + part], row, kv_head * attrs.head_dim + d));
-        }
-      }
+      for (int64_t part = 0; part < 2; ++part) append(args, row, kv_head, part);
     }
   }
   for (int64_t row = 0; row < args.step->rows; ++row) {

@@ -64,6 +64,8 @@ float element(const TensorView& view, int64_t row, int64_t col) {
       return bf16_to_float(view.row<uint16_t>(row)[col]);
     case DType::kF16:
       return f16_to_float(view.row<uint16_t>(row)[col]);
+    case DType::kI8:
+      return view.row<int8_t>(row)[col];
     default:
       return 0;
   }
@@ -72,6 +74,8 @@ float element(const TensorView& view, int64_t row, int64_t col) {
 void set_element(const TensorView& view, int64_t row, int64_t col, float value) {
   if (view.dtype == DType::kBF16) {
     view.row<uint16_t>(row)[col] = float_to_bf16(value);
+  } else if (view.dtype == DType::kI8) {
+    view.row<int8_t>(row)[col] = static_cast<int8_t>(value);
   } else if (view.dtype == DType::kF16) {
     view.row<uint16_t>(row)[col] = float_to_f16(value);
   } else {

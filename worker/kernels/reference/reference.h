@@ -2,8 +2,9 @@
 // Every operator as plainly as it can be said: the specification that kernels are tested against.
 // Sums are in double. Same arguments as the kernels, but weights are plain rows [N, K] (their view
 // has rows, cols, stride and dtype), and a page of the KV state is [page_tokens][kv_heads][2]
-// [head_dim], of the same size. parallel and scratch are not used. The data of a view whose type is
-// quantized is a QuantizedRows (base/quantization.h) of its rows and cols; its stride says nothing.
+// [head_dim] (for int8 with the scales behind), of the same size. parallel and scratch are not
+// used. The data of a view whose type is quantized is a QuantizedRows (base/quantization.h) of its
+// rows and cols; its stride says nothing.
 #pragma once
 
 #include "worker/kernels/kernel.h"
@@ -13,8 +14,8 @@ namespace lockstep::reference {
 // The reference of an operator; null for collectives and views.
 KernelFn kernel(Op op);
 
-// Element (row, col) of a float32, bfloat16, float16 or quantized matrix; and storing one, rounded
-// (not of a quantized matrix).
+// Element (row, col) of a float32, bfloat16, float16, int8 or quantized matrix; and storing one,
+// rounded (an int8 is an integer already; not of a quantized matrix).
 float element(const TensorView& view, int64_t row, int64_t col);
 void set_element(const TensorView& view, int64_t row, int64_t col, float value);
 

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+// The queries that a thread works on at once, and the softmax that goes from block to block.
+#pragma once
+
+#include "worker/kernels/cpu/kv_format.h"
+#include "worker/kernels/cpu/scratch.h"
+#include "worker/kernels/cpu/vec_math.h"
+
+namespace lockstep::LOCKSTEP_ISA {
+
+// Keys of so many positions are summed up for themselves; a multiple of kAttentionBlock.
+inline constexpr int64_t kPart = 16 * kAttentionBlock;
+
+[[gnu::always_inline]] inline int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+[[gnu::always_inline]] inline int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
+
+// Keys [begin, end), relative to a block.
+struct Range {
+  int64_t begin;
+  int64_t end;
+};
+[[gnu::always_inline]] inline Range cut(Range range, int64_t begin, int64_t end) {
+  return {most(range.begin, begin), least(range.end, end)};
+}
+
+// The softmax of some queries over some keys: sums relative to the greatest score.
+struct Softmax {
+  float* highest;      // [queries]
+  float* total;        // [queries]
+  float* accumulator;  // [queries][padded]
+
+  void clear(int64_t count, int64_t padded) const {
+    for (int64_t i = 0; i < count; ++i) {
+      highest[i] = -kInfinity;
+      total[i] = 0;
+    }
+    for (int64_t i = 0; i < count * padded; i += Vec::kLanes) Vec::zero().store(accumulator + i);
+  }
+};
+
+// `into` over its keys and then those of `next`.
+inline void merge(const Softmax& into, const Softmax& next, int64_t count, int64_t padded) {
+  for (int64_t q = 0; q < count; ++q) {
+    const float before = into.highest[q], found = next.highest[q];
+    if (found == -kInfinity) continue;
+    const float highest = before > found ? before : found;
+    const Vec shrink = exp(Vec::splat(before - highest)), fit = exp(Vec::splat(found - highest));
+    into.highest[q] = highest;
+    into.total[q] = into.total[q] * max_lane(shrink) + next.total[q] * max_lane(fit);
+    float* to = into.accumulator + q * padded;
+    const float* from = next.accumulator + q * padded;
+    for (int64_t d = 0; d < padded; d += Vec::kLanes) {
+      fma(Vec::load(from + d), fit, Vec::load(to + d) * shrink).store(to + d);
+    }
+  }
+}
+
+inline void finish(const Softmax& sums, float* const* out, int64_t count, int64_t dim,
+                   int64_t padded) {
+  for (int64_t q = 0; q < count; ++q) {
+    const Vec total = Vec::splat(sums.total[q]);
+    for (int64_t d = 0; d < dim; d += Vec::kLanes) {
+      (Vec::load(sums.accumulator + q * padded + d) / total).store(out[q] + d, dim - d);
+    }
+  }
+}
+
+template <typename F>
+struct Queries {
+  int64_t count = 0;
+  int64_t padded;
+  typename F::Factor* query;    // [count][padded]
+  float* scale;                 // [count] what scores are multiplied by
+  float** out;                  // [count]
+  int64_t* position;            // [count], ascending
+  Softmax part;                 // Over the keys of this part,
+  Softmax whole;                // and of the parts before it.
+  float* scores;                // [tile][kAttentionBlock]
+  typename F::Factor* weights;  // [tile][kAttentionBlock]
+  float* fit;                   // [tile], kScaled: the weights' scale
+};
+
+inline Softmax lay_out_sums(std::byte* at, int64_t queries, int64_t padded) {
+  auto* const accumulator = reinterpret_cast<float*>(at);
+  float* const highest = accumulator + queries * padded;
+  return {highest, highest + queries, accumulator};
+}
+
+template <typename F>
+Queries<F> lay_out(std::byte* scratch, const AttentionScratch& sizes) {
+  const auto take = [&](int64_t bytes) {
+    std::byte* const at = scratch;
+    scratch += align_scratch(bytes);
+    return at;
+  };
+  const auto floats = [&](int64_t count) {
+    return reinterpret_cast<float*>(take(count * static_cast<int64_t>(sizeof(float))));
+  };
+  Queries<F> all;
+  all.padded = sizes.padded;
+  all.query = reinterpret_cast<typename F::Factor*>(floats(sizes.queries * sizes.padded));
+  all.scale = floats(sizes.queries);
+  for (Softmax* sums : {&all.part, &all.whole}) {
+    *sums = lay_out_sums(take(sizes.sums_bytes), sizes.queries, sizes.padded);
+  }
+  all.scores = floats(kMostTileQueries * kAttentionBlock);
+  all.weights = reinterpret_cast<typename F::Factor*>(floats(kMostTileQueries * kAttentionBlock));
+  all.fit = floats(kMostTileQueries);
+  all.out = reinterpret_cast<float**>(take(sizes.queries * static_cast<int64_t>(sizeof(float*))));
+  all.position = reinterpret_cast<int64_t*>(take(sizes.queries * 8));
+  return all;
+}
+
+// kScaled: p times its value's scale, as codes. A value that is not seen has weight 0, whatever its
+// scale. Returns the codes' own scale; weights that are all nearly 0 are 0.
+template <typename F>
+float store_weights(const Vec (&p)[kBlockChunks], const Block<F>& block, int64_t padded,
+                    typename F::Factor* weights) {
+  Vec w[kBlockChunks], highest = Vec::zero();
+#pragma GCC unroll 4
+  for (int i = 0; i < kBlockChunks; ++i) {
+    const Vec scale = Vec::load(scales_of(block.chunk[i], padded) + kChunk);
+    w[i] = select_less(Vec::zero(), p[i], p[i] * scale, Vec::zero());
+    highest = max(highest, w[i]);
+  }
+  const float most_weight = max_lane(highest);
+  const bool any = most_weight > 1e-30f;
+  const Vec inverse = Vec::splat(any ? F::kMostFactor / most_weight : 0.0f);
+#pragma GCC unroll 4
+  for (int i = 0; i < kBlockChunks; ++i) store_words(w[i] * inverse, weights + i * kChunk);
+  return any ? most_weight / F::kMostFactor : 0.0f;
+}
+
+// The scores of a block, -infinity outside of `range`.
+[[gnu::always_inline]] inline void load_scores(const float* scores, Range range,
+                                               Vec (&s)[kBlockChunks]) {
+#pragma GCC unroll 4
+  for (int i = 0; i < kBlockChunks; ++i) s[i] = Vec::load(scores + i * kChunk);
+  if (range.begin == 0 && range.end == kAttentionBlock) return;
+  constexpr float kLane[Vec::kLanes] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+  const Vec begin = Vec::splat(static_cast<float>(range.begin));
+  const Vec end = Vec::splat(static_cast<float>(range.end)), hidden = Vec::splat(-kInfinity);
+#pragma GCC unroll 4
+  for (int i = 0; i < kBlockChunks; ++i) {
+    const Vec key = Vec::load(kLane) + Vec::splat(static_cast<float>(i * kChunk));
+    s[i] = select_less(key, begin, hidden, select_less(key, end, s[i], hidden));
+  }
+}
+
+// Brings a query's sums to a new maximum.
+inline void shrink_sums(const Softmax& sums, int64_t query, int64_t padded, float highest) {
+  const Vec shrink = exp(Vec::splat(sums.highest[query] - highest));
+  float* accumulator = sums.accumulator + query * padded;
+  for (int64_t d = 0; d < padded; d += Vec::kLanes) {
+    (Vec::load(accumulator + d) * shrink).store(accumulator + d);
+  }
+  sums.highest[query] = highest;
+  sums.total[query] = sums.total[query] * max_lane(shrink);
+}
+
+// Turns the scores of a tile's queries [query, query + count) into weights relative to their new
+// maximum, 0 where a key is not seen, and brings their sums to that maximum and adds to the totals.
+template <typename F>
+void soften(Queries<F>& all, int64_t query, int64_t count, const Block<F>& block,
+            const Range* seen) {
+  for (int64_t q = 0; q < count; ++q) {
+    all.fit[q] = 0;
+    if (seen[q].end == 0) continue;
+    Vec s[kBlockChunks];
+    load_scores(all.scores + q * kAttentionBlock, seen[q], s);
+    const float block_highest = max_lane(max(max(s[0], s[1]), max(s[2], s[3])));
+    const float before = all.part.highest[query + q];
+    const float highest = before > block_highest ? before : block_highest;
+#pragma GCC unroll 4
+    for (int i = 0; i < kBlockChunks; ++i) s[i] = exp(s[i] - Vec::splat(highest));
+    typename F::Factor* weights = all.weights + q * kAttentionBlock;
+    if constexpr (F::kScaled) {
+      all.fit[q] = store_weights<F>(s, block, all.padded, weights);
+    } else {
+#pragma GCC unroll 4
+      for (int i = 0; i < kBlockChunks; ++i) F::store_weights(s[i], weights + i * kChunk);
+    }
+    if (highest != before) shrink_sums(all.part, query + q, all.padded, highest);
+    float& total = all.part.total[query + q];
+    total = total + sum_block(s[0], s[1], s[2], s[3]);
+  }
+}
+
+}  // namespace lockstep::LOCKSTEP_ISA

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attention's two products, for a tile of queries of one KV head over one block of keys: scores,
+// and sums of values. Each query's sums take its keys in order, whatever the tile.
+#pragma once
+
+#include "worker/kernels/cpu/kv_format.h"
+
+namespace lockstep::LOCKSTEP_ISA {
+
+// Vectors a tile of so many queries can add up at once, in registers.
+constexpr int tile_vectors(int queries) {
+  const int most = kTileSums / queries;
+  return most >= 4 ? 4 : most >= 2 ? 2 : 1;
+}
+
+// Half a block ahead: the values while their keys are multiplied, the next block's keys while these
+// values are.
+[[gnu::always_inline]] inline void fetch(const void* line) { __builtin_prefetch(line, 0, 2); }
+
+// scores[q][kAttentionBlock]: query . key of kVecs chunks, times the query's scale (and the key's).
+// Queries lie [kQueries][padded].
+template <typename F, int kQueries, int kVecs>
+void score(const typename F::Factor* queries, int64_t padded,
+           const typename F::Element* const* chunks, const float* scale, float* scores) {
+  const typename F::Element* keys[kVecs];
+  typename F::Sum sums[kQueries][kVecs];
+#pragma GCC unroll 4
+  for (int i = 0; i < kVecs; ++i) {
+    keys[i] = chunks[i];
+#pragma GCC unroll 8
+    for (int q = 0; q < kQueries; ++q) sums[q][i] = F::zero();
+  }
+  for (int64_t d = 0; d < padded; d += F::kPack) {
+    typename F::Operand key[kVecs];
+#pragma GCC unroll 4
+    for (int i = 0; i < kVecs; ++i) {
+      key[i] = F::load(keys[i] + d * kChunk);
+      fetch(keys[i] + (d + padded) * kChunk);
+    }
+#pragma GCC unroll 8
+    for (int q = 0; q < kQueries; ++q) {
+      const typename F::Operand query = F::splat(queries + q * padded + d);
+#pragma GCC unroll 4
+      for (int i = 0; i < kVecs; ++i) sums[q][i] = F::dot(query, key[i], sums[q][i]);
+    }
+  }
+#pragma GCC unroll 8
+  for (int q = 0; q < kQueries; ++q) {
+#pragma GCC unroll 4
+    for (int i = 0; i < kVecs; ++i) {
+      Vec found;
+      if constexpr (F::kScaled) {
+        found = to_float(sums[q][i]) * Vec::load(scales_of(keys[i], padded));
+      } else {
+        found = sums[q][i];
+      }
+      (found * Vec::splat(scale[q])).store(scores + q * kAttentionBlock + i * kChunk);
+    }
+  }
+}
+
+// accumulator[q] += weight[q][j] * value[j] over keys j in [begin, end), whole packs, in order, for
+// kVecs vectors of columns from `column` on. kScaled: the sum is an integer, taken times fit[q];
+// where that is 0 nothing is added.
+template <typename F, int kQueries, int kVecs>
+void weigh_columns(float* accumulator, int64_t padded, const typename F::Factor* weights,
+                   const float* fit, const Block<F>& block, const Block<F>& ahead, int64_t column,
+                   int64_t begin, int64_t end) {
+  typename F::Sum sums[kQueries][kVecs];
+#pragma GCC unroll 8
+  for (int q = 0; q < kQueries; ++q) {
+#pragma GCC unroll 4
+    for (int i = 0; i < kVecs; ++i) {
+      if constexpr (F::kScaled) {
+        sums[q][i] = F::zero();
+      } else {
+        sums[q][i] = Vec::load(accumulator + q * padded + column + i * Vec::kLanes);
+      }
+    }
+  }
+  for (int64_t j = begin; j < end;) {
+    const int64_t chunk = j / kChunk, chunk_end = (chunk + 1) * kChunk;
+    const int64_t at = value_at<F>(j % kChunk, column, padded);
+    const typename F::Element* from = block.chunk[chunk] + at;
+    const typename F::Element* next = ahead.chunk[chunk] + at - kChunk * padded;
+    for (; j < end && j < chunk_end; j += F::kPack) {
+      typename F::Operand value[kVecs];
+#pragma GCC unroll 4
+      for (int i = 0; i < kVecs; ++i) {
+        value[i] = F::load(from + i * Vec::kLanes * F::kPack);
+        fetch(next + i * Vec::kLanes * F::kPack);
+      }
+#pragma GCC unroll 8
+      for (int q = 0; q < kQueries; ++q) {
+        const typename F::Operand weight = F::splat(weights + q * kAttentionBlock + j);
+#pragma GCC unroll 4
+        for (int i = 0; i < kVecs; ++i) sums[q][i] = F::dot(weight, value[i], sums[q][i]);
+      }
+      from += padded * F::kPack;
+      next += padded * F::kPack;
+    }
+  }
+#pragma GCC unroll 8
+  for (int q = 0; q < kQueries; ++q) {
+    if (F::kScaled && fit[q] == 0) continue;
+#pragma GCC unroll 4
+    for (int i = 0; i < kVecs; ++i) {
+      float* to = accumulator + q * padded + column + i * Vec::kLanes;
+      if constexpr (F::kScaled) {
+        fma(to_float(sums[q][i]), Vec::splat(fit[q]), Vec::load(to)).store(to);
+      } else {
+        sums[q][i].store(to);
+      }
+    }
+  }
+}
+
+template <typename F, int kQueries>
+void weigh(float* accumulator, int64_t padded, const typename F::Factor* weights, const float* fit,
+           const Block<F>& block, const Block<F>& ahead, int64_t begin, int64_t end) {
+  constexpr int kVecs = tile_vectors(kQueries);
+  int64_t column = 0;
+  for (; column + kVecs * Vec::kLanes <= padded; column += kVecs * Vec::kLanes) {
+    weigh_columns<F, kQueries, kVecs>(accumulator, padded, weights, fit, block, ahead, column,
+                                      begin, end);
+  }
+  for (; column < padded; column += Vec::kLanes) {
+    weigh_columns<F, kQueries, 1>(accumulator, padded, weights, fit, block, ahead, column, begin,
+                                  end);
+  }
+}
+
+}  // namespace lockstep::LOCKSTEP_ISA

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// How keys and values of one type lie in a page, and how they are multiplied. A page holds, for
+// every KV head and every kChunk positions, a chunk: keys [padded / kPack][kChunk][kPack], so that
+// a key is a lane, then values [kChunk / kPack][padded][kPack], so that a column is a lane; padded
+// is head_dim in whole vectors, filled up with zeros. One dot() adds kPack products to every lane.
+//
+// Where kScaled, a vector of head_dim numbers is codes times a scale of its own, and a chunk ends
+// with the scales of its keys and of its values.
+//
+//   Element: what pages hold; Factor: what queries and weights are rounded to; Operand: one vector
+//   of kPack elements a lane; Sum: sixteen sums of dot(), zero() at first; Guard: lives wherever
+//   dot() runs.
+//   scale_of(x, dim, limit): the scale that brings dim numbers to codes of at most `limit`;
+//   encode(x, scale, to): sixteen numbers as elements or factors; store_weights(p, to): the same
+//   for results of exp(), where not kScaled.
+#pragma once
+
+#include "worker/kernels/cpu/vec_math.h"
+#include "worker/kernels/cpu/words.h"
+#include "worker/kernels/kernel.h"
+
+namespace lockstep::LOCKSTEP_ISA {
+
+inline constexpr int64_t kChunk = Vec::kLanes;
+inline constexpr int64_t kBlockChunks = kAttentionBlock / kChunk;
+
+// float32 and bfloat16: numbers as they are.
+template <typename T, typename Lanes, typename Lifetime, int64_t kElements>
+struct KvPlain {
+  using Element = T;
+  using Factor = T;
+  using Operand = Lanes;
+  using Sum = Vec;
+  using Guard = Lifetime;
+  static constexpr int64_t kPack = kElements;
+  static constexpr bool kScaled = false;
+  static constexpr float kMostCode = 0, kMostFactor = 0;
+
+  static Vec zero() { return Vec::zero(); }
+  static float scale_of(const float*, int64_t, float) { return 1; }
+  static void encode(Vec x, float, T* to) { x.store(to); }
+};
+
+struct Nothing {};
+struct KvF32 : KvPlain<float, Vec, Nothing, 1> {
+  static void store_weights(Vec p, float* to) { p.store(to); }
+  static Vec load(const float* p) { return Vec::load(p); }
+  static Vec splat(const float* p) { return Vec::splat(*p); }
+  static Vec dot(Vec a, Vec b, Vec c) { return fma(a, b, c); }
+};
+struct KvBF16 : KvPlain<uint16_t, Pairs, FlushDenormals, 2> {
+  static void store_weights(Vec p, uint16_t* to) { store_normal(p, to); }
+  static Pairs load(const uint16_t* p) { return Pairs::load(p); }
+  static Pairs splat(const uint16_t* p) { return Pairs::splat(p); }
+  static Vec dot(Pairs a, Pairs b, Vec c) { return dot_pairs(a, b, c); }
+};
+
+// int8: queries and weights are 16-bit codes, so that both products are exact integers: at most
+// 512 * 128 * 32767 in a score (wider heads take smaller queries).
+struct KvI8 {
+  using Element = int8_t;
+  using Factor = int16_t;
+  using Operand = Words;
+  using Sum = Sums;
+  using Guard = Nothing;
+  static constexpr int64_t kPack = 2;
+  static constexpr bool kScaled = true;
+  static constexpr float kMostCode = 127, kMostFactor = 32767;
+
+  static Sums zero() { return Sums::splat(0); }
+  static Words load(const int8_t* p) { return Words::load(p); }
+  static Words splat(const int16_t* p) { return Words::splat(p); }
+  static Sums dot(Words a, Words b, Sums c) { return dot_words(a, b, c); }
+
+  // 0 where all numbers are (nearly) 0; NaN where one is not finite.
+  static float scale_of(const float* x, int64_t dim, float limit) {
+    Vec highest = Vec::zero(), bad = Vec::zero();
+    for (int64_t d = 0; d < dim; d += Vec::kLanes) {
+      const Vec v = Vec::load(x + d, dim - d);
+      highest = max(highest, max(v, Vec::zero() - v));
+      bad = fma(v, Vec::zero(), bad);
+    }
+    const float scale = max_lane(highest) / limit;
+    return (scale < 0x1p-126f ? 0.0f : scale) + sum(bad);
+  }
+  static void encode(Vec x, float scale, int16_t* to) {
+    store_words(x / Vec::splat(scale > 0 ? scale : kInfinity), to);
+  }
+  static void encode(Vec x, float scale, int8_t* to) {
+    int16_t codes[Vec::kLanes];
+    encode(x, scale, codes);
+    for (int64_t i = 0; i < Vec::kLanes; ++i) to[i] = static_cast<int8_t>(codes[i]);
+  }
+};
+
+// Where the element of key `slot` (of value `slot`) and column d is in a chunk.
+template <typename F>
+int64_t key_at(int64_t slot, int64_t d) {
+  return (d / F::kPack * kChunk + slot) * F::kPack + d % F::kPack;
+}
+template <typename F>
+int64_t value_at(int64_t slot, int64_t d, int64_t padded) {
+  return (kChunk + slot / F::kPack * F::kPack) * padded + d * F::kPack + slot % F::kPack;
+}
+
+// kScaled: the scales of a chunk's keys [kChunk], then of its values.
+inline float* scales_of(int8_t* chunk, int64_t padded) {
+  return reinterpret_cast<float*>(chunk + 2 * kChunk * padded);
+}
+inline const float* scales_of(const int8_t* chunk, int64_t padded) {
+  return reinterpret_cast<const float*>(chunk + 2 * kChunk * padded);
+}
+
+// The chunks of a block of keys, in order.
+template <typename F>
+struct Block {
+  const typename F::Element* chunk[kBlockChunks];
+};
+
+}  // namespace lockstep::LOCKSTEP_ISA

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// Exact dot products of 16-bit integers within the lanes of a vector, of the ISA that LOCKSTEP_ISA
+// names.
+//
+//   Words: sixteen lanes of two int16. Words::load(p): 32 int8, widened; Words::splat(p): the two
+//   at p in every lane. dot_words(a, b, c): in each lane c + a0 b0 + a1 b1; none of it may pass
+//   2^31. store_words(v, p): the lanes of v rounded to the nearest integer, ties to even; |v| <=
+//   32767, else (and for NaN) any number, the same one on every ISA.
+#pragma once
+
+#include "worker/kernels/cpu/dot.h"
+
+#if LOCKSTEP_LEVEL_OF(LOCKSTEP_ISA) >= 2
+#include "worker/kernels/cpu/words_avx512.h"
+#elif LOCKSTEP_LEVEL_OF(LOCKSTEP_ISA) == 1
+#include "worker/kernels/cpu/words_avx2.h"
+#else
+#include "worker/kernels/cpu/words_portable.h"
+#endif
