@@ -246,7 +246,7 @@ TEST(WorkerTest, SaysThatThereIsNoRoomForAPage) {
   assignment.set_kv_memory_bytes(100);
   const auto worker = Worker::load(assignment, single_collective(), {});
   EXPECT_EQ(worker.status().code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_THAT(message_of(worker.status()), HasSubstr("no room for one KV page of 512 bytes"));
+  EXPECT_THAT(message_of(worker.status()), HasSubstr("no room for one KV page of 2.0 KiB"));
 }
 
 TEST(WorkerTest, LoadingStopsWhenItIsCancelled) {
