@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
 #include "base/cpu.h"
 #include "tests/kernels/conversation.h"
 

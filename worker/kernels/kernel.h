@@ -40,7 +40,7 @@ struct StateView {
   std::byte* data = nullptr;
   int64_t page_bytes = 0;
   int64_t pages = 0;
-  int64_t page_tokens = 0;  // Positions a page holds, a multiple of 16 that divides kAttentionBlock.
+  int64_t page_tokens = 0;  // Positions a page holds: 16, 32 or 64 (kAttentionBlock).
   DType dtype = DType::kNone;
 };
 

@@ -37,9 +37,10 @@ struct Vec {
     return {widen(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))),
             widen(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p + 8)))};
   }
-  static Vec load(const uint16_t* p, int64_t n) {
+  template <typename T>  // uint16_t or Half
+  static Vec load(const T* p, int64_t n) {
     if (n >= kLanes) return load(p);
-    uint16_t whole[kLanes] = {};
+    T whole[kLanes] = {};
     for (int64_t i = 0; i < n; ++i) whole[i] = p[i];
     return load(whole);
   }
@@ -52,12 +53,6 @@ struct Vec {
   static Vec load(const Half* p) {
     return {_mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))),
             _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p + 8)))};
-  }
-  static Vec load(const Half* p, int64_t n) {
-    if (n >= kLanes) return load(p);
-    Half whole[kLanes] = {};
-    for (int64_t i = 0; i < n; ++i) whole[i] = p[i];
-    return load(whole);
   }
   void store(float* p) const {
     _mm256_storeu_ps(p, low);
