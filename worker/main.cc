@@ -7,8 +7,9 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <condition_variable>
 #include <cstdio>
-#include <thread>
+#include <mutex>
 
 #include "base/status.h"
 #include "base/topology.h"
@@ -34,6 +35,15 @@ void spread_memory(const std::vector<int>& processors) {
   }
 }
 
+// False: stopped meanwhile.
+bool wait(std::chrono::milliseconds pause, const std::stop_token& stop) {
+  std::mutex mutex;
+  std::condition_variable_any never;
+  std::unique_lock lock(mutex);
+  never.wait_for(lock, stop, pause, [] { return false; });
+  return !stop.stop_requested();
+}
+
 }  // namespace
 
 int worker_main(const WorkerMainOptions& options) {
@@ -54,11 +64,12 @@ int worker_main(const WorkerMainOptions& options) {
       std::fprintf(stderr, "lockstep worker: %s\n", message_of(status).c_str());
       return 2;
     }
-    if (launched) return 0;
+    if (launched || !wait(pause, options.stop)) break;
     spdlog::info("no coordinator at {}: trying again", options.coordinator);
-    std::this_thread::sleep_for(pause);
     pause = std::min(2 * pause, std::chrono::milliseconds(2000));
   }
+  if (kept.worker != nullptr) spdlog::debug("where the time went: {}", kept.worker->profile());
+  return 0;
 }
 
 }  // namespace lockstep

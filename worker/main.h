@@ -3,6 +3,7 @@
 // to stop, and starts over when the coordinator went away.
 #pragma once
 
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -19,9 +20,11 @@ struct WorkerMainOptions {
   // The launcher's process: the worker dies with it, leaves Ctrl-C to it, and does not wait for
   // another coordinator. 0: started by hand.
   int parent_pid = 0;
+  std::stop_token stop;  // Ends the worker between two steps.
 };
 
-// Runs until the coordinator refuses or ends it. The exit code: 0, or 2 after a line on stderr.
+// Runs until the coordinator refuses or ends it, or `stop`. At log level debug it says at the end
+// where the time went, by kernel. The exit code: 0, or 2 after a line on stderr.
 int worker_main(const WorkerMainOptions& options);
 
 }  // namespace lockstep

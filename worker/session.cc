@@ -74,6 +74,7 @@ absl::Status Session::run() {
   send(std::move(greeting));
 
   std::thread reader([&] { read_all(stream.get()); });
+  const std::stop_callback on_stop(options_.stop, [this] { end(); });
   absl::Status refused;
   while (std::optional<cluster::CoordinatorMessage> message = next()) {
     if (message->has_refusal()) {
@@ -83,8 +84,8 @@ absl::Status Session::run() {
     const absl::Status status = handle(*message);
     if (!status.ok()) report(status);
   }
-  reader.join();
   context.TryCancel();
+  reader.join();
   {
     absl::MutexLock lock(&write_mutex_);
     stream_ = nullptr;
@@ -104,6 +105,10 @@ void Session::read_all(Stream* stream) {
     mail_.push_back(std::move(message));
     message.Clear();
   }
+  end();
+}
+
+void Session::end() {
   cancelled_ = true;
   absl::MutexLock lock(&mutex_);
   ended_ = true;

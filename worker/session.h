@@ -42,6 +42,7 @@ class Session {
 
   cluster::Hello hello() const;
   void read_all(Stream* stream);
+  void end() ABSL_LOCKS_EXCLUDED(mutex_);
   std::optional<cluster::CoordinatorMessage> next() ABSL_LOCKS_EXCLUDED(mutex_);
   bool has_mail() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void send(cluster::WorkerMessage message) ABSL_LOCKS_EXCLUDED(write_mutex_);

@@ -110,6 +110,19 @@ TEST(CommandsTest, BenchTakesCasesAsTheyCome) {
   }
 }
 
+TEST(CommandsTest, EveryWorkerSaysAtTheEndWhereItsTimeWent) {
+  const ProcessResult result = run_lockstep({"bench", "--cases", "prefill:32", "--repeat", "1",
+                                             "--workers", "2", "--log-level", "debug"});
+  ASSERT_EQ(result.code, 0) << result.err;
+  size_t profiles = 0;
+  for (size_t at = 0; (at = result.err.find("where the time went", at)) != std::string::npos;
+       ++at) {
+    ++profiles;
+  }
+  EXPECT_EQ(profiles, 2u) << result.err;
+  EXPECT_NE(result.err.find("attention_"), std::string::npos) << result.err;
+}
+
 TEST(CommandsTest, BenchRefusesACaseThatItCannotRun) {
   const std::pair<const char*, const char*> bad[] = {
       {"decode:0", "\"decode:0\""},        {"prefill:8@4", "prefill:8@4"}, {"prefill:8,", "\"\""},

@@ -90,7 +90,10 @@ void GroupFlags::add_to(CLI::App& app) {
   app.add_option("--kv-memory", kv_memory_bytes,
                  "Memory of each worker for keys and values, e.g. 2GiB (default: what is left)")
       ->transform(CLI::AsSizeValue(false));
-  app.add_option("--log-level", log_level, "debug, info, warning or error")->capture_default_str();
+  app.add_option("--log-level", log_level,
+                 "debug (at the end each worker says where its time went, by kernel), info, "
+                 "warning or error")
+      ->capture_default_str();
 }
 
 absl::StatusOr<ServiceOptions> GroupFlags::service_options(const ModelFlags& model) const {

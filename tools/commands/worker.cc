@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // `lockstep worker`: one rank, dialled in to a coordinator.
 #include <spdlog/spdlog.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -78,7 +77,9 @@ std::shared_ptr<Command> add_worker(CLI::App& parent) {
       ->capture_default_str();
   command->run = [options, processors, device, log_level,
                   shared = command.get()](Interrupt& interrupt) -> absl::Status {
-    interrupt.on_signal([] { _exit(0); });  // Nothing here outlives the process.
+    std::stop_source stop;
+    options->stop = stop.get_token();
+    interrupt.on_signal([stop]() mutable { stop.request_stop(); });
     if (options->threads < 0 || options->threads > 1024) {
       return invalid_argument("--threads {}: wanted 1 to 1024", options->threads);
     }
