@@ -1,58 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-// Walks the table of CPU kernels over real shapes and prints GB/s and GFLOP/s beside the
-// machine's own limits. Flags are Google Benchmark's, e.g. --benchmark_filter=linear_bf16; threads
-// come from LOCKSTEP_BENCH_THREADS (1). Weights are cycled through more memory than the caches
-// hold.
+// Walks the table of CPU kernels, but for linear's (linear_bench.cc), over real shapes and prints
+// GB/s and GFLOP/s beside the machine's own limits. Flags are Google Benchmark's, e.g.
+// --benchmark_filter=attention_bf16; threads come from LOCKSTEP_BENCH_THREADS (1). Keys and values
+// are cycled through more memory than the caches hold.
 #include <benchmark/benchmark.h>
-#include <sys/mman.h>
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <cstring>
 #include <numeric>
 #include <string>
 #include <vector>
 
 #include "base/cpu.h"
-#include "base/thread_pool.h"
+#include "tools/bench/memory.h"
 #include "tools/bench/peaks.h"
 #include "worker/kernels/find.h"
 
 namespace lockstep {
 namespace {
 
-constexpr int64_t kHidden = 2048, kFfn = 5632, kVocab = 32000;  // TinyLlama 1.1B
+constexpr int64_t kHidden = 2048, kVocab = 32000;  // TinyLlama 1.1B
 constexpr int64_t kHeads = 32, kKvHeads = 4, kHeadDim = 64, kPageTokens = 16;
-constexpr int64_t kCycledBytes = 512 << 20;
-
-ThreadPool& pool() {
-  const char* threads = std::getenv("LOCKSTEP_BENCH_THREADS");
-  static ThreadPool instance(threads == nullptr ? 1 : std::max(1, std::atoi(threads)));
-  return instance;
-}
-
-// Memory in huge pages where the system gives them, filled with small floats (or pairs of bf16).
-class Memory {
- public:
-  explicit Memory(int64_t bytes) : bytes_(static_cast<size_t>(bytes)) {
-    data_ = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (data_ == MAP_FAILED) std::abort();
-    madvise(data_, bytes_, MADV_HUGEPAGE);
-    auto* words = static_cast<uint32_t*>(data_);
-    for (size_t i = 0; i < bytes_ / 4; ++i) {
-      words[i] = 0x3c003c00u + static_cast<uint32_t>(i * 2654435761u >> 20 & 0xff);
-    }
-  }
-  ~Memory() { munmap(data_, bytes_); }
-  Memory(const Memory&) = delete;
-  Memory& operator=(const Memory&) = delete;
-  std::byte* at(int64_t offset) const { return static_cast<std::byte*>(data_) + offset; }
-
- private:
-  size_t bytes_;
-  void* data_;
-};
 
 // What a kernel is called with. Only attention looks at heads other than TinyLlama's.
 struct Heads {
@@ -148,13 +117,9 @@ struct Setup {
   void make_views(const KernelEntry& kernel) {
     switch (kernel.op) {
       case Op::kEmbed:
-        args.in[0] = view(kVocab, kHidden, kernel.weight);
+        args.in[0] = {memory(kernel.packed_bytes(kVocab, kHidden)), kVocab, kHidden, kHidden,
+                      kernel.weight};
         args.out[0] = view(rows, kHidden);
-        return;
-      case Op::kLinear:
-        args.in[0] = view(rows, kHidden, kernel.activation);
-        args.in[1] = {nullptr, kFfn, kHidden, kHidden, kernel.weight};  // Set each time.
-        args.out[0] = view(rows, kFfn);
         return;
       case Op::kRopeTable:
         args.out[0] = view(rows, kHeadDim);
@@ -210,31 +175,18 @@ void run_attention(benchmark::State& state, const KernelEntry& kernel, const Cas
 
 void run_kernel(benchmark::State& state, const KernelEntry& kernel, int64_t rows) {
   Setup setup(kernel, {.rows = rows});
-  KernelArgs& args = setup.args;
-  if (kernel.op != Op::kLinear) {
-    for (auto _ : state) kernel.run(args);
-    report(state, kernel_cost(kernel, args));
-    return;
-  }
-  const int64_t bytes = kernel.packed_bytes(args.in[1].rows, args.in[1].cols);
-  const int64_t copies = rows > 16 ? 1 : std::max<int64_t>(1, kCycledBytes / bytes);
-  const std::byte* weights = setup.memory(bytes * copies);
-  int64_t next = 0;
-  for (auto _ : state) {
-    args.in[1].data = const_cast<std::byte*>(weights) + next++ % copies * bytes;
-    kernel.run(args);
-  }
-  report(state, kernel_cost(kernel, args));
+  for (auto _ : state) kernel.run(setup.args);
+  report(state, kernel_cost(kernel, setup.args));
 }
 
 // The machine's own limits: all threads add up 512 MiB, or multiply and add in registers.
 void read_limit(benchmark::State& state) {
-  const Memory memory(kCycledBytes);
   constexpr int64_t kPiece = 4 << 20;
   std::vector<uint64_t> sums(static_cast<size_t>(kCycledBytes / kPiece));
   for (auto _ : state) {
     for_each(pool(), kCycledBytes / kPiece, [&](int64_t piece) {
-      sums[static_cast<size_t>(piece)] = read_all(machine_isa(), memory.at(piece * kPiece), kPiece);
+      sums[static_cast<size_t>(piece)] =
+          read_all(machine_isa(), cycled().at(piece * kPiece), kPiece);
     });
     benchmark::DoNotOptimize(sums.data());
   }
@@ -280,7 +232,7 @@ void register_all() {
     })->UseRealTime();
   }
   for (const KernelEntry& kernel : cpu_kernels()) {
-    if (kernel.isa > machine_isa()) continue;
+    if (kernel.isa > machine_isa() || kernel.op == Op::kLinear) continue;
     if (kernel.op == Op::kAttention) {
       register_attention(kernel);
       continue;
