@@ -73,6 +73,13 @@ absl::Status WeightSource::check(const program::Weight& weight) const {
   return check_recipe(weight);
 }
 
+absl::StatusOr<std::string> WeightSource::identity() const {
+  if (const auto* random = std::get_if<RandomWeights>(&from_)) {
+    return fmt::format("random {}", random->seed());
+  }
+  return std::get<Checkpoint>(from_).identity();
+}
+
 absl::StatusOr<int64_t> WeightSource::bytes_to_read(const program::Weight& weight) const {
   RETURN_IF_ERROR(check_recipe(weight));
   int64_t bytes = 0;

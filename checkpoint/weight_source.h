@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <utility>
 #include <variant>
 
@@ -26,6 +27,9 @@ class WeightSource {
   // stored in, and in no other. To be called for all weights before memory is allocated for any.
   // Random weights have every source.
   absl::Status check(const program::Weight& weight) const;
+
+  // What tells this source from any other, see Checkpoint::identity.
+  absl::StatusOr<std::string> identity() const;
 
   // What read_rows of all rows takes from the checkpoint, for progress: 4 bytes an element where
   // weights are random. The weight need not have passed check().

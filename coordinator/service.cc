@@ -101,7 +101,9 @@ absl::StatusOr<std::unique_ptr<ClusterHost>> ClusterHost::start(const Model* mod
                         .pin = options.pin,
                         .coordinator = host->address_,
                         .token = token,
-                        .log_level = options.log_level},
+                        .log_level = options.log_level,
+                        .weight_cache = options.weight_cache,
+                        .weight_cache_limit = options.weight_cache_limit},
         [cluster](absl::Status reason) { cluster->give_up(std::move(reason)); });
   }
   return host;

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "worker/packed_cache.h"
+
 namespace lockstep {
 
 struct WorkerMainOptions {
@@ -14,6 +16,7 @@ struct WorkerMainOptions {
   int threads = 1;
   std::vector<int> processors;  // One a thread, to be bound to; empty: threads go where they like.
   int preferred_rank = -1;      // Which worker of its launcher this is; -1: any rank.
+  PackedCacheOptions weight_cache = {};
   // The launcher's process: the worker dies with it, leaves Ctrl-C to it, and does not wait for
   // another coordinator. 0: started by hand.
   int parent_pid = 0;

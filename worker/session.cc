@@ -201,6 +201,7 @@ absl::Status Session::load(const cluster::Assignment& assignment,
     WorkerOptions options{.threads = options_.threads,
                           .processors = options_.processors,
                           .cancelled = &cancelled_,
+                          .weight_cache = options_.weight_cache,
                           .memory_free_bytes = memory_free};
     options.progress = [this](int64_t done, int64_t total) {
       cluster::WorkerMessage message;

@@ -189,7 +189,13 @@ absl::StatusOr<Weights> Weights::load(const Program& program, const Bindings& bi
     if (bindings.used[i]) RETURN_IF_ERROR(source.check(program.weights(i)));
   }
   Weights weights;
-  ASSIGN_OR_RETURN(weights.memory_, Memory::allocate(plan.bytes, "weights"));
+  std::optional<Memory> kept;
+  if (options.cache != nullptr) kept = options.cache->load(plan.bytes, parallel, options.cancelled);
+  if (kept.has_value()) {
+    weights.memory_ = *std::move(kept);
+  } else {
+    ASSIGN_OR_RETURN(weights.memory_, Memory::allocate(plan.bytes, "weights"));
+  }
   for (int i = 0; i < program.weights_size(); ++i) {
     const Weight& weight = program.weights(i);
     weights.views_.push_back({.data = weights.memory_.data() + plan.offsets[i],
@@ -198,8 +204,12 @@ absl::StatusOr<Weights> Weights::load(const Program& program, const Bindings& bi
                               .stride = weight.cols(),
                               .dtype = dtype_of(weight.dtype())});
   }
+  if (kept.has_value()) return weights;
   Loader loader(program, bindings, weights.views_, source, options);
   RETURN_IF_ERROR(loader.run(parallel));
+  if (options.cache != nullptr) {
+    options.cache->store(weights.contents(), parallel, options.cancelled);
+  }
   return weights;
 }
 

@@ -15,6 +15,7 @@
 #include "proto/validate.h"
 #include "worker/executor.h"
 #include "worker/step_view.h"
+#include "worker/weights_key.h"
 
 namespace lockstep {
 namespace {
@@ -74,6 +75,16 @@ absl::StatusOr<WeightSource> open_source(const cluster::Assignment& assignment) 
   return WeightSource(std::move(checkpoint));
 }
 
+// Where this rank's weights are kept packed, if anywhere.
+absl::StatusOr<std::optional<PackedCache>> open_cache(const PackedCacheOptions& options,
+                                                      const Program& program,
+                                                      const Bindings& bindings,
+                                                      const WeightSource& source, int64_t bytes) {
+  if (options.folder.empty() || bytes < options.least_bytes) return std::nullopt;
+  ASSIGN_OR_RETURN(std::string key, weights_key(program, bindings, source));
+  return PackedCache(options, std::move(key));
+}
+
 class WorkerImpl final : public Worker {
  public:
   WorkerImpl(const cluster::Assignment& assignment, std::unique_ptr<Collective> collective,
@@ -130,8 +141,12 @@ absl::Status WorkerImpl::load(const cluster::Assignment& assignment, const Worke
       plan.bytes, buffer_bytes(program_, bindings_, threads) + staging, assignment.loading_here(),
       options.memory_free_bytes > 0 ? options.memory_free_bytes : memory_free_bytes()));
   ASSIGN_OR_RETURN(const WeightSource source, open_source(assignment));
+  ASSIGN_OR_RETURN(const std::optional<PackedCache> cache,
+                   open_cache(options.weight_cache, program_, bindings_, source, plan.bytes));
   ASSIGN_OR_RETURN(weights_, Weights::load(program_, bindings_, plan, source, threads_,
-                                           {options.progress, options.cancelled}));
+                                           {.progress = options.progress,
+                                            .cancelled = options.cancelled,
+                                            .cache = cache.has_value() ? &*cache : nullptr}));
   ASSIGN_OR_RETURN(executor_, Executor::make(program_, bindings_, *weights_, threads_));
   executor_->use(collective_.get());
   return count_pages(assignment);

@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "proto/cluster.pb.h"
 #include "worker/collectives/collective.h"
+#include "worker/packed_cache.h"
 
 namespace lockstep {
 
@@ -21,6 +22,7 @@ struct WorkerOptions {
   // Called while loading, from the loading thread, with bytes done and total.
   std::function<void(int64_t, int64_t)> progress = {};
   const std::atomic<bool>* cancelled = nullptr;  // Loading stops with kCancelled once it is true.
+  PackedCacheOptions weight_cache = {};
   // Memory that was free before any rank of this host began to load; 0: what is free now.
   int64_t memory_free_bytes = 0;
 };

@@ -54,6 +54,12 @@ TEST(CommandsTest, DoctorAndVersionAndHelpAnswer) {
   const auto facts = nlohmann::json::parse(run_lockstep({"doctor", "--json"}).out);
   EXPECT_GE(facts["usable_cores"].get<int>(), 1);
   EXPECT_GT(facts["memory_free_bytes"].get<int64_t>(), 0);
+  EXPECT_GE(facts["memory_nodes"].size(), 1u);
+  EXPECT_TRUE(facts["l2_bytes"].is_number_integer() && facts["l3_bytes"].is_number_integer());
+  EXPECT_LE(facts["huge_pages_share"].get<double>(), 1.1);
+  if (facts["huge_pages"] == "never") {
+    EXPECT_EQ(facts["huge_pages_share"].get<double>(), 0);
+  }
   EXPECT_EQ(run_lockstep({"doctor"}).code, 0);
   EXPECT_EQ(run_lockstep({"--version"}).out.substr(0, 9), "lockstep ");
   for (const char* command : {"serve", "worker", "generate", "tokenize", "bench", "plan", "inspect",

@@ -69,6 +69,17 @@ absl::StatusOr<std::unique_ptr<Model>> ModelFlags::open() const {
   return Model::open(options);
 }
 
+void WeightCacheFlags::add_to(CLI::App& app) {
+  app.add_option("--weight-cache", choice,
+                 "Folder where each worker keeps its weights as they lie in memory, so that the "
+                 "next start is quick: DIR, auto (lockstep in the user's cache folder; weights of "
+                 "64 MiB and more) or off")
+      ->capture_default_str();
+  app.add_option("--weight-cache-limit", limit_bytes,
+                 "Bytes of that folder; what was not used for longest goes (default: 50 GB)")
+      ->transform(CLI::AsSizeValue(false));
+}
+
 void GroupFlags::add_to(CLI::App& app) {
   app.add_option("--workers", workers, "Worker processes that share the model")
       ->capture_default_str();
@@ -79,6 +90,7 @@ void GroupFlags::add_to(CLI::App& app) {
   app.add_option("--kv-memory", kv_memory_bytes,
                  "Memory of each worker for keys and values, e.g. 2GiB (default: what is left)")
       ->transform(CLI::AsSizeValue(false));
+  weight_cache.add_to(app);
   app.add_option("--log-level", log_level, "debug, info, warning or error")->capture_default_str();
 }
 
@@ -98,6 +110,8 @@ absl::StatusOr<ServiceOptions> GroupFlags::service_options(const ModelFlags& mod
   options.pin = !no_pin;
   options.kv_memory_bytes = kv_memory_bytes;
   options.log_level = log_level;
+  options.weight_cache = weight_cache.choice;
+  options.weight_cache_limit = weight_cache.limit_bytes;
   options.engine.prefill_chunk = model.prefill_chunk;
   options.engine.max_running = model.max_running;
   return options;

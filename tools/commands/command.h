@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "coordinator/service.h"
 #include "tools/interrupt.h"
+#include "worker/packed_cache.h"
 
 namespace lockstep {
 
@@ -47,12 +48,21 @@ struct ModelFlags {
   absl::StatusOr<std::unique_ptr<Model>> open() const;
 };
 
+// Where a worker keeps its weights packed: of every command that starts workers, or is one.
+struct WeightCacheFlags {
+  std::string choice = "auto";
+  int64_t limit_bytes = kPackedCacheLimit;
+
+  void add_to(CLI::App& app);
+};
+
 // The group that runs it: of serve, generate and bench.
 struct GroupFlags {
   int workers = 1;
   int threads = 0;  // 0: usable cores / workers.
   bool no_pin = false;
   int64_t kv_memory_bytes = 0;
+  WeightCacheFlags weight_cache;
   std::string log_level = "warning";
 
   void add_to(CLI::App& app);

@@ -54,10 +54,12 @@ std::shared_ptr<Command> add_worker(CLI::App& parent) {
                            "(default: none)");
   command->app->add_option("--rank", options->preferred_rank,
                            "Rank to ask for (default: any that is free)");
+  auto weight_cache = std::make_shared<WeightCacheFlags>();
+  weight_cache->add_to(*command->app);
   command->app->add_option("--parent-pid", options->parent_pid)->group("");
   command->app->add_option("--log-level", *log_level, "debug, info, warning or error")
       ->capture_default_str();
-  command->run = [options, processors, log_level,
+  command->run = [options, processors, log_level, weight_cache,
                   shared = command.get()](Interrupt& interrupt) -> absl::Status {
     interrupt.on_signal([] { _exit(0); });  // Nothing here outlives the process.
     if (options->threads < 0 || options->threads > 1024) {
@@ -65,6 +67,7 @@ std::shared_ptr<Command> add_worker(CLI::App& parent) {
     }
     RETURN_IF_ERROR(read_processors(*processors, options.get()));
     if (options->threads == 0) options->threads = usable_cores();
+    options->weight_cache = packed_cache_options(weight_cache->choice, weight_cache->limit_bytes);
     const char* token = std::getenv("LOCKSTEP_JOIN_TOKEN");
     options->token = token != nullptr ? token : "";
     spdlog::set_level(spdlog::level::from_str(*log_level));
