@@ -112,6 +112,9 @@ std::optional<Quantization> quantized(const program::Weight& weight) {
   return quantization(dtype_of(weight));
 }
 
+// Products of int8 that are sure to add up within 32 bits.
+constexpr int64_t kMostCodes = int64_t{1} << 17;
+
 // A piece has whole groups of the source's rows.
 bool cuts_no_group(const Quantization& kind, const program::Piece& piece) {
   const bool turned = piece.transpose();
@@ -141,6 +144,9 @@ absl::Status check_weight_type(const program::Weight& weight) {
   if (row && weight.rows() != 1) return fail("rows", "1 for a row", weight.rows());
   if (weight.cols() < 0 || weight.cols() > kMaxColumns) {
     return fail("cols", "0 to 2^31", weight.cols());
+  }
+  if (const auto kind = quantized(weight); kind && kind->group == 0 && weight.cols() > kMostCodes) {
+    return fail("cols", "0 to 131072 where a row has one scale", weight.cols());
   }
   if (weight.rows() * weight.cols() > kMaxArenaBytes) {
     return fail("rows", "fewer: all elements are at most 2^46", weight.rows());

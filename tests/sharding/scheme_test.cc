@@ -175,6 +175,16 @@ TEST(SchemeTest, ProgramsThatCutAGroupAreRefused) {
       << message_of(validate(program));
 }
 
+TEST(SchemeTest, RowsOfOneScaleWhoseSumsCouldOverflowAreRefused) {
+  auto programs = compile(wide_model(), options_for_scheme("q8c", 1, Strategy::kGather));
+  for (program::Weight& weight : *programs->at(0).mutable_weights()) {
+    if (weight.dtype() == program::Q8C) weight.set_cols((1 << 17) + 1);
+  }
+  EXPECT_NE(message_of(validate(programs->at(0))).find("where a row has one scale, found 131073"),
+            std::string::npos)
+      << message_of(validate(programs->at(0)));
+}
+
 TEST(SchemeTest, NormsAndBiasesOfProgramsAreNeverQuantized) {
   auto programs = compile(model_graph("qwen2"), options_for(1, Strategy::kGather));
   program::Program& program = programs->at(0);

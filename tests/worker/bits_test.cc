@@ -32,7 +32,15 @@ struct Shape {
 
 constexpr int kVocab = 307, kContext = 256, kPromptTokens = 149, kHidden = 72;
 
-std::string config_json(const Shape& shape, const char* dtype) {
+// How the weights are kept: a type, or a scheme of small integers.
+struct Kind {
+  const char* name;
+  const char* kernel;  // Of most linears, less its instruction set.
+  bool quantized = false;
+  bool cut_rows = true;  // Whether `reduce` may cut them.
+};
+
+std::string config_json(const Shape& shape, const Kind& kind) {
   nlohmann::json config = {{"architectures", {"MistralForCausalLM"}},
                            {"model_type", "mistral"},
                            {"vocab_size", kVocab},
@@ -48,7 +56,7 @@ std::string config_json(const Shape& shape, const char* dtype) {
                            {"rope_theta", 10000.0},
                            {"tie_word_embeddings", false},
                            {"sliding_window", nullptr},
-                           {"torch_dtype", dtype}};
+                           {"torch_dtype", kind.quantized ? "bfloat16" : kind.name}};
   if (shape.window > 0) config["sliding_window"] = shape.window;
   return config.dump();
 }
@@ -125,13 +133,15 @@ std::vector<float> run_prompt(Group& group, const Way& way) {
   return logits;
 }
 
-class BitsTest : public ::testing::TestWithParam<std::tuple<Shape, const char*>> {
+class BitsTest : public ::testing::TestWithParam<std::tuple<Shape, Kind>> {
  protected:
   void SetUp() override {
-    write_test_file(folder_.path() / "config.json",
-                    config_json(std::get<0>(GetParam()), std::get<1>(GetParam())));
+    write_test_file(folder_.path() / "config.json", config_json(shape(), kind()));
   }
   void TearDown() override { unsetenv("LOCKSTEP_ISA"); }
+
+  static const Shape& shape() { return std::get<0>(GetParam()); }
+  static const Kind& kind() { return std::get<1>(GetParam()); }
 
   std::vector<float> logits(const Way& way) {
     if (*way.isa != '\0') {
@@ -144,6 +154,7 @@ class BitsTest : public ::testing::TestWithParam<std::tuple<Shape, const char*>>
                              .threads = way.threads,
                              .strategy = way.strategy,
                              .speeds = way.speeds,
+                             .quantize = kind().quantized ? kind().name : "",
                              .random_seed = 5,
                              .max_pages = (way.others + 1) * kContext / way.page_tokens};
     options.limits.set_rows(256);
@@ -156,10 +167,8 @@ class BitsTest : public ::testing::TestWithParam<std::tuple<Shape, const char*>>
     if (!group.ok()) return {};
     std::vector<float> logits = run_prompt(**group, way);
     // What was meant to run did run.
-    const bool wide = std::string(std::get<1>(GetParam())) == "float32";
-    EXPECT_THAT(
-        (*cluster)->profile(0),
-        HasSubstr(std::string(wide ? "linear_f32_" : "linear_bf16_") + isa_name(best_isa())));
+    EXPECT_THAT((*cluster)->profile(0),
+                HasSubstr(kind().kernel + std::string(isa_name(best_isa()))));
     return logits;
   }
 
@@ -169,7 +178,7 @@ class BitsTest : public ::testing::TestWithParam<std::tuple<Shape, const char*>>
     const auto [least, most] = std::minmax_element(alone.begin(), alone.end());
     ASSERT_GT(*most - *least, 0.1f) << "logits that are all alike prove nothing";
     for (const Way& way : ways) {
-      if (way.ranks > std::get<0>(GetParam()).heads) continue;
+      if (way.ranks > shape().heads) continue;
       const std::vector<float> other = logits(way);
       ASSERT_EQ(other.size(), alone.size()) << way_text(way);
       EXPECT_EQ(std::memcmp(other.data(), alone.data(), alone.size() * sizeof(float)), 0)
@@ -221,7 +230,9 @@ TEST_P(BitsTest, AreTheSameOnEveryInstructionSet) {
 }
 
 TEST_P(BitsTest, OfTheReduceStrategyAreTheSameForOneNumberOfRanks) {
-  const Way reduce{.ranks = 3, .strategy = Strategy::kReduce};
+  if (!kind().cut_rows) GTEST_SKIP() << kind().name << " has a scale for the whole row";
+  // Two ranks for each of which a quantized row has groups enough.
+  const Way reduce{.ranks = kind().quantized ? 2 : 3, .strategy = Strategy::kReduce};
   Way other = reduce;
   other.threads = 2;
   other.chunk = 7;
@@ -230,7 +241,7 @@ TEST_P(BitsTest, OfTheReduceStrategyAreTheSameForOneNumberOfRanks) {
   expect_same_bits({other}, reduce);
   // And the comparison bites: sums over ranks round otherwise than sums over columns. With weights
   // in bfloat16 the next linear rounds nearly all of that away.
-  if (std::get<1>(GetParam()) == std::string("float32")) {
+  if (kind().name == std::string("float32")) {
     EXPECT_FALSE(logits(reduce) == logits({}));
   }
 }
@@ -241,13 +252,29 @@ constexpr Shape kShapes[] = {
     {"WideHeads", 5, 1, 128, 96, 0},
 };
 
+constexpr Kind kKinds[] = {{"float32", "linear_f32_"}, {"bfloat16", "linear_bf16_"}};
+
+// Groups that end within a row, and rows shorter than a group.
+constexpr Shape kGroupShapes[] = {{"GroupsOfHeads", 6, 3, 32, 200, 0},
+                                  {"WideHeads", 5, 1, 128, 96, 0}};
+constexpr Kind kGroupKinds[] = {{"q8", "linear_q8_", true},
+                                {"q4", "linear_q4_", true},
+                                {"q4a16", "linear_q4_bf16_", true},
+                                {"q8c", "linear_q8c_", true, false},
+                                {"q4mg64", "linear_q4mg64_", true}};
+
+std::string test_name(const ::testing::TestParamInfo<std::tuple<Shape, Kind>>& info) {
+  return std::string(std::get<0>(info.param).name) + "_" + std::get<1>(info.param).name;
+}
+
 INSTANTIATE_TEST_SUITE_P(Shapes, BitsTest,
                          ::testing::Combine(::testing::ValuesIn(kShapes),
-                                            ::testing::Values("float32", "bfloat16")),
-                         [](const auto& info) {
-                           return std::string(std::get<0>(info.param).name) + "_" +
-                                  std::get<1>(info.param);
-                         });
+                                            ::testing::ValuesIn(kKinds)),
+                         test_name);
+INSTANTIATE_TEST_SUITE_P(Quantized, BitsTest,
+                         ::testing::Combine(::testing::ValuesIn(kGroupShapes),
+                                            ::testing::ValuesIn(kGroupKinds)),
+                         test_name);
 
 }  // namespace
 }  // namespace lockstep

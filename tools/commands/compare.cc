@@ -243,35 +243,36 @@ void report(const CompareFlags& flags, const Computer& exact, const Computer& ot
              human_bytes(exact.weight_bytes()));
 }
 
-// float32 of the same model, every row's logits at once.
-absl::StatusOr<ModelOptions> model_options(const CompareFlags& flags, bool exact) {
-  ASSIGN_OR_RETURN(const std::unique_ptr<Model> model, flags.model.open());
-  if (exact && !model->config().scheme.empty()) {
+absl::Status check_flags(const CompareFlags& flags, const Model& model) {
+  const std::string& stored = model.config().scheme;
+  if (!stored.empty()) {
     return invalid_argument(
-        "{} is stored in {}: what it was before is not in it; name the original"
-        " and --quantize {}",
-        model->name(), model->config().scheme, model->config().scheme);
+        "{} is stored in {}: what it was before is not in it; name the original and --quantize {}",
+        model.name(), stored, stored);
   }
-  if (flags.window < 2 || flags.window > model->max_context()) {
-    return invalid_argument("--window {}: wanted 2 to {}, the model's context", flags.window,
-                            model->max_context());
-  }
-  ModelOptions options = model->options();
-  if (exact) {
-    options.dtype = "float32";
-    options.quantize.clear();
-  }
+  if (flags.tokens < 0) return invalid_argument("--tokens {}: wanted 1 or more", flags.tokens);
+  if (2 <= flags.window && flags.window <= model.max_context()) return absl::OkStatus();
+  return invalid_argument("--window {}: wanted 2 to {}, the model's context", flags.window,
+                          model.max_context());
+}
+
+// The model of the flags, every row's logits at once.
+ModelOptions step_options(const CompareFlags& flags, const Model& model) {
+  ModelOptions options = model.options();
   options.max_context = flags.window;
-  options.max_rows = std::clamp<int64_t>(kStepLogits / model->config().vocab_size, 1, flags.window);
+  options.max_rows = std::clamp<int64_t>(kStepLogits / model.config().vocab_size, 1, flags.window);
   options.max_sequences = options.max_rows;  // As many outputs as rows.
   return options;
 }
 
 absl::Status compare(const CompareFlags& flags, Interrupt& interrupt) {
-  ASSIGN_OR_RETURN(const ModelOptions exact_options, model_options(flags, /*exact=*/true));
-  ASSIGN_OR_RETURN(const ModelOptions options, model_options(flags, /*exact=*/false));
-  ASSIGN_OR_RETURN(const std::unique_ptr<Model> model, Model::open(options));
+  ASSIGN_OR_RETURN(const std::unique_ptr<Model> model, flags.model.open());
+  RETURN_IF_ERROR(check_flags(flags, *model));
   ASSIGN_OR_RETURN(const std::vector<Ids> windows, make_windows(flags, *model));
+  const ModelOptions options = step_options(flags, *model);
+  ModelOptions exact_options = options;
+  exact_options.dtype = "float32";
+  exact_options.quantize.clear();
   ASSIGN_OR_RETURN(const std::unique_ptr<Computer> exact,
                    Computer::start(flags, exact_options, interrupt));
   ASSIGN_OR_RETURN(const std::unique_ptr<Computer> other,
