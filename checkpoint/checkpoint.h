@@ -31,6 +31,9 @@ class Checkpoint {
   // Null where there is none. Valid as long as the checkpoint is, moves included.
   const TensorInfo* find(std::string_view name) const;
 
+  // That a tensor of this checkpoint is in.
+  const File& file_of(const TensorInfo& tensor) const { return files_[tensor.file]; }
+
   // What tells these files from others, and from themselves once they were changed: of each its
   // inode, size, time of change and header.
   absl::StatusOr<std::string> identity() const;

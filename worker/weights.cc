@@ -213,4 +213,9 @@ absl::StatusOr<Weights> Weights::load(const Program& program, const Bindings& bi
   return weights;
 }
 
+void Weights::take(MappedWeight weight) {
+  views_[weight.weight] = weight.view;
+  files_.push_back(std::move(weight.file));
+}
+
 }  // namespace lockstep

@@ -14,6 +14,7 @@
 #include "proto/program.pb.h"
 #include "worker/bindings.h"
 #include "worker/kernels/kernel.h"
+#include "worker/mapped_weight.h"
 #include "worker/memory.h"
 #include "worker/packed_cache.h"
 
@@ -45,12 +46,15 @@ class Weights {
   // As kernels take it. Valid as long as the Weights are, moves included.
   const TensorView& view(int weight) const { return views_[weight]; }
   int64_t bytes() const { return memory_.bytes(); }
+  // A weight that was not loaded is this one from now on.
+  void take(MappedWeight weight);
   std::span<const std::byte> contents() const {
     return {memory_.data(), static_cast<size_t>(memory_.bytes())};
   }
 
  private:
   Memory memory_;
+  std::vector<MappedFile> files_;
   std::vector<TensorView> views_;
 };
 

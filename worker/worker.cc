@@ -134,19 +134,22 @@ class WorkerImpl final : public Worker {
 
 absl::Status WorkerImpl::load(const cluster::Assignment& assignment, const WorkerOptions& options) {
   ASSIGN_OR_RETURN(bindings_, bind(program_, best_isa()));
+  ASSIGN_OR_RETURN(const WeightSource source, open_source(assignment));
+  std::vector<MappedWeight> mapped;
+  if (assignment.embedding_in_file()) mapped = map_embeddings(program_, source, &bindings_);
   const WeightPlan plan = plan_weights(program_, bindings_);
   const int threads = threads_.threads();
   const int64_t staging = threads * plan.block_bytes;
   RETURN_IF_ERROR(check_memory(
       plan.bytes, buffer_bytes(program_, bindings_, threads) + staging, assignment.loading_here(),
       options.memory_free_bytes > 0 ? options.memory_free_bytes : memory_free_bytes()));
-  ASSIGN_OR_RETURN(const WeightSource source, open_source(assignment));
   ASSIGN_OR_RETURN(const std::optional<PackedCache> cache,
                    open_cache(options.weight_cache, program_, bindings_, source, plan.bytes));
   ASSIGN_OR_RETURN(weights_, Weights::load(program_, bindings_, plan, source, threads_,
                                            {.progress = options.progress,
                                             .cancelled = options.cancelled,
                                             .cache = cache.has_value() ? &*cache : nullptr}));
+  for (MappedWeight& weight : mapped) weights_->take(std::move(weight));
   ASSIGN_OR_RETURN(executor_, Executor::make(program_, bindings_, *weights_, threads_));
   executor_->use(collective_.get());
   return count_pages(assignment);

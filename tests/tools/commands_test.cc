@@ -81,6 +81,8 @@ TEST(CommandsTest, BenchMeasuresRandomWeightsOfAConfigAlone) {
   EXPECT_GT(figures["prefill_tokens_per_s"].get<double>(), 0);
   EXPECT_GT(figures["decode_tokens_per_s"].get<double>(), 0);
   EXPECT_GT(figures["weight_bytes"].get<int64_t>(), 0);
+  ASSERT_EQ(figures["worker_resident_bytes"].size(), 2u);
+  for (const auto& bytes : figures["worker_resident_bytes"]) EXPECT_GT(bytes.get<int64_t>(), 0);
 }
 
 TEST(CommandsTest, BenchTakesCasesAsTheyCome) {

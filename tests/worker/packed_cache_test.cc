@@ -257,12 +257,12 @@ TEST(PackedCacheTest, ACancelledLoadGivesNothingAndACancelledStoreKeepsNothing) 
 
 TEST(PackedCacheTest, TheChoiceNamesTheFolder) {
   setenv("XDG_CACHE_HOME", "/x", 1);
-  setenv("HOME", "/home/me", 1);
+  setenv("HOME", "/me", 1);
   EXPECT_EQ(packed_cache_options("auto", 7).folder, "/x/lockstep");
   EXPECT_EQ(packed_cache_options("auto", 7).least_bytes, 64 << 20);
   EXPECT_EQ(packed_cache_options("auto", 7).limit_bytes, 7);
   setenv("XDG_CACHE_HOME", "relative", 1);
-  EXPECT_EQ(packed_cache_options("auto", 7).folder, "/home/me/.cache/lockstep");
+  EXPECT_EQ(packed_cache_options("auto", 7).folder, "/me/.cache/lockstep");
   unsetenv("XDG_CACHE_HOME");
   unsetenv("HOME");
   EXPECT_EQ(packed_cache_options("auto", 7).folder, "");

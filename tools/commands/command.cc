@@ -22,6 +22,11 @@ void ModelFlags::add_to(CLI::App& app) {
       ->capture_default_str();
   app.add_option("--quantize", quantize,
                  "Weights as small integers, rounded as they are loaded: " + scheme_names());
+  app.add_option(
+         "--embedding", embedding,
+         "Where embedding rows are: memory, or file (read from the checkpoint as tokens ask "
+         "for them; the file must not be cut meanwhile)")
+      ->capture_default_str();
   app.add_option("--strategy", strategy,
                  "How matrices are cut: gather (the same bits for any number of workers) or reduce "
                  "(fewer meetings)")
@@ -43,6 +48,10 @@ absl::StatusOr<std::unique_ptr<Model>> ModelFlags::open() const {
   options.dtype = dtype;
   options.quantize = quantize;
   options.ignore_config = ignore_config;
+  if (embedding != "memory" && embedding != "file") {
+    return invalid_argument("--embedding {}: wanted memory or file", embedding);
+  }
+  options.embedding_in_file = embedding == "file";
   if (strategy != "gather" && strategy != "reduce") {
     return invalid_argument("--strategy {}: wanted gather or reduce", strategy);
   }

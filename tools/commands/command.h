@@ -37,6 +37,7 @@ struct ModelFlags {
   std::string path;
   std::string dtype = "auto";
   std::string quantize;
+  std::string embedding = "memory";
   std::string strategy = "gather";
   std::string random_weights;
   std::vector<std::string> ignore_config;
