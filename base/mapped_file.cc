@@ -8,25 +8,32 @@
 #include <system_error>
 #include <utility>
 
-#include "base/file.h"
-
 namespace lockstep {
 
 absl::StatusOr<MappedFile> MappedFile::open(const std::filesystem::path& path) {
   ASSIGN_OR_RETURN(const File file, File::open(path));
+  return map(file);
+}
+
+absl::StatusOr<MappedFile> MappedFile::map(const File& file) {
   MappedFile mapped;
-  mapped.path_ = path;
+  mapped.path_ = file.path();
   if (file.bytes() > 0) {  // mmap refuses nothing at all.
     const auto size = static_cast<size_t>(file.bytes());
     void* data = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.descriptor(), 0);
     if (data == MAP_FAILED) {
-      return failed_precondition("{}: {} bytes cannot be mapped: {}", path.string(), size,
+      return failed_precondition("{}: {} bytes cannot be mapped: {}", file.path().string(), size,
                                  std::generic_category().message(errno));
     }
     mapped.bytes_ = {static_cast<const std::byte*>(data), size};
   }
   RETURN_IF_ERROR(file.check_size());
   return mapped;
+}
+
+void MappedFile::expect_random_reads() const {
+  if (bytes_.empty()) return;
+  (void)::madvise(const_cast<std::byte*>(bytes_.data()), bytes_.size(), MADV_RANDOM);
 }
 
 MappedFile::MappedFile(MappedFile&& other) noexcept

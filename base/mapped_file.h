@@ -8,6 +8,7 @@
 #include <span>
 #include <string_view>
 
+#include "base/file.h"
 #include "base/status.h"
 
 namespace lockstep {
@@ -18,10 +19,15 @@ namespace lockstep {
 class MappedFile {
  public:
   static absl::StatusOr<MappedFile> open(const std::filesystem::path& path);
+  // Of a file that is open, which may be closed then.
+  static absl::StatusOr<MappedFile> map(const File& file);
 
   MappedFile(MappedFile&& other) noexcept;
   MappedFile& operator=(MappedFile&& other) noexcept;
   ~MappedFile();
+
+  // Advice: what is touched is read and nothing beside it.
+  void expect_random_reads() const;
 
   const std::filesystem::path& path() const { return path_; }
   std::span<const std::byte> bytes() const { return bytes_; }

@@ -2,6 +2,8 @@
 // Finds the files of a checkpoint, checks that index and headers agree, reads rectangles.
 #include "checkpoint/checkpoint.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <map>
 #include <memory>
@@ -169,6 +171,25 @@ const TensorInfo* Checkpoint::find(std::string_view name) const {
       tensors_.begin(), tensors_.end(), name,
       [](const TensorInfo& tensor, std::string_view wanted) { return tensor.name < wanted; });
   return found != tensors_.end() && found->name == name ? &*found : nullptr;
+}
+
+absl::StatusOr<std::string> Checkpoint::identity() const {
+  std::string text;
+  for (const File& file : files_) {
+    struct stat info {};
+    if (::fstat(file.descriptor(), &info) != 0) {
+      return failed_precondition("{}: cannot be examined", file.path().string());
+    }
+    uint64_t header_bytes = 0;  // As the format begins; checked when the file was opened.
+    RETURN_IF_ERROR(file.read_at(0, sizeof(header_bytes), &header_bytes));
+    std::string header(std::min<uint64_t>(header_bytes, kMaxHeaderBytes), '\0');
+    RETURN_IF_ERROR(
+        file.read_at(sizeof(header_bytes), static_cast<int64_t>(header.size()), header.data()));
+    text += fmt::format("{} {} {}.{:09} {}:", info.st_ino, info.st_size, info.st_mtim.tv_sec,
+                        info.st_mtim.tv_nsec, header.size());
+    text += header;
+  }
+  return text;
 }
 
 absl::Status Checkpoint::read(const TensorInfo& tensor, const Rectangle& rectangle, bool transposed,

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -29,6 +30,13 @@ class Checkpoint {
 
   // Null where there is none. Valid as long as the checkpoint is, moves included.
   const TensorInfo* find(std::string_view name) const;
+
+  // That a tensor of this checkpoint is in.
+  const File& file_of(const TensorInfo& tensor) const { return files_[tensor.file]; }
+
+  // What tells these files from others, and from themselves once they were changed: of each its
+  // inode, size, time of change and header.
+  absl::StatusOr<std::string> identity() const;
 
   // A rectangle of a tensor (of this checkpoint, seen as a matrix) as float32:
   // out[r * out_stride + c], or out[c * out_stride + r] if transposed, r and c counted from the

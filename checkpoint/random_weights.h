@@ -18,6 +18,8 @@ class RandomWeights {
  public:
   explicit RandomWeights(uint64_t seed) : seed_(seed) {}
 
+  uint64_t seed() const { return seed_; }
+
   // `rectangle` is of piece's source, in which it must lie. As Checkpoint::read.
   void read(const program::Piece& piece, program::Role role, const Rectangle& rectangle, float* out,
             int64_t out_stride) const;

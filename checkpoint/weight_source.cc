@@ -73,6 +73,36 @@ absl::Status WeightSource::check(const program::Weight& weight) const {
   return check_recipe(weight);
 }
 
+absl::StatusOr<std::string> WeightSource::identity() const {
+  if (const auto* random = std::get_if<RandomWeights>(&from_)) {
+    return fmt::format("random {}", random->seed());
+  }
+  return std::get<Checkpoint>(from_).identity();
+}
+
+absl::StatusOr<StoredRows> WeightSource::stored_rows(const program::Weight& weight) const {
+  const auto* checkpoint = std::get_if<Checkpoint>(&from_);
+  if (checkpoint == nullptr) return failed_precondition("random weights are in no file");
+  if (weight.pieces_size() != 1 || weight.pieces(0).transpose()) {
+    return failed_precondition("wanted rows of one tensor, found {}",
+                               weight.pieces_size() == 1 ? "its columns" : "several tensors");
+  }
+  const program::Piece& piece = weight.pieces(0);
+  ASSIGN_OR_RETURN(const TensorInfo* tensor, source_of(*checkpoint, weight, piece));
+  if (tensor->dtype != kind_of(weight)) {
+    return failed_precondition("wanted {} in the file, found {}", dtype_name(kind_of(weight)),
+                               tensor->dtype_name);
+  }
+  const int64_t element = dtype_bytes(tensor->dtype);
+  const int64_t first = piece.row_begin() * tensor->cols + piece.col_begin();
+  const StoredRows rows{.file = &checkpoint->file_of(*tensor),
+                        .offset = tensor->begin + first * element,
+                        .stride = tensor->cols};
+  if (rows.offset % element == 0) return rows;
+  return failed_precondition("wanted it on a border of {} bytes in {}, found byte {}", element,
+                             rows.file->path().string(), rows.offset);
+}
+
 absl::StatusOr<int64_t> WeightSource::bytes_to_read(const program::Weight& weight) const {
   RETURN_IF_ERROR(check_recipe(weight));
   int64_t bytes = 0;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <utility>
 #include <variant>
 
@@ -14,6 +15,13 @@
 #include "proto/program.pb.h"
 
 namespace lockstep {
+
+// A matrix as a file has it.
+struct StoredRows {
+  const File* file = nullptr;  // The source's.
+  int64_t offset = 0;          // Of its first element, in bytes.
+  int64_t stride = 0;          // Elements from one row to the next.
+};
 
 // Const members may be called from several threads at once.
 class WeightSource {
@@ -26,6 +34,13 @@ class WeightSource {
   // stored in, and in no other. To be called for all weights before memory is allocated for any.
   // Random weights have every source.
   absl::Status check(const program::Weight& weight) const;
+
+  // What tells this source from any other, see Checkpoint::identity.
+  absl::StatusOr<std::string> identity() const;
+
+  // Where plain rows of the weight, which passed check(), lie in a file in the weight's own type;
+  // else why they do not.
+  absl::StatusOr<StoredRows> stored_rows(const program::Weight& weight) const;
 
   // What read_rows of all rows takes from the checkpoint, for progress: 4 bytes an element where
   // weights are random. The weight need not have passed check().

@@ -26,6 +26,8 @@ struct ModelOptions {
   std::string kv_dtype = "auto";           // auto, float32, bfloat16, int8
   std::optional<uint64_t> random_weights;  // Seed; then config.json is all that is read.
   std::vector<std::string> ignore_config;
+  // Embeddings are kept as the checkpoint has them, so that workers can leave them in its file.
+  bool embedding_in_file = false;
   Strategy strategy = Strategy::kGather;
   int64_t max_context = 0;  // 0: the config's.
   int64_t max_rows = 512;   // Tokens of a step: a prefill chunk and one for each running sequence.

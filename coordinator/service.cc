@@ -88,6 +88,7 @@ absl::StatusOr<std::unique_ptr<ClusterHost>> ClusterHost::start(const Model* mod
       .checkpoint = std::filesystem::absolute(model->folder()).string(),
       .random_weights = model->options().random_weights.has_value(),
       .random_seed = model->options().random_weights.value_or(0),
+      .embedding_in_file = model->options().embedding_in_file,
       .kv_memory_bytes = options.kv_memory_bytes,
       .max_pages = options.max_pages > 0 ? options.max_pages : model->max_pages(),
       .compile = [model](int ranks) { return model->compile(ranks); },
@@ -103,7 +104,9 @@ absl::StatusOr<std::unique_ptr<ClusterHost>> ClusterHost::start(const Model* mod
                         .memory_fraction = options.memory_fraction,
                         .coordinator = host->address_,
                         .token = token,
-                        .log_level = options.log_level},
+                        .log_level = options.log_level,
+                        .weight_cache = options.weight_cache,
+                        .weight_cache_limit = options.weight_cache_limit},
         [cluster](absl::Status reason) { cluster->give_up(std::move(reason)); });
   }
   return host;

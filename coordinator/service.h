@@ -30,6 +30,8 @@ struct ServiceOptions {
   int64_t kv_memory_bytes = 0;
   int64_t max_pages = 0;  // KV pages that can be of use; 0: as many as the model's limits fill.
   std::string log_level = "warning";
+  std::string weight_cache = "off";  // Of local workers, see LauncherOptions.
+  int64_t weight_cache_limit = 0;
   EngineOptions engine;
   std::function<void(int64_t done, int64_t total)> load_progress;
 };

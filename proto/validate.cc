@@ -133,9 +133,12 @@ absl::Status check_weight_type(const program::Weight& weight) {
     return fail("role", "a known role", weight.role());
   }
   const bool row = is_row(weight.role());
-  const bool matrix = weight.dtype() == program::BF16 || quantized(weight);
+  const bool half = weight.dtype() == program::F16 && weight.role() == program::EMBEDDING;
+  const bool matrix = weight.dtype() == program::BF16 || half || quantized(weight);
   if (weight.dtype() != program::F32 && (row || !matrix)) {
-    return fail("dtype", row ? "float32" : "float32, bfloat16 or quantized", weight.dtype());
+    return fail("dtype",
+                row ? "float32" : "float32, bfloat16 or quantized (an embedding: or float16)",
+                weight.dtype());
   }
   if (weight.rows() < 0 || weight.rows() > kMaxColumns) {
     return fail("rows", "0 to 2^31", weight.rows());

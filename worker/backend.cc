@@ -53,8 +53,8 @@ absl::StatusOr<std::vector<std::string>> gpu_each(const std::string& wanted, int
 
 }  // namespace
 
-Backend cpu_backend() {
-  return {.device = host_device(), .kernels = cpu_kernels(), .isa = best_isa()};
+Backend cpu_backend(Isa isa) {
+  return {.device = host_device(), .kernels = cpu_kernels(), .isa = isa};
 }
 
 absl::StatusOr<Backend> open_backend(const std::string& device) {

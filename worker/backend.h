@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "base/cpu.h"
 #include "base/isa.h"
 #include "worker/kernels/device.h"
 #include "worker/kernels/kernel.h"
@@ -25,7 +26,7 @@ struct Backend {
 };
 
 // This processor.
-Backend cpu_backend();
+Backend cpu_backend(Isa isa = best_isa());
 // "cpu", or "cuda:N", the N-th GPU that this process may see.
 absl::StatusOr<Backend> open_backend(const std::string& device);
 

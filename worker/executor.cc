@@ -156,9 +156,11 @@ void Executor::connect(const Program& program, const Instruction& instruction,
                        const Weights& weights, Call& call) {
   for (int i = 0; i < instruction.inputs_size(); ++i) {
     const program::Operand& operand = instruction.inputs(i);
-    call.args.in[i].data = operand.kind_case() == program::Operand::kWeight
-                               ? weights.view(operand.weight()).data
-                               : arena_.data() + program.values(operand.value()).offset_bytes();
+    if (operand.kind_case() == program::Operand::kWeight) {
+      call.args.in[i] = weights.view(operand.weight());
+    } else {
+      call.args.in[i].data = arena_.data() + program.values(operand.value()).offset_bytes();
+    }
   }
   for (int i = 0; i < instruction.outputs_size(); ++i) {
     const program::Value& value = program.values(instruction.outputs(i));

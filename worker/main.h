@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "worker/packed_cache.h"
+
 namespace lockstep {
 
 struct WorkerMainOptions {
@@ -17,6 +19,7 @@ struct WorkerMainOptions {
   std::string device = "cpu";   // As open_backend() takes it.
   double memory_fraction = 0;   // See Backend; 0: the device's own.
   int preferred_rank = -1;      // Which worker of its launcher this is; -1: any rank.
+  PackedCacheOptions weight_cache = {};
   // The launcher's process: the worker dies with it, leaves Ctrl-C to it, and does not wait for
   // another coordinator. 0: started by hand.
   int parent_pid = 0;

@@ -223,6 +223,7 @@ absl::Status Session::load(const cluster::Assignment& assignment,
                           .cancelled = &cancelled_,
                           .backend = &backend_,
                           .memory_fraction = options_.memory_fraction,
+                          .weight_cache = options_.weight_cache,
                           .memory_free_bytes = memory_free};
     options.progress = [this](int64_t done, int64_t total) {
       cluster::WorkerMessage message;

@@ -239,9 +239,19 @@ absl::StatusOr<Weights> Weights::load(const Program& program, const Bindings& bi
                               .stride = weight.cols(),
                               .dtype = dtype_of(weight.dtype())});
   }
+  const std::span<std::byte> memory(weights.memory_.data(), static_cast<size_t>(plan.bytes));
+  if (options.cache != nullptr && options.cache->load(memory, parallel, options.cancelled)) {
+    return weights;
+  }
   Loader loader(program, bindings, weights.views_, source, device, options);
   RETURN_IF_ERROR(loader.run(parallel, plan));
+  if (options.cache != nullptr) options.cache->store(memory, parallel, options.cancelled);
   return weights;
+}
+
+void Weights::take(MappedWeight weight) {
+  views_[weight.weight] = weight.view;
+  files_.push_back(std::move(weight.file));
 }
 
 }  // namespace lockstep

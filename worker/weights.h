@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -13,7 +14,9 @@
 #include "proto/program.pb.h"
 #include "worker/bindings.h"
 #include "worker/kernels/kernel.h"
+#include "worker/mapped_weight.h"
 #include "worker/memory.h"
+#include "worker/packed_cache.h"
 
 namespace lockstep {
 
@@ -29,6 +32,8 @@ WeightPlan plan_weights(const program::Program& program, const Bindings& binding
 struct LoadOptions {
   std::function<void(int64_t done, int64_t total)> progress = {};  // From the calling thread.
   const std::atomic<bool>* cancelled = nullptr;
+  const PackedCache* cache =
+      nullptr;  // Where the weights may lie packed, or are kept once they are.
 };
 
 class Weights {
@@ -45,9 +50,16 @@ class Weights {
   // As kernels take it. Valid as long as the Weights are, moves included.
   const TensorView& view(int weight) const { return views_[weight]; }
   int64_t bytes() const { return memory_.bytes(); }
+  // A weight that was not loaded is this one from now on.
+  void take(MappedWeight weight);
+  // All of them as they lie, of a processor.
+  std::span<const std::byte> contents() const {
+    return {memory_.data(), static_cast<size_t>(memory_.bytes())};
+  }
 
  private:
   DeviceMemory memory_;
+  std::vector<MappedFile> files_;
   std::vector<TensorView> views_;
 };
 

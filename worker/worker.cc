@@ -14,6 +14,7 @@
 #include "proto/validate.h"
 #include "worker/executor.h"
 #include "worker/step_view.h"
+#include "worker/weights_key.h"
 
 namespace lockstep {
 namespace {
@@ -75,6 +76,17 @@ absl::StatusOr<WeightSource> open_source(const cluster::Assignment& assignment) 
   return WeightSource(std::move(checkpoint));
 }
 
+// Where this rank's weights are kept packed, if anywhere.
+absl::StatusOr<std::optional<PackedCache>> open_cache(const PackedCacheOptions& options,
+                                                      const Device& device, const Program& program,
+                                                      const Bindings& bindings,
+                                                      const WeightSource& source, int64_t bytes) {
+  const bool kept = device.is_host() && !options.folder.empty() && bytes >= options.least_bytes;
+  if (!kept) return std::nullopt;
+  ASSIGN_OR_RETURN(std::string key, weights_key(program, bindings, source));
+  return PackedCache(options, std::move(key));
+}
+
 class WorkerImpl final : public Worker {
  public:
   WorkerImpl(const cluster::Assignment& assignment, std::unique_ptr<Collective> collective,
@@ -132,6 +144,11 @@ absl::Status WorkerImpl::load(const cluster::Assignment& assignment, const Worke
   RETURN_IF_ERROR(check_numeric_class(program_, backend_));
   device_.use_from_this_thread();
   ASSIGN_OR_RETURN(bindings_, bind(program_, backend_));
+  ASSIGN_OR_RETURN(const WeightSource source, open_source(assignment));
+  std::vector<MappedWeight> mapped;
+  if (assignment.embedding_in_file() && device_.is_host()) {
+    mapped = map_embeddings(program_, source, &bindings_);
+  }
   const WeightPlan plan = plan_weights(program_, bindings_);
   const int threads = threads_.threads();
   int64_t buffers = buffer_bytes(program_, bindings_, threads);
@@ -139,9 +156,14 @@ absl::Status WorkerImpl::load(const cluster::Assignment& assignment, const Worke
   RETURN_IF_ERROR(check_memory(
       device_, plan.bytes, buffers, assignment.loading_here(),
       options.memory_free_bytes > 0 ? options.memory_free_bytes : free_bytes_of(device_)));
-  ASSIGN_OR_RETURN(const WeightSource source, open_source(assignment));
+  ASSIGN_OR_RETURN(
+      const std::optional<PackedCache> cache,
+      open_cache(options.weight_cache, device_, program_, bindings_, source, plan.bytes));
   ASSIGN_OR_RETURN(weights_, Weights::load(program_, bindings_, plan, source, device_, threads_,
-                                           {options.progress, options.cancelled}));
+                                           {.progress = options.progress,
+                                            .cancelled = options.cancelled,
+                                            .cache = cache.has_value() ? &*cache : nullptr}));
+  for (MappedWeight& weight : mapped) weights_->take(std::move(weight));
   ASSIGN_OR_RETURN(executor_, Executor::make(program_, bindings_, *weights_, device_, threads_));
   executor_->use(collective_.get());
   return count_pages(

@@ -13,6 +13,7 @@
 #include "proto/cluster.pb.h"
 #include "worker/backend.h"
 #include "worker/collectives/collective.h"
+#include "worker/packed_cache.h"
 
 namespace lockstep {
 
@@ -25,7 +26,8 @@ struct WorkerOptions {
   // What it computes on, and the collective's operands lie on; outlives the worker. Null: this
   // processor.
   const Backend* backend = nullptr;
-  double memory_fraction = 0;  // See Backend; 0: the backend's own.
+  double memory_fraction = 0;            // See Backend; 0: the backend's own.
+  PackedCacheOptions weight_cache = {};  // Of processors; GPUs pack what they load each time.
   // Memory of the device that was free before any rank that shares it began to load; 0: what is
   // free now.
   int64_t memory_free_bytes = 0;

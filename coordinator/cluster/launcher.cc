@@ -50,12 +50,22 @@ std::vector<int> processors_for(const LauncherOptions& options, int index) {
 
 // 0 on failure.
 pid_t spawn_worker(const LauncherOptions& options, int index) {
-  std::vector<std::string> arguments = {"lockstep",      "worker",
-                                        "--coordinator", options.coordinator,
-                                        "--threads",     std::to_string(options.threads),
-                                        "--rank",        std::to_string(index),
-                                        "--parent-pid",  std::to_string(getpid()),
-                                        "--log-level",   options.log_level};
+  std::vector<std::string> arguments = {"lockstep",
+                                        "worker",
+                                        "--coordinator",
+                                        options.coordinator,
+                                        "--threads",
+                                        std::to_string(options.threads),
+                                        "--rank",
+                                        std::to_string(index),
+                                        "--parent-pid",
+                                        std::to_string(getpid()),
+                                        "--log-level",
+                                        options.log_level,
+                                        "--weight-cache",
+                                        options.weight_cache,
+                                        "--weight-cache-limit",
+                                        std::to_string(options.weight_cache_limit)};
   if (const std::vector<int> processors = processors_for(options, index); !processors.empty()) {
     arguments.insert(arguments.end(), {"--processors", processors_text(processors)});
   }

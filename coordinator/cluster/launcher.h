@@ -27,6 +27,8 @@ struct LauncherOptions {
   std::string coordinator;           // The address that they dial.
   std::string token;  // Handed over in the environment, where other users cannot read it.
   std::string log_level;
+  std::string weight_cache = "off";  // As `lockstep worker --weight-cache` takes it, and its limit.
+  int64_t weight_cache_limit = 0;
 };
 
 // The thread that starts workers lives as long as the launcher: Linux sends a child its parent's

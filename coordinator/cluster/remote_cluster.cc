@@ -222,6 +222,7 @@ void RemoteCluster::assign(Epoch& epoch, const std::vector<program::Program>& pr
     assignment.set_checkpoint(options_.checkpoint);
     assignment.set_random_weights(options_.random_weights);
     assignment.set_random_seed(options_.random_seed);
+    assignment.set_embedding_in_file(options_.embedding_in_file);
     assignment.set_group(group);
     for (int peer = 0; peer < epoch.ranks(); ++peer) {
       assignment.add_hosts(epoch.member(peer).hello->host());

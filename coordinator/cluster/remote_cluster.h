@@ -26,6 +26,7 @@ struct RemoteClusterOptions {
   std::string checkpoint;
   bool random_weights = false;
   uint64_t random_seed = 0;
+  bool embedding_in_file = false;
   int64_t kv_memory_bytes = 0;  // Of each worker; 0: what is left.
   int64_t max_pages = 0;
   absl::Duration collective_timeout = absl::Seconds(30);

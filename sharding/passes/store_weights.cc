@@ -15,7 +15,9 @@ DType stored_as(const Parameter& parameter, const CompileOptions& options) {
   const DType dtype = options.weight_dtype(parameter.pieces[0].source(), parameter.role);
   LOCKSTEP_CHECK(dtype == DType::kF32 || dtype == DType::kBF16 || dtype == DType::kF16 ||
                  quantization(dtype));
-  return dtype == DType::kF16 ? DType::kF32 : dtype;  // float16 widens: no kernel computes in it.
+  // No linear computes in float16, which widens; rows of an embedding are only copied.
+  const bool widened = dtype == DType::kF16 && parameter.role != program::EMBEDDING;
+  return widened ? DType::kF32 : dtype;
 }
 
 }  // namespace

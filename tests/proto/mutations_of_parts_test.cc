@@ -80,6 +80,8 @@ INSTANTIATE_TEST_SUITE_P(
          [](P p) { p.mutable_weights(0)->set_role(static_cast<program::Role>(99)); }},
         {"WeightDtype", "dtype must be",
          [](P p) { p.mutable_weights(0)->set_dtype(program::I32); }},
+        {"NormInF16", "dtype must be float32",
+         [](P p) { weight_named(p, "norm1.weight").set_dtype(program::F16); }},
         {"NormInBf16", "dtype must be float32",
          [](P p) { weight_named(p, "norm1.weight").set_dtype(program::BF16); }},
         {"NegativeRows", "rows must be", [](P p) { p.mutable_weights(0)->set_rows(-1); }},

@@ -68,6 +68,12 @@ TEST(CommandsTest, DoctorAndVersionAndHelpAnswer) {
   const auto facts = nlohmann::json::parse(run_lockstep({"doctor", "--json"}).out);
   EXPECT_GE(facts["usable_cores"].get<int>(), 1);
   EXPECT_GT(facts["memory_free_bytes"].get<int64_t>(), 0);
+  EXPECT_GE(facts["memory_nodes"].size(), 1u);
+  EXPECT_TRUE(facts["l2_bytes"].is_number_integer() && facts["l3_bytes"].is_number_integer());
+  EXPECT_LE(facts["huge_pages_share"].get<double>(), 1.1);
+  if (facts["huge_pages"] == "never") {
+    EXPECT_EQ(facts["huge_pages_share"].get<double>(), 0);
+  }
   EXPECT_EQ(run_lockstep({"doctor"}).code, 0);
   EXPECT_EQ(run_lockstep({"--version"}).out.substr(0, 9), "lockstep ");
   for (const char* command : {"serve", "worker", "generate", "tokenize", "bench", "plan", "inspect",
@@ -89,6 +95,8 @@ TEST(CommandsTest, BenchMeasuresRandomWeightsOfAConfigAlone) {
   EXPECT_GT(figures["prefill_tokens_per_s"].get<double>(), 0);
   EXPECT_GT(figures["decode_tokens_per_s"].get<double>(), 0);
   EXPECT_GT(figures["weight_bytes"].get<int64_t>(), 0);
+  ASSERT_EQ(figures["worker_resident_bytes"].size(), 2u);
+  for (const auto& bytes : figures["worker_resident_bytes"]) EXPECT_GT(bytes.get<int64_t>(), 0);
 }
 
 TEST(CommandsTest, BenchTakesCasesAsTheyCome) {

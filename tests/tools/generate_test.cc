@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // `lockstep generate` on the demo model, with real worker processes.
+#include <filesystem>
+
 #include "tests/tools/json_lines.h"
 
 namespace lockstep::testing {
@@ -21,6 +23,20 @@ TEST(GenerateTest, GivesTheSameTokensAndLogitsForAnyNumberOfWorkersAndThreads) {
       ASSERT_EQ(shared.size(), 1u);
       EXPECT_EQ(shared[0], alone[0]) << workers << " workers of " << threads << " threads";
     }
+  }
+}
+
+TEST(GenerateTest, AnEmbeddingInTheFileAndWeightsFromTheCacheChangeNothing) {
+  TemporaryFolder folder;
+  const std::vector<std::string> request = {"--prompt",     kPrompt, "--seed",    "7", "--logits",
+                                            "--max-tokens", "20",    "--workers", "2"};
+  const auto wanted = generate_json(request);
+  std::vector<std::string> flags = request;
+  flags.insert(flags.end(), {"--embedding", "file", "--weight-cache", folder.path()});
+  for (const char* start : {"first", "second"}) {
+    EXPECT_EQ(generate_json(flags), wanted) << start;
+    const std::filesystem::directory_iterator files(folder.path());
+    EXPECT_EQ(std::distance(files, {}), 2) << start;
   }
 }
 

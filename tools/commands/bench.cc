@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // `lockstep bench`: tokens a second of prefill and decode, through the same engine that serves.
+#include <unistd.h>
+
+#include <fstream>
 #include <iostream>
 #include <nlohmann/json.hpp>
 
@@ -48,6 +51,19 @@ absl::StatusOr<std::vector<BenchTimes>> repeat_case(const BenchCase& bench_case,
     times.push_back(one);
   }
   return times;
+}
+
+// What each local worker holds of memory: weights, KV pages that were used, and all else.
+std::vector<int64_t> resident_bytes(const InferenceService& service) {
+  std::vector<int64_t> bytes;
+  if (service.launcher() == nullptr) return bytes;
+  for (const pid_t pid : service.launcher()->pids()) {
+    std::ifstream file(fmt::format("/proc/{}/statm", pid));
+    int64_t all = 0, resident = 0;
+    file >> all >> resident;
+    bytes.push_back(resident * sysconf(_SC_PAGESIZE));
+  }
+  return bytes;
 }
 
 // What is measured, and on what.
@@ -99,6 +115,7 @@ absl::Status bench_prompt(const BenchFlags& flags, InferenceService& service) {
       {"output_tokens", flags.output_tokens},
       {"batch", flags.batch},
       {"repeat", flags.repeat},
+      {"worker_resident_bytes", resident_bytes(service)},
       {"coordinator_us_per_step",
        stats.steps > 0 ? stats.coordinator_ns / 1000.0 / stats.steps : 0.0}};
   figures.update(describe(service, stats));

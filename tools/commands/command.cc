@@ -27,6 +27,11 @@ void ModelFlags::add_to(CLI::App& app) {
                  "Type of keys and values in memory: auto (bfloat16 where weights are, else "
                  "float32), float32, bfloat16, int8")
       ->capture_default_str();
+  app.add_option(
+         "--embedding", embedding,
+         "Where embedding rows are: memory, or file (read from the checkpoint as tokens ask "
+         "for them; the file must not be cut meanwhile)")
+      ->capture_default_str();
   app.add_option("--strategy", strategy,
                  "How matrices are cut: gather (the same bits for any number of workers) or reduce "
                  "(fewer meetings)")
@@ -49,6 +54,10 @@ absl::StatusOr<std::unique_ptr<Model>> ModelFlags::open() const {
   options.quantize = quantize;
   options.kv_dtype = kv_dtype;
   options.ignore_config = ignore_config;
+  if (embedding != "memory" && embedding != "file") {
+    return invalid_argument("--embedding {}: wanted memory or file", embedding);
+  }
+  options.embedding_in_file = embedding == "file";
   if (strategy != "gather" && strategy != "reduce") {
     return invalid_argument("--strategy {}: wanted gather or reduce", strategy);
   }
@@ -75,6 +84,17 @@ absl::StatusOr<std::unique_ptr<Model>> ModelFlags::open() const {
   return Model::open(options);
 }
 
+void WeightCacheFlags::add_to(CLI::App& app) {
+  app.add_option("--weight-cache", choice,
+                 "Folder where each worker keeps its weights as they lie in memory, so that the "
+                 "next start is quick: DIR, auto (lockstep in the user's cache folder; weights of "
+                 "64 MiB and more) or off")
+      ->capture_default_str();
+  app.add_option("--weight-cache-limit", limit_bytes,
+                 "Bytes of that folder; what was not used for longest goes (default: 50 GB)")
+      ->transform(CLI::AsSizeValue(false));
+}
+
 void GroupFlags::add_to(CLI::App& app) {
   app.add_option("--workers", workers, "Worker processes that share the model")
       ->capture_default_str();
@@ -90,6 +110,7 @@ void GroupFlags::add_to(CLI::App& app) {
   app.add_option("--kv-memory", kv_memory_bytes,
                  "Memory of each worker for keys and values, e.g. 2GiB (default: what is left)")
       ->transform(CLI::AsSizeValue(false));
+  weight_cache.add_to(app);
   app.add_option("--log-level", log_level,
                  "debug (at the end each worker says where its time went, by kernel), info, "
                  "warning or error")
@@ -120,6 +141,8 @@ absl::StatusOr<ServiceOptions> GroupFlags::service_options(const ModelFlags& mod
   options.pin = !no_pin;
   options.kv_memory_bytes = kv_memory_bytes;
   options.log_level = log_level;
+  options.weight_cache = weight_cache.choice;
+  options.weight_cache_limit = weight_cache.limit_bytes;
   options.engine.prefill_chunk = model.prefill_chunk;
   options.engine.max_running = model.max_running;
   return options;

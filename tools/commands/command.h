@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "coordinator/service.h"
 #include "tools/interrupt.h"
+#include "worker/packed_cache.h"
 
 namespace lockstep {
 
@@ -37,6 +38,7 @@ struct ModelFlags {
   std::string dtype = "auto";
   std::string quantize;
   std::string kv_dtype = "auto";
+  std::string embedding = "memory";
   std::string strategy = "gather";
   std::string random_weights;
   std::vector<std::string> ignore_config;
@@ -48,6 +50,14 @@ struct ModelFlags {
   absl::StatusOr<std::unique_ptr<Model>> open() const;
 };
 
+// Where a worker keeps its weights packed: of every command that starts workers, or is one.
+struct WeightCacheFlags {
+  std::string choice = "auto";
+  int64_t limit_bytes = kPackedCacheLimit;
+
+  void add_to(CLI::App& app);
+};
+
 // The group that runs it: of serve, generate and bench.
 struct GroupFlags {
   int workers = 1;
@@ -56,6 +66,7 @@ struct GroupFlags {
   std::string device = "auto";
   double memory_fraction = 0;
   int64_t kv_memory_bytes = 0;
+  WeightCacheFlags weight_cache;
   std::string log_level = "warning";
 
   void add_to(CLI::App& app);

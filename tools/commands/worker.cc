@@ -72,10 +72,12 @@ std::shared_ptr<Command> add_worker(CLI::App& parent) {
   add_memory_fraction(*command->app, options->memory_fraction);
   command->app->add_option("--rank", options->preferred_rank,
                            "Rank to ask for (default: any that is free)");
+  auto weight_cache = std::make_shared<WeightCacheFlags>();
+  weight_cache->add_to(*command->app);
   command->app->add_option("--parent-pid", options->parent_pid)->group("");
   command->app->add_option("--log-level", *log_level, "debug, info, warning or error")
       ->capture_default_str();
-  command->run = [options, processors, device, log_level,
+  command->run = [options, processors, device, log_level, weight_cache,
                   shared = command.get()](Interrupt& interrupt) -> absl::Status {
     std::stop_source stop;
     options->stop = stop.get_token();
@@ -87,6 +89,7 @@ std::shared_ptr<Command> add_worker(CLI::App& parent) {
     if (options->threads == 0) options->threads = usable_cores();
     RETURN_IF_ERROR(check_memory_fraction(options->memory_fraction));
     RETURN_IF_ERROR(choose_device(*device, options.get()));
+    options->weight_cache = packed_cache_options(weight_cache->choice, weight_cache->limit_bytes);
     const char* token = std::getenv("LOCKSTEP_JOIN_TOKEN");
     options->token = token != nullptr ? token : "";
     spdlog::set_level(spdlog::level::from_str(*log_level));

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// The name of a rank's packed weights: different wherever their bytes could be.
+#pragma once
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "checkpoint/weight_source.h"
+#include "proto/program.pb.h"
+#include "worker/bindings.h"
+
+namespace lockstep {
+
+// To be raised when weights lie otherwise in memory in a way that small ones do not show (see the
+// .cc file).
+inline constexpr int kPackingVersion = 1;
+
+// 64 hexadecimal digits: SHA-256 of where the weights come from, their recipes, the kernels that
+// pack them, and what those make of small weights.
+absl::StatusOr<std::string> weights_key(const program::Program& program, const Bindings& bindings,
+                                        const WeightSource& source);
+
+}  // namespace lockstep
