@@ -16,20 +16,21 @@ struct Call {
   const KernelArgs& args;
   int64_t padded;
   int64_t chunk_bytes;
-  int64_t page_chunks;
+  int page_shift;     // A page has 1 << page_shift chunks.
   float most_factor;  // Of a query: a sum of padded products with codes of 8 bits must fit 31.
 
   explicit Call(const KernelArgs& call)
       : args(call),
         padded(padded_dim(call.attrs.head_dim)),
         chunk_bytes(kv_chunk_bytes(call.attrs.head_dim, call.state.dtype)),
-        page_chunks(call.state.page_tokens / kChunk),
+        page_shift(__builtin_ctzll(static_cast<uint64_t>(call.state.page_tokens / kChunk))),
         most_factor(static_cast<float>(least(32767, 0x7fffffff / 128 / padded))) {}
 
   typename F::Element* chunk(const StepSequence& sequence, int64_t position,
                              int64_t kv_head) const {
-    const int64_t number = position / kChunk, page = sequence.pages[number / page_chunks];
-    const int64_t index = kv_head * page_chunks + number % page_chunks;
+    const int64_t number = position / kChunk, page = sequence.pages[number >> page_shift];
+    const int64_t begin = number >> page_shift << page_shift;
+    const int64_t index = (kv_head << page_shift) + number - begin;
     return reinterpret_cast<typename F::Element*>(args.state.data + page * args.state.page_bytes +
                                                   index * chunk_bytes);
   }
@@ -172,8 +173,8 @@ void attend_tile(const Call<F>& call, Queries<F>& all, int64_t query, const Bloc
   }
   for (int64_t key = 0; key < any.end; key += kVecs * kChunk) {
     if (key + kVecs * kChunk <= any.begin) continue;
-    score<F, kQueries, kVecs>(all.query + query * all.padded, all.padded,
-                              block.chunk + key / kChunk, all.scale + query, all.scores + key);
+    score<F, kQueries, kVecs>(all.query + query * all.padded, all.padded, block, ahead,
+                              key / kChunk, all.scale + query, all.scores + key);
   }
   soften(all, query, kQueries, block, seen);
   weigh_tile<F, kQueries>(all, query, block, ahead, seen, any);
@@ -221,7 +222,7 @@ int64_t collect(const Call<F>& call, Queries<F>& all, int64_t row, int64_t end, 
         F::encode(Vec::load(query + d, attrs.head_dim - d), scale,
                   all.query + all.count * call.padded + d);
       }
-      all.scale[all.count] = attrs.scale * scale;
+      all.scale[all.count] = attrs.scale * scale * kPerLn2;
       all.out[all.count] = args.out[0].row<float>(row) + head * attrs.head_dim;
       all.position[all.count++] = step.positions[row];
     }

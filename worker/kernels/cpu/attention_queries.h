@@ -29,7 +29,7 @@ struct Queries {
   int64_t count = 0;
   int64_t padded;
   typename F::Factor* query;    // [count][padded]
-  float* scale;                 // [count] what scores are multiplied by
+  float* scale;                 // [count] what scores are multiplied by, 1 / ln 2 included
   float** out;                  // [count]
   int64_t* position;            // [count], ascending
   Softmax part;                 // Over the keys of this part,
@@ -120,7 +120,7 @@ void soften(Queries<F>& all, int64_t query, int64_t count, const Block<F>& block
     const float before = all.part.highest[query + q];
     const float highest = before > block_highest ? before : block_highest;
 #pragma GCC unroll 4
-    for (int i = 0; i < kBlockChunks; ++i) s[i] = exp(s[i] - Vec::splat(highest));
+    for (int i = 0; i < kBlockChunks; ++i) s[i] = exp2_below(s[i] - Vec::splat(highest));
     typename F::Factor* weights = all.weights + q * kAttentionBlock;
     if constexpr (F::kScaled) {
       all.fit[q] = store_weights<F>(s, block, all.padded, weights);

@@ -13,20 +13,21 @@ constexpr int tile_vectors(int queries) {
   return most >= 4 ? 4 : most >= 2 ? 2 : 1;
 }
 
-// Half a block ahead: the values while their keys are multiplied, the next block's keys while these
-// values are.
+// A block ahead, into the second level: its keys while these are multiplied, its values while these
+// are.
 [[gnu::always_inline]] inline void fetch(const void* line) { __builtin_prefetch(line, 0, 2); }
 
-// scores[q][kAttentionBlock]: query . key of kVecs chunks, times the query's scale (and the key's).
-// Queries lie [kQueries][padded].
+// scores[q][kAttentionBlock]: query . key of kVecs chunks from `chunk` on, times the query's scale
+// (and the key's). Queries lie [kQueries][padded].
 template <typename F, int kQueries, int kVecs>
-void score(const typename F::Factor* queries, int64_t padded,
-           const typename F::Element* const* chunks, const float* scale, float* scores) {
-  const typename F::Element* keys[kVecs];
+void score(const typename F::Factor* queries, int64_t padded, const Block<F>& block,
+           const Block<F>& ahead, int64_t chunk, const float* scale, float* scores) {
+  const typename F::Element *keys[kVecs], *next[kVecs];
   typename F::Sum sums[kQueries][kVecs];
 #pragma GCC unroll 4
   for (int i = 0; i < kVecs; ++i) {
-    keys[i] = chunks[i];
+    keys[i] = block.chunk[chunk + i];
+    next[i] = ahead.chunk[chunk + i];
 #pragma GCC unroll 8
     for (int q = 0; q < kQueries; ++q) sums[q][i] = F::zero();
   }
@@ -35,7 +36,7 @@ void score(const typename F::Factor* queries, int64_t padded,
 #pragma GCC unroll 4
     for (int i = 0; i < kVecs; ++i) {
       key[i] = F::load(keys[i] + d * kChunk);
-      fetch(keys[i] + (d + padded) * kChunk);
+      fetch(next[i] + d * kChunk);
     }
 #pragma GCC unroll 8
     for (int q = 0; q < kQueries; ++q) {
@@ -82,7 +83,7 @@ void weigh_columns(float* accumulator, int64_t padded, const typename F::Factor*
     const int64_t chunk = j / kChunk, chunk_end = (chunk + 1) * kChunk;
     const int64_t at = value_at<F>(j % kChunk, column, padded);
     const typename F::Element* from = block.chunk[chunk] + at;
-    const typename F::Element* next = ahead.chunk[chunk] + at - kChunk * padded;
+    const typename F::Element* next = ahead.chunk[chunk] + at;
     for (; j < end && j < chunk_end; j += F::kPack) {
       typename F::Operand value[kVecs];
 #pragma GCC unroll 4

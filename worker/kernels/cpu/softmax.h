@@ -6,7 +6,25 @@
 
 namespace lockstep::LOCKSTEP_ISA {
 
-// The softmax of some queries over some keys: sums relative to the greatest score.
+inline constexpr float kPerLn2 = 0x1.715476p+0f;  // e^x = 2^(x / ln 2).
+
+// 2^x for x <= 0, with 2^0 exactly 1, within 3 ulp: 2^n * 2^r, |r| <= 1/2, by a polynomial in r
+// with the least relative error. Results below the least normal number are 0; NaN stays NaN.
+inline Vec exp2_below(Vec x) {
+  const Vec round = Vec::splat(12582912.0f);  // 1.5 * 2^23: adding it rounds to an integer.
+  const Vec t = x + round;
+  const Vec r = x - (t - round);
+  Vec p = Vec::splat(0x1.5bba14p-10f);
+  p = fma(p, r, Vec::splat(0x1.3cea88p-7f));
+  p = fma(p, r, Vec::splat(0x1.c6b752p-5f));
+  p = fma(p, r, Vec::splat(0x1.ebf9bcp-3f));
+  p = fma(p, r, Vec::splat(0x1.62e42ap-1f));
+  p = fma(p, r, Vec::splat(1.0f));
+  return select_less(Vec::splat(-126.0f), x, scale_by_power(p, t), max(Vec::zero(), x));
+}
+
+// The softmax of some queries over some keys: sums relative to the greatest score. Scores are in
+// units of ln 2, so that their powers are those of 2.
 struct Softmax {
   float* highest;      // [queries]
   float* total;        // [queries]
@@ -27,7 +45,8 @@ inline void merge(const Softmax& into, const Softmax& next, int64_t count, int64
     const float before = into.highest[q], found = next.highest[q];
     if (found == -kInfinity) continue;
     const float highest = before > found ? before : found;
-    const Vec shrink = exp(Vec::splat(before - highest)), fit = exp(Vec::splat(found - highest));
+    const Vec shrink = exp2_below(Vec::splat(before - highest));
+    const Vec fit = exp2_below(Vec::splat(found - highest));
     into.highest[q] = highest;
     into.total[q] = into.total[q] * max_lane(shrink) + next.total[q] * max_lane(fit);
     float* to = into.accumulator + q * padded;
@@ -50,7 +69,7 @@ inline void finish(const Softmax& sums, float* const* out, int64_t count, int64_
 
 // Brings a query's sums to a new maximum.
 inline void shrink_sums(const Softmax& sums, int64_t query, int64_t padded, float highest) {
-  const Vec shrink = exp(Vec::splat(sums.highest[query] - highest));
+  const Vec shrink = exp2_below(Vec::splat(sums.highest[query] - highest));
   float* accumulator = sums.accumulator + query * padded;
   for (int64_t d = 0; d < padded; d += Vec::kLanes) {
     (Vec::load(accumulator + d) * shrink).store(accumulator + d);
