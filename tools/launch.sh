@@ -12,7 +12,7 @@ set -euo pipefail
 
 fail() { echo "launch: $*" >&2; exit 2; }
 
-device= workers= logs=lockstep-logs
+device='' workers='' logs=lockstep-logs
 lockstep=$(cd "$(dirname "$0")/.." && pwd)/build/cuda/bin/lockstep
 [ -x "$lockstep" ] || lockstep=${lockstep/cuda/cpu}
 [ -x "$lockstep" ] || lockstep=$(command -v lockstep || true)
@@ -90,7 +90,7 @@ for ((rank = 0; rank < workers; ++rank)); do
   where=cpu
   [ "$device" = cpu ] || where=cuda:$rank
   "${near[@]}" "$lockstep" worker --coordinator "$address" --rank "$rank" --device "$where" \
-    --threads $((threads > 0 ? threads : 1)) >"$logs/rank$rank.log" 2>&1 &
+    --parent-pid $$ --threads $((threads > 0 ? threads : 1)) >"$logs/rank$rank.log" 2>&1 &
   children+=($!)
 done
 
