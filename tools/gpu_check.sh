@@ -4,8 +4,8 @@
 # CUDA 13, CMake and GoogleTest (a package, or its sources in LOCKSTEP_GTEST_SOURCE or
 # /usr/src/googletest) are all it takes, no network. Tables and logs go to a folder:
 #   tools/gpu_check.sh FOLDER [BUNDLE.tar.gz [GOLDENS]]
-# With a bundle the whole system runs as well, by one rank and by two on one GPU: reference models in
-# GOLDENS (folders with golden.json), the demo model, Llama-3-8B's shape with random weights, and
+# With a bundle the whole system runs as well, by one rank and by two on one GPU: reference models
+# in GOLDENS (folders with golden.json), the demo model, Llama-3-8B's shape with random weights, and
 # compute-sanitizer. The bundle is made elsewhere, where gRPC is, and takes libcublasLt of CUDA 13
 # from this machine:
 #   cmake --preset cuda && cmake --build --preset cuda --target lockstep

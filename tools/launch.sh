@@ -23,7 +23,7 @@ while [ $# -gt 0 ]; do
       [ $# -ge 2 ] || fail "$1 wants a value"
       declare "${1#--}=$2"
       shift 2 ;;
-    *) fail "found $1, wanted --device, --workers, --logs, --lockstep, or -- before what is meant for serve" ;;
+    *) fail "found $1, wanted --device, --workers, --logs, --lockstep, or -- before serve's own" ;;
   esac
 done
 [ -x "$lockstep" ] || fail "no lockstep here: build it, or name it with --lockstep"
