@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Makes an archive that runs on machines without any of the libraries: the binary, the shared
-# libraries it needs beside it (not the C and C++ runtime, nor a GPU driver), the demo model.
+# libraries it needs beside it (not the C and C++ runtime, nor those of CUDA), the demo model.
 #   tools/bundle.sh [OUT.tar.gz [BUILD_FOLDER]]
 # OUT is lockstep-VERSION-linux-MACHINE.tar.gz in the current folder where it is not given. Builds
 # preset cpu first; a BUILD_FOLDER that is given is taken as it is.

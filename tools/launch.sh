@@ -12,7 +12,7 @@ set -euo pipefail
 
 fail() { echo "launch: $*" >&2; exit 2; }
 
-device= workers= logs=lockstep-logs
+device='' workers='' logs=lockstep-logs
 lockstep=$(cd "$(dirname "$0")/.." && pwd)/build/cuda/bin/lockstep
 [ -x "$lockstep" ] || lockstep=${lockstep/cuda/cpu}
 [ -x "$lockstep" ] || lockstep=$(command -v lockstep || true)
@@ -23,7 +23,7 @@ while [ $# -gt 0 ]; do
       [ $# -ge 2 ] || fail "$1 wants a value"
       declare "${1#--}=$2"
       shift 2 ;;
-    *) fail "found $1, wanted --device, --workers, --logs, --lockstep; for serve goes behind --" ;;
+    *) fail "found $1, wanted --device, --workers, --logs, --lockstep, or -- before serve's own" ;;
   esac
 done
 [ -x "$lockstep" ] || fail "no lockstep here: build it, or name it with --lockstep"
@@ -90,7 +90,7 @@ for ((rank = 0; rank < workers; ++rank)); do
   where=cpu
   [ "$device" = cpu ] || where=cuda:$rank
   "${near[@]}" "$lockstep" worker --coordinator "$address" --rank "$rank" --device "$where" \
-    --threads $((threads > 0 ? threads : 1)) >"$logs/rank$rank.log" 2>&1 &
+    --parent-pid $$ --threads $((threads > 0 ? threads : 1)) >"$logs/rank$rank.log" 2>&1 &
   children+=($!)
 done
 

@@ -42,15 +42,16 @@ class Mirror {
   std::map<const void*, Piece> pieces_;
 };
 
-int64_t bytes_of(const TensorView& view) {
+int64_t bytes_of(const KernelEntry& kernel, const TensorView& view) {
+  if (quantization(view.dtype)) return kernel.packed_bytes(view.rows, view.cols);
   if (view.rows == 0 || view.cols == 0) return 0;
   return ((view.rows - 1) * view.stride + view.cols) * dtype_bytes(view.dtype);
 }
 
-KernelArgs copy_in(const KernelArgs& host, Mirror& mirror) {
+KernelArgs copy_in(const KernelEntry& kernel, const KernelArgs& host, Mirror& mirror) {
   KernelArgs args = host;
-  for (TensorView& view : args.in) view.data = mirror.copy(view.data, bytes_of(view));
-  for (TensorView& view : args.out) view.data = mirror.copy(view.data, bytes_of(view));
+  for (TensorView& view : args.in) view.data = mirror.copy(view.data, bytes_of(kernel, view));
+  for (TensorView& view : args.out) view.data = mirror.copy(view.data, bytes_of(kernel, view));
   args.state.data = mirror.copy(host.state.data, host.state.pages * host.state.page_bytes);
   args.attrs.kv_head_of = mirror.copy(host.attrs.kv_head_of, host.attrs.heads * 4);
   args.attrs.inv_freq = mirror.copy(host.attrs.inv_freq, host.attrs.rotary_dim / 2 * 4);
@@ -61,7 +62,7 @@ KernelArgs copy_in(const KernelArgs& host, Mirror& mirror) {
 
 std::string run_on_device(Device& device, const KernelEntry& kernel, KernelArgs host) {
   Mirror mirror(device);
-  KernelArgs args = copy_in(host, mirror);
+  KernelArgs args = copy_in(kernel, host, mirror);
   DeviceStep step(device, {.page_tokens = std::max<int64_t>(1, host.state.page_tokens),
                            .vocab = host.attrs.vocab_begin + host.in[0].cols,
                            .slice_columns = host.in[0].cols,

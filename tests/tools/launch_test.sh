@@ -28,16 +28,14 @@ wait_for() {
 }
 children_of() { cat "/proc/$1/task/$1/children" 2>/dev/null; }
 
-# A shell's background job ignores Ctrl-C: setsid's process does not.
-setsid --wait env "$1/tools/launch.sh" --lockstep "$2/bin/lockstep" --device cpu --workers 2 \
-  --logs "$folder/logs" -- "$1/demo" --grpc 127.0.0.1:0 >"$folder/out.txt" 2>"$folder/err.txt" &
-setsid_pid=$!
+# What a script starts in the background ignores Ctrl-C, unless it is told otherwise.
+env --default-signal=INT "$1/tools/launch.sh" --lockstep "$2/bin/lockstep" --device cpu \
+  --workers 2 --logs "$folder/logs" -- "$1/demo" --grpc 127.0.0.1:0 >"$folder/out.txt" 2>"$folder/err.txt" &
+launch=$!
 wait_for 60 grep -q "lockstep: ready" "$folder/err.txt" || fail "no group stands"
 for rank in 0 1; do [ -e "$folder/logs/rank$rank.log" ] || fail "rank $rank has no log"; done
 grep -q "on 2 workers" "$folder/logs/coordinator.log" || fail "wanted 2 workers"
 
-launch=$(pgrep -P "$setsid_pid" -f tools/launch.sh | head -1 || true)
-launch=${launch:-$setsid_pid}
 pids=$(children_of "$launch")
 [ "$(wc -w <<<"$pids")" -ge 3 ] || fail "wanted a coordinator and two workers, found: $pids"
 kill -INT "$launch"

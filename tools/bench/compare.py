@@ -127,7 +127,8 @@ def contestants(options, kind: str, threads: int, python: Path) -> list[Contesta
         found.append(Contestant(
             f"lockstep {workers}x{each}",
             [str(environment.built(options.build, "lockstep")), "bench", str(folder),
-             "--random-weights", "1", "--weight-cache", "off", "--workers", str(workers), "--threads", str(each),
+             "--random-weights", "1", "--weight-cache", "off",  # Starts are first ones.
+             "--workers", str(workers), "--threads", str(each),
              "--max-context", str(CONTEXT), "--kv-memory", str(kv_bytes(shape, options.cases)),
              "--cases", "-", "--repeat", "1", "--json", *KINDS[kind].flags]))
     return found

@@ -24,6 +24,7 @@ struct Nccl::Config {
   int max_ctas = INT_MIN;
   const char* net_name = nullptr;
   int split_share = INT_MIN;
+  int traffic_class = INT_MIN;  // Padding before 2.24.
 };
 
 namespace {
@@ -259,7 +260,7 @@ absl::StatusOr<Nccl> load_nccl(const std::string& file) {
   if (file == "off") return absl::NotFoundError("switched off by LOCKSTEP_NCCL");
   void* library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
-    return absl::NotFoundError(fmt::format("{}: {}", file, dlerror()));
+    return absl::NotFoundError(dlerror());  // It names the file.
   }
   Nccl nccl;
   int (*get_version)(int*) = nullptr;

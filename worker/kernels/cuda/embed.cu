@@ -2,7 +2,7 @@
 // out[r] = weight[token of r - vocab_begin], weight being plain rows; -0.0 for tokens that other
 // ranks hold, so that the sum over ranks is the row bit for bit. Token -1 takes the next row of
 // step->embeddings, on the rank that holds id 0.
-#include "worker/kernels/cuda/scalar.h"
+#include "worker/kernels/cuda/matrix.h"
 
 namespace lockstep::LOCKSTEP_TARGET {
 namespace {
@@ -14,37 +14,52 @@ __device__ int64_t embeddings_before(const StepView& step, int64_t row) {
   return count;
 }
 
-template <typename Weight>
-__global__ void embed_kernel(TensorView weight, TensorView out, StepView step,
-                             int64_t vocab_begin) {
+template <typename Matrix>
+__global__ void embed_kernel(Matrix matrix, TensorView out, StepView step, int64_t vocab_begin) {
+  const TensorView& weight = matrix.view;
   const int64_t row = blockIdx.x, stride = int64_t{gridDim.y} * blockDim.x;
   const int64_t token = step.tokens[row], local = token - vocab_begin;
-  const Weight* held = nullptr;
+  bool held = false;
   const float* given = nullptr;
   if (token == -1) {
     if (vocab_begin == 0 && weight.rows > 0 && step.embeddings != nullptr) {
       given = step.embeddings + embeddings_before(step, row) * out.cols;
     }
   } else if (local >= 0 && local < weight.rows) {
-    held = weight.row<Weight>(local);
+    held = true;
   }
   float* to = out.row<float>(row);
   for (int64_t i = int64_t{blockIdx.y} * blockDim.x + threadIdx.x; i < out.cols; i += stride) {
-    to[i] = given != nullptr ? given[i] : held != nullptr ? widen(held[i]) : -0.0f;
+    to[i] = given != nullptr ? given[i] : held ? matrix.at(local, i) : -0.0f;
   }
 }
 
-template <typename Weight>
+template <typename Matrix>
 void embed(const KernelArgs& args) {
   const TensorView& out = args.out[0];
-  launch(embed_kernel<Weight>, row_grid(out.rows, out.cols), kRowThreads, args.queue, args.in[0],
-         out, *args.step, args.attrs.vocab_begin);
+  launch(embed_kernel<Matrix>, row_grid(out.rows, out.cols), kRowThreads, args.queue,
+         Matrix{args.in[0]}, out, *args.step, args.attrs.vocab_begin);
 }
 
 }  // namespace
 
-void embed_f32(const KernelArgs& args) { embed<float>(args); }
-void embed_bf16(const KernelArgs& args) { embed<BF16>(args); }
-void embed_f16(const KernelArgs& args) { embed<F16>(args); }
+void embed_f32(const KernelArgs& args) { embed<Numbers<float>>(args); }
+void embed_bf16(const KernelArgs& args) { embed<Numbers<BF16>>(args); }
+void embed_f16(const KernelArgs& args) { embed<Numbers<F16>>(args); }
+
+template <DType kWeight>
+void embed_codes(const KernelArgs& args) {
+  embed<Codes<kWeight>>(args);
+}
+
+template void embed_codes<DType::kQ8>(const KernelArgs& args);
+template void embed_codes<DType::kQ8G128>(const KernelArgs& args);
+template void embed_codes<DType::kQ8C>(const KernelArgs& args);
+template void embed_codes<DType::kQ4>(const KernelArgs& args);
+template void embed_codes<DType::kQ4G64>(const KernelArgs& args);
+template void embed_codes<DType::kQ4G128>(const KernelArgs& args);
+template void embed_codes<DType::kQ4M>(const KernelArgs& args);
+template void embed_codes<DType::kQ4MG64>(const KernelArgs& args);
+template void embed_codes<DType::kQ4MG128>(const KernelArgs& args);
 
 }  // namespace lockstep::LOCKSTEP_TARGET

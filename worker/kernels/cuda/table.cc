@@ -3,6 +3,7 @@
 // plain one.
 #include <array>
 
+#include "worker/kernels/cpu/pack.h"
 #include "worker/kernels/cuda/pack.h"
 #include "worker/kernels/find.h"
 

@@ -3,6 +3,7 @@
 
 #include <array>
 
+#include "worker/kernels/cpu/pack.h"
 #include "worker/kernels/cuda/pack.h"
 
 #define LOCKSTEP_TARGET cuda_shim
