@@ -218,6 +218,7 @@ void report(const CompareFlags& flags, const Computer& exact, const Computer& ot
       {"model", other.model().name()},
       {"scheme", other.model().scheme() != nullptr ? other.model().scheme()->name : ""},
       {"dtype", flags.model.dtype},
+      {"kv_dtype", flags.model.kv_dtype},
       {"positions", sorted.size()},
       {"kl_mean", std::accumulate(sorted.begin(), sorted.end(), 0.0) / count},
       {"kl_median", share_at(sorted, 0.5)},
@@ -272,6 +273,7 @@ absl::Status compare(const CompareFlags& flags, Interrupt& interrupt) {
   const ModelOptions options = step_options(flags, *model);
   ModelOptions exact_options = options;
   exact_options.dtype = "float32";
+  exact_options.kv_dtype = "float32";
   exact_options.quantize.clear();
   ASSIGN_OR_RETURN(const std::unique_ptr<Computer> exact,
                    Computer::start(flags, exact_options, interrupt));

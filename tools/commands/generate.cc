@@ -198,6 +198,7 @@ absl::Status generate(const GenerateFlags& flags, Interrupt& interrupt, int* exi
   const double seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   if (stream_text) fmt::print("\n");
+  std::fflush(stdout);  // Before what goes to stderr, where both are one terminal or file.
   if (!flags.json) {
     fmt::print(stderr, "{} tokens in {:.2f} s: {:.1f} tokens/s on {} {}\n", tokens, seconds,
                tokens / std::max(seconds, 1e-9), service->options().workers,
