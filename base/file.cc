@@ -104,4 +104,18 @@ absl::StatusOr<std::string> read_file(const std::filesystem::path& path, int64_t
   return text;
 }
 
+int64_t write_at(int descriptor, int64_t offset, const void* data, int64_t bytes) {
+  const auto* from = static_cast<const std::byte*>(data);
+  int64_t done = 0;
+  while (done < bytes) {
+    const ssize_t now =
+        ::pwrite(descriptor, from + done, static_cast<size_t>(bytes - done), offset + done);
+    if (now < 0 && errno == EINTR) continue;
+    if (now == 0) errno = ENOSPC;
+    if (now <= 0) break;
+    done += now;
+  }
+  return done;
+}
+
 }  // namespace lockstep

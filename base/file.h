@@ -40,6 +40,10 @@ class File {
   int64_t bytes_ = 0;
 };
 
+// Writes at `offset` of a file that is open for it: the bytes written, all of them unless it failed
+// (errno says why). Any thread.
+int64_t write_at(int descriptor, int64_t offset, const void* data, int64_t bytes);
+
 // The whole of a small file; larger than max_bytes is an error.
 absl::StatusOr<std::string> read_file(const std::filesystem::path& path, int64_t max_bytes);
 

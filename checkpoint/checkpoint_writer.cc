@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/check.h"
+#include "base/file.h"
 #include "checkpoint/safetensors.h"
 
 namespace lockstep {
@@ -16,21 +17,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-absl::Status write_at(int descriptor, const fs::path& path, int64_t offset, const void* data,
-                      int64_t bytes) {
-  const char* from = static_cast<const char*>(data);
-  while (bytes > 0) {
-    const ssize_t written = pwrite(descriptor, from, bytes, offset);
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) {
-      return failed_precondition("{}: could not write {} bytes: {}", path.string(), bytes,
-                                 std::strerror(written < 0 ? errno : ENOSPC));
-    }
-    from += written;
-    offset += written;
-    bytes -= written;
-  }
-  return absl::OkStatus();
+absl::Status write_bytes(int descriptor, const fs::path& path, int64_t offset, const void* data,
+                         int64_t bytes) {
+  const int64_t written = write_at(descriptor, offset, data, bytes);
+  if (written == bytes) return absl::OkStatus();
+  return failed_precondition("{}: could not write {} bytes: {}", path.string(), bytes - written,
+                             std::strerror(errno));
 }
 
 absl::StatusOr<int> create_file(const fs::path& path) {
@@ -111,7 +103,8 @@ absl::StatusOr<CheckpointWriter> CheckpointWriter::create(const fs::path& folder
     ASSIGN_OR_RETURN(shard->descriptor, create_file(shard->path));
     const std::string header = safetensors_header(files[i]);
     data_begins.push_back(static_cast<int64_t>(header.size()));
-    RETURN_IF_ERROR(write_at(shard->descriptor, shard->path, 0, header.data(), data_begins.back()));
+    RETURN_IF_ERROR(
+        write_bytes(shard->descriptor, shard->path, 0, header.data(), data_begins.back()));
     writer.shards_.push_back(std::move(shard));
   }
   for (Place& place : writer.places_) {
@@ -126,7 +119,7 @@ absl::Status CheckpointWriter::write(size_t tensor, int64_t offset, const void* 
   const Place& place = places_[tensor];
   LOCKSTEP_CHECK(0 <= offset && 0 <= bytes && offset + bytes <= place.end - place.begin);
   const Shard& shard = *shards_[place.shard];
-  return write_at(shard.descriptor, shard.path, place.begin + offset, data, bytes);
+  return write_bytes(shard.descriptor, shard.path, place.begin + offset, data, bytes);
 }
 
 absl::Status CheckpointWriter::finish() {
@@ -143,7 +136,7 @@ absl::Status CheckpointWriter::finish() {
   Shard index{.path = folder_ / "model.safetensors.index.json"};
   ASSIGN_OR_RETURN(index.descriptor, create_file(index.path));
   RETURN_IF_ERROR(
-      write_at(index.descriptor, index.path, 0, text.data(), static_cast<int64_t>(text.size())));
+      write_bytes(index.descriptor, index.path, 0, text.data(), static_cast<int64_t>(text.size())));
   return finish_file(index.descriptor, index.path);
 }
 

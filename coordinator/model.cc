@@ -127,8 +127,10 @@ absl::StatusOr<std::unique_ptr<Model>> Model::open(const ModelOptions& options) 
   return model;
 }
 
-int64_t Model::max_pages() const {
-  return limits_.sequences() * ((limits_.context() + kPageTokens - 1) / kPageTokens);
+int64_t Model::max_pages() const { return limits_.sequences() * pages_of(limits_.context()); }
+
+int64_t Model::pages_of(int64_t positions) const {
+  return (positions + limits_.page_tokens() - 1) / limits_.page_tokens();
 }
 
 absl::Status Model::choose_scheme() {

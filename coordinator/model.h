@@ -60,6 +60,8 @@ class Model {
   int64_t max_context() const { return limits_.context(); }
   // KV pages that max_sequences sequences of max_context positions could fill.
   int64_t max_pages() const;
+  // KV pages that a sequence of so many positions fills.
+  int64_t pages_of(int64_t positions) const;
 
   // What compile() takes; the caller sets trace where it wants one. The model outlives it.
   CompileOptions compile_options(int ranks) const;

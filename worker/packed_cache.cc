@@ -104,17 +104,10 @@ absl::StatusOr<uint64_t> for_blocks(int64_t bytes, const std::byte* data, Parall
 
 std::string reason() { return std::generic_category().message(errno); }
 
-absl::Status write_at(int descriptor, int64_t offset, int64_t bytes, const void* data) {
-  const auto* from = static_cast<const std::byte*>(data);
-  while (bytes > 0) {
-    const ssize_t done = ::pwrite(descriptor, from, static_cast<size_t>(bytes), offset);
-    if (done < 0 && errno == EINTR) continue;
-    if (done <= 0) return failed_precondition("cannot be written at byte {}: {}", offset, reason());
-    from += done;
-    offset += done;
-    bytes -= done;
-  }
-  return absl::OkStatus();
+absl::Status write_bytes(int descriptor, int64_t offset, int64_t bytes, const void* data) {
+  const int64_t written = write_at(descriptor, offset, data, bytes);
+  if (written == bytes) return absl::OkStatus();
+  return failed_precondition("cannot be written at byte {}: {}", offset + written, reason());
 }
 
 // A file under a name of its own beside `path`, until keep() gives it that one.
@@ -301,10 +294,10 @@ absl::Status PackedCache::write(std::span<const std::byte> data, Parallel& paral
   ASSIGN_OR_RETURN(
       header.data_sum,
       for_blocks(bytes, data.data(), parallel, cancelled, [&](int64_t begin, int64_t count) {
-        return write_at(file.descriptor(), data_begin + begin, count, data.data() + begin);
+        return write_bytes(file.descriptor(), data_begin + begin, count, data.data() + begin);
       }));
   header.header_sum = header_sum(header);
-  RETURN_IF_ERROR(write_at(file.descriptor(), 0, data_begin, &header));
+  RETURN_IF_ERROR(write_bytes(file.descriptor(), 0, data_begin, &header));
   return file.keep();
 }
 

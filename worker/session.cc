@@ -26,7 +26,7 @@ std::string host_name() {
   return fmt::format("{}/{}/{}", boot, std::string(mounts, length > 0 ? length : 0), getuid());
 }
 
-std::string weights_key(const cluster::Assignment& assignment) {
+std::string source_of(const cluster::Assignment& assignment) {
   return fmt::format("{}#{}#{}", assignment.checkpoint(), assignment.random_weights(),
                      assignment.random_seed());
 }
@@ -209,7 +209,7 @@ absl::StatusOr<std::unique_ptr<Collective>> Session::meet(const cluster::Assignm
 absl::Status Session::load(const cluster::Assignment& assignment,
                            std::unique_ptr<Collective> collective, int64_t memory_free) {
   const std::string program = assignment.program().SerializeAsString();
-  const std::string checkpoint = weights_key(assignment);
+  const std::string checkpoint = source_of(assignment);
   {
     absl::MutexLock lock(&mutex_);
     running_ = nullptr;

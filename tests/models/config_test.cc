@@ -5,12 +5,12 @@
 
 #include <gtest/gtest.h>
 
-#include <filesystem>
 #include <fstream>
 #include <ostream>
 #include <string>
 
 #include "models/models.h"
+#include "tests/support/temp_folder.h"
 
 namespace lockstep {
 namespace {
@@ -23,17 +23,11 @@ constexpr char kLlama[] = R"({
 // Describes a model whose config.json is kLlama with members replaced (RFC 7396: null removes).
 class Folder {
  public:
-  Folder() {
-    std::string name = (std::filesystem::temp_directory_path() / "lockstep_config_XXXXXX").string();
-    path_ = mkdtemp(name.data());
-  }
-  ~Folder() { std::filesystem::remove_all(path_); }
-
   absl::StatusOr<ModelDescription> describe_text(const std::string& text,
                                                  const std::vector<std::string>& ignored = {},
                                                  int64_t max_context = 0) const {
-    std::ofstream(path_ / "config.json") << text;
-    return describe_model(path_, ignored, max_context);
+    std::ofstream(temp_.path() / "config.json") << text;
+    return describe_model(temp_.path(), ignored, max_context);
   }
   absl::StatusOr<ModelDescription> describe(const std::string& patch,
                                             const std::vector<std::string>& ignored = {},
@@ -49,7 +43,7 @@ class Folder {
   }
 
  private:
-  std::filesystem::path path_;
+  TempFolder temp_;
 };
 
 struct Wrong {

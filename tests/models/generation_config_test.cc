@@ -3,22 +3,19 @@
 
 #include <gtest/gtest.h>
 
-#include <filesystem>
 #include <fstream>
 #include <string>
 
 #include "base/status.h"
+#include "tests/support/temp_folder.h"
 
 namespace lockstep {
 namespace {
 
 absl::StatusOr<GenerationConfig> read(const std::string& text) {
-  std::string name = (std::filesystem::temp_directory_path() / "lockstep_gen_XXXXXX").string();
-  const std::filesystem::path folder = mkdtemp(name.data());
-  std::ofstream(folder / "generation_config.json") << text;
-  absl::StatusOr<GenerationConfig> config = read_generation_config(folder);
-  std::filesystem::remove_all(folder);
-  return config;
+  const TempFolder folder;
+  std::ofstream(folder.path() / "generation_config.json") << text;
+  return read_generation_config(folder.path());
 }
 
 TEST(GenerationConfigTest, FieldsThatAreNotThereAreUnset) {

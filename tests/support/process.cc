@@ -26,12 +26,6 @@ namespace {
 namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
-std::string make_folder() {
-  std::string path = (fs::temp_directory_path() / "lockstep-test-XXXXXX").string();
-  LOCKSTEP_CHECK(mkdtemp(path.data()) != nullptr);
-  return path;
-}
-
 std::vector<char*> pointers(std::vector<std::string>& strings) {
   std::vector<char*> result;
   for (std::string& string : strings) result.push_back(string.data());
@@ -53,15 +47,14 @@ std::vector<std::string> environment_with(const std::map<std::string, std::strin
 
 std::string lockstep_binary() { return LOCKSTEP_BINARY; }
 
-Process::Process(std::vector<std::string> arguments, const ProcessOptions& options)
-    : folder_(make_folder()) {
-  std::ofstream(folder_ + "/in") << options.input;
+Process::Process(std::vector<std::string> arguments, const ProcessOptions& options) {
+  std::ofstream(folder_.path() / "in") << options.input;
   posix_spawn_file_actions_t files;
   posix_spawn_file_actions_init(&files);
-  posix_spawn_file_actions_addopen(&files, 0, (folder_ + "/in").c_str(), O_RDONLY, 0);
+  posix_spawn_file_actions_addopen(&files, 0, (folder_.path() / "in").c_str(), O_RDONLY, 0);
   const int create = O_WRONLY | O_CREAT | O_TRUNC;
-  posix_spawn_file_actions_addopen(&files, 1, (folder_ + "/out").c_str(), create, 0600);
-  posix_spawn_file_actions_addopen(&files, 2, (folder_ + "/err").c_str(), create, 0600);
+  posix_spawn_file_actions_addopen(&files, 1, (folder_.path() / "out").c_str(), create, 0600);
+  posix_spawn_file_actions_addopen(&files, 2, (folder_.path() / "err").c_str(), create, 0600);
   std::vector<std::string> variables = environment_with(options.environment);
   const std::string program = arguments[0];
   LOCKSTEP_CHECK(posix_spawnp(&pid_, program.c_str(), &files, nullptr, pointers(arguments).data(),
@@ -74,16 +67,14 @@ Process::~Process() {
     signal(SIGKILL);
     wait(std::chrono::seconds(10));
   }
-  std::error_code error;
-  fs::remove_all(folder_, error);
 }
 
 void Process::signal(int number) {
   if (!ended_) kill(pid_, number);
 }
 
-std::string Process::out() const { return read_file(folder_ + "/out"); }
-std::string Process::err() const { return read_file(folder_ + "/err"); }
+std::string Process::out() const { return read_file(folder_.path() / "out"); }
+std::string Process::err() const { return read_file(folder_.path() / "err"); }
 
 bool Process::wait_for_err(const std::string& text, std::chrono::seconds timeout) {
   const auto deadline = Clock::now() + timeout;
@@ -148,13 +139,6 @@ bool is_alive(pid_t pid) {
   const std::string stat = read_file("/proc/" + std::to_string(pid) + "/stat");
   const size_t end = stat.rfind(')');
   return end != std::string::npos && stat[end + 2] != 'Z';
-}
-
-TemporaryFolder::TemporaryFolder() : path_(make_folder()) {}
-
-TemporaryFolder::~TemporaryFolder() {
-  std::error_code error;
-  fs::remove_all(path_, error);
 }
 
 std::string TemporaryFolder::write(const std::string& name, const std::string& content) const {

@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/temp_folder.h"
+
 namespace lockstep::testing {
 
 // The lockstep binary of this build.
@@ -40,7 +42,7 @@ class Process {
 
  private:
   pid_t pid_ = 0;
-  std::string folder_;  // Holds what it reads and writes.
+  TempFolder folder_;  // Holds what it reads and writes.
   bool ended_ = false;
   int code_ = -1;
 };
@@ -58,16 +60,15 @@ ProcessResult run_lockstep(std::vector<std::string> arguments, const ProcessOpti
 std::vector<pid_t> children_of(pid_t parent);
 bool is_alive(pid_t pid);
 
-// A fresh folder, removed with everything in it when it goes out of scope.
+// A TempFolder by its name, as commands take it.
 class TemporaryFolder {
  public:
-  TemporaryFolder();
-  ~TemporaryFolder();
   const std::string& path() const { return path_; }
   std::string write(const std::string& name, const std::string& content) const;
 
  private:
-  std::string path_;
+  TempFolder folder_;
+  std::string path_ = folder_.path().string();
 };
 
 std::string read_file(const std::string& path);

@@ -181,15 +181,7 @@ void run_kernel(benchmark::State& state, const KernelEntry& kernel, int64_t rows
 
 // The machine's own limits: all threads add up 512 MiB, or multiply and add in registers.
 void read_limit(benchmark::State& state) {
-  constexpr int64_t kPiece = 4 << 20;
-  std::vector<uint64_t> sums(static_cast<size_t>(kCycledBytes / kPiece));
-  for (auto _ : state) {
-    for_each(pool(), kCycledBytes / kPiece, [&](int64_t piece) {
-      sums[static_cast<size_t>(piece)] =
-          read_all(machine_isa(), cycled().at(piece * kPiece), kPiece);
-    });
-    benchmark::DoNotOptimize(sums.data());
-  }
+  for (auto _ : state) read_cycled();
   report(state, {.bytes = kCycledBytes, .flops = 0});
 }
 

@@ -44,14 +44,8 @@ double best_rate(const Body& body) {
 
 // Bytes a second of all threads.
 double read_rate() {
-  constexpr int64_t kPiece = 4 << 20;
-  std::vector<uint64_t> sums(static_cast<size_t>(kCycledBytes / kPiece));
-  return best_rate([&] {
-    for_each(pool(), kCycledBytes / kPiece, [&](int64_t piece) {
-      const std::byte* from = cycled().at(piece * kPiece);
-      sums[static_cast<size_t>(piece)] = read_all(machine_isa(), from, kPiece);
-    });
-    benchmark::DoNotOptimize(sums.data());
+  return best_rate([] {
+    read_cycled();
     return kCycledBytes;
   });
 }

@@ -2,14 +2,18 @@
 // What benchmarks of kernels share: threads, and memory like that of weights.
 #pragma once
 
+#include <benchmark/benchmark.h>
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 
+#include "base/cpu.h"
 #include "base/thread_pool.h"
+#include "tools/bench/peaks.h"
 
 namespace lockstep {
 
@@ -47,6 +51,16 @@ constexpr int64_t kCycledBytes = 512 << 20;
 inline const Memory& cycled() {
   static const Memory memory(kCycledBytes);
   return memory;
+}
+
+// All threads add up all of it once.
+inline void read_cycled() {
+  constexpr int64_t kPiece = 4 << 20;
+  std::atomic<uint64_t> sum{0};
+  for_each(pool(), kCycledBytes / kPiece, [&](int64_t piece) {
+    sum += read_all(machine_isa(), cycled().at(piece * kPiece), kPiece);
+  });
+  benchmark::DoNotOptimize(sum.load());
 }
 
 }  // namespace lockstep

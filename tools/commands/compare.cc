@@ -42,7 +42,7 @@ class Computer {
     std::unique_ptr<Computer> computer(new Computer);
     ASSIGN_OR_RETURN(computer->model_, Model::open(options));
     ASSIGN_OR_RETURN(ServiceOptions service, flags.group.service_options(flags.model));
-    service.max_pages = (flags.window + kPageTokens - 1) / kPageTokens;
+    service.max_pages = computer->model_->pages_of(flags.window);
     ProgressLine line;
     service.load_progress = [&](int64_t done, int64_t total) {
       line.bar("loading weights", done, total);
@@ -81,8 +81,6 @@ class Computer {
   }
 
  private:
-  static constexpr int64_t kPageTokens = 16;
-
   Computer() = default;
 
   absl::StatusOr<std::vector<float>> join(const std::vector<cluster::StepResult>& ranks,

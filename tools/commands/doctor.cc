@@ -80,9 +80,7 @@ double huge_share() {
   return static_cast<double>(huge_bytes() - before) / kBytes;
 }
 
-std::string huge_pages_text() {
-  const std::string setting = huge_pages();
-  const double share = huge_share();
+std::string huge_pages_text(const std::string& setting, double share) {
   std::string text =
       fmt::format("{}, {:.0f} % of a trial", setting.empty() ? "unknown" : setting, 100 * share);
   if (setting == "never") {
@@ -115,6 +113,8 @@ nlohmann::ordered_json nodes_json(const std::vector<Node>& nodes) {
 absl::Status doctor(bool json) {
   const std::vector<Node> nodes = memory_nodes();
   const Caches caches = cpu_caches();
+  const std::string huge_setting = huge_pages();
+  const double share = huge_share();
   const absl::StatusOr<std::filesystem::path> demo = find_model_folder("");
   const Gpus gpus = find_gpus();
   const nlohmann::ordered_json facts = {{"version", kVersion},
@@ -126,8 +126,8 @@ absl::Status doctor(bool json) {
                                         {"memory_nodes", nodes_json(nodes)},
                                         {"l2_bytes", caches.l2_bytes},
                                         {"l3_bytes", caches.l3_bytes},
-                                        {"huge_pages", huge_pages()},
-                                        {"huge_pages_share", huge_share()},
+                                        {"huge_pages", huge_setting},
+                                        {"huge_pages_share", share},
                                         {"memory_bytes", memory_total_bytes()},
                                         {"memory_free_bytes", memory_free_bytes()},
                                         {"gpus", gpu_list(gpus)},
@@ -147,7 +147,7 @@ absl::Status doctor(bool json) {
   fmt::print("memory nodes  {}\n", nodes_text(nodes));
   fmt::print("caches        L2 {} a core, L3 {}\n", memory_text(caches.l2_bytes),
              memory_text(caches.l3_bytes));
-  fmt::print("huge pages    {}\n", huge_pages_text());
+  fmt::print("huge pages    {}\n", huge_pages_text(huge_setting, share));
   print_gpus(gpus);
   fmt::print("demo model    {}\n", demo.ok() ? demo->string() : message_of(demo.status()));
   return absl::OkStatus();
