@@ -21,7 +21,7 @@ namespace {
 
 using program::Program;
 
-static_assert(kProgramBlock == kAttentionBlock && kProgramBlock == kVocabBlock);
+static_assert(kProgramBlock == kVocabBlock);
 
 absl::Status check_numeric_class(const Program& program, const Backend& backend) {
   if (program.numeric_class() == backend.numeric_class) return absl::OkStatus();
