@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "base/status.h"
+#include "tests/support/wrapped_device.h"
 #include "worker/collectives/choice.h"
 #include "worker/collectives/local.h"
 #include "worker/collectives/nccl.h"
@@ -290,31 +291,14 @@ TEST(NcclLibraryTest, AnotherLibraryIsRefused) {
   EXPECT_THAT(message_of(load_nccl("libc.so.6").status()), HasSubstr("wanted NCCL 2.18.0"));
 }
 
-// A device that says it is none of the host's; its memory is.
-class OwnDevice final : public Device {
+// Its memory is the host's.
+class OwnDevice final : public WrappedDevice {
  public:
-  explicit OwnDevice(std::string address) : address_(std::move(address)) {}
-  std::string name() const override { return "test"; }
+  explicit OwnDevice(std::string address)
+      : WrappedDevice(host_device()), address_(std::move(address)) {}
   std::string address() const override { return address_; }
-  int64_t total_bytes() const override { return 0; }
-  int64_t free_bytes() const override { return 0; }
-  std::byte* allocate(int64_t bytes) override { return host_->allocate(bytes); }
-  void release(std::byte* memory, int64_t bytes) override { host_->release(memory, bytes); }
-  std::byte* allocate_staging(int64_t bytes) override { return host_->allocate(bytes); }
-  void release_staging(std::byte* memory, int64_t bytes) override { host_->release(memory, bytes); }
-  void copy_in(std::byte* to, const void* from, int64_t n) override { host_->copy_in(to, from, n); }
-  void copy_out(void* to, const std::byte* from, int64_t n) override {
-    host_->copy_out(to, from, n);
-  }
-  void copy_rows(const RowCopy& copy) override { host_->copy_rows(copy); }
-  void clear(std::byte* memory, int64_t bytes) override { host_->clear(memory, bytes); }
-  void* queue() const override { return nullptr; }
-  bool done() override { return true; }
-  const char* synchronize() override { return nullptr; }
-  void use_from_this_thread() override {}
 
  private:
-  const std::unique_ptr<Device> host_ = host_device();
   const std::string address_;
 };
 
