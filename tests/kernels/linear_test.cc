@@ -130,6 +130,9 @@ TEST_P(LinearTest, BitsDoNotDependOnThreads) {
 }
 
 TEST_P(LinearTest, SlicesOfColumnsAreColumnsOfTheWhole) {
+  if (std::string(GetParam().name).find("cublas") != std::string::npos) {
+    GTEST_SKIP() << "its algorithm is a matter of the number of columns too";
+  }
   const Linear whole(GetParam(), 5, 100, 77);
   const Matrix wanted = whole.run_kernel(GetParam());
   for (const auto& [begin, end] : {std::pair(0, 33), std::pair(33, 40), std::pair(40, 100)}) {
