@@ -60,6 +60,7 @@ wants "| within the GPU | 3000.0 GB/s |"
 wants "| decode:64 | 100.5 | - | - |"
 wants "| linear | 1 x 2 x 3 | 2.0 | 5.0 | 6.0 |"
 wants "| system_memcheck | passed |"
+wants "| text_2 is text_1 | yes |"
 python3 -m json.tool "$folder/results/results.json" >/dev/null || fail "results.json is no JSON"
 tail -n 5 "$folder/out.txt" | grep -q "decode:64" || fail "the summary is not printed last"
 

@@ -147,6 +147,7 @@ absl::Status NcclCollective::try_out(const Nccl::Id& id) {
   if (id.bytes == Nccl::Id().bytes) {
     return absl::DeadlineExceededError("rank 0 has no id of a communicator");
   }
+  device_.use_from_this_thread();  // NCCL takes the GPU that its thread uses.
   Nccl::Config config;
   RETURN_IF_ERROR(queued(nccl_.init(&comm_, ranks(), id, rank(), &config)));
   RETURN_IF_ERROR(settle(false));
