@@ -141,8 +141,8 @@ system_answers() {
   same_text text_2
   same_text text_cpu
   [ -d "$pack/goldens" ] || return 0
-  step goldens_1 90 tools/golden_check.py "$lockstep" "$pack"/goldens/* -- "${flags[@]}"
-  step goldens_2 120 tools/golden_check.py "$lockstep" "$pack"/goldens/* -- "${flags[@]}" \
+  step goldens_1 90 python3 tools/golden_check.py "$lockstep" "$pack"/goldens/* -- "${flags[@]}"
+  step goldens_2 120 python3 tools/golden_check.py "$lockstep" "$pack"/goldens/* -- "${flags[@]}" \
     --workers 2
 }
 
@@ -167,6 +167,7 @@ export -f look_around build
 step environment 30 bash -c look_around
 if [ -n "$pack" ]; then
   kernels=$pack/kernels
+  chmod +x "$kernels"/* 2>/dev/null || true  # Whoever carried them may have dropped that.
 else
   kernels=$work/kernels
   step build 240 bash -ec 'build "$0"' "$kernels"

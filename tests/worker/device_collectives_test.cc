@@ -284,13 +284,15 @@ TEST(DeviceCollectiveTest, WhereNcclFailsAllGoByWayOfTheHostAndSayTheSame) {
         Fault{"stalls", -1, "rank 0: waited 0."},
         Fault{"lies", 1, "rank 1: NCCL gathered 257 where rank 0 gave 1"}}) {
     behave(fault.how, fault.rank);
-    const auto choices = choices_of({kWell[0], kWell[1], kWell[2]}, std::chrono::seconds(1));
+    const std::string how = fault.how;
+    // Where nothing is waited for in vain there is time enough for a busy machine.
+    const std::chrono::seconds timeout(how.ends_with("stalls") ? 1 : 4);
+    const auto choices = choices_of({kWell[0], kWell[1], kWell[2]}, timeout);
     for (const CollectiveChoice& choice : choices) {
       EXPECT_THAT(choice.text, StartsWith("by way of the host: NCCL 2.28.9 failed, " + fault.said));
       EXPECT_EQ(choice.text, choices[0].text);
       EXPECT_TRUE(choice.fell_back);
     }
-    const std::string how = fault.how;
     EXPECT_EQ(aborts(), how == "no id" ? 0 : how == "init fails" ? kRanks - 1 : kRanks) << how;
   }
 }
