@@ -31,7 +31,7 @@ def read(logs):
     devices = logs / "devices.txt"
     return {
         "date": datetime.date.today().isoformat(),
-        "device": devices.read_text().strip() if devices.exists() else "",
+        "device": "; ".join(devices.read_text().splitlines()) if devices.exists() else "",
         "steps": [{"name": name, "outcome": outcome, "seconds": int(seconds)}
                   for name, outcome, seconds in steps],
         "bench": figures(logs / "bench.txt"),
