@@ -1,83 +1,91 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Builds the CUDA kernels and runs their tests and benchmark on this machine's GPU: g++, nvcc of
-# CUDA 13, CMake and GoogleTest (a package, or its sources in LOCKSTEP_GTEST_SOURCE or
-# /usr/src/googletest) are all it takes, no network. Tables and logs go to a folder:
-#   tools/gpu_check.sh FOLDER [BUNDLE.tar.gz [GOLDENS]]
-# With a bundle the whole system runs as well, by one rank and by two on one GPU: reference models
-# in GOLDENS (folders with golden.json), the demo model, Llama-3-8B's shape with random weights, and
-# compute-sanitizer. The bundle is made elsewhere, where gRPC is, and takes libcublasLt of CUDA 13
-# from this machine:
-#   cmake --preset cuda && cmake --build --preset cuda --target lockstep
-#   tools/bundle.sh BUNDLE.tar.gz build/cuda
-# Exit code 0: all is well; 1: something failed; 2: built, but there is no GPU to run it on.
+# Runs everything that wants a GPU on this machine's first one, in one go and without a network:
+#   tools/gpu_check.sh FOLDER [PACK]
+# PACK is what tools/gpu_pack.sh made elsewhere, where gRPC is; libcublasLt of CUDA 13 is this
+# machine's. Without it kernels alone are built, tested and measured: g++, nvcc of CUDA 13, CMake
+# and GoogleTest (a package, or its sources in LOCKSTEP_GTEST_SOURCE or /usr/src/googletest).
+# Each step has a limit of its own and what is left of LOCKSTEP_GPU_SECONDS (540); one that fails
+# stops no other. FOLDER gets summary.md (also printed, last), results.json and logs.tar.gz.
+# Exit code 0: all is well; 1: something failed; 2: there is no GPU to run it on.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 fail() { echo "gpu_check: $*" >&2; exit 1; }
 
-{ [ $# -ge 1 ] && [ $# -le 3 ]; } || fail "want the folder for tables and logs; see the head of $0"
+{ [ $# -ge 1 ] && [ $# -le 2 ]; } || fail "want the folder for results; see the head of $0"
 mkdir -p "$1"
 results=$(cd "$1" && pwd)
-bundle=${2:+$(realpath "$2")}
-goldens=${3:+$(realpath "$3")}
-[ -z "$bundle" ] || [ -f "$bundle" ] || fail "there is no bundle $2"
-for tool in g++ nvcc cmake; do
-  command -v "$tool" >/dev/null || fail "needs $tool on PATH"
-done
+pack=${2:+$(realpath "$2")}
+[ -z "$pack" ] || [ -f "$pack/bundle.tar.gz" ] || fail "there is no $pack/bundle.tar.gz"
+last=$((SECONDS + ${LOCKSTEP_GPU_SECONDS:-540}))
+work=$(mktemp -d)
+logs=$work/logs
+mkdir "$logs"
+: >"$logs/steps.tsv"
 
-generator=()
-command -v ninja >/dev/null && generator=(-G Ninja)
-gtest=()
-[ -z "${LOCKSTEP_GTEST_SOURCE-}" ] || gtest=("-DLOCKSTEP_GTEST_SOURCE=$LOCKSTEP_GTEST_SOURCE")
-jobs=${LOCKSTEP_JOBS:-$(nproc)}
-{
-  cmake "${generator[@]}" -S . -B build/gpu -DLOCKSTEP_KERNELS_ONLY=ON -DLOCKSTEP_CUDA=ON \
-    -DLOCKSTEP_WERROR=ON "${gtest[@]}"
-  cmake --build build/gpu -j "$jobs" --target cuda_kernels_test cuda_bench
-} >"$results/build.txt" 2>&1 || { tail -30 "$results/build.txt" >&2; fail "the build failed"; }
-echo "gpu_check: built"
+# However it ends, what there is is summed up.
+sum_up() {
+  python3 tools/bench/gpu_report.py "$logs" "$results" || true
+  tar -C "$work" -czf "$results/logs.tar.gz" logs
+  rm -rf "$work"
+}
+trap sum_up EXIT
+trap 'exit 1' INT TERM
 
-if ! build/gpu/bin/cuda_bench --devices >"$results/devices.txt" 2>&1; then
-  cat "$results/devices.txt" >&2
-  exit 2
-fi
-cat "$results/devices.txt"
-
-failed=()
-# step NAME SECONDS COMMAND...: its output goes to NAME.txt.
+# note NAME OUTCOME SECONDS
+note() {
+  printf '%s\t%s\t%s\n' "$1" "$2" "$3" >>"$logs/steps.tsv"
+  echo "gpu_check: $1: $2 ($3 s)"
+}
+# step NAME LIMIT COMMAND...: what it prints goes to NAME.txt. True whatever comes of it. Exit code
+# 3 of a command says that it is of no use here, in its last line.
 step() {
-  local name=$1 seconds=$2
+  local name=$1 limit=$2 left=$((last - SECONDS)) begin=$SECONDS code=0
   shift 2
-  if timeout "$seconds" "$@" >"$results/$name.txt" 2>&1; then
-    echo "gpu_check: $name: passed"
-  else
-    failed+=("$name")
-    echo "gpu_check: $name: FAILED with exit code $?; the end of it:"
-    tail -30 "$results/$name.txt"
+  if [ "$left" -lt 5 ]; then
+    note "$name" "left out: no time" 0
+    return
   fi
+  [ "$limit" -le "$left" ] || limit=$left
+  timeout -k 5 "$limit" "$@" >"$logs/$name.txt" 2>&1 </dev/null || code=$?
+  case $code in
+    0) note "$name" passed $((SECONDS - begin)) ;;
+    3) note "$name" "left out: $(tail -n 1 "$logs/$name.txt")" $((SECONDS - begin)) ;;
+    124 | 137) note "$name" "FAILED: not done in $limit s" $((SECONDS - begin)) ;;
+    *) note "$name" "FAILED: exit code $code" $((SECONDS - begin)) ;;
+  esac
+  [ "$code" -eq 0 ] || [ "$code" -eq 3 ] || tail -n 15 "$logs/$name.txt" | cut -c1-300
+}
+passed() { grep -q "^$1	passed	" "$logs/steps.tsv"; }
+
+# libcublasLt and its like may lie in no folder that the loader knows, but beside PyTorch.
+add_cuda_libraries() {
+  local folder
+  ! ldconfig -p 2>/dev/null | grep -q 'libcublasLt\.so\.13' || return 0
+  for folder in /usr/local/cuda*/lib64 /usr/local/cuda*/targets/*/lib $(python3 -c '
+import importlib.util
+found = importlib.util.find_spec("nvidia")
+for folder in found.submodule_search_locations if found else []:
+    print(folder + "/cu13/lib", folder + "/cublas/lib")' 2>/dev/null || true); do
+    [ -e "$folder/libcublasLt.so.13" ] || continue
+    export LD_LIBRARY_PATH=$folder${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+    return 0
+  done
+  echo "gpu_check: no libcublasLt.so.13 was found"
 }
 
-tests=build/gpu/tests/cuda_kernels_test
-# The shim's own rows are the other tests' affair.
-step tests 150 "$tests" --gtest_brief=1 "--gtest_filter=-*cuda_shim*:Shim*"
-grep -hE "SKIPPED|tests ran|PASSED|FAILED" "$results/tests.txt" | tail -5 || true
-step kernels 120 build/gpu/bin/cuda_bench
-cat "$results/kernels.txt"
-
-if command -v compute-sanitizer >/dev/null; then
-  # Slow by a factor of tens: the tests of one call each, and few of the others.
-  some="*AroundBlockBorders*:*RowKernelTest.AgreesWithTheReference*:RopeTest.*:EmbedTest.*"
-  some="$some:*HeadsFindTheirKvHead*:*SlicesOfColumns*:*EditsAndMask*:SelectRowsTest.*"
-  step memcheck 90 compute-sanitizer --tool memcheck --error-exitcode 9 \
-    "$tests" --gtest_brief=1 "--gtest_filter=$some:-*cuda_shim*"
-  step racecheck 90 compute-sanitizer --tool racecheck --error-exitcode 9 \
-    "$tests" --gtest_brief=1 "--gtest_filter=$some:-*cuda_shim*"
-else
-  echo "gpu_check: no compute-sanitizer here: memcheck and racecheck left out"
-fi
-
-# --- The whole system.
+build() {
+  local generator=() gtest=()
+  command -v ninja >/dev/null && generator=(-G Ninja)
+  [ -z "${LOCKSTEP_GTEST_SOURCE-}" ] ||
+    gtest=("-DLOCKSTEP_GTEST_SOURCE=$LOCKSTEP_GTEST_SOURCE")
+  cmake "${generator[@]}" -S . -B build/gpu -DLOCKSTEP_KERNELS_ONLY=ON -DLOCKSTEP_CUDA=ON \
+    -DLOCKSTEP_WERROR=ON "${gtest[@]}"
+  cmake --build build/gpu -j "${LOCKSTEP_JOBS:-$(nproc)}" --target cuda_kernels_test cuda_bench
+  mkdir -p "$1"
+  cp build/gpu/tests/cuda_kernels_test build/gpu/bin/cuda_bench "$1"
+}
 
 # Llama-3-8B's shape: its weights are drawn, 16 GB of them.
 write_llama() {
@@ -86,45 +94,99 @@ write_llama() {
 {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_act": "silu",
  "hidden_size": 4096, "intermediate_size": 14336, "num_hidden_layers": 32,
  "num_attention_heads": 32, "num_key_value_heads": 8, "vocab_size": 128256,
- "max_position_embeddings": 8192, "rms_norm_eps": 1e-05, "rope_theta": 500000.0,
+ "max_position_embeddings": 16384, "rms_norm_eps": 1e-05, "rope_theta": 500000.0,
  "bos_token_id": 128000, "eos_token_id": 128001, "tie_word_embeddings": false,
  "torch_dtype": "bfloat16"}
 JSON
 }
+llama=$work/llama-3-8b
+write_llama "$llama"
+cases=decode:64,decode:32x64,prefill:512,prefill:2048,prefill:8192
 
-whole_system() {
-  local lockstep models ranks
-  unpacked=$(mktemp -d)
-  trap 'rm -rf "$unpacked"' EXIT
-  tar -C "$unpacked" -xzf "$bundle"
-  lockstep=$(echo "$unpacked"/lockstep-*/bin/lockstep)
-  step doctor 30 "$lockstep" doctor
-  cat "$results/doctor.txt"
-  for ranks in 1 2; do
-    step "text_$ranks" 60 "$lockstep" generate --prompt Once --max-tokens 48 --temperature 0 \
-      --device cuda:0 --workers "$ranks" --memory-fraction 0.3 --json
-  done
-  # Not promised: cuBLASLt may take another algorithm for a slice of a matrix.
-  cmp -s "$results/text_1.txt" "$results/text_2.txt" && echo "gpu_check: one rank's text is two's"
-  if [ -n "$goldens" ]; then
-    models=("$goldens"/{llama_gqa,llama_tied,llama3_rope,mistral_window,qwen2,qwen3})
-    step goldens_1 120 tools/golden_check.py "$lockstep" "${models[@]}" -- --device cuda:0
-    step goldens_2 180 tools/golden_check.py "$lockstep" "${models[@]}" -- --device cuda:0 \
-      --workers 2 --memory-fraction 0.3
-    cat "$results"/goldens_*.txt
-  fi
-  write_llama "$unpacked/llama-3-8b"
-  step bench 400 "$lockstep" bench "$unpacked/llama-3-8b" --random-weights 1 --dtype bfloat16 \
-    --device cuda:0 --max-context 4608 --log-level info \
-    --cases prefill:512,prefill:2048,decode:64,decode:64x16,decode:32@4096
-  cat "$results/bench.txt"
-  command -v compute-sanitizer >/dev/null || return 0
-  for tool in memcheck racecheck; do
-    step "system_$tool" 200 compute-sanitizer --target-processes all --tool "$tool" \
-      --error-exitcode 9 "$lockstep" generate --prompt Once --max-tokens 3 --device cuda:0
-  done
+look_around() {
+  nvidia-smi || true
+  for tool in nvcc g++ cmake ninja compute-sanitizer python3; do command -v $tool || true; done
+  python3 -c 'import torch; print("torch", torch.__version__)' || true
+  echo "LD_LIBRARY_PATH=${LD_LIBRARY_PATH-}"
+  nproc
+  free -g
 }
-[ -z "$bundle" ] || whole_system
 
-[ ${#failed[@]} -eq 0 ] || fail "failed: ${failed[*]}; see $results"
-echo "gpu_check: all passed; tables are in $results"
+text=(generate --prompt Once --max-tokens 48 --temperature 0 --seed 1 --json)
+system_first() {
+  step doctor 30 "$lockstep" doctor
+  step text_1 60 "$lockstep" "${text[@]}" --device cuda:0 --memory-fraction 0.3
+}
+
+system_figures() {
+  step bench 230 "$lockstep" bench "$llama" --random-weights 1 --dtype bfloat16 --repeat 2 \
+    --device cuda:0 --max-context 8448 --log-level info --json --cases "$cases"
+  step torch 90 python3 tools/bench/torch_peer.py "$llama/config.json" --cases "$cases"
+}
+
+# Not promised: cuBLASLt may take another algorithm for a slice of a matrix, and a CPU's sums have
+# another order.
+same_text() {
+  local outcome=no
+  passed text_1 && passed "$1" || return 0
+  ! cmp -s "$logs/text_1.txt" "$logs/$1.txt" || outcome=yes
+  note "$1 is text_1" $outcome 0
+}
+
+# Two ranks on one GPU meet by way of the host.
+system_answers() {
+  local flags=(--device cuda:0 --memory-fraction 0.3)
+  step text_2 60 "$lockstep" "${text[@]}" "${flags[@]}" --workers 2
+  step text_cpu 30 "$lockstep" "${text[@]}" --device cpu
+  same_text text_2
+  same_text text_cpu
+  [ -d "$pack/goldens" ] || return 0
+  step goldens_1 90 python3 tools/golden_check.py "$lockstep" "$pack"/goldens/* -- "${flags[@]}"
+  step goldens_2 120 python3 tools/golden_check.py "$lockstep" "$pack"/goldens/* -- "${flags[@]}" \
+    --workers 2
+}
+
+# Slow by a factor of tens: the tests of one call each, and few of the others.
+sanitize() {
+  local some tool
+  command -v compute-sanitizer >/dev/null || return 0
+  some="*AroundBlockBorders*:*RowKernelTest.AgreesWithTheReference*:RopeTest.*:EmbedTest.*"
+  some="$some:*HeadsFindTheirKvHead*:*WithoutDepthOnly*:*EditsAndMask*:SelectRowsTest.*"
+  for tool in memcheck racecheck; do
+    step $tool 60 compute-sanitizer --tool $tool --error-exitcode 9 \
+      "$kernels/cuda_kernels_test" --gtest_brief=1 "--gtest_filter=$some:-*cuda_shim*"
+  done
+  [ -n "$lockstep" ] || return 0
+  step system_memcheck 60 compute-sanitizer --target-processes all --tool memcheck \
+    --error-exitcode 9 "$lockstep" generate --prompt Once --max-tokens 3 --device cuda:0 \
+    --memory-fraction 0.1
+}
+
+add_cuda_libraries
+export -f look_around build
+step environment 30 bash -c look_around
+if [ -n "$pack" ]; then
+  kernels=$pack/kernels
+  chmod +x "$kernels"/* 2>/dev/null || true  # Whoever carried them may have dropped that.
+else
+  kernels=$work/kernels
+  step build 240 bash -ec 'build "$0"' "$kernels"
+fi
+step devices 30 "$kernels/cuda_bench" --devices
+cat "$logs/devices.txt" || true
+if grep -qs "^no GPU" "$logs/devices.txt"; then exit 2; fi
+
+lockstep=
+if [ -n "$pack" ]; then
+  tar -C "$work" -xzf "$pack/bundle.tar.gz"
+  lockstep=$(echo "$work"/lockstep-*/bin/lockstep)
+  system_first
+fi
+# The shim's own rows are the other tests' affair.
+step tests 120 "$kernels/cuda_kernels_test" --gtest_brief=1 "--gtest_filter=-*cuda_shim*:Shim*"
+[ -z "$lockstep" ] || system_figures
+step kernels 75 "$kernels/cuda_bench"
+[ -z "$lockstep" ] || system_answers
+sanitize
+
+if grep -q FAILED "$logs/steps.tsv"; then exit 1; fi

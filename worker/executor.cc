@@ -42,11 +42,6 @@ StepSizes step_sizes(const Program& program) {
   return sizes;
 }
 
-absl::Status device_status(const char* failure, const Device& device) {
-  if (failure == nullptr) return absl::OkStatus();
-  return absl::InternalError(fmt::format("{}: {}", device.name(), failure));
-}
-
 KernelCost moved_bytes(const KernelArgs& args) {
   const TensorView& out = args.out[0];
   return {.bytes = out.rows * out.cols * dtype_bytes(out.dtype), .flops = 0};

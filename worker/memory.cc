@@ -48,4 +48,9 @@ absl::StatusOr<StagingMemory> allocate_staging(Device& device, int64_t bytes, co
                                  "raise the limits on memory and on locked memory");
 }
 
+absl::Status device_status(const char* failure, const Device& device) {
+  if (failure == nullptr) return absl::OkStatus();
+  return absl::InternalError(fmt::format("{}: {}", device.name(), failure));
+}
+
 }  // namespace lockstep

@@ -29,4 +29,7 @@ int64_t total_bytes_of(const Device& device);
 absl::StatusOr<DeviceMemory> allocate_memory(Device& device, int64_t bytes, const char* what);
 absl::StatusOr<StagingMemory> allocate_staging(Device& device, int64_t bytes, const char* what);
 
+// What Device::synchronize() or wait() came back with: kInternal names the device.
+absl::Status device_status(const char* failure, const Device& device);
+
 }  // namespace lockstep

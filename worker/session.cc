@@ -75,14 +75,20 @@ absl::Status Session::run() {
 
   std::thread reader([&] { read_all(stream.get()); });
   const std::stop_callback on_stop(options_.stop, [this] { end(); });
-  absl::Status refused;
+  absl::Status ending;
   while (std::optional<cluster::CoordinatorMessage> message = next()) {
     if (message->has_refusal()) {
-      refused = absl::PermissionDeniedError(message->refusal().reason());
+      ending = absl::PermissionDeniedError(message->refusal().reason());
       continue;
     }
     const absl::Status status = handle(*message);
-    if (!status.ok()) report(status);
+    if (status.ok()) continue;
+    report(status);
+    // A device's fault stays with its process: the next one finds it well again.
+    if (const char* fault = backend_.device->synchronize(); fault != nullptr) {
+      ending = device_status(fault, *backend_.device);
+      break;
+    }
   }
   context.TryCancel();
   reader.join();
@@ -91,7 +97,7 @@ absl::Status Session::run() {
     stream_ = nullptr;
   }
   stream->Finish();
-  return refused;
+  return ending;
 }
 
 // --- The reading thread.
@@ -198,11 +204,14 @@ absl::StatusOr<std::unique_ptr<Collective>> Session::meet(const cluster::Assignm
   meeting.collective_timeout = std::chrono::milliseconds(assignment.collective_timeout_ms());
   meeting.cancelled = &cancelled_;
   ASSIGN_OR_RETURN(std::unique_ptr<Collective> met, meet_in_shared_memory(meeting));
-  std::string choice;
+  CollectiveChoice choice;
   auto collective =
       device_collective(std::move(met), *backend_.device,
                         {.timeout = meeting.collective_timeout, .cancelled = &cancelled_}, &choice);
-  if (program.rank() == 0 && !choice.empty()) spdlog::info("collectives {}", choice);
+  if (program.rank() == 0 && !choice.text.empty()) {
+    spdlog::log(choice.fell_back ? spdlog::level::warn : spdlog::level::info, "collectives {}",
+                choice.text);
+  }
   return collective;
 }
 

@@ -34,7 +34,8 @@ class Session {
   Session(const WorkerMainOptions& options, const Backend& backend, KeptWorker* kept);
 
   // Connects, joins and serves until the stream ends. OK: the coordinator went away.
-  // kPermissionDenied: it will not have us, and why.
+  // kPermissionDenied: it will not have us, and why. kInternal: the device failed, and is of no
+  // more use to this process.
   absl::Status run();
 
  private:

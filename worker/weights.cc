@@ -2,10 +2,11 @@
 // All weights lie in one piece of memory. A block of rows is read as float32 into a buffer of the
 // thread's own, quantized there where its kind is, and packed, so a weight is never in memory
 // twice. A device's packed rows lie end to end: a block is packed as if it were a weight of its
-// own, then copied to its place.
+// own into one of its thread's two buffers, and copied from there while the thread fills the other.
 #include "worker/weights.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <limits>
 #include <mutex>
@@ -60,13 +61,20 @@ struct Block {
   int64_t row_end;
 };
 
+// Where a block is packed on its way to a device. Free again once the device has passed the mark.
+struct Buffer {
+  StagingMemory memory;
+  int64_t mark = -1;  // -1: nothing was copied from it yet.
+};
+
 // What one thread reads a block into before it is packed. Grows to the largest block.
 struct Staging {
   std::vector<float> floats;
   std::vector<int8_t> codes;
   std::vector<uint16_t> scales;
   std::vector<uint16_t> minima;
-  StagingMemory packed;  // Where it is packed; empty where that is in place.
+  std::array<Buffer, 2> buffers;  // Empty where blocks are packed in place.
+  int next = 0;                   // The buffer that was filled longer ago.
 
   void fit(int64_t rows, int64_t cols, const std::optional<Quantization>& kind) {
     const auto grow = [](auto& buffer, int64_t count) {
@@ -96,9 +104,11 @@ class Loader {
     make_blocks();
     std::vector<Staging> staging(parallel.threads());
     for (Staging& one : staging) {
-      if (device_.is_host()) continue;
-      ASSIGN_OR_RETURN(one.packed,
-                       allocate_staging(device_, plan.packed_bytes, "weights on their way"));
+      for (Buffer& buffer : one.buffers) {
+        if (device_.is_host()) continue;
+        ASSIGN_OR_RETURN(buffer.memory,
+                         allocate_staging(device_, plan.packed_bytes, "weights on their way"));
+      }
     }
     for_each(parallel, static_cast<int64_t>(blocks_.size()), [&](int64_t index, int thread) {
       if (stopped_.load(std::memory_order_relaxed)) return;
@@ -110,6 +120,10 @@ class Loader {
       const int64_t done = done_ += bytes(blocks_[index]);
       if (thread == 0 && options_.progress) options_.progress(done, total_);
     });
+    // Buffers go now, so whatever went wrong, all that was queued is waited for.
+    if (absl::Status status = device_status(device_.synchronize(), device_); !status.ok()) {
+      stop(std::move(status));
+    }
     if (!stopped_ && options_.progress) options_.progress(total_, total_);
     const std::lock_guard lock(mutex_);
     return first_error_;
@@ -137,11 +151,19 @@ class Loader {
     auto* data = static_cast<std::byte*>(views_[block.weight].data);
     const Weight& weight = program_.weights(block.weight);
     if (device_.is_host()) return pack(block, block.row_begin, weight.rows(), staging, data);
-    std::byte* packed = staging.packed.data();
+    Buffer& buffer = staging.buffers[staging.next];
+    staging.next = 1 - staging.next;
+    if (buffer.mark >= 0) RETURN_IF_ERROR(device_status(device_.wait(buffer.mark), device_));
+    std::byte* packed = buffer.memory.data();
     RETURN_IF_ERROR(pack(block, 0, block.row_end - block.row_begin, staging, packed));
     const KernelEntry* packer = bindings_.packers[block.weight];
     const int64_t begin = bytes_in_memory(weight, packer, block.row_begin);
-    return copy(data + begin, packed, bytes_in_memory(weight, packer, block.row_end) - begin);
+    const int64_t end = bytes_in_memory(weight, packer, block.row_end);
+    const std::lock_guard lock(queue_mutex_);
+    device_.use_from_this_thread();
+    device_.copy_in(data + begin, packed, end - begin);
+    buffer.mark = device_.mark();
+    return absl::OkStatus();
   }
 
   // Reads the block as rows from `begin` on of a weight of `rows` rows that lies in `packed`.
@@ -172,15 +194,6 @@ class Loader {
     return absl::OkStatus();
   }
 
-  // One block at a time, of whichever thread: done when it returns.
-  absl::Status copy(std::byte* to, const std::byte* from, int64_t bytes) {
-    const std::lock_guard lock(copy_mutex_);
-    device_.use_from_this_thread();
-    device_.copy_in(to, from, bytes);
-    const char* failure = device_.synchronize();
-    return failure == nullptr ? absl::OkStatus() : absl::InternalError(failure);
-  }
-
   void stop(absl::Status status) {
     const std::lock_guard lock(mutex_);
     if (first_error_.ok()) first_error_ = std::move(status);
@@ -199,7 +212,7 @@ class Loader {
   std::atomic<bool> stopped_{false};
   std::mutex mutex_;
   absl::Status first_error_;
-  std::mutex copy_mutex_;
+  std::mutex queue_mutex_;  // One thread queues at a time.
 };
 
 }  // namespace

@@ -40,8 +40,8 @@ class Weights {
  public:
   // Checks every weight with the source before memory is allocated for any, then reads blocks of
   // rows on all threads. The first error stops all; kCancelled once `cancelled` is true. Where
-  // the device is not the processor, each thread packs into staging memory of its own; while its
-  // block is copied the others read and pack theirs.
+  // the device is not the processor, each thread has two buffers of staging memory, of
+  // plan.packed_bytes: it reads and packs into one while the other is copied.
   static absl::StatusOr<Weights> load(const program::Program& program, const Bindings& bindings,
                                       const WeightPlan& plan, const WeightSource& source,
                                       Device& device, Parallel& parallel,

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is particular to devices: their tables, a step's way there and back, no GPU.
+#include <cstring>
 #include <set>
+#include <thread>
 
 #include "base/math.h"
 #include "tests/kernels/kernel_case.h"
@@ -69,6 +71,56 @@ TEST(CudaDeviceTest, MoreMemoryThanThereIsIsNullAndNoFault) {
   EXPECT_EQ(DeviceMemory(*gpu, int64_t{1} << 50).data(), nullptr);
   EXPECT_EQ(gpu->synchronize(), nullptr);
   EXPECT_GT(gpu->total_bytes(), gpu->free_bytes() - 1);
+}
+
+TEST(CudaDeviceTest, AMarkIsPassedOnceAllBeforeItHasEndedHoweverManyCameSince) {
+  std::string problem;
+  const std::unique_ptr<Device> gpu = open_cuda_device(0, &problem);
+  const std::unique_ptr<Device> host = host_device();
+  constexpr int64_t kBytes = 32 << 20;
+  for (Device* device : {host.get(), gpu.get()}) {
+    if (device == nullptr) continue;
+    const DeviceMemory memory(*device, kBytes);
+    const StagingMemory from(*device, kBytes), to(*device, kBytes);
+    ASSERT_TRUE(from.data() != nullptr && to.data() != nullptr);
+    for (int round = 1; round <= 3; ++round) {
+      std::memset(from.data(), round, kBytes);
+      device->copy_in(memory.data(), from.data(), kBytes);
+      device->copy_out(to.data(), memory.data(), kBytes);
+      const int64_t mark = device->mark();
+      for (int later = 0; later < 200; ++later) device->mark();
+      ASSERT_EQ(device->wait(mark), nullptr);
+      EXPECT_EQ(to.data()[kBytes - 1], static_cast<std::byte>(round));
+    }
+    ASSERT_EQ(device->synchronize(), nullptr);
+  }
+}
+
+TEST(CudaDeviceTest, AskingWhetherItIsDoneIsNoFault) {
+  std::string problem;
+  const std::unique_ptr<Device> gpu = open_cuda_device(0, &problem);
+  if (gpu == nullptr) GTEST_SKIP() << problem;
+  constexpr int64_t kBytes = 256 << 20;
+  const DeviceMemory memory(*gpu, kBytes);
+  const StagingMemory from(*gpu, kBytes);
+  ASSERT_NE(from.data(), nullptr);
+  gpu->copy_in(memory.data(), from.data(), kBytes);
+  EXPECT_FALSE(gpu->done());  // Milliseconds of copying.
+  while (!gpu->done()) {
+  }
+  EXPECT_EQ(gpu->synchronize(), nullptr);
+}
+
+TEST(CudaDeviceTest, OtherThreadsNeedNotSayWhichGpuTheyUseForMemory) {
+  std::string problem;
+  const std::unique_ptr<Device> gpu = open_cuda_device(0, &problem);
+  if (gpu == nullptr) GTEST_SKIP() << problem;
+  std::thread([&] {
+    const DeviceMemory memory(*gpu, 1000);
+    EXPECT_NE(memory.data(), nullptr);
+    EXPECT_GT(gpu->free_bytes(), 0);
+  }).join();
+  EXPECT_EQ(gpu->synchronize(), nullptr);
 }
 
 struct Step {

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstring>
+#include <deque>
 #include <functional>
 #include <mutex>
 #include <utility>
@@ -63,7 +64,7 @@ class LateDevice final : public Device {
     copy_rows({.to = to, .from = from, .row_bytes = bytes, .rows = 1});
   }
   void copy_rows(const RowCopy& copy) override {
-    queue_.emplace_back([copy] {
+    push([copy] {
       for (int64_t row = 0; row < copy.rows && copy.row_bytes > 0; ++row) {
         std::memcpy(static_cast<std::byte*>(copy.to) + row * copy.to_stride,
                     static_cast<const std::byte*>(copy.from) + row * copy.from_stride,
@@ -72,7 +73,7 @@ class LateDevice final : public Device {
     });
   }
   void clear(std::byte* memory, int64_t bytes) override {
-    queue_.emplace_back([=] { std::memset(memory, 0, static_cast<size_t>(bytes)); });
+    push([=] { std::memset(memory, 0, static_cast<size_t>(bytes)); });
   }
 
   void* queue() const override { return const_cast<LateDevice*>(this); }
@@ -80,12 +81,18 @@ class LateDevice final : public Device {
     synchronize();
     return true;
   }
-  const char* synchronize() override {
+  const char* synchronize() override { return wait(mark()); }
+  int64_t mark() override {
+    const std::lock_guard lock(mutex_);
+    return done_ + static_cast<int64_t>(queue_.size());
+  }
+  // Does what was queued before the mark, and nothing else.
+  const char* wait(int64_t mark) override {
     // The shim runs one block at a time.
     static std::mutex shim;
     const std::lock_guard lock(shim);
     LOCKSTEP_CHECK(mprotect(room_, kRoom, PROT_READ | PROT_WRITE) == 0);
-    for (const auto& work : std::exchange(queue_, {})) work();
+    while (const std::function<void()> work = next_before(mark)) work();
     LOCKSTEP_CHECK(mprotect(room_, kRoom, PROT_NONE) == 0);
     return nullptr;
   }
@@ -97,7 +104,7 @@ class LateDevice final : public Device {
   void launch(const KernelEntry& kernel, const KernelArgs& args) {
     check(kernel, args);
     LOCKSTEP_CHECK(args.step != nullptr);
-    queue_.emplace_back([this, &kernel, args = KernelArgs(args), step = *args.step]() mutable {
+    push([this, &kernel, args = KernelArgs(args), step = *args.step]() mutable {
       check(step);
       args.step = &step;
       kernel.run(args);
@@ -105,6 +112,20 @@ class LateDevice final : public Device {
   }
 
  private:
+  void push(std::function<void()> work) {
+    const std::lock_guard lock(mutex_);
+    queue_.push_back(std::move(work));
+  }
+  // Empty where nothing is left to do.
+  std::function<void()> next_before(int64_t mark) {
+    const std::lock_guard lock(mutex_);
+    if (done_ >= mark || queue_.empty()) return {};
+    ++done_;
+    std::function<void()> work = std::move(queue_.front());
+    queue_.pop_front();
+    return work;
+  }
+
   void check(const KernelEntry& kernel, const KernelArgs& args) const {
     const auto ours = [this](const void* pointer) { return pointer == nullptr || has(pointer); };
     for (const TensorView& view : args.in) LOCKSTEP_CHECK(ours(view.data));
@@ -135,7 +156,9 @@ class LateDevice final : public Device {
   std::byte* const room_;
   int64_t used_ = 0;
   int64_t allocated_ = 0;
-  std::vector<std::function<void()>> queue_;
+  std::mutex mutex_;  // Of the queue: several threads may wait.
+  std::deque<std::function<void()>> queue_;
+  int64_t done_ = 0;  // Of all that was ever queued.
 };
 
 // A function for each row of the shim's table, which queues that row.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A device without a GPU, for tests: the kernels of .cu files over the shim, and memory that the
-// host cannot touch. What is queued happens as late as it may, at synchronize(), so that a host
-// which reads an answer too early or writes what a copy still needs is found out. Its memory is
-// mapped without access but while it works: a host that follows its pointers dies of it. Every
+// host cannot touch. What is queued happens as late as it may, at synchronize() or wait(), so that
+// a host which reads an answer too early or writes what a copy still needs is found out. Its memory
+// is mapped without access but while it works: a host that follows its pointers dies of it. Every
 // pointer that a kernel is given must be the device's.
 #pragma once
 

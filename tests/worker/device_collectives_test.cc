@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Collectives of devices, as far as they run without a GPU: by way of the host, by a library that
 // behaves as NCCL does, and the choice between them.
+#include <dlfcn.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <barrier>
-#include <climits>
 #include <cstring>
 #include <thread>
 
 #include "base/status.h"
+#include "tests/support/wrapped_device.h"
 #include "worker/collectives/choice.h"
 #include "worker/collectives/local.h"
 #include "worker/collectives/nccl.h"
@@ -19,133 +21,26 @@ namespace lockstep {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 constexpr int kRanks = 3;
 
-// --- A library of this process' own: ranks are threads, a device's memory is the host's. Calls in
-// a group run when it ends, and every one answers "in progress" first.
-namespace fake {
+// --- A library of our own, found as NCCL is.
 
-constexpr int kSuccess = 0, kInProgress = 7;
-
-struct Part {
-  const void* in = nullptr;
-  size_t bytes = 0;
-};
-Part parts[kRanks];
-std::barrier meeting(kRanks);
-int sent_type = -1;
-std::atomic<bool> dead{false};  // Nobody's work ever ends.
-std::atomic<int> aborts{0};
-
-struct Communicator {
-  int rank = 0;
-  int pending = 1;  // How often it is still in progress.
-};
-struct Queued {
-  const void* in;
-  void* out;
-  size_t bytes;
-  int root;
-};
-thread_local std::vector<Queued> group;
-thread_local bool in_group = false;
-
-Communicator& of(Nccl::Comm comm) { return *reinterpret_cast<Communicator*>(comm); }
-
-int get_unique_id(Nccl::Id* id) {
-  id->bytes[5] = 77;
-  return kSuccess;
+void behave(const char* how, int rank = -1) {
+  static const auto set = reinterpret_cast<void (*)(const char*, int)>(
+      dlsym(dlopen(LOCKSTEP_FAKE_NCCL, RTLD_NOW), "fakeNcclBehave"));
+  set(how, rank);
 }
-int init(Nccl::Comm* comm, int ranks, Nccl::Id id, int rank, Nccl::Config*) {
-  if (ranks != kRanks || id.bytes[5] != 77) return 4;
-  *comm = reinterpret_cast<Nccl::Comm>(new Communicator{.rank = rank});
-  return kInProgress;
+int aborts() {
+  static const auto get =
+      reinterpret_cast<int (*)()>(dlsym(dlopen(LOCKSTEP_FAKE_NCCL, RTLD_NOW), "fakeNcclAborts"));
+  return get();
 }
-int async_error(Nccl::Comm comm, int* error) {
-  const bool waits = dead || of(comm).pending-- > 0;
-  *error = waits ? kInProgress : kSuccess;
-  return kSuccess;
+const Nccl& fake_nccl() {
+  static const absl::StatusOr<Nccl> nccl = load_nccl(LOCKSTEP_FAKE_NCCL);
+  return *nccl;
 }
-int abort(Nccl::Comm comm) {
-  ++aborts;
-  delete &of(comm);
-  return kSuccess;
-}
-const char* error_text(int) { return "a fault of the library"; }
-
-// What each rank gives, once all have.
-void exchange(Nccl::Comm comm, const void* in, size_t bytes) {
-  parts[of(comm).rank] = {in, bytes};
-  meeting.arrive_and_wait();
-}
-
-int all_gather(const void* in, void* out, size_t count, int type, Nccl::Comm comm, void*) {
-  sent_type = type;
-  of(comm).pending = 1;
-  exchange(comm, in, count);
-  for (size_t r = 0; r < kRanks; ++r) {
-    std::byte* to = static_cast<std::byte*>(out) + r * count;
-    if (parts[r].in != to) std::memcpy(to, parts[r].in, count);
-  }
-  meeting.arrive_and_wait();
-  return kInProgress;
-}
-int broadcast(const void* in, void* out, size_t count, int, int root, Nccl::Comm, void*) {
-  if (!in_group) return 4;
-  group.push_back({in, out, count, root});
-  return kInProgress;
-}
-int all_reduce(const void* in, void* out, size_t count, int type, int operation, Nccl::Comm comm,
-               void*) {
-  if (type != 7 || operation != 0) return 4;
-  of(comm).pending = 1;
-  std::vector<float> own(count), sum(count);
-  std::memcpy(own.data(), in, count * sizeof(float));
-  exchange(comm, own.data(), count);
-  for (const Part& part : parts) {
-    for (size_t i = 0; i < count; ++i) sum[i] += static_cast<const float*>(part.in)[i];
-  }
-  meeting.arrive_and_wait();
-  std::memcpy(out, sum.data(), count * sizeof(float));
-  return kInProgress;
-}
-int group_start() {
-  in_group = true;
-  return kSuccess;
-}
-thread_local Nccl::Comm current = nullptr;
-int group_end() {
-  in_group = false;
-  for (const Queued& call : std::exchange(group, {})) {
-    exchange(current, call.in, call.bytes);
-    const Part& part = parts[call.root];
-    if (part.bytes != call.bytes) return 4;
-    if (part.in != call.out) std::memcpy(call.out, part.in, call.bytes);
-    meeting.arrive_and_wait();
-  }
-  of(current).pending = 1;
-  return kInProgress;
-}
-int init_and_remember(Nccl::Comm* comm, int ranks, Nccl::Id id, int rank, Nccl::Config* config) {
-  const int result = init(comm, ranks, id, rank, config);
-  current = *comm;
-  return result;
-}
-
-const Nccl kLibrary = {.version = 22809,
-                       .get_unique_id = get_unique_id,
-                       .init = init_and_remember,
-                       .async_error = async_error,
-                       .abort = abort,
-                       .error_text = error_text,
-                       .group_start = group_start,
-                       .group_end = group_end,
-                       .all_gather = all_gather,
-                       .broadcast = broadcast,
-                       .all_reduce = all_reduce};
-
-}  // namespace fake
 
 // --- What every rank does, on a thread of its own.
 
@@ -225,10 +120,13 @@ void gather_and_reduce(Collective& collective) {
   }
 }
 
-absl::StatusOr<std::unique_ptr<Collective>> by_nccl(std::unique_ptr<Collective> met,
-                                                    Device& device) {
-  return nccl_collective(fake::kLibrary, std::move(met), device, std::chrono::milliseconds(5000),
-                         nullptr);
+Make by_nccl(std::chrono::milliseconds timeout) {
+  return [timeout](std::unique_ptr<Collective> met, Device& device) {
+    std::string problem;
+    auto collective = nccl_collective(fake_nccl(), met, device, timeout, nullptr, &problem);
+    EXPECT_EQ(problem, "");
+    return collective;
+  };
 }
 
 TEST(StagedCollectiveTest, GathersAndReducesByWayOfTheHost) {
@@ -246,36 +144,65 @@ TEST(StagedCollectiveTest, AloneItPlacesItsOwnColumns) {
 }
 
 TEST(NcclCollectiveTest, GathersEvenAndUnevenPartsAndReduces) {
-  on_all_ranks(by_nccl, gather_and_reduce);
-  EXPECT_EQ(fake::sent_type, 1);
+  on_all_ranks(by_nccl(std::chrono::seconds(20)), gather_and_reduce);
 }
 
 TEST(NcclCollectiveTest, AnAbortFromAnotherThreadEndsTheWaitAndTheCommunicator) {
-  fake::aborts = 0;
-  on_all_ranks(by_nccl, [](Collective& collective) {
-    fake::meeting.arrive_and_wait();
-    fake::dead = true;
+  aborts();
+  on_all_ranks(by_nccl(std::chrono::seconds(20)), [](Collective& collective) {
+    static std::barrier connected(kRanks);
+    connected.arrive_and_wait();
+    behave("stalls");
     std::thread other([&] { collective.abort(); });
     EXPECT_EQ(collective.finish().code(), absl::StatusCode::kAborted);
     other.join();
     EXPECT_EQ(collective.all_reduce(nullptr, 1, 1, 1).code(), absl::StatusCode::kAborted);
   });
-  fake::dead = false;
-  EXPECT_EQ(fake::aborts, kRanks);  // Once each.
+  behave("");
+  EXPECT_EQ(aborts(), kRanks);  // Once each.
 }
 
 TEST(NcclCollectiveTest, AStepHasADeadline) {
-  on_all_ranks(
-      [](std::unique_ptr<Collective> met, Device& device) {
-        return nccl_collective(fake::kLibrary, std::move(met), device,
-                               std::chrono::milliseconds(200), nullptr);
-      },
-      [](Collective& collective) {
-        fake::meeting.arrive_and_wait();
-        fake::dead = true;
-        EXPECT_EQ(collective.finish().code(), absl::StatusCode::kDeadlineExceeded);
-      });
-  fake::dead = false;
+  on_all_ranks(by_nccl(std::chrono::seconds(2)), [](Collective& collective) {
+    static std::barrier connected(kRanks);
+    connected.arrive_and_wait();
+    behave("stalls");
+    EXPECT_EQ(collective.finish().code(), absl::StatusCode::kDeadlineExceeded);
+  });
+  behave("");
+}
+
+TEST(NcclCollectiveTest, AFaultInAStepEndsTheGroupWithOneLineThatSaysWhat) {
+  on_all_ranks(by_nccl(std::chrono::seconds(2)), [](Collective& collective) {
+    static std::barrier connected(kRanks);
+    reduce(collective, 2, 5, 5);
+    connected.arrive_and_wait();
+    behave("calls fail", 1);
+    connected.arrive_and_wait();
+    std::vector<float> data(3);
+    absl::Status status = collective.all_reduce(data.data(), 1, 3, 3);
+    if (status.ok()) status = collective.finish();
+    if (collective.rank() != 1) {
+      EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded);
+    } else {
+      EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
+      EXPECT_EQ(message_of(status), "NCCL: a fault of the library: no room in /dev/shm");
+      EXPECT_EQ(collective.finish(), status);
+    }
+  });
+  behave("");
+}
+
+TEST(NcclLibraryTest, EveryFunctionIsFoundAndTheVersionRead) {
+  const auto nccl = load_nccl(LOCKSTEP_FAKE_NCCL);
+  ASSERT_EQ(message_of(nccl.status()), "");
+  EXPECT_EQ(nccl_version_text(nccl->version), "2.28.9");
+}
+
+TEST(NcclLibraryTest, TheRealOneHasAllThatIsUsed) {
+  const auto nccl = load_nccl(nccl_file());
+  if (absl::IsNotFound(nccl.status())) GTEST_SKIP() << message_of(nccl.status());
+  EXPECT_EQ(message_of(nccl.status()), "");
 }
 
 TEST(NcclLibraryTest, AMissingLibraryIsOneLine) {
@@ -290,61 +217,115 @@ TEST(NcclLibraryTest, AnotherLibraryIsRefused) {
   EXPECT_THAT(message_of(load_nccl("libc.so.6").status()), HasSubstr("wanted NCCL 2.18.0"));
 }
 
-// A device that says it is none of the host's; its memory is.
-class OwnDevice final : public Device {
+// Its memory is the host's.
+class OwnDevice final : public WrappedDevice {
  public:
-  explicit OwnDevice(std::string address) : address_(std::move(address)) {}
-  std::string name() const override { return "test"; }
+  explicit OwnDevice(std::string address)
+      : WrappedDevice(host_device()), address_(std::move(address)) {}
   std::string address() const override { return address_; }
-  int64_t total_bytes() const override { return 0; }
-  int64_t free_bytes() const override { return 0; }
-  std::byte* allocate(int64_t bytes) override { return host_->allocate(bytes); }
-  void release(std::byte* memory, int64_t bytes) override { host_->release(memory, bytes); }
-  std::byte* allocate_staging(int64_t bytes) override { return host_->allocate(bytes); }
-  void release_staging(std::byte* memory, int64_t bytes) override { host_->release(memory, bytes); }
-  void copy_in(std::byte* to, const void* from, int64_t n) override { host_->copy_in(to, from, n); }
-  void copy_out(void* to, const std::byte* from, int64_t n) override {
-    host_->copy_out(to, from, n);
-  }
-  void copy_rows(const RowCopy& copy) override { host_->copy_rows(copy); }
-  void clear(std::byte* memory, int64_t bytes) override { host_->clear(memory, bytes); }
-  void* queue() const override { return nullptr; }
-  bool done() override { return true; }
-  const char* synchronize() override { return nullptr; }
-  void use_from_this_thread() override {}
 
  private:
-  const std::unique_ptr<Device> host_ = host_device();
   const std::string address_;
 };
 
-TEST(DeviceCollectiveTest, WithoutALibraryAllGoByWayOfTheHostAndSaySo) {
-  setenv("LOCKSTEP_NCCL", "off", 1);
-  auto met = local_collectives(2);
-  std::thread threads[2];
-  std::string choices[2];
-  for (int rank = 0; rank < 2; ++rank) {
-    threads[rank] = std::thread([&, rank] {
+// What each of three ranks with a GPU of its own comes to; then they gather and reduce.
+std::array<CollectiveChoice, kRanks> choices_of(const std::array<std::string, kRanks>& libraries,
+                                                std::chrono::milliseconds timeout) {
+  auto met = local_collectives(kRanks);
+  std::vector<std::thread> threads;
+  std::array<CollectiveChoice, kRanks> choices;
+  for (int rank = 0; rank < kRanks; ++rank) {
+    threads.emplace_back([&, rank] {
       OwnDevice device("gpu " + std::to_string(rank));
-      const auto collective = device_collective(std::move(met[rank]), device, {}, &choices[rank]);
-      EXPECT_EQ(message_of(collective.status()), "");
+      const DeviceMeeting meeting{.timeout = timeout, .nccl = libraries[rank]};
+      const auto collective =
+          device_collective(std::move(met[rank]), device, meeting, &choices[rank]);
+      ASSERT_EQ(message_of(collective.status()), "");
+      if (choices[rank].fell_back) behave("");  // Nobody asks the library again.
+      gather_and_reduce(**collective);
     });
   }
   for (std::thread& thread : threads) thread.join();
-  unsetenv("LOCKSTEP_NCCL");
-  EXPECT_EQ(choices[0], "by way of the host: rank 0 has no NCCL (switched off by LOCKSTEP_NCCL)");
-  EXPECT_EQ(choices[1], choices[0]);
+  behave("");
+  return choices;
+}
+
+constexpr std::array<const char*, 3> kWell = {LOCKSTEP_FAKE_NCCL, LOCKSTEP_FAKE_NCCL,
+                                              LOCKSTEP_FAKE_NCCL};
+
+TEST(DeviceCollectiveTest, RanksWithAGpuAndALibraryEachGoBetweenGpus) {
+  const auto choices = choices_of({kWell[0], kWell[1], kWell[2]}, std::chrono::seconds(20));
+  for (const CollectiveChoice& choice : choices) {
+    EXPECT_EQ(choice.text, "between GPUs, by NCCL 2.28.9");
+    EXPECT_FALSE(choice.fell_back);
+  }
+}
+
+TEST(DeviceCollectiveTest, OneRankWithoutALibraryMakesAllGoByWayOfTheHost) {
+  const auto choices = choices_of({kWell[0], "off", kWell[2]}, std::chrono::seconds(20));
+  EXPECT_EQ(choices[0].text, "by way of the host: rank 1 has no NCCL");
+  EXPECT_EQ(choices[1].text, choices[0].text + " (switched off by LOCKSTEP_NCCL)");
+  EXPECT_EQ(choices[2].text, choices[0].text);
+  EXPECT_FALSE(choices[0].fell_back);
+}
+
+struct Fault {
+  const char* how;
+  int rank;
+  std::string said;
+};
+
+TEST(DeviceCollectiveTest, WhereNcclFailsAllGoByWayOfTheHostAndSayTheSame) {
+  const std::string words = "NCCL: a fault of the library: no room in /dev/shm";
+  aborts();
+  for (const Fault& fault :
+       {Fault{"no id", 0, "rank 0: " + words}, Fault{"init fails", 1, "rank 1: " + words},
+        Fault{"init stalls", -1, "rank 0: waited 0."}, Fault{"calls fail", 2, "rank 2: " + words},
+        Fault{"stalls", -1, "rank 0: waited 0."},
+        Fault{"lies", 1, "rank 1: NCCL gathered 257 where rank 0 gave 1"}}) {
+    behave(fault.how, fault.rank);
+    const std::string how = fault.how;
+    // Where nothing is waited for in vain there is time enough for a busy machine.
+    const std::chrono::seconds timeout(how.ends_with("stalls") ? 1 : 4);
+    const auto choices = choices_of({kWell[0], kWell[1], kWell[2]}, timeout);
+    for (const CollectiveChoice& choice : choices) {
+      EXPECT_THAT(choice.text, StartsWith("by way of the host: NCCL 2.28.9 failed, " + fault.said));
+      EXPECT_EQ(choice.text, choices[0].text);
+      EXPECT_TRUE(choice.fell_back);
+    }
+    EXPECT_EQ(aborts(), how == "no id" ? 0 : how == "init fails" ? kRanks - 1 : kRanks) << how;
+  }
+}
+
+TEST(DeviceCollectiveTest, AnEpochThatIsOverEndsTheConnecting) {
+  behave("init stalls");
+  const std::atomic<bool> cancelled{true};
+  auto met = local_collectives(kRanks);
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < kRanks; ++rank) {
+    threads.emplace_back([&, rank] {
+      OwnDevice device("gpu " + std::to_string(rank));
+      CollectiveChoice choice;
+      const DeviceMeeting meeting{.timeout = std::chrono::seconds(100),
+                                  .cancelled = &cancelled,
+                                  .nccl = LOCKSTEP_FAKE_NCCL};
+      const auto collective = device_collective(std::move(met[rank]), device, meeting, &choice);
+      EXPECT_EQ(collective.status().code(), absl::StatusCode::kAborted);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  behave("");
 }
 
 TEST(DeviceCollectiveTest, AProcessorsRanksGoOnAsTheyMet) {
   const std::unique_ptr<Device> device = host_device();
   std::unique_ptr<Collective> met = single_collective();
   const Collective* before = met.get();
-  std::string choice = "?";
+  CollectiveChoice choice{.text = "?"};
   const auto collective = device_collective(std::move(met), *device, {}, &choice);
   ASSERT_EQ(message_of(collective.status()), "");
   EXPECT_EQ(collective->get(), before);
-  EXPECT_EQ(choice, "");
+  EXPECT_EQ(choice.text, "");
 }
 
 }  // namespace

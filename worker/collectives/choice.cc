@@ -8,6 +8,7 @@
 
 #include "base/status.h"
 #include "worker/collectives/nccl.h"
+#include "worker/collectives/share.h"
 #include "worker/collectives/staged.h"
 
 namespace lockstep {
@@ -18,20 +19,6 @@ struct Card {
   std::array<char, 32> address{};  // Of its GPU.
   int32_t nccl_version = 0;        // 0: no library.
 };
-
-absl::StatusOr<std::vector<Card>> exchange(Collective& met, const Card& own) {
-  std::vector<Card> cards(met.ranks());
-  std::vector<int64_t> boundaries;
-  for (int rank = 0; rank <= met.ranks(); ++rank) boundaries.push_back(rank);
-  RETURN_IF_ERROR(met.all_gather({.in = &own,
-                                  .in_stride = 1,
-                                  .out = cards.data(),
-                                  .out_stride = met.ranks(),
-                                  .rows = 1,
-                                  .boundaries = boundaries,
-                                  .element_bytes = sizeof(Card)}));
-  return cards;
-}
 
 // Why these ranks cannot use NCCL; "" where they can. The same on every rank.
 std::string obstacle(const std::vector<Card>& cards) {
@@ -51,27 +38,38 @@ std::string obstacle(const std::vector<Card>& cards) {
 
 }  // namespace
 
+std::string nccl_file() {
+  const char* named = std::getenv("LOCKSTEP_NCCL");
+  return named != nullptr ? named : kNcclFile;
+}
+
 absl::StatusOr<std::unique_ptr<Collective>> device_collective(std::unique_ptr<Collective> met,
                                                               Device& device,
                                                               const DeviceMeeting& meeting,
-                                                              std::string* choice) {
-  choice->clear();
+                                                              CollectiveChoice* choice) {
+  *choice = {};
   if (device.is_host()) return met;
   if (met->ranks() == 1) return staged_collective(std::move(met), device);
-  const char* file = std::getenv("LOCKSTEP_NCCL");
-  const absl::StatusOr<Nccl> nccl = load_nccl(file != nullptr ? file : kNcclFile);
+  const absl::StatusOr<Nccl> nccl = load_nccl(meeting.nccl);
   Card own;
   const std::string address = device.address();
   std::memcpy(own.address.data(), address.data(), std::min(address.size(), own.address.size()));
   if (nccl.ok()) own.nccl_version = nccl->version;
-  ASSIGN_OR_RETURN(const std::vector<Card> cards, exchange(*met, own));
-  const std::string why_not = obstacle(cards);
+  ASSIGN_OR_RETURN(const std::vector<Card> cards, share(*met, own));
+  std::string why_not = obstacle(cards);
   if (why_not.empty()) {
-    *choice = "between GPUs, by NCCL " + nccl_version_text(nccl->version);
-    return nccl_collective(*nccl, std::move(met), device, meeting.timeout, meeting.cancelled);
+    const std::string library = "NCCL " + nccl_version_text(nccl->version);
+    ASSIGN_OR_RETURN(
+        std::unique_ptr<Collective> collective,
+        nccl_collective(*nccl, met, device, meeting.timeout, meeting.cancelled, &why_not));
+    choice->text = "between GPUs, by " + library;
+    if (collective != nullptr) return collective;
+    choice->fell_back = true;
+    why_not = library + " failed, " + why_not;
+  } else if (!nccl.ok()) {
+    why_not += " (" + message_of(nccl.status()) + ")";
   }
-  *choice = "by way of the host: " + why_not;
-  if (!nccl.ok()) *choice += " (" + message_of(nccl.status()) + ")";
+  choice->text = "by way of the host: " + why_not;
   return staged_collective(std::move(met), device);
 }
 

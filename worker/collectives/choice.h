@@ -14,18 +14,28 @@
 
 namespace lockstep {
 
+// Which NCCL to look for: what the environment's LOCKSTEP_NCCL names, or its "off"; else the
+// system's.
+std::string nccl_file();
+
 struct DeviceMeeting {
   std::chrono::nanoseconds timeout = kCollectiveTimeout;  // Of setting up, and of every step.
   const std::atomic<bool>* cancelled = nullptr;           // Ends the setting up once it is true.
+  std::string nccl = nccl_file();
+};
+
+struct CollectiveChoice {
+  std::string text;        // What it came to and why, in some words; "": there was no choice.
+  bool fell_back = false;  // NCCL should have done it, and failed.
 };
 
 // `met` joins the ranks on the host; every rank calls this next. A processor's ranks go on with it
-// as it is. GPUs take NCCL where each rank has one of its own and a library, else they go by way of
-// the host. `choice` says in some words what it came to and why; "" where there was nothing to
-// choose. The environment's LOCKSTEP_NCCL names another library, or is "off".
+// as it is. GPUs take NCCL where each rank has one of its own and a library and all could connect
+// by it, else they go by way of the host. All choose alike, with the same words but for what a rank
+// says of its own library.
 absl::StatusOr<std::unique_ptr<Collective>> device_collective(std::unique_ptr<Collective> met,
                                                               Device& device,
                                                               const DeviceMeeting& meeting,
-                                                              std::string* choice);
+                                                              CollectiveChoice* choice);
 
 }  // namespace lockstep

@@ -5,11 +5,15 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <climits>
+#include <cstring>
+#include <numeric>
 #include <thread>
 #include <utility>
 
 #include "base/status.h"
+#include "worker/collectives/share.h"
 
 namespace lockstep {
 
@@ -36,6 +40,21 @@ constexpr int kBytes = 1, kFloat = 7;  // Types: uint8, float32.
 constexpr int kSum = 0;
 constexpr int kLeastVersion = 21800;
 
+// How it went on a rank, told to the others.
+struct Outcome {
+  int32_t severity = 0;  // 0: well; 1: waited in vain; 2: failed.
+  std::array<char, 252> text{};
+};
+
+Outcome outcome_of(const absl::Status& status) {
+  Outcome outcome;
+  if (status.ok()) return outcome;
+  outcome.severity = status.code() == absl::StatusCode::kDeadlineExceeded ? 1 : 2;
+  const std::string text = message_of(status);
+  std::memcpy(outcome.text.data(), text.data(), std::min(text.size(), outcome.text.size() - 1));
+  return outcome;
+}
+
 class NcclCollective final : public Collective {
  public:
   NcclCollective(const Nccl& nccl, std::unique_ptr<Collective> met, Device& device,
@@ -44,12 +63,15 @@ class NcclCollective final : public Collective {
         met_(std::move(met)),
         device_(device),
         timeout_(timeout),
+        connect_by_(Clock::now() + timeout / 2),
         cancelled_(cancelled) {}
   ~NcclCollective() override {
     if (comm_ != nullptr) nccl_.abort(comm_);
   }
 
-  absl::Status connect();
+  // "", or in a line why these ranks go by another way: the same on all of them.
+  absl::StatusOr<std::string> connect();
+  std::unique_ptr<Collective> give_back() { return std::move(met_); }
 
   int rank() const override { return met_->rank(); }
   int ranks() const override { return met_->ranks(); }
@@ -63,7 +85,8 @@ class NcclCollective final : public Collective {
   Waited waited() const override { return {.wait_ns = wait_ns_.load(), .transfer_ns = 0}; }
 
  private:
-  absl::StatusOr<Nccl::Id> share_id();
+  absl::Status try_out(const Nccl::Id& id);
+  absl::Status try_gather();
   absl::Status gather_parts(const GatherArgs& args, std::byte* out);
   absl::Status reserve(int64_t bytes);
   // Asks until the communicator is at rest, and the device too where `device` says so.
@@ -73,8 +96,12 @@ class NcclCollective final : public Collective {
     if (result == kSuccess) return absl::OkStatus();
     return result == kInProgress ? settle(false) : fail(error_of(result));
   }
+  // The library's own words, and those on what it met with, as far as they go on one line.
   absl::Status error_of(int result) const {
-    return absl::InternalError(fmt::format("NCCL: {}", nccl_.error_text(result)));
+    const char* met_with = nccl_.last_error(comm_);
+    std::string text = fmt::format("NCCL: {}", nccl_.error_text(result));
+    if (met_with != nullptr && met_with[0] != 0) text += fmt::format(": {}", met_with);
+    return absl::UnavailableError(text.substr(0, text.find('\n')));
   }
   // Ends the communicator; the first reason stays.
   absl::Status fail(absl::Status reason) {
@@ -84,48 +111,85 @@ class NcclCollective final : public Collective {
   }
 
   const Nccl nccl_;
-  const std::unique_ptr<Collective> met_;
+  std::unique_ptr<Collective> met_;
   Device& device_;
   const std::chrono::nanoseconds timeout_;
+  Clock::time_point connect_by_;
   const std::atomic<bool>* cancelled_;  // Of setting up alone.
   Nccl::Comm comm_ = nullptr;
   DeviceMemory packed_;  // Where a matrix of several rows lies rank by rank.
+  StagingMemory trial_;  // While ranks connect.
   std::atomic<bool> aborted_{false};
   std::atomic<int64_t> wait_ns_{0};
   absl::Status failure_;
 };
 
-absl::StatusOr<Nccl::Id> NcclCollective::share_id() {
-  Nccl::Id id;
-  int result = kSuccess;
-  if (rank() == 0) result = nccl_.get_unique_id(&id);
-  // All take part, whatever rank 0 has found: an id of zeros says that there is none.
-  if (result != kSuccess) id = {};
-  Nccl::Id shared;
-  std::vector<int64_t> boundaries(ranks() + 1, 1);
-  boundaries[0] = 0;
-  RETURN_IF_ERROR(met_->all_gather({.in = &id,
-                                    .in_stride = 1,
-                                    .out = &shared,
-                                    .out_stride = 1,
-                                    .rows = 1,
-                                    .boundaries = boundaries,
-                                    .element_bytes = sizeof(Nccl::Id)}));
-  if (shared.bytes != Nccl::Id().bytes) return shared;
-  return rank() == 0 ? error_of(result) : absl::InternalError("NCCL gave rank 0 no id");
+// A peer that is not there is only noticed by its silence: ranks give up on each other in half the
+// time, so that those which failed at once still wait for them when they tell what became of it.
+absl::StatusOr<std::string> NcclCollective::connect() {
+  Nccl::Id own_id;
+  const int result = rank() == 0 ? nccl_.get_unique_id(&own_id) : kSuccess;
+  if (result != kSuccess) own_id = {};  // All take part, whatever rank 0 has found.
+  ASSIGN_OR_RETURN(const std::vector<Nccl::Id> ids, share(*met_, own_id));
+  const absl::Status own = result == kSuccess ? try_out(ids[0]) : error_of(result);
+  if (own.code() == absl::StatusCode::kAborted) return own;
+  ASSIGN_OR_RETURN(const std::vector<Outcome> all, share(*met_, outcome_of(own)));
+  connect_by_ = Clock::time_point::max();
+  cancelled_ = nullptr;
+  // The rank that failed says more than those which waited for it.
+  const auto worst = std::max_element(
+      all.begin(), all.end(), [](const auto& a, const auto& b) { return a.severity < b.severity; });
+  if (worst->severity == 0) return "";
+  return fmt::format("rank {}: {}", worst - all.begin(), worst->text.data());
 }
 
-absl::Status NcclCollective::connect() {
-  ASSIGN_OR_RETURN(const Nccl::Id id, share_id());
+absl::Status NcclCollective::try_out(const Nccl::Id& id) {
+  if (id.bytes == Nccl::Id().bytes) {
+    return absl::DeadlineExceededError("rank 0 has no id of a communicator");
+  }
+  device_.use_from_this_thread();  // NCCL takes the GPU that its thread uses.
   Nccl::Config config;
   RETURN_IF_ERROR(queued(nccl_.init(&comm_, ranks(), id, rank(), &config)));
   RETURN_IF_ERROR(settle(false));
-  cancelled_ = nullptr;
+  const absl::Status status = try_gather();
+  // The memory of the trial is about to go, or to be used again.
+  const char* failure = device_.synchronize();
+  if (status.ok() && failure != nullptr) return fail(absl::UnavailableError(failure));
+  return status;
+}
+
+// NCCL connects GPUs when they first have something to tell each other. Number i is i on all ranks.
+absl::Status NcclCollective::try_gather() {
+  constexpr int64_t kNumbers = 1024, kBytes = kNumbers * sizeof(int32_t);
+  const int64_t total = ranks() * kNumbers;
+  RETURN_IF_ERROR(reserve(ranks() * kBytes));
+  if (trial_.data() == nullptr) trial_ = StagingMemory(device_, ranks() * kBytes);
+  if (trial_.data() == nullptr) {
+    return fail(resource_exhausted("the system refused {} bytes of locked memory", total));
+  }
+  auto* numbers = reinterpret_cast<int32_t*>(trial_.data());
+  std::iota(numbers, numbers + total, 0);
+  std::byte* own = packed_.data() + rank() * kBytes;
+  device_.clear(packed_.data(), ranks() * kBytes);
+  device_.copy_in(own, trial_.data() + rank() * kBytes, kBytes);
+  std::vector<int64_t> boundaries;
+  for (int r = 0; r <= ranks(); ++r) boundaries.push_back(r * kNumbers);
+  const GatherArgs args{.in = own, .rows = 1, .boundaries = boundaries, .element_bytes = 4};
+  RETURN_IF_ERROR(gather_parts(args, packed_.data()));
+  RETURN_IF_ERROR(finish());
+  device_.copy_out(trial_.data(), packed_.data(), ranks() * kBytes);
+  RETURN_IF_ERROR(finish());
+  for (int64_t i = 0; i < total; ++i) {
+    if (numbers[i] == i) continue;
+    return fail(absl::UnavailableError(
+        fmt::format("NCCL gathered {} where rank {} gave {}", numbers[i], i / kNumbers, i)));
+  }
+  trial_ = StagingMemory();
   return absl::OkStatus();
 }
 
 absl::Status NcclCollective::settle(bool device) {
-  const Clock::time_point begin = Clock::now();
+  const Clock::time_point begin = Clock::now(), end = std::min(connect_by_, begin + timeout_);
   while (failure_.ok()) {
     int state = kSuccess;
     if (const int result = nccl_.async_error(comm_, &state); result != kSuccess) state = result;
@@ -134,10 +198,10 @@ absl::Status NcclCollective::settle(bool device) {
     if (aborted_.load() || (cancelled_ != nullptr && cancelled_->load())) {
       return fail(absl::AbortedError(fmt::format("aborted on rank {}", rank())));
     }
-    if (Clock::now() - begin > timeout_) {
+    if (Clock::now() > end) {
       return fail(absl::DeadlineExceededError(
-          fmt::format("rank {} waited {} s for its peers' GPUs", rank(),
-                      std::chrono::duration_cast<std::chrono::seconds>(timeout_).count())));
+          fmt::format("waited {:.1f} s for its peers' GPUs",
+                      std::chrono::duration<double>(Clock::now() - begin).count())));
     }
     std::this_thread::yield();
   }
@@ -274,6 +338,7 @@ absl::StatusOr<Nccl> load_nccl(const std::string& file) {
       find(library, "ncclCommGetAsyncError", nccl.async_error) &&
       find(library, "ncclCommAbort", nccl.abort) &&
       find(library, "ncclGetErrorString", nccl.error_text) &&
+      find(library, "ncclGetLastError", nccl.last_error) &&
       find(library, "ncclGroupStart", nccl.group_start) &&
       find(library, "ncclGroupEnd", nccl.group_end) &&
       find(library, "ncclAllGather", nccl.all_gather) &&
@@ -285,15 +350,15 @@ absl::StatusOr<Nccl> load_nccl(const std::string& file) {
                              nccl_version_text(kLeastVersion));
 }
 
-absl::StatusOr<std::unique_ptr<Collective>> nccl_collective(const Nccl& nccl,
-                                                            std::unique_ptr<Collective> met,
-                                                            Device& device,
-                                                            std::chrono::nanoseconds timeout,
-                                                            const std::atomic<bool>* cancelled) {
+absl::StatusOr<std::unique_ptr<Collective>> nccl_collective(
+    const Nccl& nccl, std::unique_ptr<Collective>& met, Device& device,
+    std::chrono::nanoseconds timeout, const std::atomic<bool>* cancelled, std::string* problem) {
   auto collective =
       std::make_unique<NcclCollective>(nccl, std::move(met), device, timeout, cancelled);
-  RETURN_IF_ERROR(collective->connect());
-  return collective;
+  ASSIGN_OR_RETURN(*problem, collective->connect());
+  if (problem->empty()) return collective;
+  met = collective->give_back();
+  return nullptr;
 }
 
 }  // namespace lockstep

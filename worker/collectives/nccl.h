@@ -32,6 +32,7 @@ struct Nccl {
   int (*async_error)(Comm comm, int* error) = nullptr;
   int (*abort)(Comm comm) = nullptr;
   const char* (*error_text)(int error) = nullptr;
+  const char* (*last_error)(Comm comm) = nullptr;
   int (*group_start)() = nullptr;
   int (*group_end)() = nullptr;
   int (*all_gather)(const void* in, void* out, size_t count, int type, Comm comm,
@@ -47,14 +48,15 @@ std::string nccl_version_text(int version);
 // kNotFound, kFailedPrecondition: no such library, or one that is too old. It is never closed.
 absl::StatusOr<Nccl> load_nccl(const std::string& file);
 
-// `met` brings the communicator's id from rank 0 to the others, and stays for its abort(). Calls
-// only queue work on the device; finish() waits for it, for at most `timeout`. all_reduce adds in
-// NCCL's order, the same every time for the same ranks, not in the order of ranks. After any error
-// the communicator is aborted, never destroyed, and every later call fails with that error.
-absl::StatusOr<std::unique_ptr<Collective>> nccl_collective(const Nccl& nccl,
-                                                            std::unique_ptr<Collective> met,
-                                                            Device& device,
-                                                            std::chrono::nanoseconds timeout,
-                                                            const std::atomic<bool>* cancelled);
+// `met` brings the communicator's id from rank 0 to the others. They connect and gather once, for
+// at most half of `timeout`, and tell each other how it went: where one of them failed all get
+// null, with the same `problem`, and `met` is the caller's as before; else it stays for its
+// abort(). An error is `met`'s, or kAborted once `cancelled` is true. Calls only queue work on the
+// device; finish() waits for it, for at most `timeout`. all_reduce adds in NCCL's order, the same
+// every time for the same ranks, not in the order of ranks. After any error the communicator is
+// aborted, never destroyed, and every later call fails with that error.
+absl::StatusOr<std::unique_ptr<Collective>> nccl_collective(
+    const Nccl& nccl, std::unique_ptr<Collective>& met, Device& device,
+    std::chrono::nanoseconds timeout, const std::atomic<bool>* cancelled, std::string* problem);
 
 }  // namespace lockstep

@@ -73,6 +73,7 @@ int64_t kv_page_bytes(int64_t page_tokens, int64_t kv_heads, int64_t head_dim, D
 }
 
 int64_t scratch_bytes(const KernelEntry& kernel, const KernelArgs& largest, int threads) {
+  if (kernel.scratch_bytes != nullptr) return kernel.scratch_bytes(largest);
   switch (kernel.op) {
     case Op::kLinear:
       return linear_scratch_bytes(panel_layout(kernel.weight, kernel.activation),

@@ -97,6 +97,8 @@ class HostDevice final : public Device {
   void* queue() const override { return nullptr; }
   bool done() override { return true; }
   const char* synchronize() override { return nullptr; }
+  int64_t mark() override { return 0; }
+  const char* wait(int64_t) override { return nullptr; }
   void use_from_this_thread() override {}
 
  private:

@@ -26,8 +26,8 @@ struct RowCopy {
   int64_t rows = 0;
 };
 
-// One thread at a time. Copies and kernels take effect in the order in which they were queued;
-// host memory that takes part must stay until synchronize().
+// One thread at a time, but for wait(). Copies and kernels take effect in the order in which they
+// were queued; host memory that takes part must stay until they have.
 class Device {
  public:
   virtual ~Device() = default;
@@ -59,6 +59,10 @@ class Device {
   // Waits for all that was queued. Null, or the first thing that went wrong since the device was
   // opened: what memory holds is then undefined, and the device is of no more use.
   virtual const char* synchronize() = 0;
+  // A place in the queue, behind all that is there. wait() comes back once the device has passed
+  // it: null, or what went wrong. Other threads may queue meanwhile, and wait for marks of theirs.
+  virtual int64_t mark() = 0;
+  virtual const char* wait(int64_t mark) = 0;
   // Whoever launches kernels from another thread than the one that opened the device says so first.
   virtual void use_from_this_thread() = 0;
 };

@@ -193,6 +193,7 @@ struct PackArgs {
 };
 using PackFn = void (*)(const PackArgs& args);
 using PackedBytesFn = int64_t (*)(int64_t rows, int64_t cols);
+using ScratchBytesFn = int64_t (*)(const KernelArgs& largest);
 
 // One row of a back end's table. `weight` is the type of the weight matrix (of the KV pages for
 // attention, kNone where there is neither), `activation` that of in[0]: a linear with a quantized
@@ -206,6 +207,7 @@ struct KernelEntry {
   const char* name = nullptr;
   PackFn pack = nullptr;
   PackedBytesFn packed_bytes = nullptr;
+  ScratchBytesFn scratch_bytes = nullptr;  // See find.h; null: what is usual for the operator.
 };
 
 }  // namespace lockstep

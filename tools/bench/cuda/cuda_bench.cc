@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Walks the table of CUDA kernels over shapes of an 8-billion-parameter Llama and prints
-// microseconds, GB/s and GFLOP/s of each. Every figure is the median of
-// several runs of many calls in a row; weights and pages are as many as the GPU's cache cannot
-// hold.
-//   cuda_bench            the table
+// Copies, then the table of CUDA kernels over shapes of an 8-billion-parameter Llama: microseconds,
+// GB/s and GFLOP/s of each, a JSON object a line. Every figure is the median of several runs of
+// many calls in a row; weights and pages are as many as the GPU's cache cannot hold, and of small
+// random numbers. Of quantized weights two kinds.
+//   cuda_bench            all of that
 //   cuda_bench --devices  the GPUs that can be used; exit code 2 and why where there are none
 #include <algorithm>
 #include <chrono>
@@ -24,20 +24,33 @@ namespace {
 constexpr int64_t kHidden = 4096, kFfn = 14336, kVocab = 128256;
 constexpr int64_t kHeads = 32, kKvHeads = 8, kHeadDim = 128, kPageTokens = 16, kContext = 4096;
 constexpr int64_t kCycledBytes = int64_t{256} << 20;
-constexpr int kRuns = 7;
+constexpr int64_t kPatternBytes = int64_t{4} << 20;
+constexpr int kRuns = 5;
 
 class Bench {
  public:
-  explicit Bench(Device& device) : device_(device) {}
+  explicit Bench(Device& device) : device_(device), pattern_(device, kPatternBytes) {
+    if (pattern_.data() == nullptr) fail("the system has too little locked memory");
+    uint32_t random = 1;
+    auto* halves = reinterpret_cast<uint16_t*>(pattern_.data());
+    for (int64_t i = 0; i < kPatternBytes / 2; ++i) {
+      random = random * 1664525 + 1013904223;
+      halves[i] = static_cast<uint16_t>(0x3c00 | (random >> 16 & 0x81ff));
+    }
+  }
 
-  // A matrix of small numbers: every byte is 0x3c, which is 0.0117 as bf16 and as float32.
-  TensorView matrix(int64_t rows, int64_t cols, DType dtype, int64_t copies = 1) {
-    const int64_t bytes = copies * rows * cols * dtype_bytes(dtype);
-    const std::vector<std::byte> host(static_cast<size_t>(bytes), std::byte{0x3c});
+  // Sixteen bits make a number of 0.0078 to 0.12 of either sign as bf16, and two of them one as
+  // float32; as codes they are what they are.
+  TensorView matrix(int64_t rows, int64_t cols, DType dtype) {
+    return {filled(rows * cols * dtype_bytes(dtype)), rows, cols, cols, dtype};
+  }
+  std::byte* filled(int64_t bytes) {
     std::byte* data = own(bytes);
-    device_.copy_in(data, host.data(), bytes);
+    for (int64_t at = 0; at < bytes; at += kPatternBytes) {
+      device_.copy_in(data + at, pattern_.data(), std::min(kPatternBytes, bytes - at));
+    }
     finish();
-    return {data, rows, cols, cols, dtype};
+    return data;
   }
   std::byte* own(int64_t bytes) {
     memory_.emplace_back(device_, bytes);
@@ -68,9 +81,14 @@ class Bench {
     std::nth_element(found.begin(), found.begin() + kRuns / 2, found.end());
     return found[kRuns / 2];
   }
-  void print(const std::string& what, double time, int64_t bytes, int64_t flops) {
-    std::printf("%-44s %10.1f us %9.1f GB/s %10.1f GFLOP/s\n", what.c_str(), time,
-                static_cast<double>(bytes) / time / 1e3, static_cast<double>(flops) / time / 1e3);
+  void print(const char* kernel, const std::string& shape, double time, int64_t bytes,
+             int64_t flops) {
+    std::printf(
+        "{\"kernel\": \"%s\", \"shape\": \"%s\", \"us\": %.2f, \"gb_s\": %.1f, \"gflop_s\": "
+        "%.1f}\n",
+        kernel, shape.c_str(), time, static_cast<double>(bytes) / time / 1e3,
+        static_cast<double>(flops) / time / 1e3);
+    std::fflush(stdout);  // Whoever ends it too early has the rest.
   }
   void release() { memory_.clear(); }
   Device& device() { return device_; }
@@ -82,11 +100,13 @@ class Bench {
 
  private:
   Device& device_;
+  StagingMemory pattern_;
   std::vector<DeviceMemory> memory_;
 };
 
+// Calls take the weight at args.in[1] and its copies behind it by turns.
 void run(Bench& bench, const KernelEntry& kernel, KernelArgs args, const StepView* step,
-         const std::string& what, int64_t weight_copies = 1) {
+         const std::string& shape, int64_t weight_copies = 1, int64_t weight_bytes = 0) {
   DeviceStep on_device(
       bench.device(),
       {.page_tokens = kPageTokens, .vocab = kVocab, .slice_columns = kVocab, .hidden = kHidden});
@@ -96,28 +116,33 @@ void run(Bench& bench, const KernelEntry& kernel, KernelArgs args, const StepVie
   if (step != nullptr) args.step = on_device.take(*step);
   args.scratch = bench.own(scratch_bytes(kernel, args, 1));
   args.queue = bench.device().queue();
-  const TensorView weight = args.in[1];
+  auto* const weight = static_cast<std::byte*>(args.in[1].data);
   const double time = bench.microseconds([&](int64_t call) {
-    const int64_t bytes = weight.rows * weight.cols * dtype_bytes(weight.dtype);
-    args.in[1].data = static_cast<std::byte*>(weight.data) + call % weight_copies * bytes;
+    if (weight_bytes > 0) args.in[1].data = weight + call % weight_copies * weight_bytes;
     kernel.run(args);
   });
-  bench.print(std::string(kernel.name) + " " + what, time, cost.bytes, cost.flops);
+  bench.print(kernel.name, shape, time, cost.bytes, cost.flops);
   bench.release();
 }
 
+bool is_cublas(const KernelEntry& kernel) { return std::strstr(kernel.name, "cublas") != nullptr; }
+
 void run_linear(Bench& bench, const KernelEntry& kernel) {
+  if (quantization(kernel.weight) && kernel.weight != DType::kQ8 && kernel.weight != DType::kQ4) {
+    return;
+  }
   for (const auto& [cols, depth] : {std::pair(kHidden, kHidden), std::pair(2 * kFfn, kHidden)}) {
-    for (const int64_t rows : {1, 8, 64, 512}) {
+    for (const int64_t rows : {1, 8, 64, 512, 4096}) {
+      if (rows > 512 && !is_cublas(kernel)) continue;
       KernelArgs args;
-      const int64_t bytes = cols * depth * dtype_bytes(kernel.weight);
+      const int64_t bytes = kernel.packed_bytes(cols, depth);
       const int64_t copies = std::max<int64_t>(1, kCycledBytes / bytes);
       args.in[0] = bench.matrix(rows, depth, kernel.activation);
-      args.in[1] = bench.matrix(cols, depth, kernel.weight, copies);
+      args.in[1] = {bench.filled(copies * bytes), cols, depth, depth, kernel.weight};
       args.out[0] = bench.matrix(rows, cols, DType::kF32);
       run(bench, kernel, args, nullptr,
           std::to_string(rows) + " x " + std::to_string(depth) + " x " + std::to_string(cols),
-          copies);
+          copies, bytes);
     }
   }
 }
@@ -193,13 +218,30 @@ void run_candidates(Bench& bench, const KernelEntry& kernel, int64_t outputs) {
   run(bench, kernel, args, &step, std::to_string(outputs) + " x " + std::to_string(kVocab));
 }
 
-void run_all(Bench& bench) {
-  std::byte* to = bench.own(kCycledBytes);
-  std::vector<std::byte> host(kCycledBytes);
-  const double in =
-      bench.microseconds([&](int64_t) { bench.device().copy_in(to, host.data(), kCycledBytes); });
-  bench.print("copy from pageable host memory", in, kCycledBytes, 0);
+// Bytes of a copy within the GPU count twice: read and written.
+void run_copies(Bench& bench) {
+  Device& device = bench.device();
+  std::byte *to = bench.own(kCycledBytes), *from = bench.filled(kCycledBytes);
+  std::vector<std::byte> pageable(kCycledBytes);
+  const StagingMemory pinned(device, kCycledBytes);
+  if (pinned.data() == nullptr) Bench::fail("the system has too little locked memory");
+  const auto print = [&](const char* what, int64_t bytes, const auto& copy) {
+    bench.print("copy", what, bench.microseconds(copy), bytes, 0);
+  };
+  print("pinned host memory to GPU", kCycledBytes,
+        [&](int64_t) { device.copy_in(to, pinned.data(), kCycledBytes); });
+  print("GPU to pinned host memory", kCycledBytes,
+        [&](int64_t) { device.copy_out(pinned.data(), from, kCycledBytes); });
+  print("pageable host memory to GPU", kCycledBytes,
+        [&](int64_t) { device.copy_in(to, pageable.data(), kCycledBytes); });
+  print("within the GPU", 2 * kCycledBytes, [&](int64_t) {
+    device.copy_rows({.to = to, .from = from, .row_bytes = kCycledBytes, .rows = 1});
+  });
   bench.release();
+}
+
+void run_all(Bench& bench) {
+  run_copies(bench);
   for (const KernelEntry& kernel : cuda_kernels()) {
     switch (kernel.op) {
       case Op::kLinear:

@@ -76,7 +76,7 @@ __device__ float weigh(const Call& call, const StepSequence& sequence, int64_t b
 
 // One row and query head. At least kBlock threads, and one a column.
 template <typename T>
-__global__ void attend_kernel(Call call) {
+__global__ void __launch_bounds__(kMostDim) attend_kernel(Call call) {
   __shared__ float query[kMostDim], scores[kBlock];
   const int64_t row = gridDim.x - 1 - blockIdx.x;  // Late rows see the most keys: they go first.
   const int64_t head = blockIdx.y, dim = call.attrs.head_dim, d = threadIdx.x;

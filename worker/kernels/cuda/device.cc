@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// One GPU and one stream. The first error stays: after it every call does nothing.
+// One GPU and one stream. The first error stays.
 #include "worker/kernels/device.h"
 
 #include <cuda_runtime.h>
+
+#include <array>
+#include <atomic>
 
 namespace lockstep {
 namespace {
@@ -12,14 +15,25 @@ std::string version_text(int version) {
   return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
 }
 
+// Events of marks: a mark takes that of the kEvents-th mark before it. Whoever still waits for the
+// older one then waits for the newer, which is later, and right.
+constexpr int64_t kEvents = 64;
+
 class CudaDevice final : public Device {
  public:
   CudaDevice(int index, CudaDeviceInfo info) : index_(index), info_(std::move(info)) {
     use_from_this_thread();
     note(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
+    for (cudaEvent_t& event : events_) {
+      note(cudaEventCreateWithFlags(&event, cudaEventDisableTiming | cudaEventBlockingSync));
+    }
   }
   ~CudaDevice() override {
+    use_from_this_thread();
     cudaStreamSynchronize(stream_);
+    for (cudaEvent_t event : events_) {
+      if (event != nullptr) cudaEventDestroy(event);
+    }
     cudaStreamDestroy(stream_);
   }
 
@@ -28,7 +42,10 @@ class CudaDevice final : public Device {
   int64_t total_bytes() const override { return memory().second; }
   int64_t free_bytes() const override { return memory().first; }
 
+  // A thread that has not said which GPU it uses would open the first one: memory is asked for and
+  // given back from any.
   std::byte* allocate(int64_t bytes) override {
+    use_from_this_thread();
     void* memory = nullptr;
     // Too little memory is an answer, not a fault: it must not be found by synchronize().
     if (cudaMalloc(&memory, static_cast<size_t>(bytes > 0 ? bytes : 1)) != cudaSuccess) {
@@ -38,8 +55,12 @@ class CudaDevice final : public Device {
     clear(static_cast<std::byte*>(memory), bytes);
     return static_cast<std::byte*>(memory);
   }
-  void release(std::byte* memory, int64_t) override { note(cudaFree(memory)); }
+  void release(std::byte* memory, int64_t) override {
+    use_from_this_thread();
+    note(cudaFree(memory));
+  }
   std::byte* allocate_staging(int64_t bytes) override {
+    use_from_this_thread();
     void* memory = nullptr;
     if (cudaMallocHost(&memory, static_cast<size_t>(bytes > 0 ? bytes : 1)) != cudaSuccess) {
       static_cast<void>(cudaGetLastError());
@@ -47,7 +68,10 @@ class CudaDevice final : public Device {
     }
     return static_cast<std::byte*>(memory);
   }
-  void release_staging(std::byte* memory, int64_t) override { note(cudaFreeHost(memory)); }
+  void release_staging(std::byte* memory, int64_t) override {
+    use_from_this_thread();
+    note(cudaFreeHost(memory));
+  }
 
   void copy_in(std::byte* to, const void* from, int64_t bytes) override {
     copy(to, from, bytes, cudaMemcpyHostToDevice);
@@ -73,28 +97,47 @@ class CudaDevice final : public Device {
 
   void* queue() const override { return stream_; }
   bool done() override {
+    note(cudaGetLastError());  // A launch that was refused, before the query hides it.
     const cudaError_t state = cudaStreamQuery(stream_);
-    if (state == cudaErrorNotReady) return false;
+    if (state == cudaErrorNotReady) {
+      // To the driver that was an error, which synchronize() must not find.
+      static_cast<void>(cudaGetLastError());
+      return false;
+    }
     note(state);
     return true;
   }
   const char* synchronize() override {
     note(cudaStreamSynchronize(stream_));
     note(cudaGetLastError());  // A launch that was refused.
-    return error_ == cudaSuccess ? nullptr : cudaGetErrorString(error_);
+    return text_of(error_);
+  }
+  int64_t mark() override {
+    const int64_t mark = marks_++;
+    note(cudaEventRecord(events_[static_cast<size_t>(mark % kEvents)], stream_));
+    return mark;
+  }
+  const char* wait(int64_t mark) override {
+    note(cudaEventSynchronize(events_[static_cast<size_t>(mark % kEvents)]));
+    return text_of(error_);
   }
   void use_from_this_thread() override { note(cudaSetDevice(index_)); }
 
  private:
   void note(cudaError_t error) {
-    if (error_ == cudaSuccess) error_ = error;
+    cudaError_t none = cudaSuccess;
+    error_.compare_exchange_strong(none, error);
+  }
+  static const char* text_of(cudaError_t error) {
+    return error == cudaSuccess ? nullptr : cudaGetErrorString(error);
   }
   void copy(void* to, const void* from, int64_t bytes, cudaMemcpyKind kind) {
     if (bytes > 0) note(cudaMemcpyAsync(to, from, static_cast<size_t>(bytes), kind, stream_));
   }
   // Free and total bytes.
-  static std::pair<int64_t, int64_t> memory() {
+  std::pair<int64_t, int64_t> memory() const {
     size_t free = 0, total = 0;
+    if (cudaSetDevice(index_) != cudaSuccess) return {0, 0};
     if (cudaMemGetInfo(&free, &total) != cudaSuccess) return {0, 0};
     return {static_cast<int64_t>(free), static_cast<int64_t>(total)};
   }
@@ -102,7 +145,9 @@ class CudaDevice final : public Device {
   const int index_;
   const CudaDeviceInfo info_;
   cudaStream_t stream_ = nullptr;
-  cudaError_t error_ = cudaSuccess;
+  std::array<cudaEvent_t, kEvents> events_{};
+  int64_t marks_ = 0;
+  std::atomic<cudaError_t> error_{cudaSuccess};
 };
 
 }  // namespace

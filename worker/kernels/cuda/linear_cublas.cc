@@ -44,14 +44,15 @@ struct Shape {
   int64_t cols;
   int64_t x_stride;
   int64_t out_stride;
+  uint32_t weight_alignment;
   uint32_t x_alignment;
   uint32_t out_alignment;
   bool has_bias;
   int device;
 
   auto key() const {
-    return std::tuple(static_cast<int>(type), depth, cols, x_stride, out_stride, x_alignment,
-                      out_alignment, has_bias, device);
+    return std::tuple(static_cast<int>(type), depth, cols, x_stride, out_stride, weight_alignment,
+                      x_alignment, out_alignment, has_bias, device);
   }
   bool operator<(const Shape& other) const { return key() < other.key(); }
 };
@@ -114,13 +115,14 @@ Algorithm choose(const Shape& shape, const void* bias) {
   int count = 0;
   algorithm.found = want(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, no_workspace) &&
                     want(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, no_split) &&
+                    want(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, shape.weight_alignment) &&
                     want(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, shape.x_alignment) &&
                     want(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, shape.out_alignment) &&
                     want(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, shape.out_alignment) &&
                     Product::ok(cublasLtMatmulAlgoGetHeuristic(
                         handle(), product.operation, product.weight, product.x, product.out,
                         product.out, wanted, 1, &result, &count)) &&
-                    count == 1;
+                    count == 1 && Product::ok(result.state);
   algorithm.how = result.algo;
   cublasLtMatmulPreferenceDestroy(wanted);
   return algorithm;
@@ -144,6 +146,7 @@ bool run(const KernelArgs& args, cudaDataType type) {
               .cols = out.cols,
               .x_stride = x.stride,
               .out_stride = out.stride,
+              .weight_alignment = alignment_of(args.in[1].data),
               .x_alignment = alignment_of(x.data),
               .out_alignment = alignment_of(out.data),
               .has_bias = args.in[2].data != nullptr,

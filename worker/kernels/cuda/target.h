@@ -34,8 +34,9 @@ inline Grid row_grid(int64_t rows, int64_t cols) {
   return {rows, blocks < 64 ? blocks : 64};
 }
 
-// Starts a kernel in the order of the queue, `threads` (a multiple of kWarp) a block. What goes
-// wrong is found by the Device's next synchronize().
+// Starts a kernel in the order of the queue, `threads` (a multiple of kWarp) a block; a kernel that
+// is started with more than 256 says so by __launch_bounds__, or its registers might not suffice.
+// What goes wrong is found by the Device's next synchronize().
 template <typename... Params, typename... Args>
 void launch(void (*kernel)(Params...), Grid grid, int threads, void* queue, const Args&... args) {
   if (grid.x <= 0 || grid.y <= 0) return;

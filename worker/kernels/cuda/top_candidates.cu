@@ -203,8 +203,9 @@ __device__ int64_t select_best(const Output& output, By by, Candidate* list, int
 
 // Output blockIdx.x: by edited logit and the noisy winner where blockIdx.y is 0, by raw logit where
 // it is 1.
-__global__ void select_kernel(TensorView logits, StepView step, int64_t vocab_begin,
-                              const Key* best, int64_t slices) {
+__global__ void __launch_bounds__(kSelectThreads)
+    select_kernel(TensorView logits, StepView step, int64_t vocab_begin, const Key* best,
+                  int64_t slices) {
   OutputRequest& request = step.outputs[blockIdx.x];
   const Output output = output_at(logits, step, blockIdx.x, vocab_begin);
   if (blockIdx.y == 1) {

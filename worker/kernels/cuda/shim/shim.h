@@ -10,6 +10,7 @@
 
 #define __global__
 #define __device__
+#define __launch_bounds__(threads)
 #define __shared__ static  // Of the block that runs: there is only one at a time.
 
 namespace lockstep::shim {

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// linear over weights that are codes and scales: as many rows of the weight at a time as scratch
+// holds are decoded to bfloat16, and multiplied as any bfloat16 weight is; rows of float32 are
+// rounded to bfloat16 first. One way for any number of rows, so that a row's bits do not depend on
+// it. scratch.h says what lies where.
+#include "worker/kernels/cpu/scratch.h"
+#include "worker/kernels/cuda/matrix.h"
+
+namespace lockstep::LOCKSTEP_TARGET {
+
+#ifdef __CUDACC__
+void linear_cublas_bf16(const KernelArgs& args);
+constexpr KernelFn kProduct = linear_cublas_bf16;
+#else
+void linear_bf16(const KernelArgs& args);
+constexpr KernelFn kProduct = linear_bf16;
+#endif
+
+namespace {
+
+// Rows [first, first + to.rows) of a matrix as bfloat16.
+template <typename Matrix>
+__global__ void decode_kernel(Matrix from, int64_t first, TensorView to) {
+  const int64_t row = blockIdx.x, step = int64_t{gridDim.y} * blockDim.x;
+  BF16* out = to.row<BF16>(row);
+  for (int64_t i = int64_t{blockIdx.y} * blockDim.x + threadIdx.x; i < to.cols; i += step) {
+    narrow(from.at(first + row, i), out[i]);
+  }
+}
+
+template <typename Matrix>
+void decode(const TensorView& from, int64_t first, const TensorView& to, void* queue) {
+  launch(decode_kernel<Matrix>, row_grid(to.rows, to.cols), kRowThreads, queue, Matrix{from}, first,
+         to);
+}
+
+}  // namespace
+
+template <DType kWeight>
+void linear_codes(const KernelArgs& args) {
+  const TensorView &x = args.in[0], &bias = args.in[2], &out = args.out[0];
+  KernelArgs product = args;
+  TensorView& rows = product.in[0];
+  TensorView& panel = product.in[1];
+  if (x.dtype == DType::kF32) {
+    rows = {args.scratch, x.rows, x.cols, x.cols, DType::kBF16};
+    decode<Numbers<float>>(x, 0, rows, args.queue);
+  }
+  const int64_t most_cols = decoded_cols(x.cols);
+  for (int64_t first = 0; first < out.cols; first += most_cols) {
+    const int64_t cols = out.cols - first < most_cols ? out.cols - first : most_cols;
+    panel = {args.scratch + decoded_x_bytes(x.rows, x.cols), cols, x.cols, x.cols, DType::kBF16};
+    decode<Codes<kWeight>>(args.in[1], first, panel, args.queue);
+    if (bias.data != nullptr) product.in[2].data = bias.row<float>(0) + first;
+    product.in[2].cols = product.out[0].cols = cols;
+    product.out[0].data = out.row<float>(0) + first;
+    kProduct(product);
+  }
+}
+
+template void linear_codes<DType::kQ8>(const KernelArgs& args);
+template void linear_codes<DType::kQ8G128>(const KernelArgs& args);
+template void linear_codes<DType::kQ8C>(const KernelArgs& args);
+template void linear_codes<DType::kQ4>(const KernelArgs& args);
+template void linear_codes<DType::kQ4G64>(const KernelArgs& args);
+template void linear_codes<DType::kQ4G128>(const KernelArgs& args);
+template void linear_codes<DType::kQ4M>(const KernelArgs& args);
+template void linear_codes<DType::kQ4MG64>(const KernelArgs& args);
+template void linear_codes<DType::kQ4MG128>(const KernelArgs& args);
+
+}  // namespace lockstep::LOCKSTEP_TARGET
