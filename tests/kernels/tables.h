@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which kernels a program of tests is about, and where they run. The same tests are built twice:
-// with cpu_tables.cc for the CPU's, with cuda_tables.cc for those of .cu files.
+// Which kernels a program of tests is about, and where they run. The same tests are built three
+// times: with cpu_tables.cc for the CPU's, with twin_tables.cc for those of its instructions that
+// stand in for others, with cuda_tables.cc for those of .cu files.
 #pragma once
 
 #include <vector>
@@ -14,6 +15,11 @@ std::vector<KernelEntry> kernels_under_test();
 
 // Runs one of them, or a reference in its place, on operands in the host's memory.
 void run(const KernelEntry& kernel, KernelArgs args, int threads = 1);
+
+// AMX adds products of bfloat16 in an order of its own.
+inline bool adds_in_tiles(const KernelEntry& kernel) {
+  return kernel.isa == Isa::kAmx && kernel.weight == DType::kBF16;
+}
 
 // Whether a kernel promises the bits of the portable CPU kernel.
 bool has_cpu_bits(const KernelEntry& kernel);

@@ -4,7 +4,7 @@
 
 #include "worker/kernels/cpu/vec_portable.h"
 
-namespace lockstep::portable {
+namespace lockstep::LOCKSTEP_ISA {
 
 struct Pairs {
   uint16_t element[2 * Vec::kLanes];
@@ -114,6 +114,7 @@ struct Quads {
     for (int64_t i = 0; i < Vec::kLanes; ++i) __builtin_memcpy(quads.element + 4 * i, p, 4);
     return quads;
   }
+  void store(void* p) const { __builtin_memcpy(p, element, sizeof(element)); }
 };
 
 inline Quads low_nibbles(Quads a) {
@@ -147,4 +148,4 @@ struct NibbleTable {
   }
 };
 
-}  // namespace lockstep::portable
+}  // namespace lockstep::LOCKSTEP_ISA

@@ -15,15 +15,20 @@
 
 #define LOCKSTEP_LEVEL_portable 0
 #define LOCKSTEP_LEVEL_avx2 1
-#define LOCKSTEP_LEVEL_avx512 2
-#define LOCKSTEP_LEVEL_avx512_vnni 3
-#define LOCKSTEP_LEVEL_avx512_bf16 4
+#define LOCKSTEP_LEVEL_avx2_vnni 2
+#define LOCKSTEP_LEVEL_avx512 3
+#define LOCKSTEP_LEVEL_avx512_vnni 4
+#define LOCKSTEP_LEVEL_avx512_bf16 5
+#define LOCKSTEP_LEVEL_amx 6
+// Twins, for tests (twins/table.h).
+#define LOCKSTEP_LEVEL_amx_emulated 0
+#define LOCKSTEP_LEVEL_avx2_vnni_evex 2
 #define LOCKSTEP_LEVEL_OF_INNER(isa) LOCKSTEP_LEVEL_##isa
 #define LOCKSTEP_LEVEL_OF(isa) LOCKSTEP_LEVEL_OF_INNER(isa)
 
-#if LOCKSTEP_LEVEL_OF(LOCKSTEP_ISA) >= 2
+#if LOCKSTEP_LEVEL_OF(LOCKSTEP_ISA) >= 3
 #include "worker/kernels/cpu/vec_avx512.h"
-#elif LOCKSTEP_LEVEL_OF(LOCKSTEP_ISA) == 1
+#elif LOCKSTEP_LEVEL_OF(LOCKSTEP_ISA) >= 1
 #include "worker/kernels/cpu/vec_avx2.h"
 #else
 #include "worker/kernels/cpu/vec_portable.h"

@@ -9,7 +9,15 @@
 
 #include "worker/kernels/kernel.h"
 
-namespace lockstep::avx2 {
+// Before an instruction of AVX-VNNI, to mean its own form and not that of AVX-512, which only the
+// twin for processors with nothing else has.
+#if defined(__AVX512VNNI__)
+#define LOCKSTEP_VNNI ""
+#else
+#define LOCKSTEP_VNNI "%{vex%} "
+#endif
+
+namespace lockstep::LOCKSTEP_ISA {
 
 struct Vec {
   static constexpr int64_t kLanes = 16;
@@ -146,4 +154,4 @@ inline float max_lane(Vec a) {
   return _mm_cvtss_f32(_mm_max_ss(t, _mm_shuffle_ps(t, t, 1)));
 }
 
-}  // namespace lockstep::avx2
+}  // namespace lockstep::LOCKSTEP_ISA

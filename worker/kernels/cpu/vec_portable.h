@@ -6,7 +6,7 @@
 
 #include "worker/kernels/kernel.h"
 
-namespace lockstep::portable {
+namespace lockstep::LOCKSTEP_ISA {
 
 struct Vec {
   static constexpr int64_t kLanes = 16;
@@ -134,4 +134,4 @@ inline float max_lane(const Vec& v) {
   return t.lane[0];
 }
 
-}  // namespace lockstep::portable
+}  // namespace lockstep::LOCKSTEP_ISA
