@@ -18,6 +18,6 @@ void run(const KernelEntry& kernel, KernelArgs args, int threads) {
   run_on_host(kernel, args, threads);
 }
 
-bool has_cpu_bits(const KernelEntry& kernel) { return !adds_in_tiles(kernel); }
+bool has_cpu_bits(const KernelEntry& kernel) { return !kernel.own_bits; }
 
 }  // namespace lockstep

@@ -16,11 +16,6 @@ std::vector<KernelEntry> kernels_under_test();
 // Runs one of them, or a reference in its place, on operands in the host's memory.
 void run(const KernelEntry& kernel, KernelArgs args, int threads = 1);
 
-// AMX adds products of bfloat16 in an order of its own.
-inline bool adds_in_tiles(const KernelEntry& kernel) {
-  return kernel.isa == Isa::kAmx && kernel.weight == DType::kBF16;
-}
-
 // Whether a kernel promises the bits of the portable CPU kernel.
 bool has_cpu_bits(const KernelEntry& kernel);
 

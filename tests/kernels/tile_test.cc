@@ -23,7 +23,7 @@ std::vector<KernelEntry> native_kernels() {
 std::vector<KernelEntry> bf16_kernels() {
   std::vector<KernelEntry> found = native_kernels();
   found.insert(found.end(), amx_twins().begin(), amx_twins().end());
-  std::erase_if(found, [](const KernelEntry& kernel) { return !adds_in_tiles(kernel); });
+  std::erase_if(found, [](const KernelEntry& kernel) { return !kernel.own_bits; });
   return found;
 }
 

@@ -208,6 +208,7 @@ struct KernelEntry {
   const char* name = nullptr;
   PackFn pack = nullptr;
   PackedBytesFn packed_bytes = nullptr;
+  bool own_bits = false;  // Not those of the portable kernel for the same types.
 };
 
 }  // namespace lockstep
