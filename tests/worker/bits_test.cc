@@ -15,6 +15,7 @@
 #include "tests/support/in_process_cluster.h"
 #include "tests/support/safetensors_writer.h"
 #include "tests/support/steps.h"
+#include "worker/kernels/cpu/twins/table.h"
 #include "worker/kernels/find.h"
 
 namespace lockstep {
@@ -70,10 +71,26 @@ struct Way {
   int others = 0;  // Sequences beside the prompt, in every step.
   int page_tokens = 16;
   DType kv_dtype = DType::kNone;  // As the weights.
-  const char* isa = "";           // LOCKSTEP_ISA; empty: the best.
+  const char* isa = "";           // LOCKSTEP_ISA, or kEmulated; empty: the best.
   std::vector<double> speeds = {};
   Strategy strategy = Strategy::kGather;
 };
+
+// AMX without a processor that has it: its kernels over emulated tiles, beside this machine's.
+constexpr char kEmulated[] = "amx_emulated";
+
+Backend emulated_backend() {
+  static const std::vector<KernelEntry> kernels = [] {
+    std::vector<KernelEntry> all(amx_twins().begin(), amx_twins().end());
+    for (const KernelEntry& kernel : cpu_kernels()) {
+      if (kernel.isa != Isa::kAmx && machine_runs(kernel.isa)) all.push_back(kernel);
+    }
+    return all;
+  }();
+  Backend backend = cpu_backend(Isa::kAmx);
+  backend.kernels = kernels;
+  return backend;
+}
 
 std::string way_text(const Way& way) {
   return std::to_string(way.ranks) + " ranks, " + std::to_string(way.threads) + " threads, chunk " +
@@ -152,7 +169,8 @@ class BitsTest : public ::testing::TestWithParam<std::tuple<Shape, Kind>> {
   }
 
   // Of most linears, the best that there is.
-  static std::string expected_kernel() {
+  static std::string expected_kernel(const Way& way) {
+    if (way.isa == std::string_view(kEmulated)) return kind().kernel + std::string(kEmulated);
     for (const KernelEntry& kernel : cpu_kernels()) {
       if (kernel.isa <= best_isa() && std::string_view(kernel.name).starts_with(kind().kernel)) {
         return kernel.name;
@@ -162,7 +180,8 @@ class BitsTest : public ::testing::TestWithParam<std::tuple<Shape, Kind>> {
   }
 
   std::vector<float> logits(const Way& way) {
-    if (*way.isa != '\0') {
+    const bool emulated = way.isa == std::string_view(kEmulated);
+    if (*way.isa != '\0' && !emulated) {
       setenv("LOCKSTEP_ISA", way.isa, 1);
     } else {
       unsetenv("LOCKSTEP_ISA");
@@ -176,6 +195,7 @@ class BitsTest : public ::testing::TestWithParam<std::tuple<Shape, Kind>> {
                              .quantize = kind().quantized ? kind().name : "",
                              .random_seed = 5,
                              .max_pages = (way.others + 1) * kContext / way.page_tokens};
+    if (emulated) options.backend = emulated_backend;
     options.limits.set_rows(256);
     options.limits.set_outputs(256);
     options.limits.set_page_tokens(way.page_tokens);
@@ -185,7 +205,7 @@ class BitsTest : public ::testing::TestWithParam<std::tuple<Shape, Kind>> {
     EXPECT_EQ(message_of(group.status()), "");
     if (!group.ok()) return {};
     std::vector<float> logits = run_prompt(**group, way);
-    EXPECT_THAT((*cluster)->profile(0), HasSubstr(expected_kernel())) << "what was meant to run";
+    EXPECT_THAT((*cluster)->profile(0), HasSubstr(expected_kernel(way))) << "what was meant to run";
     return logits;
   }
 
@@ -254,6 +274,23 @@ TEST_P(BitsTest, AreTheSameOnEveryInstructionSet) {
     ways.push_back({.ranks = 2, .threads = 2, .chunk = 7, .others = 3, .isa = isa_name(isa)});
   }
   expect_same_bits(ways, {.isa = common_isa()});
+}
+
+TEST_P(BitsTest, OfTilesAreTheSameHoweverTheyAreReached) {
+  const std::string kernel = kind().kernel;
+  if (kernel == "linear_f32_" || kernel == "linear_q4_bf16_") {
+    GTEST_SKIP() << "tiles multiply no such numbers";
+  }
+  const bool own = kernel == "linear_bf16_";
+  const Way tiles{.isa = kEmulated};
+  // Steps of 1, 7 and more rows: vectors, part of a tile, and several.
+  expect_same_bits({{.chunk = 1, .isa = kEmulated},
+                    {.threads = 2, .chunk = 7, .others = 3, .isa = kEmulated},
+                    {.ranks = 2, .chunk = 50, .others = 17, .isa = kEmulated}},
+                   own ? tiles : Way{});
+  if (own) {
+    EXPECT_FALSE(logits(tiles) == logits({.isa = common_isa()}));
+  }
 }
 
 TEST_P(BitsTest, OfTheReduceStrategyAreTheSameForOneNumberOfRanks) {
