@@ -10,7 +10,7 @@
 //   store_normal(v, p): v.store(p) for a v without denormals, which the processors' own rounding
 //   would drop.
 //   even_of(a), odd_of(a): one element of every pair as a Vec.
-//   Quads: sixteen lanes of four bytes, load, store and splat alike. Sums: sixteen int32.
+//   Quads: sixteen lanes of four bytes, load and splat alike. Sums: sixteen int32.
 //   dot_quads(u, s, c): c plus the four products, u as unsigned and s as signed bytes; nothing
 //   saturates, sums wrap around. low_nibbles(a), high_nibbles(a): the halves of every byte.
 //   as_sums(v): the same bits. to_float(sums), to_int(v): |v| < 2^22, to nearest even.

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "worker/kernels/cpu/vec_avx2.h"
+#include "worker/kernels/cpu/vec_vnni.h"
 
 namespace lockstep::LOCKSTEP_ISA {
 
@@ -96,11 +97,6 @@ struct Quads {
     __builtin_memcpy(&four, p, sizeof(four));
     return {_mm256_set1_epi32(four), _mm256_set1_epi32(four)};
   }
-  void store(void* p) const {
-    auto* both = static_cast<__m256i*>(p);
-    _mm256_storeu_si256(both, low);
-    _mm256_storeu_si256(both + 1, high);
-  }
 };
 
 inline Quads low_nibbles(Quads a) {
@@ -111,21 +107,6 @@ inline Quads high_nibbles(Quads a) {
   return low_nibbles({_mm256_srli_epi16(a.low, 4), _mm256_srli_epi16(a.high, 4)});
 }
 
-#if LOCKSTEP_LEVEL_OF(LOCKSTEP_ISA) >= 2
-// Written out, as with AVX-512: no copies of sums, and no doubt about its form.
-inline __m256i dot_quads(__m256i u, __m256i s, __m256i c) {
-  asm(LOCKSTEP_VNNI "vpdpbusd %2, %1, %0" : "+x"(c) : "x"(u), "x"(s));
-  return c;
-}
-#else
-// Even and odd bytes as 16 bits: a product of two bytes, and the sum of two, need 17.
-inline __m256i dot_quads(__m256i u, __m256i s, __m256i c) {
-  const __m256i even = _mm256_madd_epi16(_mm256_and_si256(u, _mm256_set1_epi16(0xff)),
-                                         _mm256_srai_epi16(_mm256_slli_epi16(s, 8), 8));
-  const __m256i odd = _mm256_madd_epi16(_mm256_srli_epi16(u, 8), _mm256_srai_epi16(s, 8));
-  return _mm256_add_epi32(c, _mm256_add_epi32(even, odd));
-}
-#endif
 inline Sums dot_quads(Quads u, Quads s, Sums c) {
   return {dot_quads(u.low, s.low, c.low), dot_quads(u.high, s.high, c.high)};
 }

@@ -68,7 +68,6 @@ struct Quads {
     __builtin_memcpy(&four, p, sizeof(four));
     return {_mm512_set1_epi32(four)};
   }
-  void store(void* p) const { _mm512_storeu_si512(p, v); }
 };
 
 inline Quads low_nibbles(Quads a) { return {_mm512_and_si512(a.v, _mm512_set1_epi8(0x0f))}; }

@@ -114,7 +114,6 @@ struct Quads {
     for (int64_t i = 0; i < Vec::kLanes; ++i) __builtin_memcpy(quads.element + 4 * i, p, 4);
     return quads;
   }
-  void store(void* p) const { __builtin_memcpy(p, element, sizeof(element)); }
 };
 
 inline Quads low_nibbles(Quads a) {

@@ -142,9 +142,9 @@ struct TileCodes : CodeRows<kWeight> {
       __builtin_memcpy(to, panel, kScaleBytes);
       panel += kScaleBytes;
       for (int64_t at = kScaleBytes; at < kScaleBytes + kHalf; at += kTileBytes) {
-        const Quads both = Quads::load(panel);
-        low_nibbles(both).store(to + at);
-        high_nibbles(both).store(to + at + kHalf);
+        const Quads both = Quads::load(panel), low = low_nibbles(both), high = high_nibbles(both);
+        __builtin_memcpy(to + at, &low, kTileBytes);
+        __builtin_memcpy(to + at + kHalf, &high, kTileBytes);
         panel += kTileBytes;
       }
     }

@@ -9,14 +9,6 @@
 
 #include "worker/kernels/kernel.h"
 
-// Before an instruction of AVX-VNNI, to mean its own form and not that of AVX-512, which only the
-// twin for processors with nothing else has.
-#if defined(__AVX512VNNI__)
-#define LOCKSTEP_VNNI ""
-#else
-#define LOCKSTEP_VNNI "%{vex%} "
-#endif
-
 namespace lockstep::LOCKSTEP_ISA {
 
 struct Vec {

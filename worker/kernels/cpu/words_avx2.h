@@ -20,14 +20,6 @@ struct Words {
   }
 };
 
-inline __m256i dot_words(__m256i a, __m256i b, __m256i c) {
-#if LOCKSTEP_LEVEL_OF(LOCKSTEP_ISA) >= 2
-  asm(LOCKSTEP_VNNI "vpdpwssd %2, %1, %0" : "+x"(c) : "x"(a), "x"(b));
-  return c;
-#else
-  return _mm256_add_epi32(c, _mm256_madd_epi16(a, b));
-#endif
-}
 inline Sums dot_words(Words a, Words b, Sums c) {
   return {dot_words(a.low, b.low, c.low), dot_words(a.high, b.high, c.high)};
 }
