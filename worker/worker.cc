@@ -22,7 +22,7 @@ namespace {
 
 using program::Program;
 
-static_assert(kProgramBlock == kAttentionBlock && kProgramBlock == kVocabBlock);
+static_assert(kProgramBlock == kVocabBlock);
 
 absl::Status check_numeric_class(const Program& program, const Backend& backend) {
   const auto common = common_class(program.numeric_class(), backend.numeric_class);

@@ -81,9 +81,9 @@ TEST_P(AttentionTest, AgreesWithTheReferenceWhereOneKeyTakesAll) {
 }
 
 TEST_P(AttentionTest, ASlidingWindowSeesItsLastPositionsOnly) {
-  for (const int64_t window : {1, 2, 63, 64, 65, 100, 1000}) {
-    expect_reference({.window = window, .lengths = {200}}, {.chunk = 1000});
-    expect_reference({.window = window, .lengths = {200}}, {.chunk = 33, .page_tokens = 64});
+  for (const int64_t window : {1, 2, 63, 65, 127, 128, 129, 1000}) {
+    expect_reference({.window = window, .lengths = {300}}, {.chunk = 1000});
+    expect_reference({.window = window, .lengths = {300}}, {.chunk = 33, .page_tokens = 64});
   }
 }
 

@@ -34,18 +34,16 @@ struct Half {
   uint16_t bits;
 };
 
-// One layer's KV pages on this rank. Page p begins p * page_bytes after data; what lies where
-// within a page is the attention kernel's own affair (kv_page_bytes in find.h gives the size).
+// One layer's KV pages on this rank: `pages` times page_bytes (kv_page_bytes in find.h). What lies
+// where in them is the attention kernel's own affair.
 struct StateView {
   std::byte* data = nullptr;
   int64_t page_bytes = 0;
   int64_t pages = 0;
-  int64_t page_tokens = 0;  // Positions a page holds: 16, 32 or 64 (kAttentionBlock).
+  int64_t page_tokens = 0;  // Positions a page holds: 16, 32 or 64.
   DType dtype = DType::kNone;
 };
 
-// Keys are attended in blocks of this many absolute positions, whatever the page, chunk or batch.
-inline constexpr int64_t kAttentionBlock = 64;
 // The vocabulary is cut, and its log-sum-exp combined, in blocks of this many ids.
 inline constexpr int64_t kVocabBlock = 64;
 

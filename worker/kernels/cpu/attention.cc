@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Appends k and v of the step's rows to the layer's pages, then for every row and query head
 // out = sum over keys j of softmax(scale * q . k_j) v_j, over the keys up to the row's own position
-// (the last `window` of them). Keys are taken in blocks of kAttentionBlock from position 0 on, with
+// (the last `window` of them). Keys are taken in blocks of kKeyBlock from position 0 on, with
 // a running maximum and sum; those of every kPart positions are then merged, in order. So the bits
 // depend on the position alone, and threads may share the keys of one row.
 #include "worker/kernels/cpu/attention_queries.h"
@@ -10,6 +10,10 @@
 
 namespace lockstep::LOCKSTEP_ISA {
 namespace {
+
+// Of so many pages in a row, the chunks of a KV head lie side by side: a sequence mostly has
+// neighbours, so that its keys are long stretches of memory, which processors read ahead best.
+constexpr int64_t kRunPages = 16;
 
 template <typename F>
 struct Call {
@@ -29,10 +33,11 @@ struct Call {
   typename F::Element* chunk(const StepSequence& sequence, int64_t position,
                              int64_t kv_head) const {
     const int64_t number = position / kChunk, page = sequence.pages[number >> page_shift];
-    const int64_t begin = number >> page_shift << page_shift;
-    const int64_t index = (kv_head << page_shift) + number - begin;
-    return reinterpret_cast<typename F::Element*>(args.state.data + page * args.state.page_bytes +
-                                                  index * chunk_bytes);
+    const int64_t run = page / kRunPages * kRunPages;
+    const int64_t in_run = kv_head * least(kRunPages, args.state.pages - run) + page - run;
+    const int64_t in_page = number & ((1 << page_shift) - 1);
+    return reinterpret_cast<typename F::Element*>(args.state.data + run * args.state.page_bytes +
+                                                  ((in_run << page_shift) + in_page) * chunk_bytes);
   }
   int64_t first_key(int64_t position) const {
     return args.attrs.window > 0 ? most(0, position - args.attrs.window + 1) : 0;
@@ -134,16 +139,16 @@ template <typename F, int kQueries>
 void weigh_tile(const Queries<F>& all, int64_t query, const Block<F>& block, const Block<F>& ahead,
                 const Range (&seen)[kQueries], Range any) {
   float* accumulator = all.part.accumulator + query * all.padded;
-  Range every = F::kScaled ? any : Range{0, kAttentionBlock};
+  Range every = F::kScaled ? any : Range{0, kKeyBlock};
   if constexpr (F::kScaled) {
     every = {any.begin / F::kPack * F::kPack, (any.end + F::kPack - 1) / F::kPack * F::kPack};
   } else {
     for (const Range& range : seen) every = cut(every, range.begin, range.end);
     every = {(every.begin + F::kPack - 1) / F::kPack * F::kPack, every.end / F::kPack * F::kPack};
     if (every.begin >= every.end) every = {any.end, any.end};
-    for (int q = 0; q < kQueries; ++q) {
-      weigh_alone<F>(accumulator + q * all.padded, all.padded, all.weights + q * kAttentionBlock,
-                     block, {seen[q].begin, least(seen[q].end, every.begin)});
+    for (int q = 0; q < kQueries && any.begin < every.begin; ++q) {
+      weigh_alone<F>(accumulator + q * all.padded, all.padded, all.weights + q * kKeyBlock, block,
+                     {seen[q].begin, least(seen[q].end, every.begin)});
     }
   }
   if (every.begin < every.end) {
@@ -151,9 +156,9 @@ void weigh_tile(const Queries<F>& all, int64_t query, const Block<F>& block, con
                        every.end);
   }
   if constexpr (!F::kScaled) {
-    for (int q = 0; q < kQueries; ++q) {
-      weigh_alone<F>(accumulator + q * all.padded, all.padded, all.weights + q * kAttentionBlock,
-                     block, {most(seen[q].begin, every.end), seen[q].end});
+    for (int q = 0; q < kQueries && every.end < any.end; ++q) {
+      weigh_alone<F>(accumulator + q * all.padded, all.padded, all.weights + q * kKeyBlock, block,
+                     {most(seen[q].begin, every.end), seen[q].end});
     }
   }
 }
@@ -163,10 +168,10 @@ template <typename F, int kQueries>
 void attend_tile(const Call<F>& call, Queries<F>& all, int64_t query, const Block<F>& block,
                  const Block<F>& ahead, int64_t begin) {
   constexpr int kVecs = tile_vectors(kQueries);
-  Range seen[kQueries], any = {kAttentionBlock, 0};
+  Range seen[kQueries], any = {kKeyBlock, 0};
   for (int q = 0; q < kQueries; ++q) {
     const int64_t position = all.position[query + q];
-    seen[q] = cut({call.first_key(position) - begin, position + 1 - begin}, 0, kAttentionBlock);
+    seen[q] = cut({call.first_key(position) - begin, position + 1 - begin}, 0, kKeyBlock);
     if (seen[q].begin >= seen[q].end) seen[q] = {0, 0};
     if (seen[q].end == 0) continue;
     any = {least(any.begin, seen[q].begin), most(any.end, seen[q].end)};
@@ -195,11 +200,11 @@ void attend_block(const Call<F>& call, Queries<F>& all, int64_t query, const Blo
 template <typename F>
 void attend_part(const Keys<F>& keys, Queries<F>& all, int64_t part) {
   all.part.clear(all.count, keys.call.padded);
-  const int64_t first = most(keys.first, part * kPart) / kAttentionBlock * kAttentionBlock;
+  const int64_t first = most(keys.first, part * kPart) / kKeyBlock * kKeyBlock;
   const int64_t end = least(keys.last + 1, (part + 1) * kPart);
   Block<F> block = keys.block(first);
-  for (int64_t begin = first; begin < end; begin += kAttentionBlock) {
-    const Block<F> ahead = keys.block(begin + kAttentionBlock);
+  for (int64_t begin = first; begin < end; begin += kKeyBlock) {
+    const Block<F> ahead = keys.block(begin + kKeyBlock);
     attend_block<F, kTileQueries>(keys.call, all, 0, block, ahead, begin);
     block = ahead;
   }

@@ -9,8 +9,8 @@
 
 namespace lockstep::LOCKSTEP_ISA {
 
-// Keys of so many positions are summed up for themselves; a multiple of kAttentionBlock.
-inline constexpr int64_t kPart = 16 * kAttentionBlock;
+// Keys of so many positions are summed up for themselves; a multiple of kKeyBlock.
+inline constexpr int64_t kPart = 8 * kKeyBlock;
 
 [[gnu::always_inline]] inline int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 [[gnu::always_inline]] inline int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
@@ -34,8 +34,8 @@ struct Queries {
   int64_t* position;            // [count], ascending
   Softmax part;                 // Over the keys of this part,
   Softmax whole;                // and of the parts before it.
-  float* scores;                // [tile][kAttentionBlock]
-  typename F::Factor* weights;  // [tile][kAttentionBlock]
+  float* scores;                // [tile][kKeyBlock]
+  typename F::Factor* weights;  // [tile][kKeyBlock]
   float* fit;                   // [tile], kScaled: the weights' scale
 };
 
@@ -62,8 +62,8 @@ Queries<F> lay_out(std::byte* scratch, const AttentionScratch& sizes) {
   for (Softmax* sums : {&all.part, &all.whole}) {
     *sums = lay_out_sums(take(sizes.sums_bytes), sizes.queries, sizes.padded);
   }
-  all.scores = floats(kMostTileQueries * kAttentionBlock);
-  all.weights = reinterpret_cast<typename F::Factor*>(floats(kMostTileQueries * kAttentionBlock));
+  all.scores = floats(kMostTileQueries * kKeyBlock);
+  all.weights = reinterpret_cast<typename F::Factor*>(floats(kMostTileQueries * kKeyBlock));
   all.fit = floats(kMostTileQueries);
   all.out = reinterpret_cast<float**>(take(sizes.queries * static_cast<int64_t>(sizeof(float*))));
   all.position = reinterpret_cast<int64_t*>(take(sizes.queries * 8));
@@ -76,7 +76,7 @@ template <typename F>
 float store_weights(const Vec (&p)[kBlockChunks], const Block<F>& block, int64_t padded,
                     typename F::Factor* weights) {
   Vec w[kBlockChunks], highest = Vec::zero();
-#pragma GCC unroll 4
+#pragma GCC unroll 8
   for (int i = 0; i < kBlockChunks; ++i) {
     const Vec scale = Vec::load(scales_of(block.chunk[i], padded) + kChunk);
     w[i] = select_less(Vec::zero(), p[i], p[i] * scale, Vec::zero());
@@ -85,25 +85,36 @@ float store_weights(const Vec (&p)[kBlockChunks], const Block<F>& block, int64_t
   const float most_weight = max_lane(highest);
   const bool any = most_weight > 1e-30f;
   const Vec inverse = Vec::splat(any ? F::kMostFactor / most_weight : 0.0f);
-#pragma GCC unroll 4
+#pragma GCC unroll 8
   for (int i = 0; i < kBlockChunks; ++i) store_words(w[i] * inverse, weights + i * kChunk);
   return any ? most_weight / F::kMostFactor : 0.0f;
 }
 
-// The scores of a block, -infinity outside of `range`.
-[[gnu::always_inline]] inline void load_scores(const float* scores, Range range,
-                                               Vec (&s)[kBlockChunks]) {
-#pragma GCC unroll 4
-  for (int i = 0; i < kBlockChunks; ++i) s[i] = Vec::load(scores + i * kChunk);
-  if (range.begin == 0 && range.end == kAttentionBlock) return;
+// Sets the numbers of a block's keys outside of `range`.
+[[gnu::always_inline]] inline void hide(Vec (&s)[kBlockChunks], Range range, float number) {
+  if (range.begin == 0 && range.end == kKeyBlock) return;
   constexpr float kLane[Vec::kLanes] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
   const Vec begin = Vec::splat(static_cast<float>(range.begin));
-  const Vec end = Vec::splat(static_cast<float>(range.end)), hidden = Vec::splat(-kInfinity);
-#pragma GCC unroll 4
+  const Vec end = Vec::splat(static_cast<float>(range.end)), hidden = Vec::splat(number);
+#pragma GCC unroll 8
   for (int i = 0; i < kBlockChunks; ++i) {
     const Vec key = Vec::load(kLane) + Vec::splat(static_cast<float>(i * kChunk));
     s[i] = select_less(key, begin, hidden, select_less(key, end, s[i], hidden));
   }
+}
+
+// A block's vectors as one: of two halves, over and over.
+template <typename Combine>
+Vec fold(const Vec (&s)[kBlockChunks], const Combine& combine) {
+  Vec all[kBlockChunks];
+#pragma GCC unroll 8
+  for (int i = 0; i < kBlockChunks; ++i) all[i] = s[i];
+#pragma GCC unroll 4
+  for (int half = kBlockChunks / 2; half > 0; half /= 2) {
+#pragma GCC unroll 4
+    for (int i = 0; i < half; ++i) all[i] = combine(all[i], all[i + half]);
+  }
+  return all[0];
 }
 
 // Turns the scores of a tile's queries [query, query + count) into weights relative to their new
@@ -115,22 +126,27 @@ void soften(Queries<F>& all, int64_t query, int64_t count, const Block<F>& block
     all.fit[q] = 0;
     if (seen[q].end == 0) continue;
     Vec s[kBlockChunks];
-    load_scores(all.scores + q * kAttentionBlock, seen[q], s);
-    const float block_highest = max_lane(max(max(s[0], s[1]), max(s[2], s[3])));
+#pragma GCC unroll 8
+    for (int i = 0; i < kBlockChunks; ++i) {
+      s[i] = Vec::load(all.scores + q * kKeyBlock + i * kChunk);
+    }
+    hide(s, seen[q], -kInfinity);
+    const float block_highest = max_lane(fold(s, [](Vec a, Vec b) { return max(a, b); }));
     const float before = all.part.highest[query + q];
     const float highest = before > block_highest ? before : block_highest;
-#pragma GCC unroll 4
+#pragma GCC unroll 8
     for (int i = 0; i < kBlockChunks; ++i) s[i] = exp2_below(s[i] - Vec::splat(highest));
-    typename F::Factor* weights = all.weights + q * kAttentionBlock;
+    hide(s, seen[q], 0);
+    typename F::Factor* weights = all.weights + q * kKeyBlock;
     if constexpr (F::kScaled) {
       all.fit[q] = store_weights<F>(s, block, all.padded, weights);
     } else {
-#pragma GCC unroll 4
+#pragma GCC unroll 8
       for (int i = 0; i < kBlockChunks; ++i) F::store_weights(s[i], weights + i * kChunk);
     }
     if (highest != before) shrink_sums(all.part, query + q, all.padded, highest);
     float& total = all.part.total[query + q];
-    total = total + sum_block(s[0], s[1], s[2], s[3]);
+    total = total + sum(fold(s, [](Vec a, Vec b) { return a + b; }));
   }
 }
 

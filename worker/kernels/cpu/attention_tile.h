@@ -17,7 +17,7 @@ constexpr int tile_vectors(int queries) {
 // are.
 [[gnu::always_inline]] inline void fetch(const void* line) { __builtin_prefetch(line, 0, 2); }
 
-// scores[q][kAttentionBlock]: query . key of kVecs chunks from `chunk` on, times the query's scale
+// scores[q][kKeyBlock]: query . key of kVecs chunks from `chunk` on, times the query's scale
 // (and the key's). Queries lie [kQueries][padded].
 template <typename F, int kQueries, int kVecs>
 void score(const typename F::Factor* queries, int64_t padded, const Block<F>& block,
@@ -55,7 +55,7 @@ void score(const typename F::Factor* queries, int64_t padded, const Block<F>& bl
       } else {
         found = sums[q][i];
       }
-      (found * Vec::splat(scale[q])).store(scores + q * kAttentionBlock + i * kChunk);
+      (found * Vec::splat(scale[q])).store(scores + q * kKeyBlock + i * kChunk);
     }
   }
 }
@@ -93,7 +93,7 @@ void weigh_columns(float* accumulator, int64_t padded, const typename F::Factor*
       }
 #pragma GCC unroll 8
       for (int q = 0; q < kQueries; ++q) {
-        const typename F::Operand weight = F::splat(weights + q * kAttentionBlock + j);
+        const typename F::Operand weight = F::splat(weights + q * kKeyBlock + j);
 #pragma GCC unroll 4
         for (int i = 0; i < kVecs; ++i) sums[q][i] = F::dot(weight, value[i], sums[q][i]);
       }

@@ -87,7 +87,6 @@ inline Vec to_float(const Sums& a) {
   return per_lane([&](int64_t i) { return static_cast<float>(a.lane[i]); });
 }
 inline Sums to_int(const Vec& a) {
-  constexpr float kRound = 12582912.0f;  // 1.5 * 2^23: adding it rounds to an integer.
   return per_sum([&](int64_t i) {
     return __builtin_bit_cast(int32_t, a.lane[i] + kRound) - __builtin_bit_cast(int32_t, kRound);
   });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How keys and values of one type lie in a page, and how they are multiplied. A page holds, for
+// How keys and values of one type lie in pages, and how they are multiplied. Pages hold, for
 // every KV head and every kChunk positions, a chunk: keys [padded / kPack][kChunk][kPack], so that
 // a key is a lane, then values [kChunk / kPack][padded][kPack], so that a column is a lane; padded
 // is head_dim in whole vectors, filled up with zeros. One dot() adds kPack products to every lane.
@@ -15,6 +15,7 @@
 //   for results of exp(), where not kScaled.
 #pragma once
 
+#include "worker/kernels/cpu/scratch.h"
 #include "worker/kernels/cpu/vec_math.h"
 #include "worker/kernels/cpu/words.h"
 #include "worker/kernels/kernel.h"
@@ -22,7 +23,7 @@
 namespace lockstep::LOCKSTEP_ISA {
 
 inline constexpr int64_t kChunk = Vec::kLanes;
-inline constexpr int64_t kBlockChunks = kAttentionBlock / kChunk;
+inline constexpr int64_t kBlockChunks = kKeyBlock / kChunk;
 
 // float32 and bfloat16: numbers as they are.
 template <typename T, typename Lanes, typename Lifetime, int64_t kElements>

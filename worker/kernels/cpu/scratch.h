@@ -36,7 +36,10 @@ struct RowValue {
          threads * linear_sum_bytes(rows);
 }
 
-// attention: a thread's queries. A query is one head of one row; a thread takes the rows of a block
+// attention: keys are taken in blocks of this many absolute positions, whatever the page, chunk or
+// batch.
+constexpr int64_t kKeyBlock = 128;
+// A thread's queries. A query is one head of one row; a thread takes the rows of a block
 // while their queries of one KV head are at most kTaskQueries, or one row. Each has its own copy,
 // sums over a part of the keys and over all so far, and three numbers; and a tile of them has the
 // scores and weights of a block.
@@ -72,7 +75,7 @@ struct AttentionScratch {
   const int64_t copies = align_scratch(queries * padded * kFloat);
   const int64_t numbers = align_scratch(queries * kFloat) +
                           2 * align_scratch(queries * static_cast<int64_t>(sizeof(int64_t)));
-  const int64_t tile = 2 * align_scratch(kMostTileQueries * kAttentionBlock * kFloat) +
+  const int64_t tile = 2 * align_scratch(kMostTileQueries * kKeyBlock * kFloat) +
                        align_scratch(kMostTileQueries * kFloat);
   return {heads,
           queries,

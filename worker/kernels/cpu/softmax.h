@@ -9,18 +9,17 @@ namespace lockstep::LOCKSTEP_ISA {
 inline constexpr float kPerLn2 = 0x1.715476p+0f;  // e^x = 2^(x / ln 2).
 
 // 2^x for x <= 0, with 2^0 exactly 1, within 3 ulp: 2^n * 2^r, |r| <= 1/2, by a polynomial in r
-// with the least relative error. Results below the least normal number are 0; NaN stays NaN.
+// with the least relative error. Results are no less than the least normal number; NaN stays NaN.
 inline Vec exp2_below(Vec x) {
-  const Vec round = Vec::splat(12582912.0f);  // 1.5 * 2^23: adding it rounds to an integer.
-  const Vec t = x + round;
-  const Vec r = x - (t - round);
+  x = max(Vec::splat(-126.0f), x);
+  const Vec n = round_even(x), r = x - n;
   Vec p = Vec::splat(0x1.5bba14p-10f);
   p = fma(p, r, Vec::splat(0x1.3cea88p-7f));
   p = fma(p, r, Vec::splat(0x1.c6b752p-5f));
   p = fma(p, r, Vec::splat(0x1.ebf9bcp-3f));
   p = fma(p, r, Vec::splat(0x1.62e42ap-1f));
   p = fma(p, r, Vec::splat(1.0f));
-  return select_less(Vec::splat(-126.0f), x, scale_by_power(p, t), max(Vec::zero(), x));
+  return scale_by_power(p, n);
 }
 
 // The softmax of some queries over some keys: sums relative to the greatest score. Scores are in

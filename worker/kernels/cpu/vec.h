@@ -9,8 +9,8 @@
 //   + - * /, fma(a, b, c) = a * b + c rounded once, sqrt(v), max(a, b) = a > b ? a : b,
 //   select_less(a, b, yes, no), select_number(a, yes, no): yes where a is no NaN,
 //   swap_neighbours(v): lanes 2i and 2i + 1 exchanged; Vec::load_twice(p, n): the first n of
-//   p[0..7], each in two lanes, the others 0, scale_by_power(v, t): v * 2^n where t = n + kRound
-//   (exp's last step), sum(v), max_lane(v).
+//   p[0..7], each in two lanes, the others 0, round_even(v): to whole numbers, |v| < 2^22,
+//   scale_by_power(v, n): v * 2^n, a normal number, n whole, sum(v), max_lane(v).
 #pragma once
 
 #define LOCKSTEP_LEVEL_portable 0

@@ -126,12 +126,16 @@ inline Vec select_number(Vec a, Vec yes, Vec no) {
   return {_mm256_blendv_ps(no.low, yes.low, _mm256_cmp_ps(a.low, a.low, _CMP_ORD_Q)),
           _mm256_blendv_ps(no.high, yes.high, _mm256_cmp_ps(a.high, a.high, _CMP_ORD_Q))};
 }
-inline __m256 scale_by_power(__m256 v, __m256 t) {
-  const __m256i power = _mm256_slli_epi32(_mm256_castps_si256(t), 23);
+inline Vec round_even(Vec a) {
+  return {_mm256_round_ps(a.low, _MM_FROUND_TO_NEAREST_INT),
+          _mm256_round_ps(a.high, _MM_FROUND_TO_NEAREST_INT)};
+}
+inline __m256 scale_by_power(__m256 v, __m256 n) {
+  const __m256i power = _mm256_slli_epi32(_mm256_cvtps_epi32(n), 23);
   return _mm256_castsi256_ps(_mm256_add_epi32(_mm256_castps_si256(v), power));
 }
-inline Vec scale_by_power(Vec v, Vec t) {
-  return {scale_by_power(v.low, t.low), scale_by_power(v.high, t.high)};
+inline Vec scale_by_power(Vec v, Vec n) {
+  return {scale_by_power(v.low, n.low), scale_by_power(v.high, n.high)};
 }
 inline float sum(Vec a) {
   const __m256 eight = _mm256_add_ps(a.low, a.high);

@@ -80,10 +80,8 @@ inline Vec select_less(Vec a, Vec b, Vec yes, Vec no) {
 inline Vec select_number(Vec a, Vec yes, Vec no) {
   return {_mm512_mask_blend_ps(_mm512_cmp_ps_mask(a.v, a.v, _CMP_ORD_Q), no.v, yes.v)};
 }
-inline Vec scale_by_power(Vec v, Vec t) {
-  const __m512i power = _mm512_slli_epi32(_mm512_castps_si512(t.v), 23);
-  return {_mm512_castsi512_ps(_mm512_add_epi32(_mm512_castps_si512(v.v), power))};
-}
+inline Vec round_even(Vec a) { return {_mm512_roundscale_ps(a.v, _MM_FROUND_TO_NEAREST_INT)}; }
+inline Vec scale_by_power(Vec v, Vec n) { return {_mm512_scalef_ps(v.v, n.v)}; }
 inline float sum(Vec a) {
   const __m256 eight = _mm256_add_ps(_mm512_castps512_ps256(a.v), _mm512_extractf32x8_ps(a.v, 1));
   __m128 t = _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));

@@ -14,9 +14,7 @@ inline Vec exp(Vec x) {
   constexpr float kLog2E = 0x1.715476p+0f;
   constexpr float kLn2High = 0x1.62e43p-1f, kLn2Low = -0x1.05c61p-29f;
   constexpr float kLeast = -0x1.5d589ep+6f, kMost = 0x1.62e42ep+6f;  // e^x is normal between.
-  const Vec round = Vec::splat(12582912.0f);  // 1.5 * 2^23: adding it rounds to an integer.
-  const Vec t = fma(x, Vec::splat(kLog2E), round);
-  const Vec n = t - round;
+  const Vec n = round_even(x * Vec::splat(kLog2E));
   const Vec r = fma(n, Vec::splat(-kLn2Low), fma(n, Vec::splat(-kLn2High), x));
   Vec p = Vec::splat(1.0f / 5040);
   p = fma(p, r, Vec::splat(1.0f / 720));
@@ -26,7 +24,7 @@ inline Vec exp(Vec x) {
   p = fma(p, r, Vec::splat(0.5f));
   p = fma(p, r, Vec::splat(1.0f));
   p = fma(p, r, Vec::splat(1.0f));
-  Vec y = scale_by_power(p, t);
+  Vec y = scale_by_power(p, n);
   y = select_less(x, Vec::splat(kLeast), Vec::zero(), y);
   y = select_less(Vec::splat(kMost), x, Vec::splat(kInfinity), y);
   return select_number(x, y, x);

@@ -111,9 +111,13 @@ inline Vec select_less(const Vec& a, const Vec& b, const Vec& yes, const Vec& no
 inline Vec select_number(const Vec& a, const Vec& yes, const Vec& no) {
   return per_lane([&](int64_t i) { return a.lane[i] == a.lane[i] ? yes.lane[i] : no.lane[i]; });
 }
-inline Vec scale_by_power(const Vec& v, const Vec& t) {
+inline constexpr float kRound = 12582912.0f;  // 1.5 * 2^23: adding it rounds to an integer.
+inline Vec round_even(const Vec& a) {
+  return per_lane([&](int64_t i) { return a.lane[i] + kRound - kRound; });
+}
+inline Vec scale_by_power(const Vec& v, const Vec& n) {
   return per_lane([&](int64_t i) {
-    const uint32_t power = __builtin_bit_cast(uint32_t, t.lane[i]) << 23;
+    const uint32_t power = __builtin_bit_cast(uint32_t, n.lane[i] + kRound) << 23;
     return __builtin_bit_cast(float, __builtin_bit_cast(uint32_t, v.lane[i]) + power);
   });
 }

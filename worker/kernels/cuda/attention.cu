@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Appends k and v of the step's rows to the layer's pages, then for every row and query head
 // out = sum over keys j of softmax(scale * q . k_j) v_j, over the keys up to the row's own position
-// (the last `window` of them). Keys are taken in blocks of kAttentionBlock from position 0 on, with
+// (the last `window` of them). Keys are taken in blocks of kBlock from position 0 on, with
 // a running maximum and sum, so the bits depend on the position alone. Queries are rounded to the
 // pages' type.
 // A page holds, for every KV head, keys [head_dim][page_tokens] and values [page_tokens][head_dim]:
@@ -11,7 +11,7 @@
 namespace lockstep::LOCKSTEP_TARGET {
 namespace {
 
-constexpr int64_t kBlock = kAttentionBlock;
+constexpr int64_t kBlock = 64;
 constexpr int64_t kMostDim = 1024;  // A thread a column.
 
 struct Call {
