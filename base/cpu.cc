@@ -17,13 +17,15 @@
 
 #if defined(__x86_64__)
 #include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 #endif
 
 namespace lockstep {
 namespace {
 
-constexpr std::array<const char*, kIsaCount> kIsaNames = {"portable", "avx2", "avx512",
-                                                          "avx512_vnni", "avx512_bf16"};
+constexpr std::array<const char*, kIsaCount> kIsaNames = {
+    "portable", "avx2", "avx2_vnni", "avx512", "avx512_vnni", "avx512_bf16", "amx"};
 
 std::optional<std::string> read_file(const std::string& path) {
   std::ifstream file(path);
@@ -159,6 +161,31 @@ int64_t meminfo_bytes(const std::string& root, std::string_view key) {
   return read_field(read_file(root + "/proc/meminfo").value_or(""), key).value_or(0) * 1024;
 }
 
+#if defined(__x86_64__)
+bool has_f16c() {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  return __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C) != 0;
+}
+
+// Of the processor, and that the system saves tiles when it switches threads.
+bool has_amx() {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  constexpr unsigned kBf16 = 1u << 22, kTile = 1u << 24, kInt8 = 1u << 25,
+                     kAll = kBf16 | kTile | kInt8;
+  if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || (d & kAll) != kAll) return false;
+  unsigned low = 0, high = 0;
+  asm("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+  constexpr unsigned kTileConfigAndData = 3u << 17;
+  return (low & kTileConfigAndData) == kTileConfigAndData;
+}
+
+bool amx_is_permitted() {
+  constexpr long kRequestPermission = 0x1023, kTileData = 18;  // Linux 5.16, asm/prctl.h.
+  static const bool permitted = syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+  return permitted;
+}
+#endif
+
 }  // namespace
 
 const char* isa_name(Isa isa) { return kIsaNames[static_cast<size_t>(isa)]; }
@@ -170,22 +197,37 @@ std::optional<Isa> find_isa(std::string_view name) {
   return std::nullopt;
 }
 
-Isa machine_isa() {
+bool machine_runs(Isa isa) {
 #if defined(__x86_64__)
-  unsigned a = 0, b = 0, c = 0, d = 0;
-  const bool f16c = __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C) != 0;
   __builtin_cpu_init();
-  if (!f16c || !__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma")) {
-    return Isa::kPortable;
+  switch (isa) {
+    case Isa::kPortable:
+      return true;
+    case Isa::kAvx2:
+      return has_f16c() && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+    case Isa::kAvx2Vnni:
+      return machine_runs(Isa::kAvx2) && __builtin_cpu_supports("avxvnni");
+    case Isa::kAvx512:
+      return machine_runs(Isa::kAvx2) && __builtin_cpu_supports("avx512f") &&
+             __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
+             __builtin_cpu_supports("avx512dq");
+    case Isa::kAvx512Vnni:
+      return machine_runs(Isa::kAvx512) && __builtin_cpu_supports("avx512vnni");
+    case Isa::kAvx512Bf16:
+      return machine_runs(Isa::kAvx512Vnni) && __builtin_cpu_supports("avx512bf16");
+    case Isa::kAmx:
+      return machine_runs(Isa::kAvx512Bf16) && has_amx() && amx_is_permitted();
   }
-  const bool avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-                      __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
-  if (!avx512) return Isa::kAvx2;
-  if (!__builtin_cpu_supports("avx512vnni")) return Isa::kAvx512;
-  return __builtin_cpu_supports("avx512bf16") ? Isa::kAvx512Bf16 : Isa::kAvx512Vnni;
+  return false;
 #else
-  return Isa::kPortable;
+  return isa == Isa::kPortable;
 #endif
+}
+
+Isa machine_isa() {
+  int best = kIsaCount - 1;
+  while (!machine_runs(static_cast<Isa>(best))) --best;
+  return static_cast<Isa>(best);
 }
 
 Isa best_isa() {
@@ -199,12 +241,13 @@ std::optional<std::string> isa_problem() {
   if (wanted == nullptr || *wanted == '\0') return std::nullopt;
   const auto isa = find_isa(wanted);
   if (!isa) {
-    return "LOCKSTEP_ISA: wanted portable, avx2, avx512, avx512_vnni or avx512_bf16, found \"" +
-           std::string(wanted) + "\"";
+    std::string names;
+    for (const char* name : kIsaNames) names += std::string(names.empty() ? "" : ", ") + name;
+    return "LOCKSTEP_ISA: wanted one of " + names + ", found \"" + wanted + "\"";
   }
-  if (*isa > machine_isa()) {
-    return "LOCKSTEP_ISA: " + std::string(wanted) + " is more than this processor has (" +
-           isa_name(machine_isa()) + "); unset it or choose less";
+  if (!machine_runs(*isa)) {
+    return "LOCKSTEP_ISA: " + std::string(wanted) + " is not what this processor has (" +
+           isa_name(machine_isa()) + " is its best); unset it or choose another";
   }
   return std::nullopt;
 }

@@ -13,12 +13,17 @@
 
 namespace lockstep {
 
-// "portable", "avx2", "avx512", "avx512_vnni", "avx512_bf16".
+// "portable", "avx2", "avx2_vnni", "avx512", "avx512_vnni", "avx512_bf16", "amx".
 const char* isa_name(Isa isa);
 std::optional<Isa> find_isa(std::string_view name);
 
-// The best that the processor and the system run: AVX2 with FMA and F16C, AVX-512 with F, BW, VL
-// and DQ; with VNNI; with BF16 too.
+// Whether the processor and the system run it: AVX2 with FMA and F16C; with AVX-VNNI; AVX-512 with
+// F, BW, VL and DQ; with VNNI; with BF16 too; all of these and AMX with INT8 and BF16. The system
+// must be asked for the room that AMX takes in a thread's state: the first call for kAmx does that
+// for the whole process, and where it is refused there is no AMX.
+bool machine_runs(Isa isa);
+
+// The best that it runs.
 Isa machine_isa();
 
 // machine_isa(), or what the environment's LOCKSTEP_ISA names instead; machine_isa() again where

@@ -1,20 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 // Instruction sets that kernels are compiled for, from the least to the best. The bits are the same
-// on all of them.
+// on all of them, but for bfloat16 weights on kAmx.
 #pragma once
 
 #include <cstdint>
 
 namespace lockstep {
 
-// kAvx512Vnni adds dot products of int8 to kAvx512, kAvx512Bf16 those of bfloat16 as well.
+// kAvx2Vnni adds dot products of int8 to kAvx2 (AVX-VNNI), kAvx512Vnni to kAvx512; kAvx512Bf16 adds
+// those of bfloat16, kAmx products of whole tiles of either. A processor that runs one need not run
+// all before it: not kAvx2Vnni (machine_runs in cpu.h).
 enum class Isa : uint8_t {
   kPortable = 0,
   kAvx2 = 1,
-  kAvx512 = 2,
-  kAvx512Vnni = 3,
-  kAvx512Bf16 = 4,
+  kAvx2Vnni = 2,
+  kAvx512 = 3,
+  kAvx512Vnni = 4,
+  kAvx512Bf16 = 5,
+  kAmx = 6,
 };
-inline constexpr int kIsaCount = 5;
+inline constexpr int kIsaCount = 7;
 
 }  // namespace lockstep

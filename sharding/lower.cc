@@ -5,12 +5,11 @@
 #include <map>
 
 #include "base/check.h"
+#include "base/numeric_class.h"
 #include "proto/validate.h"
 
 namespace lockstep {
 namespace {
-
-constexpr char kNumericClass[] = "f32.v1";
 
 program::DType to_proto(DType dtype) { return static_cast<program::DType>(dtype); }
 
@@ -56,7 +55,7 @@ program::Program lower(const Graph& graph, const MemoryPlan& memory, const Compi
   program::Program program;
   program.set_version(kProgramVersion);
   program.set_model(graph.model);
-  program.set_numeric_class(kNumericClass);
+  program.set_numeric_class(kCpuClass);
   program.set_rank(args.rank);
   program.set_ranks(options.ranks);
   program.set_strategy(strategy_name(options.strategy));

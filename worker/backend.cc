@@ -54,7 +54,10 @@ absl::StatusOr<std::vector<std::string>> gpu_each(const std::string& wanted, int
 }  // namespace
 
 Backend cpu_backend(Isa isa) {
-  return {.device = host_device(), .kernels = cpu_kernels(), .isa = isa};
+  return {.device = host_device(),
+          .kernels = cpu_kernels(),
+          .isa = isa,
+          .numeric_class = isa == Isa::kAmx ? kAmxClass : kCpuClass};
 }
 
 absl::StatusOr<Backend> open_backend(const std::string& device) {
@@ -64,7 +67,7 @@ absl::StatusOr<Backend> open_backend(const std::string& device) {
   if (gpu == nullptr) return failed_precondition("--device {}: {}", device, problem);
   return Backend{.device = std::move(gpu),
                  .kernels = cuda_kernels(),
-                 .numeric_class = "cuda.v1",
+                 .numeric_class = kCudaClass,
                  .memory_fraction = 0.9};
 }
 

@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "base/cpu.h"
 #include "base/isa.h"
+#include "base/numeric_class.h"
 #include "worker/kernels/device.h"
 #include "worker/kernels/kernel.h"
 
@@ -20,7 +21,7 @@ struct Backend {
   std::span<const KernelEntry> kernels;
   Isa isa = Isa::kPortable;  // The best that kernels may ask for.
   // What the kernels' bits are promised to be: the program says which it wants.
-  const char* numeric_class = "f32.v1";
+  const char* numeric_class = kCpuClass;
   // Share of the memory beside weights and buffers that KV pages take, unless told otherwise.
   double memory_fraction = 0.8;
 };

@@ -2,6 +2,7 @@
 // Look-up in the table of kernels for every instruction of a program.
 #include "worker/bindings.h"
 
+#include "base/numeric_class.h"
 #include "base/status.h"
 #include "worker/kernels/find.h"
 
@@ -62,6 +63,7 @@ absl::Status note_weights(const Program& program, const Instruction& instruction
 }  // namespace
 
 absl::StatusOr<Bindings> bind(const Program& program, const Backend& backend) {
+  const bool is_cpu_class = program.numeric_class() == kCpuClass;
   Bindings bindings;
   bindings.packers.resize(program.weights_size());
   bindings.used.resize(program.weights_size());
@@ -73,6 +75,10 @@ absl::StatusOr<Bindings> bind(const Program& program, const Backend& backend) {
     const DType weight = weight_dtype(program, instruction);
     const DType activation = activation_dtype(program, instruction);
     const KernelEntry* kernel = find_kernel(backend.kernels, op, weight, activation, backend.isa);
+    if (kernel != nullptr && kernel->own_bits && is_cpu_class) {
+      const auto below = static_cast<Isa>(static_cast<int>(kernel->isa) - 1);
+      kernel = find_kernel(backend.kernels, op, weight, activation, below);
+    }
     if (kernel == nullptr) {
       return failed_precondition(
           "instruction {}: this worker has no kernel {} for weights in {} and activations in {}; "

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "base/check.h"
+#include "base/numeric_class.h"
 #include "base/status.h"
 #include "base/thread_pool.h"
 #include "proto/validate.h"
@@ -24,7 +25,8 @@ using program::Program;
 static_assert(kProgramBlock == kVocabBlock);
 
 absl::Status check_numeric_class(const Program& program, const Backend& backend) {
-  if (program.numeric_class() == backend.numeric_class) return absl::OkStatus();
+  const auto common = common_class(program.numeric_class(), backend.numeric_class);
+  if (common == program.numeric_class()) return absl::OkStatus();
   return failed_precondition(
       "the group computes in numeric class {}, this worker in {}; run the same version and the "
       "same --device everywhere",

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <random>
 
+#include "base/numeric_class.h"
 #include "base/status.h"
 #include "coordinator/cluster/remote_group.h"
 
@@ -82,19 +83,23 @@ int loading_beside(const Epoch& epoch, int rank) {
   return count;
 }
 
-// The group's bits are those of its workers' kernels, so all must be of one kind.
+// The group's bits are those of its workers' kernels, so all must have a kind in common.
 absl::Status set_numeric_class(const Epoch& epoch, std::vector<program::Program>& programs) {
   const cluster::Hello& first = *epoch.member(0).hello;
+  std::string_view common = first.numeric_class();
   for (int rank = 0; rank < epoch.ranks(); ++rank) {
     const cluster::Hello& other = *epoch.member(rank).hello;
-    if (other.numeric_class() != first.numeric_class()) {
+    const auto both = common_class(common, other.numeric_class());
+    if (!both) {
       return failed_precondition(
           "rank 0 ({}) computes in numeric class {}, rank {} ({}) in {}: give all workers the same "
           "--device",
           first.device(), first.numeric_class(), rank, other.device(), other.numeric_class());
     }
-    if (!first.numeric_class().empty()) programs[rank].set_numeric_class(first.numeric_class());
+    common = *both;
   }
+  if (common.empty()) return absl::OkStatus();
+  for (program::Program& program : programs) program.set_numeric_class(std::string(common));
   return absl::OkStatus();
 }
 

@@ -9,7 +9,7 @@ namespace lockstep {
 std::vector<KernelEntry> kernels_under_test() {
   std::vector<KernelEntry> found;
   for (const KernelEntry& entry : cpu_kernels()) {
-    if (entry.isa <= machine_isa()) found.push_back(entry);
+    if (machine_runs(entry.isa)) found.push_back(entry);
   }
   return found;
 }
@@ -18,6 +18,6 @@ void run(const KernelEntry& kernel, KernelArgs args, int threads) {
   run_on_host(kernel, args, threads);
 }
 
-bool has_cpu_bits(const KernelEntry&) { return true; }
+bool has_cpu_bits(const KernelEntry& kernel) { return !kernel.own_bits; }
 
 }  // namespace lockstep

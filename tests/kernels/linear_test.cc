@@ -175,7 +175,7 @@ TEST_P(LinearTest, SlicesOfColumnsAreColumnsOfTheWhole) {
 }
 
 TEST_P(LinearTest, EveryIsaGivesTheSameBits) {
-  if (!has_cpu_bits(GetParam())) GTEST_SKIP() << "no CPU kernel: its bits are its device's own";
+  if (!has_cpu_bits(GetParam())) GTEST_SKIP() << "its bits are its device's own";
   for (const int64_t rows : {1, 11, 64}) {
     const Linear linear(GetParam(), rows, 97, 301);
     const Matrix wanted = linear.run_kernel(portable_of(GetParam()));
@@ -184,7 +184,7 @@ TEST_P(LinearTest, EveryIsaGivesTheSameBits) {
 }
 
 TEST_P(LinearTest, EveryIsaTreatsDenormalsAlike) {
-  if (!has_cpu_bits(GetParam())) GTEST_SKIP() << "no CPU kernel: its bits are its device's own";
+  if (!has_cpu_bits(GetParam())) GTEST_SKIP() << "its bits are its device's own";
   Linear linear(GetParam(), 3, 33, 70);
   for (int64_t r = 0; r < 3; ++r) {
     for (int64_t k = 0; k < 70; ++k) {

@@ -36,21 +36,37 @@ TEST(KernelTableTest, NamesAreUniqueAndSayOperatorAndIsa) {
 }
 
 TEST(KernelTableTest, TheBestComesFirstAndNothingAboveTheIsaIsFound) {
-  for (const Isa isa :
-       {Isa::kPortable, Isa::kAvx2, Isa::kAvx512, Isa::kAvx512Vnni, Isa::kAvx512Bf16}) {
-    const KernelEntry* linear =
-        find_kernel(cpu_kernels(), Op::kLinear, DType::kBF16, DType::kBF16, isa);
-    ASSERT_NE(linear, nullptr);
-    EXPECT_LE(linear->isa, isa);
-    if (isa <= machine_isa()) {
-      EXPECT_EQ(linear->isa, isa);
+  for (int i = 0; i < kIsaCount; ++i) {
+    const Isa isa = static_cast<Isa>(i);
+    const KernelEntry* codes =
+        find_kernel(cpu_kernels(), Op::kLinear, DType::kQ8, DType::kF32, isa);
+    const KernelEntry* floats =
+        find_kernel(cpu_kernels(), Op::kLinear, DType::kF32, DType::kF32, isa);
+    ASSERT_NE(codes, nullptr);
+    ASSERT_NE(floats, nullptr);
+    EXPECT_LE(codes->isa, isa);
+    EXPECT_LE(floats->isa, isa);
+    if (machine_runs(isa)) {
+      EXPECT_EQ(codes->isa, isa);
     }
   }
 }
 
+TEST(KernelTableTest, OfTilesAreOnlyTheLinearsThatTheyMultiply) {
+  const auto isa_of = [](Op op, DType weight, DType activation) {
+    return find_kernel(cpu_kernels(), op, weight, activation, Isa::kAmx)->isa;
+  };
+  if (!machine_runs(Isa::kAvx2)) GTEST_SKIP() << "this machine has the portable kernels alone";
+  EXPECT_EQ(isa_of(Op::kLinear, DType::kBF16, DType::kBF16), Isa::kAmx);
+  EXPECT_EQ(isa_of(Op::kLinear, DType::kQ4MG64, DType::kF32), Isa::kAmx);
+  EXPECT_EQ(isa_of(Op::kLinear, DType::kQ4, DType::kBF16), Isa::kAvx512Bf16);
+  EXPECT_EQ(isa_of(Op::kAttention, DType::kBF16, DType::kF32), Isa::kAvx512Bf16);
+  EXPECT_EQ(isa_of(Op::kRmsNorm, DType::kNone, DType::kF32), Isa::kAvx512);
+}
+
 TEST(KernelTableTest, TypesWithoutAKernelAreNotFound) {
   const auto find = [](Op op, DType weight, DType activation) {
-    return find_kernel(cpu_kernels(), op, weight, activation, Isa::kAvx512Bf16);
+    return find_kernel(cpu_kernels(), op, weight, activation, Isa::kAmx);
   };
   EXPECT_EQ(find(Op::kLinear, DType::kF16, DType::kBF16), nullptr);
   EXPECT_EQ(find(Op::kLinear, DType::kQ8, DType::kBF16), nullptr);

@@ -146,9 +146,9 @@ absl::StatusOr<std::unique_ptr<InProcessCluster>> InProcessCluster::open(
   ASSIGN_OR_RETURN(cluster->programs_, compile(description.graph, compile_options));
   for (int rank = 0; rank < options.ranks; ++rank) {
     cluster->threads_.push_back(std::make_unique<RankThread>());
-    if (!options.backend) continue;
-    cluster->backends_.push_back(options.backend());
-    cluster->programs_[rank].set_numeric_class(cluster->backends_[rank].numeric_class);
+    if (options.backend) cluster->backends_.push_back(options.backend());
+    cluster->programs_[rank].set_numeric_class(
+        options.backend ? cluster->backends_[rank].numeric_class : cpu_backend().numeric_class);
   }
   return cluster;
 }

@@ -218,14 +218,14 @@ void register_attention(const KernelEntry& kernel) {
 void register_all() {
   benchmark::RegisterBenchmark("limit/read", read_limit)->UseRealTime();
   for (const Peak& peak : peaks()) {
-    if (peak.isa > machine_isa()) continue;
+    if (!machine_runs(peak.isa)) continue;
     const std::string name = std::string("limit/") + peak.kind + "/" + isa_name(peak.isa);
     benchmark::RegisterBenchmark(name.c_str(), [&peak](benchmark::State& state) {
       peak_limit(state, peak);
     })->UseRealTime();
   }
   for (const KernelEntry& kernel : cpu_kernels()) {
-    if (kernel.isa > machine_isa() || kernel.op == Op::kLinear) continue;
+    if (!machine_runs(kernel.isa) || kernel.op == Op::kLinear) continue;
     if (kernel.op == Op::kAttention) {
       register_attention(kernel);
       continue;

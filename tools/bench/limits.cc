@@ -150,7 +150,7 @@ std::string limits_json(const std::vector<int>& processors, int threads, const s
                                  read_gb_per_s(processors, threads, memory));
   std::map<std::string, const Peak*> best;
   for (const Peak& peak : peaks()) {
-    if (peak.isa <= machine_isa()) best[peak.kind] = &peak;
+    if (machine_runs(peak.isa)) best[peak.kind] = &peak;
   }
   for (const auto& [kind, peak] : best) {
     text +=

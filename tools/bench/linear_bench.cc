@@ -56,7 +56,7 @@ double multiply_rate(const KernelEntry& kernel) {
   const std::string_view kind = pairs ? "bf16" : quantization(kernel.weight) ? "int8" : "fp32";
   const Peak* best = nullptr;
   for (const Peak& peak : peaks()) {
-    if (peak.kind == kind && peak.isa <= machine_isa()) best = &peak;
+    if (peak.kind == kind && machine_runs(peak.isa)) best = &peak;
   }
   if (best == nullptr) return 0;
   const int threads = pool().threads();
@@ -107,7 +107,7 @@ void run_layers(benchmark::State& state, const KernelEntry& kernel, int64_t rows
 
 void register_all() {
   for (const KernelEntry& kernel : cpu_kernels()) {
-    if (kernel.op != Op::kLinear || kernel.isa > machine_isa()) continue;
+    if (kernel.op != Op::kLinear || !machine_runs(kernel.isa)) continue;
     for (const int64_t rows : {1, 2, 4, 8, 16, 32, 64, 512}) {
       const std::string name = std::string(kernel.name) + "/rows:" + std::to_string(rows);
       benchmark::RegisterBenchmark(name.c_str(), [&kernel, rows](benchmark::State& state) {

@@ -91,6 +91,37 @@ __attribute__((target("avx512f,avx512vnni"))) int64_t int8_avx512(int64_t iterat
 
 #undef TWELVE_TIMES
 
+// Four independent sums, as in the kernels. Tiles are zeros: how long a product takes does not
+// depend on numbers.
+#define FOUR_PRODUCTS(instruction)                              \
+  asm volatile(instruction " %tmm6, %tmm4, %tmm0\n" instruction \
+                           " %tmm7, %tmm4, %tmm1\n" instruction \
+                           " %tmm6, %tmm5, %tmm2\n" instruction " %tmm7, %tmm5, %tmm3")
+
+template <typename Products>
+int64_t run_tiles(int64_t iterations, int64_t depth, const Products& products) {
+  struct {
+    uint8_t palette = 1;
+    uint8_t reserved[15] = {};
+    uint16_t row_bytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
+    uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
+  } const config;
+  asm volatile("ldtilecfg %0" : : "m"(config));
+  for (int64_t i = 0; i < iterations; ++i) products();
+  asm volatile("tilerelease");
+  return iterations * 4 * 16 * 16 * depth * 2;
+}
+
+int64_t int8_amx(int64_t iterations) {
+  return run_tiles(iterations, 64, [] { FOUR_PRODUCTS("tdpbsud"); });
+}
+
+int64_t bf16_amx(int64_t iterations) {
+  return run_tiles(iterations, 32, [] { FOUR_PRODUCTS("tdpbf16ps"); });
+}
+
+#undef FOUR_PRODUCTS
+
 __attribute__((target("avx2"))) uint64_t read_avx2(const std::byte* from, int64_t bytes) {
   __m256i sums[8] = {};
   for (int64_t at = 0; at < bytes; at += sizeof(sums)) {
@@ -119,7 +150,8 @@ __attribute__((target("avx512f"))) uint64_t read_avx512(const std::byte* from, i
 constexpr Peak kPeaks[] = {
     {"fp32", Isa::kPortable, fp32_portable}, {"fp32", Isa::kAvx2, fp32_avx2},
     {"fp32", Isa::kAvx512, fp32_avx512},     {"int8", Isa::kAvx512Vnni, int8_avx512},
-    {"bf16", Isa::kAvx512Bf16, bf16_avx512},
+    {"bf16", Isa::kAvx512Bf16, bf16_avx512}, {"int8", Isa::kAmx, int8_amx},
+    {"bf16", Isa::kAmx, bf16_amx},
 };
 
 #else

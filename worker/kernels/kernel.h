@@ -208,6 +208,7 @@ struct KernelEntry {
   PackFn pack = nullptr;
   PackedBytesFn packed_bytes = nullptr;
   ScratchBytesFn scratch_bytes = nullptr;  // See find.h; null: what is usual for the operator.
+  bool own_bits = false;  // Not those of the portable kernel for the same types.
 };
 
 }  // namespace lockstep

@@ -103,20 +103,6 @@ float store_weights(const Vec (&p)[kBlockChunks], const Block<F>& block, int64_t
   }
 }
 
-// A block's vectors as one: of two halves, over and over.
-template <typename Combine>
-Vec fold(const Vec (&s)[kBlockChunks], const Combine& combine) {
-  Vec all[kBlockChunks];
-#pragma GCC unroll 8
-  for (int i = 0; i < kBlockChunks; ++i) all[i] = s[i];
-#pragma GCC unroll 4
-  for (int half = kBlockChunks / 2; half > 0; half /= 2) {
-#pragma GCC unroll 4
-    for (int i = 0; i < half; ++i) all[i] = combine(all[i], all[i + half]);
-  }
-  return all[0];
-}
-
 // Turns the scores of a tile's queries [query, query + count) into weights relative to their new
 // maximum, 0 where a key is not seen, and brings their sums to that maximum and adds to the totals.
 template <typename F>
@@ -131,7 +117,7 @@ void soften(Queries<F>& all, int64_t query, int64_t count, const Block<F>& block
       s[i] = Vec::load(all.scores + q * kKeyBlock + i * kChunk);
     }
     hide(s, seen[q], -kInfinity);
-    const float block_highest = max_lane(fold(s, [](Vec a, Vec b) { return max(a, b); }));
+    const float block_highest = max_block(s);
     const float before = all.part.highest[query + q];
     const float highest = before > block_highest ? before : block_highest;
 #pragma GCC unroll 8
@@ -146,7 +132,7 @@ void soften(Queries<F>& all, int64_t query, int64_t count, const Block<F>& block
     }
     if (highest != before) shrink_sums(all.part, query + q, all.padded, highest);
     float& total = all.part.total[query + q];
-    total = total + sum(fold(s, [](Vec a, Vec b) { return a + b; }));
+    total = total + sum_block(s);
   }
 }
 

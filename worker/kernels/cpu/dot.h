@@ -10,9 +10,9 @@
 //   store_normal(v, p): v.store(p) for a v without denormals, which the processors' own rounding
 //   would drop.
 //   even_of(a), odd_of(a): one element of every pair as a Vec.
-//   Quads: sixteen lanes of four bytes, load and splat alike. Sums: sixteen int32. dot_quads(u, s,
-//   c): c plus the four products, u as unsigned and s as signed bytes; nothing saturates, sums wrap
-//   around. low_nibbles(a), high_nibbles(a): the halves of every byte.
+//   Quads: sixteen lanes of four bytes, load and splat alike. Sums: sixteen int32.
+//   dot_quads(u, s, c): c plus the four products, u as unsigned and s as signed bytes; nothing
+//   saturates, sums wrap around. low_nibbles(a), high_nibbles(a): the halves of every byte.
 //   as_sums(v): the same bits. to_float(sums), to_int(v): |v| < 2^22, to nearest even.
 //   magnitude(v): the bits of |v|, which order as the numbers do, NaN above all. times_power(v, n
 //   << 23): v * 2^n, both of them normal. NibbleTable(zero).pairs<shift>(quads): of each 16-bit
@@ -54,15 +54,15 @@ inline uint16_t nibble_value(int nibble, int zero) {
 
 }  // namespace lockstep::LOCKSTEP_ISA
 
-#if LOCKSTEP_LEVEL_OF(LOCKSTEP_ISA) >= 2
+#if LOCKSTEP_LEVEL_OF(LOCKSTEP_ISA) >= 3
 #include "worker/kernels/cpu/dot_avx512.h"
-#elif LOCKSTEP_LEVEL_OF(LOCKSTEP_ISA) == 1
+#elif LOCKSTEP_LEVEL_OF(LOCKSTEP_ISA) >= 1
 #include "worker/kernels/cpu/dot_avx2.h"
 #else
 #include "worker/kernels/cpu/dot_portable.h"
 #endif
 
-#if LOCKSTEP_LEVEL_OF(LOCKSTEP_ISA) < 4
+#if LOCKSTEP_LEVEL_OF(LOCKSTEP_ISA) < 5
 namespace lockstep::LOCKSTEP_ISA {
 inline void store_normal(Vec v, uint16_t* p) { v.store(p); }
 }  // namespace lockstep::LOCKSTEP_ISA

@@ -3,8 +3,9 @@
 #pragma once
 
 #include "worker/kernels/cpu/vec_avx2.h"
+#include "worker/kernels/cpu/vec_vnni.h"
 
-namespace lockstep::avx2 {
+namespace lockstep::LOCKSTEP_ISA {
 
 struct Pairs {
   __m256i low, high;
@@ -106,13 +107,6 @@ inline Quads high_nibbles(Quads a) {
   return low_nibbles({_mm256_srli_epi16(a.low, 4), _mm256_srli_epi16(a.high, 4)});
 }
 
-// Even and odd bytes as 16 bits: a product of two bytes, and the sum of two, need 17.
-inline __m256i dot_quads(__m256i u, __m256i s, __m256i c) {
-  const __m256i even = _mm256_madd_epi16(_mm256_and_si256(u, _mm256_set1_epi16(0xff)),
-                                         _mm256_srai_epi16(_mm256_slli_epi16(s, 8), 8));
-  const __m256i odd = _mm256_madd_epi16(_mm256_srli_epi16(u, 8), _mm256_srai_epi16(s, 8));
-  return _mm256_add_epi32(c, _mm256_add_epi32(even, odd));
-}
 inline Sums dot_quads(Quads u, Quads s, Sums c) {
   return {dot_quads(u.low, s.low, c.low), dot_quads(u.high, s.high, c.high)};
 }
@@ -142,4 +136,4 @@ struct NibbleTable {
   }
 };
 
-}  // namespace lockstep::avx2
+}  // namespace lockstep::LOCKSTEP_ISA

@@ -21,7 +21,7 @@ inline Vec odd_of(Pairs a) {
   return {_mm512_castsi512_ps(_mm512_and_si512(a.v, upper))};
 }
 inline Vec even_of(Pairs a) { return {_mm512_castsi512_ps(_mm512_slli_epi32(a.v, 16))}; }
-#if LOCKSTEP_LEVEL_OF(LOCKSTEP_ISA) >= 4
+#if LOCKSTEP_LEVEL_OF(LOCKSTEP_ISA) >= 5
 inline Vec dot_pairs(Pairs a, Pairs b, Vec c) {
   return {_mm512_dpbf16_ps(c.v, reinterpret_cast<__m512bh>(a.v), reinterpret_cast<__m512bh>(b.v))};
 }
@@ -73,7 +73,7 @@ struct Quads {
 inline Quads low_nibbles(Quads a) { return {_mm512_and_si512(a.v, _mm512_set1_epi8(0x0f))}; }
 inline Quads high_nibbles(Quads a) { return low_nibbles({_mm512_srli_epi16(a.v, 4)}); }
 
-#if LOCKSTEP_LEVEL_OF(LOCKSTEP_ISA) >= 3
+#if LOCKSTEP_LEVEL_OF(LOCKSTEP_ISA) >= 4
 // Of the intrinsic's sums GCC 12 makes copies, one for each in a loop.
 inline Sums dot_quads(Quads u, Quads s, Sums c) {
   asm("vpdpbusd %2, %1, %0" : "+v"(c.v) : "v"(u.v), "v"(s.v));

@@ -4,7 +4,7 @@
 
 #include "worker/kernels/cpu/vec_portable.h"
 
-namespace lockstep::portable {
+namespace lockstep::LOCKSTEP_ISA {
 
 struct Pairs {
   uint16_t element[2 * Vec::kLanes];
@@ -146,4 +146,4 @@ struct NibbleTable {
   }
 };
 
-}  // namespace lockstep::portable
+}  // namespace lockstep::LOCKSTEP_ISA

@@ -12,6 +12,9 @@
 //   lay_out(x, count, to, r, rows, value): its next unit, as row r of `rows`; `count` elements
 //   left, run<kRows>(pass), and finish(left, right, header, value): sums of a row to what they
 //   mean.
+// A format of tile instructions (linear_tiles.cc) has run(rows, pass, guard) instead; its unit may
+// be several of the packed ones (kPacked), and it may unpack a chunk for all rows: unpack(panel,
+// units, guard).
 #pragma once
 
 #include "worker/kernels/cpu/linear_pass.h"
@@ -26,12 +29,26 @@ constexpr int64_t kAheadBytes = 12 << 10;
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-// `size` cut evenly into parts.
+// `size` cut evenly into parts, between multiples of `step`.
 struct Parts {
   int64_t size;
   int64_t count;
-  int64_t begin(int64_t part) const { return size * part / count; }
+  int64_t step = 1;
+  int64_t begin(int64_t part) const {
+    return least(size, ceil_div(size, step) * part / count * step);
+  }
 };
+
+template <typename Format>
+concept OfTiles = requires {
+  Format::kRowStep;
+};
+
+template <typename Format>
+constexpr PanelLayout packed_layout() {
+  if constexpr (OfTiles<Format>) return Format::kPacked;
+  return Format::kLayout;
+}
 
 template <typename Format, int kRows = Format::kTileRows>
 void run_rows(int64_t rows, const Pass& pass) {
@@ -45,7 +62,8 @@ void run_rows(int64_t rows, const Pass& pass) {
 template <typename Format>
 struct Call {
   using Activation = typename Format::Activation;
-  static constexpr PanelLayout kLayout = Format::kLayout;
+  using Guard = typename Format::Guard;
+  static constexpr PanelLayout kLayout = Format::kLayout, kPacked = packed_layout<Format>();
   const TensorView &x, &weight, &out;
   const float* bias;
   Parts tiles, chunks;
@@ -74,10 +92,11 @@ struct Call {
     }
   }
 
-  // Tiles [first, last) by one panel, whose first column is `col`. `sums` is this thread's.
-  void run_panel(int64_t col, int64_t first, int64_t last, float* sums) const {
-    const auto* header =
-        static_cast<const std::byte*>(weight.data) + col / kPanel * kLayout.panel_bytes(x.cols);
+  // Tiles [first, last) by one panel, whose first column is `col`. `sums` and `guard` are this
+  // thread's.
+  void run_panel(int64_t col, int64_t first, int64_t last, float* sums, Guard& guard) const {
+    const int64_t bytes = kPacked.panel_bytes(x.cols);
+    const auto* header = static_cast<const std::byte*>(weight.data) + col / kPanel * bytes;
     const std::byte* units = header + kLayout.header_bytes;
     const int64_t row = tiles.begin(first), rows = tiles.begin(last) - row;
     for (int64_t r = 0; r < rows; ++r) {
@@ -88,11 +107,24 @@ struct Call {
     }
     for (int64_t chunk = 0; chunk < chunks.count; ++chunk) {
       const int64_t begin = chunks.begin(chunk), count = chunks.begin(chunk + 1) - begin;
+      const std::byte *panel = units + begin * kLayout.bytes, *weights = panel;
+      if constexpr (requires { Format::unpack(panel, count, guard); }) {
+        weights = Format::unpack(panel, count, guard);
+      }
       for (int64_t tile = first; tile < last; ++tile) {
         const int64_t tile_row = tiles.begin(tile), tile_rows = tiles.begin(tile + 1) - tile_row;
-        run_rows<Format>(tile_rows, {tile_x(chunk, tile), units + begin * kLayout.bytes, count,
-                                     sums + (tile_row - row) * kPanel,
-                                     ahead_of(tile - first, last - first, tile_rows, count)});
+        const Pass pass = {tile_x(chunk, tile),
+                           panel,
+                           count,
+                           sums + (tile_row - row) * kPanel,
+                           ahead_of(tile - first, last - first, tile_rows, count),
+                           weights,
+                           header + bytes};
+        if constexpr (OfTiles<Format>) {
+          Format::run(tile_rows, pass, guard);
+        } else {
+          run_rows<Format>(tile_rows, pass);
+        }
       }
     }
     for (int64_t r = 0; r < rows; ++r) finish(row + r, col, header, sums + r * kPanel);
@@ -121,22 +153,37 @@ struct Call {
 };
 
 template <typename Format>
+Parts cut_rows(int64_t rows) {
+  const int64_t count = ceil_div(rows, Format::kTileRows);
+  if constexpr (OfTiles<Format>) return {rows, count, Format::kRowStep};
+  return {rows, count};
+}
+
+// One tile has nothing to come back for; but there is an end to what a format of tile instructions
+// has room to unpack.
+template <typename Format>
+Parts cut_depth(int64_t units, int64_t tiles) {
+  constexpr int64_t kUnitBytes = Format::kLayout.bytes;
+  if (units == 0) return {0, 1};
+  if constexpr (OfTiles<Format>) return {units, ceil_div(units, Format::kChunkUnits)};
+  return {units, tiles == 1 ? 1 : ceil_div(units * kUnitBytes, kChunkBytes)};
+}
+
+template <typename Format>
 void linear(const KernelArgs& args) {
   constexpr PanelLayout kLayout = Format::kLayout;
   const TensorView &x = args.in[0], &out = args.out[0];
   if (x.rows <= 0 || out.cols <= 0) return;
   const int64_t units = kLayout.units(x.cols);
-  const Parts tiles = {x.rows, ceil_div(x.rows, Format::kTileRows)};
-  // One tile has nothing to come back for.
-  const Parts chunks = {
-      units, tiles.count == 1 || units == 0 ? 1 : ceil_div(units * kLayout.bytes, kChunkBytes)};
+  const Parts tiles = cut_rows<Format>(x.rows);
+  const Parts chunks = cut_depth<Format>(units, tiles.count);
   std::byte* values = args.scratch + linear_x_bytes(kLayout, x.rows, x.cols);
   std::byte* sums = values + linear_row_value_bytes(x.rows);
   const Call<Format> call = {
       x,     args.in[1], out,          static_cast<const float*>(args.in[2].data),
       tiles, chunks,     args.scratch, reinterpret_cast<RowValue*>(values)};
   for_each(*args.parallel, tiles.count, [&](int64_t tile) {
-    [[maybe_unused]] const typename Format::Guard guard;
+    [[maybe_unused]] typename Format::Guard guard;
     call.lay_out(tile);
   });
 
@@ -146,11 +193,11 @@ void linear(const KernelArgs& args) {
   const Parts columns = {panels, least(panels, wanted)};
   const Parts rows = {tiles.count, least(tiles.count, ceil_div(wanted, columns.count))};
   for_each(*args.parallel, columns.count * rows.count, [&](int64_t piece, int thread) {
-    [[maybe_unused]] const typename Format::Guard guard;
+    typename Format::Guard guard;
     const int64_t c = piece / rows.count, r = piece % rows.count;
     auto* own = reinterpret_cast<float*>(sums + thread * linear_sum_bytes(x.rows));
     for (int64_t panel = columns.begin(c); panel < columns.begin(c + 1); ++panel) {
-      call.run_panel(panel * kPanel, rows.begin(r), rows.begin(r + 1), own);
+      call.run_panel(panel * kPanel, rows.begin(r), rows.begin(r + 1), own, guard);
     }
   });
 }

@@ -32,6 +32,8 @@ struct Pass {
   int64_t units;
   float* sums;
   Ahead ahead;
+  const std::byte* weights;    // The chunk as the format unpacked it, or `panel`.
+  const std::byte* panel_end;  // The chunk's last unit may be cut short there.
 };
 
 // For formats whose sums are what they mean.

@@ -9,7 +9,7 @@
 
 namespace lockstep {
 namespace {
-constexpr auto kCpuKernels = join(portable::dot_rows(), portable::rows());
+constexpr auto kCpuKernels = merge(portable::dot_rows(), portable::rows(), kRopeTable);
 }
 
 std::span<const KernelEntry> cpu_kernels() { return kCpuKernels; }

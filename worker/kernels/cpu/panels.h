@@ -54,6 +54,16 @@ constexpr int64_t kPanelScales = kPackRows * 2;  // Bytes.
   return {1, dtype_bytes(weight) * kPackRows, 0, 4};
 }
 
+// As kernels of tile instructions take it: units without scales in between are so many at a time
+// that a row has 64 bytes of x in them.
+[[gnu::always_inline]] constexpr PanelLayout tile_layout(DType weight, DType activation) {
+  const PanelLayout layout = panel_layout(weight, activation);
+  const auto kind = quantization(weight);
+  if (kind && kind->group != 0) return layout;
+  const int64_t merged = 64 / layout.row_bytes;
+  return {layout.depth * merged, layout.bytes * merged, layout.header_bytes, 64};
+}
+
 // Column n of a panel among its interleaved scales.
 [[maybe_unused, gnu::always_inline]] constexpr int64_t scale_index(int64_t n) {
   return n % 16 * 2 + n / 16;

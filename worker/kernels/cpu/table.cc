@@ -3,6 +3,12 @@
 // Tests and benchmarks walk this same array.
 #include "worker/kernels/cpu/table.h"
 
+#define LOCKSTEP_ISA amx
+#define LOCKSTEP_ISA_NAME "amx"
+#include "worker/kernels/cpu/dot_rows.inc"
+#undef LOCKSTEP_ISA
+#undef LOCKSTEP_ISA_NAME
+
 #define LOCKSTEP_ISA avx512_bf16
 #define LOCKSTEP_ISA_NAME "avx512_bf16"
 #include "worker/kernels/cpu/dot_rows.inc"
@@ -19,6 +25,12 @@
 #define LOCKSTEP_ISA_NAME "avx512"
 #include "worker/kernels/cpu/dot_rows.inc"
 #include "worker/kernels/cpu/rows.inc"
+#undef LOCKSTEP_ISA
+#undef LOCKSTEP_ISA_NAME
+
+#define LOCKSTEP_ISA avx2_vnni
+#define LOCKSTEP_ISA_NAME "avx2_vnni"
+#include "worker/kernels/cpu/dot_rows.inc"
 #undef LOCKSTEP_ISA
 #undef LOCKSTEP_ISA_NAME
 
@@ -39,8 +51,9 @@
 namespace lockstep {
 namespace {
 constexpr auto kCpuKernels =
-    join(avx512_bf16::dot_rows(), avx512_vnni::dot_rows(), avx512::dot_rows(), avx512::rows(),
-         avx2::dot_rows(), avx2::rows(), portable::dot_rows(), portable::rows());
+    merge(amx::code_rows(), amx::pair_rows(), avx512_bf16::dot_rows(), avx512_vnni::dot_rows(),
+          avx512::dot_rows(), avx512::rows(), avx2_vnni::code_rows(), avx2_vnni::word_rows(),
+          avx2::dot_rows(), avx2::rows(), portable::dot_rows(), portable::rows(), kRopeTable);
 }
 
 std::span<const KernelEntry> cpu_kernels() { return kCpuKernels; }

@@ -12,30 +12,31 @@
 namespace lockstep {
 
 constexpr Isa isa_named(std::string_view name) {
-  return name == "avx512_bf16"   ? Isa::kAvx512Bf16
-         : name == "avx512_vnni" ? Isa::kAvx512Vnni
-         : name == "avx512"      ? Isa::kAvx512
-         : name == "avx2"        ? Isa::kAvx2
-                                 : Isa::kPortable;
+  return name.starts_with("amx")         ? Isa::kAmx
+         : name == "avx512_bf16"         ? Isa::kAvx512Bf16
+         : name == "avx512_vnni"         ? Isa::kAvx512Vnni
+         : name == "avx512"              ? Isa::kAvx512
+         : name.starts_with("avx2_vnni") ? Isa::kAvx2Vnni
+         : name == "avx2"                ? Isa::kAvx2
+                                         : Isa::kPortable;
 }
 
 namespace portable {
 void rope_table(const KernelArgs& args);
 }
 // Compiled once for all ISAs.
-inline constexpr KernelEntry kRopeTable = {
-    .op = Op::kRopeTable, .run = portable::rope_table, .name = "rope_table_portable"};
+inline constexpr std::array<KernelEntry, 1> kRopeTable = {
+    {{.op = Op::kRopeTable, .run = portable::rope_table, .name = "rope_table_portable"}}};
 
-// Tables of several ISAs as one array, in the order given.
+// Several tables as one array, in the order given.
 template <typename... Tables>
-constexpr auto join(const Tables&... tables) {
-  std::array<KernelEntry, (std::tuple_size_v<Tables> + ...) + 1> all;
+constexpr auto merge(const Tables&... tables) {
+  std::array<KernelEntry, (std::tuple_size_v<Tables> + ...)> all;
   size_t next = 0;
   const auto append = [&](const auto& table) {
     for (const KernelEntry& entry : table) all[next++] = entry;
   };
   (append(tables), ...);
-  all[next] = kRopeTable;
   return all;
 }
 

@@ -109,7 +109,7 @@ BlockSum block_sum(const float* values, float max) {
     const Vec v = Vec::load(values + i * Vec::kLanes);
     e[i] = exp(select_number(v, v, lowest) - Vec::splat(max));
   }
-  return {max, sum_block(e[0], e[1], e[2], e[3])};
+  return {max, sum_block(e)};
 }
 
 // Descending values, NaN last, ties by ascending id.

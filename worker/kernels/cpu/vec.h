@@ -11,19 +11,28 @@
 //   swap_neighbours(v): lanes 2i and 2i + 1 exchanged; Vec::load_twice(p, n): the first n of
 //   p[0..7], each in two lanes, the others 0, round_even(v): to whole numbers, |v| < 2^22,
 //   scale_by_power(v, n): v * 2^n, a normal number, n whole, sum(v), max_lane(v).
+//   kTileRows...: rows of a tile of linear with weights of float32, of small integers, of those in
+//   small groups (whose scaled sums need registers, too) and of bfloat16 (where widening them needs
+//   registers); kTileQueries, kTileSums: query heads of a tile of attention, and the vectors of
+//   sums it has. As many as registers hold.
 #pragma once
 
 #define LOCKSTEP_LEVEL_portable 0
 #define LOCKSTEP_LEVEL_avx2 1
-#define LOCKSTEP_LEVEL_avx512 2
-#define LOCKSTEP_LEVEL_avx512_vnni 3
-#define LOCKSTEP_LEVEL_avx512_bf16 4
+#define LOCKSTEP_LEVEL_avx2_vnni 2
+#define LOCKSTEP_LEVEL_avx512 3
+#define LOCKSTEP_LEVEL_avx512_vnni 4
+#define LOCKSTEP_LEVEL_avx512_bf16 5
+#define LOCKSTEP_LEVEL_amx 6
+// Twins, for tests (twins/table.h).
+#define LOCKSTEP_LEVEL_amx_emulated 0
+#define LOCKSTEP_LEVEL_avx2_vnni_evex 2
 #define LOCKSTEP_LEVEL_OF_INNER(isa) LOCKSTEP_LEVEL_##isa
 #define LOCKSTEP_LEVEL_OF(isa) LOCKSTEP_LEVEL_OF_INNER(isa)
 
-#if LOCKSTEP_LEVEL_OF(LOCKSTEP_ISA) >= 2
+#if LOCKSTEP_LEVEL_OF(LOCKSTEP_ISA) >= 3
 #include "worker/kernels/cpu/vec_avx512.h"
-#elif LOCKSTEP_LEVEL_OF(LOCKSTEP_ISA) == 1
+#elif LOCKSTEP_LEVEL_OF(LOCKSTEP_ISA) >= 1
 #include "worker/kernels/cpu/vec_avx2.h"
 #else
 #include "worker/kernels/cpu/vec_portable.h"

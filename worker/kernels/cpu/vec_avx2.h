@@ -9,7 +9,7 @@
 
 #include "worker/kernels/kernel.h"
 
-namespace lockstep::avx2 {
+namespace lockstep::LOCKSTEP_ISA {
 
 struct Vec {
   static constexpr int64_t kLanes = 16;
@@ -86,9 +86,6 @@ struct Vec {
   }
 };
 
-// Rows of a tile of linear with weights of float32, of small integers, of those in small groups
-// (whose scaled sums need registers, too) and of bfloat16 (where widening them needs registers),
-// query heads of a tile of attention and the vectors of sums it has: as many as registers hold.
 inline constexpr int kTileRowsF32 = 3;
 inline constexpr int kTileRowsCodes = 2;
 inline constexpr int kTileRowsGroups = 2;
@@ -150,4 +147,4 @@ inline float max_lane(Vec a) {
   return _mm_cvtss_f32(_mm_max_ss(t, _mm_shuffle_ps(t, t, 1)));
 }
 
-}  // namespace lockstep::avx2
+}  // namespace lockstep::LOCKSTEP_ISA

@@ -56,9 +56,6 @@ struct Vec {
   void store(uint16_t* p, int64_t n) const { _mm256_mask_storeu_epi16(p, first(n), narrow()); }
 };
 
-// Rows of a tile of linear with weights of float32, of small integers, of those in small groups
-// (whose scaled sums need registers, too) and of bfloat16 (where widening them needs registers),
-// query heads of a tile of attention and the vectors of sums it has: as many as registers hold.
 inline constexpr int kTileRowsF32 = 8;
 inline constexpr int kTileRowsCodes = 8;
 inline constexpr int kTileRowsGroups = 6;

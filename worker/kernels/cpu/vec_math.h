@@ -36,7 +36,28 @@ inline Vec silu(Vec x) {
   return x / (one + exp(Vec::zero() - x));
 }
 
-// The sum over 64 floats in the order of every block: four vectors in pairs, then the lanes' tree.
-inline float sum_block(Vec a, Vec b, Vec c, Vec d) { return sum((a + b) + (c + d)); }
+// Vectors as one: of two halves, over and over. kCount is a power of two.
+template <int kCount, typename Combine>
+Vec fold(const Vec (&v)[kCount], const Combine& combine) {
+  Vec all[kCount];
+#pragma GCC unroll 8
+  for (int i = 0; i < kCount; ++i) all[i] = v[i];
+#pragma GCC unroll 4
+  for (int half = kCount / 2; half > 0; half /= 2) {
+#pragma GCC unroll 4
+    for (int i = 0; i < half; ++i) all[i] = combine(all[i], all[i + half]);
+  }
+  return all[0];
+}
+
+// Over all lanes of several vectors, in the order of every such block.
+template <int kCount>
+float sum_block(const Vec (&v)[kCount]) {
+  return sum(fold(v, [](Vec a, Vec b) { return a + b; }));
+}
+template <int kCount>
+float max_block(const Vec (&v)[kCount]) {
+  return max_lane(fold(v, [](Vec a, Vec b) { return max(a, b); }));
+}
 
 }  // namespace lockstep::LOCKSTEP_ISA

@@ -6,7 +6,7 @@
 
 #include "worker/kernels/kernel.h"
 
-namespace lockstep::portable {
+namespace lockstep::LOCKSTEP_ISA {
 
 struct Vec {
   static constexpr int64_t kLanes = 16;
@@ -64,9 +64,6 @@ struct Vec {
   }
 };
 
-// Rows of a tile of linear with weights of float32, of small integers, of those in small groups
-// (whose scaled sums need registers, too) and of bfloat16 (where widening them needs registers),
-// query heads of a tile of attention and the vectors of sums it has: as many as registers hold.
 inline constexpr int kTileRowsF32 = 4;
 inline constexpr int kTileRowsCodes = 4;
 inline constexpr int kTileRowsGroups = 4;
@@ -138,4 +135,4 @@ inline float max_lane(const Vec& v) {
   return t.lane[0];
 }
 
-}  // namespace lockstep::portable
+}  // namespace lockstep::LOCKSTEP_ISA

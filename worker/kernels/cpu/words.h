@@ -10,9 +10,9 @@
 
 #include "worker/kernels/cpu/dot.h"
 
-#if LOCKSTEP_LEVEL_OF(LOCKSTEP_ISA) >= 2
+#if LOCKSTEP_LEVEL_OF(LOCKSTEP_ISA) >= 3
 #include "worker/kernels/cpu/words_avx512.h"
-#elif LOCKSTEP_LEVEL_OF(LOCKSTEP_ISA) == 1
+#elif LOCKSTEP_LEVEL_OF(LOCKSTEP_ISA) >= 1
 #include "worker/kernels/cpu/words_avx2.h"
 #else
 #include "worker/kernels/cpu/words_portable.h"

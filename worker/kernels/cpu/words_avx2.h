@@ -4,7 +4,7 @@
 
 #include "worker/kernels/cpu/dot_avx2.h"
 
-namespace lockstep::avx2 {
+namespace lockstep::LOCKSTEP_ISA {
 
 struct Words {
   __m256i low, high;
@@ -21,8 +21,7 @@ struct Words {
 };
 
 inline Sums dot_words(Words a, Words b, Sums c) {
-  return {_mm256_add_epi32(c.low, _mm256_madd_epi16(a.low, b.low)),
-          _mm256_add_epi32(c.high, _mm256_madd_epi16(a.high, b.high))};
+  return {dot_words(a.low, b.low, c.low), dot_words(a.high, b.high, c.high)};
 }
 
 inline void store_words(Vec v, int16_t* p) {
@@ -34,4 +33,4 @@ inline void store_words(Vec v, int16_t* p) {
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm256_permute4x64_epi64(packed, 0xd8));
 }
 
-}  // namespace lockstep::avx2
+}  // namespace lockstep::LOCKSTEP_ISA

@@ -19,7 +19,7 @@ struct Words {
 };
 
 inline Sums dot_words(Words a, Words b, Sums c) {
-#if LOCKSTEP_LEVEL_OF(LOCKSTEP_ISA) >= 3
+#if LOCKSTEP_LEVEL_OF(LOCKSTEP_ISA) >= 4
   return {_mm512_dpwssd_epi32(c.v, a.v, b.v)};
 #else
   return {_mm512_add_epi32(c.v, _mm512_madd_epi16(a.v, b.v))};

@@ -4,7 +4,7 @@
 
 #include "worker/kernels/cpu/dot_portable.h"
 
-namespace lockstep::portable {
+namespace lockstep::LOCKSTEP_ISA {
 
 struct Words {
   int16_t element[2 * Vec::kLanes];
@@ -35,4 +35,4 @@ inline void store_words(const Vec& v, int16_t* p) {
   }
 }
 
-}  // namespace lockstep::portable
+}  // namespace lockstep::LOCKSTEP_ISA

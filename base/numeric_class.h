@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// Numeric classes: kernels of one class give the same bits, whatever they run on. A program names
+// the one that its group computes in.
+#pragma once
+
+#include <optional>
+#include <string_view>
+
+namespace lockstep {
+
+inline constexpr char kCpuClass[] = "f32.v1";  // Every processor computes in it, if it must.
+inline constexpr char kAmxClass[] = "amx.v1";  // As kCpuClass, but for bfloat16 weights.
+inline constexpr char kCudaClass[] = "cuda.v1";
+
+// The class in which workers of both classes can compute; nothing where there is none.
+constexpr std::optional<std::string_view> common_class(std::string_view a, std::string_view b) {
+  const auto is_cpu = [](std::string_view c) { return c == kCpuClass || c == kAmxClass; };
+  if (a == b) return a;
+  if (is_cpu(a) && is_cpu(b)) return kCpuClass;
+  return std::nullopt;
+}
+
+}  // namespace lockstep

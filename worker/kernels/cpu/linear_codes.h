@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the kernels of float32 rows by quantized weights share: how a row is rounded, and what the
+// exact sums of a group come to. A row is rounded to int8 in the weight's groups, so that the
+// products of a group add up exactly in 32 bits, in whatever order; then, group by group in order,
+//   sum = fma(dot, weight scale * x scale, sum), and with minima fma(minimum, x scale * codes, sum)
+// where codes is the sum of the group's codes of x. x scale is largest / 127, or for int4 a power
+// of two, which is added to the exponent of the weight's scale. q8c has one scale for all of a row
+// (of K <= 131072, or 32 bits overflow) and is scaled once, at the end.
+// A row with an element that is not finite, or for int4 above 127 * 2^62, gives NaN.
+// Weights are unsigned here, +128 or +8: what that adds is where the sum of a group starts from.
+#pragma once
+
+#include "worker/kernels/cpu/linear.h"
+#include "worker/kernels/cpu/quantize.h"
+
+namespace lockstep::LOCKSTEP_ISA {
+namespace {
+
+template <DType kWeight>
+struct CodeRows {
+  using Activation = float;
+  static constexpr Quantization kKind = *quantization(kWeight);
+  static constexpr bool kWhole = kKind.group == 0, kPower = kKind.bits == 4;
+  static constexpr int32_t kZero = kKind.bits == 8 ? 128 : kKind.minimum ? 0 : 8;
+  static constexpr int64_t kScaleBytes = kWhole ? 0 : kPanelScales * (kKind.minimum ? 2 : 1);
+  // Numbers of 4 bytes that a row has beside its codes in a group: its scale, or the power's
+  // exponent; where the sum starts; what the minimum is multiplied by.
+  static constexpr int64_t kNumbers = kWhole ? 0 : kKind.minimum ? 3 : 2;
+
+  static RowValue row_value(const float* x, int64_t cols) {
+    if constexpr (!kWhole) return {};
+    const Scale scale = choose_scale(largest_magnitude(x, cols));
+    return {.value = scale.valid ? scale.scale : __builtin_nanf(""), .inverse = scale.inverse};
+  }
+
+  // The next kDepth elements, a unit, of which `count` are there. put(index, p) takes the 4 bytes
+  // at p as number `index`.
+  template <int64_t kDepth, typename Put>
+  static void round(const float* x, int64_t count, RowValue& value, int8_t* codes, const Put& put) {
+    const int64_t n = least(count, kDepth);
+    Scale scale;
+    if constexpr (kWhole) {
+      scale = {.inverse = value.inverse, .valid = value.value == value.value};
+    } else {
+      const int32_t largest = largest_magnitude(x, n);
+      scale = kPower ? choose_power(largest) : choose_scale(largest);
+      if (!scale.valid) value.value = __builtin_nanf("");
+    }
+    const int32_t total = round_codes<kDepth>(x, n, scale, codes);
+    const int32_t start = -kZero * total, power = scale.power * (1 << 23);
+    const float offset = scale.scale * static_cast<float>(total);
+    if constexpr (kWhole) {
+      value.start += start;
+    } else {
+      put(0, kPower ? static_cast<const void*>(&power) : &scale.scale);
+      put(1, &start);
+      if (kKind.minimum) put(2, &offset);
+    }
+  }
+
+  // Scales and minima of a group of a panel's left and right half.
+  struct Scales {
+    Vec left, right, left_minima, right_minima;
+    explicit Scales(const std::byte* panel) {
+      const Pairs scales = Pairs::load(reinterpret_cast<const uint16_t*>(panel));
+      left = even_of(scales), right = odd_of(scales);
+      if constexpr (kKind.minimum) {
+        const Pairs minima = Pairs::load(reinterpret_cast<const uint16_t*>(panel + kPanelScales));
+        left_minima = even_of(minima), right_minima = odd_of(minima);
+      }
+    }
+  };
+
+  // A group's dot products of one row times its scales, added to the row's sums. `numbers`: the
+  // row's, `stride` apart.
+  [[gnu::always_inline]] static void scale_row(const Scales& scales, const std::byte* numbers,
+                                               int64_t stride, const Sums& left, const Sums& right,
+                                               Vec& sum0, Vec& sum1) {
+    const auto* integers = reinterpret_cast<const int32_t*>(numbers);
+    const auto* floats = reinterpret_cast<const float*>(numbers);
+    const Vec t0 = kPower ? times_power(scales.left, *integers) : scales.left * Vec::splat(*floats);
+    const Vec t1 =
+        kPower ? times_power(scales.right, *integers) : scales.right * Vec::splat(*floats);
+    sum0 = fma(to_float(left), t0, sum0);
+    sum1 = fma(to_float(right), t1, sum1);
+    if constexpr (kKind.minimum) {
+      const Vec offset = Vec::splat(floats[2 * stride]);
+      sum0 = fma(scales.left_minima, offset, sum0);
+      sum1 = fma(scales.right_minima, offset, sum1);
+    }
+  }
+
+  static void finish(Vec& left, Vec& right, const std::byte* header, const RowValue& value) {
+    const Vec factor = Vec::splat(value.value);
+    if constexpr (kWhole) {
+      const Pairs scales = Pairs::load(reinterpret_cast<const uint16_t*>(header));
+      left = to_float(as_sums(left)) * (even_of(scales) * factor);
+      right = to_float(as_sums(right)) * (odd_of(scales) * factor);
+    } else {
+      left = left + factor;  // 0, or NaN.
+      right = right + factor;
+    }
+  }
+};
+
+}  // namespace
+}  // namespace lockstep::LOCKSTEP_ISA

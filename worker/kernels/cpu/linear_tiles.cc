@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+// linear by products of tiles (tile.h): 32 rows by a panel, two tiles of rows by two of weights, so
+// that each one loaded serves two products. A panel's codes lie as such a tile wants them already;
+// int4 is unpacked to bytes first, a chunk at a time for all its rows.
+// float32 rows by codes (linear_codes.h): sums of codes are exact, and the rest goes in the order
+// of linear_quantized.cc, so the bits are the same. By the count of instructions (a product of
+// tiles takes 16 cycles, two vector instructions one) a group of 32 by a panel takes 12 cycles a
+// row there; here 32 cycles for 16 rows, and beside them 4 a row to scale. Below kLeastRows both
+// wait for memory: there is nothing to gain. bfloat16 by bfloat16 is added in the order of the
+// instruction, 32 elements of K a product, which is not that of vector instructions: so tiles serve
+// every number of rows, be it one, and a row's bits do not depend on whether the instruction does
+// what its description says. A single row leaves most of a tile idle and still waits for memory: 2
+// KiB of weights take 3 loads and 2 products, 32 to 60 cycles, and ten times that to arrive at 10
+// GB/s.
+#include "worker/kernels/cpu/linear_codes.h"
+#include "worker/kernels/cpu/tile.h"
+
+namespace lockstep::LOCKSTEP_FEW_ROWS {
+template <DType kWeight>
+void linear_quantized(const KernelArgs& args);
+}
+
+namespace lockstep::LOCKSTEP_ISA {
+namespace {
+
+constexpr int64_t kLeastRows = 8;
+constexpr int64_t kPanelStride = kPanel * 4;  // From one row of a tile of weights, or sums, on.
+
+// Bytes of a row in one product, of `row_bytes` in a unit.
+constexpr int64_t product_bytes(int64_t row_bytes) {
+  return row_bytes < kTileBytes ? row_bytes : kTileBytes;
+}
+
+inline void zero_sums(bool both) {
+  tile_zero<0>();
+  tile_zero<1>();
+  if (!both) return;
+  tile_zero<2>();
+  tile_zero<3>();
+}
+
+// Of rows [32][32].
+inline void load_sums(const void* from, bool both) {
+  const auto* sums = static_cast<const std::byte*>(from);
+  tile_load<0>(sums, kPanelStride);
+  tile_load<1>(sums + kTileBytes, kPanelStride);
+  if (!both) return;
+  tile_load<2>(sums + kTileSide * kPanelStride, kPanelStride);
+  tile_load<3>(sums + kTileSide * kPanelStride + kTileBytes, kPanelStride);
+}
+
+inline void store_sums(void* to, bool both) {
+  auto* sums = static_cast<std::byte*>(to);
+  tile_store<0>(sums, kPanelStride);
+  tile_store<1>(sums + kTileBytes, kPanelStride);
+  if (!both) return;
+  tile_store<2>(sums + kTileSide * kPanelStride, kPanelStride);
+  tile_store<3>(sums + kTileSide * kPanelStride + kTileBytes, kPanelStride);
+}
+
+// Adds the products of a unit, rows [rows][kRowBytes] by weights [kRowBytes / 4][32][4], to the
+// sums. both: there are more than 16 rows.
+template <Product kProduct, int64_t kRowBytes>
+[[gnu::always_inline]] inline void multiply(const std::byte* x, const std::byte* weights,
+                                            bool both) {
+  constexpr int64_t kBytes = product_bytes(kRowBytes);
+  for (int64_t at = 0; at < kRowBytes; at += kBytes, weights += kBytes / 4 * kPanelStride) {
+    tile_load<kRowTile>(x + at, kRowBytes);
+    tile_load<kWeightTile>(weights, kPanelStride);
+    tile_load<kWeightTile + 1>(weights + kTileBytes, kPanelStride);
+    tile_dot<kProduct, 0, kRowTile, kWeightTile>();
+    tile_dot<kProduct, 1, kRowTile, kWeightTile + 1>();
+    if (!both) continue;
+    tile_load<kRowTile + 1>(x + kTileSide * kRowBytes + at, kRowBytes);
+    tile_dot<kProduct, 2, kRowTile + 1, kWeightTile>();
+    tile_dot<kProduct, 3, kRowTile + 1, kWeightTile + 1>();
+  }
+}
+
+[[gnu::always_inline]] inline void prefetch_unit(const Ahead& ahead, const std::byte* panel,
+                                                 int64_t bytes) {
+  if (ahead.distance == 0) return;
+  for (int64_t at = 0; at < bytes; at += 128) ahead.prefetch(panel + at);
+}
+
+// A pass without scales in between: sums stay in their tiles.
+template <Product kProduct, typename Format>
+void run_whole(int64_t rows, const Pass& pass) {
+  constexpr int64_t kBytes = Format::kLayout.bytes, kRowBytes = Format::kLayout.row_bytes;
+  const bool both = rows > kTileSide;
+  load_sums(pass.sums, both);
+  const std::byte *x = pass.x, *weights = pass.panel;
+  for (int64_t unit = 0; unit < pass.units; ++unit) {
+    prefetch_unit(pass.ahead, weights, kBytes);
+    if (pass.panel_end - weights >= kBytes) {
+      multiply<kProduct, kRowBytes>(x, weights, both);
+    } else {
+      alignas(64) std::byte filled_up[kBytes] = {};
+      __builtin_memcpy(filled_up, weights, static_cast<size_t>(pass.panel_end - weights));
+      multiply<kProduct, kRowBytes>(x, filled_up, both);
+    }
+    x += rows * kRowBytes;
+    weights += kBytes;
+  }
+  store_sums(pass.sums, both);
+}
+
+template <DType kWeight>
+struct TileCodes : CodeRows<kWeight> {
+  using Rows = CodeRows<kWeight>;
+  using Rows::kKind, Rows::kWhole, Rows::kScaleBytes;
+  static constexpr PanelLayout kPacked = panel_layout(kWeight, DType::kF32);
+  static constexpr PanelLayout kLayout = tile_layout(kWeight, DType::kF32);
+  static constexpr int64_t kDepth = kLayout.depth;
+  static constexpr int64_t kUnitBytes = kScaleBytes + kDepth * kPanel;  // Unpacked.
+  static constexpr int64_t kChunkUnits = kChunkBytes / kUnitBytes;
+  static constexpr int kTileRows = 2 * kTileSide, kRowStep = kTileSide;
+  static constexpr int64_t kAheadRows = 1;
+
+  struct Guard {
+    Tiles<product_bytes(kDepth)> tiles;
+    // Of one group and of the one before it.
+    alignas(64) int32_t products[2][kWhole ? 1 : kTileRows * kPanel];
+    alignas(64) std::byte unpacked[kKind.bits == 8 ? 1 : kChunkUnits * kUnitBytes];
+  };
+
+  // [rows][kDepth] codes, then each of the numbers of all rows.
+  static void lay_out(const float* x, int64_t count, std::byte* to, int64_t r, int64_t rows,
+                      RowValue& value) {
+    std::byte* numbers = to + rows * kDepth + r * 4;
+    const auto put = [&](int64_t index, const void* four) {
+      __builtin_memcpy(numbers + index * rows * 4, four, 4);
+    };
+    Rows::template round<kDepth>(x, count, value, reinterpret_cast<int8_t*>(to + r * kDepth), put);
+  }
+
+  static const std::byte* unpack(const std::byte* panel, int64_t units, Guard& guard) {
+    if constexpr (kKind.bits == 8) return panel;
+    constexpr int64_t kHalf = kDepth / 2 * kPanel;
+    std::byte* to = guard.unpacked;
+    for (int64_t unit = 0; unit < units; ++unit, to += kUnitBytes) {
+      __builtin_memcpy(to, panel, kScaleBytes);
+      panel += kScaleBytes;
+      for (int64_t at = kScaleBytes; at < kScaleBytes + kHalf; at += kTileBytes) {
+        const Quads both = Quads::load(panel), low = low_nibbles(both), high = high_nibbles(both);
+        __builtin_memcpy(to + at, &low, kTileBytes);
+        __builtin_memcpy(to + at + kHalf, &high, kTileBytes);
+        panel += kTileBytes;
+      }
+    }
+    return guard.unpacked;
+  }
+
+  // A group's products times its scales, added to the sums.
+  static void scale(int64_t rows, const std::byte* x, const std::byte* panel,
+                    const int32_t* products, float* sums) {
+    const typename Rows::Scales scales(panel);
+    const std::byte* numbers = x + rows * kDepth;
+    for (int64_t r = 0; r < rows; ++r, numbers += 4, products += kPanel, sums += kPanel) {
+      const Sums start = Sums::splat(reinterpret_cast<const int32_t*>(numbers)[rows]);
+      Vec sum0 = Vec::load(sums), sum1 = Vec::load(sums + Vec::kLanes);
+      Rows::scale_row(scales, numbers, rows, Sums::load(products) + start,
+                      Sums::load(products + Vec::kLanes) + start, sum0, sum1);
+      sum0.store(sums);
+      sum1.store(sums + Vec::kLanes);
+    }
+  }
+
+  // Tiles take one group while vectors scale the one before it.
+  static void run_groups(int64_t rows, const Pass& pass, Guard& guard) {
+    const bool both = rows > kTileSide;
+    const int64_t x_bytes = rows * kLayout.row_bytes;
+    const std::byte *x = pass.x, *weights = pass.weights, *panel = pass.panel;
+    for (int64_t unit = 0; unit < pass.units; ++unit) {
+      prefetch_unit(pass.ahead, panel, kLayout.bytes);
+      zero_sums(both);
+      multiply<Product::kCodes, kDepth>(x, weights + kScaleBytes, both);
+      store_sums(guard.products[unit % 2], both);
+      if (unit > 0) {
+        scale(rows, x - x_bytes, weights - kUnitBytes, guard.products[(unit - 1) % 2], pass.sums);
+      }
+      x += x_bytes;
+      weights += kUnitBytes;
+      panel += kLayout.bytes;
+    }
+    const int64_t last = pass.units - 1;
+    scale(rows, x - x_bytes, weights - kUnitBytes, guard.products[last % 2], pass.sums);
+  }
+
+  static void run(int64_t rows, const Pass& pass, Guard& guard) {
+    if (pass.units == 0) return;
+    guard.tiles.shape(rows);
+    if constexpr (kWhole) {
+      run_whole<Product::kCodes, TileCodes>(rows, pass);
+    } else {
+      run_groups(rows, pass, guard);
+    }
+  }
+};
+
+struct TileBFloats : PlainSums {
+  using Activation = uint16_t;
+  static constexpr PanelLayout kPacked = panel_layout(DType::kBF16, DType::kBF16);
+  static constexpr PanelLayout kLayout = tile_layout(DType::kBF16, DType::kBF16);
+  static constexpr int64_t kChunkUnits = kChunkBytes / kLayout.bytes;
+  static constexpr int kTileRows = 2 * kTileSide, kRowStep = kTileSide;
+  static constexpr int64_t kAheadRows = 5;
+
+  struct Guard {
+    FlushDenormals flush;
+    Tiles<kLayout.row_bytes> tiles;
+  };
+
+  // Pairs the other way round, as the panel has them.
+  static void lay_out(const uint16_t* x, int64_t count, std::byte* to, int64_t r, int64_t,
+                      RowValue&) {
+    uint32_t pairs[kLayout.depth / 2] = {};
+    __builtin_memcpy(pairs, x, static_cast<size_t>(least(count, kLayout.depth)) * sizeof(*x));
+    for (uint32_t& pair : pairs) pair = pair << 16 | pair >> 16;
+    __builtin_memcpy(to + r * kLayout.row_bytes, pairs, sizeof(pairs));
+  }
+
+  static void run(int64_t rows, const Pass& pass, Guard& guard) {
+    guard.tiles.shape(rows);
+    run_whole<Product::kPairs, TileBFloats>(rows, pass);
+  }
+};
+
+}  // namespace
+
+template <DType kWeight>
+void linear_quantized(const KernelArgs& args) {
+  if (args.in[0].rows < kLeastRows) return LOCKSTEP_FEW_ROWS::linear_quantized<kWeight>(args);
+  linear<TileCodes<kWeight>>(args);
+}
+
+template void linear_quantized<DType::kQ8>(const KernelArgs& args);
+template void linear_quantized<DType::kQ8G128>(const KernelArgs& args);
+template void linear_quantized<DType::kQ8C>(const KernelArgs& args);
+template void linear_quantized<DType::kQ4>(const KernelArgs& args);
+template void linear_quantized<DType::kQ4G64>(const KernelArgs& args);
+template void linear_quantized<DType::kQ4G128>(const KernelArgs& args);
+template void linear_quantized<DType::kQ4M>(const KernelArgs& args);
+template void linear_quantized<DType::kQ4MG64>(const KernelArgs& args);
+template void linear_quantized<DType::kQ4MG128>(const KernelArgs& args);
+
+void linear_bf16(const KernelArgs& args) { linear<TileBFloats>(args); }
+
+}  // namespace lockstep::LOCKSTEP_ISA

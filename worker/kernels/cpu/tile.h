@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// Products of tiles, registers of 16 rows of 64 bytes, of the ISA that LOCKSTEP_ISA names: AMX, or
+// what the instructions are documented to do, spelled out.
+//
+//   A product takes rows [rows][4 * depth bytes] and weights [depth][16 columns][4 bytes] and adds
+//   to sums [rows][16]. tile_dot<Product::kCodes>: int32 sums of signed bytes of a row by unsigned
+//   ones of a weight; wraps around. kPairs: of bfloat16. Of each product of tiles the first
+//   elements of pairs and the second ones are added up for themselves, from 0 in order by fma, then
+//   both, then the sum before: not as dot_pairs (dot.h) does. Denormals count as zero, whatever the
+//   thread's settings. tile_zero<t>(), tile_load<t>(p, stride), tile_store<t>(p, stride): a
+//   register of the shape it was given; stride in bytes. LOCKSTEP_FEW_ROWS: the ISA that serves
+//   what tiles are not for.
+#pragma once
+
+#include "worker/kernels/cpu/dot.h"
+
+namespace lockstep::LOCKSTEP_ISA {
+namespace {
+
+constexpr int64_t kTileSide = 16;   // Rows and columns of a tile of sums.
+constexpr int64_t kTileBytes = 64;  // Of a row.
+
+enum class Product { kCodes, kPairs };
+
+// As the processor takes it.
+struct TileConfig {
+  uint8_t palette = 1;
+  uint8_t start_row = 0;
+  uint8_t reserved[14] = {};
+  uint16_t row_bytes[16] = {};
+  uint8_t rows[16] = {};
+};
+
+}  // namespace
+}  // namespace lockstep::LOCKSTEP_ISA
+
+#if LOCKSTEP_LEVEL_OF(LOCKSTEP_ISA) >= 6
+#include "worker/kernels/cpu/tile_amx.h"
+#else
+#include "worker/kernels/cpu/tile_emulated.h"
+#endif
+
+namespace lockstep::LOCKSTEP_ISA {
+namespace {
+
+// Registers: sums of two times 16 rows by either half of a panel (2 * rows' half + panel's half),
+// the rows' halves, the panel's.
+constexpr int kRowTile = 4, kWeightTile = 6;
+
+// While one lives the thread's registers are its own. kBytes: of a row in a product.
+template <int64_t kBytes>
+class Tiles {
+ public:
+  Tiles() = default;
+  Tiles(const Tiles&) = delete;
+  Tiles& operator=(const Tiles&) = delete;
+  ~Tiles() {
+    if (rows_ != 0) tile_release();
+  }
+
+  // Gives registers the shapes for 1 to 32 rows. What they held is lost if that is a change.
+  void shape(int64_t rows) {
+    if (rows == rows_) return;
+    rows_ = rows;
+    TileConfig config;
+    const auto set = [&](int tile, int64_t tile_rows, int64_t bytes) {
+      config.rows[tile] = static_cast<uint8_t>(tile_rows);
+      config.row_bytes[tile] = static_cast<uint16_t>(tile_rows == 0 ? 0 : bytes);
+    };
+    for (int half = 0; half < 2; ++half) {
+      const int64_t left = rows - half * kTileSide, most = left < kTileSide ? left : kTileSide;
+      const int64_t tile_rows = most > 0 ? most : 0;
+      set(2 * half, tile_rows, kTileBytes);
+      set(2 * half + 1, tile_rows, kTileBytes);
+      set(kRowTile + half, tile_rows, kBytes);
+      set(kWeightTile + half, kBytes / 4, kTileBytes);
+    }
+    tile_configure(config);
+  }
+
+ private:
+  int64_t rows_ = 0;
+};
+
+}  // namespace
+}  // namespace lockstep::LOCKSTEP_ISA
