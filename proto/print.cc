@@ -22,11 +22,11 @@ std::string print_header(const Program& program) {
   return fmt::format(
       "program version {} model {} rank {} of {} strategy {} numbers {}\n"
       "limits rows {} outputs {} sequences {} context {} page_tokens {}\n"
-      "vocab {} hidden {} arena_bytes {}\n",
+      "vocab {} hidden {} arena_bytes {} shared_bytes {}\n",
       program.version(), program.model(), program.rank(), program.ranks(), program.strategy(),
       program.numeric_class(), limits.rows(), limits.outputs(), limits.sequences(),
       limits.context(), limits.page_tokens(), program.vocab(), program.hidden(),
-      program.arena_bytes());
+      program.arena_bytes(), program.shared_bytes());
 }
 
 std::string print_piece(const program::Piece& piece) {
@@ -72,8 +72,9 @@ std::string print_output(const Program& program, int index) {
   const char* rows = value.rows() == program::TOKENS ? "tokens" : "outputs";
   std::string stride;
   if (value.stride() != value.cols()) stride = fmt::format(" stride {}", value.stride());
-  return fmt::format("%{} {}: {} [{}, {}]{} @{}", index, value.name(), short_name(value.dtype()),
-                     rows, value.cols(), stride, value.offset_bytes());
+  return fmt::format("%{} {}: {} [{}, {}]{} {}@{}", index, value.name(), short_name(value.dtype()),
+                     rows, value.cols(), stride, value.shared() ? "shared" : "",
+                     value.offset_bytes());
 }
 
 std::string print_rope_table(const program::RopeTableAttrs& attrs) {

@@ -27,6 +27,7 @@ absl::Status check_header(const Program& program) {
   RETURN_IF_ERROR(check_range("vocab", program.vocab(), 1, 1 << 24));
   RETURN_IF_ERROR(check_range("hidden", program.hidden(), 1, 1 << 20));
   RETURN_IF_ERROR(check_range("arena_bytes", program.arena_bytes(), 0, kMaxArenaBytes));
+  RETURN_IF_ERROR(check_range("shared_bytes", program.shared_bytes(), 0, kMaxArenaBytes));
   if (program.strategy() != "gather" && program.strategy() != "reduce") {
     return invalid_argument("program: strategy must be gather or reduce, found '{}'",
                             program.strategy());
@@ -71,8 +72,9 @@ absl::Status check_value(const Program& program, int index) {
   }
   int64_t end = 0;
   if (__builtin_add_overflow(value.offset_bytes(), extent_bytes(program, value), &end) ||
-      end > program.arena_bytes()) {
-    return fail("offset_bytes", "such that all rows end within arena_bytes", value.offset_bytes());
+      end > (value.shared() ? program.shared_bytes() : program.arena_bytes())) {
+    return fail("offset_bytes", "such that all rows end within arena_bytes or shared_bytes",
+                value.offset_bytes());
   }
   return absl::OkStatus();
 }

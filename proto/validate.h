@@ -10,7 +10,7 @@
 
 namespace lockstep {
 
-inline constexpr uint32_t kProgramVersion = 1;
+inline constexpr uint32_t kProgramVersion = 2;
 
 // Pages divide an attention block, and the vocabulary is cut between blocks: those of
 // worker/kernels/kernel.h (the worker asserts that they are the same).

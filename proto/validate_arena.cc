@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The memory plan of a Program: an instruction may write only where nothing is kept that is read
 // from then on. A plan that is wrong gives wrong tokens and no error, so it is worth a check.
+// Memory that ranks share is kept until the collective behind the last read, where they meet.
+#include <algorithm>
 #include <limits>
 #include <vector>
 
@@ -32,11 +34,21 @@ std::vector<int> last_reads(const Program& program) {
   return last;
 }
 
+// The instructions at which ranks meet, ascending.
+std::vector<int> collectives_of(const Program& program) {
+  std::vector<int> collectives;
+  for (int i = 0; i < program.instructions_size(); ++i) {
+    const program::Op op = program.instructions(i).op();
+    if (op == program::ALL_GATHER || op == program::ALL_REDUCE) collectives.push_back(i);
+  }
+  return collectives;
+}
+
 // Whether two values share a byte. Two sets of columns of the same rows interleave without.
 bool overlap(const Program& program, const Value& a, const Value& b) {
   const int64_t a_bytes = extent_bytes(program, a);
   const int64_t b_bytes = extent_bytes(program, b);
-  if (a_bytes == 0 || b_bytes == 0) return false;
+  if (a_bytes == 0 || b_bytes == 0 || a.shared() != b.shared()) return false;
   if (a.offset_bytes() + a_bytes <= b.offset_bytes()) return false;
   if (b.offset_bytes() + b_bytes <= a.offset_bytes()) return false;
   const int64_t stride = a.stride() * element_bytes(a.dtype());
@@ -67,7 +79,7 @@ bool works_in_place(program::Op op) {
 // Whether `input`, read for the last time by this instruction, may lie where `output` is written.
 bool may_share(const Program& program, const Instruction& instruction, const Value& input,
                const Value& output) {
-  if (input.stride() != output.stride()) return false;
+  if (input.stride() != output.stride() || input.shared() != output.shared()) return false;
   if (instruction.op() == program::ALL_GATHER) {
     const int64_t begin = instruction.attributes().gather().boundaries(program.rank());
     return input.offset_bytes() == output.offset_bytes() + begin * element_bytes(output.dtype());
@@ -76,16 +88,48 @@ bool may_share(const Program& program, const Instruction& instruction, const Val
          input.dtype() == output.dtype();
 }
 
+// Shared memory is written by all_gather, and by what makes a rank's part of that in its place.
+bool is_part(const Program& program, int value) {
+  for (const Instruction& instruction : program.instructions()) {
+    if (instruction.op() != program::ALL_GATHER || instruction.inputs(0).value() != value) continue;
+    const Value& whole = program.values(instruction.outputs(0));
+    if (may_share(program, instruction, program.values(value), whole)) return true;
+  }
+  return false;
+}
+
+absl::Status check_shared(const Program& program, int index, int value, int first_collective) {
+  const Instruction& instruction = program.instructions(index);
+  const auto fail = [&](const char* wanted) {
+    return invalid_argument("program instruction {} ({}): value {} ({}) is shared: it must be {}",
+                            index, op_name(static_cast<Op>(instruction.op())), value,
+                            program.values(value).name(), wanted);
+  };
+  if (instruction.op() == program::COLUMNS) return absl::OkStatus();
+  if (index <= first_collective) return fail("written behind the first collective");
+  const bool gathered = instruction.op() == program::ALL_GATHER || is_part(program, value);
+  return gathered ? absl::OkStatus() : fail("what all_gather gives, or a part of it in its place");
+}
+
 }  // namespace
 
 absl::Status check_arena(const Program& program) {
   const std::vector<int> last = last_reads(program);
+  const std::vector<int> collectives = collectives_of(program);
+  const int first_collective = collectives.empty() ? kForever : collectives.front();
+  std::vector<int> kept_until = last;
   std::vector<int> live;
   for (int i = 0; i < program.instructions_size(); ++i) {
     const Instruction& instruction = program.instructions(i);
-    std::erase_if(live, [&](int value) { return last[value] < i; });
+    std::erase_if(live, [&](int value) { return kept_until[value] < i; });
     for (const int output : instruction.outputs()) {
       const Value& written = program.values(output);
+      if (written.shared()) {
+        RETURN_IF_ERROR(check_shared(program, i, output, first_collective));
+        const int read = std::max(last[output], i);
+        const auto met = std::upper_bound(collectives.begin(), collectives.end(), read);
+        kept_until[output] = met == collectives.end() ? kForever : *met;
+      }
       const bool view = instruction.op() == program::COLUMNS;
       for (const int kept : live) {
         const Value& value = program.values(kept);

@@ -167,6 +167,7 @@ absl::Status check_columns(const Call& call) {
   RETURN_IF_ERROR(call.expect_within("end", attrs.end(), 0, x.cols()));
   RETURN_IF_ERROR(call.expect_within("begin", attrs.begin(), 0, attrs.end()));
   RETURN_IF_ERROR(call.expect("columns of the view", view.cols(), attrs.end() - attrs.begin()));
+  RETURN_IF_ERROR(call.expect("shared of the view", view.shared(), x.shared()));
   RETURN_IF_ERROR(call.expect("stride of the view", view.stride(), x.stride()));
   return call.expect("offset_bytes of the view", view.offset_bytes(),
                      x.offset_bytes() + attrs.begin() * element_bytes(x.dtype()));

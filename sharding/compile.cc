@@ -107,7 +107,7 @@ absl::StatusOr<std::vector<program::Program>> compile(const Graph& graph,
   std::vector<program::Program> programs;
   for (args.rank = 0; args.rank < options.ranks; ++args.rank) {
     const Graph& local = graphs[args.rank];
-    programs.push_back(lower(local, plan_memory(local, options.limits), options, args));
+    programs.push_back(lower(local, plan_memory(local, options.limits, args.rank), options, args));
     if (args.rank == options.trace_rank && options.trace) {
       options.trace("program", to_text(programs.back()));
     }

@@ -23,6 +23,7 @@ void lower_values(const Graph& graph, const MemoryPlan& memory, program::Program
     value.set_cols(info.axis.columns());
     value.set_stride(memory.placements[i].stride);
     value.set_offset_bytes(memory.placements[i].offset_bytes);
+    value.set_shared(memory.placements[i].shared);
   }
 }
 
@@ -63,6 +64,7 @@ program::Program lower(const Graph& graph, const MemoryPlan& memory, const Compi
   program.set_vocab(args.vocab);
   program.set_hidden(args.hidden);
   program.set_arena_bytes(memory.arena_bytes);
+  program.set_shared_bytes(memory.shared_bytes);
   lower_values(graph, memory, program);
   lower_weights(graph, program);
   for (const Node& node : graph.nodes()) {

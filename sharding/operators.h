@@ -33,13 +33,17 @@ constexpr std::array<OperatorTraits, kOpCount> kOperatorTraits = {{
     {.inputs = 2, .outputs = 1, .in_place = true},                      // mul
     {.inputs = 2, .outputs = 1, .in_place = true},                      // add
     {.inputs = 2, .outputs = 1, .in_place = true},                      // gated
-    {.inputs = 2, .parameters = 1, .parameters_max = 1, .outputs = 2},  // add_norm
-    {.inputs = 1, .outputs = 1},                                        // cast
-    {.inputs = 1, .outputs = 1},                                        // select_rows
-    {.inputs = 1, .outputs = 0, .effect = true},                        // top_candidates
-    {.inputs = 1, .outputs = 1, .effect = true, .in_place = true},      // all_reduce
-    {.inputs = 1, .outputs = 1, .effect = true},                        // all_gather
-    {.inputs = 1, .outputs = 1},                                        // columns
+    {.inputs = 2,
+     .parameters = 1,
+     .parameters_max = 1,
+     .outputs = 2,
+     .in_place = true},                                             // add_norm
+    {.inputs = 1, .outputs = 1},                                    // cast
+    {.inputs = 1, .outputs = 1},                                    // select_rows
+    {.inputs = 1, .outputs = 0, .effect = true},                    // top_candidates
+    {.inputs = 1, .outputs = 1, .effect = true, .in_place = true},  // all_reduce
+    {.inputs = 1, .outputs = 1, .effect = true},                    // all_gather
+    {.inputs = 1, .outputs = 1},                                    // columns
 }};
 
 inline const OperatorTraits& operator_traits(Op op) {

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values that share memory form a block: a value, views of its columns, what is computed in place.
-// Blocks are placed largest first, each at the lowest place that is free as long as it lives
-// ("greedy by size", Pisarchyk and Lee, arXiv 2001.03288).
+// Values that share memory form a block: a value, views of its columns, what is computed in place,
+// this rank's part of what is gathered. Blocks are placed largest first, each at the lowest place
+// that is free as long as it lives ("greedy by size", Pisarchyk and Lee, arXiv 2001.03288). Those
+// that ranks share live from their first part's writing until the collective behind which all ranks
+// have read them, and have the same bytes and nodes on every rank: so they lie alike.
 #include "sharding/plan_memory.h"
 
 #include <algorithm>
@@ -29,28 +31,35 @@ struct Block {
   int last = 0;   // to where any of its values is read last.
   int64_t bytes = 0;
   int64_t offset = 0;
+  bool shared = false;
 };
 
 class Planner {
  public:
-  Planner(const Graph& graph, const program::Limits& limits)
-      : graph_(graph), limits_(limits), places_(graph.values().size()) {}
+  Planner(const Graph& graph, const program::Limits& limits, int rank)
+      : graph_(graph), limits_(limits), rank_(rank), places_(graph.values().size()) {}
 
   MemoryPlan run();
 
  private:
   void find_last_uses();
+  void find_homes();
+  bool may_share(int node) const;
   void place(const Node& node, int index);
   bool dies_for(const Node& node, int index, int input) const;
   int64_t cols(int value) const { return graph_.values()[value].axis.columns(); }
   void share(int value, Place place);
-  void open(int value, int index);
-  void assign_offsets();
+  void open(int value, int index, bool shared = false);
+  void outlive_readers();
+  int64_t assign_offsets(bool shared);
 
   const Graph& graph_;
   const program::Limits& limits_;
-  std::vector<int> last_uses_;  // By value.
-  std::vector<Place> places_;   // By value.
+  const int rank_;
+  std::vector<int> last_uses_;      // By value.
+  std::vector<const Node*> homes_;  // By value: the all_gather in whose output it is computed.
+  std::vector<int> collectives_;    // Nodes, ascending.
+  std::vector<Place> places_;       // By value.
   std::vector<Block> blocks_;
   std::vector<std::vector<int>> members_;  // By block: its values so far.
 };
@@ -67,6 +76,28 @@ void Planner::find_last_uses() {
   }
 }
 
+bool is_collective(Op op) { return op == Op::kAllGather || op == Op::kAllReduce; }
+
+// A part has a home where a kernel makes it and the gather is the last to read it.
+void Planner::find_homes() {
+  homes_.resize(graph_.values().size());
+  for (size_t i = 0; i < graph_.nodes().size(); ++i) {
+    const Node& node = graph_.nodes()[i];
+    if (!is_collective(node.op)) continue;
+    collectives_.push_back(static_cast<int>(i));
+    const int part = node.inputs[0], maker = graph_.values()[part].node;
+    const Op made_by = graph_.nodes()[maker].op;
+    const bool by_kernel = !is_collective(made_by) && made_by != Op::kColumns;
+    const bool last = last_uses_[part] == static_cast<int>(i);
+    if (node.op == Op::kAllGather && by_kernel && last && may_share(maker)) homes_[part] = &node;
+  }
+}
+
+// Before the first collective others may still be at the end of the step before.
+bool Planner::may_share(int node) const {
+  return !collectives_.empty() && collectives_.front() < node;
+}
+
 // Whether the first output may lie where `input` lies: the same shape, and nobody reads these
 // columns afterwards, neither by this name nor through another view.
 bool Planner::dies_for(const Node& node, int index, int input) const {
@@ -76,6 +107,7 @@ bool Planner::dies_for(const Node& node, int index, int input) const {
     return false;
   }
   const Place& place = places_[input];
+  if (blocks_[place.block].shared) return false;
   for (int other : members_[place.block]) {
     const int64_t begin = places_[other].begin;
     const bool apart = begin + cols(other) <= place.begin || place.begin + cols(input) <= begin;
@@ -95,11 +127,11 @@ void Planner::share(int value, Place place) {
   members_[place.block].push_back(value);
 }
 
-void Planner::open(int value, int index) {
+void Planner::open(int value, int index, bool shared) {
   const ValueInfo& info = graph_.values()[value];
   const int64_t rows = info.rows == program::TOKENS ? limits_.rows() : limits_.outputs();
   const int64_t bytes = rows * cols(value) * dtype_bytes(info.dtype);
-  Block block{.root = value, .first = index, .last = last_uses_[value]};
+  Block block{.root = value, .first = index, .last = last_uses_[value], .shared = shared};
   block.bytes = (bytes + kAlignment - 1) / kAlignment * kAlignment;
   blocks_.push_back(block);
   members_.emplace_back();
@@ -113,20 +145,39 @@ void Planner::place(const Node& node, int index) {
     return;
   }
   for (size_t i = 0; i < node.outputs.size(); ++i) {
+    const int output = node.outputs[i];
+    if (places_[output].block >= 0) continue;  // Gathered, in its place already.
+    if (const Node* gather = homes_[output]; gather != nullptr) {
+      open(gather->outputs[0], index, true);
+      share(output,
+            {places_[gather->outputs[0]].block, gather->attributes.gather().boundaries(rank_)});
+      continue;
+    }
     int over = -1;
     for (size_t j = 0; i == 0 && over < 0 && j < node.inputs.size(); ++j) {
       const bool may = operator_traits(node.op).in_place;
       if (may && dies_for(node, index, node.inputs[j])) over = node.inputs[j];
     }
     if (over >= 0) {
-      share(node.outputs[i], places_[over]);
+      share(output, places_[over]);
     } else {
-      open(node.outputs[i], index);
+      open(output, index, node.op == Op::kAllGather && may_share(index));
     }
   }
 }
 
-void Planner::assign_offsets() {
+// A rank that goes ahead meets the others at the next collective.
+void Planner::outlive_readers() {
+  for (Block& block : blocks_) {
+    if (!block.shared) continue;
+    const auto met = std::upper_bound(collectives_.begin(), collectives_.end(), block.last);
+    block.last = met == collectives_.end() ? kForever : *met;
+  }
+}
+
+// Returns the bytes that they take.
+int64_t Planner::assign_offsets(bool shared) {
+  int64_t all_bytes = 0;
   std::vector<int> order(blocks_.size());
   std::iota(order.begin(), order.end(), 0);
   std::stable_sort(order.begin(), order.end(),
@@ -134,7 +185,7 @@ void Planner::assign_offsets() {
   std::vector<const Block*> placed;  // By offset.
   for (int id : order) {
     Block& block = blocks_[id];
-    if (block.bytes == 0) continue;
+    if (block.bytes == 0 || block.shared != shared) continue;
     int64_t offset = 0;
     for (const Block* other : placed) {
       if (other->last < block.first || block.last < other->first) continue;
@@ -146,33 +197,36 @@ void Planner::assign_offsets() {
         std::upper_bound(placed.begin(), placed.end(), offset,
                          [](int64_t value, const Block* other) { return value < other->offset; });
     placed.insert(after, &block);
+    all_bytes = std::max(all_bytes, block.offset + block.bytes);
   }
+  return all_bytes;
 }
 
 MemoryPlan Planner::run() {
   find_last_uses();
+  find_homes();
   for (size_t i = 0; i < graph_.nodes().size(); ++i) {
     place(graph_.nodes()[i], static_cast<int>(i));
   }
-  assign_offsets();
+  outlive_readers();
   MemoryPlan plan;
+  plan.arena_bytes = assign_offsets(false);
+  plan.shared_bytes = assign_offsets(true);
   for (size_t value = 0; value < places_.size(); ++value) {
     LOCKSTEP_CHECK(places_[value].block >= 0);
     const Block& block = blocks_[places_[value].block];
     const int64_t element = dtype_bytes(graph_.values()[value].dtype);
     plan.placements.push_back({.offset_bytes = block.offset + places_[value].begin * element,
-                               .stride = cols(block.root)});
-  }
-  for (const Block& block : blocks_) {
-    plan.arena_bytes = std::max(plan.arena_bytes, block.offset + block.bytes);
+                               .stride = cols(block.root),
+                               .shared = block.shared});
   }
   return plan;
 }
 
 }  // namespace
 
-MemoryPlan plan_memory(const Graph& graph, const program::Limits& limits) {
-  return Planner(graph, limits).run();
+MemoryPlan plan_memory(const Graph& graph, const program::Limits& limits, int rank) {
+  return Planner(graph, limits, rank).run();
 }
 
 }  // namespace lockstep

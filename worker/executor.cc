@@ -89,11 +89,12 @@ int64_t buffer_bytes(const Program& program, const Bindings& bindings, int threa
     const Executor::Call call = Executor::shape(program, program.instructions(i), kernel);
     scratch = std::max(scratch, scratch_bytes(*kernel, call.args, threads));
   }
-  return align_memory(program.arena_bytes()) + align_memory(scratch);
+  return align_memory(program.arena_bytes()) + align_memory(program.shared_bytes()) +
+         align_memory(scratch);
 }
 
 Executor::Executor(Device& device, const Program& program)
-    : device_(device), device_step_(device, step_sizes(program)) {}
+    : device_(device), program_(program), device_step_(device, step_sizes(program)) {}
 
 absl::StatusOr<std::unique_ptr<Executor>> Executor::make(const Program& program,
                                                          const Bindings& bindings,
@@ -101,19 +102,23 @@ absl::StatusOr<std::unique_ptr<Executor>> Executor::make(const Program& program,
                                                          Parallel& parallel) {
   std::unique_ptr<Executor> executor(new Executor(device, program));
   const int64_t arena = align_memory(program.arena_bytes());
-  const int64_t scratch = buffer_bytes(program, bindings, parallel.threads()) - arena;
+  const int64_t shared = align_memory(program.shared_bytes());
+  const int64_t scratch = buffer_bytes(program, bindings, parallel.threads()) - arena - shared;
   ASSIGN_OR_RETURN(executor->arena_, allocate_memory(device, arena, "values of a step"));
+  ASSIGN_OR_RETURN(executor->shared_, allocate_memory(device, shared, "values that ranks share"));
   ASSIGN_OR_RETURN(executor->scratch_, allocate_memory(device, scratch, "scratch of kernels"));
   for (int i = 0; i < program.instructions_size(); ++i) {
     const Instruction& instruction = program.instructions(i);
     if (instruction.op() == program::COLUMNS) continue;
     Call call = shape(program, instruction, bindings.kernels[i]);
-    executor->connect(program, instruction, weights, call);
+    executor->connect(instruction, weights, call);
     call.args.parallel = &parallel;
     call.args.scratch = executor->scratch_.data();
     call.args.queue = device.queue();
     executor->calls_.push_back(std::move(call));
   }
+  executor->peers_row_ = executor->profile_.row("wait for other ranks");
+  executor->place_values(executor->shared_.data());
   if (device.is_host()) return executor;
   executor->wait_row_ = executor->profile_.row("wait for the device");
   ASSIGN_OR_RETURN(
@@ -147,32 +152,53 @@ absl::Status Executor::place_tables() {
   return device_status(device_.synchronize(), device_);
 }
 
-void Executor::connect(const Program& program, const Instruction& instruction,
-                       const Weights& weights, Call& call) {
+// All but the values' addresses.
+void Executor::connect(const Instruction& instruction, const Weights& weights, Call& call) {
   for (int i = 0; i < instruction.inputs_size(); ++i) {
     const program::Operand& operand = instruction.inputs(i);
-    if (operand.kind_case() == program::Operand::kWeight) {
-      call.args.in[i] = weights.view(operand.weight());
-    } else {
-      call.args.in[i].data = arena_.data() + program.values(operand.value()).offset_bytes();
-    }
-  }
-  for (int i = 0; i < instruction.outputs_size(); ++i) {
-    const program::Value& value = program.values(instruction.outputs(i));
-    call.args.out[i].data = arena_.data() + value.offset_bytes();
+    if (operand.kind_case() != program::Operand::kWeight) continue;
+    call.args.in[i] = weights.view(operand.weight());
   }
   if (instruction.op() == program::ALL_REDUCE) call.kind = Kind::kAllReduce;
   if (instruction.op() == program::ALL_GATHER) {
     call.kind = Kind::kAllGather;
     const auto& boundaries = instruction.attributes().gather().boundaries();
     call.boundaries.assign(boundaries.begin(), boundaries.end());
+    call.shared = program_.values(instruction.outputs(0)).shared();
   }
   if (instruction.op() == program::ATTENTION) {
     call.state = instruction.attributes().attention().state();
   }
-  if (instruction.op() == program::TOP_CANDIDATES) logits_ = call.args.in[0];
   call.profile_row = profile_.row(
       call.kernel != nullptr ? call.kernel->name : std::string(op_name(op_of(instruction))));
+}
+
+// Values of the program that are shared lie at `shared`.
+void Executor::place_values(std::byte* shared) {
+  const auto address = [&](int index) {
+    const program::Value& value = program_.values(index);
+    return (value.shared() ? shared : arena_.data()) + value.offset_bytes();
+  };
+  auto call = calls_.begin();
+  for (const Instruction& instruction : program_.instructions()) {
+    if (instruction.op() == program::COLUMNS) continue;
+    for (int i = 0; i < instruction.inputs_size(); ++i) {
+      const program::Operand& operand = instruction.inputs(i);
+      if (operand.has_value()) call->args.in[i].data = address(operand.value());
+    }
+    for (int i = 0; i < instruction.outputs_size(); ++i) {
+      call->args.out[i].data = address(instruction.outputs(i));
+    }
+    if (instruction.op() == program::TOP_CANDIDATES) logits_ = call->args.in[0];
+    ++call;
+  }
+}
+
+void Executor::use(Collective* collective) {
+  collective_ = collective;
+  const std::span<std::byte> given = collective->shared();
+  shares_ = static_cast<int64_t>(given.size()) >= program_.shared_bytes();
+  place_values(shares_ ? given.data() : shared_.data());
 }
 
 void Executor::use(const State& state) {
@@ -226,8 +252,12 @@ absl::Status Executor::run_calls(StepView& step, StepView& on_device) {
       cost = kernel_cost(*call.kernel, call.args);
     } else {
       LOCKSTEP_CHECK(collective_ != nullptr);
+      const int64_t waited_ns = collective_->waited().wait_ns;
       RETURN_IF_ERROR(call.kind == Kind::kAllReduce ? reduce(call) : gather(call));
-      cost = moved_bytes(call.args);
+      if (!call.shared || !shares_) cost = moved_bytes(call.args);
+      const int64_t wait_ns = collective_->waited().wait_ns - waited_ns;
+      profile_.add(peers_row_, wait_ns, {});
+      before_ns += wait_ns;
     }
     const int64_t after_ns = now_ns();
     profile_.add(call.profile_row, after_ns - before_ns, cost);

@@ -20,7 +20,7 @@
 
 namespace lockstep {
 
-// The arena and the kernels' scratch for the largest step.
+// The arena, what ranks share and the kernels' scratch for the largest step.
 int64_t buffer_bytes(const program::Program& program, const Bindings& bindings, int threads);
 
 // One thread at a time. Everything it is given must outlive it.
@@ -34,7 +34,7 @@ class Executor {
                                                         Parallel& parallel);
   // Both before the first run, and again when they change.
   void use(const State& state);
-  void use(Collective* collective) { collective_ = collective; }
+  void use(Collective* collective);
 
   // Every instruction in order. Kernels without rows are left out, collectives never. Answers are
   // in the step's requests when it returns. An error is the first collective's that failed, or the
@@ -57,6 +57,7 @@ class Executor {
     const KernelEntry* kernel = nullptr;
     KernelArgs args;
     std::vector<int64_t> boundaries;  // all_gather
+    bool shared = false;              // all_gather: what it gives lies where all ranks see it.
     int state = -1;                   // attention
     int profile_row = 0;
   };
@@ -65,8 +66,8 @@ class Executor {
   friend int64_t buffer_bytes(const program::Program&, const Bindings&, int);
   static Call shape(const program::Program& program, const program::Instruction& instruction,
                     const KernelEntry* kernel);
-  void connect(const program::Program& program, const program::Instruction& instruction,
-               const Weights& weights, Call& call);
+  void connect(const program::Instruction& instruction, const Weights& weights, Call& call);
+  void place_values(std::byte* shared);
   absl::Status place_tables();
   static void set_rows(Call& call, const StepView& step);
   absl::Status run_calls(StepView& step, StepView& on_device);
@@ -74,7 +75,9 @@ class Executor {
   absl::Status gather(const Call& call);
 
   Device& device_;
+  const program::Program& program_;
   DeviceMemory arena_;
+  DeviceMemory shared_;  // Values that ranks share, where their collective has no memory for them.
   DeviceMemory scratch_;
   DeviceMemory tables_;
   DeviceStep device_step_;
@@ -82,8 +85,11 @@ class Executor {
   std::vector<Call> calls_;
   TensorView logits_;
   Collective* collective_ = nullptr;
+  bool shares_ = false;  // Shared values lie in the collective's memory, not in shared_.
   Profile profile_;
-  int wait_row_ = -1;  // Of the profile: for what a device has queued.
+  // Of the profile: waiting in collectives, and for what a device has queued.
+  int peers_row_ = -1;
+  int wait_row_ = -1;
 };
 
 }  // namespace lockstep

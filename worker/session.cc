@@ -31,6 +31,16 @@ std::string source_of(const cluster::Assignment& assignment) {
                      assignment.random_seed());
 }
 
+// The meeting takes this memory before the program is looked at any closer.
+absl::Status check_shared_bytes(const program::Program& program, int64_t memory_free) {
+  const int64_t bytes = program.shared_bytes();
+  if (bytes >= 0 && (memory_free <= 0 || bytes <= memory_free)) return absl::OkStatus();
+  return resource_exhausted(
+      "values that ranks share need {}, {} are free: use a smaller "
+      "--prefill-chunk, or a machine with more",
+      memory_text(bytes), memory_text(memory_free));
+}
+
 }  // namespace
 
 Session::Session(const WorkerMainOptions& options, const Backend& backend, KeptWorker* kept)
@@ -183,6 +193,7 @@ absl::Status Session::take(const cluster::Assignment& assignment) {
   }
   // Nobody loads before all have met: a later look would see what peers have taken by then.
   const int64_t memory_free = free_bytes_of(*backend_.device);
+  RETURN_IF_ERROR(check_shared_bytes(program, memory_free));
   ASSIGN_OR_RETURN(std::unique_ptr<Collective> collective, meet(assignment));
   RETURN_IF_ERROR(load(assignment, std::move(collective), memory_free));
   cluster::WorkerMessage reply;
@@ -198,6 +209,7 @@ absl::StatusOr<std::unique_ptr<Collective>> Session::meet(const cluster::Assignm
   meeting.rank = program.rank();
   meeting.ranks = program.ranks();
   meeting.epoch = epoch_;
+  if (backend_.device->is_host()) meeting.shared_bytes = program.shared_bytes();
   meeting.group = assignment.group();
   // Where no join token is asked for, the group's random name is secret enough to meet under.
   meeting.token = options_.token.empty() ? assignment.group() : options_.token;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "proto/program.pb.h"
+#include "proto/validate.h"
 #include "tests/proto/mutation.h"
 
 namespace lockstep {
@@ -19,7 +20,7 @@ using P = Program&;
 INSTANTIATE_TEST_SUITE_P(
     Header, MutationTest,
     ::testing::ValuesIn(std::vector<Mutation>{
-        {"Version", "version must be", [](P p) { p.set_version(2); }},
+        {"Version", "version must be", [](P p) { p.set_version(kProgramVersion + 1); }},
         {"Ranks", "ranks must be", [](P p) { p.set_ranks(0); }},
         {"ManyRanks", "ranks must be", [](P p) { p.set_ranks(1 << 30); }},
         {"Rank", "rank must be", [](P p) { p.set_rank(2); }},
@@ -30,6 +31,8 @@ INSTANTIATE_TEST_SUITE_P(
         {"Hidden", "hidden must be", [](P p) { p.set_hidden(-8); }},
         {"Arena", "arena_bytes must be", [](P p) { p.set_arena_bytes(-1); }},
         {"HugeArena", "arena_bytes must be", [](P p) { p.set_arena_bytes(INT64_MAX); }},
+        {"Shared", "shared_bytes must be", [](P p) { p.set_shared_bytes(-1); }},
+        {"HugeShared", "shared_bytes must be", [](P p) { p.set_shared_bytes(INT64_MAX); }},
         {"NoRows", "limits.rows must be", [](P p) { p.mutable_limits()->set_rows(0); }},
         {"HugeRows", "limits.rows must be", [](P p) { p.mutable_limits()->set_rows(1 << 30); }},
         {"NoOutputs", "limits.outputs must be", [](P p) { p.mutable_limits()->set_outputs(0); }},
@@ -67,6 +70,8 @@ INSTANTIATE_TEST_SUITE_P(
          [](P p) { p.mutable_values(0)->set_offset_bytes(INT64_MAX - 63); }},
         {"ArenaTooSmall", "offset_bytes must be",
          [](P p) { p.set_arena_bytes(p.arena_bytes() - 64); }},
+        {"OffsetBehindShared", "within arena_bytes or shared_bytes",
+         [](P p) { p.mutable_values(0)->set_shared(true); }},
         {"RowsWithoutRoom", "offset_bytes must be",
          [](P p) { p.mutable_limits()->set_rows(1 << 20); }},
     }),

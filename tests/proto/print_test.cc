@@ -13,9 +13,9 @@ using ::testing::HasSubstr;
 
 TEST(PrintTest, ListsATinyProgram) {
   EXPECT_EQ(to_text(tiny_program(1, 2)),
-            R"(program version 1 model tiny rank 1 of 2 strategy gather numbers f32.v1
+            R"(program version 2 model tiny rank 1 of 2 strategy gather numbers f32.v1
 limits rows 16 outputs 4 sequences 4 context 64 page_tokens 16
-vocab 100 hidden 8 arena_bytes 1728
+vocab 100 hidden 8 arena_bytes 1728 shared_bytes 0
 weights 3
   w0 embed.weight EMBEDDING f32 [36, 8] = embed.weight[64:100, 0:8] of [100, 8]
   w1 head.weight HEAD_WEIGHT f32 [36, 8] = head.weight[64:100, 0:8] of [100, 8]
@@ -37,6 +37,13 @@ TEST(PrintTest, ShowsViewsMapsAndPieces) {
   EXPECT_THAT(text, HasSubstr("+ v.weight[0:4, 0:8] of [4, 8]"));
   EXPECT_THAT(text, HasSubstr("{boundaries [0, 4, 8]}"));
   EXPECT_THAT(text, HasSubstr("s0 layer f32 kv_heads 1 head_dim 4"));
+}
+
+TEST(PrintTest, ShowsWhatRanksShare) {
+  const std::string text = to_text(shared_layer_program(1, 2));
+  EXPECT_THAT(text, HasSubstr("arena_bytes 9856 shared_bytes 1728"));
+  EXPECT_THAT(text, HasSubstr("attended: f32 [tokens, 4] stride 8 shared@16 = attention("));
+  EXPECT_THAT(text, HasSubstr("heads: f32 [tokens, 8] shared@0 = all_gather("));
 }
 
 TEST(PrintTest, PrintsWhatIsOutOfRange) {

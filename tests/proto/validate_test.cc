@@ -7,6 +7,7 @@
 #include <google/protobuf/stubs/logging.h>
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <random>
 #include <string>
 #include <vector>
@@ -25,7 +26,8 @@ using ::testing::HasSubstr;
 
 TEST(ValidateTest, AcceptsProgramsMadeByHand) {
   for (const Program& program : {tiny_program(), tiny_program(0, 2), tiny_program(1, 2),
-                                 layer_program(), layer_program(0, 2), layer_program(1, 2)}) {
+                                 layer_program(), layer_program(0, 2), layer_program(1, 2),
+                                 shared_layer_program(0, 2), shared_layer_program(1, 2)}) {
     EXPECT_EQ(message_of(validate(program)), "");
   }
 }
@@ -60,15 +62,48 @@ TEST(ValidateTest, AllowsAPartToLieWhereItIsGathered) {
   }
 }
 
+// Of layer_program(1, 2) with shared memory, changed.
+std::string message_of_shared(const std::function<void(Program&)>& change) {
+  Program program = shared_layer_program(1, 2);
+  program.set_shared_bytes(program.arena_bytes());  // Room for whatever is called shared.
+  change(program);
+  return message_of(validate(program));
+}
+
+TEST(ValidateTest, SharedMemoryIsForWhatIsGatheredAlone) {
+  EXPECT_THAT(message_of_shared([](Program& p) { output_of(p, program::SILU).set_shared(true); }),
+              HasSubstr("is shared: it must be what all_gather gives, or a part of it"));
+  EXPECT_THAT(message_of_shared([](Program& p) { output_of(p, program::EMBED).set_shared(true); }),
+              HasSubstr("is shared: it must be written behind the first collective"));
+  EXPECT_THAT(
+      message_of_shared([](Program& p) { output_of(p, program::COLUMNS).set_shared(true); }),
+      HasSubstr("shared of the view"));
+}
+
+TEST(ValidateTest, WhatOthersMayStillReadIsKeptUntilTheNextCollective) {
+  // The attention's whole rows are read last right behind their gather, before the mlp's part is
+  // written; only the gather in between says that the other rank has read them too.
+  const auto lay_over = [](Program& p, int earlier, int later) {
+    const int64_t to = output_of(p, program::ALL_GATHER, earlier).offset_bytes();
+    program::Value& whole = output_of(p, program::ALL_GATHER, later);
+    program::Value& part = *p.mutable_values(find(p, program::ALL_GATHER, later).inputs(0).value());
+    part.set_offset_bytes(part.offset_bytes() - whole.offset_bytes() + to);
+    whole.set_offset_bytes(to);
+  };
+  EXPECT_THAT(message_of_shared([&](Program& p) { lay_over(p, 0, 1); }), HasSubstr("clear of"));
+  EXPECT_EQ(message_of_shared([&](Program& p) { lay_over(p, 0, 2); }), "");
+}
+
 TEST(ValidateTest, NeverCrashesOnRandomBytes) {
   const uint32_t seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937 random(seed);
   const google::protobuf::LogSilencer quiet;  // Of names that are no UTF-8.
-  const std::string valid = layer_program(1, 2).SerializeAsString();
+  const std::string valid[] = {layer_program(1, 2).SerializeAsString(),
+                               shared_layer_program(1, 2).SerializeAsString()};
   int parsed = 0, accepted = 0;
   for (int round = 0; round < 20000; ++round) {
-    std::string bytes = valid;
+    std::string bytes = valid[round % 2];
     for (int changes = 1 + static_cast<int>(random() % 4); changes > 0; --changes) {
       bytes[random() % bytes.size()] = static_cast<char>(random());
     }
@@ -77,7 +112,7 @@ TEST(ValidateTest, NeverCrashesOnRandomBytes) {
     if (!program.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) continue;
     ++parsed;
     accepted += validate(program).ok();
-    if (round % 16 == 0) (void)to_text(program);
+    if (round % 16 < 2) (void)to_text(program);
   }
   EXPECT_GT(parsed, 0);
   RecordProperty("parsed", parsed);

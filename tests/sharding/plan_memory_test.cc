@@ -4,8 +4,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <random>
+#include <set>
 
 #include "base/status.h"
 #include "sharding/check.h"
@@ -73,7 +75,7 @@ Graph random_graph(std::mt19937_64& random) {
 // their parent's bytes. A reader must find what it asks for.
 void run_symbolically(const Graph& graph, const MemoryPlan& plan, const program::Limits& limits) {
   using Element = std::tuple<int, int64_t, int64_t>;  // Root value, row, column of the root.
-  std::map<int64_t, Element> arena;                   // By byte of an element's begin.
+  std::map<int64_t, Element> arena;                   // By byte; what ranks share is negative.
   std::vector<std::pair<int, int64_t>> roots;         // By value: root and first column.
   const auto walk = [&](int value, auto visit) {
     const ValueInfo& info = graph.values()[value];
@@ -83,9 +85,10 @@ void run_symbolically(const Graph& graph, const MemoryPlan& plan, const program:
       for (int64_t c = 0; c < info.axis.columns(); ++c) {
         const Placement& at = plan.placements[value];
         const int64_t byte = at.offset_bytes + (r * at.stride + c) * bytes;
-        ASSERT_LE(byte + bytes, plan.arena_bytes);
+        ASSERT_LE(byte + bytes, at.shared ? plan.shared_bytes : plan.arena_bytes);
         for (int64_t b = 0; b < bytes; ++b) {
-          visit(byte + b, Element{roots[value].first, r, (roots[value].second + c) * 8 + b});
+          visit(at.shared ? -1 - byte - b : byte + b,
+                Element{roots[value].first, r, (roots[value].second + c) * 8 + b});
         }
       }
     }
@@ -120,7 +123,7 @@ TEST(PlanMemoryTest, NoLiveValueIsOverwrittenInRandomGraphs) {
     std::mt19937_64 random(seed);
     const Graph graph = random_graph(random);
     ASSERT_TRUE(check_graph(graph).ok()) << message_of(check_graph(graph));
-    run_symbolically(graph, plan_memory(graph, limits), limits);
+    run_symbolically(graph, plan_memory(graph, limits, 0), limits);
     if (testing::Test::HasFatalFailure()) FAIL() << graph_text(graph);
   }
 }
@@ -130,17 +133,105 @@ TEST(PlanMemoryTest, NoLiveValueIsOverwrittenInModels) {
     for (Strategy strategy : {Strategy::kGather, Strategy::kReduce}) {
       const CompileOptions options = options_for(3, strategy, DType::kBF16);
       const auto graphs = compile_graphs(model_graph(name), options);
-      for (const Graph& graph : *graphs) {
-        run_symbolically(graph, plan_memory(graph, options.limits), options.limits);
+      for (int rank = 0; rank < 3; ++rank) {
+        const Graph& graph = (*graphs)[rank];
+        run_symbolically(graph, plan_memory(graph, options.limits, rank), options.limits);
       }
     }
+  }
+}
+
+TEST(PlanMemoryTest, WhatIsGatheredIsSharedAndEachRanksPartLiesInItsPlace) {
+  for (const char* name : kModels) {
+    const CompileOptions options = options_for(3, Strategy::kGather, DType::kBF16);
+    const auto graphs = compile_graphs(model_graph(name), options);
+    const MemoryPlan first = plan_memory(graphs->front(), options.limits, 0);
+    for (int rank = 0; rank < 3; ++rank) {
+      const Graph& graph = (*graphs)[rank];
+      const MemoryPlan plan = plan_memory(graph, options.limits, rank);
+      EXPECT_EQ(plan.shared_bytes, first.shared_bytes);
+      int gathers = 0;
+      for (const Node& node : graph.nodes()) {
+        if (node.op != Op::kAllGather) continue;
+        ++gathers;
+        const Placement& part = plan.placements[node.inputs[0]];
+        const Placement& whole = plan.placements[node.outputs[0]];
+        const int64_t begin = node.attributes.gather().boundaries(rank);
+        const int64_t element = dtype_bytes(graph.values()[node.outputs[0]].dtype);
+        EXPECT_TRUE(part.shared && whole.shared);
+        EXPECT_EQ(part.stride, whole.stride);
+        EXPECT_EQ(part.offset_bytes, whole.offset_bytes + begin * element);
+        EXPECT_EQ(whole.offset_bytes, first.placements[node.outputs[0]].offset_bytes);
+      }
+      EXPECT_GE(gathers, 4) << name;
+    }
+  }
+}
+
+using Bytes = std::set<int64_t>;
+struct Stretch {  // From one collective to the next.
+  Bytes read, written;
+};
+
+// What kernels do to shared memory. What follows the last collective has nothing between it and
+// the next step's begin: the two are one stretch.
+std::vector<Stretch> shared_use(const Graph& graph, const MemoryPlan& plan, int64_t rows) {
+  const auto note = [&](int value, Bytes& bytes) {
+    const Placement& at = plan.placements[value];
+    if (!at.shared) return;
+    const int64_t size = dtype_bytes(graph.values()[value].dtype);
+    for (int64_t row = 0; row < rows; ++row) {
+      for (int64_t i = 0; i < graph.values()[value].axis.columns() * size; ++i) {
+        bytes.insert(at.offset_bytes + row * at.stride * size + i);
+      }
+    }
+  };
+  std::vector<Stretch> stretches(1);
+  for (const Node& node : graph.nodes()) {
+    if (node.op == Op::kAllGather || node.op == Op::kAllReduce) {
+      stretches.emplace_back();
+      continue;
+    }
+    for (int input : node.inputs) note(input, stretches.back().read);
+    if (node.op == Op::kColumns) continue;
+    for (int output : node.outputs) note(output, stretches.back().written);
+  }
+  stretches.front().read.merge(stretches.back().read);
+  stretches.front().written.merge(stretches.back().written);
+  stretches.pop_back();
+  return stretches;
+}
+
+TEST(PlanMemoryTest, NoRankWritesWhatAnotherMayStillRead) {
+  for (const char* name : kModels) {
+    const CompileOptions options = options_for(3, Strategy::kGather);
+    const auto graphs = compile_graphs(model_graph(name), options);
+    std::vector<std::vector<Stretch>> ranks;
+    for (int rank = 0; rank < 3; ++rank) {
+      const Graph& graph = (*graphs)[rank];
+      const MemoryPlan plan = plan_memory(graph, options.limits, rank);
+      ranks.push_back(shared_use(graph, plan, options.limits.rows()));
+    }
+    int64_t bytes_written = 0;
+    for (int writer = 0; writer < 3; ++writer) {
+      for (int reader = 0; reader < 3; ++reader) {
+        for (size_t i = 0; i < ranks[writer].size(); ++i) {
+          for (const int64_t byte : ranks[writer][i].written) {
+            ++bytes_written;
+            if (reader == writer) continue;
+            ASSERT_FALSE(ranks[reader][i].read.contains(byte)) << name << ", stretch " << i;
+          }
+        }
+      }
+    }
+    EXPECT_GT(bytes_written, 0);
   }
 }
 
 TEST(PlanMemoryTest, RopeAndGatedWorkInPlaceOnViewsOfFusedLinears) {
   const CompileOptions options = options_for(1, Strategy::kGather);
   const Graph graph = compile_graphs(model_graph("llama"), options)->front();
-  const MemoryPlan plan = plan_memory(graph, options.limits);
+  const MemoryPlan plan = plan_memory(graph, options.limits, 0);
   for (const Node& node : graph.nodes()) {
     if (node.op != Op::kRope && node.op != Op::kGated) continue;
     const Placement &in = plan.placements[node.inputs[0]], &out = plan.placements[node.outputs[0]];
@@ -158,7 +249,7 @@ TEST(PlanMemoryTest, TheArenaDoesNotGrowWithLayers) {
       x = g.add(x, g.rms_norm(x, "norm" + std::to_string(i), 1e-6f));
     }
     g.top_candidates(g.head(g.select_rows(x), "head", {Axis::kVocab, 64, 1}));
-    return plan_memory(g, options_for(1, Strategy::kGather).limits).arena_bytes;
+    return plan_memory(g, options_for(1, Strategy::kGather).limits, 0).arena_bytes;
   };
   EXPECT_EQ(arena(2), arena(40));
 }

@@ -164,7 +164,8 @@ absl::Status InProcessCluster::on_all(const std::function<absl::Status(int)>& wo
 }
 
 absl::Status InProcessCluster::load_or_rejoin() {
-  auto collectives = local_collectives(options_.ranks);
+  auto collectives =
+      local_collectives(options_.ranks, kCollectiveTimeout, programs_[0].shared_bytes());
   const bool fresh = workers_.empty();
   std::vector<std::unique_ptr<Worker>> loaded(options_.ranks);
   RETURN_IF_ERROR(on_all([&](int rank) {

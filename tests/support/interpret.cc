@@ -126,10 +126,10 @@ Machine::Machine(const Graph& graph, const Tensors& tensors) : values_(graph.val
 }
 
 Machine::Machine(const program::Program& program, const Tensors& tensors)
-    : arena_(program.arena_bytes(), std::byte{0xff}), in_arena_(true) {
+    : arena_(program.arena_bytes() + program.shared_bytes(), std::byte{0xff}), in_arena_(true) {
   for (const program::Value& value : program.values()) {
     slots_.push_back({static_cast<DType>(value.dtype()), value.rows(), value.cols(), value.stride(),
-                      value.offset_bytes()});
+                      value.offset_bytes() + (value.shared() ? program.arena_bytes() : 0)});
   }
   for (const program::Instruction& instruction : program.instructions()) {
     Step step{.op = static_cast<Op>(instruction.op()),

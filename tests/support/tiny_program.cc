@@ -272,4 +272,23 @@ program::Program layer_program(int rank, int ranks) {
   return b.program;
 }
 
+program::Program shared_layer_program(int rank, int ranks) {
+  program::Program program = layer_program(rank, ranks);
+  for (const Instruction& instruction : program.instructions()) {
+    if (instruction.op() != program::ALL_GATHER) continue;
+    program::Value& whole = *program.mutable_values(instruction.outputs(0));
+    program::Value& part = *program.mutable_values(instruction.inputs(0).value());
+    const int64_t element = whole.dtype() == program::F32 ? 4 : 2;
+    whole.set_shared(true);
+    whole.set_offset_bytes(program.shared_bytes());
+    part.set_shared(true);
+    part.set_stride(whole.stride());
+    part.set_offset_bytes(whole.offset_bytes() +
+                          instruction.attributes().gather().boundaries(rank) * element);
+    const int64_t bytes = program.limits().rows() * whole.cols() * element;
+    program.set_shared_bytes(program.shared_bytes() + (bytes + 63) / 64 * 64);
+  }
+  return program;
+}
+
 }  // namespace lockstep

@@ -38,4 +38,7 @@ program::Program tiny_program(int rank = 0, int ranks = 1);
 // the number of ranks.
 program::Program layer_program(int rank = 0, int ranks = 1);
 
+// The same with what is gathered, and the parts of it, in memory that ranks share.
+program::Program shared_layer_program(int rank = 0, int ranks = 1);
+
 }  // namespace lockstep

@@ -290,8 +290,8 @@ TEST(WorkerTest, ProfilesEveryKernel) {
 // Two ranks, each on a thread of its own, run the same steps.
 class TwoRanks {
  public:
-  explicit TwoRanks(program::Program (*make)(int, int)) {
-    auto collectives = local_collectives(2);
+  TwoRanks(program::Program (*make)(int, int), int64_t shared_bytes) {
+    auto collectives = local_collectives(2, kCollectiveTimeout, shared_bytes);
     run([&](int rank) {
       auto worker = Worker::load(assignment_of(make(rank, 2)), std::move(collectives[rank]), {});
       EXPECT_EQ(message_of(worker.status()), "");
@@ -311,6 +311,15 @@ class TwoRanks {
     return parts[0] + parts[1];
   }
 
+  // A new epoch, whose ranks share so much memory.
+  void rejoin(int64_t shared_bytes) {
+    auto collectives = local_collectives(2, kCollectiveTimeout, shared_bytes);
+    run([&](int rank) {
+      workers_[rank]->rejoin(std::move(collectives[rank]));
+      EXPECT_EQ(message_of(workers_[rank]->start(8)), "");
+    });
+  }
+
   Worker& worker(int rank) { return *workers_[rank]; }
 
  private:
@@ -326,7 +335,7 @@ class TwoRanks {
 TEST(TwoRanksTest, GiveTheBitsOfOne) {
   for (const auto make : {tiny_program, layer_program}) {
     const auto alone = load(make(0, 1));
-    TwoRanks both(make);
+    TwoRanks both(make, 0);
     cluster::Step step;
     add_rows(step, {1, 99, 64, 5}, 0, {7});
     EXPECT_EQ(both.logits(step), alone->step(step).value().outputs(0).logits());
@@ -337,8 +346,23 @@ TEST(TwoRanksTest, GiveTheBitsOfOne) {
   }
 }
 
+TEST(TwoRanksTest, GiveTheSameBitsWhetherTheirCollectiveHasMemoryToShareOrNot) {
+  const auto alone = load(layer_program(0, 1));
+  cluster::Step step;
+  add_rows(step, {1, 99, 64, 5}, 0, {7});
+  const std::string wanted = alone->step(step).value().outputs(0).logits();
+  const int64_t bytes = shared_layer_program(0, 2).shared_bytes();
+  ASSERT_GT(bytes, 0);
+  TwoRanks both(shared_layer_program, bytes);
+  EXPECT_EQ(both.logits(step), wanted);
+  for (const int64_t given : {int64_t{0}, bytes - 1, bytes, bytes + 4096}) {
+    both.rejoin(given);
+    EXPECT_EQ(both.logits(step), wanted) << given;
+  }
+}
+
 TEST(TwoRanksTest, AnAbortEndsTheStepOfTheOther) {
-  TwoRanks both(layer_program);
+  TwoRanks both(layer_program, 0);
   cluster::Step step;
   add_rows(step, {1, 2}, 0, {0});
   absl::Status status;

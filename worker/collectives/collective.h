@@ -4,6 +4,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <span>
 
@@ -33,7 +34,12 @@ class Collective {
   // data[i] = the sum over ranks of data[i], added in rank order 0, 1, 2, ... on every rank alike.
   // Rows of `cols` floats, `stride` apart.
   virtual absl::Status all_reduce(float* data, int64_t rows, int64_t cols, int64_t stride) = 0;
+  // Where `out` lies in shared(), at the same place on every rank, there is nothing to move but
+  // parts that lie elsewhere: the call is over when all ranks have come.
   virtual absl::Status all_gather(const GatherArgs& args) = 0;
+  // Memory that all ranks see. Between two collectives nobody may write what another still reads.
+  // None by default: every rank then gathers in memory of its own.
+  virtual std::span<std::byte> shared() { return {}; }
   // Operands that lie on a device may only be queued by the calls above: this waits for all that is
   // queued there, kernels included. Once a step, after its last call.
   virtual absl::Status finish() { return absl::OkStatus(); }

@@ -48,14 +48,15 @@ class SingleCollective final : public Collective {
 std::unique_ptr<Collective> single_collective() { return std::make_unique<SingleCollective>(); }
 
 std::vector<std::unique_ptr<Collective>> local_collectives(int ranks,
-                                                           std::chrono::nanoseconds timeout) {
+                                                           std::chrono::nanoseconds timeout,
+                                                           int64_t shared_bytes) {
   LOCKSTEP_CHECK(ranks >= 1);
   std::vector<std::unique_ptr<Collective>> group;
   if (ranks == 1) {
     group.push_back(single_collective());
     return group;
   }
-  const std::shared_ptr<Region> region = Region::in_process(ranks, 0);
+  const std::shared_ptr<Region> region = Region::in_process(ranks, 0, shared_bytes);
   for (int rank = 0; rank < ranks; ++rank) {
     group.push_back(std::make_unique<SharedMemoryCollective>(region, rank, timeout));
   }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <memory>
 #include <vector>
 
@@ -12,9 +13,9 @@
 namespace lockstep {
 
 // One a rank, to be used by one thread each. They share their memory and may end in any order.
-// With one rank nothing is shared. At most kMaxRegionRanks.
+// With one rank nothing is shared. At most kMaxRegionRanks. shared() has `shared_bytes`.
 std::vector<std::unique_ptr<Collective>> local_collectives(
-    int ranks, std::chrono::nanoseconds timeout = kCollectiveTimeout);
+    int ranks, std::chrono::nanoseconds timeout = kCollectiveTimeout, int64_t shared_bytes = 0);
 
 // For a group of one: all_gather copies its columns to their place, all_reduce does nothing.
 std::unique_ptr<Collective> single_collective();

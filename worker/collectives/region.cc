@@ -17,15 +17,21 @@
 namespace lockstep {
 namespace {
 
-constexpr uint64_t kMagic = 0x3130706574736b4cull;  // "Lkstep01": the digits are the layout's.
+constexpr uint64_t kMagic = 0x3230706574736b4cull;  // "Lkstep02": the digits are the layout's.
 constexpr size_t kPageBytes = 4096;
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
-size_t header_bytes() { return (sizeof(RegionHeader) + kPageBytes - 1) / kPageBytes * kPageBytes; }
+size_t whole_pages(size_t bytes) { return (bytes + kPageBytes - 1) / kPageBytes * kPageBytes; }
 
-size_t region_bytes(int ranks) {
-  const size_t slots = static_cast<size_t>(ranks) * 2 * sizeof(Slot);
-  return header_bytes() + (slots + kPageBytes - 1) / kPageBytes * kPageBytes;
+size_t header_bytes() { return whole_pages(sizeof(RegionHeader)); }
+
+// Where the shared values begin.
+size_t shared_begin(int ranks) {
+  return header_bytes() + whole_pages(static_cast<size_t>(ranks) * 2 * sizeof(Slot));
+}
+
+size_t region_bytes(int ranks, int64_t shared_bytes) {
+  return shared_begin(ranks) + whole_pages(static_cast<size_t>(shared_bytes));
 }
 
 std::string error_text(int error) { return std::generic_category().message(error); }
@@ -62,9 +68,10 @@ absl::StatusOr<void*> map(int fd, size_t bytes) {
 
 }  // namespace
 
-absl::StatusOr<std::shared_ptr<Region>> Region::create(int ranks, uint64_t epoch, int* fd) {
-  LOCKSTEP_CHECK(0 < ranks && ranks <= kMaxRegionRanks);
-  const size_t bytes = region_bytes(ranks);
+absl::StatusOr<std::shared_ptr<Region>> Region::create(int ranks, uint64_t epoch,
+                                                       int64_t shared_bytes, int* fd) {
+  LOCKSTEP_CHECK(0 < ranks && ranks <= kMaxRegionRanks && shared_bytes >= 0);
+  const size_t bytes = region_bytes(ranks, shared_bytes);
   ASSIGN_OR_RETURN(*fd, make_memfd(bytes));
   absl::StatusOr<void*> memory = map(*fd, bytes);
   if (!memory.ok()) {
@@ -73,12 +80,13 @@ absl::StatusOr<std::shared_ptr<Region>> Region::create(int ranks, uint64_t epoch
     return memory.status();
   }
   start(*memory, bytes, ranks, epoch);
-  return std::shared_ptr<Region>(new Region(*memory, bytes, true));
+  return std::shared_ptr<Region>(new Region(*memory, bytes, shared_bytes, true));
 }
 
-absl::StatusOr<std::shared_ptr<Region>> Region::attach(int fd, int ranks, uint64_t epoch) {
-  LOCKSTEP_CHECK(0 < ranks && ranks <= kMaxRegionRanks);
-  const size_t bytes = region_bytes(ranks);
+absl::StatusOr<std::shared_ptr<Region>> Region::attach(int fd, int ranks, uint64_t epoch,
+                                                       int64_t shared_bytes) {
+  LOCKSTEP_CHECK(0 < ranks && ranks <= kMaxRegionRanks && shared_bytes >= 0);
+  const size_t bytes = region_bytes(ranks, shared_bytes);
   struct stat info;
   // Without the seals the giver could cut the file off under us, and a load would be a SIGBUS.
   if (fstat(fd, &info) != 0 || info.st_size != static_cast<off_t>(bytes) ||
@@ -87,7 +95,7 @@ absl::StatusOr<std::shared_ptr<Region>> Region::attach(int fd, int ranks, uint64
         "rank 0 gave no sealed shared memory of {} bytes: is it of another version?", bytes);
   }
   ASSIGN_OR_RETURN(void* memory, map(fd, bytes));
-  std::shared_ptr<Region> region(new Region(memory, bytes, true));
+  std::shared_ptr<Region> region(new Region(memory, bytes, shared_bytes, true));
   const RegionHeader& header = region->header();
   if (header.magic != kMagic || header.bytes != bytes || header.ranks != ranks ||
       header.epoch != epoch) {
@@ -98,16 +106,16 @@ absl::StatusOr<std::shared_ptr<Region>> Region::attach(int fd, int ranks, uint64
   return region;
 }
 
-std::shared_ptr<Region> Region::in_process(int ranks, uint64_t epoch) {
-  LOCKSTEP_CHECK(0 < ranks && ranks <= kMaxRegionRanks);
-  const size_t bytes = region_bytes(ranks);
+std::shared_ptr<Region> Region::in_process(int ranks, uint64_t epoch, int64_t shared_bytes) {
+  LOCKSTEP_CHECK(0 < ranks && ranks <= kMaxRegionRanks && shared_bytes >= 0);
+  const size_t bytes = region_bytes(ranks, shared_bytes);
   void* memory = operator new (bytes, std::align_val_t{kPageBytes});
   start(memory, bytes, ranks, epoch);
-  return std::shared_ptr<Region>(new Region(memory, bytes, false));
+  return std::shared_ptr<Region>(new Region(memory, bytes, shared_bytes, false));
 }
 
-Region::Region(void* memory, size_t bytes, bool mapped)
-    : memory_(memory), bytes_(bytes), mapped_(mapped) {}
+Region::Region(void* memory, size_t bytes, int64_t shared_bytes, bool mapped)
+    : memory_(memory), bytes_(bytes), shared_bytes_(shared_bytes), mapped_(mapped) {}
 
 Region::~Region() {
   if (mapped_) {
@@ -120,6 +128,12 @@ Region::~Region() {
 Slot& Region::slot(int rank, int buffer) {
   std::byte* slots = static_cast<std::byte*>(memory_) + header_bytes();
   return reinterpret_cast<Slot*>(slots)[rank * 2 + buffer];
+}
+
+std::span<std::byte> Region::shared() {
+  std::byte* begin =
+      static_cast<std::byte*>(memory_) + shared_begin(static_cast<int>(header().ranks));
+  return {begin, static_cast<size_t>(shared_bytes_)};
 }
 
 }  // namespace lockstep

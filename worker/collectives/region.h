@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The memory that the ranks of one host share: a header, then two slots a rank for what it sends.
+// The memory that the ranks of one host share: a header, two slots a rank for what it sends, then
+// values that all of them see.
 // Processes map one sealed memfd, threads use plain memory; the layout is the same.
 #pragma once
 
@@ -7,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 
 #include "absl/status/statusor.h"
 #include "worker/collectives/process.h"
@@ -31,6 +33,7 @@ struct Call {
   int64_t cols = 0;  // Of all ranks together.
   int64_t element_bytes = 0;
   uint64_t boundaries_hash = 0;
+  int64_t place = -1;  // In the shared values' bytes, if it is there.
 
   bool operator==(const Call&) const = default;
 };
@@ -69,11 +72,13 @@ class Region {
  public:
   // A region of a memfd, all of it allocated at once: memory that is short is an error here and not
   // a SIGBUS in a step. *fd is the caller's to pass on and close.
-  static absl::StatusOr<std::shared_ptr<Region>> create(int ranks, uint64_t epoch, int* fd);
+  static absl::StatusOr<std::shared_ptr<Region>> create(int ranks, uint64_t epoch,
+                                                        int64_t shared_bytes, int* fd);
   // Maps what another process made. Does not take `fd`. Refuses what is not such a region.
-  static absl::StatusOr<std::shared_ptr<Region>> attach(int fd, int ranks, uint64_t epoch);
+  static absl::StatusOr<std::shared_ptr<Region>> attach(int fd, int ranks, uint64_t epoch,
+                                                        int64_t shared_bytes);
   // For threads of one process.
-  static std::shared_ptr<Region> in_process(int ranks, uint64_t epoch);
+  static std::shared_ptr<Region> in_process(int ranks, uint64_t epoch, int64_t shared_bytes);
 
   Region(const Region&) = delete;
   Region& operator=(const Region&) = delete;
@@ -81,12 +86,14 @@ class Region {
 
   RegionHeader& header() { return *static_cast<RegionHeader*>(memory_); }
   Slot& slot(int rank, int buffer);
+  std::span<std::byte> shared();  // Begins on a page.
 
  private:
-  Region(void* memory, size_t bytes, bool mapped);
+  Region(void* memory, size_t bytes, int64_t shared_bytes, bool mapped);
 
   void* memory_;
   size_t bytes_;
+  int64_t shared_bytes_;
   bool mapped_;
 };
 

@@ -280,7 +280,8 @@ std::string Host::missing() const {
 
 absl::StatusOr<std::shared_ptr<Region>> Host::hand_out() {
   int fd = -1;
-  ASSIGN_OR_RETURN(std::shared_ptr<Region> region, Region::create(args_.ranks, args_.epoch, &fd));
+  ASSIGN_OR_RETURN(std::shared_ptr<Region> region,
+                   Region::create(args_.ranks, args_.epoch, args_.shared_bytes, &fd));
   const FileDescriptor memory(fd);
   RegionHeader& header = region->header();
   header.processes[0] = self_.process;
@@ -330,7 +331,7 @@ absl::StatusOr<std::shared_ptr<Region>> call_on_host(const MeetArgs& args,
       return resource_exhausted("rank {} has no file descriptor left for the shared memory",
                                 args.rank);
     }
-    return Region::attach(memory.get(), args.ranks, args.epoch);
+    return Region::attach(memory.get(), args.ranks, args.epoch, args.shared_bytes);
   }
   return nullptr;
 }

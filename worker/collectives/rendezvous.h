@@ -20,8 +20,9 @@ struct MeetArgs {
   int rank = 0;
   int ranks = 1;  // At most kMaxRegionRanks.
   uint64_t epoch = 0;
-  std::string group = {};  // Random, known to the group: 8 to 64 of [0-9a-z-].
-  std::string token = {};  // The secret by which ranks know one another: 1 to 256 bytes.
+  std::string group = {};    // Random, known to the group: 8 to 64 of [0-9a-z-].
+  std::string token = {};    // The secret by which ranks know one another: 1 to 256 bytes.
+  int64_t shared_bytes = 0;  // Of the collective's shared(); the same for all ranks.
   std::chrono::milliseconds timeout{30'000};  // Of the whole meeting.
   std::chrono::nanoseconds collective_timeout = kCollectiveTimeout;
   // If it turns true the meeting ends within about 50 ms, with kCancelled.

@@ -63,6 +63,7 @@ void check_gather(const GatherArgs& args, int rank, int ranks) {
 SharedMemoryCollective::SharedMemoryCollective(std::shared_ptr<Region> region, int rank,
                                                std::chrono::nanoseconds timeout)
     : region_(std::move(region)),
+      shared_(region_->shared()),
       rank_(rank),
       ranks_(static_cast<int>(region_->header().ranks)),
       timeout_(timeout),
@@ -109,9 +110,11 @@ absl::Status SharedMemoryCollective::check_calls() {
       continue;
     }
     barrier_.fail(Failure::kMismatch, rank_);
-    return absl::InternalError(fmt::format(
-        "rank {} called {}{}", r, describe(other),
-        other.boundaries_hash != call_.boundaries_hash ? " with other boundaries" : ""));
+    return absl::InternalError(fmt::format("rank {} called {}{}", r, describe(other),
+                                           other.boundaries_hash != call_.boundaries_hash
+                                               ? " with other boundaries"
+                                           : other.place != call_.place ? " at another place"
+                                                                        : ""));
   }
   return absl::OkStatus();
 }
@@ -138,13 +141,30 @@ absl::Status SharedMemoryCollective::all_gather(const GatherArgs& args) {
   for (int r = 0; r < ranks_; ++r) {
     widest = std::max(widest, args.boundaries[r + 1] - args.boundaries[r]);
   }
+  const uint64_t place =
+      reinterpret_cast<uintptr_t>(args.out) - reinterpret_cast<uintptr_t>(shared_.data());
+  const bool in_place = place < shared_.size();
   absl::Status status = enter({.kind = Call::kAllGather,
                                .rows = args.rows,
                                .cols = args.boundaries[ranks_],
                                .element_bytes = args.element_bytes,
-                               .boundaries_hash = hash(args.boundaries)});
-  if (status.ok()) status = gather_chunks(args, args.rows * widest * args.element_bytes);
+                               .boundaries_hash = hash(args.boundaries),
+                               .place = in_place ? static_cast<int64_t>(place) : -1});
+  if (status.ok()) {
+    status = in_place ? gather_in_place(args)
+                      : gather_chunks(args, args.rows * widest * args.element_bytes);
+  }
   return leave(std::move(status));
+}
+
+absl::Status SharedMemoryCollective::gather_in_place(const GatherArgs& args) {
+  place_own(args);
+  slot(rank_).call = call_;
+  barrier_.arrive();
+  RETURN_IF_ERROR(wait_for_peers());
+  RETURN_IF_ERROR(check_calls());
+  buffer_ ^= 1;
+  return absl::OkStatus();
 }
 
 absl::Status SharedMemoryCollective::gather_chunks(const GatherArgs& args, int64_t largest) {

@@ -8,6 +8,7 @@
 // kSlotBytes a rank. With N ranks and n bytes (n_r of rank r), a rank pays
 //
 //   all_gather                  1 wait a chunk    writes n_r            reads the other ranks' n_r
+//   all_gather in shared()      1 wait            -                     -
 //   all_reduce, N = 2 or small  1 wait a chunk    writes n              reads N n
 //   all_reduce, else            2 waits a chunk   writes n + n / N      reads 2 n
 //
@@ -41,6 +42,7 @@ class SharedMemoryCollective final : public Collective {
   int ranks() const override { return ranks_; }
   absl::Status all_reduce(float* data, int64_t rows, int64_t cols, int64_t stride) override;
   absl::Status all_gather(const GatherArgs& args) override;
+  std::span<std::byte> shared() override { return shared_; }
   void abort() override { barrier_.fail(Failure::kAborted, rank_); }
   Waited waited() const override;
 
@@ -53,6 +55,7 @@ class SharedMemoryCollective final : public Collective {
   };
 
   absl::Status reduce_chunks(const Rows& rows, int64_t bytes);
+  absl::Status gather_in_place(const GatherArgs& args);
   absl::Status gather_chunks(const GatherArgs& args, int64_t largest);
   void place_own(const GatherArgs& args) const;
   void add_chunk(const Rows& rows, int64_t begin, int64_t bytes);
@@ -71,6 +74,7 @@ class SharedMemoryCollective final : public Collective {
   static void unpack(const std::byte* packed, int64_t begin, int64_t bytes, const Rows& rows);
 
   const std::shared_ptr<Region> region_;
+  const std::span<std::byte> shared_;
   const int rank_;
   const int ranks_;
   const std::chrono::nanoseconds timeout_;

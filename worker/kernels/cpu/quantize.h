@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // float32 elements that share a scale as int8 codes -127 .. 127, rounded to nearest even: what a
-// linear with quantized weights makes of its rows. Exact on every ISA.
+// linear with quantized weights makes of its rows. Exact on every ISA. All is inlined: a group of
+// 32 is so little work that calls, whose results travel through memory, took half of the time.
 #pragma once
 
 #include "worker/kernels/cpu/dot.h"
@@ -18,11 +19,11 @@ struct Scale {
 };
 
 // The largest magnitude among x[0, n), as bits: NaN is above infinity, that above all numbers.
-int32_t largest_magnitude(const float* x, int64_t n) {
+[[gnu::always_inline]] inline int32_t largest_magnitude(const float* x, int64_t n) {
   Sums most = Sums::splat(0);
-  for (int64_t i = 0; i < n; i += Vec::kLanes) {
-    most = max(most, magnitude(Vec::load(x + i, n - i)));
-  }
+  int64_t i = 0;
+  for (; i + Vec::kLanes <= n; i += Vec::kLanes) most = max(most, magnitude(Vec::load(x + i)));
+  if (i < n) most = max(most, magnitude(Vec::load(x + i, n - i)));
   return max_lane(most);
 }
 
@@ -31,7 +32,7 @@ float power_of_two(int32_t power) {
 }
 
 // scale = largest / 127. Below 2^-100 all counts as zero, so that the inverse is finite.
-[[maybe_unused]] Scale choose_scale(int32_t largest) {
+[[maybe_unused, gnu::always_inline]] inline Scale choose_scale(int32_t largest) {
   constexpr int32_t kInfinite = 0x7f800000, kLeast = (127 - 100) << 23;
   if (largest >= kInfinite) return {.valid = false};
   if (largest < kLeast) return {};
@@ -40,7 +41,7 @@ float power_of_two(int32_t power) {
 }
 
 // scale = the least power of two with largest / scale <= 127, within the limits of panels.h.
-[[maybe_unused]] Scale choose_power(int32_t largest) {
+[[maybe_unused, gnu::always_inline]] inline Scale choose_power(int32_t largest) {
   constexpr int32_t kAbove127 = 0x1ffff;  // Carries if the fraction is above 127 / 64.
   const int32_t exact = ((largest + kAbove127) >> 23) - 127 - 6;
   if (largest >= 0x7f800000 || exact > kMostPower) return {.valid = false};
@@ -50,13 +51,22 @@ float power_of_two(int32_t power) {
 
 // Codes of x[0, n), zeros up to kCount, a multiple of 16; returns the sum of the codes.
 template <int64_t kCount>
-int32_t round_codes(const float* x, int64_t n, const Scale& scale, int8_t* codes) {
+[[gnu::always_inline]] inline int32_t round_codes(const float* x, int64_t n, const Scale& scale,
+                                                  int8_t* codes) {
+  const Vec inverse = Vec::splat(scale.inverse);
   Sums total = Sums::splat(0);
-  for (int64_t i = 0; i < kCount; i += Vec::kLanes) {
-    Sums part = Sums::splat(0);
-    if (scale.valid && i < n) part = to_int(Vec::load(x + i, n - i) * Vec::splat(scale.inverse));
+  const auto take = [&](int64_t i, const Sums& part) {
     part.store_bytes(codes + i);
     total = total + part;
+  };
+  if (scale.valid && n >= kCount) {
+#pragma GCC unroll 8
+    for (int64_t i = 0; i < kCount; i += Vec::kLanes) take(i, to_int(Vec::load(x + i) * inverse));
+    return sum(total);
+  }
+  for (int64_t i = 0; i < kCount; i += Vec::kLanes) {
+    const bool there = scale.valid && i < n;
+    take(i, there ? to_int(Vec::load(x + i, n - i) * inverse) : Sums::splat(0));
   }
   return sum(total);
 }
