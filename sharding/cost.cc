@@ -11,7 +11,9 @@ namespace {
 int64_t bytes_of(program::DType dtype) { return dtype_bytes(static_cast<DType>(dtype)); }
 
 PlanRow program_costs(const program::Program& program) {
-  PlanRow row{.rank = program.rank(), .arena_bytes = program.arena_bytes() + program.shared_bytes(), .columns = {}};
+  PlanRow row{.rank = program.rank(),
+              .arena_bytes = program.arena_bytes() + program.shared_bytes(),
+              .columns = {}};
   for (const program::Weight& weight : program.weights()) {
     row.weight_bytes +=
         matrix_bytes(static_cast<DType>(weight.dtype()), weight.rows(), weight.cols());

@@ -36,7 +36,7 @@ inline Vec silu(Vec x) {
   return x / (one + exp(Vec::zero() - x));
 }
 
-// Vectors as one: of two halves, over and over. kCount is a power of two.
+// Vectors as one: of every two neighbours, over and over. kCount is a power of two.
 template <int kCount, typename Combine>
 Vec fold(const Vec (&v)[kCount], const Combine& combine) {
   Vec all[kCount];
@@ -45,7 +45,7 @@ Vec fold(const Vec (&v)[kCount], const Combine& combine) {
 #pragma GCC unroll 4
   for (int half = kCount / 2; half > 0; half /= 2) {
 #pragma GCC unroll 4
-    for (int i = 0; i < half; ++i) all[i] = combine(all[i], all[i + half]);
+    for (int i = 0; i < half; ++i) all[i] = combine(all[2 * i], all[2 * i + 1]);
   }
   return all[0];
 }
