@@ -11,6 +11,10 @@
 
 #include "base/dtype.h"
 
+// X(kQ8) X(kQ8G128) ...: for what is compiled once for each quantized type, or each of 4 bits.
+#define LOCKSTEP_EACH_INT4(X) X(kQ4) X(kQ4G64) X(kQ4G128) X(kQ4M) X(kQ4MG64) X(kQ4MG128)
+#define LOCKSTEP_EACH_QUANTIZED(X) X(kQ8) X(kQ8G128) X(kQ8C) LOCKSTEP_EACH_INT4(X)
+
 namespace lockstep {
 
 struct Quantization {

@@ -103,14 +103,9 @@ void embed_quantized(const KernelArgs& args) {
   embed(args, [&](int64_t row, float* to) { copy_codes<kWeight>(rows + row * bytes, to, cols); });
 }
 
-template void embed_quantized<DType::kQ8>(const KernelArgs& args);
-template void embed_quantized<DType::kQ8G128>(const KernelArgs& args);
-template void embed_quantized<DType::kQ8C>(const KernelArgs& args);
-template void embed_quantized<DType::kQ4>(const KernelArgs& args);
-template void embed_quantized<DType::kQ4G64>(const KernelArgs& args);
-template void embed_quantized<DType::kQ4G128>(const KernelArgs& args);
-template void embed_quantized<DType::kQ4M>(const KernelArgs& args);
-template void embed_quantized<DType::kQ4MG64>(const KernelArgs& args);
-template void embed_quantized<DType::kQ4MG128>(const KernelArgs& args);
+#define LOCKSTEP_EMBED_QUANTIZED(KIND) \
+  template void embed_quantized<DType::KIND>(const KernelArgs& args);
+LOCKSTEP_EACH_QUANTIZED(LOCKSTEP_EMBED_QUANTIZED)
+#undef LOCKSTEP_EMBED_QUANTIZED
 
 }  // namespace lockstep::LOCKSTEP_ISA

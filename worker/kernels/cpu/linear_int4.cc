@@ -111,11 +111,8 @@ void linear_int4(const KernelArgs& args) {
   linear<Nibbles<kWeight>>(args);
 }
 
-template void linear_int4<DType::kQ4>(const KernelArgs& args);
-template void linear_int4<DType::kQ4G64>(const KernelArgs& args);
-template void linear_int4<DType::kQ4G128>(const KernelArgs& args);
-template void linear_int4<DType::kQ4M>(const KernelArgs& args);
-template void linear_int4<DType::kQ4MG64>(const KernelArgs& args);
-template void linear_int4<DType::kQ4MG128>(const KernelArgs& args);
+#define LOCKSTEP_LINEAR_INT4(KIND) template void linear_int4<DType::KIND>(const KernelArgs& args);
+LOCKSTEP_EACH_INT4(LOCKSTEP_LINEAR_INT4)
+#undef LOCKSTEP_LINEAR_INT4
 
 }  // namespace lockstep::LOCKSTEP_ISA

@@ -234,15 +234,10 @@ void linear_quantized(const KernelArgs& args) {
   linear<TileCodes<kWeight>>(args);
 }
 
-template void linear_quantized<DType::kQ8>(const KernelArgs& args);
-template void linear_quantized<DType::kQ8G128>(const KernelArgs& args);
-template void linear_quantized<DType::kQ8C>(const KernelArgs& args);
-template void linear_quantized<DType::kQ4>(const KernelArgs& args);
-template void linear_quantized<DType::kQ4G64>(const KernelArgs& args);
-template void linear_quantized<DType::kQ4G128>(const KernelArgs& args);
-template void linear_quantized<DType::kQ4M>(const KernelArgs& args);
-template void linear_quantized<DType::kQ4MG64>(const KernelArgs& args);
-template void linear_quantized<DType::kQ4MG128>(const KernelArgs& args);
+#define LOCKSTEP_LINEAR_QUANTIZED(KIND) \
+  template void linear_quantized<DType::KIND>(const KernelArgs& args);
+LOCKSTEP_EACH_QUANTIZED(LOCKSTEP_LINEAR_QUANTIZED)
+#undef LOCKSTEP_LINEAR_QUANTIZED
 
 void linear_bf16(const KernelArgs& args) { linear<TileBFloats>(args); }
 

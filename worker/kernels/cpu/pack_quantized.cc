@@ -123,20 +123,13 @@ void pack_rows(const PackArgs& args) {
   }
 }
 
-#define LOCKSTEP_PACK(kWeight)                                       \
-  template int64_t panel_bytes<kWeight>(int64_t rows, int64_t cols); \
-  template void pack_panels<kWeight>(const PackArgs& args);          \
-  template int64_t row_bytes<kWeight>(int64_t rows, int64_t cols);   \
-  template void pack_rows<kWeight>(const PackArgs& args);
+#define LOCKSTEP_PACK(KIND)                                              \
+  template int64_t panel_bytes<DType::KIND>(int64_t rows, int64_t cols); \
+  template void pack_panels<DType::KIND>(const PackArgs& args);          \
+  template int64_t row_bytes<DType::KIND>(int64_t rows, int64_t cols);   \
+  template void pack_rows<DType::KIND>(const PackArgs& args);
 
-LOCKSTEP_PACK(DType::kQ8)
-LOCKSTEP_PACK(DType::kQ8G128)
-LOCKSTEP_PACK(DType::kQ8C)
-LOCKSTEP_PACK(DType::kQ4)
-LOCKSTEP_PACK(DType::kQ4G64)
-LOCKSTEP_PACK(DType::kQ4G128)
-LOCKSTEP_PACK(DType::kQ4M)
-LOCKSTEP_PACK(DType::kQ4MG64)
-LOCKSTEP_PACK(DType::kQ4MG128)
+LOCKSTEP_EACH_QUANTIZED(LOCKSTEP_PACK)
+#undef LOCKSTEP_PACK
 
 }  // namespace lockstep::cpu

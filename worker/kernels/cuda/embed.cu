@@ -52,14 +52,8 @@ void embed_codes(const KernelArgs& args) {
   embed<Codes<kWeight>>(args);
 }
 
-template void embed_codes<DType::kQ8>(const KernelArgs& args);
-template void embed_codes<DType::kQ8G128>(const KernelArgs& args);
-template void embed_codes<DType::kQ8C>(const KernelArgs& args);
-template void embed_codes<DType::kQ4>(const KernelArgs& args);
-template void embed_codes<DType::kQ4G64>(const KernelArgs& args);
-template void embed_codes<DType::kQ4G128>(const KernelArgs& args);
-template void embed_codes<DType::kQ4M>(const KernelArgs& args);
-template void embed_codes<DType::kQ4MG64>(const KernelArgs& args);
-template void embed_codes<DType::kQ4MG128>(const KernelArgs& args);
+#define LOCKSTEP_EMBED_CODES(KIND) template void embed_codes<DType::KIND>(const KernelArgs& args);
+LOCKSTEP_EACH_QUANTIZED(LOCKSTEP_EMBED_CODES)
+#undef LOCKSTEP_EMBED_CODES
 
 }  // namespace lockstep::LOCKSTEP_TARGET

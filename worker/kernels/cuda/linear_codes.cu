@@ -58,14 +58,8 @@ void linear_codes(const KernelArgs& args) {
   }
 }
 
-template void linear_codes<DType::kQ8>(const KernelArgs& args);
-template void linear_codes<DType::kQ8G128>(const KernelArgs& args);
-template void linear_codes<DType::kQ8C>(const KernelArgs& args);
-template void linear_codes<DType::kQ4>(const KernelArgs& args);
-template void linear_codes<DType::kQ4G64>(const KernelArgs& args);
-template void linear_codes<DType::kQ4G128>(const KernelArgs& args);
-template void linear_codes<DType::kQ4M>(const KernelArgs& args);
-template void linear_codes<DType::kQ4MG64>(const KernelArgs& args);
-template void linear_codes<DType::kQ4MG128>(const KernelArgs& args);
+#define LOCKSTEP_LINEAR_CODES(KIND) template void linear_codes<DType::KIND>(const KernelArgs& args);
+LOCKSTEP_EACH_QUANTIZED(LOCKSTEP_LINEAR_CODES)
+#undef LOCKSTEP_LINEAR_CODES
 
 }  // namespace lockstep::LOCKSTEP_TARGET
