@@ -17,6 +17,8 @@
 namespace lockstep {
 namespace {
 
+constexpr absl::Duration kHangUpTimeout = absl::Seconds(5);
+
 // Ranks with the same name can share memory: one kernel, one view of the file system, one user.
 std::string host_name() {
   std::string boot;
@@ -100,6 +102,7 @@ absl::Status Session::run() {
       break;
     }
   }
+  if (!ending.ok()) hang_up(stream.get());
   context.TryCancel();
   reader.join();
   {
@@ -140,6 +143,15 @@ void Session::abort_epoch(uint64_t epoch) {
 }
 
 // --- The caller's thread.
+
+void Session::hang_up(Stream* stream) {
+  {
+    absl::MutexLock lock(&write_mutex_);
+    stream->WritesDone();
+  }
+  absl::MutexLock lock(&mutex_);
+  mutex_.AwaitWithTimeout(absl::Condition(&ended_), kHangUpTimeout);
+}
 
 bool Session::has_mail() const { return ended_ || !mail_.empty(); }
 

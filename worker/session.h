@@ -44,6 +44,9 @@ class Session {
   cluster::Hello hello() const;
   void read_all(Stream* stream);
   void end() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Says no more, and waits until the coordinator has heard what was said: a call that is cancelled
+  // drops what still lies on its way.
+  void hang_up(Stream* stream) ABSL_LOCKS_EXCLUDED(mutex_, write_mutex_);
   std::optional<cluster::CoordinatorMessage> next() ABSL_LOCKS_EXCLUDED(mutex_);
   bool has_mail() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void send(cluster::WorkerMessage message) ABSL_LOCKS_EXCLUDED(write_mutex_);

@@ -6,6 +6,7 @@
 
 #include <functional>
 
+#include "absl/time/clock.h"
 #include "base/status.h"
 #include "tests/support/late_device.h"
 #include "tests/support/steps.h"
@@ -32,7 +33,11 @@ class Coordinator final : public cluster::Cluster::Service {
   ~Coordinator() override { server_->Shutdown(); }
 
   std::string address() const { return "unix:" + (folder_.path() / "coordinator").string(); }
-  std::string failure;  // What the worker said, once it has ended.
+  // What the worker said of its failure, if it did, once it has hung up.
+  std::string failure() {
+    server_->Shutdown();
+    return failure_;
+  }
 
   grpc::Status Join(grpc::ServerContext*, CoordinatorStream* stream) override {
     cluster::WorkerMessage message;
@@ -49,17 +54,18 @@ class Coordinator final : public cluster::Cluster::Service {
     stream->Write(order);
     do {
       if (!stream->Read(&message)) return grpc::Status::OK;
-      failure = message.failure().message();
+      failure_ = message.failure().message();
     } while (message.has_progress());
     order.mutable_start()->set_pages(message.ready().pages());
     stream->Write(order);
-    for (int number = 1; failure.empty() && go_on_(number); ++number) {
+    for (int number = 1; failure_.empty() && go_on_(number); ++number) {
       *order.mutable_step() = {};
       order.mutable_step()->set_step(number);
       add_rows(*order.mutable_step(), {3, 9}, 0, {0});
       stream->Write(order);
+      absl::SleepFor(absl::Milliseconds(50));  // Slow to listen: an answer has to wait for it.
       if (!stream->Read(&message)) break;
-      failure = message.failure().message();
+      failure_ = message.failure().message();
     }
     return grpc::Status::OK;
   }
@@ -68,6 +74,7 @@ class Coordinator final : public cluster::Cluster::Service {
   const std::function<bool(int step)> go_on_;
   const TempFolder folder_;
   std::unique_ptr<grpc::Server> server_;
+  std::string failure_;
 };
 
 class FaultyDevice final : public WrappedDevice {
@@ -94,7 +101,7 @@ absl::Status run_worker(int faulty_step, std::string* failure) {
   KeptWorker kept;
   const WorkerMainOptions options{.coordinator = coordinator.address()};
   absl::Status status = Session(options, backend, &kept).run();
-  *failure = coordinator.failure;
+  *failure = coordinator.failure();
   faulty.fault = false;
   return status;
 }
