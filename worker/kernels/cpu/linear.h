@@ -29,13 +29,17 @@ constexpr int64_t kAheadBytes = 12 << 10;
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-// `size` cut evenly into parts, between multiples of `step`.
+// `size` cut evenly into `count` parts between multiples of `step`, the longer ones first.
 struct Parts {
-  int64_t size;
-  int64_t count;
-  int64_t step = 1;
+  int64_t size, count, step, each, longer;
+  Parts(int64_t size, int64_t count, int64_t step = 1)
+      : size(size),
+        count(count),
+        step(step),
+        each(ceil_div(size, step) / count),
+        longer(ceil_div(size, step) % count) {}
   int64_t begin(int64_t part) const {
-    return least(size, ceil_div(size, step) * part / count * step);
+    return least(size, (part * each + least(part, longer)) * step);
   }
 };
 
@@ -98,13 +102,7 @@ struct Call {
     const int64_t bytes = kPacked.panel_bytes(x.cols);
     const auto* header = static_cast<const std::byte*>(weight.data) + col / kPanel * bytes;
     const std::byte* units = header + kLayout.header_bytes;
-    const int64_t row = tiles.begin(first), rows = tiles.begin(last) - row;
-    for (int64_t r = 0; r < rows; ++r) {
-      const Sums start = Sums::splat(values[row + r].start);
-      auto* to = reinterpret_cast<int32_t*>(sums + r * kPanel);
-      start.store(to);
-      start.store(to + Vec::kLanes);
-    }
+    const int64_t row = tiles.begin(first);
     for (int64_t chunk = 0; chunk < chunks.count; ++chunk) {
       const int64_t begin = chunks.begin(chunk), count = chunks.begin(chunk + 1) - begin;
       const std::byte *panel = units + begin * kLayout.bytes, *weights = panel;
@@ -113,21 +111,23 @@ struct Call {
       }
       for (int64_t tile = first; tile < last; ++tile) {
         const int64_t tile_row = tiles.begin(tile), tile_rows = tiles.begin(tile + 1) - tile_row;
+        float* tile_sums = sums + (tile_row - row) * kPanel;
         const Pass pass = {tile_x(chunk, tile),
                            panel,
                            count,
-                           sums + (tile_row - row) * kPanel,
+                           tile_sums,
                            ahead_of(tile - first, last - first, tile_rows, count),
                            weights,
                            header + bytes};
+        if (chunk == 0) start(tile_row, tile_rows, tile_sums);
         if constexpr (OfTiles<Format>) {
           Format::run(tile_rows, pass, guard);
         } else {
           run_rows<Format>(tile_rows, pass);
         }
+        if (chunk + 1 == chunks.count) finish(tile_row, tile_rows, col, header, tile_sums);
       }
     }
-    for (int64_t r = 0; r < rows; ++r) finish(row + r, col, header, sums + r * kPanel);
   }
 
   // A single tile asks for what it will use soon; of several, the first two ask for half of the
@@ -138,17 +138,35 @@ struct Call {
     return {};
   }
 
-  void finish(int64_t r, int64_t col, const std::byte* header, const float* sums) const {
-    Vec left = Vec::load(sums), right = Vec::load(sums + Vec::kLanes);
-    Format::finish(left, right, header, values[r]);
-    float* to = out.row<float>(r) + col;
-    const int64_t left_cols = least(out.cols - col, Vec::kLanes);
-    const int64_t right_cols = least(out.cols - col, kPanel) - left_cols;
-    if (bias != nullptr) left = left + Vec::load(bias + col, left_cols);
-    left.store(to, left_cols);
-    if (right_cols == 0) return;
-    if (bias != nullptr) right = right + Vec::load(bias + col + Vec::kLanes, right_cols);
-    right.store(to + Vec::kLanes, right_cols);
+  void start(int64_t first, int64_t rows, float* sums) const {
+    for (int64_t r = 0; r < rows; ++r) {
+      const Sums from = Sums::splat(values[first + r].start);
+      auto* to = reinterpret_cast<int32_t*>(sums + r * kPanel);
+      from.store(to);
+      from.store(to + Vec::kLanes);
+    }
+  }
+
+  void finish(int64_t first, int64_t rows, int64_t col, const std::byte* header,
+              const float* sums) const {
+    const int64_t cols = least(out.cols - col, kPanel);
+    const int64_t left_cols = least(cols, Vec::kLanes), right_cols = cols - left_cols;
+    for (int64_t r = first; r < first + rows; ++r, sums += kPanel) {
+      Vec left = Vec::load(sums), right = Vec::load(sums + Vec::kLanes);
+      Format::finish(left, right, header, values[r]);
+      if (bias != nullptr) {
+        left = left + Vec::load(bias + col, left_cols);
+        right = right + Vec::load(bias + col + left_cols, right_cols);
+      }
+      float* to = out.row<float>(r) + col;
+      if (cols == kPanel) {
+        left.store(to);
+        right.store(to + Vec::kLanes);
+      } else {
+        left.store(to, left_cols);
+        right.store(to + left_cols, right_cols);
+      }
+    }
   }
 };
 
