@@ -119,13 +119,15 @@ struct Call {
                            ahead_of(tile - first, last - first, tile_rows, count),
                            weights,
                            header + bytes};
+        const bool ends = chunk + 1 == chunks.count;
+        if (ends && last - first > 1) fetch_out(tile_row, tile_rows, col);
         if (chunk == 0) start(tile_row, tile_rows, tile_sums);
         if constexpr (OfTiles<Format>) {
           Format::run(tile_rows, pass, guard);
         } else {
           run_rows<Format>(tile_rows, pass);
         }
-        if (chunk + 1 == chunks.count) finish(tile_row, tile_rows, col, header, tile_sums);
+        if (ends) finish(tile_row, tile_rows, col, header, tile_sums);
       }
     }
   }
@@ -136,6 +138,16 @@ struct Call {
     if (tiles == 1) return {rows >= Format::kAheadRows ? kAheadBytes : 0};
     if (tile < 2) return {units * kLayout.bytes + tile * 64, false};
     return {};
+  }
+
+  // A panel's outputs are a line or two in each of many rows, which nothing fetches by itself;
+  // those of few rows are near.
+  void fetch_out(int64_t first, int64_t rows, int64_t col) const {
+    for (int64_t r = first; r < first + rows; ++r) {
+      const float* to = out.row<float>(r) + col;
+      fetch_to_write(to);
+      fetch_to_write(to + Vec::kLanes);
+    }
   }
 
   void start(int64_t first, int64_t rows, float* sums) const {
