@@ -115,6 +115,12 @@ def kv_bytes(shape: Shape, cases: list) -> int:
     return 2 * most * shape.kv_bytes
 
 
+def filled_kv_bytes(options) -> int:
+    """What the keys and values of the largest case take."""
+    most = max(case.batch * (case.prompt + case.steps) for case in options.cases)
+    return most * SHAPES[options.shape].kv_bytes
+
+
 def contestants(options, kind: str, threads: int, python: Path) -> list[Contestant]:
     """llama.cpp; lockstep as one worker with these threads, and as workers of one thread."""
     shape = SHAPES[options.shape]
@@ -171,7 +177,8 @@ def compare(options, kind: str, threads: int, python: Path, records: Records) ->
         for one in running:
             records.add({"record": "start", **common, "contestant": one.name, "about": one.about,
                          "first_token_s": one.first_token_s,
-                         "memory_beyond_weights": one.memory_beyond_weights()})
+                         "memory_beyond_weights_and_kv":
+                             one.memory_beyond_weights() - filled_kv_bytes(options)})
     finally:
         for one in running:
             one.stop()
