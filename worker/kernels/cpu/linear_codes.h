@@ -33,10 +33,14 @@ struct CodeRows {
     return {.value = scale.valid ? scale.scale : __builtin_nanf(""), .inverse = scale.inverse};
   }
 
-  // The next kDepth elements, a unit, of which `count` are there. put(index, p) takes the 4 bytes
-  // at p as number `index`.
-  template <int64_t kDepth, typename Put>
-  static void round(const float* x, int64_t count, RowValue& value, int8_t* codes, const Put& put) {
+  // Row `r` of a unit: the codes of all rows, [rows][kDepth], then each of the numbers of all rows.
+  template <int64_t kDepth>
+  static void round(const float* x, int64_t count, std::byte* to, int64_t r, int64_t rows,
+                    RowValue& value) {
+    const auto put = [&](int64_t index, const void* four) {
+      __builtin_memcpy(to + rows * kDepth + (index * rows + r) * 4, four, 4);
+    };
+    auto* codes = reinterpret_cast<int8_t*>(to + r * kDepth);
     const int64_t n = least(count, kDepth);
     Scale scale;
     if constexpr (kWhole) {

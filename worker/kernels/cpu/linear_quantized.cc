@@ -11,19 +11,14 @@ struct Codes : CodeRows<kWeight> {
   using Guard = KeepDenormals;
   using Rows::kKind, Rows::kWhole, Rows::kScaleBytes;
   static constexpr PanelLayout kLayout = panel_layout(kWeight, DType::kF32);
-  static constexpr int64_t kSteps = kLayout.depth * kKind.bits / 32;  // Of 128 bytes.
-  static constexpr int64_t kHeaders = Rows::kNumbers;
+  static constexpr int64_t kDepth = kLayout.depth;
+  static constexpr int64_t kSteps = kDepth * kKind.bits / 32;  // Of 128 bytes.
   static constexpr int kTileRows = kWhole || kKind.group > 64 ? kTileRowsCodes : kTileRowsGroups;
   static constexpr int64_t kAheadRows = kKind.bits == 8 ? 5 : 3;
 
   static void lay_out(const float* x, int64_t count, std::byte* to, int64_t r, int64_t rows,
                       RowValue& value) {
-    const auto put = [&](int64_t index, const void* four) {
-      __builtin_memcpy(to + (index * rows + r) * 4, four, 4);
-    };
-    int8_t codes[kLayout.depth];
-    Rows::template round<kLayout.depth>(x, count, value, codes, put);
-    for (int64_t i = 0; i < kLayout.depth / 4; ++i) put(kHeaders + i, codes + 4 * i);
+    Rows::template round<kDepth>(x, count, to, r, rows, value);
   }
 
   template <int kRows>
@@ -31,25 +26,25 @@ struct Codes : CodeRows<kWeight> {
                                               const std::byte* codes, Sums* left, Sums* right) {
 #pragma GCC unroll 8
     for (int r = 0; r < kRows; ++r) {
-      const Quads value = Quads::splat(codes + 4 * r);
+      const Quads value = Quads::splat(codes + r * kDepth);
       left[r] = dot_quads(w0, value, left[r]);
       right[r] = dot_quads(w1, value, right[r]);
     }
   }
 
   template <int kRows>
-  [[gnu::always_inline]] static void scale(const std::byte* x, const std::byte* panel,
+  [[gnu::always_inline]] static void scale(const std::byte* numbers, const std::byte* panel,
                                            const Sums* left, const Sums* right, Vec* sums) {
     const typename Rows::Scales scales(panel);
 #pragma GCC unroll 8
     for (int r = 0; r < kRows; ++r) {
-      Rows::scale_row(scales, x + 4 * r, kRows, left[r], right[r], sums[2 * r], sums[2 * r + 1]);
+      Rows::scale_row(scales, numbers + 4 * r, kRows, left[r], right[r], sums[2 * r],
+                      sums[2 * r + 1]);
     }
   }
 
   template <int kRows>
   static void run(const Pass& pass) {
-    constexpr int64_t kHalf = kSteps * kRows * 4;  // Bytes of x that the low nibbles take.
     const std::byte *x = pass.x, *panel = pass.panel;
     const Ahead ahead = pass.ahead;
     auto* whole = reinterpret_cast<int32_t*>(pass.sums);
@@ -63,23 +58,23 @@ struct Codes : CodeRows<kWeight> {
       right[r] = Sums::load(whole + r * kPanel + Vec::kLanes);
     }
     for (int64_t unit = 0; unit < pass.units; ++unit) {
+      const std::byte *codes = x, *numbers = x + kRows * kDepth, *weights = panel + kScaleBytes;
       if (!kWhole) ahead.prefetch(panel);
 #pragma GCC unroll 8
       for (int r = 0; !kWhole && r < kRows; ++r) {
-        left[r] = right[r] = Sums::splat(reinterpret_cast<const int32_t*>(x)[kRows + r]);
+        left[r] = right[r] = Sums::splat(reinterpret_cast<const int32_t*>(numbers)[kRows + r]);
       }
-      const std::byte *codes = x + kHeaders * kRows * 4, *weights = panel + kScaleBytes;
-      for (int64_t step = 0; step < kSteps; ++step, codes += 4 * kRows, weights += 128) {
+      for (int64_t step = 0; step < kSteps; ++step, codes += 4, weights += 128) {
         ahead.prefetch(weights);
         const Quads w0 = Quads::load(weights), w1 = Quads::load(weights + 64);
         if constexpr (kKind.bits == 8) {
           multiply<kRows>(w0, w1, codes, left, right);
         } else {
           multiply<kRows>(low_nibbles(w0), low_nibbles(w1), codes, left, right);
-          multiply<kRows>(high_nibbles(w0), high_nibbles(w1), codes + kHalf, left, right);
+          multiply<kRows>(high_nibbles(w0), high_nibbles(w1), codes + kDepth / 2, left, right);
         }
       }
-      if (!kWhole) scale<kRows>(x, panel, left, right, sums);
+      if (!kWhole) scale<kRows>(numbers, panel, left, right, sums);
       x += kRows * kLayout.row_bytes;
       panel += kLayout.bytes;
     }

@@ -124,14 +124,9 @@ struct TileCodes : CodeRows<kWeight> {
     alignas(64) std::byte unpacked[kKind.bits == 8 ? 1 : kChunkUnits * kUnitBytes];
   };
 
-  // [rows][kDepth] codes, then each of the numbers of all rows.
   static void lay_out(const float* x, int64_t count, std::byte* to, int64_t r, int64_t rows,
                       RowValue& value) {
-    std::byte* numbers = to + rows * kDepth + r * 4;
-    const auto put = [&](int64_t index, const void* four) {
-      __builtin_memcpy(numbers + index * rows * 4, four, 4);
-    };
-    Rows::template round<kDepth>(x, count, value, reinterpret_cast<int8_t*>(to + r * kDepth), put);
+    Rows::template round<kDepth>(x, count, to, r, rows, value);
   }
 
   static const std::byte* unpack(const std::byte* panel, int64_t units, Guard& guard) {
