@@ -99,10 +99,10 @@ absl::Status Session::run() {
     // A device's fault stays with its process: the next one finds it well again.
     if (const char* fault = backend_.device->synchronize(); fault != nullptr) {
       ending = device_status(fault, *backend_.device);
+      hang_up(stream.get());
       break;
     }
   }
-  if (!ending.ok()) hang_up(stream.get());
   context.TryCancel();
   reader.join();
   {

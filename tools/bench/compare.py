@@ -109,16 +109,10 @@ def gguf_file(work: Path, python: Path, name: str, kind: str) -> Path:
     return path
 
 
-def kv_bytes(shape: Shape, cases: list) -> int:
-    """Twice what the largest case fills: the first sequences run on until the last is done."""
-    most = max(case.batch * (case.prompt + case.steps + 64) for case in cases)
-    return 2 * most * shape.kv_bytes
-
-
-def filled_kv_bytes(options) -> int:
-    """What the keys and values of the largest case take."""
-    most = max(case.batch * (case.prompt + case.steps) for case in options.cases)
-    return most * SHAPES[options.shape].kv_bytes
+def kv_bytes(shape: Shape, cases: list, spare: int = 0) -> int:
+    """Keys and values of the largest case, with room for `spare` more positions a sequence."""
+    most = max(case.batch * (case.prompt + case.steps + spare) for case in cases)
+    return most * shape.kv_bytes
 
 
 def contestants(options, kind: str, threads: int, python: Path) -> list[Contestant]:
@@ -135,7 +129,9 @@ def contestants(options, kind: str, threads: int, python: Path) -> list[Contesta
             [str(environment.built(options.build, "lockstep")), "bench", str(folder),
              "--random-weights", "1", "--weight-cache", "off",  # Starts are first ones.
              "--workers", str(workers), "--threads", str(each),
-             "--max-context", str(CONTEXT), "--kv-memory", str(kv_bytes(shape, options.cases)),
+             # Twice: the first sequences run on until the last is done.
+             "--max-context", str(CONTEXT),
+             "--kv-memory", str(2 * kv_bytes(shape, options.cases, spare=64)),
              "--cases", "-", "--repeat", "1", "--json", *KINDS[kind].flags]))
     return found
 
@@ -178,7 +174,8 @@ def compare(options, kind: str, threads: int, python: Path, records: Records) ->
             records.add({"record": "start", **common, "contestant": one.name, "about": one.about,
                          "first_token_s": one.first_token_s,
                          "memory_beyond_weights_and_kv":
-                             one.memory_beyond_weights() - filled_kv_bytes(options)})
+                             one.memory_beyond_weights()
+                             - kv_bytes(SHAPES[options.shape], options.cases)})
     finally:
         for one in running:
             one.stop()

@@ -16,7 +16,8 @@
 namespace lockstep::LOCKSTEP_ISA {
 namespace {
 
-template <DType kWeight>
+// kDepth: elements of K in a unit, as the format has them.
+template <DType kWeight, int64_t kDepth>
 struct CodeRows {
   using Activation = float;
   static constexpr Quantization kKind = *quantization(kWeight);
@@ -34,9 +35,8 @@ struct CodeRows {
   }
 
   // Row `r` of a unit: the codes of all rows, [rows][kDepth], then each of the numbers of all rows.
-  template <int64_t kDepth>
-  static void round(const float* x, int64_t count, std::byte* to, int64_t r, int64_t rows,
-                    RowValue& value) {
+  static void lay_out(const float* x, int64_t count, std::byte* to, int64_t r, int64_t rows,
+                      RowValue& value) {
     const auto put = [&](int64_t index, const void* four) {
       __builtin_memcpy(to + rows * kDepth + (index * rows + r) * 4, four, 4);
     };

@@ -6,20 +6,15 @@ namespace lockstep::LOCKSTEP_ISA {
 namespace {
 
 template <DType kWeight>
-struct Codes : CodeRows<kWeight> {
-  using Rows = CodeRows<kWeight>;
-  using Guard = KeepDenormals;
-  using Rows::kKind, Rows::kWhole, Rows::kScaleBytes;
+struct Codes : CodeRows<kWeight, panel_layout(kWeight, DType::kF32).depth> {
   static constexpr PanelLayout kLayout = panel_layout(kWeight, DType::kF32);
   static constexpr int64_t kDepth = kLayout.depth;
+  using Rows = CodeRows<kWeight, kDepth>;
+  using Guard = KeepDenormals;
+  using Rows::kKind, Rows::kWhole, Rows::kScaleBytes;
   static constexpr int64_t kSteps = kDepth * kKind.bits / 32;  // Of 128 bytes.
   static constexpr int kTileRows = kWhole || kKind.group > 64 ? kTileRowsCodes : kTileRowsGroups;
   static constexpr int64_t kAheadRows = kKind.bits == 8 ? 5 : 3;
-
-  static void lay_out(const float* x, int64_t count, std::byte* to, int64_t r, int64_t rows,
-                      RowValue& value) {
-    Rows::template round<kDepth>(x, count, to, r, rows, value);
-  }
 
   template <int kRows>
   [[gnu::always_inline]] static void multiply(const Quads& w0, const Quads& w1,

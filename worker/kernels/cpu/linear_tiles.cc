@@ -106,12 +106,12 @@ void run_whole(int64_t rows, const Pass& pass) {
 }
 
 template <DType kWeight>
-struct TileCodes : CodeRows<kWeight> {
-  using Rows = CodeRows<kWeight>;
-  using Rows::kKind, Rows::kWhole, Rows::kScaleBytes;
+struct TileCodes : CodeRows<kWeight, tile_layout(kWeight, DType::kF32).depth> {
   static constexpr PanelLayout kPacked = panel_layout(kWeight, DType::kF32);
   static constexpr PanelLayout kLayout = tile_layout(kWeight, DType::kF32);
   static constexpr int64_t kDepth = kLayout.depth;
+  using Rows = CodeRows<kWeight, kDepth>;
+  using Rows::kKind, Rows::kWhole, Rows::kScaleBytes;
   static constexpr int64_t kUnitBytes = kScaleBytes + kDepth * kPanel;  // Unpacked.
   static constexpr int64_t kChunkUnits = kChunkBytes / kUnitBytes;
   static constexpr int kTileRows = 2 * kTileSide, kRowStep = kTileSide;
@@ -123,11 +123,6 @@ struct TileCodes : CodeRows<kWeight> {
     alignas(64) int32_t products[2][kWhole ? 1 : kTileRows * kPanel];
     alignas(64) std::byte unpacked[kKind.bits == 8 ? 1 : kChunkUnits * kUnitBytes];
   };
-
-  static void lay_out(const float* x, int64_t count, std::byte* to, int64_t r, int64_t rows,
-                      RowValue& value) {
-    Rows::template round<kDepth>(x, count, to, r, rows, value);
-  }
 
   static const std::byte* unpack(const std::byte* panel, int64_t units, Guard& guard) {
     if constexpr (kKind.bits == 8) return panel;
