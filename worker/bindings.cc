@@ -60,32 +60,49 @@ absl::Status note_weights(const Program& program, const Instruction& instruction
   return absl::OkStatus();
 }
 
+absl::StatusOr<const KernelEntry*> kernel_of(const Program& program, int index,
+                                             const Backend& backend) {
+  const Instruction& instruction = program.instructions(index);
+  const Op op = op_of(instruction);
+  const DType weight = weight_dtype(program, instruction);
+  const DType activation = activation_dtype(program, instruction);
+  const KernelEntry* kernel = find_kernel(backend.kernels, op, weight, activation, backend.isa);
+  if (kernel != nullptr && kernel->own_bits && program.numeric_class() == kCpuClass) {
+    const auto below = static_cast<Isa>(static_cast<int>(kernel->isa) - 1);
+    kernel = find_kernel(backend.kernels, op, weight, activation, below);
+  }
+  if (kernel == nullptr) {
+    return failed_precondition(
+        "instruction {}: this worker has no kernel {} for weights in {} and activations in {}; "
+        "run the same version everywhere, or another --dtype or --quantize",
+        index, op_name(op), dtype_name(weight), dtype_name(activation));
+  }
+  const KernelAttrs attrs = attributes_of(instruction);
+  if (kernel->fits == nullptr) return kernel;
+  if (const char* wanted = kernel->fits(attrs, *backend.device); wanted != nullptr) {
+    return failed_precondition(
+        "instruction {}: kernel {} wants {}, found head_dim {} and v_dim {}; use another --device",
+        index, kernel->name, wanted, attrs.head_dim, attrs.v_dim);
+  }
+  return kernel;
+}
+
 }  // namespace
 
 absl::StatusOr<Bindings> bind(const Program& program, const Backend& backend) {
-  const bool is_cpu_class = program.numeric_class() == kCpuClass;
   Bindings bindings;
   bindings.packers.resize(program.weights_size());
   bindings.used.resize(program.weights_size());
+  bindings.states.resize(program.states_size());
   for (int i = 0; i < program.instructions_size(); ++i) {
     const Instruction& instruction = program.instructions(i);
-    const Op op = op_of(instruction);
     bindings.kernels.push_back(nullptr);
-    if (!has_kernel(op)) continue;
-    const DType weight = weight_dtype(program, instruction);
-    const DType activation = activation_dtype(program, instruction);
-    const KernelEntry* kernel = find_kernel(backend.kernels, op, weight, activation, backend.isa);
-    if (kernel != nullptr && kernel->own_bits && is_cpu_class) {
-      const auto below = static_cast<Isa>(static_cast<int>(kernel->isa) - 1);
-      kernel = find_kernel(backend.kernels, op, weight, activation, below);
-    }
-    if (kernel == nullptr) {
-      return failed_precondition(
-          "instruction {}: this worker has no kernel {} for weights in {} and activations in {}; "
-          "run the same version everywhere, or another --dtype or --quantize",
-          i, op_name(op), dtype_name(weight), dtype_name(activation));
-    }
+    if (!has_kernel(op_of(instruction))) continue;
+    ASSIGN_OR_RETURN(const KernelEntry* kernel, kernel_of(program, i, backend));
     bindings.kernels.back() = kernel;
+    if (instruction.op() == program::ATTENTION) {
+      bindings.states[instruction.attributes().attention().state()] = kernel;
+    }
     RETURN_IF_ERROR(note_weights(program, instruction, kernel, bindings));
   }
   return bindings;
@@ -114,7 +131,7 @@ KernelAttrs attributes_of(const Instruction& instruction) {
   }
   if (from.has_attention()) {
     const program::AttentionAttrs& attention = from.attention();
-    attrs.head_dim = attention.head_dim();
+    attrs.head_dim = attrs.v_dim = attention.head_dim();
     attrs.heads = attention.heads();
     attrs.kv_heads = attention.kv_heads();
     attrs.kv_head_of = attention.kv_head_of().data();

@@ -42,6 +42,10 @@ StepSizes step_sizes(const Program& program) {
   return sizes;
 }
 
+absl::Status kernel_status(const KernelEntry& kernel, const char* failure) {
+  return absl::InternalError(fmt::format("kernel {}: {}", kernel.name, failure));
+}
+
 KernelCost moved_bytes(const KernelArgs& args) {
   const TensorView& out = args.out[0];
   return {.bytes = out.rows * out.cols * dtype_bytes(out.dtype), .flops = 0};
@@ -247,7 +251,8 @@ absl::Status Executor::run_calls(StepView& step, StepView& on_device) {
       const int64_t rows = call.rows == RowsOf::kTokens ? step.rows : step.output_count;
       if (rows == 0) continue;
       call.args.step = &on_device;
-      call.kernel->run(call.args);
+      const char* failure = call.kernel->run(call.args);
+      if (failure != nullptr) return kernel_status(*call.kernel, failure);
       call.args.step = &step;
       cost = kernel_cost(*call.kernel, call.args);
     } else {

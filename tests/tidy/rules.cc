@@ -145,7 +145,7 @@ std::vector<Finding> models_know_no_ranks(const SourceFile& file) {
 // worker/kernels/cpu is compiled once an ISA but for these, which hold tables and layouts.
 bool is_compiled_per_isa(const SourceFile& file) {
   for (const char* other :
-       {"table", "none_x86", "pack", "pack_quantized", "rope_table", "twins/table"}) {
+       {"table", "none_x86", "pack", "pack_quantized", "rope_table", "sizes", "twins/table"}) {
     const std::string stem = std::string("worker/kernels/cpu/") + other + ".";
     if (file.path.starts_with(stem)) return false;
   }

@@ -9,6 +9,7 @@
 #include "tests/support/late_device.h"
 #include "tests/support/steps.h"
 #include "tests/support/tiny_program.h"
+#include "worker/bindings.h"
 #include "worker/collectives/local.h"
 #include "worker/collectives/staged.h"
 
@@ -47,6 +48,28 @@ std::vector<Run> all_runs() {
   runs.push_back({"goldens/llama_gqa", 2, Strategy::kReduce});
   runs.push_back({"goldens/llama_gqa", 3, Strategy::kGather});
   return runs;
+}
+
+TEST(DeviceBindingTest, HeadsTooWideForTheKernelAreRefusedWhenTheProgramIsBound) {
+  program::Program program = layer_program();
+  const Backend backend = late_backend();
+  EXPECT_EQ(message_of(bind(program, backend).status()), "");
+  program.mutable_states(0)->set_head_dim(2048);
+  int index = 0;
+  for (program::Instruction& instruction : *program.mutable_instructions()) {
+    if (instruction.op() == program::ATTENTION) {
+      instruction.mutable_attributes()->mutable_attention()->set_head_dim(2048);
+      break;
+    }
+    ++index;
+  }
+  const absl::Status status = bind(program, backend).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(message_of(status),
+            "instruction " + std::to_string(index) +
+                ": kernel attention_f32_cuda_shim wants head_dim up to 1024, found head_dim 2048 "
+                "and v_dim 2048; use another --device");
+  EXPECT_EQ(message_of(bind(program, cpu_backend()).status()), "");
 }
 
 // A rank is lost in a step while its peer has copies queued; the next group gives the same.

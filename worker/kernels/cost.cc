@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory that kernels need beside their operands, and the least that they must move and compute.
+// The minimum that kernels must move and compute.
 #include <algorithm>
 
-#include "worker/kernels/cpu/scratch.h"
 #include "worker/kernels/find.h"
 
 namespace lockstep {
@@ -68,25 +67,8 @@ KernelCost linear_cost(const KernelEntry& kernel, const KernelArgs& args) {
 
 }  // namespace
 
-int64_t kv_page_bytes(int64_t page_tokens, int64_t kv_heads, int64_t head_dim, DType dtype) {
-  return page_tokens / kKvChunk * kv_heads * kv_chunk_bytes(head_dim, dtype);
-}
-
 int64_t scratch_bytes(const KernelEntry& kernel, const KernelArgs& largest, int threads) {
-  if (kernel.scratch_bytes != nullptr) return kernel.scratch_bytes(largest);
-  switch (kernel.op) {
-    case Op::kLinear:
-      return linear_scratch_bytes(kernel.isa == Isa::kAmx
-                                      ? tile_layout(kernel.weight, kernel.activation)
-                                      : panel_layout(kernel.weight, kernel.activation),
-                                  largest.in[0].rows, largest.in[0].cols, threads);
-    case Op::kAttention:
-      return attention_scratch_bytes(largest.attrs.heads, largest.attrs.head_dim, threads);
-    case Op::kTopCandidates:
-      return largest.in[0].rows * candidate_scratch(largest.in[0].cols).output_bytes;
-    default:
-      return 0;
-  }
+  return kernel.scratch_bytes == nullptr ? 0 : kernel.scratch_bytes(largest, threads);
 }
 
 KernelCost kernel_cost(const KernelEntry& kernel, const KernelArgs& args) {

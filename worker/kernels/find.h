@@ -19,11 +19,7 @@ std::span<const KernelEntry> cuda_kernels();
 const KernelEntry* find_kernel(std::span<const KernelEntry> table, Op op, DType weight,
                                DType activation, Isa isa);
 
-// Bytes of one layer's page on a rank: keys and values of page_tokens positions.
-int64_t kv_page_bytes(int64_t page_tokens, int64_t kv_heads, int64_t head_dim, DType dtype);
-
-// Scratch that a call with these arguments may use, over all threads. Smaller calls need no more.
-// Reads the views' shapes and the attributes (heads, head_dim), never `step` or data.
+// entry.scratch_bytes(), or 0 where there is none.
 int64_t scratch_bytes(const KernelEntry& kernel, const KernelArgs& largest, int threads);
 
 // What a call must move and compute at least: each operand once, a multiply-add as two flops.

@@ -15,6 +15,8 @@
 
 namespace lockstep {
 
+class Device;  // device.h
+
 // A matrix in memory: rows of `cols` elements, `stride` elements from one row to the next.
 struct TensorView {
   void* data = nullptr;
@@ -34,8 +36,8 @@ struct Half {
   uint16_t bits;
 };
 
-// One layer's KV pages on this rank: `pages` times page_bytes (kv_page_bytes in find.h). What lies
-// where in them is the attention kernel's own affair.
+// One layer's KV pages on this rank: `pages` times page_bytes, which the attention kernel's entry
+// says. What lies where in them is the kernel's own affair.
 struct StateView {
   std::byte* data = nullptr;
   int64_t page_bytes = 0;
@@ -118,11 +120,12 @@ struct StepView {
 
 // Fields by operator; each operator reads its own.
 struct KernelAttrs {
-  float eps = 0;                        // rms_norm, head_norm, add_norm
-  int64_t vocab_begin = 0;              // embed, top_candidates: first id of this rank's slice
-  int64_t head_dim = 0;                 // head_norm, rope, attention
-  int64_t heads = 0;                    // attention: query heads on this rank
-  int64_t kv_heads = 0;                 // attention: KV heads on this rank
+  float eps = 0;            // rms_norm, head_norm, add_norm
+  int64_t vocab_begin = 0;  // embed, top_candidates: first id of this rank's slice
+  int64_t head_dim = 0;     // head_norm, rope, attention: columns of a query or key head
+  int64_t v_dim = 0;        // attention: columns of a value head
+  int64_t heads = 0;        // attention: query heads on this rank
+  int64_t kv_heads = 0;     // attention: KV heads on this rank
   const int32_t* kv_head_of = nullptr;  // attention: [heads], the local KV head of each query head
   float scale = 0;                      // attention: scores are multiplied by this
   int64_t window = 0;        // attention: 0, or how many positions a query sees, itself included
@@ -138,7 +141,7 @@ struct KernelAttrs {
   float rope_theta = 0;
 };
 
-inline constexpr int kMaxInputs = 4;
+inline constexpr int kMaxInputs = 8;
 inline constexpr int kMaxOutputs = 2;
 
 // Inputs and outputs by operator, [rows, cols]:
@@ -167,13 +170,14 @@ struct KernelArgs {
   StateView state;
   StepView* step = nullptr;
   Parallel* parallel = nullptr;
-  // scratch_bytes(entry, args of the largest step, threads) bytes, on a 64-byte border, not
-  // cleared.
+  // scratch_bytes(args of the largest step, threads) of the entry, 64-byte aligned, not cleared.
   std::byte* scratch = nullptr;
   void* queue = nullptr;  // The device's queue; null on CPU.
 };
 
-using KernelFn = void (*)(const KernelArgs& args);
+// Null, or one line of static text that says why the kernel could not run or be queued. What goes
+// wrong later, on a device, is found by Device::synchronize().
+using KernelFn = const char* (*)(const KernelArgs& args);
 
 // Weights are laid out once at load in the order in which their kernel reads them. packed_bytes:
 // room for a matrix [rows, cols]. pack: rows [row_begin, row_end) of it, given as float32 [row_end
@@ -193,7 +197,25 @@ struct PackArgs {
 };
 using PackFn = void (*)(const PackArgs& args);
 using PackedBytesFn = int64_t (*)(int64_t rows, int64_t cols);
-using ScratchBytesFn = int64_t (*)(const KernelArgs& largest);
+
+// Scratch that a call with these arguments may use, over all threads. Smaller calls need no more.
+// Reads the views' shapes and types and the attributes, never `step` or data.
+using ScratchBytesFn = int64_t (*)(const KernelArgs& largest, int threads);
+
+// What one layer keeps of `tokens` positions on a rank: for each KV head, keys of k_dim and values
+// of v_dim elements.
+struct PageShape {
+  int64_t tokens = 0;
+  int64_t kv_heads = 0;
+  int64_t k_dim = 0;
+  int64_t v_dim = 0;
+  DType dtype = DType::kNone;
+};
+using PageBytesFn = int64_t (*)(const PageShape& page);
+
+// Null if the kernel can run on the device with these attributes, or static text that says what it
+// wants: "head_dim up to 1024". Asked when a program is bound; reads no tables of the attributes.
+using FitsFn = const char* (*)(const KernelAttrs& attrs, const Device& device);
 
 // One row of a back end's table. `weight` is the type of the weight matrix (of the KV pages for
 // attention, kNone where there is neither), `activation` that of in[0]: a linear with a quantized
@@ -207,8 +229,10 @@ struct KernelEntry {
   const char* name = nullptr;
   PackFn pack = nullptr;
   PackedBytesFn packed_bytes = nullptr;
-  ScratchBytesFn scratch_bytes = nullptr;  // See find.h; null: what is usual for the operator.
-  bool own_bits = false;  // Not those of the portable kernel for the same types.
+  ScratchBytesFn scratch_bytes = nullptr;  // Null: none.
+  PageBytesFn page_bytes = nullptr;        // Of attention.
+  FitsFn fits = nullptr;                   // Null: it always does.
+  bool own_bits = false;                   // Not those of the portable kernel for the same types.
 };
 
 }  // namespace lockstep

@@ -37,6 +37,19 @@ TEST(CudaTableTest, NamesAreUniqueAndWeightMatricesArePacked) {
   }
 }
 
+TEST(CudaTableTest, AttentionRefusesHeadsWiderThanItsThreadBlocks) {
+  const std::unique_ptr<Device> host = host_device();
+  for (const KernelEntry& entry : cuda_shim_kernels()) {
+    EXPECT_EQ(entry.page_bytes != nullptr, entry.op == Op::kAttention) << entry.name;
+    if (entry.op != Op::kAttention) continue;
+    EXPECT_EQ(entry.fits({.head_dim = 1024, .v_dim = 1024}, *host), nullptr) << entry.name;
+    EXPECT_STREQ(entry.fits({.head_dim = 1025, .v_dim = 1025}, *host), "head_dim up to 1024");
+    EXPECT_STREQ(entry.fits({.head_dim = 64, .v_dim = 128}, *host), "values as wide as keys");
+    EXPECT_EQ(entry.page_bytes({16, 3, 20, 20, entry.weight}),
+              16 * 3 * 40 * dtype_bytes(entry.weight));
+  }
+}
+
 TEST(CudaDeviceTest, WithoutAGpuOneLineSaysWhy) {
   std::string problem;
   if (!cuda_devices(&problem).empty()) GTEST_SKIP() << "there is a GPU";

@@ -327,10 +327,10 @@ struct SharedParts {
 };
 
 template <typename F>
-void attention(const KernelArgs& args) {
+const char* attention(const KernelArgs& args) {
   const KernelAttrs& attrs = args.attrs;
   const int64_t rows = args.step->rows;
-  if (rows <= 0 || attrs.kv_heads <= 0) return;
+  if (rows <= 0 || attrs.kv_heads <= 0) return nullptr;
   const Call<F> call(args);
   Parallel& parallel = *args.parallel;
   for_rows(parallel, rows, args.in[1].cols, [&](int64_t row) { append_row(call, row); });
@@ -347,7 +347,7 @@ void attention(const KernelArgs& args) {
   if (threads > 1 && rows * attrs.kv_heads < 2 * threads &&
       shared_parts.pieces() > rows * attrs.kv_heads) {
     shared_parts.run(parallel);
-    return;
+    return nullptr;
   }
   // Large tasks read keys once for many rows; but every thread wants some.
   const int64_t shared = rows * attrs.kv_heads / (4 * threads);
@@ -359,12 +359,13 @@ void attention(const KernelArgs& args) {
     Queries<F> all = lay_out<F>(args.scratch + thread * sizes.thread_bytes, sizes);
     attend_rows(call, all, row, least(rows, row + rows_each), task % attrs.kv_heads);
   });
+  return nullptr;
 }
 
 }  // namespace
 
-void attention_f32(const KernelArgs& args) { attention<KvF32>(args); }
-void attention_bf16(const KernelArgs& args) { attention<KvBF16>(args); }
-void attention_i8(const KernelArgs& args) { attention<KvI8>(args); }
+const char* attention_f32(const KernelArgs& args) { return attention<KvF32>(args); }
+const char* attention_bf16(const KernelArgs& args) { return attention<KvBF16>(args); }
+const char* attention_i8(const KernelArgs& args) { return attention<KvI8>(args); }
 
 }  // namespace lockstep::LOCKSTEP_ISA

@@ -200,10 +200,10 @@ Parts cut_depth(int64_t units, int64_t tiles) {
 }
 
 template <typename Format>
-void linear(const KernelArgs& args) {
+const char* linear(const KernelArgs& args) {
   constexpr PanelLayout kLayout = Format::kLayout;
   const TensorView &x = args.in[0], &out = args.out[0];
-  if (x.rows <= 0 || out.cols <= 0) return;
+  if (x.rows <= 0 || out.cols <= 0) return nullptr;
   const int64_t units = kLayout.units(x.cols);
   const Parts tiles = cut_rows<Format>(x.rows);
   const Parts chunks = cut_depth<Format>(units, tiles.count);
@@ -230,6 +230,7 @@ void linear(const KernelArgs& args) {
       call.run_panel(panel * kPanel, rows.begin(r), rows.begin(r + 1), own, guard);
     }
   });
+  return nullptr;
 }
 
 }  // namespace

@@ -107,11 +107,12 @@ struct Nibbles : PlainSums {
 }  // namespace
 
 template <DType kWeight>
-void linear_int4(const KernelArgs& args) {
-  linear<Nibbles<kWeight>>(args);
+const char* linear_int4(const KernelArgs& args) {
+  return linear<Nibbles<kWeight>>(args);
 }
 
-#define LOCKSTEP_LINEAR_INT4(KIND) template void linear_int4<DType::KIND>(const KernelArgs& args);
+#define LOCKSTEP_LINEAR_INT4(KIND) \
+  template const char* linear_int4<DType::KIND>(const KernelArgs& args);
 LOCKSTEP_EACH_INT4(LOCKSTEP_LINEAR_INT4)
 #undef LOCKSTEP_LINEAR_INT4
 

@@ -17,7 +17,7 @@
 
 namespace lockstep::LOCKSTEP_FEW_ROWS {
 template <DType kWeight>
-void linear_quantized(const KernelArgs& args);
+const char* linear_quantized(const KernelArgs& args);
 }
 
 namespace lockstep::LOCKSTEP_ISA {
@@ -219,16 +219,16 @@ struct TileBFloats : PlainSums {
 }  // namespace
 
 template <DType kWeight>
-void linear_quantized(const KernelArgs& args) {
+const char* linear_quantized(const KernelArgs& args) {
   if (args.in[0].rows < kLeastRows) return LOCKSTEP_FEW_ROWS::linear_quantized<kWeight>(args);
-  linear<TileCodes<kWeight>>(args);
+  return linear<TileCodes<kWeight>>(args);
 }
 
 #define LOCKSTEP_LINEAR_QUANTIZED(KIND) \
-  template void linear_quantized<DType::KIND>(const KernelArgs& args);
+  template const char* linear_quantized<DType::KIND>(const KernelArgs& args);
 LOCKSTEP_EACH_QUANTIZED(LOCKSTEP_LINEAR_QUANTIZED)
 #undef LOCKSTEP_LINEAR_QUANTIZED
 
-void linear_bf16(const KernelArgs& args) { linear<TileBFloats>(args); }
+const char* linear_bf16(const KernelArgs& args) { return linear<TileBFloats>(args); }
 
 }  // namespace lockstep::LOCKSTEP_ISA

@@ -33,7 +33,7 @@ void turn_pairs(const float* x, const float* table, float* y, int64_t half) {
 
 }  // namespace
 
-void rope(const KernelArgs& args) {
+const char* rope(const KernelArgs& args) {
   const TensorView &x = args.in[0], &table = args.in[1], &out = args.out[0];
   const int64_t dim = args.attrs.head_dim, rotary = args.attrs.rotary_dim;
   for_rows(*args.parallel, x.rows, x.cols, [&](int64_t r) {
@@ -50,6 +50,7 @@ void rope(const KernelArgs& args) {
       for (int64_t i = rotary; i < dim; ++i) to[i] = from[i];
     }
   });
+  return nullptr;
 }
 
 }  // namespace lockstep::LOCKSTEP_ISA

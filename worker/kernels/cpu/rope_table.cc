@@ -20,11 +20,11 @@ float dynamic_base(const KernelAttrs& attrs, int64_t position) {
 
 }  // namespace
 
-void rope_table(const KernelArgs& args) {
+const char* rope_table(const KernelArgs& args) {
   const TensorView& out = args.out[0];
   const KernelAttrs& attrs = args.attrs;
   const int64_t half = attrs.rotary_dim / 2;
-  if (half <= 0) return;
+  if (half <= 0) return nullptr;
   for_each(*args.parallel, out.rows, [&](int64_t r) {
     const int64_t position = args.step->positions[r];
     const float base = attrs.dynamic_length > 0 ? dynamic_base(attrs, position) : 0.0f;
@@ -42,6 +42,7 @@ void rope_table(const KernelArgs& args) {
       to[half + i] = static_cast<float>(exact_sin(angle)) * attrs.rope_factor;
     }
   });
+  return nullptr;
 }
 
 }  // namespace lockstep::portable

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How much scratch kernels use, and how it is shared out: kernels and scratch_bytes() must agree.
+// How kernels divide their scratch and KV pages, on which they and sizes.cc must agree.
 // Internal linkage, since files of every ISA include it.
 #pragma once
 
@@ -83,10 +83,6 @@ struct AttentionScratch {
           sums,
           align_scratch(heads * (padded + 2) * kFloat),
           copies + 2 * sums + numbers + tile};
-}
-[[maybe_unused]] int64_t attention_scratch_bytes(int64_t heads, int64_t head_dim, int threads) {
-  const AttentionScratch sizes = attention_scratch(heads, head_dim);
-  return threads * (sizes.thread_bytes + kThreadSlots * sizes.slot_bytes);
 }
 
 // CUDA's linear over codes: float32 rows as bfloat16, then as many of the weight's rows decoded as

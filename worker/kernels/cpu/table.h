@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "worker/kernels/cpu/pack.h"
+#include "worker/kernels/cpu/sizes.h"
 #include "worker/kernels/find.h"
 #include "worker/kernels/kernel.h"
 
@@ -22,7 +23,7 @@ constexpr Isa isa_named(std::string_view name) {
 }
 
 namespace portable {
-void rope_table(const KernelArgs& args);
+const char* rope_table(const KernelArgs& args);
 }
 // Compiled once for all ISAs.
 inline constexpr std::array<KernelEntry, 1> kRopeTable = {

@@ -331,7 +331,7 @@ void pick_raw(const Output& output, int64_t blocks) {
 
 }  // namespace
 
-void top_candidates(const KernelArgs& args) {
+const char* top_candidates(const KernelArgs& args) {
   const TensorView& logits = args.in[0];
   const int64_t count = args.step->output_count;
   const CandidateScratch sizes = candidate_scratch(logits.cols);
@@ -356,6 +356,7 @@ void top_candidates(const KernelArgs& args) {
       pick_raw(output, sizes.blocks);
     }
   });
+  return nullptr;
 }
 
 }  // namespace lockstep::LOCKSTEP_ISA

@@ -7,12 +7,13 @@
 // A page holds, for every KV head, keys [head_dim][page_tokens] and values [page_tokens][head_dim]:
 // in scores a thread is a key, in sums a thread is a column, and neighbours read side by side.
 #include "worker/kernels/cuda/scalar.h"
+#include "worker/kernels/cuda/sizes.h"
 
 namespace lockstep::LOCKSTEP_TARGET {
 namespace {
 
 constexpr int64_t kBlock = 64;
-constexpr int64_t kMostDim = 1024;  // A thread a column.
+constexpr int64_t kMaxDim = device::kMaxHeadDim;  // One thread per column.
 
 struct Call {
   TensorView q, k, v, out;
@@ -76,8 +77,8 @@ __device__ float weigh(const Call& call, const StepSequence& sequence, int64_t b
 
 // One row and query head. At least kBlock threads, and one a column.
 template <typename T>
-__global__ void __launch_bounds__(kMostDim) attend_kernel(Call call) {
-  __shared__ float query[kMostDim], scores[kBlock];
+__global__ void __launch_bounds__(kMaxDim) attend_kernel(Call call) {
+  __shared__ float query[kMaxDim], scores[kBlock];
   const int64_t row = gridDim.x - 1 - blockIdx.x;  // Late rows see the most keys: they go first.
   const int64_t head = blockIdx.y, dim = call.attrs.head_dim, d = threadIdx.x;
   const int64_t kv_head = call.attrs.kv_head_of[head], position = call.step.positions[row];
@@ -115,19 +116,20 @@ __global__ void __launch_bounds__(kMostDim) attend_kernel(Call call) {
 }
 
 template <typename T>
-void attention(const KernelArgs& args) {
+const char* attention(const KernelArgs& args) {
   const KernelAttrs& attrs = args.attrs;
   const int64_t rows = args.step->rows, dim = attrs.head_dim;
   const Call call = {args.in[0], args.in[1], args.in[2], args.out[0],
                      attrs,      args.state, *args.step};
-  launch(append_kernel<T>, {rows, attrs.kv_heads}, 64, args.queue, call);
+  const char* failure = launch(append_kernel<T>, {rows, attrs.kv_heads}, 64, args.queue, call);
+  if (failure != nullptr) return failure;
   const int64_t threads = dim <= kBlock ? kBlock : (dim + kWarp - 1) / kWarp * kWarp;
-  launch(attend_kernel<T>, {rows, attrs.heads}, static_cast<int>(threads), args.queue, call);
+  return launch(attend_kernel<T>, {rows, attrs.heads}, static_cast<int>(threads), args.queue, call);
 }
 
 }  // namespace
 
-void attention_f32(const KernelArgs& args) { attention<float>(args); }
-void attention_bf16(const KernelArgs& args) { attention<BF16>(args); }
+const char* attention_f32(const KernelArgs& args) { return attention<float>(args); }
+const char* attention_bf16(const KernelArgs& args) { return attention<BF16>(args); }
 
 }  // namespace lockstep::LOCKSTEP_TARGET

@@ -43,16 +43,16 @@ __global__ void linear_kernel(Numbers<T> rows, Numbers<T> weight, TensorView bia
 }
 
 template <typename T>
-void linear(const KernelArgs& args) {
+const char* linear(const KernelArgs& args) {
   const TensorView &x = args.in[0], &out = args.out[0];
-  launch(linear_kernel<T>, {(out.cols + kTile - 1) / kTile, (x.rows + kTile - 1) / kTile},
-         kTile * kTile, args.queue, Numbers<T>{x}, Numbers<T>{args.in[1]}, args.in[2], out);
+  return launch(linear_kernel<T>, {(out.cols + kTile - 1) / kTile, (x.rows + kTile - 1) / kTile},
+                kTile * kTile, args.queue, Numbers<T>{x}, Numbers<T>{args.in[1]}, args.in[2], out);
 }
 
 }  // namespace
 
-void linear_f32(const KernelArgs& args) { linear<float>(args); }
-void linear_bf16(const KernelArgs& args) { linear<BF16>(args); }
-void linear_f16(const KernelArgs& args) { linear<F16>(args); }
+const char* linear_f32(const KernelArgs& args) { return linear<float>(args); }
+const char* linear_bf16(const KernelArgs& args) { return linear<BF16>(args); }
+const char* linear_f16(const KernelArgs& args) { return linear<F16>(args); }
 
 }  // namespace lockstep::LOCKSTEP_TARGET

@@ -15,9 +15,9 @@
 
 namespace lockstep::cuda {
 
-void linear_f32(const KernelArgs& args);
-void linear_bf16(const KernelArgs& args);
-void linear_f16(const KernelArgs& args);
+const char* linear_f32(const KernelArgs& args);
+const char* linear_bf16(const KernelArgs& args);
+const char* linear_f16(const KernelArgs& args);
 
 namespace {
 
@@ -163,15 +163,21 @@ bool run(const KernelArgs& args, cudaDataType type) {
                                     static_cast<cudaStream_t>(args.queue)));
 }
 
-void linear(const KernelArgs& args, cudaDataType type, KernelFn plain) {
-  if (args.in[0].rows <= 0 || args.out[0].cols <= 0) return;
-  if (!run(args, type)) plain(args);
+const char* linear(const KernelArgs& args, cudaDataType type, KernelFn plain) {
+  if (args.in[0].rows <= 0 || args.out[0].cols <= 0) return nullptr;
+  return run(args, type) ? nullptr : plain(args);
 }
 
 }  // namespace
 
-void linear_cublas_f32(const KernelArgs& args) { linear(args, CUDA_R_32F, linear_f32); }
-void linear_cublas_bf16(const KernelArgs& args) { linear(args, CUDA_R_16BF, linear_bf16); }
-void linear_cublas_f16(const KernelArgs& args) { linear(args, CUDA_R_16F, linear_f16); }
+const char* linear_cublas_f32(const KernelArgs& args) {
+  return linear(args, CUDA_R_32F, linear_f32);
+}
+const char* linear_cublas_bf16(const KernelArgs& args) {
+  return linear(args, CUDA_R_16BF, linear_bf16);
+}
+const char* linear_cublas_f16(const KernelArgs& args) {
+  return linear(args, CUDA_R_16F, linear_f16);
+}
 
 }  // namespace lockstep::cuda

@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/kernels/cuda/pack.h"
 
-#include <algorithm>
-
 #include "base/float16.h"
-#include "worker/kernels/cpu/scratch.h"
 
 namespace lockstep::device {
 namespace {
@@ -28,11 +25,5 @@ void pack_rows_f16(const PackArgs& args) { pack_rows<uint16_t>(args, float_to_f1
 
 int64_t row_bytes_f32(int64_t rows, int64_t cols) { return rows * cols * 4; }
 int64_t row_bytes_16(int64_t rows, int64_t cols) { return rows * cols * 2; }
-
-int64_t decoded_scratch_bytes(const KernelArgs& largest) {
-  const TensorView &x = largest.in[0], &out = largest.out[0];
-  return decoded_x_bytes(x.rows, x.cols) +
-         std::min(out.cols, decoded_cols(x.cols)) * std::max<int64_t>(x.cols, 1) * 2;
-}
 
 }  // namespace lockstep::device

@@ -12,7 +12,4 @@ void pack_rows_f16(const PackArgs& args);
 int64_t row_bytes_f32(int64_t rows, int64_t cols);
 int64_t row_bytes_16(int64_t rows, int64_t cols);  // bfloat16 and float16.
 
-// Of linear_codes.
-int64_t decoded_scratch_bytes(const KernelArgs& largest);
-
 }  // namespace lockstep::device

@@ -35,26 +35,26 @@ int threads_of(int64_t width) { return width <= 256 ? kWarp : 256; }
 
 }  // namespace
 
-void rms_norm(const KernelArgs& args) {
+const char* rms_norm(const KernelArgs& args) {
   const TensorView& x = args.in[0];
-  if (x.cols <= 0) return;
-  launch(norm_kernel, {x.rows, 1}, threads_of(x.cols), args.queue, x, TensorView{}, TensorView{},
-         args.in[1], args.out[0], x.cols, args.attrs.eps);
+  if (x.cols <= 0) return nullptr;
+  return launch(norm_kernel, {x.rows, 1}, threads_of(x.cols), args.queue, x, TensorView{},
+                TensorView{}, args.in[1], args.out[0], x.cols, args.attrs.eps);
 }
 
-void head_norm(const KernelArgs& args) {
+const char* head_norm(const KernelArgs& args) {
   const TensorView& x = args.in[0];
   const int64_t dim = args.attrs.head_dim;
-  if (x.cols <= 0) return;
-  launch(norm_kernel, {x.rows, x.cols / dim}, threads_of(dim), args.queue, x, TensorView{},
-         TensorView{}, args.in[1], args.out[0], dim, args.attrs.eps);
+  if (x.cols <= 0) return nullptr;
+  return launch(norm_kernel, {x.rows, x.cols / dim}, threads_of(dim), args.queue, x, TensorView{},
+                TensorView{}, args.in[1], args.out[0], dim, args.attrs.eps);
 }
 
-void add_norm(const KernelArgs& args) {
+const char* add_norm(const KernelArgs& args) {
   const TensorView& x = args.in[0];
-  if (x.cols <= 0) return;
-  launch(norm_kernel, {x.rows, 1}, threads_of(x.cols), args.queue, x, args.in[1], args.out[0],
-         args.in[2], args.out[1], x.cols, args.attrs.eps);
+  if (x.cols <= 0) return nullptr;
+  return launch(norm_kernel, {x.rows, 1}, threads_of(x.cols), args.queue, x, args.in[1],
+                args.out[0], args.in[2], args.out[1], x.cols, args.attrs.eps);
 }
 
 }  // namespace lockstep::LOCKSTEP_TARGET

@@ -28,11 +28,11 @@ __global__ void rope_kernel(TensorView x, TensorView table, TensorView out, Kern
 
 }  // namespace
 
-void rope(const KernelArgs& args) {
+const char* rope(const KernelArgs& args) {
   const TensorView& x = args.in[0];
-  if (x.cols <= 0) return;
-  launch(rope_kernel, {x.rows, x.cols / args.attrs.head_dim}, 64, args.queue, x, args.in[1],
-         args.out[0], args.attrs);
+  if (x.cols <= 0) return nullptr;
+  return launch(rope_kernel, {x.rows, x.cols / args.attrs.head_dim}, 64, args.queue, x, args.in[1],
+                args.out[0], args.attrs);
 }
 
 }  // namespace lockstep::LOCKSTEP_TARGET

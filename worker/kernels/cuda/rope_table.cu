@@ -35,9 +35,10 @@ __global__ void table_kernel(TensorView out, StepView step, KernelAttrs attrs) {
 
 }  // namespace
 
-void rope_table(const KernelArgs& args) {
-  if (args.attrs.rotary_dim < 2) return;
-  launch(table_kernel, {args.out[0].rows, 1}, 64, args.queue, args.out[0], *args.step, args.attrs);
+const char* rope_table(const KernelArgs& args) {
+  if (args.attrs.rotary_dim < 2) return nullptr;
+  return launch(table_kernel, {args.out[0].rows, 1}, 64, args.queue, args.out[0], *args.step,
+                args.attrs);
 }
 
 }  // namespace lockstep::LOCKSTEP_TARGET

@@ -5,6 +5,7 @@
 
 #include "worker/kernels/cpu/pack.h"
 #include "worker/kernels/cuda/pack.h"
+#include "worker/kernels/cuda/sizes.h"
 #include "worker/kernels/find.h"
 
 #define LOCKSTEP_TARGET cuda
@@ -14,9 +15,9 @@
 namespace lockstep {
 namespace cuda {
 
-void linear_cublas_f32(const KernelArgs& args);
-void linear_cublas_bf16(const KernelArgs& args);
-void linear_cublas_f16(const KernelArgs& args);
+const char* linear_cublas_f32(const KernelArgs& args);
+const char* linear_cublas_bf16(const KernelArgs& args);
+const char* linear_cublas_f16(const KernelArgs& args);
 
 constexpr auto cublas_rows() {
   constexpr DType kF32 = DType::kF32, kBF16 = DType::kBF16, kF16 = DType::kF16;

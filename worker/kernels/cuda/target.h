@@ -36,18 +36,23 @@ inline Grid row_grid(int64_t rows, int64_t cols) {
 
 // Starts a kernel in the order of the queue, `threads` (a multiple of kWarp) a block; a kernel that
 // is started with more than 256 says so by __launch_bounds__, or its registers might not suffice.
-// What goes wrong is found by the Device's next synchronize().
+// Null, or why it could not be started; what goes wrong while it runs is found by the Device's next
+// synchronize().
 template <typename... Params, typename... Args>
-void launch(void (*kernel)(Params...), Grid grid, int threads, void* queue, const Args&... args) {
-  if (grid.x <= 0 || grid.y <= 0) return;
+const char* launch(void (*kernel)(Params...), Grid grid, int threads, void* queue,
+                   const Args&... args) {
+  if (grid.x <= 0 || grid.y <= 0) return nullptr;
 #ifdef __CUDACC__
   kernel<<<dim3(static_cast<unsigned>(grid.x), static_cast<unsigned>(grid.y)), threads, 0,
            static_cast<cudaStream_t>(queue)>>>(args...);
+  const cudaError_t error = cudaPeekAtLastError();
+  return error == cudaSuccess ? nullptr : cudaGetErrorString(error);
 #else
   static_cast<void>(queue);
   const auto thread = [&] { kernel(args...); };
   shim::run(grid.x, grid.y, threads,
             {&thread, [](const void* self) { (*static_cast<const decltype(thread)*>(self))(); }});
+  return nullptr;
 #endif
 }
 

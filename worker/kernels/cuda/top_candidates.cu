@@ -224,15 +224,16 @@ __global__ void __launch_bounds__(kSelectThreads)
 
 }  // namespace
 
-void top_candidates(const KernelArgs& args) {
+const char* top_candidates(const KernelArgs& args) {
   const TensorView& logits = args.in[0];
   const int64_t outputs = args.step->output_count, begin = args.attrs.vocab_begin;
   const int64_t slices = candidate_scratch(logits.cols).slices;
   auto* best = reinterpret_cast<Key*>(args.scratch);
-  launch(slice_kernel, {slices, outputs}, kSliceThreads, args.queue, logits, *args.step, begin,
-         best);
-  launch(select_kernel, {outputs, 2}, kSelectThreads, args.queue, logits, *args.step, begin, best,
-         slices);
+  const char* failure = launch(slice_kernel, {slices, outputs}, kSliceThreads, args.queue, logits,
+                               *args.step, begin, best);
+  if (failure != nullptr) return failure;
+  return launch(select_kernel, {outputs, 2}, kSelectThreads, args.queue, logits, *args.step, begin,
+                best, slices);
 }
 
 }  // namespace lockstep::LOCKSTEP_TARGET

@@ -84,7 +84,7 @@ int quantized_code(const TensorView& view, int64_t row, int64_t col) {
   return quantized(view).codes[row * view.cols + col];
 }
 
-void linear_of_codes(const KernelArgs& args) {
+const char* linear_of_codes(const KernelArgs& args) {
   const TensorView &x = args.in[0], &weight = args.in[1], &bias = args.in[2], &out = args.out[0];
   const Quantization kind = *quantization(weight.dtype);
   const int64_t group = kind.group == 0 ? std::max<int64_t>(1, x.cols) : kind.group;
@@ -105,6 +105,7 @@ void linear_of_codes(const KernelArgs& args) {
       set_element(out, r, n, static_cast<float>(sum));
     }
   }
+  return nullptr;
 }
 
 }  // namespace lockstep::reference

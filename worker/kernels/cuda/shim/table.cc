@@ -5,6 +5,7 @@
 
 #include "worker/kernels/cpu/pack.h"
 #include "worker/kernels/cuda/pack.h"
+#include "worker/kernels/cuda/sizes.h"
 
 #define LOCKSTEP_TARGET cuda_shim
 #define LOCKSTEP_TARGET_NAME "cuda_shim"
