@@ -12,7 +12,7 @@
 #include "proto/program.pb.h"
 #include "worker/bindings.h"
 #include "worker/collectives/collective.h"
-#include "worker/kernels/cuda/step.h"
+#include "worker/kernels/device_step.h"
 #include "worker/memory.h"
 #include "worker/profile.h"
 #include "worker/state.h"

@@ -142,7 +142,22 @@ std::vector<Finding> models_know_no_ranks(const SourceFile& file) {
   return findings;
 }
 
-// worker/kernels/cpu is compiled once an ISA but for these, which hold tables and layouts.
+// A back end of worker/kernels: what is shared belongs into the folder above. Tests may look
+// inside.
+std::vector<Finding> back_ends_are_apart(const SourceFile& file) {
+  std::vector<Finding> findings;
+  for (size_t i = 0; i < file.lines.size() && file.is_cpp() && !file.is_in("tests"); ++i) {
+    const std::string name = included_name(file.lines[i]);
+    for (const char* folder : {"worker/kernels/cpu", "worker/kernels/cuda"}) {
+      if (name.starts_with(std::string(folder) + "/") && !file.is_in(folder)) {
+        findings.push_back({i + 1, std::string("outside of ") + folder + ", includes " + name});
+      }
+    }
+  }
+  return findings;
+}
+
+// worker/kernels/cpu is compiled once per ISA but for these, which hold tables and layouts.
 bool is_compiled_per_isa(const SourceFile& file) {
   for (const char* other :
        {"table", "none_x86", "pack", "pack_quantized", "rope_table", "sizes", "twins/table"}) {
@@ -156,7 +171,8 @@ std::vector<Finding> isa_files_include_little(const SourceFile& file) {
   std::vector<Finding> findings;
   for (size_t i = 0; i < file.lines.size() && is_compiled_per_isa(file); ++i) {
     const std::string name = included_name(file.lines[i]);
-    if (name.empty() || name == "worker/kernels/kernel.h" || name == "base/parallel.h" ||
+    if (name.empty() || name == "worker/kernels/kernel.h" ||
+        name == "worker/kernels/quantized_rows.h" || name == "base/parallel.h" ||
         is_compiled_per_isa({.path = name, .lines = {}})) {
       continue;
     }
@@ -167,15 +183,16 @@ std::vector<Finding> isa_files_include_little(const SourceFile& file) {
   return findings;
 }
 
-// Beside their own folder they know kernel.h, what is constexpr in base, and CUDA.
+// Beside their own folder they know kernel.h, quantized_rows.h, what is constexpr in base, and
+// CUDA.
 std::vector<Finding> cuda_files_include_little(const SourceFile& file) {
   std::vector<Finding> findings;
   if (!file.has_extension({".cu"})) return findings;
   for (size_t i = 0; i < file.lines.size(); ++i) {
     const std::string name = included_name(file.lines[i]);
     const bool fits = name.empty() || name.starts_with("worker/kernels/cuda/") ||
-                      name == "worker/kernels/kernel.h" || name == "worker/kernels/cpu/scratch.h" ||
-                      name == "worker/kernels/cpu/panels.h" || name == "base/exact.h" ||
+                      name == "worker/kernels/kernel.h" ||
+                      name == "worker/kernels/quantized_rows.h" || name == "base/exact.h" ||
                       name == "base/noise.h" || name == "base/float16.h";
     if (!fits) findings.push_back({i + 1, "compiled for a GPU and includes " + name});
   }
@@ -264,6 +281,8 @@ const std::vector<Rule>& rules() {
        "#include <vector>\n"},
       {"CudaFilesIncludeLittle", cuda_files_include_little, "worker/kernels/cuda/linear.cu",
        "#include <absl/status/status.h>\n"},
+      {"BackEndsAreApart", back_ends_are_apart, "worker/executor.h",
+       "#include \"worker/kernels/cuda/sizes.h\"\n"},
       {"CallsAreSafe", calls_are_safe, "base/a.cc", "  std::sprintf(text, format);\n"},
       {"NoMachineIsNamed", no_machine_is_named, "docs/a.md", std::string("see /wo") + "rk/main\n"},
   };

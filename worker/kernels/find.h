@@ -11,7 +11,7 @@ namespace lockstep {
 // All CPU kernels, best first among those of one (operator, weight, activation).
 std::span<const KernelEntry> cpu_kernels();
 // All kernels of a GPU, best first; none in a build without CUDA. Their operands, and what
-// attributes and step point to, are the device's (device.h, cuda/step.h).
+// attributes and step point to, are the device's (device.h, device_step.h).
 std::span<const KernelEntry> cuda_kernels();
 
 // The first row for these types whose ISA is at most `isa`, or null. A row's kNone matches any

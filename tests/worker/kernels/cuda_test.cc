@@ -7,8 +7,8 @@
 #include "base/math.h"
 #include "tests/worker/kernels/kernel_case.h"
 #include "worker/kernels/cuda/shim/table.h"
-#include "worker/kernels/cuda/step.h"
 #include "worker/kernels/device.h"
+#include "worker/kernels/device_step.h"
 
 namespace lockstep {
 namespace {

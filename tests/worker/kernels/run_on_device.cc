@@ -5,7 +5,7 @@
 #include <map>
 #include <vector>
 
-#include "worker/kernels/cuda/step.h"
+#include "worker/kernels/device_step.h"
 #include "worker/kernels/find.h"
 
 namespace lockstep {

@@ -14,8 +14,8 @@
 #include <string>
 #include <vector>
 
-#include "worker/kernels/cuda/step.h"
 #include "worker/kernels/device.h"
+#include "worker/kernels/device_step.h"
 #include "worker/kernels/find.h"
 
 namespace lockstep {

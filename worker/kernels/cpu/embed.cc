@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // out[r] = weight[token of r - vocab_begin], weight being plain rows; -0.0 for tokens that other
 // ranks hold, so that the sum over ranks is the row bit for bit. Token -1 takes the next row of
-// step->embeddings, on the rank that holds id 0. Quantized rows (panels.h has their layout) become
-// code * scale, or fma(code, scale, minimum).
+// step->embeddings, on the rank that holds id 0. Quantized rows (quantized_rows.h has their layout)
+// become code * scale, or fma(code, scale, minimum).
 #include "worker/kernels/cpu/chunks.h"
-#include "worker/kernels/cpu/panels.h"
 #include "worker/kernels/cpu/vec.h"
 #include "worker/kernels/kernel.h"
+#include "worker/kernels/quantized_rows.h"
 
 namespace lockstep::LOCKSTEP_ISA {
 namespace {

@@ -12,8 +12,7 @@
 //                     group's first half, the high one that of k + group / 2; code + 8, or the code
 //                     itself (0 .. 15) where there are minima
 //   q8c               32 elements, [8][32][4], code + 128; the scales are the panel's header
-// Rows of plain quantized weights (embed): scales, minima, then codes, int4 two a byte, the earlier
-// one low; filled up to 4 bytes. Internal linkage, since files of every ISA include it.
+// Internal linkage, since files of every ISA include it.
 #pragma once
 
 #include "worker/kernels/kernel.h"
@@ -74,16 +73,6 @@ constexpr int64_t kPanelScales = kPackRows * 2;  // Bytes.
 // those of activations are 2^-60 .. 2^62.
 constexpr int kLeastPower = -60, kMostPower = 62;
 constexpr int kLeastScale = -66, kMostScale = 66;
-
-// Bytes of a row of `cols` codes in a plain quantized matrix, and where its codes begin.
-[[maybe_unused, gnu::always_inline]] constexpr int64_t row_codes_begin(const Quantization& kind,
-                                                                       int64_t cols) {
-  return 2 * group_count(kind, cols) * (kind.minimum ? 2 : 1);
-}
-[[maybe_unused, gnu::always_inline]] constexpr int64_t quantized_row_bytes(const Quantization& kind,
-                                                                           int64_t cols) {
-  return (row_codes_begin(kind, cols) + (cols * kind.bits + 7) / 8 + 3) / 4 * 4;
-}
 
 }  // namespace
 }  // namespace lockstep

@@ -85,17 +85,6 @@ struct AttentionScratch {
           copies + 2 * sums + numbers + tile};
 }
 
-// CUDA's linear over codes: float32 rows as bfloat16, then as many of the weight's rows decoded as
-// fit, which had better stay in the GPU's cache until they are multiplied.
-constexpr int64_t kDecodedBytes = int64_t{32} << 20;
-[[maybe_unused]] inline int64_t decoded_x_bytes(int64_t rows, int64_t depth) {
-  return align_scratch(rows * depth * 2);
-}
-[[maybe_unused]] inline int64_t decoded_cols(int64_t depth) {
-  const int64_t cols = kDecodedBytes / (depth > 0 ? 2 * depth : 1) / kPackRows * kPackRows;
-  return cols > kPackRows ? cols : kPackRows;
-}
-
 // top_candidates: each output's largest value of every block, edited and raw, a working copy of
 // either, and the noisy winner of every slice of blocks.
 constexpr int64_t kSliceBlocks = 64;

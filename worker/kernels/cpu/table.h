@@ -9,6 +9,7 @@
 #include "worker/kernels/cpu/sizes.h"
 #include "worker/kernels/find.h"
 #include "worker/kernels/kernel.h"
+#include "worker/kernels/pack_rows.h"
 
 namespace lockstep {
 

@@ -2,9 +2,9 @@
 // linear over weights that are codes and scales: as many rows of the weight at a time as scratch
 // holds are decoded to bfloat16, and multiplied as any bfloat16 weight is; rows of float32 are
 // rounded to bfloat16 first. One way for any number of rows, so that a row's bits do not depend on
-// it. scratch.h says what lies where.
-#include "worker/kernels/cpu/scratch.h"
+// it. sizes.h says what lies where in scratch.
 #include "worker/kernels/cuda/matrix.h"
+#include "worker/kernels/cuda/sizes.h"
 
 namespace lockstep::LOCKSTEP_TARGET {
 
@@ -47,10 +47,11 @@ const char* linear_codes(const KernelArgs& args) {
     rows = {args.scratch, x.rows, x.cols, x.cols, DType::kBF16};
     failure = decode<Numbers<float>>(x, 0, rows, args.queue);
   }
-  const int64_t most_cols = decoded_cols(x.cols);
-  for (int64_t first = 0; failure == nullptr && first < out.cols; first += most_cols) {
-    const int64_t cols = out.cols - first < most_cols ? out.cols - first : most_cols;
-    panel = {args.scratch + decoded_x_bytes(x.rows, x.cols), cols, x.cols, x.cols, DType::kBF16};
+  const int64_t max_cols = device::decoded_cols(x.cols);
+  std::byte* const decoded = args.scratch + device::decoded_x_bytes(x.rows, x.cols);
+  for (int64_t first = 0; failure == nullptr && first < out.cols; first += max_cols) {
+    const int64_t cols = out.cols - first < max_cols ? out.cols - first : max_cols;
+    panel = {decoded, cols, x.cols, x.cols, DType::kBF16};
     failure = decode<Codes<kWeight>>(args.in[1], first, panel, args.queue);
     if (bias.data != nullptr) product.in[2].data = bias.row<float>(0) + first;
     product.in[2].cols = product.out[0].cols = cols;

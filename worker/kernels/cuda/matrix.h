@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Elements of a matrix as float32, however they are stored: numbers, or codes and scales in rows as
-// cpu/panels.h lays out plain quantized ones.
+// Elements of a matrix as float32: stored as numbers, or as codes and scales (quantized_rows.h).
 #pragma once
 
-#include "worker/kernels/cpu/panels.h"
 #include "worker/kernels/cuda/scalar.h"
+#include "worker/kernels/quantized_rows.h"
 
 namespace lockstep::LOCKSTEP_TARGET {
 

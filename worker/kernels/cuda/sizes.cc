@@ -3,9 +3,17 @@
 
 #include <algorithm>
 
-#include "worker/kernels/cpu/scratch.h"
-
 namespace lockstep::device {
+
+int64_t page_bytes(const PageShape& page) {
+  return page.tokens * page.kv_heads * (page.k_dim + page.v_dim) * dtype_bytes(page.dtype);
+}
+
+const char* attention_fits(const KernelAttrs& attrs, const Device&) {
+  static_assert(kMaxHeadDim == 1024);  // As the text says.
+  if (attrs.head_dim > kMaxHeadDim) return "head_dim up to 1024";
+  return attrs.v_dim == attrs.head_dim ? nullptr : "values as wide as keys";
+}
 
 int64_t decoded_scratch_bytes(const KernelArgs& largest, int) {
   const TensorView &x = largest.in[0], &out = largest.out[0];
@@ -13,18 +21,8 @@ int64_t decoded_scratch_bytes(const KernelArgs& largest, int) {
          std::min(out.cols, decoded_cols(x.cols)) * std::max<int64_t>(x.cols, 1) * 2;
 }
 
-int64_t page_bytes(const PageShape& page) {
-  return page.tokens * page.kv_heads * (page.k_dim + page.v_dim) * dtype_bytes(page.dtype);
-}
-
-const char* attention_fits(const KernelAttrs& attrs, const Device&) {
-  static_assert(kMaxHeadDim == 1024);  // In the text.
-  if (attrs.head_dim > kMaxHeadDim) return "head_dim up to 1024";
-  return attrs.v_dim == attrs.head_dim ? nullptr : "values as wide as keys";
-}
-
 int64_t candidate_scratch_bytes(const KernelArgs& largest, int) {
-  return largest.in[0].rows * candidate_scratch(largest.in[0].cols).output_bytes;
+  return largest.in[0].rows * slice_count(largest.in[0].cols) * kCandidateKeyBytes;
 }
 
 }  // namespace lockstep::device

@@ -7,13 +7,16 @@
 // kept in scratch. Another takes a whole row twice: the key of the last that is wanted is found
 // eight bits at a time, all that are not below it are gathered, and those few sorted.
 #include "base/noise.h"
-#include "worker/kernels/cpu/scratch.h"
 #include "worker/kernels/cuda/scalar.h"
+#include "worker/kernels/cuda/sizes.h"
 
 namespace lockstep::LOCKSTEP_TARGET {
 namespace {
 
 using Key = unsigned long long;  // 0: no candidate.
+static_assert(sizeof(Key) == device::kCandidateKeyBytes);
+
+using device::kSliceBlocks;
 
 constexpr int kLanes = 16;  // Threads that share a block of the vocabulary, as a CPU's vector does.
 constexpr int kEach = kVocabBlock / kLanes;
@@ -227,7 +230,7 @@ __global__ void __launch_bounds__(kSelectThreads)
 const char* top_candidates(const KernelArgs& args) {
   const TensorView& logits = args.in[0];
   const int64_t outputs = args.step->output_count, begin = args.attrs.vocab_begin;
-  const int64_t slices = candidate_scratch(logits.cols).slices;
+  const int64_t slices = device::slice_count(logits.cols);
   auto* best = reinterpret_cast<Key*>(args.scratch);
   const char* failure = launch(slice_kernel, {slices, outputs}, kSliceThreads, args.queue, logits,
                                *args.step, begin, best);
