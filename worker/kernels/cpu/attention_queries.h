@@ -120,8 +120,14 @@ void soften(Queries<F>& all, int64_t query, int64_t count, const Block<F>& block
     const float block_highest = max_block(s);
     const float before = all.part.highest[query + q];
     const float highest = before > block_highest ? before : block_highest;
+    // So far only keys with -inf, which count for nothing; and -inf - -inf would be NaN.
+    const bool none = highest == -kInfinity;
+    const Vec from = Vec::splat(none ? 0.0f : highest);
 #pragma GCC unroll 8
-    for (int i = 0; i < kBlockChunks; ++i) s[i] = exp2_below(s[i] - Vec::splat(highest));
+    for (int i = 0; i < kBlockChunks; ++i) s[i] = exp2_below(s[i] - from);
+    if (none) {
+      for (Vec& p : s) p = p * Vec::zero();  // Those of NaN stay.
+    }
     hide(s, seen[q], 0);
     typename F::Factor* weights = all.weights + q * kKeyBlock;
     if constexpr (F::kScaled) {

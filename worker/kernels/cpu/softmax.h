@@ -42,7 +42,7 @@ struct Softmax {
 inline void merge(const Softmax& into, const Softmax& next, int64_t count, int64_t padded) {
   for (int64_t q = 0; q < count; ++q) {
     const float before = into.highest[q], found = next.highest[q];
-    if (found == -kInfinity) continue;
+    if (next.total[q] == 0) continue;  // No key of this part counts.
     const float highest = before > found ? before : found;
     const Vec shrink = exp2_below(Vec::splat(before - highest));
     const Vec fit = exp2_below(Vec::splat(found - highest));

@@ -101,11 +101,13 @@ __global__ void __launch_bounds__(kMaxDim) attend_kernel(Call call) {
     const float before = highest;
     for (int64_t j = 0; j < count; ++j) highest = Max::of(highest, scores[j]);
     __syncthreads();
-    if (mine < end) scores[threadIdx.x] = exp_of(scores[threadIdx.x] - highest);
+    // So far only keys with -inf, which count for nothing: -inf - -inf would be NaN.
+    const float from = highest == -kInfinity ? 0.0f : highest;
+    if (mine < end) scores[threadIdx.x] = exp_of(scores[threadIdx.x] - from);
     __syncthreads();
     float block_total = 0;
     for (int64_t j = 0; j < count; ++j) block_total = block_total + scores[j];
-    const float shrink = exp_of(before - highest);
+    const float shrink = exp_of(before - from);
     total = total * shrink + block_total;
     if (d < dim) {
       accumulator = weigh<T>(call, sequence, begin, end, kv_head, d, scores, accumulator * shrink);
