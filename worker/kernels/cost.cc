@@ -20,13 +20,13 @@ int64_t operand_bytes(const KernelArgs& args) {
 
 // Keys that the step's queries see, summed over rows; and those that must be read at least once,
 // summed over sequences.
-struct Keys {
+struct KeyCounts {
   int64_t seen = 0;
   int64_t read = 0;
 };
 
-Keys count_keys(const KernelArgs& args) {
-  Keys keys;
+KeyCounts count_keys(const KernelArgs& args) {
+  KeyCounts keys;
   if (args.step == nullptr) return keys;
   const int64_t window = args.attrs.window;
   for (int64_t i = 0; i < args.step->sequence_count; ++i) {
@@ -44,7 +44,7 @@ Keys count_keys(const KernelArgs& args) {
 
 KernelCost attention_cost(const KernelEntry& kernel, const KernelArgs& args) {
   const KernelAttrs& attrs = args.attrs;
-  const Keys keys = count_keys(args);
+  const KeyCounts keys = count_keys(args);
   const int64_t scale_bytes = kernel.weight == DType::kI8 ? 4 : 0;
   const int64_t vector_bytes = attrs.head_dim * dtype_bytes(kernel.weight) + scale_bytes;
   return {.bytes = operand_bytes(args) + 2 * keys.read * attrs.kv_heads * vector_bytes,
@@ -57,7 +57,7 @@ KernelCost embed_cost(const KernelEntry& kernel, const KernelArgs& args) {
   return {.bytes = kernel.packed_bytes(out.rows, out.cols) + view_bytes(out), .flops = 0};
 }
 
-// The weight as it was packed: whole panels, scales and all.
+// The weight as it was packed: whole panels, with scales.
 KernelCost linear_cost(const KernelEntry& kernel, const KernelArgs& args) {
   const TensorView &x = args.in[0], &bias = args.in[2], &out = args.out[0];
   return {.bytes = view_bytes(x) + kernel.packed_bytes(out.cols, x.cols) + view_bytes(bias) +

@@ -22,7 +22,7 @@ const KernelEntry* find_kernel(std::span<const KernelEntry> table, Op op, DType 
 // entry.scratch_bytes(), or 0 where there is none.
 int64_t scratch_bytes(const KernelEntry& kernel, const KernelArgs& largest, int threads);
 
-// What a call must move and compute at least: each operand once, a multiply-add as two flops.
+// The minimum that a call must move and compute: each operand once, a multiply-add as two flops.
 struct KernelCost {
   int64_t bytes = 0;
   int64_t flops = 0;

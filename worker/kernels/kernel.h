@@ -36,8 +36,8 @@ struct Half {
   uint16_t bits;
 };
 
-// One layer's KV pages on this rank: `pages` times page_bytes, which the attention kernel's entry
-// says. What lies where in them is the kernel's own affair.
+// One layer's KV pages on this rank: `pages` of page_bytes, which the attention kernel's entry
+// computes. Only the kernel knows the layout within a page.
 struct StateView {
   std::byte* data = nullptr;
   int64_t page_bytes = 0;
@@ -72,7 +72,7 @@ struct BlockSum {
   float sum;
 };
 
-// What is wanted of one row of logits, and where the answer goes. Ids are those of the whole
+// What is computed from one row of logits, and where the answer goes. Ids are those of the whole
 // vocabulary. Order is by the named value, descending; ties go to the lowest id. The kernel fills
 // *_found.
 struct OutputRequest {
@@ -91,12 +91,12 @@ struct OutputRequest {
   int64_t raw_top_found = 0;
   bool want_noisy = false;  // The best by `noisy` over the whole slice.
   Candidate noisy;
-  BlockSum* edited_sums = nullptr;  // One a block of kVocabBlock ids of this slice, or null.
+  BlockSum* edited_sums = nullptr;  // One per block of kVocabBlock ids of this slice, or null.
   BlockSum* raw_sums = nullptr;
   float* logits = nullptr;  // The slice's raw logits, or null.
 };
 
-// What a step is about, shared by all its kernels. Rows of a sequence are consecutive, with
+// The rows of a step, shared by all its kernels. Rows of a sequence are consecutive, with
 // consecutive positions; pages of a sequence in order, so position p is in pages[p / page_tokens].
 struct StepSequence {
   int64_t first_row = 0;
@@ -129,7 +129,7 @@ struct KernelAttrs {
   const int32_t* kv_head_of = nullptr;  // attention: [heads], the local KV head of each query head
   float scale = 0;                      // attention: scores are multiplied by this
   int64_t window = 0;        // attention: 0, or how many positions a query sees, itself included
-  int64_t rotary_dim = 0;    // rope_table, rope: the first rotary_dim of a head turn
+  int64_t rotary_dim = 0;    // rope_table, rope: the first rotary_dim of a head are rotated
   bool interleaved = false;  // rope: pairs (2i, 2i+1) instead of (i, i + rotary_dim / 2)
   const float* inv_freq = nullptr;  // rope_table: [rotary_dim / 2]
   float rope_factor = 1;            // rope_table: cos and sin are multiplied by this (yarn)

@@ -18,7 +18,7 @@ void copy_row(const T* from, float* to, int64_t cols) {
   }
 }
 
-// How many rows before this one brought an embedding of their own.
+// How many rows before this one have an embedding given by the request.
 int64_t embeddings_before(const StepView& step, int64_t row) {
   int64_t count = 0;
   for (int64_t r = 0; r < row; ++r) count += step.tokens[r] == -1;

@@ -25,7 +25,7 @@ struct Nibbles : PlainSums {
   static void lay_out(const uint16_t* x, int64_t count, std::byte* to, int64_t r, int64_t rows,
                       RowValue&) {
     uint16_t group[kGroup] = {};
-    __builtin_memcpy(group, x, static_cast<size_t>(least(count, kGroup)) * sizeof(*x));
+    __builtin_memcpy(group, x, static_cast<size_t>(min(count, kGroup)) * sizeof(*x));
     if constexpr (kKind.minimum) {
       Vec lanes = Vec::zero();
       for (int64_t i = 0; i < kGroup; i += Vec::kLanes) lanes = lanes + Vec::load(group + i);

@@ -11,16 +11,16 @@ namespace {
 
 constexpr uint16_t kOne = 0x3f80;  // As bfloat16.
 
-// Scales of int4 weights stay where exponents can be added to them; 0: all of the group is 0.
+// Limits scales of int4 weights to the range of panels.h; 0: all of the group is 0.
 uint16_t usable_scale(const Quantization& kind, uint16_t scale) {
   if (kind.bits == 8) return scale;
   const int exponent = (scale >> 7 & 0xff) - 127;
-  if (exponent < kLeastScale) return 0;
-  if (exponent < kMostScale) return scale;
-  return static_cast<uint16_t>((scale & 0x8000) | (127 + kMostScale - 1) << 7 | 0x7f);
+  if (exponent < kMinScale) return 0;
+  if (exponent < kMaxScale) return scale;
+  return static_cast<uint16_t>((scale & 0x8000) | (127 + kMaxScale - 1) << 7 | 0x7f);
 }
 
-// One column of a panel: a row of the matrix, or nothing but padding.
+// One column of a panel: a row of the matrix, or padding only.
 struct Column {
   const int8_t* codes = nullptr;
   const uint16_t* scales = nullptr;

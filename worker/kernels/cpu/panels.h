@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the operands of linear lie in memory, which packers, kernels and scratch_bytes() agree on.
+// How the operands of linear lie in memory, on which packers, kernels and sizes.cc agree.
 // A matrix [N, K] is panels of 32 columns (rows of N); a panel is an optional header and then units
 // of K in order. A unit holds, for 32 columns:
 //   float32, float16  1 element of K, [32]
@@ -53,8 +53,8 @@ constexpr int64_t kPanelScales = kPackRows * 2;  // Bytes.
   return {1, dtype_bytes(weight) * kPackRows, 0, 4};
 }
 
-// As kernels of tile instructions take it: units without scales in between are so many at a time
-// that a row has 64 bytes of x in them.
+// As kernels of tile instructions take it: units without scales in between are merged until a row
+// has 64 bytes of x in one.
 [[gnu::always_inline]] constexpr PanelLayout tile_layout(DType weight, DType activation) {
   const PanelLayout layout = panel_layout(weight, activation);
   const auto kind = quantization(weight);
@@ -68,11 +68,11 @@ constexpr int64_t kPanelScales = kPackRows * 2;  // Bytes.
   return n % 16 * 2 + n / 16;
 }
 
-// int4 kinds times int8: scales are added to by exponents, so both sides keep within what cannot
-// leave the normal numbers. Scales of weights below 2^-66 count as zero, above 2^66 as just below;
+// int4 kinds times int8: an exponent is added to a scale, so both stay in a range in which the
+// result is a normal number. Scales of weights below 2^-66 count as zero, above 2^66 as just below;
 // those of activations are 2^-60 .. 2^62.
-constexpr int kLeastPower = -60, kMostPower = 62;
-constexpr int kLeastScale = -66, kMostScale = 66;
+constexpr int kMinPower = -60, kMaxPower = 62;
+constexpr int kMinScale = -66, kMaxScale = 66;
 
 }  // namespace
 }  // namespace lockstep

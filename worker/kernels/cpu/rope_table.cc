@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // out[r] = cos | sin of inv_freq[i] * position of r, times rope_factor. The angle is a float32
-// product, as the reference computes it; cos and sin are those of that float. Compiled once: it
-// runs once a step, and its functions are the exact ones.
+// product, as the reference computes it; cos and sin are those of that float. Compiled for one ISA
+// only: it runs once per step, and its functions are exact.
 #include "base/math.h"
 #include "worker/kernels/kernel.h"
 

@@ -17,7 +17,7 @@ int64_t tile_scratch_bytes(const KernelArgs& largest, int threads) {
 
 int64_t attention_scratch_bytes(const KernelArgs& largest, int threads) {
   const AttentionScratch sizes = attention_scratch(largest.attrs.heads, largest.attrs.head_dim);
-  return threads * (sizes.thread_bytes + kThreadSlots * sizes.slot_bytes);
+  return threads * (sizes.thread_bytes + kThreadPartials * sizes.partial_bytes);
 }
 
 int64_t page_bytes(const PageShape& page) {

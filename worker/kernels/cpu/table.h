@@ -26,7 +26,7 @@ constexpr Isa isa_named(std::string_view name) {
 namespace portable {
 const char* rope_table(const KernelArgs& args);
 }
-// Compiled once for all ISAs.
+// Compiled for one ISA only.
 inline constexpr std::array<KernelEntry, 1> kRopeTable = {
     {{.op = Op::kRopeTable, .run = portable::rope_table, .name = "rope_table_portable"}}};
 

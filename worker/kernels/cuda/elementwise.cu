@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // silu: x * sigmoid(x); mul: x * y; add: x + y; gated: silu(gate) * up; cast: float32 to bfloat16
-// or float16. An element a thread at a time, in place or not; the CPU's bits.
+// or float16. Threads stride over elements, in place or not; the CPU's bits.
 #include "worker/kernels/cuda/scalar.h"
 
 namespace lockstep::LOCKSTEP_TARGET {

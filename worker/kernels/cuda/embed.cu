@@ -7,7 +7,7 @@
 namespace lockstep::LOCKSTEP_TARGET {
 namespace {
 
-// How many rows before this one brought an embedding of their own.
+// How many rows before this one have an embedding given by the request.
 __device__ int64_t embeddings_before(const StepView& step, int64_t row) {
   int64_t count = 0;
   for (int64_t r = 0; r < row; ++r) count += step.tokens[r] == -1;

@@ -31,13 +31,13 @@ cublasLtHandle_t handle() {
   return made;
 }
 
-// The least power of two that divides an address, up to what cuBLASLt cares for.
+// The largest power of two that divides an address, up to what cuBLASLt distinguishes.
 uint32_t alignment_of(const void* address) {
   const auto bits = reinterpret_cast<uintptr_t>(address) | 256;
   return static_cast<uint32_t>(bits & (~bits + 1));
 }
 
-// Everything that decides the algorithm; the number of rows is none of it.
+// Everything that decides the algorithm; the number of rows is not part of it.
 struct Shape {
   cudaDataType type;
   int64_t depth;
@@ -94,7 +94,7 @@ struct Product {
   }
 };
 
-// What cuBLASLt thinks best; `found` is false where it knows nothing that fits.
+// cuBLASLt's first choice; `found` is false where it has none.
 struct Algorithm {
   cublasLtMatmulAlgo_t how{};
   bool found = false;

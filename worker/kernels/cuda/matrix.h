@@ -25,7 +25,7 @@ struct Codes {
         static_cast<const uint8_t*>(view.data) + row * quantized_row_bytes(kKind, view.cols);
     const auto* numbers = reinterpret_cast<const BF16*>(bytes);
     const uint8_t* codes = bytes + row_codes_begin(kKind, view.cols);
-    const int64_t group = kKind.group == 0 ? 0 : col / most(1, kKind.group);
+    const int64_t group = kKind.group == 0 ? 0 : col / max(1, kKind.group);
     const float scale = widen(numbers[group]);
     int code = 0;
     if constexpr (kKind.bits == 8) {

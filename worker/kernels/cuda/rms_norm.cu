@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // y = x / sqrt(mean of x^2 + eps) * weight over a row (rms_norm), over each head of a row
-// (head_norm), or over x + y, which is given too (add_norm). A block a row or head; its threads'
-// sums are added in an order that depends on the width alone.
+// (head_norm), or over x + y, which is given too (add_norm). One block per row or head; its
+// threads' sums are added in an order that depends on the width alone.
 #include "worker/kernels/cuda/scalar.h"
 
 namespace lockstep::LOCKSTEP_TARGET {

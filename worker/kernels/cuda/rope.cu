@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every pair (a, b) of a head's first rotary_dim columns turns by its row's angle:
+// Every pair (a, b) of a head's first rotary_dim columns is rotated by its row's angle:
 // a' = a cos - b sin, b' = b cos + a sin. Pairs are (i, i + rotary_dim / 2), or (2i, 2i + 1)
 // where interleaved. The rest of a head is copied. The table's row is rotary_dim / 2 cosines, then
-// as many sines. A block a head, a pair a thread, in place or not; the CPU's bits.
+// rotary_dim / 2 sines. One block per head, one thread per pair, in place or not; the CPU's bits.
 #include "worker/kernels/cuda/scalar.h"
 
 namespace lockstep::LOCKSTEP_TARGET {

@@ -9,7 +9,7 @@ namespace {
 
 // base(L)^(d / (d - 2)) stretches the base as if the context had length L.
 __device__ float dynamic_base(const KernelAttrs& attrs, int64_t position) {
-  const int64_t length = most(position + 1, attrs.dynamic_length);
+  const int64_t length = max(position + 1, attrs.dynamic_length);
   const double factor = attrs.dynamic_factor, dim = static_cast<double>(attrs.rotary_dim);
   const double stretch =
       factor * static_cast<double>(length) / static_cast<double>(attrs.dynamic_length) -

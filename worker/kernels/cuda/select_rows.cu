@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// out[i] = x[output_rows[i]], whatever the type: the bytes are copied.
+// out[i] = x[output_rows[i]], of any type: the bytes are copied.
 #include "worker/kernels/cuda/scalar.h"
 
 namespace lockstep::LOCKSTEP_TARGET {

@@ -27,16 +27,16 @@ struct Grid {
   int64_t y = 1;
 };
 
-// A block a row, and as many more beside it as columns call for; each thread strides on from there.
+// One block per row, or up to 64 for wide rows; each thread strides over the rest.
 inline constexpr int kRowThreads = 256;
 inline Grid row_grid(int64_t rows, int64_t cols) {
   const int64_t blocks = (cols + kRowThreads - 1) / kRowThreads;
   return {rows, blocks < 64 ? blocks : 64};
 }
 
-// Starts a kernel in the order of the queue, `threads` (a multiple of kWarp) a block; a kernel that
-// is started with more than 256 says so by __launch_bounds__, or its registers might not suffice.
-// Null, or why it could not be started; what goes wrong while it runs is found by the Device's next
+// Starts a kernel in the order of the queue with `threads` (a multiple of kWarp) per block; a
+// kernel started with more than 256 needs __launch_bounds__, or registers might not suffice. Null,
+// or why it could not be started; what goes wrong while it runs is found by the Device's next
 // synchronize().
 template <typename... Params, typename... Args>
 const char* launch(void (*kernel)(Params...), Grid grid, int threads, void* queue,

@@ -2,10 +2,10 @@
 // For every output: block sums, the noisy winner, the best by edited and by raw logit, and a copy
 // of the logits, as its OutputRequest asks. Everything has the CPU's bits.
 // An order is a number of 64 bits: the value's bits made to count upwards, then the id's
-// complement; so no two are alike and a larger one is a better candidate (NaN counts as the least
-// value). One kernel takes slices of the vocabulary: sums, copies and the slice's best noisy key,
-// kept in scratch. Another takes a whole row twice: the key of the last that is wanted is found
-// eight bits at a time, all that are not below it are gathered, and those few sorted.
+// complement; so no two are equal and a larger one is a better candidate (NaN counts as the
+// lowest value). One kernel takes slices of the vocabulary: sums, copies and the slice's best noisy
+// key, kept in scratch. Another takes a whole row twice: the key of the last that is wanted is
+// found eight bits at a time, all that are not below it are gathered, and those few sorted.
 #include "base/noise.h"
 #include "worker/kernels/cuda/scalar.h"
 #include "worker/kernels/cuda/sizes.h"
@@ -84,7 +84,7 @@ __device__ Candidate candidate(const Output& output, int32_t id) {
   return {id, raw, edited, noisy_value(output.request, id, edited)};
 }
 
-// The sum over a block of kVocabBlock values, kEach a lane; the CPU's order. NaN counts as -inf.
+// The sum over a block of kVocabBlock values, kEach per lane; the CPU's order. NaN counts as -inf.
 __device__ BlockSum block_sum(const float (&values)[kEach]) {
   float most_here = -kInfinity;
   for (const float x : values) most_here = x == x ? Max::of(most_here, x) : most_here;
@@ -137,7 +137,7 @@ __device__ Key key_of(const Candidate& c, By by) {
   return key_of(by == By::kRaw ? c.logit : c.edited, c.id);
 }
 
-// The wanted-th largest key of a row, wanted > 0; 1 where there are not so many: from the highest
+// The wanted-th largest key of a row, wanted > 0; 1 where there are fewer: from the highest
 // digit down, how many keys with the digits found so far have which next one.
 __device__ Key last_wanted(const Output& output, By by, int64_t wanted) {
   __shared__ int counts[kDigit];
