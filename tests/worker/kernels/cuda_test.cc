@@ -7,6 +7,7 @@
 #include "base/math.h"
 #include "tests/worker/kernels/kernel_case.h"
 #include "worker/kernels/cuda/shim/table.h"
+#include "worker/kernels/cuda/sizes.h"
 #include "worker/kernels/device.h"
 #include "worker/kernels/device_step.h"
 
@@ -47,6 +48,16 @@ TEST(CudaTableTest, AttentionRefusesHeadsWiderThanItsThreadBlocks) {
     EXPECT_STREQ(entry.fits({.head_dim = 64, .v_dim = 128}, *host), "values as wide as keys");
     EXPECT_EQ(entry.page_bytes({16, 3, 20, 20, entry.weight}),
               16 * 3 * 40 * dtype_bytes(entry.weight));
+  }
+}
+
+// cuBLASLt chooses by alignment, and a row's bits must not depend on how many rows there are.
+TEST(CudaTableTest, DecodedWeightsAreAlignedAlikeForAnyNumberOfRows) {
+  for (const int64_t rows : {1, 2, 3, 64, 100}) {
+    for (const int64_t depth : {1, 40, 96, 4096}) {
+      EXPECT_EQ(device::decoded_x_bytes(rows, depth) % kDeviceAlign, 0) << rows << " " << depth;
+      EXPECT_GE(device::decoded_x_bytes(rows, depth), rows * depth * 2);
+    }
   }
 }
 
