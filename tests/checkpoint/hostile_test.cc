@@ -5,12 +5,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <random>
 #include <tuple>
 
 #include "checkpoint/checkpoint.h"
 #include "tests/support/safetensors_writer.h"
+#include "tests/support/test_data.h"
 
 namespace lockstep {
 namespace {
@@ -129,7 +129,9 @@ TEST(HostileTest, RandomBytesAreRefused) {
     for (uint64_t n = random() % 60; n > 0; --n) {
       header += "{}[]\":,0123 \\uwdtypeshape"[random() % 25];
     }
-    (void)parse_safetensors_header(header, 1000, "m");
+    const auto parsed = parse_safetensors_header(header, 1000, "m");
+    ASSERT_FALSE(parsed.ok()) << header;
+    ASSERT_THAT(message_of(parsed.status()), testing::StartsWith("m: ")) << header;
   }
 }
 
@@ -145,12 +147,9 @@ void expect_readable(const Checkpoint& checkpoint) {
 }
 
 TEST(RealFilesTest, EveryGoldenCheckpointOpensAndReads) {
-  const char* named = std::getenv("LOCKSTEP_TEST_DATA");
-  const fs::path data =
-      named != nullptr ? fs::path(named) : fs::path(LOCKSTEP_SOURCE_DIR "/../shared");
-  if (!fs::exists(data / "goldens")) GTEST_SKIP() << "no test data in " << data;
+  LOCKSTEP_NEEDS_TEST_DATA("goldens");
   int opened = 0;
-  for (const fs::directory_entry& entry : fs::directory_iterator(data / "goldens")) {
+  for (const fs::directory_entry& entry : fs::directory_iterator(test_data("goldens"))) {
     if (!entry.is_directory()) continue;
     const auto checkpoint = Checkpoint::open(entry.path());
     if (!checkpoint.ok() && !fs::exists(entry.path() / "config.json")) continue;
