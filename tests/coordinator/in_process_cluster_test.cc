@@ -3,7 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <chrono>
+#include <atomic>
+#include <thread>
 
 #include "base/status.h"
 #include "tests/support/in_process_cluster.h"
@@ -101,12 +102,13 @@ TEST_F(InProcessClusterTest, ManyLostRanksAreManyTimesReplaced) {
 
 TEST_F(InProcessClusterTest, AnAbortFromAnotherThreadEndsTheGroup) {
   auto group = cluster_->form();
+  std::atomic<int> steps = 0;
   std::thread other([&] {
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    while (steps < 3) std::this_thread::yield();
     (*group)->abort();
   });
   absl::Status status;
-  while (status.ok()) status = (*group)->run(step()).status();
+  for (; status.ok(); ++steps) status = (*group)->run(step()).status();
   other.join();
   EXPECT_EQ(status.code(), absl::StatusCode::kAborted);
   ASSERT_EQ(message_of(cluster_->form().status()), "");
