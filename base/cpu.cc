@@ -144,7 +144,7 @@ std::optional<Room> folder_room(int version, const std::string& folder) {
   return Room{*limit, std::max<int64_t>(0, *limit - used)};
 }
 
-// The least of `machine` (0: unknown) and what `pick` sees in every folder.
+// The minimum of `machine` (0: unknown) and what `pick` sees in every folder.
 int64_t least_room(const std::string& root, int64_t machine, int64_t Room::*pick) {
   std::optional<int64_t> least;
   if (machine > 0) least = machine;
