@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A program that validate() accepts can be bound, loaded and stepped without touching memory that is
-// not its own: to be run under AddressSanitizer too.
+// A program that validate() accepts can be bound, loaded and stepped without touching memory that
+// is not its own: to be run under AddressSanitizer too.
 #include <google/protobuf/stubs/logging.h>
 #include <gtest/gtest.h>
 

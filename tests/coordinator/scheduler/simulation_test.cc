@@ -188,7 +188,7 @@ TEST(SimulationTest, RandomSchedulesKeepEveryPromise) {
   const char* only = std::getenv("LOCKSTEP_TEST_SEED");
   const uint64_t first = only != nullptr ? std::strtoull(only, nullptr, 10) : 0;
   const char* seeds = std::getenv("LOCKSTEP_TEST_SEEDS");
-  const uint64_t some = seeds != nullptr ? std::strtoull(seeds, nullptr, 10) : 2'000;
+  const uint64_t some = seeds != nullptr ? std::strtoull(seeds, nullptr, 10) : 10'000;
   const uint64_t count = only != nullptr ? 1 : some;
   int64_t preemptions = 0;
   uint64_t done = 0;
