@@ -3,9 +3,8 @@
 # All tests under AddressSanitizer and UndefinedBehaviorSanitizer, then the tests of what runs on
 # threads of one process under ThreadSanitizer.
 #   tools/sanitize.sh [asan|tsan] [--sample]     both, where neither is named
-# --sample: under ASan parsers, protocol, coordinator, the worker without its
-# transport, and an eighth of the kernels' tests; under TSan
-# an eighth of the kernels' and a quarter of the compared bits.
+# --sample: under ASan parsers, protocol, coordinator, the worker without its transport, and an
+# eighth of the kernels' tests; under TSan none of those, and a quarter of the compared bits.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -17,7 +16,7 @@ asan_folders=(base proto checkpoint models coordinator)
 # gRPC and absl are built without TSan, which sees no order between threads that meet through them:
 # these programs use neither. serve_test and the commands run under ASan alone.
 tsan_programs=(
-  base_test kernels_test collectives_test worker_test golden_test bits_test engine_test
+  base_test collectives_test worker_test golden_test bits_test engine_test
   scheduler_test sampling_test engine_in_process_test)
 
 # Of how many parts of a program's tests a sample runs one.
@@ -67,6 +66,8 @@ asan() {
 
 tsan() {
   export TSAN_OPTIONS=second_deadlock_stack=1
+  # The other programs run kernels on threads, too.
+  [ -n "$sample" ] || tsan_programs+=(kernels_test)
   cmake --preset tsan >/dev/null
   cmake --build --preset tsan --target "${tsan_programs[@]}"
   run_programs tsan "${tsan_programs[@]}"

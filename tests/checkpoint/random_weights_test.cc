@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <bit>
+#include <chrono>
 #include <cmath>
 #include <set>
 #include <vector>
@@ -115,6 +116,19 @@ TEST(RandomWeightsTest, BitsAreFixed) {
   std::vector<uint32_t> bits;
   for (const float v : w) bits.push_back(std::bit_cast<uint32_t>(v));
   EXPECT_EQ(bits, (std::vector<uint32_t>{3195048556, 3181966173, 1053031207, 3205921400}));
+}
+
+TEST(RandomWeightsTest, SpeedIsPrinted) {
+  const Rectangle all{0, 4096, 0, 4096};
+  std::vector<float> out(4096 * 4096);
+  for (const bool transposed : {false, true}) {
+    const program::Piece piece = piece_of("w", {4096, 4096}, transposed);
+    const auto start = std::chrono::steady_clock::now();
+    RandomWeights(1).read(piece, program::LINEAR_WEIGHT, all, out.data(), 4096);
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+    std::printf("random weights%s: %.0f M elements/s\n", transposed ? ", transposed" : "",
+                out.size() / took.count() / 1e6);
+  }
 }
 
 }  // namespace
