@@ -7,7 +7,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 tools/test.sh release
-LOCKSTEP_TEST_SEEDS=100000 build/cpu/tests/scheduler_test --gtest_filter='SimulationTest.*'
+build/cpu/tests/simulation/simulation --seeds 100000 --jobs "$(nproc)"
 tools/lint.sh --all
 tools/sanitize.sh
 tools/fuzz.sh "${1:-600}"
