@@ -3,8 +3,8 @@
 # All tests under AddressSanitizer and UndefinedBehaviorSanitizer, then the tests of what runs on
 # threads of one process under ThreadSanitizer.
 #   tools/sanitize.sh [asan|tsan] [--sample]     both, where neither is named
-# --sample: under ASan parsers, protocol, coordinator, the worker without its transport, and an
-# eighth of the kernels' tests; under TSan none of those, and a quarter of the compared bits.
+# --sample: under ASan parsers, protocol, coordinator, the worker without its transport, and a
+# sixteenth of the kernels' tests; under TSan none of those, and a quarter of the compared bits.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -22,7 +22,7 @@ tsan_programs=(
 # Of how many parts of a program's tests a sample runs one.
 parts_of() {
   case "$1" in
-    kernels_test) echo 8 ;;
+    kernels_test) echo 16 ;;
     bits_test) echo 4 ;;
     *) echo 1 ;;
   esac
