@@ -161,7 +161,7 @@ std::vector<Finding> models_know_no_ranks(const SourceFile& file) {
   return findings;
 }
 
-// worker/kernels/cpu is compiled once per ISA but for these, which hold tables and layouts.
+// worker/kernels/cpu is compiled once an ISA but for these, which hold tables and layouts.
 bool is_compiled_per_isa(const SourceFile& file) {
   for (const char* other :
        {"table", "none_x86", "pack", "pack_quantized", "rope_table", "twins/table"}) {
