@@ -33,7 +33,7 @@ cuda_compiles() {
   fi
 }
 
-lint() { tools/lint.sh --landing --minutes 6; }
+lint() { tools/lint.sh --landing --minutes 4; }
 asan() { tools/sanitize.sh asan --sample; }
 tsan() { tools/sanitize.sh tsan --sample; }
 fuzz() { tools/fuzz.sh 20; }
