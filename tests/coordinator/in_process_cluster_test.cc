@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The in-process group as an engine sees it: what it says of itself, lost ranks, rejoining.
+#include "tests/support/in_process_cluster.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -7,7 +9,6 @@
 #include <thread>
 
 #include "base/status.h"
-#include "tests/support/in_process_cluster.h"
 #include "tests/support/safetensors_writer.h"
 #include "tests/support/steps.h"
 

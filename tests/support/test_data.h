@@ -16,9 +16,8 @@ inline bool test_data_is_promised() { return std::getenv("LOCKSTEP_TEST_DATA") !
 // A file or folder of the data, there or not.
 inline std::filesystem::path test_data(const std::filesystem::path& name) {
   const std::filesystem::path root =
-      test_data_is_promised()
-          ? std::filesystem::path(std::getenv("LOCKSTEP_TEST_DATA"))
-          : std::filesystem::path(LOCKSTEP_SOURCE_DIR).parent_path() / "shared";
+      test_data_is_promised() ? std::filesystem::path(std::getenv("LOCKSTEP_TEST_DATA"))
+                              : std::filesystem::path(LOCKSTEP_SOURCE_DIR).parent_path() / "shared";
   return root / name;
 }
 
