@@ -16,7 +16,7 @@ std::vector<program::Piece> cut_out(const program::Piece& whole, const FusedPart
   const bool vector = whole.source_shape_size() == 1;
   std::vector<program::Piece> pieces;
   int64_t filled = 0;
-  for (const FusedPart::Range& range : part.rows) {
+  for (const FusedPart::RowRange& range : part.rows) {
     LOCKSTEP_CHECK(0 <= range.begin && range.begin < range.end && range.end <= part.all_rows);
     program::Piece& piece = pieces.emplace_back(whole);
     piece.set_source_shape(0, part.all_rows);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A model as an append-only list of operators in single-assignment form, with no word of workers,
+// A model as an append-only list of operators in single-assignment form. It knows no workers,
 // devices, caches or batches. Models build it; passes read one and write another; sharding cuts it;
 // lowering turns it into a Program. Not thread-safe while it is built.
 #pragma once
@@ -70,12 +70,12 @@ struct Rope {
 
 // Rows of a fused matrix and of its bias, such as the k of [q; k; v]: ranges, stacked.
 struct FusedPart {
-  struct Range {
+  struct RowRange {
     int64_t begin, end;
   };
   std::string name;      // For messages: "k".
   int64_t all_rows = 0;  // Of the fused matrix.
-  std::vector<Range> rows;
+  std::vector<RowRange> rows;
 };
 
 struct AttentionSpec {

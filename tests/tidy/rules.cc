@@ -35,15 +35,34 @@ std::vector<Finding> file_is_short(const SourceFile& file) {
   return {{file.lines.size(), "more than " + std::to_string(most) + " lines"}};
 }
 
+size_t columns_of(const std::string& line) {
+  return static_cast<size_t>(std::count_if(line.begin(), line.end(), [](char c) {
+    return (static_cast<unsigned char>(c) & 0xc0) != 0x80;  // Not a byte inside a character.
+  }));
+}
+
 std::vector<Finding> lines_are_short(const SourceFile& file) {
   std::vector<Finding> findings;
   for (size_t i = 0; i < file.lines.size() && file.is_code(); ++i) {
-    const auto columns = std::count_if(file.lines[i].begin(), file.lines[i].end(), [](char c) {
-      return (static_cast<unsigned char>(c) & 0xc0) != 0x80;  // Not a byte inside a character.
-    });
-    if (static_cast<size_t>(columns) > kColumns) {
-      findings.push_back({i + 1, std::to_string(columns) + " columns"});
+    const size_t columns = columns_of(file.lines[i]);
+    if (columns > kColumns) findings.push_back({i + 1, std::to_string(columns) + " columns"});
+  }
+  return findings;
+}
+
+// Of a page all lines but tables, links and code, which Markdown cannot wrap.
+std::vector<Finding> prose_is_short(const SourceFile& file) {
+  std::vector<Finding> findings;
+  bool code = false;
+  for (size_t i = 0; i < file.lines.size() && file.has_extension({".md"}); ++i) {
+    const std::string& line = file.lines[i];
+    if (line.starts_with("```")) code = !code;
+    if (code || line.starts_with("    ") || line.starts_with("|") ||
+        line.find("](") != std::string::npos) {
+      continue;
     }
+    const size_t columns = columns_of(line);
+    if (columns > kColumns) findings.push_back({i + 1, std::to_string(columns) + " columns"});
   }
   return findings;
 }
@@ -267,6 +286,7 @@ const std::vector<Rule>& rules() {
       {"HasLicence", has_licence, "base/a.sh", "#!/usr/bin/env bash\necho\n"},
       {"FileIsShort", file_is_short, "base/a.h", repeat("\n", kHeaderLines + 1)},
       {"LinesAreShort", lines_are_short, "base/a.cc", repeat("/", kColumns + 1)},
+      {"ProseIsShort", prose_is_short, "docs/a.md", repeat("/", kColumns + 1)},
       {"FunctionsAreShort", functions_are_short, "base/a.cc",
        "void f(\n    int a) {\n" + repeat("  g();\n", kFunctionLines - 2) + "}\n"},
       {"HeaderIsGuarded", header_is_guarded, "base/a.h", "int f();\n"},

@@ -8,6 +8,7 @@
 #include "tests/support/golden_run.h"
 #include "tests/support/late_device.h"
 #include "tests/support/steps.h"
+#include "tests/support/test_data.h"
 #include "tests/support/tiny_program.h"
 #include "worker/bindings.h"
 #include "worker/collectives/local.h"
@@ -25,9 +26,7 @@ struct Run {
 class DeviceGoldenTest : public ::testing::TestWithParam<Run> {};
 
 TEST_P(DeviceGoldenTest, GivesTheReferencesTokensAndLogits) {
-  if (!test_data().has_value()) {
-    GTEST_SKIP() << "no goldens: set LOCKSTEP_TEST_DATA to the folder that holds them";
-  }
+  LOCKSTEP_NEEDS_TEST_DATA(GetParam().name);
   const GoldenCase golden = load_golden_case(GetParam().name);
   expect_golden(golden, {.model = golden.folder,
                          .ranks = GetParam().ranks,
@@ -74,8 +73,8 @@ TEST(DeviceBindingTest, HeadsTooWideForTheKernelAreRefusedWhenTheProgramIsBound)
 
 // A rank is lost in a step while its peer has copies queued; the next group gives the same.
 TEST(DeviceClusterTest, GoesOnAfterALostRank) {
-  if (!test_data().has_value()) GTEST_SKIP() << "no goldens";
-  InProcessOptions options{.model = *test_data() / "goldens/llama_gqa",
+  LOCKSTEP_NEEDS_TEST_DATA("goldens/llama_gqa");
+  InProcessOptions options{.model = test_data("goldens/llama_gqa"),
                            .ranks = 2,
                            .dtype = "bfloat16",
                            .backend = late_backend};
