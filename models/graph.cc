@@ -11,6 +11,15 @@ namespace {
 
 constexpr AxisSize kOneRow = {.axis = Axis::kNone, .count = 1, .unit = 1};
 
+// The source's [all_rows, cols] as [matrices, rows of each, cols].
+void stack_source(program::Piece& piece, const FusedPart& part) {
+  LOCKSTEP_CHECK(piece.source_shape_size() == 2 && part.all_rows % part.matrices == 0);
+  const int64_t cols = piece.source_shape(1);
+  piece.set_source_shape(0, part.matrices);
+  piece.set_source_shape(1, part.all_rows / part.matrices);
+  piece.add_source_shape(cols);
+}
+
 // The one piece of a parameter that is a tensor, cut into rows of a larger one (a bias: columns).
 std::vector<program::Piece> cut_out(const program::Piece& whole, const FusedPart& part) {
   const bool vector = whole.source_shape_size() == 1;
@@ -20,6 +29,7 @@ std::vector<program::Piece> cut_out(const program::Piece& whole, const FusedPart
     LOCKSTEP_CHECK(0 <= range.begin && range.begin < range.end && range.end <= part.all_rows);
     program::Piece& piece = pieces.emplace_back(whole);
     piece.set_source_shape(0, part.all_rows);
+    if (part.matrices > 0) stack_source(piece, part);
     vector ? piece.set_col_begin(range.begin) : piece.set_row_begin(range.begin);
     vector ? piece.set_col_end(range.end) : piece.set_row_end(range.end);
     filled += range.end - range.begin;

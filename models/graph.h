@@ -5,7 +5,6 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -76,6 +75,7 @@ struct FusedPart {
   std::string name;      // For messages: "k".
   int64_t all_rows = 0;  // Of the fused matrix.
   std::vector<RowRange> rows;
+  int64_t matrices = 0;  // Of a tensor [matrices, rows, columns]; 0: of a plain matrix.
 };
 
 struct AttentionSpec {

@@ -82,6 +82,13 @@ absl::Status check_value(const Program& program, int index) {
 // A row vector (BIAS, NORM) may be one-dimensional in the checkpoint.
 bool is_row(program::Role role) { return role == program::BIAS || role == program::NORM; }
 
+// The first row of the matrix, of a stack, in which a piece begins.
+int64_t matrix_begin(const program::Piece& piece) {
+  const int dims = piece.source_shape_size();
+  const int64_t height = dims == 3 ? piece.source_shape(1) : 0;
+  return height == 0 ? 0 : piece.row_begin() / height * height;
+}
+
 absl::Status check_piece(const program::Weight& weight, const program::Piece& piece) {
   const auto fail = [&](const char* field, const char* wanted) {
     return invalid_argument("program weight {}: piece {} of {} must be {}", weight.name(), field,
@@ -89,22 +96,27 @@ absl::Status check_piece(const program::Weight& weight, const program::Piece& pi
   };
   if (piece.source().empty()) return fail("source", "named");
   const int dims = piece.source_shape_size();
-  if (dims != 2 && !(dims == 1 && is_row(weight.role()))) {
-    return fail("source_shape", "two-dimensional (a row: or one-dimensional)");
+  const int min_dims = is_row(weight.role()) ? 1 : 2;
+  if (dims < min_dims || dims > min_dims + 1) {
+    return fail("source_shape", "of two or three dimensions (that of a row: of one or two)");
   }
   for (const int64_t size : piece.source_shape()) {
     if (size < 0 || size > kMaxColumns) return fail("source_shape", "0 to 2^31 each");
   }
-  const int64_t rows = dims == 2 ? piece.source_shape(0) : 1;
   const int64_t cols = piece.source_shape(dims - 1);
+  const int64_t height = dims == 1 ? 1 : piece.source_shape(dims - 2);  // Of one matrix.
+  const int64_t rows = dims == 3 ? piece.source_shape(0) * height : height;
+  if (rows > kMaxColumns) return fail("source_shape", "of 0 to 2^31 rows, all matrices together");
   if (piece.row_begin() < 0 || piece.row_begin() > piece.row_end() || piece.row_end() > rows) {
     return fail("rows", "ascending and inside source_shape");
   }
   if (piece.col_begin() < 0 || piece.col_begin() > piece.col_end() || piece.col_end() > cols) {
     return fail("columns", "ascending and inside source_shape");
   }
-  if (piece.transpose() && is_row(weight.role())) return fail("transpose", "false for a row");
-  return absl::OkStatus();
+  if (!piece.transpose()) return absl::OkStatus();
+  if (is_row(weight.role())) return fail("transpose", "false for a row");
+  const bool in_one = piece.row_end() - matrix_begin(piece) <= height;
+  return in_one ? absl::OkStatus() : fail("rows", "of one matrix of the stack to be transposed");
 }
 
 DType dtype_of(const program::Weight& weight) { return static_cast<DType>(weight.dtype()); }
@@ -116,12 +128,13 @@ std::optional<Quantization> quantized(const program::Weight& weight) {
 // Products of int8 that are sure to add up within 32 bits.
 constexpr int64_t kMostCodes = int64_t{1} << 17;
 
-// A piece has whole groups of the source's rows.
+// A piece has whole groups of the source's rows; of its columns where it is transposed.
 bool cuts_no_group(const Quantization& kind, const program::Piece& piece) {
   const bool turned = piece.transpose();
-  const int64_t begin = turned ? piece.row_begin() : piece.col_begin();
-  const int64_t end = turned ? piece.row_end() : piece.col_end();
-  const int64_t all = piece.source_shape(turned ? 0 : 1);
+  const int64_t before = turned ? matrix_begin(piece) : 0;
+  const int64_t begin = turned ? piece.row_begin() - before : piece.col_begin();
+  const int64_t end = turned ? piece.row_end() - before : piece.col_end();
+  const int64_t all = piece.source_shape(piece.source_shape_size() - (turned ? 2 : 1));
   if (kind.group == 0) return begin == 0 && end == all;
   return begin % kind.group == 0 && (end % kind.group == 0 || end == all);
 }

@@ -5,7 +5,6 @@
 #include <map>
 
 #include "base/check.h"
-#include "base/numeric_class.h"
 #include "proto/validate.h"
 
 namespace lockstep {
@@ -56,9 +55,9 @@ program::Program lower(const Graph& graph, const MemoryPlan& memory, const Compi
   program::Program program;
   program.set_version(kProgramVersion);
   program.set_model(graph.model);
-  program.set_numeric_class(kCpuClass);
+  program.set_numeric_class(args.numeric_class);
   program.set_rank(args.rank);
-  program.set_ranks(options.ranks);
+  program.set_ranks(args.ranks);
   program.set_strategy(strategy_name(options.strategy));
   *program.mutable_limits() = options.limits;
   program.set_vocab(args.vocab);

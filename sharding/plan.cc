@@ -16,23 +16,22 @@
 namespace lockstep {
 namespace {
 
-absl::StatusOr<std::vector<int64_t>> to_eighths(const std::vector<double>& speeds, int ranks) {
-  std::vector<int64_t> eighths(ranks, 8);
-  if (speeds.empty()) return eighths;
-  if (static_cast<int>(speeds.size()) != ranks) {
-    return invalid_argument("speeds: wanted one for each of {} workers, found {}", ranks,
-                            speeds.size());
-  }
+absl::StatusOr<std::vector<int64_t>> to_eighths(const std::vector<WorkerFacts>& workers) {
   double fastest = 0;
-  for (double speed : speeds) {
+  bool measured = true;
+  for (size_t rank = 0; rank < workers.size(); ++rank) {
+    const double speed = workers[rank].speed;
     if (!std::isfinite(speed) || speed < 0) {
-      return invalid_argument("speeds: wanted finite numbers of 0 or more, found {}", speed);
+      return invalid_argument("speed of rank {}: wanted a finite number of 0 or more, found {}",
+                              rank, speed);
     }
-    if (speed == 0) return eighths;  // One was not measured: all alike.
+    measured &= speed > 0;
     fastest = std::max(fastest, speed);
   }
-  for (int rank = 0; rank < ranks; ++rank) {
-    eighths[rank] = std::max<int64_t>(1, std::llround(8 * speeds[rank] / fastest));
+  std::vector<int64_t> eighths;
+  for (const WorkerFacts& worker : workers) {
+    eighths.push_back(measured ? std::max<int64_t>(1, std::llround(8 * worker.speed / fastest))
+                               : 8);
   }
   return eighths;
 }
@@ -144,19 +143,16 @@ std::vector<int64_t> Plan::boundaries(AxisSize axis) const {
 }
 
 absl::StatusOr<Plan> make_plan(const Graph& graph, const CompileOptions& options) {
-  if (options.ranks < 1 || options.ranks > kMaxRanks) {
-    return invalid_argument("{} workers asked for: use --workers 1 to {}", options.ranks,
-                            kMaxRanks);
-  }
-  Plan plan{.ranks = options.ranks, .strategy = options.strategy};
+  RETURN_IF_ERROR(check_worker_count(static_cast<int64_t>(options.workers.size())));
+  Plan plan{.ranks = static_cast<int>(options.workers.size()), .strategy = options.strategy};
   RETURN_IF_ERROR(find_heads(graph, plan));
-  if (plan.heads != 0 && options.ranks > plan.heads) {
+  if (plan.heads != 0 && plan.ranks > plan.heads) {
     return invalid_argument(
         "{} workers asked for, but the model has {} query heads: use --workers {} or fewer",
-        options.ranks, plan.heads, plan.heads);
+        plan.ranks, plan.heads, plan.heads);
   }
   RETURN_IF_ERROR(find_grains(graph, options, plan));
-  ASSIGN_OR_RETURN(plan.eighths, to_eighths(options.speeds, options.ranks));
+  ASSIGN_OR_RETURN(plan.eighths, to_eighths(options.workers));
   return plan;
 }
 

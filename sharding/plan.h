@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who holds what: the boundaries of every axis between ranks. A function of the graph's axes, the
-// number of ranks and their speeds in eighths, so that a restart makes the same plan.
+// Which rank holds what: the boundaries of every axis between ranks. A function of the graph's
+// axes, the number of ranks and their speeds in eighths, so that a restart makes the same plan.
 #pragma once
 
 #include <array>
@@ -47,7 +47,7 @@ struct Plan {
 std::vector<int64_t> apportion(int64_t count, std::span<const int64_t> eighths);
 
 // kInvalidArgument: fewer than one rank, more ranks than query heads or than groups of quantized
-// weights along an axis that is contracted in parts, speeds that are none.
+// weights along an axis that is contracted in parts, speeds that are negative or not finite.
 absl::StatusOr<Plan> make_plan(const Graph& graph, const CompileOptions& options);
 
 }  // namespace lockstep

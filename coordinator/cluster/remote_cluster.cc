@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <random>
 
-#include "base/numeric_class.h"
 #include "base/status.h"
 #include "coordinator/cluster/remote_group.h"
 
@@ -83,24 +82,12 @@ int loading_beside(const Epoch& epoch, int rank) {
   return count;
 }
 
-// The group's bits are those of its workers' kernels, so all must have a kind in common.
-absl::Status set_numeric_class(const Epoch& epoch, std::vector<program::Program>& programs) {
-  const cluster::Hello& first = *epoch.member(0).hello;
-  std::string_view common = first.numeric_class();
-  for (int rank = 0; rank < epoch.ranks(); ++rank) {
-    const cluster::Hello& other = *epoch.member(rank).hello;
-    const auto both = common_class(common, other.numeric_class());
-    if (!both) {
-      return failed_precondition(
-          "rank 0 ({}) computes in numeric class {}, rank {} ({}) in {}: give all workers the same "
-          "--device",
-          first.device(), first.numeric_class(), rank, other.device(), other.numeric_class());
-    }
-    common = *both;
-  }
-  if (common.empty()) return absl::OkStatus();
-  for (program::Program& program : programs) program.set_numeric_class(std::string(common));
-  return absl::OkStatus();
+WorkerFacts facts_of(const cluster::Hello& hello) {
+  return {.device = hello.device(),
+          .isa = hello.isa(),
+          .numeric_class = hello.numeric_class(),
+          .memory_bytes = hello.memory_bytes(),
+          .speed = hello.speed()};
 }
 
 }  // namespace
@@ -243,8 +230,12 @@ void RemoteCluster::assign(Epoch& epoch, const std::vector<program::Program>& pr
 
 absl::StatusOr<std::unique_ptr<Group>> RemoteCluster::try_form() {
   ASSIGN_OR_RETURN(const std::shared_ptr<Epoch> epoch, open_epoch());
-  ASSIGN_OR_RETURN(std::vector<program::Program> programs, options_.compile(epoch->ranks()));
-  RETURN_IF_ERROR(set_numeric_class(*epoch, programs));
+  std::vector<WorkerFacts> facts;
+  for (int rank = 0; rank < epoch->ranks(); ++rank) {
+    facts.push_back(facts_of(*epoch->member(rank).hello));
+  }
+  ASSIGN_OR_RETURN(const std::vector<program::Program> programs,
+                   options_.compile(std::move(facts)));
   assign(*epoch, programs);
   ASSIGN_OR_RETURN(const std::vector<cluster::WorkerMessage> replies,
                    epoch->collect(options_.load_timeout));

@@ -2,6 +2,7 @@
 // Header, limits, values, weights, states and operands, broken one by one.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <string>
 #include <vector>
@@ -16,6 +17,13 @@ namespace {
 using program::Instruction;
 using program::Program;
 using P = Program&;
+
+// The weight's only piece is of a stack of matrices.
+void stack(P p, const char* name, const std::array<int64_t, 3>& shape) {
+  program::Piece& piece = *weight_named(p, name).mutable_pieces(0);
+  piece.clear_source_shape();
+  for (const int64_t size : shape) piece.add_source_shape(size);
+}
 
 INSTANTIATE_TEST_SUITE_P(
     Header, MutationTest,
@@ -117,8 +125,34 @@ INSTANTIATE_TEST_SUITE_P(
          [](P p) { p.mutable_weights(0)->mutable_pieces(0)->clear_source(); }},
         {"SourceWithoutShape", "source_shape",
          [](P p) { p.mutable_weights(0)->mutable_pieces(0)->clear_source_shape(); }},
-        {"SourceOfThree", "source_shape",
-         [](P p) { p.mutable_weights(0)->mutable_pieces(0)->add_source_shape(1); }},
+        {"SourceOfFour", "source_shape of embed.weight must be of two or three",
+         [](P p) {
+           program::Piece& piece = *p.mutable_weights(0)->mutable_pieces(0);
+           piece.add_source_shape(1);
+           piece.add_source_shape(1);
+         }},
+        {"NormOfThree", "source_shape of norm1.weight must be of two or three",
+         [](P p) {
+           program::Piece& piece = *weight_named(p, "norm1.weight").mutable_pieces(0);
+           piece.add_source_shape(1);
+           piece.add_source_shape(8);
+         }},
+        {"StackTooLow", "piece rows of embed.weight must be ascending and inside",
+         [](P p) { stack(p, "embed.weight", {3, 33, 8}); }},
+        {"StackTooNarrow", "piece columns of embed.weight must be ascending and inside",
+         [](P p) { stack(p, "embed.weight", {4, 25, 7}); }},
+        {"StackNegative", "source_shape of embed.weight must be 0 to 2^31 each",
+         [](P p) { stack(p, "embed.weight", {-4, -25, 8}); }},
+        {"HugeStack", "all matrices together",
+         [](P p) { stack(p, "embed.weight", {int64_t{1} << 31, int64_t{1} << 31, 8}); }},
+        {"TransposedAcrossMatrices", "of one matrix of the stack",
+         [](P p) {
+           stack(p, "o.weight", {2, 4, 8});
+           program::Piece& piece = *weight_named(p, "o.weight").mutable_pieces(0);
+           piece.set_transpose(true);
+           piece.set_row_begin(2);
+           piece.set_row_end(6);
+         }},
         {"SourceNegative", "source_shape",
          [](P p) { p.mutable_weights(0)->mutable_pieces(0)->set_source_shape(0, -5); }},
         {"RowTransposed", "transpose",

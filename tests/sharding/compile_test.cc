@@ -8,7 +8,6 @@
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
-#include <numeric>
 #include <ostream>
 
 #include "base/status.h"
@@ -87,8 +86,7 @@ TEST_P(EqualityTest, AnyNumberOfRanksComputesWhatTheModelsGraphSays) {
     const auto programs = compile(model, options);
     ASSERT_TRUE(programs.ok()) << message_of(programs.status());
     expect_near(naive::interpret(*programs, tensors, kSequence), sharded, 0);
-    options.speeds.resize(ranks);
-    std::iota(options.speeds.begin(), options.speeds.end(), 1.0);
+    for (int rank = 0; rank < ranks; ++rank) options.workers[rank].speed = rank + 1;
     const auto uneven = compile(model, options);
     ASSERT_TRUE(uneven.ok()) << message_of(uneven.status());
     expect_near(naive::interpret(*uneven, tensors, kSequence), wanted, relative * largest(wanted));
@@ -162,6 +160,84 @@ TEST(CompileTest, EachRanksKvHeadsServeItsQueryHeads) {
     if (instruction.op() != program::ATTENTION) continue;
     const auto& map = instruction.attributes().attention().kv_head_of();
     EXPECT_EQ(std::vector<int>(map.begin(), map.end()), (std::vector<int>{0, 1}));
+  }
+}
+
+TEST(CompileTest, ProgramsNameTheNumericClassThatAllWorkersHaveInCommon) {
+  const auto class_of = [](std::vector<std::string> classes) {
+    CompileOptions options = options_for(static_cast<int>(classes.size()), Strategy::kGather);
+    for (size_t rank = 0; rank < classes.size(); ++rank) {
+      options.workers[rank].numeric_class = classes[rank];
+    }
+    const auto programs = compile(model_graph("llama"), options);
+    EXPECT_TRUE(programs.ok()) << message_of(programs.status());
+    for (const program::Program& program : *programs) {
+      EXPECT_EQ(program.numeric_class(), programs->front().numeric_class());
+    }
+    return programs->front().numeric_class();
+  };
+  EXPECT_EQ(class_of({"amx.v1"}), "amx.v1");
+  EXPECT_EQ(class_of({"amx.v1", "amx.v1", "f32.v1"}), "f32.v1");
+  EXPECT_EQ(class_of({"cuda.v1", "cuda.v1"}), "cuda.v1");
+}
+
+TEST(CompileTest, WorkersWithoutACommonNumericClassAreRefusedByRankAndDevice) {
+  CompileOptions options = options_for(3, Strategy::kGather);
+  options.workers[2] = {.device = "cuda 0000:01:00.0", .numeric_class = "cuda.v1"};
+  const absl::Status status = compile(model_graph("llama"), options).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(message_of(status),
+            "rank 0 (cpu) computes in numeric class f32.v1, rank 2 (cuda 0000:01:00.0) in cuda.v1: "
+            "give all workers the same --device");
+}
+
+// x += down_e(silu(up_e(x))) for each expert e: all of them in one tensor, or each in its own.
+Graph experts_model(bool stacked) {
+  constexpr int64_t kExperts = 3;
+  const AxisSize vocab = {Axis::kVocab, 128, 1}, hidden = {Axis::kHidden, 12, 1},
+                 ffn = {Axis::kFfn, 7, 1};
+  Graph g;
+  Value x = g.embed("embed", vocab, hidden);
+  for (int64_t e = 0; e < kExperts; ++e) {
+    const auto part = [&](Value in, const char* name, AxisSize out) {
+      const int64_t rows = out.columns();
+      if (!stacked) return g.linear(in, fmt::format("{}.{}", name, e), out);
+      return g.linear_part(in, name,
+                           {.name = std::to_string(e),
+                            .all_rows = kExperts * rows,
+                            .rows = {{e * rows, (e + 1) * rows}},
+                            .matrices = kExperts},
+                           out);
+    };
+    x = g.add(x, part(g.silu(part(x, "up", ffn)), "down", hidden));
+  }
+  g.top_candidates(g.head(g.select_rows(x), "head", vocab));
+  return g;
+}
+
+TEST(CompileTest, ExpertsOfOneTensorComputeWhatTheyDoInTensorsOfTheirOwn) {
+  const Graph stacked = experts_model(true), apart = experts_model(false);
+  const naive::Tensors tensors = random_tensors(stacked, 23);
+  naive::Tensors cut = tensors;
+  for (const char* name : {"up", "down"}) {
+    const naive::Tensor& all = tensors.at(std::string(name) + ".weight");
+    ASSERT_EQ(all.shape.size(), 3u);
+    const int64_t size = all.shape[1] * all.shape[2];
+    for (int64_t e = 0; e < all.shape[0]; ++e) {
+      const auto first = all.data.begin() + e * size;
+      cut[fmt::format("{}.{}.weight", name, e)] = {.shape = {all.shape[1], all.shape[2]},
+                                                   .data = {first, first + size}};
+    }
+  }
+  for (const Strategy strategy : {Strategy::kGather, Strategy::kReduce}) {
+    for (const int ranks : {1, 2, 3}) {
+      const CompileOptions options = options_for(ranks, strategy);
+      const auto one = compile(stacked, options), other = compile(apart, options);
+      ASSERT_TRUE(one.ok()) << message_of(one.status());
+      ASSERT_TRUE(other.ok()) << message_of(other.status());
+      expect_near(naive::interpret(*one, tensors, kSequence),
+                  naive::interpret(*other, cut, kSequence), 0);
+    }
   }
 }
 

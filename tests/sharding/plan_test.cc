@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+#include <limits>
 #include <numeric>
 
 #include "base/status.h"
@@ -82,16 +84,16 @@ TEST(PlanTest, KvHeadsCoverARanksQueryHeads) {
 TEST(PlanTest, SpeedsAreRoundedToEighthsOfTheFastest) {
   const Graph graph = model_graph("llama");
   CompileOptions options = options_for(3, Strategy::kGather);
-  options.speeds = {10.1, 9.9, 5.2};
-  EXPECT_EQ(make_plan(graph, options)->eighths, (std::vector<int64_t>{8, 8, 4}));
-  options.speeds = {100, 98, 0.001};
-  EXPECT_EQ(make_plan(graph, options)->eighths, (std::vector<int64_t>{8, 8, 1}));
-  options.speeds = {3, 0, 1};  // Not measured: all alike.
-  EXPECT_EQ(make_plan(graph, options)->eighths, (std::vector<int64_t>{8, 8, 8}));
-  for (const std::vector<double>& wrong :
-       {std::vector<double>{1, 2}, {1, 2, -1}, {1, 2, std::numeric_limits<double>::quiet_NaN()}}) {
-    options.speeds = wrong;
-    EXPECT_EQ(make_plan(graph, options).status().code(), absl::StatusCode::kInvalidArgument);
+  const auto plan_for = [&](std::array<double, 3> speeds) {
+    for (int rank = 0; rank < 3; ++rank) options.workers[rank].speed = speeds[rank];
+    return make_plan(graph, options);
+  };
+  EXPECT_EQ(plan_for({10.1, 9.9, 5.2})->eighths, (std::vector<int64_t>{8, 8, 4}));
+  EXPECT_EQ(plan_for({100, 98, 0.001})->eighths, (std::vector<int64_t>{8, 8, 1}));
+  EXPECT_EQ(plan_for({3, 0, 1})->eighths, (std::vector<int64_t>{8, 8, 8}));  // One not measured.
+  for (const double wrong : {-1.0, std::numeric_limits<double>::quiet_NaN()}) {
+    EXPECT_EQ(message_of(plan_for({1, 2, wrong}).status()),
+              fmt::format("speed of rank 2: wanted a finite number of 0 or more, found {}", wrong));
   }
 }
 
