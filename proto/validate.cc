@@ -8,6 +8,7 @@
 
 #include "base/quantization.h"
 #include "base/status.h"
+#include "proto/row_domains.h"
 #include "proto/validate_parts.h"
 
 namespace lockstep {
@@ -59,7 +60,9 @@ absl::Status check_value(const Program& program, int index) {
   if (value.dtype() != program::F32 && value.dtype() != program::BF16) {
     return fail("dtype", "float32 or bfloat16", value.dtype());
   }
-  if (!program::Rows_IsValid(value.rows())) return fail("rows", "tokens or outputs", value.rows());
+  if (value.rows() < 0 || value.rows() >= program.row_domains_size()) {
+    return fail("rows", "a row domain of the program", value.rows());
+  }
   if (value.cols() < 0 || value.cols() > kMaxColumns)
     return fail("cols", "0 to 2^31", value.cols());
   if (value.stride() < value.cols() || value.stride() > kMaxColumns) {
@@ -211,11 +214,28 @@ absl::Status check_state(const program::State& state, int index) {
       state.dtype() != program::I8) {
     return fail("dtype", "float32, bfloat16 or int8", state.dtype());
   }
-  if (state.kv_heads() < 0 || state.kv_heads() > 4096) {
-    return fail("kv_heads", "0 to 4096", state.kv_heads());
-  }
-  if (state.head_dim() < 1 || state.head_dim() > 4096) {
-    return fail("head_dim", "1 to 4096", state.head_dim());
+  if (!state.has_kv()) return fail("kind", "KV pages", state.kind_case());
+  const program::KvPages& kv = state.kv();
+  if (kv.kv_heads() < 0 || kv.kv_heads() > 4096) return fail("kv_heads", "0 to 4096", kv.kv_heads());
+  if (kv.k_dim() < 1 || kv.k_dim() > 4096) return fail("k_dim", "1 to 4096", kv.k_dim());
+  if (kv.v_dim() < 1 || kv.v_dim() > 4096) return fail("v_dim", "1 to 4096", kv.v_dim());
+  return absl::OkStatus();
+}
+
+// Rows of the first two domains are known to all: kernels and steps count by them.
+absl::Status check_row_domains(const Program& program) {
+  RETURN_IF_ERROR(check_range("number of row_domains", program.row_domains_size(), 2, 64));
+  for (int i = 0; i < program.row_domains_size(); ++i) {
+    const program::RowDomain& domain = program.row_domains(i);
+    if (!program::Rows_IsValid(domain.of()) || (i < 2 && domain.of() != i)) {
+      return invalid_argument("program row domain {} ({}): of must be {}, found {}", i,
+                              domain.name(), i == 0   ? "tokens"
+                                             : i == 1 ? "outputs"
+                                                      : "tokens or outputs",
+                              static_cast<int>(domain.of()));
+    }
+    RETURN_IF_ERROR(check_range("rows_each of a row domain", domain.rows_each(), 1,
+                                i < 2 ? 1 : kMaxRowsEach));
   }
   return absl::OkStatus();
 }
@@ -225,7 +245,7 @@ absl::Status check_state(const program::State& state, int index) {
 int64_t element_bytes(program::DType dtype) { return dtype == program::F32 ? 4 : 2; }
 
 int64_t max_rows(const Program& program, const program::Value& value) {
-  return value.rows() == program::TOKENS ? program.limits().rows() : program.limits().outputs();
+  return max_rows(program.row_domains(value.rows()), program.limits());
 }
 
 int64_t extent_bytes(const Program& program, const program::Value& value) {
@@ -237,6 +257,7 @@ int64_t extent_bytes(const Program& program, const program::Value& value) {
 absl::Status validate(const Program& program) {
   RETURN_IF_ERROR(check_header(program));
   RETURN_IF_ERROR(check_limits(program.limits()));
+  RETURN_IF_ERROR(check_row_domains(program));
   for (int i = 0; i < program.values_size(); ++i) RETURN_IF_ERROR(check_value(program, i));
   for (const program::Weight& weight : program.weights()) RETURN_IF_ERROR(check_weight(weight));
   RETURN_IF_ERROR(check_range("number of states", program.states_size(), 0, 1 << 16));

@@ -15,8 +15,6 @@
 
 namespace lockstep {
 
-inline constexpr int64_t kVocabBlock = kProgramBlock;  // The vocabulary is cut between blocks.
-
 struct Range {
   int64_t begin = 0;
   int64_t end = 0;
@@ -28,8 +26,6 @@ struct Plan {
   int ranks = 1;
   Strategy strategy = Strategy::kGather;
   std::vector<int64_t> eighths = {};  // [ranks]: speed, the fastest being 8.
-  int64_t heads = 0;                  // Of the model's attention; 0 where it has none.
-  int64_t kv_heads = 0;
   // By axis: boundaries are multiples of so many units. A group of quantized weights is never cut.
   std::array<int64_t, kAxisCount> grains = {1, 1, 1, 1, 1, kVocabBlock};
 

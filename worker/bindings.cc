@@ -4,6 +4,8 @@
 
 #include "base/numeric_class.h"
 #include "base/status.h"
+#include "operators/schema.h"
+#include "proto/attributes.h"
 #include "worker/kernels/find.h"
 
 namespace lockstep {
@@ -12,14 +14,10 @@ namespace {
 using program::Instruction;
 using program::Program;
 
-bool has_kernel(Op op) {
-  return op != Op::kAllReduce && op != Op::kAllGather && op != Op::kColumns;
-}
-
-// The type of the KV pages for attention, else that of the first weight which is a matrix.
+// The type of the state of an operator that has one, else that of the first weight which is a matrix.
 DType weight_dtype(const Program& program, const Instruction& instruction) {
-  if (instruction.op() == program::ATTENTION) {
-    return dtype_of(program.states(instruction.attributes().attention().state()).dtype());
+  if (schema_of(op_of(instruction)).state != StateKind::kNone) {
+    return dtype_of(program.states(bind_attributes(instruction.attributes()).state).dtype());
   }
   for (const program::Operand& operand : instruction.inputs()) {
     if (operand.kind_case() != program::Operand::kWeight) continue;
@@ -77,7 +75,7 @@ absl::StatusOr<const KernelEntry*> kernel_of(const Program& program, int index,
         "run the same version everywhere, or another --dtype or --quantize",
         index, op_name(op), dtype_name(weight), dtype_name(activation));
   }
-  const KernelAttrs attrs = attributes_of(instruction);
+  const OperatorAttrs attrs = bind_attributes(instruction.attributes());
   if (kernel->fits == nullptr) return kernel;
   if (const char* wanted = kernel->fits(attrs, *backend.device); wanted != nullptr) {
     return failed_precondition(
@@ -97,48 +95,16 @@ absl::StatusOr<Bindings> bind(const Program& program, const Backend& backend) {
   for (int i = 0; i < program.instructions_size(); ++i) {
     const Instruction& instruction = program.instructions(i);
     bindings.kernels.push_back(nullptr);
-    if (!has_kernel(op_of(instruction))) continue;
+    const OperatorSchema& schema = schema_of(op_of(instruction));
+    if (schema.run_by != RunBy::kKernel) continue;
     ASSIGN_OR_RETURN(const KernelEntry* kernel, kernel_of(program, i, backend));
     bindings.kernels.back() = kernel;
-    if (instruction.op() == program::ATTENTION) {
-      bindings.states[instruction.attributes().attention().state()] = kernel;
+    if (schema.state != StateKind::kNone) {
+      bindings.states[bind_attributes(instruction.attributes()).state] = kernel;
     }
     RETURN_IF_ERROR(note_weights(program, instruction, kernel, bindings));
   }
   return bindings;
-}
-
-KernelAttrs attributes_of(const Instruction& instruction) {
-  const program::Attributes& from = instruction.attributes();
-  KernelAttrs attrs;
-  attrs.eps = from.norm().eps();
-  attrs.head_dim = from.norm().head_dim();
-  if (from.has_embed()) attrs.vocab_begin = from.embed().vocab_begin();
-  if (from.has_top_candidates()) attrs.vocab_begin = from.top_candidates().vocab_begin();
-  if (from.has_rope()) {
-    attrs.head_dim = from.rope().head_dim();
-    attrs.rotary_dim = from.rope().rotary_dim();
-    attrs.interleaved = from.rope().interleaved();
-  }
-  if (from.has_rope_table()) {
-    const program::RopeTableAttrs& table = from.rope_table();
-    attrs.rotary_dim = 2 * int64_t{table.inv_freq_size()};
-    attrs.inv_freq = table.inv_freq().data();
-    attrs.rope_factor = table.factor();
-    attrs.dynamic_length = table.dynamic_length();
-    attrs.dynamic_factor = table.dynamic_factor();
-    attrs.rope_theta = table.theta();
-  }
-  if (from.has_attention()) {
-    const program::AttentionAttrs& attention = from.attention();
-    attrs.head_dim = attrs.v_dim = attention.head_dim();
-    attrs.heads = attention.heads();
-    attrs.kv_heads = attention.kv_heads();
-    attrs.kv_head_of = attention.kv_head_of().data();
-    attrs.scale = attention.scale();
-    attrs.window = attention.window();
-  }
-  return attrs;
 }
 
 }  // namespace lockstep

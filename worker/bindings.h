@@ -32,7 +32,4 @@ inline Op op_of(const program::Instruction& instruction) {
 }
 inline DType dtype_of(program::DType dtype) { return static_cast<DType>(dtype); }
 
-// The operator's attributes as its kernel reads them. Points into the instruction.
-KernelAttrs attributes_of(const program::Instruction& instruction);
-
 }  // namespace lockstep

@@ -20,9 +20,9 @@ int64_t layer_page_bytes(const Program& program, const Bindings& bindings, int i
   const KernelEntry* kernel = bindings.states[index];
   if (kernel == nullptr) return 0;
   return kernel->page_bytes({.tokens = program.limits().page_tokens(),
-                             .kv_heads = state.kv_heads(),
-                             .k_dim = state.head_dim(),
-                             .v_dim = state.head_dim(),
+                             .kv_heads = state.kv().kv_heads(),
+                             .k_dim = state.kv().k_dim(),
+                             .v_dim = state.kv().v_dim(),
                              .dtype = dtype_of(state.dtype())});
 }
 

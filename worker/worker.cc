@@ -22,8 +22,6 @@ namespace {
 
 using program::Program;
 
-static_assert(kProgramBlock == kVocabBlock);
-
 absl::Status check_numeric_class(const Program& program, const Backend& backend) {
   const auto common = common_class(program.numeric_class(), backend.numeric_class);
   if (common == program.numeric_class()) return absl::OkStatus();

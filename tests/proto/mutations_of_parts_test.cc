@@ -56,6 +56,30 @@ INSTANTIATE_TEST_SUITE_P(
     mutation_name);
 
 INSTANTIATE_TEST_SUITE_P(
+    RowDomains, MutationTest,
+    ::testing::ValuesIn(std::vector<Mutation>{
+        {"NoDomains", "number of row_domains must be", [](P p) { p.clear_row_domains(); }},
+        {"ManyDomains", "number of row_domains must be",
+         [](P p) {
+           for (int i = 0; i < 100; ++i) *p.add_row_domains() = p.row_domains(0);
+         }},
+        {"FirstIsTokens", "of must be tokens",
+         [](P p) { p.mutable_row_domains(0)->set_of(program::OUTPUTS); }},
+        {"SecondIsOutputs", "of must be outputs",
+         [](P p) { p.mutable_row_domains(1)->set_of(program::TOKENS); }},
+        {"UnknownCount", "of must be",
+         [](P p) { p.mutable_row_domains(1)->set_of(static_cast<program::Rows>(7)); }},
+        {"TwoRowsEach", "rows_each of a row domain must be 1 to 1",
+         [](P p) { p.mutable_row_domains(0)->set_rows_each(2); }},
+        {"NoRowsEach", "rows_each of a row domain must be 1 to",
+         [](P p) {
+           *p.add_row_domains() = p.row_domains(0);
+           p.mutable_row_domains(2)->set_rows_each(0);
+         }},
+    }),
+    mutation_name);
+
+INSTANTIATE_TEST_SUITE_P(
     Values, MutationTest,
     ::testing::ValuesIn(std::vector<Mutation>{
         {"Dtype", "dtype must be float32 or bfloat16",
@@ -63,7 +87,7 @@ INSTANTIATE_TEST_SUITE_P(
         {"UnknownDtype", "dtype must be",
          [](P p) { p.mutable_values(0)->set_dtype(static_cast<program::DType>(77)); }},
         {"RowsKind", "rows must be",
-         [](P p) { p.mutable_values(0)->set_rows(static_cast<program::Rows>(2)); }},
+         [](P p) { p.mutable_values(0)->set_rows(2); }},
         {"NegativeCols", "cols must be", [](P p) { p.mutable_values(0)->set_cols(-1); }},
         {"HugeCols", "cols must be", [](P p) { p.mutable_values(0)->set_cols(INT64_MAX); }},
         {"StrideBelowCols", "stride must be", [](P p) { p.mutable_values(0)->set_stride(7); }},
@@ -159,9 +183,12 @@ INSTANTIATE_TEST_SUITE_P(
          [](P p) { weight_named(p, "norm1.weight").mutable_pieces(0)->set_transpose(true); }},
         {"StateDtype", "program state 0",
          [](P p) { p.mutable_states(0)->set_dtype(program::NO_DTYPE); }},
-        {"StateHeads", "kv_heads must be", [](P p) { p.mutable_states(0)->set_kv_heads(-1); }},
-        {"StateHeadDim", "head_dim must be",
-         [](P p) { p.mutable_states(0)->set_head_dim(INT64_MAX); }},
+        {"StateHeads", "kv_heads must be", [](P p) { p.mutable_states(0)->mutable_kv()->set_kv_heads(-1); }},
+        {"StateKeyDim", "k_dim must be",
+         [](P p) { p.mutable_states(0)->mutable_kv()->set_k_dim(INT64_MAX); }},
+        {"StateValueDim", "v_dim must be",
+         [](P p) { p.mutable_states(0)->mutable_kv()->set_v_dim(0); }},
+        {"StateOfNoKind", "kind must be", [](P p) { p.mutable_states(0)->clear_kv(); }},
     }),
     mutation_name);
 
@@ -207,9 +234,9 @@ INSTANTIATE_TEST_SUITE_P(
          [](P p) { find(p, program::RMS_NORM).mutable_attributes()->mutable_rope(); }},
         {"NeedlessAttributes", "attributes must be",
          [](P p) { find(p, program::SILU).mutable_attributes()->mutable_norm(); }},
-        {"OutputDtype", "dtype of an output must be F32",
+        {"OutputDtype", "dtype of an output must be float32",
          [](P p) { output_of(p, program::SILU).set_dtype(program::BF16); }},
-        {"InputDtype", "dtype of an input must be F32, found BF16",
+        {"InputDtype", "dtype of an input must be float32, found bfloat16",
          [](P p) {
            const int cast = find(p, program::CAST).outputs(0);
            find(p, program::SELECT_ROWS).set_op(program::SILU);
@@ -218,9 +245,9 @@ INSTANTIATE_TEST_SUITE_P(
          }},
         {"GatherChangesDtype", "dtype of an output",
          [](P p) { output_of(p, program::ALL_GATHER).set_dtype(program::BF16); }},
-        {"RowsDiffer", "rows of an output must be TOKENS",
+        {"RowsDiffer", "rows of an output, a row domain, must be 0, found 1",
          [](P p) { output_of(p, program::SILU).set_rows(program::OUTPUTS); }},
-        {"SelectKeepsRows", "rows of an output must be OUTPUTS",
+        {"SelectKeepsRows", "rows of an output, a row domain, must be 1, found 0",
          [](P p) { output_of(p, program::SELECT_ROWS).set_rows(program::TOKENS); }},
         {"NoCandidates", "one top_candidates instruction, found 0",
          [](P p) { p.mutable_instructions()->RemoveLast(); }},

@@ -100,6 +100,56 @@ INSTANTIATE_TEST_SUITE_P(Models, EqualityTest, testing::ValuesIn(all_cases()),
                                               dtype_name(info.param.dtype));
                          });
 
+// No family has such layers yet: widths and counts of heads differ, values are narrower than keys,
+// and norms are layer norms with and without a bias.
+Graph graph_of_uneven_layers() {
+  Graph g;
+  const AxisSize hidden{Axis::kHidden, 24}, vocab{Axis::kVocab, 150};
+  Value x = g.embed("embed", vocab, hidden);
+  struct Layer {
+    int64_t heads, kv_heads, k_dim, v_dim;
+  };
+  int index = 0;
+  for (const Layer& layer : {Layer{6, 2, 8, 4}, Layer{4, 4, 4, 8}, Layer{9, 3, 2, 2}}) {
+    Scope scope(g, fmt::format("layers.{}", index));
+    const Value normed = g.layer_norm(x, "norm", 1e-5f, index % 2 == 0);
+    const auto project = [&](const char* name, Axis axis, int64_t count, int64_t unit) {
+      const int64_t serves = axis == Axis::kKvHeads ? layer.heads : 0;
+      return g.linear(normed, name, {axis, count, unit, serves});
+    };
+    const Value y = g.attention(project("q", Axis::kHeads, layer.heads, layer.k_dim),
+                                project("k", Axis::kKvHeads, layer.kv_heads, layer.k_dim),
+                                project("v", Axis::kKvHeads, layer.kv_heads, layer.v_dim),
+                                {.head_dim = layer.k_dim,
+                                 .v_dim = layer.v_dim,
+                                 .heads = layer.heads,
+                                 .kv_heads = layer.kv_heads,
+                                 .scale = 0.4f,
+                                 .layer = index++});
+    x = g.add(x, g.linear(y, "o", hidden));
+  }
+  g.top_candidates(g.head(g.select_rows(x), "head", vocab));
+  return g;
+}
+
+TEST(CompileTest, LayersMayDifferInHeadsAndInTheirWidths) {
+  const Graph model = graph_of_uneven_layers();
+  const naive::Tensors tensors = random_tensors(model, 3);
+  const naive::Logits wanted = naive::interpret(std::span(&model, 1), tensors, kSequence);
+  for (const Strategy strategy : {Strategy::kGather, Strategy::kReduce}) {
+    for (const int ranks : {1, 2, 3, 7}) {  // Seven: layers in which some ranks have no head.
+      SCOPED_TRACE(ranks);
+      const auto programs = compile(model, options_for(ranks, strategy));
+      ASSERT_TRUE(programs.ok()) << message_of(programs.status());
+      const float tolerance = strategy == Strategy::kGather ? 0.0f : 2e-5f * largest(wanted);
+      expect_near(naive::interpret(*programs, tensors, kSequence), wanted, tolerance);
+      EXPECT_EQ((*programs)[0].states(0).kv().v_dim(), 4);
+      EXPECT_EQ((*programs)[0].states(1).kv().v_dim(), 8);
+    }
+  }
+  EXPECT_FALSE(compile(model, options_for(10, Strategy::kGather)).ok());
+}
+
 TEST(CompileTest, TheSameInputGivesTheSameBytes) {
   for (const char* name : kModels) {
     const CompileOptions options = options_for(3, Strategy::kGather, DType::kBF16);

@@ -14,13 +14,11 @@
 namespace lockstep {
 namespace {
 
-Plan plan_of(int64_t heads, int64_t kv_heads, std::vector<int64_t> eighths,
+Plan plan_of(std::vector<int64_t> eighths,
              Strategy strategy = Strategy::kGather) {
   return {.ranks = static_cast<int>(eighths.size()),
           .strategy = strategy,
-          .eighths = std::move(eighths),
-          .heads = heads,
-          .kv_heads = kv_heads};
+          .eighths = std::move(eighths)};
 }
 
 TEST(PlanTest, EveryUnitOfEveryAxisIsCoveredExactlyOnce) {
@@ -28,10 +26,10 @@ TEST(PlanTest, EveryUnitOfEveryAxisIsCoveredExactlyOnce) {
                            {Axis::kFfn, 3, 1},     {Axis::kVocab, 307, 1}, {Axis::kVocab, 64, 1},
                            {Axis::kVocab, 320, 1}, {Axis::kHidden, 40, 1}};
   for (int ranks : {1, 2, 3, 5, 7}) {
-    const Plan even = plan_of(7, 1, std::vector<int64_t>(ranks, 8));
+    const Plan even = plan_of(std::vector<int64_t>(ranks, 8));
     std::vector<int64_t> speeds(ranks, 8);
     speeds[0] = 1;
-    for (const Plan& plan : {even, plan_of(7, 1, speeds)}) {
+    for (const Plan& plan : {even, plan_of(speeds)}) {
       for (const AxisSize& axis : axes) {
         int64_t at = 0;
         for (int rank = 0; rank < ranks; ++rank) {
@@ -65,11 +63,11 @@ TEST(PlanTest, KvHeadsCoverARanksQueryHeads) {
       {7, 1, {{0, 1}, {0, 1}, {0, 1}, {0, 1}, {0, 1}, {0, 1}, {0, 1}}},
   };
   for (const Case& c : cases) {
-    const Plan plan = plan_of(c.heads, c.kv_heads, std::vector<int64_t>(c.ranges.size(), 8));
+    const Plan plan = plan_of(std::vector<int64_t>(c.ranges.size(), 8));
     const int64_t group = c.heads / c.kv_heads;
     for (int rank = 0; rank < plan.ranks; ++rank) {
       const Range heads = plan.units({Axis::kHeads, c.heads, 8}, rank);
-      const Range kv_heads = plan.units({Axis::kKvHeads, c.kv_heads, 8}, rank);
+      const Range kv_heads = plan.units({Axis::kKvHeads, c.kv_heads, 8, c.heads}, rank);
       for (int64_t head = heads.begin; head < heads.end; ++head) {
         EXPECT_LE(kv_heads.begin, head / group);
         EXPECT_LT(head / group, kv_heads.end);
@@ -115,10 +113,10 @@ TEST(PlanTest, MoreRanksThanQueryHeadsIsOneLineThatSaysWhatToDo) {
 }
 
 TEST(PlanTest, HiddenIsCutUnderGatherOnlyAndNothingIsForOneRank) {
-  EXPECT_TRUE(plan_of(5, 5, {8, 8}).splits(Axis::kHidden));
-  EXPECT_FALSE(plan_of(5, 5, {8, 8}, Strategy::kReduce).splits(Axis::kHidden));
+  EXPECT_TRUE(plan_of({8, 8}).splits(Axis::kHidden));
+  EXPECT_FALSE(plan_of({8, 8}, Strategy::kReduce).splits(Axis::kHidden));
   for (Axis axis : {Axis::kHidden, Axis::kHeads, Axis::kFfn, Axis::kVocab}) {
-    EXPECT_FALSE(plan_of(5, 5, {8}).splits(axis));
+    EXPECT_FALSE(plan_of({8}).splits(axis));
   }
 }
 

@@ -97,7 +97,7 @@ TEST(TidyTreeTest, LayersFormNoCircle) {
 TEST(TidyTreeTest, TheWholeTreeIsRead) {
   std::set<std::string> paths;
   for (const SourceFile& file : tree()) paths.insert(file.path);
-  for (const char* path : {"CMakeLists.txt", "ARCHITECTURE.md", "base/op.h", "proto/program.proto",
+  for (const char* path : {"CMakeLists.txt", "ARCHITECTURE.md", "operators/op.h", "proto/program.proto",
                            "worker/kernels/cpu/vec.h", "tests/tidy/rules.cc", "tools/test.sh"}) {
     EXPECT_TRUE(paths.contains(path)) << path;
   }
@@ -106,7 +106,7 @@ TEST(TidyTreeTest, TheWholeTreeIsRead) {
 
 TEST(TidyTreeTest, CodeIsWhatIsNeitherStringNorComment) {
   EXPECT_EQ(code_of(R"(call("a // \" b", '"', c);  // "d")"), R"(call("", '', c);  )");
-  EXPECT_EQ(included_name("#include \"base/op.h\"  // Why."), "base/op.h");
+  EXPECT_EQ(included_name("#include \"operators/op.h\"  // Why."), "operators/op.h");
   EXPECT_TRUE(contains_word("std::sprintf(x)", "sprintf(", false));
   EXPECT_FALSE(contains_word("std::snprintf(x)", "sprintf(", false));
   EXPECT_FALSE(contains_word("franks", "rank", true));

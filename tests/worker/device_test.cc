@@ -53,7 +53,8 @@ TEST(DeviceBindingTest, HeadsTooWideForTheKernelAreRefusedWhenTheProgramIsBound)
   program::Program program = layer_program();
   const Backend backend = late_backend();
   EXPECT_EQ(message_of(bind(program, backend).status()), "");
-  program.mutable_states(0)->set_head_dim(2048);
+  program.mutable_states(0)->mutable_kv()->set_k_dim(2048);
+  program.mutable_states(0)->mutable_kv()->set_v_dim(2048);
   int index = 0;
   for (program::Instruction& instruction : *program.mutable_instructions()) {
     if (instruction.op() == program::ATTENTION) {

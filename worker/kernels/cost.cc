@@ -2,6 +2,7 @@
 // The minimum that kernels must move and compute.
 #include <algorithm>
 
+#include "operators/schema.h"
 #include "worker/kernels/find.h"
 
 namespace lockstep {
@@ -43,12 +44,13 @@ KeyCounts count_keys(const KernelArgs& args) {
 }
 
 KernelCost attention_cost(const KernelEntry& kernel, const KernelArgs& args) {
-  const KernelAttrs& attrs = args.attrs;
+  const OperatorAttrs& attrs = args.attrs;
   const KeyCounts keys = count_keys(args);
   const int64_t scale_bytes = kernel.weight == DType::kI8 ? 4 : 0;
-  const int64_t vector_bytes = attrs.head_dim * dtype_bytes(kernel.weight) + scale_bytes;
-  return {.bytes = operand_bytes(args) + 2 * keys.read * attrs.kv_heads * vector_bytes,
-          .flops = 4 * keys.seen * attrs.heads * attrs.head_dim};
+  const int64_t pair_bytes =
+      (attrs.head_dim + attrs.v_dim) * dtype_bytes(kernel.weight) + 2 * scale_bytes;
+  return {.bytes = operand_bytes(args) + keys.read * attrs.kv_heads * pair_bytes,
+          .flops = 2 * keys.seen * attrs.heads * (attrs.head_dim + attrs.v_dim)};
 }
 
 // The rows that are looked up, not the whole weight.
@@ -81,24 +83,11 @@ KernelCost kernel_cost(const KernelEntry& kernel, const KernelArgs& args) {
       return linear_cost(kernel, args);
     case Op::kAttention:
       return attention_cost(kernel, args);
-    case Op::kRmsNorm:
-    case Op::kHeadNorm:
-      return {.bytes = operand_bytes(args), .flops = 4 * elements};
-    case Op::kAddNorm:
-      return {.bytes = operand_bytes(args), .flops = 5 * elements};
-    case Op::kRope:
-      return {.bytes = operand_bytes(args), .flops = 3 * elements};
     case Op::kSelectRows:
       return {.bytes = 2 * view_bytes(out), .flops = 0};
-    case Op::kMul:
-    case Op::kAdd:
-    case Op::kTopCandidates:
-      return {.bytes = operand_bytes(args), .flops = elements};
-    case Op::kSilu:
-    case Op::kGated:
-      return {.bytes = operand_bytes(args), .flops = 16 * elements};
     default:
-      return {.bytes = operand_bytes(args), .flops = 0};
+      return {.bytes = operand_bytes(args),
+              .flops = schema_of(kernel.op).flops_per_element * elements};
   }
 }
 

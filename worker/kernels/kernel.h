@@ -9,9 +9,11 @@
 
 #include "base/dtype.h"
 #include "base/isa.h"
-#include "base/op.h"
 #include "base/parallel.h"
 #include "base/quantization.h"
+#include "operators/attributes.h"
+#include "operators/limits.h"
+#include "operators/op.h"
 
 namespace lockstep {
 
@@ -45,9 +47,6 @@ struct StateView {
   int64_t page_tokens = 0;  // Positions a page holds: 16, 32 or 64.
   DType dtype = DType::kNone;
 };
-
-// The vocabulary is cut, and its log-sum-exp combined, in blocks of this many ids.
-inline constexpr int64_t kVocabBlock = 64;
 
 // logit = logit > 0 ? logit / repetition : logit * repetition; logit += add.
 struct LogitEdit {
@@ -118,32 +117,6 @@ struct StepView {
   const float* embeddings = nullptr;  // [rows with token -1, hidden], in order of rows, or null
 };
 
-// Fields by operator; each operator reads its own.
-struct KernelAttrs {
-  float eps = 0;            // rms_norm, head_norm, add_norm
-  int64_t vocab_begin = 0;  // embed, top_candidates: first id of this rank's slice
-  int64_t head_dim = 0;     // head_norm, rope, attention: columns of a query or key head
-  int64_t v_dim = 0;        // attention: columns of a value head
-  int64_t heads = 0;        // attention: query heads on this rank
-  int64_t kv_heads = 0;     // attention: KV heads on this rank
-  const int32_t* kv_head_of = nullptr;  // attention: [heads], the local KV head of each query head
-  float scale = 0;                      // attention: scores are multiplied by this
-  int64_t window = 0;        // attention: 0, or how many positions a query sees, itself included
-  int64_t rotary_dim = 0;    // rope_table, rope: the first rotary_dim of a head are rotated
-  bool interleaved = false;  // rope: pairs (2i, 2i+1) instead of (i, i + rotary_dim / 2)
-  const float* inv_freq = nullptr;  // rope_table: [rotary_dim / 2]
-  float rope_factor = 1;            // rope_table: cos and sin are multiplied by this (yarn)
-  // rope_table "dynamic": with dynamic_length > 0 and L = max(position + 1, dynamic_length), the
-  // base is rope_theta * (dynamic_factor * L / dynamic_length - (dynamic_factor - 1))^(d / (d -
-  // 2)).
-  int64_t dynamic_length = 0;
-  float dynamic_factor = 0;
-  float rope_theta = 0;
-};
-
-inline constexpr int kMaxInputs = 8;
-inline constexpr int kMaxOutputs = 2;
-
 // Inputs and outputs by operator, [rows, cols]:
 //   embed           in: weight [vocab slice, hidden]            out: [Rows, hidden]
 //   linear          in: x [r, K], weight [N, K] packed,
@@ -166,7 +139,7 @@ inline constexpr int kMaxOutputs = 2;
 struct KernelArgs {
   TensorView in[kMaxInputs];
   TensorView out[kMaxOutputs];
-  KernelAttrs attrs;
+  OperatorAttrs attrs;
   StateView state;
   StepView* step = nullptr;
   Parallel* parallel = nullptr;
@@ -215,7 +188,7 @@ using PageBytesFn = int64_t (*)(const PageShape& page);
 
 // Null if the kernel can run on the device with these attributes, or static text that says what it
 // wants: "head_dim up to 1024". Asked when a program is bound; reads no tables of the attributes.
-using FitsFn = const char* (*)(const KernelAttrs& attrs, const Device& device);
+using FitsFn = const char* (*)(const OperatorAttrs& attrs, const Device& device);
 
 // One row of a back end's table. `weight` is the type of the weight matrix (of the KV pages for
 // attention, kNone where there is neither), `activation` that of in[0]: a linear with a quantized

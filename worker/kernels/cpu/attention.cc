@@ -217,7 +217,7 @@ template <typename F>
 int64_t collect(const AttentionJob<F>& job, Queries<F>& all, int64_t row, int64_t end,
                 int64_t kv_head) {
   const KernelArgs& args = job.args;
-  const KernelAttrs& attrs = args.attrs;
+  const OperatorAttrs& attrs = args.attrs;
   const StepView& step = *args.step;
   const int32_t sequence = step.sequence_of_row[row];
   all.count = 0;
@@ -332,7 +332,7 @@ struct SharedParts {
 
 template <typename F>
 const char* attention(const KernelArgs& args) {
-  const KernelAttrs& attrs = args.attrs;
+  const OperatorAttrs& attrs = args.attrs;
   const int64_t rows = args.step->rows;
   if (rows <= 0 || attrs.kv_heads <= 0) return nullptr;
   const AttentionJob<F> job(args);

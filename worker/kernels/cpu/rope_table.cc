@@ -9,7 +9,7 @@ namespace lockstep::portable {
 namespace {
 
 // base(L)^(d / (d - 2)) stretches the base as if the context had length L.
-float dynamic_base(const KernelAttrs& attrs, int64_t position) {
+float dynamic_base(const OperatorAttrs& attrs, int64_t position) {
   const int64_t length = position + 1 > attrs.dynamic_length ? position + 1 : attrs.dynamic_length;
   const double factor = attrs.dynamic_factor, dim = static_cast<double>(attrs.rotary_dim);
   const double stretch =
@@ -22,7 +22,7 @@ float dynamic_base(const KernelAttrs& attrs, int64_t position) {
 
 const char* rope_table(const KernelArgs& args) {
   const TensorView& out = args.out[0];
-  const KernelAttrs& attrs = args.attrs;
+  const OperatorAttrs& attrs = args.attrs;
   const int64_t half = attrs.rotary_dim / 2;
   if (half <= 0) return nullptr;
   for_each(*args.parallel, out.rows, [&](int64_t r) {

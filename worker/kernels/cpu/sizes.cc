@@ -24,7 +24,7 @@ int64_t page_bytes(const PageShape& page) {
   return page.tokens / kKvChunk * page.kv_heads * kv_chunk_bytes(page.k_dim, page.dtype);
 }
 
-const char* attention_fits(const KernelAttrs& attrs, const Device&) {
+const char* attention_fits(const OperatorAttrs& attrs, const Device&) {
   return attrs.v_dim == attrs.head_dim ? nullptr : "values as wide as keys";
 }
 

@@ -13,7 +13,7 @@ int64_t tile_scratch_bytes(const KernelArgs& largest, int threads);
 
 int64_t attention_scratch_bytes(const KernelArgs& largest, int threads);
 int64_t page_bytes(const PageShape& page);
-const char* attention_fits(const KernelAttrs& attrs, const Device& device);
+const char* attention_fits(const OperatorAttrs& attrs, const Device& device);
 
 int64_t candidate_scratch_bytes(const KernelArgs& largest, int threads);
 

@@ -17,7 +17,7 @@ constexpr int64_t kMaxDim = device::kMaxHeadDim;  // One thread per column.
 
 struct AttentionParams {
   TensorView q, k, v, out;
-  KernelAttrs attrs;
+  OperatorAttrs attrs;
   StateView state;
   StepView step;
 };
@@ -121,7 +121,7 @@ __global__ void __launch_bounds__(kMaxDim) attend_kernel(AttentionParams params)
 
 template <typename T>
 const char* attention(const KernelArgs& args) {
-  const KernelAttrs& attrs = args.attrs;
+  const OperatorAttrs& attrs = args.attrs;
   const int64_t rows = args.step->rows, dim = attrs.head_dim;
   const AttentionParams params = {args.in[0], args.in[1], args.in[2], args.out[0],
                                   attrs,      args.state, *args.step};

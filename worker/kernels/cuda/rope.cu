@@ -8,7 +8,7 @@
 namespace lockstep::LOCKSTEP_TARGET {
 namespace {
 
-__global__ void rope_kernel(TensorView x, TensorView table, TensorView out, KernelAttrs attrs) {
+__global__ void rope_kernel(TensorView x, TensorView table, TensorView out, OperatorAttrs attrs) {
   const int64_t row = blockIdx.x, begin = blockIdx.y * attrs.head_dim;
   const int64_t half = attrs.rotary_dim / 2;
   const float *from = x.row<float>(row) + begin, *turns = table.row<float>(row);

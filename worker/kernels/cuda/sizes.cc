@@ -9,7 +9,7 @@ int64_t page_bytes(const PageShape& page) {
   return page.tokens * page.kv_heads * (page.k_dim + page.v_dim) * dtype_bytes(page.dtype);
 }
 
-const char* attention_fits(const KernelAttrs& attrs, const Device&) {
+const char* attention_fits(const OperatorAttrs& attrs, const Device&) {
   static_assert(kMaxHeadDim == 1024);  // As the text says.
   if (attrs.head_dim > kMaxHeadDim) return "head_dim up to 1024";
   return attrs.v_dim == attrs.head_dim ? nullptr : "values as wide as keys";

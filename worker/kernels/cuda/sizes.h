@@ -11,7 +11,7 @@ namespace lockstep::device {
 // per column of a head.
 inline constexpr int64_t kMaxHeadDim = 1024;
 int64_t page_bytes(const PageShape& page);
-const char* attention_fits(const KernelAttrs& attrs, const Device& device);
+const char* attention_fits(const OperatorAttrs& attrs, const Device& device);
 
 // linear_codes: float32 rows as bfloat16, then as many of the weight's rows decoded as fit, which
 // should stay in the GPU's cache until they are multiplied. What cuBLASLt chooses depends on how an

@@ -34,6 +34,7 @@ const char* linear_of_codes(const KernelArgs& args);
 const char* embed(const KernelArgs& args);
 const char* linear(const KernelArgs& args);
 const char* rms_norm(const KernelArgs& args);
+const char* layer_norm(const KernelArgs& args);
 const char* head_norm(const KernelArgs& args);
 const char* add_norm(const KernelArgs& args);
 const char* rope_table(const KernelArgs& args);

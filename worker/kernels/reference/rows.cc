@@ -37,7 +37,7 @@ const char* map(const KernelArgs& args, const F& f) {
 double silu_of(double x) { return x / (1 + std::exp(-x)); }
 
 // The frequency of pair i at a position.
-float frequency(const KernelAttrs& attrs, int64_t i, int64_t position) {
+float frequency(const OperatorAttrs& attrs, int64_t i, int64_t position) {
   if (attrs.dynamic_length == 0) return attrs.inv_freq[i];
   const auto original = static_cast<double>(attrs.dynamic_length);
   const double length = std::max(static_cast<double>(position + 1), original);
@@ -52,6 +52,22 @@ float frequency(const KernelAttrs& attrs, int64_t i, int64_t position) {
 const char* rms_norm(const KernelArgs& args) {
   for (int64_t r = 0; r < args.in[0].rows; ++r) {
     norm(args.in[0], args.in[1], args.out[0], r, 0, args.in[0].cols, args.attrs.eps);
+  }
+  return nullptr;
+}
+
+const char* layer_norm(const KernelArgs& args) {
+  const TensorView &x = args.in[0], &weight = args.in[1], &bias = args.in[2];
+  const auto count = static_cast<double>(x.cols);
+  for (int64_t r = 0; r < x.rows; ++r) {
+    double mean = 0, variance = 0;
+    for (int64_t i = 0; i < x.cols; ++i) mean += element(x, r, i) / count;
+    for (int64_t i = 0; i < x.cols; ++i) variance += std::pow(element(x, r, i) - mean, 2) / count;
+    for (int64_t i = 0; i < x.cols; ++i) {
+      const double y = (element(x, r, i) - mean) / std::sqrt(variance + args.attrs.eps);
+      const double added = bias.data == nullptr ? 0 : element(bias, 0, i);
+      set_element(args.out[0], r, i, static_cast<float>(y * element(weight, 0, i) + added));
+    }
   }
   return nullptr;
 }
