@@ -224,6 +224,7 @@ void Executor::set_rows(Call& call) const {
 
 absl::Status Executor::run(StepView& step) {
   profile_.add_step();
+  instructions_before_ = progress_->instructions.load(std::memory_order_relaxed);
   if (device_.is_host()) return run_calls(step, step);
   StepView* on_device = device_step_.take(step);
   if (on_device == nullptr) {
@@ -232,12 +233,16 @@ absl::Status Executor::run(StepView& step) {
   }
   absl::Status status = run_calls(step, *on_device);
   const int64_t before_ns = now_ns();
-  if (status.ok() && collective_ != nullptr) status = collective_->finish();
+  if (status.ok() && collective_ != nullptr) {
+    const WaitingMark waiting(*progress_);
+    status = collective_->finish();
+  }
   if (!status.ok()) {
     static_cast<void>(device_.synchronize());  // What was queued uses memory that may go now.
     return status;
   }
   const char* failure = device_step_.give(step);
+  if (failure == nullptr) completed(static_cast<int64_t>(calls_.size()));
   profile_.add(wait_row_, now_ns() - before_ns, {});
   return device_status(failure, device_);
 }
@@ -246,8 +251,11 @@ absl::Status Executor::run(StepView& step) {
 // holds what queueing takes.
 absl::Status Executor::run_calls(StepView& step, StepView& on_device) {
   count_rows(step);
+  const bool queued = !device_.is_host();
   int64_t before_ns = now_ns();
+  int64_t done = 0;
   for (Call& call : calls_) {
+    ++done;
     set_rows(call);
     KernelCost cost;
     if (call.kind == Kind::kKernel) {
@@ -259,6 +267,7 @@ absl::Status Executor::run_calls(StepView& step, StepView& on_device) {
       cost = kernel_cost(*call.kernel, call.args);
     } else {
       LOCKSTEP_CHECK(collective_ != nullptr);
+      const WaitingMark waiting(*progress_);
       const int64_t waited_ns = collective_->waited().wait_ns;
       RETURN_IF_ERROR(call.kind == Kind::kAllReduce ? reduce(call) : gather(call));
       if (!call.shared || !shares_) cost = moved_bytes(call.args);
@@ -266,11 +275,18 @@ absl::Status Executor::run_calls(StepView& step, StepView& on_device) {
       profile_.add(peers_row_, wait_ns, {});
       before_ns += wait_ns;
     }
+    if (!queued || call.kind != Kind::kKernel) completed(done);
     const int64_t after_ns = now_ns();
     profile_.add(call.profile_row, after_ns - before_ns, cost);
     before_ns = after_ns;
   }
+  if (!queued) completed(done);  // Calls that were left out at the end count as well.
   return absl::OkStatus();
+}
+
+void Executor::completed(int64_t calls) {
+  progress_->instructions.store(instructions_before_ + static_cast<uint64_t>(calls),
+                                std::memory_order_relaxed);
 }
 
 absl::Status Executor::reduce(const Call& call) {

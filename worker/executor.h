@@ -16,6 +16,7 @@
 #include "worker/kernels/device_step.h"
 #include "worker/memory.h"
 #include "worker/profile.h"
+#include "worker/progress.h"
 #include "worker/state.h"
 #include "worker/weights.h"
 
@@ -36,6 +37,8 @@ class Executor {
   // Both before the first run, and again when they change.
   void use(const State& state);
   void use(Collective* collective);
+  // Where every run adds to instructions and marks when it waits. Null: nowhere.
+  void use(Progress* progress) { progress_ = progress != nullptr ? progress : &no_progress_; }
 
   // Every instruction in order. Kernels without rows are left out, collectives never. Answers are
   // in the step's requests when it returns. An error is the first collective's that failed, or the
@@ -74,6 +77,8 @@ class Executor {
   absl::Status run_calls(StepView& step, StepView& on_device);
   absl::Status reduce(const Call& call);
   absl::Status gather(const Call& call);
+  // This many calls of the run are completed.
+  void completed(int64_t calls);
 
   Device& device_;
   const program::Program& program_;
@@ -88,6 +93,9 @@ class Executor {
   TensorView logits_;
   Collective* collective_ = nullptr;
   bool shares_ = false;  // Shared values lie in the collective's memory, not in shared_.
+  Progress no_progress_;
+  Progress* progress_ = &no_progress_;
+  uint64_t instructions_before_ = 0;  // The run.
   Profile profile_;
   // Of the profile: waiting in collectives, and for what a device has queued.
   int peers_row_ = -1;

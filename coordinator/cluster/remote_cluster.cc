@@ -3,28 +3,73 @@
 // epoch that was opened last is dropped at the door.
 #include "coordinator/cluster/remote_cluster.h"
 
-#include <openssl/crypto.h>
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <random>
 
+#include "absl/time/clock.h"
+#include "base/numeric_class.h"
 #include "base/status.h"
+#include "coordinator/cluster/challenges.h"
 #include "coordinator/cluster/remote_group.h"
+#include "proto/handshake.h"
 
 namespace lockstep {
 
+namespace {
+
+using JoinReactor = grpc::ServerBidiReactor<cluster::WorkerMessage, cluster::CoordinatorMessage>;
+
+// A call of which nothing is read.
+class RefusedJoin final : public JoinReactor {
+ public:
+  explicit RefusedJoin(const grpc::Status& status) { Finish(status); }
+  void OnDone() override { delete this; }
+};
+
+int64_t now_ms() { return absl::GetCurrentTimeNanos() / 1'000'000; }
+
+std::string metadata(const grpc::CallbackServerContext& context, const char* key) {
+  const auto found = context.client_metadata().find(key);
+  if (found == context.client_metadata().end()) return "";
+  return std::string(found->second.data(), found->second.size());
+}
+
+grpc::Status to_grpc(const absl::Status& status) {
+  return grpc::Status(static_cast<grpc::StatusCode>(status.code()), message_of(status));
+}
+
+}  // namespace
+
 class RemoteCluster::Service final : public cluster::Cluster::CallbackService {
  public:
-  explicit Service(LinkListener* listener) : listener_(listener) {}
+  Service(LinkListener* listener, const std::string& token)
+      : listener_(listener), challenges_(token) {}
 
  private:
-  grpc::ServerBidiReactor<cluster::WorkerMessage, cluster::CoordinatorMessage>* Join(
-      grpc::CallbackServerContext*) override {
-    return WorkerLink::open(listener_);
+  grpc::ServerUnaryReactor* Challenge(grpc::CallbackServerContext* context,
+                                      const cluster::ChallengeRequest*,
+                                      cluster::ChallengeReply* reply) override {
+    absl::MutexLock lock(&mutex_);
+    auto opened = challenges_.open(now_ms(), metadata(*context, kNonceMetadata), draw_nonce());
+    if (opened.ok()) *reply = *std::move(opened);
+    grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+    reactor->Finish(to_grpc(opened.status()));
+    return reactor;
+  }
+
+  JoinReactor* Join(grpc::CallbackServerContext* context) override {
+    absl::MutexLock lock(&mutex_);
+    const absl::Status known = challenges_.verify(now_ms(), metadata(*context, kNonceMetadata),
+                                                  metadata(*context, kProofMetadata));
+    if (known.ok()) return WorkerLink::open(listener_);
+    return new RefusedJoin(to_grpc(known));
   }
 
   LinkListener* const listener_;
+  absl::Mutex mutex_;
+  Challenges challenges_ ABSL_GUARDED_BY(mutex_);
 };
 
 namespace {
@@ -35,10 +80,6 @@ constexpr absl::Duration kFormPause = absl::Milliseconds(100);  // Between two t
 std::string random_group_name() {
   std::random_device device;
   return fmt::format("{:08x}{:08x}{:08x}{:08x}", device(), device(), device(), device());
-}
-
-bool same_secret(const std::string& a, const std::string& b) {
-  return a.size() == b.size() && CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0;
 }
 
 // Errors that another try would only repeat: the user has to mend something.
@@ -82,18 +123,30 @@ int loading_beside(const Epoch& epoch, int rank) {
   return count;
 }
 
-WorkerFacts facts_of(const cluster::Hello& hello) {
-  return {.device = hello.device(),
-          .isa = hello.isa(),
-          .numeric_class = hello.numeric_class(),
-          .memory_bytes = hello.memory_bytes(),
-          .speed = hello.speed()};
+// The group's bits are those of its workers' kernels, so all must have a kind in common.
+absl::Status set_numeric_class(const Epoch& epoch, std::vector<program::Program>& programs) {
+  const cluster::Hello& first = *epoch.member(0).hello;
+  std::string_view common = first.numeric_class();
+  for (int rank = 0; rank < epoch.ranks(); ++rank) {
+    const cluster::Hello& other = *epoch.member(rank).hello;
+    const auto both = common_class(common, other.numeric_class());
+    if (!both) {
+      return failed_precondition(
+          "rank 0 ({}) computes in numeric class {}, rank {} ({}) in {}: give all workers the same "
+          "--device",
+          first.device(), first.numeric_class(), rank, other.device(), other.numeric_class());
+    }
+    common = *both;
+  }
+  if (common.empty()) return absl::OkStatus();
+  for (program::Program& program : programs) program.set_numeric_class(std::string(common));
+  return absl::OkStatus();
 }
 
 }  // namespace
 
 RemoteCluster::RemoteCluster(RemoteClusterOptions options)
-    : options_(std::move(options)), service_(std::make_unique<Service>(this)) {}
+    : options_(std::move(options)), service_(std::make_unique<Service>(this, options_.token)) {}
 
 RemoteCluster::~RemoteCluster() = default;
 
@@ -135,8 +188,6 @@ void RemoteCluster::on_hello(const std::shared_ptr<WorkerLink>& link, const clus
   if (hello.protocol() != kProtocolVersion) {
     refusal = fmt::format("the worker speaks protocol {}, the coordinator {}: install one version",
                           hello.protocol(), kProtocolVersion);
-  } else if (!same_secret(hello.token(), options_.token)) {
-    refusal = "the join token is not the coordinator's: set LOCKSTEP_JOIN_TOKEN to the same";
   }
   if (!refusal.empty()) {
     spdlog::warn("refused a worker (pid {}): {}", hello.pid(), refusal);
@@ -230,12 +281,8 @@ void RemoteCluster::assign(Epoch& epoch, const std::vector<program::Program>& pr
 
 absl::StatusOr<std::unique_ptr<Group>> RemoteCluster::try_form() {
   ASSIGN_OR_RETURN(const std::shared_ptr<Epoch> epoch, open_epoch());
-  std::vector<WorkerFacts> facts;
-  for (int rank = 0; rank < epoch->ranks(); ++rank) {
-    facts.push_back(facts_of(*epoch->member(rank).hello));
-  }
-  ASSIGN_OR_RETURN(const std::vector<program::Program> programs,
-                   options_.compile(std::move(facts)));
+  ASSIGN_OR_RETURN(std::vector<program::Program> programs, options_.compile(epoch->ranks()));
+  RETURN_IF_ERROR(set_numeric_class(*epoch, programs));
   assign(*epoch, programs);
   ASSIGN_OR_RETURN(const std::vector<cluster::WorkerMessage> replies,
                    epoch->collect(options_.load_timeout));

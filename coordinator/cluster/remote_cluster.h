@@ -18,9 +18,6 @@
 
 namespace lockstep {
 
-// Of workers and coordinator; a worker of another one is refused.
-inline constexpr uint32_t kProtocolVersion = 1;
-
 struct RemoteClusterOptions {
   int workers = 1;    // Ranks of a group.
   std::string token;  // A worker must bring it; empty: none asked for.

@@ -6,11 +6,16 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
+#include <fstream>
 #include <functional>
+#include <iterator>
+#include <new>
 #include <string>
 #include <string_view>
 
@@ -63,5 +68,28 @@ class Child {
   pid_t pid_;
   int report_;
 };
+
+// Set in one process, seen in those that were forked after it was made.
+class Flag {
+ public:
+  void set() { word_->store(1); }
+  bool is_set() const { return word_->load() != 0; }
+  void wait() const {
+    while (!is_set()) usleep(1000);
+  }
+
+ private:
+  std::atomic<int>* const word_ =
+      new (mmap(nullptr, sizeof(int), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0))
+          std::atomic<int>(0);
+};
+
+// Whether the process' first thread waits for something.
+inline bool is_asleep(pid_t pid) {
+  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
+  const std::string line((std::istreambuf_iterator<char>(file)), {});
+  const size_t close = line.rfind(')');
+  return close != std::string::npos && close + 2 < line.size() && line[close + 2] == 'S';
+}
 
 }  // namespace lockstep

@@ -274,15 +274,24 @@ TEST(WorkerTest, LoadingStopsWhenItIsCancelled) {
   EXPECT_EQ(worker.status().code(), absl::StatusCode::kCancelled);
 }
 
-TEST(WorkerTest, TellsItsProgressWhileItLoads) {
-  std::vector<std::pair<int64_t, int64_t>> told;
-  WorkerOptions options{.threads = 2};
-  options.progress = [&](int64_t done, int64_t total) { told.emplace_back(done, total); };
+TEST(WorkerTest, CountsItsProgressWhileItLoadsAndInSteps) {
+  Progress progress;
+  const WorkerOptions options{.threads = 2, .progress = &progress};
   const auto worker = Worker::load(assignment_of(layer_program()), single_collective(), options);
   ASSERT_EQ(message_of(worker.status()), "");
-  ASSERT_FALSE(told.empty());
-  EXPECT_EQ(told.back().first, told.back().second);
-  EXPECT_GE((*worker)->weight_bytes(), told.back().second);
+  EXPECT_GT(progress.bytes_loaded, 0);
+  EXPECT_EQ(progress.bytes_loaded, progress.bytes_to_load);
+  EXPECT_EQ(progress.load, static_cast<uint64_t>(progress.bytes_loaded));
+  EXPECT_GE((*worker)->weight_bytes(), progress.bytes_loaded);
+  EXPECT_EQ(progress.instructions, 0u);
+  ASSERT_EQ(message_of((*worker)->start(8)), "");
+  // A null step counts as many as any other.
+  ASSERT_EQ(message_of((*worker)->step(cluster::Step()).status()), "");
+  const uint64_t instructions = progress.instructions;
+  EXPECT_GT(instructions, 10u);
+  ASSERT_EQ(message_of((*worker)->step(step_of({1, 2, 3})).status()), "");
+  EXPECT_EQ(progress.instructions, 2 * instructions);
+  EXPECT_FALSE(progress.waiting);
 }
 
 TEST(WorkerTest, NamesTheFolderThatHasNoWeights) {
