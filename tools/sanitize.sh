@@ -12,7 +12,7 @@ fail() { echo "sanitize: $*" >&2; exit 1; }
 # these programs use neither. serve_test and the commands run under ASan alone.
 tsan_programs=(
   base_test kernels_test collectives_test worker_test golden_test bits_test engine_test
-  scheduler_test sampling_test engine_in_process_test)
+  scheduler_test sampling_test engine_in_process_test cluster_core_test cluster_test)
 
 asan() {
   cmake --preset asan >/dev/null
