@@ -33,23 +33,19 @@ absl::Status check_address(const char* flag, const std::string& address) {
 
 absl::StatusOr<ServiceOptions> service_options(const ServeFlags& flags) {
   ASSIGN_OR_RETURN(ServiceOptions options, flags.group.service_options(flags.model));
-  options.cluster_address = flags.cluster_address;
-  if (!options.cluster_address.empty()) {
-    RETURN_IF_ERROR(check_address("--cluster", options.cluster_address));
-  }
-  if (flags.wait_workers == 0) return options;
   if (flags.wait_workers < 0) {
     return invalid_argument("--wait-workers {}: wanted 1 or more", flags.wait_workers);
   }
-  options.launch = false;
-  options.workers = flags.wait_workers;
-  if (options.cluster_address.empty()) options.cluster_address = "127.0.0.1:50052";
+  options.cluster_address = flags.cluster_address;
+  if (flags.wait_workers > 0) {
+    options.launch = false;
+    options.workers = flags.wait_workers;
+    if (options.cluster_address.empty()) options.cluster_address = "127.0.0.1:50052";
+  }
+  if (options.cluster_address.empty()) return options;
+  RETURN_IF_ERROR(check_address("--cluster", options.cluster_address));
   const char* token = std::getenv("LOCKSTEP_JOIN_TOKEN");
   options.token = token != nullptr ? token : "";
-  if (options.token.empty()) {
-    spdlog::warn("LOCKSTEP_JOIN_TOKEN is not set: any process that reaches {} can join",
-                 options.cluster_address);
-  }
   return options;
 }
 
