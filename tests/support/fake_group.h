@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -45,15 +46,21 @@ cluster::Candidates fake_candidates(const cluster::Output& output, const std::ve
 class FakeWorkers {
  public:
   explicit FakeWorkers(const FakeModel& model);
-  // An error says which lie the step told.
+  // The results of all ranks. An error says which lie the step told.
   absl::StatusOr<std::vector<cluster::StepResult>> run(const cluster::Step& step);
   absl::StatusOr<std::vector<float>> logits(uint64_t step, int output) const;
+  // The same of one rank.
+  absl::StatusOr<cluster::StepResult> run_rank(const cluster::Step& step, int rank);
+  absl::StatusOr<std::vector<float>> logits_of_rank(uint64_t step, int output, int rank) const;
 
  private:
   struct Slot {
     int64_t position = -1;
     int32_t token = -1;
   };
+  // Results of ranks [first, last).
+  absl::StatusOr<std::vector<cluster::StepResult>> run(const cluster::Step& step, int first,
+                                                       int last);
   absl::Status write(const cluster::Step& step);
   absl::StatusOr<std::vector<int32_t>> read(const cluster::StepSequence& sequence,
                                             int64_t position) const;
@@ -64,7 +71,7 @@ class FakeWorkers {
   std::vector<Slot> slots_;  // pages * page_tokens
   std::vector<uint64_t> page_used_in_;
   uint64_t runs_ = 0;
-  uint64_t last_step_ = 0;
+  std::optional<uint64_t> last_step_;
   std::vector<std::vector<float>> last_logits_;
 };
 
