@@ -41,8 +41,7 @@ void EngineCore::group_formed(const GroupInfo& info) {
 
 void EngineCore::group_lost(const absl::Status& why) {
   if (!has_group()) return;
-  const absl::Status status =
-      unavailable("the group of workers was lost: {}", message_of(why));
+  const absl::Status status = unavailable("the group of workers was lost: {}", message_of(why));
   for (Job* job : jobs_in_order()) fail(*job, status);
   forget_group();
 }
@@ -166,8 +165,8 @@ absl::StatusOr<bool> EngineCore::deliver(Sequence& sequence, const std::vector<f
   }
   const auto check_logits = [&](const std::vector<float>& values) {
     if (static_cast<int64_t>(values.size()) == info_.vocab) return absl::OkStatus();
-    return absl::InternalError(fmt::format("step {}: want {} logits of all ranks, found {}",
-                                           step_, info_.vocab, values.size()));
+    return absl::InternalError(fmt::format("step {}: want {} logits of all ranks, found {}", step_,
+                                           info_.vocab, values.size()));
   };
   StreamEvent event;
   if (question.want_logits()) {

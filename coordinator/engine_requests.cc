@@ -24,8 +24,8 @@ QueueLoad load_of(const PreparedRequest& request) {
 void EngineCore::submit(Submission submission) {
   had_event_ = true;
   const Request& request = submission.request->request();
-  const absl::Status status = has_group() ? check_length(request, info_)
-                                          : unavailable("the group of workers was lost");
+  const absl::Status status =
+      has_group() ? check_length(request, info_) : unavailable("the group of workers was lost");
   if (!status.ok()) {  // It was admitted for the group before.
     act<CloseStream>(std::move(submission.stream), status);
     return;

@@ -79,7 +79,7 @@ class Stream {
 
   const int64_t max_unread_bytes_;
   mutable Mutex mutex_;
-  mutable ConditionVariable changed_;  // events_, closed_
+  mutable ConditionVariable changed_;                       // events_, closed_
   std::deque<StreamEvent> events_ ABSL_GUARDED_BY(mutex_);  // From offset begin_ on.
   size_t begin_ ABSL_GUARDED_BY(mutex_) = 0;
   std::map<int32_t, int64_t> unread_bytes_ ABSL_GUARDED_BY(mutex_);  // By choice.

@@ -25,8 +25,7 @@ LogitRules::LogitRules(const SamplingParams& params, std::span<const int32_t> pr
     for (const int32_t id : prompt) rules_.push_back({.id = id, .in_prompt = true});
   }
   std::erase_if(rules_, [vocab](const Rule& rule) { return rule.id < 0 || rule.id >= vocab; });
-  std::sort(rules_.begin(), rules_.end(),
-            [](const Rule& a, const Rule& b) { return a.id < b.id; });
+  std::sort(rules_.begin(), rules_.end(), [](const Rule& a, const Rule& b) { return a.id < b.id; });
   size_t kept = 0;
   for (const Rule& rule : rules_) {  // Rules of one id become one.
     if (kept == 0 || rules_[kept - 1].id != rule.id) {
@@ -57,8 +56,9 @@ void LogitRules::add_edit(const Rule& rule, int32_t generated, bool forbid_stops
 
 void Penalties::append(int32_t id) {
   if (!rules_.counting()) return;
-  auto place = std::lower_bound(counts_.begin(), counts_.end(), id,
-                                [](const Count& count, int32_t wanted) { return count.id < wanted; });
+  auto place =
+      std::lower_bound(counts_.begin(), counts_.end(), id,
+                       [](const Count& count, int32_t wanted) { return count.id < wanted; });
   if (place == counts_.end() || place->id != id) place = counts_.insert(place, {.id = id});
   ++place->generated;
 }

@@ -46,8 +46,8 @@ std::optional<ScoredToken> noisiest(const RankCandidates& ranks) {
   return ScoredToken{.id = best->id(), .logit = best->logit(), .edited = best->edited()};
 }
 
-// The sum of the probabilities of all tokens that top_k keeps, relative to the best one's. None: the
-// order isn't known far enough.
+// The sum of the probabilities of all tokens that top_k keeps, relative to the best one's. None:
+// the order isn't known far enough.
 std::optional<double> mass_below_top_p(const SamplingParams& params, const Ranking& ranking,
                                        const RankCandidates& ranks) {
   const ScoredToken& best = ranking.tokens.front();

@@ -30,7 +30,9 @@ Client::Client(World* world, EngineSide* engine, const FakeModel& model, int num
 }
 
 void Client::draw_request() {
-  const auto random = [this](int64_t high) { return static_cast<int32_t>(world_.between(0, high)); };
+  const auto random = [this](int64_t high) {
+    return static_cast<int32_t>(world_.between(0, high));
+  };
   request_.id = std::to_string(number_);
   const int64_t most = world_.one_in(5) ? 40 : 12;
   const int64_t prompt = world_.between(1, most);
@@ -119,8 +121,7 @@ void Client::take(const StreamEvent& event) {
     world_.broken("client {}: an event after the last one of choice {}", number_, event.index);
   }
   for (size_t i = 0; i < event.token_ids.size(); ++i, ++choice.tokens, ++tokens_) {
-    if (choice.tokens >= alone.tokens.size() ||
-        event.token_ids[i] != alone.tokens[choice.tokens]) {
+    if (choice.tokens >= alone.tokens.size() || event.token_ids[i] != alone.tokens[choice.tokens]) {
       return world_.broken("client {}: token {} of choice {} is {}, alone {}", number_,
                            choice.tokens, event.index, event.token_ids[i],
                            choice.tokens < alone.tokens.size() ? alone.tokens[choice.tokens] : -1);
@@ -133,10 +134,10 @@ void Client::take(const StreamEvent& event) {
     if (!equal) world_.broken("client {}: logprobs other than alone", number_);
   }
   choice.finish_reason = event.finish_reason;
-  const bool whole = event.finish_reason == FinishReason::kStop ||
-                     event.finish_reason == FinishReason::kLength;
-  if (whole && (choice.tokens != alone.tokens.size() ||
-                event.finish_reason != alone.finish_reason)) {
+  const bool whole =
+      event.finish_reason == FinishReason::kStop || event.finish_reason == FinishReason::kLength;
+  if (whole &&
+      (choice.tokens != alone.tokens.size() || event.finish_reason != alone.finish_reason)) {
     world_.broken("client {}: choice {} ended after {} tokens with {}, alone after {} with {}",
                   number_, event.index, choice.tokens, finish_reason_name(event.finish_reason),
                   alone.tokens.size(), finish_reason_name(alone.finish_reason));
@@ -145,10 +146,9 @@ void Client::take(const StreamEvent& event) {
 
 void Client::close(const absl::Status& status) {
   world_.tell("client {}: closed, {}", number_, status.ok() ? "OK" : message_of(status));
-  const bool all_finished =
-      std::all_of(choices_.begin(), choices_.end(), [](const Choice& choice) {
-        return choice.finish_reason != FinishReason::kNone;
-      });
+  const bool all_finished = std::all_of(choices_.begin(), choices_.end(), [](const Choice& choice) {
+    return choice.finish_reason != FinishReason::kNone;
+  });
   bool expected = false;
   switch (status.code()) {
     case absl::StatusCode::kOk:

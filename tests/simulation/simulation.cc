@@ -9,7 +9,7 @@
 namespace lockstep::simulation {
 namespace {
 
-constexpr int64_t kCalmMs = 6'000;        // Faults end.
+constexpr int64_t kCalmMs = 6'000;          // Faults end.
 constexpr int64_t kServesAgainMs = 15'000;  // After the last fault.
 
 FakeModel draw_model(World& world) {
@@ -44,8 +44,8 @@ Simulation::Simulation(uint64_t seed, bool trace)
   workers_ = std::make_unique<ScriptedWorkers>(&world_, &engine_, model_);
   const int64_t count = world_.between(1, 14);
   for (int64_t i = 0; i < count; ++i) {
-    clients_.push_back(std::make_unique<Client>(&world_, &engine_, model_,
-                                                static_cast<int>(i), /*patient=*/false));
+    clients_.push_back(std::make_unique<Client>(&world_, &engine_, model_, static_cast<int>(i),
+                                                /*patient=*/false));
   }
   drains_ = world_.one_in(8);
 }

@@ -290,12 +290,16 @@ class FakeCluster::FakeGroup : public Group {
 
   absl::StatusOr<std::vector<cluster::StepResult>> run(const cluster::Step& step) override {
     Hook hook;
+    Falsifier falsifier;
     {
       MutexLock lock(&cluster_->mutex_);
       hook = cluster_->hook_;
+      falsifier = cluster_->falsifier_;
     }
     if (hook) RETURN_IF_ERROR(hook(step));
-    return remember(workers_.run(step));
+    absl::StatusOr<std::vector<cluster::StepResult>> results = remember(workers_.run(step));
+    if (results.ok() && falsifier && step.outputs_size() > 0) falsifier(&*results);
+    return results;
   }
 
   absl::StatusOr<std::vector<float>> logits(uint64_t step, int output) override {
@@ -330,7 +334,10 @@ absl::StatusOr<std::unique_ptr<Group>> FakeCluster::form() {
   MutexLock lock(&mutex_);
   while (!stopped_ && !allowed_ && refusal_.ok()) changed_.wait(&mutex_);
   if (stopped_) return absl::CancelledError("the cluster is shut down");
-  if (!refusal_.ok()) return refusal_;
+  if (!refusal_.ok()) {
+    ++refusals_;
+    return refusal_;
+  }
   ++groups_;
   return std::unique_ptr<Group>(std::make_unique<FakeGroup>(this, static_cast<uint64_t>(groups_)));
 }
@@ -344,6 +351,11 @@ void FakeCluster::shutdown() {
 void FakeCluster::set_hook(Hook hook) {
   MutexLock lock(&mutex_);
   hook_ = std::move(hook);
+}
+
+void FakeCluster::falsify(Falsifier falsifier) {
+  MutexLock lock(&mutex_);
+  falsifier_ = std::move(falsifier);
 }
 
 void FakeCluster::allow_forming(bool allowed) {
@@ -371,6 +383,11 @@ int64_t FakeCluster::logits_fetched() const {
 int FakeCluster::groups() const {
   MutexLock lock(&mutex_);
   return groups_;
+}
+
+int FakeCluster::refusals() const {
+  MutexLock lock(&mutex_);
+  return refusals_;
 }
 
 int FakeCluster::aborts() const {

@@ -80,20 +80,24 @@ class FakeCluster : public Cluster {
  public:
   // Called in every run(), on the engine's thread, and may block; an error ends the group.
   using Hook = std::function<absl::Status(const cluster::Step& step)>;
+  // Called with the results of every step that has outputs.
+  using Falsifier = std::function<void(std::vector<cluster::StepResult>* results)>;
 
   explicit FakeCluster(const FakeModel& model) : model_(model) {}
   absl::StatusOr<std::unique_ptr<Group>> form() override;
   void shutdown() override;
 
   void set_hook(Hook hook);
+  void falsify(Falsifier falsifier);
   // form() waits while it is not allowed.
   void allow_forming(bool allowed);
-  // form() fails for ever.
+  // form() fails with this from now on; OK: no longer.
   void refuse(absl::Status why);
 
   std::vector<std::string> lies() const;
   int64_t logits_fetched() const;
   int groups() const;
+  int refusals() const;  // How often form() has failed.
   int aborts() const;
 
  private:
@@ -103,12 +107,14 @@ class FakeCluster : public Cluster {
   mutable Mutex mutex_;
   ConditionVariable changed_;  // allowed_, stopped_, refusal_
   Hook hook_ ABSL_GUARDED_BY(mutex_);
+  Falsifier falsifier_ ABSL_GUARDED_BY(mutex_);
   bool allowed_ ABSL_GUARDED_BY(mutex_) = true;
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Status refusal_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::string> lies_ ABSL_GUARDED_BY(mutex_);
   int64_t logits_fetched_ ABSL_GUARDED_BY(mutex_) = 0;
   int groups_ ABSL_GUARDED_BY(mutex_) = 0;
+  int refusals_ ABSL_GUARDED_BY(mutex_) = 0;
   int aborts_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
