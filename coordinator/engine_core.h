@@ -12,57 +12,17 @@
 #include <optional>
 #include <unordered_map>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "coordinator/engine_actions.h"
 #include "coordinator/engine_options.h"
 #include "coordinator/sampling/sampler.h"
 #include "coordinator/scheduler/scheduler.h"
 #include "coordinator/text/tokenizer.h"
 
 namespace lockstep {
-
-struct Submission {
-  std::shared_ptr<const PreparedRequest> request;
-  std::shared_ptr<Stream> stream;  // A name for the request: the core never calls it.
-};
-
-// What it adds to the queue.
-QueueLoad load_of(const PreparedRequest& request);
-
-namespace engine_action {
-
-// Answered by results(), or group_lost(). One at a time. A step without tokens asks whether every
-// rank still answers.
-struct RunStep {
-  std::shared_ptr<const cluster::Step> step;
-};
-// All raw logits of an output of the last step: answered by logits(), or group_lost().
-struct FetchLogits {
-  uint64_t step = 0;
-  int output = 0;
-};
-struct AppendEvent {
-  std::shared_ptr<Stream> stream;
-  StreamEvent event;
-};
-// Once per request, after its last event.
-struct CloseStream {
-  std::shared_ptr<Stream> stream;
-  absl::Status status;
-};
-// The group gave answers that cannot be: it is let go, and another one formed.
-struct LeaveGroup {
-  absl::Status why;
-};
-
-}  // namespace engine_action
-
-using EngineAction =
-    std::variant<engine_action::RunStep, engine_action::FetchLogits, engine_action::AppendEvent,
-                 engine_action::CloseStream, engine_action::LeaveGroup>;
 
 // One thread at a time. After each event, or after all that there are at the moment,
 // take_actions() says what is to be done, in order. Times are milliseconds of a steady clock.
