@@ -73,8 +73,13 @@ absl::Status serve(const ServeFlags& flags, Interrupt& interrupt) {
                  ? fmt::format(", workers are awaited at {}", service->cluster_address())
                  : "");
   Engine& engine = service->engine();
-  interrupt.on_signal([&] { engine.drain(std::chrono::seconds(flags.drain_seconds)); },
-                      [&] { engine.stop(); });
+  const auto drain = [&] {
+    fmt::print(stderr,
+               "lockstep: ending; requests have {} s to finish, a second signal ends them\n",
+               flags.drain_seconds);
+    engine.drain(std::chrono::seconds(flags.drain_seconds));
+  };
+  interrupt.on_signal(drain, [&] { engine.stop(); });
   absl::Status status = engine.wait_ready();
   if (status.ok()) {
     fmt::print(stderr, "lockstep: ready; Ctrl-C ends it\n");
