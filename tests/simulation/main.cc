@@ -90,7 +90,7 @@ int run(Flags flags) {
 }  // namespace lockstep::simulation
 
 int main(int argc, char** argv) {
-  CLI::App app("Runs the cores of engine, cluster and workers on virtual time.");
+  CLI::App app("Runs the core of the engine on virtual time.");
   lockstep::simulation::Flags flags;
   app.add_option("--seeds", flags.seeds, "How many")->capture_default_str();
   app.add_option("--first", flags.first, "The first of them")->capture_default_str();
