@@ -80,7 +80,7 @@ class InferenceService {
   const Launcher* launcher() const { return host_->launcher(); }
   absl::Status wait_ready() { return engine_->wait_ready(); }
   // Makes wait_ready() return and ends the requests in flight. Any thread, does not block.
-  void stop() { host_->cluster().shutdown(); }
+  void stop() { engine_->stop(); }
 
  private:
   InferenceService() = default;

@@ -3,6 +3,7 @@
 // (remote_cluster.h), and ranks on threads of this process (tests/support/in_process_cluster.h).
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -27,6 +28,9 @@ struct GroupInfo {
   int64_t weight_bytes = 0;  // Of all ranks.
   std::string numeric_class;
   std::string strategy;
+
+  // Positions that one sequence can have: what the model allows and the KV pages hold.
+  int64_t servable_context() const { return std::min(max_context, pages * page_tokens); }
 };
 
 // What follows from a rank's program; epoch, pages and weight_bytes are the group's own.

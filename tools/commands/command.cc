@@ -180,6 +180,9 @@ absl::StatusOr<std::unique_ptr<InferenceService>> start_service(const Model& mod
     line->bar("loading weights", done, total);
     if (done >= total) line->clear();
   };
+  // The requests are this process' own, and are read when their turn comes.
+  options.engine.max_waiting = {kNoBound, kNoBound, kNoBound, kNoBound};
+  options.engine.max_unread_bytes = kNoBound;
   ASSIGN_OR_RETURN(std::unique_ptr<InferenceService> service,
                    InferenceService::start(&model, std::move(options)));
   interrupt.on_signal([&] { service->stop(); });
