@@ -11,7 +11,7 @@ cd "$(dirname "$0")/.."
 fail() { echo "sanitize: $*" >&2; exit 1; }
 
 # Folders of tests/ that a sample goes through as a whole.
-asan_folders=(base proto checkpoint models coordinator)
+asan_folders=(base operators proto checkpoint models coordinator)
 
 # gRPC and absl are built without TSan, which sees no order between threads that meet through them:
 # these programs use neither. serve_test and the commands run under ASan alone.
