@@ -6,7 +6,7 @@
 
 namespace lockstep {
 
-// From kQ8 on: integers with a scale a group, whose storage base/quantization.h defines. Only
+// From kQ8 on: integers with one scale per group, whose storage base/quantization.h defines. Only
 // weights are of these types; pages of keys and values may be kI8.
 enum class DType : uint8_t {
   kNone = 0,

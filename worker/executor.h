@@ -9,10 +9,11 @@
 
 #include "absl/status/statusor.h"
 #include "base/parallel.h"
+#include "operators/schema.h"
 #include "proto/program.pb.h"
 #include "worker/bindings.h"
 #include "worker/collectives/collective.h"
-#include "worker/kernels/cuda/step.h"
+#include "worker/kernels/device_step.h"
 #include "worker/memory.h"
 #include "worker/profile.h"
 #include "worker/progress.h"
@@ -50,18 +51,17 @@ class Executor {
 
  private:
   enum class Kind : uint8_t { kKernel, kAllReduce, kAllGather };
-  // How many rows an operand has in a step.
-  enum class RowsOf : uint8_t { kFixed, kTokens, kOutputs };
+  static constexpr int kFixedRows = -1;  // Of weights; else an index into row_domains.
   struct Call {
     Kind kind = Kind::kKernel;
-    RowsOf in_rows[kMaxInputs] = {};
-    RowsOf out_rows[kMaxOutputs] = {};
-    RowsOf rows = RowsOf::kTokens;  // Without any of these there is nothing to do.
+    int in_rows[kMaxInputs] = {};  // Row domains.
+    int out_rows[kMaxOutputs] = {};
+    int rows = kTokenRows;  // Without any of these there is nothing to do.
     const KernelEntry* kernel = nullptr;
     KernelArgs args;
     std::vector<int64_t> boundaries;  // all_gather
     bool shared = false;              // all_gather: what it gives lies where all ranks see it.
-    int state = -1;                   // attention
+    int state = -1;                   // Of operators that have one.
     int profile_row = 0;
   };
 
@@ -72,7 +72,8 @@ class Executor {
   void connect(const program::Instruction& instruction, const Weights& weights, Call& call);
   void place_values(std::byte* shared);
   absl::Status place_tables();
-  static void set_rows(Call& call, const StepView& step);
+  void count_rows(const StepView& step);
+  void set_rows(Call& call) const;
   absl::Status run_calls(StepView& step, StepView& on_device);
   absl::Status reduce(const Call& call);
   absl::Status gather(const Call& call);
@@ -88,6 +89,7 @@ class Executor {
   DeviceStep device_step_;
   StagingMemory answer_;
   std::vector<Call> calls_;
+  std::vector<int64_t> domain_rows_;  // Of the step that runs, by row domain.
   TensorView logits_;
   Collective* collective_ = nullptr;
   bool shares_ = false;  // Shared values lie in the collective's memory, not in shared_.

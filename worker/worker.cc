@@ -23,8 +23,6 @@ namespace {
 
 using program::Program;
 
-static_assert(kProgramBlock == kVocabBlock);
-
 absl::Status check_numeric_class(const Program& program, const Backend& backend) {
   const auto common = common_class(program.numeric_class(), backend.numeric_class);
   if (common == program.numeric_class()) return absl::OkStatus();
@@ -187,12 +185,12 @@ absl::Status WorkerImpl::count_pages(const cluster::Assignment& assignment,
                           .ranks_here = ranks_here(assignment),
                           .fraction = memory_fraction,
                           .max_pages = assignment.max_pages()};
-  pages_possible_ = pages_that_fit(program_, budget);
+  pages_possible_ = pages_that_fit(program_, bindings_, budget);
   if (pages_possible_ > 0) return absl::OkStatus();
   return resource_exhausted(
       "no room for one KV page of {}: {} are free and --kv-memory is {}; free some memory, or use "
       "more workers",
-      memory_text(page_bytes_of(program_)), memory_text(budget.free_bytes),
+      memory_text(page_bytes_of(program_, bindings_)), memory_text(budget.free_bytes),
       budget.memory_bytes > 0 ? memory_text(budget.memory_bytes) : "not set");
 }
 
@@ -204,7 +202,7 @@ absl::Status WorkerImpl::start(int64_t pages) {
     return fail(invalid_argument("start with 1 to {} KV pages, found {}", pages_possible_, pages));
   }
   device_.use_from_this_thread();
-  absl::StatusOr<State> state = State::allocate(program_, device_, pages);
+  absl::StatusOr<State> state = State::allocate(program_, bindings_, device_, pages);
   if (!state.ok()) return fail(state.status());
   state_ = std::move(state).value();
   executor_->use(*state_);

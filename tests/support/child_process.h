@@ -23,7 +23,7 @@
 
 namespace lockstep {
 
-// A forked process that runs `body` and tells its parent what came of it. Fork before the test has
+// A forked process that runs `body` and reports the outcome to its parent. Fork before the test has
 // threads. Ends with this object, or after a minute.
 class Child {
  public:
@@ -59,7 +59,7 @@ class Child {
     }
     char text[1024];
     const ssize_t bytes = read(report_, text, sizeof(text));
-    if (bytes <= 0) return absl::UnknownError("the child ended without a word");
+    if (bytes <= 0) return absl::UnknownError("the child ended without a report");
     return absl::Status(static_cast<absl::StatusCode>(text[0] - 'A'),
                         fmt::format("{}", std::string_view(text + 1, bytes - 1)));
   }

@@ -14,6 +14,7 @@
 #include "tests/support/steps.h"
 #include "tests/support/tiny_program.h"
 #include "worker/collectives/local.h"
+#include "worker/kernels/find.h"
 
 namespace lockstep {
 namespace {
@@ -51,6 +52,23 @@ std::vector<float> weight_of(const program::Program& program, int index) {
   const WeightSource source{RandomWeights(kSeed)};
   EXPECT_EQ(message_of(source.read_rows(weight, 0, weight.rows(), rows.data(), weight.cols())), "");
   return rows;
+}
+
+const char* refuse(const KernelArgs&) { return "out of registers"; }
+
+TEST(WorkerTest, AKernelThatFailsEndsTheStepAndIsNamed) {
+  std::vector<KernelEntry> kernels(cpu_kernels().begin(), cpu_kernels().end());
+  for (KernelEntry& kernel : kernels) {
+    if (kernel.op == Op::kLinear) kernel.run = refuse;
+  }
+  const Backend backend{.device = host_device(), .kernels = kernels};
+  auto worker =
+      Worker::load(assignment_of(tiny_program()), single_collective(), {.backend = &backend});
+  ASSERT_EQ(message_of(worker.status()), "");
+  ASSERT_EQ(message_of((*worker)->start(8)), "");
+  const absl::Status status = (*worker)->step(step_of({5})).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInternal);
+  EXPECT_EQ(message_of(status), "rank 0: kernel linear_f32_portable: out of registers");
 }
 
 TEST(WorkerTest, ComputesWhatArithmeticSays) {
@@ -371,16 +389,18 @@ TEST(TwoRanksTest, GiveTheSameBitsWhetherTheirCollectiveHasMemoryToShareOrNot) {
 }
 
 TEST(TwoRanksTest, AnAbortEndsTheStepOfTheOther) {
-  TwoRanks both(layer_program, 0);
   cluster::Step step;
   add_rows(step, {1, 2}, 0, {0});
-  absl::Status status;
-  std::thread waiting([&] { status = both.worker(0).step(step).status(); });
-  std::this_thread::sleep_for(std::chrono::milliseconds(20));
-  both.worker(1).abort();
-  waiting.join();
-  EXPECT_EQ(status.code(), absl::StatusCode::kAborted);
-  EXPECT_THAT(message_of(status), HasSubstr("rank 0: "));
+  for (int round = 0; round < 20; ++round) {  // Before the step, in it, and while it waits.
+    TwoRanks both(layer_program, 0);
+    absl::Status status;
+    std::thread waiting([&] { status = both.worker(0).step(step).status(); });
+    for (int i = 0; i < round * round; ++i) std::this_thread::yield();
+    both.worker(1).abort();
+    waiting.join();
+    EXPECT_EQ(status.code(), absl::StatusCode::kAborted);
+    EXPECT_THAT(message_of(status), HasSubstr("rank 0: "));
+  }
 }
 
 }  // namespace

@@ -21,7 +21,8 @@ absl::Status inspect(const InspectFlags& flags) {
     return invalid_argument("--rank {}: wanted 0 to {}", flags.rank, flags.workers - 1);
   }
   ASSIGN_OR_RETURN(const std::unique_ptr<Model> model, flags.model.open());
-  CompileOptions options = model->compile_options(flags.workers);
+  ASSIGN_OR_RETURN(std::vector<WorkerFacts> workers, alike_workers(flags.workers));
+  CompileOptions options = model->compile_options(std::move(workers));
   if (flags.dot) {
     ASSIGN_OR_RETURN(const std::vector<Graph> graphs, compile_graphs(model->graph(), options));
     fmt::print("{}", graph_dot(graphs[flags.rank]));

@@ -25,7 +25,7 @@ struct Nibbles : PlainSums {
   static void lay_out(const uint16_t* x, int64_t count, std::byte* to, int64_t r, int64_t rows,
                       RowValue&) {
     uint16_t group[kGroup] = {};
-    __builtin_memcpy(group, x, static_cast<size_t>(least(count, kGroup)) * sizeof(*x));
+    __builtin_memcpy(group, x, static_cast<size_t>(min(count, kGroup)) * sizeof(*x));
     if constexpr (kKind.minimum) {
       Vec lanes = Vec::zero();
       for (int64_t i = 0; i < kGroup; i += Vec::kLanes) lanes = lanes + Vec::load(group + i);
@@ -107,11 +107,12 @@ struct Nibbles : PlainSums {
 }  // namespace
 
 template <DType kWeight>
-void linear_int4(const KernelArgs& args) {
-  linear<Nibbles<kWeight>>(args);
+const char* linear_int4(const KernelArgs& args) {
+  return linear<Nibbles<kWeight>>(args);
 }
 
-#define LOCKSTEP_LINEAR_INT4(KIND) template void linear_int4<DType::KIND>(const KernelArgs& args);
+#define LOCKSTEP_LINEAR_INT4(KIND) \
+  template const char* linear_int4<DType::KIND>(const KernelArgs& args);
 LOCKSTEP_EACH_INT4(LOCKSTEP_LINEAR_INT4)
 #undef LOCKSTEP_LINEAR_INT4
 

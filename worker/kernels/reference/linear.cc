@@ -16,7 +16,7 @@ double weight_at(const TensorView& weight, int64_t row, int64_t col) {
 
 }  // namespace
 
-void linear(const KernelArgs& args) {
+const char* linear(const KernelArgs& args) {
   const TensorView &x = args.in[0], &weight = args.in[1], &bias = args.in[2], &out = args.out[0];
   if (quantization(weight.dtype) && x.dtype == DType::kF32) return linear_of_codes(args);
   for (int64_t r = 0; r < x.rows; ++r) {
@@ -29,6 +29,7 @@ void linear(const KernelArgs& args) {
       set_element(out, r, n, static_cast<float>(sum));
     }
   }
+  return nullptr;
 }
 
 }  // namespace lockstep::reference
