@@ -205,13 +205,13 @@ bool Meeting::receive(Peer& peer) {
   if (peer.rank >= 0) return received.outcome == Received::kNothing;  // One Hello is all.
   if (received.outcome == Received::kNothing) return args_.now() < peer.hello_deadline;
   const absl::Status status = verify(hello, received.bytes);
-  if (status.ok()) {
-    peer.rank = hello.rank;
-    peer.process = hello.process;
-    return true;
+  if (!status.ok()) {
+    refuse(peer, status);
+    return false;
   }
-  refuse(peer, status);
-  return false;
+  peer.rank = hello.rank;
+  peer.process = hello.process;
+  return receive(peer);  // It may be gone already, and its successor be the next in the list.
 }
 
 void Meeting::refuse(const Peer& peer, const absl::Status& status) const {
