@@ -99,6 +99,7 @@ class FaultyCluster {
         return who + "is stuck; ";
       case 3:
         victim->failure.emplace();
+        victim->failure->set_message("the device failed");
         victim->failure->set_code(static_cast<int32_t>(absl::StatusCode::kInternal));
         return who + "fails; ";
       case 4:
