@@ -137,11 +137,12 @@ absl::Status Model::choose_scheme() {
   const std::string& stored = config().scheme;
   const std::string& wanted = options_.quantize;
   if (!wanted.empty() && find_scheme(wanted) == nullptr) {
-    return invalid_argument("--quantize {}: wanted one of {}", wanted, scheme_names());
+    return invalid_argument("--quantize {}: {}", wanted, no_such_scheme(wanted));
   }
   if (!stored.empty() && find_scheme(stored) == nullptr) {
-    return invalid_argument("{}: quantization_config: scheme {} is unknown; known: {}",
-                            (folder_ / "config.json").string(), printable(stored), scheme_names());
+    return invalid_argument("{}: quantization_config: scheme {}: {}; quantize the original again",
+                            (folder_ / "config.json").string(), printable(stored),
+                            no_such_scheme(stored));
   }
   if (!stored.empty() && !wanted.empty() && stored != wanted) {
     return invalid_argument(
@@ -188,7 +189,6 @@ CompileOptions Model::compile_options(int ranks) const {
   options.weight_dtype = [this](const std::string& source, program::Role role) {
     return weight_dtype(source, role);
   };
-  if (scheme_ != nullptr) options.quantized_input = scheme_->input;
   options.kv_dtype = kv_dtype_named(options_.kv_dtype).value_or(linear_dtype());
   return options;
 }

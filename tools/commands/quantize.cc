@@ -148,7 +148,7 @@ void report(const QuantizeFlags& flags, int64_t before, int64_t after) {
 absl::Status quantize(const QuantizeFlags& flags, Interrupt& interrupt) {
   const Scheme* scheme = find_scheme(flags.scheme);
   if (scheme == nullptr) {
-    return invalid_argument("--scheme {}: wanted one of {}", flags.scheme, scheme_names());
+    return invalid_argument("--scheme {}: {}", flags.scheme, no_such_scheme(flags.scheme));
   }
   if (flags.threads < 0 || flags.threads > 1024) {
     return invalid_argument("--threads {}: wanted 1 to 1024", flags.threads);

@@ -76,10 +76,9 @@ int64_t scratch_bytes(const KernelEntry& kernel, const KernelArgs& largest, int 
   if (kernel.scratch_bytes != nullptr) return kernel.scratch_bytes(largest);
   switch (kernel.op) {
     case Op::kLinear:
-      return linear_scratch_bytes(kernel.isa == Isa::kAmx
-                                      ? tile_layout(kernel.weight, kernel.activation)
-                                      : panel_layout(kernel.weight, kernel.activation),
-                                  largest.in[0].rows, largest.in[0].cols, threads);
+      return linear_scratch_bytes(
+          kernel.isa == Isa::kAmx ? tile_layout(kernel.weight) : panel_layout(kernel.weight),
+          largest.in[0].rows, largest.in[0].cols, threads);
     case Op::kAttention:
       return attention_scratch_bytes(largest.attrs.heads, largest.attrs.head_dim, threads);
     case Op::kTopCandidates:

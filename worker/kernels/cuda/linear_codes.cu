@@ -42,10 +42,8 @@ void linear_codes(const KernelArgs& args) {
   KernelArgs product = args;
   TensorView& rows = product.in[0];
   TensorView& panel = product.in[1];
-  if (x.dtype == DType::kF32) {
-    rows = {args.scratch, x.rows, x.cols, x.cols, DType::kBF16};
-    decode<Numbers<float>>(x, 0, rows, args.queue);
-  }
+  rows = {args.scratch, x.rows, x.cols, x.cols, DType::kBF16};
+  decode<Numbers<float>>(x, 0, rows, args.queue);
   const int64_t most_cols = decoded_cols(x.cols);
   for (int64_t first = 0; first < out.cols; first += most_cols) {
     const int64_t cols = out.cols - first < most_cols ? out.cols - first : most_cols;
