@@ -114,6 +114,14 @@ TEST(BadInputTest, ModelFoldersAreChecked) {
   expect_one_line({"generate", empty.path(), "--prompt", "a"}, "config.json");
 }
 
+TEST(BadInputTest, TokenizeAsksForATokenizerAndNotForAConfig) {
+  TemporaryFolder empty;
+  expect_one_line({"tokenize", empty.path(), "--text", "a"}, "has no tokenizer.json");
+  const std::string file = empty.write("notes.txt", "");
+  expect_one_line({"tokenize", file, "--text", "a"}, "name the folder that holds tokenizer.json");
+  expect_one_line({"tokenize", "/no/such/folder", "--text", "a"}, "no folder /no/such/folder");
+}
+
 TEST(BadInputTest, ConfigsAreChecked) {
   SpoiledModel model;
   const std::string config = model.read("config.json");

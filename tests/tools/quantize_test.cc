@@ -83,8 +83,8 @@ TEST_F(QuantizeTest, NeverWritesWhereSomethingIs) {
   const std::string out = folder_.path() + "/out";
   fs::create_directory(out);
   folder_.write("out/mine", "precious");
-  expect_refused({"quantize", kDemo, out}, out + ": there is something already");
-  expect_refused({"quantize", kDemo, out + "/mine"}, "there is something already");
+  expect_refused({"quantize", kDemo, out}, out + ": it exists already");
+  expect_refused({"quantize", kDemo, out + "/mine"}, "it exists already");
   EXPECT_EQ(read_file(out + "/mine"), "precious");
   fs::remove(out + "/mine");
   EXPECT_EQ(run_lockstep({"quantize", kDemo, out + "/"}).code, 0);  // An empty one will do.
@@ -105,9 +105,9 @@ TEST_F(QuantizeTest, SchemesThatDoNotFitAreOneLine) {
   expect_refused({"plan", "--quantize", "q5"}, "--quantize q5: wanted one of q8, q4, ");
   expect_refused({"quantize", kDemo, folder_.path() + "/x", "--scheme", "int3"},
                  "--scheme int3: wanted one of q8, q4, ");
-  expect_refused({"plan", out, "--quantize", "q4"}, "is stored in q8 already");
+  expect_refused({"plan", out, "--quantize", "q4"}, "is already quantized as q8");
   expect_refused({"quantize", out, folder_.path() + "/x", "--scheme", "q4"},
-                 "is stored in q8 already");
+                 "is already quantized as q8");
   EXPECT_EQ(run_lockstep({"plan", out, "--quantize", "q8"}).code, 0);
   expect_refused({"plan", "--workers", "2", "--strategy", "reduce", "--quantize", "q8c"},
                  "use --strategy gather");
@@ -201,7 +201,7 @@ TEST_F(QuantizeTest, CompareOrdersSchemesByTheirBits) {
 
 TEST_F(QuantizeTest, CompareRefusesWhatHasNoFloat32) {
   const std::string out = quantized("q8");
-  expect_refused({"compare", out, "--prompt", "a"}, "name the original and --quantize q8");
+  expect_refused({"compare", out, "--prompt", "a"}, "name the original model and --quantize q8");
   expect_refused({"compare"}, "wanted one of --text FILE and --prompt TEXT, found none");
   expect_refused({"compare", "--text", "/nonexistent"}, "/nonexistent");
   expect_refused({"compare", "--prompt", "a", "--window", "1"}, "--window 1: wanted 2 to");

@@ -66,7 +66,7 @@ std::string plan_text(const PlanTable& table) {
 
 absl::Status plan(const PlanFlags& flags) {
   if (flags.workers < 1) return invalid_argument("--workers {}: wanted 1 or more", flags.workers);
-  ASSIGN_OR_RETURN(const std::unique_ptr<Model> model, flags.model.open());
+  ASSIGN_OR_RETURN(const std::unique_ptr<Model> model, flags.model.open(WeightFiles::kOptional));
   ASSIGN_OR_RETURN(const std::vector<program::Program> programs, model->compile(flags.workers));
   ASSIGN_OR_RETURN(const PlanTable table,
                    plan_table(model->graph(), model->compile_options(flags.workers), programs));
@@ -80,7 +80,9 @@ std::shared_ptr<Command> add_plan(CLI::App& parent) {
   auto command = std::make_shared<Command>();
   auto flags = std::make_shared<PlanFlags>();
   command->app = parent.add_subcommand(
-      "plan", "Prints which slices and how many bytes each worker would hold; starts nothing.");
+      "plan",
+      "Prints which slices and how many bytes each worker would hold; starts nothing.\n"
+      "config.json alone is enough: weights that are there only say in which types they are.");
   flags->model.add_to(*command->app);
   command->app->add_option("--workers", flags->workers, "Workers to plan for")
       ->capture_default_str();
