@@ -58,7 +58,7 @@ TEST(TokenizerFileTest, RefusesAVocabularyThatIsNotOneToOne) {
        {"-1", "1.5", "1000000", "18446744073709551615", "\"1\"", "null", "1e400"}) {
     EXPECT_NE(with_vocabulary(std::string(R"({"a":)") + id + "}"), "no error") << id;
   }
-  EXPECT_THAT(with_vocabulary(R"({"a":999999})"), HasSubstr("holes"));
+  EXPECT_THAT(with_vocabulary(R"({"a":999999})"), HasSubstr("too many ids have no token"));
   EXPECT_THAT(with_vocabulary("[]"), HasSubstr("\"vocab\" must be an object"));
 }
 
