@@ -82,6 +82,11 @@ TEST(BadInputTest, FlagsAreNamed) {
   expect_one_line({"inspect", "--stage", "nowhere"}, "nowhere");
   expect_one_line({"bench", "--prompt-tokens", "5000"}, "context");
   expect_one_line({"serve", "--grpc", "nonsense"}, "--grpc");
+  expect_one_line({"inspect", "--dot", "--stage", "model"}, "--stage model");
+  expect_one_line({"generate", "--prompt", "a", "--kv-memory=-5"}, "--kv-memory -5");
+  expect_one_line({"generate", "--prompt", "a", "--seed", "-1"}, "--seed");
+  expect_one_line({"quantize", kDemo, "/proc/x"}, "/proc/x");
+  expect_one_line({"worker", "--coordinator", "localhost:1", "--log-level", "loud"}, "loud");
 }
 
 TEST(BadInputTest, PromptsAreChecked) {

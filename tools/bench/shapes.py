@@ -108,7 +108,7 @@ def config(shape: Shape) -> dict:
 
 
 def case_bytes(shape: Shape, kind: Kind, case: Case) -> float:
-    """Bytes that the timed part has to read: weights once per step, keys and values per sequence."""
+    """Bytes that the timed part reads: weights once per step, keys and values per sequence."""
     steps = case.steps or 1
     depth = case.prompt + case.steps / 2 if case.steps else case.prompt / 2
     weights = (shape.layer_weights + shape.head_weights) * kind.bits / 8

@@ -127,6 +127,9 @@ absl::StatusOr<ServiceOptions> GroupFlags::service_options(const ModelFlags& mod
   }
   RETURN_IF_ERROR(set_log_level(log_level));
   RETURN_IF_ERROR(check_memory_fraction(memory_fraction));
+  if (kv_memory_bytes < 0) {
+    return invalid_argument("--kv-memory {}: wanted 0 or more bytes", kv_memory_bytes);
+  }
   ServiceOptions options;
   const Gpus gpus = device == "cpu" ? Gpus() : find_gpus();
   ASSIGN_OR_RETURN(options.devices, devices_of_workers(device, workers, gpus));

@@ -34,7 +34,8 @@ struct GenerateFlags {
 template <typename T>
 void add_field(CLI::App& app, const std::string& flag, std::function<void(T)> set,
                const std::string& help) {
-  app.add_option_function<T>(flag, set, help);
+  CLI::Option* const option = app.add_option_function<T>(flag, set, help);
+  if (std::is_unsigned_v<T>) option->check(CLI::NonNegativeNumber);  // Else -1 wraps around.
 }
 
 void add_sampling_flags(CLI::App& app, v1::GenerateRequest& request) {

@@ -22,6 +22,10 @@ absl::Status inspect(const InspectFlags& flags) {
   if (flags.rank < 0 || flags.rank >= flags.workers) {
     return invalid_argument("--rank {}: wanted 0 to {}", flags.rank, flags.workers - 1);
   }
+  if (flags.dot && !flags.stage.empty()) {
+    return invalid_argument("--stage {}: --dot draws the rank's last graph: leave one of them out",
+                            flags.stage);
+  }
   ASSIGN_OR_RETURN(const std::unique_ptr<Model> model, flags.model.open(WeightFiles::kOptional));
   CompileOptions options = model->compile_options(flags.workers);
   if (flags.dot) {

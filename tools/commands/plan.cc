@@ -45,7 +45,7 @@ std::string columns_text(Range columns) {
 std::string plan_text(const PlanTable& table) {
   const PlanRow& first = table.rows[0];
   std::string text =
-      fmt::format("{} on {} workers, {}: {} all_gather and {} all_reduce a step, KV in {}\n\n",
+      fmt::format("{} on {} workers, {}: {} all_gather and {} all_reduce per step, KV in {}\n\n",
                   table.model, table.rows.size(), strategy_name(table.strategy), first.gathers,
                   first.reduces, dtype_name(table.kv_dtype));
   text += fmt::format("{:>4}  {:>9}  {:>9}  {:>11}  {:>10}", "rank", "weights", "KV/token",

@@ -108,7 +108,8 @@ class Workshop {
     workshop->out_ = out;
     workshop->folder_ = out.string() + fmt::format(".partial-{}", getpid());
     if (!fs::create_directory(workshop->folder_, error) || error) {
-      return file_error(workshop->folder_, error);
+      return failed_precondition("{}: could not make this folder: {}", workshop->folder_.string(),
+                                 error.message());
     }
     return workshop;
   }
