@@ -43,7 +43,7 @@ struct Quantization {
   return kind.group == 0 ? (cols > 0 ? 1 : 0) : (cols + kind.group - 1) / kind.group;
 }
 
-// Bytes of rows of `cols` elements: codes (two of 4 bits a byte), scales, minima.
+// Bytes of rows of `cols` elements: codes (two of 4 bits per byte), scales, minima.
 [[gnu::always_inline]] constexpr int64_t quantized_bytes(const Quantization& kind, int64_t rows,
                                                          int64_t cols) {
   const int64_t scales = group_count(kind, cols) * (kind.minimum ? 2 : 1);
@@ -56,7 +56,7 @@ struct Quantization {
   return rows * cols * dtype_bytes(dtype);
 }
 
-// A block of rows, a byte a code whatever its bits. Borrowed memory.
+// A block of rows, one byte per code for 4 bits too. Borrowed memory.
 struct QuantizedRows {
   int8_t* codes = nullptr;     // [rows][cols]
   uint16_t* scales = nullptr;  // [rows][group_count], bfloat16, finite, of either sign
@@ -67,7 +67,7 @@ struct QuantizedRows {
 // magnitude / 127, so what dequantize_rows gives has the same codes and scales again. int4: the
 // scale, and minimum, of least squared error among a fixed set of trials, plain rounding one of
 // them. Scales are rounded before codes are chosen. A group below 2^-100 becomes zeros. Weights are
-// finite: the caller has seen to that.
+// finite: the caller has checked that.
 void quantize_rows(const Quantization& kind, const float* source, int64_t stride, int64_t rows,
                    int64_t cols, const QuantizedRows& out);
 

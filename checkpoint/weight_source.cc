@@ -26,8 +26,9 @@ absl::Status check_codes(const Checkpoint& checkpoint, const program::Weight& we
         printable(name), dtype_name(kind_of(weight)));
   }
   if (piece.transpose() || piece.source_shape_size() != 2) {
-    return failed_precondition("{}: a matrix that is read transposed cannot be stored quantized",
-                               printable(name));
+    return failed_precondition(
+        "{}: {} cannot be stored quantized; quantize at start instead", printable(name),
+        piece.transpose() ? "a matrix that is read transposed" : "a stack of matrices");
   }
   return check_quantized(checkpoint, name, kind_of(weight), piece.source_shape(0),
                          piece.source_shape(1));

@@ -195,9 +195,9 @@ DType Model::linear_dtype() const {
   return DType::kF32;
 }
 
-CompileOptions Model::compile_options(int ranks) const {
+CompileOptions Model::compile_options(std::vector<WorkerFacts> workers) const {
   CompileOptions options;
-  options.ranks = ranks;
+  options.workers = std::move(workers);
   options.strategy = options_.strategy;
   options.limits = limits_;
   options.weight_dtype = [this](const std::string& source, program::Role role) {
@@ -207,8 +207,9 @@ CompileOptions Model::compile_options(int ranks) const {
   return options;
 }
 
-absl::StatusOr<std::vector<program::Program>> Model::compile(int ranks) const {
-  return lockstep::compile(graph(), compile_options(ranks));
+absl::StatusOr<std::vector<program::Program>> Model::compile(
+    std::vector<WorkerFacts> workers) const {
+  return lockstep::compile(graph(), compile_options(std::move(workers)));
 }
 
 }  // namespace lockstep

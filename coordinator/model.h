@@ -69,8 +69,8 @@ class Model {
   int64_t pages_of(int64_t positions) const;
 
   // What compile() takes; the caller sets trace where it wants one. The model outlives it.
-  CompileOptions compile_options(int ranks) const;
-  absl::StatusOr<std::vector<program::Program>> compile(int ranks) const;
+  CompileOptions compile_options(std::vector<WorkerFacts> workers) const;
+  absl::StatusOr<std::vector<program::Program>> compile(std::vector<WorkerFacts> workers) const;
 
  private:
   Model() = default;

@@ -76,8 +76,9 @@ absl::Status ClusterHost::listen(const std::string& wanted) {
 
 absl::StatusOr<std::unique_ptr<ClusterHost>> ClusterHost::start(const Model* model,
                                                                 const ServiceOptions& options) {
-  // What the user can mend is said before anything is started.
-  RETURN_IF_ERROR(model->compile(options.workers).status());
+  // The user's errors are said before anything is started.
+  ASSIGN_OR_RETURN(std::vector<WorkerFacts> workers, alike_workers(options.workers));
+  RETURN_IF_ERROR(model->compile(std::move(workers)).status());
   const bool draw = options.token.empty() && options.launch;
   const std::string token = draw ? random_token() : options.token;
 
@@ -91,7 +92,8 @@ absl::StatusOr<std::unique_ptr<ClusterHost>> ClusterHost::start(const Model* mod
       .embedding_in_file = model->options().embedding_in_file,
       .kv_memory_bytes = options.kv_memory_bytes,
       .max_pages = options.max_pages > 0 ? options.max_pages : model->max_pages(),
-      .compile = [model](int ranks) { return model->compile(ranks); },
+      .compile =
+          [model](std::vector<WorkerFacts> workers) { return model->compile(std::move(workers)); },
       .progress = options.load_progress});
   RETURN_IF_ERROR(host->listen(options.cluster_address));
   if (options.launch) {

@@ -3,29 +3,73 @@
 // epoch that was opened last is dropped at the door.
 #include "coordinator/cluster/remote_cluster.h"
 
-#include <openssl/crypto.h>
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <random>
 
+#include "absl/time/clock.h"
 #include "base/numeric_class.h"
 #include "base/status.h"
+#include "coordinator/cluster/challenges.h"
 #include "coordinator/cluster/remote_group.h"
+#include "proto/handshake.h"
 
 namespace lockstep {
 
+namespace {
+
+using JoinReactor = grpc::ServerBidiReactor<cluster::WorkerMessage, cluster::CoordinatorMessage>;
+
+// A call of which nothing is read.
+class RefusedJoin final : public JoinReactor {
+ public:
+  explicit RefusedJoin(const grpc::Status& status) { Finish(status); }
+  void OnDone() override { delete this; }
+};
+
+int64_t now_ms() { return absl::GetCurrentTimeNanos() / 1'000'000; }
+
+std::string metadata(const grpc::CallbackServerContext& context, const char* key) {
+  const auto found = context.client_metadata().find(key);
+  if (found == context.client_metadata().end()) return "";
+  return std::string(found->second.data(), found->second.size());
+}
+
+grpc::Status to_grpc(const absl::Status& status) {
+  return grpc::Status(static_cast<grpc::StatusCode>(status.code()), message_of(status));
+}
+
+}  // namespace
+
 class RemoteCluster::Service final : public cluster::Cluster::CallbackService {
  public:
-  explicit Service(LinkListener* listener) : listener_(listener) {}
+  Service(LinkListener* listener, const std::string& token)
+      : listener_(listener), challenges_(token) {}
 
  private:
-  grpc::ServerBidiReactor<cluster::WorkerMessage, cluster::CoordinatorMessage>* Join(
-      grpc::CallbackServerContext*) override {
-    return WorkerLink::open(listener_);
+  grpc::ServerUnaryReactor* Challenge(grpc::CallbackServerContext* context,
+                                      const cluster::ChallengeRequest*,
+                                      cluster::ChallengeReply* reply) override {
+    absl::MutexLock lock(&mutex_);
+    auto opened = challenges_.open(now_ms(), metadata(*context, kNonceMetadata), draw_nonce());
+    if (opened.ok()) *reply = *std::move(opened);
+    grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+    reactor->Finish(to_grpc(opened.status()));
+    return reactor;
+  }
+
+  JoinReactor* Join(grpc::CallbackServerContext* context) override {
+    absl::MutexLock lock(&mutex_);
+    const absl::Status known = challenges_.verify(now_ms(), metadata(*context, kNonceMetadata),
+                                                  metadata(*context, kProofMetadata));
+    if (known.ok()) return WorkerLink::open(listener_);
+    return new RefusedJoin(to_grpc(known));
   }
 
   LinkListener* const listener_;
+  absl::Mutex mutex_;
+  Challenges challenges_ ABSL_GUARDED_BY(mutex_);
 };
 
 namespace {
@@ -36,10 +80,6 @@ constexpr absl::Duration kFormPause = absl::Milliseconds(100);  // Between two t
 std::string random_group_name() {
   std::random_device device;
   return fmt::format("{:08x}{:08x}{:08x}{:08x}", device(), device(), device(), device());
-}
-
-bool same_secret(const std::string& a, const std::string& b) {
-  return a.size() == b.size() && CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0;
 }
 
 // Errors that another try would only repeat: the user has to mend something.
@@ -106,7 +146,7 @@ absl::Status set_numeric_class(const Epoch& epoch, std::vector<program::Program>
 }  // namespace
 
 RemoteCluster::RemoteCluster(RemoteClusterOptions options)
-    : options_(std::move(options)), service_(std::make_unique<Service>(this)) {}
+    : options_(std::move(options)), service_(std::make_unique<Service>(this, options_.token)) {}
 
 RemoteCluster::~RemoteCluster() = default;
 
@@ -148,8 +188,6 @@ void RemoteCluster::on_hello(const std::shared_ptr<WorkerLink>& link, const clus
   if (hello.protocol() != kProtocolVersion) {
     refusal = fmt::format("the worker speaks protocol {}, the coordinator {}: install one version",
                           hello.protocol(), kProtocolVersion);
-  } else if (!same_secret(hello.token(), options_.token)) {
-    refusal = "the join token is not the coordinator's: set LOCKSTEP_JOIN_TOKEN to the same";
   }
   if (!refusal.empty()) {
     spdlog::warn("refused a worker (pid {}): {}", hello.pid(), refusal);

@@ -14,11 +14,9 @@
 #include "coordinator/cluster/epoch.h"
 #include "coordinator/cluster/group.h"
 #include "proto/program.pb.h"
+#include "sharding/worker_facts.h"
 
 namespace lockstep {
-
-// Of workers and coordinator; a worker of another one is refused.
-inline constexpr uint32_t kProtocolVersion = 1;
 
 struct RemoteClusterOptions {
   int workers = 1;    // Ranks of a group.
@@ -32,8 +30,8 @@ struct RemoteClusterOptions {
   absl::Duration collective_timeout = absl::Seconds(30);
   absl::Duration step_timeout = absl::Seconds(60);
   absl::Duration load_timeout = absl::Minutes(60);
-  // One program a rank. Called by the engine's thread whenever a group forms.
-  std::function<absl::StatusOr<std::vector<program::Program>>(int ranks)> compile;
+  // One program per rank. Called by the engine's thread whenever a group forms.
+  std::function<absl::StatusOr<std::vector<program::Program>>(std::vector<WorkerFacts>)> compile;
   // Bytes of weights loaded by all ranks together; from gRPC's threads, one at a time.
   std::function<void(int64_t done, int64_t total)> progress;
 };

@@ -22,7 +22,7 @@ uint64_t pair_key(int32_t left, int32_t right) {
 }  // namespace
 
 absl::StatusOr<Bpe> Bpe::from_json(const Json& spec) {
-  // Old files name no type; the reference then tells BPE by its merges.
+  // Old files name no type; the reference then recognises BPE by its merges.
   const std::string type = member(spec, "type").is_string()
                                ? member(spec, "type").get<std::string>()
                            : member(spec, "merges").is_array() ? "BPE"
@@ -66,7 +66,7 @@ absl::Status Bpe::read_vocabulary(const Json& vocabulary) {
   }
   for (const auto& [text, id] : vocabulary.get_ref<const Json::object_t&>()) {
     if (!id.is_number_integer() || id < 0 || id >= kMaxVocabulary) {
-      return invalid_argument("model: vocab: token \"{:.60}\": its id must lie in 0 to {}", text,
+      return invalid_argument("model: vocab: token \"{:.60}\": its id must be in 0 to {}", text,
                               kMaxVocabulary - 1);
     }
     RETURN_IF_ERROR(vocabulary_.add(text, id.get<int64_t>()));
@@ -207,8 +207,8 @@ void Bpe::merge_all(Scratch* scratch) const {
     Scratch::Symbol& left = symbols[static_cast<size_t>(position)];
     if (left.id == kGone || left.next < 0) continue;
     Scratch::Symbol& right = symbols[static_cast<size_t>(left.next)];
-    // An expired entry. That the result, not the pair, is compared is the reference's choice: where
-    // two pairs make the same token, the one that has come here takes the other's turn.
+    // An expired entry is skipped. The merged token is compared and not the pair, as the reference
+    // does it: where two pairs make the same token, either entry merges the pair that is here now.
     const auto current = rank_of(left.id, right.id);
     if (!current.has_value() || merged_[*current] != merged_[rank]) continue;
 

@@ -8,7 +8,7 @@ namespace lockstep {
 
 absl::Status Vocabulary::add(std::string text, int64_t id) {
   if (id < 0 || id >= kMaxVocabulary) {
-    return invalid_argument("token \"{:.60}\": its id must lie in 0 to {}, found {}", text,
+    return invalid_argument("token \"{:.60}\": its id must be in 0 to {}, found {}", text,
                             kMaxVocabulary - 1, id);
   }
   const auto index = static_cast<size_t>(id);

@@ -12,6 +12,7 @@
 
 #include "checkpoint/checkpoint.h"
 #include "tests/support/safetensors_writer.h"
+#include "tests/support/test_data.h"
 
 namespace lockstep {
 namespace {
@@ -187,12 +188,9 @@ void expect_readable(const Checkpoint& checkpoint) {
 }
 
 TEST(RealFilesTest, EveryGoldenCheckpointOpensAndReads) {
-  const char* named = std::getenv("LOCKSTEP_TEST_DATA");
-  const fs::path data =
-      named != nullptr ? fs::path(named) : fs::path(LOCKSTEP_SOURCE_DIR "/../shared");
-  if (!fs::exists(data / "goldens")) GTEST_SKIP() << "no test data in " << data;
+  LOCKSTEP_NEEDS_TEST_DATA("goldens");
   int opened = 0;
-  for (const fs::directory_entry& entry : fs::directory_iterator(data / "goldens")) {
+  for (const fs::directory_entry& entry : fs::directory_iterator(test_data("goldens"))) {
     if (!entry.is_directory()) continue;
     const auto checkpoint = Checkpoint::open(entry.path());
     if (!checkpoint.ok() && !fs::exists(entry.path() / "config.json")) continue;

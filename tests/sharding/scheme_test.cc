@@ -30,7 +30,7 @@ CompileOptions options_for_scheme(const char* name, int ranks, Strategy strategy
 // short), 64 hidden.
 Graph wide_model() {
   const AxisSize hidden{Axis::kHidden, 64, 1}, vocab{Axis::kVocab, 192, 1};
-  const AxisSize heads{Axis::kHeads, 4, 32}, kv_heads{Axis::kKvHeads, 2, 32};
+  const AxisSize heads{Axis::kHeads, 4, 32}, kv_heads{Axis::kKvHeads, 2, 32, 4};
   const AxisSize ffn{Axis::kFfn, 300, 1};
   Graph g;
   g.model = "wide";

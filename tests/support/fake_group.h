@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Workers that do no arithmetic but catch every lie: KV pages hold the tokens that were written to
-// them, and logits are a hash of what the pages of a sequence hold. Wrong paging gives wrong
-// tokens; a Step that breaks its contract gives an error and is remembered.
+// Workers that do no arithmetic but catch every wrong Step: KV pages hold the tokens that were
+// written to them, and logits are a hash of what the pages of a sequence hold. Wrong paging gives
+// wrong tokens; a Step that breaks its contract gives an error and is remembered.
 #pragma once
 
 #include <cstdint>

@@ -38,7 +38,7 @@ void print_gpus(const Gpus& gpus) {
     const CudaDeviceInfo& gpu = gpus.devices[i];
     fmt::print("{:<14}cuda:{}, {}, {}, compute capability {}.{}{}, driver for CUDA {}\n",
                i == 0 ? "GPUs" : "", i, gpu.name, human_bytes(gpu.memory_bytes), gpu.major,
-               gpu.minor, gpu.major < kLeastCudaMajor ? " (too old: not used)" : "",
+               gpu.minor, gpu.major < kMinCudaMajor ? " (too old: not used)" : "",
                cuda_driver_version());
   }
 }

@@ -27,7 +27,8 @@ absl::Status inspect(const InspectFlags& flags) {
                             flags.stage);
   }
   ASSIGN_OR_RETURN(const std::unique_ptr<Model> model, flags.model.open(WeightFiles::kOptional));
-  CompileOptions options = model->compile_options(flags.workers);
+  ASSIGN_OR_RETURN(std::vector<WorkerFacts> workers, alike_workers(flags.workers));
+  CompileOptions options = model->compile_options(std::move(workers));
   if (flags.dot) {
     ASSIGN_OR_RETURN(const std::vector<Graph> graphs, compile_graphs(model->graph(), options));
     fmt::print("{}", graph_dot(graphs[flags.rank]));

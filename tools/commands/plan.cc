@@ -67,9 +67,10 @@ std::string plan_text(const PlanTable& table) {
 absl::Status plan(const PlanFlags& flags) {
   if (flags.workers < 1) return invalid_argument("--workers {}: wanted 1 or more", flags.workers);
   ASSIGN_OR_RETURN(const std::unique_ptr<Model> model, flags.model.open(WeightFiles::kOptional));
-  ASSIGN_OR_RETURN(const std::vector<program::Program> programs, model->compile(flags.workers));
+  ASSIGN_OR_RETURN(const std::vector<WorkerFacts> workers, alike_workers(flags.workers));
+  ASSIGN_OR_RETURN(const std::vector<program::Program> programs, model->compile(workers));
   ASSIGN_OR_RETURN(const PlanTable table,
-                   plan_table(model->graph(), model->compile_options(flags.workers), programs));
+                   plan_table(model->graph(), model->compile_options(workers), programs));
   fmt::print("{}", flags.json ? plan_json(table) + "\n" : plan_text(table));
   return absl::OkStatus();
 }

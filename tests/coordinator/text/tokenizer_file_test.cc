@@ -52,7 +52,7 @@ TEST(TokenizerFileTest, RefusesAVocabularyThatIsNotOneToOne) {
   const auto with_vocabulary = [](const std::string& vocabulary) {
     return error_of(R"({"model":{"type":"BPE","merges":[],"vocab":)" + vocabulary + "}}");
   };
-  EXPECT_THAT(with_vocabulary(R"({"a":0,"a":1})"), HasSubstr("stands twice"));
+  EXPECT_THAT(with_vocabulary(R"({"a":0,"a":1})"), HasSubstr("appears twice"));
   EXPECT_THAT(with_vocabulary(R"({"a":0,"b":0})"), HasSubstr("same id 0"));
   for (const char* id :
        {"-1", "1.5", "1000000", "18446744073709551615", "\"1\"", "null", "1e400"}) {
@@ -137,7 +137,7 @@ void feed(const std::string& input) {
   LLVMFuzzerTestOneInput(reinterpret_cast<const uint8_t*>(input.data()), input.size());
 }
 
-// The text that the fuzzer's function encodes with whatever loads.
+// The text that the fuzzer's function encodes with every tokenizer that loads.
 const std::string kText = std::string(1, '\0') + "Hello <s>  world\n\xE4\xBD\xA0 12 <|endoftext|>";
 
 TEST(TokenizerFileTest, AFileCutAnywhereIsAStatus) {

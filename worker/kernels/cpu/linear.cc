@@ -49,8 +49,12 @@ struct BFloats : PlainSums {
 
 }  // namespace
 
-void linear_f32(const KernelArgs& args) { linear<Units<Floats<DType::kF32, float>>>(args); }
-void linear_f16(const KernelArgs& args) { linear<Units<Floats<DType::kF16, Half>>>(args); }
-void linear_bf16(const KernelArgs& args) { linear<Units<BFloats>>(args); }
+const char* linear_f32(const KernelArgs& args) {
+  return linear<Units<Floats<DType::kF32, float>>>(args);
+}
+const char* linear_f16(const KernelArgs& args) {
+  return linear<Units<Floats<DType::kF16, Half>>>(args);
+}
+const char* linear_bf16(const KernelArgs& args) { return linear<Units<BFloats>>(args); }
 
 }  // namespace lockstep::LOCKSTEP_ISA

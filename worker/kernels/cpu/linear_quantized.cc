@@ -86,12 +86,12 @@ struct Codes : CodeRows<kWeight, panel_layout(kWeight).depth> {
 }  // namespace
 
 template <DType kWeight>
-void linear_quantized(const KernelArgs& args) {
-  linear<Codes<kWeight>>(args);
+const char* linear_quantized(const KernelArgs& args) {
+  return linear<Codes<kWeight>>(args);
 }
 
 #define LOCKSTEP_LINEAR_QUANTIZED(KIND) \
-  template void linear_quantized<DType::KIND>(const KernelArgs& args);
+  template const char* linear_quantized<DType::KIND>(const KernelArgs& args);
 LOCKSTEP_EACH_QUANTIZED(LOCKSTEP_LINEAR_QUANTIZED)
 #undef LOCKSTEP_LINEAR_QUANTIZED
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A step on a device. StepView's arrays are the host's; a device's kernels get a StepView whose
-// pointers are all the device's, and whose outputs are its copies of the requests. Everything lies
-// in one buffer: it goes in with one copy, from staging memory, before the first kernel, and what
-// kernels found comes out after the last one.
+// pointers are all the device's, and whose outputs are its copies of the requests. Everything is in
+// one buffer: one copy, from staging memory, brings it in before the first kernel, and one copy
+// brings the answers out after the last.
 //
 //   DeviceStep on_device(device, sizes);          // Once.
 //   StepView* view = on_device.take(step);        // Queued before the kernels.
@@ -21,9 +21,9 @@
 
 namespace lockstep {
 
-// How long arrays are that a StepView only points to.
+// Lengths of arrays that a StepView only points to.
 struct StepSizes {
-  int64_t page_tokens = 0;    // Positions a page.
+  int64_t page_tokens = 0;    // Positions per page.
   int64_t vocab = 0;          // Of all ranks: bits of a mask.
   int64_t slice_columns = 0;  // Of this rank.
   int64_t hidden = 0;         // Columns of an embedding.

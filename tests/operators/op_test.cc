@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/op.h"
+#include "operators/op.h"
 
 #include <gtest/gtest.h>
 

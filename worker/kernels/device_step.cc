@@ -2,7 +2,7 @@
 // Two walks over the step in the same order: the first only sums sizes, the second copies and
 // translates pointers. The buffer holds [inputs][requests][edits, masks][answers]; requests go both
 // ways.
-#include "worker/kernels/cuda/step.h"
+#include "worker/kernels/device_step.h"
 
 #include <algorithm>
 #include <cstring>
