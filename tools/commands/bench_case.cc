@@ -64,7 +64,7 @@ Request make_request(const BenchCase& bench_case, const Model& model, int64_t in
 }
 
 // Blocks until the stream has `count` tokens.
-absl::Status wait_for(const Stream& stream, int64_t count) {
+absl::Status wait_for(Stream& stream, int64_t count) {
   stream.wait(static_cast<size_t>(count - 1));
   std::vector<StreamEvent> events;
   if (!stream.read(0, &events) || static_cast<int64_t>(events.size()) >= count) {

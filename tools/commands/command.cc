@@ -113,6 +113,12 @@ void GroupFlags::add_to(CLI::App& app) {
   app.add_option("--kv-memory", kv_memory_bytes,
                  "Memory of each worker for keys and values, e.g. 2GiB (default: what is left)")
       ->transform(CLI::AsSizeValue(false));
+  app.add_option("--silent-ms", silent_ms,
+                 "A worker from which nothing comes for this long is lost, and started again")
+      ->capture_default_str();
+  app.add_option("--stuck-ms", stuck_ms,
+                 "A worker that holds up the others, and does nothing for this long, is lost")
+      ->capture_default_str();
   weight_cache.add_to(app);
   app.add_option(
          "--log-level", log_level,
@@ -130,6 +136,11 @@ absl::StatusOr<ServiceOptions> GroupFlags::service_options(const ModelFlags& mod
   if (kv_memory_bytes < 0) {
     return invalid_argument("--kv-memory {}: wanted 0 or more bytes", kv_memory_bytes);
   }
+  if (silent_ms < 500) return invalid_argument("--silent-ms {}: wanted 500 or more", silent_ms);
+  if (stuck_ms < silent_ms) {
+    return invalid_argument("--stuck-ms {}: wanted {}, as --silent-ms, or more", stuck_ms,
+                            silent_ms);
+  }
   ServiceOptions options;
   const Gpus gpus = device == "cpu" ? Gpus() : find_gpus();
   ASSIGN_OR_RETURN(options.devices, devices_of_workers(device, workers, gpus));
@@ -142,6 +153,8 @@ absl::StatusOr<ServiceOptions> GroupFlags::service_options(const ModelFlags& mod
   options.threads = threads > 0 ? threads : std::max(1, usable_cores() / workers);
   options.pin = !no_pin;
   options.kv_memory_bytes = kv_memory_bytes;
+  options.silent_ms = silent_ms;
+  options.stuck_ms = stuck_ms;
   options.log_level = log_level;
   options.weight_cache = weight_cache.choice;
   options.weight_cache_limit = weight_cache.limit_bytes;
@@ -178,6 +191,9 @@ absl::StatusOr<std::unique_ptr<InferenceService>> start_service(const Model& mod
     line->bar("loading weights", done, total);
     if (done >= total) line->clear();
   };
+  // The requests are this process' own, and are read when their turn comes.
+  options.engine.max_waiting = {kNoBound, kNoBound, kNoBound, kNoBound};
+  options.engine.max_unread_bytes = kNoBound;
   ASSIGN_OR_RETURN(std::unique_ptr<InferenceService> service,
                    InferenceService::start(&model, std::move(options)));
   interrupt.on_signal([&] { service->stop(); });

@@ -66,6 +66,8 @@ struct GroupFlags {
   std::string device = "auto";
   double memory_fraction = 0;
   int64_t kv_memory_bytes = 0;
+  int64_t silent_ms = 1'000;
+  int64_t stuck_ms = 10'000;
   WeightCacheFlags weight_cache;
   std::string log_level = "warning";
 

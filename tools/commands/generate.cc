@@ -165,7 +165,6 @@ absl::Status generate(const GenerateFlags& flags, Interrupt& interrupt, int* exi
   ASSIGN_OR_RETURN(const std::unique_ptr<Model> model, flags.model.open());
   ASSIGN_OR_RETURN(const std::vector<Request> requests, make_requests(flags, *model));
   ASSIGN_OR_RETURN(ServiceOptions options, flags.group.service_options(flags.model));
-  options.engine.max_waiting = std::max<int64_t>(options.engine.max_waiting, requests.size());
   ASSIGN_OR_RETURN(const std::unique_ptr<InferenceService> service,
                    start_service(*model, std::move(options), interrupt));
 
