@@ -20,7 +20,7 @@ using Floats [[gnu::vector_size(16)]] = float;
 using Ints [[gnu::vector_size(16)]] = int32_t;
 using Bits [[gnu::vector_size(16)]] = uint32_t;
 
-constexpr int64_t kMostInGroup = 128;
+constexpr int64_t kMostInGroup = 32;
 // Adding it to a value below 2^22 rounds to the nearest integer, ties to even, in the low bits.
 constexpr float kRounder = 12582912.0f;  // 1.5 * 2^23
 constexpr int32_t kRounderBits = std::bit_cast<int32_t>(kRounder);

@@ -11,9 +11,8 @@
 
 #include "base/dtype.h"
 
-// X(kQ8) X(kQ8G128) ...: for what is compiled once for each quantized type, or each of 4 bits.
-#define LOCKSTEP_EACH_INT4(X) X(kQ4) X(kQ4G64) X(kQ4G128) X(kQ4M) X(kQ4MG64) X(kQ4MG128)
-#define LOCKSTEP_EACH_QUANTIZED(X) X(kQ8) X(kQ8G128) X(kQ8C) LOCKSTEP_EACH_INT4(X)
+// X(kQ8) X(kQ8C) ...: for what is compiled once for each quantized type.
+#define LOCKSTEP_EACH_QUANTIZED(X) X(kQ8) X(kQ8C) X(kQ4) X(kQ4M)
 
 namespace lockstep {
 
@@ -28,22 +27,12 @@ struct Quantization {
   switch (dtype) {
     case DType::kQ8:
       return Quantization{8, 32, false};
-    case DType::kQ8G128:
-      return Quantization{8, 128, false};
     case DType::kQ8C:
       return Quantization{8, 0, false};
     case DType::kQ4:
       return Quantization{4, 32, false};
-    case DType::kQ4G64:
-      return Quantization{4, 64, false};
-    case DType::kQ4G128:
-      return Quantization{4, 128, false};
     case DType::kQ4M:
       return Quantization{4, 32, true};
-    case DType::kQ4MG64:
-      return Quantization{4, 64, true};
-    case DType::kQ4MG128:
-      return Quantization{4, 128, true};
     default:
       return std::nullopt;
   }

@@ -155,7 +155,7 @@ absl::Status WeightSource::read_codes(const program::Weight& weight, int64_t row
   for (const Part& part : parts_of(weight, row_begin, row_end)) {
     if (!stored(*part.piece)) {
       return failed_precondition(
-          "{}: wanted codes, as other parts of {} have them in the checkpoint, found none",
+          "{}: it is not quantized in the checkpoint, but other parts of {} are",
           printable(part.piece->source()), printable(weight.name()));
     }
     RETURN_IF_ERROR(source_of(*checkpoint, weight, *part.piece).status());

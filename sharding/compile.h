@@ -25,9 +25,6 @@ struct CompileOptions {
   // The type that a linear's, the embedding's or the head's weight is kept in and computed with;
   // norms and biases are float32. Called with the checkpoint's name of the (first) piece.
   std::function<DType(const std::string& source, program::Role role)> weight_dtype;
-  // What linears with a quantized weight take: float32, rounded to int8 by their kernel, or
-  // bfloat16. The head takes float32.
-  DType quantized_input = DType::kF32;
   DType kv_dtype = DType::kF32;
   // Called with a stage's name ("model", a pass, "program") and its text, of rank `trace_rank`.
   std::function<void(const std::string& stage, const std::string& text)> trace;

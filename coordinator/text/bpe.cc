@@ -109,7 +109,7 @@ absl::Status Bpe::add_merge(std::string_view left, std::string_view right) {
     if (!vocabulary_.find(token).has_value()) {
       return invalid_argument(
           "model: merge {} (\"{:.40}\" and \"{:.40}\") needs \"{:.80}\", which is "
-          "no token",
+          "not in the vocabulary",
           merged_.size(), left, right, token);
     }
   }
@@ -166,8 +166,9 @@ absl::Status Bpe::split_characters(std::string_view word,
     }
     if (unk_token_.empty()) continue;  // The reference drops the character, too.
     if (!unk_id_.has_value()) {
-      return invalid_argument("no token for \"{}\", and the unk_token \"{:.60}\" is no token",
-                              bytes, unk_token_);
+      return invalid_argument(
+          "no token for \"{}\", and the unk_token \"{:.60}\" is not in the vocabulary", bytes,
+          unk_token_);
     }
     if (unk_waits && !fuse_unk_) add(*unk_id_);
     unk_waits = true;

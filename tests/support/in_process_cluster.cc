@@ -139,7 +139,6 @@ absl::StatusOr<std::unique_ptr<InProcessCluster>> InProcessCluster::open(
     return scheme != nullptr ? scheme->kind_of(role)
                              : weight_dtype(options, description.config, checkpoint, source);
   };
-  if (scheme != nullptr) compile_options.quantized_input = scheme->input;
   for (const Parameter& parameter : description.graph.parameters()) {
     if (parameter.role != program::LINEAR_WEIGHT) continue;
     const std::string& source = parameter.pieces[0].source();

@@ -43,7 +43,8 @@ absl::StatusOr<BenchCase> parse_case(std::string_view text) {
   if (take(&rest, "x")) good = good && take_number(&rest, &result.batch);
   if (good && rest.empty()) return result;
   return invalid_argument(
-      "--cases: wanted the like of prefill:512, decode:128, decode:128@4096, decode:128x8, found "
+      "--cases: wanted a case such as prefill:512, decode:128, decode:128@4096 or decode:128x8, "
+      "found "
       "\"{}\"",
       result.name);
 }

@@ -106,9 +106,9 @@ void run_whole(int64_t rows, const Pass& pass) {
 }
 
 template <DType kWeight>
-struct TileCodes : CodeRows<kWeight, tile_layout(kWeight, DType::kF32).depth> {
-  static constexpr PanelLayout kPacked = panel_layout(kWeight, DType::kF32);
-  static constexpr PanelLayout kLayout = tile_layout(kWeight, DType::kF32);
+struct TileCodes : CodeRows<kWeight, tile_layout(kWeight).depth> {
+  static constexpr PanelLayout kPacked = panel_layout(kWeight);
+  static constexpr PanelLayout kLayout = tile_layout(kWeight);
   static constexpr int64_t kDepth = kLayout.depth;
   using Rows = CodeRows<kWeight, kDepth>;
   using Rows::kKind, Rows::kWhole, Rows::kScaleBytes;
@@ -190,8 +190,8 @@ struct TileCodes : CodeRows<kWeight, tile_layout(kWeight, DType::kF32).depth> {
 
 struct TileBFloats : PlainSums {
   using Activation = uint16_t;
-  static constexpr PanelLayout kPacked = panel_layout(DType::kBF16, DType::kBF16);
-  static constexpr PanelLayout kLayout = tile_layout(DType::kBF16, DType::kBF16);
+  static constexpr PanelLayout kPacked = panel_layout(DType::kBF16);
+  static constexpr PanelLayout kLayout = tile_layout(DType::kBF16);
   static constexpr int64_t kChunkUnits = kChunkBytes / kLayout.bytes;
   static constexpr int kTileRows = 2 * kTileSide, kRowStep = kTileSide;
   static constexpr int64_t kAheadRows = 5;

@@ -15,7 +15,7 @@ constexpr int64_t kDepthEach = 16;  // A cache line of every source row at a tim
 // Where element k of a panel's column goes, for units of 1 or 2 elements.
 template <DType kWeight>
 int64_t place(int64_t k, int64_t column) {
-  constexpr int64_t kDepth = panel_layout(kWeight, kWeight).depth;
+  constexpr int64_t kDepth = panel_layout(kWeight).depth;
   return (k / kDepth * kPackRows + column) * kDepth + (kDepth - 1 - k % kDepth);
 }
 
@@ -23,13 +23,13 @@ int64_t place(int64_t k, int64_t column) {
 
 template <DType kWeight>
 int64_t panel_bytes(int64_t rows, int64_t cols) {
-  return (rows + kPackRows - 1) / kPackRows * panel_layout(kWeight, kWeight).panel_bytes(cols);
+  return (rows + kPackRows - 1) / kPackRows * panel_layout(kWeight).panel_bytes(cols);
 }
 
 template <DType kWeight>
 void pack_panels(const PackArgs& args) {
   using T = decltype(rounded_to<kWeight>(0));
-  constexpr PanelLayout kLayout = panel_layout(kWeight, kWeight);
+  constexpr PanelLayout kLayout = panel_layout(kWeight);
   const int64_t padded = kLayout.units(args.cols) * kLayout.depth;
   for (int64_t begin = args.row_begin; begin < args.row_end; begin += kPackRows) {
     const float* source = args.source + (begin - args.row_begin) * args.source_stride;

@@ -36,7 +36,7 @@ uint8_t stored_code(const Column& column, int64_t k, int64_t cols, bool zero, in
 template <DType kWeight>
 void pack_column(const Column& column, int64_t n, int64_t cols, uint8_t* panel) {
   constexpr Quantization kKind = *quantization(kWeight);
-  constexpr PanelLayout kLayout = panel_layout(kWeight, DType::kF32);
+  constexpr PanelLayout kLayout = panel_layout(kWeight);
   constexpr bool kWhole = kKind.group == 0;
   constexpr int kZero = kKind.bits == 8 ? 128 : kKind.minimum ? 0 : 8;
   constexpr int64_t kNumbers = kWhole ? 0 : kPanelScales * (kKind.minimum ? 2 : 1);
@@ -77,13 +77,13 @@ Column column_of(const Quantization& kind, const PackArgs& args, int64_t r) {
 
 template <DType kWeight>
 int64_t panel_bytes(int64_t rows, int64_t cols) {
-  return (rows + kPackRows - 1) / kPackRows * panel_layout(kWeight, DType::kF32).panel_bytes(cols);
+  return (rows + kPackRows - 1) / kPackRows * panel_layout(kWeight).panel_bytes(cols);
 }
 
 template <DType kWeight>
 void pack_panels(const PackArgs& args) {
   constexpr Quantization kKind = *quantization(kWeight);
-  const int64_t bytes = panel_layout(kWeight, DType::kF32).panel_bytes(args.cols);
+  const int64_t bytes = panel_layout(kWeight).panel_bytes(args.cols);
   for (int64_t begin = args.row_begin; begin < args.row_end; begin += kPackRows) {
     auto* panel = static_cast<uint8_t*>(args.packed) + begin / kPackRows * bytes;
     for (int64_t n = 0; n < kPackRows; ++n) {

@@ -37,26 +37,24 @@ struct PanelLayout {
 constexpr int64_t kPanelScales = kPackRows * 2;  // Bytes.
 
 // x: int8 codes of a group after a scale, what its sum starts at and, with minima, what these are
-// multiplied by; or bfloat16 after the latter.
-[[gnu::always_inline]] constexpr PanelLayout quantized_layout(const Quantization& kind,
-                                                              DType activation) {
+// multiplied by.
+[[gnu::always_inline]] constexpr PanelLayout quantized_layout(const Quantization& kind) {
   if (kind.group == 0) return {32, 32 * kPackRows, kPanelScales, 32};
   const int64_t values = kind.minimum ? 2 : 1;
-  const int64_t row_bytes = activation == DType::kBF16 ? 2 * kind.group + (kind.minimum ? 4 : 0)
-                                                       : kind.group + 4 * (1 + values);
-  return {kind.group, values * kPanelScales + kPackRows * kind.group * kind.bits / 8, 0, row_bytes};
+  return {kind.group, values * kPanelScales + kPackRows * kind.group * kind.bits / 8, 0,
+          kind.group + 4 * (1 + values)};
 }
 
-[[gnu::always_inline]] constexpr PanelLayout panel_layout(DType weight, DType activation) {
-  if (const auto kind = quantization(weight)) return quantized_layout(*kind, activation);
+[[gnu::always_inline]] constexpr PanelLayout panel_layout(DType weight) {
+  if (const auto kind = quantization(weight)) return quantized_layout(*kind);
   if (weight == DType::kBF16) return {2, 4 * kPackRows, 0, 4};
   return {1, dtype_bytes(weight) * kPackRows, 0, 4};
 }
 
 // As kernels of tile instructions take it: units without scales in between are merged until a row
 // has 64 bytes of x in one.
-[[gnu::always_inline]] constexpr PanelLayout tile_layout(DType weight, DType activation) {
-  const PanelLayout layout = panel_layout(weight, activation);
+[[gnu::always_inline]] constexpr PanelLayout tile_layout(DType weight) {
+  const PanelLayout layout = panel_layout(weight);
   const auto kind = quantization(weight);
   if (kind && kind->group != 0) return layout;
   const int64_t merged = 64 / layout.row_bytes;

@@ -7,12 +7,12 @@ namespace lockstep::cpu {
 
 int64_t panel_scratch_bytes(const KernelArgs& largest, int threads) {
   const TensorView &x = largest.in[0], &weight = largest.in[1];
-  return linear_scratch_bytes(panel_layout(weight.dtype, x.dtype), x.rows, x.cols, threads);
+  return linear_scratch_bytes(panel_layout(weight.dtype), x.rows, x.cols, threads);
 }
 
 int64_t tile_scratch_bytes(const KernelArgs& largest, int threads) {
   const TensorView &x = largest.in[0], &weight = largest.in[1];
-  return linear_scratch_bytes(tile_layout(weight.dtype, x.dtype), x.rows, x.cols, threads);
+  return linear_scratch_bytes(tile_layout(weight.dtype), x.rows, x.cols, threads);
 }
 
 int64_t attention_scratch_bytes(const KernelArgs& largest, int threads) {
