@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// Log lines that strangers can cause come at a bounded rate: one per period, with how many events
+// it speaks for.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <utility>
+
+#include "base/mutex.h"
+
+namespace lockstep {
+
+// Thread-safe.
+class LogLimit {
+ public:
+  using Clock = std::chrono::steady_clock;
+  explicit LogLimit(std::chrono::milliseconds period) : period_(period) {}
+
+  // Counts one event. The number of events that a line logged now speaks for, this one included;
+  // 0: log nothing.
+  int64_t count(Clock::time_point now = Clock::now()) ABSL_LOCKS_EXCLUDED(mutex_) {
+    MutexLock lock(&mutex_);
+    ++events_;
+    if (now < next_) return 0;
+    next_ = now + period_;
+    return std::exchange(events_, 0);
+  }
+
+ private:
+  const std::chrono::milliseconds period_;
+  Mutex mutex_;
+  int64_t events_ ABSL_GUARDED_BY(mutex_) = 0;
+  Clock::time_point next_ ABSL_GUARDED_BY(mutex_) = Clock::time_point::min();
+};
+
+}  // namespace lockstep

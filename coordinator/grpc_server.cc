@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "coordinator/grpc_server.h"
+
+#include "base/status.h"
+
+namespace lockstep {
+
+absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::start(grpc::ServerBuilder& builder,
+                                                              const std::string& address,
+                                                              int64_t max_connections) {
+  using Builder = grpc::ServerBuilder::experimental_type;
+  using Connection = grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters;
+  std::unique_ptr<GrpcServer> server(new GrpcServer);
+  ASSIGN_OR_RETURN(server->listener_, Listener::bind(address, max_connections));
+  server->acceptor_ = builder.experimental().AddExternalConnectionAcceptor(
+      Builder::ExternalConnectionType::FROM_FD, grpc::InsecureServerCredentials());
+  server->server_ = builder.BuildAndStart();
+  if (server->server_ == nullptr) {
+    return absl::InternalError(fmt::format("gRPC did not start a server at {}", address));
+  }
+  server->listener_->start([acceptor = server->acceptor_.get()](int descriptor) {
+    Connection connection;
+    connection.fd = descriptor;
+    acceptor->HandleNewConnection(&connection);
+  });
+  return server;
+}
+
+void GrpcServer::shutdown(std::chrono::milliseconds patience) {
+  stopped_ = true;
+  listener_->stop();
+  server_->Shutdown(std::chrono::system_clock::now() + patience);
+  server_->Wait();
+}
+
+GrpcServer::~GrpcServer() {
+  if (server_ != nullptr && !stopped_) shutdown(std::chrono::milliseconds(0));
+}
+
+}  // namespace lockstep

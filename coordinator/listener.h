@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// A socket that accepts connections and hands them over. gRPC 1.51 closes a listener of its own for
+// good as soon as the process is out of descriptors; this one refuses the connection and goes on.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "base/log_limit.h"
+
+namespace lockstep {
+
+// Connections that leave descriptors for workers, files and other ports: three quarters of the
+// limit of this process, at most 8192.
+int64_t connections_within_limit();
+
+class Listener {
+ public:
+  // `address`: "host:port", where port 0 takes a free one and a name is bound at all of its
+  // addresses, or "unix:/path". More than `max_connections` at once are refused. kInvalidArgument,
+  // one line: the address cannot be bound. Clients wait from now on; start() accepts them.
+  static absl::StatusOr<std::unique_ptr<Listener>> bind(const std::string& address,
+                                                        int64_t max_connections);
+  ~Listener() { stop(); }
+  Listener(const Listener&) = delete;
+  Listener& operator=(const Listener&) = delete;
+
+  // As bound: "127.0.0.1:40123".
+  const std::string& address() const { return address_; }
+
+  // Once. `hand_over` is called on the accepting thread and owns the descriptor, which is
+  // non-blocking and close-on-exec; a connection counts as open until that descriptor is closed.
+  void start(std::function<void(int descriptor)> hand_over);
+  // Accepts no more: clients are refused by the system, connections handed over are not touched.
+  void stop();
+
+ private:
+  explicit Listener(int64_t max_connections) : max_connections_(max_connections) {}
+  absl::Status bind_tcp(const std::string& address);
+  absl::Status bind_unix(const std::string& address);
+
+  // The accepting thread's.
+  void run();
+  void accept_one(int socket);
+  void take(int connection);
+  bool is_full();
+  void forget_closed();
+  // Out of descriptors: accepts with the spare one, only to refuse.
+  void refuse_with_spare(int socket);
+  void pause();
+
+  const int64_t max_connections_;
+  std::string address_;
+  std::vector<int> sockets_;
+  int wake_ = -1;   // An eventfd: run() is to end.
+  int spare_ = -1;  // /dev/null; -1 while it could not be opened again.
+  std::function<void(int)> hand_over_;
+  std::thread thread_;
+
+  // Descriptors handed over, and their inodes: a descriptor that is closed, or is another file by
+  // now, is no open connection.
+  std::map<int, uint64_t> open_;
+  std::chrono::steady_clock::time_point last_look_;
+  LogLimit refusals_{std::chrono::seconds(1)};
+};
+
+}  // namespace lockstep
