@@ -11,8 +11,8 @@ fail() { echo "sanitize: $*" >&2; exit 1; }
 # gRPC and absl are built without TSan, which sees no order between threads that meet through them:
 # these programs use neither. serve_test and the commands run under ASan alone.
 tsan_programs=(
-  base_test kernels_test collectives_test worker_test golden_test bits_test scheduler_test
-  engine_in_process_test)
+  base_test kernels_test collectives_test worker_test golden_test bits_test engine_test
+  scheduler_test sampling_test engine_in_process_test)
 
 asan() {
   cmake --preset asan >/dev/null

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The split patterns of the common byte-level tokenizers, written out by hand: no engine, no limit,
-// no recursion, and several times as fast. Each agrees with its pattern on every text (tests/text).
+// no recursion, and several times as fast. Each agrees with its pattern on every text
+// (tests/coordinator/text).
 #pragma once
 
 #include <cstddef>

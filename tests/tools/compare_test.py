@@ -12,6 +12,7 @@ from pathlib import Path
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools" / "bench"))
 
+import against  # noqa: E402
 import compare  # noqa: E402
 import report  # noqa: E402
 from contestant import Contestant  # noqa: E402
@@ -21,6 +22,12 @@ from shapes import limit_seconds, parse_case  # noqa: E402
 
 LIMITS = {"threads": 1, "placement": "B", "read_gb_per_s": 20.0, "fp32_gop_per_s": 100.0,
           "bf16_gop_per_s": 200.0}
+
+# A build of lockstep: `bin/lockstep bench --cases -` takes as many seconds per case as argv names.
+FAKE_BUILD = """#!/bin/sh
+echo '{"weight_bytes": 7}'
+while read -r case; do echo "{\\"case\\": \\"$case\\", \\"seconds\\": [SECONDS]}"; done
+"""
 
 # Answers as `lockstep bench --cases - --json` does; each case takes a second more than the last.
 ECHO = """
@@ -45,6 +52,31 @@ class FakeContestant:
 def run_record(contestant, seconds, placement="B", case="decode:10"):
     return {"record": "run", "shape": "tinyllama", "kind": "bf16", "threads": 1, "case": case,
             "contestant": contestant, "seconds": seconds, "placement": placement}
+
+
+def pair(this_s, other_s, case="decode:10"):
+    return {"record": "pair", "shape": "tiny", "kind": "q4", "layout": "1x1", "case": case,
+            "this_s": this_s, "other_s": other_s}
+
+
+def fake_build(folder, name, seconds):
+    """A build folder whose lockstep says that every case took so many seconds."""
+    binary = Path(folder) / name / "bin" / "lockstep"
+    binary.parent.mkdir(parents=True)
+    binary.write_text(FAKE_BUILD.replace("SECONDS", str(seconds)))
+    binary.chmod(0o755)
+    return str(binary.parents[1])
+
+
+def run_against(folder, this_s, other_s, *more):
+    """Exit code and output of a comparison of two fake builds."""
+    said = io.StringIO()
+    with redirect_stdout(said), redirect_stderr(io.StringIO()):
+        code = compare.main(["--build", fake_build(folder, "this", this_s),
+                             "--against", fake_build(folder, "other", other_s),
+                             "--work", str(Path(folder) / "work"), "--shape", "tiny",
+                             "--kinds", "q4", "--threads", "1", "--cases", "decode:10", *more])
+    return code, said.getvalue()
 
 
 class CompareTest(unittest.TestCase):
@@ -93,7 +125,7 @@ class CompareTest(unittest.TestCase):
         records += [run_record(report.PEER, s) for s in (2.0, 4.0, 100.0)]
         records += [run_record("lockstep 1x1", s) for s in (1.0, 2.0, 3.0)]
         records += [run_record("lockstep 1x1", 9.0, "A"), run_record("lockstep 1x1", 1.0, "mixed")]
-        rows = [line for line in report.table(records) if "decode:10" in line]
+        rows = [line for line in report.table(records).splitlines() if "decode:10" in line]
         self.assertEqual(len(rows), 2)  # B and A; mixed ones count nowhere.
         self.assertIn("| B | 2.5 (", rows[0])
         self.assertIn("5.0 (", rows[0])
@@ -135,6 +167,63 @@ class CompareTest(unittest.TestCase):
             with redirect_stderr(said):
                 self.assertEqual(compare.main(arguments), 2, arguments)
             self.assertEqual(said.getvalue().count("\n"), 1, said.getvalue())
+
+    def test_the_interval_of_the_median_is_between_sorted_ratios(self):
+        # 2 * P(at most 1 of 11 coins) = 0.012, of at most 2 = 0.065: the second from each end.
+        self.assertEqual(against.interval([float(i) for i in range(11)]), (1.0, 9.0))
+        self.assertEqual(against.interval([float(i) for i in range(21)]), (5.0, 15.0))
+        self.assertEqual(against.interval([3.0, 1.0, 2.0]), (1.0, 3.0))
+
+    def test_a_case_fails_where_it_is_slower_in_the_median_and_in_the_whole_interval(self):
+        def passed(*ratios):
+            return against.verdict("decode:10", [pair(1.0, ratio) for ratio in ratios]).passed
+        self.assertTrue(passed(*[1.0] * 11))
+        self.assertTrue(passed(*[0.985] * 11))  # Slower for sure, but by less than 2 %.
+        self.assertFalse(passed(*[0.97] * 11))
+        self.assertFalse(passed(*[0.97] * 10, 1.2))  # One round alone is no doubt.
+        self.assertTrue(passed(*[0.97] * 8, *[1.2] * 3))  # That slow, or noise: not known.
+        self.assertTrue(passed(*[1.3] * 11))
+
+    def test_rates_and_ratios_are_medians_of_the_rounds(self):
+        one = against.verdict("decode:10", [pair(2.0, 4.0), pair(5.0, 5.0), pair(4.0, 6.0)])
+        self.assertEqual((one.this_per_s, one.other_per_s, one.ratio), (2.5, 2.0, 1.5))
+
+    def test_a_build_that_is_as_fast_passes_with_exit_code_0(self):
+        with tempfile.TemporaryDirectory() as folder:
+            code, said = run_against(folder, 2, 2)
+            self.assertEqual(code, 0)
+            self.assertIn("| tiny | q4 | 1x1 | decode:10 | 5.0 | 5.0 | 1.000 | 1.000 to 1.000 "
+                          "| 11 | yes |", said)
+
+    def test_a_build_that_is_slower_fails_with_exit_code_1_and_keeps_its_records(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "figures.jsonl"
+            code, said = run_against(folder, 2, 1, "--json", str(path))
+            self.assertEqual(code, 1)
+            self.assertIn("| 0.500 | 0.500 to 0.500 | 11 | NO |", said)
+            records = [json.loads(line) for line in path.read_text().splitlines()]
+            self.assertEqual(sum(record["record"] == "pair" for record in records), 11)
+            self.assertEqual(records[-1]["record"], "verdict")
+            self.assertFalse(records[-1]["passed"])
+            printed = io.StringIO()
+            with redirect_stdout(printed):
+                self.assertEqual(compare.main(["--print", "--json", str(path)]), 0)
+            self.assertIn("| 0.500 | 0.500 to 0.500 | 11 | NO |", printed.getvalue())
+
+    def test_an_earlier_run_in_the_same_file_does_not_count_for_the_gate(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "figures.jsonl"
+            path.write_text("".join(json.dumps(pair(2.0, 1.0)) + "\n" for _ in range(50)))
+            self.assertEqual(run_against(folder, 1, 1, "--json", str(path))[0], 0)
+
+    def test_fewer_rounds_than_the_gate_wants_and_a_missing_build_are_refused(self):
+        with tempfile.TemporaryDirectory() as folder:
+            self.assertEqual(run_against(folder, 1, 1, "--rounds", "3")[0], 2)
+            said = io.StringIO()
+            with redirect_stderr(said):
+                self.assertEqual(compare.main(["--against", f"{folder}/none", "--work", folder,
+                                               "--build", f"{folder}/this"]), 2)
+            self.assertIn("none/bin/lockstep: wanted a built program", said.getvalue())
 
 
 if __name__ == "__main__":

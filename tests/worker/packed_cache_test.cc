@@ -18,7 +18,7 @@
 
 #include "base/thread_pool.h"
 #include "tests/support/temp_folder.h"
-#include "tests/worker/child_process.h"
+#include "tests/support/child_process.h"
 
 namespace lockstep {
 namespace {

@@ -1,16 +1,21 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Lockstep and llama.cpp on the same shapes, by turns in one run, against the machine's limits.
+"""Lockstep and llama.cpp on the same shapes, or two builds of lockstep, interleaved in one run.
 
     tools/bench/compare.py --shape tinyllama --kinds bf16 --threads 1,2 --json figures.jsonl
+    tools/bench/compare.py --against ../main/build/cpu --quick     # one thread, about 5 minutes
+    tools/bench/compare.py --against ../main/build/cpu             # the whole gate
 
 Makes a config.json and a GGUF of the shape (random weights), starts both programs once, and lets
-them measure each case by turns, several rounds. Where a machine's two processors are to one
+them measure each case alternately, several rounds. Where a machine's two processors are to one
 another is probed before and after every run (bench/limits.cc); a run across which it changed is
-repeated, and only runs of one class are compared. The table has medians in tokens a second, in
+repeated, and only runs of one class are compared. The table has medians in tokens per second, in
 parentheses the share of what memory and multipliers allow, in bold the ratio to llama.cpp.
-
 llama.cpp is built under --work on the first run, which needs the network, g++ and cmake.
+
+--against BUILD compares this build with another build folder of lockstep, without llama.cpp: the
+ratio of their times per round, its median and its 95 % interval. Exit code 1 where a case got
+slower: the median is below 0.98 and the interval does not contain 1.
 """
 
 import argparse
@@ -20,6 +25,7 @@ import sys
 import time
 from pathlib import Path
 
+import against
 import environment
 from contestant import Contestant
 from environment import Problem, say
@@ -39,31 +45,51 @@ def parse_arguments(arguments: list[str]) -> argparse.Namespace:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--shape", choices=SHAPES, default="tinyllama")
-    parser.add_argument("--kinds", default="", help="of bf16, q8, q4 (default: as the shape says)")
-    parser.add_argument("--threads", default="1,2")
+    parser.add_argument("--kinds", default="",
+                        help="of bf16, q8, q4 (default: bf16, or q4 for a large shape; with "
+                        "--against all of them)")
+    parser.add_argument("--threads", default="", help="(default: 1,2; with --against --quick: 1)")
     parser.add_argument("--cases", default="", help="as lockstep bench --cases takes them")
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--quick", action="store_true", help="short cases, one round")
-    parser.add_argument("--json", type=Path, help="a file of records, a line each, to add to")
+    parser.add_argument("--rounds", type=int, default=0, help="(default: 3; with --against 11)")
+    parser.add_argument("--quick", action="store_true",
+                        help="short cases; one round, but with --against 11")
+    parser.add_argument("--json", type=Path, help="a file of records to add to, one per line")
     parser.add_argument("--print", action="store_true", help="only the table of what --json holds")
     parser.add_argument("--prepare", action="store_true", help="only make what a run needs")
-    parser.add_argument("--build", type=Path, default=HERE.parents[1] / "build" / "cpu")
+    parser.add_argument("--build", type=Path, default=HERE.parents[1] / "build" / "cpu",
+                        help="this build's folder (default: %(default)s)")
+    parser.add_argument("--against", type=Path, metavar="BUILD",
+                        help="the other build's folder, e.g. build/cpu of another checkout")
+    parser.add_argument("--workers", type=int, default=1,
+                        help="with --against: worker processes of --threads each (default: 1)")
     parser.add_argument("--work", type=Path, default=Path.home() / ".cache" / "lockstep" / "bench")
     options = parser.parse_args(arguments)
-    default_kinds = "q4" if options.shape.endswith("-q4") else "bf16"
-    options.kinds = (options.kinds or default_kinds).split(",")
+    set_defaults(options)
+    options.kinds = options.kinds.split(",")
     for kind in options.kinds:
         if kind not in KINDS:
             raise Problem(f"--kinds: wanted some of {', '.join(KINDS)}, found {kind}")
     try:
         options.threads = [int(count) for count in options.threads.split(",")]
-        options.cases = [parse_case(name) for name in options.cases.split(",") if name]
+        options.cases = [parse_case(name) for name in options.cases.split(",")]
     except ValueError as problem:
         raise Problem(f"--threads, --cases: {problem}") from None
-    if not options.cases:
-        options.cases = [parse_case(name) for name in (QUICK_CASES if options.quick else CASES)]
-    options.rounds = 1 if options.quick else options.rounds
     return options
+
+
+def set_defaults(options: argparse.Namespace) -> None:
+    """What was not given, for either kind of comparison."""
+    if options.against:
+        kinds, rounds = against.KINDS_COMPARED, against.MIN_ROUNDS
+        cases = against.QUICK_CASES if options.quick else against.CASES
+    else:
+        kinds, rounds = "bf16", 1 if options.quick else 3
+        cases = QUICK_CASES if options.quick else CASES
+    large = options.shape.endswith("-q4")
+    options.kinds = options.kinds or ("q4" if large else kinds)
+    options.rounds = options.rounds or rounds
+    options.threads = options.threads or ("1" if options.against and options.quick else "1,2")
+    options.cases = options.cases or ",".join(cases)
 
 
 class Machine:
@@ -110,7 +136,7 @@ def gguf_file(work: Path, python: Path, name: str, kind: str) -> Path:
 
 
 def kv_bytes(shape: Shape, cases: list, spare: int = 0) -> int:
-    """Keys and values of the largest case, with room for `spare` more positions a sequence."""
+    """Keys and values of the largest case, with `spare` more positions per sequence."""
     most = max(case.batch * (case.prompt + case.steps + spare) for case in cases)
     return most * shape.kv_bytes
 
@@ -181,20 +207,27 @@ def compare(options, kind: str, threads: int, python: Path, records: Records) ->
             one.stop()
 
 
+def compare_with_peer(options, records: Records) -> None:
+    python = environment.peer_python(options.work)
+    for kind in options.kinds:
+        for threads in options.threads:
+            if options.prepare:
+                contestants(options, kind, threads, python)
+            else:
+                compare(options, kind, threads, python, records)
+
+
 def main(arguments: list[str]) -> int:
     try:
         options = parse_arguments(arguments)
         records = Records(options.json)
+        if options.against and not options.print:
+            config_folder(options.work, options.shape, SHAPES[options.shape])
+            return 0 if against.measure(options, records) else 1
         if not options.print:
-            python = environment.peer_python(options.work)
-            for kind in options.kinds:
-                for threads in options.threads:
-                    if options.prepare:
-                        contestants(options, kind, threads, python)
-                    else:
-                        compare(options, kind, threads, python, records)
+            compare_with_peer(options, records)
         if not options.prepare:
-            print(report(records.all))
+            print("\n\n".join(filter(None, (report(records.all), against.table(records.all)))))
     except Problem as problem:
         print(f"compare: {problem}", file=sys.stderr)
         return 2

@@ -8,6 +8,14 @@ from shapes import KINDS, SHAPES, limit_seconds, parse_case
 PEER = "llama.cpp"
 
 
+def markdown(header: tuple, rows: list[tuple]) -> str:
+    """A table; nothing where there are no rows."""
+    if not rows:
+        return ""
+    lines = [" | ".join(header), " | ".join(["---"] * len(header)), *map(" | ".join, rows)]
+    return "\n".join(f"| {line} |" for line in lines)
+
+
 def medians(records: list[dict], key) -> dict:
     """The median of the records' values, by key(record) -> (group, value)."""
     groups: dict = {}
@@ -37,17 +45,14 @@ def row_of(record: dict) -> tuple:
             record["placement"])
 
 
-def table(records: list[dict]) -> list[str]:
-    """Lines of Markdown: a row for each case and class of placement."""
+def table(records: list[dict]) -> str:
+    """One row per case and class of placement."""
     runs = [record for record in records if record["record"] == "run"]
     limits = [record for record in records if record["record"] == "limits"]
     times = medians(runs, lambda r: ((row_of(r), r["contestant"]), r["seconds"]))
     names = list(dict.fromkeys(r["contestant"] for r in runs))
     names.sort(key=lambda name: name != PEER)
-    lines = [
-        "| shape | kind | threads | case | placement | " + " | ".join(names) + " |",
-        "| --- " * (5 + len(names)) + "|",
-    ]
+    rows = []
     for row in dict.fromkeys(row_of(r) for r in runs):
         shape, kind, threads, case, placement = row
         if placement == "mixed":
@@ -61,13 +66,12 @@ def table(records: list[dict]) -> list[str]:
             rate = parse_case(case).tokens / seconds if seconds else None
             ratio = peer / seconds if seconds and peer and name != PEER else None
             cells.append(cell(rate, least / seconds if seconds else 0, ratio))
-        lines.append(f"| {shape} | {kind} | {threads} | {case} | {placement} | "
-                     + " | ".join(cells) + " |")
-    return lines
+        rows.append((shape, kind, str(threads), case, placement, *cells))
+    return markdown(("shape", "kind", "threads", "case", "placement", *names), rows)
 
 
-def start_lines(records: list[dict]) -> list[str]:
-    """Seconds to the first token and memory beyond the model's own, medians a contestant."""
+def start_table(records: list[dict]) -> str:
+    """Seconds to the first token and memory beyond the model's own, medians per contestant."""
     starts = [record for record in records if record["record"] == "start"]
 
     def key(name: str):
@@ -76,28 +80,25 @@ def start_lines(records: list[dict]) -> list[str]:
 
     seconds = medians(starts, key("first_token_s"))
     memory = medians(starts, key("memory_beyond_weights_and_kv"))
-    lines = ["| shape | kind | | to the first token | memory beyond weights, keys and values |",
-             "| --- | --- | --- | --- | --- |"]
-    for group, value in seconds.items():
-        lines.append(f"| {' | '.join(group)} | {value:.2f} s | {memory[group] / 1e6:.0f} MB |")
-    return lines
+    header = ("shape", "kind", "", "to the first token", "memory beyond weights, keys and values")
+    return markdown(header, [(*group, f"{value:.2f} s", f"{memory[group] / 1e6:.0f} MB")
+                             for group, value in seconds.items()])
 
 
-def limit_lines(records: list[dict]) -> list[str]:
+def limit_table(records: list[dict]) -> str:
     """What the machine gave while all this ran."""
     rows = [row for r in records if r["record"] == "limits" for row in r["limits"]]
     if not rows:
-        return []
+        return ""
     names = [name for name in rows[0] if name.endswith("_per_s")]
-    lines = ["| threads | placement | " + " | ".join(names) + " |",
-             "| --- " * (2 + len(names)) + "|"]
+    lines = []
     for group in dict.fromkeys((row["threads"], row["placement"]) for row in rows):
         of_group = [row for row in rows if (row["threads"], row["placement"]) == group]
         values = [f"{median(row[name] for row in of_group):.1f}" for name in names]
-        lines.append(f"| {group[0]} | {group[1]} | " + " | ".join(values) + " |")
-    return lines
+        lines.append((str(group[0]), group[1], *values))
+    return markdown(("threads", "placement", *names), lines)
 
 
 def report(records: list[dict]) -> str:
-    parts = [limit_lines(records), table(records), start_lines(records)]
-    return "\n\n".join("\n".join(part) for part in parts if part)
+    parts = [limit_table(records), table(records), start_table(records)]
+    return "\n\n".join(part for part in parts if part)

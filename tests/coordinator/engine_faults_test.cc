@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+// Cancellation, lost groups, full queues, the end of the engine.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <future>
+#include <random>
+#include <thread>
+
+#include "tests/coordinator/helpers.h"
+#include "tests/support/fake_group.h"
+
+namespace lockstep {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+std::string text_of(const absl::Status& status) {
+  return std::string(status.message().data(), status.message().size());
+}
+
+TEST(EngineFaultsTest, CancelledRequestsFreeTheirPagesAndDisturbNobody) {
+  const FakeModel model = {.pages = 300, .max_rows = 256, .max_outputs = 64, .max_sequences = 64};
+  FakeCluster cluster(model);
+  Engine engine(&cluster, nullptr, {});
+  ASSERT_TRUE(engine.wait_ready().ok());
+  const Request steady = request_of(1000, 9, 40);
+  const Answer alone = finish(**engine.submit(steady))[0];
+  std::mt19937 random(3);
+  for (int round = 0; round < 10; ++round) {
+    const std::shared_ptr<Stream> kept = *engine.submit(steady);
+    std::vector<std::shared_ptr<Stream>> streams;
+    for (int32_t i = 0; i < 50; ++i) {
+      Request request = request_of(i, 1 + i, 200);
+      request.n = 1 + i % 2;
+      streams.push_back(*engine.submit(request));
+    }
+    for (const std::shared_ptr<Stream>& stream : streams) {
+      if (random() % 2 == 0) stream->wait(random() % 5);
+      engine.cancel(stream);
+    }
+    engine.cancel(streams[0]);  // Twice does no harm.
+    for (const std::shared_ptr<Stream>& stream : streams) {
+      for (const auto& [index, answer] : finish(*stream)) {
+        EXPECT_EQ(answer.finish_reason, FinishReason::kCancelled);
+        EXPECT_EQ(answer.completion_tokens, static_cast<int32_t>(answer.tokens.size()));
+      }
+      EXPECT_TRUE(stream->status().ok());
+    }
+    EXPECT_EQ(finish(*kept)[0].tokens, alone.tokens);
+    engine.cancel(kept);  // It has ended.
+    eventually([&] {
+      const EngineStats stats = engine.stats();
+      return stats.pages_free == model.pages && stats.running == 0 && stats.waiting == 0;
+    });
+  }
+  EXPECT_THAT(cluster.lies(), IsEmpty());
+}
+
+TEST(EngineFaultsTest, ACancelledRequestIsGoneBeforeTheNextStep) {
+  FakeCluster cluster({});
+  Engine engine(&cluster, nullptr, {.idle_step_ms = 0});
+  ASSERT_TRUE(engine.wait_ready().ok());
+  std::promise<void> cancelled;
+  std::atomic<int> steps = 0;
+  cluster.set_hook([&](const cluster::Step&) {
+    if (++steps == 3) cancelled.get_future().wait();
+    return absl::OkStatus();
+  });
+  const std::shared_ptr<Stream> stream = *engine.submit(request_of(1, 3, 100));
+  eventually([&] { return steps == 3; });
+  engine.cancel(stream);
+  cancelled.set_value();
+  EXPECT_EQ(finish(*stream)[0].tokens.size(), 3u) << "the step under way is the last";
+  eventually([&] { return engine.stats().pages_free == 64; });
+  EXPECT_EQ(steps, 3);
+}
+
+TEST(EngineFaultsTest, ALostGroupEndsEveryRequestAndNamesTheRank) {
+  FakeCluster cluster({.pages = 20});
+  Engine engine(&cluster, nullptr, {});
+  ASSERT_TRUE(engine.wait_ready().ok());
+  const Answer alone = finish(**engine.submit(request_of(1, 4, 10)))[0];
+  for (int round = 1; round <= 5; ++round) {
+    std::atomic<int> steps = 0;
+    cluster.set_hook([&](const cluster::Step&) -> absl::Status {
+      if (++steps < 4) return absl::OkStatus();
+      cluster.allow_forming(false);
+      return absl::UnavailableError("rank 2 (pid 77): the connection was lost");
+    });
+    std::vector<std::shared_ptr<Stream>> streams;
+    for (int32_t i = 0; i < 12; ++i) {  // Running, waiting and not yet taken ones.
+      absl::StatusOr<std::shared_ptr<Stream>> stream = engine.submit(request_of(i, 8, 30));
+      if (stream.ok()) streams.push_back(*stream);
+    }
+    for (const std::shared_ptr<Stream>& stream : streams) {
+      finish(*stream);
+      EXPECT_EQ(stream->status().code(), absl::StatusCode::kUnavailable);
+      EXPECT_THAT(text_of(stream->status()), HasSubstr("rank 2 (pid 77)"));
+    }
+    EXPECT_FALSE(engine.stats().ready);
+    EXPECT_EQ(engine.submit(request_of(1, 4, 10)).status().code(), absl::StatusCode::kUnavailable);
+    cluster.set_hook(nullptr);
+    cluster.allow_forming(true);
+    ASSERT_TRUE(engine.wait_ready().ok());
+    EXPECT_EQ(cluster.groups(), round + 1);
+    EXPECT_EQ(engine.stats().group.epoch, static_cast<uint64_t>(round + 1));
+    EXPECT_EQ(finish(**engine.submit(request_of(1, 4, 10)))[0].tokens, alone.tokens);
+    eventually([&] { return engine.stats().pages_free == 20; });
+  }
+  EXPECT_THAT(cluster.lies(), IsEmpty());
+}
+
+TEST(EngineFaultsTest, AnIdleEngineNoticesThatItsGroupWasLost) {
+  FakeCluster cluster({});
+  Engine engine(&cluster, nullptr, {.idle_step_ms = 5});
+  ASSERT_TRUE(engine.wait_ready().ok());
+  std::atomic<int> empty_steps = 0;
+  cluster.set_hook([&](const cluster::Step& step) -> absl::Status {
+    EXPECT_EQ(step.tokens_size(), 0);
+    if (++empty_steps < 3) return absl::OkStatus();
+    cluster.allow_forming(false);
+    return absl::UnavailableError("rank 0: no heartbeat");
+  });
+  eventually([&] { return !engine.stats().ready; });
+  cluster.set_hook(nullptr);
+  cluster.allow_forming(true);
+  EXPECT_TRUE(engine.wait_ready().ok());
+}
+
+TEST(EngineFaultsTest, AFullQueueRefusesAndServesAgainWhenItHasDrained) {
+  FakeCluster cluster({.max_sequences = 2});
+  Engine engine(&cluster, nullptr, {.max_waiting = 5});
+  ASSERT_TRUE(engine.wait_ready().ok());
+  std::promise<void> go;
+  const std::shared_future<void> gone = go.get_future().share();
+  cluster.set_hook([&](const cluster::Step&) {
+    gone.wait();
+    return absl::OkStatus();
+  });
+  std::vector<std::shared_ptr<Stream>> streams;
+  absl::Status refused;
+  for (int32_t i = 0; i < 100 && refused.ok(); ++i) {
+    absl::StatusOr<std::shared_ptr<Stream>> stream = engine.submit(request_of(i, 3, 5));
+    refused = stream.status();
+    if (stream.ok()) streams.push_back(*stream);
+  }
+  EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(text_of(refused), HasSubstr("fewer than 5"));
+  EXPECT_THAT(streams.size(), testing::AllOf(testing::Ge(5u), testing::Le(7u)));
+  EXPECT_GE(engine.stats().waiting, 3);
+  go.set_value();
+  for (const std::shared_ptr<Stream>& stream : streams) {
+    EXPECT_EQ(finish(*stream)[0].tokens.size(), 5u);
+  }
+  eventually([&] { return engine.stats().waiting == 0; });
+  EXPECT_TRUE(engine.submit(request_of(1, 3, 5)).ok());
+}
+
+TEST(EngineFaultsTest, DestroyingTheEngineEndsOpenStreams) {
+  FakeCluster cluster({.max_sequences = 2});
+  std::vector<std::shared_ptr<Stream>> streams;
+  {
+    Engine engine(&cluster, nullptr, {});
+    ASSERT_TRUE(engine.wait_ready().ok());
+    for (int32_t i = 0; i < 8; ++i) streams.push_back(*engine.submit(request_of(i, 3, 240)));
+    streams[0]->wait(2);
+  }
+  EXPECT_EQ(cluster.aborts(), 1);
+  int cancelled = 0;
+  for (const std::shared_ptr<Stream>& stream : streams) {
+    const FinishReason reason = finish(*stream)[0].finish_reason;
+    if (reason == FinishReason::kLength) continue;  // Was faster.
+    ++cancelled;
+    EXPECT_EQ(reason, FinishReason::kCancelled);
+    EXPECT_EQ(stream->status().code(), absl::StatusCode::kCancelled);
+  }
+  EXPECT_GT(cancelled, 0);
+}
+
+TEST(EngineFaultsTest, WithoutAGroupRequestsAreRefusedAndWaitersWait) {
+  FakeCluster cluster({});
+  cluster.allow_forming(false);
+  Engine engine(&cluster, nullptr, {});
+  EXPECT_EQ(engine.submit(request_of(1, 3, 5)).status().code(), absl::StatusCode::kUnavailable);
+  std::atomic<bool> ready = false;
+  std::thread waiter([&] { ready = engine.wait_ready().ok(); });
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  EXPECT_FALSE(ready);
+  cluster.allow_forming(true);
+  waiter.join();
+  EXPECT_TRUE(ready);
+}
+
+TEST(EngineFaultsTest, AClusterThatCanNeverFormSaysWhyToEverybody) {
+  FakeCluster cluster({});
+  cluster.refuse(absl::FailedPreconditionError("model: 9 GB wanted, 4 GB found"));
+  Engine engine(&cluster, nullptr, {});
+  EXPECT_EQ(engine.wait_ready(), absl::FailedPreconditionError("model: 9 GB wanted, 4 GB found"));
+  const absl::Status status = engine.submit(request_of(1, 3, 5)).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(text_of(status), HasSubstr("9 GB wanted"));
+}
+
+TEST(EngineFaultsTest, ARowOfNanEndsItsRequestAlone) {
+  FakeCluster cluster({.poison = 99});
+  Engine engine(&cluster, nullptr, {});
+  ASSERT_TRUE(engine.wait_ready().ok());
+  Request bad = request_of(1, 3, 50);
+  bad.prompt_ids[0] = 99;
+  bad.n = 3;
+  const std::shared_ptr<Stream> good = *engine.submit(request_of(2, 3, 50));
+  const std::shared_ptr<Stream> stream = *engine.submit(bad);
+  finish(*stream);
+  EXPECT_EQ(stream->status().code(), absl::StatusCode::kInternal);
+  EXPECT_EQ(finish(*good)[0].tokens.size(), 50u);
+  eventually([&] { return engine.stats().pages_free == 64; });
+  EXPECT_EQ(cluster.groups(), 1);
+}
+
+}  // namespace
+}  // namespace lockstep

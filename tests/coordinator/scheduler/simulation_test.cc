@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+// Random schedules: arrivals, cancellations, little memory. Workers check every Step, and every
+// token is compared with what its sequence gives alone.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <random>
+#include <set>
+
+#include "coordinator/scheduler/scheduler.h"
+#include "tests/coordinator/helpers.h"
+#include "tests/support/fake_group.h"
+
+namespace lockstep {
+namespace {
+
+class Simulation {
+ public:
+  explicit Simulation(uint64_t seed)
+      : random_(seed), model_(random_model()), workers_(model_), scheduler_(random_limits()) {
+    const int64_t count = between(1, 8);
+    for (int64_t i = 0; i < count; ++i) add_life();
+  }
+
+  // Until all are served or cancelled. Stops at the first broken promise.
+  void run() {
+    int64_t bound = 8;  // Steps: the oldest sequence computes a row in each.
+    for (const Life& life : lives_) bound += life.request->max_tokens + life.sequence->length();
+    int64_t steps = 0;
+    while (!all_over()) {
+      arrive_or_cancel();
+      if (HasFatalFailure()) return;
+      if (scheduler_.running() + scheduler_.waiting() == 0) continue;
+      ASSERT_LE(++steps, bound) << "no progress";
+      step();
+      if (HasFatalFailure()) return;
+      check_pages();
+    }
+    EXPECT_EQ(scheduler_.pages().free(), model_.pages);
+    EXPECT_EQ(scheduler_.running() + scheduler_.waiting(), 0);
+  }
+
+  int64_t preemptions() const { return scheduler_.preemptions(); }
+
+ private:
+  struct Life {
+    std::unique_ptr<Request> request;
+    std::unique_ptr<Sequence> sequence;
+    std::vector<int32_t> tokens;  // Prompt and generated ones.
+    bool added = false;
+    bool started = false;
+    bool over = false;
+  };
+
+  static bool HasFatalFailure() { return testing::Test::HasFatalFailure(); }
+  int64_t between(int64_t low, int64_t high) {
+    return low + static_cast<int64_t>(random_() % static_cast<uint64_t>(high - low + 1));
+  }
+
+  FakeModel random_model() {
+    return {.ranks = 1,
+            .vocab = 6,
+            .pages = between(2, 12),
+            .page_tokens = between(1, 4),
+            .max_rows = between(1, 12),
+            .max_outputs = between(1, 5),
+            .max_sequences = between(1, 5),
+            .max_context = 1000,
+            .seed = random_()};
+  }
+
+  SchedulerLimits random_limits() {
+    return {.rows = model_.max_rows,
+            .prefill_chunk = between(1, 12),
+            .running = std::min(between(1, 6), model_.max_sequences),
+            .outputs = model_.max_outputs,
+            .pages = model_.pages,
+            .page_tokens = model_.page_tokens};
+  }
+
+  void add_life() {
+    const int64_t room = model_.pages * model_.page_tokens;
+    Life life;
+    life.request = std::make_unique<Request>();
+    const int64_t prompt = between(1, std::min<int64_t>(room - 1, 14));
+    for (int64_t i = 0; i < prompt; ++i) {
+      life.request->prompt_ids.push_back(static_cast<int32_t>(between(0, model_.vocab - 1)));
+    }
+    life.request->max_tokens = static_cast<int32_t>(between(1, 14));
+    life.request->sampling.temperature = 0;
+    life.tokens = life.request->prompt_ids;
+    life.sequence = std::make_unique<Sequence>(
+        *life.request, 0, SequenceLimits{.context = room, .vocab = model_.vocab}, nullptr, nullptr);
+    lives_.push_back(std::move(life));
+  }
+
+  bool all_over() const {
+    return std::all_of(lives_.begin(), lives_.end(), [](const Life& life) { return life.over; });
+  }
+
+  void arrive_or_cancel() {
+    while (arrived_ < lives_.size() && between(0, 2) == 0) {
+      scheduler_.add(lives_[arrived_].sequence.get());
+      lives_[arrived_++].added = true;
+    }
+    if (between(0, 30) > 0 || arrived_ == 0) return;
+    Life& life = lives_[static_cast<size_t>(between(0, static_cast<int64_t>(arrived_) - 1))];
+    if (life.over) return;
+    scheduler_.remove(life.sequence.get());
+    life.over = true;
+  }
+
+  Life& life_of(const Sequence* sequence) {
+    for (Life& life : lives_) {
+      if (life.sequence.get() == sequence) return life;
+    }
+    std::abort();
+  }
+
+  void check_order(const Batch& batch) {
+    for (Life& life : lives_) {  // The oldest is always served.
+      if (!life.added || life.over) continue;
+      ASSERT_EQ(batch.items.front().sequence, life.sequence.get());
+      break;
+    }
+    for (const BatchItem& item : batch.items) life_of(item.sequence).started = true;
+    bool waits = false;
+    for (const Life& life : lives_) {  // Nobody starts before one that came earlier.
+      if (!life.added || life.over) continue;
+      ASSERT_FALSE(waits && life.started);
+      waits = waits || !life.started;
+    }
+  }
+
+  void step() {
+    const Batch batch = scheduler_.schedule();
+    ASSERT_FALSE(batch.items.empty());
+    check_order(batch);
+    if (HasFatalFailure()) return;
+    const cluster::Step step = make_step(batch, ++step_);
+    const auto results = workers_.run(step);
+    ASSERT_TRUE(results.ok()) << results.status();
+    int output = 0;
+    for (const BatchItem& item : batch.items) {
+      item.sequence->advance(item.rows);
+      if (item.sequence->remaining() > 0) continue;
+      Life& life = life_of(item.sequence);
+      const std::vector<float> logits = fake_logits(model_, life.tokens);
+      const auto alone = std::max_element(logits.begin(), logits.end()) - logits.begin();
+      const int32_t id = (*results)[0].outputs(output++).noisy().id();
+      ASSERT_EQ(id, alone);
+      life.tokens.push_back(id);
+      if (item.sequence->append(id).finish_reason == FinishReason::kNone) continue;
+      const int64_t most = model_.pages * model_.page_tokens;
+      ASSERT_EQ(item.sequence->length(),
+                std::min<int64_t>(most, item.sequence->prompt_tokens() + life.request->max_tokens));
+      scheduler_.remove(item.sequence);
+      life.over = true;
+    }
+    ASSERT_EQ(output, step.outputs_size());
+  }
+
+  void check_pages() {
+    std::set<int32_t> held;
+    size_t count = 0;
+    for (const Life& life : lives_) {
+      const std::vector<int32_t>& pages = life.sequence->pages();
+      ASSERT_TRUE(pages.empty() || life.sequence->state() == Sequence::State::kRunning);
+      held.insert(pages.begin(), pages.end());
+      count += pages.size();
+    }
+    ASSERT_EQ(held.size(), count) << "a page in two places";
+    ASSERT_EQ(static_cast<int64_t>(count) + scheduler_.pages().free(), model_.pages);
+  }
+
+  std::mt19937_64 random_;
+  FakeModel model_;
+  FakeWorkers workers_;
+  Scheduler scheduler_;
+  std::vector<Life> lives_;
+  size_t arrived_ = 0;
+  uint64_t step_ = 0;
+};
+
+// 100,000 schedules, or those that 20 s allow. LOCKSTEP_TEST_SEED runs the one schedule that a
+// failure named.
+TEST(SimulationTest, RandomSchedulesKeepEveryPromise) {
+  const char* only = std::getenv("LOCKSTEP_TEST_SEED");
+  const uint64_t first = only != nullptr ? std::strtoull(only, nullptr, 10) : 0;
+  const uint64_t count = only != nullptr ? 1 : 100'000;
+  const auto begin = std::chrono::steady_clock::now();
+  int64_t preemptions = 0;
+  uint64_t done = 0;
+  for (; done < count; ++done) {
+    Simulation simulation(first + done);
+    simulation.run();
+    ASSERT_FALSE(HasFailure()) << "LOCKSTEP_TEST_SEED=" << first + done;
+    preemptions += simulation.preemptions();
+    if (std::chrono::steady_clock::now() - begin > std::chrono::seconds(20)) break;
+  }
+  std::printf("%llu schedules, %lld preemptions\n", static_cast<unsigned long long>(done),
+              static_cast<long long>(preemptions));
+  if (only == nullptr) {
+    EXPECT_GT(preemptions, 100);
+    EXPECT_GE(done, 500u);
+  }
+}
+
+}  // namespace
+}  // namespace lockstep

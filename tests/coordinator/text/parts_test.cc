@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+// The parts of a tokenizer one by one, against values from the reference.
+#include <algorithm>
+
+#include "coordinator/text/bpe.h"
+#include "coordinator/text/normalizer.h"
+#include "coordinator/text/pre_tokenizer.h"
+#include "coordinator/text/regex.h"
+#include "coordinator/text/unicode.h"
+#include "coordinator/text/unicode_forms.h"
+#include "gtest/gtest.h"
+#include "tests/coordinator/text/test_data.h"
+
+namespace lockstep {
+namespace {
+
+using nlohmann::json;
+
+std::vector<std::string> words(const std::string& spec, const std::string& text) {
+  const auto pre_tokenizer = PreTokenizer::from_json(json::parse(spec, nullptr, false));
+  EXPECT_TRUE(pre_tokenizer.ok()) << pre_tokenizer.status();
+  const auto pieces = pre_tokenizer->split({text, true});
+  EXPECT_TRUE(pieces.ok()) << pieces.status();
+  std::vector<std::string> texts;
+  for (const Piece& piece : *pieces) texts.push_back(piece.text);
+  return texts;
+}
+
+std::vector<std::string> split_at_dashes(const std::string& behavior,
+                                         const std::string& more = "") {
+  return words(
+      R"({"type":"Split","pattern":{"String":"-"},"behavior":")" + behavior + "\"" + more + "}",
+      "the-final--countdown");
+}
+
+using Words = std::vector<std::string>;
+
+TEST(PreTokenizerTest, SplitKnowsFiveBehaviours) {
+  EXPECT_EQ(split_at_dashes("Removed"), (Words{"the", "final", "countdown"}));
+  EXPECT_EQ(split_at_dashes("Isolated"), (Words{"the", "-", "final", "-", "-", "countdown"}));
+  EXPECT_EQ(split_at_dashes("MergedWithPrevious"), (Words{"the-", "final-", "-", "countdown"}));
+  EXPECT_EQ(split_at_dashes("MergedWithNext"), (Words{"the", "-final", "-", "-countdown"}));
+  EXPECT_EQ(split_at_dashes("Contiguous"), (Words{"the", "-", "final", "--", "countdown"}));
+  EXPECT_EQ(split_at_dashes("Removed", ",\"invert\":true"), (Words{"-", "-", "-"}));
+}
+
+TEST(PreTokenizerTest, MetaspaceMarksTheBeginningByItsScheme) {
+  const auto metaspace = [](const std::string& scheme) {
+    return R"({"type":"Metaspace","replacement":"_","prepend_scheme":")" + scheme + "\"}";
+  };
+  EXPECT_EQ(words(metaspace("always"), "Hey  you"), (Words{"_Hey", "_", "_you"}));
+  EXPECT_EQ(words(metaspace("never"), "Hey you"), (Words{"Hey", "_you"}));
+  const std::string split = R"({"type":"Split","pattern":{"String":"|"},"behavior":"Removed"},)";
+  EXPECT_EQ(
+      words(R"({"type":"Sequence","pretokenizers":[)" + split + metaspace("first") + "]}", "a|b"),
+      (Words{"_a", "b"}));
+  EXPECT_EQ(
+      words(R"({"type":"Sequence","pretokenizers":[)" + split + metaspace("first") + "]}", "|b"),
+      (Words{"b"}));
+}
+
+TEST(PreTokenizerTest, CutsDigitsPunctuationAndBlanks) {
+  EXPECT_EQ(words(R"({"type":"Digits","individual_digits":true})", "a12b"),
+            (Words{"a", "1", "2", "b"}));
+  EXPECT_EQ(words(R"({"type":"Digits"})", "a12b"), (Words{"a", "12", "b"}));
+  EXPECT_EQ(words(R"({"type":"Punctuation"})", "a,$b"), (Words{"a", ",", "$", "b"}));
+  EXPECT_EQ(words(R"({"type":"WhitespaceSplit"})", " a\tb.c "), (Words{"a", "b.c"}));
+  EXPECT_EQ(words(R"({"type":"Whitespace"})", " a_1\tb.,c "), (Words{"a_1", "b", ".,", "c"}));
+}
+
+TEST(PreTokenizerTest, ByteLevelWritesEveryByteAsACharacter) {
+  EXPECT_EQ(words(R"({"type":"ByteLevel","add_prefix_space":true})", "a \n\xC3\xA9"),
+            (Words{"\xC4\xA0"
+                   "a",
+                   "\xC4\xA0", "\xC4\x8A", "\xC3\x83\xC2\xA9"}));
+}
+
+std::string normalized(const std::string& spec, std::string text, bool* at_start) {
+  const auto normalizer = Normalizer::from_json(json::parse(spec, nullptr, false));
+  EXPECT_TRUE(normalizer.ok()) << normalizer.status();
+  EXPECT_TRUE(normalizer->normalize(&text, at_start).ok());
+  return text;
+}
+
+TEST(NormalizerTest, AppliesASequenceInOrder) {
+  bool at_start = true;
+  EXPECT_EQ(normalized(R"({"type":"Sequence","normalizers":[{"type":"Prepend","prepend":"_"},
+      {"type":"Replace","pattern":{"Regex":"\\s+"},"content":"_"},{"type":"Lowercase"}]})",
+                       "A \t\xC4\xB0", &at_start),
+            "_a_i\xCC\x87");
+  EXPECT_TRUE(at_start);
+  EXPECT_EQ(normalized(R"({"type":"Prepend","prepend":"_"})", "", &at_start), "");
+  EXPECT_EQ(normalized(R"({"type":"Strip","strip_left":true,"strip_right":true})", "\xC2\xA0 a ",
+                       &at_start),
+            "a");
+  EXPECT_FALSE(at_start);
+}
+
+TEST(UnicodeFormTest, OrdersMarksAndComposes) {
+  EXPECT_EQ(to_unicode_form("e\xCC\x81", UnicodeForm::kNfc), "\xC3\xA9");
+  EXPECT_EQ(to_unicode_form("\xC3\xA9", UnicodeForm::kNfd), "e\xCC\x81");
+  EXPECT_EQ(to_unicode_form("a\xCC\x81\xCC\xA3", UnicodeForm::kNfd), "a\xCC\xA3\xCC\x81");
+  EXPECT_EQ(to_unicode_form("\xEF\xAC\x81", UnicodeForm::kNfkc), "fi");
+  EXPECT_EQ(to_unicode_form("\xEF\xAC\x81", UnicodeForm::kNfc), "\xEF\xAC\x81");
+  EXPECT_EQ(to_unicode_form("\xE1\x84\x92\xE1\x85\xA1\xE1\x86\xAB", UnicodeForm::kNfc),
+            "\xED\x95\x9C");
+}
+
+TEST(UnicodeTest, RoundTripsEveryCodePoint) {
+  for (char32_t c = 0; c < 0x110000; ++c) {
+    if (c >= 0xD800 && c < 0xE000) continue;
+    std::string text;
+    append_utf8(c, &text);
+    ASSERT_EQ(first_invalid_utf8(text), std::nullopt);
+    ASSERT_EQ(code_point_at(text, 0).value, c);
+    ASSERT_EQ(code_point_before(text, text.size()).bytes, text.size());
+  }
+}
+
+TEST(UnicodeTest, CutsBrokenBytesAtMaximalSubparts) {
+  const auto lengths = [](std::string_view bytes) {
+    std::vector<size_t> all;
+    while (!bytes.empty()) {
+      all.push_back(first_sequence(bytes).bytes);
+      bytes.remove_prefix(all.back());
+    }
+    return all;
+  };
+  // The example of the Unicode Standard, table 3-11.
+  EXPECT_EQ(lengths("\xE1\x80\xE2\xF0\x91\x92\xF1\xBF\x41"), (std::vector<size_t>{2, 1, 3, 2, 1}));
+  EXPECT_EQ(lengths("\xC0\xAF\xED\xA0\x80"), (std::vector<size_t>{1, 1, 1, 1, 1}));
+}
+
+TEST(RegexTest, KnowsTheClassesOfTheReference) {
+  const auto matches = [](const std::string& pattern, const std::string& text) {
+    const auto regex = Regex::compile(pattern);
+    EXPECT_TRUE(regex.ok()) << regex.status();
+    const auto spans = regex->find_all(text);
+    return spans->size() == 1 && spans->front().is_match;
+  };
+  EXPECT_TRUE(matches(R"(\p{L})", "\xF0\x91\x8E\x80"));  // U+11380, of Unicode 16.
+  EXPECT_TRUE(matches(R"([^\P{L}])", "\xF0\x91\x8E\x80"));
+  EXPECT_FALSE(matches(R"(\s)", "\xE1\xA0\x8E"));  // U+180E, a blank for PCRE2.
+  EXPECT_TRUE(matches(R"(\S)", "\xE1\xA0\x8E"));
+  EXPECT_FALSE(matches(R"(\p{Han})", "\xE3\x80\x81"));  // The ideographic comma: an extension.
+  EXPECT_TRUE(matches(R"(\w)", "\xCC\x81"));
+  EXPECT_FALSE(matches(R"(^b)", "ab"));
+  EXPECT_TRUE(matches(R"((?i:s))", "\xC5\xBF"));
+}
+
+TEST(RegexTest, LongRunsNeedNoRecursion) {
+  const auto regex = Regex::compile(R"((?:a|b)+|\s+(?!\S)|\s+)");
+  ASSERT_TRUE(regex.ok()) << regex.status();
+  const auto spans = regex->find_all(std::string(200'000, ' ') + "x");
+  ASSERT_TRUE(spans.ok()) << spans.status();
+  EXPECT_EQ(spans->size(), 3u);
+}
+
+std::vector<int32_t> bpe_ids(const std::string& model, const std::string& word) {
+  const auto bpe = Bpe::from_json(json::parse(model, nullptr, false));
+  EXPECT_TRUE(bpe.ok()) << bpe.status();
+  Bpe::Scratch scratch;
+  std::vector<int32_t> ids;
+  EXPECT_TRUE(bpe->encode(word, &scratch, &ids).ok());
+  return ids;
+}
+
+TEST(BpeTest, MergesByRankThenFromTheLeft) {
+  const std::string model = R"({"type":"BPE","vocab":{"a":0,"b":1,"aa":2,"ab":3,"aab":4},)"
+                            R"("merges":["a b",["a","a"],"a ab"]})";
+  EXPECT_EQ(bpe_ids(model, "aab"), (std::vector<int32_t>{4}));
+  EXPECT_EQ(bpe_ids(model, "aaaa"), (std::vector<int32_t>{2, 2}));
+  EXPECT_EQ(bpe_ids(model, "aaa"), (std::vector<int32_t>{2, 0}));
+  EXPECT_EQ(bpe_ids(model, ""), (std::vector<int32_t>{}));
+}
+
+TEST(BpeTest, HandlesUnknownCharactersByItsOptions) {
+  const std::string vocabulary =
+      R"("vocab":{"a":0,"<unk>":1,"<0xC3>":2,"<0xA9>":3},"merges":[],"unk_token":"<unk>")";
+  const std::string open = R"({"type":"BPE",)" + vocabulary;
+  EXPECT_EQ(bpe_ids(open + "}", "xxa"), (std::vector<int32_t>{1, 1, 0}));
+  EXPECT_EQ(bpe_ids(open + R"(,"fuse_unk":true})", "xxax"), (std::vector<int32_t>{1, 0, 1}));
+  EXPECT_EQ(bpe_ids(open + R"(,"byte_fallback":true})",
+                    "\xC3\xA9"
+                    "a"),
+            (std::vector<int32_t>{2, 3, 0}));
+  // A character that falls back to bytes overtakes the unknown one before it, as in the reference.
+  EXPECT_EQ(bpe_ids(open + R"(,"byte_fallback":true})",
+                    "x\xC3\xA9"
+                    "a"),
+            (std::vector<int32_t>{2, 3, 1, 0}));
+  EXPECT_EQ(bpe_ids(R"({"type":"BPE","vocab":{"a":0},"merges":[]})", "xax"),
+            (std::vector<int32_t>{0}));
+}
+
+TEST(BpeTest, TakesAWholeWordFromTheVocabularyWhereMergesAreIgnored) {
+  const std::string model =
+      R"({"type":"BPE","vocab":{"a":0,"b":1,"abb":2},"merges":[],"ignore_merges":true})";
+  EXPECT_EQ(bpe_ids(model, "abb"), (std::vector<int32_t>{2}));
+  EXPECT_EQ(bpe_ids(model, "ab"), (std::vector<int32_t>{0, 1}));
+}
+
+std::vector<int32_t> ids_with_tokens(const std::string& tokens, const std::string& text) {
+  const auto tokenizer = Tokenizer::parse(spec_with("\"added_tokens\":[" + tokens + "]"));
+  EXPECT_TRUE(tokenizer.ok()) << tokenizer.status();
+  return (*tokenizer)->encode(text).value_or(std::vector<int32_t>{-1});
+}
+
+TEST(AddedTokensTest, TheLongestTokenAtTheLeftmostPlaceWins) {
+  const std::string tokens =
+      R"({"id":5,"content":"xy"},{"id":6,"content":"xyz"},{"id":7,"content":"yz"})";
+  EXPECT_EQ(ids_with_tokens(tokens, "axyzb"), (std::vector<int32_t>{0, 6, 1}));
+  EXPECT_EQ(ids_with_tokens(tokens, "axyb"), (std::vector<int32_t>{0, 5, 1}));
+  EXPECT_EQ(ids_with_tokens(tokens, "ayzb"), (std::vector<int32_t>{0, 7, 1}));
+}
+
+TEST(AddedTokensTest, TakesBlanksAndWholeWordsAsAsked) {
+  const std::string tokens =
+      R"({"id":5,"content":"L","lstrip":true},{"id":6,"content":"R","rstrip":true},)"
+      R"({"id":7,"content":"W","single_word":true},{"id":8,"content":" "})";
+  EXPECT_EQ(ids_with_tokens(tokens, "a\tL b"), (std::vector<int32_t>{0, 5, 8, 1}));
+  // The blank is a token itself and comes first, so that less is left to take.
+  EXPECT_EQ(ids_with_tokens(tokens, "a\t L b"), (std::vector<int32_t>{0, 8, 5, 8, 1}));
+  EXPECT_EQ(ids_with_tokens(tokens, "a R\t\nb"), (std::vector<int32_t>{0, 8, 6, 1}));
+  EXPECT_EQ(ids_with_tokens(tokens, "aW W."), (std::vector<int32_t>{0, 8, 7}));
+}
+
+}  // namespace
+}  // namespace lockstep

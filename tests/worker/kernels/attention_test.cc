@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "base/cpu.h"
+#include "tests/worker/kernels/conversation.h"
+
+namespace lockstep {
+namespace {
+
+KernelEntry reference_of(const KernelEntry& kernel) {
+  KernelEntry plain = kernel;
+  plain.run = reference::attention;
+  return plain;
+}
+
+void expect_all_same(const std::vector<Matrix>& found, const std::vector<Matrix>& wanted,
+                     const std::string& what) {
+  for (size_t s = 0; s < wanted.size(); ++s) {
+    expect_same_bits(found[s].view(), wanted[s].view(), what);
+  }
+}
+
+// Both compute with the same rounded keys, values and queries, so what is left is float32
+// arithmetic (`slack`, relative to 1 + |wanted|) and rounded weights. bfloat16: each is off by at
+// most 2^-8 of itself. int8: the weights of a block's 64 keys, times their values' scales, are off
+// by half a code each, of 32767 for the greatest one.
+double weight_error(DType dtype) {
+  return dtype == DType::kBF16 ? 0x1p-8 : dtype == DType::kI8 ? 64 * 0.5 / 32767 : 0;
+}
+
+void expect_within_rounding(const Matrix& found, const Matrix& wanted, const Matrix& magnitudes,
+                            DType dtype, double slack, const std::string& what) {
+  const double unit = weight_error(dtype);
+  for (int64_t r = 0; r < wanted.view().rows; ++r) {
+    for (int64_t c = 0; c < wanted.view().cols; ++c) {
+      const double tolerance = unit * magnitudes.at(r, c) + slack * (1 + std::abs(wanted.at(r, c)));
+      ASSERT_NEAR(found.at(r, c), wanted.at(r, c), tolerance) << what << " at " << r << ", " << c;
+    }
+  }
+}
+
+class AttentionTest : public testing::TestWithParam<KernelEntry> {
+ protected:
+  void expect_reference(Conversation& conversation, const Schedule& schedule,
+                        const std::string& what, double slack = 4e-6) {
+    const auto found = conversation.run_all(GetParam(), schedule);
+    const auto wanted = conversation.run_all(reference_of(GetParam()), {});
+    conversation.take_magnitudes(GetParam().weight);
+    const auto magnitudes = conversation.run_all(reference_of(GetParam()), {});
+    for (size_t s = 0; s < wanted.size(); ++s) {
+      expect_within_rounding(found[s], wanted[s], magnitudes[s], GetParam().weight, slack, what);
+    }
+  }
+  void expect_reference(const Shape& shape, const Schedule& schedule, float key_size = 1) {
+    Conversation conversation(shape, key_size);
+    expect_reference(conversation, schedule, "head_dim " + std::to_string(shape.head_dim),
+                     4e-6 * key_size);
+  }
+};
+
+TEST_P(AttentionTest, AgreesWithTheReferenceForEveryHeadDim) {
+  for (const int64_t dim : {1, 8, 15, 16, 17, 33, 64, 80, 96, 128, 256}) {
+    expect_reference({.head_dim = dim, .lengths = {70, 3}}, {.chunk = 64, .threads = 2});
+    expect_reference({.head_dim = dim, .lengths = {67}}, {.chunk = 1, .page_tokens = 32});
+  }
+}
+
+TEST_P(AttentionTest, AgreesWithTheReferenceForEveryGroupOfHeads) {
+  for (const auto& [heads, kv_heads] :
+       {std::pair(1, 1), std::pair(3, 3), std::pair(4, 2), std::pair(3, 1), std::pair(4, 1),
+        std::pair(5, 1), std::pair(6, 1), std::pair(14, 2), std::pair(8, 1), std::pair(32, 4),
+        std::pair(70, 1)}) {
+    expect_reference({.heads = heads, .kv_heads = kv_heads, .head_dim = 16}, {.threads = 2});
+    expect_reference({.heads = heads, .kv_heads = kv_heads, .head_dim = 16, .lengths = {66}},
+                     {.chunk = 1});
+  }
+}
+
+TEST_P(AttentionTest, AgreesWithTheReferenceWhereOneKeyTakesAll) {
+  expect_reference({.lengths = {130}}, {.chunk = 50}, 20);
+}
+
+TEST_P(AttentionTest, ASlidingWindowSeesItsLastPositionsOnly) {
+  for (const int64_t window : {1, 2, 63, 65, 127, 128, 129, 1000}) {
+    expect_reference({.window = window, .lengths = {300}}, {.chunk = 1000});
+    expect_reference({.window = window, .lengths = {300}}, {.chunk = 33, .page_tokens = 64});
+  }
+}
+
+TEST_P(AttentionTest, HeadsFindTheirKvHeadByTheMapInAnyOrder) {
+  Conversation conversation({.heads = 5, .kv_heads = 3, .lengths = {80}});
+  conversation.set_kv_head_of({2, 0, 2, 2, 0});  // KV head 1 has no query head here.
+  expect_reference(conversation, {.chunk = 30, .threads = 2}, "map");
+}
+
+TEST_P(AttentionTest, BitsDependNeitherOnChunksNorPagesNorThreads) {
+  for (const int64_t window : {0, 40}) {
+    Conversation conversation({.heads = 8, .window = window, .lengths = {200, 77, 1, 64}});
+    const auto wanted =
+        conversation.run_all(GetParam(), {.chunk = 1000, .page_tokens = 64, .shuffle = false});
+    for (const int64_t page_tokens : {16, 32, 64}) {
+      for (const int64_t chunk : {1, 7, 64, 1000}) {
+        const int threads = static_cast<int>(1 + (chunk + page_tokens) % 3);
+        const auto found = conversation.run_all(GetParam(), {chunk, page_tokens, threads, true});
+        expect_all_same(found, wanted,
+                        std::to_string(chunk) + " rows, pages of " + std::to_string(page_tokens));
+      }
+    }
+  }
+}
+
+// Beyond 1024 keys there are several parts, which threads share where there are few rows.
+TEST_P(AttentionTest, LongSequencesAgreeWithTheReferenceAndHaveTheSameBitsHoweverTheyAreCut) {
+  Conversation conversation({.heads = 3, .kv_heads = 1, .head_dim = 16, .lengths = {2200, 1025}});
+  const auto wanted = conversation.run_all(GetParam(), {.chunk = 3000});
+  for (const int threads : {1, 5}) {
+    const Schedule schedule = {.chunk = threads == 1 ? 700 : 13, .threads = threads};
+    expect_all_same(conversation.run_all(GetParam(), schedule), wanted, "long");
+  }
+  expect_reference(conversation, {.chunk = 3000}, "long");
+}
+
+TEST_P(AttentionTest, BitsDoNotDependOnTheOtherSequencesOfTheBatch) {
+  const Shape all = {.lengths = {90, 30, 65}}, first = {.lengths = {90}};
+  Conversation together(all), alone(first);
+  const auto many = together.run_all(GetParam(), {.chunk = 13, .threads = 3});
+  const auto one = alone.run_all(GetParam(), {.chunk = 13});
+  expect_same_bits(many[0].view(), one[0].view(), "sequence 0");
+}
+
+TEST_P(AttentionTest, EveryIsaGivesTheSameBits) {
+  if (!has_cpu_bits(GetParam())) GTEST_SKIP() << "no CPU kernel: its bits are its device's own";
+  const KernelEntry* portable =
+      find_kernel(cpu_kernels(), Op::kAttention, GetParam().weight, DType::kF32, Isa::kPortable);
+  for (const int64_t dim : {8, 64, 80}) {
+    Conversation conversation({.heads = 6, .head_dim = dim, .lengths = {140, 20}});
+    for (const int64_t chunk : {17, 1000}) {
+      expect_all_same(conversation.run_all(GetParam(), {.chunk = chunk}),
+                      conversation.run_all(*portable, {.chunk = chunk}), GetParam().name);
+    }
+  }
+}
+
+TEST_P(AttentionTest, ALaterPositionsNanDoesNotReachEarlierOnes) {
+  Conversation conversation({.lengths = {100}});
+  const auto clean = conversation.run_all(GetParam(), {});
+  for (const int64_t position : {71, 70}) {  // The second of a pair, then both.
+    for (int64_t c = 0; c < 64; ++c) {
+      conversation.v(0).view().row<float>(position)[c] = std::nanf("");
+    }
+    const auto poisoned = conversation.run_all(GetParam(), {});
+    TensorView found = poisoned[0].view(), wanted = clean[0].view();
+    found.rows = wanted.rows = position;
+    expect_same_bits(found, wanted, "before the NaN");
+    EXPECT_TRUE(std::isnan(poisoned[0].at(position, 0)));
+  }
+}
+
+TEST_P(AttentionTest, ZeroVectorsAndHugeValuesAgreeWithTheReference) {
+  Conversation conversation({.heads = 4, .kv_heads = 1, .head_dim = 64, .lengths = {90}});
+  for (const int64_t position : {0, 3, 64, 70}) {
+    std::fill_n(conversation.k(0).view().row<float>(position), 64, 0.0f);
+    std::fill_n(conversation.v(0).view().row<float>(position + 1), 64, 0.0f);
+  }
+  conversation.v(0).view().row<float>(20)[7] = 1e20f;
+  conversation.v(0).view().row<float>(33)[9] = -1e-20f;
+  conversation.k(0).view().row<float>(40)[5] = 1e4f;
+  std::fill_n(conversation.q(0).view().row<float>(50), 256, 0.0f);
+  expect_reference(conversation, {.chunk = 40}, "extremes", 2e-3);
+}
+
+TEST_P(AttentionTest, NoRowsAndNoHeadsAreNothingToDo) {
+  StepView step;
+  KernelArgs args;
+  args.step = &step;
+  args.attrs.head_dim = 8;
+  args.state.page_tokens = 16;
+  run(GetParam(), args);
+  step.rows = 3;
+  run(GetParam(), args);
+}
+
+// Codes of 8 bits are off by a uniform error of up to half a code: with normal data, whose largest
+// of 64 is 2.4 on average, 0.55 % of a key's or value's size, and keys and values add up.
+TEST(AttentionTypesTest, Int8PagesAreWithinTwoPercentOfFloat32) {
+  Conversation conversation({.heads = 4, .kv_heads = 1, .head_dim = 64, .lengths = {300}});
+  const auto run_with = [&](DType dtype) {
+    return conversation.run_all(
+        *find_kernel(cpu_kernels(), Op::kAttention, dtype, DType::kF32, machine_isa()), {});
+  };
+  const auto exact = run_with(DType::kF32), rounded = run_with(DType::kI8);
+  double error = 0, size = 0;
+  for (int64_t r = 0; r < 300; ++r) {
+    for (int64_t c = 0; c < 256; ++c) {
+      error += std::pow(rounded[0].at(r, c) - exact[0].at(r, c), 2);
+      size += std::pow(exact[0].at(r, c), 2);
+    }
+  }
+  EXPECT_LT(std::sqrt(error / size), 0.02);
+  EXPECT_GT(std::sqrt(error / size), 0.001);
+}
+
+INSTANTIATE_TEST_SUITE_P(Cpu, AttentionTest, testing::ValuesIn(kernels_of(Op::kAttention)),
+                         kernel_name);
+
+}  // namespace
+}  // namespace lockstep

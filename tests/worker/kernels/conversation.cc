@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/worker/kernels/conversation.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace lockstep {
+
+Conversation::Conversation(const Shape& shape, float key_size) : shape_(shape) {
+  for (size_t s = 0; s < shape.lengths.size(); ++s) {
+    const auto seed = static_cast<uint32_t>(10 * s);
+    const int64_t rows = shape.lengths[s];
+    q_.push_back(Matrix::random(rows, shape.heads * shape.head_dim, seed));
+    k_.push_back(Matrix::random(rows, shape.kv_heads * shape.head_dim, seed + 1));
+    v_.push_back(Matrix::random(rows, shape.kv_heads * shape.head_dim, seed + 2));
+    float* keys = k_.back().view().row<float>(0);
+    for (int64_t i = 0; i < rows * k_.back().view().cols; ++i) keys[i] *= key_size;
+  }
+  for (int64_t h = 0; h < shape.heads; ++h) {
+    kv_head_of_.push_back(static_cast<int32_t>(h * shape.kv_heads / shape.heads));
+  }
+}
+
+void Conversation::take_magnitudes(DType dtype) {
+  for (const Matrix& v : v_) {
+    for (int64_t i = 0; i < v.view().rows * v.view().cols; i += shape_.head_dim) {
+      float* values = v.view().row<float>(0) + i;
+      float highest = 0;
+      for (int64_t d = 0; d < shape_.head_dim; ++d) {
+        values[d] = std::abs(values[d]);
+        highest = std::max(highest, values[d]);
+      }
+      if (dtype == DType::kI8) std::fill_n(values, shape_.head_dim, highest);
+    }
+  }
+}
+
+std::vector<Matrix> Conversation::run_all(const KernelEntry& kernel, const Schedule& schedule) {
+  start(kernel, schedule);
+  std::vector<Matrix> outputs;
+  for (const int64_t length : shape_.lengths) {
+    outputs.emplace_back(length, shape_.heads * shape_.head_dim);
+  }
+  std::vector<int64_t> done(shape_.lengths.size(), 0);
+  while (done != shape_.lengths) step(kernel, schedule, done, outputs);
+  return outputs;
+}
+
+void Conversation::start(const KernelEntry& kernel, const Schedule& schedule) {
+  page_bytes_ =
+      kv_page_bytes(schedule.page_tokens, shape_.kv_heads, shape_.head_dim, kernel.weight);
+  const auto count = [&](int64_t length) {
+    return (length + schedule.page_tokens - 1) / schedule.page_tokens;
+  };
+  int64_t total = 0;
+  for (const int64_t length : shape_.lengths) total += count(length);
+  std::vector<int32_t> ids(static_cast<size_t>(total));
+  std::iota(ids.begin(), ids.end(), 0);
+  std::mt19937 random(kTestSeed);
+  if (schedule.shuffle) std::shuffle(ids.begin(), ids.end(), random);
+  pages_.clear();
+  auto next = ids.begin();
+  for (const int64_t length : shape_.lengths) {
+    pages_.emplace_back(next, next + count(length));
+    next += count(length);
+  }
+  memory_.assign(static_cast<size_t>(total * page_bytes_), std::byte{0xff});
+}
+
+void Conversation::step(const KernelEntry& kernel, const Schedule& schedule,
+                        std::vector<int64_t>& done, std::vector<Matrix>& outputs) {
+  std::vector<StepSequence> sequences;
+  std::vector<int32_t> positions, sequence_of_row;
+  std::vector<size_t> which;
+  for (size_t s = 0; s < done.size(); ++s) {
+    const int64_t rows = std::min(schedule.chunk, shape_.lengths[s] - done[s]);
+    if (rows == 0) continue;
+    const auto first_row = static_cast<int64_t>(positions.size());
+    for (int64_t r = 0; r < rows; ++r) {
+      positions.push_back(static_cast<int32_t>(done[s] + r));
+      sequence_of_row.push_back(static_cast<int32_t>(sequences.size()));
+      which.push_back(s);
+    }
+    sequences.push_back({first_row, rows, done[s], pages_[s].data()});
+    done[s] += rows;
+  }
+  const auto rows = static_cast<int64_t>(positions.size());
+  const int64_t width = shape_.heads * shape_.head_dim;
+  const int64_t kv_width = shape_.kv_heads * shape_.head_dim;
+  Matrix q(rows, width), k(rows, kv_width, DType::kF32, kv_width + 3), v(rows, kv_width);
+  const Matrix out(rows, width, DType::kF32, width + 1);
+  for (size_t r = 0; r < which.size(); ++r) {
+    const auto copy = [&](const Matrix& from, const Matrix& to) {
+      std::memcpy(to.view().row<float>(static_cast<int64_t>(r)),
+                  from.view().row<float>(positions[r]),
+                  static_cast<size_t>(from.view().cols) * sizeof(float));
+    };
+    copy(q_[which[r]], q);
+    copy(k_[which[r]], k);
+    copy(v_[which[r]], v);
+  }
+  StepView view;
+  view.rows = rows;
+  view.positions = positions.data();
+  view.sequence_of_row = sequence_of_row.data();
+  view.sequences = sequences.data();
+  view.sequence_count = static_cast<int64_t>(sequences.size());
+  KernelArgs args;
+  args.in[0] = q.view();
+  args.in[1] = k.view();
+  args.in[2] = v.view();
+  args.out[0] = out.view();
+  args.attrs.head_dim = shape_.head_dim;
+  args.attrs.heads = shape_.heads;
+  args.attrs.kv_heads = shape_.kv_heads;
+  args.attrs.kv_head_of = kv_head_of_.data();
+  args.attrs.scale = 1 / std::sqrt(static_cast<float>(shape_.head_dim));
+  args.attrs.window = shape_.window;
+  args.state = {memory_.data(), page_bytes_, static_cast<int64_t>(memory_.size()) / page_bytes_,
+                schedule.page_tokens, kernel.weight};
+  args.step = &view;
+  run(kernel, args, schedule.threads);
+  for (size_t r = 0; r < which.size(); ++r) {
+    std::memcpy(outputs[which[r]].view().row<float>(positions[r]),
+                out.view().row<float>(static_cast<int64_t>(r)),
+                static_cast<size_t>(width) * sizeof(float));
+  }
+}
+
+}  // namespace lockstep

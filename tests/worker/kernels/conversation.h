@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// Queries, keys and values of whole sequences, fed to an attention kernel step by step.
+#pragma once
+
+#include "tests/worker/kernels/kernel_case.h"
+
+namespace lockstep {
+
+struct Shape {
+  int64_t heads = 4;
+  int64_t kv_heads = 2;
+  int64_t head_dim = 32;
+  int64_t window = 0;
+  std::vector<int64_t> lengths = {150};  // Of every sequence.
+};
+
+struct Schedule {
+  int64_t chunk = 1000;  // Rows of a sequence a step.
+  int64_t page_tokens = 16;
+  int threads = 1;
+  bool shuffle = true;
+};
+
+class Conversation {
+ public:
+  explicit Conversation(const Shape& shape, float key_size = 1);
+  void set_kv_head_of(std::vector<int32_t> map) { kv_head_of_ = std::move(map); }
+  Matrix& q(size_t sequence) { return q_[sequence]; }
+  Matrix& k(size_t sequence) { return k_[sequence]; }
+  Matrix& v(size_t sequence) { return v_[sequence]; }
+  // Turns every value into how much a rounded weight of it can matter: its magnitude, or with
+  // int8 the largest magnitude of its vector.
+  void take_magnitudes(DType dtype);
+
+  // Outputs of every sequence, [length, heads * head_dim]. With the reference where kernel.run is.
+  std::vector<Matrix> run_all(const KernelEntry& kernel, const Schedule& schedule);
+
+ private:
+  // Pages in random order, full of NaN.
+  void start(const KernelEntry& kernel, const Schedule& schedule);
+  void step(const KernelEntry& kernel, const Schedule& schedule, std::vector<int64_t>& done,
+            std::vector<Matrix>& outputs);
+
+  Shape shape_;
+  std::vector<Matrix> q_, k_, v_;
+  std::vector<int32_t> kv_head_of_;
+  std::vector<std::vector<int32_t>> pages_;
+  std::vector<std::byte> memory_;
+  int64_t page_bytes_ = 0;
+};
+
+}  // namespace lockstep

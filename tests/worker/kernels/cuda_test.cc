@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is particular to devices: their tables, a step's way there and back, no GPU.
+#include <cstring>
+#include <set>
+#include <thread>
+
+#include "base/math.h"
+#include "tests/worker/kernels/kernel_case.h"
+#include "worker/kernels/cuda/shim/table.h"
+#include "worker/kernels/cuda/step.h"
+#include "worker/kernels/device.h"
+
+namespace lockstep {
+namespace {
+
+TEST(CudaTableTest, EveryOperatorOfTheCpusTableHasAKernelForTheSameTypes) {
+  for (const KernelEntry& cpu : cpu_kernels()) {
+    if (cpu.weight == DType::kI8) continue;
+    // float16 weights go with rows of their own type there.
+    const bool half = cpu.op == Op::kLinear && cpu.weight == DType::kF16;
+    const DType rows = half ? DType::kF16 : cpu.activation;
+    EXPECT_NE(find_kernel(cuda_shim_kernels(), cpu.op, cpu.weight, rows, Isa::kPortable), nullptr)
+        << cpu.name;
+  }
+}
+
+TEST(CudaTableTest, NamesAreUniqueAndWeightMatricesArePacked) {
+  std::set<std::string> names;
+  for (const auto table : {cuda_shim_kernels(), cuda_kernels()}) {
+    for (const KernelEntry& entry : table) {
+      EXPECT_TRUE(names.insert(entry.name).second) << entry.name;
+      EXPECT_EQ(std::string(entry.name).find(op_name(entry.op)), 0u) << entry.name;
+      const bool packs = entry.op == Op::kLinear || entry.op == Op::kEmbed;
+      EXPECT_EQ(entry.pack != nullptr, packs) << entry.name;
+      EXPECT_EQ(entry.packed_bytes != nullptr, packs) << entry.name;
+    }
+  }
+}
+
+TEST(CudaDeviceTest, WithoutAGpuOneLineSaysWhy) {
+  std::string problem;
+  if (!cuda_devices(&problem).empty()) GTEST_SKIP() << "there is a GPU";
+  EXPECT_FALSE(problem.empty());
+  EXPECT_EQ(problem.find('\n'), std::string::npos);
+  EXPECT_EQ(open_cuda_device(0, &problem), nullptr);
+}
+
+TEST(CudaDeviceTest, CopiesGoThereAndBackInOrder) {
+  std::string problem;
+  const std::unique_ptr<Device> gpu = open_cuda_device(0, &problem);
+  const std::unique_ptr<Device> host = host_device();
+  for (Device* device : {host.get(), gpu.get()}) {
+    if (device == nullptr) continue;
+    std::vector<std::byte> from(1000, std::byte{7}), to(1000);
+    const DeviceMemory memory(*device, 1000);
+    ASSERT_NE(memory.data(), nullptr);
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(memory.data()) % kDeviceAlign, 0u);
+    device->copy_in(memory.data(), from.data(), 1000);
+    device->clear(memory.data() + 10, 5);
+    device->copy_out(to.data(), memory.data(), 1000);
+    ASSERT_EQ(device->synchronize(), nullptr);
+    std::fill_n(from.begin() + 10, 5, std::byte{0});
+    EXPECT_EQ(to, from);
+  }
+}
+
+TEST(CudaDeviceTest, MoreMemoryThanThereIsIsNullAndNoFault) {
+  std::string problem;
+  const std::unique_ptr<Device> gpu = open_cuda_device(0, &problem);
+  if (gpu == nullptr) GTEST_SKIP() << problem;
+  EXPECT_EQ(DeviceMemory(*gpu, int64_t{1} << 50).data(), nullptr);
+  EXPECT_EQ(gpu->synchronize(), nullptr);
+  EXPECT_GT(gpu->total_bytes(), gpu->free_bytes() - 1);
+}
+
+TEST(CudaDeviceTest, AMarkIsPassedOnceAllBeforeItHasEndedHoweverManyCameSince) {
+  std::string problem;
+  const std::unique_ptr<Device> gpu = open_cuda_device(0, &problem);
+  const std::unique_ptr<Device> host = host_device();
+  constexpr int64_t kBytes = 32 << 20;
+  for (Device* device : {host.get(), gpu.get()}) {
+    if (device == nullptr) continue;
+    const DeviceMemory memory(*device, kBytes);
+    const StagingMemory from(*device, kBytes), to(*device, kBytes);
+    ASSERT_TRUE(from.data() != nullptr && to.data() != nullptr);
+    for (int round = 1; round <= 3; ++round) {
+      std::memset(from.data(), round, kBytes);
+      device->copy_in(memory.data(), from.data(), kBytes);
+      device->copy_out(to.data(), memory.data(), kBytes);
+      const int64_t mark = device->mark();
+      for (int later = 0; later < 200; ++later) device->mark();
+      ASSERT_EQ(device->wait(mark), nullptr);
+      EXPECT_EQ(to.data()[kBytes - 1], static_cast<std::byte>(round));
+    }
+    ASSERT_EQ(device->synchronize(), nullptr);
+  }
+}
+
+TEST(CudaDeviceTest, AskingWhetherItIsDoneIsNoFault) {
+  std::string problem;
+  const std::unique_ptr<Device> gpu = open_cuda_device(0, &problem);
+  if (gpu == nullptr) GTEST_SKIP() << problem;
+  constexpr int64_t kBytes = 256 << 20;
+  const DeviceMemory memory(*gpu, kBytes);
+  const StagingMemory from(*gpu, kBytes);
+  ASSERT_NE(from.data(), nullptr);
+  gpu->copy_in(memory.data(), from.data(), kBytes);
+  EXPECT_FALSE(gpu->done());  // Milliseconds of copying.
+  while (!gpu->done()) {
+  }
+  EXPECT_EQ(gpu->synchronize(), nullptr);
+}
+
+TEST(CudaDeviceTest, OtherThreadsNeedNotSayWhichGpuTheyUseForMemory) {
+  std::string problem;
+  const std::unique_ptr<Device> gpu = open_cuda_device(0, &problem);
+  if (gpu == nullptr) GTEST_SKIP() << problem;
+  std::thread([&] {
+    const DeviceMemory memory(*gpu, 1000);
+    EXPECT_NE(memory.data(), nullptr);
+    EXPECT_GT(gpu->free_bytes(), 0);
+  }).join();
+  EXPECT_EQ(gpu->synchronize(), nullptr);
+}
+
+struct Step {
+  std::vector<int32_t> tokens = {5, -1, 7}, positions = {0, 1, 20}, sequence_of_row = {0, 0, 1};
+  std::vector<int32_t> pages[2] = {{3}, {8, 9}};
+  std::vector<StepSequence> sequences = {{0, 2, 0, pages[0].data()}, {2, 1, 20, pages[1].data()}};
+  std::vector<int32_t> output_rows = {1, 2};
+  std::vector<OutputRequest> requests{2};
+  std::vector<float> embeddings = {0.5f, 1.5f};
+  std::vector<LogitEdit> edits = {{3, 2, 1}};
+  std::vector<uint64_t> mask = {5, 6};
+  std::vector<Candidate> top{4}, raw_top{1};
+  std::vector<BlockSum> sums{2};
+  std::vector<float> logits = std::vector<float>(100);
+  StepView view;
+
+  Step() {
+    requests[0] = {.temperature = 0.5f,
+                   .edits = edits.data(),
+                   .edit_count = 1,
+                   .mask = mask.data(),
+                   .top = top.data(),
+                   .top_count = 4,
+                   .logits = logits.data()};
+    requests[1] = {.raw_top = raw_top.data(), .raw_top_count = 1, .raw_sums = sums.data()};
+    view = {.rows = 3,
+            .tokens = tokens.data(),
+            .positions = positions.data(),
+            .sequence_of_row = sequence_of_row.data(),
+            .sequences = sequences.data(),
+            .sequence_count = 2,
+            .output_rows = output_rows.data(),
+            .outputs = requests.data(),
+            .output_count = 2,
+            .embeddings = embeddings.data()};
+  }
+};
+
+constexpr StepSizes kSizes = {.page_tokens = 16, .vocab = 128, .slice_columns = 100, .hidden = 2};
+
+TEST(DeviceStepTest, EverythingAStepPointsToIsOnTheDevice) {
+  const std::unique_ptr<Device> device = host_device();
+  DeviceStep on_device(*device, kSizes);
+  Step step;
+  const StepView* there = on_device.take(step.view);
+  ASSERT_NE(there, nullptr);
+  step.tokens = step.positions = {0, 0, 0};  // What is there is a copy.
+  EXPECT_EQ(there->tokens[1], -1);
+  EXPECT_EQ(there->positions[2], 20);
+  EXPECT_EQ(there->sequence_of_row[2], 1);
+  EXPECT_EQ(there->sequences[1].pages[1], 9);
+  EXPECT_NE(there->sequences[1].pages, step.pages[1].data());
+  EXPECT_EQ(there->output_rows[1], 2);
+  EXPECT_EQ(there->embeddings[1], 1.5f);
+  const OutputRequest& request = there->outputs[0];
+  EXPECT_EQ(request.temperature, 0.5f);
+  EXPECT_EQ(request.edits[0].id, 3);
+  EXPECT_EQ(request.mask[1], 6u);
+  EXPECT_NE(request.top, step.top.data());
+  EXPECT_EQ(request.edited_sums, nullptr);
+  EXPECT_EQ(there->outputs[1].mask, nullptr);
+  EXPECT_EQ(there->outputs[1].logits, nullptr);
+}
+
+TEST(DeviceStepTest, AnswersComeBackWhereTheHostWantsThem) {
+  const std::unique_ptr<Device> device = host_device();
+  DeviceStep on_device(*device, kSizes);
+  Step step;
+  for (int round = 1; round <= 2; ++round) {  // The second time the buffer is there already.
+    StepView* there = on_device.take(step.view);
+    OutputRequest& first = there->outputs[0];
+    first.top_found = 1;
+    first.top[0] = {round, 2, 3, 4};
+    first.top[1] = {99, 9, 9, 9};  // Not found: must not come back.
+    first.noisy = {7, 0, 0, 0};
+    first.logits[99] = 3.5f;
+    there->outputs[1].raw_top_found = 1;
+    there->outputs[1].raw_top[0].id = 12;
+    there->outputs[1].raw_sums[1] = {1, 2};
+    ASSERT_EQ(on_device.give(step.view), nullptr);
+    EXPECT_EQ(step.requests[0].top_found, 1);
+    EXPECT_EQ(step.top[0].id, round);
+    EXPECT_EQ(step.top[1].id, -1);
+    EXPECT_EQ(step.requests[0].noisy.id, 7);
+    EXPECT_EQ(step.logits[99], 3.5f);
+    EXPECT_EQ(step.raw_top[0].id, 12);
+    EXPECT_EQ(step.sums[1].sum, 2);
+    EXPECT_EQ(step.requests[0].top, step.top.data());
+    EXPECT_EQ(step.requests[0].edits, step.edits.data());
+  }
+}
+
+TEST(DeviceStepTest, AStepWithoutRowsAndOutputsIsAStep) {
+  const std::unique_ptr<Device> device = host_device();
+  DeviceStep on_device(*device, kSizes);
+  StepView empty;
+  ASSERT_NE(on_device.take(empty), nullptr);
+  EXPECT_EQ(on_device.give(empty), nullptr);
+}
+
+TEST(CastTest, RoundsToFloat16WhereThatIsWanted) {
+  const float values[] = {1.0f, 1.0f + 0x1p-11f, 65520.0f, -0.0f, 3e-7f, std::nanf("")};
+  for (const KernelEntry& kernel : kernels_of(Op::kCast)) {
+    Matrix x(1, 6), y(1, 6, DType::kF16);
+    std::copy(std::begin(values), std::end(values), x.view().row<float>(0));
+    KernelArgs args;
+    args.in[0] = x.view();
+    args.out[0] = y.view();
+    run(kernel, args);
+    for (int64_t i = 0; i < 6; ++i) {
+      EXPECT_EQ(y.view().row<uint16_t>(0)[i], float_to_f16(values[i])) << values[i];
+    }
+  }
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+// What holds for a linear of any weight type; quantized_test.cc has what only small integers do.
+#include "tests/worker/kernels/weights_case.h"
+
+namespace lockstep {
+namespace {
+
+// A GPU's linears over codes: their rows and what the codes mean are rounded to bfloat16.
+bool decodes(const KernelEntry& kernel) {
+  return quantization(kernel.weight) && !has_cpu_bits(kernel);
+}
+// Of float32 rows beside codes, to int8.
+bool rounds_rows(const KernelEntry& kernel) {
+  return quantization(kernel.weight) && kernel.activation == DType::kF32 && has_cpu_bits(kernel);
+}
+
+// How often a sum is rounded on the way of an output, and a weight where it is made of a code.
+int64_t roundings(const KernelEntry& kernel, int64_t depth) {
+  const auto kind = quantization(kernel.weight);
+  if (!kind || !has_cpu_bits(kernel)) return depth + 2;
+  const int64_t groups = group_count(*kind, depth);
+  return 3 * groups + 2 + (kernel.activation == DType::kBF16 ? depth : 0);
+}
+
+// Every rounding errs by at most 2^-24 of a sum that is at most that of the magnitudes. A rounded
+// row's elements are larger than x by less than a step.
+double tolerance(const KernelEntry& kernel, const Linear& linear, int64_t r, int64_t n) {
+  const int64_t depth = linear.x.view().cols;
+  const auto kind = quantization(kernel.weight);
+  const bool rounds = rounds_rows(kernel);
+  double largest = 0, size = std::abs(linear.bias.at(0, n));
+  for (int64_t k = 0; k < depth; ++k)
+    largest = std::max<double>(largest, std::abs(linear.x.at(r, k)));
+  for (int64_t k = 0; k < depth; ++k) {
+    double weight = std::abs(linear.weight.at(n, k));
+    if (kind) {
+      const int64_t group = kind->group == 0 ? 0 : k / kind->group;
+      const TensorView& view = linear.weight.view();
+      weight = std::abs(reference::quantized_code(view, n, k) *
+                        reference::quantized_scale(view, n, group)) +
+               std::abs(reference::quantized_minimum(view, n, group));
+    }
+    size += weight * (std::abs(linear.x.at(r, k)) + (rounds ? largest / 63 : 0));
+  }
+  return static_cast<double>(roundings(kernel, depth)) * 0x1.1p-24 * size;
+}
+
+void copy_elements(const TensorView& from, const TensorView& to) {
+  for (int64_t r = 0; r < to.rows; ++r) {
+    for (int64_t c = 0; c < to.cols; ++c) {
+      reference::set_element(to, r, c, reference::element(from, r, c));
+    }
+  }
+}
+
+void expect_agrees(const KernelEntry& kernel, int64_t rows, int64_t cols, int64_t depth,
+                   int threads = 1) {
+  const Linear linear(kernel, rows, cols, depth);
+  const Matrix wanted(rows, cols), found = linear.run_kernel(kernel, threads);
+  KernelArgs args = linear.args(wanted);
+  // The reference rounds rows beside codes to int8, but none beside numbers.
+  Matrix plain(cols, depth, decodes(kernel) ? DType::kBF16 : DType::kF32);
+  Matrix rounded(rows, depth, DType::kBF16);
+  if (quantization(kernel.weight) && !rounds_rows(kernel)) {
+    copy_elements(linear.weight.view(), plain.view());
+    args.in[1] = plain.view();
+  }
+  if (decodes(kernel)) {
+    copy_elements(linear.x.view(), rounded.view());
+    args.in[0] = rounded.view();
+  }
+  reference::linear(args);
+  for (int64_t r = 0; r < rows; ++r) {
+    for (int64_t n = 0; n < cols; ++n) {
+      ASSERT_NEAR(found.at(r, n), wanted.at(r, n), tolerance(kernel, linear, r, n))
+          << rows << "x" << cols << "x" << depth << " at " << r << ", " << n;
+    }
+  }
+}
+
+class LinearTest : public testing::TestWithParam<KernelEntry> {};
+
+TEST_P(LinearTest, AgreesWithTheReferenceAroundTheBordersOfTilesPanelsAndGroups) {
+  const KernelEntry& kernel = GetParam();
+  for (const int64_t rows : {1, 2, 3, 4, 5, 6, 7, 8, 9, 15, 16, 17, 31, 32, 33, 64, 65}) {
+    expect_agrees(kernel, rows, 33, 65);
+  }
+  expect_agrees(kernel, 512, 3, 34);
+  for (const int64_t cols : {1, 15, 16, 17, 31, 32, 33, 64, 95}) {
+    expect_agrees(kernel, 3, cols, 33);
+    expect_agrees(kernel, 20, cols, 2);
+  }
+  for (const int64_t depth : {1, 2, 31, 32, 33, 63, 64, 65, 127, 128, 129, 300}) {
+    expect_agrees(kernel, 1, 33, depth);
+    expect_agrees(kernel, 17, 40, depth);
+  }
+}
+
+TEST_P(LinearTest, AgreesWithTheReferenceOnARealRow) {
+  expect_agrees(GetParam(), 3, 96, 2048, 2);
+  expect_agrees(GetParam(), 18, 33, 2048, 2);
+}
+
+TEST(LinearCodesTest, AWeightThatScratchDoesNotHoldIsDecodedInPanels) {
+  constexpr int64_t kDepth = 131072;  // 128 columns fill it.
+  for (const KernelEntry& kernel : kernels_of(Op::kLinear)) {
+    if (!decodes(kernel) || kernel.weight != DType::kQ8 || kernel.activation != DType::kBF16)
+      continue;
+    expect_agrees(kernel, 1, 150, kDepth);
+  }
+}
+
+// `rows` of `whole` from `begin` on, and nothing else.
+Linear some_rows(const KernelEntry& kernel, const Linear& whole, int64_t begin, int64_t rows) {
+  const int64_t depth = whole.x.view().cols;
+  Linear part(kernel, rows, whole.weight.view().rows, depth);
+  for (int64_t r = 0; r < rows; ++r) {
+    for (int64_t k = 0; k < depth; ++k) {
+      reference::set_element(part.x.view(), r, k, whole.x.at(begin + r, k));
+    }
+  }
+  return part;
+}
+
+TEST_P(LinearTest, ARowsBitsDoNotDependOnTheOtherRows) {
+  // The deeper one is cut into chunks where there are several tiles.
+  for (const auto& [cols, depth] : {std::pair(70, 130), std::pair(33, 2600)}) {
+    const Linear many(GetParam(), 100, cols, depth);
+    const Matrix whole = many.run_kernel(GetParam());
+    for (const int64_t rows : {1, 2, 3, 5, 8, 13, 63}) {
+      for (const int64_t begin : {int64_t{0}, 100 - rows}) {
+        const Matrix part = some_rows(GetParam(), many, begin, rows).run_kernel(GetParam());
+        TensorView wanted = whole.view();
+        wanted.data = wanted.row<float>(begin);
+        wanted.rows = rows;
+        expect_same_bits(part.view(), wanted, std::to_string(rows) + " rows");
+      }
+    }
+  }
+}
+
+TEST_P(LinearTest, BitsDoNotDependOnThreads) {
+  for (const int64_t rows : {1, 64}) {
+    for (const int64_t cols : {70, 640}) {
+      const Linear linear(GetParam(), rows, cols, 65);
+      const Matrix one = linear.run_kernel(GetParam(), 1);
+      for (const int threads : {2, 3, 5}) {
+        const Matrix several = linear.run_kernel(GetParam(), threads);
+        expect_same_bits(several.view(), one.view(), std::to_string(threads) + " threads");
+      }
+    }
+  }
+}
+
+TEST_P(LinearTest, SlicesOfColumnsAreColumnsOfTheWhole) {
+  const std::string name = GetParam().name;
+  if (name.find("cublas") != std::string::npos ||
+      (decodes(GetParam()) && name.ends_with("_cuda"))) {
+    GTEST_SKIP() << "cuBLASLt's algorithm is a matter of the number of columns too";
+  }
+  const Linear whole(GetParam(), 5, 100, 77);
+  const Matrix wanted = whole.run_kernel(GetParam());
+  for (const auto& [begin, end] : {std::pair(0, 33), std::pair(33, 40), std::pair(40, 100)}) {
+    Linear slice(GetParam(), 5, end - begin, 77);
+    slice.weight = whole.weight.slice(begin, end);
+    for (int64_t n = begin; n < end; ++n) {
+      reference::set_element(slice.bias.view(), 0, n - begin, whole.bias.at(0, n));
+    }
+    const Matrix found = slice.run_kernel(GetParam());
+    TensorView columns = wanted.view();
+    columns.data = columns.row<float>(0) + begin;
+    columns.cols = end - begin;
+    expect_same_bits(found.view(), columns, std::to_string(begin));
+  }
+}
+
+TEST_P(LinearTest, EveryIsaGivesTheSameBits) {
+  if (!has_cpu_bits(GetParam())) GTEST_SKIP() << "its bits are its device's own";
+  for (const int64_t rows : {1, 11, 64}) {
+    const Linear linear(GetParam(), rows, 97, 301);
+    const Matrix wanted = linear.run_kernel(portable_of(GetParam()));
+    expect_same_bits(linear.run_kernel(GetParam()).view(), wanted.view(), GetParam().name);
+  }
+}
+
+TEST_P(LinearTest, EveryIsaTreatsDenormalsAlike) {
+  if (!has_cpu_bits(GetParam())) GTEST_SKIP() << "its bits are its device's own";
+  Linear linear(GetParam(), 3, 33, 70);
+  for (int64_t r = 0; r < 3; ++r) {
+    for (int64_t k = 0; k < 70; ++k) {
+      const float tiny = k % 3 == 0 ? 0x1.8p-130f : k % 3 == 1 ? -0x1p-120f : 0x1.4p-126f;
+      reference::set_element(linear.x.view(), r, k, tiny * static_cast<float>(r + 1));
+    }
+  }
+  const Matrix wanted = linear.run_kernel(portable_of(GetParam()), 1, false);
+  expect_same_bits(linear.run_kernel(GetParam(), 1, false).view(), wanted.view(), GetParam().name);
+}
+
+TEST_P(LinearTest, NoRowsAndNoColumnsAreNothingToDo) {
+  for (const auto& [rows, cols] : {std::pair(0, 8), std::pair(3, 0), std::pair(0, 0)}) {
+    const Linear linear(GetParam(), rows, cols, 16);
+    linear.run_kernel(GetParam(), 2);
+  }
+}
+
+TEST_P(LinearTest, WithoutDepthOnlyTheBiasIsLeft) {
+  const Linear linear(GetParam(), 2, 20, 0);
+  const Matrix found = linear.run_kernel(GetParam());
+  for (int64_t c = 0; c < 20; ++c) EXPECT_EQ(found.at(1, c), linear.bias.at(0, c));
+}
+
+INSTANTIATE_TEST_SUITE_P(Cpu, LinearTest, testing::ValuesIn(kernels_of(Op::kLinear)), kernel_name);
+
+TEST(LinearF16Test, GivesTheBitsOfTheSameWeightsAsFloat32) {
+  const Weights narrow = Weights::random(50, 77, 5, DType::kF16);
+  for (const KernelEntry& kernel : kernels_of(Op::kLinear)) {
+    // A GPU multiplies float16 by float16.
+    if (kernel.weight != DType::kF16 || kernel.activation != DType::kF32) continue;
+    const KernelEntry& wide =
+        *find_kernel(cpu_kernels(), Op::kLinear, DType::kF32, DType::kF32, kernel.isa);
+    Linear f16(kernel, 9, 50, 77), f32(wide, 9, 50, 77);
+    // With denormals and the largest number, but no infinity.
+    const float special[] = {0x1p-24f, -0x1.8p-20f, 65504.0f, 0.0f, -0.0f};
+    for (int64_t n = 0; n < 50; ++n) {
+      for (int64_t k = 0; k < 77; ++k) {
+        const float value = k < 5 ? special[(n + k) % 5] : narrow.at(n, k);
+        reference::set_element(f16.weight.view(), n, k, value);
+        reference::set_element(f32.weight.view(), n, k, value);
+      }
+    }
+    expect_same_bits(f16.run_kernel(kernel).view(), f32.run_kernel(wide).view(), kernel.name);
+  }
+}
+
+}  // namespace
+}  // namespace lockstep

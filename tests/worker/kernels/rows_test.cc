@@ -1,0 +1,349 @@
+// SPDX-License-Identifier: Apache-2.0
+// Operators that treat every row by itself: norms, rotary embedding, element-wise ones, copies.
+#include "base/math.h"
+#include "tests/worker/kernels/weights_case.h"
+
+namespace lockstep {
+namespace {
+
+constexpr int64_t kHeadDims[] = {8, 16, 32, 64, 80, 128};
+const int64_t kWidths[] = {1, 15, 16, 17, 31, 32, 33, 64, 2048};
+
+int inputs_of(Op op) {
+  switch (op) {
+    case Op::kSilu:
+    case Op::kCast:
+      return 1;
+    case Op::kAddNorm:
+      return 3;
+    default:
+      return 2;
+  }
+}
+
+bool ends_with_weight(Op op) {
+  return op == Op::kRmsNorm || op == Op::kHeadNorm || op == Op::kAddNorm;
+}
+
+// One call of an operator whose output looks like its first input.
+struct RowCase {
+  std::vector<Matrix> in;
+  std::vector<Matrix> out;
+  KernelArgs args;
+
+  RowCase(Op op, int64_t rows, int64_t cols, int64_t head_dim = 0) {
+    for (int i = 0; i < inputs_of(op); ++i) {
+      const bool weight = ends_with_weight(op) && i == inputs_of(op) - 1;
+      const int64_t width = weight && op == Op::kHeadNorm ? head_dim : cols;
+      in.push_back(Matrix::random(weight ? 1 : rows, width, static_cast<uint32_t>(i), DType::kF32,
+                                  weight ? width : width + 2));
+      args.in[i] = in.back().view();
+    }
+    const DType type = op == Op::kCast ? DType::kBF16 : DType::kF32;
+    for (int i = 0; i < (op == Op::kAddNorm ? 2 : 1); ++i) {
+      out.emplace_back(rows, cols, type, cols + 1);
+      args.out[i] = out.back().view();
+    }
+    args.attrs.eps = 1e-5f;
+    args.attrs.head_dim = head_dim;
+  }
+};
+
+bool by_rows(Op op) {
+  switch (op) {
+    case Op::kRmsNorm:
+    case Op::kHeadNorm:
+    case Op::kAddNorm:
+    case Op::kSilu:
+    case Op::kMul:
+    case Op::kAdd:
+    case Op::kGated:
+    case Op::kCast:
+      return true;
+    default:
+      return false;
+  }
+}
+
+std::vector<KernelEntry> row_kernels() {
+  std::vector<KernelEntry> found;
+  for (const KernelEntry& entry : kernels_under_test()) {
+    if (by_rows(entry.op)) found.push_back(entry);
+  }
+  return found;
+}
+
+class RowKernelTest : public testing::TestWithParam<KernelEntry> {
+ protected:
+  // Calls f with a case of every shape.
+  template <typename F>
+  void for_every_shape(const F& f) {
+    for (const int64_t rows : {0, 1, 3, 50}) {
+      if (GetParam().op == Op::kHeadNorm) {
+        for (const int64_t dim : kHeadDims) f(RowCase(GetParam().op, rows, 3 * dim, dim));
+      } else {
+        for (const int64_t cols : kWidths) f(RowCase(GetParam().op, rows, cols));
+      }
+    }
+  }
+};
+
+TEST_P(RowKernelTest, AgreesWithTheReference) {
+  for_every_shape([&](RowCase found) {
+    RowCase wanted(GetParam().op, found.args.in[0].rows, found.args.in[0].cols,
+                   found.args.attrs.head_dim);
+    reference::kernel(GetParam().op)(wanted.args);
+    run(GetParam(), found.args);
+    for (size_t i = 0; i < found.out.size(); ++i) {
+      expect_close(found.out[i].view(), wanted.out[i].view(), 2e-6, GetParam().name);
+    }
+  });
+}
+
+TEST_P(RowKernelTest, BitsDependNeitherOnIsaNorOnThreads) {
+  for_every_shape([&](RowCase one) {
+    RowCase other(GetParam().op, one.args.in[0].rows, one.args.in[0].cols, one.args.attrs.head_dim);
+    run(GetParam(), one.args, 1);
+    run(portable_of(GetParam()), other.args, 3);
+    for (size_t i = 0; i < one.out.size(); ++i) {
+      expect_same_bits(one.out[i].view(), other.out[i].view(), GetParam().name);
+    }
+  });
+}
+
+TEST_P(RowKernelTest, ARowsBitsDoNotDependOnTheOtherRows) {
+  const int64_t dim = GetParam().op == Op::kHeadNorm ? 64 : 0;
+  RowCase whole(GetParam().op, 64, 192, dim), part(GetParam().op, 64, 192, dim);
+  run(GetParam(), whole.args, 2);
+  for (int64_t row = 0; row < 64; ++row) {
+    KernelArgs args = part.args;
+    for (int i = 0; i < inputs_of(GetParam().op); ++i) {
+      if (args.in[i].rows == 1) continue;
+      args.in[i].data = part.args.in[i].row<float>(row);
+      args.in[i].rows = 1;
+    }
+    for (size_t i = 0; i < part.out.size(); ++i) {
+      args.out[i].data = part.args.out[i].row<std::byte>(0) +
+                         row * args.out[i].stride * dtype_bytes(args.out[i].dtype);
+      args.out[i].rows = 1;
+    }
+    run(GetParam(), args);
+  }
+  for (size_t i = 0; i < part.out.size(); ++i) {
+    expect_same_bits(part.out[i].view(), whole.out[i].view(), GetParam().name);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Cpu, RowKernelTest, testing::ValuesIn(row_kernels()), kernel_name);
+
+TEST(ElementwiseTest, WorksInPlace) {
+  for (const Op op : {Op::kSilu, Op::kMul, Op::kAdd, Op::kGated}) {
+    for (const KernelEntry& kernel : kernels_of(op)) {
+      RowCase apart(op, 3, 37), inside(op, 3, 37);
+      run(kernel, apart.args);
+      inside.args.out[0] = inside.args.in[0];
+      run(kernel, inside.args);
+      expect_same_bits(inside.in[0].view(), apart.out[0].view(), kernel.name);
+    }
+  }
+}
+
+TEST(ElementwiseTest, SiluHoldsAtTheEndsOfTheRange) {
+  const float inputs[] = {-1e30f, -200, -100, -88, -87, -1e-8f, 0, 1e-30f, 20, 88, 100, 1e30f};
+  const double wanted[] = {0, 0, -3.7e-42, -5.3e-37, -1.4e-36, -5e-9, 0, 5e-31, 20, 88, 100, 1e30};
+  for (const KernelEntry& kernel : kernels_of(Op::kSilu)) {
+    Matrix x(1, 12), y(1, 12);
+    std::copy(std::begin(inputs), std::end(inputs), x.view().row<float>(0));
+    KernelArgs args;
+    args.in[0] = x.view();
+    args.out[0] = y.view();
+    run(kernel, args);
+    for (int64_t i = 0; i < 12; ++i) {
+      EXPECT_NEAR(y.at(0, i), wanted[i], 1e-6 * std::abs(wanted[i]) + 1e-35) << inputs[i];
+    }
+  }
+}
+
+TEST(CastTest, RoundsToNearestEvenAndKeepsNan) {
+  const float values[] = {1.0f + 0x1p-8f, 1.0f + 0x3p-8f, std::nanf(""), HUGE_VALF, -0.0f, 3e38f};
+  for (const KernelEntry& kernel : kernels_of(Op::kCast)) {
+    Matrix x(1, 6), y(1, 6, DType::kBF16);
+    std::copy(std::begin(values), std::end(values), x.view().row<float>(0));
+    KernelArgs args;
+    args.in[0] = x.view();
+    args.out[0] = y.view();
+    run(kernel, args);
+    for (int64_t i = 0; i < 6; ++i) {
+      EXPECT_EQ(y.view().row<uint16_t>(0)[i], float_to_bf16(values[i])) << values[i];
+    }
+  }
+}
+
+struct RopeCase {
+  Matrix x, table, out;
+  KernelArgs args;
+
+  RopeCase(int64_t dim, int64_t rotary, bool interleaved)
+      : x(Matrix::random(5, 3 * dim, 1, DType::kF32, 3 * dim + 1)),
+        table(Matrix::random(5, rotary, 2)),
+        out(5, 3 * dim) {
+    args.in[0] = x.view();
+    args.in[1] = table.view();
+    args.out[0] = out.view();
+    args.attrs.head_dim = dim;
+    args.attrs.rotary_dim = rotary;
+    args.attrs.interleaved = interleaved;
+  }
+};
+
+TEST(RopeTest, AgreesWithTheReferenceOnEveryIsaInPlaceAndNot) {
+  for (const int64_t dim : kHeadDims) {
+    for (const int64_t rotary : {dim, dim / 2, dim / 4}) {
+      for (const bool interleaved : {false, true}) {
+        RopeCase wanted(dim, rotary, interleaved), first(dim, rotary, interleaved);
+        reference::rope(wanted.args);
+        run(kernels_of(Op::kRope).back(), first.args);
+        expect_close(first.out.view(), wanted.out.view(), 1e-6, "rope");
+        for (const KernelEntry& kernel : kernels_of(Op::kRope)) {
+          RopeCase apart(dim, rotary, interleaved), inside(dim, rotary, interleaved);
+          run(kernel, apart.args, 2);
+          expect_same_bits(apart.out.view(), first.out.view(), kernel.name);
+          inside.args.out[0] = inside.x.view();
+          run(kernel, inside.args);
+          expect_same_bits(inside.x.view(), first.out.view(), kernel.name);
+        }
+      }
+    }
+  }
+}
+
+TEST(RopeTableTest, IsCosAndSinOfTheFloatAngle) {
+  const int32_t positions[] = {0, 1, 4095, 131071};
+  std::vector<float> inv_freq;
+  for (int i = 0; i < 32; ++i) inv_freq.push_back(static_cast<float>(std::pow(1e4, -i / 32.0)));
+  StepView step;
+  step.rows = 4;
+  step.positions = positions;
+  Matrix wanted(4, 64), found(4, 64);
+  KernelArgs args;
+  args.step = &step;
+  args.attrs.rotary_dim = 64;
+  args.attrs.inv_freq = inv_freq.data();
+  args.attrs.rope_factor = 1.25f;
+  args.out[0] = wanted.view();
+  reference::rope_table(args);
+  args.out[0] = found.view();
+  run(kernels_of(Op::kRopeTable)[0], args, 2);
+  expect_close(found.view(), wanted.view(), 1.5e-7, "rope_table");
+  EXPECT_EQ(found.at(0, 0), 1.25f);
+  EXPECT_EQ(found.at(0, 32), 0.0f);
+}
+
+TEST(RopeTableTest, DynamicStretchesTheBaseBeyondTheOriginalLengthOnly) {
+  const int32_t positions[] = {0, 99, 100, 350};
+  StepView step;
+  step.rows = 4;
+  step.positions = positions;
+  Matrix wanted(4, 16), found(4, 16), plain(4, 16);
+  KernelArgs args;
+  args.step = &step;
+  args.attrs.rotary_dim = 16;
+  args.attrs.dynamic_length = 100;
+  args.attrs.dynamic_factor = 2;
+  args.attrs.rope_theta = 10000;
+  args.out[0] = wanted.view();
+  reference::rope_table(args);
+  args.out[0] = found.view();
+  run(kernels_of(Op::kRopeTable)[0], args, 3);
+  expect_close(found.view(), wanted.view(), 1e-4, "dynamic");  // Half an ulp of a frequency x 350.
+  std::vector<float> inv_freq;
+  for (int i = 0; i < 8; ++i) inv_freq.push_back(static_cast<float>(std::pow(1e4, -i / 8.0)));
+  args.attrs.dynamic_length = 0;
+  args.attrs.inv_freq = inv_freq.data();
+  args.out[0] = plain.view();
+  run(kernels_of(Op::kRopeTable)[0], args);
+  EXPECT_NEAR(found.at(1, 3), plain.at(1, 3), 1e-5);
+  EXPECT_GT(std::abs(found.at(3, 3) - plain.at(3, 3)), 1e-2);
+}
+
+TEST(EmbedTest, RanksSumToTheRowBitForBit) {
+  const int32_t tokens[] = {0, 63, -1, 64, 99, -1, 5};
+  const Matrix embeddings = Matrix::random(2, 33, 9);
+  for (const KernelEntry& kernel : kernels_of(Op::kEmbed)) {
+    const Weights weight = Weights::random(100, 33, 1, kernel.weight);
+    StepView step;
+    step.rows = 7;
+    step.tokens = tokens;
+    step.embeddings = embeddings.view().row<float>(0);
+    std::vector<Matrix> parts;
+    // The first rank has no rows at all.
+    for (const auto& [begin, end] : {std::pair(0, 0), std::pair(0, 64), std::pair(64, 100)}) {
+      parts.emplace_back(7, 33);
+      KernelArgs args;
+      const Weights slice = weight.slice(begin, end);
+      std::vector<std::byte> packed = slice.pack(kernel);
+      args.in[0] = slice.view();
+      args.in[0].data = packed.data();
+      args.attrs.vocab_begin = begin;
+      args.step = &step;
+      args.out[0] = parts.back().view();
+      run(kernel, args, 2);
+    }
+    Matrix total(7, 33), wanted(7, 33);
+    for (int64_t r = 0; r < 7; ++r) {
+      for (int64_t c = 0; c < 33; ++c) {
+        const float sum = parts[0].at(r, c) + parts[1].at(r, c) + parts[2].at(r, c);
+        reference::set_element(total.view(), r, c, sum);
+      }
+    }
+    KernelArgs args;
+    args.in[0] = weight.view();
+    args.step = &step;
+    args.out[0] = wanted.view();
+    reference::embed(args);
+    expect_same_bits(total.view(), wanted.view(), kernel.name);
+    EXPECT_EQ(wanted.at(5, 4), embeddings.at(1, 4));
+    EXPECT_TRUE(std::signbit(parts[0].at(0, 0)));
+    EXPECT_EQ(parts[0].at(2, 0), 0.0f);
+  }
+}
+
+TEST(EmbedTest, PackingKeepsRowsPlain) {
+  for (const KernelEntry& kernel : kernels_of(Op::kEmbed)) {
+    if (quantization(kernel.weight)) continue;  // quantized_test.cc has those.
+    const Matrix source = Matrix::random(40, 5, 3, kernel.weight);
+    std::vector<float> floats;
+    for (int64_t i = 0; i < 200; ++i) floats.push_back(source.at(i / 5, i % 5));
+    Matrix packed(40, 5, kernel.weight);
+    ASSERT_EQ(kernel.packed_bytes(40, 5), 200 * dtype_bytes(kernel.weight));
+    kernel.pack({floats.data(), 5, {}, 40, 5, 0, 32, packed.view().data});
+    kernel.pack({floats.data() + 160, 5, {}, 40, 5, 32, 40, packed.view().data});
+    expect_same_bits(packed.view(), source.view(), kernel.name);
+  }
+}
+
+TEST(SelectRowsTest, CopiesTheRowsAskedFor) {
+  const int32_t rows[] = {0, 2, 6};
+  OutputRequest requests[3];
+  StepView step;
+  step.output_rows = rows;
+  step.outputs = requests;
+  step.output_count = 3;
+  for (const DType dtype : {DType::kF32, DType::kBF16}) {
+    const Matrix x = Matrix::random(7, 19, 1, dtype, 23);
+    for (const KernelEntry& kernel : kernels_of(Op::kSelectRows)) {
+      Matrix found(3, 19, dtype), wanted(3, 19, dtype);
+      KernelArgs args;
+      args.in[0] = x.view();
+      args.step = &step;
+      args.out[0] = wanted.view();
+      reference::select_rows(args);
+      args.out[0] = found.view();
+      run(kernel, args, 2);
+      expect_same_bits(found.view(), wanted.view(), kernel.name);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace lockstep

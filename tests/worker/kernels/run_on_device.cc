@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/worker/kernels/run_on_device.h"
+
+#include <algorithm>
+#include <map>
+#include <vector>
+
+#include "worker/kernels/cuda/step.h"
+#include "worker/kernels/find.h"
+
+namespace lockstep {
+namespace {
+
+// Copies of pieces of the host's memory; one a piece, however many operands name it.
+class Mirror {
+ public:
+  explicit Mirror(Device& device) : device_(device) {}
+
+  template <typename T>
+  T* copy(T* host, int64_t bytes) {
+    if (host == nullptr) return nullptr;
+    Piece& piece = pieces_[host];
+    if (piece.memory.data() == nullptr) {
+      piece.memory = DeviceMemory(device_, bytes);
+      piece.bytes = bytes;
+      device_.copy_in(piece.memory.data(), host, bytes);
+    }
+    return reinterpret_cast<T*>(piece.memory.data());
+  }
+  void copy_back(void* host) {
+    if (host == nullptr) return;
+    const Piece& piece = pieces_.at(host);
+    device_.copy_out(host, piece.memory.data(), piece.bytes);
+  }
+
+ private:
+  struct Piece {
+    DeviceMemory memory;
+    int64_t bytes = 0;
+  };
+  Device& device_;
+  std::map<const void*, Piece> pieces_;
+};
+
+int64_t bytes_of(const KernelEntry& kernel, const TensorView& view) {
+  if (quantization(view.dtype)) return kernel.packed_bytes(view.rows, view.cols);
+  if (view.rows == 0 || view.cols == 0) return 0;
+  return ((view.rows - 1) * view.stride + view.cols) * dtype_bytes(view.dtype);
+}
+
+KernelArgs copy_in(const KernelEntry& kernel, const KernelArgs& host, Mirror& mirror) {
+  KernelArgs args = host;
+  for (TensorView& view : args.in) view.data = mirror.copy(view.data, bytes_of(kernel, view));
+  for (TensorView& view : args.out) view.data = mirror.copy(view.data, bytes_of(kernel, view));
+  args.state.data = mirror.copy(host.state.data, host.state.pages * host.state.page_bytes);
+  args.attrs.kv_head_of = mirror.copy(host.attrs.kv_head_of, host.attrs.heads * 4);
+  args.attrs.inv_freq = mirror.copy(host.attrs.inv_freq, host.attrs.rotary_dim / 2 * 4);
+  return args;
+}
+
+}  // namespace
+
+std::string run_on_device(Device& device, const KernelEntry& kernel, KernelArgs host) {
+  Mirror mirror(device);
+  KernelArgs args = copy_in(kernel, host, mirror);
+  DeviceStep step(device, {.page_tokens = std::max<int64_t>(1, host.state.page_tokens),
+                           .vocab = host.attrs.vocab_begin + host.in[0].cols,
+                           .slice_columns = host.in[0].cols,
+                           .hidden = host.out[0].cols});
+  if (host.step != nullptr) args.step = step.take(*host.step);
+  const DeviceMemory scratch(device, scratch_bytes(kernel, host, 1));
+  args.scratch = scratch.data();
+  args.queue = device.queue();
+  kernel.run(args);
+  for (const TensorView& view : host.out) mirror.copy_back(view.data);
+  mirror.copy_back(host.state.data);
+  const char* failure = host.step != nullptr ? step.give(*host.step) : device.synchronize();
+  return failure == nullptr ? "" : failure;
+}
+
+}  // namespace lockstep

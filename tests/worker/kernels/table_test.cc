@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <set>
+#include <string>
+
+#include "base/cpu.h"
+#include "tests/worker/kernels/kernel_case.h"
+
+namespace lockstep {
+namespace {
+
+bool is_collective_or_view(Op op) {
+  return op == Op::kNone || op == Op::kAllReduce || op == Op::kAllGather || op == Op::kColumns;
+}
+
+TEST(KernelTableTest, EveryOperatorThatComputesHasAPortableKernelAndAReference) {
+  for (int i = 0; i < kOpCount; ++i) {
+    const Op op = static_cast<Op>(i);
+    bool found = false;
+    for (const KernelEntry& entry : cpu_kernels()) {
+      found = found || (entry.op == op && entry.isa == Isa::kPortable);
+    }
+    EXPECT_EQ(found, !is_collective_or_view(op)) << op_name(op);
+    EXPECT_EQ(reference::kernel(op) != nullptr, !is_collective_or_view(op)) << op_name(op);
+  }
+}
+
+TEST(KernelTableTest, NamesAreUniqueAndSayOperatorAndIsa) {
+  std::set<std::string> names;
+  for (const KernelEntry& entry : cpu_kernels()) {
+    const std::string name = entry.name;
+    EXPECT_TRUE(names.insert(name).second) << name;
+    EXPECT_EQ(name.find(op_name(entry.op)), 0u) << name;
+    EXPECT_NE(name.find(std::string("_") + isa_name(entry.isa)), std::string::npos) << name;
+    EXPECT_NE(entry.run, nullptr);
+  }
+}
+
+TEST(KernelTableTest, TheBestComesFirstAndNothingAboveTheIsaIsFound) {
+  for (int i = 0; i < kIsaCount; ++i) {
+    const Isa isa = static_cast<Isa>(i);
+    const KernelEntry* codes =
+        find_kernel(cpu_kernels(), Op::kLinear, DType::kQ8, DType::kF32, isa);
+    const KernelEntry* floats =
+        find_kernel(cpu_kernels(), Op::kLinear, DType::kF32, DType::kF32, isa);
+    ASSERT_NE(codes, nullptr);
+    ASSERT_NE(floats, nullptr);
+    EXPECT_LE(codes->isa, isa);
+    EXPECT_LE(floats->isa, isa);
+    if (machine_runs(isa)) {
+      EXPECT_EQ(codes->isa, isa);
+    }
+  }
+}
+
+TEST(KernelTableTest, OfTilesAreOnlyTheLinearsThatTheyMultiply) {
+  const auto isa_of = [](Op op, DType weight, DType activation) {
+    return find_kernel(cpu_kernels(), op, weight, activation, Isa::kAmx)->isa;
+  };
+  if (!machine_runs(Isa::kAvx2)) GTEST_SKIP() << "this machine has the portable kernels alone";
+  EXPECT_EQ(isa_of(Op::kLinear, DType::kBF16, DType::kBF16), Isa::kAmx);
+  EXPECT_EQ(isa_of(Op::kLinear, DType::kQ4MG64, DType::kF32), Isa::kAmx);
+  EXPECT_EQ(isa_of(Op::kLinear, DType::kQ4, DType::kBF16), Isa::kAvx512Bf16);
+  EXPECT_EQ(isa_of(Op::kAttention, DType::kBF16, DType::kF32), Isa::kAvx512Bf16);
+  EXPECT_EQ(isa_of(Op::kRmsNorm, DType::kNone, DType::kF32), Isa::kAvx512);
+}
+
+TEST(KernelTableTest, TypesWithoutAKernelAreNotFound) {
+  const auto find = [](Op op, DType weight, DType activation) {
+    return find_kernel(cpu_kernels(), op, weight, activation, Isa::kAmx);
+  };
+  EXPECT_EQ(find(Op::kLinear, DType::kF16, DType::kBF16), nullptr);
+  EXPECT_EQ(find(Op::kLinear, DType::kQ8, DType::kBF16), nullptr);
+  EXPECT_NE(find(Op::kLinear, DType::kQ4, DType::kBF16), nullptr);
+  EXPECT_EQ(find(Op::kLinear, DType::kBF16, DType::kF32), nullptr);
+  EXPECT_EQ(find(Op::kAttention, DType::kF16, DType::kF32), nullptr);
+  EXPECT_EQ(find(Op::kAllReduce, DType::kNone, DType::kF32), nullptr);
+  EXPECT_NE(find(Op::kEmbed, DType::kBF16, DType::kBF16), nullptr);
+  EXPECT_NE(find(Op::kRmsNorm, DType::kF32, DType::kF32), nullptr);
+  EXPECT_NE(find(Op::kRopeTable, DType::kNone, DType::kNone), nullptr);
+}
+
+TEST(KernelTableTest, EntriesWithAWeightMatrixPackItAndOthersDoNot) {
+  for (const KernelEntry& entry : cpu_kernels()) {
+    const bool packs = entry.op == Op::kLinear || entry.op == Op::kEmbed;
+    EXPECT_EQ(entry.pack != nullptr, packs) << entry.name;
+    EXPECT_EQ(entry.packed_bytes != nullptr, packs) << entry.name;
+  }
+}
+
+TEST(KernelTableTest, EveryTypeOfAWeightHasAnEmbeddingAndALinear) {
+  for (int i = 0; i < kDTypeCount; ++i) {
+    const DType dtype = static_cast<DType>(i);
+    const bool is_weight = dtype == DType::kF32 || dtype == DType::kBF16 || dtype == DType::kF16 ||
+                           quantization(dtype).has_value();
+    const DType activation = dtype == DType::kBF16 ? dtype : DType::kF32;
+    const auto found = [&](Op op) {
+      return find_kernel(cpu_kernels(), op, dtype, activation, Isa::kPortable) != nullptr;
+    };
+    EXPECT_EQ(found(Op::kLinear), is_weight) << dtype_name(dtype);
+    EXPECT_EQ(found(Op::kEmbed), is_weight) << dtype_name(dtype);
+  }
+}
+
+TEST(KernelCostTest, ALinearMovesWholePanelsAndMultipliesEveryPair) {
+  const KernelEntry* linear =
+      find_kernel(cpu_kernels(), Op::kLinear, DType::kBF16, DType::kBF16, Isa::kPortable);
+  KernelArgs args;
+  args.in[0] = {nullptr, 3, 10, 10, DType::kBF16};
+  args.in[1] = {nullptr, 20, 10, 10, DType::kBF16};
+  args.out[0] = {nullptr, 3, 20, 20, DType::kF32};
+  const KernelCost cost = kernel_cost(*linear, args);
+  EXPECT_EQ(cost.flops, 2 * 3 * 10 * 20);
+  EXPECT_EQ(cost.bytes, 2 * 3 * 10 + 2 * 10 * 32 + 4 * 3 * 20);
+}
+
+TEST(KernelCostTest, PackedWeightsOfSmallIntegersHoldTheirScales) {
+  const auto bytes = [](DType weight) {
+    return find_kernel(cpu_kernels(), Op::kLinear, weight, DType::kF32, Isa::kPortable)
+        ->packed_bytes(64, 256);
+  };
+  EXPECT_EQ(bytes(DType::kQ8), 64 * 256 + 64 * 8 * 2);
+  EXPECT_EQ(bytes(DType::kQ8G128), 64 * 256 + 64 * 2 * 2);
+  EXPECT_EQ(bytes(DType::kQ8C), 64 * 256 + 64 * 2);
+  EXPECT_EQ(bytes(DType::kQ4), 64 * 128 + 64 * 8 * 2);
+  EXPECT_EQ(bytes(DType::kQ4M), 64 * 128 + 64 * 8 * 4);
+  EXPECT_EQ(bytes(DType::kQ4MG128), 64 * 128 + 64 * 2 * 4);
+}
+
+TEST(KernelCostTest, AttentionCountsTheKeysInTheWindowOnly) {
+  const KernelEntry* attention =
+      find_kernel(cpu_kernels(), Op::kAttention, DType::kF32, DType::kF32, Isa::kPortable);
+  StepSequence sequence = {.first_row = 0, .rows = 2, .first_position = 9, .pages = nullptr};
+  StepView step;
+  step.rows = 2;
+  step.sequences = &sequence;
+  step.sequence_count = 1;
+  KernelArgs args;
+  args.step = &step;
+  args.attrs.heads = 4;
+  args.attrs.kv_heads = 2;
+  args.attrs.head_dim = 8;
+  EXPECT_EQ(kernel_cost(*attention, args).flops, 4 * (10 + 11) * 4 * 8);
+  args.attrs.window = 4;
+  EXPECT_EQ(kernel_cost(*attention, args).flops, 4 * (4 + 4) * 4 * 8);
+  EXPECT_EQ(kernel_cost(*attention, args).bytes, 2 * 5 * 2 * 8 * 4);
+}
+
+TEST(KvPageTest, APageHoldsKeysAndValuesOfAllItsTokens) {
+  EXPECT_EQ(kv_page_bytes(16, 2, 64, DType::kF32), 2 * 16 * 2 * 64 * 4);
+  EXPECT_EQ(kv_page_bytes(16, 1, 5, DType::kBF16) % 64, 0);
+  EXPECT_EQ(kv_page_bytes(32, 2, 64, DType::kI8), 2 * 32 * 2 * (64 + 4));  // A scale a vector.
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <limits>
+
+#include "base/math.h"
+#include "tests/worker/kernels/kernel_case.h"
+
+namespace lockstep {
+namespace {
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
+// Some outputs over a slice of the vocabulary, with all that the kernel may give.
+struct Call {
+  Matrix logits;
+  int64_t vocab_begin = 0;
+  std::vector<OutputRequest> requests;
+  std::vector<std::vector<Candidate>> tops, raw_tops;
+  std::vector<std::vector<BlockSum>> edited_sums, raw_sums;
+  std::vector<std::vector<float>> copies;
+
+  Call(int64_t outputs, int64_t vocab, float spread = 3)
+      : logits(Matrix::random(outputs, vocab, 5, DType::kF32, vocab + 3)),
+        requests(static_cast<size_t>(outputs)) {
+    for (int64_t r = 0; r < outputs; ++r) {
+      for (int64_t i = 0; i < vocab; ++i) logits.view().row<float>(r)[i] *= spread;
+      requests[static_cast<size_t>(r)].seed = static_cast<uint64_t>(r) * 77;
+      requests[static_cast<size_t>(r)].position = 100 + r;
+      requests[static_cast<size_t>(r)].temperature = 0.25f * static_cast<float>(r);
+    }
+  }
+
+  void run_kernel(const KernelEntry& kernel, int64_t top_count, int threads = 1) {
+    const auto blocks = static_cast<size_t>((logits.view().cols + kVocabBlock - 1) / kVocabBlock);
+    for (auto* list : {&tops, &raw_tops}) {
+      list->assign(requests.size(), std::vector<Candidate>(static_cast<size_t>(top_count)));
+    }
+    for (auto* list : {&edited_sums, &raw_sums}) {
+      list->assign(requests.size(), std::vector<BlockSum>(blocks));
+    }
+    copies.assign(requests.size(), std::vector<float>(static_cast<size_t>(logits.view().cols)));
+    for (size_t i = 0; i < requests.size(); ++i) {
+      OutputRequest& request = requests[i];
+      request.top = tops[i].data();
+      request.raw_top = raw_tops[i].data();
+      request.top_count = request.raw_top_count = top_count;
+      request.want_noisy = true;
+      request.edited_sums = edited_sums[i].data();
+      request.raw_sums = raw_sums[i].data();
+      request.logits = copies[i].data();
+    }
+    StepView step;
+    step.outputs = requests.data();
+    step.output_count = static_cast<int64_t>(requests.size());
+    KernelArgs args;
+    args.in[0] = logits.view();
+    args.attrs.vocab_begin = vocab_begin;
+    args.step = &step;
+    run(kernel, args, threads);
+  }
+};
+
+bool same(float a, float b) { return a == b || (std::isnan(a) && std::isnan(b)); }
+
+void expect_same_candidate(const Candidate& a, const Candidate& b, const std::string& what) {
+  ASSERT_EQ(a.id, b.id) << what;
+  ASSERT_TRUE(same(a.logit, b.logit) && same(a.edited, b.edited) && same(a.noisy, b.noisy))
+      << what << ", id " << a.id << ": " << a.logit << " " << a.edited << " " << a.noisy
+      << ", wanted " << b.logit << " " << b.edited << " " << b.noisy;
+}
+
+// Everything but the sums must be the same to the bit, whatever computed it.
+void expect_same(const Call& found, const Call& wanted, double sum_tolerance) {
+  for (size_t r = 0; r < wanted.requests.size(); ++r) {
+    const OutputRequest &a = found.requests[r], &b = wanted.requests[r];
+    const std::string what = "output " + std::to_string(r);
+    ASSERT_EQ(a.top_found, b.top_found) << what;
+    ASSERT_EQ(a.raw_top_found, b.raw_top_found) << what;
+    for (int64_t i = 0; i < b.top_found; ++i) expect_same_candidate(a.top[i], b.top[i], what);
+    for (int64_t i = 0; i < b.raw_top_found; ++i) {
+      expect_same_candidate(a.raw_top[i], b.raw_top[i], what + " raw");
+    }
+    expect_same_candidate(a.noisy, b.noisy, what + " noisy");
+    for (size_t i = 0; i < wanted.raw_sums[r].size(); ++i) {
+      ASSERT_EQ(found.edited_sums[r][i].max, wanted.edited_sums[r][i].max);
+      ASSERT_EQ(found.raw_sums[r][i].max, wanted.raw_sums[r][i].max);
+      ASSERT_NEAR(found.edited_sums[r][i].sum, wanted.edited_sums[r][i].sum, sum_tolerance);
+      ASSERT_NEAR(found.raw_sums[r][i].sum, wanted.raw_sums[r][i].sum, sum_tolerance);
+    }
+    for (size_t i = 0; i < wanted.copies[r].size(); ++i) {
+      ASSERT_TRUE(same(found.copies[r][i], wanted.copies[r][i]));
+    }
+  }
+}
+
+KernelEntry reference_of(const KernelEntry& kernel) {
+  KernelEntry plain = kernel;
+  plain.run = reference::top_candidates;
+  return plain;
+}
+
+class TopCandidatesTest : public testing::TestWithParam<KernelEntry> {
+ protected:
+  void expect_reference(Call& call, int64_t top_count, int threads = 1) {
+    Call wanted(0, 0);
+    wanted.logits = call.logits.copy();
+    wanted.requests = call.requests;
+    wanted.vocab_begin = call.vocab_begin;
+    wanted.run_kernel(reference_of(GetParam()), top_count);
+    call.run_kernel(GetParam(), top_count, threads);
+    expect_same(call, wanted, 1e-4);
+    // The logits are left as they were, for more candidates on request.
+    for (int64_t r = 0; r < call.logits.view().rows; ++r) {
+      for (int64_t i = 0; i < call.logits.view().cols; ++i) {
+        ASSERT_TRUE(same(call.logits.at(r, i), wanted.logits.at(r, i)));
+      }
+    }
+  }
+};
+
+TEST_P(TopCandidatesTest, AgreesWithASortAroundBlockBorders) {
+  for (const int64_t vocab : {1, 15, 63, 64, 65, 127, 128, 1000, 4096, 4097}) {
+    for (const int64_t count : {0, 1, 5, 64, 200}) {
+      Call call(4, vocab);
+      expect_reference(call, count);
+    }
+  }
+}
+
+TEST_P(TopCandidatesTest, AgreesWithASortOverALargeVocabulary) {
+  Call call(3, 50000, 4);
+  expect_reference(call, 40, 2);
+}
+
+TEST_P(TopCandidatesTest, TiesGoToTheLowestId) {
+  Call call(3, 300);
+  for (int64_t r = 0; r < 3; ++r) {
+    for (int64_t i = 0; i < 300; ++i) {
+      call.logits.view().row<float>(r)[i] = static_cast<float>(i % 3);
+    }
+  }
+  expect_reference(call, 150);
+  EXPECT_EQ(call.requests[0].top[0].id, 2);
+  EXPECT_EQ(call.requests[0].top[1].id, 5);
+}
+
+TEST_P(TopCandidatesTest, AppliesEditsAndMaskInASliceOfTheVocabulary) {
+  for (const int64_t begin : {0, 64, 640, 100}) {
+    Call call(5, 500);
+    call.vocab_begin = begin;
+    std::vector<LogitEdit> edits;
+    for (int32_t id = 3; id < 1200; id += 17) edits.push_back({id, 1.3f, id % 2 ? -2.0f : 30.0f});
+    std::mt19937_64 random(kTestSeed);
+    std::vector<uint64_t> mask(20);
+    for (uint64_t& word : mask) word = random() & random();
+    for (OutputRequest& request : call.requests) {
+      request.edits = edits.data();
+      request.edit_count = static_cast<int64_t>(edits.size());
+    }
+    for (const size_t r : {1, 3, 4}) call.requests[r].mask = mask.data();
+    expect_reference(call, 30, 2);
+  }
+}
+
+TEST_P(TopCandidatesTest, AMaskThatAllowsNothingGivesNoCandidate) {
+  Call call(2, 130);
+  const std::vector<uint64_t> none(3, 0);
+  for (OutputRequest& request : call.requests) request.mask = none.data();
+  expect_reference(call, 4);
+  EXPECT_EQ(call.requests[1].top_found, 0);
+  EXPECT_EQ(call.requests[1].raw_top_found, 4);
+  EXPECT_EQ(call.requests[1].noisy.id, -1);
+  EXPECT_EQ(call.edited_sums[1][0].max, -kInfinity);
+  EXPECT_EQ(call.edited_sums[1][0].sum, 0);
+}
+
+TEST_P(TopCandidatesTest, NanComesAfterAllNumbersAndInfinitiesAreNumbers) {
+  Call call(3, 200);
+  for (int64_t r = 0; r < 3; ++r) {
+    float* row = call.logits.view().row<float>(r);
+    for (const int64_t i : {0, 1, 70, 199}) row[i] = std::nanf("");
+    for (const int64_t i : {2, 130}) row[i] = -kInfinity;
+  }
+  expect_reference(call, 200);
+  EXPECT_FALSE(std::isnan(call.requests[2].noisy.noisy));
+  Call all_nan(2, 70);
+  for (int64_t r = 0; r < 2; ++r) {
+    for (int64_t i = 0; i < 70; ++i) all_nan.logits.view().row<float>(r)[i] = std::nanf("");
+  }
+  expect_reference(all_nan, 3);
+}
+
+TEST_P(TopCandidatesTest, TheNoisyWinnerIsThatOfAFullSearch) {
+  // Many draws: flat logits, where much noise matters, and steep ones, where little does; large
+  // ones, where the sum rounds.
+  const KernelEntry& kernel = GetParam();
+  for (const float spread : {0.0f, 0.01f, 1.0f, 6.0f, 1000.0f, 1e6f}) {
+    Call call(40, 700, spread);
+    for (OutputRequest& request : call.requests) request.temperature += 0.1f;
+    expect_reference(call, 1, kernel.isa == Isa::kPortable ? 2 : 1);
+  }
+}
+
+TEST_P(TopCandidatesTest, BitsDependNeitherOnThreadsNorOnIsaNorOnTheCutOfTheVocabulary) {
+  const KernelEntry* portable =
+      find_kernel(cpu_kernels(), Op::kTopCandidates, DType::kNone, DType::kF32, Isa::kPortable);
+  Call one(3, 5000), other(3, 5000), part(3, 0);
+  one.run_kernel(GetParam(), 10, 1);
+  other.run_kernel(*portable, 10, 3);
+  expect_same(other, one, 0);
+  part.logits = Matrix(3, 1200);
+  part.vocab_begin = 640;
+  for (int64_t r = 0; r < 3; ++r) {
+    std::copy_n(one.logits.view().row<float>(r) + 640, 1200, part.logits.view().row<float>(r));
+    part.requests[static_cast<size_t>(r)] = one.requests[static_cast<size_t>(r)];
+  }
+  part.run_kernel(GetParam(), 10, 2);
+  for (size_t r = 0; r < 3; ++r) {
+    for (size_t b = 0; b < 18; ++b) {
+      EXPECT_EQ(part.edited_sums[r][b].sum, one.edited_sums[r][b + 10].sum);
+      EXPECT_EQ(part.raw_sums[r][b].sum, one.raw_sums[r][b + 10].sum);
+    }
+  }
+}
+
+TEST_P(TopCandidatesTest, NothingWantedAndNoColumnsAreNothingToDo) {
+  Call call(2, 0);
+  call.run_kernel(GetParam(), 3);
+  EXPECT_EQ(call.requests[0].top_found, 0);
+  EXPECT_EQ(call.requests[0].noisy.id, -1);
+  Call bare(2, 100);
+  StepView step;
+  step.outputs = bare.requests.data();
+  step.output_count = 2;
+  KernelArgs args;
+  args.in[0] = bare.logits.view();
+  args.step = &step;
+  run(GetParam(), args);
+  EXPECT_EQ(bare.requests[0].top_found, 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Cpu, TopCandidatesTest, testing::ValuesIn(kernels_of(Op::kTopCandidates)),
+                         kernel_name);
+
+}  // namespace
+}  // namespace lockstep
