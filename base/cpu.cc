@@ -144,7 +144,7 @@ std::optional<Room> folder_room(int version, const std::string& folder) {
   return Room{*limit, std::max<int64_t>(0, *limit - used)};
 }
 
-// The least of `machine` (0: unknown) and what `pick` sees in every folder.
+// The minimum of `machine` (0: unknown) and what `pick` sees in every folder.
 int64_t least_room(const std::string& root, int64_t machine, int64_t Room::*pick) {
   std::optional<int64_t> least;
   if (machine > 0) least = machine;
@@ -179,6 +179,12 @@ bool has_amx() {
   return (low & kTileConfigAndData) == kTileConfigAndData;
 }
 
+// Clang 14 does not know the name for __builtin_cpu_supports.
+bool has_avx_vnni() {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  return __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a & (1u << 4)) != 0;
+}
+
 bool amx_is_permitted() {
   constexpr long kRequestPermission = 0x1023, kTileData = 18;  // Linux 5.16, asm/prctl.h.
   static const bool permitted = syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
@@ -206,7 +212,7 @@ bool machine_runs(Isa isa) {
     case Isa::kAvx2:
       return has_f16c() && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
     case Isa::kAvx2Vnni:
-      return machine_runs(Isa::kAvx2) && __builtin_cpu_supports("avxvnni");
+      return machine_runs(Isa::kAvx2) && has_avx_vnni();
     case Isa::kAvx512:
       return machine_runs(Isa::kAvx2) && __builtin_cpu_supports("avx512f") &&
              __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&

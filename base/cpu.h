@@ -36,17 +36,17 @@ std::optional<std::string> isa_problem();
 // "AMD EPYC 9B14"; "unknown" where the system does not say.
 std::string cpu_model_name(const std::string& root = "");
 
-// Cores that this process may keep busy, at least 1: its affinity mask, or the least CPU quota of
+// Cores that this process may keep busy, at least 1: its affinity mask, or the min CPU quota of
 // its cgroup and the ancestors, rounded up, where that is smaller.
 int usable_cores();
 
-// The least CPU quota of the cgroup (v1 or v2) and its ancestors, in cores; nothing if unlimited.
+// The min CPU quota of the cgroup (v1 or v2) and its ancestors, in cores; nothing if unlimited.
 std::optional<double> cpu_quota(const std::string& root = "");
 
-// Memory of the machine or the least limit of the cgroup and its ancestors. 0 if unknown.
+// Memory of the machine or the min limit of the cgroup and its ancestors. 0 if unknown.
 int64_t memory_total_bytes(const std::string& root = "");
 
-// What can still be had: MemAvailable, or the least (limit - usage) over the cgroup and its
+// What can still be had: MemAvailable, or the min (limit - usage) over the cgroup and its
 // ancestors, where page cache counts as free. 0 if unknown.
 int64_t memory_free_bytes(const std::string& root = "");
 

@@ -17,22 +17,12 @@ const char* dtype_name(DType dtype) {
       return "int8";
     case DType::kQ8:
       return "q8";
-    case DType::kQ8G128:
-      return "q8g128";
     case DType::kQ8C:
       return "q8c";
     case DType::kQ4:
       return "q4";
-    case DType::kQ4G64:
-      return "q4g64";
-    case DType::kQ4G128:
-      return "q4g128";
     case DType::kQ4M:
       return "q4m";
-    case DType::kQ4MG64:
-      return "q4mg64";
-    case DType::kQ4MG128:
-      return "q4mg128";
     case DType::kNone:
       return "none";
   }

@@ -6,7 +6,7 @@
 
 namespace lockstep {
 
-// From kQ8 on: integers with a scale a group, whose storage base/quantization.h defines. Only
+// From kQ8 on: integers with one scale per group, whose storage base/quantization.h defines. Only
 // weights are of these types; pages of keys and values may be kI8.
 enum class DType : uint8_t {
   kNone = 0,
@@ -16,16 +16,11 @@ enum class DType : uint8_t {
   kI32 = 4,
   kI8 = 5,
   kQ8 = 6,
-  kQ8G128 = 7,
   kQ8C = 8,
   kQ4 = 9,
-  kQ4G64 = 10,
-  kQ4G128 = 11,
   kQ4M = 12,
-  kQ4MG64 = 13,
-  kQ4MG128 = 14,
 };
-inline constexpr int kDTypeCount = 15;
+inline constexpr int kDTypeEnd = 13;  // Above every number; some below it were types once.
 
 // Bytes of one element; 0 for kNone and for the quantized types, whose elements have no whole
 // number of bytes.
@@ -44,7 +39,7 @@ inline constexpr int kDTypeCount = 15;
   }
 }
 
-// The name used in flags, configs and listings: float32, bfloat16, float16, int32, int8, q8, q4g64.
+// The name used in flags, configs and listings: float32, bfloat16, float16, int32, int8, q8, q4m.
 const char* dtype_name(DType dtype);
 
 // The one of listings of programs: f32, bf16, f16, i32, i8, else as above.

@@ -25,7 +25,7 @@ constexpr double power_of_two(int64_t exponent) {
 // x rounded to an integer, ties away from zero; |x| < 2^52.
 constexpr int64_t nearest(double x) { return static_cast<int64_t>(x < 0 ? x - 0.5 : x + 0.5); }
 
-// An angle as quarter turns and a rest of at most pi / 4, high + low.
+// An angle as quarter turns and a remainder of at most pi / 4, high + low.
 struct Angle {
   int64_t quarter;
   double high;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Instruction sets that kernels are compiled for, from the least to the best. The bits are the same
-// on all of them, but for bfloat16 weights on kAmx.
+// Instruction sets that kernels are compiled for, each including those before it. The bits are the
+// same on all of them, but for bfloat16 weights on kAmx.
 #pragma once
 
 #include <cstdint>

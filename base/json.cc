@@ -11,7 +11,7 @@
 namespace lockstep {
 namespace {
 
-// Walks the text and leaves word of how far the parser has come, which SAX events do not tell.
+// Walks the text and records how far the parser has come, which SAX events do not report.
 class Cursor {
  public:
   using iterator_category = std::forward_iterator_tag;
@@ -54,7 +54,7 @@ class Builder {
     if (!count()) return false;
     auto [member, fresh] = open_.back()->get_ref<Json::object_t&>().try_emplace(name);
     if (!fresh && limits_.reject_duplicate_keys) {
-      return fail(fmt::format("the key \"{}\" stands twice in one object", printable(name)));
+      return fail(fmt::format("the key \"{}\" appears twice in one object", printable(name)));
     }
     member_ = &member->second;
     return true;
@@ -81,8 +81,8 @@ class Builder {
            fail(fmt::format("more than {} values and keys", limits_.values));
   }
 
-  // Puts a value where the parser stands; null past the budget. The pointer holds while the value
-  // is open, since its parent gets no other member meanwhile.
+  // Puts a value at the parser's position; null past the budget. The pointer is valid while the
+  // value is open, since its parent gets no other member meanwhile.
   Json* add(Json value) {
     if (!count()) return nullptr;
     if (open_.empty()) {

@@ -26,7 +26,7 @@ class MappedFile {
   MappedFile& operator=(MappedFile&& other) noexcept;
   ~MappedFile();
 
-  // Advice: what is touched is read and nothing beside it.
+  // madvise(MADV_RANDOM): disables read-ahead.
   void expect_random_reads() const;
 
   const std::filesystem::path& path() const { return path_; }

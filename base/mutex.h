@@ -35,7 +35,7 @@ class ABSL_SCOPED_LOCKABLE MutexLock {
   Mutex* const mutex_;
 };
 
-// Waiting may end without cause: ask for what was waited for in a loop. The mutex is locked by the
+// Waiting may end without cause: check the condition in a loop. The mutex is locked by the
 // caller, released while it waits, and locked again on return.
 class ConditionVariable {
  public:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Numeric classes: kernels of one class give the same bits, whatever they run on. A program names
+// Numeric classes: kernels of one class give the same bits on all machines. A program names
 // the one that its group computes in.
 #pragma once
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// int8 goes group by group. int4 takes the same group of four rows at a time, a row a lane, so that
-// a sum over a group runs in order of its elements and no lane ever meets another: the search is
-// then vector code without a horizontal sum, and its bits are the same everywhere.
+// int8 goes group by group. int4 takes the same group of four rows at a time, one row per lane: a
+// sum over a group runs in order of its elements, the search is vector code without a horizontal
+// sum, and its bits are the same everywhere.
 #include "base/quantization.h"
 
 #include <algorithm>
@@ -20,7 +20,7 @@ using Floats [[gnu::vector_size(16)]] = float;
 using Ints [[gnu::vector_size(16)]] = int32_t;
 using Bits [[gnu::vector_size(16)]] = uint32_t;
 
-constexpr int64_t kMostInGroup = 128;
+constexpr int64_t kMostInGroup = 32;
 // Adding it to a value below 2^22 rounds to the nearest integer, ties to even, in the low bits.
 constexpr float kRounder = 12582912.0f;  // 1.5 * 2^23
 constexpr int32_t kRounderBits = std::bit_cast<int32_t>(kRounder);
@@ -96,11 +96,11 @@ void quantize_int8(const Quantization& kind, const float* source, int64_t stride
 // --- int4.
 
 // The scale that maps the largest magnitude m to the code -8 is m / -8. Trials map it to 7 .. 8.6
-// steps (what lies beyond -8 is cut off), and to the other side: which side has few large elements
+// steps (what is beyond -8 is cut off), and to the other side: which side has few large elements
 // decides. Plain rounding is the first.
 constexpr float kSteps[] = {-8.0f, -7.0f, -7.4f, -7.7f, -8.3f, -8.6f,
                             6.6f,  6.9f,  7.2f,  7.5f,  7.8f,  8.2f};
-// With a minimum the range is divided in so many steps, its middle staying where it is: more trials
+// With a minimum the range is divided into this many steps around the same middle: more trials
 // gain nothing, since least squares move both ends.
 constexpr float kRanges[] = {15.0f, 14.4f, 16.0f, 17.0f, 18.0f, 19.0f};
 constexpr int kRefinements = 3;  // Least squares for the codes so far, then codes again.

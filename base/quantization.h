@@ -11,9 +11,8 @@
 
 #include "base/dtype.h"
 
-// X(kQ8) X(kQ8G128) ...: for what is compiled once for each quantized type, or each of 4 bits.
-#define LOCKSTEP_EACH_INT4(X) X(kQ4) X(kQ4G64) X(kQ4G128) X(kQ4M) X(kQ4MG64) X(kQ4MG128)
-#define LOCKSTEP_EACH_QUANTIZED(X) X(kQ8) X(kQ8G128) X(kQ8C) LOCKSTEP_EACH_INT4(X)
+// X(kQ8) X(kQ8C) ...: for what is compiled once for each quantized type.
+#define LOCKSTEP_EACH_QUANTIZED(X) X(kQ8) X(kQ8C) X(kQ4) X(kQ4M)
 
 namespace lockstep {
 
@@ -28,22 +27,12 @@ struct Quantization {
   switch (dtype) {
     case DType::kQ8:
       return Quantization{8, 32, false};
-    case DType::kQ8G128:
-      return Quantization{8, 128, false};
     case DType::kQ8C:
       return Quantization{8, 0, false};
     case DType::kQ4:
       return Quantization{4, 32, false};
-    case DType::kQ4G64:
-      return Quantization{4, 64, false};
-    case DType::kQ4G128:
-      return Quantization{4, 128, false};
     case DType::kQ4M:
       return Quantization{4, 32, true};
-    case DType::kQ4MG64:
-      return Quantization{4, 64, true};
-    case DType::kQ4MG128:
-      return Quantization{4, 128, true};
     default:
       return std::nullopt;
   }
@@ -54,7 +43,7 @@ struct Quantization {
   return kind.group == 0 ? (cols > 0 ? 1 : 0) : (cols + kind.group - 1) / kind.group;
 }
 
-// Bytes of rows of `cols` elements: codes (two of 4 bits a byte), scales, minima.
+// Bytes of rows of `cols` elements: codes (two of 4 bits per byte), scales, minima.
 [[gnu::always_inline]] constexpr int64_t quantized_bytes(const Quantization& kind, int64_t rows,
                                                          int64_t cols) {
   const int64_t scales = group_count(kind, cols) * (kind.minimum ? 2 : 1);
@@ -67,7 +56,7 @@ struct Quantization {
   return rows * cols * dtype_bytes(dtype);
 }
 
-// A block of rows, a byte a code whatever its bits. Borrowed memory.
+// A block of rows, one byte per code for 4 bits too. Borrowed memory.
 struct QuantizedRows {
   int8_t* codes = nullptr;     // [rows][cols]
   uint16_t* scales = nullptr;  // [rows][group_count], bfloat16, finite, of either sign
@@ -78,7 +67,7 @@ struct QuantizedRows {
 // magnitude / 127, so what dequantize_rows gives has the same codes and scales again. int4: the
 // scale, and minimum, of least squared error among a fixed set of trials, plain rounding one of
 // them. Scales are rounded before codes are chosen. A group below 2^-100 becomes zeros. Weights are
-// finite: the caller has seen to that.
+// finite: the caller has checked that.
 void quantize_rows(const Quantization& kind, const float* source, int64_t stride, int64_t rows,
                    int64_t cols, const QuantizedRows& out);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The world's errors as values. A message is one line that names the thing, what was wanted, what
-// was found and how to mend it.
+// Errors of the world as values. A message is one line that names the thing, what was wanted, what
+// was found and how to fix it.
 #pragma once
 
 #include <fmt/format.h>

@@ -15,11 +15,11 @@
 namespace lockstep {
 
 // run() belongs to one thread at a time (the engine's), which works as thread 0. It allocates
-// nothing. A thread without work spins for a blink, letting others have the processor meanwhile,
-// and then sleeps; where there are more threads than usable cores nobody spins.
+// nothing. A thread without work spins for a moment, yielding the processor meanwhile, and then
+// sleeps; where there are more threads than usable cores nobody spins.
 class ThreadPool final : public Parallel {
  public:
-  // At least 1 thread; the caller is one of them. With `processors`, one a thread, thread i is
+  // At least 1 thread; the caller is one of them. With `processors`, one per thread, thread i is
   // bound to the i-th, the caller as well until the pool ends.
   explicit ThreadPool(int threads, const std::vector<int>& processors = {});
   ~ThreadPool();

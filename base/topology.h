@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where processors, memory nodes and caches are, and binding threads to processors. Read from
-// <root>/sys, so that tests can lay out files of their own; nothing is cached. What the system does
-// not tell reads as one node, cores of one thread, caches of 0 bytes.
+// <root>/sys, so that tests can bring files of their own; nothing is cached. What the system does
+// not report counts as one node, cores of one thread, caches of 0 bytes.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@
 
 namespace lockstep {
 
-// "0-3,8" and back, ids ascending. Nothing where the text is no such list, or names an id above
-// 4095; an empty text is no list.
+// "0-3,8" and back, ids ascending. Nothing where the text is not such a list (an empty text is not)
+// or names an id above 4095.
 std::optional<std::vector<int>> parse_processors(std::string_view text);
 std::string processors_text(const std::vector<int>& ids);
 

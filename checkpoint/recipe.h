@@ -13,7 +13,7 @@
 namespace lockstep {
 
 // Rows and columns of a tensor seen as a matrix: cols is the last dimension, one dimension is one
-// row.
+// row, a stack of matrices has them one below the other.
 struct MatrixShape {
   int64_t rows = 0;
   int64_t cols = 0;

@@ -26,8 +26,9 @@ absl::Status check_codes(const Checkpoint& checkpoint, const program::Weight& we
         printable(name), dtype_name(kind_of(weight)));
   }
   if (piece.transpose() || piece.source_shape_size() != 2) {
-    return failed_precondition("{}: a matrix that is read transposed cannot be stored quantized",
-                               printable(name));
+    return failed_precondition(
+        "{}: {} cannot be stored quantized; quantize at start instead", printable(name),
+        piece.transpose() ? "a matrix that is read transposed" : "a stack of matrices");
   }
   return check_quantized(checkpoint, name, kind_of(weight), piece.source_shape(0),
                          piece.source_shape(1));
@@ -154,7 +155,7 @@ absl::Status WeightSource::read_codes(const program::Weight& weight, int64_t row
   for (const Part& part : parts_of(weight, row_begin, row_end)) {
     if (!stored(*part.piece)) {
       return failed_precondition(
-          "{}: wanted codes, as other parts of {} have them in the checkpoint, found none",
+          "{}: it is not quantized in the checkpoint, but other parts of {} are",
           printable(part.piece->source()), printable(weight.name()));
     }
     RETURN_IF_ERROR(source_of(*checkpoint, weight, *part.piece).status());

@@ -57,8 +57,15 @@ function(lockstep_library name)
   target_link_libraries(${name} PUBLIC ${ARG_DEPS})
 endfunction()
 
-# lockstep_test(name SOURCES a_test.cc DEPS lockstep_base TIMEOUT 60): a program of tests a folder.
-# PREFIX tells its tests from those of another program with the same sources.
+# The folder under tests/ that is being read: the label of its tests, so that ctest sums up their
+# time by folder and `ctest -L worker/kernels` runs one.
+function(lockstep_test_label result)
+  file(RELATIVE_PATH label ${PROJECT_SOURCE_DIR}/tests ${CMAKE_CURRENT_SOURCE_DIR})
+  set(${result} ${label} PARENT_SCOPE)
+endfunction()
+
+# lockstep_test(name SOURCES a_test.cc DEPS lockstep_base TIMEOUT 60): one program of tests per
+# folder. PREFIX tells its tests from those of another program with the same sources.
 function(lockstep_test name)
   cmake_parse_arguments(ARG "" "TIMEOUT;PREFIX" "SOURCES;DEPS" ${ARGN})
   if(NOT ARG_TIMEOUT)
@@ -67,7 +74,28 @@ function(lockstep_test name)
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE ${ARG_DEPS} GTest::gtest_main GTest::gmock)
   target_compile_definitions(${name} PRIVATE LOCKSTEP_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+  # Compiles in four fifths of the time that -O2 takes.
+  target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
-  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST TEST_PREFIX "${ARG_PREFIX}"
-    PROPERTIES TIMEOUT ${ARG_TIMEOUT})
+  lockstep_test_label(label)
+  # Without pretty values, ctest calls a test by its generated name, not by its parameter's bytes.
+  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST TEST_PREFIX "${ARG_PREFIX}" NO_PRETTY_VALUES
+    PROPERTIES TIMEOUT ${ARG_TIMEOUT} LABELS ${label})
+endfunction()
+
+# lockstep_command_test(name TIMEOUT 60 COMMAND program argument): a test that is no GoogleTest.
+function(lockstep_command_test name)
+  cmake_parse_arguments(ARG "" "TIMEOUT" "COMMAND" ${ARGN})
+  lockstep_test_label(label)
+  add_test(NAME ${name} COMMAND ${ARG_COMMAND})
+  set_tests_properties(${name} PROPERTIES TIMEOUT ${ARG_TIMEOUT} LABELS ${label})
+endfunction()
+
+# lockstep_fuzzer(name DEPS lockstep_text): a libFuzzer program of <name>_fuzz.cc.
+function(lockstep_fuzzer name)
+  cmake_parse_arguments(ARG "" "" "DEPS" ${ARGN})
+  add_executable(${name}_fuzz ${name}_fuzz.cc)
+  target_link_libraries(${name}_fuzz PRIVATE ${ARG_DEPS})
+  target_link_options(${name}_fuzz PRIVATE -fsanitize=fuzzer)
+  set_target_properties(${name}_fuzz PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/fuzz)
 endfunction()

@@ -1,71 +1,81 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where other threads and the engine's loop meet: requests and cancellations go in, a picture of
+// Where other threads and the engine's thread meet: requests and cancellations go in, a picture of
 // the engine comes out. The only state that they share.
 #pragma once
 
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/mutex.h"
-#include "coordinator/engine.h"
+#include "coordinator/engine_core.h"
 
 namespace lockstep {
 
-struct Submission {
-  std::shared_ptr<const Request> request;
-  std::shared_ptr<Stream> stream;
-};
-
-// What the loop takes at once. A cancellation comes with, or after, its submission.
+// What the engine's thread takes at once. A cancellation comes with, or after, its submission.
 struct Messages {
   std::vector<Submission> submitted;
   std::vector<std::shared_ptr<Stream>> cancelled;
+  std::optional<int64_t> drain_ms;  // The deadline, once.
   bool stopping = false;
 };
 
-// Thread-safe.
-class Inbox {
+// Thread-safe. Streams that it made may outlive it.
+class Inbox : public std::enable_shared_from_this<Inbox> {
  public:
-  explicit Inbox(const EngineOptions& options) : options_(options) {}
+  static std::shared_ptr<Inbox> create(const EngineOptions& options) {
+    return std::shared_ptr<Inbox>(new Inbox(options));
+  }
 
   // Other threads' side: as Engine's methods of these names.
+  absl::Status accepting() const ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<std::shared_ptr<Stream>> submit(Request request) ABSL_LOCKS_EXCLUDED(mutex_);
   void cancel(std::shared_ptr<Stream> stream) ABSL_LOCKS_EXCLUDED(mutex_);
   EngineStats stats() const ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status wait_ready() const ABSL_LOCKS_EXCLUDED(mutex_);
-  // The loop is to end. Returns the group that stands, if any: a step under way is to be aborted.
+  void drain(int64_t deadline_ms) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status wait_end() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // The engine is to end. Returns its group, if any: a step under way is to be aborted.
   std::shared_ptr<Group> stop() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // The loop's side. A group stands: requests are taken from now on.
+  // The engine's side. A group was formed: requests are taken from now on.
   void open(std::shared_ptr<Group> group) ABSL_LOCKS_EXCLUDED(mutex_);
   // It is over: no more requests. What was not taken is returned.
   Messages close() ABSL_LOCKS_EXCLUDED(mutex_);
-  // No group will ever stand, and why.
+  // No group will be formed any more, and why.
   void end(absl::Status why) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Takes all messages; with a patience above zero waits so long for the first. Once the loop is to
-  // end, nothing else is taken.
-  Messages take(std::chrono::milliseconds patience) ABSL_LOCKS_EXCLUDED(mutex_);
-  // The loop's part of the picture. `unstarted`: requests taken of which nothing has run yet.
-  void publish(const EngineStats& stats, int64_t unstarted) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Takes all messages. Waits for the first until the steady clock says `until_ms`; nothing: for
+  // as long as it takes. Once the engine is to end, nothing else is taken.
+  Messages take(std::optional<int64_t> until_ms) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Waits this long, or until the engine is to end: then true.
+  bool wait_stopping(std::chrono::milliseconds time) ABSL_LOCKS_EXCLUDED(mutex_);
+  // The engine's part of the picture. `unstarted`: taken, and nothing has run yet.
+  void publish(const EngineStats& stats, const QueueLoad& unstarted) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
-  absl::Status check(const Request& request) const ABSL_LOCKS_EXCLUDED(mutex_);
+  explicit Inbox(const EngineOptions& options) : options_(options) {}
+
+  std::shared_ptr<Stream> make_stream() ABSL_LOCKS_EXCLUDED(mutex_);
   bool has_news() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status no_group() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Whether requests are taken, and if not, why.
+  absl::Status check_open() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  QueueLoad waiting() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const EngineOptions options_;
   mutable Mutex mutex_;
-  mutable ConditionVariable changed_;  // messages_, group_, ended_
+  mutable ConditionVariable changed_;  // All of the following but stats_.
   Messages messages_ ABSL_GUARDED_BY(mutex_);
-  std::shared_ptr<Group> group_ ABSL_GUARDED_BY(mutex_);  // Null: none stands.
+  std::shared_ptr<Group> group_ ABSL_GUARDED_BY(mutex_);  // Null: there is none.
   EngineStats stats_ ABSL_GUARDED_BY(mutex_);
-  int64_t unstarted_ ABSL_GUARDED_BY(mutex_) = 0;
-  int64_t choices_submitted_ ABSL_GUARDED_BY(mutex_) = 0;  // Not yet taken.
+  QueueLoad untaken_ ABSL_GUARDED_BY(mutex_);
+  QueueLoad unstarted_ ABSL_GUARDED_BY(mutex_);
+  int64_t streams_ ABSL_GUARDED_BY(mutex_) = 0;  // That somebody still holds.
+  std::optional<int64_t> drain_ms_ ABSL_GUARDED_BY(mutex_);
   bool ended_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Status why_ended_ ABSL_GUARDED_BY(mutex_);
 };

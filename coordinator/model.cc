@@ -62,6 +62,15 @@ std::optional<fs::path> find_in_hub_cache(const std::string& name) {
   return snapshot;
 }
 
+bool has_weights(const fs::path& folder) {
+  std::error_code error;
+  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
+    const std::string name = it->path().filename().string();
+    if (name.ends_with(".safetensors") || name.ends_with(".safetensors.index.json")) return true;
+  }
+  return false;
+}
+
 bool looks_like_hub_name(const std::string& path) {
   return std::count(path.begin(), path.end(), '/') == 1 && path.front() != '/' &&
          path.front() != '.' && path.back() != '/';
@@ -76,6 +85,9 @@ absl::StatusOr<fs::path> find_model_folder(const std::string& path) {
     return invalid_argument("the demo model is not beside this program: name a model folder");
   }
   if (fs::exists(fs::path(path) / "config.json", error)) return fs::path(path);
+  if (fs::is_regular_file(path, error) && fs::path(path).filename() == "config.json") {
+    return fs::absolute(path).parent_path();
+  }
   if (fs::is_directory(path, error)) {
     return invalid_argument("{} has no config.json: name a folder in Hugging Face layout", path);
   }
@@ -102,7 +114,8 @@ absl::StatusOr<std::unique_ptr<Model>> Model::open(const ModelOptions& options) 
                             options.kv_dtype);
   }
   ASSIGN_OR_RETURN(model->folder_, find_model_folder(options.path));
-  model->name_ = looks_like_hub_name(options.path)
+  const bool is_file = fs::path(options.path).filename() == "config.json";
+  model->name_ = looks_like_hub_name(options.path) && !is_file
                      ? options.path
                      : fs::absolute(model->folder_).lexically_normal().filename().string();
   if (model->name_.empty()) model->name_ = model->folder_.parent_path().filename().string();
@@ -115,7 +128,8 @@ absl::StatusOr<std::unique_ptr<Model>> Model::open(const ModelOptions& options) 
   if (fs::exists(model->folder_ / "tokenizer.json", error)) {
     ASSIGN_OR_RETURN(model->tokenizer_, Tokenizer::load(model->folder_));
   }
-  if (!options.random_weights.has_value()) {
+  const bool wanted = options.weight_files == WeightFiles::kNeeded || has_weights(model->folder_);
+  if (wanted && !options.random_weights.has_value()) {
     ASSIGN_OR_RETURN(model->checkpoint_, Checkpoint::open(model->folder_));
   }
   program::Limits& limits = model->limits_;
@@ -137,16 +151,17 @@ absl::Status Model::choose_scheme() {
   const std::string& stored = config().scheme;
   const std::string& wanted = options_.quantize;
   if (!wanted.empty() && find_scheme(wanted) == nullptr) {
-    return invalid_argument("--quantize {}: wanted one of {}", wanted, scheme_names());
+    return invalid_argument("--quantize {}: {}", wanted, no_such_scheme(wanted));
   }
   if (!stored.empty() && find_scheme(stored) == nullptr) {
-    return invalid_argument("{}: quantization_config: scheme {} is unknown; known: {}",
-                            (folder_ / "config.json").string(), printable(stored), scheme_names());
+    return invalid_argument("{}: quantization_config: scheme {}: {}; quantize the original again",
+                            (folder_ / "config.json").string(), printable(stored),
+                            no_such_scheme(stored));
   }
   if (!stored.empty() && !wanted.empty() && stored != wanted) {
     return invalid_argument(
-        "--quantize {}: {} is stored in {} already, and is never rounded twice: leave --quantize "
-        "out, or quantize the original",
+        "--quantize {}: {} is already quantized as {}: leave --quantize out, or name the original "
+        "model",
         wanted, name_, stored);
   }
   scheme_ = find_scheme(stored.empty() ? wanted : stored);
@@ -180,21 +195,21 @@ DType Model::linear_dtype() const {
   return DType::kF32;
 }
 
-CompileOptions Model::compile_options(int ranks) const {
+CompileOptions Model::compile_options(std::vector<WorkerFacts> workers) const {
   CompileOptions options;
-  options.ranks = ranks;
+  options.workers = std::move(workers);
   options.strategy = options_.strategy;
   options.limits = limits_;
   options.weight_dtype = [this](const std::string& source, program::Role role) {
     return weight_dtype(source, role);
   };
-  if (scheme_ != nullptr) options.quantized_input = scheme_->input;
   options.kv_dtype = kv_dtype_named(options_.kv_dtype).value_or(linear_dtype());
   return options;
 }
 
-absl::StatusOr<std::vector<program::Program>> Model::compile(int ranks) const {
-  return lockstep::compile(graph(), compile_options(ranks));
+absl::StatusOr<std::vector<program::Program>> Model::compile(
+    std::vector<WorkerFacts> workers) const {
+  return lockstep::compile(graph(), compile_options(std::move(workers)));
 }
 
 }  // namespace lockstep

@@ -19,12 +19,16 @@
 
 namespace lockstep {
 
+// Whether a model can be used without its weights: to look at, not to run.
+enum class WeightFiles { kNeeded, kOptional };
+
 struct ModelOptions {
   std::string path;  // A folder, `org/name` in the Hugging Face cache, or "": the demo model.
   std::string dtype = "auto";              // auto, float32, bfloat16
   std::string quantize;                    // A scheme (sharding/scheme.h); "": the checkpoint's.
   std::string kv_dtype = "auto";           // auto, float32, bfloat16, int8
   std::optional<uint64_t> random_weights;  // Seed; then config.json is all that is read.
+  WeightFiles weight_files = WeightFiles::kNeeded;
   std::vector<std::string> ignore_config;
   // Embeddings are kept as the checkpoint has them, so that workers can leave them in its file.
   bool embedding_in_file = false;
@@ -34,7 +38,8 @@ struct ModelOptions {
   int64_t max_sequences = 256;
 };
 
-// The folder that `path` means. kInvalidArgument: where was looked, and how to get one.
+// The folder that `path` means; a path to a config.json means its folder. kInvalidArgument: where
+// was looked, and how to get one.
 absl::StatusOr<std::filesystem::path> find_model_folder(const std::string& path);
 
 // Thread-safe once open.
@@ -52,7 +57,7 @@ class Model {
   const ModelOptions& options() const { return options_; }
   // Null where weights are not quantized.
   const Scheme* scheme() const { return scheme_; }
-  // Null where weights are random.
+  // Null where weights are random, or optional and missing.
   const Checkpoint* checkpoint() const { return checkpoint_.has_value() ? &*checkpoint_ : nullptr; }
   // What linears compute in, or would if they were not quantized: the type of KV pages, too, unless
   // `kv_dtype` names one.
@@ -64,8 +69,8 @@ class Model {
   int64_t pages_of(int64_t positions) const;
 
   // What compile() takes; the caller sets trace where it wants one. The model outlives it.
-  CompileOptions compile_options(int ranks) const;
-  absl::StatusOr<std::vector<program::Program>> compile(int ranks) const;
+  CompileOptions compile_options(std::vector<WorkerFacts> workers) const;
+  absl::StatusOr<std::vector<program::Program>> compile(std::vector<WorkerFacts> workers) const;
 
  private:
   Model() = default;

@@ -1,35 +1,63 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "coordinator/service.h"
 
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include <cstdlib>
+#include <algorithm>
 #include <filesystem>
 #include <random>
 
 #include "base/status.h"
+#include "proto/handshake.h"
 
 namespace lockstep {
 namespace {
 
-std::string random_token() {
+std::string random_name() {
   std::random_device device;
   return fmt::format("{:08x}{:08x}{:08x}{:08x}", device(), device(), device(), device());
 }
 
-// A folder that only this user can enter, for the workers' socket.
-absl::StatusOr<std::string> make_private_folder() {
-  const char* runtime = std::getenv("XDG_RUNTIME_DIR");
-  std::string path = fmt::format("{}/lockstep-XXXXXX", runtime != nullptr ? runtime : "/tmp");
-  if (mkdtemp(path.data()) == nullptr) {
-    path = "/tmp/lockstep-XXXXXX";
-    if (mkdtemp(path.data()) == nullptr) {
-      return failed_precondition("could not make a folder in /tmp for the workers' socket: {}",
-                                 std::strerror(errno));
-    }
-  }
-  return path;
+// Of a worker: the logits of every output of a step, with what comes beside them.
+int max_worker_message(const Model& model) {
+  const int64_t outputs = std::min(model.options().max_sequences, model.options().max_rows);
+  const int64_t vocab = model.config().vocab_size;
+  const int64_t logits = vocab * static_cast<int64_t>(sizeof(float));
+  constexpr int64_t kBeside = 128 << 10;  // Candidates, sums of blocks, names.
+  const int64_t bytes = (outputs + 1) * (2 * logits + kBeside);
+  return static_cast<int>(std::min<int64_t>(bytes, INT32_MAX));
+}
+
+ClusterCoreOptions core_options(const Model& model, const ServiceOptions& options) {
+  ClusterCoreOptions core{.workers = options.workers,
+                          .launch = options.launch,
+                          .silent_ms = options.silent_ms,
+                          .stuck_ms = options.stuck_ms,
+                          .compile =
+                              [&model](std::vector<WorkerFacts> workers) {
+                                return model.compile(std::move(workers));
+                              },
+                          .draw_group_name = random_name};
+  cluster::Assignment& assignment = core.assignment;
+  assignment.set_checkpoint(std::filesystem::absolute(model.folder()).string());
+  assignment.set_random_weights(model.options().random_weights.has_value());
+  assignment.set_random_seed(model.options().random_weights.value_or(0));
+  assignment.set_embedding_in_file(model.options().embedding_in_file);
+  assignment.set_kv_memory_bytes(options.kv_memory_bytes);
+  assignment.set_max_pages(options.max_pages > 0 ? options.max_pages : model.max_pages());
+  return core;
+}
+
+LauncherOptions launcher_options(const ServiceOptions& options, const std::string& address,
+                                 const std::string& token) {
+  return {.workers = options.workers,
+          .threads = options.threads,
+          .pin = options.pin,
+          .devices = options.devices,
+          .memory_fraction = options.memory_fraction,
+          .coordinator = address,
+          .token = token,
+          .log_level = options.log_level,
+          .weight_cache = options.weight_cache,
+          .weight_cache_limit = options.weight_cache_limit};
 }
 
 }  // namespace
@@ -56,74 +84,47 @@ absl::StatusOr<std::unique_ptr<grpc::Server>> start_server(grpc::ServerBuilder& 
   return server;
 }
 
-absl::Status ClusterHost::listen(const std::string& wanted) {
-  grpc::ServerBuilder builder;
-  set_server_options(builder);
-  builder.SetMaxReceiveMessageSize(-1);
-  builder.RegisterService(cluster_->service());
-  int port = 0;
-  if (wanted.empty()) {
-    ASSIGN_OR_RETURN(socket_folder_, make_private_folder());
-    address_ = fmt::format("unix:{}/cluster", socket_folder_);
-    ASSIGN_OR_RETURN(server_, start_server(builder, address_, nullptr));
-  } else {
-    ASSIGN_OR_RETURN(server_, start_server(builder, wanted, &port));
-    const size_t colon = wanted.rfind(':');
-    address_ = fmt::format("{}:{}", wanted.substr(0, colon), port);
+absl::Status ClusterHost::listen(const Model& model, const std::string& address,
+                                 const std::string& token) {
+  ClusterServerOptions options{
+      .address = address, .token = token, .max_message_bytes = max_worker_message(model)};
+  if (address.empty()) {
+    ASSIGN_OR_RETURN(folder_, PrivateFolder::make());
+    options.address = fmt::format("unix:{}/cluster", folder_->path());
   }
+  ASSIGN_OR_RETURN(server_, ClusterServer::start(options, cluster_.get()));
+  address_ = server_->address();
   return absl::OkStatus();
 }
 
 absl::StatusOr<std::unique_ptr<ClusterHost>> ClusterHost::start(const Model* model,
                                                                 const ServiceOptions& options) {
-  // What the user can mend is said before anything is started.
-  RETURN_IF_ERROR(model->compile(options.workers).status());
-  const bool draw = options.token.empty() && options.launch;
-  const std::string token = draw ? random_token() : options.token;
-
-  std::unique_ptr<ClusterHost> host(new ClusterHost);
-  host->cluster_ = std::make_unique<RemoteCluster>(RemoteClusterOptions{
-      .workers = options.workers,
-      .token = token,
-      .checkpoint = std::filesystem::absolute(model->folder()).string(),
-      .random_weights = model->options().random_weights.has_value(),
-      .random_seed = model->options().random_weights.value_or(0),
-      .embedding_in_file = model->options().embedding_in_file,
-      .kv_memory_bytes = options.kv_memory_bytes,
-      .max_pages = options.max_pages > 0 ? options.max_pages : model->max_pages(),
-      .compile = [model](int ranks) { return model->compile(ranks); },
-      .progress = options.load_progress});
-  RETURN_IF_ERROR(host->listen(options.cluster_address));
-  if (options.launch) {
-    RemoteCluster* cluster = host->cluster_.get();
-    host->launcher_ = std::make_unique<Launcher>(
-        LauncherOptions{.workers = options.workers,
-                        .threads = options.threads,
-                        .pin = options.pin,
-                        .devices = options.devices,
-                        .memory_fraction = options.memory_fraction,
-                        .coordinator = host->address_,
-                        .token = token,
-                        .log_level = options.log_level,
-                        .weight_cache = options.weight_cache,
-                        .weight_cache_limit = options.weight_cache_limit},
-        [cluster](absl::Status reason) { cluster->give_up(std::move(reason)); });
+  // What the user can fix is said before anything is started.
+  ASSIGN_OR_RETURN(std::vector<WorkerFacts> workers, alike_workers(options.workers));
+  RETURN_IF_ERROR(model->compile(std::move(workers)).status());
+  if (!options.cluster_address.empty() && options.token.empty()) {
+    return invalid_argument(
+        "LOCKSTEP_JOIN_TOKEN is not set: workers that join at {} have to know it; set it for them "
+        "and for this command, e.g. to what `openssl rand -hex 16` prints",
+        options.cluster_address);
   }
+  const std::string token = options.token.empty() ? to_hex(draw_nonce()) : options.token;
+  std::unique_ptr<ClusterHost> host(new ClusterHost);
+  host->cluster_ =
+      std::make_unique<RemoteCluster>(core_options(*model, options), options.load_progress);
+  RETURN_IF_ERROR(host->listen(*model, options.cluster_address, token));
+  if (options.launch) {
+    host->launcher_ = std::make_unique<Launcher>(launcher_options(options, host->address_, token),
+                                                 host->cluster_.get());
+  }
+  host->cluster_->run(host->server_.get(), host->launcher_.get());
   return host;
 }
 
 ClusterHost::~ClusterHost() {
+  if (cluster_ != nullptr) cluster_->stop();
   launcher_.reset();  // Ends the workers.
-  if (server_ != nullptr) {
-    server_->Shutdown(std::chrono::system_clock::now() + std::chrono::seconds(2));
-    server_->Wait();
-  }
   server_.reset();
-  cluster_.reset();
-  if (!socket_folder_.empty()) {
-    std::error_code error;
-    std::filesystem::remove_all(socket_folder_, error);
-  }
 }
 
 absl::StatusOr<std::unique_ptr<InferenceService>> InferenceService::start(const Model* model,

@@ -10,7 +10,9 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "coordinator/cluster/cluster_server.h"
 #include "coordinator/cluster/launcher.h"
+#include "coordinator/cluster/private_folder.h"
 #include "coordinator/cluster/remote_cluster.h"
 #include "coordinator/engine.h"
 #include "coordinator/model.h"
@@ -26,12 +28,14 @@ struct ServiceOptions {
   double memory_fraction = 0;        // See LauncherOptions.
   // Where workers dial in, "host:port"; "": a private Unix socket, for local workers only.
   std::string cluster_address;
-  std::string token;  // "": drawn, for local workers.
+  std::string token;  // Wanted with `cluster_address`; "": drawn.
   int64_t kv_memory_bytes = 0;
   int64_t max_pages = 0;  // KV pages that can be of use; 0: as many as the model's limits fill.
   std::string log_level = "warning";
   std::string weight_cache = "off";  // Of local workers, see LauncherOptions.
   int64_t weight_cache_limit = 0;
+  int64_t silent_ms = 1'000;  // See ClusterCoreOptions.
+  int64_t stuck_ms = 10'000;
   EngineOptions engine;
   std::function<void(int64_t done, int64_t total)> load_progress;
 };
@@ -52,12 +56,12 @@ class ClusterHost {
 
  private:
   ClusterHost() = default;
-  absl::Status listen(const std::string& wanted);
+  absl::Status listen(const Model& model, const std::string& address, const std::string& token);
 
-  std::string socket_folder_;
+  std::unique_ptr<PrivateFolder> folder_;  // Of the socket, where there is one.
   std::string address_;
   std::unique_ptr<RemoteCluster> cluster_;
-  std::unique_ptr<grpc::Server> server_;
+  std::unique_ptr<ClusterServer> server_;
   std::unique_ptr<Launcher> launcher_;
 };
 
@@ -76,7 +80,7 @@ class InferenceService {
   const Launcher* launcher() const { return host_->launcher(); }
   absl::Status wait_ready() { return engine_->wait_ready(); }
   // Makes wait_ready() return and ends the requests in flight. Any thread, does not block.
-  void stop() { host_->cluster().shutdown(); }
+  void stop() { engine_->stop(); }
 
  private:
   InferenceService() = default;

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// A request's answer: a log of events that the engine appends to and any number of readers follow
-// from any offset, so that a reader who lost its connection can take up where it was.
+// A request's answer: a log of events that the engine appends to and one reader follows. An offset
+// names an event for good, whatever has been freed, so that a later reader can take up where one
+// with a broken connection was, as far back as the log is kept.
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -38,17 +41,29 @@ struct StreamEvent {
   std::vector<float> prompt_logits;  // In choice 0's first event, where asked for.
 };
 
-// Thread-safe. Shared by the engine and the readers.
+// About the memory that an event takes.
+int64_t bytes_of(const StreamEvent& event);
+
+// Of one choice, that its reader may leave unread.
+inline constexpr int64_t kMaxUnreadBytes = 256 << 10;
+
+// Thread-safe. Shared by the engine and the reader.
 class Stream {
  public:
-  // Engine's side. Nothing is appended after close().
-  void append(StreamEvent event) ABSL_LOCKS_EXCLUDED(mutex_);
+  explicit Stream(int64_t max_unread_bytes = kMaxUnreadBytes)
+      : max_unread_bytes_(max_unread_bytes) {}
+
+  // Engine's side. Nothing is appended after close(). kResourceExhausted: the reader has left too
+  // much of this choice unread. The event is dropped, all later ones are, and close() closes with
+  // this error. One event of a choice is always kept, however large it is.
+  absl::Status append(StreamEvent event) ABSL_LOCKS_EXCLUDED(mutex_);
   // All choices are done (OK), or the request failed.
   void close(absl::Status status) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Reader's side. Copies the events from `offset` on; true once the stream is closed and all of it
-  // has been read.
-  bool read(size_t offset, std::vector<StreamEvent>* events) const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Reader's side: a single one that moves forward. Says that all events before `offset` are done
+  // with, which frees them, and copies those from `offset` on. True once the stream is closed and
+  // all of it has been read.
+  bool read(size_t offset, std::vector<StreamEvent>* events) ABSL_LOCKS_EXCLUDED(mutex_);
   // Blocks until there is an event at `offset`, or the stream is closed.
   void wait(size_t offset) const ABSL_LOCKS_EXCLUDED(mutex_);
   // How it ended; meaningful once closed.
@@ -60,11 +75,16 @@ class Stream {
 
  private:
   void notify() ABSL_LOCKS_EXCLUDED(listener_mutex_);
+  size_t end() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return begin_ + events_.size(); }
 
+  const int64_t max_unread_bytes_;
   mutable Mutex mutex_;
-  mutable ConditionVariable changed_;  // events_, closed_
-  std::vector<StreamEvent> events_ ABSL_GUARDED_BY(mutex_);
+  mutable ConditionVariable changed_;                       // events_, closed_
+  std::deque<StreamEvent> events_ ABSL_GUARDED_BY(mutex_);  // From offset begin_ on.
+  size_t begin_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::map<int32_t, int64_t> unread_bytes_ ABSL_GUARDED_BY(mutex_);  // By choice.
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
+  absl::Status overflow_ ABSL_GUARDED_BY(mutex_);
   absl::Status status_ ABSL_GUARDED_BY(mutex_);
   Mutex listener_mutex_;
   std::function<void()> listener_ ABSL_GUARDED_BY(listener_mutex_);

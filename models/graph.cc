@@ -11,15 +11,25 @@ namespace {
 
 constexpr AxisSize kOneRow = {.axis = Axis::kNone, .count = 1, .unit = 1};
 
+// The source's [all_rows, cols] as [matrices, rows of each, cols].
+void stack_source(program::Piece& piece, const FusedPart& part) {
+  LOCKSTEP_CHECK(piece.source_shape_size() == 2 && part.all_rows % part.matrices == 0);
+  const int64_t cols = piece.source_shape(1);
+  piece.set_source_shape(0, part.matrices);
+  piece.set_source_shape(1, part.all_rows / part.matrices);
+  piece.add_source_shape(cols);
+}
+
 // The one piece of a parameter that is a tensor, cut into rows of a larger one (a bias: columns).
 std::vector<program::Piece> cut_out(const program::Piece& whole, const FusedPart& part) {
   const bool vector = whole.source_shape_size() == 1;
   std::vector<program::Piece> pieces;
   int64_t filled = 0;
-  for (const FusedPart::Range& range : part.rows) {
+  for (const FusedPart::RowRange& range : part.rows) {
     LOCKSTEP_CHECK(0 <= range.begin && range.begin < range.end && range.end <= part.all_rows);
     program::Piece& piece = pieces.emplace_back(whole);
     piece.set_source_shape(0, part.all_rows);
+    if (part.matrices > 0) stack_source(piece, part);
     vector ? piece.set_col_begin(range.begin) : piece.set_row_begin(range.begin);
     vector ? piece.set_col_end(range.end) : piece.set_row_end(range.end);
     filled += range.end - range.begin;
@@ -83,6 +93,17 @@ Value Graph::rms_norm(Value x, const std::string& name, float eps) {
                     {.name = scoped(name), .rows = info(x).rows, .axis = info(x).axis});
 }
 
+Value Graph::layer_norm(Value x, const std::string& name, float eps, bool bias) {
+  Node node{.op = Op::kLayerNorm, .inputs = {x.id}};
+  node.parameters = {add_vector(scoped(name) + ".weight", program::NORM, info(x).axis)};
+  if (bias) {
+    node.parameters.push_back(add_vector(scoped(name) + ".bias", program::BIAS, info(x).axis));
+  }
+  node.attributes.mutable_norm()->set_eps(eps);
+  return append_one(std::move(node),
+                    {.name = scoped(name), .rows = info(x).rows, .axis = info(x).axis});
+}
+
 Value Graph::head_norm(Value x, const std::string& name, float eps, int64_t head_dim) {
   Node node{.op = Op::kHeadNorm, .inputs = {x.id}};
   const AxisSize one_head = {.axis = Axis::kNone, .count = head_dim, .unit = 1};
@@ -126,11 +147,13 @@ Value Graph::attention(Value q, Value k, Value v, const AttentionSpec& spec) {
   attributes.set_scale(spec.scale);
   attributes.set_window(spec.window);
   attributes.set_state(spec.layer);
+  const int64_t v_dim = spec.v_dim == 0 ? spec.head_dim : spec.v_dim;
+  if (v_dim != spec.head_dim) attributes.set_v_dim(v_dim);
   const int64_t group = spec.heads / spec.kv_heads;
   for (int64_t head = 0; head < spec.heads; ++head) {
     attributes.add_kv_head_of(static_cast<int32_t>(head / group));
   }
-  return append_one(std::move(node), {.name = scoped("attention"), .axis = info(q).axis});
+  return append_one(std::move(node), {.name = scoped("attention"), .axis = {Axis::kHeads, spec.heads, v_dim}});
 }
 
 Value Graph::silu(Value x) {
@@ -151,7 +174,7 @@ Value Graph::add(Value x, Value y) {
 Value Graph::select_rows(Value x) {
   return append_one(
       {.op = Op::kSelectRows, .inputs = {x.id}},
-      {.name = scoped("select_rows"), .rows = program::OUTPUTS, .axis = info(x).axis});
+      {.name = scoped("select_rows"), .rows = kOutputRows, .axis = info(x).axis});
 }
 
 void Graph::top_candidates(Value logits) {

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// A model as an append-only list of operators in single-assignment form, with no word of workers,
+// A model as an append-only list of operators in single-assignment form. It knows no workers,
 // devices, caches or batches. Models build it; passes read one and write another; sharding cuts it;
 // lowering turns it into a Program. Not thread-safe while it is built.
 #pragma once
 
 #include <cstdint>
-#include <span>
 #include <string>
 #include <vector>
 
 #include "base/dtype.h"
-#include "base/op.h"
+#include "operators/schema.h"
 #include "proto/program.pb.h"
+#include "proto/row_domains.h"
 
 namespace lockstep {
 
@@ -26,6 +26,9 @@ struct AxisSize {
   Axis axis = Axis::kNone;
   int64_t count = 0;
   int64_t unit = 1;
+  // Of kKvHeads: the query heads that they serve, each an equal run of them. A rank holds the KV
+  // heads that cover its own query heads. Layers may differ in all of these.
+  int64_t serves = 0;
   int64_t columns() const { return count * unit; }
 };
 
@@ -37,7 +40,7 @@ struct Value {
 struct ValueInfo {
   std::string name = {};
   DType dtype = DType::kF32;
-  program::Rows rows = program::TOKENS;
+  int rows = kTokenRows;  // Index into Graph::row_domains.
   AxisSize axis = {};  // Its columns.
   int node = -1;       // That produces it.
 };
@@ -70,16 +73,18 @@ struct Rope {
 
 // Rows of a fused matrix and of its bias, such as the k of [q; k; v]: ranges, stacked.
 struct FusedPart {
-  struct Range {
+  struct RowRange {
     int64_t begin, end;
   };
   std::string name;      // For messages: "k".
   int64_t all_rows = 0;  // Of the fused matrix.
-  std::vector<Range> rows;
+  std::vector<RowRange> rows;
+  int64_t matrices = 0;  // Of a tensor [matrices, rows, columns]; 0: of a plain matrix.
 };
 
 struct AttentionSpec {
   int64_t head_dim = 0;
+  int64_t v_dim = 0;  // Of a value head; 0: head_dim.
   int64_t heads = 0;
   int64_t kv_heads = 0;
   float scale = 0;
@@ -90,6 +95,8 @@ struct AttentionSpec {
 class Graph {
  public:
   std::string model;  // Name for messages.
+  // As Program.row_domains: tokens and outputs, and what a model adds.
+  std::vector<program::RowDomain> row_domains = default_row_domains();
 
   // --- Builders. Names are relative to the open scopes: "mlp.up_proj" is
   // "model.layers.3.mlp.up_proj.weight" (and ".bias") in the checkpoint.
@@ -101,6 +108,7 @@ class Graph {
   // The linear that gives logits; `name` as a linear's, tied or not.
   Value head(Value x, const std::string& name, AxisSize vocab, bool bias = false);
   Value rms_norm(Value x, const std::string& name, float eps);
+  Value layer_norm(Value x, const std::string& name, float eps, bool bias = true);
   Value head_norm(Value x, const std::string& name, float eps, int64_t head_dim);
   Value rope(Value x, const Rope& rope);  // The table is made once for equal attributes.
   Value attention(Value q, Value k, Value v, const AttentionSpec& spec);

@@ -7,12 +7,12 @@
 #include <fmt/ranges.h>
 
 #include "base/dtype.h"
-#include "base/op.h"
+#include "operators/op.h"
+#include "proto/attributes.h"
 
 namespace lockstep {
 namespace {
 
-using program::Attributes;
 using program::Program;
 
 const char* short_name(program::DType dtype) { return dtype_short_name(static_cast<DType>(dtype)); }
@@ -69,60 +69,14 @@ std::string print_operand(const Program& program, const program::Operand& operan
 std::string print_output(const Program& program, int index) {
   if (index < 0 || index >= program.values_size()) return fmt::format("%{}?", index);
   const program::Value& value = program.values(index);
-  const char* rows = value.rows() == program::TOKENS ? "tokens" : "outputs";
+  const bool known = 0 <= value.rows() && value.rows() < program.row_domains_size();
+  const std::string rows = known ? program.row_domains(value.rows()).name()
+                                 : fmt::format("domain {}?", value.rows());
   std::string stride;
   if (value.stride() != value.cols()) stride = fmt::format(" stride {}", value.stride());
   return fmt::format("%{} {}: {} [{}, {}]{} {}@{}", index, value.name(), short_name(value.dtype()),
                      rows, value.cols(), stride, value.shared() ? "shared" : "",
                      value.offset_bytes());
-}
-
-std::string print_rope_table(const program::RopeTableAttrs& attrs) {
-  std::string text = fmt::format("inv_freq [{:.6g}] factor {:.6g}",
-                                 fmt::join(attrs.inv_freq(), ", "), attrs.factor());
-  if (attrs.dynamic_length() != 0) {
-    text += fmt::format(" dynamic_length {} dynamic_factor {:.6g} theta {:.6g}",
-                        attrs.dynamic_length(), attrs.dynamic_factor(), attrs.theta());
-  }
-  return text;
-}
-
-std::string print_attention(const program::AttentionAttrs& attrs) {
-  std::string text =
-      fmt::format("heads {} kv_heads {} head_dim {} scale {:.9g} state {}", attrs.heads(),
-                  attrs.kv_heads(), attrs.head_dim(), attrs.scale(), attrs.state());
-  if (attrs.window() != 0) text += fmt::format(" window {}", attrs.window());
-  return text + fmt::format(" kv_head_of [{}]", fmt::join(attrs.kv_head_of(), ", "));
-}
-
-std::string print_attributes(const Attributes& attributes) {
-  switch (attributes.kind_case()) {
-    case Attributes::kEmbed:
-      return fmt::format("vocab_begin {}", attributes.embed().vocab_begin());
-    case Attributes::kNorm: {
-      const program::NormAttrs& norm = attributes.norm();
-      std::string text = fmt::format("eps {:.6g}", norm.eps());
-      if (norm.head_dim() != 0) text += fmt::format(" head_dim {}", norm.head_dim());
-      return text;
-    }
-    case Attributes::kRopeTable:
-      return print_rope_table(attributes.rope_table());
-    case Attributes::kRope:
-      return fmt::format("head_dim {} rotary_dim {}{}", attributes.rope().head_dim(),
-                         attributes.rope().rotary_dim(),
-                         attributes.rope().interleaved() ? " interleaved" : "");
-    case Attributes::kAttention:
-      return print_attention(attributes.attention());
-    case Attributes::kTopCandidates:
-      return fmt::format("vocab_begin {}", attributes.top_candidates().vocab_begin());
-    case Attributes::kGather:
-      return fmt::format("boundaries [{}]", fmt::join(attributes.gather().boundaries(), ", "));
-    case Attributes::kColumns:
-      return fmt::format("{}:{}", attributes.columns().begin(), attributes.columns().end());
-    case Attributes::KIND_NOT_SET:
-      break;
-  }
-  return "";
 }
 
 std::string print_instruction(const Program& program, int index) {
@@ -144,7 +98,7 @@ std::string print_instruction(const Program& program, int index) {
     separator = ", ";
   }
   text += ")";
-  const std::string attributes = print_attributes(instruction.attributes());
+  const std::string attributes = attributes_text(instruction.attributes());
   return text + (attributes.empty() ? "" : " {" + attributes + "}") + "\n";
 }
 
@@ -157,8 +111,9 @@ std::string to_text(const Program& program) {
   text += fmt::format("states {}\n", program.states_size());
   for (int i = 0; i < program.states_size(); ++i) {
     const program::State& state = program.states(i);
-    text += fmt::format("  s{} {} {} kv_heads {} head_dim {}\n", i, state.name(),
-                        short_name(state.dtype()), state.kv_heads(), state.head_dim());
+    text += fmt::format("  s{} {} {} kv_heads {} k_dim {} v_dim {}\n", i, state.name(),
+                        short_name(state.dtype()), state.kv().kv_heads(), state.kv().k_dim(),
+                        state.kv().v_dim());
   }
   text += fmt::format("instructions {}\n", program.instructions_size());
   for (int i = 0; i < program.instructions_size(); ++i) text += print_instruction(program, i);

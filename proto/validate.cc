@@ -8,6 +8,7 @@
 
 #include "base/quantization.h"
 #include "base/status.h"
+#include "proto/row_domains.h"
 #include "proto/validate_parts.h"
 
 namespace lockstep {
@@ -59,7 +60,9 @@ absl::Status check_value(const Program& program, int index) {
   if (value.dtype() != program::F32 && value.dtype() != program::BF16) {
     return fail("dtype", "float32 or bfloat16", value.dtype());
   }
-  if (!program::Rows_IsValid(value.rows())) return fail("rows", "tokens or outputs", value.rows());
+  if (value.rows() < 0 || value.rows() >= program.row_domains_size()) {
+    return fail("rows", "a row domain of the program", value.rows());
+  }
   if (value.cols() < 0 || value.cols() > kMaxColumns)
     return fail("cols", "0 to 2^31", value.cols());
   if (value.stride() < value.cols() || value.stride() > kMaxColumns) {
@@ -82,6 +85,13 @@ absl::Status check_value(const Program& program, int index) {
 // A row vector (BIAS, NORM) may be one-dimensional in the checkpoint.
 bool is_row(program::Role role) { return role == program::BIAS || role == program::NORM; }
 
+// The first row of the matrix, of a stack, in which a piece begins.
+int64_t matrix_begin(const program::Piece& piece) {
+  const int dims = piece.source_shape_size();
+  const int64_t height = dims == 3 ? piece.source_shape(1) : 0;
+  return height == 0 ? 0 : piece.row_begin() / height * height;
+}
+
 absl::Status check_piece(const program::Weight& weight, const program::Piece& piece) {
   const auto fail = [&](const char* field, const char* wanted) {
     return invalid_argument("program weight {}: piece {} of {} must be {}", weight.name(), field,
@@ -89,22 +99,27 @@ absl::Status check_piece(const program::Weight& weight, const program::Piece& pi
   };
   if (piece.source().empty()) return fail("source", "named");
   const int dims = piece.source_shape_size();
-  if (dims != 2 && !(dims == 1 && is_row(weight.role()))) {
-    return fail("source_shape", "two-dimensional (a row: or one-dimensional)");
+  const int min_dims = is_row(weight.role()) ? 1 : 2;
+  if (dims < min_dims || dims > min_dims + 1) {
+    return fail("source_shape", "of two or three dimensions (that of a row: of one or two)");
   }
   for (const int64_t size : piece.source_shape()) {
     if (size < 0 || size > kMaxColumns) return fail("source_shape", "0 to 2^31 each");
   }
-  const int64_t rows = dims == 2 ? piece.source_shape(0) : 1;
   const int64_t cols = piece.source_shape(dims - 1);
+  const int64_t height = dims == 1 ? 1 : piece.source_shape(dims - 2);  // Of one matrix.
+  const int64_t rows = dims == 3 ? piece.source_shape(0) * height : height;
+  if (rows > kMaxColumns) return fail("source_shape", "of 0 to 2^31 rows, all matrices together");
   if (piece.row_begin() < 0 || piece.row_begin() > piece.row_end() || piece.row_end() > rows) {
     return fail("rows", "ascending and inside source_shape");
   }
   if (piece.col_begin() < 0 || piece.col_begin() > piece.col_end() || piece.col_end() > cols) {
     return fail("columns", "ascending and inside source_shape");
   }
-  if (piece.transpose() && is_row(weight.role())) return fail("transpose", "false for a row");
-  return absl::OkStatus();
+  if (!piece.transpose()) return absl::OkStatus();
+  if (is_row(weight.role())) return fail("transpose", "false for a row");
+  const bool in_one = piece.row_end() - matrix_begin(piece) <= height;
+  return in_one ? absl::OkStatus() : fail("rows", "of one matrix of the stack to be transposed");
 }
 
 DType dtype_of(const program::Weight& weight) { return static_cast<DType>(weight.dtype()); }
@@ -116,12 +131,13 @@ std::optional<Quantization> quantized(const program::Weight& weight) {
 // Products of int8 that are sure to add up within 32 bits.
 constexpr int64_t kMostCodes = int64_t{1} << 17;
 
-// A piece has whole groups of the source's rows.
+// A piece has whole groups of the source's rows; of its columns where it is transposed.
 bool cuts_no_group(const Quantization& kind, const program::Piece& piece) {
   const bool turned = piece.transpose();
-  const int64_t begin = turned ? piece.row_begin() : piece.col_begin();
-  const int64_t end = turned ? piece.row_end() : piece.col_end();
-  const int64_t all = piece.source_shape(turned ? 0 : 1);
+  const int64_t before = turned ? matrix_begin(piece) : 0;
+  const int64_t begin = turned ? piece.row_begin() - before : piece.col_begin();
+  const int64_t end = turned ? piece.row_end() - before : piece.col_end();
+  const int64_t all = piece.source_shape(piece.source_shape_size() - (turned ? 2 : 1));
   if (kind.group == 0) return begin == 0 && end == all;
   return begin % kind.group == 0 && (end % kind.group == 0 || end == all);
 }
@@ -198,11 +214,28 @@ absl::Status check_state(const program::State& state, int index) {
       state.dtype() != program::I8) {
     return fail("dtype", "float32, bfloat16 or int8", state.dtype());
   }
-  if (state.kv_heads() < 0 || state.kv_heads() > 4096) {
-    return fail("kv_heads", "0 to 4096", state.kv_heads());
-  }
-  if (state.head_dim() < 1 || state.head_dim() > 4096) {
-    return fail("head_dim", "1 to 4096", state.head_dim());
+  if (!state.has_kv()) return fail("kind", "KV pages", state.kind_case());
+  const program::KvPages& kv = state.kv();
+  if (kv.kv_heads() < 0 || kv.kv_heads() > 4096) return fail("kv_heads", "0 to 4096", kv.kv_heads());
+  if (kv.k_dim() < 1 || kv.k_dim() > 4096) return fail("k_dim", "1 to 4096", kv.k_dim());
+  if (kv.v_dim() < 1 || kv.v_dim() > 4096) return fail("v_dim", "1 to 4096", kv.v_dim());
+  return absl::OkStatus();
+}
+
+// Rows of the first two domains are known to all: kernels and steps count by them.
+absl::Status check_row_domains(const Program& program) {
+  RETURN_IF_ERROR(check_range("number of row_domains", program.row_domains_size(), 2, 64));
+  for (int i = 0; i < program.row_domains_size(); ++i) {
+    const program::RowDomain& domain = program.row_domains(i);
+    if (!program::Rows_IsValid(domain.of()) || (i < 2 && domain.of() != i)) {
+      return invalid_argument("program row domain {} ({}): of must be {}, found {}", i,
+                              domain.name(), i == 0   ? "tokens"
+                                             : i == 1 ? "outputs"
+                                                      : "tokens or outputs",
+                              static_cast<int>(domain.of()));
+    }
+    RETURN_IF_ERROR(check_range("rows_each of a row domain", domain.rows_each(), 1,
+                                i < 2 ? 1 : kMaxRowsEach));
   }
   return absl::OkStatus();
 }
@@ -212,7 +245,7 @@ absl::Status check_state(const program::State& state, int index) {
 int64_t element_bytes(program::DType dtype) { return dtype == program::F32 ? 4 : 2; }
 
 int64_t max_rows(const Program& program, const program::Value& value) {
-  return value.rows() == program::TOKENS ? program.limits().rows() : program.limits().outputs();
+  return max_rows(program.row_domains(value.rows()), program.limits());
 }
 
 int64_t extent_bytes(const Program& program, const program::Value& value) {
@@ -224,6 +257,7 @@ int64_t extent_bytes(const Program& program, const program::Value& value) {
 absl::Status validate(const Program& program) {
   RETURN_IF_ERROR(check_header(program));
   RETURN_IF_ERROR(check_limits(program.limits()));
+  RETURN_IF_ERROR(check_row_domains(program));
   for (int i = 0; i < program.values_size(); ++i) RETURN_IF_ERROR(check_value(program, i));
   for (const program::Weight& weight : program.weights()) RETURN_IF_ERROR(check_weight(weight));
   RETURN_IF_ERROR(check_range("number of states", program.states_size(), 0, 1 << 16));

@@ -6,8 +6,9 @@
 #include <limits>
 #include <vector>
 
-#include "base/op.h"
 #include "base/status.h"
+#include "operators/schema.h"
+#include "proto/attributes.h"
 #include "proto/validate.h"
 #include "proto/validate_parts.h"
 
@@ -19,6 +20,10 @@ using program::Program;
 using program::Value;
 
 constexpr int kForever = std::numeric_limits<int>::max();
+
+const OperatorSchema& schema_of(const Instruction& instruction) {
+  return lockstep::schema_of(static_cast<Op>(instruction.op()));
+}
 
 // The instruction that reads each value last; -1: none. Logits are kept beyond the step.
 std::vector<int> last_reads(const Program& program) {
@@ -38,8 +43,7 @@ std::vector<int> last_reads(const Program& program) {
 std::vector<int> collectives_of(const Program& program) {
   std::vector<int> collectives;
   for (int i = 0; i < program.instructions_size(); ++i) {
-    const program::Op op = program.instructions(i).op();
-    if (op == program::ALL_GATHER || op == program::ALL_REDUCE) collectives.push_back(i);
+    if (schema_of(program.instructions(i)).run_by == RunBy::kCollective) collectives.push_back(i);
   }
   return collectives;
 }
@@ -59,23 +63,6 @@ bool overlap(const Program& program, const Value& a, const Value& b) {
          shift + b.cols() * element_bytes(b.dtype()) > stride;
 }
 
-bool works_in_place(program::Op op) {
-  switch (op) {
-    case program::RMS_NORM:
-    case program::HEAD_NORM:
-    case program::ROPE:
-    case program::SILU:
-    case program::MUL:
-    case program::ADD:
-    case program::GATED:
-    case program::ADD_NORM:
-    case program::ALL_REDUCE:
-      return true;
-    default:
-      return false;
-  }
-}
-
 // Whether `input`, read for the last time by this instruction, may lie where `output` is written.
 bool may_share(const Program& program, const Instruction& instruction, const Value& input,
                const Value& output) {
@@ -84,7 +71,7 @@ bool may_share(const Program& program, const Instruction& instruction, const Val
     const int64_t begin = instruction.attributes().gather().boundaries(program.rank());
     return input.offset_bytes() == output.offset_bytes() + begin * element_bytes(output.dtype());
   }
-  return works_in_place(instruction.op()) && input.offset_bytes() == output.offset_bytes() &&
+  return schema_of(instruction).in_place && input.offset_bytes() == output.offset_bytes() &&
          input.dtype() == output.dtype();
 }
 
@@ -98,14 +85,31 @@ bool is_part(const Program& program, int value) {
   return false;
 }
 
+// A view lies where its columns lie.
+absl::Status check_view(const Program& program, int index) {
+  const Instruction& instruction = program.instructions(index);
+  const Value& x = program.values(instruction.inputs(0).value());
+  const Value& view = program.values(instruction.outputs(0));
+  const int64_t begin = bind_attributes(instruction.attributes()).begin;
+  Finding finding;
+  if (finding.equal("shared of the view", view.shared(), x.shared()) &&
+      finding.equal("stride of the view", view.stride(), x.stride()) &&
+      finding.equal("offset_bytes of the view", view.offset_bytes(),
+                    x.offset_bytes() + begin * element_bytes(x.dtype()))) {
+    return absl::OkStatus();
+  }
+  return invalid_argument("program instruction {} ({}): {}", index, schema_of(instruction).name,
+                          finding.text);
+}
+
 absl::Status check_shared(const Program& program, int index, int value, int first_collective) {
   const Instruction& instruction = program.instructions(index);
   const auto fail = [&](const char* wanted) {
     return invalid_argument("program instruction {} ({}): value {} ({}) is shared: it must be {}",
-                            index, op_name(static_cast<Op>(instruction.op())), value,
+                            index, schema_of(instruction).name, value,
                             program.values(value).name(), wanted);
   };
-  if (instruction.op() == program::COLUMNS) return absl::OkStatus();
+  if (schema_of(instruction).run_by == RunBy::kView) return absl::OkStatus();
   if (index <= first_collective) return fail("written behind the first collective");
   const bool gathered = instruction.op() == program::ALL_GATHER || is_part(program, value);
   return gathered ? absl::OkStatus() : fail("what all_gather gives, or a part of it in its place");
@@ -121,6 +125,8 @@ absl::Status check_arena(const Program& program) {
   std::vector<int> live;
   for (int i = 0; i < program.instructions_size(); ++i) {
     const Instruction& instruction = program.instructions(i);
+    const bool view = schema_of(instruction).run_by == RunBy::kView;
+    if (view) RETURN_IF_ERROR(check_view(program, i));
     std::erase_if(live, [&](int value) { return kept_until[value] < i; });
     for (const int output : instruction.outputs()) {
       const Value& written = program.values(output);
@@ -130,7 +136,6 @@ absl::Status check_arena(const Program& program) {
         const auto met = std::upper_bound(collectives.begin(), collectives.end(), read);
         kept_until[output] = met == collectives.end() ? kForever : *met;
       }
-      const bool view = instruction.op() == program::COLUMNS;
       for (const int kept : live) {
         const Value& value = program.values(kept);
         if (view || !overlap(program, value, written)) continue;
@@ -138,7 +143,7 @@ absl::Status check_arena(const Program& program) {
         return invalid_argument(
             "program instruction {} ({}): offset_bytes of value {} ({}) must be clear of value {} "
             "({}), which is read later",
-            i, op_name(static_cast<Op>(instruction.op())), output, written.name(), kept,
+            i, schema_of(instruction).name, output, written.name(), kept,
             value.name());
       }
       live.push_back(output);

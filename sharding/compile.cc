@@ -88,7 +88,7 @@ absl::StatusOr<std::vector<Graph>> compile_graphs(const Graph& graph,
   RETURN_IF_ERROR(check_stage("model", graph));
   ASSIGN_OR_RETURN(const Graph model, run_passes(kBeforeSplit, graph, options, true));
   std::vector<Graph> graphs;
-  for (int rank = 0; rank < options.ranks; ++rank) {
+  for (int rank = 0; rank < plan.ranks; ++rank) {
     const bool traced = rank == options.trace_rank;
     ASSIGN_OR_RETURN(Graph local, split(model, plan, rank));
     if (traced && options.trace) options.trace("split", graph_text(local));
@@ -104,8 +104,10 @@ absl::StatusOr<std::vector<program::Program>> compile(const Graph& graph,
   RETURN_IF_ERROR(check_limits(options.limits));
   ASSIGN_OR_RETURN(const std::vector<Graph> graphs, compile_graphs(graph, options));
   LowerArgs args = model_sizes(graph);
+  ASSIGN_OR_RETURN(args.numeric_class, group_class(options.workers));
+  args.ranks = static_cast<int>(graphs.size());
   std::vector<program::Program> programs;
-  for (args.rank = 0; args.rank < options.ranks; ++args.rank) {
+  for (args.rank = 0; args.rank < args.ranks; ++args.rank) {
     const Graph& local = graphs[args.rank];
     programs.push_back(lower(local, plan_memory(local, options.limits, args.rank), options, args));
     if (args.rank == options.trace_rank && options.trace) {

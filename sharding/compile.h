@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Graph -> one Program a rank: passes that keep axes, the cut, passes on each rank's graph,
+// Graph -> one Program per rank: passes that keep axes, the cut, passes on each rank's graph,
 // lowering. Pure: the same input gives the same programs, byte for byte.
 #pragma once
 
@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "models/graph.h"
 #include "proto/program.pb.h"
+#include "sharding/worker_facts.h"
 
 namespace lockstep {
 
@@ -17,24 +18,21 @@ enum class Strategy { kGather, kReduce };
 const char* strategy_name(Strategy strategy);  // "gather", "reduce"
 
 struct CompileOptions {
-  int ranks = 1;
+  // By rank. Speeds, relative to each other and rounded to eighths, decide how much each one gets.
+  std::vector<WorkerFacts> workers = std::vector<WorkerFacts>(1);
   Strategy strategy = Strategy::kGather;
-  // Relative speed of each rank, rounded to eighths by the plan; empty: all alike.
-  std::vector<double> speeds;
   program::Limits limits;
   // The type that a linear's, the embedding's or the head's weight is kept in and computed with;
   // norms and biases are float32. Called with the checkpoint's name of the (first) piece.
   std::function<DType(const std::string& source, program::Role role)> weight_dtype;
-  // What linears with a quantized weight take: float32, rounded to int8 by their kernel, or
-  // bfloat16. The head takes float32.
-  DType quantized_input = DType::kF32;
   DType kv_dtype = DType::kF32;
   // Called with a stage's name ("model", a pass, "program") and its text, of rank `trace_rank`.
   std::function<void(const std::string& stage, const std::string& text)> trace;
   int trace_rank = 0;
 };
 
-// kInvalidArgument: more ranks than query heads, and what else a user can mend; one line.
+// One line that says what to change. kInvalidArgument: more ranks than query heads, or another
+// error of the user's; kFailedPrecondition: workers without a numeric class in common.
 absl::StatusOr<std::vector<program::Program>> compile(const Graph& graph,
                                                       const CompileOptions& options);
 

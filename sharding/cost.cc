@@ -19,9 +19,10 @@ PlanRow program_costs(const program::Program& program) {
         matrix_bytes(static_cast<DType>(weight.dtype()), weight.rows(), weight.cols());
   }
   for (const program::State& state : program.states()) {
-    const int64_t scale_bytes = state.dtype() == program::I8 ? 4 : 0;  // One a key, one a value.
+    const int64_t scale_bytes = state.dtype() == program::I8 ? 4 : 0;  // One per key, one per value.
     row.kv_bytes_per_token +=
-        2 * state.kv_heads() * (state.head_dim() * bytes_of(state.dtype()) + scale_bytes);
+        state.kv().kv_heads() *
+        ((state.kv().k_dim() + state.kv().v_dim()) * bytes_of(state.dtype()) + 2 * scale_bytes);
   }
   for (const program::Instruction& instruction : program.instructions()) {
     const bool gathers = instruction.op() == program::ALL_GATHER;
@@ -30,8 +31,9 @@ PlanRow program_costs(const program::Program& program) {
     row.gathers += gathers ? 1 : 0;
     row.reduces += reduces ? 1 : 0;
     const program::Value& given = program.values(instruction.inputs(0).value());
-    if (given.rows() != program::TOKENS) continue;
-    row.collective_bytes_per_token += given.cols() * bytes_of(given.dtype());
+    const program::RowDomain& rows = program.row_domains(given.rows());
+    if (rows.of() != program::TOKENS) continue;
+    row.collective_bytes_per_token += rows.rows_each() * given.cols() * bytes_of(given.dtype());
   }
   return row;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of rules, one row an operator, and the rules.
+// The rules, and their table: one row per operator.
 #include "sharding/layout.h"
 
 #include <algorithm>
@@ -135,7 +135,7 @@ void local_top_candidates(const Context& c, int rank, program::Attributes& attri
 void local_attention(const Context& c, int rank, program::Attributes& attributes) {
   const program::AttentionAttrs& model = c.node.attributes.attention();
   const Range heads = c.plan.units({Axis::kHeads, model.heads(), 1}, rank);
-  const Range kv_heads = c.plan.units({Axis::kKvHeads, model.kv_heads(), 1}, rank);
+  const Range kv_heads = c.plan.units({Axis::kKvHeads, model.kv_heads(), 1, model.heads()}, rank);
   program::AttentionAttrs& local = *attributes.mutable_attention();
   local.set_heads(heads.size());
   local.set_kv_heads(kv_heads.size());
@@ -148,7 +148,8 @@ void local_attention(const Context& c, int rank, program::Attributes& attributes
 }
 
 struct Rule {
-  LayoutRule layout = nullptr;  // Null: an operator that no model has.
+  Op op = Op::kNone;
+  LayoutRule layout = nullptr;  // Null: an operator that no model has, the compiler's own.
   LocalRule local = nullptr;    // Null: the model's attributes hold on every rank.
 };
 
@@ -158,28 +159,28 @@ absl::StatusOr<Decision> plain(const Context& context) {
   return rule(context);
 }
 
-// In the order of base/op.h.
-constexpr std::array<Rule, kOpCount> kRules = {{
-    {},                                      // none
-    {plain<embed>, local_embed},             // embed
-    {plain<linear>},                         // linear
-    {plain<all_whole>},                      // rms_norm
-    {plain<by_column>},                      // head_norm
-    {plain<all_whole>},                      // rope_table
-    {plain<by_column>},                      // rope
-    {attention, local_attention},            // attention
-    {plain<by_column>},                      // silu
-    {plain<by_column_pair>},                 // mul
-    {plain<add>},                            // add
-    {plain<by_column_pair>},                 // gated
-    {plain<all_whole>},                      // add_norm
-    {plain<by_column>},                      // cast
-    {plain<select_rows>},                    // select_rows
-    {top_candidates, local_top_candidates},  // top_candidates
-    {},                                      // all_reduce
-    {},                                      // all_gather
-    {},                                      // columns
-}};
+constexpr auto kRules = table_by_op<Rule>({
+    {Op::kEmbed, plain<embed>, local_embed},
+    {Op::kLinear, plain<linear>},
+    {Op::kRmsNorm, plain<all_whole>},
+    {Op::kLayerNorm, plain<all_whole>},
+    {Op::kHeadNorm, plain<by_column>},
+    {Op::kRopeTable, plain<all_whole>},
+    {Op::kRope, plain<by_column>},
+    {Op::kAttention, attention, local_attention},
+    {Op::kSilu, plain<by_column>},
+    {Op::kMul, plain<by_column_pair>},
+    {Op::kAdd, plain<add>},
+    {Op::kGated, plain<by_column_pair>},
+    {Op::kAddNorm, plain<all_whole>},
+    {Op::kCast, plain<by_column>},
+    {Op::kSelectRows, plain<select_rows>},
+    {Op::kTopCandidates, top_candidates, local_top_candidates},
+    {Op::kAllReduce},
+    {Op::kAllGather},
+    {Op::kColumns},
+});
+static_assert(first_missing(kRules) == Op::kNone, "an operator of op.h has no layout rule");
 
 const Rule& rule_of(Op op) { return kRules[static_cast<size_t>(op)]; }
 

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// One for one: a value a value, a parameter a weight, a node an instruction.
+// One for one: values, parameters as weights, nodes as instructions.
 #include "sharding/lower.h"
 
 #include <map>
 
 #include "base/check.h"
-#include "base/numeric_class.h"
 #include "proto/validate.h"
 
 namespace lockstep {
@@ -44,8 +43,10 @@ int state_of(const program::AttentionAttrs& attention, DType dtype, program::Pro
   program::State& state = *program.add_states();
   state.set_name("layer." + std::to_string(attention.state()));
   state.set_dtype(to_proto(dtype));
-  state.set_kv_heads(attention.kv_heads());
-  state.set_head_dim(attention.head_dim());
+  program::KvPages& kv = *state.mutable_kv();
+  kv.set_kv_heads(attention.kv_heads());
+  kv.set_k_dim(attention.head_dim());
+  kv.set_v_dim(attention.v_dim() == 0 ? attention.head_dim() : attention.v_dim());
   return program.states_size() - 1;
 }
 
@@ -56,15 +57,16 @@ program::Program lower(const Graph& graph, const MemoryPlan& memory, const Compi
   program::Program program;
   program.set_version(kProgramVersion);
   program.set_model(graph.model);
-  program.set_numeric_class(kCpuClass);
+  program.set_numeric_class(args.numeric_class);
   program.set_rank(args.rank);
-  program.set_ranks(options.ranks);
+  program.set_ranks(args.ranks);
   program.set_strategy(strategy_name(options.strategy));
   *program.mutable_limits() = options.limits;
   program.set_vocab(args.vocab);
   program.set_hidden(args.hidden);
   program.set_arena_bytes(memory.arena_bytes);
   program.set_shared_bytes(memory.shared_bytes);
+  for (const program::RowDomain& domain : graph.row_domains) *program.add_row_domains() = domain;
   lower_values(graph, memory, program);
   lower_weights(graph, program);
   for (const Node& node : graph.nodes()) {

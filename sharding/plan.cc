@@ -16,42 +16,33 @@
 namespace lockstep {
 namespace {
 
-absl::StatusOr<std::vector<int64_t>> to_eighths(const std::vector<double>& speeds, int ranks) {
-  std::vector<int64_t> eighths(ranks, 8);
-  if (speeds.empty()) return eighths;
-  if (static_cast<int>(speeds.size()) != ranks) {
-    return invalid_argument("speeds: wanted one for each of {} workers, found {}", ranks,
-                            speeds.size());
-  }
+absl::StatusOr<std::vector<int64_t>> to_eighths(const std::vector<WorkerFacts>& workers) {
   double fastest = 0;
-  for (double speed : speeds) {
+  bool measured = true;
+  for (size_t rank = 0; rank < workers.size(); ++rank) {
+    const double speed = workers[rank].speed;
     if (!std::isfinite(speed) || speed < 0) {
-      return invalid_argument("speeds: wanted finite numbers of 0 or more, found {}", speed);
+      return invalid_argument("speed of rank {}: wanted a finite number of 0 or more, found {}",
+                              rank, speed);
     }
-    if (speed == 0) return eighths;  // One was not measured: all alike.
+    measured &= speed > 0;
     fastest = std::max(fastest, speed);
   }
-  for (int rank = 0; rank < ranks; ++rank) {
-    eighths[rank] = std::max<int64_t>(1, std::llround(8 * speeds[rank] / fastest));
+  std::vector<int64_t> eighths;
+  for (const WorkerFacts& worker : workers) {
+    eighths.push_back(measured ? std::max<int64_t>(1, std::llround(8 * worker.speed / fastest))
+                               : 8);
   }
   return eighths;
 }
 
-// The heads that all attention operators agree on.
-absl::Status find_heads(const Graph& graph, Plan& plan) {
+// The largest number of query heads that a layer has; 0 without attention.
+int64_t max_heads(const Graph& graph) {
+  int64_t heads = 0;
   for (const Node& node : graph.nodes()) {
-    if (node.op != Op::kAttention) continue;
-    const program::AttentionAttrs& attention = node.attributes.attention();
-    const bool first = plan.heads == 0;
-    if (first) plan.heads = attention.heads();
-    if (first) plan.kv_heads = attention.kv_heads();
-    if (plan.heads != attention.heads() || plan.kv_heads != attention.kv_heads()) {
-      return absl::UnimplementedError(
-          fmt::format("layers with different heads: {} of {} KV heads, and {} of {}", plan.heads,
-                      plan.kv_heads, attention.heads(), attention.kv_heads()));
-    }
+    if (node.op == Op::kAttention) heads = std::max(heads, node.attributes.attention().heads());
   }
-  return absl::OkStatus();
+  return heads;
 }
 
 // Linears whose contracted axis is cut: the cuts are between groups.
@@ -113,9 +104,9 @@ Range Plan::units(AxisSize axis, int rank) const {
   LOCKSTEP_CHECK(0 <= rank && rank < ranks);
   if (!splits(axis.axis)) return {0, axis.count};
   if (axis.axis == Axis::kKvHeads) {
-    LOCKSTEP_CHECK(axis.count == kv_heads);
-    const Range queries = units({Axis::kHeads, heads, 1}, rank);
-    const int64_t group = heads / kv_heads;
+    LOCKSTEP_CHECK(axis.count > 0 && axis.serves % axis.count == 0);
+    const Range queries = units({Axis::kHeads, axis.serves, 1}, rank);
+    const int64_t group = axis.serves / axis.count;
     const int64_t begin = queries.begin / group;
     return {begin, queries.size() == 0 ? begin : (queries.end - 1) / group + 1};
   }
@@ -144,19 +135,16 @@ std::vector<int64_t> Plan::boundaries(AxisSize axis) const {
 }
 
 absl::StatusOr<Plan> make_plan(const Graph& graph, const CompileOptions& options) {
-  if (options.ranks < 1 || options.ranks > kMaxRanks) {
-    return invalid_argument("{} workers asked for: use --workers 1 to {}", options.ranks,
-                            kMaxRanks);
-  }
-  Plan plan{.ranks = options.ranks, .strategy = options.strategy};
-  RETURN_IF_ERROR(find_heads(graph, plan));
-  if (plan.heads != 0 && options.ranks > plan.heads) {
+  RETURN_IF_ERROR(check_worker_count(static_cast<int64_t>(options.workers.size())));
+  Plan plan{.ranks = static_cast<int>(options.workers.size()), .strategy = options.strategy};
+  const int64_t heads = max_heads(graph);
+  if (heads != 0 && plan.ranks > heads) {
     return invalid_argument(
         "{} workers asked for, but the model has {} query heads: use --workers {} or fewer",
-        options.ranks, plan.heads, plan.heads);
+        plan.ranks, heads, heads);
   }
   RETURN_IF_ERROR(find_grains(graph, options, plan));
-  ASSIGN_OR_RETURN(plan.eighths, to_eighths(options.speeds, options.ranks));
+  ASSIGN_OR_RETURN(plan.eighths, to_eighths(options.workers));
   return plan;
 }
 

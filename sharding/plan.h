@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who holds what: the boundaries of every axis between ranks. A function of the graph's axes, the
-// number of ranks and their speeds in eighths, so that a restart makes the same plan.
+// Which rank holds what: the boundaries of every axis between ranks. A function of the graph's
+// axes, the number of ranks and their speeds in eighths, so that a restart makes the same plan.
 #pragma once
 
 #include <array>
@@ -15,8 +15,6 @@
 
 namespace lockstep {
 
-inline constexpr int64_t kVocabBlock = kProgramBlock;  // The vocabulary is cut between blocks.
-
 struct Range {
   int64_t begin = 0;
   int64_t end = 0;
@@ -28,8 +26,6 @@ struct Plan {
   int ranks = 1;
   Strategy strategy = Strategy::kGather;
   std::vector<int64_t> eighths = {};  // [ranks]: speed, the fastest being 8.
-  int64_t heads = 0;                  // Of the model's attention; 0 where it has none.
-  int64_t kv_heads = 0;
   // By axis: boundaries are multiples of so many units. A group of quantized weights is never cut.
   std::array<int64_t, kAxisCount> grains = {1, 1, 1, 1, 1, kVocabBlock};
 
@@ -47,7 +43,7 @@ struct Plan {
 std::vector<int64_t> apportion(int64_t count, std::span<const int64_t> eighths);
 
 // kInvalidArgument: fewer than one rank, more ranks than query heads or than groups of quantized
-// weights along an axis that is contracted in parts, speeds that are none.
+// weights along an axis that is contracted in parts, speeds that are negative or not finite.
 absl::StatusOr<Plan> make_plan(const Graph& graph, const CompileOptions& options);
 
 }  // namespace lockstep

@@ -11,7 +11,8 @@
 #include <numeric>
 
 #include "base/check.h"
-#include "sharding/operators.h"
+#include "operators/schema.h"
+#include "proto/row_domains.h"
 
 namespace lockstep {
 namespace {
@@ -129,7 +130,7 @@ void Planner::share(int value, Place place) {
 
 void Planner::open(int value, int index, bool shared) {
   const ValueInfo& info = graph_.values()[value];
-  const int64_t rows = info.rows == program::TOKENS ? limits_.rows() : limits_.outputs();
+  const int64_t rows = max_rows(graph_.row_domains[info.rows], limits_);
   const int64_t bytes = rows * cols(value) * dtype_bytes(info.dtype);
   Block block{.root = value, .first = index, .last = last_uses_[value], .shared = shared};
   block.bytes = (bytes + kAlignment - 1) / kAlignment * kAlignment;
@@ -155,7 +156,7 @@ void Planner::place(const Node& node, int index) {
     }
     int over = -1;
     for (size_t j = 0; i == 0 && over < 0 && j < node.inputs.size(); ++j) {
-      const bool may = operator_traits(node.op).in_place;
+      const bool may = schema_of(node.op).in_place;
       if (may && dies_for(node, index, node.inputs[j])) over = node.inputs[j];
     }
     if (over >= 0) {

@@ -11,6 +11,7 @@ namespace lockstep {
 Rewriter::Rewriter(const Graph& from)
     : from_(from), values_(from.values().size(), -1), parameters_(from.parameters().size(), -1) {
   to_.model = from.model;
+  to_.row_domains = from.row_domains;
 }
 
 void Rewriter::copy(const Node& node) {

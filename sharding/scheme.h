@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ways to quantize a model, by name: which kind each role's weights are kept in, and in which
-// type linears take their input. One table; flags, files and documents use its names.
+// The ways to quantize a model, by name: which kind each role's weights are kept in. One table;
+// flags, files and documents use its names.
 #pragma once
 
 #include <span>
@@ -15,10 +15,8 @@ namespace lockstep {
 struct Scheme {
   std::string_view name;
   DType linear = DType::kNone;
-  // What linears take: float32, which their kernel rounds to int8, or bfloat16.
-  DType input = DType::kF32;
-  // These decide a token alone, or are read a row a token: 4 bits would cost more than they save.
-  // Both are of one kind, since a tied model has one matrix for both.
+  // These decide a token alone, or are read one row per token: 4 bits would cost more than they
+  // save. Both are of one kind, since a tied model has one matrix for both.
   DType head = DType::kQ8;
   DType embedding = DType::kQ8;
 
@@ -30,5 +28,9 @@ std::span<const Scheme> schemes();
 // Null where there is none of that name.
 const Scheme* find_scheme(std::string_view name);
 std::string scheme_names();  // "q8, q4, ...".
+
+// Why there is no scheme of that name, for the end of a message: "wanted one of q8, ...", or that
+// it was removed and which one to use.
+std::string no_such_scheme(std::string_view name);
 
 }  // namespace lockstep

@@ -17,6 +17,7 @@ class Splitter {
   Splitter(const Graph& model, const Plan& plan, int rank)
       : model_(model), plan_(plan), rank_(rank), states_(model.values().size()) {
     graph_.model = model.model;
+    graph_.row_domains = model.row_domains;
   }
 
   absl::Status add(const Node& node);

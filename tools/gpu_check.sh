@@ -38,7 +38,7 @@ note() {
   printf '%s\t%s\t%s\n' "$1" "$2" "$3" >>"$logs/steps.tsv"
   echo "gpu_check: $1: $2 ($3 s)"
 }
-# step NAME LIMIT COMMAND...: what it prints goes to NAME.txt. True whatever comes of it. Exit code
+# step NAME LIMIT COMMAND...: what it prints goes to NAME.txt. Never fails itself. Exit code
 # 3 of a command says that it is of no use here, in its last line.
 step() {
   local name=$1 limit=$2 left=$((last - SECONDS)) begin=$SECONDS code=0
@@ -182,7 +182,7 @@ if [ -n "$pack" ]; then
   lockstep=$(echo "$work"/lockstep-*/bin/lockstep)
   system_first
 fi
-# The shim's own rows are the other tests' affair.
+# The shim has rows of its own, which other tests run.
 step tests 120 "$kernels/cuda_kernels_test" --gtest_brief=1 "--gtest_filter=-*cuda_shim*:Shim*"
 [ -z "$lockstep" ] || system_figures
 step kernels 75 "$kernels/cuda_bench"

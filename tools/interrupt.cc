@@ -14,7 +14,8 @@ namespace lockstep {
 struct Interrupt::State {
   absl::Mutex mutex;
   int count ABSL_GUARDED_BY(mutex) = 0;
-  std::function<void()> action ABSL_GUARDED_BY(mutex);
+  std::function<void()> first ABSL_GUARDED_BY(mutex);
+  std::function<void()> second ABSL_GUARDED_BY(mutex);
 };
 
 namespace {
@@ -37,18 +38,23 @@ Interrupt::Interrupt() : state_(new State) {
     int signal = 0;
     while (sigwait(&waited, &signal) == 0) {
       absl::MutexLock lock(&state->mutex);
-      if (++state->count > 1) _exit(128 + signal);
-      if (state->action) state->action();
+      const std::function<void()>& action = ++state->count == 1 ? state->first : state->second;
+      if (action && state->count <= 2) {
+        action();
+      } else if (state->count > 1) {
+        _exit(128 + signal);
+      }
     }
   }).detach();
 }
 
 Interrupt::~Interrupt() { on_signal(nullptr); }
 
-void Interrupt::on_signal(std::function<void()> action) {
+void Interrupt::on_signal(std::function<void()> first, std::function<void()> second) {
   absl::MutexLock lock(&state_->mutex);
-  state_->action = std::move(action);
-  if (state_->count > 0 && state_->action) state_->action();
+  state_->first = std::move(first);
+  state_->second = std::move(second);
+  if (state_->count > 0 && state_->first) state_->first();
 }
 
 bool Interrupt::signalled() const {

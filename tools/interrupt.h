@@ -8,14 +8,15 @@
 namespace lockstep {
 
 // Made in main() before any other thread, which inherit the blocked signals. The second Ctrl-C ends
-// the process at once (workers go with it).
+// the process at once (workers go with it), the third where the second one has an action.
 class Interrupt {
  public:
   Interrupt();
   ~Interrupt();
 
-  // Called on a thread of its own at the first signal. nullptr takes it back.
-  void on_signal(std::function<void()> action);
+  // Called on a thread of its own at the first and, if given, at the second signal. nullptr takes
+  // them back.
+  void on_signal(std::function<void()> first, std::function<void()> second = nullptr);
   bool signalled() const;
   // Blocks until a signal came.
   void wait() const;

@@ -28,7 +28,7 @@ while [ $# -gt 0 ]; do
 done
 [ -x "$lockstep" ] || fail "no lockstep here: build it, or name it with --lockstep"
 
-# A GPU's address on the PCI bus a line.
+# One address on the PCI bus per GPU and line.
 gpus=()
 if [ "$device" != cpu ]; then
   mapfile -t gpus < <("$lockstep" doctor --json | grep -o '"address":"[^"]*"' | cut -d'"' -f4)

@@ -1,24 +1,56 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# clang-format and clang-tidy over C++ files, with the flags of build/cpu; changes nothing.
-#   tools/lint.sh            what differs from the last commit, and new files
-#   tools/lint.sh --all      everything (clang-tidy: minutes)
+# clang-format and clang-tidy (with Clang's analysis of lock annotations) over C++ files, with the
+# flags of build/cpu; changes nothing.
+#   tools/lint.sh               what differs from the last commit, and new files
+#   tools/lint.sh --landing     what differs from main before its last landing, and new files
+#   tools/lint.sh --all         everything (clang-tidy: an hour)
 #   tools/lint.sh FILE...
+#   --minutes N, in front of these or behind: begins with no further file after N minutes
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 fail() { echo "lint: $*" >&2; exit 1; }
 
+# The commit before the last landing: a branch's own commits where there is a main to compare with,
+# else what the last commit brought, be it a merge or not. Nothing where the clone has no history.
+before_landing() {
+  local main commit
+  for main in origin/main main; do
+    commit=$(git merge-base HEAD "$main" 2>/dev/null) || continue
+    [ "$commit" = "$(git rev-parse HEAD)" ] || { echo "$commit"; return; }
+  done
+  git rev-parse --verify --quiet HEAD^1 || true
+}
+
 for tool in clang-format clang-tidy; do
   command -v "$tool" >/dev/null || fail "needs $tool (Debian package $tool)"
 done
 
-case "${1-}" in
-  --all) listed=$(git ls-files --cached --others --exclude-standard) ;;
-  -*) fail "unknown option $1; see the head of $0" ;;
-  "") listed=$(git diff --name-only HEAD; git ls-files --others --exclude-standard) ;;
-  *) listed=$(printf '%s\n' "$@") ;;
-esac
+minutes=1000
+since=HEAD
+files=()
+while [ $# -gt 0 ]; do
+  case "$1" in
+    --minutes) minutes=${2:?"--minutes N"}; shift ;;
+    --all) since= ;;
+    --landing) since=$(before_landing) ;;
+    -*) fail "unknown option $1; see the head of $0" ;;
+    *) files+=("$1") ;;
+  esac
+  shift
+done
+if [ ${#files[@]} -gt 0 ]; then
+  listed=$(printf '%s\n' "${files[@]}")
+elif ! git rev-parse --git-dir >/dev/null 2>&1; then
+  echo "lint: this is no git checkout: name the files"
+  exit 0
+elif [ -n "$since" ]; then
+  listed=$(git diff --name-only "$since"; git ls-files --others --exclude-standard)
+else
+  listed=$(git ls-files --cached --others --exclude-standard)
+fi
+
 sources=()  # With headers.
 units=()    # What is compiled: clang-tidy sees headers through these.
 while read -r file; do
@@ -43,9 +75,20 @@ for unit in "${units[@]}"; do
     echo "lint: $unit is not part of build/cpu: format only"
   fi
 done
-# GCC's names of warnings are not all Clang's.
-printf '%s\n' "${compiled[@]}" |
-  xargs -r -n 1 -P "$(nproc)" clang-tidy -p build/cpu --quiet \
-    --extra-arg=-Wno-unknown-warning-option ||
+
+late=$(mktemp)
+trap 'rm -f "$late"' EXIT
+export late
+deadline=$(($(date +%s) + minutes * 60))
+export deadline
+tidy() {
+  [ "$(date +%s)" -lt "$deadline" ] || { echo "$1" >>"$late"; return 0; }
+  # GCC's names of warnings are not all Clang's.
+  clang-tidy -p build/cpu --quiet --extra-arg=-Wno-unknown-warning-option \
+    --extra-arg=-Wthread-safety "$1"
+}
+export -f tidy
+printf '%s\n' "${compiled[@]}" | xargs -r -P "$(nproc)" -I UNIT bash -c 'tidy UNIT' ||
   fail "clang-tidy found what is named above"
-echo "lint: ${#sources[@]} files are clean"
+echo "lint: ${#sources[@]} files are clean$(
+  [ ! -s "$late" ] || echo ", but for $(wc -l <"$late") that clang-tidy had no time for")"

@@ -51,7 +51,7 @@ int main(int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);
-    return fail(one_line(error.what()) + " (lockstep --help tells more)", 2);
+    return fail(one_line(error.what()) + " (see lockstep --help)", 2);
   }
   spdlog::set_default_logger(spdlog::stderr_color_mt("lockstep"));
   spdlog::set_level(spdlog::level::warn);

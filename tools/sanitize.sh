@@ -2,42 +2,86 @@
 # SPDX-License-Identifier: Apache-2.0
 # All tests under AddressSanitizer and UndefinedBehaviorSanitizer, then the tests of what runs on
 # threads of one process under ThreadSanitizer.
-#   tools/sanitize.sh [asan|tsan] [JOBS]     both, and as many jobs as cores, where not given
+#   tools/sanitize.sh [asan|tsan] [--sample]     both, where neither is named
+# --sample: under ASan parsers, protocol, coordinator, the worker without its transport, and a
+# sixteenth of the kernels' tests; under TSan none of those, and a quarter of the compared bits.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 fail() { echo "sanitize: $*" >&2; exit 1; }
 
+# Folders of tests/ that a sample goes through as a whole.
+asan_folders=(base operators proto checkpoint models coordinator)
+
 # gRPC and absl are built without TSan, which sees no order between threads that meet through them:
 # these programs use neither. serve_test and the commands run under ASan alone.
 tsan_programs=(
-  base_test kernels_test collectives_test worker_test golden_test bits_test engine_test
-  scheduler_test sampling_test engine_in_process_test)
+  base_test collectives_test worker_test golden_test bits_test engine_test
+  scheduler_test sampling_test engine_in_process_test cluster_core_test cluster_test)
+
+# Of how many parts of a program's tests a sample runs one.
+parts_of() {
+  case "$1" in
+    kernels_test) echo 16 ;;
+    bits_test) echo 4 ;;
+    *) echo 1 ;;
+  esac
+}
+
+# run_program PRESET PROGRAM: its tests, or the sample of them.
+run_program() {
+  local parts=1 log=build/$1/$2.log begin=$SECONDS
+  [ -z "$sample" ] || parts=$(parts_of "$2")
+  GTEST_TOTAL_SHARDS=$parts GTEST_SHARD_INDEX=0 "build/$1/tests/$2" --gtest_brief=1 >"$log" 2>&1 ||
+    { cat "$log"; echo "sanitize: $2 failed under $1"; return 1; }
+  echo "sanitize: $2 under $1: $((SECONDS - begin)) s"
+}
+export -f run_program parts_of
+
+# run_programs PRESET PROGRAM...: on all cores.
+run_programs() {
+  local preset=$1
+  shift
+  printf '%s\n' "$@" | xargs -P "$(nproc)" -I PROGRAM bash -c "run_program $preset PROGRAM" ||
+    fail "failed under $preset, see above"
+}
 
 asan() {
+  export ASAN_OPTIONS=strict_string_checks=1:detect_stack_use_after_return=1
+  export UBSAN_OPTIONS=print_stacktrace=1
   cmake --preset asan >/dev/null
-  cmake --build --preset asan -j "$jobs"
-  ASAN_OPTIONS=strict_string_checks=1:detect_stack_use_after_return=1 \
-    UBSAN_OPTIONS=print_stacktrace=1 ctest --preset asan -j "$jobs"
+  if [ -z "$sample" ]; then
+    cmake --build --preset asan
+    ctest --preset asan -j "$(nproc)"
+    return
+  fi
+  local folder targets=(kernels_test worker_test)
+  for folder in "${asan_folders[@]}"; do targets+=("tests/$folder/all"); done
+  cmake --build --preset asan --target "${targets[@]}"
+  for folder in "${asan_folders[@]}"; do
+    ctest --test-dir "build/asan/tests/$folder" --output-on-failure -j "$(nproc)"
+  done
+  run_programs asan kernels_test worker_test
 }
 
 tsan() {
+  export TSAN_OPTIONS=second_deadlock_stack=1
+  # The other programs run kernels on threads, too.
+  [ -n "$sample" ] || tsan_programs+=(kernels_test)
   cmake --preset tsan >/dev/null
-  cmake --build --preset tsan -j "$jobs" --target "${tsan_programs[@]}"
-  local program failed=()
-  for program in "${tsan_programs[@]}"; do
-    echo "sanitize: $program under TSan"
-    TSAN_OPTIONS=second_deadlock_stack=1 "build/tsan/tests/$program" --gtest_brief=1 ||
-      failed+=("$program")
-  done
-  [ ${#failed[@]} -eq 0 ] || fail "TSan: failed: ${failed[*]}"
+  cmake --build --preset tsan --target "${tsan_programs[@]}"
+  run_programs tsan "${tsan_programs[@]}"
 }
 
-jobs=${2:-$(nproc)}
-case "${1-}" in
-  asan) asan ;;
-  tsan) tsan ;;
-  "") asan; tsan ;;
-  *) fail "$1: wanted asan, tsan or nothing" ;;
-esac
+export sample=
+stages=()
+for argument in "$@"; do
+  case "$argument" in
+    asan | tsan) stages+=("$argument") ;;
+    --sample) sample=1 ;;
+    *) fail "$argument: wanted asan, tsan or --sample" ;;
+  esac
+done
+[ ${#stages[@]} -gt 0 ] || stages=(asan tsan)
+for stage in "${stages[@]}"; do "$stage"; done
 echo "sanitize: no findings"

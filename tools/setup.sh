@@ -9,7 +9,10 @@ lockstep_packages=(
   libgrpc++-dev protobuf-compiler-grpc libprotobuf-dev protobuf-compiler libabsl-dev libssl-dev
   libspdlog-dev libfmt-dev nlohmann-json3-dev libcli11-dev libpcre2-dev libutf8proc-dev
 )
-lockstep_test_packages=(libgtest-dev libgmock-dev libbenchmark-dev python3 python3-grpcio)
+lockstep_test_packages=(
+  libgtest-dev libgmock-dev libbenchmark-dev python3 python3-grpcio
+  git clang-14 clang-format clang-tidy libclang-rt-14-dev
+)
 
 # install_packages NAME...: those of them that are missing.
 install_packages() {

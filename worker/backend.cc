@@ -28,11 +28,11 @@ absl::Status check_gpu(const std::string& wanted, int index, const Gpus& gpus) {
     return failed_precondition("--device {}: GPUs count from 0, {} here", wanted, count_text(gpus));
   }
   const CudaDeviceInfo& gpu = gpus.devices[index];
-  if (gpu.major >= kLeastCudaMajor) return absl::OkStatus();
+  if (gpu.major >= kMinCudaMajor) return absl::OkStatus();
   return failed_precondition(
       "--device {}: GPU {} ({}) has compute capability {}.{}, wanted {}.0 or more: use --device "
       "cpu",
-      wanted, index, gpu.name, gpu.major, gpu.minor, kLeastCudaMajor);
+      wanted, index, gpu.name, gpu.major, gpu.minor, kMinCudaMajor);
 }
 
 absl::StatusOr<std::vector<std::string>> gpu_each(const std::string& wanted, int workers,

@@ -19,18 +19,17 @@ struct Bindings {
   // and biases). Weights that nothing reads are not `used` and not loaded.
   std::vector<const KernelEntry*> packers;
   std::vector<bool> used;
+  // By state: the attention kernel whose pages it has; null where nothing reads it.
+  std::vector<const KernelEntry*> states;
 };
 
-// kFailedPrecondition names an operator and the types for which there is no kernel. The program has
-// passed validate().
+// kFailedPrecondition names an operator and the types for which there is no kernel, or what a
+// kernel wants of the attributes. The program has passed validate().
 absl::StatusOr<Bindings> bind(const program::Program& program, const Backend& backend);
 
 inline Op op_of(const program::Instruction& instruction) {
   return static_cast<Op>(instruction.op());
 }
 inline DType dtype_of(program::DType dtype) { return static_cast<DType>(dtype); }
-
-// The operator's attributes as its kernel reads them. Points into the instruction.
-KernelAttrs attributes_of(const program::Instruction& instruction);
 
 }  // namespace lockstep

@@ -8,6 +8,9 @@
 
 #include "base/check.h"
 #include "base/status.h"
+#include "operators/schema.h"
+#include "proto/attributes.h"
+#include "proto/row_domains.h"
 #include "worker/kernels/find.h"
 
 namespace lockstep {
@@ -24,8 +27,7 @@ int64_t now_ns() {
 
 TensorView view_of(const Program& program, const program::Value& value) {
   return {.data = nullptr,
-          .rows = value.rows() == program::TOKENS ? program.limits().rows()
-                                                  : program.limits().outputs(),
+          .rows = max_rows(program.row_domains(value.rows()), program.limits()),
           .cols = value.cols(),
           .stride = value.stride(),
           .dtype = dtype_of(value.dtype())};
@@ -42,6 +44,10 @@ StepSizes step_sizes(const Program& program) {
   return sizes;
 }
 
+absl::Status kernel_status(const KernelEntry& kernel, const char* failure) {
+  return absl::InternalError(fmt::format("kernel {}: {}", kernel.name, failure));
+}
+
 KernelCost moved_bytes(const KernelArgs& args) {
   const TensorView& out = args.out[0];
   return {.bytes = out.rows * out.cols * dtype_bytes(out.dtype), .flops = 0};
@@ -54,10 +60,9 @@ Executor::Call Executor::shape(const Program& program, const Instruction& instru
                                const KernelEntry* kernel) {
   Call call;
   call.kernel = kernel;
-  call.args.attrs = attributes_of(instruction);
-  const auto rows_of = [](const program::Value& value) {
-    return value.rows() == program::TOKENS ? RowsOf::kTokens : RowsOf::kOutputs;
-  };
+  call.args.attrs = bind_attributes(instruction.attributes());
+  std::fill_n(call.in_rows, kMaxInputs, kFixedRows);
+  std::fill_n(call.out_rows, kMaxOutputs, kFixedRows);
   for (int i = 0; i < instruction.inputs_size(); ++i) {
     const program::Operand& operand = instruction.inputs(i);
     if (operand.kind_case() == program::Operand::kWeight) {
@@ -71,12 +76,12 @@ Executor::Call Executor::shape(const Program& program, const Instruction& instru
     }
     const program::Value& value = program.values(operand.value());
     call.args.in[i] = view_of(program, value);
-    call.in_rows[i] = call.rows = rows_of(value);
+    call.in_rows[i] = call.rows = value.rows();
   }
   for (int i = 0; i < instruction.outputs_size(); ++i) {
     const program::Value& value = program.values(instruction.outputs(i));
     call.args.out[i] = view_of(program, value);
-    call.out_rows[i] = call.rows = rows_of(value);
+    call.out_rows[i] = call.rows = value.rows();
   }
   return call;
 }
@@ -94,7 +99,8 @@ int64_t buffer_bytes(const Program& program, const Bindings& bindings, int threa
 }
 
 Executor::Executor(Device& device, const Program& program)
-    : device_(device), program_(program), device_step_(device, step_sizes(program)) {}
+    : device_(device), program_(program), device_step_(device, step_sizes(program)),
+      domain_rows_(program.row_domains_size()) {}
 
 absl::StatusOr<std::unique_ptr<Executor>> Executor::make(const Program& program,
                                                          const Bindings& bindings,
@@ -109,7 +115,7 @@ absl::StatusOr<std::unique_ptr<Executor>> Executor::make(const Program& program,
   ASSIGN_OR_RETURN(executor->scratch_, allocate_memory(device, scratch, "scratch of kernels"));
   for (int i = 0; i < program.instructions_size(); ++i) {
     const Instruction& instruction = program.instructions(i);
-    if (instruction.op() == program::COLUMNS) continue;
+    if (schema_of(op_of(instruction)).run_by == RunBy::kView) continue;
     Call call = shape(program, instruction, bindings.kernels[i]);
     executor->connect(instruction, weights, call);
     call.args.parallel = &parallel;
@@ -132,11 +138,7 @@ absl::StatusOr<std::unique_ptr<Executor>> Executor::make(const Program& program,
 absl::Status Executor::place_tables() {
   int64_t bytes = 0;
   const auto each_table = [this](const auto& visit) {
-    for (Call& call : calls_) {
-      KernelAttrs& attrs = call.args.attrs;
-      if (attrs.kv_head_of != nullptr) visit(attrs.kv_head_of, attrs.heads);
-      if (attrs.inv_freq != nullptr) visit(attrs.inv_freq, attrs.rotary_dim / 2);
-    }
+    for (Call& call : calls_) visit_tables(call.args.attrs, visit);
   };
   each_table([&](auto*& table, int64_t count) {
     bytes += align_memory(count * static_cast<int64_t>(sizeof(*table)));
@@ -162,13 +164,11 @@ void Executor::connect(const Instruction& instruction, const Weights& weights, C
   if (instruction.op() == program::ALL_REDUCE) call.kind = Kind::kAllReduce;
   if (instruction.op() == program::ALL_GATHER) {
     call.kind = Kind::kAllGather;
-    const auto& boundaries = instruction.attributes().gather().boundaries();
-    call.boundaries.assign(boundaries.begin(), boundaries.end());
+    const OperatorAttrs& attrs = call.args.attrs;
+    call.boundaries.assign(attrs.boundaries, attrs.boundaries + attrs.boundary_count);
     call.shared = program_.values(instruction.outputs(0)).shared();
   }
-  if (instruction.op() == program::ATTENTION) {
-    call.state = instruction.attributes().attention().state();
-  }
+  if (schema_of(op_of(instruction)).state != StateKind::kNone) call.state = call.args.attrs.state;
   call.profile_row = profile_.row(
       call.kernel != nullptr ? call.kernel->name : std::string(op_name(op_of(instruction))));
 }
@@ -181,7 +181,7 @@ void Executor::place_values(std::byte* shared) {
   };
   auto call = calls_.begin();
   for (const Instruction& instruction : program_.instructions()) {
-    if (instruction.op() == program::COLUMNS) continue;
+    if (schema_of(op_of(instruction)).run_by == RunBy::kView) continue;
     for (int i = 0; i < instruction.inputs_size(); ++i) {
       const program::Operand& operand = instruction.inputs(i);
       if (operand.has_value()) call->args.in[i].data = address(operand.value());
@@ -207,17 +207,24 @@ void Executor::use(const State& state) {
   }
 }
 
-void Executor::set_rows(Call& call, const StepView& step) {
-  const auto set = [&step](TensorView& view, RowsOf rows) {
-    if (rows == RowsOf::kTokens) view.rows = step.rows;
-    if (rows == RowsOf::kOutputs) view.rows = step.output_count;
-  };
-  for (int i = 0; i < kMaxInputs; ++i) set(call.args.in[i], call.in_rows[i]);
-  for (int i = 0; i < kMaxOutputs; ++i) set(call.args.out[i], call.out_rows[i]);
+void Executor::count_rows(const StepView& step) {
+  for (int i = 0; i < program_.row_domains_size(); ++i) {
+    domain_rows_[i] = rows_in(program_.row_domains(i), step.rows, step.output_count);
+  }
+}
+
+void Executor::set_rows(Call& call) const {
+  for (int i = 0; i < kMaxInputs; ++i) {
+    if (call.in_rows[i] != kFixedRows) call.args.in[i].rows = domain_rows_[call.in_rows[i]];
+  }
+  for (int i = 0; i < kMaxOutputs; ++i) {
+    if (call.out_rows[i] != kFixedRows) call.args.out[i].rows = domain_rows_[call.out_rows[i]];
+  }
 }
 
 absl::Status Executor::run(StepView& step) {
   profile_.add_step();
+  instructions_before_ = progress_->instructions.load(std::memory_order_relaxed);
   if (device_.is_host()) return run_calls(step, step);
   StepView* on_device = device_step_.take(step);
   if (on_device == nullptr) {
@@ -226,12 +233,16 @@ absl::Status Executor::run(StepView& step) {
   }
   absl::Status status = run_calls(step, *on_device);
   const int64_t before_ns = now_ns();
-  if (status.ok() && collective_ != nullptr) status = collective_->finish();
+  if (status.ok() && collective_ != nullptr) {
+    const WaitingMark waiting(*progress_);
+    status = collective_->finish();
+  }
   if (!status.ok()) {
     static_cast<void>(device_.synchronize());  // What was queued uses memory that may go now.
     return status;
   }
   const char* failure = device_step_.give(step);
+  if (failure == nullptr) completed(static_cast<int64_t>(calls_.size()));
   profile_.add(wait_row_, now_ns() - before_ns, {});
   return device_status(failure, device_);
 }
@@ -239,19 +250,24 @@ absl::Status Executor::run(StepView& step) {
 // `on_device` is the step as kernels see it. On a device that is not the processor the profile
 // holds what queueing takes.
 absl::Status Executor::run_calls(StepView& step, StepView& on_device) {
+  count_rows(step);
+  const bool queued = !device_.is_host();
   int64_t before_ns = now_ns();
+  int64_t done = 0;
   for (Call& call : calls_) {
-    set_rows(call, step);
+    ++done;
+    set_rows(call);
     KernelCost cost;
     if (call.kind == Kind::kKernel) {
-      const int64_t rows = call.rows == RowsOf::kTokens ? step.rows : step.output_count;
-      if (rows == 0) continue;
+      if (domain_rows_[call.rows] == 0) continue;
       call.args.step = &on_device;
-      call.kernel->run(call.args);
+      const char* failure = call.kernel->run(call.args);
+      if (failure != nullptr) return kernel_status(*call.kernel, failure);
       call.args.step = &step;
       cost = kernel_cost(*call.kernel, call.args);
     } else {
       LOCKSTEP_CHECK(collective_ != nullptr);
+      const WaitingMark waiting(*progress_);
       const int64_t waited_ns = collective_->waited().wait_ns;
       RETURN_IF_ERROR(call.kind == Kind::kAllReduce ? reduce(call) : gather(call));
       if (!call.shared || !shares_) cost = moved_bytes(call.args);
@@ -259,11 +275,18 @@ absl::Status Executor::run_calls(StepView& step, StepView& on_device) {
       profile_.add(peers_row_, wait_ns, {});
       before_ns += wait_ns;
     }
+    if (!queued || call.kind != Kind::kKernel) completed(done);
     const int64_t after_ns = now_ns();
     profile_.add(call.profile_row, after_ns - before_ns, cost);
     before_ns = after_ns;
   }
+  if (!queued) completed(done);  // Calls that were left out at the end count as well.
   return absl::OkStatus();
+}
+
+void Executor::completed(int64_t calls) {
+  progress_->instructions.store(instructions_before_ + static_cast<uint64_t>(calls),
+                                std::memory_order_relaxed);
 }
 
 absl::Status Executor::reduce(const Call& call) {

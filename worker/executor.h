@@ -9,12 +9,14 @@
 
 #include "absl/status/statusor.h"
 #include "base/parallel.h"
+#include "operators/schema.h"
 #include "proto/program.pb.h"
 #include "worker/bindings.h"
 #include "worker/collectives/collective.h"
-#include "worker/kernels/cuda/step.h"
+#include "worker/kernels/device_step.h"
 #include "worker/memory.h"
 #include "worker/profile.h"
+#include "worker/progress.h"
 #include "worker/state.h"
 #include "worker/weights.h"
 
@@ -35,6 +37,8 @@ class Executor {
   // Both before the first run, and again when they change.
   void use(const State& state);
   void use(Collective* collective);
+  // Where every run adds to instructions and marks when it waits. Null: nowhere.
+  void use(Progress* progress) { progress_ = progress != nullptr ? progress : &no_progress_; }
 
   // Every instruction in order. Kernels without rows are left out, collectives never. Answers are
   // in the step's requests when it returns. An error is the first collective's that failed, or the
@@ -47,18 +51,17 @@ class Executor {
 
  private:
   enum class Kind : uint8_t { kKernel, kAllReduce, kAllGather };
-  // How many rows an operand has in a step.
-  enum class RowsOf : uint8_t { kFixed, kTokens, kOutputs };
+  static constexpr int kFixedRows = -1;  // Of weights; else an index into row_domains.
   struct Call {
     Kind kind = Kind::kKernel;
-    RowsOf in_rows[kMaxInputs] = {};
-    RowsOf out_rows[kMaxOutputs] = {};
-    RowsOf rows = RowsOf::kTokens;  // Without any of these there is nothing to do.
+    int in_rows[kMaxInputs] = {};  // Row domains.
+    int out_rows[kMaxOutputs] = {};
+    int rows = kTokenRows;  // Without any of these there is nothing to do.
     const KernelEntry* kernel = nullptr;
     KernelArgs args;
     std::vector<int64_t> boundaries;  // all_gather
     bool shared = false;              // all_gather: what it gives lies where all ranks see it.
-    int state = -1;                   // attention
+    int state = -1;                   // Of operators that have one.
     int profile_row = 0;
   };
 
@@ -69,10 +72,13 @@ class Executor {
   void connect(const program::Instruction& instruction, const Weights& weights, Call& call);
   void place_values(std::byte* shared);
   absl::Status place_tables();
-  static void set_rows(Call& call, const StepView& step);
+  void count_rows(const StepView& step);
+  void set_rows(Call& call) const;
   absl::Status run_calls(StepView& step, StepView& on_device);
   absl::Status reduce(const Call& call);
   absl::Status gather(const Call& call);
+  // This many calls of the run are completed.
+  void completed(int64_t calls);
 
   Device& device_;
   const program::Program& program_;
@@ -83,9 +89,13 @@ class Executor {
   DeviceStep device_step_;
   StagingMemory answer_;
   std::vector<Call> calls_;
+  std::vector<int64_t> domain_rows_;  // Of the step that runs, by row domain.
   TensorView logits_;
   Collective* collective_ = nullptr;
   bool shares_ = false;  // Shared values lie in the collective's memory, not in shared_.
+  Progress no_progress_;
+  Progress* progress_ = &no_progress_;
+  uint64_t instructions_before_ = 0;  // The run.
   Profile profile_;
   // Of the profile: waiting in collectives, and for what a device has queued.
   int peers_row_ = -1;

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Connection after connection; the weights in memory are kept between them.
 #include "worker/main.h"
 
 #include <signal.h>
@@ -13,10 +14,16 @@
 
 #include "base/status.h"
 #include "base/topology.h"
-#include "worker/session.h"
+#include "worker/grpc_link.h"
 
 namespace lockstep {
 namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+
+constexpr milliseconds kMinPause{100};
+constexpr milliseconds kMaxPause{2000};
 
 // A launched worker goes when its launcher goes, however that happens.
 bool die_with_parent(int parent_pid) {
@@ -36,12 +43,22 @@ void spread_memory(const std::vector<int>& processors) {
 }
 
 // False: stopped meanwhile.
-bool wait(std::chrono::milliseconds pause, const std::stop_token& stop) {
+bool wait(milliseconds pause, const std::stop_token& stop) {
   std::mutex mutex;
   std::condition_variable_any never;
   std::unique_lock lock(mutex);
   never.wait_for(lock, stop, pause, [] { return false; });
   return !stop.stop_requested();
+}
+
+// One connection, from dialling to its end. OK: it is over, or there was none to be had.
+absl::Status connect_once(const WorkerMainOptions& options, const Backend& backend,
+                          KeptWorker* kept) {
+  const auto link = dial(options.coordinator, options.token, options.stop);
+  if (link.ok()) return Session(options, backend, kept, **link).run();
+  if (absl::IsPermissionDenied(link.status())) return link.status();
+  spdlog::debug("{}: {}", options.coordinator, message_of(link.status()));
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -56,17 +73,18 @@ int worker_main(const WorkerMainOptions& options) {
     return 2;
   }
   KeptWorker kept;
-  std::chrono::milliseconds pause{100};
+  milliseconds pause = kMinPause;
   while (true) {
-    Session session(options, *backend, &kept);
-    const absl::Status status = session.run();
+    const auto start = steady_clock::now();
+    const absl::Status status = connect_once(options, *backend, &kept);
     if (!status.ok()) {
       std::fprintf(stderr, "lockstep worker: %s\n", message_of(status).c_str());
       return 2;
     }
+    if (steady_clock::now() - start > kMaxPause) pause = kMinPause;  // It had served a while.
     if (launched || !wait(pause, options.stop)) break;
     spdlog::info("no coordinator at {}: trying again", options.coordinator);
-    pause = std::min(2 * pause, std::chrono::milliseconds(2000));
+    pause = std::min(2 * pause, kMaxPause);
   }
   if (kept.worker != nullptr) spdlog::debug("where the time went: {}", kept.worker->profile());
   return 0;

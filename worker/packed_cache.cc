@@ -37,6 +37,7 @@ constexpr uint64_t kFileVersion = 1;
 constexpr const char* kSuffix = ".lockstep-weights";
 constexpr int64_t kLeastBytes = int64_t{64} << 20;
 constexpr int64_t kBlockBytes = int64_t{2} << 20;  // A huge page: one thread touches it first.
+constexpr int64_t kUnwrittenBytes = int64_t{256} << 20;
 constexpr auto kFresh = std::chrono::minutes(10);
 
 // The first page of a file, in this machine's byte order.
@@ -79,7 +80,8 @@ uint64_t header_sum(Header header) {
 // sums, each of which has its place for a seed.
 template <typename Run>
 absl::StatusOr<uint64_t> for_blocks(int64_t bytes, const std::byte* data, Parallel& parallel,
-                                    const std::atomic<bool>* cancelled, const Run& run) {
+                                    const std::atomic<bool>* cancelled, Progress* progress,
+                                    const Run& run) {
   std::atomic<uint64_t> sum{0};
   std::atomic<bool> stopped{false};
   std::mutex mutex;
@@ -92,6 +94,7 @@ absl::StatusOr<uint64_t> for_blocks(int64_t bytes, const std::byte* data, Parall
                               : run(begin, count);
     if (status.ok()) {
       sum += sum_of(data + begin, count, static_cast<uint64_t>(block));
+      if (progress != nullptr) progress->add_load(count);
       return;
     }
     const std::lock_guard lock(mutex);
@@ -108,6 +111,16 @@ absl::Status write_bytes(int descriptor, int64_t offset, int64_t bytes, const vo
   const int64_t written = write_at(descriptor, offset, data, bytes);
   if (written == bytes) return absl::OkStatus();
   return failed_precondition("cannot be written at byte {}: {}", offset + written, reason());
+}
+
+// Waits until the block kUnwrittenBytes before this one is on the disk: the fsync at the end, which
+// reports no progress, then has little left to do.
+void limit_unwritten(int descriptor, int64_t offset, int64_t bytes) {
+  if (offset < kUnwrittenBytes) return;
+  constexpr unsigned kAll =
+      SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER;
+  // Where a file system cannot, the fsync does it all.
+  (void)::sync_file_range(descriptor, offset - kUnwrittenBytes, bytes, kAll);
 }
 
 // A file under a name of its own beside `path`, until keep() gives it that one.
@@ -182,10 +195,11 @@ PackedCacheOptions packed_cache_options(const std::string& choice, int64_t limit
           .limit_bytes = limit_bytes};
 }
 
-PackedCache::PackedCache(PackedCacheOptions options, std::string key)
+PackedCache::PackedCache(PackedCacheOptions options, std::string key, Progress* progress)
     : options_(std::move(options)),
       key_(std::move(key)),
-      path_((fs::path(options_.folder) / (key_ + kSuffix)).string()) {
+      path_((fs::path(options_.folder) / (key_ + kSuffix)).string()),
+      progress_(progress) {
   LOCKSTEP_CHECK(key_.size() < sizeof(Header::key));
 }
 
@@ -209,12 +223,12 @@ absl::Status PackedCache::read(std::span<std::byte> data, Parallel& parallel,
     return failed_precondition("{}: wanted packed weights of this name, found another header",
                                path_);
   }
-  ASSIGN_OR_RETURN(
-      const uint64_t sum,
-      for_blocks(bytes, data.data(), parallel, cancelled, [&](int64_t begin, int64_t count) {
-        return file.read_at(static_cast<int64_t>(sizeof(Header)) + begin, count,
-                            data.data() + begin);
-      }));
+  ASSIGN_OR_RETURN(const uint64_t sum,
+                   for_blocks(bytes, data.data(), parallel, cancelled, progress_,
+                              [&](int64_t begin, int64_t count) {
+                                return file.read_at(static_cast<int64_t>(sizeof(Header)) + begin,
+                                                    count, data.data() + begin);
+                              }));
   if (sum != header.data_sum) {
     return failed_precondition("{}: wanted bytes with the sum {:016x}, found {:016x}", path_,
                                header.data_sum, sum);
@@ -291,11 +305,13 @@ absl::Status PackedCache::write(std::span<const std::byte> data, Parallel& paral
   header.version = kFileVersion;
   header.data_bytes = bytes;
   std::memcpy(header.key, key_.data(), key_.size());
-  ASSIGN_OR_RETURN(
-      header.data_sum,
-      for_blocks(bytes, data.data(), parallel, cancelled, [&](int64_t begin, int64_t count) {
-        return write_bytes(file.descriptor(), data_begin + begin, count, data.data() + begin);
-      }));
+  ASSIGN_OR_RETURN(header.data_sum,
+                   for_blocks(bytes, data.data(), parallel, cancelled, progress_,
+                              [&](int64_t begin, int64_t count) {
+                                limit_unwritten(file.descriptor(), data_begin + begin, count);
+                                return write_bytes(file.descriptor(), data_begin + begin, count,
+                                                   data.data() + begin);
+                              }));
   header.header_sum = header_sum(header);
   RETURN_IF_ERROR(write_bytes(file.descriptor(), 0, data_begin, &header));
   return file.keep();

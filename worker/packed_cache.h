@@ -11,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "base/parallel.h"
+#include "worker/progress.h"
 
 namespace lockstep {
 
@@ -33,8 +34,9 @@ PackedCacheOptions packed_cache_options(const std::string& choice, int64_t limit
 // the log.
 class PackedCache {
  public:
-  // `key`: letters and digits; whoever has the same key wants the same bytes.
-  PackedCache(PackedCacheOptions options, std::string key);
+  // `key`: letters and digits; whoever has the same key wants the same bytes. `progress` may be
+  // null, and outlives it.
+  PackedCache(PackedCacheOptions options, std::string key, Progress* progress = nullptr);
 
   // Fills `data`. False, and `data` is zeros, where there is no file that has just so many bytes,
   // or loading was cancelled.
@@ -58,6 +60,7 @@ class PackedCache {
   PackedCacheOptions options_;
   std::string key_;
   std::string path_;
+  Progress* progress_;
 };
 
 }  // namespace lockstep

@@ -1,15 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// The synchronous stream is the simplest thing that works here: one call, one reader, one writer.
+// The core decides under mutex_, which is held for moments only; work and writing go on without it.
 #include "worker/session.h"
 
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <chrono>
 #include <fstream>
 #include <thread>
+#include <utility>
 
 #include "base/cpu.h"
 #include "base/status.h"
+#include "proto/handshake.h"
+#include "worker/assignment.h"
 #include "worker/collectives/choice.h"
 #include "worker/collectives/rendezvous.h"
 #include "worker/memory.h"
@@ -17,26 +22,47 @@
 namespace lockstep {
 namespace {
 
-constexpr absl::Duration kHangUpTimeout = absl::Seconds(5);
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
 
-// Ranks with the same name can share memory: one kernel, one view of the file system, one user.
+int64_t now_ms() {
+  return std::chrono::duration_cast<milliseconds>(steady_clock::now().time_since_epoch()).count();
+}
+
+std::string link_target(const char* path) {
+  char target[64] = {};
+  const ssize_t length = readlink(path, target, sizeof(target) - 1);
+  return std::string(target, length > 0 ? static_cast<size_t>(length) : 0);
+}
+
+// Ranks with the same name can meet in shared memory: one kernel, one namespace of sockets, one
+// user.
 std::string host_name() {
   std::string boot;
   std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
-  char mounts[64] = {};
-  const ssize_t length = readlink("/proc/self/ns/mnt", mounts, sizeof(mounts) - 1);
-  return fmt::format("{}/{}/{}", boot, std::string(mounts, length > 0 ? length : 0), getuid());
+  return fmt::format("{}/{}/{}/{}", boot, link_target("/proc/self/ns/net"),
+                     link_target("/proc/self/ns/user"), getuid());
 }
 
-std::string source_of(const cluster::Assignment& assignment) {
-  return fmt::format("{}#{}#{}", assignment.checkpoint(), assignment.random_weights(),
-                     assignment.random_seed());
+cluster::Hello hello_of(const SessionOptions& options, const Backend& backend) {
+  cluster::Hello hello;
+  hello.set_protocol(kProtocolVersion);
+  const Device& device = *backend.device;
+  hello.set_device(device.is_host() ? "cpu" : "cuda " + device.address());
+  hello.set_numeric_class(backend.numeric_class);
+  hello.set_isa(isa_name(best_isa()));
+  hello.set_host(host_name());
+  hello.set_memory_bytes(free_bytes_of(device));
+  hello.set_threads(options.threads);
+  hello.set_pid(getpid());
+  hello.set_preferred_rank(options.preferred_rank);
+  return hello;
 }
 
-// The meeting takes this memory before the program is looked at any closer.
+// The meeting takes this memory before the weights are looked at.
 absl::Status check_shared_bytes(const program::Program& program, int64_t memory_free) {
   const int64_t bytes = program.shared_bytes();
-  if (bytes >= 0 && (memory_free <= 0 || bytes <= memory_free)) return absl::OkStatus();
+  if (memory_free <= 0 || bytes <= memory_free) return absl::OkStatus();
   return resource_exhausted(
       "values that ranks share need {}, {} are free: use a smaller "
       "--prefill-chunk, or a machine with more",
@@ -45,187 +71,210 @@ absl::Status check_shared_bytes(const program::Program& program, int64_t memory_
 
 }  // namespace
 
-Session::Session(const WorkerMainOptions& options, const Backend& backend, KeptWorker* kept)
-    : options_(options), backend_(backend), kept_(kept) {}
-
-cluster::Hello Session::hello() const {
-  cluster::Hello hello;
-  hello.set_protocol(kWorkerProtocolVersion);
-  hello.set_token(options_.token);
-  const Device& device = *backend_.device;
-  hello.set_device(device.is_host() ? "cpu" : "cuda " + device.address());
-  hello.set_numeric_class(backend_.numeric_class);
-  hello.set_isa(isa_name(best_isa()));
-  hello.set_host(host_name());
-  hello.set_memory_bytes(free_bytes_of(device));
-  hello.set_threads(options_.threads);
-  hello.set_pid(getpid());
-  hello.set_preferred_rank(options_.preferred_rank);
-  return hello;
-}
+Session::Session(const SessionOptions& options, const Backend& backend, KeptWorker* kept,
+                 Link& link)
+    : options_(options),
+      backend_(backend),
+      kept_(kept),
+      link_(link),
+      progress_(kept->progress),
+      core_(hello_of(options, backend), &kept->weights) {}
 
 absl::Status Session::run() {
-  grpc::ChannelArguments arguments;
-  arguments.SetMaxReceiveMessageSize(-1);
-  arguments.SetMaxSendMessageSize(-1);
-  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 5000);
-  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10000);
-  arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
-  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  const auto channel = grpc::CreateCustomChannel(options_.coordinator,
-                                                 grpc::InsecureChannelCredentials(), arguments);
-  const auto stub = cluster::Cluster::NewStub(channel);
-  grpc::ClientContext context;
-  const std::unique_ptr<Stream> stream = stub->Join(&context);
+  on([](SessionCore& core) { core.connected(now_ms()); });
+  std::thread reader([this] { read_all(); });
+  std::thread heart([this] { send_heartbeats(); });
   {
-    absl::MutexLock lock(&write_mutex_);
-    stream_ = stream.get();
-  }
-  cluster::WorkerMessage greeting;
-  *greeting.mutable_hello() = hello();
-  send(std::move(greeting));
-
-  std::thread reader([&] { read_all(stream.get()); });
-  const std::stop_callback on_stop(options_.stop, [this] { end(); });
-  absl::Status ending;
-  while (std::optional<cluster::CoordinatorMessage> message = next()) {
-    if (message->has_refusal()) {
-      ending = absl::PermissionDeniedError(message->refusal().reason());
-      continue;
-    }
-    const absl::Status status = handle(*message);
-    if (status.ok()) continue;
-    report(status);
-    // A device's fault stays with its process: the next one finds it well again.
-    if (const char* fault = backend_.device->synchronize(); fault != nullptr) {
-      ending = device_status(fault, *backend_.device);
-      hang_up(stream.get());
-      break;
+    const std::stop_callback on_stop(options_.stop, [this] { stop(); });
+    while (const std::optional<Work> work = next_work()) {
+      WorkResult result = perform(*work);
+      on([&result](SessionCore& core) { core.work_done(now_ms(), std::move(result)); });
+      write_out();
     }
   }
-  context.TryCancel();
+  if (!is_closed()) link_.cancel();  // Where it is, its status says why.
+  heart.join();
   reader.join();
-  {
-    absl::MutexLock lock(&write_mutex_);
-    stream_ = nullptr;
-  }
-  stream->Finish();
-  return ending;
+  const absl::Status refused = link_.finish();
+  const MutexLock lock(&mutex_);
+  return end_->ok() ? refused : *end_;
 }
 
-// --- The reading thread.
+bool Session::is_closed() {
+  const MutexLock lock(&mutex_);
+  return closed_;
+}
 
-void Session::read_all(Stream* stream) {
+// --- Events and actions.
+
+template <typename Event>
+bool Session::on(const Event& event) {
+  const MutexLock lock(&mutex_);
+  event(core_);
+  for (SessionAction& action : core_.take_actions()) take(std::move(action));
+  return !outbox_.empty();
+}
+
+void Session::take(SessionAction action) {
+  using namespace session_action;
+  if (auto* send = std::get_if<Send>(&action)) {
+    if (send->message.has_failure()) {
+      spdlog::info("epoch {} ended: {}", send->message.epoch(), send->message.failure().message());
+    }
+    outbox_.push_back(std::move(send->message));
+  } else if (auto* run = std::get_if<Run>(&action)) {
+    cancelled_ = false;
+    work_ = std::move(run->work);
+    work_changed_.notify_all();
+  } else if (std::holds_alternative<AbortRunning>(action)) {
+    cancelled_ = true;
+    if (running_ != nullptr) running_->abort();
+  } else if (std::holds_alternative<FinishSending>(action)) {
+    outbox_.push_back(std::nullopt);
+  } else {
+    end_ = std::get<End>(action).status;
+    work_changed_.notify_all();
+    beat_changed_.notify_all();
+  }
+}
+
+void Session::stop() {
+  on([](SessionCore& core) { core.stop(); });
+  link_.cancel();  // A write may be waiting for a coordinator that reads nothing.
+}
+
+// --- The stream.
+
+void Session::read_all() {
   cluster::CoordinatorMessage message;
-  while (stream->Read(&message)) {
-    if (message.has_abort()) abort_epoch(message.epoch());
-    absl::MutexLock lock(&mutex_);
-    if (message.has_assignment()) assigned_epoch_ = message.epoch();
-    mail_.push_back(std::move(message));
+  while (link_.read(&message)) {
+    const bool answers = on([&](SessionCore& core) { core.message(now_ms(), std::move(message)); });
+    if (answers) beat_changed_.notify_all();  // Another thread writes: this one goes on reading.
     message.Clear();
   }
-  end();
-}
-
-void Session::end() {
-  cancelled_ = true;
-  absl::MutexLock lock(&mutex_);
-  ended_ = true;
-  if (running_ != nullptr) running_->abort();
-}
-
-void Session::abort_epoch(uint64_t epoch) {
-  absl::MutexLock lock(&mutex_);
-  aborted_epoch_ = std::max(aborted_epoch_, epoch);
-  if (epoch < assigned_epoch_) return;
-  cancelled_ = true;
-  if (running_ != nullptr) running_->abort();
-}
-
-// --- The caller's thread.
-
-void Session::hang_up(Stream* stream) {
   {
-    absl::MutexLock lock(&write_mutex_);
-    stream->WritesDone();
+    const MutexLock lock(&mutex_);
+    closed_ = true;
   }
-  absl::MutexLock lock(&mutex_);
-  mutex_.AwaitWithTimeout(absl::Condition(&ended_), kHangUpTimeout);
+  on([](SessionCore& core) { core.closed(); });
 }
 
-bool Session::has_mail() const { return ended_ || !mail_.empty(); }
-
-std::optional<cluster::CoordinatorMessage> Session::next() {
-  absl::MutexLock lock(&mutex_);
-  mutex_.Await(absl::Condition(this, &Session::has_mail));
-  if (ended_ && mail_.empty()) return std::nullopt;
-  cluster::CoordinatorMessage message = std::move(mail_.front());
-  mail_.pop_front();
-  return message;
+void Session::send_heartbeats() {
+  while (true) {
+    {
+      const MutexLock lock(&mutex_);
+      while (!end_.has_value() && outbox_.empty() && now_ms() < core_.next_tick()) {
+        const milliseconds pause(std::min<int64_t>(core_.next_tick() - now_ms(), kHeartbeatMs));
+        beat_changed_.wait_until(&mutex_, steady_clock::now() + pause);
+      }
+      if (end_.has_value()) return;
+    }
+    on([this](SessionCore& core) { core.tick(now_ms(), vitals()); });
+    write_out();
+  }
 }
 
-void Session::send(cluster::WorkerMessage message) {
-  absl::MutexLock lock(&write_mutex_);
-  message.set_epoch(epoch_);
-  if (stream_ != nullptr) stream_->Write(message);  // A broken stream ends the reading as well.
+// What others have put there meanwhile goes out as well.
+void Session::write_out() {
+  const MutexLock write(&write_mutex_);
+  while (true) {
+    std::optional<cluster::WorkerMessage> message;
+    {
+      const MutexLock lock(&mutex_);
+      if (outbox_.empty()) return;
+      message = std::move(outbox_.front());
+      outbox_.pop_front();
+    }
+    if (message.has_value()) {
+      link_.write(*message);  // A broken stream ends the reading as well.
+    } else {
+      link_.finish_writing();
+    }
+  }
 }
 
-absl::Status Session::handle(const cluster::CoordinatorMessage& message) {
-  if (message.has_assignment()) {
-    epoch_ = message.epoch();
-    return take(message.assignment());
-  }
-  if (message.epoch() != epoch_ || kept_->worker == nullptr || cancelled_) return absl::OkStatus();
-  cluster::WorkerMessage reply;
-  if (message.has_start()) {
-    return kept_->worker->start(message.start().pages());
-  } else if (message.has_step()) {
-    ASSIGN_OR_RETURN(*reply.mutable_result(), kept_->worker->step(message.step()));
-  } else if (message.has_logits()) {
-    ASSIGN_OR_RETURN(*reply.mutable_logits(), kept_->worker->logits(message.logits()));
-  } else {
-    return absl::OkStatus();
-  }
-  send(std::move(reply));
-  return absl::OkStatus();
+Vitals Session::vitals() const {
+  const auto get = [](const auto& counter) { return counter.load(std::memory_order_relaxed); };
+  return {.load_progress = get(progress_.load),
+          .instructions = get(progress_.instructions),
+          .waiting = get(progress_.waiting),
+          .bytes_loaded = get(progress_.bytes_loaded),
+          .bytes_to_load = get(progress_.bytes_to_load)};
 }
 
-absl::Status Session::take(const cluster::Assignment& assignment) {
-  const program::Program& program = assignment.program();
-  for (const std::string& host : assignment.hosts()) {
-    if (host == assignment.hosts(program.rank())) continue;
-    return failed_precondition(
-        "rank {} is on another host than its peers: this version's workers meet in shared memory, "
-        "start all of them on one host, as one user",
-        program.rank());
+// --- Work, on the caller's thread.
+
+std::optional<Work> Session::next_work() {
+  const MutexLock lock(&mutex_);
+  while (!work_.has_value() && !end_.has_value()) work_changed_.wait(&mutex_);
+  return std::exchange(work_, std::nullopt);
+}
+
+WorkResult Session::perform(const Work& work) {
+  absl::StatusOr<WorkResult> result = try_perform(work);
+  if (result.ok()) return *std::move(result);
+  WorkResult failed{.status = result.status()};
+  // A device's fault stays with its process: the next one finds it well again.
+  if (const char* fault = backend_.device->synchronize(); fault != nullptr) {
+    failed.device = device_status(fault, *backend_.device);
   }
-  {
-    absl::MutexLock lock(&mutex_);
-    cancelled_ = aborted_epoch_ >= epoch_ || ended_;
+  return failed;
+}
+
+absl::StatusOr<WorkResult> Session::try_perform(const Work& work) {
+  WorkResult result;
+  switch (work.kind) {
+    case Work::kCheck: {
+      progress_.load = 0;
+      progress_.bytes_loaded = 0;
+      RETURN_IF_ERROR(check_assignment(*work.assignment));
+      ASSIGN_OR_RETURN(const WeightSource source, open_source(*work.assignment));
+      ASSIGN_OR_RETURN(result.identity, source_identity(source));
+      return result;
+    }
+    case Work::kLoad:
+      return load(work);
+    case Work::kStart:
+      RETURN_IF_ERROR(kept_->worker->start(work.message.start().pages()));
+      return result;
+    case Work::kStep: {
+      ASSIGN_OR_RETURN(*result.reply.mutable_result(), kept_->worker->step(work.message.step()));
+      return result;
+    }
+    case Work::kLogits: {
+      ASSIGN_OR_RETURN(*result.reply.mutable_logits(),
+                       kept_->worker->logits(work.message.logits()));
+      return result;
+    }
   }
+  return absl::InternalError("no such work");
+}
+
+absl::StatusOr<WorkResult> Session::load(const Work& work) {
   // Nobody loads before all have met: a later look would see what peers have taken by then.
   const int64_t memory_free = free_bytes_of(*backend_.device);
-  RETURN_IF_ERROR(check_shared_bytes(program, memory_free));
-  ASSIGN_OR_RETURN(std::unique_ptr<Collective> collective, meet(assignment));
-  RETURN_IF_ERROR(load(assignment, std::move(collective), memory_free));
-  cluster::WorkerMessage reply;
-  reply.mutable_ready()->set_pages(kept_->worker->pages_possible());
-  reply.mutable_ready()->set_weight_bytes(kept_->worker->weight_bytes());
-  send(std::move(reply));
-  return absl::OkStatus();
+  RETURN_IF_ERROR(check_shared_bytes(work.assignment->program(), memory_free));
+  ASSIGN_OR_RETURN(std::unique_ptr<Collective> met, meet(work));
+  RETURN_IF_ERROR(load_worker(work, std::move(met), memory_free));
+  WorkResult result{.identity = kept_->worker->identity(),
+                    .bytes_loaded = work.keep ? 0 : progress_.bytes_loaded.load()};
+  result.reply.mutable_ready()->set_pages(kept_->worker->pages_possible());
+  result.reply.mutable_ready()->set_weight_bytes(kept_->worker->weight_bytes());
+  return result;
 }
 
-absl::StatusOr<std::unique_ptr<Collective>> Session::meet(const cluster::Assignment& assignment) {
+absl::StatusOr<std::unique_ptr<Collective>> Session::meet(const Work& work) {
+  const WaitingMark waiting(progress_);
+  const cluster::Assignment& assignment = *work.assignment;
   const program::Program& program = assignment.program();
   MeetArgs meeting;
   meeting.rank = program.rank();
   meeting.ranks = program.ranks();
-  meeting.epoch = epoch_;
+  meeting.epoch = work.epoch;
   if (backend_.device->is_host()) meeting.shared_bytes = program.shared_bytes();
   meeting.group = assignment.group();
-  // Where no join token is asked for, the group's random name is secret enough to meet under.
-  meeting.token = options_.token.empty() ? assignment.group() : options_.token;
-  meeting.collective_timeout = std::chrono::milliseconds(assignment.collective_timeout_ms());
+  meeting.secret = meeting_secret(options_.token, assignment.group());
+  meeting.collective_timeout = milliseconds(assignment.collective_timeout_ms());
   meeting.cancelled = &cancelled_;
   ASSIGN_OR_RETURN(std::unique_ptr<Collective> met, meet_in_shared_memory(meeting));
   CollectiveChoice choice;
@@ -239,54 +288,30 @@ absl::StatusOr<std::unique_ptr<Collective>> Session::meet(const cluster::Assignm
   return collective;
 }
 
-absl::Status Session::load(const cluster::Assignment& assignment,
-                           std::unique_ptr<Collective> collective, int64_t memory_free) {
-  const std::string program = assignment.program().SerializeAsString();
-  const std::string checkpoint = source_of(assignment);
+absl::Status Session::load_worker(const Work& work, std::unique_ptr<Collective> met,
+                                  int64_t memory_free) {
   {
-    absl::MutexLock lock(&mutex_);
+    const MutexLock lock(&mutex_);
     running_ = nullptr;
   }
-  if (kept_->worker != nullptr && kept_->program == program && kept_->checkpoint == checkpoint) {
-    kept_->worker->rejoin(std::move(collective));
+  if (work.keep) {
+    kept_->worker->rejoin(std::move(met));
   } else {
     kept_->worker.reset();  // Frees the memory first.
-    WorkerOptions options{.threads = options_.threads,
-                          .processors = options_.processors,
-                          .cancelled = &cancelled_,
-                          .backend = &backend_,
-                          .memory_fraction = options_.memory_fraction,
-                          .weight_cache = options_.weight_cache,
-                          .memory_free_bytes = memory_free};
-    options.progress = [this](int64_t done, int64_t total) {
-      cluster::WorkerMessage message;
-      message.mutable_progress()->set_bytes_done(done);
-      message.mutable_progress()->set_bytes_total(total);
-      send(std::move(message));
-    };
-    ASSIGN_OR_RETURN(kept_->worker, Worker::load(assignment, std::move(collective), options));
-    kept_->program = program;
-    kept_->checkpoint = checkpoint;
+    const WorkerOptions options{.threads = options_.threads,
+                                .processors = options_.processors,
+                                .progress = &progress_,
+                                .cancelled = &cancelled_,
+                                .backend = &backend_,
+                                .memory_fraction = options_.memory_fraction,
+                                .weight_cache = options_.weight_cache,
+                                .memory_free_bytes = memory_free};
+    ASSIGN_OR_RETURN(kept_->worker, Worker::load(*work.assignment, std::move(met), options));
   }
-  absl::MutexLock lock(&mutex_);
+  const MutexLock lock(&mutex_);
   running_ = kept_->worker.get();
   if (cancelled_) running_->abort();
   return absl::OkStatus();
-}
-
-void Session::report(const absl::Status& status) {
-  spdlog::info("epoch {} ended: {}", epoch_, message_of(status));
-  cluster::WorkerMessage message;
-  cluster::Failure& failure = *message.mutable_failure();
-  failure.set_message(message_of(status));
-  failure.set_code(static_cast<int32_t>(status.code()));
-  failure.set_peer_lost(status.code() == absl::StatusCode::kUnavailable ||
-                        status.code() == absl::StatusCode::kAborted ||
-                        status.code() == absl::StatusCode::kCancelled ||
-                        status.code() == absl::StatusCode::kDeadlineExceeded);
-  send(std::move(message));
-  absl::MutexLock lock(&mutex_);
-  running_ = nullptr;
 }
 
 }  // namespace lockstep

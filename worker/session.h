@@ -1,79 +1,95 @@
 // SPDX-License-Identifier: Apache-2.0
-// One connection to the coordinator: a thread reads, so that an abort reaches a spinning collective
-// at once; the caller's thread runs what was read, in order. The worker itself outlives the
-// connection.
+// The threads around a SessionCore: one reads the stream, so that an abort reaches a spinning
+// collective at once; one sends heartbeats and computes nothing; the caller's does the work, one
+// piece after the other. The worker itself outlives the connection.
 #pragma once
-
-#include <grpcpp/grpcpp.h>
 
 #include <atomic>
 #include <deque>
 #include <memory>
 #include <optional>
+#include <stop_token>
+#include <string>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
-#include "absl/synchronization/mutex.h"
-#include "proto/cluster.grpc.pb.h"
-#include "worker/main.h"
+#include "absl/status/statusor.h"
+#include "base/mutex.h"
+#include "worker/backend.h"
+#include "worker/link.h"
+#include "worker/packed_cache.h"
+#include "worker/progress.h"
+#include "worker/session_core.h"
 #include "worker/worker.h"
 
 namespace lockstep {
 
-inline constexpr uint32_t kWorkerProtocolVersion = 1;
-
-// What survives an epoch: weights in memory serve the next one when the program is the same.
-struct KeptWorker {
-  std::unique_ptr<Worker> worker;
-  std::string program;     // Serialized.
-  std::string checkpoint;  // And the seed of random weights.
+struct SessionOptions {
+  std::string token;  // The join token; ranks of one host know each other by it as well.
+  int threads = 1;
+  std::vector<int> processors;  // One per thread, to be bound to; empty: threads go anywhere.
+  double memory_fraction = 0;   // See Backend; 0: the device's own.
+  int preferred_rank = -1;      // Which worker of its launcher this is; -1: any rank.
+  PackedCacheOptions weight_cache = {};
+  std::stop_token stop;  // Ends the worker between two steps.
 };
 
+// What survives epochs and connections: weights in memory serve the next epoch that wants them.
+struct KeptWorker {
+  Progress progress;  // The worker's.
+  std::unique_ptr<Worker> worker;
+  KeptWeights weights;
+};
+
+// One connection. Everything it is given outlives it.
 class Session {
  public:
-  Session(const WorkerMainOptions& options, const Backend& backend, KeptWorker* kept);
+  Session(const SessionOptions& options, const Backend& backend, KeptWorker* kept, Link& link);
 
-  // Connects, joins and serves until the stream ends. OK: the coordinator went away.
-  // kPermissionDenied: it will not have us, and why. kInternal: the device failed, and is of no
+  // Joins and serves until the stream ends. OK: the coordinator went away, or options.stop.
+  // kPermissionDenied: it refused this worker, and why. kInternal: the device failed, and is of no
   // more use to this process.
   absl::Status run();
 
  private:
-  using Stream = grpc::ClientReaderWriter<cluster::WorkerMessage, cluster::CoordinatorMessage>;
+  // Gives the core an event and takes its actions. True: there is something to write.
+  template <typename Event>
+  bool on(const Event& event) ABSL_LOCKS_EXCLUDED(mutex_);
+  void take(SessionAction action) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void write_out() ABSL_LOCKS_EXCLUDED(mutex_, write_mutex_);
+  void read_all();
+  void send_heartbeats();
+  void stop();
+  bool is_closed() ABSL_LOCKS_EXCLUDED(mutex_);
+  std::optional<Work> next_work() ABSL_LOCKS_EXCLUDED(mutex_);
+  Vitals vitals() const;
 
-  cluster::Hello hello() const;
-  void read_all(Stream* stream);
-  void end() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Says no more, and waits until the coordinator has heard what was said: a call that is cancelled
-  // drops what still lies on its way.
-  void hang_up(Stream* stream) ABSL_LOCKS_EXCLUDED(mutex_, write_mutex_);
-  std::optional<cluster::CoordinatorMessage> next() ABSL_LOCKS_EXCLUDED(mutex_);
-  bool has_mail() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void send(cluster::WorkerMessage message) ABSL_LOCKS_EXCLUDED(write_mutex_);
+  WorkResult perform(const Work& work);
+  absl::StatusOr<WorkResult> try_perform(const Work& work);
+  absl::StatusOr<WorkResult> load(const Work& work);
+  absl::Status load_worker(const Work& work, std::unique_ptr<Collective> met, int64_t memory_free);
+  absl::StatusOr<std::unique_ptr<Collective>> meet(const Work& work);
 
-  absl::Status handle(const cluster::CoordinatorMessage& message);
-  absl::Status take(const cluster::Assignment& assignment);
-  absl::StatusOr<std::unique_ptr<Collective>> meet(const cluster::Assignment& assignment);
-  absl::Status load(const cluster::Assignment& assignment, std::unique_ptr<Collective> collective,
-                    int64_t memory_free);
-  void report(const absl::Status& status);
-  void abort_epoch(uint64_t epoch) ABSL_LOCKS_EXCLUDED(mutex_);
-
-  const WorkerMainOptions& options_;
+  const SessionOptions& options_;
   const Backend& backend_;
   KeptWorker* const kept_;
-  std::atomic<bool> cancelled_{false};  // The epoch under way was aborted.
-  uint64_t epoch_ = 0;                  // Of the caller's thread.
+  Link& link_;
+  Progress& progress_;
+  std::atomic<bool> cancelled_{false};  // The work under way was aborted.
 
-  absl::Mutex mutex_;
-  std::deque<cluster::CoordinatorMessage> mail_ ABSL_GUARDED_BY(mutex_);
-  bool ended_ ABSL_GUARDED_BY(mutex_) = false;
-  uint64_t assigned_epoch_ ABSL_GUARDED_BY(mutex_) = 0;  // The last one read.
-  uint64_t aborted_epoch_ ABSL_GUARDED_BY(mutex_) = 0;   // It and all before it are over.
-  Worker* running_ ABSL_GUARDED_BY(mutex_) = nullptr;    // What an abort has to reach.
+  Mutex mutex_;
+  ConditionVariable work_changed_;  // Work to do, or the end.
+  ConditionVariable beat_changed_;  // Something to write, or the end.
+  SessionCore core_ ABSL_GUARDED_BY(mutex_);
+  std::optional<Work> work_ ABSL_GUARDED_BY(mutex_);
+  // In order; nothing: the end of writing.
+  std::deque<std::optional<cluster::WorkerMessage>> outbox_ ABSL_GUARDED_BY(mutex_);
+  bool closed_ ABSL_GUARDED_BY(mutex_) = false;  // The other side ended the stream.
+  std::optional<absl::Status> end_ ABSL_GUARDED_BY(mutex_);
+  Worker* running_ ABSL_GUARDED_BY(mutex_) = nullptr;  // What an abort has to reach.
 
-  absl::Mutex write_mutex_;
-  Stream* stream_ ABSL_GUARDED_BY(write_mutex_) = nullptr;
+  Mutex write_mutex_;  // Held while writing, so that messages leave in order.
 };
 
 }  // namespace lockstep

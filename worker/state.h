@@ -8,13 +8,15 @@
 
 #include "absl/status/statusor.h"
 #include "proto/program.pb.h"
+#include "worker/bindings.h"
 #include "worker/kernels/kernel.h"
 #include "worker/memory.h"
 
 namespace lockstep {
 
-// Bytes of one page over all layers; 0 without layers that keep anything.
-int64_t page_bytes_of(const program::Program& program);
+// Bytes of one page over all layers, as their kernels size them; 0 without layers that keep
+// anything.
+int64_t page_bytes_of(const program::Program& program, const Bindings& bindings);
 
 // What decides how many pages there is room for.
 struct PageBudget {
@@ -27,13 +29,14 @@ struct PageBudget {
   int64_t max_pages = 0;     // More would never be used; 0: as many as fit.
 };
 // May be 0.
-int64_t pages_that_fit(const program::Program& program, const PageBudget& budget);
+int64_t pages_that_fit(const program::Program& program, const Bindings& bindings,
+                       const PageBudget& budget);
 
 class State {
  public:
   // A processor reserves addresses for all pages, and takes memory as pages are written.
-  static absl::StatusOr<State> allocate(const program::Program& program, Device& device,
-                                        int64_t pages);
+  static absl::StatusOr<State> allocate(const program::Program& program, const Bindings& bindings,
+                                        Device& device, int64_t pages);
 
   int64_t pages() const { return pages_; }
   // By index into Program.states. Valid as long as the State is, moves included.

@@ -102,6 +102,7 @@ class Loader {
 
   absl::Status run(Parallel& parallel, const WeightPlan& plan) {
     make_blocks();
+    if (options_.progress != nullptr) options_.progress->bytes_to_load = total_;
     std::vector<Staging> staging(parallel.threads());
     for (Staging& one : staging) {
       for (Buffer& buffer : one.buffers) {
@@ -117,14 +118,14 @@ class Loader {
       }
       absl::Status status = load(blocks_[index], staging[thread]);
       if (!status.ok()) return stop(std::move(status));
-      const int64_t done = done_ += bytes(blocks_[index]);
-      if (thread == 0 && options_.progress) options_.progress(done, total_);
+      if (options_.progress == nullptr) return;
+      options_.progress->add_load(bytes(blocks_[index]));
+      options_.progress->bytes_loaded += bytes(blocks_[index]);
     });
     // Buffers go now, so whatever went wrong, all that was queued is waited for.
     if (absl::Status status = device_status(device_.synchronize(), device_); !status.ok()) {
       stop(std::move(status));
     }
-    if (!stopped_ && options_.progress) options_.progress(total_, total_);
     const std::lock_guard lock(mutex_);
     return first_error_;
   }
@@ -208,7 +209,6 @@ class Loader {
   const LoadOptions& options_;
   std::vector<Block> blocks_;
   int64_t total_ = 0;
-  std::atomic<int64_t> done_{0};
   std::atomic<bool> stopped_{false};
   std::mutex mutex_;
   absl::Status first_error_;

@@ -4,7 +4,6 @@
 
 #include <atomic>
 #include <cstdint>
-#include <functional>
 #include <span>
 #include <vector>
 
@@ -17,6 +16,7 @@
 #include "worker/mapped_weight.h"
 #include "worker/memory.h"
 #include "worker/packed_cache.h"
+#include "worker/progress.h"
 
 namespace lockstep {
 
@@ -30,7 +30,7 @@ struct WeightPlan {
 WeightPlan plan_weights(const program::Program& program, const Bindings& bindings);
 
 struct LoadOptions {
-  std::function<void(int64_t done, int64_t total)> progress = {};  // From the calling thread.
+  Progress* progress = nullptr;  // What is loaded, as it goes on.
   const std::atomic<bool>* cancelled = nullptr;
   const PackedCache* cache =
       nullptr;  // Where the weights may lie packed, or are kept once they are.

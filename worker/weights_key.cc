@@ -12,6 +12,7 @@
 #include "base/check.h"
 #include "base/status.h"
 #include "base/thread_pool.h"
+#include "proto/handshake.h"
 #include "worker/weights.h"
 
 namespace lockstep {
@@ -57,16 +58,14 @@ absl::StatusOr<std::string> packed_probes(const Program& program, const Bindings
   return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
 }
 
+}  // namespace
+
 std::string sha256(const std::string& text) {
   unsigned char digest[EVP_MAX_MD_SIZE];
   unsigned int bytes = 0;
   LOCKSTEP_CHECK(EVP_Digest(text.data(), text.size(), digest, &bytes, EVP_sha256(), nullptr) == 1);
-  std::string hex;
-  for (unsigned int i = 0; i < bytes; ++i) hex += fmt::format("{:02x}", digest[i]);
-  return hex;
+  return to_hex({reinterpret_cast<const char*>(digest), bytes});
 }
-
-}  // namespace
 
 absl::StatusOr<std::string> weights_key(const Program& program, const Bindings& bindings,
                                         const WeightSource& source) {

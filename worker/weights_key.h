@@ -15,7 +15,10 @@ namespace lockstep {
 // .cc file).
 inline constexpr int kPackingVersion = 1;
 
-// 64 hexadecimal digits: SHA-256 of where the weights come from, their recipes, the kernels that
+// As 64 hexadecimal digits.
+std::string sha256(const std::string& text);
+
+// SHA-256 of where the weights come from, their recipes, the kernels that
 // pack them, and what those make of small weights.
 absl::StatusOr<std::string> weights_key(const program::Program& program, const Bindings& bindings,
                                         const WeightSource& source);

@@ -13,6 +13,7 @@
 #include "base/status.h"
 #include "base/thread_pool.h"
 #include "proto/validate.h"
+#include "worker/assignment.h"
 #include "worker/executor.h"
 #include "worker/step_view.h"
 #include "worker/weights_key.h"
@@ -21,8 +22,6 @@ namespace lockstep {
 namespace {
 
 using program::Program;
-
-static_assert(kProgramBlock == kVocabBlock);
 
 absl::Status check_numeric_class(const Program& program, const Backend& backend) {
   const auto common = common_class(program.numeric_class(), backend.numeric_class);
@@ -72,21 +71,16 @@ absl::Status check_memory(const Device& device, int64_t weights, int64_t buffers
       memory_text(needed), device.is_host() ? "" : " on " + device.name(), memory_text(free_bytes));
 }
 
-absl::StatusOr<WeightSource> open_source(const cluster::Assignment& assignment) {
-  if (assignment.random_weights()) return WeightSource(RandomWeights(assignment.random_seed()));
-  ASSIGN_OR_RETURN(Checkpoint checkpoint, Checkpoint::open(assignment.checkpoint()));
-  return WeightSource(std::move(checkpoint));
-}
-
 // Where this rank's weights are kept packed, if anywhere.
-absl::StatusOr<std::optional<PackedCache>> open_cache(const PackedCacheOptions& options,
+absl::StatusOr<std::optional<PackedCache>> open_cache(const WorkerOptions& worker_options,
                                                       const Device& device, const Program& program,
                                                       const Bindings& bindings,
                                                       const WeightSource& source, int64_t bytes) {
+  const PackedCacheOptions& options = worker_options.weight_cache;
   const bool kept = device.is_host() && !options.folder.empty() && bytes >= options.least_bytes;
   if (!kept) return std::nullopt;
   ASSIGN_OR_RETURN(std::string key, weights_key(program, bindings, source));
-  return PackedCache(options, std::move(key));
+  return PackedCache(options, std::move(key), worker_options.progress);
 }
 
 class WorkerImpl final : public Worker {
@@ -100,11 +94,13 @@ class WorkerImpl final : public Worker {
         limits_(step_limits(program_)),
         buffers_(limits_),
         threads_(options.threads, options.processors),
-        collective_(std::move(collective)) {}
+        collective_(std::move(collective)),
+        progress_(options.progress) {}
 
   absl::Status load(const cluster::Assignment& assignment, const WorkerOptions& options);
 
   int64_t weight_bytes() const override { return weights_->bytes(); }
+  const std::string& identity() const override { return identity_; }
   int64_t pages_possible() const override { return pages_possible_; }
   absl::Status start(int64_t pages) override;
   void rejoin(std::unique_ptr<Collective> collective) override;
@@ -134,7 +130,9 @@ class WorkerImpl final : public Worker {
   std::unique_ptr<Collective> collective_;
   Bindings bindings_;
   std::optional<Weights> weights_;
+  std::string identity_;
   std::unique_ptr<Executor> executor_;
+  Progress* progress_;
   std::optional<State> state_;
   int64_t pages_possible_ = 0;
   // Of the step whose logits are still there.
@@ -147,6 +145,7 @@ absl::Status WorkerImpl::load(const cluster::Assignment& assignment, const Worke
   device_.use_from_this_thread();
   ASSIGN_OR_RETURN(bindings_, bind(program_, backend_));
   ASSIGN_OR_RETURN(const WeightSource source, open_source(assignment));
+  ASSIGN_OR_RETURN(identity_, source_identity(source));
   std::vector<MappedWeight> mapped;
   if (assignment.embedding_in_file() && device_.is_host()) {
     mapped = map_embeddings(program_, source, &bindings_);
@@ -158,16 +157,21 @@ absl::Status WorkerImpl::load(const cluster::Assignment& assignment, const Worke
   RETURN_IF_ERROR(check_memory(
       device_, plan.bytes, buffers, assignment.loading_here(),
       options.memory_free_bytes > 0 ? options.memory_free_bytes : free_bytes_of(device_)));
-  ASSIGN_OR_RETURN(
-      const std::optional<PackedCache> cache,
-      open_cache(options.weight_cache, device_, program_, bindings_, source, plan.bytes));
+  ASSIGN_OR_RETURN(const std::optional<PackedCache> cache,
+                   open_cache(options, device_, program_, bindings_, source, plan.bytes));
   ASSIGN_OR_RETURN(weights_, Weights::load(program_, bindings_, plan, source, device_, threads_,
                                            {.progress = options.progress,
                                             .cancelled = options.cancelled,
                                             .cache = cache.has_value() ? &*cache : nullptr}));
+  ASSIGN_OR_RETURN(const std::string identity_now, source_identity(source));
+  if (identity_now != identity_) {
+    return unavailable("{}: the files were rewritten while they were read; they are read again",
+                       assignment.checkpoint());
+  }
   for (MappedWeight& weight : mapped) weights_->take(std::move(weight));
   ASSIGN_OR_RETURN(executor_, Executor::make(program_, bindings_, *weights_, device_, threads_));
   executor_->use(collective_.get());
+  executor_->use(progress_);
   return count_pages(
       assignment, options.memory_fraction > 0 ? options.memory_fraction : backend_.memory_fraction);
 }
@@ -181,12 +185,12 @@ absl::Status WorkerImpl::count_pages(const cluster::Assignment& assignment,
                           .ranks_here = ranks_here(assignment),
                           .fraction = memory_fraction,
                           .max_pages = assignment.max_pages()};
-  pages_possible_ = pages_that_fit(program_, budget);
+  pages_possible_ = pages_that_fit(program_, bindings_, budget);
   if (pages_possible_ > 0) return absl::OkStatus();
   return resource_exhausted(
       "no room for one KV page of {}: {} are free and --kv-memory is {}; free some memory, or use "
       "more workers",
-      memory_text(page_bytes_of(program_)), memory_text(budget.free_bytes),
+      memory_text(page_bytes_of(program_, bindings_)), memory_text(budget.free_bytes),
       budget.memory_bytes > 0 ? memory_text(budget.memory_bytes) : "not set");
 }
 
@@ -198,10 +202,11 @@ absl::Status WorkerImpl::start(int64_t pages) {
     return fail(invalid_argument("start with 1 to {} KV pages, found {}", pages_possible_, pages));
   }
   device_.use_from_this_thread();
-  absl::StatusOr<State> state = State::allocate(program_, device_, pages);
+  absl::StatusOr<State> state = State::allocate(program_, bindings_, device_, pages);
   if (!state.ok()) return fail(state.status());
   state_ = std::move(state).value();
   executor_->use(*state_);
+  if (progress_ != nullptr) progress_->instructions = 0;
   limits_.pages = pages;
   return absl::OkStatus();
 }

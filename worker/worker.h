@@ -5,8 +5,8 @@
 #pragma once
 
 #include <atomic>
-#include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -14,14 +14,15 @@
 #include "worker/backend.h"
 #include "worker/collectives/collective.h"
 #include "worker/packed_cache.h"
+#include "worker/progress.h"
 
 namespace lockstep {
 
 struct WorkerOptions {
   int threads = 1;
   std::vector<int> processors = {};  // That the threads are bound to, one each; empty: to none.
-  // Called while loading, from the loading thread, with bytes done and total.
-  std::function<void(int64_t, int64_t)> progress = {};
+  // Kept up to date while loading and in every step; outlives the worker. Null: nobody asks.
+  Progress* progress = nullptr;
   const std::atomic<bool>* cancelled = nullptr;  // Loading stops with kCancelled once it is true.
   // What it computes on, and the collective's operands lie on; outlives the worker. Null: this
   // processor.
@@ -45,9 +46,11 @@ class Worker {
   virtual ~Worker() = default;
 
   virtual int64_t weight_bytes() const = 0;
+  // Of what the weights were loaded from: see source_identity().
+  virtual const std::string& identity() const = 0;
   // KV pages that there is room for.
   virtual int64_t pages_possible() const = 0;
-  // Allocates the pages: ids in Steps are below `pages`. Once an epoch, before its first
+  // Allocates the pages: ids in Steps are below `pages`. Once per epoch, before its first
   // step.
   virtual absl::Status start(int64_t pages) = 0;
 

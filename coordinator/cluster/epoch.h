@@ -1,51 +1,59 @@
 // SPDX-License-Identifier: Apache-2.0
-// One epoch of a group: its members, and the mail they sent, in one place where the engine's thread
-// can wait for it. Messages of other epochs never get here.
+// One try at a group: its members by rank, what they were asked and what they answered. Messages of
+// other epochs never get here.
 #pragma once
 
-#include <deque>
-#include <memory>
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <utility>
 #include <vector>
 
-#include "absl/base/thread_annotations.h"
-#include "absl/status/statusor.h"
-#include "absl/synchronization/mutex.h"
-#include "absl/time/time.h"
-#include "coordinator/cluster/worker_link.h"
+#include "coordinator/cluster/cluster_actions.h"
+#include "coordinator/cluster/question.h"
 
 namespace lockstep {
 
-// Thread-safe: gRPC's threads deliver, the engine's thread collects.
-class Epoch {
- public:
-  Epoch(uint64_t number, std::vector<std::shared_ptr<WorkerLink>> members);
+struct Epoch {
+  enum class Phase {
+    kNone,     // No epoch is open.
+    kLoading,  // Every rank was assigned its program; Ready is awaited.
+    kProving,  // A null step crosses all ranks.
+    kFormed,   // The owner has the group.
+  };
+  Phase phase = Phase::kNone;
+  uint64_t number = 0;
+  bool reload = false;        // Kept weights were not to be used.
+  std::vector<LinkId> links;  // By rank.
+  GroupInfo info;
+  std::vector<cluster::LoadProgress> loaded;  // By rank.
+  std::optional<Question> question;           // What every rank owes an answer to; none: idle.
+  std::vector<std::optional<cluster::WorkerMessage>> answers;  // By rank.
 
-  uint64_t number() const { return number_; }
-  int ranks() const { return static_cast<int>(members_.size()); }
-  // The rank of a link, or -1.
-  int rank_of(const WorkerLink* link) const;
-  WorkerLink& member(int rank) const { return *members_[rank]; }
+  int ranks() const { return static_cast<int>(links.size()); }
+  // -1: it is no member.
+  int rank_of(LinkId link) const {
+    const auto found = std::find(links.begin(), links.end(), link);
+    return found == links.end() ? -1 : static_cast<int>(found - links.begin());
+  }
 
-  void send(int rank, cluster::CoordinatorMessage message);
-  void broadcast(const cluster::CoordinatorMessage& message);
-
-  void deliver(int rank, cluster::WorkerMessage message) ABSL_LOCKS_EXCLUDED(mutex_);
-  // The epoch is over; the first reason stays.
-  void fail(absl::Status reason) ABSL_LOCKS_EXCLUDED(mutex_);
-
-  // Waits for one message of every rank and takes them, in rank order. kUnavailable naming the
-  // ranks that said nothing within `timeout`, or the reason why the epoch ended.
-  absl::StatusOr<std::vector<cluster::WorkerMessage>> collect(absl::Duration timeout)
-      ABSL_LOCKS_EXCLUDED(mutex_);
-
- private:
-  bool complete_or_over() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-
-  const uint64_t number_;
-  const std::vector<std::shared_ptr<WorkerLink>> members_;
-  absl::Mutex mutex_;
-  std::vector<std::deque<cluster::WorkerMessage>> mail_ ABSL_GUARDED_BY(mutex_);
-  absl::Status over_ ABSL_GUARDED_BY(mutex_);
+  void ask(Question asked) {
+    question = std::move(asked);
+    answers.assign(links.size(), std::nullopt);
+  }
+  bool owes(int rank) const { return question.has_value() && !answers[rank].has_value(); }
+  bool complete() const {
+    return question.has_value() &&
+           std::all_of(answers.begin(), answers.end(), [](const auto& a) { return a.has_value(); });
+  }
+  // Once complete: by rank. Nothing is owed afterwards.
+  std::vector<cluster::WorkerMessage> take_answers() {
+    std::vector<cluster::WorkerMessage> taken;
+    for (auto& answer : answers) taken.push_back(std::move(*answer));
+    question.reset();
+    answers.clear();
+    return taken;
+  }
 };
 
 }  // namespace lockstep

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The engine's view of the workers: a group that runs steps. Two kinds: remote ranks over gRPC
-// (remote_group.h), and ranks on threads of this process (tests/support/in_process_cluster.h).
+// (remote_cluster.h), and ranks on threads of this process (tests/support/in_process_cluster.h).
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -27,6 +28,9 @@ struct GroupInfo {
   int64_t weight_bytes = 0;  // Of all ranks.
   std::string numeric_class;
   std::string strategy;
+
+  // Positions that one sequence can have: what the model allows and the KV pages hold.
+  int64_t servable_context() const { return std::min(max_context, pages * page_tokens); }
 };
 
 // What follows from a rank's program; epoch, pages and weight_bytes are the group's own.
@@ -63,12 +67,15 @@ class Group {
 class Cluster {
  public:
   virtual ~Cluster() = default;
-  // Waits until a complete group stands and has crossed a null step. Blocks; an error only when the
-  // cluster is shut down (kCancelled) or can never form one (kFailedPrecondition, one line).
-  // The group given before is over by then.
+  // Waits until a group is complete and a null step has crossed it. Blocks; an error only when the
+  // cluster was shut down (kCancelled) or, before the first group, can never form one: one line
+  // that says why. The group given before is over by then.
   virtual absl::StatusOr<std::unique_ptr<Group>> form() = 0;
   // Makes form() return kCancelled now and ever after. Any thread.
   virtual void shutdown() = 0;
+  // A group is formed, it was heard of within the last second, and it makes progress if it has work
+  // to do. Any thread.
+  virtual bool healthy() const { return true; }
 };
 
 }  // namespace lockstep

@@ -4,11 +4,13 @@
 
 #include <signal.h>
 #include <spawn.h>
-#include <spdlog/spdlog.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <chrono>
 #include <cstring>
+#include <utility>
 
 #include "base/cpu.h"
 #include "base/status.h"
@@ -19,9 +21,10 @@ extern char** environ;
 namespace lockstep {
 namespace {
 
-constexpr absl::Duration kQuick = absl::Seconds(2);  // A worker that lived shorter died at once.
-constexpr int kQuickDeaths = 5;
-constexpr absl::Duration kPoll = absl::Milliseconds(20);
+using Clock = std::chrono::steady_clock;
+
+constexpr std::chrono::milliseconds kPoll{20};        // How often dead workers are looked for.
+constexpr std::chrono::milliseconds kPatience{2000};  // For workers that are asked to end.
 
 // This process' environment with the token in it.
 std::vector<std::string> environment_with(const std::string& token) {
@@ -48,8 +51,7 @@ std::vector<int> processors_for(const LauncherOptions& options, int index) {
   return processors_of_worker(locate_processors(usable), options.workers, options.threads, index);
 }
 
-// 0 on failure.
-pid_t spawn_worker(const LauncherOptions& options, int index) {
+std::vector<std::string> arguments_for(const LauncherOptions& options, int index) {
   std::vector<std::string> arguments = {"lockstep",
                                         "worker",
                                         "--coordinator",
@@ -75,6 +77,12 @@ pid_t spawn_worker(const LauncherOptions& options, int index) {
     arguments.insert(arguments.end(),
                      {"--memory-fraction", std::to_string(options.memory_fraction)});
   }
+  return arguments;
+}
+
+// 0 on failure, which errno explains.
+pid_t spawn_worker(const LauncherOptions& options, int index) {
+  std::vector<std::string> arguments = arguments_for(options, index);
   std::vector<std::string> variables = environment_with(options.token);
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
@@ -86,7 +94,7 @@ pid_t spawn_worker(const LauncherOptions& options, int index) {
   const int error = posix_spawn(&pid, "/proc/self/exe", nullptr, &attributes,
                                 pointers(arguments).data(), pointers(variables).data());
   posix_spawnattr_destroy(&attributes);
-  if (error != 0) spdlog::error("could not start a worker: {}", std::strerror(error));
+  errno = error;
   return error == 0 ? pid : 0;
 }
 
@@ -97,86 +105,98 @@ std::string how_it_ended(int status) {
 
 }  // namespace
 
-Launcher::Launcher(LauncherOptions options, std::function<void(absl::Status)> on_hopeless)
+Launcher::Launcher(LauncherOptions options, ProcessListener* listener)
     : options_(std::move(options)),
-      on_hopeless_(std::move(on_hopeless)),
-      children_(options_.workers),
+      listener_(listener),
+      pids_(options_.workers, 0),
       thread_([this] { supervise(); }) {}
 
 Launcher::~Launcher() {
   {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     stopping_ = true;
+    changed_.notify_all();
   }
   thread_.join();
 }
 
+void Launcher::start(int index) {
+  MutexLock lock(&mutex_);
+  orders_.push_back({.start = true, .index = index});
+  changed_.notify_all();
+}
+
+void Launcher::kill(int index) {
+  MutexLock lock(&mutex_);
+  orders_.push_back({.start = false, .index = index});
+  changed_.notify_all();
+}
+
 std::vector<pid_t> Launcher::pids() const {
-  absl::MutexLock lock(&mutex_);
-  std::vector<pid_t> pids;
-  for (const Child& child : children_) pids.push_back(child.pid);
-  return pids;
+  MutexLock lock(&mutex_);
+  return pids_;
 }
 
 void Launcher::supervise() {
-  absl::Status hopeless;
   while (true) {
+    std::vector<Order> orders;
     {
-      absl::MutexLock lock(&mutex_);
+      MutexLock lock(&mutex_);
+      const Clock::time_point next = Clock::now() + kPoll;
+      while (!stopping_ && orders_.empty() && changed_.wait_until(&mutex_, next)) {
+      }
       if (stopping_) break;
-      reap();
-      if (hopeless_.ok()) start_due();
-      hopeless.Update(hopeless_);
+      orders = std::exchange(orders_, {});
     }
-    if (!hopeless.ok() && on_hopeless_) {
-      on_hopeless_(hopeless);
-      break;
-    }
-    absl::SleepFor(kPoll);
+    for (const Order& order : orders) follow(order);
+    reap();
   }
   end_all();
 }
 
-void Launcher::start_due() {
-  for (int index = 0; index < options_.workers; ++index) {
-    Child& child = children_[index];
-    if (child.pid != 0 || absl::Now() < child.start_after) continue;
-    child.pid = spawn_worker(options_, index);
-    child.started = absl::Now();
-    if (child.pid == 0) child.start_after = absl::Now() + absl::Seconds(1);
+void Launcher::follow(const Order& order) {
+  if (!order.start) {
+    const pid_t pid = pids()[order.index];
+    if (pid != 0) ::kill(pid, SIGKILL);
+    return;
   }
+  const pid_t pid = spawn_worker(options_, order.index);
+  if (pid == 0) {
+    return listener_->on_exited(order.index,
+                                fmt::format("could not be started: {}", std::strerror(errno)));
+  }
+  {
+    MutexLock lock(&mutex_);
+    pids_[order.index] = pid;
+  }
+  listener_->on_started(order.index, pid);
 }
 
 void Launcher::reap() {
-  for (int index = 0; index < options_.workers; ++index) {
-    Child& child = children_[index];
+  const std::vector<pid_t> running = pids();
+  for (size_t index = 0; index < running.size(); ++index) {
     int status = 0;
-    if (child.pid == 0 || waitpid(child.pid, &status, WNOHANG) != child.pid) continue;
-    spdlog::warn("worker {} (pid {}) ended, {}: starting it again", index, child.pid,
-                 how_it_ended(status));
-    child.pid = 0;
-    child.quick_deaths = absl::Now() - child.started < kQuick ? child.quick_deaths + 1 : 0;
-    child.start_after = absl::Now() + child.quick_deaths * absl::Milliseconds(50);
-    if (child.quick_deaths >= kQuickDeaths) {
-      hopeless_ =
-          absl::InternalError(fmt::format("worker {} died {} times as soon as it started ({})",
-                                          index, kQuickDeaths, how_it_ended(status)));
+    if (running[index] == 0 || waitpid(running[index], &status, WNOHANG) != running[index]) {
+      continue;
     }
+    {
+      MutexLock lock(&mutex_);
+      pids_[index] = 0;
+    }
+    listener_->on_exited(static_cast<int>(index), how_it_ended(status));
   }
 }
 
 void Launcher::end_all() {
-  absl::MutexLock lock(&mutex_);
-  for (const Child& child : children_) {
-    if (child.pid != 0) kill(child.pid, SIGTERM);
+  for (const pid_t pid : pids()) {
+    if (pid != 0) ::kill(pid, SIGTERM);
   }
-  const absl::Time force_at = absl::Now() + absl::Seconds(2);
-  for (Child& child : children_) {
-    while (child.pid != 0 && waitpid(child.pid, nullptr, WNOHANG) == 0) {
-      if (absl::Now() >= force_at) kill(child.pid, SIGKILL);
-      absl::SleepFor(absl::Milliseconds(2));
+  const Clock::time_point force_at = Clock::now() + kPatience;
+  for (const pid_t pid : pids()) {
+    while (pid != 0 && waitpid(pid, nullptr, WNOHANG) == 0) {
+      if (Clock::now() >= force_at) ::kill(pid, SIGKILL);
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
     }
-    child.pid = 0;
   }
 }
 

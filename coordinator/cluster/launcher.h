@@ -1,20 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Workers of this machine: starts them as processes of this same program, starts a dead one again,
-// ends them all. They die with this process however it ends.
+// Workers of this machine: starts them as processes of this same program when it is told to, says
+// when one ended, ends them all. They die with this process however it ends.
 #pragma once
 
 #include <sys/types.h>
 
-#include <functional>
 #include <string>
 #include <thread>
 #include <vector>
 
-#include "absl/base/thread_annotations.h"
-#include "absl/status/status.h"
-#include "absl/synchronization/mutex.h"
-#include "absl/time/clock.h"
-#include "absl/time/time.h"
+#include "base/mutex.h"
+#include "coordinator/cluster/transport.h"
 
 namespace lockstep {
 
@@ -31,37 +27,38 @@ struct LauncherOptions {
   int64_t weight_cache_limit = 0;
 };
 
-// The thread that starts workers lives as long as the launcher: Linux sends a child its parent's
-// death when the thread that made it ends. Thread-safe.
-class Launcher {
+// One thread starts, kills and reaps: Linux sends a child its parent's death when the thread that
+// made it ends, so it lives as long as the launcher. Thread-safe.
+class Launcher final : public WorkerProcesses {
  public:
-  // `on_hopeless` is called, from the launcher's thread, when a worker keeps dying as soon as it is
-  // started; the launcher then starts no more.
-  Launcher(LauncherOptions options, std::function<void(absl::Status)> on_hopeless);
+  // `listener` is called on the launcher's thread and outlives it.
+  Launcher(LauncherOptions options, ProcessListener* listener);
   // Ends all workers: politely, then after 2 s by force. They are gone when it returns.
-  ~Launcher();
+  ~Launcher() override;
+
+  void start(int index) override ABSL_LOCKS_EXCLUDED(mutex_);
+  void kill(int index) override ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Process ids by worker, 0 for one that is down; for tests and for people.
   std::vector<pid_t> pids() const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
-  struct Child {
-    pid_t pid = 0;
-    absl::Time started = absl::InfinitePast();
-    absl::Time start_after = absl::InfinitePast();
-    int quick_deaths = 0;  // In a row.
+  struct Order {
+    bool start = false;  // Else kill.
+    int index = 0;
   };
 
   void supervise() ABSL_LOCKS_EXCLUDED(mutex_);
-  void start_due() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void reap() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void end_all();
+  void follow(const Order& order) ABSL_LOCKS_EXCLUDED(mutex_);
+  void reap() ABSL_LOCKS_EXCLUDED(mutex_);
+  void end_all() ABSL_LOCKS_EXCLUDED(mutex_);
 
   const LauncherOptions options_;
-  const std::function<void(absl::Status)> on_hopeless_;
-  mutable absl::Mutex mutex_;
-  std::vector<Child> children_ ABSL_GUARDED_BY(mutex_);
-  absl::Status hopeless_ ABSL_GUARDED_BY(mutex_);
+  ProcessListener* const listener_;
+  mutable Mutex mutex_;
+  ConditionVariable changed_;
+  std::vector<Order> orders_ ABSL_GUARDED_BY(mutex_);
+  std::vector<pid_t> pids_ ABSL_GUARDED_BY(mutex_);  // Written by the launcher's thread alone.
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };

@@ -1,279 +1,225 @@
 // SPDX-License-Identifier: Apache-2.0
-// Membership and the forming of groups. Epochs fence the past: whatever does not belong to the
-// epoch that was opened last is dropped at the door.
+// Actions are carried out with the lock held, so that they reach the transport in the core's order.
 #include "coordinator/cluster/remote_cluster.h"
 
-#include <openssl/crypto.h>
 #include <spdlog/spdlog.h>
 
-#include <algorithm>
-#include <random>
+#include <chrono>
+#include <cstring>
+#include <utility>
 
-#include "base/numeric_class.h"
 #include "base/status.h"
-#include "coordinator/cluster/remote_group.h"
 
 namespace lockstep {
-
-class RemoteCluster::Service final : public cluster::Cluster::CallbackService {
- public:
-  explicit Service(LinkListener* listener) : listener_(listener) {}
-
- private:
-  grpc::ServerBidiReactor<cluster::WorkerMessage, cluster::CoordinatorMessage>* Join(
-      grpc::CallbackServerContext*) override {
-    return WorkerLink::open(listener_);
-  }
-
-  LinkListener* const listener_;
-};
-
 namespace {
 
-constexpr absl::Duration kFormPause = absl::Milliseconds(100);  // Between two tries.
-
-// A name that nobody can guess, for the ranks of one host to meet under.
-std::string random_group_name() {
-  std::random_device device;
-  return fmt::format("{:08x}{:08x}{:08x}{:08x}", device(), device(), device(), device());
-}
-
-bool same_secret(const std::string& a, const std::string& b) {
-  return a.size() == b.size() && CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0;
-}
-
-// Errors that another try would only repeat: the user has to mend something.
-bool is_permanent(absl::StatusCode code) {
-  return code == absl::StatusCode::kInvalidArgument ||
-         code == absl::StatusCode::kFailedPrecondition ||
-         code == absl::StatusCode::kResourceExhausted || code == absl::StatusCode::kNotFound ||
-         code == absl::StatusCode::kInternal;
-}
-
-// Workers that know their rank get it; the others fill what is left, in the order they came.
-std::vector<std::shared_ptr<WorkerLink>> seat(std::vector<std::shared_ptr<WorkerLink>> links,
-                                              int ranks) {
-  std::vector<std::shared_ptr<WorkerLink>> members(ranks);
-  std::vector<std::shared_ptr<WorkerLink>> others;
-  for (auto it = links.rbegin(); it != links.rend(); ++it) {  // The newest of two with one rank.
-    const int wanted = (*it)->hello->preferred_rank();
-    if (wanted >= 0 && wanted < ranks && members[wanted] == nullptr) {
-      members[wanted] = *it;
-    } else {
-      others.push_back(*it);
-    }
-  }
-  for (auto& member : members) {
-    if (member != nullptr) continue;
-    member = others.back();
-    others.pop_back();
-  }
-  return members;
-}
-
-// Ranks that share the memory of `rank` and are about to load their weights.
-int loading_beside(const Epoch& epoch, int rank) {
-  const cluster::Hello& self = *epoch.member(rank).hello;
-  int count = 0;
-  for (int peer = 0; peer < epoch.ranks(); ++peer) {
-    const cluster::Hello& other = *epoch.member(peer).hello;
-    count += !epoch.member(peer).loaded && other.host() == self.host() &&
-             other.device() == self.device();
-  }
-  return count;
-}
-
-// The group's bits are those of its workers' kernels, so all must have a kind in common.
-absl::Status set_numeric_class(const Epoch& epoch, std::vector<program::Program>& programs) {
-  const cluster::Hello& first = *epoch.member(0).hello;
-  std::string_view common = first.numeric_class();
-  for (int rank = 0; rank < epoch.ranks(); ++rank) {
-    const cluster::Hello& other = *epoch.member(rank).hello;
-    const auto both = common_class(common, other.numeric_class());
-    if (!both) {
-      return failed_precondition(
-          "rank 0 ({}) computes in numeric class {}, rank {} ({}) in {}: give all workers the same "
-          "--device",
-          first.device(), first.numeric_class(), rank, other.device(), other.numeric_class());
-    }
-    common = *both;
-  }
-  if (common.empty()) return absl::OkStatus();
-  for (program::Program& program : programs) program.set_numeric_class(std::string(common));
-  return absl::OkStatus();
+int64_t now_ms() {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
 }
 
 }  // namespace
 
-RemoteCluster::RemoteCluster(RemoteClusterOptions options)
-    : options_(std::move(options)), service_(std::make_unique<Service>(this)) {}
-
-RemoteCluster::~RemoteCluster() = default;
-
-grpc::Service* RemoteCluster::service() { return service_.get(); }
-
-int RemoteCluster::joined() const {
-  absl::MutexLock lock(&mutex_);
-  return static_cast<int>(links_.size());
-}
-
-void RemoteCluster::shutdown() { give_up(absl::CancelledError("the cluster was shut down")); }
-
-void RemoteCluster::give_up(absl::Status reason) {
-  absl::MutexLock lock(&mutex_);
-  if (over_.ok()) over_ = reason;
-  if (epoch_ != nullptr) epoch_->fail(std::move(reason));
-}
-
-// --- What workers say.
-
-void RemoteCluster::on_message(const std::shared_ptr<WorkerLink>& link,
-                               cluster::WorkerMessage message) {
-  if (!link->hello.has_value()) {
-    if (message.has_hello()) return on_hello(link, message.hello());
-    return link->close();
+// The core has checked that every reply is of the kind, step and size that was asked for.
+class RemoteCluster::RemoteGroup final : public Group {
+ public:
+  RemoteGroup(RemoteCluster* cluster, GroupInfo info) : cluster_(cluster), info_(std::move(info)) {}
+  ~RemoteGroup() override {
+    cluster_->leave(info_.epoch, absl::CancelledError("the group was dissolved"));
   }
-  if (message.has_heartbeat()) return;
-  absl::MutexLock lock(&mutex_);
-  if (epoch_ == nullptr || message.epoch() != epoch_->number()) return;
-  const int rank = epoch_->rank_of(link.get());
-  if (rank < 0) return;
-  if (message.has_failure()) return on_failure(rank, message.failure());
-  if (message.has_progress()) return on_progress(rank, message.progress());
-  epoch_->deliver(rank, std::move(message));
-}
 
-void RemoteCluster::on_hello(const std::shared_ptr<WorkerLink>& link, const cluster::Hello& hello) {
-  std::string refusal;
-  if (hello.protocol() != kProtocolVersion) {
-    refusal = fmt::format("the worker speaks protocol {}, the coordinator {}: install one version",
-                          hello.protocol(), kProtocolVersion);
-  } else if (!same_secret(hello.token(), options_.token)) {
-    refusal = "the join token is not the coordinator's: set LOCKSTEP_JOIN_TOKEN to the same";
-  }
-  if (!refusal.empty()) {
-    spdlog::warn("refused a worker (pid {}): {}", hello.pid(), refusal);
+  const GroupInfo& info() const override { return info_; }
+
+  absl::StatusOr<std::vector<cluster::StepResult>> run(const cluster::Step& step) override {
     cluster::CoordinatorMessage message;
-    message.mutable_refusal()->set_reason(refusal);
-    link->send(std::move(message));
-    return link->close();
-  }
-  link->hello = hello;
-  spdlog::info("a worker joined: pid {}, {}, {}, {} threads", hello.pid(), hello.device(),
-               hello.isa(), hello.threads());
-  absl::MutexLock lock(&mutex_);
-  links_.push_back(link);
-}
-
-void RemoteCluster::on_failure(int rank, const cluster::Failure& failure) {
-  const auto code = static_cast<absl::StatusCode>(failure.code());
-  if (failure.peer_lost() || !is_permanent(code)) {
-    epoch_->fail(unavailable("rank {} could not go on: {}", rank, failure.message()));
-  } else {
-    epoch_->fail(absl::Status(code, failure.message()));
-  }
-}
-
-void RemoteCluster::on_progress(int rank, const cluster::LoadProgress& progress) {
-  loaded_[rank] = progress;
-  int64_t done = 0;
-  int64_t total = 0;
-  for (const cluster::LoadProgress& one : loaded_) {
-    done += one.bytes_done();
-    total += one.bytes_total();
-  }
-  if (options_.progress) options_.progress(done, total);
-}
-
-void RemoteCluster::on_closed(const std::shared_ptr<WorkerLink>& link) {
-  absl::MutexLock lock(&mutex_);
-  std::erase(links_, link);
-  if (epoch_ == nullptr || !over_.ok()) return;
-  const int rank = epoch_->rank_of(link.get());
-  if (rank < 0) return;
-  spdlog::warn("rank {} (pid {}) was lost", rank, link->hello->pid());
-  epoch_->fail(unavailable("rank {} (pid {}) was lost", rank, link->hello->pid()));
-}
-
-// --- Forming a group.
-
-bool RemoteCluster::is_over() const { return !over_.ok(); }
-
-bool RemoteCluster::enough_or_over() const {
-  return !over_.ok() || static_cast<int>(links_.size()) >= options_.workers;
-}
-
-absl::StatusOr<std::shared_ptr<Epoch>> RemoteCluster::open_epoch() {
-  absl::MutexLock lock(&mutex_);
-  if (epoch_ != nullptr) {
-    cluster::CoordinatorMessage message;
-    message.mutable_abort()->set_reason("a new group is formed");
-    epoch_->broadcast(message);
-    epoch_ = nullptr;
-  }
-  mutex_.Await(absl::Condition(this, &RemoteCluster::enough_or_over));
-  if (!over_.ok()) return over_;
-  loaded_.assign(options_.workers, {});
-  epoch_ = std::make_shared<Epoch>(++epochs_, seat(links_, options_.workers));
-  return epoch_;
-}
-
-void RemoteCluster::assign(Epoch& epoch, const std::vector<program::Program>& programs) {
-  const std::string group = random_group_name();
-  for (int rank = 0; rank < epoch.ranks(); ++rank) {
-    cluster::CoordinatorMessage message;
-    cluster::Assignment& assignment = *message.mutable_assignment();
-    *assignment.mutable_program() = programs[rank];
-    assignment.set_checkpoint(options_.checkpoint);
-    assignment.set_random_weights(options_.random_weights);
-    assignment.set_random_seed(options_.random_seed);
-    assignment.set_embedding_in_file(options_.embedding_in_file);
-    assignment.set_group(group);
-    for (int peer = 0; peer < epoch.ranks(); ++peer) {
-      assignment.add_hosts(epoch.member(peer).hello->host());
-      assignment.add_devices(epoch.member(peer).hello->device());
+    *message.mutable_step() = step;
+    ASSIGN_OR_RETURN(Replies replies, cluster_->exchange(info_.epoch, std::move(message)));
+    std::vector<cluster::StepResult> results;
+    results.reserve(replies.size());
+    for (cluster::WorkerMessage& reply : replies) {
+      results.push_back(std::move(*reply.mutable_result()));
     }
-    assignment.set_kv_memory_bytes(options_.kv_memory_bytes);
-    assignment.set_collective_timeout_ms(absl::ToInt64Milliseconds(options_.collective_timeout));
-    assignment.set_max_pages(options_.max_pages);
-    assignment.set_loading_here(loading_beside(epoch, rank));
-    epoch.send(rank, std::move(message));
+    return results;
+  }
+
+  absl::StatusOr<std::vector<float>> logits(uint64_t step, int output) override {
+    cluster::CoordinatorMessage message;
+    message.mutable_logits()->set_step(step);
+    message.mutable_logits()->set_output(output);
+    ASSIGN_OR_RETURN(const Replies replies, cluster_->exchange(info_.epoch, std::move(message)));
+    std::vector<float> logits;
+    logits.reserve(info_.vocab);
+    for (const cluster::WorkerMessage& reply : replies) {
+      const std::string& bytes = reply.logits().logits();
+      if (bytes.empty()) continue;  // A rank without a slice.
+      const size_t begin = logits.size();
+      logits.resize(begin + bytes.size() / sizeof(float));
+      std::memcpy(logits.data() + begin, bytes.data(), bytes.size());
+    }
+    if (static_cast<int64_t>(logits.size()) != info_.vocab) {
+      return unavailable("the ranks sent {} logits of {}", logits.size(), info_.vocab);
+    }
+    return logits;
+  }
+
+  void abort() override {
+    cluster_->leave(info_.epoch, absl::CancelledError("the step was cancelled"));
+  }
+
+ private:
+  RemoteCluster* const cluster_;
+  const GroupInfo info_;
+};
+
+RemoteCluster::RemoteCluster(ClusterCoreOptions options,
+                             std::function<void(int64_t, int64_t)> progress)
+    : progress_(std::move(progress)), core_(std::move(options)) {}
+
+RemoteCluster::~RemoteCluster() { stop(); }
+
+void RemoteCluster::run(WorkerTransport* transport, WorkerProcesses* processes) {
+  {
+    MutexLock lock(&mutex_);
+    transport_ = transport;
+    processes_ = processes;
+  }
+  ticker_ = std::thread([this] { tick_until_stopped(); });
+}
+
+void RemoteCluster::stop() {
+  shutdown();
+  {
+    MutexLock lock(&mutex_);
+    stopping_ = true;
+    transport_ = nullptr;
+    processes_ = nullptr;
+    stop_.notify_all();
+  }
+  if (ticker_.joinable()) ticker_.join();
+}
+
+void RemoteCluster::tick_until_stopped() {
+  MutexLock lock(&mutex_);
+  while (!stopping_) {
+    core_.tick(now_ms());
+    perform();
+    const auto next = std::chrono::steady_clock::now() + std::chrono::milliseconds(kTickMs);
+    while (!stopping_ && stop_.wait_until(&mutex_, next)) {
+    }
   }
 }
 
-absl::StatusOr<std::unique_ptr<Group>> RemoteCluster::try_form() {
-  ASSIGN_OR_RETURN(const std::shared_ptr<Epoch> epoch, open_epoch());
-  ASSIGN_OR_RETURN(std::vector<program::Program> programs, options_.compile(epoch->ranks()));
-  RETURN_IF_ERROR(set_numeric_class(*epoch, programs));
-  assign(*epoch, programs);
-  ASSIGN_OR_RETURN(const std::vector<cluster::WorkerMessage> replies,
-                   epoch->collect(options_.load_timeout));
+// ---- Events in, actions out ----
 
-  for (int rank = 0; rank < epoch->ranks(); ++rank) epoch->member(rank).loaded = true;
-  GroupInfo info = group_info(programs[0]);
-  info.epoch = epoch->number();
-  info.pages = options_.max_pages;
-  for (const cluster::WorkerMessage& reply : replies) {
-    info.pages = std::min(info.pages, reply.ready().pages());
-    info.weight_bytes += reply.ready().weight_bytes();
-  }
-  cluster::CoordinatorMessage start;
-  start.mutable_start()->set_pages(info.pages);
-  epoch->broadcast(start);
-  auto group = std::make_unique<RemoteGroup>(info, epoch, options_.step_timeout);
-  RETURN_IF_ERROR(group->run(cluster::Step()).status());  // A null step has crossed every rank.
-  spdlog::info("epoch {}: {} ranks ready, {} KV pages", info.epoch, info.ranks, info.pages);
-  return group;
+template <typename Event>
+void RemoteCluster::post(const Event& event) {
+  MutexLock lock(&mutex_);
+  event(core_, now_ms());
+  perform();
 }
+
+void RemoteCluster::perform() {
+  for (ClusterAction& action : core_.take_actions()) perform(std::move(action));
+}
+
+void RemoteCluster::perform(ClusterAction action) {
+  using namespace cluster_action;
+  if (auto* send = std::get_if<Send>(&action)) {
+    if (transport_ != nullptr) transport_->send(send->links, send->message);
+  } else if (auto* close = std::get_if<Close>(&action)) {
+    if (transport_ != nullptr) transport_->close(close->link, close->after_sending);
+  } else if (auto* start = std::get_if<StartWorker>(&action)) {
+    if (processes_ != nullptr) processes_->start(start->index);
+  } else if (auto* kill = std::get_if<KillWorker>(&action)) {
+    if (processes_ != nullptr) processes_->kill(kill->index);
+  } else if (auto* formed = std::get_if<GroupFormed>(&action)) {
+    formed_ = std::move(formed->info);
+    lost_ = absl::OkStatus();
+    changed_.notify_all();
+  } else if (auto* lost = std::get_if<GroupLost>(&action)) {
+    lost_ = std::move(lost->why);
+    changed_.notify_all();
+  } else if (auto* replies = std::get_if<cluster_action::Replies>(&action)) {
+    replies_ = std::move(replies->messages);
+    changed_.notify_all();
+  } else if (auto* hopeless = std::get_if<Hopeless>(&action)) {
+    if (over_.ok()) over_ = std::move(hopeless->why);
+    changed_.notify_all();
+  } else if (auto* log = std::get_if<Log>(&action)) {
+    spdlog::log(log->level == LogLevel::kInfo ? spdlog::level::info : spdlog::level::warn, "{}",
+                log->line);
+  } else if (auto* loaded = std::get_if<Loaded>(&action)) {
+    if (progress_) progress_(loaded->bytes_done, loaded->bytes_total);
+  }
+}
+
+void RemoteCluster::on_opened(LinkId link) {
+  post([&](ClusterCore& core, int64_t now) { core.opened(now, link); });
+}
+void RemoteCluster::on_message(LinkId link, cluster::WorkerMessage message) {
+  post([&](ClusterCore& core, int64_t now) { core.message(now, link, std::move(message)); });
+}
+void RemoteCluster::on_closed(LinkId link) {
+  post([&](ClusterCore& core, int64_t now) { core.closed(now, link); });
+}
+void RemoteCluster::on_started(int index, int pid) {
+  post([&](ClusterCore& core, int64_t now) { core.worker_started(now, index, pid); });
+}
+void RemoteCluster::on_exited(int index, const std::string& how) {
+  post([&](ClusterCore& core, int64_t now) { core.worker_exited(now, index, how); });
+}
+
+// ---- The group's owner ----
 
 absl::StatusOr<std::unique_ptr<Group>> RemoteCluster::form() {
-  while (true) {
-    absl::StatusOr<std::unique_ptr<Group>> group = try_form();
-    if (group.ok() || group.status().code() != absl::StatusCode::kUnavailable) return group;
-    spdlog::warn("no group yet: {}", message_of(group.status()));
-    absl::MutexLock lock(&mutex_);
-    mutex_.AwaitWithTimeout(absl::Condition(this, &RemoteCluster::is_over), kFormPause);
-  }
+  MutexLock lock(&mutex_);
+  if (!over_.ok()) return over_;
+  formed_.reset();
+  core_.want_group(now_ms());
+  perform();
+  while (!formed_.has_value() && over_.ok()) changed_.wait(&mutex_);
+  if (!over_.ok()) return over_;
+  return std::make_unique<RemoteGroup>(this, *formed_);
+}
+
+absl::StatusOr<RemoteCluster::Replies> RemoteCluster::exchange(
+    uint64_t epoch, cluster::CoordinatorMessage message) {
+  MutexLock lock(&mutex_);
+  if (!formed_.has_value() || formed_->epoch != epoch) return unavailable("the group is over");
+  replies_.reset();
+  if (lost_.ok()) core_.exchange(now_ms(), std::move(message));
+  perform();
+  while (!replies_.has_value() && lost_.ok()) changed_.wait(&mutex_);
+  if (!lost_.ok()) return lost_;
+  return *std::exchange(replies_, std::nullopt);
+}
+
+void RemoteCluster::leave(uint64_t epoch, const absl::Status& why) {
+  MutexLock lock(&mutex_);
+  if (!formed_.has_value() || formed_->epoch != epoch || !lost_.ok()) return;
+  lost_ = why;
+  core_.end_epoch(now_ms(), message_of(why));
+  perform();
+  changed_.notify_all();
+}
+
+void RemoteCluster::shutdown() {
+  MutexLock lock(&mutex_);
+  if (over_.ok()) over_ = absl::CancelledError("the cluster was shut down");
+  core_.shutdown(now_ms());
+  perform();
+  changed_.notify_all();
+}
+
+bool RemoteCluster::healthy() const {
+  MutexLock lock(&mutex_);
+  return core_.ready(now_ms());
+}
+
+int RemoteCluster::joined() const {
+  MutexLock lock(&mutex_);
+  return core_.joined();
 }
 
 }  // namespace lockstep

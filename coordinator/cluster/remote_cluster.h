@@ -1,83 +1,77 @@
 // SPDX-License-Identifier: Apache-2.0
-// Workers dial in here, and groups are formed of them: enough workers, one program each, weights
-// loaded, a first step across all ranks. A lost worker ends the epoch; form() makes the next one of
-// those that are there or come back.
+// ClusterCore with threads around it: one lock, a thread for the time, and callers that wait for
+// groups and answers. What arrives from workers and processes is handed in; what the core wants
+// done goes to the transport and the launcher.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
-#include <string>
+#include <optional>
+#include <thread>
 #include <vector>
 
-#include "absl/base/thread_annotations.h"
-#include "absl/synchronization/mutex.h"
-#include "coordinator/cluster/epoch.h"
+#include "base/mutex.h"
+#include "coordinator/cluster/cluster_core.h"
 #include "coordinator/cluster/group.h"
-#include "proto/program.pb.h"
+#include "coordinator/cluster/transport.h"
 
 namespace lockstep {
 
-// Of workers and coordinator; a worker of another one is refused.
-inline constexpr uint32_t kProtocolVersion = 1;
-
-struct RemoteClusterOptions {
-  int workers = 1;    // Ranks of a group.
-  std::string token;  // A worker must bring it; empty: none asked for.
-  std::string checkpoint;
-  bool random_weights = false;
-  uint64_t random_seed = 0;
-  bool embedding_in_file = false;
-  int64_t kv_memory_bytes = 0;  // Of each worker; 0: what is left.
-  int64_t max_pages = 0;
-  absl::Duration collective_timeout = absl::Seconds(30);
-  absl::Duration step_timeout = absl::Seconds(60);
-  absl::Duration load_timeout = absl::Minutes(60);
-  // One program a rank. Called by the engine's thread whenever a group forms.
-  std::function<absl::StatusOr<std::vector<program::Program>>(int ranks)> compile;
-  // Bytes of weights loaded by all ranks together; from gRPC's threads, one at a time.
-  std::function<void(int64_t done, int64_t total)> progress;
-};
-
-// Thread-safe; form() by one thread at a time. Outlives the server that its service is registered
-// with.
-class RemoteCluster final : public Cluster, public LinkListener {
+// Thread-safe; form() and the group by one thread at a time. Groups must not outlive it.
+class RemoteCluster final : public Cluster, public LinkListener, public ProcessListener {
  public:
-  explicit RemoteCluster(RemoteClusterOptions options);
+  // `progress`: bytes of weights that all ranks together have loaded, and in all; called with the
+  // lock held.
+  RemoteCluster(ClusterCoreOptions options, std::function<void(int64_t, int64_t)> progress);
   ~RemoteCluster() override;
 
-  grpc::Service* service();
+  // Starts the thread; both outlive it or stop(). `processes` may be null where none are started.
+  void run(WorkerTransport* transport, WorkerProcesses* processes) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Shuts down, ends the thread and touches transport and processes no more. Events may still come.
+  void stop() ABSL_LOCKS_EXCLUDED(mutex_);
 
   absl::StatusOr<std::unique_ptr<Group>> form() override ABSL_LOCKS_EXCLUDED(mutex_);
-  void shutdown() override;
-  // form() returns `reason` now and ever after: no group will ever stand.
-  void give_up(absl::Status reason) ABSL_LOCKS_EXCLUDED(mutex_);
+  void shutdown() override ABSL_LOCKS_EXCLUDED(mutex_);
+  bool healthy() const override ABSL_LOCKS_EXCLUDED(mutex_);
   // Workers that have joined and not been lost.
   int joined() const ABSL_LOCKS_EXCLUDED(mutex_);
 
+  void on_opened(LinkId link) override;
+  void on_message(LinkId link, cluster::WorkerMessage message) override;
+  void on_closed(LinkId link) override;
+  void on_started(int index, int pid) override;
+  void on_exited(int index, const std::string& how) override;
+
  private:
-  class Service;
+  class RemoteGroup;
+  using Replies = std::vector<cluster::WorkerMessage>;
 
-  void on_message(const std::shared_ptr<WorkerLink>& link, cluster::WorkerMessage message) override;
-  void on_closed(const std::shared_ptr<WorkerLink>& link) override;
-  void on_hello(const std::shared_ptr<WorkerLink>& link, const cluster::Hello& hello);
-  void on_failure(int rank, const cluster::Failure& failure) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void on_progress(int rank, const cluster::LoadProgress& progress)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // One event: runs it on the core, then does what the core wants.
+  template <typename Event>
+  void post(const Event& event) ABSL_LOCKS_EXCLUDED(mutex_);
+  void perform() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void perform(ClusterAction action) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void tick_until_stopped() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  absl::StatusOr<std::shared_ptr<Epoch>> open_epoch() ABSL_LOCKS_EXCLUDED(mutex_);
-  absl::StatusOr<std::unique_ptr<Group>> try_form() ABSL_LOCKS_EXCLUDED(mutex_);
-  void assign(Epoch& epoch, const std::vector<program::Program>& programs);
-  bool is_over() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  bool enough_or_over() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Of the group of that epoch.
+  absl::StatusOr<Replies> exchange(uint64_t epoch, cluster::CoordinatorMessage message)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  void leave(uint64_t epoch, const absl::Status& why) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  const RemoteClusterOptions options_;
-  std::unique_ptr<Service> service_;
-  mutable absl::Mutex mutex_;
-  std::vector<std::shared_ptr<WorkerLink>> links_ ABSL_GUARDED_BY(mutex_);  // As they joined.
-  std::shared_ptr<Epoch> epoch_ ABSL_GUARDED_BY(mutex_);                    // The last one opened.
-  uint64_t epochs_ ABSL_GUARDED_BY(mutex_) = 0;
-  std::vector<cluster::LoadProgress> loaded_ ABSL_GUARDED_BY(mutex_);
-  absl::Status over_ ABSL_GUARDED_BY(mutex_);
+  const std::function<void(int64_t, int64_t)> progress_;
+  mutable Mutex mutex_;
+  ConditionVariable changed_;  // over_, formed_, lost_, replies_
+  ConditionVariable stop_;     // stopping_
+  ClusterCore core_ ABSL_GUARDED_BY(mutex_);
+  WorkerTransport* transport_ ABSL_GUARDED_BY(mutex_) = nullptr;
+  WorkerProcesses* processes_ ABSL_GUARDED_BY(mutex_) = nullptr;
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  absl::Status over_ ABSL_GUARDED_BY(mutex_);                // No group any more, and why.
+  std::optional<GroupInfo> formed_ ABSL_GUARDED_BY(mutex_);  // The last one.
+  absl::Status lost_ ABSL_GUARDED_BY(mutex_);                // That one.
+  std::optional<Replies> replies_ ABSL_GUARDED_BY(mutex_);   // To its question.
+  std::thread ticker_;
 };
 
 }  // namespace lockstep

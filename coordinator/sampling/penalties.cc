@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Counts by token id in one ascending vector: an append is a binary search, and reading is in the
-// order of the wire.
+// Rules and counts are two lists in ascending order of ids: an append is a binary search, and the
+// edits, in the order of the wire, are a merge.
 #include "coordinator/sampling/penalties.h"
 
 #include <algorithm>
@@ -9,63 +9,71 @@ namespace lockstep {
 namespace {
 
 // Added to what must not be drawn. Finite, so that a block of nothing else keeps finite sums, and
-// so that its quotient by the least temperature is still a float.
+// so that its quotient by the smallest temperature is still a float.
 constexpr float kForbidden = -1e30f;
 
 }  // namespace
 
-Penalties::Penalties(const SamplingParams& params, std::span<const int32_t> prompt,
-                     std::span<const int32_t> stop_ids, int64_t vocab)
-    : params_(params),
-      vocab_(vocab),
-      counting_(params.repetition_penalty != 1 || params.presence_penalty != 0 ||
-                params.frequency_penalty != 0) {
-  std::vector<int32_t> ids(stop_ids.begin(), stop_ids.end());
-  if (params.repetition_penalty != 1) ids.insert(ids.end(), prompt.begin(), prompt.end());
-  for (const auto& [id, bias] : params.logit_bias) ids.push_back(id);
-  std::sort(ids.begin(), ids.end());
-  ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
-  for (const int32_t id : ids) {
-    if (0 <= id && id < vocab_) entries_.push_back({.id = id});
+LogitRules::LogitRules(const SamplingParams& params, std::span<const int32_t> prompt,
+                       std::span<const int32_t> stop_ids, int64_t vocab)
+    : repetition_(params.repetition_penalty),
+      presence_(params.presence_penalty),
+      frequency_(params.frequency_penalty) {
+  for (const int32_t id : stop_ids) rules_.push_back({.id = id, .stop = true});
+  for (const auto& [id, bias] : params.logit_bias) rules_.push_back({.id = id, .bias = bias});
+  if (repetition_ != 1) {
+    for (const int32_t id : prompt) rules_.push_back({.id = id, .in_prompt = true});
   }
-  const auto mark = [this](int32_t id, auto change) {
-    if (0 <= id && id < vocab_) change(entry_of(id));
-  };
-  for (const int32_t id : stop_ids) mark(id, [](Entry& entry) { entry.stop = true; });
-  for (const auto& [id, bias] : params.logit_bias) {
-    mark(id, [value = bias](Entry& entry) { entry.bias = value; });
+  std::erase_if(rules_, [vocab](const Rule& rule) { return rule.id < 0 || rule.id >= vocab; });
+  std::sort(rules_.begin(), rules_.end(), [](const Rule& a, const Rule& b) { return a.id < b.id; });
+  size_t kept = 0;
+  for (const Rule& rule : rules_) {  // Rules of one id become one.
+    if (kept == 0 || rules_[kept - 1].id != rule.id) {
+      rules_[kept++] = rule;
+      continue;
+    }
+    Rule& joined = rules_[kept - 1];
+    joined.in_prompt = joined.in_prompt || rule.in_prompt;
+    joined.stop = joined.stop || rule.stop;
+    if (rule.bias != 0) joined.bias = rule.bias;
   }
-  if (params.repetition_penalty == 1) return;
-  for (const int32_t id : prompt) mark(id, [](Entry& entry) { entry.seen = true; });
+  rules_.resize(kept);
+  rules_.shrink_to_fit();
 }
 
-Penalties::Entry& Penalties::entry_of(int32_t id) {
-  auto place =
-      std::lower_bound(entries_.begin(), entries_.end(), id,
-                       [](const Entry& entry, int32_t wanted) { return entry.id < wanted; });
-  if (place == entries_.end() || place->id != id) place = entries_.insert(place, {.id = id});
-  return *place;
+void LogitRules::add_edit(const Rule& rule, int32_t generated, bool forbid_stops,
+                          cluster::Output* output) const {
+  const double add = static_cast<double>(rule.bias) - (generated > 0 ? presence_ : 0.0) -
+                     static_cast<double>(frequency_) * generated;
+  const bool forbidden = forbid_stops && rule.stop;
+  const bool repeated = repetition_ != 1 && (rule.in_prompt || generated > 0);
+  if (!forbidden && !repeated && add == 0) return;
+  cluster::LogitEdit* edit = output->add_edits();
+  edit->set_id(rule.id);
+  edit->set_repetition(repeated ? repetition_ : 1);
+  edit->set_add(forbidden ? kForbidden : static_cast<float>(add));
 }
 
 void Penalties::append(int32_t id) {
-  if (!counting_) return;
-  Entry& entry = entry_of(id);
-  entry.seen = true;
-  ++entry.generated;
+  if (!rules_.counting()) return;
+  auto place =
+      std::lower_bound(counts_.begin(), counts_.end(), id,
+                       [](const Count& count, int32_t wanted) { return count.id < wanted; });
+  if (place == counts_.end() || place->id != id) place = counts_.insert(place, {.id = id});
+  ++place->generated;
 }
 
 void Penalties::fill(bool forbid_stops, cluster::Output* output) const {
-  for (const Entry& entry : entries_) {
-    const double add = static_cast<double>(entry.bias) -
-                       (entry.generated > 0 ? params_.presence_penalty : 0.0) -
-                       static_cast<double>(params_.frequency_penalty) * entry.generated;
-    const bool forbidden = forbid_stops && entry.stop;
-    const bool repeated = entry.seen && params_.repetition_penalty != 1;
-    if (!forbidden && !repeated && add == 0) continue;
-    cluster::LogitEdit* edit = output->add_edits();
-    edit->set_id(entry.id);
-    edit->set_repetition(repeated ? params_.repetition_penalty : 1);
-    edit->set_add(forbidden ? kForbidden : static_cast<float>(add));
+  auto rule = rules_.rules().begin();
+  const auto last_rule = rules_.rules().end();
+  auto count = counts_.begin();
+  while (rule != last_rule || count != counts_.end()) {
+    const bool ruled = count == counts_.end() || (rule != last_rule && rule->id <= count->id);
+    const bool counted = rule == last_rule || (count != counts_.end() && count->id <= rule->id);
+    const LogitRules::Rule plain = {.id = counted ? count->id : 0};
+    rules_.add_edit(ruled ? *rule : plain, counted ? count->generated : 0, forbid_stops, output);
+    if (ruled) ++rule;
+    if (counted) ++count;
   }
 }
 

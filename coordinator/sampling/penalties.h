@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The logit edits of one sequence, kept up token by token: what a Step carries is ready at all
-// times.
+// The logit edits of a sequence: what its request says about single tokens, which all its choices
+// share, and what one choice has generated, kept up to date token by token.
 #pragma once
 
 #include <cstdint>
@@ -12,15 +12,43 @@
 
 namespace lockstep {
 
+// What a request asks for by token id: stop ids, biases, and the prompt's tokens where the
+// repetition penalty falls on them. Made once per request; immutable.
+class LogitRules {
+ public:
+  struct Rule {
+    int32_t id = 0;
+    bool in_prompt = false;
+    bool stop = false;
+    float bias = 0;
+  };
+
+  // Ids outside [0, vocab) are left out.
+  LogitRules(const SamplingParams& params, std::span<const int32_t> prompt,
+             std::span<const int32_t> stop_ids, int64_t vocab);
+
+  std::span<const Rule> rules() const { return rules_; }  // Ascending ids.
+  // A penalty is on, so that generated tokens have to be counted.
+  bool counting() const { return repetition_ != 1 || presence_ != 0 || frequency_ != 0; }
+
+  // Adds the edit of one token that was generated this often, where there is one.
+  void add_edit(const Rule& rule, int32_t generated, bool forbid_stops,
+                cluster::Output* output) const;
+
+ private:
+  std::vector<Rule> rules_;
+  float repetition_;
+  float presence_;
+  float frequency_;
+};
+
 // As Hugging Face has it, repetition_penalty falls once on every id of the prompt and of what was
 // generated; as OpenAI and vLLM have it, presence_penalty falls once, and frequency_penalty as
-// often as it occurs, on every id that was generated. Used by the engine's thread alone.
+// often as it occurs, on every id that was generated. Used by one thread at a time.
 class Penalties {
  public:
-  // `stop_ids` are those that may not be drawn while forbid is asked for in edits(). Ids outside
-  // [0, vocab) are left out. Both outlive the penalties.
-  Penalties(const SamplingParams& params, std::span<const int32_t> prompt,
-            std::span<const int32_t> stop_ids, int64_t vocab);
+  // `rules` outlive the penalties.
+  explicit Penalties(const LogitRules* rules) : rules_(*rules) {}
 
   // A token was generated.
   void append(int32_t id);
@@ -30,20 +58,13 @@ class Penalties {
   void fill(bool forbid_stops, cluster::Output* output) const;
 
  private:
-  struct Entry {
+  struct Count {
     int32_t id = 0;
-    bool seen = false;  // In the prompt or generated.
-    bool stop = false;
-    int32_t generated = 0;  // How often.
-    float bias = 0;
+    int32_t generated = 0;
   };
-  // The entry of an id, made where there is none.
-  Entry& entry_of(int32_t id);
 
-  const SamplingParams& params_;
-  int64_t vocab_;
-  bool counting_;               // A penalty is on, so that tokens are worth remembering.
-  std::vector<Entry> entries_;  // Ascending ids.
+  const LogitRules& rules_;
+  std::vector<Count> counts_;  // Ascending ids.
 };
 
 }  // namespace lockstep

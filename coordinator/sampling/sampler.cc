@@ -46,8 +46,8 @@ std::optional<ScoredToken> noisiest(const RankCandidates& ranks) {
   return ScoredToken{.id = best->id(), .logit = best->logit(), .edited = best->edited()};
 }
 
-// What all tokens that top_k keeps weigh together, the best one's weight being 1. None: the order
-// isn't known far enough.
+// The sum of the probabilities of all tokens that top_k keeps, relative to the best one's. None:
+// the order isn't known far enough.
 std::optional<double> mass_below_top_p(const SamplingParams& params, const Ranking& ranking,
                                        const RankCandidates& ranks) {
   const ScoredToken& best = ranking.tokens.front();
@@ -112,12 +112,12 @@ std::optional<ScoredToken> decide_from_logits(const SamplingParams& params,
   if (output.temperature() == 0 || !filters(params)) {
     const bool greedy = output.temperature() == 0;
     const ScoredToken* winner = nullptr;
-    float most = 0;
+    float max = 0;
     for (const ScoredToken& token : ranking.tokens) {
       const float value = greedy ? token.edited : noisy_of(token, output);
-      if (winner != nullptr && value <= most) continue;
+      if (winner != nullptr && value <= max) continue;
       winner = &token;
-      most = value;
+      max = value;
     }
     return *winner;
   }
@@ -163,7 +163,7 @@ cluster::Output plan_output(const SamplingParams& params, const DrawPoint& point
   cluster::Output output;
   output.set_seed(point.seed);
   output.set_position(point.position);
-  const bool greedy = !(params.temperature >= kLeastTemperature);
+  const bool greedy = !(params.temperature >= kMinTemperature);
   output.set_temperature(greedy ? 0 : params.temperature);
   if (greedy || !filters(params)) {
     output.set_want_noisy(true);  // Without noise where greedy.
@@ -180,19 +180,21 @@ cluster::Output plan_output(const SamplingParams& params, const DrawPoint& point
   return output;
 }
 
-absl::StatusOr<Sampled> sample(const SamplingParams& params, const cluster::Output& output,
-                               int32_t logprobs, const RankCandidates& ranks,
-                               const FetchLogits& fetch) {
-  std::optional<ScoredToken> winner;
-  if (output.temperature() == 0 || !filters(params)) {
-    winner = noisiest(ranks);
-  } else {
-    winner = decide(params, output, rank_candidates(output, ranks), ranks, noisiest(ranks));
+std::optional<Sampled> sample(const SamplingParams& params, const cluster::Output& output,
+                              int32_t logprobs, const RankCandidates& ranks) {
+  std::optional<ScoredToken> winner = noisiest(ranks);
+  if (output.temperature() != 0 && filters(params)) {
+    winner = decide(params, output, rank_candidates(output, ranks), ranks, winner);
   }
-  if (!winner.has_value()) {
-    ASSIGN_OR_RETURN(const std::vector<float> logits, fetch());
-    winner = decide_from_logits(params, output, logits, ranks);
-  }
+  if (!winner.has_value()) return std::nullopt;
+  return Sampled{.id = winner->id, .logprobs = logprobs_of(*winner, logprobs, ranks)};
+}
+
+absl::StatusOr<Sampled> sample_from_logits(const SamplingParams& params,
+                                           const cluster::Output& output, int32_t logprobs,
+                                           const RankCandidates& ranks,
+                                           const std::vector<float>& logits) {
+  const std::optional<ScoredToken> winner = decide_from_logits(params, output, logits, ranks);
   if (!winner.has_value()) {
     return absl::InternalError(
         fmt::format("position {}: no token can be drawn: want a logit that is a number, found only "

@@ -12,7 +12,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <vector>
 
@@ -28,7 +27,7 @@ namespace lockstep {
 inline constexpr int32_t kCandidates = 64;
 inline constexpr int32_t kTopKCandidates = 256;
 // Temperatures below are greedy: the quotient would leave the range of float.
-inline constexpr float kLeastTemperature = 1e-5f;
+inline constexpr float kMinTemperature = 1e-5f;
 
 // Where a token is drawn, and what is wanted beside it.
 struct DrawPoint {
@@ -49,14 +48,16 @@ struct Sampled {
 
 // One row's answers, a slice of the vocabulary each, in rank order.
 using RankCandidates = std::vector<const cluster::Candidates*>;
-// Fetches the row's raw logits over the whole vocabulary; called at most once.
-using FetchLogits = std::function<absl::StatusOr<std::vector<float>>()>;
 
-// Draws a token. `output` is the question as it was sent, edits and mask included. Asks for all
-// logits only where the candidates don't settle the draw. kInternal: no token can be drawn, for
-// every logit is NaN, -inf or masked. Errors of `fetch` are passed on.
-absl::StatusOr<Sampled> sample(const SamplingParams& params, const cluster::Output& output,
-                               int32_t logprobs, const RankCandidates& ranks,
-                               const FetchLogits& fetch);
+// Draws a token from the candidates. `output` is the question as it was sent, edits and mask
+// included. Nothing where the candidates don't settle the draw: then the row's raw logits decide.
+std::optional<Sampled> sample(const SamplingParams& params, const cluster::Output& output,
+                              int32_t logprobs, const RankCandidates& ranks);
+// The same draw, from the row's raw logits over the whole vocabulary. kInternal: no token can be
+// drawn, for every logit is NaN, -inf or masked.
+absl::StatusOr<Sampled> sample_from_logits(const SamplingParams& params,
+                                           const cluster::Output& output, int32_t logprobs,
+                                           const RankCandidates& ranks,
+                                           const std::vector<float>& logits);
 
 }  // namespace lockstep

@@ -2,7 +2,6 @@
 // Appending a token: is it the last, and which text does it make safe to show?
 #include "coordinator/scheduler/sequence.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "base/check.h"
@@ -10,15 +9,17 @@
 
 namespace lockstep {
 
-Sequence::Sequence(const Request& request, int32_t index, const SequenceLimits& limits,
-                   Stream* stream, const Tokenizer* tokenizer)
-    : request_(request),
+Sequence::Sequence(const PreparedRequest& request, int32_t index, int64_t context, Stream* stream,
+                   const Tokenizer* tokenizer)
+    : prepared_(request),
+      request_(request.request()),
       index_(index),
-      limits_(limits),
+      context_(context),
       stream_(stream),
-      stop_matcher_(tokenizer == nullptr ? std::vector<std::string>() : request.stop) {
-  LOCKSTEP_CHECK(!request.prompt_ids.empty());
-  if (tokenizer != nullptr) detokenizer_.emplace(tokenizer, request.prompt_is_text);
+      penalties_(&request.rules()),
+      stop_matcher_(&request.stops()) {
+  LOCKSTEP_CHECK(!request_.prompt_ids.empty());
+  if (tokenizer != nullptr) detokenizer_.emplace(tokenizer, request_.prompt_is_text);
 }
 
 int32_t Sequence::token(int64_t position) const {
@@ -53,25 +54,17 @@ std::vector<int32_t> Sequence::release() {
   return std::exchange(pages_, {});
 }
 
-cluster::Output Sequence::plan() {
+cluster::Output Sequence::plan() const {
   if (!draws()) {
     cluster::Output output;
     output.set_want_logits(request_.prompt_logits && index_ == 0);
     return output;
   }
-  if (!penalties_.has_value()) {
-    penalties_.emplace(request_.sampling, request_.prompt_ids, request_.stop_ids, limits_.vocab);
-  }
   cluster::Output output = plan_output(
       request_.sampling, {.seed = seed(), .position = length(), .logprobs = request_.logprobs});
-  penalties_->fill(/*forbid_stops=*/generated_tokens() < request_.min_tokens, &output);
+  penalties_.fill(/*forbid_stops=*/generated_tokens() < request_.min_tokens, &output);
   output.set_want_logits(request_.prompt_logits && index_ == 0 && generated_.empty());
   return output;
-}
-
-bool Sequence::is_stop_id(int32_t id) const {
-  return std::find(request_.stop_ids.begin(), request_.stop_ids.end(), id) !=
-         request_.stop_ids.end();
 }
 
 std::string Sequence::show(std::string_view text) {
@@ -84,15 +77,15 @@ SequenceNews Sequence::append(int32_t id) {
   LOCKSTEP_CHECK(state_ == State::kRunning && finish_reason_ == FinishReason::kNone);
   LOCKSTEP_CHECK(remaining() == 0);
   generated_.push_back(id);
-  if (penalties_.has_value()) penalties_->append(id);
-  if (generated_tokens() > request_.min_tokens && is_stop_id(id)) {
+  penalties_.append(id);
+  if (generated_tokens() > request_.min_tokens && prepared_.is_stop_id(id)) {
     return finish(FinishReason::kStop);  // Its own text isn't shown.
   }
   SequenceNews news;
   if (detokenizer_.has_value()) news.text = show(detokenizer_->push(id));
   if (stop_matcher_.stopped()) {
     finish_reason_ = news.finish_reason = FinishReason::kStop;
-  } else if (generated_tokens() >= request_.max_tokens || length() >= limits_.context) {
+  } else if (generated_tokens() >= request_.max_tokens || length() >= context_) {
     SequenceNews rest = finish(FinishReason::kLength);
     rest.text.insert(0, news.text);
     return rest;

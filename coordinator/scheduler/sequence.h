@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One choice of one request: its tokens and all that decides the next one. Whatever a worker holds
-// of it is a cache that preempt() drops: tokens, seed, penalties, detokenizer and stop matcher live
+// One choice of one request: its tokens and all that decides the next one. What a worker holds of
+// it is a cache that preempt() drops: tokens, seed, penalties, detokenizer and stop matcher live
 // here, so that computing all tokens again gives the same continuation. Recovery from a lost
 // worker needs no more than that.
 #pragma once
@@ -13,6 +13,7 @@
 
 #include "coordinator/request.h"
 #include "coordinator/sampling/penalties.h"
+#include "coordinator/scheduler/prepared_request.h"
 #include "coordinator/scheduler/stop_matcher.h"
 #include "coordinator/stream.h"
 #include "coordinator/text/detokenizer.h"
@@ -20,12 +21,6 @@
 #include "proto/cluster.pb.h"
 
 namespace lockstep {
-
-// What the group allows a sequence.
-struct SequenceLimits {
-  int64_t context = 0;  // Tokens, the drawn ones included: positions that fit model and pages.
-  int64_t vocab = 0;
-};
 
 // What one token changed for the reader.
 struct SequenceNews {
@@ -43,8 +38,9 @@ class Sequence {
     kFinished,
   };
 
-  // `request`, `stream` and `tokenizer` (null: no text) outlive the sequence.
-  Sequence(const Request& request, int32_t index, const SequenceLimits& limits, Stream* stream,
+  // `context`: tokens that it can have, the drawn ones included. `request`, `stream` and
+  // `tokenizer` (null: no text) outlive the sequence.
+  Sequence(const PreparedRequest& request, int32_t index, int64_t context, Stream* stream,
            const Tokenizer* tokenizer);
 
   const Request& request() const { return request_; }
@@ -74,8 +70,8 @@ class Sequence {
   std::vector<int32_t> release();
 
   // Engine's side. What the workers are asked for at the last token, but for its row. It is built
-  // once a token, when a step computes the last one.
-  cluster::Output plan();
+  // once per token, when a step computes the last one.
+  cluster::Output plan() const;
   // True where a token is to be drawn: false with max_tokens 0.
   bool draws() const { return request_.max_tokens > 0; }
   // A token was drawn. Not after a finish reason.
@@ -85,18 +81,18 @@ class Sequence {
   FinishReason finish_reason() const { return finish_reason_; }
 
  private:
-  bool is_stop_id(int32_t id) const;
   std::string show(std::string_view text);
 
+  const PreparedRequest& prepared_;
   const Request& request_;
   int32_t index_;
-  SequenceLimits limits_;
+  int64_t context_;
   Stream* stream_;
   State state_ = State::kWaiting;
   FinishReason finish_reason_ = FinishReason::kNone;
 
   std::vector<int32_t> generated_;
-  std::optional<Penalties> penalties_;  // Made with the first plan().
+  Penalties penalties_;
   std::optional<Detokenizer> detokenizer_;
   StopMatcher stop_matcher_;
 

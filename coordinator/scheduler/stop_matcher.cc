@@ -8,36 +8,39 @@
 
 namespace lockstep {
 
-StopMatcher::StopMatcher(const std::vector<std::string>& stops) {
-  for (const std::string& stop : stops) {
+StopStrings::StopStrings(std::vector<std::string> stops) {
+  std::sort(stops.begin(), stops.end());
+  stops.erase(std::unique(stops.begin(), stops.end()), stops.end());
+  for (std::string& stop : stops) {
     if (stop.empty()) continue;
-    Pattern pattern = {.text = stop, .failure = std::vector<uint32_t>(stop.size() + 1)};
-    for (size_t i = 1; i < stop.size(); ++i) {
-      pattern.push(stop[i]);
-      pattern.failure[i + 1] = static_cast<uint32_t>(pattern.matched);
+    const size_t size = stop.size();
+    patterns_.push_back({.text = std::move(stop), .failure = std::vector<uint32_t>(size + 1)});
+    size_t matched = 0;
+    for (size_t i = 1; i < size; ++i) {
+      matched = advance(patterns_.size() - 1, matched, patterns_.back().text[i]);
+      patterns_.back().failure[i + 1] = static_cast<uint32_t>(matched);
     }
-    pattern.matched = 0;
-    patterns_.push_back(std::move(pattern));
   }
 }
 
-void StopMatcher::Pattern::push(char byte) {
-  while (matched > 0 && text[matched] != byte) matched = failure[matched];
-  if (text[matched] == byte) ++matched;
+size_t StopStrings::advance(size_t index, size_t matched, char byte) const {
+  const Pattern& pattern = patterns_[index];
+  while (matched > 0 && pattern.text[matched] != byte) matched = pattern.failure[matched];
+  return matched + (pattern.text[matched] == byte ? 1 : 0);
 }
 
 std::string StopMatcher::push(std::string_view text) {
   if (stopped_) return "";
-  if (patterns_.empty()) return std::string(text);
+  if (stops_.size() == 0) return std::string(text);
   size_t pending = 0;  // Of the text's end, how much may begin a stop string.
   for (const char byte : text) {
     held_.push_back(byte);
     pending = 0;
     size_t found = 0;
-    for (Pattern& pattern : patterns_) {
-      pattern.push(byte);
-      pending = std::max(pending, pattern.matched);
-      if (pattern.matched == pattern.text.size()) found = std::max(found, pattern.matched);
+    for (size_t i = 0; i < stops_.size(); ++i) {
+      matched_[i] = stops_.advance(i, matched_[i], byte);
+      pending = std::max(pending, matched_[i]);
+      if (matched_[i] == stops_.length(i)) found = std::max(found, matched_[i]);
     }
     if (found == 0) continue;
     stopped_ = true;

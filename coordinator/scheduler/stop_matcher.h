@@ -11,13 +11,35 @@
 
 namespace lockstep {
 
+// Each stop string with its failure function (Knuth, Morris and Pratt, 1977). Made once per
+// request, shared by its choices; immutable.
+class StopStrings {
+ public:
+  // Empty strings and repeated ones are left out.
+  explicit StopStrings(std::vector<std::string> stops);
+
+  size_t size() const { return patterns_.size(); }
+  size_t length(size_t index) const { return patterns_[index].text.size(); }
+  // How much of string `index` the text's end matches, one byte later.
+  size_t advance(size_t index, size_t matched, char byte) const;
+
+ private:
+  struct Pattern {
+    std::string text;
+    std::vector<uint32_t> failure;  // Of each prefix: its longest border.
+  };
+
+  std::vector<Pattern> patterns_;
+};
+
 // How the text is cut into pieces decides nothing: the stop string that is complete first ends the
 // text, of several complete at the same byte the longest one; the text ends before it. What push()
-// and finish() return, joined, is exactly the text up to there. Used by the engine's thread alone.
+// and finish() return, joined, is exactly the text up to there. Each byte costs O(1) per stop
+// string, however the text repeats itself. Used by one thread at a time.
 class StopMatcher {
  public:
-  // Empty strings are left out.
-  explicit StopMatcher(const std::vector<std::string>& stops);
+  // `stops` outlive the matcher.
+  explicit StopMatcher(const StopStrings* stops) : stops_(*stops), matched_(stops->size()) {}
 
   // Takes more text and returns what became safe to show. Once stopped() all more text is ignored.
   std::string push(std::string_view text);
@@ -26,16 +48,8 @@ class StopMatcher {
   bool stopped() const { return stopped_; }
 
  private:
-  // One stop string with its failure function and how much of it the text's end matches (Knuth,
-  // Morris and Pratt, 1977): each byte costs O(1) a stop string, however the text repeats itself.
-  struct Pattern {
-    std::string text;
-    std::vector<uint32_t> failure;  // Of each prefix: its longest border.
-    size_t matched = 0;
-    void push(char byte);
-  };
-
-  std::vector<Pattern> patterns_;
+  const StopStrings& stops_;
+  std::vector<size_t> matched_;  // By stop string: how much of it the text's end matches.
   std::string held_;
   bool stopped_ = false;
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The "added_tokens" of tokenizer.json: strings that are tokens wherever they stand in a text,
-// found before the model sees it. Special ones steer the model, and decoding leaves them out.
+// The "added_tokens" of tokenizer.json: strings that are tokens wherever they occur in a text,
+// found before the model sees it. Special ones control the model, and decoding leaves them out.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@
 
 namespace lockstep {
 
-// A part of a text: an added token, or (id -1) what lies between two.
+// A part of a text: an added token, or (id -1) what is between two.
 struct Segment {
   int32_t id;
   size_t begin;

@@ -22,7 +22,7 @@ uint64_t pair_key(int32_t left, int32_t right) {
 }  // namespace
 
 absl::StatusOr<Bpe> Bpe::from_json(const Json& spec) {
-  // Old files name no type; the reference then tells BPE by its merges.
+  // Old files name no type; the reference then recognises BPE by its merges.
   const std::string type = member(spec, "type").is_string()
                                ? member(spec, "type").get<std::string>()
                            : member(spec, "merges").is_array() ? "BPE"
@@ -66,7 +66,7 @@ absl::Status Bpe::read_vocabulary(const Json& vocabulary) {
   }
   for (const auto& [text, id] : vocabulary.get_ref<const Json::object_t&>()) {
     if (!id.is_number_integer() || id < 0 || id >= kMaxVocabulary) {
-      return invalid_argument("model: vocab: token \"{:.60}\": its id must lie in 0 to {}", text,
+      return invalid_argument("model: vocab: token \"{:.60}\": its id must be in 0 to {}", text,
                               kMaxVocabulary - 1);
     }
     RETURN_IF_ERROR(vocabulary_.add(text, id.get<int64_t>()));
@@ -109,7 +109,7 @@ absl::Status Bpe::add_merge(std::string_view left, std::string_view right) {
     if (!vocabulary_.find(token).has_value()) {
       return invalid_argument(
           "model: merge {} (\"{:.40}\" and \"{:.40}\") needs \"{:.80}\", which is "
-          "no token",
+          "not in the vocabulary",
           merged_.size(), left, right, token);
     }
   }
@@ -166,8 +166,9 @@ absl::Status Bpe::split_characters(std::string_view word,
     }
     if (unk_token_.empty()) continue;  // The reference drops the character, too.
     if (!unk_id_.has_value()) {
-      return invalid_argument("no token for \"{}\", and the unk_token \"{:.60}\" is no token",
-                              bytes, unk_token_);
+      return invalid_argument(
+          "no token for \"{}\", and the unk_token \"{:.60}\" is not in the vocabulary", bytes,
+          unk_token_);
     }
     if (unk_waits && !fuse_unk_) add(*unk_id_);
     unk_waits = true;
@@ -206,8 +207,8 @@ void Bpe::merge_all(Scratch* scratch) const {
     Scratch::Symbol& left = symbols[static_cast<size_t>(position)];
     if (left.id == kGone || left.next < 0) continue;
     Scratch::Symbol& right = symbols[static_cast<size_t>(left.next)];
-    // An expired entry. That the result, not the pair, is compared is the reference's choice: where
-    // two pairs make the same token, the one that has come here takes the other's turn.
+    // An expired entry is skipped. The merged token is compared and not the pair, as the reference
+    // does it: where two pairs make the same token, either entry merges the pair that is here now.
     const auto current = rank_of(left.id, right.id);
     if (!current.has_value() || merged_[*current] != merged_[rank]) continue;
 

@@ -29,14 +29,14 @@ class Bpe {
       int32_t next;
     };
     std::vector<Symbol> symbols;
-    std::vector<uint64_t> queue;  // A heap of (rank of the merge, position), the least on top.
+    std::vector<uint64_t> queue;  // A heap of (rank of the merge, position), min on top.
   };
 
   // An error for a kind other than BPE, an option that is not supported, a merge of unknown tokens.
   static absl::StatusOr<Bpe> from_json(const Json& spec);
 
-  // Appends the word's tokens, in time n log n. InvalidArgument for a character that no token
-  // stands for where the model names an unk_token that is no token. Wants well-formed UTF-8.
+  // Appends the word's tokens, in time n log n. InvalidArgument for a character without a
+  // token where the model names an unk_token that is not a token either. Wants well-formed UTF-8.
   absl::Status encode(std::string_view word, Scratch* scratch, std::vector<int32_t>* ids) const;
 
   const Vocabulary& vocabulary() const { return vocabulary_; }

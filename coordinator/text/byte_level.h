@@ -12,8 +12,7 @@ namespace lockstep {
 // Every byte as its character. For any thread, as all here.
 std::string to_byte_level(std::string_view bytes);
 
-// Appends the bytes that the characters stand for; where one stands for none, appends the text as
-// it is.
+// Appends the bytes of the characters; where one has none, appends the text as it is.
 void append_byte_level_decoded(std::string_view text, std::string* bytes);
 
 }  // namespace lockstep

@@ -161,7 +161,7 @@ void Decoder::emit(size_t index, std::string_view token, State* state, std::stri
   switch (step.kind) {
     case Kind::kReplace:
       if (step.whole_text) {
-        own.held.append(token);  // A match may lie across parts: only the end makes it certain.
+        own.held.append(token);  // A match may cross parts: only the end makes it certain.
       } else {
         emit(index + 1, replace(*step.pattern, token, step.content), state, text);
       }

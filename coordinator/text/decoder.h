@@ -34,12 +34,12 @@ class Decoder {
   // error that names it.
   static absl::StatusOr<Decoder> from_json(const Json& spec);
 
-  // `keep_leading_blank`: the stream goes on from other text, so that the blank that stands for its
-  // beginning is one.
+  // `keep_leading_blank`: the stream continues other text, so that the blank at its beginning is
+  // shown.
   State start(bool keep_leading_blank) const;
 
-  // Appends to `text` what is now certain. Time is that of the token's length, but for what was
-  // held.
+  // Appends to `text` what is now certain. Takes time by the token's length, but for what was held
+  // back.
   void push(std::string_view token, State* state, std::string* text) const;
   // Appends the rest; the stream is over.
   void finish(State* state, std::string* text) const;

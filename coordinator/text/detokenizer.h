@@ -15,8 +15,8 @@ namespace lockstep {
 // text's first word, is kept. Every piece is well-formed UTF-8. A token takes time by its own
 // length, however long the sequence is.
 //
-// One thread at a time; the tokenizer must outlive it. A copy goes on by itself from the same
-// place.
+// One thread at a time; the tokenizer must outlive it. A copy continues from the same place,
+// independently.
 class Detokenizer {
  public:
   Detokenizer(const Tokenizer* tokenizer, bool after_text_prompt);

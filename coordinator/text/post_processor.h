@@ -19,7 +19,7 @@ class PostProcessor {
 
   void add_special(std::vector<int32_t>* ids) const;
 
-  // What stands first, and last, in a prompt.
+  // What comes first, and last, in a prompt.
   std::optional<int32_t> first() const;
   std::optional<int32_t> last() const;
 

@@ -32,7 +32,7 @@ std::vector<Span> find_characters(std::string_view text, bool (*is_delimiter)(ch
   return spans;
 }
 
-// \w+|[^\w\s]+ : the words and what lies between words and blanks.
+// \w+|[^\w\s]+ : the words and what is between words and blanks.
 std::vector<Span> find_words(std::string_view text) {
   enum class Kind { kWord, kBlank, kOther };
   std::vector<Span> spans;
@@ -54,7 +54,7 @@ std::vector<Span> find_words(std::string_view text) {
 }
 
 // Every delimiter joins its neighbour: the span before it, or, for spans in reverse, the one behind
-// it. Of two delimiters in a row the second stands alone.
+// it. Of two delimiters in a row the second stays alone.
 template <typename Iterator>
 std::vector<Span> join_neighbours(Iterator begin, Iterator end) {
   std::vector<Span> merged;

@@ -14,7 +14,7 @@ struct pcre2_real_code_8;
 
 namespace lockstep {
 
-// A part of a text, from `begin` to before `end`, and whether it is a match or what lies between
+// A part of a text, from `begin` to before `end`, and whether it is a match or what is between
 // two.
 struct Span {
   size_t begin;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One function a pattern; its alternatives stand in the pattern's order.
+// One function per pattern, with its alternatives in the pattern's order.
 #include "coordinator/text/split_scanners.h"
 
 #include <algorithm>

@@ -23,7 +23,7 @@ class StringTrie {
   // `value` >= 0. An empty string never matches; of two equal strings the first counts.
   void add(std::string_view text, int32_t value);
 
-  // The longest string that stands at `offset`, in time of its length.
+  // The longest string at `offset`, in time by its length.
   Match find_at(std::string_view text, size_t offset) const;
 
   bool empty() const { return nodes_.empty(); }

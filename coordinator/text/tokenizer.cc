@@ -82,8 +82,9 @@ absl::StatusOr<std::vector<int32_t>> Tokenizer::encode(std::string_view text,
     return invalid_argument("text of {} bytes; the limit is {}", text.size(), kMaxTextBytes);
   }
   if (const auto invalid = first_invalid_utf8(text); invalid.has_value()) {
-    return invalid_argument("text is not UTF-8: byte {} (0x{:02X}) begins no character", *invalid,
-                            static_cast<unsigned char>(text[*invalid]));
+    return invalid_argument(
+        "text is not UTF-8: wanted the first byte of a character at byte {}, found 0x{:02X}",
+        *invalid, static_cast<unsigned char>(text[*invalid]));
   }
   std::vector<int32_t> ids;
   Bpe::Scratch scratch;

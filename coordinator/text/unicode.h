@@ -57,7 +57,7 @@ struct CodePoint {
   size_t bytes;
 };
 
-// What stands at the beginning of some bytes: a whole code point; a broken sequence, whose first
+// What some bytes begin with: a whole code point; a broken sequence, whose first
 // `bytes` bytes are replaced by one U+FFFD; or a sequence that the end of the bytes cuts.
 struct Utf8Sequence {
   enum class Kind { kWhole, kBroken, kCut };

@@ -12,7 +12,7 @@ namespace {
 
 using enum Category;
 
-struct Range {
+struct CodePointRange {
   char32_t first;
   char32_t last;
 };
@@ -62,7 +62,7 @@ constexpr CategoryRange kAssignedAfterUnicode14[] = {
     {0x2EBF0, 0x2EE5D, kLo}, {0x31350, 0x323AF, kLo},
 };
 
-constexpr Range kUnknownToNormalizer[] = {
+constexpr CodePointRange kUnknownToNormalizer[] = {
     {0x7FD, 0x7FD}, {0x898, 0x89F}, {0x8CA, 0x8D3}, {0x9FE, 0x9FE}, {0xC3C, 0xC3C}, {0xD3B, 0xD3C},
     {0xEBA, 0xEBA}, {0x1715, 0x1715}, {0x1ABF, 0x1ACE}, {0x1DF6, 0x1DFA}, {0x32FF, 0x32FF},
     {0xA7F2, 0xA7F4}, {0xA82C, 0xA82C}, {0xAB69, 0xAB69}, {0x10781, 0x10785}, {0x10787, 0x107B0},
@@ -76,7 +76,7 @@ constexpr Range kUnknownToNormalizer[] = {
     {0x1E4EC, 0x1E4EF}, {0x1F16C, 0x1F16C}, {0x1FBF0, 0x1FBF9},
 };
 
-constexpr Range kPunctuationAfterUnicode7[] = {
+constexpr CodePointRange kPunctuationAfterUnicode7[] = {
     {0x61D, 0x61D}, {0x9FD, 0x9FD}, {0xA76, 0xA76}, {0xC77, 0xC77}, {0xC84, 0xC84},
     {0x1B7D, 0x1B7E}, {0x2E43, 0x2E4F}, {0x2E52, 0x2E5D}, {0x10EAD, 0x10EAD}, {0x10F55, 0x10F59},
     {0x10F86, 0x10F89}, {0x1144B, 0x1144F}, {0x1145A, 0x1145B}, {0x1145D, 0x1145D},
@@ -89,10 +89,10 @@ constexpr Range kPunctuationAfterUnicode7[] = {
 // clang-format on
 
 template <size_t kCount>
-bool is_in_ranges(const Range (&ranges)[kCount], char32_t code_point) {
-  const Range* range =
+bool is_in_ranges(const CodePointRange (&ranges)[kCount], char32_t code_point) {
+  const CodePointRange* range =
       std::lower_bound(std::begin(ranges), std::end(ranges), code_point,
-                       [](const Range& a, char32_t value) { return a.last < value; });
+                       [](const CodePointRange& a, char32_t value) { return a.last < value; });
   return range != std::end(ranges) && range->first <= code_point;
 }
 

@@ -8,7 +8,7 @@ namespace lockstep {
 
 absl::Status Vocabulary::add(std::string text, int64_t id) {
   if (id < 0 || id >= kMaxVocabulary) {
-    return invalid_argument("token \"{:.60}\": its id must lie in 0 to {}, found {}", text,
+    return invalid_argument("token \"{:.60}\": its id must be in 0 to {}, found {}", text,
                             kMaxVocabulary - 1, id);
   }
   const auto index = static_cast<size_t>(id);
@@ -28,7 +28,7 @@ absl::Status Vocabulary::add(std::string text, int64_t id) {
 
 absl::Status Vocabulary::check_dense() const {
   if (size() <= 2 * static_cast<int64_t>(count()) + 4096) return absl::OkStatus();
-  return invalid_argument("{} tokens have ids up to {}: that many holes are no vocabulary", count(),
+  return invalid_argument("{} tokens have ids up to {}: too many ids have no token", count(),
                           size() - 1);
 }
 

@@ -2,7 +2,7 @@
 // Backwards from the nodes that have an effect: what feeds them lives.
 #include <vector>
 
-#include "sharding/operators.h"
+#include "operators/schema.h"
 #include "sharding/passes/passes.h"
 #include "sharding/rewriter.h"
 
@@ -13,7 +13,7 @@ Graph drop_dead(const Graph& graph, const CompileOptions&) {
   std::vector<bool> value_lives(graph.values().size());
   std::vector<bool> node_lives(nodes.size());
   for (size_t i = nodes.size(); i-- > 0;) {
-    node_lives[i] = operator_traits(nodes[i].op).effect;
+    node_lives[i] = schema_of(nodes[i].op).effect;
     for (int output : nodes[i].outputs) node_lives[i] = node_lives[i] || value_lives[output];
     if (!node_lives[i]) continue;
     for (int input : nodes[i].inputs) value_lives[input] = true;

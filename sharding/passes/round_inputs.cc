@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A bfloat16 dot product rounds its input on every ISA; as an operator of its own it is done once a
-// value, and a collective behind it moves half the bytes.
+// A bfloat16 dot product rounds its input on every ISA; as an operator of its own it is done once
+// per value, and a collective behind it moves half the bytes.
 #include <vector>
 
-#include "base/quantization.h"
 #include "sharding/passes/passes.h"
 #include "sharding/rewriter.h"
 
@@ -18,19 +17,14 @@ int rounded(Rewriter& rewriter, int value) {
   return rewriter.append(std::move(cast), {std::move(info)}).front().id;
 }
 
-bool takes_bf16(const Parameter& weight, const CompileOptions& options) {
-  if (!quantization(weight.dtype)) return weight.dtype == DType::kBF16;
-  return options.quantized_input == DType::kBF16 && weight.role == program::LINEAR_WEIGHT;
-}
-
 }  // namespace
 
-Graph round_inputs(const Graph& graph, const CompileOptions& options) {
+Graph round_inputs(const Graph& graph, const CompileOptions&) {
   Rewriter rewriter(graph);
   std::vector<int> casts(graph.values().size(), -1);
   for (const Node& node : graph.nodes()) {
     const bool rounds = node.op == Op::kLinear &&
-                        takes_bf16(graph.parameters()[node.parameters[0]], options) &&
+                        graph.parameters()[node.parameters[0]].dtype == DType::kBF16 &&
                         graph.values()[node.inputs[0]].dtype == DType::kF32;
     if (!rounds) {
       rewriter.copy(node);

@@ -73,11 +73,11 @@ TEST(JsonTest, ValuesAreBounded) {
 }
 
 TEST(JsonTest, DuplicateKeysAreRefusedAtEveryDepth) {
-  EXPECT_THAT(problem(R"({"a": 1, "b": 2, "a": 3})"), HasSubstr("the key \"a\" stands twice"));
-  EXPECT_THAT(problem(R"({"x": [{"a": {}, "a": {}}]})"), HasSubstr("the key \"a\" stands twice"));
+  EXPECT_THAT(problem(R"({"a": 1, "b": 2, "a": 3})"), HasSubstr("the key \"a\" appears twice"));
+  EXPECT_THAT(problem(R"({"x": [{"a": {}, "a": {}}]})"), HasSubstr("the key \"a\" appears twice"));
   EXPECT_TRUE(parse_json(R"({"a": {"a": 1}, "b": {"a": 1}})", "x").ok());
   // Spelled in two ways it is the same key.
-  EXPECT_THAT(problem(R"({"a": 1, "\u0061": 3})"), HasSubstr("stands twice"));
+  EXPECT_THAT(problem(R"({"a": 1, "\u0061": 3})"), HasSubstr("appears twice"));
 }
 
 TEST(JsonTest, WhereDuplicatesAreAllowedTheLastWins) {

@@ -65,7 +65,7 @@ TEST_P(ThreadPoolTest, SleepsAndSpinsInterleave) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Threads, ThreadPoolTest, testing::Values(1, 2, 3, 8),
-                         [](const auto& info) { return std::to_string(info.param); });
+                         [](const auto& info) { return "Threads" + std::to_string(info.param); });
 
 TEST(ThreadPoolLifeTest, StartsAndStopsWithoutWork) {
   for (int i = 0; i < 50; ++i) ThreadPool pool(4);

@@ -108,7 +108,7 @@ TEST_F(IndexTest, HasAMapOfNames) {
   EXPECT_THAT(problem_of(R"({"weight_map":{"a":1}})"), HasSubstr("found an integer (1)"));
   EXPECT_THAT(problem_of("{"), HasSubstr("not valid JSON"));
   EXPECT_THAT(problem_of(R"({"weight_map":{"a":"s1.safetensors","a":"s2.safetensors"}})"),
-              HasSubstr("stands twice"));
+              HasSubstr("appears twice"));
 }
 
 TEST_F(IndexTest, AgreesWithTheShards) {

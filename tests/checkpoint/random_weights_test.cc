@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 #include <chrono>
 #include <cmath>
@@ -118,16 +119,23 @@ TEST(RandomWeightsTest, BitsAreFixed) {
   EXPECT_EQ(bits, (std::vector<uint32_t>{3195048556, 3181966173, 1053031207, 3205921400}));
 }
 
-TEST(RandomWeightsTest, SpeedIsPrinted) {
-  const Rectangle all{0, 4096, 0, 4096};
-  std::vector<float> out(4096 * 4096);
+TEST(RandomWeightsTest, ALargeMatrixIsTheSameWholeAndInBlocksOfRows) {
+  constexpr int64_t kSize = 2048;
   for (const bool transposed : {false, true}) {
-    const program::Piece piece = piece_of("w", {4096, 4096}, transposed);
+    const program::Piece piece = piece_of("w", {kSize, kSize}, transposed);
     const auto start = std::chrono::steady_clock::now();
-    RandomWeights(1).read(piece, program::LINEAR_WEIGHT, all, out.data(), 4096);
+    const std::vector<float> whole = read(1, piece, program::LINEAR_WEIGHT, {0, kSize, 0, kSize});
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
     std::printf("random weights%s: %.0f M elements/s\n", transposed ? ", transposed" : "",
-                out.size() / took.count() / 1e6);
+                static_cast<double>(whole.size()) / took.count() / 1e6);
+    for (int64_t begin = 0; begin < kSize; begin += 500) {
+      const int64_t end = std::min(kSize, begin + 500);
+      // Rows of the source, or of the transpose.
+      const Rectangle rows =
+          transposed ? Rectangle{0, kSize, begin, end} : Rectangle{begin, end, 0, kSize};
+      const std::vector<float> block = read(1, piece, program::LINEAR_WEIGHT, rows);
+      ASSERT_TRUE(std::equal(block.begin(), block.end(), whole.begin() + begin * kSize));
+    }
   }
 }
 

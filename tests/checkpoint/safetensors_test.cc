@@ -127,9 +127,9 @@ TEST(SafetensorsTest, AHeaderIsAtMostFourDeep) {
 
 TEST(SafetensorsTest, DuplicateKeysAreRefused) {
   const std::string w = R"("w":{"dtype":"F32","shape":[1],"data_offsets":[0,4]})";
-  EXPECT_THAT(problem("{" + w + "," + w + "}", 4), HasSubstr("the key \"w\" stands twice"));
+  EXPECT_THAT(problem("{" + w + "," + w + "}", 4), HasSubstr("the key \"w\" appears twice"));
   EXPECT_THAT(problem(R"({"w":{"dtype":"F32","shape":[1],"shape":[1],"data_offsets":[0,4]}})", 4),
-              HasSubstr("the key \"shape\" stands twice"));
+              HasSubstr("the key \"shape\" appears twice"));
 }
 
 TEST(SafetensorsTest, TensorsAreCounted) {

@@ -86,6 +86,24 @@ TEST_F(WeightSourceTest, BiasesStandSideBySide) {
   EXPECT_EQ(*source.bytes_to_read(w), 20);
 }
 
+TEST_F(WeightSourceTest, AMatrixOfAStackIsReadAsStoredOrTransposed) {
+  TestTensors tensors = {{"experts", numbered(0, 6, 3)}};  // Row 100 * r, column c.
+  tensors["experts"].shape = {3, 2, 3};
+  const WeightSource source = open(tensors);
+  const std::string piece = "pieces { source: 'experts' source_shape: [3, 2, 3] row_begin: 4 ";
+  const program::Weight last =
+      weight("role: LINEAR_WEIGHT rows: 2 cols: 2 " + piece + "row_end: 6 col_end: 2 }");
+  EXPECT_EQ(read(source, last, 0, 2), (std::vector<float>{400, 401, 500, 501}));
+  const program::Weight turned = weight("role: LINEAR_WEIGHT rows: 3 cols: 2 " + piece +
+                                        "row_end: 6 col_end: 3 " + "transpose: true }");
+  EXPECT_EQ(read(source, turned, 1, 3), (std::vector<float>{401, 501, 402, 502}));
+  const program::Weight flat = weight(
+      "role: LINEAR_WEIGHT rows: 6 cols: 3 pieces { source: 'experts' source_shape: [6, 3] "
+      "row_end: 6 col_end: 3 }");
+  EXPECT_THAT(message_of(source.check(flat)),
+              HasSubstr("experts: the config asks for [6, 3], the checkpoint has [3, 2, 3]"));
+}
+
 TEST_F(WeightSourceTest, StrideLeavesTheMarginAlone) {
   const WeightSource source = open({{"w", numbered(0, 2, 2)}});
   const program::Weight w = weight(

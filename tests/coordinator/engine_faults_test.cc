@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <future>
+#include <limits>
 #include <random>
 #include <thread>
 
@@ -132,7 +133,9 @@ TEST(EngineFaultsTest, AnIdleEngineNoticesThatItsGroupWasLost) {
 
 TEST(EngineFaultsTest, AFullQueueRefusesAndServesAgainWhenItHasDrained) {
   FakeCluster cluster({.max_sequences = 2});
-  Engine engine(&cluster, nullptr, {.max_waiting = 5});
+  Engine engine(
+      &cluster, nullptr,
+      {.max_waiting = {.requests = 5, .choices = 99, .prompt_tokens = 999, .bytes = 99'999}});
   ASSERT_TRUE(engine.wait_ready().ok());
   std::promise<void> go;
   const std::shared_future<void> gone = go.get_future().share();
@@ -217,6 +220,69 @@ TEST(EngineFaultsTest, ARowOfNanEndsItsRequestAlone) {
   EXPECT_EQ(stream->status().code(), absl::StatusCode::kInternal);
   EXPECT_EQ(finish(*good)[0].tokens.size(), 50u);
   eventually([&] { return engine.stats().pages_free == 64; });
+  EXPECT_EQ(cluster.groups(), 1);
+}
+
+TEST(EngineFaultsTest, OnceThereWasAGroupNoErrorEndsTheEngine) {
+  FakeCluster cluster({});
+  Engine engine(&cluster, nullptr, {});
+  ASSERT_TRUE(engine.wait_ready().ok());
+  const Answer alone = finish(**engine.submit(request_of(1, 4, 10)))[0];
+  cluster.set_hook([&](const cluster::Step&) -> absl::Status {
+    cluster.refuse(absl::FailedPreconditionError("rank 0 is on another host than its peers"));
+    return absl::UnavailableError("rank 1 (pid 5) was lost");
+  });
+  finish(**engine.submit(request_of(1, 4, 10)));
+  eventually([&] { return cluster.refusals() >= 2; });
+  EXPECT_FALSE(engine.stats().ready);
+  EXPECT_EQ(engine.submit(request_of(1, 4, 10)).status().code(), absl::StatusCode::kUnavailable);
+  cluster.set_hook(nullptr);
+  cluster.refuse(absl::OkStatus());
+  ASSERT_TRUE(engine.wait_ready().ok());
+  EXPECT_EQ(finish(**engine.submit(request_of(1, 4, 10)))[0].tokens, alone.tokens);
+}
+
+TEST(EngineFaultsTest, AnEngineThatHasServedAndEndsSaysWhy) {
+  FakeCluster cluster({});
+  Engine engine(&cluster, nullptr, {.idle_step_ms = 1});
+  ASSERT_TRUE(engine.wait_ready().ok());
+  cluster.shutdown();  // By nobody who told the engine.
+  cluster.set_hook([](const cluster::Step&) { return absl::UnavailableError("all ranks left"); });
+  EXPECT_EQ(engine.wait_end().code(), absl::StatusCode::kInternal);
+}
+
+TEST(EngineFaultsTest, AGroupThatLiesIsLeftAndTheNextOneServes) {
+  FakeCluster cluster({});
+  Engine engine(&cluster, nullptr, {});
+  ASSERT_TRUE(engine.wait_ready().ok());
+  cluster.falsify([](std::vector<cluster::StepResult>* results) {
+    results->back().mutable_outputs(0)->mutable_noisy()->set_id(1 << 20);
+  });
+  const std::shared_ptr<Stream> stream = *engine.submit(request_of(1, 4, 10));
+  finish(*stream);
+  EXPECT_EQ(stream->status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(text_of(stream->status()), HasSubstr("want a token id below 300, found 1048576"));
+  cluster.falsify(nullptr);
+  eventually([&] { return engine.stats().ready && cluster.groups() >= 2; });
+  EXPECT_EQ(finish(**engine.submit(request_of(1, 4, 10)))[0].tokens.size(), 10u);
+}
+
+TEST(EngineFaultsTest, AReaderWhoNeverReadsIsCutOffAndOthersStreamOn) {
+  const FakeModel model = {.pages = 400, .max_context = 1000};
+  FakeCluster cluster(model);
+  Engine engine(&cluster, nullptr, {.max_unread_bytes = 20'000});
+  ASSERT_TRUE(engine.wait_ready().ok());
+  const Answer alone = finish(**engine.submit(request_of(2, 5, 400)))[0];
+  Request request = request_of(1, 3, 900);
+  request.n = 2;
+  const std::shared_ptr<Stream> unread = *engine.submit(request);
+  const std::shared_ptr<Stream> other = *engine.submit(request_of(2, 5, 400));
+  EXPECT_EQ(finish(*other)[0].tokens, alone.tokens);
+  EXPECT_TRUE(other->status().ok());
+  unread->wait(std::numeric_limits<size_t>::max());  // Until it is closed.
+  EXPECT_EQ(unread->status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(text_of(unread->status()), HasSubstr("want at most 20000 unread bytes of a choice"));
+  eventually([&] { return engine.stats().pages_free == model.pages; });
   EXPECT_EQ(cluster.groups(), 1);
 }
 

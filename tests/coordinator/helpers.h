@@ -81,7 +81,7 @@ inline std::map<int32_t, Answer> answers_of(const std::vector<StreamEvent>& even
 }
 
 // Reads a stream to its end.
-inline std::map<int32_t, Answer> finish(const Stream& stream) {
+inline std::map<int32_t, Answer> finish(Stream& stream) {
   std::vector<StreamEvent> all;
   std::vector<StreamEvent> some;
   for (bool done = false; !done;) {

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // The in-process group as an engine sees it: what it says of itself, lost ranks, rejoining.
+#include "tests/support/in_process_cluster.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <chrono>
+#include <atomic>
+#include <thread>
 
 #include "base/status.h"
-#include "tests/support/in_process_cluster.h"
 #include "tests/support/safetensors_writer.h"
 #include "tests/support/steps.h"
 
@@ -101,12 +103,13 @@ TEST_F(InProcessClusterTest, ManyLostRanksAreManyTimesReplaced) {
 
 TEST_F(InProcessClusterTest, AnAbortFromAnotherThreadEndsTheGroup) {
   auto group = cluster_->form();
+  std::atomic<int> steps = 0;
   std::thread other([&] {
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    while (steps < 3) std::this_thread::yield();
     (*group)->abort();
   });
   absl::Status status;
-  while (status.ok()) status = (*group)->run(step()).status();
+  for (; status.ok(); ++steps) status = (*group)->run(step()).status();
   other.join();
   EXPECT_EQ(status.code(), absl::StatusCode::kAborted);
   ASSERT_EQ(message_of(cluster_->form().status()), "");

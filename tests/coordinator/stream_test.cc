@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The log of events: offsets, waiting, listeners.
+// The log of events: offsets, bounds, waiting, listeners.
 #include "coordinator/stream.h"
 
 #include <gtest/gtest.h>
@@ -16,27 +16,58 @@ StreamEvent event_of(int32_t id) {
   return event;
 }
 
-TEST(StreamTest, ReadersTakeUpWhereTheyWereAndSeeTheEndOnce) {
+TEST(StreamTest, TheReaderGoesOnWhereItWasAndSeesTheEndOnce) {
   Stream stream;
   std::vector<StreamEvent> events;
   EXPECT_FALSE(stream.read(0, &events));
-  stream.append(event_of(1));
-  stream.append(event_of(2));
+  stream.append(event_of(1)).IgnoreError();
+  stream.append(event_of(2)).IgnoreError();
+  EXPECT_FALSE(stream.read(0, &events));
+  EXPECT_EQ(events.size(), 2u);
   EXPECT_FALSE(stream.read(1, &events));
   ASSERT_EQ(events.size(), 1u);
   EXPECT_EQ(events[0].token_ids[0], 2);
+  EXPECT_FALSE(stream.read(0, &events));
+  EXPECT_EQ(events.size(), 1u) << "what is done is gone";
   stream.close(absl::UnavailableError("rank 1"));
   EXPECT_TRUE(stream.read(2, &events));
   EXPECT_TRUE(events.empty());
-  EXPECT_TRUE(stream.read(0, &events));
-  EXPECT_EQ(events.size(), 2u);
   EXPECT_EQ(stream.status(), absl::UnavailableError("rank 1"));
+}
+
+TEST(StreamTest, MoreUnreadThanTheBoundEndsItAndReadingMakesRoom) {
+  StreamEvent event = event_of(1);
+  event.text = std::string(1000, 'x');
+  const int64_t bytes = bytes_of(event);
+  Stream stream(3 * bytes);
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(stream.append(event).ok());
+  std::vector<StreamEvent> events;
+  EXPECT_FALSE(stream.read(2, &events));
+  for (int i = 0; i < 2; ++i) EXPECT_TRUE(stream.append(event).ok()) << "two were read";
+  StreamEvent other = event;
+  other.index = 1;
+  EXPECT_TRUE(stream.append(other).ok()) << "the bound is per choice";
+  const absl::Status full = stream.append(event);
+  EXPECT_EQ(full.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(stream.append(other), full) << "nothing is left out in the middle";
+  stream.close(absl::OkStatus());
+  EXPECT_TRUE(stream.read(2, &events));
+  EXPECT_EQ(events.size(), 4u);
+  EXPECT_EQ(stream.status(), full);
+}
+
+TEST(StreamTest, OneEventOfAChoiceIsAlwaysKept) {
+  Stream stream(10);
+  StreamEvent large = event_of(1);
+  large.prompt_logits.resize(1000);
+  EXPECT_TRUE(stream.append(large).ok());
+  EXPECT_FALSE(stream.append(event_of(2)).ok());
 }
 
 TEST(StreamTest, WaitingEndsWithAnEventOrTheEnd) {
   Stream stream;
   std::thread writer([&] {
-    for (int32_t id = 0; id < 100; ++id) stream.append(event_of(id));
+    for (int32_t id = 0; id < 100; ++id) stream.append(event_of(id)).IgnoreError();
     stream.close(absl::OkStatus());
   });
   std::vector<StreamEvent> events;
@@ -52,10 +83,10 @@ TEST(StreamTest, WaitingEndsWithAnEventOrTheEnd) {
 }
 
 TEST(StreamTest, AListenerThatWasTakenBackIsNeverCalledAgain) {
-  Stream stream;
+  Stream stream(int64_t{1} << 40);
   std::atomic<bool> stop = false;
   std::thread writer([&] {
-    while (!stop) stream.append(event_of(1));
+    while (!stop) stream.append(event_of(1)).IgnoreError();
   });
   for (int i = 0; i < 50; ++i) {
     auto calls = std::make_unique<std::atomic<int>>(0);

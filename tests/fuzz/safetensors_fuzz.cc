@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// libFuzzer target for the safetensors header. The first two bytes are the size of the data after
-// the header, the rest is the header's JSON. Build and run, 60 s:
-//   clang++-14 -std=c++20 -O1 -g -fsanitize=fuzzer,address,undefined -I. \
-//     tests/fuzz/safetensors_fuzz.cc checkpoint/safetensors.cc base/json.cc base/file.cc \
-//     -lfmt -labsl_status -labsl_statusor -labsl_strings -labsl_cord -o /tmp/safetensors_fuzz
-//   /tmp/safetensors_fuzz -max_total_time=60 -timeout=1 -rss_limit_mb=512
+// The safetensors header. The first two bytes of an input are the size of the data after the
+// header, the rest is the header's JSON.
 #include <cstddef>
 #include <cstdint>
 #include <string_view>

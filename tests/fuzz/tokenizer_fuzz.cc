@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Fuzzes tokenizer.json and what is done with it. An input is a tokenizer.json up to the first NUL
-// byte, which no JSON has, and then a text. Whatever they hold: a Status or an answer, never a
-// crash.
+// byte, which no JSON has, and then a text. The outcome is a Status or an answer, never a crash.
 #include <cstddef>
 #include <cstdint>
 #include <string_view>

@@ -8,6 +8,7 @@
 #include "base/status.h"
 #include "models/models.h"
 #include "tests/support/golden_case.h"
+#include "tests/support/test_data.h"
 
 namespace lockstep {
 namespace {
@@ -18,7 +19,7 @@ constexpr size_t kGreedyTokens = 16;
 class GoldenTest : public testing::TestWithParam<const char*> {};
 
 TEST_P(GoldenTest, ModelGraphGivesTheReferencesLogitsAndGreedyTokens) {
-  if (!test_data()) GTEST_SKIP() << "no test data: set LOCKSTEP_TEST_DATA";
+  LOCKSTEP_NEEDS_TEST_DATA(GetParam());
   const GoldenCase golden = load_golden_case(GetParam());
   const absl::StatusOr<ModelDescription> model = describe_model(golden.folder, {}, 0);
   ASSERT_TRUE(model.ok()) << message_of(model.status());

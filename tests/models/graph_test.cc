@@ -80,6 +80,19 @@ TEST(GraphTest, PartsOfAFusedLinearAreRowsOfOneTensorUnderNamesOfTheirOwn) {
   for (const int i : {3, 4}) EXPECT_EQ(ranges_of(parameters[i]), (Ranges{{8, 12}, {20, 24}}));
 }
 
+TEST(GraphTest, APartMayBeAMatrixOfAStack) {
+  Graph graph;
+  const AxisSize hidden = {Axis::kHidden, 8, 1}, ffn = {Axis::kFfn, 6, 1};
+  const Value x = graph.embed("embed", {Axis::kVocab, 64, 1}, hidden);
+  const FusedPart third = {.name = "2", .all_rows = 24, .rows = {{12, 18}}, .matrices = 4};
+  graph.linear_part(x, "experts.up", third, ffn);
+  const program::Piece& piece = graph.parameters()[1].pieces.at(0);
+  EXPECT_EQ(std::vector<int64_t>(piece.source_shape().begin(), piece.source_shape().end()),
+            (std::vector<int64_t>{4, 6, 8}));
+  EXPECT_EQ(piece.row_begin(), 12);
+  EXPECT_EQ(piece.row_end(), 18);
+}
+
 TEST(GraphTest, BaichuanHasTheNodesOfLlamaOverAPackedMatrix) {
   const Graph graph = own_config("baichuan").graph;
   EXPECT_EQ(count(graph, Op::kLinear), 2 * 7 + 1);

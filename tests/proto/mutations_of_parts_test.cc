@@ -2,6 +2,7 @@
 // Header, limits, values, weights, states and operands, broken one by one.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <string>
 #include <vector>
@@ -16,6 +17,13 @@ namespace {
 using program::Instruction;
 using program::Program;
 using P = Program&;
+
+// The weight's only piece is of a stack of matrices.
+void stack(P p, const char* name, const std::array<int64_t, 3>& shape) {
+  program::Piece& piece = *weight_named(p, name).mutable_pieces(0);
+  piece.clear_source_shape();
+  for (const int64_t size : shape) piece.add_source_shape(size);
+}
 
 INSTANTIATE_TEST_SUITE_P(
     Header, MutationTest,
@@ -48,6 +56,30 @@ INSTANTIATE_TEST_SUITE_P(
     mutation_name);
 
 INSTANTIATE_TEST_SUITE_P(
+    RowDomains, MutationTest,
+    ::testing::ValuesIn(std::vector<Mutation>{
+        {"NoDomains", "number of row_domains must be", [](P p) { p.clear_row_domains(); }},
+        {"ManyDomains", "number of row_domains must be",
+         [](P p) {
+           for (int i = 0; i < 100; ++i) *p.add_row_domains() = p.row_domains(0);
+         }},
+        {"FirstIsTokens", "of must be tokens",
+         [](P p) { p.mutable_row_domains(0)->set_of(program::OUTPUTS); }},
+        {"SecondIsOutputs", "of must be outputs",
+         [](P p) { p.mutable_row_domains(1)->set_of(program::TOKENS); }},
+        {"UnknownCount", "of must be",
+         [](P p) { p.mutable_row_domains(1)->set_of(static_cast<program::Rows>(7)); }},
+        {"TwoRowsEach", "rows_each of a row domain must be 1 to 1",
+         [](P p) { p.mutable_row_domains(0)->set_rows_each(2); }},
+        {"NoRowsEach", "rows_each of a row domain must be 1 to",
+         [](P p) {
+           *p.add_row_domains() = p.row_domains(0);
+           p.mutable_row_domains(2)->set_rows_each(0);
+         }},
+    }),
+    mutation_name);
+
+INSTANTIATE_TEST_SUITE_P(
     Values, MutationTest,
     ::testing::ValuesIn(std::vector<Mutation>{
         {"Dtype", "dtype must be float32 or bfloat16",
@@ -55,7 +87,7 @@ INSTANTIATE_TEST_SUITE_P(
         {"UnknownDtype", "dtype must be",
          [](P p) { p.mutable_values(0)->set_dtype(static_cast<program::DType>(77)); }},
         {"RowsKind", "rows must be",
-         [](P p) { p.mutable_values(0)->set_rows(static_cast<program::Rows>(2)); }},
+         [](P p) { p.mutable_values(0)->set_rows(2); }},
         {"NegativeCols", "cols must be", [](P p) { p.mutable_values(0)->set_cols(-1); }},
         {"HugeCols", "cols must be", [](P p) { p.mutable_values(0)->set_cols(INT64_MAX); }},
         {"StrideBelowCols", "stride must be", [](P p) { p.mutable_values(0)->set_stride(7); }},
@@ -117,17 +149,46 @@ INSTANTIATE_TEST_SUITE_P(
          [](P p) { p.mutable_weights(0)->mutable_pieces(0)->clear_source(); }},
         {"SourceWithoutShape", "source_shape",
          [](P p) { p.mutable_weights(0)->mutable_pieces(0)->clear_source_shape(); }},
-        {"SourceOfThree", "source_shape",
-         [](P p) { p.mutable_weights(0)->mutable_pieces(0)->add_source_shape(1); }},
+        {"SourceOfFour", "source_shape of embed.weight must be of two or three",
+         [](P p) {
+           program::Piece& piece = *p.mutable_weights(0)->mutable_pieces(0);
+           piece.add_source_shape(1);
+           piece.add_source_shape(1);
+         }},
+        {"NormOfThree", "source_shape of norm1.weight must be of two or three",
+         [](P p) {
+           program::Piece& piece = *weight_named(p, "norm1.weight").mutable_pieces(0);
+           piece.add_source_shape(1);
+           piece.add_source_shape(8);
+         }},
+        {"StackTooLow", "piece rows of embed.weight must be ascending and inside",
+         [](P p) { stack(p, "embed.weight", {3, 33, 8}); }},
+        {"StackTooNarrow", "piece columns of embed.weight must be ascending and inside",
+         [](P p) { stack(p, "embed.weight", {4, 25, 7}); }},
+        {"StackNegative", "source_shape of embed.weight must be 0 to 2^31 each",
+         [](P p) { stack(p, "embed.weight", {-4, -25, 8}); }},
+        {"HugeStack", "all matrices together",
+         [](P p) { stack(p, "embed.weight", {int64_t{1} << 31, int64_t{1} << 31, 8}); }},
+        {"TransposedAcrossMatrices", "of one matrix of the stack",
+         [](P p) {
+           stack(p, "o.weight", {2, 4, 8});
+           program::Piece& piece = *weight_named(p, "o.weight").mutable_pieces(0);
+           piece.set_transpose(true);
+           piece.set_row_begin(2);
+           piece.set_row_end(6);
+         }},
         {"SourceNegative", "source_shape",
          [](P p) { p.mutable_weights(0)->mutable_pieces(0)->set_source_shape(0, -5); }},
         {"RowTransposed", "transpose",
          [](P p) { weight_named(p, "norm1.weight").mutable_pieces(0)->set_transpose(true); }},
         {"StateDtype", "program state 0",
          [](P p) { p.mutable_states(0)->set_dtype(program::NO_DTYPE); }},
-        {"StateHeads", "kv_heads must be", [](P p) { p.mutable_states(0)->set_kv_heads(-1); }},
-        {"StateHeadDim", "head_dim must be",
-         [](P p) { p.mutable_states(0)->set_head_dim(INT64_MAX); }},
+        {"StateHeads", "kv_heads must be", [](P p) { p.mutable_states(0)->mutable_kv()->set_kv_heads(-1); }},
+        {"StateKeyDim", "k_dim must be",
+         [](P p) { p.mutable_states(0)->mutable_kv()->set_k_dim(INT64_MAX); }},
+        {"StateValueDim", "v_dim must be",
+         [](P p) { p.mutable_states(0)->mutable_kv()->set_v_dim(0); }},
+        {"StateOfNoKind", "kind must be", [](P p) { p.mutable_states(0)->clear_kv(); }},
     }),
     mutation_name);
 
@@ -173,9 +234,9 @@ INSTANTIATE_TEST_SUITE_P(
          [](P p) { find(p, program::RMS_NORM).mutable_attributes()->mutable_rope(); }},
         {"NeedlessAttributes", "attributes must be",
          [](P p) { find(p, program::SILU).mutable_attributes()->mutable_norm(); }},
-        {"OutputDtype", "dtype of an output must be F32",
+        {"OutputDtype", "dtype of an output must be float32",
          [](P p) { output_of(p, program::SILU).set_dtype(program::BF16); }},
-        {"InputDtype", "dtype of an input must be F32, found BF16",
+        {"InputDtype", "dtype of an input must be float32, found bfloat16",
          [](P p) {
            const int cast = find(p, program::CAST).outputs(0);
            find(p, program::SELECT_ROWS).set_op(program::SILU);
@@ -184,9 +245,9 @@ INSTANTIATE_TEST_SUITE_P(
          }},
         {"GatherChangesDtype", "dtype of an output",
          [](P p) { output_of(p, program::ALL_GATHER).set_dtype(program::BF16); }},
-        {"RowsDiffer", "rows of an output must be TOKENS",
+        {"RowsDiffer", "rows of an output, a row domain, must be 0, found 1",
          [](P p) { output_of(p, program::SILU).set_rows(program::OUTPUTS); }},
-        {"SelectKeepsRows", "rows of an output must be OUTPUTS",
+        {"SelectKeepsRows", "rows of an output, a row domain, must be 1, found 0",
          [](P p) { output_of(p, program::SELECT_ROWS).set_rows(program::TOKENS); }},
         {"NoCandidates", "one top_candidates instruction, found 0",
          [](P p) { p.mutable_instructions()->RemoveLast(); }},

@@ -89,7 +89,7 @@ INSTANTIATE_TEST_SUITE_P(
         {"AttentionHeads", "columns of q must be", [](P p) { attention_of(p).set_heads(2); }},
         {"AttentionKvHeads", "kv_heads must be", [](P p) { attention_of(p).set_kv_heads(2); }},
         {"AttentionStateHeads", "kv_heads must be",
-         [](P p) { p.mutable_states(0)->set_kv_heads(2); }},
+         [](P p) { p.mutable_states(0)->mutable_kv()->set_kv_heads(2); }},
         {"AttentionHeadDim", "head_dim must be", [](P p) { attention_of(p).set_head_dim(8); }},
         {"AttentionMap", "kv_head_of must be",
          [](P p) { attention_of(p).set_kv_head_of(0, 1); }},

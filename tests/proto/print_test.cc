@@ -13,7 +13,7 @@ using ::testing::HasSubstr;
 
 TEST(PrintTest, ListsATinyProgram) {
   EXPECT_EQ(to_text(tiny_program(1, 2)),
-            R"(program version 2 model tiny rank 1 of 2 strategy gather numbers f32.v1
+            R"(program version 3 model tiny rank 1 of 2 strategy gather numbers f32.v1
 limits rows 16 outputs 4 sequences 4 context 64 page_tokens 16
 vocab 100 hidden 8 arena_bytes 1728 shared_bytes 0
 weights 3
@@ -36,7 +36,7 @@ TEST(PrintTest, ShowsViewsMapsAndPieces) {
   EXPECT_THAT(text, HasSubstr("{heads 1 kv_heads 1 head_dim 4 scale 0.5 state 0 kv_head_of [0]}"));
   EXPECT_THAT(text, HasSubstr("+ v.weight[0:4, 0:8] of [4, 8]"));
   EXPECT_THAT(text, HasSubstr("{boundaries [0, 4, 8]}"));
-  EXPECT_THAT(text, HasSubstr("s0 layer f32 kv_heads 1 head_dim 4"));
+  EXPECT_THAT(text, HasSubstr("s0 layer f32 kv_heads 1 k_dim 4 v_dim 4"));
 }
 
 TEST(PrintTest, ShowsWhatRanksShare) {

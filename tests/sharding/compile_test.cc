@@ -8,7 +8,6 @@
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
-#include <numeric>
 #include <ostream>
 
 #include "base/status.h"
@@ -87,8 +86,7 @@ TEST_P(EqualityTest, AnyNumberOfRanksComputesWhatTheModelsGraphSays) {
     const auto programs = compile(model, options);
     ASSERT_TRUE(programs.ok()) << message_of(programs.status());
     expect_near(naive::interpret(*programs, tensors, kSequence), sharded, 0);
-    options.speeds.resize(ranks);
-    std::iota(options.speeds.begin(), options.speeds.end(), 1.0);
+    for (int rank = 0; rank < ranks; ++rank) options.workers[rank].speed = rank + 1;
     const auto uneven = compile(model, options);
     ASSERT_TRUE(uneven.ok()) << message_of(uneven.status());
     expect_near(naive::interpret(*uneven, tensors, kSequence), wanted, relative * largest(wanted));
@@ -101,6 +99,56 @@ INSTANTIATE_TEST_SUITE_P(Models, EqualityTest, testing::ValuesIn(all_cases()),
                                               strategy_name(info.param.strategy),
                                               dtype_name(info.param.dtype));
                          });
+
+// No family has such layers yet: widths and counts of heads differ, values are narrower than keys,
+// and norms are layer norms with and without a bias.
+Graph graph_of_uneven_layers() {
+  Graph g;
+  const AxisSize hidden{Axis::kHidden, 24}, vocab{Axis::kVocab, 150};
+  Value x = g.embed("embed", vocab, hidden);
+  struct Layer {
+    int64_t heads, kv_heads, k_dim, v_dim;
+  };
+  int index = 0;
+  for (const Layer& layer : {Layer{6, 2, 8, 4}, Layer{4, 4, 4, 8}, Layer{9, 3, 2, 2}}) {
+    Scope scope(g, fmt::format("layers.{}", index));
+    const Value normed = g.layer_norm(x, "norm", 1e-5f, index % 2 == 0);
+    const auto project = [&](const char* name, Axis axis, int64_t count, int64_t unit) {
+      const int64_t serves = axis == Axis::kKvHeads ? layer.heads : 0;
+      return g.linear(normed, name, {axis, count, unit, serves});
+    };
+    const Value y = g.attention(project("q", Axis::kHeads, layer.heads, layer.k_dim),
+                                project("k", Axis::kKvHeads, layer.kv_heads, layer.k_dim),
+                                project("v", Axis::kKvHeads, layer.kv_heads, layer.v_dim),
+                                {.head_dim = layer.k_dim,
+                                 .v_dim = layer.v_dim,
+                                 .heads = layer.heads,
+                                 .kv_heads = layer.kv_heads,
+                                 .scale = 0.4f,
+                                 .layer = index++});
+    x = g.add(x, g.linear(y, "o", hidden));
+  }
+  g.top_candidates(g.head(g.select_rows(x), "head", vocab));
+  return g;
+}
+
+TEST(CompileTest, LayersMayDifferInHeadsAndInTheirWidths) {
+  const Graph model = graph_of_uneven_layers();
+  const naive::Tensors tensors = random_tensors(model, 3);
+  const naive::Logits wanted = naive::interpret(std::span(&model, 1), tensors, kSequence);
+  for (const Strategy strategy : {Strategy::kGather, Strategy::kReduce}) {
+    for (const int ranks : {1, 2, 3, 7}) {  // Seven: layers in which some ranks have no head.
+      SCOPED_TRACE(ranks);
+      const auto programs = compile(model, options_for(ranks, strategy));
+      ASSERT_TRUE(programs.ok()) << message_of(programs.status());
+      const float tolerance = strategy == Strategy::kGather ? 0.0f : 2e-5f * largest(wanted);
+      expect_near(naive::interpret(*programs, tensors, kSequence), wanted, tolerance);
+      EXPECT_EQ((*programs)[0].states(0).kv().v_dim(), 4);
+      EXPECT_EQ((*programs)[0].states(1).kv().v_dim(), 8);
+    }
+  }
+  EXPECT_FALSE(compile(model, options_for(10, Strategy::kGather)).ok());
+}
 
 TEST(CompileTest, TheSameInputGivesTheSameBytes) {
   for (const char* name : kModels) {
@@ -162,6 +210,84 @@ TEST(CompileTest, EachRanksKvHeadsServeItsQueryHeads) {
     if (instruction.op() != program::ATTENTION) continue;
     const auto& map = instruction.attributes().attention().kv_head_of();
     EXPECT_EQ(std::vector<int>(map.begin(), map.end()), (std::vector<int>{0, 1}));
+  }
+}
+
+TEST(CompileTest, ProgramsNameTheNumericClassThatAllWorkersHaveInCommon) {
+  const auto class_of = [](std::vector<std::string> classes) {
+    CompileOptions options = options_for(static_cast<int>(classes.size()), Strategy::kGather);
+    for (size_t rank = 0; rank < classes.size(); ++rank) {
+      options.workers[rank].numeric_class = classes[rank];
+    }
+    const auto programs = compile(model_graph("llama"), options);
+    EXPECT_TRUE(programs.ok()) << message_of(programs.status());
+    for (const program::Program& program : *programs) {
+      EXPECT_EQ(program.numeric_class(), programs->front().numeric_class());
+    }
+    return programs->front().numeric_class();
+  };
+  EXPECT_EQ(class_of({"amx.v1"}), "amx.v1");
+  EXPECT_EQ(class_of({"amx.v1", "amx.v1", "f32.v1"}), "f32.v1");
+  EXPECT_EQ(class_of({"cuda.v1", "cuda.v1"}), "cuda.v1");
+}
+
+TEST(CompileTest, WorkersWithoutACommonNumericClassAreRefusedByRankAndDevice) {
+  CompileOptions options = options_for(3, Strategy::kGather);
+  options.workers[2] = {.device = "cuda 0000:01:00.0", .numeric_class = "cuda.v1"};
+  const absl::Status status = compile(model_graph("llama"), options).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(message_of(status),
+            "rank 0 (cpu) computes in numeric class f32.v1, rank 2 (cuda 0000:01:00.0) in cuda.v1: "
+            "give all workers the same --device");
+}
+
+// x += down_e(silu(up_e(x))) for each expert e: all of them in one tensor, or each in its own.
+Graph experts_model(bool stacked) {
+  constexpr int64_t kExperts = 3;
+  const AxisSize vocab = {Axis::kVocab, 128, 1}, hidden = {Axis::kHidden, 12, 1},
+                 ffn = {Axis::kFfn, 7, 1};
+  Graph g;
+  Value x = g.embed("embed", vocab, hidden);
+  for (int64_t e = 0; e < kExperts; ++e) {
+    const auto part = [&](Value in, const char* name, AxisSize out) {
+      const int64_t rows = out.columns();
+      if (!stacked) return g.linear(in, fmt::format("{}.{}", name, e), out);
+      return g.linear_part(in, name,
+                           {.name = std::to_string(e),
+                            .all_rows = kExperts * rows,
+                            .rows = {{e * rows, (e + 1) * rows}},
+                            .matrices = kExperts},
+                           out);
+    };
+    x = g.add(x, part(g.silu(part(x, "up", ffn)), "down", hidden));
+  }
+  g.top_candidates(g.head(g.select_rows(x), "head", vocab));
+  return g;
+}
+
+TEST(CompileTest, ExpertsOfOneTensorComputeWhatTheyDoInTensorsOfTheirOwn) {
+  const Graph stacked = experts_model(true), apart = experts_model(false);
+  const naive::Tensors tensors = random_tensors(stacked, 23);
+  naive::Tensors cut = tensors;
+  for (const char* name : {"up", "down"}) {
+    const naive::Tensor& all = tensors.at(std::string(name) + ".weight");
+    ASSERT_EQ(all.shape.size(), 3u);
+    const int64_t size = all.shape[1] * all.shape[2];
+    for (int64_t e = 0; e < all.shape[0]; ++e) {
+      const auto first = all.data.begin() + e * size;
+      cut[fmt::format("{}.{}.weight", name, e)] = {.shape = {all.shape[1], all.shape[2]},
+                                                   .data = {first, first + size}};
+    }
+  }
+  for (const Strategy strategy : {Strategy::kGather, Strategy::kReduce}) {
+    for (const int ranks : {1, 2, 3}) {
+      const CompileOptions options = options_for(ranks, strategy);
+      const auto one = compile(stacked, options), other = compile(apart, options);
+      ASSERT_TRUE(one.ok()) << message_of(one.status());
+      ASSERT_TRUE(other.ok()) << message_of(other.status());
+      expect_near(naive::interpret(*one, tensors, kSequence),
+                  naive::interpret(*other, cut, kSequence), 0);
+    }
   }
 }
 

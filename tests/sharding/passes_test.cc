@@ -89,7 +89,7 @@ TEST(FuseLinearsTest, LinearsOfOneInputBecomeOneWithViews) {
   EXPECT_EQ(weight.rows.columns(), 32);
   EXPECT_EQ(weight.pieces[1].source(), "b.weight");
   EXPECT_EQ(graph.parameters()[fused.parameters[1]].pieces[1].source(), "b.bias");
-  EXPECT_EQ(node_text(graph, graph.nodes()[3]), "%3 = columns(%1) {16 .. 32} : f32 [T, hidden 16]");
+  EXPECT_EQ(node_text(graph, graph.nodes()[3]), "%3 = columns(%1) {16:32} : f32 [tokens, hidden 16]");
 }
 
 TEST(FuseLinearsTest, DifferentTypesOrABiasOnOneSideStayApart) {
@@ -152,7 +152,7 @@ TEST(CheckTest, ABrokenGraphIsNamedByItsNode) {
   Graph shapes = f.graph;
   shapes.append({.op = Op::kSilu, .inputs = {0}}, {{.name = "y", .axis = kFfn}});
   EXPECT_EQ(message_of(check_graph(shapes)),
-            "%1 = silu(%0) : f32 [T, ffn 24]: wanted columns of an input and the output");
+            "%1 = silu(%0) : f32 [tokens, ffn 24]: columns of an output must be 16, found 24");
   Graph order = f.graph;
   order.append({.op = Op::kSilu, .inputs = {1}}, {{.name = "y", .axis = kHidden}});
   EXPECT_NE(message_of(check_graph(order)).find("made before"), std::string::npos);
@@ -172,14 +172,14 @@ TEST(TextTest, GraphsPrintAsLinesAndAsAPicture) {
   Fixture f;
   f.finish(f.graph.linear(f.x, "a", kFfn));
   EXPECT_EQ(graph_text(f.graph),
-            "%0 = embed(embed.weight f32 [128, 16]) {vocab_begin 0} : f32 [T, hidden 16]\n"
-            "%1 = linear(%0, a.weight f32 [24, 16]) : f32 [T, ffn 24]\n"
-            "%2 = select_rows(%1) : f32 [O, ffn 24]\n"
-            "%3 = linear(%2, head.weight f32 [128, 24]) : f32 [O, vocab 128]\n"
+            "%0 = embed(embed.weight f32 [128, 16]) {vocab_begin 0} : f32 [tokens, hidden 16]\n"
+            "%1 = linear(%0, a.weight f32 [24, 16]) : f32 [tokens, ffn 24]\n"
+            "%2 = select_rows(%1) : f32 [outputs, ffn 24]\n"
+            "%3 = linear(%2, head.weight f32 [128, 24]) : f32 [outputs, vocab 128]\n"
             "top_candidates(%3) {vocab_begin 0}\n");
   const std::string dot = graph_dot(f.graph);
   EXPECT_EQ(dot.substr(0, 8), "digraph ");
-  EXPECT_NE(dot.find("n0 -> n1 [label=\"f32 [T, hidden 16]\"];"), std::string::npos);
+  EXPECT_NE(dot.find("n0 -> n1 [label=\"f32 [tokens, hidden 16]\"];"), std::string::npos);
 }
 
 }  // namespace

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+#include <limits>
 #include <numeric>
 
 #include "base/status.h"
@@ -12,13 +14,11 @@
 namespace lockstep {
 namespace {
 
-Plan plan_of(int64_t heads, int64_t kv_heads, std::vector<int64_t> eighths,
+Plan plan_of(std::vector<int64_t> eighths,
              Strategy strategy = Strategy::kGather) {
   return {.ranks = static_cast<int>(eighths.size()),
           .strategy = strategy,
-          .eighths = std::move(eighths),
-          .heads = heads,
-          .kv_heads = kv_heads};
+          .eighths = std::move(eighths)};
 }
 
 TEST(PlanTest, EveryUnitOfEveryAxisIsCoveredExactlyOnce) {
@@ -26,10 +26,10 @@ TEST(PlanTest, EveryUnitOfEveryAxisIsCoveredExactlyOnce) {
                            {Axis::kFfn, 3, 1},     {Axis::kVocab, 307, 1}, {Axis::kVocab, 64, 1},
                            {Axis::kVocab, 320, 1}, {Axis::kHidden, 40, 1}};
   for (int ranks : {1, 2, 3, 5, 7}) {
-    const Plan even = plan_of(7, 1, std::vector<int64_t>(ranks, 8));
+    const Plan even = plan_of(std::vector<int64_t>(ranks, 8));
     std::vector<int64_t> speeds(ranks, 8);
     speeds[0] = 1;
-    for (const Plan& plan : {even, plan_of(7, 1, speeds)}) {
+    for (const Plan& plan : {even, plan_of(speeds)}) {
       for (const AxisSize& axis : axes) {
         int64_t at = 0;
         for (int rank = 0; rank < ranks; ++rank) {
@@ -63,11 +63,11 @@ TEST(PlanTest, KvHeadsCoverARanksQueryHeads) {
       {7, 1, {{0, 1}, {0, 1}, {0, 1}, {0, 1}, {0, 1}, {0, 1}, {0, 1}}},
   };
   for (const Case& c : cases) {
-    const Plan plan = plan_of(c.heads, c.kv_heads, std::vector<int64_t>(c.ranges.size(), 8));
+    const Plan plan = plan_of(std::vector<int64_t>(c.ranges.size(), 8));
     const int64_t group = c.heads / c.kv_heads;
     for (int rank = 0; rank < plan.ranks; ++rank) {
       const Range heads = plan.units({Axis::kHeads, c.heads, 8}, rank);
-      const Range kv_heads = plan.units({Axis::kKvHeads, c.kv_heads, 8}, rank);
+      const Range kv_heads = plan.units({Axis::kKvHeads, c.kv_heads, 8, c.heads}, rank);
       for (int64_t head = heads.begin; head < heads.end; ++head) {
         EXPECT_LE(kv_heads.begin, head / group);
         EXPECT_LT(head / group, kv_heads.end);
@@ -82,16 +82,16 @@ TEST(PlanTest, KvHeadsCoverARanksQueryHeads) {
 TEST(PlanTest, SpeedsAreRoundedToEighthsOfTheFastest) {
   const Graph graph = model_graph("llama");
   CompileOptions options = options_for(3, Strategy::kGather);
-  options.speeds = {10.1, 9.9, 5.2};
-  EXPECT_EQ(make_plan(graph, options)->eighths, (std::vector<int64_t>{8, 8, 4}));
-  options.speeds = {100, 98, 0.001};
-  EXPECT_EQ(make_plan(graph, options)->eighths, (std::vector<int64_t>{8, 8, 1}));
-  options.speeds = {3, 0, 1};  // Not measured: all alike.
-  EXPECT_EQ(make_plan(graph, options)->eighths, (std::vector<int64_t>{8, 8, 8}));
-  for (const std::vector<double>& wrong :
-       {std::vector<double>{1, 2}, {1, 2, -1}, {1, 2, std::numeric_limits<double>::quiet_NaN()}}) {
-    options.speeds = wrong;
-    EXPECT_EQ(make_plan(graph, options).status().code(), absl::StatusCode::kInvalidArgument);
+  const auto plan_for = [&](std::array<double, 3> speeds) {
+    for (int rank = 0; rank < 3; ++rank) options.workers[rank].speed = speeds[rank];
+    return make_plan(graph, options);
+  };
+  EXPECT_EQ(plan_for({10.1, 9.9, 5.2})->eighths, (std::vector<int64_t>{8, 8, 4}));
+  EXPECT_EQ(plan_for({100, 98, 0.001})->eighths, (std::vector<int64_t>{8, 8, 1}));
+  EXPECT_EQ(plan_for({3, 0, 1})->eighths, (std::vector<int64_t>{8, 8, 8}));  // One not measured.
+  for (const double wrong : {-1.0, std::numeric_limits<double>::quiet_NaN()}) {
+    EXPECT_EQ(message_of(plan_for({1, 2, wrong}).status()),
+              fmt::format("speed of rank 2: wanted a finite number of 0 or more, found {}", wrong));
   }
 }
 
@@ -113,10 +113,10 @@ TEST(PlanTest, MoreRanksThanQueryHeadsIsOneLineThatSaysWhatToDo) {
 }
 
 TEST(PlanTest, HiddenIsCutUnderGatherOnlyAndNothingIsForOneRank) {
-  EXPECT_TRUE(plan_of(5, 5, {8, 8}).splits(Axis::kHidden));
-  EXPECT_FALSE(plan_of(5, 5, {8, 8}, Strategy::kReduce).splits(Axis::kHidden));
+  EXPECT_TRUE(plan_of({8, 8}).splits(Axis::kHidden));
+  EXPECT_FALSE(plan_of({8, 8}, Strategy::kReduce).splits(Axis::kHidden));
   for (Axis axis : {Axis::kHidden, Axis::kHeads, Axis::kFfn, Axis::kVocab}) {
-    EXPECT_FALSE(plan_of(5, 5, {8}).splits(axis));
+    EXPECT_FALSE(plan_of({8}).splits(axis));
   }
 }
 

@@ -23,7 +23,6 @@ CompileOptions options_for_scheme(const char* name, int ranks, Strategy strategy
   options.weight_dtype = [scheme](const std::string&, program::Role role) {
     return scheme->kind_of(role);
   };
-  options.quantized_input = scheme->input;
   return options;
 }
 
@@ -31,7 +30,7 @@ CompileOptions options_for_scheme(const char* name, int ranks, Strategy strategy
 // short), 64 hidden.
 Graph wide_model() {
   const AxisSize hidden{Axis::kHidden, 64, 1}, vocab{Axis::kVocab, 192, 1};
-  const AxisSize heads{Axis::kHeads, 4, 32}, kv_heads{Axis::kKvHeads, 2, 32};
+  const AxisSize heads{Axis::kHeads, 4, 32}, kv_heads{Axis::kKvHeads, 2, 32, 4};
   const AxisSize ffn{Axis::kFfn, 300, 1};
   Graph g;
   g.model = "wide";
@@ -73,7 +72,6 @@ TEST(SchemeTest, NamesAreDifferentAndFindTheirRows) {
     EXPECT_EQ(scheme.head, scheme.embedding) << scheme.name;
   }
   EXPECT_EQ(find_scheme("q5"), nullptr);
-  EXPECT_EQ(scheme_names().substr(0, 13), "q8, q4, q4a16");
 }
 
 TEST(SchemeTest, EveryLinearOfANameHasThatKind) {
@@ -83,15 +81,19 @@ TEST(SchemeTest, EveryLinearOfANameHasThatKind) {
   }
 }
 
-TEST(SchemeTest, OnlyLinearsOfA16CastTheirInputAndTheHeadNever) {
-  const Graph model = wide_model();
-  const auto casts = [&](const char* scheme) {
-    return count_ops(compile_graphs(model, options_for_scheme(scheme, 1, Strategy::kGather))->at(0),
-                     Op::kCast);
-  };
-  EXPECT_EQ(casts("q4"), 0);
-  EXPECT_EQ(casts("q8c"), 0);
-  EXPECT_EQ(casts("q4a16"), 4);  // Of x, the heads, y and the gated product.
+TEST(SchemeTest, LinearsOverCodesTakeFloat32) {
+  const auto graphs = compile_graphs(wide_model(), options_for_scheme("q4", 1, Strategy::kGather));
+  EXPECT_EQ(count_ops(graphs->at(0), Op::kCast), 0);
+}
+
+TEST(SchemeTest, ARemovedNameSaysWhichOneToUse) {
+  EXPECT_EQ(no_such_scheme("q4mg64"), "that scheme was removed: use q4m");
+  EXPECT_EQ(no_such_scheme("q5"), "wanted one of q8, q4, q4m, q8c");
+  for (const char* name : {"q8g128", "q4a16", "q4g64", "q4g128", "q4mg64", "q4mg128"}) {
+    EXPECT_EQ(find_scheme(name), nullptr) << name;
+    const std::string message = no_such_scheme(name);
+    EXPECT_NE(find_scheme(message.substr(message.rfind(' ') + 1)), nullptr) << message;
+  }
 }
 
 TEST(SchemeTest, GatherComputesTheSameOnAnyNumberOfRanks) {
@@ -112,40 +114,35 @@ TEST(SchemeTest, GatherComputesTheSameOnAnyNumberOfRanks) {
 }
 
 // Cut at the groups' borders, every rank's codes are those of the whole: sums alone are rounded
-// otherwise, and a q4a16 input that is rounded to bfloat16 from another sum by 2^-8.
+// otherwise.
 TEST(SchemeTest, ReduceCutsBetweenGroupsSoThatCodesAreThoseOfTheWhole) {
   const Graph model = wide_model();
   const naive::Tensors tensors = random_tensors(model, 6);
-  for (const char* scheme : {"q8", "q4", "q4g64", "q4m", "q4a16"}) {
+  for (const char* scheme : {"q8", "q4", "q4m"}) {
     const auto logits = [&](int ranks) {
       const auto programs = compile(model, options_for_scheme(scheme, ranks, Strategy::kReduce));
       EXPECT_TRUE(programs.ok()) << message_of(programs.status());
       return naive::interpret(*programs, tensors, kSequence);
     };
-    const float bound = std::string(scheme) == "q4a16" ? 2e-2f : 2e-5f;
-    EXPECT_LE(largest_difference(logits(2), logits(1)), bound) << scheme;
+    EXPECT_LE(largest_difference(logits(2), logits(1)), 2e-5f) << scheme;
   }
 }
 
 TEST(SchemeTest, ReducePlansMultiplesOfTheGroup) {
-  const auto plan = make_plan(wide_model(), options_for_scheme("q4g64", 2, Strategy::kReduce));
+  const auto plan = make_plan(wide_model(), options_for_scheme("q4", 2, Strategy::kReduce));
   ASSERT_TRUE(plan.ok()) << message_of(plan.status());
-  EXPECT_EQ(plan->boundaries({Axis::kFfn, 300, 1}), (std::vector<int64_t>{0, 192, 300}));
+  EXPECT_EQ(plan->boundaries({Axis::kFfn, 300, 1}), (std::vector<int64_t>{0, 160, 300}));
   EXPECT_EQ(plan->boundaries({Axis::kHeads, 4, 32}), (std::vector<int64_t>{0, 64, 128}));
-  const auto free = make_plan(wide_model(), options_for_scheme("q4g64", 2, Strategy::kGather));
+  const auto free = make_plan(wide_model(), options_for_scheme("q4", 2, Strategy::kGather));
   EXPECT_EQ(free->boundaries({Axis::kFfn, 300, 1}), (std::vector<int64_t>{0, 150, 300}));
 }
 
 TEST(SchemeTest, ReduceOverFewerGroupsThanRanksIsOneLineThatNamesGather) {
-  EXPECT_EQ(
-      message_of(
-          make_plan(wide_model(), options_for_scheme("q4g64", 3, Strategy::kReduce)).status()),
-      "--strategy reduce cuts the 128 columns of heads among 3 workers, but q4g64 weights "
-      "have groups of 64, which are never cut: use --strategy gather");
-  const auto whole_rows =
-      compile(wide_model(), options_for_scheme("q8c", 2, Strategy::kReduce)).status();
-  EXPECT_EQ(whole_rows.code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_NE(message_of(whole_rows).find("use --strategy gather"), std::string::npos);
+  const auto plan = make_plan(wide_model(), options_for_scheme("q8c", 2, Strategy::kReduce));
+  EXPECT_EQ(plan.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(message_of(plan.status()),
+            "--strategy reduce cuts the 128 columns of heads among 2 workers, but q8c weights "
+            "have groups of 128, which are never cut: use --strategy gather");
   EXPECT_TRUE(compile(wide_model(), options_for_scheme("q8c", 1, Strategy::kReduce)).ok());
 }
 

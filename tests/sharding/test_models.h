@@ -28,7 +28,7 @@ inline Graph model_graph(const std::string& name) {
 }
 
 inline CompileOptions options_for(int ranks, Strategy strategy, DType dtype = DType::kF32) {
-  CompileOptions options{.ranks = ranks, .strategy = strategy};
+  CompileOptions options{.workers = std::vector<WorkerFacts>(ranks), .strategy = strategy};
   options.limits.set_rows(16);
   options.limits.set_outputs(4);
   options.limits.set_sequences(4);

@@ -6,11 +6,16 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
+#include <fstream>
 #include <functional>
+#include <iterator>
+#include <new>
 #include <string>
 #include <string_view>
 
@@ -18,7 +23,7 @@
 
 namespace lockstep {
 
-// A forked process that runs `body` and tells its parent what came of it. Fork before the test has
+// A forked process that runs `body` and reports the outcome to its parent. Fork before the test has
 // threads. Ends with this object, or after a minute.
 class Child {
  public:
@@ -54,7 +59,7 @@ class Child {
     }
     char text[1024];
     const ssize_t bytes = read(report_, text, sizeof(text));
-    if (bytes <= 0) return absl::UnknownError("the child ended without a word");
+    if (bytes <= 0) return absl::UnknownError("the child ended without a report");
     return absl::Status(static_cast<absl::StatusCode>(text[0] - 'A'),
                         fmt::format("{}", std::string_view(text + 1, bytes - 1)));
   }
@@ -63,5 +68,28 @@ class Child {
   pid_t pid_;
   int report_;
 };
+
+// Set in one process, seen in those that were forked after it was made.
+class Flag {
+ public:
+  void set() { word_->store(1); }
+  bool is_set() const { return word_->load() != 0; }
+  void wait() const {
+    while (!is_set()) usleep(1000);
+  }
+
+ private:
+  std::atomic<int>* const word_ =
+      new (mmap(nullptr, sizeof(int), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0))
+          std::atomic<int>(0);
+};
+
+// Whether the process' first thread waits for something.
+inline bool is_asleep(pid_t pid) {
+  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
+  const std::string line((std::istreambuf_iterator<char>(file)), {});
+  const size_t close = line.rfind(')');
+  return close != std::string::npos && close + 2 < line.size() && line[close + 2] == 'S';
+}
 
 }  // namespace lockstep

@@ -224,8 +224,20 @@ absl::Status FakeWorkers::check_output(const cluster::Step& step, int index) con
 }
 
 absl::StatusOr<std::vector<cluster::StepResult>> FakeWorkers::run(const cluster::Step& step) {
+  return run(step, 0, model_.ranks);
+}
+
+absl::StatusOr<cluster::StepResult> FakeWorkers::run_rank(const cluster::Step& step, int rank) {
+  ASSIGN_OR_RETURN(std::vector<cluster::StepResult> results, run(step, rank, rank + 1));
+  return std::move(results[0]);
+}
+
+absl::StatusOr<std::vector<cluster::StepResult>> FakeWorkers::run(const cluster::Step& step,
+                                                                  int first, int last) {
   ++runs_;
-  if (step.step() <= last_step_) return absl::InternalError("lie: step numbers don't ascend");
+  if (last_step_.has_value() && step.step() <= *last_step_) {
+    return absl::InternalError("lie: step numbers don't ascend");
+  }
   last_step_ = step.step();
   if (step.tokens_size() > model_.max_rows || step.outputs_size() > model_.max_outputs ||
       step.sequences_size() > model_.max_sequences) {
@@ -233,7 +245,7 @@ absl::StatusOr<std::vector<cluster::StepResult>> FakeWorkers::run(const cluster:
   }
   RETURN_IF_ERROR(write(step));
   last_logits_.clear();
-  std::vector<cluster::StepResult> results(static_cast<size_t>(model_.ranks));
+  std::vector<cluster::StepResult> results(static_cast<size_t>(last - first));
   for (cluster::StepResult& result : results) result.set_step(step.step());
   int64_t first_row = 0;
   int sequence = 0;
@@ -246,9 +258,10 @@ absl::StatusOr<std::vector<cluster::StepResult>> FakeWorkers::run(const cluster:
         step.sequences(sequence).first_position() + step.outputs(i).row() - first_row;
     ASSIGN_OR_RETURN(const std::vector<int32_t> history, read(step.sequences(sequence), position));
     last_logits_.push_back(fake_logits(model_, history));
-    for (size_t rank = 0; rank < results.size(); ++rank) {
-      *results[rank].add_outputs() =
-          fake_candidates(step.outputs(i), last_logits_.back(), cuts_[rank], cuts_[rank + 1]);
+    for (int rank = first; rank < last; ++rank) {
+      const size_t slice = static_cast<size_t>(rank);
+      *results[slice - static_cast<size_t>(first)].add_outputs() =
+          fake_candidates(step.outputs(i), last_logits_.back(), cuts_[slice], cuts_[slice + 1]);
     }
   }
   return results;
@@ -261,6 +274,13 @@ absl::StatusOr<std::vector<float>> FakeWorkers::logits(uint64_t step, int output
   return last_logits_[static_cast<size_t>(output)];
 }
 
+absl::StatusOr<std::vector<float>> FakeWorkers::logits_of_rank(uint64_t step, int output,
+                                                               int rank) const {
+  ASSIGN_OR_RETURN(const std::vector<float> all, logits(step, output));
+  const size_t slice = static_cast<size_t>(rank);
+  return std::vector<float>(all.begin() + cuts_[slice], all.begin() + cuts_[slice + 1]);
+}
+
 class FakeCluster::FakeGroup : public Group {
  public:
   FakeGroup(FakeCluster* cluster, uint64_t epoch)
@@ -270,12 +290,16 @@ class FakeCluster::FakeGroup : public Group {
 
   absl::StatusOr<std::vector<cluster::StepResult>> run(const cluster::Step& step) override {
     Hook hook;
+    Falsifier falsifier;
     {
       MutexLock lock(&cluster_->mutex_);
       hook = cluster_->hook_;
+      falsifier = cluster_->falsifier_;
     }
     if (hook) RETURN_IF_ERROR(hook(step));
-    return remember(workers_.run(step));
+    absl::StatusOr<std::vector<cluster::StepResult>> results = remember(workers_.run(step));
+    if (results.ok() && falsifier && step.outputs_size() > 0) falsifier(&*results);
+    return results;
   }
 
   absl::StatusOr<std::vector<float>> logits(uint64_t step, int output) override {
@@ -310,7 +334,10 @@ absl::StatusOr<std::unique_ptr<Group>> FakeCluster::form() {
   MutexLock lock(&mutex_);
   while (!stopped_ && !allowed_ && refusal_.ok()) changed_.wait(&mutex_);
   if (stopped_) return absl::CancelledError("the cluster is shut down");
-  if (!refusal_.ok()) return refusal_;
+  if (!refusal_.ok()) {
+    ++refusals_;
+    return refusal_;
+  }
   ++groups_;
   return std::unique_ptr<Group>(std::make_unique<FakeGroup>(this, static_cast<uint64_t>(groups_)));
 }
@@ -324,6 +351,11 @@ void FakeCluster::shutdown() {
 void FakeCluster::set_hook(Hook hook) {
   MutexLock lock(&mutex_);
   hook_ = std::move(hook);
+}
+
+void FakeCluster::falsify(Falsifier falsifier) {
+  MutexLock lock(&mutex_);
+  falsifier_ = std::move(falsifier);
 }
 
 void FakeCluster::allow_forming(bool allowed) {
@@ -351,6 +383,11 @@ int64_t FakeCluster::logits_fetched() const {
 int FakeCluster::groups() const {
   MutexLock lock(&mutex_);
   return groups_;
+}
+
+int FakeCluster::refusals() const {
+  MutexLock lock(&mutex_);
+  return refusals_;
 }
 
 int FakeCluster::aborts() const {

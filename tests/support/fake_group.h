@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Workers that do no arithmetic but catch every lie: KV pages hold the tokens that were written to
-// them, and logits are a hash of what the pages of a sequence hold. Wrong paging gives wrong
-// tokens; a Step that breaks its contract gives an error and is remembered.
+// Workers that do no arithmetic but catch every wrong Step: KV pages hold the tokens that were
+// written to them, and logits are a hash of what the pages of a sequence hold. Wrong paging gives
+// wrong tokens; a Step that breaks its contract gives an error and is remembered.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -45,15 +46,21 @@ cluster::Candidates fake_candidates(const cluster::Output& output, const std::ve
 class FakeWorkers {
  public:
   explicit FakeWorkers(const FakeModel& model);
-  // An error says which lie the step told.
+  // The results of all ranks. An error says which lie the step told.
   absl::StatusOr<std::vector<cluster::StepResult>> run(const cluster::Step& step);
   absl::StatusOr<std::vector<float>> logits(uint64_t step, int output) const;
+  // The same of one rank.
+  absl::StatusOr<cluster::StepResult> run_rank(const cluster::Step& step, int rank);
+  absl::StatusOr<std::vector<float>> logits_of_rank(uint64_t step, int output, int rank) const;
 
  private:
   struct Slot {
     int64_t position = -1;
     int32_t token = -1;
   };
+  // Results of ranks [first, last).
+  absl::StatusOr<std::vector<cluster::StepResult>> run(const cluster::Step& step, int first,
+                                                       int last);
   absl::Status write(const cluster::Step& step);
   absl::StatusOr<std::vector<int32_t>> read(const cluster::StepSequence& sequence,
                                             int64_t position) const;
@@ -64,7 +71,7 @@ class FakeWorkers {
   std::vector<Slot> slots_;  // pages * page_tokens
   std::vector<uint64_t> page_used_in_;
   uint64_t runs_ = 0;
-  uint64_t last_step_ = 0;
+  std::optional<uint64_t> last_step_;
   std::vector<std::vector<float>> last_logits_;
 };
 
@@ -73,20 +80,24 @@ class FakeCluster : public Cluster {
  public:
   // Called in every run(), on the engine's thread, and may block; an error ends the group.
   using Hook = std::function<absl::Status(const cluster::Step& step)>;
+  // Called with the results of every step that has outputs.
+  using Falsifier = std::function<void(std::vector<cluster::StepResult>* results)>;
 
   explicit FakeCluster(const FakeModel& model) : model_(model) {}
   absl::StatusOr<std::unique_ptr<Group>> form() override;
   void shutdown() override;
 
   void set_hook(Hook hook);
+  void falsify(Falsifier falsifier);
   // form() waits while it is not allowed.
   void allow_forming(bool allowed);
-  // form() fails for ever.
+  // form() fails with this from now on; OK: no longer.
   void refuse(absl::Status why);
 
   std::vector<std::string> lies() const;
   int64_t logits_fetched() const;
   int groups() const;
+  int refusals() const;  // How often form() has failed.
   int aborts() const;
 
  private:
@@ -96,12 +107,14 @@ class FakeCluster : public Cluster {
   mutable Mutex mutex_;
   ConditionVariable changed_;  // allowed_, stopped_, refusal_
   Hook hook_ ABSL_GUARDED_BY(mutex_);
+  Falsifier falsifier_ ABSL_GUARDED_BY(mutex_);
   bool allowed_ ABSL_GUARDED_BY(mutex_) = true;
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Status refusal_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::string> lies_ ABSL_GUARDED_BY(mutex_);
   int64_t logits_fetched_ ABSL_GUARDED_BY(mutex_) = 0;
   int groups_ ABSL_GUARDED_BY(mutex_) = 0;
+  int refusals_ ABSL_GUARDED_BY(mutex_) = 0;
   int aborts_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 

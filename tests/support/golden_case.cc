@@ -2,7 +2,6 @@
 // Trusting readers of files that we made ourselves.
 #include "tests/support/golden_case.h"
 
-#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <iterator>
@@ -10,6 +9,7 @@
 
 #include "base/check.h"
 #include "base/float16.h"
+#include "tests/support/test_data.h"
 
 namespace lockstep {
 namespace {
@@ -34,15 +34,6 @@ float element(const char* at, const std::string& dtype) {
 
 }  // namespace
 
-std::optional<std::filesystem::path> test_data() {
-  const char* given = std::getenv("LOCKSTEP_TEST_DATA");
-  const std::filesystem::path path =
-      given != nullptr ? std::filesystem::path(given)
-                       : std::filesystem::path(LOCKSTEP_SOURCE_DIR) / ".." / "shared";
-  if (!std::filesystem::exists(path / "goldens")) return std::nullopt;
-  return path;
-}
-
 naive::Tensors load_safetensors(const std::filesystem::path& path) {
   const std::string bytes = read_all(path);
   uint64_t header_bytes = 0;
@@ -63,9 +54,9 @@ naive::Tensors load_safetensors(const std::filesystem::path& path) {
   return tensors;
 }
 
-GoldenCase load_golden_case(const std::string& folder) {
+GoldenCase load_golden_case(const std::string& name) {
   GoldenCase result;
-  result.folder = *test_data() / folder;
+  result.folder = test_data(name);
   result.tensors = load_safetensors(result.folder / "model.safetensors");
   const nlohmann::json golden = nlohmann::json::parse(read_all(result.folder / "golden.json"));
   for (const nlohmann::json& prompt : golden["prompts"]) {

@@ -4,16 +4,12 @@
 #pragma once
 
 #include <filesystem>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "tests/support/interpret.h"
 
 namespace lockstep {
-
-// $LOCKSTEP_TEST_DATA, else ../shared of the source tree, if it is there: else skip, with a word.
-std::optional<std::filesystem::path> test_data();
 
 struct GoldenPrompt {
   std::vector<int32_t> ids;
@@ -27,8 +23,8 @@ struct GoldenCase {
   naive::Tensors tensors;
 };
 
-// `folder` is relative to test_data(). Ends the test program where a file is not as it should be.
-GoldenCase load_golden_case(const std::string& folder);
+// The folder test_data(name). Ends the test program where a file is not as it should be.
+GoldenCase load_golden_case(const std::string& name);
 
 // Every tensor of a safetensors file, widened to float32.
 naive::Tensors load_safetensors(const std::filesystem::path& path);

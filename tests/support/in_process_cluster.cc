@@ -124,9 +124,14 @@ absl::StatusOr<std::unique_ptr<InProcessCluster>> InProcessCluster::open(
     ASSIGN_OR_RETURN(checkpoint, Checkpoint::open(options.model));
   }
   CompileOptions compile_options;
-  compile_options.ranks = options.ranks;
   compile_options.strategy = options.strategy;
-  compile_options.speeds = options.speeds;
+  compile_options.workers.resize(options.ranks);
+  for (int rank = 0; rank < options.ranks; ++rank) {
+    if (options.backend) cluster->backends_.push_back(options.backend());
+    compile_options.workers[rank].numeric_class =
+        options.backend ? cluster->backends_[rank].numeric_class : cpu_backend().numeric_class;
+    if (!options.speeds.empty()) compile_options.workers[rank].speed = options.speeds[rank];
+  }
   compile_options.limits = with_defaults(options.limits, description.config.context);
   const Scheme* scheme =
       find_scheme(options.quantize.empty() ? description.config.scheme : options.quantize);
@@ -134,7 +139,6 @@ absl::StatusOr<std::unique_ptr<InProcessCluster>> InProcessCluster::open(
     return scheme != nullptr ? scheme->kind_of(role)
                              : weight_dtype(options, description.config, checkpoint, source);
   };
-  if (scheme != nullptr) compile_options.quantized_input = scheme->input;
   for (const Parameter& parameter : description.graph.parameters()) {
     if (parameter.role != program::LINEAR_WEIGHT) continue;
     const std::string& source = parameter.pieces[0].source();
@@ -146,9 +150,6 @@ absl::StatusOr<std::unique_ptr<InProcessCluster>> InProcessCluster::open(
   ASSIGN_OR_RETURN(cluster->programs_, compile(description.graph, compile_options));
   for (int rank = 0; rank < options.ranks; ++rank) {
     cluster->threads_.push_back(std::make_unique<RankThread>());
-    if (options.backend) cluster->backends_.push_back(options.backend());
-    cluster->programs_[rank].set_numeric_class(
-        options.backend ? cluster->backends_[rank].numeric_class : cpu_backend().numeric_class);
   }
   return cluster;
 }

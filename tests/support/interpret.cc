@@ -10,7 +10,7 @@
 #include "base/check.h"
 #include "base/dtype.h"
 #include "base/float16.h"
-#include "base/op.h"
+#include "operators/op.h"
 #include "base/quantization.h"
 #include "tests/support/naive_operators.h"
 
@@ -19,7 +19,7 @@ namespace {
 
 struct Slot {
   DType dtype = DType::kF32;
-  program::Rows rows = program::TOKENS;
+  program::RowDomain rows;
   int64_t cols = 0;
   int64_t stride = 0;  // Arena only, as offset_bytes.
   int64_t offset_bytes = 0;
@@ -93,8 +93,8 @@ class Machine {
 
  private:
   int64_t rows_of(const Slot& slot) const {
-    return static_cast<int64_t>(slot.rows == program::TOKENS ? sequence_->tokens.size()
-                                                             : sequence_->outputs.size());
+    return lockstep::rows_in(slot.rows, std::ssize(sequence_->tokens),
+                             std::ssize(sequence_->outputs));
   }
   Matrix load(int value) const;
   void store(int value, const Matrix& matrix);
@@ -114,7 +114,7 @@ class Machine {
 
 Machine::Machine(const Graph& graph, const Tensors& tensors) : values_(graph.values().size()) {
   for (const ValueInfo& info : graph.values()) {
-    slots_.push_back({.dtype = info.dtype, .rows = info.rows, .cols = info.axis.columns()});
+    slots_.push_back({.dtype = info.dtype, .rows = graph.row_domains[info.rows], .cols = info.axis.columns()});
   }
   for (const Node& node : graph.nodes()) {
     steps_.push_back({node.op, node.inputs, node.parameters, node.outputs, node.attributes});
@@ -128,7 +128,7 @@ Machine::Machine(const Graph& graph, const Tensors& tensors) : values_(graph.val
 Machine::Machine(const program::Program& program, const Tensors& tensors)
     : arena_(program.arena_bytes() + program.shared_bytes(), std::byte{0xff}), in_arena_(true) {
   for (const program::Value& value : program.values()) {
-    slots_.push_back({static_cast<DType>(value.dtype()), value.rows(), value.cols(), value.stride(),
+    slots_.push_back({static_cast<DType>(value.dtype()), program.row_domains(value.rows()), value.cols(), value.stride(),
                       value.offset_bytes() + (value.shared() ? program.arena_bytes() : 0)});
   }
   for (const program::Instruction& instruction : program.instructions()) {

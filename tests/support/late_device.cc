@@ -94,7 +94,7 @@ class LateDevice final : public Device {
     LOCKSTEP_CHECK(mprotect(room_, kRoom, PROT_READ | PROT_WRITE) == 0);
     while (const std::function<void()> work = next_before(mark)) work();
     LOCKSTEP_CHECK(mprotect(room_, kRoom, PROT_NONE) == 0);
-    return nullptr;
+    return failure_;
   }
   void use_from_this_thread() override {}
 
@@ -107,7 +107,8 @@ class LateDevice final : public Device {
     push([this, &kernel, args = KernelArgs(args), step = *args.step]() mutable {
       check(step);
       args.step = &step;
-      kernel.run(args);
+      const char* failure = kernel.run(args);
+      if (failure_ == nullptr) failure_ = failure;
     });
   }
 
@@ -158,15 +159,17 @@ class LateDevice final : public Device {
   int64_t allocated_ = 0;
   std::mutex mutex_;  // Of the queue: several threads may wait.
   std::deque<std::function<void()>> queue_;
-  int64_t done_ = 0;  // Of all that was ever queued.
+  int64_t done_ = 0;               // Of all that was ever queued.
+  const char* failure_ = nullptr;  // The first of a kernel.
 };
 
 // A function for each row of the shim's table, which queues that row.
 constexpr size_t kMostKernels = 64;
 
 template <size_t kRow>
-void queue_row(const KernelArgs& args) {
+const char* queue_row(const KernelArgs& args) {
   static_cast<LateDevice*>(args.queue)->launch(cuda_shim_kernels()[kRow], args);
+  return nullptr;
 }
 
 template <size_t... kRows>

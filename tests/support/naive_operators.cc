@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One function an operator, in the order of base/op.h in the table at the end.
+// One function an operator, in the order of operators/op.h in the table at the end.
 #include "tests/support/naive_operators.h"
 
 #include <algorithm>
@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 #include "base/float16.h"
+#include "proto/attributes.h"
 
 namespace lockstep::naive {
 namespace {
@@ -128,29 +129,32 @@ Matrices rope(const Args& a) {
 void attend(const Args& a, int64_t row, int64_t head, Matrix& out) {
   const program::AttentionAttrs& spec = a.attributes.attention();
   const Matrix &q = a.inputs[0], &k = a.inputs[1], &v = a.inputs[2];
-  const int64_t dim = spec.head_dim();
-  const int64_t kv = spec.kv_head_of(static_cast<int>(head)) * dim;
+  const int64_t dim = spec.head_dim(), v_dim = bind_attributes(a.attributes).v_dim;
+  const int64_t kv_head = spec.kv_head_of(static_cast<int>(head));
   const int64_t first = spec.window() > 0 ? std::max<int64_t>(0, row - spec.window() + 1) : 0;
   std::vector<double> scores;
   for (int64_t s = first; s <= row; ++s) {
     double score = 0;
-    for (int64_t i = 0; i < dim; ++i) score += double{q.at(row, head * dim + i)} * k.at(s, kv + i);
+    for (int64_t i = 0; i < dim; ++i) {
+      score += double{q.at(row, head * dim + i)} * k.at(s, kv_head * dim + i);
+    }
     scores.push_back(score * spec.scale());
   }
   const double most = *std::max_element(scores.begin(), scores.end());
   double total = 0;
   for (double& score : scores) total += score = std::exp(score - most);
-  for (int64_t i = 0; i < dim; ++i) {
+  for (int64_t i = 0; i < v_dim; ++i) {
     double sum = 0;
     for (size_t s = 0; s < scores.size(); ++s) {
-      sum += scores[s] * v.at(first + static_cast<int64_t>(s), kv + i);
+      sum += scores[s] * v.at(first + static_cast<int64_t>(s), kv_head * v_dim + i);
     }
-    out.at(row, head * dim + i) = static_cast<float>(sum / total);
+    out.at(row, head * v_dim + i) = static_cast<float>(sum / total);
   }
 }
 
 Matrices attention(const Args& a) {
-  Matrix out(a.inputs[0].rows, a.inputs[0].cols);
+  const OperatorAttrs attrs = bind_attributes(a.attributes);
+  Matrix out(a.inputs[0].rows, attrs.heads * attrs.v_dim);
   for (int64_t row = 0; row < out.rows; ++row) {
     for (int64_t head = 0; head < a.attributes.attention().heads(); ++head) {
       attend(a, row, head, out);
@@ -200,15 +204,59 @@ Matrices columns(const Args& a) {
   return {std::move(out)};
 }
 
-constexpr std::array<Matrices (*)(const Args&), kOpCount> kOperators = {
-    nullptr, embed, linear,   rms_norm, head_norm,   rope_table, rope,    attention, silu,   mul,
-    add,     gated, add_norm, cast,     select_rows, nullptr,    nullptr, nullptr,   columns};
+// y = (x - mean) / sqrt(variance + eps) * weight (+ bias).
+Matrices layer_norm(const Args& a) {
+  const Matrix& x = a.inputs[0];
+  Matrix out(x.rows, x.cols);
+  for (int64_t r = 0; r < x.rows; ++r) {
+    double mean = 0, variance = 0;
+    for (int64_t c = 0; c < x.cols; ++c) mean += x.at(r, c);
+    mean /= static_cast<double>(x.cols);
+    for (int64_t c = 0; c < x.cols; ++c) variance += (x.at(r, c) - mean) * (x.at(r, c) - mean);
+    variance /= static_cast<double>(x.cols);
+    const double scale = 1 / std::sqrt(variance + a.attributes.norm().eps());
+    for (int64_t c = 0; c < x.cols; ++c) {
+      const double bias = a.parameters.size() > 1 ? a.parameters[1]->at(0, c) : 0;
+      out.at(r, c) = static_cast<float>((x.at(r, c) - mean) * scale * a.parameters[0]->at(0, c) + bias);
+    }
+  }
+  return {std::move(out)};
+}
+
+struct Row {
+  Op op = Op::kNone;
+  Matrices (*run)(const Args&) = nullptr;  // Null: the interpreter's own affair.
+};
+
+constexpr auto kOperators = table_by_op<Row>({
+    {Op::kEmbed, embed},
+    {Op::kLinear, linear},
+    {Op::kRmsNorm, rms_norm},
+    {Op::kLayerNorm, layer_norm},
+    {Op::kHeadNorm, head_norm},
+    {Op::kRopeTable, rope_table},
+    {Op::kRope, rope},
+    {Op::kAttention, attention},
+    {Op::kSilu, silu},
+    {Op::kMul, mul},
+    {Op::kAdd, add},
+    {Op::kGated, gated},
+    {Op::kAddNorm, add_norm},
+    {Op::kCast, cast},
+    {Op::kSelectRows, select_rows},
+    {Op::kTopCandidates},
+    {Op::kAllReduce},
+    {Op::kAllGather},
+    {Op::kColumns, columns},
+});
+static_assert(first_missing(kOperators) == Op::kNone, "an operator has no naive meaning");
 
 }  // namespace
 
 std::vector<Matrix> run_operator(Op op, const OperatorArgs& args) {
-  LOCKSTEP_CHECK(kOperators[static_cast<size_t>(op)] != nullptr);
-  return kOperators[static_cast<size_t>(op)](args);
+  const Row& row = kOperators[static_cast<size_t>(op)];
+  LOCKSTEP_CHECK(row.run != nullptr);
+  return row.run(args);
 }
 
 }  // namespace lockstep::naive

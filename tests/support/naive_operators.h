@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "base/op.h"
+#include "operators/op.h"
 #include "proto/program.pb.h"
 
 namespace lockstep::naive {

@@ -40,7 +40,7 @@ inline std::string test_tensor_bytes(const TestTensor& tensor) {
   return bytes;
 }
 
-// Length, header and data, whatever the header says.
+// Length, header and data, whether or not the header is right.
 inline std::string safetensors_bytes(const std::string& header, const std::string& data) {
   const uint64_t length = header.size();
   std::string bytes(sizeof length, '\0');

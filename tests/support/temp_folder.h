@@ -9,7 +9,7 @@
 
 namespace lockstep {
 
-// A folder that goes away with the object.
+// A folder that is removed with the object.
 class TempFolder {
  public:
   TempFolder() {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/support/tiny_program.h"
 
+#include "proto/row_domains.h"
 #include "proto/validate.h"
 
 namespace lockstep {
@@ -60,8 +61,9 @@ int attend(ProgramBuilder& b, int q, int k, int v, int64_t heads) {
   program::State* state = b.program.add_states();
   state->set_name("layer");
   state->set_dtype(program::F32);
-  state->set_kv_heads(1);
-  state->set_head_dim(kHeadDim);
+  state->mutable_kv()->set_kv_heads(1);
+  state->mutable_kv()->set_k_dim(kHeadDim);
+  state->mutable_kv()->set_v_dim(kHeadDim);
   const int out = b.value("attended", heads * kHeadDim);
   program::AttentionAttrs* attrs =
       b.add(program::ATTENTION, {q, k, v}, {}, {out}).mutable_attributes()->mutable_attention();
@@ -167,6 +169,9 @@ ProgramBuilder::ProgramBuilder(int rank, int ranks, int64_t vocab, int64_t hidde
   program.set_strategy("gather");
   program.set_vocab(vocab);
   program.set_hidden(hidden);
+  for (const program::RowDomain& domain : default_row_domains()) {
+    *program.add_row_domains() = domain;
+  }
   program::Limits* limits = program.mutable_limits();
   limits->set_rows(16);
   limits->set_outputs(4);
@@ -175,7 +180,7 @@ ProgramBuilder::ProgramBuilder(int rank, int ranks, int64_t vocab, int64_t hidde
   limits->set_page_tokens(16);
 }
 
-int ProgramBuilder::value(const std::string& name, int64_t cols, program::Rows rows,
+int ProgramBuilder::value(const std::string& name, int64_t cols, int rows,
                           program::DType dtype) {
   program::Value* value = program.add_values();
   value->set_name(name);
@@ -184,9 +189,7 @@ int ProgramBuilder::value(const std::string& name, int64_t cols, program::Rows r
   value->set_cols(cols);
   value->set_stride(cols);
   value->set_offset_bytes(program.arena_bytes());
-  const int64_t most =
-      rows == program::TOKENS ? program.limits().rows() : program.limits().outputs();
-  const int64_t bytes = most * cols * (dtype == program::F32 ? 4 : 2);
+  const int64_t bytes = max_rows(program.row_domains(rows), program.limits()) * cols * (dtype == program::F32 ? 4 : 2);
   program.set_arena_bytes(program.arena_bytes() + (bytes + 63) / 64 * 64);
   return program.values_size() - 1;
 }

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "operators/schema.h"
 #include "proto/program.pb.h"
 
 namespace lockstep {
@@ -16,7 +17,7 @@ class ProgramBuilder {
  public:
   ProgramBuilder(int rank, int ranks, int64_t vocab, int64_t hidden);
 
-  int value(const std::string& name, int64_t cols, program::Rows rows = program::TOKENS,
+  int value(const std::string& name, int64_t cols, int rows = kTokenRows,
             program::DType dtype = program::F32);
   // A view of columns [begin, end) of another value, with its instruction.
   int columns(int value, int64_t begin, int64_t end);

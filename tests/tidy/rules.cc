@@ -35,15 +35,34 @@ std::vector<Finding> file_is_short(const SourceFile& file) {
   return {{file.lines.size(), "more than " + std::to_string(most) + " lines"}};
 }
 
+size_t columns_of(const std::string& line) {
+  return static_cast<size_t>(std::count_if(line.begin(), line.end(), [](char c) {
+    return (static_cast<unsigned char>(c) & 0xc0) != 0x80;  // Not a byte inside a character.
+  }));
+}
+
 std::vector<Finding> lines_are_short(const SourceFile& file) {
   std::vector<Finding> findings;
   for (size_t i = 0; i < file.lines.size() && file.is_code(); ++i) {
-    const auto columns = std::count_if(file.lines[i].begin(), file.lines[i].end(), [](char c) {
-      return (static_cast<unsigned char>(c) & 0xc0) != 0x80;  // Not a byte inside a character.
-    });
-    if (static_cast<size_t>(columns) > kColumns) {
-      findings.push_back({i + 1, std::to_string(columns) + " columns"});
+    const size_t columns = columns_of(file.lines[i]);
+    if (columns > kColumns) findings.push_back({i + 1, std::to_string(columns) + " columns"});
+  }
+  return findings;
+}
+
+// Of a page all lines but tables, links and code, which Markdown cannot wrap.
+std::vector<Finding> prose_is_short(const SourceFile& file) {
+  std::vector<Finding> findings;
+  bool code = false;
+  for (size_t i = 0; i < file.lines.size() && file.has_extension({".md"}); ++i) {
+    const std::string& line = file.lines[i];
+    if (line.starts_with("```")) code = !code;
+    if (code || line.starts_with("    ") || line.starts_with("|") ||
+        line.find("](") != std::string::npos) {
+      continue;
     }
+    const size_t columns = columns_of(line);
+    if (columns > kColumns) findings.push_back({i + 1, std::to_string(columns) + " columns"});
   }
   return findings;
 }
@@ -113,7 +132,7 @@ std::vector<Finding> includes_follow_layers(const SourceFile& file) {
 }
 
 std::vector<Finding> grpc_stays_at_the_ends(const SourceFile& file) {
-  for (const char* allowed : {"worker/session.", "worker/main.", "coordinator/cluster/", "tests/",
+  for (const char* allowed : {"worker/grpc_link.", "worker/main.", "coordinator/cluster/", "tests/",
                               "coordinator/api/", "coordinator/grpc_server.",
                               "coordinator/service.", "tools/"}) {
     if (file.path.starts_with(allowed)) return {};
@@ -143,10 +162,25 @@ std::vector<Finding> models_know_no_ranks(const SourceFile& file) {
   return findings;
 }
 
-// worker/kernels/cpu is compiled once an ISA but for these, which hold tables and layouts.
+// A back end of worker/kernels: what is shared belongs into the folder above. Tests may look
+// inside.
+std::vector<Finding> back_ends_are_apart(const SourceFile& file) {
+  std::vector<Finding> findings;
+  for (size_t i = 0; i < file.lines.size() && file.is_cpp() && !file.is_in("tests"); ++i) {
+    const std::string name = included_name(file.lines[i]);
+    for (const char* folder : {"worker/kernels/cpu", "worker/kernels/cuda"}) {
+      if (name.starts_with(std::string(folder) + "/") && !file.is_in(folder)) {
+        findings.push_back({i + 1, std::string("outside of ") + folder + ", includes " + name});
+      }
+    }
+  }
+  return findings;
+}
+
+// worker/kernels/cpu is compiled once per ISA but for these, which hold tables and layouts.
 bool is_compiled_per_isa(const SourceFile& file) {
   for (const char* other :
-       {"table", "none_x86", "pack", "pack_quantized", "rope_table", "twins/table"}) {
+       {"table", "none_x86", "pack", "pack_quantized", "rope_table", "sizes", "twins/table"}) {
     const std::string stem = std::string("worker/kernels/cpu/") + other + ".";
     if (file.path.starts_with(stem)) return false;
   }
@@ -157,7 +191,8 @@ std::vector<Finding> isa_files_include_little(const SourceFile& file) {
   std::vector<Finding> findings;
   for (size_t i = 0; i < file.lines.size() && is_compiled_per_isa(file); ++i) {
     const std::string name = included_name(file.lines[i]);
-    if (name.empty() || name == "worker/kernels/kernel.h" || name == "base/parallel.h" ||
+    if (name.empty() || name == "worker/kernels/kernel.h" ||
+        name == "worker/kernels/quantized_rows.h" || name == "base/parallel.h" ||
         is_compiled_per_isa({.path = name, .lines = {}})) {
       continue;
     }
@@ -168,15 +203,16 @@ std::vector<Finding> isa_files_include_little(const SourceFile& file) {
   return findings;
 }
 
-// Beside their own folder they know kernel.h, what is constexpr in base, and CUDA.
+// Beside their own folder they know kernel.h, quantized_rows.h, what is constexpr in base, and
+// CUDA.
 std::vector<Finding> cuda_files_include_little(const SourceFile& file) {
   std::vector<Finding> findings;
   if (!file.has_extension({".cu"})) return findings;
   for (size_t i = 0; i < file.lines.size(); ++i) {
     const std::string name = included_name(file.lines[i]);
     const bool fits = name.empty() || name.starts_with("worker/kernels/cuda/") ||
-                      name == "worker/kernels/kernel.h" || name == "worker/kernels/cpu/scratch.h" ||
-                      name == "worker/kernels/cpu/panels.h" || name == "base/exact.h" ||
+                      name == "worker/kernels/kernel.h" ||
+                      name == "worker/kernels/quantized_rows.h" || name == "base/exact.h" ||
                       name == "base/noise.h" || name == "base/float16.h";
     if (!fits) findings.push_back({i + 1, "compiled for a GPU and includes " + name});
   }
@@ -251,6 +287,7 @@ const std::vector<Rule>& rules() {
       {"HasLicence", has_licence, "base/a.sh", "#!/usr/bin/env bash\necho\n"},
       {"FileIsShort", file_is_short, "base/a.h", repeat("\n", kHeaderLines + 1)},
       {"LinesAreShort", lines_are_short, "base/a.cc", repeat("/", kColumns + 1)},
+      {"ProseIsShort", prose_is_short, "docs/a.md", repeat("/", kColumns + 1)},
       {"FunctionsAreShort", functions_are_short, "base/a.cc",
        "void f(\n    int a) {\n" + repeat("  g();\n", kFunctionLines - 2) + "}\n"},
       {"HeaderIsGuarded", header_is_guarded, "base/a.h", "int f();\n"},
@@ -265,6 +302,8 @@ const std::vector<Rule>& rules() {
        "#include <vector>\n"},
       {"CudaFilesIncludeLittle", cuda_files_include_little, "worker/kernels/cuda/linear.cu",
        "#include <absl/status/status.h>\n"},
+      {"BackEndsAreApart", back_ends_are_apart, "worker/executor.h",
+       "#include \"worker/kernels/cuda/sizes.h\"\n"},
       {"CallsAreSafe", calls_are_safe, "base/a.cc", "  std::sprintf(text, format);\n"},
       {"NoMachineIsNamed", no_machine_is_named, "docs/a.md", std::string("see /wo") + "rk/main\n"},
   };

@@ -58,7 +58,7 @@ bool is_data(std::string_view path) {
   for (const char* end : {".json", ".jsonl", ".safetensors", ".pyc", "_pb2.py"}) {
     if (path.ends_with(end)) return true;
   }
-  return path.starts_with("tests/data/");
+  return path.starts_with("tests/data/") || path.starts_with("tests/fuzz/seeds/");
 }
 
 bool is_word_letter(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }

@@ -32,7 +32,7 @@ std::string included_name(std::string_view line);
 // The line without string literals and comment: what a compiler would take for code.
 std::string code_of(std::string_view line);
 
-// Whether `word` stands in the text with no letter, digit or underscore on its left, nor, where
+// Whether `word` is in the text with no letter, digit or underscore on its left, nor, where
 // `whole`, on its right.
 bool contains_word(std::string_view text, std::string_view word, bool whole);
 

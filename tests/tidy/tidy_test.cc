@@ -25,6 +25,8 @@ struct Exception {
 constexpr Exception kExceptions[] = {
     {"FileIsShort", "worker/kernels/kernel.h", "the kernels' whole interface, one struct each"},
     {"FileIsShort", "worker/kernels/cpu/linear.h", "one loop that all kinds of weights share"},
+    {"ProseIsShort", "docs/performance.md", "older than the rule; to be wrapped when rewritten"},
+    {"ProseIsShort", "docs/quantization.md", "older than the rule; to be wrapped when rewritten"},
     {"IsaFilesIncludeLittle", "worker/kernels/cpu/top_candidates.cc",
      "base/math.h declares plain functions only: nothing inline to compile for an ISA"},
 };
@@ -95,7 +97,7 @@ TEST(TidyTreeTest, LayersFormNoCircle) {
 TEST(TidyTreeTest, TheWholeTreeIsRead) {
   std::set<std::string> paths;
   for (const SourceFile& file : tree()) paths.insert(file.path);
-  for (const char* path : {"CMakeLists.txt", "ARCHITECTURE.md", "base/op.h", "proto/program.proto",
+  for (const char* path : {"CMakeLists.txt", "ARCHITECTURE.md", "operators/op.h", "proto/program.proto",
                            "worker/kernels/cpu/vec.h", "tests/tidy/rules.cc", "tools/test.sh"}) {
     EXPECT_TRUE(paths.contains(path)) << path;
   }
@@ -104,7 +106,7 @@ TEST(TidyTreeTest, TheWholeTreeIsRead) {
 
 TEST(TidyTreeTest, CodeIsWhatIsNeitherStringNorComment) {
   EXPECT_EQ(code_of(R"(call("a // \" b", '"', c);  // "d")"), R"(call("", '', c);  )");
-  EXPECT_EQ(included_name("#include \"base/op.h\"  // Why."), "base/op.h");
+  EXPECT_EQ(included_name("#include \"operators/op.h\"  // Why."), "operators/op.h");
   EXPECT_TRUE(contains_word("std::sprintf(x)", "sprintf(", false));
   EXPECT_FALSE(contains_word("std::snprintf(x)", "sprintf(", false));
   EXPECT_FALSE(contains_word("franks", "rank", true));

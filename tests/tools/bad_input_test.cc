@@ -82,6 +82,11 @@ TEST(BadInputTest, FlagsAreNamed) {
   expect_one_line({"inspect", "--stage", "nowhere"}, "nowhere");
   expect_one_line({"bench", "--prompt-tokens", "5000"}, "context");
   expect_one_line({"serve", "--grpc", "nonsense"}, "--grpc");
+  expect_one_line({"inspect", "--dot", "--stage", "model"}, "--stage model");
+  expect_one_line({"generate", "--prompt", "a", "--kv-memory=-5"}, "--kv-memory -5");
+  expect_one_line({"generate", "--prompt", "a", "--seed", "-1"}, "--seed");
+  expect_one_line({"quantize", kDemo, "/proc/x"}, "/proc/x");
+  expect_one_line({"worker", "--coordinator", "localhost:1", "--log-level", "loud"}, "loud");
 }
 
 TEST(BadInputTest, PromptsAreChecked) {
@@ -112,6 +117,14 @@ TEST(BadInputTest, ModelFoldersAreChecked) {
   expect_one_line({"generate", "some-org/some-model", "--prompt", "a"}, "Hugging Face");
   TemporaryFolder empty;
   expect_one_line({"generate", empty.path(), "--prompt", "a"}, "config.json");
+}
+
+TEST(BadInputTest, TokenizeAsksForATokenizerAndNotForAConfig) {
+  TemporaryFolder empty;
+  expect_one_line({"tokenize", empty.path(), "--text", "a"}, "has no tokenizer.json");
+  const std::string file = empty.write("notes.txt", "");
+  expect_one_line({"tokenize", file, "--text", "a"}, "name the folder that holds tokenizer.json");
+  expect_one_line({"tokenize", "/no/such/folder", "--text", "a"}, "no folder /no/such/folder");
 }
 
 TEST(BadInputTest, ConfigsAreChecked) {

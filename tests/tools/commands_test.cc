@@ -2,6 +2,7 @@
 // The commands that start no group: tokenize, plan, inspect, doctor, --help; and bench.
 #include <algorithm>
 #include <iterator>
+#include <sstream>
 #include <utility>
 
 #include "tests/tools/json_lines.h"
@@ -22,6 +23,22 @@ TEST(CommandsTest, TokenizeGivesIdsAndTheirText) {
       run_lockstep({"tokenize", "--add-special", "--text", "Once upon a time"});
   EXPECT_EQ(nlohmann::json::parse(special.out)["ids"].size(), first["ids"].size() + 1);
   EXPECT_EQ(run_lockstep({"tokenize", "--jsonl"}, {.input = "17\n"}).code, 2);
+}
+
+TEST(CommandsTest, TokenizeKeepsSpecialTokensInItsTextAndInItsInputWhereAsked) {
+  const auto line = [](const std::vector<std::string>& more) {
+    std::vector<std::string> arguments = {"tokenize", "--text", "One.<|end|>"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const ProcessResult result = run_lockstep(arguments);
+    EXPECT_EQ(result.code, 0) << result.err;
+    return nlohmann::json::parse(result.out);
+  };
+  const auto plain = line({}), kept = line({"--keep-special"}), text = line({"--no-parse-special"});
+  EXPECT_EQ(plain["text"], "One.");
+  EXPECT_EQ(kept["text"], "One.<|end|>");
+  EXPECT_EQ(kept["ids"], plain["ids"]);
+  EXPECT_EQ(text["text"], "One.<|end|>");
+  EXPECT_GT(text["ids"].size(), plain["ids"].size());
 }
 
 TEST(CommandsTest, PlanCoversEveryColumnOnce) {
@@ -62,6 +79,70 @@ TEST(CommandsTest, InspectShowsEveryStage) {
   }
   const ProcessResult picture = run_lockstep({"inspect", "--dot"});
   EXPECT_EQ(picture.out.substr(0, 7), "digraph");
+}
+
+TEST(CommandsTest, AConfigAloneIsEnoughForPlanAndInspect) {
+  TemporaryFolder folder;
+  const std::string file =
+      folder.write("config.json", read_file(LOCKSTEP_SOURCE_DIR "/demo/config.json"));
+  const ProcessResult whole = run_lockstep({"plan", "--json"});
+  for (const std::string& path : {folder.path(), file}) {
+    const ProcessResult plan = run_lockstep({"plan", path, "--json"});
+    ASSERT_EQ(plan.code, 0) << plan.err;
+    EXPECT_EQ(nlohmann::json::parse(plan.out)["ranks"], nlohmann::json::parse(whole.out)["ranks"]);
+    const ProcessResult inspect = run_lockstep({"inspect", path, "--stage", "program"});
+    EXPECT_EQ(inspect.code, 0) << inspect.err;
+    EXPECT_NE(inspect.out.find("top_candidates"), std::string::npos);
+  }
+  // What runs the model needs its weights.
+  const ProcessResult run = run_lockstep({"generate", folder.path(), "--prompt-ids", "1"});
+  EXPECT_EQ(run.code, 2);
+  EXPECT_NE(run.err.find("safetensors"), std::string::npos) << run.err;
+}
+
+// How many lines have that in them.
+int64_t lines_with(const std::string& text, const std::string& word) {
+  std::istringstream lines(text);
+  int64_t count = 0;
+  for (std::string line; std::getline(lines, line);) {
+    count += line.find(word) != std::string::npos;
+  }
+  return count;
+}
+
+TEST(CommandsTest, InspectShowsLayersThatAreAlikeOnce) {
+  const int64_t layers = nlohmann::json::parse(
+      read_file(LOCKSTEP_SOURCE_DIR "/demo/config.json"))["num_hidden_layers"];
+  for (const char* stage : {"model", "fuse_add_norm", "program"}) {
+    const ProcessResult folded = run_lockstep({"inspect", "--stage", stage});
+    const ProcessResult all = run_lockstep({"inspect", "--stage", stage, "--all"});
+    EXPECT_NE(folded.out.find(": as layer "), std::string::npos) << folded.out;
+    EXPECT_EQ(all.out.find(": as layer "), std::string::npos);
+    EXPECT_EQ(lines_with(all.out, " = attention("), layers) << stage;
+    EXPECT_LT(lines_with(folded.out, " = attention("), layers) << stage;
+    // What follows the layers is there.
+    EXPECT_EQ(lines_with(folded.out, "top_candidates("), 1) << stage;
+  }
+  const ProcessResult model = run_lockstep({"inspect", "--stage", "model"});
+  EXPECT_NE(model.out.find("layers 2-" + std::to_string(layers - 1) + ": as layer 1"),
+            std::string::npos)
+      << model.out;
+}
+
+TEST(CommandsTest, InspectShowsALayerThatDiffersFromTheOneBefore) {
+  TemporaryFolder folder;
+  auto config = nlohmann::json::parse(read_file(LOCKSTEP_SOURCE_DIR "/demo/config.json"));
+  config["architectures"] = {"Qwen2ForCausalLM"};
+  config["num_hidden_layers"] = 7;
+  config["use_sliding_window"] = true;
+  config["sliding_window"] = 64;
+  config["max_window_layers"] = 3;
+  const ProcessResult result =
+      run_lockstep({"inspect", folder.write("config.json", config.dump()), "--stage", "model"});
+  ASSERT_EQ(result.code, 0) << result.err;
+  EXPECT_NE(result.out.find("layer 2: as layer 1"), std::string::npos) << result.out;
+  EXPECT_NE(result.out.find("layers 4-6: as layer 3"), std::string::npos) << result.out;
+  EXPECT_EQ(lines_with(result.out, " = attention("), 3) << result.out;
 }
 
 TEST(CommandsTest, DoctorAndVersionAndHelpAnswer) {

@@ -14,6 +14,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools" / "bench"))
 
 import against  # noqa: E402
 import compare  # noqa: E402
+import page  # noqa: E402
 import report  # noqa: E402
 from contestant import Contestant  # noqa: E402
 from environment import Problem  # noqa: E402
@@ -167,6 +168,42 @@ class CompareTest(unittest.TestCase):
             with redirect_stderr(said):
                 self.assertEqual(compare.main(arguments), 2, arguments)
             self.assertEqual(said.getvalue().count("\n"), 1, said.getvalue())
+
+    def test_the_table_is_put_between_the_comments_of_a_page_and_nothing_else_changes(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "figures.jsonl"
+            records = compare.Records(path)
+            records.add({"record": "build", "measured": "Measured at commit abc."})
+            records.add({"record": "limits", "limits": [LIMITS]})
+            records.add(run_record("lockstep 1x1", 2.0))
+            text = Path(folder) / "page.md"
+            text.write_text("# Before\n<!-- compare.py: begin -->\nold\n"
+                            "<!-- compare.py: end -->\nafter\n")
+            with redirect_stdout(io.StringIO()):
+                self.assertEqual(compare.main(["--print", "--json", str(path),
+                                               "--write-page", str(text)]), 0)
+            written = text.read_text()
+            self.assertTrue(written.startswith("# Before\n<!-- compare.py: begin -->\n"
+                                               "Measured at commit abc.\n"), written)
+            self.assertTrue(written.endswith("|\n<!-- compare.py: end -->\nafter\n"), written)
+            self.assertIn("| lockstep, one worker |", written)
+            self.assertNotIn("old", written)
+
+    def test_a_page_without_the_comments_is_left_alone(self):
+        with tempfile.TemporaryDirectory() as folder:
+            text = Path(folder) / "page.md"
+            text.write_text("nothing\n")
+            with self.assertRaisesRegex(Problem, "wanted one <!-- compare.py: begin -->"):
+                page.replace_block(text, "compare.py", "new")
+            self.assertEqual(text.read_text(), "nothing\n")
+
+    def test_every_page_that_a_command_rewrites_has_the_comments(self):
+        docs = Path(__file__).resolve().parents[2] / "docs"
+        for name, block in (("performance.md", "compare.py"), ("quantization.md", "accuracy.py")):
+            text = (docs / name).read_text()
+            for side in ("begin", "end"):
+                self.assertEqual(text.count(f"<!-- {block}: {side} -->\n"), 1, name)
+            self.assertIn("commit ", text.split(f"<!-- {block}: begin -->")[1], name)
 
     def test_the_interval_of_the_median_is_between_sorted_ratios(self):
         # 2 * P(at most 1 of 11 coins) = 0.012, of at most 2 = 0.065: the second from each end.

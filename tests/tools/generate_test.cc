@@ -93,6 +93,17 @@ TEST(GenerateTest, PrintsWhatWasAskedFor) {
   EXPECT_EQ(stopped[0]["text"].get<std::string>().find(" a"), std::string::npos);
 }
 
+TEST(GenerateTest, AFileOfOneRequestIsAnsweredInJsonAlone) {
+  TemporaryFolder folder;
+  const std::string path =
+      folder.write("requests.jsonl", R"({"prompt": "The", "max_tokens": 3, "seed": 1})");
+  const ProcessResult result = run_lockstep({"generate", "--input", path});
+  EXPECT_EQ(result.code, 0) << result.err;
+  const std::vector<nlohmann::json> lines = json_lines(result.out);
+  ASSERT_EQ(lines.size(), 1u) << result.out;
+  EXPECT_EQ(lines[0]["tokens"].size(), 3u);
+}
+
 TEST(GenerateTest, StreamsTextAndSaysHowFast) {
   const ProcessResult result = run_lockstep({"generate", "--prompt", kPrompt, "--seed", "3"});
   EXPECT_EQ(result.code, 0);

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The command line against the reference's goldens: what a user would compare.
 #include <cmath>
-#include <cstdlib>
-#include <filesystem>
 
+#include "tests/support/test_data.h"
 #include "tests/tools/json_lines.h"
 
 namespace lockstep::testing {
@@ -11,9 +10,7 @@ namespace {
 
 std::string golden_folder(const std::string& name) {
   if (name == "demo") return LOCKSTEP_SOURCE_DIR "/demo";
-  const char* root = std::getenv("LOCKSTEP_TEST_DATA");
-  const std::string data = root != nullptr ? root : LOCKSTEP_SOURCE_DIR "/../shared";
-  return data + (name == "stories260k" ? "/models/" : "/goldens/") + name;
+  return test_data(name == "stories260k" ? "models" : "goldens") / name;
 }
 
 void expect_near(const nlohmann::json& logits, const nlohmann::json& golden) {
@@ -32,7 +29,7 @@ class GoldenGenerateTest : public ::testing::TestWithParam<std::string> {};
 // The whole way once per case, with three workers; the in-process tests cover the other counts.
 TEST_P(GoldenGenerateTest, AgreesWithTheReference) {
   const std::string folder = golden_folder(GetParam());
-  if (!std::filesystem::exists(folder)) GTEST_SKIP() << folder << " is not there";
+  LOCKSTEP_NEEDS_TEST_DATA(folder);
   const auto golden = nlohmann::json::parse(read_file(folder + "/golden.json"));
   std::string requests;
   for (const auto& prompt : golden["prompts"]) {

@@ -2,6 +2,7 @@
 // Workers that die, come late or should not come at all.
 #include <signal.h>
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "tests/support/server.h"
@@ -32,15 +33,40 @@ TEST(LostWorkerTest, EndsTheRequestsWithItsRankAndTheGroupIsReadyAgain) {
   }
 }
 
-TEST(LostWorkerTest, AStoppedWorkerIsNoticed) {
+TEST(LostWorkerTest, AStoppedWorkerIsKilledAndReplaced) {
   Server server({"--workers", "2"});
   const pid_t worker = server.workers().at(1);
   kill(worker, SIGSTOP);
   const Answered answer = server.generate(story(50, 1));
   EXPECT_EQ(answer.status.error_code(), grpc::StatusCode::UNAVAILABLE);
-  kill(worker, SIGKILL);
   EXPECT_TRUE(server.eventually([](const auto& model) { return model.ready(); }));
+  EXPECT_FALSE(is_alive(worker));
   EXPECT_TRUE(server.generate(story(5, 1)).status.ok());
+}
+
+TEST(LostWorkerTest, AWorkerThatIsKilledSixTimesInARowIsStillStartedAgain) {
+  Server server({"--workers", "2"});
+  pid_t last = server.workers().at(1);
+  for (int round = 0; round < 6; ++round) {
+    kill(last, SIGKILL);
+    ASSERT_TRUE(server.eventually([&](const auto&) {
+      const std::vector<pid_t> workers = server.workers();
+      const bool restarted = workers.size() == 2 && workers.back() > last;
+      if (restarted) last = workers.back();
+      return restarted;
+    }));
+  }
+  EXPECT_TRUE(
+      server.eventually([&](const auto&) { return server.generate(story(5, 1)).status.ok(); }));
+}
+
+TEST(LostWorkerTest, WithoutAJoinTokenNoPortIsOpened) {
+  const ProcessResult result =
+      run_lockstep({"serve", "--grpc", "127.0.0.1:0", "--cluster", "127.0.0.1:0"},
+                   {.environment = {{"LOCKSTEP_JOIN_TOKEN", ""}}});
+  EXPECT_EQ(result.code, 2);
+  EXPECT_NE(result.err.find("LOCKSTEP_JOIN_TOKEN is not set"), std::string::npos) << result.err;
+  EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
 }
 
 TEST(LostWorkerTest, WorkersStartedByHandJoinWithTheToken) {

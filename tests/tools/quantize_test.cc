@@ -55,17 +55,17 @@ class QuantizeTest : public ::testing::Test {
 };
 
 TEST_F(QuantizeTest, WritesAFolderThatKnowsItsScheme) {
-  const std::string out = quantized("q4g64");
+  const std::string out = quantized("q4m");
   const auto config = nlohmann::json::parse(read_file(out + "/config.json"));
   EXPECT_EQ(config["quantization_config"],
-            (nlohmann::json{{"quant_method", "lockstep"}, {"scheme", "q4g64"}, {"version", 1}}));
+            (nlohmann::json{{"quant_method", "lockstep"}, {"scheme", "q4m"}, {"version", 1}}));
   for (const char* name : {"tokenizer.json", "tokenizer_config.json", "generation_config.json"}) {
     EXPECT_EQ(read_file(out + "/" + name), read_file(kDemo + "/" + name)) << name;
   }
   // Nothing is left beside it.
   EXPECT_EQ(std::distance(fs::directory_iterator(folder_.path()), fs::directory_iterator()), 1);
   EXPECT_EQ(weight_bytes({"plan", out, "--workers", "1", "--json"}),
-            weight_bytes({"plan", "--workers", "1", "--json", "--quantize", "q4g64"}));
+            weight_bytes({"plan", "--workers", "1", "--json", "--quantize", "q4m"}));
 }
 
 TEST_F(QuantizeTest, PlanShowsHowMuchSmallerAModelBecomes) {
@@ -83,8 +83,8 @@ TEST_F(QuantizeTest, NeverWritesWhereSomethingIs) {
   const std::string out = folder_.path() + "/out";
   fs::create_directory(out);
   folder_.write("out/mine", "precious");
-  expect_refused({"quantize", kDemo, out}, out + ": there is something already");
-  expect_refused({"quantize", kDemo, out + "/mine"}, "there is something already");
+  expect_refused({"quantize", kDemo, out}, out + ": it exists already");
+  expect_refused({"quantize", kDemo, out + "/mine"}, "it exists already");
   EXPECT_EQ(read_file(out + "/mine"), "precious");
   fs::remove(out + "/mine");
   EXPECT_EQ(run_lockstep({"quantize", kDemo, out + "/"}).code, 0);  // An empty one will do.
@@ -105,12 +105,25 @@ TEST_F(QuantizeTest, SchemesThatDoNotFitAreOneLine) {
   expect_refused({"plan", "--quantize", "q5"}, "--quantize q5: wanted one of q8, q4, ");
   expect_refused({"quantize", kDemo, folder_.path() + "/x", "--scheme", "int3"},
                  "--scheme int3: wanted one of q8, q4, ");
-  expect_refused({"plan", out, "--quantize", "q4"}, "is stored in q8 already");
+  expect_refused({"plan", out, "--quantize", "q4"}, "is already quantized as q8");
   expect_refused({"quantize", out, folder_.path() + "/x", "--scheme", "q4"},
-                 "is stored in q8 already");
+                 "is already quantized as q8");
   EXPECT_EQ(run_lockstep({"plan", out, "--quantize", "q8"}).code, 0);
   expect_refused({"plan", "--workers", "2", "--strategy", "reduce", "--quantize", "q8c"},
                  "use --strategy gather");
+}
+
+TEST_F(QuantizeTest, ARemovedSchemeAndItsFoldersNameTheOneToUse) {
+  expect_refused({"plan", "--quantize", "q4g64"},
+                 "--quantize q4g64: that scheme was removed: use q4");
+  expect_refused({"quantize", kDemo, folder_.path() + "/x", "--scheme", "q4a16"},
+                 "--scheme q4a16: that scheme was removed: use q4");
+  const std::string out = quantized("q4m");
+  std::string config = read_file(out + "/config.json");
+  config.replace(config.find("\"q4m\""), 5, "\"q4mg64\"");
+  folder_.write("q4m/config.json", config);
+  expect_refused({"plan", out},
+                 "scheme q4mg64: that scheme was removed: use q4m; quantize the original again");
 }
 
 // Tokens and logits; EXPECT_EQ would print all of them.
@@ -122,7 +135,7 @@ void expect_same(const nlohmann::json& found, const nlohmann::json& wanted,
 }
 
 TEST_F(QuantizeTest, AFolderGivesTheSameBitsAsRoundingAtLoad) {
-  for (const std::string scheme : {"q8", "q4", "q4mg64"}) {
+  for (const std::string scheme : {"q8", "q4", "q4m"}) {
     const nlohmann::json wanted =
         json_of(generate(kDemo, 1, {"--threads", "2", "--quantize", scheme}));
     expect_same(json_of(generate(quantized(scheme), 2, {"--threads", "1"})), wanted, scheme);
@@ -130,7 +143,7 @@ TEST_F(QuantizeTest, AFolderGivesTheSameBitsAsRoundingAtLoad) {
 }
 
 TEST_F(QuantizeTest, AnyNumberOfWorkersThreadsAndChunksGivesTheSameBits) {
-  for (const std::string scheme : {"q8", "q4", "q4a16", "q8c", "q8g128", "q4m", "q4mg128"}) {
+  for (const std::string scheme : {"q8", "q4", "q8c", "q4m"}) {
     const nlohmann::json one =
         json_of(generate(kDemo, 1, {"--threads", "2", "--quantize", scheme}));
     expect_same(json_of(generate(kDemo, 3,
@@ -188,7 +201,7 @@ TEST_F(QuantizeTest, CompareOrdersSchemesByTheirBits) {
 
 TEST_F(QuantizeTest, CompareRefusesWhatHasNoFloat32) {
   const std::string out = quantized("q8");
-  expect_refused({"compare", out, "--prompt", "a"}, "name the original and --quantize q8");
+  expect_refused({"compare", out, "--prompt", "a"}, "name the original model and --quantize q8");
   expect_refused({"compare"}, "wanted one of --text FILE and --prompt TEXT, found none");
   expect_refused({"compare", "--text", "/nonexistent"}, "/nonexistent");
   expect_refused({"compare", "--prompt", "a", "--window", "1"}, "--window 1: wanted 2 to");

@@ -8,7 +8,9 @@
 #include "tests/support/golden_run.h"
 #include "tests/support/late_device.h"
 #include "tests/support/steps.h"
+#include "tests/support/test_data.h"
 #include "tests/support/tiny_program.h"
+#include "worker/bindings.h"
 #include "worker/collectives/local.h"
 #include "worker/collectives/staged.h"
 
@@ -24,9 +26,7 @@ struct Run {
 class DeviceGoldenTest : public ::testing::TestWithParam<Run> {};
 
 TEST_P(DeviceGoldenTest, GivesTheReferencesTokensAndLogits) {
-  if (!test_data().has_value()) {
-    GTEST_SKIP() << "no goldens: set LOCKSTEP_TEST_DATA to the folder that holds them";
-  }
+  LOCKSTEP_NEEDS_TEST_DATA(GetParam().name);
   const GoldenCase golden = load_golden_case(GetParam().name);
   expect_golden(golden, {.model = golden.folder,
                          .ranks = GetParam().ranks,
@@ -49,10 +49,33 @@ std::vector<Run> all_runs() {
   return runs;
 }
 
+TEST(DeviceBindingTest, HeadsTooWideForTheKernelAreRefusedWhenTheProgramIsBound) {
+  program::Program program = layer_program();
+  const Backend backend = late_backend();
+  EXPECT_EQ(message_of(bind(program, backend).status()), "");
+  program.mutable_states(0)->mutable_kv()->set_k_dim(2048);
+  program.mutable_states(0)->mutable_kv()->set_v_dim(2048);
+  int index = 0;
+  for (program::Instruction& instruction : *program.mutable_instructions()) {
+    if (instruction.op() == program::ATTENTION) {
+      instruction.mutable_attributes()->mutable_attention()->set_head_dim(2048);
+      break;
+    }
+    ++index;
+  }
+  const absl::Status status = bind(program, backend).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(message_of(status),
+            "instruction " + std::to_string(index) +
+                ": kernel attention_f32_cuda_shim wants head_dim up to 1024, found head_dim 2048 "
+                "and v_dim 2048; use another --device");
+  EXPECT_EQ(message_of(bind(program, cpu_backend()).status()), "");
+}
+
 // A rank is lost in a step while its peer has copies queued; the next group gives the same.
 TEST(DeviceClusterTest, GoesOnAfterALostRank) {
-  if (!test_data().has_value()) GTEST_SKIP() << "no goldens";
-  InProcessOptions options{.model = *test_data() / "goldens/llama_gqa",
+  LOCKSTEP_NEEDS_TEST_DATA("goldens/llama_gqa");
+  InProcessOptions options{.model = test_data("goldens/llama_gqa"),
                            .ranks = 2,
                            .dtype = "bfloat16",
                            .backend = late_backend};

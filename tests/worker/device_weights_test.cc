@@ -11,7 +11,7 @@
 #include "tests/support/late_device.h"
 #include "tests/support/safetensors_writer.h"
 #include "tests/support/wrapped_device.h"
-#include "worker/kernels/cuda/pack.h"
+#include "worker/kernels/pack_rows.h"
 #include "worker/weights.h"
 
 namespace lockstep {
@@ -105,12 +105,12 @@ class LoggedDevice final : public WrappedDevice {
 
 void logged_pack(const PackArgs& args) {
   staging_log.fill(args.packed);
-  device::pack_rows_bf16(args);
+  pack_plain_rows<DType::kBF16>(args);
 }
 constexpr KernelEntry kKernel{.op = Op::kLinear,
                               .weight = DType::kBF16,
                               .pack = logged_pack,
-                              .packed_bytes = device::row_bytes_16};
+                              .packed_bytes = plain_row_bytes<DType::kBF16>};
 
 // One weight, and what loads it.
 struct Case {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/support/golden_run.h"
+#include "tests/support/test_data.h"
 
 namespace lockstep {
 namespace {
@@ -47,9 +48,7 @@ std::vector<Run> all_runs() {
 class GoldenTest : public ::testing::TestWithParam<Run> {};
 
 TEST_P(GoldenTest, GivesTheReferencesTokensAndLogits) {
-  if (!test_data().has_value()) {
-    GTEST_SKIP() << "no goldens: set LOCKSTEP_TEST_DATA to the folder that holds them";
-  }
+  LOCKSTEP_NEEDS_TEST_DATA(GetParam().name);
   const GoldenCase golden = load_golden_case(GetParam().name);
   InProcessOptions options{.model = golden.folder,
                            .ranks = GetParam().ranks,

@@ -17,8 +17,8 @@
 #include <vector>
 
 #include "base/thread_pool.h"
-#include "tests/support/temp_folder.h"
 #include "tests/support/child_process.h"
+#include "tests/support/temp_folder.h"
 
 namespace lockstep {
 namespace {

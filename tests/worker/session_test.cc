@@ -1,123 +1,207 @@
 // SPDX-License-Identifier: Apache-2.0
-// A worker's connection, as a coordinator of the test's own sees it.
+// Workers with their threads, and a test in the coordinator's place; no gRPC, so that
+// ThreadSanitizer can follow.
 #include "worker/session.h"
 
 #include <gtest/gtest.h>
 
-#include <functional>
+#include <filesystem>
+#include <string>
 
-#include "absl/time/clock.h"
-#include "base/status.h"
-#include "tests/support/late_device.h"
-#include "tests/support/steps.h"
-#include "tests/support/temp_folder.h"
+#include "tests/support/safetensors_writer.h"
 #include "tests/support/tiny_program.h"
-#include "tests/support/wrapped_device.h"
+#include "tests/worker/connection.h"
 
 namespace lockstep {
 namespace {
 
-using CoordinatorStream =
-    grpc::ServerReaderWriter<cluster::CoordinatorMessage, cluster::WorkerMessage>;
+struct Pair {
+  KeptWorker kept[2];
+  Connection a{&kept[0]}, b{&kept[1]};
 
-// Forms a group of the one worker that comes, runs steps until `go_on` wants no more or the worker
-// fails, and closes the stream.
-class Coordinator final : public cluster::Cluster::Service {
- public:
-  explicit Coordinator(std::function<bool(int step)> go_on) : go_on_(std::move(go_on)) {
-    grpc::ServerBuilder builder;
-    builder.AddListeningPort(address(), grpc::InsecureServerCredentials());
-    builder.RegisterService(this);
-    server_ = builder.BuildAndStart();
-  }
-  ~Coordinator() override { server_->Shutdown(); }
-
-  std::string address() const { return "unix:" + (folder_.path() / "coordinator").string(); }
-  // What the worker said of its failure, if it did, once it has hung up.
-  std::string failure() {
-    server_->Shutdown();
-    return failure_;
-  }
-
-  grpc::Status Join(grpc::ServerContext*, CoordinatorStream* stream) override {
-    cluster::WorkerMessage message;
-    cluster::CoordinatorMessage order;
-    order.set_epoch(1);
-    stream->Read(&message);  // Hello.
-    cluster::Assignment& assignment = *order.mutable_assignment();
-    *assignment.mutable_program() = layer_program();
-    assignment.mutable_program()->set_numeric_class(message.hello().numeric_class());
-    assignment.set_random_weights(true);
-    assignment.set_max_pages(4);
-    assignment.set_group("a-test-group");
-    assignment.set_collective_timeout_ms(10000);
-    stream->Write(order);
-    do {
-      if (!stream->Read(&message)) return grpc::Status::OK;
-      failure_ = message.failure().message();
-    } while (message.has_progress());
-    order.mutable_start()->set_pages(message.ready().pages());
-    stream->Write(order);
-    for (int number = 1; failure_.empty() && go_on_(number); ++number) {
-      *order.mutable_step() = {};
-      order.mutable_step()->set_step(number);
-      add_rows(*order.mutable_step(), {3, 9}, 0, {0});
-      stream->Write(order);
-      absl::SleepFor(absl::Milliseconds(50));  // Slow to listen: an answer has to wait for it.
-      if (!stream->Read(&message)) break;
-      failure_ = message.failure().message();
+  void form(uint64_t epoch) {
+    const std::string group = group_name();
+    a.send(assign(epoch, shared_layer_program(0, 2), group));
+    b.send(assign(epoch, shared_layer_program(1, 2), group));
+    for (Connection* one : {&a, &b}) {
+      ASSERT_TRUE(one->reply().has_ready());
+      one->send(start(epoch));
     }
-    return grpc::Status::OK;
   }
-
- private:
-  const std::function<bool(int step)> go_on_;
-  const TempFolder folder_;
-  std::unique_ptr<grpc::Server> server_;
-  std::string failure_;
 };
 
-class FaultyDevice final : public WrappedDevice {
- public:
-  FaultyDevice() : WrappedDevice(std::move(late_backend().device)) {}
-  const char* synchronize() override {
-    const char* failure = WrappedDevice::synchronize();
-    return fault.load() ? "an illegal address" : failure;
+TEST(SessionTest, TwoRanksMeetLoadAndRunSteps) {
+  Pair pair;
+  pair.form(1);
+  for (uint64_t number = 1; number <= 3; ++number) {
+    for (Connection* one : {&pair.a, &pair.b}) one->send(step(1, number));
+    for (Connection* one : {&pair.a, &pair.b}) {
+      const cluster::WorkerMessage message = one->next();
+      EXPECT_EQ(message.epoch(), 1u);
+      EXPECT_EQ(message.result().step(), number) << message.failure().message();
+    }
   }
-  std::atomic<bool> fault{false};
-};
+  EXPECT_EQ(pair.a.end(), absl::OkStatus());
+  EXPECT_EQ(pair.b.end(), absl::OkStatus());
+}
 
-// What became of a worker on a device that fails in step `faulty_step`, if in any.
-absl::Status run_worker(int faulty_step, std::string* failure) {
-  auto device = std::make_unique<FaultyDevice>();
-  FaultyDevice& faulty = *device;
-  Backend backend = late_backend();
-  // Kernels are queued where their own device is.
-  backend.device = std::move(device);
-  Coordinator coordinator([&](int step) {
-    faulty.fault = step == faulty_step;
-    return step <= 3;
-  });
+TEST(SessionTest, RanksThatAreEquallyFarReportTheSameProgress) {
+  Pair pair;
+  pair.form(1);
+  uint64_t progress[2];
+  for (Connection* one : {&pair.a, &pair.b}) {
+    one->send(cluster::CoordinatorMessage());  // Nothing that this version knows.
+    one->send(step(1, 1));
+  }
+  for (int i = 0; i < 2; ++i) {
+    Connection& one = i == 0 ? pair.a : pair.b;
+    EXPECT_TRUE(one.next().has_result());
+    one.link().drop_heartbeats();
+    progress[i] = one.heartbeat_until([](const auto&) { return true; }).progress();
+  }
+  EXPECT_EQ(progress[0], progress[1]);
+  EXPECT_GT(progress[0], kStepsProgress + 10);
+}
+
+TEST(SessionTest, AnAbortReachesARankThatWaitsInACollectiveAndItsWeightsAreKept) {
+  Pair pair;
+  pair.form(1);
+  pair.a.send(step(1, 1));
+  pair.a.wait_until_it_waits();
+  for (Connection* one : {&pair.a, &pair.b}) one->send(abort_of(1));
+  const std::string group = group_name();
+  pair.a.send(assign(2, shared_layer_program(0, 2), group));
+  pair.b.send(assign(2, shared_layer_program(1, 2), group));
+  for (Connection* one : {&pair.a, &pair.b}) {
+    const cluster::WorkerMessage message = one->next();  // Nothing is loaded.
+    EXPECT_TRUE(message.has_ready()) << message.ShortDebugString();
+    EXPECT_EQ(message.epoch(), 2u);
+  }
+}
+
+TEST(SessionTest, AnAbortReachesARankThatWaitsForItsPeersToMeet) {
   KeptWorker kept;
-  const WorkerMainOptions options{.coordinator = coordinator.address()};
-  absl::Status status = Session(options, backend, &kept).run();
-  *failure = coordinator.failure();
-  faulty.fault = false;
-  return status;
+  Connection worker(&kept);
+  worker.send(assign(1, layer_program(0, 2)));
+  worker.wait_until_it_waits();
+  worker.send(abort_of(1));
+  EXPECT_GT(worker.ready(assign(2, layer_program())).pages(), 0);
 }
 
-TEST(SessionTest, EndsWellWhenTheCoordinatorGoes) {
-  std::string failure;
-  EXPECT_EQ(message_of(run_worker(0, &failure)), "");
-  EXPECT_EQ(failure, "");
+TEST(SessionTest, WeightsOutliveTheConnection) {
+  KeptWorker kept;
+  bool loaded = false;
+  Connection first(&kept);
+  const cluster::Ready before = first.ready(assign(1, layer_program()), &loaded);
+  EXPECT_TRUE(loaded);
+  EXPECT_EQ(first.end(), absl::OkStatus());
+  Connection second(&kept);
+  const cluster::Ready after = second.ready(assign(1, layer_program()), &loaded);
+  EXPECT_FALSE(loaded);
+  EXPECT_EQ(after.identity(), before.identity());
+  second.send(start(1));
+  second.send(step(1, 1));
+  EXPECT_TRUE(second.next().has_result());
 }
 
-TEST(SessionTest, AWorkerWhoseDeviceFailedSaysSoAndEndsItsProcess) {
-  std::string failure;
-  const absl::Status status = run_worker(2, &failure);
-  EXPECT_EQ(status.code(), absl::StatusCode::kInternal);
-  EXPECT_EQ(message_of(status), "late device: an illegal address");
-  EXPECT_EQ(failure, "rank 0: late device: an illegal address");
+TEST(SessionTest, AnAssignmentCanAskThatKeptWeightsAreLoadedAnew) {
+  KeptWorker kept;
+  Connection worker(&kept);
+  bool loaded = false;
+  worker.ready(assign(1, layer_program()));
+  cluster::CoordinatorMessage again = assign(2, layer_program());
+  again.mutable_assignment()->set_reload(true);
+  worker.ready(again, &loaded);
+  EXPECT_TRUE(loaded);
+}
+
+// A checkpoint with every tensor that the program wants.
+void write_checkpoint(const std::filesystem::path& folder, const program::Program& program,
+                      uint32_t seed) {
+  TestTensors tensors;
+  for (const program::Weight& weight : program.weights()) {
+    for (const program::Piece& piece : weight.pieces()) {
+      TestTensor& tensor = tensors[piece.source()];
+      tensor.shape.assign(piece.source_shape().begin(), piece.source_shape().end());
+      int64_t count = 1;
+      for (const int64_t size : tensor.shape) count *= size;
+      tensor.values.clear();
+      for (int64_t i = 0; i < count; ++i) {
+        seed = seed * 1664525 + 1013904223;
+        tensor.values.push_back(static_cast<float>(seed >> 8) / (1 << 24) - 0.5f);
+      }
+    }
+  }
+  write_safetensors(folder / "model.safetensors", tensors);
+}
+
+TEST(SessionTest, ASurvivorOfARewrittenCheckpointLoadsItAnewAndSaysSo) {
+  const TempFolder folder;
+  const auto of_checkpoint = [&folder](uint64_t epoch) {
+    cluster::CoordinatorMessage message = assign(epoch, layer_program());
+    message.mutable_assignment()->set_random_weights(false);
+    message.mutable_assignment()->set_checkpoint(folder.path().string());
+    return message;
+  };
+  const auto logits = [](Connection& worker, uint64_t epoch) {
+    worker.send(start(epoch));
+    worker.send(step(epoch, 1));
+    return worker.next().result().outputs(0).logits();
+  };
+  write_checkpoint(folder.path(), layer_program(), 1);
+  KeptWorker kept, fresh;
+  Connection survivor(&kept);
+  const std::string before = survivor.ready(of_checkpoint(1)).identity();
+  const std::string old_logits = logits(survivor, 1);
+  EXPECT_EQ(survivor.ready(of_checkpoint(2)).identity(), before);
+
+  std::filesystem::remove(folder.path() / "model.safetensors");
+  write_checkpoint(folder.path(), layer_program(), 2);
+  Connection rejoining(&fresh);
+  const std::string after = rejoining.ready(of_checkpoint(3)).identity();
+  EXPECT_NE(after, before);
+  EXPECT_EQ(survivor.ready(of_checkpoint(3)).identity(), after);
+  const std::string new_logits = logits(survivor, 3);
+  EXPECT_NE(new_logits, old_logits);
+  EXPECT_EQ(new_logits, logits(rejoining, 3));
+}
+
+// --- Ends.
+
+TEST(SessionTest, ARefusalIsTheConnectionsError) {
+  KeptWorker kept;
+  Connection worker(&kept);
+  cluster::CoordinatorMessage refusal;
+  refusal.mutable_refusal()->set_reason("install one version");
+  worker.send(refusal);
+  EXPECT_EQ(worker.join(), absl::PermissionDeniedError("install one version"));
+}
+
+TEST(SessionTest, AStreamThatIsRefusedIsTheConnectionsErrorAsWell) {
+  KeptWorker kept;
+  Connection worker(&kept);
+  worker.link().refusal = absl::PermissionDeniedError("wrong token");
+  EXPECT_EQ(worker.end(), absl::PermissionDeniedError("wrong token"));
+}
+
+TEST(SessionTest, AWorkerInACollectiveStopsWhenItIsToldTo) {
+  Pair pair;
+  pair.form(1);
+  pair.a.send(step(1, 1));
+  pair.a.wait_until_it_waits();
+  pair.a.stop();
+  EXPECT_EQ(pair.a.join(), absl::OkStatus());
+}
+
+TEST(SessionTest, AWorkerStopsWhileTheCoordinatorReadsNothing) {
+  KeptWorker kept;
+  Connection worker(&kept);
+  worker.ready(assign(1, layer_program()));
+  worker.send(start(1));
+  worker.link().stall();
+  worker.send(step(1, 1));
+  worker.stop();
+  EXPECT_EQ(worker.join(), absl::OkStatus());
 }
 
 }  // namespace

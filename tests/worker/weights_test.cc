@@ -127,16 +127,13 @@ TEST(WeightsTest, WhatIsNoNumberIsNamedAndNotPacked) {
 TEST(WeightsTest, ProgressCountsBytesOfTheKind) {
   const Case c(kSymmetric, 64, 64);
   ThreadPool pool(1);
-  int64_t last = 0, all = 0;
-  const LoadOptions options{.progress = [&](int64_t done, int64_t total) {
-    last = done;
-    all = total;
-  }};
+  Progress progress;
+  const LoadOptions options{.progress = &progress};
   ASSERT_TRUE(Weights::load(c.program, c.bindings, plan_weights(c.program, c.bindings),
                             WeightSource(RandomWeights(1)), *c.device, pool, options)
                   .ok());
-  EXPECT_EQ(last, all);
-  EXPECT_EQ(all, quantized_bytes({4, 32, false}, 64, 64));
+  EXPECT_EQ(progress.bytes_loaded, quantized_bytes({4, 32, false}, 64, 64));
+  EXPECT_EQ(progress.bytes_to_load, progress.bytes_loaded);
 }
 
 }  // namespace

@@ -14,6 +14,7 @@
 #include "tests/support/steps.h"
 #include "tests/support/tiny_program.h"
 #include "worker/collectives/local.h"
+#include "worker/kernels/find.h"
 
 namespace lockstep {
 namespace {
@@ -51,6 +52,23 @@ std::vector<float> weight_of(const program::Program& program, int index) {
   const WeightSource source{RandomWeights(kSeed)};
   EXPECT_EQ(message_of(source.read_rows(weight, 0, weight.rows(), rows.data(), weight.cols())), "");
   return rows;
+}
+
+const char* refuse(const KernelArgs&) { return "out of registers"; }
+
+TEST(WorkerTest, AKernelThatFailsEndsTheStepAndIsNamed) {
+  std::vector<KernelEntry> kernels(cpu_kernels().begin(), cpu_kernels().end());
+  for (KernelEntry& kernel : kernels) {
+    if (kernel.op == Op::kLinear) kernel.run = refuse;
+  }
+  const Backend backend{.device = host_device(), .kernels = kernels};
+  auto worker =
+      Worker::load(assignment_of(tiny_program()), single_collective(), {.backend = &backend});
+  ASSERT_EQ(message_of(worker.status()), "");
+  ASSERT_EQ(message_of((*worker)->start(8)), "");
+  const absl::Status status = (*worker)->step(step_of({5})).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInternal);
+  EXPECT_EQ(message_of(status), "rank 0: kernel linear_f32_portable: out of registers");
 }
 
 TEST(WorkerTest, ComputesWhatArithmeticSays) {
@@ -256,15 +274,24 @@ TEST(WorkerTest, LoadingStopsWhenItIsCancelled) {
   EXPECT_EQ(worker.status().code(), absl::StatusCode::kCancelled);
 }
 
-TEST(WorkerTest, TellsItsProgressWhileItLoads) {
-  std::vector<std::pair<int64_t, int64_t>> told;
-  WorkerOptions options{.threads = 2};
-  options.progress = [&](int64_t done, int64_t total) { told.emplace_back(done, total); };
+TEST(WorkerTest, CountsItsProgressWhileItLoadsAndInSteps) {
+  Progress progress;
+  const WorkerOptions options{.threads = 2, .progress = &progress};
   const auto worker = Worker::load(assignment_of(layer_program()), single_collective(), options);
   ASSERT_EQ(message_of(worker.status()), "");
-  ASSERT_FALSE(told.empty());
-  EXPECT_EQ(told.back().first, told.back().second);
-  EXPECT_GE((*worker)->weight_bytes(), told.back().second);
+  EXPECT_GT(progress.bytes_loaded, 0);
+  EXPECT_EQ(progress.bytes_loaded, progress.bytes_to_load);
+  EXPECT_EQ(progress.load, static_cast<uint64_t>(progress.bytes_loaded));
+  EXPECT_GE((*worker)->weight_bytes(), progress.bytes_loaded);
+  EXPECT_EQ(progress.instructions, 0u);
+  ASSERT_EQ(message_of((*worker)->start(8)), "");
+  // A null step counts as many as any other.
+  ASSERT_EQ(message_of((*worker)->step(cluster::Step()).status()), "");
+  const uint64_t instructions = progress.instructions;
+  EXPECT_GT(instructions, 10u);
+  ASSERT_EQ(message_of((*worker)->step(step_of({1, 2, 3})).status()), "");
+  EXPECT_EQ(progress.instructions, 2 * instructions);
+  EXPECT_FALSE(progress.waiting);
 }
 
 TEST(WorkerTest, NamesTheFolderThatHasNoWeights) {
@@ -362,16 +389,18 @@ TEST(TwoRanksTest, GiveTheSameBitsWhetherTheirCollectiveHasMemoryToShareOrNot) {
 }
 
 TEST(TwoRanksTest, AnAbortEndsTheStepOfTheOther) {
-  TwoRanks both(layer_program, 0);
   cluster::Step step;
   add_rows(step, {1, 2}, 0, {0});
-  absl::Status status;
-  std::thread waiting([&] { status = both.worker(0).step(step).status(); });
-  std::this_thread::sleep_for(std::chrono::milliseconds(20));
-  both.worker(1).abort();
-  waiting.join();
-  EXPECT_EQ(status.code(), absl::StatusCode::kAborted);
-  EXPECT_THAT(message_of(status), HasSubstr("rank 0: "));
+  for (int round = 0; round < 20; ++round) {  // Before the step, in it, and while it waits.
+    TwoRanks both(layer_program, 0);
+    absl::Status status;
+    std::thread waiting([&] { status = both.worker(0).step(step).status(); });
+    for (int i = 0; i < round * round; ++i) std::this_thread::yield();
+    both.worker(1).abort();
+    waiting.join();
+    EXPECT_EQ(status.code(), absl::StatusCode::kAborted);
+    EXPECT_THAT(message_of(status), HasSubstr("rank 0: "));
+  }
 }
 
 }  // namespace

@@ -8,7 +8,6 @@ that holds the true median with 95 % confidence, whatever the ratios' distributi
 the sorted ratios, as the binomial distribution says).
 """
 
-import subprocess
 from dataclasses import asdict, dataclass
 from math import comb
 from pathlib import Path
@@ -16,6 +15,7 @@ from statistics import median
 
 from contestant import Contestant
 from environment import Problem, built, say
+from page import commit_of
 from report import markdown
 from shapes import CONTEXT, KINDS, SHAPES, parse_case
 
@@ -77,13 +77,6 @@ def table(records: list[dict]) -> str:
             for key, one in verdicts(records).items()]
     return markdown(("shape", "kind", "workers x threads", "case", "other, tokens/s",
                      "this, tokens/s", "ratio", "95 % interval", "rounds", "gate"), rows)
-
-
-def commit_of(build: Path) -> str:
-    """Of the checkout that holds the build folder, "-dirty" where it has changes."""
-    git = ["git", "-C", str(build), "describe", "--always", "--dirty", "--abbrev=10"]
-    done = subprocess.run(git, capture_output=True, text=True, check=False)
-    return done.stdout.strip() or "no git checkout"
 
 
 def command(options, build: Path, kind: str, threads: int) -> list[str]:

@@ -86,7 +86,7 @@ absl::StatusOr<std::vector<Median>> run(int rank, int ranks, const std::string& 
   bind_to_processor(rank, ranks);
   ASSIGN_OR_RETURN(
       const std::unique_ptr<Collective> collective,
-      meet_in_shared_memory({.rank = rank, .ranks = ranks, .group = group, .token = "bench"}));
+      meet_in_shared_memory({.rank = rank, .ranks = ranks, .group = group, .secret = "bench"}));
   return measure(*collective);
 }
 

@@ -3,6 +3,7 @@
 """Lockstep and llama.cpp on the same shapes, or two builds of lockstep, interleaved in one run.
 
     tools/bench/compare.py --shape tinyllama --kinds bf16 --threads 1,2 --json figures.jsonl
+    tools/bench/compare.py --print --json figures.jsonl --write-page docs/performance.md
     tools/bench/compare.py --against ../main/build/cpu --quick     # one thread, about 5 minutes
     tools/bench/compare.py --against ../main/build/cpu             # the whole gate
 
@@ -29,6 +30,7 @@ import against
 import environment
 from contestant import Contestant
 from environment import Problem, say
+from page import measured_at, replace_block
 from report import PEER, report
 from shapes import CONTEXT, KINDS, SHAPES, Shape, config, parse_case
 
@@ -55,6 +57,8 @@ def parse_arguments(arguments: list[str]) -> argparse.Namespace:
                         help="short cases; one round, but with --against 11")
     parser.add_argument("--json", type=Path, help="a file of records to add to, one per line")
     parser.add_argument("--print", action="store_true", help="only the table of what --json holds")
+    parser.add_argument("--write-page", type=Path, metavar="PAGE",
+                        help="put the table into this page, between its two comments")
     parser.add_argument("--prepare", action="store_true", help="only make what a run needs")
     parser.add_argument("--build", type=Path, default=HERE.parents[1] / "build" / "cpu",
                         help="this build's folder (default: %(default)s)")
@@ -209,12 +213,23 @@ def compare(options, kind: str, threads: int, python: Path, records: Records) ->
 
 def compare_with_peer(options, records: Records) -> None:
     python = environment.peer_python(options.work)
+    if not options.prepare:
+        records.add({"record": "build", "measured": measured_at(options.build)})
     for kind in options.kinds:
         for threads in options.threads:
             if options.prepare:
                 contestants(options, kind, threads, python)
             else:
                 compare(options, kind, threads, python, records)
+
+
+def show(options, records: Records) -> None:
+    found = [record["measured"] for record in records.all if record["record"] == "build"]
+    parts = ["\n".join(dict.fromkeys(found)), report(records.all), against.table(records.all)]
+    text = "\n\n".join(filter(None, parts))
+    if options.write_page:
+        replace_block(options.write_page, "compare.py", text)
+    print(text)
 
 
 def main(arguments: list[str]) -> int:
@@ -227,7 +242,7 @@ def main(arguments: list[str]) -> int:
         if not options.print:
             compare_with_peer(options, records)
         if not options.prepare:
-            print("\n\n".join(filter(None, (report(records.all), against.table(records.all)))))
+            show(options, records)
     except Problem as problem:
         print(f"compare: {problem}", file=sys.stderr)
         return 2

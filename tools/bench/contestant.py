@@ -13,7 +13,7 @@ from memory import children, pss_bytes
 
 @dataclass
 class Contestant:
-    """Speaks the lines of `lockstep bench --cases - --json`: itself first, then a line a case."""
+    """Speaks the lines of `lockstep bench --cases - --json`: itself first, then one per case."""
 
     name: str
     command: list[str]

@@ -12,7 +12,7 @@ LLAMA_CPP = "llama-cpp-python==0.3.36"
 
 
 class Problem(Exception):
-    """The world's error: one line that names the thing, what was wanted and how to mend it."""
+    """The world's error: one line that names the thing, what was wanted and how to fix it."""
 
 
 def say(text: str) -> None:

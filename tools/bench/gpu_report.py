@@ -74,7 +74,7 @@ def short_part(results):
     if limits:
         parts.append(table(["limit", "measured"], limits))
     if cases:
-        parts.append("Llama-3-8B's shape, random bfloat16 weights, one GPU, tokens a second:\n")
+        parts.append("Llama-3-8B's shape, random bfloat16 weights, one GPU, tokens per second:\n")
         parts.append(table(["case", "lockstep", "PyTorch", "ratio"], cases))
     return "\n".join(parts)
 

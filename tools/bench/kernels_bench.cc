@@ -133,7 +133,8 @@ struct Setup {
         args.in[1] = view(rows, heads.kv * heads.dim);
         args.in[2] = view(rows, heads.kv * heads.dim);
         args.out[0] = view(rows, heads.query * heads.dim);
-        const int64_t bytes = kv_page_bytes(kPageTokens, heads.kv, heads.dim, kernel.weight);
+        const int64_t bytes =
+            kernel.page_bytes({kPageTokens, heads.kv, heads.dim, heads.dim, kernel.weight});
         const auto count = static_cast<int64_t>(pages.size());
         copies = rows > 16 ? 1 : std::max<int64_t>(1, kCycledBytes / (bytes * count));
         args.state = {memory(bytes * count * copies), bytes, count, kPageTokens, kernel.weight};

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What this machine can do at most: bytes a second read from memory, multiply-adds a second, each
-// with one thread and with two; and how near to one another the two processors are.
+// What this machine can do at most: bytes per second read from memory, multiply-adds per second,
+// each with one thread and with two; and how near to one another the two processors are.
 //   limits [--placement]      one JSON object on one line
-// A virtual machine's processors move about: two of them may be threads of one core now and cores
-// with separate caches a second later. A word that goes to and fro between them tells; the time it
-// takes sorts placements into classes, and only measurements of one class are comparable.
+// A virtual machine's processors move: two of them may be threads of one core now and cores with
+// separate caches a second later. The time that a cache line takes back and forth between them
+// sorts placements into classes, and only measurements of one class are comparable.
 // --placement takes about 2 ms and tells that alone.
 #include <fmt/format.h>
 #include <sched.h>

@@ -6,6 +6,15 @@ from statistics import median
 from shapes import KINDS, SHAPES, limit_seconds, parse_case
 
 PEER = "llama.cpp"
+ONE_WORKER, WORKERS = "lockstep, one worker", "lockstep, one worker per thread"
+COLUMNS = (PEER, ONE_WORKER, WORKERS)
+
+
+def column_of(contestant: str) -> str:
+    """Of "lockstep WORKERSxTHREADS", or of another program."""
+    if not contestant.startswith("lockstep "):
+        return contestant
+    return ONE_WORKER if contestant.startswith("lockstep 1x") else WORKERS
 
 
 def markdown(header: tuple, rows: list[tuple]) -> str:
@@ -49,9 +58,9 @@ def table(records: list[dict]) -> str:
     """One row per case and class of placement."""
     runs = [record for record in records if record["record"] == "run"]
     limits = [record for record in records if record["record"] == "limits"]
-    times = medians(runs, lambda r: ((row_of(r), r["contestant"]), r["seconds"]))
-    names = list(dict.fromkeys(r["contestant"] for r in runs))
-    names.sort(key=lambda name: name != PEER)
+    times = medians(runs, lambda r: ((row_of(r), column_of(r["contestant"])), r["seconds"]))
+    found = {column_of(r["contestant"]) for r in runs}
+    names = [name for name in COLUMNS if name in found]
     rows = []
     for row in dict.fromkeys(row_of(r) for r in runs):
         shape, kind, threads, case, placement = row

@@ -80,7 +80,7 @@ def parse_case(name: str) -> Case:
     """As `lockstep bench --cases` reads it. ValueError where it is none."""
     match = re.fullmatch(r"(?:prefill:(\d+)|decode:(\d+)(?:@(\d+))?)(?:x(\d+))?", name)
     if not match or 0 in (int(number) for number in match.groups() if number):
-        raise ValueError(f'wanted the like of prefill:512 or decode:128@4096x8, found "{name}"')
+        raise ValueError(f'wanted a case such as prefill:512 or decode:128@4096x8, found "{name}"')
     prompt, steps, depth, batch = match.groups()
     return Case(name, int(prompt or depth or 1), int(steps or 0), int(batch or 1))
 
@@ -108,7 +108,7 @@ def config(shape: Shape) -> dict:
 
 
 def case_bytes(shape: Shape, kind: Kind, case: Case) -> float:
-    """Bytes that the timed part has to read: weights once a step, keys and values a sequence."""
+    """Bytes that the timed part reads: weights once per step, keys and values per sequence."""
     steps = case.steps or 1
     depth = case.prompt + case.steps / 2 if case.steps else case.prompt / 2
     weights = (shape.layer_weights + shape.head_weights) * kind.bits / 8

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `lockstep bench`: tokens a second of prefill and decode, through the same engine that serves.
+// `lockstep bench`: tokens per second of prefill and decode, through the same engine that serves.
 #include <unistd.h>
 
 #include <fstream>
@@ -139,7 +139,7 @@ absl::Status bench_case(const BenchFlags& flags, const BenchCase& bench_case,
   } else {
     fmt::print("{:<24}{:>10.1f} tokens/s\n", bench_case.name, tokens_per_s);
   }
-  std::fflush(stdout);  // Whoever hands in cases line by line waits for this.
+  std::fflush(stdout);  // A program that writes cases line by line waits for this.
   return absl::OkStatus();
 }
 
@@ -181,7 +181,7 @@ std::shared_ptr<Command> add_bench(CLI::App& parent) {
   auto command = std::make_shared<Command>();
   auto flags = std::make_shared<BenchFlags>();
   command->app = parent.add_subcommand(
-      "bench", "Measures tokens a second of prefill and of decode: medians of several runs.");
+      "bench", "Measures tokens per second of prefill and of decode: medians of several runs.");
   flags->model.add_to(*command->app);
   flags->group.add_to(*command->app);
   command->app->add_option("--prompt-tokens", flags->prompt_tokens, "Of each sequence")
@@ -193,7 +193,8 @@ std::shared_ptr<Command> add_bench(CLI::App& parent) {
       "--cases", flags->cases,
       "Instead of these three, cases with commas between: prefill:512, decode:128 (steps), "
       "decode:128@4096 (behind 4096 tokens), decode:128x8 (8 sequences at once); \"-\" reads them "
-      "from standard input, a line at a time. With --json: a line about the group, one a case");
+      "from standard input, one line at a time. With --json: a line about the group, then one per "
+      "case");
   command->app->add_option("--repeat", flags->repeat, "Runs; medians are printed")
       ->capture_default_str();
   command->app->add_flag("--json", flags->json, "One JSON object on one line");

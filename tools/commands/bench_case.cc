@@ -43,7 +43,8 @@ absl::StatusOr<BenchCase> parse_case(std::string_view text) {
   if (take(&rest, "x")) good = good && take_number(&rest, &result.batch);
   if (good && rest.empty()) return result;
   return invalid_argument(
-      "--cases: wanted the like of prefill:512, decode:128, decode:128@4096, decode:128x8, found "
+      "--cases: wanted a case such as prefill:512, decode:128, decode:128@4096 or decode:128x8, "
+      "found "
       "\"{}\"",
       result.name);
 }
@@ -63,7 +64,7 @@ Request make_request(const BenchCase& bench_case, const Model& model, int64_t in
 }
 
 // Blocks until the stream has `count` tokens.
-absl::Status wait_for(const Stream& stream, int64_t count) {
+absl::Status wait_for(Stream& stream, int64_t count) {
   stream.wait(static_cast<size_t>(count - 1));
   std::vector<StreamEvent> events;
   if (!stream.read(0, &events) || static_cast<int64_t>(events.size()) >= count) {

@@ -29,16 +29,17 @@ void ModelFlags::add_to(CLI::App& app) {
       ->capture_default_str();
   app.add_option(
          "--embedding", embedding,
-         "Where embedding rows are: memory, or file (read from the checkpoint as tokens ask "
-         "for them; the file must not be cut meanwhile)")
+         "Where the embedding is: memory, or file (rows are read from the checkpoint when tokens "
+         "need them, and the file must not change meanwhile). With --quantize, file gives other "
+         "bits than memory: the rows are not rounded")
       ->capture_default_str();
   app.add_option("--strategy", strategy,
                  "How matrices are cut: gather (the same bits for any number of workers) or reduce "
-                 "(fewer meetings)")
+                 "(less communication; the bits depend on the number of workers)")
       ->capture_default_str();
   app.add_option("--random-weights", random_weights,
                  "Draw the weights from this seed: only config.json is read");
-  app.add_option("--ignore-config", ignore_config, "A key of config.json to pass over (repeatable)")
+  app.add_option("--ignore-config", ignore_config, "A key of config.json to ignore (repeatable)")
       ->allow_extra_args(false);
   app.add_option("--max-context", max_context, "Positions of a sequence (default: the model's)");
   app.add_option("--prefill-chunk", prefill_chunk, "Prompt tokens computed in one step")
@@ -47,9 +48,10 @@ void ModelFlags::add_to(CLI::App& app) {
       ->capture_default_str();
 }
 
-absl::StatusOr<std::unique_ptr<Model>> ModelFlags::open() const {
+absl::StatusOr<std::unique_ptr<Model>> ModelFlags::open(WeightFiles files) const {
   ModelOptions options;
   options.path = path;
+  options.weight_files = files;
   options.dtype = dtype;
   options.quantize = quantize;
   options.kv_dtype = kv_dtype;
@@ -86,12 +88,13 @@ absl::StatusOr<std::unique_ptr<Model>> ModelFlags::open() const {
 
 void WeightCacheFlags::add_to(CLI::App& app) {
   app.add_option("--weight-cache", choice,
-                 "Folder where each worker keeps its weights as they lie in memory, so that the "
-                 "next start is quick: DIR, auto (lockstep in the user's cache folder; weights of "
-                 "64 MiB and more) or off")
+                 "Folder where each worker keeps its weights packed for this machine, so that the "
+                 "next start is fast: DIR, auto (lockstep in the user's cache folder, for weights "
+                 "of 64 MiB and more) or off")
       ->capture_default_str();
-  app.add_option("--weight-cache-limit", limit_bytes,
-                 "Bytes of that folder; what was not used for longest goes (default: 50 GB)")
+  app.add_option(
+         "--weight-cache-limit", limit_bytes,
+         "Largest size of that folder; the files unused for longest are deleted (default: 50 GB)")
       ->transform(CLI::AsSizeValue(false));
 }
 
@@ -100,20 +103,26 @@ void GroupFlags::add_to(CLI::App& app) {
       ->capture_default_str();
   app.add_option("--threads", threads, "Threads of each worker (default: cores / workers)");
   app.add_flag("--no-pin", no_pin,
-               "Let the system move threads about (default: each is bound to a processor where "
-               "there is one for each)");
+               "Let the system move threads between processors (default: each is bound to one "
+               "where there are enough)");
   app.add_option("--device", device,
-                 "What workers compute on: cpu; cuda, a GPU for each; cuda:N, one GPU for all; "
-                 "auto, cuda where there are GPUs enough")
+                 "What workers compute on: cpu; cuda, one GPU per worker; cuda:N, one GPU for all; "
+                 "auto, cuda where there are enough GPUs")
       ->capture_default_str();
   add_memory_fraction(app, memory_fraction);
   app.add_option("--kv-memory", kv_memory_bytes,
                  "Memory of each worker for keys and values, e.g. 2GiB (default: what is left)")
       ->transform(CLI::AsSizeValue(false));
+  app.add_option("--silent-ms", silent_ms,
+                 "A worker from which nothing comes for this long is lost, and started again")
+      ->capture_default_str();
+  app.add_option("--stuck-ms", stuck_ms,
+                 "A worker that holds up the others, and does nothing for this long, is lost")
+      ->capture_default_str();
   weight_cache.add_to(app);
-  app.add_option("--log-level", log_level,
-                 "debug (at the end each worker says where its time went, by kernel), info, "
-                 "warning or error")
+  app.add_option(
+         "--log-level", log_level,
+         "debug (each worker prints a profile by kernel at the end), info, warning or error")
       ->capture_default_str();
 }
 
@@ -122,17 +131,21 @@ absl::StatusOr<ServiceOptions> GroupFlags::service_options(const ModelFlags& mod
   if (threads < 0 || threads > 1024) {
     return invalid_argument("--threads {}: wanted 1 to 1024", threads);
   }
-  const spdlog::level::level_enum level = spdlog::level::from_str(log_level);
-  if (level == spdlog::level::off && log_level != "off") {
-    return invalid_argument("--log-level {}: wanted debug, info, warning or error", log_level);
-  }
-  spdlog::set_level(level);
+  RETURN_IF_ERROR(set_log_level(log_level));
   RETURN_IF_ERROR(check_memory_fraction(memory_fraction));
+  if (kv_memory_bytes < 0) {
+    return invalid_argument("--kv-memory {}: wanted 0 or more bytes", kv_memory_bytes);
+  }
+  if (silent_ms < 500) return invalid_argument("--silent-ms {}: wanted 500 or more", silent_ms);
+  if (stuck_ms < silent_ms) {
+    return invalid_argument("--stuck-ms {}: wanted {}, as --silent-ms, or more", stuck_ms,
+                            silent_ms);
+  }
   ServiceOptions options;
   const Gpus gpus = device == "cpu" ? Gpus() : find_gpus();
   ASSIGN_OR_RETURN(options.devices, devices_of_workers(device, workers, gpus));
   if (options.devices[0] == "cpu" && !gpus.devices.empty()) {
-    spdlog::warn("GPUs are here, {}, but not used: too few for {} workers, or too old",
+    spdlog::warn("{} GPUs were found and are not used: too few for {} workers, or too old",
                  gpus.devices.size(), workers);
   }
   options.memory_fraction = memory_fraction;
@@ -140,6 +153,8 @@ absl::StatusOr<ServiceOptions> GroupFlags::service_options(const ModelFlags& mod
   options.threads = threads > 0 ? threads : std::max(1, usable_cores() / workers);
   options.pin = !no_pin;
   options.kv_memory_bytes = kv_memory_bytes;
+  options.silent_ms = silent_ms;
+  options.stuck_ms = stuck_ms;
   options.log_level = log_level;
   options.weight_cache = weight_cache.choice;
   options.weight_cache_limit = weight_cache.limit_bytes;
@@ -148,10 +163,19 @@ absl::StatusOr<ServiceOptions> GroupFlags::service_options(const ModelFlags& mod
   return options;
 }
 
+absl::Status set_log_level(const std::string& name) {
+  const spdlog::level::level_enum level = spdlog::level::from_str(name);
+  if (level == spdlog::level::off && name != "off") {
+    return invalid_argument("--log-level {}: wanted debug, info, warning or error", name);
+  }
+  spdlog::set_level(level);
+  return absl::OkStatus();
+}
+
 void add_memory_fraction(CLI::App& app, double& fraction) {
   app.add_option("--memory-fraction", fraction,
-                 "Share of the memory left beside weights that keys and values take (default: 0.8 "
-                 "on processors, 0.9 on GPUs)");
+                 "Share of the memory left beside the weights that keys and values may take "
+                 "(default: 0.8 on processors, 0.9 on GPUs)");
 }
 
 absl::Status check_memory_fraction(double fraction) {
@@ -167,6 +191,9 @@ absl::StatusOr<std::unique_ptr<InferenceService>> start_service(const Model& mod
     line->bar("loading weights", done, total);
     if (done >= total) line->clear();
   };
+  // The requests are this process' own, and are read when their turn comes.
+  options.engine.max_waiting = {kNoBound, kNoBound, kNoBound, kNoBound};
+  options.engine.max_unread_bytes = kNoBound;
   ASSIGN_OR_RETURN(std::unique_ptr<InferenceService> service,
                    InferenceService::start(&model, std::move(options)));
   interrupt.on_signal([&] { service->stop(); });

@@ -47,7 +47,7 @@ struct ModelFlags {
   int64_t max_running = 64;
 
   void add_to(CLI::App& app);
-  absl::StatusOr<std::unique_ptr<Model>> open() const;
+  absl::StatusOr<std::unique_ptr<Model>> open(WeightFiles files = WeightFiles::kNeeded) const;
 };
 
 // Where a worker keeps its weights packed: of every command that starts workers, or is one.
@@ -66,6 +66,8 @@ struct GroupFlags {
   std::string device = "auto";
   double memory_fraction = 0;
   int64_t kv_memory_bytes = 0;
+  int64_t silent_ms = 1'000;
+  int64_t stuck_ms = 10'000;
   WeightCacheFlags weight_cache;
   std::string log_level = "warning";
 
@@ -73,16 +75,20 @@ struct GroupFlags {
   absl::StatusOr<ServiceOptions> service_options(const ModelFlags& model) const;
 };
 
+// Of this process, by --log-level's names.
+absl::Status set_log_level(const std::string& name);
+
 // --memory-fraction, of every command that starts a worker or is one.
 void add_memory_fraction(CLI::App& app, double& fraction);
 absl::Status check_memory_fraction(double fraction);
 
-// Starts the group and waits until it stands, with a bar on a terminal. kCancelled on Ctrl-C.
+// Starts the group and waits until it is ready, with a progress bar on a terminal. kCancelled on
+// Ctrl-C.
 absl::StatusOr<std::unique_ptr<InferenceService>> start_service(const Model& model,
                                                                 ServiceOptions options,
                                                                 Interrupt& interrupt);
 
-// 0, 2 for what the user can mend, 1 for a fault of ours.
+// 0, 2 for what the user can fix, 1 for a fault of ours.
 int exit_code_of(const absl::Status& status);
 
 }  // namespace lockstep

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// `lockstep compare`: how far a model that is kept in fewer bits strays from itself in float32,
+// `lockstep compare`: how far a model that is kept in fewer bits is from itself in float32,
 // over a text: the Kullback-Leibler divergence of the next token's distribution at every position.
-// Both groups stand at once and compute the same positions in turn, so no logits are kept.
+// Both groups run at once and compute the same positions alternately, so no logits are kept.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -54,6 +54,11 @@ class Computer {
     RETURN_IF_ERROR(group.status());
     computer->group_ = std::move(*group);
     return computer;
+  }
+
+  // Workers that end after this are not lost, and nothing is logged.
+  ~Computer() {
+    if (host_ != nullptr) host_->cluster().shutdown();
   }
 
   const Model& model() const { return *model_; }
@@ -246,8 +251,8 @@ absl::Status check_flags(const CompareFlags& flags, const Model& model) {
   const std::string& stored = model.config().scheme;
   if (!stored.empty()) {
     return invalid_argument(
-        "{} is stored in {}: what it was before is not in it; name the original and --quantize {}",
-        model.name(), stored, stored);
+        "{} is already quantized as {}: name the original model and --quantize {}", model.name(),
+        stored, stored);
   }
   if (flags.tokens < 0) return invalid_argument("--tokens {}: wanted 1 or more", flags.tokens);
   if (2 <= flags.window && flags.window <= model.max_context()) return absl::OkStatus();

@@ -38,7 +38,7 @@ void print_gpus(const Gpus& gpus) {
     const CudaDeviceInfo& gpu = gpus.devices[i];
     fmt::print("{:<14}cuda:{}, {}, {}, compute capability {}.{}{}, driver for CUDA {}\n",
                i == 0 ? "GPUs" : "", i, gpu.name, human_bytes(gpu.memory_bytes), gpu.major,
-               gpu.minor, gpu.major < kLeastCudaMajor ? " (too old: not used)" : "",
+               gpu.minor, gpu.major < kMinCudaMajor ? " (too old: not used)" : "",
                cuda_driver_version());
   }
 }
@@ -68,8 +68,8 @@ int64_t huge_bytes() {
   return 0;
 }
 
-// How much of some memory, had as weights are, comes in huge pages: they may be off, or memory may
-// be in pieces.
+// How much of some memory, allocated as weights are, is in huge pages: they may be off, or memory
+// may be fragmented.
 double huge_share() {
   constexpr int64_t kBytes = int64_t{64} << 20;
   const int64_t before = huge_bytes();
@@ -88,7 +88,7 @@ std::string huge_pages_text(const std::string& setting, double share) {
         ": weights are read 10 to 15 % slower; write madvise to "
         "/sys/kernel/mm/transparent_hugepage/enabled";
   } else if (share < 0.9) {
-    text += ": memory is in pieces, or the container forbids them; weights are read slower";
+    text += ": memory is fragmented, or the container forbids them; weights are read slower";
   }
   return text;
 }
@@ -145,7 +145,7 @@ absl::Status doctor(bool json) {
   fmt::print("memory        {} free of {}\n", human_bytes(memory_free_bytes()),
              human_bytes(memory_total_bytes()));
   fmt::print("memory nodes  {}\n", nodes_text(nodes));
-  fmt::print("caches        L2 {} a core, L3 {}\n", memory_text(caches.l2_bytes),
+  fmt::print("caches        L2 {} per core, L3 {}\n", memory_text(caches.l2_bytes),
              memory_text(caches.l3_bytes));
   fmt::print("huge pages    {}\n", huge_pages_text(huge_setting, share));
   print_gpus(gpus);

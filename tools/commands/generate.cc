@@ -34,7 +34,8 @@ struct GenerateFlags {
 template <typename T>
 void add_field(CLI::App& app, const std::string& flag, std::function<void(T)> set,
                const std::string& help) {
-  app.add_option_function<T>(flag, set, help);
+  CLI::Option* const option = app.add_option_function<T>(flag, set, help);
+  if (std::is_unsigned_v<T>) option->check(CLI::NonNegativeNumber);  // Else -1 wraps around.
 }
 
 void add_sampling_flags(CLI::App& app, v1::GenerateRequest& request) {
@@ -43,7 +44,7 @@ void add_sampling_flags(CLI::App& app, v1::GenerateRequest& request) {
       "Tokens to generate (default 128)");
   add_field<int32_t>(
       app, "--min-tokens", [&](int32_t v) { request.set_min_tokens(v); },
-      "No stop is taken before this many");
+      "The text does not stop before this many");
   add_field<float>(
       app, "--temperature", [&](float v) { request.set_temperature(v); },
       "0: always the best token (default: the model's, else 1)");
@@ -61,10 +62,10 @@ void add_sampling_flags(CLI::App& app, v1::GenerateRequest& request) {
       "Above 1: tokens seen before become less likely");
   add_field<float>(
       app, "--presence-penalty", [&](float v) { request.set_presence_penalty(v); },
-      "Taken once from the logit of each token generated before");
+      "Subtracted once from the logit of each token generated before");
   add_field<float>(
       app, "--frequency-penalty", [&](float v) { request.set_frequency_penalty(v); },
-      "Taken from it for each time");
+      "Subtracted from it for each time that it was generated");
   add_field<uint64_t>(
       app, "--seed", [&](uint64_t v) { request.set_seed(v); },
       "The same seed draws the same text (default: drawn)");
@@ -75,7 +76,7 @@ void add_sampling_flags(CLI::App& app, v1::GenerateRequest& request) {
       "Log-probabilities of each token and of this many best ones (with --json)");
   app.add_flag_function(
       "--ignore-eos", [&](int64_t) { request.set_ignore_eos(true); },
-      "Go on after the model's end token");
+      "Continue after the model's end token");
 }
 
 absl::Status parse_ids(const std::string& text, v1::TokenIds* ids) {
@@ -164,7 +165,6 @@ absl::Status generate(const GenerateFlags& flags, Interrupt& interrupt, int* exi
   ASSIGN_OR_RETURN(const std::unique_ptr<Model> model, flags.model.open());
   ASSIGN_OR_RETURN(const std::vector<Request> requests, make_requests(flags, *model));
   ASSIGN_OR_RETURN(ServiceOptions options, flags.group.service_options(flags.model));
-  options.engine.max_waiting = std::max<int64_t>(options.engine.max_waiting, requests.size());
   ASSIGN_OR_RETURN(const std::unique_ptr<InferenceService> service,
                    start_service(*model, std::move(options), interrupt));
 
@@ -176,8 +176,9 @@ absl::Status generate(const GenerateFlags& flags, Interrupt& interrupt, int* exi
   interrupt.on_signal([&] {
     for (Answer& answer : answers) service->engine().cancel(answer.stream());
   });
-  const bool stream_text =
-      !flags.json && requests.size() == 1 && requests[0].n == 1 && model->tokenizer() != nullptr;
+  // A file of requests is answered in JSON, however many they are.
+  const bool json = flags.json || !flags.input.empty();
+  const bool stream_text = !json && requests[0].n == 1 && model->tokenizer() != nullptr;
   // A reader at a terminal sees the whole text; a pipe gets what was generated.
   if (stream_text && isatty(STDOUT_FILENO) == 1) fmt::print("{}", flags.prompt);
   const auto start = std::chrono::steady_clock::now();
@@ -187,7 +188,7 @@ absl::Status generate(const GenerateFlags& flags, Interrupt& interrupt, int* exi
     RETURN_IF_ERROR(follow(answer, stream_text, line));
     line.clear();
     tokens += answer.completion_tokens();
-    if (flags.json || !flags.input.empty()) {
+    if (json) {
       fmt::print("{}\n", answer.to_json(*model));
     } else if (!stream_text) {
       fmt::print("{}", answer.to_text());
@@ -221,13 +222,13 @@ std::shared_ptr<Command> add_generate(CLI::App& parent) {
   CLI::App& app = *command->app;
   flags->model.add_to(app);
   flags->group.add_to(app);
-  flags->prompt_option = app.add_option("--prompt", flags->prompt, "The text to go on from");
+  flags->prompt_option = app.add_option("--prompt", flags->prompt, "The text to continue");
   flags->prompt_ids_option = app.add_option("--prompt-ids", flags->prompt_ids,
                                             "Token ids instead, fed exactly as given: 1,2,3");
   app.add_option(
       "--input", flags->input,
-      "A file of requests, a JSON object a line with the fields of GenerateRequest: run as "
-      "one batch, answered in order");
+      "A file of requests, one JSON object per line with the fields of GenerateRequest: run as "
+      "one batch, answered in order with one JSON object per line");
   add_sampling_flags(app, flags->request);
   app.add_option("--stop", flags->stop, "The text ends before this string (repeatable)")
       ->allow_extra_args(false);

@@ -45,7 +45,7 @@ std::string columns_text(Range columns) {
 std::string plan_text(const PlanTable& table) {
   const PlanRow& first = table.rows[0];
   std::string text =
-      fmt::format("{} on {} workers, {}: {} all_gather and {} all_reduce a step, KV in {}\n\n",
+      fmt::format("{} on {} workers, {}: {} all_gather and {} all_reduce per step, KV in {}\n\n",
                   table.model, table.rows.size(), strategy_name(table.strategy), first.gathers,
                   first.reduces, dtype_name(table.kv_dtype));
   text += fmt::format("{:>4}  {:>9}  {:>9}  {:>11}  {:>10}", "rank", "weights", "KV/token",
@@ -66,10 +66,11 @@ std::string plan_text(const PlanTable& table) {
 
 absl::Status plan(const PlanFlags& flags) {
   if (flags.workers < 1) return invalid_argument("--workers {}: wanted 1 or more", flags.workers);
-  ASSIGN_OR_RETURN(const std::unique_ptr<Model> model, flags.model.open());
-  ASSIGN_OR_RETURN(const std::vector<program::Program> programs, model->compile(flags.workers));
+  ASSIGN_OR_RETURN(const std::unique_ptr<Model> model, flags.model.open(WeightFiles::kOptional));
+  ASSIGN_OR_RETURN(const std::vector<WorkerFacts> workers, alike_workers(flags.workers));
+  ASSIGN_OR_RETURN(const std::vector<program::Program> programs, model->compile(workers));
   ASSIGN_OR_RETURN(const PlanTable table,
-                   plan_table(model->graph(), model->compile_options(flags.workers), programs));
+                   plan_table(model->graph(), model->compile_options(workers), programs));
   fmt::print("{}", flags.json ? plan_json(table) + "\n" : plan_text(table));
   return absl::OkStatus();
 }
@@ -80,7 +81,9 @@ std::shared_ptr<Command> add_plan(CLI::App& parent) {
   auto command = std::make_shared<Command>();
   auto flags = std::make_shared<PlanFlags>();
   command->app = parent.add_subcommand(
-      "plan", "Prints which slices and how many bytes each worker would hold; starts nothing.");
+      "plan",
+      "Prints which slices and how many bytes each worker would hold; starts nothing.\n"
+      "config.json alone is enough: weights that are there only say in which types they are.");
   flags->model.add_to(*command->app);
   command->app->add_option("--workers", flags->workers, "Workers to plan for")
       ->capture_default_str();

@@ -82,8 +82,9 @@ absl::StatusOr<std::map<std::string, DType>> kinds_of(const Model& model, const 
     for (const program::Piece& piece : parameter.pieces) {
       if (piece.transpose()) {
         return failed_precondition(
-            "{}: it is stored transposed: `lockstep quantize` cannot write "
-            "it yet, --quantize at load can",
+            "{}: it is stored transposed, which `lockstep quantize` cannot write yet: use "
+            "--quantize "
+            "when the model is loaded",
             printable(piece.source()));
       }
       kinds.emplace(piece.source(), kind);
@@ -100,14 +101,15 @@ class Workshop {
     out = fs::absolute(out).lexically_normal();
     if (!out.has_filename()) out = out.parent_path();
     if (fs::exists(out, error) && !(fs::is_directory(out, error) && fs::is_empty(out, error))) {
-      return invalid_argument("{}: there is something already: name a new folder", out.string());
+      return invalid_argument("{}: it exists already: name a new folder", out.string());
     }
     fs::create_directories(out.parent_path(), error);
     std::unique_ptr<Workshop> workshop(new Workshop);
     workshop->out_ = out;
     workshop->folder_ = out.string() + fmt::format(".partial-{}", getpid());
     if (!fs::create_directory(workshop->folder_, error) || error) {
-      return file_error(workshop->folder_, error);
+      return failed_precondition("{}: could not make this folder: {}", workshop->folder_.string(),
+                                 error.message());
     }
     return workshop;
   }
@@ -148,7 +150,7 @@ void report(const QuantizeFlags& flags, int64_t before, int64_t after) {
 absl::Status quantize(const QuantizeFlags& flags, Interrupt& interrupt) {
   const Scheme* scheme = find_scheme(flags.scheme);
   if (scheme == nullptr) {
-    return invalid_argument("--scheme {}: wanted one of {}", flags.scheme, scheme_names());
+    return invalid_argument("--scheme {}: {}", flags.scheme, no_such_scheme(flags.scheme));
   }
   if (flags.threads < 0 || flags.threads > 1024) {
     return invalid_argument("--threads {}: wanted 1 to 1024", flags.threads);
@@ -156,10 +158,8 @@ absl::Status quantize(const QuantizeFlags& flags, Interrupt& interrupt) {
   ASSIGN_OR_RETURN(const std::unique_ptr<Model> model,
                    Model::open({.path = flags.model, .ignore_config = flags.ignore_config}));
   if (model->scheme() != nullptr) {
-    return invalid_argument(
-        "{} is stored in {} already, and is never rounded twice: name the "
-        "original",
-        model->name(), model->scheme()->name);
+    return invalid_argument("{} is already quantized as {}: name the original model", model->name(),
+                            model->scheme()->name);
   }
   std::atomic<bool> cancelled{false};
   ProgressLine line;
@@ -194,11 +194,11 @@ std::shared_ptr<Command> add_quantize(CLI::App& parent) {
   CLI::App& app = *command->app;
   app.add_option("MODEL", flags->model, "A folder in Hugging Face layout, or org/name in the cache")
       ->required();
-  app.add_option("OUT", flags->out, "The folder to make; never one that has something in it")
+  app.add_option("OUT", flags->out, "The folder to make; an existing one must be empty")
       ->required();
   app.add_option("--scheme", flags->scheme, "One of " + scheme_names())->capture_default_str();
   app.add_option("--ignore-config", flags->ignore_config,
-                 "A key of config.json to pass over (repeatable)")
+                 "A key of config.json to ignore (repeatable)")
       ->allow_extra_args(false);
   app.add_option("--threads", flags->threads, "Default: all cores");
   app.add_flag("--json", flags->json, "One JSON object on one line");

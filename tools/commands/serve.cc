@@ -18,6 +18,7 @@ struct ServeFlags {
   std::string grpc_address = "127.0.0.1:50051";
   std::string cluster_address;
   int wait_workers = 0;
+  int drain_seconds = 120;
 };
 
 absl::Status check_address(const char* flag, const std::string& address) {
@@ -33,28 +34,27 @@ absl::Status check_address(const char* flag, const std::string& address) {
 
 absl::StatusOr<ServiceOptions> service_options(const ServeFlags& flags) {
   ASSIGN_OR_RETURN(ServiceOptions options, flags.group.service_options(flags.model));
-  options.cluster_address = flags.cluster_address;
-  if (!options.cluster_address.empty()) {
-    RETURN_IF_ERROR(check_address("--cluster", options.cluster_address));
-  }
-  if (flags.wait_workers == 0) return options;
   if (flags.wait_workers < 0) {
     return invalid_argument("--wait-workers {}: wanted 1 or more", flags.wait_workers);
   }
-  options.launch = false;
-  options.workers = flags.wait_workers;
-  if (options.cluster_address.empty()) options.cluster_address = "127.0.0.1:50052";
+  options.cluster_address = flags.cluster_address;
+  if (flags.wait_workers > 0) {
+    options.launch = false;
+    options.workers = flags.wait_workers;
+    if (options.cluster_address.empty()) options.cluster_address = "127.0.0.1:50052";
+  }
+  if (options.cluster_address.empty()) return options;
+  RETURN_IF_ERROR(check_address("--cluster", options.cluster_address));
   const char* token = std::getenv("LOCKSTEP_JOIN_TOKEN");
   options.token = token != nullptr ? token : "";
-  if (options.token.empty()) {
-    spdlog::warn("LOCKSTEP_JOIN_TOKEN is not set: any process that reaches {} can join",
-                 options.cluster_address);
-  }
   return options;
 }
 
 absl::Status serve(const ServeFlags& flags, Interrupt& interrupt) {
   RETURN_IF_ERROR(check_address("--grpc", flags.grpc_address));
+  if (flags.drain_seconds < 0) {
+    return invalid_argument("--drain-seconds {}: wanted 0 or more", flags.drain_seconds);
+  }
   ASSIGN_OR_RETURN(const std::unique_ptr<Model> model, flags.model.open());
   ASSIGN_OR_RETURN(ServiceOptions options, service_options(flags));
   const int workers = options.workers;
@@ -68,14 +68,23 @@ absl::Status serve(const ServeFlags& flags, Interrupt& interrupt) {
              flags.wait_workers > 0
                  ? fmt::format(", workers are awaited at {}", service->cluster_address())
                  : "");
-  interrupt.on_signal([&] { service->stop(); });
-  const absl::Status ready = service->wait_ready();
-  if (interrupt.signalled()) return absl::OkStatus();
-  RETURN_IF_ERROR(ready);
-  fmt::print(stderr, "lockstep: ready; Ctrl-C ends it\n");
-  interrupt.wait();
+  Engine& engine = service->engine();
+  const auto drain = [&] {
+    fmt::print(stderr,
+               "lockstep: ending; requests have {} s to finish, a second signal ends them\n",
+               flags.drain_seconds);
+    engine.drain(std::chrono::seconds(flags.drain_seconds));
+  };
+  interrupt.on_signal(drain, [&] { engine.stop(); });
+  absl::Status status = engine.wait_ready();
+  if (status.ok()) {
+    fmt::print(stderr, "lockstep: ready; Ctrl-C ends it\n");
+    status = engine.wait_end();
+  }
+  const bool signalled = interrupt.signalled();
   interrupt.on_signal(nullptr);
-  return absl::OkStatus();
+  engine.stop();  // What was not drained in time ends with CANCELLED.
+  return signalled ? absl::OkStatus() : status;
 }
 
 }  // namespace
@@ -96,6 +105,10 @@ std::shared_ptr<Command> add_serve(CLI::App& parent) {
                            "Start no worker: wait for this many `lockstep worker` to join");
   command->app->add_option("--cluster", flags->cluster_address,
                            "Where workers join (default with --wait-workers: 127.0.0.1:50052)");
+  command->app
+      ->add_option("--drain-seconds", flags->drain_seconds,
+                   "At SIGTERM or Ctrl-C, how long the requests there are may go on")
+      ->capture_default_str();
   command->run = [flags](Interrupt& interrupt) { return serve(*flags, interrupt); };
   return command;
 }

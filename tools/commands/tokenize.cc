@@ -17,26 +17,33 @@ struct TokenizeFlags {
   std::string text;
   bool jsonl = false;
   bool add_special = false;
+  bool no_parse_special = false;
+  bool keep_special = false;
 };
 
-// The folder itself where it has a tokenizer.json: it needs no config.json for this.
+// A folder needs no config.json for this.
 absl::StatusOr<std::unique_ptr<Tokenizer>> open_tokenizer(const std::string& path) {
   std::error_code error;
-  if (std::filesystem::exists(std::filesystem::path(path) / "tokenizer.json", error)) {
-    return Tokenizer::load(path);
+  std::filesystem::path folder = path;
+  if (!std::filesystem::is_directory(folder, error)) {
+    if (std::filesystem::exists(folder, error)) {
+      return invalid_argument("{} is a file: name the folder that holds tokenizer.json", path);
+    }
+    ASSIGN_OR_RETURN(folder, find_model_folder(path));
   }
-  ASSIGN_OR_RETURN(const std::filesystem::path folder, find_model_folder(path));
   if (!std::filesystem::exists(folder / "tokenizer.json", error)) {
     return invalid_argument("{} has no tokenizer.json", folder.string());
   }
   return Tokenizer::load(folder);
 }
 
-absl::Status print_line(const Tokenizer& tokenizer, const std::string& text, bool add_special) {
-  EncodeOptions options;
-  options.add_special = add_special;
+absl::Status print_line(const TokenizeFlags& flags, const Tokenizer& tokenizer,
+                        const std::string& text) {
+  const EncodeOptions options{.add_special = flags.add_special,
+                              .parse_special = !flags.no_parse_special};
   ASSIGN_OR_RETURN(const std::vector<int32_t> ids, tokenizer.encode(text, options));
-  const nlohmann::ordered_json line = {{"ids", ids}, {"text", tokenizer.decode(ids)}};
+  const nlohmann::ordered_json line = {
+      {"ids", ids}, {"text", tokenizer.decode(ids, /*skip_special=*/!flags.keep_special)}};
   fmt::print("{}\n", line.dump());
   return absl::OkStatus();
 }
@@ -46,7 +53,7 @@ absl::Status tokenize(const TokenizeFlags& flags) {
   if (!flags.jsonl) {
     std::string text = flags.text;
     if (text.empty()) text.assign(std::istreambuf_iterator<char>(std::cin), {});
-    return print_line(*tokenizer, text, flags.add_special);
+    return print_line(flags, *tokenizer, text);
   }
   std::string line;
   for (int number = 1; std::getline(std::cin, line); ++number) {
@@ -56,7 +63,7 @@ absl::Status tokenize(const TokenizeFlags& flags) {
     if (!text.is_string()) {
       return invalid_argument("{}: wanted a JSON string, found {}", what, text.type_name());
     }
-    RETURN_IF_ERROR(print_line(*tokenizer, text.get<std::string>(), flags.add_special));
+    RETURN_IF_ERROR(print_line(flags, *tokenizer, text.get<std::string>()));
   }
   return absl::OkStatus();
 }
@@ -72,9 +79,14 @@ std::shared_ptr<Command> add_tokenize(CLI::App& parent) {
                            "A folder with tokenizer.json; nothing: the demo model");
   command->app->add_option("--text", flags->text, "The text (default: all of standard input)");
   command->app->add_flag("--jsonl", flags->jsonl,
-                         "Standard input has a JSON string a line: one answer a line");
+                         "Standard input has one JSON string per line: one answer per line");
   command->app->add_flag("--add-special", flags->add_special,
                          "Add the begin and end tokens that a prompt gets");
+  command->app->add_flag("--no-parse-special", flags->no_parse_special,
+                         "Special tokens that are written in the text, such as </s>, stay text "
+                         "(default: they become tokens)");
+  command->app->add_flag("--keep-special", flags->keep_special,
+                         "Show special tokens in the decoded text (default: left out)");
   command->run = [flags](Interrupt&) { return tokenize(*flags); };
   return command;
 }

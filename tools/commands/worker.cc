@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `lockstep worker`: one rank, dialled in to a coordinator.
+// `lockstep worker`: one rank, connected to a coordinator.
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
@@ -34,7 +34,7 @@ absl::Status read_processors(const std::string& text, WorkerMainOptions* options
   return absl::OkStatus();
 }
 
-// Of several workers on one host each takes a GPU of its own, by rank.
+// Each of several workers on one host takes its own GPU, by rank.
 absl::Status choose_device(const std::string& wanted, WorkerMainOptions* options) {
   const Gpus gpus = wanted == "cpu" ? Gpus() : find_gpus();
   const int index = std::max(0, options->preferred_rank);
@@ -55,7 +55,7 @@ std::shared_ptr<Command> add_worker(CLI::App& parent) {
   auto log_level = std::make_shared<std::string>("info");
   command->app = parent.add_subcommand(
       "worker",
-      "One worker process: joins the coordinator, is given a slice of the model and runs it.\n"
+      "One worker process: joins the coordinator, receives a slice of the model and runs it.\n"
       "The join token is read from LOCKSTEP_JOIN_TOKEN.");
   options->threads = 0;
   command->app->add_option("--coordinator", options->coordinator, "HOST:PORT of `lockstep serve`")
@@ -66,8 +66,7 @@ std::shared_ptr<Command> add_worker(CLI::App& parent) {
                            "(default: none)");
   command->app
       ->add_option("--device", *device,
-                   "What to compute on: cpu, cuda (of several GPUs the one numbered as "
-                   "--rank), cuda:N, auto")
+                   "What to compute on: cpu, cuda (the GPU whose number is --rank), cuda:N, auto")
       ->capture_default_str();
   add_memory_fraction(*command->app, options->memory_fraction);
   command->app->add_option("--rank", options->preferred_rank,
@@ -82,6 +81,7 @@ std::shared_ptr<Command> add_worker(CLI::App& parent) {
     std::stop_source stop;
     options->stop = stop.get_token();
     interrupt.on_signal([stop]() mutable { stop.request_stop(); });
+    RETURN_IF_ERROR(set_log_level(*log_level));
     if (options->threads < 0 || options->threads > 1024) {
       return invalid_argument("--threads {}: wanted 1 to 1024", options->threads);
     }
@@ -92,7 +92,6 @@ std::shared_ptr<Command> add_worker(CLI::App& parent) {
     options->weight_cache = packed_cache_options(weight_cache->choice, weight_cache->limit_bytes);
     const char* token = std::getenv("LOCKSTEP_JOIN_TOKEN");
     options->token = token != nullptr ? token : "";
-    spdlog::set_level(spdlog::level::from_str(*log_level));
     shared->exit_code = worker_main(*options);
     return absl::OkStatus();
   };

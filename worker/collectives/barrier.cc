@@ -131,7 +131,7 @@ absl::Status Barrier::sleep(Clock::time_point deadline) {
 
 void Barrier::check_peers() {
   for (int rank = 0; rank < region_.ranks; ++rank) {
-    // A rank that ended after it had arrived is nobody's loss yet: ask before looking at it again.
+    // A rank that ended after it had arrived has not failed the group: read `sequence` last.
     const bool left = region_.at[rank].left.load() != 0;
     const bool gone = is_gone(region_.processes[rank_], region_.processes[rank]);
     if (!left && !gone) continue;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How ranks meet between layers: one of the three seams that are virtual. All ranks of a group call
-// the same collectives in the same order; the executor's thread is the only caller but for abort().
+// How ranks exchange values between layers: one of the seams that are virtual. All ranks of a group
+// call the same collectives in the same order; the executor's thread is the only caller but for
+// abort().
 #pragma once
 
 #include <atomic>
@@ -31,8 +32,10 @@ class Collective {
   virtual int rank() const = 0;
   virtual int ranks() const = 0;
 
-  // data[i] = the sum over ranks of data[i], added in rank order 0, 1, 2, ... on every rank alike.
-  // Rows of `cols` floats, `stride` apart.
+  // data[i] = the sum over ranks of data[i], with the same bits on every rank. Added in rank order
+  // 0, 1, 2, ... where ranks share memory, which the reduce strategy's promise of bits rests on;
+  // NCCL adds in an order of its own, the same every time for the same ranks and sizes. Where at
+  // most one addend is not -0.0 no order matters. Rows of `cols` floats, `stride` apart.
   virtual absl::Status all_reduce(float* data, int64_t rows, int64_t cols, int64_t stride) = 0;
   // Where `out` lies in shared(), at the same place on every rank, there is nothing to move but
   // parts that lie elsewhere: the call is over when all ranks have come.

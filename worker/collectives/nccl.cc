@@ -158,7 +158,7 @@ absl::Status NcclCollective::try_out(const Nccl::Id& id) {
   return status;
 }
 
-// NCCL connects GPUs when they first have something to tell each other. Number i is i on all ranks.
+// NCCL connects lazily, at the first call. Element i must arrive as i.
 absl::Status NcclCollective::try_gather() {
   constexpr int64_t kNumbers = 1024, kBytes = kNumbers * sizeof(int32_t);
   const int64_t total = ranks() * kNumbers;

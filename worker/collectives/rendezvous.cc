@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Meeting over messages of fixed size: a caller's Hello, answered at once by a refusal or, when all
-// have come, by an Answer that carries the memfd. Both ends run on one machine and check that they
-// were built of one version, so plain structs do.
+// Messages have fixed sizes: a peer's Hello, answered at once by a refusal or, when all have come,
+// by an Answer that carries the memfd. Both ends run on one machine and check that they were built
+// of one version, so plain structs do. The socket's name can be read by every user of the machine
+// while rank 0 listens, but only then, so that nobody can take it first; processes of other users
+// are dropped when they connect.
 #include "worker/collectives/rendezvous.h"
 
 #include <poll.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <cstdlib>
 #include <cstring>
 #include <string_view>
 #include <thread>
@@ -26,22 +26,22 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-constexpr uint32_t kVersion = 1;
+constexpr uint32_t kVersion = 2;
 constexpr std::array<char, 8> kMagic = {'l', 'k', 's', 't', 'e', 'p', '-', 'm'};
-constexpr size_t kTokenBytes = 256;
-constexpr milliseconds kLook{20};          // How often a waiting rank looks at `cancelled`.
-constexpr milliseconds kHelloTime{2'000};  // For a caller to say who it is.
-constexpr size_t kStrangers = 64;          // Callers that have not, at a time.
+constexpr size_t kSecretBytes = 256;
+constexpr milliseconds kPoll{20};          // How often a waiting rank looks at `cancelled`.
+constexpr milliseconds kHelloTime{2'000};  // From a peer's connection to its Hello.
+constexpr size_t kMaxUnverified = 64;      // Peers without a Hello, at a time.
 
 struct Hello {
   std::array<char, 8> magic = kMagic;
   uint32_t version = kVersion;
-  uint32_t token_bytes = 0;
+  uint32_t secret_bytes = 0;
   int32_t rank = 0;
   int32_t ranks = 0;
   uint64_t epoch = 0;
   ProcessIdentity process;
-  std::array<char, kTokenBytes> token{};
+  std::array<char, kSecretBytes> secret{};
 };
 static_assert(std::is_trivially_copyable_v<Hello>);
 
@@ -63,22 +63,22 @@ std::span<char> bytes_of(Message& message) {
   return {reinterpret_cast<char*>(&message), sizeof(message)};
 }
 
-// Takes as long whatever differs.
-bool same_token(const Hello& a, const Hello& b) {
-  uint32_t difference = a.token_bytes ^ b.token_bytes;
-  for (size_t i = 0; i < kTokenBytes; ++i) {
-    difference |= static_cast<uint32_t>(a.token[i] ^ b.token[i]);
+// In constant time.
+bool same_secret(const Hello& a, const Hello& b) {
+  uint32_t difference = a.secret_bytes ^ b.secret_bytes;
+  for (size_t i = 0; i < kSecretBytes; ++i) {
+    difference |= static_cast<uint32_t>(a.secret[i] ^ b.secret[i]);
   }
   return difference == 0;
 }
 
 Hello hello_of(const MeetArgs& args) {
-  Hello hello{.token_bytes = static_cast<uint32_t>(args.token.size()),
+  Hello hello{.secret_bytes = static_cast<uint32_t>(args.secret.size()),
               .rank = args.rank,
               .ranks = args.ranks,
               .epoch = args.epoch,
               .process = this_process()};
-  std::copy(args.token.begin(), args.token.end(), hello.token.begin());
+  std::copy(args.secret.begin(), args.secret.end(), hello.secret.begin());
   return hello;
 }
 
@@ -94,27 +94,16 @@ absl::Status check(const MeetArgs& args) {
     return invalid_argument("a group's name is 8 to 64 of 0-9, a-z and -, found {} bytes",
                             args.group.size());
   }
-  if (args.token.empty() || args.token.size() > kTokenBytes) {
-    return invalid_argument("a join token has 1 to {} bytes, found {}", kTokenBytes,
-                            args.token.size());
+  if (args.secret.empty() || args.secret.size() > kSecretBytes) {
+    return invalid_argument("a group's secret has 1 to {} bytes, found {}", kSecretBytes,
+                            args.secret.size());
   }
   return absl::OkStatus();
 }
 
-// The folders to meet in, best first. Rank 0 takes the first that it can have, the others try all:
-// not every rank need have been started with the same environment.
-std::vector<std::string> folders(const MeetArgs& args) {
-  if (!args.folder.empty()) return {args.folder};
-  std::vector<std::string> found;
-  const char* runtime = std::getenv("XDG_RUNTIME_DIR");
-  if (runtime != nullptr && runtime[0] == '/') found.push_back(fmt::format("{}/lockstep", runtime));
-  found.push_back(fmt::format("/tmp/lockstep-{}", geteuid()));
-  return found;
-}
-
 // The epoch keeps a rank 0 that hangs in an old meeting out of the way of the next.
-std::string socket_path(const MeetArgs& args, const std::string& folder) {
-  return fmt::format("{}/{}-{}", folder, args.group, args.epoch);
+std::string socket_name(const MeetArgs& args) {
+  return fmt::format("lockstep-{}-{}", args.group, args.epoch);
 }
 
 bool is_cancelled(const MeetArgs& args) {
@@ -127,131 +116,119 @@ absl::Status cancelled_status(const MeetArgs& args) {
 }
 
 // Rank 0's side of one meeting.
-class Host {
+class Meeting {
  public:
-  explicit Host(const MeetArgs& args) : args_(args), self_(hello_of(args)) {}
-  ~Host() {
-    if (listener_.valid()) unlink(path_.c_str());
-  }
+  explicit Meeting(const MeetArgs& args) : args_(args), self_(hello_of(args)) {}
 
-  absl::StatusOr<std::shared_ptr<Region>> meet(Clock::time_point deadline);
+  absl::StatusOr<std::shared_ptr<Region>> run(Clock::time_point deadline);
 
  private:
-  struct Guest {
+  struct Peer {
     FileDescriptor socket;
     Clock::time_point hello_deadline;
-    int rank;  // -1: not known yet.
+    int rank;  // -1: not verified yet.
     ProcessIdentity process;
   };
 
-  absl::Status open();
-  absl::Status welcome();
-  void hear_guests();
-  bool hear(Guest& guest);  // False: let it go.
-  absl::Status judge(const Hello& hello, size_t bytes) const;
-  void tell(const Guest& guest, const absl::Status& status) const;
-  bool has_come(int rank) const;
-  std::string missing() const;  // "1, 3"; empty when all have come.
-  absl::StatusOr<std::shared_ptr<Region>> hand_out();
+  void wait_for_input() const;
+  absl::Status accept_peers();
+  void receive_from_peers();
+  bool receive(Peer& peer);  // False: disconnect it.
+  absl::Status verify(const Hello& hello, size_t bytes) const;
+  void refuse(const Peer& peer, const absl::Status& status) const;
+  bool is_present(int rank) const;
+  std::string missing() const;  // "1, 3"; empty when all are there.
+  absl::StatusOr<std::shared_ptr<Region>> send_region();
 
   const MeetArgs& args_;
   const Hello self_;
-  std::string path_;
   FileDescriptor listener_;
-  std::vector<Guest> guests_;
+  std::vector<Peer> peers_;
 };
 
-absl::Status Host::open() {
-  absl::Status status;
-  for (const std::string& folder : folders(args_)) {
-    status = prepare_private_folder(folder);
-    if (!status.ok()) continue;
-    path_ = socket_path(args_, folder);
-    absl::StatusOr<FileDescriptor> listener = listen_at(path_, kMaxRegionRanks);
-    if (!listener.ok()) return listener.status();
-    listener_ = std::move(listener).value();
-    return absl::OkStatus();
-  }
-  return status;
-}
-
-absl::StatusOr<std::shared_ptr<Region>> Host::meet(Clock::time_point deadline) {
-  RETURN_IF_ERROR(open());
+absl::StatusOr<std::shared_ptr<Region>> Meeting::run(Clock::time_point deadline) {
+  ASSIGN_OR_RETURN(listener_, listen_at(socket_name(args_), kMaxRegionRanks));
   while (!missing().empty()) {
     if (is_cancelled(args_)) return cancelled_status(args_);
-    if (Clock::now() >= deadline) {
+    if (args_.now() >= deadline) {
       const absl::Status status = absl::DeadlineExceededError(fmt::format(
           "rank 0 waited {} ms for ranks that did not come: {}", args_.timeout.count(), missing()));
-      for (const Guest& guest : guests_) tell(guest, status);
+      for (const Peer& peer : peers_) refuse(peer, status);
       return status;
     }
-    std::vector<pollfd> polled = {{.fd = listener_.get(), .events = POLLIN, .revents = 0}};
-    for (const Guest& guest : guests_) {
-      polled.push_back({.fd = guest.socket.get(), .events = POLLIN, .revents = 0});
-    }
-    poll(polled.data(), polled.size(), static_cast<int>(kLook.count()));
-    // Those that went are let go before those that come are heard: the rank may be the same.
-    hear_guests();
-    RETURN_IF_ERROR(welcome());
+    wait_for_input();
+    // Drop disconnected peers before accepting: a restarted rank may reconnect.
+    receive_from_peers();
+    RETURN_IF_ERROR(accept_peers());
   }
-  return hand_out();
+  return send_region();
 }
 
-absl::Status Host::welcome() {
-  for (size_t calls = 0; calls < kStrangers; ++calls) {
+void Meeting::wait_for_input() const {
+  std::vector<pollfd> polled = {{.fd = listener_.get(), .events = POLLIN, .revents = 0}};
+  for (const Peer& peer : peers_) {
+    polled.push_back({.fd = peer.socket.get(), .events = POLLIN, .revents = 0});
+  }
+  poll(polled.data(), polled.size(), static_cast<int>(kPoll.count()));
+}
+
+absl::Status Meeting::accept_peers() {
+  for (size_t accepted = 0; accepted < kMaxUnverified; ++accepted) {
     ASSIGN_OR_RETURN(FileDescriptor socket, accept_from(listener_));
     if (!socket.valid()) return absl::OkStatus();
-    const auto stranger = [](const Guest& guest) { return guest.rank < 0; };
-    if (std::count_if(guests_.begin(), guests_.end(), stranger) >= ptrdiff_t{kStrangers}) {
-      guests_.erase(std::find_if(guests_.begin(), guests_.end(), stranger));  // The oldest.
-    }
     if (!peer_is_same_user(socket)) continue;
-    guests_.push_back({std::move(socket), Clock::now() + kHelloTime, -1, {}});
+    const auto unverified = [](const Peer& peer) { return peer.rank < 0; };
+    if (std::count_if(peers_.begin(), peers_.end(), unverified) >= ptrdiff_t{kMaxUnverified}) {
+      peers_.erase(std::find_if(peers_.begin(), peers_.end(), unverified));  // The oldest.
+    }
+    peers_.push_back({std::move(socket), args_.now() + kHelloTime, -1, {}});
   }
   return absl::OkStatus();
 }
 
-void Host::hear_guests() {
-  // In order of arrival, but first those that are known: one may have gone and its rank come back.
-  std::stable_partition(guests_.begin(), guests_.end(), [](const Guest& g) { return g.rank >= 0; });
-  for (size_t i = 0; i < guests_.size();) {
-    if (hear(guests_[i])) {
+void Meeting::receive_from_peers() {
+  // In order of arrival, but verified ones first: one may have gone and its rank come back.
+  std::stable_partition(peers_.begin(), peers_.end(), [](const Peer& p) { return p.rank >= 0; });
+  for (size_t i = 0; i < peers_.size();) {
+    if (receive(peers_[i])) {
       ++i;
     } else {
-      guests_.erase(guests_.begin() + static_cast<ptrdiff_t>(i));
+      peers_.erase(peers_.begin() + static_cast<ptrdiff_t>(i));
     }
   }
 }
 
-bool Host::hear(Guest& guest) {
+bool Meeting::receive(Peer& peer) {
   Hello hello;
-  const Received received = receive_message(guest.socket, bytes_of(hello), nullptr);
+  const Received received = receive_message(peer.socket, bytes_of(hello), nullptr);
   if (received.outcome == Received::kGone) return false;
-  if (guest.rank >= 0) return received.outcome == Received::kNothing;  // Nothing more to say.
-  if (received.outcome == Received::kNothing) return Clock::now() < guest.hello_deadline;
-  const absl::Status status = judge(hello, received.bytes);
-  if (status.ok()) {
-    guest.rank = hello.rank;
-    guest.process = hello.process;
-    return true;
+  if (peer.rank >= 0) return received.outcome == Received::kNothing;  // One Hello is all.
+  if (received.outcome == Received::kNothing) return args_.now() < peer.hello_deadline;
+  const absl::Status status = verify(hello, received.bytes);
+  if (!status.ok()) {
+    refuse(peer, status);
+    return false;
   }
-  tell(guest, status);
-  return false;
+  peer.rank = hello.rank;
+  peer.process = hello.process;
+  return receive(peer);  // It may be gone already, and its successor be the next in the list.
 }
 
-void Host::tell(const Guest& guest, const absl::Status& status) const {
+void Meeting::refuse(const Peer& peer, const absl::Status& status) const {
   Answer answer{.code = static_cast<uint32_t>(status.code())};
   const std::string message = message_of(status);
   message.copy(answer.message.data(), answer.message.size() - 1);
-  send_message(guest.socket, bytes_of(std::as_const(answer)), -1);
+  send_message(peer.socket, bytes_of(std::as_const(answer)), -1);
 }
 
-absl::Status Host::judge(const Hello& hello, size_t bytes) const {
+absl::Status Meeting::verify(const Hello& hello, size_t bytes) const {
   if (bytes != sizeof(Hello) || hello.magic != kMagic || hello.version != kVersion) {
-    return failed_precondition("rank 0 speaks version {} of the meeting, the caller does not",
+    return failed_precondition("rank 0 speaks version {} of the meeting, its peer does not",
                                kVersion);
   }
-  if (!same_token(hello, self_)) return absl::PermissionDeniedError("wrong join token");
+  if (!same_secret(hello, self_)) {
+    return absl::PermissionDeniedError("wrong secret: the ranks have different join tokens");
+  }
   if (hello.ranks != args_.ranks || hello.epoch != args_.epoch) {
     return failed_precondition("rank 0 meets {} ranks in epoch {}, not {} in epoch {}", args_.ranks,
                                args_.epoch, hello.ranks, hello.epoch);
@@ -259,50 +236,49 @@ absl::Status Host::judge(const Hello& hello, size_t bytes) const {
   if (hello.rank < 1 || hello.rank >= args_.ranks) {
     return invalid_argument("no rank {} in a group of {}", hello.rank, args_.ranks);
   }
-  if (has_come(hello.rank)) {
+  if (is_present(hello.rank)) {
     return absl::AlreadyExistsError(fmt::format("rank {} has come already", hello.rank));
   }
   return absl::OkStatus();
 }
 
-bool Host::has_come(int rank) const {
-  return std::any_of(guests_.begin(), guests_.end(),
-                     [rank](const Guest& guest) { return guest.rank == rank; });
+bool Meeting::is_present(int rank) const {
+  return std::any_of(peers_.begin(), peers_.end(),
+                     [rank](const Peer& peer) { return peer.rank == rank; });
 }
 
-std::string Host::missing() const {
+std::string Meeting::missing() const {
   std::string ranks;
   for (int rank = 1; rank < args_.ranks; ++rank) {
-    if (!has_come(rank)) ranks += (ranks.empty() ? "" : ", ") + std::to_string(rank);
+    if (!is_present(rank)) ranks += (ranks.empty() ? "" : ", ") + std::to_string(rank);
   }
   return ranks;
 }
 
-absl::StatusOr<std::shared_ptr<Region>> Host::hand_out() {
+absl::StatusOr<std::shared_ptr<Region>> Meeting::send_region() {
   int fd = -1;
   ASSIGN_OR_RETURN(std::shared_ptr<Region> region,
                    Region::create(args_.ranks, args_.epoch, args_.shared_bytes, &fd));
   const FileDescriptor memory(fd);
   RegionHeader& header = region->header();
   header.processes[0] = self_.process;
-  for (const Guest& guest : guests_) {
-    if (guest.rank >= 0) header.processes[guest.rank] = guest.process;
+  for (const Peer& peer : peers_) {
+    if (peer.rank >= 0) header.processes[peer.rank] = peer.process;
   }
   const Answer answer{};
-  for (const Guest& guest : guests_) {
-    if (guest.rank < 0 || send_message(guest.socket, bytes_of(answer), memory.get())) continue;
+  for (const Peer& peer : peers_) {
+    if (peer.rank < 0 || send_message(peer.socket, bytes_of(answer), memory.get())) continue;
     // It went a moment ago. Those that have the region already learn it from there.
-    Barrier(header, 0).fail(Failure::kGone, guest.rank);
-    return unavailable("rank {} (pid {}) went away in the meeting", guest.rank, guest.process.pid);
+    Barrier(header, 0).fail(Failure::kGone, peer.rank);
+    return unavailable("rank {} (pid {}) went away in the meeting", peer.rank, peer.process.pid);
   }
   return region;
 }
 
-// The other ranks' side. Empty (not an error) if there is nobody to talk to yet.
-absl::StatusOr<std::shared_ptr<Region>> call_on_host(const MeetArgs& args,
-                                                     const std::string& folder,
-                                                     Clock::time_point deadline) {
-  absl::StatusOr<FileDescriptor> socket = connect_to(socket_path(args, folder));
+// The other ranks' side: one connection to rank 0. Null (not an error): nobody listens yet.
+absl::StatusOr<std::shared_ptr<Region>> request_region(const MeetArgs& args,
+                                                       Clock::time_point deadline) {
+  absl::StatusOr<FileDescriptor> socket = connect_to(socket_name(args));
   if (absl::IsNotFound(socket.status()) || absl::IsUnavailable(socket.status())) return nullptr;
   if (!socket.ok()) return socket.status();
   if (!peer_is_same_user(*socket)) {
@@ -310,9 +286,9 @@ absl::StatusOr<std::shared_ptr<Region>> call_on_host(const MeetArgs& args,
   }
   const Hello hello = hello_of(args);
   if (!send_message(*socket, bytes_of(hello), -1)) return nullptr;
-  while (!is_cancelled(args) && Clock::now() < deadline) {
+  while (!is_cancelled(args) && args.now() < deadline) {
     pollfd polled{.fd = socket->get(), .events = POLLIN, .revents = 0};
-    poll(&polled, 1, static_cast<int>(kLook.count()));
+    poll(&polled, 1, static_cast<int>(kPoll.count()));
     Answer answer;
     FileDescriptor memory;
     const Received received = receive_message(*socket, bytes_of(answer), &memory);
@@ -324,7 +300,7 @@ absl::StatusOr<std::shared_ptr<Region>> call_on_host(const MeetArgs& args,
     if (answer.code != 0) {
       answer.message.back() = '\0';
       return absl::Status(static_cast<absl::StatusCode>(answer.code),
-                          fmt::format("rank 0 told rank {}: {}", args.rank,
+                          fmt::format("rank 0 refused rank {}: {}", args.rank,
                                       std::string_view(answer.message.data())));
     }
     if (received.descriptor_lost) {
@@ -336,23 +312,17 @@ absl::StatusOr<std::shared_ptr<Region>> call_on_host(const MeetArgs& args,
   return nullptr;
 }
 
-absl::StatusOr<std::shared_ptr<Region>> visit(const MeetArgs& args, Clock::time_point deadline) {
-  const std::vector<std::string> places = folders(args);
-  while (!is_cancelled(args) && Clock::now() < deadline) {
-    for (const std::string& folder : places) {
-      // Rank 0 may take any; one that is unfit for this rank is only a reason to try the next.
-      const absl::Status fit = prepare_private_folder(folder);
-      if (!fit.ok() && folder != places.back()) continue;
-      RETURN_IF_ERROR(fit);
-      ASSIGN_OR_RETURN(std::shared_ptr<Region> region, call_on_host(args, folder, deadline));
-      if (region != nullptr) return region;
-    }
+absl::StatusOr<std::shared_ptr<Region>> join_meeting(const MeetArgs& args,
+                                                     Clock::time_point deadline) {
+  while (!is_cancelled(args) && args.now() < deadline) {
+    ASSIGN_OR_RETURN(std::shared_ptr<Region> region, request_region(args, deadline));
+    if (region != nullptr) return region;
     std::this_thread::sleep_for(milliseconds(5));
   }
   if (is_cancelled(args)) return cancelled_status(args);
-  return absl::DeadlineExceededError(fmt::format(
-      "rank {} waited {} ms for rank 0, or for ranks that it waits for, in {}{}", args.rank,
-      args.timeout.count(), places.front(), places.size() > 1 ? " and " + places.back() : ""));
+  return absl::DeadlineExceededError(
+      fmt::format("rank {} waited {} ms for rank 0, or for ranks that it waits for", args.rank,
+                  args.timeout.count()));
 }
 
 }  // namespace
@@ -360,9 +330,9 @@ absl::StatusOr<std::shared_ptr<Region>> visit(const MeetArgs& args, Clock::time_
 absl::StatusOr<std::unique_ptr<Collective>> meet_in_shared_memory(const MeetArgs& args) {
   RETURN_IF_ERROR(check(args));
   if (args.ranks == 1) return single_collective();
-  const Clock::time_point deadline = Clock::now() + args.timeout;
+  const Clock::time_point deadline = args.now() + args.timeout;
   absl::StatusOr<std::shared_ptr<Region>> region =
-      args.rank == 0 ? Host(args).meet(deadline) : visit(args, deadline);
+      args.rank == 0 ? Meeting(args).run(deadline) : join_meeting(args, deadline);
   if (!region.ok()) return region.status();
   return std::make_unique<SharedMemoryCollective>(*std::move(region), args.rank,
                                                   args.collective_timeout);

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the ranks of one host find one another: on a Unix socket in a folder that is their user's
-// alone. Rank 0 listens, knows each caller by user, token, rank and epoch, and when all have come
-// hands them a sealed memfd.
+// How the ranks of one host meet: on a Unix socket without a file, whose name nobody outside the
+// group can guess. Rank 0 listens, verifies each peer by user, secret, rank and epoch, and when all
+// are there sends them a sealed memfd.
 #pragma once
 
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -21,21 +22,21 @@ struct MeetArgs {
   int ranks = 1;  // At most kMaxRegionRanks.
   uint64_t epoch = 0;
   std::string group = {};    // Random, known to the group: 8 to 64 of [0-9a-z-].
-  std::string token = {};    // The secret by which ranks know one another: 1 to 256 bytes.
+  std::string secret = {};   // By which ranks know one another: 1 to 256 bytes.
   int64_t shared_bytes = 0;  // Of the collective's shared(); the same for all ranks.
   std::chrono::milliseconds timeout{30'000};  // Of the whole meeting.
   std::chrono::nanoseconds collective_timeout = kCollectiveTimeout;
   // If it turns true the meeting ends within about 50 ms, with kCancelled.
   const std::atomic<bool>* cancelled = nullptr;
-  // Where the socket lies. Empty: $XDG_RUNTIME_DIR/lockstep, else /tmp/lockstep-<uid>.
-  std::string folder = {};
+  // What `timeout` is measured by.
+  std::function<std::chrono::steady_clock::time_point()> now = std::chrono::steady_clock::now;
 };
 
 // Returns on every rank once all are there. Ranks may come in any order; one that died in the
 // meeting may come again. kPermissionDenied, kInvalidArgument, kAlreadyExists: rank 0 refused this
-// rank (wrong token; no such rank; the rank is there already), and the others go on meeting.
+// rank (wrong secret; no such rank; the rank is there already), and the others go on meeting.
 // kDeadlineExceeded names the ranks that did not come. kFailedPrecondition, kResourceExhausted:
-// this machine gives no folder, socket or memory. Where the meeting fails, TCP is left.
+// this machine gives no socket or memory.
 absl::StatusOr<std::unique_ptr<Collective>> meet_in_shared_memory(const MeetArgs& args);
 
 }  // namespace lockstep

@@ -4,10 +4,10 @@
 
 #include <errno.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <cstddef>
 #include <cstring>
 #include <system_error>
 
@@ -18,15 +18,22 @@ namespace {
 
 std::string error_text(int error) { return std::generic_category().message(error); }
 
-absl::StatusOr<sockaddr_un> address_of(const std::string& path) {
-  sockaddr_un address{.sun_family = AF_UNIX, .sun_path = {}};
-  if (path.size() >= sizeof(address.sun_path)) {
-    return invalid_argument(
-        "the path of the socket on which ranks meet has {} bytes, Unix sockets allow {}: give a "
-        "shorter folder than {}",
-        path.size(), sizeof(address.sun_path) - 1, path.substr(0, path.rfind('/')));
+// An abstract name begins with a zero byte and has no end but its length.
+struct Address {
+  sockaddr_un name{.sun_family = AF_UNIX, .sun_path = {}};
+  socklen_t bytes = 0;
+
+  const sockaddr* generic() const { return reinterpret_cast<const sockaddr*>(&name); }
+};
+
+absl::StatusOr<Address> address_of(const std::string& name) {
+  Address address;
+  if (name.size() + 1 > sizeof(address.name.sun_path)) {
+    return invalid_argument("the name of a socket has at most {} bytes, found {}",
+                            sizeof(address.name.sun_path) - 1, name.size());
   }
-  std::memcpy(address.sun_path, path.data(), path.size());
+  std::memcpy(address.name.sun_path + 1, name.data(), name.size());
+  address.bytes = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
   return address;
 }
 
@@ -36,68 +43,32 @@ absl::StatusOr<FileDescriptor> make_socket() {
   return fd;
 }
 
-const sockaddr* generic(const sockaddr_un& address) {
-  return reinterpret_cast<const sockaddr*>(&address);
-}
-
 }  // namespace
 
 FileDescriptor::~FileDescriptor() {
   if (fd_ >= 0) close(fd_);
 }
 
-absl::Status prepare_private_folder(const std::string& path) {
-  if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) {
-    return failed_precondition("cannot make the folder {}, in which ranks meet: {}", path,
-                               error_text(errno));
+absl::StatusOr<FileDescriptor> listen_at(const std::string& name, int backlog) {
+  ASSIGN_OR_RETURN(const Address address, address_of(name));
+  ASSIGN_OR_RETURN(FileDescriptor fd, make_socket());
+  if (bind(fd.get(), address.generic(), address.bytes) == 0 && listen(fd.get(), backlog) == 0) {
+    return fd;
   }
-  // Checked when just made as well: in a shared /tmp somebody else may have been quicker. Once it
-  // is ours, the sticky bit of /tmp keeps it so.
-  struct stat info;
-  if (lstat(path.c_str(), &info) != 0) {
-    return failed_precondition("cannot look at the folder {}, in which ranks meet: {}", path,
-                               error_text(errno));
+  if (errno == EADDRINUSE) {
+    return absl::AlreadyExistsError("another rank 0 of this group is meeting");
   }
-  if (!S_ISDIR(info.st_mode)) {
-    return failed_precondition("{}, in which ranks meet, is no folder: remove it", path);
-  }
-  if (info.st_uid != geteuid() || (info.st_mode & 077) != 0) {
-    return failed_precondition(
-        "the folder {}, in which ranks meet, belongs to user {} with mode {:o}, wanted user {} and "
-        "700: remove it or set XDG_RUNTIME_DIR",
-        path, info.st_uid, info.st_mode & 07777, geteuid());
-  }
-  return absl::OkStatus();
+  return failed_precondition("cannot listen on a Unix socket: {}", error_text(errno));
 }
 
-absl::StatusOr<FileDescriptor> listen_at(const std::string& path, int backlog) {
-  ASSIGN_OR_RETURN(const sockaddr_un address, address_of(path));
+absl::StatusOr<FileDescriptor> connect_to(const std::string& name) {
+  ASSIGN_OR_RETURN(const Address address, address_of(name));
   ASSIGN_OR_RETURN(FileDescriptor fd, make_socket());
-  int bound = bind(fd.get(), generic(address), sizeof(address));
-  if (bound != 0 && errno == EADDRINUSE) {
-    const absl::StatusOr<FileDescriptor> other = connect_to(path);
-    if (!absl::IsNotFound(other.status())) {
-      return absl::AlreadyExistsError("another rank 0 of this group is meeting");
-    }
-    unlink(path.c_str());
-    bound = bind(fd.get(), generic(address), sizeof(address));
-  }
-  if (bound != 0 || listen(fd.get(), backlog) != 0) {
-    return failed_precondition("cannot listen in {}: {}", path.substr(0, path.rfind('/')),
-                               error_text(errno));
-  }
-  return fd;
-}
-
-absl::StatusOr<FileDescriptor> connect_to(const std::string& path) {
-  ASSIGN_OR_RETURN(const sockaddr_un address, address_of(path));
-  ASSIGN_OR_RETURN(FileDescriptor fd, make_socket());
-  if (connect(fd.get(), generic(address), sizeof(address)) == 0) return fd;
+  if (connect(fd.get(), address.generic(), address.bytes) == 0) return fd;
   const int error = errno;
-  if (error == ENOENT || error == ECONNREFUSED) return absl::NotFoundError("nobody listens");
+  if (error == ECONNREFUSED) return absl::NotFoundError("nobody listens");
   if (error == EAGAIN || error == EINTR) return unavailable("too many wait: {}", error_text(error));
-  return failed_precondition("cannot connect in {}: {}", path.substr(0, path.rfind('/')),
-                             error_text(error));
+  return failed_precondition("cannot connect to rank 0: {}", error_text(error));
 }
 
 absl::StatusOr<FileDescriptor> accept_from(const FileDescriptor& listener) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the meeting of ranks needs of Unix sockets: a folder that is ours alone, messages that come
-// whole (SOCK_SEQPACKET) and a descriptor that travels with one.
+// What the meeting of ranks needs of Unix sockets: names without files, messages that come whole
+// (SOCK_SEQPACKET) and a descriptor that travels with one.
 #pragma once
 
 #include <span>
@@ -31,15 +31,12 @@ class FileDescriptor {
   int fd_ = -1;
 };
 
-// Makes `path` with mode 0700, or accepts it where it is a folder (no link) of ours that nobody
-// else may enter. The folder above must exist.
-absl::Status prepare_private_folder(const std::string& path);
-
-// Listens at `path`. A socket file that nobody listens on any more is replaced; kAlreadyExists
-// where somebody does. The caller unlinks the file. Nothing of these sockets blocks.
-absl::StatusOr<FileDescriptor> listen_at(const std::string& path, int backlog);
+// Listens under a name of Linux's abstract namespace, which is gone with its last descriptor and
+// belongs to the network namespace, all users alike: check who connects. kAlreadyExists where
+// somebody has it. Nothing of these sockets blocks.
+absl::StatusOr<FileDescriptor> listen_at(const std::string& name, int backlog);
 // kNotFound while nobody listens there, kUnavailable if too many wait: worth another try.
-absl::StatusOr<FileDescriptor> connect_to(const std::string& path);
+absl::StatusOr<FileDescriptor> connect_to(const std::string& name);
 // The next caller, or an invalid descriptor if there is none now.
 absl::StatusOr<FileDescriptor> accept_from(const FileDescriptor& listener);
 

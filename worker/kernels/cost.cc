@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory that kernels need beside their operands, and the least that they must move and compute.
+// The minimum that kernels must move and compute.
 #include <algorithm>
 
-#include "worker/kernels/cpu/scratch.h"
+#include "operators/schema.h"
 #include "worker/kernels/find.h"
 
 namespace lockstep {
@@ -21,13 +21,13 @@ int64_t operand_bytes(const KernelArgs& args) {
 
 // Keys that the step's queries see, summed over rows; and those that must be read at least once,
 // summed over sequences.
-struct Keys {
+struct KeyCounts {
   int64_t seen = 0;
   int64_t read = 0;
 };
 
-Keys count_keys(const KernelArgs& args) {
-  Keys keys;
+KeyCounts count_keys(const KernelArgs& args) {
+  KeyCounts keys;
   if (args.step == nullptr) return keys;
   const int64_t window = args.attrs.window;
   for (int64_t i = 0; i < args.step->sequence_count; ++i) {
@@ -44,12 +44,13 @@ Keys count_keys(const KernelArgs& args) {
 }
 
 KernelCost attention_cost(const KernelEntry& kernel, const KernelArgs& args) {
-  const KernelAttrs& attrs = args.attrs;
-  const Keys keys = count_keys(args);
+  const OperatorAttrs& attrs = args.attrs;
+  const KeyCounts keys = count_keys(args);
   const int64_t scale_bytes = kernel.weight == DType::kI8 ? 4 : 0;
-  const int64_t vector_bytes = attrs.head_dim * dtype_bytes(kernel.weight) + scale_bytes;
-  return {.bytes = operand_bytes(args) + 2 * keys.read * attrs.kv_heads * vector_bytes,
-          .flops = 4 * keys.seen * attrs.heads * attrs.head_dim};
+  const int64_t pair_bytes =
+      (attrs.head_dim + attrs.v_dim) * dtype_bytes(kernel.weight) + 2 * scale_bytes;
+  return {.bytes = operand_bytes(args) + keys.read * attrs.kv_heads * pair_bytes,
+          .flops = 2 * keys.seen * attrs.heads * (attrs.head_dim + attrs.v_dim)};
 }
 
 // The rows that are looked up, not the whole weight.
@@ -58,7 +59,7 @@ KernelCost embed_cost(const KernelEntry& kernel, const KernelArgs& args) {
   return {.bytes = kernel.packed_bytes(out.rows, out.cols) + view_bytes(out), .flops = 0};
 }
 
-// The weight as it was packed: whole panels, scales and all.
+// The weight as it was packed: whole panels, with scales.
 KernelCost linear_cost(const KernelEntry& kernel, const KernelArgs& args) {
   const TensorView &x = args.in[0], &bias = args.in[2], &out = args.out[0];
   return {.bytes = view_bytes(x) + kernel.packed_bytes(out.cols, x.cols) + view_bytes(bias) +
@@ -68,25 +69,8 @@ KernelCost linear_cost(const KernelEntry& kernel, const KernelArgs& args) {
 
 }  // namespace
 
-int64_t kv_page_bytes(int64_t page_tokens, int64_t kv_heads, int64_t head_dim, DType dtype) {
-  return page_tokens / kKvChunk * kv_heads * kv_chunk_bytes(head_dim, dtype);
-}
-
 int64_t scratch_bytes(const KernelEntry& kernel, const KernelArgs& largest, int threads) {
-  if (kernel.scratch_bytes != nullptr) return kernel.scratch_bytes(largest);
-  switch (kernel.op) {
-    case Op::kLinear:
-      return linear_scratch_bytes(kernel.isa == Isa::kAmx
-                                      ? tile_layout(kernel.weight, kernel.activation)
-                                      : panel_layout(kernel.weight, kernel.activation),
-                                  largest.in[0].rows, largest.in[0].cols, threads);
-    case Op::kAttention:
-      return attention_scratch_bytes(largest.attrs.heads, largest.attrs.head_dim, threads);
-    case Op::kTopCandidates:
-      return largest.in[0].rows * candidate_scratch(largest.in[0].cols).output_bytes;
-    default:
-      return 0;
-  }
+  return kernel.scratch_bytes == nullptr ? 0 : kernel.scratch_bytes(largest, threads);
 }
 
 KernelCost kernel_cost(const KernelEntry& kernel, const KernelArgs& args) {
@@ -99,24 +83,11 @@ KernelCost kernel_cost(const KernelEntry& kernel, const KernelArgs& args) {
       return linear_cost(kernel, args);
     case Op::kAttention:
       return attention_cost(kernel, args);
-    case Op::kRmsNorm:
-    case Op::kHeadNorm:
-      return {.bytes = operand_bytes(args), .flops = 4 * elements};
-    case Op::kAddNorm:
-      return {.bytes = operand_bytes(args), .flops = 5 * elements};
-    case Op::kRope:
-      return {.bytes = operand_bytes(args), .flops = 3 * elements};
     case Op::kSelectRows:
       return {.bytes = 2 * view_bytes(out), .flops = 0};
-    case Op::kMul:
-    case Op::kAdd:
-    case Op::kTopCandidates:
-      return {.bytes = operand_bytes(args), .flops = elements};
-    case Op::kSilu:
-    case Op::kGated:
-      return {.bytes = operand_bytes(args), .flops = 16 * elements};
     default:
-      return {.bytes = operand_bytes(args), .flops = 0};
+      return {.bytes = operand_bytes(args),
+              .flops = schema_of(kernel.op).flops_per_element * elements};
   }
 }
 

@@ -17,7 +17,7 @@ namespace {
 constexpr int64_t kPage = 4096;
 constexpr int64_t kHugePage = int64_t{2} << 20;
 
-// AddressSanitizer knows nothing of mappings: it is told where ours end.
+// AddressSanitizer does not track mappings: it is told where ours end.
 #ifdef __SANITIZE_ADDRESS__
 constexpr int64_t kGuard = kPage;
 void forbid(const std::byte* memory, int64_t bytes) {
@@ -48,7 +48,7 @@ void unmap(std::byte* memory, int64_t bytes) {
   if (bytes > 0) munmap(memory, static_cast<size_t>(bytes));
 }
 
-// A mapping that begins on a border of huge pages: more is asked for, and both ends given back.
+// A mapping aligned to huge pages: more is mapped, and both ends are unmapped.
 std::byte* map_huge(int64_t bytes) {
   std::byte* memory = map(bytes + kHugePage);
   if (memory == nullptr) return nullptr;
@@ -56,7 +56,7 @@ std::byte* map_huge(int64_t bytes) {
   const auto before = static_cast<int64_t>((kHugePage - address % kHugePage) % kHugePage);
   unmap(memory, before);
   unmap(memory + before + bytes, kHugePage - before);
-  // Advice only: without huge pages all is as right, and a little slower.
+  // Advice only: without huge pages everything works, a little slower.
   static_cast<void>(madvise(memory + before, static_cast<size_t>(bytes), MADV_HUGEPAGE));
   return memory + before;
 }

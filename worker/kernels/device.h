@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where kernels run and their operands lie: the processor and its memory, or a GPU and its own.
-// Weights, states, values and scratch are allocated here, a step goes in and its answers come out.
+// Where kernels run and their operands are: the processor and its memory, or a GPU and its memory.
+// Weights, states, values and scratch are allocated here; a step is copied in, its answers out.
 // No absl, so that kernels and their tests build on a bare machine; errors are one line of text.
 #pragma once
 
@@ -15,8 +15,7 @@ namespace lockstep {
 
 inline constexpr int64_t kDeviceAlign = 256;
 
-// Rows of bytes, so far apart where they are and where they go; each side is the device's memory or
-// staging memory.
+// Rows of bytes with a stride on either side; each side is the device's memory or staging memory.
 struct RowCopy {
   void* to = nullptr;
   int64_t to_stride = 0;
@@ -26,8 +25,8 @@ struct RowCopy {
   int64_t rows = 0;
 };
 
-// One thread at a time, but for wait(). Copies and kernels take effect in the order in which they
-// were queued; host memory that takes part must stay until they have.
+// One thread at a time, except for wait(). Copies and kernels take effect in the order in which
+// they were queued; host memory that they use must stay valid until they have.
 class Device {
  public:
   virtual ~Device() = default;
@@ -36,11 +35,11 @@ class Device {
   virtual std::string address() const { return ""; }
   virtual int64_t total_bytes() const = 0;  // 0: unknown.
   virtual int64_t free_bytes() const = 0;
-  // Its memory is the host's: kernels take what lies there, and nothing has to be copied for them.
+  // Its memory is the host's: kernels read operands there, and nothing has to be copied for them.
   virtual bool is_host() const { return false; }
 
   // The device's memory, cleared, aligned to kDeviceAlign; null where there is no room. release()
-  // waits for nothing: synchronize() first. `bytes` as when it was allocated.
+  // does not wait for queued work: call synchronize() first. `bytes` as when it was allocated.
   virtual std::byte* allocate(int64_t bytes) = 0;
   virtual void release(std::byte* memory, int64_t bytes) = 0;
   // Host memory that copies are fastest from and to; null where there is none.
@@ -57,17 +56,17 @@ class Device {
   // Without waiting: whether all that was queued has ended, well or not.
   virtual bool done() = 0;
   // Waits for all that was queued. Null, or the first thing that went wrong since the device was
-  // opened: what memory holds is then undefined, and the device is of no more use.
+  // opened: the contents of memory are then undefined, and the device cannot be used any more.
   virtual const char* synchronize() = 0;
-  // A place in the queue, behind all that is there. wait() comes back once the device has passed
-  // it: null, or what went wrong. Other threads may queue meanwhile, and wait for marks of theirs.
+  // A place in the queue, after all that was queued. wait() returns once the device has passed it:
+  // null, or what went wrong. Other threads may queue meanwhile, and wait for marks of their own.
   virtual int64_t mark() = 0;
   virtual const char* wait(int64_t mark) = 0;
-  // Whoever launches kernels from another thread than the one that opened the device says so first.
+  // To be called first by any thread that launches kernels and did not open the device.
   virtual void use_from_this_thread() = 0;
 };
 
-// Memory that is given back at the end. Empty where there was no room. The device outlives it.
+// Memory that is released at the end. Empty where there was no room. The device outlives it.
 template <auto kAllocate, auto kRelease>
 class OwnedMemory {
  public:
@@ -106,8 +105,8 @@ struct CudaDeviceInfo {
   int64_t memory_bytes = 0;
   int major = 0, minor = 0;  // Compute capability.
 };
-// The least compute capability that kernels are compiled for.
-inline constexpr int kLeastCudaMajor = 8;
+// The minimum compute capability that kernels are compiled for.
+inline constexpr int kMinCudaMajor = 8;
 
 // GPUs that this process may see; `problem` says in one line why there are none.
 std::vector<CudaDeviceInfo> cuda_devices(std::string* problem);

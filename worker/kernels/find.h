@@ -11,7 +11,7 @@ namespace lockstep {
 // All CPU kernels, best first among those of one (operator, weight, activation).
 std::span<const KernelEntry> cpu_kernels();
 // All kernels of a GPU, best first; none in a build without CUDA. Their operands, and what
-// attributes and step point to, are the device's (device.h, cuda/step.h).
+// attributes and step point to, are the device's (device.h, device_step.h).
 std::span<const KernelEntry> cuda_kernels();
 
 // The first row for these types whose ISA is at most `isa`, or null. A row's kNone matches any
@@ -19,14 +19,10 @@ std::span<const KernelEntry> cuda_kernels();
 const KernelEntry* find_kernel(std::span<const KernelEntry> table, Op op, DType weight,
                                DType activation, Isa isa);
 
-// Bytes of one layer's page on a rank: keys and values of page_tokens positions.
-int64_t kv_page_bytes(int64_t page_tokens, int64_t kv_heads, int64_t head_dim, DType dtype);
-
-// Scratch that a call with these arguments may use, over all threads. Smaller calls need no more.
-// Reads the views' shapes and the attributes (heads, head_dim), never `step` or data.
+// entry.scratch_bytes(), or 0 where there is none.
 int64_t scratch_bytes(const KernelEntry& kernel, const KernelArgs& largest, int threads);
 
-// What a call must move and compute at least: each operand once, a multiply-add as two flops.
+// The minimum that a call must move and compute: each operand once, a multiply-add as two flops.
 struct KernelCost {
   int64_t bytes = 0;
   int64_t flops = 0;

@@ -9,11 +9,15 @@
 
 #include "base/dtype.h"
 #include "base/isa.h"
-#include "base/op.h"
 #include "base/parallel.h"
 #include "base/quantization.h"
+#include "operators/attributes.h"
+#include "operators/limits.h"
+#include "operators/op.h"
 
 namespace lockstep {
+
+class Device;  // device.h
 
 // A matrix in memory: rows of `cols` elements, `stride` elements from one row to the next.
 struct TensorView {
@@ -34,8 +38,8 @@ struct Half {
   uint16_t bits;
 };
 
-// One layer's KV pages on this rank: `pages` times page_bytes (kv_page_bytes in find.h). What lies
-// where in them is the attention kernel's own affair.
+// One layer's KV pages on this rank: `pages` of page_bytes, which the attention kernel's entry
+// computes. Only the kernel knows the layout within a page.
 struct StateView {
   std::byte* data = nullptr;
   int64_t page_bytes = 0;
@@ -43,9 +47,6 @@ struct StateView {
   int64_t page_tokens = 0;  // Positions a page holds: 16, 32 or 64.
   DType dtype = DType::kNone;
 };
-
-// The vocabulary is cut, and its log-sum-exp combined, in blocks of this many ids.
-inline constexpr int64_t kVocabBlock = 64;
 
 // logit = logit > 0 ? logit / repetition : logit * repetition; logit += add.
 struct LogitEdit {
@@ -70,7 +71,7 @@ struct BlockSum {
   float sum;
 };
 
-// What is wanted of one row of logits, and where the answer goes. Ids are those of the whole
+// What is computed from one row of logits, and where the answer goes. Ids are those of the whole
 // vocabulary. Order is by the named value, descending; ties go to the lowest id. The kernel fills
 // *_found.
 struct OutputRequest {
@@ -89,12 +90,12 @@ struct OutputRequest {
   int64_t raw_top_found = 0;
   bool want_noisy = false;  // The best by `noisy` over the whole slice.
   Candidate noisy;
-  BlockSum* edited_sums = nullptr;  // One a block of kVocabBlock ids of this slice, or null.
+  BlockSum* edited_sums = nullptr;  // One per block of kVocabBlock ids of this slice, or null.
   BlockSum* raw_sums = nullptr;
   float* logits = nullptr;  // The slice's raw logits, or null.
 };
 
-// What a step is about, shared by all its kernels. Rows of a sequence are consecutive, with
+// The rows of a step, shared by all its kernels. Rows of a sequence are consecutive, with
 // consecutive positions; pages of a sequence in order, so position p is in pages[p / page_tokens].
 struct StepSequence {
   int64_t first_row = 0;
@@ -115,31 +116,6 @@ struct StepView {
   int64_t output_count = 0;
   const float* embeddings = nullptr;  // [rows with token -1, hidden], in order of rows, or null
 };
-
-// Fields by operator; each operator reads its own.
-struct KernelAttrs {
-  float eps = 0;                        // rms_norm, head_norm, add_norm
-  int64_t vocab_begin = 0;              // embed, top_candidates: first id of this rank's slice
-  int64_t head_dim = 0;                 // head_norm, rope, attention
-  int64_t heads = 0;                    // attention: query heads on this rank
-  int64_t kv_heads = 0;                 // attention: KV heads on this rank
-  const int32_t* kv_head_of = nullptr;  // attention: [heads], the local KV head of each query head
-  float scale = 0;                      // attention: scores are multiplied by this
-  int64_t window = 0;        // attention: 0, or how many positions a query sees, itself included
-  int64_t rotary_dim = 0;    // rope_table, rope: the first rotary_dim of a head turn
-  bool interleaved = false;  // rope: pairs (2i, 2i+1) instead of (i, i + rotary_dim / 2)
-  const float* inv_freq = nullptr;  // rope_table: [rotary_dim / 2]
-  float rope_factor = 1;            // rope_table: cos and sin are multiplied by this (yarn)
-  // rope_table "dynamic": with dynamic_length > 0 and L = max(position + 1, dynamic_length), the
-  // base is rope_theta * (dynamic_factor * L / dynamic_length - (dynamic_factor - 1))^(d / (d -
-  // 2)).
-  int64_t dynamic_length = 0;
-  float dynamic_factor = 0;
-  float rope_theta = 0;
-};
-
-inline constexpr int kMaxInputs = 4;
-inline constexpr int kMaxOutputs = 2;
 
 // Inputs and outputs by operator, [rows, cols]:
 //   embed           in: weight [vocab slice, hidden]            out: [Rows, hidden]
@@ -163,17 +139,18 @@ inline constexpr int kMaxOutputs = 2;
 struct KernelArgs {
   TensorView in[kMaxInputs];
   TensorView out[kMaxOutputs];
-  KernelAttrs attrs;
+  OperatorAttrs attrs;
   StateView state;
   StepView* step = nullptr;
   Parallel* parallel = nullptr;
-  // scratch_bytes(entry, args of the largest step, threads) bytes, on a 64-byte border, not
-  // cleared.
+  // scratch_bytes(args of the largest step, threads) of the entry, 64-byte aligned, not cleared.
   std::byte* scratch = nullptr;
   void* queue = nullptr;  // The device's queue; null on CPU.
 };
 
-using KernelFn = void (*)(const KernelArgs& args);
+// Null, or one line of static text that says why the kernel could not run or be queued. What goes
+// wrong later, on a device, is found by Device::synchronize().
+using KernelFn = const char* (*)(const KernelArgs& args);
 
 // Weights are laid out once at load in the order in which their kernel reads them. packed_bytes:
 // room for a matrix [rows, cols]. pack: rows [row_begin, row_end) of it, given as float32 [row_end
@@ -193,7 +170,25 @@ struct PackArgs {
 };
 using PackFn = void (*)(const PackArgs& args);
 using PackedBytesFn = int64_t (*)(int64_t rows, int64_t cols);
-using ScratchBytesFn = int64_t (*)(const KernelArgs& largest);
+
+// Scratch that a call with these arguments may use, over all threads. Smaller calls need no more.
+// Reads the views' shapes and types and the attributes, never `step` or data.
+using ScratchBytesFn = int64_t (*)(const KernelArgs& largest, int threads);
+
+// What one layer keeps of `tokens` positions on a rank: for each KV head, keys of k_dim and values
+// of v_dim elements.
+struct PageShape {
+  int64_t tokens = 0;
+  int64_t kv_heads = 0;
+  int64_t k_dim = 0;
+  int64_t v_dim = 0;
+  DType dtype = DType::kNone;
+};
+using PageBytesFn = int64_t (*)(const PageShape& page);
+
+// Null if the kernel can run on the device with these attributes, or static text that says what it
+// wants: "head_dim up to 1024". Asked when a program is bound; reads no tables of the attributes.
+using FitsFn = const char* (*)(const OperatorAttrs& attrs, const Device& device);
 
 // One row of a back end's table. `weight` is the type of the weight matrix (of the KV pages for
 // attention, kNone where there is neither), `activation` that of in[0]: a linear with a quantized
@@ -207,8 +202,10 @@ struct KernelEntry {
   const char* name = nullptr;
   PackFn pack = nullptr;
   PackedBytesFn packed_bytes = nullptr;
-  ScratchBytesFn scratch_bytes = nullptr;  // See find.h; null: what is usual for the operator.
-  bool own_bits = false;  // Not those of the portable kernel for the same types.
+  ScratchBytesFn scratch_bytes = nullptr;  // Null: none.
+  PageBytesFn page_bytes = nullptr;        // Of attention.
+  FitsFn fits = nullptr;                   // Null: it always does.
+  bool own_bits = false;                   // Not those of the portable kernel for the same types.
 };
 
 }  // namespace lockstep

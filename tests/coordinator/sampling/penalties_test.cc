@@ -12,7 +12,8 @@ namespace {
 
 TEST(PenaltiesTest, EditsAscendAndAreEmptyWithoutPenalties) {
   const SamplingParams none;
-  Penalties nothing(none, std::vector<int32_t>{5, 3, 5}, {}, 100);
+  const LogitRules no_rules(none, std::vector<int32_t>{5, 3, 5}, {}, 100);
+  Penalties nothing(&no_rules);
   nothing.append(9);
   cluster::Output output;
   nothing.fill(false, &output);
@@ -22,7 +23,8 @@ TEST(PenaltiesTest, EditsAscendAndAreEmptyWithoutPenalties) {
                               .presence_penalty = 0.5f,
                               .frequency_penalty = 0.25f,
                               .logit_bias = {{4, 1.0f}, {9, -1.0f}}};
-  Penalties penalties(all, std::vector<int32_t>{5, 3, 5}, {}, 100);
+  const LogitRules rules(all, std::vector<int32_t>{5, 3, 5}, {}, 100);
+  Penalties penalties(&rules);
   for (const int32_t id : {9, 2, 9, 3}) penalties.append(id);
   penalties.fill(false, &output);
   const auto edit_is = [&](int i, int32_t id, float repetition, float add) {
@@ -44,9 +46,10 @@ TEST(PenaltiesTest, ForbiddenStopsCannotWinButLeaveSumsFinite) {
   const SamplingParams params = {.temperature = 1e-5f, .logit_bias = {}};
   const auto draw = [&](const cluster::Output& output) {
     const cluster::Candidates answer = fake_candidates(output, logits, 0, 130);
-    return sample(params, output, -1, {&answer}, [] { return absl::InternalError("none"); })->id;
+    return sample(params, output, -1, {&answer})->id;
   };
-  Penalties penalties(params, {}, std::vector<int32_t>{129, 128, 500, -3}, 130);
+  const LogitRules rules(params, {}, std::vector<int32_t>{129, 128, 500, -3, 128}, 130);
+  Penalties penalties(&rules);
   cluster::Output output = plan_output(params, {.seed = 1});
   penalties.fill(true, &output);
   EXPECT_EQ(output.edits_size(), 2) << "ids out of the vocabulary are left out";
@@ -54,6 +57,27 @@ TEST(PenaltiesTest, ForbiddenStopsCannotWinButLeaveSumsFinite) {
   cluster::Output after = plan_output(params, {.seed = 1});
   penalties.fill(false, &after);
   EXPECT_EQ(draw(after), 129);
+}
+
+TEST(PenaltiesTest, ChoicesShareTheirRulesAndCountForThemselves) {
+  const SamplingParams params = {.presence_penalty = 1, .logit_bias = {{7, 2.0f}}};
+  const std::vector<int32_t> stops = {7, 3, 7, 3};
+  const LogitRules rules(params, {}, stops, 100);
+  ASSERT_EQ(rules.rules().size(), 2u) << "one rule per id";
+  EXPECT_TRUE(rules.rules()[1].stop);
+  EXPECT_EQ(rules.rules()[1].bias, 2.0f);
+  Penalties first(&rules);
+  Penalties second(&rules);
+  first.append(7);
+  first.append(8);
+  cluster::Output of_first, of_second;
+  first.fill(false, &of_first);
+  second.fill(false, &of_second);
+  ASSERT_EQ(of_first.edits_size(), 2);
+  EXPECT_EQ(of_first.edits(0).add(), 1.0f);
+  EXPECT_EQ(of_first.edits(1).id(), 8);
+  ASSERT_EQ(of_second.edits_size(), 1);
+  EXPECT_EQ(of_second.edits(0).add(), 2.0f);
 }
 
 }  // namespace

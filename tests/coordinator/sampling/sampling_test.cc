@@ -31,7 +31,9 @@ struct Trial {
 
 cluster::Output question(const Trial& trial, int32_t candidates = kCandidates) {
   cluster::Output output = plan_output(trial.params, trial.point, candidates);
-  Penalties penalties(trial.params, trial.prompt, {}, static_cast<int64_t>(trial.logits.size()));
+  const auto vocab = static_cast<int64_t>(trial.logits.size());
+  const LogitRules rules(trial.params, trial.prompt, {}, vocab);
+  Penalties penalties(&rules);
   for (const int32_t id : trial.generated) penalties.append(id);
   penalties.fill(false, &output);
   return output;
@@ -48,11 +50,10 @@ absl::StatusOr<Sampled> draw(const Trial& trial, const cluster::Output& output, 
   }
   RankCandidates pointers;
   for (const cluster::Candidates& answer : answers) pointers.push_back(&answer);
-  return sample(trial.params, output, trial.point.logprobs, pointers,
-                [&]() -> absl::StatusOr<std::vector<float>> {
-                  if (fetches != nullptr) ++*fetches;
-                  return trial.logits;
-                });
+  std::optional<Sampled> drawn = sample(trial.params, output, trial.point.logprobs, pointers);
+  if (drawn.has_value()) return *std::move(drawn);
+  if (fetches != nullptr) ++*fetches;
+  return sample_from_logits(trial.params, output, trial.point.logprobs, pointers, trial.logits);
 }
 
 // Edited logits by definition.
@@ -371,16 +372,14 @@ TEST(SamplingTest, AMaskedTokenIsNeverDrawn) {
   EXPECT_GT(fetches, 0);
 }
 
-TEST(SamplingTest, AFetchThatFailsIsPassedOn) {
+TEST(SamplingTest, ADrawThatCandidatesDoNotSettleWaitsForAllLogits) {
   Trial trial;
   trial.logits.assign(500, 0);
   trial.params = {.top_k = 400, .top_p = 0.9f, .logit_bias = {}};
   const cluster::Output output = question(trial);
   const cluster::Candidates answer = fake_candidates(output, trial.logits, 0, 500);
-  const absl::Status status = sample(trial.params, output, -1, {&answer}, [] {
-                                return absl::UnavailableError("rank 3");
-                              }).status();
-  EXPECT_EQ(status, absl::UnavailableError("rank 3"));
+  EXPECT_FALSE(sample(trial.params, output, -1, {&answer}).has_value());
+  EXPECT_TRUE(sample_from_logits(trial.params, output, -1, {&answer}, trial.logits).ok());
 }
 
 }  // namespace

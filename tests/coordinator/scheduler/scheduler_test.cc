@@ -20,10 +20,9 @@ class Bench {
   explicit Bench(const SchedulerLimits& limits) : scheduler_(limits) {}
 
   Sequence* add(int64_t prompt_tokens, int32_t max_tokens) {
-    requests_.push_back(std::make_unique<Request>(
-        request_of(static_cast<int32_t>(requests_.size()), prompt_tokens, max_tokens)));
-    sequences_.push_back(std::make_unique<Sequence>(
-        *requests_.back(), 0, SequenceLimits{.context = 1000, .vocab = 100}, nullptr, nullptr));
+    requests_.push_back(std::make_unique<PreparedRequest>(
+        request_of(static_cast<int32_t>(requests_.size()), prompt_tokens, max_tokens), 100));
+    sequences_.push_back(std::make_unique<Sequence>(*requests_.back(), 0, 1000, nullptr, nullptr));
     scheduler_.add(sequences_.back().get());
     return sequences_.back().get();
   }
@@ -46,7 +45,7 @@ class Bench {
   Scheduler& scheduler() { return scheduler_; }
 
  private:
-  std::vector<std::unique_ptr<Request>> requests_;
+  std::vector<std::unique_ptr<PreparedRequest>> requests_;
   std::vector<std::unique_ptr<Sequence>> sequences_;
   Scheduler scheduler_;
 };

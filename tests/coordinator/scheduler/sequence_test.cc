@@ -45,8 +45,7 @@ TEST(PageAllocatorDeathTest, GivingBackTwiceStopsTheProcess) {
 class Written {
  public:
   explicit Written(Request request, const Tokenizer* tokenizer = nullptr, int64_t context = 1000)
-      : request_(std::move(request)),
-        sequence_(request_, 0, {.context = context, .vocab = 100}, nullptr, tokenizer) {
+      : request_(std::move(request), 100), sequence_(request_, 0, context, nullptr, tokenizer) {
     sequence_.start();
   }
   // The news of each token, until it is finished.
@@ -68,7 +67,7 @@ class Written {
   Sequence* operator->() { return &sequence_; }
 
  private:
-  Request request_;
+  PreparedRequest request_;
   Sequence sequence_;
 };
 
@@ -169,18 +168,19 @@ TEST(SequenceTest, PreemptingDropsOnlyWhatCanBeComputedAgain) {
 TEST(SequenceTest, ChoicesDrawWithSeedsOfTheirOwn) {
   Request request = request_of(1, 3, 10);
   request.seed = ~uint64_t{0};
-  Sequence first(request, 0, {.context = 10, .vocab = 100}, nullptr, nullptr);
-  Sequence second(request, 1, {.context = 10, .vocab = 100}, nullptr, nullptr);
+  const PreparedRequest prepared(request, 100);
+  Sequence first(prepared, 0, 10, nullptr, nullptr);
+  Sequence second(prepared, 1, 10, nullptr, nullptr);
   EXPECT_EQ(first.seed(), ~uint64_t{0});
   EXPECT_EQ(second.seed(), 0u) << "around the end";
   EXPECT_EQ(second.plan().seed(), 0u);
 }
 
 TEST(BatchTest, RowsLieEndToEndAndOutputsAtLastTokensOnly) {
-  Request long_prompt = request_of(1, 6, 5);
-  Request short_prompt = request_of(2, 2, 5);
-  Sequence a(long_prompt, 0, {.context = 100, .vocab = 100}, nullptr, nullptr);
-  Sequence b(short_prompt, 0, {.context = 100, .vocab = 100}, nullptr, nullptr);
+  const PreparedRequest long_prompt(request_of(1, 6, 5), 100);
+  const PreparedRequest short_prompt(request_of(2, 2, 5), 100);
+  Sequence a(long_prompt, 0, 100, nullptr, nullptr);
+  Sequence b(short_prompt, 0, 100, nullptr, nullptr);
   a.start();
   b.start();
   a.advance(1);
@@ -189,7 +189,7 @@ TEST(BatchTest, RowsLieEndToEndAndOutputsAtLastTokensOnly) {
   const cluster::Step step = make_step({.items = {{&a, 4}, {&b, 2}}, .rows = 6}, 17);
   EXPECT_EQ(step.step(), 17u);
   EXPECT_EQ(step.tokens_size(), 6);
-  EXPECT_EQ(step.tokens(0), long_prompt.prompt_ids[1]);
+  EXPECT_EQ(step.tokens(0), long_prompt.request().prompt_ids[1]);
   EXPECT_EQ(step.sequences(0).first_position(), 1);
   EXPECT_EQ(step.sequences(0).pages_size(), 2);
   ASSERT_EQ(step.outputs_size(), 1);

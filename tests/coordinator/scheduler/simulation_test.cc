@@ -3,7 +3,6 @@
 // token is compared with what its sequence gives alone.
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <cstdlib>
 #include <random>
 #include <set>
@@ -26,7 +25,7 @@ class Simulation {
   // Until all are served or cancelled. Stops at the first broken promise.
   void run() {
     int64_t bound = 8;  // Steps: the oldest sequence computes a row in each.
-    for (const Life& life : lives_) bound += life.request->max_tokens + life.sequence->length();
+    for (const Life& life : lives_) bound += life.max_tokens + life.sequence->length();
     int64_t steps = 0;
     while (!all_over()) {
       arrive_or_cancel();
@@ -45,7 +44,8 @@ class Simulation {
 
  private:
   struct Life {
-    std::unique_ptr<Request> request;
+    std::unique_ptr<PreparedRequest> request;
+    int32_t max_tokens = 0;
     std::unique_ptr<Sequence> sequence;
     std::vector<int32_t> tokens;  // Prompt and generated ones.
     bool added = false;
@@ -82,16 +82,17 @@ class Simulation {
   void add_life() {
     const int64_t room = model_.pages * model_.page_tokens;
     Life life;
-    life.request = std::make_unique<Request>();
+    Request request;
     const int64_t prompt = between(1, std::min<int64_t>(room - 1, 14));
     for (int64_t i = 0; i < prompt; ++i) {
-      life.request->prompt_ids.push_back(static_cast<int32_t>(between(0, model_.vocab - 1)));
+      request.prompt_ids.push_back(static_cast<int32_t>(between(0, model_.vocab - 1)));
     }
-    life.request->max_tokens = static_cast<int32_t>(between(1, 14));
-    life.request->sampling.temperature = 0;
-    life.tokens = life.request->prompt_ids;
-    life.sequence = std::make_unique<Sequence>(
-        *life.request, 0, SequenceLimits{.context = room, .vocab = model_.vocab}, nullptr, nullptr);
+    request.max_tokens = static_cast<int32_t>(between(1, 14));
+    request.sampling.temperature = 0;
+    life.tokens = request.prompt_ids;
+    life.max_tokens = request.max_tokens;
+    life.request = std::make_unique<PreparedRequest>(std::move(request), model_.vocab);
+    life.sequence = std::make_unique<Sequence>(*life.request, 0, room, nullptr, nullptr);
     lives_.push_back(std::move(life));
   }
 
@@ -152,9 +153,9 @@ class Simulation {
       ASSERT_EQ(id, alone);
       life.tokens.push_back(id);
       if (item.sequence->append(id).finish_reason == FinishReason::kNone) continue;
-      const int64_t most = model_.pages * model_.page_tokens;
+      const int64_t room = model_.pages * model_.page_tokens;
       ASSERT_EQ(item.sequence->length(),
-                std::min<int64_t>(most, item.sequence->prompt_tokens() + life.request->max_tokens));
+                std::min<int64_t>(room, item.sequence->prompt_tokens() + life.max_tokens));
       scheduler_.remove(item.sequence);
       life.over = true;
     }
@@ -183,28 +184,19 @@ class Simulation {
   uint64_t step_ = 0;
 };
 
-// 100,000 schedules, or those that 20 s allow. LOCKSTEP_TEST_SEED runs the one schedule that a
-// failure named.
-TEST(SimulationTest, RandomSchedulesKeepEveryPromise) {
+// LOCKSTEP_TEST_SEED runs the one schedule that a failure named.
+TEST(ScheduleTest, RandomSchedulesKeepEveryPromise) {
   const char* only = std::getenv("LOCKSTEP_TEST_SEED");
   const uint64_t first = only != nullptr ? std::strtoull(only, nullptr, 10) : 0;
-  const uint64_t count = only != nullptr ? 1 : 100'000;
-  const auto begin = std::chrono::steady_clock::now();
+  const uint64_t count = only != nullptr ? 1 : 2'000;
   int64_t preemptions = 0;
-  uint64_t done = 0;
-  for (; done < count; ++done) {
-    Simulation simulation(first + done);
+  for (uint64_t seed = first; seed < first + count; ++seed) {
+    Simulation simulation(seed);
     simulation.run();
-    ASSERT_FALSE(HasFailure()) << "LOCKSTEP_TEST_SEED=" << first + done;
+    ASSERT_FALSE(HasFailure()) << "LOCKSTEP_TEST_SEED=" << seed;
     preemptions += simulation.preemptions();
-    if (std::chrono::steady_clock::now() - begin > std::chrono::seconds(20)) break;
   }
-  std::printf("%llu schedules, %lld preemptions\n", static_cast<unsigned long long>(done),
-              static_cast<long long>(preemptions));
-  if (only == nullptr) {
-    EXPECT_GT(preemptions, 100);
-    EXPECT_GE(done, 500u);
-  }
+  EXPECT_GT(preemptions, only == nullptr ? 100 : -1);
 }
 
 }  // namespace

@@ -34,7 +34,8 @@ TEST(StopMatcherTest, PiecesJoinedAreTheTextBeforeTheFirstStopHoweverItIsCut) {
     std::string text;
     for (uint32_t i = random() % 30; i > 0; --i) text.push_back("aabc"[random() % 4]);
     const std::string expected = until_stop(text, stops);
-    StopMatcher matcher(stops);
+    const StopStrings strings(stops);
+    StopMatcher matcher(&strings);
     std::string shown;
     for (size_t at = 0; at < text.size();) {
       const size_t piece = random() % 4;
@@ -49,7 +50,8 @@ TEST(StopMatcherTest, PiecesJoinedAreTheTextBeforeTheFirstStopHoweverItIsCut) {
 }
 
 TEST(StopMatcherTest, HoldsBackNoMoreThanTheBeginningOfAStop) {
-  StopMatcher matcher({"###", "\nUser:"});
+  const StopStrings stops({"###", "\nUser:"});
+  StopMatcher matcher(&stops);
   EXPECT_EQ(matcher.push("Hello"), "Hello");
   EXPECT_EQ(matcher.push(" #"), " ");
   EXPECT_EQ(matcher.push("1\nUs"), "#1");
@@ -63,14 +65,16 @@ TEST(StopMatcherTest, HoldsBackNoMoreThanTheBeginningOfAStop) {
 }
 
 TEST(StopMatcherTest, TextThatOnlyBeganAStopIsShownAtTheEnd) {
-  StopMatcher matcher({"END"});
+  const StopStrings stops({"END"});
+  StopMatcher matcher(&stops);
   EXPECT_EQ(matcher.push("the EN"), "the ");
   EXPECT_EQ(matcher.finish(), "EN");
   EXPECT_FALSE(matcher.stopped());
 }
 
 TEST(StopMatcherTest, StopsOfSeveralBytesACharacterNeverSplitOne) {
-  StopMatcher matcher({"€uro"});
+  const StopStrings stops({"€uro"});
+  StopMatcher matcher(&stops);
   EXPECT_EQ(matcher.push("10 €"), "10 ");
   EXPECT_EQ(matcher.push("₭"), "€₭") << "shares two of three bytes";
   EXPECT_EQ(matcher.push("€u"), "");
@@ -79,15 +83,18 @@ TEST(StopMatcherTest, StopsOfSeveralBytesACharacterNeverSplitOne) {
 }
 
 TEST(StopMatcherTest, WithoutStopsTextPassesAndEmptyStopsAreLeftOut) {
-  StopMatcher none({});
+  const StopStrings none_stops({});
+  StopMatcher none(&none_stops);
   EXPECT_EQ(none.push("abc"), "abc");
-  StopMatcher empty({"", ""});
+  const StopStrings empty_stops({"", ""});
+  StopMatcher empty(&empty_stops);
   EXPECT_EQ(empty.push("abc"), "abc");
   EXPECT_FALSE(empty.stopped());
 }
 
 TEST(StopMatcherTest, ARepetitiveTextAndALongStopTakeLinearTime) {
-  StopMatcher matcher({std::string(1'000'000, 'a') + "b"});
+  const StopStrings stops({std::string(1'000'000, 'a') + "b"});
+  StopMatcher matcher(&stops);
   std::string shown;
   for (int i = 0; i < 2'000; ++i) shown += matcher.push(std::string(1'000, 'a'));
   EXPECT_EQ(shown.size(), 1'000'000u);

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the tests of text find their tokenizers: in the tree, and beside it where that is there.
+// The tokenizers that the tests of text load, and small ones that they make.
 #pragma once
 
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -12,17 +11,12 @@
 
 #include "coordinator/text/tokenizer.h"
 #include "gtest/gtest.h"
+#include "tests/support/test_data.h"
 
 namespace lockstep {
 
 inline std::filesystem::path own_tokenizer(const std::string& name) {
   return std::filesystem::path(LOCKSTEP_SOURCE_DIR) / "tests" / "data" / "tokenizers" / name;
-}
-
-inline std::filesystem::path shared_data() {
-  const char* folder = std::getenv("LOCKSTEP_TEST_DATA");
-  if (folder != nullptr) return folder;
-  return std::filesystem::path(LOCKSTEP_SOURCE_DIR).parent_path() / "shared";
 }
 
 inline std::string read_text(const std::filesystem::path& path) {

@@ -118,25 +118,18 @@ TEST(SharedValuesTest, AMeetingThatWasAskedForNoneHasNone) {
 
 class SharedValuesMeetingTest : public testing::Test {
  protected:
-  SharedValuesMeetingTest() {
-    char path[] = "/tmp/lockstep-test-XXXXXX";
-    folder_ = mkdtemp(path);
-  }
-  ~SharedValuesMeetingTest() override { std::filesystem::remove_all(folder_); }
-
   MeetArgs args(int rank, int ranks, int64_t shared_bytes) const {
     return {.rank = rank,
             .ranks = ranks,
             .epoch = 5,
-            .group = "0123456789-abcdef",
-            .token = "a secret",
+            .group = fmt::format("shared-values-{}", owner_),
+            .secret = "a secret",
             .shared_bytes = shared_bytes,
             .timeout = std::chrono::seconds(15),
-            .collective_timeout = std::chrono::seconds(15),
-            .folder = folder_};
+            .collective_timeout = std::chrono::seconds(15)};
   }
 
-  std::string folder_;
+  const int owner_ = getpid();  // Tests may run side by side.
 };
 
 TEST_F(SharedValuesMeetingTest, ProcessesSeeTheSameMemory) {

@@ -47,8 +47,8 @@ std::vector<Matrix> Conversation::run_all(const KernelEntry& kernel, const Sched
 }
 
 void Conversation::start(const KernelEntry& kernel, const Schedule& schedule) {
-  page_bytes_ =
-      kv_page_bytes(schedule.page_tokens, shape_.kv_heads, shape_.head_dim, kernel.weight);
+  page_bytes_ = kernel.page_bytes(
+      {schedule.page_tokens, shape_.kv_heads, shape_.head_dim, shape_.head_dim, kernel.weight});
   const auto count = [&](int64_t length) {
     return (length + schedule.page_tokens - 1) / schedule.page_tokens;
   };

@@ -54,6 +54,7 @@ bool has_cpu_bits(const KernelEntry& kernel) {
     case Op::kLinear:
     case Op::kAttention:
     case Op::kRmsNorm:
+    case Op::kLayerNorm:
     case Op::kHeadNorm:
     case Op::kAddNorm:
       return false;

@@ -7,8 +7,9 @@
 #include "base/math.h"
 #include "tests/worker/kernels/kernel_case.h"
 #include "worker/kernels/cuda/shim/table.h"
-#include "worker/kernels/cuda/step.h"
+#include "worker/kernels/cuda/sizes.h"
 #include "worker/kernels/device.h"
+#include "worker/kernels/device_step.h"
 
 namespace lockstep {
 namespace {
@@ -33,6 +34,29 @@ TEST(CudaTableTest, NamesAreUniqueAndWeightMatricesArePacked) {
       const bool packs = entry.op == Op::kLinear || entry.op == Op::kEmbed;
       EXPECT_EQ(entry.pack != nullptr, packs) << entry.name;
       EXPECT_EQ(entry.packed_bytes != nullptr, packs) << entry.name;
+    }
+  }
+}
+
+TEST(CudaTableTest, AttentionRefusesHeadsWiderThanItsThreadBlocks) {
+  const std::unique_ptr<Device> host = host_device();
+  for (const KernelEntry& entry : cuda_shim_kernels()) {
+    EXPECT_EQ(entry.page_bytes != nullptr, entry.op == Op::kAttention) << entry.name;
+    if (entry.op != Op::kAttention) continue;
+    EXPECT_EQ(entry.fits({.head_dim = 1024, .v_dim = 1024}, *host), nullptr) << entry.name;
+    EXPECT_STREQ(entry.fits({.head_dim = 1025, .v_dim = 1025}, *host), "head_dim up to 1024");
+    EXPECT_STREQ(entry.fits({.head_dim = 64, .v_dim = 128}, *host), "values as wide as keys");
+    EXPECT_EQ(entry.page_bytes({16, 3, 20, 20, entry.weight}),
+              16 * 3 * 40 * dtype_bytes(entry.weight));
+  }
+}
+
+// cuBLASLt chooses by alignment, and a row's bits must not depend on how many rows there are.
+TEST(CudaTableTest, DecodedWeightsAreAlignedAlikeForAnyNumberOfRows) {
+  for (const int64_t rows : {1, 2, 3, 64, 100}) {
+    for (const int64_t depth : {1, 40, 96, 4096}) {
+      EXPECT_EQ(device::decoded_x_bytes(rows, depth) % kDeviceAlign, 0) << rows << " " << depth;
+      EXPECT_GE(device::decoded_x_bytes(rows, depth), rows * depth * 2);
     }
   }
 }

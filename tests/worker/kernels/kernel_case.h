@@ -9,6 +9,7 @@
 #include <cmath>
 #include <cstring>
 #include <memory>
+#include <ostream>
 #include <random>
 #include <string>
 #include <vector>
@@ -86,6 +87,9 @@ inline std::vector<KernelEntry> kernels_of(Op op) {
   std::erase_if(found, [op](const KernelEntry& entry) { return entry.op != op; });
   return found;
 }
+
+// In the names and messages of tests.
+inline void PrintTo(const KernelEntry& kernel, std::ostream* stream) { *stream << kernel.name; }
 
 inline std::string kernel_name(const testing::TestParamInfo<KernelEntry>& info) {
   return info.param.name;

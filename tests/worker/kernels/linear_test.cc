@@ -11,15 +11,14 @@ bool decodes(const KernelEntry& kernel) {
 }
 // Of float32 rows beside codes, to int8.
 bool rounds_rows(const KernelEntry& kernel) {
-  return quantization(kernel.weight) && kernel.activation == DType::kF32 && has_cpu_bits(kernel);
+  return quantization(kernel.weight) && has_cpu_bits(kernel);
 }
 
 // How often a sum is rounded on the way of an output, and a weight where it is made of a code.
 int64_t roundings(const KernelEntry& kernel, int64_t depth) {
   const auto kind = quantization(kernel.weight);
   if (!kind || !has_cpu_bits(kernel)) return depth + 2;
-  const int64_t groups = group_count(*kind, depth);
-  return 3 * groups + 2 + (kernel.activation == DType::kBF16 ? depth : 0);
+  return 3 * group_count(*kind, depth) + 2;
 }
 
 // Every rounding errs by at most 2^-24 of a sum that is at most that of the magnitudes. A rounded
@@ -59,13 +58,11 @@ void expect_agrees(const KernelEntry& kernel, int64_t rows, int64_t cols, int64_
   const Matrix wanted(rows, cols), found = linear.run_kernel(kernel, threads);
   KernelArgs args = linear.args(wanted);
   // The reference rounds rows beside codes to int8, but none beside numbers.
-  Matrix plain(cols, depth, decodes(kernel) ? DType::kBF16 : DType::kF32);
+  Matrix plain(cols, depth, DType::kBF16);
   Matrix rounded(rows, depth, DType::kBF16);
-  if (quantization(kernel.weight) && !rounds_rows(kernel)) {
+  if (decodes(kernel)) {
     copy_elements(linear.weight.view(), plain.view());
     args.in[1] = plain.view();
-  }
-  if (decodes(kernel)) {
     copy_elements(linear.x.view(), rounded.view());
     args.in[0] = rounded.view();
   }
@@ -104,8 +101,7 @@ TEST_P(LinearTest, AgreesWithTheReferenceOnARealRow) {
 TEST(LinearCodesTest, AWeightThatScratchDoesNotHoldIsDecodedInPanels) {
   constexpr int64_t kDepth = 131072;  // 128 columns fill it.
   for (const KernelEntry& kernel : kernels_of(Op::kLinear)) {
-    if (!decodes(kernel) || kernel.weight != DType::kQ8 || kernel.activation != DType::kBF16)
-      continue;
+    if (!decodes(kernel) || kernel.weight != DType::kQ8) continue;
     expect_agrees(kernel, 1, 150, kDepth);
   }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Operators that treat every row by itself: norms, rotary embedding, element-wise ones, copies.
 #include "base/math.h"
+#include "operators/schema.h"
 #include "tests/worker/kernels/weights_case.h"
 
 namespace lockstep {
@@ -9,20 +10,11 @@ namespace {
 constexpr int64_t kHeadDims[] = {8, 16, 32, 64, 80, 128};
 const int64_t kWidths[] = {1, 15, 16, 17, 31, 32, 33, 64, 2048};
 
-int inputs_of(Op op) {
-  switch (op) {
-    case Op::kSilu:
-    case Op::kCast:
-      return 1;
-    case Op::kAddNorm:
-      return 3;
-    default:
-      return 2;
-  }
-}
+int inputs_of(Op op) { return schema_of(op).input_count(); }
 
-bool ends_with_weight(Op op) {
-  return op == Op::kRmsNorm || op == Op::kHeadNorm || op == Op::kAddNorm;
+bool is_weight(Op op, int input) {
+  const OperandKind kind = schema_of(op).inputs[input].kind;
+  return kind == OperandKind::kNorm || kind == OperandKind::kBias;
 }
 
 // One call of an operator whose output looks like its first input.
@@ -33,7 +25,7 @@ struct RowCase {
 
   RowCase(Op op, int64_t rows, int64_t cols, int64_t head_dim = 0) {
     for (int i = 0; i < inputs_of(op); ++i) {
-      const bool weight = ends_with_weight(op) && i == inputs_of(op) - 1;
+      const bool weight = is_weight(op, i);
       const int64_t width = weight && op == Op::kHeadNorm ? head_dim : cols;
       in.push_back(Matrix::random(weight ? 1 : rows, width, static_cast<uint32_t>(i), DType::kF32,
                                   weight ? width : width + 2));
@@ -52,6 +44,7 @@ struct RowCase {
 bool by_rows(Op op) {
   switch (op) {
     case Op::kRmsNorm:
+    case Op::kLayerNorm:
     case Op::kHeadNorm:
     case Op::kAddNorm:
     case Op::kSilu:
@@ -136,16 +129,28 @@ TEST_P(RowKernelTest, ARowsBitsDoNotDependOnTheOtherRows) {
 
 INSTANTIATE_TEST_SUITE_P(Cpu, RowKernelTest, testing::ValuesIn(row_kernels()), kernel_name);
 
-TEST(ElementwiseTest, WorksInPlace) {
-  for (const Op op : {Op::kSilu, Op::kMul, Op::kAdd, Op::kGated}) {
-    for (const KernelEntry& kernel : kernels_of(op)) {
-      RowCase apart(op, 3, 37), inside(op, 3, 37);
-      run(kernel, apart.args);
-      inside.args.out[0] = inside.args.in[0];
-      run(kernel, inside.args);
-      expect_same_bits(inside.in[0].view(), apart.out[0].view(), kernel.name);
-    }
+TEST_P(RowKernelTest, WorksInPlaceWhereTheOperatorsRowSaysSo) {
+  const Op op = GetParam().op;
+  if (!schema_of(op).in_place) GTEST_SKIP() << op_name(op) << " does not";
+  for (const int64_t cols : {int64_t{48}, int64_t{96}, int64_t{2064}}) {
+    RowCase apart(op, 3, cols, 48), inside(op, 3, cols, 48);
+    run(GetParam(), apart.args);
+    inside.args.out[0] = inside.args.in[0];
+    run(GetParam(), inside.args);
+    expect_same_bits(inside.in[0].view(), apart.out[0].view(), GetParam().name);
   }
+}
+
+TEST_P(RowKernelTest, OptionalOperandsMayBeAbsent) {
+  const OperatorSchema& schema = schema_of(GetParam().op);
+  if (schema.required_count() == schema.input_count()) GTEST_SKIP() << "none is optional";
+  RowCase found(GetParam().op, 3, 37), wanted(GetParam().op, 3, 37);
+  for (int i = schema.required_count(); i < schema.input_count(); ++i) {
+    found.args.in[i] = wanted.args.in[i] = {};
+  }
+  reference::kernel(GetParam().op)(wanted.args);
+  run(GetParam(), found.args);
+  expect_close(found.out[0].view(), wanted.out[0].view(), 2e-6, GetParam().name);
 }
 
 TEST(ElementwiseTest, SiluHoldsAtTheEndsOfTheRange) {

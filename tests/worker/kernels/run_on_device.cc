@@ -5,7 +5,7 @@
 #include <map>
 #include <vector>
 
-#include "worker/kernels/cuda/step.h"
+#include "worker/kernels/device_step.h"
 #include "worker/kernels/find.h"
 
 namespace lockstep {
@@ -71,7 +71,7 @@ std::string run_on_device(Device& device, const KernelEntry& kernel, KernelArgs 
   const DeviceMemory scratch(device, scratch_bytes(kernel, host, 1));
   args.scratch = scratch.data();
   args.queue = device.queue();
-  kernel.run(args);
+  if (const char* refused = kernel.run(args); refused != nullptr) return refused;
   for (const TensorView& view : host.out) mirror.copy_back(view.data);
   mirror.copy_back(host.state.data);
   const char* failure = host.step != nullptr ? step.give(*host.step) : device.synchronize();

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <cstring>
 #include <new>
 
@@ -17,7 +19,7 @@ inline void run_on_host(const KernelEntry& kernel, KernelArgs args, int threads)
   std::memset(scratch, 0xff, bytes);
   args.parallel = &pool;
   args.scratch = static_cast<std::byte*>(scratch);
-  kernel.run(args);
+  EXPECT_EQ(kernel.run(args), nullptr) << kernel.name;
   ::operator delete(scratch, std::align_val_t(64));
 }
 

@@ -3,13 +3,15 @@
 #include <string>
 
 #include "base/cpu.h"
+#include "operators/schema.h"
 #include "tests/worker/kernels/kernel_case.h"
+#include "worker/kernels/device.h"
 
 namespace lockstep {
 namespace {
 
-bool is_collective_or_view(Op op) {
-  return op == Op::kNone || op == Op::kAllReduce || op == Op::kAllGather || op == Op::kColumns;
+bool has_kernel(Op op) {
+  return schema_of(op).op != Op::kNone && schema_of(op).run_by == RunBy::kKernel;
 }
 
 TEST(KernelTableTest, EveryOperatorThatComputesHasAPortableKernelAndAReference) {
@@ -19,8 +21,8 @@ TEST(KernelTableTest, EveryOperatorThatComputesHasAPortableKernelAndAReference) 
     for (const KernelEntry& entry : cpu_kernels()) {
       found = found || (entry.op == op && entry.isa == Isa::kPortable);
     }
-    EXPECT_EQ(found, !is_collective_or_view(op)) << op_name(op);
-    EXPECT_EQ(reference::kernel(op) != nullptr, !is_collective_or_view(op)) << op_name(op);
+    EXPECT_EQ(found, has_kernel(op)) << op_name(op);
+    EXPECT_EQ(reference::kernel(op) != nullptr, has_kernel(op)) << op_name(op);
   }
 }
 
@@ -58,8 +60,7 @@ TEST(KernelTableTest, OfTilesAreOnlyTheLinearsThatTheyMultiply) {
   };
   if (!machine_runs(Isa::kAvx2)) GTEST_SKIP() << "this machine has the portable kernels alone";
   EXPECT_EQ(isa_of(Op::kLinear, DType::kBF16, DType::kBF16), Isa::kAmx);
-  EXPECT_EQ(isa_of(Op::kLinear, DType::kQ4MG64, DType::kF32), Isa::kAmx);
-  EXPECT_EQ(isa_of(Op::kLinear, DType::kQ4, DType::kBF16), Isa::kAvx512Bf16);
+  EXPECT_EQ(isa_of(Op::kLinear, DType::kQ4M, DType::kF32), Isa::kAmx);
   EXPECT_EQ(isa_of(Op::kAttention, DType::kBF16, DType::kF32), Isa::kAvx512Bf16);
   EXPECT_EQ(isa_of(Op::kRmsNorm, DType::kNone, DType::kF32), Isa::kAvx512);
 }
@@ -70,7 +71,7 @@ TEST(KernelTableTest, TypesWithoutAKernelAreNotFound) {
   };
   EXPECT_EQ(find(Op::kLinear, DType::kF16, DType::kBF16), nullptr);
   EXPECT_EQ(find(Op::kLinear, DType::kQ8, DType::kBF16), nullptr);
-  EXPECT_NE(find(Op::kLinear, DType::kQ4, DType::kBF16), nullptr);
+  EXPECT_EQ(find(Op::kLinear, DType::kQ4, DType::kBF16), nullptr);
   EXPECT_EQ(find(Op::kLinear, DType::kBF16, DType::kF32), nullptr);
   EXPECT_EQ(find(Op::kAttention, DType::kF16, DType::kF32), nullptr);
   EXPECT_EQ(find(Op::kAllReduce, DType::kNone, DType::kF32), nullptr);
@@ -87,8 +88,18 @@ TEST(KernelTableTest, EntriesWithAWeightMatrixPackItAndOthersDoNot) {
   }
 }
 
+TEST(KernelTableTest, AttentionSizesItsPagesAndRefusesValuesOfAnotherWidthThanKeys) {
+  const std::unique_ptr<Device> host = host_device();
+  for (const KernelEntry& entry : cpu_kernels()) {
+    EXPECT_EQ(entry.page_bytes != nullptr, entry.op == Op::kAttention) << entry.name;
+    if (entry.op != Op::kAttention) continue;
+    EXPECT_EQ(entry.fits({.head_dim = 4096, .v_dim = 4096}, *host), nullptr) << entry.name;
+    EXPECT_STREQ(entry.fits({.head_dim = 64, .v_dim = 32}, *host), "values as wide as keys");
+  }
+}
+
 TEST(KernelTableTest, EveryTypeOfAWeightHasAnEmbeddingAndALinear) {
-  for (int i = 0; i < kDTypeCount; ++i) {
+  for (int i = 0; i < kDTypeEnd; ++i) {
     const DType dtype = static_cast<DType>(i);
     const bool is_weight = dtype == DType::kF32 || dtype == DType::kBF16 || dtype == DType::kF16 ||
                            quantization(dtype).has_value();
@@ -119,11 +130,9 @@ TEST(KernelCostTest, PackedWeightsOfSmallIntegersHoldTheirScales) {
         ->packed_bytes(64, 256);
   };
   EXPECT_EQ(bytes(DType::kQ8), 64 * 256 + 64 * 8 * 2);
-  EXPECT_EQ(bytes(DType::kQ8G128), 64 * 256 + 64 * 2 * 2);
   EXPECT_EQ(bytes(DType::kQ8C), 64 * 256 + 64 * 2);
   EXPECT_EQ(bytes(DType::kQ4), 64 * 128 + 64 * 8 * 2);
   EXPECT_EQ(bytes(DType::kQ4M), 64 * 128 + 64 * 8 * 4);
-  EXPECT_EQ(bytes(DType::kQ4MG128), 64 * 128 + 64 * 2 * 4);
 }
 
 TEST(KernelCostTest, AttentionCountsTheKeysInTheWindowOnly) {
@@ -146,9 +155,12 @@ TEST(KernelCostTest, AttentionCountsTheKeysInTheWindowOnly) {
 }
 
 TEST(KvPageTest, APageHoldsKeysAndValuesOfAllItsTokens) {
-  EXPECT_EQ(kv_page_bytes(16, 2, 64, DType::kF32), 2 * 16 * 2 * 64 * 4);
-  EXPECT_EQ(kv_page_bytes(16, 1, 5, DType::kBF16) % 64, 0);
-  EXPECT_EQ(kv_page_bytes(32, 2, 64, DType::kI8), 2 * 32 * 2 * (64 + 4));  // A scale a vector.
+  const KernelEntry& attention =
+      *find_kernel(cpu_kernels(), Op::kAttention, DType::kF32, DType::kF32, Isa::kPortable);
+  EXPECT_EQ(attention.page_bytes({16, 2, 64, 64, DType::kF32}), 2 * 16 * 2 * 64 * 4);
+  EXPECT_EQ(attention.page_bytes({16, 1, 5, 5, DType::kBF16}) % 64, 0);
+  // One scale per vector.
+  EXPECT_EQ(attention.page_bytes({32, 2, 64, 64, DType::kI8}), 2 * 32 * 2 * (64 + 4));
 }
 
 }  // namespace

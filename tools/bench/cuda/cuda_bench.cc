@@ -14,8 +14,8 @@
 #include <string>
 #include <vector>
 
-#include "worker/kernels/cuda/step.h"
 #include "worker/kernels/device.h"
+#include "worker/kernels/device_step.h"
 #include "worker/kernels/find.h"
 
 namespace lockstep {
@@ -177,7 +177,8 @@ void run_attention(Bench& bench, const KernelEntry& kernel, int64_t count, int64
   std::byte* map = bench.own(kHeads * 4);
   bench.device().copy_in(map, kv_head_of.data(), kHeads * 4);
   args.attrs.kv_head_of = reinterpret_cast<const int32_t*>(map);
-  const int64_t page_bytes = kv_page_bytes(kPageTokens, kKvHeads, kHeadDim, kernel.weight);
+  const int64_t page_bytes =
+      kernel.page_bytes({kPageTokens, kKvHeads, kHeadDim, kHeadDim, kernel.weight});
   const TensorView memory = bench.matrix(count * kPages, page_bytes / 2, DType::kBF16);
   args.state = {static_cast<std::byte*>(memory.data), page_bytes, count * kPages, kPageTokens,
                 kernel.weight};

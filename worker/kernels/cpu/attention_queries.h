@@ -9,19 +9,16 @@
 
 namespace lockstep::LOCKSTEP_ISA {
 
-// Keys of so many positions are summed up for themselves; a multiple of kKeyBlock.
+// Keys of this many positions have sums of their own, merged later; a multiple of kKeyBlock.
 inline constexpr int64_t kPart = 8 * kKeyBlock;
 
-[[gnu::always_inline]] inline int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
-[[gnu::always_inline]] inline int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
-
 // Keys [begin, end), relative to a block.
-struct Range {
+struct KeyRange {
   int64_t begin;
   int64_t end;
 };
-[[gnu::always_inline]] inline Range cut(Range range, int64_t begin, int64_t end) {
-  return {most(range.begin, begin), least(range.end, end)};
+[[gnu::always_inline]] inline KeyRange cut(KeyRange range, int64_t begin, int64_t end) {
+  return {max(range.begin, begin), min(range.end, end)};
 }
 
 template <typename F>
@@ -62,18 +59,18 @@ Queries<F> lay_out(std::byte* scratch, const AttentionScratch& sizes) {
   for (Softmax* sums : {&all.part, &all.whole}) {
     *sums = lay_out_sums(take(sizes.sums_bytes), sizes.queries, sizes.padded);
   }
-  all.scores = floats(kMostTileQueries * kKeyBlock);
-  all.weights = reinterpret_cast<typename F::Factor*>(floats(kMostTileQueries * kKeyBlock));
-  all.fit = floats(kMostTileQueries);
+  all.scores = floats(kMaxTileQueries * kKeyBlock);
+  all.weights = reinterpret_cast<typename F::Factor*>(floats(kMaxTileQueries * kKeyBlock));
+  all.fit = floats(kMaxTileQueries);
   all.out = reinterpret_cast<float**>(take(sizes.queries * static_cast<int64_t>(sizeof(float*))));
   all.position = reinterpret_cast<int64_t*>(take(sizes.queries * 8));
   return all;
 }
 
-// kScaled: p times its value's scale, as codes. A value that is not seen has weight 0, whatever its
-// scale. Returns the codes' own scale; weights that are all nearly 0 are 0.
+// kScaled: p times its value's scale, as codes. A value that is not seen has weight 0, even if its
+// scale is NaN. Returns the scale of the codes; 0 where all weights are nearly 0.
 template <typename F>
-float store_weights(const Vec (&p)[kBlockChunks], const Block<F>& block, int64_t padded,
+float store_weights(const Vec (&p)[kBlockChunks], const KeyBlock<F>& block, int64_t padded,
                     typename F::Factor* weights) {
   Vec w[kBlockChunks], highest = Vec::zero();
 #pragma GCC unroll 8
@@ -82,16 +79,16 @@ float store_weights(const Vec (&p)[kBlockChunks], const Block<F>& block, int64_t
     w[i] = select_less(Vec::zero(), p[i], p[i] * scale, Vec::zero());
     highest = max(highest, w[i]);
   }
-  const float most_weight = max_lane(highest);
-  const bool any = most_weight > 1e-30f;
-  const Vec inverse = Vec::splat(any ? F::kMostFactor / most_weight : 0.0f);
+  const float max_weight = max_lane(highest);
+  const bool any = max_weight > 1e-30f;
+  const Vec inverse = Vec::splat(any ? F::kMaxFactor / max_weight : 0.0f);
 #pragma GCC unroll 8
   for (int i = 0; i < kBlockChunks; ++i) store_words(w[i] * inverse, weights + i * kChunk);
-  return any ? most_weight / F::kMostFactor : 0.0f;
+  return any ? max_weight / F::kMaxFactor : 0.0f;
 }
 
 // Sets the numbers of a block's keys outside of `range`.
-[[gnu::always_inline]] inline void hide(Vec (&s)[kBlockChunks], Range range, float number) {
+[[gnu::always_inline]] inline void hide(Vec (&s)[kBlockChunks], KeyRange range, float number) {
   if (range.begin == 0 && range.end == kKeyBlock) return;
   constexpr float kLane[Vec::kLanes] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
   const Vec begin = Vec::splat(static_cast<float>(range.begin));
@@ -103,11 +100,12 @@ float store_weights(const Vec (&p)[kBlockChunks], const Block<F>& block, int64_t
   }
 }
 
-// Turns the scores of a tile's queries [query, query + count) into weights relative to their new
-// maximum, 0 where a key is not seen, and brings their sums to that maximum and adds to the totals.
+// The softmax of one block: turns the scores of a tile's queries [query, query + count) into
+// weights relative to their new running maximum (0 where a key is not seen), rescales their sums to
+// that maximum and adds the weights to the totals.
 template <typename F>
-void soften(Queries<F>& all, int64_t query, int64_t count, const Block<F>& block,
-            const Range* seen) {
+void softmax_block(Queries<F>& all, int64_t query, int64_t count, const KeyBlock<F>& block,
+                   const KeyRange* seen) {
   for (int64_t q = 0; q < count; ++q) {
     all.fit[q] = 0;
     if (seen[q].end == 0) continue;
@@ -120,8 +118,14 @@ void soften(Queries<F>& all, int64_t query, int64_t count, const Block<F>& block
     const float block_highest = max_block(s);
     const float before = all.part.highest[query + q];
     const float highest = before > block_highest ? before : block_highest;
+    // So far only keys with -inf, which count for nothing; and -inf - -inf would be NaN.
+    const bool none = highest == -kInfinity;
+    const Vec from = Vec::splat(none ? 0.0f : highest);
 #pragma GCC unroll 8
-    for (int i = 0; i < kBlockChunks; ++i) s[i] = exp2_below(s[i] - Vec::splat(highest));
+    for (int i = 0; i < kBlockChunks; ++i) s[i] = exp2_below(s[i] - from);
+    if (none) {
+      for (Vec& p : s) p = p * Vec::zero();  // Those of NaN stay.
+    }
     hide(s, seen[q], 0);
     typename F::Factor* weights = all.weights + q * kKeyBlock;
     if constexpr (F::kScaled) {

@@ -1,27 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention's two products, for a tile of queries of one KV head over one block of keys: scores,
-// and sums of values. Each query's sums take its keys in order, whatever the tile.
+// Attention's two products, for a tile of queries of one KV head over one block of keys: QK scores
+// and the PV product. Each query's sums take its keys in order, independent of the tile.
 #pragma once
 
 #include "worker/kernels/cpu/kv_format.h"
 
 namespace lockstep::LOCKSTEP_ISA {
 
-// Vectors a tile of so many queries can add up at once, in registers.
+// Vectors of sums that fit the registers, for each query of a tile.
 constexpr int tile_vectors(int queries) {
   const int most = kTileSums / queries;
   return most >= 4 ? 4 : most >= 2 ? 2 : 1;
 }
 
-// A block ahead, into the second level: its keys while these are multiplied, its values while these
-// are.
+// Prefetches into the second-level cache, one block ahead: keys during QK, values during PV.
 [[gnu::always_inline]] inline void fetch(const void* line) { __builtin_prefetch(line, 0, 2); }
 
 // scores[q][kKeyBlock]: query . key of kVecs chunks from `chunk` on, times the query's scale
 // (and the key's). Queries lie [kQueries][padded].
 template <typename F, int kQueries, int kVecs>
-void score(const typename F::Factor* queries, int64_t padded, const Block<F>& block,
-           const Block<F>& ahead, int64_t chunk, const float* scale, float* scores) {
+void score(const typename F::Factor* queries, int64_t padded, const KeyBlock<F>& block,
+           const KeyBlock<F>& ahead, int64_t chunk, const float* scale, float* scores) {
   const typename F::Element *keys[kVecs], *next[kVecs];
   typename F::Sum sums[kQueries][kVecs];
 #pragma GCC unroll 4
@@ -61,12 +60,12 @@ void score(const typename F::Factor* queries, int64_t padded, const Block<F>& bl
 }
 
 // accumulator[q] += weight[q][j] * value[j] over keys j in [begin, end), whole packs, in order, for
-// kVecs vectors of columns from `column` on. kScaled: the sum is an integer, taken times fit[q];
-// where that is 0 nothing is added.
+// kVecs vectors of columns from `column` on. kScaled: the sum is an integer, multiplied by
+// fit[q]; where that is 0 nothing is added.
 template <typename F, int kQueries, int kVecs>
-void weigh_columns(float* accumulator, int64_t padded, const typename F::Factor* weights,
-                   const float* fit, const Block<F>& block, const Block<F>& ahead, int64_t column,
-                   int64_t begin, int64_t end) {
+void add_pv_columns(float* accumulator, int64_t padded, const typename F::Factor* weights,
+                    const float* fit, const KeyBlock<F>& block, const KeyBlock<F>& ahead,
+                    int64_t column, int64_t begin, int64_t end) {
   typename F::Sum sums[kQueries][kVecs];
 #pragma GCC unroll 8
   for (int q = 0; q < kQueries; ++q) {
@@ -117,17 +116,17 @@ void weigh_columns(float* accumulator, int64_t padded, const typename F::Factor*
 }
 
 template <typename F, int kQueries>
-void weigh(float* accumulator, int64_t padded, const typename F::Factor* weights, const float* fit,
-           const Block<F>& block, const Block<F>& ahead, int64_t begin, int64_t end) {
+void add_pv(float* accumulator, int64_t padded, const typename F::Factor* weights, const float* fit,
+            const KeyBlock<F>& block, const KeyBlock<F>& ahead, int64_t begin, int64_t end) {
   constexpr int kVecs = tile_vectors(kQueries);
   int64_t column = 0;
   for (; column + kVecs * Vec::kLanes <= padded; column += kVecs * Vec::kLanes) {
-    weigh_columns<F, kQueries, kVecs>(accumulator, padded, weights, fit, block, ahead, column,
-                                      begin, end);
+    add_pv_columns<F, kQueries, kVecs>(accumulator, padded, weights, fit, block, ahead, column,
+                                       begin, end);
   }
   for (; column < padded; column += Vec::kLanes) {
-    weigh_columns<F, kQueries, 1>(accumulator, padded, weights, fit, block, ahead, column, begin,
-                                  end);
+    add_pv_columns<F, kQueries, 1>(accumulator, padded, weights, fit, block, ahead, column, begin,
+                                   end);
   }
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows in pieces of a few thousand elements, so that handing one out costs little beside it.
+// Loops over rows in pieces of a few thousand elements, so that the cost per piece is small.
 #pragma once
 
 #include <cstdint>

@@ -15,10 +15,9 @@
 //   saturates, sums wrap around. low_nibbles(a), high_nibbles(a): the halves of every byte.
 //   as_sums(v): the same bits. to_float(sums), to_int(v): |v| < 2^22, to nearest even.
 //   magnitude(v): the bits of |v|, which order as the numbers do, NaN above all. times_power(v, n
-//   << 23): v * 2^n, both of them normal. NibbleTable(zero).pairs<shift>(quads): of each 16-bit
-//   word's nibble at bit `shift` the number nibble - zero as bfloat16. FlushDenormals: while one
-//   lives on a thread, its float32 arithmetic takes and gives denormals as zeros. Wherever
-//   dot_pairs runs one must live, or the ISAs differ.
+//   << 23): v * 2^n, both of them normal. FlushDenormals: while one lives on a thread, its float32
+//   arithmetic takes and gives denormals as zeros. Wherever dot_pairs runs one must live, or the
+//   ISAs differ.
 #pragma once
 
 #include "worker/kernels/cpu/vec.h"
@@ -45,12 +44,6 @@ class FlushDenormals {};
 
 // Where nothing of the kind is wanted.
 struct KeepDenormals {};
-
-// 0 .. 15, less `zero`, as bfloat16.
-inline uint16_t nibble_value(int nibble, int zero) {
-  return static_cast<uint16_t>(__builtin_bit_cast(uint32_t, static_cast<float>(nibble - zero)) >>
-                               16);
-}
 
 }  // namespace lockstep::LOCKSTEP_ISA
 

@@ -111,29 +111,4 @@ inline Sums dot_quads(Quads u, Quads s, Sums c) {
   return {dot_quads(u.low, s.low, c.low), dot_quads(u.high, s.high, c.high)};
 }
 
-struct NibbleTable {
-  __m256i first, second;  // The bytes of sixteen bfloat16, in either half of a register.
-  explicit NibbleTable(int zero) {
-    uint8_t bytes[2][32];
-    for (int i = 0; i < 32; ++i) {
-      bytes[0][i] = static_cast<uint8_t>(nibble_value(i % 16, zero));
-      bytes[1][i] = static_cast<uint8_t>(nibble_value(i % 16, zero) >> 8);
-    }
-    first = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(bytes[0]));
-    second = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(bytes[1]));
-  }
-  // An index with its upper bit set gives a zero byte.
-  __m256i look_up(__m256i words) const {
-    const __m256i index = _mm256_and_si256(words, _mm256_set1_epi16(0x0f));
-    const __m256i none = _mm256_set1_epi8(static_cast<char>(0x80));
-    const __m256i lower = _mm256_or_si256(index, _mm256_slli_epi16(none, 8));
-    const __m256i upper = _mm256_or_si256(_mm256_slli_epi16(index, 8), _mm256_srli_epi16(none, 8));
-    return _mm256_or_si256(_mm256_shuffle_epi8(first, lower), _mm256_shuffle_epi8(second, upper));
-  }
-  template <int kShift>
-  Pairs pairs(Quads a) const {
-    return {look_up(_mm256_srli_epi16(a.low, kShift)), look_up(_mm256_srli_epi16(a.high, kShift))};
-  }
-};
-
 }  // namespace lockstep::LOCKSTEP_ISA

@@ -89,17 +89,4 @@ inline Sums dot_quads(Quads u, Quads s, Sums c) {
 }
 #endif
 
-struct NibbleTable {
-  __m512i values;  // Twice sixteen: the fifth bit of an index does not matter.
-  explicit NibbleTable(int zero) {
-    uint16_t table[32];
-    for (int i = 0; i < 32; ++i) table[i] = nibble_value(i % 16, zero);
-    values = _mm512_loadu_si512(table);
-  }
-  template <int kShift>
-  Pairs pairs(Quads a) const {
-    return {_mm512_permutexvar_epi16(_mm512_srli_epi16(a.v, kShift), values)};
-  }
-};
-
 }  // namespace lockstep::LOCKSTEP_ISA

@@ -133,17 +133,4 @@ inline Sums dot_quads(const Quads& u, const Quads& s, const Sums& c) {
   });
 }
 
-struct NibbleTable {
-  int zero;
-  explicit NibbleTable(int zero_point) : zero(zero_point) {}
-  template <int kShift>
-  Pairs pairs(const Quads& a) const {
-    Pairs pairs;
-    for (int64_t i = 0; i < 2 * Vec::kLanes; ++i) {
-      pairs.element[i] = nibble_value((a.element[2 * i + kShift / 8] >> kShift % 8) & 0x0f, zero);
-    }
-    return pairs;
-  }
-};
-
 }  // namespace lockstep::LOCKSTEP_ISA

@@ -10,7 +10,7 @@ namespace lockstep::LOCKSTEP_ISA {
 namespace {
 
 template <typename Out, typename F>
-void map_one(const KernelArgs& args, const F& f) {
+const char* map_one(const KernelArgs& args, const F& f) {
   const TensorView &x = args.in[0], &out = args.out[0];
   for_rows(*args.parallel, x.rows, x.cols, [&](int64_t r) {
     const float* a = x.row<float>(r);
@@ -19,10 +19,11 @@ void map_one(const KernelArgs& args, const F& f) {
       f(Vec::load(a + i, x.cols - i)).store(to + i, x.cols - i);
     }
   });
+  return nullptr;
 }
 
 template <typename F>
-void map_two(const KernelArgs& args, const F& f) {
+const char* map_two(const KernelArgs& args, const F& f) {
   const TensorView &x = args.in[0], &y = args.in[1], &out = args.out[0];
   for_rows(*args.parallel, x.rows, x.cols, [&](int64_t r) {
     const float *a = x.row<float>(r), *b = y.row<float>(r);
@@ -32,24 +33,25 @@ void map_two(const KernelArgs& args, const F& f) {
       f(Vec::load(a + i, left), Vec::load(b + i, left)).store(to + i, left);
     }
   });
+  return nullptr;
 }
 
 }  // namespace
 
-void silu(const KernelArgs& args) {
-  map_one<float>(args, [](Vec x) { return silu(x); });
+const char* silu(const KernelArgs& args) {
+  return map_one<float>(args, [](Vec x) { return silu(x); });
 }
-void cast(const KernelArgs& args) {
-  map_one<uint16_t>(args, [](Vec x) { return x; });
+const char* cast(const KernelArgs& args) {
+  return map_one<uint16_t>(args, [](Vec x) { return x; });
 }
-void mul(const KernelArgs& args) {
-  map_two(args, [](Vec x, Vec y) { return x * y; });
+const char* mul(const KernelArgs& args) {
+  return map_two(args, [](Vec x, Vec y) { return x * y; });
 }
-void add(const KernelArgs& args) {
-  map_two(args, [](Vec x, Vec y) { return x + y; });
+const char* add(const KernelArgs& args) {
+  return map_two(args, [](Vec x, Vec y) { return x + y; });
 }
-void gated(const KernelArgs& args) {
-  map_two(args, [](Vec gate, Vec up) { return silu(gate) * up; });
+const char* gated(const KernelArgs& args) {
+  return map_two(args, [](Vec gate, Vec up) { return silu(gate) * up; });
 }
 
 }  // namespace lockstep::LOCKSTEP_ISA

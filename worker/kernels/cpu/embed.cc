@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // out[r] = weight[token of r - vocab_begin], weight being plain rows; -0.0 for tokens that other
 // ranks hold, so that the sum over ranks is the row bit for bit. Token -1 takes the next row of
-// step->embeddings, on the rank that holds id 0. Quantized rows (panels.h has their layout) become
-// code * scale, or fma(code, scale, minimum).
+// step->embeddings, on the rank that holds id 0. Quantized rows (quantized_rows.h has their layout)
+// become code * scale, or fma(code, scale, minimum).
 #include "worker/kernels/cpu/chunks.h"
-#include "worker/kernels/cpu/panels.h"
 #include "worker/kernels/cpu/vec.h"
 #include "worker/kernels/kernel.h"
+#include "worker/kernels/quantized_rows.h"
 
 namespace lockstep::LOCKSTEP_ISA {
 namespace {
@@ -18,7 +18,7 @@ void copy_row(const T* from, float* to, int64_t cols) {
   }
 }
 
-// How many rows before this one brought an embedding of their own.
+// How many rows before this one have an embedding given by the request.
 int64_t embeddings_before(const StepView& step, int64_t row) {
   int64_t count = 0;
   for (int64_t r = 0; r < row; ++r) count += step.tokens[r] == -1;
@@ -27,7 +27,7 @@ int64_t embeddings_before(const StepView& step, int64_t row) {
 
 // copy(row of the weight, to) for the rows that are looked up.
 template <typename Copy>
-void embed(const KernelArgs& args, const Copy& copy) {
+const char* embed(const KernelArgs& args, const Copy& copy) {
   const TensorView &weight = args.in[0], &out = args.out[0];
   const StepView& step = *args.step;
   const int64_t vocab_begin = args.attrs.vocab_begin;
@@ -43,13 +43,15 @@ void embed(const KernelArgs& args, const Copy& copy) {
       for (int64_t i = 0; i < out.cols; ++i) to[i] = -0.0f;
     }
   });
+  return nullptr;
 }
 
 template <typename Weight>
-void embed_floats(const KernelArgs& args) {
+const char* embed_floats(const KernelArgs& args) {
   embed(args, [&](int64_t row, float* to) {
     copy_row(static_cast<const Weight*>(args.in[0].row<Weight>(row)), to, args.out[0].cols);
   });
+  return nullptr;
 }
 
 float bf16_at(const std::byte* numbers, int64_t index) {
@@ -91,20 +93,21 @@ void copy_codes(const std::byte* row, float* to, int64_t cols) {
 
 }  // namespace
 
-void embed_f32(const KernelArgs& args) { embed_floats<float>(args); }
-void embed_f16(const KernelArgs& args) { embed_floats<Half>(args); }
-void embed_bf16(const KernelArgs& args) { embed_floats<uint16_t>(args); }
+const char* embed_f32(const KernelArgs& args) { return embed_floats<float>(args); }
+const char* embed_f16(const KernelArgs& args) { return embed_floats<Half>(args); }
+const char* embed_bf16(const KernelArgs& args) { return embed_floats<uint16_t>(args); }
 
 template <DType kWeight>
-void embed_quantized(const KernelArgs& args) {
+const char* embed_quantized(const KernelArgs& args) {
   const int64_t cols = args.out[0].cols;
   const int64_t bytes = quantized_row_bytes(*quantization(kWeight), cols);
   const auto* rows = static_cast<const std::byte*>(args.in[0].data);
-  embed(args, [&](int64_t row, float* to) { copy_codes<kWeight>(rows + row * bytes, to, cols); });
+  return embed(args,
+               [&](int64_t row, float* to) { copy_codes<kWeight>(rows + row * bytes, to, cols); });
 }
 
 #define LOCKSTEP_EMBED_QUANTIZED(KIND) \
-  template void embed_quantized<DType::KIND>(const KernelArgs& args);
+  template const char* embed_quantized<DType::KIND>(const KernelArgs& args);
 LOCKSTEP_EACH_QUANTIZED(LOCKSTEP_EMBED_QUANTIZED)
 #undef LOCKSTEP_EMBED_QUANTIZED
 

@@ -8,11 +8,10 @@
 // with the scales of its keys and of its values.
 //
 //   Element: what pages hold; Factor: what queries and weights are rounded to; Operand: one vector
-//   of kPack elements a lane; Sum: sixteen sums of dot(), zero() at first; Guard: lives wherever
-//   dot() runs.
-//   scale_of(x, dim, limit): the scale that brings dim numbers to codes of at most `limit`;
-//   encode(x, scale, to): sixteen numbers as elements or factors; store_weights(p, to): the same
-//   for results of exp(), where not kScaled.
+//   of kPack elements per lane; Sum: sixteen sums of dot(), initially zero(); Guard: an object of
+//   it lives wherever dot() runs. scale_of(x, dim, limit): the scale that brings dim numbers to
+//   codes of at most `limit`; encode(x, scale, to): sixteen numbers as elements or factors;
+//   store_weights(p, to): the same for results of exp(), where not kScaled.
 #pragma once
 
 #include "worker/kernels/cpu/scratch.h"
@@ -35,7 +34,7 @@ struct KvPlain {
   using Guard = Lifetime;
   static constexpr int64_t kPack = kElements;
   static constexpr bool kScaled = false;
-  static constexpr float kMostCode = 0, kMostFactor = 0;
+  static constexpr float kMaxCode = 0, kMaxFactor = 0;
 
   static Vec zero() { return Vec::zero(); }
   static float scale_of(const float*, int64_t, float) { return 1; }
@@ -66,7 +65,7 @@ struct KvI8 {
   using Guard = Nothing;
   static constexpr int64_t kPack = 2;
   static constexpr bool kScaled = true;
-  static constexpr float kMostCode = 127, kMostFactor = 32767;
+  static constexpr float kMaxCode = 127, kMaxFactor = 32767;
 
   static Sums zero() { return Sums::splat(0); }
   static Words load(const int8_t* p) { return Words::load(p); }
@@ -114,7 +113,7 @@ inline const float* scales_of(const int8_t* chunk, int64_t padded) {
 
 // The chunks of a block of keys, in order.
 template <typename F>
-struct Block {
+struct KeyBlock {
   const typename F::Element* chunk[kBlockChunks];
 };
 

@@ -13,7 +13,7 @@ struct Floats : PlainSums {
   using Weight = WeightElement;
   using Factor = Vec;
   using Sum = Vec;
-  static constexpr PanelLayout kLayout = panel_layout(kWeight, DType::kF32);
+  static constexpr PanelLayout kLayout = panel_layout(kWeight);
   static constexpr int kTileRows = kTileRowsF32;
   static constexpr int64_t kAheadRows = 4;
 
@@ -30,7 +30,7 @@ struct BFloats : PlainSums {
   using Weight = uint16_t;
   using Factor = Pairs;
   using Sum = Vec;
-  static constexpr PanelLayout kLayout = panel_layout(DType::kBF16, DType::kBF16);
+  static constexpr PanelLayout kLayout = panel_layout(DType::kBF16);
   static constexpr int kTileRows = kTileRowsBF16;
   static constexpr int64_t kAheadRows = 5;
 
@@ -49,8 +49,12 @@ struct BFloats : PlainSums {
 
 }  // namespace
 
-void linear_f32(const KernelArgs& args) { linear<Units<Floats<DType::kF32, float>>>(args); }
-void linear_f16(const KernelArgs& args) { linear<Units<Floats<DType::kF16, Half>>>(args); }
-void linear_bf16(const KernelArgs& args) { linear<Units<BFloats>>(args); }
+const char* linear_f32(const KernelArgs& args) {
+  return linear<Units<Floats<DType::kF32, float>>>(args);
+}
+const char* linear_f16(const KernelArgs& args) {
+  return linear<Units<Floats<DType::kF16, Half>>>(args);
+}
+const char* linear_bf16(const KernelArgs& args) { return linear<Units<BFloats>>(args); }
 
 }  // namespace lockstep::LOCKSTEP_ISA

@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // What every kernel of linear shares. out[r][n] = sum over k of x[r][k] * weight[n][k] (+ bias[n]):
-// a lane runs over k in order for every output, so the bits know neither rows, tiles nor threads.
-// Weights are panels (panels.h); a Format says how a tile of a few rows by a panel is multiplied.
-// K is cut into chunks of which a panel's part fits the nearest cache; all tiles of rows go over a
-// chunk, then over the next one, their sums kept in between. x is laid out first, a row of it once,
-// as [chunk][tile][unit][row], so that a tile reads one stream.
+// each output is one lane that runs over k in order, so bits do not depend on rows, tiles or
+// threads. Weights are panels (panels.h); a Format says how a tile of a few rows by a panel is
+// multiplied. K is cut into chunks such that a panel's part of one fits the first-level cache; all
+// tiles of rows are multiplied by one chunk before the next, their sums kept in between. x is laid
+// out first, once, as [chunk][tile][unit][row], so that a tile reads one stream.
 //
-// A Format has: kLayout, kTileRows (rows of the largest tile), kAheadRows (from so many rows on in
-// a single tile a panel is asked for ahead of its use), Activation, Guard (lives in every task),
+// A Format has: kLayout, kTileRows (rows of the largest tile), kAheadRows (a single tile of at
+// least this many rows prefetches its panel), Activation, Guard (one lives in every task),
 //   row_value(x, cols): of a row before it is laid out,
 //   lay_out(x, count, to, r, rows, value): its next unit, as row r of `rows`; `count` elements
-//   left, run<kRows>(pass), and finish(left, right, header, value): sums of a row to what they
-//   mean.
+//   left, run<kRows>(pass), and finish(left, right, header, value): rescales the sums of a row.
 // A format of tile instructions (linear_tiles.cc) has run(rows, pass, guard) instead; its unit may
 // be several of the packed ones (kPacked), and it may unpack a chunk for all rows: unpack(panel,
 // units, guard).
@@ -22,7 +21,7 @@
 namespace lockstep::LOCKSTEP_ISA {
 namespace {
 
-// Pieces of work a thread: a fast core helps a slow one, and each still reads long streams.
+// Pieces of work per thread: a fast core helps a slow one, and each still reads long streams.
 constexpr int64_t kPiecesPerThread = 4;
 constexpr int64_t kChunkBytes = 17 << 10;  // Of a panel, at most.
 constexpr int64_t kAheadBytes = 12 << 10;
@@ -38,9 +37,7 @@ struct Parts {
         step(step),
         each(ceil_div(size, step) / count),
         longer(ceil_div(size, step) % count) {}
-  int64_t begin(int64_t part) const {
-    return least(size, (part * each + least(part, longer)) * step);
-  }
+  int64_t begin(int64_t part) const { return min(size, (part * each + min(part, longer)) * step); }
 };
 
 template <typename Format>
@@ -62,9 +59,9 @@ void run_rows(int64_t rows, const Pass& pass) {
   Format::template run<kRows>(pass);
 }
 
-// A call, and the parts that it is cut into.
+// One call of the kernel, and the parts that it is cut into.
 template <typename Format>
-struct Call {
+struct LinearJob {
   using Activation = typename Format::Activation;
   using Guard = typename Format::Guard;
   static constexpr PanelLayout kLayout = Format::kLayout, kPacked = packed_layout<Format>();
@@ -132,7 +129,7 @@ struct Call {
     }
   }
 
-  // A single tile asks for what it will use soon; of several, the first two ask for half of the
+  // A single tile prefetches what it will use soon; of several, the first two prefetch half of the
   // next chunk each.
   static Ahead ahead_of(int64_t tile, int64_t tiles, int64_t rows, int64_t units) {
     if (tiles == 1) return {rows >= Format::kAheadRows ? kAheadBytes : 0};
@@ -140,8 +137,8 @@ struct Call {
     return {};
   }
 
-  // A panel's outputs are a line or two in each of many rows, which nothing fetches by itself;
-  // those of few rows are near.
+  // A panel's outputs are one or two lines in each of many rows, which no hardware prefetcher
+  // finds; the outputs of few rows are in the cache.
   void fetch_out(int64_t first, int64_t rows, int64_t col) const {
     for (int64_t r = first; r < first + rows; ++r) {
       const float* to = out.row<float>(r) + col;
@@ -161,8 +158,8 @@ struct Call {
 
   void finish(int64_t first, int64_t rows, int64_t col, const std::byte* header,
               const float* sums) const {
-    const int64_t cols = least(out.cols - col, kPanel);
-    const int64_t left_cols = least(cols, Vec::kLanes), right_cols = cols - left_cols;
+    const int64_t cols = min(out.cols - col, kPanel);
+    const int64_t left_cols = min(cols, Vec::kLanes), right_cols = cols - left_cols;
     for (int64_t r = first; r < first + rows; ++r, sums += kPanel) {
       Vec left = Vec::load(sums), right = Vec::load(sums + Vec::kLanes);
       Format::finish(left, right, header, values[r]);
@@ -189,8 +186,8 @@ Parts cut_rows(int64_t rows) {
   return {rows, count};
 }
 
-// One tile has nothing to come back for; but there is an end to what a format of tile instructions
-// has room to unpack.
+// With one tile no part of a panel is read twice, so K is not cut; but a format of tile
+// instructions has limited room to unpack into.
 template <typename Format>
 Parts cut_depth(int64_t units, int64_t tiles) {
   constexpr int64_t kUnitBytes = Format::kLayout.bytes;
@@ -200,36 +197,37 @@ Parts cut_depth(int64_t units, int64_t tiles) {
 }
 
 template <typename Format>
-void linear(const KernelArgs& args) {
+const char* linear(const KernelArgs& args) {
   constexpr PanelLayout kLayout = Format::kLayout;
   const TensorView &x = args.in[0], &out = args.out[0];
-  if (x.rows <= 0 || out.cols <= 0) return;
+  if (x.rows <= 0 || out.cols <= 0) return nullptr;
   const int64_t units = kLayout.units(x.cols);
   const Parts tiles = cut_rows<Format>(x.rows);
   const Parts chunks = cut_depth<Format>(units, tiles.count);
   std::byte* values = args.scratch + linear_x_bytes(kLayout, x.rows, x.cols);
   std::byte* sums = values + linear_row_value_bytes(x.rows);
-  const Call<Format> call = {
+  const LinearJob<Format> job = {
       x,     args.in[1], out,          static_cast<const float*>(args.in[2].data),
       tiles, chunks,     args.scratch, reinterpret_cast<RowValue*>(values)};
   for_each(*args.parallel, tiles.count, [&](int64_t tile) {
     [[maybe_unused]] typename Format::Guard guard;
-    call.lay_out(tile);
+    job.lay_out(tile);
   });
 
   const int threads = args.parallel->threads();
   const int64_t panels = ceil_div(out.cols, kPanel);
   const int64_t wanted = threads > 1 ? threads * kPiecesPerThread : 1;
-  const Parts columns = {panels, least(panels, wanted)};
-  const Parts rows = {tiles.count, least(tiles.count, ceil_div(wanted, columns.count))};
+  const Parts columns = {panels, min(panels, wanted)};
+  const Parts rows = {tiles.count, min(tiles.count, ceil_div(wanted, columns.count))};
   for_each(*args.parallel, columns.count * rows.count, [&](int64_t piece, int thread) {
     typename Format::Guard guard;
     const int64_t c = piece / rows.count, r = piece % rows.count;
     auto* own = reinterpret_cast<float*>(sums + thread * linear_sum_bytes(x.rows));
     for (int64_t panel = columns.begin(c); panel < columns.begin(c + 1); ++panel) {
-      call.run_panel(panel * kPanel, rows.begin(r), rows.begin(r + 1), own, guard);
+      job.run_panel(panel * kPanel, rows.begin(r), rows.begin(r + 1), own, guard);
     }
   });
+  return nullptr;
 }
 
 }  // namespace

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the kernels of float32 rows by quantized weights share: how a row is rounded, and what the
-// exact sums of a group come to. A row is rounded to int8 in the weight's groups, so that the
-// products of a group add up exactly in 32 bits, in whatever order; then, group by group in order,
+// What the kernels of float32 rows by quantized weights share: how a row is rounded, and how the
+// exact sums of a group are scaled. A row is rounded to int8 in the weight's groups, so that the
+// products of a group add up exactly in 32 bits, in any order; then, group by group in order,
 //   sum = fma(dot, weight scale * x scale, sum), and with minima fma(minimum, x scale * codes, sum)
 // where codes is the sum of the group's codes of x. x scale is largest / 127, or for int4 a power
 // of two, which is added to the exponent of the weight's scale. q8c has one scale for all of a row
 // (of K <= 131072, or 32 bits overflow) and is scaled once, at the end.
 // A row with an element that is not finite, or for int4 above 127 * 2^62, gives NaN.
-// Weights are unsigned here, +128 or +8: what that adds is where the sum of a group starts from.
+// Weights are unsigned here, +128 or +8: the sum of a group starts at minus what that adds.
 #pragma once
 
 #include "worker/kernels/cpu/linear.h"
@@ -24,8 +24,8 @@ struct CodeRows {
   static constexpr bool kWhole = kKind.group == 0, kPower = kKind.bits == 4;
   static constexpr int32_t kZero = kKind.bits == 8 ? 128 : kKind.minimum ? 0 : 8;
   static constexpr int64_t kScaleBytes = kWhole ? 0 : kPanelScales * (kKind.minimum ? 2 : 1);
-  // Numbers of 4 bytes that a row has beside its codes in a group: its scale, or the power's
-  // exponent; where the sum starts; what the minimum is multiplied by.
+  // 4-byte numbers that a row has beside its codes in a group: its scale, or the exponent of it;
+  // the initial value of the sum; what the minimum is multiplied by.
   static constexpr int64_t kNumbers = kWhole ? 0 : kKind.minimum ? 3 : 2;
 
   static RowValue row_value(const float* x, int64_t cols) {
@@ -41,7 +41,7 @@ struct CodeRows {
       __builtin_memcpy(to + rows * kDepth + (index * rows + r) * 4, four, 4);
     };
     auto* codes = reinterpret_cast<int8_t*>(to + r * kDepth);
-    const int64_t n = least(count, kDepth);
+    const int64_t n = min(count, kDepth);
     Scale scale;
     if constexpr (kWhole) {
       scale = {.inverse = value.inverse, .valid = value.value == value.value};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a format of linear (linear.h) is asked to do: a tile of rows by a chunk of a panel.
+// The unit of work of a format of linear (linear.h): a tile of rows by a chunk of a panel.
 #pragma once
 
 #include "worker/kernels/cpu/dot.h"
@@ -10,10 +10,8 @@ namespace {
 
 constexpr int64_t kPanel = kPackRows;
 
-int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
-
-// Asks for a line that will be written. Of the builtin the compiler makes a prefetch for reading
-// unless told that there is prefetchw, which gains nothing; x86-64 without it takes it for a nop.
+// Prefetches a line that will be written. GCC compiles the builtin to a prefetch for reading unless
+// it may use prefetchw, and that gains nothing; x86-64 without prefetchw executes a nop.
 [[gnu::always_inline]] inline void fetch_to_write(const void* line) {
 #if defined(__x86_64__)
   asm volatile("prefetchw (%0)" ::"r"(line));
@@ -22,7 +20,7 @@ int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 #endif
 }
 
-// How far ahead of its use a panel is asked for; 0: not at all.
+// How many bytes ahead of its use a panel is prefetched; 0: not at all.
 struct Ahead {
   int64_t distance = 0;
   bool every_line = true;  // Or every other one.
@@ -35,7 +33,8 @@ struct Ahead {
   }
 };
 
-// A tile of rows by a chunk of a panel. `sums` [rows][32] are gone on with.
+// A tile of rows by a chunk of a panel. `sums` [rows][32] holds the running sums and is accumulated
+// into.
 struct Pass {
   const std::byte* x;
   const std::byte* panel;
@@ -46,7 +45,7 @@ struct Pass {
   const std::byte* panel_end;  // The chunk's last unit may be cut short there.
 };
 
-// For formats whose sums are what they mean.
+// For formats whose sums need no final rescaling.
 struct PlainSums {
   template <typename T>
   static RowValue row_value(const T*, int64_t) {

@@ -6,14 +6,14 @@ namespace lockstep::LOCKSTEP_ISA {
 namespace {
 
 template <DType kWeight>
-struct Codes : CodeRows<kWeight, panel_layout(kWeight, DType::kF32).depth> {
-  static constexpr PanelLayout kLayout = panel_layout(kWeight, DType::kF32);
+struct Codes : CodeRows<kWeight, panel_layout(kWeight).depth> {
+  static constexpr PanelLayout kLayout = panel_layout(kWeight);
   static constexpr int64_t kDepth = kLayout.depth;
   using Rows = CodeRows<kWeight, kDepth>;
   using Guard = KeepDenormals;
   using Rows::kKind, Rows::kWhole, Rows::kScaleBytes;
   static constexpr int64_t kSteps = kDepth * kKind.bits / 32;  // Of 128 bytes.
-  static constexpr int kTileRows = kWhole || kKind.group > 64 ? kTileRowsCodes : kTileRowsGroups;
+  static constexpr int kTileRows = kWhole ? kTileRowsCodes : kTileRowsGroups;
   static constexpr int64_t kAheadRows = kKind.bits == 8 ? 5 : 3;
 
   template <int kRows>
@@ -86,12 +86,12 @@ struct Codes : CodeRows<kWeight, panel_layout(kWeight, DType::kF32).depth> {
 }  // namespace
 
 template <DType kWeight>
-void linear_quantized(const KernelArgs& args) {
-  linear<Codes<kWeight>>(args);
+const char* linear_quantized(const KernelArgs& args) {
+  return linear<Codes<kWeight>>(args);
 }
 
 #define LOCKSTEP_LINEAR_QUANTIZED(KIND) \
-  template void linear_quantized<DType::KIND>(const KernelArgs& args);
+  template const char* linear_quantized<DType::KIND>(const KernelArgs& args);
 LOCKSTEP_EACH_QUANTIZED(LOCKSTEP_LINEAR_QUANTIZED)
 #undef LOCKSTEP_LINEAR_QUANTIZED
 

@@ -4,26 +4,26 @@
 // int4 is unpacked to bytes first, a chunk at a time for all its rows.
 // float32 rows by codes (linear_codes.h): sums of codes are exact, and the rest goes in the order
 // of linear_quantized.cc, so the bits are the same. By the count of instructions (a product of
-// tiles takes 16 cycles, two vector instructions one) a group of 32 by a panel takes 12 cycles a
-// row there; here 32 cycles for 16 rows, and beside them 4 a row to scale. Below kLeastRows both
-// wait for memory: there is nothing to gain. bfloat16 by bfloat16 is added in the order of the
-// instruction, 32 elements of K a product, which is not that of vector instructions: so tiles serve
-// every number of rows, be it one, and a row's bits do not depend on whether the instruction does
-// what its description says. A single row leaves most of a tile idle and still waits for memory: 2
-// KiB of weights take 3 loads and 2 products, 32 to 60 cycles, and ten times that to arrive at 10
-// GB/s.
+// tiles takes 16 cycles, two vector instructions one) a group of 32 by a panel takes 12 cycles
+// per row there; here 32 cycles for 16 rows, and 4 more per row to scale. Below kMinRows both wait
+// for memory: there is nothing to gain. bfloat16 by bfloat16 is added in the order of the
+// instruction, 32 elements of K per product, which is not that of vector instructions: so tiles
+// serve every number of rows, even one, and a row's bits do not depend on whether the instruction
+// does what its description says. A single row leaves most of a tile idle and still waits for
+// memory: 2 KiB of weights take 3 loads and 2 products, 32 to 60 cycles, and ten times that to
+// arrive at 10 GB/s.
 #include "worker/kernels/cpu/linear_codes.h"
 #include "worker/kernels/cpu/tile.h"
 
 namespace lockstep::LOCKSTEP_FEW_ROWS {
 template <DType kWeight>
-void linear_quantized(const KernelArgs& args);
+const char* linear_quantized(const KernelArgs& args);
 }
 
 namespace lockstep::LOCKSTEP_ISA {
 namespace {
 
-constexpr int64_t kLeastRows = 8;
+constexpr int64_t kMinRows = 8;
 constexpr int64_t kPanelStride = kPanel * 4;  // From one row of a tile of weights, or sums, on.
 
 // Bytes of a row in one product, of `row_bytes` in a unit.
@@ -106,9 +106,9 @@ void run_whole(int64_t rows, const Pass& pass) {
 }
 
 template <DType kWeight>
-struct TileCodes : CodeRows<kWeight, tile_layout(kWeight, DType::kF32).depth> {
-  static constexpr PanelLayout kPacked = panel_layout(kWeight, DType::kF32);
-  static constexpr PanelLayout kLayout = tile_layout(kWeight, DType::kF32);
+struct TileCodes : CodeRows<kWeight, tile_layout(kWeight).depth> {
+  static constexpr PanelLayout kPacked = panel_layout(kWeight);
+  static constexpr PanelLayout kLayout = tile_layout(kWeight);
   static constexpr int64_t kDepth = kLayout.depth;
   using Rows = CodeRows<kWeight, kDepth>;
   using Rows::kKind, Rows::kWhole, Rows::kScaleBytes;
@@ -190,8 +190,8 @@ struct TileCodes : CodeRows<kWeight, tile_layout(kWeight, DType::kF32).depth> {
 
 struct TileBFloats : PlainSums {
   using Activation = uint16_t;
-  static constexpr PanelLayout kPacked = panel_layout(DType::kBF16, DType::kBF16);
-  static constexpr PanelLayout kLayout = tile_layout(DType::kBF16, DType::kBF16);
+  static constexpr PanelLayout kPacked = panel_layout(DType::kBF16);
+  static constexpr PanelLayout kLayout = tile_layout(DType::kBF16);
   static constexpr int64_t kChunkUnits = kChunkBytes / kLayout.bytes;
   static constexpr int kTileRows = 2 * kTileSide, kRowStep = kTileSide;
   static constexpr int64_t kAheadRows = 5;
@@ -205,7 +205,7 @@ struct TileBFloats : PlainSums {
   static void lay_out(const uint16_t* x, int64_t count, std::byte* to, int64_t r, int64_t,
                       RowValue&) {
     uint32_t pairs[kLayout.depth / 2] = {};
-    __builtin_memcpy(pairs, x, static_cast<size_t>(least(count, kLayout.depth)) * sizeof(*x));
+    __builtin_memcpy(pairs, x, static_cast<size_t>(min(count, kLayout.depth)) * sizeof(*x));
     for (uint32_t& pair : pairs) pair = pair << 16 | pair >> 16;
     __builtin_memcpy(to + r * kLayout.row_bytes, pairs, sizeof(pairs));
   }
@@ -219,16 +219,16 @@ struct TileBFloats : PlainSums {
 }  // namespace
 
 template <DType kWeight>
-void linear_quantized(const KernelArgs& args) {
-  if (args.in[0].rows < kLeastRows) return LOCKSTEP_FEW_ROWS::linear_quantized<kWeight>(args);
-  linear<TileCodes<kWeight>>(args);
+const char* linear_quantized(const KernelArgs& args) {
+  if (args.in[0].rows < kMinRows) return LOCKSTEP_FEW_ROWS::linear_quantized<kWeight>(args);
+  return linear<TileCodes<kWeight>>(args);
 }
 
 #define LOCKSTEP_LINEAR_QUANTIZED(KIND) \
-  template void linear_quantized<DType::KIND>(const KernelArgs& args);
+  template const char* linear_quantized<DType::KIND>(const KernelArgs& args);
 LOCKSTEP_EACH_QUANTIZED(LOCKSTEP_LINEAR_QUANTIZED)
 #undef LOCKSTEP_LINEAR_QUANTIZED
 
-void linear_bf16(const KernelArgs& args) { linear<TileBFloats>(args); }
+const char* linear_bf16(const KernelArgs& args) { return linear<TileBFloats>(args); }
 
 }  // namespace lockstep::LOCKSTEP_ISA

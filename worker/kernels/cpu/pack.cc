@@ -4,27 +4,18 @@
 
 #include <algorithm>
 
-#include "base/float16.h"
 #include "worker/kernels/cpu/panels.h"
+#include "worker/kernels/pack_rows.h"
 
 namespace lockstep::cpu {
 namespace {
 
 constexpr int64_t kDepthEach = 16;  // A cache line of every source row at a time.
 
-template <DType kWeight>
-auto convert(float value) {
-  if constexpr (kWeight == DType::kF32) {
-    return value;
-  } else {
-    return kWeight == DType::kF16 ? float_to_f16(value) : float_to_bf16(value);
-  }
-}
-
 // Where element k of a panel's column goes, for units of 1 or 2 elements.
 template <DType kWeight>
 int64_t place(int64_t k, int64_t column) {
-  constexpr int64_t kDepth = panel_layout(kWeight, kWeight).depth;
+  constexpr int64_t kDepth = panel_layout(kWeight).depth;
   return (k / kDepth * kPackRows + column) * kDepth + (kDepth - 1 - k % kDepth);
 }
 
@@ -32,13 +23,13 @@ int64_t place(int64_t k, int64_t column) {
 
 template <DType kWeight>
 int64_t panel_bytes(int64_t rows, int64_t cols) {
-  return (rows + kPackRows - 1) / kPackRows * panel_layout(kWeight, kWeight).panel_bytes(cols);
+  return (rows + kPackRows - 1) / kPackRows * panel_layout(kWeight).panel_bytes(cols);
 }
 
 template <DType kWeight>
 void pack_panels(const PackArgs& args) {
-  using T = decltype(convert<kWeight>(0));
-  constexpr PanelLayout kLayout = panel_layout(kWeight, kWeight);
+  using T = decltype(rounded_to<kWeight>(0));
+  constexpr PanelLayout kLayout = panel_layout(kWeight);
   const int64_t padded = kLayout.units(args.cols) * kLayout.depth;
   for (int64_t begin = args.row_begin; begin < args.row_end; begin += kPackRows) {
     const float* source = args.source + (begin - args.row_begin) * args.source_stride;
@@ -49,33 +40,16 @@ void pack_panels(const PackArgs& args) {
         const float* row = source + r * args.source_stride;
         for (int64_t k = depth; k < end; ++k) {
           const bool exists = begin + r < args.row_end && k < args.cols;
-          panel[place<kWeight>(k, r)] = exists ? convert<kWeight>(row[k]) : T{0};
+          panel[place<kWeight>(k, r)] = exists ? rounded_to<kWeight>(row[k]) : T{0};
         }
       }
     }
   }
 }
 
-template <DType kWeight>
-int64_t row_bytes(int64_t rows, int64_t cols) {
-  return rows * cols * dtype_bytes(kWeight);
-}
-
-template <DType kWeight>
-void pack_rows(const PackArgs& args) {
-  using T = decltype(convert<kWeight>(0));
-  for (int64_t r = args.row_begin; r < args.row_end; ++r) {
-    const float* source = args.source + (r - args.row_begin) * args.source_stride;
-    T* to = static_cast<T*>(args.packed) + r * args.cols;
-    for (int64_t k = 0; k < args.cols; ++k) to[k] = convert<kWeight>(source[k]);
-  }
-}
-
 #define LOCKSTEP_PACK(kWeight)                                       \
   template int64_t panel_bytes<kWeight>(int64_t rows, int64_t cols); \
-  template void pack_panels<kWeight>(const PackArgs& args);          \
-  template int64_t row_bytes<kWeight>(int64_t rows, int64_t cols);   \
-  template void pack_rows<kWeight>(const PackArgs& args);
+  template void pack_panels<kWeight>(const PackArgs& args);
 
 LOCKSTEP_PACK(DType::kF32)
 LOCKSTEP_PACK(DType::kF16)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Weights that are codes and scales already: into panels, or rows, as panels.h says.
+// Weights that are codes and scales already, into panels.
 #include <algorithm>
 #include <cstring>
 
@@ -11,16 +11,16 @@ namespace {
 
 constexpr uint16_t kOne = 0x3f80;  // As bfloat16.
 
-// Scales of int4 weights stay where exponents can be added to them; 0: all of the group is 0.
+// Limits scales of int4 weights to the range of panels.h; 0: all of the group is 0.
 uint16_t usable_scale(const Quantization& kind, uint16_t scale) {
   if (kind.bits == 8) return scale;
   const int exponent = (scale >> 7 & 0xff) - 127;
-  if (exponent < kLeastScale) return 0;
-  if (exponent < kMostScale) return scale;
-  return static_cast<uint16_t>((scale & 0x8000) | (127 + kMostScale - 1) << 7 | 0x7f);
+  if (exponent < kMinScale) return 0;
+  if (exponent < kMaxScale) return scale;
+  return static_cast<uint16_t>((scale & 0x8000) | (127 + kMaxScale - 1) << 7 | 0x7f);
 }
 
-// One column of a panel: a row of the matrix, or nothing but padding.
+// One column of a panel: a row of the matrix, or padding only.
 struct Column {
   const int8_t* codes = nullptr;
   const uint16_t* scales = nullptr;
@@ -36,7 +36,7 @@ uint8_t stored_code(const Column& column, int64_t k, int64_t cols, bool zero, in
 template <DType kWeight>
 void pack_column(const Column& column, int64_t n, int64_t cols, uint8_t* panel) {
   constexpr Quantization kKind = *quantization(kWeight);
-  constexpr PanelLayout kLayout = panel_layout(kWeight, DType::kF32);
+  constexpr PanelLayout kLayout = panel_layout(kWeight);
   constexpr bool kWhole = kKind.group == 0;
   constexpr int kZero = kKind.bits == 8 ? 128 : kKind.minimum ? 0 : 8;
   constexpr int64_t kNumbers = kWhole ? 0 : kPanelScales * (kKind.minimum ? 2 : 1);
@@ -77,13 +77,13 @@ Column column_of(const Quantization& kind, const PackArgs& args, int64_t r) {
 
 template <DType kWeight>
 int64_t panel_bytes(int64_t rows, int64_t cols) {
-  return (rows + kPackRows - 1) / kPackRows * panel_layout(kWeight, DType::kF32).panel_bytes(cols);
+  return (rows + kPackRows - 1) / kPackRows * panel_layout(kWeight).panel_bytes(cols);
 }
 
 template <DType kWeight>
 void pack_panels(const PackArgs& args) {
   constexpr Quantization kKind = *quantization(kWeight);
-  const int64_t bytes = panel_layout(kWeight, DType::kF32).panel_bytes(args.cols);
+  const int64_t bytes = panel_layout(kWeight).panel_bytes(args.cols);
   for (int64_t begin = args.row_begin; begin < args.row_end; begin += kPackRows) {
     auto* panel = static_cast<uint8_t*>(args.packed) + begin / kPackRows * bytes;
     for (int64_t n = 0; n < kPackRows; ++n) {
@@ -94,40 +94,9 @@ void pack_panels(const PackArgs& args) {
   }
 }
 
-template <DType kWeight>
-int64_t row_bytes(int64_t rows, int64_t cols) {
-  return rows * quantized_row_bytes(*quantization(kWeight), cols);
-}
-
-template <DType kWeight>
-void pack_rows(const PackArgs& args) {
-  constexpr Quantization kKind = *quantization(kWeight);
-  const int64_t groups = group_count(kKind, args.cols);
-  const int64_t bytes = quantized_row_bytes(kKind, args.cols);
-  const auto numbers = static_cast<size_t>(groups) * sizeof(uint16_t);
-  for (int64_t r = args.row_begin; r < args.row_end; ++r) {
-    const Column column = column_of(kKind, args, r - args.row_begin);
-    uint8_t* to = static_cast<uint8_t*>(args.packed) + r * bytes;
-    std::memset(to, 0, static_cast<size_t>(bytes));
-    std::memcpy(to, column.scales, numbers);
-    if (kKind.minimum) std::memcpy(to + numbers, column.minima, numbers);
-    uint8_t* codes = to + row_codes_begin(kKind, args.cols);
-    for (int64_t k = 0; k < args.cols; ++k) {
-      if constexpr (kKind.bits == 8) {
-        codes[k] = static_cast<uint8_t>(column.codes[k]);
-      } else {
-        const int nibble = column.codes[k] + (kKind.minimum ? 0 : 8);
-        codes[k / 2] = static_cast<uint8_t>(codes[k / 2] | nibble << k % 2 * 4);
-      }
-    }
-  }
-}
-
 #define LOCKSTEP_PACK(KIND)                                              \
   template int64_t panel_bytes<DType::KIND>(int64_t rows, int64_t cols); \
-  template void pack_panels<DType::KIND>(const PackArgs& args);          \
-  template int64_t row_bytes<DType::KIND>(int64_t rows, int64_t cols);   \
-  template void pack_rows<DType::KIND>(const PackArgs& args);
+  template void pack_panels<DType::KIND>(const PackArgs& args);
 
 LOCKSTEP_EACH_QUANTIZED(LOCKSTEP_PACK)
 #undef LOCKSTEP_PACK

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the operands of linear lie in memory, which packers, kernels and scratch_bytes() agree on.
+// How the operands of linear lie in memory, on which packers, kernels and sizes.cc agree.
 // A matrix [N, K] is panels of 32 columns (rows of N); a panel is an optional header and then units
 // of K in order. A unit holds, for 32 columns:
 //   float32, float16  1 element of K, [32]
@@ -12,8 +12,7 @@
 //                     group's first half, the high one that of k + group / 2; code + 8, or the code
 //                     itself (0 .. 15) where there are minima
 //   q8c               32 elements, [8][32][4], code + 128; the scales are the panel's header
-// Rows of plain quantized weights (embed): scales, minima, then codes, int4 two a byte, the earlier
-// one low; filled up to 4 bytes. Internal linkage, since files of every ISA include it.
+// Internal linkage, since files of every ISA include it.
 #pragma once
 
 #include "worker/kernels/kernel.h"
@@ -38,26 +37,24 @@ struct PanelLayout {
 constexpr int64_t kPanelScales = kPackRows * 2;  // Bytes.
 
 // x: int8 codes of a group after a scale, what its sum starts at and, with minima, what these are
-// multiplied by; or bfloat16 after the latter.
-[[gnu::always_inline]] constexpr PanelLayout quantized_layout(const Quantization& kind,
-                                                              DType activation) {
+// multiplied by.
+[[gnu::always_inline]] constexpr PanelLayout quantized_layout(const Quantization& kind) {
   if (kind.group == 0) return {32, 32 * kPackRows, kPanelScales, 32};
   const int64_t values = kind.minimum ? 2 : 1;
-  const int64_t row_bytes = activation == DType::kBF16 ? 2 * kind.group + (kind.minimum ? 4 : 0)
-                                                       : kind.group + 4 * (1 + values);
-  return {kind.group, values * kPanelScales + kPackRows * kind.group * kind.bits / 8, 0, row_bytes};
+  return {kind.group, values * kPanelScales + kPackRows * kind.group * kind.bits / 8, 0,
+          kind.group + 4 * (1 + values)};
 }
 
-[[gnu::always_inline]] constexpr PanelLayout panel_layout(DType weight, DType activation) {
-  if (const auto kind = quantization(weight)) return quantized_layout(*kind, activation);
+[[gnu::always_inline]] constexpr PanelLayout panel_layout(DType weight) {
+  if (const auto kind = quantization(weight)) return quantized_layout(*kind);
   if (weight == DType::kBF16) return {2, 4 * kPackRows, 0, 4};
   return {1, dtype_bytes(weight) * kPackRows, 0, 4};
 }
 
-// As kernels of tile instructions take it: units without scales in between are so many at a time
-// that a row has 64 bytes of x in them.
-[[gnu::always_inline]] constexpr PanelLayout tile_layout(DType weight, DType activation) {
-  const PanelLayout layout = panel_layout(weight, activation);
+// As kernels of tile instructions take it: units without scales in between are merged until a row
+// has 64 bytes of x in one.
+[[gnu::always_inline]] constexpr PanelLayout tile_layout(DType weight) {
+  const PanelLayout layout = panel_layout(weight);
   const auto kind = quantization(weight);
   if (kind && kind->group != 0) return layout;
   const int64_t merged = 64 / layout.row_bytes;
@@ -69,21 +66,11 @@ constexpr int64_t kPanelScales = kPackRows * 2;  // Bytes.
   return n % 16 * 2 + n / 16;
 }
 
-// int4 kinds times int8: scales are added to by exponents, so both sides keep within what cannot
-// leave the normal numbers. Scales of weights below 2^-66 count as zero, above 2^66 as just below;
+// int4 kinds times int8: an exponent is added to a scale, so both stay in a range in which the
+// result is a normal number. Scales of weights below 2^-66 count as zero, above 2^66 as just below;
 // those of activations are 2^-60 .. 2^62.
-constexpr int kLeastPower = -60, kMostPower = 62;
-constexpr int kLeastScale = -66, kMostScale = 66;
-
-// Bytes of a row of `cols` codes in a plain quantized matrix, and where its codes begin.
-[[maybe_unused, gnu::always_inline]] constexpr int64_t row_codes_begin(const Quantization& kind,
-                                                                       int64_t cols) {
-  return 2 * group_count(kind, cols) * (kind.minimum ? 2 : 1);
-}
-[[maybe_unused, gnu::always_inline]] constexpr int64_t quantized_row_bytes(const Quantization& kind,
-                                                                           int64_t cols) {
-  return (row_codes_begin(kind, cols) + (cols * kind.bits + 7) / 8 + 3) / 4 * 4;
-}
+constexpr int kMinPower = -60, kMaxPower = 62;
+constexpr int kMinScale = -66, kMaxScale = 66;
 
 }  // namespace
 }  // namespace lockstep

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// float32 elements that share a scale as int8 codes -127 .. 127, rounded to nearest even: what a
-// linear with quantized weights makes of its rows. Exact on every ISA. All is inlined: a group of
-// 32 is so little work that calls, whose results travel through memory, took half of the time.
+// float32 elements that share a scale as int8 codes -127 .. 127, rounded to nearest even: how a
+// linear with quantized weights rounds its rows. Exact on every ISA. All of it is inlined: a group
+// of 32 is so little work that function calls, which return through memory, took half of the time.
 #pragma once
 
 #include "worker/kernels/cpu/dot.h"
@@ -18,13 +18,14 @@ struct Scale {
   bool valid = true;
 };
 
-// The largest magnitude among x[0, n), as bits: NaN is above infinity, that above all numbers.
+// The largest magnitude among x[0, n), as bits: NaN is above infinity, infinity above all numbers.
 [[gnu::always_inline]] inline int32_t largest_magnitude(const float* x, int64_t n) {
-  Sums most = Sums::splat(0);
+  Sums largest = Sums::splat(0);
   int64_t i = 0;
-  for (; i + Vec::kLanes <= n; i += Vec::kLanes) most = max(most, magnitude(Vec::load(x + i)));
-  if (i < n) most = max(most, magnitude(Vec::load(x + i, n - i)));
-  return max_lane(most);
+  for (; i + Vec::kLanes <= n; i += Vec::kLanes)
+    largest = max(largest, magnitude(Vec::load(x + i)));
+  if (i < n) largest = max(largest, magnitude(Vec::load(x + i, n - i)));
+  return max_lane(largest);
 }
 
 float power_of_two(int32_t power) {
@@ -33,19 +34,19 @@ float power_of_two(int32_t power) {
 
 // scale = largest / 127. Below 2^-100 all counts as zero, so that the inverse is finite.
 [[maybe_unused, gnu::always_inline]] inline Scale choose_scale(int32_t largest) {
-  constexpr int32_t kInfinite = 0x7f800000, kLeast = (127 - 100) << 23;
+  constexpr int32_t kInfinite = 0x7f800000, kMin = (127 - 100) << 23;
   if (largest >= kInfinite) return {.valid = false};
-  if (largest < kLeast) return {};
+  if (largest < kMin) return {};
   const float value = __builtin_bit_cast(float, largest);
   return {.scale = value / 127.0f, .inverse = 127.0f / value};
 }
 
-// scale = the least power of two with largest / scale <= 127, within the limits of panels.h.
+// scale = the smallest power of two with largest / scale <= 127, within the limits of panels.h.
 [[maybe_unused, gnu::always_inline]] inline Scale choose_power(int32_t largest) {
   constexpr int32_t kAbove127 = 0x1ffff;  // Carries if the fraction is above 127 / 64.
   const int32_t exact = ((largest + kAbove127) >> 23) - 127 - 6;
-  if (largest >= 0x7f800000 || exact > kMostPower) return {.valid = false};
-  const int32_t power = exact < kLeastPower ? kLeastPower : exact;
+  if (largest >= 0x7f800000 || exact > kMaxPower) return {.valid = false};
+  const int32_t power = exact < kMinPower ? kMinPower : exact;
   return {.scale = power_of_two(power), .inverse = power_of_two(-power), .power = power};
 }
 

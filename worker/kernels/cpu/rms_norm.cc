@@ -24,14 +24,15 @@ void norm(const float* x, const float* weight, float* y, int64_t n, float eps) {
 
 }  // namespace
 
-void rms_norm(const KernelArgs& args) {
+const char* rms_norm(const KernelArgs& args) {
   const TensorView &x = args.in[0], &weight = args.in[1], &y = args.out[0];
   for_rows(*args.parallel, x.rows, x.cols, [&](int64_t r) {
     norm(x.row<float>(r), weight.row<float>(0), y.row<float>(r), x.cols, args.attrs.eps);
   });
+  return nullptr;
 }
 
-void head_norm(const KernelArgs& args) {
+const char* head_norm(const KernelArgs& args) {
   const TensorView &x = args.in[0], &weight = args.in[1], &y = args.out[0];
   const int64_t dim = args.attrs.head_dim;
   for_rows(*args.parallel, x.rows, x.cols, [&](int64_t r) {
@@ -40,9 +41,10 @@ void head_norm(const KernelArgs& args) {
            args.attrs.eps);
     }
   });
+  return nullptr;
 }
 
-void add_norm(const KernelArgs& args) {
+const char* add_norm(const KernelArgs& args) {
   const TensorView &x = args.in[0], &y = args.in[1], &weight = args.in[2];
   const TensorView &total = args.out[0], &normed = args.out[1];
   for_rows(*args.parallel, x.rows, x.cols, [&](int64_t r) {
@@ -53,6 +55,7 @@ void add_norm(const KernelArgs& args) {
     }
     norm(t, weight.row<float>(0), normed.row<float>(r), x.cols, args.attrs.eps);
   });
+  return nullptr;
 }
 
 }  // namespace lockstep::LOCKSTEP_ISA

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every pair (a, b) of a head's first rotary_dim columns turns by its row's angle:
+// Every pair (a, b) of a head's first rotary_dim columns is rotated by its row's angle:
 // a' = a cos - b sin, b' = b cos + a sin. Pairs are (i, i + rotary_dim / 2), or (2i, 2i + 1)
 // where interleaved. The rest of a head is copied. The table's row is rotary_dim / 2 cosines, then
-// as many sines.
+// rotary_dim / 2 sines.
 #include "worker/kernels/cpu/chunks.h"
 #include "worker/kernels/cpu/vec.h"
 #include "worker/kernels/kernel.h"
@@ -33,7 +33,7 @@ void turn_pairs(const float* x, const float* table, float* y, int64_t half) {
 
 }  // namespace
 
-void rope(const KernelArgs& args) {
+const char* rope(const KernelArgs& args) {
   const TensorView &x = args.in[0], &table = args.in[1], &out = args.out[0];
   const int64_t dim = args.attrs.head_dim, rotary = args.attrs.rotary_dim;
   for_rows(*args.parallel, x.rows, x.cols, [&](int64_t r) {
@@ -50,6 +50,7 @@ void rope(const KernelArgs& args) {
       for (int64_t i = rotary; i < dim; ++i) to[i] = from[i];
     }
   });
+  return nullptr;
 }
 
 }  // namespace lockstep::LOCKSTEP_ISA

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // out[r] = cos | sin of inv_freq[i] * position of r, times rope_factor. The angle is a float32
-// product, as the reference computes it; cos and sin are those of that float. Compiled once: it
-// runs once a step, and its functions are the exact ones.
+// product, as the reference computes it; cos and sin are those of that float. Compiled for one ISA
+// only: it runs once per step, and its functions are exact.
 #include "base/math.h"
 #include "worker/kernels/kernel.h"
 
@@ -9,7 +9,7 @@ namespace lockstep::portable {
 namespace {
 
 // base(L)^(d / (d - 2)) stretches the base as if the context had length L.
-float dynamic_base(const KernelAttrs& attrs, int64_t position) {
+float dynamic_base(const OperatorAttrs& attrs, int64_t position) {
   const int64_t length = position + 1 > attrs.dynamic_length ? position + 1 : attrs.dynamic_length;
   const double factor = attrs.dynamic_factor, dim = static_cast<double>(attrs.rotary_dim);
   const double stretch =
@@ -20,11 +20,11 @@ float dynamic_base(const KernelAttrs& attrs, int64_t position) {
 
 }  // namespace
 
-void rope_table(const KernelArgs& args) {
+const char* rope_table(const KernelArgs& args) {
   const TensorView& out = args.out[0];
-  const KernelAttrs& attrs = args.attrs;
+  const OperatorAttrs& attrs = args.attrs;
   const int64_t half = attrs.rotary_dim / 2;
-  if (half <= 0) return;
+  if (half <= 0) return nullptr;
   for_each(*args.parallel, out.rows, [&](int64_t r) {
     const int64_t position = args.step->positions[r];
     const float base = attrs.dynamic_length > 0 ? dynamic_base(attrs, position) : 0.0f;
@@ -42,6 +42,7 @@ void rope_table(const KernelArgs& args) {
       to[half + i] = static_cast<float>(exact_sin(angle)) * attrs.rope_factor;
     }
   });
+  return nullptr;
 }
 
 }  // namespace lockstep::portable

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How much scratch kernels use, and how it is shared out: kernels and scratch_bytes() must agree.
+// How kernels divide their scratch and KV pages, on which they and sizes.cc must agree.
 // Internal linkage, since files of every ISA include it.
 #pragma once
 
@@ -15,7 +15,7 @@ constexpr int64_t kScratchAlign = 64;
   return (bytes + kScratchAlign - 1) / kScratchAlign * kScratchAlign;
 }
 
-// linear: x laid out, what a format keeps of a row, and for each thread a panel's sums of all rows.
+// linear: x laid out, what a format keeps for each row, and for each thread one panel's sums.
 struct RowValue {
   float value = 0;
   float inverse = 0;
@@ -36,15 +36,15 @@ struct RowValue {
          threads * linear_sum_bytes(rows);
 }
 
-// attention: keys are taken in blocks of this many absolute positions, whatever the page, chunk or
-// batch.
+// attention: keys are taken in blocks of this many absolute positions, independent of page, chunk
+// and batch.
 constexpr int64_t kKeyBlock = 128;
-// A thread's queries. A query is one head of one row; a thread takes the rows of a block
-// while their queries of one KV head are at most kTaskQueries, or one row. Each has its own copy,
-// sums over a part of the keys and over all so far, and three numbers; and a tile of them has the
-// scores and weights of a block.
+// A thread's queries. A query is one head of one row; a task is the queries of one KV head, of up
+// to kTaskQueries or of one row. Each query has a copy of its own, its sums over the current part
+// of the keys and over all parts so far, and three numbers; each tile of queries has the scores and
+// weights of a block.
 constexpr int64_t kTaskQueries = 64;
-constexpr int64_t kMostTileQueries = 8;
+constexpr int64_t kMaxTileQueries = 8;
 
 [[maybe_unused, gnu::always_inline]] inline int64_t padded_dim(int64_t head_dim) {
   return (head_dim + 15) / 16 * 16;
@@ -56,16 +56,16 @@ constexpr int64_t kKvChunk = 16;
   return 2 * kKvChunk * padded_dim(head_dim) * dtype_bytes(dtype) + scales;
 }
 
-// Few rows' keys are shared among threads in parts: so many at a time for each thread.
-constexpr int64_t kThreadSlots = 4;
+// Parts of a few rows' keys that are in work at a time, per thread.
+constexpr int64_t kThreadPartials = 4;
 
 struct AttentionScratch {
   int64_t heads;
   int64_t queries;
   int64_t padded;
-  int64_t sums_bytes;    // Sums of `queries`.
-  int64_t slot_bytes;    // Sums of `heads`.
-  int64_t thread_bytes;  // All of one thread's.
+  int64_t sums_bytes;     // Sums of `queries`.
+  int64_t partial_bytes;  // Sums of `heads`.
+  int64_t thread_bytes;   // All of one thread's.
 };
 [[maybe_unused]] AttentionScratch attention_scratch(int64_t heads, int64_t head_dim) {
   constexpr int64_t kFloat = sizeof(float);
@@ -75,29 +75,14 @@ struct AttentionScratch {
   const int64_t copies = align_scratch(queries * padded * kFloat);
   const int64_t numbers = align_scratch(queries * kFloat) +
                           2 * align_scratch(queries * static_cast<int64_t>(sizeof(int64_t)));
-  const int64_t tile = 2 * align_scratch(kMostTileQueries * kKeyBlock * kFloat) +
-                       align_scratch(kMostTileQueries * kFloat);
+  const int64_t tile = 2 * align_scratch(kMaxTileQueries * kKeyBlock * kFloat) +
+                       align_scratch(kMaxTileQueries * kFloat);
   return {heads,
           queries,
           padded,
           sums,
           align_scratch(heads * (padded + 2) * kFloat),
           copies + 2 * sums + numbers + tile};
-}
-[[maybe_unused]] int64_t attention_scratch_bytes(int64_t heads, int64_t head_dim, int threads) {
-  const AttentionScratch sizes = attention_scratch(heads, head_dim);
-  return threads * (sizes.thread_bytes + kThreadSlots * sizes.slot_bytes);
-}
-
-// CUDA's linear over codes: float32 rows as bfloat16, then as many of the weight's rows decoded as
-// fit, which had better stay in the GPU's cache until they are multiplied.
-constexpr int64_t kDecodedBytes = int64_t{32} << 20;
-[[maybe_unused]] inline int64_t decoded_x_bytes(int64_t rows, int64_t depth) {
-  return align_scratch(rows * depth * 2);
-}
-[[maybe_unused]] inline int64_t decoded_cols(int64_t depth) {
-  const int64_t cols = kDecodedBytes / (depth > 0 ? 2 * depth : 1) / kPackRows * kPackRows;
-  return cols > kPackRows ? cols : kPackRows;
 }
 
 // top_candidates: each output's largest value of every block, edited and raw, a working copy of

@@ -5,7 +5,7 @@
 
 namespace lockstep::LOCKSTEP_ISA {
 
-void select_rows(const KernelArgs& args) {
+const char* select_rows(const KernelArgs& args) {
   const TensorView &x = args.in[0], &out = args.out[0];
   const int64_t bytes = dtype_bytes(x.dtype);
   for_rows(*args.parallel, out.rows, out.cols, [&](int64_t i) {
@@ -13,6 +13,7 @@ void select_rows(const KernelArgs& args) {
                      x.row<std::byte>(0) + args.step->output_rows[i] * x.stride * bytes,
                      static_cast<size_t>(out.cols * bytes));
   });
+  return nullptr;
 }
 
 }  // namespace lockstep::LOCKSTEP_ISA

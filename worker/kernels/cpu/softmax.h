@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention's softmax, which goes from block to block, and the merging of parts.
+// Attention's online softmax: running sums over blocks of keys, and the merging of parts.
 #pragma once
 
 #include "worker/kernels/cpu/vec_math.h"
@@ -8,8 +8,8 @@ namespace lockstep::LOCKSTEP_ISA {
 
 inline constexpr float kPerLn2 = 0x1.715476p+0f;  // e^x = 2^(x / ln 2).
 
-// 2^x for x <= 0, with 2^0 exactly 1, within 3 ulp: 2^n * 2^r, |r| <= 1/2, by a polynomial in r
-// with the least relative error. Results are no less than the least normal number; NaN stays NaN.
+// 2^x for x <= 0, with 2^0 exactly 1, within 3 ulp: 2^n * 2^r, |r| <= 1/2, by the polynomial in r
+// with the smallest relative error. Results are at least the smallest normal number; NaN stays NaN.
 inline Vec exp2_below(Vec x) {
   x = max(Vec::splat(-126.0f), x);
   const Vec n = round_even(x), r = x - n;
@@ -22,8 +22,8 @@ inline Vec exp2_below(Vec x) {
   return scale_by_power(p, n);
 }
 
-// The softmax of some queries over some keys: sums relative to the greatest score. Scores are in
-// units of ln 2, so that their powers are those of 2.
+// The softmax of some queries over some keys: sums relative to the highest score. Scores are in
+// units of ln 2, so that exp() of a score is a power of 2.
 struct Softmax {
   float* highest;      // [queries]
   float* total;        // [queries]
@@ -38,11 +38,11 @@ struct Softmax {
   }
 };
 
-// `into` over its keys and then those of `next`.
+// Adds the keys of `next` to `into`.
 inline void merge(const Softmax& into, const Softmax& next, int64_t count, int64_t padded) {
   for (int64_t q = 0; q < count; ++q) {
     const float before = into.highest[q], found = next.highest[q];
-    if (found == -kInfinity) continue;
+    if (next.total[q] == 0) continue;  // No key of this part counts.
     const float highest = before > found ? before : found;
     const Vec shrink = exp2_below(Vec::splat(before - highest));
     const Vec fit = exp2_below(Vec::splat(found - highest));
@@ -66,7 +66,7 @@ inline void finish(const Softmax& sums, float* const* out, int64_t count, int64_
   }
 }
 
-// Brings a query's sums to a new maximum.
+// Rescales a query's sums to a new maximum.
 inline void shrink_sums(const Softmax& sums, int64_t query, int64_t padded, float highest) {
   const Vec shrink = exp2_below(Vec::splat(sums.highest[query] - highest));
   float* accumulator = sums.accumulator + query * padded;

@@ -6,8 +6,10 @@
 #include <string_view>
 
 #include "worker/kernels/cpu/pack.h"
+#include "worker/kernels/cpu/sizes.h"
 #include "worker/kernels/find.h"
 #include "worker/kernels/kernel.h"
+#include "worker/kernels/pack_rows.h"
 
 namespace lockstep {
 
@@ -22,9 +24,9 @@ constexpr Isa isa_named(std::string_view name) {
 }
 
 namespace portable {
-void rope_table(const KernelArgs& args);
+const char* rope_table(const KernelArgs& args);
 }
-// Compiled once for all ISAs.
+// Compiled for one ISA only.
 inline constexpr std::array<KernelEntry, 1> kRopeTable = {
     {{.op = Op::kRopeTable, .run = portable::rope_table, .name = "rope_table_portable"}}};
 

@@ -5,11 +5,11 @@
 //   A product takes rows [rows][4 * depth bytes] and weights [depth][16 columns][4 bytes] and adds
 //   to sums [rows][16]. tile_dot<Product::kCodes>: int32 sums of signed bytes of a row by unsigned
 //   ones of a weight; wraps around. kPairs: of bfloat16. Of each product of tiles the first
-//   elements of pairs and the second ones are added up for themselves, from 0 in order by fma, then
-//   both, then the sum before: not as dot_pairs (dot.h) does. Denormals count as zero, whatever the
-//   thread's settings. tile_zero<t>(), tile_load<t>(p, stride), tile_store<t>(p, stride): a
-//   register of the shape it was given; stride in bytes. LOCKSTEP_FEW_ROWS: the ISA that serves
-//   what tiles are not for.
+//   elements of pairs and the second ones have a sum each, from 0 in order by fma; then both are
+//   added, then the previous sum: not as dot_pairs (dot.h) does. Denormals count as zero,
+//   independent of the thread's settings. tile_zero<t>(), tile_load<t>(p, stride),
+//   tile_store<t>(p, stride): a register of the shape it was given; stride in bytes.
+//   LOCKSTEP_FEW_ROWS: the ISA that serves what tiles are not for.
 #pragma once
 
 #include "worker/kernels/cpu/dot.h"

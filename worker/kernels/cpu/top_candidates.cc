@@ -16,14 +16,12 @@ namespace {
 constexpr int64_t kBlock = kVocabBlock;
 constexpr int64_t kVecs = kBlock / Vec::kLanes;
 // -log(-log(u)) is at most 36.74: u is at most 1 - 2^-53.
-constexpr float kMostNoise = 37.0f;
-
-int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+constexpr float kMaxNoise = 37.0f;
 
 // A block's logits, and what edits, temperature and mask make of them. Bit i of `allowed`: id
 // first + i exists and the mask lets it pass; the others are -inf in `edited`, and in `raw` where
 // there is no such id.
-struct Block {
+struct VocabBlock {
   int64_t first;  // Id in the whole vocabulary.
   uint64_t exists;
   uint64_t allowed;
@@ -68,9 +66,9 @@ void apply_edits(const OutputRequest& request, int64_t first, int64_t count, flo
   }
 }
 
-void load_block(const Output& output, int64_t index, Block& block) {
+void load_block(const Output& output, int64_t index, VocabBlock& block) {
   const OutputRequest& request = output.request;
-  const int64_t begin = index * kBlock, count = least(kBlock, output.cols - begin);
+  const int64_t begin = index * kBlock, count = min(kBlock, output.cols - begin);
   block.first = output.vocab_begin + begin;
   block.exists = count < 64 ? (uint64_t{1} << count) - 1 : ~uint64_t{0};
   block.allowed = block.exists;
@@ -125,7 +123,7 @@ float noisy_value(const OutputRequest& request, int32_t id, float edited) {
   return edited + gumbel_noise(request.seed, request.position, id);
 }
 
-Candidate candidate(const Output& output, const Block& block, int64_t i) {
+Candidate candidate(const Output& output, const VocabBlock& block, int64_t i) {
   const auto id = static_cast<int32_t>(block.first + i);
   return {id, block.raw[i], block.edited[i], noisy_value(output.request, id, block.edited[i])};
 }
@@ -160,14 +158,14 @@ void lower_bounds(uint64_t key, int64_t first, float* bounds) {
 }
 
 // An id can win only if -log(u) <= exp(edited - best), and -log(u) >= 1 - u. Bits of those ids, and
-// some more: rounding is allowed for.
-uint64_t may_win(const Block& block, uint64_t key, float best) {
+// of some more, to allow for rounding.
+uint64_t may_win(const VocabBlock& block, uint64_t key, float best) {
   float bounds[kBlock], keep[kBlock];
   lower_bounds(key, block.first, bounds);
   const float slack = 1e-4f + __builtin_fabsf(best) * 1e-6f;
   for (int64_t i = 0; i < kBlock; i += Vec::kLanes) {
     const Vec gap = Vec::load(block.edited + i) - Vec::splat(best) + Vec::splat(slack);
-    // False for NaN: such an id is looked at.
+    // False for NaN: such an id is kept.
     select_less(exp(gap), Vec::load(bounds + i), Vec::zero(), Vec::splat(1.0f)).store(keep + i);
   }
   uint64_t bits = 0;
@@ -175,10 +173,10 @@ uint64_t may_win(const Block& block, uint64_t key, float best) {
   return bits & block.allowed;
 }
 
-void take_noisy(const Output& output, const Block& block, float block_highest, uint64_t key,
+void take_noisy(const Output& output, const VocabBlock& block, float block_highest, uint64_t key,
                 Candidate& best) {
   if (best.id < 0 && block.allowed != 0) {
-    // Somebody to beat: the block's most likely id.
+    // A first value to compare with: the block's most likely id.
     int64_t first = __builtin_ctzll(block.allowed);
     for (int64_t i = first; i < kBlock; ++i) {
       if ((block.allowed >> i & 1) != 0 && block.edited[i] == block_highest) {
@@ -190,7 +188,7 @@ void take_noisy(const Output& output, const Block& block, float block_highest, u
   }
   uint64_t bits = block.allowed;
   if (output.request.temperature > 0) {
-    if (block_highest + kMostNoise < best.noisy) return;
+    if (block_highest + kMaxNoise < best.noisy) return;
     bits = may_win(block, key, best.noisy);
   } else if (block_highest < best.noisy) {
     return;
@@ -204,11 +202,11 @@ void take_noisy(const Output& output, const Block& block, float block_highest, u
 void run_slice(const Output& output, int64_t slice) {
   OutputRequest& request = output.request;
   const int64_t blocks = (output.cols + kBlock - 1) / kBlock;
-  const int64_t end = least(blocks, (slice + 1) * kSliceBlocks);
+  const int64_t end = min(blocks, (slice + 1) * kSliceBlocks);
   const uint64_t key = gumbel_key(request.seed, request.position);
   Candidate noisy;
   for (int64_t b = slice * kSliceBlocks; b < end; ++b) {
-    Block block;
+    VocabBlock block;
     load_block(output, b, block);
     output.edited_highest[b] = highest(block.edited);
     output.raw_highest[b] = highest(block.raw);
@@ -220,7 +218,7 @@ void run_slice(const Output& output, int64_t slice) {
     }
     if (request.want_noisy) take_noisy(output, block, output.edited_highest[b], key, noisy);
     if (request.logits == nullptr) continue;
-    const int64_t count = least(kBlock, output.cols - b * kBlock);
+    const int64_t count = min(kBlock, output.cols - b * kBlock);
     __builtin_memcpy(request.logits + b * kBlock, block.raw,
                      static_cast<size_t>(count) * sizeof(float));
   }
@@ -252,7 +250,7 @@ void push(T* heap, int64_t& size, const T& value, const Before& before) {
   heap[at] = value;
 }
 
-// The count-th largest of values, or -inf where there are not so many.
+// The count-th largest of values, or -inf where there are fewer.
 float bound_of(const float* values, int64_t size, int64_t count, float* heap) {
   if (count >= size) return -kInfinity;
   const auto before = [](float a, float b) { return a > b; };
@@ -280,7 +278,7 @@ int64_t select_best(const Output& output, const float* block_highest, float* wor
   int64_t held = 0;
   for (int64_t b = 0; b < blocks; ++b) {
     if (block_highest[b] < bound) continue;
-    Block block;
+    VocabBlock block;
     load_block(output, b, block);
     for (uint64_t bits = kRaw ? block.exists : block.allowed; bits != 0; bits &= bits - 1) {
       const int64_t i = __builtin_ctzll(bits);
@@ -331,7 +329,7 @@ void pick_raw(const Output& output, int64_t blocks) {
 
 }  // namespace
 
-void top_candidates(const KernelArgs& args) {
+const char* top_candidates(const KernelArgs& args) {
   const TensorView& logits = args.in[0];
   const int64_t count = args.step->output_count;
   const CandidateScratch sizes = candidate_scratch(logits.cols);
@@ -356,6 +354,7 @@ void top_candidates(const KernelArgs& args) {
       pick_raw(output, sizes.blocks);
     }
   });
+  return nullptr;
 }
 
 }  // namespace lockstep::LOCKSTEP_ISA

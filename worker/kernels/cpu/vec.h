@@ -37,3 +37,10 @@
 #else
 #include "worker/kernels/cpu/vec_portable.h"
 #endif
+
+namespace lockstep::LOCKSTEP_ISA {
+
+[[gnu::always_inline]] inline int64_t min(int64_t a, int64_t b) { return a < b ? a : b; }
+[[gnu::always_inline]] inline int64_t max(int64_t a, int64_t b) { return a > b ? a : b; }
+
+}  // namespace lockstep::LOCKSTEP_ISA

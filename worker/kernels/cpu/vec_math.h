@@ -9,11 +9,11 @@ namespace lockstep::LOCKSTEP_ISA {
 inline constexpr float kInfinity = __builtin_inff();
 
 // e^x = 2^n * e^r, |r| <= ln 2 / 2, by Taylor's series to r^7; within 2 ulp. Results below the
-// least normal number are 0; NaN stays NaN.
+// smallest normal number are 0; NaN stays NaN.
 inline Vec exp(Vec x) {
   constexpr float kLog2E = 0x1.715476p+0f;
   constexpr float kLn2High = 0x1.62e43p-1f, kLn2Low = -0x1.05c61p-29f;
-  constexpr float kLeast = -0x1.5d589ep+6f, kMost = 0x1.62e42ep+6f;  // e^x is normal between.
+  constexpr float kMin = -0x1.5d589ep+6f, kMax = 0x1.62e42ep+6f;  // e^x is normal between.
   const Vec n = round_even(x * Vec::splat(kLog2E));
   const Vec r = fma(n, Vec::splat(-kLn2Low), fma(n, Vec::splat(-kLn2High), x));
   Vec p = Vec::splat(1.0f / 5040);
@@ -25,8 +25,8 @@ inline Vec exp(Vec x) {
   p = fma(p, r, Vec::splat(1.0f));
   p = fma(p, r, Vec::splat(1.0f));
   Vec y = scale_by_power(p, n);
-  y = select_less(x, Vec::splat(kLeast), Vec::zero(), y);
-  y = select_less(Vec::splat(kMost), x, Vec::splat(kInfinity), y);
+  y = select_less(x, Vec::splat(kMin), Vec::zero(), y);
+  y = select_less(Vec::splat(kMax), x, Vec::splat(kInfinity), y);
   return select_number(x, y, x);
 }
 
@@ -36,7 +36,7 @@ inline Vec silu(Vec x) {
   return x / (one + exp(Vec::zero() - x));
 }
 
-// Vectors as one: of every two neighbours, over and over. kCount is a power of two.
+// Combines vectors in pairs of neighbours until one is left. kCount is a power of two.
 template <int kCount, typename Combine>
 Vec fold(const Vec (&v)[kCount], const Combine& combine) {
   Vec all[kCount];

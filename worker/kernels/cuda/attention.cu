@@ -1,43 +1,44 @@
 // SPDX-License-Identifier: Apache-2.0
 // Appends k and v of the step's rows to the layer's pages, then for every row and query head
 // out = sum over keys j of softmax(scale * q . k_j) v_j, over the keys up to the row's own position
-// (the last `window` of them). Keys are taken in blocks of kBlock from position 0 on, with
+// (the last `window` of them). Keys are taken in blocks of kKeyBlock from position 0 on, with
 // a running maximum and sum, so the bits depend on the position alone. Queries are rounded to the
 // pages' type.
 // A page holds, for every KV head, keys [head_dim][page_tokens] and values [page_tokens][head_dim]:
-// in scores a thread is a key, in sums a thread is a column, and neighbours read side by side.
+// for scores there is one thread per key, for sums one per column, and their loads coalesce.
 #include "worker/kernels/cuda/scalar.h"
+#include "worker/kernels/cuda/sizes.h"
 
 namespace lockstep::LOCKSTEP_TARGET {
 namespace {
 
-constexpr int64_t kBlock = 64;
-constexpr int64_t kMostDim = 1024;  // A thread a column.
+constexpr int64_t kKeyBlock = 64;
+constexpr int64_t kMaxDim = device::kMaxHeadDim;  // One thread per column.
 
-struct Call {
+struct AttentionParams {
   TensorView q, k, v, out;
-  KernelAttrs attrs;
+  OperatorAttrs attrs;
   StateView state;
   StepView step;
 };
 
 // A position's page, from where its KV head begins.
 template <typename T>
-__device__ T* page_of(const Call& call, const StepSequence& sequence, int64_t position,
+__device__ T* page_of(const AttentionParams& params, const StepSequence& sequence, int64_t position,
                       int64_t kv_head) {
-  const int64_t page = sequence.pages[position / call.state.page_tokens];
-  return reinterpret_cast<T*>(call.state.data + page * call.state.page_bytes) +
-         kv_head * 2 * call.attrs.head_dim * call.state.page_tokens;
+  const int64_t page = sequence.pages[position / params.state.page_tokens];
+  return reinterpret_cast<T*>(params.state.data + page * params.state.page_bytes) +
+         kv_head * 2 * params.attrs.head_dim * params.state.page_tokens;
 }
 
 template <typename T>
-__global__ void append_kernel(Call call) {
-  const int64_t row = blockIdx.x, kv_head = blockIdx.y, dim = call.attrs.head_dim;
-  const int64_t position = call.step.positions[row], tokens = call.state.page_tokens;
-  const StepSequence& sequence = call.step.sequences[call.step.sequence_of_row[row]];
-  const float* k = call.k.row<float>(row) + kv_head * dim;
-  const float* v = call.v.row<float>(row) + kv_head * dim;
-  T* keys = page_of<T>(call, sequence, position, kv_head);
+__global__ void append_kernel(AttentionParams params) {
+  const int64_t row = blockIdx.x, kv_head = blockIdx.y, dim = params.attrs.head_dim;
+  const int64_t position = params.step.positions[row], tokens = params.state.page_tokens;
+  const StepSequence& sequence = params.step.sequences[params.step.sequence_of_row[row]];
+  const float* k = params.k.row<float>(row) + kv_head * dim;
+  const float* v = params.v.row<float>(row) + kv_head * dim;
+  T* keys = page_of<T>(params, sequence, position, kv_head);
   T* values = keys + dim * tokens;
   const int64_t slot = position % tokens;
   for (int64_t d = threadIdx.x; d < dim; d += blockDim.x) {
@@ -48,25 +49,26 @@ __global__ void append_kernel(Call call) {
 
 // The score of one key.
 template <typename T>
-__device__ float score(const Call& call, const StepSequence& sequence, int64_t position,
-                       int64_t kv_head, const float* query) {
-  const int64_t tokens = call.state.page_tokens;
-  const T* key = page_of<T>(call, sequence, position, kv_head) + position % tokens;
+__device__ float score(const AttentionParams& params, const StepSequence& sequence,
+                       int64_t position, int64_t kv_head, const float* query) {
+  const int64_t tokens = params.state.page_tokens;
+  const T* key = page_of<T>(params, sequence, position, kv_head) + position % tokens;
   float sum = 0;
-  for (int64_t d = 0; d < call.attrs.head_dim; ++d) {
+  for (int64_t d = 0; d < params.attrs.head_dim; ++d) {
     sum = fmaf(query[d], widen(key[d * tokens]), sum);
   }
-  return sum * call.attrs.scale;
+  return sum * params.attrs.scale;
 }
 
-// sum + the values' column d of positions [begin, end), each times its probability.
+// PV: sum + the values' column d of positions [begin, end), each times its probability.
 template <typename T>
-__device__ float weigh(const Call& call, const StepSequence& sequence, int64_t begin, int64_t end,
-                       int64_t kv_head, int64_t d, const float* probabilities, float sum) {
-  const int64_t tokens = call.state.page_tokens, dim = call.attrs.head_dim;
+__device__ float add_pv(const AttentionParams& params, const StepSequence& sequence, int64_t begin,
+                        int64_t end, int64_t kv_head, int64_t d, const float* probabilities,
+                        float sum) {
+  const int64_t tokens = params.state.page_tokens, dim = params.attrs.head_dim;
   for (int64_t at = begin; at < end;) {
-    const T* values = page_of<T>(call, sequence, at, kv_head) + dim * tokens + d;
-    const int64_t page_begin = at / tokens * tokens, stop = least(end, page_begin + tokens);
+    const T* values = page_of<T>(params, sequence, at, kv_head) + dim * tokens + d;
+    const int64_t page_begin = at / tokens * tokens, stop = min(end, page_begin + tokens);
     for (; at < stop; ++at) {
       sum = fmaf(probabilities[at - begin], widen(values[(at - page_begin) * dim]), sum);
     }
@@ -74,60 +76,65 @@ __device__ float weigh(const Call& call, const StepSequence& sequence, int64_t b
   return sum;
 }
 
-// One row and query head. At least kBlock threads, and one a column.
+// One row and query head. At least kKeyBlock threads, and one per column.
 template <typename T>
-__global__ void __launch_bounds__(kMostDim) attend_kernel(Call call) {
-  __shared__ float query[kMostDim], scores[kBlock];
+__global__ void __launch_bounds__(kMaxDim) attend_kernel(AttentionParams params) {
+  __shared__ float query[kMaxDim], scores[kKeyBlock];
   const int64_t row = gridDim.x - 1 - blockIdx.x;  // Late rows see the most keys: they go first.
-  const int64_t head = blockIdx.y, dim = call.attrs.head_dim, d = threadIdx.x;
-  const int64_t kv_head = call.attrs.kv_head_of[head], position = call.step.positions[row];
-  const int64_t window = call.attrs.window;
-  const int64_t first = window > 0 ? most(0, position - window + 1) : 0;
-  const StepSequence& sequence = call.step.sequences[call.step.sequence_of_row[row]];
+  const int64_t head = blockIdx.y, dim = params.attrs.head_dim, d = threadIdx.x;
+  const int64_t kv_head = params.attrs.kv_head_of[head], position = params.step.positions[row];
+  const int64_t window = params.attrs.window;
+  const int64_t first = window > 0 ? max(0, position - window + 1) : 0;
+  const StepSequence& sequence = params.step.sequences[params.step.sequence_of_row[row]];
   if (d < dim) {
     T rounded;
-    narrow(call.q.row<float>(row)[head * dim + d], rounded);
+    narrow(params.q.row<float>(row)[head * dim + d], rounded);
     query[d] = widen(rounded);
   }
   __syncthreads();
 
   float accumulator = 0, total = 0, highest = -kInfinity;
-  for (int64_t block = first / kBlock * kBlock; block <= position; block += kBlock) {
-    const int64_t begin = most(first, block), end = least(position + 1, block + kBlock);
+  for (int64_t block = first / kKeyBlock * kKeyBlock; block <= position; block += kKeyBlock) {
+    const int64_t begin = max(first, block), end = min(position + 1, block + kKeyBlock);
     const int64_t mine = begin + threadIdx.x, count = end - begin;
-    if (mine < end) scores[threadIdx.x] = score<T>(call, sequence, mine, kv_head, query);
+    if (mine < end) scores[threadIdx.x] = score<T>(params, sequence, mine, kv_head, query);
     __syncthreads();
     const float before = highest;
     for (int64_t j = 0; j < count; ++j) highest = Max::of(highest, scores[j]);
     __syncthreads();
-    if (mine < end) scores[threadIdx.x] = exp_of(scores[threadIdx.x] - highest);
+    // So far only keys with -inf, which count for nothing: -inf - -inf would be NaN.
+    const float from = highest == -kInfinity ? 0.0f : highest;
+    if (mine < end) scores[threadIdx.x] = exp_of(scores[threadIdx.x] - from);
     __syncthreads();
     float block_total = 0;
     for (int64_t j = 0; j < count; ++j) block_total = block_total + scores[j];
-    const float shrink = exp_of(before - highest);
+    const float shrink = exp_of(before - from);
     total = total * shrink + block_total;
     if (d < dim) {
-      accumulator = weigh<T>(call, sequence, begin, end, kv_head, d, scores, accumulator * shrink);
+      accumulator =
+          add_pv<T>(params, sequence, begin, end, kv_head, d, scores, accumulator * shrink);
     }
     __syncthreads();  // The next block's scores may come.
   }
-  if (d < dim) call.out.row<float>(row)[head * dim + d] = accumulator / total;
+  if (d < dim) params.out.row<float>(row)[head * dim + d] = accumulator / total;
 }
 
 template <typename T>
-void attention(const KernelArgs& args) {
-  const KernelAttrs& attrs = args.attrs;
+const char* attention(const KernelArgs& args) {
+  const OperatorAttrs& attrs = args.attrs;
   const int64_t rows = args.step->rows, dim = attrs.head_dim;
-  const Call call = {args.in[0], args.in[1], args.in[2], args.out[0],
-                     attrs,      args.state, *args.step};
-  launch(append_kernel<T>, {rows, attrs.kv_heads}, 64, args.queue, call);
-  const int64_t threads = dim <= kBlock ? kBlock : (dim + kWarp - 1) / kWarp * kWarp;
-  launch(attend_kernel<T>, {rows, attrs.heads}, static_cast<int>(threads), args.queue, call);
+  const AttentionParams params = {args.in[0], args.in[1], args.in[2], args.out[0],
+                                  attrs,      args.state, *args.step};
+  const char* failure = launch(append_kernel<T>, {rows, attrs.kv_heads}, 64, args.queue, params);
+  if (failure != nullptr) return failure;
+  const int64_t threads = dim <= kKeyBlock ? kKeyBlock : (dim + kWarp - 1) / kWarp * kWarp;
+  return launch(attend_kernel<T>, {rows, attrs.heads}, static_cast<int>(threads), args.queue,
+                params);
 }
 
 }  // namespace
 
-void attention_f32(const KernelArgs& args) { attention<float>(args); }
-void attention_bf16(const KernelArgs& args) { attention<BF16>(args); }
+const char* attention_f32(const KernelArgs& args) { return attention<float>(args); }
+const char* attention_bf16(const KernelArgs& args) { return attention<BF16>(args); }
 
 }  // namespace lockstep::LOCKSTEP_TARGET

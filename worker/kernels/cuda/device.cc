@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One GPU and one stream. The first error stays.
+// One GPU and one stream. The first error is kept.
 #include "worker/kernels/device.h"
 
 #include <cuda_runtime.h>
@@ -15,8 +15,8 @@ std::string version_text(int version) {
   return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
 }
 
-// Events of marks: a mark takes that of the kEvents-th mark before it. Whoever still waits for the
-// older one then waits for the newer, which is later, and right.
+// Events of marks: a mark reuses that of the kEvents-th mark before it. A thread that still waits
+// for the older mark then waits for the newer, which is later and therefore correct.
 constexpr int64_t kEvents = 64;
 
 class CudaDevice final : public Device {
@@ -42,12 +42,11 @@ class CudaDevice final : public Device {
   int64_t total_bytes() const override { return memory().second; }
   int64_t free_bytes() const override { return memory().first; }
 
-  // A thread that has not said which GPU it uses would open the first one: memory is asked for and
-  // given back from any.
+  // Without this a thread would open the first GPU: memory is allocated and released by any thread.
   std::byte* allocate(int64_t bytes) override {
     use_from_this_thread();
     void* memory = nullptr;
-    // Too little memory is an answer, not a fault: it must not be found by synchronize().
+    // Too little memory is a result, not a failure: synchronize() must not find it.
     if (cudaMalloc(&memory, static_cast<size_t>(bytes > 0 ? bytes : 1)) != cudaSuccess) {
       static_cast<void>(cudaGetLastError());
       return nullptr;
@@ -195,8 +194,8 @@ std::unique_ptr<Device> open_cuda_device(int index, std::string* problem) {
     return nullptr;
   }
   const CudaDeviceInfo& info = devices[static_cast<size_t>(index)];
-  if (info.major < kLeastCudaMajor) {
-    *problem = info.name + ": want compute capability " + std::to_string(kLeastCudaMajor) +
+  if (info.major < kMinCudaMajor) {
+    *problem = info.name + ": want compute capability " + std::to_string(kMinCudaMajor) +
                ".0 or more, found " + std::to_string(info.major) + "." + std::to_string(info.minor);
     return nullptr;
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // silu: x * sigmoid(x); mul: x * y; add: x + y; gated: silu(gate) * up; cast: float32 to bfloat16
-// or float16. An element a thread at a time, in place or not; the CPU's bits.
+// or float16. Threads stride over elements, in place or not; the CPU's bits.
 #include "worker/kernels/cuda/scalar.h"
 
 namespace lockstep::LOCKSTEP_TARGET {
@@ -31,24 +31,20 @@ __global__ void map_kernel(TensorView x, TensorView y, TensorView out) {
 }
 
 template <typename F, typename Out>
-void map(const KernelArgs& args) {
+const char* map(const KernelArgs& args) {
   const TensorView& x = args.in[0];
-  launch(map_kernel<F, Out>, row_grid(x.rows, x.cols), kRowThreads, args.queue, x, args.in[1],
-         args.out[0]);
+  return launch(map_kernel<F, Out>, row_grid(x.rows, x.cols), kRowThreads, args.queue, x,
+                args.in[1], args.out[0]);
 }
 
 }  // namespace
 
-void silu(const KernelArgs& args) { map<Silu, float>(args); }
-void mul(const KernelArgs& args) { map<Mul, float>(args); }
-void add(const KernelArgs& args) { map<Sum, float>(args); }
-void gated(const KernelArgs& args) { map<Gated, float>(args); }
-void cast(const KernelArgs& args) {
-  if (args.out[0].dtype == DType::kF16) {
-    map<Same, F16>(args);
-  } else {
-    map<Same, BF16>(args);
-  }
+const char* silu(const KernelArgs& args) { return map<Silu, float>(args); }
+const char* mul(const KernelArgs& args) { return map<Mul, float>(args); }
+const char* add(const KernelArgs& args) { return map<Sum, float>(args); }
+const char* gated(const KernelArgs& args) { return map<Gated, float>(args); }
+const char* cast(const KernelArgs& args) {
+  return args.out[0].dtype == DType::kF16 ? map<Same, F16>(args) : map<Same, BF16>(args);
 }
 
 }  // namespace lockstep::LOCKSTEP_TARGET

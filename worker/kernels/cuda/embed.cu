@@ -7,7 +7,7 @@
 namespace lockstep::LOCKSTEP_TARGET {
 namespace {
 
-// How many rows before this one brought an embedding of their own.
+// How many rows before this one have an embedding given by the request.
 __device__ int64_t embeddings_before(const StepView& step, int64_t row) {
   int64_t count = 0;
   for (int64_t r = 0; r < row; ++r) count += step.tokens[r] == -1;
@@ -35,24 +35,25 @@ __global__ void embed_kernel(Matrix matrix, TensorView out, StepView step, int64
 }
 
 template <typename Matrix>
-void embed(const KernelArgs& args) {
+const char* embed(const KernelArgs& args) {
   const TensorView& out = args.out[0];
-  launch(embed_kernel<Matrix>, row_grid(out.rows, out.cols), kRowThreads, args.queue,
-         Matrix{args.in[0]}, out, *args.step, args.attrs.vocab_begin);
+  return launch(embed_kernel<Matrix>, row_grid(out.rows, out.cols), kRowThreads, args.queue,
+                Matrix{args.in[0]}, out, *args.step, args.attrs.vocab_begin);
 }
 
 }  // namespace
 
-void embed_f32(const KernelArgs& args) { embed<Numbers<float>>(args); }
-void embed_bf16(const KernelArgs& args) { embed<Numbers<BF16>>(args); }
-void embed_f16(const KernelArgs& args) { embed<Numbers<F16>>(args); }
+const char* embed_f32(const KernelArgs& args) { return embed<Numbers<float>>(args); }
+const char* embed_bf16(const KernelArgs& args) { return embed<Numbers<BF16>>(args); }
+const char* embed_f16(const KernelArgs& args) { return embed<Numbers<F16>>(args); }
 
 template <DType kWeight>
-void embed_codes(const KernelArgs& args) {
-  embed<Codes<kWeight>>(args);
+const char* embed_codes(const KernelArgs& args) {
+  return embed<Codes<kWeight>>(args);
 }
 
-#define LOCKSTEP_EMBED_CODES(KIND) template void embed_codes<DType::KIND>(const KernelArgs& args);
+#define LOCKSTEP_EMBED_CODES(KIND) \
+  template const char* embed_codes<DType::KIND>(const KernelArgs& args);
 LOCKSTEP_EACH_QUANTIZED(LOCKSTEP_EMBED_CODES)
 #undef LOCKSTEP_EMBED_CODES
 

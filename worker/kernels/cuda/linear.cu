@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // out[r][n] = sum over k of x[r][k] * weight[n][k] (+ bias[n]), weight being plain rows: one
-// accumulator an output, over k in order by fma, whatever the number of rows. The plain form, for
-// what cuBLASLt refuses, and what that one is tested against. A block makes a tile of 16 rows by 16
-// columns, and reads 32 of k at a time into shared memory.
+// accumulator per output, over k in order by fma, independent of the number of rows. Used where
+// cuBLASLt refuses, and to test it. A block computes a tile of 16 rows by 16 columns, and reads 32
+// of k at a time into shared memory.
 #include "worker/kernels/cuda/matrix.h"
 
 namespace lockstep::LOCKSTEP_TARGET {
@@ -33,7 +33,7 @@ __global__ void linear_kernel(Numbers<T> rows, Numbers<T> weight, TensorView bia
     read_tile(rows, x.rows, first_row, depth, inputs);
     read_tile(weight, out.cols, first_col, depth, weights);
     __syncthreads();
-    const int64_t steps = least(kDepth, x.cols - depth);
+    const int64_t steps = min(kDepth, x.cols - depth);
     for (int64_t k = 0; mine && k < steps; ++k) sum = fmaf(inputs[r][k], weights[n][k], sum);
     __syncthreads();
   }
@@ -43,16 +43,16 @@ __global__ void linear_kernel(Numbers<T> rows, Numbers<T> weight, TensorView bia
 }
 
 template <typename T>
-void linear(const KernelArgs& args) {
+const char* linear(const KernelArgs& args) {
   const TensorView &x = args.in[0], &out = args.out[0];
-  launch(linear_kernel<T>, {(out.cols + kTile - 1) / kTile, (x.rows + kTile - 1) / kTile},
-         kTile * kTile, args.queue, Numbers<T>{x}, Numbers<T>{args.in[1]}, args.in[2], out);
+  return launch(linear_kernel<T>, {(out.cols + kTile - 1) / kTile, (x.rows + kTile - 1) / kTile},
+                kTile * kTile, args.queue, Numbers<T>{x}, Numbers<T>{args.in[1]}, args.in[2], out);
 }
 
 }  // namespace
 
-void linear_f32(const KernelArgs& args) { linear<float>(args); }
-void linear_bf16(const KernelArgs& args) { linear<BF16>(args); }
-void linear_f16(const KernelArgs& args) { linear<F16>(args); }
+const char* linear_f32(const KernelArgs& args) { return linear<float>(args); }
+const char* linear_bf16(const KernelArgs& args) { return linear<BF16>(args); }
+const char* linear_f16(const KernelArgs& args) { return linear<F16>(args); }
 
 }  // namespace lockstep::LOCKSTEP_TARGET

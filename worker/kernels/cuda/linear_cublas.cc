@@ -15,9 +15,9 @@
 
 namespace lockstep::cuda {
 
-void linear_f32(const KernelArgs& args);
-void linear_bf16(const KernelArgs& args);
-void linear_f16(const KernelArgs& args);
+const char* linear_f32(const KernelArgs& args);
+const char* linear_bf16(const KernelArgs& args);
+const char* linear_f16(const KernelArgs& args);
 
 namespace {
 
@@ -31,13 +31,13 @@ cublasLtHandle_t handle() {
   return made;
 }
 
-// The least power of two that divides an address, up to what cuBLASLt cares for.
+// The largest power of two that divides an address, up to what cuBLASLt distinguishes.
 uint32_t alignment_of(const void* address) {
   const auto bits = reinterpret_cast<uintptr_t>(address) | 256;
   return static_cast<uint32_t>(bits & (~bits + 1));
 }
 
-// Everything that decides the algorithm; the number of rows is none of it.
+// Everything that decides the algorithm; the number of rows is not part of it.
 struct Shape {
   cudaDataType type;
   int64_t depth;
@@ -94,7 +94,7 @@ struct Product {
   }
 };
 
-// What cuBLASLt thinks best; `found` is false where it knows nothing that fits.
+// cuBLASLt's first choice; `found` is false where it has none.
 struct Algorithm {
   cublasLtMatmulAlgo_t how{};
   bool found = false;
@@ -163,15 +163,21 @@ bool run(const KernelArgs& args, cudaDataType type) {
                                     static_cast<cudaStream_t>(args.queue)));
 }
 
-void linear(const KernelArgs& args, cudaDataType type, KernelFn plain) {
-  if (args.in[0].rows <= 0 || args.out[0].cols <= 0) return;
-  if (!run(args, type)) plain(args);
+const char* linear(const KernelArgs& args, cudaDataType type, KernelFn plain) {
+  if (args.in[0].rows <= 0 || args.out[0].cols <= 0) return nullptr;
+  return run(args, type) ? nullptr : plain(args);
 }
 
 }  // namespace
 
-void linear_cublas_f32(const KernelArgs& args) { linear(args, CUDA_R_32F, linear_f32); }
-void linear_cublas_bf16(const KernelArgs& args) { linear(args, CUDA_R_16BF, linear_bf16); }
-void linear_cublas_f16(const KernelArgs& args) { linear(args, CUDA_R_16F, linear_f16); }
+const char* linear_cublas_f32(const KernelArgs& args) {
+  return linear(args, CUDA_R_32F, linear_f32);
+}
+const char* linear_cublas_bf16(const KernelArgs& args) {
+  return linear(args, CUDA_R_16BF, linear_bf16);
+}
+const char* linear_cublas_f16(const KernelArgs& args) {
+  return linear(args, CUDA_R_16F, linear_f16);
+}
 
 }  // namespace lockstep::cuda

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Elements of a matrix as float32, however they are stored: numbers, or codes and scales in rows as
-// cpu/panels.h lays out plain quantized ones.
+// Elements of a matrix as float32: stored as numbers, or as codes and scales (quantized_rows.h).
 #pragma once
 
-#include "worker/kernels/cpu/panels.h"
 #include "worker/kernels/cuda/scalar.h"
+#include "worker/kernels/quantized_rows.h"
 
 namespace lockstep::LOCKSTEP_TARGET {
 
@@ -26,7 +25,7 @@ struct Codes {
         static_cast<const uint8_t*>(view.data) + row * quantized_row_bytes(kKind, view.cols);
     const auto* numbers = reinterpret_cast<const BF16*>(bytes);
     const uint8_t* codes = bytes + row_codes_begin(kKind, view.cols);
-    const int64_t group = kKind.group == 0 ? 0 : col / most(1, kKind.group);
+    const int64_t group = kKind.group == 0 ? 0 : col / max(1, kKind.group);
     const float scale = widen(numbers[group]);
     int code = 0;
     if constexpr (kKind.bits == 8) {

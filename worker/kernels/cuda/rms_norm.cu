@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // y = x / sqrt(mean of x^2 + eps) * weight over a row (rms_norm), over each head of a row
-// (head_norm), or over x + y, which is given too (add_norm). A block a row or head; its threads'
-// sums are added in an order that depends on the width alone.
+// (head_norm), or over x + y, which is given too (add_norm). One block per row or head; its
+// threads' sums are added in an order that depends on the width alone.
 #include "worker/kernels/cuda/scalar.h"
 
 namespace lockstep::LOCKSTEP_TARGET {
@@ -35,26 +35,26 @@ int threads_of(int64_t width) { return width <= 256 ? kWarp : 256; }
 
 }  // namespace
 
-void rms_norm(const KernelArgs& args) {
+const char* rms_norm(const KernelArgs& args) {
   const TensorView& x = args.in[0];
-  if (x.cols <= 0) return;
-  launch(norm_kernel, {x.rows, 1}, threads_of(x.cols), args.queue, x, TensorView{}, TensorView{},
-         args.in[1], args.out[0], x.cols, args.attrs.eps);
+  if (x.cols <= 0) return nullptr;
+  return launch(norm_kernel, {x.rows, 1}, threads_of(x.cols), args.queue, x, TensorView{},
+                TensorView{}, args.in[1], args.out[0], x.cols, args.attrs.eps);
 }
 
-void head_norm(const KernelArgs& args) {
+const char* head_norm(const KernelArgs& args) {
   const TensorView& x = args.in[0];
   const int64_t dim = args.attrs.head_dim;
-  if (x.cols <= 0) return;
-  launch(norm_kernel, {x.rows, x.cols / dim}, threads_of(dim), args.queue, x, TensorView{},
-         TensorView{}, args.in[1], args.out[0], dim, args.attrs.eps);
+  if (x.cols <= 0) return nullptr;
+  return launch(norm_kernel, {x.rows, x.cols / dim}, threads_of(dim), args.queue, x, TensorView{},
+                TensorView{}, args.in[1], args.out[0], dim, args.attrs.eps);
 }
 
-void add_norm(const KernelArgs& args) {
+const char* add_norm(const KernelArgs& args) {
   const TensorView& x = args.in[0];
-  if (x.cols <= 0) return;
-  launch(norm_kernel, {x.rows, 1}, threads_of(x.cols), args.queue, x, args.in[1], args.out[0],
-         args.in[2], args.out[1], x.cols, args.attrs.eps);
+  if (x.cols <= 0) return nullptr;
+  return launch(norm_kernel, {x.rows, 1}, threads_of(x.cols), args.queue, x, args.in[1],
+                args.out[0], args.in[2], args.out[1], x.cols, args.attrs.eps);
 }
 
 }  // namespace lockstep::LOCKSTEP_TARGET

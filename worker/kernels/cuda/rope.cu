@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every pair (a, b) of a head's first rotary_dim columns turns by its row's angle:
+// Every pair (a, b) of a head's first rotary_dim columns is rotated by its row's angle:
 // a' = a cos - b sin, b' = b cos + a sin. Pairs are (i, i + rotary_dim / 2), or (2i, 2i + 1)
 // where interleaved. The rest of a head is copied. The table's row is rotary_dim / 2 cosines, then
-// as many sines. A block a head, a pair a thread, in place or not; the CPU's bits.
+// rotary_dim / 2 sines. One block per head, one thread per pair, in place or not; the CPU's bits.
 #include "worker/kernels/cuda/scalar.h"
 
 namespace lockstep::LOCKSTEP_TARGET {
 namespace {
 
-__global__ void rope_kernel(TensorView x, TensorView table, TensorView out, KernelAttrs attrs) {
+__global__ void rope_kernel(TensorView x, TensorView table, TensorView out, OperatorAttrs attrs) {
   const int64_t row = blockIdx.x, begin = blockIdx.y * attrs.head_dim;
   const int64_t half = attrs.rotary_dim / 2;
   const float *from = x.row<float>(row) + begin, *turns = table.row<float>(row);
@@ -28,11 +28,11 @@ __global__ void rope_kernel(TensorView x, TensorView table, TensorView out, Kern
 
 }  // namespace
 
-void rope(const KernelArgs& args) {
+const char* rope(const KernelArgs& args) {
   const TensorView& x = args.in[0];
-  if (x.cols <= 0) return;
-  launch(rope_kernel, {x.rows, x.cols / args.attrs.head_dim}, 64, args.queue, x, args.in[1],
-         args.out[0], args.attrs);
+  if (x.cols <= 0) return nullptr;
+  return launch(rope_kernel, {x.rows, x.cols / args.attrs.head_dim}, 64, args.queue, x, args.in[1],
+                args.out[0], args.attrs);
 }
 
 }  // namespace lockstep::LOCKSTEP_TARGET

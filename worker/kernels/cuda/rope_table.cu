@@ -8,8 +8,8 @@ namespace lockstep::LOCKSTEP_TARGET {
 namespace {
 
 // base(L)^(d / (d - 2)) stretches the base as if the context had length L.
-__device__ float dynamic_base(const KernelAttrs& attrs, int64_t position) {
-  const int64_t length = most(position + 1, attrs.dynamic_length);
+__device__ float dynamic_base(const OperatorAttrs& attrs, int64_t position) {
+  const int64_t length = max(position + 1, attrs.dynamic_length);
   const double factor = attrs.dynamic_factor, dim = static_cast<double>(attrs.rotary_dim);
   const double stretch =
       factor * static_cast<double>(length) / static_cast<double>(attrs.dynamic_length) -
@@ -17,13 +17,13 @@ __device__ float dynamic_base(const KernelAttrs& attrs, int64_t position) {
   return static_cast<float>(attrs.rope_theta * exact::pow(stretch, dim / (dim - 2)));
 }
 
-__device__ float frequency(const KernelAttrs& attrs, int64_t i, int64_t position) {
+__device__ float frequency(const OperatorAttrs& attrs, int64_t i, int64_t position) {
   if (attrs.dynamic_length <= 0) return attrs.inv_freq[i];
   const float exponent = static_cast<float>(2 * i) / static_cast<float>(attrs.rotary_dim);
   return 1.0f / static_cast<float>(exact::pow(dynamic_base(attrs, position), exponent));
 }
 
-__global__ void table_kernel(TensorView out, StepView step, KernelAttrs attrs) {
+__global__ void table_kernel(TensorView out, StepView step, OperatorAttrs attrs) {
   const int64_t row = blockIdx.x, half = attrs.rotary_dim / 2, position = step.positions[row];
   float* to = out.row<float>(row);
   for (int64_t i = threadIdx.x; i < half; i += blockDim.x) {
@@ -35,9 +35,10 @@ __global__ void table_kernel(TensorView out, StepView step, KernelAttrs attrs) {
 
 }  // namespace
 
-void rope_table(const KernelArgs& args) {
-  if (args.attrs.rotary_dim < 2) return;
-  launch(table_kernel, {args.out[0].rows, 1}, 64, args.queue, args.out[0], *args.step, args.attrs);
+const char* rope_table(const KernelArgs& args) {
+  if (args.attrs.rotary_dim < 2) return nullptr;
+  return launch(table_kernel, {args.out[0].rows, 1}, 64, args.queue, args.out[0], *args.step,
+                args.attrs);
 }
 
 }  // namespace lockstep::LOCKSTEP_TARGET

@@ -23,14 +23,14 @@ __device__ inline void narrow(float x, float& to) { to = x; }
 __device__ inline void narrow(float x, BF16& to) { to.bits = float_to_bf16(x); }
 __device__ inline void narrow(float x, F16& to) { to.bits = float_to_f16(x); }
 
-__device__ inline int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
-__device__ inline int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
+__device__ inline int64_t min(int64_t a, int64_t b) { return a < b ? a : b; }
+__device__ inline int64_t max(int64_t a, int64_t b) { return a > b ? a : b; }
 
 // The steps of cpu/vec_math.h.
 __device__ inline float exp_of(float x) {
   constexpr float kLog2E = 0x1.715476p+0f;
   constexpr float kLn2High = 0x1.62e43p-1f, kLn2Low = -0x1.05c61p-29f;
-  constexpr float kLeast = -0x1.5d589ep+6f, kMost = 0x1.62e42ep+6f;
+  constexpr float kMin = -0x1.5d589ep+6f, kMax = 0x1.62e42ep+6f;
   constexpr float kRound = 12582912.0f;
   const float t = fmaf(x, kLog2E, kRound);
   const float n = t - kRound;
@@ -46,8 +46,8 @@ __device__ inline float exp_of(float x) {
   const float y =
       std::bit_cast<float>(std::bit_cast<uint32_t>(p) + (std::bit_cast<uint32_t>(t) << 23));
   if (x != x) return x;
-  if (x < kLeast) return 0.0f;
-  return kMost < x ? kInfinity : y;
+  if (x < kMin) return 0.0f;
+  return kMax < x ? kInfinity : y;
 }
 
 __device__ inline float silu_of(float x) { return x / (1.0f + exp_of(0.0f - x)); }

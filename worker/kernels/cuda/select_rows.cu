@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// out[i] = x[output_rows[i]], whatever the type: the bytes are copied.
+// out[i] = x[output_rows[i]], of any type: the bytes are copied.
 #include "worker/kernels/cuda/scalar.h"
 
 namespace lockstep::LOCKSTEP_TARGET {
@@ -17,14 +17,13 @@ __global__ void select_kernel(TensorView x, TensorView out, StepView step) {
 
 }  // namespace
 
-void select_rows(const KernelArgs& args) {
+const char* select_rows(const KernelArgs& args) {
   const TensorView &x = args.in[0], &out = args.out[0];
   const Grid grid = row_grid(out.rows, out.cols);
   if (dtype_bytes(x.dtype) == 4) {
-    launch(select_kernel<uint32_t>, grid, kRowThreads, args.queue, x, out, *args.step);
-  } else {
-    launch(select_kernel<uint16_t>, grid, kRowThreads, args.queue, x, out, *args.step);
+    return launch(select_kernel<uint32_t>, grid, kRowThreads, args.queue, x, out, *args.step);
   }
+  return launch(select_kernel<uint16_t>, grid, kRowThreads, args.queue, x, out, *args.step);
 }
 
 }  // namespace lockstep::LOCKSTEP_TARGET

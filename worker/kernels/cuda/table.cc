@@ -3,9 +3,9 @@
 // plain one.
 #include <array>
 
-#include "worker/kernels/cpu/pack.h"
-#include "worker/kernels/cuda/pack.h"
+#include "worker/kernels/cuda/sizes.h"
 #include "worker/kernels/find.h"
+#include "worker/kernels/pack_rows.h"
 
 #define LOCKSTEP_TARGET cuda
 #define LOCKSTEP_TARGET_NAME "cuda"
@@ -14,19 +14,19 @@
 namespace lockstep {
 namespace cuda {
 
-void linear_cublas_f32(const KernelArgs& args);
-void linear_cublas_bf16(const KernelArgs& args);
-void linear_cublas_f16(const KernelArgs& args);
+const char* linear_cublas_f32(const KernelArgs& args);
+const char* linear_cublas_bf16(const KernelArgs& args);
+const char* linear_cublas_f16(const KernelArgs& args);
 
 constexpr auto cublas_rows() {
   constexpr DType kF32 = DType::kF32, kBF16 = DType::kBF16, kF16 = DType::kF16;
   return std::to_array<KernelEntry>({
       {Op::kLinear, kF32, kF32, Isa::kPortable, linear_cublas_f32, "linear_f32_cublas",
-       device::pack_rows_f32, device::row_bytes_f32},
+       pack_plain_rows<kF32>, plain_row_bytes<kF32>},
       {Op::kLinear, kBF16, kBF16, Isa::kPortable, linear_cublas_bf16, "linear_bf16_cublas",
-       device::pack_rows_bf16, device::row_bytes_16},
+       pack_plain_rows<kBF16>, plain_row_bytes<kBF16>},
       {Op::kLinear, kF16, kF16, Isa::kPortable, linear_cublas_f16, "linear_f16_cublas",
-       device::pack_rows_f16, device::row_bytes_16},
+       pack_plain_rows<kF16>, plain_row_bytes<kF16>},
   });
 }
 

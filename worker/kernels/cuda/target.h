@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a .cu file is written in: CUDA, or the shim that runs the same sources on the CPU in tests.
 // A kernel is a __global__ function over views by value, started by launch(); every pointer in its
-// views, attributes and step is the device's. Beside kernel.h and constexpr headers of base, .cu
-// files include nothing of ours.
+// views, attributes and step is the device's. Of ours, .cu files include this folder, kernel.h,
+// quantized_rows.h and what is constexpr in base.
 // LOCKSTEP_TARGET is the namespace of everything that is compiled for either.
 #pragma once
 
@@ -27,27 +27,32 @@ struct Grid {
   int64_t y = 1;
 };
 
-// A block a row, and as many more beside it as columns call for; each thread strides on from there.
+// One block per row, or up to 64 for wide rows; each thread strides over the rest.
 inline constexpr int kRowThreads = 256;
 inline Grid row_grid(int64_t rows, int64_t cols) {
   const int64_t blocks = (cols + kRowThreads - 1) / kRowThreads;
   return {rows, blocks < 64 ? blocks : 64};
 }
 
-// Starts a kernel in the order of the queue, `threads` (a multiple of kWarp) a block; a kernel that
-// is started with more than 256 says so by __launch_bounds__, or its registers might not suffice.
-// What goes wrong is found by the Device's next synchronize().
+// Starts a kernel in the order of the queue with `threads` (a multiple of kWarp) per block; a
+// kernel started with more than 256 needs __launch_bounds__, or registers might not suffice. Null,
+// or why it could not be started; what goes wrong while it runs is found by the Device's next
+// synchronize().
 template <typename... Params, typename... Args>
-void launch(void (*kernel)(Params...), Grid grid, int threads, void* queue, const Args&... args) {
-  if (grid.x <= 0 || grid.y <= 0) return;
+const char* launch(void (*kernel)(Params...), Grid grid, int threads, void* queue,
+                   const Args&... args) {
+  if (grid.x <= 0 || grid.y <= 0) return nullptr;
 #ifdef __CUDACC__
   kernel<<<dim3(static_cast<unsigned>(grid.x), static_cast<unsigned>(grid.y)), threads, 0,
            static_cast<cudaStream_t>(queue)>>>(args...);
+  const cudaError_t error = cudaPeekAtLastError();
+  return error == cudaSuccess ? nullptr : cudaGetErrorString(error);
 #else
   static_cast<void>(queue);
   const auto thread = [&] { kernel(args...); };
   shim::run(grid.x, grid.y, threads,
             {&thread, [](const void* self) { (*static_cast<const decltype(thread)*>(self))(); }});
+  return nullptr;
 #endif
 }
 

@@ -2,18 +2,21 @@
 // For every output: block sums, the noisy winner, the best by edited and by raw logit, and a copy
 // of the logits, as its OutputRequest asks. Everything has the CPU's bits.
 // An order is a number of 64 bits: the value's bits made to count upwards, then the id's
-// complement; so no two are alike and a larger one is a better candidate (NaN counts as the least
-// value). One kernel takes slices of the vocabulary: sums, copies and the slice's best noisy key,
-// kept in scratch. Another takes a whole row twice: the key of the last that is wanted is found
-// eight bits at a time, all that are not below it are gathered, and those few sorted.
+// complement; so no two are equal and a larger one is a better candidate (NaN counts as the
+// lowest value). One kernel takes slices of the vocabulary: sums, copies and the slice's best noisy
+// key, kept in scratch. Another takes a whole row twice: the key of the last that is wanted is
+// found eight bits at a time, all that are not below it are gathered, and those few sorted.
 #include "base/noise.h"
-#include "worker/kernels/cpu/scratch.h"
 #include "worker/kernels/cuda/scalar.h"
+#include "worker/kernels/cuda/sizes.h"
 
 namespace lockstep::LOCKSTEP_TARGET {
 namespace {
 
 using Key = unsigned long long;  // 0: no candidate.
+static_assert(sizeof(Key) == device::kCandidateKeyBytes);
+
+using device::kSliceBlocks;
 
 constexpr int kLanes = 16;  // Threads that share a block of the vocabulary, as a CPU's vector does.
 constexpr int kEach = kVocabBlock / kLanes;
@@ -81,7 +84,7 @@ __device__ Candidate candidate(const Output& output, int32_t id) {
   return {id, raw, edited, noisy_value(output.request, id, edited)};
 }
 
-// The sum over a block of kVocabBlock values, kEach a lane; the CPU's order. NaN counts as -inf.
+// The sum over a block of kVocabBlock values, kEach per lane; the CPU's order. NaN counts as -inf.
 __device__ BlockSum block_sum(const float (&values)[kEach]) {
   float most_here = -kInfinity;
   for (const float x : values) most_here = x == x ? Max::of(most_here, x) : most_here;
@@ -134,7 +137,7 @@ __device__ Key key_of(const Candidate& c, By by) {
   return key_of(by == By::kRaw ? c.logit : c.edited, c.id);
 }
 
-// The wanted-th largest key of a row, wanted > 0; 1 where there are not so many: from the highest
+// The wanted-th largest key of a row, wanted > 0; 1 where there are fewer: from the highest
 // digit down, how many keys with the digits found so far have which next one.
 __device__ Key last_wanted(const Output& output, By by, int64_t wanted) {
   __shared__ int counts[kDigit];
@@ -224,15 +227,16 @@ __global__ void __launch_bounds__(kSelectThreads)
 
 }  // namespace
 
-void top_candidates(const KernelArgs& args) {
+const char* top_candidates(const KernelArgs& args) {
   const TensorView& logits = args.in[0];
   const int64_t outputs = args.step->output_count, begin = args.attrs.vocab_begin;
-  const int64_t slices = candidate_scratch(logits.cols).slices;
+  const int64_t slices = device::slice_count(logits.cols);
   auto* best = reinterpret_cast<Key*>(args.scratch);
-  launch(slice_kernel, {slices, outputs}, kSliceThreads, args.queue, logits, *args.step, begin,
-         best);
-  launch(select_kernel, {outputs, 2}, kSelectThreads, args.queue, logits, *args.step, begin, best,
-         slices);
+  const char* failure = launch(slice_kernel, {slices, outputs}, kSliceThreads, args.queue, logits,
+                               *args.step, begin, best);
+  if (failure != nullptr) return failure;
+  return launch(select_kernel, {outputs, 2}, kSelectThreads, args.queue, logits, *args.step, begin,
+                best, slices);
 }
 
 }  // namespace lockstep::LOCKSTEP_TARGET

@@ -71,7 +71,7 @@ std::vector<double> query_of(const KernelArgs& args, int64_t row, int64_t head) 
 }
 
 void attend(const KernelArgs& args, int64_t row, int64_t head) {
-  const KernelAttrs& attrs = args.attrs;
+  const OperatorAttrs& attrs = args.attrs;
   const StepSequence& sequence = args.step->sequences[args.step->sequence_of_row[row]];
   const int64_t position = args.step->positions[row], kv_head = attrs.kv_head_of[head];
   const int64_t first = attrs.window > 0 ? std::max<int64_t>(0, position - attrs.window + 1) : 0;
@@ -99,8 +99,8 @@ void attend(const KernelArgs& args, int64_t row, int64_t head) {
 
 }  // namespace
 
-void attention(const KernelArgs& args) {
-  const KernelAttrs& attrs = args.attrs;
+const char* attention(const KernelArgs& args) {
+  const OperatorAttrs& attrs = args.attrs;
   for (int64_t row = 0; row < args.step->rows; ++row) {
     for (int64_t kv_head = 0; kv_head < attrs.kv_heads; ++kv_head) {
       for (int64_t part = 0; part < 2; ++part) append(args, row, kv_head, part);
@@ -109,6 +109,7 @@ void attention(const KernelArgs& args) {
   for (int64_t row = 0; row < args.step->rows; ++row) {
     for (int64_t head = 0; head < attrs.heads; ++head) attend(args, row, head);
   }
+  return nullptr;
 }
 
 }  // namespace lockstep::reference

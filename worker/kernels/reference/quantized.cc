@@ -13,7 +13,7 @@ namespace lockstep::reference {
 namespace {
 
 // Powers of two that scales of x are for int4 weights.
-constexpr int kLeastPower = -60, kMostPower = 62;
+constexpr int kMinPower = -60, kMaxPower = 62;
 
 const QuantizedRows& quantized(const TensorView& view) {
   return *static_cast<const QuantizedRows*>(view.data);
@@ -36,11 +36,11 @@ bool choose_scale(const Quantization& kind, float largest, float& scale, float& 
     inverse = 127.0f / largest;
     return true;
   }
-  int power = kLeastPower;
+  int power = kMinPower;
   while (std::ldexp(127.0, power) < largest) ++power;
   scale = static_cast<float>(std::ldexp(1.0, power));
   inverse = static_cast<float>(std::ldexp(1.0, -power));
-  return power <= kMostPower;
+  return power <= kMaxPower;
 }
 
 RoundedRow round_row(const Quantization& kind, const TensorView& x, int64_t r) {
@@ -84,7 +84,7 @@ int quantized_code(const TensorView& view, int64_t row, int64_t col) {
   return quantized(view).codes[row * view.cols + col];
 }
 
-void linear_of_codes(const KernelArgs& args) {
+const char* linear_of_codes(const KernelArgs& args) {
   const TensorView &x = args.in[0], &weight = args.in[1], &bias = args.in[2], &out = args.out[0];
   const Quantization kind = *quantization(weight.dtype);
   const int64_t group = kind.group == 0 ? std::max<int64_t>(1, x.cols) : kind.group;
@@ -105,6 +105,7 @@ void linear_of_codes(const KernelArgs& args) {
       set_element(out, r, n, static_cast<float>(sum));
     }
   }
+  return nullptr;
 }
 
 }  // namespace lockstep::reference

@@ -15,6 +15,8 @@ KernelFn kernel(Op op) {
       return linear;
     case Op::kRmsNorm:
       return rms_norm;
+    case Op::kLayerNorm:
+      return layer_norm;
     case Op::kHeadNorm:
       return head_norm;
     case Op::kAddNorm:

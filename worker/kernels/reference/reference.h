@@ -29,22 +29,23 @@ int quantized_code(const TensorView& view, int64_t row, int64_t col);
 // largest magnitude / 127 (codes of x * (127 / largest), in float32; 0 where largest < 2^-100), for
 // int4 the least power of two, from 2^-60 on, with largest <= 127 * scale. A row with an element
 // that is not finite, or a scale above 2^62, is NaN.
-void linear_of_codes(const KernelArgs& args);
+const char* linear_of_codes(const KernelArgs& args);
 
-void embed(const KernelArgs& args);
-void linear(const KernelArgs& args);
-void rms_norm(const KernelArgs& args);
-void head_norm(const KernelArgs& args);
-void add_norm(const KernelArgs& args);
-void rope_table(const KernelArgs& args);
-void rope(const KernelArgs& args);
-void attention(const KernelArgs& args);
-void silu(const KernelArgs& args);
-void mul(const KernelArgs& args);
-void add(const KernelArgs& args);
-void gated(const KernelArgs& args);
-void cast(const KernelArgs& args);
-void select_rows(const KernelArgs& args);
-void top_candidates(const KernelArgs& args);
+const char* embed(const KernelArgs& args);
+const char* linear(const KernelArgs& args);
+const char* rms_norm(const KernelArgs& args);
+const char* layer_norm(const KernelArgs& args);
+const char* head_norm(const KernelArgs& args);
+const char* add_norm(const KernelArgs& args);
+const char* rope_table(const KernelArgs& args);
+const char* rope(const KernelArgs& args);
+const char* attention(const KernelArgs& args);
+const char* silu(const KernelArgs& args);
+const char* mul(const KernelArgs& args);
+const char* add(const KernelArgs& args);
+const char* gated(const KernelArgs& args);
+const char* cast(const KernelArgs& args);
+const char* select_rows(const KernelArgs& args);
+const char* top_candidates(const KernelArgs& args);
 
 }  // namespace lockstep::reference

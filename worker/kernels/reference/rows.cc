@@ -23,7 +23,7 @@ void norm(const TensorView& x, const TensorView& weight, const TensorView& out, 
 }
 
 template <typename F>
-void map(const KernelArgs& args, const F& f) {
+const char* map(const KernelArgs& args, const F& f) {
   for (int64_t r = 0; r < args.in[0].rows; ++r) {
     for (int64_t i = 0; i < args.in[0].cols; ++i) {
       const double x = element(args.in[0], r, i);
@@ -31,12 +31,13 @@ void map(const KernelArgs& args, const F& f) {
       set_element(args.out[0], r, i, static_cast<float>(f(x, y)));
     }
   }
+  return nullptr;
 }
 
 double silu_of(double x) { return x / (1 + std::exp(-x)); }
 
 // The frequency of pair i at a position.
-float frequency(const KernelAttrs& attrs, int64_t i, int64_t position) {
+float frequency(const OperatorAttrs& attrs, int64_t i, int64_t position) {
   if (attrs.dynamic_length == 0) return attrs.inv_freq[i];
   const auto original = static_cast<double>(attrs.dynamic_length);
   const double length = std::max(static_cast<double>(position + 1), original);
@@ -48,45 +49,64 @@ float frequency(const KernelAttrs& attrs, int64_t i, int64_t position) {
 
 }  // namespace
 
-void rms_norm(const KernelArgs& args) {
+const char* rms_norm(const KernelArgs& args) {
   for (int64_t r = 0; r < args.in[0].rows; ++r) {
     norm(args.in[0], args.in[1], args.out[0], r, 0, args.in[0].cols, args.attrs.eps);
   }
+  return nullptr;
 }
 
-void head_norm(const KernelArgs& args) {
+const char* layer_norm(const KernelArgs& args) {
+  const TensorView &x = args.in[0], &weight = args.in[1], &bias = args.in[2];
+  const auto count = static_cast<double>(x.cols);
+  for (int64_t r = 0; r < x.rows; ++r) {
+    double mean = 0, variance = 0;
+    for (int64_t i = 0; i < x.cols; ++i) mean += element(x, r, i) / count;
+    for (int64_t i = 0; i < x.cols; ++i) variance += std::pow(element(x, r, i) - mean, 2) / count;
+    for (int64_t i = 0; i < x.cols; ++i) {
+      const double y = (element(x, r, i) - mean) / std::sqrt(variance + args.attrs.eps);
+      const double added = bias.data == nullptr ? 0 : element(bias, 0, i);
+      set_element(args.out[0], r, i, static_cast<float>(y * element(weight, 0, i) + added));
+    }
+  }
+  return nullptr;
+}
+
+const char* head_norm(const KernelArgs& args) {
   const int64_t dim = args.attrs.head_dim;
   for (int64_t r = 0; r < args.in[0].rows; ++r) {
     for (int64_t begin = 0; begin < args.in[0].cols; begin += dim) {
       norm(args.in[0], args.in[1], args.out[0], r, begin, dim, args.attrs.eps);
     }
   }
+  return nullptr;
 }
 
-void add_norm(const KernelArgs& args) {
+const char* add_norm(const KernelArgs& args) {
   add(args);
   for (int64_t r = 0; r < args.in[0].rows; ++r) {
     norm(args.out[0], args.in[2], args.out[1], r, 0, args.in[0].cols, args.attrs.eps);
   }
+  return nullptr;
 }
 
-void silu(const KernelArgs& args) {
-  map(args, [](double x, double) { return silu_of(x); });
+const char* silu(const KernelArgs& args) {
+  return map(args, [](double x, double) { return silu_of(x); });
 }
-void mul(const KernelArgs& args) {
-  map(args, [](double x, double y) { return x * y; });
+const char* mul(const KernelArgs& args) {
+  return map(args, [](double x, double y) { return x * y; });
 }
-void add(const KernelArgs& args) {
-  map(args, [](double x, double y) { return x + y; });
+const char* add(const KernelArgs& args) {
+  return map(args, [](double x, double y) { return x + y; });
 }
-void gated(const KernelArgs& args) {
-  map(args, [](double gate, double up) { return silu_of(gate) * up; });
+const char* gated(const KernelArgs& args) {
+  return map(args, [](double gate, double up) { return silu_of(gate) * up; });
 }
-void cast(const KernelArgs& args) {
-  map(args, [](double x, double) { return x; });
+const char* cast(const KernelArgs& args) {
+  return map(args, [](double x, double) { return x; });
 }
 
-void embed(const KernelArgs& args) {
+const char* embed(const KernelArgs& args) {
   const TensorView &weight = args.in[0], &out = args.out[0];
   const float* embedding = args.step->embeddings;
   for (int64_t r = 0; r < out.rows; ++r) {
@@ -102,17 +122,19 @@ void embed(const KernelArgs& args) {
     }
     if (token == -1) embedding += out.cols;
   }
+  return nullptr;
 }
 
-void select_rows(const KernelArgs& args) {
+const char* select_rows(const KernelArgs& args) {
   for (int64_t i = 0; i < args.out[0].rows; ++i) {
     for (int64_t col = 0; col < args.out[0].cols; ++col) {
       set_element(args.out[0], i, col, element(args.in[0], args.step->output_rows[i], col));
     }
   }
+  return nullptr;
 }
 
-void rope_table(const KernelArgs& args) {
+const char* rope_table(const KernelArgs& args) {
   const int64_t half = args.attrs.rotary_dim / 2;
   for (int64_t r = 0; r < args.out[0].rows; ++r) {
     const int64_t position = args.step->positions[r];
@@ -123,9 +145,10 @@ void rope_table(const KernelArgs& args) {
       set_element(args.out[0], r, half + i, static_cast<float>(std::sin(double{angle}) * factor));
     }
   }
+  return nullptr;
 }
 
-void rope(const KernelArgs& args) {
+const char* rope(const KernelArgs& args) {
   const TensorView &x = args.in[0], &table = args.in[1], &out = args.out[0];
   const int64_t rotary = args.attrs.rotary_dim, half = rotary / 2;
   for (int64_t r = 0; r < x.rows; ++r) {
@@ -143,6 +166,7 @@ void rope(const KernelArgs& args) {
       }
     }
   }
+  return nullptr;
 }
 
 }  // namespace lockstep::reference

@@ -73,7 +73,7 @@ void sum_blocks(const std::vector<Scored>& all, float Candidate::*value, BlockSu
 
 }  // namespace
 
-void top_candidates(const KernelArgs& args) {
+const char* top_candidates(const KernelArgs& args) {
   for (int64_t row = 0; row < args.step->output_count; ++row) {
     OutputRequest& request = args.step->outputs[row];
     std::vector<Scored> all = score(args, row);
@@ -91,6 +91,7 @@ void top_candidates(const KernelArgs& args) {
     sort_by(all, &Candidate::noisy);
     request.noisy = request.want_noisy && !all.empty() ? Candidate(all[0]) : Candidate{};
   }
+  return nullptr;
 }
 
 }  // namespace lockstep::reference

@@ -67,7 +67,7 @@ void before_switch(void**, const void*, size_t) {}
 void after_switch(void*, const void**, size_t*) {}
 #endif
 
-struct Block {
+struct ThreadBlock {
   std::vector<Fiber> fibers;  // Kept from run to run.
   int count = 0;
   int current = 0;
@@ -78,7 +78,7 @@ struct Block {
   const void* scheduler_bottom = nullptr;
   size_t scheduler_bytes = 0;
 };
-Block block;
+ThreadBlock block;
 
 // From the running fiber back to the scheduler.
 void leave(State state) {

@@ -3,8 +3,8 @@
 
 #include <array>
 
-#include "worker/kernels/cpu/pack.h"
-#include "worker/kernels/cuda/pack.h"
+#include "worker/kernels/cuda/sizes.h"
+#include "worker/kernels/pack_rows.h"
 
 #define LOCKSTEP_TARGET cuda_shim
 #define LOCKSTEP_TARGET_NAME "cuda_shim"

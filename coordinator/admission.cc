@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// Checks of one request, and of the queue that it would join.
+#include "coordinator/admission.h"
+
+#include <cmath>
+
+#include "base/status.h"
+
+namespace lockstep {
+namespace {
+
+absl::Status check_ids(const std::vector<int32_t>& ids, int64_t vocab) {
+  for (size_t i = 0; i < ids.size(); ++i) {
+    if (0 <= ids[i] && ids[i] < vocab) continue;
+    return invalid_argument("prompt_ids[{}]: want a token id below {}, found {}", i, vocab, ids[i]);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status check_sampling(const SamplingParams& params, int64_t vocab) {
+  const auto number = [](const char* name, float value, bool in_range) {
+    return in_range && std::isfinite(value) ? absl::OkStatus()
+                                            : invalid_argument("{}: out of range: {}", name, value);
+  };
+  const float repetition = params.repetition_penalty;
+  RETURN_IF_ERROR(number("temperature", params.temperature, params.temperature >= 0));
+  RETURN_IF_ERROR(number("top_p", params.top_p, params.top_p >= 0));
+  RETURN_IF_ERROR(number("min_p", params.min_p, params.min_p >= 0));
+  RETURN_IF_ERROR(number("repetition_penalty", repetition, repetition > 0));
+  RETURN_IF_ERROR(number("presence_penalty", params.presence_penalty, true));
+  RETURN_IF_ERROR(number("frequency_penalty", params.frequency_penalty, true));
+  for (const auto& [id, bias] : params.logit_bias) {
+    if (id < 0 || id >= vocab) {
+      return invalid_argument("logit_bias: want a token id below {}, found {}", vocab, id);
+    }
+    RETURN_IF_ERROR(number("logit_bias", bias, true));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status check_length(const Request& request, const GroupInfo& group) {
+  const int64_t prompt = static_cast<int64_t>(request.prompt_ids.size());
+  const int64_t first = request.max_tokens > 0 ? 1 : 0;
+  if (prompt + first > group.max_context) {
+    return invalid_argument(
+        "prompt: want at most {} tokens, so that one more fits the context of {}, found {}; "
+        "shorten it or raise --max-context",
+        group.max_context - first, group.max_context, prompt);
+  }
+  const int64_t room = group.pages * group.page_tokens;
+  if (prompt + first > room) {
+    return invalid_argument(
+        "prompt: want at most {} tokens, so that one more fits the {} KV pages of {}, found {}; "
+        "shorten it or raise --kv-memory",
+        room - first, group.pages, group.page_tokens, prompt);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status check_request(const Request& request, const GroupInfo& group) {
+  if (request.prompt_ids.empty()) {
+    return invalid_argument("prompt: want at least one token, found none");
+  }
+  if (request.n < 1) return invalid_argument("n: want at least 1, found {}", request.n);
+  RETURN_IF_ERROR(check_ids(request.prompt_ids, group.vocab));
+  RETURN_IF_ERROR(check_sampling(request.sampling, group.vocab));
+  return check_length(request, group);
+}
+
+absl::Status check_queue(const QueueLoad& waiting, const QueueLoad& more, const QueueLoad& max) {
+  if (waiting.requests + more.requests > max.requests) {
+    return resource_exhausted(
+        "the queue is full: want fewer than {} waiting requests, found {}; try again later",
+        max.requests, waiting.requests);
+  }
+  const auto check = [&](const char* what, int64_t now, int64_t add, int64_t bound) {
+    if (waiting.requests == 0 || now + add <= bound) return absl::OkStatus();
+    return resource_exhausted(
+        "the queue is full: want at most {} {} of waiting requests, found {} and {} more; try "
+        "again later",
+        bound, what, now, add);
+  };
+  RETURN_IF_ERROR(check("choices", waiting.choices, more.choices, max.choices));
+  RETURN_IF_ERROR(
+      check("prompt tokens", waiting.prompt_tokens, more.prompt_tokens, max.prompt_tokens));
+  return check("bytes", waiting.bytes, more.bytes, max.bytes);
+}
+
+}  // namespace lockstep

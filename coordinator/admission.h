@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// Admission before work: what cannot be served, or would wait behind too much, is refused.
+#pragma once
+
+#include "absl/status/status.h"
+#include "coordinator/engine_options.h"
+#include "coordinator/request.h"
+
+namespace lockstep {
+
+// kInvalidArgument: parameters that workers would reject (one bad request must not end the group),
+// or a prompt that can never be served. Any thread.
+absl::Status check_request(const Request& request, const GroupInfo& group);
+// Of these, whether prompt and first token fit the group's context and KV pages.
+absl::Status check_length(const Request& request, const GroupInfo& group);
+
+// kResourceExhausted names the bound that `more` would break, with what waits already.
+absl::Status check_queue(const QueueLoad& waiting, const QueueLoad& more, const QueueLoad& max);
+
+}  // namespace lockstep

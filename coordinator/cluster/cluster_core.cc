@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: Apache-2.0
+// Events: what workers say, what becomes of their processes, what time brings. How a group is
+// formed and lost is in forming.cc.
+#include "coordinator/cluster/cluster_core.h"
+
+#include <utility>
+
+#include "base/check.h"
+#include "base/json.h"
+#include "base/status.h"
+#include "proto/handshake.h"
+
+namespace lockstep {
+
+using cluster_action::LogLevel;
+
+namespace {
+
+constexpr size_t kMaxReason = 1'000;  // Of a worker's failure: it goes into a log.
+
+// Errors that another try would only repeat: the user has to fix something.
+bool is_permanent(absl::StatusCode code) {
+  return code == absl::StatusCode::kInvalidArgument ||
+         code == absl::StatusCode::kFailedPrecondition ||
+         code == absl::StatusCode::kResourceExhausted || code == absl::StatusCode::kNotFound ||
+         code == absl::StatusCode::kInternal;
+}
+
+absl::Status status_of(const cluster::Failure& failure) {
+  std::string text = failure.message().substr(0, kMaxReason);
+  for (char& c : text) {
+    if (static_cast<unsigned char>(c) < ' ') c = ' ';
+  }
+  const bool known = 0 < failure.code() && failure.code() <= 16;
+  const auto code =
+      known ? static_cast<absl::StatusCode>(failure.code()) : absl::StatusCode::kUnknown;
+  return absl::Status(code, text);
+}
+
+}  // namespace
+
+ClusterCore::ClusterCore(ClusterCoreOptions options)
+    : options_(std::move(options)),
+      local_(options_.launch ? options_.workers : 0, options_.stuck_ms) {}
+
+std::vector<ClusterAction> ClusterCore::take_actions() { return std::exchange(actions_, {}); }
+
+void ClusterCore::send(std::vector<LinkId> links, cluster::CoordinatorMessage message) {
+  message.set_epoch(epoch_.number);
+  actions_.push_back(cluster_action::Send{std::move(links), std::move(message)});
+}
+
+void ClusterCore::log(LogLevel level, std::string line) {
+  actions_.push_back(cluster_action::Log{level, std::move(line)});
+}
+
+// ---- What workers do ----
+
+void ClusterCore::opened(int64_t now, LinkId link) {
+  members_[link] = {.link = link, .opened_at = now, .heard_at = now};
+}
+
+void ClusterCore::closed(int64_t now, LinkId link) {
+  lose(now, link, How::kClosed, "its stream ended");
+  try_form(now);
+}
+
+void ClusterCore::message(int64_t now, LinkId link, cluster::WorkerMessage message) {
+  const auto found = members_.find(link);
+  if (found == members_.end() || over_) return;
+  Member& member = found->second;
+  member.heard_at = now;
+  if (message.has_hello()) {
+    on_hello(now, member, message.hello());
+    return try_form(now);
+  }
+  if (!member.hello.has_value()) {
+    return lose(now, link, How::kRefused, "its first message is no Hello");
+  }
+  const int rank = epoch_.rank_of(link);
+  if (rank < 0 || message.epoch() != epoch_.number) return;
+  switch (message.kind_case()) {
+    case cluster::WorkerMessage::kHeartbeat:
+      return on_heartbeat(now, member, message.heartbeat());
+    case cluster::WorkerMessage::kFailure:
+      on_failure(now, rank, message.failure());
+      break;
+    case cluster::WorkerMessage::kProgress:
+      on_progress(now, rank, message.progress());
+      break;
+    default:
+      on_answer(now, rank, std::move(message));
+  }
+  try_form(now);
+}
+
+void ClusterCore::on_hello(int64_t now, Member& member, const cluster::Hello& hello) {
+  const auto refuse = [&](const std::string& why) { lose(now, member.link, How::kRefused, why); };
+  if (member.hello.has_value()) return refuse("it said Hello twice");
+  if (hello.protocol() != kProtocolVersion) {
+    return refuse(fmt::format("it speaks protocol {}, the coordinator {}: install one version",
+                              hello.protocol(), kProtocolVersion));
+  }
+  if (const absl::Status status = check_hello(hello); !status.ok()) {
+    return refuse(message_of(status));
+  }
+  member.hello = hello;
+  if (epoch_.phase != Epoch::Phase::kNone) {
+    const std::string why = why_incompatible(hello, *member_of(0).hello);
+    if (!why.empty()) return refuse(why);
+  }
+  const int local = local_.find(hello.pid());
+  if (local >= 0 && local == hello.preferred_rank()) {
+    local_.joined(local);
+    member.known = true;
+  }
+  log(LogLevel::kInfo,
+      fmt::format("a worker joined: pid {}, {}, {}, {} threads", hello.pid(),
+                  printable(hello.device()), printable(hello.isa()), hello.threads()));
+  failed_tries_ = 0;
+  form_at_ = now;
+}
+
+void ClusterCore::on_heartbeat(int64_t now, Member& member, const cluster::Heartbeat& heartbeat) {
+  if (heartbeat.progress() != member.progress) member.progress_at = now;
+  member.progress = heartbeat.progress();
+  member.waiting = heartbeat.waiting();
+}
+
+void ClusterCore::on_failure(int64_t now, int rank, const cluster::Failure& failure) {
+  const absl::Status status = status_of(failure);
+  if (epoch_.phase == Epoch::Phase::kLoading) member_of(rank).loaded = false;
+  if (failure.peer_lost()) {
+    return fail_epoch(now, unavailable("rank {} could not go on: {}", rank, message_of(status)));
+  }
+  ++member_of(rank).failures;
+  fail_epoch(now, status, is_permanent(status.code()));
+}
+
+void ClusterCore::on_progress(int64_t now, int rank, const cluster::LoadProgress& progress) {
+  if (const absl::Status status = check_progress(progress); !status.ok()) {
+    return lose(now, epoch_.links[rank], How::kRefused, message_of(status));
+  }
+  member_of(rank).progress_at = now;
+  epoch_.loaded[rank] = progress;
+  cluster_action::Loaded all;
+  for (const cluster::LoadProgress& one : epoch_.loaded) {
+    all.bytes_done += one.bytes_done();
+    all.bytes_total += one.bytes_total();
+  }
+  actions_.push_back(all);
+}
+
+void ClusterCore::on_answer(int64_t now, int rank, cluster::WorkerMessage message) {
+  const absl::Status status = epoch_.owes(rank)
+                                  ? check_answer(*epoch_.question, message)
+                                  : invalid_argument("it answered what was not asked");
+  if (!status.ok()) return lose(now, epoch_.links[rank], How::kRefused, message_of(status));
+  if (message.has_ready()) member_of(rank).loaded = true;
+  epoch_.answers[rank] = std::move(message);
+  if (!epoch_.complete()) return;
+  switch (epoch_.phase) {
+    case Epoch::Phase::kLoading:
+      return prove(now);
+    case Epoch::Phase::kProving:
+      return enter(now);
+    default:
+      actions_.push_back(cluster_action::Replies{epoch_.take_answers()});
+  }
+}
+
+// ---- What becomes of processes ----
+
+void ClusterCore::worker_started(int64_t now, int index, int pid) {
+  bool has_joined = false;  // It may have been quicker than this news.
+  for (auto& [link, member] : members_) {
+    if (!member.hello.has_value() || member.hello->pid() != pid ||
+        member.hello->preferred_rank() != index) {
+      continue;
+    }
+    has_joined = member.known = true;
+  }
+  local_.started(now, index, pid, has_joined);
+}
+
+void ClusterCore::worker_exited(int64_t now, int index, const std::string& how) {
+  const int pid = local_.pid(index);
+  const int quick_deaths = local_.exited(now, index);
+  if (over_) return;
+  log(LogLevel::kWarning,
+      fmt::format("worker {} (pid {}) ended, {}: starting it again", index, pid, how));
+  LinkId link = 0;
+  bool found = false;
+  for (const auto& [id, member] : members_) {
+    if (pid == 0 || !member.hello.has_value() || member.hello->pid() != pid ||
+        member.hello->preferred_rank() != index) {
+      continue;
+    }
+    link = id;
+    found = true;
+  }
+  if (found) lose(now, link, How::kCut, "its process ended, " + how);
+  if (!formed_once_ && quick_deaths >= kQuickDeathsHopeless) {
+    give_up(failed_precondition("worker {} died {} times as soon as it started ({})", index,
+                                quick_deaths, how));
+  }
+}
+
+void ClusterCore::run_local_workers(int64_t now) {
+  for (const int index : local_.take_condemned(now)) {
+    log(LogLevel::kWarning,
+        fmt::format("worker {} (pid {}) does not answer: killing it", index, local_.pid(index)));
+    actions_.push_back(cluster_action::KillWorker{index});
+  }
+  for (const int index : local_.take_due(now)) {
+    actions_.push_back(cluster_action::StartWorker{index});
+  }
+}
+
+// ---- What the owner wants ----
+
+void ClusterCore::want_group(int64_t now) {
+  if (over_) return;
+  if (epoch_.phase == Epoch::Phase::kFormed) end_epoch(now, "a new group is formed");
+  wanted_ = true;
+  try_form(now);
+}
+
+void ClusterCore::exchange(int64_t now, cluster::CoordinatorMessage message) {
+  if (epoch_.phase != Epoch::Phase::kFormed) return;
+  LOCKSTEP_CHECK(!epoch_.question.has_value());
+  ask(now, std::move(message));
+}
+
+void ClusterCore::end_epoch(int64_t, const std::string& reason) {
+  wanted_ = false;
+  abort_members(reason);
+}
+
+void ClusterCore::shutdown(int64_t) {
+  if (over_) return;
+  over_ = true;
+  const bool formed = epoch_.phase == Epoch::Phase::kFormed;
+  end_epoch(0, "the coordinator ends");
+  if (formed) {
+    actions_.push_back(
+        cluster_action::GroupLost{absl::CancelledError("the cluster was shut down")});
+  }
+}
+
+// ---- What time brings ----
+
+void ClusterCore::tick(int64_t now) {
+  if (over_) return;
+  if (last_tick_ >= 0 && now - last_tick_ > kTickMs + kLateTickMs) {
+    log(LogLevel::kWarning,
+        fmt::format("the coordinator was held up for {} ms: workers' silence counts from now",
+                    now - last_tick_ - kTickMs));
+    for (auto& [link, member] : members_) {
+      member.opened_at = member.heard_at = member.progress_at = now;
+    }
+    local_.forgive(now);
+  }
+  last_tick_ = now;
+  look_for_silence(now);
+  look_for_stuck(now);
+  run_local_workers(now);
+  try_form(now);
+}
+
+void ClusterCore::look_for_silence(int64_t now) {
+  std::vector<std::pair<LinkId, std::string>> lost;
+  for (const auto& [link, member] : members_) {
+    if (!member.hello.has_value() && now - member.opened_at >= kHelloMs) {
+      lost.emplace_back(link, fmt::format("it said no Hello for {} ms", now - member.opened_at));
+    } else if (member.hello.has_value() && now - member.heard_at >= options_.silent_ms) {
+      lost.emplace_back(link, fmt::format("nothing came from it for {} ms", now - member.heard_at));
+    }
+  }
+  for (const auto& [link, why] : lost) lose(now, link, How::kCut, why);
+}
+
+void ClusterCore::look_for_stuck(int64_t now) {
+  if (!epoch_.question.has_value()) return;
+  std::vector<const Member*> ranks;
+  std::vector<bool> owe;
+  for (int rank = 0; rank < epoch_.ranks(); ++rank) {
+    ranks.push_back(&member_of(rank));
+    owe.push_back(epoch_.owes(rank));
+  }
+  const int stuck = find_stuck(ranks, owe, now, options_.stuck_ms);
+  if (stuck < 0) return;
+  lose(now, epoch_.links[stuck], How::kCut,
+       fmt::format("it made no progress for {} ms", now - ranks[stuck]->progress_at));
+}
+
+bool ClusterCore::ready(int64_t now) const {
+  if (epoch_.phase != Epoch::Phase::kFormed) return false;
+  bool progress = !epoch_.question.has_value();
+  for (const LinkId link : epoch_.links) {
+    const Member& member = members_.at(link);
+    if (now - member.heard_at > kReadyHeardMs) return false;
+    progress |= now - member.progress_at <= kReadyProgressMs;
+  }
+  return progress;
+}
+
+int ClusterCore::joined() const {
+  int count = 0;
+  for (const auto& [link, member] : members_) count += member.hello.has_value();
+  return count;
+}
+
+}  // namespace lockstep

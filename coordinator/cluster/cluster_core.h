@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+// The coordinator's view of its workers as a state machine: who has joined, which of them form the
+// group, who is alive, what is started again. Events go in, actions come out; there is no thread,
+// clock, lock or socket in it, so that tests run it on virtual time.
+//
+//   want_group, opened, Hello -> Send{Assignment}; Ready of all -> Send{Start}, Send{null step};
+//   StepResult of all -> GroupFormed; exchange -> Send{Step}; StepResult of all -> Replies
+//   a worker is lost -> Send{Abort} to the others, GroupLost, KillWorker, StartWorker
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "base/log_limit.h"
+#include "coordinator/cluster/cluster_actions.h"
+#include "coordinator/cluster/epoch.h"
+#include "coordinator/cluster/local_workers.h"
+#include "coordinator/cluster/member.h"
+#include "proto/program.pb.h"
+#include "sharding/worker_facts.h"
+
+namespace lockstep {
+
+inline constexpr int64_t kTickMs = 50;              // tick() comes at least this often.
+inline constexpr int64_t kLateTickMs = 500;         // Later than this, this process was held up.
+inline constexpr int64_t kHelloMs = 5'000;          // From opened() to the worker's Hello.
+inline constexpr int64_t kReadyHeardMs = 1'000;     // ready(): every rank was heard within this,
+inline constexpr int64_t kReadyProgressMs = 2'000;  // and one progressed within this.
+inline constexpr int64_t kFirstPauseMs = 100;       // After a failed try; doubles each time,
+inline constexpr int64_t kMaxPauseMs = 3'000;       // up to this.
+
+struct ClusterCoreOptions {
+  int workers = 1;      // Ranks of a group.
+  bool launch = false;  // They are started here: StartWorker for 0 .. workers - 1.
+  // A worker from which nothing came for this long is lost.
+  int64_t silent_ms = 1'000;
+  // While ranks have work to do: one that holds up the others, and makes no progress for this long,
+  // is lost. A worker that was started here has as long to join.
+  int64_t stuck_ms = 10'000;
+  // What every rank is told alike: where the weights are, limits of memory. The core adds the rest.
+  cluster::Assignment assignment;
+  // One program per rank. A pure function.
+  std::function<absl::StatusOr<std::vector<program::Program>>(std::vector<WorkerFacts>)> compile;
+  // A fresh name that nobody can guess, for the ranks of one host to meet under.
+  std::function<std::string()> draw_group_name;
+};
+
+// One thread at a time. `now` is in milliseconds of a steady clock and never goes back. After each
+// call take_actions() says what is to be done, in order.
+class ClusterCore {
+ public:
+  explicit ClusterCore(ClusterCoreOptions options);
+
+  // ---- What workers do ----
+  // A worker that proved that it knows the token has opened a stream. Its first message is a Hello.
+  void opened(int64_t now, LinkId link);
+  void message(int64_t now, LinkId link, cluster::WorkerMessage message);
+  void closed(int64_t now, LinkId link);
+
+  // ---- What became of StartWorker; `how` is for people: "killed by signal 9" ----
+  void worker_started(int64_t now, int index, int pid);
+  // Also where it could not be started.
+  void worker_exited(int64_t now, int index, const std::string& how);
+
+  // ---- What the owner of the group wants ----
+  // A group, as soon as there are workers enough: answered by GroupFormed or Hopeless. One that the
+  // owner still has is ended.
+  void want_group(int64_t now);
+  // A Step or a LogitsRequest for every rank, one at a time: answered by Replies or GroupLost.
+  // Dropped where there is no group, since GroupLost was given.
+  void exchange(int64_t now, cluster::CoordinatorMessage message);
+  // The owner is done with its group, or wants none any more. GroupLost does not follow.
+  void end_epoch(int64_t now, const std::string& reason);
+  // No group is formed and no worker started any more.
+  void shutdown(int64_t now);
+
+  // At least every kTickMs. After a tick that is late by kLateTickMs silence counts from then.
+  void tick(int64_t now);
+
+  // A group is formed, every rank was heard lately, and one of them makes progress or none has work
+  // to do.
+  bool ready(int64_t now) const;
+  // Workers that have said Hello and were not lost.
+  int joined() const;
+
+  std::vector<ClusterAction> take_actions();
+
+ private:
+  enum class How {
+    kClosed,   // Its stream is closed already.
+    kCut,      // The stream is cancelled, and the process killed if it is ours.
+    kRefused,  // It is told why first.
+  };
+
+  // Events, in cluster_core.cc.
+  void on_hello(int64_t now, Member& member, const cluster::Hello& hello);
+  void on_heartbeat(int64_t now, Member& member, const cluster::Heartbeat& heartbeat);
+  void on_failure(int64_t now, int rank, const cluster::Failure& failure);
+  void on_progress(int64_t now, int rank, const cluster::LoadProgress& progress);
+  void on_answer(int64_t now, int rank, cluster::WorkerMessage message);
+  void look_for_silence(int64_t now);
+  void look_for_stuck(int64_t now);
+  void run_local_workers(int64_t now);
+
+  // From enough workers to a group and back, in forming.cc.
+  void try_form(int64_t now);
+  void refuse_odd_ones(int64_t now);
+  void open_epoch(int64_t now, bool reload);
+  std::vector<WorkerFacts> facts() const;
+  void assign(std::vector<program::Program> programs);
+  void prove(int64_t now);
+  void enter(int64_t now);
+  void ask(int64_t now, cluster::CoordinatorMessage message);
+  // Ends the epoch. `permanent`: another try would only repeat it.
+  void fail_epoch(int64_t now, const absl::Status& why, bool permanent = false);
+  void abort_members(const std::string& reason);
+  void lose(int64_t now, LinkId link, How how, const std::string& why);
+  void give_up(absl::Status why);
+
+  Member& member_of(int rank) { return members_.at(epoch_.links[rank]); }
+  void send(std::vector<LinkId> links, cluster::CoordinatorMessage message);
+  void log(cluster_action::LogLevel level, std::string line);
+
+  const ClusterCoreOptions options_;
+  LocalWorkers local_;
+  Members members_;
+  Epoch epoch_;
+  uint64_t epochs_ = 0;
+  bool wanted_ = false;
+  bool formed_once_ = false;
+  bool over_ = false;
+  int64_t form_at_ = INT64_MIN;  // Not before.
+  int failed_tries_ = 0;         // In a row.
+  int64_t last_tick_ = -1;
+  LogLimit refusals_{std::chrono::seconds(1)};
+  std::vector<ClusterAction> actions_;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "coordinator/cluster/cluster_server.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "base/json.h"
+#include "base/status.h"
+#include "coordinator/cluster/worker_call.h"
+#include "proto/handshake.h"
+
+namespace lockstep {
+namespace {
+
+constexpr char kChallenge[] = "/lockstep.cluster.Cluster/Challenge";
+constexpr char kJoin[] = "/lockstep.cluster.Cluster/Join";
+
+int64_t now_ms() {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+// Workers have one each; the public port has most of the descriptors.
+int64_t max_connections() { return std::max<int64_t>(64, connections_within_limit() / 8); }
+
+// A worker has one stream, and one call before it.
+void set_limits(grpc::ServerBuilder& builder, const ClusterServerOptions& options) {
+  builder.SetMaxReceiveMessageSize(options.max_message_bytes);
+  builder.SetMaxSendMessageSize(-1);
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, 4);
+  builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, 5'000);
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, 30'000);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 5'000);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10'000);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 2'000);
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<ClusterServer>> ClusterServer::start(
+    const ClusterServerOptions& options, LinkListener* listener) {
+  std::unique_ptr<ClusterServer> server(new ClusterServer(options, listener));
+  grpc::ServerBuilder builder;
+  set_limits(builder, options);
+  builder.RegisterAsyncGenericService(&server->service_);
+  server->queue_ = builder.AddCompletionQueue();
+  ASSIGN_OR_RETURN(server->server_, GrpcServer::start(builder, options.address, max_connections()));
+  WorkerCall::accept(server.get(), &server->service_, server->queue_.get());
+  server->thread_ = std::thread([raw = server.get()] { raw->serve(); });
+  return server;
+}
+
+ClusterServer::~ClusterServer() {
+  if (server_ != nullptr) server_->shutdown(std::chrono::milliseconds(0));
+  {
+    MutexLock lock(&mutex_);  // A call that is cancelled has yet to be finished on the queue.
+    while (calls_ > 0) call_gone_.wait(&mutex_);
+  }
+  if (queue_ != nullptr) queue_->Shutdown();
+  if (thread_.joinable()) thread_.join();
+}
+
+void ClusterServer::serve() {
+  void* tag = nullptr;
+  bool ok = false;
+  while (queue_->Next(&tag, &ok)) {
+    const auto& [call, event] = *static_cast<const WorkerCall::Tag*>(tag);
+    if (event == WorkerCall::Event::kAccepted && ok) {
+      WorkerCall::accept(this, &service_, queue_.get());
+    }
+    call->on(event, ok);
+  }
+}
+
+// ---- The queue's thread ----
+
+void ClusterServer::take(WorkerCall& call) {
+  const std::string nonce = call.metadata(kNonceMetadata);
+  if (call.method() == kChallenge) {
+    const auto reply = challenges_.open(now_ms(), nonce, draw_nonce());
+    return reply.ok() ? call.reply(*reply) : refuse(call, reply.status());
+  }
+  if (call.method() != kJoin) return refuse(call, absl::UnimplementedError("no such call here"));
+  const absl::Status known = challenges_.verify(now_ms(), nonce, call.metadata(kProofMetadata));
+  if (!known.ok()) return refuse(call, known);
+  const LinkId link = ++last_link_;
+  listener_->on_opened(link);
+  std::shared_ptr<WorkerCall> opened = call.open(link);
+  MutexLock lock(&mutex_);
+  links_.emplace(link, std::move(opened));
+}
+
+void ClusterServer::refuse(WorkerCall& call, const absl::Status& why) {
+  if (const int64_t calls = refusals_.count(); calls > 0) {
+    spdlog::warn("refused a call of {} from {}{}: {}", printable(call.method()), call.peer(),
+                 calls > 1 ? fmt::format(" and {} others", calls - 1) : "", message_of(why));
+  }
+  call.refuse(grpc::Status(static_cast<grpc::StatusCode>(why.code()), message_of(why)));
+}
+
+void ClusterServer::forget(LinkId link) {
+  MutexLock lock(&mutex_);
+  links_.erase(link);
+}
+
+void ClusterServer::count(int change) {
+  MutexLock lock(&mutex_);
+  calls_ += change;
+  if (calls_ == 0) call_gone_.notify_all();
+}
+
+// ---- Any thread ----
+
+std::shared_ptr<WorkerCall> ClusterServer::find(LinkId link) {
+  MutexLock lock(&mutex_);
+  const auto found = links_.find(link);
+  return found == links_.end() ? nullptr : found->second;
+}
+
+void ClusterServer::send(const std::vector<LinkId>& links,
+                         const cluster::CoordinatorMessage& message) {
+  const grpc::ByteBuffer buffer = to_buffer(message);  // Its copies share the bytes.
+  for (const LinkId link : links) {
+    if (const auto call = find(link); call != nullptr) call->send(buffer);
+  }
+}
+
+void ClusterServer::close(LinkId link, bool after_sending) {
+  if (const auto call = find(link); call != nullptr) call->close(after_sending);
+}
+
+}  // namespace lockstep

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+// From enough workers to a group, and back: an epoch is opened, its ranks load and cross a null
+// step, and one day it is lost. Epochs fence the past: no message of another one counts.
+#include <algorithm>
+#include <utility>
+
+#include "base/status.h"
+#include "coordinator/cluster/cluster_core.h"
+
+namespace lockstep {
+
+using cluster_action::LogLevel;
+
+// ---- From workers to a group ----
+
+void ClusterCore::try_form(int64_t now) {
+  if (over_ || !wanted_ || epoch_.phase != Epoch::Phase::kNone || now < form_at_) return;
+  if (joined() < options_.workers) return;
+  refuse_odd_ones(now);
+  if (joined() >= options_.workers) open_epoch(now, /*reload=*/false);
+}
+
+// Those that cannot be in one group with the others.
+void ClusterCore::refuse_odd_ones(int64_t now) {
+  const std::vector<LinkId> together = choose_compatible(members_);
+  const cluster::Hello peer = *members_.at(together.front()).hello;
+  std::vector<std::pair<LinkId, std::string>> odd;
+  for (const auto& [link, member] : members_) {
+    if (!member.hello.has_value()) continue;
+    std::string why = why_incompatible(*member.hello, peer);
+    if (!why.empty()) odd.emplace_back(link, std::move(why));
+  }
+  for (const auto& [link, why] : odd) lose(now, link, How::kRefused, why);
+}
+
+void ClusterCore::open_epoch(int64_t now, bool reload) {
+  epoch_ = {.phase = Epoch::Phase::kLoading, .number = ++epochs_, .reload = reload};
+  epoch_.links = choose_ranks(members_, choose_compatible(members_), options_.workers);
+  epoch_.loaded.resize(options_.workers);
+  for (int rank = 0; rank < epoch_.ranks(); ++rank) {
+    Member& member = member_of(rank);
+    member.last_rank = rank;
+    member.loaded &= !reload;
+    member.progress = 0;
+    member.progress_at = now;
+    member.waiting = false;
+  }
+  absl::StatusOr<std::vector<program::Program>> programs = options_.compile(facts());
+  if (!programs.ok()) return fail_epoch(now, programs.status(), /*permanent=*/true);
+  epoch_.info = group_info(programs->front());
+  epoch_.info.epoch = epoch_.number;
+  epoch_.ask({.kind = Question::Kind::kReady});
+  assign(*std::move(programs));
+}
+
+// What the compiler may know of the ranks, in their order.
+std::vector<WorkerFacts> ClusterCore::facts() const {
+  std::vector<WorkerFacts> facts;
+  for (const LinkId link : epoch_.links) {
+    const cluster::Hello& hello = *members_.at(link).hello;
+    facts.push_back({.device = hello.device(),
+                     .isa = hello.isa(),
+                     .numeric_class = hello.numeric_class(),
+                     .memory_bytes = hello.memory_bytes(),
+                     .speed = hello.speed()});
+  }
+  return facts;
+}
+
+void ClusterCore::assign(std::vector<program::Program> programs) {
+  cluster::Assignment shared = options_.assignment;
+  shared.set_group(options_.draw_group_name());
+  shared.set_collective_timeout_ms(3 * options_.stuck_ms);  // Who is stuck is found out before.
+  shared.set_reload(epoch_.reload);
+  for (const LinkId link : epoch_.links) {
+    shared.add_hosts(members_.at(link).hello->host());
+    shared.add_devices(members_.at(link).hello->device());
+  }
+  for (int rank = 0; rank < epoch_.ranks(); ++rank) {
+    const cluster::Hello& self = *member_of(rank).hello;
+    int loading_here = 0;
+    for (const LinkId link : epoch_.links) {
+      const Member& peer = members_.at(link);
+      loading_here += !peer.loaded && peer.hello->host() == self.host() &&
+                      peer.hello->device() == self.device();
+    }
+    cluster::CoordinatorMessage message;
+    *message.mutable_assignment() = shared;
+    *message.mutable_assignment()->mutable_program() = std::move(programs[rank]);
+    message.mutable_assignment()->set_loading_here(loading_here);
+    send({epoch_.links[rank]}, std::move(message));
+  }
+}
+
+// All are ready: a null step crosses them before the group counts.
+void ClusterCore::prove(int64_t now) {
+  const std::vector<cluster::WorkerMessage> readies = epoch_.take_answers();
+  const int64_t most = options_.assignment.max_pages();
+  epoch_.info.pages = most > 0 ? most : INT64_MAX;
+  int other = 0;  // A rank that loaded another checkpoint than rank 0.
+  for (int rank = 0; rank < epoch_.ranks(); ++rank) {
+    const cluster::Ready& ready = readies[rank].ready();
+    epoch_.info.pages = std::min(epoch_.info.pages, ready.pages());
+    epoch_.info.weight_bytes += ready.weight_bytes();
+    if (ready.identity() != readies[0].ready().identity()) other = rank;
+  }
+  if (other > 0) {
+    const absl::Status why = failed_precondition(
+        "ranks 0 and {} loaded different checkpoints: {} was rewritten meanwhile", other,
+        options_.assignment.checkpoint());
+    if (epoch_.reload) return fail_epoch(now, why);
+    log(LogLevel::kWarning, message_of(why) + "; all ranks load it again");
+    abort_members("the checkpoint was rewritten");
+    return open_epoch(now, /*reload=*/true);
+  }
+  cluster::CoordinatorMessage start;
+  start.mutable_start()->set_pages(epoch_.info.pages);
+  send(epoch_.links, std::move(start));
+  epoch_.phase = Epoch::Phase::kProving;
+  cluster::CoordinatorMessage null_step;
+  null_step.mutable_step();
+  ask(now, std::move(null_step));
+}
+
+// The null step has crossed every rank.
+void ClusterCore::enter(int64_t) {
+  epoch_.take_answers();
+  epoch_.phase = Epoch::Phase::kFormed;
+  wanted_ = false;
+  formed_once_ = true;
+  failed_tries_ = 0;
+  local_.reset();
+  for (const LinkId link : epoch_.links) {
+    members_.at(link).failures = 0;
+    members_.at(link).known = true;
+  }
+  log(LogLevel::kInfo, fmt::format("epoch {}: {} ranks ready, {} KV pages", epoch_.number,
+                                   epoch_.ranks(), epoch_.info.pages));
+  actions_.push_back(cluster_action::GroupFormed{epoch_.info});
+}
+
+void ClusterCore::ask(int64_t now, cluster::CoordinatorMessage message) {
+  epoch_.ask(question_of(message, epoch_.info.vocab));
+  for (const LinkId link : epoch_.links) members_.at(link).progress_at = now;
+  send(epoch_.links, std::move(message));
+}
+
+// ---- And back ----
+
+void ClusterCore::fail_epoch(int64_t now, const absl::Status& why, bool permanent) {
+  const bool formed = epoch_.phase == Epoch::Phase::kFormed;
+  abort_members(message_of(why));
+  if (formed) {
+    log(LogLevel::kWarning, "the group was lost: " + message_of(why));
+    actions_.push_back(cluster_action::GroupLost{absl::UnavailableError(why.message())});
+    return;
+  }
+  if (permanent && !formed_once_) return give_up(why);
+  log(LogLevel::kWarning, "no group yet: " + message_of(why));
+  form_at_ = now + std::min(kFirstPauseMs << std::min(failed_tries_, 10), kMaxPauseMs);
+  ++failed_tries_;
+}
+
+void ClusterCore::abort_members(const std::string& reason) {
+  std::vector<LinkId> links;
+  for (const LinkId link : epoch_.links) {
+    if (members_.contains(link)) links.push_back(link);
+  }
+  cluster::CoordinatorMessage message;
+  message.mutable_abort()->set_reason(reason);
+  if (!links.empty()) send(std::move(links), std::move(message));
+  epoch_ = {};
+}
+
+void ClusterCore::lose(int64_t now, LinkId link, How how, const std::string& why) {
+  const auto found = members_.find(link);
+  if (found == members_.end()) return;
+  const Member member = std::move(found->second);
+  members_.erase(found);
+  if (how == How::kRefused) {
+    cluster::CoordinatorMessage message;
+    message.mutable_refusal()->set_reason(why);
+    send({link}, std::move(message));
+  }
+  if (how != How::kClosed) {
+    actions_.push_back(cluster_action::Close{link, /*after_sending=*/how == How::kRefused});
+  }
+  if (over_) return;
+  const int rank = epoch_.rank_of(link);
+  if (how == How::kRefused) {
+    const LogLimit::Clock::time_point at{std::chrono::milliseconds(now)};
+    if (const int64_t workers = refusals_.count(at); workers > 0) {
+      log(LogLevel::kWarning,
+          fmt::format("refused {}{}: {}", name_of(rank, member),
+                      workers > 1 ? fmt::format(" and {} others", workers - 1) : "", why));
+    }
+  } else if (rank < 0) {
+    log(LogLevel::kInfo, fmt::format("{} was lost: {}", name_of(rank, member), why));
+  }
+  if (member.hello.has_value()) {
+    const int local = local_.find(member.hello->pid());
+    const bool ours = local >= 0 && local == member.hello->preferred_rank();
+    if (ours) local_.left(now, local, how == How::kCut ? 0 : kLeaveMs);
+  }
+  if (rank >= 0) fail_epoch(now, unavailable("{} was lost: {}", name_of(rank, member), why));
+}
+
+void ClusterCore::give_up(absl::Status why) {
+  over_ = true;
+  actions_.push_back(cluster_action::Hopeless{std::move(why)});
+}
+
+}  // namespace lockstep

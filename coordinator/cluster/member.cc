@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "coordinator/cluster/member.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+#include "base/json.h"
+#include "base/numeric_class.h"
+
+namespace lockstep {
+
+std::string name_of(int rank, const Member& member) {
+  const std::string who = rank < 0 ? "a worker" : fmt::format("rank {}", rank);
+  return member.hello.has_value() ? fmt::format("{} (pid {})", who, member.hello->pid()) : who;
+}
+
+std::string why_incompatible(const cluster::Hello& hello, const cluster::Hello& peer) {
+  if (hello.host() != peer.host()) {
+    return "it is on another host than its peers: this version's workers meet in shared memory, "
+           "start all of them on one host, as one user";
+  }
+  if (!common_class(hello.numeric_class(), peer.numeric_class())) {
+    return fmt::format(
+        "it ({}) computes in numeric class {}, its peers ({}) in {}: give all workers the same "
+        "--device",
+        printable(hello.device()), printable(hello.numeric_class()), printable(peer.device()),
+        printable(peer.numeric_class()));
+  }
+  return "";
+}
+
+std::vector<LinkId> choose_compatible(const Members& members) {
+  std::vector<LinkId> best;
+  std::pair<int, size_t> best_rating;
+  for (const auto& [first, member] : members) {
+    std::vector<LinkId> set;
+    int known = 0;
+    for (const auto& [link, peer] : members) {
+      if (!member.hello.has_value() || !peer.hello.has_value()) continue;
+      if (!why_incompatible(*peer.hello, *member.hello).empty()) continue;
+      set.push_back(link);
+      known += peer.known;
+    }
+    const std::pair rating(known, set.size());
+    if (rating <= best_rating) continue;
+    best_rating = rating;
+    best = std::move(set);
+  }
+  return best;
+}
+
+std::vector<LinkId> choose_ranks(const Members& members, const std::vector<LinkId>& candidates,
+                                 int ranks) {
+  std::map<int, std::vector<LinkId>> by_failures;
+  for (const LinkId link : candidates) by_failures[members.at(link).failures].push_back(link);
+  std::vector<LinkId> chosen(ranks, 0);
+  std::vector<bool> taken(ranks, false);
+  for (const auto& [failures, links] : by_failures) {
+    std::vector<LinkId> others;  // The oldest last.
+    for (auto link = links.rbegin(); link != links.rend(); ++link) {
+      const Member& member = members.at(*link);
+      const int asked = member.hello->preferred_rank();
+      const int rank = asked >= 0 ? asked : member.last_rank;
+      if (rank < 0 || rank >= ranks || taken[rank]) {
+        others.push_back(*link);
+        continue;
+      }
+      chosen[rank] = *link;
+      taken[rank] = true;
+    }
+    for (int rank = 0; rank < ranks && !others.empty(); ++rank) {
+      if (taken[rank]) continue;
+      chosen[rank] = others.back();
+      taken[rank] = true;
+      others.pop_back();
+    }
+  }
+  return chosen;
+}
+
+int find_stuck(const std::vector<const Member*>& ranks, const std::vector<bool>& owe, int64_t now,
+               int64_t stuck_ms) {
+  int last = -1;
+  for (int rank = 0; rank < static_cast<int>(ranks.size()); ++rank) {
+    if (!owe[rank]) continue;
+    const auto key = [&](int r) { return std::tuple(ranks[r]->waiting, ranks[r]->progress, r); };
+    if (last < 0 || key(rank) < key(last)) last = rank;
+  }
+  if (last < 0 || now - ranks[last]->progress_at < stuck_ms) return -1;
+  return last;
+}
+
+}  // namespace lockstep

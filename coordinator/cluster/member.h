@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// One worker that has opened a stream, as ClusterCore knows it, and which of them form a group.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "coordinator/cluster/cluster_actions.h"
+#include "proto/cluster.pb.h"
+
+namespace lockstep {
+
+struct Member {
+  LinkId link = 0;
+  int64_t opened_at = 0;
+  std::optional<cluster::Hello> hello;  // It has joined. Nothing else is known before.
+  int64_t heard_at = 0;                 // When its last message came, of any kind.
+
+  bool known = false;   // It was started here, or was in a group.
+  int last_rank = -1;   // In its last epoch: it gets that one again if it can, and keeps weights.
+  bool loaded = false;  // It has weights in memory.
+  int failures = 0;     // Epochs in a row that ended through its fault: others are preferred.
+
+  // Of the current epoch, from its heartbeats.
+  uint64_t progress = 0;
+  int64_t progress_at = 0;  // When `progress` last changed, or the work under way began.
+  bool waiting = false;     // For a peer.
+};
+
+using Members = std::map<LinkId, Member>;  // In the order in which they came.
+
+// "rank 1 (pid 33)", or "a worker (pid 33)" where rank is negative.
+std::string name_of(int rank, const Member& member);
+
+// Why a worker cannot be in one group with another, as a clause about it; "": it can.
+std::string why_incompatible(const cluster::Hello& hello, const cluster::Hello& peer);
+
+// Of the sets of workers that can be in one group the one with the most known workers, then the
+// largest, then the one whose first came first; in the order in which they came.
+std::vector<LinkId> choose_compatible(const Members& members);
+
+// One of `candidates` for each of `ranks` ranks; there are that many or more. Those that failed
+// less go first. Then whoever asks for a rank, or had it before, gets it, the newest if there are
+// several, since a restarted worker replaces its predecessor; the others fill what is left.
+std::vector<LinkId> choose_ranks(const Members& members, const std::vector<LinkId>& candidates,
+                                 int ranks);
+
+// Of the ranks that `owe` an answer the one that holds up the others, if it has made no progress
+// for `stuck_ms`; -1: none. That is the least advanced of those that do not wait for a peer; if
+// all wait, of all.
+int find_stuck(const std::vector<const Member*>& ranks, const std::vector<bool>& owe, int64_t now,
+               int64_t stuck_ms);
+
+}  // namespace lockstep

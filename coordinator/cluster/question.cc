@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "coordinator/cluster/question.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string_view>
+
+#include "base/status.h"
+
+namespace lockstep {
+namespace {
+
+constexpr size_t kMaxText = 256;  // Of Hello and Ready.
+
+absl::Status check_range(std::string_view name, int64_t found, int64_t least, int64_t most) {
+  if (least <= found && found <= most) return absl::OkStatus();
+  return invalid_argument("{}: wanted {} to {}, found {}", name, least, most, found);
+}
+
+absl::Status check_text(std::string_view name, std::string_view text) {
+  if (text.size() <= kMaxText) return absl::OkStatus();
+  return invalid_argument("{}: wanted at most {} bytes, found {}", name, kMaxText, text.size());
+}
+
+// Logits of a rank's slice of the vocabulary, which may be empty.
+absl::Status check_logits(std::string_view bytes, int64_t vocab) {
+  const auto size = static_cast<int64_t>(bytes.size());
+  if (size % static_cast<int64_t>(sizeof(float)) == 0 &&
+      size <= vocab * static_cast<int64_t>(sizeof(float))) {
+    return absl::OkStatus();
+  }
+  return invalid_argument("logits: wanted at most {} float32, found {} bytes", vocab, size);
+}
+
+absl::Status check_ready(const cluster::Ready& ready) {
+  RETURN_IF_ERROR(check_range("Ready.pages", ready.pages(), 1, INT64_MAX));
+  RETURN_IF_ERROR(check_range("Ready.weight_bytes", ready.weight_bytes(), 0, kMaxWeightBytes));
+  return check_text("Ready.identity", ready.identity());
+}
+
+absl::Status check_ids(std::string_view name,
+                       const google::protobuf::RepeatedPtrField<cluster::Candidate>& candidates,
+                       int most, int64_t vocab) {
+  RETURN_IF_ERROR(check_range(name, candidates.size(), 0, most));
+  for (const cluster::Candidate& candidate : candidates) {
+    RETURN_IF_ERROR(check_range("Candidate.id", candidate.id(), 0, vocab - 1));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status check_candidates(const Question::Output& output, const cluster::Candidates& found,
+                              int64_t vocab) {
+  RETURN_IF_ERROR(check_ids("Candidates.top", found.top(), output.top_count, vocab));
+  RETURN_IF_ERROR(check_ids("Candidates.raw_top", found.raw_top(), output.raw_top_count, vocab));
+  if (found.has_noisy()) {
+    RETURN_IF_ERROR(check_range("Candidate.id", found.noisy().id(), -1, vocab - 1));
+  }
+  const int64_t blocks = (vocab + 63) / 64;
+  RETURN_IF_ERROR(check_range("Candidates.edited_max", found.edited_max_size(), 0, blocks));
+  RETURN_IF_ERROR(check_range("Candidates.edited_sum", found.edited_sum_size(),
+                              found.edited_max_size(), found.edited_max_size()));
+  RETURN_IF_ERROR(check_range("Candidates.raw_max", found.raw_max_size(), 0, blocks));
+  RETURN_IF_ERROR(check_range("Candidates.raw_sum", found.raw_sum_size(), found.raw_max_size(),
+                              found.raw_max_size()));
+  return check_logits(found.logits(), vocab);
+}
+
+absl::Status check_result(const Question& question, const cluster::StepResult& result) {
+  if (result.step() != question.step) {
+    return invalid_argument("StepResult.step: wanted {}, found {}", question.step, result.step());
+  }
+  const auto outputs = static_cast<int>(question.outputs.size());
+  RETURN_IF_ERROR(check_range("StepResult.outputs", result.outputs_size(), outputs, outputs));
+  for (int i = 0; i < outputs; ++i) {
+    RETURN_IF_ERROR(check_candidates(question.outputs[i], result.outputs(i), question.vocab));
+  }
+  const cluster::StepTimes& times = result.times();
+  RETURN_IF_ERROR(check_range("StepTimes.compute_ns", times.compute_ns(), 0, INT64_MAX));
+  RETURN_IF_ERROR(check_range("StepTimes.wait_ns", times.wait_ns(), 0, INT64_MAX));
+  return check_range("StepTimes.transfer_ns", times.transfer_ns(), 0, INT64_MAX);
+}
+
+absl::Status check_reply(const Question& question, const cluster::LogitsReply& reply) {
+  if (reply.step() != question.step || reply.output() != question.output) {
+    return invalid_argument("LogitsReply: wanted output {} of step {}, found {} of {}",
+                            question.output, question.step, reply.output(), reply.step());
+  }
+  return check_logits(reply.logits(), question.vocab);
+}
+
+}  // namespace
+
+Question question_of(const cluster::CoordinatorMessage& message, int64_t vocab) {
+  if (message.has_logits()) {
+    return {.kind = Question::Kind::kLogits,
+            .step = message.logits().step(),
+            .output = message.logits().output(),
+            .vocab = vocab};
+  }
+  Question question = {
+      .kind = Question::Kind::kStep, .step = message.step().step(), .vocab = vocab};
+  for (const cluster::Output& output : message.step().outputs()) {
+    question.outputs.push_back({output.top_count(), output.raw_top_count()});
+  }
+  return question;
+}
+
+absl::Status check_answer(const Question& question, const cluster::WorkerMessage& answer) {
+  switch (question.kind) {
+    case Question::Kind::kReady:
+      if (answer.has_ready()) return check_ready(answer.ready());
+      return invalid_argument("wanted Ready, found another message");
+    case Question::Kind::kStep:
+      if (answer.has_result()) return check_result(question, answer.result());
+      return invalid_argument("wanted the result of step {}, found another message", question.step);
+    case Question::Kind::kLogits:
+      if (answer.has_logits()) return check_reply(question, answer.logits());
+      return invalid_argument("wanted logits of step {}, found another message", question.step);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status check_hello(const cluster::Hello& hello) {
+  RETURN_IF_ERROR(check_text("Hello.device", hello.device()));
+  RETURN_IF_ERROR(check_text("Hello.isa", hello.isa()));
+  RETURN_IF_ERROR(check_text("Hello.host", hello.host()));
+  RETURN_IF_ERROR(check_text("Hello.numeric_class", hello.numeric_class()));
+  RETURN_IF_ERROR(check_range("Hello.memory_bytes", hello.memory_bytes(), 0, INT64_MAX));
+  RETURN_IF_ERROR(check_range("Hello.threads", hello.threads(), 0, 65'536));
+  RETURN_IF_ERROR(check_range("Hello.pid", hello.pid(), 0, INT32_MAX));
+  RETURN_IF_ERROR(check_range("Hello.preferred_rank", hello.preferred_rank(), -1, 65'536));
+  if (std::isfinite(hello.speed()) && hello.speed() >= 0) return absl::OkStatus();
+  return invalid_argument("Hello.speed: wanted 0 or more, found {}", hello.speed());
+}
+
+absl::Status check_progress(const cluster::LoadProgress& progress) {
+  RETURN_IF_ERROR(
+      check_range("LoadProgress.bytes_total", progress.bytes_total(), 0, kMaxWeightBytes));
+  return check_range("LoadProgress.bytes_done", progress.bytes_done(), 0, progress.bytes_total());
+}
+
+}  // namespace lockstep

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is asked of all ranks, and whether an answer fits it: a worker may send anything, and
+// nothing of it is used before it was checked.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "proto/cluster.pb.h"
+
+namespace lockstep {
+
+inline constexpr int64_t kMaxWeightBytes = int64_t{1} << 50;  // Of one rank: more is no weight.
+
+struct Question {
+  enum class Kind { kReady, kStep, kLogits };
+  struct Output {
+    int top_count = 0;
+    int raw_top_count = 0;
+  };
+  Kind kind = Kind::kReady;
+  uint64_t step = 0;
+  int output = 0;               // kLogits.
+  std::vector<Output> outputs;  // kStep.
+  int64_t vocab = 0;
+};
+
+// A Step's or a LogitsRequest's.
+Question question_of(const cluster::CoordinatorMessage& message, int64_t vocab);
+
+// One line that says what was wanted and what was found.
+absl::Status check_answer(const Question& question, const cluster::WorkerMessage& answer);
+absl::Status check_hello(const cluster::Hello& hello);
+absl::Status check_progress(const cluster::LoadProgress& progress);
+
+}  // namespace lockstep

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+// One step is under way at a time: it is chosen, given to the group, and its answers delivered one
+// output after the other.
+#include "coordinator/engine_core.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+#include "base/status.h"
+#include "coordinator/step_results.h"
+
+namespace lockstep {
+
+using engine_action::FetchLogits;
+using engine_action::LeaveGroup;
+using engine_action::RunStep;
+
+EngineCore::EngineCore(const Tokenizer* tokenizer, const EngineOptions& options)
+    : tokenizer_(tokenizer), options_(options) {}
+
+// ---- The group ----
+
+void EngineCore::group_formed(const GroupInfo& info) {
+  LOCKSTEP_CHECK(!has_group());
+  had_event_ = true;
+  info_ = info;
+  if (absl::Status status = check_group(info); !status.ok()) {
+    act<LeaveGroup>(std::move(status));
+    return;
+  }
+  stats_.group = info;
+  scheduler_ = std::make_unique<Scheduler>(
+      SchedulerLimits{.rows = info_.max_rows,
+                      .prefill_chunk = options_.prefill_chunk,
+                      .running = std::min(options_.max_running, info_.max_sequences),
+                      .outputs = info_.max_outputs,
+                      .pages = info_.pages,
+                      .page_tokens = info_.page_tokens});
+}
+
+void EngineCore::group_lost(const absl::Status& why) {
+  if (!has_group()) return;
+  const absl::Status status = unavailable("the group of workers was lost: {}", message_of(why));
+  for (Job* job : jobs_in_order()) fail(*job, status);
+  forget_group();
+}
+
+void EngineCore::refuse_group(const absl::Status& why) {
+  group_lost(why);
+  act<LeaveGroup>(why);
+}
+
+void EngineCore::forget_group() {
+  had_event_ = true;
+  flight_.reset();
+  null_step_due_ = false;
+  sweep();
+  LOCKSTEP_CHECK(jobs_.empty() && unstarted_.requests == 0);
+  LOCKSTEP_CHECK(scheduler_->pages().free() == scheduler_->pages().total());
+  stats_.preemptions += scheduler_->preemptions();
+  scheduler_ = nullptr;
+}
+
+// ---- Time ----
+
+std::optional<int64_t> EngineCore::wake_at() const {
+  if (!actions_.empty()) return 0;
+  if (!flight_.has_value() && (has_work() || null_step_due_)) return 0;
+  if (flight_.has_value()) return has_work() ? drain_at_ : std::nullopt;
+  if (has_group() && options_.idle_step_ms > 0) return busy_at_ + options_.idle_step_ms;
+  return std::nullopt;
+}
+
+void EngineCore::tick(int64_t now_ms) {
+  if (std::exchange(had_event_, false) || flight_.has_value() || has_work()) {
+    busy_at_ = now_ms;
+  } else if (has_group() && options_.idle_step_ms > 0 &&
+             now_ms >= busy_at_ + options_.idle_step_ms) {
+    null_step_due_ = true;
+    busy_at_ = now_ms;
+  }
+  if (!drain_at_.has_value() || now_ms < *drain_at_) return;
+  const absl::Status over = absl::CancelledError("the server is stopping");
+  for (Job* job : jobs_in_order()) cancel(*job, over);
+}
+
+// ---- Steps ----
+
+std::vector<EngineAction> EngineCore::take_actions() {
+  if (!flight_.has_value()) {
+    sweep();
+    if (has_work() || (has_group() && null_step_due_)) run_step();
+  }
+  return std::exchange(actions_, {});
+}
+
+void EngineCore::run_step() {
+  null_step_due_ = false;
+  Flight flight = {.batch = scheduler_->schedule()};
+  note_started(flight.batch);
+  for (const BatchItem& item : flight.batch.items) {
+    if (wants_output(item)) flight.drawing.push_back(item.sequence);
+  }
+  flight.step = std::make_shared<const cluster::Step>(make_step(flight.batch, ++step_));
+  if (!flight.batch.items.empty()) ++stats_.steps;
+  act<RunStep>(flight.step);
+  flight_ = std::move(flight);
+}
+
+void EngineCore::note_started(const Batch& batch) {
+  for (const BatchItem& item : batch.items) {
+    const Sequence& sequence = *item.sequence;
+    const int64_t decoded = sequence.remaining() == 1 && sequence.generated_tokens() > 0 ? 1 : 0;
+    stats_.prompt_tokens += item.rows - decoded;
+    if (sequence.computed() > 0 || sequence.generated_tokens() > 0) continue;
+    Job& job = jobs_.at(sequence.stream());
+    if (!std::exchange(job.started, true)) unstarted_ -= load_of(*job.request);
+  }
+}
+
+void EngineCore::results(std::vector<cluster::StepResult> results) {
+  if (!flight_.has_value() || !flight_->results.empty()) return;
+  had_event_ = true;
+  absl::Status status = check_results(results, *flight_->step, info_);
+  if (!status.ok()) return refuse_group(status);
+  flight_->results = std::move(results);
+  for (const BatchItem& item : flight_->batch.items) {
+    if (item.sequence->state() == Sequence::State::kRunning) item.sequence->advance(item.rows);
+  }
+  deliver_rest(nullptr);
+}
+
+void EngineCore::logits(const std::vector<float>& logits) {
+  if (!flight_.has_value() || !std::exchange(flight_->fetching, false)) return;
+  had_event_ = true;
+  deliver_rest(&logits);
+}
+
+// What follows from the outputs that are left; `logits` are of the first of these.
+void EngineCore::deliver_rest(const std::vector<float>* logits) {
+  while (flight_->next < flight_->drawing.size()) {
+    Sequence& sequence = *flight_->drawing[flight_->next];
+    if (sequence.state() != Sequence::State::kFinished) {  // Else it was cancelled meanwhile.
+      const absl::StatusOr<bool> delivered = deliver(sequence, logits);
+      if (!delivered.ok()) return refuse_group(delivered.status());
+      flight_->fetching = !*delivered;
+      if (flight_->fetching) return;
+    }
+    logits = nullptr;
+    ++flight_->next;
+  }
+  flight_.reset();
+  sweep();
+}
+
+// False: all logits of the row are wanted first. An error means that the group lies.
+absl::StatusOr<bool> EngineCore::deliver(Sequence& sequence, const std::vector<float>* logits) {
+  const Request& request = sequence.request();
+  const int output = static_cast<int>(flight_->next);
+  const cluster::Output& question = flight_->step->outputs(output);
+  RankCandidates ranks;
+  for (const cluster::StepResult& result : flight_->results) {
+    ranks.push_back(&result.outputs(output));
+  }
+  const auto check_logits = [&](const std::vector<float>& values) {
+    if (static_cast<int64_t>(values.size()) == info_.vocab) return absl::OkStatus();
+    return absl::InternalError(fmt::format("step {}: want {} logits of all ranks, found {}", step_,
+                                           info_.vocab, values.size()));
+  };
+  StreamEvent event;
+  if (question.want_logits()) {
+    event.prompt_logits = join_logits(ranks);
+    RETURN_IF_ERROR(check_logits(event.prompt_logits));
+  }
+  if (!sequence.draws()) {
+    emit(sequence, std::move(event), sequence.finish(FinishReason::kLength));
+    return true;
+  }
+  std::optional<Sampled> sampled;
+  if (logits == nullptr) {
+    sampled = sample(request.sampling, question, request.logprobs, ranks);
+    if (!sampled.has_value()) {
+      act<FetchLogits>(step_, output);
+      return false;
+    }
+  } else {
+    RETURN_IF_ERROR(check_logits(*logits));
+    absl::StatusOr<Sampled> drawn =
+        sample_from_logits(request.sampling, question, request.logprobs, ranks, *logits);
+    if (!drawn.ok()) {
+      fail(jobs_.at(sequence.stream()), drawn.status());
+      return true;
+    }
+    sampled = *std::move(drawn);
+  }
+  ++stats_.completion_tokens;
+  event.token_ids = {sampled->id};
+  if (request.logprobs >= 0) event.logprobs = {std::move(sampled->logprobs)};
+  emit(sequence, std::move(event), sequence.append(sampled->id));
+  return true;
+}
+
+}  // namespace lockstep

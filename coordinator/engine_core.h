@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+// The engine as a state machine: which requests there are, what the group computes next, what
+// follows from its answers. Events go in, actions come out; there is no thread, clock, lock or
+// stub in it, so that a test can run it on virtual time. All sequence state is in here.
+//
+//   group_formed, submit -> RunStep .. results -> AppendEvent ... CloseStream
+//                                      results -> FetchLogits .. logits -> AppendEvent ...
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "coordinator/engine_actions.h"
+#include "coordinator/engine_options.h"
+#include "coordinator/sampling/sampler.h"
+#include "coordinator/scheduler/scheduler.h"
+#include "coordinator/text/tokenizer.h"
+
+namespace lockstep {
+
+// One thread at a time. After each event, or after all that there are at the moment,
+// take_actions() says what is to be done, in order. Times are milliseconds of a steady clock.
+class EngineCore {
+ public:
+  // `tokenizer` may be null: no text in events. It outlives the core.
+  EngineCore(const Tokenizer* tokenizer, const EngineOptions& options);
+
+  // ---- The group. An answer that nothing was asked for is ignored. ----
+  void group_formed(const GroupInfo& info);
+  // Ends every request with kUnavailable and this reason.
+  void group_lost(const absl::Status& why);
+  void results(std::vector<cluster::StepResult> results);  // In rank order.
+  void logits(const std::vector<float>& logits);           // Over the whole vocabulary.
+
+  // ---- Requests. Without a group one that is submitted ends with kUnavailable. ----
+  void submit(Submission submission);
+  // Its choices end with kCancelled, its stream with `status`. Without effect once it has ended.
+  void cancel(const Stream* stream, const absl::Status& status = absl::OkStatus());
+  // Closes its stream with `why`, without a further event.
+  void cut_off(const Stream* stream, const absl::Status& why);
+
+  // ---- The end. ----
+  // What has not ended by then is cancelled, with the status kCancelled.
+  void drain(int64_t deadline_ms);
+  // Everything is cancelled, with the status kCancelled, and the group forgotten.
+  void stop();
+
+  // When tick() has something to do next: 0 means take_actions() has, nothing: none.
+  std::optional<int64_t> wake_at() const;
+  void tick(int64_t now_ms);
+
+  // Chooses the next step where none is under way.
+  std::vector<EngineAction> take_actions();
+
+  bool has_group() const { return scheduler_ != nullptr; }
+  // All but `ready` and the times.
+  EngineStats stats() const;
+  // Of the requests of which nothing has run.
+  const QueueLoad& unstarted() const { return unstarted_; }
+
+ private:
+  // A request under way.
+  struct Job {
+    uint64_t number = 0;  // Of all, in the order in which they came.
+    std::shared_ptr<const PreparedRequest> request;
+    std::shared_ptr<Stream> stream;
+    std::vector<std::unique_ptr<Sequence>> choices = {};
+    int32_t open = 0;  // Choices that are not finished.
+    bool started = false;
+    absl::Status end = {};  // With which the stream closes when all choices are finished.
+  };
+  // A step that was given to the group. Its sequences live until it is done.
+  struct Flight {
+    std::shared_ptr<const cluster::Step> step;
+    Batch batch;
+    std::vector<Sequence*> drawing;  // By output.
+    std::vector<cluster::StepResult> results;
+    size_t next = 0;  // The output that is delivered next.
+    bool fetching = false;
+  };
+
+  template <typename Action, typename... Args>
+  void act(Args&&... args) {
+    actions_.emplace_back(std::in_place_type<Action>, std::forward<Args>(args)...);
+  }
+
+  // engine_core.cc: the group and its steps.
+  void run_step();
+  void note_started(const Batch& batch);
+  void deliver_rest(const std::vector<float>* logits);
+  absl::StatusOr<bool> deliver(Sequence& sequence, const std::vector<float>* logits);
+  void refuse_group(const absl::Status& why);
+  bool has_work() const { return has_group() && scheduler_->running() + scheduler_->waiting() > 0; }
+
+  // engine_requests.cc: requests and their ends.
+  void emit(Sequence& sequence, StreamEvent event, const SequenceNews& news);
+  void cancel(Job& job, const absl::Status& status);
+  void fail(Job& job, const absl::Status& status);
+  void close(Job& job, const absl::Status& status);
+  std::vector<Job*> jobs_in_order();
+  void sweep();
+  void forget_group();
+
+  const Tokenizer* const tokenizer_;
+  const EngineOptions options_;
+  std::vector<EngineAction> actions_;
+
+  GroupInfo info_;
+  std::unique_ptr<Scheduler> scheduler_;  // Null: there is no group.
+  std::optional<Flight> flight_;
+  std::unordered_map<const Stream*, Job> jobs_;
+  std::vector<const Stream*> closed_;  // Jobs that go away when no step is under way.
+  QueueLoad unstarted_;
+  EngineStats stats_;
+  uint64_t submitted_ = 0;
+  uint64_t step_ = 0;
+  int64_t busy_at_ = 0;     // When there last was something to do.
+  bool had_event_ = false;  // Since the last tick().
+  bool null_step_due_ = false;
+  std::optional<int64_t> drain_at_;
+};
+
+}  // namespace lockstep

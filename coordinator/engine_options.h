@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// How an engine is set up, what may wait in its queue, and what it reports of itself.
+#pragma once
+
+#include <cstdint>
+
+#include "coordinator/cluster/group.h"
+#include "coordinator/stream.h"
+
+namespace lockstep {
+
+// Requests that were taken and have not run yet.
+struct QueueLoad {
+  int64_t requests = 0;
+  int64_t choices = 0;
+  int64_t prompt_tokens = 0;
+  int64_t bytes = 0;  // That the requests hold in memory.
+
+  QueueLoad& operator+=(const QueueLoad& other) {
+    requests += other.requests;
+    choices += other.choices;
+    prompt_tokens += other.prompt_tokens;
+    bytes += other.bytes;
+    return *this;
+  }
+  QueueLoad& operator-=(const QueueLoad& other) {
+    requests -= other.requests;
+    choices -= other.choices;
+    prompt_tokens -= other.prompt_tokens;
+    bytes -= other.bytes;
+    return *this;
+  }
+};
+
+inline constexpr int64_t kNoBound = int64_t{1} << 62;
+
+struct EngineOptions {
+  int64_t prefill_chunk = 512;  // Prompt tokens of all sequences in one step, at most.
+  int64_t max_running = 256;    // Sequences that hold pages at once.
+  // What may wait; more is refused with kResourceExhausted. A request that is larger than a bound
+  // on tokens, choices or bytes is taken while the queue is empty.
+  QueueLoad max_waiting = {.requests = 4096,
+                           .choices = 16'384,
+                           .prompt_tokens = int64_t{4} << 20,
+                           .bytes = int64_t{64} << 20};
+  // A stream whose reader leaves more than this unread, in one choice, is closed.
+  int64_t max_unread_bytes = kMaxUnreadBytes;
+  // How long without work until an empty step shows that every rank still answers; 0: never.
+  int64_t idle_step_ms = 1000;
+};
+
+// A consistent picture of a moment, for GetModel, metrics and tests.
+struct EngineStats {
+  bool ready = false;  // A group is formed and healthy, and the engine is not draining.
+  GroupInfo group;     // The last group that was formed.
+  int64_t pages_free = 0;
+  int64_t running = 0;  // Choices of requests that hold pages, or are about to.
+  int64_t waiting = 0;  // Choices that don't, preempted ones included.
+  int64_t preemptions = 0;
+  int64_t steps = 0;
+  int64_t prompt_tokens = 0;  // Computed, recomputed ones included.
+  int64_t completion_tokens = 0;
+  int64_t step_ns = 0;         // Time in Group::run.
+  int64_t coordinator_ns = 0;  // The engine's own share while it had work.
+};
+
+}  // namespace lockstep

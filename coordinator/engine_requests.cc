@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// EngineCore's requests: how they begin, what their readers get, and the ways in which they end.
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+#include "base/status.h"
+#include "coordinator/admission.h"
+#include "coordinator/engine_core.h"
+
+namespace lockstep {
+
+using engine_action::AppendEvent;
+using engine_action::CloseStream;
+
+QueueLoad load_of(const PreparedRequest& request) {
+  const int64_t prompt = static_cast<int64_t>(request.request().prompt_ids.size());
+  return {.requests = 1,
+          .choices = request.request().n,
+          .prompt_tokens = prompt,
+          .bytes = request.bytes()};
+}
+
+void EngineCore::submit(Submission submission) {
+  had_event_ = true;
+  const Request& request = submission.request->request();
+  const absl::Status status =
+      has_group() ? check_length(request, info_) : unavailable("the group of workers was lost");
+  if (!status.ok()) {  // It was admitted for the group before.
+    act<CloseStream>(std::move(submission.stream), status);
+    return;
+  }
+  Job job = {.number = ++submitted_,
+             .request = std::move(submission.request),
+             .stream = std::move(submission.stream),
+             .open = request.n};
+  for (int32_t index = 0; index < job.open; ++index) {
+    job.choices.push_back(std::make_unique<Sequence>(*job.request, index, info_.servable_context(),
+                                                     job.stream.get(), tokenizer_));
+    scheduler_->add(job.choices.back().get());
+  }
+  unstarted_ += load_of(*job.request);
+  const Stream* key = job.stream.get();
+  jobs_.emplace(key, std::move(job));
+}
+
+// With a finish reason the choice's pages are free, and the last one closes the stream.
+void EngineCore::emit(Sequence& sequence, StreamEvent event, const SequenceNews& news) {
+  Job& job = jobs_.at(sequence.stream());
+  event.index = sequence.index();
+  event.seed = sequence.seed();
+  event.text = news.text;
+  event.finish_reason = news.finish_reason;
+  const bool last = news.finish_reason != FinishReason::kNone;
+  if (last) {
+    event.prompt_tokens = static_cast<int32_t>(sequence.prompt_tokens());
+    event.completion_tokens = static_cast<int32_t>(sequence.generated_tokens());
+  }
+  act<AppendEvent>(job.stream, std::move(event));
+  if (!last) return;
+  scheduler_->remove(&sequence);
+  if (--job.open == 0) close(job, job.end);
+}
+
+// The job itself goes away with sweep(): the step under way may still point to its choices.
+void EngineCore::close(Job& job, const absl::Status& status) {
+  if (!std::exchange(job.started, true)) unstarted_ -= load_of(*job.request);
+  act<CloseStream>(job.stream, status);
+  closed_.push_back(job.stream.get());
+}
+
+void EngineCore::cancel(const Stream* stream, const absl::Status& status) {
+  had_event_ = true;
+  const auto job = jobs_.find(stream);
+  if (job != jobs_.end()) cancel(job->second, status);
+}
+
+void EngineCore::cancel(Job& job, const absl::Status& status) {
+  if (job.open > 0) job.end = status;
+  for (const std::unique_ptr<Sequence>& choice : job.choices) {
+    if (choice->state() == Sequence::State::kFinished) continue;
+    emit(*choice, {}, choice->finish(FinishReason::kCancelled));
+  }
+}
+
+void EngineCore::cut_off(const Stream* stream, const absl::Status& why) {
+  had_event_ = true;
+  const auto job = jobs_.find(stream);
+  if (job != jobs_.end()) fail(job->second, why);
+}
+
+void EngineCore::fail(Job& job, const absl::Status& status) {
+  if (job.open == 0) return;  // It has ended.
+  for (const std::unique_ptr<Sequence>& choice : job.choices) {
+    if (choice->state() != Sequence::State::kFinished) scheduler_->remove(choice.get());
+  }
+  job.open = 0;
+  close(job, status);
+}
+
+std::vector<EngineCore::Job*> EngineCore::jobs_in_order() {
+  std::vector<Job*> jobs;
+  for (auto& [stream, job] : jobs_) jobs.push_back(&job);
+  std::sort(jobs.begin(), jobs.end(),
+            [](const Job* a, const Job* b) { return a->number < b->number; });
+  return jobs;
+}
+
+void EngineCore::sweep() {
+  for (const Stream* stream : closed_) jobs_.erase(stream);
+  closed_.clear();
+}
+
+void EngineCore::drain(int64_t deadline_ms) { drain_at_ = deadline_ms; }
+
+void EngineCore::stop() {
+  if (!has_group()) return;
+  const absl::Status over = absl::CancelledError("the server is stopping");
+  for (Job* job : jobs_in_order()) cancel(*job, over);
+  forget_group();
+}
+
+EngineStats EngineCore::stats() const {
+  EngineStats stats = stats_;
+  if (!has_group()) return stats;
+  stats.pages_free = scheduler_->pages().free();
+  stats.running = scheduler_->running();
+  stats.waiting = scheduler_->waiting();
+  stats.preemptions += scheduler_->preemptions();
+  return stats;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// An operator's attributes as checks, printers and kernels read them: bound once from
+// program.Attributes (proto/attributes.h). Arrays belong to the message that they were bound from,
+// or to a device.
+#pragma once
+
+#include <cstdint>
+
+namespace lockstep {
+
+// Which attributes an operator has. The numbers are those of program.Attributes' fields.
+enum class AttrsKind : uint8_t {
+  kNone = 0,
+  kEmbed = 1,
+  kNorm = 2,
+  kRopeTable = 3,
+  kRope = 4,
+  kAttention = 5,
+  kTopCandidates = 6,
+  kGather = 7,
+  kColumns = 8,
+};
+
+// Fields by operator; each operator reads its own.
+struct OperatorAttrs {
+  float eps = 0;            // rms_norm, head_norm, add_norm, layer_norm
+  int64_t vocab_begin = 0;  // embed, top_candidates: first id of this rank's slice
+  int64_t head_dim = 0;     // head_norm, rope, attention: columns of a query or key head
+  int64_t v_dim = 0;        // attention: columns of a value head
+  int64_t heads = 0;        // attention: query heads on this rank
+  int64_t kv_heads = 0;     // attention: KV heads on this rank
+  const int32_t* kv_head_of = nullptr;  // attention: [heads], the local KV head of each query head
+  int64_t kv_head_of_count = 0;
+  float scale = 0;           // attention: scores are multiplied by this
+  int64_t window = 0;        // attention: 0, or how many positions a query sees, itself included
+  int state = -1;            // attention: index into the program's states
+  int64_t rotary_dim = 0;    // rope_table, rope: the first rotary_dim of a head are rotated
+  bool interleaved = false;  // rope: pairs (2i, 2i+1) instead of (i, i + rotary_dim / 2)
+  const float* inv_freq = nullptr;  // rope_table: [rotary_dim / 2]
+  float rope_factor = 1;            // rope_table: cos and sin are multiplied by this (yarn)
+  // rope_table "dynamic": with dynamic_length > 0 and L = max(position + 1, dynamic_length), the
+  // base is rope_theta * (dynamic_factor * L / dynamic_length - (dynamic_factor - 1))^(d / (d -
+  // 2)).
+  int64_t dynamic_length = 0;
+  float dynamic_factor = 0;
+  float rope_theta = 0;
+  const int64_t* boundaries = nullptr;  // all_gather: [boundary_count], columns where ranks begin
+  int64_t boundary_count = 0;
+  int64_t begin = 0;  // columns: [begin, end) of the input
+  int64_t end = 0;
+};
+
+// Calls visit(pointer, count) for every array that a kernel reads, so that whoever places
+// attributes on a device copies them without knowing operators. Pointers may be changed.
+template <typename Visit>
+void visit_tables(OperatorAttrs& attrs, const Visit& visit) {
+  if (attrs.kv_head_of != nullptr) visit(attrs.kv_head_of, attrs.kv_head_of_count);
+  if (attrs.inv_freq != nullptr) visit(attrs.inv_freq, attrs.rotary_dim / 2);
+}
+
+}  // namespace lockstep

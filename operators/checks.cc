@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attributes' ranges and columns. A graph knows neither its program's sizes nor its rank, so what
+// needs them is checked in programs alone.
+#include "operators/checks.h"
+
+#include <cmath>
+
+#include "base/quantization.h"
+#include "operators/limits.h"
+
+namespace lockstep {
+namespace {
+
+constexpr int64_t kMaxHeads = 1 << 16;
+constexpr int64_t kMaxAngles = 1 << 16;
+
+bool check_eps(const OperatorCall& c, Finding& f) {
+  return f.finite("eps", c.attrs.eps) && f.holds(c.attrs.eps >= 0, "eps must not be negative");
+}
+
+// The columns are whole heads.
+bool check_heads(const OperatorCall& c, Finding& f) {
+  return f.within("head_dim", c.attrs.head_dim, 1, kMaxColumns) &&
+         f.equal("columns beside whole heads", c.in[0].cols % c.attrs.head_dim, 0);
+}
+
+bool check_dynamic(const OperatorAttrs& a, Finding& f) {
+  if (!f.within("dynamic_length", a.dynamic_length, 0, kMaxContext)) return false;
+  if (a.dynamic_length == 0) return true;
+  return f.holds(a.rope_theta >= 1, "theta must be 1 or more where dynamic_length is set") &&
+         f.holds(a.dynamic_factor >= 1, "dynamic_factor must be 1 or more") &&
+         f.within("inv_freq count of a dynamic table", a.rotary_dim / 2, 2, kMaxAngles);
+}
+
+}  // namespace
+
+bool check_embed(const OperatorCall& c, Finding& f) {
+  const int64_t hidden = c.program != nullptr ? c.program->hidden : c.out[0].cols;
+  if (!f.equal("columns of the weight", c.in[0].cols, hidden) ||
+      !f.equal("columns of the output", c.out[0].cols, hidden)) {
+    return false;
+  }
+  if (c.program == nullptr) return true;
+  const int64_t vocab = c.program->vocab;
+  return f.within("vocab_begin", c.attrs.vocab_begin, 0, vocab) &&
+         f.within("rows of the weight", c.in[0].rows, 0, vocab - c.attrs.vocab_begin);
+}
+
+bool check_linear(const OperatorCall& c, Finding& f) {
+  const OperandShape &x = c.in[0], &weight = c.in[1], &bias = c.in[2];
+  const bool types_fit = x.dtype == DType::kF32 || weight.dtype == DType::kBF16 ||
+                         quantization(weight.dtype).has_value();
+  return f.equal("columns of the weight", weight.cols, x.cols) &&
+         f.equal("columns of the output", c.out[0].cols, weight.rows) &&
+         (!bias.present || f.equal("columns of the bias", bias.cols, weight.rows)) &&
+         f.holds(types_fit, "a bfloat16 input must have a bfloat16 or quantized weight");
+}
+
+bool check_norm(const OperatorCall& c, Finding& f) {
+  if (!check_eps(c, f)) return false;
+  for (const OperandShape& operand : c.in) {  // Weight and bias, wherever they stand.
+    if (operand.present && !f.equal("columns of the weight", operand.cols, c.in[0].cols)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+bool check_head_norm(const OperatorCall& c, Finding& f) {
+  return check_eps(c, f) && f.within("head_dim", c.attrs.head_dim, 1, kMaxColumns) &&
+         f.equal("columns of the weight", c.in[1].cols, c.attrs.head_dim) && check_heads(c, f);
+}
+
+bool check_rope_table(const OperatorCall& c, Finding& f) {
+  const OperatorAttrs& a = c.attrs;
+  if (!f.within("inv_freq count", a.rotary_dim / 2, 1, kMaxAngles) ||
+      !f.equal("columns of the output", c.out[0].cols, a.rotary_dim)) {
+    return false;
+  }
+  for (int64_t i = 0; i < a.rotary_dim / 2; ++i) {
+    // The sine takes angles below 2^30: positions are below kMaxContext.
+    if (!f.finite("inv_freq", a.inv_freq[i]) ||
+        !f.holds(std::abs(a.inv_freq[i]) <= 32, "inv_freq must be within -32 to 32")) {
+      return false;
+    }
+  }
+  return f.finite("factor", a.rope_factor) && f.finite("dynamic_factor", a.dynamic_factor) &&
+         f.finite("theta", a.rope_theta) && check_dynamic(a, f);
+}
+
+bool check_rope(const OperatorCall& c, Finding& f) {
+  const OperatorAttrs& a = c.attrs;
+  return f.within("head_dim", a.head_dim, 1, kMaxColumns) &&
+         f.within("rotary_dim", a.rotary_dim, 2, a.head_dim) &&
+         f.equal("rotary_dim's remainder by 2", a.rotary_dim % 2, 0) &&
+         f.equal("columns of the table", c.in[1].cols, a.rotary_dim) && check_heads(c, f);
+}
+
+bool check_attention(const OperatorCall& c, Finding& f) {
+  const OperatorAttrs& a = c.attrs;
+  if (c.program != nullptr &&
+      !(f.within("state", a.state, 0, c.program->state_count - 1) &&
+        f.equal("head_dim", a.head_dim, c.kv.k_dim) && f.equal("v_dim", a.v_dim, c.kv.v_dim) &&
+        f.equal("kv_heads", a.kv_heads, c.kv.kv_heads))) {
+    return false;
+  }
+  const bool shapes =
+      f.within("heads", a.heads, 0, kMaxHeads) && f.within("kv_heads", a.kv_heads, 0, kMaxHeads) &&
+      f.within("head_dim", a.head_dim, 1, kMaxColumns / kMaxHeads) &&
+      f.within("v_dim", a.v_dim, 1, kMaxColumns / kMaxHeads) &&
+      f.equal("columns of q", c.in[0].cols, a.heads * a.head_dim) &&
+      f.equal("columns of k", c.in[1].cols, a.kv_heads * a.head_dim) &&
+      f.equal("columns of v", c.in[2].cols, a.kv_heads * a.v_dim) &&
+      f.equal("columns of the output", c.out[0].cols, a.heads * a.v_dim) &&
+      f.equal("kv_head_of count", a.kv_head_of_count, a.heads);
+  if (!shapes) return false;
+  for (int64_t head = 0; head < a.heads; ++head) {
+    if (!f.within("kv_head_of", a.kv_head_of[head], 0, a.kv_heads - 1)) return false;
+  }
+  return f.finite("scale", a.scale) && f.within("window", a.window, 0, kMaxColumns);
+}
+
+bool check_top_candidates(const OperatorCall& c, Finding& f) {
+  if (c.program == nullptr) return true;
+  const int64_t begin = c.attrs.vocab_begin, vocab = c.program->vocab;
+  if (!f.within("vocab_begin", begin, 0, vocab + kVocabBlock) ||
+      !f.equal("vocab_begin's remainder by 64", begin % kVocabBlock, 0)) {
+    return false;
+  }
+  // Without columns a share may begin at the end of the last block, behind the last id.
+  return c.in[0].cols == 0 || f.within("columns of the logits", c.in[0].cols, 0, vocab - begin);
+}
+
+bool check_all_gather(const OperatorCall& c, Finding& f) {
+  const OperatorAttrs& a = c.attrs;
+  const int64_t ranks = c.program != nullptr ? c.program->ranks : a.boundary_count - 1;
+  if (!f.holds(ranks >= 1, "boundaries must be there") ||
+      !f.equal("boundaries count", a.boundary_count, ranks + 1) ||
+      !f.equal("first of the boundaries", a.boundaries[0], 0)) {
+    return false;
+  }
+  for (int64_t i = 0; i < ranks; ++i) {
+    if (!f.within("boundaries, ascending,", a.boundaries[i + 1], a.boundaries[i], kMaxColumns)) {
+      return false;
+    }
+  }
+  if (!f.equal("columns of the output", c.out[0].cols, a.boundaries[ranks])) return false;
+  if (c.program == nullptr) return true;
+  const int64_t* own = a.boundaries + c.program->rank;
+  return f.equal("columns of the input", c.in[0].cols, own[1] - own[0]);
+}
+
+bool check_columns(const OperatorCall& c, Finding& f) {
+  return f.within("end", c.attrs.end, 0, c.in[0].cols) &&
+         f.within("begin", c.attrs.begin, 0, c.attrs.end) &&
+         f.equal("columns of the view", c.out[0].cols, c.attrs.end - c.attrs.begin);
+}
+
+}  // namespace lockstep

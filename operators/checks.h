@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// What schema rows' fields do not say, one function per operator that has more to say. For
+// operators/ alone.
+#pragma once
+
+#include "operators/schema.h"
+
+namespace lockstep {
+
+bool check_embed(const OperatorCall& call, Finding& finding);
+bool check_linear(const OperatorCall& call, Finding& finding);
+bool check_norm(const OperatorCall& call, Finding& finding);  // rms_norm, add_norm, layer_norm
+bool check_head_norm(const OperatorCall& call, Finding& finding);
+bool check_rope_table(const OperatorCall& call, Finding& finding);
+bool check_rope(const OperatorCall& call, Finding& finding);
+bool check_attention(const OperatorCall& call, Finding& finding);
+bool check_top_candidates(const OperatorCall& call, Finding& finding);
+bool check_all_gather(const OperatorCall& call, Finding& finding);
+bool check_columns(const OperatorCall& call, Finding& finding);
+
+}  // namespace lockstep

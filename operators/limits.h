@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sizes that compiler, worker and kernels agree on. Bounds keep every product of two sizes of a
+// program within 63 bits.
+#pragma once
+
+#include <cstdint>
+
+namespace lockstep {
+
+inline constexpr int64_t kMaxStepRows = 1 << 20;
+inline constexpr int64_t kMaxContext = 1 << 24;
+inline constexpr int64_t kMaxColumns = int64_t{1} << 31;
+inline constexpr int64_t kMaxArenaBytes = int64_t{1} << 46;
+inline constexpr int64_t kMaxRowsEach = 1024;  // Of a row domain, for each token or output.
+inline constexpr int kMaxRanks = 1024;
+
+// The vocabulary is cut between blocks of so many ids.
+inline constexpr int64_t kVocabBlock = 64;
+
+// Operands of an operator.
+inline constexpr int kMaxInputs = 8;
+inline constexpr int kMaxOutputs = 2;
+
+}  // namespace lockstep

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "proto/attributes.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <span>
+
+#include "operators/schema.h"
+
+namespace lockstep {
+namespace {
+
+using program::Attributes;
+
+static_assert(static_cast<int>(AttrsKind::kNone) == Attributes::KIND_NOT_SET);
+static_assert(static_cast<int>(AttrsKind::kEmbed) == Attributes::kEmbed);
+static_assert(static_cast<int>(AttrsKind::kNorm) == Attributes::kNorm);
+static_assert(static_cast<int>(AttrsKind::kRopeTable) == Attributes::kRopeTable);
+static_assert(static_cast<int>(AttrsKind::kRope) == Attributes::kRope);
+static_assert(static_cast<int>(AttrsKind::kAttention) == Attributes::kAttention);
+static_assert(static_cast<int>(AttrsKind::kTopCandidates) == Attributes::kTopCandidates);
+static_assert(static_cast<int>(AttrsKind::kGather) == Attributes::kGather);
+static_assert(static_cast<int>(AttrsKind::kColumns) == Attributes::kColumns);
+
+// Every number of program.proto is the operator's of the same word.
+static_assert(program::Op_MAX + 1 == kOpCount, "operators/op.h and program.proto differ");
+static_assert(program::EMBED == static_cast<int>(Op::kEmbed));
+static_assert(program::LINEAR == static_cast<int>(Op::kLinear));
+static_assert(program::RMS_NORM == static_cast<int>(Op::kRmsNorm));
+static_assert(program::HEAD_NORM == static_cast<int>(Op::kHeadNorm));
+static_assert(program::ROPE_TABLE == static_cast<int>(Op::kRopeTable));
+static_assert(program::ROPE == static_cast<int>(Op::kRope));
+static_assert(program::ATTENTION == static_cast<int>(Op::kAttention));
+static_assert(program::SILU == static_cast<int>(Op::kSilu));
+static_assert(program::MUL == static_cast<int>(Op::kMul));
+static_assert(program::ADD == static_cast<int>(Op::kAdd));
+static_assert(program::GATED == static_cast<int>(Op::kGated));
+static_assert(program::ADD_NORM == static_cast<int>(Op::kAddNorm));
+static_assert(program::CAST == static_cast<int>(Op::kCast));
+static_assert(program::SELECT_ROWS == static_cast<int>(Op::kSelectRows));
+static_assert(program::TOP_CANDIDATES == static_cast<int>(Op::kTopCandidates));
+static_assert(program::ALL_REDUCE == static_cast<int>(Op::kAllReduce));
+static_assert(program::ALL_GATHER == static_cast<int>(Op::kAllGather));
+static_assert(program::COLUMNS == static_cast<int>(Op::kColumns));
+static_assert(program::LAYER_NORM == static_cast<int>(Op::kLayerNorm));
+
+void bind_rope_table(const program::RopeTableAttrs& from, OperatorAttrs& attrs) {
+  attrs.rotary_dim = 2 * int64_t{from.inv_freq_size()};
+  attrs.inv_freq = from.inv_freq().data();
+  attrs.rope_factor = from.factor();
+  attrs.dynamic_length = from.dynamic_length();
+  attrs.dynamic_factor = from.dynamic_factor();
+  attrs.rope_theta = from.theta();
+}
+
+void bind_attention(const program::AttentionAttrs& from, OperatorAttrs& attrs) {
+  attrs.head_dim = from.head_dim();
+  attrs.v_dim = from.v_dim() == 0 ? from.head_dim() : from.v_dim();
+  attrs.heads = from.heads();
+  attrs.kv_heads = from.kv_heads();
+  attrs.kv_head_of = from.kv_head_of().data();
+  attrs.kv_head_of_count = from.kv_head_of_size();
+  attrs.scale = from.scale();
+  attrs.window = from.window();
+  attrs.state = from.state();
+}
+
+template <typename T>
+std::string list_text(std::span<const T> values, bool brief, const char* format) {
+  const auto text = [format](T value) { return fmt::format(fmt::runtime(format), value); };
+  if (brief && values.size() > 4) {
+    return fmt::format("[{} .. {}, {} values]", text(values.front()), text(values.back()),
+                       values.size());
+  }
+  std::string joined;
+  for (const T value : values) joined += (joined.empty() ? "" : ", ") + text(value);
+  return "[" + joined + "]";
+}
+
+std::string norm_text(const OperatorAttrs& attrs) {
+  std::string text = fmt::format("eps {:.6g}", attrs.eps);
+  if (attrs.head_dim != 0) text += fmt::format(" head_dim {}", attrs.head_dim);
+  return text;
+}
+
+std::string rope_table_text(const OperatorAttrs& attrs, bool brief) {
+  const std::span<const float> inv_freq(attrs.inv_freq,
+                                        static_cast<size_t>(attrs.rotary_dim / 2));
+  std::string text = fmt::format("inv_freq {} factor {:.6g}", list_text(inv_freq, brief, "{:.6g}"),
+                                 attrs.rope_factor);
+  if (attrs.dynamic_length == 0) return text;
+  return text + fmt::format(" dynamic_length {} dynamic_factor {:.6g} theta {:.6g}",
+                            attrs.dynamic_length, attrs.dynamic_factor, attrs.rope_theta);
+}
+
+std::string attention_text(const OperatorAttrs& attrs, bool brief) {
+  std::string text = fmt::format("heads {} kv_heads {} head_dim {}", attrs.heads, attrs.kv_heads,
+                                 attrs.head_dim);
+  if (attrs.v_dim != attrs.head_dim) text += fmt::format(" v_dim {}", attrs.v_dim);
+  text += fmt::format(" scale {:.9g} state {}", attrs.scale, attrs.state);
+  if (attrs.window != 0) text += fmt::format(" window {}", attrs.window);
+  const std::span<const int32_t> map(attrs.kv_head_of,
+                                     static_cast<size_t>(attrs.kv_head_of_count));
+  return text + " kv_head_of " + list_text(map, brief, "{}");
+}
+
+}  // namespace
+
+OperatorAttrs bind_attributes(const Attributes& from) {
+  OperatorAttrs attrs;
+  switch (attrs_kind(from)) {
+    case AttrsKind::kNone:
+      break;
+    case AttrsKind::kEmbed:
+      attrs.vocab_begin = from.embed().vocab_begin();
+      break;
+    case AttrsKind::kNorm:
+      attrs.eps = from.norm().eps();
+      attrs.head_dim = from.norm().head_dim();
+      break;
+    case AttrsKind::kRopeTable:
+      bind_rope_table(from.rope_table(), attrs);
+      break;
+    case AttrsKind::kRope:
+      attrs.head_dim = from.rope().head_dim();
+      attrs.rotary_dim = from.rope().rotary_dim();
+      attrs.interleaved = from.rope().interleaved();
+      break;
+    case AttrsKind::kAttention:
+      bind_attention(from.attention(), attrs);
+      break;
+    case AttrsKind::kTopCandidates:
+      attrs.vocab_begin = from.top_candidates().vocab_begin();
+      break;
+    case AttrsKind::kGather:
+      attrs.boundaries = from.gather().boundaries().data();
+      attrs.boundary_count = from.gather().boundaries_size();
+      break;
+    case AttrsKind::kColumns:
+      attrs.begin = from.columns().begin();
+      attrs.end = from.columns().end();
+      break;
+  }
+  return attrs;
+}
+
+std::string attributes_text(const Attributes& attributes, bool brief) {
+  const OperatorAttrs attrs = bind_attributes(attributes);
+  switch (attrs_kind(attributes)) {
+    case AttrsKind::kNone:
+      return "";
+    case AttrsKind::kEmbed:
+    case AttrsKind::kTopCandidates:
+      return fmt::format("vocab_begin {}", attrs.vocab_begin);
+    case AttrsKind::kNorm:
+      return norm_text(attrs);
+    case AttrsKind::kRopeTable:
+      return rope_table_text(attrs, brief);
+    case AttrsKind::kRope:
+      return fmt::format("head_dim {} rotary_dim {}{}", attrs.head_dim, attrs.rotary_dim,
+                         attrs.interleaved ? " interleaved" : "");
+    case AttrsKind::kAttention:
+      return attention_text(attrs, brief);
+    case AttrsKind::kGather: {
+      const std::span<const int64_t> boundaries(attrs.boundaries,
+                                                static_cast<size_t>(attrs.boundary_count));
+      return "boundaries " + list_text(boundaries, false, "{}");
+    }
+    case AttrsKind::kColumns:
+      return fmt::format("{}:{}", attrs.begin, attrs.end);
+  }
+  return "";
+}
+
+}  // namespace lockstep

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// How coordinator and worker prove to each other that they know the join token, which itself never
+// travels: the bytes and names that cluster.proto describes, for both sides.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace lockstep {
+
+// Of cluster.proto. Raised when an older worker or coordinator could not take part.
+inline constexpr uint32_t kProtocolVersion = 2;
+
+// Metadata of the calls; values are lower-case hexadecimal digits.
+inline constexpr char kNonceMetadata[] = "lockstep-nonce";
+inline constexpr char kProofMetadata[] = "lockstep-proof";
+inline constexpr size_t kNonceBytes = 32;
+
+// Nobody can guess it, and none comes twice.
+std::string draw_nonce();
+
+// Sent by the coordinator, in answer to a worker's nonce.
+std::string coordinator_proof(std::string_view token, std::string_view worker_nonce,
+                              std::string_view coordinator_nonce);
+// Sent by the worker, in answer to a coordinator's nonce.
+std::string worker_proof(std::string_view token, std::string_view coordinator_nonce,
+                         std::string_view worker_nonce);
+// By which the ranks of one host know each other when they meet in `group`.
+std::string meeting_secret(std::string_view token, std::string_view group);
+
+// Takes equally long wherever they differ.
+bool same_secret(std::string_view a, std::string_view b);
+
+std::string to_hex(std::string_view bytes);
+// Nothing where `text` is not pairs of lower-case hexadecimal digits.
+std::optional<std::string> from_hex(std::string_view text);
+
+}  // namespace lockstep

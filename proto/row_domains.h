@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// How many rows a value has: the list of a program's row domains.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "proto/program.pb.h"
+
+namespace lockstep {
+
+// Tokens and outputs, one row each: what the list of every graph and program begins with.
+std::vector<program::RowDomain> default_row_domains();
+
+// A domain's rows in the largest step.
+int64_t max_rows(const program::RowDomain& domain, const program::Limits& limits);
+
+// A domain's rows in a step of so many tokens and outputs.
+int64_t rows_in(const program::RowDomain& domain, int64_t tokens, int64_t outputs);
+
+}  // namespace lockstep

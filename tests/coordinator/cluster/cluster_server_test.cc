@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: Apache-2.0
+// The port where workers join, over real sockets: who gets in, and what it costs to keep the others
+// out.
+#include "coordinator/cluster/cluster_server.h"
+
+#include <gmock/gmock.h>
+#include <grpcpp/generic/generic_stub.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "proto/cluster.grpc.pb.h"
+#include "proto/handshake.h"
+#include "tests/support/temp_folder.h"
+
+namespace lockstep {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr int64_t kMiB = 1 << 20;
+
+// Remembers what it is told, and lets a test wait for it.
+class RecordingListener final : public LinkListener {
+ public:
+  void on_opened(LinkId link) override { add(fmt::format("opened {}", link)); }
+  void on_message(LinkId link, cluster::WorkerMessage message) override {
+    add(fmt::format("message {} {}", link, message.epoch()));
+  }
+  void on_closed(LinkId link) override { add(fmt::format("closed {}", link)); }
+
+  void wait_for(const std::string& event) {
+    MutexLock lock(&mutex_);
+    while (std::find(events_.begin(), events_.end(), event) == events_.end()) {
+      changed_.wait(&mutex_);
+    }
+  }
+  std::vector<std::string> events() {
+    MutexLock lock(&mutex_);
+    return events_;
+  }
+
+ private:
+  void add(std::string event) {
+    MutexLock lock(&mutex_);
+    events_.push_back(std::move(event));
+    changed_.notify_all();
+  }
+
+  Mutex mutex_;
+  ConditionVariable changed_;
+  std::vector<std::string> events_ ABSL_GUARDED_BY(mutex_);
+};
+
+int64_t resident_bytes() {
+  std::ifstream status("/proc/self/status");
+  std::string word;
+  while (status >> word) {
+    if (word != "VmRSS:") continue;
+    int64_t kib = 0;
+    status >> kib;
+    return kib << 10;
+  }
+  return 0;
+}
+
+// A worker of the test's own making.
+using Stream = grpc::ClientReaderWriter<cluster::WorkerMessage, cluster::CoordinatorMessage>;
+struct Join {
+  grpc::ClientContext context;
+  std::unique_ptr<Stream> stream;
+};
+
+class ClusterServerTest : public ::testing::Test {
+ protected:
+  ClusterServerTest() {
+    auto server = ClusterServer::start(
+        {.address = "127.0.0.1:0", .token = "sesame", .max_message_bytes = 1 << 20}, &listener_);
+    EXPECT_EQ(message_of(server.status()), "");
+    server_ = std::move(*server);
+    grpc::ChannelArguments arguments;
+    arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+    channel_ = grpc::CreateCustomChannel(server_->address(), grpc::InsecureChannelCredentials(),
+                                         arguments);
+    stub_ = cluster::Cluster::NewStub(channel_);
+  }
+
+  cluster::ChallengeReply challenge() {
+    grpc::ClientContext context;
+    context.AddMetadata(kNonceMetadata, to_hex(nonce_));
+    cluster::ChallengeReply reply;
+    const grpc::Status status = stub_->Challenge(&context, {}, &reply);
+    EXPECT_TRUE(status.ok()) << status.error_message();
+    return reply;
+  }
+  std::string proof(const cluster::ChallengeReply& reply, const std::string& token = "sesame") {
+    return to_hex(worker_proof(token, reply.nonce(), nonce_));
+  }
+  std::unique_ptr<Join> join(const cluster::ChallengeReply& reply, const std::string& proof) {
+    auto join = std::make_unique<Join>();
+    join->context.AddMetadata(kNonceMetadata, to_hex(reply.nonce()));
+    if (!proof.empty()) join->context.AddMetadata(kProofMetadata, proof);
+    join->stream = stub_->Join(&join->context);
+    return join;
+  }
+  std::unique_ptr<Join> join() {
+    const cluster::ChallengeReply reply = challenge();
+    return join(reply, proof(reply));
+  }
+  static cluster::WorkerMessage message(uint64_t epoch) {
+    cluster::WorkerMessage message;
+    message.set_epoch(epoch);
+    return message;
+  }
+
+  const std::string nonce_ = draw_nonce();
+  RecordingListener listener_;
+  std::unique_ptr<ClusterServer> server_;
+  std::shared_ptr<grpc::Channel> channel_;
+  std::unique_ptr<cluster::Cluster::Stub> stub_;
+};
+
+TEST_F(ClusterServerTest, AWorkerThatKnowsTheTokenJoinsAndMessagesGoBothWays) {
+  const cluster::ChallengeReply reply = challenge();
+  EXPECT_EQ(reply.proof(), coordinator_proof("sesame", nonce_, reply.nonce()));
+  const auto worker = join(reply, proof(reply));
+  ASSERT_TRUE(worker->stream->Write(message(7)));
+  listener_.wait_for("message 1 7");
+  cluster::CoordinatorMessage out;
+  for (uint64_t epoch = 1; epoch <= 100; ++epoch) {
+    out.set_epoch(epoch);
+    server_->send({1}, out);
+  }
+  for (uint64_t epoch = 1; epoch <= 100; ++epoch) {
+    ASSERT_TRUE(worker->stream->Read(&out));
+    EXPECT_EQ(out.epoch(), epoch);
+  }
+  worker->stream->WritesDone();
+  EXPECT_TRUE(worker->stream->Finish().ok());
+  listener_.wait_for("closed 1");
+}
+
+TEST_F(ClusterServerTest, AWorkerOfAnotherTokenIsRefused) {
+  const cluster::ChallengeReply reply = challenge();
+  const auto worker = join(reply, proof(reply, "open"));
+  const grpc::Status status = worker->stream->Finish();
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::PERMISSION_DENIED);
+  EXPECT_THAT(status.error_message(), HasSubstr("join token"));
+  EXPECT_TRUE(listener_.events().empty());
+}
+
+TEST_F(ClusterServerTest, AWorkerWithoutAProofIsRefused) {
+  const auto worker = join(challenge(), "");
+  EXPECT_EQ(worker->stream->Finish().error_code(), grpc::StatusCode::PERMISSION_DENIED);
+  EXPECT_TRUE(listener_.events().empty());
+}
+
+TEST_F(ClusterServerTest, AReplayedNonceIsRefused) {
+  const cluster::ChallengeReply reply = challenge();
+  const auto worker = join(reply, proof(reply));
+  ASSERT_TRUE(worker->stream->Write(message(1)));
+  listener_.wait_for("message 1 1");
+  const auto replay = join(reply, proof(reply));
+  EXPECT_EQ(replay->stream->Finish().error_code(), grpc::StatusCode::UNAVAILABLE);
+  EXPECT_EQ(listener_.events().size(), 2u);
+  worker->context.TryCancel();
+}
+
+TEST_F(ClusterServerTest, OfSixtyFiveOpenChallengesTheOldestIsClosed) {
+  const cluster::ChallengeReply oldest = challenge();
+  for (int i = 0; i < 63; ++i) challenge();
+  const cluster::ChallengeReply newest = challenge();
+  EXPECT_EQ(join(oldest, proof(oldest))->stream->Finish().error_code(),
+            grpc::StatusCode::UNAVAILABLE);
+  const auto worker = join(newest, proof(newest));
+  ASSERT_TRUE(worker->stream->Write(message(1)));
+  listener_.wait_for("message 1 1");
+  worker->context.TryCancel();
+}
+
+TEST_F(ClusterServerTest, AMessageOf600MegabytesBeforeTheTokenCostsNothing) {
+  const grpc::Slice megabyte(std::string(kMiB, 'x'));
+  const std::vector<grpc::Slice> slices(600, megabyte);  // All share the same bytes.
+  const grpc::ByteBuffer message(slices.data(), slices.size());
+  grpc::GenericStub stub(channel_);
+  for (const char* method :
+       {"/lockstep.cluster.Cluster/Join", "/lockstep.cluster.Cluster/Challenge", "/none/Such"}) {
+    const int64_t before = resident_bytes();
+    grpc::CompletionQueue queue;
+    grpc::ClientContext context;
+    const auto call = stub.PrepareCall(&context, method, &queue);
+    grpc::Status status;
+    int tag = 0;
+    void* done = nullptr;
+    bool ok = false;
+    call->StartCall(&tag);
+    queue.Next(&done, &ok);
+    call->Write(message, &tag);
+    queue.Next(&done, &ok);
+    call->Finish(&status, &tag);
+    queue.Next(&done, &ok);
+    EXPECT_FALSE(status.ok()) << method;
+    EXPECT_LT(resident_bytes() - before, 100 * kMiB) << method;
+    queue.Shutdown();
+    EXPECT_FALSE(queue.Next(&done, &ok));
+  }
+  EXPECT_TRUE(listener_.events().empty());
+}
+
+TEST_F(ClusterServerTest, NothingElseIsServedThere) {
+  grpc::GenericStub stub(channel_);
+  for (const char* method : {"/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
+                             "/grpc.health.v1.Health/Check", "/lockstep.v1.Generation/Generate"}) {
+    grpc::CompletionQueue queue;
+    grpc::ClientContext context;
+    const auto call = stub.PrepareCall(&context, method, &queue);
+    grpc::Status status;
+    int tag = 0;
+    void* done = nullptr;
+    bool ok = false;
+    call->StartCall(&tag);
+    queue.Next(&done, &ok);
+    call->Finish(&status, &tag);
+    queue.Next(&done, &ok);
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::UNIMPLEMENTED) << method;
+    queue.Shutdown();
+    EXPECT_FALSE(queue.Next(&done, &ok));
+  }
+}
+
+TEST_F(ClusterServerTest, AWorkersMessageBeyondTheLimitEndsItsStream) {
+  const auto worker = join();
+  cluster::WorkerMessage large;
+  large.mutable_logits()->set_logits(std::string(2 * kMiB, 'x'));
+  worker->stream->Write(large);
+  listener_.wait_for("closed 1");
+  EXPECT_FALSE(worker->stream->Finish().ok());
+}
+
+TEST_F(ClusterServerTest, WhatIsSentBeforeAStreamIsClosedArrives) {
+  const auto worker = join();
+  ASSERT_TRUE(worker->stream->Write(message(1)));
+  listener_.wait_for("message 1 1");
+  cluster::CoordinatorMessage refusal;
+  refusal.mutable_refusal()->set_reason("no");
+  server_->send({1}, refusal);
+  server_->close(1, /*after_sending=*/true);
+  cluster::CoordinatorMessage received;
+  ASSERT_TRUE(worker->stream->Read(&received));
+  EXPECT_EQ(received.refusal().reason(), "no");
+  EXPECT_FALSE(worker->stream->Read(&received));
+  EXPECT_TRUE(worker->stream->Finish().ok());
+}
+
+TEST_F(ClusterServerTest, AStreamThatIsCutEndsThoughItsPeerReadsNothing) {
+  const auto worker = join();
+  ASSERT_TRUE(worker->stream->Write(message(1)));
+  listener_.wait_for("message 1 1");
+  cluster::CoordinatorMessage large;
+  large.mutable_assignment()->set_checkpoint(std::string(16 * kMiB, 'x'));
+  server_->send({1}, large);
+  server_->close(1, /*after_sending=*/false);
+  listener_.wait_for("closed 1");
+  worker->context.TryCancel();
+}
+
+TEST_F(ClusterServerTest, EndsWithStreamsOpen) {
+  const auto worker = join();
+  ASSERT_TRUE(worker->stream->Write(message(1)));
+  listener_.wait_for("message 1 1");
+  server_.reset();
+  EXPECT_FALSE(worker->stream->Finish().ok());
+  EXPECT_EQ(listener_.events().back(), "closed 1");
+}
+
+TEST(ClusterServerAddressTest, ATakenPortIsAnErrorThatNamesIt) {
+  RecordingListener listener;
+  const auto first = ClusterServer::start({.address = "127.0.0.1:0", .token = "sesame"}, &listener);
+  ASSERT_EQ(message_of(first.status()), "");
+  const auto second =
+      ClusterServer::start({.address = (*first)->address(), .token = "sesame"}, &listener);
+  EXPECT_EQ(second.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(message_of(second.status()), HasSubstr((*first)->address()));
+}
+
+TEST(ClusterServerAddressTest, APrivateSocketServesAsWell) {
+  RecordingListener listener;
+  const TempFolder folder;
+  const auto server = ClusterServer::start(
+      {.address = "unix:" + (folder.path() / "cluster").string(), .token = "sesame"}, &listener);
+  ASSERT_EQ(message_of(server.status()), "");
+  const auto stub = cluster::Cluster::NewStub(
+      grpc::CreateChannel((*server)->address(), grpc::InsecureChannelCredentials()));
+  grpc::ClientContext context;
+  context.AddMetadata(kNonceMetadata, to_hex(draw_nonce()));
+  cluster::ChallengeReply reply;
+  EXPECT_TRUE(stub->Challenge(&context, {}, &reply).ok());
+  EXPECT_EQ(reply.nonce().size(), kNonceBytes);
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// A ClusterCore on virtual time with workers that do what they are told, or what a test makes of
+// them. One thread.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "coordinator/cluster/cluster_core.h"
+
+namespace lockstep::testing {
+
+// What one worker does; a test changes it at any time.
+struct VirtualWorker {
+  LinkId link = 0;
+  cluster::Hello hello;
+  bool open = true;       // Its stream.
+  bool loads = true;      // Answers an Assignment with Ready.
+  bool steps = true;      // Answers Steps and LogitsRequests.
+  bool beats = true;      // Sends heartbeats.
+  bool advances = false;  // Its heartbeats report progress.
+  bool waits = false;     // They say that it waits for a peer.
+  int64_t pages = 10;
+  int64_t weight_bytes = 1'000;
+  std::string identity = "checkpoint 1";
+  std::optional<cluster::Failure> failure;  // Its answer to the next Assignment or Step.
+
+  uint64_t epoch = 0;  // Of its last Assignment.
+  uint64_t progress = 0;
+  std::vector<cluster::CoordinatorMessage> received;
+
+  const cluster::Assignment& assignment() const;
+  // What it was refused for; "": it was not.
+  std::string refusal() const;
+};
+
+class VirtualCluster {
+ public:
+  explicit VirtualCluster(ClusterCoreOptions options);
+  // Two workers, nothing launched, programs with a vocabulary of 128.
+  static ClusterCoreOptions default_options();
+  static cluster::Hello default_hello();
+
+  ClusterCore& core() { return core_; }
+  int64_t now() const { return now_; }
+  VirtualWorker& worker(LinkId link) { return workers_.at(link); }
+
+  // A worker opens a stream and says Hello. Its pid is 100 + link unless the hello has one.
+  LinkId join(cluster::Hello hello = default_hello(), VirtualWorker worker = {});
+  // One that opens a stream and says nothing.
+  LinkId open();
+  void say(LinkId link, cluster::WorkerMessage message);
+  void hang_up(LinkId link);  // Its process died: the stream ends.
+
+  void want_group();
+  // GroupFormed came since want_group().
+  bool formed() const { return formed_.has_value(); }
+  const GroupInfo& info() const { return *formed_; }
+  // "": it was not lost.
+  std::string lost() const { return lost_.has_value() ? std::string(lost_->message()) : ""; }
+  std::string hopeless() const { return hopeless_ ? std::string(hopeless_->message()) : ""; }
+  // Sends an empty step; answered at once if all workers answer.
+  void step(uint64_t number);
+  bool replied() const { return replied_; }
+
+  // Lets time pass, in ticks of 50 ms; heartbeats every 250 ms.
+  void pass(int64_t ms);
+  // Time passes without a tick: the machine was suspended.
+  void suspend(int64_t ms) { now_ += ms; }
+  // Carries out all actions, and lets workers answer, until there are none.
+  void settle();
+
+  std::vector<int> take_started();
+  std::vector<int> take_killed();
+  // A started process: it runs, and what becomes of it.
+  void process_started(int index, int pid);
+  void process_exited(int index, const std::string& how);
+  // All lines so far, one per line.
+  const std::string& log() const { return log_; }
+
+ private:
+  void carry_out(ClusterAction action);
+  void deliver(VirtualWorker& worker, const cluster::CoordinatorMessage& message);
+  void answer(VirtualWorker& worker, const cluster::CoordinatorMessage& message);
+  void beat();
+
+  ClusterCore core_;
+  int64_t now_ = 1'000'000;
+  LinkId last_link_ = 0;
+  std::map<LinkId, VirtualWorker> workers_;
+  std::optional<GroupInfo> formed_;
+  std::optional<absl::Status> lost_;
+  std::optional<absl::Status> hopeless_;
+  bool replied_ = false;
+  std::vector<int> started_;
+  std::vector<int> killed_;
+  std::string log_;
+};
+
+}  // namespace lockstep::testing

@@ -1,0 +1,335 @@
+// SPDX-License-Identifier: Apache-2.0
+// The core by itself: events in any order, also while a step is under way, and the actions that
+// follow.
+#include "coordinator/engine_core.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+
+#include "base/status.h"
+#include "tests/coordinator/helpers.h"
+#include "tests/support/fake_group.h"
+
+namespace lockstep {
+namespace {
+
+using engine_action::AppendEvent;
+using engine_action::CloseStream;
+using engine_action::FetchLogits;
+using engine_action::LeaveGroup;
+using engine_action::RunStep;
+using testing::HasSubstr;
+
+// A core with a group of fake workers; events are gathered by stream.
+class Driven {
+ public:
+  explicit Driven(const FakeModel& model = {}, const EngineOptions& options = {})
+      : model_(model), workers_(model), core_(nullptr, options) {
+    core_.group_formed(fake_info(model, 1));
+  }
+
+  std::shared_ptr<Stream> submit(Request request) {
+    auto stream = std::make_shared<Stream>();
+    core_.submit({std::make_shared<PreparedRequest>(std::move(request), model_.vocab), stream});
+    return stream;
+  }
+  // Takes the actions; what the group is wanted for is kept, events go to their streams.
+  void act() {
+    step_ = nullptr;
+    fetch_.reset();
+    for (EngineAction& action : core_.take_actions()) {
+      if (auto* run = std::get_if<RunStep>(&action)) step_ = run->step;
+      if (auto* fetch = std::get_if<FetchLogits>(&action)) fetch_ = *fetch;
+      if (auto* event = std::get_if<AppendEvent>(&action)) {
+        event->stream->append(std::move(event->event)).IgnoreError();
+      }
+      if (auto* close = std::get_if<CloseStream>(&action)) close->stream->close(close->status);
+      if (auto* leave = std::get_if<LeaveGroup>(&action)) left_ = leave->why;
+    }
+  }
+  std::vector<cluster::StepResult> answers() {
+    absl::StatusOr<std::vector<cluster::StepResult>> results = workers_.run(*step_);
+    EXPECT_TRUE(results.ok()) << results.status();
+    return *std::move(results);
+  }
+  // Until nothing is wanted of the group any more.
+  void run() {
+    for (act(); step_ != nullptr || fetch_.has_value(); act()) {
+      if (fetch_.has_value()) {
+        core_.logits(*workers_.logits(fetch_->step, fetch_->output));
+      } else {
+        core_.results(answers());
+      }
+    }
+  }
+
+  EngineCore& core() { return core_; }
+  const std::shared_ptr<const cluster::Step>& step() const { return step_; }
+  const std::optional<FetchLogits>& fetch() const { return fetch_; }
+  const absl::Status& left() const { return left_; }
+  FakeWorkers& workers() { return workers_; }
+
+ private:
+  const FakeModel model_;
+  FakeWorkers workers_;
+  EngineCore core_;
+  std::shared_ptr<const cluster::Step> step_;
+  std::optional<FetchLogits> fetch_;
+  absl::Status left_;
+};
+
+std::vector<int32_t> tokens_alone(const Request& request) {
+  Driven driven;
+  const std::shared_ptr<Stream> stream = driven.submit(request);
+  driven.run();
+  return finish(*stream)[0].tokens;
+}
+
+TEST(EngineCoreTest, RequestsThatComeTogetherShareTheFirstStep) {
+  Driven driven;
+  const std::shared_ptr<Stream> first = driven.submit(request_of(1, 3, 4));
+  const std::shared_ptr<Stream> second = driven.submit(request_of(2, 5, 4));
+  EXPECT_EQ(driven.core().wake_at(), 0);
+  driven.act();
+  ASSERT_NE(driven.step(), nullptr);
+  EXPECT_EQ(driven.step()->tokens_size(), 8);
+  EXPECT_EQ(driven.core().unstarted().requests, 0);
+  driven.core().results(driven.answers());
+  driven.run();
+  EXPECT_EQ(finish(*first)[0].tokens, tokens_alone(request_of(1, 3, 4)));
+  EXPECT_EQ(finish(*second)[0].tokens, tokens_alone(request_of(2, 5, 4)));
+}
+
+TEST(EngineCoreTest, ACancelDuringAStepEndsTheRequestAndKeepsTheOthers) {
+  Driven driven;
+  const std::shared_ptr<Stream> cancelled = driven.submit(request_of(1, 3, 9));
+  const std::shared_ptr<Stream> kept = driven.submit(request_of(2, 5, 9));
+  driven.act();
+  const std::vector<cluster::StepResult> answers = driven.answers();
+  driven.core().cancel(cancelled.get());
+  const std::shared_ptr<Stream> late = driven.submit(request_of(3, 2, 9));
+  driven.act();
+  EXPECT_EQ(driven.step(), nullptr) << "one is under way";
+  EXPECT_EQ(finish(*cancelled)[0].finish_reason, FinishReason::kCancelled);
+  driven.core().results(answers);
+  driven.run();
+  EXPECT_EQ(finish(*kept)[0].tokens, tokens_alone(request_of(2, 5, 9)));
+  EXPECT_EQ(finish(*late)[0].tokens, tokens_alone(request_of(3, 2, 9)));
+  EXPECT_EQ(driven.core().stats().pages_free, 64);
+}
+
+// Its nucleus is wider than the candidates.
+Request wide_request() {
+  Request request = request_of(4, 3, 6);
+  request.sampling.temperature = 3;
+  request.sampling.top_p = 0.99f;
+  return request;
+}
+
+TEST(EngineCoreTest, ADrawGoesOnWhenItsLogitsCome) {
+  Driven driven;
+  const std::shared_ptr<Stream> first = driven.submit(request_of(1, 3, 6));
+  const std::shared_ptr<Stream> wide = driven.submit(wide_request());
+  const std::shared_ptr<Stream> last = driven.submit(request_of(2, 3, 6));
+  driven.act();
+  driven.core().results(driven.answers());
+  driven.act();
+  ASSERT_TRUE(driven.fetch().has_value());
+  EXPECT_EQ(driven.fetch()->output, 1);
+  EXPECT_EQ(driven.step(), nullptr);
+  driven.core().logits(*driven.workers().logits(driven.fetch()->step, 1));
+  driven.run();
+  EXPECT_EQ(finish(*first)[0].tokens, tokens_alone(request_of(1, 3, 6)));
+  EXPECT_EQ(finish(*wide)[0].tokens, tokens_alone(wide_request()));
+  EXPECT_EQ(finish(*last)[0].tokens, tokens_alone(request_of(2, 3, 6)));
+}
+
+TEST(EngineCoreTest, ACancelWhileLogitsAreFetchedHoldsUpNobody) {
+  Driven driven;
+  const std::shared_ptr<Stream> wide = driven.submit(wide_request());
+  const std::shared_ptr<Stream> last = driven.submit(request_of(2, 3, 6));
+  driven.act();
+  driven.core().results(driven.answers());
+  driven.act();
+  ASSERT_TRUE(driven.fetch().has_value());
+  driven.core().cancel(wide.get());
+  driven.core().logits(*driven.workers().logits(driven.fetch()->step, 0));
+  driven.run();
+  EXPECT_EQ(finish(*wide)[0].finish_reason, FinishReason::kCancelled);
+  EXPECT_EQ(finish(*last)[0].tokens, tokens_alone(request_of(2, 3, 6)));
+}
+
+TEST(EngineCoreTest, AnswersThatCannotBeEndTheGroupAndNameTheRank) {
+  using Lie = std::function<void(std::vector<cluster::StepResult>&)>;
+  const std::vector<std::pair<std::string, Lie>> lies = {
+      {"want results of 2 ranks", [](auto& all) { all.pop_back(); }},
+      {"rank 1 answered step 7", [](auto& all) { all[1].set_step(7); }},
+      {"want 1 outputs of rank 1", [](auto& all) { all[1].clear_outputs(); }},
+      {"want a token id below 300, found -1",
+       [](auto& all) { all[1].mutable_outputs(0)->mutable_raw_top(0)->set_id(-1); }},
+      {"want a token id below 300, found 300",
+       [](auto& all) { all[1].mutable_outputs(0)->mutable_noisy()->set_id(300); }},
+      {"want at most 0 and 2 candidates, found 0 and 3",
+       [](auto& all) { *all[0].mutable_outputs(0)->add_raw_top() = cluster::Candidate(); }},
+  };
+  for (const auto& [text, lie] : lies) {
+    Driven driven({.ranks = 2});
+    Request request = request_of(1, 3, 4);
+    request.logprobs = 2;
+    const std::shared_ptr<Stream> stream = driven.submit(request);
+    driven.act();
+    std::vector<cluster::StepResult> answers = driven.answers();
+    lie(answers);
+    driven.core().results(answers);
+    driven.act();
+    EXPECT_THAT(message_of(driven.left()), HasSubstr(text));
+    EXPECT_FALSE(driven.core().has_group());
+    EXPECT_EQ(stream->status().code(), absl::StatusCode::kUnavailable);
+  }
+}
+
+TEST(EngineCoreTest, NumbersThatAreNoneNeverStopTheProcess) {
+  for (const float value : {std::nanf(""), INFINITY, -INFINITY}) {
+    Driven driven;
+    Request request = request_of(1, 3, 4);
+    request.sampling.temperature = 1;
+    request.sampling.top_p = 0.9f;
+    request.logprobs = 2;
+    const std::shared_ptr<Stream> stream = driven.submit(request);
+    driven.act();
+    std::vector<cluster::StepResult> answers = driven.answers();
+    cluster::Candidates& output = *answers[0].mutable_outputs(0);
+    for (auto* list : {output.mutable_top(), output.mutable_raw_top()}) {
+      for (cluster::Candidate& candidate : *list) {
+        candidate.set_edited(value);
+        candidate.set_logit(value);
+      }
+    }
+    output.mutable_noisy()->set_noisy(value);
+    for (float& sum : *output.mutable_raw_sum()) sum = value;
+    for (float& sum : *output.mutable_edited_max()) sum = value;
+    driven.core().results(answers);
+    driven.run();
+    EXPECT_EQ(finish(*stream)[0].tokens.size(), 4u);
+  }
+}
+
+TEST(EngineCoreTest, AGroupWithoutRoomIsLeft) {
+  for (const int64_t pages : {int64_t{0}, int64_t{-5}, INT64_MIN}) {
+    EngineCore core(nullptr, {});
+    GroupInfo info = fake_info({}, 1);
+    info.pages = pages;
+    core.group_formed(info);
+    const std::vector<EngineAction> actions = core.take_actions();
+    ASSERT_EQ(actions.size(), 1u);
+    EXPECT_THAT(message_of(std::get<LeaveGroup>(actions[0]).why), HasSubstr("KV pages"));
+    EXPECT_FALSE(core.has_group());
+  }
+}
+
+TEST(EngineCoreTest, ARequestThatFittedOnlyTheFormerGroupIsRefused) {
+  Driven driven({.pages = 4, .page_tokens = 4});
+  const std::shared_ptr<Stream> stream = driven.submit(request_of(1, 40, 4));
+  driven.run();
+  EXPECT_EQ(stream->status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST(EngineCoreTest, ALostGroupEndsEverythingAndTheNextOneServes) {
+  Driven driven;
+  const std::shared_ptr<Stream> running = driven.submit(request_of(1, 3, 9));
+  driven.act();
+  const std::vector<cluster::StepResult> late = driven.answers();
+  const std::shared_ptr<Stream> waiting = driven.submit(request_of(2, 3, 9));
+  driven.core().group_lost(unavailable("rank 1 (pid 7) was lost"));
+  driven.core().results(late);
+  const std::shared_ptr<Stream> without = driven.submit(request_of(3, 3, 9));
+  driven.act();
+  for (const auto& stream : {running, waiting, without}) {
+    EXPECT_EQ(stream->status().code(), absl::StatusCode::kUnavailable);
+  }
+  EXPECT_THAT(message_of(waiting->status()), HasSubstr("rank 1 (pid 7)"));
+  driven.core().group_formed(fake_info({}, 2));
+  const std::shared_ptr<Stream> after = driven.submit(request_of(1, 3, 9));
+  driven.run();
+  EXPECT_EQ(finish(*after)[0].tokens, tokens_alone(request_of(1, 3, 9)));
+}
+
+TEST(EngineCoreTest, AnIdleGroupIsAskedWhetherItAnswers) {
+  Driven driven({}, {.idle_step_ms = 1000});
+  driven.core().tick(5000);
+  driven.act();
+  EXPECT_EQ(driven.core().wake_at(), 6000);
+  driven.core().tick(5999);
+  driven.act();
+  EXPECT_EQ(driven.step(), nullptr);
+  driven.core().tick(6000);
+  driven.act();
+  ASSERT_NE(driven.step(), nullptr);
+  EXPECT_EQ(driven.step()->tokens_size(), 0);
+  driven.core().results(driven.answers());
+  driven.core().tick(6010);
+  driven.act();
+  EXPECT_EQ(driven.core().wake_at(), 7010);
+}
+
+TEST(EngineCoreTest, ADrainCancelsAtItsDeadlineWhatHasNotEnded) {
+  Driven driven({}, {.idle_step_ms = 0});
+  const std::shared_ptr<Stream> stream = driven.submit(request_of(1, 3, 200));
+  driven.core().drain(3000);
+  driven.core().tick(2999);
+  driven.act();
+  ASSERT_NE(driven.step(), nullptr);
+  EXPECT_EQ(driven.core().wake_at(), 3000) << "although a step is under way";
+  driven.core().tick(3000);
+  driven.act();
+  EXPECT_EQ(finish(*stream)[0].finish_reason, FinishReason::kCancelled);
+  EXPECT_EQ(stream->status(), absl::CancelledError("the server is stopping"));
+}
+
+TEST(EngineCoreTest, StoppingEndsEveryChoiceCancelled) {
+  Driven driven;
+  Request request = request_of(1, 3, 200);
+  request.n = 3;
+  const std::shared_ptr<Stream> stream = driven.submit(request);
+  driven.act();
+  driven.core().stop();
+  driven.act();
+  EXPECT_EQ(stream->status().code(), absl::StatusCode::kCancelled);
+  const std::map<int32_t, Answer> answers = finish(*stream);
+  ASSERT_EQ(answers.size(), 3u);
+  for (const auto& [index, answer] : answers) {
+    EXPECT_EQ(answer.finish_reason, FinishReason::kCancelled);
+  }
+  EXPECT_FALSE(driven.core().has_group());
+}
+
+TEST(EngineCoreTest, ARequestThatIsCutOffClosesWithTheReasonAndFreesItsPages) {
+  Driven driven;
+  const std::shared_ptr<Stream> stream = driven.submit(request_of(1, 3, 200));
+  driven.act();
+  driven.core().cut_off(stream.get(), resource_exhausted("the reader is too slow"));
+  driven.core().results(driven.answers());
+  driven.run();
+  EXPECT_EQ(stream->status(), resource_exhausted("the reader is too slow"));
+  EXPECT_EQ(driven.core().stats().pages_free, 64);
+}
+
+TEST(PreparedRequestTest, ListsAreSortedOnceAndCounted) {
+  Request request = request_of(1, 10, 5);
+  request.stop_ids.assign(100'000, 7);
+  request.stop_ids.push_back(3);
+  request.stop = {"END", "END", "", "STOP"};
+  const PreparedRequest prepared(request, 300);
+  EXPECT_EQ(prepared.request().stop_ids, (std::vector<int32_t>{3, 7}));
+  EXPECT_TRUE(prepared.is_stop_id(7));
+  EXPECT_FALSE(prepared.is_stop_id(4));
+  EXPECT_EQ(prepared.stops().size(), 2u);
+  EXPECT_LT(prepared.bytes(), 2000);
+  EXPECT_EQ(load_of(prepared).prompt_tokens, 10);
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+// Draining: what is there goes on, nothing new is taken, and what takes too long is cancelled.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <future>
+
+#include "base/status.h"
+#include "coordinator/admission.h"
+#include "tests/coordinator/helpers.h"
+#include "tests/support/fake_group.h"
+
+namespace lockstep {
+namespace {
+
+using std::chrono::hours;
+using std::chrono::milliseconds;
+using testing::HasSubstr;
+
+TEST(EngineDrainTest, RunningAndQueuedStreamsGoOnToTheirEnd) {
+  FakeCluster cluster({.max_sequences = 2});
+  Engine engine(&cluster, nullptr, {});
+  ASSERT_TRUE(engine.wait_ready().ok());
+  std::promise<void> go;
+  const std::shared_future<void> gone = go.get_future().share();
+  cluster.set_hook([&](const cluster::Step&) {
+    gone.wait();
+    return absl::OkStatus();
+  });
+  std::vector<std::shared_ptr<Stream>> streams;
+  for (int32_t i = 0; i < 6; ++i) streams.push_back(*engine.submit(request_of(i, 3, 20)));
+  EXPECT_TRUE(engine.stats().ready);
+  engine.drain(hours(1));
+  EXPECT_FALSE(engine.stats().ready);
+  const absl::Status refused = engine.submit(request_of(9, 3, 20)).status();
+  EXPECT_EQ(refused.code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(message_of(refused), HasSubstr("the server is draining"));
+  EXPECT_EQ(engine.accepting(), refused);
+  go.set_value();
+  for (const std::shared_ptr<Stream>& stream : streams) {
+    EXPECT_EQ(finish(*stream)[0].tokens.size(), 20u);
+    EXPECT_TRUE(stream->status().ok());
+  }
+  streams.clear();  // Until then their readers may have something to send.
+  EXPECT_TRUE(engine.wait_end().ok());
+}
+
+TEST(EngineDrainTest, ItLastsAsLongAsAReaderHoldsItsStream) {
+  FakeCluster cluster({});
+  Engine engine(&cluster, nullptr, {});
+  ASSERT_TRUE(engine.wait_ready().ok());
+  std::shared_ptr<Stream> stream = *engine.submit(request_of(1, 3, 20));
+  finish(*stream);
+  engine.drain(hours(1));
+  std::atomic<bool> ended = false;
+  std::thread waiter([&] {
+    EXPECT_TRUE(engine.wait_end().ok());
+    ended = true;
+  });
+  EXPECT_FALSE(ended);
+  stream = nullptr;
+  waiter.join();
+}
+
+TEST(EngineDrainTest, WhatIsNotDoneInTimeEndsCancelled) {
+  FakeCluster cluster({});
+  Engine engine(&cluster, nullptr, {});
+  ASSERT_TRUE(engine.wait_ready().ok());
+  std::atomic<bool> draining = false;
+  cluster.set_hook([&](const cluster::Step&) {
+    while (!draining) std::this_thread::yield();
+    return absl::OkStatus();
+  });
+  const std::shared_ptr<Stream> stream = *engine.submit(request_of(1, 3, 240));
+  engine.drain(milliseconds(0));
+  draining = true;
+  EXPECT_EQ(finish(*stream)[0].finish_reason, FinishReason::kCancelled);
+  EXPECT_EQ(stream->status(), absl::CancelledError("the server is stopping"));
+  EXPECT_TRUE(engine.wait_end().ok()) << "although the stream is still held";
+}
+
+TEST(EngineDrainTest, StoppingEndsADrainAtOnce) {
+  FakeCluster cluster({});
+  Engine engine(&cluster, nullptr, {});
+  ASSERT_TRUE(engine.wait_ready().ok());
+  const std::shared_ptr<Stream> stream = *engine.submit(request_of(1, 3, 250));
+  cluster.set_hook([&](const cluster::Step&) {
+    engine.stop();  // The second signal.
+    return absl::UnavailableError("aborted");
+  });
+  engine.drain(hours(1));
+  EXPECT_TRUE(engine.wait_end().ok());
+  const FinishReason reason = finish(*stream)[0].finish_reason;
+  if (reason == FinishReason::kLength) return;  // It was faster.
+  EXPECT_EQ(reason, FinishReason::kCancelled);
+  EXPECT_EQ(stream->status().code(), absl::StatusCode::kCancelled);
+}
+
+TEST(EngineDrainTest, WithoutRequestsAndBeforeAGroupItIsOverAtOnce) {
+  FakeCluster cluster({});
+  cluster.allow_forming(false);
+  Engine engine(&cluster, nullptr, {});
+  engine.drain(hours(1));
+  EXPECT_EQ(engine.wait_ready().code(), absl::StatusCode::kCancelled);
+  EXPECT_TRUE(engine.wait_end().ok());
+}
+
+TEST(AdmissionTest, AFullQueueNamesTheBound) {
+  const QueueLoad max = {.requests = 3, .choices = 10, .prompt_tokens = 100, .bytes = 1000};
+  const QueueLoad some = {.requests = 1, .choices = 4, .prompt_tokens = 60, .bytes = 500};
+  const auto refusal = [&](QueueLoad waiting, QueueLoad more) {
+    const absl::Status status = check_queue(waiting, more, max);
+    EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+    return message_of(status);
+  };
+  EXPECT_TRUE(check_queue(some, {.requests = 1, .choices = 6}, max).ok());
+  EXPECT_THAT(refusal({.requests = 3}, {.requests = 1}),
+              HasSubstr("fewer than 3 waiting requests"));
+  EXPECT_THAT(refusal(some, {.requests = 1, .choices = 7}), HasSubstr("at most 10 choices"));
+  EXPECT_THAT(refusal(some, {.requests = 1, .prompt_tokens = 41}),
+              HasSubstr("at most 100 prompt tokens"));
+  EXPECT_THAT(refusal(some, {.requests = 1, .bytes = 501}), HasSubstr("at most 1000 bytes"));
+  EXPECT_TRUE(check_queue({}, {.requests = 1, .choices = 64, .prompt_tokens = 500}, max).ok())
+      << "a large request is served by an idle server";
+}
+
+TEST(AdmissionTest, TheQueueCountsWhatIsTakenAndNotStarted) {
+  FakeCluster cluster({.max_sequences = 2});
+  Engine engine(
+      &cluster, nullptr,
+      {.max_waiting = {.requests = 100, .choices = 8, .prompt_tokens = 1000, .bytes = 1'000'000}});
+  ASSERT_TRUE(engine.wait_ready().ok());
+  std::promise<void> go;
+  const std::shared_future<void> gone = go.get_future().share();
+  cluster.set_hook([&](const cluster::Step&) {
+    gone.wait();
+    return absl::OkStatus();
+  });
+  Request request = request_of(1, 3, 5);
+  request.n = 4;
+  std::vector<std::shared_ptr<Stream>> streams;
+  absl::Status refused;
+  for (int i = 0; i < 20 && refused.ok(); ++i) {
+    absl::StatusOr<std::shared_ptr<Stream>> stream = engine.submit(request);
+    refused = stream.status();
+    if (stream.ok()) streams.push_back(*std::move(stream));
+  }
+  EXPECT_THAT(message_of(refused), HasSubstr("at most 8 choices"));
+  go.set_value();
+  for (const std::shared_ptr<Stream>& stream : streams) finish(*stream);
+  eventually([&] { return engine.submit(request).ok(); });
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+// Requests of all kinds, and what may be said of their ends.
+#include "tests/simulation/client.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/status.h"
+
+namespace lockstep::simulation {
+namespace {
+
+constexpr int64_t kNever = 1'000'000;  // Milliseconds: longer than any simulation.
+constexpr int64_t kLongestPause = 15;  // A step takes 1 ms or more: less than is unread by then.
+
+}  // namespace
+
+Client::Client(World* world, EngineSide* engine, const FakeModel& model, int number, bool patient)
+    : world_(*world), engine_(*engine), model_(model), number_(number), patient_(patient) {
+  draw_request();
+  cancels_ = !patient_ && world_.one_in(4);
+  cancel_after_ = world_.between(0, 300);
+  pause_ = world_.between(1, kLongestPause);
+  if (!patient_ && world_.one_in(12)) {
+    slow_ = true;
+    pause_ = kNever;
+    request_.max_tokens = 40;
+  }
+  world_.after(patient_ ? 0 : world_.between(0, 4000), [this] { submit(); });
+}
+
+void Client::draw_request() {
+  const auto random = [this](int64_t high) {
+    return static_cast<int32_t>(world_.between(0, high));
+  };
+  request_.id = std::to_string(number_);
+  const int64_t most = world_.one_in(5) ? 40 : 12;
+  const int64_t prompt = world_.between(1, most);
+  for (int64_t i = 0; i < prompt; ++i) {
+    request_.prompt_ids.push_back(random(model_.vocab - 2));
+  }
+  poisoned_ = !patient_ && world_.one_in(25);
+  if (poisoned_) request_.prompt_ids[0] = model_.poison;
+  request_.max_tokens = random(world_.one_in(5) ? 40 : 12) + (poisoned_ ? 1 : 0);
+  request_.min_tokens = world_.one_in(4) ? random(6) : 0;
+  request_.n = world_.one_in(4) ? 1 + random(3) : 1;
+  request_.seed = static_cast<uint64_t>(world_.between(0, 1 << 30));
+  if (world_.one_in(3)) request_.logprobs = random(3);
+  if (world_.one_in(3)) request_.stop_ids = {random(20), random(20), 3, 3, 500};
+  SamplingParams& sampling = request_.sampling;
+  sampling.temperature = static_cast<float>(random(2)) * 0.7f;
+  if (world_.one_in(3)) sampling.top_k = 1 + random(60);
+  if (world_.one_in(3)) sampling.top_p = 0.9f;
+  if (world_.one_in(5)) sampling.min_p = 0.02f;
+  if (world_.one_in(4)) sampling.repetition_penalty = 1.3f;
+  if (world_.one_in(4)) sampling.frequency_penalty = 0.4f;
+  if (world_.one_in(5)) sampling.logit_bias = {{4, 2.0f}, {9, -1.0f}};
+}
+
+void Client::submit() {
+  offset_ = 0;
+  choices_.assign(static_cast<size_t>(request_.n), {});
+  absl::StatusOr<std::shared_ptr<Stream>> stream = engine_.submit(request_);
+  if (!stream.ok()) {
+    const absl::StatusCode code = stream.status().code();
+    if (code == absl::StatusCode::kInvalidArgument) {
+      done_ = true;  // It can never fit: so said the pages.
+    } else if (code == absl::StatusCode::kUnavailable ||
+               code == absl::StatusCode::kResourceExhausted) {
+      try_again();
+    } else {
+      world_.broken("client {} was refused: {}", number_, stream.status().ToString());
+    }
+    return;
+  }
+  world_.tell("client {}: {} tokens, {} choices, {} to draw", number_, request_.prompt_ids.size(),
+              request_.n, request_.max_tokens);
+  stream_ = *std::move(stream);
+  lost_before_ = engine_.groups_lost();
+  if (cancels_) {
+    world_.after(cancel_after_, [this] {
+      if (done_) return;
+      world_.tell("client {}: cancels", number_);
+      cancelled_ = true;
+      engine_.cancel(stream_);
+    });
+  }
+  world_.after(world_.between(1, pause_), [this] { read(); });
+}
+
+void Client::wake() {
+  if (stream_ != nullptr && std::exchange(pause_, 1) == kNever) read();
+}
+
+void Client::try_again() {
+  if (engine_.draining() || (!patient_ && world_.one_in(3))) {
+    done_ = true;
+    return;
+  }
+  world_.after(world_.between(20, 500), [this] { submit(); });
+}
+
+void Client::read() {
+  if (done_) return;
+  std::vector<StreamEvent> events;
+  const bool closed = stream_->read(offset_, &events);
+  offset_ += events.size();
+  for (const StreamEvent& event : events) take(event);
+  if (closed) return close(stream_->status());
+  world_.after(world_.between(1, pause_), [this] { read(); });
+}
+
+void Client::take(const StreamEvent& event) {
+  if (alone_.empty()) {
+    const PreparedRequest prepared(request_, model_.vocab);
+    for (int32_t i = 0; i < request_.n; ++i) alone_.push_back(run_alone(model_, prepared, i));
+  }
+  Choice& choice = choices_.at(static_cast<size_t>(event.index));
+  const Alone& alone = alone_.at(static_cast<size_t>(event.index));
+  if (choice.finish_reason != FinishReason::kNone) {
+    world_.broken("client {}: an event after the last one of choice {}", number_, event.index);
+  }
+  for (size_t i = 0; i < event.token_ids.size(); ++i, ++choice.tokens, ++tokens_) {
+    if (choice.tokens >= alone.tokens.size() || event.token_ids[i] != alone.tokens[choice.tokens]) {
+      return world_.broken("client {}: token {} of choice {} is {}, alone {}", number_,
+                           choice.tokens, event.index, event.token_ids[i],
+                           choice.tokens < alone.tokens.size() ? alone.tokens[choice.tokens] : -1);
+    }
+    if (request_.logprobs < 0) continue;
+    const std::vector<Logprob>& expected = alone.logprobs[choice.tokens];
+    const bool equal = std::equal(
+        event.logprobs[i].begin(), event.logprobs[i].end(), expected.begin(), expected.end(),
+        [](const Logprob& a, const Logprob& b) { return a.id == b.id && a.logprob == b.logprob; });
+    if (!equal) world_.broken("client {}: logprobs other than alone", number_);
+  }
+  choice.finish_reason = event.finish_reason;
+  const bool whole =
+      event.finish_reason == FinishReason::kStop || event.finish_reason == FinishReason::kLength;
+  if (whole &&
+      (choice.tokens != alone.tokens.size() || event.finish_reason != alone.finish_reason)) {
+    world_.broken("client {}: choice {} ended after {} tokens with {}, alone after {} with {}",
+                  number_, event.index, choice.tokens, finish_reason_name(event.finish_reason),
+                  alone.tokens.size(), finish_reason_name(alone.finish_reason));
+  }
+}
+
+void Client::close(const absl::Status& status) {
+  world_.tell("client {}: closed, {}", number_, status.ok() ? "OK" : message_of(status));
+  const bool all_finished = std::all_of(choices_.begin(), choices_.end(), [](const Choice& choice) {
+    return choice.finish_reason != FinishReason::kNone;
+  });
+  bool expected = false;
+  switch (status.code()) {
+    case absl::StatusCode::kOk:
+      expected = all_finished && !poisoned_;
+      break;
+    case absl::StatusCode::kUnavailable:
+      expected = engine_.groups_lost() > lost_before_;
+      break;
+    case absl::StatusCode::kCancelled:
+      expected = all_finished && engine_.draining();
+      break;
+    case absl::StatusCode::kResourceExhausted:
+      expected = slow_;
+      break;
+    case absl::StatusCode::kInternal:
+      expected = poisoned_;
+      break;
+    default:
+      break;
+  }
+  expected = expected || (cancelled_ && status.ok() && all_finished);
+  if (!expected) world_.broken("client {}: closed with {}", number_, status.ToString());
+  const bool whole =
+      status.ok() && std::all_of(choices_.begin(), choices_.end(), [](const Choice& choice) {
+        return choice.finish_reason != FinishReason::kCancelled;
+      });
+  served_ = served_ || whole;
+  stream_ = nullptr;
+  if (status.code() == absl::StatusCode::kUnavailable && !cancelled_) return try_again();
+  done_ = true;
+}
+
+}  // namespace lockstep::simulation

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// simulation --seeds 500            runs that many stories, from --first on; exit 1 names a seed
+// simulation --seed 17 --trace      tells one of them line by line
+#include <CLI/CLI.hpp>
+#include <atomic>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "tests/simulation/simulation.h"
+
+namespace lockstep::simulation {
+namespace {
+
+struct Flags {
+  uint64_t first = 0;
+  uint64_t seeds = 500;
+  int64_t seed = -1;
+  bool trace = false;
+  int jobs = 1;
+};
+
+// All seeds on `jobs` threads; the lowest failing seed and what it broke.
+struct Outcome {
+  Tally tally;
+  std::string failure;
+  uint64_t failing_seed = 0;
+};
+
+void add(const Tally& more, Tally* tally) {
+  tally->requests += more.requests;
+  tally->served += more.served;
+  tally->tokens += more.tokens;
+  tally->groups += more.groups;
+  tally->groups_lost += more.groups_lost;
+  tally->preemptions += more.preemptions;
+  tally->fetches += more.fetches;
+  tally->drains += more.drains;
+}
+
+Outcome run_all(const Flags& flags) {
+  Outcome outcome;
+  std::mutex mutex;
+  std::atomic<uint64_t> next = flags.first;
+  std::atomic<bool> failed = false;
+  const auto work = [&] {
+    Tally tally;
+    while (!failed) {
+      const uint64_t seed = next++;
+      if (seed >= flags.first + flags.seeds) break;
+      Simulation simulation(seed, flags.trace);
+      const std::string failure = simulation.run();
+      simulation.add_to(&tally);
+      if (failure.empty()) continue;
+      const std::scoped_lock lock(mutex);
+      if (!outcome.failure.empty() && outcome.failing_seed < seed) continue;
+      outcome.failure = failure;
+      outcome.failing_seed = seed;
+      failed = true;
+    }
+    const std::scoped_lock lock(mutex);
+    add(tally, &outcome.tally);
+  };
+  std::vector<std::thread> threads;
+  for (int i = 1; i < flags.jobs; ++i) threads.emplace_back(work);
+  work();
+  for (std::thread& thread : threads) thread.join();
+  return outcome;
+}
+
+int run(Flags flags) {
+  if (flags.seed >= 0) {
+    flags.first = static_cast<uint64_t>(flags.seed);
+    flags.seeds = 1;
+  }
+  const Outcome outcome = run_all(flags);
+  const Tally& tally = outcome.tally;
+  fmt::print(
+      "seeds {} to {}: {} requests, {} served in full, {} tokens, {} groups, {} lost, {} "
+      "preemptions, {} draws from all logits, {} drains\n",
+      flags.first, flags.first + flags.seeds - 1, tally.requests, tally.served, tally.tokens,
+      tally.groups, tally.groups_lost, tally.preemptions, tally.fetches, tally.drains);
+  if (outcome.failure.empty()) return 0;
+  fmt::print("seed {}: {}\nfor the story: simulation --seed {} --trace\n", outcome.failing_seed,
+             outcome.failure, outcome.failing_seed);
+  return 1;
+}
+
+}  // namespace
+}  // namespace lockstep::simulation
+
+int main(int argc, char** argv) {
+  CLI::App app("Runs the core of the engine on virtual time.");
+  lockstep::simulation::Flags flags;
+  app.add_option("--seeds", flags.seeds, "How many")->capture_default_str();
+  app.add_option("--first", flags.first, "The first of them")->capture_default_str();
+  app.add_option("--seed", flags.seed, "Only this one");
+  app.add_flag("--trace", flags.trace, "Print what happens");
+  app.add_option("--jobs", flags.jobs, "Threads")->capture_default_str();
+  CLI11_PARSE(app, argc, argv);
+  return lockstep::simulation::run(flags);
+}

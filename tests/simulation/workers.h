@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// What stands between the engine and the group in a simulation: what Cluster and Group are in a
+// server, but as events.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "coordinator/cluster/group.h"
+
+namespace lockstep::simulation {
+
+class GroupListener {
+ public:
+  virtual ~GroupListener() = default;
+  virtual void group_formed(const GroupInfo& info) = 0;
+  virtual void group_lost(const absl::Status& why) = 0;
+  virtual void results(std::vector<cluster::StepResult> results) = 0;
+  virtual void logits(const std::vector<float>& logits) = 0;
+};
+
+class Workers {
+ public:
+  virtual ~Workers() = default;
+  virtual void want_group() = 0;
+  virtual void run_step(std::shared_ptr<const cluster::Step> step) = 0;
+  virtual void fetch_logits(uint64_t step, int output) = 0;
+  // The engine is done with the group.
+  virtual void leave_group() = 0;
+  virtual void drain() = 0;
+  // As Cluster::healthy.
+  virtual bool healthy() const = 0;
+  // No more faults from now on.
+  virtual void calm() = 0;
+};
+
+}  // namespace lockstep::simulation

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reference data that is not in the tree: goldens, published models and tokenizers. It is in
+// $LOCKSTEP_TEST_DATA, else in ../shared beside the tree, else tests that need it are skipped.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+namespace lockstep {
+
+// Whoever names the folder promises that the data is there: a missing file is then a failure.
+inline bool test_data_is_promised() { return std::getenv("LOCKSTEP_TEST_DATA") != nullptr; }
+
+// A file or folder of the data, there or not.
+inline std::filesystem::path test_data(const std::filesystem::path& name) {
+  const std::filesystem::path root =
+      test_data_is_promised() ? std::filesystem::path(std::getenv("LOCKSTEP_TEST_DATA"))
+                              : std::filesystem::path(LOCKSTEP_SOURCE_DIR).parent_path() / "shared";
+  return root / name;
+}
+
+}  // namespace lockstep
+
+// The first line of a test that reads test_data(name): skips it where there is none of that name,
+// or fails it where LOCKSTEP_TEST_DATA promised one.
+#define LOCKSTEP_NEEDS_TEST_DATA(name)                                                         \
+  do {                                                                                         \
+    const std::filesystem::path needed = ::lockstep::test_data(name);                          \
+    if (std::filesystem::exists(needed)) break;                                                \
+    if (::lockstep::test_data_is_promised()) {                                                 \
+      FAIL() << needed << " is missing, and LOCKSTEP_TEST_DATA names the folder that has it";  \
+    }                                                                                          \
+    GTEST_SKIP() << needed << " is missing: set LOCKSTEP_TEST_DATA to the folder that has it"; \
+  } while (false)

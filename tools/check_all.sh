@@ -1,0 +1,13 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# All that tools/test.sh looks at a part of, without its limits: every test under the sanitizers,
+# clang-tidy over every file, long runs of what is random. Takes hours.
+#   tools/check_all.sh [SECONDS]     for each fuzzer; 600 where not given
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+tools/test.sh release
+build/cpu/tests/simulation/simulation --seeds 100000 --jobs "$(nproc)"
+tools/lint.sh --all
+tools/sanitize.sh
+tools/fuzz.sh "${1:-600}"

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// Numbers are bounded where they are used in sums; what they ask for is bounded by memory later.
+#include "worker/assignment.h"
+
+#include <limits>
+
+#include "base/status.h"
+#include "proto/validate.h"
+#include "worker/weights_key.h"
+
+namespace lockstep {
+namespace {
+
+absl::Status check_range(const char* name, int64_t value, int64_t min, int64_t max) {
+  if (value >= min && value <= max) return absl::OkStatus();
+  return invalid_argument("assignment: {} must be {} to {}, found {}", name, min, max, value);
+}
+
+absl::Status check_count(const char* name, int found, int ranks) {
+  if (found == ranks) return absl::OkStatus();
+  return invalid_argument("assignment: wanted {} of each of the {} ranks, found {}", name, ranks,
+                          found);
+}
+
+}  // namespace
+
+absl::Status check_assignment(const cluster::Assignment& assignment) {
+  const program::Program& program = assignment.program();
+  RETURN_IF_ERROR(validate(program));
+  const int rank = program.rank(), ranks = program.ranks();
+  constexpr int64_t kAny = std::numeric_limits<int64_t>::max();
+  RETURN_IF_ERROR(check_count("the host", assignment.hosts_size(), ranks));
+  RETURN_IF_ERROR(check_count("the device", assignment.devices_size(), ranks));
+  RETURN_IF_ERROR(check_range("kv_memory_bytes", assignment.kv_memory_bytes(), 0, kAny));
+  RETURN_IF_ERROR(check_range("max_pages", assignment.max_pages(), 0, kAny));
+  RETURN_IF_ERROR(check_range("loading_here", assignment.loading_here(), 0, ranks));
+  RETURN_IF_ERROR(check_range("collective_timeout_ms", assignment.collective_timeout_ms(), 1,
+                              kMaxCollectiveTimeoutMs));
+  for (const std::string& host : assignment.hosts()) {
+    if (host == assignment.hosts(rank)) continue;
+    return failed_precondition(
+        "rank {} is on another host than its peers: this version's workers meet in shared memory, "
+        "start all of them on one host, as one user",
+        rank);
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<WeightSource> open_source(const cluster::Assignment& assignment) {
+  if (assignment.random_weights()) return WeightSource(RandomWeights(assignment.random_seed()));
+  ASSIGN_OR_RETURN(Checkpoint checkpoint, Checkpoint::open(assignment.checkpoint()));
+  return WeightSource(std::move(checkpoint));
+}
+
+absl::StatusOr<std::string> source_identity(const WeightSource& source) {
+  ASSIGN_OR_RETURN(const std::string identity, source.identity());
+  return sha256(identity);
+}
+
+}  // namespace lockstep

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a coordinator assigns to this worker: checked before anything of it is used, and the source
+// of weights that it names.
+#pragma once
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "checkpoint/weight_source.h"
+#include "proto/cluster.pb.h"
+
+namespace lockstep {
+
+inline constexpr int64_t kMaxCollectiveTimeoutMs = int64_t{24} * 60 * 60 * 1000;
+
+// The program first, since its rank is an index into the rest; then every number, and that this
+// rank and its peers are on one host. kInvalidArgument or kFailedPrecondition, one line.
+absl::Status check_assignment(const cluster::Assignment& assignment);
+
+// Opens the checkpoint's files and reads their headers, no weights.
+absl::StatusOr<WeightSource> open_source(const cluster::Assignment& assignment);
+
+// 64 hexadecimal digits, different wherever the weights could be: of a checkpoint's files (inode,
+// size, time of the last change) and their headers, or of the seed of random weights.
+absl::StatusOr<std::string> source_identity(const WeightSource& source);
+
+}  // namespace lockstep

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/kernels/cpu/sizes.h"
+
+#include "worker/kernels/cpu/scratch.h"
+
+namespace lockstep::cpu {
+
+int64_t panel_scratch_bytes(const KernelArgs& largest, int threads) {
+  const TensorView &x = largest.in[0], &weight = largest.in[1];
+  return linear_scratch_bytes(panel_layout(weight.dtype), x.rows, x.cols, threads);
+}
+
+int64_t tile_scratch_bytes(const KernelArgs& largest, int threads) {
+  const TensorView &x = largest.in[0], &weight = largest.in[1];
+  return linear_scratch_bytes(tile_layout(weight.dtype), x.rows, x.cols, threads);
+}
+
+int64_t attention_scratch_bytes(const KernelArgs& largest, int threads) {
+  const AttentionScratch sizes = attention_scratch(largest.attrs.heads, largest.attrs.head_dim);
+  return threads * (sizes.thread_bytes + kThreadPartials * sizes.partial_bytes);
+}
+
+int64_t page_bytes(const PageShape& page) {
+  return page.tokens / kKvChunk * page.kv_heads * kv_chunk_bytes(page.k_dim, page.dtype);
+}
+
+const char* attention_fits(const OperatorAttrs& attrs, const Device&) {
+  return attrs.v_dim == attrs.head_dim ? nullptr : "values as wide as keys";
+}
+
+int64_t candidate_scratch_bytes(const KernelArgs& largest, int) {
+  return largest.in[0].rows * candidate_scratch(largest.in[0].cols).output_bytes;
+}
+
+}  // namespace lockstep::cpu

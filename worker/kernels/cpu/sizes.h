@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the CPU kernels' entries say of memory: scratch and KV pages, the same for every ISA. How it
+// is divided is in scratch.h.
+#pragma once
+
+#include "worker/kernels/kernel.h"
+
+namespace lockstep::cpu {
+
+// linear over panels, and over panels as tile instructions take them.
+int64_t panel_scratch_bytes(const KernelArgs& largest, int threads);
+int64_t tile_scratch_bytes(const KernelArgs& largest, int threads);
+
+int64_t attention_scratch_bytes(const KernelArgs& largest, int threads);
+int64_t page_bytes(const PageShape& page);
+const char* attention_fits(const OperatorAttrs& attrs, const Device& device);
+
+int64_t candidate_scratch_bytes(const KernelArgs& largest, int threads);
+
+}  // namespace lockstep::cpu

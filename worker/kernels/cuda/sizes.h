@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the entries of .cu kernels say of memory and of what they can do, and the constants and
+// formulas by which their kernels divide that memory.
+#pragma once
+
+#include "worker/kernels/kernel.h"
+
+namespace lockstep::device {
+
+// attention: a page holds the keys and values of one KV head after another. A block has one thread
+// per column of a head.
+inline constexpr int64_t kMaxHeadDim = 1024;
+int64_t page_bytes(const PageShape& page);
+const char* attention_fits(const OperatorAttrs& attrs, const Device& device);
+
+// linear_codes: float32 rows as bfloat16, then as many of the weight's rows decoded as fit, which
+// should stay in the GPU's cache until they are multiplied. What cuBLASLt chooses depends on how an
+// operand is aligned: where the decoded rows begin must not say how many rows x has.
+inline constexpr int64_t kDecodedBytes = int64_t{32} << 20;
+inline constexpr int64_t kDecodedAlign = 256;
+constexpr int64_t decoded_x_bytes(int64_t rows, int64_t depth) {
+  return (rows * depth * 2 + kDecodedAlign - 1) / kDecodedAlign * kDecodedAlign;
+}
+constexpr int64_t decoded_cols(int64_t depth) {
+  const int64_t cols = kDecodedBytes / (depth > 0 ? 2 * depth : 1) / kPackRows * kPackRows;
+  return cols > kPackRows ? cols : kPackRows;
+}
+int64_t decoded_scratch_bytes(const KernelArgs& largest, int threads);
+
+// top_candidates: for each output the best key of each slice of the vocabulary, which is this many
+// blocks of kVocabBlock ids.
+inline constexpr int64_t kSliceBlocks = 64;
+inline constexpr int64_t kCandidateKeyBytes = 8;
+constexpr int64_t slice_count(int64_t vocab) {
+  return (vocab + kSliceBlocks * kVocabBlock - 1) / (kSliceBlocks * kVocabBlock);
+}
+int64_t candidate_scratch_bytes(const KernelArgs& largest, int threads);
+
+}  // namespace lockstep::device

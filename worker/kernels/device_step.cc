@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+// Two walks over the step in the same order: the first only sums sizes, the second copies and
+// translates pointers. The buffer holds [inputs][requests][edits, masks][answers]; requests go both
+// ways.
+#include "worker/kernels/device_step.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace lockstep {
+namespace {
+
+constexpr int64_t kAlign = 16;
+
+int64_t blocks_of(int64_t columns) { return (columns + kVocabBlock - 1) / kVocabBlock; }
+
+template <typename T>
+void copy(const T* from, int64_t count, T* to) {
+  if (to != nullptr && count > 0) std::memcpy(to, from, static_cast<size_t>(count) * sizeof(T));
+}
+
+}  // namespace
+
+template <typename T>
+DeviceStep::Place<T> DeviceStep::room(int64_t count) {
+  const int64_t begin = used_;
+  used_ += (count * static_cast<int64_t>(sizeof(T)) + kAlign - 1) / kAlign * kAlign;
+  if (used_ > bytes_) return {nullptr, nullptr};
+  return {reinterpret_cast<T*>(here_.data() + begin), reinterpret_cast<T*>(there_.data() + begin)};
+}
+
+template <typename T>
+T* DeviceStep::put(const T* from, int64_t count) {
+  if (from == nullptr) return nullptr;
+  const Place<T> place = room<T>(count);
+  copy(from, count, place.here);
+  return place.there;
+}
+
+bool DeviceStep::reserve(int64_t bytes) {
+  if (bytes <= bytes_) return true;
+  const int64_t wanted = std::max(bytes, 2 * bytes_);
+  bytes_ = 0;
+  there_ = DeviceMemory();  // Gives back first.
+  here_ = StagingMemory();
+  there_ = DeviceMemory(device_, wanted);
+  here_ = StagingMemory(device_, wanted);
+  if (here_.data() == nullptr || there_.data() == nullptr) return false;
+  bytes_ = wanted;
+  return true;
+}
+
+void DeviceStep::lay_out_sequences(const StepView& step) {
+  const Place<StepSequence> sequences = room<StepSequence>(step.sequence_count);
+  view_.sequences = sequences.there;
+  for (int64_t i = 0; i < step.sequence_count; ++i) {
+    StepSequence sequence = step.sequences[i];
+    const int64_t positions = sequence.first_position + sequence.rows;
+    const int64_t pages = (positions + sizes_.page_tokens - 1) / sizes_.page_tokens;
+    sequence.pages = put(sequence.pages, pages);
+    copy(&sequence, 1, sequences.here == nullptr ? nullptr : sequences.here + i);
+  }
+}
+
+OutputRequest DeviceStep::with_inputs(const OutputRequest& request) {
+  OutputRequest copied = request;
+  copied.edits = put(request.edits, request.edit_count);
+  copied.mask = put(request.mask, (sizes_.vocab + 63) / 64);
+  return copied;
+}
+
+void DeviceStep::add_answers(OutputRequest& request) {
+  const int64_t columns = sizes_.slice_columns, blocks = blocks_of(columns);
+  request.top = room<Candidate>(request.top_count).there;
+  request.raw_top = room<Candidate>(request.raw_top_count).there;
+  if (request.edited_sums != nullptr) request.edited_sums = room<BlockSum>(blocks).there;
+  if (request.raw_sums != nullptr) request.raw_sums = room<BlockSum>(blocks).there;
+  if (request.logits != nullptr) request.logits = room<float>(columns).there;
+}
+
+void DeviceStep::lay_out_requests(const StepView& step) {
+  requests_begin_ = used_;
+  const Place<OutputRequest> requests = room<OutputRequest>(step.output_count);
+  view_.outputs = requests.there;
+  for (int64_t i = 0; i < step.output_count; ++i) {
+    const OutputRequest request = with_inputs(step.outputs[i]);
+    copy(&request, 1, requests.here == nullptr ? nullptr : requests.here + i);
+  }
+  answers_begin_ = used_;
+  for (int64_t i = 0; i < step.output_count; ++i) {
+    OutputRequest request = requests.here == nullptr ? step.outputs[i] : requests.here[i];
+    add_answers(request);
+    copy(&request, 1, requests.here == nullptr ? nullptr : requests.here + i);
+  }
+}
+
+void DeviceStep::lay_out(const StepView& step) {
+  used_ = 0;
+  view_ = step;
+  view_.tokens = put(step.tokens, step.rows);
+  view_.positions = put(step.positions, step.rows);
+  view_.sequence_of_row = put(step.sequence_of_row, step.rows);
+  view_.output_rows = put(step.output_rows, step.output_count);
+  if (step.embeddings != nullptr) {
+    const int64_t given = std::count(step.tokens, step.tokens + step.rows, -1);
+    view_.embeddings = put(step.embeddings, given * sizes_.hidden);
+  }
+  lay_out_sequences(step);
+  lay_out_requests(step);
+}
+
+StepView* DeviceStep::take(const StepView& step) {
+  lay_out(step);  // Sums sizes where the buffer is too small; else this is all.
+  if (used_ > bytes_) {
+    if (!reserve(used_)) return nullptr;
+    lay_out(step);
+  }
+  device_.copy_in(there_.data(), here_.data(), answers_begin_);
+  return &view_;
+}
+
+template <typename T>
+const T* DeviceStep::returned(const T* there) const {
+  return reinterpret_cast<const T*>(here_.data() +
+                                    (reinterpret_cast<const std::byte*>(there) - there_.data()));
+}
+
+const char* DeviceStep::give(StepView& step) {
+  const int64_t request_bytes = step.output_count * static_cast<int64_t>(sizeof(OutputRequest));
+  device_.copy_out(here_.data() + requests_begin_, there_.data() + requests_begin_, request_bytes);
+  device_.copy_out(here_.data() + answers_begin_, there_.data() + answers_begin_,
+                   used_ - answers_begin_);
+  if (const char* failure = device_.synchronize(); failure != nullptr) return failure;
+  const int64_t columns = sizes_.slice_columns, blocks = blocks_of(columns);
+  for (int64_t i = 0; i < step.output_count; ++i) {
+    const OutputRequest& found = *returned(view_.outputs + i);
+    OutputRequest& to = step.outputs[i];
+    to.top_found = found.top_found;
+    to.raw_top_found = found.raw_top_found;
+    to.noisy = found.noisy;
+    copy(returned(found.top), found.top_found, to.top);
+    copy(returned(found.raw_top), found.raw_top_found, to.raw_top);
+    if (to.edited_sums != nullptr) copy(returned(found.edited_sums), blocks, to.edited_sums);
+    if (to.raw_sums != nullptr) copy(returned(found.raw_sums), blocks, to.raw_sums);
+    if (to.logits != nullptr) copy(returned(found.logits), columns, to.logits);
+  }
+  return nullptr;
+}
+
+}  // namespace lockstep

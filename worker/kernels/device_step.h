@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// A step on a device. StepView's arrays are the host's; a device's kernels get a StepView whose
+// pointers are all the device's, and whose outputs are its copies of the requests. Everything is in
+// one buffer: one copy, from staging memory, brings it in before the first kernel, and one copy
+// brings the answers out after the last.
+//
+//   DeviceStep on_device(device, sizes);          // Once.
+//   StepView* view = on_device.take(step);        // Queued before the kernels.
+//   args.step = view; ...                         // For every kernel's call.
+//   const char* failure = on_device.give(step);   // Waits; fills the host's requests.
+//
+// Attributes are not the step's: kv_head_of and inv_freq have to be copied once, when a program is
+// bound. kernel_cost() reads the host's StepView.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "worker/kernels/device.h"
+#include "worker/kernels/kernel.h"
+
+namespace lockstep {
+
+// Lengths of arrays that a StepView only points to.
+struct StepSizes {
+  int64_t page_tokens = 0;    // Positions per page.
+  int64_t vocab = 0;          // Of all ranks: bits of a mask.
+  int64_t slice_columns = 0;  // Of this rank.
+  int64_t hidden = 0;         // Columns of an embedding.
+};
+
+// One thread at a time. Its buffer grows to the largest step that was ever taken.
+class DeviceStep {
+ public:
+  DeviceStep(Device& device, const StepSizes& sizes) : device_(device), sizes_(sizes) {}
+  DeviceStep(const DeviceStep&) = delete;
+  DeviceStep& operator=(const DeviceStep&) = delete;
+
+  // Valid until the next take(); null where the device has no room for it.
+  StepView* take(const StepView& step);
+  // The same step, once its kernels are queued. Null, or what went wrong: the requests are then
+  // as they were.
+  const char* give(StepView& step);
+
+ private:
+  // The same place here, in staging memory, and there. Nothing is `here` while sizes are summed.
+  template <typename T>
+  struct Place {
+    T* here;
+    T* there;
+  };
+  template <typename T>
+  Place<T> room(int64_t count);
+  template <typename T>
+  T* put(const T* from, int64_t count);
+  bool reserve(int64_t bytes);
+  void lay_out(const StepView& step);
+  void lay_out_sequences(const StepView& step);
+  void lay_out_requests(const StepView& step);
+  OutputRequest with_inputs(const OutputRequest& request);
+  void add_answers(OutputRequest& request);
+  // Where an answer has come to in staging memory.
+  template <typename T>
+  const T* returned(const T* there) const;
+
+  Device& device_;
+  const StepSizes sizes_;
+  StagingMemory here_;
+  DeviceMemory there_;
+  int64_t bytes_ = 0;
+  int64_t used_ = 0;
+  int64_t requests_begin_ = 0;
+  int64_t answers_begin_ = 0;
+  StepView view_;
+};
+
+}  // namespace lockstep

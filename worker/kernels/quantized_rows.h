@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// How plain rows of quantized weights lie in memory: the scales, then the minima where the kind has
+// them, as bfloat16; then the codes, for int4 two per byte, the earlier one low; filled up to 4
+// bytes. Read by embed on every back end and by linear on CUDA. Internal linkage, since files of
+// every ISA include it.
+#pragma once
+
+#include "worker/kernels/kernel.h"
+
+namespace lockstep {
+namespace {
+
+// Where the codes of a row of `cols` begin, and the bytes of the row.
+[[maybe_unused, gnu::always_inline]] constexpr int64_t row_codes_begin(const Quantization& kind,
+                                                                       int64_t cols) {
+  return 2 * group_count(kind, cols) * (kind.minimum ? 2 : 1);
+}
+[[maybe_unused, gnu::always_inline]] constexpr int64_t quantized_row_bytes(const Quantization& kind,
+                                                                           int64_t cols) {
+  return (row_codes_begin(kind, cols) + (cols * kind.bits + 7) / 8 + 3) / 4 * 4;
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// What SessionCore wants done, as data, and what it is told of it: whoever owns the core takes the
+// actions after each event and carries them out in order.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <variant>
+
+#include "absl/status/status.h"
+#include "proto/cluster.pb.h"
+
+namespace lockstep {
+
+// Describes the weights in memory, which outlive epochs and connections. Empty: there are none.
+struct KeptWeights {
+  std::string program;   // Serialized.
+  std::string source;    // Folder, or the seed of random weights, and how they were read.
+  std::string identity;  // As Ready.identity.
+};
+
+// One long action. At most one is under way; each is answered by exactly one work_done().
+struct Work {
+  enum Kind {
+    kCheck,   // Check the assignment; WorkResult::identity says what its weights are now.
+    kLoad,    // Meet the other ranks, then load the weights unless `keep`. Reply: Ready.
+    kStart,   // Allocate KV pages. No reply.
+    kStep,    // Reply: StepResult.
+    kLogits,  // Reply: LogitsReply.
+  };
+  Kind kind = kCheck;
+  uint64_t epoch = 0;
+  std::shared_ptr<const cluster::Assignment> assignment;  // Of the epoch.
+  bool keep = false;                                      // kLoad: the weights in memory serve.
+  cluster::CoordinatorMessage message;                    // kStart, kStep, kLogits.
+};
+
+struct WorkResult {
+  absl::Status status = {};
+  cluster::WorkerMessage reply = {};  // The core adds the epoch, and its identity to Ready.
+  std::string identity = {};          // kCheck: of the source; kLoad: of what is in memory.
+  int64_t bytes_loaded = 0;           // kLoad: for the last LoadProgress; 0: none.
+  absl::Status device = {};           // Not OK: it is of no more use to this process.
+};
+
+// What heartbeats report, read from counters that the working threads write.
+struct Vitals {
+  uint64_t load_progress = 0;  // Bytes read, packed and written for this epoch.
+  uint64_t instructions = 0;   // Completed since the epoch's Start.
+  bool waiting = false;        // In a collective or in the meeting.
+  int64_t bytes_loaded = 0;    // For LoadProgress.
+  int64_t bytes_to_load = 0;
+};
+
+namespace session_action {
+
+struct Send {
+  cluster::WorkerMessage message;
+};
+// Begin this work.
+struct Run {
+  Work work;
+};
+// Make the work under way end soon. It is still answered by work_done().
+struct AbortRunning {};
+// Send nothing more; what came before is still sent. Reading goes on.
+struct FinishSending {};
+// The connection is over. Comes once and last, with no work under way. OK: the coordinator went
+// away, or stop(). kPermissionDenied: it refused this worker. kInternal: the device failed.
+struct End {
+  absl::Status status;
+};
+
+}  // namespace session_action
+
+using SessionAction =
+    std::variant<session_action::Send, session_action::Run, session_action::AbortRunning,
+                 session_action::FinishSending, session_action::End>;
+
+}  // namespace lockstep

@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whatever was asked for in an epoch is answered with that epoch's number, however late, so that
+// the coordinator can tell what belongs to the past.
+#include "worker/session_core.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+#include "base/status.h"
+
+namespace lockstep {
+namespace {
+
+using session_action::AbortRunning;
+using session_action::End;
+using session_action::FinishSending;
+using session_action::Run;
+using session_action::Send;
+
+// The coordinator sends a Start and the null step at once, and else waits for answers.
+constexpr size_t kMaxQueued = 16;
+
+// Where the weights come from and how they are read: all that their identity does not say.
+std::string source_of(const cluster::Assignment& assignment) {
+  return fmt::format("{}#{}#{}#{}", assignment.checkpoint(), assignment.random_weights(),
+                     assignment.random_seed(), assignment.embedding_in_file());
+}
+
+// Errors that follow from another rank's end, or from an abort: not this rank's fault.
+bool is_peers_fault(absl::StatusCode code) {
+  return code == absl::StatusCode::kUnavailable || code == absl::StatusCode::kAborted ||
+         code == absl::StatusCode::kCancelled || code == absl::StatusCode::kDeadlineExceeded;
+}
+
+cluster::WorkerMessage failure_of(const absl::Status& status) {
+  cluster::WorkerMessage message;
+  message.mutable_failure()->set_message(message_of(status));
+  message.mutable_failure()->set_code(static_cast<int32_t>(status.code()));
+  message.mutable_failure()->set_peer_lost(is_peers_fault(status.code()));
+  return message;
+}
+
+const char* name_of(const cluster::CoordinatorMessage& message) {
+  if (message.has_start()) return "Start";
+  return message.has_step() ? "Step" : "LogitsRequest";
+}
+
+}  // namespace
+
+SessionCore::SessionCore(cluster::Hello hello, KeptWeights* kept)
+    : hello_(std::move(hello)), kept_(kept) {}
+
+std::vector<SessionAction> SessionCore::take_actions() { return std::exchange(actions_, {}); }
+
+void SessionCore::connected(int64_t now) {
+  cluster::WorkerMessage message;
+  *message.mutable_hello() = hello_;
+  send(0, std::move(message));
+  next_tick_ = now + kHeartbeatMs;
+}
+
+// --- What the coordinator sends.
+
+void SessionCore::message(int64_t, cluster::CoordinatorMessage message) {
+  if (ending_.has_value()) return;
+  if (message.has_refusal()) return end(absl::PermissionDeniedError(message.refusal().reason()));
+  if (message.has_assignment()) {
+    return on_assignment(message.epoch(), std::move(*message.mutable_assignment()));
+  }
+  if (message.epoch() != epoch_ || phase_ == Phase::kOver) return;
+  if (message.has_abort()) return end_epoch();
+  if (!message.has_start() && !message.has_step() && !message.has_logits()) return;
+  if (queue_.size() >= kMaxQueued) {
+    return fail(invalid_argument("{} messages wait behind the one under way, wanted {} at most",
+                                 queue_.size() + 1, kMaxQueued));
+  }
+  queue_.push_back(std::move(message));
+  run_next();
+}
+
+void SessionCore::on_assignment(uint64_t epoch, cluster::Assignment assignment) {
+  if (epoch <= epoch_) {
+    if (epoch > 0) return;
+    return send(0, failure_of(invalid_argument("an assignment has an epoch from 1 on, found 0")));
+  }
+  end_epoch();
+  epoch_ = epoch;
+  phase_ = Phase::kChecking;
+  assignment_ = std::make_shared<const cluster::Assignment>(std::move(assignment));
+  bytes_reported_ = 0;
+  run_next();
+}
+
+// --- Work, one piece at a time.
+
+void SessionCore::run_next() {
+  if (running_.has_value() || phase_ == Phase::kOver) return;
+  if (phase_ == Phase::kChecking) return run({.kind = Work::kCheck});
+  if (queue_.empty()) return;
+  cluster::CoordinatorMessage message = std::move(queue_.front());
+  queue_.pop_front();
+  run_message(std::move(message));
+}
+
+void SessionCore::run_message(cluster::CoordinatorMessage message) {
+  const Phase wanted = message.has_start() ? Phase::kReady : Phase::kStarted;
+  if (phase_ != wanted) {
+    return fail(failed_precondition("a {} came {}", name_of(message),
+                                    phase_ == Phase::kStarted ? "after the group was started"
+                                                              : "before the group was started"));
+  }
+  const Work::Kind kind = message.has_start()  ? Work::kStart
+                          : message.has_step() ? Work::kStep
+                                               : Work::kLogits;
+  run({.kind = kind, .message = std::move(message)});
+}
+
+void SessionCore::run(Work work) {
+  work.epoch = epoch_;
+  work.assignment = assignment_;
+  running_ = Running{.kind = work.kind, .epoch = epoch_, .assignment = assignment_};
+  actions_.push_back(Run{std::move(work)});
+}
+
+void SessionCore::work_done(int64_t now, WorkResult result) {
+  LOCKSTEP_CHECK(running_.has_value());
+  const Running done = *std::exchange(running_, std::nullopt);
+  remember(done, result);
+  if (!result.device.ok()) hang_up(now, done, result);
+  if (ending_.has_value()) return end_if_idle();
+  if (done.epoch == epoch_ && phase_ != Phase::kOver) {
+    if (!result.status.ok()) {
+      fail(result.status);
+    } else if (done.kind == Work::kCheck) {
+      on_checked(result.identity);
+    } else {
+      on_reply(done, std::move(result));
+    }
+  }
+  run_next();
+}
+
+// What is in memory is so whether or not anybody still wants it.
+void SessionCore::remember(const Running& done, const WorkResult& result) {
+  if (done.kind != Work::kLoad || !result.status.ok()) return;
+  *kept_ = {.program = done.assignment->program().SerializeAsString(),
+            .source = source_of(*done.assignment),
+            .identity = result.identity};
+}
+
+void SessionCore::on_checked(const std::string& identity) {
+  const bool keep = !assignment_->reload() && !identity.empty() && kept_->identity == identity &&
+                    kept_->source == source_of(*assignment_) &&
+                    kept_->program == assignment_->program().SerializeAsString();
+  if (!keep) *kept_ = {};
+  phase_ = Phase::kLoading;
+  run({.kind = Work::kLoad, .keep = keep});
+}
+
+void SessionCore::on_reply(const Running& done, WorkResult result) {
+  if (done.kind == Work::kStart) {
+    phase_ = Phase::kStarted;
+    return;
+  }
+  if (done.kind == Work::kLoad) {
+    phase_ = Phase::kReady;
+    if (result.bytes_loaded > 0) {
+      cluster::WorkerMessage all;
+      all.mutable_progress()->set_bytes_done(result.bytes_loaded);
+      all.mutable_progress()->set_bytes_total(result.bytes_loaded);
+      send(done.epoch, std::move(all));
+    }
+    result.reply.mutable_ready()->set_identity(result.identity);
+  }
+  send(done.epoch, std::move(result.reply));
+}
+
+// --- Ends: of an epoch, of the connection.
+
+void SessionCore::fail(const absl::Status& status) {
+  send(epoch_, failure_of(status));
+  end_epoch();
+}
+
+void SessionCore::end_epoch() {
+  phase_ = Phase::kOver;
+  queue_.clear();
+  abort_running();
+}
+
+void SessionCore::abort_running() {
+  if (!running_.has_value() || std::exchange(running_->aborted, true)) return;
+  actions_.push_back(AbortRunning{});
+}
+
+// A call that is cancelled drops what is still on its way: the coordinator has to hear it first.
+void SessionCore::hang_up(int64_t now, const Running& done, const WorkResult& result) {
+  if (ending_.has_value()) return;
+  send(done.epoch, failure_of(result.status.ok() ? result.device : result.status));
+  actions_.push_back(FinishSending{});
+  ending_ = result.device;
+  hang_up_at_ = now + kHangUpMs;
+  next_tick_ = std::min(next_tick_, *hang_up_at_);
+}
+
+void SessionCore::closed() {
+  hang_up_at_.reset();
+  end(absl::OkStatus());
+}
+
+void SessionCore::stop() { closed(); }
+
+void SessionCore::end(absl::Status status) {
+  if (!ending_.has_value()) ending_ = std::move(status);
+  end_epoch();
+  end_if_idle();
+}
+
+void SessionCore::end_if_idle() {
+  if (ended_ || running_.has_value() || hang_up_at_.has_value()) return;
+  ended_ = true;
+  next_tick_ = std::numeric_limits<int64_t>::max();
+  actions_.push_back(End{*ending_});
+}
+
+// --- What is sent without being asked for.
+
+// Counters still have the last epoch's values before this one's assignment was checked.
+uint64_t SessionCore::progress(const Vitals& vitals) const {
+  if (phase_ == Phase::kStarted) return kStepsProgress + vitals.instructions;
+  return phase_ == Phase::kLoading || phase_ == Phase::kReady ? vitals.load_progress : 0;
+}
+
+void SessionCore::tick(int64_t now, const Vitals& vitals) {
+  if (now < next_tick_ || ended_) return;
+  if (hang_up_at_.has_value() && now >= *hang_up_at_) return closed();
+  next_tick_ = hang_up_at_.value_or(now + kHeartbeatMs);
+  cluster::WorkerMessage beat;
+  beat.mutable_heartbeat()->set_progress(progress(vitals));
+  beat.mutable_heartbeat()->set_waiting(vitals.waiting);
+  send(epoch_, std::move(beat));
+  if (phase_ != Phase::kLoading || vitals.bytes_loaded == bytes_reported_) return;
+  bytes_reported_ = vitals.bytes_loaded;
+  cluster::WorkerMessage loaded;
+  loaded.mutable_progress()->set_bytes_done(vitals.bytes_loaded);
+  loaded.mutable_progress()->set_bytes_total(vitals.bytes_to_load);
+  send(epoch_, std::move(loaded));
+}
+
+void SessionCore::send(uint64_t epoch, cluster::WorkerMessage message) {
+  if (ending_.has_value()) return;
+  message.set_epoch(epoch);
+  actions_.push_back(Send{std::move(message)});
+}
+
+}  // namespace lockstep
