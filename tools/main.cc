@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "base/cpu.h"
+#include "base/descriptors.h"
 #include "base/status.h"
 #include "base/version.h"
 #include "tools/commands/command.h"
@@ -35,6 +36,7 @@ std::string one_line(std::string text) {
 
 int main(int argc, char** argv) {
   using namespace lockstep;
+  raise_descriptor_limit();
   CLI::App app(kAbout, "lockstep");
   app.set_version_flag("--version", fmt::format("lockstep {}", kVersion));
   app.require_subcommand(1);

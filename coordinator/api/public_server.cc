@@ -33,15 +33,14 @@ absl::StatusOr<std::unique_ptr<PublicServer>> PublicServer::start(InferenceServi
   grpc::ServerBuilder builder;
   set_server_options(builder);
   builder.RegisterService(&server->generation_);
-  int port = 0;
-  ASSIGN_OR_RETURN(server->server_, start_server(builder, address, &port));
-  server->address_ = fmt::format("{}:{}", address.substr(0, address.rfind(':')), port);
+  ASSIGN_OR_RETURN(server->server_,
+                   GrpcServer::start(builder, address, connections_within_limit()));
   server->readiness_ = std::thread([raw = server.get()] { raw->follow_readiness(); });
   return server;
 }
 
 void PublicServer::follow_readiness() {
-  grpc::HealthCheckServiceInterface* health = server_->GetHealthCheckService();
+  grpc::HealthCheckServiceInterface* health = server_->server().GetHealthCheckService();
   while (!stopping_) {
     const bool ready = service_->engine().stats().ready;
     health->SetServingStatus(ready);
@@ -53,9 +52,7 @@ void PublicServer::follow_readiness() {
 PublicServer::~PublicServer() {
   stopping_ = true;
   if (readiness_.joinable()) readiness_.join();
-  if (server_ == nullptr) return;
-  server_->Shutdown(std::chrono::system_clock::now() + std::chrono::milliseconds(500));
-  server_->Wait();
+  if (server_ != nullptr) server_->shutdown(std::chrono::milliseconds(500));
 }
 
 }  // namespace lockstep

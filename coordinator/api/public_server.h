@@ -12,6 +12,7 @@
 
 #include "absl/status/statusor.h"
 #include "coordinator/api/generation_service.h"
+#include "coordinator/grpc_server.h"
 
 namespace lockstep {
 
@@ -24,7 +25,7 @@ class PublicServer {
   ~PublicServer();
 
   // As bound: "127.0.0.1:40123".
-  const std::string& address() const { return address_; }
+  const std::string& address() const { return server_->address(); }
 
  private:
   explicit PublicServer(InferenceService* service);
@@ -32,8 +33,7 @@ class PublicServer {
 
   InferenceService* const service_;
   GenerationService generation_;
-  std::string address_;
-  std::unique_ptr<grpc::Server> server_;
+  std::unique_ptr<GrpcServer> server_;
   std::atomic<bool> stopping_{false};
   std::thread readiness_;
 };

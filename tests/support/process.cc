@@ -47,6 +47,10 @@ std::vector<std::string> environment_with(const std::map<std::string, std::strin
 
 std::string lockstep_binary() { return LOCKSTEP_BINARY; }
 
+std::vector<std::string> with_descriptors(int limit) {
+  return {"/bin/sh", "-c", "ulimit -n " + std::to_string(limit) + "; exec \"$@\"", "sh"};
+}
+
 Process::Process(std::vector<std::string> arguments, const ProcessOptions& options) {
   std::ofstream(folder_.path() / "in") << options.input;
   posix_spawn_file_actions_t files;
@@ -56,6 +60,7 @@ Process::Process(std::vector<std::string> arguments, const ProcessOptions& optio
   posix_spawn_file_actions_addopen(&files, 1, (folder_.path() / "out").c_str(), create, 0600);
   posix_spawn_file_actions_addopen(&files, 2, (folder_.path() / "err").c_str(), create, 0600);
   std::vector<std::string> variables = environment_with(options.environment);
+  arguments.insert(arguments.begin(), options.wrapper.begin(), options.wrapper.end());
   const std::string program = arguments[0];
   LOCKSTEP_CHECK(posix_spawnp(&pid_, program.c_str(), &files, nullptr, pointers(arguments).data(),
                               pointers(variables).data()) == 0);

@@ -19,7 +19,11 @@ std::string lockstep_binary();
 struct ProcessOptions {
   std::string input;                               // For standard input.
   std::map<std::string, std::string> environment;  // Added to this process' own.
+  std::vector<std::string> wrapper;                // A command that runs it, such as {"nice"}.
 };
+
+// As a wrapper: the process, and those that it starts, may have so many descriptors open.
+std::vector<std::string> with_descriptors(int limit);
 
 // A started process; killed and waited for when it goes out of scope. One thread.
 class Process {
