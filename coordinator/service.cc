@@ -27,15 +27,14 @@ int max_worker_message(const Model& model) {
 }
 
 ClusterCoreOptions core_options(const Model& model, const ServiceOptions& options) {
-  ClusterCoreOptions core{.workers = options.workers,
-                          .launch = options.launch,
-                          .silent_ms = options.silent_ms,
-                          .stuck_ms = options.stuck_ms,
-                          .compile =
-                              [&model](std::vector<WorkerFacts> workers) {
-                                return model.compile(std::move(workers));
-                              },
-                          .draw_group_name = random_name};
+  ClusterCoreOptions core{
+      .workers = options.workers,
+      .launch = options.launch,
+      .silent_ms = options.silent_ms,
+      .stuck_ms = options.stuck_ms,
+      .compile =
+          [&model](std::vector<WorkerFacts> workers) { return model.compile(std::move(workers)); },
+      .draw_group_name = random_name};
   cluster::Assignment& assignment = core.assignment;
   assignment.set_checkpoint(std::filesystem::absolute(model.folder()).string());
   assignment.set_random_weights(model.options().random_weights.has_value());

@@ -66,7 +66,9 @@ struct Config {
 // Axes of a model in the words of its config.
 inline AxisSize hidden(const Config& c) { return {Axis::kHidden, c.hidden_size, 1}; }
 inline AxisSize heads(const Config& c) { return {Axis::kHeads, c.heads, c.head_dim}; }
-inline AxisSize kv_heads(const Config& c) { return {Axis::kKvHeads, c.kv_heads, c.head_dim, c.heads}; }
+inline AxisSize kv_heads(const Config& c) {
+  return {Axis::kKvHeads, c.kv_heads, c.head_dim, c.heads};
+}
 inline AxisSize ffn(const Config& c) { return {Axis::kFfn, c.intermediate_size, 1}; }
 inline AxisSize vocab(const Config& c) { return {Axis::kVocab, c.vocab_size, 1}; }
 

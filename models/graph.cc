@@ -153,7 +153,8 @@ Value Graph::attention(Value q, Value k, Value v, const AttentionSpec& spec) {
   for (int64_t head = 0; head < spec.heads; ++head) {
     attributes.add_kv_head_of(static_cast<int32_t>(head / group));
   }
-  return append_one(std::move(node), {.name = scoped("attention"), .axis = {Axis::kHeads, spec.heads, v_dim}});
+  return append_one(std::move(node),
+                    {.name = scoped("attention"), .axis = {Axis::kHeads, spec.heads, v_dim}});
 }
 
 Value Graph::silu(Value x) {
@@ -172,9 +173,8 @@ Value Graph::add(Value x, Value y) {
 }
 
 Value Graph::select_rows(Value x) {
-  return append_one(
-      {.op = Op::kSelectRows, .inputs = {x.id}},
-      {.name = scoped("select_rows"), .rows = kOutputRows, .axis = info(x).axis});
+  return append_one({.op = Op::kSelectRows, .inputs = {x.id}},
+                    {.name = scoped("select_rows"), .rows = kOutputRows, .axis = info(x).axis});
 }
 
 void Graph::top_candidates(Value logits) {

@@ -9,28 +9,12 @@
 #include <vector>
 
 #include "base/dtype.h"
+#include "models/axis.h"
 #include "operators/schema.h"
 #include "proto/program.pb.h"
 #include "proto/row_domains.h"
 
 namespace lockstep {
-
-// What a dimension means: all that sharding needs to know of a model. kNone is never cut: rotary
-// tables, the weight of a head_norm, the one row of a bias.
-enum class Axis : uint8_t { kNone, kHidden, kHeads, kKvHeads, kFfn, kVocab };
-inline constexpr int kAxisCount = 6;
-const char* axis_name(Axis axis);
-
-// `count` units of `unit` columns each. A unit is never cut: a head's columns stay together.
-struct AxisSize {
-  Axis axis = Axis::kNone;
-  int64_t count = 0;
-  int64_t unit = 1;
-  // Of kKvHeads: the query heads that they serve, each an equal run of them. A rank holds the KV
-  // heads that cover its own query heads. Layers may differ in all of these.
-  int64_t serves = 0;
-  int64_t columns() const { return count * unit; }
-};
 
 // A handle to a value of one graph.
 struct Value {
@@ -41,8 +25,8 @@ struct ValueInfo {
   std::string name = {};
   DType dtype = DType::kF32;
   int rows = kTokenRows;  // Index into Graph::row_domains.
-  AxisSize axis = {};  // Its columns.
-  int node = -1;       // That produces it.
+  AxisSize axis = {};     // Its columns.
+  int node = -1;          // That produces it.
 };
 
 // A weight as the model wants it: rows [out axis], columns [in axis]; one row for NORM and BIAS.

@@ -104,15 +104,15 @@ bool check_attention(const OperatorCall& c, Finding& f) {
         f.equal("kv_heads", a.kv_heads, c.kv.kv_heads))) {
     return false;
   }
-  const bool shapes =
-      f.within("heads", a.heads, 0, kMaxHeads) && f.within("kv_heads", a.kv_heads, 0, kMaxHeads) &&
-      f.within("head_dim", a.head_dim, 1, kMaxColumns / kMaxHeads) &&
-      f.within("v_dim", a.v_dim, 1, kMaxColumns / kMaxHeads) &&
-      f.equal("columns of q", c.in[0].cols, a.heads * a.head_dim) &&
-      f.equal("columns of k", c.in[1].cols, a.kv_heads * a.head_dim) &&
-      f.equal("columns of v", c.in[2].cols, a.kv_heads * a.v_dim) &&
-      f.equal("columns of the output", c.out[0].cols, a.heads * a.v_dim) &&
-      f.equal("kv_head_of count", a.kv_head_of_count, a.heads);
+  const bool shapes = f.within("heads", a.heads, 0, kMaxHeads) &&
+                      f.within("kv_heads", a.kv_heads, 0, kMaxHeads) &&
+                      f.within("head_dim", a.head_dim, 1, kMaxColumns / kMaxHeads) &&
+                      f.within("v_dim", a.v_dim, 1, kMaxColumns / kMaxHeads) &&
+                      f.equal("columns of q", c.in[0].cols, a.heads * a.head_dim) &&
+                      f.equal("columns of k", c.in[1].cols, a.kv_heads * a.head_dim) &&
+                      f.equal("columns of v", c.in[2].cols, a.kv_heads * a.v_dim) &&
+                      f.equal("columns of the output", c.out[0].cols, a.heads * a.v_dim) &&
+                      f.equal("kv_head_of count", a.kv_head_of_count, a.heads);
   if (!shapes) return false;
   for (int64_t head = 0; head < a.heads; ++head) {
     if (!f.within("kv_head_of", a.kv_head_of[head], 0, a.kv_heads - 1)) return false;

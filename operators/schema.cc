@@ -203,7 +203,8 @@ constexpr bool rows_are_sound() {
     for (const OperandSchema& operand : schema.inputs) {
       const bool none = operand.kind == OperandKind::kNone;
       const bool is_value = operand.kind == OperandKind::kValue;
-      if (!none && (ended || (optional && !operand.optional) || (weights && is_value))) return false;
+      if (!none && (ended || (optional && !operand.optional) || (weights && is_value)))
+        return false;
       ended = ended || none;
       optional = optional || operand.optional;
       weights = weights || (!none && !is_value);
@@ -234,8 +235,8 @@ bool check_type(const char* what, DType found, DType wanted, Finding& finding) {
 
 bool check_types(const OperatorSchema& schema, const OperatorCall& call, Finding& finding) {
   const int values = schema.value_count();
-  const DType in = schema.input_types == InputTypes::kAlike && values > 0 ? call.in[0].dtype
-                                                                          : DType::kF32;
+  const DType in =
+      schema.input_types == InputTypes::kAlike && values > 0 ? call.in[0].dtype : DType::kF32;
   for (int i = 0; i < values; ++i) {
     if (!check_type("an input", call.in[i].dtype, in, finding)) return false;
   }
@@ -284,8 +285,8 @@ int OperatorSchema::output_count() const {
 
 bool Finding::equal(const char* what, int64_t found, int64_t wanted) {
   if (found == wanted) return true;
-  text = std::string(what) + " must be " + std::to_string(wanted) + ", found " +
-         std::to_string(found);
+  text =
+      std::string(what) + " must be " + std::to_string(wanted) + ", found " + std::to_string(found);
   return false;
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an operator is, in one row: operands, row domains, columns, effects, attributes, check, cost.
-// The compiler checks graphs by it, workers check programs by it, and whoever has to know something
-// of an operator asks its row. Tables are constant; everything here is thread-safe.
+// What an operator is, in one row: operands, row domains, columns, effects, attributes, check,
+// cost. The compiler checks graphs by it, workers check programs by it, and whoever has to know
+// something of an operator asks its row. Tables are constant; everything here is thread-safe.
 #pragma once
 
 #include <array>

@@ -85,8 +85,7 @@ std::string norm_text(const OperatorAttrs& attrs) {
 }
 
 std::string rope_table_text(const OperatorAttrs& attrs, bool brief) {
-  const std::span<const float> inv_freq(attrs.inv_freq,
-                                        static_cast<size_t>(attrs.rotary_dim / 2));
+  const std::span<const float> inv_freq(attrs.inv_freq, static_cast<size_t>(attrs.rotary_dim / 2));
   std::string text = fmt::format("inv_freq {} factor {:.6g}", list_text(inv_freq, brief, "{:.6g}"),
                                  attrs.rope_factor);
   if (attrs.dynamic_length == 0) return text;
@@ -95,13 +94,12 @@ std::string rope_table_text(const OperatorAttrs& attrs, bool brief) {
 }
 
 std::string attention_text(const OperatorAttrs& attrs, bool brief) {
-  std::string text = fmt::format("heads {} kv_heads {} head_dim {}", attrs.heads, attrs.kv_heads,
-                                 attrs.head_dim);
+  std::string text =
+      fmt::format("heads {} kv_heads {} head_dim {}", attrs.heads, attrs.kv_heads, attrs.head_dim);
   if (attrs.v_dim != attrs.head_dim) text += fmt::format(" v_dim {}", attrs.v_dim);
   text += fmt::format(" scale {:.9g} state {}", attrs.scale, attrs.state);
   if (attrs.window != 0) text += fmt::format(" window {}", attrs.window);
-  const std::span<const int32_t> map(attrs.kv_head_of,
-                                     static_cast<size_t>(attrs.kv_head_of_count));
+  const std::span<const int32_t> map(attrs.kv_head_of, static_cast<size_t>(attrs.kv_head_of_count));
   return text + " kv_head_of " + list_text(map, brief, "{}");
 }
 

@@ -70,8 +70,8 @@ std::string print_output(const Program& program, int index) {
   if (index < 0 || index >= program.values_size()) return fmt::format("%{}?", index);
   const program::Value& value = program.values(index);
   const bool known = 0 <= value.rows() && value.rows() < program.row_domains_size();
-  const std::string rows = known ? program.row_domains(value.rows()).name()
-                                 : fmt::format("domain {}?", value.rows());
+  const std::string rows =
+      known ? program.row_domains(value.rows()).name() : fmt::format("domain {}?", value.rows());
   std::string stride;
   if (value.stride() != value.cols()) stride = fmt::format(" stride {}", value.stride());
   return fmt::format("%{} {}: {} [{}, {}]{} {}@{}", index, value.name(), short_name(value.dtype()),

@@ -216,7 +216,8 @@ absl::Status check_state(const program::State& state, int index) {
   }
   if (!state.has_kv()) return fail("kind", "KV pages", state.kind_case());
   const program::KvPages& kv = state.kv();
-  if (kv.kv_heads() < 0 || kv.kv_heads() > 4096) return fail("kv_heads", "0 to 4096", kv.kv_heads());
+  if (kv.kv_heads() < 0 || kv.kv_heads() > 4096)
+    return fail("kv_heads", "0 to 4096", kv.kv_heads());
   if (kv.k_dim() < 1 || kv.k_dim() > 4096) return fail("k_dim", "1 to 4096", kv.k_dim());
   if (kv.v_dim() < 1 || kv.v_dim() > 4096) return fail("v_dim", "1 to 4096", kv.v_dim());
   return absl::OkStatus();
@@ -229,13 +230,14 @@ absl::Status check_row_domains(const Program& program) {
     const program::RowDomain& domain = program.row_domains(i);
     if (!program::Rows_IsValid(domain.of()) || (i < 2 && domain.of() != i)) {
       return invalid_argument("program row domain {} ({}): of must be {}, found {}", i,
-                              domain.name(), i == 0   ? "tokens"
-                                             : i == 1 ? "outputs"
-                                                      : "tokens or outputs",
+                              domain.name(),
+                              i == 0   ? "tokens"
+                              : i == 1 ? "outputs"
+                                       : "tokens or outputs",
                               static_cast<int>(domain.of()));
     }
-    RETURN_IF_ERROR(check_range("rows_each of a row domain", domain.rows_each(), 1,
-                                i < 2 ? 1 : kMaxRowsEach));
+    RETURN_IF_ERROR(
+        check_range("rows_each of a row domain", domain.rows_each(), 1, i < 2 ? 1 : kMaxRowsEach));
   }
   return absl::OkStatus();
 }

@@ -106,8 +106,8 @@ absl::Status check_shared(const Program& program, int index, int value, int firs
   const Instruction& instruction = program.instructions(index);
   const auto fail = [&](const char* wanted) {
     return invalid_argument("program instruction {} ({}): value {} ({}) is shared: it must be {}",
-                            index, schema_of(instruction).name, value,
-                            program.values(value).name(), wanted);
+                            index, schema_of(instruction).name, value, program.values(value).name(),
+                            wanted);
   };
   if (schema_of(instruction).run_by == RunBy::kView) return absl::OkStatus();
   if (index <= first_collective) return fail("written behind the first collective");
@@ -143,8 +143,7 @@ absl::Status check_arena(const Program& program) {
         return invalid_argument(
             "program instruction {} ({}): offset_bytes of value {} ({}) must be clear of value {} "
             "({}), which is read later",
-            i, schema_of(instruction).name, output, written.name(), kept,
-            value.name());
+            i, schema_of(instruction).name, output, written.name(), kept, value.name());
       }
       live.push_back(output);
     }

@@ -77,8 +77,7 @@ absl::Status InstructionCheck::take_value(int i, const std::vector<bool>& writte
     return fail(fmt::format("input {}: value {} is read before it is written", i, index));
   }
   const program::Value& value = program_.values(index);
-  call_.in[i] = {
-      .cols = value.cols(), .dtype = static_cast<DType>(value.dtype()), .present = true};
+  call_.in[i] = {.cols = value.cols(), .dtype = static_cast<DType>(value.dtype()), .present = true};
   return absl::OkStatus();
 }
 
@@ -108,8 +107,7 @@ absl::Status InstructionCheck::take_inputs(const std::vector<bool>& written) {
     } else if (operand.has_weight() && !wants_value) {
       RETURN_IF_ERROR(take_weight(i));
     } else {
-      return fail(fmt::format("input {} must be {}, found {}", i,
-                              kind_name(schema_.inputs[i].kind),
+      return fail(fmt::format("input {} must be {}, found {}", i, kind_name(schema_.inputs[i].kind),
                               operand.has_value()    ? "a value"
                               : operand.has_weight() ? "a weight"
                                                      : "nothing"));
@@ -154,9 +152,8 @@ absl::Status InstructionCheck::take_state(std::vector<bool>& used) {
     return fail(fmt::format("state {} is written a second time", call_.attrs.state));
   }
   used[call_.attrs.state] = true;
-  call_.kv = {.kv_heads = state.kv().kv_heads(),
-              .k_dim = state.kv().k_dim(),
-              .v_dim = state.kv().v_dim()};
+  call_.kv = {
+      .kv_heads = state.kv().kv_heads(), .k_dim = state.kv().k_dim(), .v_dim = state.kv().v_dim()};
   return absl::OkStatus();
 }
 

@@ -19,7 +19,8 @@ PlanRow program_costs(const program::Program& program) {
         matrix_bytes(static_cast<DType>(weight.dtype()), weight.rows(), weight.cols());
   }
   for (const program::State& state : program.states()) {
-    const int64_t scale_bytes = state.dtype() == program::I8 ? 4 : 0;  // One per key, one per value.
+    const int64_t scale_bytes =
+        state.dtype() == program::I8 ? 4 : 0;  // One per key, one per value.
     row.kv_bytes_per_token +=
         state.kv().kv_heads() *
         ((state.kv().k_dim() + state.kv().v_dim()) * bytes_of(state.dtype()) + 2 * scale_bytes);

@@ -17,8 +17,8 @@ std::string value_type(const Graph& graph, const ValueInfo& info) {
   const std::string& rows = graph.row_domains[info.rows].name();
   const std::string axis =
       info.axis.axis == Axis::kNone ? "" : fmt::format("{} ", axis_name(info.axis.axis));
-  return fmt::format("{} [{}, {}{}]", dtype_short_name(info.dtype),
-                     rows, axis, info.axis.columns());
+  return fmt::format("{} [{}, {}{}]", dtype_short_name(info.dtype), rows, axis,
+                     info.axis.columns());
 }
 
 std::string quoted(const std::string& text) {
@@ -69,7 +69,8 @@ std::string graph_dot(const Graph& graph) {
     text += fmt::format("  n{} [label=\"{}\"];\n", i, label);
     for (int input : node.inputs) {
       const ValueInfo& info = graph.values()[input];
-      text += fmt::format("  n{} -> n{} [label={}];\n", info.node, i, quoted(value_type(graph, info)));
+      text +=
+          fmt::format("  n{} -> n{} [label={}];\n", info.node, i, quoted(value_type(graph, info)));
     }
   }
   return text + "}\n";

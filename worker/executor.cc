@@ -99,7 +99,9 @@ int64_t buffer_bytes(const Program& program, const Bindings& bindings, int threa
 }
 
 Executor::Executor(Device& device, const Program& program)
-    : device_(device), program_(program), device_step_(device, step_sizes(program)),
+    : device_(device),
+      program_(program),
+      device_step_(device, step_sizes(program)),
       domain_rows_(program.row_domains_size()) {}
 
 absl::StatusOr<std::unique_ptr<Executor>> Executor::make(const Program& program,

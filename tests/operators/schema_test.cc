@@ -47,8 +47,7 @@ TEST(SchemaTest, AProblemNamesWhatMustBeAndWhatWasFound) {
   OperatorCall call;
   call.in = {shape(8), shape(8, DType::kF32, 4), shape(5)};
   call.out = {shape(4)};
-  EXPECT_EQ(check_call(schema_of(Op::kLinear), call),
-            "columns of the bias must be 4, found 5");
+  EXPECT_EQ(check_call(schema_of(Op::kLinear), call), "columns of the bias must be 4, found 5");
   call.in[2] = {};
   EXPECT_EQ(check_call(schema_of(Op::kLinear), call), "");
   call.in[0].dtype = DType::kBF16;

@@ -86,8 +86,7 @@ INSTANTIATE_TEST_SUITE_P(
          [](P p) { p.mutable_values(0)->set_dtype(program::I32); }},
         {"UnknownDtype", "dtype must be",
          [](P p) { p.mutable_values(0)->set_dtype(static_cast<program::DType>(77)); }},
-        {"RowsKind", "rows must be",
-         [](P p) { p.mutable_values(0)->set_rows(2); }},
+        {"RowsKind", "rows must be", [](P p) { p.mutable_values(0)->set_rows(2); }},
         {"NegativeCols", "cols must be", [](P p) { p.mutable_values(0)->set_cols(-1); }},
         {"HugeCols", "cols must be", [](P p) { p.mutable_values(0)->set_cols(INT64_MAX); }},
         {"StrideBelowCols", "stride must be", [](P p) { p.mutable_values(0)->set_stride(7); }},
@@ -162,13 +161,21 @@ INSTANTIATE_TEST_SUITE_P(
            piece.add_source_shape(8);
          }},
         {"StackTooLow", "piece rows of embed.weight must be ascending and inside",
-         [](P p) { stack(p, "embed.weight", {3, 33, 8}); }},
+         [](P p) {
+           stack(p, "embed.weight", {3, 33, 8});
+         }},
         {"StackTooNarrow", "piece columns of embed.weight must be ascending and inside",
-         [](P p) { stack(p, "embed.weight", {4, 25, 7}); }},
+         [](P p) {
+           stack(p, "embed.weight", {4, 25, 7});
+         }},
         {"StackNegative", "source_shape of embed.weight must be 0 to 2^31 each",
-         [](P p) { stack(p, "embed.weight", {-4, -25, 8}); }},
+         [](P p) {
+           stack(p, "embed.weight", {-4, -25, 8});
+         }},
         {"HugeStack", "all matrices together",
-         [](P p) { stack(p, "embed.weight", {int64_t{1} << 31, int64_t{1} << 31, 8}); }},
+         [](P p) {
+           stack(p, "embed.weight", {int64_t{1} << 31, int64_t{1} << 31, 8});
+         }},
         {"TransposedAcrossMatrices", "of one matrix of the stack",
          [](P p) {
            stack(p, "o.weight", {2, 4, 8});
@@ -183,7 +190,8 @@ INSTANTIATE_TEST_SUITE_P(
          [](P p) { weight_named(p, "norm1.weight").mutable_pieces(0)->set_transpose(true); }},
         {"StateDtype", "program state 0",
          [](P p) { p.mutable_states(0)->set_dtype(program::NO_DTYPE); }},
-        {"StateHeads", "kv_heads must be", [](P p) { p.mutable_states(0)->mutable_kv()->set_kv_heads(-1); }},
+        {"StateHeads", "kv_heads must be",
+         [](P p) { p.mutable_states(0)->mutable_kv()->set_kv_heads(-1); }},
         {"StateKeyDim", "k_dim must be",
          [](P p) { p.mutable_states(0)->mutable_kv()->set_k_dim(INT64_MAX); }},
         {"StateValueDim", "v_dim must be",

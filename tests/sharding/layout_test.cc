@@ -16,9 +16,7 @@ constexpr AxisSize kHidden = {Axis::kHidden, 16, 1};
 constexpr AxisSize kFfn = {Axis::kFfn, 24, 1};
 constexpr AxisSize kVocab = {Axis::kVocab, 128, 1};
 
-Plan two_ranks(Strategy strategy) {
-  return {.ranks = 2, .strategy = strategy, .eighths = {8, 8}};
-}
+Plan two_ranks(Strategy strategy) { return {.ranks = 2, .strategy = strategy, .eighths = {8, 8}}; }
 
 Decision decide_last(const Graph& graph, std::vector<Layout> inputs, Strategy strategy) {
   const absl::StatusOr<Decision> decision =

@@ -89,7 +89,8 @@ TEST(FuseLinearsTest, LinearsOfOneInputBecomeOneWithViews) {
   EXPECT_EQ(weight.rows.columns(), 32);
   EXPECT_EQ(weight.pieces[1].source(), "b.weight");
   EXPECT_EQ(graph.parameters()[fused.parameters[1]].pieces[1].source(), "b.bias");
-  EXPECT_EQ(node_text(graph, graph.nodes()[3]), "%3 = columns(%1) {16:32} : f32 [tokens, hidden 16]");
+  EXPECT_EQ(node_text(graph, graph.nodes()[3]),
+            "%3 = columns(%1) {16:32} : f32 [tokens, hidden 16]");
 }
 
 TEST(FuseLinearsTest, DifferentTypesOrABiasOnOneSideStayApart) {

@@ -14,8 +14,7 @@
 namespace lockstep {
 namespace {
 
-Plan plan_of(std::vector<int64_t> eighths,
-             Strategy strategy = Strategy::kGather) {
+Plan plan_of(std::vector<int64_t> eighths, Strategy strategy = Strategy::kGather) {
   return {.ranks = static_cast<int>(eighths.size()),
           .strategy = strategy,
           .eighths = std::move(eighths)};

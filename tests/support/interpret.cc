@@ -10,8 +10,8 @@
 #include "base/check.h"
 #include "base/dtype.h"
 #include "base/float16.h"
-#include "operators/op.h"
 #include "base/quantization.h"
+#include "operators/op.h"
 #include "tests/support/naive_operators.h"
 
 namespace lockstep::naive {
@@ -114,7 +114,8 @@ class Machine {
 
 Machine::Machine(const Graph& graph, const Tensors& tensors) : values_(graph.values().size()) {
   for (const ValueInfo& info : graph.values()) {
-    slots_.push_back({.dtype = info.dtype, .rows = graph.row_domains[info.rows], .cols = info.axis.columns()});
+    slots_.push_back(
+        {.dtype = info.dtype, .rows = graph.row_domains[info.rows], .cols = info.axis.columns()});
   }
   for (const Node& node : graph.nodes()) {
     steps_.push_back({node.op, node.inputs, node.parameters, node.outputs, node.attributes});
@@ -128,7 +129,8 @@ Machine::Machine(const Graph& graph, const Tensors& tensors) : values_(graph.val
 Machine::Machine(const program::Program& program, const Tensors& tensors)
     : arena_(program.arena_bytes() + program.shared_bytes(), std::byte{0xff}), in_arena_(true) {
   for (const program::Value& value : program.values()) {
-    slots_.push_back({static_cast<DType>(value.dtype()), program.row_domains(value.rows()), value.cols(), value.stride(),
+    slots_.push_back({static_cast<DType>(value.dtype()), program.row_domains(value.rows()),
+                      value.cols(), value.stride(),
                       value.offset_bytes() + (value.shared() ? program.arena_bytes() : 0)});
   }
   for (const program::Instruction& instruction : program.instructions()) {

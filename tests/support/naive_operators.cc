@@ -217,7 +217,8 @@ Matrices layer_norm(const Args& a) {
     const double scale = 1 / std::sqrt(variance + a.attributes.norm().eps());
     for (int64_t c = 0; c < x.cols; ++c) {
       const double bias = a.parameters.size() > 1 ? a.parameters[1]->at(0, c) : 0;
-      out.at(r, c) = static_cast<float>((x.at(r, c) - mean) * scale * a.parameters[0]->at(0, c) + bias);
+      out.at(r, c) =
+          static_cast<float>((x.at(r, c) - mean) * scale * a.parameters[0]->at(0, c) + bias);
     }
   }
   return {std::move(out)};

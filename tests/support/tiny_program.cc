@@ -180,8 +180,7 @@ ProgramBuilder::ProgramBuilder(int rank, int ranks, int64_t vocab, int64_t hidde
   limits->set_page_tokens(16);
 }
 
-int ProgramBuilder::value(const std::string& name, int64_t cols, int rows,
-                          program::DType dtype) {
+int ProgramBuilder::value(const std::string& name, int64_t cols, int rows, program::DType dtype) {
   program::Value* value = program.add_values();
   value->set_name(name);
   value->set_dtype(dtype);
@@ -189,7 +188,8 @@ int ProgramBuilder::value(const std::string& name, int64_t cols, int rows,
   value->set_cols(cols);
   value->set_stride(cols);
   value->set_offset_bytes(program.arena_bytes());
-  const int64_t bytes = max_rows(program.row_domains(rows), program.limits()) * cols * (dtype == program::F32 ? 4 : 2);
+  const int64_t bytes = max_rows(program.row_domains(rows), program.limits()) * cols *
+                        (dtype == program::F32 ? 4 : 2);
   program.set_arena_bytes(program.arena_bytes() + (bytes + 63) / 64 * 64);
   return program.values_size() - 1;
 }

@@ -132,9 +132,9 @@ std::vector<Finding> includes_follow_layers(const SourceFile& file) {
 }
 
 std::vector<Finding> grpc_stays_at_the_ends(const SourceFile& file) {
-  for (const char* allowed : {"worker/grpc_link.", "worker/main.", "coordinator/cluster/", "tests/",
-                              "coordinator/api/", "coordinator/grpc_server.",
-                              "coordinator/service.", "tools/"}) {
+  for (const char* allowed :
+       {"worker/grpc_link.", "worker/main.", "coordinator/cluster/", "tests/", "coordinator/api/",
+        "coordinator/grpc_server.", "coordinator/service.", "tools/"}) {
     if (file.path.starts_with(allowed)) return {};
   }
   std::vector<Finding> findings;
@@ -254,10 +254,10 @@ std::vector<Finding> no_machine_is_named(const SourceFile& file) {
 
 const std::vector<Layer>& layers() {
   static const std::vector<Layer> table = [] {
-    const std::vector<std::string> worker = {"base", "proto", "checkpoint", "worker/kernels",
-                                             "worker/collectives"};
-    const std::vector<std::string> coordinator = {"base",   "proto",    "checkpoint",
-                                                  "models", "sharding", "coordinator/text"};
+    const std::vector<std::string> worker = {"base",       "operators",      "proto",
+                                             "checkpoint", "worker/kernels", "worker/collectives"};
+    const std::vector<std::string> coordinator = {
+        "base", "operators", "proto", "checkpoint", "models", "sharding", "coordinator/text"};
     std::vector<std::string> all = coordinator;
     for (const char* folder : {"worker", "worker/kernels", "worker/collectives", "coordinator"}) {
       all.emplace_back(folder);
@@ -266,12 +266,13 @@ const std::vector<Layer>& layers() {
     tests.emplace_back("tools");
     return std::vector<Layer>{
         {"base", {}},
-        {"proto", {"base"}},
+        {"operators", {"base"}},
+        {"proto", {"base", "operators"}},
         {"checkpoint", {"base", "proto"}},
-        {"models", {"base", "proto"}},
-        {"sharding", {"base", "proto", "models"}},
+        {"models", {"base", "operators", "proto"}},
+        {"sharding", {"base", "operators", "proto", "models"}},
         {"worker", worker},
-        {"worker/kernels", {"base"}},
+        {"worker/kernels", {"base", "operators"}},
         {"worker/collectives", {"base", "worker/kernels"}},
         {"coordinator", coordinator},
         {"coordinator/text", {"base"}},

@@ -97,8 +97,9 @@ TEST(TidyTreeTest, LayersFormNoCircle) {
 TEST(TidyTreeTest, TheWholeTreeIsRead) {
   std::set<std::string> paths;
   for (const SourceFile& file : tree()) paths.insert(file.path);
-  for (const char* path : {"CMakeLists.txt", "ARCHITECTURE.md", "operators/op.h", "proto/program.proto",
-                           "worker/kernels/cpu/vec.h", "tests/tidy/rules.cc", "tools/test.sh"}) {
+  for (const char* path :
+       {"CMakeLists.txt", "ARCHITECTURE.md", "operators/op.h", "proto/program.proto",
+        "worker/kernels/cpu/vec.h", "tests/tidy/rules.cc", "tools/test.sh"}) {
     EXPECT_TRUE(paths.contains(path)) << path;
   }
   EXPECT_GT(paths.size(), 200u);

@@ -54,23 +54,6 @@ std::vector<float> weight_of(const program::Program& program, int index) {
   return rows;
 }
 
-const char* refuse(const KernelArgs&) { return "out of registers"; }
-
-TEST(WorkerTest, AKernelThatFailsEndsTheStepAndIsNamed) {
-  std::vector<KernelEntry> kernels(cpu_kernels().begin(), cpu_kernels().end());
-  for (KernelEntry& kernel : kernels) {
-    if (kernel.op == Op::kLinear) kernel.run = refuse;
-  }
-  const Backend backend{.device = host_device(), .kernels = kernels};
-  auto worker =
-      Worker::load(assignment_of(tiny_program()), single_collective(), {.backend = &backend});
-  ASSERT_EQ(message_of(worker.status()), "");
-  ASSERT_EQ(message_of((*worker)->start(8)), "");
-  const absl::Status status = (*worker)->step(step_of({5})).status();
-  EXPECT_EQ(status.code(), absl::StatusCode::kInternal);
-  EXPECT_EQ(message_of(status), "rank 0: kernel linear_f32_portable: out of registers");
-}
-
 TEST(WorkerTest, ComputesWhatArithmeticSays) {
   const program::Program program = tiny_program();
   const std::vector<float> embed = weight_of(program, 0), head = weight_of(program, 1),

@@ -23,8 +23,8 @@ ClusterCoreOptions VirtualCluster::default_options() {
   ClusterCoreOptions options{.workers = 2};
   options.assignment.set_checkpoint("/models/one");
   options.assignment.set_max_pages(100);
-  options.compile = [](const std::vector<WorkerFacts>& workers)
-      -> absl::StatusOr<std::vector<program::Program>> {
+  options.compile =
+      [](const std::vector<WorkerFacts>& workers) -> absl::StatusOr<std::vector<program::Program>> {
     const int ranks = static_cast<int>(workers.size());
     std::vector<program::Program> programs(ranks);
     for (int rank = 0; rank < ranks; ++rank) {

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// The axes of a model's values and weights.
+#pragma once
+
+#include <cstdint>
+
+namespace lockstep {
+
+// What a dimension means: all that sharding needs to know of a model. kNone is never cut: rotary
+// tables, the weight of a head_norm, the one row of a bias.
+enum class Axis : uint8_t { kNone, kHidden, kHeads, kKvHeads, kFfn, kVocab };
+inline constexpr int kAxisCount = 6;
+const char* axis_name(Axis axis);
+
+// `count` units of `unit` columns each. A unit is never cut: a head's columns stay together.
+struct AxisSize {
+  Axis axis = Axis::kNone;
+  int64_t count = 0;
+  int64_t unit = 1;
+  // Of kKvHeads: the query heads that they serve, each an equal run of them. Layers may
+  // differ in all of these.
+  int64_t serves = 0;
+  int64_t columns() const { return count * unit; }
+};
+
+}  // namespace lockstep
