@@ -61,28 +61,6 @@ LauncherOptions launcher_options(const ServiceOptions& options, const std::strin
 
 }  // namespace
 
-void set_server_options(grpc::ServerBuilder& builder) {
-  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
-  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 5000);
-  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10000);
-  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
-  builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
-  builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 2000);
-}
-
-absl::StatusOr<std::unique_ptr<grpc::Server>> start_server(grpc::ServerBuilder& builder,
-                                                           const std::string& address, int* port) {
-  builder.AddListeningPort(address, grpc::InsecureServerCredentials(), port);
-  std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
-  if (server == nullptr || (port != nullptr && *port == 0)) {
-    return invalid_argument(
-        "could not listen on {}: the port is in use, or the address is not this machine's; choose "
-        "another",
-        address);
-  }
-  return server;
-}
-
 absl::Status ClusterHost::listen(const Model& model, const std::string& address,
                                  const std::string& token) {
   ClusterServerOptions options{

@@ -3,8 +3,6 @@
 // `generate` and `bench` are thin around it.
 #pragma once
 
-#include <grpcpp/grpcpp.h>
-
 #include <functional>
 #include <memory>
 #include <string>
@@ -90,11 +88,5 @@ class InferenceService {
   std::unique_ptr<ClusterHost> host_;
   std::unique_ptr<Engine> engine_;  // Goes first: that ends the streams and the epoch.
 };
-
-// Options that every server of ours wants: no shared ports, keepalive, message sizes.
-void set_server_options(grpc::ServerBuilder& builder);
-// Binds and starts, or kInvalidArgument naming the address: "port 8080 is in use ...".
-absl::StatusOr<std::unique_ptr<grpc::Server>> start_server(grpc::ServerBuilder& builder,
-                                                           const std::string& address, int* port);
 
 }  // namespace lockstep

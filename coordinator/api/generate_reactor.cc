@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "coordinator/api/generate_reactor.h"
 
+#include <grpc/grpc.h>
+
 #include "base/status.h"
 #include "coordinator/api/generate_request.h"
+#include "coordinator/api/wire.h"
 
 namespace lockstep {
 namespace {
@@ -32,30 +35,52 @@ void fill(const Logprob& logprob, const Tokenizer* tokenizer, v1::TokenLogprob* 
 
 }  // namespace
 
-grpc::Status to_grpc(const absl::Status& status) {
-  return {static_cast<grpc::StatusCode>(status.code()), message_of(status)};
+GenerateReactor::GenerateReactor(const ServedModel& served, TaskPool* pool,
+                                 grpc::CallbackServerContext* context, const grpc::ByteBuffer& body)
+    : served_(served), context_(context) {
+  absl::Status accepted = served.engine->accepting();
+  if (accepted.ok()) {
+    accepted = pool->submit(context->peer(), static_cast<int64_t>(body.Length()),
+                            [this, body] { start(body); });
+  }
+  if (!accepted.ok()) Finish(to_grpc(accepted));
 }
 
-GenerateReactor::GenerateReactor(InferenceService* service, const v1::GenerateRequest& message)
-    : service_(service) {
-  absl::StatusOr<Request> request = to_request(message, service->model());
-  if (!request.ok()) {
-    Finish(to_grpc(request.status()));
-    return;
+void GenerateReactor::start(grpc::ByteBuffer body) {
+  if (context_->IsCancelled()) return Finish(grpc::Status::CANCELLED);
+  const absl::StatusOr<std::shared_ptr<Stream>> stream = submit(&body);
+  if (!stream.ok()) return Finish(to_grpc(stream.status()));
+  bool cancelled = false;
+  {
+    MutexLock lock(&mutex_);
+    stream_ = *stream;
+    cancelled = cancelled_;
   }
-  request_id_ = request->id;
-  absl::StatusOr<std::shared_ptr<Stream>> stream = service->engine().submit(*std::move(request));
-  if (!stream.ok()) {
-    Finish(to_grpc(stream.status()));
-    return;
-  }
-  stream_ = *std::move(stream);
-  stream_->set_listener([this] { pump(); });
+  if (cancelled) served_.engine->cancel(*stream);  // OnCancel came before there was a stream.
+  (*stream)->set_listener([this] { pump(); });
+}
+
+absl::StatusOr<std::shared_ptr<Stream>> GenerateReactor::submit(grpc::ByteBuffer* body) {
+  v1::GenerateRequest message;
+  RETURN_IF_ERROR(parse(body, &message));
+  ASSIGN_OR_RETURN(Request request, to_request(message, *served_.model));
+  request_id_ = request.id;
+  return served_.engine->submit(std::move(request));
 }
 
 void GenerateReactor::pump() {
-  absl::MutexLock lock(&mutex_);
-  if (writing_ || finished_) return;
+  MutexLock lock(&mutex_);
+  if (finished_) return;
+  if (!writing_) return write_next();
+  // The stream was closed because too much of it is unread: this write will not end by itself.
+  const absl::Status status = stream_->status();
+  if (status.code() == absl::StatusCode::kResourceExhausted) {
+    grpc_call_cancel_with_status(context_->c_call(), GRPC_STATUS_RESOURCE_EXHAUSTED,
+                                 message_of(status).c_str(), nullptr);
+  }
+}
+
+void GenerateReactor::write_next() {
   bool over = false;
   if (pending_.empty()) {
     std::vector<StreamEvent> events;
@@ -65,7 +90,7 @@ void GenerateReactor::pump() {
                     std::make_move_iterator(events.end()));
   }
   if (!pending_.empty()) {
-    response_ = to_response(pending_.front());
+    response_ = serialize(to_response(pending_.front()));
     pending_.pop_front();
     writing_ = true;
     StartWrite(&response_);
@@ -81,7 +106,7 @@ v1::GenerateResponse GenerateReactor::to_response(const StreamEvent& event) cons
   response.set_index(event.index);
   response.set_text(event.text);
   response.mutable_token_ids()->Add(event.token_ids.begin(), event.token_ids.end());
-  const Tokenizer* tokenizer = service_->model().tokenizer();
+  const Tokenizer* tokenizer = served_.model->tokenizer();
   for (const std::vector<Logprob>& token : event.logprobs) {
     v1::TokenLogprobs* message = response.add_logprobs();
     for (size_t i = 0; i < token.size(); ++i) {
@@ -99,7 +124,7 @@ v1::GenerateResponse GenerateReactor::to_response(const StreamEvent& event) cons
 
 void GenerateReactor::OnWriteDone(bool ok) {
   {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     writing_ = false;
     if (!ok) pending_.clear();  // The caller is gone; OnCancel ends the request.
   }
@@ -107,11 +132,22 @@ void GenerateReactor::OnWriteDone(bool ok) {
 }
 
 void GenerateReactor::OnCancel() {
-  if (stream_ != nullptr) service_->engine().cancel(stream_);
+  std::shared_ptr<Stream> stream;
+  {
+    MutexLock lock(&mutex_);
+    cancelled_ = true;
+    stream = stream_;
+  }
+  if (stream != nullptr) served_.engine->cancel(stream);
 }
 
 void GenerateReactor::OnDone() {
-  if (stream_ != nullptr) stream_->set_listener(nullptr);
+  std::shared_ptr<Stream> stream;
+  {
+    MutexLock lock(&mutex_);
+    stream = stream_;
+  }
+  if (stream != nullptr) stream->set_listener(nullptr);  // See the class comment.
   delete this;
 }
 

@@ -1,114 +1,67 @@
 // SPDX-License-Identifier: Apache-2.0
-// Protobuf's own reflection walks the fields, so that a range needs one row in a table and nothing
-// else.
 #include "coordinator/api/generate_request.h"
 
 #include <google/protobuf/util/json_util.h>
 
 #include <atomic>
-#include <cmath>
 #include <nlohmann/json.hpp>
 #include <random>
 
 #include "base/json.h"
 #include "base/status.h"
+#include "coordinator/api/limits.h"
 
 namespace lockstep {
 namespace {
 
-constexpr FieldRange kRanges[] = {
-    {"max_tokens", 0, 1 << 30},
-    {"min_tokens", 0, 1 << 30},
-    {"temperature", 0, 100},
-    {"top_k", 0, 1 << 30},
-    {"top_p", 0, 1, /*least_included=*/false},
-    {"min_p", 0, 1},
-    {"repetition_penalty", 0, 10, /*least_included=*/false},
-    {"presence_penalty", -2, 2},
-    {"frequency_penalty", -2, 2},
-    {"n", 1, 64},
-    {"logprobs", 0, 20},
-};
-constexpr int kMaxStops = 16;
-constexpr size_t kMaxStopBytes = 256;
-constexpr float kMaxBias = 100;
 constexpr int32_t kDefaultMaxTokens = 128;
 
-using google::protobuf::FieldDescriptor;
+absl::Status check_id(const char* field, int32_t id, int64_t vocabulary) {
+  if (0 <= id && id < vocabulary) return absl::OkStatus();
+  return invalid_argument("{}: want token ids of 0 to {}, found {}", field, vocabulary - 1, id);
+}
 
-absl::Status check_ranges(const v1::GenerateRequest& message) {
-  const auto* descriptor = v1::GenerateRequest::descriptor();
-  const auto* reflection = message.GetReflection();
-  for (const FieldRange& range : kRanges) {
-    const FieldDescriptor* field = descriptor->FindFieldByName(range.field);
-    if (!reflection->HasField(message, field)) continue;
-    const double value = field->cpp_type() == FieldDescriptor::CPPTYPE_FLOAT
-                             ? reflection->GetFloat(message, field)
-                             : reflection->GetInt32(message, field);
-    const bool low = range.least_included ? value < range.least : value <= range.least;
-    if (low || value > range.most || std::isnan(value)) {
-      return invalid_argument("{}: wanted a number {} {} and at most {}, found {}", range.field,
-                              range.least_included ? "of at least" : "above", range.least,
-                              range.most, value);
-    }
+absl::Status check_ids(const v1::GenerateRequest& message, int64_t vocabulary) {
+  for (const int32_t id : message.prompt_ids().ids()) {
+    RETURN_IF_ERROR(check_id("prompt_ids", id, vocabulary));
+  }
+  for (const int32_t id : message.stop_ids()) RETURN_IF_ERROR(check_id("stop_ids", id, vocabulary));
+  for (const auto& [id, bias] : message.logit_bias()) {
+    RETURN_IF_ERROR(check_id("logit_bias", id, vocabulary));
   }
   return absl::OkStatus();
 }
 
-absl::Status check_lists(const v1::GenerateRequest& message, int64_t vocabulary) {
-  if (message.stop_size() > kMaxStops) {
-    return invalid_argument("stop: wanted at most {} strings, found {}", kMaxStops,
-                            message.stop_size());
+absl::Status check_prompt(const v1::GenerateRequest& message, const Model& model) {
+  if (message.has_prompt() == message.has_prompt_ids()) {
+    return invalid_argument("want one of prompt and prompt_ids, found {}",
+                            message.has_prompt() ? "both" : "neither");
   }
-  for (const std::string& stop : message.stop()) {
-    if (stop.empty() || stop.size() > kMaxStopBytes) {
-      return invalid_argument("stop: wanted strings of 1 to {} bytes, found one of {}",
-                              kMaxStopBytes, stop.size());
-    }
+  if (!message.has_prompt()) return absl::OkStatus();
+  if (model.tokenizer() == nullptr) {
+    return invalid_argument("{} has no tokenizer.json: give prompt_ids instead of prompt",
+                            model.name());
   }
-  for (const int32_t id : message.stop_ids()) {
-    if (id < 0 || id >= vocabulary) {
-      return invalid_argument("stop_ids: {} is not a token: ids are 0 to {}", id, vocabulary - 1);
-    }
-  }
-  for (const auto& [id, bias] : message.logit_bias()) {
-    if (id < 0 || id >= vocabulary) {
-      return invalid_argument("logit_bias: {} is not a token: ids are 0 to {}", id, vocabulary - 1);
-    }
-    if (!(std::fabs(bias) <= kMaxBias)) {
-      return invalid_argument("logit_bias: wanted -{} to {}, found {} for token {}", kMaxBias,
-                              kMaxBias, bias, id);
-    }
+  const int64_t bytes = static_cast<int64_t>(message.prompt().size());
+  const int64_t context = model.max_context();
+  if (bytes / kPromptBytesPerToken >= context) {
+    return invalid_argument(
+        "prompt: want fewer than {} bytes, {} for each token of the context of {}, found {}",
+        kPromptBytesPerToken * context, kPromptBytesPerToken, context, bytes);
   }
   return absl::OkStatus();
 }
 
 absl::Status fill_prompt(const v1::GenerateRequest& message, const Model& model, Request* request) {
-  if (message.has_prompt() == message.has_prompt_ids()) {
-    return invalid_argument("wanted one of prompt and prompt_ids, found {}",
-                            message.has_prompt() ? "both" : "neither");
-  }
   if (message.has_prompt()) {
-    if (model.tokenizer() == nullptr) {
-      return invalid_argument("{} has no tokenizer.json: give prompt_ids instead of prompt",
-                              model.name());
-    }
     ASSIGN_OR_RETURN(request->prompt_ids, model.tokenizer()->encode(message.prompt()));
     request->prompt_is_text = true;
   } else {
     request->prompt_ids.assign(message.prompt_ids().ids().begin(),
                                message.prompt_ids().ids().end());
   }
-  if (request->prompt_ids.empty()) {
-    return invalid_argument("the prompt is empty: wanted at least one token");
-  }
-  for (const int32_t id : request->prompt_ids) {
-    if (id < 0 || id >= model.config().vocab_size) {
-      return invalid_argument("prompt_ids: {} is not a token: ids are 0 to {}", id,
-                              model.config().vocab_size - 1);
-    }
-  }
-  return absl::OkStatus();
+  if (!request->prompt_ids.empty()) return absl::OkStatus();
+  return invalid_argument("the prompt is empty: want at least one token");
 }
 
 SamplingParams sampling_of(const v1::GenerateRequest& message, const GenerationConfig& defaults) {
@@ -142,11 +95,10 @@ std::string make_request_id() {
 
 }  // namespace
 
-std::span<const FieldRange> generate_field_ranges() { return kRanges; }
-
 absl::StatusOr<Request> to_request(const v1::GenerateRequest& message, const Model& model) {
-  RETURN_IF_ERROR(check_ranges(message));
-  RETURN_IF_ERROR(check_lists(message, model.config().vocab_size));
+  RETURN_IF_ERROR(check_limits(message));
+  RETURN_IF_ERROR(check_prompt(message, model));
+  RETURN_IF_ERROR(check_ids(message, model.config().vocab_size));
   Request request;
   RETURN_IF_ERROR(fill_prompt(message, model, &request));
   request.id = message.has_request_id() ? message.request_id() : make_request_id();
@@ -174,10 +126,11 @@ absl::StatusOr<v1::GenerateRequest> generate_request_from_json(const std::string
                                                                bool* logits) {
   ASSIGN_OR_RETURN(nlohmann::json object, parse_json(line, "request"));
   if (!object.is_object())
-    return invalid_argument("wanted a JSON object, found {}", object.type_name());
+    return invalid_argument("want a JSON object, found {}", object.type_name());
   *logits = false;
   if (const auto found = object.find("logits"); found != object.end()) {
-    if (!found->is_boolean()) return invalid_argument("logits: wanted true or false");
+    if (!found->is_boolean())
+      return invalid_argument("logits: want true or false, found {}", found->type_name());
     *logits = found->get<bool>();
     object.erase(found);
   }

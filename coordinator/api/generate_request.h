@@ -3,7 +3,6 @@
 // The same for gRPC, for `lockstep generate` and for a line of its --input.
 #pragma once
 
-#include <span>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -13,16 +12,8 @@
 
 namespace lockstep {
 
-// A field's range: drives the check and the help.
-struct FieldRange {
-  const char* field;
-  double least;
-  double most;
-  bool least_included = true;
-};
-std::span<const FieldRange> generate_field_ranges();
-
-// kInvalidArgument, one line, names the field, what was wanted and what was found. Thread-safe.
+// kInvalidArgument, one line, names the field, what was wanted and what was found. All limits
+// (limits.h) are checked before anything is copied or tokenized. Thread-safe.
 absl::StatusOr<Request> to_request(const v1::GenerateRequest& message, const Model& model);
 
 // One JSON object in GenerateRequest's spellings (prompt_ids as a list), plus "logits": true.

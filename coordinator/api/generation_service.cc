@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "coordinator/api/generation_service.h"
 
+#include <algorithm>
+#include <functional>
+
 #include "base/status.h"
 #include "base/version.h"
 #include "coordinator/api/generate_reactor.h"
+#include "coordinator/api/wire.h"
 
 namespace lockstep {
 namespace {
 
-grpc::ServerUnaryReactor* finish(grpc::CallbackServerContext* context, const absl::Status& status) {
-  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  reactor->Finish(to_grpc(status));
-  return reactor;
-}
+constexpr size_t kMaxGetModelBytes = 4096;  // It has no fields, but may have unknown ones.
 
 absl::StatusOr<const Tokenizer*> tokenizer_of(const Model& model) {
   if (model.tokenizer() != nullptr) return model.tokenizer();
@@ -37,46 +37,94 @@ absl::Status detokenize(const Model& model, const v1::DetokenizeRequest& request
   return absl::OkStatus();
 }
 
+v1::GetModelResponse describe(const ServedModel& served) {
+  const Model& model = *served.model;
+  const EngineStats stats = served.engine->stats();
+  const GroupInfo& group = stats.group;
+  v1::GetModelResponse response;
+  response.set_name(model.name());
+  response.set_architecture(model.config().architecture);
+  const int64_t room = group.servable_context();  // 0 before the first group.
+  const int64_t context = model.max_context();
+  response.set_context_length(static_cast<int32_t>(room > 0 ? std::min(context, room) : context));
+  response.set_vocabulary(static_cast<int32_t>(model.config().vocab_size));
+  response.set_workers(served.workers);
+  response.set_strategy(strategy_name(model.options().strategy));
+  response.set_numeric_class(group.numeric_class);
+  response.set_ready(stats.ready);
+  response.set_weight_bytes(group.weight_bytes);
+  response.set_pages_total(group.pages);
+  response.set_pages_free(stats.pages_free);
+  response.set_page_tokens(group.page_tokens);
+  response.set_running(static_cast<int32_t>(stats.running));
+  response.set_waiting(static_cast<int32_t>(stats.waiting));
+  response.set_version(kVersion);
+  return response;
+}
+
+// Has the pool parse the bytes and `answer` them; ends the call with what that says.
+template <typename Request, typename Response>
+grpc::ServerUnaryReactor* answer_on_pool(
+    TaskPool* pool, grpc::CallbackServerContext* context, const grpc::ByteBuffer& body,
+    grpc::ByteBuffer* response, std::function<absl::Status(const Request&, Response*)> answer) {
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  const auto run = [=, bytes = body, answer = std::move(answer)]() mutable {
+    if (context->IsCancelled()) return reactor->Finish(grpc::Status::CANCELLED);
+    Request request;
+    Response message;
+    absl::Status status = parse(&bytes, &request);
+    if (status.ok()) status = answer(request, &message);
+    if (status.ok()) *response = serialize(message);
+    reactor->Finish(to_grpc(status));
+  };
+  const absl::Status accepted =
+      pool->submit(context->peer(), static_cast<int64_t>(body.Length()), run);
+  if (!accepted.ok()) reactor->Finish(to_grpc(accepted));
+  return reactor;
+}
+
 }  // namespace
 
-grpc::ServerWriteReactor<v1::GenerateResponse>* GenerationService::Generate(
-    grpc::CallbackServerContext*, const v1::GenerateRequest* request) {
-  return new GenerateReactor(service_, *request);
+grpc::ServerWriteReactor<grpc::ByteBuffer>* GenerationService::Generate(
+    grpc::CallbackServerContext* context, const grpc::ByteBuffer* body) {
+  auto* reactor = new GenerateReactor(served_, pool_, context, *body);
+  // gRPC would keep the bytes until the call is over; the reactor has a reference of its own.
+  const_cast<grpc::ByteBuffer*>(body)->Clear();
+  return reactor;
 }
 
 grpc::ServerUnaryReactor* GenerationService::Tokenize(grpc::CallbackServerContext* context,
-                                                      const v1::TokenizeRequest* request,
-                                                      v1::TokenizeResponse* response) {
-  return finish(context, tokenize(service_->model(), *request, response));
+                                                      const grpc::ByteBuffer* body,
+                                                      grpc::ByteBuffer* response) {
+  return answer_on_pool<v1::TokenizeRequest, v1::TokenizeResponse>(
+      pool_, context, *body, response, [this](const auto& request, auto* message) {
+        return tokenize(*served_.model, request, message);
+      });
 }
 
 grpc::ServerUnaryReactor* GenerationService::Detokenize(grpc::CallbackServerContext* context,
-                                                        const v1::DetokenizeRequest* request,
-                                                        v1::DetokenizeResponse* response) {
-  return finish(context, detokenize(service_->model(), *request, response));
+                                                        const grpc::ByteBuffer* body,
+                                                        grpc::ByteBuffer* response) {
+  return answer_on_pool<v1::DetokenizeRequest, v1::DetokenizeResponse>(
+      pool_, context, *body, response, [this](const auto& request, auto* message) {
+        return detokenize(*served_.model, request, message);
+      });
 }
 
+// Answered here, so that it is answered whatever the pool has to do: it takes microseconds.
 grpc::ServerUnaryReactor* GenerationService::GetModel(grpc::CallbackServerContext* context,
-                                                      const v1::GetModelRequest*,
-                                                      v1::GetModelResponse* response) {
-  const Model& model = service_->model();
-  const EngineStats stats = service_->engine().stats();
-  response->set_name(model.name());
-  response->set_architecture(model.config().architecture);
-  response->set_context_length(static_cast<int32_t>(model.max_context()));
-  response->set_vocabulary(static_cast<int32_t>(model.config().vocab_size));
-  response->set_workers(service_->options().workers);
-  response->set_strategy(strategy_name(model.options().strategy));
-  response->set_numeric_class(stats.group.numeric_class);
-  response->set_ready(stats.ready);
-  response->set_weight_bytes(stats.group.weight_bytes);
-  response->set_pages_total(stats.group.pages);
-  response->set_pages_free(stats.pages_free);
-  response->set_page_tokens(stats.group.page_tokens);
-  response->set_running(static_cast<int32_t>(stats.running));
-  response->set_waiting(static_cast<int32_t>(stats.waiting));
-  response->set_version(kVersion);
-  return finish(context, absl::OkStatus());
+                                                      const grpc::ByteBuffer* body,
+                                                      grpc::ByteBuffer* response) {
+  grpc::ByteBuffer bytes = *body;
+  v1::GetModelRequest request;
+  absl::Status status = bytes.Length() <= kMaxGetModelBytes
+                            ? parse(&bytes, &request)
+                            : invalid_argument("GetModelRequest: want up to {} bytes, found {}",
+                                               kMaxGetModelBytes, bytes.Length());
+  if (status.ok()) *response = serialize(describe(served_));
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  reactor->Finish(to_grpc(status));
+  return reactor;
 }
 
 }  // namespace lockstep

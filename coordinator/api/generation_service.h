@@ -4,30 +4,37 @@
 
 #include <grpcpp/grpcpp.h>
 
-#include "coordinator/service.h"
+#include "coordinator/api/served_model.h"
+#include "coordinator/api/task_pool.h"
 #include "proto/generate.grpc.pb.h"
 
 namespace lockstep {
 
-// Thread-safe; reactors never block. Outlived by `service`, outlives its server.
-class GenerationService final : public v1::Generation::CallbackService {
+// Methods take and give bytes; see wire.h. Thread-safe; nothing here blocks or takes long.
+class GenerationService final
+    : public v1::Generation::WithRawCallbackMethod_Generate<
+          v1::Generation::WithRawCallbackMethod_Tokenize<
+              v1::Generation::WithRawCallbackMethod_Detokenize<
+                  v1::Generation::WithRawCallbackMethod_GetModel<v1::Generation::Service>>>> {
  public:
-  explicit GenerationService(InferenceService* service) : service_(service) {}
+  // The pool outlives it; it outlives its server.
+  GenerationService(const ServedModel& served, TaskPool* pool) : served_(served), pool_(pool) {}
 
  private:
-  grpc::ServerWriteReactor<v1::GenerateResponse>* Generate(
-      grpc::CallbackServerContext* context, const v1::GenerateRequest* request) override;
+  grpc::ServerWriteReactor<grpc::ByteBuffer>* Generate(grpc::CallbackServerContext* context,
+                                                       const grpc::ByteBuffer* body) override;
   grpc::ServerUnaryReactor* Tokenize(grpc::CallbackServerContext* context,
-                                     const v1::TokenizeRequest* request,
-                                     v1::TokenizeResponse* response) override;
+                                     const grpc::ByteBuffer* body,
+                                     grpc::ByteBuffer* response) override;
   grpc::ServerUnaryReactor* Detokenize(grpc::CallbackServerContext* context,
-                                       const v1::DetokenizeRequest* request,
-                                       v1::DetokenizeResponse* response) override;
+                                       const grpc::ByteBuffer* body,
+                                       grpc::ByteBuffer* response) override;
   grpc::ServerUnaryReactor* GetModel(grpc::CallbackServerContext* context,
-                                     const v1::GetModelRequest* request,
-                                     v1::GetModelResponse* response) override;
+                                     const grpc::ByteBuffer* body,
+                                     grpc::ByteBuffer* response) override;
 
-  InferenceService* const service_;
+  const ServedModel served_;
+  TaskPool* const pool_;
 };
 
 }  // namespace lockstep

@@ -6,6 +6,8 @@
 #include <spdlog/spdlog.h>
 
 #include "base/status.h"
+#include "coordinator/api/limits.h"
+#include "coordinator/api/wire.h"
 
 namespace lockstep {
 namespace {
@@ -17,24 +19,42 @@ bool is_loopback(const std::string& address) {
          address.starts_with("[::1]:") || address.starts_with("unix:");
 }
 
+// What one connection may cost; docs/security.md says what each is for. HTTP2_MAX_PING_STRIKES
+// keeps its default: at 0 a client may ping without end.
+void set_limits(grpc::ServerBuilder& builder) {
+  builder.SetMaxReceiveMessageSize(kMaxMessageBytes);
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, 256);
+  builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, 10'000);
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, 300'000);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 5'000);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10'000);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);  // Ours, to a quiet client.
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 4'000);
+}
+
 }  // namespace
 
-PublicServer::PublicServer(InferenceService* service) : service_(service), generation_(service) {}
+PublicServer::PublicServer(const ServedModel& served, const PublicServerOptions& options)
+    : served_(served),
+      pool_(TaskPoolOptions{.threads = options.threads}),
+      generation_(served, &pool_) {}
 
-absl::StatusOr<std::unique_ptr<PublicServer>> PublicServer::start(InferenceService* service,
-                                                                  const std::string& address) {
-  if (!is_loopback(address)) {
+absl::StatusOr<std::unique_ptr<PublicServer>> PublicServer::start(
+    const ServedModel& served, const PublicServerOptions& options) {
+  if (!is_loopback(options.address)) {
     spdlog::warn("{} can be reached from other machines, without TLS: keep it behind a gateway",
-                 address);
+                 options.address);
   }
-  std::unique_ptr<PublicServer> server(new PublicServer(service));
+  quieten_protobuf();
+  std::unique_ptr<PublicServer> server(new PublicServer(served, options));
   grpc::EnableDefaultHealthCheckService(true);
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   grpc::ServerBuilder builder;
-  set_server_options(builder);
+  set_limits(builder);
   builder.RegisterService(&server->generation_);
   ASSIGN_OR_RETURN(server->server_,
-                   GrpcServer::start(builder, address, connections_within_limit()));
+                   GrpcServer::start(builder, options.address, connections_within_limit()));
   server->readiness_ = std::thread([raw = server.get()] { raw->follow_readiness(); });
   return server;
 }
@@ -42,7 +62,7 @@ absl::StatusOr<std::unique_ptr<PublicServer>> PublicServer::start(InferenceServi
 void PublicServer::follow_readiness() {
   grpc::HealthCheckServiceInterface* health = server_->server().GetHealthCheckService();
   while (!stopping_) {
-    const bool ready = service_->engine().stats().ready;
+    const bool ready = served_.engine->stats().ready;
     health->SetServingStatus(ready);
     health->SetServingStatus("lockstep.v1.Generation", ready);
     std::this_thread::sleep_for(kReadinessPoll);

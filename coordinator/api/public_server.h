@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The port that clients call: Generation, the standard health service (serving while a group
-// stands) and reflection.
+// The port that clients call: Generation, the standard health service (serving while there
+// is a group of workers) and reflection.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -12,15 +12,20 @@
 
 #include "absl/status/statusor.h"
 #include "coordinator/api/generation_service.h"
+#include "coordinator/api/task_pool.h"
 #include "coordinator/grpc_server.h"
 
 namespace lockstep {
 
+struct PublicServerOptions {
+  std::string address;  // As Listener::bind takes it.
+  int threads = 2;      // That read requests; see TaskPoolOptions.
+};
+
 class PublicServer {
  public:
-  // `address`: "host:port"; port 0 takes a free one. `service` outlives it.
-  static absl::StatusOr<std::unique_ptr<PublicServer>> start(InferenceService* service,
-                                                             const std::string& address);
+  static absl::StatusOr<std::unique_ptr<PublicServer>> start(const ServedModel& served,
+                                                             const PublicServerOptions& options);
   // Ends open calls.
   ~PublicServer();
 
@@ -28,10 +33,11 @@ class PublicServer {
   const std::string& address() const { return server_->address(); }
 
  private:
-  explicit PublicServer(InferenceService* service);
+  PublicServer(const ServedModel& served, const PublicServerOptions& options);
   void follow_readiness();
 
-  InferenceService* const service_;
+  const ServedModel served_;
+  TaskPool pool_;  // Outlives the server: its tasks end calls.
   GenerationService generation_;
   std::unique_ptr<GrpcServer> server_;
   std::atomic<bool> stopping_{false};

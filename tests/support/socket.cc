@@ -58,6 +58,8 @@ bool Socket::send(std::string_view bytes) const {
   return true;
 }
 
+void Socket::hang_up() const { shutdown(descriptor_, SHUT_RDWR); }
+
 std::string Socket::receive() const {
   char bytes[65536];
   ssize_t count = 0;

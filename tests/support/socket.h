@@ -24,6 +24,8 @@ class Socket {
   int descriptor() const { return descriptor_; }
   // False once the peer has closed; waits while the peer takes nothing.
   bool send(std::string_view bytes) const;
+  // Ends both directions: a receive() under way returns "".
+  void hang_up() const;
   // Waits for bytes; "" once the peer has closed.
   std::string receive() const;
   // Waits until the peer says something or closes: true if it closed.

@@ -19,6 +19,7 @@ struct ServeFlags {
   std::string cluster_address;
   int wait_workers = 0;
   int drain_seconds = 120;
+  int api_threads = 2;
 };
 
 absl::Status check_address(const char* flag, const std::string& address) {
@@ -55,14 +56,19 @@ absl::Status serve(const ServeFlags& flags, Interrupt& interrupt) {
   if (flags.drain_seconds < 0) {
     return invalid_argument("--drain-seconds {}: wanted 0 or more", flags.drain_seconds);
   }
+  if (flags.api_threads < 1 || flags.api_threads > 256) {
+    return invalid_argument("--api-threads {}: want 1 to 256", flags.api_threads);
+  }
   ASSIGN_OR_RETURN(const std::unique_ptr<Model> model, flags.model.open());
   ASSIGN_OR_RETURN(ServiceOptions options, service_options(flags));
   const int workers = options.workers;
   ASSIGN_OR_RETURN(const std::unique_ptr<InferenceService> service,
                    InferenceService::start(model.get(), std::move(options)));
   // The port answers at once, as not ready, so that probes see a process that is starting.
-  ASSIGN_OR_RETURN(const std::unique_ptr<PublicServer> server,
-                   PublicServer::start(service.get(), flags.grpc_address));
+  ASSIGN_OR_RETURN(
+      const std::unique_ptr<PublicServer> server,
+      PublicServer::start({.model = model.get(), .engine = &service->engine(), .workers = workers},
+                          {.address = flags.grpc_address, .threads = flags.api_threads}));
   fmt::print(stderr, "lockstep: {} on {} {}: gRPC at {}{}, loading\n", model->name(), workers,
              workers == 1 ? "worker" : "workers", server->address(),
              flags.wait_workers > 0
@@ -100,6 +106,11 @@ std::shared_ptr<Command> add_serve(CLI::App& parent) {
   flags->group.add_to(*command->app);
   command->app
       ->add_option("--grpc", flags->grpc_address, "Where clients call; port 0 takes a free one")
+      ->capture_default_str();
+  command->app
+      ->add_option("--api-threads", flags->api_threads,
+                   "Threads that read requests and tokenize long texts; one more takes only short "
+                   "ones")
       ->capture_default_str();
   command->app->add_option("--wait-workers", flags->wait_workers,
                            "Start no worker: wait for this many `lockstep worker` to join");

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// Protobuf's own reflection walks the fields, so that a bound is one row in the table and nothing
+// else. All bounds are whole numbers, so that an integer is never compared as a float.
+#include "coordinator/api/limits.h"
+
+#include <string_view>
+
+#include "base/status.h"
+
+namespace lockstep {
+namespace {
+
+using google::protobuf::FieldDescriptor;
+using google::protobuf::Message;
+using google::protobuf::Reflection;
+
+constexpr FieldLimit kLimits[] = {
+    {"GenerateRequest", "prompt", Measure::kBytes, 0, kMaxMessageBytes},
+    {"TokenIds", "ids", Measure::kCount, 0, 1 << 20},
+    {"GenerateRequest", "max_tokens", Measure::kValue, 0, 1 << 30},
+    {"GenerateRequest", "min_tokens", Measure::kValue, 0, 1 << 30},
+    {"GenerateRequest", "temperature", Measure::kValue, 0, 100},
+    {"GenerateRequest", "top_k", Measure::kValue, 0, 1 << 30},
+    {"GenerateRequest", "top_p", Measure::kValue, 0, 1, /*min_included=*/false},
+    {"GenerateRequest", "min_p", Measure::kValue, 0, 1},
+    {"GenerateRequest", "repetition_penalty", Measure::kValue, 0, 10, /*min_included=*/false},
+    {"GenerateRequest", "presence_penalty", Measure::kValue, -2, 2},
+    {"GenerateRequest", "frequency_penalty", Measure::kValue, -2, 2},
+    {"GenerateRequest", "logit_bias", Measure::kCount, 0, 1024},
+    {"GenerateRequest", "logit_bias", Measure::kValue, -100, 100},
+    {"GenerateRequest", "stop", Measure::kCount, 0, 16},
+    {"GenerateRequest", "stop", Measure::kBytes, 1, 4096},
+    {"GenerateRequest", "stop_ids", Measure::kCount, 0, 1024},
+    {"GenerateRequest", "n", Measure::kValue, 1, 64},
+    {"GenerateRequest", "logprobs", Measure::kValue, 0, 20},
+    {"GenerateRequest", "request_id", Measure::kBytes, 0, 128},
+    {"TokenizeRequest", "text", Measure::kBytes, 0, kMaxMessageBytes},
+    {"DetokenizeRequest", "ids", Measure::kCount, 0, 1 << 18},
+};
+
+template <typename Value>
+absl::Status check(const FieldLimit& limit, Value found) {
+  using Wide = std::conditional_t<std::is_floating_point_v<Value>, double, int64_t>;
+  const Wide value = found;
+  const Wide min = static_cast<Wide>(limit.min);
+  const bool above = limit.min_included ? value >= min : value > min;
+  if (above && value <= static_cast<Wide>(limit.max)) return absl::OkStatus();
+  return invalid_argument("{}: want {}, found {}", limit.field, describe(limit), found);
+}
+
+// A singular field that is set.
+absl::Status check_field(const FieldLimit& limit, const Message& message,
+                         const FieldDescriptor* field) {
+  const Reflection* reflection = message.GetReflection();
+  if (limit.measure == Measure::kBytes) {
+    std::string scratch;
+    return check(limit, static_cast<int64_t>(
+                            reflection->GetStringReference(message, field, &scratch).size()));
+  }
+  return field->cpp_type() == FieldDescriptor::CPPTYPE_FLOAT
+             ? check(limit, reflection->GetFloat(message, field))
+             : check(limit, reflection->GetInt32(message, field));
+}
+
+absl::Status check_entries(const FieldLimit& limit, const Message& message,
+                           const FieldDescriptor* field) {
+  const Reflection* reflection = message.GetReflection();
+  const int count = reflection->FieldSize(message, field);
+  if (limit.measure == Measure::kCount) return check(limit, count);
+  for (int i = 0; i < count; ++i) {
+    if (field->is_map()) {
+      const Message& entry = reflection->GetRepeatedMessage(message, field, i);
+      RETURN_IF_ERROR(check_field(limit, entry, entry.GetDescriptor()->map_value()));
+    } else {
+      std::string scratch;
+      const auto& text = reflection->GetRepeatedStringReference(message, field, i, &scratch);
+      RETURN_IF_ERROR(check(limit, static_cast<int64_t>(text.size())));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+std::span<const FieldLimit> field_limits() { return kLimits; }
+
+std::string describe(const FieldLimit& limit) {
+  if (!limit.min_included) return fmt::format("above {}, up to {}", limit.min, limit.max);
+  const char* unit = limit.measure == Measure::kCount   ? " entries"
+                     : limit.measure == Measure::kBytes ? " bytes"
+                                                        : "";
+  return limit.min == 0 && limit.measure != Measure::kValue
+             ? fmt::format("up to {}{}", limit.max, unit)
+             : fmt::format("{} to {}{}", limit.min, limit.max, unit);
+}
+
+absl::Status check_limits(const Message& message) {
+  const auto* descriptor = message.GetDescriptor();
+  const Reflection* reflection = message.GetReflection();
+  for (const FieldLimit& limit : kLimits) {
+    if (descriptor->name() != limit.message) continue;
+    const FieldDescriptor* field = descriptor->FindFieldByName(limit.field);
+    if (field->is_repeated()) {
+      RETURN_IF_ERROR(check_entries(limit, message, field));
+    } else if (reflection->HasField(message, field)) {
+      RETURN_IF_ERROR(check_field(limit, message, field));
+    }
+  }
+  for (int i = 0; i < descriptor->field_count(); ++i) {
+    const FieldDescriptor* field = descriptor->field(i);
+    if (field->is_repeated() || field->cpp_type() != FieldDescriptor::CPPTYPE_MESSAGE) continue;
+    if (!reflection->HasField(message, field)) continue;
+    const absl::Status inner = check_limits(reflection->GetMessage(message, field));
+    if (!inner.ok()) return invalid_argument("{}.{}", field->name(), message_of(inner));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace lockstep

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// Threads for what takes long, so that gRPC's own threads never do: texts are tokenized, messages
+// parsed and checked here. Bounded and fair.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <thread>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "base/mutex.h"
+
+namespace lockstep {
+
+struct TaskPoolOptions {
+  int threads = 2;  // For tasks of any size; one more thread takes only short ones.
+  // Of all tasks that wait or run; one client may have half.
+  int64_t max_tasks = 4096;
+  int64_t max_bytes = 256 << 20;
+};
+
+// Clients share the threads by bytes: each task gets a tag, the larger of the pool's clock and its
+// client's last tag, plus its size, and the smallest tag is next; the clock is the tag of the task
+// started last (self-clocked fair queueing, Golestani 1994). So a client that sends much, or much
+// at once, delays itself, and a short task of anybody else passes it. Thread-safe.
+class TaskPool {
+ public:
+  // A task of more bytes is long: it could keep a thread for longer than a moment.
+  static constexpr int64_t kLongBytes = 64 << 10;
+
+  explicit TaskPool(const TaskPoolOptions& options);
+  // Runs what was accepted.
+  ~TaskPool();
+
+  // Does not block. `bytes`: the task's size, a measure of its time and memory. kResourceExhausted:
+  // too much waits already.
+  absl::Status submit(const std::string& client, int64_t bytes, std::function<void()> task)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  struct Task {
+    std::string client;
+    int64_t bytes = 0;
+    std::function<void()> run;
+  };
+  struct Load {
+    int64_t tasks = 0;  // Waiting and running.
+    int64_t bytes = 0;
+    int64_t last_tag = 0;
+  };
+  using Queue = std::map<std::pair<int64_t, uint64_t>, Task>;  // By tag, then in order of arrival.
+
+  absl::Status check_room(const Load& client, int64_t bytes) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void work(bool short_only) ABSL_LOCKS_EXCLUDED(mutex_);
+  // The queue whose first task is next; null where there is none.
+  Queue* next(bool short_only) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void leave(const Task& task) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  const TaskPoolOptions options_;
+  Mutex mutex_;
+  ConditionVariable changed_;  // short_, long_, stopping_
+  Queue short_ ABSL_GUARDED_BY(mutex_);
+  Queue long_ ABSL_GUARDED_BY(mutex_);
+  std::unordered_map<std::string, Load> clients_ ABSL_GUARDED_BY(mutex_);  // Those with tasks.
+  Load all_ ABSL_GUARDED_BY(mutex_);
+  int64_t clock_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t arrivals_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace lockstep

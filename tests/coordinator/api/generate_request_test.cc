@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+// What callers send -> what the engine takes, on the demo model.
+#include "coordinator/api/generate_request.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "base/status.h"
+#include "coordinator/api/limits.h"
+#include "tests/fuzz/generate_request_input.h"
+
+namespace lockstep {
+namespace {
+
+class GenerateRequestTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    auto model = Model::open({});
+    ASSERT_TRUE(model.ok()) << model.status();
+    model_ = *std::move(model);
+    message_.set_prompt("Once upon a time");
+  }
+
+  Request accepted() {
+    absl::StatusOr<Request> request = to_request(message_, *model_);
+    EXPECT_TRUE(request.ok()) << request.status();
+    return request.ok() ? *std::move(request) : Request();
+  }
+  void expect_refused(const std::string& text) {
+    const absl::Status status = to_request(message_, *model_).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << text;
+    EXPECT_NE(message_of(status).find(text), std::string::npos) << status;
+    EXPECT_EQ(message_of(status).find('\n'), std::string::npos) << status;
+  }
+
+  std::unique_ptr<Model> model_;
+  v1::GenerateRequest message_;
+};
+
+TEST_F(GenerateRequestTest, WhatIsNotSetTakesTheDefaults) {
+  const Request request = accepted();
+  EXPECT_TRUE(request.prompt_is_text);
+  EXPECT_GT(request.prompt_ids.size(), 1u);
+  EXPECT_EQ(request.max_tokens, model_->generation_config().max_new_tokens.value_or(128));
+  EXPECT_EQ(request.n, 1);
+  EXPECT_EQ(request.logprobs, -1);
+  EXPECT_EQ(request.sampling.top_k, 0);
+  EXPECT_FALSE(request.stop_ids.empty());  // The model's own end.
+  EXPECT_FALSE(request.id.empty());
+  EXPECT_NE(accepted().id, request.id);
+}
+
+TEST_F(GenerateRequestTest, WhatIsSetIsTaken) {
+  message_.set_max_tokens(7);
+  message_.set_min_tokens(3);
+  message_.set_temperature(0.5f);
+  message_.set_top_k(4);
+  message_.set_top_p(0.75f);
+  message_.set_min_p(0.25f);
+  message_.set_repetition_penalty(2);
+  message_.set_presence_penalty(1);
+  message_.set_frequency_penalty(-1);
+  (*message_.mutable_logit_bias())[9] = -2;
+  message_.set_seed(11);
+  message_.add_stop("end");
+  message_.add_stop_ids(12);
+  message_.set_ignore_eos(true);
+  message_.set_n(2);
+  message_.set_logprobs(0);
+  message_.set_request_id("mine");
+  const Request request = accepted();
+  EXPECT_EQ(request.max_tokens, 7);
+  EXPECT_EQ(request.min_tokens, 3);
+  EXPECT_EQ(request.sampling.temperature, 0.5f);
+  EXPECT_EQ(request.sampling.top_k, 4);
+  EXPECT_EQ(request.sampling.top_p, 0.75f);
+  EXPECT_EQ(request.sampling.min_p, 0.25f);
+  EXPECT_EQ(request.sampling.repetition_penalty, 2);
+  EXPECT_EQ(request.sampling.presence_penalty, 1);
+  EXPECT_EQ(request.sampling.frequency_penalty, -1);
+  EXPECT_EQ(request.sampling.logit_bias, (std::map<int32_t, float>{{9, -2}}));
+  EXPECT_EQ(request.seed, 11u);
+  EXPECT_EQ(request.stop, std::vector<std::string>{"end"});
+  EXPECT_EQ(request.stop_ids, std::vector<int32_t>{12});
+  EXPECT_EQ(request.n, 2);
+  EXPECT_EQ(request.logprobs, 0);
+  EXPECT_EQ(request.id, "mine");
+}
+
+TEST_F(GenerateRequestTest, OnePromptIsWanted) {
+  message_.mutable_prompt_ids()->add_ids(5);
+  expect_refused("want one of prompt and prompt_ids, found both");
+  message_.clear_prompt();
+  EXPECT_EQ(accepted().prompt_ids, std::vector<int32_t>{5});
+  EXPECT_FALSE(accepted().prompt_is_text);
+  message_.clear_prompt_ids();
+  expect_refused("want one of prompt and prompt_ids, found neither");
+  message_.mutable_prompt_ids();
+  expect_refused("the prompt is empty");
+}
+
+TEST_F(GenerateRequestTest, IdsAreOfTheVocabulary) {
+  const int32_t vocabulary = static_cast<int32_t>(model_->config().vocab_size);
+  message_.clear_prompt();
+  for (const int32_t bad : {-1, vocabulary}) {
+    message_.mutable_prompt_ids()->clear_ids();
+    message_.mutable_prompt_ids()->add_ids(bad);
+    expect_refused("prompt_ids: want token ids of 0 to");
+    message_.mutable_prompt_ids()->set_ids(0, vocabulary - 1);
+    message_.add_stop_ids(bad);
+    expect_refused("stop_ids: want token ids of 0 to");
+    message_.clear_stop_ids();
+    (*message_.mutable_logit_bias())[bad] = 1;
+    expect_refused("logit_bias: want token ids of 0 to");
+    message_.clear_logit_bias();
+    accepted();
+  }
+}
+
+// That it was not tokenized shows in the text, which no tokenizer takes.
+TEST_F(GenerateRequestTest, APromptThatCannotFitIsRefusedBeforeItIsTokenized) {
+  const size_t most = model_->max_context() * kPromptBytesPerToken;
+  message_.set_prompt(std::string(most, '\xff'));
+  expect_refused("prompt: want fewer than " + std::to_string(most) + " bytes");
+  message_.set_prompt(std::string(most - 1, '\xff'));
+  expect_refused("UTF-8");
+}
+
+TEST_F(GenerateRequestTest, LinesOfJsonAreTheSameMessage) {
+  bool logits = false;
+  const auto message = generate_request_from_json(
+      R"({"prompt_ids": [1, 2], "max_tokens": 3, "logits": true})", &logits);
+  ASSERT_TRUE(message.ok()) << message.status();
+  EXPECT_TRUE(logits);
+  EXPECT_EQ(message->prompt_ids().ids_size(), 2);
+  EXPECT_EQ(message->max_tokens(), 3);
+  for (const char* bad : {"", "[]", "{\"no_such\": 1}", "{\"logits\": 1}", "{\"prompt\": 5"}) {
+    EXPECT_FALSE(generate_request_from_json(bad, &logits).ok()) << bad;
+  }
+}
+
+// The fuzzer's twin: mutations of a good message, seed 1.
+TEST_F(GenerateRequestTest, MutatedBytesAreRefusedOrKeepTheLimits) {
+  message_.set_n(3);
+  message_.add_stop("stop");
+  message_.add_stop_ids(4);
+  (*message_.mutable_logit_bias())[5] = 6;
+  message_.set_temperature(0.5f);
+  const std::string good = message_.SerializeAsString();
+  std::mt19937 random(1);
+  int taken = 0;
+  for (int i = 0; i < 20'000; ++i) {
+    std::string bytes = good;
+    for (uint32_t change = random() % 4; change <= 4; ++change) {
+      switch (random() % 3) {
+        case 0:
+          bytes[random() % bytes.size()] = static_cast<char>(random());
+          break;
+        case 1:
+          bytes.insert(random() % bytes.size(), 1, static_cast<char>(random()));
+          break;
+        default:
+          if (bytes.size() > 2) bytes.erase(random() % bytes.size(), 1);
+      }
+    }
+    taken += check_generate_request_input(bytes, *model_);
+  }
+  EXPECT_GT(taken, 100);
+}
+
+}  // namespace
+}  // namespace lockstep

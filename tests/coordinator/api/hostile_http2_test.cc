@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// What no gRPC client sends: afterwards others are served.
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "tests/coordinator/api/api_server.h"
+#include "tests/support/http2.h"
+#include "tests/support/socket.h"
+
+namespace lockstep {
+namespace {
+
+using testing::Socket;
+namespace http2 = testing::http2;
+
+const std::string kGenerate = "/lockstep.v1.Generation/Generate";
+
+// A connection that reads all that comes, so that the server never waits for it.
+class Attacker {
+ public:
+  explicit Attacker(const std::string& address) : socket_(address) {
+    socket_.send(http2::preface());
+    reader_ = std::thread([this] {
+      while (!socket_.receive().empty()) {
+      }
+    });
+  }
+  ~Attacker() {
+    socket_.hang_up();
+    reader_.join();
+  }
+  bool send(const std::string& bytes) const { return socket_.send(bytes); }
+  // Returns when the server has closed the connection.
+  void wait_until_closed() {
+    reader_.join();
+    reader_ = std::thread([] {});
+  }
+
+ private:
+  Socket socket_;
+  std::thread reader_;
+};
+
+std::string headers_of(const http2::Headers& headers, uint32_t stream) {
+  return http2::frame(http2::kHeaders, http2::kEndHeaders, stream, http2::hpack(headers));
+}
+
+TEST(HostileHttp2Test, TenThousandRapidResets) {
+  const ApiServer server;
+  {
+    const Attacker attacker(server.address());
+    for (uint32_t i = 0; i < 10'000; ++i) {
+      const uint32_t stream = 2 * i + 1;
+      const std::string cancel =
+          http2::frame(http2::kResetStream, 0, stream, http2::big_endian(8, 4));
+      if (!attacker.send(headers_of(http2::call_headers(kGenerate), stream) + cancel)) break;
+    }
+    server.expect_alive();
+  }
+  server.expect_alive();
+}
+
+TEST(HostileHttp2Test, PingsWithoutEndAreCutOff) {
+  const ApiServer server;
+  Attacker attacker(server.address());
+  const std::string ping = http2::frame(http2::kPing, 0, 0, std::string(8, 'p'));
+  while (attacker.send(ping)) {
+  }
+  attacker.wait_until_closed();
+  server.expect_alive();
+}
+
+TEST(HostileHttp2Test, HeadersOfNineKilobytesAndABadTe) {
+  const ApiServer server;
+  const Attacker attacker(server.address());
+  http2::Headers headers = http2::call_headers(kGenerate);
+  headers.emplace_back("long", std::string(9000, 'a'));
+  attacker.send(headers_of(headers, 1));
+  headers = http2::call_headers(kGenerate);
+  headers[4].second = "gzip";
+  attacker.send(headers_of(headers, 3));
+  server.expect_alive();
+}
+
+TEST(HostileHttp2Test, HalfRequestsAndFramesOfNoKind) {
+  const ApiServer server;
+  const Attacker attacker(server.address());
+  for (uint32_t stream = 1; stream < 1000; stream += 2) {
+    attacker.send(headers_of(http2::call_headers(kGenerate), stream));
+    attacker.send(http2::frame(http2::kData, 0, stream, std::string("\0\0\0\x10\0half", 9)));
+  }
+  const Attacker another(server.address());
+  another.send(http2::frame(static_cast<http2::FrameType>(0x77), 0xff, 9, "what is this"));
+  const Attacker third(server.address());
+  third.send(std::string(100'000, '\xff'));
+  const Socket no_preface(server.address());
+  no_preface.send("GET / HTTP/1.1\r\n\r\n");
+  server.expect_alive();
+}
+
+TEST(HostileHttp2Test, HeadersContinuedForMegabytes) {
+  const ApiServer server;
+  const Attacker attacker(server.address());
+  const std::string block = http2::hpack({{"a", "b"}});
+  std::string frame;
+  while (frame.size() < 16'000) frame += block;
+  attacker.send(http2::frame(http2::kHeaders, 0, 1, http2::hpack(http2::call_headers(kGenerate))));
+  for (int i = 0; i < 300; ++i) {
+    if (!attacker.send(http2::frame(http2::kContinuation, 0, 1, frame))) break;
+  }
+  server.expect_alive();
+}
+
+}  // namespace
+}  // namespace lockstep

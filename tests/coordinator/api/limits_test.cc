@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+// The table of limits, as the checks and the documentation show it.
+#include "coordinator/api/limits.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <fstream>
+#include <limits>
+#include <sstream>
+
+#include "base/status.h"
+#include "proto/generate.pb.h"
+
+namespace lockstep {
+namespace {
+
+v1::GenerateRequest good() {
+  v1::GenerateRequest message;
+  message.set_prompt("Once");
+  return message;
+}
+
+template <typename Message>
+void expect_refused(const Message& message, const std::string& text) {
+  const absl::Status status = check_limits(message);
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << text;
+  EXPECT_EQ(message_of(status), text);
+}
+
+TEST(LimitsTest, EveryRowIsAFieldAndIsSaidInTheCommentOfTheField) {
+  std::ifstream file(LOCKSTEP_SOURCE_DIR "/proto/generate.proto");
+  std::map<std::string, std::string> comments;  // By "Message.field": lines above, and its own.
+  std::string message;
+  std::string above;
+  for (std::string line; std::getline(file, line);) {
+    std::istringstream words(line);
+    std::string first;
+    words >> first;
+    if (first == "message") words >> message;
+    above += line + " ";
+    if (line.find(" = ") == std::string::npos || first == "//") continue;
+    const std::string left = line.substr(0, line.find(" = "));
+    comments[message + "." + left.substr(left.rfind(' ') + 1)] = std::exchange(above, "");
+  }
+  for (const FieldLimit& limit : field_limits()) {
+    const std::string name = std::string(limit.message) + "." + limit.field;
+    ASSERT_TRUE(comments.contains(name)) << name;
+    EXPECT_NE(comments[name].find(describe(limit)), std::string::npos)
+        << name << ": want \"" << describe(limit) << "\" in: " << comments[name];
+  }
+}
+
+TEST(LimitsTest, BothEndsOfEveryNumberAreTakenAndWhatIsBeyondIsNot) {
+  for (const FieldLimit& limit : field_limits()) {
+    if (limit.measure != Measure::kValue || limit.field == std::string("logit_bias")) continue;
+    v1::GenerateRequest message = good();
+    const auto* field = message.GetDescriptor()->FindFieldByName(limit.field);
+    const bool is_float = field->cpp_type() == google::protobuf::FieldDescriptor::CPPTYPE_FLOAT;
+    const auto accepts = [&](double value) {
+      if (is_float) {
+        message.GetReflection()->SetFloat(&message, field, static_cast<float>(value));
+      } else {
+        message.GetReflection()->SetInt32(&message, field, static_cast<int32_t>(value));
+      }
+      return check_limits(message).ok();
+    };
+    const double min = static_cast<double>(limit.min);
+    const double max = static_cast<double>(limit.max);
+    EXPECT_EQ(accepts(min), limit.min_included) << limit.field;
+    EXPECT_TRUE(accepts(max)) << limit.field;
+    const double beyond = is_float ? std::nextafterf(static_cast<float>(max), INFINITY) : max + 1;
+    EXPECT_FALSE(accepts(beyond)) << limit.field;
+    EXPECT_FALSE(accepts(is_float ? -std::numeric_limits<float>::max() : min - 1)) << limit.field;
+    if (is_float) {
+      for (const float bad : {NAN, INFINITY, -INFINITY}) EXPECT_FALSE(accepts(bad)) << limit.field;
+    }
+  }
+}
+
+TEST(LimitsTest, IntegersAreComparedExactly) {
+  v1::GenerateRequest message = good();
+  message.set_max_tokens((1 << 30) + 40);
+  expect_refused(message, "max_tokens: want 0 to 1073741824, found 1073741864");
+  message.set_max_tokens(std::numeric_limits<int32_t>::max());
+  expect_refused(message, "max_tokens: want 0 to 1073741824, found 2147483647");
+}
+
+TEST(LimitsTest, MessagesSayWhatIsWantedAndWhatWasFound) {
+  v1::GenerateRequest message = good();
+  message.set_top_p(1.5f);
+  expect_refused(message, "top_p: want above 0, up to 1, found 1.5");
+  message = good();
+  message.set_n(65);
+  expect_refused(message, "n: want 1 to 64, found 65");
+  message = good();
+  (*message.mutable_logit_bias())[7] = 101;
+  expect_refused(message, "logit_bias: want -100 to 100, found 101");
+  message = good();
+  message.add_stop("");
+  expect_refused(message, "stop: want 1 to 4096 bytes, found 0");
+  message.set_stop(0, std::string(4097, 'a'));
+  expect_refused(message, "stop: want 1 to 4096 bytes, found 4097");
+  message = good();
+  message.set_request_id(std::string(129, 'a'));
+  expect_refused(message, "request_id: want up to 128 bytes, found 129");
+}
+
+TEST(LimitsTest, CountsOfEntriesAreBounded) {
+  v1::GenerateRequest message = good();
+  for (int i = 0; i < 1024; ++i) message.add_stop_ids(5);
+  EXPECT_TRUE(check_limits(message).ok());
+  message.add_stop_ids(5);
+  expect_refused(message, "stop_ids: want up to 1024 entries, found 1025");
+  message = good();
+  for (int i = 0; i < 17; ++i) message.add_stop("a");
+  expect_refused(message, "stop: want up to 16 entries, found 17");
+  message = good();
+  for (int i = 0; i < 1025; ++i) (*message.mutable_logit_bias())[i] = 1;
+  expect_refused(message, "logit_bias: want up to 1024 entries, found 1025");
+  message.Clear();
+  message.mutable_prompt_ids()->mutable_ids()->Resize((1 << 20) + 1, 1);
+  expect_refused(message, "prompt_ids.ids: want up to 1048576 entries, found 1048577");
+  v1::DetokenizeRequest detokenize;
+  detokenize.mutable_ids()->Resize((1 << 18) + 1, 1);
+  expect_refused(detokenize, "ids: want up to 262144 entries, found 262145");
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who comes next, who is refused, and that nobody waits for ever. Threads are held by tasks that
+// wait for the test; nothing here depends on time.
+#include "coordinator/api/task_pool.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/status.h"
+
+namespace lockstep {
+namespace {
+
+constexpr int64_t kLong = TaskPool::kLongBytes + 1;
+
+class Gate {
+ public:
+  void open() {
+    MutexLock lock(&mutex_);
+    open_ = true;
+    changed_.notify_all();
+  }
+  void pass() {
+    MutexLock lock(&mutex_);
+    ++arrived_;
+    changed_.notify_all();
+    while (!open_) changed_.wait(&mutex_);
+  }
+  void wait_for_arrivals(int count) {
+    MutexLock lock(&mutex_);
+    while (arrived_ < count) changed_.wait(&mutex_);
+  }
+
+ private:
+  Mutex mutex_;
+  ConditionVariable changed_;
+  bool open_ ABSL_GUARDED_BY(mutex_) = false;
+  int arrived_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+// What ran, in order.
+class Record {
+ public:
+  std::function<void()> task(std::string name) {
+    return [this, name] {
+      MutexLock lock(&mutex_);
+      names_.push_back(name);
+      changed_.notify_all();
+    };
+  }
+  std::vector<std::string> wait_for(size_t count) {
+    MutexLock lock(&mutex_);
+    while (names_.size() < count) changed_.wait(&mutex_);
+    return names_;
+  }
+
+ private:
+  Mutex mutex_;
+  ConditionVariable changed_;
+  std::vector<std::string> names_ ABSL_GUARDED_BY(mutex_);
+};
+
+// One thread for all tasks, one for short ones; both held at the gate.
+struct HeldPool {
+  explicit HeldPool(TaskPoolOptions options = {.threads = 1}) : pool(options) {
+    hold(kLong);
+    gate.wait_for_arrivals(1);
+    hold(0);
+    gate.wait_for_arrivals(2);
+  }
+  ~HeldPool() { gate.open(); }
+  void hold(int64_t bytes) {
+    EXPECT_TRUE(pool.submit("holder", bytes, [this] { gate.pass(); }).ok());
+  }
+  absl::Status submit(const std::string& client, int64_t bytes, const std::string& name) {
+    return pool.submit(client, bytes, record.task(name));
+  }
+
+  Gate gate;
+  Record record;
+  TaskPool pool;
+};
+
+TEST(TaskPoolTest, LongTasksOfOneClientLetThoseOfOthersPass) {
+  HeldPool held;
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(held.submit("much", kLong, "m" + std::to_string(i)).ok());
+  EXPECT_TRUE(held.submit("little", kLong, "little").ok());
+  held.gate.open();
+  EXPECT_THAT(held.record.wait_for(4), testing::ElementsAre("m0", "little", "m1", "m2"));
+}
+
+TEST(TaskPoolTest, AShortTaskPassesLongOnesThatCameBefore) {
+  Gate gate;
+  Record record;
+  TaskPool pool({.threads = 1});
+  EXPECT_TRUE(pool.submit("a", kLong, [&] { gate.pass(); }).ok());
+  for (int i = 0; i < 5; ++i) EXPECT_TRUE(pool.submit("a", kLong, record.task("long")).ok());
+  EXPECT_TRUE(pool.submit("b", 10, record.task("short")).ok());
+  EXPECT_EQ(record.wait_for(1)[0], "short");  // While a long one holds the thread for those.
+  gate.open();
+}
+
+TEST(TaskPoolTest, TasksOfOneClientRunInTheirOrder) {
+  std::vector<std::string> wanted;
+  HeldPool held;
+  for (int i = 0; i < 20; ++i) {
+    wanted.push_back(std::to_string(i));
+    EXPECT_TRUE(held.submit("a", kLong, wanted.back()).ok());
+  }
+  held.gate.open();
+  EXPECT_EQ(held.record.wait_for(20), wanted);
+}
+
+TEST(TaskPoolTest, OneClientMayHaveHalfOfTheRoomAndAllTogetherAllOfIt) {
+  HeldPool held({.threads = 1, .max_tasks = 12, .max_bytes = 1 << 20});
+  for (int i = 0; i < 6; ++i) EXPECT_TRUE(held.submit("a", 1, "a").ok());
+  const absl::Status seventh = held.submit("a", 1, "a");
+  EXPECT_EQ(seventh.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_NE(message_of(seventh).find("this connection"), std::string::npos) << seventh;
+  for (int i = 0; i < 4; ++i) EXPECT_TRUE(held.submit("b", 1, "b").ok());
+  EXPECT_EQ(held.submit("c", 1, "c").code(), absl::StatusCode::kResourceExhausted);
+  held.gate.open();
+  held.record.wait_for(10);
+}
+
+TEST(TaskPoolTest, BytesAreBoundedAndFreeAgainWhenATaskHasRun) {
+  HeldPool held({.threads = 1, .max_tasks = 100, .max_bytes = 1000 + 2 * kLong});
+  EXPECT_TRUE(held.submit("a", 600, "first").ok());
+  EXPECT_EQ(held.submit("a", kLong, "too much").code(), absl::StatusCode::kResourceExhausted);
+  held.gate.open();
+  held.record.wait_for(1);
+  while (!held.submit("a", kLong, "second").ok()) std::this_thread::yield();
+  EXPECT_THAT(held.record.wait_for(2), testing::ElementsAre("first", "second"));
+}
+
+TEST(TaskPoolTest, WhatWasAcceptedIsRunBeforeThePoolGoes) {
+  Record record;
+  {
+    TaskPool pool({.threads = 3});
+    for (int i = 0; i < 500; ++i) {
+      const std::string client = std::to_string(i % 7);
+      EXPECT_TRUE(pool.submit(client, i % 2 == 0 ? 1 : kLong, record.task(client)).ok());
+    }
+  }
+  EXPECT_EQ(record.wait_for(500).size(), 500u);
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// Bytes of a GenerateRequest: parse, check, convert. Anything may be refused; what is taken keeps
+// the table of limits. Its unit-test twin is GenerateRequestTest.MutatedBytesAreRefusedOrKeep...
+#include "tests/fuzz/generate_request_input.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  static const std::unique_ptr<lockstep::Model> model = [] {
+    auto demo = lockstep::Model::open({});
+    LOCKSTEP_CHECK(demo.ok());
+    return *std::move(demo);
+  }();
+  lockstep::check_generate_request_input(std::string(reinterpret_cast<const char*>(data), size),
+                                         *model);
+  return 0;
+}
