@@ -31,6 +31,7 @@ ClusterCoreOptions VirtualCluster::default_options() {
       programs[rank].set_rank(rank);
       programs[rank].set_ranks(ranks);
       programs[rank].set_vocab(128);
+      programs[rank].set_numeric_class(group_class(workers).value());
     }
     return programs;
   };
