@@ -53,7 +53,7 @@ struct Setup {
   Setup(const KernelEntry& kernel, const Case& wanted) : rows(wanted.rows), heads(wanted.heads) {
     args.parallel = &pool();
     args.attrs.eps = 1e-5f;
-    args.attrs.head_dim = args.attrs.rotary_dim = heads.dim;
+    args.attrs.head_dim = args.attrs.v_dim = args.attrs.rotary_dim = heads.dim;
     args.attrs.heads = heads.query;
     args.attrs.kv_heads = heads.kv;
     args.attrs.scale = 0.125f;

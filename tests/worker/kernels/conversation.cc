@@ -110,7 +110,7 @@ void Conversation::step(const KernelEntry& kernel, const Schedule& schedule,
   args.in[1] = k.view();
   args.in[2] = v.view();
   args.out[0] = out.view();
-  args.attrs.head_dim = shape_.head_dim;
+  args.attrs.head_dim = args.attrs.v_dim = shape_.head_dim;
   args.attrs.heads = shape_.heads;
   args.attrs.kv_heads = shape_.kv_heads;
   args.attrs.kv_head_of = kv_head_of_.data();

@@ -10,7 +10,7 @@ foreach(object ${OBJECTS})
   set(count 0)
   foreach(line ${lines})
     # Return types of templates stand before the name.
-    if(NOT line MATCHES "^[0-9a-f]+ [A-Za-z] ([a-z0-9_: ]+ )?lockstep::${ISA}::")
+    if(NOT line MATCHES "^[0-9a-f]+ [A-Za-z] ([a-z0-9_:* ]+ )?lockstep::${ISA}::")
       message(FATAL_ERROR "${object} defines a symbol outside of lockstep::${ISA}: ${line}")
     endif()
     math(EXPR count "${count} + 1")

@@ -147,7 +147,7 @@ TEST(KernelCostTest, AttentionCountsTheKeysInTheWindowOnly) {
   args.step = &step;
   args.attrs.heads = 4;
   args.attrs.kv_heads = 2;
-  args.attrs.head_dim = 8;
+  args.attrs.head_dim = args.attrs.v_dim = 8;
   EXPECT_EQ(kernel_cost(*attention, args).flops, 4 * (10 + 11) * 4 * 8);
   args.attrs.window = 4;
   EXPECT_EQ(kernel_cost(*attention, args).flops, 4 * (4 + 4) * 4 * 8);
