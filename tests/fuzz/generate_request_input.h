@@ -2,6 +2,8 @@
 // What holds for any bytes that a caller may send to Generate: for the fuzzer and its twin.
 #pragma once
 
+#include <google/protobuf/stubs/logging.h>
+
 #include <string>
 
 #include "base/check.h"
@@ -12,6 +14,7 @@ namespace lockstep {
 
 // Reads the bytes as the server does. Whether they are a request; if so, it keeps the limits.
 inline bool check_generate_request_input(const std::string& bytes, const Model& model) {
+  const google::protobuf::LogSilencer silent;  // Most bytes are no message.
   v1::GenerateRequest message;
   if (!message.ParseFromString(bytes)) return false;
   const absl::StatusOr<Request> request = to_request(message, model);
