@@ -272,11 +272,11 @@ TEST(EngineFaultsTest, AReaderWhoNeverReadsIsCutOffAndOthersStreamOn) {
   FakeCluster cluster(model);
   Engine engine(&cluster, nullptr, {.max_unread_bytes = 20'000});
   ASSERT_TRUE(engine.wait_ready().ok());
-  const Answer alone = finish(**engine.submit(request_of(2, 5, 400)))[0];
+  const Answer alone = finish(**engine.submit(request_of(2, 5, 40)))[0];
   Request request = request_of(1, 3, 900);
   request.n = 2;
   const std::shared_ptr<Stream> unread = *engine.submit(request);
-  const std::shared_ptr<Stream> other = *engine.submit(request_of(2, 5, 400));
+  const std::shared_ptr<Stream> other = *engine.submit(request_of(2, 5, 40));
   EXPECT_EQ(finish(*other)[0].tokens, alone.tokens);
   EXPECT_TRUE(other->status().ok());
   unread->wait(std::numeric_limits<size_t>::max());  // Until it is closed.
