@@ -87,7 +87,7 @@ class EngineCore {
 
   template <typename Action, typename... Args>
   void act(Args&&... args) {
-    actions_.emplace_back(std::in_place_type<Action>, std::forward<Args>(args)...);
+    actions_.emplace_back(std::in_place_type<Action>, Action{std::forward<Args>(args)...});
   }
 
   // engine_core.cc: the group and its steps.

@@ -28,7 +28,7 @@ int64_t bytes_of(const StreamEvent& event) {
   size_t bytes = sizeof(event) + event.text.size();
   bytes += event.token_ids.size() * sizeof(int32_t) + event.prompt_logits.size() * sizeof(float);
   for (const std::vector<Logprob>& token : event.logprobs) {
-    bytes += sizeof(token) + token.size() * sizeof(Logprob);
+    bytes += sizeof(std::vector<Logprob>) + token.size() * sizeof(Logprob);
   }
   return static_cast<int64_t>(bytes);
 }

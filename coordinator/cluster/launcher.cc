@@ -2,13 +2,13 @@
 // posix_spawn, not fork: gRPC's threads hold locks that a forked child would inherit.
 #include "coordinator/cluster/launcher.h"
 
-#include <signal.h>
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <chrono>
+#include <csignal>
 #include <cstring>
 #include <utility>
 
@@ -38,6 +38,7 @@ std::vector<std::string> environment_with(const std::string& token) {
 
 std::vector<char*> pointers(std::vector<std::string>& strings) {
   std::vector<char*> result;
+  result.reserve(strings.size() + 1);
   for (std::string& string : strings) result.push_back(string.data());
   result.push_back(nullptr);
   return result;

@@ -4,7 +4,6 @@
 #include "coordinator/cluster/private_folder.h"
 
 #include <fcntl.h>
-#include <stdlib.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
