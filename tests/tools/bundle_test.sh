@@ -18,10 +18,11 @@ done
 
 # Every library but the C and C++ runtime is the bundle's.
 system='linux-vdso|ld-linux[^/]*|libc|libm|libpthread|libdl|librt|libstdc\+\+|libgcc_s'
-strangers=$(ldd "$top/bin/lockstep" | grep -vF " => $top/bin/../lib/" |
+libraries=$(ldd "$top/bin/lockstep")
+strangers=$(grep -vF " => $top/bin/../lib/" <<<"$libraries" |
   grep -vE "^[[:space:]]*([^[:space:]]*/)?($system)\.so" || true)
 [ -z "$strangers" ] || fail "libraries from elsewhere:"$'\n'"$strangers"
-ldd "$top/bin/lockstep" | grep -q 'libgrpc++[.]so' || fail "gRPC is not among the libraries"
+[[ $libraries == *'libgrpc++.so'* ]] || fail "gRPC is not among the libraries"
 
 cd /
 doctor=$(env -i "$top/bin/lockstep" doctor)
