@@ -13,6 +13,18 @@
 
 namespace lockstep {
 
+// What one connection may cost. Pings go to quiet connections too, every 5 s: one that does not
+// answer within 10 s is closed. HTTP2_MAX_PING_STRIKES keeps its default: at 0 a client may ping
+// without end.
+struct ConnectionLimits {
+  int max_message_bytes = 0;  // Received; gRPC refuses more.
+  int max_streams = 0;        // Calls open at once.
+  int handshake_ms = 0;
+  int idle_ms = 0;               // Without a call.
+  int min_ping_interval_ms = 0;  // Of the peer's pings while it has no call.
+};
+void set_limits(grpc::ServerBuilder& builder, const ConnectionLimits& limits);
+
 class GrpcServer {
  public:
   // Binds `address` (as Listener::bind), then starts what the builder describes, without TLS.

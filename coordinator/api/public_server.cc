@@ -19,19 +19,12 @@ bool is_loopback(const std::string& address) {
          address.starts_with("[::1]:") || address.starts_with("unix:");
 }
 
-// What one connection may cost; docs/security.md says what each is for. HTTP2_MAX_PING_STRIKES
-// keeps its default: at 0 a client may ping without end.
-void set_limits(grpc::ServerBuilder& builder) {
-  builder.SetMaxReceiveMessageSize(kMaxMessageBytes);
-  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, 256);
-  builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, 10'000);
-  builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, 300'000);
-  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 5'000);
-  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10'000);
-  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
-  builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);  // Ours, to a quiet client.
-  builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 4'000);
-}
+// docs/security.md says what each is for.
+constexpr ConnectionLimits kConnectionLimits = {.max_message_bytes = kMaxMessageBytes,
+                                                .max_streams = 256,
+                                                .handshake_ms = 10'000,
+                                                .idle_ms = 300'000,
+                                                .min_ping_interval_ms = 4'000};
 
 }  // namespace
 
@@ -51,7 +44,7 @@ absl::StatusOr<std::unique_ptr<PublicServer>> PublicServer::start(
   grpc::EnableDefaultHealthCheckService(true);
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   grpc::ServerBuilder builder;
-  set_limits(builder);
+  set_limits(builder, kConnectionLimits);
   builder.RegisterService(&server->generation_);
   ASSIGN_OR_RETURN(server->server_,
                    GrpcServer::start(builder, options.address, connections_within_limit()));

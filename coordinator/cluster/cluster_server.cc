@@ -27,27 +27,18 @@ int64_t now_ms() {
 // Workers have one each; the public port has most of the descriptors.
 int64_t max_connections() { return std::max<int64_t>(64, connections_within_limit() / 8); }
 
-// A worker has one stream, and one call before it.
-void set_limits(grpc::ServerBuilder& builder, const ClusterServerOptions& options) {
-  builder.SetMaxReceiveMessageSize(options.max_message_bytes);
-  builder.SetMaxSendMessageSize(-1);
-  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, 4);
-  builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, 5'000);
-  builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, 30'000);
-  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 5'000);
-  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10'000);
-  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
-  builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
-  builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 2'000);
-}
-
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<ClusterServer>> ClusterServer::start(
     const ClusterServerOptions& options, LinkListener* listener) {
   std::unique_ptr<ClusterServer> server(new ClusterServer(options, listener));
   grpc::ServerBuilder builder;
-  set_limits(builder, options);
+  set_limits(builder, {.max_message_bytes = options.max_message_bytes,
+                       .max_streams = 4,  // A worker has one, and one call before it.
+                       .handshake_ms = 5'000,
+                       .idle_ms = 30'000,
+                       .min_ping_interval_ms = 2'000});
+  builder.SetMaxSendMessageSize(-1);
   builder.RegisterAsyncGenericService(&server->service_);
   server->queue_ = builder.AddCompletionQueue();
   ASSIGN_OR_RETURN(server->server_, GrpcServer::start(builder, options.address, max_connections()));

@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <future>
 
 #include "base/status.h"
 #include "coordinator/admission.h"
@@ -22,12 +21,7 @@ TEST(EngineDrainTest, RunningAndQueuedStreamsGoOnToTheirEnd) {
   FakeCluster cluster({.max_sequences = 2});
   Engine engine(&cluster, nullptr, {});
   ASSERT_TRUE(engine.wait_ready().ok());
-  std::promise<void> go;
-  const std::shared_future<void> gone = go.get_future().share();
-  cluster.set_hook([&](const cluster::Step&) {
-    gone.wait();
-    return absl::OkStatus();
-  });
+  StepGate gate(cluster);
   std::vector<std::shared_ptr<Stream>> streams;
   for (int32_t i = 0; i < 6; ++i) streams.push_back(*engine.submit(request_of(i, 3, 20)));
   EXPECT_TRUE(engine.stats().ready);
@@ -37,7 +31,7 @@ TEST(EngineDrainTest, RunningAndQueuedStreamsGoOnToTheirEnd) {
   EXPECT_EQ(refused.code(), absl::StatusCode::kUnavailable);
   EXPECT_THAT(message_of(refused), HasSubstr("the server is draining"));
   EXPECT_EQ(engine.accepting(), refused);
-  go.set_value();
+  gate.open();
   for (const std::shared_ptr<Stream>& stream : streams) {
     EXPECT_EQ(finish(*stream)[0].tokens.size(), 20u);
     EXPECT_TRUE(stream->status().ok());
@@ -131,23 +125,14 @@ TEST(AdmissionTest, TheQueueCountsWhatIsTakenAndNotStarted) {
       &cluster, nullptr,
       {.max_waiting = {.requests = 100, .choices = 8, .prompt_tokens = 1000, .bytes = 1'000'000}});
   ASSERT_TRUE(engine.wait_ready().ok());
-  std::promise<void> go;
-  const std::shared_future<void> gone = go.get_future().share();
-  cluster.set_hook([&](const cluster::Step&) {
-    gone.wait();
-    return absl::OkStatus();
-  });
+  StepGate gate(cluster);
   Request request = request_of(1, 3, 5);
   request.n = 4;
   std::vector<std::shared_ptr<Stream>> streams;
-  absl::Status refused;
-  for (int i = 0; i < 20 && refused.ok(); ++i) {
-    absl::StatusOr<std::shared_ptr<Stream>> stream = engine.submit(request);
-    refused = stream.status();
-    if (stream.ok()) streams.push_back(*std::move(stream));
-  }
+  const absl::Status refused = submit_until_refused(
+      engine, 20, [&](int32_t) { return request; }, &streams);
   EXPECT_THAT(message_of(refused), HasSubstr("at most 8 choices"));
-  go.set_value();
+  gate.open();
   for (const std::shared_ptr<Stream>& stream : streams) finish(*stream);
   eventually([&] { return engine.submit(request).ok(); });
 }

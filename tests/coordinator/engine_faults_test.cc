@@ -137,24 +137,15 @@ TEST(EngineFaultsTest, AFullQueueRefusesAndServesAgainWhenItHasDrained) {
       &cluster, nullptr,
       {.max_waiting = {.requests = 5, .choices = 99, .prompt_tokens = 999, .bytes = 99'999}});
   ASSERT_TRUE(engine.wait_ready().ok());
-  std::promise<void> go;
-  const std::shared_future<void> gone = go.get_future().share();
-  cluster.set_hook([&](const cluster::Step&) {
-    gone.wait();
-    return absl::OkStatus();
-  });
+  StepGate gate(cluster);
   std::vector<std::shared_ptr<Stream>> streams;
-  absl::Status refused;
-  for (int32_t i = 0; i < 100 && refused.ok(); ++i) {
-    absl::StatusOr<std::shared_ptr<Stream>> stream = engine.submit(request_of(i, 3, 5));
-    refused = stream.status();
-    if (stream.ok()) streams.push_back(*stream);
-  }
+  const absl::Status refused = submit_until_refused(
+      engine, 100, [](int32_t i) { return request_of(i, 3, 5); }, &streams);
   EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_THAT(text_of(refused), HasSubstr("fewer than 5"));
   EXPECT_THAT(streams.size(), testing::AllOf(testing::Ge(5u), testing::Le(7u)));
   EXPECT_GE(engine.stats().waiting, 3);
-  go.set_value();
+  gate.open();
   for (const std::shared_ptr<Stream>& stream : streams) {
     EXPECT_EQ(finish(*stream)[0].tokens.size(), 5u);
   }

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <future>
 #include <map>
 #include <memory>
 #include <string>
@@ -13,6 +14,7 @@
 
 #include "coordinator/engine.h"
 #include "coordinator/text/tokenizer.h"
+#include "tests/support/fake_group.h"
 
 namespace lockstep {
 
@@ -90,6 +92,33 @@ inline std::map<int32_t, Answer> finish(Stream& stream) {
     all.insert(all.end(), some.begin(), some.end());
   }
   return answers_of(all);
+}
+
+// Holds back every step of a cluster until it is opened.
+class StepGate {
+ public:
+  explicit StepGate(FakeCluster& cluster) {
+    cluster.set_hook([opened = opened_.get_future().share()](const cluster::Step&) {
+      opened.wait();
+      return absl::OkStatus();
+    });
+  }
+  void open() { opened_.set_value(); }
+
+ private:
+  std::promise<void> opened_;
+};
+
+// Submits what `make(i)` gives until one is refused, or `max` were taken. How it was refused.
+template <typename Make>
+absl::Status submit_until_refused(Engine& engine, int32_t max, const Make& make,
+                                  std::vector<std::shared_ptr<Stream>>* streams) {
+  for (int32_t i = 0; i < max; ++i) {
+    absl::StatusOr<std::shared_ptr<Stream>> stream = engine.submit(make(i));
+    if (!stream.ok()) return stream.status();
+    streams->push_back(*std::move(stream));
+  }
+  return absl::OkStatus();
 }
 
 // Polls until it holds, or fails after 20 s.

@@ -105,7 +105,7 @@ class Coordinator final : public TestServer {
     order.set_epoch(1);
     stream->Read(&message);
     EXPECT_TRUE(message.has_hello());
-    EXPECT_EQ(message.hello().token(), "");
+    EXPECT_EQ(message.SerializeAsString().find(kToken), std::string::npos);
     EXPECT_EQ(message.hello().protocol(), kProtocolVersion);
     assign(message.hello(), *order.mutable_assignment());
     stream->Write(order);

@@ -117,25 +117,11 @@ struct StepView {
   const float* embeddings = nullptr;  // [rows with token -1, hidden], in order of rows, or null
 };
 
-// Inputs and outputs by operator, [rows, cols]:
-//   embed           in: weight [vocab slice, hidden]            out: [Rows, hidden]
-//   linear          in: x [r, K], weight [N, K] packed,
-//                       (bias [1, N])                           out: [r, N]
-//   rms_norm        in: x, weight [1, n]                        out: like x
-//   head_norm       in: x, weight [1, head_dim]                 out: like x
-//   rope_table      in: -                                       out: [Rows, rotary_dim],
-//                       columns 0 .. d/2-1 cos, d/2 .. d-1 sin
-//   rope            in: x, table                                out: like x (may be x itself)
-//   attention       in: q, k, v; state                          out: [Rows, heads * head_dim]
-//   silu            in: x                                       out: like x
-//   mul, add        in: x, y                                    out: like x
-//   gated           in: gate, up                                out: like gate
-//   add_norm        in: x, y, weight                            out: x + y, its norm
-//   cast            in: x float32                               out: bfloat16
-//   select_rows     in: x [Rows, n]                             out: [Outputs, n]
-//   top_candidates  in: logits [Outputs, vocab slice]           out: - (step->outputs)
-// Views may have no columns (a rank without a share): the kernel then does nothing. Element-wise
-// operators may work in place (out[0].data == in[0].data).
+// Inputs and outputs in the order of the operator's row (operators/schema.cc, docs/operators.md);
+// an optional operand that is absent has no data. A weight is [output columns, input columns], a
+// norm or a bias [1, columns]; rope_table gives columns 0 .. d/2-1 cos, d/2 .. d-1 sin.
+// Views may have no columns (a rank without a share): the kernel then does nothing. Where the
+// row says so, kernels may work in place (out[0].data == in[0].data).
 struct KernelArgs {
   TensorView in[kMaxInputs];
   TensorView out[kMaxOutputs];

@@ -182,53 +182,62 @@ TEST_F(ClusterServerTest, OfSixtyFiveOpenChallengesTheOldestIsClosed) {
   worker->context.TryCancel();
 }
 
+// A call that sends a message, or nothing, and waits for its end.
+class EndedCall {
+ public:
+  EndedCall(const std::shared_ptr<grpc::Channel>& channel, const char* method,
+            const grpc::ByteBuffer* message)
+      : stub_(channel), stream_(stub_.PrepareCall(&context_, method, &queue_)) {
+    int tag = 0;
+    stream_->StartCall(&tag);
+    next();
+    if (message != nullptr) {
+      stream_->Write(*message, &tag);
+      next();
+    }
+    stream_->Finish(&status_, &tag);
+    next();
+  }
+  ~EndedCall() {
+    queue_.Shutdown();
+    EXPECT_FALSE(next());
+  }
+
+  const grpc::Status& status() const { return status_; }
+
+ private:
+  bool next() {
+    void* done = nullptr;
+    bool ok = false;
+    return queue_.Next(&done, &ok);
+  }
+
+  grpc::GenericStub stub_;
+  grpc::CompletionQueue queue_;
+  grpc::ClientContext context_;
+  std::unique_ptr<grpc::GenericClientAsyncReaderWriter> stream_;
+  grpc::Status status_;
+};
+
 TEST_F(ClusterServerTest, AMessageOf600MegabytesBeforeTheTokenCostsNothing) {
   const grpc::Slice megabyte(std::string(kMiB, 'x'));
   const std::vector<grpc::Slice> slices(600, megabyte);  // All share the same bytes.
   const grpc::ByteBuffer message(slices.data(), slices.size());
-  grpc::GenericStub stub(channel_);
   for (const char* method :
        {"/lockstep.cluster.Cluster/Join", "/lockstep.cluster.Cluster/Challenge", "/none/Such"}) {
     const int64_t before = resident_bytes();
-    grpc::CompletionQueue queue;
-    grpc::ClientContext context;
-    const auto call = stub.PrepareCall(&context, method, &queue);
-    grpc::Status status;
-    int tag = 0;
-    void* done = nullptr;
-    bool ok = false;
-    call->StartCall(&tag);
-    queue.Next(&done, &ok);
-    call->Write(message, &tag);
-    queue.Next(&done, &ok);
-    call->Finish(&status, &tag);
-    queue.Next(&done, &ok);
-    EXPECT_FALSE(status.ok()) << method;
+    const EndedCall call(channel_, method, &message);
+    EXPECT_FALSE(call.status().ok()) << method;
     EXPECT_LT(resident_bytes() - before, 100 * kMiB) << method;
-    queue.Shutdown();
-    EXPECT_FALSE(queue.Next(&done, &ok));
   }
   EXPECT_TRUE(listener_.events().empty());
 }
 
 TEST_F(ClusterServerTest, NothingElseIsServedThere) {
-  grpc::GenericStub stub(channel_);
   for (const char* method : {"/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
                              "/grpc.health.v1.Health/Check", "/lockstep.v1.Generation/Generate"}) {
-    grpc::CompletionQueue queue;
-    grpc::ClientContext context;
-    const auto call = stub.PrepareCall(&context, method, &queue);
-    grpc::Status status;
-    int tag = 0;
-    void* done = nullptr;
-    bool ok = false;
-    call->StartCall(&tag);
-    queue.Next(&done, &ok);
-    call->Finish(&status, &tag);
-    queue.Next(&done, &ok);
-    EXPECT_EQ(status.error_code(), grpc::StatusCode::UNIMPLEMENTED) << method;
-    queue.Shutdown();
-    EXPECT_FALSE(queue.Next(&done, &ok));
+    const EndedCall call(channel_, method, nullptr);
+    EXPECT_EQ(call.status().error_code(), grpc::StatusCode::UNIMPLEMENTED) << method;
   }
 }
 
