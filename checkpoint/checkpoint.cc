@@ -85,7 +85,7 @@ struct Strip {
   int64_t row_bytes;
   int64_t width;  // Bytes of a row that are wanted.
 
-  // Where less than a page lies between two rows' parts, reading it too touches no further page and
+  // Where less than a page is between two rows' parts, reading it too touches no further page and
   // saves calls.
   bool contiguous() const { return row_bytes - width < kPageBytes; }
   int64_t pitch() const { return contiguous() ? row_bytes : width; }  // From row to row, in memory.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a quantized matrix [rows, cols] lies in a checkpoint (docs/quantization.md): NAME has the
-// codes, I8 [rows, cols] or U8 [rows, ceil(cols / 2)], two codes of 4 bits a byte, the low one of
+// How a checkpoint stores a quantized matrix [rows, cols] (docs/quantization.md): NAME has the
+// codes, I8 [rows, cols] or U8 [rows, ceil(cols / 2)], two codes of 4 bits per byte, the low one of
 // the even column; NAME.scales and, where the kind has them, NAME.minima are BF16 [rows, groups].
 #pragma once
 

@@ -20,7 +20,7 @@ class RandomWeights {
 
   uint64_t seed() const { return seed_; }
 
-  // `rectangle` is of piece's source, in which it must lie. As Checkpoint::read.
+  // `rectangle` is of piece's source, and must be inside it. As Checkpoint::read.
   void read(const program::Piece& piece, program::Role role, const Rectangle& rectangle, float* out,
             int64_t out_stride) const;
 

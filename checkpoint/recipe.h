@@ -22,7 +22,7 @@ struct MatrixShape {
 // The matrix that a piece's source is expected to be; an error where its shape makes no sense.
 absl::StatusOr<MatrixShape> source_matrix(const program::Piece& piece);
 
-// Whether the rectangles lie within their sources and make up exactly [rows, cols] of the weight.
+// Whether the rectangles are within their sources and make up exactly [rows, cols] of the weight.
 absl::Status check_recipe(const program::Weight& weight);
 
 // What one piece adds to some rows of a weight.

@@ -38,7 +38,7 @@ class WeightSource {
   // What tells this source from any other, see Checkpoint::identity.
   absl::StatusOr<std::string> identity() const;
 
-  // Where plain rows of the weight, which passed check(), lie in a file in the weight's own type;
+  // Where plain rows of the weight, which passed check(), are in a file in the weight's own type;
   // else why they do not.
   absl::StatusOr<StoredRows> stored_rows(const program::Weight& weight) const;
 

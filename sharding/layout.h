@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a value lies on the ranks, and one local rule per operator over that: all there is to
+// How a value is laid out on the ranks, and one local rule per operator over that: all there is to
 // sharding. A rule sees its own node only.
 #pragma once
 

@@ -3,7 +3,7 @@
 // this rank's part of what is gathered. Blocks are placed largest first, each at the lowest place
 // that is free as long as it lives ("greedy by size", Pisarchyk and Lee, arXiv 2001.03288). Those
 // that ranks share live from their first part's writing until the collective behind which all ranks
-// have read them, and have the same bytes and nodes on every rank: so they lie alike.
+// have read them, and have the same bytes and nodes on every rank: so they are placed alike.
 #include "sharding/plan_memory.h"
 
 #include <algorithm>
@@ -99,7 +99,7 @@ bool Planner::may_share(int node) const {
   return !collectives_.empty() && collectives_.front() < node;
 }
 
-// Whether the first output may lie where `input` lies: the same shape, and nobody reads these
+// Whether the first output may be placed where `input` is: the same shape, and nobody reads these
 // columns afterwards, neither by this name nor through another view.
 bool Planner::dies_for(const Node& node, int index, int input) const {
   const ValueInfo& in = graph_.values()[input];

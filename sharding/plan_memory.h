@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where every value lies, in its rank's arena or in the memory that ranks share: planned once, for
+// Where every value is, in its rank's arena or in the memory that ranks share: planned once, for
 // the largest step.
 #pragma once
 

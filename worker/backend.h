@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a rank computes on: a device, and the table of kernels whose operands lie there.
+// What a rank computes on: a device, and the table of kernels whose operands are there.
 #pragma once
 
 #include <memory>

@@ -175,7 +175,7 @@ void Executor::connect(const Instruction& instruction, const Weights& weights, C
       call.kernel != nullptr ? call.kernel->name : std::string(op_name(op_of(instruction))));
 }
 
-// Values of the program that are shared lie at `shared`.
+// Shared values of the program are at `shared`.
 void Executor::place_values(std::byte* shared) {
   const auto address = [&](int index) {
     const program::Value& value = program_.values(index);

@@ -28,7 +28,7 @@ int64_t buffer_bytes(const program::Program& program, const Bindings& bindings, 
 // One thread at a time. Everything it is given must outlive it.
 class Executor {
  public:
-  // The program has passed validate(). Values, scratch and what attributes point to lie on the
+  // The program has passed validate(). Values, scratch and what attributes point to are on the
   // device.
   static absl::StatusOr<std::unique_ptr<Executor>> make(const program::Program& program,
                                                         const Bindings& bindings,
@@ -60,7 +60,7 @@ class Executor {
     const KernelEntry* kernel = nullptr;
     KernelArgs args;
     std::vector<int64_t> boundaries;  // all_gather
-    bool shared = false;              // all_gather: what it gives lies where all ranks see it.
+    bool shared = false;              // all_gather: its result is where all ranks see it.
     int state = -1;                   // Of operators that have one.
     int profile_row = 0;
   };
@@ -92,7 +92,7 @@ class Executor {
   std::vector<int64_t> domain_rows_;  // Of the step that runs, by row domain.
   TensorView logits_;
   Collective* collective_ = nullptr;
-  bool shares_ = false;  // Shared values lie in the collective's memory, not in shared_.
+  bool shares_ = false;  // Shared values are in the collective's memory, not in shared_.
   Progress no_progress_;
   Progress* progress_ = &no_progress_;
   uint64_t instructions_before_ = 0;  // The run.

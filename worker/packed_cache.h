@@ -28,7 +28,7 @@ struct PackedCacheOptions {
 PackedCacheOptions packed_cache_options(const std::string& choice, int64_t limit_bytes);
 
 // One file of the folder, <key>.lockstep-weights: a page with magic, version, key, sizes and sums,
-// then the bytes as they lie in memory. It appears whole (written under another name, made durable,
+// then the bytes as they are in memory. It appears whole (written under another name, made durable,
 // renamed) and is believed only if every sum is right, so any number of processes may share the
 // folder, and whatever becomes of a file costs time alone. What goes wrong is said in one line of
 // the log.

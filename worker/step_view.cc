@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Between messages and kernels. Tokens, pages, masks and embeddings are read where they lie in the
+// Between messages and kernels. Tokens, pages, masks and embeddings are read in place from the
 // message.
 #include "worker/step_view.h"
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// All weights lie in one piece of memory. A block of rows is read as float32 into a buffer of the
+// All weights are in one piece of memory. A block of rows is read as float32 into a buffer of the
 // thread's own, quantized there where its kind is, and packed, so a weight is never in memory
-// twice. A device's packed rows lie end to end: a block is packed as if it were a weight of its
-// own into one of its thread's two buffers, and copied from there while the thread fills the other.
+// twice. A device's packed rows are stored end to end: a block is packed as if it were a weight of
+// its own into one of its thread's two buffers, and copied from there while the thread fills the
+// other.
 #include "worker/weights.h"
 
 #include <algorithm>
@@ -167,7 +168,7 @@ class Loader {
     return absl::OkStatus();
   }
 
-  // Reads the block as rows from `begin` on of a weight of `rows` rows that lies in `packed`.
+  // Reads the block as rows from `begin` on of a weight of `rows` rows that is stored in `packed`.
   absl::Status pack(const Block& block, int64_t begin, int64_t rows, Staging& staging,
                     std::byte* packed) const {
     const Weight& weight = program_.weights(block.weight);

@@ -20,7 +20,7 @@
 
 namespace lockstep {
 
-// Where each weight will lie, and what loading takes. Sums that would overflow are INT64_MAX.
+// Where each weight will be, and what loading takes. Sums that would overflow are INT64_MAX.
 struct WeightPlan {
   std::vector<int64_t> offsets;  // By weight.
   int64_t bytes = 0;             // Of all weights.
@@ -33,7 +33,7 @@ struct LoadOptions {
   Progress* progress = nullptr;  // What is loaded, as it goes on.
   const std::atomic<bool>* cancelled = nullptr;
   const PackedCache* cache =
-      nullptr;  // Where the weights may lie packed, or are kept once they are.
+      nullptr;  // Where packed weights may be, or are kept once they are packed.
 };
 
 class Weights {
@@ -52,7 +52,7 @@ class Weights {
   int64_t bytes() const { return memory_.bytes(); }
   // A weight that was not loaded is this one from now on.
   void take(MappedWeight weight);
-  // All of them as they lie, of a processor.
+  // All of them as they are in memory, of a processor.
   std::span<const std::byte> contents() const {
     return {memory_.data(), static_cast<size_t>(memory_.bytes())};
   }

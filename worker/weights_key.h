@@ -11,7 +11,7 @@
 
 namespace lockstep {
 
-// To be raised when weights lie otherwise in memory in a way that small ones do not show (see the
+// To be raised when weights are stored otherwise in a way that small ones do not show (see the
 // .cc file).
 inline constexpr int kPackingVersion = 1;
 

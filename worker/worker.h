@@ -24,7 +24,7 @@ struct WorkerOptions {
   // Kept up to date while loading and in every step; outlives the worker. Null: nobody asks.
   Progress* progress = nullptr;
   const std::atomic<bool>* cancelled = nullptr;  // Loading stops with kCancelled once it is true.
-  // What it computes on, and the collective's operands lie on; outlives the worker. Null: this
+  // What it computes on, and what holds the collective's operands; outlives the worker. Null: this
   // processor.
   const Backend* backend = nullptr;
   double memory_fraction = 0;            // See Backend; 0: the backend's own.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The product's two factors commute exactly, so silu may stand on either side.
+// The product's two factors commute exactly, so silu may be on either side.
 #include <vector>
 
 #include "sharding/passes/passes.h"

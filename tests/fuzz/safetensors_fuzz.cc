@@ -17,7 +17,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     LOCKSTEP_CHECK(tensors.status().message().size() < 1000);
     return 0;
   }
-  // What parses lies within the file and covers it.
+  // What parses is within the file and covers it.
   int64_t reached = 8 + static_cast<int64_t>(header.size());
   for (const lockstep::TensorInfo& tensor : *tensors) {
     LOCKSTEP_CHECK(tensor.begin == reached && tensor.begin <= tensor.end);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rules one by one, and what they make of whole models: where collectives stand, and how many.
+// The rules one by one, and what they make of whole models: where collectives are, and how many.
 #include "sharding/layout.h"
 
 #include <gtest/gtest.h>

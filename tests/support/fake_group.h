@@ -46,7 +46,7 @@ cluster::Candidates fake_candidates(const cluster::Output& output, const std::ve
 class FakeWorkers {
  public:
   explicit FakeWorkers(const FakeModel& model);
-  // The results of all ranks. An error says which lie the step told.
+  // The results of all ranks. An error says which rule the step broke.
   absl::StatusOr<std::vector<cluster::StepResult>> run(const cluster::Step& step);
   absl::StatusOr<std::vector<float>> logits(uint64_t step, int output) const;
   // The same of one rank.

@@ -36,7 +36,7 @@ class LateDevice final : public Device {
   int64_t total_bytes() const override { return kRoom; }
   int64_t free_bytes() const override { return kRoom - used_; }
 
-  // Memory is never used twice; a border of it lies between any two pieces.
+  // Memory is never used twice; a border of it is between any two pieces.
   std::byte* allocate(int64_t bytes) override {
     const int64_t taken = (bytes + 2 * kDeviceAlign) / kDeviceAlign * kDeviceAlign;
     if (used_ + taken > kRoom) return nullptr;

@@ -25,8 +25,6 @@ struct Exception {
 constexpr Exception kExceptions[] = {
     {"FileIsShort", "worker/kernels/kernel.h", "the kernels' whole interface, one struct each"},
     {"FileIsShort", "worker/kernels/cpu/linear.h", "one loop that all kinds of weights share"},
-    {"ProseIsShort", "docs/performance.md", "older than the rule; to be wrapped when rewritten"},
-    {"ProseIsShort", "docs/quantization.md", "older than the rule; to be wrapped when rewritten"},
     {"IsaFilesIncludeLittle", "worker/kernels/cpu/top_candidates.cc",
      "base/math.h declares plain functions only: nothing inline to compile for an ISA"},
 };

@@ -58,7 +58,7 @@ TEST(HostileCoordinatorTest, HostileAssignmentsAreRefusedAndTheWorkerStaysWell) 
     EXPECT_THAT(failure.message(), testing::Not(HasSubstr("\n")));
   }
   EXPECT_THAT(worker.failure(assign(0, layer_program())).message(), HasSubstr("epoch from 1 on"));
-  // Large numbers that are no lie are as much as there is.
+  // Large numbers that are true are as much as there is.
   cluster::CoordinatorMessage message = assign(++epoch, layer_program());
   message.mutable_assignment()->set_max_pages(kHuge);
   message.mutable_assignment()->set_kv_memory_bytes(1 << 20);

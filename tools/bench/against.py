@@ -28,7 +28,7 @@ CONFIDENCE = 0.95
 
 
 def interval(ratios: list[float]) -> tuple[float, float]:
-    """Where the median of all possible rounds lies, with CONFIDENCE; the extremes for a few."""
+    """Where the median of all possible rounds is, with CONFIDENCE; the extremes for a few."""
     ordered, count = sorted(ratios), len(ratios)
     outside, index = 2 * 0.5 ** count, 0
     while outside + 2 * comb(count, index + 1) * 0.5 ** count <= 1 - CONFIDENCE:

@@ -46,7 +46,7 @@ class Memory {
   void* data_;
 };
 
-// More than caches hold: weights are taken from it by turns.
+// More than caches hold: weights are taken from it in rotation.
 constexpr int64_t kCycledBytes = 512 << 20;
 inline const Memory& cycled() {
   static const Memory memory(kCycledBytes);

@@ -26,7 +26,7 @@ using std::chrono::nanoseconds;
 constexpr nanoseconds kSpin = std::chrono::microseconds(30);
 constexpr nanoseconds kPeerCheck = std::chrono::milliseconds(20);
 
-// Shared futexes: the words lie in memory of several processes.
+// Shared futexes: the words are in memory of several processes.
 void futex_wait(std::atomic<uint32_t>& word, uint32_t value, nanoseconds timeout) {
   static_assert(sizeof(word) == 4);
   const int64_t ns = std::max<int64_t>(timeout.count(), 1);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How ranks whose operands lie on devices meet: decided together, so that all choose alike.
+// How ranks whose operands are on devices meet: decided together, so that all choose alike.
 #pragma once
 
 #include <atomic>

@@ -17,7 +17,7 @@ namespace lockstep {
 // Columns of all ranks side by side. Every rank gives [rows, columns of its own] and gets all of
 // [rows, total]. Rank r's columns are [boundaries[r], boundaries[r + 1]); they may be none.
 struct GatherArgs {
-  const void* in = nullptr;  // This rank's columns. May lie in `out` at their place already.
+  const void* in = nullptr;  // This rank's columns. May be in `out` at their place already.
   int64_t in_stride = 0;     // Elements.
   void* out = nullptr;
   int64_t out_stride = 0;
@@ -37,13 +37,13 @@ class Collective {
   // NCCL adds in an order of its own, the same every time for the same ranks and sizes. Where at
   // most one addend is not -0.0 no order matters. Rows of `cols` floats, `stride` apart.
   virtual absl::Status all_reduce(float* data, int64_t rows, int64_t cols, int64_t stride) = 0;
-  // Where `out` lies in shared(), at the same place on every rank, there is nothing to move but
-  // parts that lie elsewhere: the call is over when all ranks have come.
+  // Where `out` is in shared(), at the same place on every rank, there is nothing to move but
+  // parts that are elsewhere: the call is over when all ranks have come.
   virtual absl::Status all_gather(const GatherArgs& args) = 0;
   // Memory that all ranks see. Between two collectives nobody may write what another still reads.
   // None by default: every rank then gathers in memory of its own.
   virtual std::span<std::byte> shared() { return {}; }
-  // Operands that lie on a device may only be queued by the calls above: this waits for all that is
+  // Operands on a device may only be queued by the calls above: this waits for all that is
   // queued there, kernels included. Once a step, after its last call.
   virtual absl::Status finish() { return absl::OkStatus(); }
 

@@ -117,7 +117,7 @@ class NcclCollective final : public Collective {
   Clock::time_point connect_by_;
   const std::atomic<bool>* cancelled_;  // Of setting up alone.
   Nccl::Comm comm_ = nullptr;
-  DeviceMemory packed_;  // Where a matrix of several rows lies rank by rank.
+  DeviceMemory packed_;  // A matrix of several rows, stored rank by rank.
   StagingMemory trial_;  // While ranks connect.
   std::atomic<bool> aborted_{false};
   std::atomic<int64_t> wait_ns_{0};
@@ -254,7 +254,7 @@ absl::Status NcclCollective::all_reduce(float* data, int64_t rows, int64_t cols,
 }
 
 // Rank r's part, without gaps, goes to out + rows * boundaries[r] elements on every rank; this
-// rank's lies there already, or in args.in where that has no gaps.
+// rank's is there already, or in args.in where that has no gaps.
 absl::Status NcclCollective::gather_parts(const GatherArgs& args, std::byte* out) {
   const auto part = [&](int r) {
     return out + args.rows * args.boundaries[r] * args.element_bytes;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The matrix lies in staging memory without gaps. It is written again only by a copy that is queued
+// The matrix is in staging memory without gaps. It is written again only by a copy that is queued
 // behind the one which read it.
 #include "worker/collectives/staged.h"
 

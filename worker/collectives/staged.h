@@ -10,7 +10,7 @@
 
 namespace lockstep {
 
-// Operands of its collectives lie on the device, which outlives it. Errors, abort() and waited()
+// Operands of its collectives are on the device, which outlives it. Errors, abort() and waited()
 // are the host's collective's.
 std::unique_ptr<Collective> staged_collective(std::unique_ptr<Collective> host, Device& device);
 

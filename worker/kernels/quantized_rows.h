@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How plain rows of quantized weights lie in memory: the scales, then the minima where the kind has
+// How plain rows of quantized weights are stored: the scales, then the minima where the kind has
 // them, as bfloat16; then the codes, for int4 two per byte, the earlier one low; filled up to 4
 // bytes. Read by embed on every back end and by linear on CUDA. Internal linkage, since files of
 // every ISA include it.

@@ -54,7 +54,7 @@ struct GatherCase {
   std::vector<int64_t> boundaries;
   int64_t element_bytes;
   int64_t padding;  // Elements after each row of `in` and of `out`.
-  bool in_place;    // The columns lie in `out` already.
+  bool in_place;    // The columns are in `out` already.
   uint64_t seed = kSeed;
 };
 

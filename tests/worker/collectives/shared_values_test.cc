@@ -51,14 +51,14 @@ struct GatherCase {
   int64_t rows;
   std::vector<int64_t> boundaries;
   int64_t stride;
-  bool apart;  // The part lies elsewhere.
+  bool apart;  // The part is elsewhere.
 };
 
 float number_at(int turn, int64_t row, int64_t col) {
   return static_cast<float>(turn * 7919 + row * 701 + col);
 }
 
-// Halves of the memory by turns: a rank that goes ahead must not write what another still reads.
+// Halves of the memory alternate: a rank that goes ahead must not write what another still reads.
 absl::Status gather_and_check(Collective& g, const GatherCase& c, int turn) {
   const std::span<std::byte> shared = g.shared();
   auto* out = reinterpret_cast<float*>(shared.data() + shared.size() / 2 * (turn % 2));

@@ -104,7 +104,7 @@ class Bench {
   std::vector<DeviceMemory> memory_;
 };
 
-// Calls take the weight at args.in[1] and its copies behind it by turns.
+// Calls take the weight at args.in[1] and its copies behind it in rotation.
 void run(Bench& bench, const KernelEntry& kernel, KernelArgs args, const StepView* step,
          const std::string& shape, int64_t weight_copies = 1, int64_t weight_bytes = 0) {
   DeviceStep on_device(

@@ -17,7 +17,7 @@ constexpr int tile_vectors(int queries) {
 [[gnu::always_inline]] inline void fetch(const void* line) { __builtin_prefetch(line, 0, 2); }
 
 // scores[q][kKeyBlock]: query . key of kVecs chunks from `chunk` on, times the query's scale
-// (and the key's). Queries lie [kQueries][padded].
+// (and the key's). Queries are [kQueries][padded].
 template <typename F, int kQueries, int kVecs>
 void score(const typename F::Factor* queries, int64_t padded, const KeyBlock<F>& block,
            const KeyBlock<F>& ahead, int64_t chunk, const float* scale, float* scores) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How keys and values of one type lie in pages, and how they are multiplied. Pages hold, for
+// How keys and values of one type are stored in pages, and how they are multiplied. Pages hold, for
 // every KV head and every kChunk positions, a chunk: keys [padded / kPack][kChunk][kPack], so that
 // a key is a lane, then values [kChunk / kPack][padded][kPack], so that a column is a lane; padded
 // is head_dim in whole vectors, filled up with zeros. One dot() adds kPack products to every lane.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // linear by products of tiles (tile.h): 32 rows by a panel, two tiles of rows by two of weights, so
-// that each one loaded serves two products. A panel's codes lie as such a tile wants them already;
-// int4 is unpacked to bytes first, a chunk at a time for all its rows.
+// that each one loaded serves two products. A panel's codes are already in the order that such a
+// tile wants; int4 is unpacked to bytes first, a chunk at a time for all its rows.
 // float32 rows by codes (linear_codes.h): sums of codes are exact, and the rest goes in the order
 // of linear_quantized.cc, so the bits are the same. By the count of instructions (a product of
 // tiles takes 16 cycles, two vector instructions one) a group of 32 by a panel takes 12 cycles

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the operands of linear lie in memory, on which packers, kernels and sizes.cc agree.
+// How the operands of linear are stored, on which packers, kernels and sizes.cc agree.
 // A matrix [N, K] is panels of 32 columns (rows of N); a panel is an optional header and then units
 // of K in order. A unit holds, for 32 columns:
 //   float32, float16  1 element of K, [32]

@@ -2,7 +2,7 @@
 // linear over weights that are codes and scales: as many rows of the weight at a time as scratch
 // holds are decoded to bfloat16, and multiplied as any bfloat16 weight is; rows of float32 are
 // rounded to bfloat16 first. One way for any number of rows, so that a row's bits do not depend on
-// it. sizes.h says what lies where in scratch.
+// it. sizes.h says what is where in scratch.
 #include "worker/kernels/cuda/matrix.h"
 #include "worker/kernels/cuda/sizes.h"
 

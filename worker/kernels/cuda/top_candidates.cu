@@ -104,7 +104,7 @@ __global__ void slice_kernel(TensorView logits, StepView step, int64_t vocab_beg
   const int64_t lane = threadIdx.x % kLanes, first = int64_t{blockIdx.x} * kSliceBlocks;
   Key winner = 0;
   for (int64_t b = threadIdx.x / kLanes; b < kSliceBlocks; b += kSliceThreads / kLanes) {
-    const int64_t begin = (first + b) * kVocabBlock;  // May lie beyond the end: nothing is there.
+    const int64_t begin = (first + b) * kVocabBlock;  // May be beyond the end: nothing is there.
     float raw[kEach], edited[kEach];
     for (int j = 0; j < kEach; ++j) {
       const int64_t i = begin + j * kLanes + lane;

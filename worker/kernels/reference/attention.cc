@@ -12,7 +12,7 @@ namespace lockstep::reference {
 namespace {
 
 // Key (part 0) or value (part 1) of a position and KV head: a row of head_dim, and for int8 its
-// scale, which lie behind all rows of the page.
+// scale, which are behind all rows of the page.
 struct Slot {
   TensorView row;
   float* scale;
