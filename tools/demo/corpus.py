@@ -1,3 +1,4 @@
+#!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Generates the training text: seeded short stories, expanded from the plots and word lists."""
 
