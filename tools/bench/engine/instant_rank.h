@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// A worker that computes nothing: it answers each Step at once, with candidates of the sizes that
+// were asked for, so that all the time between its answers is the coordinator's and the wire's.
+#pragma once
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "tools/bench/engine/timeline.h"
+
+namespace lockstep::bench {
+
+// Joins and serves until the coordinator goes away.
+absl::Status run_instant_rank(const std::string& coordinator, const std::string& token,
+                              Timeline& timeline);
+
+}  // namespace lockstep::bench

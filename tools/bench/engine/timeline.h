@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// What instant ranks note of every step, in memory that the bench's processes share.
+#pragma once
+
+#include <sys/mman.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <new>
+
+namespace lockstep::bench {
+
+inline constexpr int kMaxRanks = 16;
+inline constexpr uint64_t kMaxSteps = uint64_t{1} << 16;
+
+// One clock for all processes of a machine.
+inline int64_t now_ns() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+struct Timeline {
+  struct Stamp {
+    std::atomic<int64_t> received_ns{0};  // 0: never.
+    std::atomic<int64_t> answered_ns{0};
+    std::atomic<int32_t> outputs{0};
+  };
+  Stamp stamps[kMaxRanks][kMaxSteps];
+  std::atomic<int64_t> tokens{0};    // That clients read.
+  std::atomic<int64_t> failures{0};  // Of clients.
+
+  Stamp& at(int rank, uint64_t step) { return stamps[rank][step % kMaxSteps]; }
+
+  // Before the processes fork; lives until the last of them ends.
+  static Timeline* share() {
+    void* memory =
+        mmap(nullptr, sizeof(Timeline), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    return memory == MAP_FAILED ? nullptr : new (memory) Timeline;
+  }
+};
+
+}  // namespace lockstep::bench
