@@ -70,7 +70,7 @@ Process::Process(std::vector<std::string> arguments, const ProcessOptions& optio
 Process::~Process() {
   if (!ended_) {
     signal(SIGKILL);
-    wait(std::chrono::seconds(10));
+    wait();
   }
 }
 

@@ -117,25 +117,10 @@ struct StepView {
   const float* embeddings = nullptr;  // [rows with token -1, hidden], in order of rows, or null
 };
 
-// Inputs and outputs by operator, [rows, cols]:
-//   embed           in: weight [vocab slice, hidden]            out: [Rows, hidden]
-//   linear          in: x [r, K], weight [N, K] packed,
-//                       (bias [1, N])                           out: [r, N]
-//   rms_norm        in: x, weight [1, n]                        out: like x
-//   head_norm       in: x, weight [1, head_dim]                 out: like x
-//   rope_table      in: -                                       out: [Rows, rotary_dim],
-//                       columns 0 .. d/2-1 cos, d/2 .. d-1 sin
-//   rope            in: x, table                                out: like x (may be x itself)
-//   attention       in: q, k, v; state                          out: [Rows, heads * head_dim]
-//   silu            in: x                                       out: like x
-//   mul, add        in: x, y                                    out: like x
-//   gated           in: gate, up                                out: like gate
-//   add_norm        in: x, y, weight                            out: x + y, its norm
-//   cast            in: x float32                               out: bfloat16
-//   select_rows     in: x [Rows, n]                             out: [Outputs, n]
-//   top_candidates  in: logits [Outputs, vocab slice]           out: - (step->outputs)
-// Views may have no columns (a rank without a share): the kernel then does nothing. Element-wise
-// operators may work in place (out[0].data == in[0].data).
+// Inputs and outputs in the order of the operator's row (operators/schema.cc, docs/operators.md). A
+// weight is [rows, cols] as the program says, packed where the entry packs; an optional input that
+// is absent has no data. Views may have no columns (a rank without a share): the kernel then does
+// nothing. Operators whose row says so may work in place (out[0].data == in[0].data).
 struct KernelArgs {
   TensorView in[kMaxInputs];
   TensorView out[kMaxOutputs];
@@ -191,8 +176,9 @@ using PageBytesFn = int64_t (*)(const PageShape& page);
 using FitsFn = const char* (*)(const OperatorAttrs& attrs, const Device& device);
 
 // One row of a back end's table. `weight` is the type of the weight matrix (of the KV pages for
-// attention, kNone where there is neither), `activation` that of in[0]: a linear with a quantized
-// weight rounds float32 rows to int8 itself, and takes bfloat16 rows as they are.
+// attention, kNone where there is neither), `activation` that of in[0], kNone where the operator's
+// own rule about types is enough: a linear with a quantized weight rounds float32 rows to int8
+// itself, and takes bfloat16 rows as they are.
 struct KernelEntry {
   Op op = Op::kNone;
   DType weight = DType::kNone;

@@ -20,7 +20,7 @@ grpc::Status get_model_anew(const std::string& address) {
       grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
   grpc::ClientContext context;
   context.set_wait_for_ready(true);
-  context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(30));
+  context.set_deadline(std::chrono::system_clock::now() + kPatience);
   v1::GetModelResponse response;
   return v1::Generation::NewStub(channel)->GetModel(&context, {}, &response);
 }
