@@ -30,7 +30,7 @@ std::string_view op_name(Op op);
 std::optional<Op> find_op(std::string_view name);
 
 // A table keyed by operator, made of rows in any order, each with a field `op`. An operator without
-// a row has Row{}; one with two rows does not compile.
+// a row has Row{}, whose op is kNone; one with two rows does not compile.
 template <typename Row, size_t kRows>
 consteval std::array<Row, kOpCount> table_by_op(const Row (&rows)[kRows]) {
   std::array<Row, kOpCount> table = {};
@@ -40,15 +40,6 @@ consteval std::array<Row, kOpCount> table_by_op(const Row (&rows)[kRows]) {
     place = row;
   }
   return table;
-}
-
-// kNone, or the first operator that has no row: what a static_assert asks for.
-template <typename Row>
-consteval Op first_missing(const std::array<Row, kOpCount>& table) {
-  for (int i = 1; i < kOpCount; ++i) {
-    if (table[static_cast<size_t>(i)].op == Op::kNone) return static_cast<Op>(i);
-  }
-  return Op::kNone;
 }
 
 }  // namespace lockstep
