@@ -211,14 +211,4 @@ std::string describe(const Json& value) {
   }
 }
 
-std::string printable(std::string_view text) {
-  constexpr size_t kMost = 120;
-  std::string shown(text.substr(0, kMost));
-  for (char& c : shown) {
-    if (c < ' ' || c > '~') c = '?';
-  }
-  if (text.size() > kMost) shown.replace(kMost - 3, 3, "...");
-  return shown;
-}
-
 }  // namespace lockstep

@@ -42,7 +42,4 @@ absl::StatusOr<std::string> get_string(const Json& object, std::string_view key,
 // "an integer (3)", "a string (\"abc\")", "null", "an object": a value as messages name it.
 std::string describe(const Json& value);
 
-// A foreign string as messages show it: printable ASCII, at most 120 bytes.
-std::string printable(std::string_view text);
-
 }  // namespace lockstep

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -37,6 +38,9 @@ absl::Status unavailable(fmt::format_string<Args...> format, Args&&... args) {
 inline std::string message_of(const absl::Status& status) {
   return std::string(status.message().data(), status.message().size());
 }
+
+// A foreign string as messages show it: printable ASCII, at most 120 bytes.
+std::string printable(std::string_view text);
 
 }  // namespace lockstep
 

@@ -8,7 +8,7 @@
 #include <optional>
 #include <vector>
 
-#include "base/json.h"
+#include "base/status.h"
 #include "checkpoint/checkpoint_writer.h"
 #include "checkpoint/quantized_tensor.h"
 

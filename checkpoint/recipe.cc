@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "base/check.h"
-#include "base/json.h"
+#include "base/status.h"
 
 namespace lockstep {
 namespace {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/check.h"
-#include "base/json.h"
+#include "base/status.h"
 #include "checkpoint/quantized_tensor.h"
 #include "checkpoint/recipe.h"
 

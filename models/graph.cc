@@ -157,21 +157,6 @@ Value Graph::attention(Value q, Value k, Value v, const AttentionSpec& spec) {
                     {.name = scoped("attention"), .axis = {Axis::kHeads, spec.heads, v_dim}});
 }
 
-Value Graph::silu(Value x) {
-  return append_one({.op = Op::kSilu, .inputs = {x.id}},
-                    {.name = scoped("silu"), .rows = info(x).rows, .axis = info(x).axis});
-}
-
-Value Graph::mul(Value x, Value y) {
-  return append_one({.op = Op::kMul, .inputs = {x.id, y.id}},
-                    {.name = scoped("mul"), .rows = info(x).rows, .axis = info(x).axis});
-}
-
-Value Graph::add(Value x, Value y) {
-  return append_one({.op = Op::kAdd, .inputs = {x.id, y.id}},
-                    {.name = scoped("add"), .rows = info(x).rows, .axis = info(x).axis});
-}
-
 Value Graph::select_rows(Value x) {
   return append_one({.op = Op::kSelectRows, .inputs = {x.id}},
                     {.name = scoped("select_rows"), .rows = kOutputRows, .axis = info(x).axis});
@@ -181,6 +166,15 @@ void Graph::top_candidates(Value logits) {
   Node node{.op = Op::kTopCandidates, .inputs = {logits.id}};
   node.attributes.mutable_top_candidates()->set_vocab_begin(0);
   append(std::move(node), {});
+}
+
+Value Graph::like(Op op, std::initializer_list<Value> inputs, program::Attributes attributes) {
+  Node node{.op = op, .attributes = std::move(attributes)};
+  for (const Value input : inputs) node.inputs.push_back(input.id);
+  const ValueInfo& first = info(*inputs.begin());
+  return append_one(
+      std::move(node),
+      {.name = scoped(std::string(op_name(op))), .rows = first.rows, .axis = first.axis});
 }
 
 int Graph::add_parameter(Parameter parameter) {

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <string>
 #include <vector>
 
@@ -96,9 +97,9 @@ class Graph {
   Value head_norm(Value x, const std::string& name, float eps, int64_t head_dim);
   Value rope(Value x, const Rope& rope);  // The table is made once for equal attributes.
   Value attention(Value q, Value k, Value v, const AttentionSpec& spec);
-  Value silu(Value x);
-  Value mul(Value x, Value y);
-  Value add(Value x, Value y);
+  Value silu(Value x) { return like(Op::kSilu, {x}); }
+  Value mul(Value x, Value y) { return like(Op::kMul, {x, y}); }
+  Value add(Value x, Value y) { return like(Op::kAdd, {x, y}); }
   Value select_rows(Value x);  // The rows whose logits are wanted.
   void top_candidates(Value logits);
 
@@ -117,6 +118,8 @@ class Graph {
   int add_weight(const std::string& name, program::Role role, AxisSize rows, AxisSize cols);
   int add_vector(const std::string& name, program::Role role, AxisSize cols);
   Value append_one(Node node, ValueInfo output);
+  // An operator without weights, named after itself, whose output is like its first input.
+  Value like(Op op, std::initializer_list<Value> inputs, program::Attributes attributes = {});
   Value project(Value x, const std::string& name, AxisSize out, bool bias, program::Role role);
   Value rope_table(const Rope& rope);
 

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operators/op.h"
 
-#include "operators/schema.h"
-
 namespace lockstep {
 
 std::string_view op_name(Op op) {
-  if (op == Op::kNone) return "none";
-  const char* name = schema_of(op).name;
-  return name == nullptr ? "?" : name;
+  switch (op) {
+#define LOCKSTEP_OP(number, constant, message, word) \
+  case Op::constant:                                 \
+    return #word;
+#include "operators/ops.inc"
+  }
+  return "?";
 }
 
 std::optional<Op> find_op(std::string_view name) {

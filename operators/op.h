@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every operator, by one name from a model's builder to its kernel. An operator is what a person
-// would write as one kernel. What each one takes, gives and computes is its row in schema.cc;
-// docs/operators.md lists them.
+// Every operator, by one name from a model's builder to its kernel: ops.inc is the list. An
+// operator is what a person would write as one kernel. What each one takes, gives and computes is
+// its row in schema.cc; docs/operators.md lists them.
 #pragma once
 
 #include <array>
@@ -12,38 +12,25 @@
 
 namespace lockstep {
 
-// The numbers are those of program.proto.
 enum class Op : uint8_t {
-  kNone = 0,
-  kEmbed = 1,
-  kLinear = 2,
-  kRmsNorm = 3,
-  kHeadNorm = 4,
-  kRopeTable = 5,
-  kRope = 6,
-  kAttention = 7,
-  kSilu = 8,
-  kMul = 9,
-  kAdd = 10,
-  kGated = 11,
-  kAddNorm = 12,
-  kCast = 13,
-  kSelectRows = 14,
-  kTopCandidates = 15,
-  kAllReduce = 16,
-  kAllGather = 17,
-  kColumns = 18,
-  kLayerNorm = 19,
-  kLast = kLayerNorm,
+#define LOCKSTEP_OP(number, constant, message, word) constant = number,
+#include "operators/ops.inc"
 };
-inline constexpr int kOpCount = static_cast<int>(Op::kLast) + 1;
+
+inline constexpr int kOpCount = 0
+#define LOCKSTEP_OP(number, constant, message, word) +1
+#include "operators/ops.inc"
+    ;
+#define LOCKSTEP_OP(number, constant, message, word) \
+  static_assert(number < kOpCount, "operators/ops.inc: " #word " leaves out a number");
+#include "operators/ops.inc"
 
 // The operator's word: "rms_norm"; "?" for a number that is none.
 std::string_view op_name(Op op);
 std::optional<Op> find_op(std::string_view name);
 
 // A table keyed by operator, made of rows in any order, each with a field `op`. An operator without
-// a row has Row{}; one with two rows does not compile.
+// a row has Row{}, whose op is kNone; one with two rows does not compile.
 template <typename Row, size_t kRows>
 consteval std::array<Row, kOpCount> table_by_op(const Row (&rows)[kRows]) {
   std::array<Row, kOpCount> table = {};
@@ -53,15 +40,6 @@ consteval std::array<Row, kOpCount> table_by_op(const Row (&rows)[kRows]) {
     place = row;
   }
   return table;
-}
-
-// kNone, or the first operator that has no row: what a static_assert asks for.
-template <typename Row>
-consteval Op first_missing(const std::array<Row, kOpCount>& table) {
-  for (int i = 1; i < kOpCount; ++i) {
-    if (table[static_cast<size_t>(i)].op == Op::kNone) return static_cast<Op>(i);
-  }
-  return Op::kNone;
 }
 
 }  // namespace lockstep

@@ -18,7 +18,6 @@ constexpr OperandSchema optional_bias(const char* name) { return {name, OperandK
 
 constexpr std::array<OperatorSchema, kOpCount> kSchemas = table_by_op<OperatorSchema>({
     {.op = Op::kEmbed,
-     .name = "embed",
      .formula = "out[row] = weight[token of row]; rows of the vocabulary held elsewhere: -0.0",
      .attrs = AttrsKind::kEmbed,
      .inputs = {embedding("weight")},
@@ -27,7 +26,6 @@ constexpr std::array<OperatorSchema, kOpCount> kSchemas = table_by_op<OperatorSc
      .check = check_embed,
      .flops_per_element = -1},
     {.op = Op::kLinear,
-     .name = "linear",
      .formula = "out = x * weight^T (+ bias)",
      .inputs = {value("x"), matrix("weight"), optional_bias("bias")},
      .outputs = {"out"},
@@ -35,7 +33,6 @@ constexpr std::array<OperatorSchema, kOpCount> kSchemas = table_by_op<OperatorSc
      .check = check_linear,
      .flops_per_element = -1},
     {.op = Op::kRmsNorm,
-     .name = "rms_norm",
      .formula = "out = x / sqrt(mean(x^2) + eps) * weight",
      .attrs = AttrsKind::kNorm,
      .inputs = {value("x"), norm("weight")},
@@ -45,7 +42,6 @@ constexpr std::array<OperatorSchema, kOpCount> kSchemas = table_by_op<OperatorSc
      .check = check_norm,
      .flops_per_element = 4},
     {.op = Op::kLayerNorm,
-     .name = "layer_norm",
      .formula = "out = (x - mean(x)) / sqrt(variance(x) + eps) * weight (+ bias)",
      .attrs = AttrsKind::kNorm,
      .inputs = {value("x"), norm("weight"), optional_bias("bias")},
@@ -55,7 +51,6 @@ constexpr std::array<OperatorSchema, kOpCount> kSchemas = table_by_op<OperatorSc
      .check = check_norm,
      .flops_per_element = 7},
     {.op = Op::kHeadNorm,
-     .name = "head_norm",
      .formula = "rms_norm within each head, one weight of head_dim for all heads",
      .attrs = AttrsKind::kNorm,
      .inputs = {value("x"), norm("weight")},
@@ -65,14 +60,12 @@ constexpr std::array<OperatorSchema, kOpCount> kSchemas = table_by_op<OperatorSc
      .check = check_head_norm,
      .flops_per_element = 4},
     {.op = Op::kRopeTable,
-     .name = "rope_table",
      .formula = "cos and sin of position * inv_freq, times factor: [cos | sin], once per step",
      .attrs = AttrsKind::kRopeTable,
      .outputs = {"out"},
      .rows = RowRule::kTokens,
      .check = check_rope_table},
     {.op = Op::kRope,
-     .name = "rope",
      .formula = "every head's first rotary_dim columns rotated by the table, in pairs",
      .attrs = AttrsKind::kRope,
      .inputs = {value("x"), value("table")},
@@ -83,7 +76,6 @@ constexpr std::array<OperatorSchema, kOpCount> kSchemas = table_by_op<OperatorSc
      .check = check_rope,
      .flops_per_element = 3},
     {.op = Op::kAttention,
-     .name = "attention",
      .formula = "appends k and v to the layer's pages; out = softmax(scale * q * keys^T) * values, "
                 "causal, within window",
      .attrs = AttrsKind::kAttention,
@@ -95,7 +87,6 @@ constexpr std::array<OperatorSchema, kOpCount> kSchemas = table_by_op<OperatorSc
      .check = check_attention,
      .flops_per_element = -1},
     {.op = Op::kSilu,
-     .name = "silu",
      .formula = "out = x * sigmoid(x)",
      .inputs = {value("x")},
      .outputs = {"out"},
@@ -103,7 +94,6 @@ constexpr std::array<OperatorSchema, kOpCount> kSchemas = table_by_op<OperatorSc
      .in_place = true,
      .flops_per_element = 16},
     {.op = Op::kMul,
-     .name = "mul",
      .formula = "out = x * y, by element",
      .inputs = {value("x"), value("y")},
      .outputs = {"out"},
@@ -111,7 +101,6 @@ constexpr std::array<OperatorSchema, kOpCount> kSchemas = table_by_op<OperatorSc
      .in_place = true,
      .flops_per_element = 1},
     {.op = Op::kAdd,
-     .name = "add",
      .formula = "out = x + y",
      .inputs = {value("x"), value("y")},
      .outputs = {"out"},
@@ -119,7 +108,6 @@ constexpr std::array<OperatorSchema, kOpCount> kSchemas = table_by_op<OperatorSc
      .in_place = true,
      .flops_per_element = 1},
     {.op = Op::kGated,
-     .name = "gated",
      .formula = "out = silu(gate) * up",
      .inputs = {value("gate"), value("up")},
      .outputs = {"out"},
@@ -127,7 +115,6 @@ constexpr std::array<OperatorSchema, kOpCount> kSchemas = table_by_op<OperatorSc
      .in_place = true,
      .flops_per_element = 16},
     {.op = Op::kAddNorm,
-     .name = "add_norm",
      .formula = "sum = x + y; out = rms_norm(sum)",
      .attrs = AttrsKind::kNorm,
      .inputs = {value("x"), value("y"), norm("weight")},
@@ -137,14 +124,12 @@ constexpr std::array<OperatorSchema, kOpCount> kSchemas = table_by_op<OperatorSc
      .check = check_norm,
      .flops_per_element = 5},
     {.op = Op::kCast,
-     .name = "cast",
      .formula = "out = x rounded to bfloat16, nearest even",
      .inputs = {value("x")},
      .outputs = {"out"},
      .output_types = OutputTypes::kBF16,
      .columns = ColumnRule::kAlike},
     {.op = Op::kSelectRows,
-     .name = "select_rows",
      .formula = "the rows whose logits are wanted",
      .inputs = {value("x")},
      .outputs = {"out"},
@@ -154,7 +139,6 @@ constexpr std::array<OperatorSchema, kOpCount> kSchemas = table_by_op<OperatorSc
      .columns = ColumnRule::kAlike,
      .flops_per_element = -1},
     {.op = Op::kTopCandidates,
-     .name = "top_candidates",
      .formula = "candidates of this rank's slice of the logits, for the sampler",
      .attrs = AttrsKind::kTopCandidates,
      .inputs = {value("logits")},
@@ -163,7 +147,6 @@ constexpr std::array<OperatorSchema, kOpCount> kSchemas = table_by_op<OperatorSc
      .check = check_top_candidates,
      .flops_per_element = 1},
     {.op = Op::kAllReduce,
-     .name = "all_reduce",
      .formula = "out = the sum of x over ranks",
      .inputs = {value("x")},
      .outputs = {"out"},
@@ -172,7 +155,6 @@ constexpr std::array<OperatorSchema, kOpCount> kSchemas = table_by_op<OperatorSc
      .effect = true,
      .in_place = true},
     {.op = Op::kAllGather,
-     .name = "all_gather",
      .formula = "out = the columns of all ranks side by side",
      .attrs = AttrsKind::kGather,
      .inputs = {value("x")},
@@ -183,7 +165,6 @@ constexpr std::array<OperatorSchema, kOpCount> kSchemas = table_by_op<OperatorSc
      .effect = true,
      .check = check_all_gather},
     {.op = Op::kColumns,
-     .name = "columns",
      .formula = "out = columns begin to end of x, where they lie",
      .attrs = AttrsKind::kColumns,
      .inputs = {value("x")},
@@ -193,7 +174,9 @@ constexpr std::array<OperatorSchema, kOpCount> kSchemas = table_by_op<OperatorSc
      .run_by = RunBy::kView,
      .check = check_columns},
 });
-static_assert(first_missing(kSchemas) == Op::kNone, "an operator of op.h has no row here");
+#define LOCKSTEP_OP(number, constant, message, word) \
+  static_assert(kSchemas[number].op == Op::constant, #word " has no row in operators/schema.cc");
+#include "operators/ops.inc"
 
 // Rows that contradict themselves: operands with gaps, optional ones in front of required ones,
 // weights in front of values.
@@ -355,8 +338,8 @@ std::string operators_page() {
     for (int k = 0; k < schema.output_count(); ++k) {
       out += (out.empty() ? "" : ", ") + std::string(schema.outputs[static_cast<size_t>(k)]);
     }
-    page += std::string("| `") + schema.name + "` | " + in + " | " + out + " | " + schema.formula +
-            " | " + (schema.in_place ? "in place" : "") + " |\n";
+    page += "| `" + std::string(op_name(schema.op)) + "` | " + in + " | " + out + " | " +
+            schema.formula + " | " + (schema.in_place ? "in place" : "") + " |\n";
   }
   return page;
 }

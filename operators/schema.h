@@ -84,7 +84,6 @@ struct Finding {
 
 struct OperatorSchema {
   Op op = Op::kNone;
-  const char* name = nullptr;
   const char* formula = nullptr;  // For docs/operators.md.
   AttrsKind attrs = AttrsKind::kNone;
   std::array<OperandSchema, kMaxInputs> inputs = {};

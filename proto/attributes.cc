@@ -23,27 +23,10 @@ static_assert(static_cast<int>(AttrsKind::kTopCandidates) == Attributes::kTopCan
 static_assert(static_cast<int>(AttrsKind::kGather) == Attributes::kGather);
 static_assert(static_cast<int>(AttrsKind::kColumns) == Attributes::kColumns);
 
-// Every number of program.proto is the operator's of the same word.
-static_assert(program::Op_MAX + 1 == kOpCount, "operators/op.h and program.proto differ");
-static_assert(program::EMBED == static_cast<int>(Op::kEmbed));
-static_assert(program::LINEAR == static_cast<int>(Op::kLinear));
-static_assert(program::RMS_NORM == static_cast<int>(Op::kRmsNorm));
-static_assert(program::HEAD_NORM == static_cast<int>(Op::kHeadNorm));
-static_assert(program::ROPE_TABLE == static_cast<int>(Op::kRopeTable));
-static_assert(program::ROPE == static_cast<int>(Op::kRope));
-static_assert(program::ATTENTION == static_cast<int>(Op::kAttention));
-static_assert(program::SILU == static_cast<int>(Op::kSilu));
-static_assert(program::MUL == static_cast<int>(Op::kMul));
-static_assert(program::ADD == static_cast<int>(Op::kAdd));
-static_assert(program::GATED == static_cast<int>(Op::kGated));
-static_assert(program::ADD_NORM == static_cast<int>(Op::kAddNorm));
-static_assert(program::CAST == static_cast<int>(Op::kCast));
-static_assert(program::SELECT_ROWS == static_cast<int>(Op::kSelectRows));
-static_assert(program::TOP_CANDIDATES == static_cast<int>(Op::kTopCandidates));
-static_assert(program::ALL_REDUCE == static_cast<int>(Op::kAllReduce));
-static_assert(program::ALL_GATHER == static_cast<int>(Op::kAllGather));
-static_assert(program::COLUMNS == static_cast<int>(Op::kColumns));
-static_assert(program::LAYER_NORM == static_cast<int>(Op::kLayerNorm));
+#define LOCKSTEP_OP(number, constant, message, word) \
+  static_assert(program::message == (number), #word ": program.proto has another number");
+#include "operators/ops.inc"
+static_assert(program::Op_ARRAYSIZE == kOpCount, "program.proto has more than operators/ops.inc");
 
 void bind_rope_table(const program::RopeTableAttrs& from, OperatorAttrs& attrs) {
   attrs.rotary_dim = 2 * int64_t{from.inv_freq_size()};

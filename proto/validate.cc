@@ -31,7 +31,7 @@ absl::Status check_header(const Program& program) {
   RETURN_IF_ERROR(check_range("shared_bytes", program.shared_bytes(), 0, kMaxArenaBytes));
   if (program.strategy() != "gather" && program.strategy() != "reduce") {
     return invalid_argument("program: strategy must be gather or reduce, found '{}'",
-                            program.strategy());
+                            printable(program.strategy()));
   }
   if (program.numeric_class().empty()) {
     return invalid_argument("program: numeric_class must name a kernel set, found nothing");
@@ -54,8 +54,8 @@ absl::Status check_limits(const program::Limits& limits) {
 absl::Status check_value(const Program& program, int index) {
   const program::Value& value = program.values(index);
   const auto fail = [&](const char* field, const char* wanted, int64_t found) {
-    return invalid_argument("program value {} ({}): {} must be {}, found {}", index, value.name(),
-                            field, wanted, found);
+    return invalid_argument("program value {} ({}): {} must be {}, found {}", index,
+                            printable(value.name()), field, wanted, found);
   };
   if (value.dtype() != program::F32 && value.dtype() != program::BF16) {
     return fail("dtype", "float32 or bfloat16", value.dtype());
@@ -94,8 +94,8 @@ int64_t matrix_begin(const program::Piece& piece) {
 
 absl::Status check_piece(const program::Weight& weight, const program::Piece& piece) {
   const auto fail = [&](const char* field, const char* wanted) {
-    return invalid_argument("program weight {}: piece {} of {} must be {}", weight.name(), field,
-                            piece.source(), wanted);
+    return invalid_argument("program weight {}: piece {} of {} must be {}",
+                            printable(weight.name()), field, printable(piece.source()), wanted);
   };
   if (piece.source().empty()) return fail("source", "named");
   const int dims = piece.source_shape_size();
@@ -144,8 +144,8 @@ bool cuts_no_group(const Quantization& kind, const program::Piece& piece) {
 
 absl::Status check_weight_type(const program::Weight& weight) {
   const auto fail = [&](const char* field, const char* wanted, int64_t found) {
-    return invalid_argument("program weight {}: {} must be {}, found {}", weight.name(), field,
-                            wanted, found);
+    return invalid_argument("program weight {}: {} must be {}, found {}", printable(weight.name()),
+                            field, wanted, found);
   };
   if (!program::Role_IsValid(weight.role()) || weight.role() == program::NO_ROLE) {
     return fail("role", "a known role", weight.role());
@@ -183,7 +183,8 @@ absl::Status check_weight(const program::Weight& weight) {
     RETURN_IF_ERROR(check_piece(weight, piece));
     if (const auto kind = quantized(weight); kind && !cuts_no_group(*kind, piece)) {
       return invalid_argument("program weight {}: piece columns of {} must be whole groups of {}",
-                              weight.name(), piece.source(), dtype_name(dtype_of(weight)));
+                              printable(weight.name()), printable(piece.source()),
+                              dtype_name(dtype_of(weight)));
     }
     int64_t rows = piece.row_end() - piece.row_begin();
     int64_t cols = piece.col_end() - piece.col_begin();
@@ -191,8 +192,8 @@ absl::Status check_weight(const program::Weight& weight) {
     const int64_t across = row ? rows : cols;
     if (across != (row ? 1 : weight.cols())) {
       return invalid_argument("program weight {}: piece of {} must have {} {}, found {}",
-                              weight.name(), piece.source(), row ? 1 : weight.cols(),
-                              row ? "rows" : "columns", across);
+                              printable(weight.name()), printable(piece.source()),
+                              row ? 1 : weight.cols(), row ? "rows" : "columns", across);
     }
     filled += row ? cols : rows;
     if (filled > kMaxColumns) break;
@@ -200,15 +201,15 @@ absl::Status check_weight(const program::Weight& weight) {
   const int64_t wanted = row ? weight.cols() : weight.rows();
   if (filled != wanted) {
     return invalid_argument("program weight {}: pieces must add up to {} {}, found {}",
-                            weight.name(), wanted, row ? "columns" : "rows", filled);
+                            printable(weight.name()), wanted, row ? "columns" : "rows", filled);
   }
   return absl::OkStatus();
 }
 
 absl::Status check_state(const program::State& state, int index) {
   const auto fail = [&](const char* field, const char* wanted, int64_t found) {
-    return invalid_argument("program state {} ({}): {} must be {}, found {}", index, state.name(),
-                            field, wanted, found);
+    return invalid_argument("program state {} ({}): {} must be {}, found {}", index,
+                            printable(state.name()), field, wanted, found);
   };
   if (state.dtype() != program::F32 && state.dtype() != program::BF16 &&
       state.dtype() != program::I8) {
@@ -230,7 +231,7 @@ absl::Status check_row_domains(const Program& program) {
     const program::RowDomain& domain = program.row_domains(i);
     if (!program::Rows_IsValid(domain.of()) || (i < 2 && domain.of() != i)) {
       return invalid_argument("program row domain {} ({}): of must be {}, found {}", i,
-                              domain.name(),
+                              printable(domain.name()),
                               i == 0   ? "tokens"
                               : i == 1 ? "outputs"
                                        : "tokens or outputs",

@@ -4,6 +4,7 @@
 // Memory that ranks share is kept until the collective behind the last read, where they meet.
 #include <algorithm>
 #include <limits>
+#include <string_view>
 #include <vector>
 
 #include "base/status.h"
@@ -23,6 +24,10 @@ constexpr int kForever = std::numeric_limits<int>::max();
 
 const OperatorSchema& schema_of(const Instruction& instruction) {
   return lockstep::schema_of(static_cast<Op>(instruction.op()));
+}
+
+std::string_view name_of(const Instruction& instruction) {
+  return op_name(static_cast<Op>(instruction.op()));
 }
 
 // The instruction that reads each value last; -1: none. Logits are kept beyond the step.
@@ -98,7 +103,7 @@ absl::Status check_view(const Program& program, int index) {
                     x.offset_bytes() + begin * element_bytes(x.dtype()))) {
     return absl::OkStatus();
   }
-  return invalid_argument("program instruction {} ({}): {}", index, schema_of(instruction).name,
+  return invalid_argument("program instruction {} ({}): {}", index, name_of(instruction),
                           finding.text);
 }
 
@@ -106,8 +111,8 @@ absl::Status check_shared(const Program& program, int index, int value, int firs
   const Instruction& instruction = program.instructions(index);
   const auto fail = [&](const char* wanted) {
     return invalid_argument("program instruction {} ({}): value {} ({}) is shared: it must be {}",
-                            index, schema_of(instruction).name, value, program.values(value).name(),
-                            wanted);
+                            index, name_of(instruction), value,
+                            printable(program.values(value).name()), wanted);
   };
   if (schema_of(instruction).run_by == RunBy::kView) return absl::OkStatus();
   if (index <= first_collective) return fail("written behind the first collective");
@@ -143,7 +148,8 @@ absl::Status check_arena(const Program& program) {
         return invalid_argument(
             "program instruction {} ({}): offset_bytes of value {} ({}) must be clear of value {} "
             "({}), which is read later",
-            i, schema_of(instruction).name, output, written.name(), kept, value.name());
+            i, name_of(instruction), output, printable(written.name()), kept,
+            printable(value.name()));
       }
       live.push_back(output);
     }

@@ -49,7 +49,7 @@ class InstructionCheck {
 
  private:
   absl::Status fail(const std::string& what) const {
-    return invalid_argument("program instruction {} ({}): {}", index_, schema_.name, what);
+    return invalid_argument("program instruction {} ({}): {}", index_, op_name(schema_.op), what);
   }
   absl::Status expect_within(const char* name, int64_t found, int64_t min, int64_t max) const {
     Finding finding;
@@ -158,7 +158,8 @@ absl::Status InstructionCheck::take_state(std::vector<bool>& used) {
 }
 
 absl::Status InstructionCheck::run(std::vector<bool>& written, std::vector<bool>& used) {
-  if (schema_.op == Op::kNone) {
+  // Op has fewer bits than the number: it is checked as it came.
+  if (!program::Op_IsValid(instruction_.op()) || schema_.op == Op::kNone) {
     return invalid_argument("program instruction {}: op must be a known operator, found {}", index_,
                             static_cast<int>(instruction_.op()));
   }

@@ -250,7 +250,18 @@ absl::StatusOr<WorkResult> Session::try_perform(const Work& work) {
   return absl::InternalError("no such work");
 }
 
+// What the next epoch has no use for is freed before its ranks meet: they count what is free then.
+void Session::leave_last_epoch(bool keep_weights) {
+  {
+    const MutexLock lock(&mutex_);
+    running_ = nullptr;
+  }
+  if (!keep_weights) kept_->worker.reset();
+  if (kept_->worker != nullptr) kept_->worker->drop_pages();
+}
+
 absl::StatusOr<WorkResult> Session::load(const Work& work) {
+  leave_last_epoch(work.keep);
   // Nobody loads before all have met: a later look would see what peers have taken by then.
   const int64_t memory_free = free_bytes_of(*backend_.device);
   RETURN_IF_ERROR(check_shared_bytes(work.assignment->program(), memory_free));
@@ -290,14 +301,9 @@ absl::StatusOr<std::unique_ptr<Collective>> Session::meet(const Work& work) {
 
 absl::Status Session::load_worker(const Work& work, std::unique_ptr<Collective> met,
                                   int64_t memory_free) {
-  {
-    const MutexLock lock(&mutex_);
-    running_ = nullptr;
-  }
   if (work.keep) {
-    kept_->worker->rejoin(std::move(met));
+    RETURN_IF_ERROR(kept_->worker->rejoin(*work.assignment, std::move(met)));
   } else {
-    kept_->worker.reset();  // Frees the memory first.
     const WorkerOptions options{.threads = options_.threads,
                                 .processors = options_.processors,
                                 .progress = &progress_,

@@ -68,6 +68,7 @@ class Session {
   WorkResult perform(const Work& work);
   absl::StatusOr<WorkResult> try_perform(const Work& work);
   absl::StatusOr<WorkResult> load(const Work& work);
+  void leave_last_epoch(bool keep_weights);
   absl::Status load_worker(const Work& work, std::unique_ptr<Collective> met, int64_t memory_free);
   absl::StatusOr<std::unique_ptr<Collective>> meet(const Work& work);
 

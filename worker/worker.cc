@@ -29,7 +29,7 @@ absl::Status check_numeric_class(const Program& program, const Backend& backend)
   return failed_precondition(
       "the group computes in numeric class {}, this worker in {}; run the same version and the "
       "same --device everywhere",
-      program.numeric_class(), backend.numeric_class);
+      printable(program.numeric_class()), backend.numeric_class);
 }
 
 StepLimits step_limits(const Program& program) {
@@ -91,6 +91,8 @@ class WorkerImpl final : public Worker {
         processor_(options.backend == nullptr ? cpu_backend() : Backend()),
         backend_(options.backend == nullptr ? processor_ : *options.backend),
         device_(*backend_.device),
+        memory_fraction_(options.memory_fraction > 0 ? options.memory_fraction
+                                                     : backend_.memory_fraction),
         limits_(step_limits(program_)),
         buffers_(limits_),
         threads_(options.threads, options.processors),
@@ -103,7 +105,9 @@ class WorkerImpl final : public Worker {
   const std::string& identity() const override { return identity_; }
   int64_t pages_possible() const override { return pages_possible_; }
   absl::Status start(int64_t pages) override;
-  void rejoin(std::unique_ptr<Collective> collective) override;
+  void drop_pages() override;
+  absl::Status rejoin(const cluster::Assignment& assignment,
+                      std::unique_ptr<Collective> collective) override;
   absl::StatusOr<cluster::StepResult> step(const cluster::Step& step) override;
   absl::StatusOr<cluster::LogitsReply> logits(const cluster::LogitsRequest& request) override;
   void abort() override {
@@ -113,7 +117,7 @@ class WorkerImpl final : public Worker {
   std::string profile() const override { return executor_->profile(); }
 
  private:
-  absl::Status count_pages(const cluster::Assignment& assignment, double memory_fraction);
+  absl::Status count_pages(const cluster::Assignment& assignment);
   absl::Status fail(const absl::Status& status) const {
     return absl::Status(status.code(),
                         fmt::format("rank {}: {}", program_.rank(), message_of(status)));
@@ -123,6 +127,7 @@ class WorkerImpl final : public Worker {
   const Backend processor_;  // Empty where another was given.
   const Backend& backend_;
   Device& device_;
+  const double memory_fraction_;
   StepLimits limits_;
   StepBuffers buffers_;
   ThreadPool threads_;
@@ -172,18 +177,16 @@ absl::Status WorkerImpl::load(const cluster::Assignment& assignment, const Worke
   ASSIGN_OR_RETURN(executor_, Executor::make(program_, bindings_, *weights_, device_, threads_));
   executor_->use(collective_.get());
   executor_->use(progress_);
-  return count_pages(
-      assignment, options.memory_fraction > 0 ? options.memory_fraction : backend_.memory_fraction);
+  return count_pages(assignment);
 }
 
-absl::Status WorkerImpl::count_pages(const cluster::Assignment& assignment,
-                                     double memory_fraction) {
+absl::Status WorkerImpl::count_pages(const cluster::Assignment& assignment) {
   const PageBudget budget{.memory_bytes = assignment.kv_memory_bytes(),
                           .free_bytes = free_bytes_of(device_),
                           .total_bytes = total_bytes_of(device_),
                           .weight_bytes = weights_->bytes(),
                           .ranks_here = ranks_here(assignment),
-                          .fraction = memory_fraction,
+                          .fraction = memory_fraction_,
                           .max_pages = assignment.max_pages()};
   pages_possible_ = pages_that_fit(program_, bindings_, budget);
   if (pages_possible_ > 0) return absl::OkStatus();
@@ -211,14 +214,23 @@ absl::Status WorkerImpl::start(int64_t pages) {
   return absl::OkStatus();
 }
 
-void WorkerImpl::rejoin(std::unique_ptr<Collective> collective) {
-  LOCKSTEP_CHECK(collective->rank() == program_.rank() && collective->ranks() == program_.ranks());
+void WorkerImpl::drop_pages() {
   state_.reset();
   limits_.pages = 0;
   last_step_.reset();
-  const std::lock_guard lock(collective_mutex_);
-  collective_ = std::move(collective);
-  executor_->use(collective_.get());
+}
+
+absl::Status WorkerImpl::rejoin(const cluster::Assignment& assignment,
+                                std::unique_ptr<Collective> collective) {
+  LOCKSTEP_CHECK(collective->rank() == program_.rank() && collective->ranks() == program_.ranks());
+  drop_pages();
+  {
+    const std::lock_guard lock(collective_mutex_);
+    collective_ = std::move(collective);
+    executor_->use(collective_.get());
+  }
+  const absl::Status status = count_pages(assignment);
+  return status.ok() ? status : fail(status);
 }
 
 absl::StatusOr<cluster::StepResult> WorkerImpl::step(const cluster::Step& step) {

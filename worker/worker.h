@@ -54,8 +54,14 @@ class Worker {
   // step.
   virtual absl::Status start(int64_t pages) = 0;
 
-  // A new epoch with the same program: weights stay, pages are dropped and start() is due again.
-  virtual void rejoin(std::unique_ptr<Collective> collective) = 0;
+  // The epoch is over: frees its pages. Before the ranks of the next one meet, so that each of them
+  // counts the memory that none of them uses any more.
+  virtual void drop_pages() = 0;
+  // A new epoch with the same program: weights stay, pages are dropped and counted anew by what
+  // `assignment` gives them, and start() is due again. kResourceExhausted: there is no room for one
+  // page; another rejoin() may still follow.
+  virtual absl::Status rejoin(const cluster::Assignment& assignment,
+                              std::unique_ptr<Collective> collective) = 0;
 
   // Runs one step and gives this rank's candidates. A Step that lies (page or token ids out of
   // range, more rows than planned) is kInvalidArgument and changes nothing. An empty Step (no rows)

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "base/check.h"
-#include "base/json.h"
 #include "base/status.h"
 #include "proto/handshake.h"
 

@@ -7,7 +7,6 @@
 #include <chrono>
 #include <utility>
 
-#include "base/json.h"
 #include "base/status.h"
 #include "coordinator/cluster/worker_call.h"
 #include "proto/handshake.h"

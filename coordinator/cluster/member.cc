@@ -7,8 +7,8 @@
 #include <tuple>
 #include <utility>
 
-#include "base/json.h"
 #include "base/numeric_class.h"
+#include "base/status.h"
 
 namespace lockstep {
 

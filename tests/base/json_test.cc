@@ -127,10 +127,5 @@ TEST(JsonTest, WrongTypesAreErrorsEvenWithAFallback) {
   EXPECT_THAT(message_of(get_int(Json::array(), "k", 1).status()), HasSubstr("found an array"));
 }
 
-TEST(JsonTest, PrintableIsShortAndOneLine) {
-  EXPECT_EQ(printable("a\nb\x01\xff"), "a?b??");
-  EXPECT_EQ(printable(std::string(500, 'x')).size(), 120u);
-}
-
 }  // namespace
 }  // namespace lockstep

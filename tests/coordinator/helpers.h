@@ -4,17 +4,16 @@
 
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <future>
 #include <map>
 #include <memory>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "coordinator/engine.h"
 #include "coordinator/text/tokenizer.h"
 #include "tests/support/fake_group.h"
+#include "tests/support/patience.h"
 
 namespace lockstep {
 
@@ -121,14 +120,10 @@ absl::Status submit_until_refused(Engine& engine, int32_t max, const Make& make,
   return absl::OkStatus();
 }
 
-// Polls until it holds, or fails after 20 s.
+// Fails if it does not come to hold.
 template <typename Condition>
 void eventually(const Condition& condition) {
-  for (int i = 0; i < 20'000; ++i) {
-    if (condition()) return;
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
-  ADD_FAILURE() << "never came true";
+  if (!becomes_true(condition)) ADD_FAILURE() << "never came true";
 }
 
 }  // namespace lockstep

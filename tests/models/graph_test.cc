@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <set>
 
 #include "base/status.h"
 #include "models/models.h"
@@ -57,6 +58,28 @@ Ranges ranges_of(const Parameter& parameter) {
                         bias ? piece.col_end() : piece.row_end());
   }
   return ranges;
+}
+
+// One use of each builder. Operators without one are the compiler's own: passes and split add them.
+TEST(GraphTest, EveryOperatorThatAModelMayNameHasABuilder) {
+  Graph g;
+  const AxisSize hidden = {Axis::kHidden, 8, 1}, vocab = {Axis::kVocab, 64, 1};
+  const AxisSize heads = {Axis::kHeads, 2, 4};
+  Value x = g.embed("embed", vocab, hidden);
+  Rope rope{.head_dim = 4, .rotary_dim = 4};
+  for (const float frequency : {1.0f, 0.1f}) rope.table.add_inv_freq(frequency);
+  Value q = g.rope(g.head_norm(g.linear(x, "q", heads), "norm", 1e-5f, 4), rope);
+  const AttentionSpec spec{.head_dim = 4, .heads = 2, .kv_heads = 2, .scale = 0.5f};
+  x = g.rms_norm(g.attention(q, q, q, spec), "norm", 1e-5f);
+  x = g.layer_norm(g.add(x, g.mul(x, g.silu(x))), "norm", 1e-5f);
+  g.top_candidates(g.head(g.select_rows(x), "head", vocab));
+  const std::set<Op> compilers = {Op::kGated,     Op::kAddNorm,   Op::kCast,
+                                  Op::kAllReduce, Op::kAllGather, Op::kColumns};
+  for (int i = 1; i < kOpCount; ++i) {
+    const Op op = static_cast<Op>(i);
+    EXPECT_EQ(count(g, op) > 0, !compilers.contains(op))
+        << op_name(op) << ": give it a builder in models/graph.h, and use it here";
+  }
 }
 
 TEST(GraphTest, PartsOfAFusedLinearAreRowsOfOneTensorUnderNamesOfTheirOwn) {

@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cctype>
 #include <set>
+#include <string>
 
 #include "base/dtype.h"
 
@@ -18,6 +20,24 @@ TEST(OpTest, EveryOperatorHasANameOfItsOwnThatLeadsBack) {
     EXPECT_EQ(find_op(op_name(op)), op);
   }
   EXPECT_EQ(op_name(Op::kColumns), "columns");
+}
+
+// "kLayerNorm" and "LAYER_NORM" as "layer_norm".
+std::string word_of(std::string_view spelling) {
+  const bool is_constant = spelling.starts_with('k');
+  std::string word;
+  for (const char c : spelling.substr(is_constant ? 1 : 0)) {
+    if (is_constant && !word.empty() && std::isupper(c) != 0) word += '_';
+    word += static_cast<char>(std::tolower(c));
+  }
+  return word;
+}
+
+TEST(OpTest, EveryOperatorIsSpeltAlikeEverywhere) {
+#define LOCKSTEP_OP(number, constant, message, word) \
+  EXPECT_EQ(word_of(#constant), #word);              \
+  EXPECT_EQ(word_of(#message), (number) == 0 ? "no_op" : #word);
+#include "operators/ops.inc"
 }
 
 TEST(OpTest, UnknownNamesAndNumbersAreNoOperator) {

@@ -23,8 +23,8 @@ TEST(SchemaTest, EveryRowStandsAtItsOperatorAndSaysWhatItComputes) {
   for (int i = 1; i < kOpCount; ++i) {
     const OperatorSchema& schema = schema_of(static_cast<Op>(i));
     EXPECT_EQ(schema.op, static_cast<Op>(i));
-    EXPECT_NE(schema.formula, nullptr) << schema.name;
-    EXPECT_LE(schema.required_count(), schema.input_count()) << schema.name;
+    EXPECT_NE(schema.formula, nullptr) << op_name(schema.op);
+    EXPECT_LE(schema.required_count(), schema.input_count()) << op_name(schema.op);
   }
 }
 

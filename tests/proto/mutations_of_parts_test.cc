@@ -206,6 +206,13 @@ INSTANTIATE_TEST_SUITE_P(
         {"NoOp", "op must be", [](P p) { p.mutable_instructions(0)->clear_op(); }},
         {"UnknownOp", "op must be",
          [](P p) { p.mutable_instructions(0)->set_op(static_cast<program::Op>(-7)); }},
+        {"OpThatIsKnownInEightBits", "op must be a known operator, found 271",
+         [](P p) {
+           const int number = program::TOP_CANDIDATES + 256;
+           *p.add_instructions() = find(p, program::TOP_CANDIDATES);
+           p.mutable_instructions(p.instructions_size() - 1)
+               ->set_op(static_cast<program::Op>(number));
+         }},
         {"TooFewInputs", "inputs count must be",
          [](P p) { find(p, program::LINEAR).mutable_inputs()->RemoveLast(); }},
         {"TooManyInputs", "inputs count must be",

@@ -7,6 +7,7 @@
 #include <google/protobuf/stubs/logging.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
 #include <random>
 #include <string>
@@ -58,6 +59,46 @@ TEST_P(MutationTest, IsRefusedAndNamed) {
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(message_of(status), HasSubstr(GetParam().message));
   EXPECT_EQ(message_of(status).find('\n'), std::string::npos);
+}
+
+// What it says of names that the sender chose is one line, and a short one.
+TEST(ValidateTest, NamesThatAreHostileStayOneShortLine) {
+  const std::string name = "a\nb\x1b[2J" + std::string(5000, 'x');
+  const std::function<void(Program&)> mutations[] = {
+      [&](Program& p) { p.set_strategy(name); },
+      [&](Program& p) { p.mutable_row_domains(1)->set_of(program::TOKENS); },
+      [&](Program& p) { p.mutable_values(0)->set_cols(-1); },
+      [&](Program& p) { p.mutable_weights(0)->set_rows(-1); },
+      [&](Program& p) { p.mutable_weights(0)->mutable_pieces(0)->set_row_end(-1); },
+      [&](Program& p) { p.mutable_weights(0)->mutable_pieces(0)->set_col_end(1); },
+      [&](Program& p) { p.mutable_weights(0)->clear_pieces(); },
+      [&](Program& p) {
+        p.mutable_weights(0)->set_dtype(program::Q8C);  // The piece has not all of its columns.
+        p.mutable_weights(0)->mutable_pieces(0)->set_source_shape(1, 9);
+      },
+      [&](Program& p) { p.mutable_states(0)->clear_kv(); },
+      [&](Program& p) { output_of(p, program::SILU).set_shared(true); },
+      [&](Program& p) {  // x is added to after the attention.
+        const int64_t x = output_of(p, program::ALL_REDUCE).offset_bytes();
+        output_of(p, program::RMS_NORM).set_offset_bytes(x);
+      },
+  };
+  for (const auto& mutate : mutations) {
+    Program program = shared_layer_program(1, 2);
+    for (program::Value& value : *program.mutable_values()) value.set_name(name);
+    for (program::State& state : *program.mutable_states()) state.set_name(name);
+    for (program::RowDomain& rows : *program.mutable_row_domains()) rows.set_name(name);
+    for (program::Weight& weight : *program.mutable_weights()) {
+      weight.set_name(name);
+      for (program::Piece& piece : *weight.mutable_pieces()) piece.set_source(name);
+    }
+    EXPECT_EQ(message_of(validate(program)), "");
+    mutate(program);
+    const std::string message = message_of(validate(program));
+    EXPECT_THAT(message, HasSubstr("a?b?[2Jxxx"));
+    EXPECT_TRUE(std::all_of(message.begin(), message.end(), [](char c) { return c >= ' '; }));
+    EXPECT_LT(message.size(), 500u) << message;
+  }
 }
 
 TEST(ValidateTest, AllowsElementwiseOperatorsInPlace) {

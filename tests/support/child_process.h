@@ -20,11 +20,12 @@
 #include <string_view>
 
 #include "base/status.h"
+#include "tests/support/patience.h"
 
 namespace lockstep {
 
 // A forked process that runs `body` and reports the outcome to its parent. Fork before the test has
-// threads. Ends with this object, or after a minute.
+// threads. Ends with this object, or after kPatience.
 class Child {
  public:
   explicit Child(const std::function<absl::Status()>& body) {
@@ -32,7 +33,7 @@ class Child {
     EXPECT_EQ(pipe2(ends, O_CLOEXEC), 0);
     pid_ = fork();
     if (pid_ == 0) {
-      alarm(60);
+      alarm(kPatience.count());
       const absl::Status status = body();
       const std::string report = fmt::format(
           "{}{}", static_cast<char>('A' + static_cast<int>(status.code())), message_of(status));
@@ -52,7 +53,7 @@ class Child {
   pid_t pid() const { return pid_; }
 
   // What `body` returned; kUnknown if it has not in time, or if the process was killed.
-  absl::Status result(std::chrono::milliseconds patience = std::chrono::seconds(20)) {
+  absl::Status result(std::chrono::milliseconds patience = kPatience) {
     pollfd polled{.fd = report_, .events = POLLIN, .revents = 0};
     if (poll(&polled, 1, static_cast<int>(patience.count())) <= 0) {
       return absl::UnknownError("the child has not ended");

@@ -175,16 +175,13 @@ absl::Status InProcessCluster::load_or_rejoin() {
       worker_options.backend = &backends_[rank];
       collectives[rank] = staged_collective(std::move(collectives[rank]), *backends_[rank].device);
     }
-    if (!fresh) {
-      workers_[rank]->rejoin(std::move(collectives[rank]));
-      return absl::OkStatus();
-    }
     cluster::Assignment assignment;
     *assignment.mutable_program() = programs_[rank];
     assignment.set_checkpoint(options_.model.string());
     assignment.set_random_weights(options_.random_seed.has_value());
     assignment.set_random_seed(options_.random_seed.value_or(0));
     assignment.set_max_pages(options_.max_pages);
+    if (!fresh) return workers_[rank]->rejoin(assignment, std::move(collectives[rank]));
     auto worker = Worker::load(assignment, std::move(collectives[rank]), worker_options);
     RETURN_IF_ERROR(worker.status());
     loaded[rank] = std::move(worker).value();

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/patience.h"
 #include "tests/support/temp_folder.h"
 
 namespace lockstep::testing {
@@ -28,7 +29,7 @@ std::vector<std::string> with_descriptors(int limit);
 // A started process; killed and waited for when it goes out of scope. One thread.
 class Process {
  public:
-  Process(std::vector<std::string> arguments, const ProcessOptions& options = {});
+  explicit Process(std::vector<std::string> arguments, const ProcessOptions& options = {});
   ~Process();
   Process(const Process&) = delete;
   Process& operator=(const Process&) = delete;
@@ -39,10 +40,10 @@ class Process {
   std::string out() const;
   std::string err() const;
   // Waits until `err` contains the text; false when it ended first or the time is over.
-  bool wait_for_err(const std::string& text, std::chrono::seconds timeout);
+  bool wait_for_err(const std::string& text, std::chrono::seconds timeout = kPatience);
   // Waits for the end. The exit code, or 128 + signal; -1 when the time was over (then it is
   // killed).
-  int wait(std::chrono::seconds timeout);
+  int wait(std::chrono::seconds timeout = kPatience);
 
  private:
   pid_t pid_ = 0;
@@ -58,7 +59,7 @@ struct ProcessResult {
 };
 // Runs `lockstep ARGUMENTS...` to its end.
 ProcessResult run_lockstep(std::vector<std::string> arguments, const ProcessOptions& options = {},
-                           std::chrono::seconds timeout = std::chrono::seconds(120));
+                           std::chrono::seconds timeout = kPatience);
 
 // Process ids whose parent is `parent`.
 std::vector<pid_t> children_of(pid_t parent);

@@ -5,9 +5,9 @@
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <memory>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "proto/generate.grpc.pb.h"
@@ -26,7 +26,7 @@ class Server {
  public:
   explicit Server(std::vector<std::string> arguments = {}, const ProcessOptions& options = {})
       : process_(full(std::move(arguments)), options) {
-    EXPECT_TRUE(process_.wait_for_err("ready;", std::chrono::seconds(60))) << process_.err();
+    EXPECT_TRUE(process_.wait_for_err("ready;")) << process_.err();
     const std::string err = process_.err();
     const size_t at = err.find("gRPC at ") + 8;
     address_ = err.substr(at, err.find(',', at) - at);
@@ -64,14 +64,10 @@ class Server {
     return response;
   }
 
-  // Asks until `wanted(model())`, for 20 s at most.
+  // Asks until `wanted(model())`. Whether it came to that.
   template <typename Wanted>
   bool eventually(const Wanted& wanted) {
-    for (int i = 0; i < 2000; ++i) {
-      if (wanted(model())) return true;
-      std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    }
-    return false;
+    return becomes_true([&] { return wanted(model()); }, std::chrono::milliseconds(10));
   }
 
  private:

@@ -9,7 +9,7 @@ const std::string kSource = LOCKSTEP_SOURCE_DIR;
 
 int run(std::vector<std::string> arguments, std::string* out, const ProcessOptions& options = {}) {
   Process process(std::move(arguments), options);
-  const int code = process.wait(std::chrono::seconds(60));
+  const int code = process.wait();
   *out = process.out() + process.err();
   return code;
 }

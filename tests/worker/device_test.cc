@@ -111,15 +111,19 @@ std::unique_ptr<Collective> collective_for(const Backend* backend) {
   return staged_collective(single_collective(), *backend->device);
 }
 
-std::unique_ptr<Worker> load(const program::Program& program, const Backend* backend) {
+cluster::Assignment assignment_of(const program::Program& program, const Backend* backend) {
   cluster::Assignment assignment;
   *assignment.mutable_program() = program;
   if (backend != nullptr) assignment.mutable_program()->set_numeric_class(backend->numeric_class);
   assignment.set_random_weights(true);
   assignment.set_random_seed(7);
   assignment.set_max_pages(16);
+  return assignment;
+}
+
+std::unique_ptr<Worker> load(const program::Program& program, const Backend* backend) {
   WorkerOptions options{.threads = 2, .backend = backend};
-  auto worker = Worker::load(assignment, collective_for(backend), options);
+  auto worker = Worker::load(assignment_of(program, backend), collective_for(backend), options);
   EXPECT_EQ(message_of(worker.status()), "");
   EXPECT_EQ(message_of((*worker)->start(8)), "");
   return std::move(worker).value();
@@ -188,7 +192,8 @@ TEST(DeviceWorkerTest, KeepsWeightsThroughARejoin) {
   const Backend backend = late_backend();
   const auto worker = load(layer_program(), &backend);
   const auto before = worker->step(rich_step(1, 0));
-  worker->rejoin(collective_for(&backend));
+  const cluster::Assignment assignment = assignment_of(layer_program(), &backend);
+  ASSERT_EQ(message_of(worker->rejoin(assignment, collective_for(&backend))), "");
   ASSERT_EQ(message_of(worker->start(8)), "");
   const auto after = worker->step(rich_step(1, 0));
   ASSERT_EQ(message_of(after.status()), "");

@@ -104,6 +104,26 @@ TEST(SessionTest, WeightsOutliveTheConnection) {
   EXPECT_TRUE(second.next().has_result());
 }
 
+TEST(SessionTest, KeptWeightsGetThePagesOfTheNewAssignment) {
+  KeptWorker kept;
+  bool loaded = false;
+  Connection first(&kept);
+  EXPECT_EQ(first.ready(assign(1, layer_program())).pages(), 4);
+  EXPECT_EQ(first.end(), absl::OkStatus());
+  Connection second(&kept);  // Of a coordinator that was started again, with another --kv-memory.
+  cluster::CoordinatorMessage more = assign(1, layer_program());
+  more.mutable_assignment()->set_max_pages(9);
+  EXPECT_EQ(second.ready(more, &loaded).pages(), 9);
+  EXPECT_FALSE(loaded);
+  cluster::CoordinatorMessage fewer = assign(2, layer_program());
+  fewer.mutable_assignment()->set_kv_memory_bytes(2 * 2048);  // Two pages.
+  EXPECT_EQ(second.ready(fewer, &loaded).pages(), 2);
+  EXPECT_FALSE(loaded);
+  second.send(start(2, 2));
+  second.send(step(2, 1));
+  EXPECT_TRUE(second.next().has_result());
+}
+
 TEST(SessionTest, AnAssignmentCanAskThatKeptWeightsAreLoadedAnew) {
   KeptWorker kept;
   Connection worker(&kept);

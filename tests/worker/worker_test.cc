@@ -185,7 +185,7 @@ TEST(WorkerTest, RejoinsWithItsWeightsAndFreshPages) {
   add_rows(step, {1, 2, 3}, 0, {4});
   const std::string before = worker->step(step).value().outputs(0).logits();
   worker->abort();
-  worker->rejoin(single_collective());
+  ASSERT_EQ(message_of(worker->rejoin(assignment_of(layer_program()), single_collective())), "");
   EXPECT_EQ(worker->step(step).status().code(), absl::StatusCode::kFailedPrecondition);
   ASSERT_EQ(message_of(worker->start(5)), "");
   EXPECT_EQ(worker->step(step).value().outputs(0).logits(), before);
@@ -242,12 +242,15 @@ TEST(WorkerTest, CountsTheRanksThatLoadBesideIt) {
   EXPECT_THAT(message_of(worker.status()), HasSubstr("the 1000 ranks here"));
 }
 
-TEST(WorkerTest, SaysThatThereIsNoRoomForAPage) {
+TEST(WorkerTest, SaysThatThereIsNoRoomForAPageWhenItLoadsAndWhenItRejoins) {
   cluster::Assignment assignment = assignment_of(layer_program());
   assignment.set_kv_memory_bytes(100);
-  const auto worker = Worker::load(assignment, single_collective(), {});
-  EXPECT_EQ(worker.status().code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_THAT(message_of(worker.status()), HasSubstr("no room for one KV page of 2.0 KiB"));
+  const auto loaded = Worker::load(assignment, single_collective(), {});
+  const absl::Status again = load(layer_program())->rejoin(assignment, single_collective());
+  for (const absl::Status& status : {loaded.status(), again}) {
+    EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+    EXPECT_THAT(message_of(status), HasSubstr("rank 0: no room for one KV page of 2.0 KiB"));
+  }
 }
 
 TEST(WorkerTest, LoadingStopsWhenItIsCancelled) {
@@ -325,7 +328,8 @@ class TwoRanks {
   void rejoin(int64_t shared_bytes) {
     auto collectives = local_collectives(2, kCollectiveTimeout, shared_bytes);
     run([&](int rank) {
-      workers_[rank]->rejoin(std::move(collectives[rank]));
+      const cluster::Assignment assignment = assignment_of(shared_layer_program(rank, 2));
+      EXPECT_EQ(message_of(workers_[rank]->rejoin(assignment, std::move(collectives[rank]))), "");
       EXPECT_EQ(message_of(workers_[rank]->start(8)), "");
     });
   }

@@ -177,8 +177,9 @@ using PageBytesFn = int64_t (*)(const PageShape& page);
 using FitsFn = const char* (*)(const OperatorAttrs& attrs, const Device& device);
 
 // One row of a back end's table. `weight` is the type of the weight matrix (of the KV pages for
-// attention, kNone where there is neither), `activation` that of in[0]: a linear with a quantized
-// weight rounds float32 rows to int8 itself, and takes bfloat16 rows as they are.
+// attention, kNone where there is neither), `activation` that of in[0], kNone where the operator's
+// own rule about types is enough: a linear with a quantized weight rounds float32 rows to int8
+// itself, and takes bfloat16 rows as they are.
 struct KernelEntry {
   Op op = Op::kNone;
   DType weight = DType::kNone;

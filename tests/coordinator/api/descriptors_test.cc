@@ -2,7 +2,7 @@
 // A server that runs out of descriptors refuses connections, and answers as soon as there are some.
 #include "base/descriptors.h"
 
-#include <signal.h>
+#include <csignal>
 
 #include "tests/support/server.h"
 #include "tests/support/socket.h"
@@ -20,7 +20,7 @@ grpc::Status get_model_anew(const std::string& address) {
       grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
   grpc::ClientContext context;
   context.set_wait_for_ready(true);
-  context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(30));
+  context.set_deadline(std::chrono::system_clock::now() + kPatience);
   v1::GetModelResponse response;
   return v1::Generation::NewStub(channel)->GetModel(&context, {}, &response);
 }
@@ -28,6 +28,7 @@ grpc::Status get_model_anew(const std::string& address) {
 // Open connections, each accepted, and greeted with the server's settings, or closed.
 std::vector<Socket> flood_of(int count, const std::string& address) {
   std::vector<Socket> flood;
+  flood.reserve(static_cast<size_t>(count));
   for (int i = 0; i < count; ++i) flood.emplace_back(address);
   for (const Socket& one : flood) one.receive();
   return flood;

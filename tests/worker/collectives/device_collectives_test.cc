@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "base/status.h"
+#include "tests/support/patience.h"
 #include "tests/support/wrapped_device.h"
 #include "worker/collectives/choice.h"
 #include "worker/collectives/local.h"
@@ -144,12 +145,12 @@ TEST(StagedCollectiveTest, AloneItPlacesItsOwnColumns) {
 }
 
 TEST(NcclCollectiveTest, GathersEvenAndUnevenPartsAndReduces) {
-  on_all_ranks(by_nccl(std::chrono::seconds(20)), gather_and_reduce);
+  on_all_ranks(by_nccl(kPatience), gather_and_reduce);
 }
 
 TEST(NcclCollectiveTest, AnAbortFromAnotherThreadEndsTheWaitAndTheCommunicator) {
   aborts();
-  on_all_ranks(by_nccl(std::chrono::seconds(20)), [](Collective& collective) {
+  on_all_ranks(by_nccl(kPatience), [](Collective& collective) {
     static std::barrier connected(kRanks);
     connected.arrive_and_wait();
     behave("stalls");
@@ -254,7 +255,7 @@ constexpr std::array<const char*, 3> kWell = {LOCKSTEP_FAKE_NCCL, LOCKSTEP_FAKE_
                                               LOCKSTEP_FAKE_NCCL};
 
 TEST(DeviceCollectiveTest, RanksWithAGpuAndALibraryEachGoBetweenGpus) {
-  const auto choices = choices_of({kWell[0], kWell[1], kWell[2]}, std::chrono::seconds(20));
+  const auto choices = choices_of({kWell[0], kWell[1], kWell[2]}, kPatience);
   for (const CollectiveChoice& choice : choices) {
     EXPECT_EQ(choice.text, "between GPUs, by NCCL 2.28.9");
     EXPECT_FALSE(choice.fell_back);
@@ -262,7 +263,7 @@ TEST(DeviceCollectiveTest, RanksWithAGpuAndALibraryEachGoBetweenGpus) {
 }
 
 TEST(DeviceCollectiveTest, OneRankWithoutALibraryMakesAllGoByWayOfTheHost) {
-  const auto choices = choices_of({kWell[0], "off", kWell[2]}, std::chrono::seconds(20));
+  const auto choices = choices_of({kWell[0], "off", kWell[2]}, kPatience);
   EXPECT_EQ(choices[0].text, "by way of the host: rank 1 has no NCCL");
   EXPECT_EQ(choices[1].text, choices[0].text + " (switched off by LOCKSTEP_NCCL)");
   EXPECT_EQ(choices[2].text, choices[0].text);
@@ -306,9 +307,8 @@ TEST(DeviceCollectiveTest, AnEpochThatIsOverEndsTheConnecting) {
     threads.emplace_back([&, rank] {
       OwnDevice device("gpu " + std::to_string(rank));
       CollectiveChoice choice;
-      const DeviceMeeting meeting{.timeout = std::chrono::seconds(100),
-                                  .cancelled = &cancelled,
-                                  .nccl = LOCKSTEP_FAKE_NCCL};
+      const DeviceMeeting meeting{
+          .timeout = kPatience, .cancelled = &cancelled, .nccl = LOCKSTEP_FAKE_NCCL};
       const auto collective = device_collective(std::move(met[rank]), device, meeting, &choice);
       EXPECT_EQ(collective.status().code(), absl::StatusCode::kAborted);
     });

@@ -50,8 +50,8 @@ class RendezvousTest : public testing::Test {
             .epoch = 5,
             .group = group_,
             .secret = "a secret",
-            .timeout = milliseconds(15'000),
-            .collective_timeout = std::chrono::seconds(15)};
+            .timeout = kPatience,
+            .collective_timeout = kPatience};
   }
 
   // A process that meets the others and runs `body`.

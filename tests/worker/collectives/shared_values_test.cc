@@ -125,8 +125,8 @@ class SharedValuesMeetingTest : public testing::Test {
             .group = fmt::format("shared-values-{}", owner_),
             .secret = "a secret",
             .shared_bytes = shared_bytes,
-            .timeout = std::chrono::seconds(15),
-            .collective_timeout = std::chrono::seconds(15)};
+            .timeout = kPatience,
+            .collective_timeout = kPatience};
   }
 
   const int owner_ = getpid();  // Tests may run side by side.

@@ -9,7 +9,7 @@ namespace {
 
 KernelEntry reference_of(const KernelEntry& kernel) {
   KernelEntry plain = kernel;
-  plain.run = reference::attention;
+  plain.run = reference::kernel(Op::kAttention);
   return plain;
 }
 

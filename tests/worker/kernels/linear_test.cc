@@ -66,7 +66,7 @@ void expect_agrees(const KernelEntry& kernel, int64_t rows, int64_t cols, int64_
     copy_elements(linear.x.view(), rounded.view());
     args.in[0] = rounded.view();
   }
-  reference::linear(args);
+  reference::kernel(Op::kLinear)(args);
   for (int64_t r = 0; r < rows; ++r) {
     for (int64_t n = 0; n < cols; ++n) {
       ASSERT_NEAR(found.at(r, n), wanted.at(r, n), tolerance(kernel, linear, r, n))

@@ -25,7 +25,7 @@ void fill(const Matrix& matrix, float value) {
 
 Matrix reference_of(const Linear& linear) {
   Matrix wanted(linear.x.view().rows, linear.weight.view().rows);
-  reference::linear(linear.args(wanted, false));
+  reference::kernel(Op::kLinear)(linear.args(wanted, false));
   return wanted;
 }
 
@@ -136,7 +136,7 @@ TEST(QuantizedRowsTest, EmbeddingsAreCodesTimesScalesBitForBit) {
       args.in[0] = weight.view();
       args.step = &step;
       args.out[0] = wanted.view();
-      reference::embed(args);
+      reference::kernel(Op::kEmbed)(args);
       args.out[0] = found.view();
       args.in[0].data = packed.data();
       run(kernel, args, 2);

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Operators that treat every row by itself: norms, rotary embedding, element-wise ones, copies.
+#include <set>
+
 #include "base/math.h"
 #include "operators/schema.h"
 #include "tests/worker/kernels/weights_case.h"
@@ -41,20 +43,21 @@ struct RowCase {
   }
 };
 
+// Operators that this file's RowCase can call: each row by itself, columns alike.
 bool by_rows(Op op) {
-  switch (op) {
-    case Op::kRmsNorm:
-    case Op::kLayerNorm:
-    case Op::kHeadNorm:
-    case Op::kAddNorm:
-    case Op::kSilu:
-    case Op::kMul:
-    case Op::kAdd:
-    case Op::kGated:
-    case Op::kCast:
-      return true;
-    default:
-      return false;
+  const OperatorSchema& schema = schema_of(op);
+  return schema.run_by == RunBy::kKernel && schema.rows == RowRule::kSame &&
+         schema.columns == ColumnRule::kAlike;
+}
+
+TEST(KernelTestsTest, EveryOperatorWithAKernelHasTests) {
+  // Those that RowCase cannot call have tests of their own, here or in files of their name.
+  const std::set<Op> own = {Op::kEmbed,     Op::kLinear,        Op::kRopeTable, Op::kRope,
+                            Op::kAttention, Op::kTopCandidates, Op::kSelectRows};
+  for (int i = 1; i < kOpCount; ++i) {
+    const Op op = static_cast<Op>(i);
+    if (schema_of(op).run_by != RunBy::kKernel) continue;
+    EXPECT_TRUE(by_rows(op) || own.contains(op)) << op_name(op) << ": write them, and add it here";
   }
 }
 
@@ -206,7 +209,7 @@ TEST(RopeTest, AgreesWithTheReferenceOnEveryIsaInPlaceAndNot) {
     for (const int64_t rotary : {dim, dim / 2, dim / 4}) {
       for (const bool interleaved : {false, true}) {
         RopeCase wanted(dim, rotary, interleaved), first(dim, rotary, interleaved);
-        reference::rope(wanted.args);
+        reference::kernel(Op::kRope)(wanted.args);
         run(kernels_of(Op::kRope).back(), first.args);
         expect_close(first.out.view(), wanted.out.view(), 1e-6, "rope");
         for (const KernelEntry& kernel : kernels_of(Op::kRope)) {
@@ -236,7 +239,7 @@ TEST(RopeTableTest, IsCosAndSinOfTheFloatAngle) {
   args.attrs.inv_freq = inv_freq.data();
   args.attrs.rope_factor = 1.25f;
   args.out[0] = wanted.view();
-  reference::rope_table(args);
+  reference::kernel(Op::kRopeTable)(args);
   args.out[0] = found.view();
   run(kernels_of(Op::kRopeTable)[0], args, 2);
   expect_close(found.view(), wanted.view(), 1.5e-7, "rope_table");
@@ -257,7 +260,7 @@ TEST(RopeTableTest, DynamicStretchesTheBaseBeyondTheOriginalLengthOnly) {
   args.attrs.dynamic_factor = 2;
   args.attrs.rope_theta = 10000;
   args.out[0] = wanted.view();
-  reference::rope_table(args);
+  reference::kernel(Op::kRopeTable)(args);
   args.out[0] = found.view();
   run(kernels_of(Op::kRopeTable)[0], args, 3);
   expect_close(found.view(), wanted.view(), 1e-4, "dynamic");  // Half an ulp of a frequency x 350.
@@ -305,7 +308,7 @@ TEST(EmbedTest, RanksSumToTheRowBitForBit) {
     args.in[0] = weight.view();
     args.step = &step;
     args.out[0] = wanted.view();
-    reference::embed(args);
+    reference::kernel(Op::kEmbed)(args);
     expect_same_bits(total.view(), wanted.view(), kernel.name);
     EXPECT_EQ(wanted.at(5, 4), embeddings.at(1, 4));
     EXPECT_TRUE(std::signbit(parts[0].at(0, 0)));
@@ -342,7 +345,7 @@ TEST(SelectRowsTest, CopiesTheRowsAskedFor) {
       args.in[0] = x.view();
       args.step = &step;
       args.out[0] = wanted.view();
-      reference::select_rows(args);
+      reference::kernel(Op::kSelectRows)(args);
       args.out[0] = found.view();
       run(kernel, args, 2);
       expect_same_bits(found.view(), wanted.view(), kernel.name);

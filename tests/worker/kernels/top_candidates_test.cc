@@ -94,7 +94,7 @@ void expect_same(const Call& found, const Call& wanted, double sum_tolerance) {
 
 KernelEntry reference_of(const KernelEntry& kernel) {
   KernelEntry plain = kernel;
-  plain.run = reference::top_candidates;
+  plain.run = reference::kernel(Op::kTopCandidates);
   return plain;
 }
 

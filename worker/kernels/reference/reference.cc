@@ -7,48 +7,35 @@
 
 namespace lockstep::reference {
 
-KernelFn kernel(Op op) {
-  switch (op) {
-    case Op::kEmbed:
-      return embed;
-    case Op::kLinear:
-      return linear;
-    case Op::kRmsNorm:
-      return rms_norm;
-    case Op::kLayerNorm:
-      return layer_norm;
-    case Op::kHeadNorm:
-      return head_norm;
-    case Op::kAddNorm:
-      return add_norm;
-    case Op::kRopeTable:
-      return rope_table;
-    case Op::kRope:
-      return rope;
-    case Op::kAttention:
-      return attention;
-    case Op::kSilu:
-      return silu;
-    case Op::kMul:
-      return mul;
-    case Op::kAdd:
-      return add;
-    case Op::kGated:
-      return gated;
-    case Op::kCast:
-      return cast;
-    case Op::kSelectRows:
-      return select_rows;
-    case Op::kTopCandidates:
-      return top_candidates;
-    case Op::kNone:
-    case Op::kAllReduce:
-    case Op::kAllGather:
-    case Op::kColumns:
-      return nullptr;
-  }
-  return nullptr;
-}
+// Declared here and nowhere else: others ask kernel().
+#define LOCKSTEP_PLAIN_OP(number, constant, message, word) const char* word(const KernelArgs& args);
+#include "operators/ops.inc"
+const char* embed(const KernelArgs& args);
+const char* linear(const KernelArgs& args);
+const char* rope_table(const KernelArgs& args);
+const char* attention(const KernelArgs& args);
+const char* top_candidates(const KernelArgs& args);
+
+namespace {
+
+struct Row {
+  Op op = Op::kNone;
+  KernelFn run = nullptr;
+};
+
+constexpr auto kKernels = table_by_op<Row>({
+#define LOCKSTEP_PLAIN_OP(number, constant, message, word) {Op::constant, word},
+#include "operators/ops.inc"
+    {Op::kEmbed, embed},
+    {Op::kLinear, linear},
+    {Op::kRopeTable, rope_table},
+    {Op::kAttention, attention},
+    {Op::kTopCandidates, top_candidates},
+});
+
+}  // namespace
+
+KernelFn kernel(Op op) { return kKernels[static_cast<size_t>(op)].run; }
 
 float element(const TensorView& view, int64_t row, int64_t col) {
   if (const auto kind = quantization(view.dtype)) {

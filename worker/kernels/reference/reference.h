@@ -31,21 +31,4 @@ int quantized_code(const TensorView& view, int64_t row, int64_t col);
 // that is not finite, or a scale above 2^62, is NaN.
 const char* linear_of_codes(const KernelArgs& args);
 
-const char* embed(const KernelArgs& args);
-const char* linear(const KernelArgs& args);
-const char* rms_norm(const KernelArgs& args);
-const char* layer_norm(const KernelArgs& args);
-const char* head_norm(const KernelArgs& args);
-const char* add_norm(const KernelArgs& args);
-const char* rope_table(const KernelArgs& args);
-const char* rope(const KernelArgs& args);
-const char* attention(const KernelArgs& args);
-const char* silu(const KernelArgs& args);
-const char* mul(const KernelArgs& args);
-const char* add(const KernelArgs& args);
-const char* gated(const KernelArgs& args);
-const char* cast(const KernelArgs& args);
-const char* select_rows(const KernelArgs& args);
-const char* top_candidates(const KernelArgs& args);
-
 }  // namespace lockstep::reference

@@ -82,14 +82,6 @@ const char* head_norm(const KernelArgs& args) {
   return nullptr;
 }
 
-const char* add_norm(const KernelArgs& args) {
-  add(args);
-  for (int64_t r = 0; r < args.in[0].rows; ++r) {
-    norm(args.out[0], args.in[2], args.out[1], r, 0, args.in[0].cols, args.attrs.eps);
-  }
-  return nullptr;
-}
-
 const char* silu(const KernelArgs& args) {
   return map(args, [](double x, double) { return silu_of(x); });
 }
@@ -104,6 +96,14 @@ const char* gated(const KernelArgs& args) {
 }
 const char* cast(const KernelArgs& args) {
   return map(args, [](double x, double) { return x; });
+}
+
+const char* add_norm(const KernelArgs& args) {
+  add(args);
+  for (int64_t r = 0; r < args.in[0].rows; ++r) {
+    norm(args.out[0], args.in[2], args.out[1], r, 0, args.in[0].cols, args.attrs.eps);
+  }
+  return nullptr;
 }
 
 const char* embed(const KernelArgs& args) {

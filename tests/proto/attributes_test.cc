@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "proto/attributes.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "operators/schema.h"
+
+namespace lockstep {
+namespace {
+
+using google::protobuf::FieldDescriptor;
+using google::protobuf::Message;
+using google::protobuf::Reflection;
+
+// Sets the field, a list to one element. What must be printed of it: its value, or its name.
+std::string set(Message& message, const FieldDescriptor& field, int value) {
+  const Reflection& to = *message.GetReflection();
+  const bool list = field.is_repeated();
+  switch (field.cpp_type()) {
+    case FieldDescriptor::CPPTYPE_FLOAT:
+      list ? to.AddFloat(&message, &field, static_cast<float>(value))
+           : to.SetFloat(&message, &field, static_cast<float>(value));
+      break;
+    case FieldDescriptor::CPPTYPE_INT32:
+      list ? to.AddInt32(&message, &field, value) : to.SetInt32(&message, &field, value);
+      break;
+    case FieldDescriptor::CPPTYPE_INT64:
+      list ? to.AddInt64(&message, &field, value) : to.SetInt64(&message, &field, value);
+      break;
+    case FieldDescriptor::CPPTYPE_BOOL:
+      to.SetBool(&message, &field, true);
+      return field.name();
+    default:
+      ADD_FAILURE() << field.full_name() << " has a type that this test does not know";
+  }
+  return std::to_string(value);
+}
+
+// What is printed is what was bound.
+TEST(AttributesTest, EveryFieldOfEveryKindIsBoundAndPrinted) {
+  const google::protobuf::OneofDescriptor& kinds =
+      *program::Attributes::descriptor()->oneof_decl(0);
+  for (int k = 0; k < kinds.field_count(); ++k) {
+    program::Attributes attributes;
+    Message& kind = *attributes.GetReflection()->MutableMessage(&attributes, kinds.field(k));
+    const google::protobuf::Descriptor& fields = *kind.GetDescriptor();
+    std::vector<std::string> wanted;
+    for (int i = 0; i < fields.field_count(); ++i) {
+      wanted.push_back(set(kind, *fields.field(i), 71 + 11 * i));
+    }
+    const std::string text = attributes_text(attributes);
+    for (int i = 0; i < fields.field_count(); ++i) {
+      EXPECT_THAT(text, ::testing::HasSubstr(wanted[static_cast<size_t>(i)]))
+          << fields.field(i)->full_name() << ": bind and print it in proto/attributes.cc";
+    }
+  }
+}
+
+TEST(AttributesTest, EveryKindBelongsToAnOperator) {
+  const google::protobuf::OneofDescriptor& kinds =
+      *program::Attributes::descriptor()->oneof_decl(0);
+  for (int k = 0; k < kinds.field_count(); ++k) {
+    bool found = false;
+    for (int i = 1; i < kOpCount; ++i) {
+      const AttrsKind kind = schema_of(static_cast<Op>(i)).attrs;
+      found = found || static_cast<int>(kind) == kinds.field(k)->number();
+    }
+    EXPECT_TRUE(found) << kinds.field(k)->name() << ": no row of operators/schema.cc has it";
+  }
+}
+
+}  // namespace
+}  // namespace lockstep
