@@ -27,6 +27,7 @@ struct Host {
   World& world;
   const FakeModel model;
   const int64_t stuck_ms;
+  const int64_t calm_at;  // When the last fault is over.
 
   bool calm = false;          // No more faults, and nothing takes long.
   int checkpoint = 1;         // Its version in the folder.

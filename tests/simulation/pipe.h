@@ -90,7 +90,10 @@ class Pipe {
 
   void give(Item item) {
     if (over_) return;
-    if (item.has_value()) return on_message(*std::move(item));
+    if (item.has_value()) {
+      given_epoch_ = std::max(given_epoch_, epoch_of(*item));
+      return on_message(*std::move(item));
+    }
     over_ = true;
     on_closed();
   }
@@ -104,7 +107,8 @@ class Pipe {
     } else if (epoch_of(message) > epoch_of(*kept_)) {
       echoing_ = false;
       world_.after(world_.between(1, 300), [this] {
-        if (!ending_ && !dropping_ && receiver_.runs()) give(*kept_);
+        const bool late = given_epoch_ > epoch_of(*kept_);
+        if (late && !ending_ && !dropping_ && receiver_.runs()) give(*kept_);
       });
     }
   }
@@ -119,6 +123,7 @@ class Pipe {
   bool dropping_ = false;
   bool over_ = false;  // The receiver knows.
   bool echoing_ = false;
+  uint64_t given_epoch_ = 0;
   std::optional<Message> first_;  // Of the last epoch.
   std::optional<Message> kept_;   // Comes again.
 };

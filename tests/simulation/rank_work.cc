@@ -12,6 +12,7 @@ namespace {
 
 constexpr int kParts = 4;  // Of half a step, and of a load: between them progress is seen.
 constexpr int64_t kWeightBytes = 1'000;
+constexpr int64_t kShortMs = 12;
 
 std::string identity_of(int checkpoint) { return fmt::format("checkpoint {}", checkpoint); }
 
@@ -98,17 +99,20 @@ void RankWork::finish(WorkResult result) {
 
 void RankWork::advance(int parts, int64_t each_ms, std::function<void()> part,
                        std::function<void()> then) {
-  later(each_ms, [this, parts, each_ms, part = std::move(part), then = std::move(then)]() mutable {
-    host_.progressed_at = host_.world.now();
-    part();
-    if (parts == 1) return then();
-    advance(parts - 1, host_.calm ? 0 : each_ms, std::move(part), std::move(then));
-  });
+  // What takes long does so until the last fault only: then the server has to serve again in time.
+  const int64_t left = std::max<int64_t>(host_.calm_at - host_.world.now(), kShortMs);
+  later(std::min(each_ms, left),
+        [this, parts, each_ms, part = std::move(part), then = std::move(then)]() mutable {
+          host_.progressed_at = host_.world.now();
+          part();
+          if (parts == 1) return then();
+          advance(parts - 1, each_ms, std::move(part), std::move(then));
+        });
 }
 
 // Of one part. At times the whole takes longer than a stuck worker is given.
-int64_t RankWork::draw_ms(int parts) {
-  if (host_.calm || !host_.world.one_in(60)) return host_.world.between(0, 12) / parts;
+int64_t RankWork::draw_ms() {
+  if (host_.calm || !host_.world.one_in(60)) return host_.world.between(0, kShortMs);
   ++host_.long_works;
   return host_.world.between(host_.stuck_ms / 3, host_.stuck_ms / 2);
 }
@@ -169,7 +173,7 @@ void RankWork::read_weights() {
     vitals_.load_progress += kWeightBytes / kParts;
     vitals_.bytes_loaded += kWeightBytes / kParts;
   };
-  advance(kParts, host_.world.between(0, 60) + draw_ms(1), part, [this] { loaded(); });
+  advance(kParts, host_.world.between(0, 60) + draw_ms(), part, [this] { loaded(); });
 }
 
 void RankWork::loaded() {
@@ -228,7 +232,7 @@ void RankWork::step() {
 // Ranks that are equally far have completed as many instructions. A collective counts with what
 // follows it, as on a device that only queues.
 void RankWork::compute(std::function<void()> then) {
-  const int64_t each = draw_ms(1);
+  const int64_t each = draw_ms();
   const int parts = each > host_.stuck_ms / 4 ? kParts : 1;
   advance(
       parts, each, [this, parts] { vitals_.instructions += kParts / parts; }, std::move(then));
@@ -242,13 +246,12 @@ void RankWork::answer_step() {
 }
 
 void RankWork::tell_lie(cluster::StepResult* result) {
+  const bool has_output = result->outputs_size() > 0;
   if (lie_ == Lie::kStep) {
     result->set_step(result->step() + 1);
-  } else if (result->outputs_size() == 0) {
-    return;
-  } else if (lie_ == Lie::kToken) {
+  } else if (lie_ == Lie::kToken && has_output) {
     result->mutable_outputs(0)->mutable_noisy()->set_id(1 << 20);
-  } else if (lie_ == Lie::kManyTokens) {
+  } else if (lie_ == Lie::kManyTokens && has_output) {
     for (int i = 0; i < 300; ++i) result->mutable_outputs(0)->add_top();
   } else {
     return;

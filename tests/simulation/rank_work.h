@@ -70,7 +70,7 @@ class RankWork {
   void answer_logits();
   void finish(WorkResult result);
   void tell_lie(cluster::StepResult* result);
-  int64_t draw_ms(int parts);
+  int64_t draw_ms();
   int64_t pages();
 
   Host& host_;

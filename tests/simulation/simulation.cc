@@ -45,7 +45,10 @@ EngineOptions draw_options(World& world) {
 
 Simulation::Simulation(uint64_t seed, bool trace)
     : world_(seed, trace),
-      host_{.world = world_, .model = draw_model(world_), .stuck_ms = draw_stuck_ms(world_)},
+      host_{.world = world_,
+            .model = draw_model(world_),
+            .stuck_ms = draw_stuck_ms(world_),
+            .calm_at = kCalmMs},
       engine_(&world_, draw_options(world_)),
       launch_(!world_.one_in(3)),
       cluster_(&host_, &engine_, launch_, world_.one_in(2) ? host_.model.pages : 0),
