@@ -121,7 +121,8 @@ void ClusterCore::on_hello(int64_t now, Member& member, const cluster::Hello& he
 }
 
 void ClusterCore::on_heartbeat(int64_t now, Member& member, const cluster::Heartbeat& heartbeat) {
-  if (heartbeat.progress() != member.progress) member.progress_at = now;
+  const bool has_waited = member.waiting && !heartbeat.waiting();  // Only now it is its turn.
+  if (heartbeat.progress() != member.progress || has_waited) member.progress_at = now;
   member.progress = heartbeat.progress();
   member.waiting = heartbeat.waiting();
 }
@@ -156,6 +157,7 @@ void ClusterCore::on_answer(int64_t now, int rank, cluster::WorkerMessage messag
                                   : invalid_argument("it answered what was not asked");
   if (!status.ok()) return lose(now, epoch_.links[rank], How::kRefused, message_of(status));
   if (message.has_ready()) member_of(rank).loaded = true;
+  member_of(rank).progress_at = now;
   epoch_.answers[rank] = std::move(message);
   if (!epoch_.complete()) return;
   switch (epoch_.phase) {

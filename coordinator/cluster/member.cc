@@ -89,8 +89,12 @@ int find_stuck(const std::vector<const Member*>& ranks, const std::vector<bool>&
     const auto key = [&](int r) { return std::tuple(ranks[r]->waiting, ranks[r]->progress, r); };
     if (last < 0 || key(rank) < key(last)) last = rank;
   }
-  if (last < 0 || now - ranks[last]->progress_at < stuck_ms) return -1;
-  return last;
+  if (last < 0) return -1;
+  int64_t progress_at = ranks[last]->progress_at;
+  if (ranks[last]->waiting) {
+    for (const Member* peer : ranks) progress_at = std::max(progress_at, peer->progress_at);
+  }
+  return now - progress_at < stuck_ms ? -1 : last;
 }
 
 }  // namespace lockstep

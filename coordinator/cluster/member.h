@@ -26,8 +26,9 @@ struct Member {
 
   // Of the current epoch, from its heartbeats.
   uint64_t progress = 0;
-  int64_t progress_at = 0;  // When `progress` last changed, or the work under way began.
-  bool waiting = false;     // For a peer.
+  // When `progress` last changed, a wait for a peer ended, an answer came, or work began.
+  int64_t progress_at = 0;
+  bool waiting = false;  // For a peer.
 };
 
 using Members = std::map<LinkId, Member>;  // In the order in which they came.
@@ -50,7 +51,7 @@ std::vector<LinkId> choose_ranks(const Members& members, const std::vector<LinkI
 
 // Of the ranks that `owe` an answer the one that holds up the others, if it has made no progress
 // for `stuck_ms`; -1: none. That is the least advanced of those that do not wait for a peer; if
-// all wait, of all.
+// all wait, of all, and then none of the group may have made progress.
 int find_stuck(const std::vector<const Member*>& ranks, const std::vector<bool>& owe, int64_t now,
                int64_t stuck_ms);
 

@@ -5,10 +5,10 @@
 #include <spdlog/spdlog.h>
 
 #include <chrono>
-#include <cstring>
 #include <utility>
 
 #include "base/status.h"
+#include "coordinator/cluster/replies.h"
 
 namespace lockstep {
 namespace {
@@ -21,7 +21,6 @@ int64_t now_ms() {
 
 }  // namespace
 
-// The core has checked that every reply is of the kind, step and size that was asked for.
 class RemoteCluster::RemoteGroup final : public Group {
  public:
   RemoteGroup(RemoteCluster* cluster, GroupInfo info) : cluster_(cluster), info_(std::move(info)) {}
@@ -35,12 +34,7 @@ class RemoteCluster::RemoteGroup final : public Group {
     cluster::CoordinatorMessage message;
     *message.mutable_step() = step;
     ASSIGN_OR_RETURN(Replies replies, cluster_->exchange(info_.epoch, std::move(message)));
-    std::vector<cluster::StepResult> results;
-    results.reserve(replies.size());
-    for (cluster::WorkerMessage& reply : replies) {
-      results.push_back(std::move(*reply.mutable_result()));
-    }
-    return results;
+    return results_of(std::move(replies));
   }
 
   absl::StatusOr<std::vector<float>> logits(uint64_t step, int output) override {
@@ -48,19 +42,7 @@ class RemoteCluster::RemoteGroup final : public Group {
     message.mutable_logits()->set_step(step);
     message.mutable_logits()->set_output(output);
     ASSIGN_OR_RETURN(const Replies replies, cluster_->exchange(info_.epoch, std::move(message)));
-    std::vector<float> logits;
-    logits.reserve(info_.vocab);
-    for (const cluster::WorkerMessage& reply : replies) {
-      const std::string& bytes = reply.logits().logits();
-      if (bytes.empty()) continue;  // A rank without a slice.
-      const size_t begin = logits.size();
-      logits.resize(begin + bytes.size() / sizeof(float));
-      std::memcpy(logits.data() + begin, bytes.data(), bytes.size());
-    }
-    if (static_cast<int64_t>(logits.size()) != info_.vocab) {
-      return unavailable("the ranks sent {} logits of {}", logits.size(), info_.vocab);
-    }
-    return logits;
+    return logits_of(replies, info_.vocab);
   }
 
   void abort() override {

@@ -26,7 +26,7 @@ Client::Client(World* world, EngineSide* engine, const FakeModel& model, int num
     pause_ = kNever;
     request_.max_tokens = 40;
   }
-  world_.after(patient_ ? 0 : world_.between(0, 4000), [this] { submit(); });
+  world_.after(patient_ ? 0 : world_.between(0, 6000), [this] { submit(); });
 }
 
 void Client::draw_request() {
@@ -49,8 +49,8 @@ void Client::draw_request() {
   if (world_.one_in(3)) request_.stop_ids = {random(20), random(20), 3, 3, 500};
   SamplingParams& sampling = request_.sampling;
   sampling.temperature = static_cast<float>(random(2)) * 0.7f;
-  if (world_.one_in(3)) sampling.top_k = 1 + random(60);
-  if (world_.one_in(3)) sampling.top_p = 0.9f;
+  if (world_.one_in(4)) sampling.top_k = 1 + random(60);
+  if (world_.one_in(2)) sampling.top_p = 0.9f;
   if (world_.one_in(5)) sampling.min_p = 0.02f;
   if (world_.one_in(4)) sampling.repetition_penalty = 1.3f;
   if (world_.one_in(4)) sampling.frequency_penalty = 0.4f;
@@ -89,7 +89,7 @@ void Client::submit() {
 }
 
 void Client::wake() {
-  if (stream_ != nullptr && std::exchange(pause_, 1) == kNever) read();
+  if (std::exchange(pause_, 1) == kNever && stream_ != nullptr) read();
 }
 
 void Client::try_again() {
@@ -101,7 +101,7 @@ void Client::try_again() {
 }
 
 void Client::read() {
-  if (done_) return;
+  if (done_ || stream_ == nullptr) return;
   std::vector<StreamEvent> events;
   const bool closed = stream_->read(offset_, &events);
   offset_ += events.size();

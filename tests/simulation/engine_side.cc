@@ -9,6 +9,11 @@
 #include "base/status.h"
 
 namespace lockstep::simulation {
+namespace {
+
+constexpr int64_t kFirstPause = 100;  // As engine.cc, after a group that answered nothing.
+
+}  // namespace
 
 class EngineSide::Formed final : public Group {
  public:
@@ -63,10 +68,10 @@ void EngineSide::group_formed(const GroupInfo& info) {
   world_.tell("engine: group {} of {} ranks is formed", info.epoch, info.ranks);
   ++groups_;
   if (core_.has_group()) world_.broken("a group was formed while there was one");
-  answering_ = false;
+  answering_ = answered_ = false;
   inbox_->open(std::make_shared<Formed>(info));
   core_.group_formed(info);
-  pump();
+  pump_if_due();
 }
 
 void EngineSide::group_lost(const absl::Status& why) {
@@ -78,19 +83,24 @@ void EngineSide::group_lost(const absl::Status& why) {
   if (rest.drain_ms.has_value()) core_.drain(*rest.drain_ms);
   core_.group_lost(why);
   pump();
-  workers_->want_group();
+  form_again();
+}
+
+void EngineSide::form_again() {
+  world_.after(answered_ ? 0 : kFirstPause, [this] { workers_->want_group(); });
 }
 
 void EngineSide::results(std::vector<cluster::StepResult> results) {
   if (!std::exchange(answering_, false)) world_.broken("results that nobody waits for");
+  answered_ = true;
   core_.results(std::move(results));
-  pump();
+  pump_if_due();
 }
 
 void EngineSide::logits(const std::vector<float>& logits) {
   if (!std::exchange(answering_, false)) world_.broken("logits that nobody waits for");
   core_.logits(logits);
-  pump();
+  pump_if_due();
 }
 
 // ---- The core ----
@@ -114,6 +124,14 @@ void EngineSide::pump() {
     }
   } while (core_.wake_at() == 0);
   pumping_ = false;
+  check();
+  wake_later();
+}
+
+// As the engine's thread, which sleeps until the core wants to be woken, or a message comes.
+void EngineSide::pump_if_due() {
+  const std::optional<int64_t> wake = core_.wake_at();
+  if (wake.has_value() && *wake <= world_.now()) return pump();
   check();
   wake_later();
 }
@@ -148,7 +166,7 @@ void EngineSide::perform(engine_action::LeaveGroup& action) {
   for (Submission& submission : rest.submitted) core_.submit(std::move(submission));
   if (rest.drain_ms.has_value()) core_.drain(*rest.drain_ms);
   workers_->leave_group();
-  workers_->want_group();
+  form_again();
 }
 
 void EngineSide::wake_later() {

@@ -39,12 +39,14 @@ class EngineSide final : public GroupListener {
 
   // Feeds the core what there is, and carries out what it wants.
   void pump();
+  void pump_if_due();
   void feed();
   void perform(engine_action::RunStep& action);
   void perform(engine_action::FetchLogits& action);
   void perform(engine_action::AppendEvent& action);
   void perform(engine_action::CloseStream& action);
   void perform(engine_action::LeaveGroup& action);
+  void form_again();
   void wake_later();
   void check() const;
 
@@ -53,6 +55,7 @@ class EngineSide final : public GroupListener {
   const std::shared_ptr<Inbox> inbox_;
   EngineCore core_;
   bool answering_ = false;  // A step or logits are wanted of the workers.
+  bool answered_ = false;   // This group completed a step.
   bool pumping_ = false;
   bool draining_ = false;
   int64_t woken_for_ = -1;  // A wake-up is scheduled for then.

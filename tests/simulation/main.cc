@@ -3,6 +3,8 @@
 // simulation --seed 17 --trace      tells one of them line by line
 #include <CLI/CLI.hpp>
 #include <atomic>
+#include <csignal>
+#include <cstdio>
 #include <mutex>
 #include <thread>
 #include <vector>
@@ -11,6 +13,13 @@
 
 namespace lockstep::simulation {
 namespace {
+
+// A check of the product that fails ends the process: this names the seed first.
+thread_local uint64_t current_seed = 0;
+void on_abort(int) {
+  fmt::print("seed {}: a check of the product failed\n", current_seed);
+  std::fflush(stdout);
+}
 
 struct Flags {
   uint64_t first = 0;
@@ -27,17 +36,6 @@ struct Outcome {
   uint64_t failing_seed = 0;
 };
 
-void add(const Tally& more, Tally* tally) {
-  tally->requests += more.requests;
-  tally->served += more.served;
-  tally->tokens += more.tokens;
-  tally->groups += more.groups;
-  tally->groups_lost += more.groups_lost;
-  tally->preemptions += more.preemptions;
-  tally->fetches += more.fetches;
-  tally->drains += more.drains;
-}
-
 Outcome run_all(const Flags& flags) {
   Outcome outcome;
   std::mutex mutex;
@@ -48,6 +46,7 @@ Outcome run_all(const Flags& flags) {
     while (!failed) {
       const uint64_t seed = next++;
       if (seed >= flags.first + flags.seeds) break;
+      current_seed = seed;
       Simulation simulation(seed, flags.trace);
       const std::string failure = simulation.run();
       simulation.add_to(&tally);
@@ -59,7 +58,7 @@ Outcome run_all(const Flags& flags) {
       failed = true;
     }
     const std::scoped_lock lock(mutex);
-    add(tally, &outcome.tally);
+    outcome.tally += tally;
   };
   std::vector<std::thread> threads;
   for (int i = 1; i < flags.jobs; ++i) threads.emplace_back(work);
@@ -68,18 +67,35 @@ Outcome run_all(const Flags& flags) {
   return outcome;
 }
 
+void print(const Flags& flags, const Tally& tally) {
+  fmt::print(
+      "seeds {} to {}: {} requests, {} served in full, {} tokens, {} groups, {} lost, {} "
+      "preemptions, {} draws from all logits, {} drains\n",
+      flags.first, flags.first + flags.seeds - 1, tally.requests, tally.served, tally.tokens,
+      tally.groups, tally.groups_lost, tally.preemptions, tally.fetches, tally.drains);
+  fmt::print(
+      "{} processes, {} loads, {} with kept weights, {} long works, {} reloads, {} refusals, {} "
+      "late ticks, {} servers without hope\n",
+      tally.processes, tally.loads + tally.keeps, tally.keeps, tally.long_works, tally.reloads,
+      tally.refusals, tally.late_ticks, tally.restarts);
+  fmt::print("faults:");
+  for (int i = 0; i < kFaults; ++i) {
+    fmt::print(" {} {},", tally.faults.by_kind[static_cast<size_t>(i)], kFaultNames[i]);
+  }
+  fmt::print("\nwhen:");
+  for (int i = 0; i < kPhases; ++i) {
+    fmt::print(" {} {},", tally.faults.by_phase[static_cast<size_t>(i)], kPhaseNames[i]);
+  }
+  fmt::print("\n");
+}
+
 int run(Flags flags) {
   if (flags.seed >= 0) {
     flags.first = static_cast<uint64_t>(flags.seed);
     flags.seeds = 1;
   }
   const Outcome outcome = run_all(flags);
-  const Tally& tally = outcome.tally;
-  fmt::print(
-      "seeds {} to {}: {} requests, {} served in full, {} tokens, {} groups, {} lost, {} "
-      "preemptions, {} draws from all logits, {} drains\n",
-      flags.first, flags.first + flags.seeds - 1, tally.requests, tally.served, tally.tokens,
-      tally.groups, tally.groups_lost, tally.preemptions, tally.fetches, tally.drains);
+  print(flags, outcome.tally);
   if (outcome.failure.empty()) return 0;
   fmt::print("seed {}: {}\nfor the story: simulation --seed {} --trace\n", outcome.failing_seed,
              outcome.failure, outcome.failing_seed);
@@ -90,7 +106,7 @@ int run(Flags flags) {
 }  // namespace lockstep::simulation
 
 int main(int argc, char** argv) {
-  CLI::App app("Runs the core of the engine on virtual time.");
+  CLI::App app("Runs the cores of engine, cluster and workers on virtual time.");
   lockstep::simulation::Flags flags;
   app.add_option("--seeds", flags.seeds, "How many")->capture_default_str();
   app.add_option("--first", flags.first, "The first of them")->capture_default_str();
@@ -98,5 +114,6 @@ int main(int argc, char** argv) {
   app.add_flag("--trace", flags.trace, "Print what happens");
   app.add_option("--jobs", flags.jobs, "Threads")->capture_default_str();
   CLI11_PARSE(app, argc, argv);
+  std::signal(SIGABRT, lockstep::simulation::on_abort);
   return lockstep::simulation::run(flags);
 }

@@ -4,17 +4,16 @@
 
 #include <algorithm>
 
-#include "tests/simulation/scripted_workers.h"
-
 namespace lockstep::simulation {
 namespace {
 
-constexpr int64_t kCalmMs = 6'000;          // Faults end.
+constexpr int64_t kCalmMs = 8'000;          // Faults end.
 constexpr int64_t kServesAgainMs = 15'000;  // After the last fault.
+constexpr int64_t kShutdownMs = 1'000;      // Watched for what must not happen any more.
 
 FakeModel draw_model(World& world) {
   const int64_t vocab = world.one_in(3) ? 200 : 70;
-  return {.ranks = static_cast<int>(world.between(1, 3)),
+  return {.ranks = static_cast<int>(world.between(1, 4)),
           .vocab = vocab,
           .pages = world.between(6, 40),
           .page_tokens = world.between(1, 4),
@@ -26,6 +25,11 @@ FakeModel draw_model(World& world) {
           .poison = static_cast<int32_t>(vocab - 1)};
 }
 
+// The default is seen least: it takes long.
+int64_t draw_stuck_ms(World& world) {
+  return world.one_in(4) ? 10'000 : world.one_in(4) ? 4'000 : 1'500;
+}
+
 EngineOptions draw_options(World& world) {
   return {.prefill_chunk = world.between(1, 16),
           .max_running = world.between(1, 8),
@@ -34,20 +38,33 @@ EngineOptions draw_options(World& world) {
                           .prompt_tokens = 150,
                           .bytes = 30'000},
           .max_unread_bytes = 8'000,
-          .idle_step_ms = world.one_in(2) ? 0 : 1000};
+          .idle_step_ms = world.between(200, 1000)};
 }
 
 }  // namespace
 
 Simulation::Simulation(uint64_t seed, bool trace)
-    : world_(seed, trace), model_(draw_model(world_)), engine_(&world_, draw_options(world_)) {
-  workers_ = std::make_unique<ScriptedWorkers>(&world_, &engine_, model_);
+    : world_(seed, trace),
+      host_{.world = world_,
+            .model = draw_model(world_),
+            .stuck_ms = draw_stuck_ms(world_),
+            .calm_at = kCalmMs},
+      engine_(&world_, draw_options(world_)),
+      launch_(!world_.one_in(3)),
+      cluster_(&host_, &engine_, launch_, world_.one_in(2) ? host_.model.pages : 0),
+      faults_(&host_, &cluster_, kCalmMs) {
   const int64_t count = world_.between(1, 14);
-  for (int64_t i = 0; i < count; ++i) {
-    clients_.push_back(std::make_unique<Client>(&world_, &engine_, model_, static_cast<int>(i),
-                                                /*patient=*/false));
+  for (int64_t i = 0; i < count; ++i) add_client(/*patient=*/false);
+  const int64_t workers = launch_ ? 0 : host_.model.ranks + world_.between(0, 1);
+  for (int64_t i = 0; i < workers; ++i) {
+    cluster_.machine().start_by_hand(Machine::hello(), /*uninvited=*/false, /*unfit=*/false);
   }
   drains_ = world_.one_in(8);
+}
+
+void Simulation::add_client(bool patient) {
+  clients_.push_back(std::make_unique<Client>(&world_, &engine_, host_.model,
+                                              static_cast<int>(clients_.size()), patient));
 }
 
 Simulation::~Simulation() = default;
@@ -68,7 +85,7 @@ bool Simulation::all_done() const {
 }
 
 std::string Simulation::run() {
-  engine_.start(workers_.get());
+  engine_.start(&cluster_);
   if (drains_) {
     run_drain();
   } else {
@@ -82,27 +99,28 @@ std::string Simulation::run() {
 void Simulation::run_calm() {
   bool calm = false;
   world_.after(kCalmMs, [&] {
-    world_.tell("from now on no faults");
-    workers_->calm();
-    for (const auto& client : clients_) client->wake();
+    calm_down();
     calm = true;
   });
   run_until("the faults", kCalmMs, [&] { return calm; });
-  run_until("every stream ends", kServesAgainMs, [&] { return all_done(); });
-  if (!world_.failure().empty()) return;
-  clients_.push_back(std::make_unique<Client>(&world_, &engine_, model_,
-                                              static_cast<int>(clients_.size()), /*patient=*/true));
-  run_until("a new request ends", kServesAgainMs, [&] { return all_done(); });
-  if (!engine_.ready()) world_.broken("not ready after all faults");
+  add_client(/*patient=*/true);
+  run_until("every stream ends, a new request is served and the server is ready", kServesAgainMs,
+            [&] { return all_done() && engine_.ready(); });
+}
+
+void Simulation::calm_down() {
+  world_.tell("from now on no faults");
+  faults_.calm();
+  for (const auto& client : clients_) client->wake();
 }
 
 // What is there goes on, what is not done in time is cancelled, nothing new is taken.
 void Simulation::run_drain() {
   bool over = false;
   const int64_t time = world_.between(0, 600);
-  world_.after(world_.between(500, 5000), [&] {
+  world_.after(world_.between(500, 7000), [&] {
     engine_.drain(time);
-    workers_->drain();
+    faults_.draining();
     if (engine_.ready()) world_.broken("ready while draining");
     // A step that is under way at the deadline is waited for.
     world_.after(time + 1, [&] { over = true; });
@@ -112,8 +130,11 @@ void Simulation::run_drain() {
   if (stats.running + stats.waiting > 0) {
     world_.broken("{} choices after the drain", stats.running + stats.waiting);
   }
-  for (const auto& client : clients_) client->wake();
+  calm_down();
   run_until("every stream ends after the drain", kServesAgainMs, [&] { return all_done(); });
+  cluster_.shutdown();
+  const int64_t end = world_.now() + kShutdownMs;
+  run_until("the shutdown", 2 * kShutdownMs, [&] { return world_.now() >= end; });
 }
 
 void Simulation::check_end() {
@@ -125,7 +146,7 @@ void Simulation::check_end() {
   }
 }
 
-void Simulation::add_to(Tally* tally) const {
+void Simulation::add_to(Tally* tally) {
   for (const auto& client : clients_) {
     ++tally->requests;
     tally->served += client->served() ? 1 : 0;
@@ -136,6 +157,36 @@ void Simulation::add_to(Tally* tally) const {
   tally->preemptions += engine_.stats().preemptions;
   tally->fetches += engine_.fetches();
   tally->drains += drains_ ? 1 : 0;
+  tally->processes += static_cast<int64_t>(cluster_.machine().processes().size());
+  tally->loads += host_.loads;
+  tally->keeps += host_.keeps;
+  tally->long_works += host_.long_works;
+  tally->reloads += cluster_.checks().reloads();
+  tally->refusals += cluster_.checks().refusals();
+  tally->late_ticks += cluster_.checks().late_ticks();
+  tally->restarts += cluster_.restarts();
+  tally->faults += faults_.counts();
+}
+
+Tally& Tally::operator+=(const Tally& other) {
+  requests += other.requests;
+  served += other.served;
+  tokens += other.tokens;
+  groups += other.groups;
+  groups_lost += other.groups_lost;
+  preemptions += other.preemptions;
+  fetches += other.fetches;
+  drains += other.drains;
+  processes += other.processes;
+  loads += other.loads;
+  keeps += other.keeps;
+  long_works += other.long_works;
+  reloads += other.reloads;
+  refusals += other.refusals;
+  late_ticks += other.late_ticks;
+  restarts += other.restarts;
+  faults += other.faults;
+  return *this;
 }
 
 }  // namespace lockstep::simulation

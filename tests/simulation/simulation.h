@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One story: engine, workers and clients on virtual time, with faults for some seconds and calm
-// afterwards. A promise that is broken at any moment ends it.
+// One story: EngineCore, ClusterCore and a SessionCore per worker, with clients, on virtual time;
+// faults for some seconds and calm afterwards. A promise that is broken at any moment ends it.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,9 @@
 #include <vector>
 
 #include "tests/simulation/client.h"
+#include "tests/simulation/cluster_side.h"
 #include "tests/simulation/engine_side.h"
+#include "tests/simulation/faults.h"
 #include "tests/simulation/world.h"
 
 namespace lockstep::simulation {
@@ -24,6 +26,17 @@ struct Tally {
   int64_t preemptions = 0;
   int64_t fetches = 0;
   int64_t drains = 0;
+  int64_t processes = 0;
+  int64_t loads = 0;
+  int64_t keeps = 0;
+  int64_t long_works = 0;
+  int64_t reloads = 0;
+  int64_t refusals = 0;
+  int64_t late_ticks = 0;
+  int64_t restarts = 0;
+  FaultCounts faults;
+
+  Tally& operator+=(const Tally& other);
 };
 
 class Simulation {
@@ -33,7 +46,7 @@ class Simulation {
 
   // The first broken promise; empty: all were kept.
   std::string run();
-  void add_to(Tally* tally) const;
+  void add_to(Tally* tally);
 
  private:
   // Runs until `over()`, which has to come true within this time.
@@ -41,13 +54,17 @@ class Simulation {
   void run_until(const char* what, int64_t limit_ms, const Over& over);
   bool all_done() const;
   void check_end();
+  void add_client(bool patient);
   void run_calm();
+  void calm_down();
   void run_drain();
 
   World world_;
-  FakeModel model_;
+  Host host_;
   EngineSide engine_;
-  std::unique_ptr<Workers> workers_;
+  const bool launch_;
+  ClusterSide cluster_;
+  Faults faults_;
   std::vector<std::unique_ptr<Client>> clients_;
   bool drains_ = false;
 };

@@ -15,6 +15,7 @@ class GroupListener {
  public:
   virtual ~GroupListener() = default;
   virtual void group_formed(const GroupInfo& info) = 0;
+  // Comes where results or logits were wanted, as in a server.
   virtual void group_lost(const absl::Status& why) = 0;
   virtual void results(std::vector<cluster::StepResult> results) = 0;
   virtual void logits(const std::vector<float>& logits) = 0;
@@ -28,11 +29,9 @@ class Workers {
   virtual void fetch_logits(uint64_t step, int output) = 0;
   // The engine is done with the group.
   virtual void leave_group() = 0;
-  virtual void drain() = 0;
-  // As Cluster::healthy.
+  // As Cluster's.
+  virtual void shutdown() = 0;
   virtual bool healthy() const = 0;
-  // No more faults from now on.
-  virtual void calm() = 0;
 };
 
 }  // namespace lockstep::simulation

@@ -14,8 +14,9 @@ constexpr int64_t kMaxEventsPerSecond = 20'000;
 
 bool World::run_next() {
   if (events_.empty()) return false;
-  Event event = events_.top();
-  events_.pop();
+  std::pop_heap(events_.begin(), events_.end());
+  const Event event = std::move(events_.back());
+  events_.pop_back();
   now_ = event.time;
   count_event();
   event.what();

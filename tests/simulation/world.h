@@ -4,9 +4,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
-#include <queue>
 #include <random>
 #include <string>
 #include <vector>
@@ -20,7 +20,8 @@ class World {
 
   int64_t now() const { return now_; }  // Milliseconds.
   void after(int64_t delay, std::function<void()> what) {
-    events_.push({.time = now_ + delay, .number = ++scheduled_, .what = std::move(what)});
+    events_.push_back({.time = now_ + delay, .number = ++scheduled_, .what = std::move(what)});
+    std::push_heap(events_.begin(), events_.end());
   }
   // Runs the next event; false: none is left.
   bool run_next();
@@ -30,6 +31,7 @@ class World {
     return low + static_cast<int64_t>(random_() % static_cast<uint64_t>(high - low + 1));
   }
   bool one_in(int64_t count) { return between(1, count) == 1; }
+  bool tells() const { return trace_; }
 
   template <typename... Args>
   void tell(fmt::format_string<Args...> format, Args&&... args) {
@@ -48,7 +50,7 @@ class World {
     int64_t time = 0;
     uint64_t number = 0;
     std::function<void()> what;
-    bool operator<(const Event& other) const {  // The queue gives the largest.
+    bool operator<(const Event& other) const {  // The heap gives the largest.
       return time != other.time ? time > other.time : number > other.number;
     }
   };
@@ -59,7 +61,7 @@ class World {
   const bool trace_;
   int64_t now_ = 0;
   uint64_t scheduled_ = 0;
-  std::priority_queue<Event> events_;
+  std::vector<Event> events_;  // A heap.
   int64_t second_ = 0;
   int64_t events_in_second_ = 0;
   std::string failure_;

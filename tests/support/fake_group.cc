@@ -87,11 +87,11 @@ std::vector<float> fake_logits(const FakeModel& model, const std::vector<int32_t
 std::vector<int64_t> fake_cuts(int64_t vocab, int ranks) {
   const int64_t blocks = (vocab + kBlock - 1) / kBlock;
   std::vector<int64_t> cuts = {0};
+  int64_t last = 0;  // In blocks.
   for (int rank = 1; rank < ranks; ++rank) {
     const int64_t even = blocks * rank / ranks;
-    const int64_t uneven =
-        std::clamp(even + (rank % 2 == 0 ? 1 : -1), cuts.back() / kBlock, blocks);
-    cuts.push_back(std::min(uneven * kBlock, vocab));
+    last = std::clamp(even + (rank % 2 == 0 ? 1 : -1), last, blocks);
+    cuts.push_back(std::min(last * kBlock, vocab));
   }
   cuts.push_back(vocab);
   return cuts;

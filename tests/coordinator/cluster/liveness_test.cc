@@ -93,6 +93,36 @@ TEST_F(LivenessTest, ARankThatHasAnsweredIsNotStuck) {
   EXPECT_TRUE(cluster_.worker(second_).open);
 }
 
+TEST_F(LivenessTest, ARankThatWaitedLongHasTimeOnceTheSlowOneHasAnswered) {
+  cluster_.worker(first_).steps = cluster_.worker(second_).steps = false;
+  cluster_.worker(second_).advances = true;
+  cluster_.worker(first_).waits = true;
+  cluster_.step(1);
+  cluster_.pass(60'000);
+  cluster::WorkerMessage answer;
+  answer.mutable_result()->set_step(1);
+  cluster_.say(second_, answer);
+  cluster_.worker(second_).advances = false;
+  cluster_.pass(9'000);
+  EXPECT_EQ(cluster_.lost(), "");
+  cluster_.pass(2'000);
+  EXPECT_THAT(cluster_.lost(), HasSubstr("rank 0 (pid 101) was lost: it made no progress"));
+}
+
+TEST_F(LivenessTest, ARankThatWaitedLongHasTimeOnceItWaitsNoLonger) {
+  cluster_.worker(first_).steps = cluster_.worker(second_).steps = false;
+  cluster_.worker(second_).advances = true;
+  cluster_.worker(first_).waits = true;
+  cluster_.step(1);
+  cluster_.pass(60'000);
+  cluster_.worker(first_).waits = false;  // Now the other one waits for it.
+  cluster_.worker(second_).waits = true;
+  cluster_.pass(9'000);
+  EXPECT_EQ(cluster_.lost(), "");
+  cluster_.pass(2'000);
+  EXPECT_THAT(cluster_.lost(), HasSubstr("rank 0 (pid 101) was lost: it made no progress"));
+}
+
 TEST_F(LivenessTest, WithoutWorkNobodyIsStuck) {
   cluster_.pass(3'600'000);
   EXPECT_EQ(cluster_.lost(), "");

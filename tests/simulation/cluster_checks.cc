@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/simulation/cluster_checks.h"
+
+#include <algorithm>
+
+#include "base/status.h"
+
+namespace lockstep::simulation {
+namespace {
+
+constexpr int64_t kSlackMs = 5'000;  // Heartbeats, slow links, a coordinator that was held up.
+
+}  // namespace
+
+ClusterChecks::Member* ClusterChecks::member_of(const Link& link) {
+  for (Member& member : members_) {
+    if (member.link == &link) return &member;
+  }
+  return nullptr;
+}
+
+bool ClusterChecks::any_excused() const {
+  return std::any_of(members_.begin(), members_.end(),
+                     [](const Member& member) { return member.link->process.excused(); });
+}
+
+// Ranks have weights of different checkpoints in memory.
+bool ClusterChecks::mixed() const {
+  return std::any_of(members_.begin(), members_.end(), [this](const Member& member) {
+    return member.link->process.work().checkpoint() !=
+           members_[0].link->process.work().checkpoint();
+  });
+}
+
+// ---- What comes in ----
+
+void ClusterChecks::received(const Link& link, const ToCoordinator& message) {
+  Member* member = member_of(link);
+  if (member == nullptr) return;
+  member->heard_at = host_.world.now();
+  if (message.epoch() != epoch_) return;
+  const cluster::Heartbeat& beat = message.heartbeat();
+  const bool has_waited = member->beat.waiting() && !beat.waiting();
+  if (!message.has_heartbeat() || beat.progress() != member->beat.progress() || has_waited) {
+    member->progress_at = host_.world.now();
+  }
+  if (message.has_heartbeat()) member->beat = beat;
+}
+
+void ClusterChecks::ticked() {
+  const int64_t now = host_.world.now();
+  if (ticked_at_ >= 0 && now - ticked_at_ > kTickMs + kLateTickMs) {
+    ++late_ticks_;
+    late_tick_at_ = now;
+  }
+  ticked_at_ = now;
+}
+
+// ---- What goes out ----
+
+void ClusterChecks::sends(const std::vector<Link*>& links,
+                          const cluster::CoordinatorMessage& message) {
+  const int64_t now = host_.world.now();
+  if (message.has_assignment()) {
+    if (message.epoch() != epoch_) {
+      members_.clear();
+      formed_ = false;
+      epoch_ = message.epoch();
+      reloads_ += message.assignment().reload();
+    }
+    members_.push_back({.link = links[0], .heard_at = now, .progress_at = now});
+  } else if (message.has_refusal()) {
+    refuses(*links[0], message.refusal().reason());
+  } else if (message.has_abort() && !owner_acts_ && !any_excused() && !mixed()) {
+    host_.world.broken("epoch {} is aborted and nothing was wrong: {}", message.epoch(),
+                       message.abort().reason());
+  }
+}
+
+void ClusterChecks::refuses(const Link& link, const std::string& reason) {
+  ++refusals_;
+  host_.world.tell("cluster: refuses pid {}: {}", link.process.pid(), reason);
+  if (link.process.excused()) return;
+  const bool unfit_group = std::any_of(members_.begin(), members_.end(), [](const Member& member) {
+    return member.link->process.options().unfit;
+  });
+  if (!machine_.has_unfit() && !unfit_group) {
+    host_.world.broken("pid {} is refused and has done nothing wrong: {}", link.process.pid(),
+                       reason);
+  }
+  link.process.excuse(kForever);
+}
+
+void ClusterChecks::cuts(const Link& link) {
+  if (link.process.excused()) return;
+  host_.world.broken("pid {} is cut off and has done nothing wrong", link.process.pid());
+}
+
+// ---- The group ----
+
+void ClusterChecks::formed(const GroupInfo& info) {
+  host_.world.tell("cluster: epoch {} is formed", info.epoch);
+  formed_ = true;
+  asked_at_ = -1;
+  if (info.epoch != epoch_) host_.world.broken("epoch {} is formed in {}", info.epoch, epoch_);
+  if (mixed()) host_.world.broken("a group with weights of different checkpoints");
+}
+
+void ClusterChecks::lost(const absl::Status& why) {
+  host_.world.tell("cluster: epoch {} is lost: {}", epoch_, message_of(why));
+  formed_ = false;
+  asked_at_ = -1;
+  if (!any_excused()) host_.world.broken("a group is lost without a fault: {}", message_of(why));
+}
+
+void ClusterChecks::asked() {
+  asked_at_ = host_.world.now();
+  for (Member& member : members_) member.progress_at = asked_at_;
+}
+
+void ClusterChecks::after_event(bool ready) {
+  if (ready) check_ready();
+  if (asked_at_ < 0) return;
+  const int64_t since = std::max({asked_at_, host_.progressed_at, late_tick_at_});
+  const int64_t waited = host_.world.now() - since;
+  if (waited > host_.stuck_ms + silent_ms_ + kSlackMs) {
+    host_.world.broken("a lost wake-up: nothing has answered or progressed for {} ms", waited);
+  }
+}
+
+void ClusterChecks::after_tick() const {
+  for (const Member& member : members_) {
+    const int64_t silence = host_.world.now() - std::max(member.heard_at, late_tick_at_);
+    if (!formed_ || silence < silent_ms_) continue;
+    host_.world.broken("pid {} was silent for {} ms and is in the group",
+                       member.link->process.pid(), silence);
+  }
+}
+
+void ClusterChecks::check_ready() const {
+  const int64_t now = host_.world.now();
+  if (!formed_) return host_.world.broken("ready and no group is formed");
+  bool progress = asked_at_ < 0;
+  for (const Member& member : members_) {
+    const int64_t silence = now - std::max(member.heard_at, late_tick_at_);
+    if (silence > kReadyHeardMs) {
+      host_.world.broken("ready and pid {} was silent for {} ms", member.link->process.pid(),
+                         silence);
+    }
+    progress |= now - std::max(member.progress_at, late_tick_at_) <= kReadyProgressMs;
+  }
+  if (!progress) host_.world.broken("ready and no rank makes progress");
+}
+
+}  // namespace lockstep::simulation

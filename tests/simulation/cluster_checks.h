@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// What ClusterCore promises, checked from outside: by what really becomes of processes, and by what
+// has reached the coordinator.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "coordinator/cluster/cluster_core.h"
+#include "tests/simulation/machine.h"
+
+namespace lockstep::simulation {
+
+class ClusterChecks {
+ public:
+  ClusterChecks(Host* host, const Machine* machine, int64_t silent_ms)
+      : host_(*host), machine_(*machine), silent_ms_(silent_ms) {}
+
+  // ---- What happens at the core's border; links by their objects ----
+  void received(const Link& link, const ToCoordinator& message);
+  void sends(const std::vector<Link*>& links, const cluster::CoordinatorMessage& message);
+  void cuts(const Link& link);
+  void formed(const GroupInfo& info);
+  void lost(const absl::Status& why);
+  // The owner is done with the group.
+  void left() {
+    formed_ = false;
+    asked_at_ = -1;
+  }
+  // Another core is there, and its epochs begin anew.
+  void restarted() {
+    left();
+    epoch_ = 0;
+  }
+  // Everything that is sent until it is false follows from what the owner did.
+  void owner_acts(bool acts) { owner_acts_ = acts; }
+  void asked();
+  void answered() { asked_at_ = -1; }
+  // After each event.
+  void after_event(bool ready);
+  void ticked();
+  void after_tick() const;
+
+  int64_t refusals() const { return refusals_; }
+  int64_t reloads() const { return reloads_; }
+  int64_t late_ticks() const { return late_ticks_; }
+
+ private:
+  struct Member {
+    Link* link = nullptr;
+    int64_t heard_at = 0;
+    cluster::Heartbeat beat;  // The last one.
+    int64_t progress_at = 0;
+  };
+  Member* member_of(const Link& link);
+  bool any_excused() const;
+  bool mixed() const;
+  void refuses(const Link& link, const std::string& reason);
+  void check_ready() const;
+
+  Host& host_;
+  const Machine& machine_;
+  const int64_t silent_ms_;
+  uint64_t epoch_ = 0;
+  std::vector<Member> members_;  // Of the last epoch, by rank.
+  bool formed_ = false;
+  bool owner_acts_ = false;
+  int64_t asked_at_ = -1;  // -1: nothing is awaited.
+  int64_t ticked_at_ = -1;
+  int64_t late_tick_at_ = -1;
+  int64_t refusals_ = 0;
+  int64_t reloads_ = 0;
+  int64_t late_ticks_ = 0;
+};
+
+}  // namespace lockstep::simulation

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// What goes wrong in a simulation: drawn by the seed, in every phase of a worker, two at once at
+// times.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "tests/simulation/cluster_side.h"
+
+namespace lockstep::simulation {
+
+enum class Fault {
+  kKill,
+  kStop,          // SIGSTOP for good.
+  kPause,         // SIGSTOP, SIGCONT.
+  kStuck,         // Its work never ends; it sends heartbeats.
+  kDevice,        // It fails, and the process with it.
+  kError,         // Its next work fails.
+  kCut,           // Both sides see their stream closed.
+  kHalfOpenUp,    // What the worker sends is lost.
+  kHalfOpenDown,  // What it is sent.
+  kSlow,          // Messages take up to 1.5 s.
+  kLie,           // An answer that cannot be.
+  kRewrite,       // The checkpoint's folder changes.
+  kUnfit,         // A worker of another host, numeric class or protocol joins.
+  kGuest,         // A worker that fits joins uninvited, and leaves.
+  kNoStart,       // The next worker cannot be launched.
+  kEcho,          // A message of an old epoch comes again.
+  kHoldUp,        // The coordinator's own process is held up.
+};
+inline constexpr int kFaults = 17;
+inline constexpr const char* kFaultNames[kFaults] = {"killed",
+                                                     "stopped",
+                                                     "paused",
+                                                     "stuck",
+                                                     "device failed",
+                                                     "error",
+                                                     "link cut",
+                                                     "half-open up",
+                                                     "half-open down",
+                                                     "slow link",
+                                                     "lie",
+                                                     "rewritten checkpoint",
+                                                     "unfit worker",
+                                                     "guest",
+                                                     "not started",
+                                                     "echo",
+                                                     "coordinator held up"};
+
+struct FaultCounts {
+  std::array<int64_t, kFaults> by_kind = {};
+  std::array<int64_t, kPhases> by_phase = {};
+
+  FaultCounts& operator+=(const FaultCounts& other);
+};
+
+class Faults {
+ public:
+  // Until `calm_ms`, when calm() has to be called.
+  Faults(Host* host, ClusterSide* cluster, int64_t calm_ms);
+
+  void calm();
+  void draining() { entered_any(Phase::kDraining); }
+  const FaultCounts& counts() const { return counts_; }
+
+ private:
+  struct Drawn {
+    Fault fault = Fault::kKill;
+    Phase phase = Phase::kAny;
+    bool two = false;  // And another one at once.
+  };
+  Drawn draw();
+  // A worker has entered a phase for which a fault may wait.
+  void entered(Process& process, Phase phase);
+  void entered_any(Phase phase);
+  void strike(const Drawn& drawn, Process* victim);
+  void inject(Fault fault, Process* victim);
+  void inject_process(Fault fault, Process& victim);
+  void inject_link(Fault fault, Process& victim);
+  void join(bool unfit);
+  Process* any_process();
+  bool affordable(Fault fault, const Process& victim);
+
+  Host& host_;
+  World& world_;
+  ClusterSide& cluster_;
+  std::vector<Drawn> waiting_;    // For their phases.
+  int64_t patience_ms_ = 10'000;  // For faults that take the coordinator's limit of time to see.
+  FaultCounts counts_;
+};
+
+}  // namespace lockstep::simulation

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// What all processes of one simulation share: the machine, the checkpoint's folder, and where
+// groups meet.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "tests/simulation/collective.h"
+#include "tests/simulation/world.h"
+#include "tests/support/fake_group.h"
+
+namespace lockstep::simulation {
+
+class Process;
+
+// What a worker has just begun: when faults are to happen.
+enum class Phase { kJoining, kLoading, kNullStep, kStep, kLogits, kDraining, kAny };
+inline constexpr int kPhases = 7;
+inline constexpr const char* kPhaseNames[kPhases] = {"joining", "loading",  "null step", "step",
+                                                     "logits",  "draining", "any time"};
+
+struct Host {
+  World& world;
+  const FakeModel model;
+  const int64_t stuck_ms;
+  const int64_t calm_at;  // When the last fault is over.
+
+  bool calm = false;          // No more faults, and nothing takes long.
+  int checkpoint = 1;         // Its version in the folder.
+  int64_t progressed_at = 0;  // When a rank last got on with its work.
+  std::map<std::string, std::shared_ptr<Collective>> groups;  // By Assignment.group.
+  std::function<void(Process&, Phase)> on_phase;
+
+  void rewrite() {
+    checkpoint = world.one_in(3) && checkpoint > 1 ? checkpoint - 1 : checkpoint + 1;
+    world.tell("fault: the folder has checkpoint {}", checkpoint);
+  }
+
+  // For people's eyes and for a simulator in which nothing happens.
+  int64_t long_works = 0;  // Longer than a stuck worker is given.
+  int64_t keeps = 0;       // Loads that used the weights in memory.
+  int64_t loads = 0;
+};
+
+}  // namespace lockstep::simulation

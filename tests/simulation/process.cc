@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/simulation/process.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "base/status.h"
+
+namespace lockstep::simulation {
+namespace {
+
+constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
+// As worker/main.cc.
+constexpr int64_t kMinPause = 100;
+constexpr int64_t kMaxPause = 2'000;
+// How long a fault has consequences: silence, queues that drain, an epoch that ends.
+constexpr int64_t kAftermathMs = 3'000;
+
+}  // namespace
+
+Process::Process(Host* host, Port* port, ProcessOptions options,
+                 std::function<void(Process&, const std::string&)> on_exit)
+    : host_(*host),
+      port_(*port),
+      options_(std::move(options)),
+      on_exit_(std::move(on_exit)),
+      time_(&host->world),
+      work_(host, this, &time_),
+      pause_ms_(kMinPause) {}
+
+void Process::start() {
+  host_.on_phase(*this, Phase::kJoining);
+  time_.after(options_.startup_ms, [this] { dial(); });
+}
+
+void Process::dial() {
+  connected_at_ = host_.world.now();
+  Link* const link = link_ = port_.open(this);
+  // What comes late for a session that is over is dropped.
+  link->down.on_message = [this, link](const ToWorker& message) {
+    if (link != link_) return;
+    on([&](SessionCore& core) { core.message(host_.world.now(), *message); });
+  };
+  link->down.on_closed = [this, link] {
+    if (link == link_) on([](SessionCore& core) { core.closed(); });
+  };
+  core_.emplace(options_.hello, &kept_);
+  beat_at_ = kNever;
+  on([this](SessionCore& core) { core.connected(host_.world.now()); });
+}
+
+template <typename Event>
+void Process::on(const Event& event) {
+  if (!core_.has_value()) return;
+  event(*core_);
+  for (SessionAction& action : core_->take_actions()) take(std::move(action));
+  if (over_.has_value()) return end_session();
+  beat_later();
+}
+
+void Process::take(SessionAction action) {
+  using namespace session_action;
+  if (auto* send = std::get_if<Send>(&action)) {
+    if (send->message.has_failure()) {
+      host_.world.tell("pid {}: epoch {} ended: {}", pid(), send->message.epoch(),
+                       send->message.failure().message());
+    }
+    link_->up.send(std::move(send->message));
+  } else if (auto* run = std::get_if<Run>(&action)) {
+    work_.run(std::move(run->work), [this](WorkResult result) {
+      on([&](SessionCore& core) { core.work_done(host_.world.now(), std::move(result)); });
+    });
+  } else if (std::holds_alternative<AbortRunning>(action)) {
+    work_.abort();
+  } else if (std::holds_alternative<FinishSending>(action)) {
+    link_->up.close();
+  } else {
+    over_ = std::get<End>(action).status;
+  }
+}
+
+void Process::beat_later() {
+  if (core_->next_tick() >= beat_at_) return;
+  beat_at_ = core_->next_tick();
+  const int64_t late = host_.world.one_in(20) ? host_.world.between(0, 50) : 0;
+  const int64_t delay = std::max<int64_t>(beat_at_ - host_.world.now(), 0) + late;
+  time_.after(delay, [this, number = ++beats_] {
+    if (number != beats_) return;
+    beat_at_ = kNever;
+    work_.check_time();
+    on([this](SessionCore& core) { core.tick(host_.world.now(), work_.vitals()); });
+  });
+}
+
+void Process::end_session() {
+  if (work_.busy()) host_.world.broken("pid {}: a session ended with work under way", pid());
+  const absl::Status status = *std::exchange(over_, std::nullopt);
+  host_.world.tell("pid {}: its session is over: {}", pid(),
+                   status.ok() ? "OK" : message_of(status));
+  ++beats_;
+  core_.reset();
+  std::exchange(link_, nullptr)->up.cut();
+  if (!status.ok()) return end("exit code 2");
+  if (options_.launched) return end("exit code 0");
+  if (host_.world.now() - connected_at_ > kMaxPause) pause_ms_ = kMinPause;
+  time_.after(pause_ms_, [this] { dial(); });
+  pause_ms_ = std::min(2 * pause_ms_, kMaxPause);
+}
+
+void Process::end(const std::string& how) {
+  if (time_.ended()) return;
+  host_.world.tell("pid {}: {}", pid(), how);
+  time_.end();
+  work_.end();
+  if (link_ != nullptr) {
+    if (host_.world.one_in(2)) {
+      link_->up.close();
+    } else {
+      link_->up.cut();
+    }
+  }
+  on_exit_(*this, how);
+}
+
+void Process::resume() {
+  host_.world.tell("pid {}: continued", pid());
+  time_.resume();
+}
+
+void Process::excuse(int64_t for_ms) {
+  excused_until_ = std::max(excused_until_, host_.world.now() + for_ms + kAftermathMs);
+}
+
+bool Process::excused() const {
+  return !alive() || options_.unfit || host_.world.now() < excused_until_;
+}
+
+}  // namespace lockstep::simulation
