@@ -50,6 +50,7 @@ void ClusterCore::open_epoch(int64_t now, bool reload) {
   epoch_.info = group_info(programs->front());
   epoch_.info.epoch = epoch_.number;
   epoch_.ask({.kind = Question::Kind::kReady});
+  log(LogLevel::kInfo, fmt::format("epoch {}: {} ranks load", epoch_.number, epoch_.ranks()));
   assign(*std::move(programs));
 }
 
@@ -117,6 +118,8 @@ void ClusterCore::prove(int64_t now) {
   start.mutable_start()->set_pages(epoch_.info.pages);
   send(epoch_.links, std::move(start));
   epoch_.phase = Epoch::Phase::kProving;
+  log(LogLevel::kInfo,
+      fmt::format("epoch {}: all have loaded, a null step follows", epoch_.number));
   cluster::CoordinatorMessage null_step;
   null_step.mutable_step();
   ask(now, std::move(null_step));
