@@ -15,6 +15,7 @@ using cluster_action::LogLevel;
 
 void ClusterCore::try_form(int64_t now) {
   if (over_ || !wanted_ || epoch_.phase != Epoch::Phase::kNone || now < form_at_) return;
+  if (options_.launch && !own_.has_value()) return;  // Ours decide who fits.
   if (joined() < options_.workers) return;
   refuse_odd_ones(now);
   if (joined() >= options_.workers) open_epoch(now, /*reload=*/false);
