@@ -3,9 +3,9 @@
 
 #include <fmt/format.h>
 #include <grpcpp/generic/generic_stub.h>
-#include <signal.h>
 
 #include <algorithm>
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <sstream>

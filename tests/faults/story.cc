@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/faults/story.h"
 
-#include <signal.h>
-
+#include <csignal>
 #include <filesystem>
 #include <functional>
 #include <thread>
@@ -282,6 +281,7 @@ absl::Status Story::tidy(Clock::time_point deadline) {
 absl::Status Story::end() {
   clients_.reset();
   std::vector<pid_t> workers;
+  workers.reserve(options_.workers);
   for (int rank = 0; rank < options_.workers; ++rank) workers.push_back(server_->worker(rank));
   const int code = server_->end();
   if (code != 0) return absl::InternalError(fmt::format("Ctrl-C ended it with code {}", code));

@@ -28,7 +28,7 @@ std::vector<std::string> with_descriptors(int limit);
 // A started process; killed and waited for when it goes out of scope. One thread.
 class Process {
  public:
-  Process(std::vector<std::string> arguments, const ProcessOptions& options = {});
+  explicit Process(std::vector<std::string> arguments, const ProcessOptions& options = {});
   ~Process();
   Process(const Process&) = delete;
   Process& operator=(const Process&) = delete;
