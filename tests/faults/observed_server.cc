@@ -114,6 +114,8 @@ void ObservedServer::note(const std::string& line) {
     phase_ = Phase::kNullStep;
   } else if (has("ranks ready")) {
     phase_ = Phase::kStep;
+  } else if (has("the group of workers was lost")) {
+    last_loss_ = line;
   } else if (has("the group was lost") || has("no group yet")) {
     phase_ = Phase::kJoining;
   }
@@ -141,6 +143,11 @@ int ObservedServer::epochs() {
 bool ObservedServer::has_joined(pid_t pid) {
   read_log();
   return joined_.contains(pid);
+}
+
+const std::string& ObservedServer::last_loss() {
+  read_log();
+  return last_loss_;
 }
 
 // ---- Health ----

@@ -51,6 +51,8 @@ class ObservedServer {
   // How many groups were begun, as the log has it.
   int epochs();
   bool has_joined(pid_t pid);
+  // Why the last group was lost, as its clients were told.
+  const std::string& last_loss();
   // SIGSTOP and SIGCONT, to the server itself.
   void signal(int number) { process_.signal(number); }
   bool is_serving();
@@ -78,6 +80,7 @@ class ObservedServer {
   Phase phase_ = Phase::kJoining;
   int epochs_ = 0;
   std::set<pid_t> joined_;
+  std::string last_loss_;
 };
 
 }  // namespace lockstep::faults

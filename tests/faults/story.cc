@@ -53,7 +53,11 @@ absl::Status Story::begin() {
                                              options_.serve_flags);
   clients_ = std::make_unique<Clients>(server_->channel(), questions_, options_.clients,
                                        2 * options_.limit + seconds(60));
-  return serve_again(Clock::now() + options_.limit);
+  RETURN_IF_ERROR(serve_again(Clock::now() + options_.limit));
+  const std::optional<JoinPoint> join_point = server_->join_point();
+  if (!join_point.has_value()) return absl::InternalError("no worker says where it joined");
+  join_point_ = *join_point;
+  return absl::OkStatus();
 }
 
 // ---- A fault ----
@@ -62,6 +66,7 @@ absl::StatusOr<Outcome> Story::tell(const Fault& fault) {
   must_reload_ = false;
   approach(fault);
   const Phase before = server_->phase();
+  const std::string pid = fmt::format("(pid {})", server_->worker(fault.acts[0].rank));
   const Clock::time_point begin = Clock::now();
   for (const Act& act : fault.acts) inject(act);
   const bool formed = server_->logged_phase() == Phase::kStep;
@@ -72,6 +77,9 @@ absl::StatusOr<Outcome> Story::tell(const Fault& fault) {
   RETURN_IF_ERROR(serve_again(deadline));
   const auto took = std::chrono::duration_cast<milliseconds>(Clock::now() - begin);
   RETURN_IF_ERROR(tidy(deadline));
+  const bool had_group = before == Phase::kStep || before == Phase::kIdle;
+  const bool killed = fault.acts.size() == 1 && fault.acts[0].kind == Kind::kKill;
+  if (had_group && killed) RETURN_IF_ERROR(check_loss(pid));
   // A group that was formed meanwhile may have been formed before the fault.
   const bool missed = formed && before != Phase::kIdle;
   return Outcome{.phase = missed ? Phase::kStep : before, .took = took};
@@ -168,18 +176,14 @@ void Story::inject(const Act& act) {
   }
   const auto stranger =
       static_cast<StrangerKind>(static_cast<int>(act.kind) - static_cast<int>(Kind::kOtherHost));
-  const std::optional<JoinPoint> at = server_->join_point();
-  if (!at.has_value()) return;  // All workers are dead at the moment: there is nobody to ask.
-  strangers_.push_back(std::make_unique<Stranger>(stranger, *at, options_.workers));
+  strangers_.push_back(std::make_unique<Stranger>(stranger, join_point_, options_.workers));
 }
 
 void Story::bring_spare(const Act& act) {
-  const std::optional<JoinPoint> at = server_->join_point();
-  if (!at.has_value()) return;
   spares_.push_back(std::make_unique<testing::Process>(
-      std::vector<std::string>{testing::lockstep_binary(), "worker", "--coordinator", at->address,
-                               "--threads", "1", "--weight-cache", "off"},
-      testing::ProcessOptions{.environment = {{"LOCKSTEP_JOIN_TOKEN", at->token}}}));
+      std::vector<std::string>{testing::lockstep_binary(), "worker", "--coordinator",
+                               join_point_.address, "--threads", "1", "--weight-cache", "off"},
+      testing::ProcessOptions{.environment = {{"LOCKSTEP_JOIN_TOKEN", join_point_.token}}}));
   until([&] { return server_->has_joined(spares_.back()->pid()); });
   signal(act.rank, SIGKILL);
 }
@@ -241,8 +245,9 @@ absl::Status Story::serve_again(Clock::time_point deadline) {
       continue;
     }
     const Answer answer = ask(server_->stub(), questions_[0].request, patience());
+    last = answer.status.ok() ? "the answer came late" : answer.status.error_message();
+    if (answer.status.ok() && Clock::now() >= deadline) break;
     if (answer.status.ok()) return check_answer(answer);
-    last = answer.status.error_message();
     if (!was_refused(answer.status)) {
       honest_at = Clock::now();
       if (names_a_rank(answer.status)) continue;
@@ -254,6 +259,12 @@ absl::Status Story::serve_again(Clock::time_point deadline) {
     }
   }
   return absl::DeadlineExceededError("it does not serve again: " + last);
+}
+
+absl::Status Story::check_loss(const std::string& pid) {
+  if (server_->last_loss().find(pid) != std::string::npos) return absl::OkStatus();
+  return absl::InternalError(
+      fmt::format("{} was killed, and clients were told: {}", pid, server_->last_loss()));
 }
 
 // Every worker is there once, and nobody is left who does not belong there.

@@ -56,12 +56,14 @@ class Story {
   void signal(int rank, int number);
   absl::Status serve_again(Clock::time_point deadline);
   absl::Status check_answer(const Answer& answer);
+  absl::Status check_loss(const std::string& pid);
   absl::Status tidy(Clock::time_point deadline);
 
   const StoryOptions options_;
   Checkpoints checkpoints_;
   std::vector<Question> questions_;
   std::unique_ptr<ObservedServer> server_;
+  JoinPoint join_point_;
   std::unique_ptr<Clients> clients_;
   std::vector<std::unique_ptr<Stranger>> strangers_;  // Of this fault.
   std::vector<std::unique_ptr<testing::Process>> spares_;
