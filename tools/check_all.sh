@@ -8,6 +8,7 @@ cd "$(dirname "$0")/.."
 
 tools/test.sh release
 build/cpu/tests/simulation/simulation --seeds 100000 --jobs "$(nproc)"
+for seed in 1 2 3; do build/cpu/tests/faults/faults --faults 200 --seed "$seed"; done
 tools/lint.sh --all
 tools/sanitize.sh
 tools/fuzz.sh "${1:-600}"

@@ -44,6 +44,18 @@ std::string host_name() {
                      link_target("/proc/self/ns/user"), getuid());
 }
 
+// The meeting takes this memory before the weights are looked at.
+absl::Status check_shared_bytes(const program::Program& program, int64_t memory_free) {
+  const int64_t bytes = program.shared_bytes();
+  if (memory_free <= 0 || bytes <= memory_free) return absl::OkStatus();
+  return resource_exhausted(
+      "values that ranks share need {}, {} are free: use a smaller "
+      "--prefill-chunk, or a machine with more",
+      memory_text(bytes), memory_text(memory_free));
+}
+
+}  // namespace
+
 cluster::Hello hello_of(const SessionOptions& options, const Backend& backend) {
   cluster::Hello hello;
   hello.set_protocol(kProtocolVersion);
@@ -58,18 +70,6 @@ cluster::Hello hello_of(const SessionOptions& options, const Backend& backend) {
   hello.set_preferred_rank(options.preferred_rank);
   return hello;
 }
-
-// The meeting takes this memory before the weights are looked at.
-absl::Status check_shared_bytes(const program::Program& program, int64_t memory_free) {
-  const int64_t bytes = program.shared_bytes();
-  if (memory_free <= 0 || bytes <= memory_free) return absl::OkStatus();
-  return resource_exhausted(
-      "values that ranks share need {}, {} are free: use a smaller "
-      "--prefill-chunk, or a machine with more",
-      memory_text(bytes), memory_text(memory_free));
-}
-
-}  // namespace
 
 Session::Session(const SessionOptions& options, const Backend& backend, KeptWorker* kept,
                  Link& link)

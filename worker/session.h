@@ -42,6 +42,9 @@ struct KeptWorker {
   KeptWeights weights;
 };
 
+// How this process introduces itself to a coordinator.
+cluster::Hello hello_of(const SessionOptions& options, const Backend& backend);
+
 // One connection. Everything it is given outlives it.
 class Session {
  public:

@@ -104,12 +104,17 @@ void ClusterCore::on_hello(int64_t now, Member& member, const cluster::Hello& he
     return refuse(message_of(status));
   }
   member.hello = hello;
-  if (epoch_.phase != Epoch::Phase::kNone) {
-    const std::string why = why_incompatible(hello, *member_of(0).hello);
-    if (!why.empty()) return refuse(why);
-  }
   const int local = local_.find(hello.pid());
-  if (local >= 0 && local == hello.preferred_rank()) {
+  const bool own = local >= 0 && local == hello.preferred_rank();
+  if (own) own_ = hello;
+  std::string why;
+  if (epoch_.phase != Epoch::Phase::kNone) {
+    why = why_incompatible(hello, *member_of(0).hello);
+  } else if (own_.has_value()) {
+    why = why_incompatible(hello, *own_);
+  }
+  if (!why.empty()) return refuse(why);
+  if (own) {
     local_.joined(local);
     member.known = true;
   }
@@ -180,8 +185,10 @@ void ClusterCore::worker_started(int64_t now, int index, int pid) {
       continue;
     }
     has_joined = member.known = true;
+    own_ = member.hello;
   }
   local_.started(now, index, pid, has_joined);
+  try_form(now);
 }
 
 void ClusterCore::worker_exited(int64_t now, int index, const std::string& how) {

@@ -11,6 +11,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -128,6 +129,9 @@ class ClusterCore {
   const ClusterCoreOptions options_;
   LocalWorkers local_;
   Members members_;
+  // Of the worker started here that joined last. Others have to fit it even while all of ours are
+  // dead: they come back.
+  std::optional<cluster::Hello> own_;
   Epoch epoch_;
   uint64_t epochs_ = 0;
   bool wanted_ = false;

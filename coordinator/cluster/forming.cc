@@ -15,6 +15,7 @@ using cluster_action::LogLevel;
 
 void ClusterCore::try_form(int64_t now) {
   if (over_ || !wanted_ || epoch_.phase != Epoch::Phase::kNone || now < form_at_) return;
+  if (options_.launch && !own_.has_value()) return;  // Ours decide who fits.
   if (joined() < options_.workers) return;
   refuse_odd_ones(now);
   if (joined() >= options_.workers) open_epoch(now, /*reload=*/false);
@@ -50,6 +51,7 @@ void ClusterCore::open_epoch(int64_t now, bool reload) {
   epoch_.info = group_info(programs->front());
   epoch_.info.epoch = epoch_.number;
   epoch_.ask({.kind = Question::Kind::kReady});
+  log(LogLevel::kInfo, fmt::format("epoch {}: {} ranks load", epoch_.number, epoch_.ranks()));
   assign(*std::move(programs));
 }
 
@@ -117,6 +119,8 @@ void ClusterCore::prove(int64_t now) {
   start.mutable_start()->set_pages(epoch_.info.pages);
   send(epoch_.links, std::move(start));
   epoch_.phase = Epoch::Phase::kProving;
+  log(LogLevel::kInfo,
+      fmt::format("epoch {}: all have loaded, a null step follows", epoch_.number));
   cluster::CoordinatorMessage null_step;
   null_step.mutable_step();
   ask(now, std::move(null_step));

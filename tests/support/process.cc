@@ -44,6 +44,24 @@ std::vector<std::string> environment_with(const std::map<std::string, std::strin
   return variables;
 }
 
+// Zombies, or all others.
+std::vector<pid_t> find_children(pid_t parent, bool zombies) {
+  std::vector<pid_t> children;
+  for (const fs::directory_entry& entry : fs::directory_iterator("/proc")) {
+    const std::string name = entry.path().filename().string();
+    if (name.find_first_not_of("0123456789") != std::string::npos) continue;
+    const std::string stat = read_file(entry.path().string() + "/stat");
+    const size_t end = stat.rfind(')');  // The name before it may hold blanks.
+    if (end == std::string::npos) continue;
+    std::istringstream rest(stat.substr(end + 1));
+    char state = 0;
+    pid_t its_parent = 0;
+    rest >> state >> its_parent;
+    if (its_parent == parent && (state == 'Z') == zombies) children.push_back(std::stoi(name));
+  }
+  return children;
+}
+
 }  // namespace
 
 std::string lockstep_binary() { return LOCKSTEP_BINARY; }
@@ -80,7 +98,7 @@ void Process::signal(int number) {
 }
 
 std::string Process::out() const { return read_file(folder_.path() / "out"); }
-std::string Process::err() const { return read_file(folder_.path() / "err"); }
+std::string Process::err(size_t from) const { return read_file(folder_.path() / "err", from); }
 
 bool Process::wait_for_err(const std::string& text, std::chrono::seconds timeout) {
   const auto deadline = Clock::now() + timeout;
@@ -124,22 +142,8 @@ ProcessResult run_lockstep(std::vector<std::string> arguments, const ProcessOpti
   return result;
 }
 
-std::vector<pid_t> children_of(pid_t parent) {
-  std::vector<pid_t> children;
-  for (const fs::directory_entry& entry : fs::directory_iterator("/proc")) {
-    const std::string name = entry.path().filename().string();
-    if (name.find_first_not_of("0123456789") != std::string::npos) continue;
-    const std::string stat = read_file(entry.path().string() + "/stat");
-    const size_t end = stat.rfind(')');  // The name before it may hold blanks.
-    if (end == std::string::npos) continue;
-    std::istringstream rest(stat.substr(end + 1));
-    char state = 0;
-    pid_t its_parent = 0;
-    rest >> state >> its_parent;
-    if (its_parent == parent && state != 'Z') children.push_back(std::stoi(name));
-  }
-  return children;
-}
+std::vector<pid_t> children_of(pid_t parent) { return find_children(parent, false); }
+std::vector<pid_t> zombies_of(pid_t parent) { return find_children(parent, true); }
 
 bool is_alive(pid_t pid) {
   const std::string stat = read_file("/proc/" + std::to_string(pid) + "/stat");
@@ -153,8 +157,9 @@ std::string TemporaryFolder::write(const std::string& name, const std::string& c
   return path;
 }
 
-std::string read_file(const std::string& path) {
+std::string read_file(const std::string& path, size_t from) {
   std::ifstream file(path, std::ios::binary);
+  file.seekg(static_cast<std::streamoff>(from));
   std::ostringstream content;
   content << file.rdbuf();
   return content.str();

@@ -38,7 +38,7 @@ class Process {
   void signal(int number);
   // What it has written so far.
   std::string out() const;
-  std::string err() const;
+  std::string err(size_t from = 0) const;  // Without its first `from` bytes.
   // Waits until `err` contains the text; false when it ended first or the time is over.
   bool wait_for_err(const std::string& text, std::chrono::seconds timeout = kPatience);
   // Waits for the end. The exit code, or 128 + signal; -1 when the time was over (then it is
@@ -61,8 +61,9 @@ struct ProcessResult {
 ProcessResult run_lockstep(std::vector<std::string> arguments, const ProcessOptions& options = {},
                            std::chrono::seconds timeout = kPatience);
 
-// Process ids whose parent is `parent`.
+// Process ids whose parent is `parent`: those that are alive, and those that nobody waited for.
 std::vector<pid_t> children_of(pid_t parent);
+std::vector<pid_t> zombies_of(pid_t parent);
 bool is_alive(pid_t pid);
 
 // A TempFolder by its name, as commands take it.
@@ -76,6 +77,6 @@ class TemporaryFolder {
   std::string path_ = folder_.path().string();
 };
 
-std::string read_file(const std::string& path);
+std::string read_file(const std::string& path, size_t from = 0);
 
 }  // namespace lockstep::testing

@@ -196,28 +196,6 @@ TEST(HealingTest, AHundredRefusalsAreOneLinePerSecond) {
   EXPECT_THAT(cluster.log(), HasSubstr("and 99 others"));
 }
 
-TEST(HealingTest, ShutdownEndsTheGroupAndStartsNothingMore) {
-  ClusterCoreOptions options = VirtualCluster::default_options();
-  options.launch = true;
-  VirtualCluster cluster(options);
-  cluster.pass(50);
-  cluster.take_started();
-  const LinkId first = cluster.join();
-  cluster.join();
-  cluster.want_group();
-  const std::string before = cluster.log();
-  cluster.core().shutdown(cluster.now());
-  cluster.settle();
-  EXPECT_EQ(cluster.lost(), "the cluster was shut down");
-  cluster.hang_up(first);
-  cluster.process_exited(0, "exit code 0");
-  cluster.want_group();
-  cluster.pass(10'000);
-  EXPECT_FALSE(cluster.formed());
-  EXPECT_THAT(cluster.take_started(), IsEmpty());
-  EXPECT_EQ(cluster.log(), before);  // What ends as it should is no news.
-}
-
 // ---- Processes ----
 
 class LaunchedTest : public ::testing::Test {
@@ -260,6 +238,21 @@ TEST_F(LaunchedTest, EveryWorkerIsStartedOnce) {
   EXPECT_THAT(cluster_.take_started(), IsEmpty());
 }
 
+TEST_F(LaunchedTest, ShutdownEndsTheGroupAndStartsNothingMore) {
+  form();
+  const std::string before = cluster_.log();
+  cluster_.core().shutdown(cluster_.now());
+  cluster_.settle();
+  EXPECT_EQ(cluster_.lost(), "the cluster was shut down");
+  cluster_.hang_up(first_);
+  cluster_.process_exited(0, "exit code 0");
+  cluster_.want_group();
+  cluster_.pass(10'000);
+  EXPECT_FALSE(cluster_.formed());
+  EXPECT_THAT(cluster_.take_started(), IsEmpty());
+  EXPECT_EQ(cluster_.log(), before);  // What ends as it should is no news.
+}
+
 TEST_F(LaunchedTest, ADeadWorkerIsStartedAgain) {
   form();
   cluster_.pass(60'000);
@@ -289,6 +282,33 @@ TEST_F(LaunchedTest, ASilentWorkerIsKilledAndReplaced) {
   cluster_.pass(200);
   EXPECT_THAT(cluster_.take_started(), ElementsAre(1));
   EXPECT_THAT(cluster_.take_killed(), IsEmpty());
+}
+
+TEST_F(LaunchedTest, StrangersOfAnotherHostDoNotReplaceThemWhileAllAreDead) {
+  form();
+  cluster_.process_exited(0, "killed by signal 9");
+  cluster_.process_exited(1, "killed by signal 9");
+  cluster_.want_group();
+  cluster::Hello elsewhere = hello(-1, 90);
+  elsewhere.set_host("elsewhere");
+  EXPECT_THAT(cluster_.worker(cluster_.join(elsewhere)).refusal(), HasSubstr("on another host"));
+  EXPECT_THAT(cluster_.worker(cluster_.join(elsewhere)).refusal(), HasSubstr("on another host"));
+  cluster_.pass(1'000);
+  EXPECT_EQ(cluster_.worker(start(0, 60)).refusal(), "");
+  start(1, 61);
+  EXPECT_TRUE(cluster_.formed());
+}
+
+TEST_F(LaunchedTest, StrangersThatCameFirstMakeNoGroupWithoutThem) {
+  cluster::Hello elsewhere = hello(-1, 90);
+  elsewhere.set_host("elsewhere");
+  const LinkId stranger = cluster_.join(elsewhere);
+  cluster_.join(elsewhere);
+  EXPECT_FALSE(cluster_.formed());
+  start(0, 50);
+  start(1, 51);
+  EXPECT_TRUE(cluster_.formed());
+  EXPECT_THAT(cluster_.worker(stranger).refusal(), HasSubstr("on another host"));
 }
 
 TEST_F(LaunchedTest, AWorkerOfSomebodyElseIsOnlyDisconnected) {

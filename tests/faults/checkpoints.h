@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// A model whose folder can be given other weights of the same shape at any moment.
+#pragma once
+
+#include <array>
+#include <string>
+
+#include "tests/support/process.h"
+
+namespace lockstep::faults {
+
+inline constexpr int kVariants = 2;
+
+// How a checkpoint is rewritten: the new file takes the old one's name, or the old file's bytes are
+// overwritten, so that who reads it meanwhile sees some of each.
+enum class Rewrite { kRename, kOverwrite };
+
+// The demo model's tokenizer on a larger Llama of random weights, so that loading takes some
+// hundred milliseconds and a step some.
+class Checkpoints {
+ public:
+  Checkpoints();
+  const std::string& folder() const { return folder_.path(); }
+  int variant() const { return variant_; }  // That the folder has now.
+  void put(int variant, Rewrite how);
+
+ private:
+  testing::TemporaryFolder folder_;
+  std::array<std::string, kVariants> bytes_;  // Of model.safetensors.
+  int variant_ = 0;
+};
+
+}  // namespace lockstep::faults

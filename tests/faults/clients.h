@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// Clients that ask one question after another, whatever happens to the server.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tests/faults/questions.h"
+
+namespace lockstep::faults {
+
+struct ClientTally {
+  int64_t served = 0;   // In full.
+  int64_t lost = 0;     // Ended with UNAVAILABLE that names a rank.
+  int64_t refused = 0;  // There was no group.
+};
+
+class Clients {
+ public:
+  // `questions` outlive it. A call that takes longer than `patience` breaks the server's promise.
+  Clients(std::shared_ptr<grpc::Channel> channel, const std::vector<Question>& questions, int count,
+          std::chrono::seconds patience);
+  // Waits for the calls that are open.
+  ~Clients();
+
+  // No new calls.
+  void pause();
+  void resume();
+  ClientTally tally() const;
+  // "": every stream so far ended in full with the right bits, or by a loss that names the rank.
+  std::string broken_promise() const;
+
+ private:
+  void run(int client);
+  bool may_go_on();
+  void note(const Question& question, const Answer& answer);
+
+  const std::vector<Question>& questions_;
+  const std::chrono::seconds patience_;
+  const std::unique_ptr<Stub> stub_;
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  bool paused_ = false;
+  bool stopping_ = false;
+  ClientTally tally_;
+  std::string broken_promise_;
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace lockstep::faults

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// What may go wrong, and the seeded draw of it.
+#pragma once
+
+#include <cstdint>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "tests/faults/observed_server.h"
+
+namespace lockstep::faults {
+
+enum class Kind {
+  kKill,
+  kTerminate,
+  kStop,       // SIGSTOP, for good.
+  kPause,      // SIGSTOP, and SIGCONT after the delay.
+  kKillTwice,  // And again when its successor has lived for the delay.
+  kKillAll,
+  // The checkpoint's file gives its name to another one; then a rank is killed, if there is a
+  // group.
+  kRename,
+  kOverwrite,  // The file is written over, whoever reads it meanwhile; then a rank is killed.
+  kSpare,      // A worker started by hand replaces a killed rank, and is killed after the delay.
+  kHold,       // The server itself is stopped for the delay.
+  kOtherHost,  // A stranger, see StrangerKind; so are those below.
+  kOtherDevice,
+  kOldProtocol,
+  kWrongToken,
+  kNoHello,
+  kMute,
+};
+inline constexpr int kKinds = 16;
+const char* name_of(Kind kind);
+bool is_stranger(Kind kind);
+
+struct Act {
+  Kind kind;
+  int rank;
+  int delay_ms;
+};
+
+struct Fault {
+  Phase phase;
+  int healing_rank;       // Killed first where the phase is one of forming a group.
+  int delay_ms;           // From the phase's beginning.
+  std::vector<Act> acts;  // One, or two at once.
+
+  std::string kinds() const;  // "kill + stop"
+  std::string ranks() const;  // "0 + 2"
+};
+
+class FaultDraw {
+ public:
+  FaultDraw(uint64_t seed, int workers) : random_(seed), workers_(workers) {}
+  // Kinds and phases come in turn, each round in another order, so that none is rare.
+  Fault next();
+
+ private:
+  int draw(int count) { return static_cast<int>(random_() % static_cast<uint64_t>(count)); }
+  int deal(std::vector<int>& pile, int count);
+  Act act(Kind kind, int rank);
+
+  std::mt19937_64 random_;
+  const int workers_;
+  std::vector<int> kinds_, phases_;  // Not dealt yet in this round.
+};
+
+}  // namespace lockstep::faults

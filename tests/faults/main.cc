@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+// faults --faults 200 --seed 1     that many faults on a real server; exit 1 names seed and fault
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <fstream>
+#include <functional>
+#include <map>
+#include <vector>
+
+#include "base/status.h"
+#include "tests/faults/story.h"
+
+namespace lockstep::faults {
+namespace {
+
+struct Flags {
+  int faults = 200;
+  uint64_t seed = 1;
+  int limit_s = 15;
+  int workers = 3;
+  int clients = 3;
+  int64_t silent_ms = 0;
+  int64_t stuck_ms = 0;
+  std::string log;
+};
+
+// How long it took, by kind and by phase.
+class Times {
+ public:
+  void add(const Fault& fault, const Outcome& outcome) {
+    const int64_t ms = outcome.took.count();
+    all_.push_back(ms);
+    by_phase_[name_of(outcome.phase)].push_back(ms);
+    for (const Act& act : fault.acts) by_kind_[name_of(act.kind)].push_back(ms);
+    if (fault.acts.size() > 1) by_kind_["two at once"].push_back(ms);
+  }
+  void print() {
+    fmt::print("{:14} {:>6} {:>9} {:>7} {:>7}\n", "", "faults", "median ms", "p95 ms", "max ms");
+    for (auto& [name, times] : by_kind_) print(name, times);
+    for (auto& [name, times] : by_phase_) print("in " + name, times);
+    print("all", all_);
+  }
+
+ private:
+  static void print(const std::string& name, std::vector<int64_t>& times) {
+    std::sort(times.begin(), times.end());
+    const size_t last = times.size() - 1;
+    fmt::print("{:14} {:>6} {:>9} {:>7} {:>7}\n", name, times.size(), times[last / 2],
+               times[last * 95 / 100], times[last]);
+  }
+
+  std::vector<int64_t> all_;
+  std::map<std::string, std::vector<int64_t>> by_kind_, by_phase_;
+};
+
+// Of the server, after each fault: a leak grows with their number.
+class Growth {
+ public:
+  void add(const Footprint& now) { seen_.push_back(now); }
+  absl::Status check() const {
+    const Footprint early = largest(seen_.size() / 4, seen_.size() / 2);
+    const Footprint late = largest(3 * seen_.size() / 4, seen_.size());
+    fmt::print(
+        "the server had {} descriptors and {} MB in the second quarter, {} and {} in the "
+        "last\n",
+        early.descriptors, early.resident_mb, late.descriptors, late.resident_mb);
+    constexpr int64_t kDescriptors = 20, kMegabytes = 64;
+    constexpr size_t kEnough = 100;  // Before, an allocator still grows into its size.
+    if (late.descriptors > early.descriptors + kDescriptors) {
+      return absl::InternalError("its descriptors grow");
+    }
+    if (seen_.size() >= kEnough && late.resident_mb > early.resident_mb + kMegabytes) {
+      return absl::InternalError("its memory grows");
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  Footprint largest(size_t begin, size_t end) const {
+    Footprint most;
+    for (size_t i = begin; i < end; ++i) {
+      most.descriptors = std::max(most.descriptors, seen_[i].descriptors);
+      most.resident_mb = std::max(most.resident_mb, seen_[i].resident_mb);
+    }
+    return most;
+  }
+
+  std::vector<Footprint> seen_;
+};
+
+StoryOptions options_of(const Flags& flags) {
+  StoryOptions options{.workers = flags.workers,
+                       .clients = flags.clients,
+                       .limit = std::chrono::seconds(flags.limit_s)};
+  const auto pass = [&](const char* flag, int64_t value) {
+    if (value == 0) return;
+    options.serve_flags.insert(options.serve_flags.end(), {flag, std::to_string(value)});
+  };
+  pass("--silent-ms", flags.silent_ms);
+  pass("--stuck-ms", flags.stuck_ms);
+  return options;
+}
+
+absl::Status tell_all(const Flags& flags, Story& story) {
+  RETURN_IF_ERROR(story.begin());
+  FaultDraw faults(flags.seed, flags.workers);
+  Times times;
+  Growth growth;
+  fmt::print("{:>5} {:32} {:10} {:10} {:>7}\n", "fault", "kind", "phase", "rank", "ms");
+  for (int number = 1; number <= flags.faults; ++number) {
+    const Fault fault = faults.next();
+    const auto named = [&](const std::string& phase, const std::string& end) {
+      fmt::print("{:>5} {:32} {:10} {:10} {:>7}\n", number, fault.kinds(), phase, fault.ranks(),
+                 end);
+      std::fflush(stdout);
+    };
+    const absl::StatusOr<Outcome> outcome = story.tell(fault);
+    if (!outcome.ok()) {
+      named(name_of(fault.phase), "failed");
+      return absl::InternalError(fmt::format("fault {}: {}", number, message_of(outcome.status())));
+    }
+    named(name_of(outcome->phase), std::to_string(outcome->took.count()));
+    times.add(fault, *outcome);
+    growth.add(story.server().footprint());
+  }
+  const ClientTally tally = story.tally();
+  const int64_t descriptors = story.server().descriptors_of_workers();
+  RETURN_IF_ERROR(story.end());
+  times.print();
+  fmt::print("clients: {} answers in full, {} lost with their rank's name, {} refused\n",
+             tally.served, tally.lost, tally.refused);
+  fmt::print("a worker had {} descriptors at most in the end\n", descriptors);
+  return growth.check();
+}
+
+int run(const Flags& flags) {
+  Story story(options_of(flags));
+  const absl::Status status = tell_all(flags, story);
+  const std::string log = story.log();
+  if (!flags.log.empty()) std::ofstream(flags.log) << log;
+  if (status.ok()) return 0;
+  constexpr size_t kTail = 6'000;
+  fmt::print("{}\nseed {}, {}\n", log.substr(log.size() - std::min(log.size(), kTail)), flags.seed,
+             message_of(status));
+  return 1;
+}
+
+}  // namespace
+}  // namespace lockstep::faults
+
+int main(int argc, char** argv) {
+  CLI::App app("Draws faults from a seed and causes them on a real server with real workers.");
+  lockstep::faults::Flags flags;
+  app.add_option("--faults", flags.faults, "How many")->capture_default_str();
+  app.add_option("--seed", flags.seed, "They are drawn from it")->capture_default_str();
+  app.add_option("--limit-s", flags.limit_s, "Until the server has to serve again")
+      ->capture_default_str();
+  app.add_option("--workers", flags.workers, "Ranks of the server")->capture_default_str();
+  app.add_option("--clients", flags.clients, "That ask all the time")->capture_default_str();
+  app.add_option("--silent-ms", flags.silent_ms, "Of the server (default: its own)");
+  app.add_option("--stuck-ms", flags.stuck_ms, "Of the server (default: its own)");
+  app.add_option("--log", flags.log, "A file for the server's log");
+  CLI11_PARSE(app, argc, argv);
+  return lockstep::faults::run(flags);
+}
