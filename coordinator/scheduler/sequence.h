@@ -74,8 +74,11 @@ class Sequence {
   cluster::Output plan() const;
   // True where a token is to be drawn: false with max_tokens 0.
   bool draws() const { return request_.max_tokens > 0; }
-  // A token was drawn. Not after a finish reason.
-  SequenceNews append(int32_t id);
+  // A token was drawn. True: the sequence ends with it, so that no other is to be drawn. What it
+  // means for the reader is told by tell(), which follows before the next append().
+  bool append(int32_t id);
+  // The text of the token that was drawn last; a stop string ends the sequence only here.
+  SequenceNews tell();
   // Ends the text for a reason that no token gave; what was held back is shown.
   SequenceNews finish(FinishReason reason);
   FinishReason finish_reason() const { return finish_reason_; }
@@ -90,6 +93,7 @@ class Sequence {
   Stream* stream_;
   State state_ = State::kWaiting;
   FinishReason finish_reason_ = FinishReason::kNone;
+  FinishReason end_ = FinishReason::kNone;  // That the last token gives, by its id or its place.
 
   std::vector<int32_t> generated_;
   Penalties penalties_;

@@ -32,7 +32,8 @@ Alone run_alone(const FakeModel& model, const PreparedRequest& prepared, int32_t
     history.push_back(sampled->id);
     alone.tokens.push_back(sampled->id);
     if (request.logprobs >= 0) alone.logprobs.push_back(std::move(sampled->logprobs));
-    alone.finish_reason = sequence.append(sampled->id).finish_reason;
+    sequence.append(sampled->id);
+    alone.finish_reason = sequence.tell().finish_reason;
   }
   return alone;
 }

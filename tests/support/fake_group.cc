@@ -288,7 +288,13 @@ class FakeCluster::FakeGroup : public Group {
 
   const GroupInfo& info() const override { return info_; }
 
-  absl::StatusOr<std::vector<cluster::StepResult>> run(const cluster::Step& step) override {
+  absl::Status send(std::shared_ptr<const cluster::Step> step) override {
+    step_ = std::move(step);
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<std::vector<cluster::StepResult>> receive() override {
+    const cluster::Step& step = *step_;
     Hook hook;
     Falsifier falsifier;
     {
@@ -328,6 +334,7 @@ class FakeCluster::FakeGroup : public Group {
   FakeCluster* cluster_;
   GroupInfo info_;
   FakeWorkers workers_;
+  std::shared_ptr<const cluster::Step> step_;
 };
 
 absl::StatusOr<std::unique_ptr<Group>> FakeCluster::form() {

@@ -78,7 +78,7 @@ class FakeWorkers {
 // Gives fake groups. Thread-safe.
 class FakeCluster : public Cluster {
  public:
-  // Called in every run(), on the engine's thread, and may block; an error ends the group.
+  // Called in every receive(), on the engine's thread, and may block; an error ends the group.
   using Hook = std::function<absl::Status(const cluster::Step& step)>;
   // Called with the results of every step that has outputs.
   using Falsifier = std::function<void(std::vector<cluster::StepResult>* results)>;

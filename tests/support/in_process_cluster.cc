@@ -82,9 +82,14 @@ class InProcessCluster::InProcessGroup final : public Group {
 
   const GroupInfo& info() const override { return info_; }
 
-  absl::StatusOr<std::vector<cluster::StepResult>> run(const cluster::Step& step) override {
+  absl::Status send(std::shared_ptr<const cluster::Step> step) override {
     if (over_ || cluster_.epoch_ != info_.epoch) return unavailable("the group is over");
-    auto results = cluster_.step(step);
+    step_ = std::move(step);
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<std::vector<cluster::StepResult>> receive() override {
+    auto results = cluster_.step(*step_);
     over_ = !results.ok();
     return results;
   }
@@ -112,6 +117,7 @@ class InProcessCluster::InProcessGroup final : public Group {
   InProcessCluster& cluster_;
   const GroupInfo info_;
   bool over_ = false;
+  std::shared_ptr<const cluster::Step> step_;  // Of the last send().
 };
 
 absl::StatusOr<std::unique_ptr<InProcessCluster>> InProcessCluster::open(

@@ -35,9 +35,7 @@ class Bench {
       rows.emplace_back(item.sequence, item.rows);
       item.sequence->advance(item.rows);
       if (item.sequence->remaining() > 0) continue;
-      if (item.sequence->append(7).finish_reason != FinishReason::kNone) {
-        scheduler_.remove(item.sequence);
-      }
+      if (item.sequence->append(7)) scheduler_.remove(item.sequence);
     }
     return rows;
   }

@@ -51,7 +51,8 @@ class Written {
   // The news of each token, until it is finished.
   SequenceNews append(int32_t id) {
     sequence_.advance(sequence_.remaining());
-    return sequence_.append(id);
+    sequence_.append(id);
+    return sequence_.tell();
   }
   std::string text(const std::vector<int32_t>& ids, FinishReason* reason) {
     std::string text;
