@@ -30,6 +30,7 @@ void EngineCore::group_formed(const GroupInfo& info) {
     return;
   }
   stats_.group = info;
+  step_ = 0;  // That of the null step, which it has run.
   scheduler_ = std::make_unique<Scheduler>(
       SchedulerLimits{.rows = info_.max_rows,
                       .prefill_chunk = options_.prefill_chunk,

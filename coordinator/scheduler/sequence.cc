@@ -29,10 +29,12 @@ int32_t Sequence::token(int64_t position) const {
                            : generated_[static_cast<size_t>(position - prompt)];
 }
 
-void Sequence::start() {
+void Sequence::start(int32_t slot) {
   LOCKSTEP_CHECK(state_ == State::kWaiting || state_ == State::kPreempted);
   LOCKSTEP_CHECK(computed_ == 0 && pages_.empty());
   state_ = State::kRunning;
+  slot_ = slot;
+  pages_sent_.reset();
 }
 
 void Sequence::advance(int64_t rows) {

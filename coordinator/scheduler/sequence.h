@@ -61,8 +61,15 @@ class Sequence {
   std::vector<int32_t>& pages() { return pages_; }
   const std::vector<int32_t>& pages() const { return pages_; }
 
+  // By which the workers know it while it runs.
+  int32_t slot() const { return slot_; }
+  // How many of its pages the workers know; nothing: they know the slot as another sequence's.
+  std::optional<size_t> pages_sent() const { return pages_sent_; }
+  // A step names all pages that it has.
+  void note_sent() { pages_sent_ = pages_.size(); }
+
   // Scheduler's side.
-  void start();
+  void start(int32_t slot);
   void advance(int64_t rows);  // A step computed them.
   // Drops what was computed; returns the pages that held it.
   std::vector<int32_t> preempt();
@@ -102,6 +109,8 @@ class Sequence {
 
   int64_t computed_ = 0;
   std::vector<int32_t> pages_;
+  int32_t slot_ = -1;
+  std::optional<size_t> pages_sent_;
 };
 
 }  // namespace lockstep

@@ -29,7 +29,13 @@ class Driven {
   explicit Driven(const FakeModel& model = {}, const EngineOptions& options = {},
                   const Tokenizer* tokenizer = nullptr)
       : model_(model), workers_(model), core_(tokenizer, options) {
-    core_.group_formed(fake_info(model, 1));
+    form(1);
+  }
+
+  // A group whose workers know nothing yet.
+  void form(uint64_t epoch) {
+    workers_ = FakeWorkers(model_);
+    core_.group_formed(fake_info(model_, epoch));
   }
 
   std::shared_ptr<Stream> submit(Request request) {
@@ -328,7 +334,7 @@ TEST(EngineCoreTest, ALostGroupEndsEverythingAndTheNextOneServes) {
     EXPECT_EQ(stream->status().code(), absl::StatusCode::kUnavailable);
   }
   EXPECT_THAT(message_of(waiting->status()), HasSubstr("rank 1 (pid 7)"));
-  driven.core().group_formed(fake_info({}, 2));
+  driven.form(2);
   const std::shared_ptr<Stream> after = driven.submit(request_of(1, 3, 9));
   driven.run();
   EXPECT_EQ(finish(*after)[0].tokens, tokens_alone(request_of(1, 3, 9)));

@@ -13,7 +13,7 @@ Alone run_alone(const FakeModel& model, const PreparedRequest& prepared, int32_t
   const Request& request = prepared.request();
   const int64_t context = fake_info(model, 1).servable_context();
   Sequence sequence(prepared, choice, context, nullptr, nullptr);
-  sequence.start();
+  sequence.start(0);
   std::vector<int32_t> history = request.prompt_ids;
   Alone alone;
   if (!sequence.draws()) alone.finish_reason = FinishReason::kLength;

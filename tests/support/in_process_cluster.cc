@@ -243,7 +243,10 @@ absl::StatusOr<std::vector<cluster::StepResult>> InProcessCluster::step(const cl
 void InProcessCluster::count_pages(const cluster::Step& step) {
   last_pages_.clear();
   for (const cluster::StepSequence& sequence : step.sequences()) {
-    last_pages_.insert(sequence.pages().begin(), sequence.pages().end());
+    std::vector<int32_t>& pages = pages_by_slot_[sequence.slot()];
+    if (sequence.begins()) pages.clear();
+    pages.insert(pages.end(), sequence.pages().begin(), sequence.pages().end());
+    last_pages_.insert(pages.begin(), pages.end());
   }
   all_pages_.insert(last_pages_.begin(), last_pages_.end());
 }
