@@ -57,6 +57,7 @@ class Engine::Loop {
   void end(const absl::Status& why);
   absl::StatusOr<std::unique_ptr<Group>> form();
   void serve();
+  void receive();
   void feed(Messages messages);
   void leave(const absl::Status& why);
   void publish();
@@ -73,8 +74,9 @@ class Engine::Loop {
   EngineCore core_;
   std::shared_ptr<Group> group_;
   bool formed_before_ = false;
-  bool answered_ = false;  // This group completed a step.
-  int64_t step_ns_ = 0;
+  bool answered_ = false;   // This group completed a step.
+  bool computing_ = false;  // It was sent a step.
+  int64_t wait_ns_ = 0;
   int64_t coordinator_ns_ = 0;
   std::thread thread_;
 };
@@ -118,12 +120,23 @@ void Engine::Loop::serve() {
     Messages messages = inbox_->take(core_.wake_at());
     if (messages.stopping) return leave(absl::CancelledError("the server is stopping"));
     const int64_t begin_ns = now_ns();
-    const int64_t step_ns = step_ns_;
+    const int64_t wait_ns = wait_ns_;
     feed(std::move(messages));
     core_.tick(now_ms());
     perform_all();
-    coordinator_ns_ += now_ns() - begin_ns - (step_ns_ - step_ns);
+    if (computing_) receive();
+    coordinator_ns_ += now_ns() - begin_ns - (wait_ns_ - wait_ns);
   }
+}
+
+void Engine::Loop::receive() {
+  const int64_t begin_ns = now_ns();
+  absl::StatusOr<std::vector<cluster::StepResult>> results = group_->receive();
+  wait_ns_ += now_ns() - begin_ns;
+  if (!results.ok()) return leave(results.status());
+  computing_ = false;
+  answered_ = true;
+  core_.results(*std::move(results));
 }
 
 void Engine::Loop::feed(Messages messages) {
@@ -145,33 +158,33 @@ void Engine::Loop::leave(const absl::Status& why) {
     core_.group_lost(why);
   }
   group_ = nullptr;
+  computing_ = false;
   perform_all();
 }
 
 void Engine::Loop::publish() {
   EngineStats stats = core_.stats();
-  stats.step_ns = step_ns_;
+  stats.wait_ns = wait_ns_;
   stats.coordinator_ns = coordinator_ns_;
   inbox_->publish(stats, core_.unstarted());
 }
 
 // ---- Actions ----
 
+// The next step goes to the workers before readers are told of the one before.
 void Engine::Loop::perform_all() {
   std::vector<EngineAction> actions = core_.take_actions();
   publish();
-  for (EngineAction& action : actions) {
-    std::visit([this](auto& one) { perform(one); }, action);
+  for (; !actions.empty(); actions = core_.take_actions(), publish()) {
+    for (EngineAction& action : actions) {
+      std::visit([this](auto& one) { perform(one); }, action);
+    }
   }
 }
 
 void Engine::Loop::perform(engine_action::RunStep& action) {
-  const int64_t begin_ns = now_ns();
-  absl::StatusOr<std::vector<cluster::StepResult>> results = group_->run(*action.step);
-  step_ns_ += now_ns() - begin_ns;
-  if (!results.ok()) return leave(results.status());
-  answered_ = true;
-  core_.results(*std::move(results));
+  if (const absl::Status status = group_->send(action.step); !status.ok()) return leave(status);
+  computing_ = true;
 }
 
 void Engine::Loop::perform(engine_action::FetchLogits& action) {

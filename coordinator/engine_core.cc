@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One step is under way at a time: it is chosen, given to the group, and its answers delivered one
-// output after the other.
+// One step is under way at a time: it is chosen, given to the group, and tokens are drawn from its
+// answers, one output after the other.
 #include "coordinator/engine_core.h"
 
 #include <algorithm>
@@ -30,6 +30,7 @@ void EngineCore::group_formed(const GroupInfo& info) {
     return;
   }
   stats_.group = info;
+  step_ = 0;  // That of the null step, which it has run.
   scheduler_ = std::make_unique<Scheduler>(
       SchedulerLimits{.rows = info_.max_rows,
                       .prefill_chunk = options_.prefill_chunk,
@@ -41,6 +42,7 @@ void EngineCore::group_formed(const GroupInfo& info) {
 
 void EngineCore::group_lost(const absl::Status& why) {
   if (!has_group()) return;
+  tell_all();
   const absl::Status status = unavailable("the group of workers was lost: {}", message_of(why));
   for (Job* job : jobs_in_order()) fail(*job, status);
   forget_group();
@@ -65,7 +67,7 @@ void EngineCore::forget_group() {
 // ---- Time ----
 
 std::optional<int64_t> EngineCore::wake_at() const {
-  if (!actions_.empty()) return 0;
+  if (!actions_.empty() || !untold_.empty()) return 0;
   if (!flight_.has_value() && (has_work() || null_step_due_)) return 0;
   if (flight_.has_value()) return has_work() ? drain_at_ : std::nullopt;
   if (has_group() && options_.idle_step_ms > 0) return busy_at_ + options_.idle_step_ms;
@@ -81,6 +83,7 @@ void EngineCore::tick(int64_t now_ms) {
     busy_at_ = now_ms;
   }
   if (!drain_at_.has_value() || now_ms < *drain_at_) return;
+  tell_all();
   const absl::Status over = absl::CancelledError("the server is stopping");
   for (Job* job : jobs_in_order()) cancel(*job, over);
 }
@@ -90,8 +93,12 @@ void EngineCore::tick(int64_t now_ms) {
 std::vector<EngineAction> EngineCore::take_actions() {
   if (!flight_.has_value()) {
     sweep();
-    if (has_work() || (has_group() && null_step_due_)) run_step();
+    if (has_work() || (has_group() && null_step_due_)) {
+      run_step();
+      return std::exchange(actions_, {});
+    }
   }
+  tell_all();
   return std::exchange(actions_, {});
 }
 
@@ -128,34 +135,34 @@ void EngineCore::results(std::vector<cluster::StepResult> results) {
   for (const BatchItem& item : flight_->batch.items) {
     if (item.sequence->state() == Sequence::State::kRunning) item.sequence->advance(item.rows);
   }
-  deliver_rest(nullptr);
+  draw_rest(nullptr);
 }
 
 void EngineCore::logits(const std::vector<float>& logits) {
   if (!flight_.has_value() || !std::exchange(flight_->fetching, false)) return;
   had_event_ = true;
-  deliver_rest(&logits);
+  draw_rest(&logits);
 }
 
-// What follows from the outputs that are left; `logits` are of the first of these.
-void EngineCore::deliver_rest(const std::vector<float>* logits) {
+// What follows for the sequences from the outputs that are left; `logits` are of the first of
+// these.
+void EngineCore::draw_rest(const std::vector<float>* logits) {
   while (flight_->next < flight_->drawing.size()) {
     Sequence& sequence = *flight_->drawing[flight_->next];
-    if (sequence.state() != Sequence::State::kFinished) {  // Else it was cancelled meanwhile.
-      const absl::StatusOr<bool> delivered = deliver(sequence, logits);
-      if (!delivered.ok()) return refuse_group(delivered.status());
-      flight_->fetching = !*delivered;
+    if (sequence.state() != Sequence::State::kFinished) {  // Else it ended meanwhile.
+      const absl::StatusOr<bool> drawn = draw(sequence, logits);
+      if (!drawn.ok()) return refuse_group(drawn.status());
+      flight_->fetching = !*drawn;
       if (flight_->fetching) return;
     }
     logits = nullptr;
     ++flight_->next;
   }
   flight_.reset();
-  sweep();
 }
 
-// False: all logits of the row are wanted first. An error means that the group lies.
-absl::StatusOr<bool> EngineCore::deliver(Sequence& sequence, const std::vector<float>* logits) {
+// False: all logits of the row are wanted first. An error means that a rank answers what cannot be.
+absl::StatusOr<bool> EngineCore::draw(Sequence& sequence, const std::vector<float>* logits) {
   const Request& request = sequence.request();
   const int output = static_cast<int>(flight_->next);
   const cluster::Output& question = flight_->step->outputs(output);
@@ -163,42 +170,45 @@ absl::StatusOr<bool> EngineCore::deliver(Sequence& sequence, const std::vector<f
   for (const cluster::StepResult& result : flight_->results) {
     ranks.push_back(&result.outputs(output));
   }
-  const auto check_logits = [&](const std::vector<float>& values) {
-    if (static_cast<int64_t>(values.size()) == info_.vocab) return absl::OkStatus();
-    return absl::InternalError(fmt::format("step {}: want {} logits of all ranks, found {}", step_,
-                                           info_.vocab, values.size()));
-  };
-  StreamEvent event;
+  Untold untold{.sequence = &sequence};
   if (question.want_logits()) {
-    event.prompt_logits = join_logits(ranks);
-    RETURN_IF_ERROR(check_logits(event.prompt_logits));
+    untold.event.prompt_logits = join_logits(ranks);
+    RETURN_IF_ERROR(check_logits(untold.event.prompt_logits));
   }
-  if (!sequence.draws()) {
-    emit(sequence, std::move(event), sequence.finish(FinishReason::kLength));
-    return true;
-  }
-  std::optional<Sampled> sampled;
-  if (logits == nullptr) {
-    sampled = sample(request.sampling, question, request.logprobs, ranks);
-    if (!sampled.has_value()) {
-      act<FetchLogits>(step_, output);
-      return false;
+  bool ends = !sequence.draws();
+  if (!ends) {
+    if (logits != nullptr) RETURN_IF_ERROR(check_logits(*logits));
+    std::optional<Sampled> sampled;
+    if (logits == nullptr) {
+      sampled = sample(request.sampling, question, request.logprobs, ranks);
+      if (!sampled.has_value()) {
+        act<FetchLogits>(step_, output);
+        return false;
+      }
+    } else {
+      absl::StatusOr<Sampled> drawn =
+          sample_from_logits(request.sampling, question, request.logprobs, ranks, *logits);
+      if (!drawn.ok()) {
+        tell_all();
+        fail(jobs_.at(sequence.stream()), drawn.status());
+        return true;
+      }
+      sampled = *std::move(drawn);
     }
-  } else {
-    RETURN_IF_ERROR(check_logits(*logits));
-    absl::StatusOr<Sampled> drawn =
-        sample_from_logits(request.sampling, question, request.logprobs, ranks, *logits);
-    if (!drawn.ok()) {
-      fail(jobs_.at(sequence.stream()), drawn.status());
-      return true;
-    }
-    sampled = *std::move(drawn);
+    ++stats_.completion_tokens;
+    untold.event.token_ids = {sampled->id};
+    if (request.logprobs >= 0) untold.event.logprobs = {std::move(sampled->logprobs)};
+    ends = sequence.append(sampled->id);
   }
-  ++stats_.completion_tokens;
-  event.token_ids = {sampled->id};
-  if (request.logprobs >= 0) event.logprobs = {std::move(sampled->logprobs)};
-  emit(sequence, std::move(event), sequence.append(sampled->id));
+  if (ends) scheduler_->remove(&sequence);
+  untold_.push_back(std::move(untold));
   return true;
+}
+
+absl::Status EngineCore::check_logits(const std::vector<float>& logits) const {
+  if (static_cast<int64_t>(logits.size()) == info_.vocab) return absl::OkStatus();
+  return absl::InternalError(fmt::format("step {}: want {} logits of all ranks, found {}", step_,
+                                         info_.vocab, logits.size()));
 }
 
 }  // namespace lockstep

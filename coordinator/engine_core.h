@@ -3,8 +3,12 @@
 // follows from its answers. Events go in, actions come out; there is no thread, clock, lock or
 // stub in it, so that a test can run it on virtual time. All sequence state is in here.
 //
-//   group_formed, submit -> RunStep .. results -> AppendEvent ... CloseStream
-//                                      results -> FetchLogits .. logits -> AppendEvent ...
+//   group_formed, submit -> RunStep .. results -> RunStep, then AppendEvent ... CloseStream
+//                                      results -> FetchLogits .. logits -> RunStep, then ...
+//
+// What a step's answers mean for the next step (token ids, ends, pages) is decided at once; texts,
+// stop strings and events come after the next step was given to the group, so that the workers
+// compute meanwhile. A stop string is thus found one step late: what that step drew is dropped.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +29,8 @@
 namespace lockstep {
 
 // One thread at a time. After each event, or after all that there are at the moment,
-// take_actions() says what is to be done, in order. Times are milliseconds of a steady clock.
+// take_actions() says what is to be done, in order, until it has nothing more. Times are
+// milliseconds of a steady clock.
 class EngineCore {
  public:
   // `tokenizer` may be null: no text in events. It outlives the core.
@@ -55,7 +60,8 @@ class EngineCore {
   std::optional<int64_t> wake_at() const;
   void tick(int64_t now_ms);
 
-  // Chooses the next step where none is under way.
+  // Chooses the next step where none is under way, and returns it at once: what is left to tell
+  // readers comes with the next call.
   std::vector<EngineAction> take_actions();
 
   bool has_group() const { return scheduler_ != nullptr; }
@@ -81,8 +87,13 @@ class EngineCore {
     Batch batch;
     std::vector<Sequence*> drawing;  // By output.
     std::vector<cluster::StepResult> results;
-    size_t next = 0;  // The output that is delivered next.
+    size_t next = 0;  // The output that is drawn next.
     bool fetching = false;
+  };
+  // What a step drew for a sequence, and its reader was not told yet.
+  struct Untold {
+    Sequence* sequence = nullptr;
+    StreamEvent event;
   };
 
   template <typename Action, typename... Args>
@@ -93,12 +104,14 @@ class EngineCore {
   // engine_core.cc: the group and its steps.
   void run_step();
   void note_started(const Batch& batch);
-  void deliver_rest(const std::vector<float>* logits);
-  absl::StatusOr<bool> deliver(Sequence& sequence, const std::vector<float>* logits);
+  void draw_rest(const std::vector<float>* logits);
+  absl::StatusOr<bool> draw(Sequence& sequence, const std::vector<float>* logits);
+  absl::Status check_logits(const std::vector<float>& logits) const;
   void refuse_group(const absl::Status& why);
   bool has_work() const { return has_group() && scheduler_->running() + scheduler_->waiting() > 0; }
 
-  // engine_requests.cc: requests and their ends.
+  // engine_requests.cc: requests, what their readers are told, and their ends.
+  void tell_all();
   void emit(Sequence& sequence, StreamEvent event, const SequenceNews& news);
   void cancel(Job& job, const absl::Status& status);
   void fail(Job& job, const absl::Status& status);
@@ -114,6 +127,7 @@ class EngineCore {
   GroupInfo info_;
   std::unique_ptr<Scheduler> scheduler_;  // Null: there is no group.
   std::optional<Flight> flight_;
+  std::vector<Untold> untold_;
   std::unordered_map<const Stream*, Job> jobs_;
   std::vector<const Stream*> closed_;  // Jobs that go away when no step is under way.
   QueueLoad unstarted_;

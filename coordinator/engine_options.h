@@ -60,7 +60,7 @@ struct EngineStats {
   int64_t steps = 0;
   int64_t prompt_tokens = 0;  // Computed, recomputed ones included.
   int64_t completion_tokens = 0;
-  int64_t step_ns = 0;         // Time in Group::run.
+  int64_t wait_ns = 0;         // For the group, with nothing else to do.
   int64_t coordinator_ns = 0;  // The engine's own share while it had work.
 };
 

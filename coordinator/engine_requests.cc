@@ -44,6 +44,15 @@ void EngineCore::submit(Submission submission) {
   jobs_.emplace(key, std::move(job));
 }
 
+void EngineCore::tell_all() {
+  for (Untold& untold : std::exchange(untold_, {})) {
+    Sequence& sequence = *untold.sequence;
+    const bool drawn = !untold.event.token_ids.empty();
+    emit(sequence, std::move(untold.event),
+         drawn ? sequence.tell() : sequence.finish(FinishReason::kLength));
+  }
+}
+
 // With a finish reason the choice's pages are free, and the last one closes the stream.
 void EngineCore::emit(Sequence& sequence, StreamEvent event, const SequenceNews& news) {
   Job& job = jobs_.at(sequence.stream());
@@ -58,7 +67,7 @@ void EngineCore::emit(Sequence& sequence, StreamEvent event, const SequenceNews&
   }
   act<AppendEvent>(job.stream, std::move(event));
   if (!last) return;
-  scheduler_->remove(&sequence);
+  if (sequence.state() != Sequence::State::kFinished) scheduler_->remove(&sequence);
   if (--job.open == 0) close(job, job.end);
 }
 
@@ -71,6 +80,7 @@ void EngineCore::close(Job& job, const absl::Status& status) {
 
 void EngineCore::cancel(const Stream* stream, const absl::Status& status) {
   had_event_ = true;
+  tell_all();
   const auto job = jobs_.find(stream);
   if (job != jobs_.end()) cancel(job->second, status);
 }
@@ -85,6 +95,7 @@ void EngineCore::cancel(Job& job, const absl::Status& status) {
 
 void EngineCore::cut_off(const Stream* stream, const absl::Status& why) {
   had_event_ = true;
+  tell_all();
   const auto job = jobs_.find(stream);
   if (job != jobs_.end()) fail(job->second, why);
 }
@@ -115,6 +126,7 @@ void EngineCore::drain(int64_t deadline_ms) { drain_at_ = deadline_ms; }
 
 void EngineCore::stop() {
   if (!has_group()) return;
+  tell_all();
   const absl::Status over = absl::CancelledError("the server is stopping");
   for (Job* job : jobs_in_order()) cancel(*job, over);
   forget_group();

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Between messages and kernels. Tokens, pages, masks and embeddings are read in place from the
-// message.
+// Between messages and kernels. Tokens, masks and embeddings are read in place from the message.
 #include "worker/step_view.h"
 
 #include <algorithm>
@@ -35,32 +34,6 @@ absl::Status check_tokens(const cluster::Step& step, const StepLimits& limits) {
                           step.step(), embedded, wanted, step.embeddings().size());
 }
 
-absl::Status check_sequence(const cluster::Step& step, int index, const StepLimits& limits) {
-  const cluster::StepSequence& sequence = step.sequences(index);
-  const auto fail = [&](const char* field, int64_t least, int64_t most, int64_t found) {
-    return invalid_argument("step {}: sequence {}: {} must be {} to {}, found {}", step.step(),
-                            index, field, least, most, found);
-  };
-  const int64_t context = limits.limits.context();
-  if (sequence.rows() < 1 || sequence.rows() > step.tokens_size()) {
-    return fail("rows", 1, step.tokens_size(), sequence.rows());
-  }
-  const int64_t first = sequence.first_position();
-  if (first < 0 || first > context - sequence.rows()) {
-    return fail("first_position", 0, context - sequence.rows(), first);
-  }
-  const int64_t page_tokens = limits.limits.page_tokens();
-  const int64_t needed = (first + sequence.rows() + page_tokens - 1) / page_tokens;
-  if (sequence.pages_size() < needed) {
-    return fail("number of pages", needed, (context + page_tokens - 1) / page_tokens,
-                sequence.pages_size());
-  }
-  for (const int32_t page : sequence.pages()) {
-    if (page < 0 || page >= limits.pages) return fail("page", 0, limits.pages - 1, page);
-  }
-  return absl::OkStatus();
-}
-
 absl::Status check_sequences(const cluster::Step& step, const StepLimits& limits) {
   if (step.sequences_size() > limits.limits.sequences()) {
     return invalid_argument("step {}: at most {} sequences were planned for, found {}", step.step(),
@@ -68,8 +41,12 @@ absl::Status check_sequences(const cluster::Step& step, const StepLimits& limits
   }
   int64_t rows = 0;
   for (int i = 0; i < step.sequences_size(); ++i) {
-    RETURN_IF_ERROR(check_sequence(step, i, limits));
-    rows += step.sequences(i).rows();
+    const int64_t own = step.sequences(i).rows();
+    if (own < 1 || own > step.tokens_size()) {
+      return invalid_argument("step {}: sequence {}: rows must be 1 to {}, found {}", step.step(),
+                              i, step.tokens_size(), own);
+    }
+    rows += own;
   }
   if (rows == step.tokens_size()) return absl::OkStatus();
   return invalid_argument("step {}: rows of the sequences must add up to {} tokens, found {}",
@@ -140,9 +117,11 @@ void grow(std::vector<T>& buffer, int64_t count) {
 
 }  // namespace
 
-absl::Status check_step(const cluster::Step& step, const StepLimits& limits) {
+absl::Status check_step(const cluster::Step& step, const StepLimits& limits,
+                        const PageTables& tables) {
   RETURN_IF_ERROR(check_tokens(step, limits));
   RETURN_IF_ERROR(check_sequences(step, limits));
+  RETURN_IF_ERROR(tables.check(step));
   if (step.outputs_size() > limits.limits.outputs()) {
     return invalid_argument("step {}: at most {} outputs were planned for, found {}", step.step(),
                             limits.limits.outputs(), step.outputs_size());
@@ -161,8 +140,8 @@ StepBuffers::StepBuffers(const StepLimits& limits)
   requests_.resize(limits.limits.outputs());
 }
 
-StepView& StepBuffers::take(const cluster::Step& step) {
-  take_rows(step);
+StepView& StepBuffers::take(const cluster::Step& step, const PageTables& tables) {
+  take_rows(step, tables);
   take_outputs(step);
   view_ = {.rows = step.tokens_size(),
            .tokens = step.tokens().data(),
@@ -182,14 +161,14 @@ StepView& StepBuffers::take(const cluster::Step& step) {
   return view_;
 }
 
-void StepBuffers::take_rows(const cluster::Step& step) {
+void StepBuffers::take_rows(const cluster::Step& step, const PageTables& tables) {
   int64_t row = 0;
   for (int i = 0; i < step.sequences_size(); ++i) {
     const cluster::StepSequence& from = step.sequences(i);
     sequences_[i] = {.first_row = row,
                      .rows = from.rows(),
                      .first_position = from.first_position(),
-                     .pages = from.pages().data()};
+                     .pages = tables.of(from.slot()).data()};
     for (int64_t r = 0; r < from.rows(); ++r, ++row) {
       positions_[row] = static_cast<int32_t>(from.first_position() + r);
       sequence_of_row_[row] = i;

@@ -10,6 +10,7 @@
 #include "proto/cluster.pb.h"
 #include "proto/program.pb.h"
 #include "worker/kernels/kernel.h"
+#include "worker/page_tables.h"
 
 namespace lockstep {
 
@@ -19,26 +20,26 @@ struct StepLimits {
   int64_t vocab = 0;   // Of all ranks.
   int64_t hidden = 0;  // Columns of an embedding row.
   int64_t slice_columns = 0;
-  int64_t pages = 0;  // Page ids are below this.
 };
 
 // Everything that kernels rely on, in one pass and before anything changes: kInvalidArgument names
 // the sequence, output or row and what is wrong with it.
-absl::Status check_step(const cluster::Step& step, const StepLimits& limits);
+absl::Status check_step(const cluster::Step& step, const StepLimits& limits,
+                        const PageTables& tables);
 
 // One thread at a time.
 class StepBuffers {
  public:
   explicit StepBuffers(const StepLimits& limits);
 
-  // Takes a step that passed check_step() and must outlive its run. The view is valid until the
-  // next take().
-  StepView& take(const cluster::Step& step);
+  // Takes a step that passed check_step() and was taken by `tables`; both must outlive its run. The
+  // view is valid until the next take().
+  StepView& take(const cluster::Step& step, const PageTables& tables);
   // What the run has found, in the order of the step's outputs.
   void give(const cluster::Step& step, cluster::StepResult* result) const;
 
  private:
-  void take_rows(const cluster::Step& step);
+  void take_rows(const cluster::Step& step, const PageTables& tables);
   void take_outputs(const cluster::Step& step);
   void take_output(const cluster::Output& output, OutputRequest& request);
   void reserve_answers(const cluster::Step& step);

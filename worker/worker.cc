@@ -128,7 +128,7 @@ class WorkerImpl final : public Worker {
   const Backend& backend_;
   Device& device_;
   const double memory_fraction_;
-  StepLimits limits_;
+  const StepLimits limits_;
   StepBuffers buffers_;
   ThreadPool threads_;
   std::mutex collective_mutex_;  // Against an abort() while rejoin() changes it.
@@ -138,7 +138,8 @@ class WorkerImpl final : public Worker {
   std::string identity_;
   std::unique_ptr<Executor> executor_;
   Progress* progress_;
-  std::optional<State> state_;
+  std::optional<State> state_;  // Both from start() to the epoch's end.
+  std::optional<PageTables> tables_;
   int64_t pages_possible_ = 0;
   // Of the step whose logits are still there.
   std::optional<uint64_t> last_step_;
@@ -210,13 +211,13 @@ absl::Status WorkerImpl::start(int64_t pages) {
   state_ = std::move(state).value();
   executor_->use(*state_);
   if (progress_ != nullptr) progress_->instructions = 0;
-  limits_.pages = pages;
+  tables_.emplace(program_.limits(), pages);
   return absl::OkStatus();
 }
 
 void WorkerImpl::drop_pages() {
   state_.reset();
-  limits_.pages = 0;
+  tables_.reset();
   last_step_.reset();
 }
 
@@ -238,11 +239,13 @@ absl::StatusOr<cluster::StepResult> WorkerImpl::step(const cluster::Step& step) 
   if (!state_.has_value()) {
     return fail(absl::FailedPreconditionError("a step came before the group was started"));
   }
-  if (absl::Status status = check_step(step, limits_); !status.ok()) return fail(status);
+  if (absl::Status status = check_step(step, limits_, *tables_); !status.ok()) return fail(status);
+  tables_->take(step);
   const Collective::Waited before = collective_->waited();
   last_step_.reset();
   device_.use_from_this_thread();
-  if (absl::Status status = executor_->run(buffers_.take(step)); !status.ok()) return fail(status);
+  StepView& view = buffers_.take(step, *tables_);
+  if (absl::Status status = executor_->run(view); !status.ok()) return fail(status);
   last_step_ = step.step();
   last_outputs_ = step.outputs_size();
 

@@ -52,16 +52,27 @@ class Group {
   virtual ~Group() = default;
   virtual const GroupInfo& info() const = 0;
 
-  // Runs one step on every rank; results in rank order. After any error the group is over:
-  // kUnavailable names the rank that was lost.
-  virtual absl::StatusOr<std::vector<cluster::StepResult>> run(const cluster::Step& step) = 0;
+  // Gives every rank a step, and does not wait for it: receive() follows before the next one.
+  // After any error, of this or of another call, the group is over: kUnavailable names the rank
+  // that was lost.
+  virtual absl::Status send(std::shared_ptr<const cluster::Step> step) = 0;
+  // Waits for the results of the step that was sent, in rank order.
+  virtual absl::StatusOr<std::vector<cluster::StepResult>> receive() = 0;
+  // Both.
+  absl::StatusOr<std::vector<cluster::StepResult>> run(const cluster::Step& step);
 
   // The raw logits of output `output` of the last step, over the whole vocabulary.
   virtual absl::StatusOr<std::vector<float>> logits(uint64_t step, int output) = 0;
 
-  // Makes a run() under way return an error soon. Any thread.
+  // Makes a receive() under way return an error soon. Any thread.
   virtual void abort() = 0;
 };
+
+inline absl::StatusOr<std::vector<cluster::StepResult>> Group::run(const cluster::Step& step) {
+  absl::Status status = send(std::make_shared<const cluster::Step>(step));
+  if (!status.ok()) return status;
+  return receive();
+}
 
 // Where groups come from.
 class Cluster {

@@ -30,10 +30,14 @@ class RemoteCluster::RemoteGroup final : public Group {
 
   const GroupInfo& info() const override { return info_; }
 
-  absl::StatusOr<std::vector<cluster::StepResult>> run(const cluster::Step& step) override {
+  absl::Status send(std::shared_ptr<const cluster::Step> step) override {
     cluster::CoordinatorMessage message;
-    *message.mutable_step() = step;
-    ASSIGN_OR_RETURN(Replies replies, cluster_->exchange(info_.epoch, std::move(message)));
+    *message.mutable_step() = *step;
+    return cluster_->ask(info_.epoch, std::move(message));
+  }
+
+  absl::StatusOr<std::vector<cluster::StepResult>> receive() override {
+    ASSIGN_OR_RETURN(Replies replies, cluster_->wait_replies());
     return results_of(std::move(replies));
   }
 
@@ -41,7 +45,8 @@ class RemoteCluster::RemoteGroup final : public Group {
     cluster::CoordinatorMessage message;
     message.mutable_logits()->set_step(step);
     message.mutable_logits()->set_output(output);
-    ASSIGN_OR_RETURN(const Replies replies, cluster_->exchange(info_.epoch, std::move(message)));
+    RETURN_IF_ERROR(cluster_->ask(info_.epoch, std::move(message)));
+    ASSIGN_OR_RETURN(const Replies replies, cluster_->wait_replies());
     return logits_of(replies, info_.vocab);
   }
 
@@ -165,13 +170,18 @@ absl::StatusOr<std::unique_ptr<Group>> RemoteCluster::form() {
   return std::make_unique<RemoteGroup>(this, *formed_);
 }
 
-absl::StatusOr<RemoteCluster::Replies> RemoteCluster::exchange(
-    uint64_t epoch, cluster::CoordinatorMessage message) {
+absl::Status RemoteCluster::ask(uint64_t epoch, cluster::CoordinatorMessage message) {
   MutexLock lock(&mutex_);
   if (!formed_.has_value() || formed_->epoch != epoch) return unavailable("the group is over");
   replies_.reset();
-  if (lost_.ok()) core_.exchange(now_ms(), std::move(message));
+  if (!lost_.ok()) return lost_;
+  core_.exchange(now_ms(), std::move(message));
   perform();
+  return absl::OkStatus();
+}
+
+absl::StatusOr<RemoteCluster::Replies> RemoteCluster::wait_replies() {
+  MutexLock lock(&mutex_);
   while (!replies_.has_value() && lost_.ok()) changed_.wait(&mutex_);
   if (!lost_.ok()) return lost_;
   return *std::exchange(replies_, std::nullopt);

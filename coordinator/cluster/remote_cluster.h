@@ -54,9 +54,9 @@ class RemoteCluster final : public Cluster, public LinkListener, public ProcessL
   void perform(ClusterAction action) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void tick_until_stopped() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Of the group of that epoch.
-  absl::StatusOr<Replies> exchange(uint64_t epoch, cluster::CoordinatorMessage message)
-      ABSL_LOCKS_EXCLUDED(mutex_);
+  // Asks the group of that epoch; wait_replies() follows.
+  absl::Status ask(uint64_t epoch, cluster::CoordinatorMessage message) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::StatusOr<Replies> wait_replies() ABSL_LOCKS_EXCLUDED(mutex_);
   void leave(uint64_t epoch, const absl::Status& why) ABSL_LOCKS_EXCLUDED(mutex_);
 
   const std::function<void(int64_t, int64_t)> progress_;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Batch -> Step: rows of all sequences end to end, no padding.
+// Batch -> Step: rows of all sequences end to end, no padding; of pages those that workers do not
+// know yet.
 #include "coordinator/scheduler/batch.h"
 
 namespace lockstep {
@@ -14,7 +15,11 @@ cluster::Step make_step(const Batch& batch, uint64_t step) {
     cluster::StepSequence* rows = message.add_sequences();
     rows->set_rows(item.rows);
     rows->set_first_position(begin);
-    rows->mutable_pages()->Add(sequence.pages().begin(), sequence.pages().end());
+    rows->set_slot(sequence.slot());
+    rows->set_begins(!sequence.pages_sent().has_value());
+    const auto known = static_cast<int64_t>(sequence.pages_sent().value_or(0));
+    rows->mutable_pages()->Add(sequence.pages().begin() + known, sequence.pages().end());
+    sequence.note_sent();
     for (int64_t i = 0; i < item.rows; ++i) message.add_tokens(sequence.token(begin + i));
     if (!wants_output(item)) continue;
     cluster::Output output = sequence.plan();

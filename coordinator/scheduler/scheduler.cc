@@ -21,7 +21,11 @@ SchedulerLimits effective(SchedulerLimits limits) {
 }  // namespace
 
 Scheduler::Scheduler(const SchedulerLimits& limits)
-    : limits_(effective(limits)), pages_(limits.pages, limits.page_tokens) {}
+    : limits_(effective(limits)), pages_(limits.pages, limits.page_tokens) {
+  for (int64_t slot = limits_.running; slot > 0; --slot) {
+    free_slots_.push_back(static_cast<int32_t>(slot - 1));
+  }
+}
 
 void Scheduler::add(Sequence* sequence) {
   LOCKSTEP_CHECK(sequence->state() == Sequence::State::kWaiting);
@@ -32,6 +36,7 @@ void Scheduler::add(Sequence* sequence) {
 void Scheduler::remove(Sequence* sequence) {
   if (sequence->state() == Sequence::State::kRunning) {
     LOCKSTEP_CHECK(std::erase(running_, sequence) == 1);
+    free_slot(*sequence);
   } else {
     LOCKSTEP_CHECK(std::erase(waiting_, sequence) == 1);
   }
@@ -94,6 +99,7 @@ int64_t Scheduler::reserve(size_t index, int64_t rows) {
 void Scheduler::preempt_youngest() {
   Sequence* youngest = running_.back();
   running_.pop_back();
+  free_slot(*youngest);
   pages_.give_back(youngest->preempt());
   waiting_.push_front(youngest);
   ++preemptions_;
@@ -112,7 +118,8 @@ void Scheduler::admit(int64_t prefill_rows, Batch* batch) {
     if (needed > pages_.free() - promised) return;
     waiting_.pop_front();
     running_.push_back(next);
-    next->start();
+    next->start(free_slots_.back());
+    free_slots_.pop_back();
     const int64_t rows = reserve(running_.size() - 1, std::min(prefill_rows, next->remaining()));
     promised += needed - static_cast<int64_t>(next->pages().size());
     prefill_rows -= rows;

@@ -56,8 +56,11 @@ class Scheduler {
   // Starts waiting sequences, oldest first, while rows and pages for all their tokens are left.
   void admit(int64_t prefill_rows, Batch* batch);
 
+  void free_slot(const Sequence& sequence) { free_slots_.push_back(sequence.slot()); }
+
   SchedulerLimits limits_;
   PageAllocator pages_;
+  std::vector<int32_t> free_slots_;  // The last is given out first.
   // Every sequence in running_ is older than every one in waiting_, and both are in order of age.
   std::vector<Sequence*> running_;
   std::deque<Sequence*> waiting_;

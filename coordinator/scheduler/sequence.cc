@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Appending a token: is it the last, and which text does it make safe to show?
+// Two halves of a drawn token: is it the last, and which text does it make safe to show?
 #include "coordinator/scheduler/sequence.h"
 
 #include <utility>
@@ -29,10 +29,12 @@ int32_t Sequence::token(int64_t position) const {
                            : generated_[static_cast<size_t>(position - prompt)];
 }
 
-void Sequence::start() {
+void Sequence::start(int32_t slot) {
   LOCKSTEP_CHECK(state_ == State::kWaiting || state_ == State::kPreempted);
   LOCKSTEP_CHECK(computed_ == 0 && pages_.empty());
   state_ = State::kRunning;
+  slot_ = slot;
+  pages_sent_.reset();
 }
 
 void Sequence::advance(int64_t rows) {
@@ -73,20 +75,28 @@ std::string Sequence::show(std::string_view text) {
   return stop_matcher_.push(text);
 }
 
-SequenceNews Sequence::append(int32_t id) {
+bool Sequence::append(int32_t id) {
   LOCKSTEP_CHECK(state_ == State::kRunning && finish_reason_ == FinishReason::kNone);
-  LOCKSTEP_CHECK(remaining() == 0);
+  LOCKSTEP_CHECK(remaining() == 0 && end_ == FinishReason::kNone);
   generated_.push_back(id);
   penalties_.append(id);
   if (generated_tokens() > request_.min_tokens && prepared_.is_stop_id(id)) {
-    return finish(FinishReason::kStop);  // Its own text isn't shown.
+    end_ = FinishReason::kStop;
+  } else if (generated_tokens() >= request_.max_tokens || length() >= context_) {
+    end_ = FinishReason::kLength;
   }
+  return end_ != FinishReason::kNone;
+}
+
+SequenceNews Sequence::tell() {
+  LOCKSTEP_CHECK(!generated_.empty() && finish_reason_ == FinishReason::kNone);
+  if (end_ == FinishReason::kStop) return finish(end_);  // The end token's own text isn't shown.
   SequenceNews news;
-  if (detokenizer_.has_value()) news.text = show(detokenizer_->push(id));
+  if (detokenizer_.has_value()) news.text = show(detokenizer_->push(generated_.back()));
   if (stop_matcher_.stopped()) {
     finish_reason_ = news.finish_reason = FinishReason::kStop;
-  } else if (generated_tokens() >= request_.max_tokens || length() >= context_) {
-    SequenceNews rest = finish(FinishReason::kLength);
+  } else if (end_ == FinishReason::kLength) {
+    SequenceNews rest = finish(end_);
     rest.text.insert(0, news.text);
     return rest;
   }

@@ -61,8 +61,15 @@ class Sequence {
   std::vector<int32_t>& pages() { return pages_; }
   const std::vector<int32_t>& pages() const { return pages_; }
 
+  // By which the workers know it while it runs.
+  int32_t slot() const { return slot_; }
+  // How many of its pages the workers know; nothing: they know the slot as another sequence's.
+  std::optional<size_t> pages_sent() const { return pages_sent_; }
+  // A step names all pages that it has.
+  void note_sent() { pages_sent_ = pages_.size(); }
+
   // Scheduler's side.
-  void start();
+  void start(int32_t slot);
   void advance(int64_t rows);  // A step computed them.
   // Drops what was computed; returns the pages that held it.
   std::vector<int32_t> preempt();
@@ -74,8 +81,11 @@ class Sequence {
   cluster::Output plan() const;
   // True where a token is to be drawn: false with max_tokens 0.
   bool draws() const { return request_.max_tokens > 0; }
-  // A token was drawn. Not after a finish reason.
-  SequenceNews append(int32_t id);
+  // A token was drawn. True: the sequence ends with it, so that no other is to be drawn. What it
+  // means for the reader is told by tell(), which follows before the next append().
+  bool append(int32_t id);
+  // The text of the token that was drawn last; a stop string ends the sequence only here.
+  SequenceNews tell();
   // Ends the text for a reason that no token gave; what was held back is shown.
   SequenceNews finish(FinishReason reason);
   FinishReason finish_reason() const { return finish_reason_; }
@@ -90,6 +100,7 @@ class Sequence {
   Stream* stream_;
   State state_ = State::kWaiting;
   FinishReason finish_reason_ = FinishReason::kNone;
+  FinishReason end_ = FinishReason::kNone;  // That the last token gives, by its id or its place.
 
   std::vector<int32_t> generated_;
   Penalties penalties_;
@@ -98,6 +109,8 @@ class Sequence {
 
   int64_t computed_ = 0;
   std::vector<int32_t> pages_;
+  int32_t slot_ = -1;
+  std::optional<size_t> pages_sent_;
 };
 
 }  // namespace lockstep

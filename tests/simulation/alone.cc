@@ -13,7 +13,7 @@ Alone run_alone(const FakeModel& model, const PreparedRequest& prepared, int32_t
   const Request& request = prepared.request();
   const int64_t context = fake_info(model, 1).servable_context();
   Sequence sequence(prepared, choice, context, nullptr, nullptr);
-  sequence.start();
+  sequence.start(0);
   std::vector<int32_t> history = request.prompt_ids;
   Alone alone;
   if (!sequence.draws()) alone.finish_reason = FinishReason::kLength;
@@ -32,7 +32,8 @@ Alone run_alone(const FakeModel& model, const PreparedRequest& prepared, int32_t
     history.push_back(sampled->id);
     alone.tokens.push_back(sampled->id);
     if (request.logprobs >= 0) alone.logprobs.push_back(std::move(sampled->logprobs));
-    alone.finish_reason = sequence.append(sampled->id).finish_reason;
+    sequence.append(sampled->id);
+    alone.finish_reason = sequence.tell().finish_reason;
   }
   return alone;
 }

@@ -19,7 +19,10 @@ class EngineSide::Formed final : public Group {
  public:
   explicit Formed(GroupInfo info) : info_(std::move(info)) {}
   const GroupInfo& info() const override { return info_; }
-  absl::StatusOr<std::vector<cluster::StepResult>> run(const cluster::Step&) override {
+  absl::Status send(std::shared_ptr<const cluster::Step>) override {
+    return absl::UnimplementedError("a simulated group is told by events");
+  }
+  absl::StatusOr<std::vector<cluster::StepResult>> receive() override {
     return absl::UnimplementedError("a simulated group is told by events");
   }
   absl::StatusOr<std::vector<float>> logits(uint64_t, int) override {

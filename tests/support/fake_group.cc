@@ -161,7 +161,28 @@ FakeWorkers::FakeWorkers(const FakeModel& model)
     : model_(model),
       cuts_(fake_cuts(model.vocab, model.ranks)),
       slots_(static_cast<size_t>(model.pages * model.page_tokens)),
+      tables_(static_cast<size_t>(model.max_sequences)),
       page_used_in_(static_cast<size_t>(model.pages)) {}
+
+// Pages are checked whole in every step, those that it does not name included.
+absl::Status FakeWorkers::take_pages(const cluster::StepSequence& sequence) {
+  if (sequence.slot() < 0 || sequence.slot() >= static_cast<int32_t>(tables_.size())) {
+    return absl::InternalError("lie: no such slot");
+  }
+  std::vector<int32_t>& table = tables_[static_cast<size_t>(sequence.slot())];
+  if (sequence.begins()) table.clear();
+  table.insert(table.end(), sequence.pages().begin(), sequence.pages().end());
+  for (const int32_t page : table) {
+    if (page < 0 || page >= model_.pages) return absl::InternalError("lie: no such page");
+    if (page_used_in_[static_cast<size_t>(page)] == runs_) {
+      return absl::InternalError("lie: a page in two places");
+    }
+    page_used_in_[static_cast<size_t>(page)] = runs_;
+  }
+  const int64_t end = sequence.first_position() + sequence.rows();
+  if (static_cast<int64_t>(table.size()) * model_.page_tokens >= end) return absl::OkStatus();
+  return absl::InternalError("lie: too few pages");
+}
 
 absl::Status FakeWorkers::write(const cluster::Step& step) {
   int64_t row = 0;
@@ -169,19 +190,11 @@ absl::Status FakeWorkers::write(const cluster::Step& step) {
     const int64_t end = sequence.first_position() + sequence.rows();
     if (sequence.rows() <= 0) return absl::InternalError("lie: a sequence without rows");
     if (end > model_.max_context) return absl::InternalError("lie: beyond the context");
-    if (sequence.pages_size() * model_.page_tokens < end) {
-      return absl::InternalError("lie: too few pages");
-    }
-    for (const int32_t page : sequence.pages()) {
-      if (page < 0 || page >= model_.pages) return absl::InternalError("lie: no such page");
-      if (page_used_in_[static_cast<size_t>(page)] == runs_) {
-        return absl::InternalError("lie: a page in two places");
-      }
-      page_used_in_[static_cast<size_t>(page)] = runs_;
-    }
+    RETURN_IF_ERROR(take_pages(sequence));
+    const std::vector<int32_t>& table = tables_[static_cast<size_t>(sequence.slot())];
     for (int64_t position = sequence.first_position(); position < end; ++position, ++row) {
       if (row >= step.tokens_size()) return absl::InternalError("lie: fewer tokens than rows");
-      const int64_t page = sequence.pages(static_cast<int>(position / model_.page_tokens));
+      const int64_t page = table[static_cast<size_t>(position / model_.page_tokens)];
       const int32_t token = step.tokens(static_cast<int>(row));
       if (token < 0 || token >= model_.vocab) return absl::InternalError("lie: no such token");
       slots_[static_cast<size_t>(page * model_.page_tokens + position % model_.page_tokens)] = {
@@ -195,9 +208,10 @@ absl::Status FakeWorkers::write(const cluster::Step& step) {
 // All tokens up to and with a position, as the pages have them.
 absl::StatusOr<std::vector<int32_t>> FakeWorkers::read(const cluster::StepSequence& sequence,
                                                        int64_t position) const {
+  const std::vector<int32_t>& table = tables_[static_cast<size_t>(sequence.slot())];
   std::vector<int32_t> tokens;
   for (int64_t p = 0; p <= position; ++p) {
-    const int64_t page = sequence.pages(static_cast<int>(p / model_.page_tokens));
+    const int64_t page = table[static_cast<size_t>(p / model_.page_tokens)];
     const Slot& slot =
         slots_[static_cast<size_t>(page * model_.page_tokens + p % model_.page_tokens)];
     if (slot.position != p) return absl::InternalError("lie: KV that was never written");
@@ -235,8 +249,8 @@ absl::StatusOr<cluster::StepResult> FakeWorkers::run_rank(const cluster::Step& s
 absl::StatusOr<std::vector<cluster::StepResult>> FakeWorkers::run(const cluster::Step& step,
                                                                   int first, int last) {
   ++runs_;
-  if (last_step_.has_value() && step.step() <= *last_step_) {
-    return absl::InternalError("lie: step numbers don't ascend");
+  if (last_step_.has_value() && step.step() != *last_step_ + 1) {
+    return absl::InternalError("lie: not the next step");
   }
   last_step_ = step.step();
   if (step.tokens_size() > model_.max_rows || step.outputs_size() > model_.max_outputs ||
@@ -288,7 +302,13 @@ class FakeCluster::FakeGroup : public Group {
 
   const GroupInfo& info() const override { return info_; }
 
-  absl::StatusOr<std::vector<cluster::StepResult>> run(const cluster::Step& step) override {
+  absl::Status send(std::shared_ptr<const cluster::Step> step) override {
+    step_ = std::move(step);
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<std::vector<cluster::StepResult>> receive() override {
+    const cluster::Step& step = *step_;
     Hook hook;
     Falsifier falsifier;
     {
@@ -328,6 +348,7 @@ class FakeCluster::FakeGroup : public Group {
   FakeCluster* cluster_;
   GroupInfo info_;
   FakeWorkers workers_;
+  std::shared_ptr<const cluster::Step> step_;
 };
 
 absl::StatusOr<std::unique_ptr<Group>> FakeCluster::form() {

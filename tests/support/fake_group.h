@@ -62,13 +62,15 @@ class FakeWorkers {
   absl::StatusOr<std::vector<cluster::StepResult>> run(const cluster::Step& step, int first,
                                                        int last);
   absl::Status write(const cluster::Step& step);
+  absl::Status take_pages(const cluster::StepSequence& sequence);
   absl::StatusOr<std::vector<int32_t>> read(const cluster::StepSequence& sequence,
                                             int64_t position) const;
   absl::Status check_output(const cluster::Step& step, int index) const;
 
   FakeModel model_;
   std::vector<int64_t> cuts_;
-  std::vector<Slot> slots_;  // pages * page_tokens
+  std::vector<Slot> slots_;                   // pages * page_tokens
+  std::vector<std::vector<int32_t>> tables_;  // By StepSequence.slot.
   std::vector<uint64_t> page_used_in_;
   uint64_t runs_ = 0;
   std::optional<uint64_t> last_step_;
@@ -78,7 +80,7 @@ class FakeWorkers {
 // Gives fake groups. Thread-safe.
 class FakeCluster : public Cluster {
  public:
-  // Called in every run(), on the engine's thread, and may block; an error ends the group.
+  // Called in every receive(), on the engine's thread, and may block; an error ends the group.
   using Hook = std::function<absl::Status(const cluster::Step& step)>;
   // Called with the results of every step that has outputs.
   using Falsifier = std::function<void(std::vector<cluster::StepResult>* results)>;

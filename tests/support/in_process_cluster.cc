@@ -82,9 +82,14 @@ class InProcessCluster::InProcessGroup final : public Group {
 
   const GroupInfo& info() const override { return info_; }
 
-  absl::StatusOr<std::vector<cluster::StepResult>> run(const cluster::Step& step) override {
+  absl::Status send(std::shared_ptr<const cluster::Step> step) override {
     if (over_ || cluster_.epoch_ != info_.epoch) return unavailable("the group is over");
-    auto results = cluster_.step(step);
+    step_ = std::move(step);
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<std::vector<cluster::StepResult>> receive() override {
+    auto results = cluster_.step(*step_);
     over_ = !results.ok();
     return results;
   }
@@ -112,6 +117,7 @@ class InProcessCluster::InProcessGroup final : public Group {
   InProcessCluster& cluster_;
   const GroupInfo info_;
   bool over_ = false;
+  std::shared_ptr<const cluster::Step> step_;  // Of the last send().
 };
 
 absl::StatusOr<std::unique_ptr<InProcessCluster>> InProcessCluster::open(
@@ -234,7 +240,10 @@ absl::StatusOr<std::vector<cluster::StepResult>> InProcessCluster::step(const cl
 void InProcessCluster::count_pages(const cluster::Step& step) {
   last_pages_.clear();
   for (const cluster::StepSequence& sequence : step.sequences()) {
-    last_pages_.insert(sequence.pages().begin(), sequence.pages().end());
+    std::vector<int32_t>& pages = pages_by_slot_[sequence.slot()];
+    if (sequence.begins()) pages.clear();
+    pages.insert(pages.end(), sequence.pages().begin(), sequence.pages().end());
+    last_pages_.insert(pages.begin(), pages.end());
   }
   all_pages_.insert(last_pages_.begin(), last_pages_.end());
 }

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -96,6 +97,7 @@ class InProcessCluster final : public Cluster {
   uint64_t epoch_ = 0;
   std::atomic<bool> stopped_{false};
   std::atomic<int> failing_rank_{-1};
+  std::map<int32_t, std::vector<int32_t>> pages_by_slot_;
   std::set<int32_t> last_pages_;
   std::set<int32_t> all_pages_;
 };

@@ -11,8 +11,8 @@
 
 namespace lockstep {
 
-// Appends rows of one sequence to a step; with `output` the logits of its last row are wanted, and
-// its best token.
+// Appends rows of one sequence to a step, which names all of its pages; with `output` the logits of
+// its last row are wanted, and its best token.
 inline void add_rows(cluster::Step& step, const std::vector<int32_t>& tokens,
                      int64_t first_position, const std::vector<int32_t>& pages,
                      bool output = true) {
@@ -20,6 +20,8 @@ inline void add_rows(cluster::Step& step, const std::vector<int32_t>& tokens,
   cluster::StepSequence* sequence = step.add_sequences();
   sequence->set_rows(static_cast<int64_t>(tokens.size()));
   sequence->set_first_position(first_position);
+  sequence->set_slot(step.sequences_size() - 1);
+  sequence->set_begins(true);
   for (const int32_t page : pages) sequence->add_pages(page);
   if (!output) return;
   cluster::Output* last = step.add_outputs();

@@ -130,7 +130,7 @@ std::vector<float> run_prompt(Group& group, const Way& way) {
     const int64_t end =
         begin >= kPromptTokens ? begin + 1 : std::min<int64_t>(begin + way.chunk, kPromptTokens);
     cluster::Step step;
-    step.set_step(static_cast<uint64_t>(number));
+    step.set_step(static_cast<uint64_t>(number) + 1);
     if (number < kContext / 2) add_others(way, step, number);
     const int first_row = step.tokens_size(), first_output = step.outputs_size();
     add_rows(step, {ids.begin() + begin, ids.begin() + end}, begin,

@@ -61,9 +61,10 @@ struct Model {
     EXPECT_TRUE((*worker)->start(8).ok());
     *bytes = (*worker)->weight_bytes();
     std::vector<float> logits;
+    uint64_t number = 0;
     for (const int32_t token : {3, 99, 0, 42}) {
       cluster::Step step;
-      step.set_step(token);
+      step.set_step(++number);
       add_rows(step, {token}, 0, {0});
       const auto result = (*worker)->step(step);
       EXPECT_TRUE(result.ok()) << result.status();

@@ -17,7 +17,7 @@ namespace {
 using ::testing::HasSubstr;
 
 StepLimits limits() {
-  StepLimits limits{.vocab = 100, .hidden = 8, .slice_columns = 100, .pages = 5};
+  StepLimits limits{.vocab = 100, .hidden = 8, .slice_columns = 100};
   limits.limits.set_rows(8);
   limits.limits.set_outputs(3);
   limits.limits.set_sequences(2);
@@ -25,6 +25,8 @@ StepLimits limits() {
   limits.limits.set_page_tokens(16);
   return limits;
 }
+
+PageTables tables() { return PageTables(limits().limits, 5); }
 
 cluster::Step honest_step() {
   cluster::Step step;
@@ -50,9 +52,9 @@ class LieTest : public ::testing::TestWithParam<Lie> {};
 
 TEST_P(LieTest, IsRefusedAndNamed) {
   cluster::Step step = honest_step();
-  ASSERT_EQ(message_of(check_step(step, limits())), "");
+  ASSERT_EQ(message_of(check_step(step, limits(), tables())), "");
   GetParam().tell(step);
-  const absl::Status status = check_step(step, limits());
+  const absl::Status status = check_step(step, limits(), tables());
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(message_of(status), HasSubstr(GetParam().message));
 }
@@ -84,7 +86,7 @@ INSTANTIATE_TEST_SUITE_P(
          [](S s) { s.mutable_sequences(0)->set_first_position(38); }},
         {"PositionOverflows", "first_position must be",
          [](S s) { s.mutable_sequences(0)->set_first_position(INT64_MAX); }},
-        {"PagesTooFew", "number of pages must be 3",
+        {"PagesTooFew", "number of new pages must be 3",
          [](S s) { s.mutable_sequences(0)->mutable_pages()->RemoveLast(); }},
         {"PageNegative", "page must be 0 to 4, found -1",
          [](S s) { s.mutable_sequences(0)->set_pages(1, -1); }},
@@ -119,8 +121,10 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST(StepBuffersTest, LayOutRowsOfAllSequencesEndToEnd) {
   const cluster::Step step = honest_step();
+  PageTables known = tables();
+  known.take(step);
   StepBuffers buffers(limits());
-  const StepView& view = buffers.take(step);
+  const StepView& view = buffers.take(step, known);
   EXPECT_EQ(view.rows, 5);
   EXPECT_THAT(std::vector<int32_t>(view.positions, view.positions + 5),
               ::testing::ElementsAre(30, 31, 32, 0, 1));
@@ -136,14 +140,16 @@ TEST(StepBuffersTest, LayOutRowsOfAllSequencesEndToEnd) {
 TEST(StepBuffersTest, GiveNoMoreCandidatesThanThereAreIds) {
   cluster::Step step = honest_step();
   step.mutable_outputs(0)->set_top_count(INT32_MAX);
+  PageTables known = tables();
+  known.take(step);
   StepBuffers buffers(limits());
-  EXPECT_EQ(buffers.take(step).outputs[0].top_count, 100);
+  EXPECT_EQ(buffers.take(step, known).outputs[0].top_count, 100);
 }
 
 TEST(StepBuffersTest, AllowOneRowToBeWantedTwice) {
   cluster::Step step = honest_step();
   step.mutable_outputs(0)->set_row(4);
-  EXPECT_EQ(message_of(check_step(step, limits())), "");
+  EXPECT_EQ(message_of(check_step(step, limits(), tables())), "");
 }
 
 }  // namespace

@@ -73,6 +73,7 @@ class Computer {
     sequence.set_first_position(first);
     const int64_t page_tokens = group_->info().page_tokens;
     const int64_t end = first + static_cast<int64_t>(ids.size());
+    sequence.set_begins(true);
     for (int page = 0; page * page_tokens < end; ++page) sequence.add_pages(page);
     for (size_t i = 0; i < ids.size(); ++i) {
       step.add_tokens(ids[i]);

@@ -3,6 +3,8 @@
 
 #include <utility>
 
+#include "proto/handshake.h"
+
 namespace lockstep::testing {
 
 const cluster::Assignment& VirtualWorker::assignment() const {
@@ -41,7 +43,7 @@ ClusterCoreOptions VirtualCluster::default_options() {
 
 cluster::Hello VirtualCluster::default_hello() {
   cluster::Hello hello;
-  hello.set_protocol(2);
+  hello.set_protocol(kProtocolVersion);
   hello.set_device("cpu");
   hello.set_host("here");
   hello.set_numeric_class("f32.v1");

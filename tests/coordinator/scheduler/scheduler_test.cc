@@ -35,9 +35,7 @@ class Bench {
       rows.emplace_back(item.sequence, item.rows);
       item.sequence->advance(item.rows);
       if (item.sequence->remaining() > 0) continue;
-      if (item.sequence->append(7).finish_reason != FinishReason::kNone) {
-        scheduler_.remove(item.sequence);
-      }
+      if (item.sequence->append(7)) scheduler_.remove(item.sequence);
     }
     return rows;
   }
@@ -143,6 +141,35 @@ TEST(SchedulerTest, RemovingAWaitingOrPreemptedSequenceLeavesNothingBehind) {
   bench.scheduler().remove(a);
   EXPECT_EQ(bench.scheduler().pages().free(), 2);
   EXPECT_THAT(bench.step(), IsEmpty());
+}
+
+TEST(SchedulerTest, StepsNameNewPagesOnlyAndASlotBeginsWithEachSequence) {
+  Bench bench(kRoomy);
+  Sequence* a = bench.add(6, 10);
+  const auto next = [&](uint64_t number) {
+    const Batch batch = bench.scheduler().schedule();
+    const cluster::Step step = make_step(batch, number);
+    for (const BatchItem& item : batch.items) {
+      item.sequence->advance(item.rows);
+      if (item.sequence->remaining() == 0) item.sequence->append(7);
+    }
+    return step.sequences(0);
+  };
+  const cluster::StepSequence first = next(1);
+  EXPECT_TRUE(first.begins());
+  EXPECT_EQ(first.pages_size(), 2);
+  const cluster::StepSequence second = next(2), third = next(3), fourth = next(4);
+  for (const cluster::StepSequence& later : {second, third, fourth}) {
+    EXPECT_FALSE(later.begins());
+    EXPECT_EQ(later.slot(), first.slot());
+  }
+  EXPECT_EQ(second.pages_size() + third.pages_size(), 0);
+  EXPECT_EQ(fourth.pages_size(), 1) << "position 8 needs a third page";
+  bench.scheduler().remove(a);
+  bench.add(3, 10);
+  const cluster::StepSequence other = next(5);
+  EXPECT_EQ(other.slot(), first.slot());
+  EXPECT_TRUE(other.begins());
 }
 
 }  // namespace

@@ -46,12 +46,13 @@ class Written {
  public:
   explicit Written(Request request, const Tokenizer* tokenizer = nullptr, int64_t context = 1000)
       : request_(std::move(request), 100), sequence_(request_, 0, context, nullptr, tokenizer) {
-    sequence_.start();
+    sequence_.start(0);
   }
   // The news of each token, until it is finished.
   SequenceNews append(int32_t id) {
     sequence_.advance(sequence_.remaining());
-    return sequence_.append(id);
+    sequence_.append(id);
+    return sequence_.tell();
   }
   std::string text(const std::vector<int32_t>& ids, FinishReason* reason) {
     std::string text;
@@ -161,7 +162,7 @@ TEST(SequenceTest, PreemptingDropsOnlyWhatCanBeComputedAgain) {
   EXPECT_EQ(written->computed(), 0);
   EXPECT_EQ(written->remaining(), 4);
   EXPECT_EQ(written->token(3), 5);
-  written->start();
+  written->start(0);
   EXPECT_EQ(written->plan().SerializeAsString(), plan) << "it draws on from where it was";
 }
 
@@ -181,8 +182,8 @@ TEST(BatchTest, RowsLieEndToEndAndOutputsAtLastTokensOnly) {
   const PreparedRequest short_prompt(request_of(2, 2, 5), 100);
   Sequence a(long_prompt, 0, 100, nullptr, nullptr);
   Sequence b(short_prompt, 0, 100, nullptr, nullptr);
-  a.start();
-  b.start();
+  a.start(0);
+  b.start(1);
   a.advance(1);
   a.pages() = {3, 1};
   b.pages() = {0};

@@ -152,7 +152,7 @@ class Simulation {
       const int32_t id = (*results)[0].outputs(output++).noisy().id();
       ASSERT_EQ(id, alone);
       life.tokens.push_back(id);
-      if (item.sequence->append(id).finish_reason == FinishReason::kNone) continue;
+      if (!item.sequence->append(id)) continue;
       const int64_t room = model_.pages * model_.page_tokens;
       ASSERT_EQ(item.sequence->length(),
                 std::min<int64_t>(room, item.sequence->prompt_tokens() + life.max_tokens));
