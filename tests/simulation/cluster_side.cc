@@ -107,12 +107,14 @@ void ClusterSide::hold_up(int64_t ms) {
   if (!time_.runs()) return;
   world_.tell("cluster: held up for {} ms", ms);
   time_.stop();
+  held_up_at_ = world_.now();
   world_.after(ms, [this] { continue_all(); });
 }
 
 // Either thread may run first: the one of the ticks, or the one that reads.
 void ClusterSide::continue_all() {
   if (time_.runs()) return;
+  for (Process* process : machine_.alive()) process->noticed_late(held_up_at_);
   const bool tick_due = std::exchange(tick_due_, false);
   const bool tick_first = world_.one_in(2);
   if (tick_due && tick_first) run_tick();

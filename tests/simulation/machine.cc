@@ -120,11 +120,11 @@ void Machine::calm() {
   refuses_start_ = false;
   for (Process* process : alive()) {
     process->work().calm();
-    if (process->options().uninvited || process->options().unfit) {
+    const ProcessOptions& options = process->options();
+    const bool hangs = !options.launched && process->work().stuck();
+    if (options.uninvited || options.unfit || hangs) {
       process->kill();
-    } else if (!process->options().launched && process->work().stuck()) {
-      process->kill();
-    } else if (!process->options().launched && process->stopped()) {
+    } else if (!options.launched && process->stopped()) {
       process->resume();
     }
   }
