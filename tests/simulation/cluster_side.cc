@@ -82,6 +82,7 @@ void ClusterSide::perform(ClusterAction action) {
     wake_engine();
   } else if (const auto* hopeless = std::get_if<Hopeless>(&action)) {
     world_.tell("cluster: hopeless: {}", message_of(hopeless->why));
+    if (host_.faults == 0) world_.broken("no hope without a fault");
     world_.after(200, [this] { restart(); });
   } else if (const auto* log = std::get_if<Log>(&action)) {
     world_.tell("cluster: {}", log->line);
