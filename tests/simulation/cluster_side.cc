@@ -2,6 +2,7 @@
 // The engine's thread wakes some time after its answer has come.
 #include "tests/simulation/cluster_side.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/status.h"
@@ -41,7 +42,7 @@ ClusterSide::ClusterSide(Host* host, GroupListener* listener, bool launch, int64
       listener_(*listener),
       time_(&world_),
       machine_(host, this, this, &time_),
-      checks_(host, &machine_, ClusterCoreOptions{}.silent_ms),
+      checks_(host, ClusterCoreOptions{}.silent_ms),
       options_(options(launch, max_pages)),
       core_(std::make_unique<ClusterCore>(options_)) {
   world_.after(0, [this] { tick(); });
@@ -127,6 +128,7 @@ void ClusterSide::calm() { continue_all(); }
 
 // The server ended, since it could not form its first group; its workers see that.
 void ClusterSide::restart() {
+  if (over_) return;
   ++restarts_;
   world_.tell("cluster: the server is started anew");
   for (const auto& [id, link] : open_) link->down.cut();
@@ -168,6 +170,9 @@ void ClusterSide::send(cluster_action::Send send) {
     if (const auto found = open_.find(id); found != open_.end()) links.push_back(found->second);
   }
   if (links.empty()) return;
+  checks_.unfit_joined(std::any_of(open_.begin(), open_.end(), [](const auto& one) {
+    return one.second->process.options().unfit;
+  }));
   checks_.sends(links, send.message);
   const auto message = std::make_shared<const cluster::CoordinatorMessage>(std::move(send.message));
   for (Link* link : links) link->down.send(message);

@@ -81,10 +81,6 @@ void Machine::coordinator_ended() {
 }
 
 void Machine::on_exit(Process& process, const std::string& how) {
-  if (process.options().unfit) {
-    --unfit_;
-    unfit_until_ = host_.world.now() + host_.stuck_ms;
-  }
   if (process.options().launched) {
     const int index = process.options().hello.preferred_rank();
     report(host_.world.between(0, 25), [this, index, how] { listener_.on_exited(index, how); });
@@ -98,7 +94,6 @@ void Machine::on_exit(Process& process, const std::string& how) {
 // ---- What somebody starts ----
 
 Process& Machine::start_by_hand(cluster::Hello hello, bool uninvited, bool unfit) {
-  unfit_ += unfit;
   Process& process = create({.hello = std::move(hello), .uninvited = uninvited, .unfit = unfit});
   host_.world.tell("machine: {} pid {} is started",
                    unfit       ? "unfit"
