@@ -81,10 +81,7 @@ void ClusterChecks::refuses(const Link& link, const std::string& reason) {
   ++refusals_;
   host_.world.tell("cluster: refuses pid {}: {}", link.process.pid(), reason);
   if (link.process.excused()) return;
-  const bool unfit_group = std::any_of(members_.begin(), members_.end(), [](const Member& member) {
-    return member.link->process.options().unfit;
-  });
-  if (!machine_.has_unfit() && !unfit_group) {
+  if (!unfit_joined_) {
     host_.world.broken("pid {} is refused and has done nothing wrong: {}", link.process.pid(),
                        reason);
   }

@@ -14,13 +14,15 @@ namespace lockstep::simulation {
 
 class ClusterChecks {
  public:
-  ClusterChecks(Host* host, const Machine* machine, int64_t silent_ms)
-      : host_(*host), machine_(*machine), silent_ms_(silent_ms) {}
+  ClusterChecks(Host* host, int64_t silent_ms) : host_(*host), silent_ms_(silent_ms) {}
 
   // ---- What happens at the core's border; links by their objects ----
   void received(const Link& link, const ToCoordinator& message);
   void sends(const std::vector<Link*>& links, const cluster::CoordinatorMessage& message);
   void cuts(const Link& link);
+  // The coordinator has a stream of a worker that cannot be in one group with ours: either is
+  // refused, whichever came first.
+  void unfit_joined(bool joined) { unfit_joined_ = joined; }
   void formed(const GroupInfo& info);
   void lost(const absl::Status& why);
   // The owner is done with the group.
@@ -60,12 +62,12 @@ class ClusterChecks {
   void check_ready() const;
 
   Host& host_;
-  const Machine& machine_;
   const int64_t silent_ms_;
   uint64_t epoch_ = 0;
   std::vector<Member> members_;  // Of the last epoch, by rank.
   bool formed_ = false;
   bool owner_acts_ = false;
+  bool unfit_joined_ = false;
   int64_t asked_at_ = -1;  // -1: nothing is awaited.
   int64_t ticked_at_ = -1;
   int64_t late_tick_at_ = -1;

@@ -2,6 +2,7 @@
 // The engine's thread wakes some time after its answer has come.
 #include "tests/simulation/cluster_side.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/status.h"
@@ -41,7 +42,7 @@ ClusterSide::ClusterSide(Host* host, GroupListener* listener, bool launch, int64
       listener_(*listener),
       time_(&world_),
       machine_(host, this, this, &time_),
-      checks_(host, &machine_, ClusterCoreOptions{}.silent_ms),
+      checks_(host, ClusterCoreOptions{}.silent_ms),
       options_(options(launch, max_pages)),
       core_(std::make_unique<ClusterCore>(options_)) {
   world_.after(0, [this] { tick(); });
@@ -82,6 +83,7 @@ void ClusterSide::perform(ClusterAction action) {
     wake_engine();
   } else if (const auto* hopeless = std::get_if<Hopeless>(&action)) {
     world_.tell("cluster: hopeless: {}", message_of(hopeless->why));
+    if (host_.faults == 0) world_.broken("no hope without a fault");
     world_.after(200, [this] { restart(); });
   } else if (const auto* log = std::get_if<Log>(&action)) {
     world_.tell("cluster: {}", log->line);
@@ -107,12 +109,14 @@ void ClusterSide::hold_up(int64_t ms) {
   if (!time_.runs()) return;
   world_.tell("cluster: held up for {} ms", ms);
   time_.stop();
+  held_up_at_ = world_.now();
   world_.after(ms, [this] { continue_all(); });
 }
 
 // Either thread may run first: the one of the ticks, or the one that reads.
 void ClusterSide::continue_all() {
   if (time_.runs()) return;
+  for (Process* process : machine_.alive()) process->noticed_late(held_up_at_);
   const bool tick_due = std::exchange(tick_due_, false);
   const bool tick_first = world_.one_in(2);
   if (tick_due && tick_first) run_tick();
@@ -124,6 +128,7 @@ void ClusterSide::calm() { continue_all(); }
 
 // The server ended, since it could not form its first group; its workers see that.
 void ClusterSide::restart() {
+  if (over_) return;
   ++restarts_;
   world_.tell("cluster: the server is started anew");
   for (const auto& [id, link] : open_) link->down.cut();
@@ -165,6 +170,9 @@ void ClusterSide::send(cluster_action::Send send) {
     if (const auto found = open_.find(id); found != open_.end()) links.push_back(found->second);
   }
   if (links.empty()) return;
+  checks_.unfit_joined(std::any_of(open_.begin(), open_.end(), [](const auto& one) {
+    return one.second->process.options().unfit;
+  }));
   checks_.sends(links, send.message);
   const auto message = std::make_shared<const cluster::CoordinatorMessage>(std::move(send.message));
   for (Link* link : links) link->down.send(message);

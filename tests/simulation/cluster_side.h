@@ -77,6 +77,7 @@ class ClusterSide final : public Workers, public Port, public ProcessListener {
   LinkId last_link_ = 0;
   int last_group_ = 0;
   bool tick_due_ = false;  // It would have come while this process was held up.
+  int64_t held_up_at_ = 0;
   int64_t restarts_ = 0;
 
   // As RemoteCluster's.

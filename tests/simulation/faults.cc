@@ -49,9 +49,7 @@ void Faults::calm() {
   host_.calm = true;
   cluster_.calm();
   cluster_.machine().calm();
-  for (Process* process : cluster_.machine().alive()) {
-    if (process->link() != nullptr) process->link()->calm();
-  }
+  for (Process* process : cluster_.machine().alive()) process->calm();
 }
 
 void Faults::entered(Process& process, Phase phase) {
@@ -96,6 +94,7 @@ bool Faults::affordable(Fault fault, const Process& victim) {
 }
 
 void Faults::inject(Fault fault, Process* victim) {
+  ++host_.faults;
   switch (fault) {
     case Fault::kRewrite:
       host_.rewrite();

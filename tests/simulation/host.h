@@ -29,6 +29,7 @@ struct Host {
   const int64_t stuck_ms;
   const int64_t calm_at;  // When the last fault is over.
 
+  int64_t faults = 0;         // So far.
   bool calm = false;          // No more faults, and nothing takes long.
   int checkpoint = 1;         // Its version in the folder.
   int64_t progressed_at = 0;  // When a rank last got on with its work.

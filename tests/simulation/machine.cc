@@ -81,10 +81,6 @@ void Machine::coordinator_ended() {
 }
 
 void Machine::on_exit(Process& process, const std::string& how) {
-  if (process.options().unfit) {
-    --unfit_;
-    unfit_until_ = host_.world.now() + host_.stuck_ms;
-  }
   if (process.options().launched) {
     const int index = process.options().hello.preferred_rank();
     report(host_.world.between(0, 25), [this, index, how] { listener_.on_exited(index, how); });
@@ -98,7 +94,6 @@ void Machine::on_exit(Process& process, const std::string& how) {
 // ---- What somebody starts ----
 
 Process& Machine::start_by_hand(cluster::Hello hello, bool uninvited, bool unfit) {
-  unfit_ += unfit;
   Process& process = create({.hello = std::move(hello), .uninvited = uninvited, .unfit = unfit});
   host_.world.tell("machine: {} pid {} is started",
                    unfit       ? "unfit"
@@ -120,11 +115,11 @@ void Machine::calm() {
   refuses_start_ = false;
   for (Process* process : alive()) {
     process->work().calm();
-    if (process->options().uninvited || process->options().unfit) {
+    const ProcessOptions& options = process->options();
+    const bool hangs = !options.launched && process->work().stuck();
+    if (options.uninvited || options.unfit || hangs) {
       process->kill();
-    } else if (!process->options().launched && process->work().stuck()) {
-      process->kill();
-    } else if (!process->options().launched && process->stopped()) {
+    } else if (!options.launched && process->stopped()) {
       process->resume();
     }
   }

@@ -34,8 +34,6 @@ class Machine final : public WorkerProcesses {
 
   const std::vector<std::unique_ptr<Process>>& processes() const { return processes_; }
   std::vector<Process*> alive() const;
-  // There is a process that cannot be in one group with the others, or was a moment ago.
-  bool has_unfit() const { return unfit_ > 0 || host_.world.now() < unfit_until_; }
 
  private:
   Process& create(ProcessOptions options);
@@ -54,8 +52,6 @@ class Machine final : public WorkerProcesses {
   int64_t last_report_ = 0;
   uint64_t coordinators_ = 0;
   bool refuses_start_ = false;
-  int unfit_ = 0;
-  int64_t unfit_until_ = -1;
 };
 
 }  // namespace lockstep::simulation

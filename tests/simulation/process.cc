@@ -132,6 +132,16 @@ void Process::excuse(int64_t for_ms) {
   excused_until_ = std::max(excused_until_, host_.world.now() + for_ms + kAftermathMs);
 }
 
+void Process::calm() {
+  if (link_ != nullptr) link_->calm();
+  if (stopped() || work_.stuck()) return;
+  excused_until_ = std::min(excused_until_, host_.world.now() + kAftermathMs);
+}
+
+void Process::noticed_late(int64_t since) {
+  if (excused_until_ >= since) excuse(0);
+}
+
 bool Process::excused() const {
   return !alive() || options_.unfit || host_.world.now() < excused_until_;
 }

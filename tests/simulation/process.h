@@ -56,6 +56,10 @@ class Process {
   // A fault lasts for `for_ms` from now: until some time after that it may be lost.
   void excuse(int64_t for_ms);
   bool excused() const;
+  // No more faults: those that it has got over are no excuse for long.
+  void calm();
+  // The coordinator saw nothing since then, and so sees what came of a fault only now.
+  void noticed_late(int64_t since);
 
  private:
   void dial();

@@ -32,7 +32,7 @@ void RankWork::run(Work work, Done done) {
     case Work::kLoad:
       return load();
     case Work::kStart:
-      return later(host_.world.between(0, 3), [this] { start(); });
+      return later(host_.world.between(0, host_.world.one_in(10) ? 400 : 3), [this] { start(); });
     case Work::kStep:
       return step();
     case Work::kLogits:
