@@ -111,7 +111,7 @@ class Computer {
   std::unique_ptr<Model> model_;
   std::unique_ptr<ClusterHost> host_;
   std::unique_ptr<Group> group_;
-  uint64_t step_ = 1'000'000;  // Above those of the cluster's own null steps.
+  uint64_t step_ = 0;  // That of the null step.
 };
 
 // What is known of every position, and of those that have a next token.
