@@ -205,8 +205,7 @@ absl::StatusOr<std::vector<Value>> items_of(Runtime& runtime, const Value& value
 
 Result item(Runtime& runtime, const Value& value, const Value& key) {
   if (value.is_undefined()) return undefined_error(value);
-  if (const Dict* dict = value.dict(); dict != nullptr && is_hashable(key)) {
-    if (key.text() != nullptr) runtime.budget.copy(key.text()->bytes().size());
+  if (const Dict* dict = value.dict(); dict != nullptr && is_hashable(&runtime.budget, key)) {
     if (const Value* found = dict->find(key)) return *found;
   }
   ASSIGN_OR_RETURN(std::optional<Value> found, indexed_item(runtime, value, key));

@@ -32,9 +32,9 @@ class Budget {
   const absl::Status& status() const { return error_; }
 
   void spend(int64_t steps) { work(steps, kUnitsPerStep); }
-  // A step pays for 4 KiB that are copied, or for 256 bytes that are looked at one by one.
-  void copy(size_t bytes) { work(static_cast<int64_t>(bytes), 1); }
-  void scan(size_t bytes) { work(static_cast<int64_t>(bytes), 16); }
+  // A step pays for 2 KiB that are copied, or for 64 bytes that are looked at one by one.
+  void copy(size_t bytes) { work(static_cast<int64_t>(bytes), 2); }
+  void scan(size_t bytes) { work(static_cast<int64_t>(bytes), 64); }
 
   void fail(absl::Status error) {
     if (ok()) error_ = std::move(error);

@@ -43,12 +43,14 @@ absl::StatusOr<std::vector<Keyed>> keyed_items(Call& call, const std::vector<Att
   return keyed;
 }
 
-// Equal ones keep their order, also in reverse, as with Python's sorted().
-absl::Status sort(Call& call, std::vector<Keyed>* keyed, bool reverse) {
+// Equal ones keep their order, also in reverse, as with Python's sorted(). The reference's keys of
+// "sort" are lists: those of equal items are equal, whether or not these have an order.
+absl::Status sort(Call& call, std::vector<Keyed>* keyed, bool reverse, bool as_lists = false) {
   absl::Status status;
   const auto before = [&](const Keyed& a, const Keyed& b) {
     if (!status.ok()) return false;
     call.budget().spend(1);
+    if (as_lists && equal(&call.budget(), a.key, b.key)) return false;
     const auto is_less =
         reverse ? less(&call.budget(), b.key, a.key) : less(&call.budget(), a.key, b.key);
     status = is_less.ok() ? call.budget().status() : is_less.status();
@@ -73,7 +75,7 @@ Result sort_filter(Call& call) {
   const auto paths = call.given(2) == nullptr ? std::vector<AttributePath>(1)
                                               : AttributePath::several(call.runtime, call[2]);
   ASSIGN_OR_RETURN(std::vector<Keyed> keyed, keyed_items(call, paths, call.truth_or(1, false)));
-  RETURN_IF_ERROR(sort(call, &keyed, call.truth_or(0, false)));
+  RETURN_IF_ERROR(sort(call, &keyed, call.truth_or(0, false), /*as_lists=*/true));
   return call.runtime.list(items_only(std::move(keyed)));
 }
 
@@ -107,7 +109,7 @@ Result unique(Call& call) {
   absl::flat_hash_set<Value, KeyHash, KeyEqual> seen;
   std::vector<Value> items;
   for (const Keyed& entry : keyed) {
-    if (!is_hashable(entry.key)) {
+    if (!is_hashable(&call.budget(), entry.key)) {
       return invalid_argument("unhashable type: '{}'", type_name(entry.key));
     }
     if (seen.insert(entry.key).second) items.push_back(entry.item);

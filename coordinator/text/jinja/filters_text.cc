@@ -90,9 +90,6 @@ Result indent(Call& call) {
 }
 
 Result truncate(Call& call) {
-  if (call.self.text() == nullptr) {
-    return invalid_argument("truncate: wanted a string, not {}", type_name(call.self));
-  }
   ASSIGN_OR_RETURN(const int64_t most, call.integer_or(0, 255));
   const bool kill_words = call.truth_or(1, false);
   MarkedText end = MarkedText::of("...", false);
@@ -107,7 +104,11 @@ Result truncate(Call& call) {
   const int64_t end_length = count_code_points(end.bytes);
   if (most < end_length) return invalid_argument("expected length >= {}, got {}", end_length, most);
   if (leeway < 0) return invalid_argument("expected leeway >= 0, got {}", leeway);
-  if (call.self.text()->length <= most + leeway) return call.self;
+  ASSIGN_OR_RETURN(const int64_t own_length, length(call.self));
+  if (leeway > INT64_MAX - most || own_length <= most + leeway) return call.self;
+  if (call.self.text() == nullptr) {
+    return invalid_argument("truncate: wanted a string, not {}", type_name(call.self));
+  }
   const Value stop = most - end_length;
   ASSIGN_OR_RETURN(const Value kept, slice(call.runtime, call.self, nullptr, &stop, nullptr));
   MarkedText made = kept.text()->content;

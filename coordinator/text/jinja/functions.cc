@@ -56,7 +56,7 @@ absl::StatusOr<Dict> make_dict(Call& call) {
     for (const Value& pair : pairs) {
       ASSIGN_OR_RETURN(const std::vector<Value> both, items_of(call.runtime, pair));
       if (both.size() != 2) return invalid_argument("{}: wanted pairs", call.builtin.name);
-      if (!is_hashable(both[0])) {
+      if (!is_hashable(&call.budget(), both[0])) {
         return invalid_argument("unhashable type: '{}'", type_name(both[0]));
       }
       dict.set(both[0], both[1]);

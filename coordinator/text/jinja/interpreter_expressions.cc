@@ -86,7 +86,8 @@ Result Interpreter::evaluate_dict(const Expression& expression, Scope* scope) {
   for (size_t i = 0; i < expression.operands.size(); i += 2) {
     ASSIGN_OR_RETURN(Value key, evaluate(*expression.operands[i], scope));
     ASSIGN_OR_RETURN(Value value, evaluate(*expression.operands[i + 1], scope));
-    if (!is_hashable(key)) return invalid_argument("unhashable type: '{}'", type_name(key));
+    if (!is_hashable(&runtime_.budget, key))
+      return invalid_argument("unhashable type: '{}'", type_name(key));
     dict.set(std::move(key), std::move(value));
   }
   return runtime_.dict(std::move(dict));

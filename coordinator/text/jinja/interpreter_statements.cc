@@ -147,11 +147,11 @@ Interpreter::FlowResult Interpreter::execute_for(const Statement& statement, con
   Loop* loop = runtime_.loop();
   RETURN_IF_ERROR(start_loop(loop, statement, std::move(all), scope, depth0));
   Scope* inner = runtime_.scope(scope);
-  bool empty = true;
+  // As in Jinja, the else block is also run where no iteration came to its end.
+  bool completed = false;
   while (true) {
     ASSIGN_OR_RETURN(const std::optional<Value> item, loop->next());
     if (!item.has_value()) break;
-    empty = false;
     runtime_.budget.spend(1);
     RETURN_IF_ERROR(runtime_.budget.status());
     if (inner->captured) inner = runtime_.scope(scope);
@@ -160,9 +160,10 @@ Interpreter::FlowResult Interpreter::execute_for(const Statement& statement, con
     RETURN_IF_ERROR(assign(*statement.expressions[0], *item, inner));
     ASSIGN_OR_RETURN(const Flow flow, execute(statement.body, inner));
     if (flow == Flow::kBreak) break;
+    completed |= flow == Flow::kNext;
   }
   loop->finish();
-  return empty ? execute(statement.otherwise, runtime_.scope(scope)) : Flow::kNext;
+  return !completed ? execute(statement.otherwise, runtime_.scope(scope)) : Flow::kNext;
 }
 
 Interpreter::FlowResult Interpreter::execute_set_block(const Statement& statement, Scope* scope) {

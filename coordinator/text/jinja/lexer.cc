@@ -14,6 +14,8 @@ constexpr std::string_view kOperators[] = {"**", "//", "==", "!=", ">=", "<=", "
                                            "*",  "%",  "~",  "[",  "]",  "(",  ")", "{", "}",
                                            ">",  "<",  "=",  ".",  ":",  "|",  ",", ";"};
 
+constexpr size_t kMaxName = 1000;
+
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 class Lexer {
@@ -161,6 +163,7 @@ class Lexer {
       while (end < source_.size() && is_name(code_point_at(source_, end).value)) {
         end += code_point_at(source_, end).bytes;
       }
+      if (end - at_ > kMaxName) return error_at(line_, "a name of more than 1000 bytes");
       add(Type::kName, end);
       return absl::OkStatus();
     }

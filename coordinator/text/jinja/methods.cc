@@ -11,8 +11,8 @@ namespace lockstep::jinja {
 namespace {
 
 Result get(Call& call) {
-  if (!is_hashable(call[0])) return invalid_argument("unhashable type: '{}'", type_name(call[0]));
-  if (call[0].text() != nullptr) call.budget().copy(call[0].text()->bytes().size());
+  if (!is_hashable(&call.budget(), call[0]))
+    return invalid_argument("unhashable type: '{}'", type_name(call[0]));
   if (const Value* found = call.self.dict()->find(call[0])) return *found;
   return call.has(1) ? call[1] : Value(None{});
 }

@@ -178,8 +178,13 @@ Result repeat(Runtime& runtime, const Value& value, const Value& count_value) {
     const size_t size = text->bytes().size();
     const auto most = static_cast<size_t>(runtime.budget.limits().text_bytes) + 1;
     RETURN_IF_ERROR(runtime.budget.check_text(size == 0 ? 0 : std::min(count, most) * size));
+    // By doubling, so that a short text takes no longer than a long one.
     MarkedText all;
-    for (size_t i = 0; i < count && size > 0; ++i) all.append(text->content);
+    MarkedText unit = text->content;
+    for (size_t left = size == 0 ? 0 : count; left > 0; left /= 2) {
+      if (left % 2 == 1) all.append(unit);
+      if (left > 1) unit.append(MarkedText(unit));
+    }
     return runtime.text(std::move(all));
   }
   const Sequence* sequence = value.sequence();
@@ -298,7 +303,8 @@ absl::StatusOr<bool> contains(Budget* budget, const Value& container, const Valu
                   item.text()->bytes().size()) != nullptr;
   }
   if (const Dict* dict = container.dict()) {
-    if (!is_hashable(item)) return invalid_argument("unhashable type: '{}'", type_name(item));
+    if (!is_hashable(budget, item))
+      return invalid_argument("unhashable type: '{}'", type_name(item));
     return dict->find(item) != nullptr;
   }
   if (const Sequence* sequence = container.sequence()) {

@@ -138,13 +138,12 @@ Parser::Parsed Parser::product() {
 Parser::Parsed Parser::power() { return chain(&Parser::filtered_unary, Kind::kArithmetic, {"**"}); }
 Parser::Parsed Parser::filtered_unary() { return unary(true); }
 
-// Filters bind tighter than a sign: -x|abs is -(x|abs)... but for one that follows a signed
-// operand as a whole, which is how Jinja reads it: (-x)|abs.
+// A filter binds less tightly than a sign, as in Jinja: -x|abs is (-x)|abs.
 Parser::Parsed Parser::unary(bool with_filters) {
-  const Nested nested(&depth_);
-  RETURN_IF_ERROR(check_depth(depth_));
   ExpressionPtr node;
   if (is_operator("-") || is_operator("+")) {
+    const Nested nested(&depth_);
+    RETURN_IF_ERROR(check_depth(depth_));
     node = make(is_operator("-") ? Kind::kNegative : Kind::kPositive, current().line);
     next();
     ASSIGN_OR_RETURN(ExpressionPtr operand, unary(false));

@@ -37,6 +37,10 @@ struct Scope {
   }
 };
 
+struct Namespace {
+  Dict attributes;
+};
+
 // A macro, or the body of a call block, with the scope in which it was made.
 struct Macro {
   const MacroSyntax* syntax = nullptr;

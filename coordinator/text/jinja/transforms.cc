@@ -39,6 +39,8 @@ MarkedText in_cases(const MarkedText& text, F&& choose) {
   return made;
 }
 
+constexpr size_t kFoundPlace = 256;  // What an occurrence costs, as bytes copied.
+
 constexpr char32_t kSigma = 0x3A3;
 constexpr std::string_view kFinalSigma = "ς";
 
@@ -97,7 +99,7 @@ std::vector<ByteRange> split_at_blanks(std::string_view text, int64_t most, Ends
   for (size_t begin = blanks_end(text, 0); begin < text.size();) {
     size_t end = begin;
     if (most == 0) {
-      end = blanks_begin(text);
+      end = text.size();
     } else {
       while (end < text.size() && !is_blank(code_point_at(text, end).value)) {
         end += code_point_at(text, end).bytes;
@@ -199,6 +201,7 @@ absl::StatusOr<MarkedText> replace(Budget* budget, const MarkedText& text, std::
     if (found > text.bytes.size()) break;
     made.append(text, copied, found);
     made.append(by);
+    budget->copy(kFoundPlace);
     RETURN_IF_ERROR(budget->check_text(made.bytes.size()));
     copied = found + old.size();
     at = copied;
@@ -260,10 +263,14 @@ absl::StatusOr<MarkedText> pad(Budget* budget, const MarkedText& text, int64_t l
   const int64_t left = padded == Ends::kLeft    ? missing
                        : padded == Ends::kRight ? 0
                                                 : missing / 2 + (missing & width & 1);
-  MarkedText made;
-  for (int64_t i = 0; i < left; ++i) made.append(fill, false);
+  const auto filled = [fill](int64_t count) {
+    std::string all;
+    for (int64_t i = 0; i < count; ++i) all += fill;
+    return all;
+  };
+  MarkedText made = MarkedText::of(filled(left), false);
   made.append(text);
-  for (int64_t i = left; i < missing; ++i) made.append(fill, false);
+  made.append(filled(missing - left), false);
   return made;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "coordinator/text/jinja/value.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "absl/hash/hash.h"
@@ -35,15 +36,16 @@ bool KeyEqual::operator()(const Value& a, std::string_view b) const {
   return a.text() != nullptr && a.text()->bytes() == b;
 }
 
-bool is_hashable(const Value& key) {
+bool is_hashable(Budget* budget, const Value& key) {
+  constexpr size_t kMaxItems = 16;
+  if (key.text() != nullptr) budget->copy(key.text()->bytes().size());
   if (key.dict() != nullptr) return false;
   const Sequence* sequence = key.sequence();
   if (sequence == nullptr) return true;
-  if (sequence->type != Sequence::Type::kTuple) return false;
-  for (const Value& item : sequence->items) {
-    if (!is_hashable(item)) return false;
-  }
-  return true;
+  return sequence->type == Sequence::Type::kTuple && sequence->items.size() <= kMaxItems &&
+         std::ranges::all_of(sequence->items, [budget](const Value& item) {
+           return item.sequence() == nullptr && is_hashable(budget, item);
+         });
 }
 
 void Dict::set(Value key, Value value) {

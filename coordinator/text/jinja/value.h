@@ -121,7 +121,9 @@ struct KeyEqual {
   bool operator()(const Value& a, const Value& b) const;
   bool operator()(const Value& a, std::string_view b) const;
 };
-bool is_hashable(const Value& key);
+// Whether the value may be a key, as in Python; of tuples only short ones without others in them.
+// Pays for the look-up that follows.
+bool is_hashable(Budget* budget, const Value& key);
 
 // Keys in the order in which they were added.
 struct Dict {
@@ -139,10 +141,6 @@ struct Dict {
 
  private:
   absl::flat_hash_map<Value, size_t, KeyHash, KeyEqual> index_;
-};
-
-struct Namespace {
-  Dict attributes;
 };
 
 // As Python names its type: "str", "dict", "NoneType".
