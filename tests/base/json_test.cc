@@ -92,8 +92,8 @@ TEST(JsonTest, OrderedObjectsKeepTheOrderOfTheirKeys) {
   ASSERT_TRUE(ordered.ok()) << ordered.status();
   EXPECT_EQ(ordered->dump(), text);
   EXPECT_FALSE(parse_ordered_json(R"({"b":1,"a":2,"b":3})", "text").ok());
-  const auto last = parse_ordered_json(R"({"b":1,"a":2,"b":3})", "text",
-                                       {.reject_duplicate_keys = false});
+  const auto last =
+      parse_ordered_json(R"({"b":1,"a":2,"b":3})", "text", {.reject_duplicate_keys = false});
   ASSERT_TRUE(last.ok()) << last.status();
   EXPECT_EQ(last->dump(), R"({"b":3,"a":2})");
 }

@@ -14,8 +14,7 @@
 namespace lockstep {
 namespace {
 
-constexpr char kAbout[] =
-    "Prints the prompt that a chat template makes of a conversation.\n\n"
+constexpr char kInput[] =
     "Standard input is one JSON object, or with --jsonl one per line:\n"
     "  messages                the conversation: a list of objects such as\n"
     "                          {\"role\": \"user\", \"content\": \"Hello\"}\n"
@@ -154,7 +153,9 @@ absl::Status print_template(const TemplateFlags& flags) {
 std::shared_ptr<Command> add_template(CLI::App& parent) {
   auto command = std::make_shared<Command>();
   auto flags = std::make_shared<TemplateFlags>();
-  command->app = parent.add_subcommand("template", kAbout);
+  command->app = parent.add_subcommand(
+      "template", "Prints the prompt that a model's chat template makes of a conversation.");
+  command->app->footer(kInput);
   command->app->add_option("MODEL", flags->path,
                            "A folder with a chat template, for input that names none");
   command->app->add_option("--chat-template", flags->file,

@@ -189,6 +189,10 @@ Interpreter::FlowResult Interpreter::execute_filter(const Statement& statement, 
   const Value value = runtime_.text(std::move(text));
   piped_ = &value;
   ASSIGN_OR_RETURN(const Value filtered, evaluate(*statement.expressions[0], inner));
+  if (filtered.text() == nullptr) {
+    return invalid_argument("the filter of a block has to give a string, not {}",
+                            type_name(filtered));
+  }
   RETURN_IF_ERROR(print(filtered));
   return Flow::kNext;
 }
