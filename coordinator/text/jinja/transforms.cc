@@ -259,11 +259,13 @@ absl::StatusOr<MarkedText> pad(Budget* budget, const MarkedText& text, int64_t l
   const auto most = budget->limits().text_bytes;
   RETURN_IF_ERROR(budget->check_text(
       text.bytes.size() + static_cast<size_t>(std::min(missing, most + 1)) * fill.size()));
+  budget->copy(4 * static_cast<size_t>(missing));
   // Where the padding is uneven, str.center puts the larger half left of a text of odd width.
   const int64_t left = padded == Ends::kLeft    ? missing
                        : padded == Ends::kRight ? 0
                                                 : missing / 2 + (missing & width & 1);
   const auto filled = [fill](int64_t count) {
+    if (fill.size() == 1) return std::string(static_cast<size_t>(count), fill[0]);
     std::string all;
     for (int64_t i = 0; i < count; ++i) all += fill;
     return all;
