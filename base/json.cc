@@ -5,6 +5,7 @@
 #include <cmath>
 #include <iterator>
 #include <limits>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -34,6 +35,27 @@ class Cursor {
   const char** reached_;
 };
 
+// A new member of an object with this key; null where the key was there before, but for `replace`:
+// then that member again. `seen` has the object's keys so far: an ordered object is a list.
+Json* add_member(Json& object, const std::string& key, bool replace,
+                 std::unordered_map<std::string, size_t>&) {
+  auto [member, fresh] = object.get_ref<Json::object_t&>().try_emplace(key);
+  return fresh || replace ? &member->second : nullptr;
+}
+
+OrderedJson* add_member(OrderedJson& object, const std::string& key, bool replace,
+                        std::unordered_map<std::string, size_t>& seen) {
+  auto& members = object.get_ref<OrderedJson::object_t&>();
+  const auto [place, fresh] = seen.try_emplace(key, members.size());
+  // Past the base's emplace, which would compare with all keys.
+  using List = OrderedJson::object_t::Container;
+  if (fresh) static_cast<List&>(members).emplace_back(key, nullptr);
+  return fresh || replace ? &members.begin()[static_cast<ptrdiff_t>(place->second)].second
+                          : nullptr;
+}
+
+// JSON values of either kind from SAX events.
+template <typename Tree>
 class Builder {
  public:
   explicit Builder(const JsonLimits& limits) : limits_(limits) {}
@@ -44,20 +66,17 @@ class Builder {
   bool number_unsigned(uint64_t value) { return add(value) != nullptr; }
   bool number_float(double value, const std::string&) { return add(value) != nullptr; }
   bool string(std::string& value) { return add(std::move(value)) != nullptr; }
-  bool binary(Json::binary_t&) { return fail("binary data"); }
-  bool start_object(size_t) { return open(Json::object()); }
-  bool start_array(size_t) { return open(Json::array()); }
+  bool binary(typename Tree::binary_t&) { return fail("binary data"); }
+  bool start_object(size_t) { return open(Tree::object()); }
+  bool start_array(size_t) { return open(Tree::array()); }
   bool end_object() { return close(); }
   bool end_array() { return close(); }
 
   bool key(std::string& name) {
     if (!count()) return false;
-    auto [member, fresh] = open_.back()->get_ref<Json::object_t&>().try_emplace(name);
-    if (!fresh && limits_.reject_duplicate_keys) {
-      return fail(fmt::format("the key \"{}\" appears twice in one object", printable(name)));
-    }
-    member_ = &member->second;
-    return true;
+    member_ = add_member(*open_.back(), name, !limits_.reject_duplicate_keys, keys_.back());
+    return member_ != nullptr ||
+           fail(fmt::format("the key \"{}\" appears twice in one object", printable(name)));
   }
 
   bool parse_error(size_t, const std::string&, const nlohmann::detail::exception& error) {
@@ -68,7 +87,7 @@ class Builder {
   }
 
   const std::string& problem() const { return problem_; }
-  Json take() { return std::move(root_); }
+  Tree take() { return std::move(root_); }
 
  private:
   bool fail(std::string problem) {
@@ -83,14 +102,14 @@ class Builder {
 
   // Puts a value at the parser's position; null past the budget. The pointer is valid while the
   // value is open, since its parent gets no other member meanwhile.
-  Json* add(Json value) {
+  Tree* add(Tree value) {
     if (!count()) return nullptr;
     if (open_.empty()) {
       root_ = std::move(value);
       return &root_;
     }
     if (open_.back()->is_array()) {
-      auto& items = open_.back()->get_ref<Json::array_t&>();
+      auto& items = open_.back()->template get_ref<typename Tree::array_t&>();
       items.push_back(std::move(value));
       return &items.back();
     }
@@ -98,28 +117,44 @@ class Builder {
     return member_;
   }
 
-  bool open(Json container) {
+  bool open(Tree container) {
     if (static_cast<int>(open_.size()) == limits_.depth) {
       return fail(fmt::format("more than {} objects and arrays within each other", limits_.depth));
     }
-    Json* added = add(std::move(container));
+    Tree* added = add(std::move(container));
     if (added == nullptr) return false;
     open_.push_back(added);
+    keys_.emplace_back();
     return true;
   }
 
   bool close() {
     open_.pop_back();
+    keys_.pop_back();
     return true;
   }
 
   const JsonLimits limits_;
   int64_t values_ = 0;
-  Json root_;
-  std::vector<Json*> open_;
-  Json* member_ = nullptr;  // The value of the key just read.
+  Tree root_;
+  std::vector<Tree*> open_;
+  std::vector<std::unordered_map<std::string, size_t>> keys_;  // Of the open ones.
+  Tree* member_ = nullptr;                                     // The value of the key just read.
   std::string problem_;
 };
+
+template <typename Tree>
+absl::StatusOr<Tree> parse_tree(std::string_view text, std::string_view what,
+                                const JsonLimits& limits) {
+  Builder<Tree> builder(limits);
+  const char* reached = text.data();
+  const bool parsed = Tree::sax_parse(Cursor(text.data(), &reached),
+                                      Cursor(text.data() + text.size(), &reached), &builder);
+  if (!parsed) {
+    return invalid_argument("{}: {} (at byte {})", what, builder.problem(), reached - text.data());
+  }
+  return builder.take();
+}
 
 absl::Status wrong_type(std::string_view key, std::string_view wanted, const Json* found) {
   return invalid_argument("{}: wanted {}, found {}", printable(key), wanted,
@@ -140,14 +175,12 @@ absl::StatusOr<const Json*> find(const Json& object, std::string_view key) {
 
 absl::StatusOr<Json> parse_json(std::string_view text, std::string_view what,
                                 const JsonLimits& limits) {
-  Builder builder(limits);
-  const char* reached = text.data();
-  const bool parsed = Json::sax_parse(Cursor(text.data(), &reached),
-                                      Cursor(text.data() + text.size(), &reached), &builder);
-  if (!parsed) {
-    return invalid_argument("{}: {} (at byte {})", what, builder.problem(), reached - text.data());
-  }
-  return builder.take();
+  return parse_tree<Json>(text, what, limits);
+}
+
+absl::StatusOr<OrderedJson> parse_ordered_json(std::string_view text, std::string_view what,
+                                               const JsonLimits& limits) {
+  return parse_tree<OrderedJson>(text, what, limits);
 }
 
 absl::StatusOr<int64_t> get_int(const Json& object, std::string_view key,

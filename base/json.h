@@ -14,6 +14,7 @@
 namespace lockstep {
 
 using Json = nlohmann::json;
+using OrderedJson = nlohmann::ordered_json;  // Objects keep the order of their keys.
 
 struct JsonLimits {
   int depth = 64;                     // Objects and arrays within each other; "{}" has depth 1.
@@ -25,6 +26,8 @@ struct JsonLimits {
 // little past the culprit.
 absl::StatusOr<Json> parse_json(std::string_view text, std::string_view what,
                                 const JsonLimits& limits = {});
+absl::StatusOr<OrderedJson> parse_ordered_json(std::string_view text, std::string_view what,
+                                               const JsonLimits& limits = {});
 
 // Members of an object by type. Without a fallback a missing or null member is an error; with one
 // it is the fallback. A member of another type is always an error, which names the key, what was

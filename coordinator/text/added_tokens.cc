@@ -94,7 +94,7 @@ absl::Status AddedTokens::index(const Normalizer& normalizer) {
 }
 
 std::vector<Segment> AddedTokens::split(std::string_view text, const StringTrie& trie,
-                                        bool parse_special) const {
+                                        const IsToken& is_token) const {
   if (text.empty()) return {};
   if (trie.empty()) return {{-1, 0, text.size()}};
   std::vector<Segment> segments;
@@ -109,7 +109,7 @@ std::vector<Segment> AddedTokens::split(std::string_view text, const StringTrie&
     size_t begin = offset;
     size_t end = offset + match.bytes;
     offset = end;
-    if (token.special && !parse_special) continue;
+    if (token.special && !is_token(begin, end)) continue;
     if (token.single_word && is_inside_word(text, begin, end)) continue;
     if (token.lstrip)
       begin = std::max(blanks_begin(text, begin, std::min(covered, begin)), covered);
@@ -120,6 +120,26 @@ std::vector<Segment> AddedTokens::split(std::string_view text, const StringTrie&
   }
   if (covered != text.size()) segments.push_back({-1, covered, text.size()});
   return segments;
+}
+
+std::vector<Segment> AddedTokens::split_marked(const MarkedText& text) const {
+  std::vector<size_t> cuts;  // Borders inside of what would be a token.
+  const std::vector<Segment> segments = split(text.bytes, raw_, [&](size_t begin, size_t end) {
+    const std::vector<MarkedPiece> pieces = pieces_of(text, begin, end);
+    for (size_t i = 1; i < pieces.size(); ++i) cuts.push_back(pieces[i].begin);
+    return pieces.size() == 1 && !pieces[0].from_request;
+  });
+  std::vector<Segment> finer;
+  auto cut = cuts.begin();
+  for (Segment segment : segments) {
+    for (; cut != cuts.end() && *cut < segment.end; ++cut) {
+      if (segment.id >= 0 || *cut <= segment.begin) continue;
+      finer.push_back({-1, segment.begin, *cut});
+      segment.begin = *cut;
+    }
+    finer.push_back(segment);
+  }
+  return finer;
 }
 
 }  // namespace lockstep

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -12,6 +13,7 @@
 
 #include "base/json.h"
 #include "base/status.h"
+#include "coordinator/text/marked_text.h"
 #include "coordinator/text/normalizer.h"
 #include "coordinator/text/string_trie.h"
 #include "coordinator/text/vocabulary.h"
@@ -35,11 +37,15 @@ class AddedTokens {
   // Cuts a text at the tokens that are looked for before, or after, normalization. Special ones
   // stay text unless `parse_special`. A text of no bytes has no segments.
   std::vector<Segment> split_raw(std::string_view text, bool parse_special) const {
-    return split(text, raw_, parse_special);
+    return split(text, raw_, [parse_special](size_t, size_t) { return parse_special; });
   }
   std::vector<Segment> split_normalized(std::string_view text, bool parse_special) const {
-    return split(text, normalized_, parse_special);
+    return split(text, normalized_, [parse_special](size_t, size_t) { return parse_special; });
   }
+
+  // split_raw of a text of which some parts came from a request: special tokens are found only in
+  // the rest. One that is written across the border of the two is cut there.
+  std::vector<Segment> split_marked(const MarkedText& text) const;
 
   bool is_special(int32_t id) const { return special_.count(id) > 0; }
 
@@ -71,8 +77,10 @@ class AddedTokens {
 
   absl::Status add(const Json& spec, const Vocabulary& vocabulary);
   absl::Status index(const Normalizer& normalizer);
+  // Says of a special token that is written at [begin, end): whether it is one.
+  using IsToken = std::function<bool(size_t begin, size_t end)>;
   std::vector<Segment> split(std::string_view text, const StringTrie& trie,
-                             bool parse_special) const;
+                             const IsToken& is_token) const;
 
   std::vector<Token> tokens_;
   Vocabulary vocabulary_;

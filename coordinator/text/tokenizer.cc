@@ -20,6 +20,18 @@ absl::Status named(std::string_view file, const absl::Status& status) {
   return absl::Status(status.code(), fmt::format("{}: {}", file, one_line(message_of(status))));
 }
 
+absl::Status check_text(std::string_view text) {
+  if (text.size() > kMaxTextBytes) {
+    return invalid_argument("text of {} bytes; the limit is {}", text.size(), kMaxTextBytes);
+  }
+  if (const auto invalid = first_invalid_utf8(text); invalid.has_value()) {
+    return invalid_argument(
+        "text is not UTF-8: wanted the first byte of a character at byte {}, found 0x{:02X}",
+        *invalid, static_cast<unsigned char>(text[*invalid]));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Tokenizer>> Tokenizer::load(const std::filesystem::path& folder) {
@@ -78,14 +90,7 @@ absl::Status Tokenizer::read_config(std::string_view config_json) {
 
 absl::StatusOr<std::vector<int32_t>> Tokenizer::encode(std::string_view text,
                                                        const EncodeOptions& options) const {
-  if (text.size() > kMaxTextBytes) {
-    return invalid_argument("text of {} bytes; the limit is {}", text.size(), kMaxTextBytes);
-  }
-  if (const auto invalid = first_invalid_utf8(text); invalid.has_value()) {
-    return invalid_argument(
-        "text is not UTF-8: wanted the first byte of a character at byte {}, found 0x{:02X}",
-        *invalid, static_cast<unsigned char>(text[*invalid]));
-  }
+  RETURN_IF_ERROR(check_text(text));
   std::vector<int32_t> ids;
   Bpe::Scratch scratch;
   for (const Segment& segment : added_tokens_.split_raw(text, options.parse_special)) {
@@ -98,6 +103,46 @@ absl::StatusOr<std::vector<int32_t>> Tokenizer::encode(std::string_view text,
   }
   if (options.add_special) post_processor_.add_special(&ids);
   return ids;
+}
+
+absl::StatusOr<std::vector<int32_t>> Tokenizer::encode(const MarkedText& text,
+                                                       bool add_special) const {
+  RETURN_IF_ERROR(check_text(text.bytes));
+  std::vector<int32_t> ids;
+  Bpe::Scratch scratch;
+  for (const Segment& segment : added_tokens_.split_marked(text)) {
+    if (segment.id >= 0) {
+      ids.push_back(segment.id);
+    } else {
+      RETURN_IF_ERROR(encode_marked(text, segment, &scratch, &ids));
+    }
+  }
+  if (add_special) post_processor_.add_special(&ids);
+  return ids;
+}
+
+// Normalization loses track of the marks. So where a special token is found after it, the segment
+// is cut at all borders; else, nearly always, it is encoded as the whole that it is.
+absl::Status Tokenizer::encode_marked(const MarkedText& text, const Segment& segment,
+                                      Bpe::Scratch* scratch, std::vector<int32_t>* ids) const {
+  const std::vector<MarkedPiece> pieces = pieces_of(text, segment.begin, segment.end);
+  const bool marked = std::ranges::any_of(pieces, &MarkedPiece::from_request);
+  const std::string_view bytes = text.bytes;
+  const auto part = [&](const auto& range) {
+    return bytes.substr(range.begin, range.end - range.begin);
+  };
+  bool at_start = segment.begin == 0;
+  std::string normalized(part(segment));
+  RETURN_IF_ERROR(normalizer_.normalize(&normalized, &at_start));
+  const bool cut = marked && std::ranges::any_of(added_tokens_.split_normalized(normalized, true),
+                                                 [&](const Segment& found) {
+                                                   return found.id >= 0 && is_special(found.id);
+                                                 });
+  if (!cut) return encode_text(part(segment), segment.begin == 0, !marked, scratch, ids);
+  for (const MarkedPiece& piece : pieces) {
+    RETURN_IF_ERROR(encode_text(part(piece), piece.begin == 0, !piece.from_request, scratch, ids));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status Tokenizer::encode_text(std::string_view text, bool at_start, bool parse_special,

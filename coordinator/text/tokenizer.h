@@ -17,6 +17,7 @@
 #include "coordinator/text/added_tokens.h"
 #include "coordinator/text/bpe.h"
 #include "coordinator/text/decoder.h"
+#include "coordinator/text/marked_text.h"
 #include "coordinator/text/normalizer.h"
 #include "coordinator/text/post_processor.h"
 #include "coordinator/text/pre_tokenizer.h"
@@ -47,6 +48,10 @@ class Tokenizer {
   absl::StatusOr<std::vector<int32_t>> encode(std::string_view text,
                                               const EncodeOptions& options = {}) const;
 
+  // The same for a text of which some parts came from a request: special tokens are found in the
+  // rest alone. One that is written across the border of the two is no token, and is cut there.
+  absl::StatusOr<std::vector<int32_t>> encode(const MarkedText& text, bool add_special) const;
+
   // The text of the ids, well-formed UTF-8 with U+FFFD for what is not. Ids without a token,
   // negative ones too, are left out. A Detokenizer gives the same in pieces.
   std::string decode(std::span<const int32_t> ids, bool skip_special = true) const;
@@ -72,6 +77,8 @@ class Tokenizer {
   absl::Status read_config(std::string_view config_json);
   absl::Status encode_text(std::string_view text, bool at_start, bool parse_special,
                            Bpe::Scratch* scratch, std::vector<int32_t>* ids) const;
+  absl::Status encode_marked(const MarkedText& text, const Segment& segment, Bpe::Scratch* scratch,
+                             std::vector<int32_t>* ids) const;
 
   Normalizer normalizer_;
   PreTokenizer pre_tokenizer_;

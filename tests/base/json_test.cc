@@ -86,6 +86,18 @@ TEST(JsonTest, WhereDuplicatesAreAllowedTheLastWins) {
   EXPECT_EQ(*json, (Json{{"a", 3}}));
 }
 
+TEST(JsonTest, OrderedObjectsKeepTheOrderOfTheirKeys) {
+  const std::string text = R"({"b":1,"a":{"z":[],"y":null},"c":2})";
+  const auto ordered = parse_ordered_json(text, "text");
+  ASSERT_TRUE(ordered.ok()) << ordered.status();
+  EXPECT_EQ(ordered->dump(), text);
+  EXPECT_FALSE(parse_ordered_json(R"({"b":1,"a":2,"b":3})", "text").ok());
+  const auto last =
+      parse_ordered_json(R"({"b":1,"a":2,"b":3})", "text", {.reject_duplicate_keys = false});
+  ASSERT_TRUE(last.ok()) << last.status();
+  EXPECT_EQ(last->dump(), R"({"b":3,"a":2})");
+}
+
 TEST(JsonTest, MembersComeByType) {
   const Json json = *parse_json(R"({"i": -3, "b": true, "d": 1.5, "s": "t", "n": null})", "x");
   EXPECT_EQ(*get_int(json, "i"), -3);

@@ -25,6 +25,7 @@ std::shared_ptr<Command> add_serve(CLI::App& parent);
 std::shared_ptr<Command> add_worker(CLI::App& parent);
 std::shared_ptr<Command> add_generate(CLI::App& parent);
 std::shared_ptr<Command> add_tokenize(CLI::App& parent);
+std::shared_ptr<Command> add_template(CLI::App& parent);
 std::shared_ptr<Command> add_bench(CLI::App& parent);
 std::shared_ptr<Command> add_plan(CLI::App& parent);
 std::shared_ptr<Command> add_inspect(CLI::App& parent);

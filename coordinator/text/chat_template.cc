@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "coordinator/text/chat_template.h"
+
+#include <algorithm>
+
+#include "base/file.h"
+#include "coordinator/text/continued_message.h"
+#include "coordinator/text/unicode.h"
+
+namespace lockstep {
+namespace {
+
+constexpr int64_t kMaxFileBytes = int64_t{256} << 20;
+
+constexpr std::string_view kSpecialTokens[] = {"bos_token", "eos_token", "unk_token", "sep_token",
+                                               "pad_token", "cls_token", "mask_token"};
+
+// Under these names a message may have its reasoning; templates read the first or second.
+constexpr std::string_view kReasoningFields[] = {"reasoning_content", "thinking", "reasoning"};
+
+bool is_of_template(std::string_view, std::string_view) { return false; }
+
+bool is_of_request(std::string_view key, std::string_view text) {
+  constexpr std::string_view kRoles[] = {"system",    "developer", "user",
+                                         "assistant", "tool",      "function"};
+  return key != "role" || std::ranges::find(kRoles, text) == std::end(kRoles);
+}
+
+absl::StatusOr<OrderedJson> read_json_file(const std::filesystem::path& path) {
+  ASSIGN_OR_RETURN(const std::string text, read_file(path, kMaxFileBytes));
+  return parse_ordered_json(text, path.string(), {.reject_duplicate_keys = false});
+}
+
+absl::Status named(const std::string& what, const absl::Status& status) {
+  return absl::Status(status.code(), fmt::format("{}: {}", what, message_of(status)));
+}
+
+bool is_list_of_objects(const OrderedJson& json) {
+  return json.is_array() &&
+         std::ranges::all_of(json, [](const OrderedJson& item) { return item.is_object(); });
+}
+
+absl::Status check(const ChatRequest& request) {
+  if (!is_list_of_objects(request.messages)) {
+    return invalid_argument("messages: wanted a list of objects");
+  }
+  if (!request.tools.is_null() && !is_list_of_objects(request.tools)) {
+    return invalid_argument("tools: wanted a list of objects");
+  }
+  if (!request.documents.is_null() && !is_list_of_objects(request.documents)) {
+    return invalid_argument("documents: wanted a list of objects");
+  }
+  if (continues(request.continue_final_message) && request.add_generation_prompt) {
+    return invalid_argument(
+        "continue_final_message and add_generation_prompt exclude each other: the answer either "
+        "goes on with the last message or begins a new one");
+  }
+  return absl::OkStatus();
+}
+
+// Each message's reasoning under all names that templates read, as the reference puts it.
+OrderedJson with_reasoning_names(const OrderedJson& messages) {
+  OrderedJson renamed = OrderedJson::array();
+  for (const OrderedJson& message : messages) {
+    const auto* field = std::ranges::find_if(kReasoningFields, [&](std::string_view name) {
+      const auto found = message.find(name);
+      return found != message.end() && !found->is_null();
+    });
+    if (field == std::end(kReasoningFields)) {
+      renamed.push_back(message);
+      continue;
+    }
+    const OrderedJson reasoning = message.at(std::string(*field));
+    OrderedJson made = {{"thinking", reasoning}};
+    made.update(message);
+    made["reasoning_content"] = reasoning;
+    renamed.push_back(std::move(made));
+  }
+  return renamed;
+}
+
+}  // namespace
+
+absl::StatusOr<ChatTemplate> ChatTemplate::load(const std::filesystem::path& folder) {
+  std::error_code error;
+  const std::filesystem::path config_path = folder / "tokenizer_config.json";
+  OrderedJson config;
+  if (std::filesystem::exists(config_path, error)) {
+    ASSIGN_OR_RETURN(config, read_json_file(config_path));
+  }
+  absl::StatusOr<ChatTemplate> loaded = ChatTemplate();
+  const auto has_template = [](const OrderedJson& json) {
+    return json.is_object() && json.contains("chat_template") && !json["chat_template"].is_null();
+  };
+  if (std::filesystem::exists(folder / "chat_template.jinja", error)) {
+    loaded = load_file(folder / "chat_template.jinja");
+  } else if (std::filesystem::exists(folder / "chat_template.json", error)) {
+    const std::filesystem::path path = folder / "chat_template.json";
+    ASSIGN_OR_RETURN(const OrderedJson json, read_json_file(path));
+    if (!has_template(json)) return invalid_argument("{}: wanted \"chat_template\"", path.string());
+    loaded = from_json(json["chat_template"]);
+    if (!loaded.ok()) return named(path.string(), loaded.status());
+  } else if (has_template(config)) {
+    loaded = from_json(config["chat_template"]);
+    if (!loaded.ok()) return named(config_path.string(), loaded.status());
+  } else {
+    return invalid_argument(
+        "{} has no chat template: neither chat_template.jinja, chat_template.json nor "
+        "\"chat_template\" in tokenizer_config.json",
+        folder.string());
+  }
+  RETURN_IF_ERROR(loaded.status());
+  for (const std::string_view name : kSpecialTokens) {
+    if (!config.is_object() || !config.contains(name)) continue;
+    const OrderedJson& token = config[std::string(name)];
+    const OrderedJson& text = token.is_object() ? token.value("content", OrderedJson()) : token;
+    if (text.is_string()) loaded->set_special_token(std::string(name), text.get<std::string>());
+  }
+  return loaded;
+}
+
+absl::StatusOr<ChatTemplate> ChatTemplate::load_file(const std::filesystem::path& path) {
+  ASSIGN_OR_RETURN(const std::string source, read_file(path, kMaxFileBytes));
+  ChatTemplate loaded;
+  const absl::Status status = loaded.add({}, source);
+  if (!status.ok()) return named(path.string(), status);
+  return loaded;
+}
+
+absl::StatusOr<ChatTemplate> ChatTemplate::from_json(const OrderedJson& json) {
+  ChatTemplate loaded;
+  if (json.is_string()) {
+    RETURN_IF_ERROR(loaded.add({}, json.get<std::string>()));
+    return loaded;
+  }
+  if (!json.is_array() || json.empty()) {
+    return invalid_argument("chat_template: wanted a string or a list of named templates");
+  }
+  for (const OrderedJson& item : json) {
+    const bool fits = item.is_object() && item.contains("name") && item.contains("template") &&
+                      item["name"].is_string() && item["template"].is_string();
+    if (!fits) {
+      return invalid_argument(
+          "chat_template: wanted {{\"name\": ..., \"template\": ...}} in its "
+          "list");
+    }
+    const auto name = item["name"].get<std::string>();
+    const absl::Status status = loaded.add(name, item["template"].get<std::string>());
+    if (!status.ok()) return named(fmt::format("template \"{}\"", one_line(name)), status);
+  }
+  return loaded;
+}
+
+absl::Status ChatTemplate::add(const std::string& name, const std::string& source) {
+  ASSIGN_OR_RETURN(jinja::Template parsed, jinja::Template::parse(source));
+  templates_.push_back({name, source, std::move(parsed)});
+  return absl::OkStatus();
+}
+
+bool ChatTemplate::is_special_token_name(std::string_view name) {
+  return std::ranges::find(kSpecialTokens, name) != std::end(kSpecialTokens);
+}
+
+void ChatTemplate::set_special_token(const std::string& name, const std::string& text) {
+  special_tokens_[name] = text;
+}
+
+absl::StatusOr<const ChatTemplate::Named*> ChatTemplate::choose(bool has_tools) const {
+  if (templates_.size() == 1 && templates_[0].name.empty()) return &templates_[0];
+  const Named* found = nullptr;
+  std::string names;
+  for (const Named& entry : templates_) {
+    if (has_tools && entry.name == "tool_use") return &entry;
+    if (entry.name == "default") found = &entry;
+    names += (names.empty() ? "" : ", ") + one_line(entry.name);
+  }
+  if (found != nullptr) return found;
+  return invalid_argument("there is no chat template of the name \"default\", only: {}", names);
+}
+
+absl::StatusOr<MarkedText> ChatTemplate::render(const ChatRequest& request,
+                                                const std::tm& now) const {
+  RETURN_IF_ERROR(check(request));
+  ASSIGN_OR_RETURN(const Named* chosen, choose(!request.tools.is_null()));
+  OrderedJson messages = with_reasoning_names(request.messages);
+  std::optional<ContinuedMessage> continued;
+  if (continues(request.continue_final_message)) {
+    ASSIGN_OR_RETURN(continued, ContinuedMessage::mark(request.continue_final_message,
+                                                       chosen->source, &messages));
+  }
+  const OrderedJson add_generation_prompt = request.add_generation_prompt;
+  std::vector<jinja::Variable> variables;
+  for (const auto& [name, value] : special_tokens_.items()) {
+    variables.push_back({name, &value, is_of_template});
+  }
+  for (const auto& [name, value] : request.variables.items()) {
+    variables.push_back({name, &value, is_of_request});
+  }
+  variables.push_back({"messages", &messages, is_of_request});
+  variables.push_back({"tools", &request.tools, is_of_request});
+  variables.push_back({"documents", &request.documents, is_of_request});
+  variables.push_back({"add_generation_prompt", &add_generation_prompt, is_of_request});
+  ASSIGN_OR_RETURN(MarkedText text, chosen->parsed.render(variables, now));
+  if (continued.has_value()) RETURN_IF_ERROR(continued->cut(&text));
+  return text;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// A model's chat template: found beside its tokenizer, and rendered from a request's messages as
+// the reference (transformers' apply_chat_template) does it.
+#pragma once
+
+#include <ctime>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/json.h"
+#include "coordinator/text/jinja/template.h"
+
+namespace lockstep {
+
+// What a request gives a template. What is null is passed as none.
+struct ChatRequest {
+  OrderedJson messages;
+  OrderedJson tools;
+  OrderedJson documents;
+  bool add_generation_prompt = false;
+  // The last message is left open for the model to go on with: true, or the name of the field that
+  // is left open.
+  OrderedJson continue_final_message = false;
+  // Other variables, which the caller has checked: an object.
+  OrderedJson variables = OrderedJson::object();
+};
+
+// Immutable once loaded: any thread may render it.
+class ChatTemplate {
+ public:
+  // From a model's folder: chat_template.jinja, chat_template.json or tokenizer_config.json, the
+  // first that has one; special tokens from tokenizer_config.json. Errors name the file.
+  static absl::StatusOr<ChatTemplate> load(const std::filesystem::path& folder);
+  // From a file with the template alone.
+  static absl::StatusOr<ChatTemplate> load_file(const std::filesystem::path& path);
+  // From JSON: the template's text, or a list of {"name": ..., "template": ...}.
+  static absl::StatusOr<ChatTemplate> from_json(const OrderedJson& json);
+
+  // Variables of the tokenizer: bos_token and its like.
+  static bool is_special_token_name(std::string_view name);
+  void set_special_token(const std::string& name, const std::string& text);
+
+  // The prompt, with the ranges that came from the request. Roles by their usual names count as
+  // the template's own words: some templates make special tokens of them.
+  absl::StatusOr<MarkedText> render(const ChatRequest& request, const std::tm& now) const;
+
+ private:
+  struct Named {
+    std::string name;  // "default", "tool_use", ...; empty where there is one template.
+    std::string source;
+    jinja::Template parsed;
+  };
+  absl::Status add(const std::string& name, const std::string& source);
+  absl::StatusOr<const Named*> choose(bool has_tools) const;
+
+  std::vector<Named> templates_;
+  OrderedJson special_tokens_ = OrderedJson::object();
+};
+
+}  // namespace lockstep

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// Errors are one line with the template's line. What the goldens cannot have is here too: the
+// clock, and where we are stricter than the reference.
+#include "tests/coordinator/text/jinja/render.h"
+
+namespace lockstep::jinja {
+namespace {
+
+TEST(TemplateErrorTest, NamesTheLineOfTheExpression) {
+  EXPECT_EQ(render("a\n{% if true %}\n{{ 1 + none }}\n{% endif %}"),
+            "error: line 3: unsupported operand type(s) for +: 'int' and 'NoneType'");
+  EXPECT_EQ(render("{% macro m() %}\n\n{{ x.y }}{% endmacro %}\n{{ m() }}"),
+            "error: line 3: 'x' is undefined");
+  EXPECT_EQ(render("\n{{ 1 +\n }}"), "error: line 3: wanted an expression, found '}}'");
+  EXPECT_EQ(render("\n\n{% for x in y %}"),
+            "error: line 3: the template ends where 'else' is missing");
+}
+
+TEST(TemplateErrorTest, ARaisedExceptionIsItsMessageOnOneLine) {
+  EXPECT_EQ(render("{{ raise_exception('no\\nsuch ' ~ x) }}", {{"x", "role"}}),
+            "error: line 1: no\\x0asuch role");
+}
+
+TEST(TemplateErrorTest, NamesWhatIsUndefined) {
+  const OrderedJson variables = {{"d", {{"k", nullptr}}}, {"l", {1}}};
+  EXPECT_EQ(render("{{ d.q.r }}", variables), "error: line 1: 'dict object' has no attribute 'q'");
+  EXPECT_EQ(render("{{ d.k.r.s }}", variables), "error: line 1: 'None' has no attribute 'r'");
+  EXPECT_EQ(render("{{ l[4].x }}", variables), "error: line 1: list object has no element 4");
+  EXPECT_EQ(render("{{ l.append(1) }}", variables),
+            "error: line 1: access to attribute 'append' of 'list' object is unsafe.");
+}
+
+TEST(TemplateErrorTest, RefusesTagsThatReachForOtherTemplates) {
+  for (const char* tag : {"include 'a'", "import 'a' as b", "extends 'a'", "block a"}) {
+    const std::string error = render(fmt::format("{{% {} %}}", tag));
+    EXPECT_NE(error.find("is not supported: a template stands alone"), std::string::npos) << error;
+  }
+}
+
+TEST(TemplateErrorTest, RefusesIntegersOfMoreThan64Bits) {
+  EXPECT_NE(render("{{ 9223372036854775807 + 1 }}").find("64 bits"), std::string::npos);
+  EXPECT_NE(render("{{ 2 ** 64 }}").find("64 bits"), std::string::npos);
+  EXPECT_NE(render("{{ 9223372036854775808 }}").find("64 bits"), std::string::npos);
+  EXPECT_NE(render("{{ x }}", {{"x", 9223372036854775808u}}).find("64 bits"), std::string::npos);
+  EXPECT_EQ(
+      render("{{ -9223372036854775807 - 1 }} {{ (-9223372036854775807 - 1) // -1 }}").substr(0, 6),
+      "error:");
+}
+
+TEST(TemplateErrorTest, RefusesTextsThatAreNotUtf8) {
+  EXPECT_EQ(render("a\xff"), "error: line 1: the template is not UTF-8 at byte 1");
+  EXPECT_NE(render("{{ '\\ud83d' }}").find("surrogate"), std::string::npos);
+}
+
+TEST(TemplateTimeTest, ShowsTheTimeThatItIsGiven) {
+  EXPECT_EQ(render("{{ strftime_now('%d %b %Y, %A %H:%M:%S%z %%') }}"),
+            "04 Jul 2026, Saturday 13:05:09 %");
+  EXPECT_EQ(render("[{{ strftime_now('') }}]"), "[]");
+  EXPECT_NE(render("{{ strftime_now('%9999d') }}").find("too long"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace lockstep::jinja

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Makes tests/data/templates: templates, variables, and what the reference renders.
+
+A case has a template, variables beside those of its file, and the text, or true as its error.
+language.json and chats.json are written by hand but for that result: to add a case, add its
+template and run this. The others are random. Run it from the root of the repository after `pip
+install transformers==5.23.0 jinja2==3.1.6`: what renders is the environment of transformers' chat
+templates.
+"""
+
+import json
+import pathlib
+import random
+import re
+
+from transformers.utils import chat_template_utils
+
+import random_templates
+
+OUT = pathlib.Path(__file__).resolve().parents[2] / "tests" / "data" / "templates"
+# What differs from run to run, or shows Python's own objects.
+VAGUE = re.compile(r"object at 0x|<built-in|<bound|<Macro|<function|Loop|Markup")
+
+
+def render(template, variables):
+    try:
+        compiled = chat_template_utils._compile_jinja_template(template)
+        return {"text": compiled.render(**variables)}
+    except Exception:  # Of any kind: that there is one is what counts.
+        return {"error": True}
+
+
+def random_cases(seed, count, make):
+    """That many cases that render, and those that failed on the way, but no more of them."""
+    generator = random_templates.Generator(random.Random(seed))
+    kept = {"text": [], "error": []}
+    while len(kept["text"]) < count:
+        template = make(generator)
+        result = render(template, random_templates.VARIABLES)
+        kind = next(iter(result))
+        if len(kept[kind]) < count and not VAGUE.search(str(result[kind])):
+            kept[kind].append({"template": template, **result})
+    return kept["text"] + kept["error"]
+
+
+def write(name, variables, cases):
+    text = json.dumps({"variables": variables, "cases": cases}, ensure_ascii=False, indent=1)
+    (OUT / f"{name}.json").write_text(text + "\n")
+
+
+def render_again(name):
+    file = json.loads((OUT / f"{name}.json").read_text())
+    for case in file["cases"]:
+        case.pop("text", None)
+        case.pop("error", None)
+        case.update(render(case["template"], {**file["variables"], **case.get("variables", {})}))
+    write(name, file["variables"], file["cases"])
+
+
+def main():
+    render_again("language")
+    render_again("chats")
+    write("random_expressions", random_templates.VARIABLES, random_cases(
+        1, 250, lambda g: "{{ " + g.expression(g.random.randint(1, 3)) + " }}"))
+    write("random_statements", random_templates.VARIABLES, random_cases(
+        2, 120, lambda g: g.tag("set ns = namespace(q=0)") + g.block(g.random.randint(1, 3))))
+
+
+if __name__ == "__main__":
+    main()
