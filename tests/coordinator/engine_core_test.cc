@@ -10,89 +10,13 @@
 #include <functional>
 
 #include "base/status.h"
-#include "tests/coordinator/helpers.h"
-#include "tests/support/fake_group.h"
+#include "tests/coordinator/driven_core.h"
 
 namespace lockstep {
 namespace {
 
-using engine_action::AppendEvent;
-using engine_action::CloseStream;
-using engine_action::FetchLogits;
 using engine_action::LeaveGroup;
-using engine_action::RunStep;
 using testing::HasSubstr;
-
-// A core with a group of fake workers; events are gathered by stream.
-class Driven {
- public:
-  explicit Driven(const FakeModel& model = {}, const EngineOptions& options = {},
-                  const Tokenizer* tokenizer = nullptr)
-      : model_(model), workers_(model), core_(tokenizer, options) {
-    form(1);
-  }
-
-  // A group whose workers know nothing yet.
-  void form(uint64_t epoch) {
-    workers_ = FakeWorkers(model_);
-    core_.group_formed(fake_info(model_, epoch));
-  }
-
-  std::shared_ptr<Stream> submit(Request request) {
-    auto stream = std::make_shared<Stream>();
-    core_.submit({std::make_shared<PreparedRequest>(std::move(request), model_.vocab), stream});
-    return stream;
-  }
-  // Takes the actions; what the group is wanted for is kept, events go to their streams.
-  void act() {
-    step_ = nullptr;
-    fetch_.reset();
-    for (std::vector<EngineAction> actions = core_.take_actions(); !actions.empty();
-         actions = core_.take_actions()) {
-      take(actions);
-    }
-  }
-  void take(std::vector<EngineAction>& actions) {
-    for (EngineAction& action : actions) {
-      if (auto* run = std::get_if<RunStep>(&action)) step_ = run->step;
-      if (auto* fetch = std::get_if<FetchLogits>(&action)) fetch_ = *fetch;
-      if (auto* event = std::get_if<AppendEvent>(&action)) {
-        event->stream->append(std::move(event->event)).IgnoreError();
-      }
-      if (auto* close = std::get_if<CloseStream>(&action)) close->stream->close(close->status);
-      if (auto* leave = std::get_if<LeaveGroup>(&action)) left_ = leave->why;
-    }
-  }
-  std::vector<cluster::StepResult> answers() {
-    absl::StatusOr<std::vector<cluster::StepResult>> results = workers_.run(*step_);
-    EXPECT_TRUE(results.ok()) << results.status();
-    return *std::move(results);
-  }
-  // Until nothing is wanted of the group any more.
-  void run() {
-    for (act(); step_ != nullptr || fetch_.has_value(); act()) {
-      if (fetch_.has_value()) {
-        core_.logits(*workers_.logits(fetch_->step, fetch_->output));
-      } else {
-        core_.results(answers());
-      }
-    }
-  }
-
-  EngineCore& core() { return core_; }
-  const std::shared_ptr<const cluster::Step>& step() const { return step_; }
-  const std::optional<FetchLogits>& fetch() const { return fetch_; }
-  const absl::Status& left() const { return left_; }
-  FakeWorkers& workers() { return workers_; }
-
- private:
-  const FakeModel model_;
-  FakeWorkers workers_;
-  EngineCore core_;
-  std::shared_ptr<const cluster::Step> step_;
-  std::optional<FetchLogits> fetch_;
-  absl::Status left_;
-};
 
 std::vector<int32_t> tokens_alone(const Request& request) {
   Driven driven;
@@ -132,76 +56,6 @@ TEST(EngineCoreTest, ACancelDuringAStepEndsTheRequestAndKeepsTheOthers) {
   EXPECT_EQ(finish(*kept)[0].tokens, tokens_alone(request_of(2, 5, 9)));
   EXPECT_EQ(finish(*late)[0].tokens, tokens_alone(request_of(3, 2, 9)));
   EXPECT_EQ(driven.core().stats().pages_free, 64);
-}
-
-TEST(EngineCoreTest, TheNextStepIsChosenBeforeReadersAreToldOfTheLast) {
-  Driven driven;
-  const std::shared_ptr<Stream> stream = driven.submit(request_of(1, 3, 4));
-  driven.act();
-  driven.core().results(driven.answers());
-  EXPECT_EQ(driven.core().wake_at(), 0);
-  const std::vector<EngineAction> first = driven.core().take_actions();
-  ASSERT_EQ(first.size(), 1u);
-  const auto step = std::get<RunStep>(first[0]).step;
-  EXPECT_EQ(step->tokens_size(), 1);
-  EXPECT_EQ(driven.core().wake_at(), 0) << "there is something to tell";
-  std::vector<EngineAction> second = driven.core().take_actions();
-  ASSERT_EQ(second.size(), 1u);
-  const StreamEvent& event = std::get<AppendEvent>(second[0]).event;
-  EXPECT_EQ(event.token_ids, std::vector<int32_t>(step->tokens().begin(), step->tokens().end()));
-  EXPECT_TRUE(driven.core().take_actions().empty());
-}
-
-// Every token has two letters, so that any text can be made a stop string.
-std::unique_ptr<Tokenizer> lettered_tokenizer(int64_t vocab) {
-  std::vector<std::string> texts;
-  for (int64_t id = 0; id < vocab; ++id) {
-    texts.push_back({static_cast<char>('A' + id / 26), static_cast<char>('a' + id % 26)});
-  }
-  return tokenizer_of(texts);
-}
-
-TEST(EngineCoreTest, AStopStringEndsTheTextThereAndWhatWasDrawnBehindItIsDropped) {
-  const auto tokenizer = lettered_tokenizer(300);
-  const auto run = [&](const Request& request, int64_t* rows) {
-    Driven driven({}, {}, tokenizer.get());
-    const std::shared_ptr<Stream> stream = driven.submit(request);
-    driven.run();
-    *rows = driven.core().stats().completion_tokens;
-    EXPECT_EQ(driven.core().stats().pages_free, 64);
-    EXPECT_FALSE(driven.core().wake_at() == 0);
-    return finish(*stream)[0];
-  };
-  int64_t drawn = 0;
-  Request request = request_of(1, 3, 9);
-  const Answer whole = run(request, &drawn);
-  EXPECT_EQ(drawn, 9);
-  request.stop = {whole.text.substr(6, 2)};
-  const Answer stopped = run(request, &drawn);
-  EXPECT_EQ(stopped.text, whole.text.substr(0, whole.text.find(request.stop[0])));
-  EXPECT_EQ(stopped.finish_reason, FinishReason::kStop);
-  EXPECT_EQ(stopped.tokens.size(), stopped.text.size() / 2 + 1);
-  EXPECT_EQ(stopped.completion_tokens, static_cast<int32_t>(stopped.tokens.size()));
-  EXPECT_EQ(drawn, stopped.completion_tokens) << "the row behind the end draws nothing";
-}
-
-TEST(EngineCoreTest, WhatWasDrawnIsToldBeforeACancelOrALoss) {
-  for (const bool lost : {false, true}) {
-    Driven driven;
-    const std::shared_ptr<Stream> stream = driven.submit(request_of(1, 3, 9));
-    driven.act();
-    driven.core().results(driven.answers());
-    if (lost) {
-      driven.core().group_lost(unavailable("rank 1 was lost"));
-    } else {
-      driven.core().cancel(stream.get());
-    }
-    driven.run();
-    const Answer answer = finish(*stream)[0];
-    EXPECT_EQ(answer.tokens.size(), 1u);
-    EXPECT_EQ(answer.finish_reason, lost ? FinishReason::kNone : FinishReason::kCancelled);
-    EXPECT_EQ(stream->status().ok(), !lost);
-  }
 }
 
 // Its nucleus is wider than the candidates.

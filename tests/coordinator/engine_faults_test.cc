@@ -10,7 +10,7 @@
 #include <thread>
 
 #include "tests/coordinator/helpers.h"
-#include "tests/support/fake_group.h"
+#include "tests/support/fake_cluster.h"
 
 namespace lockstep {
 namespace {

@@ -12,7 +12,7 @@
 
 #include "coordinator/engine.h"
 #include "coordinator/text/tokenizer.h"
-#include "tests/support/fake_group.h"
+#include "tests/support/fake_cluster.h"
 #include "tests/support/patience.h"
 
 namespace lockstep {

@@ -12,7 +12,7 @@
 
 #include "coordinator/api/public_server.h"
 #include "proto/generate.grpc.pb.h"
-#include "tests/support/fake_group.h"
+#include "tests/support/fake_cluster.h"
 
 namespace lockstep {
 

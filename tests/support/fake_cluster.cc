@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/support/fake_cluster.h"
+
+#include <utility>
+
+#include "base/status.h"
+
+namespace lockstep {
+
+class FakeCluster::FakeGroup : public Group {
+ public:
+  FakeGroup(FakeCluster* cluster, uint64_t epoch)
+      : cluster_(cluster), info_(fake_info(cluster->model_, epoch)), workers_(cluster->model_) {}
+
+  const GroupInfo& info() const override { return info_; }
+
+  absl::Status send(std::shared_ptr<const cluster::Step> step) override {
+    step_ = std::move(step);
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<std::vector<cluster::StepResult>> receive() override {
+    const cluster::Step& step = *step_;
+    Hook hook;
+    Falsifier falsifier;
+    {
+      MutexLock lock(&cluster_->mutex_);
+      hook = cluster_->hook_;
+      falsifier = cluster_->falsifier_;
+    }
+    if (hook) RETURN_IF_ERROR(hook(step));
+    absl::StatusOr<std::vector<cluster::StepResult>> results = remember(workers_.run(step));
+    if (results.ok() && falsifier && step.outputs_size() > 0) falsifier(&*results);
+    return results;
+  }
+
+  absl::StatusOr<std::vector<float>> logits(uint64_t step, int output) override {
+    {
+      MutexLock lock(&cluster_->mutex_);
+      ++cluster_->logits_fetched_;
+    }
+    return remember(workers_.logits(step, output));
+  }
+
+  void abort() override {
+    MutexLock lock(&cluster_->mutex_);
+    ++cluster_->aborts_;
+  }
+
+ private:
+  template <typename T>
+  absl::StatusOr<T> remember(absl::StatusOr<T> result) {
+    if (!result.ok()) {
+      MutexLock lock(&cluster_->mutex_);
+      cluster_->lies_.push_back(message_of(result.status()));
+    }
+    return result;
+  }
+
+  FakeCluster* cluster_;
+  GroupInfo info_;
+  FakeWorkers workers_;
+  std::shared_ptr<const cluster::Step> step_;
+};
+
+absl::StatusOr<std::unique_ptr<Group>> FakeCluster::form() {
+  MutexLock lock(&mutex_);
+  while (!stopped_ && !allowed_ && refusal_.ok()) changed_.wait(&mutex_);
+  if (stopped_) return absl::CancelledError("the cluster is shut down");
+  if (!refusal_.ok()) {
+    ++refusals_;
+    return refusal_;
+  }
+  ++groups_;
+  return std::unique_ptr<Group>(std::make_unique<FakeGroup>(this, static_cast<uint64_t>(groups_)));
+}
+
+void FakeCluster::shutdown() {
+  MutexLock lock(&mutex_);
+  stopped_ = true;
+  changed_.notify_all();
+}
+
+void FakeCluster::set_hook(Hook hook) {
+  MutexLock lock(&mutex_);
+  hook_ = std::move(hook);
+}
+
+void FakeCluster::falsify(Falsifier falsifier) {
+  MutexLock lock(&mutex_);
+  falsifier_ = std::move(falsifier);
+}
+
+void FakeCluster::allow_forming(bool allowed) {
+  MutexLock lock(&mutex_);
+  allowed_ = allowed;
+  changed_.notify_all();
+}
+
+void FakeCluster::refuse(absl::Status why) {
+  MutexLock lock(&mutex_);
+  refusal_ = std::move(why);
+  changed_.notify_all();
+}
+
+std::vector<std::string> FakeCluster::lies() const {
+  MutexLock lock(&mutex_);
+  return lies_;
+}
+
+int64_t FakeCluster::logits_fetched() const {
+  MutexLock lock(&mutex_);
+  return logits_fetched_;
+}
+
+int FakeCluster::groups() const {
+  MutexLock lock(&mutex_);
+  return groups_;
+}
+
+int FakeCluster::refusals() const {
+  MutexLock lock(&mutex_);
+  return refusals_;
+}
+
+int FakeCluster::aborts() const {
+  MutexLock lock(&mutex_);
+  return aborts_;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// A Cluster whose groups are FakeWorkers; a test says when a step may run, and what goes wrong.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "base/mutex.h"
+#include "coordinator/cluster/group.h"
+#include "tests/support/fake_group.h"
+
+namespace lockstep {
+
+// Gives fake groups. Thread-safe.
+class FakeCluster : public Cluster {
+ public:
+  // Called in every receive(), on the engine's thread, and may block; an error ends the group.
+  using Hook = std::function<absl::Status(const cluster::Step& step)>;
+  // Called with the results of every step that has outputs.
+  using Falsifier = std::function<void(std::vector<cluster::StepResult>* results)>;
+
+  explicit FakeCluster(const FakeModel& model) : model_(model) {}
+  absl::StatusOr<std::unique_ptr<Group>> form() override;
+  void shutdown() override;
+
+  void set_hook(Hook hook);
+  void falsify(Falsifier falsifier);
+  // form() waits while it is not allowed.
+  void allow_forming(bool allowed);
+  // form() fails with this from now on; OK: no longer.
+  void refuse(absl::Status why);
+
+  std::vector<std::string> lies() const;
+  int64_t logits_fetched() const;
+  int groups() const;
+  int refusals() const;  // How often form() has failed.
+  int aborts() const;
+
+ private:
+  class FakeGroup;
+
+  const FakeModel model_;
+  mutable Mutex mutex_;
+  ConditionVariable changed_;  // allowed_, stopped_, refusal_
+  Hook hook_ ABSL_GUARDED_BY(mutex_);
+  Falsifier falsifier_ ABSL_GUARDED_BY(mutex_);
+  bool allowed_ ABSL_GUARDED_BY(mutex_) = true;
+  bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
+  absl::Status refusal_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::string> lies_ ABSL_GUARDED_BY(mutex_);
+  int64_t logits_fetched_ ABSL_GUARDED_BY(mutex_) = 0;
+  int groups_ ABSL_GUARDED_BY(mutex_) = 0;
+  int refusals_ ABSL_GUARDED_BY(mutex_) = 0;
+  int aborts_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+}  // namespace lockstep
