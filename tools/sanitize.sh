@@ -10,6 +10,9 @@ cd "$(dirname "$0")/.."
 
 fail() { echo "sanitize: $*" >&2; exit 1; }
 
+# UBSan looks at an object's type by way of a pipe, and reports one where no descriptor is left.
+without_descriptors=OutOfDescriptors
+
 # Folders of tests/ that a sample goes through as a whole.
 asan_folders=(base operators proto checkpoint models coordinator)
 
@@ -52,14 +55,15 @@ asan() {
   cmake --preset asan >/dev/null
   if [ -z "$sample" ]; then
     cmake --build --preset asan
-    ctest --preset asan -j "$(nproc)"
+    ctest --preset asan -j "$(nproc)" -E "$without_descriptors"
     return
   fi
   local folder targets=(kernels_test worker_test)
   for folder in "${asan_folders[@]}"; do targets+=("tests/$folder/all"); done
   cmake --build --preset asan --target "${targets[@]}"
   for folder in "${asan_folders[@]}"; do
-    ctest --test-dir "build/asan/tests/$folder" --output-on-failure -j "$(nproc)"
+    ctest --test-dir "build/asan/tests/$folder" --output-on-failure -j "$(nproc)" \
+      -E "$without_descriptors"
   done
   run_programs asan kernels_test worker_test
 }
