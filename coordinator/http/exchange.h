@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// The border between HTTP as bytes on sockets (server.h) and what is answered (routes): one request
+// under way, and its answer, at once or piece by piece.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace lockstep::http {
+
+using Headers = std::vector<std::pair<std::string, std::string>>;
+
+// A whole request, its body included, within the server's limits.
+struct Request {
+  std::string method;  // "POST"
+  std::string path;    // "/v1/models": without the query, percent-decoded.
+  std::string query;   // What follows the question mark, as sent.
+  Headers headers;
+  std::string body;
+  std::string peer;  // "127.0.0.1:40123"
+
+  // The first value of a header; its name in any case. Empty where there is none.
+  std::string_view header(std::string_view name) const;
+};
+
+struct Response {
+  int status = 200;
+  Headers headers;  // Content-Type and the like; lengths and connection are the server's.
+  std::string body;
+};
+
+// Gives the pieces of an answer whose length is not known when it begins.
+class BodySource {
+ public:
+  enum class State {
+    kMore,  // There is more to come; Exchange::wake() says when.
+    kEnd,   // This was the last piece.
+  };
+  // Goes away after kEnd, or as soon as the client is gone: that ends what it reads from.
+  virtual ~BodySource() = default;
+  // Appends what there is by now. Called by an I/O thread, one at a time, when all that it gave
+  // before was handed to the socket: so a client that reads slowly is a source that is read slowly.
+  // Must not block.
+  virtual State read(std::string* bytes) = 0;
+};
+
+// Thread-safe. Whoever answers keeps it by a shared_ptr until it has called respond() or stream(),
+// once. Dropping it unanswered closes the connection.
+class Exchange {
+ public:
+  virtual ~Exchange() = default;
+
+  virtual const Request& request() const = 0;
+
+  virtual void respond(Response response) = 0;
+  // Begins a chunked answer; `head` has no body.
+  virtual void stream(Response head, std::unique_ptr<BodySource> source) = 0;
+  // The source may have something. Any thread, any number of times; does not block. Without effect
+  // before stream() and after the end.
+  virtual void wake() = 0;
+  // Called once, by an I/O thread, if the client goes away before it was answered in full; at once
+  // if it has. Must not block.
+  virtual void on_gone(std::function<void()> gone) = 0;
+};
+
+// Answers, or keeps the exchange and answers later from another thread. Called by an I/O thread;
+// must not block, nor take longer than a moment.
+using Handler = std::function<void(std::shared_ptr<Exchange>)>;
+
+}  // namespace lockstep::http
