@@ -28,13 +28,37 @@ int64_t now_ns() {
 
 int64_t now_ms() { return now_ns() / 1'000'000; }
 
+// Splits a thread's time by what it does.
+class PartClock {
+ public:
+  // What was done since the last call was this.
+  void spent(EnginePart part) {
+    const int64_t now = now_ns();
+    times_[static_cast<size_t>(part)] += now - since_ns_;
+    since_ns_ = now;
+  }
+  const EngineTimes& times() const { return times_; }
+  int64_t since_ns() const { return since_ns_; }
+
+ private:
+  int64_t since_ns_ = now_ns();
+  EngineTimes times_ = {};
+};
+
+bool begins_with_step(const std::vector<EngineAction>& actions) {
+  return !actions.empty() && std::holds_alternative<engine_action::RunStep>(actions.front());
+}
+
 }  // namespace
 
 // All but the inbox belongs to the thread.
 class Engine::Loop {
  public:
   Loop(Cluster* cluster, const Tokenizer* tokenizer, const EngineOptions& options)
-      : inbox_(Inbox::create(options)), cluster_(cluster), core_(tokenizer, options) {
+      : inbox_(Inbox::create(options)),
+        cluster_(cluster),
+        observer_(options.observer != nullptr ? options.observer : &nobody_),
+        core_(tokenizer, options) {
     thread_ = std::thread([this] { run(); });
   }
 
@@ -64,20 +88,25 @@ class Engine::Loop {
 
   void perform(engine_action::RunStep& action);
   void perform(engine_action::FetchLogits& action);
+  void perform(engine_action::NoteStarted& action);
   void perform(engine_action::AppendEvent& action);
   void perform(engine_action::CloseStream& action);
   void perform(engine_action::LeaveGroup& action);
   void perform_all();
+  void report(const std::vector<cluster::StepResult>& results);
 
   const std::shared_ptr<Inbox> inbox_;
   Cluster* const cluster_;
+  EngineObserver nobody_;
+  EngineObserver* const observer_;
   EngineCore core_;
   std::shared_ptr<Group> group_;
   bool formed_before_ = false;
-  bool answered_ = false;   // This group completed a step.
-  bool computing_ = false;  // It was sent a step.
-  int64_t wait_ns_ = 0;
-  int64_t coordinator_ns_ = 0;
+  bool answered_ = false;  // This group completed a step.
+  // Of the step that it was sent and has not answered; null: there is none.
+  std::shared_ptr<const cluster::Step> computing_;
+  int64_t sent_ns_ = 0;
+  PartClock clock_;
   std::thread thread_;
 };
 
@@ -118,29 +147,41 @@ absl::StatusOr<std::unique_ptr<Group>> Engine::Loop::form() {
 void Engine::Loop::serve() {
   while (group_ != nullptr) {
     Messages messages = inbox_->take(core_.wake_at());
+    clock_.spent(EnginePart::kIdle);
     if (messages.stopping) return leave(absl::CancelledError("the server is stopping"));
-    const int64_t begin_ns = now_ns();
-    const int64_t wait_ns = wait_ns_;
     feed(std::move(messages));
     core_.tick(now_ms());
     perform_all();
-    if (computing_) receive();
-    coordinator_ns_ += now_ns() - begin_ns - (wait_ns_ - wait_ns);
+    if (computing_ != nullptr) receive();
   }
 }
 
 void Engine::Loop::receive() {
-  const int64_t begin_ns = now_ns();
   absl::StatusOr<std::vector<cluster::StepResult>> results = group_->receive();
-  wait_ns_ += now_ns() - begin_ns;
+  clock_.spent(EnginePart::kWait);
   if (!results.ok()) return leave(results.status());
-  computing_ = false;
+  report(*results);
+  computing_ = nullptr;
   answered_ = true;
   core_.results(*std::move(results));
+  clock_.spent(EnginePart::kDecide);
+}
+
+void Engine::Loop::report(const std::vector<cluster::StepResult>& results) {
+  StepReport report = {.step = computing_->step(),
+                       .sequences = computing_->sequences_size(),
+                       .rows = computing_->tokens_size(),
+                       .sent_ns = sent_ns_,
+                       .answered_ns = clock_.since_ns()};
+  for (const cluster::StepResult& result : results) report.ranks.push_back(result.times());
+  observer_->on_step(report);
 }
 
 void Engine::Loop::feed(Messages messages) {
-  for (Submission& submission : messages.submitted) core_.submit(std::move(submission));
+  for (Submission& submission : messages.submitted) {
+    observer_->on_submitted(submission.stream.get(), submission.came_ns);
+    core_.submit(std::move(submission));
+  }
   for (const std::shared_ptr<Stream>& stream : messages.cancelled) core_.cancel(stream.get());
   if (messages.drain_ms.has_value()) core_.drain(*messages.drain_ms);
 }
@@ -158,14 +199,13 @@ void Engine::Loop::leave(const absl::Status& why) {
     core_.group_lost(why);
   }
   group_ = nullptr;
-  computing_ = false;
+  computing_ = nullptr;
   perform_all();
 }
 
 void Engine::Loop::publish() {
   EngineStats stats = core_.stats();
-  stats.wait_ns = wait_ns_;
-  stats.coordinator_ns = coordinator_ns_;
+  stats.times_ns = clock_.times();
   inbox_->publish(stats, core_.unstarted());
 }
 
@@ -174,31 +214,45 @@ void Engine::Loop::publish() {
 // The next step goes to the workers before readers are told of the one before.
 void Engine::Loop::perform_all() {
   std::vector<EngineAction> actions = core_.take_actions();
+  clock_.spent(begins_with_step(actions) ? EnginePart::kDecide : EnginePart::kTell);
   publish();
   for (; !actions.empty(); actions = core_.take_actions(), publish()) {
     for (EngineAction& action : actions) {
       std::visit([this](auto& one) { perform(one); }, action);
     }
   }
+  clock_.spent(EnginePart::kTell);
 }
 
 void Engine::Loop::perform(engine_action::RunStep& action) {
-  if (const absl::Status status = group_->send(action.step); !status.ok()) return leave(status);
-  computing_ = true;
+  clock_.spent(EnginePart::kDecide);
+  sent_ns_ = clock_.since_ns();
+  const absl::Status status = group_->send(action.step);
+  clock_.spent(EnginePart::kSend);
+  if (!status.ok()) return leave(status);
+  computing_ = std::move(action.step);
 }
 
 void Engine::Loop::perform(engine_action::FetchLogits& action) {
+  clock_.spent(EnginePart::kTell);
   const absl::StatusOr<std::vector<float>> logits = group_->logits(action.step, action.output);
+  clock_.spent(EnginePart::kWait);
   if (!logits.ok()) return leave(logits.status());
   core_.logits(*logits);
 }
 
+void Engine::Loop::perform(engine_action::NoteStarted& action) {
+  observer_->on_started(action.stream.get(), now_ns());
+}
+
 void Engine::Loop::perform(engine_action::AppendEvent& action) {
+  observer_->on_event(action.stream.get(), action.event, now_ns());
   const absl::Status status = action.stream->append(std::move(action.event));
   if (!status.ok()) core_.cut_off(action.stream.get(), status);
 }
 
 void Engine::Loop::perform(engine_action::CloseStream& action) {
+  observer_->on_closed(action.stream.get(), action.status, now_ns());
   action.stream->close(action.status);
 }
 

@@ -18,6 +18,7 @@ namespace lockstep {
 struct Submission {
   std::shared_ptr<const PreparedRequest> request;
   std::shared_ptr<Stream> stream;  // A name for the request: the core never calls it.
+  int64_t came_ns = 0;             // Of a steady clock, when the caller gave it.
 };
 
 // What it adds to the queue.
@@ -34,6 +35,10 @@ struct RunStep {
 struct FetchLogits {
   uint64_t step = 0;
   int output = 0;
+};
+// The step that was just run has the first rows of this request.
+struct NoteStarted {
+  std::shared_ptr<Stream> stream;
 };
 struct AppendEvent {
   std::shared_ptr<Stream> stream;
@@ -52,7 +57,7 @@ struct LeaveGroup {
 }  // namespace engine_action
 
 using EngineAction =
-    std::variant<engine_action::RunStep, engine_action::FetchLogits, engine_action::AppendEvent,
-                 engine_action::CloseStream, engine_action::LeaveGroup>;
+    std::variant<engine_action::RunStep, engine_action::FetchLogits, engine_action::NoteStarted,
+                 engine_action::AppendEvent, engine_action::CloseStream, engine_action::LeaveGroup>;
 
 }  // namespace lockstep

@@ -14,6 +14,7 @@ namespace lockstep {
 
 using engine_action::FetchLogits;
 using engine_action::LeaveGroup;
+using engine_action::NoteStarted;
 using engine_action::RunStep;
 
 EngineCore::EngineCore(const Tokenizer* tokenizer, const EngineOptions& options)
@@ -105,7 +106,6 @@ std::vector<EngineAction> EngineCore::take_actions() {
 void EngineCore::run_step() {
   null_step_due_ = false;
   Flight flight = {.batch = scheduler_->schedule()};
-  note_started(flight.batch);
   for (const BatchItem& item : flight.batch.items) {
     if (wants_output(item)) flight.drawing.push_back(item.sequence);
   }
@@ -113,6 +113,7 @@ void EngineCore::run_step() {
   if (!flight.batch.items.empty()) ++stats_.steps;
   act<RunStep>(flight.step);
   flight_ = std::move(flight);
+  note_started(flight_->batch);
 }
 
 void EngineCore::note_started(const Batch& batch) {
@@ -122,7 +123,9 @@ void EngineCore::note_started(const Batch& batch) {
     stats_.prompt_tokens += item.rows - decoded;
     if (sequence.computed() > 0 || sequence.generated_tokens() > 0) continue;
     Job& job = jobs_.at(sequence.stream());
-    if (!std::exchange(job.started, true)) unstarted_ -= load_of(*job.request);
+    if (std::exchange(job.started, true)) continue;
+    unstarted_ -= load_of(*job.request);
+    act<NoteStarted>(job.stream);
   }
 }
 

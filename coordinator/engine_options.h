@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "coordinator/cluster/group.h"
+#include "coordinator/engine_observer.h"
 #include "coordinator/stream.h"
 
 namespace lockstep {
@@ -47,6 +48,7 @@ struct EngineOptions {
   int64_t max_unread_bytes = kMaxUnreadBytes;
   // How long without work until an empty step shows that every rank still answers; 0: never.
   int64_t idle_step_ms = 1000;
+  EngineObserver* observer = nullptr;  // Outlives the engine; null: nobody.
 };
 
 // A consistent picture of a moment, for GetModel, metrics and tests.
@@ -60,8 +62,7 @@ struct EngineStats {
   int64_t steps = 0;
   int64_t prompt_tokens = 0;  // Computed, recomputed ones included.
   int64_t completion_tokens = 0;
-  int64_t wait_ns = 0;         // For the group, with nothing else to do.
-  int64_t coordinator_ns = 0;  // The engine's own share while it had work.
+  EngineTimes times_ns = {};  // Of the engine's thread.
 };
 
 }  // namespace lockstep

@@ -152,6 +152,8 @@ void EngineSide::perform(engine_action::FetchLogits& action) {
   workers_->fetch_logits(action.step, action.output);
 }
 
+void EngineSide::perform(engine_action::NoteStarted&) {}
+
 void EngineSide::perform(engine_action::AppendEvent& action) {
   const absl::Status status = action.stream->append(std::move(action.event));
   if (!status.ok()) core_.cut_off(action.stream.get(), status);

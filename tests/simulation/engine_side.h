@@ -43,6 +43,7 @@ class EngineSide final : public GroupListener {
   void feed();
   void perform(engine_action::RunStep& action);
   void perform(engine_action::FetchLogits& action);
+  void perform(engine_action::NoteStarted& action);
   void perform(engine_action::AppendEvent& action);
   void perform(engine_action::CloseStream& action);
   void perform(engine_action::LeaveGroup& action);

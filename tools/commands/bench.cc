@@ -117,7 +117,7 @@ absl::Status bench_prompt(const BenchFlags& flags, InferenceService& service) {
       {"repeat", flags.repeat},
       {"worker_resident_bytes", resident_bytes(service)},
       {"coordinator_us_per_step",
-       stats.steps > 0 ? stats.coordinator_ns / 1000.0 / stats.steps : 0.0}};
+       stats.steps > 0 ? coordinator_ns(stats.times_ns) / 1000.0 / stats.steps : 0.0}};
   figures.update(describe(service, stats));
   print(flags, figures);
   return absl::OkStatus();

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// What an engine reports while it works, for metrics and traces.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "coordinator/stream.h"
+#include "proto/cluster.pb.h"
+
+namespace lockstep {
+
+// What the engine's thread does; together all of its time.
+enum class EnginePart {
+  kIdle,    // There is nothing to do, or no group of workers.
+  kWait,    // For the workers.
+  kDecide,  // Tokens are drawn from answers, the next step is chosen.
+  kSend,    // The step goes to the transport.
+  kTell,    // Texts, stop strings, events.
+};
+inline constexpr int kEngineParts = 5;
+// "idle", "wait", "decide", "send", "tell".
+const char* engine_part_name(EnginePart part);
+using EngineTimes = std::array<int64_t, kEngineParts>;  // Nanoseconds by part.
+// The coordinator's own share: all but idling and waiting.
+int64_t coordinator_ns(const EngineTimes& times);
+
+// A step that every rank has answered. Times are nanoseconds of a steady clock.
+struct StepReport {
+  uint64_t step = 0;
+  int64_t sequences = 0;  // None: an empty step, which shows that every rank answers.
+  int64_t rows = 0;
+  int64_t sent_ns = 0;
+  int64_t answered_ns = 0;
+  std::vector<cluster::StepTimes> ranks;  // In rank order.
+};
+
+// Called by the engine's thread, in the order in which things happen; must not block. A stream is
+// the name of a request: it is not touched. Times as StepReport's. An observer overrides what it
+// wants to know.
+class EngineObserver {
+ public:
+  virtual ~EngineObserver() = default;
+  // The engine took the request, which came at `came_ns`.
+  virtual void on_submitted(const Stream* /*stream*/, int64_t /*came_ns*/) {}
+  // The first step with a row of it was sent.
+  virtual void on_started(const Stream* /*stream*/, int64_t /*now_ns*/) {}
+  virtual void on_event(const Stream* /*stream*/, const StreamEvent& /*event*/,
+                        int64_t /*now_ns*/) {}
+  // Follows each on_submitted(), once.
+  virtual void on_closed(const Stream* /*stream*/, const absl::Status& /*status*/,
+                         int64_t /*now_ns*/) {}
+  virtual void on_step(const StepReport& /*report*/) {}
+};
+
+}  // namespace lockstep

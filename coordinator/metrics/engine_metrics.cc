@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+// Histograms are fed as things happen; all else is read from the engine's own picture of itself
+// when somebody asks, and costs nothing before.
+#include "coordinator/metrics/engine_metrics.h"
+
+#include <prometheus/text_serializer.h>
+
+#include <sstream>
+#include <utility>
+
+#include "base/version.h"
+
+namespace lockstep {
+namespace {
+
+using prometheus::ClientMetric;
+using prometheus::Histogram;
+using prometheus::MetricFamily;
+using prometheus::MetricType;
+
+// 1, 2.5 and 5 times each power of ten.
+const Histogram::BucketBoundaries kSeconds = {0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05,
+                                              0.1,    0.25,  0.5,    1,     2.5,  5,     10,
+                                              25,     50,    100,    250,   500,  1000};
+const Histogram::BucketBoundaries kTokens = {1,   2,    5,    10,   20,    50,    100,   200,
+                                             500, 1000, 2000, 5000, 10000, 20000, 50000, 100000};
+
+double seconds(int64_t ns) { return static_cast<double>(ns) * 1e-9; }
+
+// As vLLM calls them.
+const char* ended_as(FinishReason reason) {
+  return reason == FinishReason::kCancelled ? "abort" : finish_reason_name(reason);
+}
+
+}  // namespace
+
+EngineMetrics::EngineMetrics(std::string prefix, const std::string& model_name)
+    : prefix_(std::move(prefix)),
+      model_name_(model_name),
+      first_token_s_(kSeconds),
+      between_tokens_s_(kSeconds),
+      request_s_(kSeconds),
+      queue_s_(kSeconds),
+      prompt_tokens_(kTokens),
+      generation_tokens_(kTokens),
+      step_tokens_(kTokens) {
+  // Those that are there from the start can be charted before they count.
+  for (const char* reason : {"stop", "length", "abort", "error"}) ended_[reason] = 0;
+}
+
+// ---- What happens ----
+
+void EngineMetrics::on_submitted(const Stream* stream, int64_t came_ns) {
+  requests_[stream] = {.came_ns = came_ns};
+}
+
+void EngineMetrics::on_started(const Stream* stream, int64_t now_ns) {
+  const auto found = requests_.find(stream);
+  if (found == requests_.end() || std::exchange(found->second.started, true)) return;
+  queue_s_.Observe(seconds(now_ns - found->second.came_ns));
+}
+
+void EngineMetrics::on_event(const Stream* stream, const StreamEvent& event, int64_t now_ns) {
+  const auto found = requests_.find(stream);
+  if (found == requests_.end()) return;
+  RequestTimes& times = found->second;
+  if (!event.token_ids.empty()) {
+    const auto [last, first] = times.last_token_ns.try_emplace(event.index, now_ns);
+    if (first) {
+      first_token_s_.Observe(seconds(now_ns - times.came_ns));
+    } else {
+      between_tokens_s_.Observe(seconds(now_ns - std::exchange(last->second, now_ns)));
+    }
+  }
+  if (event.finish_reason == FinishReason::kNone) return;
+  request_s_.Observe(seconds(now_ns - times.came_ns));
+  prompt_tokens_.Observe(event.prompt_tokens);
+  generation_tokens_.Observe(event.completion_tokens);
+  MutexLock lock(&mutex_);
+  ++ended_[ended_as(event.finish_reason)];
+}
+
+void EngineMetrics::on_closed(const Stream* stream, const absl::Status& status,
+                              int64_t /*now_ns*/) {
+  requests_.erase(stream);
+  if (status.ok() || absl::IsCancelled(status)) return;  // Its choices were counted.
+  MutexLock lock(&mutex_);
+  ++ended_["error"];
+}
+
+void EngineMetrics::on_step(const StepReport& report) {
+  if (report.sequences == 0) return;
+  step_tokens_.Observe(static_cast<double>(report.rows));
+  MutexLock lock(&mutex_);
+  step_ns_ += report.answered_ns - report.sent_ns;
+  ranks_.resize(std::max(ranks_.size(), report.ranks.size()));
+  for (size_t rank = 0; rank < report.ranks.size(); ++rank) {
+    ranks_[rank].compute_ns += report.ranks[rank].compute_ns();
+    ranks_[rank].wait_ns += report.ranks[rank].wait_ns();
+    ranks_[rank].transfer_ns += report.ranks[rank].transfer_ns();
+  }
+}
+
+// ---- What is asked ----
+
+std::string EngineMetrics::text(const EngineStats& stats) const {
+  Families families;
+  add_state(stats, &families);
+  add_totals(stats, &families);
+  add_times(stats, &families);
+  add_histograms(&families);
+  std::ostringstream out;
+  prometheus::TextSerializer().Serialize(out, families);
+  return std::move(out).str();
+}
+
+void EngineMetrics::add_state(const EngineStats& stats, Families* families) const {
+  MetricFamily build =
+      family("build_info", "The version that runs, as a label.", MetricType::Gauge);
+  build.metric.push_back(metric({{"version", kVersion}}));
+  build.metric.back().gauge.value = 1;
+  families->push_back(std::move(build));
+  add_gauge("ready", "1 while requests are taken and every worker answers.", stats.ready ? 1 : 0,
+            families);
+  add_gauge("num_requests_running", "Choices of requests that are computed.",
+            static_cast<double>(stats.running), families);
+  add_gauge("num_requests_waiting", "Choices of requests that wait for rows or pages.",
+            static_cast<double>(stats.waiting), families);
+  const int64_t pages = stats.group.pages;
+  add_gauge("kv_cache_usage_perc", "Share of the KV pages that are in use: 1 is all of them.",
+            pages > 0 ? 1 - static_cast<double>(stats.pages_free) / static_cast<double>(pages) : 0,
+            families);
+}
+
+void EngineMetrics::add_totals(const EngineStats& stats, Families* families) const {
+  add_counter("num_preemptions_total",
+              "Times that a choice gave up its pages to be computed again.",
+              static_cast<double>(stats.preemptions), families);
+  add_counter("prompt_tokens_total", "Prompt tokens computed, those computed again included.",
+              static_cast<double>(stats.prompt_tokens), families);
+  add_counter("generation_tokens_total", "Tokens generated.",
+              static_cast<double>(stats.completion_tokens), families);
+  add_counter("steps_total", "Steps of the group of workers.", static_cast<double>(stats.steps),
+              families);
+  MetricFamily ended = family("request_success_total",
+                              "Choices that ended, by reason; \"error\": requests that failed.",
+                              MetricType::Counter);
+  MutexLock lock(&mutex_);
+  for (const auto& [reason, count] : ended_) {
+    ended.metric.push_back(metric({{"finished_reason", reason}}));
+    ended.metric.back().counter.value = static_cast<double>(count);
+  }
+  families->push_back(std::move(ended));
+}
+
+void EngineMetrics::add_times(const EngineStats& stats, Families* families) const {
+  MetricFamily coordinator = family(
+      "coordinator_seconds_total",
+      "Time of the engine's thread, by what it did; together all of it.", MetricType::Counter);
+  for (int part = 0; part < kEngineParts; ++part) {
+    coordinator.metric.push_back(
+        metric({{"part", engine_part_name(static_cast<EnginePart>(part))}}));
+    coordinator.metric.back().counter.value = seconds(stats.times_ns[static_cast<size_t>(part)]);
+  }
+  families->push_back(std::move(coordinator));
+
+  MutexLock lock(&mutex_);
+  add_counter("step_seconds_total", "From a step's start at the coordinator to its last answer.",
+              seconds(step_ns_), families);
+  MetricFamily workers = family("worker_seconds_total",
+                                "Time of steps, by rank and by what it did: compute, wait for "
+                                "peers, transfer bytes.",
+                                MetricType::Counter);
+  const auto add = [&](const std::string& rank, const char* part, int64_t ns) {
+    workers.metric.push_back(metric({{"rank", rank}, {"part", part}}));
+    workers.metric.back().counter.value = seconds(ns);
+  };
+  for (size_t rank = 0; rank < ranks_.size(); ++rank) {
+    const std::string name = std::to_string(rank);
+    add(name, "compute", ranks_[rank].compute_ns);
+    add(name, "wait", ranks_[rank].wait_ns);
+    add(name, "transfer", ranks_[rank].transfer_ns);
+  }
+  families->push_back(std::move(workers));
+}
+
+void EngineMetrics::add_histograms(Families* families) const {
+  add_histogram("time_to_first_token_seconds",
+                "From a request's arrival to a choice's first token.", first_token_s_, families);
+  add_histogram("inter_token_latency_seconds", "From a choice's token to its next.",
+                between_tokens_s_, families);
+  add_histogram("e2e_request_latency_seconds", "From a request's arrival to a choice's end.",
+                request_s_, families);
+  add_histogram("request_queue_time_seconds", "From a request's arrival to its first step.",
+                queue_s_, families);
+  add_histogram("request_prompt_tokens", "Prompt tokens of choices that ended.", prompt_tokens_,
+                families);
+  add_histogram("request_generation_tokens", "Tokens of choices that ended.", generation_tokens_,
+                families);
+  add_histogram("iteration_tokens_total", "Rows of a step.", step_tokens_, families);
+}
+
+// ---- Prometheus' forms ----
+
+MetricFamily EngineMetrics::family(const char* name, const char* help, MetricType type) const {
+  return {.name = prefix_ + ":" + name, .help = help, .type = type, .metric = {}};
+}
+
+ClientMetric EngineMetrics::metric(std::vector<ClientMetric::Label> labels) const {
+  ClientMetric metric;
+  metric.label = std::move(labels);
+  metric.label.push_back({.name = "model_name", .value = model_name_});
+  return metric;
+}
+
+void EngineMetrics::add_gauge(const char* name, const char* help, double value,
+                              Families* families) const {
+  families->push_back(family(name, help, MetricType::Gauge));
+  families->back().metric.push_back(metric());
+  families->back().metric.back().gauge.value = value;
+}
+
+void EngineMetrics::add_counter(const char* name, const char* help, double value,
+                                Families* families) const {
+  families->push_back(family(name, help, MetricType::Counter));
+  families->back().metric.push_back(metric());
+  families->back().metric.back().counter.value = value;
+}
+
+void EngineMetrics::add_histogram(const char* name, const char* help, const Histogram& histogram,
+                                  Families* families) const {
+  families->push_back(family(name, help, MetricType::Histogram));
+  ClientMetric collected = histogram.Collect();
+  collected.label = metric().label;
+  families->back().metric.push_back(std::move(collected));
+}
+
+}  // namespace lockstep

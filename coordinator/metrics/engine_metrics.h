@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// What an engine did, in Prometheus' text format, under the names and with the meanings that vLLM's
+// dashboards and endpoint pickers know (docs/metrics.md lists them).
+#pragma once
+
+#include <prometheus/histogram.h>
+#include <prometheus/metric_family.h>
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "base/mutex.h"
+#include "coordinator/engine_observer.h"
+#include "coordinator/engine_options.h"
+
+namespace lockstep {
+
+// Observes an engine, is asked by any thread.
+class EngineMetrics final : public EngineObserver {
+ public:
+  // Names begin with `prefix` and a colon.
+  EngineMetrics(std::string prefix, const std::string& model_name);
+
+  void on_submitted(const Stream* stream, int64_t came_ns) override;
+  void on_started(const Stream* stream, int64_t now_ns) override;
+  void on_event(const Stream* stream, const StreamEvent& event, int64_t now_ns) override;
+  void on_closed(const Stream* stream, const absl::Status& status, int64_t now_ns) override;
+  void on_step(const StepReport& report) override;
+
+  // Everything, with the engine's state at this moment. Any thread.
+  std::string text(const EngineStats& stats) const;
+
+ private:
+  // Of a request under way.
+  struct RequestTimes {
+    int64_t came_ns = 0;
+    bool started = false;
+    std::map<int32_t, int64_t> last_token_ns;  // By choice.
+  };
+  // Of all steps, by rank.
+  struct RankTimes {
+    int64_t compute_ns = 0;
+    int64_t wait_ns = 0;
+    int64_t transfer_ns = 0;
+  };
+
+  using Families = std::vector<prometheus::MetricFamily>;
+  void add_state(const EngineStats& stats, Families* families) const;
+  void add_totals(const EngineStats& stats, Families* families) const;
+  void add_times(const EngineStats& stats, Families* families) const ABSL_LOCKS_EXCLUDED(mutex_);
+  void add_histograms(Families* families) const;
+
+  prometheus::MetricFamily family(const char* name, const char* help,
+                                  prometheus::MetricType type) const;
+  prometheus::ClientMetric metric(std::vector<prometheus::ClientMetric::Label> labels = {}) const;
+  void add_gauge(const char* name, const char* help, double value, Families* families) const;
+  void add_counter(const char* name, const char* help, double value, Families* families) const;
+  void add_histogram(const char* name, const char* help, const prometheus::Histogram& histogram,
+                     Families* families) const;
+
+  const std::string prefix_;
+  const std::string model_name_;
+
+  std::unordered_map<const Stream*, RequestTimes> requests_;  // Of the engine's thread.
+
+  // Each has a lock of its own.
+  prometheus::Histogram first_token_s_;
+  prometheus::Histogram between_tokens_s_;
+  prometheus::Histogram request_s_;
+  prometheus::Histogram queue_s_;
+  prometheus::Histogram prompt_tokens_;
+  prometheus::Histogram generation_tokens_;
+  prometheus::Histogram step_tokens_;
+
+  mutable Mutex mutex_;
+  std::map<std::string, int64_t> ended_ ABSL_GUARDED_BY(mutex_);  // Choices, by reason.
+  std::vector<RankTimes> ranks_ ABSL_GUARDED_BY(mutex_);
+  int64_t step_ns_ ABSL_GUARDED_BY(mutex_) = 0;  // From sent to answered, of all steps with rows.
+};
+
+}  // namespace lockstep

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+// What dashboards read: names, labels, and what is counted when.
+#include "coordinator/metrics/engine_metrics.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <numeric>
+#include <sstream>
+#include <string>
+
+#include "base/status.h"
+#include "coordinator/engine.h"
+#include "tests/coordinator/helpers.h"
+#include "tests/support/fake_cluster.h"
+#include "tests/support/patience.h"
+
+namespace lockstep {
+namespace {
+
+constexpr int64_t kMs = 1'000'000;
+
+StreamEvent token_of(int32_t index, FinishReason reason = FinishReason::kNone) {
+  StreamEvent event;
+  event.index = index;
+  event.token_ids = {7};
+  event.finish_reason = reason;
+  event.prompt_tokens = 30;
+  event.completion_tokens = 2;
+  return event;
+}
+
+// The value of a line of Prometheus' text format; -1: there is no such line.
+double value_of(const std::string& text, const std::string& series) {
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with(series + " ")) return std::stod(line.substr(series.size() + 1));
+  }
+  return -1;
+}
+
+class EngineMetricsTest : public testing::Test {
+ protected:
+  double value(const std::string& name, const std::string& labels = "") const {
+    const std::string text = metrics_.text(stats_);
+    return value_of(text, "lockstep:" + name + "{" + labels + "model_name=\"story\"}");
+  }
+
+  EngineMetrics metrics_{"lockstep", "story"};
+  EngineStats stats_;
+  Stream stream_;
+};
+
+TEST_F(EngineMetricsTest, EachChoiceHasItsFirstTokenAndGapsBetweenTheOthers) {
+  metrics_.on_submitted(&stream_, 0);
+  metrics_.on_started(&stream_, 20 * kMs);
+  metrics_.on_event(&stream_, token_of(0), 100 * kMs);
+  metrics_.on_event(&stream_, token_of(1), 300 * kMs);
+  metrics_.on_event(&stream_, token_of(0), 130 * kMs);
+  EXPECT_NEAR(value("request_queue_time_seconds_sum"), 0.020, 1e-9);
+  EXPECT_EQ(value("time_to_first_token_seconds_count"), 2);
+  EXPECT_NEAR(value("time_to_first_token_seconds_sum"), 0.4, 1e-9);
+  EXPECT_EQ(value("inter_token_latency_seconds_count"), 1);
+  EXPECT_NEAR(value("inter_token_latency_seconds_sum"), 0.03, 1e-9);
+}
+
+TEST_F(EngineMetricsTest, ARequestWaitsOnceWhateverItsChoices) {
+  metrics_.on_submitted(&stream_, 0);
+  metrics_.on_started(&stream_, 20 * kMs);
+  metrics_.on_started(&stream_, 50 * kMs);
+  EXPECT_EQ(value("request_queue_time_seconds_count"), 1);
+}
+
+TEST_F(EngineMetricsTest, EndsAreCountedByTheirReason) {
+  metrics_.on_submitted(&stream_, 0);
+  metrics_.on_event(&stream_, token_of(0, FinishReason::kStop), 10 * kMs);
+  metrics_.on_event(&stream_, token_of(1, FinishReason::kCancelled), 20 * kMs);
+  metrics_.on_closed(&stream_, absl::CancelledError("the server is stopping"), 20 * kMs);
+  Stream failed;
+  metrics_.on_submitted(&failed, 0);
+  metrics_.on_closed(&failed, unavailable("the group of workers was lost"), 30 * kMs);
+  EXPECT_EQ(value("request_success_total", "finished_reason=\"stop\","), 1);
+  EXPECT_EQ(value("request_success_total", "finished_reason=\"abort\","), 1);
+  EXPECT_EQ(value("request_success_total", "finished_reason=\"length\","), 0);
+  EXPECT_EQ(value("request_success_total", "finished_reason=\"error\","), 1);
+  EXPECT_EQ(value("request_prompt_tokens_sum"), 60);
+}
+
+TEST_F(EngineMetricsTest, StepsAddUpByRankAndPart) {
+  StepReport report = {.step = 1, .sequences = 2, .rows = 9, .sent_ns = 0, .answered_ns = 5 * kMs};
+  report.ranks.resize(2);
+  report.ranks[1].set_compute_ns(3 * kMs);
+  report.ranks[1].set_wait_ns(1 * kMs);
+  metrics_.on_step(report);
+  metrics_.on_step(report);
+  metrics_.on_step({.step = 3});  // Asks whether the ranks answer.
+  EXPECT_NEAR(value("worker_seconds_total", "rank=\"1\",part=\"compute\","), 0.006, 1e-12);
+  EXPECT_NEAR(value("worker_seconds_total", "rank=\"1\",part=\"wait\","), 0.002, 1e-12);
+  EXPECT_NEAR(value("step_seconds_total"), 0.010, 1e-12);
+  EXPECT_EQ(value("iteration_tokens_total_sum"), 18);
+}
+
+TEST_F(EngineMetricsTest, TheStateIsThatOfTheMoment) {
+  stats_.ready = true;
+  stats_.running = 3;
+  stats_.waiting = 5;
+  stats_.group.pages = 80;
+  stats_.pages_free = 60;
+  EXPECT_EQ(value("ready"), 1);
+  EXPECT_EQ(value("num_requests_running"), 3);
+  EXPECT_EQ(value("num_requests_waiting"), 5);
+  EXPECT_DOUBLE_EQ(value("kv_cache_usage_perc"), 0.25);
+}
+
+TEST_F(EngineMetricsTest, AnotherPrefixAndAHostileNameOfAModelAreWrittenAsTheFormatWants) {
+  const EngineMetrics other("vllm", "a\"b\\c\nd");
+  const std::string text = other.text(stats_);
+  EXPECT_EQ(value_of(text, "vllm:num_requests_running{model_name=\"a\\\"b\\\\c\\nd\"}"), 0);
+  EXPECT_EQ(text.find("lockstep:"), std::string::npos);
+}
+
+// The observer in an engine: nothing of its thread's time is lost.
+TEST(EngineMetricsInEngineTest, PartsAddUpToTheThreadsTime) {
+  EngineMetrics metrics("lockstep", "story");
+  FakeCluster cluster(FakeModel{});
+  EngineOptions options;
+  options.observer = &metrics;
+  options.idle_step_ms = 5;  // So that idle time is known while it lasts.
+  const auto begin = std::chrono::steady_clock::now();
+  Engine engine(&cluster, nullptr, options);
+  ASSERT_TRUE(engine.wait_ready().ok());
+  const auto stream = engine.submit(request_of(1, 3, 20));
+  ASSERT_TRUE(stream.ok()) << stream.status();
+  EXPECT_EQ(finish(**stream)[0].tokens.size(), 20u);
+  EXPECT_TRUE(becomes_true([&] {
+    const EngineTimes times = engine.stats().times_ns;
+    const double sum =
+        1e-9 * static_cast<double>(std::accumulate(times.begin(), times.end(), int64_t{0}));
+    const double wall =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    EXPECT_LE(sum, wall);
+    return sum >= 0.95 * wall;
+  }));
+  const std::string text = metrics.text(engine.stats());
+  EXPECT_EQ(value_of(text, "lockstep:time_to_first_token_seconds_count{model_name=\"story\"}"), 1);
+  EXPECT_EQ(value_of(text, "lockstep:inter_token_latency_seconds_count{model_name=\"story\"}"), 19);
+  EXPECT_GT(value_of(text, "lockstep:step_seconds_total{model_name=\"story\"}"), 0);
+}
+
+}  // namespace
+}  // namespace lockstep
