@@ -100,10 +100,17 @@ void ClusterCore::prove(int64_t now) {
   const int64_t most = options_.assignment.max_pages();
   epoch_.info.pages = most > 0 ? most : INT64_MAX;
   int other = 0;  // A rank that loaded another checkpoint than rank 0.
+  std::vector<RankInfo> members;
   for (int rank = 0; rank < epoch_.ranks(); ++rank) {
     const cluster::Ready& ready = readies[rank].ready();
     epoch_.info.pages = std::min(epoch_.info.pages, ready.pages());
     epoch_.info.weight_bytes += ready.weight_bytes();
+    const cluster::Hello& hello = *member_of(rank).hello;
+    members.push_back({.host = hello.host(),
+                       .pid = hello.pid(),
+                       .device = hello.device(),
+                       .isa = hello.isa(),
+                       .weight_bytes = ready.weight_bytes()});
     if (ready.identity() != readies[0].ready().identity()) other = rank;
   }
   if (other > 0) {
@@ -115,6 +122,7 @@ void ClusterCore::prove(int64_t now) {
     abort_members("the checkpoint was rewritten");
     return open_epoch(now, /*reload=*/true);
   }
+  epoch_.info.members = std::make_shared<const std::vector<RankInfo>>(std::move(members));
   cluster::CoordinatorMessage start;
   start.mutable_start()->set_pages(epoch_.info.pages);
   send(epoch_.links, std::move(start));

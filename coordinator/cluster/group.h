@@ -14,6 +14,15 @@
 
 namespace lockstep {
 
+// One worker of a group.
+struct RankInfo {
+  std::string host;
+  int64_t pid = 0;
+  std::string device;  // As the worker's Hello has it.
+  std::string isa;
+  int64_t weight_bytes = 0;  // That it holds.
+};
+
 // What the group can do, fixed for an epoch.
 struct GroupInfo {
   uint64_t epoch = 0;
@@ -28,6 +37,8 @@ struct GroupInfo {
   int64_t weight_bytes = 0;  // Of all ranks.
   std::string numeric_class;
   std::string strategy;
+  // In rank order; null where nobody knows.
+  std::shared_ptr<const std::vector<RankInfo>> members;
 
   // Positions that one sequence can have: what the model allows and the KV pages hold.
   int64_t servable_context() const { return std::min(max_context, pages * page_tokens); }

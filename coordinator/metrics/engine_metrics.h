@@ -19,6 +19,13 @@
 
 namespace lockstep {
 
+// Of all steps, what a rank spent its time on.
+struct RankTimes {
+  int64_t compute_ns = 0;
+  int64_t wait_ns = 0;  // For peers.
+  int64_t transfer_ns = 0;
+};
+
 // Observes an engine, is asked by any thread.
 class EngineMetrics final : public EngineObserver {
  public:
@@ -33,6 +40,9 @@ class EngineMetrics final : public EngineObserver {
 
   // Everything, with the engine's state at this moment. Any thread.
   std::string text(const EngineStats& stats) const;
+  // What a page shows of it: the group and its ranks, pages, queue, where time goes. JSON; times
+  // are totals in nanoseconds. Any thread.
+  std::string state_json(const EngineStats& stats) const;
 
  private:
   // Of a request under way.
@@ -40,12 +50,6 @@ class EngineMetrics final : public EngineObserver {
     int64_t came_ns = 0;
     bool started = false;
     std::map<int32_t, int64_t> last_token_ns;  // By choice.
-  };
-  // Of all steps, by rank.
-  struct RankTimes {
-    int64_t compute_ns = 0;
-    int64_t wait_ns = 0;
-    int64_t transfer_ns = 0;
   };
 
   using Families = std::vector<prometheus::MetricFamily>;

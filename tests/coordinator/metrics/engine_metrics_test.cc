@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <nlohmann/json.hpp>
 #include <numeric>
 #include <sstream>
 #include <string>
@@ -117,6 +118,24 @@ TEST_F(EngineMetricsTest, AnotherPrefixAndAHostileNameOfAModelAreWrittenAsTheFor
   const std::string text = other.text(stats_);
   EXPECT_EQ(value_of(text, "vllm:num_requests_running{model_name=\"a\\\"b\\\\c\\nd\"}"), 0);
   EXPECT_EQ(text.find("lockstep:"), std::string::npos);
+}
+
+TEST_F(EngineMetricsTest, ThePagesStateNamesEachRankAndWhatItHolds) {
+  stats_.group.members = std::make_shared<const std::vector<RankInfo>>(std::vector<RankInfo>{
+      {.host = "a", .pid = 11, .device = "cpu", .isa = "avx2", .weight_bytes = 100},
+      {.host = "b\xff", .pid = 12, .device = "cpu", .isa = "avx2", .weight_bytes = 90}});
+  stats_.times_ns[static_cast<size_t>(EnginePart::kDecide)] = 5;
+  StepReport report = {.step = 1, .sequences = 1, .rows = 1, .sent_ns = 0, .answered_ns = 10};
+  report.ranks.resize(2);
+  report.ranks[1].set_wait_ns(4);
+  metrics_.on_step(report);
+  const nlohmann::json state = nlohmann::json::parse(metrics_.state_json(stats_));
+  ASSERT_EQ(state["ranks"].size(), 2u);
+  EXPECT_EQ(state["ranks"][0]["weight_bytes"], 100);
+  EXPECT_EQ(state["ranks"][1]["wait_ns"], 4);
+  EXPECT_EQ(state["ranks"][1]["host"], "b\uFFFD");
+  EXPECT_EQ(state["coordinator_ns"]["decide"], 5);
+  EXPECT_EQ(state["step_ns"], 10);
 }
 
 // The observer in an engine: nothing of its thread's time is lost.

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// The state of a cluster for the page at /, which asks for it every second.
+#include <nlohmann/json.hpp>
+
+#include "coordinator/metrics/engine_metrics.h"
+
+namespace lockstep {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// Names of hosts and devices come from workers: what is not UTF-8 in them is replaced.
+std::string dump(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+Json rank_json(size_t rank, const RankInfo& member, const RankTimes& times) {
+  return {{"rank", rank},
+          {"host", member.host},
+          {"pid", member.pid},
+          {"device", member.device},
+          {"isa", member.isa},
+          {"weight_bytes", member.weight_bytes},
+          {"compute_ns", times.compute_ns},
+          {"wait_ns", times.wait_ns},
+          {"transfer_ns", times.transfer_ns}};
+}
+
+Json coordinator_json(const EngineTimes& times) {
+  Json parts = Json::object();
+  for (int part = 0; part < kEngineParts; ++part) {
+    parts[engine_part_name(static_cast<EnginePart>(part))] = times[static_cast<size_t>(part)];
+  }
+  return parts;
+}
+
+}  // namespace
+
+std::string EngineMetrics::state_json(const EngineStats& stats) const {
+  const GroupInfo& group = stats.group;
+  Json ranks = Json::array();
+  int64_t step_ns = 0;
+  {
+    MutexLock lock(&mutex_);
+    step_ns = step_ns_;
+    const size_t count = group.members != nullptr ? group.members->size() : 0;
+    for (size_t rank = 0; rank < count; ++rank) {
+      const RankTimes times = rank < ranks_.size() ? ranks_[rank] : RankTimes{};
+      ranks.push_back(rank_json(rank, (*group.members)[rank], times));
+    }
+  }
+  return dump(
+      {{"model", model_name_},
+       {"ready", stats.ready},
+       {"epoch", group.epoch},
+       {"strategy", group.strategy},
+       {"numeric_class", group.numeric_class},
+       {"context_length", group.servable_context()},
+       {"pages",
+        {{"total", group.pages}, {"free", stats.pages_free}, {"tokens", group.page_tokens}}},
+       {"running", stats.running},
+       {"waiting", stats.waiting},
+       {"preemptions", stats.preemptions},
+       {"steps", stats.steps},
+       {"prompt_tokens", stats.prompt_tokens},
+       {"generation_tokens", stats.completion_tokens},
+       {"step_ns", step_ns},
+       {"coordinator_ns", coordinator_json(stats.times_ns)},
+       {"ranks", std::move(ranks)}});
+}
+
+}  // namespace lockstep

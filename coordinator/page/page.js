@@ -1,0 +1,334 @@
+// SPDX-License-Identifier: Apache-2.0
+// The page at /: a chat over the server's own OpenAI API, and the cluster as /cluster tells it.
+// What models and servers write is shown as text, never as HTML.
+"use strict";
+
+const $ = (id) => document.getElementById(id);
+
+function element(tag, className, text) {
+  const made = document.createElement(tag);
+  if (className) made.className = className;
+  if (text !== undefined) made.textContent = text;
+  return made;
+}
+
+function headers() {
+  const key = $("key").value;
+  return key ? { Authorization: "Bearer " + key } : {};
+}
+
+// ---- Chat ----
+
+const turns = []; // {role, content}
+let running = null; // The AbortController of the answer that is being written.
+let model = "";
+
+function show(role, text) {
+  const item = element("li", role, text);
+  $("messages").append(item);
+  scrollDown();
+  return item;
+}
+
+function scrollDown() {
+  const list = $("messages");
+  list.scrollTop = list.scrollHeight;
+}
+
+function number(id) {
+  const value = $(id).value;
+  return value === "" ? undefined : Number(value);
+}
+
+function requestBody() {
+  const body = {
+    model: model,
+    stream: true,
+    stream_options: { include_usage: true },
+    temperature: number("temperature"),
+    top_p: number("top_p"),
+    max_tokens: number("max_tokens"),
+    seed: number("seed"),
+  };
+  if ($("mode").value === "text") {
+    body.prompt = turns.map((turn) => turn.content).join("");
+  } else {
+    const system = $("system").value;
+    body.messages = system ? [{ role: "system", content: system }, ...turns] : turns;
+  }
+  return JSON.stringify(body);
+}
+
+// Calls `take` with each event's data of a stream of server-sent events.
+async function readEvents(response, take) {
+  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = "";
+  for (;;) {
+    const { value, done } = await reader.read();
+    if (done) return;
+    const events = (rest + value).split(/\r?\n\r?\n/);
+    rest = events.pop();
+    for (const event of events) {
+      const data = event.split(/\r?\n/).filter((line) => line.startsWith("data:"));
+      if (data.length) take(data.map((line) => line.slice(5).trimStart()).join("\n"));
+    }
+  }
+}
+
+async function errorOf(response) {
+  const body = await response.text();
+  try {
+    return JSON.parse(body).error.message;
+  } catch (unreadable) {
+    return "HTTP " + response.status;
+  }
+}
+
+class Answer {
+  constructor() {
+    this.item = show("assistant", "");
+    this.thought = null;
+    this.text = document.createTextNode("");
+    this.item.append(this.text);
+    this.began = performance.now();
+    this.first = 0;
+    this.usage = null;
+  }
+
+  take(data) {
+    if (data === "[DONE]") return;
+    const chunk = JSON.parse(data);
+    if (chunk.error) throw new Error(chunk.error.message);
+    if (chunk.usage) this.usage = chunk.usage;
+    const choice = (chunk.choices || [])[0];
+    if (!choice) return;
+    const delta = choice.delta || {};
+    if (delta.reasoning_content) this.think(delta.reasoning_content);
+    this.write(delta.content || choice.text || "");
+    for (const call of delta.tool_calls || []) {
+      this.write((call.function.name || "") + (call.function.arguments || ""));
+    }
+  }
+
+  think(text) {
+    if (!this.thought) {
+      this.thought = element("span", "thought");
+      this.item.prepend(this.thought);
+    }
+    this.thought.textContent += text;
+    this.note();
+  }
+
+  write(text) {
+    if (!text) return;
+    this.text.data += text;
+    this.note();
+  }
+
+  note() {
+    if (!this.first) this.first = performance.now();
+    scrollDown();
+  }
+
+  figures() {
+    if (!this.usage || !this.first) return "";
+    const seconds = (performance.now() - this.first) / 1000;
+    const rate = seconds > 0 ? (this.usage.completion_tokens - 1) / seconds : 0;
+    return `${this.usage.prompt_tokens} + ${this.usage.completion_tokens} tokens, first after ` +
+      `${Math.round(this.first - this.began)} ms, then ${rate.toFixed(1)} tokens/s`;
+  }
+}
+
+function setRunning(controller) {
+  running = controller;
+  $("send").disabled = controller !== null;
+  $("stop").disabled = controller === null;
+  $("again").disabled = controller !== null || turns.length === 0;
+}
+
+async function answerLast() {
+  const answer = new Answer();
+  setRunning(new AbortController());
+  $("figures").textContent = "";
+  try {
+    const path = $("mode").value === "text" ? "/v1/completions" : "/v1/chat/completions";
+    const response = await fetch(path, {
+      method: "POST",
+      headers: { "Content-Type": "application/json", ...headers() },
+      body: requestBody(),
+      signal: running.signal,
+    });
+    if (!response.ok) throw new Error(await errorOf(response));
+    await readEvents(response, (data) => answer.take(data));
+  } catch (problem) {
+    if (problem.name !== "AbortError") show("error", problem.message);
+  }
+  if (answer.text.data) {
+    turns.push({ role: "assistant", content: answer.text.data });
+  } else {
+    answer.item.remove();
+  }
+  $("figures").textContent = answer.figures();
+  setRunning(null);
+  $("prompt").focus();
+}
+
+function send() {
+  const text = $("prompt").value;
+  if (!text.trim() || running) return;
+  $("prompt").value = "";
+  turns.push({ role: "user", content: text });
+  show("user", text);
+  answerLast();
+}
+
+function again() {
+  if (running || !turns.length) return;
+  if (turns[turns.length - 1].role === "assistant") {
+    turns.pop();
+    const answers = document.querySelectorAll("#messages .assistant");
+    answers[answers.length - 1].remove();
+  }
+  answerLast();
+}
+
+function clearChat() {
+  if (running) running.abort();
+  turns.length = 0;
+  $("messages").replaceChildren();
+  $("figures").textContent = "";
+  setRunning(running);
+  $("prompt").focus();
+}
+
+$("ask").addEventListener("submit", (event) => {
+  event.preventDefault();
+  send();
+});
+$("prompt").addEventListener("keydown", (event) => {
+  if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+  event.preventDefault();
+  send();
+});
+document.addEventListener("keydown", (event) => {
+  if (event.key === "Escape" && running) running.abort();
+});
+$("stop").addEventListener("click", () => running && running.abort());
+$("again").addEventListener("click", again);
+$("clear").addEventListener("click", clearChat);
+$("theme").addEventListener("click", () => {
+  const dark = matchMedia("(prefers-color-scheme: dark)").matches;
+  const now = document.documentElement.dataset.theme || (dark ? "dark" : "light");
+  document.documentElement.dataset.theme = now === "dark" ? "light" : "dark";
+});
+
+// ---- Cluster ----
+
+const kParts = ["compute", "wait", "transfer"];
+let before = null; // The state a second ago, to know what happened since.
+
+function bytes(count) {
+  const units = ["B", "KiB", "MiB", "GiB", "TiB"];
+  let unit = 0;
+  for (; count >= 1024 && unit + 1 < units.length; ++unit) count /= 1024;
+  return `${count.toFixed(unit ? 1 : 0)} ${units[unit]}`;
+}
+
+// A bar of shares [[class, share], ...] of 1.
+function bar(shares) {
+  const made = element("div", "bar");
+  for (const [name, share] of shares) {
+    const part = element("span", name);
+    part.style.width = `${100 * Math.min(1, Math.max(0, share))}%`;
+    made.append(part);
+  }
+  return made;
+}
+
+function row(left, right, shares) {
+  const made = element("div", "row");
+  const line = element("p");
+  line.append(element("span", "", left), element("span", "quiet", right));
+  made.append(line, bar(shares));
+  return made;
+}
+
+function showFacts(state, rate) {
+  const facts = [
+    ["tokens per second", rate.toFixed(1)],
+    ["running, waiting", `${state.running}, ${state.waiting}`],
+    ["tokens generated", state.generation_tokens],
+    ["steps", state.steps],
+    ["preemptions", state.preemptions],
+    ["context", `${state.context_length} tokens`],
+    ["numeric class", state.numeric_class],
+    ["cut by", state.strategy],
+    ["group", `number ${state.epoch}, ${state.ranks.length} ranks`],
+  ];
+  $("facts").replaceChildren(...facts.flatMap(([name, value]) => [
+    element("dt", "", name), element("dd", "", String(value))]));
+}
+
+function showPages(pages) {
+  const used = pages.total ? (pages.total - pages.free) / pages.total : 0;
+  const text = `${pages.total - pages.free} of ${pages.total}, ${pages.tokens} tokens each`;
+  $("pages").replaceChildren(...row("", text, [["compute", used]]).children);
+  $("pages").className = "row";
+  $("pages").setAttribute("aria-label", text);
+}
+
+// Shares of what the steps took since `past`; of all steps where there was none since.
+function sharesOf(rank, past, stepNs) {
+  return kParts.map((part) => [part, (rank[part + "_ns"] - (past ? past[part + "_ns"] : 0)) /
+    stepNs]);
+}
+
+function showRanks(state, past) {
+  let stepNs = state.step_ns - (past ? past.step_ns : 0);
+  if (stepNs <= 0) {
+    past = null;
+    stepNs = Math.max(1, state.step_ns);
+  }
+  $("ranks").replaceChildren(...state.ranks.map((rank, index) => {
+    const shares = sharesOf(rank, past && past.ranks[index], stepNs);
+    const text = `${rank.device}, ${rank.isa}, pid ${rank.pid}, ${bytes(rank.weight_bytes)}`;
+    return row(`rank ${rank.rank}`, text, shares);
+  }));
+  const parts = state.coordinator_ns;
+  const old = past ? past.coordinator_ns : null;
+  const since = (name) => parts[name] - (old ? old[name] : 0);
+  const all = Math.max(1, Object.keys(parts).reduce((sum, name) => sum + since(name), 0));
+  $("coordinator").replaceChildren(...["decide", "send", "tell", "wait", "idle"].map((name) =>
+    row(name, `${(100 * since(name) / all).toFixed(1)} %`, [["other", since(name) / all]])));
+}
+
+function setStatus(text, className) {
+  $("status").textContent = text;
+  $("status").className = "badge " + className;
+}
+
+async function poll() {
+  try {
+    const response = await fetch("/cluster", { headers: headers(), cache: "no-store" });
+    if (!response.ok) throw new Error(await errorOf(response));
+    const state = await response.json();
+    const now = performance.now();
+    const past = before && before.state.epoch === state.epoch ? before.state : null;
+    const rate = past ? 1000 * (state.generation_tokens - past.generation_tokens) /
+      (now - before.at) : 0;
+    model = state.model;
+    $("model").textContent = state.model;
+    setStatus(state.ready ? "ready" : "not ready", state.ready ? "ready" : "down");
+    showFacts(state, rate);
+    showPages(state.pages);
+    showRanks(state, past);
+    before = { state: state, at: now };
+  } catch (problem) {
+    setStatus(problem instanceof TypeError ? "no answer" : problem.message, "down");
+  }
+  setTimeout(poll, 1000);
+}
+
+for (const part of kParts) $("legend").append(element("span", part, part));
+setRunning(null);
+poll();
