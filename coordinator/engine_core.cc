@@ -38,7 +38,8 @@ void EngineCore::group_formed(const GroupInfo& info) {
                       .running = std::min(options_.max_running, info_.max_sequences),
                       .outputs = info_.max_outputs,
                       .pages = info_.pages,
-                      .page_tokens = info_.page_tokens});
+                      .page_tokens = info_.page_tokens,
+                      .prefix = options_.prefix});
 }
 
 void EngineCore::group_lost(const absl::Status& why) {
@@ -60,8 +61,9 @@ void EngineCore::forget_group() {
   null_step_due_ = false;
   sweep();
   LOCKSTEP_CHECK(jobs_.empty() && unstarted_.requests == 0);
-  LOCKSTEP_CHECK(scheduler_->pages().free() == scheduler_->pages().total());
+  LOCKSTEP_CHECK(scheduler_->pages().available() == scheduler_->pages().total());
   stats_.preemptions += scheduler_->preemptions();
+  stats_.prefix += scheduler_->pages().counts();
   scheduler_ = nullptr;
 }
 
@@ -106,27 +108,31 @@ std::vector<EngineAction> EngineCore::take_actions() {
 void EngineCore::run_step() {
   null_step_due_ = false;
   Flight flight = {.batch = scheduler_->schedule()};
+  std::vector<std::shared_ptr<Stream>> started = note_started(flight.batch);
   for (const BatchItem& item : flight.batch.items) {
     if (wants_output(item)) flight.drawing.push_back(item.sequence);
   }
   flight.step = std::make_shared<const cluster::Step>(make_step(flight.batch, ++step_));
   if (!flight.batch.items.empty()) ++stats_.steps;
   act<RunStep>(flight.step);
+  for (std::shared_ptr<Stream>& stream : started) act<NoteStarted>(std::move(stream));
   flight_ = std::move(flight);
-  note_started(flight_->batch);
 }
 
-void EngineCore::note_started(const Batch& batch) {
+// Of which requests these are the first rows.
+std::vector<std::shared_ptr<Stream>> EngineCore::note_started(const Batch& batch) {
+  std::vector<std::shared_ptr<Stream>> started;
   for (const BatchItem& item : batch.items) {
     const Sequence& sequence = *item.sequence;
     const int64_t decoded = sequence.remaining() == 1 && sequence.generated_tokens() > 0 ? 1 : 0;
     stats_.prompt_tokens += item.rows - decoded;
-    if (sequence.computed() > 0 || sequence.generated_tokens() > 0) continue;
+    if (sequence.pages_sent().has_value() || sequence.generated_tokens() > 0) continue;
     Job& job = jobs_.at(sequence.stream());
     if (std::exchange(job.started, true)) continue;
     unstarted_ -= load_of(*job.request);
-    act<NoteStarted>(job.stream);
+    started.push_back(job.stream);
   }
+  return started;
 }
 
 void EngineCore::results(std::vector<cluster::StepResult> results) {
@@ -135,9 +141,7 @@ void EngineCore::results(std::vector<cluster::StepResult> results) {
   absl::Status status = check_results(results, *flight_->step, info_);
   if (!status.ok()) return refuse_group(status);
   flight_->results = std::move(results);
-  for (const BatchItem& item : flight_->batch.items) {
-    if (item.sequence->state() == Sequence::State::kRunning) item.sequence->advance(item.rows);
-  }
+  scheduler_->computed(flight_->batch);
   draw_rest(nullptr);
 }
 

@@ -103,7 +103,7 @@ class EngineCore {
 
   // engine_core.cc: the group and its steps.
   void run_step();
-  void note_started(const Batch& batch);
+  std::vector<std::shared_ptr<Stream>> note_started(const Batch& batch);
   void draw_rest(const std::vector<float>* logits);
   absl::StatusOr<bool> draw(Sequence& sequence, const std::vector<float>* logits);
   absl::Status check_logits(const std::vector<float>& logits) const;

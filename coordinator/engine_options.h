@@ -6,6 +6,7 @@
 
 #include "coordinator/cluster/group.h"
 #include "coordinator/engine_observer.h"
+#include "coordinator/scheduler/prefix_options.h"
 #include "coordinator/stream.h"
 
 namespace lockstep {
@@ -38,6 +39,7 @@ inline constexpr int64_t kNoBound = int64_t{1} << 62;
 struct EngineOptions {
   int64_t prefill_chunk = 512;  // Prompt tokens of all sequences in one step, at most.
   int64_t max_running = 256;    // Sequences that hold pages at once.
+  PrefixOptions prefix;         // What happens to pages of tokens that may come again.
   // What may wait; more is refused with kResourceExhausted. A request that is larger than a bound
   // on tokens, choices or bytes is taken while the queue is empty.
   QueueLoad max_waiting = {.requests = 4096,
@@ -53,14 +55,16 @@ struct EngineOptions {
 
 // A consistent picture of a moment, for GetModel, metrics and tests.
 struct EngineStats {
-  bool ready = false;  // A group is formed and healthy, and the engine is not draining.
-  GroupInfo group;     // The last group that was formed.
-  int64_t pages_free = 0;
-  int64_t running = 0;  // Choices of requests that hold pages, or are about to.
-  int64_t waiting = 0;  // Choices that don't, preempted ones included.
+  bool ready = false;        // A group is formed and healthy, and the engine is not draining.
+  GroupInfo group;           // The last group that was formed.
+  int64_t pages_free = 0;    // That a new sequence can take.
+  int64_t pages_cached = 0;  // Of these, with tokens of earlier sequences.
+  int64_t running = 0;       // Choices of requests that hold pages, or are about to.
+  int64_t waiting = 0;       // Choices that don't, preempted ones included.
   int64_t preemptions = 0;
   int64_t steps = 0;
   int64_t prompt_tokens = 0;  // Computed, recomputed ones included.
+  PrefixCounts prefix;
   int64_t completion_tokens = 0;
   EngineTimes times_ns = {};  // Of the engine's thread.
 };

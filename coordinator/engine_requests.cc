@@ -34,11 +34,13 @@ void EngineCore::submit(Submission submission) {
              .request = std::move(submission.request),
              .stream = std::move(submission.stream),
              .open = request.n};
+  std::vector<Sequence*> choices;
   for (int32_t index = 0; index < job.open; ++index) {
     job.choices.push_back(std::make_unique<Sequence>(*job.request, index, info_.servable_context(),
                                                      job.stream.get(), tokenizer_));
-    scheduler_->add(job.choices.back().get());
+    choices.push_back(job.choices.back().get());
   }
+  scheduler_->add(choices);
   unstarted_ += load_of(*job.request);
   const Stream* key = job.stream.get();
   jobs_.emplace(key, std::move(job));
@@ -64,6 +66,7 @@ void EngineCore::emit(Sequence& sequence, StreamEvent event, const SequenceNews&
   if (last) {
     event.prompt_tokens = static_cast<int32_t>(sequence.prompt_tokens());
     event.completion_tokens = static_cast<int32_t>(sequence.generated_tokens());
+    event.cached_tokens = static_cast<int32_t>(sequence.cached_tokens());
   }
   act<AppendEvent>(job.stream, std::move(event));
   if (!last) return;
@@ -135,7 +138,9 @@ void EngineCore::stop() {
 EngineStats EngineCore::stats() const {
   EngineStats stats = stats_;
   if (!has_group()) return stats;
-  stats.pages_free = scheduler_->pages().free();
+  stats.pages_free = scheduler_->pages().available();
+  stats.pages_cached = scheduler_->pages().cached();
+  stats.prefix += scheduler_->pages().counts();
   stats.running = scheduler_->running();
   stats.waiting = scheduler_->waiting();
   stats.preemptions += scheduler_->preemptions();

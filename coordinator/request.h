@@ -33,6 +33,8 @@ struct Request {
   int32_t n = 1;
   int32_t logprobs = -1;       // -1: none; else how many best tokens beside the chosen one.
   bool prompt_logits = false;  // The last prompt position's logits, in the first event.
+  std::string client;          // Who asks: an API key's name, or a connection.
+  std::string cache_salt;      // Cached prefixes are found by requests with the same one only.
 };
 
 }  // namespace lockstep

@@ -37,6 +37,7 @@ struct StreamEvent {
   FinishReason finish_reason = FinishReason::kNone;
   int32_t prompt_tokens = 0;      // With a finish reason.
   int32_t completion_tokens = 0;  // With a finish reason.
+  int32_t cached_tokens = 0;      // With a finish reason: of the prompt, not computed again.
   uint64_t seed = 0;
   std::vector<float> prompt_logits;  // In choice 0's first event, where asked for.
 };

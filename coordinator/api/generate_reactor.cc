@@ -65,6 +65,7 @@ absl::StatusOr<std::shared_ptr<Stream>> GenerateReactor::submit(grpc::ByteBuffer
   RETURN_IF_ERROR(parse(body, &message));
   ASSIGN_OR_RETURN(Request request, to_request(message, *served_.model));
   request_id_ = request.id;
+  request.client = context_->peer();
   return served_.engine->submit(std::move(request));
 }
 
@@ -118,6 +119,7 @@ v1::GenerateResponse GenerateReactor::to_response(const StreamEvent& event) cons
   if (event.finish_reason != FinishReason::kNone) {
     response.mutable_usage()->set_prompt_tokens(event.prompt_tokens);
     response.mutable_usage()->set_completion_tokens(event.completion_tokens);
+    response.mutable_usage()->set_cached_tokens(event.cached_tokens);
   }
   return response;
 }

@@ -59,6 +59,9 @@ v1::GetModelResponse describe(const ServedModel& served) {
   response.set_running(static_cast<int32_t>(stats.running));
   response.set_waiting(static_cast<int32_t>(stats.waiting));
   response.set_version(kVersion);
+  response.set_pages_cached(stats.pages_cached);
+  response.set_prefix_queries(stats.prefix.queries);
+  response.set_prefix_hits(stats.prefix.hits);
   return response;
 }
 

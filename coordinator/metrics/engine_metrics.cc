@@ -136,6 +136,10 @@ void EngineMetrics::add_totals(const EngineStats& stats, Families* families) con
   add_counter("num_preemptions_total",
               "Times that a choice gave up its pages to be computed again.",
               static_cast<double>(stats.preemptions), families);
+  add_counter("prefix_cache_queries_total", "Prompt tokens looked for in the prefix cache.",
+              static_cast<double>(stats.prefix.queries), families);
+  add_counter("prefix_cache_hits_total", "Prompt tokens found in the prefix cache.",
+              static_cast<double>(stats.prefix.hits), families);
   add_counter("prompt_tokens_total", "Prompt tokens computed, those computed again included.",
               static_cast<double>(stats.prompt_tokens), families);
   add_counter("generation_tokens_total", "Tokens generated.",

@@ -17,7 +17,7 @@ struct BatchItem {
 };
 
 struct Batch {
-  std::vector<BatchItem> items;  // Oldest sequence first; a sequence at most once.
+  std::vector<BatchItem> items;  // A sequence at most once.
   int64_t rows = 0;
 };
 

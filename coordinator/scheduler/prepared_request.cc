@@ -30,6 +30,7 @@ bool PreparedRequest::is_stop_id(int32_t id) const {
 int64_t PreparedRequest::bytes() const {
   constexpr size_t kMapNode = 64;  // Of logit_bias, with what the allocator adds.
   size_t bytes = sizeof(*this) + request_.id.size();
+  bytes += request_.client.size() + request_.cache_salt.size();
   bytes += (request_.prompt_ids.size() + request_.stop_ids.size()) * sizeof(int32_t);
   bytes += request_.sampling.logit_bias.size() * kMapNode;
   bytes += rules_.rules().size() * sizeof(LogitRules::Rule);

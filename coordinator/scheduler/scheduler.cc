@@ -21,26 +21,53 @@ SchedulerLimits effective(SchedulerLimits limits) {
 }  // namespace
 
 Scheduler::Scheduler(const SchedulerLimits& limits)
-    : limits_(effective(limits)), pages_(limits.pages, limits.page_tokens) {
+    : limits_(effective(limits)), pages_(limits.pages, limits.page_tokens, limits.prefix) {
   for (int64_t slot = limits_.running; slot > 0; --slot) {
     free_slots_.push_back(static_cast<int32_t>(slot - 1));
   }
 }
 
-void Scheduler::add(Sequence* sequence) {
-  LOCKSTEP_CHECK(sequence->state() == Sequence::State::kWaiting);
-  LOCKSTEP_CHECK(pages_.pages_for(sequence->length()) <= pages_.total());
-  waiting_.push_back(sequence);
+void Scheduler::add(std::span<Sequence* const> choices) {
+  for (Sequence* choice : choices) {
+    LOCKSTEP_CHECK(choice->state() == Sequence::State::kWaiting);
+    LOCKSTEP_CHECK(pages_.pages_for(choice->length()) <= pages_.total());
+    choice->set_number(++added_);
+  }
+  const size_t queued = pages_.can_share(*choices[0]) ? 1 : choices.size();
+  for (Sequence* choice : choices.first(queued)) waiting_.insert(choice);
+  if (queued == choices.size()) return;
+  followers_[choices[0]].assign(choices.begin() + 1, choices.end());
+  followers_count_ += static_cast<int64_t>(choices.size()) - 1;
+}
+
+void Scheduler::release_followers(const Sequence* first) {
+  const auto found = followers_.find(first);
+  if (found == followers_.end()) return;
+  followers_count_ -= static_cast<int64_t>(found->second.size());
+  waiting_.insert(found->second.begin(), found->second.end());
+  followers_.erase(found);
 }
 
 void Scheduler::remove(Sequence* sequence) {
+  release_followers(sequence);
   if (sequence->state() == Sequence::State::kRunning) {
     LOCKSTEP_CHECK(std::erase(running_, sequence) == 1);
-    free_slot(*sequence);
+    free_slots_.push_back(sequence->slot());
+    pages_.leave(*sequence);
   } else {
-    LOCKSTEP_CHECK(std::erase(waiting_, sequence) == 1);
+    LOCKSTEP_CHECK(waiting_.erase(sequence) == 1);
   }
-  pages_.give_back(sequence->release());
+  sequence->release();
+}
+
+void Scheduler::computed(const Batch& batch) {
+  for (const BatchItem& item : batch.items) {
+    Sequence& sequence = *item.sequence;
+    if (sequence.state() != Sequence::State::kRunning) continue;  // It ended meanwhile.
+    sequence.advance(item.rows);
+    pages_.publish(sequence);
+    if (sequence.computed() >= sequence.prompt_tokens()) release_followers(&sequence);
+  }
 }
 
 Batch Scheduler::schedule() {
@@ -80,48 +107,52 @@ std::vector<int64_t> Scheduler::share_rows(int64_t* prefill_rows) const {
 int64_t Scheduler::reserve(size_t index, int64_t rows) {
   if (rows == 0) return 0;
   Sequence& sequence = *running_[index];
-  std::vector<int32_t>& held = sequence.pages();
-  const auto missing = [&] {
-    return pages_.pages_for(sequence.computed() + rows) - static_cast<int64_t>(held.size());
-  };
-  while (missing() > pages_.free() && running_.size() > index + 1) preempt_youngest();
-  if (missing() > pages_.free()) {
+  const int64_t held = static_cast<int64_t>(sequence.pages().size());
+  const auto missing = [&] { return pages_.pages_for(sequence.computed() + rows) - held; };
+  while (missing() > pages_.available() && running_.size() > index + 1) preempt_youngest();
+  if (missing() > pages_.available()) {
     // It is the youngest itself: it takes what there is, and keeps what it has until an older one
     // needs it.
     LOCKSTEP_CHECK(index > 0);
-    const int64_t room = static_cast<int64_t>(held.size()) + pages_.free();
-    rows = room * pages_.page_tokens() - sequence.computed();
+    rows = (held + pages_.available()) * pages_.page_tokens() - sequence.computed();
   }
-  pages_.take(std::max<int64_t>(missing(), 0), &held);
+  pages_.take(std::max<int64_t>(missing(), 0), sequence);
   return rows;
 }
 
 void Scheduler::preempt_youngest() {
   Sequence* youngest = running_.back();
   running_.pop_back();
-  free_slot(*youngest);
-  pages_.give_back(youngest->preempt());
-  waiting_.push_front(youngest);
+  free_slots_.push_back(youngest->slot());
+  pages_.leave(*youngest);
+  youngest->preempt();
+  waiting_.insert(youngest);
   ++preemptions_;
 }
 
 void Scheduler::admit(int64_t prefill_rows, Batch* batch) {
-  // What running prompts have yet to take is not free: else new ones would drive them out again.
+  // What running prompts have yet to take is not available: else new ones would drive them out
+  // again.
   int64_t promised = 0;
-  for (const Sequence* sequence : running_) {
-    const int64_t held = static_cast<int64_t>(sequence->pages().size());
-    promised += std::max<int64_t>(pages_.pages_for(sequence->length()) - held, 0);
-  }
+  const auto missing = [&](const Sequence& sequence) {
+    const int64_t held = static_cast<int64_t>(sequence.pages().size());
+    return std::max<int64_t>(pages_.pages_for(sequence.length()) - held, 0);
+  };
+  for (const Sequence* sequence : running_) promised += missing(*sequence);
   while (!waiting_.empty() && prefill_rows > 0 && running() < limits_.running) {
-    Sequence* next = waiting_.front();
-    const int64_t needed = pages_.pages_for(next->length());
-    if (needed > pages_.free() - promised) return;
-    waiting_.pop_front();
-    running_.push_back(next);
-    next->start(free_slots_.back());
+    Sequence* next = *waiting_.begin();
+    const int64_t room = pages_.available() - promised;
+    int64_t needed = pages_.pages_for(next->length());
+    if (needed > room) needed -= pages_.shared_if_started(*next);
+    if (needed > room) return;
+    waiting_.erase(waiting_.begin());
+    pages_.start(*next, free_slots_.back());
     free_slots_.pop_back();
-    const int64_t rows = reserve(running_.size() - 1, std::min(prefill_rows, next->remaining()));
-    promised += needed - static_cast<int64_t>(next->pages().size());
+    running_.insert(std::upper_bound(running_.begin(), running_.end(), next, Older()), next);
+    const int64_t rows = std::min(prefill_rows, next->remaining());
+    const int64_t held = static_cast<int64_t>(next->pages().size());
+    pages_.take(std::max<int64_t>(pages_.pages_for(next->computed() + rows) - held, 0), *next);
+    promised += missing(*next);
     prefill_rows -= rows;
     batch->items.push_back({.sequence = next, .rows = rows});
     batch->rows += rows;

@@ -4,16 +4,22 @@
 //
 // Sequences are served first come, first served. Every running sequence computes one row a step
 // once its prompt is done; what is left of a step's rows is prompt, oldest first. Pages are taken
-// when they are needed; where none is free, the youngest running sequence gives up all of its own
-// and goes to the front of the queue. So the oldest one always goes on, and there is no deadlock.
+// when they are needed, those that only the prefix tree has included (kv_pages.h); where there is
+// none, the youngest running sequence gives up all of its own and goes back to the queue.
+//
+// There is no deadlock: a running sequence is only preempted for an older one, so that the oldest
+// that runs computes a row in every step and ends. Alone, it has room: its tokens fit into all
+// pages together, and pages of the tree that it does not use are available to it.
 #pragma once
 
 #include <cstdint>
-#include <deque>
+#include <set>
+#include <span>
+#include <unordered_map>
 #include <vector>
 
 #include "coordinator/scheduler/batch.h"
-#include "coordinator/scheduler/pages.h"
+#include "coordinator/scheduler/kv_pages.h"
 #include "coordinator/scheduler/sequence.h"
 
 namespace lockstep {
@@ -25,6 +31,7 @@ struct SchedulerLimits {
   int64_t outputs = 0;        // Of a step.
   int64_t pages = 0;
   int64_t page_tokens = 0;
+  PrefixOptions prefix = {};
 };
 
 // Owns the pages, not the sequences: a sequence is removed before it goes away. Used by the
@@ -33,20 +40,29 @@ class Scheduler {
  public:
   explicit Scheduler(const SchedulerLimits& limits);
 
-  // Puts it at the end of the queue.
-  void add(Sequence* sequence);
-  // It is finished, or cancelled: its pages are free at once.
+  // Puts the choices of one request into the queue. Where they can share pages, all but the first
+  // one wait until it has computed the prompt, and then compute only what is not shared.
+  void add(std::span<Sequence* const> choices);
+  // It is finished, or cancelled: its pages are available at once. Of choices that are removed
+  // together, the first one comes first.
   void remove(Sequence* sequence);
-  // The next step, empty where nothing waits or runs. Takes pages for it; the caller then runs it
-  // and advances each sequence.
+  // The next step, empty where nothing waits or runs. Takes pages for it; the caller then runs it.
   Batch schedule();
+  // The step was run: what it computed may be shared from now on.
+  void computed(const Batch& batch);
 
   int64_t running() const { return static_cast<int64_t>(running_.size()); }
-  int64_t waiting() const { return static_cast<int64_t>(waiting_.size()); }
-  const PageAllocator& pages() const { return pages_; }
+  int64_t waiting() const { return static_cast<int64_t>(waiting_.size()) + followers_count_; }
+  const KvPages& pages() const { return pages_; }
   int64_t preemptions() const { return preemptions_; }
 
  private:
+  struct Older {
+    bool operator()(const Sequence* a, const Sequence* b) const {
+      return a->number() < b->number();
+    }
+  };
+
   // Rows that each running sequence may compute, by its index; what they leave of the chunk.
   std::vector<int64_t> share_rows(int64_t* prefill_rows) const;
   // Pages for `rows` more rows of running_[index], from younger ones where need be; how many rows
@@ -55,15 +71,18 @@ class Scheduler {
   void preempt_youngest();
   // Starts waiting sequences, oldest first, while rows and pages for all their tokens are left.
   void admit(int64_t prefill_rows, Batch* batch);
-
-  void free_slot(const Sequence& sequence) { free_slots_.push_back(sequence.slot()); }
+  // The choices that waited for this first one wait for nothing else now.
+  void release_followers(const Sequence* first);
 
   SchedulerLimits limits_;
-  PageAllocator pages_;
+  KvPages pages_;
   std::vector<int32_t> free_slots_;  // The last is given out first.
-  // Every sequence in running_ is older than every one in waiting_, and both are in order of age.
-  std::vector<Sequence*> running_;
-  std::deque<Sequence*> waiting_;
+  std::vector<Sequence*> running_;   // Oldest first.
+  std::set<Sequence*, Older> waiting_;
+  // By a request's first choice: the others, which wait for it.
+  std::unordered_map<const Sequence*, std::vector<Sequence*>> followers_;
+  int64_t followers_count_ = 0;
+  uint64_t added_ = 0;
   int64_t preemptions_ = 0;
 };
 

@@ -29,11 +29,15 @@ int32_t Sequence::token(int64_t position) const {
                            : generated_[static_cast<size_t>(position - prompt)];
 }
 
-void Sequence::start(int32_t slot) {
+void Sequence::start(int32_t slot, std::vector<int32_t> cached, int64_t computed) {
   LOCKSTEP_CHECK(state_ == State::kWaiting || state_ == State::kPreempted);
-  LOCKSTEP_CHECK(computed_ == 0 && pages_.empty());
+  LOCKSTEP_CHECK(computed_ == 0 && pages_.empty() && computed < length());
+  if (state_ == State::kWaiting) cached_tokens_ = computed;
   state_ = State::kRunning;
   slot_ = slot;
+  computed_ = computed;
+  pages_in_tree_ = static_cast<int64_t>(cached.size());
+  pages_ = std::move(cached);
   pages_sent_.reset();
 }
 
@@ -43,17 +47,21 @@ void Sequence::advance(int64_t rows) {
   LOCKSTEP_CHECK(computed_ <= length());
 }
 
-std::vector<int32_t> Sequence::preempt() {
+std::vector<int32_t> Sequence::drop_pages() {
   LOCKSTEP_CHECK(state_ == State::kRunning);
-  state_ = State::kPreempted;
   computed_ = 0;
+  pages_in_tree_ = 0;
   return std::exchange(pages_, {});
 }
 
-std::vector<int32_t> Sequence::release() {
-  LOCKSTEP_CHECK(state_ != State::kFinished);
+void Sequence::preempt() {
+  LOCKSTEP_CHECK(state_ == State::kRunning && pages_.empty());
+  state_ = State::kPreempted;
+}
+
+void Sequence::release() {
+  LOCKSTEP_CHECK(state_ != State::kFinished && pages_.empty());
   state_ = State::kFinished;
-  return std::exchange(pages_, {});
 }
 
 cluster::Output Sequence::plan() const {

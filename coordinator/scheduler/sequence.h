@@ -48,6 +48,9 @@ class Sequence {
   int32_t index() const { return index_; }
   uint64_t seed() const { return request_.seed + static_cast<uint64_t>(index_); }
   State state() const { return state_; }
+  // Lower is older; the scheduler numbers sequences as they come.
+  uint64_t number() const { return number_; }
+  void set_number(uint64_t number) { number_ = number; }
 
   // Tokens, prompt and generated ones.
   int64_t length() const { return prompt_tokens() + generated_tokens(); }
@@ -60,6 +63,12 @@ class Sequence {
   int64_t remaining() const { return length() - computed_; }
   std::vector<int32_t>& pages() { return pages_; }
   const std::vector<int32_t>& pages() const { return pages_; }
+  int32_t page(int64_t index) const { return pages_[static_cast<size_t>(index)]; }
+  // Of its pages, the first ones that are in the prefix tree: it does not write to them any more.
+  int64_t pages_in_tree() const { return pages_in_tree_; }
+  void note_in_tree(int64_t pages) { pages_in_tree_ = pages; }
+  // Tokens that were cached when it first started.
+  int64_t cached_tokens() const { return cached_tokens_; }
 
   // By which the workers know it while it runs.
   int32_t slot() const { return slot_; }
@@ -69,12 +78,14 @@ class Sequence {
   void note_sent() { pages_sent_ = pages_.size(); }
 
   // Scheduler's side.
-  void start(int32_t slot);
+  // `cached`: pages of the prefix tree with its first `computed` tokens.
+  void start(int32_t slot, std::vector<int32_t> cached = {}, int64_t computed = 0);
   void advance(int64_t rows);  // A step computed them.
-  // Drops what was computed; returns the pages that held it.
-  std::vector<int32_t> preempt();
-  // Ends it; returns its pages.
-  std::vector<int32_t> release();
+  // Nothing of it is computed any more; returns the pages that held it.
+  std::vector<int32_t> drop_pages();
+  // It has no pages, and waits to be started again, or is over.
+  void preempt();
+  void release();
 
   // Engine's side. What the workers are asked for at the last token, but for its row. It is built
   // once per token, when a step computes the last one.
@@ -107,7 +118,10 @@ class Sequence {
   std::optional<Detokenizer> detokenizer_;
   StopMatcher stop_matcher_;
 
+  uint64_t number_ = 0;
   int64_t computed_ = 0;
+  int64_t cached_tokens_ = 0;
+  int64_t pages_in_tree_ = 0;
   std::vector<int32_t> pages_;
   int32_t slot_ = -1;
   std::optional<size_t> pages_sent_;

@@ -16,6 +16,7 @@ struct Place {
   int ranks = 1;
   int64_t pages = 600;
   int64_t prefill_chunk = 64;
+  PrefixOptions prefix = {};
 };
 
 // A running engine over the demo model.
@@ -35,7 +36,8 @@ class Demo {
     tokenizer_ = *std::move(tokenizer);
     engine_ = std::make_unique<Engine>(
         cluster_.get(), tokenizer_.get(),
-        EngineOptions{.prefill_chunk = place.prefill_chunk, .idle_step_ms = 20});
+        EngineOptions{
+            .prefill_chunk = place.prefill_chunk, .prefix = place.prefix, .idle_step_ms = 20});
     EXPECT_TRUE(engine_->wait_ready().ok()) << engine_->wait_ready();
   }
 
@@ -84,6 +86,76 @@ std::vector<Request> mixed_requests(const Tokenizer& tokenizer, int count) {
   return requests;
 }
 
+void expect_same(const Answer& answer, const Answer& expected) {
+  EXPECT_EQ(answer.tokens, expected.tokens);
+  EXPECT_EQ(answer.text, expected.text);
+  EXPECT_EQ(answer.finish_reason, expected.finish_reason);
+  ASSERT_EQ(answer.logprobs.size(), expected.logprobs.size());
+  for (size_t t = 0; t < answer.logprobs.size(); ++t) {
+    ASSERT_EQ(answer.logprobs[t].size(), expected.logprobs[t].size());
+    for (size_t k = 0; k < answer.logprobs[t].size(); ++k) {
+      ASSERT_EQ(answer.logprobs[t][k].id, expected.logprobs[t][k].id);
+      ASSERT_EQ(answer.logprobs[t][k].logprob, expected.logprobs[t][k].logprob) << "bits";
+    }
+  }
+}
+
+// Every token of a prompt of four pages and a half, so that each number of pages is a hit once.
+TEST(EngineInProcessTest, AHitOfAnyLengthHasTheBitsOfAMiss) {
+  constexpr int64_t kPageTokens = 16;
+  constexpr int64_t kPromptTokens = 4 * kPageTokens + 7;
+  Request request;
+  Answer miss;
+  {
+    Demo demo({.prefix = {.enabled = false}});
+    std::mt19937_64 random(17);
+    for (int64_t i = 0; i < kPromptTokens; ++i) {
+      request.prompt_ids.push_back(static_cast<int32_t>(2 + random() % 200));
+    }
+    request.max_tokens = 8;
+    request.seed = 3;
+    request.logprobs = 3;
+    request.prompt_logits = true;
+    miss = finish(*demo.submit(request))[0];
+  }
+  for (const int ranks : {1, 2, 3}) {
+    Demo demo({.ranks = ranks, .prefill_chunk = 11});
+    for (int64_t earlier = 1; earlier <= kPromptTokens; ++earlier) {
+      Request first = request;
+      first.prompt_ids.resize(static_cast<size_t>(earlier));
+      first.max_tokens = 0;
+      request.cache_salt = first.cache_salt = std::to_string(earlier);
+      finish(*demo.submit(first));
+      const Answer hit = finish(*demo.submit(request))[0];
+      ASSERT_EQ(hit.cached_tokens, earlier / kPageTokens * kPageTokens);
+      expect_same(hit, miss);
+      ASSERT_EQ(hit.prompt_logits, miss.prompt_logits) << "bits";
+      ASSERT_FALSE(HasFailure()) << ranks << " ranks, behind " << earlier << " tokens";
+    }
+  }
+}
+
+TEST(EngineInProcessTest, ChoicesThatShareAPromptDrawWhatTheyDrawWithoutACache) {
+  Request request;
+  std::map<int32_t, Answer> without;
+  for (const bool enabled : {false, true}) {
+    for (const int ranks : {1, 3}) {
+      Demo demo({.ranks = ranks, .pages = 40, .prefix = {.enabled = enabled}});
+      request = mixed_requests(demo.tokenizer(), 1)[0];
+      request.prompt_ids = *demo.tokenizer().encode(
+          "Once upon a time there was a little boat that wanted to sail to the other side");
+      request.sampling.temperature = 1;
+      request.n = 12;
+      request.max_tokens = 30;
+      const std::map<int32_t, Answer> answers = finish(*demo.submit(request));
+      ASSERT_EQ(answers.size(), 12u);
+      if (without.empty()) without = answers;
+      for (const auto& [index, answer] : answers) expect_same(answer, without[index]);
+      EXPECT_EQ(answers.at(5).cached_tokens > 0, enabled);
+    }
+  }
+}
+
 TEST(EngineInProcessTest, SixtyFourStreamsOnAnyGroupGiveWhatEachGivesAlone) {
   std::vector<Request> requests;
   std::vector<Answer> alone;
@@ -103,17 +175,8 @@ TEST(EngineInProcessTest, SixtyFourStreamsOnAnyGroupGiveWhatEachGivesAlone) {
     for (size_t i = 0; i < streams.size(); ++i) {
       const Answer answer = finish(*streams[i])[0];
       ASSERT_TRUE(streams[i]->status().ok()) << streams[i]->status();
-      ASSERT_EQ(answer.tokens, alone[i].tokens) << "ranks " << place.ranks << ", request " << i;
-      EXPECT_EQ(answer.text, alone[i].text);
-      EXPECT_EQ(answer.finish_reason, alone[i].finish_reason);
-      ASSERT_EQ(answer.logprobs.size(), alone[i].logprobs.size());
-      for (size_t t = 0; t < answer.logprobs.size(); ++t) {
-        ASSERT_EQ(answer.logprobs[t].size(), alone[i].logprobs[t].size());
-        for (size_t k = 0; k < answer.logprobs[t].size(); ++k) {
-          ASSERT_EQ(answer.logprobs[t][k].id, alone[i].logprobs[t][k].id);
-          ASSERT_EQ(answer.logprobs[t][k].logprob, alone[i].logprobs[t][k].logprob) << "bits";
-        }
-      }
+      expect_same(answer, alone[i]);
+      ASSERT_FALSE(HasFailure()) << "ranks " << place.ranks << ", request " << i;
     }
     EXPECT_EQ(demo.engine().stats().preemptions > 0, place.pages < 600);
   }

@@ -59,6 +59,7 @@ struct Answer {
   FinishReason finish_reason = FinishReason::kNone;
   int32_t prompt_tokens = 0;
   int32_t completion_tokens = 0;
+  int32_t cached_tokens = 0;
   uint64_t seed = 0;
   int events_after_the_last = 0;
 };
@@ -77,6 +78,7 @@ inline std::map<int32_t, Answer> answers_of(const std::vector<StreamEvent>& even
     answer.finish_reason = event.finish_reason;
     answer.prompt_tokens = event.prompt_tokens;
     answer.completion_tokens = event.completion_tokens;
+    answer.cached_tokens = event.cached_tokens;
   }
   return answers;
 }

@@ -36,9 +36,13 @@ void Client::draw_request() {
   request_.id = std::to_string(number_);
   const int64_t most = world_.one_in(5) ? 40 : 12;
   const int64_t prompt = world_.between(1, most);
+  const bool common = world_.one_in(2);  // Half of them begin alike.
   for (int64_t i = 0; i < prompt; ++i) {
-    request_.prompt_ids.push_back(random(model_.vocab - 2));
+    const bool odd = !common || world_.one_in(30);
+    request_.prompt_ids.push_back(odd ? random(model_.vocab - 2) : static_cast<int32_t>(i % 5));
   }
+  request_.client = fmt::format("client {}", random(2));
+  if (world_.one_in(5)) request_.cache_salt = "salt";
   poisoned_ = !patient_ && world_.one_in(25);
   if (poisoned_) request_.prompt_ids[0] = model_.poison;
   request_.max_tokens = random(world_.one_in(5) ? 40 : 12) + (poisoned_ ? 1 : 0);

@@ -33,6 +33,7 @@ int64_t draw_stuck_ms(World& world) {
 EngineOptions draw_options(World& world) {
   return {.prefill_chunk = world.between(1, 16),
           .max_running = world.between(1, 8),
+          .prefix = {.enabled = !world.one_in(5), .shared = world.one_in(3)},
           .max_waiting = {.requests = world.between(2, 12),
                           .choices = 24,
                           .prompt_tokens = 150,
@@ -155,6 +156,7 @@ void Simulation::add_to(Tally* tally) {
   tally->groups += engine_.groups();
   tally->groups_lost += engine_.groups_lost();
   tally->preemptions += engine_.stats().preemptions;
+  tally->cached += engine_.stats().prefix.hits;
   tally->fetches += engine_.fetches();
   tally->drains += drains_ ? 1 : 0;
   tally->processes += static_cast<int64_t>(cluster_.machine().processes().size());
@@ -175,6 +177,7 @@ Tally& Tally::operator+=(const Tally& other) {
   groups += other.groups;
   groups_lost += other.groups_lost;
   preemptions += other.preemptions;
+  cached += other.cached;
   fetches += other.fetches;
   drains += other.drains;
   processes += other.processes;

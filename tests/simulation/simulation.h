@@ -24,6 +24,7 @@ struct Tally {
   int64_t groups = 0;
   int64_t groups_lost = 0;
   int64_t preemptions = 0;
+  int64_t cached = 0;  // Tokens that were not computed again.
   int64_t fetches = 0;
   int64_t drains = 0;
   int64_t processes = 0;

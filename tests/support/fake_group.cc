@@ -162,9 +162,11 @@ FakeWorkers::FakeWorkers(const FakeModel& model)
       cuts_(fake_cuts(model.vocab, model.ranks)),
       slots_(static_cast<size_t>(model.pages * model.page_tokens)),
       tables_(static_cast<size_t>(model.max_sequences)),
-      page_used_in_(static_cast<size_t>(model.pages)) {}
+      page_written_in_(static_cast<size_t>(model.pages)),
+      page_read_in_(static_cast<size_t>(model.pages)) {}
 
-// Pages are checked whole in every step, those that it does not name included.
+// Pages are checked whole in every step, those that it does not name included. Sequences may share
+// one as long as none of them writes to it.
 absl::Status FakeWorkers::take_pages(const cluster::StepSequence& sequence) {
   if (sequence.slot() < 0 || sequence.slot() >= static_cast<int32_t>(tables_.size())) {
     return absl::InternalError("lie: no such slot");
@@ -172,12 +174,15 @@ absl::Status FakeWorkers::take_pages(const cluster::StepSequence& sequence) {
   std::vector<int32_t>& table = tables_[static_cast<size_t>(sequence.slot())];
   if (sequence.begins()) table.clear();
   table.insert(table.end(), sequence.pages().begin(), sequence.pages().end());
-  for (const int32_t page : table) {
-    if (page < 0 || page >= model_.pages) return absl::InternalError("lie: no such page");
-    if (page_used_in_[static_cast<size_t>(page)] == runs_) {
+  const auto behind = static_cast<size_t>(sequence.first_position() / model_.page_tokens);
+  for (size_t i = 0; i < table.size(); ++i) {
+    if (table[i] < 0 || table[i] >= model_.pages) return absl::InternalError("lie: no such page");
+    const auto page = static_cast<size_t>(table[i]);
+    const bool written = page_written_in_[page] == runs_;
+    if (written || (i >= behind && page_read_in_[page] == runs_)) {
       return absl::InternalError("lie: a page in two places");
     }
-    page_used_in_[static_cast<size_t>(page)] = runs_;
+    (i >= behind ? page_written_in_ : page_read_in_)[page] = runs_;
   }
   const int64_t end = sequence.first_position() + sequence.rows();
   if (static_cast<int64_t>(table.size()) * model_.page_tokens >= end) return absl::OkStatus();

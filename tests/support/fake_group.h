@@ -66,7 +66,8 @@ class FakeWorkers {
   std::vector<int64_t> cuts_;
   std::vector<Slot> slots_;                   // pages * page_tokens
   std::vector<std::vector<int32_t>> tables_;  // By StepSequence.slot.
-  std::vector<uint64_t> page_used_in_;
+  std::vector<uint64_t> page_written_in_;  // By page: the last run of a sequence that writes there,
+  std::vector<uint64_t> page_read_in_;     // and of one that has it behind itself.
   uint64_t runs_ = 0;
   std::optional<uint64_t> last_step_;
   std::vector<std::vector<float>> last_logits_;

@@ -54,6 +54,7 @@ std::string Answer::wait_and_take() {
     if (event.finish_reason != FinishReason::kNone) {
       choice.finish_reason = event.finish_reason;
       choice.prompt_tokens = event.prompt_tokens;
+      choice.cached_tokens = event.cached_tokens;
     }
     choice.seed = event.seed;
     if (!event.prompt_logits.empty()) prompt_logits_ = std::move(event.prompt_logits);
@@ -68,6 +69,7 @@ std::string Answer::to_json(const Model& model) const {
                         {"text", choice.text},
                         {"finish_reason", finish_reason_name(choice.finish_reason)},
                         {"prompt_tokens", choice.prompt_tokens},
+                        {"cached_tokens", choice.cached_tokens},
                         {"seed", choice.seed}};
     for (const std::vector<Logprob>& token : choice.logprobs) {
       OrderedJson entry = logprob_to_json(token[0], model.tokenizer());

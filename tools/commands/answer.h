@@ -37,6 +37,7 @@ class Answer {
     std::vector<std::vector<Logprob>> logprobs;
     FinishReason finish_reason = FinishReason::kNone;
     int32_t prompt_tokens = 0;
+    int32_t cached_tokens = 0;
     uint64_t seed = 0;
   };
 

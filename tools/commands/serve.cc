@@ -20,6 +20,8 @@ struct ServeFlags {
   int wait_workers = 0;
   int drain_seconds = 120;
   int api_threads = 2;
+  bool no_prefix_cache = false;
+  bool share_prefixes = false;
 };
 
 absl::Status check_address(const char* flag, const std::string& address) {
@@ -38,6 +40,7 @@ absl::StatusOr<ServiceOptions> service_options(const ServeFlags& flags) {
   if (flags.wait_workers < 0) {
     return invalid_argument("--wait-workers {}: wanted 1 or more", flags.wait_workers);
   }
+  options.engine.prefix = {.enabled = !flags.no_prefix_cache, .shared = flags.share_prefixes};
   options.cluster_address = flags.cluster_address;
   if (flags.wait_workers > 0) {
     options.launch = false;
@@ -112,6 +115,11 @@ std::shared_ptr<Command> add_serve(CLI::App& parent) {
                    "Threads that read requests and tokenize long texts; one more takes only short "
                    "ones")
       ->capture_default_str();
+  command->app->add_flag("--no-prefix-cache", flags->no_prefix_cache,
+                         "Keep nothing of a prompt for later ones with the same beginning");
+  command->app->add_flag("--share-prefixes", flags->share_prefixes,
+                         "Let clients use each other's cached prompts; who measures times can then "
+                         "find out what others asked");
   command->app->add_option("--wait-workers", flags->wait_workers,
                            "Start no worker: wait for this many `lockstep worker` to join");
   command->app->add_option("--cluster", flags->cluster_address,

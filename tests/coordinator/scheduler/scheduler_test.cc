@@ -5,7 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tests/coordinator/helpers.h"
+#include "tests/coordinator/scheduler/bench.h"
 
 namespace lockstep {
 namespace {
@@ -13,40 +13,6 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 using testing::Pair;
-
-// A scheduler whose steps draw token 7 at every output.
-class Bench {
- public:
-  explicit Bench(const SchedulerLimits& limits) : scheduler_(limits) {}
-
-  Sequence* add(int64_t prompt_tokens, int32_t max_tokens) {
-    requests_.push_back(std::make_unique<PreparedRequest>(
-        request_of(static_cast<int32_t>(requests_.size()), prompt_tokens, max_tokens), 100));
-    sequences_.push_back(std::make_unique<Sequence>(*requests_.back(), 0, 1000, nullptr, nullptr));
-    scheduler_.add(sequences_.back().get());
-    return sequences_.back().get();
-  }
-
-  // One step; (sequence, rows) in its order.
-  std::vector<std::pair<Sequence*, int64_t>> step() {
-    const Batch batch = scheduler_.schedule();
-    std::vector<std::pair<Sequence*, int64_t>> rows;
-    for (const BatchItem& item : batch.items) {
-      rows.emplace_back(item.sequence, item.rows);
-      item.sequence->advance(item.rows);
-      if (item.sequence->remaining() > 0) continue;
-      if (item.sequence->append(7)) scheduler_.remove(item.sequence);
-    }
-    return rows;
-  }
-
-  Scheduler& scheduler() { return scheduler_; }
-
- private:
-  std::vector<std::unique_ptr<PreparedRequest>> requests_;
-  std::vector<std::unique_ptr<Sequence>> sequences_;
-  Scheduler scheduler_;
-};
 
 constexpr SchedulerLimits kRoomy = {
     .rows = 64, .prefill_chunk = 8, .running = 8, .outputs = 8, .pages = 100, .page_tokens = 4};
@@ -69,9 +35,9 @@ TEST(SchedulerTest, SequencesLeaveAsSoonAsTheyAreDoneAndTheirPagesAreFree) {
   Sequence* b = bench.add(4, 2);
   EXPECT_THAT(bench.step(), ElementsAre(Pair(a, 4), Pair(b, 4)));
   EXPECT_EQ(bench.scheduler().running(), 1);
-  EXPECT_EQ(bench.scheduler().pages().free(), 99);
+  EXPECT_EQ(bench.scheduler().pages().available(), 99);
   EXPECT_THAT(bench.step(), ElementsAre(Pair(b, 1)));
-  EXPECT_EQ(bench.scheduler().pages().free(), 100);
+  EXPECT_EQ(bench.scheduler().pages().available(), 100);
   EXPECT_THAT(bench.step(), IsEmpty());
 }
 
@@ -139,7 +105,7 @@ TEST(SchedulerTest, RemovingAWaitingOrPreemptedSequenceLeavesNothingBehind) {
   bench.scheduler().remove(c);
   EXPECT_EQ(bench.scheduler().waiting(), 0);
   bench.scheduler().remove(a);
-  EXPECT_EQ(bench.scheduler().pages().free(), 2);
+  EXPECT_EQ(bench.scheduler().pages().available(), 2);
   EXPECT_THAT(bench.step(), IsEmpty());
 }
 
@@ -149,8 +115,8 @@ TEST(SchedulerTest, StepsNameNewPagesOnlyAndASlotBeginsWithEachSequence) {
   const auto next = [&](uint64_t number) {
     const Batch batch = bench.scheduler().schedule();
     const cluster::Step step = make_step(batch, number);
+    bench.scheduler().computed(batch);
     for (const BatchItem& item : batch.items) {
-      item.sequence->advance(item.rows);
       if (item.sequence->remaining() == 0) item.sequence->append(7);
     }
     return step.sequences(0);

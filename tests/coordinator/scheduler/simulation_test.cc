@@ -19,12 +19,12 @@ class Simulation {
   explicit Simulation(uint64_t seed)
       : random_(seed), model_(random_model()), workers_(model_), scheduler_(random_limits()) {
     const int64_t count = between(1, 8);
-    for (int64_t i = 0; i < count; ++i) add_life();
+    for (int64_t i = 0; i < count; ++i) add_lives();
   }
 
   // Until all are served or cancelled. Stops at the first broken promise.
   void run() {
-    int64_t bound = 8;  // Steps: the oldest sequence computes a row in each.
+    int64_t bound = 8;  // Steps: the oldest running sequence computes a row in each.
     for (const Life& life : lives_) bound += life.max_tokens + life.sequence->length();
     int64_t steps = 0;
     while (!all_over()) {
@@ -36,15 +36,16 @@ class Simulation {
       if (HasFatalFailure()) return;
       check_pages();
     }
-    EXPECT_EQ(scheduler_.pages().free(), model_.pages);
+    EXPECT_EQ(scheduler_.pages().available(), model_.pages);
     EXPECT_EQ(scheduler_.running() + scheduler_.waiting(), 0);
   }
 
   int64_t preemptions() const { return scheduler_.preemptions(); }
+  int64_t hits() const { return scheduler_.pages().counts().hits; }
 
  private:
   struct Life {
-    std::unique_ptr<PreparedRequest> request;
+    std::shared_ptr<PreparedRequest> request;
     int32_t max_tokens = 0;
     std::unique_ptr<Sequence> sequence;
     std::vector<int32_t> tokens;  // Prompt and generated ones.
@@ -76,24 +77,31 @@ class Simulation {
             .running = std::min(between(1, 6), model_.max_sequences),
             .outputs = model_.max_outputs,
             .pages = model_.pages,
-            .page_tokens = model_.page_tokens};
+            .page_tokens = model_.page_tokens,
+            .prefix = {.enabled = between(0, 4) > 0, .shared = between(0, 1) == 1}};
   }
 
-  void add_life() {
+  // A request of one choice or more; many prompts begin alike.
+  void add_lives() {
     const int64_t room = model_.pages * model_.page_tokens;
-    Life life;
     Request request;
     const int64_t prompt = between(1, std::min<int64_t>(room - 1, 14));
     for (int64_t i = 0; i < prompt; ++i) {
-      request.prompt_ids.push_back(static_cast<int32_t>(between(0, model_.vocab - 1)));
+      const bool odd = between(0, 9) == 0;
+      request.prompt_ids.push_back(static_cast<int32_t>(odd ? between(0, model_.vocab - 1) : 0));
     }
     request.max_tokens = static_cast<int32_t>(between(1, 14));
     request.sampling.temperature = 0;
-    life.tokens = request.prompt_ids;
-    life.max_tokens = request.max_tokens;
-    life.request = std::make_unique<PreparedRequest>(std::move(request), model_.vocab);
-    life.sequence = std::make_unique<Sequence>(*life.request, 0, room, nullptr, nullptr);
-    lives_.push_back(std::move(life));
+    request.n = static_cast<int32_t>(between(0, 3) == 0 ? between(2, 4) : 1);
+    request.client = between(0, 1) == 0 ? "a" : "b";
+    request.cache_salt = between(0, 3) == 0 ? "salt" : "";
+    const auto prepared = std::make_shared<PreparedRequest>(std::move(request), model_.vocab);
+    for (int32_t i = 0; i < prepared->request().n; ++i) {
+      Life life{.request = prepared, .max_tokens = prepared->request().max_tokens};
+      life.tokens = prepared->request().prompt_ids;
+      life.sequence = std::make_unique<Sequence>(*prepared, i, room, nullptr, nullptr);
+      lives_.push_back(std::move(life));
+    }
   }
 
   bool all_over() const {
@@ -102,14 +110,22 @@ class Simulation {
 
   void arrive_or_cancel() {
     while (arrived_ < lives_.size() && between(0, 2) == 0) {
-      scheduler_.add(lives_[arrived_].sequence.get());
-      lives_[arrived_++].added = true;
+      std::vector<Sequence*> choices;
+      const int32_t n = lives_[arrived_].request->request().n;
+      for (int32_t i = 0; i < n; ++i) {
+        choices.push_back(lives_[arrived_].sequence.get());
+        lives_[arrived_++].added = true;
+      }
+      scheduler_.add(choices);
     }
     if (between(0, 30) > 0 || arrived_ == 0) return;
-    Life& life = lives_[static_cast<size_t>(between(0, static_cast<int64_t>(arrived_) - 1))];
-    if (life.over) return;
-    scheduler_.remove(life.sequence.get());
-    life.over = true;
+    // All choices of a request.
+    const Life& one = lives_[static_cast<size_t>(between(0, static_cast<int64_t>(arrived_) - 1))];
+    for (Life& life : lives_) {
+      if (life.request != one.request || life.over) continue;
+      scheduler_.remove(life.sequence.get());
+      life.over = true;
+    }
   }
 
   Life& life_of(const Sequence* sequence) {
@@ -120,15 +136,17 @@ class Simulation {
   }
 
   void check_order(const Batch& batch) {
-    for (Life& life : lives_) {  // The oldest is always served.
-      if (!life.added || life.over) continue;
-      ASSERT_EQ(batch.items.front().sequence, life.sequence.get());
+    for (Life& life : lives_) {  // The oldest that runs is always served.
+      if (life.over || life.sequence->state() != Sequence::State::kRunning) continue;
+      ASSERT_TRUE(std::any_of(batch.items.begin(), batch.items.end(), [&](const BatchItem& item) {
+        return item.sequence == life.sequence.get();
+      }));
       break;
     }
     for (const BatchItem& item : batch.items) life_of(item.sequence).started = true;
     bool waits = false;
-    for (const Life& life : lives_) {  // Nobody starts before one that came earlier.
-      if (!life.added || life.over) continue;
+    for (const Life& life : lives_) {  // Nobody starts before one that came earlier,
+      if (!life.added || life.over || life.sequence->index() > 0) continue;  // or its own first.
       ASSERT_FALSE(waits && life.started);
       waits = waits || !life.started;
     }
@@ -143,8 +161,8 @@ class Simulation {
     const auto results = workers_.run(step);
     ASSERT_TRUE(results.ok()) << results.status();
     int output = 0;
+    scheduler_.computed(batch);
     for (const BatchItem& item : batch.items) {
-      item.sequence->advance(item.rows);
       if (item.sequence->remaining() > 0) continue;
       Life& life = life_of(item.sequence);
       const std::vector<float> logits = fake_logits(model_, life.tokens);
@@ -162,17 +180,22 @@ class Simulation {
     ASSERT_EQ(output, step.outputs_size());
   }
 
+  // A page is of the tree and used by any number, or one sequence's own, or available.
   void check_pages() {
-    std::set<int32_t> held;
-    size_t count = 0;
+    std::set<int32_t> shared, own;
+    size_t own_count = 0;
     for (const Life& life : lives_) {
       const std::vector<int32_t>& pages = life.sequence->pages();
       ASSERT_TRUE(pages.empty() || life.sequence->state() == Sequence::State::kRunning);
-      held.insert(pages.begin(), pages.end());
-      count += pages.size();
+      const auto border = pages.begin() + life.sequence->pages_in_tree();
+      shared.insert(pages.begin(), border);
+      own.insert(border, pages.end());
+      own_count += static_cast<size_t>(pages.end() - border);
     }
-    ASSERT_EQ(held.size(), count) << "a page in two places";
-    ASSERT_EQ(static_cast<int64_t>(count) + scheduler_.pages().free(), model_.pages);
+    ASSERT_EQ(own.size(), own_count) << "a page in two places";
+    for (const int32_t page : own) ASSERT_FALSE(shared.contains(page)) << page;
+    ASSERT_EQ(static_cast<int64_t>(shared.size() + own.size()) + scheduler_.pages().available(),
+              model_.pages);
   }
 
   std::mt19937_64 random_;
@@ -190,13 +213,16 @@ TEST(ScheduleTest, RandomSchedulesKeepEveryPromise) {
   const uint64_t first = only != nullptr ? std::strtoull(only, nullptr, 10) : 0;
   const uint64_t count = only != nullptr ? 1 : 2'000;
   int64_t preemptions = 0;
+  int64_t hits = 0;
   for (uint64_t seed = first; seed < first + count; ++seed) {
     Simulation simulation(seed);
     simulation.run();
     ASSERT_FALSE(HasFailure()) << "LOCKSTEP_TEST_SEED=" << seed;
     preemptions += simulation.preemptions();
+    hits += simulation.hits();
   }
   EXPECT_GT(preemptions, only == nullptr ? 100 : -1);
+  EXPECT_GT(hits, only == nullptr ? 1000 : -1);
 }
 
 }  // namespace

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// All KV pages of a group: free ones, those of running sequences, and those that hold the tokens of
+// earlier ones, which a sequence with the same beginning takes instead of computing it.
+//
+// A full page never changes again: from then on it may be in the prefix tree, and any number of
+// sequences may read it. A sequence writes only behind the pages that it took from the tree. Of two
+// sequences that compute the same page at the same time, the first one's goes into the tree; the
+// other one keeps its own until it ends.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "coordinator/scheduler/pages.h"
+#include "coordinator/scheduler/prefix_options.h"
+#include "coordinator/scheduler/prefix_tree.h"
+#include "coordinator/scheduler/sequence.h"
+
+namespace lockstep {
+
+// Used by the engine's thread alone.
+class KvPages {
+ public:
+  KvPages(int64_t pages, int64_t page_tokens, PrefixOptions options)
+      : options_(options), allocator_(pages, page_tokens), tree_(pages) {}
+
+  int64_t total() const { return allocator_.total(); }
+  int64_t page_tokens() const { return allocator_.page_tokens(); }
+  int64_t pages_for(int64_t positions) const { return allocator_.pages_for(positions); }
+  // That a sequence can take: cached ones that no running sequence uses are evicted for it.
+  int64_t available() const { return allocator_.free() + tree_.unused(); }
+  int64_t cached() const { return tree_.unused(); }  // Of these, with tokens of earlier sequences.
+  const PrefixCounts& counts() const { return counts_; }
+
+  // Whether another sequence with the same prompt could use a page of this one's.
+  bool can_share(const Sequence& sequence) const;
+  // Pages that `sequence` would share with running sequences if it started now.
+  int64_t shared_if_started(const Sequence& sequence) const;
+  // Starts it on the longest cached beginning; its last token is always computed.
+  void start(Sequence& sequence, int32_t slot);
+  // Appends `count` pages to those of `sequence`; there are that many available.
+  void take(int64_t count, Sequence& sequence);
+  // After it computed rows: its new full pages may be shared from now on.
+  void publish(Sequence& sequence);
+  // It ends, or is preempted: all its pages are available, the full ones as cached ones.
+  void leave(Sequence& sequence);
+
+ private:
+  TreeKey key_of(const Sequence& sequence) const;
+  // The last token is always computed: its logits are wanted.
+  int64_t usable_pages(const Sequence& sequence) const {
+    return options_.enabled ? (sequence.length() - 1) / page_tokens() : 0;
+  }
+  std::vector<int32_t> tokens_of(const Sequence& sequence, int64_t page) const;
+  std::vector<int32_t> find(const Sequence& sequence) const;
+
+  const PrefixOptions options_;
+  PageAllocator allocator_;  // For which pages in the tree are used ones.
+  PrefixTree tree_;
+  PrefixCounts counts_;
+};
+
+}  // namespace lockstep

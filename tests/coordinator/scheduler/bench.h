@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// A scheduler by itself, driven step by step.
+#pragma once
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "coordinator/scheduler/scheduler.h"
+#include "tests/coordinator/helpers.h"
+
+namespace lockstep {
+
+// A scheduler whose steps draw token 7 at every output.
+class Bench {
+ public:
+  explicit Bench(const SchedulerLimits& limits) : scheduler_(limits) {}
+
+  Sequence* add(int64_t prompt_tokens, int32_t max_tokens) {
+    return add(request_of(static_cast<int32_t>(requests_.size()), prompt_tokens, max_tokens))[0];
+  }
+  // Its choices.
+  std::vector<Sequence*> add(Request request) {
+    requests_.push_back(std::make_unique<PreparedRequest>(std::move(request), 100));
+    std::vector<Sequence*> choices;
+    for (int32_t i = 0; i < requests_.back()->request().n; ++i) {
+      sequences_.push_back(
+          std::make_unique<Sequence>(*requests_.back(), i, 1000, nullptr, nullptr));
+      choices.push_back(sequences_.back().get());
+    }
+    scheduler_.add(choices);
+    return choices;
+  }
+
+  // One step; (sequence, rows) in its order.
+  std::vector<std::pair<Sequence*, int64_t>> step() {
+    const Batch batch = scheduler_.schedule();
+    std::vector<std::pair<Sequence*, int64_t>> rows;
+    for (const BatchItem& item : batch.items) {
+      rows.emplace_back(item.sequence, item.rows);
+    }
+    scheduler_.computed(batch);
+    for (const BatchItem& item : batch.items) {
+      if (item.sequence->remaining() > 0) continue;
+      if (item.sequence->append(7)) scheduler_.remove(item.sequence);
+    }
+    return rows;
+  }
+
+  Scheduler& scheduler() { return scheduler_; }
+
+ private:
+  std::vector<std::unique_ptr<PreparedRequest>> requests_;
+  std::vector<std::unique_ptr<Sequence>> sequences_;
+  Scheduler scheduler_;
+};
+
+}  // namespace lockstep
