@@ -76,6 +76,7 @@ class Engine::Loop {
   bool formed_before_ = false;
   bool answered_ = false;   // This group completed a step.
   bool computing_ = false;  // It was sent a step.
+  int64_t sent_ns_ = 0;     // The last step.
   int64_t wait_ns_ = 0;
   int64_t coordinator_ns_ = 0;
   std::thread thread_;
@@ -132,11 +133,12 @@ void Engine::Loop::serve() {
 void Engine::Loop::receive() {
   const int64_t begin_ns = now_ns();
   absl::StatusOr<std::vector<cluster::StepResult>> results = group_->receive();
-  wait_ns_ += now_ns() - begin_ns;
+  const int64_t end_ns = now_ns();
+  wait_ns_ += end_ns - begin_ns;
   if (!results.ok()) return leave(results.status());
   computing_ = false;
   answered_ = true;
-  core_.results(*std::move(results));
+  core_.results(*std::move(results), end_ns - sent_ns_);
 }
 
 void Engine::Loop::feed(Messages messages) {
@@ -185,6 +187,7 @@ void Engine::Loop::perform_all() {
 void Engine::Loop::perform(engine_action::RunStep& action) {
   if (const absl::Status status = group_->send(action.step); !status.ok()) return leave(status);
   computing_ = true;
+  sent_ns_ = now_ns();
 }
 
 void Engine::Loop::perform(engine_action::FetchLogits& action) {
