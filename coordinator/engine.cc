@@ -160,10 +160,11 @@ void Engine::Loop::receive() {
   absl::StatusOr<std::vector<cluster::StepResult>> results = group_->receive();
   clock_.spent(EnginePart::kWait);
   if (!results.ok()) return leave(results.status());
+  const int64_t step_ns = clock_.since_ns() - sent_ns_;
   report(*results);
   computing_ = nullptr;
   answered_ = true;
-  core_.results(*std::move(results));
+  core_.results(*std::move(results), step_ns);
   clock_.spent(EnginePart::kDecide);
 }
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/numeric_class.h"
 #include "base/status.h"
 #include "coordinator/step_results.h"
 
@@ -16,6 +17,15 @@ using engine_action::FetchLogits;
 using engine_action::LeaveGroup;
 using engine_action::NoteStarted;
 using engine_action::RunStep;
+
+namespace {
+
+int64_t step_budget_ms(const EngineOptions& options, const GroupInfo& info) {
+  if (options.step_budget_ms >= 0) return options.step_budget_ms;
+  return info.numeric_class == kCudaClass ? 50 : 200;
+}
+
+}  // namespace
 
 EngineCore::EngineCore(const Tokenizer* tokenizer, const EngineOptions& options)
     : tokenizer_(tokenizer), options_(options) {}
@@ -39,6 +49,7 @@ void EngineCore::group_formed(const GroupInfo& info) {
                       .outputs = info_.max_outputs,
                       .pages = info_.pages,
                       .page_tokens = info_.page_tokens,
+                      .step_budget_ns = step_budget_ms(options_, info_) * 1'000'000,
                       .prefix = options_.prefix});
 }
 
@@ -135,13 +146,13 @@ std::vector<std::shared_ptr<Stream>> EngineCore::note_started(const Batch& batch
   return started;
 }
 
-void EngineCore::results(std::vector<cluster::StepResult> results) {
+void EngineCore::results(std::vector<cluster::StepResult> results, int64_t step_ns) {
   if (!flight_.has_value() || !flight_->results.empty()) return;
   had_event_ = true;
   absl::Status status = check_results(results, *flight_->step, info_);
   if (!status.ok()) return refuse_group(status);
   flight_->results = std::move(results);
-  scheduler_->computed(flight_->batch);
+  scheduler_->computed(flight_->batch, step_ns);
   draw_rest(nullptr);
 }
 

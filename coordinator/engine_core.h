@@ -40,8 +40,9 @@ class EngineCore {
   void group_formed(const GroupInfo& info);
   // Ends every request with kUnavailable and this reason.
   void group_lost(const absl::Status& why);
-  void results(std::vector<cluster::StepResult> results);  // In rank order.
-  void logits(const std::vector<float>& logits);           // Over the whole vocabulary.
+  // In rank order; how long the step took, 0: not known.
+  void results(std::vector<cluster::StepResult> results, int64_t step_ns = 0);
+  void logits(const std::vector<float>& logits);  // Over the whole vocabulary.
 
   // ---- Requests. Without a group one that is submitted ends with kUnavailable. ----
   void submit(Submission submission);

@@ -39,7 +39,10 @@ inline constexpr int64_t kNoBound = int64_t{1} << 62;
 struct EngineOptions {
   int64_t prefill_chunk = 512;  // Prompt tokens of all sequences in one step, at most.
   int64_t max_running = 256;    // Sequences that hold pages at once.
-  PrefixOptions prefix;         // What happens to pages of tokens that may come again.
+  // What a step in which sequences decode is to take, so that a prompt does not hold up others for
+  // longer. 0: as long as it takes; below: 200 on processors, 50 on GPUs.
+  int64_t step_budget_ms = -1;
+  PrefixOptions prefix;  // What happens to pages of tokens that may come again.
   // What may wait; more is refused with kResourceExhausted. A request that is larger than a bound
   // on tokens, choices or bytes is taken while the queue is empty.
   QueueLoad max_waiting = {.requests = 4096,

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "coordinator/scheduler/sequence.h"
+#include "coordinator/scheduler/step_cost.h"
 #include "proto/cluster.pb.h"
 
 namespace lockstep {
@@ -19,6 +20,7 @@ struct BatchItem {
 struct Batch {
   std::vector<BatchItem> items;  // A sequence at most once.
   int64_t rows = 0;
+  StepWork work = {};  // What decides how long it takes.
 };
 
 // Before the step runs: does the item compute its sequence's last token, so that its logits are

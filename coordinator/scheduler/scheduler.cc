@@ -60,7 +60,8 @@ void Scheduler::remove(Sequence* sequence) {
   sequence->release();
 }
 
-void Scheduler::computed(const Batch& batch) {
+void Scheduler::computed(const Batch& batch, int64_t time_ns) {
+  if (time_ns > 0 && batch.rows > 0) cost_.learn(batch.work, time_ns);
   for (const BatchItem& item : batch.items) {
     Sequence& sequence = *item.sequence;
     if (sequence.state() != Sequence::State::kRunning) continue;  // It ended meanwhile.
@@ -72,36 +73,48 @@ void Scheduler::computed(const Batch& batch) {
 
 Batch Scheduler::schedule() {
   Batch batch;
-  int64_t prefill_rows = 0;
-  const std::vector<int64_t> shares = share_rows(&prefill_rows);
+  Room room;
+  const std::vector<int64_t> shares = share_rows(&room);
   for (size_t index = 0; index < running_.size(); ++index) {
     const int64_t rows = reserve(index, shares[index]);
-    if (rows == 0) continue;
-    batch.items.push_back({.sequence = running_[index], .rows = rows});
-    batch.rows += rows;
+    if (rows > 0) batch.items.push_back({.sequence = running_[index], .rows = rows});
   }
-  admit(prefill_rows, &batch);
+  admit(&room, &batch);
+  for (const BatchItem& item : batch.items) {
+    batch.work = batch.work.with(item.sequence->computed(), item.rows);
+  }
+  batch.rows = batch.work.rows;
   LOCKSTEP_CHECK(batch.rows <= limits_.rows);
   LOCKSTEP_CHECK(batch.rows > 0 || (running_.empty() && waiting_.empty()));
   return batch;
 }
 
-std::vector<int64_t> Scheduler::share_rows(int64_t* prefill_rows) const {
+std::vector<int64_t> Scheduler::share_rows(Room* room) const {
   std::vector<int64_t> shares(running_.size());
-  int64_t left = limits_.rows;
   for (size_t index = 0; index < running_.size(); ++index) {
     if (running_[index]->remaining() != 1) continue;
     shares[index] = 1;
-    --left;
+    room->work = room->work.with(running_[index]->computed(), 1);
   }
-  left = std::min(left, limits_.prefill_chunk);
+  room->rows = std::min(limits_.rows - room->work.rows, limits_.prefill_chunk);
+  room->limited = room->work.rows > 0 && limits_.step_budget_ns > 0;
   for (size_t index = 0; index < running_.size(); ++index) {
     if (shares[index] == 1) continue;
-    shares[index] = std::min(left, running_[index]->remaining());
-    left -= shares[index];
+    shares[index] = give(running_[index]->computed(), running_[index]->remaining(), room);
   }
-  *prefill_rows = left;
   return shares;
+}
+
+int64_t Scheduler::give(int64_t position, int64_t wanted, Room* room) const {
+  int64_t rows = std::min(wanted, room->rows);
+  if (room->limited) {
+    const int64_t fit = cost_.rows_within(limits_.step_budget_ns, room->work, position, rows);
+    rows = std::min(rows, std::max(fit, kMinPromptRows - room->given));
+  }
+  room->rows = rows < wanted ? 0 : room->rows - rows;
+  room->given += rows;
+  room->work = room->work.with(position, rows);
+  return rows;
 }
 
 int64_t Scheduler::reserve(size_t index, int64_t rows) {
@@ -130,7 +143,7 @@ void Scheduler::preempt_youngest() {
   ++preemptions_;
 }
 
-void Scheduler::admit(int64_t prefill_rows, Batch* batch) {
+void Scheduler::admit(Room* room, Batch* batch) {
   // What running prompts have yet to take is not available: else new ones would drive them out
   // again.
   int64_t promised = 0;
@@ -139,23 +152,21 @@ void Scheduler::admit(int64_t prefill_rows, Batch* batch) {
     return std::max<int64_t>(pages_.pages_for(sequence.length()) - held, 0);
   };
   for (const Sequence* sequence : running_) promised += missing(*sequence);
-  while (!waiting_.empty() && prefill_rows > 0 && running() < limits_.running) {
+  while (!waiting_.empty() && room->rows > 0 && running() < limits_.running) {
     Sequence* next = *waiting_.begin();
-    const int64_t room = pages_.available() - promised;
+    const int64_t left = pages_.available() - promised;
     int64_t needed = pages_.pages_for(next->length());
-    if (needed > room) needed -= pages_.shared_if_started(*next);
-    if (needed > room) return;
+    if (needed > left) needed -= pages_.shared_if_started(*next);
+    if (needed > left) return;
     waiting_.erase(waiting_.begin());
     pages_.start(*next, free_slots_.back());
     free_slots_.pop_back();
     running_.insert(std::upper_bound(running_.begin(), running_.end(), next, Older()), next);
-    const int64_t rows = std::min(prefill_rows, next->remaining());
+    const int64_t rows = give(next->computed(), next->remaining(), room);
     const int64_t held = static_cast<int64_t>(next->pages().size());
     pages_.take(std::max<int64_t>(pages_.pages_for(next->computed() + rows) - held, 0), *next);
     promised += missing(*next);
-    prefill_rows -= rows;
-    batch->items.push_back({.sequence = next, .rows = rows});
-    batch->rows += rows;
+    if (rows > 0) batch->items.push_back({.sequence = next, .rows = rows});
   }
 }
 

@@ -3,7 +3,8 @@
 // over paged KV (vLLM, Kwon et al., 2023): which sequences compute which rows next.
 //
 // Sequences are served first come, first served. Every running sequence computes one row a step
-// once its prompt is done; what is left of a step's rows is prompt, oldest first. Pages are taken
+// once its prompt is done; what is left of a step's rows, and of its time while others decode
+// (step_cost.h), is prompt, oldest first. Pages are taken
 // when they are needed, those that only the prefix tree has included (kv_pages.h); where there is
 // none, the youngest running sequence gives up all of its own and goes back to the queue.
 //
@@ -31,8 +32,13 @@ struct SchedulerLimits {
   int64_t outputs = 0;        // Of a step.
   int64_t pages = 0;
   int64_t page_tokens = 0;
+  // That a step in which sequences decode is to take; prompts get what decoding leaves of it, and
+  // kMinPromptRows rows at least. 0: as long as it takes.
+  int64_t step_budget_ns = 0;
   PrefixOptions prefix = {};
 };
+
+inline constexpr int64_t kMinPromptRows = 16;
 
 // Owns the pages, not the sequences: a sequence is removed before it goes away. Used by the
 // engine's thread alone. A sequence's tokens fit into all pages together: else it would never run.
@@ -48,8 +54,9 @@ class Scheduler {
   void remove(Sequence* sequence);
   // The next step, empty where nothing waits or runs. Takes pages for it; the caller then runs it.
   Batch schedule();
-  // The step was run: what it computed may be shared from now on.
-  void computed(const Batch& batch);
+  // The step was run, and took this long (0: not known): what it computed may be shared from now
+  // on.
+  void computed(const Batch& batch, int64_t time_ns);
 
   int64_t running() const { return static_cast<int64_t>(running_.size()); }
   int64_t waiting() const { return static_cast<int64_t>(waiting_.size()) + followers_count_; }
@@ -63,19 +70,29 @@ class Scheduler {
     }
   };
 
-  // Rows that each running sequence may compute, by its index; what they leave of the chunk.
-  std::vector<int64_t> share_rows(int64_t* prefill_rows) const;
+  // What a step has left for prompts.
+  struct Room {
+    int64_t rows = 0;
+    int64_t given = 0;     // Of prompts, until now.
+    bool limited = false;  // By the budget of time.
+    StepWork work = {};    // Of the step, until now.
+  };
+  // Rows of a prompt from `position` on, at most `wanted`, that there is room for.
+  int64_t give(int64_t position, int64_t wanted, Room* room) const;
+  // Rows that each running sequence may compute, by its index; what they leave for others.
+  std::vector<int64_t> share_rows(Room* room) const;
   // Pages for `rows` more rows of running_[index], from younger ones where need be; how many rows
   // there is room for.
   int64_t reserve(size_t index, int64_t rows);
   void preempt_youngest();
   // Starts waiting sequences, oldest first, while rows and pages for all their tokens are left.
-  void admit(int64_t prefill_rows, Batch* batch);
+  void admit(Room* room, Batch* batch);
   // The choices that waited for this first one wait for nothing else now.
   void release_followers(const Sequence* first);
 
   SchedulerLimits limits_;
   KvPages pages_;
+  StepCost cost_;
   std::vector<int32_t> free_slots_;  // The last is given out first.
   std::vector<Sequence*> running_;   // Oldest first.
   std::set<Sequence*, Older> waiting_;

@@ -16,6 +16,7 @@ struct Place {
   int ranks = 1;
   int64_t pages = 600;
   int64_t prefill_chunk = 64;
+  int64_t step_budget_ms = -1;
   PrefixOptions prefix = {};
 };
 
@@ -34,10 +35,11 @@ class Demo {
     absl::StatusOr<std::unique_ptr<Tokenizer>> tokenizer = Tokenizer::load(folder);
     EXPECT_TRUE(tokenizer.ok()) << tokenizer.status();
     tokenizer_ = *std::move(tokenizer);
-    engine_ = std::make_unique<Engine>(
-        cluster_.get(), tokenizer_.get(),
-        EngineOptions{
-            .prefill_chunk = place.prefill_chunk, .prefix = place.prefix, .idle_step_ms = 20});
+    engine_ = std::make_unique<Engine>(cluster_.get(), tokenizer_.get(),
+                                       EngineOptions{.prefill_chunk = place.prefill_chunk,
+                                                     .step_budget_ms = place.step_budget_ms,
+                                                     .prefix = place.prefix,
+                                                     .idle_step_ms = 20});
     EXPECT_TRUE(engine_->wait_ready().ok()) << engine_->wait_ready();
   }
 
@@ -168,7 +170,7 @@ TEST(EngineInProcessTest, SixtyFourStreamsOnAnyGroupGiveWhatEachGivesAlone) {
     EXPECT_GT(shown, 1000u);
   }
   for (const Place& place : {Place{.ranks = 1}, Place{.ranks = 3, .pages = 12, .prefill_chunk = 7},
-                             Place{.ranks = 2, .pages = 20}}) {
+                             Place{.ranks = 2, .pages = 20, .step_budget_ms = 1}}) {
     Demo demo(place);
     std::vector<std::shared_ptr<Stream>> streams;
     for (const Request& request : requests) streams.push_back(demo.submit(request));

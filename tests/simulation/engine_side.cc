@@ -96,7 +96,7 @@ void EngineSide::form_again() {
 void EngineSide::results(std::vector<cluster::StepResult> results) {
   if (!std::exchange(answering_, false)) world_.broken("results that nobody waits for");
   answered_ = true;
-  core_.results(std::move(results));
+  core_.results(std::move(results), (world_.now() - sent_at_) * 1'000'000);
   pump_if_due();
 }
 
@@ -143,6 +143,7 @@ void EngineSide::perform(engine_action::RunStep& action) {
   if (std::exchange(answering_, true)) world_.broken("two steps at once");
   world_.tell("engine: step {} of {} rows, {} outputs", action.step->step(),
               action.step->tokens_size(), action.step->outputs_size());
+  sent_at_ = world_.now();
   workers_->run_step(action.step);
 }
 

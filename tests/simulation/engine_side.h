@@ -56,6 +56,7 @@ class EngineSide final : public GroupListener {
   const std::shared_ptr<Inbox> inbox_;
   EngineCore core_;
   bool answering_ = false;  // A step or logits are wanted of the workers.
+  int64_t sent_at_ = 0;     // The last step.
   bool answered_ = false;   // This group completed a step.
   bool pumping_ = false;
   bool draining_ = false;

@@ -33,6 +33,7 @@ int64_t draw_stuck_ms(World& world) {
 EngineOptions draw_options(World& world) {
   return {.prefill_chunk = world.between(1, 16),
           .max_running = world.between(1, 8),
+          .step_budget_ms = world.one_in(3) ? -1 : world.between(0, 40),
           .prefix = {.enabled = !world.one_in(5), .shared = world.one_in(3)},
           .max_waiting = {.requests = world.between(2, 12),
                           .choices = 24,

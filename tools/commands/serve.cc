@@ -20,6 +20,7 @@ struct ServeFlags {
   int wait_workers = 0;
   int drain_seconds = 120;
   int api_threads = 2;
+  int64_t step_budget_ms = -1;
   bool no_prefix_cache = false;
   bool share_prefixes = false;
 };
@@ -40,6 +41,7 @@ absl::StatusOr<ServiceOptions> service_options(const ServeFlags& flags) {
   if (flags.wait_workers < 0) {
     return invalid_argument("--wait-workers {}: wanted 1 or more", flags.wait_workers);
   }
+  options.engine.step_budget_ms = flags.step_budget_ms;
   options.engine.prefix = {.enabled = !flags.no_prefix_cache, .shared = flags.share_prefixes};
   options.cluster_address = flags.cluster_address;
   if (flags.wait_workers > 0) {
@@ -115,6 +117,11 @@ std::shared_ptr<Command> add_serve(CLI::App& parent) {
                    "Threads that read requests and tokenize long texts; one more takes only short "
                    "ones")
       ->capture_default_str();
+  command->app
+      ->add_option("--step-budget-ms", flags->step_budget_ms,
+                   "What a step may take while texts are written: long prompts get what is left of "
+                   "it, and hold up nobody for longer; 0: any time (default: 200, on GPUs 50)")
+      ->check(CLI::NonNegativeNumber);
   command->app->add_flag("--no-prefix-cache", flags->no_prefix_cache,
                          "Keep nothing of a prompt for later ones with the same beginning");
   command->app->add_flag("--share-prefixes", flags->share_prefixes,

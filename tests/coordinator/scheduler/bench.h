@@ -39,7 +39,7 @@ class Bench {
     for (const BatchItem& item : batch.items) {
       rows.emplace_back(item.sequence, item.rows);
     }
-    scheduler_.computed(batch);
+    scheduler_.computed(batch, step_ns(batch.work));
     for (const BatchItem& item : batch.items) {
       if (item.sequence->remaining() > 0) continue;
       if (item.sequence->append(7)) scheduler_.remove(item.sequence);
@@ -47,9 +47,16 @@ class Bench {
     return rows;
   }
 
+  // Steps take this long from now on: 100 ms and 1 ms for each row, or no known time.
+  void take_time(bool known) { timed_ = known; }
+  static int64_t step_ns_of(const StepWork& work) { return (100 + work.rows) * 1'000'000; }
+
   Scheduler& scheduler() { return scheduler_; }
 
  private:
+  int64_t step_ns(const StepWork& work) const { return timed_ ? step_ns_of(work) : 0; }
+
+  bool timed_ = false;
   std::vector<std::unique_ptr<PreparedRequest>> requests_;
   std::vector<std::unique_ptr<Sequence>> sequences_;
   Scheduler scheduler_;

@@ -115,7 +115,7 @@ TEST(SchedulerTest, StepsNameNewPagesOnlyAndASlotBeginsWithEachSequence) {
   const auto next = [&](uint64_t number) {
     const Batch batch = bench.scheduler().schedule();
     const cluster::Step step = make_step(batch, number);
-    bench.scheduler().computed(batch);
+    bench.scheduler().computed(batch, 0);
     for (const BatchItem& item : batch.items) {
       if (item.sequence->remaining() == 0) item.sequence->append(7);
     }

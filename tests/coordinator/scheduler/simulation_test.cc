@@ -78,6 +78,7 @@ class Simulation {
             .outputs = model_.max_outputs,
             .pages = model_.pages,
             .page_tokens = model_.page_tokens,
+            .step_budget_ns = between(0, 40) * 1'000'000,
             .prefix = {.enabled = between(0, 4) > 0, .shared = between(0, 1) == 1}};
   }
 
@@ -161,7 +162,7 @@ class Simulation {
     const auto results = workers_.run(step);
     ASSERT_TRUE(results.ok()) << results.status();
     int output = 0;
-    scheduler_.computed(batch);
+    scheduler_.computed(batch, between(0, 50) * 1'000'000);
     for (const BatchItem& item : batch.items) {
       if (item.sequence->remaining() > 0) continue;
       Life& life = life_of(item.sequence);

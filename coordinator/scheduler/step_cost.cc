@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// Features have a size of about 1, so that one small number makes the matrix regular.
+#include "coordinator/scheduler/step_cost.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+namespace lockstep {
+namespace {
+
+constexpr double kForget = 0.05;   // Of what is known along a step's features.
+constexpr double kRegular = 1e-6;  // Information about each cost before the first step.
+constexpr double kOutlier = 3;     // Deviations: what is further off counts less.
+constexpr double kLeastMs = 0.001;
+constexpr double kLeastDeviation = 0.02;  // Of the time that is expected.
+
+}  // namespace
+
+StepCost::Vector StepCost::features(const StepWork& work) {
+  return {1, static_cast<double>(work.rows) / 64, static_cast<double>(work.keys) / 65536};
+}
+
+double StepCost::dot(const Vector& a, const Vector& b) {
+  return a[0] * b[0] + a[1] * b[1] + a[2] * b[2];
+}
+
+// Gauss; the matrix is symmetric and positive.
+StepCost::Vector StepCost::solve(const Matrix& matrix, const Vector& right) {
+  Matrix left = matrix;
+  Vector x = right;
+  for (size_t i = 0; i < 3; ++i) {
+    for (size_t row = i + 1; row < 3; ++row) {
+      const double factor = left[row][i] / left[i][i];
+      for (size_t k = i; k < 3; ++k) left[row][k] -= factor * left[i][k];
+      x[row] -= factor * x[i];
+    }
+  }
+  for (size_t i = 3; i-- > 0;) {
+    for (size_t k = i + 1; k < 3; ++k) x[i] -= left[i][k] * x[k];
+    x[i] /= left[i][i];
+  }
+  return x;
+}
+
+// Costs below 0 become 0, the least first, and the others what fits best with these.
+StepCost::Vector StepCost::positive(const Matrix& information, const Vector& learned) {
+  Matrix left = information;
+  Vector right = {};
+  for (size_t i = 0; i < 3; ++i) right[i] = dot(information[i], learned);
+  Vector costs = learned;
+  for (int round = 0; round < 3; ++round) {
+    const auto least =
+        static_cast<size_t>(std::min_element(costs.begin(), costs.end()) - costs.begin());
+    if (costs[least] >= 0) break;
+    for (size_t i = 0; i < 3; ++i) left[least][i] = left[i][least] = i == least ? 1 : 0;
+    right[least] = 0;
+    costs = solve(left, right);
+  }
+  for (double& cost : costs) cost = std::max(cost, 0.0);
+  return costs;
+}
+
+void StepCost::learn(const StepWork& work, int64_t time_ns) {
+  const double time_ms = static_cast<double>(time_ns) / 1e6;
+  const Vector step = features(work);
+  const bool first = most_rows_ == 0;
+  most_rows_ = std::max(most_rows_, work.rows);
+  if (first) {
+    for (size_t i = 0; i < 3; ++i) information_[i][i] = kRegular;
+    deviation_ms_ = time_ms;
+  }
+  const double error = time_ms - dot(learned_ms_, step);
+  deviation_ms_ = std::max({deviation_ms_, kLeastDeviation * dot(cost_ms_, step), kLeastMs});
+  const double bound = kOutlier * deviation_ms_;
+  const double weight = std::abs(error) <= bound ? 1 : bound / std::abs(error);
+  deviation_ms_ += 0.1 * (std::min(std::abs(error), bound) - deviation_ms_);
+
+  Vector known = {};  // About this kind of step.
+  for (size_t i = 0; i < 3; ++i) known[i] = dot(information_[i], step);
+  const double forget = kForget / dot(known, step);
+  for (size_t i = 0; i < 3; ++i) {
+    for (size_t k = 0; k < 3; ++k) {
+      information_[i][k] += weight * step[i] * step[k] - forget * known[i] * known[k];
+    }
+  }
+  const Vector change = solve(information_, step);
+  for (size_t i = 0; i < 3; ++i) learned_ms_[i] += weight * error * change[i];
+  cost_ms_ = positive(information_, learned_ms_);
+}
+
+double StepCost::time_ns(const StepWork& work) const { return dot(cost_ms_, features(work)) * 1e6; }
+
+int64_t StepCost::rows_within(int64_t budget_ns, const StepWork& work, int64_t position,
+                              int64_t wanted) const {
+  int64_t fits = 0;
+  int64_t beyond = std::min(wanted, 2 * most_rows_ - work.rows) + 1;
+  while (beyond - fits > 1) {
+    const int64_t rows = (fits + beyond) / 2;
+    const bool within = time_ns(work.with(position, rows)) <= static_cast<double>(budget_ns);
+    (within ? fits : beyond) = rows;
+  }
+  return fits;
+}
+
+}  // namespace lockstep

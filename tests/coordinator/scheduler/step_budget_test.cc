@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// Prompts beside decoding, on a machine whose steps take 100 ms and 1 ms for each row.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/coordinator/scheduler/bench.h"
+
+namespace lockstep {
+namespace {
+
+using testing::ElementsAre;
+using testing::Pair;
+
+constexpr SchedulerLimits kLimits = {.rows = 640,
+                                     .prefill_chunk = 512,
+                                     .running = 64,
+                                     .outputs = 64,
+                                     .pages = 1000,
+                                     .page_tokens = 16,
+                                     .step_budget_ns = 200'000'000};
+
+// A sequence that decodes, on a scheduler that knows what prompts cost.
+Sequence* decoding(Bench& bench) {
+  bench.take_time(true);
+  bench.add(500, 1);
+  bench.step();
+  bench.add(60, 1);
+  bench.step();
+  Sequence* sequence = bench.add(5, 900);
+  for (int i = 0; i < 40; ++i) bench.step();
+  return sequence;
+}
+
+TEST(StepBudgetTest, APromptGetsTheTimeThatDecodingLeaves) {
+  Bench bench(kLimits);
+  Sequence* a = decoding(bench);
+  Sequence* b = bench.add(800, 3);
+  int64_t largest = 0;
+  while (b->remaining() > 1) {
+    const auto rows = bench.step();
+    ASSERT_EQ(rows.size(), 2u);
+    EXPECT_THAT(rows[0], Pair(a, 1));
+    largest = std::max(largest, rows[1].second);
+  }
+  EXPECT_NEAR(static_cast<double>(largest), 99, 3);
+}
+
+TEST(StepBudgetTest, WithoutDecodingAPromptGetsTheWholeChunk) {
+  Bench bench(kLimits);
+  bench.scheduler().remove(decoding(bench));
+  Sequence* b = bench.add(800, 3);
+  EXPECT_THAT(bench.step(), ElementsAre(Pair(b, 512)));
+}
+
+TEST(StepBudgetTest, SixteenRowsArePromptWhateverDecodingTakes) {
+  SchedulerLimits limits = kLimits;
+  limits.step_budget_ns = 1'000'000;
+  Bench bench(limits);
+  Sequence* a = decoding(bench);
+  Sequence* b = bench.add(10, 3);
+  Sequence* c = bench.add(800, 3);
+  EXPECT_THAT(bench.step(), ElementsAre(Pair(a, 1), Pair(b, 10), Pair(c, 6)));
+  EXPECT_THAT(bench.step(), ElementsAre(Pair(a, 1), Pair(b, 1), Pair(c, 16)));
+}
+
+TEST(StepBudgetTest, BeforeAnyTimeIsKnownPromptsBesideDecodingAreSmall) {
+  Bench bench(kLimits);
+  Sequence* a = bench.add(5, 900);
+  bench.step();
+  Sequence* b = bench.add(800, 3);
+  EXPECT_THAT(bench.step(), ElementsAre(Pair(a, 1), Pair(b, 16)));
+}
+
+TEST(StepBudgetTest, WithoutABudgetAPromptGetsTheChunkBesideDecoding) {
+  SchedulerLimits limits = kLimits;
+  limits.step_budget_ns = 0;
+  Bench bench(limits);
+  Sequence* a = decoding(bench);
+  Sequence* b = bench.add(800, 3);
+  EXPECT_THAT(bench.step(), ElementsAre(Pair(a, 1), Pair(b, 512)));
+}
+
+}  // namespace
+}  // namespace lockstep
