@@ -43,7 +43,7 @@ class OutputParser {
   explicit OutputParser(const OutputOptions& options);
 
   OutputDelta push(std::string_view text);
-  // The text is over: what was held back.
+  // The text is over: what was held back, in which there is no call.
   OutputDelta finish();
   bool has_calls() const { return calls_ > 0; }
 
