@@ -4,10 +4,13 @@
 
 #include <cmath>
 
+#include "absl/strings/cord.h"
 #include "base/status.h"
 
 namespace lockstep {
 namespace {
+
+constexpr char kTooLong[] = "lockstep/too_long";
 
 absl::Status check_ids(const std::vector<int32_t>& ids, int64_t vocab) {
   for (size_t i = 0; i < ids.size(); ++i) {
@@ -40,21 +43,28 @@ absl::Status check_sampling(const SamplingParams& params, int64_t vocab) {
 
 }  // namespace
 
+absl::Status too_long(absl::Status refusal) {
+  refusal.SetPayload(kTooLong, absl::Cord());
+  return refusal;
+}
+
+bool is_too_long(const absl::Status& status) { return status.GetPayload(kTooLong).has_value(); }
+
 absl::Status check_length(const Request& request, const GroupInfo& group) {
   const int64_t prompt = static_cast<int64_t>(request.prompt_ids.size());
   const int64_t first = request.max_tokens > 0 ? 1 : 0;
   if (prompt + first > group.max_context) {
-    return invalid_argument(
+    return too_long(invalid_argument(
         "prompt: want at most {} tokens, so that one more fits the context of {}, found {}; "
         "shorten it or raise --max-context",
-        group.max_context - first, group.max_context, prompt);
+        group.max_context - first, group.max_context, prompt));
   }
   const int64_t room = group.pages * group.page_tokens;
   if (prompt + first > room) {
-    return invalid_argument(
+    return too_long(invalid_argument(
         "prompt: want at most {} tokens, so that one more fits the {} KV pages of {}, found {}; "
         "shorten it or raise --kv-memory",
-        room - first, group.pages, group.page_tokens, prompt);
+        room - first, group.pages, group.page_tokens, prompt));
   }
   return absl::OkStatus();
 }

@@ -11,8 +11,12 @@ namespace lockstep {
 // kInvalidArgument: parameters that workers would reject (one bad request must not end the group),
 // or a prompt that can never be served. Any thread.
 absl::Status check_request(const Request& request, const GroupInfo& group);
-// Of these, whether prompt and first token fit the group's context and KV pages.
+// Of these, whether prompt and first token fit the group's context and KV pages; is_too_long().
 absl::Status check_length(const Request& request, const GroupInfo& group);
+
+// Marks a refusal as one of a prompt that is too long, for which OpenAI has a code of its own.
+absl::Status too_long(absl::Status refusal);
+bool is_too_long(const absl::Status& status);
 
 // kResourceExhausted names the bound that `more` would break, with what waits already.
 absl::Status check_queue(const QueueLoad& waiting, const QueueLoad& more, const QueueLoad& max);

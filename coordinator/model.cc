@@ -128,6 +128,8 @@ absl::StatusOr<std::unique_ptr<Model>> Model::open(const ModelOptions& options) 
   if (fs::exists(model->folder_ / "tokenizer.json", error)) {
     ASSIGN_OR_RETURN(model->tokenizer_, Tokenizer::load(model->folder_));
   }
+  model->chat_template_ = ChatTemplate::load(model->folder_, options.chat_template);
+  if (!options.chat_template.empty()) RETURN_IF_ERROR(model->chat_template_.status());
   const bool wanted = options.weight_files == WeightFiles::kNeeded || has_weights(model->folder_);
   if (wanted && !options.random_weights.has_value()) {
     ASSIGN_OR_RETURN(model->checkpoint_, Checkpoint::open(model->folder_));
@@ -139,6 +141,11 @@ absl::StatusOr<std::unique_ptr<Model>> Model::open(const ModelOptions& options) 
   limits.set_outputs(limits.sequences());
   limits.set_page_tokens(kPageTokens);
   return model;
+}
+
+absl::StatusOr<const ChatTemplate*> Model::chat_template() const {
+  if (!chat_template_.ok()) return chat_template_.status();
+  return &*chat_template_;
 }
 
 int64_t Model::max_pages() const { return limits_.sequences() * pages_of(limits_.context()); }

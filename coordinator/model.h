@@ -11,6 +11,7 @@
 
 #include "absl/status/statusor.h"
 #include "checkpoint/checkpoint.h"
+#include "coordinator/text/chat_template.h"
 #include "coordinator/text/tokenizer.h"
 #include "models/generation_config.h"
 #include "models/models.h"
@@ -30,6 +31,9 @@ struct ModelOptions {
   std::optional<uint64_t> random_weights;  // Seed; then config.json is all that is read.
   WeightFiles weight_files = WeightFiles::kNeeded;
   std::vector<std::string> ignore_config;
+  std::string chat_template;  // A file; "": the folder's.
+  // That a request may pass to the chat template.
+  std::vector<std::string> template_variables = {"enable_thinking"};
   // Embeddings are kept as the checkpoint has them, so that workers can leave them in its file.
   bool embedding_in_file = false;
   Strategy strategy = Strategy::kGather;
@@ -54,6 +58,9 @@ class Model {
   const GenerationConfig& generation_config() const { return generation_config_; }
   // Null where the folder has no tokenizer: then prompts are ids.
   const Tokenizer* tokenizer() const { return tokenizer_.get(); }
+  // An error says why there is none: nothing was found, or what was found is no template. The
+  // model outlives it.
+  absl::StatusOr<const ChatTemplate*> chat_template() const;
   const ModelOptions& options() const { return options_; }
   // Null where weights are not quantized.
   const Scheme* scheme() const { return scheme_; }
@@ -85,6 +92,7 @@ class Model {
   const Scheme* scheme_ = nullptr;
   GenerationConfig generation_config_;
   std::unique_ptr<Tokenizer> tokenizer_;
+  absl::StatusOr<ChatTemplate> chat_template_ = absl::InternalError("not loaded");
   std::optional<Checkpoint> checkpoint_;
   program::Limits limits_;
 };

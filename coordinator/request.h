@@ -30,6 +30,8 @@ struct Request {
   uint64_t seed = 0;  // Choice i draws with seed + i.
   std::vector<std::string> stop;
   std::vector<int32_t> stop_ids;  // End tokens of the model included, unless ignored.
+  // Special tokens that the text shows nevertheless: those that begin tool calls, for instance.
+  std::vector<int32_t> shown_special_ids;
   int32_t n = 1;
   int32_t logprobs = -1;       // -1: none; else how many best tokens beside the chosen one.
   bool prompt_logits = false;  // The last prompt position's logits, in the first event.

@@ -9,6 +9,8 @@
 
 #include "base/json.h"
 #include "base/status.h"
+#include "coordinator/admission.h"
+#include "coordinator/api/chat_prompt.h"
 #include "coordinator/api/limits.h"
 
 namespace lockstep {
@@ -33,29 +35,36 @@ absl::Status check_ids(const v1::GenerateRequest& message, int64_t vocabulary) {
 }
 
 absl::Status check_prompt(const v1::GenerateRequest& message, const Model& model) {
-  if (message.has_prompt() == message.has_prompt_ids()) {
-    return invalid_argument("want one of prompt and prompt_ids, found {}",
-                            message.has_prompt() ? "both" : "neither");
+  const int given = message.has_prompt() + message.has_prompt_ids() + message.has_chat();
+  if (given != 1) {
+    return invalid_argument("want one of prompt, prompt_ids and chat, found {}",
+                            given == 0 ? "none" : "several");
   }
-  if (!message.has_prompt()) return absl::OkStatus();
-  if (model.tokenizer() == nullptr) {
-    return invalid_argument("{} has no tokenizer.json: give prompt_ids instead of prompt",
-                            model.name());
-  }
-  const int64_t bytes = static_cast<int64_t>(message.prompt().size());
+  if (message.has_prompt_ids() || model.tokenizer() != nullptr) return absl::OkStatus();
+  return invalid_argument("{} has no tokenizer.json: give prompt_ids instead of {}", model.name(),
+                          message.has_chat() ? "chat" : "prompt");
+}
+
+// Before it is tokenized.
+absl::Status check_text(std::string_view text, const Model& model) {
+  const int64_t bytes = static_cast<int64_t>(text.size());
   const int64_t context = model.max_context();
-  if (bytes / kPromptBytesPerToken >= context) {
-    return invalid_argument(
-        "prompt: want fewer than {} bytes, {} for each token of the context of {}, found {}",
-        kPromptBytesPerToken * context, kPromptBytesPerToken, context, bytes);
-  }
-  return absl::OkStatus();
+  if (bytes / kPromptBytesPerToken < context) return absl::OkStatus();
+  return too_long(invalid_argument(
+      "prompt: want fewer than {} bytes, {} for each token of the context of {}, found {}",
+      kPromptBytesPerToken * context, kPromptBytesPerToken, context, bytes));
 }
 
 absl::Status fill_prompt(const v1::GenerateRequest& message, const Model& model, Request* request) {
+  request->prompt_is_text = !message.has_prompt_ids();
   if (message.has_prompt()) {
+    RETURN_IF_ERROR(check_text(message.prompt(), model));
     ASSIGN_OR_RETURN(request->prompt_ids, model.tokenizer()->encode(message.prompt()));
-    request->prompt_is_text = true;
+  } else if (message.has_chat()) {
+    ASSIGN_OR_RETURN(const MarkedText text, render_chat(message.chat(), model));
+    RETURN_IF_ERROR(check_text(text.bytes, model));
+    // The template writes begin tokens itself.
+    ASSIGN_OR_RETURN(request->prompt_ids, model.tokenizer()->encode(text, /*add_special=*/false));
   } else {
     request->prompt_ids.assign(message.prompt_ids().ids().begin(),
                                message.prompt_ids().ids().end());

@@ -35,6 +35,21 @@ constexpr FieldLimit kLimits[] = {
     {"GenerateRequest", "logprobs", Measure::kValue, 0, 20},
     {"GenerateRequest", "request_id", Measure::kBytes, 0, 128},
     {"GenerateRequest", "cache_salt", Measure::kBytes, 0, 128},
+    {"ChatMessages", "messages", Measure::kCount, 1, 1 << 14},
+    {"ChatMessages", "tools", Measure::kCount, 0, 256},
+    {"ChatMessages", "tools", Measure::kBytes, 2, 64 << 10},
+    {"ChatMessages", "documents", Measure::kCount, 0, 256},
+    {"ChatMessages", "documents", Measure::kBytes, 2, 1 << 20},
+    {"ChatMessages", "template_variables", Measure::kBytes, 0, 64 << 10},
+    {"ChatMessage", "role", Measure::kBytes, 1, 64},
+    {"ChatMessage", "content", Measure::kBytes, 0, kMaxMessageBytes},
+    {"ChatMessage", "name", Measure::kBytes, 0, 256},
+    {"ChatMessage", "tool_call_id", Measure::kBytes, 0, 256},
+    {"ChatMessage", "tool_calls", Measure::kCount, 0, 256},
+    {"ChatMessage", "reasoning_content", Measure::kBytes, 0, kMaxMessageBytes},
+    {"ToolCall", "id", Measure::kBytes, 0, 256},
+    {"ToolCall", "name", Measure::kBytes, 1, 256},
+    {"ToolCall", "arguments", Measure::kBytes, 0, 1 << 20},
     {"TokenizeRequest", "text", Measure::kBytes, 0, kMaxMessageBytes},
     {"DetokenizeRequest", "ids", Measure::kCount, 0, 1 << 18},
 };
@@ -81,6 +96,24 @@ absl::Status check_entries(const FieldLimit& limit, const Message& message,
   return absl::OkStatus();
 }
 
+// Messages in the message.
+absl::Status check_inner(const Message& message, const FieldDescriptor* field) {
+  const Reflection* reflection = message.GetReflection();
+  const auto check_one = [](const Message& inner, const std::string& name) -> absl::Status {
+    const absl::Status status = check_limits(inner);
+    return status.ok() ? status : invalid_argument("{}.{}", name, message_of(status));
+  };
+  if (!field->is_repeated()) {
+    if (!reflection->HasField(message, field)) return absl::OkStatus();
+    return check_one(reflection->GetMessage(message, field), field->name());
+  }
+  for (int i = 0; i < reflection->FieldSize(message, field); ++i) {
+    RETURN_IF_ERROR(check_one(reflection->GetRepeatedMessage(message, field, i),
+                              fmt::format("{}[{}]", field->name(), i)));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 std::span<const FieldLimit> field_limits() { return kLimits; }
@@ -103,16 +136,14 @@ absl::Status check_limits(const Message& message) {
     const FieldDescriptor* field = descriptor->FindFieldByName(limit.field);
     if (field->is_repeated()) {
       RETURN_IF_ERROR(check_entries(limit, message, field));
-    } else if (reflection->HasField(message, field)) {
+    } else if (!field->has_presence() || reflection->HasField(message, field)) {
       RETURN_IF_ERROR(check_field(limit, message, field));
     }
   }
   for (int i = 0; i < descriptor->field_count(); ++i) {
     const FieldDescriptor* field = descriptor->field(i);
-    if (field->is_repeated() || field->cpp_type() != FieldDescriptor::CPPTYPE_MESSAGE) continue;
-    if (!reflection->HasField(message, field)) continue;
-    const absl::Status inner = check_limits(reflection->GetMessage(message, field));
-    if (!inner.ok()) return invalid_argument("{}.{}", field->name(), message_of(inner));
+    if (field->is_map() || field->cpp_type() != FieldDescriptor::CPPTYPE_MESSAGE) continue;
+    RETURN_IF_ERROR(check_inner(message, field));
   }
   return absl::OkStatus();
 }

@@ -19,7 +19,9 @@ Sequence::Sequence(const PreparedRequest& request, int32_t index, int64_t contex
       penalties_(&request.rules()),
       stop_matcher_(&request.stops()) {
   LOCKSTEP_CHECK(!request_.prompt_ids.empty());
-  if (tokenizer != nullptr) detokenizer_.emplace(tokenizer, request_.prompt_is_text);
+  if (tokenizer != nullptr) {
+    detokenizer_.emplace(tokenizer, request_.prompt_is_text, request_.shown_special_ids);
+  }
 }
 
 int32_t Sequence::token(int64_t position) const {

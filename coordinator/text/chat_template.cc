@@ -81,34 +81,15 @@ OrderedJson with_reasoning_names(const OrderedJson& messages) {
 
 }  // namespace
 
-absl::StatusOr<ChatTemplate> ChatTemplate::load(const std::filesystem::path& folder) {
+absl::StatusOr<ChatTemplate> ChatTemplate::load(const std::filesystem::path& folder,
+                                                const std::filesystem::path& file) {
   std::error_code error;
   const std::filesystem::path config_path = folder / "tokenizer_config.json";
   OrderedJson config;
   if (std::filesystem::exists(config_path, error)) {
     ASSIGN_OR_RETURN(config, read_json_file(config_path));
   }
-  absl::StatusOr<ChatTemplate> loaded = ChatTemplate();
-  const auto has_template = [](const OrderedJson& json) {
-    return json.is_object() && json.contains("chat_template") && !json["chat_template"].is_null();
-  };
-  if (std::filesystem::exists(folder / "chat_template.jinja", error)) {
-    loaded = load_file(folder / "chat_template.jinja");
-  } else if (std::filesystem::exists(folder / "chat_template.json", error)) {
-    const std::filesystem::path path = folder / "chat_template.json";
-    ASSIGN_OR_RETURN(const OrderedJson json, read_json_file(path));
-    if (!has_template(json)) return invalid_argument("{}: wanted \"chat_template\"", path.string());
-    loaded = from_json(json["chat_template"]);
-    if (!loaded.ok()) return named(path.string(), loaded.status());
-  } else if (has_template(config)) {
-    loaded = from_json(config["chat_template"]);
-    if (!loaded.ok()) return named(config_path.string(), loaded.status());
-  } else {
-    return invalid_argument(
-        "{} has no chat template: neither chat_template.jinja, chat_template.json nor "
-        "\"chat_template\" in tokenizer_config.json",
-        folder.string());
-  }
+  auto loaded = file.empty() ? find(folder, config) : load_file(file);
   RETURN_IF_ERROR(loaded.status());
   for (const std::string_view name : kSpecialTokens) {
     if (!config.is_object() || !config.contains(name)) continue;
@@ -117,6 +98,30 @@ absl::StatusOr<ChatTemplate> ChatTemplate::load(const std::filesystem::path& fol
     if (text.is_string()) loaded->set_special_token(std::string(name), text.get<std::string>());
   }
   return loaded;
+}
+
+absl::StatusOr<ChatTemplate> ChatTemplate::find(const std::filesystem::path& folder,
+                                                const OrderedJson& config) {
+  std::error_code error;
+  const auto has_template = [](const OrderedJson& json) {
+    return json.is_object() && json.contains("chat_template") && !json["chat_template"].is_null();
+  };
+  if (std::filesystem::exists(folder / "chat_template.jinja", error)) {
+    return load_file(folder / "chat_template.jinja");
+  }
+  std::filesystem::path path = folder / "chat_template.json";
+  OrderedJson json = config;
+  if (std::filesystem::exists(path, error)) {
+    ASSIGN_OR_RETURN(json, read_json_file(path));
+    if (!has_template(json)) return invalid_argument("{}: wanted \"chat_template\"", path.string());
+  } else if (path = folder / "tokenizer_config.json"; !has_template(config)) {
+    return invalid_argument(
+        "{} has no chat template: neither chat_template.jinja, chat_template.json nor "
+        "\"chat_template\" in tokenizer_config.json",
+        folder.string());
+  }
+  auto loaded = from_json(json["chat_template"]);
+  return loaded.ok() ? std::move(loaded) : named(path.string(), loaded.status());
 }
 
 absl::StatusOr<ChatTemplate> ChatTemplate::load_file(const std::filesystem::path& path) {
@@ -155,6 +160,11 @@ absl::Status ChatTemplate::add(const std::string& name, const std::string& sourc
   ASSIGN_OR_RETURN(jinja::Template parsed, jinja::Template::parse(source));
   templates_.push_back({name, source, std::move(parsed)});
   return absl::OkStatus();
+}
+
+bool ChatTemplate::mentions(std::string_view text) const {
+  return std::ranges::any_of(
+      templates_, [&](const Named& named) { return named.source.find(text) != std::string::npos; });
 }
 
 bool ChatTemplate::is_special_token_name(std::string_view name) {

@@ -33,12 +33,17 @@ struct ChatRequest {
 class ChatTemplate {
  public:
   // From a model's folder: chat_template.jinja, chat_template.json or tokenizer_config.json, the
-  // first that has one; special tokens from tokenizer_config.json. Errors name the file.
-  static absl::StatusOr<ChatTemplate> load(const std::filesystem::path& folder);
+  // first that has one, or else the file that is named; special tokens from tokenizer_config.json.
+  // Errors name the file.
+  static absl::StatusOr<ChatTemplate> load(const std::filesystem::path& folder,
+                                           const std::filesystem::path& file = {});
   // From a file with the template alone.
   static absl::StatusOr<ChatTemplate> load_file(const std::filesystem::path& path);
   // From JSON: the template's text, or a list of {"name": ..., "template": ...}.
   static absl::StatusOr<ChatTemplate> from_json(const OrderedJson& json);
+
+  // Whether one of its templates has this text.
+  bool mentions(std::string_view text) const;
 
   // Variables of the tokenizer: bos_token and its like.
   static bool is_special_token_name(std::string_view name);
@@ -54,6 +59,8 @@ class ChatTemplate {
     std::string source;
     jinja::Template parsed;
   };
+  static absl::StatusOr<ChatTemplate> find(const std::filesystem::path& folder,
+                                           const OrderedJson& tokenizer_config);
   absl::Status add(const std::string& name, const std::string& source);
   absl::StatusOr<const Named*> choose(bool has_tools) const;
 

@@ -2,17 +2,23 @@
 // The decoder of the tokenizer is a stream already; this keeps one sequence's state of it.
 #include "coordinator/text/detokenizer.h"
 
+#include <algorithm>
+
 #include "base/check.h"
 
 namespace lockstep {
 
-Detokenizer::Detokenizer(const Tokenizer* tokenizer, bool after_text_prompt)
-    : tokenizer_(tokenizer), state_(tokenizer->decoder().start(after_text_prompt)) {}
+Detokenizer::Detokenizer(const Tokenizer* tokenizer, bool after_text_prompt,
+                         std::span<const int32_t> shown_special_ids)
+    : tokenizer_(tokenizer),
+      shown_special_ids_(shown_special_ids),
+      state_(tokenizer->decoder().start(after_text_prompt)) {}
 
 std::string Detokenizer::push(int32_t id) {
   LOCKSTEP_CHECK(!finished_);
   std::string text;
-  const std::string* token = tokenizer_->shown_text(id, true);
+  const bool skip_special = std::ranges::find(shown_special_ids_, id) == shown_special_ids_.end();
+  const std::string* token = tokenizer_->shown_text(id, skip_special);
   if (token != nullptr) tokenizer_->decoder().push(*token, &state_, &text);
   return text;
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 
 #include "coordinator/text/decoder.h"
@@ -15,11 +16,14 @@ namespace lockstep {
 // text's first word, is kept. Every piece is well-formed UTF-8. A token takes time by its own
 // length, however long the sequence is.
 //
-// One thread at a time; the tokenizer must outlive it. A copy continues from the same place,
-// independently.
+// Special tokens among `shown_special_ids` are shown nevertheless.
+//
+// One thread at a time; the tokenizer and the ids must outlive it. A copy continues from the same
+// place, independently.
 class Detokenizer {
  public:
-  Detokenizer(const Tokenizer* tokenizer, bool after_text_prompt);
+  Detokenizer(const Tokenizer* tokenizer, bool after_text_prompt,
+              std::span<const int32_t> shown_special_ids = {});
 
   // The text that is now certain: empty while a character, or a run of single-byte tokens, is
   // unfinished, and for special tokens and ids without a token.
@@ -30,6 +34,7 @@ class Detokenizer {
 
  private:
   const Tokenizer* tokenizer_;
+  std::span<const int32_t> shown_special_ids_;
   Decoder::State state_;
   bool finished_ = false;
 };

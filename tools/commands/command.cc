@@ -56,6 +56,8 @@ absl::StatusOr<std::unique_ptr<Model>> ModelFlags::open(WeightFiles files) const
   options.quantize = quantize;
   options.kv_dtype = kv_dtype;
   options.ignore_config = ignore_config;
+  options.chat_template = chat.file;
+  options.template_variables = chat.variables;
   if (embedding != "memory" && embedding != "file") {
     return invalid_argument("--embedding {}: wanted memory or file", embedding);
   }
@@ -84,6 +86,15 @@ absl::StatusOr<std::unique_ptr<Model>> ModelFlags::open(WeightFiles files) const
   options.max_rows = prefill_chunk + max_running;
   options.max_sequences = max_running;
   return Model::open(options);
+}
+
+void ChatFlags::add_to(CLI::App& app) {
+  app.add_option("--chat-template", file, "A file with a chat template, in place of MODEL's");
+  app.add_option("--template-vars", variables,
+                 "Names of variables that a request may pass to the chat template, with commas "
+                 "between them")
+      ->delimiter(',')
+      ->capture_default_str();
 }
 
 void WeightCacheFlags::add_to(CLI::App& app) {

@@ -33,6 +33,14 @@ std::shared_ptr<Command> add_quantize(CLI::App& parent);
 std::shared_ptr<Command> add_compare(CLI::App& parent);
 std::shared_ptr<Command> add_doctor(CLI::App& parent);
 
+// The chat template, of commands that render conversations.
+struct ChatFlags {
+  std::string file;
+  std::vector<std::string> variables = ModelOptions().template_variables;
+
+  void add_to(CLI::App& app);
+};
+
 // MODEL and how it is read and cut: of every command that opens one.
 struct ModelFlags {
   std::string path;
@@ -46,6 +54,7 @@ struct ModelFlags {
   int64_t max_context = 0;
   int64_t prefill_chunk = 512;
   int64_t max_running = 64;
+  ChatFlags chat;  // Added by those who need it.
 
   void add_to(CLI::App& app);
   absl::StatusOr<std::unique_ptr<Model>> open(WeightFiles files = WeightFiles::kNeeded) const;

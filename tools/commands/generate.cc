@@ -221,6 +221,7 @@ std::shared_ptr<Command> add_generate(CLI::App& parent) {
       "line.");
   CLI::App& app = *command->app;
   flags->model.add_to(app);
+  flags->model.chat.add_to(app);
   flags->group.add_to(app);
   flags->prompt_option = app.add_option("--prompt", flags->prompt, "The text to continue");
   flags->prompt_ids_option = app.add_option("--prompt-ids", flags->prompt_ids,

@@ -108,6 +108,7 @@ std::shared_ptr<Command> add_serve(CLI::App& parent) {
       "Serves MODEL over gRPC (lockstep.v1.Generation, health, reflection).\n"
       "Starts its workers on this machine, or waits for others with --wait-workers.");
   flags->model.add_to(*command->app);
+  flags->model.chat.add_to(*command->app);
   flags->group.add_to(*command->app);
   command->app
       ->add_option("--grpc", flags->grpc_address, "Where clients call; port 0 takes a free one")

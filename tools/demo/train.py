@@ -62,6 +62,15 @@ TOKENIZER = {
     "clean_up_tokenization_spaces": False,
     "model_max_length": CONFIG["max_position_embeddings"],
 }
+CHAT_TEMPLATE = """\
+{#- The demo model tells stories and follows no instructions: a conversation is one story, which
+    both sides go on with. System prompts are left out. -#}
+{{- bos_token -}}
+{%- for message in messages if message.role != 'system' -%}
+  {%- if not loop.first %}{{ ' ' }}{% endif -%}
+  {{- message.content | trim -}}
+{%- endfor -%}
+"""
 # A row of a batch is one whole story, so no story ever sees another.
 TOKENS_PER_BATCH = 4096
 
@@ -235,6 +244,7 @@ def save_model(weights, tokenizer, out):
     write_json(out / "config.json", CONFIG)
     write_json(out / "generation_config.json", GENERATION)
     write_json(out / "tokenizer_config.json", TOKENIZER)
+    (out / "chat_template.jinja").write_text(CHAT_TEMPLATE, encoding="utf-8")
 
 
 def main():

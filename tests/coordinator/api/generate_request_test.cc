@@ -90,12 +90,12 @@ TEST_F(GenerateRequestTest, WhatIsSetIsTaken) {
 
 TEST_F(GenerateRequestTest, OnePromptIsWanted) {
   message_.mutable_prompt_ids()->add_ids(5);
-  expect_refused("want one of prompt and prompt_ids, found both");
+  expect_refused("want one of prompt, prompt_ids and chat, found several");
   message_.clear_prompt();
   EXPECT_EQ(accepted().prompt_ids, std::vector<int32_t>{5});
   EXPECT_FALSE(accepted().prompt_is_text);
   message_.clear_prompt_ids();
-  expect_refused("want one of prompt and prompt_ids, found neither");
+  expect_refused("want one of prompt, prompt_ids and chat, found none");
   message_.mutable_prompt_ids();
   expect_refused("the prompt is empty");
 }

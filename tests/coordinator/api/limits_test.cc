@@ -106,6 +106,19 @@ TEST(LimitsTest, MessagesSayWhatIsWantedAndWhatWasFound) {
   expect_refused(message, "request_id: want up to 128 bytes, found 129");
 }
 
+TEST(LimitsTest, MessagesInListsAreCheckedAndNamedByTheirPlace) {
+  v1::GenerateRequest message;
+  message.mutable_chat()->add_messages()->set_role("user");
+  EXPECT_TRUE(check_limits(message).ok());
+  v1::ChatMessage* second = message.mutable_chat()->add_messages();
+  expect_refused(message, "chat.messages[1].role: want 1 to 64 bytes, found 0");
+  second->set_role("assistant");
+  second->add_tool_calls()->set_name("f");
+  EXPECT_TRUE(check_limits(message).ok());
+  second->add_tool_calls()->set_name(std::string(257, 'f'));
+  expect_refused(message, "chat.messages[1].tool_calls[1].name: want 1 to 256 bytes, found 257");
+}
+
 TEST(LimitsTest, CountsOfEntriesAreBounded) {
   v1::GenerateRequest message = good();
   for (int i = 0; i < 1024; ++i) message.add_stop_ids(5);
@@ -121,6 +134,9 @@ TEST(LimitsTest, CountsOfEntriesAreBounded) {
   message.Clear();
   message.mutable_prompt_ids()->mutable_ids()->Resize((1 << 20) + 1, 1);
   expect_refused(message, "prompt_ids.ids: want up to 1048576 entries, found 1048577");
+  message.Clear();
+  message.mutable_chat();
+  expect_refused(message, "chat.messages: want 1 to 16384 entries, found 0");
   v1::DetokenizeRequest detokenize;
   detokenize.mutable_ids()->Resize((1 << 18) + 1, 1);
   expect_refused(detokenize, "ids: want up to 262144 entries, found 262145");

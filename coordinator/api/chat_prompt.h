@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// A request's conversation -> the prompt, by the model's chat template.
+#pragma once
+
+#include "absl/status/statusor.h"
+#include "coordinator/model.h"
+#include "coordinator/text/chat_template.h"
+#include "proto/generate.pb.h"
+
+namespace lockstep {
+
+// What the template is given. kInvalidArgument names the field: what has to be JSON is none, or a
+// variable is not among those that the server passes. Wants the limits checked.
+absl::StatusOr<ChatRequest> to_chat_request(const v1::ChatMessages& chat,
+                                            const std::vector<std::string>& variables);
+
+// kInvalidArgument, one line: the model has no chat template, or the template refuses the
+// conversation. Takes up to 2 MiB of stack and, for a hostile template, seconds. Thread-safe.
+absl::StatusOr<MarkedText> render_chat(const v1::ChatMessages& chat, const Model& model);
+
+}  // namespace lockstep

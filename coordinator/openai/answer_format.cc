@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "coordinator/openai/answer_format.h"
+
+#include <algorithm>
+
+namespace lockstep::openai {
+namespace {
+
+constexpr float kLowest = -9999;  // JSON has no infinity.
+
+std::string text_of(const AnswerFacts& facts, int32_t id) {
+  if (facts.tokenizer == nullptr) return "token_id:" + std::to_string(id);
+  return facts.tokenizer->decode(std::span(&id, 1), /*skip_special=*/false);
+}
+
+float finite(float logprob) { return std::max(logprob, kLowest); }
+
+OrderedJson chat_entry(const AnswerFacts& facts, const Logprob& logprob) {
+  const std::string text = text_of(facts, logprob.id);
+  OrderedJson bytes = OrderedJson::array();
+  for (const char c : text) bytes.push_back(static_cast<unsigned char>(c));
+  return {{"token", text}, {"logprob", finite(logprob.logprob)}, {"bytes", std::move(bytes)}};
+}
+
+OrderedJson chat_logprobs(const AnswerFacts& facts,
+                          const std::vector<std::vector<Logprob>>& tokens) {
+  OrderedJson content = OrderedJson::array();
+  for (const std::vector<Logprob>& token : tokens) {
+    OrderedJson entry = chat_entry(facts, token[0]);
+    entry["top_logprobs"] = OrderedJson::array();
+    for (size_t i = 1; i < token.size(); ++i) {
+      entry["top_logprobs"].push_back(chat_entry(facts, token[i]));
+    }
+    content.push_back(std::move(entry));
+  }
+  return {{"content", std::move(content)}, {"refusal", nullptr}};
+}
+
+// The chosen token is among the best ones, or is added to them.
+OrderedJson completion_logprobs(const AnswerFacts& facts,
+                                const std::vector<std::vector<Logprob>>& tokens, int64_t* offset) {
+  OrderedJson json = {{"text_offset", OrderedJson::array()},
+                      {"token_logprobs", OrderedJson::array()},
+                      {"tokens", OrderedJson::array()},
+                      {"top_logprobs", OrderedJson::array()}};
+  for (const std::vector<Logprob>& token : tokens) {
+    const std::string text = text_of(facts, token[0].id);
+    json["text_offset"].push_back(*offset);
+    json["token_logprobs"].push_back(finite(token[0].logprob));
+    json["tokens"].push_back(text);
+    OrderedJson top = OrderedJson::object();
+    for (size_t i = 1; i < token.size(); ++i) {
+      top.emplace(text_of(facts, token[i].id), finite(token[i].logprob));
+    }
+    top.emplace(text, finite(token[0].logprob));
+    json["top_logprobs"].push_back(std::move(top));
+    *offset += count_characters(text);
+  }
+  return json;
+}
+
+}  // namespace
+
+OrderedJson usage_json(const UsageCounts& usage) {
+  return {{"prompt_tokens", usage.prompt_tokens},
+          {"completion_tokens", usage.completion_tokens},
+          {"total_tokens", usage.prompt_tokens + usage.completion_tokens}};
+}
+
+OrderedJson finish_reason_json(FinishReason reason, bool has_calls) {
+  if (reason == FinishReason::kNone) return nullptr;
+  if (reason == FinishReason::kStop && has_calls) return "tool_calls";
+  return finish_reason_name(reason);
+}
+
+std::string call_id(const std::string& answer_id, int32_t choice, size_t call) {
+  constexpr std::string_view kDigits =
+      "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+  uint64_t hash = 14695981039346656037u;  // FNV-1a
+  for (const char c : answer_id + "/" + std::to_string(choice) + "/" + std::to_string(call)) {
+    hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211u;
+  }
+  std::string id;
+  for (hash ^= hash >> 32; id.size() < 9; hash /= kDigits.size()) {
+    id += kDigits[hash % kDigits.size()];
+  }
+  return id;
+}
+
+OrderedJson logprobs_json(const AnswerFacts& facts, const std::vector<std::vector<Logprob>>& tokens,
+                          int64_t* offset) {
+  return facts.endpoint == kChat ? chat_logprobs(facts, tokens)
+                                 : completion_logprobs(facts, tokens, offset);
+}
+
+int64_t count_characters(std::string_view text) {
+  return std::ranges::count_if(text, [](char c) { return (c & 0xc0) != 0x80; });
+}
+
+}  // namespace lockstep::openai

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// What an answer is made of, and the shapes that whole answers and chunks share.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "coordinator/openai/api_request.h"
+#include "coordinator/openai/output_parser.h"
+#include "coordinator/stream.h"
+#include "coordinator/text/tokenizer.h"
+
+namespace lockstep::openai {
+
+// Fixed when the answer begins. The tokenizer and the formats outlive it.
+struct AnswerFacts {
+  Endpoint endpoint = kChat;
+  std::string id;  // "chatcmpl-..."
+  int64_t created = 0;
+  std::string model;
+  int32_t choices_per_prompt = 1;
+  bool include_usage = false;
+  bool logprobs = false;
+  std::vector<std::string> echo;  // By prompt; empty: none.
+  OutputOptions output;
+  const Tokenizer* tokenizer = nullptr;
+
+  const std::string& echo_of(size_t prompt) const {
+    static const std::string none;
+    return echo.empty() ? none : echo[prompt];
+  }
+};
+
+struct UsageCounts {
+  int64_t prompt_tokens = 0;
+  int64_t completion_tokens = 0;
+};
+OrderedJson usage_json(const UsageCounts& usage);
+
+// "stop", "length", "tool_calls"; null for none.
+OrderedJson finish_reason_json(FinishReason reason, bool has_calls);
+
+// Nine letters and digits, which templates of Mistral want; the same for the same call.
+std::string call_id(const std::string& answer_id, int32_t choice, size_t call);
+
+// Log-probabilities of one choice's tokens: of chat, or of a completion, where a token's place in
+// the text counts on from `*offset` characters.
+OrderedJson logprobs_json(const AnswerFacts& facts, const std::vector<std::vector<Logprob>>& tokens,
+                          int64_t* offset);
+int64_t count_characters(std::string_view text);
+
+}  // namespace lockstep::openai

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// OpenAI's API, and vLLM's additions to it, in front of an engine: its routes.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "coordinator/openai/generation.h"
+
+namespace lockstep::openai {
+
+struct ApiOptions {
+  std::string tool_parser = "auto";       // See choose_tool_format().
+  std::string reasoning_parser = "auto";  // See choose_thought_format().
+};
+
+struct ApiRoute {
+  const char* method;
+  const char* path;  // {name} is any segment.
+  http::Handler handler;
+};
+
+// Outlives whoever calls its handlers, and what they have begun.
+class Api {
+ public:
+  // What is served and the pool outlive it. kInvalidArgument: a parser that there is not.
+  static absl::StatusOr<std::unique_ptr<Api>> create(const ServedModel& served, TaskPool* pool,
+                                                     const ApiOptions& options);
+
+  std::vector<ApiRoute> routes();
+  // Of all requests, which were ignored.
+  int64_t unknown_fields() const { return context_.unknown_fields; }
+
+ private:
+  Api() = default;
+  ApiContext context_;
+};
+
+}  // namespace lockstep::openai

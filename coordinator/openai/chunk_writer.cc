@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "coordinator/openai/chunk_writer.h"
+
+#include "coordinator/openai/error.h"
+
+namespace lockstep::openai {
+namespace {
+
+std::string head_of(const AnswerFacts& facts) {
+  const char* object = facts.endpoint == kChat ? "chat.completion.chunk" : "text_completion";
+  std::string head = dump({{"id", facts.id},
+                           {"object", object},
+                           {"created", facts.created},
+                           {"model", facts.model},
+                           {"system_fingerprint", nullptr}});
+  head.back() = ',';
+  return head;
+}
+
+OrderedJson calls_json(const AnswerFacts& facts, int32_t index,
+                       const std::vector<CallDelta>& calls) {
+  OrderedJson list = OrderedJson::array();
+  for (const CallDelta& call : calls) {
+    OrderedJson json = {{"index", call.index}};
+    if (!call.name.empty()) {
+      json["id"] = call_id(facts.id, index, call.index);
+      json["type"] = "function";
+      json["function"]["name"] = call.name;
+    }
+    json["function"]["arguments"] = call.arguments;
+    list.push_back(std::move(json));
+  }
+  return list;
+}
+
+}  // namespace
+
+ChunkWriter::ChunkWriter(AnswerFacts facts) : facts_(std::move(facts)), head_(head_of(facts_)) {}
+
+OrderedJson ChunkWriter::chat_delta(const StreamEvent& event, int32_t index, Choice* choice) const {
+  OutputDelta news = choice->parser.push(event.text);
+  if (event.finish_reason != FinishReason::kNone) {
+    const OutputDelta rest = choice->parser.finish();
+    news.thought += rest.thought;
+    news.content += rest.content;
+  }
+  OrderedJson delta = OrderedJson::object();
+  if (!choice->begun) {
+    delta["role"] = "assistant";
+    if (news.thought.empty() && news.calls.empty()) delta["content"] = "";
+  }
+  if (!news.thought.empty()) delta["reasoning_content"] = std::move(news.thought);
+  if (!news.content.empty()) delta["content"] = std::move(news.content);
+  if (!news.calls.empty()) delta["tool_calls"] = calls_json(facts_, index, news.calls);
+  return delta;
+}
+
+std::string ChunkWriter::completion_text(const StreamEvent& event, size_t prompt,
+                                         Choice* choice) const {
+  if (choice->begun) return event.text;
+  choice->offset = count_characters(facts_.echo_of(prompt));
+  return facts_.echo_of(prompt) + event.text;
+}
+
+std::optional<std::string> ChunkWriter::chunk(const StreamEvent& event, size_t prompt) {
+  const int32_t index = static_cast<int32_t>(prompt) * facts_.choices_per_prompt + event.index;
+  Choice& choice = choices_.try_emplace(index, facts_.output).first->second;
+  const bool is_chat = facts_.endpoint == kChat;
+  OrderedJson json = {{"index", index}};
+  if (is_chat) {
+    json["delta"] = chat_delta(event, index, &choice);
+  } else {
+    json["text"] = completion_text(event, prompt, &choice);
+  }
+  if (event.finish_reason != FinishReason::kNone) {
+    if (event.index == 0) usage_.prompt_tokens += event.prompt_tokens;
+    usage_.completion_tokens += event.completion_tokens;
+  }
+  const bool says_nothing = is_chat ? json["delta"].empty() : json["text"] == "";
+  if (choice.begun && says_nothing && event.finish_reason == FinishReason::kNone &&
+      event.logprobs.empty()) {
+    return std::nullopt;
+  }
+  choice.begun = true;
+  json["logprobs"] = facts_.logprobs && !event.logprobs.empty()
+                         ? logprobs_json(facts_, event.logprobs, &choice.offset)
+                         : OrderedJson();
+  json["finish_reason"] = finish_reason_json(event.finish_reason, choice.parser.has_calls());
+  return head_ + "\"choices\":[" + dump(json) + "]" +
+         (facts_.include_usage ? ",\"usage\":null}" : "}");
+}
+
+std::optional<std::string> ChunkWriter::usage_chunk() const {
+  if (!facts_.include_usage) return std::nullopt;
+  return head_ + "\"choices\":[],\"usage\":" + dump(usage_json(usage_)) + "}";
+}
+
+}  // namespace lockstep::openai

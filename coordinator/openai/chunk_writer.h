@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// A stream's events as chunks of OpenAI's API, one after the other: what an event becomes depends
+// on the facts and on the events before it, on nothing else.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+
+#include "coordinator/openai/answer_format.h"
+
+namespace lockstep::openai {
+
+class ChunkWriter {
+ public:
+  explicit ChunkWriter(AnswerFacts facts);
+
+  // The chunk of an event; nothing where it says nothing that is shown, such as a part of a tag.
+  std::optional<std::string> chunk(const StreamEvent& event, size_t prompt);
+  // The last one, with the usage of all, where it was asked for.
+  std::optional<std::string> usage_chunk() const;
+
+ private:
+  struct Choice {
+    explicit Choice(const OutputOptions& options) : parser(options) {}
+    OutputParser parser;
+    bool begun = false;
+    int64_t offset = 0;  // Characters of the text so far.
+  };
+
+  OrderedJson chat_delta(const StreamEvent& event, int32_t index, Choice* choice) const;
+  std::string completion_text(const StreamEvent& event, size_t prompt, Choice* choice) const;
+
+  const AnswerFacts facts_;
+  const std::string head_;  // What all chunks begin with.
+  std::map<int32_t, Choice> choices_;
+  UsageCounts usage_;
+};
+
+}  // namespace lockstep::openai

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "coordinator/openai/error.h"
+
+#include "absl/strings/cord.h"
+#include "base/status.h"
+#include "coordinator/admission.h"
+
+namespace lockstep::openai {
+namespace {
+
+constexpr char kParam[] = "lockstep/param";
+constexpr char kRetryAfter[] = "1";  // Seconds: a queue moves, and a group forms, in about that.
+
+struct Kind {
+  absl::StatusCode status;
+  int http;
+  const char* type;
+  const char* code;  // Null: none.
+};
+
+constexpr Kind kKinds[] = {
+    {absl::StatusCode::kInvalidArgument, 400, "invalid_request_error", nullptr},
+    {absl::StatusCode::kFailedPrecondition, 400, "invalid_request_error", nullptr},
+    {absl::StatusCode::kOutOfRange, 400, "invalid_request_error", nullptr},
+    {absl::StatusCode::kNotFound, 404, "invalid_request_error", "model_not_found"},
+    {absl::StatusCode::kDeadlineExceeded, 408, "timeout_error", "deadline_exceeded"},
+    {absl::StatusCode::kResourceExhausted, 429, "rate_limit_error", "rate_limit_exceeded"},
+    {absl::StatusCode::kUnavailable, 503, "server_error", "service_unavailable"},
+    {absl::StatusCode::kCancelled, 503, "server_error", "service_unavailable"},
+};
+constexpr Kind kFault = {absl::StatusCode::kInternal, 500, "server_error", "internal_error"};
+
+const Kind& kind_of(const absl::Status& status) {
+  for (const Kind& kind : kKinds) {
+    if (kind.status == status.code()) return kind;
+  }
+  return kFault;
+}
+
+OrderedJson code_of(const absl::Status& status) {
+  if (is_too_long(status)) return "context_length_exceeded";
+  const char* code = kind_of(status).code;
+  return code != nullptr ? OrderedJson(code) : OrderedJson();
+}
+
+}  // namespace
+
+absl::Status with_param(absl::Status status, std::string_view param) {
+  status.SetPayload(kParam, absl::Cord(std::string(param)));
+  return status;
+}
+
+OrderedJson error_body(const absl::Status& status) {
+  const absl::optional<absl::Cord> param = status.GetPayload(kParam);
+  return {{"error",
+           {{"message", message_of(status)},
+            {"type", kind_of(status).type},
+            {"param", param.has_value() ? OrderedJson(std::string(*param)) : OrderedJson()},
+            {"code", code_of(status)}}}};
+}
+
+http::Response error_response(const absl::Status& status) {
+  http::Response response = json_response(error_body(status), kind_of(status).http);
+  if (response.status == 429 || response.status == 503) {
+    response.headers.emplace_back("Retry-After", kRetryAfter);
+  }
+  return response;
+}
+
+http::Response json_response(const OrderedJson& body, int status) {
+  return {.status = status, .headers = {{"Content-Type", "application/json"}}, .body = dump(body)};
+}
+
+std::string dump(const OrderedJson& json) {
+  return json.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
+}
+
+}  // namespace lockstep::openai

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// Errors as OpenAI's API has them: {"error": {"message", "type", "param", "code"}}.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "base/json.h"
+#include "coordinator/http/exchange.h"
+
+namespace lockstep::openai {
+
+// Names the JSON field that is wrong, which becomes "param".
+absl::Status with_param(absl::Status status, std::string_view param);
+
+// kInvalidArgument, kFailedPrecondition, kOutOfRange: 400 (context_length_exceeded where
+// is_too_long()); kNotFound: 404 model_not_found; kDeadlineExceeded: 408; kResourceExhausted: 429;
+// kUnavailable, kCancelled: 503; else 500. 429 and 503 have Retry-After.
+http::Response error_response(const absl::Status& status);
+// Its body alone, for an event of a stream.
+OrderedJson error_body(const absl::Status& status);
+
+// With application/json. Text that is not UTF-8, such as a folder's name, is replaced.
+http::Response json_response(const OrderedJson& body, int status = 200);
+std::string dump(const OrderedJson& json);
+
+}  // namespace lockstep::openai

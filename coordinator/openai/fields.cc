@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: Apache-2.0
+// The table of fields, and how each is read.
+#include "base/status.h"
+#include "coordinator/openai/api_request.h"
+#include "coordinator/openai/error.h"
+#include "coordinator/openai/values.h"
+
+namespace lockstep::openai {
+namespace {
+
+constexpr size_t kMaxPrompts = 1024;
+
+v1::GenerateRequest& message_of(ApiRequest* request) { return request->prompts[0]; }
+v1::ChatMessages* chat_of(ApiRequest* request) { return message_of(request).mutable_chat(); }
+
+// ---- Fields that are GenerateRequest's, or nearly ----
+
+absl::Status scalar(const Field& field, const OrderedJson& value, ApiRequest* request) {
+  return set_scalar(field.name, value, field.grpc, &message_of(request));
+}
+
+absl::Status stop(const Field& field, const OrderedJson& value, ApiRequest* request) {
+  const OrderedJson list = value.is_array() ? value : OrderedJson::array({value});
+  for (const OrderedJson& one : list) {
+    ASSIGN_OR_RETURN(*message_of(request).add_stop(), as_string(field.name, one));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status stop_token_ids(const Field& field, const OrderedJson& value, ApiRequest* request) {
+  ASSIGN_OR_RETURN(const std::vector<int32_t> ids, as_ids(field.name, value));
+  message_of(request).mutable_stop_ids()->Add(ids.begin(), ids.end());
+  return absl::OkStatus();
+}
+
+absl::Status logit_bias(const Field& field, const OrderedJson& value, ApiRequest* request) {
+  if (!value.is_object()) return wrong_value(field.name, "an object of token ids", value);
+  for (const auto& [key, bias] : value.items()) {
+    const OrderedJson id = OrderedJson::parse(key, nullptr, /*allow_exceptions=*/false);
+    if (!id.is_number_integer()) {
+      return wrong_value(field.name, "token ids as keys", OrderedJson(key));
+    }
+    ASSIGN_OR_RETURN(const int32_t token, as_int32(field.name, id));
+    ASSIGN_OR_RETURN((*message_of(request).mutable_logit_bias())[token],
+                     as_float(field.name, bias));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status logprobs(const Field& field, const OrderedJson& value, ApiRequest* request) {
+  if (request->endpoint == kCompletions) {
+    request->logprobs = true;
+    return scalar(field, value, request);
+  }
+  ASSIGN_OR_RETURN(request->logprobs, as_bool(field.name, value));
+  if (request->logprobs) message_of(request).set_logprobs(0);
+  return absl::OkStatus();
+}
+
+absl::Status top_logprobs(const Field& field, const OrderedJson& value, ApiRequest* request) {
+  if (value == 0) return absl::OkStatus();
+  if (!request->logprobs) return refusal(field.name, "wants \"logprobs\": true beside it");
+  ASSIGN_OR_RETURN(const int32_t count, as_int32(field.name, value));
+  if (count < 0 || count > 20) return wrong_value(field.name, "0 to 20", value);
+  message_of(request).set_logprobs(count);
+  return absl::OkStatus();
+}
+
+absl::Status best_of(const Field& field, const OrderedJson& value, ApiRequest* request) {
+  ASSIGN_OR_RETURN(const int32_t count, as_int32(field.name, value));
+  const int32_t n = message_of(request).has_n() ? message_of(request).n() : 1;
+  if (count < n) return refusal(field.name, fmt::format("want n ({}) or more, found {}", n, count));
+  if (count == n) return absl::OkStatus();
+  if (request->stream) return refusal(field.name, "cannot choose among answers that are streamed");
+  // The best are those whose tokens are likeliest.
+  if (!message_of(request).has_logprobs()) message_of(request).set_logprobs(0);
+  message_of(request).set_n(count);
+  request->n = n;
+  return absl::OkStatus();
+}
+
+// ---- Prompts and conversations ----
+
+absl::Status prompt(const Field& field, const OrderedJson& value, ApiRequest* request) {
+  const bool is_list = value.is_array() && !value.empty() && !value[0].is_number();
+  const OrderedJson list = is_list ? value : OrderedJson::array({value});
+  if (list.size() > kMaxPrompts) {
+    return refusal(field.name,
+                   fmt::format("want up to {} prompts, found {}", kMaxPrompts, list.size()));
+  }
+  request->prompts.resize(list.size());
+  for (size_t i = 0; i < list.size(); ++i) {
+    if (list[i].is_string()) {
+      request->prompts[i].set_prompt(list[i].get<std::string>());
+    } else if (list[i].is_array()) {
+      ASSIGN_OR_RETURN(const std::vector<int32_t> ids, as_ids(field.name, list[i]));
+      request->prompts[i].mutable_prompt_ids()->mutable_ids()->Add(ids.begin(), ids.end());
+    } else {
+      return wrong_value(field.name, "a string, a list of token ids, or a list of these", list[i]);
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status messages(const Field&, const OrderedJson& value, ApiRequest* request) {
+  return read_messages(value, chat_of(request));
+}
+
+absl::Status tools(const Field&, const OrderedJson& value, ApiRequest* request) {
+  RETURN_IF_ERROR(read_tools(value, chat_of(request)));
+  request->parses_tools = !value.empty();
+  return absl::OkStatus();
+}
+
+absl::Status tool_choice(const Field& field, const OrderedJson& value, ApiRequest* request) {
+  if (value == "auto") return absl::OkStatus();
+  if (value != "none") {
+    return wrong_value(field.name, "\"auto\" or \"none\" (this server cannot force a call yet)",
+                       value);
+  }
+  chat_of(request)->clear_tools();  // A model that does not see them does not call them.
+  request->parses_tools = false;
+  return absl::OkStatus();
+}
+
+absl::Status parallel_tool_calls(const Field& field, const OrderedJson& value,
+                                 ApiRequest* request) {
+  ASSIGN_OR_RETURN(const bool parallel, as_bool(field.name, value));
+  request->one_call = !parallel;
+  return absl::OkStatus();
+}
+
+absl::Status documents(const Field& field, const OrderedJson& value, ApiRequest* request) {
+  if (!value.is_array()) return wrong_value(field.name, "a list of objects", value);
+  for (const OrderedJson& document : value) {
+    if (!document.is_object()) return wrong_value(field.name, "a list of objects", document);
+    chat_of(request)->add_documents(document.dump());
+  }
+  return absl::OkStatus();
+}
+
+absl::Status add_generation_prompt(const Field& field, const OrderedJson& value,
+                                   ApiRequest* request) {
+  ASSIGN_OR_RETURN(const bool flag, as_bool(field.name, value));
+  chat_of(request)->set_add_generation_prompt(flag);
+  return absl::OkStatus();
+}
+
+absl::Status continue_final_message(const Field& field, const OrderedJson& value,
+                                    ApiRequest* request) {
+  ASSIGN_OR_RETURN(const bool flag, as_bool(field.name, value));
+  chat_of(request)->set_continue_final_message(flag);
+  return absl::OkStatus();
+}
+
+absl::Status chat_template_kwargs(const Field& field, const OrderedJson& value,
+                                  ApiRequest* request) {
+  if (!value.is_object()) return wrong_value(field.name, "an object", value);
+  chat_of(request)->set_template_variables(value.dump());
+  return absl::OkStatus();
+}
+
+// ---- The answer's form ----
+
+absl::Status stream(const Field& field, const OrderedJson& value, ApiRequest* request) {
+  ASSIGN_OR_RETURN(request->stream, as_bool(field.name, value));
+  return absl::OkStatus();
+}
+
+absl::Status stream_options(const Field& field, const OrderedJson& value, ApiRequest* request) {
+  if (!value.is_object()) return wrong_value(field.name, "an object", value);
+  if (!request->stream) return refusal(field.name, "wants \"stream\": true beside it");
+  const auto include = value.find("include_usage");
+  if (include == value.end() || include->is_null()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(request->include_usage, as_bool("stream_options.include_usage", *include));
+  return absl::OkStatus();
+}
+
+absl::Status echo(const Field& field, const OrderedJson& value, ApiRequest* request) {
+  ASSIGN_OR_RETURN(request->echo, as_bool(field.name, value));
+  if (!request->echo || !request->logprobs) return absl::OkStatus();
+  return refusal(field.name,
+                 "this server does not give log-probabilities of the prompt (echo with "
+                 "logprobs) yet");
+}
+
+// ---- What we can't do, but for the value that changes nothing ----
+
+template <bool kOnly>
+absl::Status only(const Field& field, const OrderedJson& value, ApiRequest*) {
+  return value == kOnly ? absl::OkStatus() : refusal(field.name, field.note);
+}
+
+absl::Status never(const Field& field, const OrderedJson& value, ApiRequest*) {
+  const bool is_nothing = value.empty() || value == "" || value == false;
+  return is_nothing ? absl::OkStatus() : refusal(field.name, field.note);
+}
+
+absl::Status text_alone(const Field& field, const OrderedJson& value, ApiRequest*) {
+  const bool is_text = value == OrderedJson::array({"text"}) ||
+                       (value.is_object() && value.value("type", OrderedJson()) == "text");
+  return is_text ? absl::OkStatus() : refusal(field.name, field.note);
+}
+
+absl::Status ignored(const Field&, const OrderedJson&, ApiRequest*) { return absl::OkStatus(); }
+
+constexpr char kNoConstraints[] = "this server does not constrain output to a grammar yet";
+
+constexpr Field kFields[] = {
+    {"model", kBoth, "", ignored, "The served model's name, else 404; may be left out"},
+    {"prompt", kCompletions, "prompt, prompt_ids", prompt,
+     "Text, token ids, or a list of up to 1024 of these"},
+    {"messages", kChat, "chat.messages", messages, "Content as text or text parts"},
+    {"tools", kChat, "chat.tools", tools, "Functions"},
+    {"tool_choice", kChat, "", tool_choice, "`auto` or `none`, which hides the tools"},
+    {"parallel_tool_calls", kChat, "", parallel_tool_calls,
+
+     "false: calls after the first are dropped"},
+    {"documents", kChat, "chat.documents", documents, "For templates that show them"},
+    {"add_generation_prompt", kChat, "chat.add_generation_prompt", add_generation_prompt,
+     "Default: true unless continue_final_message is"},
+    {"continue_final_message", kChat, "chat.continue_final_message", continue_final_message, ""},
+    {"chat_template_kwargs", kChat, "chat.template_variables", chat_template_kwargs,
+     "Variables that `--template-vars` names"},
+    {"max_tokens", kBoth, "max_tokens", scalar,
+     "Default: 16 for completions; for chat the model's, else what the context has room for"},
+    {"max_completion_tokens", kChat, "max_tokens", scalar, "Goes before max_tokens"},
+    {"min_tokens", kBoth, "min_tokens", scalar, ""},
+    {"temperature", kBoth, "temperature", scalar, ""},
+    {"top_p", kBoth, "top_p", scalar, ""},
+    {"top_k", kBoth, "top_k", scalar, "-1 is off, too"},
+    {"min_p", kBoth, "min_p", scalar, ""},
+    {"repetition_penalty", kBoth, "repetition_penalty", scalar, ""},
+    {"presence_penalty", kBoth, "presence_penalty", scalar, ""},
+    {"frequency_penalty", kBoth, "frequency_penalty", scalar, ""},
+    {"logit_bias", kBoth, "logit_bias", logit_bias, ""},
+    {"seed", kBoth, "seed", scalar, "Choice i draws with seed + i"},
+    {"stop", kBoth, "stop", stop, "A string or a list"},
+    {"stop_token_ids", kBoth, "stop_ids", stop_token_ids, ""},
+    {"ignore_eos", kBoth, "ignore_eos", scalar, ""},
+    {"stream", kBoth, "", stream, "gRPC always streams"},
+    {"stream_options", kBoth, "", stream_options, "`include_usage`"},
+    {"logprobs", kBoth, "logprobs", logprobs, "A number for completions, true for chat"},
+    {"top_logprobs", kChat, "logprobs", top_logprobs, "With `logprobs`"},
+    {"n", kBoth, "n", scalar, ""},
+    {"best_of", kCompletions, "n", best_of, "Answers that are drawn; `n` of them are returned"},
+    {"echo", kCompletions, "", echo, "Without logprobs"},
+    {"suffix", kCompletions, "", never, "this server does not insert text before a suffix"},
+    {"response_format", kBoth, "", text_alone, kNoConstraints},
+    {"structured_outputs", kBoth, "", never, kNoConstraints},
+    {"guided_json", kBoth, "", never, kNoConstraints},
+    {"guided_regex", kBoth, "", never, kNoConstraints},
+    {"guided_choice", kBoth, "", never, kNoConstraints},
+    {"guided_grammar", kBoth, "", never, kNoConstraints},
+    {"functions", kChat, "", never, "is the former name of tools, which this server wants"},
+    {"function_call", kChat, "", never,
+     "is the former name of tool_choice, which this server wants"},
+    {"modalities", kChat, "", text_alone, "this server writes text alone"},
+    {"audio", kChat, "", never, "this server writes text alone"},
+    {"web_search_options", kChat, "", never, "this server searches nothing"},
+    {"skip_special_tokens", kBoth, "", only<true>, "this server never shows special tokens"},
+    {"include_stop_str_in_output", kBoth, "", only<false>,
+     "this server ends the text before a stop string"},
+    {"user", kBoth, "", ignored, "Taken and not used"},
+    {"store", kBoth, "", ignored, "Nothing is stored"},
+    {"metadata", kBoth, "", ignored, "Taken and not used"},
+    {"service_tier", kBoth, "", ignored, "Taken and not used"},
+};
+
+// What goes before the note of a field that has one value alone.
+const char* allowed(const Field& field) {
+  if (field.read == only<true>) return "`true`; else 400: ";
+  if (field.read == only<false>) return "`false`; else 400: ";
+  if (field.read == text_alone) return "Text; else 400: ";
+  return field.read == never ? "400: " : "";
+}
+
+}  // namespace
+
+std::span<const Field> fields() { return kFields; }
+
+std::string parity_table() {
+  std::string table = "| JSON | completions | chat | gRPC | |\n| --- | --- | --- | --- | --- |\n";
+  const auto has = [](const Field& field, Endpoint endpoint) {
+    return (field.endpoints & endpoint) != 0 ? "yes" : "";
+  };
+  for (const Field& field : kFields) {
+    const std::string grpc = field.grpc[0] == '\0' ? "" : fmt::format("`{}`", field.grpc);
+    table += fmt::format("| `{}` | {} | {} | {} | {}{} |\n", field.name, has(field, kCompletions),
+                         has(field, kChat), grpc, allowed(field), field.note);
+  }
+  return table;
+}
+
+}  // namespace lockstep::openai

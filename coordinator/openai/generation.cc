@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "coordinator/openai/generation.h"
+
+#include <algorithm>
+#include <chrono>
+#include <random>
+
+#include "base/status.h"
+#include "coordinator/admission.h"
+#include "coordinator/api/generate_request.h"
+#include "coordinator/openai/error.h"
+#include "coordinator/openai/event_source.h"
+
+namespace lockstep::openai {
+namespace {
+
+constexpr size_t kTailTokens = 16;  // Enough for a tag and blanks.
+
+std::string make_id(Endpoint endpoint) {
+  std::random_device device;
+  return fmt::format("{}-{:08x}{:08x}{:08x}", endpoint == kChat ? "chatcmpl" : "cmpl", device(),
+                     device(), device());
+}
+
+int64_t now_seconds() {
+  return std::chrono::duration_cast<std::chrono::seconds>(
+             std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
+// Whether the prompt ends within a thought: some templates begin it for the model.
+bool ends_in_thought(const std::vector<int32_t>& prompt_ids, const ThoughtFormat& format,
+                     const Tokenizer& tokenizer) {
+  const size_t count = std::min(prompt_ids.size(), kTailTokens);
+  std::string tail = tokenizer.decode(std::span(prompt_ids).last(count), /*skip_special=*/false);
+  while (!tail.empty() && (tail.back() == '\n' || tail.back() == ' ')) tail.pop_back();
+  return tail.ends_with(format.begin);
+}
+
+void show(std::string_view tag, const Tokenizer& tokenizer, Request* request) {
+  const std::optional<int32_t> id = tokenizer.token_id(tag);
+  if (id.has_value() && tokenizer.is_special(*id)) request->shown_special_ids.push_back(*id);
+}
+
+http::Response event_stream_head(const std::string& id) {
+  return {.headers = {{"Content-Type", "text/event-stream; charset=utf-8"},
+                      {"Cache-Control", "no-store"},
+                      {"X-Accel-Buffering", "no"},
+                      {"X-Request-Id", id}}};
+}
+
+}  // namespace
+
+void Generation::begin(Endpoint endpoint, ApiContext* context,
+                       std::shared_ptr<http::Exchange> exchange) {
+  absl::Status accepted = context->served.engine->accepting();
+  if (accepted.ok()) {
+    const http::Request& request = exchange->request();
+    const auto generation = std::make_shared<Generation>(endpoint, context, exchange);
+    accepted = context->pool->submit(request.peer, static_cast<int64_t>(request.body.size()),
+                                     [generation] { generation->start(); });
+  }
+  if (!accepted.ok()) exchange->respond(error_response(accepted));
+}
+
+Generation::Generation(Endpoint endpoint, ApiContext* context,
+                       std::shared_ptr<http::Exchange> exchange)
+    : endpoint_(endpoint), context_(context), exchange_(std::move(exchange)) {}
+
+void Generation::start() {
+  exchange_->on_gone([weak = weak_from_this()] {
+    if (const std::shared_ptr<Generation> self = weak.lock()) self->abandon();
+  });
+  {
+    MutexLock lock(&mutex_);
+    if (gone_) return;
+  }
+  absl::StatusOr<ApiRequest> request =
+      parse_request(endpoint_, exchange_->request().body, *context_->served.model);
+  if (!request.ok()) return exchange_->respond(error_response(request.status()));
+  context_->unknown_fields += request->unknown_fields;
+  std::vector<std::shared_ptr<Stream>> streams;
+  const absl::Status submitted = submit(*request, &streams);
+  bool gone = false;
+  {
+    MutexLock lock(&mutex_);
+    streams_ = streams;
+    gone = gone_;
+  }
+  if (!submitted.ok() || gone) cancel_all(streams);
+  if (!submitted.ok()) {
+    return exchange_->respond(error_response(in_json_words(submitted, endpoint_)));
+  }
+  if (gone) return;
+  if (request->stream) {
+    stream_answer();
+  } else {
+    gather_answer(*request);
+  }
+}
+
+absl::Status Generation::submit(const ApiRequest& request,
+                                std::vector<std::shared_ptr<Stream>>* streams) {
+  const ServedModel& served = context_->served;
+  const Tokenizer* tokenizer = served.model->tokenizer();
+  facts_.id = make_id(endpoint_);
+  std::vector<Request> requests;
+  for (const v1::GenerateRequest& prompt : request.prompts) {
+    ASSIGN_OR_RETURN(Request one, to_request(prompt, *served.model));
+    one.id = facts_.id;
+    if (request.parses_tools && context_->tools != nullptr && tokenizer != nullptr) {
+      for (const std::string_view tag :
+           {context_->tools->begin, context_->tools->end, std::string_view("[ARGS]"),
+            std::string_view("[CALL_ID]")}) {
+        show(tag, *tokenizer, &one);
+      }
+    }
+    requests.push_back(std::move(one));
+  }
+  facts_ = facts_of(request, requests);
+  for (Request& one : requests) {
+    ASSIGN_OR_RETURN(std::shared_ptr<Stream> stream, served.engine->submit(std::move(one)));
+    streams->push_back(std::move(stream));
+  }
+  return absl::OkStatus();
+}
+
+AnswerFacts Generation::facts_of(const ApiRequest& request,
+                                 const std::vector<Request>& requests) const {
+  const Model& model = *context_->served.model;
+  AnswerFacts facts = {.endpoint = endpoint_,
+                       .id = facts_.id,
+                       .created = now_seconds(),
+                       .model = model.name(),
+                       .choices_per_prompt = request.n,
+                       .include_usage = request.include_usage,
+                       .logprobs = request.logprobs,
+                       .tokenizer = model.tokenizer()};
+  for (size_t i = 0; request.echo && i < requests.size(); ++i) {
+    facts.echo.push_back(request.prompts[i].has_prompt() ? request.prompts[i].prompt()
+                         : model.tokenizer() == nullptr
+                             ? std::string()
+                             : model.tokenizer()->decode(requests[i].prompt_ids));
+  }
+  if (endpoint_ != kChat) return facts;
+  facts.output = {.thoughts = context_->thoughts,
+                  .tools = request.parses_tools ? context_->tools : nullptr,
+                  .one_call = request.one_call};
+  facts.output.in_thought =
+      facts.output.thoughts != nullptr &&
+      ends_in_thought(requests[0].prompt_ids, *facts.output.thoughts, *model.tokenizer());
+  return facts;
+}
+
+void Generation::stream_answer() {
+  std::vector<std::shared_ptr<Stream>> streams;
+  {
+    MutexLock lock(&mutex_);
+    streams = std::exchange(streams_, {});  // They are the source's, which goes with the client.
+  }
+  const std::string id = facts_.id;
+  exchange_->stream(
+      event_stream_head(id),
+      std::make_unique<EventSource>(context_->served.engine, std::move(facts_), streams));
+  for (const std::shared_ptr<Stream>& stream : streams) {
+    stream->set_listener([weak = std::weak_ptr<http::Exchange>(exchange_)] {
+      if (const std::shared_ptr<http::Exchange> exchange = weak.lock()) exchange->wake();
+    });
+  }
+}
+
+// ---- Whole answers ----
+
+void Generation::gather_answer(const ApiRequest& request) {
+  std::vector<std::shared_ptr<Stream>> streams;
+  {
+    MutexLock lock(&mutex_);
+    streams = streams_;
+    progress_.resize(streams.size());
+    const int32_t drawn = request.prompts[0].has_n() ? request.prompts[0].n() : 1;
+    answer_ = std::make_unique<WholeAnswer>(facts_, streams.size(), drawn);
+  }
+  for (size_t prompt = 0; prompt < streams.size(); ++prompt) {
+    streams[prompt]->set_listener(
+        [self = shared_from_this(), prompt] { self->read_stream(prompt); });
+  }
+}
+
+// The streams keep their listeners, which keep this object, until they are closed: then it lets go
+// of them.
+void Generation::read_stream(size_t prompt) {
+  std::vector<std::shared_ptr<Stream>> closed;  // Goes after the lock.
+  absl::Status accepted;
+  {
+    MutexLock lock(&mutex_);
+    if (streams_.empty() || progress_[prompt].closed) return;
+    std::vector<StreamEvent> events;
+    progress_[prompt].closed = streams_[prompt]->read(progress_[prompt].offset, &events);
+    progress_[prompt].offset += events.size();
+    for (const StreamEvent& event : events) answer_->add(event, prompt);
+    if (!progress_[prompt].closed) return;
+    if (failure_.ok()) failure_ = streams_[prompt]->status();
+    if (!std::ranges::all_of(progress_, &Progress::closed)) return;
+    closed = std::exchange(streams_, {});
+    if (gone_) return;
+    accepted = context_->pool->submit(exchange_->request().peer, 0,
+                                      [self = shared_from_this()] { self->respond(); });
+  }
+  // An answer that was computed is worth a moment of the engine's thread.
+  if (!accepted.ok()) respond();
+}
+
+void Generation::respond() {
+  std::unique_ptr<WholeAnswer> answer;
+  absl::Status failure;
+  {
+    MutexLock lock(&mutex_);
+    if (gone_) return;
+    answer = std::move(answer_);
+    failure = failure_;
+  }
+  http::Response response = failure.ok() ? json_response(answer->json()) : error_response(failure);
+  response.headers.emplace_back("X-Request-Id", answer->facts().id);
+  exchange_->respond(std::move(response));
+}
+
+// ---- The client is gone ----
+
+void Generation::abandon() {
+  std::vector<std::shared_ptr<Stream>> streams;
+  {
+    MutexLock lock(&mutex_);
+    gone_ = true;
+    streams = streams_;
+  }
+  cancel_all(streams);
+}
+
+void Generation::cancel_all(const std::vector<std::shared_ptr<Stream>>& streams) {
+  for (const std::shared_ptr<Stream>& stream : streams) context_->served.engine->cancel(stream);
+}
+
+}  // namespace lockstep::openai

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// One request to generate: its body is read on the pool, its prompts go to the engine, their
+// streams become the answer.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "base/mutex.h"
+#include "coordinator/api/served_model.h"
+#include "coordinator/api/task_pool.h"
+#include "coordinator/http/exchange.h"
+#include "coordinator/openai/whole_answer.h"
+
+namespace lockstep::openai {
+
+// What all requests share; outlives them.
+struct ApiContext {
+  ServedModel served;
+  TaskPool* pool = nullptr;
+  const ToolFormat* tools = nullptr;
+  const ThoughtFormat* thoughts = nullptr;
+  std::atomic<int64_t> unknown_fields = 0;  // Of all requests, which were ignored.
+};
+
+// Keeps itself alive until it has answered, or until the client is gone and its streams are closed.
+// The pool is used no more once the client is gone.
+class Generation : public std::enable_shared_from_this<Generation> {
+ public:
+  // On an I/O thread: looks for room in the engine's queue before anything is read, and hands the
+  // rest to the pool.
+  static void begin(Endpoint endpoint, ApiContext* context,
+                    std::shared_ptr<http::Exchange> exchange);
+
+  Generation(Endpoint endpoint, ApiContext* context, std::shared_ptr<http::Exchange> exchange);
+
+ private:
+  struct Progress {
+    size_t offset = 0;  // Events that were read.
+    bool closed = false;
+  };
+
+  // On the pool.
+  void start() ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status submit(const ApiRequest& request, std::vector<std::shared_ptr<Stream>>* streams);
+  AnswerFacts facts_of(const ApiRequest& request, const std::vector<Request>& requests) const;
+  void stream_answer();
+  void gather_answer(const ApiRequest& request) ABSL_LOCKS_EXCLUDED(mutex_);
+  void respond() ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // On the engine's thread.
+  void read_stream(size_t prompt) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // On an I/O thread: the client is gone.
+  void abandon() ABSL_LOCKS_EXCLUDED(mutex_);
+  void cancel_all(const std::vector<std::shared_ptr<Stream>>& streams);
+
+  const Endpoint endpoint_;
+  ApiContext* const context_;
+  const std::shared_ptr<http::Exchange> exchange_;
+  AnswerFacts facts_;  // Before there are streams.
+
+  Mutex mutex_;
+  bool gone_ ABSL_GUARDED_BY(mutex_) = false;
+  std::vector<std::shared_ptr<Stream>> streams_ ABSL_GUARDED_BY(mutex_);  // By prompt.
+  std::vector<Progress> progress_ ABSL_GUARDED_BY(mutex_);                // By prompt.
+  std::unique_ptr<WholeAnswer> answer_ ABSL_GUARDED_BY(mutex_);
+  absl::Status failure_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace lockstep::openai

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// JSON values as fields take them. Errors are kInvalidArgument: the field, what was wanted, what
+// was found; the field is the error's param.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "base/json.h"
+#include "proto/generate.pb.h"
+
+namespace lockstep::openai {
+
+absl::Status wrong_value(const std::string& field, const std::string& wanted,
+                         const OrderedJson& found);
+// An error of this field with this text.
+absl::Status refusal(const std::string& field, const std::string& text);
+
+absl::StatusOr<bool> as_bool(const std::string& field, const OrderedJson& value);
+absl::StatusOr<std::string> as_string(const std::string& field, const OrderedJson& value);
+// 5.0 is an integer, too.
+absl::StatusOr<int64_t> as_integer(const std::string& field, const OrderedJson& value);
+absl::StatusOr<int32_t> as_int32(const std::string& field, const OrderedJson& value);
+absl::StatusOr<float> as_float(const std::string& field, const OrderedJson& value);
+absl::StatusOr<std::vector<int32_t>> as_ids(const std::string& field, const OrderedJson& value);
+
+// Into the message's field of this name, by its type. A negative seed wraps around.
+absl::Status set_scalar(const std::string& field, const OrderedJson& value, const char* name,
+                        v1::GenerateRequest* message);
+
+// OpenAI's messages and tools.
+absl::Status read_messages(const OrderedJson& value, v1::ChatMessages* chat);
+absl::Status read_tools(const OrderedJson& value, v1::ChatMessages* chat);
+
+}  // namespace lockstep::openai

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "coordinator/openai/whole_answer.h"
+
+#include <algorithm>
+
+namespace lockstep::openai {
+namespace {
+
+double mean_logprob(const std::vector<std::vector<Logprob>>& tokens) {
+  double sum = 0;
+  for (const std::vector<Logprob>& token : tokens) sum += token[0].logprob;
+  return tokens.empty() ? 0 : sum / static_cast<double>(tokens.size());
+}
+
+}  // namespace
+
+WholeAnswer::WholeAnswer(AnswerFacts facts, size_t prompts, int32_t drawn)
+    : facts_(std::move(facts)), choices_(prompts, std::vector<Choice>(drawn)) {}
+
+void WholeAnswer::add(const StreamEvent& event, size_t prompt) {
+  Choice& choice = choices_[prompt][event.index];
+  choice.text += event.text;
+  choice.logprobs.insert(choice.logprobs.end(), event.logprobs.begin(), event.logprobs.end());
+  if (event.finish_reason == FinishReason::kNone) return;
+  choice.finish_reason = event.finish_reason;
+  if (event.index == 0) usage_.prompt_tokens += event.prompt_tokens;
+  usage_.completion_tokens += event.completion_tokens;
+}
+
+std::vector<const WholeAnswer::Choice*> WholeAnswer::shown(
+    const std::vector<Choice>& choices) const {
+  std::vector<const Choice*> all;
+  for (const Choice& choice : choices) all.push_back(&choice);
+  const size_t wanted = static_cast<size_t>(facts_.choices_per_prompt);
+  if (all.size() == wanted) return all;
+  std::ranges::stable_sort(all, std::greater(),
+                           [](const Choice* choice) { return mean_logprob(choice->logprobs); });
+  all.resize(wanted);
+  return all;
+}
+
+OrderedJson WholeAnswer::message_json(const Choice& choice, int32_t index, bool* has_calls) const {
+  OutputParser parser(facts_.output);
+  OutputDelta all = parser.push(choice.text);
+  const OutputDelta rest = parser.finish();
+  all.thought += rest.thought;
+  all.content += rest.content;
+  *has_calls = parser.has_calls();
+  OrderedJson message = {{"role", "assistant"}, {"content", nullptr}, {"refusal", nullptr}};
+  if (!all.content.empty() || !*has_calls) message["content"] = std::move(all.content);
+  if (!all.thought.empty()) message["reasoning_content"] = std::move(all.thought);
+  for (const CallDelta& call : all.calls) {
+    message["tool_calls"].push_back(
+        {{"id", call_id(facts_.id, index, call.index)},
+         {"type", "function"},
+         {"function", {{"name", call.name}, {"arguments", call.arguments}}}});
+  }
+  return message;
+}
+
+OrderedJson WholeAnswer::choice_json(const Choice& choice, int32_t index, size_t prompt) const {
+  bool has_calls = false;
+  OrderedJson json = {{"index", index}};
+  int64_t offset = 0;
+  if (facts_.endpoint == kChat) {
+    json["message"] = message_json(choice, index, &has_calls);
+  } else {
+    json["text"] = facts_.echo_of(prompt) + choice.text;
+    offset = count_characters(facts_.echo_of(prompt));
+  }
+  json["logprobs"] =
+      facts_.logprobs ? logprobs_json(facts_, choice.logprobs, &offset) : OrderedJson();
+  json["finish_reason"] = finish_reason_json(choice.finish_reason, has_calls);
+  return json;
+}
+
+OrderedJson WholeAnswer::json() const {
+  OrderedJson choices = OrderedJson::array();
+  for (size_t prompt = 0; prompt < choices_.size(); ++prompt) {
+    for (const Choice* choice : shown(choices_[prompt])) {
+      choices.push_back(choice_json(*choice, static_cast<int32_t>(choices.size()), prompt));
+    }
+  }
+  return {{"id", facts_.id},
+          {"object", facts_.endpoint == kChat ? "chat.completion" : "text_completion"},
+          {"created", facts_.created},
+          {"model", facts_.model},
+          {"system_fingerprint", nullptr},
+          {"choices", std::move(choices)},
+          {"usage", usage_json(usage_)}};
+}
+
+}  // namespace lockstep::openai

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// An answer that is given at once, gathered from its streams.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "coordinator/openai/answer_format.h"
+
+namespace lockstep::openai {
+
+// One thread at a time.
+class WholeAnswer {
+ public:
+  // `drawn`: choices of each prompt, of which the likeliest facts.choices_per_prompt are shown.
+  WholeAnswer(AnswerFacts facts, size_t prompts, int32_t drawn);
+
+  void add(const StreamEvent& event, size_t prompt);
+  // After the last event of all choices.
+  OrderedJson json() const;
+  const AnswerFacts& facts() const { return facts_; }
+
+ private:
+  struct Choice {
+    std::string text;
+    std::vector<std::vector<Logprob>> logprobs;
+    FinishReason finish_reason = FinishReason::kNone;
+  };
+  // Those of one prompt that are shown.
+  std::vector<const Choice*> shown(const std::vector<Choice>& choices) const;
+  OrderedJson choice_json(const Choice& choice, int32_t index, size_t prompt) const;
+  OrderedJson message_json(const Choice& choice, int32_t index, bool* has_calls) const;
+
+  const AnswerFacts facts_;
+  std::vector<std::vector<Choice>> choices_;  // By prompt.
+  UsageCounts usage_;
+};
+
+}  // namespace lockstep::openai

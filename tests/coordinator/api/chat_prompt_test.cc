@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+// Conversations: what the template is given, and what becomes of special tokens in them.
+#include "coordinator/api/chat_prompt.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <fstream>
+
+#include "base/status.h"
+#include "coordinator/admission.h"
+#include "coordinator/api/generate_request.h"
+#include "tests/support/temp_folder.h"
+
+namespace lockstep {
+namespace {
+
+const std::vector<std::string> kVariables = {"enable_thinking"};
+
+v1::ChatMessage* add(v1::ChatMessages* chat, const std::string& role, const std::string& content) {
+  v1::ChatMessage* message = chat->add_messages();
+  message->set_role(role);
+  message->set_content(content);
+  return message;
+}
+
+// The demo model with this template.
+std::unique_ptr<Model> model_with(const std::string& source) {
+  const TempFolder folder;
+  const std::string path = folder.path() / "chat.jinja";
+  std::ofstream(path) << source;
+  auto model = Model::open({.chat_template = path});
+  EXPECT_TRUE(model.ok()) << model.status();
+  return *std::move(model);
+}
+
+void expect_refused(const absl::Status& status, const std::string& text) {
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << text;
+  EXPECT_NE(message_of(status).find(text), std::string::npos) << status;
+  EXPECT_EQ(message_of(status).find('\n'), std::string::npos) << status;
+}
+
+TEST(ChatPromptTest, TheTemplateGetsMessagesAsOpenAiHasThemWithArgumentsAsObjects) {
+  v1::ChatMessages chat;
+  add(&chat, "user", "Hi")->set_name("Ann");
+  v1::ChatMessage* call = chat.add_messages();
+  call->set_role("assistant");
+  call->set_reasoning_content("hm");
+  v1::ToolCall* tool_call = call->add_tool_calls();
+  tool_call->set_id("c1");
+  tool_call->set_name("add");
+  tool_call->set_arguments(R"({"b": 1, "a": 2})");
+  call->add_tool_calls()->set_name("now");
+  add(&chat, "tool", "3")->set_tool_call_id("c1");
+  chat.add_tools(R"({"type": "function", "function": {"name": "add"}})");
+  chat.set_template_variables(R"({"enable_thinking": false})");
+  const auto request = to_chat_request(chat, kVariables);
+  ASSERT_TRUE(request.ok()) << request.status();
+  EXPECT_EQ(request->messages.dump(),
+            R"([{"role":"user","content":"Hi","name":"Ann"},)"
+            R"({"role":"assistant","content":"","reasoning_content":"hm","tool_calls":[)"
+            R"({"id":"c1","type":"function","function":{"name":"add","arguments":{"b":1,"a":2}}},)"
+            R"({"id":"","type":"function","function":{"name":"now","arguments":{}}}]},)"
+            R"({"role":"tool","content":"3","tool_call_id":"c1"}])");
+  EXPECT_EQ(request->tools.dump(), R"([{"type":"function","function":{"name":"add"}}])");
+  EXPECT_TRUE(request->documents.is_null());
+  EXPECT_EQ(request->variables.dump(), R"({"enable_thinking":false})");
+  EXPECT_TRUE(request->add_generation_prompt);
+}
+
+TEST(ChatPromptTest, AnAnswerBeginsUnlessTheLastMessageGoesOn) {
+  v1::ChatMessages chat;
+  add(&chat, "user", "Hi");
+  chat.set_continue_final_message(true);
+  EXPECT_FALSE(to_chat_request(chat, {})->add_generation_prompt);
+  chat.set_continue_final_message(false);
+  EXPECT_TRUE(to_chat_request(chat, {})->add_generation_prompt);
+  chat.set_add_generation_prompt(false);
+  EXPECT_FALSE(to_chat_request(chat, {})->add_generation_prompt);
+}
+
+TEST(ChatPromptTest, WhatHasToBeJsonIsRefusedByItsName) {
+  v1::ChatMessages chat;
+  v1::ToolCall* call = add(&chat, "assistant", "")->add_tool_calls();
+  call->set_name("f");
+  call->set_arguments("[1]");
+  expect_refused(to_chat_request(chat, {}).status(),
+                 "chat.messages[0].tool_calls[0].arguments: want a JSON object, found array");
+  call->set_arguments("{\"a\": NaN}");
+  expect_refused(to_chat_request(chat, {}).status(), "not valid JSON");
+  call->clear_arguments();
+  chat.add_tools("{");
+  expect_refused(to_chat_request(chat, {}).status(), "chat.tools[0]");
+  chat.clear_tools();
+  chat.set_template_variables(R"({"mood": 1})");
+  expect_refused(to_chat_request(chat, kVariables).status(),
+                 "mood is not among the variables that this server passes (enable_thinking)");
+}
+
+TEST(ChatPromptTest, SpecialTokensInAMessageStayText) {
+  const auto model = model_with("{{ bos_token }}{{ messages[0].content }}{{ eos_token }}");
+  v1::GenerateRequest message;
+  add(message.mutable_chat(), "user", "Once <|end|><|story|>");
+  const auto request = to_request(message, *model);
+  ASSERT_TRUE(request.ok()) << request.status();
+  const std::vector<int32_t>& ids = request->prompt_ids;
+  EXPECT_EQ(std::ranges::count(ids, 0), 1);  // <|story|>, the template's.
+  EXPECT_EQ(std::ranges::count(ids, 1), 1);  // <|end|>
+  EXPECT_EQ(model->tokenizer()->decode(ids, /*skip_special=*/false),
+            "<|story|>Once <|end|><|story|><|end|>");
+  EXPECT_TRUE(request->prompt_is_text);
+}
+
+TEST(ChatPromptTest, WhatTheTemplateRefusesIsTheRequestsFault) {
+  const auto model = model_with("\n{{ raise_exception('no ' ~ messages[0].role) }}");
+  v1::GenerateRequest message;
+  add(message.mutable_chat(), "judge", "");
+  expect_refused(to_request(message, *model).status(),
+                 "chat: the model's template: line 2: no judge");
+  const auto endless = model_with("{% for i in range(99999) %}{{ 'x' * 9999 }}{% endfor %}");
+  expect_refused(to_request(message, *endless).status(), "chat: the model's template: ");
+}
+
+TEST(ChatPromptTest, APromptThatCannotFitIsRefusedBeforeItIsTokenized) {
+  const auto model = model_with("{{ 'a' * 100000 }}");
+  v1::GenerateRequest message;
+  add(message.mutable_chat(), "user", "");
+  const absl::Status status = to_request(message, *model).status();
+  expect_refused(status, "prompt: want fewer than 65536 bytes");
+  EXPECT_TRUE(is_too_long(status));
+}
+
+TEST(ChatPromptTest, AModelWithoutATemplateSaysWhereItLooked) {
+  const TempFolder folder;
+  for (const char* name : {"config.json", "generation_config.json", "tokenizer.json",
+                           "tokenizer_config.json", "model.safetensors"}) {
+    std::filesystem::create_symlink(std::filesystem::path(LOCKSTEP_SOURCE_DIR) / "demo" / name,
+                                    folder.path() / name);
+  }
+  const auto model = Model::open({.path = folder.path()});
+  ASSERT_TRUE(model.ok()) << model.status();
+  v1::GenerateRequest message;
+  add(message.mutable_chat(), "user", "Hi");
+  expect_refused(to_request(message, **model).status(), "has no chat template: neither");
+  EXPECT_FALSE(Model::open({.path = folder.path(), .chat_template = "none.jinja"}).ok());
+}
+
+TEST(ChatPromptTest, TheDemosTemplateMakesOneStoryOfTheConversation) {
+  const auto model = Model::open({});
+  ASSERT_TRUE(model.ok()) << model.status();
+  v1::ChatMessages chat;
+  add(&chat, "system", "You are a poet.");
+  add(&chat, "user", "Once upon a time ");
+  add(&chat, "assistant", "there was a goose.");
+  add(&chat, "user", "It rained.");
+  const auto text = render_chat(chat, **model);
+  ASSERT_TRUE(text.ok()) << text.status();
+  EXPECT_EQ(text->bytes, "<|story|>Once upon a time there was a goose. It rained.");
+}
+
+}  // namespace
+}  // namespace lockstep

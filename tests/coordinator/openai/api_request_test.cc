@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+// The table of fields: that each becomes what it says, and that any body is read or refused.
+#include "coordinator/openai/api_request.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <random>
+#include <sstream>
+
+#include "tests/fuzz/openai_input.h"
+
+namespace lockstep::openai {
+namespace {
+
+class ApiRequestTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    auto model = Model::open({});
+    ASSERT_TRUE(model.ok()) << model.status();
+    model_ = *std::move(model);
+  }
+  ApiRequest parsed(Endpoint endpoint, const std::string& body) {
+    auto request = parse_request(endpoint, body, *model_);
+    EXPECT_TRUE(request.ok()) << request.status();
+    return *std::move(request);
+  }
+  std::unique_ptr<Model> model_;
+};
+
+TEST_F(ApiRequestTest, EveryGrpcFieldOfTheTableIsThereAndMostOfThemAreInTheTable) {
+  std::string all;
+  for (const Field& field : fields()) {
+    all += std::string(" ") + field.grpc + ",";
+    std::istringstream words{std::string(field.grpc)};
+    for (std::string word; std::getline(words >> std::ws, word, ',');) {
+      const bool in_chat = word.starts_with("chat.");
+      const auto* descriptor =
+          in_chat ? v1::ChatMessages::descriptor() : v1::GenerateRequest::descriptor();
+      EXPECT_NE(descriptor->FindFieldByName(in_chat ? word.substr(5) : word), nullptr) << word;
+    }
+  }
+  for (int i = 0; i < v1::GenerateRequest::descriptor()->field_count(); ++i) {
+    const std::string name = v1::GenerateRequest::descriptor()->field(i)->name();
+    if (name == "request_id" || name == "chat") continue;  // Made here; its fields are listed.
+    EXPECT_NE(all.find(" " + name + ","), std::string::npos) << name;
+  }
+}
+
+TEST_F(ApiRequestTest, TheTableInTheDocumentsIsThisOne) {
+  std::ifstream file(LOCKSTEP_SOURCE_DIR "/docs/http.md");
+  const std::string page(std::istreambuf_iterator<char>(file), {});
+  EXPECT_NE(page.find(parity_table()), std::string::npos) << "docs/http.md wants this table:\n"
+                                                          << parity_table();
+}
+
+TEST_F(ApiRequestTest, FieldsBecomeGenerateRequests) {
+  const ApiRequest request =
+      parsed(kCompletions,
+             R"({"prompt": "a", "max_tokens": 5, "min_tokens": 1, "temperature": 0.5, "top_p": 0.25,
+          "top_k": 3, "min_p": 0.125, "repetition_penalty": 2, "presence_penalty": 1,
+          "frequency_penalty": -1, "logit_bias": {"7": 2, "8": -3.5}, "seed": 11, "stop": "x",
+          "stop_token_ids": [1, 2], "ignore_eos": true, "n": 2, "logprobs": 3})");
+  ASSERT_EQ(request.prompts.size(), 1u);
+  const v1::GenerateRequest& message = request.prompts[0];
+  EXPECT_EQ(message.prompt(), "a");
+  EXPECT_EQ(message.max_tokens(), 5);
+  EXPECT_EQ(message.min_tokens(), 1);
+  EXPECT_EQ(message.temperature(), 0.5f);
+  EXPECT_EQ(message.top_p(), 0.25f);
+  EXPECT_EQ(message.top_k(), 3);
+  EXPECT_EQ(message.min_p(), 0.125f);
+  EXPECT_EQ(message.repetition_penalty(), 2);
+  EXPECT_EQ(message.presence_penalty(), 1);
+  EXPECT_EQ(message.frequency_penalty(), -1);
+  EXPECT_EQ(message.logit_bias().at(7), 2);
+  EXPECT_EQ(message.logit_bias().at(8), -3.5f);
+  EXPECT_EQ(message.seed(), 11u);
+  EXPECT_EQ(message.stop(0), "x");
+  EXPECT_EQ(message.stop_ids_size(), 2);
+  EXPECT_TRUE(message.ignore_eos());
+  EXPECT_EQ(message.n(), 2);
+  EXPECT_EQ(request.n, 2);
+  EXPECT_EQ(message.logprobs(), 3);
+}
+
+TEST_F(ApiRequestTest, DefaultsAreOpenAis) {
+  const ApiRequest completion = parsed(kCompletions, R"({"prompt": "a"})");
+  EXPECT_EQ(completion.prompts[0].max_tokens(), 16);
+  EXPECT_EQ(completion.n, 1);
+  EXPECT_FALSE(completion.stream);
+  // The demo's generation_config.json has a default of its own, which to_request() takes.
+  EXPECT_FALSE(parsed(kChat, R"({"messages": [{"role": "user", "content": "a"}]})")
+                   .prompts[0]
+                   .has_max_tokens());
+  EXPECT_EQ(parsed(kChat, R"({"messages": [{"role": "user", "content": "a"}], "max_tokens": 5,
+                              "max_completion_tokens": 6})")
+                .prompts[0]
+                .max_tokens(),
+            6);
+}
+
+TEST_F(ApiRequestTest, SeveralPromptsShareTheOtherFields) {
+  const ApiRequest request =
+      parsed(kCompletions, R"({"prompt": ["a", [1, 2]], "stop": ["x", "y"], "max_tokens": 3})");
+  ASSERT_EQ(request.prompts.size(), 2u);
+  EXPECT_EQ(request.prompts[0].prompt(), "a");
+  EXPECT_FALSE(request.prompts[1].has_prompt());
+  EXPECT_EQ(request.prompts[1].prompt_ids().ids_size(), 2);
+  for (const v1::GenerateRequest& prompt : request.prompts) {
+    EXPECT_EQ(prompt.stop_size(), 2);
+    EXPECT_EQ(prompt.max_tokens(), 3);
+  }
+}
+
+TEST_F(ApiRequestTest, ConversationsAreReadWithTheirCallsAndParts) {
+  const ApiRequest request = parsed(kChat, R"({
+      "messages": [{"role": "user", "content": [{"type": "text", "text": "a"},
+                                                {"type": "text", "text": "b"}]},
+                   {"role": "assistant", "content": null, "reasoning": "hm", "tool_calls": [
+                     {"id": "x", "type": "function",
+                      "function": {"name": "f", "arguments": "{\"q\": 1}"}}]},
+                   {"role": "tool", "tool_call_id": "x", "content": "2"}],
+      "tools": [{"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}],
+      "parallel_tool_calls": false, "chat_template_kwargs": {"enable_thinking": false}})");
+  const v1::ChatMessages& chat = request.prompts[0].chat();
+  EXPECT_EQ(chat.messages(0).content(), "a\nb");
+  EXPECT_FALSE(chat.messages(1).has_content());
+  EXPECT_EQ(chat.messages(1).reasoning_content(), "hm");
+  EXPECT_EQ(chat.messages(1).tool_calls(0).arguments(), "{\"q\": 1}");
+  EXPECT_EQ(chat.messages(2).tool_call_id(), "x");
+  EXPECT_EQ(chat.tools(0),
+            R"({"type":"function","function":{"name":"f","parameters":{"type":"object"}}})");
+  EXPECT_EQ(chat.template_variables(), R"({"enable_thinking":false})");
+  EXPECT_TRUE(request.parses_tools);
+  EXPECT_TRUE(request.one_call);
+  const ApiRequest none = parsed(kChat, R"({"messages": [{"role": "user", "content": "a"}],
+      "tools": [{"type": "function", "function": {"name": "f"}}], "tool_choice": "none"})");
+  EXPECT_FALSE(none.parses_tools);
+  EXPECT_EQ(none.prompts[0].chat().tools_size(), 0);
+}
+
+// A value for any field: plausible, out of range, or of another type.
+OrderedJson random_value(std::mt19937& random, int depth) {
+  switch (random() % 12) {
+    case 0:
+      return nullptr;
+    case 1:
+      return random() % 2 == 0;
+    case 2:
+      return static_cast<int>(random() % 7) - 2;
+    case 3:
+      return static_cast<double>(random() % 1000) / 100 - 2;
+    case 4:
+      return static_cast<int64_t>(random()) << (random() % 40);
+    case 5:
+      return std::string(random() % 3000, 'a');
+    case 6:
+      return std::vector<std::string>{"text", "auto", "none", "user",
+                                      "\xc3\xa9<|end|>"}[random() % 5];
+    case 7:
+      return OrderedJson{{"role", "user"}, {"content", "Once"}, {"type", "text"}};
+    case 8:
+      return OrderedJson{{"type", "function"}, {"function", {{"name", "f"}}}};
+    case 9:
+      return std::vector<int>(random() % 4, static_cast<int>(random() % 4000));
+    default: {
+      OrderedJson list = random() % 4 == 0 ? OrderedJson::object() : OrderedJson::array();
+      for (uint32_t n = random() % 3; n > 0 && depth > 0; --n) {
+        OrderedJson value = random_value(random, depth - 1);
+        if (list.is_array()) {
+          list.push_back(std::move(value));
+        } else {
+          list[std::to_string(random() % 20)] = std::move(value);
+        }
+      }
+      return list;
+    }
+  }
+}
+
+// Seed 1. By the table, with values of any kind, and then with bytes changed.
+TEST_F(ApiRequestTest, RandomBodiesAreTakenOrRefusedAsTheClientsFault) {
+  std::mt19937 random(1);
+  int taken = 0;
+  for (int i = 0; i < 2'000; ++i) {
+    const Endpoint endpoint = random() % 2 == 0 ? kCompletions : kChat;
+    OrderedJson body = {{"max_tokens", 3}};
+    body[endpoint == kChat ? "messages" : "prompt"] =
+        endpoint == kChat ? OrderedJson::parse(R"([{"role": "user", "content": "Once"}])")
+                          : OrderedJson("Once");
+    for (uint32_t n = random() % 4; n > 0; --n) {
+      body[fields()[random() % fields().size()].name] = random_value(random, 3);
+    }
+    std::string text = body.dump();
+    for (uint32_t n = random() % 6; n > 3; --n) {
+      text[random() % text.size()] = static_cast<char>(random());
+    }
+    taken += check_openai_input(endpoint, text, *model_);
+  }
+  EXPECT_GT(taken, 300);
+}
+
+}  // namespace
+}  // namespace lockstep::openai

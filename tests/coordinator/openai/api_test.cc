@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: Apache-2.0
+// The routes as clients see them.
+#include "coordinator/openai/api.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/coordinator/openai/api_server.h"
+#include "tests/coordinator/openai/bodies.h"
+
+namespace lockstep::openai {
+namespace {
+
+TEST(OpenAiApiTest, TheModelIsListedAndFoundByItsName) {
+  ApiServer server;
+  const OrderedJson list = OrderedJson::parse(server.send("GET", "/v1/models", "")->wait().body);
+  EXPECT_EQ(list["object"], "list");
+  EXPECT_EQ(list["data"][0]["id"], "demo");
+  EXPECT_EQ(list["data"][0]["max_model_len"], server.model().max_context());
+  const auto get = [&](const std::string& pattern, const std::string& path) {
+    return server.send("GET", pattern, "", path)->wait();
+  };
+  EXPECT_EQ(get("/v1/models/{model}", "/v1/models/demo").status, 200);
+  expect_error(get("/v1/models/{model}", "/v1/models/gpt"), 404, "model", "model_not_found",
+               "there is no model gpt, this server has demo");
+  expect_error(get("/v1/models/{organization}/{model}", "/v1/models/a/demo"), 404, "model",
+               "model_not_found", "a/demo");
+}
+
+TEST(OpenAiApiTest, ACompletionHasOpenAisShape) {
+  ApiServer server;
+  const OrderedJson answer = server.post_json("/v1/completions", with(kStory, {{"model", "demo"}}));
+  EXPECT_TRUE(answer["id"].get<std::string>().starts_with("cmpl-"));
+  EXPECT_EQ(answer["object"], "text_completion");
+  EXPECT_EQ(answer["model"], "demo");
+  EXPECT_TRUE(answer["system_fingerprint"].is_null());
+  ASSERT_EQ(answer["choices"].size(), 1u);
+  const OrderedJson& choice = answer["choices"][0];
+  EXPECT_EQ(choice["index"], 0);
+  EXPECT_FALSE(choice["text"].get<std::string>().empty());
+  EXPECT_TRUE(choice["logprobs"].is_null());
+  EXPECT_EQ(choice["finish_reason"], "length");
+  const int64_t prompt = answer["usage"]["prompt_tokens"];
+  EXPECT_EQ(answer["usage"]["completion_tokens"], 20);
+  EXPECT_EQ(answer["usage"]["total_tokens"], prompt + 20);
+}
+
+TEST(OpenAiApiTest, AStreamedCompletionIsTheWholeOneInPieces) {
+  ApiServer server;
+  const OrderedJson whole = server.post_json("/v1/completions", with(kStory, {{"n", 3}}));
+  const http::Response response = server.post(
+      "/v1/completions",
+      with(kStory, {{"n", 3}, {"stream", true}, {"stream_options", {{"include_usage", true}}}})
+          .dump());
+  EXPECT_EQ(header(response, "Content-Type"), "text/event-stream; charset=utf-8");
+  const std::vector<SseEvent> events = events_of(response.body);
+  EXPECT_EQ(events.back().data, "[DONE]");
+  EXPECT_EQ(events.back().id, "");
+  std::vector<std::string> texts(3);
+  std::vector<std::string> reasons(3);
+  int64_t last = -1;
+  for (size_t i = 0; i + 2 < events.size(); ++i) {
+    const OrderedJson chunk = OrderedJson::parse(events[i].data);
+    EXPECT_GT(std::stoll(events[i].id), last);
+    last = std::stoll(events[i].id);
+    EXPECT_EQ(chunk["object"], "text_completion");
+    EXPECT_EQ(chunk["id"], OrderedJson::parse(events[0].data)["id"]);
+    EXPECT_TRUE(chunk["usage"].is_null());
+    const OrderedJson& choice = chunk["choices"][0];
+    texts[choice["index"]] += choice["text"].get<std::string>();
+    if (!choice["finish_reason"].is_null()) reasons[choice["index"]] = choice["finish_reason"];
+  }
+  for (size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(texts[i], whole["choices"][i]["text"]);
+    EXPECT_EQ(reasons[i], "length");
+  }
+  const OrderedJson usage = OrderedJson::parse(events[events.size() - 2].data);
+  EXPECT_EQ(usage["choices"], OrderedJson::array());
+  EXPECT_EQ(usage["usage"], whole["usage"]);
+  EXPECT_EQ(usage["usage"]["completion_tokens"], 60);
+}
+
+TEST(OpenAiApiTest, AChatHasOpenAisShapeWholeAndStreamed) {
+  ApiServer server;
+  const OrderedJson whole = server.post_json("/v1/chat/completions", kTalk);
+  EXPECT_TRUE(whole["id"].get<std::string>().starts_with("chatcmpl-"));
+  EXPECT_EQ(whole["object"], "chat.completion");
+  const OrderedJson& message = whole["choices"][0]["message"];
+  EXPECT_EQ(message["role"], "assistant");
+  EXPECT_TRUE(message["refusal"].is_null());
+  EXPECT_FALSE(message.contains("tool_calls"));
+  const std::vector<SseEvent> events =
+      events_of(server.post("/v1/chat/completions", with(kTalk, {{"stream", true}}).dump()).body);
+  std::string text;
+  for (size_t i = 0; i + 1 < events.size(); ++i) {
+    const OrderedJson chunk = OrderedJson::parse(events[i].data);
+    EXPECT_EQ(chunk["object"], "chat.completion.chunk");
+    EXPECT_FALSE(chunk.contains("usage"));
+    const OrderedJson& delta = chunk["choices"][0]["delta"];
+    EXPECT_EQ(delta.contains("role"), i == 0);
+    text += delta.value("content", "");
+  }
+  EXPECT_EQ(text, message["content"]);
+  EXPECT_EQ(events.back().data, "[DONE]");
+  // Both APIs generate from the same prompt: the template writes the begin token.
+  EXPECT_EQ(server.post_json("/v1/completions", kStory)["choices"][0]["text"], text);
+}
+
+TEST(OpenAiApiTest, SeveralPromptsAreAnsweredInOrder) {
+  ApiServer server;
+  const OrderedJson one = server.post_json("/v1/completions", kStory);
+  const OrderedJson other =
+      server.post_json("/v1/completions", with(kStory, {{"prompt", {5, 6, 7}}}));
+  const OrderedJson ids = server.post_json("/tokenize", {{"prompt", "Once upon a time"}})["tokens"];
+  const OrderedJson both = with(kStory, {{"prompt", {ids, {5, 6, 7}}}, {"n", 2}});
+  const OrderedJson answer = server.post_json("/v1/completions", both);
+  ASSERT_EQ(answer["choices"].size(), 4u);
+  EXPECT_EQ(answer["choices"][2]["index"], 2);
+  EXPECT_EQ(answer["choices"][2]["text"], other["choices"][0]["text"]);
+  EXPECT_EQ(answer["usage"]["prompt_tokens"], one["usage"]["prompt_tokens"].get<int>() + 3);
+  EXPECT_EQ(answer["usage"]["completion_tokens"], 80);
+  std::vector<std::string> texts(4);
+  const auto events =
+      events_of(server.post("/v1/completions", with(both, {{"stream", true}}).dump()).body);
+  for (size_t i = 0; i + 1 < events.size(); ++i) {
+    EXPECT_EQ(events[i].id, "");
+    const OrderedJson choice = OrderedJson::parse(events[i].data)["choices"][0];
+    texts[choice["index"]] += choice["text"].get<std::string>();
+  }
+  for (size_t i = 0; i < 4; ++i) EXPECT_EQ(texts[i], answer["choices"][i]["text"]);
+}
+
+TEST(OpenAiApiTest, EchoPutsThePromptFirstAlsoAlone) {
+  ApiServer server;
+  const std::string text = server.post_json("/v1/completions", kStory)["choices"][0]["text"];
+  const OrderedJson echo = with(kStory, {{"echo", true}});
+  EXPECT_EQ(server.post_json("/v1/completions", echo)["choices"][0]["text"],
+            "Once upon a time" + text);
+  EXPECT_EQ(
+      server.post_json("/v1/completions", with(echo, {{"max_tokens", 0}}))["choices"][0]["text"],
+      "Once upon a time");
+  const auto events =
+      events_of(server.post("/v1/completions", with(echo, {{"stream", true}}).dump()).body);
+  EXPECT_TRUE(
+      OrderedJson::parse(events[0].data)["choices"][0]["text"].get<std::string>().starts_with(
+          "Once upon a time"));
+  expect_error(server.post("/v1/completions", with(echo, {{"logprobs", 1}}).dump()), 400, "echo",
+               nullptr, "log-probabilities of the prompt");
+}
+
+TEST(OpenAiApiTest, BestOfShowsTheLikeliest) {
+  ApiServer server;
+  const OrderedJson all =
+      server.post_json("/v1/completions", with(kStory, {{"n", 5}, {"logprobs", 0}}));
+  std::multimap<double, std::string, std::greater<>> texts;
+  for (const OrderedJson& choice : all["choices"]) {
+    double sum = 0;
+    for (const double logprob : choice["logprobs"]["token_logprobs"]) sum += logprob;
+    texts.emplace(sum, choice["text"]);
+  }
+  const OrderedJson best =
+      server.post_json("/v1/completions", with(kStory, {{"n", 2}, {"best_of", 5}}));
+  ASSERT_EQ(best["choices"].size(), 2u);
+  EXPECT_EQ(best["choices"][0]["text"], texts.begin()->second);
+  EXPECT_EQ(best["choices"][1]["text"], std::next(texts.begin())->second);
+  EXPECT_TRUE(best["choices"][0]["logprobs"].is_null());
+  EXPECT_EQ(best["usage"]["completion_tokens"], 100);
+}
+
+TEST(OpenAiApiTest, LogprobsHaveTheShapeOfEachEndpoint) {
+  ApiServer server;
+  const OrderedJson completion =
+      server.post_json("/v1/completions", with(kStory, {{"logprobs", 2}}))["choices"][0];
+  const OrderedJson& flat = completion["logprobs"];
+  for (const char* key : {"text_offset", "token_logprobs", "tokens", "top_logprobs"}) {
+    EXPECT_EQ(flat[key].size(), 20u) << key;
+  }
+  EXPECT_EQ(flat["text_offset"][0], 0);
+  EXPECT_GE(flat["top_logprobs"][0].size(), 2u);
+  EXPECT_EQ(flat["top_logprobs"][0][flat["tokens"][0].get<std::string>()],
+            flat["token_logprobs"][0]);
+  const OrderedJson chat = server.post_json(
+      "/v1/chat/completions", with(kTalk, {{"logprobs", true}, {"top_logprobs", 2}}))["choices"][0];
+  const OrderedJson& content = chat["logprobs"]["content"];
+  ASSERT_EQ(content.size(), 20u);
+  EXPECT_EQ(content[3]["token"], flat["tokens"][3]);
+  EXPECT_EQ(content[3]["logprob"], flat["token_logprobs"][3]);
+  EXPECT_EQ(content[3]["top_logprobs"].size(), 2u);
+  EXPECT_EQ(content[3]["bytes"].size(), content[3]["token"].get<std::string>().size());
+  std::vector<OrderedJson> streamed;
+  for (const SseEvent& event : events_of(
+           server
+               .post(
+                   "/v1/chat/completions",
+                   with(kTalk, {{"logprobs", true}, {"top_logprobs", 2}, {"stream", true}}).dump())
+               .body)) {
+    if (event.data == "[DONE]") break;
+    const OrderedJson chunk = OrderedJson::parse(event.data);
+    if (chunk["choices"][0]["logprobs"].is_null()) continue;
+    for (const auto& entry : chunk["choices"][0]["logprobs"]["content"]) streamed.push_back(entry);
+  }
+  EXPECT_EQ(OrderedJson(streamed), content);
+}
+
+TEST(OpenAiApiTest, BadRequestsAre400AndNameTheField) {
+  ApiServer server;
+  const auto refused = [&](const OrderedJson& more, const OrderedJson& param,
+                           const std::string& text) {
+    expect_error(server.post("/v1/chat/completions", with(kTalk, more).dump()), 400, param, nullptr,
+                 text);
+  };
+  refused({{"temperature", 101}}, "temperature", "temperature: want 0 to 100, found 101");
+  refused({{"temperature", "hot"}}, "temperature", "want a number, found \"hot\"");
+  refused({{"max_tokens", -1}}, "max_tokens", "max_tokens: want 0 to");
+  refused({{"stop_token_ids", {99999}}}, "stop_token_ids", "stop_token_ids: want token ids of 0");
+  refused({{"messages", OrderedJson::array()}}, "messages", "at least one message");
+  refused({{"messages", {{{"role", ""}, {"content", "a"}}}}}, "messages[0].role",
+          "messages[0].role: want 1 to 64 bytes");
+  refused({{"messages", {{{"role", "user"}}}}}, "messages[0].content", "found null");
+  refused({{"messages", {{{"role", "user"}, {"content", {{{"type", "image_url"}}}}}}}},
+          "messages[0].content[0].type", "reads no images");
+  refused({{"tools", {{{"type", "retrieval"}}}}}, "tools[0]", "\"function\"");
+  refused({{"chat_template_kwargs", {{"mood", 1}}}}, "chat_template_kwargs", "--template-vars");
+  refused({{"stream_options", {{"include_usage", true}}}}, "stream_options", "\"stream\": true");
+  refused({{"top_logprobs", 3}}, "top_logprobs", "\"logprobs\": true");
+  refused({{"logit_bias", {{"x", 1}}}}, "logit_bias", "token ids as keys");
+  // Known, and not to be had.
+  refused({{"response_format", {{"type", "json_object"}}}}, "response_format", "grammar");
+  refused({{"tool_choice", "required"}}, "tool_choice", "cannot force a call");
+  refused({{"functions", {{{"name", "f"}}}}}, "functions", "former name of tools");
+  expect_error(server.post("/v1/completions", "{\"prompt\": NaN}"), 400, nullptr, nullptr,
+               "not valid JSON");
+  expect_error(server.post("/v1/completions", "[]"), 400, nullptr, nullptr, "want a JSON object");
+  expect_error(server.post("/v1/completions", "{}"), 400, "prompt", nullptr, "want one");
+  expect_error(server.post("/v1/completions", "{\"prompt\": \"\\ud800\"}"), 400, nullptr, nullptr,
+               "not valid JSON");
+  expect_error(server.post("/v1/completions", "{\"prompt\": []}"), 400, nullptr, nullptr, "empty");
+  expect_error(server.post("/v1/completions", with(kStory, {{"best_of", 2}, {"n", 3}}).dump()), 400,
+               "best_of", nullptr, "want n (3) or more");
+  expect_error(server.post("/v1/completions", with(kStory, {{"model", "gpt-4o"}}).dump()), 404,
+               "model", "model_not_found", "there is no model gpt-4o");
+}
+
+TEST(OpenAiApiTest, WhatChangesNothingIsTaken) {
+  ApiServer server;
+  const OrderedJson plain = server.post_json("/v1/chat/completions", kTalk);
+  const OrderedJson answer =
+      server.post_json("/v1/chat/completions", with(kTalk, {{"response_format", {{"type", "text"}}},
+                                                            {"tool_choice", "auto"},
+                                                            {"tools", nullptr},
+                                                            {"user", "me"},
+                                                            {"store", false},
+                                                            {"frequency_penalty", 0},
+                                                            {"max_tokens", 20.0},
+                                                            {"no_such_field", {1, 2}},
+                                                            {"top_k", -1}}));
+  EXPECT_EQ(answer["choices"], plain["choices"]);
+  EXPECT_EQ(server.api().unknown_fields(), 1);
+}
+
+TEST(OpenAiApiTest, APromptThatIsTooLongHasItsOwnCodeWithBothNumbers) {
+  ApiServer server;
+  const std::string context = std::to_string(server.model().max_context());
+  const OrderedJson ids(std::vector<int>(2000, 7));
+  const http::Response tokens =
+      server.post("/v1/completions", with(kStory, {{"prompt", ids}}).dump());
+  expect_error(tokens, 400, "prompt", "context_length_exceeded", "found 2000");
+  EXPECT_NE(tokens.body.find("context of " + context), std::string::npos) << tokens.body;
+  const http::Response bytes = server.post(
+      "/v1/chat/completions",
+      with(kTalk, {{"messages", {{{"role", "user"}, {"content", std::string(100'000, 'a')}}}}})
+          .dump());
+  expect_error(bytes, 400, "messages", "context_length_exceeded", "found 100009");
+  EXPECT_NE(bytes.body.find("context of " + context), std::string::npos) << bytes.body;
+}
+
+TEST(OpenAiApiTest, TokenizeAndDetokenizeHaveVllmsShapes) {
+  ApiServer server;
+  const OrderedJson plain = server.post_json("/tokenize", {{"prompt", "Once upon a time"}});
+  EXPECT_EQ(plain["count"], plain["tokens"].size());
+  EXPECT_EQ(plain["max_model_len"], server.model().max_context());
+  EXPECT_TRUE(plain["token_strs"].is_null());
+  EXPECT_EQ(plain["tokens"][0], 0);  // The begin token.
+  const OrderedJson bare = server.post_json(
+      "/tokenize",
+      {{"prompt", "Once"}, {"add_special_tokens", false}, {"return_token_strs", true}});
+  EXPECT_EQ(bare["token_strs"], OrderedJson::array({"Once"}));
+  EXPECT_EQ(server.post_json("/tokenize", {{"messages", kTalk["messages"]}})["tokens"],
+            plain["tokens"]);
+  EXPECT_EQ(server.post_json("/detokenize", {{"tokens", plain["tokens"]}})["prompt"],
+            "<|story|>Once upon a time");
+  expect_error(server.post("/tokenize", "{}"), 400, "prompt", nullptr, "want a string");
+  expect_error(server.post("/detokenize", "{\"tokens\": [\"a\"]}"), 400, "tokens", nullptr,
+               "want an integer");
+}
+
+}  // namespace
+}  // namespace lockstep::openai

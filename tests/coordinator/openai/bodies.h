@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// Small bodies, and what answers to them have.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "base/json.h"
+#include "coordinator/http/exchange.h"
+
+namespace lockstep::openai {
+
+inline const OrderedJson kStory = {
+    {"prompt", "Once upon a time"}, {"max_tokens", 20}, {"seed", 1}, {"ignore_eos", true}};
+inline const OrderedJson kTalk = {
+    {"messages", {{{"role", "user"}, {"content", "Once upon a time"}}}},
+    {"max_tokens", 20},
+    {"seed", 1},
+    {"ignore_eos", true}};
+
+inline OrderedJson with(OrderedJson body, const OrderedJson& more) {
+  body.update(more);
+  return body;
+}
+
+inline std::string header(const http::Response& response, const std::string& name) {
+  for (const auto& [key, value] : response.headers) {
+    if (key == name) return value;
+  }
+  return "";
+}
+
+inline void expect_error(const http::Response& response, int status, const OrderedJson& param,
+                         const OrderedJson& code, const std::string& text) {
+  EXPECT_EQ(response.status, status) << response.body;
+  const OrderedJson error = OrderedJson::parse(response.body).at("error");
+  EXPECT_EQ(error.size(), 4u) << error;
+  EXPECT_TRUE(error.at("type").is_string());
+  EXPECT_EQ(error.at("param"), param) << error;
+  EXPECT_EQ(error.at("code"), code) << error;
+  EXPECT_NE(error.at("message").get<std::string>().find(text), std::string::npos) << error;
+}
+
+}  // namespace lockstep::openai

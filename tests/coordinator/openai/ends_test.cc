@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// Requests that are refused for want of room, given up, or lose their workers.
+#include <gtest/gtest.h>
+
+#include <future>
+
+#include "tests/coordinator/openai/api_server.h"
+#include "tests/coordinator/openai/bodies.h"
+#include "tests/support/patience.h"
+
+namespace lockstep::openai {
+namespace {
+
+// Holds back every step until it goes.
+struct HeldSteps {
+  explicit HeldSteps(FakeCluster& cluster) {
+    cluster.set_hook([opened = gate.get_future().share()](const cluster::Step&) {
+      opened.wait();
+      return absl::OkStatus();
+    });
+  }
+  ~HeldSteps() { open(); }
+  void open() {
+    if (!std::exchange(is_open, true)) gate.set_value();
+  }
+  std::promise<void> gate;
+  bool is_open = false;
+};
+
+TEST(OpenAiEndsTest, AFullQueueIs429AndADrainingServer503BeforeTheBodyIsRead) {
+  EngineOptions options;
+  options.max_waiting.requests = 1;
+  options.max_running = 1;
+  ApiServer server(options);
+  HeldSteps held(server.cluster());
+  const auto running = server.send("POST", "/v1/completions", kStory.dump());
+  EXPECT_TRUE(becomes_true([&] { return server.engine().stats().running > 0; }));
+  const auto waiting = server.send("POST", "/v1/completions", kStory.dump());
+  EXPECT_TRUE(becomes_true([&] { return !server.engine().accepting().ok(); }));
+  const http::Response refused = server.post("/v1/chat/completions", "{");
+  expect_error(refused, 429, nullptr, "rate_limit_exceeded", "the queue is full");
+  EXPECT_EQ(header(refused, "Retry-After"), "1");
+  server.engine().drain(std::chrono::milliseconds(60'000));
+  const http::Response draining = server.post("/v1/chat/completions", "{");
+  expect_error(draining, 503, nullptr, "service_unavailable", "draining");
+  EXPECT_EQ(header(draining, "Retry-After"), "1");
+  held.open();
+  EXPECT_EQ(running->wait().status, 200);
+  EXPECT_EQ(waiting->wait().status, 200);
+}
+
+TEST(OpenAiEndsTest, AClientThatGoesAwayCancels) {
+  ApiServer server;
+  for (const bool stream : {false, true}) {
+    HeldSteps held(server.cluster());
+    const auto exchange =
+        server.send("POST", "/v1/completions",
+                    with(kStory, {{"max_tokens", 900}, {"n", 2}, {"stream", stream}}).dump());
+    EXPECT_TRUE(becomes_true([&] { return server.engine().stats().running > 0; }));
+    exchange->go();
+    held.open();
+    EXPECT_TRUE(becomes_true([&] {
+      const EngineStats stats = server.engine().stats();
+      return stats.running == 0 && stats.pages_free == stats.group.pages;
+    }));
+    EXPECT_LT(server.engine().stats().completion_tokens, 900);
+    EXPECT_EQ(exchange->is_answered(), stream);
+  }
+}
+
+TEST(OpenAiEndsTest, ClientsThatGoAtAnyMomentLeaveNothingBehind) {
+  ApiServer server;
+  for (int i = 0; i < 200; ++i) {
+    const auto exchange = server.send(
+        "POST", i % 2 == 0 ? "/v1/completions" : "/v1/chat/completions",
+        with(i % 2 == 0 ? kStory : kTalk, {{"max_tokens", 200}, {"stream", i % 3 != 0}}).dump());
+    std::string bytes;
+    if (i % 3 != 0 && i % 5 > 1) exchange->wait_head();
+    for (int reads = i % 5; reads > 2; --reads) exchange->read_more(&bytes);
+    exchange->go();
+  }
+  EXPECT_TRUE(becomes_true([&] {
+    const EngineStats stats = server.engine().stats();
+    return stats.running + stats.waiting == 0 && stats.pages_free == stats.group.pages;
+  }));
+  EXPECT_TRUE(server.cluster().lies().empty());
+}
+
+TEST(OpenAiEndsTest, AFaultIs503BeforeTheAnswerAndAnEventWithinIt) {
+  for (const bool stream : {false, true}) {
+    ApiServer server;
+    std::atomic<int> steps = 0;
+    server.cluster().set_hook([&](const cluster::Step&) -> absl::Status {
+      return ++steps > 5 ? absl::UnavailableError("rank 1 was lost") : absl::OkStatus();
+    });
+    const http::Response response =
+        server.post("/v1/completions", with(kStory, {{"stream", stream}}).dump());
+    if (!stream) {
+      expect_error(response, 503, nullptr, "service_unavailable", "rank 1 was lost");
+      continue;
+    }
+    EXPECT_EQ(response.status, 200);
+    const std::vector<SseEvent> events = events_of(response.body);
+    const OrderedJson error = OrderedJson::parse(events.back().data)["error"];
+    EXPECT_EQ(error["code"], "service_unavailable");
+    EXPECT_NE(error["message"].get<std::string>().find("rank 1 was lost"), std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace lockstep::openai

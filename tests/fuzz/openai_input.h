@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// What holds for any body that a client may send: for the fuzzer and its twin.
+#pragma once
+
+#include <string>
+
+#include "base/check.h"
+#include "coordinator/api/generate_request.h"
+#include "coordinator/openai/api_request.h"
+#include "coordinator/openai/error.h"
+
+namespace lockstep::openai {
+
+// Reads it as the server does. Whether it is a request; if not, the error is the client's and has
+// all of its members.
+inline bool check_openai_input(Endpoint endpoint, const std::string& body, const Model& model) {
+  const auto check_error = [&](const absl::Status& status) {
+    const http::Response response = error_response(in_json_words(status, endpoint));
+    LOCKSTEP_CHECK(response.status >= 400 && response.status < 500);
+    const OrderedJson error = OrderedJson::parse(response.body).at("error");
+    for (const char* key : {"message", "type", "param", "code"}) {
+      LOCKSTEP_CHECK(error.contains(key));
+    }
+    LOCKSTEP_CHECK(error["message"].get<std::string>().find('\n') == std::string::npos);
+  };
+  const absl::StatusOr<ApiRequest> request = parse_request(endpoint, body, model);
+  if (!request.ok()) {
+    check_error(request.status());
+    return false;
+  }
+  LOCKSTEP_CHECK(!request->prompts.empty());
+  for (const v1::GenerateRequest& prompt : request->prompts) {
+    const absl::StatusOr<Request> one = to_request(prompt, model);
+    if (one.ok()) continue;
+    check_error(one.status());
+    return false;
+  }
+  LOCKSTEP_CHECK(request->n >= 1 && request->n <= 64);
+  return true;
+}
+
+}  // namespace lockstep::openai

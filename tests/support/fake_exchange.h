@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// A request over HTTP without sockets: a test waits for the answer, reads it, or goes away.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "base/mutex.h"
+#include "coordinator/http/exchange.h"
+
+namespace lockstep::testing {
+
+class FakeExchange final : public http::Exchange {
+ public:
+  FakeExchange(std::string method, std::string path, std::string body)
+      : request_{.method = std::move(method),
+                 .path = std::move(path),
+                 .body = std::move(body),
+                 .peer = "127.0.0.1:1"} {}
+
+  const http::Request& request() const override { return request_; }
+
+  void respond(http::Response response) override {
+    MutexLock lock(&mutex_);
+    EXPECT_FALSE(response_.has_value()) << "answered twice";
+    response_ = std::move(response);
+    changed_.notify_all();
+  }
+  void stream(http::Response head, std::unique_ptr<http::BodySource> source) override {
+    MutexLock lock(&mutex_);
+    EXPECT_FALSE(response_.has_value()) << "answered twice";
+    response_ = std::move(head);
+    if (!is_gone_) source_ = std::move(source);
+    woken_ = true;
+    changed_.notify_all();
+  }
+  void wake() override {
+    MutexLock lock(&mutex_);
+    woken_ = true;
+    changed_.notify_all();
+  }
+  void on_gone(std::function<void()> gone) override {
+    {
+      MutexLock lock(&mutex_);
+      if (!is_gone_) gone_ = gone;
+      if (!is_gone_) return;
+    }
+    gone();
+  }
+
+  // The client hangs up.
+  void go() {
+    std::function<void()> gone;
+    std::unique_ptr<http::BodySource> source;
+    {
+      MutexLock lock(&mutex_);
+      is_gone_ = true;
+      gone = std::exchange(gone_, nullptr);
+      source = std::move(source_);
+    }
+    if (gone) gone();
+  }
+
+  // Waits for the head, and of a stream for some more bytes, or its end: then false.
+  http::Response wait_head() {
+    MutexLock lock(&mutex_);
+    while (!response_.has_value()) changed_.wait(&mutex_);
+    return *response_;
+  }
+  bool read_more(std::string* bytes) {
+    MutexLock lock(&mutex_);
+    while (source_ != nullptr) {
+      const size_t before = bytes->size();
+      woken_ = false;
+      if (source_->read(bytes) == http::BodySource::State::kEnd) source_ = nullptr;
+      if (bytes->size() > before) return true;
+      while (source_ != nullptr && !woken_) changed_.wait(&mutex_);
+    }
+    return false;
+  }
+  // The whole answer, streamed or not.
+  http::Response wait() {
+    http::Response response = wait_head();
+    while (read_more(&response.body)) {
+    }
+    return response;
+  }
+  bool is_answered() const {
+    MutexLock lock(&mutex_);
+    return response_.has_value();
+  }
+
+ private:
+  const http::Request request_;
+  mutable Mutex mutex_;
+  ConditionVariable changed_;
+  std::optional<http::Response> response_ ABSL_GUARDED_BY(mutex_);
+  std::unique_ptr<http::BodySource> source_ ABSL_GUARDED_BY(mutex_);
+  std::function<void()> gone_ ABSL_GUARDED_BY(mutex_);
+  bool woken_ ABSL_GUARDED_BY(mutex_) = false;
+  bool is_gone_ ABSL_GUARDED_BY(mutex_) = false;
+};
+
+}  // namespace lockstep::testing
