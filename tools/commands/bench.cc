@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // `lockstep bench`: tokens per second of prefill and decode, through the same engine that serves.
+// `lockstep bench serve` (bench_serve.cc) is a load on a server.
 #include <unistd.h>
 
 #include <fstream>
@@ -198,7 +199,10 @@ std::shared_ptr<Command> add_bench(CLI::App& parent) {
   command->app->add_option("--repeat", flags->repeat, "Runs; medians are printed")
       ->capture_default_str();
   command->app->add_flag("--json", flags->json, "One JSON object on one line");
-  command->run = [flags](Interrupt& interrupt) { return bench(*flags, interrupt); };
+  const std::shared_ptr<Command> serve = add_bench_serve(*command->app);
+  command->run = [flags, serve](Interrupt& interrupt) {
+    return serve->app->parsed() ? serve->run(interrupt) : bench(*flags, interrupt);
+  };
   return command;
 }
 

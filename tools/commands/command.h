@@ -27,6 +27,7 @@ std::shared_ptr<Command> add_generate(CLI::App& parent);
 std::shared_ptr<Command> add_tokenize(CLI::App& parent);
 std::shared_ptr<Command> add_template(CLI::App& parent);
 std::shared_ptr<Command> add_bench(CLI::App& parent);
+std::shared_ptr<Command> add_bench_serve(CLI::App& parent);  // A subcommand of bench.
 std::shared_ptr<Command> add_plan(CLI::App& parent);
 std::shared_ptr<Command> add_inspect(CLI::App& parent);
 std::shared_ptr<Command> add_quantize(CLI::App& parent);

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// A small server of OpenAI's HTTP interface whose answers a test decides.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/json.h"
+#include "base/mutex.h"
+
+namespace lockstep::testing {
+
+struct FakeRequest {
+  std::string target;  // "/v1/completions"
+  std::string head;    // All of it.
+  Json body;
+};
+
+enum class FakeFault {
+  kNone,
+  kCut,         // The connection ends within the answer.
+  kErrorEvent,  // An event with an error, then the stream's regular end.
+  kSilence,     // No answer at all.
+  kNoise,       // Bytes that are no HTTP.
+  kLeave,       // A whole answer, then the connection is closed, which nothing had said before.
+};
+
+struct FakeAnswer {
+  int status = 200;
+  std::string content_type = "text/event-stream";
+  std::string body;  // Where it is no stream.
+  bool usage = true;
+  bool byte_by_byte = false;
+  FakeFault fault = FakeFault::kNone;
+  std::chrono::milliseconds first{0};    // Before the first token.
+  std::chrono::milliseconds between{0};  // Before each other one.
+};
+
+// Listens on a port of 127.0.0.1, with a thread per connection. As many tokens come as max_tokens
+// says. The list of models has "fake".
+class FakeOpenAi {
+ public:
+  using Decide = std::function<FakeAnswer(const FakeRequest&)>;
+
+  // `decide` is called on the connections' threads, which it may hold up. Port 0: a free one.
+  explicit FakeOpenAi(Decide decide, uint16_t port = 0);
+  ~FakeOpenAi();
+
+  std::string url() const;
+  std::vector<FakeRequest> requests() const;  // For answers, not for the list of models.
+  int connections() const { return connections_; }
+
+ private:
+  void accept_all();
+  void serve(int descriptor);
+  bool answer(int descriptor, const FakeRequest& request);
+  static bool stream(int descriptor, const FakeRequest& request, const FakeAnswer& answer);
+
+  const Decide decide_;
+  int listener_ = -1;
+  uint16_t port_ = 0;
+  std::atomic<int> connections_ = 0;
+  mutable Mutex mutex_;
+  std::vector<FakeRequest> requests_ ABSL_GUARDED_BY(mutex_);
+  std::vector<int> descriptors_;      // The accepting thread's; closed when all threads have ended.
+  std::vector<std::thread> threads_;  // The same.
+  std::thread acceptor_;
+};
+
+}  // namespace lockstep::testing

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a load says in OpenAI's terms: a request's body, and an event of the answer.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/json.h"
+#include "tools/load/workload.h"
+
+namespace lockstep {
+
+enum class Endpoint { kCompletions, kChat };
+
+const char* path_of(Endpoint endpoint);  // "/completions", "/chat/completions".
+
+// `extra`: an object whose members are added, and win.
+std::string make_body(Endpoint endpoint, const std::string& model, const LoadRequest& request,
+                      const Json& extra);
+
+struct AnswerEvent {
+  bool has_text = false;                 // Of the answer, of thoughts or of a tool call.
+  bool finished = false;                 // It has a finish_reason.
+  bool done = false;                     // "[DONE]".
+  std::optional<int64_t> prompt_tokens;  // Of the usage.
+  std::optional<int64_t> output_tokens;
+  std::optional<std::string> error;  // The server's message.
+};
+
+// The data of one server-sent event. An error says what no server of this interface would send.
+absl::StatusOr<AnswerEvent> parse_answer_event(std::string_view data);
+
+// "message" of {"error": {"message": ...}} or {"message": ...}, else the text's beginning.
+std::string error_message(std::string_view body);
+
+// "id" of the first model that GET /v1/models lists.
+absl::StatusOr<std::string> first_model(std::string_view body);
+
+}  // namespace lockstep

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// Server-sent events out of bytes (HTML standard, section 9.2.6).
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "base/status.h"
+
+namespace lockstep {
+
+// One stream. The pieces in which its bytes come make no difference.
+class SseParser {
+ public:
+  static constexpr size_t kMaxEventBytes = 16 << 20;
+
+  // Calls `on_data` with the data of each event that these bytes end. An event above
+  // kMaxEventBytes is an error, after which the stream is of no more use.
+  absl::Status feed(std::string_view bytes, const std::function<void(std::string_view)>& on_data);
+
+ private:
+  void end_line(const std::function<void(std::string_view)>& on_data);
+
+  std::string line_;  // Without its end, which has not come.
+  std::string data_;  // Of the event that has not ended, with '\n' behind each line.
+  bool after_cr_ = false;
+  bool first_line_ = true;
+};
+
+}  // namespace lockstep

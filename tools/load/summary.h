@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// Figures of a load from its records.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "tools/load/record.h"
+
+namespace lockstep {
+
+// What a request has to keep to count as good. Without any bound each answer does.
+struct Slo {
+  std::optional<double> ttft_ms;
+  std::optional<double> tpot_ms;
+};
+
+// Percentiles are by nearest rank: the smallest value that this share of all does not exceed.
+struct Distribution {
+  int64_t count = 0;
+  double mean = 0;
+  double p50 = 0;
+  double p90 = 0;
+  double p99 = 0;
+  double max = 0;
+};
+Distribution distribution_of(std::vector<double> values);
+
+struct Failure {
+  int64_t count = 0;
+  std::string example;  // The first one's detail.
+};
+
+struct LoadSummary {
+  int64_t requests = 0;
+  int64_t answered = 0;
+  int64_t good = 0;       // Answered within the SLO.
+  double duration_s = 0;  // From the first arrival to the last end.
+  int64_t prompt_tokens = 0;
+  int64_t output_tokens = 0;
+  int64_t uncounted = 0;  // Answers without usage: their events with text are taken for tokens.
+  // Of what was answered. ttft: from the scheduled arrival to the first text. tpot: a request's
+  // mean time per token behind its first, of requests with two or more. gap: between events.
+  Distribution ttft_ms, tpot_ms, gap_ms, e2e_ms;
+  Distribution late_ms;  // Of all: how long after its arrival the client began with it.
+  std::map<std::string, Failure> failures;
+
+  double per_second(int64_t count) const;
+};
+
+LoadSummary summarize(std::span<const LoadRecord> records, const Slo& slo);
+
+}  // namespace lockstep
