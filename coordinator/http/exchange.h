@@ -61,6 +61,8 @@ class Exchange {
   virtual ~Exchange() = default;
 
   virtual const Request& request() const = 0;
+  // Whom the request counts for: its peer, unless somebody in front of the handler knows better.
+  virtual const std::string& client() const { return request().peer; }
 
   virtual void respond(Response response) = 0;
   // Begins a chunked answer; `head` has no body.

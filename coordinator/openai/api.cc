@@ -101,7 +101,7 @@ void answer_on_pool(ApiContext* context, const ExchangePtr& exchange, Answer ans
   };
   const http::Request& request = exchange->request();
   const absl::Status accepted =
-      context->pool->submit(request.peer, static_cast<int64_t>(request.body.size()), run);
+      context->pool->submit(exchange->client(), static_cast<int64_t>(request.body.size()), run);
   if (!accepted.ok()) exchange->respond(error_response(accepted));
 }
 

@@ -57,7 +57,7 @@ void Generation::begin(Endpoint endpoint, ApiContext* context,
   if (accepted.ok()) {
     const http::Request& request = exchange->request();
     const auto generation = std::make_shared<Generation>(endpoint, context, exchange);
-    accepted = context->pool->submit(request.peer, static_cast<int64_t>(request.body.size()),
+    accepted = context->pool->submit(exchange->client(), static_cast<int64_t>(request.body.size()),
                                      [generation] { generation->start(); });
   }
   if (!accepted.ok()) exchange->respond(error_response(accepted));
@@ -119,6 +119,7 @@ absl::Status Generation::submit(const ApiRequest& request,
   }
   facts_ = facts_of(request, requests);
   for (Request& one : requests) {
+    one.client = exchange_->client();
     ASSIGN_OR_RETURN(std::shared_ptr<Stream> stream, served.engine->submit(std::move(one)));
     streams->push_back(std::move(stream));
   }
@@ -203,7 +204,7 @@ void Generation::read_stream(size_t prompt) {
     if (!std::ranges::all_of(progress_, &Progress::closed)) return;
     closed = std::exchange(streams_, {});
     if (gone_) return;
-    accepted = context_->pool->submit(exchange_->request().peer, 0,
+    accepted = context_->pool->submit(exchange_->client(), 0,
                                       [self = shared_from_this()] { self->respond(); });
   }
   // An answer that was computed is worth a moment of the engine's thread.

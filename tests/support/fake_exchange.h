@@ -17,9 +17,11 @@ namespace lockstep::testing {
 
 class FakeExchange final : public http::Exchange {
  public:
-  FakeExchange(std::string method, std::string path, std::string body)
+  FakeExchange(std::string method, std::string path, std::string body,
+               http::Headers headers = {})
       : request_{.method = std::move(method),
                  .path = std::move(path),
+                 .headers = std::move(headers),
                  .body = std::move(body),
                  .peer = "127.0.0.1:1"} {}
 

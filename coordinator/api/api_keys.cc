@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// Keys are compared by their digests, with all of the file's: what is presented shows neither in
+// time nor in memory which of them it is near to.
+#include "coordinator/api/api_keys.h"
+
+#include <openssl/crypto.h>
+#include <openssl/sha.h>
+
+#include <charconv>
+#include <fstream>
+#include <set>
+#include <sstream>
+#include <utility>
+
+#include "base/status.h"
+
+namespace lockstep {
+
+// The requests of one key that are under way.
+class ApiKeyCount {
+ public:
+  bool take(int64_t max) ABSL_LOCKS_EXCLUDED(mutex_) {
+    MutexLock lock(&mutex_);
+    if (max > 0 && requests_ >= max) return false;
+    ++requests_;
+    return true;
+  }
+  void give_back() ABSL_LOCKS_EXCLUDED(mutex_) {
+    MutexLock lock(&mutex_);
+    --requests_;
+  }
+
+ private:
+  Mutex mutex_;
+  int64_t requests_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+namespace {
+
+constexpr std::string_view kDigestPrefix = "sha256:";
+constexpr std::string_view kLimitPrefix = "requests=";
+constexpr size_t kMinKeyBytes = 16;
+constexpr size_t kMaxKeyBytes = 512;
+
+// -1: it is no digit of base 16.
+int digit_of(char c) {
+  if ('0' <= c && c <= '9') return c - '0';
+  if ('a' <= c && c <= 'f') return c - 'a' + 10;
+  if ('A' <= c && c <= 'F') return c - 'A' + 10;
+  return -1;
+}
+
+template <typename Digest>
+bool read_digest(std::string_view hex, Digest* digest) {
+  if (hex.size() != 2 * digest->size()) return false;
+  for (size_t i = 0; i < digest->size(); ++i) {
+    const int high = digit_of(hex[2 * i]);
+    const int low = digit_of(hex[2 * i + 1]);
+    if (high < 0 || low < 0) return false;
+    (*digest)[i] = static_cast<unsigned char>(16 * high + low);
+  }
+  return true;
+}
+
+template <typename Digest>
+void digest_of(std::string_view key, Digest* digest) {
+  SHA256(reinterpret_cast<const unsigned char*>(key.data()), key.size(), digest->data());
+}
+
+}  // namespace
+
+absl::StatusOr<ApiKeys::Key> ApiKeys::parse_line(const std::string& line) {
+  std::istringstream words(line);
+  Key key;
+  std::string secret;
+  std::string limit;
+  std::string rest;
+  if (!(words >> key.name >> secret) || (words >> limit && words >> rest)) {
+    return invalid_argument("want NAME KEY [requests=N]");
+  }
+  if (std::string_view(secret).starts_with(kDigestPrefix)) {
+    if (!read_digest(std::string_view(secret).substr(kDigestPrefix.size()), &key.digest)) {
+      return invalid_argument("want 64 hex digits behind sha256:");
+    }
+  } else if (secret.size() < kMinKeyBytes || secret.size() > kMaxKeyBytes) {
+    return invalid_argument("want a key of {} to {} bytes, found {}", kMinKeyBytes, kMaxKeyBytes,
+                            secret.size());
+  } else {
+    digest_of(secret, &key.digest);
+  }
+  if (!limit.empty()) {
+    const bool named = std::string_view(limit).starts_with(kLimitPrefix);
+    const char* end = limit.data() + limit.size();
+    const char* begin = named ? limit.data() + kLimitPrefix.size() : end;
+    const auto [stopped, error] = std::from_chars(begin, end, key.max_requests);
+    if (error != std::errc() || stopped != end || key.max_requests < 1) {
+      return invalid_argument("want requests=N with N from 1, found {}", printable(limit));
+    }
+  }
+  key.count = std::make_shared<ApiKeyCount>();
+  return key;
+}
+
+absl::StatusOr<std::unique_ptr<ApiKeys>> ApiKeys::load(const std::string& path) {
+  std::ifstream file(path);
+  if (!file) return invalid_argument("--api-keys {}: cannot be read", printable(path));
+  std::unique_ptr<ApiKeys> keys(new ApiKeys);
+  std::set<std::string> names;
+  std::string line;
+  for (int number = 1; std::getline(file, line); ++number) {
+    const size_t begin = line.find_first_not_of(" \t\r");
+    if (begin == line.npos || line[begin] == '#') continue;
+    absl::StatusOr<Key> key = parse_line(line);
+    if (key.ok() && !names.insert(key->name).second) {
+      key = invalid_argument("the name {} is there twice", printable(key->name));
+    }
+    if (!key.ok()) {
+      return invalid_argument("--api-keys {}, line {}: {}", printable(path), number,
+                              message_of(key.status()));
+    }
+    keys->keys_.push_back(*std::move(key));
+  }
+  if (keys->keys_.empty()) {
+    return invalid_argument("--api-keys {}: want at least one line NAME KEY", printable(path));
+  }
+  return keys;
+}
+
+ApiKeys::Pass::Pass(std::string name, std::shared_ptr<ApiKeyCount> count)
+    : name_(std::move(name)), count_(std::move(count)) {}
+
+ApiKeys::Pass::~Pass() { count_->give_back(); }
+
+absl::StatusOr<std::unique_ptr<ApiKeys::Pass>> ApiKeys::admit(
+    std::string_view authorization) const {
+  constexpr std::string_view kScheme = "Bearer ";
+  const bool has_scheme = authorization.starts_with(kScheme);
+  Digest digest;
+  digest_of(has_scheme ? authorization.substr(kScheme.size()) : authorization, &digest);
+  const Key* found = nullptr;
+  for (const Key& key : keys_) {
+    if (CRYPTO_memcmp(digest.data(), key.digest.data(), digest.size()) == 0) found = &key;
+  }
+  if (!has_scheme || found == nullptr) {
+    return absl::UnauthenticatedError(
+        "want an API key of this server, as \"Authorization: Bearer KEY\"");
+  }
+  if (!found->count->take(found->max_requests)) {
+    return resource_exhausted("the API key of {}: {} requests are under way, all that it may have",
+                              found->name, found->max_requests);
+  }
+  return std::make_unique<Pass>(found->name, found->count);
+}
+
+}  // namespace lockstep

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "coordinator/api/key_gate.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/status.h"
+#include "coordinator/http/refusal.h"
+
+namespace lockstep {
+namespace {
+
+using http::BodySource;
+using http::Exchange;
+using http::Request;
+using http::Response;
+
+// Ends the pass with the answer's last piece.
+class PassedSource final : public BodySource {
+ public:
+  PassedSource(std::unique_ptr<BodySource> source, std::shared_ptr<ApiKeys::Pass> pass)
+      : pass_(std::move(pass)), source_(std::move(source)) {}
+  State read(std::string* bytes) override { return source_->read(bytes); }
+  std::string_view keep_alive() const override { return source_->keep_alive(); }
+
+ private:
+  const std::shared_ptr<ApiKeys::Pass> pass_;
+  const std::unique_ptr<BodySource> source_;
+};
+
+class PassedExchange final : public Exchange {
+ public:
+  PassedExchange(std::shared_ptr<Exchange> exchange, std::shared_ptr<ApiKeys::Pass> pass)
+      : exchange_(std::move(exchange)), pass_(std::move(pass)) {}
+  const Request& request() const override { return exchange_->request(); }
+  const std::string& client() const override { return pass_->name(); }
+  void respond(Response response) override { exchange_->respond(std::move(response)); }
+  void stream(Response head, std::unique_ptr<BodySource> source) override {
+    exchange_->stream(std::move(head), std::make_unique<PassedSource>(std::move(source), pass_));
+  }
+  void wake() override { exchange_->wake(); }
+  void on_gone(std::function<void()> gone) override { exchange_->on_gone(std::move(gone)); }
+
+ private:
+  const std::shared_ptr<Exchange> exchange_;
+  const std::shared_ptr<ApiKeys::Pass> pass_;
+};
+
+http::Refusal refusal_of(const absl::Status& status) {
+  if (status.code() == absl::StatusCode::kUnauthenticated) {
+    return {.status = 401,
+            .code = "invalid_api_key",
+            .message = std::string(status.message()),
+            .headers = {{"WWW-Authenticate", "Bearer"}}};
+  }
+  return {.status = 429,
+          .code = "rate_limit_exceeded",
+          .message = std::string(status.message()),
+          .headers = {{"Retry-After", "1"}}};
+}
+
+}  // namespace
+
+http::Handler with_keys(const ApiKeys* keys, std::vector<std::string> open, http::Handler handler) {
+  return [=](std::shared_ptr<Exchange> exchange) {
+    const Request& request = exchange->request();
+    if (std::ranges::count(open, request.path) > 0) return handler(std::move(exchange));
+    auto pass = keys->admit(request.header("Authorization"));
+    if (!pass.ok()) return exchange->respond(http::render_refusal(refusal_of(pass.status())));
+    handler(std::make_shared<PassedExchange>(std::move(exchange), *std::move(pass)));
+  };
+}
+
+}  // namespace lockstep

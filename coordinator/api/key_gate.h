@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// Lets through HTTP requests that have an API key.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "coordinator/api/api_keys.h"
+#include "coordinator/http/exchange.h"
+
+namespace lockstep {
+
+// `handler` behind a look at the key: 401 without one of `keys`, 429 where its requests are all
+// under way. A request counts until it is answered in full. Exchange::client() is the key's name.
+// Paths in `open` need no key. The keys outlive the handler.
+http::Handler with_keys(const ApiKeys* keys, std::vector<std::string> open, http::Handler handler);
+
+}  // namespace lockstep

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who is let in, by the file of keys.
+#include "coordinator/api/api_keys.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "base/status.h"
+#include "tests/support/temp_folder.h"
+
+namespace lockstep {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+constexpr const char* kKey = "sk-0123456789abcdef";
+
+class ApiKeysTest : public testing::Test {
+ protected:
+  absl::StatusOr<std::unique_ptr<ApiKeys>> load(const std::string& text) {
+    const std::string path = folder_.path() / "keys";
+    std::ofstream(path) << text;
+    return ApiKeys::load(path);
+  }
+  TempFolder folder_;
+};
+
+TEST_F(ApiKeysTest, ABearerOfAKeyIsLetInByItsName) {
+  const auto keys = load(std::string("# team\n\nalice ") + kKey + "\n");
+  ASSERT_TRUE(keys.ok()) << keys.status();
+  const auto pass = (*keys)->admit(std::string("Bearer ") + kKey);
+  ASSERT_TRUE(pass.ok()) << pass.status();
+  EXPECT_EQ((*pass)->name(), "alice");
+}
+
+TEST_F(ApiKeysTest, AnythingElseIsNot) {
+  const auto keys = load(std::string("alice ") + kKey);
+  ASSERT_TRUE(keys.ok()) << keys.status();
+  for (const std::string& wrong :
+       {std::string(), std::string(kKey), std::string("Bearer "),
+        std::string("Bearer ") + kKey + "x", std::string("bearer ") + kKey,
+        std::string("Basic ") + kKey, std::string(1 << 20, 'x')}) {
+    EXPECT_EQ((*keys)->admit(wrong).status().code(), absl::StatusCode::kUnauthenticated);
+  }
+}
+
+TEST_F(ApiKeysTest, ADigestStandsForItsKey) {
+  // SHA-256 of "sk-0123456789abcdef".
+  const auto keys = load(
+      "alice sha256:0000000000000000000000000000000000000000000000000000000000000000\n"
+      "bob sha256:221df437bc4f8c4d9718bd7a9ec4c1021c72fd69dfb2a5f568ecf4607c824bee\n");
+  ASSERT_TRUE(keys.ok()) << keys.status();
+  const auto pass = (*keys)->admit(std::string("Bearer ") + kKey);
+  ASSERT_TRUE(pass.ok()) << pass.status();
+  EXPECT_EQ((*pass)->name(), "bob");
+}
+
+TEST_F(ApiKeysTest, AKeyHasSoManyRequestsUnderWayAndNotMore) {
+  const auto keys = load(std::string("alice ") + kKey + " requests=2");
+  ASSERT_TRUE(keys.ok()) << keys.status();
+  const std::string bearer = std::string("Bearer ") + kKey;
+  auto first = (*keys)->admit(bearer);
+  const auto second = (*keys)->admit(bearer);
+  ASSERT_TRUE(first.ok() && second.ok());
+  EXPECT_EQ((*keys)->admit(bearer).status().code(), absl::StatusCode::kResourceExhausted);
+  first->reset();
+  EXPECT_TRUE((*keys)->admit(bearer).ok());
+}
+
+TEST_F(ApiKeysTest, AFileThatIsWrongNamesItsLineAndShowsNoKey) {
+  for (const auto& [text, wanted] : std::vector<std::pair<std::string, std::string>>{
+           {"", "want at least one line"},
+           {"alice\n", "line 1: want NAME KEY"},
+           {"# a\nalice short-secret\n", "line 2: want a key of 16 to 512 bytes, found 12"},
+           {std::string("alice ") + kKey + " requests=0", "requests=N with N from 1"},
+           {std::string("alice ") + kKey + " requests=9x", "requests=N with N from 1"},
+           {std::string("alice ") + kKey + " requests=2 more", "want NAME KEY"},
+           {"alice sha256:12", "64 hex digits"},
+           {std::string("alice ") + kKey + "\nalice " + kKey + "2", "alice is there twice"}}) {
+    const absl::Status status = load(text).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << text;
+    EXPECT_THAT(message_of(status), HasSubstr(wanted)) << text;
+    EXPECT_THAT(message_of(status), Not(HasSubstr("secret")));
+    EXPECT_THAT(message_of(status), Not(HasSubstr("0123456789")));
+  }
+  EXPECT_THAT(message_of(ApiKeys::load("/nowhere/keys").status()), HasSubstr("cannot be read"));
+}
+
+}  // namespace
+}  // namespace lockstep
