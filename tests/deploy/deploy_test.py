@@ -27,7 +27,7 @@ from manifest import Manifest  # noqa: E402
 from rules import RULES  # noqa: E402
 from server import Server, read_server  # noqa: E402
 
-KUBERNETES = ("1.30", "1.32", "1.34")
+KUBERNETES = ("1.29", "1.33", "1.37")
 # What manifests use and the server is yet to have. The list may only shrink: what it has by now has
 # to be taken out.
 TO_COME = Server(flags=set(), paths={"/livez", "/readyz", "/metrics"}, variables={
