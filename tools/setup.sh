@@ -12,7 +12,7 @@ lockstep_packages=(
   libboost1.81-dev
 )
 lockstep_test_packages=(
-  libgtest-dev libgmock-dev libbenchmark-dev python3 python3-grpcio
+  libgtest-dev libgmock-dev libbenchmark-dev python3 python3-grpcio python3-venv python3-yaml
   git clang-14 clang-format clang-tidy libclang-rt-14-dev
 )
 
@@ -41,4 +41,13 @@ install_packages() {
   "${sudo[@]}" apt-get update -qq
   "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive \
     apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
+}
+
+# Makes build/python, an environment with what tests/deploy checks manifests by. Without a network
+# there is none, and those checks are skipped.
+install_python_packages() {
+  local packages=(kubernetes-validate==1.37.0)
+  build/python/bin/kubernetes-validate --version >/dev/null 2>&1 && return 0
+  python3 -m venv build/python >/dev/null && build/python/bin/pip install -q "${packages[@]}" ||
+    { rm -rf build/python; echo "lockstep: could not install ${packages[*]}: tests will skip it"; }
 }

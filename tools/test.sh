@@ -47,6 +47,7 @@ stage() {
 }
 
 install_packages "${lockstep_packages[@]}" "${lockstep_test_packages[@]}"
+install_python_packages
 case "${1-}" in
   -*) release "$@"; exit ;;
   "") stages=(release lint asan tsan fuzz) ;;

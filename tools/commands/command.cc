@@ -6,6 +6,7 @@
 
 #include <charconv>
 
+#include "absl/strings/ascii.h"
 #include "base/cpu.h"
 #include "base/status.h"
 #include "tools/terminal.h"
@@ -181,6 +182,17 @@ absl::Status set_log_level(const std::string& name) {
   }
   spdlog::set_level(level);
   return absl::OkStatus();
+}
+
+void read_environment(CLI::App& app) {
+  for (CLI::Option* option : app.get_options()) {
+    if (option == app.get_help_ptr()) continue;
+    std::string name = option->get_single_name();  // "drain-seconds", or a positional's "MODEL".
+    for (char& c : name) c = c == '-' ? '_' : absl::ascii_toupper(static_cast<unsigned char>(c));
+    option->envname("LOCKSTEP_" + name);
+  }
+  // CLI11 reads the variables of every command, parsed or not, but for those with this callback.
+  app.parse_complete_callback([] {});
 }
 
 void add_memory_fraction(CLI::App& app, double& fraction) {

@@ -93,6 +93,11 @@ absl::Status set_log_level(const std::string& name);
 void add_memory_fraction(CLI::App& app, double& fraction);
 absl::Status check_memory_fraction(double fraction);
 
+// Lets each option of the command be given by the environment too: --drain-seconds by
+// LOCKSTEP_DRAIN_SECONDS, MODEL by LOCKSTEP_MODEL. The line wins; a variable that is empty is none.
+// Call it when all options are there. Other commands do not look at these variables.
+void read_environment(CLI::App& app);
+
 // Starts the group and waits until it is ready, with a progress bar on a terminal. kCancelled on
 // Ctrl-C.
 absl::StatusOr<std::unique_ptr<InferenceService>> start_service(const Model& model,

@@ -136,6 +136,11 @@ std::shared_ptr<Command> add_serve(CLI::App& parent) {
       ->add_option("--drain-seconds", flags->drain_seconds,
                    "At SIGTERM or Ctrl-C, how long the requests there are may go on")
       ->capture_default_str();
+  read_environment(*command->app);
+  command->app->footer(
+      "Each of these may be given by the environment instead, by the variable named with it. What "
+      "is "
+      "on the command's line wins.");
   command->run = [flags](Interrupt& interrupt) { return serve(*flags, interrupt); };
   return command;
 }
