@@ -1,0 +1,184 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The page at / in a real browser, against a real server: a newcomer gets an answer, stops one, and
+sees the cluster.
+
+    tests/tools/page_test.py LOCKSTEP MODEL [--screenshots FOLDER]
+
+Exits with 77, which ctest counts as skipped, where Chromium, its driver or Selenium are missing.
+"""
+import argparse
+import re
+import shutil
+import subprocess
+import sys
+import threading
+
+try:
+    from selenium import webdriver
+    from selenium.webdriver.common.by import By
+    from selenium.webdriver.common.keys import Keys
+    from selenium.webdriver.support.ui import WebDriverWait
+except ImportError:
+    print("page_test: skipped: no Selenium (Debian package python3-selenium)")
+    sys.exit(77)
+
+PATIENCE_S = 100
+
+
+class Server:
+    """`lockstep serve` on free ports; its address is in the line that it prints."""
+
+    def __init__(self, lockstep, model):
+        self.process = subprocess.Popen(
+            [lockstep, "serve", model, "--workers", "2", "--grpc", "127.0.0.1:0", "--http",
+             "127.0.0.1:0"], stderr=subprocess.PIPE, text=True)
+        self.http = ""
+        for line in self.process.stderr:
+            found = re.search(r"HTTP at (\S+?),", line)
+            self.http = found.group(1) if found else self.http
+            if "ready" in line:
+                break
+        threading.Thread(target=self.process.stderr.read, daemon=True).start()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.terminate()
+        assert self.process.wait(PATIENCE_S) == 0, "serve did not end well"
+
+
+def open_browser():
+    options = webdriver.ChromeOptions()
+    for argument in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage",
+                     "--disable-gpu", "--window-size=1280,800", "--force-prefers-reduced-motion"):
+        options.add_argument(argument)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    service = webdriver.chrome.service.Service(shutil.which("chromedriver"))
+    return webdriver.Chrome(service=service, options=options)
+
+
+class Page:
+    def __init__(self, browser, address):
+        self.browser = browser
+        browser.get(f"http://{address}/")
+
+    def find(self, selector):
+        return self.browser.find_element(By.CSS_SELECTOR, selector)
+
+    def all(self, selector):
+        return self.browser.find_elements(By.CSS_SELECTOR, selector)
+
+    def wait(self, what, condition):
+        WebDriverWait(self.browser, PATIENCE_S).until(lambda _: condition(), what)
+
+    def wait_answered(self):
+        self.wait("the answer ends", lambda: self.find("#send").is_enabled())
+
+    def answer(self):
+        answers = self.all("#messages .assistant")
+        return answers[-1].text if answers else ""
+
+    def set(self, selector, value):
+        script = "arguments[0].value = arguments[1]"
+        self.browser.execute_script(script, self.find(selector), value)
+
+    def ask(self, text):
+        self.find("#prompt").send_keys(text, Keys.ENTER)
+
+
+def check_chat(page):
+    page.wait("the server is ready", lambda: page.find("#status").text == "ready")
+    assert page.browser.switch_to.active_element == page.find("#prompt"), "the prompt has no focus"
+    page.browser.execute_script("document.querySelector('details').open = true")
+    page.set("#temperature", "0")
+    page.set("#max_tokens", "40")
+    page.ask("Tell me a story.")
+    page.wait_answered()
+    assert not page.all("#messages .error"), page.find("#messages .error").text
+    first = page.answer()
+    assert first.strip(), "no answer"
+    assert "tokens/s" in page.find("#figures").text
+    page.find("#again").click()
+    page.wait_answered()
+    assert page.answer() == first, "temperature 0 gave two answers"
+    assert len(page.all("#messages .user")) == 1 and len(page.all("#messages .assistant")) == 1
+
+
+def check_text_is_never_html(page):
+    page.find("#clear").click()
+    page.ask("<b>bold</b><script>document.title = 'run'</script>")
+    page.wait_answered()
+    assert page.find("#messages .user").text.startswith("<b>bold</b>")
+    assert page.browser.title == "Lockstep"
+
+
+def check_stop(page):
+    page.find("#clear").click()
+    page.set("#max_tokens", "100000")
+    page.set("#temperature", "1")
+    page.set("#mode", "text")
+    page.ask("Once upon a time")
+    page.wait("the answer begins", lambda: page.answer() or page.find("#send").is_enabled())
+    page.find("#prompt").send_keys(Keys.ESCAPE)
+    page.wait_answered()
+
+
+def check_cluster(page):
+    page.wait("two ranks", lambda: len(page.all("#ranks .row")) == 2)
+    page.wait("pages", lambda: " of " in page.find("#pages").text)
+    facts = page.find("#facts").text
+    assert "tokens generated" in facts and "numeric class" in facts
+    assert len(page.all("#coordinator .row")) == 5
+
+
+def check_phone(page):
+    page.browser.set_window_size(390, 844)
+    width = page.browser.execute_script("return document.documentElement.scrollWidth")
+    assert width <= page.browser.execute_script("return window.innerWidth"), "it scrolls sideways"
+    assert page.find("#send").is_displayed()
+
+
+def check_console(page):
+    wrong = [entry["message"] for entry in page.browser.get_log("browser")
+             if entry["level"] == "SEVERE"]
+    assert not wrong, wrong
+
+
+def take_screenshots(page, folder):
+    page.browser.save_screenshot(f"{folder}/phone.png")
+    page.browser.set_window_size(1280, 800)
+    page.browser.save_screenshot(f"{folder}/light.png")
+    page.find("#theme").click()
+    page.browser.save_screenshot(f"{folder}/dark.png")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("lockstep")
+    parser.add_argument("model")
+    parser.add_argument("--screenshots")
+    arguments = parser.parse_args()
+    if not shutil.which("chromedriver"):
+        print("page_test: skipped: no chromedriver (Debian package chromium-driver)")
+        sys.exit(77)
+    browser = open_browser()
+    try:
+        with Server(arguments.lockstep, arguments.model) as server:
+            page = Page(browser, server.http)
+            check_chat(page)
+            check_text_is_never_html(page)
+            check_stop(page)
+            check_cluster(page)
+            check_phone(page)
+            check_console(page)
+            if arguments.screenshots:
+                take_screenshots(page, arguments.screenshots)
+    finally:
+        browser.quit()
+    print("page_test: passed")
+
+
+if __name__ == "__main__":
+    main()
