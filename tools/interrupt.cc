@@ -16,6 +16,7 @@ struct Interrupt::State {
   int count ABSL_GUARDED_BY(mutex) = 0;
   std::function<void()> first ABSL_GUARDED_BY(mutex);
   std::function<void()> second ABSL_GUARDED_BY(mutex);
+  std::function<void()> ctrl_c ABSL_GUARDED_BY(mutex);
 };
 
 namespace {
@@ -38,6 +39,10 @@ Interrupt::Interrupt() : state_(new State) {
     int signal = 0;
     while (sigwait(&waited, &signal) == 0) {
       absl::MutexLock lock(&state->mutex);
+      if (signal == SIGINT && state->ctrl_c) {
+        state->ctrl_c();
+        continue;
+      }
       const std::function<void()>& action = ++state->count == 1 ? state->first : state->second;
       if (action && state->count <= 2) {
         action();
@@ -48,13 +53,21 @@ Interrupt::Interrupt() : state_(new State) {
   }).detach();
 }
 
-Interrupt::~Interrupt() { on_signal(nullptr); }
+Interrupt::~Interrupt() {
+  on_signal(nullptr);
+  on_ctrl_c(nullptr);
+}
 
 void Interrupt::on_signal(std::function<void()> first, std::function<void()> second) {
   absl::MutexLock lock(&state_->mutex);
   state_->first = std::move(first);
   state_->second = std::move(second);
   if (state_->count > 0 && state_->first) state_->first();
+}
+
+void Interrupt::on_ctrl_c(std::function<void()> each) {
+  absl::MutexLock lock(&state_->mutex);
+  state_->ctrl_c = std::move(each);
 }
 
 bool Interrupt::signalled() const {

@@ -17,6 +17,9 @@ class Interrupt {
   // Called on a thread of its own at the first and, if given, at the second signal. nullptr takes
   // them back.
   void on_signal(std::function<void()> first, std::function<void()> second = nullptr);
+  // Called on that thread at every Ctrl-C, which then counts as no signal. nullptr takes it back:
+  // on return it is not running.
+  void on_ctrl_c(std::function<void()> each);
   bool signalled() const;
   // Blocks until a signal came.
   void wait() const;

@@ -41,9 +41,9 @@ int main(int argc, char** argv) {
   app.set_version_flag("--version", fmt::format("lockstep {}", kVersion));
   app.require_subcommand(1);
   const std::shared_ptr<Command> commands[] = {
-      add_serve(app),    add_worker(app),  add_generate(app), add_tokenize(app),
-      add_template(app), add_bench(app),   add_plan(app),     add_inspect(app),
-      add_quantize(app), add_compare(app), add_doctor(app)};
+      add_serve(app),    add_worker(app),   add_generate(app), add_chat(app),
+      add_tokenize(app), add_template(app), add_bench(app),    add_plan(app),
+      add_inspect(app),  add_quantize(app), add_compare(app),  add_doctor(app)};
   const auto is_command = [&](const auto& command) { return command->app->get_name() == argv[1]; };
   if (argc > 1 && argv[1][0] != '-' && std::ranges::none_of(commands, is_command)) {
     return fail(fmt::format("there is no command {} (lockstep --help lists them)", argv[1]), 2);

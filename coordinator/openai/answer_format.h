@@ -25,6 +25,7 @@ struct AnswerFacts {
   bool logprobs = false;
   std::vector<std::string> echo;  // By prompt; empty: none.
   OutputOptions output;
+  OrderedJson request;  // Fields that a response repeats.
   const Tokenizer* tokenizer = nullptr;
 
   const std::string& echo_of(size_t prompt) const {

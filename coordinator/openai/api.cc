@@ -147,6 +147,7 @@ std::vector<ApiRoute> Api::routes() {
           {"GET", "/v1/models/{organization}/{model}", one},
           {"POST", "/v1/completions", generate(kCompletions)},
           {"POST", "/v1/chat/completions", generate(kChat)},
+          {"POST", "/v1/responses", generate(kResponses)},
           {"POST", "/tokenize", text(tokenize)},
           {"POST", "/detokenize", text(detokenize)}};
 }

@@ -31,6 +31,19 @@ OrderedJson with_our_words(OrderedJson body) {
   return body;
 }
 
+// The field that has all that the model reads.
+const char* whole_of(Endpoint endpoint) {
+  switch (endpoint) {
+    case kCompletions:
+      return "prompt";
+    case kChat:
+      return "messages";
+    case kResponses:
+      return "input";
+  }
+  return "";
+}
+
 absl::Status add_defaults(const Model& model, ApiRequest* request) {
   v1::GenerateRequest& message = request->prompts[0];
   if (request->n == 0) request->n = message.has_n() ? message.n() : 1;
@@ -42,7 +55,8 @@ absl::Status add_defaults(const Model& model, ApiRequest* request) {
     return absl::OkStatus();
   }
   if (message.chat().messages().empty()) {
-    return with_param(invalid_argument("messages: want at least one, found none"), "messages");
+    const char* name = whole_of(request->endpoint);
+    return with_param(invalid_argument("{}: want at least one message, found none", name), name);
   }
   if (!message.has_max_tokens() && !model.generation_config().max_new_tokens.has_value()) {
     message.set_max_tokens(static_cast<int32_t>(std::min<int64_t>(model.max_context(), 1 << 30)));
@@ -82,6 +96,7 @@ absl::StatusOr<ApiRequest> parse_request(Endpoint endpoint, const std::string& b
   request.endpoint = endpoint;
   request.prompts.resize(1);
   request.n = 0;
+  if (endpoint == kResponses) request.body = json;
   RETURN_IF_ERROR(read_fields(with_our_words(std::move(json)), &request));
   RETURN_IF_ERROR(add_defaults(model, &request));
   share_fields(&request);
@@ -102,7 +117,7 @@ absl::Status in_json_words(const absl::Status& status, Endpoint endpoint) {
     return message.starts_with(name) && message.size() > name.size() &&
            std::string_view(":.[").find(message[name.size()]) != std::string_view::npos;
   };
-  const std::string_view whole = endpoint == kChat ? "messages" : "prompt";
+  const std::string_view whole = whole_of(endpoint);
   for (const std::string_view name : {"prompt_ids.ids", "prompt_ids", "prompt"}) {
     if (begins_with(name)) return renamed(name, whole);
   }

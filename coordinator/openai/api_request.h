@@ -15,7 +15,7 @@
 
 namespace lockstep::openai {
 
-enum Endpoint : unsigned { kCompletions = 1, kChat = 2, kBoth = 3 };
+enum Endpoint : unsigned { kCompletions = 1, kChat = 2, kResponses = 4 };
 
 struct ApiRequest {
   Endpoint endpoint = kChat;
@@ -28,6 +28,7 @@ struct ApiRequest {
   bool logprobs = false;
   bool parses_tools = false;
   bool one_call = false;
+  OrderedJson body;        // Of kResponses, whose answers repeat some of it.
   int unknown_fields = 0;  // Which were ignored.
 };
 

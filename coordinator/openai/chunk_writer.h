@@ -8,12 +8,19 @@
 #include <string>
 
 #include "coordinator/openai/answer_format.h"
+#include "coordinator/openai/event_writer.h"
 
 namespace lockstep::openai {
 
-class ChunkWriter {
+// An event is one chunk, or none. After them comes the usage, if it was asked for, and [DONE].
+class ChunkWriter final : public EventWriter {
  public:
   explicit ChunkWriter(AnswerFacts facts);
+
+  void write(const StreamEvent& event, size_t prompt, std::optional<size_t> id,
+             std::string* bytes) override;
+  void end(std::optional<size_t> id, std::string* bytes) override;
+  void fail(const absl::Status& status, std::string* bytes) override;
 
   // The chunk of an event; nothing where it says nothing that is shown, such as a part of a tag.
   std::optional<std::string> chunk(const StreamEvent& event, size_t prompt);

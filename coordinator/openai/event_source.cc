@@ -2,25 +2,24 @@
 #include "coordinator/openai/event_source.h"
 
 #include <algorithm>
-#include <optional>
-
-#include "coordinator/openai/error.h"
 
 namespace lockstep::openai {
 namespace {
 
 constexpr size_t kPieceBytes = 64 << 10;
 
-void append_event(const std::string& data, std::optional<size_t> id, std::string* bytes) {
-  if (id.has_value()) *bytes += "id: " + std::to_string(*id) + "\n";
-  *bytes += "data: " + data + "\n\n";
-}
-
 }  // namespace
 
-EventSource::EventSource(Engine* engine, AnswerFacts facts,
+void append_event(std::string_view type, std::string_view data, std::optional<size_t> id,
+                  std::string* bytes) {
+  if (id.has_value()) *bytes += "id: " + std::to_string(*id) + "\n";
+  if (!type.empty()) bytes->append("event: ").append(type).append("\n");
+  bytes->append("data: ").append(data).append("\n\n");
+}
+
+EventSource::EventSource(Engine* engine, std::unique_ptr<EventWriter> writer,
                          std::vector<std::shared_ptr<Stream>> streams)
-    : engine_(engine), writer_(std::move(facts)) {
+    : engine_(engine), writer_(std::move(writer)) {
   for (std::shared_ptr<Stream>& stream : streams) readers_.push_back({.stream = std::move(stream)});
 }
 
@@ -41,11 +40,8 @@ void EventSource::take(Reader* reader) {
 void EventSource::write(size_t prompt, std::string* bytes) {
   Reader& reader = readers_[prompt];
   while (!reader.pending.empty() && bytes->size() < kPieceBytes) {
-    const std::optional<std::string> chunk = writer_.chunk(reader.pending.front(), prompt);
-    const size_t offset = reader.offset - reader.pending.size();
-    if (chunk.has_value()) {
-      append_event(*chunk, readers_.size() == 1 ? std::optional(offset) : std::nullopt, bytes);
-    }
+    writer_->write(reader.pending.front(), prompt, id(reader.offset - reader.pending.size()),
+                   bytes);
     reader.pending.pop_front();
   }
 }
@@ -64,16 +60,16 @@ http::BodySource::State EventSource::read(std::string* bytes) {
   }
   const absl::Status status = failure();
   if (!status.ok()) {
-    append_event(dump(error_body(status)), std::nullopt, bytes);
+    writer_->fail(status, bytes);
     return State::kEnd;
   }
   if (!std::ranges::all_of(readers_, &Reader::over)) return State::kMore;
-  if (const std::optional<std::string> usage = writer_.usage_chunk()) {
-    append_event(*usage, readers_.size() == 1 ? std::optional(readers_[0].offset) : std::nullopt,
-                 bytes);
-  }
-  *bytes += "data: [DONE]\n\n";
+  writer_->end(id(readers_[0].offset), bytes);
   return State::kEnd;
+}
+
+std::optional<size_t> EventSource::id(size_t offset) const {
+  return readers_.size() == 1 ? std::optional(offset) : std::nullopt;
 }
 
 }  // namespace lockstep::openai

@@ -1,23 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// Streams of the engine as server-sent events, in OpenAI's chunks.
+// Streams of the engine as server-sent events.
 #pragma once
 
 #include <deque>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "coordinator/engine.h"
 #include "coordinator/http/exchange.h"
-#include "coordinator/openai/chunk_writer.h"
+#include "coordinator/openai/event_writer.h"
 
 namespace lockstep::openai {
 
-// An event's `id:` is its offset in the stream's log, where there is one stream alone. A failure is
-// the last event, in place of "[DONE]". Goes away with the client: that cancels what still runs.
+// A failure is the last event. Goes away with the client: that cancels what still runs.
 class EventSource final : public http::BodySource {
  public:
-  EventSource(Engine* engine, AnswerFacts facts, std::vector<std::shared_ptr<Stream>> streams);
+  EventSource(Engine* engine, std::unique_ptr<EventWriter> writer,
+              std::vector<std::shared_ptr<Stream>> streams);
   ~EventSource() override;
 
   State read(std::string* bytes) override;
@@ -35,9 +36,11 @@ class EventSource final : public http::BodySource {
   void take(Reader* reader);
   void write(size_t prompt, std::string* bytes);
   absl::Status failure() const;
+  // Of an event of several streams there is none.
+  std::optional<size_t> id(size_t offset) const;
 
   Engine* const engine_;
-  ChunkWriter writer_;
+  const std::unique_ptr<EventWriter> writer_;
   std::vector<Reader> readers_;
 };
 

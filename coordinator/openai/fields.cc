@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The table of fields, and how each is read.
+#include <algorithm>
+
 #include "base/status.h"
 #include "coordinator/openai/api_request.h"
 #include "coordinator/openai/error.h"
@@ -9,6 +11,10 @@ namespace lockstep::openai {
 namespace {
 
 constexpr size_t kMaxPrompts = 1024;
+
+constexpr unsigned kBoth = kCompletions | kChat;
+constexpr unsigned kTalks = kChat | kResponses;
+constexpr unsigned kAll = kBoth | kResponses;
 
 v1::GenerateRequest& message_of(ApiRequest* request) { return request->prompts[0]; }
 v1::ChatMessages* chat_of(ApiRequest* request) { return message_of(request).mutable_chat(); }
@@ -106,8 +112,24 @@ absl::Status messages(const Field&, const OrderedJson& value, ApiRequest* reques
   return read_messages(value, chat_of(request));
 }
 
+absl::Status input(const Field&, const OrderedJson& value, ApiRequest* request) {
+  return read_input(value, chat_of(request));
+}
+
+// Comes behind the input, and goes before it.
+absl::Status instructions(const Field& field, const OrderedJson& value, ApiRequest* request) {
+  ASSIGN_OR_RETURN(std::string text, as_string(field.name, value));
+  auto* messages = chat_of(request)->mutable_messages();
+  v1::ChatMessage* system = messages->Add();
+  system->set_role("system");
+  system->set_content(std::move(text));
+  std::rotate(messages->pointer_begin(), messages->pointer_end() - 1, messages->pointer_end());
+  return absl::OkStatus();
+}
+
 absl::Status tools(const Field&, const OrderedJson& value, ApiRequest* request) {
-  RETURN_IF_ERROR(read_tools(value, chat_of(request)));
+  RETURN_IF_ERROR(request->endpoint == kChat ? read_tools(value, chat_of(request))
+                                             : read_flat_tools(value, chat_of(request)));
   request->parses_tools = !value.empty();
   return absl::OkStatus();
 }
@@ -202,43 +224,51 @@ absl::Status text_alone(const Field& field, const OrderedJson& value, ApiRequest
   return is_text ? absl::OkStatus() : refusal(field.name, field.note);
 }
 
+absl::Status text_format(const Field& field, const OrderedJson& value, ApiRequest* request) {
+  const bool has_format = value.is_object() && value.contains("format");
+  return has_format ? text_alone(field, value["format"], request) : absl::OkStatus();
+}
+
 absl::Status ignored(const Field&, const OrderedJson&, ApiRequest*) { return absl::OkStatus(); }
 
 constexpr char kNoConstraints[] = "this server does not constrain output to a grammar yet";
 
 constexpr Field kFields[] = {
-    {"model", kBoth, "", ignored, "The served model's name, else 404; may be left out"},
+    {"model", kAll, "", ignored, "The served model's name, else 404; may be left out"},
     {"prompt", kCompletions, "prompt, prompt_ids", prompt,
      "Text, token ids, or a list of up to 1024 of these"},
     {"messages", kChat, "chat.messages", messages, "Content as text or text parts"},
-    {"tools", kChat, "chat.tools", tools, "Functions"},
-    {"tool_choice", kChat, "", tool_choice, "`auto` or `none`, which hides the tools"},
-    {"parallel_tool_calls", kChat, "", parallel_tool_calls,
+    {"input", kResponses, "chat.messages", input, "Text, or messages, calls and their outputs"},
+    {"instructions", kResponses, "chat.messages", instructions, "The system message"},
+    {"tools", kTalks, "chat.tools", tools, "Functions"},
+    {"tool_choice", kTalks, "", tool_choice, "`auto` or `none`, which hides the tools"},
+    {"parallel_tool_calls", kTalks, "", parallel_tool_calls,
 
      "false: calls after the first are dropped"},
     {"documents", kChat, "chat.documents", documents, "For templates that show them"},
     {"add_generation_prompt", kChat, "chat.add_generation_prompt", add_generation_prompt,
      "Default: true unless continue_final_message is"},
     {"continue_final_message", kChat, "chat.continue_final_message", continue_final_message, ""},
-    {"chat_template_kwargs", kChat, "chat.template_variables", chat_template_kwargs,
+    {"chat_template_kwargs", kTalks, "chat.template_variables", chat_template_kwargs,
      "Variables that `--template-vars` names"},
     {"max_tokens", kBoth, "max_tokens", scalar,
      "Default: 16 for completions; for chat the model's, else what the context has room for"},
     {"max_completion_tokens", kChat, "max_tokens", scalar, "Goes before max_tokens"},
-    {"min_tokens", kBoth, "min_tokens", scalar, ""},
-    {"temperature", kBoth, "temperature", scalar, ""},
-    {"top_p", kBoth, "top_p", scalar, ""},
-    {"top_k", kBoth, "top_k", scalar, "-1 is off, too"},
-    {"min_p", kBoth, "min_p", scalar, ""},
-    {"repetition_penalty", kBoth, "repetition_penalty", scalar, ""},
-    {"presence_penalty", kBoth, "presence_penalty", scalar, ""},
-    {"frequency_penalty", kBoth, "frequency_penalty", scalar, ""},
-    {"logit_bias", kBoth, "logit_bias", logit_bias, ""},
-    {"seed", kBoth, "seed", scalar, "Choice i draws with seed + i"},
-    {"stop", kBoth, "stop", stop, "A string or a list"},
-    {"stop_token_ids", kBoth, "stop_ids", stop_token_ids, ""},
-    {"ignore_eos", kBoth, "ignore_eos", scalar, ""},
-    {"stream", kBoth, "", stream, "gRPC always streams"},
+    {"max_output_tokens", kResponses, "max_tokens", scalar, "Default: as for chat"},
+    {"min_tokens", kAll, "min_tokens", scalar, ""},
+    {"temperature", kAll, "temperature", scalar, ""},
+    {"top_p", kAll, "top_p", scalar, ""},
+    {"top_k", kAll, "top_k", scalar, "-1 is off, too"},
+    {"min_p", kAll, "min_p", scalar, ""},
+    {"repetition_penalty", kAll, "repetition_penalty", scalar, ""},
+    {"presence_penalty", kAll, "presence_penalty", scalar, ""},
+    {"frequency_penalty", kAll, "frequency_penalty", scalar, ""},
+    {"logit_bias", kAll, "logit_bias", logit_bias, ""},
+    {"seed", kAll, "seed", scalar, "Choice i draws with seed + i"},
+    {"stop", kAll, "stop", stop, "A string or a list"},
+    {"stop_token_ids", kAll, "stop_ids", stop_token_ids, ""},
+    {"ignore_eos", kAll, "ignore_eos", scalar, ""},
+    {"stream", kAll, "", stream, "gRPC always streams"},
     {"stream_options", kBoth, "", stream_options, "`include_usage`"},
     {"logprobs", kBoth, "logprobs", logprobs, "A number for completions, true for chat"},
     {"top_logprobs", kChat, "logprobs", top_logprobs, "With `logprobs`"},
@@ -255,23 +285,31 @@ constexpr Field kFields[] = {
     {"functions", kChat, "", never, "is the former name of tools, which this server wants"},
     {"function_call", kChat, "", never,
      "is the former name of tool_choice, which this server wants"},
+    {"text", kResponses, "", text_format, kNoConstraints},
+    {"previous_response_id", kResponses, "", never,
+     "this server keeps no responses: send all input"},
+    {"conversation", kResponses, "", never, "this server keeps no conversations: send all input"},
+    {"background", kResponses, "", only<false>, "this server keeps no responses"},
     {"modalities", kChat, "", text_alone, "this server writes text alone"},
     {"audio", kChat, "", never, "this server writes text alone"},
     {"web_search_options", kChat, "", never, "this server searches nothing"},
     {"skip_special_tokens", kBoth, "", only<true>, "this server never shows special tokens"},
     {"include_stop_str_in_output", kBoth, "", only<false>,
      "this server ends the text before a stop string"},
-    {"user", kBoth, "", ignored, "Taken and not used"},
-    {"store", kBoth, "", ignored, "Nothing is stored"},
-    {"metadata", kBoth, "", ignored, "Taken and not used"},
-    {"service_tier", kBoth, "", ignored, "Taken and not used"},
+    {"user", kAll, "", ignored, "Taken and not used"},
+    {"store", kAll, "", ignored, "Nothing is stored"},
+    {"metadata", kAll, "", ignored, "Taken and not used"},
+    {"service_tier", kAll, "", ignored, "Taken and not used"},
+    {"truncation", kResponses, "", ignored, "Nothing is cut: what is too long is refused"},
+    {"include", kResponses, "", ignored, "Taken and not used"},
+    {"reasoning", kResponses, "", ignored, "Taken and not used"},
 };
 
 // What goes before the note of a field that has one value alone.
 const char* allowed(const Field& field) {
   if (field.read == only<true>) return "`true`; else 400: ";
   if (field.read == only<false>) return "`false`; else 400: ";
-  if (field.read == text_alone) return "Text; else 400: ";
+  if (field.read == text_alone || field.read == text_format) return "Text; else 400: ";
   return field.read == never ? "400: " : "";
 }
 
@@ -280,14 +318,16 @@ const char* allowed(const Field& field) {
 std::span<const Field> fields() { return kFields; }
 
 std::string parity_table() {
-  std::string table = "| JSON | completions | chat | gRPC | |\n| --- | --- | --- | --- | --- |\n";
+  std::string table =
+      "| JSON | completions | chat | responses | gRPC | |\n| --- | --- | --- | --- | --- | --- |\n";
   const auto has = [](const Field& field, Endpoint endpoint) {
     return (field.endpoints & endpoint) != 0 ? "yes" : "";
   };
   for (const Field& field : kFields) {
     const std::string grpc = field.grpc[0] == '\0' ? "" : fmt::format("`{}`", field.grpc);
-    table += fmt::format("| `{}` | {} | {} | {} | {}{} |\n", field.name, has(field, kCompletions),
-                         has(field, kChat), grpc, allowed(field), field.note);
+    table +=
+        fmt::format("| `{}` | {} | {} | {} | {} | {}{} |\n", field.name, has(field, kCompletions),
+                    has(field, kChat), has(field, kResponses), grpc, allowed(field), field.note);
   }
   return table;
 }

@@ -8,33 +8,31 @@
 #include "base/status.h"
 #include "coordinator/admission.h"
 #include "coordinator/api/generate_request.h"
+#include "coordinator/openai/chunk_writer.h"
 #include "coordinator/openai/error.h"
 #include "coordinator/openai/event_source.h"
+#include "coordinator/openai/response_writer.h"
 
 namespace lockstep::openai {
 namespace {
 
-constexpr size_t kTailTokens = 16;  // Enough for a tag and blanks.
-
 std::string make_id(Endpoint endpoint) {
   std::random_device device;
-  return fmt::format("{}-{:08x}{:08x}{:08x}", endpoint == kChat ? "chatcmpl" : "cmpl", device(),
-                     device(), device());
+  const char* prefix = endpoint == kChat          ? "chatcmpl-"
+                       : endpoint == kCompletions ? "cmpl-"
+                                                  : "resp_";
+  return fmt::format("{}{:08x}{:08x}{:08x}", prefix, device(), device(), device());
+}
+
+std::unique_ptr<EventWriter> make_writer(AnswerFacts facts) {
+  if (facts.endpoint == kResponses) return std::make_unique<ResponseWriter>(std::move(facts));
+  return std::make_unique<ChunkWriter>(std::move(facts));
 }
 
 int64_t now_seconds() {
   return std::chrono::duration_cast<std::chrono::seconds>(
              std::chrono::system_clock::now().time_since_epoch())
       .count();
-}
-
-// Whether the prompt ends within a thought: some templates begin it for the model.
-bool ends_in_thought(const std::vector<int32_t>& prompt_ids, const ThoughtFormat& format,
-                     const Tokenizer& tokenizer) {
-  const size_t count = std::min(prompt_ids.size(), kTailTokens);
-  std::string tail = tokenizer.decode(std::span(prompt_ids).last(count), /*skip_special=*/false);
-  while (!tail.empty() && (tail.back() == '\n' || tail.back() == ' ')) tail.pop_back();
-  return tail.ends_with(format.begin);
 }
 
 void show(std::string_view tag, const Tokenizer& tokenizer, Request* request) {
@@ -143,7 +141,8 @@ AnswerFacts Generation::facts_of(const ApiRequest& request,
                              ? std::string()
                              : model.tokenizer()->decode(requests[i].prompt_ids));
   }
-  if (endpoint_ != kChat) return facts;
+  if (endpoint_ == kCompletions) return facts;
+  facts.request = request.body;
   facts.output = {.thoughts = context_->thoughts,
                   .tools = request.parses_tools ? context_->tools : nullptr,
                   .one_call = request.one_call};
@@ -160,9 +159,9 @@ void Generation::stream_answer() {
     streams = std::exchange(streams_, {});  // They are the source's, which goes with the client.
   }
   const std::string id = facts_.id;
-  exchange_->stream(
-      event_stream_head(id),
-      std::make_unique<EventSource>(context_->served.engine, std::move(facts_), streams));
+  exchange_->stream(event_stream_head(id),
+                    std::make_unique<EventSource>(context_->served.engine,
+                                                  make_writer(std::move(facts_)), streams));
   for (const std::shared_ptr<Stream>& stream : streams) {
     stream->set_listener([weak = std::weak_ptr<http::Exchange>(exchange_)] {
       if (const std::shared_ptr<http::Exchange> exchange = weak.lock()) exchange->wake();

@@ -7,12 +7,6 @@
 namespace lockstep::openai {
 namespace {
 
-// Null where it is missing or null.
-const OrderedJson* member(const OrderedJson& object, const char* name) {
-  const auto found = object.find(name);
-  return found == object.end() || found->is_null() ? nullptr : &*found;
-}
-
 // Parts are put together with line ends between them, as vLLM does it for templates that take
 // strings.
 absl::StatusOr<std::string> text_of_parts(const std::string& field, const OrderedJson& parts) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "coordinator/openai/output_format.h"
 
+#include <algorithm>
+
 #include "base/status.h"
 
 namespace lockstep::openai {
@@ -65,6 +67,15 @@ absl::StatusOr<const ToolFormat*> choose_tool_format(const std::string& wanted,
 absl::StatusOr<const ThoughtFormat*> choose_thought_format(const std::string& wanted,
                                                            const ChatTemplate* chat_template) {
   return choose("--reasoning-parser", thought_formats(), wanted, chat_template);
+}
+
+bool ends_in_thought(std::span<const int32_t> prompt_ids, const ThoughtFormat& format,
+                     const Tokenizer& tokenizer) {
+  constexpr size_t kTailTokens = 16;  // Enough for a tag and blanks.
+  const auto tail = prompt_ids.last(std::min(prompt_ids.size(), kTailTokens));
+  std::string text = tokenizer.decode(tail, /*skip_special=*/false);
+  while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.pop_back();
+  return text.ends_with(format.begin);
 }
 
 }  // namespace lockstep::openai

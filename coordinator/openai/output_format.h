@@ -3,13 +3,14 @@
 // shows which one a model was trained on.
 #pragma once
 
-#include <optional>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
 
 #include "absl/status/statusor.h"
 #include "coordinator/text/chat_template.h"
+#include "coordinator/text/tokenizer.h"
 
 namespace lockstep::openai {
 
@@ -41,5 +42,9 @@ absl::StatusOr<const ToolFormat*> choose_tool_format(const std::string& wanted,
                                                      const ChatTemplate* chat_template);
 absl::StatusOr<const ThoughtFormat*> choose_thought_format(const std::string& wanted,
                                                            const ChatTemplate* chat_template);
+
+// Whether a prompt ends within a thought: some templates begin it for the model.
+bool ends_in_thought(std::span<const int32_t> prompt_ids, const ThoughtFormat& format,
+                     const Tokenizer& tokenizer);
 
 }  // namespace lockstep::openai

@@ -19,6 +19,11 @@ std::string shown(const OrderedJson& value) {
 
 }  // namespace
 
+const OrderedJson* member(const OrderedJson& object, const char* name) {
+  const auto found = object.find(name);
+  return found == object.end() || found->is_null() ? nullptr : &*found;
+}
+
 absl::Status refusal(const std::string& field, const std::string& text) {
   return with_param(invalid_argument("{}: {}", field, text), field);
 }

@@ -33,5 +33,10 @@ absl::Status set_scalar(const std::string& field, const OrderedJson& value, cons
 // OpenAI's messages and tools.
 absl::Status read_messages(const OrderedJson& value, v1::ChatMessages* chat);
 absl::Status read_tools(const OrderedJson& value, v1::ChatMessages* chat);
+// The same of /v1/responses: items, and tools whose functions are not members of their own.
+absl::Status read_input(const OrderedJson& value, v1::ChatMessages* chat);
+absl::Status read_flat_tools(const OrderedJson& value, v1::ChatMessages* chat);
+// Null where it is missing or null.
+const OrderedJson* member(const OrderedJson& object, const char* name);
 
 }  // namespace lockstep::openai

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "coordinator/openai/response_writer.h"
+
 namespace lockstep::openai {
 namespace {
 
@@ -74,7 +76,17 @@ OrderedJson WholeAnswer::choice_json(const Choice& choice, int32_t index, size_t
   return json;
 }
 
+OrderedJson WholeAnswer::response_json() const {
+  ResponseWriter writer(facts_);
+  const Choice& choice = choices_[0][0];
+  return writer.response({.text = choice.text,
+                          .finish_reason = choice.finish_reason,
+                          .prompt_tokens = static_cast<int32_t>(usage_.prompt_tokens),
+                          .completion_tokens = static_cast<int32_t>(usage_.completion_tokens)});
+}
+
 OrderedJson WholeAnswer::json() const {
+  if (facts_.endpoint == kResponses) return response_json();
   OrderedJson choices = OrderedJson::array();
   for (size_t prompt = 0; prompt < choices_.size(); ++prompt) {
     for (const Choice* choice : shown(choices_[prompt])) {

@@ -28,6 +28,7 @@ class WholeAnswer {
   };
   // Those of one prompt that are shown.
   std::vector<const Choice*> shown(const std::vector<Choice>& choices) const;
+  OrderedJson response_json() const;
   OrderedJson choice_json(const Choice& choice, int32_t index, size_t prompt) const;
   OrderedJson message_json(const Choice& choice, int32_t index, bool* has_calls) const;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A JSON body of either endpoint, by its first byte: parse, check, render, tokenize. Its unit-test
-// twin is ApiRequestTest.RandomBodiesAreTakenOrRefusedAsTheClientsFault.
+// A JSON body of one of three endpoints, by its first byte: parse, check, render, tokenize. Its
+// unit-test twin is ApiRequestTest.RandomBodiesAreTakenOrRefusedAsTheClientsFault.
 #include "tests/fuzz/openai_input.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -10,7 +10,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     return *std::move(demo);
   }();
   if (size == 0) return 0;
-  const auto endpoint = data[0] == 'c' ? lockstep::openai::kCompletions : lockstep::openai::kChat;
+  const auto endpoint = data[0] == 'c'   ? lockstep::openai::kCompletions
+                        : data[0] == 'r' ? lockstep::openai::kResponses
+                                         : lockstep::openai::kChat;
   const std::string body(reinterpret_cast<const char*>(data) + 1, size - 1);
   lockstep::openai::check_openai_input(endpoint, body, *model);
   return 0;

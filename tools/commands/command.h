@@ -24,6 +24,7 @@ struct Command {
 std::shared_ptr<Command> add_serve(CLI::App& parent);
 std::shared_ptr<Command> add_worker(CLI::App& parent);
 std::shared_ptr<Command> add_generate(CLI::App& parent);
+std::shared_ptr<Command> add_chat(CLI::App& parent);
 std::shared_ptr<Command> add_tokenize(CLI::App& parent);
 std::shared_ptr<Command> add_template(CLI::App& parent);
 std::shared_ptr<Command> add_bench(CLI::App& parent);

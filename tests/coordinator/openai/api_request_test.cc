@@ -184,11 +184,11 @@ TEST_F(ApiRequestTest, RandomBodiesAreTakenOrRefusedAsTheClientsFault) {
   std::mt19937 random(1);
   int taken = 0;
   for (int i = 0; i < 2'000; ++i) {
-    const Endpoint endpoint = random() % 2 == 0 ? kCompletions : kChat;
-    OrderedJson body = {{"max_tokens", 3}};
-    body[endpoint == kChat ? "messages" : "prompt"] =
-        endpoint == kChat ? OrderedJson::parse(R"([{"role": "user", "content": "Once"}])")
-                          : OrderedJson("Once");
+    const Endpoint endpoint = std::vector{kCompletions, kChat, kResponses}[random() % 3];
+    OrderedJson body = {{"min_tokens", 3}};
+    if (endpoint == kCompletions) body["prompt"] = "Once";
+    if (endpoint == kChat) body["messages"] = {{{"role", "user"}, {"content", "Once"}}};
+    if (endpoint == kResponses) body["input"] = "Once";
     for (uint32_t n = random() % 4; n > 0; --n) {
       body[fields()[random() % fields().size()].name] = random_value(random, 3);
     }

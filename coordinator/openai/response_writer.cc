@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "coordinator/openai/response_writer.h"
+
+#include "coordinator/openai/error.h"
+
+namespace lockstep::openai {
+namespace {
+
+// What a response repeats of its request, with the defaults.
+OrderedJson repeated(const OrderedJson& request) {
+  OrderedJson json = {{"instructions", nullptr},
+                      {"max_output_tokens", nullptr},
+                      {"metadata", OrderedJson::object()},
+                      {"parallel_tool_calls", true},
+                      {"temperature", nullptr},
+                      {"tool_choice", "auto"},
+                      {"tools", OrderedJson::array()},
+                      {"top_p", nullptr},
+                      {"truncation", "disabled"},
+                      {"user", nullptr}};
+  for (auto field = json.begin(); field != json.end(); ++field) {
+    const auto found = request.find(field.key());
+    if (found != request.end() && !found->is_null()) field.value() = *found;
+  }
+  return json;
+}
+
+}  // namespace
+
+ResponseWriter::ResponseWriter(AnswerFacts facts)
+    : facts_(std::move(facts)), parser_(facts_.output) {}
+
+void ResponseWriter::write(const StreamEvent& event, size_t, std::optional<size_t> id,
+                           std::string* bytes) {
+  if (!begun_) {
+    emit("response.created", {{"response", response_json("in_progress")}});
+    emit("response.in_progress", {{"response", response_json("in_progress")}});
+    begun_ = true;
+  }
+  take(event);
+  flush(id, bytes);
+}
+
+void ResponseWriter::end(std::optional<size_t> id, std::string* bytes) {
+  const bool is_complete = finish_reason_ != FinishReason::kLength;
+  emit(is_complete ? "response.completed" : "response.incomplete",
+       {{"response", response_json(final_status())}});
+  flush(id, bytes);
+}
+
+void ResponseWriter::fail(const absl::Status& status, std::string* bytes) {
+  OrderedJson error = error_body(status)["error"];
+  error.erase("type");  // It is the event's.
+  emit("error", std::move(error));
+  flush(std::nullopt, bytes);
+}
+
+OrderedJson ResponseWriter::response(const StreamEvent& all) {
+  take(all);
+  return response_json(final_status());
+}
+
+void ResponseWriter::take(const StreamEvent& event) {
+  OutputDelta news = parser_.push(event.text);
+  if (event.finish_reason != FinishReason::kNone) {
+    const OutputDelta rest = parser_.finish();
+    news.thought += rest.thought;
+    news.content += rest.content;
+  }
+  if (!news.thought.empty()) add_text(Kind::kThought, news.thought);
+  if (!news.content.empty()) add_text(Kind::kMessage, news.content);
+  for (const CallDelta& call : news.calls) add_call(call);
+  if (event.finish_reason == FinishReason::kNone) return;
+  close();
+  finish_reason_ = event.finish_reason;
+  usage_ = {.prompt_tokens = event.prompt_tokens, .completion_tokens = event.completion_tokens};
+}
+
+// ---- Items ----
+
+void ResponseWriter::add_text(Kind kind, const std::string& text) {
+  if (!is_open_ || items_.back().kind != kind) {
+    open({.kind = kind, .id = kind == Kind::kThought ? "rs_" : "msg_"});
+  }
+  items_.back().text += text;
+  OrderedJson event = place();
+  event["delta"] = text;
+  if (kind == Kind::kMessage) event["logprobs"] = OrderedJson::array();
+  emit(kind == Kind::kThought ? "response.reasoning_text.delta" : "response.output_text.delta",
+       std::move(event));
+}
+
+void ResponseWriter::add_call(const CallDelta& call) {
+  if (!call.name.empty()) {
+    open({.kind = Kind::kCall,
+          .id = "fc_",
+          .name = call.name,
+          .call_id = call_id(facts_.id, 0, call.index)});
+  }
+  if (call.arguments.empty()) return;
+  items_.back().text += call.arguments;
+  OrderedJson event = place();
+  event.erase("content_index");
+  event["delta"] = call.arguments;
+  emit("response.function_call_arguments.delta", std::move(event));
+}
+
+void ResponseWriter::open(Item item) {
+  close();
+  item.id += facts_.id.substr(facts_.id.find('_') + 1) + std::to_string(items_.size());
+  items_.push_back(std::move(item));
+  is_open_ = true;
+  const Item& added = items_.back();
+  OrderedJson shown = item_json(added, "in_progress");
+  if (added.kind != Kind::kCall) shown["content"] = OrderedJson::array();
+  emit("response.output_item.added",
+       {{"output_index", items_.size() - 1}, {"item", std::move(shown)}});
+  if (added.kind == Kind::kCall) return;
+  OrderedJson event = place();
+  event["part"] = item_json(added, "in_progress")["content"][0];
+  emit("response.content_part.added", std::move(event));
+}
+
+void ResponseWriter::close() {
+  if (!std::exchange(is_open_, false)) return;
+  const Item& item = items_.back();
+  const OrderedJson whole = item_json(item, "completed");
+  OrderedJson event = place();
+  if (item.kind == Kind::kCall) {
+    event.erase("content_index");
+    event["name"] = item.name;
+    event["arguments"] = item.text;
+    emit("response.function_call_arguments.done", event);
+  } else {
+    event["text"] = item.text;
+    emit(item.kind == Kind::kThought ? "response.reasoning_text.done" : "response.output_text.done",
+         event);
+    event.erase("text");
+    event["part"] = whole["content"][0];
+    emit("response.content_part.done", event);
+  }
+  emit("response.output_item.done", {{"output_index", items_.size() - 1}, {"item", whole}});
+}
+
+OrderedJson ResponseWriter::place() const {
+  return {{"item_id", items_.back().id}, {"output_index", items_.size() - 1}, {"content_index", 0}};
+}
+
+OrderedJson ResponseWriter::item_json(const Item& item, const char* status) const {
+  switch (item.kind) {
+    case Kind::kThought:
+      return {{"id", item.id},
+              {"type", "reasoning"},
+              {"status", status},
+              {"summary", OrderedJson::array()},
+              {"content",
+               OrderedJson::array({OrderedJson{{"type", "reasoning_text"}, {"text", item.text}}})}};
+    case Kind::kMessage:
+      return {{"id", item.id},
+              {"type", "message"},
+              {"status", status},
+              {"role", "assistant"},
+              {"content", OrderedJson::array({OrderedJson{{"type", "output_text"},
+                                                          {"text", item.text},
+                                                          {"annotations", OrderedJson::array()},
+                                                          {"logprobs", OrderedJson::array()}}})}};
+    case Kind::kCall:
+      return {{"id", item.id},           {"type", "function_call"}, {"status", status},
+              {"call_id", item.call_id}, {"name", item.name},       {"arguments", item.text}};
+  }
+  return nullptr;
+}
+
+// ---- The response ----
+
+const char* ResponseWriter::final_status() const {
+  return finish_reason_ == FinishReason::kLength ? "incomplete" : "completed";
+}
+
+OrderedJson ResponseWriter::response_json(const char* status) const {
+  const bool is_over = finish_reason_ != FinishReason::kNone;
+  OrderedJson json = {{"id", facts_.id},
+                      {"object", "response"},
+                      {"created_at", facts_.created},
+                      {"status", status},
+                      {"error", nullptr},
+                      {"incomplete_details", nullptr},
+                      {"model", facts_.model},
+                      {"output", OrderedJson::array()},
+                      {"previous_response_id", nullptr},
+                      {"reasoning", {{"effort", nullptr}, {"summary", nullptr}}},
+                      {"store", false},
+                      {"text", {{"format", {{"type", "text"}}}}},
+                      {"usage", nullptr}};
+  json.update(repeated(facts_.request));
+  if (!is_over) return json;
+  for (const Item& item : items_) json["output"].push_back(item_json(item, "completed"));
+  if (finish_reason_ == FinishReason::kLength) {
+    json["incomplete_details"] = {{"reason", "max_output_tokens"}};
+  }
+  json["usage"] = {{"input_tokens", usage_.prompt_tokens},
+                   {"input_tokens_details", {{"cached_tokens", 0}}},
+                   {"output_tokens", usage_.completion_tokens},
+                   {"output_tokens_details", {{"reasoning_tokens", 0}}},
+                   {"total_tokens", usage_.prompt_tokens + usage_.completion_tokens}};
+  return json;
+}
+
+// ---- On the wire ----
+
+void ResponseWriter::emit(const char* type, OrderedJson event) {
+  OrderedJson json = {{"type", type}, {"sequence_number", sequence_++}};
+  json.update(event);
+  events_.emplace_back(type, dump(json));
+}
+
+void ResponseWriter::flush(std::optional<size_t> id, std::string* bytes) {
+  for (size_t i = 0; i < events_.size(); ++i) {
+    const bool is_last = i + 1 == events_.size();
+    append_event(events_[i].first, events_[i].second, is_last ? id : std::nullopt, bytes);
+  }
+  events_.clear();
+}
+
+}  // namespace lockstep::openai

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// A stream's events as those of /v1/responses: items of output that begin, grow and end.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "coordinator/openai/answer_format.h"
+#include "coordinator/openai/event_writer.h"
+
+namespace lockstep::openai {
+
+// For one choice. The last event that a stream's event becomes has its id.
+class ResponseWriter final : public EventWriter {
+ public:
+  explicit ResponseWriter(AnswerFacts facts);
+
+  void write(const StreamEvent& event, size_t prompt, std::optional<size_t> id,
+             std::string* bytes) override;
+  void end(std::optional<size_t> id, std::string* bytes) override;
+  void fail(const absl::Status& status, std::string* bytes) override;
+
+  // The whole response, of an event that has all of it.
+  OrderedJson response(const StreamEvent& all);
+
+ private:
+  enum class Kind { kThought, kMessage, kCall };
+  struct Item {
+    Kind kind = Kind::kMessage;
+    std::string id;
+    std::string text;  // A call's arguments.
+    std::string name;  // Of a call.
+    std::string call_id;
+  };
+
+  void take(const StreamEvent& event);
+  void add_text(Kind kind, const std::string& text);
+  void add_call(const CallDelta& call);
+  void open(Item item);
+  void close();
+  OrderedJson item_json(const Item& item, const char* status) const;
+  OrderedJson response_json(const char* status) const;
+  const char* final_status() const;
+  // Of the item that is open.
+  OrderedJson place() const;
+  void emit(const char* type, OrderedJson event);
+  void flush(std::optional<size_t> id, std::string* bytes);
+
+  const AnswerFacts facts_;
+  OutputParser parser_;
+  std::vector<Item> items_;
+  bool is_open_ = false;  // The last item.
+  bool begun_ = false;
+  FinishReason finish_reason_ = FinishReason::kNone;
+  UsageCounts usage_;
+  int64_t sequence_ = 0;
+  std::vector<std::pair<const char*, std::string>> events_;  // Type and data, to be written.
+};
+
+}  // namespace lockstep::openai
