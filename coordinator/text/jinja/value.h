@@ -91,7 +91,6 @@ struct Text {
   MarkedText content;
   int64_t length;  // In code points.
   Charge charge;
-
   const std::string& bytes() const { return content.bytes; }
   bool is_ascii() const { return length == static_cast<int64_t>(content.bytes.size()); }
 };
@@ -106,7 +105,6 @@ struct Sequence {
   std::string shown;            // Of a range: as Python shows it.
   mutable size_t consumed = 0;  // Of an iterator: how many items were taken.
   Charge charge;
-
   bool is_indexed() const {
     return type == Type::kList || type == Type::kTuple || type == Type::kRange;
   }

@@ -145,9 +145,9 @@ TEST(BenchServeTest, ThePageHasTheHelp) {
 }
 
 TEST(BenchServeTest, BenchStillTakesAModel) {
-  const ProcessResult result =
-      run_lockstep({"bench", LOCKSTEP_SOURCE_DIR "/demo", "--prompt-tokens", "4", "--output-tokens",
-                    "2", "--repeat", "1"});
+  const std::string demo = LOCKSTEP_SOURCE_DIR "/demo";
+  const ProcessResult result = run_lockstep(
+      {"bench", demo, "--prompt-tokens", "4", "--output-tokens", "2", "--repeat", "1"});
   EXPECT_EQ(result.code, 0) << result.err;
   EXPECT_THAT(result.out, HasSubstr("prefill"));
 }
