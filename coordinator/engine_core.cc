@@ -83,9 +83,17 @@ void EngineCore::forget_group() {
 std::optional<int64_t> EngineCore::wake_at() const {
   if (!actions_.empty() || !untold_.empty()) return 0;
   if (!flight_.has_value() && (has_work() || null_step_due_)) return 0;
-  if (flight_.has_value()) return has_work() ? drain_at_ : std::nullopt;
+  if (flight_.has_value() && !has_work()) return std::nullopt;
+  if (flight_.has_value()) return next_end();
   if (has_group() && options_.idle_step_ms > 0) return busy_at_ + options_.idle_step_ms;
   return std::nullopt;
+}
+
+// When requests end by the clock.
+std::optional<int64_t> EngineCore::next_end() const {
+  if (deadlines_.empty()) return drain_at_;
+  const int64_t deadline = deadlines_.begin()->first;
+  return std::min(deadline, drain_at_.value_or(deadline));
 }
 
 void EngineCore::tick(int64_t now_ms) {
@@ -96,6 +104,7 @@ void EngineCore::tick(int64_t now_ms) {
     null_step_due_ = true;
     busy_at_ = now_ms;
   }
+  end_late(now_ms);
   if (!drain_at_.has_value() || now_ms < *drain_at_) return;
   tell_all();
   const absl::Status over = absl::CancelledError("the server is stopping");

@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <set>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -116,6 +117,8 @@ class EngineCore {
   void emit(Sequence& sequence, StreamEvent event, const SequenceNews& news);
   void cancel(Job& job, const absl::Status& status);
   void fail(Job& job, const absl::Status& status);
+  std::optional<int64_t> next_end() const;
+  void end_late(int64_t now_ms);
   void close(Job& job, const absl::Status& status);
   std::vector<Job*> jobs_in_order();
   void sweep();
@@ -130,6 +133,7 @@ class EngineCore {
   std::optional<Flight> flight_;
   std::vector<Untold> untold_;
   std::unordered_map<const Stream*, Job> jobs_;
+  std::set<std::pair<int64_t, const Stream*>> deadlines_;  // Of open jobs that have one.
   std::vector<const Stream*> closed_;  // Jobs that go away when no step is under way.
   QueueLoad unstarted_;
   EngineStats stats_;

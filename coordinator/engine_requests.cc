@@ -43,6 +43,7 @@ void EngineCore::submit(Submission submission) {
   scheduler_->add(choices);
   unstarted_ += load_of(*job.request);
   const Stream* key = job.stream.get();
+  if (request.deadline_ms > 0) deadlines_.emplace(request.deadline_ms, key);
   jobs_.emplace(key, std::move(job));
 }
 
@@ -79,6 +80,7 @@ void EngineCore::close(Job& job, const absl::Status& status) {
   if (!std::exchange(job.started, true)) unstarted_ -= load_of(*job.request);
   act<CloseStream>(job.stream, status);
   closed_.push_back(job.stream.get());
+  deadlines_.erase({job.request->request().deadline_ms, job.stream.get()});
 }
 
 void EngineCore::cancel(const Stream* stream, const absl::Status& status) {
@@ -101,6 +103,15 @@ void EngineCore::cut_off(const Stream* stream, const absl::Status& why) {
   tell_all();
   const auto job = jobs_.find(stream);
   if (job != jobs_.end()) fail(job->second, why);
+}
+
+void EngineCore::end_late(int64_t now_ms) {
+  if (deadlines_.empty() || deadlines_.begin()->first > now_ms) return;
+  tell_all();
+  while (!deadlines_.empty() && deadlines_.begin()->first <= now_ms) {
+    cancel(jobs_.at(deadlines_.begin()->second),
+           absl::DeadlineExceededError("the request's deadline passed"));
+  }
 }
 
 void EngineCore::fail(Job& job, const absl::Status& status) {

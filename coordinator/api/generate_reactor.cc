@@ -3,6 +3,9 @@
 
 #include <grpc/grpc.h>
 
+#include <algorithm>
+#include <chrono>
+
 #include "base/status.h"
 #include "coordinator/api/generate_request.h"
 #include "coordinator/api/wire.h"
@@ -22,6 +25,17 @@ v1::FinishReason to_proto(FinishReason reason) {
       return v1::CANCELLED;
   }
   return v1::FINISH_REASON_UNSPECIFIED;
+}
+
+// A call's deadline on the steady clock; 0: it has none.
+int64_t steady_ms(std::chrono::system_clock::time_point deadline) {
+  using std::chrono::milliseconds;
+  constexpr std::chrono::hours kForever{24 * 365};
+  const auto left = deadline - std::chrono::system_clock::now();
+  if (deadline == std::chrono::system_clock::time_point::max() || left > kForever) return 0;
+  const auto at = std::chrono::steady_clock::now() + left;
+  const auto ms = std::chrono::duration_cast<milliseconds>(at.time_since_epoch()).count();
+  return std::max<int64_t>(ms, 1);
 }
 
 void fill(const Logprob& logprob, const Tokenizer* tokenizer, v1::TokenLogprob* message) {
@@ -66,6 +80,7 @@ absl::StatusOr<std::shared_ptr<Stream>> GenerateReactor::submit(grpc::ByteBuffer
   ASSIGN_OR_RETURN(Request request, to_request(message, *served_.model));
   request_id_ = request.id;
   request.client = context_->peer();
+  request.deadline_ms = steady_ms(context_->deadline());
   return served_.engine->submit(std::move(request));
 }
 

@@ -34,6 +34,7 @@ constexpr FieldLimit kLimits[] = {
     {"GenerateRequest", "n", Measure::kValue, 1, 64},
     {"GenerateRequest", "logprobs", Measure::kValue, 0, 20},
     {"GenerateRequest", "request_id", Measure::kBytes, 0, 128},
+    {"GenerateRequest", "priority", Measure::kValue, -1000, 1000},
     {"GenerateRequest", "cache_salt", Measure::kBytes, 0, 128},
     {"ChatMessages", "messages", Measure::kCount, 1, 1 << 14},
     {"ChatMessages", "tools", Measure::kCount, 0, 256},

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// One pass over the running sequences, oldest first, then one over the queue.
+// The plan says who computes how much; then pages are taken for it.
 #include "coordinator/scheduler/scheduler.h"
 
 #include <algorithm>
+#include <string_view>
 
 #include "base/check.h"
 
@@ -34,7 +35,7 @@ void Scheduler::add(std::span<Sequence* const> choices) {
     choice->set_number(++added_);
   }
   const size_t queued = pages_.can_share(*choices[0]) ? 1 : choices.size();
-  for (Sequence* choice : choices.first(queued)) waiting_.insert(choice);
+  for (Sequence* choice : choices.first(queued)) queue_.add(choice);
   if (queued == choices.size()) return;
   followers_[choices[0]].assign(choices.begin() + 1, choices.end());
   followers_count_ += static_cast<int64_t>(choices.size()) - 1;
@@ -44,7 +45,7 @@ void Scheduler::release_followers(const Sequence* first) {
   const auto found = followers_.find(first);
   if (found == followers_.end()) return;
   followers_count_ -= static_cast<int64_t>(found->second.size());
-  waiting_.insert(found->second.begin(), found->second.end());
+  for (Sequence* follower : found->second) queue_.add(follower);
   followers_.erase(found);
 }
 
@@ -53,9 +54,10 @@ void Scheduler::remove(Sequence* sequence) {
   if (sequence->state() == Sequence::State::kRunning) {
     LOCKSTEP_CHECK(std::erase(running_, sequence) == 1);
     free_slots_.push_back(sequence->slot());
+    count_running(*sequence, -1);
     pages_.leave(*sequence);
   } else {
-    LOCKSTEP_CHECK(waiting_.erase(sequence) == 1);
+    queue_.remove(sequence);
   }
   sequence->release();
 }
@@ -72,40 +74,57 @@ void Scheduler::computed(const Batch& batch, int64_t time_ns) {
 }
 
 Batch Scheduler::schedule() {
+  plan();
   Batch batch;
-  Room room;
-  const std::vector<int64_t> shares = share_rows(&room);
   for (size_t index = 0; index < running_.size(); ++index) {
-    const int64_t rows = reserve(index, shares[index]);
-    if (rows > 0) batch.items.push_back({.sequence = running_[index], .rows = rows});
-  }
-  admit(&room, &batch);
-  for (const BatchItem& item : batch.items) {
-    batch.work = batch.work.with(item.sequence->computed(), item.rows);
+    Sequence* sequence = running_[index];
+    const int64_t rows = reserve(index, sequence->planned());
+    if (rows == 0) continue;
+    batch.items.push_back({.sequence = sequence, .rows = rows});
+    batch.work = batch.work.with(sequence->computed(), rows);
   }
   batch.rows = batch.work.rows;
   LOCKSTEP_CHECK(batch.rows <= limits_.rows);
-  LOCKSTEP_CHECK(batch.rows > 0 || (running_.empty() && waiting_.empty()));
+  LOCKSTEP_CHECK(batch.rows > 0 || (running_.empty() && waiting() == 0));
   return batch;
 }
 
-std::vector<int64_t> Scheduler::share_rows(Room* room) const {
-  std::vector<int64_t> shares(running_.size());
-  for (size_t index = 0; index < running_.size(); ++index) {
-    if (running_[index]->remaining() != 1) continue;
-    shares[index] = 1;
-    room->work = room->work.with(running_[index]->computed(), 1);
+// ---- Parts 1 and 2 ----
+
+void Scheduler::plan() {
+  Room room;
+  std::vector<Sequence*> prompts;
+  promised_ = 0;
+  blocked_ = nullptr;
+  for (Sequence* sequence : running_) {
+    promised_ += missing(*sequence);
+    sequence->set_planned(sequence->remaining() == 1 ? 1 : 0);
+    if (sequence->planned() == 0) {
+      prompts.push_back(sequence);
+    } else {
+      room.work = room.work.with(sequence->computed(), 1);
+    }
   }
-  room->rows = std::min(limits_.rows - room->work.rows, limits_.prefill_chunk);
-  room->limited = room->work.rows > 0 && limits_.step_budget_ns > 0;
-  for (size_t index = 0; index < running_.size(); ++index) {
-    if (shares[index] == 1) continue;
-    shares[index] = give(running_[index]->computed(), running_[index]->remaining(), room);
+  room.rows = std::min(limits_.rows - room.work.rows, limits_.prefill_chunk);
+  room.limited = room.work.rows > 0 && limits_.step_budget_ns > 0;
+  if (!prompts.empty() && prompts[0] == running_[0]) give(*prompts[0], 1, &room);
+  queue_.begin(prompts);
+  while (room.rows > 0) {
+    Sequence* next = queue_.next();
+    if (next == nullptr) break;
+    if (next->state() != Sequence::State::kRunning && !start(next)) {
+      queue_.block();
+      if (!must_wait(*next)) blocked_ = next;
+      continue;
+    }
+    const int64_t rows = give(*next, queue_.rows_left(), &room);
+    queue_.take(rows, /*all=*/next->planned() == next->remaining());
   }
-  return shares;
 }
 
-int64_t Scheduler::give(int64_t position, int64_t wanted, Room* room) const {
+int64_t Scheduler::give(Sequence& sequence, int64_t most, Room* room) const {
+  const int64_t position = sequence.computed() + sequence.planned();
+  const int64_t wanted = std::min(most, sequence.remaining() - sequence.planned());
   int64_t rows = std::min(wanted, room->rows);
   if (room->limited) {
     const int64_t fit = cost_.rows_within(limits_.step_budget_ns, room->work, position, rows);
@@ -114,18 +133,90 @@ int64_t Scheduler::give(int64_t position, int64_t wanted, Room* room) const {
   room->rows = rows < wanted ? 0 : room->rows - rows;
   room->given += rows;
   room->work = room->work.with(position, rows);
+  sequence.set_planned(sequence.planned() + rows);
   return rows;
 }
+
+int64_t Scheduler::missing(const Sequence& sequence) const {
+  const int64_t held = static_cast<int64_t>(sequence.pages().size());
+  return std::max<int64_t>(pages_.pages_for(sequence.length()) - held, 0);
+}
+
+bool Scheduler::fits(const Sequence& sequence) const {
+  const int64_t left = pages_.available() - promised_;
+  const int64_t needed = pages_.pages_for(sequence.length());
+  return running() < limits_.running &&
+         (needed <= left || needed - pages_.shared_if_started(sequence) <= left);
+}
+
+bool Scheduler::must_wait(const Sequence& sequence) const {
+  return blocked_ != nullptr && (sequence.request().priority != blocked_->request().priority ||
+                                 alike_running(sequence) >= alike_running(*blocked_));
+}
+
+bool Scheduler::start(Sequence* next) {
+  if (must_wait(*next)) return false;
+  if (!fits(*next)) make_room(*next);
+  if (!fits(*next)) return false;
+  queue_.start();
+  pages_.start(*next, free_slots_.back());
+  free_slots_.pop_back();
+  count_running(*next, 1);
+  next->set_planned(0);
+  promised_ += missing(*next);
+  running_.insert(std::upper_bound(running_.begin(), running_.end(), next, ServedBefore()), next);
+  return true;
+}
+
+// Nobody is preempted where all that may be would not be enough.
+void Scheduler::make_room(const Sequence& sequence) {
+  const int32_t priority = sequence.request().priority;
+  const int64_t alike = alike_running(sequence);
+  std::unordered_map<std::string_view, int64_t> taken;  // By client.
+  int64_t left = pages_.available() - promised_;
+  const int64_t needed = pages_.pages_for(sequence.length()) - pages_.shared_if_started(sequence);
+  std::vector<size_t> victims;
+  for (size_t index = running_.size(); index-- > 1;) {
+    const Sequence& other = *running_[index];
+    if (other.request().priority < priority) break;
+    if (other.request().priority == priority) {
+      int64_t& taken_of_it = taken[other.request().client];
+      if (alike_running(other) - taken_of_it <= alike + 1) continue;
+      ++taken_of_it;
+    }
+    victims.push_back(index);
+    left += static_cast<int64_t>(other.pages().size()) + missing(other);
+    if (needed > left) continue;
+    for (const size_t victim : victims) preempt(victim);
+    return;
+  }
+}
+
+int64_t Scheduler::alike_running(const Sequence& sequence) const {
+  const Request& request = sequence.request();
+  const auto found = running_by_client_.find({request.priority, request.client});
+  return found == running_by_client_.end() ? 0 : found->second;
+}
+
+void Scheduler::count_running(const Sequence& sequence, int64_t change) {
+  const Request& request = sequence.request();
+  const auto entry = running_by_client_.try_emplace({request.priority, request.client}).first;
+  entry->second += change;
+  if (entry->second == 0) running_by_client_.erase(entry);
+}
+
+// ---- Part 3 ----
 
 int64_t Scheduler::reserve(size_t index, int64_t rows) {
   if (rows == 0) return 0;
   Sequence& sequence = *running_[index];
   const int64_t held = static_cast<int64_t>(sequence.pages().size());
   const auto missing = [&] { return pages_.pages_for(sequence.computed() + rows) - held; };
-  while (missing() > pages_.available() && running_.size() > index + 1) preempt_youngest();
+  while (missing() > pages_.available() && running_.size() > index + 1) {
+    preempt(victim_behind(index));
+  }
   if (missing() > pages_.available()) {
-    // It is the youngest itself: it takes what there is, and keeps what it has until an older one
-    // needs it.
+    // It is the last: it takes what there is, and keeps what it has until an earlier one needs it.
     LOCKSTEP_CHECK(index > 0);
     rows = (held + pages_.available()) * pages_.page_tokens() - sequence.computed();
   }
@@ -133,41 +224,29 @@ int64_t Scheduler::reserve(size_t index, int64_t rows) {
   return rows;
 }
 
-void Scheduler::preempt_youngest() {
-  Sequence* youngest = running_.back();
-  running_.pop_back();
-  free_slots_.push_back(youngest->slot());
-  pages_.leave(*youngest);
-  youngest->preempt();
-  waiting_.insert(youngest);
-  ++preemptions_;
+size_t Scheduler::victim_behind(size_t index) const {
+  size_t victim = running_.size() - 1;
+  const int32_t priority = running_[victim]->request().priority;
+  int64_t most = alike_running(*running_[victim]);
+  for (size_t other = victim - 1; other > index; --other) {
+    if (running_[other]->request().priority != priority) break;
+    if (alike_running(*running_[other]) <= most) continue;
+    victim = other;
+    most = alike_running(*running_[other]);
+  }
+  return victim;
 }
 
-void Scheduler::admit(Room* room, Batch* batch) {
-  // What running prompts have yet to take is not available: else new ones would drive them out
-  // again.
-  int64_t promised = 0;
-  const auto missing = [&](const Sequence& sequence) {
-    const int64_t held = static_cast<int64_t>(sequence.pages().size());
-    return std::max<int64_t>(pages_.pages_for(sequence.length()) - held, 0);
-  };
-  for (const Sequence* sequence : running_) promised += missing(*sequence);
-  while (!waiting_.empty() && room->rows > 0 && running() < limits_.running) {
-    Sequence* next = *waiting_.begin();
-    const int64_t left = pages_.available() - promised;
-    int64_t needed = pages_.pages_for(next->length());
-    if (needed > left) needed -= pages_.shared_if_started(*next);
-    if (needed > left) return;
-    waiting_.erase(waiting_.begin());
-    pages_.start(*next, free_slots_.back());
-    free_slots_.pop_back();
-    running_.insert(std::upper_bound(running_.begin(), running_.end(), next, Older()), next);
-    const int64_t rows = give(next->computed(), next->remaining(), room);
-    const int64_t held = static_cast<int64_t>(next->pages().size());
-    pages_.take(std::max<int64_t>(pages_.pages_for(next->computed() + rows) - held, 0), *next);
-    promised += missing(*next);
-    if (rows > 0) batch->items.push_back({.sequence = next, .rows = rows});
-  }
+void Scheduler::preempt(size_t index) {
+  Sequence* sequence = running_[index];
+  running_.erase(running_.begin() + static_cast<int64_t>(index));
+  free_slots_.push_back(sequence->slot());
+  count_running(*sequence, -1);
+  promised_ -= missing(*sequence);
+  pages_.leave(*sequence);
+  sequence->preempt();
+  queue_.add(sequence);
+  ++preemptions_;
 }
 
 }  // namespace lockstep

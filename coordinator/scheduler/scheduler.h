@@ -2,24 +2,38 @@
 // Continuous batching with chunked prefill (Orca, Yu et al., 2022; Sarathi, Agrawal et al., 2023)
 // over paged KV (vLLM, Kwon et al., 2023): which sequences compute which rows next.
 //
-// Sequences are served first come, first served. Every running sequence computes one row a step
-// once its prompt is done; what is left of a step's rows, and of its time while others decode
-// (step_cost.h), is prompt, oldest first. Pages are taken
-// when they are needed, those that only the prefix tree has included (kv_pages.h); where there is
-// none, the youngest running sequence gives up all of its own and goes back to the queue.
+// A step is planned in three parts:
+//   1. Every running sequence whose prompt is done computes one row.
+//   2. What is left of the step's rows, and of its time while others decode (step_cost.h), is
+//      prompt. Clients take turns for it (fair_queue.h), with prompts that run and with sequences
+//      that wait. One that waits is started if there is a slot and pages for all its tokens, beside
+//      those that running prompts have yet to take. If there is not, it may preempt running ones of
+//      a worse priority, and of clients that run at least two more than its own. If that does not
+//      help either, only clients that run fewer than its own may start any in this step: so nobody
+//      is passed for ever.
+//   3. Pages are taken, in order (by priority, then by age), those that only the prefix tree has
+//      included (kv_pages.h). Where there is none, one that is later in order gives up its own: of
+//      the worst priority, of the client that runs most, the youngest.
+// Who is preempted waits at its old place.
 //
-// There is no deadlock: a running sequence is only preempted for an older one, so that the oldest
-// that runs computes a row in every step and ends. Alone, it has room: its tokens fit into all
-// pages together, and pages of the tree that it does not use are available to it.
+// There is no deadlock: the first in order of those that run is never preempted, but for one that
+// is before it in order and thus runs instead. It computes a row in every step (in part 2 it gets
+// one whoever has the turn), and so it ends. Alone it has room: its tokens fit into all pages
+// together, and pages of the tree that it does not use are available to it. Nor do sequences
+// preempt each other in circles: one that waits takes nothing from its own client or from one that
+// runs as few, so that each time the clients' shares become more equal; and priorities are strict.
 #pragma once
 
 #include <cstdint>
-#include <set>
+#include <map>
 #include <span>
+#include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "coordinator/scheduler/batch.h"
+#include "coordinator/scheduler/fair_queue.h"
 #include "coordinator/scheduler/kv_pages.h"
 #include "coordinator/scheduler/sequence.h"
 
@@ -59,17 +73,11 @@ class Scheduler {
   void computed(const Batch& batch, int64_t time_ns);
 
   int64_t running() const { return static_cast<int64_t>(running_.size()); }
-  int64_t waiting() const { return static_cast<int64_t>(waiting_.size()) + followers_count_; }
+  int64_t waiting() const { return queue_.size() + followers_count_; }
   const KvPages& pages() const { return pages_; }
   int64_t preemptions() const { return preemptions_; }
 
  private:
-  struct Older {
-    bool operator()(const Sequence* a, const Sequence* b) const {
-      return a->number() < b->number();
-    }
-  };
-
   // What a step has left for prompts.
   struct Room {
     int64_t rows = 0;
@@ -77,16 +85,27 @@ class Scheduler {
     bool limited = false;  // By the budget of time.
     StepWork work = {};    // Of the step, until now.
   };
-  // Rows of a prompt from `position` on, at most `wanted`, that there is room for.
-  int64_t give(int64_t position, int64_t wanted, Room* room) const;
-  // Rows that each running sequence may compute, by its index; what they leave for others.
-  std::vector<int64_t> share_rows(Room* room) const;
-  // Pages for `rows` more rows of running_[index], from younger ones where need be; how many rows
-  // there is room for.
+
+  // Parts 1 and 2: says in each running sequence how many rows it is to compute.
+  void plan();
+  // Rows of a prompt that is next, at most `most`, that there is room for.
+  int64_t give(Sequence& sequence, int64_t most, Room* room) const;
+  // Starts the one that is next in the queue, if there is room for it, or is made.
+  bool start(Sequence* next);
+  bool fits(const Sequence& sequence) const;
+  void make_room(const Sequence& sequence);
+  // Pages that it has yet to take for all its tokens.
+  int64_t missing(const Sequence& sequence) const;
+  // Part 3: pages for `rows` more rows of running_[index], from later ones where need be; how many
+  // rows there is room for.
   int64_t reserve(size_t index, int64_t rows);
-  void preempt_youngest();
-  // Starts waiting sequences, oldest first, while rows and pages for all their tokens are left.
-  void admit(Room* room, Batch* batch);
+  size_t victim_behind(size_t index) const;
+  void preempt(size_t index);
+  // How many of its client and priority run.
+  int64_t alike_running(const Sequence& sequence) const;
+  void count_running(const Sequence& sequence, int64_t change);
+  // Somebody had no room in this step, and this one may not pass it.
+  bool must_wait(const Sequence& sequence) const;
   // The choices that waited for this first one wait for nothing else now.
   void release_followers(const Sequence* first);
 
@@ -94,8 +113,11 @@ class Scheduler {
   KvPages pages_;
   StepCost cost_;
   std::vector<int32_t> free_slots_;  // The last is given out first.
-  std::vector<Sequence*> running_;   // Oldest first.
-  std::set<Sequence*, Older> waiting_;
+  std::vector<Sequence*> running_;   // In order.
+  FairQueue queue_;
+  std::map<std::pair<int32_t, std::string>, int64_t> running_by_client_;  // By priority, too.
+  int64_t promised_ = 0;               // Available pages that running sequences have yet to take.
+  const Sequence* blocked_ = nullptr;  // Had no room in this step; the one whose client runs least.
   // By a request's first choice: the others, which wait for it.
   std::unordered_map<const Sequence*, std::vector<Sequence*>> followers_;
   int64_t followers_count_ = 0;

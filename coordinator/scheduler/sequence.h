@@ -51,6 +51,9 @@ class Sequence {
   // Lower is older; the scheduler numbers sequences as they come.
   uint64_t number() const { return number_; }
   void set_number(uint64_t number) { number_ = number; }
+  // Rows of the step that is planned.
+  int64_t planned() const { return planned_; }
+  void set_planned(int64_t rows) { planned_ = rows; }
 
   // Tokens, prompt and generated ones.
   int64_t length() const { return prompt_tokens() + generated_tokens(); }
@@ -119,6 +122,7 @@ class Sequence {
   StopMatcher stop_matcher_;
 
   uint64_t number_ = 0;
+  int64_t planned_ = 0;
   int64_t computed_ = 0;
   int64_t cached_tokens_ = 0;
   int64_t pages_in_tree_ = 0;

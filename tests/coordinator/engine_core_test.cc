@@ -226,6 +226,48 @@ TEST(EngineCoreTest, ADrainCancelsAtItsDeadlineWhatHasNotEnded) {
   EXPECT_EQ(stream->status(), absl::CancelledError("the server is stopping"));
 }
 
+// In the queue, in its prompt, while it decodes: how many steps ran before.
+TEST(EngineCoreTest, ADeadlineEndsARequestAtAnyStage) {
+  for (const int steps : {0, 1, 4}) {
+    Driven driven({}, {.prefill_chunk = 8, .idle_step_ms = 0});
+    Request request = request_of(1, 20, 200);
+    request.deadline_ms = 5000;
+    request.n = 2;
+    const std::shared_ptr<Stream> late = driven.submit(request);
+    const std::shared_ptr<Stream> other = driven.submit(request_of(2, 5, 9));
+    driven.core().tick(4999);
+    for (int i = 0; i < steps; ++i) {
+      driven.act();
+      driven.core().results(driven.answers());
+    }
+    if (steps > 0) {
+      driven.act();
+      EXPECT_EQ(driven.core().wake_at(), 5000) << "although a step is under way";
+    }
+    driven.core().tick(5000);
+    if (steps > 0) driven.core().results(driven.answers());
+    driven.run();
+    EXPECT_EQ(late->status().code(), absl::StatusCode::kDeadlineExceeded) << steps;
+    for (const auto& [index, answer] : finish(*late)) {
+      EXPECT_EQ(answer.finish_reason, FinishReason::kCancelled);
+    }
+    EXPECT_EQ(finish(*other)[0].tokens, tokens_alone(request_of(2, 5, 9)));
+    EXPECT_EQ(driven.core().stats().pages_free, 64);
+  }
+}
+
+TEST(EngineCoreTest, ADeadlineAfterTheEndChangesNothing) {
+  Driven driven({}, {.idle_step_ms = 0});
+  Request request = request_of(1, 3, 4);
+  request.deadline_ms = 5000;
+  const std::shared_ptr<Stream> stream = driven.submit(request);
+  driven.run();
+  EXPECT_EQ(driven.core().wake_at(), std::nullopt);
+  driven.core().tick(6000);
+  driven.run();
+  EXPECT_TRUE(stream->status().ok());
+}
+
 TEST(EngineCoreTest, StoppingEndsEveryChoiceCancelled) {
   Driven driven;
   Request request = request_of(1, 3, 200);

@@ -19,6 +19,7 @@ Client::Client(World* world, EngineSide* engine, const FakeModel& model, int num
     : world_(*world), engine_(*engine), model_(model), number_(number), patient_(patient) {
   draw_request();
   cancels_ = !patient_ && world_.one_in(4);
+  hurries_ = !patient_ && world_.one_in(8);
   cancel_after_ = world_.between(0, 300);
   pause_ = world_.between(1, kLongestPause);
   if (!patient_ && world_.one_in(12)) {
@@ -43,6 +44,7 @@ void Client::draw_request() {
   }
   request_.client = fmt::format("client {}", random(2));
   if (world_.one_in(5)) request_.cache_salt = "salt";
+  if (world_.one_in(4)) request_.priority = random(2) - 1;
   poisoned_ = !patient_ && world_.one_in(25);
   if (poisoned_) request_.prompt_ids[0] = model_.poison;
   request_.max_tokens = random(world_.one_in(5) ? 40 : 12) + (poisoned_ ? 1 : 0);
@@ -63,6 +65,7 @@ void Client::draw_request() {
 
 void Client::submit() {
   offset_ = 0;
+  if (hurries_) request_.deadline_ms = world_.now() + world_.between(1, 400);
   choices_.assign(static_cast<size_t>(request_.n), {});
   absl::StatusOr<std::shared_ptr<Stream>> stream = engine_.submit(request_);
   if (!stream.ok()) {
@@ -163,6 +166,9 @@ void Client::close(const absl::Status& status) {
       break;
     case absl::StatusCode::kCancelled:
       expected = all_finished && engine_.draining();
+      break;
+    case absl::StatusCode::kDeadlineExceeded:
+      expected = hurries_ && all_finished && world_.now() >= request_.deadline_ms;
       break;
     case absl::StatusCode::kResourceExhausted:
       expected = slow_;

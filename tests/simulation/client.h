@@ -45,7 +45,8 @@ class Client {
   std::vector<Alone> alone_;  // By choice; filled when it is first needed.
   bool poisoned_ = false;     // No token of it can be drawn.
   bool cancels_ = false;
-  bool slow_ = false;  // Reads nothing until it is woken.
+  bool hurries_ = false;  // It has a deadline.
+  bool slow_ = false;     // Reads nothing until it is woken.
   int64_t cancel_after_ = 0;
   int64_t pause_ = 0;  // Between two reads.
 

@@ -91,8 +91,8 @@ TEST(PrefixSchedulingTest, ChoicesWaitForTheFirstOnesPromptAndHoldUpNobody) {
   EXPECT_EQ(bench.scheduler().waiting(), 4);
   EXPECT_THAT(bench.step(), ElementsAre(Pair(choices[0], 8)));
   EXPECT_THAT(bench.step(), ElementsAre(Pair(choices[0], 6), Pair(other, 2)));
-  EXPECT_THAT(bench.step(), ElementsAre(Pair(choices[0], 1), Pair(other, 1), Pair(choices[1], 2),
-                                        Pair(choices[2], 2)));
+  EXPECT_THAT(bench.step(), ElementsAre(Pair(choices[0], 1), Pair(choices[1], 2),
+                                        Pair(choices[2], 2), Pair(other, 1)));
   EXPECT_EQ(choices[1]->cached_tokens(), 12);
   EXPECT_EQ(bench.scheduler().pages().available(), 100 - 4 - 1 - 1 - 1)
       << "three pages of the prompt are shared";

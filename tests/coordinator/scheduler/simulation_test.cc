@@ -95,6 +95,7 @@ class Simulation {
     request.sampling.temperature = 0;
     request.n = static_cast<int32_t>(between(0, 3) == 0 ? between(2, 4) : 1);
     request.client = between(0, 1) == 0 ? "a" : "b";
+    request.priority = static_cast<int32_t>(between(0, 3) == 0 ? between(-1, 1) : 0);
     request.cache_salt = between(0, 3) == 0 ? "salt" : "";
     const auto prepared = std::make_shared<PreparedRequest>(std::move(request), model_.vocab);
     for (int32_t i = 0; i < prepared->request().n; ++i) {
@@ -137,19 +138,27 @@ class Simulation {
   }
 
   void check_order(const Batch& batch) {
-    for (Life& life : lives_) {  // The oldest that runs is always served.
+    const Life* first = nullptr;  // Of those that run.
+    for (const Life& life : lives_) {
       if (life.over || life.sequence->state() != Sequence::State::kRunning) continue;
+      if (first == nullptr || ServedBefore()(life.sequence.get(), first->sequence.get())) {
+        first = &life;
+      }
+    }
+    if (first != nullptr) {  // It is always served.
       ASSERT_TRUE(std::any_of(batch.items.begin(), batch.items.end(), [&](const BatchItem& item) {
-        return item.sequence == life.sequence.get();
+        return item.sequence == first->sequence.get();
       }));
-      break;
     }
     for (const BatchItem& item : batch.items) life_of(item.sequence).started = true;
-    bool waits = false;
-    for (const Life& life : lives_) {  // Nobody starts before one that came earlier,
-      if (!life.added || life.over || life.sequence->index() > 0) continue;  // or its own first.
-      ASSERT_FALSE(waits && life.started);
-      waits = waits || !life.started;
+    // Nobody starts before one that came earlier, of the same client and priority, or before its
+    // own first choice.
+    std::set<std::pair<std::string, int32_t>> waits;
+    for (const Life& life : lives_) {
+      if (!life.added || life.over || life.sequence->index() > 0) continue;
+      const Request& request = life.request->request();
+      ASSERT_FALSE(life.started && waits.contains({request.client, request.priority}));
+      if (!life.started) waits.insert({request.client, request.priority});
     }
   }
 
