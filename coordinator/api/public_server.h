@@ -18,8 +18,10 @@
 namespace lockstep {
 
 struct PublicServerOptions {
-  std::string address;  // As Listener::bind takes it.
-  int threads = 2;      // That read requests; see TaskPoolOptions.
+  std::string address;          // As Listener::bind takes it.
+  int threads = 2;              // That read requests; see TaskPoolOptions.
+  int64_t max_connections = 0;  // More are refused; 0: connections_within_limit().
+  TlsFiles tls;                 // Not given: plain.
 };
 
 class PublicServer {
