@@ -162,9 +162,10 @@ void Listener::stop() {
   }
 }
 
-void Listener::start(std::function<void(int)> hand_over) {
+void Listener::start(std::function<void(int)> hand_over, std::function<int64_t()> count_open) {
   LOCKSTEP_CHECK(!thread_.joinable());
   hand_over_ = std::move(hand_over);
+  count_open_ = std::move(count_open);
   thread_ = std::thread([this] { run(); });
 }
 
@@ -200,17 +201,18 @@ void Listener::take(int connection) {
     refuse(connection);
     if (const int64_t count = refusals_.count(); count > 0) {
       spdlog::warn("{}: {} connections refused: {} are open, the most that are allowed", address_,
-                   count, open_.size());
+                   count, max_connections_);
     }
     return;
   }
   const int yes = 1;
   setsockopt(connection, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);  // Fails on a Unix socket.
-  open_[connection] = inode_of(connection);
+  if (count_open_ == nullptr) open_[connection] = inode_of(connection);
   hand_over_(connection);
 }
 
 bool Listener::is_full() {
+  if (count_open_ != nullptr) return count_open_() >= max_connections_;
   if (static_cast<int64_t>(open_.size()) < max_connections_) return false;
   const auto now = std::chrono::steady_clock::now();
   if (now - last_look_ < kLookInterval) return true;

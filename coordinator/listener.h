@@ -37,7 +37,9 @@ class Listener {
 
   // Once. `hand_over` is called on the accepting thread and owns the descriptor, which is
   // non-blocking and close-on-exec; a connection counts as open until that descriptor is closed.
-  void start(std::function<void(int descriptor)> hand_over);
+  // `count_open`: how many are, where its owner knows; else the listener looks at the descriptors.
+  void start(std::function<void(int descriptor)> hand_over,
+             std::function<int64_t()> count_open = nullptr);
   // Accepts no more: clients are refused by the system, connections handed over are not touched.
   void stop();
 
@@ -62,6 +64,7 @@ class Listener {
   int wake_ = -1;   // An eventfd: run() is to end.
   int spare_ = -1;  // /dev/null; -1 while it could not be opened again.
   std::function<void(int)> hand_over_;
+  std::function<int64_t()> count_open_;
   std::thread thread_;
 
   // Descriptors handed over, and their inodes: a descriptor that is closed, or is another file by

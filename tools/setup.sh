@@ -8,6 +8,7 @@ lockstep_packages=(
   g++ cmake ninja-build ccache pkg-config
   libgrpc++-dev protobuf-compiler-grpc libprotobuf-dev protobuf-compiler libabsl-dev libssl-dev
   libspdlog-dev libfmt-dev nlohmann-json3-dev libcli11-dev libpcre2-dev libutf8proc-dev
+  libboost1.81-dev
 )
 lockstep_test_packages=(
   libgtest-dev libgmock-dev libbenchmark-dev python3 python3-grpcio

@@ -3,6 +3,7 @@
 // under way, and its answer, at once or piece by piece.
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <string>
@@ -33,6 +34,8 @@ struct Response {
   std::string body;
 };
 
+inline constexpr size_t kPieceBytes = 64 << 10;
+
 // Gives the pieces of an answer whose length is not known when it begins.
 class BodySource {
  public:
@@ -42,10 +45,13 @@ class BodySource {
   };
   // Goes away after kEnd, or as soon as the client is gone: that ends what it reads from.
   virtual ~BodySource() = default;
-  // Appends what there is by now. Called by an I/O thread, one at a time, when all that it gave
-  // before was handed to the socket: so a client that reads slowly is a source that is read slowly.
-  // Must not block.
+  // Appends what there is by now, about kPieceBytes at most. Called by an I/O thread, one at a
+  // time, when all that it gave before was handed to the socket (so a client that reads slowly is a
+  // source that is read slowly), and again until it appends nothing. Must not block.
   virtual State read(std::string* bytes) = 0;
+  // What is sent where nothing was for Limits::silence, so that nobody between takes the connection
+  // for dead. Empty: nothing.
+  virtual std::string_view keep_alive() const { return {}; }
 };
 
 // Thread-safe. Whoever answers keeps it by a shared_ptr until it has called respond() or stream(),

@@ -147,6 +147,20 @@ std::vector<Finding> grpc_stays_at_the_ends(const SourceFile& file) {
   return findings;
 }
 
+// Asio's and Beast's headers take seconds to compile.
+std::vector<Finding> boost_stays_in_few_files(const SourceFile& file) {
+  for (const char* allowed : {"coordinator/http/connection.", "coordinator/http/io_thread.",
+                              "coordinator/http/request_reader.cc"}) {
+    if (file.path.starts_with(allowed)) return {};
+  }
+  std::vector<Finding> findings;
+  for (size_t i = 0; i < file.lines.size(); ++i) {
+    const std::string name = included_name(file.lines[i]);
+    if (name.starts_with("boost/")) findings.push_back({i + 1, "includes Boost: " + name});
+  }
+  return findings;
+}
+
 std::vector<Finding> models_know_no_ranks(const SourceFile& file) {
   std::vector<Finding> findings;
   if (!file.is_in("models") || !file.is_cpp()) return {};
@@ -298,6 +312,8 @@ const std::vector<Rule>& rules() {
        "#include \"models/config.h\"\n"},
       {"GrpcStaysAtTheEnds", grpc_stays_at_the_ends, "worker/worker.cc",
        "#include <grpcpp/grpcpp.h>\n"},
+      {"BoostStaysInFewFiles", boost_stays_in_few_files, "coordinator/http/server.cc",
+       "#include <boost/asio/io_context.hpp>\n"},
       {"ModelsKnowNoRanks", models_know_no_ranks, "models/llama.cc", "// Rank 0 has it.\n"},
       {"IsaFilesIncludeLittle", isa_files_include_little, "worker/kernels/cpu/linear.cc",
        "#include <vector>\n"},

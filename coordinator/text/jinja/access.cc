@@ -45,6 +45,7 @@ bool changes(const Value& value, std::string_view name) {
 
 Value names(Runtime& runtime, const std::vector<std::string>& of) {
   std::vector<Value> items;
+  items.reserve(of.size());
   for (const std::string& name : of) items.push_back(runtime.text(name));
   return runtime.tuple(std::move(items));
 }

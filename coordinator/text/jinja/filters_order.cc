@@ -62,6 +62,7 @@ absl::Status sort(Call& call, std::vector<Keyed>* keyed, bool reverse, bool as_l
 
 std::vector<Value> items_only(std::vector<Keyed> keyed) {
   std::vector<Value> items;
+  items.reserve(keyed.size());
   for (Keyed& entry : keyed) items.push_back(std::move(entry.item));
   return items;
 }

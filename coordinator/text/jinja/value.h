@@ -46,8 +46,10 @@ class Value {
   Value() = default;  // Undefined, without a message.
   template <typename T>
   requires(!std::is_same_v<std::decay_t<T>, Value> && std::is_constructible_v<Data, T&&>)
+      // A value is any of its kinds, and never itself.
+      // NOLINTNEXTLINE(google-explicit-constructor, bugprone-forwarding-reference-overload)
       Value(T&& value)
-      : data_(std::forward<T>(value)) {}  // NOLINT: a value is any of its kinds.
+      : data_(std::forward<T>(value)) {}
 
   static Value undefined(std::string message) {
     return Undefined{std::make_shared<const std::string>(std::move(message))};

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "coordinator/http/channel.h"
+
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+
+#include <cerrno>
+
+namespace lockstep::http {
+namespace {
+
+constexpr int kSendBuffer = 128 << 10;  // The system takes twice this much.
+
+Channel::Outcome outcome_of_errno(Channel::Outcome wanted) {
+  return errno == EAGAIN || errno == EINTR ? wanted : Channel::Outcome::kFailed;
+}
+
+void set(int descriptor, int level, int name, int value) {
+  setsockopt(descriptor, level, name, &value, sizeof value);  // Some fail on a Unix socket.
+}
+
+}  // namespace
+
+Channel::Progress Channel::read(char* bytes, size_t size) {
+  const ssize_t count = recv(descriptor_, bytes, size, 0);
+  if (count < 0) return {outcome_of_errno(Outcome::kWantRead)};
+  if (count == 0) return {Outcome::kEnd};
+  return {Outcome::kDone, static_cast<size_t>(count)};
+}
+
+Channel::Progress Channel::write(std::string_view bytes) {
+  const ssize_t count = send(descriptor_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+  if (count < 0) return {outcome_of_errno(Outcome::kWantWrite)};
+  return {Outcome::kDone, static_cast<size_t>(count)};
+}
+
+void Channel::end_writing() { shutdown(descriptor_, SHUT_WR); }
+
+void Channel::reset_on_close() {
+  const linger now = {.l_onoff = 1, .l_linger = 0};
+  setsockopt(descriptor_, SOL_SOCKET, SO_LINGER, &now, sizeof now);
+}
+
+void set_socket_options(int descriptor) {
+  set(descriptor, SOL_SOCKET, SO_SNDBUF, kSendBuffer);
+  set(descriptor, SOL_SOCKET, SO_KEEPALIVE, 1);
+  set(descriptor, IPPROTO_TCP, TCP_KEEPIDLE, 10);
+  set(descriptor, IPPROTO_TCP, TCP_KEEPINTVL, 5);
+  set(descriptor, IPPROTO_TCP, TCP_KEEPCNT, 1);
+  set(descriptor, IPPROTO_TCP, TCP_USER_TIMEOUT, 15'000);
+}
+
+std::string peer_name(int descriptor) {
+  sockaddr_storage peer = {};
+  socklen_t bytes = sizeof peer;
+  char host[NI_MAXHOST];
+  char port[NI_MAXSERV];
+  if (getpeername(descriptor, reinterpret_cast<sockaddr*>(&peer), &bytes) != 0 ||
+      peer.ss_family == AF_UNIX ||
+      getnameinfo(reinterpret_cast<sockaddr*>(&peer), bytes, host, sizeof host, port, sizeof port,
+                  NI_NUMERICHOST | NI_NUMERICSERV) != 0) {
+    return "local";
+  }
+  const std::string name = peer.ss_family == AF_INET6 ? "[" + std::string(host) + "]" : host;
+  return name + ":" + port;
+}
+
+}  // namespace lockstep::http

@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "coordinator/http/connection.h"
+
+#include <unistd.h>
+
+#include <utility>
+
+#include "base/status.h"
+#include "coordinator/http/response_writer.h"
+
+namespace lockstep::http {
+namespace {
+
+using Socket = boost::asio::posix::stream_descriptor;
+
+constexpr Clock::time_point kNever = Clock::time_point::max();
+constexpr int kRounds = 8;                // Of one connection, then it is the others' turn.
+constexpr size_t kKeptBuffer = 32 << 10;  // For the next answer; more is given back.
+
+}  // namespace
+
+Connection::Connection(IoThread* thread, int descriptor)
+    : thread_(thread),
+      limits_(thread->server().limits),
+      socket_(thread->context()),
+      channel_(descriptor),
+      peer_(peer_name(descriptor)),
+      reader_(limits_.read) {
+  set_socket_options(descriptor);
+}
+
+void Connection::start(int descriptor) {
+  boost::system::error_code error;
+  if (socket_.assign(descriptor, error); error) {  // The system is out of what epoll needs.
+    ::close(descriptor);
+    return close();
+  }
+  set_deadline(limits_.header);
+  wait_readable();
+}
+
+void Connection::drain() {
+  if (mode_ == Mode::kReading && reading_ == RequestReader::State::kIdle) close();
+}
+
+void Connection::close() {
+  if (mode_ == Mode::kClosed) return;
+  mode_ = Mode::kClosed;
+  thread_->server().body_bytes -= std::exchange(accounted_bytes_, 0);
+  boost::system::error_code ignored;
+  socket_.close(ignored);
+  // Both may end what holds this connection's last other owner: nothing of it is used behind them.
+  auto exchange = exchange_ != nullptr ? std::move(exchange_) : waiting_.lock();
+  auto source = std::move(source_);
+  thread_->forget(this);
+  if (exchange != nullptr) exchange->lose();
+}
+
+// ---- Reading ----
+
+void Connection::wait_readable() {
+  if (read_armed_ || mode_ == Mode::kClosed) return;
+  read_armed_ = true;
+  socket_.async_wait(Socket::wait_read, [self = shared_from_this()](const auto& error) {
+    self->read_armed_ = false;
+    if (!error) self->receive();
+  });
+}
+
+void Connection::receive() {
+  std::string& scratch = thread_->scratch();
+  for (int round = 0; round < kRounds; ++round) {
+    if (mode_ == Mode::kLingering) return discard();
+    if (mode_ == Mode::kClosed || peer_ended_) return;
+    // Enough is read ahead: on with it once this request is answered.
+    if (mode_ != Mode::kReading && reader_.bytes_ahead() > limits_.pipelined_bytes) return;
+    const auto [outcome, bytes] = channel_.read(scratch.data(), scratch.size());
+    if (outcome == Channel::Outcome::kWantRead) return wait_readable();
+    if (outcome != Channel::Outcome::kDone) return on_end_of_input();
+    reader_.feed(std::string_view(scratch).substr(0, bytes));
+    if (mode_ != Mode::kReading) continue;
+    advance();
+    // What is answered at once is on its way before an end of input is seen.
+    if (mode_ == Mode::kAnswering) return wait_readable();
+  }
+  boost::asio::post(thread_->context(), [self = shared_from_this()] { self->receive(); });
+}
+
+void Connection::on_end_of_input() {
+  peer_ended_ = true;
+  // Its last answer is on its way: the client may have ended its side only.
+  if (mode_ != Mode::kWriting) close();
+}
+
+// Acts on what was read.
+void Connection::advance() {
+  account();
+  if (mode_ != Mode::kReading) return;
+  const RequestReader::State before = std::exchange(reading_, reader_.state());
+  switch (reading_) {
+    case RequestReader::State::kIdle:
+      return;
+    case RequestReader::State::kHeader:
+      if (before != reading_) set_deadline(limits_.header);
+      return;
+    case RequestReader::State::kBody:
+      if (before != reading_) set_deadline(limits_.body);
+      if (reader_.take_continue()) {
+        out_ += "HTTP/1.1 100 Continue\r\n\r\n";
+        flush();
+      }
+      return;
+    case RequestReader::State::kWhole:
+      return hand_over();
+    case RequestReader::State::kRefused:
+      return refuse(reader_.refusal());
+  }
+}
+
+// Of all connections together, what is being received is bounded.
+void Connection::account() {
+  const auto bytes = static_cast<int64_t>(reader_.bytes());
+  const int64_t all = thread_->server().body_bytes += bytes - accounted_bytes_;
+  accounted_bytes_ = bytes;
+  if (reader_.state() == RequestReader::State::kBody && all > limits_.all_body_bytes) {
+    refuse({.status = 503,
+            .code = "overloaded",
+            .message = "too much is being received at once; try again",
+            .headers = {{"Retry-After", "1"}}});
+  }
+}
+
+void Connection::hand_over() {
+  mode_ = Mode::kAnswering;
+  deadline_ = kNever;
+  Request request = reader_.take();
+  request.peer = peer_;
+  is_head_ = request.method == "HEAD";
+  close_after_ = !reader_.keeps_alive();
+  account();
+  auto exchange =
+      std::make_shared<PendingExchange>(std::move(request), weak_from_this(), thread_->postbox());
+  waiting_ = exchange;
+  thread_->server().handler(std::move(exchange));
+}
+
+// ---- Answering ----
+
+void Connection::refuse(const Refusal& refusal) {
+  if (mode_ != Mode::kReading) return;
+  mode_ = Mode::kWriting;
+  deadline_ = kNever;
+  close_after_ = true;
+  const Response response = thread_->server().refusal(refusal);
+  append_head(response, BodyKind::kLength, /*keep_alive=*/false, &out_);
+  out_ += response.body;
+  on_written();
+}
+
+void Connection::begin_answer(std::shared_ptr<PendingExchange> exchange, const Response& head,
+                              bool streamed) {
+  exchange_ = std::move(exchange);
+  waiting_.reset();
+  mode_ = streamed ? Mode::kStreaming : Mode::kWriting;
+  chunked_ = streamed && reader_.is_http_1_1();
+  const BodyKind kind = !streamed  ? is_head_ ? BodyKind::kNone : BodyKind::kLength
+                        : chunked_ ? BodyKind::kChunks
+                                   : BodyKind::kUntilEnd;
+  close_after_ |= thread_->server().draining || peer_ended_ || kind == BodyKind::kUntilEnd;
+  append_head(head, kind, !close_after_, &out_);
+}
+
+void Connection::respond(std::shared_ptr<PendingExchange> exchange, const Response& response) {
+  if (mode_ != Mode::kAnswering) return;
+  begin_answer(std::move(exchange), response, /*streamed=*/false);
+  if (!is_head_) out_ += response.body;
+  on_written();
+}
+
+void Connection::stream(std::shared_ptr<PendingExchange> exchange, const Response& head,
+                        std::unique_ptr<BodySource> source) {
+  if (mode_ != Mode::kAnswering) return;
+  begin_answer(std::move(exchange), head, /*streamed=*/true);
+  last_write_ = Clock::now();
+  if (is_head_) {
+    source.reset();
+    mode_ = Mode::kWriting;
+    return on_written();
+  }
+  source_ = std::move(source);
+  pump();
+}
+
+void Connection::abandon() {
+  if (mode_ == Mode::kAnswering) close();
+}
+
+void Connection::pump() {
+  for (int round = 0; round < kRounds; ++round) {
+    if (mode_ != Mode::kStreaming || write_armed_) return;
+    const size_t before = out_.size();
+    append_piece();
+    if (source_ == nullptr) {  // What is left of the answer is known.
+      mode_ = Mode::kWriting;
+      return on_written();
+    }
+    const bool gave_something = out_.size() > before;
+    if (!flush() || !gave_something) return;
+  }
+  boost::asio::post(thread_->context(), [self = shared_from_this()] { self->pump(); });
+}
+
+// Of the source, what it has by now.
+void Connection::append_piece() {
+  exchange_->heard();
+  BodySource::State state = BodySource::State::kMore;
+  if (chunked_) {
+    ChunkWriter chunk(&out_);
+    state = source_->read(&out_);
+    chunk.end();
+  } else {
+    state = source_->read(&out_);
+  }
+  if (state == BodySource::State::kMore) return;
+  source_.reset();
+  if (chunked_) out_ += kLastChunk;
+}
+
+// Whether all of out_ is with the system.
+bool Connection::flush() {
+  while (sent_ < out_.size()) {
+    const auto [outcome, bytes] = channel_.write(std::string_view(out_).substr(sent_));
+    if (outcome == Channel::Outcome::kWantWrite) {
+      wait_writable();
+      return false;
+    }
+    if (outcome != Channel::Outcome::kDone) {
+      close();
+      return false;
+    }
+    sent_ += bytes;
+    last_write_ = Clock::now();
+    write_deadline_ = kNever;
+  }
+  sent_ = 0;
+  out_.clear();
+  if (out_.capacity() > kKeptBuffer) out_.shrink_to_fit();
+  return true;
+}
+
+void Connection::wait_writable() {
+  if (write_armed_ || mode_ == Mode::kClosed) return;
+  write_armed_ = true;
+  if (write_deadline_ == kNever) write_deadline_ = Clock::now() + limits_.write;
+  socket_.async_wait(Socket::wait_write, [self = shared_from_this()](const auto& error) {
+    self->write_armed_ = false;
+    if (!error) self->on_written();
+  });
+}
+
+// Writes on, and goes on with what comes behind it.
+void Connection::on_written() {
+  if (mode_ == Mode::kClosed || !flush()) return;
+  if (mode_ == Mode::kWriting) return finish_answer();
+  if (mode_ == Mode::kStreaming) pump();
+}
+
+void Connection::finish_answer() {
+  if (exchange_ != nullptr) exchange_->finish();
+  exchange_.reset();
+  if (close_after_ || thread_->server().draining) return linger();
+  mode_ = Mode::kReading;
+  reading_ = RequestReader::State::kIdle;
+  set_deadline(limits_.idle);
+  reader_.feed({});
+  advance();
+  wait_readable();
+}
+
+// A socket that is closed with bytes unread is reset, which may cost the client its answer.
+void Connection::linger() {
+  if (peer_ended_) return close();
+  mode_ = Mode::kLingering;
+  channel_.end_writing();
+  set_deadline(limits_.linger);
+  wait_readable();
+}
+
+void Connection::discard() {
+  std::string& scratch = thread_->scratch();
+  for (int round = 0; round < kRounds; ++round) {
+    const Channel::Outcome outcome = channel_.read(scratch.data(), scratch.size()).outcome;
+    if (outcome == Channel::Outcome::kDone) continue;
+    return outcome == Channel::Outcome::kWantRead ? wait_readable() : close();
+  }
+  wait_readable();
+}
+
+// ---- Deadlines ----
+
+void Connection::tick(Clock::time_point now) {
+  if (now >= write_deadline_) {
+    channel_.reset_on_close();
+    return close();
+  }
+  if (now >= deadline_) {
+    const bool half_read = mode_ == Mode::kReading && reading_ != RequestReader::State::kIdle;
+    if (!half_read) return close();
+    return refuse({.status = 408, .code = "timeout", .message = "the request took too long"});
+  }
+  if (mode_ == Mode::kStreaming && source_ != nullptr && out_.empty() &&
+      now - last_write_ >= limits_.silence) {
+    if (const std::string_view bytes = source_->keep_alive(); !bytes.empty()) {
+      if (chunked_) {
+        ChunkWriter chunk(&out_);
+        out_ += bytes;
+        chunk.end();
+      } else {
+        out_ += bytes;
+      }
+      flush();
+    }
+  }
+}
+
+}  // namespace lockstep::http

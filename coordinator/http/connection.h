@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// One connection: reads requests one after the other, hands each to the handler, writes its answer.
+// It always listens to the client, so that one that is gone is noticed at once. All of it runs on
+// its IoThread. Private to this folder.
+#pragma once
+
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <memory>
+#include <string>
+
+#include "coordinator/http/channel.h"
+#include "coordinator/http/io_thread.h"
+#include "coordinator/http/pending_exchange.h"
+#include "coordinator/http/request_reader.h"
+
+namespace lockstep::http {
+
+class Connection : public std::enable_shared_from_this<Connection> {
+ public:
+  // Owns the descriptor from start() on.
+  Connection(IoThread* thread, int descriptor);
+
+  void start(int descriptor);
+  // Looks at the deadlines.
+  void tick(Clock::time_point now);
+  void drain();
+  // At once: its exchange's client is gone. Without effect a second time.
+  void close();
+
+  // What became of its exchange.
+  void respond(std::shared_ptr<PendingExchange> exchange, const Response& response);
+  void stream(std::shared_ptr<PendingExchange> exchange, const Response& head,
+              std::unique_ptr<BodySource> source);
+  void pump();     // The source may have something.
+  void abandon();  // It will not be answered.
+
+ private:
+  enum class Mode {
+    kReading,    // A request, or nothing.
+    kAnswering,  // Until the handler says something.
+    kWriting,    // An answer of known length.
+    kStreaming,
+    kLingering,  // All is said; the client closes.
+    kClosed,
+  };
+
+  void wait_readable();
+  void wait_writable();
+  void receive();
+  void discard();
+  void on_end_of_input();
+  void advance();
+  void account();
+  void hand_over();
+  void refuse(const Refusal& refusal);
+  void begin_answer(std::shared_ptr<PendingExchange> exchange, const Response& head, bool streamed);
+  bool flush();
+  void on_written();
+  void append_piece();
+  void finish_answer();
+  void linger();
+  void set_deadline(Clock::duration time) { deadline_ = Clock::now() + time; }
+
+  IoThread* const thread_;
+  const Limits& limits_;
+  boost::asio::posix::stream_descriptor socket_;
+  Channel channel_;
+  const std::string peer_;
+  RequestReader reader_;
+  RequestReader::State reading_ = RequestReader::State::kIdle;  // As of the last look.
+  Mode mode_ = Mode::kReading;
+  int64_t accounted_bytes_ = 0;
+
+  std::weak_ptr<PendingExchange> waiting_;     // Until it is answered.
+  std::shared_ptr<PendingExchange> exchange_;  // While its answer is written.
+  std::unique_ptr<BodySource> source_;         // Until its end.
+  bool is_head_ = false;                       // The answer has no body.
+  bool chunked_ = false;
+  bool close_after_ = false;
+  bool peer_ended_ = false;
+
+  std::string out_;  // To be sent, from sent_ on.
+  size_t sent_ = 0;
+  bool read_armed_ = false;
+  bool write_armed_ = false;
+  Clock::time_point deadline_ = Clock::time_point::max();        // Of what is read.
+  Clock::time_point write_deadline_ = Clock::time_point::max();  // While out_ waits.
+  Clock::time_point last_write_;
+};
+
+}  // namespace lockstep::http

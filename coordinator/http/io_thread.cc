@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "coordinator/http/io_thread.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "coordinator/http/connection.h"
+
+namespace lockstep::http {
+namespace {
+
+constexpr size_t kScratchBytes = 64 << 10;
+
+// A deadline is met within a quarter of it, and not looked at more often than worth while.
+Clock::duration tick_time_of(const Limits& limits) {
+  const auto shortest = std::min(
+      {limits.header, limits.body, limits.idle, limits.write, limits.linger, limits.silence});
+  return std::clamp<Clock::duration>(shortest / 4, std::chrono::milliseconds(5),
+                                     std::chrono::milliseconds(250));
+}
+
+}  // namespace
+
+IoThread::IoThread(ServerState* server)
+    : server_(server),
+      work_(boost::asio::make_work_guard(context_)),
+      postbox_(std::make_shared<Postbox>(&context_)),
+      ticker_(context_),
+      tick_time_(tick_time_of(server->limits)),
+      scratch_(kScratchBytes, '\0') {
+  tick();
+  thread_ = std::thread([this] { context_.run(); });
+}
+
+IoThread::~IoThread() {
+  postbox_->post([this] {
+    stopping_ = true;
+    ticker_.cancel();
+    for_each([](Connection& connection) { connection.close(); });
+    work_.reset();
+  });
+  postbox_->close();  // run() still does what was posted before.
+  thread_.join();
+}
+
+void IoThread::adopt(int descriptor) {
+  postbox_->post([this, descriptor] { open(descriptor); });
+}
+
+void IoThread::drain() {
+  postbox_->post([this] { for_each([](Connection& connection) { connection.drain(); }); });
+}
+
+void IoThread::open(int descriptor) {
+  auto connection = std::make_shared<Connection>(this, descriptor);
+  connections_.emplace(connection.get(), connection);
+  connection->start(descriptor);
+}
+
+void IoThread::forget(Connection* connection) {
+  if (connections_.erase(connection) == 1) --server_->connections;
+}
+
+// Some of them may go meanwhile.
+template <typename Act>
+void IoThread::for_each(const Act& act) {
+  std::vector<std::shared_ptr<Connection>> all;
+  all.reserve(connections_.size());
+  for (const auto& [key, connection] : connections_) all.push_back(connection);
+  for (const auto& connection : all) act(*connection);
+}
+
+void IoThread::tick() {
+  ticker_.expires_after(tick_time_);
+  ticker_.async_wait([this](const boost::system::error_code& error) {
+    if (error || stopping_) return;
+    const Clock::time_point now = Clock::now();
+    for_each([now](Connection& connection) { connection.tick(now); });
+    tick();
+  });
+}
+
+}  // namespace lockstep::http

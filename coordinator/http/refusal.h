@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is answered to a request that no route gets to see, or that none is for.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "coordinator/http/exchange.h"
+
+namespace lockstep::http {
+
+struct Refusal {
+  int status = 400;
+  const char* code = "";  // For programs: "body_too_large".
+  std::string message;    // For people, one line.
+  Headers headers;        // "Allow", "Retry-After".
+};
+
+using RenderRefusal = std::function<Response(const Refusal&)>;
+
+// As OpenAI's API says errors: {"error": {"message", "type", "param", "code"}}.
+Response render_refusal(const Refusal& refusal);
+
+}  // namespace lockstep::http

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "coordinator/http/request_reader.h"
+
+#include <boost/asio/buffer.hpp>
+#include <boost/beast/http/basic_parser.hpp>
+#include <cstdint>
+#include <utility>
+
+#include "base/check.h"
+#include "base/status.h"
+
+namespace lockstep::http {
+namespace {
+
+namespace beast = boost::beast;
+
+std::string to_string(beast::string_view text) { return {text.data(), text.size()}; }
+
+}  // namespace
+
+// Collects a request's parts as Beast finds them.
+class RequestReader::Parser final : public beast::http::basic_parser<true> {
+ public:
+  Parser() {
+    header_limit(UINT32_MAX);  // Bounded before it is parsed.
+  }
+
+  Request request;
+  std::string target;
+  int minor = 1;
+
+ private:
+  using Error = beast::error_code;
+  using Text = beast::string_view;
+
+  void on_request_impl(beast::http::verb /*verb*/, Text method, Text uri, int version,
+                       Error& /*error*/) override {
+    request.method = to_string(method);
+    target = to_string(uri);
+    minor = version % 10;
+  }
+  void on_response_impl(int /*status*/, Text /*reason*/, int /*version*/,
+                        Error& /*error*/) override {}
+  void on_field_impl(beast::http::field /*field*/, Text name, Text value,
+                     Error& /*error*/) override {
+    if (!is_header_done()) request.headers.emplace_back(to_string(name), to_string(value));
+  }
+  void on_header_impl(Error& /*error*/) override {}
+  void on_body_init_impl(const boost::optional<uint64_t>& /*length*/, Error& /*error*/) override {}
+  size_t on_body_impl(Text body, Error& /*error*/) override {
+    request.body.append(body.data(), body.size());
+    return body.size();
+  }
+  void on_chunk_header_impl(uint64_t /*size*/, Text /*extensions*/, Error& /*error*/) override {}
+  size_t on_chunk_body_impl(uint64_t /*left*/, Text body, Error& error) override {
+    return on_body_impl(body, error);
+  }
+  void on_finish_impl(Error& /*error*/) override {}
+};
+
+RequestReader::RequestReader(const ReadLimits& limits) : limits_(limits) {}
+RequestReader::~RequestReader() = default;
+
+size_t RequestReader::bytes() const {
+  return buffer_.capacity() + (parser_ != nullptr ? parser_->request.body.capacity() : 0);
+}
+
+RequestReader::State RequestReader::feed(std::string_view bytes) {
+  if (state_ == State::kRefused) return state_;
+  buffer_ += bytes;
+  if (state_ == State::kIdle) begin();
+  if (state_ == State::kHeader) read_head();
+  if (state_ == State::kBody) read_body();
+  return state_;
+}
+
+// An empty line before a request is left over from the one before it (RFC 9112, section 2.2).
+void RequestReader::begin() {
+  size_t blank = 0;
+  while (std::string_view(buffer_).substr(blank).starts_with("\r\n")) blank += 2;
+  buffer_.erase(0, blank);
+  if (buffer_.empty() || buffer_ == "\r") return;
+  state_ = State::kHeader;
+  looked_at_ = 0;
+}
+
+void RequestReader::read_head() {
+  const size_t from = looked_at_ < 3 ? 0 : looked_at_ - 3;
+  const size_t end = buffer_.find("\r\n\r\n", from);
+  const size_t bytes = end == buffer_.npos ? buffer_.size() : end + 4;
+  looked_at_ = buffer_.size();
+  // A line that ends otherwise may be the last one that comes: its end is not waited for.
+  for (size_t line = buffer_.find('\n', from); line < bytes; line = buffer_.find('\n', line + 1)) {
+    if (line == 0 || buffer_[line - 1] != '\r') {
+      return refuse({.code = "malformed_request", .message = "a line: want it to end with CR LF"});
+    }
+  }
+  if (bytes > limits_.header_bytes) {
+    return refuse({.status = 431,
+                   .code = "header_too_large",
+                   .message = fmt::format("request line and headers: want up to {} bytes",
+                                          limits_.header_bytes)});
+  }
+  if (end == buffer_.npos) return;
+  finish_head(std::string_view(buffer_).substr(0, bytes));
+  if (state_ != State::kRefused) buffer_.erase(0, bytes);
+}
+
+void RequestReader::finish_head(std::string_view head) {
+  if (auto refusal = check_lines(head)) return refuse(*std::move(refusal));
+  parser_ = std::make_unique<Parser>();
+  parser_->body_limit(limits_.body_bytes);
+  beast::error_code error;
+  size_t parsed = 0;
+  while (!error && parsed < head.size()) {
+    parsed += parser_->put({head.data() + parsed, head.size() - parsed}, error);
+  }
+  Request& request = parser_->request;
+  if (error && error != beast::http::error::body_limit) {  // Which check_headers() says better.
+    return refuse({.code = "malformed_request", .message = error.message()});
+  }
+  auto refusal = check_headers(request.headers, parser_->minor, limits_.body_bytes, &framing_);
+  if (!refusal) refusal = read_target(request.method, parser_->target, &request);
+  if (refusal) return refuse(*std::move(refusal));
+  continue_wanted_ = framing_.expects_continue;
+  state_ = State::kBody;
+}
+
+void RequestReader::read_body() {
+  beast::error_code error;
+  size_t parsed = 0;
+  while (!error && !parser_->is_done() && parsed < buffer_.size()) {
+    parsed += parser_->put({buffer_.data() + parsed, buffer_.size() - parsed}, error);
+  }
+  buffer_.erase(0, parsed);
+  if (error == beast::http::error::body_limit) {
+    return refuse({.status = 413,
+                   .code = "body_too_large",
+                   .message = fmt::format("the body: want up to {} bytes", limits_.body_bytes)});
+  }
+  if (error && error != beast::http::error::need_more) {
+    return refuse({.code = "malformed_request", .message = error.message()});
+  }
+  if (parser_->is_done()) {
+    keeps_alive_ = framing_.http_1_1 && parser_->keep_alive();
+    continue_wanted_ = false;
+    request_ = std::move(parser_->request);
+    parser_.reset();
+    state_ = State::kWhole;
+  } else if (buffer_.size() > limits_.header_bytes) {
+    refuse({.status = 431,
+            .code = "header_too_large",
+            .message = fmt::format("a chunk's line, or trailers: want up to {} bytes",
+                                   limits_.header_bytes)});
+  }
+}
+
+bool RequestReader::take_continue() { return std::exchange(continue_wanted_, false); }
+
+Request RequestReader::take() {
+  LOCKSTEP_CHECK(state_ == State::kWhole);
+  state_ = State::kIdle;
+  if (buffer_.empty()) std::string().swap(buffer_);  // A quiet connection costs little.
+  return std::move(request_);
+}
+
+void RequestReader::refuse(Refusal refusal) {
+  state_ = State::kRefused;
+  refusal_ = std::move(refusal);
+  parser_.reset();
+  std::string().swap(buffer_);
+}
+
+}  // namespace lockstep::http

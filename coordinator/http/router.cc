@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "coordinator/http/router.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "base/status.h"
+
+namespace lockstep::http {
+namespace {
+
+// The part up to the next slash, which goes with it.
+std::string_view take_segment(std::string_view* path) {
+  const size_t end = std::min(path->find('/'), path->size());
+  const std::string_view segment = path->substr(0, end);
+  path->remove_prefix(std::min(end + 1, path->size()));
+  return segment;
+}
+
+// Nothing: the path is another one.
+std::optional<PathParameters> match(std::string_view pattern, std::string_view path) {
+  if (std::ranges::count(pattern, '/') != std::ranges::count(path, '/')) return std::nullopt;
+  PathParameters parameters;
+  while (!pattern.empty() || !path.empty()) {
+    const std::string_view wanted = take_segment(&pattern);
+    const std::string_view found = take_segment(&path);
+    if (wanted.starts_with('{') && !found.empty()) {
+      parameters.emplace_back(wanted.substr(1, wanted.size() - 2), found);
+    } else if (wanted != found) {
+      return std::nullopt;
+    }
+  }
+  return parameters;
+}
+
+void allow(const std::string& method, std::string* methods) {
+  for (const std::string& one : {method, std::string(method == "GET" ? "HEAD" : "")}) {
+    if (!one.empty()) *methods += (methods->empty() ? "" : ", ") + one;
+  }
+}
+
+}  // namespace
+
+void Router::operator()(std::shared_ptr<Exchange> exchange) const {
+  const Request& request = exchange->request();
+  const std::string& method = request.method == "HEAD" ? "GET" : request.method;
+  std::string allowed;
+  for (const Route& route : routes_) {
+    const auto parameters = match(route.path, request.path);
+    if (!parameters && request.path != "*") continue;  // "OPTIONS *" asks for the server's methods.
+    if (parameters && route.method == method) {
+      return route.handler(std::move(exchange), *parameters);
+    }
+    if (allowed.find(route.method) == std::string::npos) allow(route.method, &allowed);
+  }
+  if (allowed.empty()) {
+    return exchange->respond(
+        refusal_({.status = 404,
+                  .code = "not_found",
+                  .message = fmt::format("there is no path {}", printable(request.path))}));
+  }
+  allow("OPTIONS", &allowed);
+  if (method == "OPTIONS") {
+    return exchange->respond({.status = 204, .headers = {{"Allow", allowed}}});
+  }
+  exchange->respond(refusal_({.status = 405,
+                              .code = "method_not_allowed",
+                              .message = fmt::format("{} {}: want {}", printable(request.method),
+                                                     printable(request.path), allowed),
+                              .headers = {{"Allow", allowed}}}));
+}
+
+}  // namespace lockstep::http

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "coordinator/http/server.h"
+
+#include <system_error>
+#include <vector>
+
+#include "base/status.h"
+#include "coordinator/http/io_thread.h"
+#include "coordinator/listener.h"
+
+namespace lockstep::http {
+
+class Server::Impl {
+ public:
+  Impl(const ServerOptions& options, Handler handler, std::unique_ptr<Listener> listener)
+      : listener_(std::move(listener)) {
+    state_.limits = options.limits;
+    state_.refusal = options.refusal;
+    state_.handler = std::move(handler);
+    for (int i = 0; i < options.threads; ++i) {
+      threads_.push_back(std::make_unique<IoThread>(&state_));
+    }
+    listener_->start(
+        [this](int descriptor) {
+          ++state_.connections;
+          threads_[next_++ % threads_.size()]->adopt(descriptor);
+        },
+        [this] { return state_.connections.load(); });
+  }
+  ~Impl() { listener_->stop(); }
+
+  const std::string& address() const { return listener_->address(); }
+  int64_t connections() const { return state_.connections; }
+  void drain() {
+    state_.draining = true;
+    for (const auto& thread : threads_) thread->drain();
+  }
+
+ private:
+  ServerState state_;
+  std::unique_ptr<Listener> listener_;
+  std::vector<std::unique_ptr<IoThread>> threads_;
+  size_t next_ = 0;  // The accepting thread's.
+};
+
+Server::Server(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Server::~Server() = default;
+
+absl::StatusOr<std::unique_ptr<Server>> Server::start(const ServerOptions& options,
+                                                      Handler handler) {
+  const int64_t connections =
+      options.max_connections > 0 ? options.max_connections : connections_within_limit();
+  ASSIGN_OR_RETURN(auto listener, Listener::bind(options.address, connections));
+  try {
+    return std::unique_ptr<Server>(
+        new Server(std::make_unique<Impl>(options, std::move(handler), std::move(listener))));
+  } catch (const std::system_error& error) {  // Threads, and descriptors of io_contexts.
+    return resource_exhausted("could not serve HTTP at {}: {}", options.address, error.what());
+  }
+}
+
+const std::string& Server::address() const { return impl_->address(); }
+void Server::drain() { impl_->drain(); }
+int64_t Server::connections() const { return impl_->connections(); }
+
+}  // namespace lockstep::http

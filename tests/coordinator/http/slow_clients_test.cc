@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+// Clients that are slow, silent or many cost only themselves.
+#include <sys/resource.h>
+#include <sys/socket.h>
+
+#include <fstream>
+
+#include "base/descriptors.h"
+#include "tests/coordinator/http/scripted_server.h"
+
+namespace lockstep::http {
+namespace {
+
+using std::chrono::milliseconds;
+
+int64_t resident_bytes() {
+  std::ifstream file("/proc/self/statm");
+  int64_t all = 0;
+  int64_t resident = 0;
+  file >> all >> resident;
+  return resident * 4096;
+}
+
+TEST(SlowClientsTest, AHeaderThatTakesTooLongIs408) {
+  ScriptedServer server({.header = milliseconds(50)});
+  HttpClient client(server.address());
+  client.send("GET /quick HTTP/1.1\r\nHo");
+  const HttpAnswer answer = client.read();
+  EXPECT_EQ(answer.status, 408);
+  EXPECT_NE(answer.body.find("\"timeout\""), std::string::npos);
+  EXPECT_TRUE(client.ends());
+}
+
+TEST(SlowClientsTest, BytesNowAndThenDoNotExtendTheDeadline) {
+  ScriptedServer server({.header = milliseconds(50), .linger = milliseconds(50)});
+  HttpClient client(server.address());
+  client.send("GET /quick HTTP/1.1\r\n");
+  while (!client.socket().was_closed()) {  // Also readable, once the 408 is there.
+    if (!client.send("X: y\r\n")) break;
+    char byte = 0;
+    if (recv(client.socket().descriptor(), &byte, 1, MSG_DONTWAIT | MSG_PEEK) == 1) break;
+    std::this_thread::yield();
+  }
+  EXPECT_TRUE(becomes_true([&] { return server.server().connections() == 0; }));
+  EXPECT_EQ(server.counts().requests, 0);
+}
+
+TEST(SlowClientsTest, ABodyThatTakesTooLongIs408) {
+  ScriptedServer server({.body = milliseconds(50)});
+  HttpClient client(server.address());
+  client.send("POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nabc");
+  EXPECT_EQ(client.read().status, 408);
+}
+
+TEST(SlowClientsTest, ConnectionsThatSayNothingAreClosed) {
+  ScriptedServer server({.header = milliseconds(50), .idle = milliseconds(50)});
+  EXPECT_TRUE(HttpClient(server.address()).ends());
+  HttpClient used(server.address());
+  EXPECT_EQ(used.get("/quick").status, 200);
+  EXPECT_TRUE(used.ends());
+}
+
+TEST(SlowClientsTest, ARequestThatIsAnsweredLateHasNoDeadline) {
+  ScriptedServer server(
+      {.header = milliseconds(20), .body = milliseconds(20), .idle = milliseconds(20)});
+  HttpClient client(server.address());
+  client.send(http_request("GET", "/held"));
+  const auto held = server.take_held();
+  HttpClient idle(server.address());
+  EXPECT_TRUE(idle.ends());  // By now the deadlines are over.
+  held->respond({.body = "late"});
+  EXPECT_EQ(client.read().body, "late");
+}
+
+TEST(SlowClientsTest, AClientThatDoesNotLeaveAfterItsLastAnswerIsClosed) {
+  ScriptedServer server({.linger = milliseconds(50)});
+  HttpClient client(server.address());
+  client.send("nonsense\r\n\r\n");
+  EXPECT_EQ(client.read().status, 400);
+  EXPECT_TRUE(becomes_true([&] { return server.server().connections() == 0; }));
+}
+
+TEST(SlowClientsTest, AClientThatNeverReadsIsCutOffAndHoldsLittle) {
+  ScriptedServer server({.write = milliseconds(100)});
+  HttpClient client(server.address());
+  client.send(http_request("GET", "/endless"));
+  EXPECT_TRUE(becomes_true([&] { return server.counts().sources == 1; }));
+  server.expect_alive();
+  EXPECT_TRUE(becomes_true([&] { return server.counts().sources == 0; }));
+  // What it was given is in the system's buffers, of which the client's side is the larger.
+  EXPECT_LT(server.counts().bytes_given, 16 << 20);
+}
+
+TEST(SlowClientsTest, ManyThatNeverReadLeaveMemoryFlatAndOthersServed) {
+  raise_descriptor_limit();
+  ScriptedServer server;
+  constexpr int kClients = 200;
+  std::vector<HttpClient> clients;
+  server.expect_alive();
+  const int64_t before = resident_bytes();
+  for (int i = 0; i < kClients; ++i) {
+    clients.emplace_back(server.address());
+    clients.back().send(http_request("GET", "/endless"));
+  }
+  EXPECT_TRUE(becomes_true([&] { return server.counts().sources == kClients; }));
+  int64_t given = -1;  // Until all of them are full.
+  EXPECT_TRUE(
+      becomes_true([&] { return std::exchange(given, server.counts().bytes_given) == given; },
+                   milliseconds(50)));
+  for (int i = 0; i < 20; ++i) server.expect_alive();
+  // A piece and its chunk for each, 64 KiB: a sanitizer makes some hundreds of it.
+  EXPECT_LT(resident_bytes() - before, int64_t{kClients} << 20);
+}
+
+TEST(SlowClientsTest, AThousandConnectionsAreServedAtOnce) {
+  raise_descriptor_limit();
+  ScriptedServer server;
+  std::vector<HttpClient> clients;
+  for (int i = 0; i < 1000; ++i) clients.emplace_back(server.address());
+  for (HttpClient& client : clients) client.send(http_request("GET", "/quick"));
+  for (HttpClient& client : clients) EXPECT_EQ(client.read().body, "quick");
+  for (HttpClient& client : clients) client.send("GET /quick HTTP/1.1\r\nHo");  // And stay there.
+  server.expect_alive();
+  EXPECT_GE(server.server().connections(), 1000);
+  clients.clear();
+  EXPECT_TRUE(becomes_true([&] { return server.server().connections() == 0; }));
+}
+
+TEST(SlowClientsTest, MoreConnectionsThanAllowedAreRefused) {
+  ScriptedServer server({}, 4);
+  std::vector<HttpClient> clients;
+  for (int i = 0; i < 4; ++i) {
+    clients.emplace_back(server.address());
+    EXPECT_EQ(clients.back().get("/quick").status, 200);
+  }
+  EXPECT_TRUE(HttpClient(server.address()).ends());
+  clients.clear();
+  EXPECT_TRUE(becomes_true([&] {
+    HttpClient again(server.address());
+    return again.send(http_request("GET", "/quick")) && again.read().status == 200;
+  }));
+}
+
+TEST(SlowClientsTest, OutOfDescriptorsItRefusesAndGoesOn) {
+  ScriptedServer server;
+  server.expect_alive();
+  rlimit limit = {};
+  getrlimit(RLIMIT_NOFILE, &limit);
+  std::vector<HttpClient> clients;
+  clients.emplace_back(server.address());
+  const rlimit few = {.rlim_cur = static_cast<rlim_t>(clients.back().socket().descriptor() + 60),
+                      .rlim_max = limit.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
+  // Each has a descriptor here and one in the server, which is this process too.
+  for (int i = 0; i < 25; ++i) clients.emplace_back(server.address());
+  EXPECT_TRUE(becomes_true([&] { return server.server().connections() == 26; }));
+  std::vector<int> others;
+  for (int one = dup(0); one >= 0; one = dup(0)) others.push_back(one);
+  ::close(others.back());
+  EXPECT_TRUE(HttpClient(server.address()).ends());  // Its own is the last descriptor.
+  for (const int one : others) ::close(one);
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
+  server.expect_alive();
+  EXPECT_EQ(clients.back().get("/quick").status, 200);
+}
+
+TEST(SlowClientsTest, BodiesAreBoundedTogether) {
+  ScriptedServer server({.all_body_bytes = 1 << 20});
+  std::vector<HttpClient> clients;
+  for (int i = 0; i < 8; ++i) {
+    clients.emplace_back(server.address());
+    clients.back().send("POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 400000\r\n\r\n" +
+                        std::string(399'999, 'x'));
+  }
+  const auto refused = [&] {
+    return std::ranges::count_if(clients, [](const HttpClient& client) {
+      char byte = 0;
+      return recv(client.socket().descriptor(), &byte, 1, MSG_DONTWAIT | MSG_PEEK) == 1;
+    });
+  };
+  EXPECT_TRUE(becomes_true([&] { return refused() >= 5; }));
+  std::vector<HttpClient> served;
+  for (HttpClient& client : clients) {
+    char byte = 0;
+    if (recv(client.socket().descriptor(), &byte, 1, MSG_DONTWAIT | MSG_PEEK) == 1) {
+      const HttpAnswer answer = client.read();
+      EXPECT_EQ(answer.status, 503);
+      EXPECT_EQ(answer.headers.at("retry-after"), "1");
+    }
+  }
+  clients.clear();
+  EXPECT_TRUE(becomes_true([&] { return server.server().connections() == 0; }));
+  HttpClient again(server.address());
+  EXPECT_EQ(again.post("/echo", std::string(400'000, 'x')).status, 200);
+}
+
+}  // namespace
+}  // namespace lockstep::http
