@@ -52,12 +52,15 @@ void fill(const Logprob& logprob, const Tokenizer* tokenizer, v1::TokenLogprob* 
 GenerateReactor::GenerateReactor(const ServedModel& served, TaskPool* pool,
                                  grpc::CallbackServerContext* context, const grpc::ByteBuffer& body)
     : served_(served), context_(context) {
-  absl::Status accepted = served.engine->accepting();
-  if (accepted.ok()) {
-    accepted = pool->submit(context->peer(), static_cast<int64_t>(body.Length()),
-                            [this, body] { start(body); });
-  }
+  const absl::Status accepted = hand_over(pool, body);
   if (!accepted.ok()) Finish(to_grpc(accepted));
+}
+
+absl::Status GenerateReactor::hand_over(TaskPool* pool, const grpc::ByteBuffer& body) {
+  ASSIGN_OR_RETURN(caller_, admit(served_.keys, *context_));
+  RETURN_IF_ERROR(served_.engine->accepting());
+  return pool->submit(caller_.client, static_cast<int64_t>(body.Length()),
+                      [this, body] { start(body); });
 }
 
 void GenerateReactor::start(grpc::ByteBuffer body) {
@@ -79,7 +82,7 @@ absl::StatusOr<std::shared_ptr<Stream>> GenerateReactor::submit(grpc::ByteBuffer
   RETURN_IF_ERROR(parse(body, &message));
   ASSIGN_OR_RETURN(Request request, to_request(message, *served_.model));
   request_id_ = request.id;
-  request.client = context_->peer();
+  request.client = caller_.client;
   request.deadline_ms = steady_ms(context_->deadline());
   return served_.engine->submit(std::move(request));
 }

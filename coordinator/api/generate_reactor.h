@@ -13,6 +13,7 @@
 #include "base/mutex.h"
 #include "coordinator/api/served_model.h"
 #include "coordinator/api/task_pool.h"
+#include "coordinator/api/wire.h"
 #include "proto/generate.pb.h"
 
 namespace lockstep {
@@ -35,6 +36,7 @@ class GenerateReactor final : public grpc::ServerWriteReactor<grpc::ByteBuffer> 
   void OnCancel() override;
   void OnDone() override;
 
+  absl::Status hand_over(TaskPool* pool, const grpc::ByteBuffer& body);
   // On the pool: parses, checks, tokenizes, submits.
   void start(grpc::ByteBuffer body) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<std::shared_ptr<Stream>> submit(grpc::ByteBuffer* body);
@@ -45,6 +47,7 @@ class GenerateReactor final : public grpc::ServerWriteReactor<grpc::ByteBuffer> 
 
   const ServedModel served_;
   grpc::CallbackServerContext* const context_;
+  Caller caller_;           // Set before the pool has a task of it.
   std::string request_id_;  // Set before the stream is.
 
   Mutex mutex_;

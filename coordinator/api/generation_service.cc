@@ -68,10 +68,16 @@ v1::GetModelResponse describe(const ServedModel& served) {
 // Has the pool parse the bytes and `answer` them; ends the call with what that says.
 template <typename Request, typename Response>
 grpc::ServerUnaryReactor* answer_on_pool(
-    TaskPool* pool, grpc::CallbackServerContext* context, const grpc::ByteBuffer& body,
-    grpc::ByteBuffer* response, std::function<absl::Status(const Request&, Response*)> answer) {
+    const ApiKeys* keys, TaskPool* pool, grpc::CallbackServerContext* context,
+    const grpc::ByteBuffer& body, grpc::ByteBuffer* response,
+    std::function<absl::Status(const Request&, Response*)> answer) {
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  const auto run = [=, bytes = body, answer = std::move(answer)]() mutable {
+  const absl::StatusOr<Caller> caller = admit(keys, *context);
+  if (!caller.ok()) {
+    reactor->Finish(to_grpc(caller.status()));
+    return reactor;
+  }
+  const auto run = [=, pass = caller->pass, bytes = body, answer = std::move(answer)]() mutable {
     if (context->IsCancelled()) return reactor->Finish(grpc::Status::CANCELLED);
     Request request;
     Response message;
@@ -81,7 +87,7 @@ grpc::ServerUnaryReactor* answer_on_pool(
     reactor->Finish(to_grpc(status));
   };
   const absl::Status accepted =
-      pool->submit(context->peer(), static_cast<int64_t>(body.Length()), run);
+      pool->submit(caller->client, static_cast<int64_t>(body.Length()), run);
   if (!accepted.ok()) reactor->Finish(to_grpc(accepted));
   return reactor;
 }
@@ -100,7 +106,7 @@ grpc::ServerUnaryReactor* GenerationService::Tokenize(grpc::CallbackServerContex
                                                       const grpc::ByteBuffer* body,
                                                       grpc::ByteBuffer* response) {
   return answer_on_pool<v1::TokenizeRequest, v1::TokenizeResponse>(
-      pool_, context, *body, response, [this](const auto& request, auto* message) {
+      served_.keys, pool_, context, *body, response, [this](const auto& request, auto* message) {
         return tokenize(*served_.model, request, message);
       });
 }
@@ -109,7 +115,7 @@ grpc::ServerUnaryReactor* GenerationService::Detokenize(grpc::CallbackServerCont
                                                         const grpc::ByteBuffer* body,
                                                         grpc::ByteBuffer* response) {
   return answer_on_pool<v1::DetokenizeRequest, v1::DetokenizeResponse>(
-      pool_, context, *body, response, [this](const auto& request, auto* message) {
+      served_.keys, pool_, context, *body, response, [this](const auto& request, auto* message) {
         return detokenize(*served_.model, request, message);
       });
 }
@@ -120,10 +126,13 @@ grpc::ServerUnaryReactor* GenerationService::GetModel(grpc::CallbackServerContex
                                                       grpc::ByteBuffer* response) {
   grpc::ByteBuffer bytes = *body;
   v1::GetModelRequest request;
-  absl::Status status = bytes.Length() <= kMaxGetModelBytes
-                            ? parse(&bytes, &request)
-                            : invalid_argument("GetModelRequest: want up to {} bytes, found {}",
-                                               kMaxGetModelBytes, bytes.Length());
+  absl::Status status = admit(served_.keys, *context).status();
+  if (status.ok()) {
+    status = bytes.Length() <= kMaxGetModelBytes
+                 ? parse(&bytes, &request)
+                 : invalid_argument("GetModelRequest: want up to {} bytes, found {}",
+                                    kMaxGetModelBytes, bytes.Length());
+  }
   if (status.ok()) *response = serialize(describe(served_));
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
   reactor->Finish(to_grpc(status));

@@ -22,15 +22,10 @@ constexpr ConnectionLimits kConnectionLimits = {.max_message_bytes = kMaxMessage
 
 }  // namespace
 
-PublicServer::PublicServer(const ServedModel& served, const PublicServerOptions& options)
-    : served_(served),
-      pool_(TaskPoolOptions{.threads = options.threads}),
-      generation_(served, &pool_) {}
-
 absl::StatusOr<std::unique_ptr<PublicServer>> PublicServer::start(
-    const ServedModel& served, const PublicServerOptions& options) {
+    const ServedModel& served, TaskPool* pool, const PublicServerOptions& options) {
   quieten_protobuf();
-  std::unique_ptr<PublicServer> server(new PublicServer(served, options));
+  std::unique_ptr<PublicServer> server(new PublicServer(served, pool));
   grpc::EnableDefaultHealthCheckService(true);
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   grpc::ServerBuilder builder;

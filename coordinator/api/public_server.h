@@ -19,14 +19,15 @@ namespace lockstep {
 
 struct PublicServerOptions {
   std::string address;          // As Listener::bind takes it.
-  int threads = 2;              // That read requests; see TaskPoolOptions.
   int64_t max_connections = 0;  // More are refused; 0: connections_within_limit().
   TlsFiles tls;                 // Not given: plain.
 };
 
 class PublicServer {
  public:
+  // The pool outlives it: its tasks end calls.
   static absl::StatusOr<std::unique_ptr<PublicServer>> start(const ServedModel& served,
+                                                             TaskPool* pool,
                                                              const PublicServerOptions& options);
   // Ends open calls.
   ~PublicServer();
@@ -35,11 +36,11 @@ class PublicServer {
   const std::string& address() const { return server_->address(); }
 
  private:
-  PublicServer(const ServedModel& served, const PublicServerOptions& options);
+  PublicServer(const ServedModel& served, TaskPool* pool)
+      : served_(served), generation_(served, pool) {}
   void follow_readiness();
 
   const ServedModel served_;
-  TaskPool pool_;  // Outlives the server: its tasks end calls.
   GenerationService generation_;
   std::unique_ptr<GrpcServer> server_;
   std::atomic<bool> stopping_{false};

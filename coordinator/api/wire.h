@@ -6,11 +6,23 @@
 #include <google/protobuf/message.h>
 #include <grpcpp/grpcpp.h>
 
-#include "absl/status/status.h"
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "coordinator/api/api_keys.h"
 
 namespace lockstep {
 
 grpc::Status to_grpc(const absl::Status& status);
+
+// Who calls. It may, while this lives.
+struct Caller {
+  std::string client;                   // The name of its key, or its connection.
+  std::shared_ptr<ApiKeys::Pass> pass;  // Null: no key is wanted.
+};
+// By the metadata "authorization"; see ApiKeys::admit(). `keys` may be null.
+absl::StatusOr<Caller> admit(const ApiKeys* keys, const grpc::CallbackServerContext& context);
 
 // Parses and checks the limits of its fields. Empties `bytes`. kInvalidArgument, one line: the
 // bytes are no such message, its text is not UTF-8, or a field is out of its limits.

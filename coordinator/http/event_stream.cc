@@ -14,8 +14,10 @@ Response event_stream_head() {
                       {"X-Accel-Buffering", "no"}}};
 }
 
-void append_event(std::string_view data, std::optional<uint64_t> id, std::string* bytes) {
+void append_event(std::string_view data, std::optional<uint64_t> id, std::string* bytes,
+                  std::string_view type) {
   if (id.has_value()) fmt::format_to(std::back_inserter(*bytes), "id: {}\n", *id);
+  if (!type.empty()) fmt::format_to(std::back_inserter(*bytes), "event: {}\n", type);
   while (true) {
     const size_t end = std::min(data.find_first_of("\r\n"), data.size());
     *bytes += "data: ";

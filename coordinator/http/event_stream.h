@@ -14,8 +14,10 @@ namespace lockstep::http {
 // Status and headers of the answer: kept by no cache, held back by no proxy.
 Response event_stream_head();
 
-// "id: 7", "data: {...}" and an empty line; data of several lines is several `data:`.
-void append_event(std::string_view data, std::optional<uint64_t> id, std::string* bytes);
+// "id: 7", "event: type", "data: {...}" and an empty line; data of several lines is several
+// `data:`. `type` has no line ends; empty: none.
+void append_event(std::string_view data, std::optional<uint64_t> id, std::string* bytes,
+                  std::string_view type = {});
 // "data: [DONE]", OpenAI's last event.
 void append_done(std::string* bytes);
 

@@ -120,7 +120,7 @@ absl::StatusOr<std::unique_ptr<Api>> Api::create(const ServedModel& served, Task
   return api;
 }
 
-std::vector<ApiRoute> Api::routes() {
+std::vector<http::Route> Api::routes() {
   ApiContext* context = &context_;
   const int64_t created = std::chrono::duration_cast<std::chrono::seconds>(
                               std::chrono::system_clock::now().time_since_epoch())

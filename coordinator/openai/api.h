@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "coordinator/http/router.h"
 #include "coordinator/openai/generation.h"
 
 namespace lockstep::openai {
@@ -16,12 +17,6 @@ struct ApiOptions {
   std::string reasoning_parser = "auto";  // See choose_thought_format().
 };
 
-struct ApiRoute {
-  const char* method;
-  const char* path;  // {name} is any segment.
-  http::Handler handler;
-};
-
 // Outlives whoever calls its handlers, and what they have begun.
 class Api {
  public:
@@ -29,7 +24,7 @@ class Api {
   static absl::StatusOr<std::unique_ptr<Api>> create(const ServedModel& served, TaskPool* pool,
                                                      const ApiOptions& options);
 
-  std::vector<ApiRoute> routes();
+  std::vector<http::Route> routes();
   // Of all requests, which were ignored.
   int64_t unknown_fields() const { return context_.unknown_fields; }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "coordinator/openai/chunk_writer.h"
 
+#include "coordinator/http/event_stream.h"
 #include "coordinator/openai/error.h"
 
 namespace lockstep::openai {
@@ -37,20 +38,20 @@ OrderedJson calls_json(const AnswerFacts& facts, int32_t index,
 
 ChunkWriter::ChunkWriter(AnswerFacts facts) : facts_(std::move(facts)), head_(head_of(facts_)) {}
 
-void ChunkWriter::write(const StreamEvent& event, size_t prompt, std::optional<size_t> id,
+void ChunkWriter::write(const StreamEvent& event, size_t prompt, std::optional<uint64_t> id,
                         std::string* bytes) {
   const std::optional<std::string> data = chunk(event, prompt);
-  if (data.has_value()) append_event({}, *data, id, bytes);
+  if (data.has_value()) http::append_event(*data, id, bytes);
 }
 
-void ChunkWriter::end(std::optional<size_t> id, std::string* bytes) {
+void ChunkWriter::end(std::optional<uint64_t> id, std::string* bytes) {
   const std::optional<std::string> usage = usage_chunk();
-  if (usage.has_value()) append_event({}, *usage, id, bytes);
-  append_event({}, "[DONE]", std::nullopt, bytes);
+  if (usage.has_value()) http::append_event(*usage, id, bytes);
+  http::append_done(bytes);
 }
 
 void ChunkWriter::fail(const absl::Status& status, std::string* bytes) {
-  append_event({}, dump(error_body(status)), std::nullopt, bytes);
+  http::append_event(dump(error_body(status)), std::nullopt, bytes);
 }
 
 OrderedJson ChunkWriter::chat_delta(const StreamEvent& event, int32_t index, Choice* choice) const {

@@ -17,9 +17,9 @@ class ChunkWriter final : public EventWriter {
  public:
   explicit ChunkWriter(AnswerFacts facts);
 
-  void write(const StreamEvent& event, size_t prompt, std::optional<size_t> id,
+  void write(const StreamEvent& event, size_t prompt, std::optional<uint64_t> id,
              std::string* bytes) override;
-  void end(std::optional<size_t> id, std::string* bytes) override;
+  void end(std::optional<uint64_t> id, std::string* bytes) override;
   void fail(const absl::Status& status, std::string* bytes) override;
 
   // The chunk of an event; nothing where it says nothing that is shown, such as a part of a tag.

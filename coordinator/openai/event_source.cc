@@ -4,19 +4,6 @@
 #include <algorithm>
 
 namespace lockstep::openai {
-namespace {
-
-constexpr size_t kPieceBytes = 64 << 10;
-
-}  // namespace
-
-void append_event(std::string_view type, std::string_view data, std::optional<size_t> id,
-                  std::string* bytes) {
-  if (id.has_value()) *bytes += "id: " + std::to_string(*id) + "\n";
-  if (!type.empty()) bytes->append("event: ").append(type).append("\n");
-  bytes->append("data: ").append(data).append("\n\n");
-}
-
 EventSource::EventSource(Engine* engine, std::unique_ptr<EventWriter> writer,
                          std::vector<std::shared_ptr<Stream>> streams)
     : engine_(engine), writer_(std::move(writer)) {
@@ -39,7 +26,7 @@ void EventSource::take(Reader* reader) {
 
 void EventSource::write(size_t prompt, std::string* bytes) {
   Reader& reader = readers_[prompt];
-  while (!reader.pending.empty() && bytes->size() < kPieceBytes) {
+  while (!reader.pending.empty() && bytes->size() < http::kPieceBytes) {
     writer_->write(reader.pending.front(), prompt, id(reader.offset - reader.pending.size()),
                    bytes);
     reader.pending.pop_front();
@@ -68,7 +55,7 @@ http::BodySource::State EventSource::read(std::string* bytes) {
   return State::kEnd;
 }
 
-std::optional<size_t> EventSource::id(size_t offset) const {
+std::optional<uint64_t> EventSource::id(size_t offset) const {
   return readers_.size() == 1 ? std::optional(offset) : std::nullopt;
 }
 

@@ -9,13 +9,13 @@
 #include <vector>
 
 #include "coordinator/engine.h"
-#include "coordinator/http/exchange.h"
+#include "coordinator/http/event_stream.h"
 #include "coordinator/openai/event_writer.h"
 
 namespace lockstep::openai {
 
 // A failure is the last event. Goes away with the client: that cancels what still runs.
-class EventSource final : public http::BodySource {
+class EventSource final : public http::EventSource {
  public:
   EventSource(Engine* engine, std::unique_ptr<EventWriter> writer,
               std::vector<std::shared_ptr<Stream>> streams);
@@ -37,7 +37,7 @@ class EventSource final : public http::BodySource {
   void write(size_t prompt, std::string* bytes);
   absl::Status failure() const;
   // Of an event of several streams there is none.
-  std::optional<size_t> id(size_t offset) const;
+  std::optional<uint64_t> id(size_t offset) const;
 
   Engine* const engine_;
   const std::unique_ptr<EventWriter> writer_;

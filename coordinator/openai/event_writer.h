@@ -3,9 +3,9 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
-#include <string_view>
 
 #include "absl/status/status.h"
 #include "coordinator/stream.h"
@@ -20,15 +20,11 @@ class EventWriter {
 
   // Appends what an event becomes; nothing where it says nothing that is shown. `id`: its offset in
   // the stream's log, where there is one stream alone.
-  virtual void write(const StreamEvent& event, size_t prompt, std::optional<size_t> id,
+  virtual void write(const StreamEvent& event, size_t prompt, std::optional<uint64_t> id,
                      std::string* bytes) = 0;
   // All choices are finished; `id`: how many events there were.
-  virtual void end(std::optional<size_t> id, std::string* bytes) = 0;
+  virtual void end(std::optional<uint64_t> id, std::string* bytes) = 0;
   virtual void fail(const absl::Status& status, std::string* bytes) = 0;
 };
-
-// "id: 7", "event: type" and "data: {...}", the first two where they are given.
-void append_event(std::string_view type, std::string_view data, std::optional<size_t> id,
-                  std::string* bytes);
 
 }  // namespace lockstep::openai

@@ -8,6 +8,7 @@
 #include "base/status.h"
 #include "coordinator/admission.h"
 #include "coordinator/api/generate_request.h"
+#include "coordinator/http/event_stream.h"
 #include "coordinator/openai/chunk_writer.h"
 #include "coordinator/openai/error.h"
 #include "coordinator/openai/event_source.h"
@@ -38,13 +39,6 @@ int64_t now_seconds() {
 void show(std::string_view tag, const Tokenizer& tokenizer, Request* request) {
   const std::optional<int32_t> id = tokenizer.token_id(tag);
   if (id.has_value() && tokenizer.is_special(*id)) request->shown_special_ids.push_back(*id);
-}
-
-http::Response event_stream_head(const std::string& id) {
-  return {.headers = {{"Content-Type", "text/event-stream; charset=utf-8"},
-                      {"Cache-Control", "no-store"},
-                      {"X-Accel-Buffering", "no"},
-                      {"X-Request-Id", id}}};
 }
 
 }  // namespace
@@ -158,8 +152,9 @@ void Generation::stream_answer() {
     MutexLock lock(&mutex_);
     streams = std::exchange(streams_, {});  // They are the source's, which goes with the client.
   }
-  const std::string id = facts_.id;
-  exchange_->stream(event_stream_head(id),
+  http::Response head = http::event_stream_head();
+  head.headers.emplace_back("X-Request-Id", facts_.id);
+  exchange_->stream(std::move(head),
                     std::make_unique<EventSource>(context_->served.engine,
                                                   make_writer(std::move(facts_)), streams));
   for (const std::shared_ptr<Stream>& stream : streams) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "coordinator/openai/response_writer.h"
 
+#include "coordinator/http/event_stream.h"
 #include "coordinator/openai/error.h"
 
 namespace lockstep::openai {
@@ -30,7 +31,7 @@ OrderedJson repeated(const OrderedJson& request) {
 ResponseWriter::ResponseWriter(AnswerFacts facts)
     : facts_(std::move(facts)), parser_(facts_.output) {}
 
-void ResponseWriter::write(const StreamEvent& event, size_t, std::optional<size_t> id,
+void ResponseWriter::write(const StreamEvent& event, size_t, std::optional<uint64_t> id,
                            std::string* bytes) {
   if (!begun_) {
     emit("response.created", {{"response", response_json("in_progress")}});
@@ -41,7 +42,7 @@ void ResponseWriter::write(const StreamEvent& event, size_t, std::optional<size_
   flush(id, bytes);
 }
 
-void ResponseWriter::end(std::optional<size_t> id, std::string* bytes) {
+void ResponseWriter::end(std::optional<uint64_t> id, std::string* bytes) {
   const bool is_complete = finish_reason_ != FinishReason::kLength;
   emit(is_complete ? "response.completed" : "response.incomplete",
        {{"response", response_json(final_status())}});
@@ -214,10 +215,10 @@ void ResponseWriter::emit(const char* type, OrderedJson event) {
   events_.emplace_back(type, dump(json));
 }
 
-void ResponseWriter::flush(std::optional<size_t> id, std::string* bytes) {
+void ResponseWriter::flush(std::optional<uint64_t> id, std::string* bytes) {
   for (size_t i = 0; i < events_.size(); ++i) {
     const bool is_last = i + 1 == events_.size();
-    append_event(events_[i].first, events_[i].second, is_last ? id : std::nullopt, bytes);
+    http::append_event(events_[i].second, is_last ? id : std::nullopt, bytes, events_[i].first);
   }
   events_.clear();
 }

@@ -16,9 +16,9 @@ class ResponseWriter final : public EventWriter {
  public:
   explicit ResponseWriter(AnswerFacts facts);
 
-  void write(const StreamEvent& event, size_t prompt, std::optional<size_t> id,
+  void write(const StreamEvent& event, size_t prompt, std::optional<uint64_t> id,
              std::string* bytes) override;
-  void end(std::optional<size_t> id, std::string* bytes) override;
+  void end(std::optional<uint64_t> id, std::string* bytes) override;
   void fail(const absl::Status& status, std::string* bytes) override;
 
   // The whole response, of an event that has all of it.
@@ -45,7 +45,7 @@ class ResponseWriter final : public EventWriter {
   // Of the item that is open.
   OrderedJson place() const;
   void emit(const char* type, OrderedJson event);
-  void flush(std::optional<size_t> id, std::string* bytes);
+  void flush(std::optional<uint64_t> id, std::string* bytes);
 
   const AnswerFacts facts_;
   OutputParser parser_;

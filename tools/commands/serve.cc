@@ -3,6 +3,8 @@
 // awaited.
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
+#include <cctype>
 #include <cstdlib>
 
 #include "base/status.h"
@@ -22,6 +24,7 @@ struct ServeFlags {
   int64_t step_budget_ms = -1;
   bool no_prefix_cache = false;
   bool share_prefixes = false;
+  std::string metrics_prefix = "lockstep";
 };
 
 absl::StatusOr<ServiceOptions> service_options(const ServeFlags& flags) {
@@ -44,21 +47,33 @@ absl::StatusOr<ServiceOptions> service_options(const ServeFlags& flags) {
   return options;
 }
 
+bool is_metric_prefix(const std::string& prefix) {
+  const auto belongs = [](unsigned char c) { return std::isalnum(c) || c == '_'; };
+  return !prefix.empty() && !std::isdigit(static_cast<unsigned char>(prefix[0])) &&
+         std::ranges::all_of(prefix, belongs);
+}
+
 absl::Status serve(const ServeFlags& flags, Interrupt& interrupt) {
   RETURN_IF_ERROR(flags.ports.check(flags.cluster_address));
+  if (!is_metric_prefix(flags.metrics_prefix)) {
+    return invalid_argument("--metrics-prefix {}: want letters, digits and _, e.g. vllm",
+                            printable(flags.metrics_prefix));
+  }
   if (flags.drain_seconds < 0) {
     return invalid_argument("--drain-seconds {}: wanted 0 or more", flags.drain_seconds);
   }
   ASSIGN_OR_RETURN(const std::unique_ptr<Model> model, flags.model.open());
   ASSIGN_OR_RETURN(ServiceOptions options, service_options(flags));
   const int workers = options.workers;
+  EngineMetrics metrics(flags.metrics_prefix, model->name());
+  options.engine.observer = &metrics;
   ASSIGN_OR_RETURN(const std::unique_ptr<InferenceService> service,
                    InferenceService::start(model.get(), std::move(options)));
   // Ports answer at once, as not ready, so that probes see a process that is starting.
   ASSIGN_OR_RETURN(
       const std::unique_ptr<ServedPorts> ports,
       ServedPorts::start({.model = model.get(), .engine = &service->engine(), .workers = workers},
-                         flags.ports));
+                         metrics, flags.ports));
   fmt::print(stderr, "lockstep: {} on {} {}: {}{}, loading\n", model->name(), workers,
              workers == 1 ? "worker" : "workers", ports->names(),
              flags.wait_workers > 0
@@ -92,7 +107,8 @@ std::shared_ptr<Command> add_serve(CLI::App& parent) {
   auto flags = std::make_shared<ServeFlags>();
   command->app = parent.add_subcommand(
       "serve",
-      "Serves MODEL over gRPC (lockstep.v1.Generation, health, reflection) and HTTP (health).\n"
+      "Serves MODEL over HTTP (OpenAI's API, a page at /, metrics, probes) and gRPC\n"
+      "(lockstep.v1.Generation, health, reflection).\n"
       "Starts its workers on this machine, or waits for others with --wait-workers.");
   flags->model.add_to(*command->app);
   flags->model.chat.add_to(*command->app);
@@ -116,11 +132,14 @@ std::shared_ptr<Command> add_serve(CLI::App& parent) {
       ->add_option("--drain-seconds", flags->drain_seconds,
                    "At SIGTERM or Ctrl-C, how long the requests there are may go on")
       ->capture_default_str();
+  command->app
+      ->add_option("--metrics-prefix", flags->metrics_prefix,
+                   "What names at /metrics begin with; vllm gives them the names of vLLM's")
+      ->capture_default_str();
   read_environment(*command->app);
   command->app->footer(
       "Each of these may be given by the environment instead, by the variable named with it. What "
-      "is "
-      "on the command's line wins.");
+      "is on the command's line wins.");
   command->run = [flags](Interrupt& interrupt) { return serve(*flags, interrupt); };
   return command;
 }

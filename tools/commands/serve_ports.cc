@@ -2,10 +2,15 @@
 #include "tools/commands/serve_ports.h"
 
 #include <algorithm>
+#include <array>
+#include <iterator>
 
 #include "base/status.h"
+#include "coordinator/api/key_gate.h"
 #include "coordinator/http/health_routes.h"
 #include "coordinator/listener.h"
+#include "coordinator/metrics/metrics_routes.h"
+#include "coordinator/page/page_routes.h"
 
 namespace lockstep {
 namespace {
@@ -64,6 +69,18 @@ void PortFlags::add_to(CLI::App& app) {
   app.add_option("--tls-key", tls.key, "PEM file of its key");
   app.add_option("--tls-ca", tls.ca,
                  "PEM file of an authority: only clients with a certificate of it are served");
+  app.add_option("--api-keys", api_keys,
+                 "File of lines NAME KEY [requests=N]: clients of both ports need one of the keys "
+                 "(Authorization: Bearer KEY), and have at most N requests at once")
+      ->type_name("FILE");
+  app.add_option(
+         "--tool-parser", openai.tool_parser,
+         "How the model writes calls of tools: auto (what its chat template shows), off, or "
+         "a format's name")
+      ->capture_default_str();
+  app.add_option("--reasoning-parser", openai.reasoning_parser,
+                 "How it writes its thoughts: auto, off, or a format's name")
+      ->capture_default_str();
   app.add_option("--insecure", insecure,
                  "Ports that may be reached in plain text by other machines: http,grpc,cluster")
       ->delimiter(',');
@@ -88,22 +105,42 @@ absl::Status PortFlags::check(const std::string& cluster_address) const {
   return check_plaintext(*this, "cluster", cluster_address, /*has_tls=*/false);
 }
 
-absl::StatusOr<std::unique_ptr<ServedPorts>> ServedPorts::start(const ServedModel& served,
+absl::StatusOr<std::unique_ptr<ServedPorts>> ServedPorts::start(ServedModel served,
+                                                                const EngineMetrics& metrics,
                                                                 const PortFlags& flags) {
   auto ports = std::make_unique<ServedPorts>();
+  if (!flags.api_keys.empty()) {
+    ASSIGN_OR_RETURN(ports->keys_, ApiKeys::load(flags.api_keys));
+    served.keys = ports->keys_.get();
+  }
+  ports->pool_ = std::make_unique<TaskPool>(TaskPoolOptions{.threads = flags.api_threads});
   const bool has_http = flags.http_address != "off";
   const int64_t connections = connections_within_limit() / (has_http ? 2 : 1);
-  ASSIGN_OR_RETURN(ports->grpc_, PublicServer::start(served, {.address = flags.grpc_address,
-                                                              .threads = flags.api_threads,
-                                                              .max_connections = connections,
-                                                              .tls = flags.tls}));
-  if (!has_http) return ports;
-  http::Router router(http::health_routes(served));
-  ASSIGN_OR_RETURN(ports->http_, http::Server::start({.address = flags.http_address,
+  ASSIGN_OR_RETURN(ports->grpc_, PublicServer::start(served, ports->pool_.get(),
+                                                     {.address = flags.grpc_address,
                                                       .max_connections = connections,
-                                                      .tls = flags.tls},
-                                                     std::move(router)));
+                                                      .tls = flags.tls}));
+  if (has_http) RETURN_IF_ERROR(ports->start_http(served, metrics, flags, connections));
   return ports;
+}
+
+absl::Status ServedPorts::start_http(const ServedModel& served, const EngineMetrics& metrics,
+                                     const PortFlags& flags, int64_t max_connections) {
+  ASSIGN_OR_RETURN(api_, openai::Api::create(served, pool_.get(), flags.openai));
+  std::vector<std::string> open = {"/health", "/livez", "/readyz"};
+  std::vector<http::Route> routes = page_routes();
+  for (const http::Route& route : routes) open.push_back(route.path);
+  for (std::vector<http::Route>& more : std::array{
+           http::health_routes(served), metrics_routes(&metrics, served.engine), api_->routes()}) {
+    std::ranges::move(more, std::back_inserter(routes));
+  }
+  http::Handler handler = http::Router(std::move(routes));
+  if (served.keys != nullptr) handler = with_keys(served.keys, open, std::move(handler));
+  ASSIGN_OR_RETURN(http_, http::Server::start({.address = flags.http_address,
+                                               .max_connections = max_connections,
+                                               .tls = flags.tls},
+                                              std::move(handler)));
+  return absl::OkStatus();
 }
 
 std::string ServedPorts::names() const {

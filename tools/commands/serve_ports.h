@@ -8,8 +8,12 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "coordinator/api/api_keys.h"
 #include "coordinator/api/public_server.h"
+#include "coordinator/api/task_pool.h"
 #include "coordinator/http/server.h"
+#include "coordinator/metrics/engine_metrics.h"
+#include "coordinator/openai/api.h"
 
 namespace lockstep {
 
@@ -22,6 +26,8 @@ struct PortFlags {
   int api_threads = 2;
   TlsFiles tls;                       // Of both.
   std::vector<std::string> insecure;  // Ports that may be plain off loopback.
+  std::string api_keys;               // A file; "": everybody may call.
+  openai::ApiOptions openai;
 
   void add_to(CLI::App& app);
   absl::Status check(const std::string& cluster_address) const;
@@ -30,8 +36,9 @@ struct PortFlags {
 // Both ports of one engine.
 class ServedPorts {
  public:
-  // They answer at once, as not ready. What is in `served` outlives them.
-  static absl::StatusOr<std::unique_ptr<ServedPorts>> start(const ServedModel& served,
+  // They answer at once, as not ready. What is in `served`, and the metrics, outlive them.
+  static absl::StatusOr<std::unique_ptr<ServedPorts>> start(ServedModel served,
+                                                            const EngineMetrics& metrics,
                                                             const PortFlags& flags);
 
   // "gRPC at 127.0.0.1:50051, HTTP at 127.0.0.1:8000"
@@ -42,6 +49,13 @@ class ServedPorts {
   void wait_answered();
 
  private:
+  absl::Status start_http(const ServedModel& served, const EngineMetrics& metrics,
+                          const PortFlags& flags, int64_t max_connections);
+
+  // Servers go first, then the pool with what it was given.
+  std::unique_ptr<ApiKeys> keys_;  // Null: none is wanted.
+  std::unique_ptr<openai::Api> api_;
+  std::unique_ptr<TaskPool> pool_;
   std::unique_ptr<PublicServer> grpc_;
   std::unique_ptr<http::Server> http_;  // Null: off.
 };

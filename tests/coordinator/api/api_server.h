@@ -30,7 +30,7 @@ class ApiServer {
     cluster_ = std::make_unique<FakeCluster>(fake);
     engine_ = std::make_unique<Engine>(cluster_.get(), model_->tokenizer(), options);
     EXPECT_TRUE(engine_->wait_ready().ok());
-    auto server = PublicServer::start({.model = model_.get(), .engine = engine_.get()},
+    auto server = PublicServer::start({.model = model_.get(), .engine = engine_.get()}, &pool_,
                                       {.address = "127.0.0.1:0"});
     EXPECT_TRUE(server.ok()) << server.status();
     server_ = *std::move(server);
@@ -96,6 +96,7 @@ class ApiServer {
   std::unique_ptr<Model> model_;
   std::unique_ptr<FakeCluster> cluster_;
   std::unique_ptr<Engine> engine_;
+  TaskPool pool_{TaskPoolOptions{}};
   std::unique_ptr<PublicServer> server_;
   std::shared_ptr<grpc::Channel> channel_;
   std::unique_ptr<v1::Generation::Stub> stub_;

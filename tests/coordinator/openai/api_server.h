@@ -50,9 +50,9 @@ class ApiServer {
                                      const std::string& body, std::string path = {}) {
     const auto exchange =
         std::make_shared<FakeExchange>(method, path.empty() ? pattern : path, body);
-    for (const ApiRoute& route : api_->routes()) {
+    for (const http::Route& route : api_->routes()) {
       if (method == route.method && pattern == route.path) {
-        route.handler(exchange);
+        route.handler(exchange, {});
         return exchange;
       }
     }

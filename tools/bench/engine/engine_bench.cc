@@ -240,10 +240,11 @@ absl::Status run(const Flags& flags, const std::string& model_path, Timeline& ti
                      InferenceService::start(model.get(), options));
     for (const Child& rank : ranks) rank.go(service->cluster_address());
     RETURN_IF_ERROR(service->wait_ready());
+    TaskPool pool({});
     ASSIGN_OR_RETURN(
         const std::unique_ptr<PublicServer> server,
         PublicServer::start(
-            {.model = model.get(), .engine = &service->engine(), .workers = flags.ranks},
+            {.model = model.get(), .engine = &service->engine(), .workers = flags.ranks}, &pool,
             {.address = "127.0.0.1:0"}));
     if (!flags.json) {
       fmt::print(
