@@ -129,6 +129,7 @@ absl::Status bench_case(const BenchFlags& flags, const BenchCase& bench_case,
   ASSIGN_OR_RETURN(const std::vector<BenchTimes> times,
                    repeat_case(bench_case, flags.repeat, service));
   std::vector<double> seconds;
+  seconds.reserve(times.size());
   for (const BenchTimes& one : times) seconds.push_back(one.timed(bench_case));
   const double tokens_per_s = static_cast<double>(bench_case.tokens()) / median(seconds);
   if (flags.json) {
