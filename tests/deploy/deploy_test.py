@@ -30,16 +30,12 @@ from server import Server, read_server  # noqa: E402
 KUBERNETES = ("1.29", "1.33", "1.37")
 # What manifests use and the server is yet to have. The list may only shrink: what it has by now has
 # to be taken out.
-TO_COME = Server(flags=set(), paths={"/livez", "/readyz", "/metrics"}, variables={
-    "LOCKSTEP_HTTP", "LOCKSTEP_INSECURE", "LOCKSTEP_TLS_CERT", "LOCKSTEP_TLS_KEY"})
 NO_SCHEMA = {"ServiceMonitor"}  # Of Prometheus' operator, which no version of Kubernetes brings.
 
 
 @functools.cache
 def server():
-    today = read_server(LOCKSTEP, SOURCE)
-    return Server(flags=today.flags | TO_COME.flags, paths=today.paths | TO_COME.paths,
-                  variables=today.variables | TO_COME.variables)
+    return read_server(LOCKSTEP, SOURCE)
 
 
 def overlays():
@@ -140,12 +136,6 @@ class RulesTest(unittest.TestCase):
             for rule in RULES:
                 with self.subTest(overlay=overlay, rule=rule.__name__):
                     self.assertEqual(list(rule(rendered(overlay), server())), [])
-
-    def test_what_is_to_come_is_not_there_yet(self):
-        today = read_server(LOCKSTEP, SOURCE)
-        for key in ("flags", "paths", "variables"):
-            there = getattr(today, key) & getattr(TO_COME, key)
-            self.assertEqual(there, set(), "take it out of TO_COME")
 
     def test_every_broken_manifest_is_found(self):
         by_name = {rule.__name__: rule for rule in RULES}
