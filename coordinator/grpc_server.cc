@@ -1,9 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "coordinator/grpc_server.h"
 
+#include <grpcpp/security/tls_certificate_provider.h>
+#include <grpcpp/security/tls_certificate_verifier.h>
+#include <grpcpp/security/tls_credentials_options.h>
+
 #include "base/status.h"
 
 namespace lockstep {
+namespace {
+
+constexpr unsigned kLookSeconds = 1;  // For changed files.
+
+std::shared_ptr<grpc::ServerCredentials> credentials_of(const TlsFiles& files) {
+  if (!files.given()) return grpc::InsecureServerCredentials();
+  using grpc::experimental::FileWatcherCertificateProvider;
+  grpc::experimental::TlsServerCredentialsOptions options(
+      std::make_shared<FileWatcherCertificateProvider>(files.key, files.cert, files.ca,
+                                                       kLookSeconds));
+  options.watch_identity_key_cert_pairs();
+  if (!files.ca.empty()) {
+    options.watch_root_certs();
+    options.set_cert_request_type(GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
+    // That the authority signed it is enough: a client has no host name to compare.
+    options.set_certificate_verifier(
+        std::make_shared<grpc::experimental::NoOpCertificateVerifier>());
+  }
+  return grpc::experimental::TlsServerCredentials(options);
+}
+
+}  // namespace
 
 void set_limits(grpc::ServerBuilder& builder, const ConnectionLimits& limits) {
   builder.SetMaxReceiveMessageSize(limits.max_message_bytes);
@@ -20,13 +46,16 @@ void set_limits(grpc::ServerBuilder& builder, const ConnectionLimits& limits) {
 
 absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::start(grpc::ServerBuilder& builder,
                                                               const std::string& address,
-                                                              int64_t max_connections) {
+                                                              int64_t max_connections,
+                                                              const TlsFiles& tls) {
   using Builder = grpc::ServerBuilder::experimental_type;
   using Connection = grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters;
+  // gRPC says nothing of files that it cannot use, and would close each connection.
+  if (tls.given()) RETURN_IF_ERROR(TlsContext::load(tls).status());
   std::unique_ptr<GrpcServer> server(new GrpcServer);
   ASSIGN_OR_RETURN(server->listener_, Listener::bind(address, max_connections));
   server->acceptor_ = builder.experimental().AddExternalConnectionAcceptor(
-      Builder::ExternalConnectionType::FROM_FD, grpc::InsecureServerCredentials());
+      Builder::ExternalConnectionType::FROM_FD, credentials_of(tls));
   server->server_ = builder.BuildAndStart();
   if (server->server_ == nullptr) {
     return absl::InternalError(fmt::format("gRPC did not start a server at {}", address));

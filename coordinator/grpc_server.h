@@ -10,6 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "coordinator/listener.h"
+#include "coordinator/tls.h"
 
 namespace lockstep {
 
@@ -27,11 +28,13 @@ void set_limits(grpc::ServerBuilder& builder, const ConnectionLimits& limits);
 
 class GrpcServer {
  public:
-  // Binds `address` (as Listener::bind), then starts what the builder describes, without TLS.
-  // kInvalidArgument, one line: the address cannot be bound.
+  // Binds `address` (as Listener::bind), then starts what the builder describes, by TLS where its
+  // files are given: gRPC reads them anew every second. kInvalidArgument, one line: the address
+  // cannot be bound, or the certificate not be used.
   static absl::StatusOr<std::unique_ptr<GrpcServer>> start(grpc::ServerBuilder& builder,
                                                            const std::string& address,
-                                                           int64_t max_connections);
+                                                           int64_t max_connections,
+                                                           const TlsFiles& tls = {});
   // As shutdown(), at once, unless that was called.
   ~GrpcServer();
 

@@ -92,6 +92,11 @@ int64_t connections_within_limit() {
   return std::clamp<int64_t>(limit - std::max<int64_t>(limit / 4, 40), 8, kMaxConnections);
 }
 
+bool is_loopback(const std::string& address) {
+  return address.starts_with("127.") || address.starts_with("localhost:") ||
+         address.starts_with("[::1]:") || address.starts_with(kUnixPrefix);
+}
+
 absl::StatusOr<std::unique_ptr<Listener>> Listener::bind(const std::string& address,
                                                          int64_t max_connections) {
   std::unique_ptr<Listener> listener(new Listener(max_connections));

@@ -21,6 +21,9 @@ namespace lockstep {
 // limit of this process, at most 8192.
 int64_t connections_within_limit();
 
+// Whether only this machine's processes reach "host:port" or "unix:/path".
+bool is_loopback(const std::string& address);
+
 class Listener {
  public:
   // `address`: "host:port", where port 0 takes a free one and a name is bound at all of its

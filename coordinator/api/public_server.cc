@@ -3,7 +3,6 @@
 
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/health_check_service_interface.h>
-#include <spdlog/spdlog.h>
 
 #include "base/status.h"
 #include "coordinator/api/limits.h"
@@ -13,11 +12,6 @@ namespace lockstep {
 namespace {
 
 constexpr std::chrono::milliseconds kReadinessPoll{50};
-
-bool is_loopback(const std::string& address) {
-  return address.starts_with("127.") || address.starts_with("localhost:") ||
-         address.starts_with("[::1]:") || address.starts_with("unix:");
-}
 
 // docs/security.md says what each is for.
 constexpr ConnectionLimits kConnectionLimits = {.max_message_bytes = kMaxMessageBytes,
@@ -35,10 +29,6 @@ PublicServer::PublicServer(const ServedModel& served, const PublicServerOptions&
 
 absl::StatusOr<std::unique_ptr<PublicServer>> PublicServer::start(
     const ServedModel& served, const PublicServerOptions& options) {
-  if (!is_loopback(options.address)) {
-    spdlog::warn("{} can be reached from other machines, without TLS: keep it behind a gateway",
-                 options.address);
-  }
   quieten_protobuf();
   std::unique_ptr<PublicServer> server(new PublicServer(served, options));
   grpc::EnableDefaultHealthCheckService(true);
@@ -46,8 +36,10 @@ absl::StatusOr<std::unique_ptr<PublicServer>> PublicServer::start(
   grpc::ServerBuilder builder;
   set_limits(builder, kConnectionLimits);
   builder.RegisterService(&server->generation_);
+  const int64_t connections =
+      options.max_connections > 0 ? options.max_connections : connections_within_limit();
   ASSIGN_OR_RETURN(server->server_,
-                   GrpcServer::start(builder, options.address, connections_within_limit()));
+                   GrpcServer::start(builder, options.address, connections, options.tls));
   server->readiness_ = std::thread([raw = server.get()] { raw->follow_readiness(); });
   return server;
 }

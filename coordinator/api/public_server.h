@@ -18,8 +18,10 @@
 namespace lockstep {
 
 struct PublicServerOptions {
-  std::string address;  // As Listener::bind takes it.
-  int threads = 2;      // That read requests; see TaskPoolOptions.
+  std::string address;          // As Listener::bind takes it.
+  int threads = 2;              // That read requests; see TaskPoolOptions.
+  int64_t max_connections = 0;  // More are refused; 0: connections_within_limit().
+  TlsFiles tls;                 // Not given: plain.
 };
 
 class PublicServer {
@@ -29,6 +31,8 @@ class PublicServer {
   // Ends open calls.
   ~PublicServer();
 
+  // What reads requests, for other ports, too. It goes with this one, and runs what it has first.
+  TaskPool& pool() { return pool_; }
   // As bound: "127.0.0.1:40123".
   const std::string& address() const { return server_->address(); }
 

@@ -4,6 +4,8 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <openssl/err.h>
+#include <openssl/ssl.h>
 #include <sys/socket.h>
 
 #include <cerrno>
@@ -23,7 +25,27 @@ void set(int descriptor, int level, int name, int value) {
 
 }  // namespace
 
+Channel::Outcome Channel::outcome_of_tls(int result) {
+  switch (SSL_get_error(tls_.get(), result)) {
+    case SSL_ERROR_WANT_READ:
+      return Outcome::kWantRead;
+    case SSL_ERROR_WANT_WRITE:
+      return Outcome::kWantWrite;
+    case SSL_ERROR_ZERO_RETURN:
+      return Outcome::kEnd;
+    default:
+      failed_ = true;
+      return Outcome::kFailed;
+  }
+}
+
 Channel::Progress Channel::read(char* bytes, size_t size) {
+  if (tls_ != nullptr) {
+    ERR_clear_error();
+    size_t done = 0;
+    const int result = SSL_read_ex(tls_.get(), bytes, size, &done);
+    return result == 1 ? Progress{Outcome::kDone, done} : Progress{outcome_of_tls(result)};
+  }
   const ssize_t count = recv(descriptor_, bytes, size, 0);
   if (count < 0) return {outcome_of_errno(Outcome::kWantRead)};
   if (count == 0) return {Outcome::kEnd};
@@ -31,12 +53,21 @@ Channel::Progress Channel::read(char* bytes, size_t size) {
 }
 
 Channel::Progress Channel::write(std::string_view bytes) {
+  if (tls_ != nullptr) {
+    ERR_clear_error();
+    size_t done = 0;
+    const int result = SSL_write_ex(tls_.get(), bytes.data(), bytes.size(), &done);
+    return result == 1 ? Progress{Outcome::kDone, done} : Progress{outcome_of_tls(result)};
+  }
   const ssize_t count = send(descriptor_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
   if (count < 0) return {outcome_of_errno(Outcome::kWantWrite)};
   return {Outcome::kDone, static_cast<size_t>(count)};
 }
 
-void Channel::end_writing() { shutdown(descriptor_, SHUT_WR); }
+void Channel::end_writing() {
+  if (tls_ != nullptr && !failed_) SSL_shutdown(tls_.get());
+  shutdown(descriptor_, SHUT_WR);
+}
 
 void Channel::reset_on_close() {
   const linger now = {.l_onoff = 1, .l_linger = 0};

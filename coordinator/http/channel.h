@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// A connected socket as something to read and write without blocking.
+// A connected socket as something to read and write without blocking, plain or by TLS.
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
+
+struct ssl_st;
 
 namespace lockstep::http {
 
@@ -23,8 +27,11 @@ class Channel {
     size_t bytes = 0;  // With kDone.
   };
 
-  explicit Channel(int descriptor) : descriptor_(descriptor) {}
+  // `tls`: of TlsContext::open(); the handshake is done by the first reads. Null: plain.
+  Channel(int descriptor, std::shared_ptr<ssl_st> tls)
+      : descriptor_(descriptor), tls_(std::move(tls)) {}
 
+  bool is_tls() const { return tls_ != nullptr; }
   Progress read(char* bytes, size_t size);
   Progress write(std::string_view bytes);
   // Says that nothing more will be sent.
@@ -33,7 +40,11 @@ class Channel {
   void reset_on_close();
 
  private:
+  Outcome outcome_of_tls(int result);
+
   const int descriptor_;
+  std::shared_ptr<ssl_st> tls_;
+  bool failed_ = false;  // Nothing may be said any more, by TLS's rules.
 };
 
 // Keeps little for a client that reads slowly, finds those that are gone without a word: after 10 s

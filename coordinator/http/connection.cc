@@ -23,7 +23,7 @@ Connection::Connection(IoThread* thread, int descriptor)
     : thread_(thread),
       limits_(thread->server().limits),
       socket_(thread->context()),
-      channel_(descriptor),
+      channel_(descriptor, thread->server().open_tls(descriptor)),
       peer_(peer_name(descriptor)),
       reader_(limits_.read) {
   set_socket_options(descriptor);
@@ -35,6 +35,8 @@ void Connection::start(int descriptor) {
     ::close(descriptor);
     return close();
   }
+  // Without memory for TLS nothing is read, and above all not as plain text.
+  if (channel_.is_tls() != (thread_->server().tls != nullptr)) return close();
   set_deadline(limits_.header);
   wait_readable();
 }
@@ -46,6 +48,7 @@ void Connection::drain() {
 void Connection::close() {
   if (mode_ == Mode::kClosed) return;
   mode_ = Mode::kClosed;
+  settle();
   thread_->server().body_bytes -= std::exchange(accounted_bytes_, 0);
   boost::system::error_code ignored;
   socket_.close(ignored);
@@ -76,6 +79,10 @@ void Connection::receive() {
     if (mode_ != Mode::kReading && reader_.bytes_ahead() > limits_.pipelined_bytes) return;
     const auto [outcome, bytes] = channel_.read(scratch.data(), scratch.size());
     if (outcome == Channel::Outcome::kWantRead) return wait_readable();
+    if (outcome == Channel::Outcome::kWantWrite) {
+      read_wants_write_ = true;
+      return wait_writable();
+    }
     if (outcome != Channel::Outcome::kDone) return on_end_of_input();
     reader_.feed(std::string_view(scratch).substr(0, bytes));
     if (mode_ != Mode::kReading) continue;
@@ -138,6 +145,8 @@ void Connection::hand_over() {
   is_head_ = request.method == "HEAD";
   close_after_ = !reader_.keeps_alive();
   account();
+  ++thread_->server().answers;
+  owes_answer_ = true;
   auto exchange =
       std::make_shared<PendingExchange>(std::move(request), weak_from_this(), thread_->postbox());
   waiting_ = exchange;
@@ -251,10 +260,12 @@ bool Connection::flush() {
 void Connection::wait_writable() {
   if (write_armed_ || mode_ == Mode::kClosed) return;
   write_armed_ = true;
-  if (write_deadline_ == kNever) write_deadline_ = Clock::now() + limits_.write;
+  if (!out_.empty() && write_deadline_ == kNever) write_deadline_ = Clock::now() + limits_.write;
   socket_.async_wait(Socket::wait_write, [self = shared_from_this()](const auto& error) {
     self->write_armed_ = false;
-    if (!error) self->on_written();
+    if (error) return;
+    if (std::exchange(self->read_wants_write_, false)) self->receive();
+    self->on_written();
   });
 }
 
@@ -266,6 +277,7 @@ void Connection::on_written() {
 }
 
 void Connection::finish_answer() {
+  settle();
   if (exchange_ != nullptr) exchange_->finish();
   exchange_.reset();
   if (close_after_ || thread_->server().draining) return linger();
@@ -275,6 +287,10 @@ void Connection::finish_answer() {
   reader_.feed({});
   advance();
   wait_readable();
+}
+
+void Connection::settle() {
+  if (std::exchange(owes_answer_, false)) --thread_->server().answers;
 }
 
 // A socket that is closed with bytes unread is reset, which may cost the client its answer.

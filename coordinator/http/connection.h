@@ -58,6 +58,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void on_written();
   void append_piece();
   void finish_answer();
+  void settle();
   void linger();
   void set_deadline(Clock::duration time) { deadline_ = Clock::now() + time; }
 
@@ -74,6 +75,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::weak_ptr<PendingExchange> waiting_;     // Until it is answered.
   std::shared_ptr<PendingExchange> exchange_;  // While its answer is written.
   std::unique_ptr<BodySource> source_;         // Until its end.
+  bool owes_answer_ = false;                   // Counted in ServerState::answers.
   bool is_head_ = false;                       // The answer has no body.
   bool chunked_ = false;
   bool close_after_ = false;
@@ -83,6 +85,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   size_t sent_ = 0;
   bool read_armed_ = false;
   bool write_armed_ = false;
+  bool read_wants_write_ = false;  // TLS has something to say before it reads on.
   Clock::time_point deadline_ = Clock::time_point::max();        // Of what is read.
   Clock::time_point write_deadline_ = Clock::time_point::max();  // While out_ waits.
   Clock::time_point last_write_;

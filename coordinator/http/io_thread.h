@@ -16,6 +16,7 @@
 
 #include "base/mutex.h"
 #include "coordinator/http/server.h"
+#include "coordinator/tls.h"
 
 namespace lockstep::http {
 
@@ -23,11 +24,17 @@ using Clock = std::chrono::steady_clock;
 
 // What all connections of a server share. Outlives its threads.
 struct ServerState {
+  std::shared_ptr<ssl_st> open_tls(int descriptor) const {
+    return tls != nullptr ? tls->open(descriptor) : nullptr;
+  }
+
   Limits limits;
   Handler handler;
   RenderRefusal refusal;
+  std::unique_ptr<TlsContext> tls;     // Null: plain.
   std::atomic<int64_t> body_bytes{0};  // Held by connections, of requests that are being received.
   std::atomic<int64_t> connections{0};
+  std::atomic<int64_t> answers{0};  // Requests that were handed over and are not answered in full.
   std::atomic<bool> draining{false};
 };
 

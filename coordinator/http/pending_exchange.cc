@@ -41,8 +41,11 @@ void PendingExchange::wake() {
 void PendingExchange::on_gone(std::function<void()> gone) {
   {
     MutexLock lock(&mutex_);
-    if (end_ == End::kOpen) gone_ = std::move(gone);
-    if (end_ != End::kGone) return;
+    if (end_ == End::kFinished) return;
+    if (end_ == End::kOpen) {
+      gone_ = std::move(gone);
+      return;
+    }
   }
   if (!postbox_->post(gone)) gone();
 }

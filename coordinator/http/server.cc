@@ -10,10 +10,18 @@
 
 namespace lockstep::http {
 
+namespace {
+
+constexpr std::chrono::milliseconds kPoll{2};  // Of the end's last moments.
+
+}  // namespace
+
 class Server::Impl {
  public:
-  Impl(const ServerOptions& options, Handler handler, std::unique_ptr<Listener> listener)
+  Impl(const ServerOptions& options, Handler handler, std::unique_ptr<Listener> listener,
+       std::unique_ptr<TlsContext> tls)
       : listener_(std::move(listener)) {
+    state_.tls = std::move(tls);
     state_.limits = options.limits;
     state_.refusal = options.refusal;
     state_.handler = std::move(handler);
@@ -31,6 +39,10 @@ class Server::Impl {
 
   const std::string& address() const { return listener_->address(); }
   int64_t connections() const { return state_.connections; }
+  void wait_answered(std::chrono::milliseconds patience) {
+    const auto deadline = Clock::now() + patience;
+    while (state_.answers > 0 && Clock::now() < deadline) std::this_thread::sleep_for(kPoll);
+  }
   void drain() {
     state_.draining = true;
     for (const auto& thread : threads_) thread->drain();
@@ -51,9 +63,13 @@ absl::StatusOr<std::unique_ptr<Server>> Server::start(const ServerOptions& optio
   const int64_t connections =
       options.max_connections > 0 ? options.max_connections : connections_within_limit();
   ASSIGN_OR_RETURN(auto listener, Listener::bind(options.address, connections));
+  std::unique_ptr<TlsContext> tls;
+  if (options.tls.given()) {
+    ASSIGN_OR_RETURN(tls, TlsContext::load(options.tls));
+  }
   try {
-    return std::unique_ptr<Server>(
-        new Server(std::make_unique<Impl>(options, std::move(handler), std::move(listener))));
+    return std::unique_ptr<Server>(new Server(
+        std::make_unique<Impl>(options, std::move(handler), std::move(listener), std::move(tls))));
   } catch (const std::system_error& error) {  // Threads, and descriptors of io_contexts.
     return resource_exhausted("could not serve HTTP at {}: {}", options.address, error.what());
   }
@@ -61,6 +77,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::start(const ServerOptions& optio
 
 const std::string& Server::address() const { return impl_->address(); }
 void Server::drain() { impl_->drain(); }
+void Server::wait_answered(std::chrono::milliseconds patience) { impl_->wait_answered(patience); }
 int64_t Server::connections() const { return impl_->connections(); }
 
 }  // namespace lockstep::http

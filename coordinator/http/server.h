@@ -11,6 +11,7 @@
 #include "coordinator/http/exchange.h"
 #include "coordinator/http/refusal.h"
 #include "coordinator/http/request_reader.h"
+#include "coordinator/tls.h"
 
 namespace lockstep::http {
 
@@ -32,11 +33,13 @@ struct ServerOptions {
   int64_t max_connections = 0;  // More are refused; 0: connections_within_limit().
   Limits limits;
   RenderRefusal refusal = render_refusal;
+  TlsFiles tls;  // Not given: plain.
 };
 
 class Server {
  public:
-  // Accepts from now on. kInvalidArgument, one line: the address cannot be bound.
+  // Accepts from now on. kInvalidArgument, one line: the address cannot be bound, or the
+  // certificate not be used.
   static absl::StatusOr<std::unique_ptr<Server>> start(const ServerOptions& options,
                                                        Handler handler);
   // Closes all connections; exchanges may outlive it, and what they are told is dropped.
@@ -47,6 +50,8 @@ class Server {
   // Closes idle connections, and others as soon as their request is answered. New ones are still
   // accepted, for one request each: probes have to hear that the server drains. Any thread.
   void drain();
+  // Waits until no request is being answered, at most this long. Any thread but its own.
+  void wait_answered(std::chrono::milliseconds patience);
   // Connections that are open. Any thread.
   int64_t connections() const;
 

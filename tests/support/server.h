@@ -28,14 +28,15 @@ class Server {
       : process_(full(std::move(arguments)), options) {
     EXPECT_TRUE(process_.wait_for_err("ready;")) << process_.err();
     const std::string err = process_.err();
-    const size_t at = err.find("gRPC at ") + 8;
-    address_ = err.substr(at, err.find(',', at) - at);
+    address_ = named(err, "gRPC at ");
+    http_address_ = named(err, "HTTP at ");
     channel_ = grpc::CreateChannel(address_, grpc::InsecureChannelCredentials());
     stub_ = v1::Generation::NewStub(channel_);
   }
 
   Process& process() { return process_; }
   const std::string& address() const { return address_; }
+  const std::string& http_address() const { return http_address_; }
   const std::shared_ptr<grpc::Channel>& channel() const { return channel_; }
   v1::Generation::Stub& stub() { return *stub_; }
   std::vector<pid_t> workers() const { return children_of(process_.pid()); }
@@ -60,7 +61,8 @@ class Server {
   v1::GetModelResponse model() {
     grpc::ClientContext context;
     v1::GetModelResponse response;
-    EXPECT_TRUE(stub_->GetModel(&context, {}, &response).ok());
+    const grpc::Status status = stub_->GetModel(&context, {}, &response);
+    EXPECT_TRUE(status.ok()) << status.error_message() << process_.err();
     return response;
   }
 
@@ -72,13 +74,22 @@ class Server {
 
  private:
   static std::vector<std::string> full(std::vector<std::string> arguments) {
-    std::vector<std::string> all = {lockstep_binary(), "serve", "--grpc", "127.0.0.1:0"};
+    std::vector<std::string> all = {lockstep_binary(), "serve",  "--grpc",
+                                    "127.0.0.1:0",     "--http", "127.0.0.1:0"};
     all.insert(all.end(), arguments.begin(), arguments.end());
     return all;
   }
 
+  // What stands behind the words, up to the comma; "" without them.
+  static std::string named(const std::string& line, const std::string& words) {
+    const size_t at = line.find(words);
+    if (at == std::string::npos) return "";
+    return line.substr(at + words.size(), line.find(',', at) - at - words.size());
+  }
+
   Process process_;
   std::string address_;
+  std::string http_address_;
   std::shared_ptr<grpc::Channel> channel_;
   std::unique_ptr<v1::Generation::Stub> stub_;
 };

@@ -82,6 +82,16 @@ TEST(BadInputTest, FlagsAreNamed) {
   expect_one_line({"inspect", "--stage", "nowhere"}, "nowhere");
   expect_one_line({"bench", "--prompt-tokens", "5000"}, "context");
   expect_one_line({"serve", "--grpc", "nonsense"}, "--grpc");
+  expect_one_line({"serve", "--http", "8000"}, "--http 8000: want HOST:PORT");
+  expect_one_line({"serve", "--grpc", "0.0.0.0:0"}, "--insecure grpc");
+  expect_one_line({"serve", "--http", "[::]:0", "--insecure", "grpc,cluster"}, "--insecure http");
+  expect_one_line({"serve", "--cluster", "0.0.0.0:0"}, "--insecure cluster");
+  expect_one_line({"serve", "--insecure", "web"}, "--insecure web");
+  expect_one_line({"serve", "--tls-cert", "a.pem"}, "--tls-key");
+  expect_one_line({"serve", "--tls-ca", "a.pem"}, "--tls-ca a.pem");
+  expect_one_line({"serve", "--grpc", "0.0.0.0:0", "--http", "off", "--tls-cert", "/none.pem",
+                   "--tls-key", "/none.key"},
+                  "/none.pem");
   expect_one_line({"inspect", "--dot", "--stage", "model"}, "--stage model");
   expect_one_line({"generate", "--prompt", "a", "--kv-memory=-5"}, "--kv-memory -5");
   expect_one_line({"generate", "--prompt", "a", "--seed", "-1"}, "--seed");

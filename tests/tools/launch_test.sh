@@ -30,7 +30,7 @@ children_of() { cat "/proc/$1/task/$1/children" 2>/dev/null; }
 
 # What a script starts in the background ignores Ctrl-C, unless it is told otherwise.
 env --default-signal=INT "$1/tools/launch.sh" --lockstep "$2/bin/lockstep" --device cpu \
-  --workers 2 --logs "$folder/logs" -- "$1/demo" --grpc 127.0.0.1:0 \
+  --workers 2 --logs "$folder/logs" -- "$1/demo" --grpc 127.0.0.1:0 --http 127.0.0.1:0 \
   >"$folder/out.txt" 2>"$folder/err.txt" &
 launch=$!
 wait_for 60 grep -q "lockstep: ready" "$folder/err.txt" || fail "no group stands"

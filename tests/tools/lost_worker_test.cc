@@ -62,7 +62,7 @@ TEST(LostWorkerTest, AWorkerThatIsKilledSixTimesInARowIsStillStartedAgain) {
 
 TEST(LostWorkerTest, WithoutAJoinTokenNoPortIsOpened) {
   const ProcessResult result =
-      run_lockstep({"serve", "--grpc", "127.0.0.1:0", "--cluster", "127.0.0.1:0"},
+      run_lockstep({"serve", "--grpc", "127.0.0.1:0", "--http", "off", "--cluster", "127.0.0.1:0"},
                    {.environment = {{"LOCKSTEP_JOIN_TOKEN", ""}}});
   EXPECT_EQ(result.code, 2);
   EXPECT_NE(result.err.find("LOCKSTEP_JOIN_TOKEN is not set"), std::string::npos) << result.err;
@@ -72,8 +72,8 @@ TEST(LostWorkerTest, WithoutAJoinTokenNoPortIsOpened) {
 TEST(LostWorkerTest, WorkersStartedByHandJoinWithTheToken) {
   const ProcessOptions with_token{.input = "", .environment = {{"LOCKSTEP_JOIN_TOKEN", "sesame"}}};
   const ProcessOptions without_token{.input = "", .environment = {{"LOCKSTEP_JOIN_TOKEN", "open"}}};
-  Process coordinator({lockstep_binary(), "serve", "--grpc", "127.0.0.1:0", "--cluster",
-                       "127.0.0.1:0", "--wait-workers", "2"},
+  Process coordinator({lockstep_binary(), "serve", "--grpc", "127.0.0.1:0", "--http", "off",
+                       "--cluster", "127.0.0.1:0", "--wait-workers", "2"},
                       with_token);
   ASSERT_TRUE(coordinator.wait_for_err("awaited at ")) << coordinator.err();
   const std::string err = coordinator.err();

@@ -3,6 +3,7 @@
 #include <signal.h>
 
 #include <atomic>
+#include <tuple>
 
 #include "tests/support/server.h"
 
@@ -101,9 +102,14 @@ TEST(ServeTest, TokenizesAndDescribesTheModel) {
 
 TEST(ServeTest, ATakenPortIsAnErrorOfOneLine) {
   Server server;
-  const ProcessResult second = run_lockstep({"serve", "--grpc", server.address()});
-  EXPECT_EQ(second.code, 2);
-  EXPECT_NE(second.err.find("in use"), std::string::npos) << second.err;
+  for (const auto& [flag, address, other] :
+       {std::tuple("--grpc", server.address(), "--http"),
+        std::tuple("--http", server.http_address(), "--grpc")}) {
+    const ProcessResult second = run_lockstep({"serve", flag, address, other, "127.0.0.1:0"});
+    EXPECT_EQ(second.code, 2);
+    EXPECT_NE(second.err.find(address + ": "), std::string::npos) << second.err;
+    EXPECT_NE(second.err.find("in use"), std::string::npos) << second.err;
+  }
 }
 
 TEST(ServeTest, CtrlCStopsEverythingThatItStarted) {

@@ -6,8 +6,8 @@
 #include <cstdlib>
 
 #include "base/status.h"
-#include "coordinator/api/public_server.h"
 #include "tools/commands/command.h"
+#include "tools/commands/serve_ports.h"
 
 namespace lockstep {
 namespace {
@@ -15,23 +15,11 @@ namespace {
 struct ServeFlags {
   ModelFlags model;
   GroupFlags group;
-  std::string grpc_address = "127.0.0.1:50051";
+  PortFlags ports;
   std::string cluster_address;
   int wait_workers = 0;
   int drain_seconds = 120;
-  int api_threads = 2;
 };
-
-absl::Status check_address(const char* flag, const std::string& address) {
-  const size_t colon = address.rfind(':');
-  const std::string port = colon == std::string::npos ? "" : address.substr(colon + 1);
-  const bool digits = !port.empty() && port.size() <= 5 &&
-                      port.find_first_not_of("0123456789") == std::string::npos;
-  if (colon == 0 || !digits || std::stoi(port) > 65535) {
-    return invalid_argument("{} {}: wanted HOST:PORT, e.g. 127.0.0.1:50051", flag, address);
-  }
-  return absl::OkStatus();
-}
 
 absl::StatusOr<ServiceOptions> service_options(const ServeFlags& flags) {
   ASSIGN_OR_RETURN(ServiceOptions options, flags.group.service_options(flags.model));
@@ -52,25 +40,22 @@ absl::StatusOr<ServiceOptions> service_options(const ServeFlags& flags) {
 }
 
 absl::Status serve(const ServeFlags& flags, Interrupt& interrupt) {
-  RETURN_IF_ERROR(check_address("--grpc", flags.grpc_address));
+  RETURN_IF_ERROR(flags.ports.check(flags.cluster_address));
   if (flags.drain_seconds < 0) {
     return invalid_argument("--drain-seconds {}: wanted 0 or more", flags.drain_seconds);
-  }
-  if (flags.api_threads < 1 || flags.api_threads > 256) {
-    return invalid_argument("--api-threads {}: want 1 to 256", flags.api_threads);
   }
   ASSIGN_OR_RETURN(const std::unique_ptr<Model> model, flags.model.open());
   ASSIGN_OR_RETURN(ServiceOptions options, service_options(flags));
   const int workers = options.workers;
   ASSIGN_OR_RETURN(const std::unique_ptr<InferenceService> service,
                    InferenceService::start(model.get(), std::move(options)));
-  // The port answers at once, as not ready, so that probes see a process that is starting.
+  // Ports answer at once, as not ready, so that probes see a process that is starting.
   ASSIGN_OR_RETURN(
-      const std::unique_ptr<PublicServer> server,
-      PublicServer::start({.model = model.get(), .engine = &service->engine(), .workers = workers},
-                          {.address = flags.grpc_address, .threads = flags.api_threads}));
-  fmt::print(stderr, "lockstep: {} on {} {}: gRPC at {}{}, loading\n", model->name(), workers,
-             workers == 1 ? "worker" : "workers", server->address(),
+      const std::unique_ptr<ServedPorts> ports,
+      ServedPorts::start({.model = model.get(), .engine = &service->engine(), .workers = workers},
+                         flags.ports));
+  fmt::print(stderr, "lockstep: {} on {} {}: {}{}, loading\n", model->name(), workers,
+             workers == 1 ? "worker" : "workers", ports->names(),
              flags.wait_workers > 0
                  ? fmt::format(", workers are awaited at {}", service->cluster_address())
                  : "");
@@ -80,6 +65,7 @@ absl::Status serve(const ServeFlags& flags, Interrupt& interrupt) {
                "lockstep: ending; requests have {} s to finish, a second signal ends them\n",
                flags.drain_seconds);
     engine.drain(std::chrono::seconds(flags.drain_seconds));
+    ports->drain();
   };
   interrupt.on_signal(drain, [&] { engine.stop(); });
   absl::Status status = engine.wait_ready();
@@ -90,6 +76,7 @@ absl::Status serve(const ServeFlags& flags, Interrupt& interrupt) {
   const bool signalled = interrupt.signalled();
   interrupt.on_signal(nullptr);
   engine.stop();  // What was not drained in time ends with CANCELLED.
+  ports->wait_answered();
   return signalled ? absl::OkStatus() : status;
 }
 
@@ -100,19 +87,13 @@ std::shared_ptr<Command> add_serve(CLI::App& parent) {
   auto flags = std::make_shared<ServeFlags>();
   command->app = parent.add_subcommand(
       "serve",
-      "Serves MODEL over gRPC (lockstep.v1.Generation, health, reflection).\n"
+      "Serves MODEL over HTTP (OpenAI's API, health) and gRPC (lockstep.v1.Generation, health,\n"
+      "reflection).\n"
       "Starts its workers on this machine, or waits for others with --wait-workers.");
   flags->model.add_to(*command->app);
   flags->model.chat.add_to(*command->app);
   flags->group.add_to(*command->app);
-  command->app
-      ->add_option("--grpc", flags->grpc_address, "Where clients call; port 0 takes a free one")
-      ->capture_default_str();
-  command->app
-      ->add_option("--api-threads", flags->api_threads,
-                   "Threads that read requests and tokenize long texts; one more takes only short "
-                   "ones")
-      ->capture_default_str();
+  flags->ports.add_to(*command->app);
   command->app->add_option("--wait-workers", flags->wait_workers,
                            "Start no worker: wait for this many `lockstep worker` to join");
   command->app->add_option("--cluster", flags->cluster_address,

@@ -82,9 +82,10 @@ class EndlessSource final : public CountedSource {
 // without end, /dropped never.
 class ScriptedServer {
  public:
-  explicit ScriptedServer(const Limits& limits = {}, int64_t max_connections = 5000) {
+  explicit ScriptedServer(const Limits& limits = {}, int64_t max_connections = 5000,
+                          const TlsFiles& tls = {}) {
     const ServerOptions options = {
-        .address = "127.0.0.1:0", .max_connections = max_connections, .limits = limits};
+        .address = "127.0.0.1:0", .max_connections = max_connections, .limits = limits, .tls = tls};
     auto server =
         Server::start(options, [this](std::shared_ptr<Exchange> exchange) { answer(exchange); });
     EXPECT_TRUE(server.ok()) << server.status();

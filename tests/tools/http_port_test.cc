@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// The HTTP port of `lockstep serve` as probes and clients see it.
+#include <signal.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "base/descriptors.h"
+#include "tests/support/http_client.h"
+#include "tests/support/server.h"
+
+namespace lockstep::testing {
+namespace {
+
+nlohmann::json json_of(const HttpAnswer& answer) {
+  EXPECT_EQ(answer.headers.at("content-type"), "application/json");
+  return nlohmann::json::parse(answer.body);
+}
+
+TEST(HttpPortTest, ProbesAreAnswered) {
+  Server server;
+  HttpClient client(server.http_address());
+  for (const char* path : {"/health", "/livez", "/readyz"}) {
+    const HttpAnswer answer = client.get(path);
+    EXPECT_EQ(answer.status, 200) << path;
+    EXPECT_EQ(json_of(answer).at("status"), "ok") << path;
+  }
+  EXPECT_EQ(json_of(client.get("/version")).at("version"), server.model().version());
+  EXPECT_EQ(client.get("/nothing").status, 404);
+  EXPECT_EQ(client.post("/health", "{}").headers.at("allow"), "GET, HEAD, OPTIONS");
+}
+
+TEST(HttpPortTest, WithoutAGroupItIsAliveAndNotReady) {
+  Process server({lockstep_binary(), "serve", "--grpc", "127.0.0.1:0", "--http", "127.0.0.1:0",
+                  "--cluster", "127.0.0.1:0", "--wait-workers", "1"},
+                 {.environment = {{"LOCKSTEP_JOIN_TOKEN", "sesame"}}});
+  ASSERT_TRUE(server.wait_for_err("HTTP at ")) << server.err();
+  const std::string err = server.err();
+  const size_t at = err.find("HTTP at ") + 8;
+  HttpClient client(err.substr(at, err.find(',', at) - at));
+  EXPECT_EQ(client.get("/livez").status, 200);
+  const HttpAnswer answer = client.get("/readyz");
+  EXPECT_EQ(answer.status, 503);
+  EXPECT_TRUE(answer.headers.contains("retry-after"));
+  EXPECT_NE(json_of(answer).at("reason").get<std::string>().find("no complete group"),
+            std::string::npos)
+      << answer.body;
+}
+
+TEST(HttpPortTest, OffOpensNone) {
+  Process server({lockstep_binary(), "serve", "--grpc", "127.0.0.1:0", "--http", "off"});
+  EXPECT_TRUE(server.wait_for_err("ready;")) << server.err();
+  EXPECT_EQ(server.err().find("HTTP"), std::string::npos) << server.err();
+}
+
+TEST(HttpPortTest, AtSigtermItIsNotReadyIdleConnectionsGoAndThenAllEnds) {
+  Server server;
+  HttpClient idle(server.http_address());
+  EXPECT_EQ(idle.get("/readyz").status, 200);
+  grpc::ClientContext context;  // Keeps the server draining.
+  v1::GenerateRequest request = story(900, 1);
+  request.set_n(8);
+  const auto reader = server.stub().Generate(&context, request);
+  v1::GenerateResponse response;
+  EXPECT_TRUE(reader->Read(&response));
+
+  server.process().signal(SIGTERM);
+  EXPECT_TRUE(idle.ends());
+  HttpClient probe(server.http_address());
+  const HttpAnswer answer = probe.get("/readyz");
+  EXPECT_EQ(answer.status, 503);
+  EXPECT_NE(answer.body.find("draining"), std::string::npos) << answer.body;
+  EXPECT_TRUE(probe.ends());
+  while (reader->Read(&response)) {
+  }
+  EXPECT_TRUE(reader->Finish().ok());
+  EXPECT_EQ(server.process().wait(), 0) << server.process().err();
+}
+
+TEST(HttpPortTest, AFloodOfConnectionsLeavesBothPortsServing) {
+  raise_descriptor_limit();
+  Server server({}, {.wrapper = with_descriptors(100)});
+  EXPECT_TRUE(server.model().ready());
+  {
+    std::vector<HttpClient> flood;
+    for (int i = 0; i < 300; ++i) flood.emplace_back(server.http_address());
+    EXPECT_TRUE(flood.back().ends());
+    EXPECT_TRUE(server.generate(story(5, 1)).status.ok());
+  }
+  EXPECT_TRUE(becomes_true([&] {
+    HttpClient client(server.http_address());
+    return client.get("/readyz").status == 200;
+  }));
+}
+
+}  // namespace
+}  // namespace lockstep::testing

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/commands/serve_ports.h"
+
+#include <algorithm>
+
+#include "base/status.h"
+#include "coordinator/http/health_routes.h"
+#include "coordinator/listener.h"
+
+namespace lockstep {
+namespace {
+
+constexpr std::chrono::milliseconds kLastAnswers{1'000};
+
+constexpr const char* kPortNames[] = {"http", "grpc", "cluster"};
+
+// Off loopback a port is behind TLS, or named by --insecure.
+absl::Status check_plaintext(const PortFlags& flags, const std::string& name,
+                             const std::string& address, bool has_tls) {
+  if (has_tls || is_loopback(address) || std::ranges::count(flags.insecure, name) > 0) {
+    return absl::OkStatus();
+  }
+  return invalid_argument(
+      "--{} {}: other machines could reach this port in plain text; {}use a 127.0.0.1 address, or "
+      "allow it with --insecure {}",
+      name, address, name == "cluster" ? "" : "give --tls-cert and --tls-key, ", name);
+}
+
+absl::Status check_tls(const TlsFiles& files) {
+  if (files.cert.empty() != files.key.empty()) {
+    return invalid_argument("--tls-cert and --tls-key: want both, or neither");
+  }
+  if (!files.ca.empty() && files.cert.empty()) {
+    return invalid_argument("--tls-ca {}: want --tls-cert and --tls-key, too", files.ca);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status check_address(const char* flag, const std::string& address) {
+  const size_t colon = address.rfind(':');
+  const std::string port = colon == std::string::npos ? "" : address.substr(colon + 1);
+  const bool digits = !port.empty() && port.size() <= 5 &&
+                      port.find_first_not_of("0123456789") == std::string::npos;
+  if (colon == 0 || !digits || std::stoi(port) > 65535) {
+    return invalid_argument("{} {}: want HOST:PORT, e.g. 127.0.0.1:50051", flag, address);
+  }
+  return absl::OkStatus();
+}
+
+void PortFlags::add_to(CLI::App& app) {
+  app.add_option("--grpc", grpc_address, "Where clients call by gRPC; port 0 takes a free one")
+      ->capture_default_str();
+  app.add_option("--http", http_address,
+                 "Where clients and probes call by HTTP; port 0 takes a free one, off opens none")
+      ->capture_default_str();
+  app.add_option("--api-threads", api_threads,
+                 "Threads that read requests and tokenize long texts; one more takes only short "
+                 "ones")
+      ->capture_default_str();
+  app.add_option("--tool-parser", api.tool_parser,
+                 "How tool calls are cut out of texts: auto (by the chat template), hermes, "
+                 "llama3_json, mistral, off")
+      ->capture_default_str();
+  app.add_option("--reasoning-parser", api.reasoning_parser,
+                 "How thoughts are: auto (by the chat template), think, off")
+      ->capture_default_str();
+  app.add_option("--tls-cert", tls.cert,
+                 "PEM file of the certificate, for --grpc and --http; read anew when it changes");
+  app.add_option("--tls-key", tls.key, "PEM file of its key");
+  app.add_option("--tls-ca", tls.ca,
+                 "PEM file of an authority: only clients with a certificate of it are served");
+  app.add_option("--insecure", insecure,
+                 "Ports that may be reached in plain text by other machines: http,grpc,cluster")
+      ->delimiter(',');
+}
+
+absl::Status PortFlags::check(const std::string& cluster_address) const {
+  RETURN_IF_ERROR(check_address("--grpc", grpc_address));
+  if (http_address != "off") RETURN_IF_ERROR(check_address("--http", http_address));
+  if (api_threads < 1 || api_threads > 256) {
+    return invalid_argument("--api-threads {}: want 1 to 256", api_threads);
+  }
+  RETURN_IF_ERROR(check_tls(tls));
+  for (const std::string& name : insecure) {
+    if (std::ranges::count(kPortNames, name) > 0) continue;
+    return invalid_argument("--insecure {}: want http, grpc or cluster", name);
+  }
+  RETURN_IF_ERROR(check_plaintext(*this, "grpc", grpc_address, tls.given()));
+  if (http_address != "off") {
+    RETURN_IF_ERROR(check_plaintext(*this, "http", http_address, tls.given()));
+  }
+  if (cluster_address.empty()) return absl::OkStatus();
+  return check_plaintext(*this, "cluster", cluster_address, /*has_tls=*/false);
+}
+
+absl::StatusOr<std::unique_ptr<ServedPorts>> ServedPorts::start(const ServedModel& served,
+                                                                const PortFlags& flags) {
+  auto ports = std::make_unique<ServedPorts>();
+  const bool has_http = flags.http_address != "off";
+  const int64_t connections = connections_within_limit() / (has_http ? 2 : 1);
+  ASSIGN_OR_RETURN(ports->grpc_, PublicServer::start(served, {.address = flags.grpc_address,
+                                                              .threads = flags.api_threads,
+                                                              .max_connections = connections,
+                                                              .tls = flags.tls}));
+  if (!has_http) return ports;
+  ASSIGN_OR_RETURN(ports->api_, openai::Api::create(served, &ports->grpc_->pool(), flags.api));
+  std::vector<http::Route> routes = http::health_routes(served);
+  for (http::Route& route : ports->api_->routes()) routes.push_back(std::move(route));
+  http::Router router(std::move(routes));
+  ASSIGN_OR_RETURN(ports->http_, http::Server::start({.address = flags.http_address,
+                                                      .max_connections = connections,
+                                                      .tls = flags.tls},
+                                                     std::move(router)));
+  return ports;
+}
+
+std::string ServedPorts::names() const {
+  return fmt::format("gRPC at {}{}", grpc_->address(),
+                     http_ != nullptr ? ", HTTP at " + http_->address() : "");
+}
+
+void ServedPorts::drain() {
+  if (http_ != nullptr) http_->drain();
+}
+
+void ServedPorts::wait_answered() {
+  if (http_ != nullptr) http_->wait_answered(kLastAnswers);
+}
+
+}  // namespace lockstep
