@@ -8,12 +8,11 @@ lockstep_packages=(
   g++ cmake ninja-build ccache pkg-config
   libgrpc++-dev protobuf-compiler-grpc libprotobuf-dev protobuf-compiler libabsl-dev libssl-dev
   libspdlog-dev libfmt-dev nlohmann-json3-dev libcli11-dev libpcre2-dev libutf8proc-dev
-  prometheus-cpp-dev
-  libboost1.81-dev
+  libboost1.81-dev prometheus-cpp-dev
 )
 lockstep_test_packages=(
   libgtest-dev libgmock-dev libbenchmark-dev python3 python3-grpcio python3-venv python3-yaml
-  git clang-14 clang-format clang-tidy libclang-rt-14-dev
+  chromium chromium-driver python3-selenium git clang-14 clang-format clang-tidy libclang-rt-14-dev
 )
 
 # install_packages NAME...: those of them that are missing.
@@ -43,11 +42,11 @@ install_packages() {
     apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
 }
 
-# Makes build/python, an environment with what tests/deploy checks manifests by. Without a network
-# there is none, and those checks are skipped.
+# Makes build/python, an environment with what tests check manifests by, and the official client of
+# OpenAI's API. Without a network there is none, and those tests are skipped.
 install_python_packages() {
-  local packages=(kubernetes-validate==1.37.0)
-  build/python/bin/kubernetes-validate --version >/dev/null 2>&1 && return 0
+  local packages=(kubernetes-validate==1.37.0 openai==3.54.0)
+  build/python/bin/python -c 'import kubernetes_validate, openai' 2>/dev/null && return 0
   python3 -m venv build/python >/dev/null && build/python/bin/pip install -q "${packages[@]}" ||
     { rm -rf build/python; echo "lockstep: could not install ${packages[*]}: tests will skip it"; }
 }

@@ -133,8 +133,8 @@ std::vector<http::Route> Api::routes() {
     get_model(context->served, created, exchange);
   };
   const auto generate = [context](Endpoint endpoint) {
-    return [context, endpoint](ExchangePtr exchange) {
-      Generation::begin(endpoint, context, std::move(exchange));
+    return [context, endpoint](const ExchangePtr& exchange) {
+      Generation::begin(endpoint, context, exchange);
     };
   };
   const auto text = [context](Answer answer) {

@@ -64,15 +64,16 @@ absl::Status add_defaults(const Model& model, ApiRequest* request) {
   return absl::OkStatus();
 }
 
-// What was read into the first prompt's message is all prompts'.
-void share_fields(ApiRequest* request) {
-  v1::GenerateRequest shared = request->prompts[0];
-  shared.clear_prompt();
-  shared.clear_prompt_ids();
-  for (size_t i = 1; i < request->prompts.size(); ++i) request->prompts[i].MergeFrom(shared);
-}
-
 }  // namespace
+
+v1::GenerateRequest ApiRequest::message(size_t index) const {
+  v1::GenerateRequest message = prompts[0];
+  if (index == 0) return message;
+  message.clear_prompt();
+  message.clear_prompt_ids();
+  message.MergeFrom(prompts[index]);
+  return message;
+}
 
 absl::StatusOr<OrderedJson> parse_body(const std::string& body, const Model& model) {
   ASSIGN_OR_RETURN(OrderedJson json, parse_ordered_json(body, "the body"));
@@ -99,7 +100,6 @@ absl::StatusOr<ApiRequest> parse_request(Endpoint endpoint, const std::string& b
   if (endpoint == kResponses) request.body = json;
   RETURN_IF_ERROR(read_fields(with_our_words(std::move(json)), &request));
   RETURN_IF_ERROR(add_defaults(model, &request));
-  share_fields(&request);
   return request;
 }
 

@@ -19,7 +19,8 @@ enum Endpoint : unsigned { kCompletions = 1, kChat = 2, kResponses = 4 };
 
 struct ApiRequest {
   Endpoint endpoint = kChat;
-  // One for each prompt, of which a completion may have several. Each has n choices, or best_of.
+  // The first one has all fields. A completion may have several prompts: the others are these
+  // alone.
   std::vector<v1::GenerateRequest> prompts;
   int32_t n = 1;  // Of these the answer has so many.
   bool stream = false;
@@ -30,6 +31,10 @@ struct ApiRequest {
   bool one_call = false;
   OrderedJson body;        // Of kResponses, whose answers repeat some of it.
   int unknown_fields = 0;  // Which were ignored.
+
+  // Prompt `index` with the fields that all share. One at a time: a small body may have many
+  // prompts and large fields.
+  v1::GenerateRequest message(size_t index) const;
 };
 
 // A JSON field of a request.

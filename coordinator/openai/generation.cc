@@ -44,11 +44,14 @@ void show(std::string_view tag, const Tokenizer& tokenizer, Request* request) {
 }  // namespace
 
 void Generation::begin(Endpoint endpoint, ApiContext* context,
-                       std::shared_ptr<http::Exchange> exchange) {
+                       const std::shared_ptr<http::Exchange>& exchange) {
   absl::Status accepted = context->served.engine->accepting();
   if (accepted.ok()) {
     const http::Request& request = exchange->request();
     const auto generation = std::make_shared<Generation>(endpoint, context, exchange);
+    exchange->on_gone([weak = std::weak_ptr<Generation>(generation)] {
+      if (const std::shared_ptr<Generation> self = weak.lock()) self->abandon();
+    });
     accepted = context->pool->submit(exchange->client(), static_cast<int64_t>(request.body.size()),
                                      [generation] { generation->start(); });
   }
@@ -60,9 +63,6 @@ Generation::Generation(Endpoint endpoint, ApiContext* context,
     : endpoint_(endpoint), context_(context), exchange_(std::move(exchange)) {}
 
 void Generation::start() {
-  exchange_->on_gone([weak = weak_from_this()] {
-    if (const std::shared_ptr<Generation> self = weak.lock()) self->abandon();
-  });
   {
     MutexLock lock(&mutex_);
     if (gone_) return;
@@ -93,57 +93,55 @@ void Generation::start() {
 
 absl::Status Generation::submit(const ApiRequest& request,
                                 std::vector<std::shared_ptr<Stream>>* streams) {
-  const ServedModel& served = context_->served;
-  const Tokenizer* tokenizer = served.model->tokenizer();
-  facts_.id = make_id(endpoint_);
-  std::vector<Request> requests;
-  for (const v1::GenerateRequest& prompt : request.prompts) {
-    ASSIGN_OR_RETURN(Request one, to_request(prompt, *served.model));
-    one.id = facts_.id;
-    if (request.parses_tools && context_->tools != nullptr && tokenizer != nullptr) {
-      for (const std::string_view tag :
-           {context_->tools->begin, context_->tools->end, std::string_view("[ARGS]"),
-            std::string_view("[CALL_ID]")}) {
-        show(tag, *tokenizer, &one);
-      }
-    }
-    requests.push_back(std::move(one));
-  }
-  facts_ = facts_of(request, requests);
-  for (Request& one : requests) {
+  facts_ = facts_of(request);
+  for (size_t prompt = 0; prompt < request.prompts.size(); ++prompt) {
+    ASSIGN_OR_RETURN(Request one, to_engine(request, prompt));
     one.client = exchange_->client();
-    ASSIGN_OR_RETURN(std::shared_ptr<Stream> stream, served.engine->submit(std::move(one)));
+    ASSIGN_OR_RETURN(std::shared_ptr<Stream> stream,
+                     context_->served.engine->submit(std::move(one)));
     streams->push_back(std::move(stream));
   }
   return absl::OkStatus();
 }
 
-AnswerFacts Generation::facts_of(const ApiRequest& request,
-                                 const std::vector<Request>& requests) const {
+AnswerFacts Generation::facts_of(const ApiRequest& request) const {
   const Model& model = *context_->served.model;
   AnswerFacts facts = {.endpoint = endpoint_,
-                       .id = facts_.id,
+                       .id = make_id(endpoint_),
                        .created = now_seconds(),
                        .model = model.name(),
                        .choices_per_prompt = request.n,
                        .include_usage = request.include_usage,
                        .logprobs = request.logprobs,
                        .tokenizer = model.tokenizer()};
-  for (size_t i = 0; request.echo && i < requests.size(); ++i) {
-    facts.echo.push_back(request.prompts[i].has_prompt() ? request.prompts[i].prompt()
-                         : model.tokenizer() == nullptr
-                             ? std::string()
-                             : model.tokenizer()->decode(requests[i].prompt_ids));
-  }
   if (endpoint_ == kCompletions) return facts;
   facts.request = request.body;
   facts.output = {.thoughts = context_->thoughts,
                   .tools = request.parses_tools ? context_->tools : nullptr,
                   .one_call = request.one_call};
-  facts.output.in_thought =
-      facts.output.thoughts != nullptr &&
-      ends_in_thought(requests[0].prompt_ids, *facts.output.thoughts, *model.tokenizer());
   return facts;
+}
+
+// Checked, rendered, tokenized; what only the tokens say is added to the facts.
+absl::StatusOr<Request> Generation::to_engine(const ApiRequest& request, size_t prompt) {
+  const Model& model = *context_->served.model;
+  ASSIGN_OR_RETURN(Request one, to_request(request.message(prompt), model));
+  one.id = facts_.id;
+  const Tokenizer* tokenizer = model.tokenizer();
+  if (tokenizer == nullptr) return one;
+  if (request.echo) {
+    const v1::GenerateRequest& given = request.prompts[prompt];
+    facts_.echo.push_back(given.has_prompt() ? given.prompt() : tokenizer->decode(one.prompt_ids));
+  }
+  if (const ToolFormat* tools = facts_.output.tools; tools != nullptr) {
+    for (const char* tag : {"[ARGS]", "[CALL_ID]"}) show(tag, *tokenizer, &one);
+    for (const std::string_view tag : {tools->begin, tools->end}) show(tag, *tokenizer, &one);
+  }
+  if (const ThoughtFormat* thoughts = facts_.output.thoughts; thoughts != nullptr) {
+    for (const std::string_view tag : {thoughts->begin, thoughts->end}) show(tag, *tokenizer, &one);
+    facts_.output.in_thought = ends_in_thought(one.prompt_ids, *thoughts, *tokenizer);
+  }
+  return one;
 }
 
 void Generation::stream_answer() {

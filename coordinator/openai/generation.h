@@ -33,7 +33,7 @@ class Generation : public std::enable_shared_from_this<Generation> {
   // On an I/O thread: looks for room in the engine's queue before anything is read, and hands the
   // rest to the pool.
   static void begin(Endpoint endpoint, ApiContext* context,
-                    std::shared_ptr<http::Exchange> exchange);
+                    const std::shared_ptr<http::Exchange>& exchange);
 
   Generation(Endpoint endpoint, ApiContext* context, std::shared_ptr<http::Exchange> exchange);
 
@@ -46,7 +46,8 @@ class Generation : public std::enable_shared_from_this<Generation> {
   // On the pool.
   void start() ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status submit(const ApiRequest& request, std::vector<std::shared_ptr<Stream>>* streams);
-  AnswerFacts facts_of(const ApiRequest& request, const std::vector<Request>& requests) const;
+  absl::StatusOr<Request> to_engine(const ApiRequest& request, size_t prompt);
+  AnswerFacts facts_of(const ApiRequest& request) const;
   void stream_answer();
   void gather_answer(const ApiRequest& request) ABSL_LOCKS_EXCLUDED(mutex_);
   void respond() ABSL_LOCKS_EXCLUDED(mutex_);

@@ -52,7 +52,7 @@ void ResponseWriter::end(std::optional<uint64_t> id, std::string* bytes) {
 void ResponseWriter::fail(const absl::Status& status, std::string* bytes) {
   OrderedJson error = error_body(status)["error"];
   error.erase("type");  // It is the event's.
-  emit("error", std::move(error));
+  emit("error", error);
   flush(std::nullopt, bytes);
 }
 
@@ -88,7 +88,7 @@ void ResponseWriter::add_text(Kind kind, const std::string& text) {
   event["delta"] = text;
   if (kind == Kind::kMessage) event["logprobs"] = OrderedJson::array();
   emit(kind == Kind::kThought ? "response.reasoning_text.delta" : "response.output_text.delta",
-       std::move(event));
+       event);
 }
 
 void ResponseWriter::add_call(const CallDelta& call) {
@@ -103,7 +103,7 @@ void ResponseWriter::add_call(const CallDelta& call) {
   OrderedJson event = place();
   event.erase("content_index");
   event["delta"] = call.arguments;
-  emit("response.function_call_arguments.delta", std::move(event));
+  emit("response.function_call_arguments.delta", event);
 }
 
 void ResponseWriter::open(Item item) {
@@ -119,7 +119,7 @@ void ResponseWriter::open(Item item) {
   if (added.kind == Kind::kCall) return;
   OrderedJson event = place();
   event["part"] = item_json(added, "in_progress")["content"][0];
-  emit("response.content_part.added", std::move(event));
+  emit("response.content_part.added", event);
 }
 
 void ResponseWriter::close() {
@@ -209,7 +209,7 @@ OrderedJson ResponseWriter::response_json(const char* status) const {
 
 // ---- On the wire ----
 
-void ResponseWriter::emit(const char* type, OrderedJson event) {
+void ResponseWriter::emit(const char* type, const OrderedJson& event) {
   OrderedJson json = {{"type", type}, {"sequence_number", sequence_++}};
   json.update(event);
   events_.emplace_back(type, dump(json));

@@ -44,7 +44,7 @@ class ResponseWriter final : public EventWriter {
   const char* final_status() const;
   // Of the item that is open.
   OrderedJson place() const;
-  void emit(const char* type, OrderedJson event);
+  void emit(const char* type, const OrderedJson& event);
   void flush(std::optional<uint64_t> id, std::string* bytes);
 
   const AnswerFacts facts_;

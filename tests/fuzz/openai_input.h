@@ -29,8 +29,8 @@ inline bool check_openai_input(Endpoint endpoint, const std::string& body, const
     return false;
   }
   LOCKSTEP_CHECK(!request->prompts.empty());
-  for (const v1::GenerateRequest& prompt : request->prompts) {
-    const absl::StatusOr<Request> one = to_request(prompt, model);
+  for (size_t prompt = 0; prompt < request->prompts.size(); ++prompt) {
+    const absl::StatusOr<Request> one = to_request(request->message(prompt), model);
     if (one.ok()) continue;
     check_error(one.status());
     return false;

@@ -73,13 +73,12 @@ void PortFlags::add_to(CLI::App& app) {
                  "File of lines NAME KEY [requests=N]: clients of both ports need one of the keys "
                  "(Authorization: Bearer KEY), and have at most N requests at once")
       ->type_name("FILE");
-  app.add_option(
-         "--tool-parser", openai.tool_parser,
-         "How the model writes calls of tools: auto (what its chat template shows), off, or "
-         "a format's name")
+  app.add_option("--tool-parser", openai.tool_parser,
+                 "How tool calls are cut out of texts: auto (by the chat template), hermes, "
+                 "llama3_json, mistral, off")
       ->capture_default_str();
   app.add_option("--reasoning-parser", openai.reasoning_parser,
-                 "How it writes its thoughts: auto, off, or a format's name")
+                 "How thoughts are: auto (by the chat template), think, off")
       ->capture_default_str();
   app.add_option("--insecure", insecure,
                  "Ports that may be reached in plain text by other machines: http,grpc,cluster")

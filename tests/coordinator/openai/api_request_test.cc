@@ -105,11 +105,11 @@ TEST_F(ApiRequestTest, SeveralPromptsShareTheOtherFields) {
       parsed(kCompletions, R"({"prompt": ["a", [1, 2]], "stop": ["x", "y"], "max_tokens": 3})");
   ASSERT_EQ(request.prompts.size(), 2u);
   EXPECT_EQ(request.prompts[0].prompt(), "a");
-  EXPECT_FALSE(request.prompts[1].has_prompt());
-  EXPECT_EQ(request.prompts[1].prompt_ids().ids_size(), 2);
-  for (const v1::GenerateRequest& prompt : request.prompts) {
-    EXPECT_EQ(prompt.stop_size(), 2);
-    EXPECT_EQ(prompt.max_tokens(), 3);
+  EXPECT_FALSE(request.message(1).has_prompt());
+  EXPECT_EQ(request.message(1).prompt_ids().ids_size(), 2);
+  for (const size_t prompt : {0, 1}) {
+    EXPECT_EQ(request.message(prompt).stop_size(), 2);
+    EXPECT_EQ(request.message(prompt).max_tokens(), 3);
   }
 }
 

@@ -1,0 +1,133 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The official openai client against a server with the demo model.
+
+Exits with 77 where the client is not installed.
+"""
+import json
+import subprocess
+import sys
+import threading
+import unittest
+
+try:
+    import openai
+except ImportError:
+    print("openai is not installed: skipped")
+    sys.exit(77)
+
+BINARY = sys.argv[1]
+STORY = {"model": "demo", "prompt": "Once upon a time", "max_tokens": 20, "seed": 1}
+TALK = {
+    "model": "demo",
+    "messages": [{"role": "user", "content": "Once upon a time"}],
+    "max_tokens": 20,
+    "seed": 1,
+}
+
+
+class Server:
+    """A `lockstep serve` process on free ports."""
+
+    def __init__(self, *arguments):
+        self.process = subprocess.Popen(
+            [BINARY, "serve", "--grpc", "127.0.0.1:0", "--http", "127.0.0.1:0", *arguments],
+            stderr=subprocess.PIPE, text=True)
+        self.url = None
+        for line in self.process.stderr:
+            if "HTTP at " in line:
+                self.url = "http://" + line.split("HTTP at ")[1].split(",")[0].strip()
+            if "ready;" in line:
+                break
+        threading.Thread(target=self.process.stderr.read, daemon=True).start()
+
+    def close(self):
+        self.process.terminate()
+        self.process.wait()
+
+
+class OpenAiClientTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.server = Server("--workers", "2")
+        cls.client = openai.OpenAI(base_url=cls.server.url + "/v1", api_key="none", max_retries=0)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.server.close()
+
+    def test_models(self):
+        self.assertEqual([model.id for model in self.client.models.list()], ["demo"])
+        self.assertEqual(self.client.models.retrieve("demo").object, "model")
+        with self.assertRaises(openai.NotFoundError):
+            self.client.models.retrieve("gpt-4o")
+
+    def test_a_completion_whole_and_streamed(self):
+        whole = self.client.completions.create(**STORY, logprobs=2)
+        self.assertEqual(whole.usage.completion_tokens, 20)
+        self.assertEqual(whole.choices[0].finish_reason, "length")
+        self.assertEqual(len(whole.choices[0].logprobs.tokens), 20)
+        text = ""
+        usage = None
+        for chunk in self.client.completions.create(
+                **STORY, stream=True, stream_options={"include_usage": True}):
+            usage = chunk.usage or usage
+            text += "".join(choice.text for choice in chunk.choices)
+        self.assertEqual(text, whole.choices[0].text)
+        self.assertEqual(usage.total_tokens, whole.usage.total_tokens)
+
+    def test_a_chat_whole_and_streamed(self):
+        whole = self.client.chat.completions.create(**TALK, n=2, logprobs=True, top_logprobs=1)
+        self.assertEqual(whole.choices[0].message.role, "assistant")
+        self.assertEqual(len(whole.choices[1].logprobs.content), 20)
+        texts = ["", ""]
+        for chunk in self.client.chat.completions.create(**TALK, n=2, stream=True):
+            for choice in chunk.choices:
+                texts[choice.index] += choice.delta.content or ""
+        self.assertEqual(texts, [choice.message.content for choice in whole.choices])
+
+    def test_the_clients_stream_helper(self):
+        with self.client.chat.completions.stream(**TALK) as stream:
+            for _ in stream:
+                pass
+            final = stream.get_final_completion()
+        self.assertEqual(final.choices[0].finish_reason, "length")
+
+    def test_tools_are_taken(self):
+        answer = self.client.chat.completions.create(
+            **TALK, tools=[{"type": "function", "function": {"name": "f", "parameters": {
+                "type": "object", "properties": {}}}}], tool_choice="auto")
+        self.assertIsNone(answer.choices[0].message.tool_calls)
+
+    def test_extra_fields_of_vllm(self):
+        answer = self.client.completions.create(
+            **STORY, extra_body={"top_k": 1, "min_tokens": 5, "ignore_eos": True})
+        self.assertEqual(answer.usage.completion_tokens, 20)
+
+    def test_errors_are_the_clients_classes(self):
+        with self.assertRaises(openai.BadRequestError) as caught:
+            self.client.chat.completions.create(**{**TALK, "temperature": 200})
+        self.assertEqual(caught.exception.param, "temperature")
+        with self.assertRaises(openai.BadRequestError) as caught:
+            self.client.completions.create(**{**STORY, "prompt": [7] * 2000})
+        self.assertEqual(caught.exception.code, "context_length_exceeded")
+        with self.assertRaises(openai.NotFoundError) as caught:
+            self.client.completions.create(**{**STORY, "model": "gpt-4o"})
+        self.assertEqual(caught.exception.code, "model_not_found")
+
+    def test_a_client_that_goes_away_cancels(self):
+        stream = self.client.completions.create(
+            **{**STORY, "max_tokens": 900}, stream=True, extra_body={"ignore_eos": True})
+        next(iter(stream))
+        stream.close()
+        self.assertEqual(self.client.completions.create(**STORY).usage.completion_tokens, 20)
+
+    def test_json_of_any_order_and_unknown_fields(self):
+        response = self.client.with_raw_response.completions.create(
+            **STORY, extra_body={"no_such_field": 1})
+        self.assertTrue(response.headers["x-request-id"].startswith("cmpl-"))
+        self.assertEqual(json.loads(response.content)["object"], "text_completion")
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])
