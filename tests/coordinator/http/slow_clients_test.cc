@@ -118,6 +118,7 @@ TEST(SlowClientsTest, AThousandConnectionsAreServedAtOnce) {
   raise_descriptor_limit();
   ScriptedServer server;
   std::vector<HttpClient> clients;
+  clients.reserve(1000);
   for (int i = 0; i < 1000; ++i) clients.emplace_back(server.address());
   for (HttpClient& client : clients) client.send(http_request("GET", "/quick"));
   for (HttpClient& client : clients) EXPECT_EQ(client.read().body, "quick");
