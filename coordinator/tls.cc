@@ -184,6 +184,7 @@ std::shared_ptr<SSL> TlsContext::open(int descriptor) {
   std::shared_ptr<SSL> ssl(SSL_new(context.get()), SSL_free);
   BIO* bio = ssl == nullptr ? nullptr : BIO_new(socket_method());
   if (bio == nullptr) return nullptr;
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): it is never followed.
   BIO_set_data(bio, reinterpret_cast<void*>(static_cast<intptr_t>(descriptor)));
   BIO_set_init(bio, 1);
   SSL_set_bio(ssl.get(), bio, bio);

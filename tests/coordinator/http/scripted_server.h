@@ -86,8 +86,8 @@ class ScriptedServer {
                           const TlsFiles& tls = {}) {
     const ServerOptions options = {
         .address = "127.0.0.1:0", .max_connections = max_connections, .limits = limits, .tls = tls};
-    auto server =
-        Server::start(options, [this](std::shared_ptr<Exchange> exchange) { answer(exchange); });
+    auto server = Server::start(
+        options, [this](std::shared_ptr<Exchange> exchange) { answer(std::move(exchange)); });
     EXPECT_TRUE(server.ok()) << server.status();
     server_ = *std::move(server);
   }
