@@ -22,7 +22,7 @@ namespace lockstep {
 class KvPages {
  public:
   KvPages(int64_t pages, int64_t page_tokens, PrefixOptions options)
-      : options_(options), allocator_(pages, page_tokens), tree_(pages) {}
+      : options_(options), allocator_(pages, page_tokens) {}
 
   int64_t total() const { return allocator_.total(); }
   int64_t page_tokens() const { return allocator_.page_tokens(); }

@@ -13,6 +13,12 @@ bool PrefixTree::TokensLess::operator()(std::span<const int32_t> a,
   return std::lexicographical_compare(a.begin(), a.end(), b.begin(), b.end());
 }
 
+const PrefixTree::Node& PrefixTree::node(int32_t page) const {
+  const auto found = nodes_.find(page);
+  LOCKSTEP_CHECK(found != nodes_.end());
+  return found->second;
+}
+
 int32_t PrefixTree::find(const TreeKey& key, int32_t parent,
                          std::span<const int32_t> tokens) const {
   const Children* children = nullptr;
@@ -28,15 +34,16 @@ int32_t PrefixTree::find(const TreeKey& key, int32_t parent,
 
 void PrefixTree::insert(const TreeKey& key, int32_t parent, std::vector<int32_t> tokens,
                         int32_t page) {
-  Node& added = node(page);
-  LOCKSTEP_CHECK(!added.held);
-  added = {.held = true, .parent = parent, .left_at = ++clock_};
+  const auto [entry, is_new_page] = nodes_.try_emplace(page);
+  LOCKSTEP_CHECK(is_new_page);
+  Node& added = entry->second;
+  added.parent = parent;
+  added.left_at = ++clock_;
   Children* siblings = nullptr;
   if (parent == kNone) {
     added.tree = trees_.try_emplace(key).first;
     siblings = &added.tree->second;
   } else {
-    LOCKSTEP_CHECK(node(parent).held);
     if (evictable(node(parent))) leaves_.erase({node(parent).left_at, parent});
     siblings = &node(parent).children;
   }
@@ -44,20 +51,18 @@ void PrefixTree::insert(const TreeKey& key, int32_t parent, std::vector<int32_t>
   std::tie(added.self, is_new) = siblings->emplace(std::move(tokens), page);
   LOCKSTEP_CHECK(is_new);
   leaves_.emplace(added.left_at, page);
-  ++pages_;
   ++unused_;
 }
 
 void PrefixTree::use(int32_t page) {
   Node& used = node(page);
-  LOCKSTEP_CHECK(used.held);
   if (evictable(used)) leaves_.erase({used.left_at, page});
   if (used.users++ == 0) --unused_;
 }
 
 void PrefixTree::leave(int32_t page) {
   Node& left = node(page);
-  LOCKSTEP_CHECK(left.held && left.users > 0);
+  LOCKSTEP_CHECK(left.users > 0);
   if (--left.users > 0) return;
   ++unused_;
   left.left_at = ++clock_;
@@ -85,8 +90,7 @@ void PrefixTree::remove(int32_t page) {
     parent.children.erase(removed.self);
     if (evictable(parent)) leaves_.emplace(parent.left_at, removed.parent);
   }
-  removed = {};
-  --pages_;
+  nodes_.erase(page);
   --unused_;
 }
 

@@ -10,6 +10,7 @@
 #include <span>
 #include <string>
 #include <tuple>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -31,9 +32,6 @@ class PrefixTree {
  public:
   static constexpr int32_t kNone = -1;
 
-  // Page ids are below `pages`.
-  explicit PrefixTree(int64_t pages) : nodes_(static_cast<size_t>(pages)) {}
-
   // The page with these tokens behind `parent` (kNone: at the beginning), or kNone.
   int32_t find(const TreeKey& key, int32_t parent, std::span<const int32_t> tokens) const;
   // There is none yet. It has no user, as `parent` may have none.
@@ -43,7 +41,7 @@ class PrefixTree {
   void leave(int32_t page);
   int64_t users(int32_t page) const { return node(page).users; }
 
-  int64_t pages() const { return pages_; }
+  int64_t pages() const { return static_cast<int64_t>(nodes_.size()); }
   int64_t unused() const { return unused_; }  // Of these, without a user.
   // Takes `count` of those out, the least recently used ones first, and appends them to `pages`.
   void evict(int64_t count, std::vector<int32_t>* pages);
@@ -56,7 +54,6 @@ class PrefixTree {
   using Children = std::map<std::vector<int32_t>, int32_t, TokensLess>;
   using Trees = std::map<TreeKey, Children>;
   struct Node {
-    bool held = false;  // It is in the tree.
     int32_t parent = kNone;
     Trees::iterator tree = {};
     Children::iterator self = {};  // Among its parent's children, or its tree's.
@@ -65,16 +62,16 @@ class PrefixTree {
     uint64_t left_at = 0;  // When its last user left.
   };
 
-  const Node& node(int32_t page) const { return nodes_[static_cast<size_t>(page)]; }
-  Node& node(int32_t page) { return nodes_[static_cast<size_t>(page)]; }
+  // It is in the tree.
+  const Node& node(int32_t page) const;
+  Node& node(int32_t page) { return const_cast<Node&>(std::as_const(*this).node(page)); }
   bool evictable(const Node& node) const { return node.users == 0 && node.children.empty(); }
   void remove(int32_t page);
 
-  std::vector<Node> nodes_;                        // By page.
+  std::unordered_map<int32_t, Node> nodes_;        // By page.
   Trees trees_;                                    // None is empty.
   std::set<std::pair<uint64_t, int32_t>> leaves_;  // Evictable: (left_at, page).
   uint64_t clock_ = 0;
-  int64_t pages_ = 0;
   int64_t unused_ = 0;
 };
 

@@ -21,7 +21,7 @@ std::vector<int32_t> evict(PrefixTree& tree, int64_t count) {
 }
 
 TEST(PrefixTreeTest, FindsAPageByEveryTokenBehindItsParent) {
-  PrefixTree tree(10);
+  PrefixTree tree;
   tree.insert({}, kNone, {1, 2, 3}, 7);
   tree.insert({}, 7, {1, 2, 3}, 5);
   EXPECT_EQ(tree.find({}, kNone, Tokens{1, 2, 3}), 7);
@@ -35,7 +35,7 @@ TEST(PrefixTreeTest, FindsAPageByEveryTokenBehindItsParent) {
 }
 
 TEST(PrefixTreeTest, ClientsAndSaltsHaveTreesOfTheirOwn) {
-  PrefixTree tree(10);
+  PrefixTree tree;
   tree.insert({"a", "x"}, kNone, {1}, 0);
   EXPECT_EQ(tree.find({"a", "x"}, kNone, Tokens{1}), 0);
   EXPECT_EQ(tree.find({"b", "x"}, kNone, Tokens{1}), kNone);
@@ -45,7 +45,7 @@ TEST(PrefixTreeTest, ClientsAndSaltsHaveTreesOfTheirOwn) {
 }
 
 TEST(PrefixTreeTest, TheLeastRecentlyUsedLeafGoesFirstAndThenItsParent) {
-  PrefixTree tree(10);
+  PrefixTree tree;
   tree.insert({}, kNone, {1}, 0);
   tree.insert({}, 0, {2}, 1);
   tree.insert({}, 0, {3}, 2);
@@ -63,7 +63,7 @@ TEST(PrefixTreeTest, TheLeastRecentlyUsedLeafGoesFirstAndThenItsParent) {
 }
 
 TEST(PrefixTreeTest, WhatIsUsedStays) {
-  PrefixTree tree(10);
+  PrefixTree tree;
   tree.insert({}, kNone, {1}, 0);
   tree.insert({}, kNone, {2}, 1);
   tree.use(0);
@@ -76,7 +76,7 @@ TEST(PrefixTreeTest, WhatIsUsedStays) {
 
 TEST(PrefixTreeDeathTest, EvictingWhatIsUsedStopsTheProcess) {
   testing::FLAGS_gtest_death_test_style = "threadsafe";
-  PrefixTree tree(10);
+  PrefixTree tree;
   tree.insert({}, kNone, {1}, 0);
   tree.use(0);
   EXPECT_DEATH(evict(tree, 1), "check failed");
@@ -96,7 +96,7 @@ TEST(PrefixTreeTest, RandomLivesAgreeWithAList) {
   const auto below = [&](int n) {
     return static_cast<int32_t>(random() % static_cast<unsigned>(n));
   };
-  PrefixTree tree(12);
+  PrefixTree tree;
   std::map<int32_t, Entry> list;
   std::vector<std::vector<int32_t>> paths;  // Of the users.
   uint64_t clock = 0;
