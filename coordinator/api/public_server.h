@@ -32,8 +32,6 @@ class PublicServer {
   // Ends open calls.
   ~PublicServer();
 
-  // What reads requests, for other ports, too. It goes with this one, and runs what it has first.
-  TaskPool& pool() { return pool_; }
   // As bound: "127.0.0.1:40123".
   const std::string& address() const { return server_->address(); }
 
