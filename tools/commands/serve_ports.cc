@@ -66,7 +66,8 @@ void PortFlags::add_to(CLI::App& app) {
                  "PEM file of an authority: only clients with a certificate of it are served");
   app.add_option("--insecure", insecure,
                  "Ports that may be reached in plain text by other machines: http,grpc,cluster")
-      ->delimiter(',');
+      ->delimiter(',')
+      ->allow_extra_args(false);
 }
 
 absl::Status PortFlags::check(const std::string& cluster_address) const {
