@@ -87,6 +87,7 @@ TEST(BadInputTest, FlagsAreNamed) {
   expect_one_line({"serve", "--http", "[::]:0", "--insecure", "grpc,cluster"}, "--insecure http");
   expect_one_line({"serve", "--cluster", "0.0.0.0:0"}, "--insecure cluster");
   expect_one_line({"serve", "--insecure", "web"}, "--insecure web");
+  expect_one_line({"serve", "--insecure", "grpc,http", "/none"}, "no folder /none");
   expect_one_line({"serve", "--tls-cert", "a.pem"}, "--tls-key");
   expect_one_line({"serve", "--tls-ca", "a.pem"}, "--tls-ca a.pem");
   expect_one_line({"serve", "--grpc", "0.0.0.0:0", "--http", "off", "--tls-cert", "/none.pem",

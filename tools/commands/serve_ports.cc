@@ -82,7 +82,8 @@ void PortFlags::add_to(CLI::App& app) {
       ->capture_default_str();
   app.add_option("--insecure", insecure,
                  "Ports that may be reached in plain text by other machines: http,grpc,cluster")
-      ->delimiter(',');
+      ->delimiter(',')
+      ->allow_extra_args(false);
 }
 
 absl::Status PortFlags::check(const std::string& cluster_address) const {
