@@ -87,11 +87,24 @@ class OpenAiClientTest(unittest.TestCase):
         self.assertEqual(texts, [choice.message.content for choice in whole.choices])
 
     def test_the_clients_stream_helper(self):
-        with self.client.chat.completions.stream(**TALK) as stream:
+        with self.client.chat.completions.stream(**TALK, stop=["e"]) as stream:
             for _ in stream:
                 pass
             final = stream.get_final_completion()
-        self.assertEqual(final.choices[0].finish_reason, "length")
+        self.assertEqual(final.choices[0].finish_reason, "stop")
+
+    def test_a_response_whole_and_streamed(self):
+        ask = {"model": "demo", "input": "Once upon a time", "max_output_tokens": 20,
+               "extra_body": {"seed": 1}}
+        whole = self.client.responses.create(**ask)
+        self.assertEqual(whole.status, "incomplete")
+        text = ""
+        for event in self.client.responses.create(**ask, stream=True):
+            if event.type == "response.output_text.delta":
+                text += event.delta
+        self.assertEqual(text, whole.output_text)
+        self.assertEqual(event.type, "response.incomplete")
+        self.assertEqual(event.response.usage.output_tokens, 20)
 
     def test_tools_are_taken(self):
         answer = self.client.chat.completions.create(

@@ -3,6 +3,8 @@
 // workers started for it.
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "base/status.h"
 #include "tools/commands/command.h"
 #include "tools/commands/conversation.h"
@@ -50,6 +52,9 @@ class Chat {
     return true;
   }
 
+  // Whether a message could not be answered.
+  bool failed() const { return failed_; }
+
  private:
   // Thoughts are shown at a terminal alone, dimmed.
   Conversation::Show shower() {
@@ -86,11 +91,6 @@ class Chat {
                static_cast<double>(last_.tokens) / std::max(last_.seconds, 1e-9));
   }
 
- public:
-  // Whether a message could not be answered.
-  bool failed() const { return failed_; }
-
- private:
   Conversation& conversation_;
   const int64_t context_;
   const bool at_terminal_ = isatty(STDOUT_FILENO) == 1;

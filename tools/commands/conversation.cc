@@ -67,11 +67,6 @@ void Conversation::stop() {
   engine_->cancel(stream_);
 }
 
-void Conversation::set_stream(std::shared_ptr<Stream> stream) {
-  MutexLock lock(&mutex_);
-  stream_ = std::move(stream);
-}
-
 absl::StatusOr<AnswerStats> Conversation::answer(const Show& show) {
   ASSIGN_OR_RETURN(const Request request, to_request(request_, *model_));
   if (request_.has_seed()) request_.set_seed(request_.seed() + 1);

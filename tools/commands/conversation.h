@@ -54,7 +54,6 @@ class Conversation {
   absl::StatusOr<AnswerStats> follow(const Request& request, const std::shared_ptr<Stream>& stream,
                                      const Show& show);
   void add(const std::string& role, const std::string& content);
-  void set_stream(std::shared_ptr<Stream> stream) ABSL_LOCKS_EXCLUDED(mutex_);
 
   const Model* const model_;
   Engine* const engine_;
