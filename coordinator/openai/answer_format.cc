@@ -64,7 +64,8 @@ OrderedJson completion_logprobs(const AnswerFacts& facts,
 OrderedJson usage_json(const UsageCounts& usage) {
   return {{"prompt_tokens", usage.prompt_tokens},
           {"completion_tokens", usage.completion_tokens},
-          {"total_tokens", usage.prompt_tokens + usage.completion_tokens}};
+          {"total_tokens", usage.prompt_tokens + usage.completion_tokens},
+          {"prompt_tokens_details", {{"cached_tokens", usage.cached_tokens}}}};
 }
 
 OrderedJson finish_reason_json(FinishReason reason, bool has_calls) {

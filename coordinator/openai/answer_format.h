@@ -36,6 +36,7 @@ struct AnswerFacts {
 
 struct UsageCounts {
   int64_t prompt_tokens = 0;
+  int64_t cached_tokens = 0;  // Of the prompt's, that need not be computed.
   int64_t completion_tokens = 0;
 };
 OrderedJson usage_json(const UsageCounts& usage);

@@ -90,7 +90,10 @@ std::optional<std::string> ChunkWriter::chunk(const StreamEvent& event, size_t p
     json["text"] = completion_text(event, prompt, &choice);
   }
   if (event.finish_reason != FinishReason::kNone) {
-    if (event.index == 0) usage_.prompt_tokens += event.prompt_tokens;
+    if (event.index == 0) {
+      usage_.prompt_tokens += event.prompt_tokens;
+      usage_.cached_tokens += event.cached_tokens;
+    }
     usage_.completion_tokens += event.completion_tokens;
   }
   const bool says_nothing = is_chat ? json["delta"].empty() : json["text"] == "";

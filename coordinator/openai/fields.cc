@@ -296,6 +296,8 @@ constexpr Field kFields[] = {
     {"skip_special_tokens", kBoth, "", only<true>, "this server never shows special tokens"},
     {"include_stop_str_in_output", kBoth, "", only<false>,
      "this server ends the text before a stop string"},
+    {"priority", kAll, "priority", scalar, "Lower is served first"},
+    {"cache_salt", kAll, "cache_salt", scalar, "Cached prompts serve the same salt only"},
     {"user", kAll, "", ignored, "Taken and not used"},
     {"store", kAll, "", ignored, "Nothing is stored"},
     {"metadata", kAll, "", ignored, "Taken and not used"},

@@ -74,7 +74,9 @@ void ResponseWriter::take(const StreamEvent& event) {
   if (event.finish_reason == FinishReason::kNone) return;
   close();
   finish_reason_ = event.finish_reason;
-  usage_ = {.prompt_tokens = event.prompt_tokens, .completion_tokens = event.completion_tokens};
+  usage_ = {.prompt_tokens = event.prompt_tokens,
+            .cached_tokens = event.cached_tokens,
+            .completion_tokens = event.completion_tokens};
 }
 
 // ---- Items ----
@@ -200,7 +202,7 @@ OrderedJson ResponseWriter::response_json(const char* status) const {
     json["incomplete_details"] = {{"reason", "max_output_tokens"}};
   }
   json["usage"] = {{"input_tokens", usage_.prompt_tokens},
-                   {"input_tokens_details", {{"cached_tokens", 0}}},
+                   {"input_tokens_details", {{"cached_tokens", usage_.cached_tokens}}},
                    {"output_tokens", usage_.completion_tokens},
                    {"output_tokens_details", {{"reasoning_tokens", 0}}},
                    {"total_tokens", usage_.prompt_tokens + usage_.completion_tokens}};

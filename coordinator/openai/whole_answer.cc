@@ -25,7 +25,10 @@ void WholeAnswer::add(const StreamEvent& event, size_t prompt) {
   choice.logprobs.insert(choice.logprobs.end(), event.logprobs.begin(), event.logprobs.end());
   if (event.finish_reason == FinishReason::kNone) return;
   choice.finish_reason = event.finish_reason;
-  if (event.index == 0) usage_.prompt_tokens += event.prompt_tokens;
+  if (event.index == 0) {
+    usage_.prompt_tokens += event.prompt_tokens;
+    usage_.cached_tokens += event.cached_tokens;
+  }
   usage_.completion_tokens += event.completion_tokens;
 }
 
@@ -82,7 +85,8 @@ OrderedJson WholeAnswer::response_json() const {
   return writer.response({.text = choice.text,
                           .finish_reason = choice.finish_reason,
                           .prompt_tokens = static_cast<int32_t>(usage_.prompt_tokens),
-                          .completion_tokens = static_cast<int32_t>(usage_.completion_tokens)});
+                          .completion_tokens = static_cast<int32_t>(usage_.completion_tokens),
+                          .cached_tokens = static_cast<int32_t>(usage_.cached_tokens)});
 }
 
 OrderedJson WholeAnswer::json() const {

@@ -71,7 +71,8 @@ class Page:
         return self.browser.find_elements(By.CSS_SELECTOR, selector)
 
     def wait(self, what, condition):
-        WebDriverWait(self.browser, PATIENCE_S).until(lambda _: condition(), what)
+        wait = WebDriverWait(self.browser, PATIENCE_S, poll_frequency=0.02)
+        wait.until(lambda _: condition(), what)
 
     def wait_answered(self):
         self.wait("the answer ends", lambda: self.find("#send").is_enabled())
@@ -114,15 +115,28 @@ def check_text_is_never_html(page):
     assert page.browser.title == "Lockstep"
 
 
+# Presses Escape as soon as there is something of the answer.
+ESCAPE_AT_ONCE = """
+const messages = document.getElementById("messages");
+new MutationObserver((_, observer) => {
+  const answer = messages.querySelector(".assistant");
+  if (!answer || !answer.textContent) return;
+  observer.disconnect();
+  document.dispatchEvent(new KeyboardEvent("keydown", {key: "Escape"}));
+}).observe(messages, {childList: true, characterData: true, subtree: true});
+"""
+
+
 def check_stop(page):
     page.find("#clear").click()
-    page.set("#max_tokens", "100000")
-    page.set("#temperature", "1")
+    page.set("#max_tokens", "1000")
     page.set("#mode", "text")
+    page.browser.execute_script(ESCAPE_AT_ONCE)
     page.ask("Once upon a time")
-    page.wait("the answer begins", lambda: page.answer() or page.find("#send").is_enabled())
-    page.find("#prompt").send_keys(Keys.ESCAPE)
+    page.wait("the answer begins", page.answer)
     page.wait_answered()
+    assert page.answer().strip(), "what was written before it was stopped is gone"
+    assert page.find("#figures").text == "", "it came to its end"
 
 
 def check_cluster(page):
@@ -147,6 +161,12 @@ def check_console(page):
 
 
 def take_screenshots(page, folder):
+    page.find("#clear").click()
+    page.set("#mode", "chat")
+    page.set("#max_tokens", "256")
+    page.browser.execute_script("document.querySelector('details').open = false")
+    page.ask("Tell me a story.")
+    page.wait_answered()
     page.browser.save_screenshot(f"{folder}/phone.png")
     page.browser.set_window_size(1280, 800)
     page.browser.save_screenshot(f"{folder}/light.png")
