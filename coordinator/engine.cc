@@ -81,7 +81,7 @@ class Engine::Loop {
   void end(const absl::Status& why);
   absl::StatusOr<std::unique_ptr<Group>> form();
   void serve();
-  void receive();
+  bool receive();
   void feed(Messages messages);
   void leave(const absl::Status& why);
   void publish();
@@ -101,6 +101,7 @@ class Engine::Loop {
   EngineObserver* const observer_;
   EngineCore core_;
   std::shared_ptr<Group> group_;
+  absl::Status lost_;  // With which the group is left when the actions at hand are carried out.
   bool formed_before_ = false;
   bool answered_ = false;  // This group completed a step.
   // Of the step that it was sent and has not answered; null: there is none.
@@ -148,24 +149,32 @@ void Engine::Loop::serve() {
   while (group_ != nullptr) {
     Messages messages = inbox_->take(core_.wake_at());
     clock_.spent(EnginePart::kIdle);
-    if (messages.stopping) return leave(absl::CancelledError("the server is stopping"));
-    feed(std::move(messages));
-    core_.tick(now_ms());
+    if (messages.stopping) {
+      leave(absl::CancelledError("the server is stopping"));
+    } else {
+      feed(std::move(messages));
+      core_.tick(now_ms());
+    }
     perform_all();
-    if (computing_ != nullptr) receive();
+    if (computing_ != nullptr && !receive()) perform_all();
   }
 }
 
-void Engine::Loop::receive() {
+// False: the group was lost.
+bool Engine::Loop::receive() {
   absl::StatusOr<std::vector<cluster::StepResult>> results = group_->receive();
   clock_.spent(EnginePart::kWait);
-  if (!results.ok()) return leave(results.status());
+  if (!results.ok()) {
+    leave(results.status());
+    return false;
+  }
   const int64_t step_ns = clock_.since_ns() - sent_ns_;
   report(*results);
   computing_ = nullptr;
   answered_ = true;
   core_.results(*std::move(results), step_ns);
   clock_.spent(EnginePart::kDecide);
+  return true;
 }
 
 void Engine::Loop::report(const std::vector<cluster::StepResult>& results) {
@@ -188,7 +197,7 @@ void Engine::Loop::feed(Messages messages) {
 }
 
 // The group is over, and with it every request: recovery will instead preempt them all and go on
-// with the next group.
+// with the next group. What follows from it is carried out by perform_all().
 void Engine::Loop::leave(const absl::Status& why) {
   Messages rest = inbox_->close();
   const bool stopping = rest.stopping;
@@ -201,7 +210,6 @@ void Engine::Loop::leave(const absl::Status& why) {
   }
   group_ = nullptr;
   computing_ = nullptr;
-  perform_all();
 }
 
 void Engine::Loop::publish() {
@@ -212,7 +220,8 @@ void Engine::Loop::publish() {
 
 // ---- Actions ----
 
-// The next step goes to the workers before readers are told of the one before.
+// The next step goes to the workers before readers are told of the one before. Where the group is
+// lost, what the core had wanted before comes first: its streams are open until then.
 void Engine::Loop::perform_all() {
   std::vector<EngineAction> actions = core_.take_actions();
   clock_.spent(begins_with_step(actions) ? EnginePart::kDecide : EnginePart::kTell);
@@ -221,6 +230,7 @@ void Engine::Loop::perform_all() {
     for (EngineAction& action : actions) {
       std::visit([this](auto& one) { perform(one); }, action);
     }
+    if (!lost_.ok()) leave(std::exchange(lost_, absl::OkStatus()));
   }
   clock_.spent(EnginePart::kTell);
 }
@@ -230,16 +240,22 @@ void Engine::Loop::perform(engine_action::RunStep& action) {
   sent_ns_ = clock_.since_ns();
   const absl::Status status = group_->send(action.step);
   clock_.spent(EnginePart::kSend);
-  if (!status.ok()) return leave(status);
-  computing_ = std::move(action.step);
+  if (!status.ok()) {
+    lost_ = status;
+  } else {
+    computing_ = std::move(action.step);
+  }
 }
 
 void Engine::Loop::perform(engine_action::FetchLogits& action) {
   clock_.spent(EnginePart::kTell);
   const absl::StatusOr<std::vector<float>> logits = group_->logits(action.step, action.output);
   clock_.spent(EnginePart::kWait);
-  if (!logits.ok()) return leave(logits.status());
-  core_.logits(*logits);
+  if (!logits.ok()) {
+    lost_ = logits.status();
+  } else {
+    core_.logits(*logits);
+  }
 }
 
 void Engine::Loop::perform(engine_action::NoteStarted& action) {
@@ -257,7 +273,7 @@ void Engine::Loop::perform(engine_action::CloseStream& action) {
   action.stream->close(action.status);
 }
 
-void Engine::Loop::perform(engine_action::LeaveGroup& action) { leave(action.why); }
+void Engine::Loop::perform(engine_action::LeaveGroup& action) { lost_ = action.why; }
 
 // ---- Any thread ----
 

@@ -214,6 +214,24 @@ TEST(EngineFaultsTest, ARowOfNanEndsItsRequestAlone) {
   EXPECT_EQ(cluster.groups(), 1);
 }
 
+// Others of the same step were drawn before: their readers are told, and then of the loss.
+TEST(EngineFaultsTest, AGroupThatIsLostAtAQuestionForLogitsEndsEveryRequestOnce) {
+  FakeCluster cluster({.ranks = 2, .vocab = 2000, .pages = 1000, .max_context = 16'000});
+  Engine engine(&cluster, nullptr, {.max_unread_bytes = int64_t{1} << 30});
+  ASSERT_TRUE(engine.wait_ready().ok());
+  cluster.fail_logits(absl::UnavailableError("rank 1 (pid 33) was lost: its stream ended"));
+  const std::shared_ptr<Stream> greedy = *engine.submit(request_of(1, 5, 10'000));
+  greedy->wait(0);
+  Request wide = request_of(2, 5, 40);
+  wide.sampling = {.temperature = 10, .top_p = 0.9f, .logit_bias = {}};
+  const std::shared_ptr<Stream> asked = *engine.submit(wide);
+  for (const std::shared_ptr<Stream>& stream : {greedy, asked}) {
+    finish(*stream);
+    EXPECT_THAT(text_of(stream->status()), HasSubstr("rank 1 (pid 33) was lost"));
+  }
+  EXPECT_THAT(cluster.lies(), IsEmpty());
+}
+
 TEST(EngineFaultsTest, OnceThereWasAGroupNoErrorEndsTheEngine) {
   FakeCluster cluster({});
   Engine engine(&cluster, nullptr, {});

@@ -38,6 +38,7 @@ class FakeCluster::FakeGroup : public Group {
     {
       MutexLock lock(&cluster_->mutex_);
       ++cluster_->logits_fetched_;
+      RETURN_IF_ERROR(cluster_->logits_failure_);
     }
     return remember(workers_.logits(step, output));
   }
@@ -84,6 +85,11 @@ void FakeCluster::shutdown() {
 void FakeCluster::set_hook(Hook hook) {
   MutexLock lock(&mutex_);
   hook_ = std::move(hook);
+}
+
+void FakeCluster::fail_logits(absl::Status why) {
+  MutexLock lock(&mutex_);
+  logits_failure_ = std::move(why);
 }
 
 void FakeCluster::falsify(Falsifier falsifier) {

@@ -28,6 +28,8 @@ class FakeCluster : public Cluster {
 
   void set_hook(Hook hook);
   void falsify(Falsifier falsifier);
+  // Every question for logits ends the group with this from now on.
+  void fail_logits(absl::Status why);
   // form() waits while it is not allowed.
   void allow_forming(bool allowed);
   // form() fails with this from now on; OK: no longer.
@@ -47,6 +49,7 @@ class FakeCluster : public Cluster {
   ConditionVariable changed_;  // allowed_, stopped_, refusal_
   Hook hook_ ABSL_GUARDED_BY(mutex_);
   Falsifier falsifier_ ABSL_GUARDED_BY(mutex_);
+  absl::Status logits_failure_ ABSL_GUARDED_BY(mutex_);
   bool allowed_ ABSL_GUARDED_BY(mutex_) = true;
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Status refusal_ ABSL_GUARDED_BY(mutex_);

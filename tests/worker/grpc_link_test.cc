@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <map>
 #include <mutex>
 #include <set>
 #include <thread>
@@ -50,20 +51,23 @@ class TestServer : public cluster::Cluster::Service {
   grpc::Status Challenge(grpc::ServerContext* context, const cluster::ChallengeRequest*,
                          cluster::ChallengeReply* reply) override {
     const std::lock_guard lock(mutex_);
-    worker_nonce_ = metadata(*context, kNonceMetadata);
-    EXPECT_EQ(worker_nonce_.size(), kNonceBytes);
-    EXPECT_TRUE(seen_.insert(worker_nonce_).second) << "a nonce came twice";
-    nonce_ = draw_nonce();
-    reply->set_nonce(nonce_);
-    reply->set_proof(coordinator_proof(token_, worker_nonce_, nonce_));
+    const std::string worker_nonce = metadata(*context, kNonceMetadata);
+    EXPECT_EQ(worker_nonce.size(), kNonceBytes);
+    EXPECT_TRUE(seen_.insert(worker_nonce).second) << "a nonce came twice";
+    const std::string nonce = draw_nonce();
+    worker_nonces_[nonce] = worker_nonce;
+    reply->set_nonce(nonce);
+    reply->set_proof(coordinator_proof(token_, worker_nonce, nonce));
     return grpc::Status::OK;
   }
 
   grpc::Status Join(grpc::ServerContext* context, CoordinatorStream* stream) override {
     {
       const std::lock_guard lock(mutex_);
-      EXPECT_EQ(metadata(*context, kNonceMetadata), nonce_);
-      EXPECT_EQ(metadata(*context, kProofMetadata), worker_proof(token_, nonce_, worker_nonce_));
+      const std::string nonce = metadata(*context, kNonceMetadata);
+      EXPECT_TRUE(worker_nonces_.contains(nonce)) << "no challenge of ours";
+      EXPECT_EQ(metadata(*context, kProofMetadata),
+                worker_proof(token_, nonce, worker_nonces_[nonce]));
     }
     for (const auto& [key, value] : context->client_metadata()) {
       EXPECT_EQ(std::string(value.data(), value.size()).find("the token"), std::string::npos);
@@ -77,7 +81,7 @@ class TestServer : public cluster::Cluster::Service {
   const TempFolder folder_;
   std::unique_ptr<grpc::Server> server_;
   std::mutex mutex_;
-  std::string worker_nonce_, nonce_;
+  std::map<std::string, std::string> worker_nonces_;  // By ours: one may join after the next came.
   std::set<std::string> seen_;
 };
 
