@@ -93,12 +93,12 @@ double StepCost::time_ns(const StepWork& work) const { return dot(cost_ms_, feat
 
 int64_t StepCost::rows_within(int64_t budget_ns, const StepWork& work, int64_t position,
                               int64_t wanted) const {
+  const double budget = static_cast<double>(budget_ns) - deviation_ms_ * 1e6;
   int64_t fits = 0;
   int64_t beyond = std::min(wanted, 2 * most_rows_ - work.rows) + 1;
   while (beyond - fits > 1) {
     const int64_t rows = (fits + beyond) / 2;
-    const bool within = time_ns(work.with(position, rows)) <= static_cast<double>(budget_ns);
-    (within ? fits : beyond) = rows;
+    (time_ns(work.with(position, rows)) <= budget ? fits : beyond) = rows;
   }
   return fits;
 }

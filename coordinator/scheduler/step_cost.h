@@ -27,7 +27,8 @@ class StepCost {
   void learn(const StepWork& work, int64_t time_ns);
   double time_ns(const StepWork& work) const;
   // Of rows from `position` on, at most `wanted`, how many can be added to `work` so that the step
-  // takes at most `budget_ns`. Beyond twice the largest step that was seen nothing is believed.
+  // takes at most `budget_ns`, the usual deviation included. Beyond twice the largest step that was
+  // seen nothing is believed.
   int64_t rows_within(int64_t budget_ns, const StepWork& work, int64_t position,
                       int64_t wanted) const;
 

@@ -118,7 +118,7 @@ std::shared_ptr<Command> add_serve(CLI::App& parent) {
       ->add_option("--step-budget-ms", flags->step_budget_ms,
                    "What a step may take while texts are written: long prompts get what is left of "
                    "it, and hold up nobody for longer; 0: any time (default: 200, on GPUs 50)")
-      ->check(CLI::NonNegativeNumber);
+      ->check(CLI::Range(0, 600'000));
   command->app->add_flag("--no-prefix-cache", flags->no_prefix_cache,
                          "Keep nothing of a prompt for later ones with the same beginning");
   command->app->add_flag("--share-prefixes", flags->share_prefixes,
