@@ -61,7 +61,8 @@ http::Refusal refusal_of(const absl::Status& status) {
 
 }  // namespace
 
-http::Handler with_keys(const ApiKeys* keys, std::vector<std::string> open, http::Handler handler) {
+http::Handler with_keys(const ApiKeys* keys, const std::vector<std::string>& open,
+                        const http::Handler& handler) {
   return [=](std::shared_ptr<Exchange> exchange) {
     const Request& request = exchange->request();
     if (std::ranges::count(open, request.path) > 0) return handler(std::move(exchange));

@@ -21,7 +21,9 @@ absl::StatusOr<Caller> admit(const ApiKeys* keys, const grpc::CallbackServerCont
   ASSIGN_OR_RETURN(std::shared_ptr<ApiKeys::Pass> pass,
                    keys->admit(given ? std::string_view(found->second.data(), found->second.size())
                                      : std::string_view()));
-  return Caller{.client = pass->name(), .pass = std::move(pass)};
+  Caller caller = {.client = pass->name()};
+  caller.pass = std::move(pass);
+  return caller;
 }
 
 absl::Status parse(grpc::ByteBuffer* bytes, google::protobuf::Message* message) {
