@@ -31,7 +31,7 @@ if(LOCKSTEP_CUDA)
 endif()
 if(LOCKSTEP_SANITIZE)
   # With a sanitizer's calls between them, GCC 12 loses track of which values were set.
-  add_compile_options(-Wno-maybe-uninitialized)
+  add_compile_options($<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
   add_compile_options(-fsanitize=${LOCKSTEP_SANITIZE} -fno-omit-frame-pointer
                       -fno-sanitize-recover=all)
   add_link_options(-fsanitize=${LOCKSTEP_SANITIZE})

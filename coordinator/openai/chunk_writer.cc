@@ -96,7 +96,8 @@ std::optional<std::string> ChunkWriter::chunk(const StreamEvent& event, size_t p
     }
     usage_.completion_tokens += event.completion_tokens;
   }
-  const bool says_nothing = is_chat ? json["delta"].empty() : json["text"] == "";
+  const bool says_nothing =
+      is_chat ? json["delta"].empty() : json["text"].get_ref<const std::string&>().empty();
   if (choice.begun && says_nothing && event.finish_reason == FinishReason::kNone &&
       event.logprobs.empty()) {
     return std::nullopt;

@@ -214,7 +214,8 @@ absl::Status only(const Field& field, const OrderedJson& value, ApiRequest*) {
 }
 
 absl::Status never(const Field& field, const OrderedJson& value, ApiRequest*) {
-  const bool is_nothing = value.empty() || value == "" || value == false;
+  const bool is_blank = value.is_string() && value.get_ref<const std::string&>().empty();
+  const bool is_nothing = value.empty() || is_blank || value == false;
   return is_nothing ? absl::OkStatus() : refusal(field.name, field.note);
 }
 

@@ -35,6 +35,7 @@ void WholeAnswer::add(const StreamEvent& event, size_t prompt) {
 std::vector<const WholeAnswer::Choice*> WholeAnswer::shown(
     const std::vector<Choice>& choices) const {
   std::vector<const Choice*> all;
+  all.reserve(choices.size());
   for (const Choice& choice : choices) all.push_back(&choice);
   const size_t wanted = static_cast<size_t>(facts_.choices_per_prompt);
   if (all.size() == wanted) return all;

@@ -37,7 +37,8 @@ void FairQueue::begin(std::span<Sequence* const> prompts) {
   for (auto prompt = prompts.rbegin(); prompt != prompts.rend(); ++prompt) {
     share_of(**prompt).prompts.push_back(*prompt);
   }
-  for (auto& [priority, ring] : rings_) {
+  for (auto& entry : rings_) {
+    Ring& ring = entry.second;
     ring.shares.remove_if(
         [&](const Share& share) { return share.idle() && ring.by_client.erase(share.client) > 0; });
   }
