@@ -35,7 +35,7 @@ int64_t PreparedRequest::bytes() const {
   bytes += request_.sampling.logit_bias.size() * kMapNode;
   bytes += rules_.rules().size() * sizeof(LogitRules::Rule);
   for (const std::string& stop : request_.stop) {  // Kept twice, and a number for each byte.
-    bytes += 2 * sizeof(stop) + stop.size() * (2 + sizeof(uint32_t));
+    bytes += 2 * sizeof(std::string) + stop.size() * (2 + sizeof(uint32_t));
   }
   return static_cast<int64_t>(bytes);
 }

@@ -173,6 +173,7 @@ TEST(EngineInProcessTest, SixtyFourStreamsOnAnyGroupGiveWhatEachGivesAlone) {
                              Place{.ranks = 2, .pages = 20, .step_budget_ms = 1}}) {
     Demo demo(place);
     std::vector<std::shared_ptr<Stream>> streams;
+    streams.reserve(requests.size());
     for (const Request& request : requests) streams.push_back(demo.submit(request));
     for (size_t i = 0; i < streams.size(); ++i) {
       const Answer answer = finish(*streams[i])[0];

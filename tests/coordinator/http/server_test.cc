@@ -239,6 +239,7 @@ TEST(HttpServerTest, AnswersComeFromAnyThread) {
   ScriptedServer server;
   constexpr int kClients = 16;
   std::vector<std::thread> clients;
+  clients.reserve(kClients);
   for (int i = 0; i < kClients; ++i) {
     clients.emplace_back([&server, i] {
       HttpClient client(server.address());

@@ -47,7 +47,7 @@ class ApiServer {
 
   // Hands a request to the route of this method and pattern.
   std::shared_ptr<FakeExchange> send(const std::string& method, const std::string& pattern,
-                                     const std::string& body, std::string path = {}) {
+                                     const std::string& body, const std::string& path = {}) {
     const auto exchange =
         std::make_shared<FakeExchange>(method, path.empty() ? pattern : path, body);
     for (const http::Route& route : api_->routes()) {
