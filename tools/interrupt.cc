@@ -2,8 +2,9 @@
 #include "tools/interrupt.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <unistd.h>
+
+#include <csignal>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"

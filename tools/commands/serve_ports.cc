@@ -135,7 +135,7 @@ absl::Status ServedPorts::start_http(const ServedModel& served, const EngineMetr
     std::ranges::move(more, std::back_inserter(routes));
   }
   http::Handler handler = http::Router(std::move(routes));
-  if (served.keys != nullptr) handler = with_keys(served.keys, open, std::move(handler));
+  if (served.keys != nullptr) handler = with_keys(served.keys, open, handler);
   ASSIGN_OR_RETURN(http_, http::Server::start({.address = flags.http_address,
                                                .max_connections = max_connections,
                                                .tls = flags.tls},
