@@ -17,8 +17,7 @@ namespace lockstep::testing {
 
 class FakeExchange final : public http::Exchange {
  public:
-  FakeExchange(std::string method, std::string path, std::string body,
-               http::Headers headers = {})
+  FakeExchange(std::string method, std::string path, std::string body, http::Headers headers = {})
       : request_{.method = std::move(method),
                  .path = std::move(path),
                  .headers = std::move(headers),
