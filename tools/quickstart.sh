@@ -14,4 +14,5 @@ cmake --build --preset cpu --target lockstep
 
 echo "lockstep: one coordinator, two workers, the demo model"
 if [ $# -eq 0 ]; then set -- --prompt "Once upon a time"; fi
-exec build/cpu/bin/lockstep generate --workers 2 "$@"
+build/cpu/bin/lockstep generate --workers 2 "$@"
+echo "lockstep: \`build/cpu/bin/lockstep serve --workers 2\` opens a page at http://127.0.0.1:8000"
