@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The HTTP port of `lockstep serve` as probes and clients see it.
-#include <signal.h>
-
 #include <algorithm>
+#include <csignal>
 #include <nlohmann/json.hpp>
 
 #include "base/descriptors.h"
@@ -83,6 +82,7 @@ TEST(HttpPortTest, AFloodOfConnectionsLeavesBothPortsServing) {
   EXPECT_TRUE(server.model().ready());
   {
     std::vector<HttpClient> flood;
+    flood.reserve(300);
     for (int i = 0; i < 300; ++i) flood.emplace_back(server.http_address());
     EXPECT_TRUE(flood.back().ends());
     EXPECT_TRUE(server.generate(story(5, 1)).status.ok());
