@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Workers that die, come late or should not come at all.
-#include <signal.h>
-
 #include <algorithm>
+#include <csignal>
 #include <cstdlib>
 
 #include "tests/support/server.h"
@@ -16,6 +15,7 @@ TEST(LostWorkerTest, EndsTheRequestsWithItsRankAndTheGroupIsReadyAgain) {
   for (int round = 0; round < 3; ++round) {
     std::vector<Answered> answers(4);
     std::vector<std::thread> clients;
+    clients.reserve(answers.size());
     for (int i = 0; i < 4; ++i) {
       clients.emplace_back([&, i] { answers[i] = server.generate(story(1000, i)); });
     }

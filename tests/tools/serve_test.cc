@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // `lockstep serve` as its clients see it: real processes, real gRPC.
-#include <signal.h>
-
 #include <atomic>
+#include <csignal>
 #include <tuple>
 
 #include "tests/support/server.h"
@@ -14,6 +13,7 @@ TEST(ServeTest, SixtyFourStreamsGiveTheTokensThatEachGivesAlone) {
   Server server({"--workers", "2"});
   std::vector<Answered> together(64);
   std::vector<std::thread> clients;
+  clients.reserve(together.size());
   for (int i = 0; i < 64; ++i) {
     clients.emplace_back([&, i] { together[i] = server.generate(story(1 + (i * 7) % 90, i)); });
   }
@@ -34,6 +34,7 @@ TEST(ServeTest, SixtyFourStreamsGiveTheTokensThatEachGivesAlone) {
 TEST(ServeTest, ClosedStreamsFreeTheirPages) {
   Server server({"--workers", "2", "--max-running", "8"});
   std::vector<std::thread> clients;
+  clients.reserve(40);
   for (int i = 0; i < 40; ++i) {
     clients.emplace_back([&, i] {
       grpc::ClientContext context;

@@ -188,6 +188,7 @@ absl::StatusOr<double> measure_wire(const Model& model, const ServiceOptions& op
 
 std::vector<Child> start_ranks(int count, Timeline& timeline) {
   std::vector<Child> ranks;
+  ranks.reserve(static_cast<size_t>(count));
   for (int i = 0; i < count; ++i) {
     ranks.emplace_back([&timeline](const std::string& address) {
       const absl::Status status = run_instant_rank(address, kToken, timeline);

@@ -120,6 +120,7 @@ nlohmann::json summary(std::vector<double> values) {
 
 nlohmann::json measure_long_prompt(const Flags& flags) {
   std::vector<std::unique_ptr<Call>> streams;
+  streams.reserve(static_cast<size_t>(flags.streams));
   for (int i = 0; i < flags.streams; ++i) {
     streams.push_back(std::make_unique<Call>(flags.address, request_of(i, 32, 4000)));
   }
