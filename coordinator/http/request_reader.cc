@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "coordinator/http/request_reader.h"
 
+#include <algorithm>
 #include <boost/asio/buffer.hpp>
 #include <boost/beast/http/basic_parser.hpp>
 #include <cstdint>
@@ -15,6 +16,21 @@ namespace {
 namespace beast = boost::beast;
 
 std::string to_string(beast::string_view text) { return {text.data(), text.size()}; }
+
+Refusal body_refusal(const beast::error_code& error, const ReadLimits& limits) {
+  if (error == beast::http::error::body_limit) {
+    return {.status = 413,
+            .code = "body_too_large",
+            .message = fmt::format("the body: want up to {} bytes", limits.body_bytes)};
+  }
+  if (error == beast::http::error::header_limit) {
+    return {.status = 431,
+            .code = "header_too_large",
+            .message = fmt::format("a chunk's line, or trailers: want up to {} bytes",
+                                   limits.header_bytes)};
+  }
+  return {.code = "malformed_request", .message = error.message()};
+}
 
 }  // namespace
 
@@ -90,7 +106,8 @@ void RequestReader::read_head() {
   const size_t bytes = end == buffer_.npos ? buffer_.size() : end + 4;
   looked_at_ = buffer_.size();
   // A line that ends otherwise may be the last one that comes: its end is not waited for.
-  for (size_t line = buffer_.find('\n', from); line < bytes; line = buffer_.find('\n', line + 1)) {
+  const size_t within = std::min(bytes, limits_.header_bytes);
+  for (size_t line = buffer_.find('\n', from); line < within; line = buffer_.find('\n', line + 1)) {
     if (line == 0 || buffer_[line - 1] != '\r') {
       return refuse({.code = "malformed_request", .message = "a line: want it to end with CR LF"});
     }
@@ -126,33 +143,35 @@ void RequestReader::finish_head(std::string_view head) {
   state_ = State::kBody;
 }
 
-void RequestReader::read_body() {
-  beast::error_code error;
+// Beast takes a chunk's line, or all trailers, only when it has them whole, and bounds neither: it
+// is shown one byte more than either may have.
+std::optional<Refusal> RequestReader::parse_body() {
   size_t parsed = 0;
+  beast::error_code error;
   while (!error && !parser_->is_done() && parsed < buffer_.size()) {
-    parsed += parser_->put({buffer_.data() + parsed, buffer_.size() - parsed}, error);
+    const auto shown = std::string_view(buffer_).substr(parsed, limits_.header_bytes + 1);
+    const size_t taken = parser_->put({shown.data(), shown.size()}, error);
+    parsed += taken;
+    if (error != beast::http::error::need_more) continue;
+    if (taken == 0) {
+      if (shown.size() > limits_.header_bytes) error = beast::http::error::header_limit;
+      break;
+    }
+    error = {};
   }
   buffer_.erase(0, parsed);
-  if (error == beast::http::error::body_limit) {
-    return refuse({.status = 413,
-                   .code = "body_too_large",
-                   .message = fmt::format("the body: want up to {} bytes", limits_.body_bytes)});
-  }
-  if (error && error != beast::http::error::need_more) {
-    return refuse({.code = "malformed_request", .message = error.message()});
-  }
-  if (parser_->is_done()) {
-    keeps_alive_ = framing_.http_1_1 && parser_->keep_alive();
-    continue_wanted_ = false;
-    request_ = std::move(parser_->request);
-    parser_.reset();
-    state_ = State::kWhole;
-  } else if (buffer_.size() > limits_.header_bytes) {
-    refuse({.status = 431,
-            .code = "header_too_large",
-            .message = fmt::format("a chunk's line, or trailers: want up to {} bytes",
-                                   limits_.header_bytes)});
-  }
+  if (!error || error == beast::http::error::need_more) return std::nullopt;
+  return body_refusal(error, limits_);
+}
+
+void RequestReader::read_body() {
+  if (auto refusal = parse_body()) return refuse(*std::move(refusal));
+  if (!parser_->is_done()) return;
+  keeps_alive_ = framing_.http_1_1 && parser_->keep_alive();
+  continue_wanted_ = false;
+  request_ = std::move(parser_->request);
+  parser_.reset();
+  state_ = State::kWhole;
 }
 
 bool RequestReader::take_continue() { return std::exchange(continue_wanted_, false); }

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -55,6 +56,7 @@ class RequestReader {
   void begin();
   void read_head();
   void finish_head(std::string_view head);
+  std::optional<Refusal> parse_body();
   void read_body();
   void refuse(Refusal refusal);
 

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <numeric>
 #include <random>
 #include <vector>
 
@@ -42,6 +43,12 @@ std::vector<std::string> read_all(std::string_view bytes, const std::vector<size
     begin = end;
   }
   return all;
+}
+
+std::vector<size_t> before_every_byte(std::string_view bytes) {
+  std::vector<size_t> cuts(bytes.size());
+  std::iota(cuts.begin(), cuts.end(), size_t{0});
+  return cuts;
 }
 
 // 0: nothing was refused.
@@ -92,9 +99,7 @@ TEST(RequestReaderTest, WhereItIsCutChangesNothing) {
   EXPECT_EQ(whole[3], "GET /4?||close");
   EXPECT_EQ(whole[4], "refused 400");
   for (size_t cut = 0; cut <= all.size(); ++cut) EXPECT_EQ(read_all(all, {cut}), whole) << cut;
-  std::vector<size_t> every(all.size());
-  for (size_t i = 0; i < every.size(); ++i) every[i] = i;
-  EXPECT_EQ(read_all(all, every), whole);
+  EXPECT_EQ(read_all(all, before_every_byte(all)), whole);
 }
 
 TEST(RequestReaderTest, ACutRequestIsNeverWhole) {
@@ -198,6 +203,25 @@ TEST(RequestReaderTest, HeadersAboveTheirLimitAreRefused) {
   const std::string chunked = with_head("Transfer-Encoding: chunked\r\n");
   EXPECT_EQ(status_of(chunked + "1;" + std::string(400, 'x')), 431);
   EXPECT_EQ(status_of(chunked + "0\r\nX: " + std::string(400, 'x')), 431);
+}
+
+TEST(RequestReaderTest, LimitsHoldWhetherBytesComeAtOnceOrOneByOne) {
+  const std::string chunked = with_head("Transfer-Encoding: chunked\r\n");
+  // With 399 bytes of padding, what is bounded has 400 to 404 bytes.
+  for (size_t padding = 380; padding < 420; ++padding) {
+    const std::string pad(padding, 'x');
+    for (const std::string& bytes : {
+             "GET /" + pad + "\n",
+             with_head("X: " + pad.substr(100) + "\n"),
+             chunked + "1;" + pad + "\r\na\r\n0\r\n\r\n",
+             chunked + "1\r\na\r\n1;" + pad + "\r\na\r\n0\r\n\r\n",
+             chunked + "1;" + pad + "\rx",
+             chunked + "1\r\na\r\n0;" + pad + "\r\n\r\n",
+             chunked + "1\r\na\r\n0\r\nX: " + pad + "\r\n\r\n",
+         }) {
+      EXPECT_EQ(read_all(bytes, before_every_byte(bytes)), read_all(bytes)) << padding;
+    }
+  }
 }
 
 TEST(RequestReaderTest, BadChunksAreRefused) {
