@@ -221,6 +221,10 @@ absl::StatusOr<std::string> get_string(const Json& object, std::string_view key,
   return found->get<std::string>();
 }
 
+std::string write_json(const OrderedJson& json) {
+  return json.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
+}
+
 std::string describe(const Json& value) {
   switch (value.type()) {
     case Json::value_t::null:

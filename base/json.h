@@ -29,6 +29,9 @@ absl::StatusOr<Json> parse_json(std::string_view text, std::string_view what,
 absl::StatusOr<OrderedJson> parse_ordered_json(std::string_view text, std::string_view what,
                                                const JsonLimits& limits = {});
 
+// The JSON in one line. Text that is not UTF-8, such as a folder's name, is replaced in it.
+std::string write_json(const OrderedJson& json);
+
 // Members of an object by type. Without a fallback a missing or null member is an error; with one
 // it is the fallback. A member of another type is always an error, which names the key, what was
 // wanted and what was found; the caller puts the file's name before it.

@@ -9,6 +9,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/clock.h"
 #include "base/status.h"
 #include "coordinator/inbox.h"
 
@@ -20,20 +21,12 @@ using std::chrono::milliseconds;
 constexpr milliseconds kFirstPause{100};  // After an error of form(); doubled each time.
 constexpr milliseconds kLongestPause{5000};
 
-int64_t now_ns() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(
-             std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
-
-int64_t now_ms() { return now_ns() / 1'000'000; }
-
 // Splits a thread's time by what it does.
 class PartClock {
  public:
   // What was done since the last call was this.
   void spent(EnginePart part) {
-    const int64_t now = now_ns();
+    const int64_t now = steady_now_ns();
     times_[static_cast<size_t>(part)] += now - since_ns_;
     since_ns_ = now;
   }
@@ -41,7 +34,7 @@ class PartClock {
   int64_t since_ns() const { return since_ns_; }
 
  private:
-  int64_t since_ns_ = now_ns();
+  int64_t since_ns_ = steady_now_ns();
   EngineTimes times_ = {};
 };
 
@@ -153,7 +146,7 @@ void Engine::Loop::serve() {
       leave(absl::CancelledError("the server is stopping"));
     } else {
       feed(std::move(messages));
-      core_.tick(now_ms());
+      core_.tick(steady_now_ms());
     }
     perform_all();
     if (computing_ != nullptr && !receive()) perform_all();
@@ -259,17 +252,17 @@ void Engine::Loop::perform(engine_action::FetchLogits& action) {
 }
 
 void Engine::Loop::perform(engine_action::NoteStarted& action) {
-  observer_->on_started(action.stream.get(), now_ns());
+  observer_->on_started(action.stream.get(), clock_.since_ns());
 }
 
 void Engine::Loop::perform(engine_action::AppendEvent& action) {
-  observer_->on_event(action.stream.get(), action.event, now_ns());
+  observer_->on_event(action.stream.get(), action.event, clock_.since_ns());
   const absl::Status status = action.stream->append(std::move(action.event));
   if (!status.ok()) core_.cut_off(action.stream.get(), status);
 }
 
 void Engine::Loop::perform(engine_action::CloseStream& action) {
-  observer_->on_closed(action.stream.get(), action.status, now_ns());
+  observer_->on_closed(action.stream.get(), action.status, clock_.since_ns());
   action.stream->close(action.status);
 }
 
@@ -298,7 +291,7 @@ EngineStats Engine::stats() const {
 
 absl::Status Engine::wait_ready() { return loop_->inbox().wait_ready(); }
 
-void Engine::drain(milliseconds time) { loop_->inbox().drain(now_ms() + time.count()); }
+void Engine::drain(milliseconds time) { loop_->inbox().drain(steady_now_ms() + time.count()); }
 
 void Engine::stop() { loop_->stop(); }
 

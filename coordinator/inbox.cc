@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "base/clock.h"
 #include "base/status.h"
 #include "coordinator/admission.h"
 
@@ -64,11 +65,7 @@ absl::StatusOr<std::shared_ptr<Stream>> Inbox::submit(Request request) {
   const auto prepared = std::make_shared<const PreparedRequest>(std::move(request), group.vocab);
   const QueueLoad load = load_of(*prepared);
   std::shared_ptr<Stream> stream = make_stream();
-  const auto came = std::chrono::steady_clock::now().time_since_epoch();
-  Submission submission = {
-      .request = prepared,
-      .stream = stream,
-      .came_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(came).count()};
+  Submission submission = {.request = prepared, .stream = stream, .came_ns = steady_now_ns()};
   MutexLock lock(&mutex_);
   RETURN_IF_ERROR(check_open());
   RETURN_IF_ERROR(check_queue(waiting(), load, options_.max_waiting));

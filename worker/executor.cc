@@ -3,10 +3,10 @@
 #include "worker/executor.h"
 
 #include <algorithm>
-#include <chrono>
 #include <type_traits>
 
 #include "base/check.h"
+#include "base/clock.h"
 #include "base/status.h"
 #include "operators/schema.h"
 #include "proto/attributes.h"
@@ -18,12 +18,6 @@ namespace {
 
 using program::Instruction;
 using program::Program;
-
-int64_t now_ns() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(
-             std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
 
 TensorView view_of(const Program& program, const program::Value& value) {
   return {.data = nullptr,
@@ -234,7 +228,7 @@ absl::Status Executor::run(StepView& step) {
                               device_.name());
   }
   absl::Status status = run_calls(step, *on_device);
-  const int64_t before_ns = now_ns();
+  const int64_t before_ns = steady_now_ns();
   if (status.ok() && collective_ != nullptr) {
     const WaitingMark waiting(*progress_);
     status = collective_->finish();
@@ -245,7 +239,7 @@ absl::Status Executor::run(StepView& step) {
   }
   const char* failure = device_step_.give(step);
   if (failure == nullptr) completed(static_cast<int64_t>(calls_.size()));
-  profile_.add(wait_row_, now_ns() - before_ns, {});
+  profile_.add(wait_row_, steady_now_ns() - before_ns, {});
   return device_status(failure, device_);
 }
 
@@ -254,7 +248,7 @@ absl::Status Executor::run(StepView& step) {
 absl::Status Executor::run_calls(StepView& step, StepView& on_device) {
   count_rows(step);
   const bool queued = !device_.is_host();
-  int64_t before_ns = now_ns();
+  int64_t before_ns = steady_now_ns();
   int64_t done = 0;
   for (Call& call : calls_) {
     ++done;
@@ -278,7 +272,7 @@ absl::Status Executor::run_calls(StepView& step, StepView& on_device) {
       before_ns += wait_ns;
     }
     if (!queued || call.kind != Kind::kKernel) completed(done);
-    const int64_t after_ns = now_ns();
+    const int64_t after_ns = steady_now_ns();
     profile_.add(call.profile_row, after_ns - before_ns, cost);
     before_ns = after_ns;
   }

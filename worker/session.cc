@@ -11,6 +11,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/clock.h"
 #include "base/cpu.h"
 #include "base/status.h"
 #include "proto/handshake.h"
@@ -24,10 +25,6 @@ namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
-
-int64_t now_ms() {
-  return std::chrono::duration_cast<milliseconds>(steady_clock::now().time_since_epoch()).count();
-}
 
 std::string link_target(const char* path) {
   char target[64] = {};
@@ -81,14 +78,14 @@ Session::Session(const SessionOptions& options, const Backend& backend, KeptWork
       core_(hello_of(options, backend), &kept->weights) {}
 
 absl::Status Session::run() {
-  on([](SessionCore& core) { core.connected(now_ms()); });
+  on([](SessionCore& core) { core.connected(steady_now_ms()); });
   std::thread reader([this] { read_all(); });
   std::thread heart([this] { send_heartbeats(); });
   {
     const std::stop_callback on_stop(options_.stop, [this] { stop(); });
     while (const std::optional<Work> work = next_work()) {
       WorkResult result = perform(*work);
-      on([&result](SessionCore& core) { core.work_done(now_ms(), std::move(result)); });
+      on([&result](SessionCore& core) { core.work_done(steady_now_ms(), std::move(result)); });
       write_out();
     }
   }
@@ -148,7 +145,8 @@ void Session::stop() {
 void Session::read_all() {
   cluster::CoordinatorMessage message;
   while (link_.read(&message)) {
-    const bool answers = on([&](SessionCore& core) { core.message(now_ms(), std::move(message)); });
+    const bool answers =
+        on([&](SessionCore& core) { core.message(steady_now_ms(), std::move(message)); });
     if (answers) beat_changed_.notify_all();  // Another thread writes: this one goes on reading.
     message.Clear();
   }
@@ -163,13 +161,14 @@ void Session::send_heartbeats() {
   while (true) {
     {
       const MutexLock lock(&mutex_);
-      while (!end_.has_value() && outbox_.empty() && now_ms() < core_.next_tick()) {
-        const milliseconds pause(std::min<int64_t>(core_.next_tick() - now_ms(), kHeartbeatMs));
+      while (!end_.has_value() && outbox_.empty() && steady_now_ms() < core_.next_tick()) {
+        const milliseconds pause(
+            std::min<int64_t>(core_.next_tick() - steady_now_ms(), kHeartbeatMs));
         beat_changed_.wait_until(&mutex_, steady_clock::now() + pause);
       }
       if (end_.has_value()) return;
     }
-    on([this](SessionCore& core) { core.tick(now_ms(), vitals()); });
+    on([this](SessionCore& core) { core.tick(steady_now_ms(), vitals()); });
     write_out();
   }
 }

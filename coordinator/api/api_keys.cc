@@ -6,13 +6,16 @@
 #include <openssl/crypto.h>
 #include <openssl/sha.h>
 
+#include <algorithm>
 #include <charconv>
 #include <fstream>
 #include <set>
 #include <sstream>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "base/status.h"
+#include "proto/handshake.h"
 
 namespace lockstep {
 
@@ -42,26 +45,6 @@ constexpr std::string_view kLimitPrefix = "requests=";
 constexpr size_t kMinKeyBytes = 16;
 constexpr size_t kMaxKeyBytes = 512;
 
-// -1: it is no digit of base 16.
-int digit_of(char c) {
-  if ('0' <= c && c <= '9') return c - '0';
-  if ('a' <= c && c <= 'f') return c - 'a' + 10;
-  if ('A' <= c && c <= 'F') return c - 'A' + 10;
-  return -1;
-}
-
-template <typename Digest>
-bool read_digest(std::string_view hex, Digest* digest) {
-  if (hex.size() != 2 * digest->size()) return false;
-  for (size_t i = 0; i < digest->size(); ++i) {
-    const int high = digit_of(hex[2 * i]);
-    const int low = digit_of(hex[2 * i + 1]);
-    if (high < 0 || low < 0) return false;
-    (*digest)[i] = static_cast<unsigned char>(16 * high + low);
-  }
-  return true;
-}
-
 template <typename Digest>
 void digest_of(std::string_view key, Digest* digest) {
   SHA256(reinterpret_cast<const unsigned char*>(key.data()), key.size(), digest->data());
@@ -79,9 +62,11 @@ absl::StatusOr<ApiKeys::Key> ApiKeys::parse_line(const std::string& line) {
     return invalid_argument("want NAME KEY [requests=N]");
   }
   if (std::string_view(secret).starts_with(kDigestPrefix)) {
-    if (!read_digest(std::string_view(secret).substr(kDigestPrefix.size()), &key.digest)) {
+    const auto digest = from_hex(absl::AsciiStrToLower(secret.substr(kDigestPrefix.size())));
+    if (!digest.has_value() || digest->size() != key.digest.size()) {
       return invalid_argument("want 64 hex digits behind sha256:");
     }
+    std::ranges::copy(*digest, key.digest.begin());
   } else if (secret.size() < kMinKeyBytes || secret.size() > kMaxKeyBytes) {
     return invalid_argument("want a key of {} to {} bytes, found {}", kMinKeyBytes, kMaxKeyBytes,
                             secret.size());

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <utility>
 
+#include "base/clock.h"
 #include "base/status.h"
 #include "coordinator/cluster/worker_call.h"
 #include "proto/handshake.h"
@@ -16,12 +17,6 @@ namespace {
 
 constexpr char kChallenge[] = "/lockstep.cluster.Cluster/Challenge";
 constexpr char kJoin[] = "/lockstep.cluster.Cluster/Join";
-
-int64_t now_ms() {
-  return std::chrono::duration_cast<std::chrono::milliseconds>(
-             std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
 
 // Workers have one each; the public port has most of the descriptors.
 int64_t max_connections() { return std::max<int64_t>(64, connections_within_limit() / 8); }
@@ -73,11 +68,12 @@ void ClusterServer::serve() {
 void ClusterServer::take(WorkerCall& call) {
   const std::string nonce = call.metadata(kNonceMetadata);
   if (call.method() == kChallenge) {
-    const auto reply = challenges_.open(now_ms(), nonce, draw_nonce());
+    const auto reply = challenges_.open(steady_now_ms(), nonce, draw_nonce());
     return reply.ok() ? call.reply(*reply) : refuse(call, reply.status());
   }
   if (call.method() != kJoin) return refuse(call, absl::UnimplementedError("no such call here"));
-  const absl::Status known = challenges_.verify(now_ms(), nonce, call.metadata(kProofMetadata));
+  const absl::Status known =
+      challenges_.verify(steady_now_ms(), nonce, call.metadata(kProofMetadata));
   if (!known.ok()) return refuse(call, known);
   const LinkId link = ++last_link_;
   listener_->on_opened(link);

@@ -7,19 +7,11 @@
 #include <chrono>
 #include <utility>
 
+#include "base/clock.h"
 #include "base/status.h"
 #include "coordinator/cluster/replies.h"
 
 namespace lockstep {
-namespace {
-
-int64_t now_ms() {
-  return std::chrono::duration_cast<std::chrono::milliseconds>(
-             std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
-
-}  // namespace
 
 class RemoteCluster::RemoteGroup final : public Group {
  public:
@@ -89,7 +81,7 @@ void RemoteCluster::stop() {
 void RemoteCluster::tick_until_stopped() {
   MutexLock lock(&mutex_);
   while (!stopping_) {
-    core_.tick(now_ms());
+    core_.tick(steady_now_ms());
     perform();
     const auto next = std::chrono::steady_clock::now() + std::chrono::milliseconds(kTickMs);
     while (!stopping_ && stop_.wait_until(&mutex_, next)) {
@@ -102,7 +94,7 @@ void RemoteCluster::tick_until_stopped() {
 template <typename Event>
 void RemoteCluster::post(const Event& event) {
   MutexLock lock(&mutex_);
-  event(core_, now_ms());
+  event(core_, steady_now_ms());
   perform();
 }
 
@@ -163,7 +155,7 @@ absl::StatusOr<std::unique_ptr<Group>> RemoteCluster::form() {
   MutexLock lock(&mutex_);
   if (!over_.ok()) return over_;
   formed_.reset();
-  core_.want_group(now_ms());
+  core_.want_group(steady_now_ms());
   perform();
   while (!formed_.has_value() && over_.ok()) changed_.wait(&mutex_);
   if (!over_.ok()) return over_;
@@ -175,7 +167,7 @@ absl::Status RemoteCluster::ask(uint64_t epoch, cluster::CoordinatorMessage mess
   if (!formed_.has_value() || formed_->epoch != epoch) return unavailable("the group is over");
   replies_.reset();
   if (!lost_.ok()) return lost_;
-  core_.exchange(now_ms(), std::move(message));
+  core_.exchange(steady_now_ms(), std::move(message));
   perform();
   return absl::OkStatus();
 }
@@ -191,7 +183,7 @@ void RemoteCluster::leave(uint64_t epoch, const absl::Status& why) {
   MutexLock lock(&mutex_);
   if (!formed_.has_value() || formed_->epoch != epoch || !lost_.ok()) return;
   lost_ = why;
-  core_.end_epoch(now_ms(), message_of(why));
+  core_.end_epoch(steady_now_ms(), message_of(why));
   perform();
   changed_.notify_all();
 }
@@ -199,14 +191,14 @@ void RemoteCluster::leave(uint64_t epoch, const absl::Status& why) {
 void RemoteCluster::shutdown() {
   MutexLock lock(&mutex_);
   if (over_.ok()) over_ = absl::CancelledError("the cluster was shut down");
-  core_.shutdown(now_ms());
+  core_.shutdown(steady_now_ms());
   perform();
   changed_.notify_all();
 }
 
 bool RemoteCluster::healthy() const {
   MutexLock lock(&mutex_);
-  return core_.ready(now_ms());
+  return core_.ready(steady_now_ms());
 }
 
 int RemoteCluster::joined() const {

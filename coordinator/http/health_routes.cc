@@ -1,24 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "coordinator/http/health_routes.h"
 
-#include "base/json.h"
 #include "base/version.h"
+#include "coordinator/http/json_response.h"
 
 namespace lockstep::http {
 namespace {
 
-Response json_response(const OrderedJson& json, int status = 200) {
-  return {.status = status,
-          .headers = {{"Content-Type", "application/json"}, {"Cache-Control", "no-store"}},
-          .body = json.dump()};
+// Of the moment: kept by no cache.
+Response state_response(const OrderedJson& json, int status = 200) {
+  Response response = json_response(json, status);
+  response.headers.emplace_back("Cache-Control", "no-store");
+  return response;
 }
 
 Response readiness(const Engine& engine) {
-  if (engine.stats().ready) return json_response({{"status", "ok"}});
+  if (engine.stats().ready) return state_response({{"status", "ok"}});
   const absl::Status accepting = engine.accepting();
   const std::string reason =
       accepting.ok() ? "a worker does not answer at the moment" : message_of(accepting);
-  Response response = json_response({{"status", "unavailable"}, {"reason", reason}}, 503);
+  Response response = state_response({{"status", "unavailable"}, {"reason", reason}}, 503);
   response.headers.emplace_back("Retry-After", "1");
   return response;
 }
@@ -27,13 +28,13 @@ Response readiness(const Engine& engine) {
 
 std::vector<Route> health_routes(const ServedModel& served) {
   const auto alive = [](const std::shared_ptr<Exchange>& exchange) {
-    exchange->respond(json_response({{"status", "ok"}}));
+    exchange->respond(state_response({{"status", "ok"}}));
   };
   const auto ready = [engine = served.engine](const std::shared_ptr<Exchange>& exchange) {
     exchange->respond(readiness(*engine));
   };
   const auto version = [](const std::shared_ptr<Exchange>& exchange) {
-    exchange->respond(json_response({{"version", kVersion}}));
+    exchange->respond(state_response({{"version", kVersion}}));
   };
   return {{"GET", "/health", alive},
           {"GET", "/livez", alive},

@@ -1,20 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The state of a cluster for the page at /, which asks for it every second.
-#include <nlohmann/json.hpp>
-
+#include "base/json.h"
 #include "coordinator/metrics/engine_metrics.h"
 
 namespace lockstep {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
-// Names of hosts and devices come from workers: what is not UTF-8 in them is replaced.
-std::string dump(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
-
-Json rank_json(size_t rank, const RankInfo& member, const RankTimes& times) {
+OrderedJson rank_json(size_t rank, const RankInfo& member, const RankTimes& times) {
   return {{"rank", rank},
           {"host", member.host},
           {"pid", member.pid},
@@ -26,8 +18,8 @@ Json rank_json(size_t rank, const RankInfo& member, const RankTimes& times) {
           {"transfer_ns", times.transfer_ns}};
 }
 
-Json coordinator_json(const EngineTimes& times) {
-  Json parts = Json::object();
+OrderedJson coordinator_json(const EngineTimes& times) {
+  OrderedJson parts = OrderedJson::object();
   for (int part = 0; part < kEngineParts; ++part) {
     parts[engine_part_name(static_cast<EnginePart>(part))] = times[static_cast<size_t>(part)];
   }
@@ -38,7 +30,7 @@ Json coordinator_json(const EngineTimes& times) {
 
 std::string EngineMetrics::state_json(const EngineStats& stats) const {
   const GroupInfo& group = stats.group;
-  Json ranks = Json::array();
+  OrderedJson ranks = OrderedJson::array();
   int64_t step_ns = 0;
   {
     MutexLock lock(&mutex_);
@@ -49,7 +41,8 @@ std::string EngineMetrics::state_json(const EngineStats& stats) const {
       ranks.push_back(rank_json(rank, (*group.members)[rank], times));
     }
   }
-  return dump(
+  // Names of hosts and devices come from workers: what is not UTF-8 in them is replaced.
+  return write_json(
       {{"model", model_name_},
        {"ready", stats.ready},
        {"epoch", group.epoch},

@@ -2,8 +2,8 @@
 #include "coordinator/openai/api.h"
 
 #include <algorithm>
-#include <chrono>
 
+#include "base/clock.h"
 #include "base/status.h"
 #include "coordinator/api/chat_prompt.h"
 #include "coordinator/openai/api_request.h"
@@ -34,7 +34,7 @@ void get_model(const ServedModel& served, int64_t created, const ExchangePtr& ex
   constexpr std::string_view kPrefix = "/v1/models/";
   const std::string wanted = exchange->request().path.substr(kPrefix.size());
   if (wanted == served.model->name()) {
-    return exchange->respond(json_response(model_json(served, created)));
+    return exchange->respond(http::json_response(model_json(served, created)));
   }
   const absl::Status missing = absl::NotFoundError(fmt::format(
       "model: there is no model {}, this server has {}", printable(wanted), served.model->name()));
@@ -97,7 +97,7 @@ using Answer = absl::StatusOr<OrderedJson> (*)(const ServedModel& served, const 
 void answer_on_pool(ApiContext* context, const ExchangePtr& exchange, Answer answer) {
   const auto run = [context, exchange, answer] {
     const absl::StatusOr<OrderedJson> json = answer(context->served, exchange->request().body);
-    exchange->respond(json.ok() ? json_response(*json) : error_response(json.status()));
+    exchange->respond(json.ok() ? http::json_response(*json) : error_response(json.status()));
   };
   const http::Request& request = exchange->request();
   const absl::Status accepted =
@@ -122,12 +122,10 @@ absl::StatusOr<std::unique_ptr<Api>> Api::create(const ServedModel& served, Task
 
 std::vector<http::Route> Api::routes() {
   ApiContext* context = &context_;
-  const int64_t created = std::chrono::duration_cast<std::chrono::seconds>(
-                              std::chrono::system_clock::now().time_since_epoch())
-                              .count();
+  const int64_t created = unix_seconds();
   const auto list = [context, created](const ExchangePtr& exchange) {
     OrderedJson models = OrderedJson::array({model_json(context->served, created)});
-    exchange->respond(json_response({{"object", "list"}, {"data", std::move(models)}}));
+    exchange->respond(http::json_response({{"object", "list"}, {"data", std::move(models)}}));
   };
   const auto one = [context, created](const ExchangePtr& exchange) {
     get_model(context->served, created, exchange);

@@ -9,11 +9,11 @@ namespace {
 
 std::string head_of(const AnswerFacts& facts) {
   const char* object = facts.endpoint == kChat ? "chat.completion.chunk" : "text_completion";
-  std::string head = dump({{"id", facts.id},
-                           {"object", object},
-                           {"created", facts.created},
-                           {"model", facts.model},
-                           {"system_fingerprint", nullptr}});
+  std::string head = write_json({{"id", facts.id},
+                                 {"object", object},
+                                 {"created", facts.created},
+                                 {"model", facts.model},
+                                 {"system_fingerprint", nullptr}});
   head.back() = ',';
   return head;
 }
@@ -51,7 +51,7 @@ void ChunkWriter::end(std::optional<uint64_t> id, std::string* bytes) {
 }
 
 void ChunkWriter::fail(const absl::Status& status, std::string* bytes) {
-  http::append_event(dump(error_body(status)), std::nullopt, bytes);
+  http::append_event(write_json(error_body(status)), std::nullopt, bytes);
 }
 
 OrderedJson ChunkWriter::chat_delta(const StreamEvent& event, int32_t index, Choice* choice) const {
@@ -107,13 +107,13 @@ std::optional<std::string> ChunkWriter::chunk(const StreamEvent& event, size_t p
                          ? logprobs_json(facts_, event.logprobs, &choice.offset)
                          : OrderedJson();
   json["finish_reason"] = finish_reason_json(event.finish_reason, choice.parser.has_calls());
-  return head_ + "\"choices\":[" + dump(json) + "]" +
+  return head_ + "\"choices\":[" + write_json(json) + "]" +
          (facts_.include_usage ? ",\"usage\":null}" : "}");
 }
 
 std::optional<std::string> ChunkWriter::usage_chunk() const {
   if (!facts_.include_usage) return std::nullopt;
-  return head_ + "\"choices\":[],\"usage\":" + dump(usage_json(usage_)) + "}";
+  return head_ + "\"choices\":[],\"usage\":" + write_json(usage_json(usage_)) + "}";
 }
 
 }  // namespace lockstep::openai

@@ -60,19 +60,11 @@ OrderedJson error_body(const absl::Status& status) {
 }
 
 http::Response error_response(const absl::Status& status) {
-  http::Response response = json_response(error_body(status), kind_of(status).http);
+  http::Response response = http::json_response(error_body(status), kind_of(status).http);
   if (response.status == 429 || response.status == 503) {
     response.headers.emplace_back("Retry-After", kRetryAfter);
   }
   return response;
-}
-
-http::Response json_response(const OrderedJson& body, int status) {
-  return {.status = status, .headers = {{"Content-Type", "application/json"}}, .body = dump(body)};
-}
-
-std::string dump(const OrderedJson& json) {
-  return json.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
 }
 
 }  // namespace lockstep::openai

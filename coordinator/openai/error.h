@@ -7,7 +7,7 @@
 
 #include "absl/status/status.h"
 #include "base/json.h"
-#include "coordinator/http/exchange.h"
+#include "coordinator/http/json_response.h"
 
 namespace lockstep::openai {
 
@@ -20,9 +20,5 @@ absl::Status with_param(absl::Status status, std::string_view param);
 http::Response error_response(const absl::Status& status);
 // Its body alone, for an event of a stream.
 OrderedJson error_body(const absl::Status& status);
-
-// With application/json. Text that is not UTF-8, such as a folder's name, is replaced.
-http::Response json_response(const OrderedJson& body, int status = 200);
-std::string dump(const OrderedJson& json);
 
 }  // namespace lockstep::openai

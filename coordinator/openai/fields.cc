@@ -244,7 +244,6 @@ constexpr Field kFields[] = {
     {"tools", kTalks, "chat.tools", tools, "Functions"},
     {"tool_choice", kTalks, "", tool_choice, "`auto` or `none`, which hides the tools"},
     {"parallel_tool_calls", kTalks, "", parallel_tool_calls,
-
      "false: calls after the first are dropped"},
     {"documents", kChat, "chat.documents", documents, "For templates that show them"},
     {"add_generation_prompt", kChat, "chat.add_generation_prompt", add_generation_prompt,

@@ -2,9 +2,9 @@
 #include "coordinator/openai/generation.h"
 
 #include <algorithm>
-#include <chrono>
 #include <random>
 
+#include "base/clock.h"
 #include "base/status.h"
 #include "coordinator/admission.h"
 #include "coordinator/api/generate_request.h"
@@ -28,12 +28,6 @@ std::string make_id(Endpoint endpoint) {
 std::unique_ptr<EventWriter> make_writer(AnswerFacts facts) {
   if (facts.endpoint == kResponses) return std::make_unique<ResponseWriter>(std::move(facts));
   return std::make_unique<ChunkWriter>(std::move(facts));
-}
-
-int64_t now_seconds() {
-  return std::chrono::duration_cast<std::chrono::seconds>(
-             std::chrono::system_clock::now().time_since_epoch())
-      .count();
 }
 
 void show(std::string_view tag, const Tokenizer& tokenizer, Request* request) {
@@ -108,7 +102,7 @@ AnswerFacts Generation::facts_of(const ApiRequest& request) const {
   const Model& model = *context_->served.model;
   AnswerFacts facts = {.endpoint = endpoint_,
                        .id = make_id(endpoint_),
-                       .created = now_seconds(),
+                       .created = unix_seconds(),
                        .model = model.name(),
                        .choices_per_prompt = request.n,
                        .include_usage = request.include_usage,
@@ -212,7 +206,8 @@ void Generation::respond() {
     answer = std::move(answer_);
     failure = failure_;
   }
-  http::Response response = failure.ok() ? json_response(answer->json()) : error_response(failure);
+  http::Response response =
+      failure.ok() ? http::json_response(answer->json()) : error_response(failure);
   response.headers.emplace_back("X-Request-Id", answer->facts().id);
   exchange_->respond(std::move(response));
 }

@@ -214,7 +214,7 @@ OrderedJson ResponseWriter::response_json(const char* status) const {
 void ResponseWriter::emit(const char* type, const OrderedJson& event) {
   OrderedJson json = {{"type", type}, {"sequence_number", sequence_++}};
   json.update(event);
-  events_.emplace_back(type, dump(json));
+  events_.emplace_back(type, write_json(json));
 }
 
 void ResponseWriter::flush(std::optional<uint64_t> id, std::string* bytes) {

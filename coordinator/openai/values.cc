@@ -14,7 +14,7 @@ namespace {
 std::string shown(const OrderedJson& value) {
   if (value.is_array()) return "a list";
   if (value.is_object()) return "an object";
-  return printable(dump(value));
+  return printable(write_json(value));
 }
 
 }  // namespace

@@ -136,7 +136,7 @@ double processor_seconds() {
 
 void print(const BenchServeFlags& flags, const LoadReport& report) {
   if (flags.json) {
-    fmt::print("{}\n", to_json(report).dump(-1, ' ', false, Json::error_handler_t::replace));
+    fmt::print("{}\n", write_json(to_json(report)));
   } else {
     fmt::print("{}", to_text(report));
   }

@@ -20,6 +20,7 @@
 #include <optional>
 #include <thread>
 
+#include "base/clock.h"
 #include "base/status.h"
 #include "coordinator/api/public_server.h"
 #include "coordinator/service.h"
@@ -156,10 +157,10 @@ Result run_case(const Case& one, const Child& client, InferenceService& service,
                 const std::string& address, Timeline& timeline) {
   const int64_t tokens = timeline.tokens;
   const double cpu = cpu_seconds();
-  const int64_t begin = now_ns();
+  const int64_t begin = steady_now_ns();
   client.go(address);
   while (!client.ended()) std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  const double seconds = static_cast<double>(now_ns() - begin) / 1e9;
+  const double seconds = static_cast<double>(steady_now_ns() - begin) / 1e9;
   const double read = static_cast<double>(std::max<int64_t>(1, timeline.tokens - tokens));
   const double used = cpu_seconds() - cpu;
   std::vector<double> found = gaps(timeline, service.options().workers, begin, one.streams);
@@ -176,7 +177,7 @@ absl::StatusOr<double> measure_wire(const Model& model, const ServiceOptions& op
   ASSIGN_OR_RETURN(const std::unique_ptr<ClusterHost> host, ClusterHost::start(&model, options));
   for (const Child& rank : ranks) rank.go(host->address());
   ASSIGN_OR_RETURN(const std::unique_ptr<Group> group, host->cluster().form());
-  const int64_t begin = now_ns();
+  const int64_t begin = steady_now_ns();
   for (uint64_t step = 1; step <= kWireSteps; ++step) {
     cluster::Step empty;
     empty.set_step(step);

@@ -8,6 +8,7 @@
 #include <stop_token>
 #include <thread>
 
+#include "base/clock.h"
 #include "base/mutex.h"
 #include "base/numeric_class.h"
 #include "base/status.h"
@@ -96,13 +97,13 @@ class InstantRank {
 
   void answer_step(const cluster::Step& step, cluster::WorkerMessage& reply) {
     Timeline::Stamp& stamp = timeline_.at(rank_, step.step());
-    stamp.received_ns = now_ns();
+    stamp.received_ns = steady_now_ns();
     stamp.outputs = step.outputs_size();
     cluster::StepResult& result = *reply.mutable_result();
     result.set_step(step.step());
     for (const cluster::Output& output : step.outputs()) *result.add_outputs() = answer_of(output);
     write(reply);
-    stamp.answered_ns = now_ns();
+    stamp.answered_ns = steady_now_ns();
   }
 
   // The same for every output that asks alike: nine tenths of the probability are in few ids.

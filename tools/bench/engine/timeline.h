@@ -5,7 +5,6 @@
 #include <sys/mman.h>
 
 #include <atomic>
-#include <chrono>
 #include <cstdint>
 #include <new>
 
@@ -13,13 +12,6 @@ namespace lockstep::bench {
 
 inline constexpr int kMaxRanks = 16;
 inline constexpr uint64_t kMaxSteps = uint64_t{1} << 16;
-
-// One clock for all processes of a machine.
-inline int64_t now_ns() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(
-             std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
 
 struct Timeline {
   struct Stamp {

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+// An answer that is JSON.
+#pragma once
+
+#include "base/json.h"
+#include "coordinator/http/exchange.h"
+
+namespace lockstep::http {
+
+// As write_json(), with application/json.
+Response json_response(const OrderedJson& body, int status = 200);
+
+}  // namespace lockstep::http
