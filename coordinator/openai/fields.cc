@@ -96,6 +96,9 @@ absl::Status prompt(const Field& field, const OrderedJson& value, ApiRequest* re
   }
   request->prompts.resize(list.size());
   for (size_t i = 0; i < list.size(); ++i) {
+    if (list[i] == "" || list[i] == OrderedJson::array()) {
+      return refusal(field.name, "want text or token ids, found an empty prompt");
+    }
     if (list[i].is_string()) {
       request->prompts[i].set_prompt(list[i].get<std::string>());
     } else if (list[i].is_array()) {
