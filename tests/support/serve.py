@@ -15,10 +15,11 @@ class Server:
     """A process; its address is in the line that it prints. Its log is kept, or the reader of its
     log goes away as soon as it serves."""
 
-    def __init__(self, lockstep: str, *arguments: str, reads_log: bool = True, **popen):
+    def __init__(self, lockstep: str, *arguments: str, reads_log: bool = True,
+                 host: str = "127.0.0.1", **popen):
         self.process = subprocess.Popen(
             [lockstep, "serve", *arguments, "--workers", "2", "--grpc", "127.0.0.1:0", "--http",
-             "127.0.0.1:0"], stderr=subprocess.PIPE, text=True, **popen)
+             f"{host}:0"], stderr=subprocess.PIPE, text=True, **popen)
         self.address = ""  # "127.0.0.1:40001"
         self.log = []
         for line in self.process.stderr:
