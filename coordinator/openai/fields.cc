@@ -217,8 +217,8 @@ absl::Status only(const Field& field, const OrderedJson& value, ApiRequest*) {
 }
 
 absl::Status never(const Field& field, const OrderedJson& value, ApiRequest*) {
-  const bool is_blank = value.is_string() && value.get_ref<const std::string&>().empty();
-  const bool is_nothing = value.empty() || is_blank || value == false;
+  // An empty object is something: any JSON, or a search as usual.
+  const bool is_nothing = value == "" || value == OrderedJson::array() || value == false;
   return is_nothing ? absl::OkStatus() : refusal(field.name, field.note);
 }
 

@@ -21,11 +21,14 @@ class Server:
             [lockstep, "serve", *arguments, "--workers", "2", "--grpc", "127.0.0.1:0", "--http",
              f"{host}:0"], stderr=subprocess.PIPE, text=True, **popen)
         self.address = ""  # "127.0.0.1:40001"
+        self.grpc_address = ""
         self.log = []
         for line in self.process.stderr:
             self.log.append(line)
             found = re.search(r"HTTP at (\S+?),", line)
             self.address = found.group(1) if found else self.address
+            found = re.search(r"gRPC at (\S+?),", line)
+            self.grpc_address = found.group(1) if found else self.grpc_address
             if "ready;" in line:
                 break
         else:
