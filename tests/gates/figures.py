@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The figures of docs/reliability.md, measured at a whole server with the demo model on two workers.
+"""The figures of docs/reliability.md, measured at a server with the demo model on two workers.
 
     tests/gates/figures.py build/cpu/bin/lockstep            # all, some minutes
     tests/gates/figures.py build/cpu/bin/lockstep r6 r9      # these
@@ -138,9 +138,9 @@ async def r7_hang_ups(lockstep: str) -> str:
             times.append(await idle(server))
         await asyncio.sleep(0.2)
         pages = (await call(server.port, "/cluster")).json()["pages"]
-        return (f"10,000 streams cut; nothing runs {ms(statistics.median(times))} after the last of "
-                f"100 (at most {ms(max(times))}); pages {pages['free']} of {pages['total']} free, "
-                f"descriptors {descriptors} -> {server.descriptors()}, memory "
+        return (f"10,000 streams cut; nothing runs {ms(statistics.median(times))} after the last "
+                f"of 100 (at most {ms(max(times))}); pages {pages['free']} of {pages['total']} "
+                f"free, descriptors {descriptors} -> {server.descriptors()}, memory "
                 f"{(server.memory() - memory) / 2**20:+.0f} MiB")
 
 
@@ -188,8 +188,9 @@ async def r9_half_open(lockstep: str) -> str:
                       f"s=socket.create_connection(('10.213.0.1',{server.port}))\n"
                       "s.sendall(sys.stdin.buffer.read());s.recv(100)\n"
                       "print('begun',flush=True);time.sleep(1000)")
-            client = subprocess.Popen(["ip", "netns", "exec", "gates", sys.executable, "-c", script],
-                                      stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+            client = subprocess.Popen(
+                ["ip", "netns", "exec", "gates", sys.executable, "-c", script],
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE)
             client.stdin.write(head_of("POST", COMPLETIONS, body) + body)
             client.stdin.close()
             client.stdout.readline()
@@ -201,7 +202,7 @@ async def r9_half_open(lockstep: str) -> str:
             took = time.monotonic() - begin
             client.kill()
             client.wait()
-        return f"a streaming client whose network is gone: its connection is freed after {took:.1f} s"
+        return f"a streaming client whose network is gone: freed after {took:.1f} s"
     finally:
         ip("netns", "del", "gates")
 

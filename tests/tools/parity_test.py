@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Every row of docs/http.md's table of fields, asked with curl, and by grpcio where gRPC has it: the
-answers are the same.
+"""Every row of docs/http.md's table of fields, asked with curl, and by grpcio where gRPC has it:
+the answers are the same.
 
     tests/tools/parity_test.py LOCKSTEP SOURCE
 
