@@ -37,6 +37,7 @@ class Server:
     name: str
     command: list[str]
     port: int
+    ready: str  # The path that answers 200 then.
     body: dict
     tokens_per_s: list[float] = field(default_factory=list)
     gap_p99_ms: list[float] = field(default_factory=list)
@@ -45,7 +46,7 @@ class Server:
     def start(self, log: Path) -> None:
         with log.open("ab") as errors:
             self.process = subprocess.Popen(self.command, stdout=errors, stderr=errors)
-        url = f"http://127.0.0.1:{self.port}/health"
+        url = f"http://127.0.0.1:{self.port}{self.ready}"
         end = time.monotonic() + PATIENCE_S
         while time.monotonic() < end and self.process.poll() is None:
             try:
@@ -111,8 +112,8 @@ def servers(options: argparse.Namespace, kind: str) -> list[Server]:
         "--parallel", str(options.streams), "-c", str(1024 * options.streams), "-t", threads,
         "-tb", threads, "--host", "127.0.0.1", "--port", str(options.port + 1),
     ]
-    return [Server("lockstep", ours, options.port, body),
-            Server("llama-server", theirs, options.port + 1, body)]
+    return [Server("lockstep", ours, options.port, "/readyz", body),
+            Server("llama-server", theirs, options.port + 1, "/health", body)]
 
 
 def compare(options: argparse.Namespace, kind: str) -> str:
