@@ -17,7 +17,9 @@ namespace {
 
 constexpr std::chrono::milliseconds kLastAnswers{1'000};
 
-constexpr const char* kPortNames[] = {"http", "grpc", "cluster"};
+constexpr int64_t kMaxAdminConnections = 64;
+
+constexpr const char* kPortNames[] = {"http", "grpc", "cluster", "admin"};
 
 // Off loopback a port is behind TLS, or named by --insecure.
 absl::Status check_plaintext(const PortFlags& flags, const std::string& name,
@@ -29,6 +31,20 @@ absl::Status check_plaintext(const PortFlags& flags, const std::string& name,
       "--{} {}: other machines could reach this port in plain text; {}use a 127.0.0.1 address, or "
       "allow it with --insecure {}",
       name, address, name == "cluster" ? "" : "give --tls-cert and --tls-key, ", name);
+}
+
+// It knows no keys: who reaches it is the operator. A server's certificate alone keeps nobody away.
+absl::Status check_admin(const PortFlags& flags) {
+  if (flags.admin_address == "off") return absl::OkStatus();
+  RETURN_IF_ERROR(check_address("--admin", flags.admin_address));
+  if (is_loopback(flags.admin_address) || !flags.tls.ca.empty() ||
+      std::ranges::count(flags.insecure, "admin") > 0) {
+    return absl::OkStatus();
+  }
+  return invalid_argument(
+      "--admin {}: other machines could reach this port, which asks for no key; give --tls-ca, use "
+      "a 127.0.0.1 address, or allow it with --insecure admin",
+      flags.admin_address);
 }
 
 absl::Status check_tls(const TlsFiles& files) {
@@ -60,12 +76,17 @@ void PortFlags::add_to(CLI::App& app) {
   app.add_option("--http", http_address,
                  "Where clients and probes call by HTTP; port 0 takes a free one, off opens none")
       ->capture_default_str();
+  app.add_option("--admin", admin_address,
+                 "Where the operator calls by HTTP: metrics, without a key; port 0 takes a free "
+                 "one, off opens none")
+      ->capture_default_str();
   app.add_option("--api-threads", api_threads,
                  "Threads that read requests and tokenize long texts; one more takes only short "
                  "ones")
       ->capture_default_str();
   app.add_option("--tls-cert", tls.cert,
-                 "PEM file of the certificate, for --grpc and --http; read anew when it changes");
+                 "PEM file of the certificate, for --grpc, --http and --admin; read anew when it "
+                 "changes");
   app.add_option("--tls-key", tls.key, "PEM file of its key");
   app.add_option("--tls-ca", tls.ca,
                  "PEM file of an authority: only clients with a certificate of it are served");
@@ -80,8 +101,9 @@ void PortFlags::add_to(CLI::App& app) {
   app.add_option("--reasoning-parser", openai.reasoning_parser,
                  "How thoughts are: auto (by the chat template), think, off")
       ->capture_default_str();
-  app.add_option("--insecure", insecure,
-                 "Ports that may be reached in plain text by other machines: http,grpc,cluster")
+  app.add_option(
+         "--insecure", insecure,
+         "Ports that may be reached in plain text by other machines: http,grpc,cluster,admin")
       ->delimiter(',')
       ->allow_extra_args(false);
 }
@@ -95,12 +117,13 @@ absl::Status PortFlags::check(const std::string& cluster_address) const {
   RETURN_IF_ERROR(check_tls(tls));
   for (const std::string& name : insecure) {
     if (std::ranges::count(kPortNames, name) > 0) continue;
-    return invalid_argument("--insecure {}: want http, grpc or cluster", name);
+    return invalid_argument("--insecure {}: want http, grpc, cluster or admin", name);
   }
   RETURN_IF_ERROR(check_plaintext(*this, "grpc", grpc_address, tls.given()));
   if (http_address != "off") {
     RETURN_IF_ERROR(check_plaintext(*this, "http", http_address, tls.given()));
   }
+  RETURN_IF_ERROR(check_admin(*this));
   if (cluster_address.empty()) return absl::OkStatus();
   return check_plaintext(*this, "cluster", cluster_address, /*has_tls=*/false);
 }
@@ -115,12 +138,16 @@ absl::StatusOr<std::unique_ptr<ServedPorts>> ServedPorts::start(ServedModel serv
   }
   ports->pool_ = std::make_unique<TaskPool>(TaskPoolOptions{.threads = flags.api_threads});
   const bool has_http = flags.http_address != "off";
-  const int64_t connections = connections_within_limit() / (has_http ? 2 : 1);
+  const bool has_admin = flags.admin_address != "off";
+  const int64_t all = connections_within_limit();
+  const int64_t admin = has_admin ? std::min(all / 8, kMaxAdminConnections) : 0;
+  const int64_t connections = (all - admin) / (has_http ? 2 : 1);
   ASSIGN_OR_RETURN(ports->grpc_, PublicServer::start(served, ports->pool_.get(),
                                                      {.address = flags.grpc_address,
                                                       .max_connections = connections,
                                                       .tls = flags.tls}));
   if (has_http) RETURN_IF_ERROR(ports->start_http(served, metrics, flags, connections));
+  if (has_admin) RETURN_IF_ERROR(ports->start_admin(served, metrics, flags, admin));
   return ports;
 }
 
@@ -143,9 +170,22 @@ absl::Status ServedPorts::start_http(const ServedModel& served, const EngineMetr
   return absl::OkStatus();
 }
 
+absl::Status ServedPorts::start_admin(const ServedModel& served, const EngineMetrics& metrics,
+                                      const PortFlags& flags, int64_t max_connections) {
+  std::vector<http::Route> routes = http::health_routes(served);
+  std::ranges::move(metrics_routes(&metrics, served.engine), std::back_inserter(routes));
+  ASSIGN_OR_RETURN(admin_, http::Server::start({.address = flags.admin_address,
+                                                .threads = 1,
+                                                .max_connections = max_connections,
+                                                .tls = flags.tls},
+                                               http::Router(std::move(routes))));
+  return absl::OkStatus();
+}
+
 std::string ServedPorts::names() const {
-  return fmt::format("gRPC at {}{}", grpc_->address(),
-                     http_ != nullptr ? ", HTTP at " + http_->address() : "");
+  return fmt::format("gRPC at {}{}{}", grpc_->address(),
+                     http_ != nullptr ? ", HTTP at " + http_->address() : "",
+                     admin_ != nullptr ? ", admin at " + admin_->address() : "");
 }
 
 void ServedPorts::drain() {
