@@ -17,6 +17,22 @@ TEST(AdminPortTest, HasMetricsAndProbesAndNothingOfTheApi) {
   EXPECT_EQ(client.post("/v1/completions", R"({"prompt": "Once"})").status, 404);
 }
 
+TEST(AdminPortTest, TheLogLevelCanBeChanged) {
+  Server server({"--admin", "127.0.0.1:0"});
+  HttpClient client(server.admin_address());
+  EXPECT_EQ(client.get("/log-level").body, R"({"level":"warning"})");
+  EXPECT_TRUE(server.generate(story(1, 1)).status.ok());
+  client.send(http_request("PUT", "/log-level?level=info"));
+  EXPECT_EQ(client.read().body, R"({"level":"info"})");
+  EXPECT_EQ(server.process().err().find("request {"), std::string::npos);
+  EXPECT_TRUE(server.generate(story(1, 1)).status.ok());
+  EXPECT_TRUE(server.process().wait_for_err("[info] request {")) << server.process().err();
+  for (const char* bad : {"", "?level=", "?level=loud", "?loud=info"}) {
+    client.send(http_request("PUT", std::string("/log-level") + bad));
+    EXPECT_EQ(client.read().status, 400) << bad;
+  }
+}
+
 TEST(AdminPortTest, IsOffUnlessAskedFor) {
   Server server;
   EXPECT_EQ(server.admin_address(), "");

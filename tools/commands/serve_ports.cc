@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/commands/serve_ports.h"
 
+#include <spdlog/spdlog.h>
+
 #include <algorithm>
 #include <array>
 #include <iterator>
@@ -8,9 +10,11 @@
 #include "base/status.h"
 #include "coordinator/api/key_gate.h"
 #include "coordinator/http/health_routes.h"
+#include "coordinator/http/json_response.h"
 #include "coordinator/listener.h"
 #include "coordinator/metrics/metrics_routes.h"
 #include "coordinator/page/page_routes.h"
+#include "tools/commands/command.h"
 
 namespace lockstep {
 namespace {
@@ -47,6 +51,26 @@ absl::Status check_admin(const PortFlags& flags) {
       flags.admin_address);
 }
 
+// GET /log-level says which lines the coordinator logs, PUT /log-level?level=info changes it.
+std::vector<http::Route> log_level_routes() {
+  const auto answer = [](http::Exchange& exchange) {
+    const auto level = spdlog::level::to_string_view(spdlog::get_level());
+    exchange.respond(http::json_response({{"level", std::string(level.data(), level.size())}}));
+  };
+  const auto change = [answer](const std::shared_ptr<http::Exchange>& exchange) {
+    constexpr std::string_view kLevel = "level=";
+    const std::string& query = exchange->request().query;
+    const absl::Status status =
+        set_log_level(query.starts_with(kLevel) ? query.substr(kLevel.size()) : std::string());
+    if (status.ok()) return answer(*exchange);
+    exchange->respond(http::render_refusal(
+        {.status = 400, .code = "invalid_level", .message = message_of(status), .headers = {}}));
+  };
+  return {{"GET", "/log-level",
+           [answer](const std::shared_ptr<http::Exchange>& exchange) { answer(*exchange); }},
+          {"PUT", "/log-level", change}};
+}
+
 absl::Status check_tls(const TlsFiles& files) {
   if (files.cert.empty() != files.key.empty()) {
     return invalid_argument("--tls-cert and --tls-key: want both, or neither");
@@ -77,7 +101,8 @@ void PortFlags::add_to(CLI::App& app) {
                  "Where clients and probes call by HTTP; port 0 takes a free one, off opens none")
       ->capture_default_str();
   app.add_option("--admin", admin_address,
-                 "Where the operator calls by HTTP: metrics, without a key; port 0 takes a free "
+                 "Where the operator calls by HTTP: metrics, traces, log level, without a key; "
+                 "port 0 takes a free "
                  "one, off opens none")
       ->capture_default_str();
   app.add_option("--api-threads", api_threads,
@@ -129,7 +154,7 @@ absl::Status PortFlags::check(const std::string& cluster_address) const {
 }
 
 absl::StatusOr<std::unique_ptr<ServedPorts>> ServedPorts::start(ServedModel served,
-                                                                const EngineMetrics& metrics,
+                                                                const Observed& observed,
                                                                 const PortFlags& flags) {
   auto ports = std::make_unique<ServedPorts>();
   if (!flags.api_keys.empty()) {
@@ -146,19 +171,28 @@ absl::StatusOr<std::unique_ptr<ServedPorts>> ServedPorts::start(ServedModel serv
                                                      {.address = flags.grpc_address,
                                                       .max_connections = connections,
                                                       .tls = flags.tls}));
-  if (has_http) RETURN_IF_ERROR(ports->start_http(served, metrics, flags, connections));
-  if (has_admin) RETURN_IF_ERROR(ports->start_admin(served, metrics, flags, admin));
+  if (has_http) RETURN_IF_ERROR(ports->start_http(served, observed, flags, connections));
+  if (has_admin) RETURN_IF_ERROR(ports->start_admin(served, observed, flags, admin));
   return ports;
 }
 
-absl::Status ServedPorts::start_http(const ServedModel& served, const EngineMetrics& metrics,
+std::vector<http::Route> ServedPorts::routes_of_metrics(const ServedModel& served,
+                                                        const Observed& observed) const {
+  return metrics_routes(observed.metrics, served.engine,
+                        [api = api_.get(), log = observed.log]() -> ServerCounts {
+                          return {.unknown_fields = api != nullptr ? api->unknown_fields() : 0,
+                                  .log_lines_dropped = log->dropped()};
+                        });
+}
+
+absl::Status ServedPorts::start_http(const ServedModel& served, const Observed& observed,
                                      const PortFlags& flags, int64_t max_connections) {
   ASSIGN_OR_RETURN(api_, openai::Api::create(served, pool_.get(), flags.openai));
   std::vector<std::string> open = {"/health", "/livez", "/readyz"};
   std::vector<http::Route> routes = page_routes();
   for (const http::Route& route : routes) open.push_back(route.path);
   for (std::vector<http::Route>& more : std::array{
-           http::health_routes(served), metrics_routes(&metrics, served.engine), api_->routes()}) {
+           http::health_routes(served), routes_of_metrics(served, observed), api_->routes()}) {
     std::ranges::move(more, std::back_inserter(routes));
   }
   http::Handler handler = http::Router(std::move(routes));
@@ -170,10 +204,14 @@ absl::Status ServedPorts::start_http(const ServedModel& served, const EngineMetr
   return absl::OkStatus();
 }
 
-absl::Status ServedPorts::start_admin(const ServedModel& served, const EngineMetrics& metrics,
+absl::Status ServedPorts::start_admin(const ServedModel& served, const Observed& observed,
                                       const PortFlags& flags, int64_t max_connections) {
+  trace_ = std::make_unique<TraceRequests>(observed.recorder, served.engine);
   std::vector<http::Route> routes = http::health_routes(served);
-  std::ranges::move(metrics_routes(&metrics, served.engine), std::back_inserter(routes));
+  for (std::vector<http::Route>& more :
+       std::array{routes_of_metrics(served, observed), trace_->routes(), log_level_routes()}) {
+    std::ranges::move(more, std::back_inserter(routes));
+  }
   ASSIGN_OR_RETURN(admin_, http::Server::start({.address = flags.admin_address,
                                                 .threads = 1,
                                                 .max_connections = max_connections,
