@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <csignal>
 #include <cstdlib>
 
 #include "base/log.h"
@@ -58,6 +59,7 @@ bool is_metric_prefix(const std::string& prefix) {
 }
 
 absl::Status serve(const ServeFlags& flags, Interrupt& interrupt) {
+  std::signal(SIGPIPE, SIG_IGN);  // Whoever read the log may go away.
   RETURN_IF_ERROR(flags.ports.check(flags.cluster_address));
   if (!is_metric_prefix(flags.metrics_prefix)) {
     return invalid_argument("--metrics-prefix {}: want letters, digits and _, e.g. vllm",
