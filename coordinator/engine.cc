@@ -24,16 +24,20 @@ constexpr milliseconds kLongestPause{5000};
 // Splits a thread's time by what it does.
 class PartClock {
  public:
+  explicit PartClock(EngineObserver* observer) : observer_(observer) {}
+
   // What was done since the last call was this.
   void spent(EnginePart part) {
     const int64_t now = steady_now_ns();
     times_[static_cast<size_t>(part)] += now - since_ns_;
+    observer_->on_part(part, since_ns_, now);
     since_ns_ = now;
   }
   const EngineTimes& times() const { return times_; }
   int64_t since_ns() const { return since_ns_; }
 
  private:
+  EngineObserver* const observer_;
   int64_t since_ns_ = steady_now_ns();
   EngineTimes times_ = {};
 };
@@ -86,7 +90,8 @@ class Engine::Loop {
   void perform(engine_action::CloseStream& action);
   void perform(engine_action::LeaveGroup& action);
   void perform_all();
-  void report(const std::vector<cluster::StepResult>& results);
+  std::vector<EngineAction> take_actions() { return core_.take_actions(observer_->wants_trace()); }
+  void report(std::vector<cluster::StepResult>& results);
 
   const std::shared_ptr<Inbox> inbox_;
   Cluster* const cluster_;
@@ -100,7 +105,7 @@ class Engine::Loop {
   // Of the step that it was sent and has not answered; null: there is none.
   std::shared_ptr<const cluster::Step> computing_;
   int64_t sent_ns_ = 0;
-  PartClock clock_;
+  PartClock clock_{observer_};
   std::thread thread_;
 };
 
@@ -170,19 +175,25 @@ bool Engine::Loop::receive() {
   return true;
 }
 
-void Engine::Loop::report(const std::vector<cluster::StepResult>& results) {
+// Takes the traces out of the results.
+void Engine::Loop::report(std::vector<cluster::StepResult>& results) {
   StepReport report = {.step = computing_->step(),
                        .sequences = computing_->sequences_size(),
                        .rows = computing_->tokens_size(),
                        .sent_ns = sent_ns_,
-                       .answered_ns = clock_.since_ns()};
-  for (const cluster::StepResult& result : results) report.ranks.push_back(result.times());
+                       .answered_ns = clock_.since_ns(),
+                       .group = &group_->info()};
+  for (cluster::StepResult& result : results) {
+    report.ranks.push_back(result.times());
+    if (computing_->trace()) report.traces.push_back(std::move(*result.mutable_trace()));
+  }
   observer_->on_step(report);
 }
 
 void Engine::Loop::feed(Messages messages) {
   for (Submission& submission : messages.submitted) {
-    observer_->on_submitted(submission.stream.get(), submission.came_ns);
+    observer_->on_submitted(submission.stream.get(), submission.request->request(),
+                            submission.came_ns);
     core_.submit(std::move(submission));
   }
   for (const std::shared_ptr<Stream>& stream : messages.cancelled) core_.cancel(stream.get());
@@ -216,10 +227,10 @@ void Engine::Loop::publish() {
 // The next step goes to the workers before readers are told of the one before. Where the group is
 // lost, what the core had wanted before comes first: its streams are open until then.
 void Engine::Loop::perform_all() {
-  std::vector<EngineAction> actions = core_.take_actions();
+  std::vector<EngineAction> actions = take_actions();
   clock_.spent(begins_with_step(actions) ? EnginePart::kDecide : EnginePart::kTell);
   publish();
-  for (; !actions.empty(); actions = core_.take_actions(), publish()) {
+  for (; !actions.empty(); actions = take_actions(), publish()) {
     for (EngineAction& action : actions) {
       std::visit([this](auto& one) { perform(one); }, action);
     }

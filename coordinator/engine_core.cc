@@ -113,11 +113,11 @@ void EngineCore::tick(int64_t now_ms) {
 
 // ---- Steps ----
 
-std::vector<EngineAction> EngineCore::take_actions() {
+std::vector<EngineAction> EngineCore::take_actions(bool trace) {
   if (!flight_.has_value()) {
     sweep();
     if (has_work() || (has_group() && null_step_due_)) {
-      run_step();
+      run_step(trace);
       return std::exchange(actions_, {});
     }
   }
@@ -125,14 +125,16 @@ std::vector<EngineAction> EngineCore::take_actions() {
   return std::exchange(actions_, {});
 }
 
-void EngineCore::run_step() {
+void EngineCore::run_step(bool trace) {
   null_step_due_ = false;
   Flight flight = {.batch = scheduler_->schedule()};
   std::vector<std::shared_ptr<Stream>> started = note_started(flight.batch);
   for (const BatchItem& item : flight.batch.items) {
     if (wants_output(item)) flight.drawing.push_back(item.sequence);
   }
-  flight.step = std::make_shared<const cluster::Step>(make_step(flight.batch, ++step_));
+  cluster::Step step = make_step(flight.batch, ++step_);
+  step.set_trace(trace);
+  flight.step = std::make_shared<const cluster::Step>(std::move(step));
   if (!flight.batch.items.empty()) ++stats_.steps;
   act<RunStep>(flight.step);
   for (std::shared_ptr<Stream>& stream : started) act<NoteStarted>(std::move(stream));

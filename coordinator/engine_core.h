@@ -63,8 +63,8 @@ class EngineCore {
   void tick(int64_t now_ms);
 
   // Chooses the next step where none is under way, and returns it at once: what is left to tell
-  // readers comes with the next call.
-  std::vector<EngineAction> take_actions();
+  // readers comes with the next call. `trace`: that step asks ranks for their operators' times.
+  std::vector<EngineAction> take_actions(bool trace = false);
 
   bool has_group() const { return scheduler_ != nullptr; }
   // All but `ready` and the times.
@@ -104,7 +104,7 @@ class EngineCore {
   }
 
   // engine_core.cc: the group and its steps.
-  void run_step();
+  void run_step(bool trace);
   std::vector<std::shared_ptr<Stream>> note_started(const Batch& batch);
   void draw_rest(const std::vector<float>* logits);
   absl::StatusOr<bool> draw(Sequence& sequence, const std::vector<float>* logits);

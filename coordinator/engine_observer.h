@@ -4,9 +4,12 @@
 
 #include <array>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "coordinator/cluster/group.h"
+#include "coordinator/request.h"
 #include "coordinator/stream.h"
 #include "proto/cluster.pb.h"
 
@@ -34,7 +37,9 @@ struct StepReport {
   int64_t rows = 0;
   int64_t sent_ns = 0;
   int64_t answered_ns = 0;
-  std::vector<cluster::StepTimes> ranks;  // In rank order.
+  std::vector<cluster::StepTimes> ranks;   // In rank order.
+  std::vector<cluster::StepTrace> traces;  // In rank order; empty where the step was not traced.
+  const GroupInfo* group = nullptr;        // That ran it; lives as long as the call.
 };
 
 // Called by the engine's thread, in the order in which things happen; must not block. A stream is
@@ -44,7 +49,8 @@ class EngineObserver {
  public:
   virtual ~EngineObserver() = default;
   // The engine took the request, which came at `came_ns`.
-  virtual void on_submitted(const Stream* /*stream*/, int64_t /*came_ns*/) {}
+  virtual void on_submitted(const Stream* /*stream*/, const Request& /*request*/,
+                            int64_t /*came_ns*/) {}
   // The first step with a row of it was sent.
   virtual void on_started(const Stream* /*stream*/, int64_t /*now_ns*/) {}
   virtual void on_event(const Stream* /*stream*/, const StreamEvent& /*event*/,
@@ -53,6 +59,29 @@ class EngineObserver {
   virtual void on_closed(const Stream* /*stream*/, const absl::Status& /*status*/,
                          int64_t /*now_ns*/) {}
   virtual void on_step(const StepReport& /*report*/) {}
+  // Follows each stretch of the engine's time, without a gap between them.
+  virtual void on_part(EnginePart /*part*/, int64_t /*begin_ns*/, int64_t /*end_ns*/) {}
+  // Whether the next step is to be traced.
+  virtual bool wants_trace() const { return false; }
+};
+
+// Hands everything on to several, in their order.
+class EngineObservers final : public EngineObserver {
+ public:
+  // Each outlives this.
+  explicit EngineObservers(std::vector<EngineObserver*> observers)
+      : observers_(std::move(observers)) {}
+
+  void on_submitted(const Stream* stream, const Request& request, int64_t came_ns) override;
+  void on_started(const Stream* stream, int64_t now_ns) override;
+  void on_event(const Stream* stream, const StreamEvent& event, int64_t now_ns) override;
+  void on_closed(const Stream* stream, const absl::Status& status, int64_t now_ns) override;
+  void on_step(const StepReport& report) override;
+  void on_part(EnginePart part, int64_t begin_ns, int64_t end_ns) override;
+  bool wants_trace() const override;
+
+ private:
+  const std::vector<EngineObserver*> observers_;
 };
 
 }  // namespace lockstep

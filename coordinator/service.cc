@@ -55,6 +55,7 @@ LauncherOptions launcher_options(const ServiceOptions& options, const std::strin
           .coordinator = address,
           .token = token,
           .log_level = options.log_level,
+          .log_format = options.log_format,
           .weight_cache = options.weight_cache,
           .weight_cache_limit = options.weight_cache_limit};
 }

@@ -30,6 +30,7 @@ struct ServiceOptions {
   int64_t kv_memory_bytes = 0;
   int64_t max_pages = 0;  // KV pages that can be of use; 0: as many as the model's limits fill.
   std::string log_level = "warning";
+  std::string log_format = "text";
   std::string weight_cache = "off";  // Of local workers, see LauncherOptions.
   int64_t weight_cache_limit = 0;
   int64_t silent_ms = 1'000;  // See ClusterCoreOptions.

@@ -114,6 +114,7 @@ absl::StatusOr<std::unique_ptr<Executor>> Executor::make(const Program& program,
     if (schema_of(op_of(instruction)).run_by == RunBy::kView) continue;
     Call call = shape(program, instruction, bindings.kernels[i]);
     executor->connect(instruction, weights, call);
+    call.instruction = i;
     call.args.parallel = &parallel;
     call.args.scratch = executor->scratch_.data();
     call.args.queue = device.queue();
@@ -218,16 +219,16 @@ void Executor::set_rows(Call& call) const {
   }
 }
 
-absl::Status Executor::run(StepView& step) {
+absl::Status Executor::run(StepView& step, std::vector<OperatorTime>* times) {
   profile_.add_step();
   instructions_before_ = progress_->instructions.load(std::memory_order_relaxed);
-  if (device_.is_host()) return run_calls(step, step);
+  if (device_.is_host()) return run_calls(step, step, times);
   StepView* on_device = device_step_.take(step);
   if (on_device == nullptr) {
     return resource_exhausted("{} has no room left for a step; use a smaller --memory-fraction",
                               device_.name());
   }
-  absl::Status status = run_calls(step, *on_device);
+  absl::Status status = run_calls(step, *on_device, times);
   const int64_t before_ns = steady_now_ns();
   if (status.ok() && collective_ != nullptr) {
     const WaitingMark waiting(*progress_);
@@ -245,7 +246,8 @@ absl::Status Executor::run(StepView& step) {
 
 // `on_device` is the step as kernels see it. On a device that is not the processor the profile
 // holds what queueing takes.
-absl::Status Executor::run_calls(StepView& step, StepView& on_device) {
+absl::Status Executor::run_calls(StepView& step, StepView& on_device,
+                                 std::vector<OperatorTime>* times) {
   count_rows(step);
   const bool queued = !device_.is_host();
   int64_t before_ns = steady_now_ns();
@@ -254,6 +256,7 @@ absl::Status Executor::run_calls(StepView& step, StepView& on_device) {
     ++done;
     set_rows(call);
     KernelCost cost;
+    int64_t wait_ns = 0;
     if (call.kind == Kind::kKernel) {
       if (domain_rows_[call.rows] == 0) continue;
       call.args.step = &on_device;
@@ -267,13 +270,13 @@ absl::Status Executor::run_calls(StepView& step, StepView& on_device) {
       const int64_t waited_ns = collective_->waited().wait_ns;
       RETURN_IF_ERROR(call.kind == Kind::kAllReduce ? reduce(call) : gather(call));
       if (!call.shared || !shares_) cost = moved_bytes(call.args);
-      const int64_t wait_ns = collective_->waited().wait_ns - waited_ns;
+      wait_ns = collective_->waited().wait_ns - waited_ns;
       profile_.add(peers_row_, wait_ns, {});
-      before_ns += wait_ns;
     }
     if (!queued || call.kind != Kind::kKernel) completed(done);
     const int64_t after_ns = steady_now_ns();
-    profile_.add(call.profile_row, after_ns - before_ns, cost);
+    profile_.add(call.profile_row, after_ns - before_ns - wait_ns, cost);
+    if (times != nullptr) times->push_back({call.instruction, before_ns, after_ns, wait_ns});
     before_ns = after_ns;
   }
   if (!queued) completed(done);  // Calls that were left out at the end count as well.

@@ -25,6 +25,14 @@ namespace lockstep {
 // The arena, what ranks share and the kernels' scratch for the largest step.
 int64_t buffer_bytes(const program::Program& program, const Bindings& bindings, int threads);
 
+// When an operator of a run began and ended, by steady_now_ns().
+struct OperatorTime {
+  int instruction = 0;  // Of the program.
+  int64_t begin_ns = 0;
+  int64_t end_ns = 0;
+  int64_t wait_ns = 0;  // Of that, for peers.
+};
+
 // One thread at a time. Everything it is given must outlive it.
 class Executor {
  public:
@@ -42,8 +50,9 @@ class Executor {
 
   // Every instruction in order. Kernels without rows are left out, collectives never. Answers are
   // in the step's requests when it returns. An error is the first collective's that failed, or the
-  // device's; what values hold is then undefined.
-  absl::Status run(StepView& step);
+  // device's; what values hold is then undefined. Operators that ran are appended to `times`,
+  // unless it is null; on a device that is not the processor the times are those of queueing.
+  absl::Status run(StepView& step, std::vector<OperatorTime>* times = nullptr);
 
   // This rank's raw logits of an output of the last run.
   absl::StatusOr<std::string> logits(int64_t output);
@@ -63,6 +72,7 @@ class Executor {
     bool shared = false;              // all_gather: its result is where all ranks see it.
     int state = -1;                   // Of operators that have one.
     int profile_row = 0;
+    int instruction = 0;  // Of the program.
   };
 
   Executor(Device& device, const program::Program& program);
@@ -74,7 +84,7 @@ class Executor {
   absl::Status place_tables();
   void count_rows(const StepView& step);
   void set_rows(Call& call) const;
-  absl::Status run_calls(StepView& step, StepView& on_device);
+  absl::Status run_calls(StepView& step, StepView& on_device, std::vector<OperatorTime>* times);
   absl::Status reduce(const Call& call);
   absl::Status gather(const Call& call);
   // This many calls of the run are completed.

@@ -3,12 +3,12 @@
 #include "worker/worker.h"
 
 #include <algorithm>
-#include <chrono>
 #include <mutex>
 #include <optional>
 #include <string>
 
 #include "base/check.h"
+#include "base/clock.h"
 #include "base/numeric_class.h"
 #include "base/status.h"
 #include "base/thread_pool.h"
@@ -69,6 +69,19 @@ absl::Status check_memory(const Device& device, int64_t weights, int64_t buffers
       "--quantize, a smaller --prefill-chunk, or a machine with more",
       ranks_loading > 1 ? fmt::format("the {} ranks here", ranks_loading) : "this rank",
       memory_text(needed), device.is_host() ? "" : " on " + device.name(), memory_text(free_bytes));
+}
+
+// Of a step that began and ended at these times.
+void give_trace(const std::vector<OperatorTime>& operators, int64_t begin_ns, int64_t end_ns,
+                bool queued, cluster::StepTrace* trace) {
+  trace->set_total_ns(end_ns - begin_ns);
+  trace->set_queued(queued);
+  for (const OperatorTime& one : operators) {
+    trace->add_instructions(one.instruction);
+    trace->add_begin_ns(one.begin_ns - begin_ns);
+    trace->add_duration_ns(one.end_ns - one.begin_ns);
+    trace->add_wait_ns(std::clamp<int64_t>(one.wait_ns, 0, one.end_ns - one.begin_ns));
+  }
 }
 
 // Where this rank's weights are kept packed, if anywhere.
@@ -141,6 +154,7 @@ class WorkerImpl final : public Worker {
   std::optional<State> state_;  // Both from start() to the epoch's end.
   std::optional<PageTables> tables_;
   int64_t pages_possible_ = 0;
+  std::vector<OperatorTime> operators_;  // Of the last step, if it was traced.
   // Of the step whose logits are still there.
   std::optional<uint64_t> last_step_;
   int64_t last_outputs_ = 0;
@@ -235,7 +249,7 @@ absl::Status WorkerImpl::rejoin(const cluster::Assignment& assignment,
 }
 
 absl::StatusOr<cluster::StepResult> WorkerImpl::step(const cluster::Step& step) {
-  const auto begin = std::chrono::steady_clock::now();
+  const int64_t begin_ns = steady_now_ns();
   if (!state_.has_value()) {
     return fail(absl::FailedPreconditionError("a step came before the group was started"));
   }
@@ -245,7 +259,9 @@ absl::StatusOr<cluster::StepResult> WorkerImpl::step(const cluster::Step& step) 
   last_step_.reset();
   device_.use_from_this_thread();
   StepView& view = buffers_.take(step, *tables_);
-  if (absl::Status status = executor_->run(view); !status.ok()) return fail(status);
+  operators_.clear();
+  absl::Status status = executor_->run(view, step.trace() ? &operators_ : nullptr);
+  if (!status.ok()) return fail(status);
   last_step_ = step.step();
   last_outputs_ = step.outputs_size();
 
@@ -253,13 +269,15 @@ absl::StatusOr<cluster::StepResult> WorkerImpl::step(const cluster::Step& step) 
   result.set_step(step.step());
   buffers_.give(step, &result);
   const Collective::Waited after = collective_->waited();
-  const int64_t total_ns =
-      std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - begin)
-          .count();
+  const int64_t end_ns = steady_now_ns();
   cluster::StepTimes* times = result.mutable_times();
   times->set_wait_ns(after.wait_ns - before.wait_ns);
   times->set_transfer_ns(after.transfer_ns - before.transfer_ns);
-  times->set_compute_ns(std::max<int64_t>(0, total_ns - times->wait_ns() - times->transfer_ns()));
+  times->set_compute_ns(
+      std::max<int64_t>(0, end_ns - begin_ns - times->wait_ns() - times->transfer_ns()));
+  if (step.trace()) {
+    give_trace(operators_, begin_ns, end_ns, !device_.is_host(), result.mutable_trace());
+  }
   return result;
 }
 

@@ -8,6 +8,7 @@
 
 #include "base/status.h"
 #include "coordinator/api/generate_request.h"
+#include "coordinator/api/traceparent.h"
 #include "coordinator/api/wire.h"
 
 namespace lockstep {
@@ -36,6 +37,13 @@ int64_t steady_ms(std::chrono::system_clock::time_point deadline) {
   const auto at = std::chrono::steady_clock::now() + left;
   const auto ms = std::chrono::duration_cast<milliseconds>(at.time_since_epoch()).count();
   return std::max<int64_t>(ms, 1);
+}
+
+// Of its metadata; of several none counts.
+std::string traceparent_in(const grpc::CallbackServerContext& context) {
+  const auto [first, last] = context.client_metadata().equal_range("traceparent");
+  if (first == last || std::next(first) != last) return "";
+  return traceparent_of({first->second.data(), first->second.size()});
 }
 
 void fill(const Logprob& logprob, const Tokenizer* tokenizer, v1::TokenLogprob* message) {
@@ -83,6 +91,8 @@ absl::StatusOr<std::shared_ptr<Stream>> GenerateReactor::submit(grpc::ByteBuffer
   ASSIGN_OR_RETURN(Request request, to_request(message, *served_.model));
   request_id_ = request.id;
   request.client = caller_.client;
+  request.endpoint = "/lockstep.v1.Generation/Generate";
+  request.traceparent = traceparent_in(*context_);
   request.deadline_ms = steady_ms(context_->deadline());
   return served_.engine->submit(std::move(request));
 }

@@ -157,9 +157,10 @@ void ClusterCore::on_progress(int64_t now, int rank, const cluster::LoadProgress
 }
 
 void ClusterCore::on_answer(int64_t now, int rank, cluster::WorkerMessage message) {
-  const absl::Status status = epoch_.owes(rank)
-                                  ? check_answer(*epoch_.question, message)
-                                  : invalid_argument("it answered what was not asked");
+  const absl::Status status =
+      epoch_.owes(rank)
+          ? check_answer(*epoch_.question, static_cast<int>(epoch_.operators[rank].size()), message)
+          : invalid_argument("it answered what was not asked");
   if (!status.ok()) return lose(now, epoch_.links[rank], How::kRefused, message_of(status));
   if (message.has_ready()) member_of(rank).loaded = true;
   member_of(rank).progress_at = now;

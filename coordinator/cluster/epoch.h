@@ -26,8 +26,9 @@ struct Epoch {
   bool reload = false;        // Kept weights were not to be used.
   std::vector<LinkId> links;  // By rank.
   GroupInfo info;
-  std::vector<cluster::LoadProgress> loaded;  // By rank.
-  std::optional<Question> question;           // What every rank owes an answer to; none: idle.
+  std::vector<std::vector<OperatorName>> operators;  // By rank and instruction.
+  std::vector<cluster::LoadProgress> loaded;         // By rank.
+  std::optional<Question> question;  // What every rank owes an answer to; none: idle.
   std::vector<std::optional<cluster::WorkerMessage>> answers;  // By rank.
 
   int ranks() const { return static_cast<int>(links.size()); }

@@ -6,10 +6,25 @@
 
 #include "base/status.h"
 #include "coordinator/cluster/cluster_core.h"
+#include "operators/op.h"
 
 namespace lockstep {
 
 using cluster_action::LogLevel;
+
+namespace {
+
+std::vector<OperatorName> operators_of(const program::Program& program) {
+  std::vector<OperatorName> names;
+  for (const program::Instruction& instruction : program.instructions()) {
+    const int made = instruction.outputs_size() > 0 ? instruction.outputs(0) : -1;
+    names.push_back({.op = std::string(op_name(static_cast<Op>(instruction.op()))),
+                     .value = made >= 0 ? program.values(made).name() : ""});
+  }
+  return names;
+}
+
+}  // namespace
 
 // ---- From workers to a group ----
 
@@ -50,6 +65,9 @@ void ClusterCore::open_epoch(int64_t now, bool reload) {
   if (!programs.ok()) return fail_epoch(now, programs.status(), /*permanent=*/true);
   epoch_.info = group_info(programs->front());
   epoch_.info.epoch = epoch_.number;
+  for (const program::Program& program : *programs) {
+    epoch_.operators.push_back(operators_of(program));
+  }
   epoch_.ask({.kind = Question::Kind::kReady});
   log(LogLevel::kInfo, fmt::format("epoch {}: {} ranks load", epoch_.number, epoch_.ranks()));
   assign(*std::move(programs));
@@ -110,7 +128,8 @@ void ClusterCore::prove(int64_t now) {
                        .pid = hello.pid(),
                        .device = hello.device(),
                        .isa = hello.isa(),
-                       .weight_bytes = ready.weight_bytes()});
+                       .weight_bytes = ready.weight_bytes(),
+                       .operators = epoch_.operators[rank]});
     if (ready.identity() != readies[0].ready().identity()) other = rank;
   }
   if (other > 0) {

@@ -14,13 +14,20 @@
 
 namespace lockstep {
 
+// An instruction of a rank's program, for people.
+struct OperatorName {
+  std::string op;     // "linear"
+  std::string value;  // That it makes: "model.layers.0.mlp.down_proj".
+};
+
 // One worker of a group.
 struct RankInfo {
   std::string host;
   int64_t pid = 0;
   std::string device;  // As the worker's Hello has it.
   std::string isa;
-  int64_t weight_bytes = 0;  // That it holds.
+  int64_t weight_bytes = 0;             // That it holds.
+  std::vector<OperatorName> operators;  // By instruction.
 };
 
 // What the group can do, fixed for an epoch.

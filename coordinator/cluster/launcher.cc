@@ -65,6 +65,8 @@ std::vector<std::string> arguments_for(const LauncherOptions& options, int index
                                         std::to_string(getpid()),
                                         "--log-level",
                                         options.log_level,
+                                        "--log-format",
+                                        options.log_format,
                                         "--weight-cache",
                                         options.weight_cache,
                                         "--weight-cache-limit",

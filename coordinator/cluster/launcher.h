@@ -22,7 +22,8 @@ struct LauncherOptions {
   double memory_fraction = 0;        // 0: each device's own default.
   std::string coordinator;           // The address that they dial.
   std::string token;  // Handed over in the environment, where other users cannot read it.
-  std::string log_level;
+  std::string log_level;  // As `lockstep worker` takes them.
+  std::string log_format = "text";
   std::string weight_cache = "off";  // As `lockstep worker --weight-cache` takes it, and its limit.
   int64_t weight_cache_limit = 0;
 };

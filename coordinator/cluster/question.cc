@@ -10,7 +10,8 @@
 namespace lockstep {
 namespace {
 
-constexpr size_t kMaxText = 256;  // Of Hello and Ready.
+constexpr size_t kMaxText = 256;                  // Of Hello and Ready.
+constexpr int64_t kMaxStepNs = int64_t{1} << 50;  // Twelve days: sums of it stay in range.
 
 absl::Status check_range(std::string_view name, int64_t found, int64_t least, int64_t most) {
   if (least <= found && found <= most) return absl::OkStatus();
@@ -65,7 +66,31 @@ absl::Status check_candidates(const Question::Output& output, const cluster::Can
   return check_logits(found.logits(), vocab);
 }
 
-absl::Status check_result(const Question& question, const cluster::StepResult& result) {
+// Operators in their order, one after the other, within the step.
+absl::Status check_trace(const cluster::StepTrace& trace, int instructions) {
+  RETURN_IF_ERROR(check_range("StepTrace.total_ns", trace.total_ns(), 0, kMaxStepNs));
+  const int count = trace.instructions_size();
+  RETURN_IF_ERROR(check_range("StepTrace.instructions", count, 0, instructions));
+  RETURN_IF_ERROR(check_range("StepTrace.begin_ns", trace.begin_ns_size(), count, count));
+  RETURN_IF_ERROR(check_range("StepTrace.duration_ns", trace.duration_ns_size(), count, count));
+  RETURN_IF_ERROR(check_range("StepTrace.wait_ns", trace.wait_ns_size(), count, count));
+  int next = 0;
+  int64_t free_ns = 0;  // From here on.
+  for (int i = 0; i < count; ++i) {
+    const int64_t begin = trace.begin_ns(i), duration = trace.duration_ns(i);
+    RETURN_IF_ERROR(
+        check_range("StepTrace.instructions", trace.instructions(i), next, instructions - 1));
+    RETURN_IF_ERROR(check_range("StepTrace.begin_ns", begin, free_ns, trace.total_ns()));
+    RETURN_IF_ERROR(check_range("StepTrace.duration_ns", duration, 0, trace.total_ns() - begin));
+    RETURN_IF_ERROR(check_range("StepTrace.wait_ns", trace.wait_ns(i), 0, duration));
+    next = trace.instructions(i) + 1;
+    free_ns = begin + duration;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status check_result(const Question& question, int instructions,
+                          const cluster::StepResult& result) {
   if (result.step() != question.step) {
     return invalid_argument("StepResult.step: wanted {}, found {}", question.step, result.step());
   }
@@ -77,7 +102,10 @@ absl::Status check_result(const Question& question, const cluster::StepResult& r
   const cluster::StepTimes& times = result.times();
   RETURN_IF_ERROR(check_range("StepTimes.compute_ns", times.compute_ns(), 0, INT64_MAX));
   RETURN_IF_ERROR(check_range("StepTimes.wait_ns", times.wait_ns(), 0, INT64_MAX));
-  return check_range("StepTimes.transfer_ns", times.transfer_ns(), 0, INT64_MAX);
+  RETURN_IF_ERROR(check_range("StepTimes.transfer_ns", times.transfer_ns(), 0, INT64_MAX));
+  if (!result.has_trace()) return absl::OkStatus();
+  if (!question.trace) return invalid_argument("StepResult.trace: wanted none, found one");
+  return check_trace(result.trace(), instructions);
 }
 
 absl::Status check_reply(const Question& question, const cluster::LogitsReply& reply) {
@@ -99,19 +127,21 @@ Question question_of(const cluster::CoordinatorMessage& message, int64_t vocab) 
   }
   Question question = {
       .kind = Question::Kind::kStep, .step = message.step().step(), .vocab = vocab};
+  question.trace = message.step().trace();
   for (const cluster::Output& output : message.step().outputs()) {
     question.outputs.push_back({output.top_count(), output.raw_top_count()});
   }
   return question;
 }
 
-absl::Status check_answer(const Question& question, const cluster::WorkerMessage& answer) {
+absl::Status check_answer(const Question& question, int instructions,
+                          const cluster::WorkerMessage& answer) {
   switch (question.kind) {
     case Question::Kind::kReady:
       if (answer.has_ready()) return check_ready(answer.ready());
       return invalid_argument("wanted Ready, found another message");
     case Question::Kind::kStep:
-      if (answer.has_result()) return check_result(question, answer.result());
+      if (answer.has_result()) return check_result(question, instructions, answer.result());
       return invalid_argument("wanted the result of step {}, found another message", question.step);
     case Question::Kind::kLogits:
       if (answer.has_logits()) return check_reply(question, answer.logits());

@@ -24,13 +24,16 @@ struct Question {
   int output = 0;               // kLogits.
   std::vector<Output> outputs;  // kStep.
   int64_t vocab = 0;
+  bool trace = false;  // kStep: times of operators are wanted.
 };
 
 // A Step's or a LogitsRequest's.
 Question question_of(const cluster::CoordinatorMessage& message, int64_t vocab);
 
-// One line that says what was wanted and what was found.
-absl::Status check_answer(const Question& question, const cluster::WorkerMessage& answer);
+// One line that says what was wanted and what was found. `instructions`: of the program of the rank
+// that answers.
+absl::Status check_answer(const Question& question, int instructions,
+                          const cluster::WorkerMessage& answer);
 absl::Status check_hello(const cluster::Hello& hello);
 absl::Status check_progress(const cluster::LoadProgress& progress);
 

@@ -5,10 +5,18 @@
 
 namespace lockstep::http {
 
+const char* error_type(int status) {
+  if (status >= 500) return "server_error";
+  if (status == 429) return "rate_limit_error";
+  if (status == 408) return "timeout_error";
+  return "invalid_request_error";
+}
+
 Response render_refusal(const Refusal& refusal) {
-  const char* type = refusal.status >= 500 ? "server_error" : "invalid_request_error";
-  const OrderedJson error = {
-      {"message", refusal.message}, {"type", type}, {"param", nullptr}, {"code", refusal.code}};
+  const OrderedJson error = {{"message", refusal.message},
+                             {"type", error_type(refusal.status)},
+                             {"param", nullptr},
+                             {"code", refusal.code}};
   // A message may quote what a client sent, which need not be UTF-8: that is replaced.
   Response response = json_response({{"error", error}}, refusal.status);
   response.headers.insert(response.headers.end(), refusal.headers.begin(), refusal.headers.end());

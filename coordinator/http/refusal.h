@@ -18,6 +18,9 @@ struct Refusal {
 
 using RenderRefusal = std::function<Response(const Refusal&)>;
 
+// What an error of this status is called: "rate_limit_error" for 429, and so on.
+const char* error_type(int status);
+
 // As OpenAI's API says errors: {"error": {"message", "type", "param", "code"}}.
 Response render_refusal(const Refusal& refusal);
 

@@ -50,7 +50,8 @@ EngineMetrics::EngineMetrics(std::string prefix, const std::string& model_name)
 
 // ---- What happens ----
 
-void EngineMetrics::on_submitted(const Stream* stream, int64_t came_ns) {
+void EngineMetrics::on_submitted(const Stream* stream, const Request& /*request*/,
+                                 int64_t came_ns) {
   requests_[stream] = {.came_ns = came_ns};
 }
 
@@ -103,10 +104,14 @@ void EngineMetrics::on_step(const StepReport& report) {
 
 // ---- What is asked ----
 
-std::string EngineMetrics::text(const EngineStats& stats) const {
+std::string EngineMetrics::text(const EngineStats& stats, const ServerCounts& counts) const {
   Families families;
   add_state(stats, &families);
   add_totals(stats, &families);
+  add_counter("unknown_fields_total", "Fields of requests that are not known, and were ignored.",
+              static_cast<double>(counts.unknown_fields), &families);
+  add_counter("log_lines_dropped_total", "Log lines that were dropped: they are read too slowly.",
+              static_cast<double>(counts.log_lines_dropped), &families);
   add_times(stats, &families);
   add_histograms(&families);
   std::ostringstream out;

@@ -26,20 +26,26 @@ struct RankTimes {
   int64_t transfer_ns = 0;
 };
 
+// What is counted beside the engine.
+struct ServerCounts {
+  int64_t unknown_fields = 0;     // Of requests, which were ignored.
+  int64_t log_lines_dropped = 0;  // Because the log is read too slowly.
+};
+
 // Observes an engine, is asked by any thread.
 class EngineMetrics final : public EngineObserver {
  public:
   // Names begin with `prefix` and a colon.
   EngineMetrics(std::string prefix, const std::string& model_name);
 
-  void on_submitted(const Stream* stream, int64_t came_ns) override;
+  void on_submitted(const Stream* stream, const Request& request, int64_t came_ns) override;
   void on_started(const Stream* stream, int64_t now_ns) override;
   void on_event(const Stream* stream, const StreamEvent& event, int64_t now_ns) override;
   void on_closed(const Stream* stream, const absl::Status& status, int64_t now_ns) override;
   void on_step(const StepReport& report) override;
 
   // Everything, with the engine's state at this moment. Any thread.
-  std::string text(const EngineStats& stats) const;
+  std::string text(const EngineStats& stats, const ServerCounts& counts = {}) const;
   // What a page shows of it: the group and its ranks, pages, queue, where time goes. JSON; times
   // are totals in nanoseconds. Any thread.
   std::string state_json(const EngineStats& stats) const;

@@ -2,6 +2,7 @@
 // What dashboards and the page ask for.
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "coordinator/engine.h"
@@ -11,7 +12,8 @@
 namespace lockstep {
 
 // GET /metrics: EngineMetrics::text(); GET /cluster: EngineMetrics::state_json(). Both outlive the
-// routes.
-std::vector<http::Route> metrics_routes(const EngineMetrics* metrics, const Engine* engine);
+// routes. `counts` is called by any thread.
+std::vector<http::Route> metrics_routes(const EngineMetrics* metrics, const Engine* engine,
+                                        const std::function<ServerCounts()>& counts);
 
 }  // namespace lockstep

@@ -4,6 +4,7 @@
 #include "absl/strings/cord.h"
 #include "base/status.h"
 #include "coordinator/admission.h"
+#include "coordinator/http/refusal.h"
 
 namespace lockstep::openai {
 namespace {
@@ -14,21 +15,20 @@ constexpr char kRetryAfter[] = "1";  // Seconds: a queue moves, and a group form
 struct Kind {
   absl::StatusCode status;
   int http;
-  const char* type;
   const char* code;  // Null: none.
 };
 
 constexpr Kind kKinds[] = {
-    {absl::StatusCode::kInvalidArgument, 400, "invalid_request_error", nullptr},
-    {absl::StatusCode::kFailedPrecondition, 400, "invalid_request_error", nullptr},
-    {absl::StatusCode::kOutOfRange, 400, "invalid_request_error", nullptr},
-    {absl::StatusCode::kNotFound, 404, "invalid_request_error", "model_not_found"},
-    {absl::StatusCode::kDeadlineExceeded, 408, "timeout_error", "deadline_exceeded"},
-    {absl::StatusCode::kResourceExhausted, 429, "rate_limit_error", "rate_limit_exceeded"},
-    {absl::StatusCode::kUnavailable, 503, "server_error", "service_unavailable"},
-    {absl::StatusCode::kCancelled, 503, "server_error", "service_unavailable"},
+    {absl::StatusCode::kInvalidArgument, 400, nullptr},
+    {absl::StatusCode::kFailedPrecondition, 400, nullptr},
+    {absl::StatusCode::kOutOfRange, 400, nullptr},
+    {absl::StatusCode::kNotFound, 404, "model_not_found"},
+    {absl::StatusCode::kDeadlineExceeded, 408, "deadline_exceeded"},
+    {absl::StatusCode::kResourceExhausted, 429, "rate_limit_exceeded"},
+    {absl::StatusCode::kUnavailable, 503, "service_unavailable"},
+    {absl::StatusCode::kCancelled, 503, "service_unavailable"},
 };
-constexpr Kind kFault = {absl::StatusCode::kInternal, 500, "server_error", "internal_error"};
+constexpr Kind kFault = {absl::StatusCode::kInternal, 500, "internal_error"};
 
 const Kind& kind_of(const absl::Status& status) {
   for (const Kind& kind : kKinds) {
@@ -54,7 +54,7 @@ OrderedJson error_body(const absl::Status& status) {
   const absl::optional<absl::Cord> param = status.GetPayload(kParam);
   return {{"error",
            {{"message", message_of(status)},
-            {"type", kind_of(status).type},
+            {"type", http::error_type(kind_of(status).http)},
             {"param", param.has_value() ? OrderedJson(std::string(*param)) : OrderedJson()},
             {"code", code_of(status)}}}};
 }

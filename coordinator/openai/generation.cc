@@ -2,12 +2,15 @@
 #include "coordinator/openai/generation.h"
 
 #include <algorithm>
+#include <charconv>
 #include <random>
 
+#include "absl/strings/match.h"
 #include "base/clock.h"
 #include "base/status.h"
 #include "coordinator/admission.h"
 #include "coordinator/api/generate_request.h"
+#include "coordinator/api/traceparent.h"
 #include "coordinator/http/event_stream.h"
 #include "coordinator/openai/chunk_writer.h"
 #include "coordinator/openai/error.h"
@@ -35,14 +38,49 @@ void show(std::string_view tag, const Tokenizer& tokenizer, Request* request) {
   if (id.has_value() && tokenizer.is_special(*id)) request->shown_special_ids.push_back(*id);
 }
 
+// What the client gives the request from now on, in milliseconds; 0: all the time.
+constexpr char kTimeout[] = "X-Request-Timeout-Ms";
+constexpr int64_t kMaxTimeoutMs = 86'400'000;
+
+absl::StatusOr<int64_t> timeout_of(const http::Request& request) {
+  const std::string_view text = request.header(kTimeout);
+  if (text.empty()) return 0;
+  int64_t ms = 0;
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, ms);
+  if (error == std::errc() && stop == end && 1 <= ms && ms <= kMaxTimeoutMs) return ms;
+  return invalid_argument("{}: want 1 to {} milliseconds, found {}", kTimeout, kMaxTimeoutMs,
+                          printable(text));
+}
+
+// Of several headers none counts.
+std::string traceparent_of(const http::Request& request) {
+  const auto is_it = [](const auto& header) {
+    return absl::EqualsIgnoreCase(header.first, "traceparent");
+  };
+  if (std::ranges::count_if(request.headers, is_it) != 1) return "";
+  return lockstep::traceparent_of(request.header("traceparent"));
+}
+
+// Whether the reader of a stream has something to see, or there is nothing more to come.
+bool has_begun(const std::vector<StreamEvent>& events, bool closed, const absl::Status& status) {
+  const auto shows = [](const StreamEvent& event) {
+    return !event.token_ids.empty() || event.finish_reason != FinishReason::kCancelled;
+  };
+  return std::ranges::any_of(events, shows) || (closed && status.ok());
+}
+
 }  // namespace
 
 void Generation::begin(Endpoint endpoint, ApiContext* context,
                        const std::shared_ptr<http::Exchange>& exchange) {
+  const http::Request& request = exchange->request();
+  const absl::StatusOr<int64_t> timeout_ms = timeout_of(request);
+  if (!timeout_ms.ok()) return exchange->respond(error_response(timeout_ms.status()));
   absl::Status accepted = context->served.engine->accepting();
   if (accepted.ok()) {
-    const http::Request& request = exchange->request();
     const auto generation = std::make_shared<Generation>(endpoint, context, exchange);
+    if (*timeout_ms > 0) generation->deadline_ms_ = steady_now_ms() + *timeout_ms;
     exchange->on_gone([weak = std::weak_ptr<Generation>(generation)] {
       if (const std::shared_ptr<Generation> self = weak.lock()) self->abandon();
     });
@@ -56,10 +94,18 @@ Generation::Generation(Endpoint endpoint, ApiContext* context,
                        std::shared_ptr<http::Exchange> exchange)
     : endpoint_(endpoint), context_(context), exchange_(std::move(exchange)) {}
 
+absl::Status Generation::check_deadline() const {
+  if (deadline_ms_ == 0 || steady_now_ms() < deadline_ms_) return absl::OkStatus();
+  return absl::DeadlineExceededError("the request's deadline passed");
+}
+
 void Generation::start() {
   {
     MutexLock lock(&mutex_);
     if (gone_) return;
+  }
+  if (const absl::Status status = check_deadline(); !status.ok()) {
+    return exchange_->respond(error_response(status));
   }
   absl::StatusOr<ApiRequest> request =
       parse_request(endpoint_, exchange_->request().body, *context_->served.model);
@@ -91,6 +137,9 @@ absl::Status Generation::submit(const ApiRequest& request,
   for (size_t prompt = 0; prompt < request.prompts.size(); ++prompt) {
     ASSIGN_OR_RETURN(Request one, to_engine(request, prompt));
     one.client = exchange_->client();
+    one.endpoint = exchange_->request().path;
+    one.traceparent = traceparent_of(exchange_->request());
+    one.deadline_ms = deadline_ms_;
     ASSIGN_OR_RETURN(std::shared_ptr<Stream> stream,
                      context_->served.engine->submit(std::move(one)));
     streams->push_back(std::move(stream));
@@ -138,22 +187,50 @@ absl::StatusOr<Request> Generation::to_engine(const ApiRequest& request, size_t 
   return one;
 }
 
+// Where a deadline may pass before anything was sent, the head waits for the first event: until
+// then the answer may be a status of its own. Else it goes at once, so that silence can be filled.
 void Generation::stream_answer() {
   std::vector<std::shared_ptr<Stream>> streams;
   {
     MutexLock lock(&mutex_);
-    streams = std::exchange(streams_, {});  // They are the source's, which goes with the client.
+    streams = streams_;
+    begun_ = deadline_ms_ == 0;
+    if (begun_) streams_.clear();  // They are the source's, which goes with the client.
   }
+  if (deadline_ms_ == 0) begin_stream(streams);
+  for (const std::shared_ptr<Stream>& stream : streams) {
+    stream->set_listener([self = shared_from_this()] { self->on_news(); });
+  }
+}
+
+void Generation::on_news() {
+  std::vector<std::shared_ptr<Stream>> streams;  // Goes after the lock.
+  absl::Status failure;
+  {
+    MutexLock lock(&mutex_);
+    if (begun_) return exchange_->wake();
+    for (const std::shared_ptr<Stream>& stream : streams_) {
+      std::vector<StreamEvent> events;
+      const bool closed = stream->read(0, &events);
+      begun_ |= has_begun(events, closed, stream->status());
+      if (closed && failure.ok()) failure = stream->status();
+    }
+    if (!begun_ && failure.ok()) return;
+    begun_ = true;
+    streams = std::exchange(streams_, {});
+    if (gone_) return;
+  }
+  if (failure.ok()) return begin_stream(streams);
+  cancel_all(streams);
+  exchange_->respond(error_response(failure));
+}
+
+void Generation::begin_stream(const std::vector<std::shared_ptr<Stream>>& streams) {
   http::Response head = http::event_stream_head();
   head.headers.emplace_back("X-Request-Id", facts_.id);
   exchange_->stream(std::move(head),
                     std::make_unique<EventSource>(context_->served.engine,
                                                   make_writer(std::move(facts_)), streams));
-  for (const std::shared_ptr<Stream>& stream : streams) {
-    stream->set_listener([weak = std::weak_ptr<http::Exchange>(exchange_)] {
-      if (const std::shared_ptr<http::Exchange> exchange = weak.lock()) exchange->wake();
-    });
-  }
 }
 
 // ---- Whole answers ----

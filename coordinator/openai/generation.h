@@ -48,11 +48,14 @@ class Generation : public std::enable_shared_from_this<Generation> {
   absl::Status submit(const ApiRequest& request, std::vector<std::shared_ptr<Stream>>* streams);
   absl::StatusOr<Request> to_engine(const ApiRequest& request, size_t prompt);
   AnswerFacts facts_of(const ApiRequest& request) const;
-  void stream_answer();
+  absl::Status check_deadline() const;
+  void stream_answer() ABSL_LOCKS_EXCLUDED(mutex_);
+  void begin_stream(const std::vector<std::shared_ptr<Stream>>& streams);
   void gather_answer(const ApiRequest& request) ABSL_LOCKS_EXCLUDED(mutex_);
   void respond() ABSL_LOCKS_EXCLUDED(mutex_);
 
   // On the engine's thread.
+  void on_news() ABSL_LOCKS_EXCLUDED(mutex_);
   void read_stream(size_t prompt) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // On an I/O thread: the client is gone.
@@ -62,10 +65,12 @@ class Generation : public std::enable_shared_from_this<Generation> {
   const Endpoint endpoint_;
   ApiContext* const context_;
   const std::shared_ptr<http::Exchange> exchange_;
-  AnswerFacts facts_;  // Before there are streams.
+  int64_t deadline_ms_ = 0;  // Of a steady clock; 0: none.
+  AnswerFacts facts_;        // Before there are streams.
 
   Mutex mutex_;
   bool gone_ ABSL_GUARDED_BY(mutex_) = false;
+  bool begun_ ABSL_GUARDED_BY(mutex_) = false;  // The head of a streamed answer is on its way.
   std::vector<std::shared_ptr<Stream>> streams_ ABSL_GUARDED_BY(mutex_);  // By prompt.
   std::vector<Progress> progress_ ABSL_GUARDED_BY(mutex_);                // By prompt.
   std::unique_ptr<WholeAnswer> answer_ ABSL_GUARDED_BY(mutex_);

@@ -26,6 +26,7 @@ ClusterCoreOptions ClusterSide::options(bool launch, int64_t max_pages) {
     program.mutable_limits()->set_outputs(model.max_outputs);
     program.mutable_limits()->set_sequences(model.max_sequences);
     program.mutable_limits()->set_context(model.max_context);
+    for (int i = 0; i < model.instructions; ++i) program.add_instructions();
     std::vector<program::Program> programs(workers.size(), program);
     for (size_t rank = 0; rank < programs.size(); ++rank) {
       programs[rank].set_rank(static_cast<int32_t>(rank));

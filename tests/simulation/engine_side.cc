@@ -120,7 +120,8 @@ void EngineSide::pump() {
   do {
     feed();
     core_.tick(world_.now());
-    std::vector<EngineAction> actions = core_.take_actions();
+    // Now and then somebody looks at traces.
+    std::vector<EngineAction> actions = core_.take_actions(/*trace=*/world_.now() % 400 < 100);
     inbox_->publish(core_.stats(), core_.unstarted());
     for (EngineAction& action : actions) {
       std::visit([this](auto& one) { perform(one); }, action);

@@ -239,10 +239,22 @@ void RankWork::compute(std::function<void()> then) {
 }
 
 void RankWork::answer_step() {
+  if (work_->message.step().trace()) trace(&*result_);
   if (lies()) tell_lie(&*result_);
   WorkResult result;
   *result.reply.mutable_result() = *std::exchange(result_, std::nullopt);
   finish(std::move(result));
+}
+
+void RankWork::trace(cluster::StepResult* result) const {
+  cluster::StepTrace& trace = *result->mutable_trace();
+  trace.set_total_ns(10 * host_.model.instructions);
+  for (int i = 0; i < host_.model.instructions; ++i) {
+    trace.add_instructions(i);
+    trace.add_begin_ns(10 * i);
+    trace.add_duration_ns(10);
+    trace.add_wait_ns(0);
+  }
 }
 
 void RankWork::tell_lie(cluster::StepResult* result) {
@@ -253,6 +265,8 @@ void RankWork::tell_lie(cluster::StepResult* result) {
     result->mutable_outputs(0)->mutable_noisy()->set_id(1 << 20);
   } else if (lie_ == Lie::kManyTokens && has_output) {
     for (int i = 0; i < 300; ++i) result->mutable_outputs(0)->add_top();
+  } else if (lie_ == Lie::kTrace) {
+    result->mutable_trace()->add_instructions(host_.model.instructions);
   } else {
     return;
   }

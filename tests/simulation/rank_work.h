@@ -36,8 +36,8 @@ class RankWork {
   int checkpoint() const { return weights_.checkpoint; }
 
   // ---- Faults ----
-  enum class Lie { kNone, kStep, kToken, kManyTokens, kLogits, kNoPages };
-  static constexpr int kLies = 5;
+  enum class Lie { kNone, kStep, kToken, kManyTokens, kLogits, kNoPages, kTrace };
+  static constexpr int kLies = 6;
   void lie(Lie lie) { lie_ = lie; }
   bool lies() const { return lie_ != Lie::kNone; }
   void get_stuck() { stuck_ = true; }
@@ -69,6 +69,7 @@ class RankWork {
   void answer_step();
   void answer_logits();
   void finish(WorkResult result);
+  void trace(cluster::StepResult* result) const;
   void tell_lie(cluster::StepResult* result);
   int64_t draw_ms();
   int64_t pages();

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <string>
@@ -17,9 +18,12 @@ namespace lockstep::testing {
 
 class FakeExchange final : public http::Exchange {
  public:
-  FakeExchange(std::string method, std::string path, std::string body, http::Headers headers = {})
+  // `path` may have a query.
+  FakeExchange(std::string method, const std::string& path, std::string body,
+               http::Headers headers = {})
       : request_{.method = std::move(method),
-                 .path = std::move(path),
+                 .path = path.substr(0, path.find('?')),
+                 .query = path.substr(std::min(path.find('?'), path.size() - 1) + 1),
                  .headers = std::move(headers),
                  .body = std::move(body),
                  .peer = "127.0.0.1:1"} {}

@@ -23,7 +23,8 @@ struct FakeModel {
   int64_t max_sequences = 16;
   int64_t max_context = 256;
   uint64_t seed = 1;
-  int32_t poison = -1;  // After a prompt that begins with this token no logit is a number.
+  int instructions = 3;  // Of a rank's program.
+  int32_t poison = -1;   // After a prompt that begins with this token no logit is a number.
 };
 
 GroupInfo fake_info(const FakeModel& model, uint64_t epoch);

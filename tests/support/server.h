@@ -30,6 +30,7 @@ class Server {
     const std::string err = process_.err();
     address_ = named(err, "gRPC at ");
     http_address_ = named(err, "HTTP at ");
+    admin_address_ = named(err, "admin at ");
     channel_ = grpc::CreateChannel(address_, grpc::InsecureChannelCredentials());
     stub_ = v1::Generation::NewStub(channel_);
   }
@@ -37,6 +38,7 @@ class Server {
   Process& process() { return process_; }
   const std::string& address() const { return address_; }
   const std::string& http_address() const { return http_address_; }
+  const std::string& admin_address() const { return admin_address_; }  // Empty: not asked for.
   const std::shared_ptr<grpc::Channel>& channel() const { return channel_; }
   v1::Generation::Stub& stub() { return *stub_; }
   std::vector<pid_t> workers() const { return children_of(process_.pid()); }
@@ -90,6 +92,7 @@ class Server {
   Process process_;
   std::string address_;
   std::string http_address_;
+  std::string admin_address_;
   std::shared_ptr<grpc::Channel> channel_;
   std::unique_ptr<v1::Generation::Stub> stub_;
 };

@@ -184,6 +184,11 @@ absl::Status set_log_level(const std::string& name) {
   return absl::OkStatus();
 }
 
+void add_log_format(CLI::App& app, std::string& format) {
+  app.add_option("--log-format", format, "text, or json: each line of the log is one object")
+      ->capture_default_str();
+}
+
 void read_environment(CLI::App& app) {
   for (CLI::Option* option : app.get_options()) {
     if (option == app.get_help_ptr()) continue;

@@ -90,6 +90,9 @@ struct GroupFlags {
 // Of this process, by --log-level's names.
 absl::Status set_log_level(const std::string& name);
 
+// --log-format, of those that run for long.
+void add_log_format(CLI::App& app, std::string& format);
+
 // --memory-fraction, of every command that starts a worker or is one.
 void add_memory_fraction(CLI::App& app, double& fraction);
 absl::Status check_memory_fraction(double fraction);

@@ -8,10 +8,11 @@
 #include <csignal>
 #include <cstdlib>
 
+#include "base/log.h"
 #include "base/status.h"
+#include "coordinator/request_log.h"
 #include "tools/commands/command.h"
 #include "tools/commands/serve_ports.h"
-#include "tools/terminal.h"
 
 namespace lockstep {
 namespace {
@@ -27,6 +28,7 @@ struct ServeFlags {
   bool no_prefix_cache = false;
   bool share_prefixes = false;
   std::string metrics_prefix = "lockstep";
+  std::string log_format = "text";
 };
 
 absl::StatusOr<ServiceOptions> service_options(const ServeFlags& flags) {
@@ -37,6 +39,7 @@ absl::StatusOr<ServiceOptions> service_options(const ServeFlags& flags) {
   options.engine.step_budget_ms = flags.step_budget_ms;
   options.engine.prefix = {.enabled = !flags.no_prefix_cache, .shared = flags.share_prefixes};
   options.cluster_address = flags.cluster_address;
+  options.log_format = flags.log_format;
   if (flags.wait_workers > 0) {
     options.launch = false;
     options.workers = flags.wait_workers;
@@ -65,34 +68,42 @@ absl::Status serve(const ServeFlags& flags, Interrupt& interrupt) {
   if (flags.drain_seconds < 0) {
     return invalid_argument("--drain-seconds {}: wanted 0 or more", flags.drain_seconds);
   }
+  // The engine's thread must not wait for whoever reads the log.
+  ASSIGN_OR_RETURN(const LogFormat format, log_format_of(flags.log_format));
+  const Log log({.format = format, .background = true});
   ASSIGN_OR_RETURN(const std::unique_ptr<Model> model, flags.model.open());
   ASSIGN_OR_RETURN(ServiceOptions options, service_options(flags));
   const int workers = options.workers;
   EngineMetrics metrics(flags.metrics_prefix, model->name());
-  options.engine.observer = &metrics;
+  TraceRecorder recorder;
+  RequestLog request_log;
+  std::vector<EngineObserver*> watching = {&metrics, &request_log};
+  if (flags.ports.admin_address != "off") watching.push_back(&recorder);
+  EngineObservers observers(std::move(watching));
+  options.engine.observer = &observers;
   ASSIGN_OR_RETURN(const std::unique_ptr<InferenceService> service,
                    InferenceService::start(model.get(), std::move(options)));
   // Ports answer at once, as not ready, so that probes see a process that is starting.
   ASSIGN_OR_RETURN(
       const std::unique_ptr<ServedPorts> ports,
       ServedPorts::start({.model = model.get(), .engine = &service->engine(), .workers = workers},
-                         metrics, flags.ports));
-  say(fmt::format("lockstep: {} on {} {}: {}{}, loading", model->name(), workers,
-                  workers == 1 ? "worker" : "workers", ports->names(),
-                  flags.wait_workers > 0
-                      ? fmt::format(", workers are awaited at {}", service->cluster_address())
-                      : ""));
+                         {.metrics = &metrics, .recorder = &recorder, .log = &log}, flags.ports));
+  log.announce(fmt::format("{} on {} {}: {}{}, loading", model->name(), workers,
+                           workers == 1 ? "worker" : "workers", ports->names(),
+                           flags.wait_workers > 0 ? fmt::format(", workers are awaited at {}",
+                                                                service->cluster_address())
+                                                  : ""));
   Engine& engine = service->engine();
   const auto drain = [&] {
-    say(fmt::format("lockstep: ending; requests have {} s to finish, a second signal ends them",
-                    flags.drain_seconds));
+    log.announce(fmt::format("ending; requests have {} s to finish, a second signal ends them",
+                             flags.drain_seconds));
     engine.drain(std::chrono::seconds(flags.drain_seconds));
     ports->drain();
   };
   interrupt.on_signal(drain, [&] { engine.stop(); });
   absl::Status status = engine.wait_ready();
   if (status.ok()) {
-    say("lockstep: ready; Ctrl-C ends it");
+    log.announce("ready; Ctrl-C ends it");
     status = engine.wait_end();
   }
   const bool signalled = interrupt.signalled();
@@ -138,6 +149,7 @@ std::shared_ptr<Command> add_serve(CLI::App& parent) {
       ->add_option("--metrics-prefix", flags->metrics_prefix,
                    "What names at /metrics begin with; vllm gives them the names of vLLM's")
       ->capture_default_str();
+  add_log_format(*command->app, flags->log_format);
   read_environment(*command->app);
   command->app->footer(
       "Each of these may be given by the environment instead, by the variable named with it. What "

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/commands/serve_ports.h"
 
+#include <spdlog/spdlog.h>
+
 #include <algorithm>
 #include <array>
 #include <iterator>
@@ -8,16 +10,20 @@
 #include "base/status.h"
 #include "coordinator/api/key_gate.h"
 #include "coordinator/http/health_routes.h"
+#include "coordinator/http/json_response.h"
 #include "coordinator/listener.h"
 #include "coordinator/metrics/metrics_routes.h"
 #include "coordinator/page/page_routes.h"
+#include "tools/commands/command.h"
 
 namespace lockstep {
 namespace {
 
 constexpr std::chrono::milliseconds kLastAnswers{1'000};
 
-constexpr const char* kPortNames[] = {"http", "grpc", "cluster"};
+constexpr int64_t kMaxAdminConnections = 64;
+
+constexpr const char* kPortNames[] = {"http", "grpc", "cluster", "admin"};
 
 // Off loopback a port is behind TLS, or named by --insecure.
 absl::Status check_plaintext(const PortFlags& flags, const std::string& name,
@@ -29,6 +35,40 @@ absl::Status check_plaintext(const PortFlags& flags, const std::string& name,
       "--{} {}: other machines could reach this port in plain text; {}use a 127.0.0.1 address, or "
       "allow it with --insecure {}",
       name, address, name == "cluster" ? "" : "give --tls-cert and --tls-key, ", name);
+}
+
+// It knows no keys: who reaches it is the operator. A server's certificate alone keeps nobody away.
+absl::Status check_admin(const PortFlags& flags) {
+  if (flags.admin_address == "off") return absl::OkStatus();
+  RETURN_IF_ERROR(check_address("--admin", flags.admin_address));
+  if (is_loopback(flags.admin_address) || !flags.tls.ca.empty() ||
+      std::ranges::count(flags.insecure, "admin") > 0) {
+    return absl::OkStatus();
+  }
+  return invalid_argument(
+      "--admin {}: other machines could reach this port, which asks for no key; give --tls-ca, use "
+      "a 127.0.0.1 address, or allow it with --insecure admin",
+      flags.admin_address);
+}
+
+// GET /log-level says which lines the coordinator logs, PUT /log-level?level=info changes it.
+std::vector<http::Route> log_level_routes() {
+  const auto answer = [](http::Exchange& exchange) {
+    const auto level = spdlog::level::to_string_view(spdlog::get_level());
+    exchange.respond(http::json_response({{"level", std::string(level.data(), level.size())}}));
+  };
+  const auto change = [answer](const std::shared_ptr<http::Exchange>& exchange) {
+    constexpr std::string_view kLevel = "level=";
+    const std::string& query = exchange->request().query;
+    const absl::Status status =
+        set_log_level(query.starts_with(kLevel) ? query.substr(kLevel.size()) : std::string());
+    if (status.ok()) return answer(*exchange);
+    exchange->respond(http::render_refusal(
+        {.status = 400, .code = "invalid_level", .message = message_of(status), .headers = {}}));
+  };
+  return {{"GET", "/log-level",
+           [answer](const std::shared_ptr<http::Exchange>& exchange) { answer(*exchange); }},
+          {"PUT", "/log-level", change}};
 }
 
 absl::Status check_tls(const TlsFiles& files) {
@@ -60,12 +100,18 @@ void PortFlags::add_to(CLI::App& app) {
   app.add_option("--http", http_address,
                  "Where clients and probes call by HTTP; port 0 takes a free one, off opens none")
       ->capture_default_str();
+  app.add_option("--admin", admin_address,
+                 "Where the operator calls by HTTP: metrics, traces, log level, without a key; "
+                 "port 0 takes a free "
+                 "one, off opens none")
+      ->capture_default_str();
   app.add_option("--api-threads", api_threads,
                  "Threads that read requests and tokenize long texts; one more takes only short "
                  "ones")
       ->capture_default_str();
   app.add_option("--tls-cert", tls.cert,
-                 "PEM file of the certificate, for --grpc and --http; read anew when it changes");
+                 "PEM file of the certificate, for --grpc, --http and --admin; read anew when it "
+                 "changes");
   app.add_option("--tls-key", tls.key, "PEM file of its key");
   app.add_option("--tls-ca", tls.ca,
                  "PEM file of an authority: only clients with a certificate of it are served");
@@ -80,8 +126,9 @@ void PortFlags::add_to(CLI::App& app) {
   app.add_option("--reasoning-parser", openai.reasoning_parser,
                  "How thoughts are: auto (by the chat template), think, off")
       ->capture_default_str();
-  app.add_option("--insecure", insecure,
-                 "Ports that may be reached in plain text by other machines: http,grpc,cluster")
+  app.add_option(
+         "--insecure", insecure,
+         "Ports that may be reached in plain text by other machines: http,grpc,cluster,admin")
       ->delimiter(',')
       ->allow_extra_args(false);
 }
@@ -95,18 +142,19 @@ absl::Status PortFlags::check(const std::string& cluster_address) const {
   RETURN_IF_ERROR(check_tls(tls));
   for (const std::string& name : insecure) {
     if (std::ranges::count(kPortNames, name) > 0) continue;
-    return invalid_argument("--insecure {}: want http, grpc or cluster", name);
+    return invalid_argument("--insecure {}: want http, grpc, cluster or admin", name);
   }
   RETURN_IF_ERROR(check_plaintext(*this, "grpc", grpc_address, tls.given()));
   if (http_address != "off") {
     RETURN_IF_ERROR(check_plaintext(*this, "http", http_address, tls.given()));
   }
+  RETURN_IF_ERROR(check_admin(*this));
   if (cluster_address.empty()) return absl::OkStatus();
   return check_plaintext(*this, "cluster", cluster_address, /*has_tls=*/false);
 }
 
 absl::StatusOr<std::unique_ptr<ServedPorts>> ServedPorts::start(ServedModel served,
-                                                                const EngineMetrics& metrics,
+                                                                const Observed& observed,
                                                                 const PortFlags& flags) {
   auto ports = std::make_unique<ServedPorts>();
   if (!flags.api_keys.empty()) {
@@ -115,23 +163,36 @@ absl::StatusOr<std::unique_ptr<ServedPorts>> ServedPorts::start(ServedModel serv
   }
   ports->pool_ = std::make_unique<TaskPool>(TaskPoolOptions{.threads = flags.api_threads});
   const bool has_http = flags.http_address != "off";
-  const int64_t connections = connections_within_limit() / (has_http ? 2 : 1);
+  const bool has_admin = flags.admin_address != "off";
+  const int64_t all = connections_within_limit();
+  const int64_t admin = has_admin ? std::min(all / 8, kMaxAdminConnections) : 0;
+  const int64_t connections = (all - admin) / (has_http ? 2 : 1);
   ASSIGN_OR_RETURN(ports->grpc_, PublicServer::start(served, ports->pool_.get(),
                                                      {.address = flags.grpc_address,
                                                       .max_connections = connections,
                                                       .tls = flags.tls}));
-  if (has_http) RETURN_IF_ERROR(ports->start_http(served, metrics, flags, connections));
+  if (has_http) RETURN_IF_ERROR(ports->start_http(served, observed, flags, connections));
+  if (has_admin) RETURN_IF_ERROR(ports->start_admin(served, observed, flags, admin));
   return ports;
 }
 
-absl::Status ServedPorts::start_http(const ServedModel& served, const EngineMetrics& metrics,
+std::vector<http::Route> ServedPorts::routes_of_metrics(const ServedModel& served,
+                                                        const Observed& observed) const {
+  return metrics_routes(observed.metrics, served.engine,
+                        [api = api_.get(), log = observed.log]() -> ServerCounts {
+                          return {.unknown_fields = api != nullptr ? api->unknown_fields() : 0,
+                                  .log_lines_dropped = log->dropped()};
+                        });
+}
+
+absl::Status ServedPorts::start_http(const ServedModel& served, const Observed& observed,
                                      const PortFlags& flags, int64_t max_connections) {
   ASSIGN_OR_RETURN(api_, openai::Api::create(served, pool_.get(), flags.openai));
   std::vector<std::string> open = {"/health", "/livez", "/readyz"};
   std::vector<http::Route> routes = page_routes();
   for (const http::Route& route : routes) open.push_back(route.path);
   for (std::vector<http::Route>& more : std::array{
-           http::health_routes(served), metrics_routes(&metrics, served.engine), api_->routes()}) {
+           http::health_routes(served), routes_of_metrics(served, observed), api_->routes()}) {
     std::ranges::move(more, std::back_inserter(routes));
   }
   http::Handler handler = http::Router(std::move(routes));
@@ -143,9 +204,26 @@ absl::Status ServedPorts::start_http(const ServedModel& served, const EngineMetr
   return absl::OkStatus();
 }
 
+absl::Status ServedPorts::start_admin(const ServedModel& served, const Observed& observed,
+                                      const PortFlags& flags, int64_t max_connections) {
+  trace_ = std::make_unique<TraceRequests>(observed.recorder, served.engine);
+  std::vector<http::Route> routes = http::health_routes(served);
+  for (std::vector<http::Route>& more :
+       std::array{routes_of_metrics(served, observed), trace_->routes(), log_level_routes()}) {
+    std::ranges::move(more, std::back_inserter(routes));
+  }
+  ASSIGN_OR_RETURN(admin_, http::Server::start({.address = flags.admin_address,
+                                                .threads = 1,
+                                                .max_connections = max_connections,
+                                                .tls = flags.tls},
+                                               http::Router(std::move(routes))));
+  return absl::OkStatus();
+}
+
 std::string ServedPorts::names() const {
-  return fmt::format("gRPC at {}{}", grpc_->address(),
-                     http_ != nullptr ? ", HTTP at " + http_->address() : "");
+  return fmt::format("gRPC at {}{}{}", grpc_->address(),
+                     http_ != nullptr ? ", HTTP at " + http_->address() : "",
+                     admin_ != nullptr ? ", admin at " + admin_->address() : "");
 }
 
 void ServedPorts::drain() {

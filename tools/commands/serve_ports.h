@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ports of `lockstep serve` where clients call: flags, and what is started of them.
+// The ports of `lockstep serve` where clients and the operator call: flags, and what is started of
+// them.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -8,23 +9,33 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "base/log.h"
 #include "coordinator/api/api_keys.h"
 #include "coordinator/api/public_server.h"
 #include "coordinator/api/task_pool.h"
 #include "coordinator/http/server.h"
 #include "coordinator/metrics/engine_metrics.h"
 #include "coordinator/openai/api.h"
+#include "coordinator/trace/trace_requests.h"
 
 namespace lockstep {
 
 // "HOST:PORT"; the error names the flag.
 absl::Status check_address(const char* flag, const std::string& address);
 
+// What watches the engine, for those who ask at the ports. All outlive these.
+struct Observed {
+  const EngineMetrics* metrics = nullptr;
+  TraceRecorder* recorder = nullptr;
+  const Log* log = nullptr;
+};
+
 struct PortFlags {
   std::string grpc_address = "127.0.0.1:50051";
   std::string http_address = "127.0.0.1:8000";  // "off": none.
+  std::string admin_address = "off";            // "off": none.
   int api_threads = 2;
-  TlsFiles tls;                       // Of both.
+  TlsFiles tls;                       // Of all three.
   std::vector<std::string> insecure;  // Ports that may be plain off loopback.
   std::string api_keys;               // A file; "": everybody may call.
   openai::ApiOptions openai;
@@ -33,31 +44,37 @@ struct PortFlags {
   absl::Status check(const std::string& cluster_address) const;
 };
 
-// Both ports of one engine.
+// The ports of one engine.
 class ServedPorts {
  public:
-  // They answer at once, as not ready. What is in `served`, and the metrics, outlive them.
+  // They answer at once, as not ready. What is in `served` outlives them.
   static absl::StatusOr<std::unique_ptr<ServedPorts>> start(ServedModel served,
-                                                            const EngineMetrics& metrics,
+                                                            const Observed& observed,
                                                             const PortFlags& flags);
 
   // "gRPC at 127.0.0.1:50051, HTTP at 127.0.0.1:8000"
   std::string names() const;
-  // Idle connections go; answers that were begun are finished.
+  // Idle connections go; answers that were begun are finished. The operator's port stays as it is.
   void drain();
   // Waits until they are, for a moment.
   void wait_answered();
 
  private:
-  absl::Status start_http(const ServedModel& served, const EngineMetrics& metrics,
+  absl::Status start_http(const ServedModel& served, const Observed& observed,
                           const PortFlags& flags, int64_t max_connections);
+  absl::Status start_admin(const ServedModel& served, const Observed& observed,
+                           const PortFlags& flags, int64_t max_connections);
+  std::vector<http::Route> routes_of_metrics(const ServedModel& served,
+                                             const Observed& observed) const;
 
   // Servers go first, then the pool with what it was given.
   std::unique_ptr<ApiKeys> keys_;  // Null: none is wanted.
   std::unique_ptr<openai::Api> api_;
   std::unique_ptr<TaskPool> pool_;
+  std::unique_ptr<TraceRequests> trace_;  // Null: there is no admin port.
   std::unique_ptr<PublicServer> grpc_;
-  std::unique_ptr<http::Server> http_;  // Null: off.
+  std::unique_ptr<http::Server> http_;   // Null: off.
+  std::unique_ptr<http::Server> admin_;  // Null: off.
 };
 
 }  // namespace lockstep

@@ -6,6 +6,7 @@
 #include <cstdlib>
 
 #include "base/cpu.h"
+#include "base/log.h"
 #include "base/status.h"
 #include "base/topology.h"
 #include "tools/commands/command.h"
@@ -53,6 +54,7 @@ std::shared_ptr<Command> add_worker(CLI::App& parent) {
   auto processors = std::make_shared<std::string>();
   auto device = std::make_shared<std::string>("auto");
   auto log_level = std::make_shared<std::string>("info");
+  auto log_format = std::make_shared<std::string>("text");
   command->app = parent.add_subcommand(
       "worker",
       "One worker process: joins the coordinator, receives a slice of the model and runs it.\n"
@@ -76,12 +78,15 @@ std::shared_ptr<Command> add_worker(CLI::App& parent) {
   command->app->add_option("--parent-pid", options->parent_pid)->group("");
   command->app->add_option("--log-level", *log_level, "debug, info, warning or error")
       ->capture_default_str();
-  command->run = [options, processors, device, log_level, weight_cache,
+  add_log_format(*command->app, *log_format);
+  command->run = [options, processors, device, log_level, log_format, weight_cache,
                   shared = command.get()](Interrupt& interrupt) -> absl::Status {
     std::stop_source stop;
     options->stop = stop.get_token();
     interrupt.on_signal([stop]() mutable { stop.request_stop(); });
     RETURN_IF_ERROR(set_log_level(*log_level));
+    ASSIGN_OR_RETURN(const LogFormat format, log_format_of(*log_format));
+    const Log log({.format = format});
     if (options->threads < 0 || options->threads > 1024) {
       return invalid_argument("--threads {}: wanted 1 to 1024", options->threads);
     }

@@ -77,7 +77,9 @@ TEST_F(KeyGateTest, ARequestCountsUntilItsAnswerIsComplete) {
   ASSERT_EQ(held_.size(), 1u);
   held_[0]->stream({}, std::make_unique<EndlessSource>());
   held_.clear();  // The handler has let go of it; the stream goes on.
-  EXPECT_EQ(call("/v1/completions", bearer)->wait().status, 429);
+  const http::Response refused = call("/v1/completions", bearer)->wait();
+  EXPECT_EQ(refused.status, 429);
+  EXPECT_EQ(nlohmann::json::parse(refused.body)["error"]["type"], "rate_limit_error");
   first->go();
   call("/v1/completions", bearer);
   EXPECT_EQ(held_.size(), 1u);

@@ -6,6 +6,7 @@
 #include <functional>
 
 #include "base/status.h"
+#include "coordinator/cluster/question.h"
 #include "tests/coordinator/cluster/virtual_cluster.h"
 
 namespace lockstep::testing {
@@ -285,6 +286,65 @@ TEST_F(HostileAnswerTest, LogitsOfAnotherSizeEndTheGroup) {
   message.mutable_result()->mutable_outputs(0)->set_logits(std::string(129 * 4, '\0'));
   EXPECT_THAT(lost_by(message), HasSubstr("found 516 bytes"));
 }
+
+TEST_F(HostileAnswerTest, ATraceThatNobodyAskedForEndsTheGroup) {
+  cluster::WorkerMessage message = result();
+  message.mutable_result()->mutable_trace();
+  EXPECT_THAT(lost_by(message), HasSubstr("StepResult.trace: wanted none"));
+}
+
+// A program of three instructions; the honest answer has two of them.
+using Lie = void (*)(cluster::StepTrace& trace);
+struct LyingTrace {
+  const char* name;
+  const char* found;
+  Lie lie;
+};
+constexpr int64_t kHuge = INT64_MAX;
+const LyingTrace kLyingTraces[] = {
+    {"AnInstructionThatIsNot", "instructions", [](auto& t) { t.set_instructions(1, 3); }},
+    {"AnInstructionBelowZero", "instructions", [](auto& t) { t.set_instructions(0, -1); }},
+    {"AnInstructionTwice", "instructions", [](auto& t) { t.set_instructions(1, 0); }},
+    {"MoreThanTheProgramHas", "instructions",
+     [](auto& t) {
+       for (int i = 0; i < 2; ++i) t.add_instructions(i);
+     }},
+    {"OneBeginTooFew", "begin_ns", [](auto& t) { t.mutable_begin_ns()->RemoveLast(); }},
+    {"OneDurationTooMany", "duration_ns", [](auto& t) { t.add_duration_ns(1); }},
+    {"NoWaits", "wait_ns", [](auto& t) { t.clear_wait_ns(); }},
+    {"AnOverlap", "begin_ns", [](auto& t) { t.set_begin_ns(1, 19); }},
+    {"ABeginBelowZero", "begin_ns", [](auto& t) { t.set_begin_ns(0, -kHuge); }},
+    {"AnEndAfterTheStep", "duration_ns", [](auto& t) { t.set_duration_ns(1, 71); }},
+    {"ADurationWithoutEnd", "duration_ns", [](auto& t) { t.set_duration_ns(1, kHuge); }},
+    {"MoreWaitingThanTime", "wait_ns", [](auto& t) { t.set_wait_ns(0, 11); }},
+    {"AStepWithoutEnd", "total_ns", [](auto& t) { t.set_total_ns(kHuge); }},
+    {"ATotalBelowZero", "total_ns", [](auto& t) { t.set_total_ns(-1); }},
+};
+
+class LyingTraceTest : public ::testing::TestWithParam<LyingTrace> {
+ protected:
+  static absl::Status check(Lie lie) {
+    Question question = {.kind = Question::Kind::kStep, .trace = true};
+    cluster::WorkerMessage message;
+    cluster::StepTrace& trace = *message.mutable_result()->mutable_trace();
+    trace.set_total_ns(100);
+    for (const int64_t i : {0, 2}) trace.add_instructions(static_cast<int>(i));
+    for (const int64_t ns : {10, 30}) trace.add_begin_ns(ns);
+    for (const int64_t ns : {10, 70}) trace.add_duration_ns(ns);
+    for (const int64_t ns : {10, 0}) trace.add_wait_ns(ns);
+    if (lie != nullptr) lie(trace);
+    return check_answer(question, /*instructions=*/3, message);
+  }
+};
+
+TEST_P(LyingTraceTest, IsRefusedByTheFieldsName) {
+  EXPECT_EQ(message_of(check(nullptr)), "");
+  EXPECT_THAT(message_of(check(GetParam().lie)),
+              HasSubstr(std::string("StepTrace.") + GetParam().found));
+}
+
+INSTANTIATE_TEST_SUITE_P(All, LyingTraceTest, ::testing::ValuesIn(kLyingTraces),
+                         [](const auto& info) { return std::string(info.param.name); });
 
 TEST_F(HostileAnswerTest, ASecondAnswerEndsTheGroup) {
   EXPECT_EQ(lost_by(result()), "");

@@ -53,7 +53,7 @@ class EngineMetricsTest : public testing::Test {
 };
 
 TEST_F(EngineMetricsTest, EachChoiceHasItsFirstTokenAndGapsBetweenTheOthers) {
-  metrics_.on_submitted(&stream_, 0);
+  metrics_.on_submitted(&stream_, {}, 0);
   metrics_.on_started(&stream_, 20 * kMs);
   metrics_.on_event(&stream_, token_of(0), 100 * kMs);
   metrics_.on_event(&stream_, token_of(1), 300 * kMs);
@@ -66,19 +66,19 @@ TEST_F(EngineMetricsTest, EachChoiceHasItsFirstTokenAndGapsBetweenTheOthers) {
 }
 
 TEST_F(EngineMetricsTest, ARequestWaitsOnceWhateverItsChoices) {
-  metrics_.on_submitted(&stream_, 0);
+  metrics_.on_submitted(&stream_, {}, 0);
   metrics_.on_started(&stream_, 20 * kMs);
   metrics_.on_started(&stream_, 50 * kMs);
   EXPECT_EQ(value("request_queue_time_seconds_count"), 1);
 }
 
 TEST_F(EngineMetricsTest, EndsAreCountedByTheirReason) {
-  metrics_.on_submitted(&stream_, 0);
+  metrics_.on_submitted(&stream_, {}, 0);
   metrics_.on_event(&stream_, token_of(0, FinishReason::kStop), 10 * kMs);
   metrics_.on_event(&stream_, token_of(1, FinishReason::kCancelled), 20 * kMs);
   metrics_.on_closed(&stream_, absl::CancelledError("the server is stopping"), 20 * kMs);
   Stream failed;
-  metrics_.on_submitted(&failed, 0);
+  metrics_.on_submitted(&failed, {}, 0);
   metrics_.on_closed(&failed, unavailable("the group of workers was lost"), 30 * kMs);
   EXPECT_EQ(value("request_success_total", "finished_reason=\"stop\","), 1);
   EXPECT_EQ(value("request_success_total", "finished_reason=\"abort\","), 1);
@@ -111,6 +111,12 @@ TEST_F(EngineMetricsTest, TheStateIsThatOfTheMoment) {
   EXPECT_EQ(value("num_requests_running"), 3);
   EXPECT_EQ(value("num_requests_waiting"), 5);
   EXPECT_DOUBLE_EQ(value("kv_cache_usage_perc"), 0.25);
+}
+
+TEST_F(EngineMetricsTest, WhatIsCountedBesideTheEngineIsThereToo) {
+  const std::string text = metrics_.text(stats_, {.unknown_fields = 3, .log_lines_dropped = 4});
+  EXPECT_EQ(value_of(text, "lockstep:unknown_fields_total{model_name=\"story\"}"), 3);
+  EXPECT_EQ(value_of(text, "lockstep:log_lines_dropped_total{model_name=\"story\"}"), 4);
 }
 
 TEST_F(EngineMetricsTest, AnotherPrefixAndAHostileNameOfAModelAreWrittenAsTheFormatWants) {

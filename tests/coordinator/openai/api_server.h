@@ -47,9 +47,10 @@ class ApiServer {
 
   // Hands a request to the route of this method and pattern.
   std::shared_ptr<FakeExchange> send(const std::string& method, const std::string& pattern,
-                                     const std::string& body, const std::string& path = {}) {
+                                     const std::string& body, const std::string& path = {},
+                                     const http::Headers& headers = {}) {
     const auto exchange =
-        std::make_shared<FakeExchange>(method, path.empty() ? pattern : path, body);
+        std::make_shared<FakeExchange>(method, path.empty() ? pattern : path, body, headers);
     for (const http::Route& route : api_->routes()) {
       if (method == route.method && pattern == route.path) {
         route.handler(exchange, {});

@@ -2,8 +2,10 @@
 // Requests that are refused for want of room, given up, or lose their workers.
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <future>
 
+#include "base/clock.h"
 #include "tests/coordinator/openai/api_server.h"
 #include "tests/coordinator/openai/bodies.h"
 #include "tests/support/patience.h"
@@ -39,6 +41,7 @@ TEST(OpenAiEndsTest, AFullQueueIs429AndADrainingServer503BeforeTheBodyIsRead) {
   EXPECT_TRUE(becomes_true([&] { return !server.engine().accepting().ok(); }));
   const http::Response refused = server.post("/v1/chat/completions", "{");
   expect_error(refused, 429, nullptr, "rate_limit_exceeded", "the queue is full");
+  EXPECT_EQ(OrderedJson::parse(refused.body)["error"]["type"], "rate_limit_error");
   EXPECT_EQ(header(refused, "Retry-After"), "1");
   server.engine().drain(std::chrono::milliseconds(60'000));
   const http::Response draining = server.post("/v1/chat/completions", "{");
@@ -84,6 +87,86 @@ TEST(OpenAiEndsTest, ClientsThatGoAtAnyMomentLeaveNothingBehind) {
     return stats.running + stats.waiting == 0 && stats.pages_free == stats.group.pages;
   }));
   EXPECT_TRUE(server.cluster().lies().empty());
+}
+
+// A request to /v1/completions that has this long.
+std::shared_ptr<FakeExchange> send_with_timeout(ApiServer& server, const std::string& ms,
+                                                const OrderedJson& body) {
+  return server.send("POST", "/v1/completions", body.dump(), "", {{"X-Request-Timeout-Ms", ms}});
+}
+
+TEST(OpenAiEndsTest, ADeadlineThatPassesInTheQueueIs408StreamedOrNot) {
+  for (const bool stream : {false, true}) {
+    EngineOptions options;
+    options.max_running = 1;
+    ApiServer server(options);
+    HeldSteps held(server.cluster());
+    const auto running = server.send("POST", "/v1/completions", kStory.dump());
+    EXPECT_TRUE(becomes_true([&] { return server.engine().stats().running > 0; }));
+    const auto late = send_with_timeout(server, "1", with(kStory, {{"stream", stream}}));
+    const int64_t now = steady_now_ms();
+    EXPECT_TRUE(becomes_true([&] { return steady_now_ms() > now + 1; }));
+    held.open();
+    expect_error(late->wait(), 408, nullptr, "deadline_exceeded", "the request's deadline passed");
+    EXPECT_EQ(running->wait().status, 200);
+  }
+}
+
+TEST(OpenAiEndsTest, ADeadlineThatPassesWithinAStreamIsItsLastEvent) {
+  ApiServer server;
+  std::atomic<int> steps = 0;
+  std::atomic<int64_t> until_ms = 0;
+  server.cluster().set_hook([&](const cluster::Step& step) {
+    if (step.sequences_size() > 0 && ++steps == 3) {
+      EXPECT_TRUE(becomes_true([&] { return steady_now_ms() > until_ms; }));
+    }
+    return absl::OkStatus();
+  });
+  until_ms = steady_now_ms() + 60'000;
+  const auto exchange =
+      send_with_timeout(server, "400", with(kStory, {{"stream", true}, {"max_tokens", 900}}));
+  until_ms = steady_now_ms() + 400;
+  const http::Response response = exchange->wait();
+  // Where the machine is too slow for two steps in that time, it is a 408 of its own.
+  if (response.status == 408) return;
+  EXPECT_EQ(response.status, 200);
+  const std::vector<SseEvent> events = events_of(response.body);
+  EXPECT_EQ(OrderedJson::parse(events.back().data)["error"]["code"], "deadline_exceeded");
+  EXPECT_GT(events.size(), 1u);
+}
+
+TEST(OpenAiEndsTest, ADeadlineInTimeChangesNothing) {
+  ApiServer server;
+  const http::Response plain = server.post("/v1/completions", kStory.dump());
+  const http::Response timed = send_with_timeout(server, "86400000", kStory)->wait();
+  EXPECT_EQ(timed.status, 200);
+  EXPECT_EQ(OrderedJson::parse(timed.body)["choices"], OrderedJson::parse(plain.body)["choices"]);
+  const OrderedJson streamed = with(kStory, {{"stream", true}});
+  const http::Response timed_stream = send_with_timeout(server, "86400000", streamed)->wait();
+  EXPECT_EQ(events_of(timed_stream.body).size(),
+            events_of(server.post("/v1/completions", streamed.dump()).body).size());
+}
+
+TEST(OpenAiEndsTest, ATimeoutThatIsNoneIs400) {
+  ApiServer server;
+  for (const char* bad : {"0", "-1", "1.5", "soon", "86400001", "99999999999999999999"}) {
+    expect_error(send_with_timeout(server, bad, kStory)->wait(), 400, nullptr, nullptr,
+                 "X-Request-Timeout-Ms: want 1 to 86400000");
+  }
+}
+
+TEST(OpenAiEndsTest, ClientsThatGoBeforeTheirDeadlineLeaveNothingBehind) {
+  ApiServer server;
+  for (int i = 0; i < 100; ++i) {
+    const auto exchange = send_with_timeout(server, std::to_string(1 + i % 20),
+                                            with(kStory, {{"stream", true}, {"max_tokens", 200}}));
+    if (i % 3 == 0) exchange->wait_head();
+    exchange->go();
+  }
+  EXPECT_TRUE(becomes_true([&] {
+    const EngineStats stats = server.engine().stats();
+    return stats.running + stats.waiting == 0 && stats.pages_free == stats.group.pages;
+  }));
 }
 
 TEST(OpenAiEndsTest, AFaultIs503BeforeTheAnswerAndAnEventWithinIt) {

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// The operator's port of `lockstep serve`: what is there, what is not, and who reaches it.
+#include "tests/support/http_client.h"
+#include "tests/support/server.h"
+#include "tests/support/tls_client.h"
+
+namespace lockstep::testing {
+namespace {
+
+TEST(AdminPortTest, HasMetricsAndProbesAndNothingOfTheApi) {
+  Server server({"--admin", "127.0.0.1:0"});
+  HttpClient client(server.admin_address());
+  EXPECT_NE(client.get("/metrics").body.find("lockstep:ready{"), std::string::npos);
+  EXPECT_EQ(client.get("/cluster").status, 200);
+  EXPECT_EQ(client.get("/readyz").status, 200);
+  EXPECT_EQ(client.get("/").status, 404);
+  EXPECT_EQ(client.post("/v1/completions", R"({"prompt": "Once"})").status, 404);
+}
+
+TEST(AdminPortTest, TheLogLevelCanBeChanged) {
+  Server server({"--admin", "127.0.0.1:0"});
+  HttpClient client(server.admin_address());
+  EXPECT_EQ(client.get("/log-level").body, R"({"level":"warning"})");
+  EXPECT_TRUE(server.generate(story(1, 1)).status.ok());
+  client.send(http_request("PUT", "/log-level?level=info"));
+  EXPECT_EQ(client.read().body, R"({"level":"info"})");
+  EXPECT_EQ(server.process().err().find("request {"), std::string::npos);
+  EXPECT_TRUE(server.generate(story(1, 1)).status.ok());
+  EXPECT_TRUE(server.process().wait_for_err("[info] request {")) << server.process().err();
+  for (const char* bad : {"", "?level=", "?level=loud", "?loud=info"}) {
+    client.send(http_request("PUT", std::string("/log-level") + bad));
+    EXPECT_EQ(client.read().status, 400) << bad;
+  }
+}
+
+TEST(AdminPortTest, IsOffUnlessAskedFor) {
+  Server server;
+  EXPECT_EQ(server.admin_address(), "");
+}
+
+TEST(AdminPortTest, AsksForNoKey) {
+  const TemporaryFolder folder;
+  const std::string keys = folder.write("keys", "alice sk-0123456789abcdef\n");
+  Server server({"--admin", "127.0.0.1:0", "--api-keys", keys});
+  EXPECT_EQ(HttpClient(server.http_address()).get("/metrics").status, 401);
+  EXPECT_EQ(HttpClient(server.admin_address()).get("/metrics").status, 200);
+}
+
+TEST(AdminPortTest, OffLoopbackItWantsCertificatesOfClients) {
+  const auto refused = [](std::vector<std::string> more) {
+    std::vector<std::string> arguments = {"serve", "--admin", "0.0.0.0:0"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const ProcessResult result = run_lockstep(arguments);
+    return result.code == 2 && result.err.find("--insecure admin") != std::string::npos;
+  };
+  const Authority authority;
+  const Authority::Identity identity = authority.sign("server");
+  EXPECT_TRUE(refused({}));
+  EXPECT_TRUE(refused({"--tls-cert", identity.cert, "--tls-key", identity.key}));
+
+  const Server insecure({"--admin", "0.0.0.0:0", "--insecure", "admin"});
+  EXPECT_NE(insecure.admin_address(), "");
+  Server server({"--admin", "127.0.0.1:0", "--tls-cert", identity.cert, "--tls-key", identity.key,
+                 "--tls-ca", authority.path()});
+  const std::string metrics = http_request("GET", "/metrics");
+  TlsClient stranger(server.admin_address(), {.ca = authority.path()});
+  EXPECT_EQ(stranger.request(metrics), "");
+  TlsClient known(server.admin_address(),
+                  {.ca = authority.path(), .identity = authority.sign("operator")});
+  EXPECT_TRUE(known.request(metrics).starts_with("HTTP/1.1 200"));
+}
+
+TEST(AdminPortTest, StaysOpenWhileTheServerDrains) {
+  Server server({"--admin", "127.0.0.1:0"});
+  HttpClient client(server.admin_address());
+  grpc::ClientContext context;  // Keeps the server draining.
+  v1::GenerateRequest request = story(900, 1);
+  request.set_n(8);
+  const auto reader = server.stub().Generate(&context, request);
+  v1::GenerateResponse response;
+  EXPECT_TRUE(reader->Read(&response));
+  server.process().signal(SIGTERM);
+  EXPECT_TRUE(server.process().wait_for_err("ending;"));
+  EXPECT_NE(client.get("/metrics").body.find("lockstep:ready{"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace lockstep::testing
