@@ -5,10 +5,9 @@
 Exits with 77 where the client is not installed.
 """
 import json
-import subprocess
 import sys
-import threading
 import unittest
+from pathlib import Path
 
 try:
     import openai
@@ -16,7 +15,10 @@ except ImportError:
     print("openai is not installed: skipped")
     sys.exit(77)
 
-BINARY = sys.argv[1]
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
+from serve import Server  # noqa: E402
+
+LOCKSTEP = sys.argv[1]
 STORY = {"model": "demo", "prompt": "Once upon a time", "max_tokens": 20, "seed": 1}
 TALK = {
     "model": "demo",
@@ -26,31 +28,12 @@ TALK = {
 }
 
 
-class Server:
-    """A `lockstep serve` process on free ports."""
-
-    def __init__(self, *arguments):
-        self.process = subprocess.Popen(
-            [BINARY, "serve", "--grpc", "127.0.0.1:0", "--http", "127.0.0.1:0", *arguments],
-            stderr=subprocess.PIPE, text=True)
-        self.url = None
-        for line in self.process.stderr:
-            if "HTTP at " in line:
-                self.url = "http://" + line.split("HTTP at ")[1].split(",")[0].strip()
-            if "ready;" in line:
-                break
-        threading.Thread(target=self.process.stderr.read, daemon=True).start()
-
-    def close(self):
-        self.process.terminate()
-        self.process.wait()
-
-
 class OpenAiClientTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.server = Server("--workers", "2")
-        cls.client = openai.OpenAI(base_url=cls.server.url + "/v1", api_key="none", max_retries=0)
+        cls.server = Server(LOCKSTEP)
+        cls.client = openai.OpenAI(base_url=f"http://{cls.server.address}/v1", api_key="none",
+                                   max_retries=0)
 
     @classmethod
     def tearDownClass(cls):
