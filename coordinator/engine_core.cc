@@ -81,7 +81,7 @@ void EngineCore::forget_group() {
 // ---- Time ----
 
 std::optional<int64_t> EngineCore::wake_at() const {
-  if (!actions_.empty() || !untold_.empty()) return 0;
+  if (!actions_.empty() || !untold_.empty() || !untold_scores_.empty()) return 0;
   if (!flight_.has_value() && (has_work() || null_step_due_)) return 0;
   if (flight_.has_value() && !has_work()) return std::nullopt;
   if (flight_.has_value()) return next_end();
@@ -127,18 +127,12 @@ std::vector<EngineAction> EngineCore::take_actions(bool trace) {
 
 void EngineCore::run_step(bool trace) {
   null_step_due_ = false;
-  Flight flight = {.batch = scheduler_->schedule()};
-  std::vector<std::shared_ptr<Stream>> started = note_started(flight.batch);
-  for (const BatchItem& item : flight.batch.items) {
-    if (wants_output(item)) flight.drawing.push_back(item.sequence);
-  }
-  cluster::Step step = make_step(flight.batch, ++step_);
-  step.set_trace(trace);
-  flight.step = std::make_shared<const cluster::Step>(std::move(step));
-  if (!flight.batch.items.empty()) ++stats_.steps;
-  act<RunStep>(flight.step);
+  Batch batch = scheduler_->schedule();
+  std::vector<std::shared_ptr<Stream>> started = note_started(batch);
+  if (!batch.items.empty()) ++stats_.steps;
+  flight_.emplace(std::move(batch), ++step_, trace);
+  act<RunStep>(flight_->step);
   for (std::shared_ptr<Stream>& stream : started) act<NoteStarted>(std::move(stream));
-  flight_ = std::move(flight);
 }
 
 // Of which requests these are the first rows.
@@ -158,13 +152,24 @@ std::vector<std::shared_ptr<Stream>> EngineCore::note_started(const Batch& batch
 }
 
 void EngineCore::results(std::vector<cluster::StepResult> results, int64_t step_ns) {
-  if (!flight_.has_value() || !flight_->results.empty()) return;
+  if (!flight_.has_value() || flight_->results != nullptr) return;
   had_event_ = true;
   absl::Status status = check_results(results, *flight_->step, info_);
   if (!status.ok()) return refuse_group(status);
-  flight_->results = std::move(results);
+  flight_->results = std::make_shared<const std::vector<cluster::StepResult>>(std::move(results));
   scheduler_->computed(flight_->batch, step_ns);
+  take_scores();
   draw_rest(nullptr);
+}
+
+// What is known of prompts now. The numbers themselves are worked out when they are told.
+void EngineCore::take_scores() {
+  for (PromptScores& scores : flight_->scores) {
+    if (scores.sequence->state() == Sequence::State::kFinished) continue;  // It ended meanwhile.
+    scores.sequence->note_scored(scores.end);
+    scores.results = flight_->results;
+    untold_scores_.push_back(std::move(scores));
+  }
 }
 
 void EngineCore::logits(const std::vector<float>& logits) {
@@ -176,10 +181,10 @@ void EngineCore::logits(const std::vector<float>& logits) {
 // What follows for the sequences from the outputs that are left; `logits` are of the first of
 // these.
 void EngineCore::draw_rest(const std::vector<float>* logits) {
-  while (flight_->next < flight_->drawing.size()) {
-    Sequence& sequence = *flight_->drawing[flight_->next];
-    if (sequence.state() != Sequence::State::kFinished) {  // Else it ended meanwhile.
-      const absl::StatusOr<bool> drawn = draw(sequence, logits);
+  while (flight_->next < flight_->draws.size()) {
+    const Flight::Draw next = flight_->draws[flight_->next];
+    if (next.sequence->state() != Sequence::State::kFinished) {  // Else it ended meanwhile.
+      const absl::StatusOr<bool> drawn = draw(*next.sequence, next.output, logits);
       if (!drawn.ok()) return refuse_group(drawn.status());
       flight_->fetching = !*drawn;
       if (flight_->fetching) return;
@@ -191,14 +196,11 @@ void EngineCore::draw_rest(const std::vector<float>* logits) {
 }
 
 // False: all logits of the row are wanted first. An error means that a rank answers what cannot be.
-absl::StatusOr<bool> EngineCore::draw(Sequence& sequence, const std::vector<float>* logits) {
+absl::StatusOr<bool> EngineCore::draw(Sequence& sequence, int output,
+                                      const std::vector<float>* logits) {
   const Request& request = sequence.request();
-  const int output = static_cast<int>(flight_->next);
   const cluster::Output& question = flight_->step->outputs(output);
-  RankCandidates ranks;
-  for (const cluster::StepResult& result : flight_->results) {
-    ranks.push_back(&result.outputs(output));
-  }
+  const RankCandidates ranks = answers_to(output, *flight_->results);
   Untold untold{.sequence = &sequence};
   if (question.want_logits()) {
     untold.event.prompt_logits = join_logits(ranks);

@@ -23,7 +23,7 @@
 #include "absl/status/statusor.h"
 #include "coordinator/engine_actions.h"
 #include "coordinator/engine_options.h"
-#include "coordinator/sampling/sampler.h"
+#include "coordinator/flight.h"
 #include "coordinator/scheduler/scheduler.h"
 #include "coordinator/text/tokenizer.h"
 
@@ -83,15 +83,6 @@ class EngineCore {
     bool started = false;
     absl::Status end = {};  // With which the stream closes when all choices are finished.
   };
-  // A step that was given to the group. Its sequences live until it is done.
-  struct Flight {
-    std::shared_ptr<const cluster::Step> step;
-    Batch batch;
-    std::vector<Sequence*> drawing;  // By output.
-    std::vector<cluster::StepResult> results;
-    size_t next = 0;  // The output that is drawn next.
-    bool fetching = false;
-  };
   // What a step drew for a sequence, and its reader was not told yet.
   struct Untold {
     Sequence* sequence = nullptr;
@@ -106,8 +97,9 @@ class EngineCore {
   // engine_core.cc: the group and its steps.
   void run_step(bool trace);
   std::vector<std::shared_ptr<Stream>> note_started(const Batch& batch);
+  void take_scores();
   void draw_rest(const std::vector<float>* logits);
-  absl::StatusOr<bool> draw(Sequence& sequence, const std::vector<float>* logits);
+  absl::StatusOr<bool> draw(Sequence& sequence, int output, const std::vector<float>* logits);
   absl::Status check_logits(const std::vector<float>& logits) const;
   void refuse_group(const absl::Status& why);
   bool has_work() const { return has_group() && scheduler_->running() + scheduler_->waiting() > 0; }
@@ -131,6 +123,7 @@ class EngineCore {
   GroupInfo info_;
   std::unique_ptr<Scheduler> scheduler_;  // Null: there is no group.
   std::optional<Flight> flight_;
+  std::vector<PromptScores> untold_scores_;  // Told before what was drawn.
   std::vector<Untold> untold_;
   std::unordered_map<const Stream*, Job> jobs_;
   std::set<std::pair<int64_t, const Stream*>> deadlines_;  // Of open jobs that have one.

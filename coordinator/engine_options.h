@@ -51,6 +51,8 @@ struct EngineOptions {
                            .bytes = int64_t{64} << 20};
   // A stream whose reader leaves more than this unread, in one choice, is closed.
   int64_t max_unread_bytes = kMaxUnreadBytes;
+  // That all readers together may leave unread of log-probabilities of prompts.
+  int64_t max_unread_scores_bytes = kMaxUnreadScoresBytes;
   // How long without work until an empty step shows that every rank still answers; 0: never.
   int64_t idle_step_ms = 1000;
   EngineObserver* observer = nullptr;  // Outlives the engine; null: nobody.

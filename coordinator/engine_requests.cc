@@ -48,6 +48,10 @@ void EngineCore::submit(Submission submission) {
 }
 
 void EngineCore::tell_all() {
+  for (const PromptScores& scores : std::exchange(untold_scores_, {})) {
+    const Job& job = jobs_.at(scores.sequence->stream());
+    for (StreamEvent& event : score_events(scores)) act<AppendEvent>(job.stream, std::move(event));
+  }
   for (Untold& untold : std::exchange(untold_, {})) {
     Sequence& sequence = *untold.sequence;
     const bool drawn = !untold.event.token_ids.empty();

@@ -55,7 +55,7 @@ std::shared_ptr<Stream> Inbox::make_stream() {
     --alive->streams_;
     alive->changed_.notify_all();
   };
-  return {new Stream(options_.max_unread_bytes), release};
+  return {new Stream(options_.max_unread_bytes, unread_scores_), release};
 }
 
 absl::StatusOr<std::shared_ptr<Stream>> Inbox::submit(Request request) {

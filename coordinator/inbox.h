@@ -58,7 +58,9 @@ class Inbox : public std::enable_shared_from_this<Inbox> {
   void publish(const EngineStats& stats, const QueueLoad& unstarted) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
-  explicit Inbox(const EngineOptions& options) : options_(options) {}
+  explicit Inbox(const EngineOptions& options)
+      : options_(options),
+        unread_scores_(std::make_shared<UnreadScores>(options.max_unread_scores_bytes)) {}
 
   std::shared_ptr<Stream> make_stream() ABSL_LOCKS_EXCLUDED(mutex_);
   bool has_news() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -67,6 +69,7 @@ class Inbox : public std::enable_shared_from_this<Inbox> {
   QueueLoad waiting() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const EngineOptions options_;
+  const std::shared_ptr<UnreadScores> unread_scores_;  // Of all streams.
   mutable Mutex mutex_;
   mutable ConditionVariable changed_;  // All of the following but stats_.
   Messages messages_ ABSL_GUARDED_BY(mutex_);

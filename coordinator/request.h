@@ -33,14 +33,15 @@ struct Request {
   // Special tokens that the text shows nevertheless: those that begin tool calls, for instance.
   std::vector<int32_t> shown_special_ids;
   int32_t n = 1;
-  int32_t logprobs = -1;       // -1: none; else how many best tokens beside the chosen one.
-  bool prompt_logits = false;  // The last prompt position's logits, in the first event.
-  std::string client;          // Who asks: an API key's name, or a connection.
-  std::string endpoint;        // Where: a path of HTTP or gRPC.
-  std::string traceparent;     // The client's trace, as traceparent_of() has it; "": none.
-  int32_t priority = 0;        // Lower ones are served first.
-  int64_t deadline_ms = 0;     // Of a steady clock; then it ends with kDeadlineExceeded. 0: none.
-  std::string cache_salt;      // Cached prefixes are found by requests with the same one only.
+  int32_t logprobs = -1;         // -1: none; else how many best tokens beside the chosen one.
+  int32_t prompt_logprobs = -1;  // The same of the prompt's tokens, with choice 0.
+  bool prompt_logits = false;    // The last prompt position's logits, in the first event.
+  std::string client;            // Who asks: an API key's name, or a connection.
+  std::string endpoint;          // Where: a path of HTTP or gRPC.
+  std::string traceparent;       // The client's trace, as traceparent_of() has it; "": none.
+  int32_t priority = 0;          // Lower ones are served first.
+  int64_t deadline_ms = 0;       // Of a steady clock; then it ends with kDeadlineExceeded. 0: none.
+  std::string cache_salt;        // Cached prefixes are found by requests with the same one only.
 };
 
 }  // namespace lockstep

@@ -27,10 +27,51 @@ const char* finish_reason_name(FinishReason reason) {
 int64_t bytes_of(const StreamEvent& event) {
   size_t bytes = sizeof(event) + event.text.size();
   bytes += event.token_ids.size() * sizeof(int32_t) + event.prompt_logits.size() * sizeof(float);
-  for (const std::vector<Logprob>& token : event.logprobs) {
-    bytes += sizeof(std::vector<Logprob>) + token.size() * sizeof(Logprob);
+  for (const auto* tokens : {&event.logprobs, &event.prompt_logprobs}) {
+    for (const std::vector<Logprob>& token : *tokens) {
+      bytes += sizeof(std::vector<Logprob>) + token.size() * sizeof(Logprob);
+    }
   }
   return static_cast<int64_t>(bytes);
+}
+
+bool UnreadScores::take(int64_t bytes) {
+  if (left_.fetch_sub(bytes) >= bytes) return true;
+  left_ += bytes;
+  return false;
+}
+
+Stream::~Stream() {
+  MutexLock lock(&mutex_);
+  for (const StreamEvent& event : events_) give_back(event);
+}
+
+absl::Status Stream::take_room(const StreamEvent& event) {
+  const int64_t bytes = bytes_of(event);
+  if (shares(event)) {
+    if (unread_scores_->take(bytes)) return absl::OkStatus();
+    return resource_exhausted(
+        "the readers are too slow: there is no room for {} more bytes of log-probabilities of "
+        "prompts; read as fast as they come, or ask again later",
+        bytes);
+  }
+  int64_t& unread = unread_bytes_[event.index];
+  if (unread > 0 && unread + bytes > max_unread_bytes_) {
+    return resource_exhausted(
+        "the reader is too slow: want at most {} unread bytes of a choice, found {} of choice {} "
+        "and {} more; read as fast as tokens come",
+        max_unread_bytes_, unread, event.index, bytes);
+  }
+  unread += bytes;
+  return absl::OkStatus();
+}
+
+void Stream::give_back(const StreamEvent& event) {
+  if (shares(event)) {
+    unread_scores_->give_back(bytes_of(event));
+  } else {
+    unread_bytes_[event.index] -= bytes_of(event);
+  }
 }
 
 absl::Status Stream::append(StreamEvent event) {
@@ -38,16 +79,8 @@ absl::Status Stream::append(StreamEvent event) {
     MutexLock lock(&mutex_);
     LOCKSTEP_CHECK(!closed_);
     if (!overflow_.ok()) return overflow_;
-    int64_t& unread = unread_bytes_[event.index];
-    const int64_t bytes = bytes_of(event);
-    if (unread > 0 && unread + bytes > max_unread_bytes_) {
-      overflow_ = resource_exhausted(
-          "the reader is too slow: want at most {} unread bytes of a choice, found {} of choice {} "
-          "and {} more; read as fast as tokens come",
-          max_unread_bytes_, unread, event.index, bytes);
-      return overflow_;
-    }
-    unread += bytes;
+    overflow_ = take_room(event);
+    RETURN_IF_ERROR(overflow_);
     events_.push_back(std::move(event));
     changed_.notify_all();
   }
@@ -75,7 +108,7 @@ bool Stream::read(size_t offset, std::vector<StreamEvent>* events) {
   events->clear();
   MutexLock lock(&mutex_);
   for (; begin_ < offset && !events_.empty(); ++begin_) {
-    unread_bytes_[events_.front().index] -= bytes_of(events_.front());
+    give_back(events_.front());
     events_.pop_front();
   }
   const size_t skipped = std::min(std::max(offset, begin_) - begin_, events_.size());

@@ -4,11 +4,14 @@
 // with a broken connection was, as far back as the log is kept.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -34,6 +37,9 @@ struct StreamEvent {
   std::string text;
   // For each of token_ids, where asked for: the chosen token first, then the best ones.
   std::vector<std::vector<Logprob>> logprobs;
+  // The same for the prompt's tokens, in order, of which each event of choice 0 has some; these
+  // events come first and have nothing else. The first token, which nothing comes before, has 0.
+  std::vector<std::vector<Logprob>> prompt_logprobs;
   FinishReason finish_reason = FinishReason::kNone;
   int32_t prompt_tokens = 0;      // With a finish reason.
   int32_t completion_tokens = 0;  // With a finish reason.
@@ -47,16 +53,34 @@ int64_t bytes_of(const StreamEvent& event);
 
 // Of one choice, that its reader may leave unread.
 inline constexpr int64_t kMaxUnreadBytes = 256 << 10;
+// Of all streams' prompts.
+inline constexpr int64_t kMaxUnreadScoresBytes = 64 << 20;
+
+// What is unread of log-probabilities of prompts, of all streams together. These come as fast as
+// prompts are computed, so that a reader may be behind by more than by tokens. Thread-safe.
+class UnreadScores {
+ public:
+  explicit UnreadScores(int64_t max_bytes) : left_(max_bytes) {}
+  bool take(int64_t bytes);  // False: there is no room.
+  void give_back(int64_t bytes) { left_ += bytes; }
+
+ private:
+  std::atomic<int64_t> left_;
+};
 
 // Thread-safe. Shared by the engine and the reader.
 class Stream {
  public:
-  explicit Stream(int64_t max_unread_bytes = kMaxUnreadBytes)
-      : max_unread_bytes_(max_unread_bytes) {}
+  // `unread_scores` may be null: then a prompt's log-probabilities count as tokens do.
+  explicit Stream(int64_t max_unread_bytes = kMaxUnreadBytes,
+                  std::shared_ptr<UnreadScores> unread_scores = nullptr)
+      : max_unread_bytes_(max_unread_bytes), unread_scores_(std::move(unread_scores)) {}
+  ~Stream();
 
   // Engine's side. Nothing is appended after close(). kResourceExhausted: the reader has left too
-  // much of this choice unread. The event is dropped, all later ones are, and close() closes with
-  // this error. One event of a choice is always kept, however large it is.
+  // much of this choice unread, or all readers too many log-probabilities of prompts. The event is
+  // dropped, all later ones are, and close() closes with this error. One event of a choice is
+  // always kept, however large it is.
   absl::Status append(StreamEvent event) ABSL_LOCKS_EXCLUDED(mutex_);
   // All choices are done (OK), or the request failed.
   void close(absl::Status status) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -75,10 +99,16 @@ class Stream {
   void set_listener(std::function<void()> listener) ABSL_LOCKS_EXCLUDED(listener_mutex_);
 
  private:
+  bool shares(const StreamEvent& event) const {
+    return unread_scores_ != nullptr && !event.prompt_logprobs.empty();
+  }
+  absl::Status take_room(const StreamEvent& event) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void give_back(const StreamEvent& event) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void notify() ABSL_LOCKS_EXCLUDED(listener_mutex_);
   size_t end() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return begin_ + events_.size(); }
 
   const int64_t max_unread_bytes_;
+  const std::shared_ptr<UnreadScores> unread_scores_;
   mutable Mutex mutex_;
   mutable ConditionVariable changed_;                       // events_, closed_
   std::deque<StreamEvent> events_ ABSL_GUARDED_BY(mutex_);  // From offset begin_ on.

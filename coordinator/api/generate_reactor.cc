@@ -55,6 +55,13 @@ void fill(const Logprob& logprob, const Tokenizer* tokenizer, v1::TokenLogprob* 
   }
 }
 
+void fill(const std::vector<Logprob>& token, const Tokenizer* tokenizer,
+          v1::TokenLogprobs* message) {
+  for (size_t i = 0; i < token.size(); ++i) {
+    fill(token[i], tokenizer, i == 0 ? message->mutable_chosen() : message->add_top());
+  }
+}
+
 }  // namespace
 
 GenerateReactor::GenerateReactor(const ServedModel& served, TaskPool* pool,
@@ -137,10 +144,10 @@ v1::GenerateResponse GenerateReactor::to_response(const StreamEvent& event) cons
   response.mutable_token_ids()->Add(event.token_ids.begin(), event.token_ids.end());
   const Tokenizer* tokenizer = served_.model->tokenizer();
   for (const std::vector<Logprob>& token : event.logprobs) {
-    v1::TokenLogprobs* message = response.add_logprobs();
-    for (size_t i = 0; i < token.size(); ++i) {
-      fill(token[i], tokenizer, i == 0 ? message->mutable_chosen() : message->add_top());
-    }
+    fill(token, tokenizer, response.add_logprobs());
+  }
+  for (const std::vector<Logprob>& token : event.prompt_logprobs) {
+    fill(token, tokenizer, response.add_prompt_logprobs());
   }
   response.set_seed(event.seed);
   response.set_finish_reason(to_proto(event.finish_reason));

@@ -128,6 +128,7 @@ absl::StatusOr<Request> to_request(const v1::GenerateRequest& message, const Mod
   }
   request.n = message.has_n() ? message.n() : 1;
   request.logprobs = message.has_logprobs() ? message.logprobs() : -1;
+  request.prompt_logprobs = message.has_prompt_logprobs() ? message.prompt_logprobs() : -1;
   request.priority = message.priority();
   request.cache_salt = message.cache_salt();
   return request;

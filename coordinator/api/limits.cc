@@ -33,6 +33,7 @@ constexpr FieldLimit kLimits[] = {
     {"GenerateRequest", "stop_ids", Measure::kCount, 0, 1024},
     {"GenerateRequest", "n", Measure::kValue, 1, 64},
     {"GenerateRequest", "logprobs", Measure::kValue, 0, 20},
+    {"GenerateRequest", "prompt_logprobs", Measure::kValue, 0, 20},
     {"GenerateRequest", "request_id", Measure::kBytes, 0, 128},
     {"GenerateRequest", "priority", Measure::kValue, -1000, 1000},
     {"GenerateRequest", "cache_salt", Measure::kBytes, 0, 128},

@@ -36,24 +36,33 @@ OrderedJson chat_logprobs(const AnswerFacts& facts,
   return {{"content", std::move(content)}, {"refusal", nullptr}};
 }
 
+OrderedJson no_completion_logprobs() {
+  return {{"text_offset", OrderedJson::array()},
+          {"token_logprobs", OrderedJson::array()},
+          {"tokens", OrderedJson::array()},
+          {"top_logprobs", OrderedJson::array()}};
+}
+
 // The chosen token is among the best ones, or is added to them.
+void add_token(const AnswerFacts& facts, const std::vector<Logprob>& token, const std::string& text,
+               int64_t offset, OrderedJson* json) {
+  (*json)["text_offset"].push_back(offset);
+  (*json)["token_logprobs"].push_back(finite(token[0].logprob));
+  (*json)["tokens"].push_back(text);
+  OrderedJson top = OrderedJson::object();
+  for (size_t i = 1; i < token.size(); ++i) {
+    top.emplace(text_of(facts, token[i].id), finite(token[i].logprob));
+  }
+  top.emplace(text, finite(token[0].logprob));
+  (*json)["top_logprobs"].push_back(std::move(top));
+}
+
 OrderedJson completion_logprobs(const AnswerFacts& facts,
                                 const std::vector<std::vector<Logprob>>& tokens, int64_t* offset) {
-  OrderedJson json = {{"text_offset", OrderedJson::array()},
-                      {"token_logprobs", OrderedJson::array()},
-                      {"tokens", OrderedJson::array()},
-                      {"top_logprobs", OrderedJson::array()}};
+  OrderedJson json = no_completion_logprobs();
   for (const std::vector<Logprob>& token : tokens) {
     const std::string text = text_of(facts, token[0].id);
-    json["text_offset"].push_back(*offset);
-    json["token_logprobs"].push_back(finite(token[0].logprob));
-    json["tokens"].push_back(text);
-    OrderedJson top = OrderedJson::object();
-    for (size_t i = 1; i < token.size(); ++i) {
-      top.emplace(text_of(facts, token[i].id), finite(token[i].logprob));
-    }
-    top.emplace(text, finite(token[0].logprob));
-    json["top_logprobs"].push_back(std::move(top));
+    add_token(facts, token, text, *offset, &json);
     *offset += count_characters(text);
   }
   return json;
@@ -92,6 +101,33 @@ OrderedJson logprobs_json(const AnswerFacts& facts, const std::vector<std::vecto
                           int64_t* offset) {
   return facts.endpoint == kChat ? chat_logprobs(facts, tokens)
                                  : completion_logprobs(facts, tokens, offset);
+}
+
+EchoPlace::EchoPlace(const AnswerFacts& facts) {
+  if (facts.tokenizer != nullptr) detokenizer.emplace(facts.tokenizer, /*after_text_prompt=*/false);
+}
+
+OrderedJson echo_logprobs_json(const AnswerFacts& facts,
+                               const std::vector<std::vector<Logprob>>& tokens, EchoPlace* place) {
+  OrderedJson json = no_completion_logprobs();
+  for (const std::vector<Logprob>& token : tokens) {
+    const std::string text = text_of(facts, token[0].id);
+    add_token(facts, token, text, place->offset, &json);
+    if (place->tokens++ == 0) json["token_logprobs"][0] = json["top_logprobs"][0] = nullptr;
+    place->offset += count_characters(
+        place->detokenizer.has_value() ? place->detokenizer->push(token[0].id) : text);
+  }
+  return json;
+}
+
+void append_logprobs(OrderedJson more, OrderedJson* logprobs) {
+  if (logprobs->is_null()) {
+    *logprobs = std::move(more);
+    return;
+  }
+  for (auto& [name, values] : more.items()) {
+    for (OrderedJson& value : values) (*logprobs)[name].push_back(std::move(value));
+  }
 }
 
 int64_t count_characters(std::string_view text) {

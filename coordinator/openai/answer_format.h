@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,7 @@
 #include "coordinator/openai/api_request.h"
 #include "coordinator/openai/output_parser.h"
 #include "coordinator/stream.h"
+#include "coordinator/text/detokenizer.h"
 #include "coordinator/text/tokenizer.h"
 
 namespace lockstep::openai {
@@ -52,5 +54,18 @@ std::string call_id(const std::string& answer_id, int32_t choice, size_t call);
 OrderedJson logprobs_json(const AnswerFacts& facts, const std::vector<std::vector<Logprob>>& tokens,
                           int64_t* offset);
 int64_t count_characters(std::string_view text);
+
+// Where the next token of a prompt that is echoed is.
+struct EchoPlace {
+  explicit EchoPlace(const AnswerFacts& facts);
+  std::optional<Detokenizer> detokenizer;  // None without a tokenizer.
+  int64_t tokens = 0;
+  int64_t offset = 0;  // In characters of the echo.
+};
+// Of some tokens of a prompt, which follow those before; null for the first one.
+OrderedJson echo_logprobs_json(const AnswerFacts& facts,
+                               const std::vector<std::vector<Logprob>>& tokens, EchoPlace* place);
+// Appends what follows to what came before, which may be null.
+void append_logprobs(OrderedJson more, OrderedJson* logprobs);
 
 }  // namespace lockstep::openai

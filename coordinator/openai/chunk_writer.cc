@@ -79,7 +79,32 @@ std::string ChunkWriter::completion_text(const StreamEvent& event, size_t prompt
   return facts_.echo_of(prompt) + event.text;
 }
 
+std::string ChunkWriter::chunk_of(const std::string& choices) const {
+  return head_ + "\"choices\":[" + choices + "]" +
+         (facts_.include_usage ? ",\"usage\":null}" : "}");
+}
+
+// Every choice has the prompt's log-probabilities, which come before any of its tokens.
+std::string ChunkWriter::prompt_chunk(const StreamEvent& event, size_t prompt) {
+  EchoPlace& place = echoes_.try_emplace(prompt, facts_).first->second;
+  const std::string logprobs =
+      write_json(echo_logprobs_json(facts_, event.prompt_logprobs, &place));
+  const int32_t first = static_cast<int32_t>(prompt) * facts_.choices_per_prompt;
+  std::string choices;
+  for (int32_t index = first; index < first + facts_.choices_per_prompt; ++index) {
+    Choice& choice = choices_.try_emplace(index, facts_.output).first->second;
+    const OrderedJson json = {{"index", index}, {"text", completion_text(event, prompt, &choice)}};
+    choice.begun = true;
+    std::string text = write_json(json);
+    text.pop_back();
+    choices += (choices.empty() ? "" : ",") + text + ",\"logprobs\":" + logprobs +
+               ",\"finish_reason\":null}";
+  }
+  return chunk_of(choices);
+}
+
 std::optional<std::string> ChunkWriter::chunk(const StreamEvent& event, size_t prompt) {
+  if (!event.prompt_logprobs.empty()) return prompt_chunk(event, prompt);
   const int32_t index = static_cast<int32_t>(prompt) * facts_.choices_per_prompt + event.index;
   Choice& choice = choices_.try_emplace(index, facts_.output).first->second;
   const bool is_chat = facts_.endpoint == kChat;
@@ -107,8 +132,7 @@ std::optional<std::string> ChunkWriter::chunk(const StreamEvent& event, size_t p
                          ? logprobs_json(facts_, event.logprobs, &choice.offset)
                          : OrderedJson();
   json["finish_reason"] = finish_reason_json(event.finish_reason, choice.parser.has_calls());
-  return head_ + "\"choices\":[" + write_json(json) + "]" +
-         (facts_.include_usage ? ",\"usage\":null}" : "}");
+  return chunk_of(write_json(json));
 }
 
 std::optional<std::string> ChunkWriter::usage_chunk() const {

@@ -35,12 +35,15 @@ class ChunkWriter final : public EventWriter {
     int64_t offset = 0;  // Characters of the text so far.
   };
 
+  std::string prompt_chunk(const StreamEvent& event, size_t prompt);
+  std::string chunk_of(const std::string& choices) const;
   OrderedJson chat_delta(const StreamEvent& event, int32_t index, Choice* choice) const;
   std::string completion_text(const StreamEvent& event, size_t prompt, Choice* choice) const;
 
   const AnswerFacts facts_;
   const std::string head_;  // What all chunks begin with.
   std::map<int32_t, Choice> choices_;
+  std::map<size_t, EchoPlace> echoes_;  // By prompt.
   UsageCounts usage_;
 };
 

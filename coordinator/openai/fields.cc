@@ -204,9 +204,8 @@ absl::Status stream_options(const Field& field, const OrderedJson& value, ApiReq
 absl::Status echo(const Field& field, const OrderedJson& value, ApiRequest* request) {
   ASSIGN_OR_RETURN(request->echo, as_bool(field.name, value));
   if (!request->echo || !request->logprobs) return absl::OkStatus();
-  return refusal(field.name,
-                 "this server does not give log-probabilities of the prompt (echo with "
-                 "logprobs) yet");
+  message_of(request).set_prompt_logprobs(message_of(request).logprobs());
+  return absl::OkStatus();
 }
 
 // ---- What we can't do, but for the value that changes nothing ----
@@ -277,7 +276,8 @@ constexpr Field kFields[] = {
     {"top_logprobs", kChat, "logprobs", top_logprobs, "With `logprobs`"},
     {"n", kBoth, "n", scalar, ""},
     {"best_of", kCompletions, "n", best_of, "Answers that are drawn; `n` of them are returned"},
-    {"echo", kCompletions, "", echo, "Without logprobs"},
+    {"echo", kCompletions, "prompt_logprobs", echo,
+     "With `logprobs` also those of the prompt's tokens"},
     {"suffix", kCompletions, "", never, "this server does not insert text before a suffix"},
     {"response_format", kBoth, "", text_alone, kNoConstraints},
     {"structured_outputs", kBoth, "", never, kNoConstraints},

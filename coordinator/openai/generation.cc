@@ -33,6 +33,14 @@ std::unique_ptr<EventWriter> make_writer(AnswerFacts facts) {
   return std::make_unique<ChunkWriter>(std::move(facts));
 }
 
+// Of prompts, in an answer that is made whole in memory: some hundred bytes for each.
+constexpr int64_t kMaxScores = 1 << 20;
+
+int64_t scores_of(const Request& request, int32_t n) {
+  if (request.prompt_logprobs < 0) return 0;
+  return static_cast<int64_t>(request.prompt_ids.size()) * (1 + request.prompt_logprobs) * n;
+}
+
 void show(std::string_view tag, const Tokenizer& tokenizer, Request* request) {
   const std::optional<int32_t> id = tokenizer.token_id(tag);
   if (id.has_value() && tokenizer.is_special(*id)) request->shown_special_ids.push_back(*id);
@@ -134,8 +142,18 @@ void Generation::start() {
 absl::Status Generation::submit(const ApiRequest& request,
                                 std::vector<std::shared_ptr<Stream>>* streams) {
   facts_ = facts_of(request);
+  int64_t scores = 0;
   for (size_t prompt = 0; prompt < request.prompts.size(); ++prompt) {
     ASSIGN_OR_RETURN(Request one, to_engine(request, prompt));
+    scores += scores_of(one, request.n);
+    if (!request.stream && scores > kMaxScores) {
+      return with_param(
+          invalid_argument("echo: want up to {} log-probabilities of prompts in one answer (for "
+                           "each token 1 + logprobs, n times), found more; stream it, or send "
+                           "fewer prompts at once",
+                           kMaxScores),
+          "echo");
+    }
     one.client = exchange_->client();
     one.endpoint = exchange_->request().path;
     one.traceparent = traceparent_of(exchange_->request());

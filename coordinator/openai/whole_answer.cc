@@ -17,10 +17,13 @@ double mean_logprob(const std::vector<std::vector<Logprob>>& tokens) {
 }  // namespace
 
 WholeAnswer::WholeAnswer(AnswerFacts facts, size_t prompts, int32_t drawn)
-    : facts_(std::move(facts)), choices_(prompts, std::vector<Choice>(drawn)) {}
+    : facts_(std::move(facts)),
+      choices_(prompts, std::vector<Choice>(drawn)),
+      echo_logprobs_(prompts) {}
 
 void WholeAnswer::add(const StreamEvent& event, size_t prompt) {
   Choice& choice = choices_[prompt][event.index];
+  std::ranges::copy(event.prompt_logprobs, std::back_inserter(echo_logprobs_[prompt]));
   choice.text += event.text;
   choice.logprobs.insert(choice.logprobs.end(), event.logprobs.begin(), event.logprobs.end());
   if (event.finish_reason == FinishReason::kNone) return;
@@ -64,7 +67,8 @@ OrderedJson WholeAnswer::message_json(const Choice& choice, int32_t index, bool*
   return message;
 }
 
-OrderedJson WholeAnswer::choice_json(const Choice& choice, int32_t index, size_t prompt) const {
+OrderedJson WholeAnswer::choice_json(const Choice& choice, int32_t index, size_t prompt,
+                                     const OrderedJson& echo_logprobs) const {
   bool has_calls = false;
   OrderedJson json = {{"index", index}};
   int64_t offset = 0;
@@ -74,8 +78,10 @@ OrderedJson WholeAnswer::choice_json(const Choice& choice, int32_t index, size_t
     json["text"] = facts_.echo_of(prompt) + choice.text;
     offset = count_characters(facts_.echo_of(prompt));
   }
-  json["logprobs"] =
-      facts_.logprobs ? logprobs_json(facts_, choice.logprobs, &offset) : OrderedJson();
+  json["logprobs"] = echo_logprobs;
+  if (facts_.logprobs) {
+    append_logprobs(logprobs_json(facts_, choice.logprobs, &offset), &json["logprobs"]);
+  }
   json["finish_reason"] = finish_reason_json(choice.finish_reason, has_calls);
   return json;
 }
@@ -94,8 +100,14 @@ OrderedJson WholeAnswer::json() const {
   if (facts_.endpoint == kResponses) return response_json();
   OrderedJson choices = OrderedJson::array();
   for (size_t prompt = 0; prompt < choices_.size(); ++prompt) {
+    OrderedJson echo_logprobs;
+    if (!echo_logprobs_[prompt].empty()) {
+      EchoPlace place(facts_);
+      echo_logprobs = echo_logprobs_json(facts_, echo_logprobs_[prompt], &place);
+    }
     for (const Choice* choice : shown(choices_[prompt])) {
-      choices.push_back(choice_json(*choice, static_cast<int32_t>(choices.size()), prompt));
+      choices.push_back(
+          choice_json(*choice, static_cast<int32_t>(choices.size()), prompt, echo_logprobs));
     }
   }
   return {{"id", facts_.id},

@@ -29,11 +29,13 @@ class WholeAnswer {
   // Those of one prompt that are shown.
   std::vector<const Choice*> shown(const std::vector<Choice>& choices) const;
   OrderedJson response_json() const;
-  OrderedJson choice_json(const Choice& choice, int32_t index, size_t prompt) const;
+  OrderedJson choice_json(const Choice& choice, int32_t index, size_t prompt,
+                          const OrderedJson& echo_logprobs) const;
   OrderedJson message_json(const Choice& choice, int32_t index, bool* has_calls) const;
 
   const AnswerFacts facts_;
-  std::vector<std::vector<Choice>> choices_;  // By prompt.
+  std::vector<std::vector<Choice>> choices_;                      // By prompt.
+  std::vector<std::vector<std::vector<Logprob>>> echo_logprobs_;  // By prompt, of its tokens.
   UsageCounts usage_;
 };
 

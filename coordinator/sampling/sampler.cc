@@ -204,4 +204,24 @@ absl::StatusOr<Sampled> sample_from_logits(const SamplingParams& params,
   return Sampled{.id = winner->id, .logprobs = logprobs_of(*winner, logprobs, ranks)};
 }
 
+cluster::Output plan_score(int32_t token, int32_t logprobs) {
+  cluster::Output output;
+  output.set_want_noisy(true);
+  output.set_want_raw_sums(true);
+  output.set_raw_top_count(logprobs);
+  cluster::LogitEdit* edit = output.add_edits();
+  edit->set_id(token);
+  edit->set_add(std::numeric_limits<float>::infinity());
+  return output;
+}
+
+std::vector<Logprob> score(int32_t token, int32_t logprobs, const RankCandidates& ranks) {
+  // Of a logit that is no number, or -inf, nobody sends anything: the probability is 0.
+  ScoredToken scored = {.id = token, .logit = -std::numeric_limits<float>::infinity()};
+  for (const cluster::Candidates* rank : ranks) {
+    if (rank->has_noisy() && rank->noisy().id() == token) scored.logit = rank->noisy().logit();
+  }
+  return logprobs_of(scored, logprobs, ranks);
+}
+
 }  // namespace lockstep

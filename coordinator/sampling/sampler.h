@@ -9,6 +9,9 @@
 // top_k kept, is below top_p; then while a token has at least min_p of the best one's probability
 // (the order of Hugging Face's logits warpers). Of the kept ones the largest sum of value and
 // Gumbel noise wins: a draw from softmax over them (Gumbel-max; Maddison et al., 2014).
+//
+// A token that is given, one of a prompt, is scored by the same rows: its edit makes it win, and so
+// its rank sends its logit.
 #pragma once
 
 #include <cstdint>
@@ -59,5 +62,11 @@ absl::StatusOr<Sampled> sample_from_logits(const SamplingParams& params,
                                            const cluster::Output& output, int32_t logprobs,
                                            const RankCandidates& ranks,
                                            const std::vector<float>& logits);
+
+// The question for the log-probability of `token` by one row, but for its number, and with how many
+// of the best beside it (0 or more); then the answer: the token, then the best. The bits are those
+// that a draw of this token has.
+cluster::Output plan_score(int32_t token, int32_t logprobs);
+std::vector<Logprob> score(int32_t token, int32_t logprobs, const RankCandidates& ranks);
 
 }  // namespace lockstep

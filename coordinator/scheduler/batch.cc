@@ -21,10 +21,11 @@ cluster::Step make_step(const Batch& batch, uint64_t step) {
     rows->mutable_pages()->Add(sequence.pages().begin() + known, sequence.pages().end());
     sequence.note_sent();
     for (int64_t i = 0; i < item.rows; ++i) message.add_tokens(sequence.token(begin + i));
-    if (!wants_output(item)) continue;
-    cluster::Output output = sequence.plan();
-    output.set_row(message.tokens_size() - 1);
-    *message.add_outputs() = std::move(output);
+    for (int64_t wanted = sequence.wanted_rows(begin, item.rows); wanted > 0; --wanted) {
+      cluster::Output output = sequence.plan_at(begin + item.rows - wanted);
+      output.set_row(message.tokens_size() - wanted);
+      *message.add_outputs() = std::move(output);
+    }
   }
   return message;
 }

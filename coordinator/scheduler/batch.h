@@ -23,11 +23,11 @@ struct Batch {
   StepWork work = {};  // What decides how long it takes.
 };
 
-// Before the step runs: does the item compute its sequence's last token, so that its logits are
-// wanted?
-inline bool wants_output(const BatchItem& item) { return item.rows == item.sequence->remaining(); }
+// Before the step runs: does the item compute its sequence's last token, whose logits draw the
+// next?
+inline bool computes_last(const BatchItem& item) { return item.rows == item.sequence->remaining(); }
 
-// The same message for every rank; outputs in the order of the items that want one.
+// The same message for every rank; outputs in the order of the rows that are wanted.
 cluster::Step make_step(const Batch& batch, uint64_t step);
 
 }  // namespace lockstep

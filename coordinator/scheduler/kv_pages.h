@@ -36,7 +36,7 @@ class KvPages {
   bool can_share(const Sequence& sequence) const;
   // Pages that `sequence` would share with running sequences if it started now.
   int64_t shared_if_started(const Sequence& sequence) const;
-  // Starts it on the longest cached beginning; its last token is always computed.
+  // Starts it on the longest cached beginning; rows whose logits are wanted are always computed.
   void start(Sequence& sequence, int32_t slot);
   // Appends `count` pages to those of `sequence`; there are that many available.
   void take(int64_t count, Sequence& sequence);
@@ -47,9 +47,9 @@ class KvPages {
 
  private:
   TreeKey key_of(const Sequence& sequence) const;
-  // The last token is always computed: its logits are wanted.
+  // What is computed for its logits is not taken from the cache.
   int64_t usable_pages(const Sequence& sequence) const {
-    return options_.enabled ? (sequence.length() - 1) / page_tokens() : 0;
+    return options_.enabled ? sequence.first_wanted_row() / page_tokens() : 0;
   }
   std::vector<int32_t> tokens_of(const Sequence& sequence, int64_t page) const;
   std::vector<int32_t> find(const Sequence& sequence) const;

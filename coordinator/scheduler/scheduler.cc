@@ -11,7 +11,7 @@ namespace lockstep {
 namespace {
 
 // A running sequence may need a row and an output in every step, so that no more run than there
-// are of either.
+// are of either. One whose prompt is scored may take all outputs that are left.
 SchedulerLimits effective(SchedulerLimits limits) {
   LOCKSTEP_CHECK(limits.rows > 0 && limits.outputs > 0 && limits.running > 0);
   limits.running = std::min({limits.running, limits.rows, limits.outputs});
@@ -34,7 +34,9 @@ void Scheduler::add(std::span<Sequence* const> choices) {
     LOCKSTEP_CHECK(pages_.pages_for(choice->length()) <= pages_.total());
     choice->set_number(++added_);
   }
-  const size_t queued = pages_.can_share(*choices[0]) ? 1 : choices.size();
+  // What the first one tells of the prompt comes before any choice's tokens.
+  const bool told_first = choices[0]->request().prompt_logprobs >= 0;
+  const size_t queued = told_first || pages_.can_share(*choices[0]) ? 1 : choices.size();
   for (Sequence* choice : choices.first(queued)) queue_.add(choice);
   if (queued == choices.size()) return;
   followers_[choices[0]].assign(choices.begin() + 1, choices.end());
@@ -122,10 +124,30 @@ void Scheduler::plan() {
   }
 }
 
+int64_t Scheduler::outputs_left() const {
+  int64_t left = limits_.outputs;
+  for (const Sequence* sequence : running_) {
+    left -= sequence->wanted_rows(sequence->computed(), sequence->planned());
+  }
+  return left;
+}
+
+// Others run, fewer than there are outputs: if none is left, one that is scored has several.
+void Scheduler::keep_output() {
+  if (outputs_left() > 0) return;
+  for (Sequence* sequence : running_) {
+    if (sequence->wanted_rows(sequence->computed(), sequence->planned()) < 2) continue;
+    sequence->set_planned(sequence->planned() - 1);
+    return;
+  }
+  LOCKSTEP_CHECK(false);
+}
+
 int64_t Scheduler::give(Sequence& sequence, int64_t most, Room* room) const {
   const int64_t position = sequence.computed() + sequence.planned();
   const int64_t wanted = std::min(most, sequence.remaining() - sequence.planned());
-  int64_t rows = std::min(wanted, room->rows);
+  const int64_t unwanted = std::max<int64_t>(sequence.first_wanted_row() - position, 0);
+  int64_t rows = std::min({wanted, room->rows, unwanted + outputs_left()});
   if (room->limited) {
     const int64_t fit = cost_.rows_within(limits_.step_budget_ns, room->work, position, rows);
     rows = std::min(rows, std::max(fit, kMinPromptRows - room->given));
@@ -159,6 +181,7 @@ bool Scheduler::start(Sequence* next) {
   if (!fits(*next)) make_room(*next);
   if (!fits(*next)) return false;
   queue_.start();
+  keep_output();
   pages_.start(*next, free_slots_.back());
   free_slots_.pop_back();
   count_running(*next, 1);

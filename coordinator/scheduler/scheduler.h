@@ -88,6 +88,10 @@ class Scheduler {
 
   // Parts 1 and 2: says in each running sequence how many rows it is to compute.
   void plan();
+  // Of the step's outputs, those that nothing planned needs.
+  int64_t outputs_left() const;
+  // One starts: at least one output is left for it.
+  void keep_output();
   // Rows of a prompt that is next, at most `most`, that there is room for.
   int64_t give(Sequence& sequence, int64_t most, Room* room) const;
   // Starts the one that is next in the queue, if there is room for it, or is made.

@@ -2,6 +2,7 @@
 // Two halves of a drawn token: is it the last, and which text does it make safe to show?
 #include "coordinator/scheduler/sequence.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/check.h"
@@ -64,6 +65,25 @@ void Sequence::preempt() {
 void Sequence::release() {
   LOCKSTEP_CHECK(state_ != State::kFinished && pages_.empty());
   state_ = State::kFinished;
+}
+
+int64_t Sequence::first_wanted_row() const {
+  if (!scores() || scored_ == prompt_tokens()) return length() - 1;
+  return std::max<int64_t>(scored_ - 1, 0);  // The first token is scored by no row.
+}
+
+int64_t Sequence::wanted_rows(int64_t position, int64_t rows) const {
+  return std::max<int64_t>(position + rows - std::max(position, first_wanted_row()), 0);
+}
+
+int64_t Sequence::scored_by(int64_t computed) const {
+  if (!scores()) return scored_;
+  return std::max(scored_, std::min(computed + 1, prompt_tokens()));
+}
+
+cluster::Output Sequence::plan_at(int64_t position) const {
+  if (position == length() - 1) return plan();
+  return plan_score(token(position + 1), request_.prompt_logprobs);
 }
 
 cluster::Output Sequence::plan() const {

@@ -64,6 +64,14 @@ class Sequence {
   // Positions [0, computed) are in the pages. A step that computes the last token draws the next.
   int64_t computed() const { return computed_; }
   int64_t remaining() const { return length() - computed_; }
+  // Of the prompt's tokens, the first so many have had their log-probabilities told; 0 for all
+  // time where none are wanted of this choice.
+  int64_t scored() const { return scored_; }
+  // The first row whose logits are wanted: the last token's, or the first that scores another one
+  // of the prompt. Those of all rows behind it are wanted, too.
+  int64_t first_wanted_row() const;
+  // Of the rows [position, position + rows), how many have logits that are wanted.
+  int64_t wanted_rows(int64_t position, int64_t rows) const;
   std::vector<int32_t>& pages() { return pages_; }
   const std::vector<int32_t>& pages() const { return pages_; }
   int32_t page(int64_t index) const { return pages_[static_cast<size_t>(index)]; }
@@ -93,6 +101,11 @@ class Sequence {
   // Engine's side. What the workers are asked for at the last token, but for its row. It is built
   // once per token, when a step computes the last one.
   cluster::Output plan() const;
+  // The same at any row that is wanted: those before the last one score the token that follows.
+  cluster::Output plan_at(int64_t position) const;
+  // How many of the prompt's tokens are scored when positions [0, computed) have been computed.
+  int64_t scored_by(int64_t computed) const;
+  void note_scored(int64_t tokens) { scored_ = tokens; }
   // True where a token is to be drawn: false with max_tokens 0.
   bool draws() const { return request_.max_tokens > 0; }
   // A token was drawn. True: the sequence ends with it, so that no other is to be drawn. What it
@@ -105,6 +118,7 @@ class Sequence {
   FinishReason finish_reason() const { return finish_reason_; }
 
  private:
+  bool scores() const { return request_.prompt_logprobs >= 0 && index_ == 0; }
   std::string show(std::string_view text);
 
   const PreparedRequest& prepared_;
@@ -124,6 +138,7 @@ class Sequence {
   uint64_t number_ = 0;
   int64_t planned_ = 0;
   int64_t computed_ = 0;
+  int64_t scored_ = 0;
   int64_t cached_tokens_ = 0;
   int64_t pages_in_tree_ = 0;
   std::vector<int32_t> pages_;

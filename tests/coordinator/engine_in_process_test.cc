@@ -72,6 +72,7 @@ std::vector<Request> mixed_requests(const Tokenizer& tokenizer, int count) {
     request.max_tokens = static_cast<int32_t>(1 + random() % 24);
     request.seed = random();
     request.logprobs = static_cast<int32_t>(random() % 4) - 1;
+    if (random() % 4 == 0) request.prompt_logprobs = static_cast<int32_t>(random() % 3);
     SamplingParams& sampling = request.sampling;
     sampling.temperature = static_cast<float>(random() % 3) * 0.7f;
     if (random() % 3 == 0) sampling.top_k = 40;
@@ -88,18 +89,24 @@ std::vector<Request> mixed_requests(const Tokenizer& tokenizer, int count) {
   return requests;
 }
 
+void expect_same(const std::vector<std::vector<Logprob>>& logprobs,
+                 const std::vector<std::vector<Logprob>>& expected) {
+  ASSERT_EQ(logprobs.size(), expected.size());
+  for (size_t t = 0; t < logprobs.size(); ++t) {
+    ASSERT_EQ(logprobs[t].size(), expected[t].size());
+    for (size_t k = 0; k < logprobs[t].size(); ++k) {
+      ASSERT_EQ(logprobs[t][k].id, expected[t][k].id) << "token " << t;
+      ASSERT_EQ(logprobs[t][k].logprob, expected[t][k].logprob) << "bits of token " << t;
+    }
+  }
+}
+
 void expect_same(const Answer& answer, const Answer& expected) {
   EXPECT_EQ(answer.tokens, expected.tokens);
   EXPECT_EQ(answer.text, expected.text);
   EXPECT_EQ(answer.finish_reason, expected.finish_reason);
-  ASSERT_EQ(answer.logprobs.size(), expected.logprobs.size());
-  for (size_t t = 0; t < answer.logprobs.size(); ++t) {
-    ASSERT_EQ(answer.logprobs[t].size(), expected.logprobs[t].size());
-    for (size_t k = 0; k < answer.logprobs[t].size(); ++k) {
-      ASSERT_EQ(answer.logprobs[t][k].id, expected.logprobs[t][k].id);
-      ASSERT_EQ(answer.logprobs[t][k].logprob, expected.logprobs[t][k].logprob) << "bits";
-    }
-  }
+  expect_same(answer.logprobs, expected.logprobs);
+  expect_same(answer.prompt_logprobs, expected.prompt_logprobs);
 }
 
 // Every token of a prompt of four pages and a half, so that each number of pages is a hit once.
@@ -134,6 +141,40 @@ TEST(EngineInProcessTest, AHitOfAnyLengthHasTheBitsOfAMiss) {
       ASSERT_EQ(hit.prompt_logits, miss.prompt_logits) << "bits";
       ASSERT_FALSE(HasFailure()) << ranks << " ranks, behind " << earlier << " tokens";
     }
+  }
+}
+
+// Of the generated tokens, sent again as a prompt: on any group, in any chunks, behind a cached
+// beginning, beside others.
+TEST(EngineInProcessTest, AGeneratedTokenHasTheSameLogprobBitsInAPrompt) {
+  Request request;
+  Answer generated;
+  {
+    Demo demo({});
+    request.prompt_ids = *demo.tokenizer().encode("Once upon a time there was a little boat");
+    request.sampling.temperature = 0;
+    request.max_tokens = 60;
+    request.logprobs = request.prompt_logprobs = 5;
+    generated = finish(*demo.submit(request))[0];
+    ASSERT_EQ(generated.prompt_logprobs.size(), request.prompt_ids.size());
+  }
+  Request again = request;
+  again.prompt_ids.insert(again.prompt_ids.end(), generated.tokens.begin(), generated.tokens.end());
+  again.max_tokens = 0;
+  std::vector<std::vector<Logprob>> expected = generated.prompt_logprobs;
+  std::ranges::copy(generated.logprobs, std::back_inserter(expected));
+  for (const Place& place : {Place{}, Place{.ranks = 2, .prefill_chunk = 1},
+                             Place{.ranks = 3, .pages = 12, .prefill_chunk = 7}}) {
+    Demo demo(place);
+    finish(*demo.submit(request));
+    std::vector<std::shared_ptr<Stream>> others;
+    for (const Request& other : mixed_requests(demo.tokenizer(), 12)) {
+      others.push_back(demo.submit(other));
+    }
+    const Answer scored = finish(*demo.submit(again))[0];
+    expect_same(scored.prompt_logprobs, expected);
+    ASSERT_FALSE(HasFailure()) << place.ranks << " ranks";
+    for (const std::shared_ptr<Stream>& other : others) finish(*other);
   }
 }
 

@@ -4,7 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <future>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <string>
@@ -55,6 +57,7 @@ struct Answer {
   std::vector<int32_t> tokens;
   std::string text;
   std::vector<std::vector<Logprob>> logprobs;
+  std::vector<std::vector<Logprob>> prompt_logprobs;
   std::vector<float> prompt_logits;
   FinishReason finish_reason = FinishReason::kNone;
   int32_t prompt_tokens = 0;
@@ -71,6 +74,10 @@ inline std::map<int32_t, Answer> answers_of(const std::vector<StreamEvent>& even
     if (answer.finish_reason != FinishReason::kNone) ++answer.events_after_the_last;
     answer.tokens.insert(answer.tokens.end(), event.token_ids.begin(), event.token_ids.end());
     answer.logprobs.insert(answer.logprobs.end(), event.logprobs.begin(), event.logprobs.end());
+    if (!event.prompt_logprobs.empty()) {
+      EXPECT_TRUE(answers.size() == 1 && answer.tokens.empty()) << "before any token";
+      std::ranges::copy(event.prompt_logprobs, std::back_inserter(answer.prompt_logprobs));
+    }
     answer.text += event.text;
     if (!event.prompt_logits.empty()) answer.prompt_logits = event.prompt_logits;
     answer.seed = event.seed;

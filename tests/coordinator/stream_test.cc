@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <memory>
 #include <thread>
 
 namespace lockstep {
@@ -54,6 +55,27 @@ TEST(StreamTest, MoreUnreadThanTheBoundEndsItAndReadingMakesRoom) {
   EXPECT_TRUE(stream.read(2, &events));
   EXPECT_EQ(events.size(), 4u);
   EXPECT_EQ(stream.status(), full);
+}
+
+TEST(StreamTest, LogProbabilitiesOfPromptsHaveOneBoundForAllStreams) {
+  StreamEvent event;
+  event.prompt_logprobs.assign(64, std::vector<Logprob>(21));
+  const int64_t bytes = bytes_of(event);
+  const auto unread = std::make_shared<UnreadScores>(3 * bytes);
+  Stream stream(/*max_unread_bytes=*/bytes / 2, unread);
+  auto other = std::make_unique<Stream>(bytes / 2, unread);
+  for (int i = 0; i < 2; ++i) EXPECT_TRUE(stream.append(event).ok()) << "more than tokens may have";
+  EXPECT_TRUE(stream.append(event_of(1)).ok()) << "tokens have their own bound";
+  EXPECT_TRUE(other->append(event).ok());
+  EXPECT_EQ(other->append(event).code(), absl::StatusCode::kResourceExhausted);
+  std::vector<StreamEvent> events;
+  stream.read(1, &events);
+  EXPECT_TRUE(stream.append(event).ok()) << "one was read";
+  other.reset();
+  EXPECT_TRUE(stream.append(event).ok()) << "the other one's went with it";
+  stream.read(5, &events);
+  EXPECT_TRUE(unread->take(3 * bytes)) << "nothing is left behind";
+  EXPECT_FALSE(unread->take(1));
 }
 
 TEST(StreamTest, OneEventOfAChoiceIsAlwaysKept) {

@@ -16,6 +16,15 @@ Alone run_alone(const FakeModel& model, const PreparedRequest& prepared, int32_t
   sequence.start(0);
   std::vector<int32_t> history = request.prompt_ids;
   Alone alone;
+  if (request.prompt_logprobs >= 0 && choice == 0) {
+    alone.prompt_logprobs = {{{.id = history[0]}}};
+    for (auto next = history.begin() + 1; next != history.end(); ++next) {
+      const cluster::Output output = plan_score(*next, request.prompt_logprobs);
+      const cluster::Candidates all =
+          fake_candidates(output, fake_logits(model, {history.begin(), next}), 0, model.vocab);
+      alone.prompt_logprobs.push_back(score(*next, request.prompt_logprobs, {&all}));
+    }
+  }
   if (!sequence.draws()) alone.finish_reason = FinishReason::kLength;
   while (alone.finish_reason == FinishReason::kNone) {
     sequence.advance(sequence.remaining());

@@ -13,6 +13,7 @@ namespace lockstep::simulation {
 struct Alone {
   std::vector<int32_t> tokens;
   std::vector<std::vector<Logprob>> logprobs;
+  std::vector<std::vector<Logprob>> prompt_logprobs;
   FinishReason finish_reason = FinishReason::kNone;  // None: no token can be drawn.
 };
 

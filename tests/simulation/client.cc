@@ -13,6 +13,12 @@ namespace {
 constexpr int64_t kNever = 1'000'000;  // Milliseconds: longer than any simulation.
 constexpr int64_t kLongestPause = 15;  // A step takes 1 ms or more: less than is unread by then.
 
+bool equal(const std::vector<Logprob>& a, const std::vector<Logprob>& b) {
+  return std::ranges::equal(a, b, [](const Logprob& x, const Logprob& y) {
+    return x.id == y.id && x.logprob == y.logprob;
+  });
+}
+
 }  // namespace
 
 Client::Client(World* world, EngineSide* engine, const FakeModel& model, int number, bool patient)
@@ -52,6 +58,7 @@ void Client::draw_request() {
   request_.n = world_.one_in(4) ? 1 + random(3) : 1;
   request_.seed = static_cast<uint64_t>(world_.between(0, 1 << 30));
   if (world_.one_in(3)) request_.logprobs = random(3);
+  if (world_.one_in(4)) request_.prompt_logprobs = random(2);
   if (world_.one_in(3)) request_.stop_ids = {random(20), random(20), 3, 3, 500};
   SamplingParams& sampling = request_.sampling;
   sampling.temperature = static_cast<float>(random(2)) * 0.7f;
@@ -117,6 +124,22 @@ void Client::read() {
   world_.after(world_.between(1, pause_), [this] { read(); });
 }
 
+// Once each, in order, before any choice's token.
+void Client::take_scores(const StreamEvent& event) {
+  if (event.prompt_logprobs.empty()) return;
+  for (const Choice& choice : choices_) {
+    if (choice.tokens == 0) continue;
+    world_.broken("client {}: the prompt's logprobs come behind tokens", number_);
+  }
+  Choice& choice = choices_.at(static_cast<size_t>(event.index));
+  const Alone& alone = alone_.at(static_cast<size_t>(event.index));
+  for (const std::vector<Logprob>& token : event.prompt_logprobs) {
+    const size_t at = choice.scores++;
+    if (at < alone.prompt_logprobs.size() && equal(token, alone.prompt_logprobs[at])) continue;
+    world_.broken("client {}: token {} of the prompt has other logprobs than alone", number_, at);
+  }
+}
+
 void Client::take(const StreamEvent& event) {
   if (alone_.empty()) {
     const PreparedRequest prepared(request_, model_.vocab);
@@ -127,6 +150,7 @@ void Client::take(const StreamEvent& event) {
   if (choice.finish_reason != FinishReason::kNone) {
     world_.broken("client {}: an event after the last one of choice {}", number_, event.index);
   }
+  take_scores(event);
   for (size_t i = 0; i < event.token_ids.size(); ++i, ++choice.tokens, ++tokens_) {
     if (choice.tokens >= alone.tokens.size() || event.token_ids[i] != alone.tokens[choice.tokens]) {
       return world_.broken("client {}: token {} of choice {} is {}, alone {}", number_,
@@ -134,17 +158,16 @@ void Client::take(const StreamEvent& event) {
                            choice.tokens < alone.tokens.size() ? alone.tokens[choice.tokens] : -1);
     }
     if (request_.logprobs < 0) continue;
-    const std::vector<Logprob>& expected = alone.logprobs[choice.tokens];
-    const bool equal = std::equal(
-        event.logprobs[i].begin(), event.logprobs[i].end(), expected.begin(), expected.end(),
-        [](const Logprob& a, const Logprob& b) { return a.id == b.id && a.logprob == b.logprob; });
-    if (!equal) world_.broken("client {}: logprobs other than alone", number_);
+    if (!equal(event.logprobs[i], alone.logprobs[choice.tokens])) {
+      world_.broken("client {}: logprobs other than alone", number_);
+    }
   }
   choice.finish_reason = event.finish_reason;
   const bool whole =
       event.finish_reason == FinishReason::kStop || event.finish_reason == FinishReason::kLength;
   if (whole &&
-      (choice.tokens != alone.tokens.size() || event.finish_reason != alone.finish_reason)) {
+      (choice.tokens != alone.tokens.size() || choice.scores != alone.prompt_logprobs.size() ||
+       event.finish_reason != alone.finish_reason)) {
     world_.broken("client {}: choice {} ended after {} tokens with {}, alone after {} with {}",
                   number_, event.index, choice.tokens, finish_reason_name(event.finish_reason),
                   alone.tokens.size(), finish_reason_name(alone.finish_reason));

@@ -29,9 +29,11 @@ class Client {
   void try_again();
   void read();
   void take(const StreamEvent& event);
+  void take_scores(const StreamEvent& event);
   void close(const absl::Status& status);
 
   struct Choice {
+    size_t scores = 0;  // Of the prompt's tokens.
     size_t tokens = 0;
     FinishReason finish_reason = FinishReason::kNone;
   };

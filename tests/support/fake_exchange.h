@@ -80,10 +80,11 @@ class FakeExchange final : public http::Exchange {
   bool read_more(std::string* bytes) {
     MutexLock lock(&mutex_);
     while (source_ != nullptr) {
-      const size_t before = bytes->size();
+      std::string piece;  // Each has its own bound.
       woken_ = false;
-      if (source_->read(bytes) == http::BodySource::State::kEnd) source_ = nullptr;
-      if (bytes->size() > before) return true;
+      if (source_->read(&piece) == http::BodySource::State::kEnd) source_ = nullptr;
+      *bytes += piece;
+      if (!piece.empty()) return true;
       while (source_ != nullptr && !woken_) changed_.wait(&mutex_);
     }
     return false;

@@ -4,7 +4,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <nlohmann/json.hpp>
 
 namespace lockstep {
@@ -16,6 +18,16 @@ OrderedJson logprob_to_json(const Logprob& logprob, const Tokenizer* tokenizer) 
   OrderedJson json = {{"id", logprob.id}, {"logprob", logprob.logprob}};
   const int32_t ids[] = {logprob.id};
   if (tokenizer != nullptr) json["text"] = tokenizer->decode(ids, /*skip_special=*/false);
+  return json;
+}
+
+// The chosen token, with the best ones beside it.
+OrderedJson token_to_json(const std::vector<Logprob>& token, const Tokenizer* tokenizer) {
+  OrderedJson json = logprob_to_json(token[0], tokenizer);
+  json["top"] = OrderedJson::array();
+  for (size_t i = 1; i < token.size(); ++i) {
+    json["top"].push_back(logprob_to_json(token[i], tokenizer));
+  }
   return json;
 }
 
@@ -49,6 +61,7 @@ std::string Answer::wait_and_take() {
   for (StreamEvent& event : events) {
     Choice& choice = choices_[event.index];
     choice.tokens.insert(choice.tokens.end(), event.token_ids.begin(), event.token_ids.end());
+    std::ranges::move(event.prompt_logprobs, std::back_inserter(choice.prompt_logprobs));
     choice.text += event.text;
     choice.logprobs.insert(choice.logprobs.end(), event.logprobs.begin(), event.logprobs.end());
     if (event.finish_reason != FinishReason::kNone) {
@@ -71,13 +84,11 @@ std::string Answer::to_json(const Model& model) const {
                         {"prompt_tokens", choice.prompt_tokens},
                         {"cached_tokens", choice.cached_tokens},
                         {"seed", choice.seed}};
+    for (const std::vector<Logprob>& token : choice.prompt_logprobs) {
+      json["prompt_logprobs"].push_back(token_to_json(token, model.tokenizer()));
+    }
     for (const std::vector<Logprob>& token : choice.logprobs) {
-      OrderedJson entry = logprob_to_json(token[0], model.tokenizer());
-      entry["top"] = OrderedJson::array();
-      for (size_t i = 1; i < token.size(); ++i) {
-        entry["top"].push_back(logprob_to_json(token[i], model.tokenizer()));
-      }
-      json["logprobs"].push_back(std::move(entry));
+      json["logprobs"].push_back(token_to_json(token, model.tokenizer()));
     }
     return json;
   };

@@ -35,6 +35,7 @@ class Answer {
     std::vector<int32_t> tokens;
     std::string text;
     std::vector<std::vector<Logprob>> logprobs;
+    std::vector<std::vector<Logprob>> prompt_logprobs;
     FinishReason finish_reason = FinishReason::kNone;
     int32_t prompt_tokens = 0;
     int32_t cached_tokens = 0;

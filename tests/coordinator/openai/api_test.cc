@@ -143,8 +143,6 @@ TEST(OpenAiApiTest, EchoPutsThePromptFirstAlsoAlone) {
   EXPECT_TRUE(
       OrderedJson::parse(events[0].data)["choices"][0]["text"].get<std::string>().starts_with(
           "Once upon a time"));
-  expect_error(server.post("/v1/completions", with(echo, {{"logprobs", 1}}).dump()), 400, "echo",
-               nullptr, "log-probabilities of the prompt");
 }
 
 TEST(OpenAiApiTest, BestOfShowsTheLikeliest) {

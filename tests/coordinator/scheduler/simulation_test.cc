@@ -42,6 +42,7 @@ class Simulation {
 
   int64_t preemptions() const { return scheduler_.preemptions(); }
   int64_t hits() const { return scheduler_.pages().counts().hits; }
+  int64_t scores() const { return scores_; }
 
  private:
   struct Life {
@@ -96,6 +97,7 @@ class Simulation {
     request.n = static_cast<int32_t>(between(0, 3) == 0 ? between(2, 4) : 1);
     request.client = between(0, 1) == 0 ? "a" : "b";
     request.priority = static_cast<int32_t>(between(0, 3) == 0 ? between(-1, 1) : 0);
+    request.prompt_logprobs = static_cast<int32_t>(between(0, 2)) - 1;
     request.cache_salt = between(0, 3) == 0 ? "salt" : "";
     const auto prepared = std::make_shared<PreparedRequest>(std::move(request), model_.vocab);
     for (int32_t i = 0; i < prepared->request().n; ++i) {
@@ -173,8 +175,17 @@ class Simulation {
     int output = 0;
     scheduler_.computed(batch, between(0, 50) * 1'000'000);
     for (const BatchItem& item : batch.items) {
-      if (item.sequence->remaining() > 0) continue;
       Life& life = life_of(item.sequence);
+      const int64_t scored = item.sequence->scored_by(item.sequence->computed());
+      for (int64_t at = std::max<int64_t>(item.sequence->scored(), 1); at < scored; ++at) {
+        const auto& answer = (*results)[0].outputs(output++);
+        ASSERT_EQ(answer.noisy().id(), life.tokens[static_cast<size_t>(at)]);
+        const std::vector<int32_t> before(life.tokens.begin(), life.tokens.begin() + at);
+        ASSERT_EQ(answer.noisy().logit(), fake_logits(model_, before)[answer.noisy().id()]);
+        ++scores_;
+      }
+      item.sequence->note_scored(scored);
+      if (item.sequence->remaining() > 0) continue;
       const std::vector<float> logits = fake_logits(model_, life.tokens);
       const auto alone = std::max_element(logits.begin(), logits.end()) - logits.begin();
       const int32_t id = (*results)[0].outputs(output++).noisy().id();
@@ -215,6 +226,7 @@ class Simulation {
   std::vector<Life> lives_;
   size_t arrived_ = 0;
   uint64_t step_ = 0;
+  int64_t scores_ = 0;  // Of prompts' tokens, each of which comes once.
 };
 
 // LOCKSTEP_TEST_SEED runs the one schedule that a failure named.
@@ -224,15 +236,18 @@ TEST(ScheduleTest, RandomSchedulesKeepEveryPromise) {
   const uint64_t count = only != nullptr ? 1 : 2'000;
   int64_t preemptions = 0;
   int64_t hits = 0;
+  int64_t scores = 0;
   for (uint64_t seed = first; seed < first + count; ++seed) {
     Simulation simulation(seed);
     simulation.run();
     ASSERT_FALSE(HasFailure()) << "LOCKSTEP_TEST_SEED=" << seed;
     preemptions += simulation.preemptions();
     hits += simulation.hits();
+    scores += simulation.scores();
   }
   EXPECT_GT(preemptions, only == nullptr ? 100 : -1);
   EXPECT_GT(hits, only == nullptr ? 1000 : -1);
+  EXPECT_GT(scores, only == nullptr ? 10'000 : -1);
 }
 
 }  // namespace

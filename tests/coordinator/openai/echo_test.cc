@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// echo with logprobs: what evaluations of language models ask for.
+#include <gtest/gtest.h>
+
+#include "tests/coordinator/openai/api_server.h"
+#include "tests/coordinator/openai/bodies.h"
+
+namespace lockstep::openai {
+namespace {
+
+const OrderedJson kEchoed = with(kStory, {{"echo", true}, {"logprobs", 2}});
+
+// What a stream's chunks come to, by choice.
+std::vector<OrderedJson> joined(const http::Response& response, size_t choices) {
+  std::vector<OrderedJson> all(choices, {{"text", ""}, {"logprobs", nullptr}});
+  for (const SseEvent& event : events_of(response.body)) {
+    if (event.data == "[DONE]") break;
+    const OrderedJson chunk = OrderedJson::parse(event.data);
+    for (const OrderedJson& choice : chunk.at("choices")) {
+      OrderedJson& one = all[choice["index"]];
+      one["text"] = one["text"].get<std::string>() + choice["text"].get<std::string>();
+      if (!choice["logprobs"].is_null()) append_logprobs(choice["logprobs"], &one["logprobs"]);
+      if (!choice["finish_reason"].is_null()) one["finish_reason"] = choice["finish_reason"];
+    }
+  }
+  return all;
+}
+
+TEST(OpenAiEchoTest, LogprobsBeginWithThoseOfThePrompt) {
+  ApiServer server;
+  const OrderedJson ids = server.post_json("/tokenize", {{"prompt", "Once upon a time"}})["tokens"];
+  const OrderedJson plain =
+      server.post_json("/v1/completions", with(kStory, {{"logprobs", 2}}))["choices"][0];
+  const OrderedJson choice = server.post_json("/v1/completions", kEchoed)["choices"][0];
+  EXPECT_EQ(choice["text"], "Once upon a time" + plain["text"].get<std::string>());
+  const OrderedJson& logprobs = choice["logprobs"];
+  const size_t prompt = ids.size();
+  for (const char* name : {"tokens", "token_logprobs", "top_logprobs"}) {
+    ASSERT_EQ(logprobs[name].size(), prompt + 20) << name;
+    EXPECT_EQ(logprobs[name][prompt + 3], plain["logprobs"][name][3]) << name;
+  }
+  ASSERT_EQ(logprobs["text_offset"].size(), prompt + 20);
+  EXPECT_EQ(logprobs["text_offset"][prompt], 16) << "behind \"Once upon a time\"";
+  EXPECT_TRUE(logprobs["token_logprobs"][0].is_null());
+  EXPECT_TRUE(logprobs["top_logprobs"][0].is_null());
+  std::string text;
+  for (size_t i = 0; i < prompt; ++i) {
+    if (i > 0) {
+      EXPECT_LT(logprobs["token_logprobs"][i].get<double>(), 0);
+      EXPECT_GE(logprobs["top_logprobs"][i].size(), 2u);
+    }
+    const std::string token = logprobs["tokens"][i];
+    if (!token.starts_with('<')) {  // The begin token is not part of the text.
+      EXPECT_EQ(logprobs["text_offset"][i], text.size());
+      text += token;
+    }
+  }
+  EXPECT_EQ(text, "Once upon a time");
+}
+
+TEST(OpenAiEchoTest, WithoutATokenToGenerateThereIsThePromptAlone) {
+  ApiServer server;
+  const OrderedJson answer =
+      server.post_json("/v1/completions", with(kEchoed, {{"max_tokens", 0}}));
+  const OrderedJson& choice = answer["choices"][0];
+  EXPECT_EQ(choice["text"], "Once upon a time");
+  EXPECT_EQ(choice["finish_reason"], "length");
+  EXPECT_EQ(choice["logprobs"]["tokens"].size(), answer["usage"]["prompt_tokens"]);
+  EXPECT_EQ(answer["usage"]["completion_tokens"], 0);
+}
+
+TEST(OpenAiEchoTest, EachChoiceOfEachPromptHasThoseOfItsPrompt) {
+  ApiServer server;
+  const OrderedJson body =
+      with(kEchoed, {{"prompt", {{5, 6, 7}, {8}}}, {"n", 2}, {"max_tokens", 3}});
+  const OrderedJson choices = server.post_json("/v1/completions", body)["choices"];
+  ASSERT_EQ(choices.size(), 4u);
+  for (size_t i = 0; i < 4; ++i) {
+    const OrderedJson& logprobs = choices[i]["logprobs"];
+    EXPECT_EQ(logprobs["tokens"].size(), i < 2 ? 6u : 4u);
+    EXPECT_TRUE(logprobs["token_logprobs"][0].is_null());
+  }
+  EXPECT_EQ(choices[0]["logprobs"]["token_logprobs"][2],
+            choices[1]["logprobs"]["token_logprobs"][2]);
+}
+
+TEST(OpenAiEchoTest, AStreamComesToTheSame) {
+  ApiServer server;
+  const OrderedJson prompts = {"Once upon a time", std::vector<int>(200, 7)};
+  for (const int n : {1, 3}) {
+    for (const int max_tokens : {0, 5}) {
+      const OrderedJson body =
+          with(kEchoed, {{"prompt", prompts}, {"n", n}, {"max_tokens", max_tokens}});
+      const OrderedJson whole = server.post_json("/v1/completions", body)["choices"];
+      const auto streamed =
+          joined(server.post("/v1/completions", with(body, {{"stream", true}}).dump()),
+                 static_cast<size_t>(2 * n));
+      ASSERT_EQ(whole.size(), streamed.size());
+      for (size_t i = 0; i < whole.size(); ++i) {
+        EXPECT_EQ(streamed[i]["text"], whole[i]["text"]);
+        EXPECT_EQ(streamed[i]["logprobs"], whole[i]["logprobs"]);
+        EXPECT_EQ(streamed[i]["finish_reason"], whole[i]["finish_reason"]);
+      }
+    }
+  }
+}
+
+TEST(OpenAiEchoTest, WhatWouldBeTooLargeInOneAnswerIsRefusedBeforeItIsComputed) {
+  ApiServer server;
+  std::vector<std::vector<int>> prompts(200, std::vector<int>(100, 7));
+  const OrderedJson body = with(kEchoed, {{"prompt", prompts}, {"n", 20}, {"max_tokens", 0}});
+  expect_error(server.post("/v1/completions", body.dump()), 400, "echo", nullptr, "stream it");
+  EXPECT_EQ(server.engine().stats().completion_tokens, 0);
+}
+
+}  // namespace
+}  // namespace lockstep::openai
