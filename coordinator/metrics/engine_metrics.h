@@ -16,6 +16,7 @@
 #include "base/mutex.h"
 #include "coordinator/engine_observer.h"
 #include "coordinator/engine_options.h"
+#include "coordinator/kept_index.h"
 
 namespace lockstep {
 
@@ -39,7 +40,7 @@ class EngineMetrics final : public EngineObserver {
   void on_step(const StepReport& report) override;
 
   // Everything, with the engine's state at this moment. Any thread.
-  std::string text(const EngineStats& stats) const;
+  std::string text(const EngineStats& stats, const KeptCounts& kept = {}) const;
   // What a page shows of it: the group and its ranks, pages, queue, where time goes. JSON; times
   // are totals in nanoseconds. Any thread.
   std::string state_json(const EngineStats& stats) const;
@@ -55,6 +56,7 @@ class EngineMetrics final : public EngineObserver {
   using Families = std::vector<prometheus::MetricFamily>;
   void add_state(const EngineStats& stats, Families* families) const;
   void add_totals(const EngineStats& stats, Families* families) const;
+  void add_kept(const KeptCounts& kept, Families* families) const;
   void add_times(const EngineStats& stats, Families* families) const ABSL_LOCKS_EXCLUDED(mutex_);
   void add_histograms(Families* families) const;
 

@@ -13,11 +13,13 @@ void respond(http::Exchange& exchange, const char* content_type, std::string bod
 
 }  // namespace
 
-std::vector<http::Route> metrics_routes(const EngineMetrics* metrics, const Engine* engine) {
+std::vector<http::Route> metrics_routes(const EngineMetrics* metrics, const Engine* engine,
+                                        KeptStreams* kept) {
   return {{"GET", "/metrics",
            [=](const std::shared_ptr<http::Exchange>& exchange) {
-             respond(*exchange, "text/plain; version=0.0.4; charset=utf-8",
-                     metrics->text(engine->stats()));
+             respond(
+                 *exchange, "text/plain; version=0.0.4; charset=utf-8",
+                 metrics->text(engine->stats(), kept != nullptr ? kept->counts() : KeptCounts{}));
            }},
           {"GET", "/cluster", [=](const std::shared_ptr<http::Exchange>& exchange) {
              respond(*exchange, "application/json", metrics->state_json(engine->stats()));

@@ -6,12 +6,14 @@
 
 #include "coordinator/engine.h"
 #include "coordinator/http/router.h"
+#include "coordinator/kept_streams.h"
 #include "coordinator/metrics/engine_metrics.h"
 
 namespace lockstep {
 
-// GET /metrics: EngineMetrics::text(); GET /cluster: EngineMetrics::state_json(). Both outlive the
-// routes.
-std::vector<http::Route> metrics_routes(const EngineMetrics* metrics, const Engine* engine);
+// GET /metrics: EngineMetrics::text(); GET /cluster: EngineMetrics::state_json(). All outlive the
+// routes; `kept` may be null.
+std::vector<http::Route> metrics_routes(const EngineMetrics* metrics, const Engine* engine,
+                                        KeptStreams* kept);
 
 }  // namespace lockstep

@@ -23,6 +23,7 @@ constexpr Kind kKinds[] = {
     {absl::StatusCode::kFailedPrecondition, 400, "invalid_request_error", nullptr},
     {absl::StatusCode::kOutOfRange, 400, "invalid_request_error", nullptr},
     {absl::StatusCode::kNotFound, 404, "invalid_request_error", "model_not_found"},
+    {absl::StatusCode::kAlreadyExists, 409, "invalid_request_error", "request_id_in_use"},
     {absl::StatusCode::kDeadlineExceeded, 408, "timeout_error", "deadline_exceeded"},
     {absl::StatusCode::kResourceExhausted, 429, "rate_limit_error", "rate_limit_exceeded"},
     {absl::StatusCode::kUnavailable, 503, "server_error", "service_unavailable"},

@@ -8,8 +8,6 @@
 #include "base/status.h"
 #include "coordinator/admission.h"
 #include "coordinator/api/generate_request.h"
-#include "coordinator/http/event_stream.h"
-#include "coordinator/openai/chunk_writer.h"
 #include "coordinator/openai/error.h"
 #include "coordinator/openai/event_source.h"
 #include "coordinator/openai/response_writer.h"
@@ -25,9 +23,11 @@ std::string make_id(Endpoint endpoint) {
   return fmt::format("{}{:08x}{:08x}{:08x}", prefix, device(), device(), device());
 }
 
-std::unique_ptr<EventWriter> make_writer(AnswerFacts facts) {
-  if (facts.endpoint == kResponses) return std::make_unique<ResponseWriter>(std::move(facts));
-  return std::make_unique<ChunkWriter>(std::move(facts));
+// About the memory that a stream's facts take, JSON many times that of its text.
+int64_t bytes_of(const AnswerFacts& facts) {
+  int64_t bytes = 8 * static_cast<int64_t>(write_json(facts.request).size());
+  for (const std::string& text : facts.echo) bytes += static_cast<int64_t>(text.size());
+  return bytes;
 }
 
 void show(std::string_view tag, const Tokenizer& tokenizer, Request* request) {
@@ -65,6 +65,11 @@ void Generation::start() {
       parse_request(endpoint_, exchange_->request().body, *context_->served.model);
   if (!request.ok()) return exchange_->respond(error_response(request.status()));
   context_->unknown_fields += request->unknown_fields;
+  if (request->resumable) {
+    const absl::Status begun = start_kept(*request);
+    if (!begun.ok()) exchange_->respond(error_response(in_json_words(begun, endpoint_)));
+    return;
+  }
   std::vector<std::shared_ptr<Stream>> streams;
   const absl::Status submitted = submit(*request, &streams);
   bool gone = false;
@@ -98,6 +103,36 @@ absl::Status Generation::submit(const ApiRequest& request,
   return absl::OkStatus();
 }
 
+// It runs on whatever becomes of its client, and counts as a request of its key for as long.
+absl::Status Generation::start_kept(const ApiRequest& request) {
+  const ServedModel& served = context_->served;
+  absl::Status resumable = served.check_resumable();
+  if (!resumable.ok()) return with_param(resumable, "resumable");
+  facts_ = facts_of(request);
+  const std::string_view given = exchange_->request().header("X-Request-Id");
+  if (!given.empty()) {
+    facts_.id = given;
+    const absl::Status status = check_kept_id(given);
+    if (!status.ok()) return with_param(status, "X-Request-Id");
+  }
+  ASSIGN_OR_RETURN(Request one, to_engine(request, 0));
+  one.client = exchange_->client();
+  const auto facts = std::make_shared<const AnswerFacts>(std::move(facts_));
+  KeptRequest wanted = {.name = {.owner = served.owner_of(one.client), .id = facts->id},
+                        .facts = {.is_chat = endpoint_ != kCompletions,
+                                  .logprobs = facts->logprobs,
+                                  .created_s = facts->created,
+                                  .http = facts},
+                        .bytes = bytes_of(*facts),
+                        .pass = exchange_->pass()};
+  ASSIGN_OR_RETURN(const std::shared_ptr<KeptStream> kept,
+                   served.kept->submit(served.engine, std::move(one), std::move(wanted)));
+  std::vector<std::unique_ptr<StreamReader>> readers(1);
+  ASSIGN_OR_RETURN(readers[0], kept->log().open(/*from=*/0));
+  answer_with_events(exchange_, facts, std::move(readers));
+  return absl::OkStatus();
+}
+
 AnswerFacts Generation::facts_of(const ApiRequest& request) const {
   const Model& model = *context_->served.model;
   AnswerFacts facts = {.endpoint = endpoint_,
@@ -109,7 +144,7 @@ AnswerFacts Generation::facts_of(const ApiRequest& request) const {
                        .logprobs = request.logprobs,
                        .tokenizer = model.tokenizer()};
   if (endpoint_ == kCompletions) return facts;
-  facts.request = request.body;
+  if (endpoint_ == kResponses) facts.request = repeated_fields(request.body);
   facts.output = {.thoughts = context_->thoughts,
                   .tools = request.parses_tools ? context_->tools : nullptr,
                   .one_call = request.one_call};
@@ -144,16 +179,12 @@ void Generation::stream_answer() {
     MutexLock lock(&mutex_);
     streams = std::exchange(streams_, {});  // They are the source's, which goes with the client.
   }
-  http::Response head = http::event_stream_head();
-  head.headers.emplace_back("X-Request-Id", facts_.id);
-  exchange_->stream(std::move(head),
-                    std::make_unique<EventSource>(context_->served.engine,
-                                                  make_writer(std::move(facts_)), streams));
-  for (const std::shared_ptr<Stream>& stream : streams) {
-    stream->set_listener([weak = std::weak_ptr<http::Exchange>(exchange_)] {
-      if (const std::shared_ptr<http::Exchange> exchange = weak.lock()) exchange->wake();
-    });
+  std::vector<std::unique_ptr<StreamReader>> readers;
+  for (std::shared_ptr<Stream>& stream : streams) {
+    readers.push_back(std::make_unique<SoleReader>(context_->served.engine, std::move(stream)));
   }
+  answer_with_events(exchange_, std::make_shared<const AnswerFacts>(std::move(facts_)),
+                     std::move(readers));
 }
 
 // ---- Whole answers ----

@@ -46,6 +46,7 @@ class Generation : public std::enable_shared_from_this<Generation> {
   // On the pool.
   void start() ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status submit(const ApiRequest& request, std::vector<std::shared_ptr<Stream>>* streams);
+  absl::Status start_kept(const ApiRequest& request);
   absl::StatusOr<Request> to_engine(const ApiRequest& request, size_t prompt);
   AnswerFacts facts_of(const ApiRequest& request) const;
   void stream_answer();

@@ -15,11 +15,14 @@
 
 namespace lockstep::testing {
 
-class FakeExchange final : public http::Exchange {
+class FakeExchange final : public http::Exchange,
+                           public std::enable_shared_from_this<FakeExchange> {
  public:
-  FakeExchange(std::string method, std::string path, std::string body, http::Headers headers = {})
+  FakeExchange(std::string method, std::string path, std::string body, http::Headers headers = {},
+               std::string query = {})
       : request_{.method = std::move(method),
                  .path = std::move(path),
+                 .query = std::move(query),
                  .headers = std::move(headers),
                  .body = std::move(body),
                  .peer = "127.0.0.1:1"} {}
@@ -44,6 +47,11 @@ class FakeExchange final : public http::Exchange {
     MutexLock lock(&mutex_);
     woken_ = true;
     changed_.notify_all();
+  }
+  std::function<void()> waker() override {
+    return [weak = weak_from_this()] {
+      if (const std::shared_ptr<FakeExchange> alive = weak.lock()) alive->wake();
+    };
   }
   void on_gone(std::function<void()> gone) override {
     {

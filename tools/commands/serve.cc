@@ -25,6 +25,8 @@ struct ServeFlags {
   bool no_prefix_cache = false;
   bool share_prefixes = false;
   std::string metrics_prefix = "lockstep";
+  int64_t resume_bytes = int64_t{256} << 20;
+  int resume_seconds = 60;
 };
 
 absl::StatusOr<ServiceOptions> service_options(const ServeFlags& flags) {
@@ -67,13 +69,16 @@ absl::Status serve(const ServeFlags& flags, Interrupt& interrupt) {
   const int workers = options.workers;
   EngineMetrics metrics(flags.metrics_prefix, model->name());
   options.engine.observer = &metrics;
+  KeptStreams kept({.max_bytes = flags.resume_bytes, .after_end_ms = flags.resume_seconds * 1000L});
   ASSIGN_OR_RETURN(const std::unique_ptr<InferenceService> service,
                    InferenceService::start(model.get(), std::move(options)));
   // Ports answer at once, as not ready, so that probes see a process that is starting.
-  ASSIGN_OR_RETURN(
-      const std::unique_ptr<ServedPorts> ports,
-      ServedPorts::start({.model = model.get(), .engine = &service->engine(), .workers = workers},
-                         metrics, flags.ports));
+  ASSIGN_OR_RETURN(const std::unique_ptr<ServedPorts> ports,
+                   ServedPorts::start({.model = model.get(),
+                                       .engine = &service->engine(),
+                                       .workers = workers,
+                                       .kept = flags.resume_bytes > 0 ? &kept : nullptr},
+                                      metrics, flags.ports));
   fmt::print(stderr, "lockstep: {} on {} {}: {}{}, loading\n", model->name(), workers,
              workers == 1 ? "worker" : "workers", ports->names(),
              flags.wait_workers > 0
@@ -131,6 +136,16 @@ std::shared_ptr<Command> add_serve(CLI::App& parent) {
   command->app
       ->add_option("--drain-seconds", flags->drain_seconds,
                    "At SIGTERM or Ctrl-C, how long the requests there are may go on")
+      ->capture_default_str();
+  command->app
+      ->add_option("--resume-bytes", flags->resume_bytes,
+                   "Memory for the answers of resumable requests, of all together; 0: none are")
+      ->transform(CLI::AsSizeValue(false))
+      ->default_str("256MiB");
+  command->app
+      ->add_option("--resume-seconds", flags->resume_seconds,
+                   "How long after its end a resumable answer is kept")
+      ->check(CLI::Range(1, 86'400))
       ->capture_default_str();
   command->app
       ->add_option("--metrics-prefix", flags->metrics_prefix,

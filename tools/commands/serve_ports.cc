@@ -130,12 +130,14 @@ absl::Status ServedPorts::start_http(const ServedModel& served, const EngineMetr
   std::vector<std::string> open = {"/health", "/livez", "/readyz"};
   std::vector<http::Route> routes = page_routes();
   for (const http::Route& route : routes) open.push_back(route.path);
-  for (std::vector<http::Route>& more : std::array{
-           http::health_routes(served), metrics_routes(&metrics, served.engine), api_->routes()}) {
+  for (std::vector<http::Route>& more :
+       std::array{http::health_routes(served), metrics_routes(&metrics, served.engine, served.kept),
+                  api_->routes()}) {
     std::ranges::move(more, std::back_inserter(routes));
   }
   http::Handler handler = http::Router(std::move(routes));
-  if (served.keys != nullptr) handler = with_keys(served.keys, open, handler);
+  if (served.keys != nullptr)
+    handler = with_keys(served.keys, open, /*uncounted=*/"/v1/streams/", handler);
   ASSIGN_OR_RETURN(http_, http::Server::start({.address = flags.http_address,
                                                .max_connections = max_connections,
                                                .tls = flags.tls},
