@@ -10,6 +10,7 @@
 #include "base/status.h"
 #include "base/version.h"
 #include "tools/commands/command.h"
+#include "tools/terminal.h"
 
 namespace {
 
@@ -20,7 +21,7 @@ constexpr char kAbout[] =
     "  lockstep serve MODEL --workers 4";
 
 int fail(const std::string& message, int code) {
-  fmt::print(stderr, "lockstep: {}\n", message);
+  lockstep::say("lockstep: " + message);
   return code;
 }
 

@@ -11,7 +11,7 @@ lockstep_packages=(
   libboost1.81-dev prometheus-cpp-dev
 )
 lockstep_test_packages=(
-  libgtest-dev libgmock-dev libbenchmark-dev python3 python3-grpcio python3-venv python3-yaml
+  curl libgtest-dev libgmock-dev libbenchmark-dev python3 python3-grpcio python3-venv python3-yaml
   chromium chromium-driver python3-selenium git clang-14 clang-format clang-tidy libclang-rt-14-dev
 )
 

@@ -9,6 +9,8 @@
 
 namespace lockstep {
 
+void say(const std::string& line) { std::fputs((line + "\n").c_str(), stderr); }
+
 std::string human_bytes(int64_t bytes) {
   static constexpr const char* kUnits[] = {"B", "kB", "MB", "GB", "TB"};
   double value = static_cast<double>(bytes);

@@ -9,6 +9,10 @@
 
 namespace lockstep {
 
+// A line on stderr. Where it cannot be written, to a full disk or to a reader that is gone, it is
+// dropped: fmt::print() would throw.
+void say(const std::string& line);
+
 // "1.2 GB", "340 MB": decimal, two significant digits or more.
 std::string human_bytes(int64_t bytes);
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# What a change has to pass: installs what is missing, then goes through the stages. Those that are
-# not asked for by name are all but asan; tools/check_all.sh has all without limits.
-#   tools/test.sh              release, lint, tsan and fuzz
-#   tools/test.sh asan         the other
+# What a change has to pass: installs what is missing, then goes through the stages;
+# tools/check_all.sh has them without limits.
+#   tools/test.sh              all stages
+#   tools/test.sh asan tsan    these
 #   tools/test.sh -R Sharding  the release stage, with these arguments for ctest
 # release  builds everything and runs all tests
 # lint     clang-format, clang-tidy and lock annotations of the files that the last landing changed
@@ -50,7 +50,7 @@ install_packages "${lockstep_packages[@]}" "${lockstep_test_packages[@]}"
 install_python_packages
 case "${1-}" in
   -*) release "$@"; exit ;;
-  "") stages=(release lint tsan fuzz) ;;
+  "") stages=(release lint asan tsan fuzz) ;;
   *) stages=("$@") ;;
 esac
 for name in "${stages[@]}"; do

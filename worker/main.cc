@@ -64,6 +64,7 @@ absl::Status connect_once(const WorkerMainOptions& options, const Backend& backe
 }  // namespace
 
 int worker_main(const WorkerMainOptions& options) {
+  signal(SIGPIPE, SIG_IGN);  // Whoever read the log may go away.
   const bool launched = options.parent_pid != 0;
   if (launched && !die_with_parent(options.parent_pid)) return 0;
   spread_memory(options.processors);

@@ -96,6 +96,9 @@ absl::Status prompt(const Field& field, const OrderedJson& value, ApiRequest* re
   }
   request->prompts.resize(list.size());
   for (size_t i = 0; i < list.size(); ++i) {
+    if (list[i] == "" || list[i] == OrderedJson::array()) {
+      return refusal(field.name, "want text or token ids, found an empty prompt");
+    }
     if (list[i].is_string()) {
       request->prompts[i].set_prompt(list[i].get<std::string>());
     } else if (list[i].is_array()) {
@@ -224,8 +227,8 @@ absl::Status only(const Field& field, const OrderedJson& value, ApiRequest*) {
 }
 
 absl::Status never(const Field& field, const OrderedJson& value, ApiRequest*) {
-  const bool is_blank = value.is_string() && value.get_ref<const std::string&>().empty();
-  const bool is_nothing = value.empty() || is_blank || value == false;
+  // An empty object is something: any JSON, or a search as usual.
+  const bool is_nothing = value == "" || value == OrderedJson::array() || value == false;
   return is_nothing ? absl::OkStatus() : refusal(field.name, field.note);
 }
 

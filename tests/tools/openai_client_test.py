@@ -5,11 +5,10 @@
 Exits with 77 where the client is not installed.
 """
 import json
-import subprocess
 import sys
-import threading
 import unittest
 import urllib.request
+from pathlib import Path
 
 try:
     import openai
@@ -17,7 +16,10 @@ except ImportError:
     print("openai is not installed: skipped")
     sys.exit(77)
 
-BINARY = sys.argv[1]
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
+from serve import Server  # noqa: E402
+
+LOCKSTEP = sys.argv[1]
 STORY = {"model": "demo", "prompt": "Once upon a time", "max_tokens": 20, "seed": 1}
 TALK = {
     "model": "demo",
@@ -27,31 +29,12 @@ TALK = {
 }
 
 
-class Server:
-    """A `lockstep serve` process on free ports."""
-
-    def __init__(self, *arguments):
-        self.process = subprocess.Popen(
-            [BINARY, "serve", "--grpc", "127.0.0.1:0", "--http", "127.0.0.1:0", *arguments],
-            stderr=subprocess.PIPE, text=True)
-        self.url = None
-        for line in self.process.stderr:
-            if "HTTP at " in line:
-                self.url = "http://" + line.split("HTTP at ")[1].split(",")[0].strip()
-            if "ready;" in line:
-                break
-        threading.Thread(target=self.process.stderr.read, daemon=True).start()
-
-    def close(self):
-        self.process.terminate()
-        self.process.wait()
-
-
 class OpenAiClientTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.server = Server("--workers", "2")
-        cls.client = openai.OpenAI(base_url=cls.server.url + "/v1", api_key="none", max_retries=0)
+        cls.server = Server(LOCKSTEP)
+        cls.client = openai.OpenAI(base_url=f"http://{cls.server.address}/v1", api_key="none",
+                                   max_retries=0)
 
     @classmethod
     def tearDownClass(cls):
@@ -86,7 +69,8 @@ class OpenAiClientTest(unittest.TestCase):
         for _ in range(5):
             text += next(stream).choices[0].text
         stream.close()
-        with urllib.request.urlopen(self.server.url + "/v1/streams/cut?from=5") as rest:
+        with urllib.request.urlopen(
+                f"http://{self.server.address}/v1/streams/cut?from=5") as rest:
             for line in rest:
                 if line.startswith(b"data: {"):
                     text += json.loads(line[6:])["choices"][0]["text"]

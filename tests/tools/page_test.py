@@ -8,11 +8,9 @@ sees the cluster.
 Exits with 77, which ctest counts as skipped, where Chromium, its driver or Selenium are missing.
 """
 import argparse
-import re
 import shutil
-import subprocess
 import sys
-import threading
+from pathlib import Path
 
 try:
     from selenium import webdriver
@@ -23,30 +21,8 @@ except ImportError:
     print("page_test: skipped: no Selenium (Debian package python3-selenium)")
     sys.exit(77)
 
-PATIENCE_S = 100
-
-
-class Server:
-    """`lockstep serve` on free ports; its address is in the line that it prints."""
-
-    def __init__(self, lockstep, model):
-        self.process = subprocess.Popen(
-            [lockstep, "serve", model, "--workers", "2", "--grpc", "127.0.0.1:0", "--http",
-             "127.0.0.1:0"], stderr=subprocess.PIPE, text=True)
-        self.http = ""
-        for line in self.process.stderr:
-            found = re.search(r"HTTP at (\S+?),", line)
-            self.http = found.group(1) if found else self.http
-            if "ready" in line:
-                break
-        threading.Thread(target=self.process.stderr.read, daemon=True).start()
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.process.terminate()
-        assert self.process.wait(PATIENCE_S) == 0, "serve did not end well"
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
+from serve import PATIENCE_S, Server  # noqa: E402
 
 
 def open_browser():
@@ -186,7 +162,7 @@ def main():
     browser = open_browser()
     try:
         with Server(arguments.lockstep, arguments.model) as server:
-            page = Page(browser, server.http)
+            page = Page(browser, server.address)
             check_chat(page)
             check_text_is_never_html(page)
             check_stop(page)

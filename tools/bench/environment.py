@@ -53,6 +53,28 @@ def peer_python(work: Path) -> Path:
     return python
 
 
+def llama_server(work: Path) -> Path:
+    """llama.cpp's own server, of the source inside that package; made on the first call."""
+    folder = work / "llama-server"
+    program = folder / "build" / "bin" / "llama-server"
+    if program.exists():
+        return program
+    log = work / "install.log"
+    say(f"building llama-server under {folder}: some minutes, once; the log is {log}")
+    folder.mkdir(parents=True, exist_ok=True)
+    fetch = [sys.executable, "-m", "pip", "download", "--no-deps", "--no-binary", ":all:", "-d"]
+    run([*fetch, str(folder), LLAMA_CPP], f"pip download of {LLAMA_CPP}", log, {})
+    archive = next(folder.glob("*.tar.gz"))
+    run(["tar", "xzf", str(archive), "-C", str(folder)], f"tar of {archive}", log, {})
+    source = next(folder.glob("llama_cpp_python-*/vendor/llama.cpp"))
+    flags = ["-DCMAKE_BUILD_TYPE=Release", "-DGGML_NATIVE=ON", "-DLLAMA_BUILD_TESTS=OFF",
+             "-DLLAMA_BUILD_EXAMPLES=OFF", "-DLLAMA_BUILD_UI=OFF", "-DLLAMA_OPENSSL=OFF"]
+    run(["cmake", "-S", str(source), "-B", str(folder / "build"), *flags], "cmake", log, {})
+    build = ["cmake", "--build", str(folder / "build"), "--target", "llama-server", "-j"]
+    run([*build, str(len(os.sched_getaffinity(0)))], "the build of llama-server", log, {})
+    return program
+
+
 def built(build: Path, name: str) -> Path:
     """A program of ours."""
     path = build / "bin" / name

@@ -1,17 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes a GGUF of a shape with random weights and no vocabulary: gguf_model.py OUT SHAPE KIND.
+"""Writes a GGUF of a shape with random weights: gguf_model.py OUT SHAPE KIND [--vocabulary].
 
 Weights are random bits of the stored type itself: their values don't matter to the time, but that
-they are numbers of an ordinary size does.
+they are numbers of an ordinary size does. Without --vocabulary it has tokens without texts.
 """
 
 import sys
 from pathlib import Path
 
 import numpy as np
-from gguf import GGMLQuantizationType, GGUFWriter
+from gguf import GGMLQuantizationType, GGUFWriter, TokenType
 
 from shapes import CONTEXT, KINDS, SHAPES, Shape
+from vocabulary import SPECIAL, pieces
 
 SCALE = np.float16(0.002)  # Of a block of small integers.
 
@@ -64,7 +65,24 @@ def vectors(shape: Shape) -> list[tuple[str, np.ndarray]]:
     return found
 
 
-def add_settings(writer: GGUFWriter, shape: Shape) -> None:
+def add_vocabulary(writer: GGUFWriter, size: int) -> None:
+    """That of vocabulary.py, as a SentencePiece model has it."""
+    texts = pieces(size)
+    byte, normal = TokenType.BYTE, TokenType.NORMAL
+    kinds = [TokenType.UNKNOWN] + [TokenType.CONTROL] * (len(SPECIAL) - 1)
+    kinds += [byte] * 256 + [normal] * (size - len(SPECIAL) - 256)
+    writer.add_tokenizer_model("llama")
+    writer.add_token_list(texts)
+    writer.add_token_scores([0.0] * size)
+    writer.add_token_types(kinds)
+    writer.add_unk_token_id(0)
+    writer.add_bos_token_id(1)
+    writer.add_eos_token_id(2)
+    writer.add_add_bos_token(False)
+    writer.add_add_space_prefix(False)
+
+
+def add_settings(writer: GGUFWriter, shape: Shape, vocabulary: bool = False) -> None:
     writer.add_context_length(CONTEXT)
     writer.add_embedding_length(shape.hidden)
     writer.add_block_count(shape.layers)
@@ -77,14 +95,17 @@ def add_settings(writer: GGUFWriter, shape: Shape) -> None:
     writer.add_rope_freq_base(10000.0)
     writer.add_layer_norm_rms_eps(1e-5)
     writer.add_vocab_size(shape.vocab)
-    writer.add_tokenizer_model("no_vocab")
+    if vocabulary:
+        add_vocabulary(writer, shape.vocab)
+    else:
+        writer.add_tokenizer_model("no_vocab")
 
 
-def write(path: Path, shape: Shape, type_name: str) -> None:
+def write(path: Path, shape: Shape, type_name: str, vocabulary: bool) -> None:
     """Writes it beside itself first, so that a file of that name is a whole one."""
     partial = path.with_suffix(".partial")
     writer = GGUFWriter(partial, shape.family)
-    add_settings(writer, shape)
+    add_settings(writer, shape, vocabulary)
     rng = np.random.default_rng(1)
     stored = GGMLQuantizationType[type_name]
     for name, rows, cols in matrices(shape):
@@ -100,4 +121,5 @@ def write(path: Path, shape: Shape, type_name: str) -> None:
 
 
 if __name__ == "__main__":
-    write(Path(sys.argv[1]), SHAPES[sys.argv[2]], KINDS[sys.argv[3]].gguf)
+    _, out, shape_name, kind, *flags = sys.argv
+    write(Path(out), SHAPES[shape_name], KINDS[kind].gguf, "--vocabulary" in flags)

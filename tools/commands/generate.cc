@@ -153,9 +153,9 @@ absl::Status generate(const GenerateFlags& flags, Interrupt& interrupt, int* exi
   if (stream_text) fmt::print("\n");
   std::fflush(stdout);  // Before what goes to stderr, where both are one terminal or file.
   if (!flags.json) {
-    fmt::print(stderr, "{} tokens in {:.2f} s: {:.1f} tokens/s on {} {}\n", tokens, seconds,
-               tokens / std::max(seconds, 1e-9), service->options().workers,
-               service->options().workers == 1 ? "worker" : "workers");
+    say(fmt::format("{} tokens in {:.2f} s: {:.1f} tokens/s on {} {}", tokens, seconds,
+                    tokens / std::max(seconds, 1e-9), service->options().workers,
+                    service->options().workers == 1 ? "worker" : "workers"));
   }
   if (interrupt.signalled()) *exit_code = 130;
   return absl::OkStatus();

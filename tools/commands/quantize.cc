@@ -142,8 +142,8 @@ void report(const QuantizeFlags& flags, int64_t before, int64_t after) {
         {"out", flags.out}, {"scheme", flags.scheme}, {"bytes_before", before}, {"bytes", after}};
     fmt::print("{}\n", json.dump());
   } else {
-    fmt::print(stderr, "{}: {} in {}, {} before\n", flags.out, human_bytes(after), flags.scheme,
-               human_bytes(before));
+    say(fmt::format("{}: {} in {}, {} before", flags.out, human_bytes(after), flags.scheme,
+                    human_bytes(before)));
   }
 }
 

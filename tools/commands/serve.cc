@@ -5,11 +5,13 @@
 
 #include <algorithm>
 #include <cctype>
+#include <csignal>
 #include <cstdlib>
 
 #include "base/status.h"
 #include "tools/commands/command.h"
 #include "tools/commands/serve_ports.h"
+#include "tools/terminal.h"
 
 namespace lockstep {
 namespace {
@@ -56,6 +58,7 @@ bool is_metric_prefix(const std::string& prefix) {
 }
 
 absl::Status serve(const ServeFlags& flags, Interrupt& interrupt) {
+  std::signal(SIGPIPE, SIG_IGN);  // Whoever read the log may go away.
   RETURN_IF_ERROR(flags.ports.check(flags.cluster_address));
   if (!is_metric_prefix(flags.metrics_prefix)) {
     return invalid_argument("--metrics-prefix {}: want letters, digits and _, e.g. vllm",
@@ -79,23 +82,22 @@ absl::Status serve(const ServeFlags& flags, Interrupt& interrupt) {
                                        .workers = workers,
                                        .kept = flags.resume_bytes > 0 ? &kept : nullptr},
                                       metrics, flags.ports));
-  fmt::print(stderr, "lockstep: {} on {} {}: {}{}, loading\n", model->name(), workers,
-             workers == 1 ? "worker" : "workers", ports->names(),
-             flags.wait_workers > 0
-                 ? fmt::format(", workers are awaited at {}", service->cluster_address())
-                 : "");
+  say(fmt::format("lockstep: {} on {} {}: {}{}, loading", model->name(), workers,
+                  workers == 1 ? "worker" : "workers", ports->names(),
+                  flags.wait_workers > 0
+                      ? fmt::format(", workers are awaited at {}", service->cluster_address())
+                      : ""));
   Engine& engine = service->engine();
   const auto drain = [&] {
-    fmt::print(stderr,
-               "lockstep: ending; requests have {} s to finish, a second signal ends them\n",
-               flags.drain_seconds);
+    say(fmt::format("lockstep: ending; requests have {} s to finish, a second signal ends them",
+                    flags.drain_seconds));
     engine.drain(std::chrono::seconds(flags.drain_seconds));
     ports->drain();
   };
   interrupt.on_signal(drain, [&] { engine.stop(); });
   absl::Status status = engine.wait_ready();
   if (status.ok()) {
-    fmt::print(stderr, "lockstep: ready; Ctrl-C ends it\n");
+    say("lockstep: ready; Ctrl-C ends it");
     status = engine.wait_end();
   }
   const bool signalled = interrupt.signalled();

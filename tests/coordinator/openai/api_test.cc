@@ -233,7 +233,10 @@ TEST(OpenAiApiTest, BadRequestsAre400AndNameTheField) {
   expect_error(server.post("/v1/completions", "{}"), 400, "prompt", nullptr, "want one");
   expect_error(server.post("/v1/completions", "{\"prompt\": \"\\ud800\"}"), 400, nullptr, nullptr,
                "not valid JSON");
-  expect_error(server.post("/v1/completions", "{\"prompt\": []}"), 400, nullptr, nullptr, "empty");
+  for (const char* body : {"{\"prompt\": \"\"}", "{\"prompt\": []}", "{\"prompt\": [[]]}",
+                           "{\"prompt\": [\"a\", \"\"]}"}) {
+    expect_error(server.post("/v1/completions", body), 400, "prompt", nullptr, "empty prompt");
+  }
   expect_error(server.post("/v1/completions", with(kStory, {{"best_of", 2}, {"n", 3}}).dump()), 400,
                "best_of", nullptr, "want n (3) or more");
   expect_error(server.post("/v1/completions", with(kStory, {{"model", "gpt-4o"}}).dump()), 404,

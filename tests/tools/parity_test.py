@@ -1,0 +1,250 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Every row of docs/http.md's table of fields, asked with curl, and by grpcio where gRPC has it:
+the answers are the same.
+
+    tests/tools/parity_test.py LOCKSTEP SOURCE
+
+Exits with 77, which ctest counts as skipped, where curl, protoc or Python's grpcio are missing.
+"""
+import json
+import re
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+try:
+    import grpc
+except ImportError:
+    grpc = None
+if grpc is None or not shutil.which("curl") or not shutil.which("protoc"):
+    print("parity_test: skipped: wants curl, protoc and Python's grpcio")
+    sys.exit(77)
+
+LOCKSTEP, SOURCE = sys.argv[1], Path(sys.argv[2])
+sys.path.insert(0, str(SOURCE / "tests/support"))
+from serve import Server  # noqa: E402
+
+messages = tempfile.TemporaryDirectory()
+subprocess.run(["protoc", "-I", SOURCE / "proto", f"--python_out={messages.name}",
+                SOURCE / "proto/generate.proto"], check=True)
+sys.path.insert(0, messages.name)
+import generate_pb2 as api  # noqa: E402
+
+ENDPOINTS = ("completions", "chat/completions", "responses")
+PROMPT = "Once upon a time"
+TALK = [{"role": "user", "content": PROMPT}]
+SAMPLING = {"seed": 3, "max_tokens": 12, "temperature": 1.0, "top_p": 1.0}
+FUNCTION = {"name": "add", "parameters": {"type": "object"}}
+
+# What a field is set to, and what of gRPC's request is set by it: {} where nothing is. A key of
+# "field@endpoint" goes before that of the field.
+TAKEN = {
+    "model": ("demo", {}),
+    "prompt": (PROMPT, {"prompt": PROMPT}),
+    "messages": (TALK, {}),
+    "input": (PROMPT, {}),
+    "instructions": ("Be brief.", {"system": "Be brief."}),
+    "tools": ([{"type": "function", "function": FUNCTION}], {}),
+    "tools@responses": ([{"type": "function", **FUNCTION}], {}),
+    "tool_choice": ("none", {}),
+    "parallel_tool_calls": (False, {}),
+    "documents": ([{"title": "a", "text": "b"}], {}),
+    "add_generation_prompt": (False, {"add_generation_prompt": False}),
+    "continue_final_message": (True, {"continue_final_message": True}),
+    "chat_template_kwargs": ({"enable_thinking": True}, {}),
+    "max_tokens": (5, {"max_tokens": 5}),
+    "max_completion_tokens": (5, {"max_tokens": 5}),
+    "max_output_tokens": (5, {"max_tokens": 5}),
+    "min_tokens": (3, {"min_tokens": 3}),
+    "temperature": (0.5, {"temperature": 0.5}),
+    "top_p": (0.5, {"top_p": 0.5}),
+    "top_k": (2, {"top_k": 2}),
+    "min_p": (0.25, {"min_p": 0.25}),
+    "repetition_penalty": (1.5, {"repetition_penalty": 1.5}),
+    "presence_penalty": (1.5, {"presence_penalty": 1.5}),
+    "frequency_penalty": (1.5, {"frequency_penalty": 1.5}),
+    "logit_bias": ({"300": 50}, {"logit_bias": {300: 50}}),
+    "seed": (9, {"seed": 9}),
+    "stop": ([" a"], {"stop": [" a"]}),
+    "stop_token_ids": ([300, 301], {"stop_ids": [300, 301]}),
+    "ignore_eos": (True, {"ignore_eos": True}),
+    "stream": (True, {}),
+    "resumable": (True, {"resumable": True}),
+    "stream_options": ({"include_usage": True}, {}),
+    "logprobs": (2, {"logprobs": 2}),
+    "logprobs@chat/completions": (True, {"logprobs": 0}),
+    "top_logprobs": (2, {"logprobs": 2}),
+    "n": (3, {"n": 3}),
+    "best_of": (3, {"n": 3}),
+    "echo": (True, {}),
+    "response_format": ({"type": "text"}, {}),
+    "text": ({"format": {"type": "text"}}, {}),
+    "background": (False, {}),
+    "modalities": (["text"], {}),
+    "skip_special_tokens": (True, {}),
+    "include_stop_str_in_output": (False, {}),
+    "priority": (-2, {"priority": -2}),
+    "cache_salt": ("sea", {"cache_salt": "sea"}),
+    "user": ("me", {}),
+    "store": (False, {}),
+    "metadata": ({"a": "b"}, {}),
+    "service_tier": ("auto", {}),
+    "truncation": ("disabled", {}),
+    "include": ([], {}),
+    "reasoning": ({"effort": "low"}, {}),
+}
+# What a field needs beside it.
+BESIDE = {"resumable": {"stream": True}, "stream_options": {"stream": True},
+          "top_logprobs": {"logprobs": True}}
+# What is 400, of fields that are taken with another value, or never.
+REFUSED = {
+    "response_format": {"type": "json_object"}, "text": {"format": {"type": "json_object"}},
+    "tool_choice": "required", "background": True, "modalities": ["audio"],
+    "skip_special_tokens": False, "include_stop_str_in_output": True,
+    "suffix": "end", "structured_outputs": {"json": {}}, "guided_json": {}, "guided_regex": "a",
+    "guided_choice": ["a"], "guided_grammar": "a", "functions": [FUNCTION],
+    "function_call": "auto", "previous_response_id": "resp_1", "conversation": "conv_1",
+    "audio": {"voice": "a"}, "web_search_options": {},
+}
+
+
+def table() -> list[tuple[str, list[str]]]:
+    """The fields, and which endpoints have each."""
+    rows = []
+    for line in (SOURCE / "docs/http.md").read_text().splitlines():
+        row = re.match(r"\| `(\w+)` \| (yes)? ?\| (yes)? ?\| (yes)? ?\|", line)
+        if row:
+            has = [name for name, yes in zip(ENDPOINTS, row.groups()[1:]) if yes]
+            rows.append((row[1], has))
+    return rows
+
+
+def single(value: float) -> float:
+    """As a float32."""
+    return struct.unpack("f", struct.pack("f", value))[0]
+
+
+class ParityTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.server = Server(LOCKSTEP)
+        cls.channel = grpc.insecure_channel(cls.server.grpc_address)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.channel.close()
+        assert cls.server.close() == 0
+
+    def curl(self, endpoint: str, body: dict) -> tuple[int, str]:
+        done = subprocess.run(
+            ["curl", "-s", "-w", "\n%{http_code}", "-H", "Content-Type: application/json", "-d",
+             "@-", f"http://{self.server.address}/v1/{endpoint}"],
+            input=json.dumps(body), capture_output=True, text=True, check=True)
+        answer, _, status = done.stdout.rpartition("\n")
+        return int(status), answer
+
+    def body(self, endpoint: str, field: str, value) -> dict:
+        body = dict(SAMPLING)
+        if endpoint == "responses":
+            body["max_output_tokens"] = body.pop("max_tokens")
+        body["messages" if "chat" in endpoint else "input" if endpoint == "responses"
+             else "prompt"] = TALK if "chat" in endpoint else PROMPT
+        return {**body, **BESIDE.get(field, {}), field: value}
+
+    def choices(self, answer: dict) -> list[dict]:
+        """Text, and log-probabilities of chosen tokens, of every choice."""
+        if "output" in answer:
+            return [{"text": answer["output"][0]["content"][0]["text"], "logprobs": None}]
+        found = []
+        for choice in answer["choices"]:
+            logprobs = choice["logprobs"]
+            if logprobs:
+                logprobs = (logprobs["token_logprobs"] if "token_logprobs" in logprobs
+                            else [token["logprob"] for token in logprobs["content"]])
+            text = choice["text"] if "text" in choice else choice["message"]["content"]
+            found.append({"text": text, "logprobs": logprobs})
+        return found
+
+    def streamed(self, endpoint: str, events: str) -> list[dict]:
+        text = ""
+        for line in events.splitlines():
+            if not line.startswith("data: {"):
+                continue
+            event = json.loads(line[len("data: "):])
+            if endpoint == "responses":
+                text += event["delta"] if event["type"] == "response.output_text.delta" else ""
+            for choice in event.get("choices", []):
+                text += choice["text"] if "text" in choice else choice["delta"].get("content") or ""
+        return [{"text": text, "logprobs": None}]
+
+    def by_grpc(self, endpoint: str, fields: dict) -> list[dict]:
+        request = api.GenerateRequest()
+        fields = {**SAMPLING, **fields}
+        if endpoint != "completions":
+            system = fields.pop("system", None)
+            if system:
+                request.chat.messages.add(role="system", content=system)
+            request.chat.messages.add(role="user", content=PROMPT)
+            for name in ("add_generation_prompt", "continue_final_message"):
+                if name in fields:
+                    setattr(request.chat, name, fields.pop(name))
+        else:
+            request.prompt = PROMPT
+        request.MergeFrom(api.GenerateRequest(**fields))
+        generate = self.channel.unary_stream(
+            "/lockstep.v1.Generation/Generate",
+            request_serializer=api.GenerateRequest.SerializeToString,
+            response_deserializer=api.GenerateResponse.FromString)
+        found = [{"text": "", "logprobs": [] if "logprobs" in fields else None}
+                 for _ in range(fields.get("n", 1))]
+        for event in generate(request):
+            found[event.index]["text"] += event.text
+            if "logprobs" in fields:
+                found[event.index]["logprobs"] += [each.chosen.logprob for each in event.logprobs]
+        return found
+
+    def test_every_field_that_is_taken_does_by_both_what_it_says(self):
+        for field, endpoints in table():
+            if field not in TAKEN:
+                self.assertIn(field, REFUSED, "a field of the page without a case here")
+                continue
+            for endpoint in endpoints:
+                value, fields = TAKEN.get(f"{field}@{endpoint}") or TAKEN[field]
+                with self.subTest(f"{field} of {endpoint}"):
+                    status, answer = self.curl(endpoint, self.body(endpoint, field, value))
+                    self.assertEqual(status, 200, answer)
+                    is_stream = self.body(endpoint, field, value).get("stream")
+                    found = (self.streamed(endpoint, answer) if is_stream
+                             else self.choices(json.loads(answer)))
+                    self.compare(field, found, self.by_grpc(endpoint, fields))
+
+    def compare(self, field: str, found: list[dict], wanted: list[dict]) -> None:
+        if field == "best_of":
+            self.assertIn(found[0]["text"], [choice["text"] for choice in wanted])
+            return
+        if field == "echo":
+            wanted[0]["text"] = PROMPT + wanted[0]["text"]
+        self.assertEqual([choice["text"] for choice in found],
+                         [choice["text"] for choice in wanted])
+        for one, other in zip(found, wanted):
+            if other["logprobs"] is not None:
+                self.assertEqual([single(value) for value in one["logprobs"]], other["logprobs"])
+
+    def test_what_cannot_be_done_is_400_and_names_the_field(self):
+        for field, endpoints in table():
+            for endpoint in endpoints if field in REFUSED else ():
+                with self.subTest(f"{field} of {endpoint}"):
+                    status, answer = self.curl(endpoint, self.body(endpoint, field, REFUSED[field]))
+                    self.assertEqual(status, 400, answer)
+                    error = json.loads(answer)["error"]
+                    self.assertEqual(error["param"].split(".")[0], field)
+                    self.assertEqual(set(error), {"message", "type", "param", "code"})
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1], verbosity=2)

@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A made-up vocabulary of any size, which two programs read alike: every byte is a token, and no
+two tokens merge, so a text has as many tokens in one as in the other."""
+
+SPECIAL = ("<unk>", "<s>", "</s>")
+
+
+def pieces(size: int) -> list[str]:
+    """The tokens' texts in the order of their ids: special ones, bytes, and words that no merge of
+    two shorter ones leads to."""
+    bytes_ = [f"<0x{byte:02X}>" for byte in range(256)]
+    words = [f"word-{number}\u2581" for number in range(size - len(SPECIAL) - len(bytes_))]
+    return [*SPECIAL, *bytes_, *words]
+
+
+def tokenizer(size: int) -> dict:
+    """The same as a tokenizer.json."""
+    return {
+        "version": "1.0",
+        "added_tokens": [
+            {"id": i, "content": text, "special": True, "single_word": False, "lstrip": False,
+             "rstrip": False, "normalized": False}
+            for i, text in enumerate(SPECIAL)
+        ],
+        "normalizer": {"type": "Replace", "pattern": {"String": " "}, "content": "\u2581"},
+        "pre_tokenizer": None,
+        "post_processor": None,
+        "decoder": {
+            "type": "Sequence",
+            "decoders": [
+                {"type": "Replace", "pattern": {"String": "\u2581"}, "content": " "},
+                {"type": "ByteFallback"},
+                {"type": "Fuse"},
+            ],
+        },
+        "model": {
+            "type": "BPE", "unk_token": "<unk>", "fuse_unk": True, "byte_fallback": True,
+            "vocab": {text: i for i, text in enumerate(pieces(size))}, "merges": [],
+        },
+    }

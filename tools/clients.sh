@@ -1,0 +1,77 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Clients that others wrote for OpenAI's API, against a server with the demo model: litellm,
+# langchain-openai, guidellm and lm-evaluation-harness, told nothing but the base URL.
+#   tools/clients.sh [CLIENT...]     all where none is named
+# Installs them into build/clients (about 7 GB, with torch); their output is build/clients/NAME.log.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+root=$PWD
+binary=$root/build/cpu/bin/lockstep
+venv=build/clients
+names=(litellm langchain guidellm lm_eval)
+
+fail() { echo "clients: $*" >&2; exit 1; }
+
+litellm() { "$venv/bin/python" tools/clients/litellm_client.py "$url/v1"; }
+langchain() { "$venv/bin/python" tools/clients/langchain_client.py "$url/v1"; }
+
+guidellm() {
+  "$venv/bin/guidellm" run --backend "kind=openai_http,target=$url" \
+    --profile kind=concurrent,streams=4 --constraint kind=max_requests,count=40 \
+    --tokenizer "kind=hf_auto,model=$root/demo" \
+    --data kind=synthetic_text,prompt_tokens=32,output_tokens=16 \
+    --disable-console-interactive --output kind=console
+}
+
+lm_eval() {
+  mkdir -p "$venv/tasks"
+  sed "s|STORIES|$root/tools/clients/stories.jsonl|" tools/clients/stories.yaml \
+    >"$venv/tasks/stories.yaml"
+  "$venv/bin/lm_eval" run --model local-completions --include_path "$venv/tasks" --tasks stories \
+    --model_args "model=demo,base_url=$url/v1/completions,tokenizer=$root/demo"
+}
+
+# What of a client's output says how it went.
+summary() {
+  case "$1" in
+    guidellm) grep -m 1 -E "^\| concurrent@4 \| [0-9]+:" "$2" ;;
+    lm_eval) grep -E "stories" "$2" | tail -1 ;;
+    *) tail -1 "$2" ;;
+  esac
+}
+
+start_server() {
+  : >"$venv/server.log"
+  "$binary" serve --workers 2 --http 127.0.0.1:0 --grpc 127.0.0.1:0 2>"$venv/server.log" &
+  server=$!
+  trap 'kill "$server"; wait "$server" || true' EXIT
+  until grep -q "ready;" "$venv/server.log"; do
+    kill -0 "$server" 2>/dev/null || fail "the server ended: $(tail -1 "$venv/server.log")"
+    sleep 0.2
+  done
+  url=http://$(grep -oE "HTTP at [^,]+" "$venv/server.log" | cut -d' ' -f3)
+}
+
+[ -x "$binary" ] || fail "no $binary: run tools/quickstart.sh first"
+[ $# -gt 0 ] || set -- "${names[@]}"
+if [ ! -x "$venv/bin/lm_eval" ]; then
+  echo "clients: installing into $venv"
+  python3 -m venv "$venv"
+  "$venv/bin/pip" install -q litellm langchain-openai guidellm "lm_eval[api]"
+fi
+start_server
+export HF_HUB_OFFLINE=1 NO_COLOR=1
+failed=0
+for name in "$@"; do
+  case " ${names[*]} " in *" $name "*) ;; *) fail "$name: want one of ${names[*]}" ;; esac
+  log=$venv/$name.log
+  if "$name" >"$log" 2>&1; then
+    echo "$name: $(summary "$name" "$log")"
+  else
+    tail -5 "$log" >&2
+    echo "$name: failed; its output is $log"
+    failed=1
+  fi
+done
+exit "$failed"
