@@ -69,6 +69,10 @@ void EngineCore::refuse_group(const absl::Status& why) {
 void EngineCore::forget_group() {
   had_event_ = true;
   flight_.reset();
+  // Nobody would answer it.
+  std::erase_if(actions_, [](const EngineAction& action) {
+    return std::holds_alternative<FetchLogits>(action);
+  });
   null_step_due_ = false;
   sweep();
   LOCKSTEP_CHECK(jobs_.empty() && unstarted_.requests == 0);

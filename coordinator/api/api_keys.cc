@@ -114,10 +114,12 @@ absl::StatusOr<std::unique_ptr<ApiKeys>> ApiKeys::load(const std::string& path) 
 ApiKeys::Pass::Pass(std::string name, std::shared_ptr<ApiKeyCount> count)
     : name_(std::move(name)), count_(std::move(count)) {}
 
-ApiKeys::Pass::~Pass() { count_->give_back(); }
+ApiKeys::Pass::~Pass() {
+  if (count_ != nullptr) count_->give_back();
+}
 
-absl::StatusOr<std::unique_ptr<ApiKeys::Pass>> ApiKeys::admit(
-    std::string_view authorization) const {
+absl::StatusOr<std::unique_ptr<ApiKeys::Pass>> ApiKeys::admit(std::string_view authorization,
+                                                              bool counts) const {
   constexpr std::string_view kScheme = "Bearer ";
   const bool has_scheme = authorization.starts_with(kScheme);
   Digest digest;
@@ -130,6 +132,7 @@ absl::StatusOr<std::unique_ptr<ApiKeys::Pass>> ApiKeys::admit(
     return absl::UnauthenticatedError(
         "want an API key of this server, as \"Authorization: Bearer KEY\"");
   }
+  if (!counts) return std::make_unique<Pass>(found->name, nullptr);
   if (!found->count->take(found->max_requests)) {
     return resource_exhausted("the API key of {}: {} requests are under way, all that it may have",
                               found->name, found->max_requests);

@@ -28,6 +28,7 @@ class ApiKeys {
   // Counts as a request of its key while it lives; may outlive the keys.
   class Pass {
    public:
+    // `count`: null where it does not.
     Pass(std::string name, std::shared_ptr<class ApiKeyCount> count);
     ~Pass();
     Pass(const Pass&) = delete;
@@ -42,8 +43,10 @@ class ApiKeys {
 
   // `authorization` is the value of the header or metadata of that name: "Bearer KEY".
   // kUnauthenticated: no key, or none of the file. kResourceExhausted: its requests are all under
-  // way. The time that it takes says nothing about keys.
-  absl::StatusOr<std::unique_ptr<Pass>> admit(std::string_view authorization) const;
+  // way. The time that it takes says nothing about keys. `counts`: false for what goes on with a
+  // request that counts already.
+  absl::StatusOr<std::unique_ptr<Pass>> admit(std::string_view authorization,
+                                              bool counts = true) const;
 
  private:
   using Digest = std::array<unsigned char, 32>;  // SHA-256.

@@ -3,7 +3,6 @@
 
 #include <google/protobuf/util/json_util.h>
 
-#include <atomic>
 #include <nlohmann/json.hpp>
 #include <random>
 
@@ -97,9 +96,10 @@ uint64_t draw_seed() {
   return (static_cast<uint64_t>(device()) << 21) ^ device();  // Below 2^53: exact in any JSON.
 }
 
-std::string make_request_id() {
-  static std::atomic<uint64_t> count{0};
-  return fmt::format("request-{}", ++count);
+// Nobody guesses it: it may be all that a client shows to resume the request.
+std::string draw_request_id() {
+  std::random_device device;
+  return fmt::format("request-{:08x}{:08x}{:08x}{:08x}", device(), device(), device(), device());
 }
 
 }  // namespace
@@ -110,7 +110,7 @@ absl::StatusOr<Request> to_request(const v1::GenerateRequest& message, const Mod
   RETURN_IF_ERROR(check_ids(message, model.config().vocab_size));
   Request request;
   RETURN_IF_ERROR(fill_prompt(message, model, &request));
-  request.id = message.has_request_id() ? message.request_id() : make_request_id();
+  request.id = message.has_request_id() ? message.request_id() : draw_request_id();
   request.max_tokens = message.has_max_tokens()
                            ? message.max_tokens()
                            : static_cast<int32_t>(model.generation_config().max_new_tokens.value_or(

@@ -7,6 +7,7 @@
 #include "base/status.h"
 #include "base/version.h"
 #include "coordinator/api/generate_reactor.h"
+#include "coordinator/api/resume_reactor.h"
 #include "coordinator/api/wire.h"
 
 namespace lockstep {
@@ -100,6 +101,11 @@ grpc::ServerWriteReactor<grpc::ByteBuffer>* GenerationService::Generate(
   // gRPC would keep the bytes until the call is over; the reactor has a reference of its own.
   const_cast<grpc::ByteBuffer*>(body)->Clear();
   return reactor;
+}
+
+grpc::ServerWriteReactor<grpc::ByteBuffer>* GenerationService::Resume(
+    grpc::CallbackServerContext* context, const grpc::ByteBuffer* body) {
+  return new ResumeReactor(served_, context, *body);
 }
 
 grpc::ServerUnaryReactor* GenerationService::Tokenize(grpc::CallbackServerContext* context,

@@ -13,9 +13,10 @@ namespace lockstep {
 // Methods take and give bytes; see wire.h. Thread-safe; nothing here blocks or takes long.
 class GenerationService final
     : public v1::Generation::WithRawCallbackMethod_Generate<
-          v1::Generation::WithRawCallbackMethod_Tokenize<
-              v1::Generation::WithRawCallbackMethod_Detokenize<
-                  v1::Generation::WithRawCallbackMethod_GetModel<v1::Generation::Service>>>> {
+          v1::Generation::WithRawCallbackMethod_Resume<
+              v1::Generation::WithRawCallbackMethod_Tokenize<
+                  v1::Generation::WithRawCallbackMethod_Detokenize<
+                      v1::Generation::WithRawCallbackMethod_GetModel<v1::Generation::Service>>>>> {
  public:
   // The pool outlives it; it outlives its server.
   GenerationService(const ServedModel& served, TaskPool* pool) : served_(served), pool_(pool) {}
@@ -23,6 +24,8 @@ class GenerationService final
  private:
   grpc::ServerWriteReactor<grpc::ByteBuffer>* Generate(grpc::CallbackServerContext* context,
                                                        const grpc::ByteBuffer* body) override;
+  grpc::ServerWriteReactor<grpc::ByteBuffer>* Resume(grpc::CallbackServerContext* context,
+                                                     const grpc::ByteBuffer* body) override;
   grpc::ServerUnaryReactor* Tokenize(grpc::CallbackServerContext* context,
                                      const grpc::ByteBuffer* body,
                                      grpc::ByteBuffer* response) override;

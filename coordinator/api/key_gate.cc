@@ -34,11 +34,13 @@ class PassedExchange final : public Exchange {
       : exchange_(std::move(exchange)), pass_(std::move(pass)) {}
   const Request& request() const override { return exchange_->request(); }
   const std::string& client() const override { return pass_->name(); }
+  std::shared_ptr<const void> pass() const override { return pass_; }
   void respond(Response response) override { exchange_->respond(std::move(response)); }
   void stream(Response head, std::unique_ptr<BodySource> source) override {
     exchange_->stream(std::move(head), std::make_unique<PassedSource>(std::move(source), pass_));
   }
   void wake() override { exchange_->wake(); }
+  std::function<void()> waker() override { return exchange_->waker(); }
   void on_gone(std::function<void()> gone) override { exchange_->on_gone(std::move(gone)); }
 
  private:
@@ -62,11 +64,12 @@ http::Refusal refusal_of(const absl::Status& status) {
 }  // namespace
 
 http::Handler with_keys(const ApiKeys* keys, const std::vector<std::string>& open,
-                        const http::Handler& handler) {
+                        const std::string& uncounted, const http::Handler& handler) {
   return [=](std::shared_ptr<Exchange> exchange) {
     const Request& request = exchange->request();
     if (std::ranges::count(open, request.path) > 0) return handler(std::move(exchange));
-    auto pass = keys->admit(request.header("Authorization"));
+    auto pass = keys->admit(request.header("Authorization"),
+                            /*counts=*/!request.path.starts_with(uncounted));
     if (!pass.ok()) return exchange->respond(http::render_refusal(refusal_of(pass.status())));
     handler(std::make_shared<PassedExchange>(std::move(exchange), *std::move(pass)));
   };

@@ -14,13 +14,15 @@ grpc::Status to_grpc(const absl::Status& status) {
   return {static_cast<grpc::StatusCode>(status.code()), message_of(status)};
 }
 
-absl::StatusOr<Caller> admit(const ApiKeys* keys, const grpc::CallbackServerContext& context) {
+absl::StatusOr<Caller> admit(const ApiKeys* keys, const grpc::CallbackServerContext& context,
+                             bool counts) {
   if (keys == nullptr) return Caller{.client = context.peer()};
   const auto found = context.client_metadata().find("authorization");
   const bool given = found != context.client_metadata().end();
   ASSIGN_OR_RETURN(std::shared_ptr<ApiKeys::Pass> pass,
                    keys->admit(given ? std::string_view(found->second.data(), found->second.size())
-                                     : std::string_view()));
+                                     : std::string_view(),
+                               counts));
   Caller caller = {.client = pass->name()};
   caller.pass = std::move(pass);
   return caller;

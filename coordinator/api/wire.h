@@ -22,7 +22,8 @@ struct Caller {
   std::shared_ptr<ApiKeys::Pass> pass;  // Null: no key is wanted.
 };
 // By the metadata "authorization"; see ApiKeys::admit(). `keys` may be null.
-absl::StatusOr<Caller> admit(const ApiKeys* keys, const grpc::CallbackServerContext& context);
+absl::StatusOr<Caller> admit(const ApiKeys* keys, const grpc::CallbackServerContext& context,
+                             bool counts = true);
 
 // Parses and checks the limits of its fields. Empties `bytes`. kInvalidArgument, one line: the
 // bytes are no such message, its text is not UTF-8, or a field is out of its limits.

@@ -63,6 +63,8 @@ class Exchange {
   virtual const Request& request() const = 0;
   // Whom the request counts for: its peer, unless somebody in front of the handler knows better.
   virtual const std::string& client() const { return request().peer; }
+  // While it is held, the request counts as under way, whatever becomes of the answer. May be null.
+  virtual std::shared_ptr<const void> pass() const { return nullptr; }
 
   virtual void respond(Response response) = 0;
   // Begins a chunked answer; `head` has no body.
@@ -70,6 +72,10 @@ class Exchange {
   // The source may have something. Any thread, any number of times; does not block. Without effect
   // before stream() and after the end.
   virtual void wake() = 0;
+  // Does that for as long as the client is there, and keeps nothing alive: for whoever outlives the
+  // exchange. Whoever stands in front of a handler may have wrapped the exchange in one of its own,
+  // which is gone when the handler has returned.
+  virtual std::function<void()> waker() = 0;
   // Called once, by an I/O thread, if the client goes away before it was answered in full; at once
   // if it has. Must not block.
   virtual void on_gone(std::function<void()> gone) = 0;

@@ -38,6 +38,12 @@ void PendingExchange::wake() {
   });
 }
 
+std::function<void()> PendingExchange::waker() {
+  return [weak = weak_from_this()] {
+    if (const std::shared_ptr<PendingExchange> alive = weak.lock()) alive->wake();
+  };
+}
+
 void PendingExchange::on_gone(std::function<void()> gone) {
   {
     MutexLock lock(&mutex_);

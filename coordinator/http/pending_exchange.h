@@ -28,6 +28,7 @@ class PendingExchange final : public Exchange,
   void respond(Response response) override;
   void stream(Response head, std::unique_ptr<BodySource> source) override;
   void wake() override;
+  std::function<void()> waker() override;
   void on_gone(std::function<void()> gone) override ABSL_LOCKS_EXCLUDED(mutex_);
 
   // The connection's side. The source is about to be read: wake() counts from now on.

@@ -32,6 +32,8 @@ const char* reason_of(int status) {
       return "Method Not Allowed";
     case 408:
       return "Request Timeout";
+    case 409:
+      return "Conflict";
     case 410:
       return "Gone";
     case 413:

@@ -107,6 +107,7 @@ void EngineMetrics::on_step(const StepReport& report) {
 std::string EngineMetrics::text(const EngineStats& stats, const ServerCounts& counts) const {
   Families families;
   add_state(stats, &families);
+  add_kept(counts.kept, &families);
   add_totals(stats, &families);
   add_counter("unknown_fields_total", "Fields of requests that are not known, and were ignored.",
               static_cast<double>(counts.unknown_fields), &families);
@@ -135,6 +136,13 @@ void EngineMetrics::add_state(const EngineStats& stats, Families* families) cons
   add_gauge("kv_cache_usage_perc", "Share of the KV pages that are in use: 1 is all of them.",
             pages > 0 ? 1 - static_cast<double>(stats.pages_free) / static_cast<double>(pages) : 0,
             families);
+}
+
+void EngineMetrics::add_kept(const KeptCounts& kept, Families* families) const {
+  add_gauge("kept_streams", "Resumable streams that run, or have ended and are kept.",
+            static_cast<double>(kept.streams), families);
+  add_gauge("kept_stream_bytes", "What they count against --resume-bytes.",
+            static_cast<double>(kept.bytes), families);
 }
 
 void EngineMetrics::add_totals(const EngineStats& stats, Families* families) const {

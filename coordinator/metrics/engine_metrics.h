@@ -16,6 +16,7 @@
 #include "base/mutex.h"
 #include "coordinator/engine_observer.h"
 #include "coordinator/engine_options.h"
+#include "coordinator/kept_index.h"
 
 namespace lockstep {
 
@@ -30,6 +31,7 @@ struct RankTimes {
 struct ServerCounts {
   int64_t unknown_fields = 0;     // Of requests, which were ignored.
   int64_t log_lines_dropped = 0;  // Because the log is read too slowly.
+  KeptCounts kept;                // Of resumable streams.
 };
 
 // Observes an engine, is asked by any thread.
@@ -61,6 +63,7 @@ class EngineMetrics final : public EngineObserver {
   using Families = std::vector<prometheus::MetricFamily>;
   void add_state(const EngineStats& stats, Families* families) const;
   void add_totals(const EngineStats& stats, Families* families) const;
+  void add_kept(const KeptCounts& kept, Families* families) const;
   void add_times(const EngineStats& stats, Families* families) const ABSL_LOCKS_EXCLUDED(mutex_);
   void add_histograms(Families* families) const;
 

@@ -7,6 +7,7 @@
 
 #include "coordinator/engine.h"
 #include "coordinator/http/router.h"
+#include "coordinator/kept_streams.h"
 #include "coordinator/metrics/engine_metrics.h"
 
 namespace lockstep {

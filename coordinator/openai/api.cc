@@ -8,6 +8,7 @@
 #include "coordinator/api/chat_prompt.h"
 #include "coordinator/openai/api_request.h"
 #include "coordinator/openai/error.h"
+#include "coordinator/openai/resumption.h"
 #include "coordinator/openai/values.h"
 
 namespace lockstep::openai {
@@ -140,12 +141,19 @@ std::vector<http::Route> Api::routes() {
       answer_on_pool(context, exchange, answer);
     };
   };
+  const auto of_stream = [context](auto act) {
+    return [context, act](const ExchangePtr& exchange, const http::PathParameters& parameters) {
+      act(context, exchange, parameters[0].second);
+    };
+  };
   return {{"GET", "/v1/models", list},
           {"GET", "/v1/models/{model}", one},
           {"GET", "/v1/models/{organization}/{model}", one},
           {"POST", "/v1/completions", generate(kCompletions)},
           {"POST", "/v1/chat/completions", generate(kChat)},
           {"POST", "/v1/responses", generate(kResponses)},
+          {"GET", "/v1/streams/{request}", of_stream(resume_stream)},
+          {"DELETE", "/v1/streams/{request}", of_stream(cancel_stream)},
           {"POST", "/tokenize", text(tokenize)},
           {"POST", "/detokenize", text(detokenize)}};
 }

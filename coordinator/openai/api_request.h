@@ -24,6 +24,7 @@ struct ApiRequest {
   std::vector<v1::GenerateRequest> prompts;
   int32_t n = 1;  // Of these the answer has so many.
   bool stream = false;
+  bool resumable = false;
   bool include_usage = false;
   bool echo = false;
   bool logprobs = false;

@@ -36,7 +36,8 @@ OrderedJson calls_json(const AnswerFacts& facts, int32_t index,
 
 }  // namespace
 
-ChunkWriter::ChunkWriter(AnswerFacts facts) : facts_(std::move(facts)), head_(head_of(facts_)) {}
+ChunkWriter::ChunkWriter(std::shared_ptr<const AnswerFacts> facts)
+    : facts_(std::move(facts)), head_(head_of(*facts_)) {}
 
 void ChunkWriter::write(const StreamEvent& event, size_t prompt, std::optional<uint64_t> id,
                         std::string* bytes) {
@@ -47,8 +48,9 @@ void ChunkWriter::write(const StreamEvent& event, size_t prompt, std::optional<u
 void ChunkWriter::end(std::optional<uint64_t> id, std::string* bytes) {
   const std::optional<std::string> usage = usage_chunk();
   if (usage.has_value()) http::append_event(*usage, id, bytes);
-  http::append_done(bytes);
 }
+
+void ChunkWriter::done(std::string* bytes) { http::append_done(bytes); }
 
 void ChunkWriter::fail(const absl::Status& status, std::string* bytes) {
   http::append_event(write_json(error_body(status)), std::nullopt, bytes);
@@ -68,31 +70,31 @@ OrderedJson ChunkWriter::chat_delta(const StreamEvent& event, int32_t index, Cho
   }
   if (!news.thought.empty()) delta["reasoning_content"] = std::move(news.thought);
   if (!news.content.empty()) delta["content"] = std::move(news.content);
-  if (!news.calls.empty()) delta["tool_calls"] = calls_json(facts_, index, news.calls);
+  if (!news.calls.empty()) delta["tool_calls"] = calls_json(*facts_, index, news.calls);
   return delta;
 }
 
 std::string ChunkWriter::completion_text(const StreamEvent& event, size_t prompt,
                                          Choice* choice) const {
   if (choice->begun) return event.text;
-  choice->offset = count_characters(facts_.echo_of(prompt));
-  return facts_.echo_of(prompt) + event.text;
+  choice->offset = count_characters(facts_->echo_of(prompt));
+  return facts_->echo_of(prompt) + event.text;
 }
 
 std::string ChunkWriter::chunk_of(const std::string& choices) const {
   return head_ + "\"choices\":[" + choices + "]" +
-         (facts_.include_usage ? ",\"usage\":null}" : "}");
+         (facts_->include_usage ? ",\"usage\":null}" : "}");
 }
 
 // Every choice has the prompt's log-probabilities, which come before any of its tokens.
 std::string ChunkWriter::prompt_chunk(const StreamEvent& event, size_t prompt) {
-  EchoPlace& place = echoes_.try_emplace(prompt, facts_).first->second;
+  EchoPlace& place = echoes_.try_emplace(prompt, *facts_).first->second;
   const std::string logprobs =
-      write_json(echo_logprobs_json(facts_, event.prompt_logprobs, &place));
-  const int32_t first = static_cast<int32_t>(prompt) * facts_.choices_per_prompt;
+      write_json(echo_logprobs_json(*facts_, event.prompt_logprobs, &place));
+  const int32_t first = static_cast<int32_t>(prompt) * facts_->choices_per_prompt;
   std::string choices;
-  for (int32_t index = first; index < first + facts_.choices_per_prompt; ++index) {
-    Choice& choice = choices_.try_emplace(index, facts_.output).first->second;
+  for (int32_t index = first; index < first + facts_->choices_per_prompt; ++index) {
+    Choice& choice = choices_.try_emplace(index, facts_->output).first->second;
     const OrderedJson json = {{"index", index}, {"text", completion_text(event, prompt, &choice)}};
     choice.begun = true;
     std::string text = write_json(json);
@@ -105,9 +107,9 @@ std::string ChunkWriter::prompt_chunk(const StreamEvent& event, size_t prompt) {
 
 std::optional<std::string> ChunkWriter::chunk(const StreamEvent& event, size_t prompt) {
   if (!event.prompt_logprobs.empty()) return prompt_chunk(event, prompt);
-  const int32_t index = static_cast<int32_t>(prompt) * facts_.choices_per_prompt + event.index;
-  Choice& choice = choices_.try_emplace(index, facts_.output).first->second;
-  const bool is_chat = facts_.endpoint == kChat;
+  const int32_t index = static_cast<int32_t>(prompt) * facts_->choices_per_prompt + event.index;
+  Choice& choice = choices_.try_emplace(index, facts_->output).first->second;
+  const bool is_chat = facts_->endpoint == kChat;
   OrderedJson json = {{"index", index}};
   if (is_chat) {
     json["delta"] = chat_delta(event, index, &choice);
@@ -128,15 +130,15 @@ std::optional<std::string> ChunkWriter::chunk(const StreamEvent& event, size_t p
     return std::nullopt;
   }
   choice.begun = true;
-  json["logprobs"] = facts_.logprobs && !event.logprobs.empty()
-                         ? logprobs_json(facts_, event.logprobs, &choice.offset)
+  json["logprobs"] = facts_->logprobs && !event.logprobs.empty()
+                         ? logprobs_json(*facts_, event.logprobs, &choice.offset)
                          : OrderedJson();
   json["finish_reason"] = finish_reason_json(event.finish_reason, choice.parser.has_calls());
   return chunk_of(write_json(json));
 }
 
 std::optional<std::string> ChunkWriter::usage_chunk() const {
-  if (!facts_.include_usage) return std::nullopt;
+  if (!facts_->include_usage) return std::nullopt;
   return head_ + "\"choices\":[],\"usage\":" + write_json(usage_json(usage_)) + "}";
 }
 

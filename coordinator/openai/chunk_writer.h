@@ -4,6 +4,7 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -15,11 +16,12 @@ namespace lockstep::openai {
 // An event is one chunk, or none. After them comes the usage, if it was asked for, and [DONE].
 class ChunkWriter final : public EventWriter {
  public:
-  explicit ChunkWriter(AnswerFacts facts);
+  explicit ChunkWriter(std::shared_ptr<const AnswerFacts> facts);
 
   void write(const StreamEvent& event, size_t prompt, std::optional<uint64_t> id,
              std::string* bytes) override;
   void end(std::optional<uint64_t> id, std::string* bytes) override;
+  void done(std::string* bytes) override;
   void fail(const absl::Status& status, std::string* bytes) override;
 
   // The chunk of an event; nothing where it says nothing that is shown, such as a part of a tag.
@@ -40,7 +42,7 @@ class ChunkWriter final : public EventWriter {
   OrderedJson chat_delta(const StreamEvent& event, int32_t index, Choice* choice) const;
   std::string completion_text(const StreamEvent& event, size_t prompt, Choice* choice) const;
 
-  const AnswerFacts facts_;
+  const std::shared_ptr<const AnswerFacts> facts_;
   const std::string head_;  // What all chunks begin with.
   std::map<int32_t, Choice> choices_;
   std::map<size_t, EchoPlace> echoes_;  // By prompt.

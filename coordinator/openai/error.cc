@@ -23,6 +23,7 @@ constexpr Kind kKinds[] = {
     {absl::StatusCode::kFailedPrecondition, 400, nullptr},
     {absl::StatusCode::kOutOfRange, 400, nullptr},
     {absl::StatusCode::kNotFound, 404, "model_not_found"},
+    {absl::StatusCode::kAlreadyExists, 409, "request_id_in_use"},
     {absl::StatusCode::kDeadlineExceeded, 408, "deadline_exceeded"},
     {absl::StatusCode::kResourceExhausted, 429, "rate_limit_exceeded"},
     {absl::StatusCode::kUnavailable, 503, "service_unavailable"},

@@ -15,8 +15,8 @@ namespace lockstep::openai {
 absl::Status with_param(absl::Status status, std::string_view param);
 
 // kInvalidArgument, kFailedPrecondition, kOutOfRange: 400 (context_length_exceeded where
-// is_too_long()); kNotFound: 404 model_not_found; kDeadlineExceeded: 408; kResourceExhausted: 429;
-// kUnavailable, kCancelled: 503; else 500. 429 and 503 have Retry-After.
+// is_too_long()); kNotFound: 404 model_not_found; kAlreadyExists: 409; kDeadlineExceeded: 408;
+// kResourceExhausted: 429; kUnavailable, kCancelled: 503; else 500. 429 and 503 have Retry-After.
 http::Response error_response(const absl::Status& status);
 // Its body alone, for an event of a stream.
 OrderedJson error_body(const absl::Status& status);

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -24,7 +25,14 @@ class EventWriter {
                      std::string* bytes) = 0;
   // All choices are finished; `id`: how many events there were.
   virtual void end(std::optional<uint64_t> id, std::string* bytes) = 0;
+  // Behind the end.
+  virtual void done(std::string* bytes) = 0;
+  // In place of the end.
   virtual void fail(const absl::Status& status, std::string* bytes) = 0;
 };
+
+struct AnswerFacts;
+// In the form of the endpoint.
+std::unique_ptr<EventWriter> make_writer(std::shared_ptr<const AnswerFacts> facts);
 
 }  // namespace lockstep::openai

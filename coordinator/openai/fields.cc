@@ -192,6 +192,16 @@ absl::Status stream(const Field& field, const OrderedJson& value, ApiRequest* re
   return absl::OkStatus();
 }
 
+absl::Status resumable(const Field& field, const OrderedJson& value, ApiRequest* request) {
+  ASSIGN_OR_RETURN(request->resumable, as_bool(field.name, value));
+  if (!request->resumable) return absl::OkStatus();
+  if (!request->stream) return refusal(field.name, "wants \"stream\": true beside it");
+  const size_t prompts = request->prompts.size();
+  if (prompts > 1) return refusal(field.name, fmt::format("want one prompt, found {}", prompts));
+  message_of(request).set_resumable(true);
+  return absl::OkStatus();
+}
+
 absl::Status stream_options(const Field& field, const OrderedJson& value, ApiRequest* request) {
   if (!value.is_object()) return wrong_value(field.name, "an object", value);
   if (!request->stream) return refusal(field.name, "wants \"stream\": true beside it");
@@ -271,6 +281,8 @@ constexpr Field kFields[] = {
     {"stop_token_ids", kAll, "stop_ids", stop_token_ids, ""},
     {"ignore_eos", kAll, "ignore_eos", scalar, ""},
     {"stream", kAll, "", stream, "gRPC always streams"},
+    {"resumable", kAll, "resumable", resumable,
+     "With `stream`, one prompt: runs on without its client, see [Streams](#streams-that-resume)"},
     {"stream_options", kBoth, "", stream_options, "`include_usage`"},
     {"logprobs", kBoth, "logprobs", logprobs, "A number for completions, true for chat"},
     {"top_logprobs", kChat, "logprobs", top_logprobs, "With `logprobs`"},

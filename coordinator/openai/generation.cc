@@ -11,8 +11,6 @@
 #include "coordinator/admission.h"
 #include "coordinator/api/generate_request.h"
 #include "coordinator/api/traceparent.h"
-#include "coordinator/http/event_stream.h"
-#include "coordinator/openai/chunk_writer.h"
 #include "coordinator/openai/error.h"
 #include "coordinator/openai/event_source.h"
 #include "coordinator/openai/response_writer.h"
@@ -28,9 +26,11 @@ std::string make_id(Endpoint endpoint) {
   return fmt::format("{}{:08x}{:08x}{:08x}", prefix, device(), device(), device());
 }
 
-std::unique_ptr<EventWriter> make_writer(AnswerFacts facts) {
-  if (facts.endpoint == kResponses) return std::make_unique<ResponseWriter>(std::move(facts));
-  return std::make_unique<ChunkWriter>(std::move(facts));
+// About the memory that a stream's facts take, JSON many times that of its text.
+int64_t bytes_of(const AnswerFacts& facts) {
+  int64_t bytes = 8 * static_cast<int64_t>(write_json(facts.request).size());
+  for (const std::string& text : facts.echo) bytes += static_cast<int64_t>(text.size());
+  return bytes;
 }
 
 // Of prompts, in an answer that is made whole in memory: some hundred bytes for each.
@@ -119,6 +119,11 @@ void Generation::start() {
       parse_request(endpoint_, exchange_->request().body, *context_->served.model);
   if (!request.ok()) return exchange_->respond(error_response(request.status()));
   context_->unknown_fields += request->unknown_fields;
+  if (request->resumable) {
+    const absl::Status begun = start_kept(*request);
+    if (!begun.ok()) exchange_->respond(error_response(in_json_words(begun, endpoint_)));
+    return;
+  }
   std::vector<std::shared_ptr<Stream>> streams;
   const absl::Status submitted = submit(*request, &streams);
   bool gone = false;
@@ -154,14 +159,39 @@ absl::Status Generation::submit(const ApiRequest& request,
                            kMaxScores),
           "echo");
     }
-    one.client = exchange_->client();
-    one.endpoint = exchange_->request().path;
-    one.traceparent = traceparent_of(exchange_->request());
-    one.deadline_ms = deadline_ms_;
     ASSIGN_OR_RETURN(std::shared_ptr<Stream> stream,
                      context_->served.engine->submit(std::move(one)));
     streams->push_back(std::move(stream));
   }
+  return absl::OkStatus();
+}
+
+// It runs on whatever becomes of its client, and counts as a request of its key for as long.
+absl::Status Generation::start_kept(const ApiRequest& request) {
+  const ServedModel& served = context_->served;
+  absl::Status resumable = served.check_resumable();
+  if (!resumable.ok()) return with_param(resumable, "resumable");
+  facts_ = facts_of(request);
+  const std::string_view given = exchange_->request().header("X-Request-Id");
+  if (!given.empty()) {
+    facts_.id = given;
+    const absl::Status status = check_kept_id(given);
+    if (!status.ok()) return with_param(status, "X-Request-Id");
+  }
+  ASSIGN_OR_RETURN(Request one, to_engine(request, 0));
+  const std::shared_ptr<const AnswerFacts> facts = take_facts();
+  KeptRequest wanted = {.name = {.owner = served.owner_of(one.client), .id = facts->id},
+                        .facts = {.is_chat = endpoint_ != kCompletions,
+                                  .logprobs = facts->logprobs,
+                                  .created_s = facts->created,
+                                  .http = facts},
+                        .bytes = bytes_of(*facts),
+                        .pass = exchange_->pass()};
+  ASSIGN_OR_RETURN(const std::shared_ptr<KeptStream> kept,
+                   served.kept->submit(served.engine, std::move(one), std::move(wanted)));
+  std::vector<std::unique_ptr<StreamReader>> readers(1);
+  ASSIGN_OR_RETURN(readers[0], kept->log().open(/*from=*/0));
+  answer_with_events(exchange_, facts, std::move(readers));
   return absl::OkStatus();
 }
 
@@ -176,7 +206,7 @@ AnswerFacts Generation::facts_of(const ApiRequest& request) const {
                        .logprobs = request.logprobs,
                        .tokenizer = model.tokenizer()};
   if (endpoint_ == kCompletions) return facts;
-  facts.request = request.body;
+  if (endpoint_ == kResponses) facts.request = repeated_fields(request.body);
   facts.output = {.thoughts = context_->thoughts,
                   .tools = request.parses_tools ? context_->tools : nullptr,
                   .one_call = request.one_call};
@@ -188,6 +218,10 @@ absl::StatusOr<Request> Generation::to_engine(const ApiRequest& request, size_t 
   const Model& model = *context_->served.model;
   ASSIGN_OR_RETURN(Request one, to_request(request.message(prompt), model));
   one.id = facts_.id;
+  one.client = exchange_->client();
+  one.endpoint = exchange_->request().path;
+  one.traceparent = traceparent_of(exchange_->request());
+  one.deadline_ms = deadline_ms_;
   const Tokenizer* tokenizer = model.tokenizer();
   if (tokenizer == nullptr) return one;
   if (request.echo) {
@@ -215,7 +249,7 @@ void Generation::stream_answer() {
     begun_ = deadline_ms_ == 0;
     if (begun_) streams_.clear();  // They are the source's, which goes with the client.
   }
-  if (deadline_ms_ == 0) begin_stream(streams);
+  if (deadline_ms_ == 0) return answer_with_events(exchange_, take_facts(), readers_of(streams));
   for (const std::shared_ptr<Stream>& stream : streams) {
     stream->set_listener([self = shared_from_this()] { self->on_news(); });
   }
@@ -238,17 +272,22 @@ void Generation::on_news() {
     streams = std::exchange(streams_, {});
     if (gone_) return;
   }
-  if (failure.ok()) return begin_stream(streams);
+  if (failure.ok()) return begin_events(exchange_, take_facts(), readers_of(streams));
   cancel_all(streams);
   exchange_->respond(error_response(failure));
 }
 
-void Generation::begin_stream(const std::vector<std::shared_ptr<Stream>>& streams) {
-  http::Response head = http::event_stream_head();
-  head.headers.emplace_back("X-Request-Id", facts_.id);
-  exchange_->stream(std::move(head),
-                    std::make_unique<EventSource>(context_->served.engine,
-                                                  make_writer(std::move(facts_)), streams));
+std::shared_ptr<const AnswerFacts> Generation::take_facts() {
+  return std::make_shared<const AnswerFacts>(std::move(facts_));
+}
+
+std::vector<std::unique_ptr<StreamReader>> Generation::readers_of(
+    const std::vector<std::shared_ptr<Stream>>& streams) const {
+  std::vector<std::unique_ptr<StreamReader>> readers;
+  for (const std::shared_ptr<Stream>& stream : streams) {
+    readers.push_back(std::make_unique<SoleReader>(context_->served.engine, stream));
+  }
+  return readers;
 }
 
 // ---- Whole answers ----

@@ -14,6 +14,7 @@
 #include "coordinator/api/task_pool.h"
 #include "coordinator/http/exchange.h"
 #include "coordinator/openai/whole_answer.h"
+#include "coordinator/stream_reader.h"
 
 namespace lockstep::openai {
 
@@ -46,11 +47,15 @@ class Generation : public std::enable_shared_from_this<Generation> {
   // On the pool.
   void start() ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status submit(const ApiRequest& request, std::vector<std::shared_ptr<Stream>>* streams);
+  absl::Status start_kept(const ApiRequest& request);
   absl::StatusOr<Request> to_engine(const ApiRequest& request, size_t prompt);
   AnswerFacts facts_of(const ApiRequest& request) const;
   absl::Status check_deadline() const;
   void stream_answer() ABSL_LOCKS_EXCLUDED(mutex_);
-  void begin_stream(const std::vector<std::shared_ptr<Stream>>& streams);
+  // Once: the answer's writer has them then.
+  std::shared_ptr<const AnswerFacts> take_facts();
+  std::vector<std::unique_ptr<StreamReader>> readers_of(
+      const std::vector<std::shared_ptr<Stream>>& streams) const;
   void gather_answer(const ApiRequest& request) ABSL_LOCKS_EXCLUDED(mutex_);
   void respond() ABSL_LOCKS_EXCLUDED(mutex_);
 

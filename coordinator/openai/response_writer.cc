@@ -5,10 +5,8 @@
 #include "coordinator/openai/error.h"
 
 namespace lockstep::openai {
-namespace {
 
-// What a response repeats of its request, with the defaults.
-OrderedJson repeated(const OrderedJson& request) {
+OrderedJson repeated_fields(const OrderedJson& request) {
   OrderedJson json = {{"instructions", nullptr},
                       {"max_output_tokens", nullptr},
                       {"metadata", OrderedJson::object()},
@@ -26,10 +24,8 @@ OrderedJson repeated(const OrderedJson& request) {
   return json;
 }
 
-}  // namespace
-
-ResponseWriter::ResponseWriter(AnswerFacts facts)
-    : facts_(std::move(facts)), parser_(facts_.output) {}
+ResponseWriter::ResponseWriter(std::shared_ptr<const AnswerFacts> facts)
+    : facts_(std::move(facts)), parser_(facts_->output) {}
 
 void ResponseWriter::write(const StreamEvent& event, size_t, std::optional<uint64_t> id,
                            std::string* bytes) {
@@ -48,6 +44,8 @@ void ResponseWriter::end(std::optional<uint64_t> id, std::string* bytes) {
        {{"response", response_json(final_status())}});
   flush(id, bytes);
 }
+
+void ResponseWriter::done(std::string*) {}
 
 void ResponseWriter::fail(const absl::Status& status, std::string* bytes) {
   OrderedJson error = error_body(status)["error"];
@@ -98,7 +96,7 @@ void ResponseWriter::add_call(const CallDelta& call) {
     open({.kind = Kind::kCall,
           .id = "fc_",
           .name = call.name,
-          .call_id = call_id(facts_.id, 0, call.index)});
+          .call_id = call_id(facts_->id, 0, call.index)});
   }
   if (call.arguments.empty()) return;
   items_.back().text += call.arguments;
@@ -110,7 +108,7 @@ void ResponseWriter::add_call(const CallDelta& call) {
 
 void ResponseWriter::open(Item item) {
   close();
-  item.id += facts_.id.substr(facts_.id.find('_') + 1) + std::to_string(items_.size());
+  item.id += facts_->id.substr(facts_->id.find('_') + 1) + std::to_string(items_.size());
   items_.push_back(std::move(item));
   is_open_ = true;
   const Item& added = items_.back();
@@ -182,20 +180,20 @@ const char* ResponseWriter::final_status() const {
 
 OrderedJson ResponseWriter::response_json(const char* status) const {
   const bool is_over = finish_reason_ != FinishReason::kNone;
-  OrderedJson json = {{"id", facts_.id},
+  OrderedJson json = {{"id", facts_->id},
                       {"object", "response"},
-                      {"created_at", facts_.created},
+                      {"created_at", facts_->created},
                       {"status", status},
                       {"error", nullptr},
                       {"incomplete_details", nullptr},
-                      {"model", facts_.model},
+                      {"model", facts_->model},
                       {"output", OrderedJson::array()},
                       {"previous_response_id", nullptr},
                       {"reasoning", {{"effort", nullptr}, {"summary", nullptr}}},
                       {"store", false},
                       {"text", {{"format", {{"type", "text"}}}}},
                       {"usage", nullptr}};
-  json.update(repeated(facts_.request));
+  json.update(repeated_fields(facts_->request));
   if (!is_over) return json;
   for (const Item& item : items_) json["output"].push_back(item_json(item, "completed"));
   if (finish_reason_ == FinishReason::kLength) {

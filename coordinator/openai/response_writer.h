@@ -2,6 +2,7 @@
 // A stream's events as those of /v1/responses: items of output that begin, grow and end.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -11,14 +12,18 @@
 
 namespace lockstep::openai {
 
+// What a response repeats of its request, with the defaults. The same of its own result.
+OrderedJson repeated_fields(const OrderedJson& request);
+
 // For one choice. The last event that a stream's event becomes has its id.
 class ResponseWriter final : public EventWriter {
  public:
-  explicit ResponseWriter(AnswerFacts facts);
+  explicit ResponseWriter(std::shared_ptr<const AnswerFacts> facts);
 
   void write(const StreamEvent& event, size_t prompt, std::optional<uint64_t> id,
              std::string* bytes) override;
   void end(std::optional<uint64_t> id, std::string* bytes) override;
+  void done(std::string* bytes) override;
   void fail(const absl::Status& status, std::string* bytes) override;
 
   // The whole response, of an event that has all of it.
@@ -47,7 +52,7 @@ class ResponseWriter final : public EventWriter {
   void emit(const char* type, const OrderedJson& event);
   void flush(std::optional<uint64_t> id, std::string* bytes);
 
-  const AnswerFacts facts_;
+  const std::shared_ptr<const AnswerFacts> facts_;
   OutputParser parser_;
   std::vector<Item> items_;
   bool is_open_ = false;  // The last item.

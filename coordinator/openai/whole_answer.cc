@@ -87,7 +87,7 @@ OrderedJson WholeAnswer::choice_json(const Choice& choice, int32_t index, size_t
 }
 
 OrderedJson WholeAnswer::response_json() const {
-  ResponseWriter writer(facts_);
+  ResponseWriter writer(std::make_shared<const AnswerFacts>(facts_));
   const Choice& choice = choices_[0][0];
   return writer.response({.text = choice.text,
                           .finish_reason = choice.finish_reason,

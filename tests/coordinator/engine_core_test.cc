@@ -99,6 +99,23 @@ TEST(EngineCoreTest, ACancelWhileLogitsAreFetchedHoldsUpNobody) {
   EXPECT_EQ(finish(*last)[0].tokens, tokens_alone(request_of(2, 3, 6)));
 }
 
+TEST(EngineCoreTest, AGroupThatIsForgottenIsAskedForNoLogits) {
+  for (const bool stops : {true, false}) {
+    Driven driven;
+    driven.submit(wide_request());
+    driven.act();
+    driven.core().results(driven.answers());  // It wants logits, and nobody has taken that yet.
+    if (stops) {
+      driven.core().stop();
+    } else {
+      driven.core().group_lost(absl::UnavailableError("rank 1"));
+    }
+    driven.act();
+    EXPECT_FALSE(driven.fetch().has_value());
+    EXPECT_EQ(driven.step(), nullptr);
+  }
+}
+
 TEST(EngineCoreTest, AnswersThatCannotBeEndTheGroupAndNameTheRank) {
   using Lie = std::function<void(std::vector<cluster::StepResult>&)>;
   const std::vector<std::pair<std::string, Lie>> lies = {

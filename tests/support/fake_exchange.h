@@ -16,7 +16,8 @@
 
 namespace lockstep::testing {
 
-class FakeExchange final : public http::Exchange {
+class FakeExchange final : public http::Exchange,
+                           public std::enable_shared_from_this<FakeExchange> {
  public:
   // `path` may have a query.
   FakeExchange(std::string method, const std::string& path, std::string body,
@@ -48,6 +49,11 @@ class FakeExchange final : public http::Exchange {
     MutexLock lock(&mutex_);
     woken_ = true;
     changed_.notify_all();
+  }
+  std::function<void()> waker() override {
+    return [weak = weak_from_this()] {
+      if (const std::shared_ptr<FakeExchange> alive = weak.lock()) alive->wake();
+    };
   }
   void on_gone(std::function<void()> gone) override {
     {

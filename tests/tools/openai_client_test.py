@@ -7,6 +7,7 @@ Exits with 77 where the client is not installed.
 import json
 import sys
 import unittest
+import urllib.request
 from pathlib import Path
 
 try:
@@ -58,6 +59,22 @@ class OpenAiClientTest(unittest.TestCase):
             text += "".join(choice.text for choice in chunk.choices)
         self.assertEqual(text, whole.choices[0].text)
         self.assertEqual(usage.total_tokens, whole.usage.total_tokens)
+
+    def test_a_stream_that_is_cut_goes_on_where_it_was(self):
+        whole = self.client.completions.create(**STORY).choices[0].text
+        stream = self.client.completions.create(
+            **STORY, stream=True, extra_body={"resumable": True},
+            extra_headers={"X-Request-Id": "cut"})
+        text = ""
+        for _ in range(5):
+            text += next(stream).choices[0].text
+        stream.close()
+        with urllib.request.urlopen(
+                f"http://{self.server.address}/v1/streams/cut?from=5") as rest:
+            for line in rest:
+                if line.startswith(b"data: {"):
+                    text += json.loads(line[6:])["choices"][0]["text"]
+        self.assertEqual(text, whole)
 
     def test_a_chat_whole_and_streamed(self):
         whole = self.client.chat.completions.create(**TALK, n=2, logprobs=True, top_logprobs=1)

@@ -74,6 +74,7 @@ TAKEN = {
     "stop_token_ids": ([300, 301], {"stop_ids": [300, 301]}),
     "ignore_eos": (True, {"ignore_eos": True}),
     "stream": (True, {}),
+    "resumable": (True, {"resumable": True}),
     "stream_options": ({"include_usage": True}, {}),
     "logprobs": (2, {"logprobs": 2}),
     "logprobs@chat/completions": (True, {"logprobs": 0}),
@@ -98,7 +99,8 @@ TAKEN = {
     "reasoning": ({"effort": "low"}, {}),
 }
 # What a field needs beside it.
-BESIDE = {"stream_options": {"stream": True}, "top_logprobs": {"logprobs": True}}
+BESIDE = {"resumable": {"stream": True}, "stream_options": {"stream": True},
+          "top_logprobs": {"logprobs": True}}
 # What is 400, of fields that are taken with another value, or never.
 REFUSED = {
     "response_format": {"type": "json_object"}, "text": {"format": {"type": "json_object"}},

@@ -29,6 +29,8 @@ struct ServeFlags {
   bool share_prefixes = false;
   std::string metrics_prefix = "lockstep";
   std::string log_format = "text";
+  int64_t resume_bytes = int64_t{256} << 20;
+  int resume_seconds = 60;
 };
 
 absl::StatusOr<ServiceOptions> service_options(const ServeFlags& flags) {
@@ -81,12 +83,16 @@ absl::Status serve(const ServeFlags& flags, Interrupt& interrupt) {
   if (flags.ports.admin_address != "off") watching.push_back(&recorder);
   EngineObservers observers(std::move(watching));
   options.engine.observer = &observers;
+  KeptStreams kept({.max_bytes = flags.resume_bytes, .after_end_ms = flags.resume_seconds * 1000L});
   ASSIGN_OR_RETURN(const std::unique_ptr<InferenceService> service,
                    InferenceService::start(model.get(), std::move(options)));
   // Ports answer at once, as not ready, so that probes see a process that is starting.
   ASSIGN_OR_RETURN(
       const std::unique_ptr<ServedPorts> ports,
-      ServedPorts::start({.model = model.get(), .engine = &service->engine(), .workers = workers},
+      ServedPorts::start({.model = model.get(),
+                          .engine = &service->engine(),
+                          .workers = workers,
+                          .kept = flags.resume_bytes > 0 ? &kept : nullptr},
                          {.metrics = &metrics, .recorder = &recorder, .log = &log}, flags.ports));
   log.announce(fmt::format("{} on {} {}: {}{}, loading", model->name(), workers,
                            workers == 1 ? "worker" : "workers", ports->names(),
@@ -144,6 +150,16 @@ std::shared_ptr<Command> add_serve(CLI::App& parent) {
   command->app
       ->add_option("--drain-seconds", flags->drain_seconds,
                    "At SIGTERM or Ctrl-C, how long the requests there are may go on")
+      ->capture_default_str();
+  command->app
+      ->add_option("--resume-bytes", flags->resume_bytes,
+                   "Memory for the answers of resumable requests, of all together; 0: none are")
+      ->transform(CLI::AsSizeValue(false))
+      ->default_str("256MiB");
+  command->app
+      ->add_option("--resume-seconds", flags->resume_seconds,
+                   "How long after its end a resumable answer is kept")
+      ->check(CLI::Range(1, 86'400))
       ->capture_default_str();
   command->app
       ->add_option("--metrics-prefix", flags->metrics_prefix,

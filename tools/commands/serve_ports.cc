@@ -179,9 +179,10 @@ absl::StatusOr<std::unique_ptr<ServedPorts>> ServedPorts::start(ServedModel serv
 std::vector<http::Route> ServedPorts::routes_of_metrics(const ServedModel& served,
                                                         const Observed& observed) const {
   return metrics_routes(observed.metrics, served.engine,
-                        [api = api_.get(), log = observed.log]() -> ServerCounts {
+                        [api = api_.get(), log = observed.log, kept = served.kept]() -> ServerCounts {
                           return {.unknown_fields = api != nullptr ? api->unknown_fields() : 0,
-                                  .log_lines_dropped = log->dropped()};
+                                  .log_lines_dropped = log->dropped(),
+                                  .kept = kept != nullptr ? kept->counts() : KeptCounts()};
                         });
 }
 
@@ -196,7 +197,8 @@ absl::Status ServedPorts::start_http(const ServedModel& served, const Observed& 
     std::ranges::move(more, std::back_inserter(routes));
   }
   http::Handler handler = http::Router(std::move(routes));
-  if (served.keys != nullptr) handler = with_keys(served.keys, open, handler);
+  if (served.keys != nullptr)
+    handler = with_keys(served.keys, open, /*uncounted=*/"/v1/streams/", handler);
   ASSIGN_OR_RETURN(http_, http::Server::start({.address = flags.http_address,
                                                .max_connections = max_connections,
                                                .tls = flags.tls},

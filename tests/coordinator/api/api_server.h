@@ -18,7 +18,9 @@ namespace lockstep {
 
 class ApiServer {
  public:
-  explicit ApiServer(const EngineOptions& options = {}, int64_t pages = 64) {
+  explicit ApiServer(const EngineOptions& options = {}, int64_t pages = 64,
+                     const KeptOptions& kept_options = {})
+      : kept_(kept_options) {
     auto model = Model::open({});
     EXPECT_TRUE(model.ok()) << model.status();
     model_ = *std::move(model);
@@ -30,8 +32,9 @@ class ApiServer {
     cluster_ = std::make_unique<FakeCluster>(fake);
     engine_ = std::make_unique<Engine>(cluster_.get(), model_->tokenizer(), options);
     EXPECT_TRUE(engine_->wait_ready().ok());
-    auto server = PublicServer::start({.model = model_.get(), .engine = engine_.get()}, &pool_,
-                                      {.address = "127.0.0.1:0"});
+    auto server =
+        PublicServer::start({.model = model_.get(), .engine = engine_.get(), .kept = &kept_},
+                            &pool_, {.address = "127.0.0.1:0"});
     EXPECT_TRUE(server.ok()) << server.status();
     server_ = *std::move(server);
     channel_ = new_channel();
@@ -41,6 +44,7 @@ class ApiServer {
   const Model& model() const { return *model_; }
   FakeCluster& cluster() { return *cluster_; }
   Engine& engine() { return *engine_; }
+  KeptStreams& kept() { return kept_; }
   const std::string& address() const { return server_->address(); }
   v1::Generation::Stub& stub() { return *stub_; }
   // Ends the public port; the engine goes on.
@@ -93,6 +97,7 @@ class ApiServer {
     return ok;
   }
 
+  KeptStreams kept_;
   std::unique_ptr<Model> model_;
   std::unique_ptr<FakeCluster> cluster_;
   std::unique_ptr<Engine> engine_;

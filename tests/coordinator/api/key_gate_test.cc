@@ -4,8 +4,10 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "tests/support/fake_exchange.h"
 #include "tests/support/temp_folder.h"
@@ -25,9 +27,9 @@ class KeyGateTest : public ::testing::Test {
     auto keys = ApiKeys::load(path);
     EXPECT_TRUE(keys.ok()) << keys.status();
     keys_ = *std::move(keys);
-    gate_ = with_keys(keys_.get(), {"/readyz"}, [this](std::shared_ptr<http::Exchange> exchange) {
-      held_.push_back(std::move(exchange));
-    });
+    gate_ = with_keys(
+        keys_.get(), {"/readyz"}, "/v1/streams/",
+        [this](std::shared_ptr<http::Exchange> exchange) { held_.push_back(std::move(exchange)); });
   }
   std::shared_ptr<FakeExchange> call(const std::string& path, const std::string& authorization) {
     auto exchange = std::make_shared<FakeExchange>("GET", path, "",
@@ -83,6 +85,58 @@ TEST_F(KeyGateTest, ARequestCountsUntilItsAnswerIsComplete) {
   first->go();
   call("/v1/completions", bearer);
   EXPECT_EQ(held_.size(), 1u);
+}
+
+TEST_F(KeyGateTest, WhatGoesOnWithARequestIsNotCountedAndNeedsAKey) {
+  const std::string bearer = std::string("Bearer ") + kKey;
+  call("/v1/completions", bearer);
+  call("/v1/streams/a", bearer);
+  call("/v1/streams/b", bearer);
+  EXPECT_EQ(held_.size(), 3u);
+  EXPECT_EQ(held_[2]->client(), "alice");
+  EXPECT_EQ(call("/v1/streams/a", "")->wait().status, 401);
+}
+
+TEST_F(KeyGateTest, ARequestCountsWhileItsPassIsHeldThoughItsClientIsGone) {
+  const std::string bearer = std::string("Bearer ") + kKey;
+  const auto first = call("/v1/completions", bearer);
+  std::shared_ptr<const void> pass = held_[0]->pass();
+  held_.clear();
+  first->go();
+  EXPECT_EQ(call("/v1/completions", bearer)->wait().status, 429);
+  pass = nullptr;
+  call("/v1/completions", bearer);
+  EXPECT_EQ(held_.size(), 1u);
+}
+
+// Says something once it is told to.
+class ToldSource final : public http::BodySource {
+ public:
+  explicit ToldSource(const std::atomic<bool>* told) : told_(told) {}
+  State read(std::string* bytes) override {
+    if (!*told_) return State::kMore;
+    *bytes += "x";
+    return State::kEnd;
+  }
+
+ private:
+  const std::atomic<bool>* const told_;
+};
+
+TEST_F(KeyGateTest, AnAnswerIsWokenWhenItsHandlerHasLetGoOfIt) {
+  const auto exchange = call("/v1/completions", std::string("Bearer ") + kKey);
+  std::atomic<bool> told = false;
+  const std::function<void()> wake = held_[0]->waker();
+  held_[0]->stream({}, std::make_unique<ToldSource>(&told));
+  held_.clear();
+  std::thread engine([&] {
+    told = true;
+    wake();
+  });
+  std::string bytes;
+  while (bytes.empty()) exchange->read_more(&bytes);
+  EXPECT_EQ(bytes, "x");
+  engine.join();
 }
 
 }  // namespace

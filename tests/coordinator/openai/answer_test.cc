@@ -63,7 +63,7 @@ TEST(WholeAnswerTest, AnAnswerOfCallsAloneHasNoContent) {
 
 TEST(ChunkWriterTest, DeltasAddUpToTheWholeMessage) {
   for (const size_t size : {1, 5, 40, 1000}) {
-    ChunkWriter writer(facts());
+    ChunkWriter writer(std::make_shared<const AnswerFacts>(facts()));
     WholeAnswer whole(facts(), 1, 1);
     OrderedJson message = {
         {"role", ""}, {"content", ""}, {"refusal", nullptr}, {"reasoning_content", ""}};
@@ -103,8 +103,8 @@ TEST(ChunkWriterTest, DeltasAddUpToTheWholeMessage) {
 }
 
 TEST(ChunkWriterTest, TheSameEventsAreTheSameBytes) {
-  ChunkWriter first(facts());
-  ChunkWriter second(facts());
+  ChunkWriter first(std::make_shared<const AnswerFacts>(facts()));
+  ChunkWriter second(std::make_shared<const AnswerFacts>(facts()));
   for (const StreamEvent& event : events_of(kText, 3)) {
     EXPECT_EQ(first.chunk(event, 0), second.chunk(event, 0));
   }
@@ -112,7 +112,7 @@ TEST(ChunkWriterTest, TheSameEventsAreTheSameBytes) {
 }
 
 TEST(ChunkWriterTest, AnEventThatShowsNothingHasNoChunk) {
-  ChunkWriter writer(facts());
+  ChunkWriter writer(std::make_shared<const AnswerFacts>(facts()));
   EXPECT_TRUE(writer.chunk({.text = "<think>"}, 0).has_value());  // The role.
   EXPECT_FALSE(writer.chunk({.text = "\n"}, 0).has_value());
   EXPECT_TRUE(writer.chunk({.finish_reason = FinishReason::kLength}, 0).has_value());

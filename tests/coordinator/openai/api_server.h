@@ -19,7 +19,8 @@ using testing::FakeExchange;
 class ApiServer {
  public:
   explicit ApiServer(const EngineOptions& options = {}, const ModelOptions& model_options = {},
-                     const ApiOptions& api_options = {}) {
+                     const ApiOptions& api_options = {}, const KeptOptions& kept_options = {})
+      : kept_(kept_options) {
     auto model = Model::open(model_options);
     EXPECT_TRUE(model.ok()) << model.status();
     model_ = *std::move(model);
@@ -32,8 +33,8 @@ class ApiServer {
     engine_ = std::make_unique<Engine>(cluster_.get(), model_->tokenizer(), options);
     EXPECT_TRUE(engine_->wait_ready().ok());
     pool_ = std::make_unique<TaskPool>(TaskPoolOptions());
-    auto api =
-        Api::create({.model = model_.get(), .engine = engine_.get()}, pool_.get(), api_options);
+    auto api = Api::create({.model = model_.get(), .engine = engine_.get(), .kept = &kept_},
+                           pool_.get(), api_options);
     EXPECT_TRUE(api.ok()) << api.status();
     api_ = *std::move(api);
   }
@@ -44,16 +45,22 @@ class ApiServer {
   FakeCluster& cluster() { return *cluster_; }
   Engine& engine() { return *engine_; }
   Api& api() { return *api_; }
+  KeptStreams& kept() { return kept_; }
 
   // Hands a request to the route of this method and pattern.
   std::shared_ptr<FakeExchange> send(const std::string& method, const std::string& pattern,
                                      const std::string& body, const std::string& path = {},
                                      const http::Headers& headers = {}) {
-    const auto exchange =
-        std::make_shared<FakeExchange>(method, path.empty() ? pattern : path, body, headers);
+    return hand_over(pattern, std::make_shared<FakeExchange>(method, path.empty() ? pattern : path,
+                                                             body, headers));
+  }
+  std::shared_ptr<FakeExchange> hand_over(const std::string& pattern,
+                                          const std::shared_ptr<FakeExchange>& exchange,
+                                          const http::PathParameters& parameters = {}) {
+    const std::string& method = exchange->request().method;
     for (const http::Route& route : api_->routes()) {
       if (method == route.method && pattern == route.path) {
-        route.handler(exchange, {});
+        route.handler(exchange, parameters);
         return exchange;
       }
     }
@@ -69,6 +76,7 @@ class ApiServer {
   }
 
  private:
+  KeptStreams kept_;
   std::unique_ptr<Model> model_;
   std::unique_ptr<FakeCluster> cluster_;
   std::unique_ptr<Engine> engine_;

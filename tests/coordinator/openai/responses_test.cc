@@ -56,11 +56,12 @@ TEST(ResponsesTest, EventsAddUpToTheWholeResponse) {
 }
 
 TEST(ResponsesTest, ThoughtsAndCallsAreItems) {
-  ResponseWriter writer({.endpoint = kResponses,
-                         .id = "resp_1",
-                         .output = {.thoughts = choose_thought_format("think", nullptr).value(),
-                                    .tools = choose_tool_format("hermes", nullptr).value()},
-                         .request = OrderedJson::object()});
+  ResponseWriter writer(std::make_shared<const AnswerFacts>(
+      AnswerFacts{.endpoint = kResponses,
+                  .id = "resp_1",
+                  .output = {.thoughts = choose_thought_format("think", nullptr).value(),
+                             .tools = choose_tool_format("hermes", nullptr).value()},
+                  .request = OrderedJson::object()}));
   const std::string text =
       "<think>hm</think>Wait.<tool_call>{\"name\": \"f\", \"arguments\": {\"a\": 1}}</tool_call>";
   std::string bytes;

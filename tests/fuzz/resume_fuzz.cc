@@ -1,0 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
+// A stream's events, where it is cut, and what a client says to go on. Its unit-test twin is
+// ResumptionTest.RandomStreamsAreJoinedAtRandomCuts.
+#include "tests/fuzz/resume_input.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  lockstep::openai::check_resume_input({reinterpret_cast<const char*>(data), size});
+  return 0;
+}

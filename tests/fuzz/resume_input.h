@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+// What holds for any stream, cut anywhere, and for whatever a client says of where it was: for the
+// fuzzer and its twin.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/check.h"
+#include "coordinator/kept_log.h"
+#include "coordinator/openai/answer_format.h"
+#include "coordinator/openai/error.h"
+#include "coordinator/openai/event_source.h"
+#include "coordinator/openai/resumption.h"
+
+namespace lockstep::openai {
+
+// Numbers and texts out of bytes; 0 and "" at their end.
+class Draw {
+ public:
+  explicit Draw(std::string_view bytes) : bytes_(bytes) {}
+
+  bool is_over() const { return bytes_.empty(); }
+  unsigned number() {
+    if (bytes_.empty()) return 0;
+    const auto byte = static_cast<unsigned char>(bytes_[0]);
+    bytes_.remove_prefix(1);
+    return byte;
+  }
+  std::string text(size_t max) {
+    const std::string taken(bytes_.substr(0, number() % (max + 1)));
+    bytes_.remove_prefix(std::min(taken.size(), bytes_.size()));
+    return taken;
+  }
+
+ private:
+  std::string_view bytes_;
+};
+
+inline std::shared_ptr<const AnswerFacts> draw_facts(Draw* draw) {
+  const unsigned form = draw->number();
+  AnswerFacts facts = {.endpoint = form % 3 == 0   ? kCompletions
+                                   : form % 3 == 1 ? kChat
+                                                   : kResponses,
+                       .id = "resp_1",
+                       .created = 5,
+                       .model = "m",
+                       .include_usage = (form & 8) != 0,
+                       .request = OrderedJson::object()};
+  if (facts.endpoint == kCompletions && (form & 16) != 0) facts.echo = {"echo"};
+  if ((form & 32) != 0) facts.output.thoughts = choose_thought_format("think", nullptr).value();
+  if ((form & 64) != 0) facts.output.tools = choose_tool_format("hermes", nullptr).value();
+  return std::make_shared<const AnswerFacts>(std::move(facts));
+}
+
+inline StreamEvent draw_event(Draw* draw) {
+  constexpr const char* kTags[] = {"",
+                                   "<think>",
+                                   "</think>",
+                                   "<tool_call>",
+                                   "</tool_call>",
+                                   "{\"name\": \"f\", \"arguments\": {",
+                                   "}}"};
+  const unsigned kind = draw->number();
+  StreamEvent event = {.text = kTags[kind % 7]};
+  if (kind % 7 == 0) event.text = draw->text(20);
+  // What the engine gives is UTF-8.
+  std::erase_if(event.text, [](char c) { return static_cast<unsigned char>(c) >= 0x80; });
+  return event;
+}
+
+inline std::string read_all(const std::shared_ptr<KeptLog>& log,
+                            const std::shared_ptr<const AnswerFacts>& facts, size_t from) {
+  std::vector<std::unique_ptr<StreamReader>> readers;
+  readers.push_back(log->open(from).value());
+  EventSource source(make_writer(facts), std::move(readers), from);
+  source.catch_up();
+  std::string bytes;
+  while (source.read(&bytes) == http::BodySource::State::kMore) {
+  }
+  return bytes;
+}
+
+// Behind the last whole event with an id, and that id plus 1.
+struct Whole {
+  size_t bytes = 0;
+  size_t next = 0;
+};
+inline Whole whole_of(std::string_view received) {
+  Whole whole;
+  size_t begin = 0;
+  for (size_t end = 0; (end = received.find("\n\n", begin)) != received.npos; begin = end + 2) {
+    if (!received.substr(begin).starts_with("id: ")) continue;
+    whole = {.bytes = end + 2, .next = std::stoul(std::string(received.substr(begin + 4, 18))) + 1};
+  }
+  return whole;
+}
+
+// Every cut is joined by what is read from there.
+inline void check_cuts(Draw* draw) {
+  const auto facts = draw_facts(draw);
+  const auto log = std::make_shared<KeptLog>();
+  std::vector<std::unique_ptr<StreamReader>> readers;
+  readers.push_back(log->open(0).value());
+  EventSource live(make_writer(facts), std::move(readers));
+  std::string uncut;
+  const unsigned events = 1 + draw->number() % 40;
+  for (unsigned i = 0; i < events; ++i) {
+    StreamEvent event = draw_event(draw);
+    if (i + 1 == events) event.finish_reason = FinishReason::kStop;
+    log->append(std::move(event));
+    if (draw->number() % 2 == 0) live.read(&uncut);
+  }
+  const bool fails = draw->number() % 4 == 0;
+  log->close(fails ? absl::UnavailableError("rank 1") : absl::OkStatus());
+  while (live.read(&uncut) == http::BodySource::State::kMore) {
+  }
+  LOCKSTEP_CHECK(read_all(log, facts, 0) == uncut);
+  for (int i = 0; i < 8; ++i) {
+    const size_t cut = (draw->number() * 256 + draw->number()) % (uncut.size() + 1);
+    const Whole whole = whole_of(std::string_view(uncut).substr(0, cut));
+    LOCKSTEP_CHECK(uncut.substr(0, whole.bytes) + read_all(log, facts, whole.next) == uncut);
+  }
+  LOCKSTEP_CHECK(!log->open(events + 2).ok());
+}
+
+// What a client says is an offset, or refused as its fault.
+inline void check_offset(Draw* draw) {
+  http::Request request;
+  request.query = draw->text(40);
+  if (draw->number() % 2 == 0) request.headers.emplace_back("Last-Event-ID", draw->text(30));
+  const absl::StatusOr<size_t> offset = resume_offset(request);
+  if (offset.ok()) {
+    LOCKSTEP_CHECK(*offset <= 1'000'000'000'000'000'000);
+    return;
+  }
+  const http::Response response = error_response(offset.status());
+  LOCKSTEP_CHECK(response.status == 400);
+  LOCKSTEP_CHECK(offset.status().message().find('\n') == absl::string_view::npos);
+}
+
+inline void check_resume_input(std::string_view bytes) {
+  Draw draw(bytes);
+  check_offset(&draw);
+  check_cuts(&draw);
+}
+
+}  // namespace lockstep::openai
