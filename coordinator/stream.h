@@ -79,8 +79,8 @@ class Stream {
 
   // Engine's side. Nothing is appended after close(). kResourceExhausted: the reader has left too
   // much of this choice unread, or all readers too many log-probabilities of prompts. The event is
-  // dropped, all later ones are, and close() closes with this error. One event of a choice is
-  // always kept, however large it is.
+  // dropped, all later ones are, and close() closes with this error. One event of a choice that
+  // has none of the latter is always kept, however large it is.
   absl::Status append(StreamEvent event) ABSL_LOCKS_EXCLUDED(mutex_);
   // All choices are done (OK), or the request failed.
   void close(absl::Status status) ABSL_LOCKS_EXCLUDED(mutex_);

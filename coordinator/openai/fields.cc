@@ -19,6 +19,11 @@ constexpr unsigned kAll = kBoth | kResponses;
 v1::GenerateRequest& message_of(ApiRequest* request) { return request->prompts[0]; }
 v1::ChatMessages* chat_of(ApiRequest* request) { return message_of(request).mutable_chat(); }
 
+bool is_empty_text(const OrderedJson& value) {
+  const auto* text = value.get_ptr<const std::string*>();
+  return text != nullptr && text->empty();
+}
+
 // ---- Fields that are GenerateRequest's, or nearly ----
 
 absl::Status scalar(const Field& field, const OrderedJson& value, ApiRequest* request) {
@@ -96,7 +101,7 @@ absl::Status prompt(const Field& field, const OrderedJson& value, ApiRequest* re
   }
   request->prompts.resize(list.size());
   for (size_t i = 0; i < list.size(); ++i) {
-    if (list[i] == "" || list[i] == OrderedJson::array()) {
+    if (is_empty_text(list[i]) || list[i] == OrderedJson::array()) {
       return refusal(field.name, "want text or token ids, found an empty prompt");
     }
     if (list[i].is_string()) {
@@ -227,7 +232,7 @@ absl::Status only(const Field& field, const OrderedJson& value, ApiRequest*) {
 
 absl::Status never(const Field& field, const OrderedJson& value, ApiRequest*) {
   // An empty object is something: any JSON, or a search as usual.
-  const bool is_nothing = value == "" || value == OrderedJson::array() || value == false;
+  const bool is_nothing = is_empty_text(value) || value == OrderedJson::array() || value == false;
   return is_nothing ? absl::OkStatus() : refusal(field.name, field.note);
 }
 

@@ -81,7 +81,7 @@ TAKEN = {
     "top_logprobs": (2, {"logprobs": 2}),
     "n": (3, {"n": 3}),
     "best_of": (3, {"n": 3}),
-    "echo": (True, {}),
+    "echo": (True, {"logprobs": 2, "prompt_logprobs": 2}),
     "response_format": ({"type": "text"}, {}),
     "text": ({"format": {"type": "text"}}, {}),
     "background": (False, {}),
@@ -100,7 +100,7 @@ TAKEN = {
 }
 # What a field needs beside it.
 BESIDE = {"resumable": {"stream": True}, "stream_options": {"stream": True},
-          "top_logprobs": {"logprobs": True}}
+          "top_logprobs": {"logprobs": True}, "echo": {"logprobs": 2}}
 # What is 400, of fields that are taken with another value, or never.
 REFUSED = {
     "response_format": {"type": "json_object"}, "text": {"format": {"type": "json_object"}},
@@ -205,7 +205,8 @@ class ParityTest(unittest.TestCase):
         for event in generate(request):
             found[event.index]["text"] += event.text
             if "logprobs" in fields:
-                found[event.index]["logprobs"] += [each.chosen.logprob for each in event.logprobs]
+                found[event.index]["logprobs"] += [
+                    each.chosen.logprob for each in [*event.prompt_logprobs, *event.logprobs]]
         return found
 
     def test_every_field_that_is_taken_does_by_both_what_it_says(self):
@@ -233,7 +234,9 @@ class ParityTest(unittest.TestCase):
                          [choice["text"] for choice in wanted])
         for one, other in zip(found, wanted):
             if other["logprobs"] is not None:
-                self.assertEqual([single(value) for value in one["logprobs"]], other["logprobs"])
+                # Null, of a prompt's first token, is 0 there.
+                self.assertEqual([single(value or 0) for value in one["logprobs"]],
+                                 other["logprobs"])
 
     def test_what_cannot_be_done_is_400_and_names_the_field(self):
         for field, endpoints in table():

@@ -87,14 +87,13 @@ TEST(OpenAiEchoTest, EachChoiceOfEachPromptHasThoseOfItsPrompt) {
 TEST(OpenAiEchoTest, AStreamComesToTheSame) {
   ApiServer server;
   const OrderedJson prompts = {"Once upon a time", std::vector<int>(200, 7)};
-  for (const int n : {1, 3}) {
+  for (const size_t n : {size_t{1}, size_t{3}}) {
     for (const int max_tokens : {0, 5}) {
       const OrderedJson body =
           with(kEchoed, {{"prompt", prompts}, {"n", n}, {"max_tokens", max_tokens}});
       const OrderedJson whole = server.post_json("/v1/completions", body)["choices"];
       const auto streamed =
-          joined(server.post("/v1/completions", with(body, {{"stream", true}}).dump()),
-                 static_cast<size_t>(2 * n));
+          joined(server.post("/v1/completions", with(body, {{"stream", true}}).dump()), 2 * n);
       ASSERT_EQ(whole.size(), streamed.size());
       for (size_t i = 0; i < whole.size(); ++i) {
         EXPECT_EQ(streamed[i]["text"], whole[i]["text"]);

@@ -161,6 +161,26 @@ TEST_P(TopCandidatesTest, AppliesEditsAndMaskInASliceOfTheVocabulary) {
   }
 }
 
+// How a prompt's token is scored.
+TEST_P(TopCandidatesTest, AnInfiniteEditMakesItsTokenWinUnlessItsLogitIsNoNumber) {
+  for (const int32_t id : {0, 63, 64, 200, 499}) {
+    const LogitEdit edit = {id, 1.0f, kInfinity};
+    Call call(3, 500);
+    for (OutputRequest& request : call.requests) {
+      request.temperature = 0;
+      request.edits = &edit;
+      request.edit_count = 1;
+    }
+    call.logits.view().row<float>(1)[id] = std::nanf("");
+    call.logits.view().row<float>(2)[id] = -kInfinity;
+    call.run_kernel(GetParam(), 0);
+    EXPECT_EQ(call.requests[0].noisy.id, id);
+    EXPECT_EQ(call.requests[0].noisy.logit, call.logits.view().row<float>(0)[id]);
+    EXPECT_NE(call.requests[1].noisy.id, id);
+    EXPECT_NE(call.requests[2].noisy.id, id);
+  }
+}
+
 TEST_P(TopCandidatesTest, AMaskThatAllowsNothingGivesNoCandidate) {
   Call call(2, 130);
   const std::vector<uint64_t> none(3, 0);
