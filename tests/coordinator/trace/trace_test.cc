@@ -202,6 +202,7 @@ TEST_F(TraceRequestsTest, WithATimeoutItWaitsForSteps) {
 TEST_F(TraceRequestsTest, ManyWaitForTheSameStepsAndMoreAreRefused) {
   StepGate gate(cluster_);
   std::vector<std::shared_ptr<FakeExchange>> all;
+  all.reserve(17);
   for (int i = 0; i < 17; ++i) all.push_back(ask("?steps=2&timeout=60"));
   EXPECT_EQ(all.back()->wait().status, 429);
   all.pop_back();
