@@ -180,6 +180,7 @@ void Generation::stream_answer() {
     streams = std::exchange(streams_, {});  // They are the source's, which goes with the client.
   }
   std::vector<std::unique_ptr<StreamReader>> readers;
+  readers.reserve(streams.size());
   for (std::shared_ptr<Stream>& stream : streams) {
     readers.push_back(std::make_unique<SoleReader>(context_->served.engine, std::move(stream)));
   }
