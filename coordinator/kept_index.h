@@ -3,13 +3,14 @@
 // for more. No thread, clock or lock is in here: who calls says what time it is.
 #pragma once
 
-#include <compare>
 #include <cstdint>
 #include <list>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <tuple>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -22,7 +23,9 @@ class KeptStream;
 struct KeptName {
   std::string owner;  // An API key's name; "" where there are no keys: whoever knows the id.
   std::string id;     // The request's.
-  auto operator<=>(const KeptName&) const = default;
+  friend bool operator<(const KeptName& a, const KeptName& b) {
+    return std::tie(a.owner, a.id) < std::tie(b.owner, b.id);
+  }
 };
 
 // kInvalidArgument: it could not be a segment of a path. Want 1 to 128 letters, digits and -_.:~,

@@ -59,15 +59,15 @@ absl::Status GenerateReactor::submit(grpc::ByteBuffer* body) {
   request.client = caller_.client;
   request.endpoint = "/lockstep.v1.Generation/Generate";
   request.traceparent = traceparent_in(*context_);
-  std::unique_ptr<StreamReader> reader;
+  std::shared_ptr<StreamReader> reader;
   if (message.resumable()) {
     ASSIGN_OR_RETURN(reader, submit_kept(message, std::move(request)));
   } else {
     request.deadline_ms = steady_ms(context_->deadline());
     ASSIGN_OR_RETURN(std::shared_ptr<Stream> stream, served_.engine->submit(std::move(request)));
-    reader = std::make_unique<SoleReader>(served_.engine, std::move(stream));
+    reader = std::make_shared<SoleReader>(served_.engine, std::move(stream));
   }
-  follow(std::move(id), std::move(reader), /*from=*/0);
+  follow(std::move(id), reader, /*from=*/0);
   return absl::OkStatus();
 }
 

@@ -25,8 +25,8 @@ absl::Status ResumeReactor::begin(grpc::ByteBuffer* body) {
   ASSIGN_OR_RETURN(
       const std::shared_ptr<KeptStream> kept,
       served_.kept->find({.owner = served_.owner_of(caller.client), .id = message.request_id()}));
-  ASSIGN_OR_RETURN(std::unique_ptr<StreamReader> reader, kept->log().open(message.from()));
-  follow(message.request_id(), std::move(reader), message.from());
+  ASSIGN_OR_RETURN(const std::shared_ptr<StreamReader> reader, kept->log().open(message.from()));
+  follow(message.request_id(), reader, message.from());
   return absl::OkStatus();
 }
 

@@ -43,9 +43,7 @@ void fill(const std::vector<Logprob>& token, const Tokenizer* tokenizer,
 
 }  // namespace
 
-// Holds the reader itself: the call may be over, and this be deleted, before set_listener()
-// returns.
-void StreamReactor::follow(std::string request_id, std::shared_ptr<StreamReader> reader,
+void StreamReactor::follow(std::string request_id, const std::shared_ptr<StreamReader>& reader,
                            size_t from) {
   request_id_ = std::move(request_id);
   bool cancelled = false;

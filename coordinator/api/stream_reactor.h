@@ -29,8 +29,9 @@ class StreamReactor : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
   StreamReactor(const ServedModel& served, grpc::CallbackServerContext* context)
       : served_(served), context_(context) {}
 
-  // Writes what the reader gives from offset `from` on, as the answer to this request. Once.
-  void follow(std::string request_id, std::shared_ptr<StreamReader> reader, size_t from)
+  // Writes what the reader gives from offset `from` on, as the answer to this request. Once. The
+  // caller holds the reader: the call may be over, and this be deleted, when it returns.
+  void follow(std::string request_id, const std::shared_ptr<StreamReader>& reader, size_t from)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
   const ServedModel served_;

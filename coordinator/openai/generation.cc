@@ -284,6 +284,7 @@ std::shared_ptr<const AnswerFacts> Generation::take_facts() {
 std::vector<std::unique_ptr<StreamReader>> Generation::readers_of(
     const std::vector<std::shared_ptr<Stream>>& streams) const {
   std::vector<std::unique_ptr<StreamReader>> readers;
+  readers.reserve(streams.size());
   for (const std::shared_ptr<Stream>& stream : streams) {
     readers.push_back(std::make_unique<SoleReader>(context_->served.engine, stream));
   }
