@@ -21,7 +21,7 @@ struct LauncherOptions {
   std::vector<std::string> devices;  // Of each worker, as its --device; empty: processors.
   double memory_fraction = 0;        // 0: each device's own default.
   std::string coordinator;           // The address that they dial.
-  std::string token;  // Handed over in the environment, where other users cannot read it.
+  std::string token;      // Handed over in the environment, where other users cannot read it.
   std::string log_level;  // As `lockstep worker` takes them.
   std::string log_format = "text";
   std::string weight_cache = "off";  // As `lockstep worker --weight-cache` takes it, and its limit.

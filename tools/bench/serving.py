@@ -104,8 +104,9 @@ def servers(options: argparse.Namespace, kind: str) -> list[Server]:
     threads = str(options.threads)
     folder = model_folder(options.work, options.shape)
     ours = [
-        str(built(options.build, "lockstep")), "serve", str(folder), "--random-weights", "1", *KINDS[kind].flags, "--threads", threads, "--weight-cache", "off",
-        "--http", f"127.0.0.1:{options.port}", "--grpc", "127.0.0.1:0", "--max-context", "1024",
+        str(built(options.build, "lockstep")), "serve", str(folder), "--random-weights", "1",
+        *KINDS[kind].flags, "--threads", threads, "--weight-cache", "off", "--http",
+        f"127.0.0.1:{options.port}", "--grpc", "127.0.0.1:0", "--max-context", "1024",
     ]
     theirs = [
         str(llama_server(options.work)), "-m", str(gguf_file(options.work, options.shape, kind)),

@@ -178,12 +178,12 @@ absl::StatusOr<std::unique_ptr<ServedPorts>> ServedPorts::start(ServedModel serv
 
 std::vector<http::Route> ServedPorts::routes_of_metrics(const ServedModel& served,
                                                         const Observed& observed) const {
-  return metrics_routes(observed.metrics, served.engine,
-                        [api = api_.get(), log = observed.log, kept = served.kept]() -> ServerCounts {
-                          return {.unknown_fields = api != nullptr ? api->unknown_fields() : 0,
-                                  .log_lines_dropped = log->dropped(),
-                                  .kept = kept != nullptr ? kept->counts() : KeptCounts()};
-                        });
+  const auto counts = [api = api_.get(), log = observed.log, kept = served.kept]() -> ServerCounts {
+    return {.unknown_fields = api != nullptr ? api->unknown_fields() : 0,
+            .log_lines_dropped = log->dropped(),
+            .kept = kept != nullptr ? kept->counts() : KeptCounts()};
+  };
+  return metrics_routes(observed.metrics, served.engine, counts);
 }
 
 absl::Status ServedPorts::start_http(const ServedModel& served, const Observed& observed,

@@ -19,7 +19,9 @@ class RecordedExchange final : public Exchange {
   void respond(Response response) override { answer = std::move(response); }
   void stream(Response head, std::unique_ptr<BodySource>) override { answer = std::move(head); }
   void wake() override {}
-  std::function<void()> waker() override { return [] {}; }
+  std::function<void()> waker() override {
+    return [] {};
+  }
   void on_gone(std::function<void()>) override {}
 
   Response answer;
