@@ -45,6 +45,30 @@ class RequestReader::Parser final : public beast::http::basic_parser<true> {
   std::string target;
   int minor = 1;
 
+  // What is to be put next of `rest`: a chunk's data, its line, or, where the last chunk's line was
+  // put already (`has_line`), that with all trailers. Nothing: more has to come, or an error. Beast
+  // bounds neither, and reads an extension's quoted text past the end of its line: it gets whole
+  // lines, which were looked at.
+  std::string_view next_part(std::string_view rest, bool has_line, size_t max_bytes,
+                             beast::error_code* error) const {
+    if (!chunked()) return rest;
+    if (chunk_left_ > 0) return rest.substr(0, chunk_left_);
+    const std::string_view within = rest.substr(0, max_bytes + 1);
+    const size_t begin = chunks_ > 0 ? 2 : 0;  // Behind the line's end of the chunk before.
+    const size_t end = within.find("\r\n", begin);
+    const size_t all = has_line ? within.find("\r\n\r\n", begin) : end;
+    if (all == within.npos) {
+      if (within.size() > max_bytes) *error = beast::http::error::header_limit;
+      return {};
+    }
+    const std::string_view line = within.substr(0, end);
+    if (std::ranges::count(line, '"') % 2 != 0 || line.find('\\') != line.npos) {
+      *error = beast::http::error::bad_chunk_extension;
+      return {};
+    }
+    return within.substr(0, all + (has_line ? 4 : 2));
+  }
+
  private:
   using Error = beast::error_code;
   using Text = beast::string_view;
@@ -67,11 +91,18 @@ class RequestReader::Parser final : public beast::http::basic_parser<true> {
     request.body.append(body.data(), body.size());
     return body.size();
   }
-  void on_chunk_header_impl(uint64_t /*size*/, Text /*extensions*/, Error& /*error*/) override {}
+  void on_chunk_header_impl(uint64_t size, Text /*extensions*/, Error& /*error*/) override {
+    ++chunks_;
+    chunk_left_ = size;
+  }
   size_t on_chunk_body_impl(uint64_t /*left*/, Text body, Error& error) override {
+    chunk_left_ -= body.size();
     return on_body_impl(body, error);
   }
   void on_finish_impl(Error& /*error*/) override {}
+
+  size_t chunks_ = 0;      // Lines of chunks that were read;
+  size_t chunk_left_ = 0;  // of the last one's data, what was not.
 };
 
 RequestReader::RequestReader(const ReadLimits& limits) : limits_(limits) {}
@@ -143,24 +174,26 @@ void RequestReader::finish_head(std::string_view head) {
   state_ = State::kBody;
 }
 
-// Beast takes a chunk's line, or all trailers, only when it has them whole, and bounds neither: it
-// is shown one byte more than either may have.
 std::optional<Refusal> RequestReader::parse_body() {
   size_t parsed = 0;
   beast::error_code error;
-  while (!error && !parser_->is_done() && parsed < buffer_.size()) {
-    const auto shown = std::string_view(buffer_).substr(parsed, limits_.header_bytes + 1);
-    const size_t taken = parser_->put({shown.data(), shown.size()}, error);
+  bool has_line = false;
+  while (!parser_->is_done() && parsed < buffer_.size()) {
+    const auto part = parser_->next_part(std::string_view(buffer_).substr(parsed), has_line,
+                                         limits_.header_bytes, &error);
+    if (part.empty()) break;
+    const size_t taken = parser_->put({part.data(), part.size()}, error);
     parsed += taken;
-    if (error != beast::http::error::need_more) continue;
-    if (taken == 0) {
-      if (shown.size() > limits_.header_bytes) error = beast::http::error::header_limit;
+    if (error && error != beast::http::error::need_more) break;
+    error = {};
+    if (taken > 0) continue;
+    if (std::exchange(has_line, true)) {
+      error = beast::http::error::bad_chunk;
       break;
     }
-    error = {};
   }
   buffer_.erase(0, parsed);
-  if (!error || error == beast::http::error::need_more) return std::nullopt;
+  if (!error) return std::nullopt;
   return body_refusal(error, limits_);
 }
 

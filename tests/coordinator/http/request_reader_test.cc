@@ -224,6 +224,16 @@ TEST(RequestReaderTest, LimitsHoldWhetherBytesComeAtOnceOrOneByOne) {
   }
 }
 
+TEST(RequestReaderTest, QuotedTextOfAnExtensionEndsWithItsLine) {
+  const std::string chunked = with_head("Transfer-Encoding: chunked\r\n");
+  for (const char* line : {"2;x=\"y%", "2;x=\"y\\\"", "0;x=\"", "2;\""}) {
+    const std::string bytes = chunked + line + "\r\nab\r\n0;\"\r\n\r\n";
+    EXPECT_EQ(status_of(bytes), 400) << line;
+    EXPECT_EQ(read_all(bytes, before_every_byte(bytes)), read_all(bytes)) << line;
+  }
+  EXPECT_EQ(read_all(chunked + "2;x=\"y;z\"\r\nab\r\n0;q=\"\"\r\nT: \"\r\n\r\n").size(), 1u);
+}
+
 TEST(RequestReaderTest, BadChunksAreRefused) {
   for (const char* body : {"x\r\n", "-1\r\n", "1 \r\nx\r\n0\r\n\r\n", "1\r\nxy\r\n", "1\nx\r\n",
                            "ffffffffffffffffff\r\n", "1;\"\r\nx\r\n", "\r\n", "0x1\r\nx\r\n",
