@@ -231,8 +231,8 @@ async def r6_choices(lockstep: str) -> str:
     return await r6_overload(lockstep, choices=8)
 
 
-GATES = {"r5": r5_drain, "r6": r6_overload, "r6n": r6_choices, "r7": r7_hang_ups, "r8": r8_slow_readers,
-         "r9": r9_half_open, "r32": r32_metrics}
+GATES = {"r5": r5_drain, "r6": r6_overload, "r6n": r6_choices, "r7": r7_hang_ups,
+         "r8": r8_slow_readers, "r9": r9_half_open, "r32": r32_metrics}
 
 
 def main() -> int:
