@@ -134,7 +134,7 @@ void Engine::Loop::end(const absl::Status& why) {
 // worker that somebody replaces.
 absl::StatusOr<std::unique_ptr<Group>> Engine::Loop::form() {
   for (milliseconds pause = kFirstPause;; pause = std::min(2 * pause, kLongestPause)) {
-    absl::StatusOr<std::unique_ptr<Group>> group = cluster_->form();
+    absl::StatusOr<std::unique_ptr<Group>> group = cluster_->form({});
     if (group.ok() || !formed_before_) return group;
     if (group.status().code() == absl::StatusCode::kCancelled) return group;
     spdlog::warn("no group of workers, trying again in {} ms: {}", pause.count(),

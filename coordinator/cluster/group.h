@@ -92,6 +92,11 @@ inline absl::StatusOr<std::vector<cluster::StepResult>> Group::run(const cluster
   return receive();
 }
 
+// What its owner needs of the next group, where it can be had.
+struct GroupWish {
+  std::string numeric_class;  // In which requests under way were computed; "": any will do.
+};
+
 // Where groups come from.
 class Cluster {
  public:
@@ -99,7 +104,10 @@ class Cluster {
   // Waits until a group is complete and a null step has crossed it. Blocks; an error only when the
   // cluster was shut down (kCancelled) or, before the first group, can never form one: one line
   // that says why. The group given before is over by then.
-  virtual absl::StatusOr<std::unique_ptr<Group>> form() = 0;
+  virtual absl::StatusOr<std::unique_ptr<Group>> form(const GroupWish& wish) = 0;
+  // Whether requests run or wait: while none does, nobody minds if the group is formed anew to be
+  // larger. The engine's thread.
+  virtual void note_requests(bool /*any*/) {}
   // Makes form() return kCancelled now and ever after. Any thread.
   virtual void shutdown() = 0;
   // A group is formed, it was heard of within the last second, and it makes progress if it has work

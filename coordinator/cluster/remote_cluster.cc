@@ -151,7 +151,7 @@ void RemoteCluster::on_exited(int index, const std::string& how) {
 
 // ---- The group's owner ----
 
-absl::StatusOr<std::unique_ptr<Group>> RemoteCluster::form() {
+absl::StatusOr<std::unique_ptr<Group>> RemoteCluster::form(const GroupWish&) {
   MutexLock lock(&mutex_);
   if (!over_.ok()) return over_;
   formed_.reset();

@@ -31,7 +31,8 @@ class RemoteCluster final : public Cluster, public LinkListener, public ProcessL
   // Shuts down, ends the thread and touches transport and processes no more. Events may still come.
   void stop() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  absl::StatusOr<std::unique_ptr<Group>> form() override ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::StatusOr<std::unique_ptr<Group>> form(const GroupWish& wish) override
+      ABSL_LOCKS_EXCLUDED(mutex_);
   void shutdown() override ABSL_LOCKS_EXCLUDED(mutex_);
   bool healthy() const override ABSL_LOCKS_EXCLUDED(mutex_);
   // Workers that have joined and not been lost.

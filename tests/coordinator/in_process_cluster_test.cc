@@ -53,7 +53,7 @@ class InProcessClusterTest : public ::testing::Test {
 };
 
 TEST_F(InProcessClusterTest, SaysWhatItCanDo) {
-  const auto group = cluster_->form();
+  const auto group = cluster_->form({});
   ASSERT_EQ(message_of(group.status()), "");
   const GroupInfo& info = (*group)->info();
   EXPECT_EQ(info.ranks, 3);
@@ -64,7 +64,7 @@ TEST_F(InProcessClusterTest, SaysWhatItCanDo) {
 }
 
 TEST_F(InProcessClusterTest, GivesTheWholeVocabularysLogitsAfterAStep) {
-  const auto group = cluster_->form();
+  const auto group = cluster_->form({});
   const auto results = (*group)->run(step());
   ASSERT_EQ(message_of(results.status()), "");
   const auto logits = (*group)->logits(1, 0);
@@ -75,7 +75,7 @@ TEST_F(InProcessClusterTest, GivesTheWholeVocabularysLogitsAfterAStep) {
 }
 
 TEST_F(InProcessClusterTest, ALostRankFailsTheStepAndIsNamed) {
-  auto group = cluster_->form();
+  auto group = cluster_->form({});
   const auto before = (*group)->run(step());
   ASSERT_EQ(message_of(before.status()), "");
   cluster_->fail_next_step(1);
@@ -84,7 +84,7 @@ TEST_F(InProcessClusterTest, ALostRankFailsTheStepAndIsNamed) {
   EXPECT_THAT(message_of(status), HasSubstr("rank 1 was lost"));
   EXPECT_EQ((*group)->run(step(3)).status().code(), absl::StatusCode::kUnavailable);
 
-  group = cluster_->form();
+  group = cluster_->form({});
   ASSERT_EQ(message_of(group.status()), "");
   const auto after = (*group)->run(step());
   ASSERT_EQ(message_of(after.status()), "");
@@ -93,7 +93,7 @@ TEST_F(InProcessClusterTest, ALostRankFailsTheStepAndIsNamed) {
 
 TEST_F(InProcessClusterTest, ManyLostRanksAreManyTimesReplaced) {
   for (int round = 0; round < 20; ++round) {
-    auto group = cluster_->form();
+    auto group = cluster_->form({});
     ASSERT_EQ(message_of(group.status()), "");
     ASSERT_EQ(message_of((*group)->run(step()).status()), "");
     cluster_->fail_next_step(round % 3);
@@ -102,7 +102,7 @@ TEST_F(InProcessClusterTest, ManyLostRanksAreManyTimesReplaced) {
 }
 
 TEST_F(InProcessClusterTest, AnAbortFromAnotherThreadEndsTheGroup) {
-  auto group = cluster_->form();
+  auto group = cluster_->form({});
   std::atomic<int> steps = 0;
   std::thread other([&] {
     while (steps < 3) std::this_thread::yield();
@@ -114,12 +114,12 @@ TEST_F(InProcessClusterTest, AnAbortFromAnotherThreadEndsTheGroup) {
   }
   other.join();
   EXPECT_EQ(status.code(), absl::StatusCode::kAborted);
-  ASSERT_EQ(message_of(cluster_->form().status()), "");
+  ASSERT_EQ(message_of(cluster_->form({}).status()), "");
 }
 
 TEST_F(InProcessClusterTest, IsShutDownForEver) {
   cluster_->shutdown();
-  EXPECT_EQ(cluster_->form().status().code(), absl::StatusCode::kCancelled);
+  EXPECT_EQ(cluster_->form({}).status().code(), absl::StatusCode::kCancelled);
 }
 
 }  // namespace

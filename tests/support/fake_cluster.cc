@@ -64,7 +64,7 @@ class FakeCluster::FakeGroup : public Group {
   std::shared_ptr<const cluster::Step> step_;
 };
 
-absl::StatusOr<std::unique_ptr<Group>> FakeCluster::form() {
+absl::StatusOr<std::unique_ptr<Group>> FakeCluster::form(const GroupWish&) {
   MutexLock lock(&mutex_);
   while (!stopped_ && !allowed_ && refusal_.ok()) changed_.wait(&mutex_);
   if (stopped_) return absl::CancelledError("the cluster is shut down");

@@ -23,7 +23,7 @@ class FakeCluster : public Cluster {
   using Falsifier = std::function<void(std::vector<cluster::StepResult>* results)>;
 
   explicit FakeCluster(const FakeModel& model) : model_(model) {}
-  absl::StatusOr<std::unique_ptr<Group>> form() override;
+  absl::StatusOr<std::unique_ptr<Group>> form(const GroupWish& wish) override;
   void shutdown() override;
 
   void set_hook(Hook hook);

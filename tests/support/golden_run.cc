@@ -61,7 +61,7 @@ void expect_golden(const GoldenCase& golden, InProcessOptions options) {
   options.limits.set_page_tokens(kPageTokens);
   auto cluster = InProcessCluster::open(options);
   ASSERT_EQ(message_of(cluster.status()), "");
-  auto group = (*cluster)->form();
+  auto group = (*cluster)->form({});
   ASSERT_EQ(message_of(group.status()), "");
 
   std::vector<Decoding> prompts;

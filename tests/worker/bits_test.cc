@@ -201,7 +201,7 @@ class BitsTest : public ::testing::TestWithParam<std::tuple<Shape, Kind>> {
     options.limits.set_page_tokens(way.page_tokens);
     auto cluster = InProcessCluster::open(options);
     EXPECT_EQ(message_of(cluster.status()), "");
-    auto group = (*cluster)->form();
+    auto group = (*cluster)->form({});
     EXPECT_EQ(message_of(group.status()), "");
     if (!group.ok()) return {};
     std::vector<float> logits = run_prompt(**group, way);

@@ -86,13 +86,13 @@ TEST(DeviceClusterTest, GoesOnAfterALostRank) {
   add_rows(step, {5, 6, 7}, 0, {0});
   cluster::Step second = step;
   second.set_step(2);
-  auto group = (*cluster)->form();
+  auto group = (*cluster)->form({});
   ASSERT_EQ(message_of(group.status()), "");
   const auto before = (*group)->run(step);
   ASSERT_EQ(message_of(before.status()), "");
   (*cluster)->fail_next_step(1);
   EXPECT_EQ(message_of((*group)->run(second).status()), "rank 1 was lost");
-  group = (*cluster)->form();
+  group = (*cluster)->form({});
   ASSERT_EQ(message_of(group.status()), "");
   const auto after = (*group)->run(step);
   ASSERT_EQ(message_of(after.status()), "");

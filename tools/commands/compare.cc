@@ -49,7 +49,7 @@ class Computer {
     };
     ASSIGN_OR_RETURN(computer->host_, ClusterHost::start(computer->model_.get(), service));
     interrupt.on_signal([&] { computer->host_->cluster().shutdown(); });
-    absl::StatusOr<std::unique_ptr<Group>> group = computer->host_->cluster().form();
+    absl::StatusOr<std::unique_ptr<Group>> group = computer->host_->cluster().form({});
     interrupt.on_signal(nullptr);
     RETURN_IF_ERROR(group.status());
     computer->group_ = std::move(*group);

@@ -131,7 +131,7 @@ class RemoteClusterTest : public ::testing::Test {
   std::unique_ptr<Group> form() {
     transport_.join(++last_link_);
     transport_.join(++last_link_);
-    auto group = cluster_.form();
+    auto group = cluster_.form({});
     EXPECT_EQ(message_of(group.status()), "");
     return group.ok() ? std::move(*group) : nullptr;
   }
@@ -185,9 +185,9 @@ TEST_F(RemoteClusterTest, AnAbortFromAnotherThreadEndsAStep) {
 
 TEST_F(RemoteClusterTest, ShutdownEndsFormingAndSteps) {
   std::thread ender([&] { cluster_.shutdown(); });
-  EXPECT_EQ(cluster_.form().status().code(), absl::StatusCode::kCancelled);
+  EXPECT_EQ(cluster_.form({}).status().code(), absl::StatusCode::kCancelled);
   ender.join();
-  EXPECT_EQ(cluster_.form().status().code(), absl::StatusCode::kCancelled);
+  EXPECT_EQ(cluster_.form({}).status().code(), absl::StatusCode::kCancelled);
 }
 
 // Processes that say they run, and end when they are killed.
@@ -211,7 +211,7 @@ TEST(RemoteClusterProcessesTest, WorkersAreStartedWithoutBeingAskedFor) {
     cluster.on_started(0, 100 + death);
     cluster.on_exited(0, "exit code 2");
   }
-  const absl::Status status = cluster.form().status();
+  const absl::Status status = cluster.form({}).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(message_of(status), HasSubstr("worker 0 died 5 times"));
   cluster.stop();

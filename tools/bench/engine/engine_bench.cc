@@ -176,7 +176,7 @@ absl::StatusOr<double> measure_wire(const Model& model, const ServiceOptions& op
                                     const std::vector<Child>& ranks, Timeline& timeline) {
   ASSIGN_OR_RETURN(const std::unique_ptr<ClusterHost> host, ClusterHost::start(&model, options));
   for (const Child& rank : ranks) rank.go(host->address());
-  ASSIGN_OR_RETURN(const std::unique_ptr<Group> group, host->cluster().form());
+  ASSIGN_OR_RETURN(const std::unique_ptr<Group> group, host->cluster().form({}));
   const int64_t begin = steady_now_ns();
   for (uint64_t step = 1; step <= kWireSteps; ++step) {
     cluster::Step empty;
