@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One thread forms a group, carries out what the core wants until the group is lost, and forms the
-// next.
+// One thread carries out what the core wants; while there is no group, another one waits for it.
 #include "coordinator/engine.h"
 
 #include <spdlog/spdlog.h>
@@ -76,8 +75,9 @@ class Engine::Loop {
  private:
   void run();
   void end(const absl::Status& why);
-  absl::StatusOr<std::unique_ptr<Group>> form();
-  void serve();
+  void begin_forming();
+  absl::StatusOr<std::unique_ptr<Group>> form(const GroupWish& wish, bool first);
+  void enter(std::unique_ptr<Group> group);
   bool receive();
   void feed(Messages messages);
   void leave(const absl::Status& why);
@@ -99,9 +99,11 @@ class Engine::Loop {
   EngineObserver* const observer_;
   EngineCore core_;
   std::shared_ptr<Group> group_;
-  absl::Status lost_;  // With which the group is left when the actions at hand are carried out.
+  std::thread forming_;  // Joinable: a group is being formed, and comes by the inbox.
+  absl::Status lost_;    // With which the group is left when the actions at hand are carried out.
   bool formed_before_ = false;
-  bool answered_ = false;  // This group completed a step.
+  bool answered_ = true;       // The last group completed a step.
+  bool has_requests_ = false;  // As the cluster was told.
   // Of the step that it was sent and has not answered; null: there is none.
   std::shared_ptr<const cluster::Step> computing_;
   int64_t sent_ns_ = 0;
@@ -111,31 +113,51 @@ class Engine::Loop {
 
 void Engine::Loop::run() {
   for (;;) {
-    absl::StatusOr<std::unique_ptr<Group>> group = form();
-    if (!group.ok()) return end(group.status());
-    formed_before_ = true;
-    group_ = std::move(*group);
-    inbox_->open(group_);
-    core_.group_formed(group_->info());
-    answered_ = false;
-    serve();
-    // A group that answers nothing must not be formed in a circle as fast as it can.
-    if (!answered_) inbox_->wait_stopping(kFirstPause);
+    if (group_ == nullptr && !forming_.joinable() && core_.wants_group()) begin_forming();
+    Messages messages = inbox_->take(core_.wake_at());
+    clock_.spent(EnginePart::kIdle);
+    if (messages.stopping) return end(absl::CancelledError("the server is stopping"));
+    auto formed = std::exchange(messages.formed, std::nullopt);
+    feed(std::move(messages));
+    if (formed.has_value()) {
+      forming_.join();
+      if (!formed->ok()) return end(formed->status());
+      enter(*std::move(*formed));
+    }
+    core_.tick(steady_now_ms());
+    perform_all();
+    if (computing_ != nullptr && !receive()) perform_all();
   }
 }
 
 // An engine that has served ends for nothing but stop().
 void Engine::Loop::end(const absl::Status& why) {
-  if (!formed_before_) return inbox_->end(why);
-  inbox_->end(absl::InternalError(fmt::format("the engine ended: {}", message_of(why))));
+  if (forming_.joinable()) forming_.join();  // stop() shut the cluster down.
+  Messages rest = inbox_->end(
+      formed_before_ ? absl::InternalError(fmt::format("the engine ended: {}", message_of(why)))
+                     : why);
+  feed(std::move(rest));
+  core_.stop();
+  group_ = nullptr;
+  computing_ = nullptr;
+  perform_all();
 }
 
-// Once there was a group, the next one is tried for as long as it takes: what went wrong may be a
-// worker that somebody replaces.
-absl::StatusOr<std::unique_ptr<Group>> Engine::Loop::form() {
+void Engine::Loop::begin_forming() {
+  forming_ =
+      std::thread([this, wish = core_.wish(), first = !formed_before_, answered = answered_] {
+        // A group that answers nothing must not be formed in a circle as fast as it can.
+        if (!answered) inbox_->wait_stopping(kFirstPause);
+        inbox_->formed(form(wish, first));
+      });
+}
+
+// On a thread of its own. Once there was a group, the next one is tried for as long as it takes:
+// what went wrong may be a worker that somebody replaces.
+absl::StatusOr<std::unique_ptr<Group>> Engine::Loop::form(const GroupWish& wish, bool first) {
   for (milliseconds pause = kFirstPause;; pause = std::min(2 * pause, kLongestPause)) {
-    absl::StatusOr<std::unique_ptr<Group>> group = cluster_->form({});
-    if (group.ok() || !formed_before_) return group;
+    absl::StatusOr<std::unique_ptr<Group>> group = cluster_->form(wish);
+    if (group.ok() || first) return group;
     if (group.status().code() == absl::StatusCode::kCancelled) return group;
     spdlog::warn("no group of workers, trying again in {} ms: {}", pause.count(),
                  message_of(group.status()));
@@ -143,19 +165,12 @@ absl::StatusOr<std::unique_ptr<Group>> Engine::Loop::form() {
   }
 }
 
-void Engine::Loop::serve() {
-  while (group_ != nullptr) {
-    Messages messages = inbox_->take(core_.wake_at());
-    clock_.spent(EnginePart::kIdle);
-    if (messages.stopping) {
-      leave(absl::CancelledError("the server is stopping"));
-    } else {
-      feed(std::move(messages));
-      core_.tick(steady_now_ms());
-    }
-    perform_all();
-    if (computing_ != nullptr && !receive()) perform_all();
-  }
+void Engine::Loop::enter(std::unique_ptr<Group> group) {
+  formed_before_ = true;
+  answered_ = false;
+  group_ = std::move(group);
+  inbox_->open(group_);
+  core_.group_formed(group_->info());
 }
 
 // False: the group was lost.
@@ -200,17 +215,14 @@ void Engine::Loop::feed(Messages messages) {
   if (messages.drain_ms.has_value()) core_.drain(*messages.drain_ms);
 }
 
-// The group is over, and with it every request: recovery will instead preempt them all and go on
-// with the next group. What follows from it is carried out by perform_all().
+// The group is over, and the next one is formed. What follows from it is carried out by
+// perform_all().
 void Engine::Loop::leave(const absl::Status& why) {
-  Messages rest = inbox_->close();
-  const bool stopping = rest.stopping;
-  feed(std::move(rest));
-  if (stopping) {
-    core_.stop();
-  } else {
-    spdlog::warn("the group of workers was lost: {}", message_of(why));
-    core_.group_lost(why);
+  inbox_->lost();
+  core_.group_lost(why);
+  if (!inbox_->wait_stopping(milliseconds(0))) {
+    spdlog::warn("the group of workers was lost: {}; {} choices wait for the next one",
+                 message_of(why), core_.stats().waiting);
   }
   group_ = nullptr;
   computing_ = nullptr;
@@ -220,6 +232,8 @@ void Engine::Loop::publish() {
   EngineStats stats = core_.stats();
   stats.times_ns = clock_.times();
   inbox_->publish(stats, core_.unstarted());
+  const bool any = stats.running + stats.waiting > 0;
+  if (any != std::exchange(has_requests_, any)) cluster_->note_requests(any);
 }
 
 // ---- Actions ----

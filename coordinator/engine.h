@@ -26,8 +26,10 @@ class Engine {
 
   // Any thread; does not block. kInvalidArgument: the prompt with max_tokens' first token can never
   // fit the context or the pages, or an id is out of the vocabulary. kResourceExhausted: the queue
-  // is full; it names the bound. kUnavailable: there is no group, or the server is draining. A
-  // group that is lost while the request runs closes the stream with kUnavailable naming the rank.
+  // is full; it names the bound. kUnavailable: there was no group yet, or the server is draining.
+  // Groups that are lost change nothing of the answer: the next one goes on with it. Where that
+  // cannot be (EngineCore::group_formed, group_lost), the stream closes with kUnavailable or
+  // kInternal.
   absl::StatusOr<std::shared_ptr<Stream>> submit(Request request);
   // Whether the smallest request would be taken now, and if not, why: for whoever has work to do
   // before it can submit. Any thread.

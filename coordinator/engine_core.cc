@@ -7,94 +7,33 @@
 #include <utility>
 
 #include "base/check.h"
-#include "base/numeric_class.h"
 #include "base/status.h"
 #include "coordinator/step_results.h"
 
 namespace lockstep {
 
 using engine_action::FetchLogits;
-using engine_action::LeaveGroup;
 using engine_action::NoteStarted;
 using engine_action::RunStep;
 
-namespace {
-
-int64_t step_budget_ms(const EngineOptions& options, const GroupInfo& info) {
-  if (options.step_budget_ms >= 0) return options.step_budget_ms;
-  return info.numeric_class == kCudaClass ? 50 : 200;
-}
-
-}  // namespace
-
 EngineCore::EngineCore(const Tokenizer* tokenizer, const EngineOptions& options)
     : tokenizer_(tokenizer), options_(options) {}
-
-// ---- The group ----
-
-void EngineCore::group_formed(const GroupInfo& info) {
-  LOCKSTEP_CHECK(!has_group());
-  had_event_ = true;
-  info_ = info;
-  if (absl::Status status = check_group(info); !status.ok()) {
-    act<LeaveGroup>(std::move(status));
-    return;
-  }
-  stats_.group = info;
-  step_ = 0;  // That of the null step, which it has run.
-  scheduler_ = std::make_unique<Scheduler>(
-      SchedulerLimits{.rows = info_.max_rows,
-                      .prefill_chunk = options_.prefill_chunk,
-                      .running = std::min(options_.max_running, info_.max_sequences),
-                      .outputs = info_.max_outputs,
-                      .pages = info_.pages,
-                      .page_tokens = info_.page_tokens,
-                      .step_budget_ns = step_budget_ms(options_, info_) * 1'000'000,
-                      .prefix = options_.prefix});
-}
-
-void EngineCore::group_lost(const absl::Status& why) {
-  if (!has_group()) return;
-  tell_all();
-  const absl::Status status = unavailable("the group of workers was lost: {}", message_of(why));
-  for (Job* job : jobs_in_order()) fail(*job, status);
-  forget_group();
-}
-
-void EngineCore::refuse_group(const absl::Status& why) {
-  group_lost(why);
-  act<LeaveGroup>(why);
-}
-
-void EngineCore::forget_group() {
-  had_event_ = true;
-  flight_.reset();
-  // Nobody would answer it.
-  std::erase_if(actions_, [](const EngineAction& action) {
-    return std::holds_alternative<FetchLogits>(action);
-  });
-  null_step_due_ = false;
-  sweep();
-  LOCKSTEP_CHECK(jobs_.empty() && unstarted_.requests == 0);
-  LOCKSTEP_CHECK(scheduler_->pages().available() == scheduler_->pages().total());
-  stats_.preemptions += scheduler_->preemptions();
-  stats_.prefix += scheduler_->pages().counts();
-  scheduler_ = nullptr;
-}
 
 // ---- Time ----
 
 std::optional<int64_t> EngineCore::wake_at() const {
   if (!actions_.empty() || !untold_.empty() || !untold_scores_.empty()) return 0;
-  if (!flight_.has_value() && (has_work() || null_step_due_)) return 0;
-  if (flight_.has_value() && !has_work()) return std::nullopt;
-  if (flight_.has_value()) return next_end();
-  if (has_group() && options_.idle_step_ms > 0) return busy_at_ + options_.idle_step_ms;
-  return std::nullopt;
+  const std::optional<int64_t> end = next_end();
+  if (flight_.has_value() || !has_group()) return end;
+  if (has_work() || null_step_due_ || admit_due_) return 0;
+  if (options_.idle_step_ms == 0) return end;
+  const int64_t null_step = busy_at_ + options_.idle_step_ms;
+  return std::min(null_step, end.value_or(null_step));
 }
 
 // When requests end by the clock.
 std::optional<int64_t> EngineCore::next_end() const {
+  if (!has_open_jobs()) return std::nullopt;
   if (deadlines_.empty()) return drain_at_;
   const int64_t deadline = deadlines_.begin()->first;
   return std::min(deadline, drain_at_.value_or(deadline));
@@ -120,6 +59,7 @@ void EngineCore::tick(int64_t now_ms) {
 std::vector<EngineAction> EngineCore::take_actions(bool trace) {
   if (!flight_.has_value()) {
     sweep();
+    if (has_group() && std::exchange(admit_due_, false)) admit();
     if (has_work() || (has_group() && null_step_due_)) {
       run_step(trace);
       return std::exchange(actions_, {});
@@ -161,6 +101,7 @@ void EngineCore::results(std::vector<cluster::StepResult> results, int64_t step_
   absl::Status status = check_results(results, *flight_->step, info_);
   if (!status.ok()) return refuse_group(status);
   flight_->results = std::make_shared<const std::vector<cluster::StepResult>>(std::move(results));
+  acquit_computed();
   scheduler_->computed(flight_->batch, step_ns);
   take_scores();
   draw_rest(nullptr);

@@ -9,12 +9,16 @@
 // What a step's answers mean for the next step (token ids, ends, pages) is decided at once; texts,
 // stop strings and events come after the next step was given to the group, so that the workers
 // compute meanwhile. A stop string is thus found one step late: what that step drew is dropped.
+//
+// A group that is lost takes nothing along but KV pages: requests wait, and the next group computes
+// their tokens again and goes on (engine_recovery.cc).
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <set>
+#include <string>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -38,14 +42,20 @@ class EngineCore {
   EngineCore(const Tokenizer* tokenizer, const EngineOptions& options);
 
   // ---- The group. An answer that nothing was asked for is ignored. ----
+  // Requests go on with it. Those whose readers were told something already end with kUnavailable
+  // if it computes in another numeric class, or from other weights; those that it has no room for
+  // wait for a larger one.
   void group_formed(const GroupInfo& info);
-  // Ends every request with kUnavailable and this reason.
+  // Requests wait for the next one. One whose step was under way, at a place where the groups
+  // before were lost too, is run alone; if it is lost again, the request ends with kInternal.
   void group_lost(const absl::Status& why);
+  // What the next group should be like.
+  GroupWish wish() const;
   // In rank order; how long the step took, 0: not known.
   void results(std::vector<cluster::StepResult> results, int64_t step_ns = 0);
   void logits(const std::vector<float>& logits);  // Over the whole vocabulary.
 
-  // ---- Requests. Without a group one that is submitted ends with kUnavailable. ----
+  // ---- Requests. Before the first group one that is submitted ends with kUnavailable. ----
   void submit(Submission submission);
   // Its choices end with kCancelled, its stream with `status`. Without effect once it has ended.
   void cancel(const Stream* stream, const absl::Status& status = absl::OkStatus());
@@ -67,20 +77,34 @@ class EngineCore {
   std::vector<EngineAction> take_actions(bool trace = false);
 
   bool has_group() const { return scheduler_ != nullptr; }
+  // Requests wait for one, or may come.
+  bool wants_group() const { return !drain_at_.has_value() || has_open_jobs(); }
   // All but `ready` and the times.
   EngineStats stats() const;
   // Of the requests of which nothing has run.
   const QueueLoad& unstarted() const { return unstarted_; }
 
  private:
+  // What decides the bits of a group's answers.
+  struct Origin {
+    std::string numeric_class;
+    std::string identity;
+    bool operator==(const Origin&) const = default;
+  };
   // A request under way.
   struct Job {
     uint64_t number = 0;  // Of all, in the order in which they came.
     std::shared_ptr<const PreparedRequest> request;
     std::shared_ptr<Stream> stream;
     std::vector<std::unique_ptr<Sequence>> choices = {};
-    int32_t open = 0;  // Choices that are not finished.
+    int32_t open = 0;     // Choices that are not finished.
+    bool queued = false;  // They are in the scheduler.
     bool started = false;
+    std::optional<Origin> origin = {};  // Of what its reader was told.
+    // Groups that were lost while they computed its rows, and none has since come to where the last
+    // of these rows ended.
+    int strikes = 0;
+    int64_t struck_at = 0;
     absl::Status end = {};  // With which the stream closes when all choices are finished.
   };
   // What a step drew for a sequence, and its reader was not told yet.
@@ -102,11 +126,25 @@ class EngineCore {
   absl::StatusOr<bool> draw(Sequence& sequence, int output, const std::vector<float>* logits);
   absl::Status check_logits(const std::vector<float>& logits) const;
   void refuse_group(const absl::Status& why);
+  bool has_open_jobs() const { return jobs_.size() > closed_.size(); }
   bool has_work() const { return has_group() && scheduler_->running() + scheduler_->waiting() > 0; }
+
+  // engine_recovery.cc: from a lost group to the next.
+  bool fits(const Job& job) const;
+  void enqueue(Job& job);
+  void withdraw(Job& job);
+  void admit();
+  void acquit(Job& job);
+  void acquit_computed();
+  void blame(const absl::Status& why);
+  void strike(Job& job, int64_t end, const absl::Status& why);
+  void forget_group();
 
   // engine_requests.cc: requests, what their readers are told, and their ends.
   void tell_all();
   void emit(Sequence& sequence, StreamEvent event, const SequenceNews& news);
+  void note_told(Job& job);
+  void leave_scheduler(const Job& job, Sequence& choice);
   void cancel(Job& job, const absl::Status& status);
   void fail(Job& job, const absl::Status& status);
   std::optional<int64_t> next_end() const;
@@ -114,7 +152,6 @@ class EngineCore {
   void close(Job& job, const absl::Status& status);
   std::vector<Job*> jobs_in_order();
   void sweep();
-  void forget_group();
 
   const Tokenizer* const tokenizer_;
   const EngineOptions options_;
@@ -128,6 +165,10 @@ class EngineCore {
   std::unordered_map<const Stream*, Job> jobs_;
   std::set<std::pair<int64_t, const Stream*>> deadlines_;  // Of open jobs that have one.
   std::vector<const Stream*> closed_;  // Jobs that go away when no step is under way.
+  int64_t parked_ = 0;                 // Open choices of jobs that are not in the scheduler.
+  bool admit_due_ = false;             // Jobs may have to enter the scheduler, or leave it.
+  Job* alone_ = nullptr;               // The only job in it, since groups were lost at its rows.
+  int64_t struck_ = 0;                 // Open jobs that have strikes.
   QueueLoad unstarted_;
   EngineStats stats_;
   uint64_t submitted_ = 0;

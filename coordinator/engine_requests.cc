@@ -24,32 +24,32 @@ QueueLoad load_of(const PreparedRequest& request) {
 void EngineCore::submit(Submission submission) {
   had_event_ = true;
   const Request& request = submission.request->request();
-  const absl::Status status =
-      has_group() ? check_length(request, info_) : unavailable("the group of workers was lost");
-  if (!status.ok()) {  // It was admitted for the group before.
-    act<CloseStream>(std::move(submission.stream), status);
+  if (info_.ranks == 0) {
+    act<CloseStream>(std::move(submission.stream),
+                     unavailable("there was no group of workers yet"));
     return;
   }
   Job job = {.number = ++submitted_,
              .request = std::move(submission.request),
              .stream = std::move(submission.stream),
              .open = request.n};
-  std::vector<Sequence*> choices;
+  const int64_t context = submission.context > 0 ? submission.context : info_.servable_context();
   for (int32_t index = 0; index < job.open; ++index) {
-    job.choices.push_back(std::make_unique<Sequence>(*job.request, index, info_.servable_context(),
-                                                     job.stream.get(), tokenizer_));
-    choices.push_back(job.choices.back().get());
+    job.choices.push_back(
+        std::make_unique<Sequence>(*job.request, index, context, job.stream.get(), tokenizer_));
   }
-  scheduler_->add(choices);
+  parked_ += job.open;
   unstarted_ += load_of(*job.request);
   const Stream* key = job.stream.get();
   if (request.deadline_ms > 0) deadlines_.emplace(request.deadline_ms, key);
-  jobs_.emplace(key, std::move(job));
+  Job& kept = jobs_.emplace(key, std::move(job)).first->second;
+  if (has_group() && alone_ == nullptr && fits(kept)) enqueue(kept);
 }
 
 void EngineCore::tell_all() {
   for (const PromptScores& scores : std::exchange(untold_scores_, {})) {
-    const Job& job = jobs_.at(scores.sequence->stream());
+    Job& job = jobs_.at(scores.sequence->stream());
+    note_told(job);
     for (StreamEvent& event : score_events(scores)) act<AppendEvent>(job.stream, std::move(event));
   }
   for (Untold& untold : std::exchange(untold_, {})) {
@@ -73,10 +73,23 @@ void EngineCore::emit(Sequence& sequence, StreamEvent event, const SequenceNews&
     event.completion_tokens = static_cast<int32_t>(sequence.generated_tokens());
     event.cached_tokens = static_cast<int32_t>(sequence.cached_tokens());
   }
+  note_told(job);
   act<AppendEvent>(job.stream, std::move(event));
   if (!last) return;
-  if (sequence.state() != Sequence::State::kFinished) scheduler_->remove(&sequence);
+  leave_scheduler(job, sequence);
+  if (!job.queued) --parked_;
   if (--job.open == 0) close(job, job.end);
+}
+
+// Only a group with the same bits may go on with it.
+void EngineCore::note_told(Job& job) {
+  if (!job.origin.has_value()) job.origin = {info_.numeric_class, info_.identity};
+}
+
+// It is finished. While its job is not in the scheduler, it only waits.
+void EngineCore::leave_scheduler(const Job& job, Sequence& choice) {
+  if (choice.state() == Sequence::State::kFinished) return;
+  job.queued ? scheduler_->remove(&choice) : choice.release();
 }
 
 // The job itself goes away with sweep(): the step under way may still point to its choices.
@@ -84,6 +97,7 @@ void EngineCore::close(Job& job, const absl::Status& status) {
   if (!std::exchange(job.started, true)) unstarted_ -= load_of(*job.request);
   act<CloseStream>(job.stream, status);
   closed_.push_back(job.stream.get());
+  acquit(job);
   deadlines_.erase({job.request->request().deadline_ms, job.stream.get()});
 }
 
@@ -120,9 +134,8 @@ void EngineCore::end_late(int64_t now_ms) {
 
 void EngineCore::fail(Job& job, const absl::Status& status) {
   if (job.open == 0) return;  // It has ended.
-  for (const std::unique_ptr<Sequence>& choice : job.choices) {
-    if (choice->state() != Sequence::State::kFinished) scheduler_->remove(choice.get());
-  }
+  for (const std::unique_ptr<Sequence>& choice : job.choices) leave_scheduler(job, *choice);
+  if (!job.queued) parked_ -= job.open;
   job.open = 0;
   close(job, status);
 }
@@ -143,21 +156,21 @@ void EngineCore::sweep() {
 void EngineCore::drain(int64_t deadline_ms) { drain_at_ = deadline_ms; }
 
 void EngineCore::stop() {
-  if (!has_group()) return;
   tell_all();
   const absl::Status over = absl::CancelledError("the server is stopping");
   for (Job* job : jobs_in_order()) cancel(*job, over);
-  forget_group();
+  if (has_group()) forget_group();
 }
 
 EngineStats EngineCore::stats() const {
   EngineStats stats = stats_;
+  stats.waiting = parked_;
   if (!has_group()) return stats;
   stats.pages_free = scheduler_->pages().available();
   stats.pages_cached = scheduler_->pages().cached();
   stats.prefix += scheduler_->pages().counts();
   stats.running = scheduler_->running();
-  stats.waiting = scheduler_->waiting();
+  stats.waiting += scheduler_->waiting();
   stats.preemptions += scheduler_->preemptions();
   return stats;
 }

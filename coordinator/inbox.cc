@@ -23,8 +23,8 @@ absl::Status Inbox::check_open() const {
   if (messages_.stopping) return unavailable("the server is stopping");
   if (drain_ms_.has_value()) return unavailable("the server is draining");
   if (ended_) return unavailable("no group of workers: {}", message_of(why_ended_));
-  if (group_ == nullptr) {
-    return unavailable("no complete group of workers at the moment; try again soon");
+  if (stats_.group.ranks == 0) {
+    return unavailable("no complete group of workers yet; try again soon");
   }
   return absl::OkStatus();
 }
@@ -65,7 +65,10 @@ absl::StatusOr<std::shared_ptr<Stream>> Inbox::submit(Request request) {
   const auto prepared = std::make_shared<const PreparedRequest>(std::move(request), group.vocab);
   const QueueLoad load = load_of(*prepared);
   std::shared_ptr<Stream> stream = make_stream();
-  Submission submission = {.request = prepared, .stream = stream, .came_ns = steady_now_ns()};
+  Submission submission = {.request = prepared,
+                           .stream = stream,
+                           .came_ns = steady_now_ns(),
+                           .context = group.servable_context()};
   MutexLock lock(&mutex_);
   RETURN_IF_ERROR(check_open());
   RETURN_IF_ERROR(check_queue(waiting(), load, options_.max_waiting));
@@ -77,7 +80,7 @@ absl::StatusOr<std::shared_ptr<Stream>> Inbox::submit(Request request) {
 
 void Inbox::cancel(std::shared_ptr<Stream> stream) {
   MutexLock lock(&mutex_);
-  if (group_ == nullptr) return;  // Its stream is closed, or about to be.
+  if (ended_) return;  // Its stream is closed, or about to be.
   messages_.cancelled.push_back(std::move(stream));
   changed_.notify_all();
 }
@@ -85,7 +88,7 @@ void Inbox::cancel(std::shared_ptr<Stream> stream) {
 EngineStats Inbox::stats() const {
   MutexLock lock(&mutex_);
   EngineStats stats = stats_;
-  stats.ready = check_open().ok();
+  stats.ready = group_ != nullptr && check_open().ok();
   stats.waiting += untaken_.choices;
   return stats;
 }
@@ -138,26 +141,33 @@ void Inbox::open(std::shared_ptr<Group> group) {
   changed_.notify_all();
 }
 
-Messages Inbox::close() {
+void Inbox::lost() {
   MutexLock lock(&mutex_);
+  group_ = nullptr;
+}
+
+Messages Inbox::end(absl::Status why) {
+  MutexLock lock(&mutex_);
+  ended_ = true;
+  why_ended_ = std::move(why);
+  changed_.notify_all();
   group_ = nullptr;
   untaken_ = unstarted_ = {};
   const bool stopping = messages_.stopping;
   Messages rest = std::exchange(messages_, {});
-  rest.stopping = messages_.stopping = stopping;
+  messages_.stopping = stopping;
   return rest;
 }
 
-void Inbox::end(absl::Status why) {
+void Inbox::formed(absl::StatusOr<std::unique_ptr<Group>> group) {
   MutexLock lock(&mutex_);
-  ended_ = true;
-  why_ended_ = std::move(why);
+  messages_.formed = std::move(group);
   changed_.notify_all();
 }
 
 bool Inbox::has_news() const {
   return messages_.stopping || messages_.drain_ms.has_value() || !messages_.submitted.empty() ||
-         !messages_.cancelled.empty();
+         !messages_.cancelled.empty() || messages_.formed.has_value();
 }
 
 Messages Inbox::take(std::optional<int64_t> until_ms) {
@@ -171,7 +181,7 @@ Messages Inbox::take(std::optional<int64_t> until_ms) {
   }
   Messages taken;
   taken.stopping = messages_.stopping;
-  if (taken.stopping) return taken;  // What else there is comes with close().
+  if (taken.stopping) return taken;
   std::swap(taken, messages_);
   stats_.waiting += untaken_.choices;
   unstarted_ += std::exchange(untaken_, {});

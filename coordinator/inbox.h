@@ -22,6 +22,8 @@ struct Messages {
   std::vector<Submission> submitted;
   std::vector<std::shared_ptr<Stream>> cancelled;
   std::optional<int64_t> drain_ms;  // The deadline, once.
+  // What became of Cluster::form(), once for each time.
+  std::optional<absl::StatusOr<std::unique_ptr<Group>>> formed;
   bool stopping = false;
 };
 
@@ -43,14 +45,16 @@ class Inbox : public std::enable_shared_from_this<Inbox> {
   // The engine is to end. Returns its group, if any: a step under way is to be aborted.
   std::shared_ptr<Group> stop() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // The engine's side. A group was formed: requests are taken from now on.
+  // The engine's side. A group was formed: from the first one on requests are taken.
   void open(std::shared_ptr<Group> group) ABSL_LOCKS_EXCLUDED(mutex_);
-  // It is over: no more requests. What was not taken is returned.
-  Messages close() ABSL_LOCKS_EXCLUDED(mutex_);
-  // No group will be formed any more, and why.
-  void end(absl::Status why) ABSL_LOCKS_EXCLUDED(mutex_);
+  // It is over; requests wait for the next one.
+  void lost() ABSL_LOCKS_EXCLUDED(mutex_);
+  // No group will be formed any more, and why. What was not taken is returned.
+  Messages end(absl::Status why) ABSL_LOCKS_EXCLUDED(mutex_);
+  // For the thread that waits in Cluster::form().
+  void formed(absl::StatusOr<std::unique_ptr<Group>> group) ABSL_LOCKS_EXCLUDED(mutex_);
   // Takes all messages. Waits for the first until the steady clock says `until_ms`; nothing: for
-  // as long as it takes. Once the engine is to end, nothing else is taken.
+  // as long as it takes. Once the engine is to end, nothing else is taken: end() has the rest.
   Messages take(std::optional<int64_t> until_ms) ABSL_LOCKS_EXCLUDED(mutex_);
   // Waits this long, or until the engine is to end: then true.
   bool wait_stopping(std::chrono::milliseconds time) ABSL_LOCKS_EXCLUDED(mutex_);

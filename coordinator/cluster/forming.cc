@@ -141,6 +141,7 @@ void ClusterCore::prove(int64_t now) {
     abort_members("the checkpoint was rewritten");
     return open_epoch(now, /*reload=*/true);
   }
+  epoch_.info.identity = readies[0].ready().identity();
   epoch_.info.members = std::make_shared<const std::vector<RankInfo>>(std::move(members));
   cluster::CoordinatorMessage start;
   start.mutable_start()->set_pages(epoch_.info.pages);

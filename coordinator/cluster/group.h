@@ -44,6 +44,7 @@ struct GroupInfo {
   int64_t weight_bytes = 0;  // Of all ranks.
   std::string numeric_class;
   std::string strategy;
+  std::string identity;  // Of the checkpoint that its weights are from.
   // In rank order; null where nobody knows.
   std::shared_ptr<const std::vector<RankInfo>> members;
 

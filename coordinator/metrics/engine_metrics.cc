@@ -146,6 +146,8 @@ void EngineMetrics::add_kept(const KeptCounts& kept, Families* families) const {
 }
 
 void EngineMetrics::add_totals(const EngineStats& stats, Families* families) const {
+  add_counter("groups_lost_total", "Groups of workers that were lost.",
+              static_cast<double>(stats.groups_lost), families);
   add_counter("num_preemptions_total",
               "Times that a choice gave up its pages to be computed again.",
               static_cast<double>(stats.preemptions), families);

@@ -30,7 +30,7 @@ Scheduler::Scheduler(const SchedulerLimits& limits)
 
 void Scheduler::add(std::span<Sequence* const> choices) {
   for (Sequence* choice : choices) {
-    LOCKSTEP_CHECK(choice->state() == Sequence::State::kWaiting);
+    LOCKSTEP_CHECK(choice->waits());
     LOCKSTEP_CHECK(pages_.pages_for(choice->length()) <= pages_.total());
     choice->set_number(++added_);
   }
@@ -51,7 +51,7 @@ void Scheduler::release_followers(const Sequence* first) {
   followers_.erase(found);
 }
 
-void Scheduler::remove(Sequence* sequence) {
+void Scheduler::leave(Sequence* sequence) {
   release_followers(sequence);
   if (sequence->state() == Sequence::State::kRunning) {
     LOCKSTEP_CHECK(std::erase(running_, sequence) == 1);
@@ -61,7 +61,16 @@ void Scheduler::remove(Sequence* sequence) {
   } else {
     queue_.remove(sequence);
   }
+}
+
+void Scheduler::remove(Sequence* sequence) {
+  leave(sequence);
   sequence->release();
+}
+
+void Scheduler::withdraw(Sequence* sequence) {
+  leave(sequence);
+  if (sequence->state() == Sequence::State::kRunning) sequence->preempt();
 }
 
 void Scheduler::computed(const Batch& batch, int64_t time_ns) {

@@ -60,12 +60,15 @@ class Scheduler {
  public:
   explicit Scheduler(const SchedulerLimits& limits);
 
-  // Puts the choices of one request into the queue. Where they can share pages, all but the first
-  // one wait until it has computed the prompt, and then compute only what is not shared.
+  // Puts the choices of one request into the queue, new ones or withdrawn ones. Where they can
+  // share pages, all but the first one wait until it has computed the prompt, and then compute only
+  // what is not shared.
   void add(std::span<Sequence* const> choices);
   // It is finished, or cancelled: its pages are available at once. Of choices that are removed
   // together, the first one comes first.
   void remove(Sequence* sequence);
+  // The same, but it may be added again later, here or to another scheduler.
+  void withdraw(Sequence* sequence);
   // The next step, empty where nothing waits or runs. Takes pages for it; the caller then runs it.
   Batch schedule();
   // The step was run, and took this long (0: not known): what it computed may be shared from now
@@ -110,6 +113,7 @@ class Scheduler {
   void count_running(const Sequence& sequence, int64_t change);
   // Somebody had no room in this step, and this one may not pass it.
   bool must_wait(const Sequence& sequence) const;
+  void leave(Sequence* sequence);
   // The choices that waited for this first one wait for nothing else now.
   void release_followers(const Sequence* first);
 

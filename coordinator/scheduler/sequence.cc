@@ -33,7 +33,7 @@ int32_t Sequence::token(int64_t position) const {
 }
 
 void Sequence::start(int32_t slot, std::vector<int32_t> cached, int64_t computed) {
-  LOCKSTEP_CHECK(state_ == State::kWaiting || state_ == State::kPreempted);
+  LOCKSTEP_CHECK(waits());
   LOCKSTEP_CHECK(computed_ == 0 && pages_.empty() && computed < length());
   if (state_ == State::kWaiting) cached_tokens_ = computed;
   state_ = State::kRunning;
@@ -47,6 +47,7 @@ void Sequence::start(int32_t slot, std::vector<int32_t> cached, int64_t computed
 void Sequence::advance(int64_t rows) {
   LOCKSTEP_CHECK(state_ == State::kRunning);
   computed_ += rows;
+  reached_ = std::max(reached_, computed_);
   LOCKSTEP_CHECK(computed_ <= length());
 }
 

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // One choice of one request: its tokens and all that decides the next one. What a worker holds of
 // it is a cache that preempt() drops: tokens, seed, penalties, detokenizer and stop matcher live
-// here, so that computing all tokens again gives the same continuation. Recovery from a lost
-// worker needs no more than that.
+// here, so that computing all tokens again gives the same continuation, also on another group of
+// workers.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -48,6 +49,7 @@ class Sequence {
   int32_t index() const { return index_; }
   uint64_t seed() const { return request_.seed + static_cast<uint64_t>(index_); }
   State state() const { return state_; }
+  bool waits() const { return state_ == State::kWaiting || state_ == State::kPreempted; }
   // Lower is older; the scheduler numbers sequences as they come.
   uint64_t number() const { return number_; }
   void set_number(uint64_t number) { number_ = number; }
@@ -64,6 +66,12 @@ class Sequence {
   // Positions [0, computed) are in the pages. A step that computes the last token draws the next.
   int64_t computed() const { return computed_; }
   int64_t remaining() const { return length() - computed_; }
+  // Positions [0, reached) were computed at some time, if not for pages that are there now.
+  int64_t reached() const { return reached_; }
+  // Tokens that it can have at the end.
+  int64_t extent() const {
+    return std::min(prompt_tokens() + int64_t{request_.max_tokens}, context_);
+  }
   // Of the prompt's tokens, the first so many have had their log-probabilities told; 0 for all
   // time where none are wanted of this choice.
   int64_t scored() const { return scored_; }
@@ -138,6 +146,7 @@ class Sequence {
   uint64_t number_ = 0;
   int64_t planned_ = 0;
   int64_t computed_ = 0;
+  int64_t reached_ = 0;
   int64_t scored_ = 0;
   int64_t cached_tokens_ = 0;
   int64_t pages_in_tree_ = 0;

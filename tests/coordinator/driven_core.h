@@ -26,9 +26,10 @@ class Driven {
   }
 
   // A group whose workers know nothing yet.
-  void form(uint64_t epoch) {
+  void form(uint64_t epoch) { form(fake_info(model_, epoch)); }
+  void form(const GroupInfo& info) {
     workers_ = FakeWorkers(model_);
-    core_.group_formed(fake_info(model_, epoch));
+    core_.group_formed(info);
   }
 
   std::shared_ptr<Stream> submit(Request request) {
@@ -62,14 +63,20 @@ class Driven {
     EXPECT_TRUE(results.ok()) << results.status();
     return *std::move(results);
   }
+  // Answers what the group is wanted for, and takes the actions that follow. False: for nothing.
+  bool answer() {
+    if (step_ == nullptr && !fetch_.has_value()) return false;
+    if (fetch_.has_value()) {
+      core_.logits(*workers_.logits(fetch_->step, fetch_->output));
+    } else {
+      core_.results(answers());
+    }
+    act();
+    return true;
+  }
   // Until nothing is wanted of the group any more.
   void run() {
-    for (act(); step_ != nullptr || fetch_.has_value(); act()) {
-      if (fetch_.has_value()) {
-        core_.logits(*workers_.logits(fetch_->step, fetch_->output));
-      } else {
-        core_.results(answers());
-      }
+    for (act(); answer();) {
     }
   }
 
@@ -77,6 +84,7 @@ class Driven {
   const std::shared_ptr<const cluster::Step>& step() const { return step_; }
   const std::optional<engine_action::FetchLogits>& fetch() const { return fetch_; }
   const absl::Status& left() const { return left_; }
+  const FakeModel& model() const { return model_; }
   FakeWorkers& workers() { return workers_; }
 
  private:

@@ -141,7 +141,10 @@ TEST(EngineCoreTest, AnswersThatCannotBeEndTheGroupAndNameTheRank) {
     driven.act();
     EXPECT_THAT(message_of(driven.left()), HasSubstr(text));
     EXPECT_FALSE(driven.core().has_group());
-    EXPECT_EQ(stream->status().code(), absl::StatusCode::kUnavailable);
+    driven.form(2);
+    driven.run();
+    Answer answer = finish(*stream)[0];
+    EXPECT_EQ(answer.tokens, tokens_alone(request));
   }
 }
 
@@ -182,33 +185,6 @@ TEST(EngineCoreTest, AGroupWithoutRoomIsLeft) {
     EXPECT_THAT(message_of(std::get<LeaveGroup>(actions[0]).why), HasSubstr("KV pages"));
     EXPECT_FALSE(core.has_group());
   }
-}
-
-TEST(EngineCoreTest, ARequestThatFittedOnlyTheFormerGroupIsRefused) {
-  Driven driven({.pages = 4, .page_tokens = 4});
-  const std::shared_ptr<Stream> stream = driven.submit(request_of(1, 40, 4));
-  driven.run();
-  EXPECT_EQ(stream->status().code(), absl::StatusCode::kInvalidArgument);
-}
-
-TEST(EngineCoreTest, ALostGroupEndsEverythingAndTheNextOneServes) {
-  Driven driven;
-  const std::shared_ptr<Stream> running = driven.submit(request_of(1, 3, 9));
-  driven.act();
-  const std::vector<cluster::StepResult> late = driven.answers();
-  const std::shared_ptr<Stream> waiting = driven.submit(request_of(2, 3, 9));
-  driven.core().group_lost(unavailable("rank 1 (pid 7) was lost"));
-  driven.core().results(late);
-  const std::shared_ptr<Stream> without = driven.submit(request_of(3, 3, 9));
-  driven.act();
-  for (const auto& stream : {running, waiting, without}) {
-    EXPECT_EQ(stream->status().code(), absl::StatusCode::kUnavailable);
-  }
-  EXPECT_THAT(message_of(waiting->status()), HasSubstr("rank 1 (pid 7)"));
-  driven.form(2);
-  const std::shared_ptr<Stream> after = driven.submit(request_of(1, 3, 9));
-  driven.run();
-  EXPECT_EQ(finish(*after)[0].tokens, tokens_alone(request_of(1, 3, 9)));
 }
 
 TEST(EngineCoreTest, AnIdleGroupIsAskedWhetherItAnswers) {

@@ -3,9 +3,11 @@
 // on one rank and on three, with and without room.
 #include <gmock/gmock.h>
 
+#include <atomic>
 #include <cmath>
 #include <random>
 
+#include "base/status.h"
 #include "tests/coordinator/helpers.h"
 #include "tests/support/in_process_cluster.h"
 
@@ -20,19 +22,26 @@ struct Place {
   PrefixOptions prefix = {};
 };
 
+std::filesystem::path demo_folder() { return std::filesystem::path(LOCKSTEP_SOURCE_DIR) / "demo"; }
+
+InProcessOptions demo_options(const Place& place) {
+  InProcessOptions options = {
+      .model = demo_folder(), .ranks = place.ranks, .max_pages = place.pages};
+  options.limits.set_rows(128);
+  options.limits.set_sequences(64);
+  options.limits.set_outputs(64);
+  return options;
+}
+
 // A running engine over the demo model.
 class Demo {
  public:
   explicit Demo(const Place& place) {
-    const std::filesystem::path folder = std::filesystem::path(LOCKSTEP_SOURCE_DIR) / "demo";
-    InProcessOptions options = {.model = folder, .ranks = place.ranks, .max_pages = place.pages};
-    options.limits.set_rows(128);
-    options.limits.set_sequences(64);
-    options.limits.set_outputs(64);
-    absl::StatusOr<std::unique_ptr<InProcessCluster>> cluster = InProcessCluster::open(options);
+    absl::StatusOr<std::unique_ptr<InProcessCluster>> cluster =
+        InProcessCluster::open(demo_options(place));
     EXPECT_TRUE(cluster.ok()) << cluster.status();
     cluster_ = *std::move(cluster);
-    absl::StatusOr<std::unique_ptr<Tokenizer>> tokenizer = Tokenizer::load(folder);
+    absl::StatusOr<std::unique_ptr<Tokenizer>> tokenizer = Tokenizer::load(demo_folder());
     EXPECT_TRUE(tokenizer.ok()) << tokenizer.status();
     tokenizer_ = *std::move(tokenizer);
     engine_ = std::make_unique<Engine>(cluster_.get(), tokenizer_.get(),
@@ -226,21 +235,60 @@ TEST(EngineInProcessTest, SixtyFourStreamsOnAnyGroupGiveWhatEachGivesAlone) {
   }
 }
 
-TEST(EngineInProcessTest, ALostRankIsNamedAndTheNextGroupServesTheSame) {
-  Demo demo({.ranks = 3});
-  Request request = mixed_requests(demo.tokenizer(), 1)[0];
-  request.max_tokens = 30;
-  request.stop = {};
-  request.stop_ids = {};
-  const Answer before = finish(*demo.submit(request))[0];
-  const std::shared_ptr<Stream> stream = demo.submit(request);
-  stream->wait(2);
-  demo.cluster().fail_next_step(1);
-  finish(*stream);
-  EXPECT_EQ(stream->status().code(), absl::StatusCode::kUnavailable);
-  EXPECT_THAT(std::string(stream->status().message()), testing::HasSubstr("rank 1"));
-  ASSERT_TRUE(demo.engine().wait_ready().ok());
-  EXPECT_EQ(finish(*demo.submit(request))[0].tokens, before.tokens);
+// Groups of one rank and of three, in turn.
+class ChangingCluster final : public Cluster {
+ public:
+  ChangingCluster() {
+    for (const int ranks : {3, 1, 2}) {
+      absl::StatusOr<std::unique_ptr<InProcessCluster>> cluster =
+          InProcessCluster::open(demo_options({.ranks = ranks}));
+      EXPECT_TRUE(cluster.ok()) << cluster.status();
+      clusters_.push_back(*std::move(cluster));
+    }
+  }
+  absl::StatusOr<std::unique_ptr<Group>> form(const GroupWish& wish) override {
+    return clusters_[++formed_ % clusters_.size()]->form(wish);
+  }
+  void shutdown() override {
+    for (const auto& cluster : clusters_) cluster->shutdown();
+  }
+  // Of the group that there is.
+  void lose_rank() { clusters_[formed_ % clusters_.size()]->fail_next_step(0); }
+  size_t formed() const { return formed_; }
+
+ private:
+  std::vector<std::unique_ptr<InProcessCluster>> clusters_;
+  std::atomic<size_t> formed_ = 0;
+};
+
+TEST(EngineInProcessTest, RequestsSurviveLostRanksWithTheirBitsOnGroupsOfAnySize) {
+  std::vector<Request> requests;
+  std::vector<Answer> alone;
+  {
+    Demo demo({});
+    requests = mixed_requests(demo.tokenizer(), 24);
+    for (const Request& request : requests) alone.push_back(finish(*demo.submit(request))[0]);
+  }
+  ChangingCluster cluster;
+  const std::unique_ptr<Tokenizer> tokenizer = *Tokenizer::load(demo_folder());
+  Engine engine(&cluster, tokenizer.get(), {.prefill_chunk = 20, .idle_step_ms = 20});
+  ASSERT_TRUE(engine.wait_ready().ok());
+  std::vector<std::shared_ptr<Stream>> streams;
+  for (const Request& request : requests) streams.push_back(*engine.submit(request));
+  for (int round = 0; round < 6; ++round) {
+    const int64_t steps = engine.stats().steps;
+    eventually([&] {
+      const EngineStats stats = engine.stats();
+      return stats.steps > steps + 5 || stats.running + stats.waiting == 0;
+    });
+    cluster.lose_rank();
+  }
+  for (size_t i = 0; i < streams.size(); ++i) {
+    SCOPED_TRACE("request " + std::to_string(i));
+    EXPECT_EQ(message_of(streams[i]->status()), "");
+    expect_same(finish(*streams[i])[0], alone[i]);
+  }
+  EXPECT_GT(cluster.formed(), 3u);
 }
 
 }  // namespace

@@ -194,16 +194,5 @@ TEST(EngineScoresTest, ACancelledRequestIsToldNoMore) {
   EXPECT_EQ(driven.core().stats().pages_free, 64);
 }
 
-TEST(EngineScoresTest, ALostGroupEndsItWithWhatWasKnown) {
-  Driven driven({.max_outputs = 8});
-  const std::shared_ptr<Stream> stream = driven.submit(scored_request());
-  driven.act();
-  driven.core().results(driven.answers());
-  driven.core().group_lost(unavailable("rank 1 was lost"));
-  driven.act();
-  EXPECT_EQ(finish(*stream)[0].prompt_logprobs.size(), 9u);
-  EXPECT_EQ(stream->status().code(), absl::StatusCode::kUnavailable);
-}
-
 }  // namespace
 }  // namespace lockstep

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 namespace lockstep::faults {
@@ -37,7 +38,9 @@ void Clients::resume() {
 
 ClientTally Clients::tally() const {
   const std::scoped_lock lock(mutex_);
-  return tally_;
+  ClientTally tally = tally_;
+  std::sort(tally.pauses_ms.begin(), tally.pauses_ms.end());
+  return tally;
 }
 
 std::string Clients::broken_promise() const {
@@ -56,8 +59,6 @@ void Clients::run(int client) {
     const Question& question = questions_[next % questions_.size()];
     const Answer answer = ask(*stub_, question.request, patience_);
     note(question, answer);
-    // As a client does that is told to try again soon.
-    if (was_refused(answer.status)) std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }
 }
 
@@ -67,15 +68,14 @@ void Clients::note(const Question& question, const Answer& answer) {
   std::string broken;
   if (status.ok()) {
     ++tally_.served;
-    if (question.variant_of(answer.bits) < 0) broken = "a client's answer has other bits";
-  } else if (was_refused(status) && answer.bits.empty()) {
-    ++tally_.refused;
-  } else if (!names_a_rank(status)) {
+    tally_.pauses_ms.push_back(answer.pause.count());
+    if (question.variant_of(answer.choices) < 0) broken = "a client's answer has other bits";
+  } else if (!was_rewritten(status)) {
     broken = fmt::format("a stream ended with code {}: {}", static_cast<int>(status.error_code()),
                          status.error_message());
   } else {
-    ++tally_.lost;
-    if (!question.begins_an_answer(answer.bits)) broken = "a lost stream's tokens have other bits";
+    ++tally_.rewritten;
+    if (!question.begins_an_answer(answer.choices)) broken = "an ended stream has other bits";
   }
   if (broken_promise_.empty()) broken_promise_ = std::move(broken);
 }

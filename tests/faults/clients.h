@@ -15,9 +15,9 @@
 namespace lockstep::faults {
 
 struct ClientTally {
-  int64_t served = 0;   // In full.
-  int64_t lost = 0;     // Ended with UNAVAILABLE that names a rank.
-  int64_t refused = 0;  // There was no group.
+  int64_t served = 0;              // In full.
+  int64_t rewritten = 0;           // Ended since another checkpoint was loaded meanwhile.
+  std::vector<int64_t> pauses_ms;  // The longest one of each answer in full, in order.
 };
 
 class Clients {
@@ -32,7 +32,7 @@ class Clients {
   void pause();
   void resume();
   ClientTally tally() const;
-  // "": every stream so far ended in full with the right bits, or by a loss that names the rank.
+  // "": every stream so far ended in full with the right bits, or since the checkpoint changed.
   std::string broken_promise() const;
 
  private:

@@ -13,6 +13,12 @@ std::string joined(const std::vector<Act>& acts, std::string (*text)(const Act&)
   return all;
 }
 
+std::vector<int> first_numbers(int count) {
+  std::vector<int> numbers(static_cast<size_t>(count));
+  std::iota(numbers.begin(), numbers.end(), 0);
+  return numbers;
+}
+
 }  // namespace
 
 const char* name_of(Kind kind) {
@@ -37,11 +43,14 @@ std::string Fault::ranks() const {
   });
 }
 
-int FaultDraw::deal(std::vector<int>& pile, int count) {
-  if (pile.empty()) {
-    pile.resize(count);
-    std::iota(pile.begin(), pile.end(), 0);
-  }
+FaultDraw::FaultDraw(uint64_t seed, int workers, std::vector<int> kinds, std::vector<int> phases)
+    : random_(seed),
+      workers_(workers),
+      all_kinds_(kinds.empty() ? first_numbers(kKinds) : std::move(kinds)),
+      all_phases_(phases.empty() ? first_numbers(kPhases) : std::move(phases)) {}
+
+int FaultDraw::deal(std::vector<int>& pile, const std::vector<int>& all) {
+  if (pile.empty()) pile = all;
   std::swap(pile[draw(static_cast<int>(pile.size()))], pile.back());
   const int dealt = pile.back();
   pile.pop_back();
@@ -56,12 +65,13 @@ Act FaultDraw::act(Kind kind, int rank) {
 }
 
 Fault FaultDraw::next() {
-  Fault fault{.phase = static_cast<Phase>(deal(phases_, kPhases)),
+  Fault fault{.phase = static_cast<Phase>(deal(phases_, all_phases_)),
               .healing_rank = draw(workers_),
               .delay_ms = draw(150)};
   // Half of the time the one that has just been started again.
   const int first = draw(2) == 0 ? fault.healing_rank : draw(workers_);
-  fault.acts.push_back(act(static_cast<Kind>(deal(kinds_, kKinds)), first));
+  fault.acts.push_back(act(static_cast<Kind>(deal(kinds_, all_kinds_)), first));
+  if (all_kinds_.size() == 1) return fault;
   // A stranger alone disturbs nothing: half of them come when a rank is lost.
   const bool two = draw(is_stranger(fault.acts[0].kind) ? 2 : 4) == 0;
   const auto second = static_cast<Kind>(draw(static_cast<int>(Kind::kKillAll)));

@@ -53,17 +53,19 @@ struct Fault {
 
 class FaultDraw {
  public:
-  FaultDraw(uint64_t seed, int workers) : random_(seed), workers_(workers) {}
+  // Of these kinds and phases; empty: of all.
+  FaultDraw(uint64_t seed, int workers, std::vector<int> kinds, std::vector<int> phases);
   // Kinds and phases come in turn, each round in another order, so that none is rare.
   Fault next();
 
  private:
   int draw(int count) { return static_cast<int>(random_() % static_cast<uint64_t>(count)); }
-  int deal(std::vector<int>& pile, int count);
+  int deal(std::vector<int>& pile, const std::vector<int>& all);
   Act act(Kind kind, int rank);
 
   std::mt19937_64 random_;
   const int workers_;
+  const std::vector<int> all_kinds_, all_phases_;
   std::vector<int> kinds_, phases_;  // Not dealt yet in this round.
 };
 

@@ -24,6 +24,7 @@ struct Flags {
   int clients = 3;
   int64_t silent_ms = 0;
   int64_t stuck_ms = 0;
+  std::vector<int> kinds, phases;
   std::string log;
 };
 
@@ -106,7 +107,7 @@ StoryOptions options_of(const Flags& flags) {
 
 absl::Status tell_all(const Flags& flags, Story& story) {
   RETURN_IF_ERROR(story.begin());
-  FaultDraw faults(flags.seed, flags.workers);
+  FaultDraw faults(flags.seed, flags.workers, flags.kinds, flags.phases);
   Times times;
   Growth growth;
   fmt::print("{:>5} {:32} {:10} {:10} {:>7}\n", "fault", "kind", "phase", "rank", "ms");
@@ -130,8 +131,13 @@ absl::Status tell_all(const Flags& flags, Story& story) {
   const int64_t descriptors = story.server().descriptors_of_workers();
   RETURN_IF_ERROR(story.end());
   times.print();
-  fmt::print("clients: {} answers in full, {} lost with their rank's name, {} refused\n",
-             tally.served, tally.lost, tally.refused);
+  fmt::print("clients: {} answers in full, {} ended since the checkpoint was rewritten\n",
+             tally.served, tally.rewritten);
+  if (!tally.pauses_ms.empty()) {
+    const size_t last = tally.pauses_ms.size() - 1;
+    fmt::print("the longest pause in each answer: median {} ms, p99 {} ms, at most {} ms\n",
+               tally.pauses_ms[last / 2], tally.pauses_ms[last * 99 / 100], tally.pauses_ms[last]);
+  }
   fmt::print("a worker had {} descriptors at most in the end\n", descriptors);
   return growth.check();
 }
@@ -151,7 +157,18 @@ int run(const Flags& flags) {
 }  // namespace
 }  // namespace lockstep::faults
 
+// The numbers of kinds or phases by their names.
+template <typename Enum>
+std::map<std::string, int> numbers_by_name(int count) {
+  std::map<std::string, int> numbers;
+  for (int i = 0; i < count; ++i) {
+    numbers[lockstep::faults::name_of(static_cast<Enum>(i))] = i;
+  }
+  return numbers;
+}
+
 int main(int argc, char** argv) {
+  using lockstep::faults::Kind, lockstep::faults::Phase;
   CLI::App app("Draws faults from a seed and causes them on a real server with real workers.");
   lockstep::faults::Flags flags;
   app.add_option("--faults", flags.faults, "How many")->capture_default_str();
@@ -160,6 +177,12 @@ int main(int argc, char** argv) {
       ->capture_default_str();
   app.add_option("--workers", flags.workers, "Ranks of the server")->capture_default_str();
   app.add_option("--clients", flags.clients, "That ask all the time")->capture_default_str();
+  app.add_option("--kinds", flags.kinds, "Only these")
+      ->delimiter(',')
+      ->transform(CLI::Transformer(numbers_by_name<Kind>(lockstep::faults::kKinds)));
+  app.add_option("--phases", flags.phases, "Only in these")
+      ->delimiter(',')
+      ->transform(CLI::Transformer(numbers_by_name<Phase>(lockstep::faults::kPhases)));
   app.add_option("--silent-ms", flags.silent_ms, "Of the server (default: its own)");
   app.add_option("--stuck-ms", flags.stuck_ms, "Of the server (default: its own)");
   app.add_option("--log", flags.log, "A file for the server's log");

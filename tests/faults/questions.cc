@@ -12,24 +12,37 @@ Answer ask(Stub& stub, const v1::GenerateRequest& request, std::chrono::seconds 
   const auto reader = stub.Generate(&context, request);
   Answer answer;
   v1::GenerateResponse response;
+  auto since = std::chrono::steady_clock::now();
   while (reader->Read(&response)) {
+    const auto now = std::chrono::steady_clock::now();
+    answer.pause =
+        std::max(answer.pause, std::chrono::duration_cast<std::chrono::milliseconds>(now - since));
+    since = now;
+    Choice& choice = answer.choices[response.index()];
+    choice.text += response.text();
     for (const v1::TokenLogprobs& one : response.logprobs()) {
       const auto bits = std::bit_cast<uint32_t>(one.chosen().logprob());
-      answer.bits.push_back({.token = one.chosen().id(), .logprob = bits});
+      choice.bits.push_back({.token = one.chosen().id(), .logprob = bits});
     }
   }
   answer.status = reader->Finish();
   return answer;
 }
 
-int Question::variant_of(const std::vector<Bits>& bits) const {
-  const auto found = std::find(answers.begin(), answers.end(), bits);
+int Question::variant_of(const Choices& choices) const {
+  const auto found = std::find(answers.begin(), answers.end(), choices);
   return found == answers.end() ? -1 : static_cast<int>(found - answers.begin());
 }
 
-bool Question::begins_an_answer(const std::vector<Bits>& bits) const {
-  return std::any_of(answers.begin(), answers.end(), [&](const std::vector<Bits>& whole) {
-    return bits.size() <= whole.size() && std::equal(bits.begin(), bits.end(), whole.begin());
+bool Question::begins_an_answer(const Choices& choices) const {
+  const auto begins = [](const Choice& part, const Choice& whole) {
+    return whole.text.starts_with(part.text) && part.bits.size() <= whole.bits.size() &&
+           std::equal(part.bits.begin(), part.bits.end(), whole.bits.begin());
+  };
+  return std::any_of(answers.begin(), answers.end(), [&](const Choices& whole) {
+    return std::all_of(choices.begin(), choices.end(), [&](const auto& part) {
+      return whole.contains(part.first) && begins(part.second, whole.at(part.first));
+    });
   });
 }
 
@@ -44,20 +57,19 @@ std::vector<Question> make_questions() {
     request.set_seed(static_cast<uint64_t>(i));
     request.set_ignore_eos(true);
     request.set_logprobs(1);
+    if (i % 4 == 1) request.set_temperature(0);
+    if (i % 4 == 2) request.set_n(2);
+    if (i % 4 == 3) request.set_frequency_penalty(0.4f);
+    if (i > 3) request.add_stop(" dragon");
     prompt += " there was a dragon, and a " + prompt;
     prompt.resize(std::min<size_t>(prompt.size(), 1'000));
   }
   return questions;
 }
 
-bool was_refused(const grpc::Status& status) {
+bool was_rewritten(const grpc::Status& status) {
   return status.error_code() == grpc::StatusCode::UNAVAILABLE &&
-         status.error_message().find("no complete group") != std::string::npos;
-}
-
-bool names_a_rank(const grpc::Status& status) {
-  return status.error_code() == grpc::StatusCode::UNAVAILABLE &&
-         status.error_message().find("rank ") != std::string::npos;
+         status.error_message().find("checkpoint was rewritten") != std::string::npos;
 }
 
 }  // namespace lockstep::faults

@@ -8,6 +8,7 @@
 #include <array>
 #include <chrono>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -26,9 +27,17 @@ struct Bits {
   bool operator==(const Bits&) const = default;
 };
 
+struct Choice {
+  std::vector<Bits> bits;
+  std::string text;
+  bool operator==(const Choice&) const = default;
+};
+using Choices = std::map<int32_t, Choice>;  // By index.
+
 struct Answer {
   grpc::Status status;
-  std::vector<Bits> bits;  // As many as came.
+  Choices choices;                     // As much as came.
+  std::chrono::milliseconds pause{0};  // The longest one before or between messages.
 };
 
 // `patience` is the call's deadline: one that hangs ends with DEADLINE_EXCEEDED.
@@ -37,19 +46,18 @@ Answer ask(Stub& stub, const v1::GenerateRequest& request, std::chrono::seconds 
 struct Question {
   v1::GenerateRequest request;
   // By variant of the checkpoint; learnt from a server that nothing happens to.
-  std::array<std::vector<Bits>, kVariants> answers;
+  std::array<Choices, kVariants> answers;
 
   // -1: neither variant's.
-  int variant_of(const std::vector<Bits>& bits) const;
-  bool begins_an_answer(const std::vector<Bits>& bits) const;
+  int variant_of(const Choices& choices) const;
+  bool begins_an_answer(const Choices& choices) const;
 };
 
-// Short and long ones; the first is short.
+// Short and long ones, greedy and drawn, with several choices, stop strings, penalties; the first
+// is short.
 std::vector<Question> make_questions();
 
-// True: the server did not take the request, since it has no group.
-bool was_refused(const grpc::Status& status);
-// True: the server took it and lost a rank, which it names.
-bool names_a_rank(const grpc::Status& status);
+// True: the server loaded another checkpoint meanwhile, and says so.
+bool was_rewritten(const grpc::Status& status);
 
 }  // namespace lockstep::faults

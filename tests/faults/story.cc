@@ -38,7 +38,7 @@ absl::Status Story::learn() {
         return unavailable("the server without faults: {}\n{}", answer.status.error_message(),
                            server.log());
       }
-      question.answers[variant] = answer.bits;
+      question.answers[variant] = answer.choices;
     }
   }
   if (questions_[0].answers[0] == questions_[0].answers[1]) {
@@ -216,7 +216,7 @@ void Story::follow_up(const Act& act) {
 // ---- What has to be so after it ----
 
 absl::Status Story::check_answer(const Answer& answer) {
-  const int variant = questions_[0].variant_of(answer.bits);
+  const int variant = questions_[0].variant_of(answer.choices);
   if (variant < 0) return absl::InternalError("the answer has other bits than before");
   const bool current = variant == checkpoints_.variant();
   if (!current && (must_reload_ || variant != served_)) {
@@ -228,7 +228,6 @@ absl::Status Story::check_answer(const Answer& answer) {
 
 // Health says so, and a request of a new client is answered in full.
 absl::Status Story::serve_again(Clock::time_point deadline) {
-  Clock::time_point honest_at = Clock::now();  // When health last did not promise too much.
   const auto patience = [&] {
     return std::chrono::ceil<seconds>(deadline - Clock::now()) + seconds(1);
   };
@@ -240,7 +239,6 @@ absl::Status Story::serve_again(Clock::time_point deadline) {
       return absl::InternalError(broken);
     }
     if (!server_->is_serving()) {
-      honest_at = Clock::now();
       std::this_thread::sleep_for(milliseconds(5));
       continue;
     }
@@ -248,14 +246,8 @@ absl::Status Story::serve_again(Clock::time_point deadline) {
     last = answer.status.ok() ? "the answer came late" : answer.status.error_message();
     if (answer.status.ok() && Clock::now() >= deadline) break;
     if (answer.status.ok()) return check_answer(answer);
-    if (!was_refused(answer.status)) {
-      honest_at = Clock::now();
-      if (names_a_rank(answer.status)) continue;
+    if (!was_rewritten(answer.status)) {
       return absl::InternalError("a request ended with: " + last);
-    }
-    // Health follows within a moment: a fifteenth of the limit, as machines differ.
-    if (Clock::now() - honest_at > options_.limit / 15) {
-      return absl::InternalError("health says SERVING, but a request is refused: " + last);
     }
   }
   return absl::DeadlineExceededError("it does not serve again: " + last);
@@ -264,7 +256,7 @@ absl::Status Story::serve_again(Clock::time_point deadline) {
 absl::Status Story::check_loss(const std::string& pid) {
   if (server_->last_loss().find(pid) != std::string::npos) return absl::OkStatus();
   return absl::InternalError(
-      fmt::format("{} was killed, and clients were told: {}", pid, server_->last_loss()));
+      fmt::format("{} was killed, and the log says: {}", pid, server_->last_loss()));
 }
 
 // Every worker is there once, and nobody is left who does not belong there.

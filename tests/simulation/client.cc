@@ -12,6 +12,7 @@ namespace {
 
 constexpr int64_t kNever = 1'000'000;  // Milliseconds: longer than any simulation.
 constexpr int64_t kLongestPause = 15;  // A step takes 1 ms or more: less than is unread by then.
+constexpr int64_t kStrikes = 3;        // Groups that may be lost at the same rows.
 
 bool equal(const std::vector<Logprob>& a, const std::vector<Logprob>& b) {
   return std::ranges::equal(a, b, [](const Logprob& x, const Logprob& y) {
@@ -46,19 +47,21 @@ void Client::draw_request() {
   const bool common = world_.one_in(2);  // Half of them begin alike.
   for (int64_t i = 0; i < prompt; ++i) {
     const bool odd = !common || world_.one_in(30);
-    request_.prompt_ids.push_back(odd ? random(model_.vocab - 2) : static_cast<int32_t>(i % 5));
+    request_.prompt_ids.push_back(odd ? random(model_.vocab - 3) : static_cast<int32_t>(i % 5));
   }
   request_.client = fmt::format("client {}", random(2));
   if (world_.one_in(5)) request_.cache_salt = "salt";
   if (world_.one_in(4)) request_.priority = random(2) - 1;
   poisoned_ = !patient_ && world_.one_in(25);
   if (poisoned_) request_.prompt_ids[0] = model_.poison;
+  deadly_ = !patient_ && !poisoned_ && world_.one_in(25);
+  if (deadly_) request_.prompt_ids[world_.between(0, prompt - 1)] = model_.deadly;
   request_.max_tokens = random(world_.one_in(5) ? 40 : 12) + (poisoned_ ? 1 : 0);
   request_.min_tokens = world_.one_in(4) ? random(6) : 0;
   request_.n = world_.one_in(4) ? 1 + random(3) : 1;
   request_.seed = static_cast<uint64_t>(world_.between(0, 1 << 30));
   if (world_.one_in(3)) request_.logprobs = random(3);
-  if (world_.one_in(4)) request_.prompt_logprobs = random(2);
+  if (!deadly_ && world_.one_in(4)) request_.prompt_logprobs = random(2);
   if (world_.one_in(3)) request_.stop_ids = {random(20), random(20), 3, 3, 500};
   SamplingParams& sampling = request_.sampling;
   sampling.temperature = static_cast<float>(random(2)) * 0.7f;
@@ -91,6 +94,8 @@ void Client::submit() {
               request_.n, request_.max_tokens);
   stream_ = *std::move(stream);
   lost_before_ = engine_.groups_lost();
+  rewritten_before_ = engine_.rewritten();
+  check_deadline();
   if (cancels_) {
     world_.after(cancel_after_, [this] {
       if (done_) return;
@@ -174,43 +179,52 @@ void Client::take(const StreamEvent& event) {
   }
 }
 
-void Client::close(const absl::Status& status) {
-  world_.tell("client {}: closed, {}", number_, status.ok() ? "OK" : message_of(status));
+// It ends in time whether or not there is a group.
+void Client::check_deadline() {
+  if (!hurries_ || slow_) return;
+  world_.after(request_.deadline_ms - world_.now() + 2 * kLongestPause, [this, stream = stream_] {
+    if (stream_ != stream) return;
+    world_.broken("client {}: {} ms after its deadline its stream is open", number_,
+                  world_.now() - request_.deadline_ms);
+  });
+}
+
+bool Client::expected(const absl::Status& status) const {
   const bool all_finished = std::all_of(choices_.begin(), choices_.end(), [](const Choice& choice) {
     return choice.finish_reason != FinishReason::kNone;
   });
-  bool expected = false;
   switch (status.code()) {
     case absl::StatusCode::kOk:
-      expected = all_finished && !poisoned_;
-      break;
+      return all_finished && (cancelled_ || (!poisoned_ && !deadly_));
     case absl::StatusCode::kUnavailable:
-      expected = engine_.groups_lost() > lost_before_;
-      break;
+      return engine_.rewritten() > rewritten_before_;
     case absl::StatusCode::kCancelled:
-      expected = all_finished && engine_.draining();
-      break;
+      return all_finished && engine_.draining();
     case absl::StatusCode::kDeadlineExceeded:
-      expected = hurries_ && all_finished && world_.now() >= request_.deadline_ms;
-      break;
+      return hurries_ && all_finished && world_.now() >= request_.deadline_ms;
     case absl::StatusCode::kResourceExhausted:
-      expected = slow_;
-      break;
+      return slow_;
     case absl::StatusCode::kInternal:
-      expected = poisoned_;
-      break;
+      return poisoned_ || engine_.groups_lost() >= lost_before_ + kStrikes;
     default:
-      break;
+      return false;
   }
-  expected = expected || (cancelled_ && status.ok() && all_finished);
-  if (!expected) world_.broken("client {}: closed with {}", number_, status.ToString());
+}
+
+void Client::close(const absl::Status& status) {
+  world_.tell("client {}: closed, {}", number_, status.ok() ? "OK" : message_of(status));
+  if (!expected(status)) world_.broken("client {}: closed with {}", number_, status.ToString());
+  struck_out_ = status.code() == absl::StatusCode::kInternal && !poisoned_;
   const bool whole =
       status.ok() && std::all_of(choices_.begin(), choices_.end(), [](const Choice& choice) {
         return choice.finish_reason != FinishReason::kCancelled;
       });
   served_ = served_ || whole;
   stream_ = nullptr;
-  if (status.code() == absl::StatusCode::kUnavailable && !cancelled_) return try_again();
+  const bool innocent = struck_out_ && !deadly_;
+  if ((innocent || status.code() == absl::StatusCode::kUnavailable) && !cancelled_) {
+    return try_again();
+  }
   done_ = true;
 }
 

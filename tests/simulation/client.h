@@ -21,6 +21,7 @@ class Client {
   void wake();
   bool done() const { return done_; }
   bool served() const { return served_; }  // In full.
+  bool struck_out() const { return struck_out_; }
   int64_t tokens() const { return tokens_; }
 
  private:
@@ -31,6 +32,8 @@ class Client {
   void take(const StreamEvent& event);
   void take_scores(const StreamEvent& event);
   void close(const absl::Status& status);
+  bool expected(const absl::Status& status) const;
+  void check_deadline();
 
   struct Choice {
     size_t scores = 0;  // Of the prompt's tokens.
@@ -46,6 +49,7 @@ class Client {
   Request request_;
   std::vector<Alone> alone_;  // By choice; filled when it is first needed.
   bool poisoned_ = false;     // No token of it can be drawn.
+  bool deadly_ = false;       // No worker survives its prompt.
   bool cancels_ = false;
   bool hurries_ = false;  // It has a deadline.
   bool slow_ = false;     // Reads nothing until it is woken.
@@ -55,10 +59,12 @@ class Client {
   std::shared_ptr<Stream> stream_;
   size_t offset_ = 0;
   std::vector<Choice> choices_;
-  int64_t lost_before_ = 0;  // Groups, when it was submitted.
+  int64_t lost_before_ = 0;       // Groups, when it was submitted.
+  int64_t rewritten_before_ = 0;  // Checkpoints, likewise.
   bool cancelled_ = false;
   bool done_ = false;
   bool served_ = false;
+  bool struck_out_ = false;
   int64_t tokens_ = 0;
 };
 

@@ -137,7 +137,7 @@ void ClusterSide::restart() {
   machine_.coordinator_ended();
   checks_.restarted();
   core_ = std::make_unique<ClusterCore>(options_);
-  if (wait_ == Wait::kGroup) want_group();
+  if (wait_ == Wait::kGroup) want_group({});
 }
 
 // ---- Links ----
@@ -199,7 +199,9 @@ void ClusterSide::on_exited(int index, const std::string& how) {
 
 // ---- The group's owner ----
 
-void ClusterSide::want_group() {
+void ClusterSide::note_requests(bool) {}
+
+void ClusterSide::want_group(const GroupWish&) {
   wait_ = Wait::kGroup;
   formed_.reset();
   post([](ClusterCore& core, int64_t now) { core.want_group(now); });

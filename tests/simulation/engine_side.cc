@@ -39,7 +39,7 @@ EngineSide::EngineSide(World* world, const EngineOptions& options)
 
 void EngineSide::start(Workers* workers) {
   workers_ = workers;
-  workers_->want_group();
+  workers_->want_group({});
 }
 
 // ---- Clients ----
@@ -72,6 +72,7 @@ void EngineSide::group_formed(const GroupInfo& info) {
   ++groups_;
   if (core_.has_group()) world_.broken("a group was formed while there was one");
   answering_ = answered_ = false;
+  if (std::exchange(identity_, info.identity) != info.identity) ++rewritten_;
   inbox_->open(std::make_shared<Formed>(info));
   core_.group_formed(info);
   pump_if_due();
@@ -81,16 +82,16 @@ void EngineSide::group_lost(const absl::Status& why) {
   world_.tell("engine: the group is lost: {}", message_of(why));
   ++groups_lost_;
   answering_ = false;
-  Messages rest = inbox_->close();
-  for (Submission& submission : rest.submitted) core_.submit(std::move(submission));
-  if (rest.drain_ms.has_value()) core_.drain(*rest.drain_ms);
+  inbox_->lost();
   core_.group_lost(why);
   pump();
   form_again();
 }
 
 void EngineSide::form_again() {
-  world_.after(answered_ ? 0 : kFirstPause, [this] { workers_->want_group(); });
+  world_.after(answered_ ? 0 : kFirstPause, [this] {
+    if (core_.wants_group()) workers_->want_group(core_.wish());
+  });
 }
 
 void EngineSide::results(std::vector<cluster::StepResult> results) {
@@ -115,6 +116,13 @@ void EngineSide::feed() {
   if (messages.drain_ms.has_value()) core_.drain(*messages.drain_ms);
 }
 
+void EngineSide::publish() {
+  const EngineStats stats = core_.stats();
+  inbox_->publish(stats, core_.unstarted());
+  const bool any = stats.running + stats.waiting > 0;
+  if (any != std::exchange(has_requests_, any)) workers_->note_requests(any);
+}
+
 void EngineSide::pump() {
   if (std::exchange(pumping_, true)) return;  // An action's answer: the loop below takes it.
   do {
@@ -122,7 +130,7 @@ void EngineSide::pump() {
     core_.tick(world_.now());
     // Now and then somebody looks at traces.
     std::vector<EngineAction> actions = core_.take_actions(/*trace=*/world_.now() % 400 < 100);
-    inbox_->publish(core_.stats(), core_.unstarted());
+    publish();
     for (EngineAction& action : actions) {
       std::visit([this](auto& one) { perform(one); }, action);
     }
@@ -169,9 +177,7 @@ void EngineSide::perform(engine_action::LeaveGroup& action) {
   world_.tell("engine: leaves the group: {}", message_of(action.why));
   ++groups_lost_;
   answering_ = false;
-  Messages rest = inbox_->close();
-  for (Submission& submission : rest.submitted) core_.submit(std::move(submission));
-  if (rest.drain_ms.has_value()) core_.drain(*rest.drain_ms);
+  inbox_->lost();
   workers_->leave_group();
   form_again();
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "coordinator/inbox.h"
 #include "tests/simulation/workers.h"
@@ -26,6 +27,8 @@ class EngineSide final : public GroupListener {
   EngineStats stats() const { return core_.stats(); }
   int64_t groups() const { return groups_; }
   int64_t groups_lost() const { return groups_lost_; }
+  // Groups whose weights are not those of the group before.
+  int64_t rewritten() const { return rewritten_; }
   int64_t fetches() const { return fetches_; }
 
   void group_formed(const GroupInfo& info) override;
@@ -41,6 +44,7 @@ class EngineSide final : public GroupListener {
   void pump();
   void pump_if_due();
   void feed();
+  void publish();
   void perform(engine_action::RunStep& action);
   void perform(engine_action::FetchLogits& action);
   void perform(engine_action::NoteStarted& action);
@@ -61,8 +65,11 @@ class EngineSide final : public GroupListener {
   bool pumping_ = false;
   bool draining_ = false;
   int64_t woken_for_ = -1;  // A wake-up is scheduled for then.
+  bool has_requests_ = false;
   int64_t groups_ = 0;
   int64_t groups_lost_ = 0;
+  std::string identity_;  // Of the last group's checkpoint.
+  int64_t rewritten_ = 0;
   int64_t fetches_ = 0;
 };
 

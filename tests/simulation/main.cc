@@ -70,10 +70,12 @@ Outcome run_all(const Flags& flags) {
 void print(const Flags& flags, const Tally& tally) {
   fmt::print(
       "seeds {} to {}: {} requests, {} served in full, {} tokens, {} groups, {} lost, {} "
-      "preemptions, {} tokens from the prefix cache, {} draws from all logits, {} drains\n",
+      "preemptions, {} tokens from the prefix cache, {} draws from all logits, {} drains, {} "
+      "requests "
+      "struck out\n",
       flags.first, flags.first + flags.seeds - 1, tally.requests, tally.served, tally.tokens,
-      tally.groups, tally.groups_lost, tally.preemptions, tally.cached, tally.fetches,
-      tally.drains);
+      tally.groups, tally.groups_lost, tally.preemptions, tally.cached, tally.fetches, tally.drains,
+      tally.struck_out);
   fmt::print(
       "{} processes, {} loads, {} with kept weights, {} long works, {} reloads, {} refusals, {} "
       "late ticks, {} servers without hope\n",

@@ -128,6 +128,13 @@ void Process::resume() {
   time_.resume();
 }
 
+void Process::die() {
+  host_.world.tell("pid {} falls over a deadly token", pid());
+  ++host_.faults;
+  excuse(kForever);
+  end("killed by signal 11");
+}
+
 void Process::excuse(int64_t for_ms) {
   excused_until_ = std::max(excused_until_, host_.world.now() + for_ms + kAftermathMs);
 }

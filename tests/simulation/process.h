@@ -40,6 +40,8 @@ class Process {
 
   void start();
   void kill() { end("killed by signal 9"); }
+  // Of what it computes.
+  void die();
 
   int pid() const { return options_.hello.pid(); }
   const ProcessOptions& options() const { return options_; }

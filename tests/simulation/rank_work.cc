@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/status.h"
+#include "tests/simulation/process.h"
 
 namespace lockstep::simulation {
 namespace {
@@ -212,6 +213,7 @@ void RankWork::step() {
   const cluster::Step& step = work_->message.step();
   host_.on_phase(process_, step.tokens_size() == 0 ? Phase::kNullStep : Phase::kStep);
   compute([this] {
+    if (is_deadly(work_->message.step())) return process_.die();
     absl::StatusOr<cluster::StepResult> result = state_->run_rank(work_->message.step(), rank_);
     if (!result.ok()) return host_.world.broken("{}", message_of(result.status()));
     result_ = *std::move(result);
@@ -227,6 +229,13 @@ void RankWork::step() {
       });
     });
   });
+}
+
+// Not every rank falls over it.
+bool RankWork::is_deadly(const cluster::Step& step) const {
+  const auto& tokens = step.tokens();
+  return std::find(tokens.begin(), tokens.end(), host_.model.deadly) != tokens.end() &&
+         (rank_ == 0 || host_.world.one_in(3));
 }
 
 // Ranks that are equally far have completed as many instructions. A collective counts with what

@@ -65,6 +65,7 @@ class RankWork {
   void fail();
   void start();
   void step();
+  bool is_deadly(const cluster::Step& step) const;
   void compute(std::function<void()> then);
   void answer_step();
   void answer_logits();

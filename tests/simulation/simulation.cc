@@ -22,7 +22,8 @@ FakeModel draw_model(World& world) {
           .max_sequences = world.between(2, 8),
           .max_context = 64,
           .seed = static_cast<uint64_t>(world.between(0, 1 << 30)),
-          .poison = static_cast<int32_t>(vocab - 1)};
+          .poison = static_cast<int32_t>(vocab - 1),
+          .deadly = static_cast<int32_t>(vocab - 2)};
 }
 
 // The default is seen least: it takes long.
@@ -159,6 +160,7 @@ void Simulation::add_to(Tally* tally) {
   tally->preemptions += engine_.stats().preemptions;
   tally->cached += engine_.stats().prefix.hits;
   tally->fetches += engine_.fetches();
+  for (const auto& client : clients_) tally->struck_out += client->struck_out() ? 1 : 0;
   tally->drains += drains_ ? 1 : 0;
   tally->processes += static_cast<int64_t>(cluster_.machine().processes().size());
   tally->loads += host_.loads;
@@ -180,6 +182,7 @@ Tally& Tally::operator+=(const Tally& other) {
   preemptions += other.preemptions;
   cached += other.cached;
   fetches += other.fetches;
+  struck_out += other.struck_out;
   drains += other.drains;
   processes += other.processes;
   loads += other.loads;

@@ -12,6 +12,8 @@
 namespace lockstep {
 namespace {
 
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
 constexpr int64_t kBlock = 64;
 
 uint64_t mix(uint64_t x) {  // splitmix64 (Steele et al., 2014).
@@ -35,13 +37,13 @@ void set(cluster::Candidate* candidate, int64_t id, float logit, float edited, f
 
 void add_block(const std::vector<float>& values, google::protobuf::RepeatedField<float>* maxima,
                google::protobuf::RepeatedField<float>* sums) {
-  float max = -std::numeric_limits<float>::infinity();
+  float max = -kInfinity;
   for (const float value : values) {
     if (value > max) max = value;
   }
   float sum = 0;
   for (const float value : values) {
-    if (!(value > -std::numeric_limits<float>::infinity())) continue;
+    if (!(value > -kInfinity)) continue;
     sum += value == max ? 1.0f : static_cast<float>(exact_exp(value - max));
   }
   maxima->Add(max);
@@ -81,6 +83,7 @@ std::vector<float> fake_logits(const FakeModel& model, const std::vector<int32_t
                      (65536.0f / 3.0f) -
                  6.0f;
   }
+  if (model.deadly >= 0) logits[static_cast<size_t>(model.deadly)] = -kInfinity;
   return logits;
 }
 
@@ -116,7 +119,7 @@ cluster::Candidates fake_candidates(const cluster::Output& output, const std::ve
       edited = edited + edit.add();
     }
     if (output.temperature() > 0) edited = edited / output.temperature();
-    if (!allowed(output.mask(), id)) edited = -std::numeric_limits<float>::infinity();
+    if (!allowed(output.mask(), id)) edited = -kInfinity;
     float noisy = edited;
     if (output.temperature() > 0 && output.want_noisy()) {
       noisy += gumbel_noise(output.seed(), output.position(), static_cast<int32_t>(id));
@@ -136,9 +139,7 @@ cluster::Candidates fake_candidates(const cluster::Output& output, const std::ve
   }
   const auto best_by = [&](float Token::*value, int64_t count, auto add) {
     std::vector<Token> sorted = tokens;
-    std::erase_if(sorted, [&](const Token& token) {
-      return !(token.*value > -std::numeric_limits<float>::infinity());
-    });
+    std::erase_if(sorted, [&](const Token& token) { return !(token.*value > -kInfinity); });
     std::stable_sort(sorted.begin(), sorted.end(),
                      [&](const Token& a, const Token& b) { return a.*value > b.*value; });
     sorted.resize(std::min(sorted.size(), static_cast<size_t>(count)));

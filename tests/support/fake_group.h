@@ -25,6 +25,7 @@ struct FakeModel {
   uint64_t seed = 1;
   int instructions = 3;  // Of a rank's program.
   int32_t poison = -1;   // After a prompt that begins with this token no logit is a number.
+  int32_t deadly = -1;   // It is never drawn. Who computes it may not survive that.
 };
 
 GroupInfo fake_info(const FakeModel& model, uint64_t epoch);

@@ -169,7 +169,7 @@ TEST(OpenAiEndsTest, ClientsThatGoBeforeTheirDeadlineLeaveNothingBehind) {
   }));
 }
 
-TEST(OpenAiEndsTest, AFaultIs503BeforeTheAnswerAndAnEventWithinIt) {
+TEST(OpenAiEndsTest, AFaultIs500BeforeTheAnswerAndAnEventWithinIt) {
   for (const bool stream : {false, true}) {
     ApiServer server;
     std::atomic<int> steps = 0;
@@ -179,13 +179,13 @@ TEST(OpenAiEndsTest, AFaultIs503BeforeTheAnswerAndAnEventWithinIt) {
     const http::Response response =
         server.post("/v1/completions", with(kStory, {{"stream", stream}}).dump());
     if (!stream) {
-      expect_error(response, 503, nullptr, "service_unavailable", "rank 1 was lost");
+      expect_error(response, 500, nullptr, "internal_error", "rank 1 was lost");
       continue;
     }
     EXPECT_EQ(response.status, 200);
     const std::vector<SseEvent> events = events_of(response.body);
     const OrderedJson error = OrderedJson::parse(events.back().data)["error"];
-    EXPECT_EQ(error["code"], "service_unavailable");
+    EXPECT_EQ(error["code"], "internal_error");
     EXPECT_NE(error["message"].get<std::string>().find("rank 1 was lost"), std::string::npos);
   }
 }

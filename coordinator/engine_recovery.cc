@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+// EngineCore's groups: how one is entered, and what becomes of requests when it is lost.
+//
+// All that decides a request's next token is in its sequences, so the next group goes on with it
+// once it has computed its tokens again, whoever is in that group. But a request may be what the
+// groups are lost for. So a group that is lost while it computes rows that were never computed
+// before counts as a strike against their request, until these rows are computed. With two strikes
+// a request is run alone until then; at the third one it ends.
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "base/check.h"
+#include "base/numeric_class.h"
+#include "base/status.h"
+#include "coordinator/engine_core.h"
+#include "coordinator/step_results.h"
+
+namespace lockstep {
+
+using engine_action::FetchLogits;
+using engine_action::LeaveGroup;
+
+namespace {
+
+constexpr int kStrikesUntilAlone = 2;
+constexpr int kStrikesUntilOut = 3;
+
+int64_t step_budget_ms(const EngineOptions& options, const GroupInfo& info) {
+  if (options.step_budget_ms >= 0) return options.step_budget_ms;
+  return info.numeric_class == kCudaClass ? 50 : 200;
+}
+
+}  // namespace
+
+// ---- A group comes ----
+
+void EngineCore::group_formed(const GroupInfo& info) {
+  LOCKSTEP_CHECK(!has_group());
+  had_event_ = true;
+  if (absl::Status status = check_group(info); !status.ok()) {
+    act<LeaveGroup>(std::move(status));
+    return;
+  }
+  info_ = info;
+  stats_.group = info;
+  step_ = 0;  // That of the null step, which it has run.
+  scheduler_ = std::make_unique<Scheduler>(
+      SchedulerLimits{.rows = info_.max_rows,
+                      .prefill_chunk = options_.prefill_chunk,
+                      .running = std::min(options_.max_running, info_.max_sequences),
+                      .outputs = info_.max_outputs,
+                      .pages = info_.pages,
+                      .page_tokens = info_.page_tokens,
+                      .step_budget_ns = step_budget_ms(options_, info_) * 1'000'000,
+                      .prefix = options_.prefix});
+  const Origin origin = {info_.numeric_class, info_.identity};
+  for (Job* job : jobs_in_order()) {
+    if (job->open == 0 || !job->origin.has_value() || *job->origin == origin) continue;
+    fail(*job,
+         job->origin->identity != origin.identity
+             ? unavailable("the checkpoint was rewritten while the request ran")
+             : unavailable("the request ran in numeric class {}, in which no group of workers "
+                           "can be formed any more; the one at hand computes in {}",
+                           job->origin->numeric_class, origin.numeric_class));
+  }
+  admit_due_ = true;
+}
+
+GroupWish EngineCore::wish() const {
+  for (const auto& [stream, job] : jobs_) {
+    if (job.open > 0 && job.origin.has_value()) {
+      return {.numeric_class = job.origin->numeric_class};
+    }
+  }
+  return {};
+}
+
+// ---- Who is in the scheduler ----
+
+// Alone it has room, whatever it draws.
+bool EngineCore::fits(const Job& job) const {
+  return std::all_of(job.choices.begin(), job.choices.end(), [this](const auto& choice) {
+    return choice->extent() <= info_.servable_context();
+  });
+}
+
+void EngineCore::enqueue(Job& job) {
+  std::vector<Sequence*> choices;
+  for (const std::unique_ptr<Sequence>& choice : job.choices) {
+    if (choice->state() != Sequence::State::kFinished) choices.push_back(choice.get());
+  }
+  scheduler_->add(choices);
+  job.queued = true;
+  parked_ -= job.open;
+}
+
+void EngineCore::withdraw(Job& job) {
+  for (const std::unique_ptr<Sequence>& choice : job.choices) {
+    if (choice->state() != Sequence::State::kFinished) scheduler_->withdraw(choice.get());
+  }
+  job.queued = false;
+  parked_ += job.open;
+}
+
+// No step is under way.
+void EngineCore::admit() {
+  tell_all();  // Now a choice that is open is not finished.
+  const std::vector<Job*> jobs = jobs_in_order();
+  const auto suspect = std::find_if(jobs.begin(), jobs.end(), [this](const Job* job) {
+    return job->open > 0 && job->strikes >= kStrikesUntilAlone && fits(*job);
+  });
+  alone_ = suspect == jobs.end() ? nullptr : *suspect;
+  for (Job* job : jobs) {
+    if (alone_ != nullptr && job != alone_ && job->queued) withdraw(*job);
+  }
+  for (Job* job : jobs) {
+    if (job->open == 0 || job->queued || !fits(*job)) continue;
+    if (alone_ == nullptr || job == alone_) enqueue(*job);
+  }
+}
+
+// ---- Who may be to blame ----
+
+void EngineCore::acquit(Job& job) {
+  if (std::exchange(job.strikes, 0) > 0) --struck_;
+  if (&job != alone_) return;
+  alone_ = nullptr;
+  admit_due_ = true;
+}
+
+// The rows of the step under way were computed.
+void EngineCore::acquit_computed() {
+  if (struck_ == 0) return;
+  for (const BatchItem& item : flight_->batch.items) {
+    Job& job = jobs_.at(item.sequence->stream());
+    if (job.open > 0 && item.sequence->computed() + item.rows >= job.struck_at) acquit(job);
+  }
+}
+
+// The group is lost: at which rows?
+void EngineCore::blame(const absl::Status& why) {
+  if (!flight_.has_value()) return;
+  if (flight_->results != nullptr) {  // At a question for logits, or at what it answered.
+    if (flight_->next == flight_->draws.size()) return;
+    const Sequence& sequence = *flight_->draws[flight_->next].sequence;
+    return strike(jobs_.at(sequence.stream()), sequence.length() + 1, why);
+  }
+  std::map<uint64_t, std::pair<Job*, int64_t>> ends;  // Of new rows, over all choices; in order.
+  for (const BatchItem& item : flight_->batch.items) {
+    const int64_t end = item.sequence->computed() + item.rows;
+    if (end <= item.sequence->reached()) continue;
+    Job& job = jobs_.at(item.sequence->stream());
+    auto& [struck, last] = ends[job.number];
+    struck = &job;
+    last = std::max(last, end);
+  }
+  for (const auto& [number, struck] : ends) strike(*struck.first, struck.second, why);
+}
+
+void EngineCore::strike(Job& job, int64_t end, const absl::Status& why) {
+  if (job.open == 0) return;
+  if (job.strikes++ == 0) ++struck_;
+  job.struck_at = std::max(job.struck_at, end);
+  if (job.strikes < kStrikesUntilOut) return;
+  fail(job, absl::InternalError(
+                fmt::format("{} groups of workers were lost while they computed the request up to "
+                            "token {}, the last one alone with it: {}",
+                            kStrikesUntilOut, job.struck_at, message_of(why))));
+}
+
+// ---- A group goes ----
+
+void EngineCore::group_lost(const absl::Status& why) {
+  if (!has_group()) return;
+  tell_all();
+  blame(why);
+  for (Job* job : jobs_in_order()) {
+    if (job->queued && job->open > 0) withdraw(*job);
+  }
+  ++stats_.groups_lost;
+  forget_group();
+}
+
+void EngineCore::refuse_group(const absl::Status& why) {
+  group_lost(why);
+  act<LeaveGroup>(why);
+}
+
+void EngineCore::forget_group() {
+  had_event_ = true;
+  flight_.reset();
+  // Nobody would answer it.
+  std::erase_if(actions_, [](const EngineAction& action) {
+    return std::holds_alternative<FetchLogits>(action);
+  });
+  null_step_due_ = false;
+  alone_ = nullptr;
+  sweep();
+  LOCKSTEP_CHECK(scheduler_->pages().available() == scheduler_->pages().total());
+  stats_.preemptions += scheduler_->preemptions();
+  stats_.prefix += scheduler_->pages().counts();
+  scheduler_ = nullptr;
+}
+
+}  // namespace lockstep
