@@ -10,22 +10,21 @@
 // stop strings and events come after the next step was given to the group, so that the workers
 // compute meanwhile. A stop string is thus found one step late: what that step drew is dropped.
 //
-// A group that is lost takes nothing along but KV pages: requests wait, and the next group computes
-// their tokens again and goes on (engine_recovery.cc).
+// A group that is lost takes nothing along but KV pages: the next one computes the tokens of all
+// requests again and goes on (engine_recovery.cc).
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <set>
-#include <string>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "coordinator/engine_actions.h"
+#include "coordinator/engine_job.h"
 #include "coordinator/engine_options.h"
 #include "coordinator/flight.h"
 #include "coordinator/scheduler/scheduler.h"
@@ -42,12 +41,10 @@ class EngineCore {
   EngineCore(const Tokenizer* tokenizer, const EngineOptions& options);
 
   // ---- The group. An answer that nothing was asked for is ignored. ----
-  // Requests go on with it. Those whose readers were told something already end with kUnavailable
-  // if it computes in another numeric class, or from other weights; those that it has no room for
-  // wait for a larger one.
+  // Requests go on with it, but those whose readers were told something of another numeric class
+  // or other weights: they end with kUnavailable. Those that do not fit wait for a larger group.
   void group_formed(const GroupInfo& info);
-  // Requests wait for the next one. One whose step was under way, at a place where the groups
-  // before were lost too, is run alone; if it is lost again, the request ends with kInternal.
+  // Requests wait for the next one. One at whose rows three groups are lost ends with kInternal.
   void group_lost(const absl::Status& why);
   // What the next group should be like.
   GroupWish wish() const;
@@ -85,34 +82,6 @@ class EngineCore {
   const QueueLoad& unstarted() const { return unstarted_; }
 
  private:
-  // What decides the bits of a group's answers.
-  struct Origin {
-    std::string numeric_class;
-    std::string identity;
-    bool operator==(const Origin&) const = default;
-  };
-  // A request under way.
-  struct Job {
-    uint64_t number = 0;  // Of all, in the order in which they came.
-    std::shared_ptr<const PreparedRequest> request;
-    std::shared_ptr<Stream> stream;
-    std::vector<std::unique_ptr<Sequence>> choices = {};
-    int32_t open = 0;     // Choices that are not finished.
-    bool queued = false;  // They are in the scheduler.
-    bool started = false;
-    std::optional<Origin> origin = {};  // Of what its reader was told.
-    // Groups that were lost while they computed its rows, and none has since come to where the last
-    // of these rows ended.
-    int strikes = 0;
-    int64_t struck_at = 0;
-    absl::Status end = {};  // With which the stream closes when all choices are finished.
-  };
-  // What a step drew for a sequence, and its reader was not told yet.
-  struct Untold {
-    Sequence* sequence = nullptr;
-    StreamEvent event;
-  };
-
   template <typename Action, typename... Args>
   void act(Args&&... args) {
     actions_.emplace_back(std::in_place_type<Action>, Action{std::forward<Args>(args)...});

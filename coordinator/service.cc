@@ -53,6 +53,7 @@ LauncherOptions launcher_options(const ServiceOptions& options, const std::strin
           .devices = options.devices,
           .memory_fraction = options.memory_fraction,
           .coordinator = address,
+          .tls = options.cluster_tls,
           .token = token,
           .log_level = options.log_level,
           .log_format = options.log_format,
@@ -62,11 +63,13 @@ LauncherOptions launcher_options(const ServiceOptions& options, const std::strin
 
 }  // namespace
 
-absl::Status ClusterHost::listen(const Model& model, const std::string& address,
+absl::Status ClusterHost::listen(const Model& model, const ServiceOptions& service,
                                  const std::string& token) {
-  ClusterServerOptions options{
-      .address = address, .token = token, .max_message_bytes = max_worker_message(model)};
-  if (address.empty()) {
+  ClusterServerOptions options{.address = service.cluster_address,
+                               .token = token,
+                               .tls = service.cluster_tls,
+                               .max_message_bytes = max_worker_message(model)};
+  if (options.address.empty()) {
     ASSIGN_OR_RETURN(folder_, PrivateFolder::make());
     options.address = fmt::format("unix:{}/cluster", folder_->path());
   }
@@ -90,7 +93,7 @@ absl::StatusOr<std::unique_ptr<ClusterHost>> ClusterHost::start(const Model* mod
   std::unique_ptr<ClusterHost> host(new ClusterHost);
   host->cluster_ =
       std::make_unique<RemoteCluster>(core_options(*model, options), options.load_progress);
-  RETURN_IF_ERROR(host->listen(*model, options.cluster_address, token));
+  RETURN_IF_ERROR(host->listen(*model, options, token));
   if (options.launch) {
     host->launcher_ = std::make_unique<Launcher>(launcher_options(options, host->address_, token),
                                                  host->cluster_.get());

@@ -26,7 +26,8 @@ struct ServiceOptions {
   double memory_fraction = 0;        // See LauncherOptions.
   // Where workers dial in, "host:port"; "": a private Unix socket, for local workers only.
   std::string cluster_address;
-  std::string token;  // Wanted with `cluster_address`; "": drawn.
+  std::string token;     // Wanted with `cluster_address`; "": drawn.
+  TlsFiles cluster_tls;  // Of that port, both ways; not given: plain.
   int64_t kv_memory_bytes = 0;
   int64_t max_pages = 0;  // KV pages that can be of use; 0: as many as the model's limits fill.
   std::string log_level = "warning";
@@ -55,7 +56,7 @@ class ClusterHost {
 
  private:
   ClusterHost() = default;
-  absl::Status listen(const Model& model, const std::string& address, const std::string& token);
+  absl::Status listen(const Model& model, const ServiceOptions& service, const std::string& token);
 
   std::unique_ptr<PrivateFolder> folder_;  // Of the socket, where there is one.
   std::string address_;

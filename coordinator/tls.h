@@ -9,20 +9,12 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
 #include "base/mutex.h"
+#include "base/tls_files.h"
 
 struct ssl_ctx_st;
 struct ssl_st;
 
 namespace lockstep {
-
-// PEM files. Wanted are `cert`, a chain that begins with the server's own, and `key`.
-struct TlsFiles {
-  std::string cert;
-  std::string key;
-  std::string ca;  // Where given, clients have to show a certificate that it signed.
-
-  bool given() const { return !cert.empty(); }
-};
 
 // Thread-safe.
 class TlsContext {

@@ -3,6 +3,9 @@
 #include "worker/grpc_link.h"
 
 #include <grpcpp/grpcpp.h>
+#include <grpcpp/security/tls_certificate_provider.h>
+#include <grpcpp/security/tls_certificate_verifier.h>
+#include <grpcpp/security/tls_credentials_options.h>
 
 #include <chrono>
 #include <utility>
@@ -15,6 +18,7 @@ namespace lockstep {
 namespace {
 
 constexpr std::chrono::seconds kChallengeTimeout{5};
+constexpr unsigned kLookSeconds = 1;  // For changed files.
 
 // What a refusal by gRPC means; "" if it means nothing but that another try may help.
 std::string why_refused(const grpc::Status& status) {
@@ -35,7 +39,24 @@ std::string why_refused(const grpc::Status& status) {
   }
 }
 
-std::shared_ptr<grpc::Channel> open_channel(const std::string& coordinator) {
+// The files are read when a connection is made, and those that changed are used for the next one.
+std::shared_ptr<grpc::ChannelCredentials> credentials_of(const DialOptions& dial) {
+  if (!dial.tls.given()) return grpc::InsecureChannelCredentials();
+  grpc::experimental::TlsChannelCredentialsOptions options;
+  options.set_certificate_provider(
+      std::make_shared<grpc::experimental::FileWatcherCertificateProvider>(
+          dial.tls.key, dial.tls.cert, dial.tls.ca, kLookSeconds));
+  options.watch_identity_key_cert_pairs();
+  options.watch_root_certs();
+  if (dial.knows_coordinator) {
+    options.set_check_call_host(false);
+    options.set_certificate_verifier(
+        std::make_shared<grpc::experimental::NoOpCertificateVerifier>());
+  }
+  return grpc::experimental::TlsCredentials(options);
+}
+
+std::shared_ptr<grpc::Channel> open_channel(const DialOptions& dial) {
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(-1);  // Programs are large.
   arguments.SetMaxSendMessageSize(-1);
@@ -43,13 +64,13 @@ std::shared_ptr<grpc::Channel> open_channel(const std::string& coordinator) {
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10000);
   arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  return grpc::CreateCustomChannel(coordinator, grpc::InsecureChannelCredentials(), arguments);
+  return grpc::CreateCustomChannel(dial.coordinator, credentials_of(dial), arguments);
 }
 
 class GrpcLink final : public Link {
  public:
-  explicit GrpcLink(const std::string& coordinator)
-      : stub_(cluster::Cluster::NewStub(open_channel(coordinator))) {}
+  explicit GrpcLink(const DialOptions& dial)
+      : stub_(cluster::Cluster::NewStub(open_channel(dial))) {}
 
   absl::Status open(const std::string& token, const std::stop_token& stop);
 
@@ -99,10 +120,10 @@ absl::Status GrpcLink::open(const std::string& token, const std::stop_token& sto
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Link>> dial(const std::string& coordinator, const std::string& token,
+absl::StatusOr<std::unique_ptr<Link>> dial(const DialOptions& options,
                                            const std::stop_token& stop) {
-  auto link = std::make_unique<GrpcLink>(coordinator);
-  RETURN_IF_ERROR(link->open(token, stop));
+  auto link = std::make_unique<GrpcLink>(options);
+  RETURN_IF_ERROR(link->open(options.token, stop));
   return link;
 }
 

@@ -8,14 +8,20 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "base/tls_files.h"
 #include "worker/link.h"
 
 namespace lockstep {
 
-// `coordinator` is "host:port" or "unix:/path". kUnavailable: nobody answers there now, so that
-// another try may help. kPermissionDenied: it does not know the token, or is of another version.
-// kCancelled: `stop` was requested.
-absl::StatusOr<std::unique_ptr<Link>> dial(const std::string& coordinator, const std::string& token,
-                                           const std::stop_token& stop);
+struct DialOptions {
+  std::string coordinator;  // "host:port" or "unix:/path".
+  std::string token;
+  TlsFiles tls;  // Not given: plain. The coordinator's certificate is of tls.ca and names its host,
+  bool knows_coordinator = false;  // which is not looked at where it started this worker.
+};
+
+// kUnavailable: nobody answers there now, so that another try may help. kPermissionDenied: it does
+// not know the token, or is of another version. kCancelled: `stop` was requested.
+absl::StatusOr<std::unique_ptr<Link>> dial(const DialOptions& options, const std::stop_token& stop);
 
 }  // namespace lockstep

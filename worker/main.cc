@@ -54,7 +54,11 @@ bool wait(milliseconds pause, const std::stop_token& stop) {
 // One connection, from dialling to its end. OK: it is over, or there was none to be had.
 absl::Status connect_once(const WorkerMainOptions& options, const Backend& backend,
                           KeptWorker* kept) {
-  const auto link = dial(options.coordinator, options.token, options.stop);
+  const auto link = dial({.coordinator = options.coordinator,
+                          .token = options.token,
+                          .tls = options.tls,
+                          .knows_coordinator = options.parent_pid != 0},
+                         options.stop);
   if (link.ok()) return Session(options, backend, kept, **link).run();
   if (absl::IsPermissionDenied(link.status())) return link.status();
   spdlog::debug("{}: {}", options.coordinator, message_of(link.status()));

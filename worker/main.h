@@ -5,12 +5,14 @@
 
 #include <string>
 
+#include "base/tls_files.h"
 #include "worker/session.h"
 
 namespace lockstep {
 
 struct WorkerMainOptions : SessionOptions {
   std::string coordinator;     // "host:port" or "unix:/path".
+  TlsFiles tls;                // With which it is dialled; not given: plain.
   std::string device = "cpu";  // As open_backend() takes it.
   // The launcher's process: the worker dies with it, leaves Ctrl-C to it, and does not wait for
   // another coordinator. 0: started by hand.

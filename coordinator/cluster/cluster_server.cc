@@ -35,7 +35,8 @@ absl::StatusOr<std::unique_ptr<ClusterServer>> ClusterServer::start(
   builder.SetMaxSendMessageSize(-1);
   builder.RegisterAsyncGenericService(&server->service_);
   server->queue_ = builder.AddCompletionQueue();
-  ASSIGN_OR_RETURN(server->server_, GrpcServer::start(builder, options.address, max_connections()));
+  ASSIGN_OR_RETURN(server->server_,
+                   GrpcServer::start(builder, options.address, max_connections(), options.tls));
   WorkerCall::accept(server.get(), &server->service_, server->queue_.get());
   server->thread_ = std::thread([raw = server.get()] { raw->serve(); });
   return server;

@@ -27,12 +27,14 @@ class WorkerCall;
 struct ClusterServerOptions {
   std::string address;  // As Listener::bind takes it.
   std::string token;
+  TlsFiles tls;                     // Not given: plain.
   int max_message_bytes = 4 << 20;  // Of a worker.
 };
 
 class ClusterServer final : public WorkerTransport {
  public:
-  // `listener` outlives it. kInvalidArgument, one line: the address cannot be bound.
+  // `listener` outlives it. kInvalidArgument, one line: the address cannot be bound, or the
+  // certificate not be used.
   static absl::StatusOr<std::unique_ptr<ClusterServer>> start(const ClusterServerOptions& options,
                                                               LinkListener* listener);
   // Cancels every stream.

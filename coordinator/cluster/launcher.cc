@@ -76,6 +76,10 @@ std::vector<std::string> arguments_for(const LauncherOptions& options, int index
   }
   arguments.insert(arguments.end(),
                    {"--device", options.devices.empty() ? "cpu" : options.devices[index]});
+  if (options.tls.given()) {
+    arguments.insert(arguments.end(), {"--cluster-cert", options.tls.cert, "--cluster-key",
+                                       options.tls.key, "--cluster-ca", options.tls.ca});
+  }
   if (options.memory_fraction > 0) {
     arguments.insert(arguments.end(),
                      {"--memory-fraction", std::to_string(options.memory_fraction)});

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/mutex.h"
+#include "base/tls_files.h"
 #include "coordinator/cluster/transport.h"
 
 namespace lockstep {
@@ -21,6 +22,7 @@ struct LauncherOptions {
   std::vector<std::string> devices;  // Of each worker, as its --device; empty: processors.
   double memory_fraction = 0;        // 0: each device's own default.
   std::string coordinator;           // The address that they dial.
+  TlsFiles tls;                      // With which they do.
   std::string token;      // Handed over in the environment, where other users cannot read it.
   std::string log_level;  // As `lockstep worker` takes them.
   std::string log_format = "text";

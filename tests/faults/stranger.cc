@@ -75,7 +75,8 @@ void Stranger::run(const JoinPoint& at, int workers) {
     }
     return;
   }
-  absl::StatusOr<std::unique_ptr<Link>> link = dial(at.address, at.token, {});
+  absl::StatusOr<std::unique_ptr<Link>> link =
+      dial({.coordinator = at.address, .token = at.token}, {});
   if (!link.ok()) {
     complaint_ = "a stranger with the token could not join: " + message_of(link.status());
     return;

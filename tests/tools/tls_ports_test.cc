@@ -84,5 +84,88 @@ TEST(TlsPortsTest, WithAnAuthorityOnlyItsClientsAreServed) {
   EXPECT_EQ(http.request(http_request("GET", "/health")), "");
 }
 
+// ---- The port where workers join ----
+
+class ClusterTlsTest : public ::testing::Test {
+ protected:
+  static std::vector<std::string> flags(const Authority::Identity& identity,
+                                        const Authority& authority) {
+    return {"--cluster-cert", identity.cert,  "--cluster-key",
+            identity.key,     "--cluster-ca", authority.path()};
+  }
+
+  // A coordinator that waits for one worker.
+  ClusterTlsTest() {
+    std::vector<std::string> line = {
+        lockstep_binary(), "serve", "--grpc",    "127.0.0.1:0", "--http",      "off",
+        "--wait-workers",  "1",     "--cluster", "127.0.0.1:0", "--log-level", "info"};
+    const std::vector<std::string> tls = flags(server_, authority_);
+    line.insert(line.end(), tls.begin(), tls.end());
+    coordinator_ = std::make_unique<Process>(line, with_token_);
+    EXPECT_TRUE(coordinator_->wait_for_err("awaited at ")) << coordinator_->err();
+    const std::string err = coordinator_->err();
+    const size_t at = err.find("awaited at ") + 11;
+    address_ = err.substr(at, err.find(',', at) - at);
+  }
+
+  std::unique_ptr<Process> worker(const std::vector<std::string>& tls) {
+    std::vector<std::string> line = {lockstep_binary(), "worker",    "--coordinator",
+                                     address_,          "--threads", "1"};
+    line.insert(line.end(), tls.begin(), tls.end());
+    return std::make_unique<Process>(line, with_token_);
+  }
+
+  const Authority authority_;
+  const Authority::Identity server_ = authority_.sign("server");
+  const ProcessOptions with_token_{.input = "", .environment = {{"LOCKSTEP_JOIN_TOKEN", "sesame"}}};
+  std::unique_ptr<Process> coordinator_;
+  std::string address_;
+};
+
+TEST_F(ClusterTlsTest, OnlyWorkersOfTheAuthorityJoinAndCertificatesMayChange) {
+  const Authority others;
+  const auto plain = worker({});
+  const auto stranger = worker(flags(others.sign("stranger"), authority_));
+  const auto misled = worker(flags(authority_.sign("friend"), others));
+  for (const auto& refused : {plain.get(), stranger.get(), misled.get()}) {
+    EXPECT_TRUE(refused->wait_for_err("no coordinator at")) << refused->err();
+  }
+  EXPECT_EQ(coordinator_->err().find("a worker joined"), std::string::npos);
+
+  const Authority::Identity friendly = authority_.sign("friend");
+  auto first = worker(flags(friendly, authority_));
+  ASSERT_TRUE(coordinator_->wait_for_err("ready;")) << coordinator_->err();
+  replace(server_, authority_.sign("renewed"));
+  replace(friendly, authority_.sign("another friend"));
+  first.reset();  // The next one joins with what is there now.
+  const size_t before = coordinator_->err().size();
+  const auto second = worker(flags(friendly, authority_));
+  EXPECT_TRUE(becomes_true([&] {
+    return coordinator_->err().find("ranks ready", before) != std::string::npos;
+  })) << coordinator_->err();
+}
+
+TEST_F(ClusterTlsTest, WorkersThatAreStartedHereJoinByTls) {
+  std::vector<std::string> line = {"--workers", "2", "--cluster", "127.0.0.1:0"};
+  const std::vector<std::string> tls = flags(server_, authority_);
+  line.insert(line.end(), tls.begin(), tls.end());
+  Server server(line, with_token_);
+  EXPECT_TRUE(server.generate(story(5, 1)).status.ok());
+}
+
+TEST_F(ClusterTlsTest, HalfOfTheFilesIsAnErrorThatNamesTheOther) {
+  const ProcessResult half =
+      run_lockstep({"worker", "--coordinator", address_, "--cluster-cert", server_.cert});
+  EXPECT_EQ(half.code, 2);
+  EXPECT_NE(half.err.find("--cluster-key: want a file, found none"), std::string::npos) << half.err;
+  const ProcessResult missing =
+      run_lockstep({"worker", "--coordinator", address_, "--cluster-cert", server_.cert,
+                    "--cluster-key", "/none", "--cluster-ca", authority_.path()});
+  EXPECT_EQ(missing.code, 2);
+  EXPECT_NE(missing.err.find("--cluster-key /none: want a file that can be read, found: No such"),
+            std::string::npos)
+      << missing.err;
+}
+
 }  // namespace
 }  // namespace lockstep::testing

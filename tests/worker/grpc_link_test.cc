@@ -154,7 +154,7 @@ absl::Status run_session(const std::string& address, const std::string& token,
                          const Backend& backend) {
   const SessionOptions options{.token = token};
   KeptWorker kept;
-  auto link = dial(address, token, {});
+  auto link = dial({.coordinator = address, .token = token}, {});
   if (!link.ok()) return link.status();
   return Session(options, backend, &kept, **link).run();
 }
@@ -205,7 +205,7 @@ TEST(GrpcLinkTest, AWorkerWhoseDeviceFailedSaysSoAndEndsItsProcess) {
 TEST(GrpcLinkTest, ACoordinatorThatDoesNotKnowTheTokenIsRefused) {
   TestServer server("another token");
   server.begin();
-  const absl::Status status = dial(server.address(), kToken, {}).status();
+  const absl::Status status = dial({.coordinator = server.address(), .token = kToken}, {}).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kPermissionDenied);
   EXPECT_EQ(
       message_of(status),
@@ -217,8 +217,9 @@ TEST(GrpcLinkTest, ACoordinatorThatDoesNotKnowTheTokenIsRefused) {
 TEST(GrpcLinkTest, AnEmptyTokenIsProvedLikeAnyOther) {
   TestServer server("");
   server.begin();
-  EXPECT_TRUE(dial(server.address(), "", {}).ok());
-  EXPECT_TRUE(absl::IsPermissionDenied(dial(server.address(), kToken, {}).status()));
+  EXPECT_TRUE(dial({.coordinator = server.address()}, {}).ok());
+  EXPECT_TRUE(absl::IsPermissionDenied(
+      dial({.coordinator = server.address(), .token = kToken}, {}).status()));
   server.end();
 }
 
@@ -252,7 +253,7 @@ TEST(GrpcLinkTest, ARefusedJoinNamesTheTokensVariable) {
 
 TEST(GrpcLinkTest, ACoordinatorOfAnotherVersionIsNamedAsThat) {
   const RefusingServer server(grpc::Status(grpc::StatusCode::UNIMPLEMENTED, ""), grpc::Status::OK);
-  const absl::Status status = dial(server.address(), kToken, {}).status();
+  const absl::Status status = dial({.coordinator = server.address(), .token = kToken}, {}).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kPermissionDenied);
   EXPECT_THAT(message_of(status), HasSubstr("install one version on both sides"));
 }
@@ -260,15 +261,17 @@ TEST(GrpcLinkTest, ACoordinatorOfAnotherVersionIsNamedAsThat) {
 TEST(GrpcLinkTest, ABusyOrAbsentCoordinatorIsWorthAnotherTry) {
   for (const auto code : {grpc::StatusCode::RESOURCE_EXHAUSTED, grpc::StatusCode::UNAVAILABLE}) {
     const RefusingServer server(grpc::Status(code, "later"), grpc::Status::OK);
-    EXPECT_TRUE(absl::IsUnavailable(dial(server.address(), kToken, {}).status()));
+    EXPECT_TRUE(
+        absl::IsUnavailable(dial({.coordinator = server.address(), .token = kToken}, {}).status()));
   }
-  EXPECT_TRUE(absl::IsUnavailable(dial("unix:/nowhere/at/all", kToken, {}).status()));
+  EXPECT_TRUE(absl::IsUnavailable(dial({.coordinator = "unix:/nowhere/at/all"}, {}).status()));
 }
 
 TEST(GrpcLinkTest, DiallingEndsWhenTheWorkerIsToldToStop) {
   std::stop_source stop;
   stop.request_stop();
-  EXPECT_TRUE(absl::IsCancelled(dial("unix:/nowhere/at/all", kToken, stop.get_token()).status()));
+  EXPECT_TRUE(
+      absl::IsCancelled(dial({.coordinator = "unix:/nowhere/at/all"}, stop.get_token()).status()));
 }
 
 }  // namespace

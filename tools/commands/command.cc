@@ -3,8 +3,13 @@
 
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <cerrno>
 #include <charconv>
+#include <cstring>
+#include <utility>
 
 #include "absl/strings/ascii.h"
 #include "base/cpu.h"
@@ -187,6 +192,36 @@ absl::Status set_log_level(const std::string& name) {
 void add_log_format(CLI::App& app, std::string& format) {
   app.add_option("--log-format", format, "text, or json: each line of the log is one object")
       ->capture_default_str();
+}
+
+void add_cluster_tls(CLI::App& app, TlsFiles& tls) {
+  app.add_option("--cluster-cert", tls.cert,
+                 "PEM file of this process's certificate for the port where workers join; "
+                 "coordinator and workers each have one, read anew when it changes");
+  app.add_option("--cluster-key", tls.key, "PEM file of its key");
+  app.add_option("--cluster-ca", tls.ca,
+                 "PEM file of the authority that signed the certificates of all of them");
+}
+
+absl::Status check_cluster_tls(const TlsFiles& tls) {
+  const std::pair<const char*, const std::string*> files[] = {
+      {"--cluster-cert", &tls.cert}, {"--cluster-key", &tls.key}, {"--cluster-ca", &tls.ca}};
+  const bool any =
+      std::ranges::any_of(files, [](const auto& file) { return !file.second->empty(); });
+  for (const auto& [flag, path] : files) {
+    if (!any) break;
+    if (path->empty()) {
+      return invalid_argument(
+          "{}: want a file, found none; with one of --cluster-cert, "
+          "--cluster-key and --cluster-ca give all three",
+          flag);
+    }
+    if (access(path->c_str(), R_OK) != 0) {
+      return invalid_argument("{} {}: want a file that can be read, found: {}", flag, *path,
+                              std::strerror(errno));
+    }
+  }
+  return absl::OkStatus();
 }
 
 void read_environment(CLI::App& app) {

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "base/tls_files.h"
 #include "coordinator/service.h"
 #include "tools/interrupt.h"
 #include "worker/packed_cache.h"
@@ -92,6 +93,10 @@ absl::Status set_log_level(const std::string& name);
 
 // --log-format, of those that run for long.
 void add_log_format(CLI::App& app, std::string& format);
+
+// --cluster-cert, --cluster-key and --cluster-ca, of coordinator and worker.
+void add_cluster_tls(CLI::App& app, TlsFiles& tls);
+absl::Status check_cluster_tls(const TlsFiles& tls);
 
 // --memory-fraction, of every command that starts a worker or is one.
 void add_memory_fraction(CLI::App& app, double& fraction);

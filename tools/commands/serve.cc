@@ -22,6 +22,7 @@ struct ServeFlags {
   GroupFlags group;
   PortFlags ports;
   std::string cluster_address;
+  TlsFiles cluster_tls;
   int wait_workers = 0;
   int drain_seconds = 120;
   int64_t step_budget_ms = -1;
@@ -41,6 +42,7 @@ absl::StatusOr<ServiceOptions> service_options(const ServeFlags& flags) {
   options.engine.step_budget_ms = flags.step_budget_ms;
   options.engine.prefix = {.enabled = !flags.no_prefix_cache, .shared = flags.share_prefixes};
   options.cluster_address = flags.cluster_address;
+  options.cluster_tls = flags.cluster_tls;
   options.log_format = flags.log_format;
   if (flags.wait_workers > 0) {
     options.launch = false;
@@ -62,7 +64,8 @@ bool is_metric_prefix(const std::string& prefix) {
 
 absl::Status serve(const ServeFlags& flags, Interrupt& interrupt) {
   std::signal(SIGPIPE, SIG_IGN);  // Whoever read the log may go away.
-  RETURN_IF_ERROR(flags.ports.check(flags.cluster_address));
+  RETURN_IF_ERROR(check_cluster_tls(flags.cluster_tls));
+  RETURN_IF_ERROR(flags.ports.check(flags.cluster_address, flags.cluster_tls));
   if (!is_metric_prefix(flags.metrics_prefix)) {
     return invalid_argument("--metrics-prefix {}: want letters, digits and _, e.g. vllm",
                             printable(flags.metrics_prefix));
@@ -147,6 +150,7 @@ std::shared_ptr<Command> add_serve(CLI::App& parent) {
                            "Start no worker: wait for this many `lockstep worker` to join");
   command->app->add_option("--cluster", flags->cluster_address,
                            "Where workers join (default with --wait-workers: 127.0.0.1:50052)");
+  add_cluster_tls(*command->app, flags->cluster_tls);
   command->app
       ->add_option("--drain-seconds", flags->drain_seconds,
                    "At SIGTERM or Ctrl-C, how long the requests there are may go on")

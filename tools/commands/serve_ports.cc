@@ -32,9 +32,12 @@ absl::Status check_plaintext(const PortFlags& flags, const std::string& name,
     return absl::OkStatus();
   }
   return invalid_argument(
-      "--{} {}: other machines could reach this port in plain text; {}use a 127.0.0.1 address, or "
-      "allow it with --insecure {}",
-      name, address, name == "cluster" ? "" : "give --tls-cert and --tls-key, ", name);
+      "--{} {}: other machines could reach this port in plain text; give {}, use a 127.0.0.1 "
+      "address, or allow it with --insecure {}",
+      name, address,
+      name == "cluster" ? "--cluster-cert, --cluster-key and --cluster-ca"
+                        : "--tls-cert and --tls-key",
+      name);
 }
 
 // It knows no keys: who reaches it is the operator. A server's certificate alone keeps nobody away.
@@ -133,7 +136,8 @@ void PortFlags::add_to(CLI::App& app) {
       ->allow_extra_args(false);
 }
 
-absl::Status PortFlags::check(const std::string& cluster_address) const {
+absl::Status PortFlags::check(const std::string& cluster_address,
+                              const TlsFiles& cluster_tls) const {
   RETURN_IF_ERROR(check_address("--grpc", grpc_address));
   if (http_address != "off") RETURN_IF_ERROR(check_address("--http", http_address));
   if (api_threads < 1 || api_threads > 256) {
@@ -150,7 +154,7 @@ absl::Status PortFlags::check(const std::string& cluster_address) const {
   }
   RETURN_IF_ERROR(check_admin(*this));
   if (cluster_address.empty()) return absl::OkStatus();
-  return check_plaintext(*this, "cluster", cluster_address, /*has_tls=*/false);
+  return check_plaintext(*this, "cluster", cluster_address, cluster_tls.given());
 }
 
 absl::StatusOr<std::unique_ptr<ServedPorts>> ServedPorts::start(ServedModel served,

@@ -41,7 +41,7 @@ struct PortFlags {
   openai::ApiOptions openai;
 
   void add_to(CLI::App& app);
-  absl::Status check(const std::string& cluster_address) const;
+  absl::Status check(const std::string& cluster_address, const TlsFiles& cluster_tls) const;
 };
 
 // The ports of one engine.

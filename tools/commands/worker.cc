@@ -71,6 +71,7 @@ std::shared_ptr<Command> add_worker(CLI::App& parent) {
                    "What to compute on: cpu, cuda (the GPU whose number is --rank), cuda:N, auto")
       ->capture_default_str();
   add_memory_fraction(*command->app, options->memory_fraction);
+  add_cluster_tls(*command->app, options->tls);
   command->app->add_option("--rank", options->preferred_rank,
                            "Rank to ask for (default: any that is free)");
   auto weight_cache = std::make_shared<WeightCacheFlags>();
@@ -92,6 +93,7 @@ std::shared_ptr<Command> add_worker(CLI::App& parent) {
     }
     RETURN_IF_ERROR(read_processors(*processors, options.get()));
     if (options->threads == 0) options->threads = usable_cores();
+    RETURN_IF_ERROR(check_cluster_tls(options->tls));
     RETURN_IF_ERROR(check_memory_fraction(options->memory_fraction));
     RETURN_IF_ERROR(choose_device(*device, options.get()));
     options->weight_cache = packed_cache_options(weight_cache->choice, weight_cache->limit_bytes);

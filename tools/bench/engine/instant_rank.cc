@@ -164,7 +164,8 @@ class InstantRank {
 absl::Status run_instant_rank(const std::string& coordinator, const std::string& token,
                               Timeline& timeline) {
   const std::stop_source never;
-  ASSIGN_OR_RETURN(const std::unique_ptr<Link> link, dial(coordinator, token, never.get_token()));
+  ASSIGN_OR_RETURN(const std::unique_ptr<Link> link,
+                   dial({.coordinator = coordinator, .token = token}, never.get_token()));
   return InstantRank(*link, timeline).run();
 }
 
