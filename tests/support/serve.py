@@ -16,10 +16,10 @@ class Server:
     log goes away as soon as it serves."""
 
     def __init__(self, lockstep: str, *arguments: str, reads_log: bool = True,
-                 host: str = "127.0.0.1", **popen):
+                 host: str = "127.0.0.1", workers: int = 2, **popen):
         self.process = subprocess.Popen(
-            [lockstep, "serve", *arguments, "--workers", "2", "--grpc", "127.0.0.1:0", "--http",
-             f"{host}:0"], stderr=subprocess.PIPE, text=True, **popen)
+            [lockstep, "serve", *arguments, "--workers", str(workers), "--grpc", "127.0.0.1:0",
+             "--http", f"{host}:0"], stderr=subprocess.PIPE, text=True, **popen)
         self.address = ""  # "127.0.0.1:40001"
         self.grpc_address = ""
         self.log = []
