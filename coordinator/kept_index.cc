@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "base/check.h"
 #include "base/status.h"
 #include "coordinator/kept_log.h"
@@ -13,17 +14,13 @@ namespace {
 
 constexpr size_t kMaxIdBytes = 128;
 
-bool is_letter_or_digit(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-}
-
 }  // namespace
 
 absl::Status check_kept_id(std::string_view id) {
   const auto belongs = [](char c) {
-    return is_letter_or_digit(c) || std::string_view("-_.:~").find(c) != std::string_view::npos;
+    return absl::ascii_isalnum(c) || std::string_view("-_.:~").find(c) != std::string_view::npos;
   };
-  if (!id.empty() && id.size() <= kMaxIdBytes && is_letter_or_digit(id[0]) &&
+  if (!id.empty() && id.size() <= kMaxIdBytes && absl::ascii_isalnum(id[0]) &&
       std::ranges::all_of(id, belongs)) {
     return absl::OkStatus();
   }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "base/clock.h"
 #include "base/status.h"
 #include "coordinator/api/generate_request.h"
 #include "coordinator/api/traceparent.h"
@@ -12,14 +13,12 @@ namespace lockstep {
 namespace {
 
 // A call's deadline on the steady clock; 0: it has none.
-int64_t steady_ms(std::chrono::system_clock::time_point deadline) {
-  using std::chrono::milliseconds;
+int64_t steady_deadline_ms(std::chrono::system_clock::time_point deadline) {
   constexpr std::chrono::hours kForever{24 * 365};
   const auto left = deadline - std::chrono::system_clock::now();
   if (deadline == std::chrono::system_clock::time_point::max() || left > kForever) return 0;
-  const auto at = std::chrono::steady_clock::now() + left;
-  const auto ms = std::chrono::duration_cast<milliseconds>(at.time_since_epoch()).count();
-  return std::max<int64_t>(ms, 1);
+  const auto left_ms = std::chrono::duration_cast<std::chrono::milliseconds>(left).count();
+  return std::max<int64_t>(steady_now_ms() + left_ms, 1);
 }
 
 // Of its metadata; of several none counts.
@@ -63,7 +62,7 @@ absl::Status GenerateReactor::submit(grpc::ByteBuffer* body) {
   if (message.resumable()) {
     ASSIGN_OR_RETURN(reader, submit_kept(message, std::move(request)));
   } else {
-    request.deadline_ms = steady_ms(context_->deadline());
+    request.deadline_ms = steady_deadline_ms(context_->deadline());
     ASSIGN_OR_RETURN(std::shared_ptr<Stream> stream, served_.engine->submit(std::move(request)));
     reader = std::make_shared<SoleReader>(served_.engine, std::move(stream));
   }

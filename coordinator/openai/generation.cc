@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <random>
 
 #include "absl/strings/match.h"
 #include "base/clock.h"
@@ -14,16 +13,16 @@
 #include "coordinator/openai/error.h"
 #include "coordinator/openai/event_source.h"
 #include "coordinator/openai/response_writer.h"
+#include "proto/handshake.h"
 
 namespace lockstep::openai {
 namespace {
 
 std::string make_id(Endpoint endpoint) {
-  std::random_device device;
   const char* prefix = endpoint == kChat          ? "chatcmpl-"
                        : endpoint == kCompletions ? "cmpl-"
                                                   : "resp_";
-  return fmt::format("{}{:08x}{:08x}{:08x}", prefix, device(), device(), device());
+  return prefix + to_hex(draw_nonce().substr(0, 12));
 }
 
 // About the memory that a stream's facts take, JSON many times that of its text.

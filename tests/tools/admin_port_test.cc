@@ -73,12 +73,7 @@ TEST(AdminPortTest, OffLoopbackItWantsCertificatesOfClients) {
 TEST(AdminPortTest, StaysOpenWhileTheServerDrains) {
   Server server({"--admin", "127.0.0.1:0"});
   HttpClient client(server.admin_address());
-  grpc::ClientContext context;  // Keeps the server draining.
-  v1::GenerateRequest request = story(900, 1);
-  request.set_n(8);
-  const auto reader = server.stub().Generate(&context, request);
-  v1::GenerateResponse response;
-  EXPECT_TRUE(reader->Read(&response));
+  const LongCall call(server);
   server.process().signal(SIGTERM);
   EXPECT_TRUE(server.process().wait_for_err("ending;"));
   EXPECT_NE(client.get("/metrics").body.find("lockstep:ready{"), std::string::npos);

@@ -56,12 +56,7 @@ TEST(HttpPortTest, AtSigtermItIsNotReadyIdleConnectionsGoAndThenAllEnds) {
   Server server;
   HttpClient idle(server.http_address());
   EXPECT_EQ(idle.get("/readyz").status, 200);
-  grpc::ClientContext context;  // Keeps the server draining.
-  v1::GenerateRequest request = story(900, 1);
-  request.set_n(8);
-  const auto reader = server.stub().Generate(&context, request);
-  v1::GenerateResponse response;
-  EXPECT_TRUE(reader->Read(&response));
+  LongCall call(server);
 
   server.process().signal(SIGTERM);
   EXPECT_TRUE(idle.ends());
@@ -70,9 +65,7 @@ TEST(HttpPortTest, AtSigtermItIsNotReadyIdleConnectionsGoAndThenAllEnds) {
   EXPECT_EQ(answer.status, 503);
   EXPECT_NE(answer.body.find("draining"), std::string::npos) << answer.body;
   EXPECT_TRUE(probe.ends());
-  while (reader->Read(&response)) {
-  }
-  EXPECT_TRUE(reader->Finish().ok());
+  EXPECT_TRUE(call.finish().ok());
   EXPECT_EQ(server.process().wait(), 0) << server.process().err();
 }
 

@@ -102,8 +102,7 @@ void PortFlags::add_to(CLI::App& app) {
       ->capture_default_str();
   app.add_option("--admin", admin_address,
                  "Where the operator calls by HTTP: metrics, traces, log level, without a key; "
-                 "port 0 takes a free "
-                 "one, off opens none")
+                 "port 0 takes a free one, off opens none")
       ->capture_default_str();
   app.add_option("--api-threads", api_threads,
                  "Threads that read requests and tokenize long texts; one more takes only short "

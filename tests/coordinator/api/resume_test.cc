@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <future>
 #include <thread>
 
 #include "tests/coordinator/api/api_server.h"
@@ -117,11 +116,7 @@ TEST(ResumeTest, WhatIsGoneIsOutOfRange) {
 
 TEST(ResumeTest, ReadersThatHangUpMakeRoomForOthersAndTheRequestRunsOn) {
   ApiServer server;
-  std::promise<void> gate;
-  server.cluster().set_hook([opened = gate.get_future().share()](const cluster::Step&) {
-    opened.wait();
-    return absl::OkStatus();
-  });
+  StepGate gate(server.cluster());
   // Until one is begun within its deadline: that is the call's, not the request's.
   std::string id;
   for (int ms = 100; server.kept().counts().streams == 0; ms *= 2) {
@@ -142,7 +137,7 @@ TEST(ResumeTest, ReadersThatHangUpMakeRoomForOthersAndTheRequestRunsOn) {
       EXPECT_EQ(waits->Finish().error_code(), grpc::StatusCode::CANCELLED);
     }
   }
-  gate.set_value();
+  gate.open();
   EXPECT_TRUE(becomes_true([&] { return resume(server, id, 0).messages.size() == 40; }));
 }
 
