@@ -48,11 +48,12 @@ class Sequence {
   int32_t index() const { return index_; }
   uint64_t seed() const { return request_.seed + static_cast<uint64_t>(index_); }
   State state() const { return state_; }
-  // Lower is older; the scheduler numbers sequences as they come.
+  // Lower is older. The scheduler numbers sequences as they come; `first`: its request's first one.
   uint64_t number() const { return number_; }
-  void set_number(uint64_t number) { number_ = number; }
-  // Rows of the step that is planned.
-  int64_t planned() const { return planned_; }
+  void queued(uint64_t number, const Sequence* first) { number_ = number, first_ = first; }
+  // Whether a choice of its request has run: they start in order.
+  bool has_begun() const { return first_->state_ != State::kWaiting; }
+  int64_t planned() const { return planned_; }  // Rows of the step that is planned.
   void set_planned(int64_t rows) { planned_ = rows; }
 
   // Tokens, prompt and generated ones.
@@ -78,8 +79,7 @@ class Sequence {
   // Of its pages, the first ones that are in the prefix tree: it does not write to them any more.
   int64_t pages_in_tree() const { return pages_in_tree_; }
   void note_in_tree(int64_t pages) { pages_in_tree_ = pages; }
-  // Tokens that were cached when it first started.
-  int64_t cached_tokens() const { return cached_tokens_; }
+  int64_t cached_tokens() const { return cached_tokens_; }  // When it first started.
 
   // By which the workers know it while it runs.
   int32_t slot() const { return slot_; }
@@ -136,6 +136,7 @@ class Sequence {
   StopMatcher stop_matcher_;
 
   uint64_t number_ = 0;
+  const Sequence* first_ = this;
   int64_t planned_ = 0;
   int64_t computed_ = 0;
   int64_t scored_ = 0;
