@@ -33,6 +33,13 @@ class Loaded {
                 .pages = load.pages,
                 .page_tokens = 16}) {}
 
+  std::vector<Sequence*> come_once(const std::string& client, int32_t n) {
+    Request request = request_of(0, load_.prompt_tokens, 20);
+    request.n = n;
+    request.client = client;
+    return bench_.add(request);
+  }
+
   // Choices of whole answers in so many steps.
   int64_t serve(int64_t steps) {
     int64_t served = 0;
@@ -65,6 +72,29 @@ class Loaded {
   std::vector<std::vector<Sequence*>> open_;
   int32_t came_ = 0;
 };
+
+// Steps until a client's one request has its first token, beside this load.
+int64_t steps_beside(Loaded& loaded, int32_t n) {
+  loaded.serve(200);
+  const std::vector<Sequence*> choices = loaded.come_once("new", n);
+  for (int64_t steps = 1; steps < 2000; ++steps) {
+    loaded.serve(1);
+    if (choices[0]->generated_tokens() > 0) return steps;
+  }
+  return -1;
+}
+
+// A few clients with requests without end hold up nobody; of more, each waits for its turn.
+TEST(OverloadTurnsTest, EveryClientBeginsInItsTurn) {
+  for (const int32_t n : {1, 8}) {
+    Loaded few({.name = "", .n = 8, .clients = 3}, 100);
+    EXPECT_LE(steps_beside(few, n), 3) << n;
+    Loaded many({.name = "", .n = 8, .clients = 30}, 300);
+    const int64_t steps = steps_beside(many, n);
+    EXPECT_GT(steps, 0) << n;
+    EXPECT_LE(steps, 30 * 8 * 60 / kSlots) << "one request of each of the others";
+  }
+}
 
 class OverloadTest : public ::testing::TestWithParam<Load> {};
 
