@@ -134,6 +134,10 @@ void Engine::Loop::end(const absl::Status& why) {
 // worker that somebody replaces.
 absl::StatusOr<std::unique_ptr<Group>> Engine::Loop::form() {
   for (milliseconds pause = kFirstPause;; pause = std::min(2 * pause, kLongestPause)) {
+    // Workers would load for nothing, where the cluster is not shut down yet.
+    if (inbox_->wait_stopping(milliseconds(0))) {
+      return absl::CancelledError("the server is stopping");
+    }
     absl::StatusOr<std::unique_ptr<Group>> group = cluster_->form({});
     if (group.ok() || !formed_before_) return group;
     if (group.status().code() == absl::StatusCode::kCancelled) return group;
