@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The operator's port of `lockstep serve`: what is there, what is not, and who reaches it.
+#include <fmt/format.h>
+
 #include "tests/support/http_client.h"
 #include "tests/support/server.h"
 #include "tests/support/tls_client.h"
@@ -27,6 +29,13 @@ TEST(AdminPortTest, TheLogLevelCanBeChanged) {
   EXPECT_EQ(server.process().err().find("request {"), std::string::npos);
   EXPECT_TRUE(server.generate(story(1, 1)).status.ok());
   EXPECT_TRUE(server.process().wait_for_err("[info] request {")) << server.process().err();
+  HttpClient(server.http_address()).post("/v1/completions", "{");
+  EXPECT_FALSE(server.generate({}).status.ok());
+  for (const char* endpoint : {"/v1/completions", "/lockstep.v1.Generation/Generate"}) {
+    const std::string line =
+        fmt::format(R"("endpoint":"{}","status":"INVALID_ARGUMENT","refused":true)", endpoint);
+    EXPECT_TRUE(server.process().wait_for_err(line)) << server.process().err();
+  }
   for (const char* bad : {"", "?level=", "?level=loud", "?loud=info"}) {
     client.send(http_request("PUT", std::string("/log-level") + bad));
     EXPECT_EQ(client.read().status, 400) << bad;

@@ -105,12 +105,39 @@ TEST(ResumeTest, ErrorsSayWhatIsWrong) {
   EXPECT_EQ(resume(server, id, 0).bytes(), read.bytes());
 }
 
+grpc::StatusCode cancel(ApiServer& server, const std::string& id) {
+  v1::CancelRequest request;
+  request.set_request_id(id);
+  v1::CancelResponse response;
+  grpc::ClientContext context;
+  return server.stub().Cancel(&context, request, &response).error_code();
+}
+
+TEST(ResumeTest, CancellingEndsItWhoeverReadsIt) {
+  ApiServer server;
+  StepGate gate(server.cluster());
+  Read whole;
+  std::thread reader([&] { whole = generate(server, story("story", 1000)); });
+  EXPECT_TRUE(becomes_true([&] { return server.engine().stats().running > 0; }));
+  EXPECT_EQ(cancel(server, "story"), grpc::StatusCode::OK);
+  gate.open();
+  reader.join();
+  EXPECT_TRUE(whole.status.ok()) << whole.status.error_message();
+  ASSERT_FALSE(whole.messages.empty());
+  EXPECT_EQ(whole.messages.back().finish_reason(), v1::CANCELLED);
+  EXPECT_EQ(resume(server, "story", 0).bytes(), whole.bytes());
+  EXPECT_EQ(cancel(server, "story"), grpc::StatusCode::OK) << "it has ended";
+  EXPECT_EQ(cancel(server, "nobody"), grpc::StatusCode::NOT_FOUND);
+  EXPECT_EQ(cancel(server, ""), grpc::StatusCode::INVALID_ARGUMENT);
+}
+
 TEST(ResumeTest, WhatIsGoneIsOutOfRange) {
   ApiServer server({}, 64, {.after_end_ms = 0});
   generate(server, story("story"), 1);
   EXPECT_TRUE(becomes_true([&] { return server.kept().counts().streams == 0; }));
   const Read gone = resume(server, "story", 0);
   EXPECT_EQ(gone.status.error_code(), grpc::StatusCode::OUT_OF_RANGE);
+  EXPECT_EQ(cancel(server, "story"), grpc::StatusCode::OUT_OF_RANGE);
   EXPECT_NE(gone.status.error_message().find("no longer kept"), std::string::npos);
 }
 
