@@ -2,7 +2,9 @@
 // Checks of one request, and of the queue that it would join.
 #include "coordinator/admission.h"
 
+#include <algorithm>
 #include <cmath>
+#include <string>
 
 #include "absl/strings/cord.h"
 #include "base/status.h"
@@ -11,6 +13,7 @@ namespace lockstep {
 namespace {
 
 constexpr char kTooLong[] = "lockstep/too_long";
+constexpr char kRetryAfter[] = "lockstep/retry_after";  // In seconds.
 
 absl::Status check_ids(const std::vector<int32_t>& ids, int64_t vocab) {
   for (size_t i = 0; i < ids.size(); ++i) {
@@ -49,6 +52,16 @@ absl::Status too_long(absl::Status refusal) {
 }
 
 bool is_too_long(const absl::Status& status) { return status.GetPayload(kTooLong).has_value(); }
+
+absl::Status retry_after(absl::Status refusal, int64_t seconds) {
+  refusal.SetPayload(kRetryAfter, absl::Cord(std::to_string(std::max<int64_t>(seconds, 1))));
+  return refusal;
+}
+
+int64_t retry_after_of(const absl::Status& refusal) {
+  const absl::optional<absl::Cord> seconds = refusal.GetPayload(kRetryAfter);
+  return seconds.has_value() ? std::stoll(std::string(*seconds)) : 1;
+}
 
 absl::Status check_length(const Request& request, const GroupInfo& group) {
   const int64_t prompt = static_cast<int64_t>(request.prompt_ids.size());

@@ -18,6 +18,10 @@ absl::Status check_length(const Request& request, const GroupInfo& group);
 absl::Status too_long(absl::Status refusal);
 bool is_too_long(const absl::Status& status);
 
+// Says when it is worth another try; 1 where nothing was said.
+absl::Status retry_after(absl::Status refusal, int64_t seconds);
+int64_t retry_after_of(const absl::Status& refusal);
+
 // kResourceExhausted names the bound that `more` would break, with what waits already.
 absl::Status check_queue(const QueueLoad& waiting, const QueueLoad& more, const QueueLoad& max);
 

@@ -156,6 +156,10 @@ void Engine::Loop::begin_forming() {
 // what went wrong may be a worker that somebody replaces.
 absl::StatusOr<std::unique_ptr<Group>> Engine::Loop::form(const GroupWish& wish, bool first) {
   for (milliseconds pause = kFirstPause;; pause = std::min(2 * pause, kLongestPause)) {
+    // Workers would load for nothing, where the cluster is not shut down yet.
+    if (inbox_->wait_stopping(milliseconds(0))) {
+      return absl::CancelledError("the server is stopping");
+    }
     absl::StatusOr<std::unique_ptr<Group>> group = cluster_->form(wish);
     if (group.ok() || first) return group;
     if (group.status().code() == absl::StatusCode::kCancelled) return group;

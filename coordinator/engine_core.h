@@ -32,9 +32,8 @@
 
 namespace lockstep {
 
-// One thread at a time. After each event, or after all that there are at the moment,
-// take_actions() says what is to be done, in order, until it has nothing more. Times are
-// milliseconds of a steady clock.
+// One thread at a time. After each event, or several, take_actions() says what is to be done, in
+// order, until it has nothing more. Times are milliseconds of a steady clock.
 class EngineCore {
  public:
   // `tokenizer` may be null: no text in events. It outlives the core.

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <list>
 #include <map>
 #include <memory>
@@ -53,14 +54,14 @@ class KeptIndex {
   explicit KeptIndex(const KeptOptions& options) : options_(options) {}
 
   // A stream that runs from now on, of so many bytes beside kKeptStreamBytes. kAlreadyExists: the
-  // name is another's. kResourceExhausted: there is no room, whatever has ended makes way.
+  // name is another's. kResourceExhausted: there is no room, though what has ended made way.
   absl::Status add(const KeptName& name, std::shared_ptr<KeptStream> stream, int64_t bytes);
   // It never began.
   void remove(const KeptName& name);
   // It needs more. kResourceExhausted: as add(); nothing was counted.
   absl::Status grow(const KeptName& name, int64_t bytes);
-  // It is kept for after_end_ms from now on, or until others need its room: the oldest end goes
-  // first.
+  // It is kept for after_end_ms from now on, or until others need its room. Of owners that have
+  // more than an equal share of all room, the oldest end goes first; nobody else's goes.
   void end(const KeptName& name, int64_t now_ms);
   // Lets go of those whose time is over.
   void tick(int64_t now_ms);
@@ -79,18 +80,28 @@ class KeptIndex {
     int64_t bytes = 0;
   };
   struct End {
-    KeptName name;
+    std::string id;
     int64_t trim_ms = 0;
   };
+  // It has a stream.
+  struct Owner {
+    int64_t streams = 0;
+    int64_t bytes = 0;
+    std::deque<End> ends;  // Of its streams that have ended, in this order.
+  };
+  using Owners = std::map<std::string, Owner>;
 
-  absl::Status make_room(int64_t bytes);
-  void drop_oldest_end();
+  void count(const std::string& owner, int64_t streams, int64_t bytes);
+  absl::Status make_room(const std::string& owner, int64_t bytes);
+  // Of those with more than `share`, `wanted` counted to what `wanting` has; end(): none.
+  Owners::iterator oldest_end_beyond(int64_t share, const std::string& wanting, int64_t wanted);
+  void drop_oldest_end(Owners::iterator owner);
   void remember_gone(const KeptName& name);
 
   const KeptOptions options_;
   KeptCounts counts_;
   std::map<KeptName, Entry> entries_;
-  std::list<End> ends_;       // Of entries that have ended, in this order.
+  Owners owners_;
   std::list<KeptName> gone_;  // The oldest first.
   std::map<KeptName, std::list<KeptName>::iterator> gone_by_name_;
   std::vector<std::shared_ptr<KeptStream>> dropped_;

@@ -17,6 +17,17 @@ double milliseconds(int64_t ns) { return std::round(static_cast<double>(ns) / 1e
 
 }  // namespace
 
+void log_refused(std::string_view client, std::string_view endpoint, std::string_view traceparent,
+                 const absl::Status& status) {
+  if (!spdlog::should_log(spdlog::level::info)) return;
+  OrderedJson fields = {{"client", client},
+                        {"endpoint", endpoint},
+                        {"status", absl::StatusCodeToString(status.code())},
+                        {"refused", true}};
+  if (!traceparent.empty()) fields["traceparent"] = traceparent;
+  log_fields("request", fields);
+}
+
 void RequestLog::on_submitted(const Stream* stream, const Request& request, int64_t came_ns) {
   if (!spdlog::should_log(spdlog::level::info)) return;
   entries_[stream] = {.id = request.id,

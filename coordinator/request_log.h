@@ -1,16 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// A log line at level info for each request that ended: whose it was, how it ended, how much it was
-// and how long it took. Never what it says.
+// A log line at level info for each request that ended or was refused: whose it was, how it ended,
+// how much it was and how long it took. Never what it says.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 
 #include "coordinator/engine_observer.h"
 
 namespace lockstep {
+
+// The line of one that was refused before it reached the queue; `traceparent` may be empty. Any
+// thread.
+void log_refused(std::string_view client, std::string_view endpoint, std::string_view traceparent,
+                 const absl::Status& status);
 
 // Observes an engine. A request that comes while the level is above info has no line.
 class RequestLog final : public EngineObserver {

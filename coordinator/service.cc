@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <random>
 
 #include "base/status.h"
 #include "proto/handshake.h"
@@ -11,10 +10,7 @@
 namespace lockstep {
 namespace {
 
-std::string random_name() {
-  std::random_device device;
-  return fmt::format("{:08x}{:08x}{:08x}{:08x}", device(), device(), device(), device());
-}
+std::string random_name() { return to_hex(draw_nonce().substr(0, 16)); }
 
 // Of a worker: the logits of every output of a step, with what comes beside them.
 int max_worker_message(const Model& model) {

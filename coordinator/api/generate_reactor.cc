@@ -4,22 +4,24 @@
 #include <algorithm>
 #include <chrono>
 
+#include "base/clock.h"
 #include "base/status.h"
 #include "coordinator/api/generate_request.h"
 #include "coordinator/api/traceparent.h"
+#include "coordinator/request_log.h"
 
 namespace lockstep {
 namespace {
 
+constexpr char kGenerateMethod[] = "/lockstep.v1.Generation/Generate";
+
 // A call's deadline on the steady clock; 0: it has none.
-int64_t steady_ms(std::chrono::system_clock::time_point deadline) {
-  using std::chrono::milliseconds;
+int64_t steady_deadline_ms(std::chrono::system_clock::time_point deadline) {
   constexpr std::chrono::hours kForever{24 * 365};
   const auto left = deadline - std::chrono::system_clock::now();
   if (deadline == std::chrono::system_clock::time_point::max() || left > kForever) return 0;
-  const auto at = std::chrono::steady_clock::now() + left;
-  const auto ms = std::chrono::duration_cast<milliseconds>(at.time_since_epoch()).count();
-  return std::max<int64_t>(ms, 1);
+  const auto left_ms = std::chrono::duration_cast<std::chrono::milliseconds>(left).count();
+  return std::max<int64_t>(steady_now_ms() + left_ms, 1);
 }
 
 // Of its metadata; of several none counts.
@@ -35,7 +37,7 @@ GenerateReactor::GenerateReactor(const ServedModel& served, TaskPool* pool,
                                  grpc::CallbackServerContext* context, const grpc::ByteBuffer& body)
     : StreamReactor(served, context) {
   const absl::Status accepted = hand_over(pool, body);
-  if (!accepted.ok()) Finish(to_grpc(accepted));
+  if (!accepted.ok()) refuse(accepted);
 }
 
 absl::Status GenerateReactor::hand_over(TaskPool* pool, const grpc::ByteBuffer& body) {
@@ -48,7 +50,13 @@ absl::Status GenerateReactor::hand_over(TaskPool* pool, const grpc::ByteBuffer& 
 void GenerateReactor::start(grpc::ByteBuffer body) {
   if (context_->IsCancelled()) return Finish(grpc::Status::CANCELLED);
   const absl::Status submitted = submit(&body);
-  if (!submitted.ok()) Finish(to_grpc(submitted));
+  if (!submitted.ok()) refuse(submitted);
+}
+
+void GenerateReactor::refuse(const absl::Status& status) {
+  log_refused(caller_.client.empty() ? context_->peer() : caller_.client, kGenerateMethod,
+              traceparent_in(*context_), status);
+  Finish(to_grpc(status));
 }
 
 absl::Status GenerateReactor::submit(grpc::ByteBuffer* body) {
@@ -57,13 +65,14 @@ absl::Status GenerateReactor::submit(grpc::ByteBuffer* body) {
   ASSIGN_OR_RETURN(Request request, to_request(message, *served_.model));
   std::string id = request.id;
   request.client = caller_.client;
-  request.endpoint = "/lockstep.v1.Generation/Generate";
+  request.endpoint = kGenerateMethod;
   request.traceparent = traceparent_in(*context_);
+  if (!message.resumable()) request.deadline_ms = steady_deadline_ms(context_->deadline());
+  RETURN_IF_ERROR(served_.check_wait(request));
   std::shared_ptr<StreamReader> reader;
   if (message.resumable()) {
     ASSIGN_OR_RETURN(reader, submit_kept(message, std::move(request)));
   } else {
-    request.deadline_ms = steady_ms(context_->deadline());
     ASSIGN_OR_RETURN(std::shared_ptr<Stream> stream, served_.engine->submit(std::move(request)));
     reader = std::make_shared<SoleReader>(served_.engine, std::move(stream));
   }

@@ -19,6 +19,7 @@ class GenerateReactor final : public StreamReactor {
   // On the pool: parses, checks, tokenizes, submits.
   void start(grpc::ByteBuffer body);
   absl::Status submit(grpc::ByteBuffer* body);
+  void refuse(const absl::Status& status);
   absl::StatusOr<std::unique_ptr<StreamReader>> submit_kept(const v1::GenerateRequest& message,
                                                             Request request);
 

@@ -11,6 +11,7 @@
 #include "coordinator/admission.h"
 #include "coordinator/api/chat_prompt.h"
 #include "coordinator/api/limits.h"
+#include "proto/handshake.h"
 
 namespace lockstep {
 namespace {
@@ -97,10 +98,7 @@ uint64_t draw_seed() {
 }
 
 // Nobody guesses it: it may be all that a client shows to resume the request.
-std::string draw_request_id() {
-  std::random_device device;
-  return fmt::format("request-{:08x}{:08x}{:08x}{:08x}", device(), device(), device(), device());
-}
+std::string draw_request_id() { return "request-" + to_hex(draw_nonce().substr(0, 16)); }
 
 }  // namespace
 

@@ -13,7 +13,7 @@
 namespace lockstep {
 namespace {
 
-constexpr size_t kMaxGetModelBytes = 4096;  // It has no fields, but may have unknown ones.
+constexpr size_t kMaxSmallBytes = 4096;  // Of a message with small fields: it may have others.
 
 absl::StatusOr<const Tokenizer*> tokenizer_of(const Model& model) {
   if (model.tokenizer() != nullptr) return model.tokenizer();
@@ -36,6 +36,12 @@ absl::Status detokenize(const Model& model, const v1::DetokenizeRequest& request
   const std::vector<int32_t> ids(request.ids().begin(), request.ids().end());
   response->set_text(tokenizer->decode(ids, /*skip_special=*/!request.keep_special()));
   return absl::OkStatus();
+}
+
+absl::Status parse_small(grpc::ByteBuffer bytes, google::protobuf::Message* message) {
+  if (bytes.Length() <= kMaxSmallBytes) return parse(&bytes, message);
+  return invalid_argument("{}: want up to {} bytes, found {}", message->GetDescriptor()->name(),
+                          kMaxSmallBytes, bytes.Length());
 }
 
 v1::GetModelResponse describe(const ServedModel& served) {
@@ -126,20 +132,33 @@ grpc::ServerUnaryReactor* GenerationService::Detokenize(grpc::CallbackServerCont
       });
 }
 
-// Answered here, so that it is answered whatever the pool has to do: it takes microseconds.
+// These are answered here, whatever the pool has to do: it takes microseconds.
 grpc::ServerUnaryReactor* GenerationService::GetModel(grpc::CallbackServerContext* context,
                                                       const grpc::ByteBuffer* body,
                                                       grpc::ByteBuffer* response) {
-  grpc::ByteBuffer bytes = *body;
   v1::GetModelRequest request;
   absl::Status status = admit(served_.keys, *context).status();
-  if (status.ok()) {
-    status = bytes.Length() <= kMaxGetModelBytes
-                 ? parse(&bytes, &request)
-                 : invalid_argument("GetModelRequest: want up to {} bytes, found {}",
-                                    kMaxGetModelBytes, bytes.Length());
-  }
+  if (status.ok()) status = parse_small(*body, &request);
   if (status.ok()) *response = serialize(describe(served_));
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  reactor->Finish(to_grpc(status));
+  return reactor;
+}
+
+grpc::ServerUnaryReactor* GenerationService::Cancel(grpc::CallbackServerContext* context,
+                                                    const grpc::ByteBuffer* body,
+                                                    grpc::ByteBuffer* response) {
+  const auto cancel = [&]() -> absl::Status {
+    ASSIGN_OR_RETURN(const Caller caller, admit(served_.keys, *context, /*counts=*/false));
+    v1::CancelRequest request;
+    RETURN_IF_ERROR(parse_small(*body, &request));
+    ASSIGN_OR_RETURN(const std::shared_ptr<KeptStream> kept,
+                     served_.find_kept(caller.client, request.request_id()));
+    kept->cancel();
+    *response = serialize(v1::CancelResponse());
+    return absl::OkStatus();
+  };
+  const absl::Status status = cancel();
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
   reactor->Finish(to_grpc(status));
   return reactor;

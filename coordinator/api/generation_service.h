@@ -13,10 +13,10 @@ namespace lockstep {
 // Methods take and give bytes; see wire.h. Thread-safe; nothing here blocks or takes long.
 class GenerationService final
     : public v1::Generation::WithRawCallbackMethod_Generate<
-          v1::Generation::WithRawCallbackMethod_Resume<
+          v1::Generation::WithRawCallbackMethod_Resume<v1::Generation::WithRawCallbackMethod_Cancel<
               v1::Generation::WithRawCallbackMethod_Tokenize<
                   v1::Generation::WithRawCallbackMethod_Detokenize<
-                      v1::Generation::WithRawCallbackMethod_GetModel<v1::Generation::Service>>>>> {
+                      v1::Generation::WithRawCallbackMethod_GetModel<v1::Generation::Service>>>>>> {
  public:
   // The pool outlives it; it outlives its server.
   GenerationService(const ServedModel& served, TaskPool* pool) : served_(served), pool_(pool) {}
@@ -26,6 +26,9 @@ class GenerationService final
                                                        const grpc::ByteBuffer* body) override;
   grpc::ServerWriteReactor<grpc::ByteBuffer>* Resume(grpc::CallbackServerContext* context,
                                                      const grpc::ByteBuffer* body) override;
+  grpc::ServerUnaryReactor* Cancel(grpc::CallbackServerContext* context,
+                                   const grpc::ByteBuffer* body,
+                                   grpc::ByteBuffer* response) override;
   grpc::ServerUnaryReactor* Tokenize(grpc::CallbackServerContext* context,
                                      const grpc::ByteBuffer* body,
                                      grpc::ByteBuffer* response) override;

@@ -6,13 +6,13 @@
 
 #include "base/status.h"
 #include "coordinator/http/refusal.h"
+#include "coordinator/request_log.h"
 
 namespace lockstep {
 namespace {
 
 using http::BodySource;
 using http::Exchange;
-using http::Request;
 using http::Response;
 
 // Ends the pass with the answer's last piece.
@@ -32,7 +32,7 @@ class PassedExchange final : public Exchange {
  public:
   PassedExchange(std::shared_ptr<Exchange> exchange, std::shared_ptr<ApiKeys::Pass> pass)
       : exchange_(std::move(exchange)), pass_(std::move(pass)) {}
-  const Request& request() const override { return exchange_->request(); }
+  const http::Request& request() const override { return exchange_->request(); }
   const std::string& client() const override { return pass_->name(); }
   std::shared_ptr<const void> pass() const override { return pass_; }
   void respond(Response response) override { exchange_->respond(std::move(response)); }
@@ -66,11 +66,14 @@ http::Refusal refusal_of(const absl::Status& status) {
 http::Handler with_keys(const ApiKeys* keys, const std::vector<std::string>& open,
                         const std::string& uncounted, const http::Handler& handler) {
   return [=](std::shared_ptr<Exchange> exchange) {
-    const Request& request = exchange->request();
+    const http::Request& request = exchange->request();
     if (std::ranges::count(open, request.path) > 0) return handler(std::move(exchange));
     auto pass = keys->admit(request.header("Authorization"),
                             /*counts=*/!request.path.starts_with(uncounted));
-    if (!pass.ok()) return exchange->respond(http::render_refusal(refusal_of(pass.status())));
+    if (!pass.ok()) {
+      log_refused(exchange->client(), printable(request.path), /*traceparent=*/"", pass.status());
+      return exchange->respond(http::render_refusal(refusal_of(pass.status())));
+    }
     handler(std::make_shared<PassedExchange>(std::move(exchange), *std::move(pass)));
   };
 }

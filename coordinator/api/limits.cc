@@ -53,6 +53,7 @@ constexpr FieldLimit kLimits[] = {
     {"ToolCall", "name", Measure::kBytes, 1, 256},
     {"ToolCall", "arguments", Measure::kBytes, 0, 1 << 20},
     {"ResumeRequest", "request_id", Measure::kBytes, 1, 128},
+    {"CancelRequest", "request_id", Measure::kBytes, 1, 128},
     {"TokenizeRequest", "text", Measure::kBytes, 0, kMaxMessageBytes},
     {"DetokenizeRequest", "ids", Measure::kCount, 0, 1 << 18},
 };

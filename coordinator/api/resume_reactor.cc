@@ -21,10 +21,8 @@ absl::Status ResumeReactor::begin(grpc::ByteBuffer* body) {
   }
   v1::ResumeRequest message;
   RETURN_IF_ERROR(parse(body, &message));
-  if (served_.kept == nullptr) return absl::NotFoundError("this server keeps no streams");
-  ASSIGN_OR_RETURN(
-      const std::shared_ptr<KeptStream> kept,
-      served_.kept->find({.owner = served_.owner_of(caller.client), .id = message.request_id()}));
+  ASSIGN_OR_RETURN(const std::shared_ptr<KeptStream> kept,
+                   served_.find_kept(caller.client, message.request_id()));
   ASSIGN_OR_RETURN(const std::shared_ptr<StreamReader> reader, kept->log().open(message.from()));
   follow(message.request_id(), reader, message.from());
   return absl::OkStatus();

@@ -4,10 +4,12 @@
 
 #include <string>
 
+#include "base/clock.h"
 #include "coordinator/api/api_keys.h"
 #include "coordinator/engine.h"
 #include "coordinator/kept_streams.h"
 #include "coordinator/model.h"
+#include "coordinator/queue_times.h"
 
 namespace lockstep {
 
@@ -15,15 +17,26 @@ namespace lockstep {
 struct ServedModel {
   const Model* model = nullptr;
   Engine* engine = nullptr;
-  int workers = 1;                // Of a complete group.
-  const ApiKeys* keys = nullptr;  // That clients need one of; null: none.
-  KeptStreams* kept = nullptr;    // What clients can resume; null: nothing.
+  int workers = 1;                    // Of a complete group.
+  const ApiKeys* keys = nullptr;      // That clients need one of; null: none.
+  KeptStreams* kept = nullptr;        // What clients can resume; null: nothing.
+  const QueueTimes* queue = nullptr;  // By which requests that would wait too long are refused.
 
+  // Whether it would begin in time, as far as that is known.
+  absl::Status check_wait(const Request& request) const {
+    return queue != nullptr ? queue->check(request, steady_now_ns()) : absl::OkStatus();
+  }
   // Whether a request may be resumable.
   absl::Status check_resumable() const {
     if (kept != nullptr) return absl::OkStatus();
     return absl::FailedPreconditionError(
         "resumable: this server keeps no streams (--resume-bytes 0)");
+  }
+  // A client's stream; kNotFound, kept_log_is_gone().
+  absl::StatusOr<std::shared_ptr<KeptStream>> find_kept(const std::string& client,
+                                                        const std::string& id) const {
+    if (kept == nullptr) return absl::NotFoundError("this server keeps no streams");
+    return kept->find({.owner = owner_of(client), .id = id});
   }
   // Whose streams a client may resume.
   std::string owner_of(const std::string& client) const { return keys != nullptr ? client : ""; }

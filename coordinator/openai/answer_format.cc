@@ -120,6 +120,23 @@ OrderedJson echo_logprobs_json(const AnswerFacts& facts,
   return json;
 }
 
+OrderedJson prompt_logprobs_json(const AnswerFacts& facts,
+                                 const std::vector<std::vector<Logprob>>& tokens) {
+  OrderedJson json = OrderedJson::array();
+  for (const std::vector<Logprob>& token : tokens) {
+    OrderedJson ranked = OrderedJson::object();
+    for (size_t rank = 0; rank < token.size(); ++rank) {
+      const Logprob& one = token[rank];
+      OrderedJson& entry = ranked[std::to_string(one.id)];
+      entry = {{"logprob", finite(one.logprob)},
+               {"rank", rank > 0 ? OrderedJson(rank) : OrderedJson()},
+               {"decoded_token", text_of(facts, one.id)}};
+    }
+    json.push_back(json.empty() ? OrderedJson() : std::move(ranked));
+  }
+  return json;
+}
+
 void append_logprobs(OrderedJson more, OrderedJson* logprobs) {
   if (logprobs->is_null()) {
     *logprobs = std::move(more);

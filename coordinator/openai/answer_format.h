@@ -25,6 +25,8 @@ struct AnswerFacts {
   int32_t choices_per_prompt = 1;
   bool include_usage = false;
   bool logprobs = false;
+  bool prompt_logprobs = false;   // In a field of their own.
+  bool echoes = false;            // Prompts, with their log-probabilities if there are any.
   std::vector<std::string> echo;  // By prompt; empty: none.
   OutputOptions output;
   OrderedJson request;  // Fields that a response repeats.
@@ -65,6 +67,10 @@ struct EchoPlace {
 // Of some tokens of a prompt, which follow those before; null for the first one.
 OrderedJson echo_logprobs_json(const AnswerFacts& facts,
                                const std::vector<std::vector<Logprob>>& tokens, EchoPlace* place);
+// Of all tokens of a prompt, as vLLM gives them: for each an object by token id, the prompt's own
+// first; a rank is known of the best ones alone. Null for the first token.
+OrderedJson prompt_logprobs_json(const AnswerFacts& facts,
+                                 const std::vector<std::vector<Logprob>>& tokens);
 // Appends what follows to what came before, which may be null.
 void append_logprobs(OrderedJson more, OrderedJson* logprobs);
 

@@ -28,6 +28,7 @@ struct ApiRequest {
   bool include_usage = false;
   bool echo = false;
   bool logprobs = false;
+  bool prompt_logprobs = false;
   bool parses_tools = false;
   bool one_call = false;
   OrderedJson body;        // Of kResponses, whose answers repeat some of it.

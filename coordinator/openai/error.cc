@@ -10,7 +10,6 @@ namespace lockstep::openai {
 namespace {
 
 constexpr char kParam[] = "lockstep/param";
-constexpr char kRetryAfter[] = "1";  // Seconds: a queue moves, and a group forms, in about that.
 
 struct Kind {
   absl::StatusCode status;
@@ -63,7 +62,7 @@ OrderedJson error_body(const absl::Status& status) {
 http::Response error_response(const absl::Status& status) {
   http::Response response = http::json_response(error_body(status), kind_of(status).http);
   if (response.status == 429 || response.status == 503) {
-    response.headers.emplace_back("Retry-After", kRetryAfter);
+    response.headers.emplace_back("Retry-After", std::to_string(retry_after_of(status)));
   }
   return response;
 }

@@ -216,10 +216,23 @@ absl::Status stream_options(const Field& field, const OrderedJson& value, ApiReq
   return absl::OkStatus();
 }
 
+absl::Status prompt_logprobs(const Field& field, const OrderedJson& value, ApiRequest* request) {
+  if (request->stream) return refusal(field.name, "wants an answer that is not streamed");
+  request->prompt_logprobs = true;
+  return scalar(field, value, request);
+}
+
+// Comes behind prompt_logprobs: both are of the same log-probabilities.
 absl::Status echo(const Field& field, const OrderedJson& value, ApiRequest* request) {
   ASSIGN_OR_RETURN(request->echo, as_bool(field.name, value));
   if (!request->echo || !request->logprobs) return absl::OkStatus();
-  message_of(request).set_prompt_logprobs(message_of(request).logprobs());
+  v1::GenerateRequest& message = message_of(request);
+  if (request->prompt_logprobs && message.prompt_logprobs() != message.logprobs()) {
+    return refusal("prompt_logprobs",
+                   fmt::format("beside echo wants as many as logprobs ({}), found {}",
+                               message.logprobs(), message.prompt_logprobs()));
+  }
+  message.set_prompt_logprobs(message.logprobs());
   return absl::OkStatus();
 }
 
@@ -293,6 +306,8 @@ constexpr Field kFields[] = {
     {"top_logprobs", kChat, "logprobs", top_logprobs, "With `logprobs`"},
     {"n", kBoth, "n", scalar, ""},
     {"best_of", kCompletions, "n", best_of, "Answers that are drawn; `n` of them are returned"},
+    {"prompt_logprobs", kCompletions, "prompt_logprobs", prompt_logprobs,
+     "As vLLM gives them, in each choice; not streamed"},
     {"echo", kCompletions, "prompt_logprobs", echo,
      "With `logprobs` also those of the prompt's tokens"},
     {"suffix", kCompletions, "", never, "this server does not insert text before a suffix"},

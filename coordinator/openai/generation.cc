@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <random>
 
 #include "absl/strings/match.h"
 #include "base/clock.h"
@@ -14,16 +13,17 @@
 #include "coordinator/openai/error.h"
 #include "coordinator/openai/event_source.h"
 #include "coordinator/openai/response_writer.h"
+#include "coordinator/request_log.h"
+#include "proto/handshake.h"
 
 namespace lockstep::openai {
 namespace {
 
 std::string make_id(Endpoint endpoint) {
-  std::random_device device;
   const char* prefix = endpoint == kChat          ? "chatcmpl-"
                        : endpoint == kCompletions ? "cmpl-"
                                                   : "resp_";
-  return fmt::format("{}{:08x}{:08x}{:08x}", prefix, device(), device(), device());
+  return prefix + to_hex(draw_nonce().substr(0, 12));
 }
 
 // About the memory that a stream's facts take, JSON many times that of its text.
@@ -70,6 +70,12 @@ std::string traceparent_of(const http::Request& request) {
   return lockstep::traceparent_of(request.header("traceparent"));
 }
 
+void refuse(http::Exchange& exchange, const absl::Status& status) {
+  const http::Request& request = exchange.request();
+  log_refused(exchange.client(), request.path, traceparent_of(request), status);
+  exchange.respond(error_response(status));
+}
+
 // Whether the reader of a stream has something to see, or there is nothing more to come.
 bool has_begun(const std::vector<StreamEvent>& events, bool closed, const absl::Status& status) {
   const auto shows = [](const StreamEvent& event) {
@@ -84,7 +90,7 @@ void Generation::begin(Endpoint endpoint, ApiContext* context,
                        const std::shared_ptr<http::Exchange>& exchange) {
   const http::Request& request = exchange->request();
   const absl::StatusOr<int64_t> timeout_ms = timeout_of(request);
-  if (!timeout_ms.ok()) return exchange->respond(error_response(timeout_ms.status()));
+  if (!timeout_ms.ok()) return refuse(*exchange, timeout_ms.status());
   absl::Status accepted = context->served.engine->accepting();
   if (accepted.ok()) {
     const auto generation = std::make_shared<Generation>(endpoint, context, exchange);
@@ -95,7 +101,7 @@ void Generation::begin(Endpoint endpoint, ApiContext* context,
     accepted = context->pool->submit(exchange->client(), static_cast<int64_t>(request.body.size()),
                                      [generation] { generation->start(); });
   }
-  if (!accepted.ok()) exchange->respond(error_response(accepted));
+  if (!accepted.ok()) refuse(*exchange, accepted);
 }
 
 Generation::Generation(Endpoint endpoint, ApiContext* context,
@@ -113,15 +119,15 @@ void Generation::start() {
     if (gone_) return;
   }
   if (const absl::Status status = check_deadline(); !status.ok()) {
-    return exchange_->respond(error_response(status));
+    return refuse(*exchange_, status);
   }
   absl::StatusOr<ApiRequest> request =
       parse_request(endpoint_, exchange_->request().body, *context_->served.model);
-  if (!request.ok()) return exchange_->respond(error_response(request.status()));
+  if (!request.ok()) return refuse(*exchange_, request.status());
   context_->unknown_fields += request->unknown_fields;
   if (request->resumable) {
     const absl::Status begun = start_kept(*request);
-    if (!begun.ok()) exchange_->respond(error_response(in_json_words(begun, endpoint_)));
+    if (!begun.ok()) refuse(*exchange_, in_json_words(begun, endpoint_));
     return;
   }
   std::vector<std::shared_ptr<Stream>> streams;
@@ -133,9 +139,7 @@ void Generation::start() {
     gone = gone_;
   }
   if (!submitted.ok() || gone) cancel_all(streams);
-  if (!submitted.ok()) {
-    return exchange_->respond(error_response(in_json_words(submitted, endpoint_)));
-  }
+  if (!submitted.ok()) return refuse(*exchange_, in_json_words(submitted, endpoint_));
   if (gone) return;
   if (request->stream) {
     stream_answer();
@@ -151,14 +155,16 @@ absl::Status Generation::submit(const ApiRequest& request,
   for (size_t prompt = 0; prompt < request.prompts.size(); ++prompt) {
     ASSIGN_OR_RETURN(Request one, to_engine(request, prompt));
     scores += scores_of(one, request.n);
+    const char* field = request.echo ? "echo" : "prompt_logprobs";
     if (!request.stream && scores > kMaxScores) {
       return with_param(
-          invalid_argument("echo: want up to {} log-probabilities of prompts in one answer (for "
-                           "each token 1 + logprobs, n times), found more; stream it, or send "
-                           "fewer prompts at once",
-                           kMaxScores),
-          "echo");
+          invalid_argument("{}: want up to {} log-probabilities of prompts in one answer (for "
+                           "each token 1 + logprobs, n times), found more; stream it (echo), or "
+                           "send fewer prompts at once",
+                           field, kMaxScores),
+          field);
     }
+    RETURN_IF_ERROR(context_->served.check_wait(one));
     ASSIGN_OR_RETURN(std::shared_ptr<Stream> stream,
                      context_->served.engine->submit(std::move(one)));
     streams->push_back(std::move(stream));
@@ -179,6 +185,7 @@ absl::Status Generation::start_kept(const ApiRequest& request) {
     if (!status.ok()) return with_param(status, "X-Request-Id");
   }
   ASSIGN_OR_RETURN(Request one, to_engine(request, 0));
+  RETURN_IF_ERROR(served.check_wait(one));
   const std::shared_ptr<const AnswerFacts> facts = take_facts();
   KeptRequest wanted = {.name = {.owner = served.owner_of(one.client), .id = facts->id},
                         .facts = {.is_chat = endpoint_ != kCompletions,
@@ -204,6 +211,8 @@ AnswerFacts Generation::facts_of(const ApiRequest& request) const {
                        .choices_per_prompt = request.n,
                        .include_usage = request.include_usage,
                        .logprobs = request.logprobs,
+                       .prompt_logprobs = request.prompt_logprobs,
+                       .echoes = request.echo,
                        .tokenizer = model.tokenizer()};
   if (endpoint_ == kCompletions) return facts;
   if (endpoint_ == kResponses) facts.request = repeated_fields(request.body);

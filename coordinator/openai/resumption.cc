@@ -41,13 +41,6 @@ void refuse(http::Exchange& exchange, const absl::Status& status) {
   exchange.respond(error_response(is_behind ? with_param(status, "from") : status));
 }
 
-absl::StatusOr<std::shared_ptr<KeptStream>> find(const ServedModel& served,
-                                                 const http::Exchange& exchange,
-                                                 const std::string& id) {
-  if (served.kept == nullptr) return absl::NotFoundError("this server keeps no streams");
-  return served.kept->find({.owner = served.owner_of(exchange.client()), .id = id});
-}
-
 // As it was begun. One that came by gRPC is text alone.
 std::shared_ptr<const AnswerFacts> facts_of(const KeptStream& kept, const Model& model) {
   const KeptFacts& facts = kept.facts();
@@ -81,7 +74,7 @@ absl::StatusOr<size_t> resume_offset(const http::Request& request) {
 void resume_stream(ApiContext* context, const ExchangePtr& exchange, const std::string& id) {
   const absl::StatusOr<size_t> from = resume_offset(exchange->request());
   if (!from.ok()) return refuse(*exchange, from.status());
-  const auto kept = find(context->served, *exchange, id);
+  const auto kept = context->served.find_kept(exchange->client(), id);
   if (!kept.ok()) return refuse(*exchange, kept.status());
   const auto begin = [context, exchange, kept = *kept, from = *from] {
     std::vector<std::unique_ptr<StreamReader>> readers;
@@ -97,7 +90,7 @@ void resume_stream(ApiContext* context, const ExchangePtr& exchange, const std::
 }
 
 void cancel_stream(ApiContext* context, const ExchangePtr& exchange, const std::string& id) {
-  const auto kept = find(context->served, *exchange, id);
+  const auto kept = context->served.find_kept(exchange->client(), id);
   if (!kept.ok()) return refuse(*exchange, kept.status());
   (*kept)->cancel();
   exchange->respond({.status = 204});

@@ -19,11 +19,11 @@ double mean_logprob(const std::vector<std::vector<Logprob>>& tokens) {
 WholeAnswer::WholeAnswer(AnswerFacts facts, size_t prompts, int32_t drawn)
     : facts_(std::move(facts)),
       choices_(prompts, std::vector<Choice>(drawn)),
-      echo_logprobs_(prompts) {}
+      prompt_logprobs_(prompts) {}
 
 void WholeAnswer::add(const StreamEvent& event, size_t prompt) {
   Choice& choice = choices_[prompt][event.index];
-  std::ranges::copy(event.prompt_logprobs, std::back_inserter(echo_logprobs_[prompt]));
+  std::ranges::copy(event.prompt_logprobs, std::back_inserter(prompt_logprobs_[prompt]));
   choice.text += event.text;
   choice.logprobs.insert(choice.logprobs.end(), event.logprobs.begin(), event.logprobs.end());
   if (event.finish_reason == FinishReason::kNone) return;
@@ -68,7 +68,8 @@ OrderedJson WholeAnswer::message_json(const Choice& choice, int32_t index, bool*
 }
 
 OrderedJson WholeAnswer::choice_json(const Choice& choice, int32_t index, size_t prompt,
-                                     const OrderedJson& echo_logprobs) const {
+                                     const OrderedJson& echo_logprobs,
+                                     const OrderedJson& prompt_logprobs) const {
   bool has_calls = false;
   OrderedJson json = {{"index", index}};
   int64_t offset = 0;
@@ -83,6 +84,7 @@ OrderedJson WholeAnswer::choice_json(const Choice& choice, int32_t index, size_t
     append_logprobs(logprobs_json(facts_, choice.logprobs, &offset), &json["logprobs"]);
   }
   json["finish_reason"] = finish_reason_json(choice.finish_reason, has_calls);
+  if (facts_.prompt_logprobs) json["prompt_logprobs"] = prompt_logprobs;
   return json;
 }
 
@@ -100,14 +102,17 @@ OrderedJson WholeAnswer::json() const {
   if (facts_.endpoint == kResponses) return response_json();
   OrderedJson choices = OrderedJson::array();
   for (size_t prompt = 0; prompt < choices_.size(); ++prompt) {
-    OrderedJson echo_logprobs;
-    if (!echo_logprobs_[prompt].empty()) {
+    OrderedJson echo_logprobs, prompt_logprobs;
+    if (facts_.logprobs && !prompt_logprobs_[prompt].empty() && facts_.echoes) {
       EchoPlace place(facts_);
-      echo_logprobs = echo_logprobs_json(facts_, echo_logprobs_[prompt], &place);
+      echo_logprobs = echo_logprobs_json(facts_, prompt_logprobs_[prompt], &place);
+    }
+    if (facts_.prompt_logprobs) {
+      prompt_logprobs = prompt_logprobs_json(facts_, prompt_logprobs_[prompt]);
     }
     for (const Choice* choice : shown(choices_[prompt])) {
-      choices.push_back(
-          choice_json(*choice, static_cast<int32_t>(choices.size()), prompt, echo_logprobs));
+      choices.push_back(choice_json(*choice, static_cast<int32_t>(choices.size()), prompt,
+                                    echo_logprobs, prompt_logprobs));
     }
   }
   return {{"id", facts_.id},

@@ -30,12 +30,13 @@ class WholeAnswer {
   std::vector<const Choice*> shown(const std::vector<Choice>& choices) const;
   OrderedJson response_json() const;
   OrderedJson choice_json(const Choice& choice, int32_t index, size_t prompt,
-                          const OrderedJson& echo_logprobs) const;
+                          const OrderedJson& echo_logprobs,
+                          const OrderedJson& prompt_logprobs) const;
   OrderedJson message_json(const Choice& choice, int32_t index, bool* has_calls) const;
 
   const AnswerFacts facts_;
-  std::vector<std::vector<Choice>> choices_;                      // By prompt.
-  std::vector<std::vector<std::vector<Logprob>>> echo_logprobs_;  // By prompt, of its tokens.
+  std::vector<std::vector<Choice>> choices_;                        // By prompt.
+  std::vector<std::vector<std::vector<Logprob>>> prompt_logprobs_;  // By prompt, of its tokens.
   UsageCounts usage_;
 };
 

@@ -3,10 +3,12 @@
 #include "coordinator/sampling/ranking.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
+#include <span>
 
-#include "base/math.h"
+#include "base/exact_exps.h"
 
 namespace lockstep {
 namespace {
@@ -27,6 +29,29 @@ float apply_edit(float logit, const cluster::LogitEdit& edit) {
   return penalised + edit.add();
 }
 
+// Some blocks in order: the exponentials together, the sum one after the other.
+constexpr int kBlocksAtOnce = 256;
+void add_blocks(const float* block_max, const float* block_sum, int count, Sums* sums) {
+  std::array<double, kBlocksAtOnce> weights;
+  for (int i = 0; i < count; ++i) weights[i] = block_max[i] - sums->max;
+  exact_exps(std::span(weights).first(static_cast<size_t>(count)));
+  for (int i = 0; i < count; ++i) {
+    const double weight = block_max[i] == sums->max ? 1.0 : weights[i];  // Of infinite ones, too.
+    const double sum = weight * block_sum[i];
+    if (std::isfinite(sum)) sums->sum += sum;
+  }
+}
+
+// Appends tokens to ordered ones, and orders all. A rank sends its tokens in order.
+void merge_in(std::span<const ScoredToken> more, std::vector<ScoredToken>* tokens) {
+  const auto middle = static_cast<std::ptrdiff_t>(tokens->size());
+  tokens->insert(tokens->end(), more.begin(), more.end());
+  const auto first = tokens->begin() + middle;
+  const auto is_better = [](const ScoredToken& a, const ScoredToken& b) { return better(a, b); };
+  if (!std::is_sorted(first, tokens->end(), is_better)) std::sort(first, tokens->end(), is_better);
+  std::inplace_merge(tokens->begin(), first, tokens->end(), is_better);
+}
+
 }  // namespace
 
 Ranking rank_candidates(const cluster::Output& output,
@@ -37,19 +62,21 @@ Ranking rank_candidates(const cluster::Output& output,
   for (const cluster::Candidates* rank : ranks) {
     bool more = rank->top_size() >= output.top_count();
     ScoredToken last;
+    std::vector<ScoredToken> sent;
+    sent.reserve(static_cast<size_t>(rank->top_size()));
     for (const cluster::Candidate& candidate : rank->top()) {
       if (!drawable(candidate.edited())) {
         more = false;  // All that follow are no better.
         break;
       }
       last = {.id = candidate.id(), .logit = candidate.logit(), .edited = candidate.edited()};
-      ranking.tokens.push_back(last);
+      sent.push_back(last);
     }
+    merge_in(sent, &ranking.tokens);
     if (!more) continue;
     if (!bounded || better(last, bound)) bound = last;
     bounded = true;
   }
-  std::sort(ranking.tokens.begin(), ranking.tokens.end(), better);
   ranking.complete = !bounded;
   ranking.known = ranking.tokens.size();
   if (bounded) {
@@ -97,11 +124,10 @@ Sums combine_sums(const std::vector<const cluster::Candidates*>& ranks, bool raw
   for (const cluster::Candidates* rank : ranks) {
     const auto& block_max = raw ? rank->raw_max() : rank->edited_max();
     const auto& block_sum = raw ? rank->raw_sum() : rank->edited_sum();
-    for (int block = 0; block < std::min(block_max.size(), block_sum.size()); ++block) {
-      const double max = block_max[block];
-      const double weight = max == sums.max ? 1.0 : exact_exp(max - sums.max);
-      const double sum = weight * block_sum[block];
-      if (std::isfinite(sum)) sums.sum += sum;
+    const int blocks = std::min(block_max.size(), block_sum.size());
+    for (int first = 0; first < blocks; first += kBlocksAtOnce) {
+      const int count = std::min(kBlocksAtOnce, blocks - first);
+      add_blocks(block_max.data() + first, block_sum.data() + first, count, &sums);
     }
   }
   return sums;

@@ -3,6 +3,7 @@
 #include "coordinator/sampling/sampler.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 
@@ -28,6 +29,19 @@ double weight_of(const ScoredToken& token, const ScoredToken& best) {
 
 float noisy_of(const ScoredToken& token, const cluster::Output& output) {
   return token.edited + gumbel_noise(output.seed(), output.position(), token.id);
+}
+
+// Whether a token's noisy value may reach `wanted`, by a bound that costs a fraction of the noise.
+// u is the place in (0, 1) that the noise is drawn at: -log(-log u) <= -log(1 - u), and the upper
+// 32 bits of u say how small 1 - u is at least. What floats round is far below the margin.
+bool may_reach(const ScoredToken& token, const cluster::Output& output, float wanted) {
+  constexpr double kLn2 = 0.6931471805599454;  // Above it.
+  uint32_t low = 0;
+  const uint32_t rest = ~gumbel_bits(output.seed(), output.position(), token.id, &low);
+  const int halvings = rest > 0 ? std::countl_zero(rest) + 1 : 53;
+  const double edited = token.edited;
+  const double margin = 1e-4 + 1e-6 * std::abs(edited);
+  return !(edited + halvings * kLn2 + margin < static_cast<double>(wanted));
 }
 
 // The best by noise over the whole vocabulary, from each rank's best.
@@ -89,6 +103,7 @@ std::optional<ScoredToken> decide(const SamplingParams& params, const cluster::O
     const double weight = weight_of(token, ranking.tokens.front());
     if (i > 0 && (better_ones >= allowed || weight < params.min_p)) return *winner;
     better_ones += weight;
+    if (winner != nullptr && !may_reach(token, output, winner_noisy)) continue;
     const float noisy = noisy_of(token, output);
     if (winner == nullptr || noisy > winner_noisy ||
         (noisy == winner_noisy && token.id < winner->id)) {
@@ -114,6 +129,7 @@ std::optional<ScoredToken> decide_from_logits(const SamplingParams& params,
     const ScoredToken* winner = nullptr;
     float max = 0;
     for (const ScoredToken& token : ranking.tokens) {
+      if (!greedy && winner != nullptr && !may_reach(token, output, max)) continue;
       const float value = greedy ? token.edited : noisy_of(token, output);
       if (winner != nullptr && value <= max) continue;
       winner = &token;

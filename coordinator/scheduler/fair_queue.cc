@@ -1,18 +1,40 @@
 // SPDX-License-Identifier: Apache-2.0
-// One ring of clients for each priority; a share without work leaves it when the next step begins.
+// One ring of clients for each priority; a share without work goes away.
 #include "coordinator/scheduler/fair_queue.h"
-
-#include <algorithm>
 
 #include "base/check.h"
 
 namespace lockstep {
 
 FairQueue::Share& FairQueue::share_of(const Sequence& sequence) {
-  Ring& ring = rings_[sequence.request().priority];
-  const auto [found, is_new] = ring.by_client.try_emplace(sequence.request().client);
-  if (is_new) found->second = ring.shares.insert(ring.shares.end(), Share{.client = found->first});
-  return *found->second;
+  const Request& request = sequence.request();
+  const auto [found, is_new] = rings_[request.priority].shares.try_emplace(request.client);
+  Share& share = found->second;
+  if (is_new) {
+    share.priority = request.priority;
+    share.client = request.client;
+    share.turn = ++turns_;
+  }
+  return share;
+}
+
+void FairQueue::settle(Share& share) {
+  const auto ring = rings_.find(share.priority);
+  Turns* place = nullptr;
+  if (!share.prompts.empty()) {
+    place = &ring->second.computing;
+  } else if (!share.waiting.empty() && !share.blocked) {
+    const Sequence& oldest = **share.waiting.begin();
+    place = oldest.has_begun() ? &ring->second.begun : &ring->second.fresh;
+  }
+  if (place != share.place) {
+    if (share.place != nullptr) share.place->erase(&share);
+    if (place != nullptr) place->insert(&share);
+    share.place = place;
+  }
+  if (place != nullptr || share.blocked) return;
+  ring->second.shares.erase(share.client);
+  if (ring->second.shares.empty()) rings_.erase(ring);
 }
 
 void FairQueue::add(Sequence* sequence) {
@@ -20,49 +42,51 @@ void FairQueue::add(Sequence* sequence) {
   std::erase(share.prompts, sequence);
   LOCKSTEP_CHECK(share.waiting.insert(sequence).second);
   ++size_;
+  settle(share);
 }
 
 void FairQueue::remove(Sequence* sequence) {
-  LOCKSTEP_CHECK(share_of(*sequence).waiting.erase(sequence) == 1);
+  Share& share = share_of(*sequence);
+  LOCKSTEP_CHECK(share.waiting.erase(sequence) == 1);
   --size_;
+  settle(share);
 }
 
 void FairQueue::begin(std::span<Sequence* const> prompts) {
+  std::vector<Share*> changed;
+  changed.swap(blocked_);
+  for (Share* share : changed) share->blocked = false;
   for (auto& [priority, ring] : rings_) {
-    for (Share& share : ring.shares) {
-      share.prompts.clear();
-      share.blocked = false;
-    }
+    changed.insert(changed.end(), ring.computing.begin(), ring.computing.end());
   }
+  for (Share* share : changed) share->prompts.clear();
   for (auto prompt = prompts.rbegin(); prompt != prompts.rend(); ++prompt) {
-    share_of(**prompt).prompts.push_back(*prompt);
+    Share& share = share_of(**prompt);
+    share.prompts.push_back(*prompt);
+    settle(share);
   }
-  for (auto& entry : rings_) {
-    Ring& ring = entry.second;
-    ring.shares.remove_if(
-        [&](const Share& share) { return share.idle() && ring.by_client.erase(share.client) > 0; });
-  }
-  std::erase_if(rings_, [](const auto& ring) { return ring.second.shares.empty(); });
+  for (Share* share : changed) settle(*share);
+  starters_ = Starters::kAll;
 }
 
 Sequence* FairQueue::next() {
   for (auto& [priority, ring] : rings_) {
-    if (Sequence* sequence = next_in(ring); sequence != nullptr) return sequence;
+    const bool may_start = blocked_.empty() || priority <= blocked_priority_;
+    current_ = next_in(ring, may_start);
+    if (current_ == nullptr) continue;
+    if (current_->rows_left == 0) current_->rows_left = kTurnRows;
+    return current_->prompts.empty() ? *current_->waiting.begin() : current_->prompts.back();
   }
   return nullptr;
 }
 
-// Who has nothing to compute now, or is blocked, is passed over and keeps its place.
-Sequence* FairQueue::next_in(Ring& ring) {
-  for (auto share = ring.shares.begin(); share != ring.shares.end(); ++share) {
-    const bool starts = share->prompts.empty();
-    if (starts && (share->blocked || share->waiting.empty())) continue;
-    if (share->rows_left == 0) share->rows_left = kTurnRows;
-    ring_ = &ring;
-    current_ = share;
-    return starts ? *share->waiting.begin() : share->prompts.back();
-  }
-  return nullptr;
+FairQueue::Share* FairQueue::next_in(Ring& ring, bool may_start) const {
+  Share* computing = ring.computing.empty() ? nullptr : *ring.computing.begin();
+  const Turns& starters =
+      ring.begun.empty() && starters_ == Starters::kAll ? ring.fresh : ring.begun;
+  if (!may_start || starters_ == Starters::kNobody || starters.empty()) return computing;
+  Share* starting = *starters.begin();
+  return computing == nullptr || EarlierTurn()(starting, computing) ? starting : computing;
 }
 
 void FairQueue::start() {
@@ -70,14 +94,27 @@ void FairQueue::start() {
   current_->prompts.push_back(*current_->waiting.begin());
   current_->waiting.erase(current_->waiting.begin());
   --size_;
+  settle(*current_);
 }
 
 void FairQueue::take(int64_t rows, bool all) {
   LOCKSTEP_CHECK(0 <= rows && rows <= current_->rows_left);
   if (all) current_->prompts.pop_back();
-  current_->rows_left = current_->idle() ? 0 : current_->rows_left - rows;
-  if (current_->rows_left > 0) return;
-  ring_->shares.splice(ring_->shares.end(), ring_->shares, current_);
+  current_->rows_left -= rows;
+  if (current_->rows_left == 0) {
+    current_->place->erase(current_);
+    current_->place = nullptr;
+    current_->turn = ++turns_;
+  }
+  settle(*current_);
+}
+
+void FairQueue::block(Starters others) {
+  current_->blocked = true;
+  blocked_.push_back(current_);
+  blocked_priority_ = current_->priority;
+  starters_ = others;
+  settle(*current_);
 }
 
 }  // namespace lockstep

@@ -32,7 +32,7 @@ void Scheduler::add(std::span<Sequence* const> choices) {
   for (Sequence* choice : choices) {
     LOCKSTEP_CHECK(choice->waits());
     LOCKSTEP_CHECK(pages_.pages_for(choice->length()) <= pages_.total());
-    choice->set_number(++added_);
+    choice->queued(++added_, choices[0]);
   }
   // What the first one tells of the prompt comes before any choice's tokens.
   const bool told_first = choices[0]->request().prompt_logprobs >= 0;
@@ -124,8 +124,8 @@ void Scheduler::plan() {
     Sequence* next = queue_.next();
     if (next == nullptr) break;
     if (next->state() != Sequence::State::kRunning && !start(next)) {
-      queue_.block();
       if (!must_wait(*next)) blocked_ = next;
+      queue_.block(starters());
       continue;
     }
     const int64_t rows = give(*next, queue_.rows_left(), &room);
@@ -180,9 +180,20 @@ bool Scheduler::fits(const Sequence& sequence) const {
          (needed <= left || needed - pages_.shared_if_started(sequence) <= left);
 }
 
+int64_t Scheduler::own_share() const { return std::max<int64_t>(running() / kClientShares, 1); }
+
 bool Scheduler::must_wait(const Sequence& sequence) const {
-  return blocked_ != nullptr && (sequence.request().priority != blocked_->request().priority ||
-                                 alike_running(sequence) >= alike_running(*blocked_));
+  if (blocked_ == nullptr) return false;
+  if (sequence.request().priority != blocked_->request().priority) return true;
+  if (alike_running(sequence) >= alike_running(*blocked_)) return true;
+  return starters() == FairQueue::Starters::kBegun && !sequence.has_begun();
+}
+
+FairQueue::Starters Scheduler::starters() const {
+  const int64_t alike = alike_running(*blocked_);
+  if (alike == 0) return FairQueue::Starters::kNobody;
+  const bool only_begun = blocked_->has_begun() && alike <= own_share();
+  return only_begun ? FairQueue::Starters::kBegun : FairQueue::Starters::kAll;
 }
 
 bool Scheduler::start(Sequence* next) {
@@ -203,8 +214,8 @@ bool Scheduler::start(Sequence* next) {
 // Nobody is preempted where all that may be would not be enough.
 void Scheduler::make_room(const Sequence& sequence) {
   const int32_t priority = sequence.request().priority;
-  const int64_t alike = alike_running(sequence);
-  std::unordered_map<std::string_view, int64_t> taken;  // By client.
+  const int64_t kept = std::max(alike_running(sequence) + 1, own_share());  // Of each client.
+  std::unordered_map<std::string_view, int64_t> taken;                      // By client.
   int64_t left = pages_.available() - promised_;
   const int64_t needed = pages_.pages_for(sequence.length()) - pages_.shared_if_started(sequence);
   std::vector<size_t> victims;
@@ -213,7 +224,7 @@ void Scheduler::make_room(const Sequence& sequence) {
     if (other.request().priority < priority) break;
     if (other.request().priority == priority) {
       int64_t& taken_of_it = taken[other.request().client];
-      if (alike_running(other) - taken_of_it <= alike + 1) continue;
+      if (alike_running(other) - taken_of_it <= kept) continue;
       ++taken_of_it;
     }
     victims.push_back(index);
@@ -259,7 +270,7 @@ int64_t Scheduler::reserve(size_t index, int64_t rows) {
 size_t Scheduler::victim_behind(size_t index) const {
   size_t victim = running_.size() - 1;
   const int32_t priority = running_[victim]->request().priority;
-  int64_t most = alike_running(*running_[victim]);
+  int64_t most = std::max(alike_running(*running_[victim]), own_share());
   for (size_t other = victim - 1; other > index; --other) {
     if (running_[other]->request().priority != priority) break;
     if (alike_running(*running_[other]) <= most) continue;

@@ -6,15 +6,21 @@
 //   1. Every running sequence whose prompt is done computes one row.
 //   2. What is left of the step's rows, and of its time while others decode (step_cost.h), is
 //      prompt. Clients take turns for it (fair_queue.h), with prompts that run and with sequences
-//      that wait. One that waits is started if there is a slot and pages for all its tokens, beside
-//      those that running prompts have yet to take. If there is not, it may preempt running ones of
-//      a worse priority, and of clients that run at least two more than its own. If that does not
-//      help either, only clients that run fewer than its own may start any in this step: so nobody
-//      is passed for ever.
+//      that wait, of which those of requests that have begun come first. One that waits is started
+//      if there is a slot and pages for all its tokens, beside those that running prompts have yet
+//      to take. If there is not, it may preempt running ones of a worse priority, and of clients
+//      that run more than their own share (a part of all that run), at least two more than its
+//      own. If that does not help either, only clients that run fewer than its own may start any
+//      in this step: so nobody is passed for ever.
 //   3. Pages are taken, in order (by priority, then by age), those that only the prefix tree has
 //      included (kv_pages.h). Where there is none, one that is later in order gives up its own: of
-//      the worst priority, of the client that runs most, the youngest.
+//      the worst priority, of the client that runs most and more than its own share, the youngest;
+//      where none does, the youngest.
 // Who is preempted waits at its old place.
+//
+// However many clients wait, requests that have begun end: nobody begins in the room that one of
+// these waits for, unless its client runs more than its own share. So the work that is computed in
+// vain, or has to be computed again, does not grow with the queue.
 //
 // There is no deadlock: the first in order of those that run is never preempted, but for one that
 // is before it in order and thus runs instead. It computes a row in every step (in part 2 it gets
@@ -53,6 +59,9 @@ struct SchedulerLimits {
 };
 
 inline constexpr int64_t kMinPromptRows = 16;
+// A client's own share, which others do not take from it, is this part of all that run, and one at
+// least. So that many clients get room at once, whatever others run; more wait until requests end.
+inline constexpr int64_t kClientShares = 16;
 
 // Owns the pages, not the sequences: a sequence is removed before it goes away. Used by the
 // engine's thread alone. A sequence's tokens fit into all pages together: else it would never run.
@@ -111,8 +120,11 @@ class Scheduler {
   // How many of its client and priority run.
   int64_t alike_running(const Sequence& sequence) const;
   void count_running(const Sequence& sequence, int64_t change);
+  int64_t own_share() const;
   // Somebody had no room in this step, and this one may not pass it.
   bool must_wait(const Sequence& sequence) const;
+  // Who may pass it at all: it is there.
+  FairQueue::Starters starters() const;
   void leave(Sequence* sequence);
   // The choices that waited for this first one wait for nothing else now.
   void release_followers(const Sequence* first);

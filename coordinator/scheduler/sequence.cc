@@ -32,6 +32,10 @@ int32_t Sequence::token(int64_t position) const {
                            : generated_[static_cast<size_t>(position - prompt)];
 }
 
+int64_t Sequence::extent() const {
+  return std::min(prompt_tokens() + int64_t{request_.max_tokens}, context_);
+}
+
 void Sequence::start(int32_t slot, std::vector<int32_t> cached, int64_t computed) {
   LOCKSTEP_CHECK(waits());
   LOCKSTEP_CHECK(computed_ == 0 && pages_.empty() && computed < length());

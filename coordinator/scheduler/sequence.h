@@ -5,7 +5,6 @@
 // workers.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -50,11 +49,11 @@ class Sequence {
   uint64_t seed() const { return request_.seed + static_cast<uint64_t>(index_); }
   State state() const { return state_; }
   bool waits() const { return state_ == State::kWaiting || state_ == State::kPreempted; }
-  // Lower is older; the scheduler numbers sequences as they come.
+  // Lower is older. The scheduler numbers sequences as they come; `first`: its request's first one.
   uint64_t number() const { return number_; }
-  void set_number(uint64_t number) { number_ = number; }
-  // Rows of the step that is planned.
-  int64_t planned() const { return planned_; }
+  void queued(uint64_t number, const Sequence* first) { number_ = number, first_ = first; }
+  bool has_begun() const { return first_->state_ != State::kWaiting; }  // Of its request, any.
+  int64_t planned() const { return planned_; }  // Rows of the step that is planned.
   void set_planned(int64_t rows) { planned_ = rows; }
 
   // Tokens, prompt and generated ones.
@@ -66,12 +65,8 @@ class Sequence {
   // Positions [0, computed) are in the pages. A step that computes the last token draws the next.
   int64_t computed() const { return computed_; }
   int64_t remaining() const { return length() - computed_; }
-  // Positions [0, reached) were computed at some time, if not for pages that are there now.
-  int64_t reached() const { return reached_; }
-  // Tokens that it can have at the end.
-  int64_t extent() const {
-    return std::min(prompt_tokens() + int64_t{request_.max_tokens}, context_);
-  }
+  int64_t reached() const { return reached_; }  // The most that was ever computed.
+  int64_t extent() const;                       // Tokens that it can have at the end.
   // Of the prompt's tokens, the first so many have had their log-probabilities told; 0 for all
   // time where none are wanted of this choice.
   int64_t scored() const { return scored_; }
@@ -86,18 +81,15 @@ class Sequence {
   // Of its pages, the first ones that are in the prefix tree: it does not write to them any more.
   int64_t pages_in_tree() const { return pages_in_tree_; }
   void note_in_tree(int64_t pages) { pages_in_tree_ = pages; }
-  // Tokens that were cached when it first started.
-  int64_t cached_tokens() const { return cached_tokens_; }
+  int64_t cached_tokens() const { return cached_tokens_; }  // When it first started.
 
   // By which the workers know it while it runs.
   int32_t slot() const { return slot_; }
   // How many of its pages the workers know; nothing: they know the slot as another sequence's.
   std::optional<size_t> pages_sent() const { return pages_sent_; }
-  // A step names all pages that it has.
-  void note_sent() { pages_sent_ = pages_.size(); }
+  void note_sent() { pages_sent_ = pages_.size(); }  // A step names all that it has.
 
-  // Scheduler's side.
-  // `cached`: pages of the prefix tree with its first `computed` tokens.
+  // Scheduler's side. `cached`: pages of the prefix tree with its first `computed` tokens.
   void start(int32_t slot, std::vector<int32_t> cached = {}, int64_t computed = 0);
   void advance(int64_t rows);  // A step computed them.
   // Nothing of it is computed any more; returns the pages that held it.
@@ -114,8 +106,7 @@ class Sequence {
   // How many of the prompt's tokens are scored when positions [0, computed) have been computed.
   int64_t scored_by(int64_t computed) const;
   void note_scored(int64_t tokens) { scored_ = tokens; }
-  // True where a token is to be drawn: false with max_tokens 0.
-  bool draws() const { return request_.max_tokens > 0; }
+  bool draws() const { return request_.max_tokens > 0; }  // Else only its prompt is computed.
   // A token was drawn. True: the sequence ends with it, so that no other is to be drawn. What it
   // means for the reader is told by tell(), which follows before the next append().
   bool append(int32_t id);
@@ -144,6 +135,7 @@ class Sequence {
   StopMatcher stop_matcher_;
 
   uint64_t number_ = 0;
+  const Sequence* first_ = this;
   int64_t planned_ = 0;
   int64_t computed_ = 0;
   int64_t reached_ = 0;

@@ -40,6 +40,31 @@ TEST(EngineDrainTest, RunningAndQueuedStreamsGoOnToTheirEnd) {
   EXPECT_TRUE(engine.wait_end().ok());
 }
 
+// A cluster that is shut down after the engine has left its group.
+class LateCluster : public FakeCluster {
+ public:
+  LateCluster() : FakeCluster(FakeModel{}) {}
+  void watch(std::shared_ptr<Stream> stream) { stream_ = std::move(stream); }
+  void shutdown() override {
+    if (const std::shared_ptr<Stream> stream = std::exchange(stream_, nullptr)) finish(*stream);
+    FakeCluster::shutdown();
+  }
+
+ private:
+  std::shared_ptr<Stream> stream_;
+};
+
+TEST(EngineDrainTest, AnEngineThatStopsFormsNoOtherGroup) {
+  LateCluster cluster;
+  {
+    Engine engine(&cluster, nullptr, {});
+    ASSERT_TRUE(engine.wait_ready().ok());
+    cluster.watch(*engine.submit(request_of(1, 3, 1'000'000)));
+    engine.stop();
+  }
+  EXPECT_EQ(cluster.groups(), 1);
+}
+
 TEST(EngineDrainTest, ItLastsAsLongAsAReaderHoldsItsStream) {
   FakeCluster cluster({});
   Engine engine(&cluster, nullptr, {});

@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <future>
 #include <iterator>
 #include <map>
 #include <memory>
@@ -101,21 +100,6 @@ inline std::map<int32_t, Answer> finish(Stream& stream) {
   }
   return answers_of(all);
 }
-
-// Holds back every step of a cluster until it is opened.
-class StepGate {
- public:
-  explicit StepGate(FakeCluster& cluster) {
-    cluster.set_hook([opened = opened_.get_future().share()](const cluster::Step&) {
-      opened.wait();
-      return absl::OkStatus();
-    });
-  }
-  void open() { opened_.set_value(); }
-
- private:
-  std::promise<void> opened_;
-};
 
 // Submits what `make(i)` gives until one is refused, or `max` were taken. How it was refused.
 template <typename Make>

@@ -82,6 +82,44 @@ TEST(KeptIndexTest, TheOldestEndMakesRoomAndWhatRunsDoesNot) {
   EXPECT_EQ(index.counts().bytes, 3 * kKeptStreamBytes + 1) << "what was refused does not count";
 }
 
+TEST(KeptIndexTest, NobodyIsPushedOutOfHisShareByOthers) {
+  KeptIndex index(room_for(8));
+  for (const char* id : {"1", "2", "3"}) {
+    ASSERT_TRUE(index.add(name(id, "bob"), nullptr, 0).ok());
+    index.end(name(id, "bob"), 0);
+  }
+  for (int i = 0; i < 100; ++i) {
+    const KeptName one = name(std::to_string(i));
+    ASSERT_TRUE(index.add(one, nullptr, 0).ok());
+    index.end(one, 1 + i);
+  }
+  for (const char* id : {"1", "2", "3"}) EXPECT_TRUE(index.find(name(id, "bob")).ok()) << id;
+  EXPECT_EQ(code_of(index, name("94")), absl::StatusCode::kOutOfRange);
+  EXPECT_TRUE(index.find(name("95")).ok());
+  ASSERT_TRUE(index.add(name("4", "bob"), nullptr, 0).ok()) << "of what alice has beyond her share";
+  EXPECT_TRUE(index.find(name("1", "bob")).ok());
+  EXPECT_EQ(code_of(index, name("95")), absl::StatusCode::kOutOfRange);
+  ASSERT_TRUE(index.add(name("5", "bob"), nullptr, 0).ok()) << "of his own";
+  EXPECT_EQ(code_of(index, name("1", "bob")), absl::StatusCode::kOutOfRange);
+  EXPECT_TRUE(index.find(name("96")).ok());
+}
+
+TEST(KeptIndexTest, AThirdOwnerMakesSharesSmaller) {
+  KeptIndex index(room_for(6));
+  for (const char* owner : {"alice", "bob"}) {
+    for (const char* id : {"1", "2", "3"}) {
+      ASSERT_TRUE(index.add(name(id, owner), nullptr, 0).ok());
+      index.end(name(id, owner), owner[0]);
+    }
+  }
+  for (const char* id : {"1", "2"}) ASSERT_TRUE(index.add(name(id, "eve"), nullptr, 0).ok());
+  EXPECT_EQ(code_of(index, name("1", "alice")), absl::StatusCode::kOutOfRange);
+  EXPECT_EQ(code_of(index, name("1", "bob")), absl::StatusCode::kOutOfRange);
+  const absl::Status full = index.add(name("3", "eve"), nullptr, 0);
+  EXPECT_EQ(full.code(), absl::StatusCode::kResourceExhausted) << "hers run";
+  EXPECT_TRUE(index.find(name("2", "alice")).ok());
+}
+
 TEST(KeptIndexTest, ManyTinyStreamsCountAndTheirNamesAreForgotten) {
   KeptIndex index(room_for(16));
   for (int i = 0; i < 100'000; ++i) {
@@ -113,35 +151,36 @@ TEST(KeptIndexTest, WhateverHappensItsCountsAreThoseOfWhatItHas) {
   std::mt19937_64 random(5);
   SCOPED_TRACE("seed 5");
   KeptIndex index(room_for(20));
-  std::map<std::string, int64_t> running;  // Bytes by id.
+  std::map<KeptName, int64_t> running;  // Bytes.
   int64_t now = 0;
   int64_t added = 0;
   int64_t refused = 0;
   int64_t dropped = 0;
   int64_t ended = 0;
   for (int i = 0; i < 20'000; ++i) {
-    const std::string id = std::to_string(random() % 60);
+    const uint64_t drawn = random() % 60;
+    const KeptName id = name(std::to_string(drawn), drawn < 40 ? "alice" : "bob");
     const auto found = running.find(id);
     now += static_cast<int64_t>(random() % 3000);
     index.tick(now);
     if (found == running.end()) {
       const int64_t bytes = static_cast<int64_t>(random() % 5000);
-      const absl::Status status = index.add(name(id), nullptr, bytes);
+      const absl::Status status = index.add(id, nullptr, bytes);
       refused += absl::IsResourceExhausted(status) ? 1 : 0;
       if (status.ok()) running[id] = bytes + kKeptStreamBytes;
       added += status.ok() ? 1 : 0;
     } else if (random() % 3 != 0) {
       const int64_t bytes = static_cast<int64_t>(random() % 3000);
-      if (index.grow(name(id), bytes).ok()) found->second += bytes;
+      if (index.grow(id, bytes).ok()) found->second += bytes;
     } else {
-      index.end(name(id), now);
+      index.end(id, now);
       running.erase(found);
       ++ended;
     }
     dropped += static_cast<int64_t>(index.take_dropped().size());
     int64_t bytes = 0;
     for (const auto& [one, size] : running) {
-      ASSERT_TRUE(index.find(name(one)).ok()) << "what runs is there";
+      ASSERT_TRUE(index.find(one).ok()) << "what runs is there";
       bytes += size;
     }
     ASSERT_LE(bytes, index.counts().bytes);
@@ -151,7 +190,7 @@ TEST(KeptIndexTest, WhateverHappensItsCountsAreThoseOfWhatItHas) {
   EXPECT_GT(refused, 100);
   EXPECT_GT(dropped, 1000);
   while (!running.empty()) {
-    index.end(name(running.begin()->first), now);
+    index.end(running.begin()->first, now);
     running.erase(running.begin());
   }
   index.tick(now + kMinute);

@@ -95,22 +95,22 @@ TEST_F(KeptStreamsTest, WithoutRoomForMoreItIsCutOffAndItsPagesAreFree) {
 
 TEST_F(KeptStreamsTest, ItCountsForItsKeyUntilItsEnd) {
   start();
-  auto gate = std::make_unique<StepGate>(cluster_);
+  StepGate gate(cluster_);
   auto pass = std::make_shared<int>(0);
   const auto kept = submit("a", 30, pass);
   ASSERT_TRUE(kept.ok()) << kept.status();
   EXPECT_EQ(pass.use_count(), 2);
-  gate->open();
+  gate.open();
   eventually([&] { return pass.use_count() == 1; });
 }
 
 TEST_F(KeptStreamsTest, CancellingEndsItWithThatReason) {
   start();
-  auto gate = std::make_unique<StepGate>(cluster_);
+  StepGate gate(cluster_);
   const auto kept = submit("a", 200);
   ASSERT_TRUE(kept.ok()) << kept.status();
   (*kept)->cancel();
-  gate->open();
+  gate.open();
   size_t events = 0;
   EXPECT_TRUE(finish(**kept, &events).ok());
   EXPECT_LT(events, 200u);
@@ -119,11 +119,11 @@ TEST_F(KeptStreamsTest, CancellingEndsItWithThatReason) {
 
 TEST_F(KeptStreamsTest, DrainingWaitsForIt) {
   start();
-  auto gate = std::make_unique<StepGate>(cluster_);
+  StepGate gate(cluster_);
   const auto kept = submit("a", 200);
   ASSERT_TRUE(kept.ok()) << kept.status();
   engine_->drain(std::chrono::minutes(5));
-  gate->open();
+  gate.open();
   EXPECT_TRUE(engine_->wait_end().ok()) << "though nobody read it";
   size_t events = 0;
   EXPECT_TRUE(finish(**kept, &events).ok());
@@ -132,11 +132,11 @@ TEST_F(KeptStreamsTest, DrainingWaitsForIt) {
 
 TEST_F(KeptStreamsTest, StoppingEndsIt) {
   start();
-  auto gate = std::make_unique<StepGate>(cluster_);
+  StepGate gate(cluster_);
   const auto stopped = submit("a", 200);
   ASSERT_TRUE(stopped.ok()) << stopped.status();
   engine_->stop();
-  gate->open();
+  gate.open();
   size_t events = 0;
   EXPECT_TRUE(absl::IsCancelled(finish(**stopped, &events)));
 }

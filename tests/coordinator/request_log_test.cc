@@ -55,6 +55,19 @@ class RequestLogTest : public ::testing::Test {
   Stream stream_;
 };
 
+TEST_F(RequestLogTest, SaysWhatWasRefusedAndNothingElse) {
+  log_refused("alice", "/v1/completions", "", absl::ResourceExhaustedError("the queue is full"));
+  spdlog::set_level(spdlog::level::warn);
+  log_refused("bob", "/v1/completions", "", absl::ResourceExhaustedError("the queue is full"));
+  const std::vector<OrderedJson> lines = this->lines();
+  ASSERT_EQ(lines.size(), 1u);
+  EXPECT_EQ(lines[0]["client"], "alice");
+  EXPECT_EQ(lines[0]["endpoint"], "/v1/completions");
+  EXPECT_EQ(lines[0]["status"], "RESOURCE_EXHAUSTED");
+  EXPECT_EQ(lines[0]["refused"], true);
+  EXPECT_FALSE(lines[0].contains("traceparent"));
+}
+
 TEST_F(RequestLogTest, SaysWhoseItWasHowItEndedAndHowLongItTook) {
   request_.traceparent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
   requests_.on_submitted(&stream_, request_, 0);

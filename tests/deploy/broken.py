@@ -16,6 +16,10 @@ def server(manifest):
     return pod(manifest)["containers"][0]
 
 
+def volume(manifest, name):
+    return next(each for each in pod(manifest)["volumes"] if each["name"] == name)
+
+
 def config(manifest):
     return manifest.of_kind("ConfigMap")[0]["data"]
 
@@ -84,6 +88,15 @@ BROKEN = [
      lambda m: config(m).update(LOCKSTEP_WEIGHT_CACHE="/models/cache")),
     ("folders_are_mounted", "single-node-full",
      lambda m: config(m).update(LOCKSTEP_TLS_KEY="/etc/tls.key")),
+    ("folders_are_mounted", "single-node-full",
+     lambda m: config(m).update(LOCKSTEP_API_KEYS="/etc/keys")),
+    ("names_are_there", "single-node-full",
+     lambda m: volume(m, "keys")["secret"].update(secretName="x")),
+    ("scrapes_show_a_key", "single-node-full",
+     lambda m: monitor(m)["endpoints"][0].pop("authorization")),
+    ("scrapes_show_a_key", "single-node-full",
+     lambda m: monitor(m)["endpoints"][0]["authorization"]["credentials"].update(name="x")),
+    ("scrapes_show_a_key", "single-node-full", lambda m: config(m).pop("LOCKSTEP_API_KEYS")),
     ("plaintext_is_meant", "cpu", lambda m: config(m).pop("LOCKSTEP_INSECURE")),
     ("plaintext_is_meant", "single-node-full",
      lambda m: config(m).update(LOCKSTEP_INSECURE="http")),

@@ -7,7 +7,7 @@ from manifest import container_ports, pod_labels, probes, selects
 
 GRACE_TO_END_S = 10
 # Made by the user or by cert-manager: docs/deploy.md.
-SECRETS = {"lockstep-tls", "lockstep-model-token"}
+SECRETS = {"lockstep-tls", "lockstep-model-token", "lockstep-keys"}
 
 
 def selectors_find_pods(manifest, server):
@@ -203,6 +203,20 @@ def plaintext_is_meant(manifest, server):
                         yield f"{manifest.name(monitor)}: wanted the server's scheme"
 
 
+def scrapes_show_a_key(manifest, server):
+    """/metrics is behind the API keys where there are any."""
+    for workload in manifest.workloads():
+        for container in manifest.servers(workload):
+            has_keys = bool(manifest.variables(container).get("LOCKSTEP_API_KEYS"))
+            for monitor in manifest.of_kind("ServiceMonitor"):
+                for endpoint in monitor["spec"]["endpoints"]:
+                    shown = endpoint.get("authorization", {}).get("credentials", {}).get("name")
+                    if has_keys and shown not in SECRETS:
+                        yield f"{manifest.name(monitor)}: it shows no key of a secret"
+                    if shown and not has_keys:
+                        yield f"{manifest.name(monitor)}: it shows a key to a server without keys"
+
+
 def workers_have_gpus(manifest, server):
     for workload in manifest.workloads():
         for container in manifest.servers(workload):
@@ -219,4 +233,4 @@ def workers_have_gpus(manifest, server):
 
 RULES = [selectors_find_pods, ports_have_listeners, paths_are_served, arguments_are_in_help,
          pods_are_restricted, drain_fits_the_grace, names_are_there, folders_are_mounted,
-         plaintext_is_meant, workers_have_gpus]
+         plaintext_is_meant, scrapes_show_a_key, workers_have_gpus]

@@ -3,8 +3,10 @@
 #pragma once
 
 #include <functional>
+#include <future>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -58,6 +60,25 @@ class FakeCluster : public Cluster {
   int groups_ ABSL_GUARDED_BY(mutex_) = 0;
   int refusals_ ABSL_GUARDED_BY(mutex_) = 0;
   int aborts_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+// Holds back every step of a cluster until it is opened, or goes away.
+class StepGate {
+ public:
+  explicit StepGate(FakeCluster& cluster) {
+    cluster.set_hook([opened = opened_.get_future().share()](const cluster::Step&) {
+      opened.wait();
+      return absl::OkStatus();
+    });
+  }
+  ~StepGate() { open(); }
+  void open() {
+    if (!std::exchange(is_open_, true)) opened_.set_value();
+  }
+
+ private:
+  std::promise<void> opened_;
+  bool is_open_ = false;
 };
 
 }  // namespace lockstep

@@ -106,4 +106,27 @@ inline v1::GenerateRequest story(int max_tokens, uint64_t seed) {
   return request;
 }
 
+// A call whose answer takes long: it has begun, and keeps a draining server up until it is
+// finished.
+class LongCall {
+ public:
+  explicit LongCall(Server& server) {
+    v1::GenerateRequest request = story(900, 1);
+    request.set_n(8);
+    reader_ = server.stub().Generate(&context_, request);
+    EXPECT_TRUE(reader_->Read(&response_));
+  }
+  // Reads the answer to its end. How that was.
+  grpc::Status finish() {
+    while (reader_->Read(&response_)) {
+    }
+    return reader_->Finish();
+  }
+
+ private:
+  grpc::ClientContext context_;
+  v1::GenerateResponse response_;
+  std::unique_ptr<grpc::ClientReader<v1::GenerateResponse>> reader_;
+};
+
 }  // namespace lockstep::testing

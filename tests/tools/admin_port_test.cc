@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The operator's port of `lockstep serve`: what is there, what is not, and who reaches it.
+#include <fmt/format.h>
+
 #include "tests/support/http_client.h"
 #include "tests/support/server.h"
 #include "tests/support/tls_client.h"
@@ -27,6 +29,13 @@ TEST(AdminPortTest, TheLogLevelCanBeChanged) {
   EXPECT_EQ(server.process().err().find("request {"), std::string::npos);
   EXPECT_TRUE(server.generate(story(1, 1)).status.ok());
   EXPECT_TRUE(server.process().wait_for_err("[info] request {")) << server.process().err();
+  HttpClient(server.http_address()).post("/v1/completions", "{");
+  EXPECT_FALSE(server.generate({}).status.ok());
+  for (const char* endpoint : {"/v1/completions", "/lockstep.v1.Generation/Generate"}) {
+    const std::string line =
+        fmt::format(R"("endpoint":"{}","status":"INVALID_ARGUMENT","refused":true)", endpoint);
+    EXPECT_TRUE(server.process().wait_for_err(line)) << server.process().err();
+  }
   for (const char* bad : {"", "?level=", "?level=loud", "?loud=info"}) {
     client.send(http_request("PUT", std::string("/log-level") + bad));
     EXPECT_EQ(client.read().status, 400) << bad;
@@ -73,12 +82,7 @@ TEST(AdminPortTest, OffLoopbackItWantsCertificatesOfClients) {
 TEST(AdminPortTest, StaysOpenWhileTheServerDrains) {
   Server server({"--admin", "127.0.0.1:0"});
   HttpClient client(server.admin_address());
-  grpc::ClientContext context;  // Keeps the server draining.
-  v1::GenerateRequest request = story(900, 1);
-  request.set_n(8);
-  const auto reader = server.stub().Generate(&context, request);
-  v1::GenerateResponse response;
-  EXPECT_TRUE(reader->Read(&response));
+  const LongCall call(server);
   server.process().signal(SIGTERM);
   EXPECT_TRUE(server.process().wait_for_err("ending;"));
   EXPECT_NE(client.get("/metrics").body.find("lockstep:ready{"), std::string::npos);

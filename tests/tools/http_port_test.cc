@@ -52,16 +52,29 @@ TEST(HttpPortTest, OffOpensNone) {
   EXPECT_EQ(server.err().find("HTTP"), std::string::npos) << server.err();
 }
 
+TEST(HttpPortTest, ItServesAloneWhereGrpcIsOff) {
+  Process server({lockstep_binary(), "serve", "--grpc", "off", "--http", "127.0.0.1:0"});
+  ASSERT_TRUE(server.wait_for_err("ready;")) << server.err();
+  const std::string err = server.err();
+  EXPECT_EQ(err.find("gRPC"), std::string::npos) << err;
+  const size_t at = err.find("HTTP at ") + 8;
+  HttpClient client(err.substr(at, err.find(',', at) - at));
+  EXPECT_EQ(client.post("/v1/completions", R"({"prompt": "Once", "max_tokens": 1})").status, 200);
+  server.signal(SIGTERM);
+  EXPECT_EQ(server.wait(), 0) << server.err();
+}
+
+TEST(HttpPortTest, NoPortAtAllIsRefused) {
+  const ProcessResult result = run_lockstep({"serve", "--grpc", "off", "--http", "off"});
+  EXPECT_EQ(result.code, 2);
+  EXPECT_NE(result.err.find("--grpc off and --http off"), std::string::npos) << result.err;
+}
+
 TEST(HttpPortTest, AtSigtermItIsNotReadyIdleConnectionsGoAndThenAllEnds) {
   Server server;
   HttpClient idle(server.http_address());
   EXPECT_EQ(idle.get("/readyz").status, 200);
-  grpc::ClientContext context;  // Keeps the server draining.
-  v1::GenerateRequest request = story(900, 1);
-  request.set_n(8);
-  const auto reader = server.stub().Generate(&context, request);
-  v1::GenerateResponse response;
-  EXPECT_TRUE(reader->Read(&response));
+  LongCall call(server);
 
   server.process().signal(SIGTERM);
   EXPECT_TRUE(idle.ends());
@@ -70,9 +83,7 @@ TEST(HttpPortTest, AtSigtermItIsNotReadyIdleConnectionsGoAndThenAllEnds) {
   EXPECT_EQ(answer.status, 503);
   EXPECT_NE(answer.body.find("draining"), std::string::npos) << answer.body;
   EXPECT_TRUE(probe.ends());
-  while (reader->Read(&response)) {
-  }
-  EXPECT_TRUE(reader->Finish().ok());
+  EXPECT_TRUE(call.finish().ok());
   EXPECT_EQ(server.process().wait(), 0) << server.process().err();
 }
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""`lockstep serve` and llama.cpp's server under the same load, by turns in one run.
+"""`lockstep serve` and llama.cpp's server under the same load, interleaved in one run.
 
     tools/bench/serving.py --kinds q4,q8,bf16 --streams 16
 

@@ -32,6 +32,7 @@ struct ServeFlags {
   std::string log_format = "text";
   int64_t resume_bytes = int64_t{256} << 20;
   int resume_seconds = 60;
+  int queue_seconds = 600;
 };
 
 absl::StatusOr<ServiceOptions> service_options(const ServeFlags& flags) {
@@ -82,7 +83,8 @@ absl::Status serve(const ServeFlags& flags, Interrupt& interrupt) {
   EngineMetrics metrics(flags.metrics_prefix, model->name());
   TraceRecorder recorder;
   RequestLog request_log;
-  std::vector<EngineObserver*> watching = {&metrics, &request_log};
+  QueueTimes queue(flags.queue_seconds * 1000L);
+  std::vector<EngineObserver*> watching = {&metrics, &request_log, &queue};
   if (flags.ports.admin_address != "off") watching.push_back(&recorder);
   EngineObservers observers(std::move(watching));
   options.engine.observer = &observers;
@@ -95,7 +97,8 @@ absl::Status serve(const ServeFlags& flags, Interrupt& interrupt) {
       ServedPorts::start({.model = model.get(),
                           .engine = &service->engine(),
                           .workers = workers,
-                          .kept = flags.resume_bytes > 0 ? &kept : nullptr},
+                          .kept = flags.resume_bytes > 0 ? &kept : nullptr,
+                          .queue = &queue},
                          {.metrics = &metrics, .recorder = &recorder, .log = &log}, flags.ports));
   log.announce(fmt::format("{} on {} {}: {}{}, loading", model->name(), workers,
                            workers == 1 ? "worker" : "workers", ports->names(),
@@ -141,6 +144,12 @@ std::shared_ptr<Command> add_serve(CLI::App& parent) {
                    "What a step may take while texts are written: long prompts get what is left of "
                    "it, and hold up nobody for longer; 0: any time (default: 200, on GPUs 50)")
       ->check(CLI::Range(0, 600'000));
+  command->app
+      ->add_option("--queue-seconds", flags->queue_seconds,
+                   "A request that would wait longer until it begins, as far as that can be known, "
+                   "is refused; 0: any time")
+      ->check(CLI::Range(0, 86'400))
+      ->capture_default_str();
   command->app->add_flag("--no-prefix-cache", flags->no_prefix_cache,
                          "Keep nothing of a prompt for later ones with the same beginning");
   command->app->add_flag("--share-prefixes", flags->share_prefixes,

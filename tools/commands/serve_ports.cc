@@ -40,6 +40,12 @@ absl::Status check_plaintext(const PortFlags& flags, const std::string& name,
       name);
 }
 
+absl::Status check_public(const PortFlags& flags, const char* name, const std::string& address) {
+  if (address == "off") return absl::OkStatus();
+  RETURN_IF_ERROR(check_address(fmt::format("--{}", name).c_str(), address));
+  return check_plaintext(flags, name, address, flags.tls.given());
+}
+
 // It knows no keys: who reaches it is the operator. A server's certificate alone keeps nobody away.
 absl::Status check_admin(const PortFlags& flags) {
   if (flags.admin_address == "off") return absl::OkStatus();
@@ -98,15 +104,15 @@ absl::Status check_address(const char* flag, const std::string& address) {
 }
 
 void PortFlags::add_to(CLI::App& app) {
-  app.add_option("--grpc", grpc_address, "Where clients call by gRPC; port 0 takes a free one")
+  app.add_option("--grpc", grpc_address,
+                 "Where clients call by gRPC; port 0 takes a free one, off opens none")
       ->capture_default_str();
   app.add_option("--http", http_address,
                  "Where clients and probes call by HTTP; port 0 takes a free one, off opens none")
       ->capture_default_str();
   app.add_option("--admin", admin_address,
                  "Where the operator calls by HTTP: metrics, traces, log level, without a key; "
-                 "port 0 takes a free "
-                 "one, off opens none")
+                 "port 0 takes a free one, off opens none")
       ->capture_default_str();
   app.add_option("--api-threads", api_threads,
                  "Threads that read requests and tokenize long texts; one more takes only short "
@@ -138,8 +144,9 @@ void PortFlags::add_to(CLI::App& app) {
 
 absl::Status PortFlags::check(const std::string& cluster_address,
                               const TlsFiles& cluster_tls) const {
-  RETURN_IF_ERROR(check_address("--grpc", grpc_address));
-  if (http_address != "off") RETURN_IF_ERROR(check_address("--http", http_address));
+  if (grpc_address == "off" && http_address == "off") {
+    return invalid_argument("--grpc off and --http off: clients could not call; want one of them");
+  }
   if (api_threads < 1 || api_threads > 256) {
     return invalid_argument("--api-threads {}: want 1 to 256", api_threads);
   }
@@ -148,10 +155,8 @@ absl::Status PortFlags::check(const std::string& cluster_address,
     if (std::ranges::count(kPortNames, name) > 0) continue;
     return invalid_argument("--insecure {}: want http, grpc, cluster or admin", name);
   }
-  RETURN_IF_ERROR(check_plaintext(*this, "grpc", grpc_address, tls.given()));
-  if (http_address != "off") {
-    RETURN_IF_ERROR(check_plaintext(*this, "http", http_address, tls.given()));
-  }
+  RETURN_IF_ERROR(check_public(*this, "grpc", grpc_address));
+  RETURN_IF_ERROR(check_public(*this, "http", http_address));
   RETURN_IF_ERROR(check_admin(*this));
   if (cluster_address.empty()) return absl::OkStatus();
   return check_plaintext(*this, "cluster", cluster_address, cluster_tls.given());
@@ -166,15 +171,18 @@ absl::StatusOr<std::unique_ptr<ServedPorts>> ServedPorts::start(ServedModel serv
     served.keys = ports->keys_.get();
   }
   ports->pool_ = std::make_unique<TaskPool>(TaskPoolOptions{.threads = flags.api_threads});
+  const bool has_grpc = flags.grpc_address != "off";
   const bool has_http = flags.http_address != "off";
   const bool has_admin = flags.admin_address != "off";
   const int64_t all = connections_within_limit();
   const int64_t admin = has_admin ? std::min(all / 8, kMaxAdminConnections) : 0;
-  const int64_t connections = (all - admin) / (has_http ? 2 : 1);
-  ASSIGN_OR_RETURN(ports->grpc_, PublicServer::start(served, ports->pool_.get(),
-                                                     {.address = flags.grpc_address,
-                                                      .max_connections = connections,
-                                                      .tls = flags.tls}));
+  const int64_t connections = (all - admin) / (has_grpc && has_http ? 2 : 1);
+  if (has_grpc) {
+    ASSIGN_OR_RETURN(ports->grpc_, PublicServer::start(served, ports->pool_.get(),
+                                                       {.address = flags.grpc_address,
+                                                        .max_connections = connections,
+                                                        .tls = flags.tls}));
+  }
   if (has_http) RETURN_IF_ERROR(ports->start_http(served, observed, flags, connections));
   if (has_admin) RETURN_IF_ERROR(ports->start_admin(served, observed, flags, admin));
   return ports;
@@ -227,9 +235,11 @@ absl::Status ServedPorts::start_admin(const ServedModel& served, const Observed&
 }
 
 std::string ServedPorts::names() const {
-  return fmt::format("gRPC at {}{}{}", grpc_->address(),
-                     http_ != nullptr ? ", HTTP at " + http_->address() : "",
-                     admin_ != nullptr ? ", admin at " + admin_->address() : "");
+  std::vector<std::string> names;
+  if (grpc_ != nullptr) names.push_back("gRPC at " + grpc_->address());
+  if (http_ != nullptr) names.push_back("HTTP at " + http_->address());
+  if (admin_ != nullptr) names.push_back("admin at " + admin_->address());
+  return fmt::format("{}", fmt::join(names, ", "));
 }
 
 void ServedPorts::drain() {

@@ -31,9 +31,9 @@ struct Observed {
 };
 
 struct PortFlags {
-  std::string grpc_address = "127.0.0.1:50051";
-  std::string http_address = "127.0.0.1:8000";  // "off": none.
-  std::string admin_address = "off";            // "off": none.
+  std::string grpc_address = "127.0.0.1:50051";  // "off": none.
+  std::string http_address = "127.0.0.1:8000";   // "off": none.
+  std::string admin_address = "off";             // "off": none.
   int api_threads = 2;
   TlsFiles tls;                       // Of all three.
   std::vector<std::string> insecure;  // Ports that may be plain off loopback.
@@ -72,9 +72,9 @@ class ServedPorts {
   std::unique_ptr<openai::Api> api_;
   std::unique_ptr<TaskPool> pool_;
   std::unique_ptr<TraceRequests> trace_;  // Null: there is no admin port.
-  std::unique_ptr<PublicServer> grpc_;
-  std::unique_ptr<http::Server> http_;   // Null: off.
-  std::unique_ptr<http::Server> admin_;  // Null: off.
+  std::unique_ptr<PublicServer> grpc_;    // Null: off.
+  std::unique_ptr<http::Server> http_;    // Null: off.
+  std::unique_ptr<http::Server> admin_;   // Null: off.
 };
 
 }  // namespace lockstep

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <future>
 #include <thread>
 
 #include "tests/coordinator/api/api_server.h"
@@ -106,22 +105,45 @@ TEST(ResumeTest, ErrorsSayWhatIsWrong) {
   EXPECT_EQ(resume(server, id, 0).bytes(), read.bytes());
 }
 
+grpc::StatusCode cancel(ApiServer& server, const std::string& id) {
+  v1::CancelRequest request;
+  request.set_request_id(id);
+  v1::CancelResponse response;
+  grpc::ClientContext context;
+  return server.stub().Cancel(&context, request, &response).error_code();
+}
+
+TEST(ResumeTest, CancellingEndsItWhoeverReadsIt) {
+  ApiServer server;
+  StepGate gate(server.cluster());
+  Read whole;
+  std::thread reader([&] { whole = generate(server, story("story", 1000)); });
+  EXPECT_TRUE(becomes_true([&] { return server.engine().stats().running > 0; }));
+  EXPECT_EQ(cancel(server, "story"), grpc::StatusCode::OK);
+  gate.open();
+  reader.join();
+  EXPECT_TRUE(whole.status.ok()) << whole.status.error_message();
+  ASSERT_FALSE(whole.messages.empty());
+  EXPECT_EQ(whole.messages.back().finish_reason(), v1::CANCELLED);
+  EXPECT_EQ(resume(server, "story", 0).bytes(), whole.bytes());
+  EXPECT_EQ(cancel(server, "story"), grpc::StatusCode::OK) << "it has ended";
+  EXPECT_EQ(cancel(server, "nobody"), grpc::StatusCode::NOT_FOUND);
+  EXPECT_EQ(cancel(server, ""), grpc::StatusCode::INVALID_ARGUMENT);
+}
+
 TEST(ResumeTest, WhatIsGoneIsOutOfRange) {
   ApiServer server({}, 64, {.after_end_ms = 0});
   generate(server, story("story"), 1);
   EXPECT_TRUE(becomes_true([&] { return server.kept().counts().streams == 0; }));
   const Read gone = resume(server, "story", 0);
   EXPECT_EQ(gone.status.error_code(), grpc::StatusCode::OUT_OF_RANGE);
+  EXPECT_EQ(cancel(server, "story"), grpc::StatusCode::OUT_OF_RANGE);
   EXPECT_NE(gone.status.error_message().find("no longer kept"), std::string::npos);
 }
 
 TEST(ResumeTest, ReadersThatHangUpMakeRoomForOthersAndTheRequestRunsOn) {
   ApiServer server;
-  std::promise<void> gate;
-  server.cluster().set_hook([opened = gate.get_future().share()](const cluster::Step&) {
-    opened.wait();
-    return absl::OkStatus();
-  });
+  StepGate gate(server.cluster());
   // Until one is begun within its deadline: that is the call's, not the request's.
   std::string id;
   for (int ms = 100; server.kept().counts().streams == 0; ms *= 2) {
@@ -142,7 +164,7 @@ TEST(ResumeTest, ReadersThatHangUpMakeRoomForOthersAndTheRequestRunsOn) {
       EXPECT_EQ(waits->Finish().error_code(), grpc::StatusCode::CANCELLED);
     }
   }
-  gate.set_value();
+  gate.open();
   EXPECT_TRUE(becomes_true([&] { return resume(server, id, 0).messages.size() == 40; }));
 }
 

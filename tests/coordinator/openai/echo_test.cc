@@ -104,6 +104,47 @@ TEST(OpenAiEchoTest, AStreamComesToTheSame) {
   }
 }
 
+TEST(OpenAiEchoTest, PromptLogprobsAreThoseOfEchoAsVllmGivesThem) {
+  ApiServer server;
+  const OrderedJson ids = server.post_json("/tokenize", {{"prompt", "Once upon a time"}})["tokens"];
+  const OrderedJson echoed = server.post_json("/v1/completions", kEchoed)["choices"][0];
+  for (const bool echo : {false, true}) {
+    const OrderedJson body = with(echo ? kEchoed : kStory, {{"prompt_logprobs", 2}, {"n", 2}});
+    const OrderedJson choices = server.post_json("/v1/completions", body)["choices"];
+    for (const OrderedJson& choice : choices) {
+      EXPECT_EQ(choice["logprobs"].is_null(), !echo);
+      EXPECT_EQ(choice["text"].get<std::string>().starts_with("Once upon"), echo);
+      const OrderedJson& prompt = choice["prompt_logprobs"];
+      ASSERT_EQ(prompt.size(), ids.size());
+      EXPECT_TRUE(prompt[0].is_null());
+      for (size_t i = 1; i < ids.size(); ++i) {
+        const OrderedJson& own = prompt[i].at(std::to_string(ids[i].get<int>()));
+        EXPECT_EQ(own["logprob"], echoed["logprobs"]["token_logprobs"][i]);
+        EXPECT_EQ(own["decoded_token"], echoed["logprobs"]["tokens"][i]);
+        std::vector<int> ranks;
+        for (const auto& [id, one] : prompt[i].items()) {
+          if (!one["rank"].is_null()) ranks.push_back(one["rank"]);
+        }
+        EXPECT_EQ(ranks.size(), 2u);
+      }
+    }
+  }
+}
+
+TEST(OpenAiEchoTest, PromptLogprobsThatCannotBeGivenAreRefused) {
+  ApiServer server;
+  const auto expect_refused = [&](const OrderedJson& more, const char* what) {
+    expect_error(server.post("/v1/completions", with(kStory, more).dump()), 400, "prompt_logprobs",
+                 nullptr, what);
+  };
+  expect_refused({{"prompt_logprobs", 1}, {"stream", true}}, "not streamed");
+  expect_refused({{"prompt_logprobs", 21}}, "0 to 20");
+  expect_refused({{"prompt_logprobs", "all"}}, "");
+  expect_refused({{"prompt_logprobs", 1}, {"echo", true}, {"logprobs", 2}}, "as many as logprobs");
+  std::vector<std::vector<int>> prompts(200, std::vector<int>(100, 7));
+  expect_refused({{"prompt_logprobs", 2}, {"prompt", prompts}, {"n", 20}}, "fewer prompts");
+}
+
 TEST(OpenAiEchoTest, WhatWouldBeTooLargeInOneAnswerIsRefusedBeforeItIsComputed) {
   ApiServer server;
   std::vector<std::vector<int>> prompts(200, std::vector<int>(100, 7));

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <future>
 
 #include "base/clock.h"
 #include "tests/coordinator/openai/api_server.h"
@@ -13,28 +12,12 @@
 namespace lockstep::openai {
 namespace {
 
-// Holds back every step until it goes.
-struct HeldSteps {
-  explicit HeldSteps(FakeCluster& cluster) {
-    cluster.set_hook([opened = gate.get_future().share()](const cluster::Step&) {
-      opened.wait();
-      return absl::OkStatus();
-    });
-  }
-  ~HeldSteps() { open(); }
-  void open() {
-    if (!std::exchange(is_open, true)) gate.set_value();
-  }
-  std::promise<void> gate;
-  bool is_open = false;
-};
-
 TEST(OpenAiEndsTest, AFullQueueIs429AndADrainingServer503BeforeTheBodyIsRead) {
   EngineOptions options;
   options.max_waiting.requests = 1;
   options.max_running = 1;
   ApiServer server(options);
-  HeldSteps held(server.cluster());
+  StepGate gate(server.cluster());
   const auto running = server.send("POST", "/v1/completions", kStory.dump());
   EXPECT_TRUE(becomes_true([&] { return server.engine().stats().running > 0; }));
   const auto waiting = server.send("POST", "/v1/completions", kStory.dump());
@@ -47,7 +30,7 @@ TEST(OpenAiEndsTest, AFullQueueIs429AndADrainingServer503BeforeTheBodyIsRead) {
   const http::Response draining = server.post("/v1/chat/completions", "{");
   expect_error(draining, 503, nullptr, "service_unavailable", "draining");
   EXPECT_EQ(header(draining, "Retry-After"), "1");
-  held.open();
+  gate.open();
   EXPECT_EQ(running->wait().status, 200);
   EXPECT_EQ(waiting->wait().status, 200);
 }
@@ -55,13 +38,13 @@ TEST(OpenAiEndsTest, AFullQueueIs429AndADrainingServer503BeforeTheBodyIsRead) {
 TEST(OpenAiEndsTest, AClientThatGoesAwayCancels) {
   ApiServer server;
   for (const bool stream : {false, true}) {
-    HeldSteps held(server.cluster());
+    StepGate gate(server.cluster());
     const auto exchange =
         server.send("POST", "/v1/completions",
                     with(kStory, {{"max_tokens", 900}, {"n", 2}, {"stream", stream}}).dump());
     EXPECT_TRUE(becomes_true([&] { return server.engine().stats().running > 0; }));
     exchange->go();
-    held.open();
+    gate.open();
     EXPECT_TRUE(becomes_true([&] {
       const EngineStats stats = server.engine().stats();
       return stats.running == 0 && stats.pages_free == stats.group.pages;
@@ -100,13 +83,13 @@ TEST(OpenAiEndsTest, ADeadlineThatPassesInTheQueueIs408StreamedOrNot) {
     EngineOptions options;
     options.max_running = 1;
     ApiServer server(options);
-    HeldSteps held(server.cluster());
+    StepGate gate(server.cluster());
     const auto running = server.send("POST", "/v1/completions", kStory.dump());
     EXPECT_TRUE(becomes_true([&] { return server.engine().stats().running > 0; }));
     const auto late = send_with_timeout(server, "1", with(kStory, {{"stream", stream}}));
     const int64_t now = steady_now_ms();
     EXPECT_TRUE(becomes_true([&] { return steady_now_ms() > now + 1; }));
-    held.open();
+    gate.open();
     expect_error(late->wait(), 408, nullptr, "deadline_exceeded", "the request's deadline passed");
     EXPECT_EQ(running->wait().status, 200);
   }

@@ -4,7 +4,6 @@
 
 #include <gtest/gtest.h>
 
-#include <future>
 #include <random>
 #include <set>
 
@@ -152,17 +151,13 @@ TEST(ResumptionTest, AClientThatIsKilledAtEveryEventLosesNothing) {
 
 TEST(ResumptionTest, ADroppedClientDoesNotCancelAndAnOffsetThatIsToComeIsWaitedFor) {
   ApiServer server;
-  std::promise<void> gate;
-  server.cluster().set_hook([opened = gate.get_future().share()](const cluster::Step&) {
-    opened.wait();
-    return absl::OkStatus();
-  });
+  StepGate gate(server.cluster());
   const auto first = post(server, "/v1/completions", resumable(kStory), "story");
   EXPECT_EQ(first->wait_head().status, 200);
   first->go();
   const auto rest = call(server, "GET", "story", "from=18");
   EXPECT_EQ(rest->wait_head().status, 200);
-  gate.set_value();
+  gate.open();
   const std::vector<SseEvent> events = openai::events_of(rest->wait().body);
   ASSERT_EQ(events.size(), 3u);
   EXPECT_EQ(events[0].id, "18");
@@ -186,7 +181,7 @@ TEST(ResumptionTest, NamesAreTheClientsOrDrawnAndTakenOnce) {
   }
   EXPECT_EQ(drawn.size(), 20u);
   EXPECT_GE(drawn.begin()->size(), 24u);
-  // Without "resumable" the header is nobody's name.
+  // Without "resumable" the header names no stream, and so takes no name.
   EXPECT_EQ(post(server, "/v1/completions", kStory, "mine")->wait().status, 200);
 }
 
@@ -230,14 +225,10 @@ TEST(ResumptionTest, TheHeaderIsNewerThanTheQuery) {
 
 TEST(ResumptionTest, AfterItsTimeItIs410AndWithinTheAnswerAnError) {
   ApiServer server({}, {}, {}, {.after_end_ms = 0});
-  std::promise<void> gate;
-  server.cluster().set_hook([opened = gate.get_future().share()](const cluster::Step&) {
-    opened.wait();
-    return absl::OkStatus();
-  });
+  StepGate gate(server.cluster());
   const auto first = post(server, "/v1/completions", resumable(kStory), "story");
   EXPECT_EQ(first->wait_head().status, 200);
-  gate.set_value();
+  gate.open();
   EXPECT_TRUE(becomes_true([&] { return server.kept().counts().streams == 0; }));
   expect_error(call(server, "GET", "story")->wait(), 410, nullptr, "stream_gone", "no longer kept");
   expect_error(call(server, "DELETE", "story")->wait(), 410, nullptr, "stream_gone", "");

@@ -3,13 +3,13 @@
 // at hand.
 #include "coordinator/text/tokenizer.h"
 
-#include <ctime>
 #include <random>
 
 #include "coordinator/text/detokenizer.h"
 #include "coordinator/text/unicode.h"
 #include "gtest/gtest.h"
 #include "tests/coordinator/text/test_data.h"
+#include "tests/support/processor_time.h"
 
 namespace lockstep {
 namespace {
@@ -176,13 +176,6 @@ TEST(TokenizerTest, DecodesIdsPastTheVocabularyToNothing) {
   const std::vector<int32_t> ids = {tokenizer->vocab_size(), -1, INT32_MAX, INT32_MIN};
   EXPECT_EQ(tokenizer->decode(ids), "");
   EXPECT_EQ(streamed(*tokenizer, ids), "");
-}
-
-// Processor time, which other processes do not add to.
-double thread_seconds() {
-  timespec time = {};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
 TEST(TokenizerTest, TakesNoNoticeableTimeForLongWords) {

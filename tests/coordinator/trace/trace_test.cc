@@ -11,6 +11,7 @@
 #include "coordinator/trace/trace_requests.h"
 #include "tests/coordinator/helpers.h"
 #include "tests/support/fake_exchange.h"
+#include "tests/support/trace_event.h"
 
 namespace lockstep {
 namespace {
@@ -56,7 +57,7 @@ nlohmann::json events_of(const RecordedSteps& steps) {
   std::string text;
   while (source.read(&text) == http::BodySource::State::kMore) {
   }
-  return nlohmann::json::parse(text).at("traceEvents");
+  return testing::read_trace(text);
 }
 
 nlohmann::json named(const nlohmann::json& events, const std::string& name, int pid) {
@@ -95,6 +96,36 @@ TEST(TraceJsonTest, AnUntracedStepHasItsRanksWithoutOperators) {
   const nlohmann::json events = events_of(recorder.last(1));
   EXPECT_EQ(named(events, "step", 1)["dur"], 1.0);
   for (const nlohmann::json& event : events) EXPECT_NE(event["name"], "linear");
+}
+
+TEST(TraceEventTest, AReaderFindsWhatIsWrong) {
+  const auto fault = [](const std::string& events) {
+    const std::string named =
+        R"({"ph":"M","pid":1,"tid":0,"name":"process_name","args":{"name":"p"}},)"
+        R"({"ph":"M","pid":1,"tid":2,"name":"thread_name","args":{"name":"t"}},)";
+    return testing::TraceReader().fault_of(R"({"displayTimeUnit":"ns","traceEvents":[)" + named +
+                                           events + "]}");
+  };
+  const std::string span = R"({"ph":"X","pid":1,"tid":2,"name":"a","args":{},"ts":1,"dur":2})";
+  EXPECT_EQ(fault(span), "");
+  EXPECT_THAT(fault(span + "," + span), HasSubstr("before the one before it ends"));
+  for (const auto& [part, other] :
+       std::vector<std::pair<std::string, std::string>>{{R"("ts":1)", R"("ts":-1)"},
+                                                        {R"("dur":2)", R"("dur":-0.001)"},
+                                                        {R"("dur":2)", R"("dur":"2")"},
+                                                        {R"(,"dur":2)", ""},
+                                                        {R"("tid":2)", R"("tid":3)"},
+                                                        {R"("pid":1)", R"("pid":2)"},
+                                                        {R"("pid":1,)", ""},
+                                                        {R"("ph":"X")", R"("ph":"B")"},
+                                                        {R"("name":"a")", R"("name":"")"},
+                                                        {R"("args":{})", R"("args":[])"},
+                                                        {R"("ts":1)", R"("ts":1,"ts":1)"},
+                                                        {R"("ts":1)", R"("ts":)"}}) {
+    std::string broken = span;
+    broken.replace(broken.find(part), part.size(), other);
+    EXPECT_NE(fault(broken), "") << broken;
+  }
 }
 
 TEST(TraceJsonTest, NoStepsAreATraceToo) { EXPECT_FALSE(events_of({}).empty()); }
