@@ -140,7 +140,7 @@ void EngineCore::fail(Job& job, const absl::Status& status) {
   close(job, status);
 }
 
-std::vector<EngineCore::Job*> EngineCore::jobs_in_order() {
+std::vector<Job*> EngineCore::jobs_in_order() {
   std::vector<Job*> jobs;
   for (auto& [stream, job] : jobs_) jobs.push_back(&job);
   std::sort(jobs.begin(), jobs.end(),
