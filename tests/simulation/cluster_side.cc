@@ -11,14 +11,18 @@
 namespace lockstep::simulation {
 
 ClusterCoreOptions ClusterSide::options(bool launch, int64_t max_pages) {
-  ClusterCoreOptions options{
-      .workers = host_.model.ranks, .launch = launch, .stuck_ms = host_.stuck_ms};
+  ClusterCoreOptions options{.workers = host_.model.ranks,
+                             .min_workers = host_.min_workers,
+                             .launch = launch,
+                             .stuck_ms = host_.stuck_ms,
+                             .grace_ms = host_.grace_ms,
+                             .regrow_ms = host_.regrow_ms};
   options.assignment.set_checkpoint("/checkpoint");
   options.assignment.set_max_pages(max_pages);
   options.compile = [model = host_.model](const std::vector<WorkerFacts>& workers)
       -> absl::StatusOr<std::vector<program::Program>> {
     program::Program program;
-    program.set_ranks(model.ranks);
+    program.set_ranks(static_cast<int>(workers.size()));
     program.set_vocab(model.vocab);
     program.set_numeric_class(group_class(workers).value());
     program.mutable_limits()->set_page_tokens(model.page_tokens);
@@ -137,7 +141,7 @@ void ClusterSide::restart() {
   machine_.coordinator_ended();
   checks_.restarted();
   core_ = std::make_unique<ClusterCore>(options_);
-  if (wait_ == Wait::kGroup) want_group();
+  if (wait_ == Wait::kGroup) want_group({});
 }
 
 // ---- Links ----
@@ -162,6 +166,7 @@ Link* ClusterSide::open(Process* worker) {
 void ClusterSide::on_closed(Link& link) {
   link.down.close();
   if (open_.erase(link.id) == 0) return;
+  checks_.gone(link);
   post([&](ClusterCore& core, int64_t now) { core.closed(now, link.id); });
 }
 
@@ -182,6 +187,7 @@ void ClusterSide::send(cluster_action::Send send) {
 void ClusterSide::close(const cluster_action::Close& close) {
   const auto found = open_.find(close.link);
   if (found == open_.end()) return;
+  checks_.gone(*found->second);
   if (close.after_sending) return found->second->down.close();
   checks_.cuts(*found->second);
   found->second->cut();
@@ -199,10 +205,18 @@ void ClusterSide::on_exited(int index, const std::string& how) {
 
 // ---- The group's owner ----
 
-void ClusterSide::want_group() {
+void ClusterSide::want_group(const GroupWish& wish) {
   wait_ = Wait::kGroup;
   formed_.reset();
-  post([](ClusterCore& core, int64_t now) { core.want_group(now); });
+  post([&](ClusterCore& core, int64_t now) { core.want_group(now, wish); });
+}
+
+void ClusterSide::note_requests(bool any) {
+  post([&](ClusterCore& core, int64_t now) { core.note_requests(now, any); });
+}
+
+bool ClusterSide::whole() const {
+  return checks_.ranks() == host_.model.ranks || core_->joined() < host_.model.ranks;
 }
 
 void ClusterSide::run_step(std::shared_ptr<const cluster::Step> step) {

@@ -20,7 +20,8 @@ class ClusterSide final : public Workers, public Port, public ProcessListener {
  public:
   ClusterSide(Host* host, GroupListener* listener, bool launch, int64_t max_pages);
 
-  void want_group() override;
+  void want_group(const GroupWish& wish) override;
+  void note_requests(bool any) override;
   void run_step(std::shared_ptr<const cluster::Step> step) override;
   void fetch_logits(uint64_t step, int output) override;
   void leave_group() override;
@@ -35,6 +36,8 @@ class ClusterSide final : public Workers, public Port, public ProcessListener {
   const ClusterChecks& checks() const { return checks_; }
   // No group could ever be formed, and somebody started the server anew.
   int64_t restarts() const { return restarts_; }
+  // The group has all of its ranks, or there are too few workers.
+  bool whole() const;
 
   // ---- Faults ----
   // This process is held up.

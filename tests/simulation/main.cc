@@ -79,6 +79,9 @@ void print(const Flags& flags, const Tally& tally) {
       "late ticks, {} servers without hope\n",
       tally.processes, tally.loads + tally.keeps, tally.keeps, tally.long_works, tally.reloads,
       tally.refusals, tally.late_ticks, tally.restarts);
+  fmt::print(
+      "{} groups of fewer ranks, {} grown, {} places taken by spares, {} loads without room\n",
+      tally.smaller, tally.grown, tally.spares, tally.too_few);
   fmt::print("faults:");
   for (int i = 0; i < kFaults; ++i) {
     fmt::print(" {} {},", tally.faults.by_kind[static_cast<size_t>(i)], kFaultNames[i]);

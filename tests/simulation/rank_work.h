@@ -78,6 +78,7 @@ class RankWork {
   Process& process_;
   ProcessTime& time_;
   int rank_ = 0;
+  int ranks_ = 1;
   std::optional<Work> work_;
   Done done_;
   uint64_t works_ = 0;

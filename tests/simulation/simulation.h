@@ -35,6 +35,10 @@ struct Tally {
   int64_t refusals = 0;
   int64_t late_ticks = 0;
   int64_t restarts = 0;
+  int64_t smaller = 0;  // Groups of fewer ranks than are wanted.
+  int64_t grown = 0;    // Groups that replaced one of fewer ranks.
+  int64_t spares = 0;   // That took a place.
+  int64_t too_few = 0;  // Loads that had no room on so few ranks.
   FaultCounts faults;
 
   Tally& operator+=(const Tally& other);
@@ -55,6 +59,8 @@ class Simulation {
   void run_until(const char* what, int64_t limit_ms, const Over& over);
   bool all_done() const;
   void check_end();
+  void start_workers();
+  void note_requests();
   void add_client(bool patient);
   void run_calm();
   void calm_down();
