@@ -144,7 +144,10 @@ void ClusterCore::on_failure(int64_t now, int rank, const cluster::Failure& fail
   // Too few ranks for the model are no rank's fault.
   const bool too_few =
       epoch_.ranks() < options_.workers && status.code() == absl::StatusCode::kResourceExhausted;
-  if (!too_few) ++member_of(rank).failures;
+  if (!too_few) {
+    ++member_of(rank).failures;
+    member_of(rank).failed_at = now;
+  }
   if (epoch_.phase != Epoch::Phase::kFormed) regroup_.failed(now, epoch_.links, status.code());
   fail_epoch(now, status, is_permanent(status.code()));
 }

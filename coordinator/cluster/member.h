@@ -20,10 +20,11 @@ struct Member {
   std::optional<cluster::Hello> hello;  // It has joined. Nothing else is known before.
   int64_t heard_at = 0;                 // When its last message came, of any kind.
 
-  bool known = false;   // It was started here, or was in a group.
-  int last_rank = -1;   // In its last epoch: it gets that one again if it can, and keeps weights.
-  bool loaded = false;  // It has weights in memory.
-  int failures = 0;     // Epochs in a row that ended through its fault: others are preferred.
+  bool known = false;     // It was started here, or was in a group.
+  int last_rank = -1;     // In its last epoch: it gets that one again if it can, and keeps weights.
+  bool loaded = false;    // It has weights in memory.
+  int failures = 0;       // Epochs in a row that ended through its fault: others are preferred.
+  int64_t failed_at = 0;  // The last one.
 
   // Of the current epoch, from its heartbeats.
   uint64_t progress = 0;

@@ -45,6 +45,7 @@ void Regroup::formed(int64_t now, int ranks) {
     grown_at_ = ranks < growing_to_ ? INT64_MIN : now;
   }
   growing_to_ = 0;
+  forgive_before_ = INT64_MIN;
   formed_once_ = true;
   too_few_ = 0;
   graces_ = 0;
@@ -59,12 +60,18 @@ void Regroup::group_lost(int64_t now) {
   }
 }
 
-void Regroup::grows(int64_t, int ranks) {
+void Regroup::grows(int64_t now, int ranks) {
   grown_at_ = INT64_MIN;
+  forgive_before_ = forgiven(now);
   growing_to_ = ranks;
 }
 
 // ---- What follows ----
+
+// One that failed may have got well. Requests are not disturbed to find that out.
+int64_t Regroup::forgiven(int64_t now) const {
+  return idle_ ? now - options_.regrow_ms : INT64_MIN;
+}
 
 RosterRules Regroup::rules(int64_t now) const {
   return {.workers = options_.workers,
@@ -74,6 +81,7 @@ RosterRules Regroup::rules(int64_t now) const {
           .grace_over = now >= grace_until_,
           .numeric_class = numeric_class_,
           .class_grace_over = now - wanted_at_ >= options_.grace_ms,
+          .forgive_before = forgive_before_,
           .too_few = now < forget_at_ ? too_few_ : 0,
           .failed = now < forget_at_ ? failed_ : std::set<std::set<LinkId>>{}};
 }
@@ -84,6 +92,7 @@ int Regroup::growth(int64_t now, const Members& members, const std::vector<LinkI
   if (ranks >= options_.workers || now < grow_at_) return 0;
   RosterRules rules = this->rules(now);
   rules.grace_over = true;
+  rules.forgive_before = forgiven(now);
   // Requests that run go on in their class; with none, any will do.
   rules.numeric_class = idle_ ? "" : numeric_class;
   rules.class_grace_over = false;

@@ -49,6 +49,8 @@ class Regroup {
              const std::string& numeric_class) const;
 
  private:
+  int64_t forgiven(int64_t now) const;
+
   const ClusterCoreOptions& options_;
   bool formed_once_ = false;
   std::string numeric_class_;  // Wished for.
@@ -61,8 +63,9 @@ class Regroup {
   int64_t forget_at_ = INT64_MAX;  // What failed.
   bool idle_ = true;               // The owner has no requests.
   int growing_to_ = 0;
-  int64_t grown_at_ = INT64_MIN;  // A group formed that was larger than the one before.
-  int64_t grow_at_ = INT64_MIN;   // Not before.
+  int64_t forgive_before_ = INT64_MIN;  // While it grows.
+  int64_t grown_at_ = INT64_MIN;        // A group formed that was larger than the one before.
+  int64_t grow_at_ = INT64_MIN;         // Not before.
 };
 
 }  // namespace lockstep

@@ -25,7 +25,9 @@ std::vector<LinkId> choose(const Members& members, const std::vector<LinkId>& ca
     if (regular < rules.workers && !rules.spares_may_start) return {};
     return all();
   }
-  const int sound = count([](const Member& member) { return member.failures < kMaxFailures; });
+  const int sound = count([&](const Member& member) {
+    return member.failures < kMaxFailures || member.failed_at <= rules.forgive_before;
+  });
   const int least =
       rules.grace_over ? std::max(rules.too_few + 1, rules.min_workers) : rules.workers;
   for (int ranks = std::min(sound, rules.workers); ranks >= std::max(1, least); --ranks) {

@@ -3,6 +3,7 @@
 // those that were lost had their time to come back.
 #pragma once
 
+#include <cstdint>
 #include <set>
 #include <string>
 #include <vector>
@@ -23,9 +24,10 @@ struct RosterRules {
   bool grace_over = false;        // Those that were lost had their time to come back.
   // In which requests were computed: the group computes in it where that can be; "": any will do.
   std::string numeric_class;
-  bool class_grace_over = false;      // Workers of that class had their time to come.
-  int too_few = 0;                    // The model has no room on this many ranks, or fewer.
-  std::set<std::set<LinkId>> failed;  // Groups that cannot be, by their members.
+  bool class_grace_over = false;       // Workers of that class had their time to come.
+  int64_t forgive_before = INT64_MIN;  // Failures of then count no more.
+  int too_few = 0;                     // The model has no room on this many ranks, or fewer.
+  std::set<std::set<LinkId>> failed;   // Groups that cannot be, by their members.
 };
 
 struct Roster {

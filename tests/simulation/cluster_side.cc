@@ -10,6 +10,17 @@
 
 namespace lockstep::simulation {
 
+namespace {
+
+cluster::WorkerMessage beat(uint64_t epoch) {
+  cluster::WorkerMessage message;
+  message.set_epoch(epoch);
+  message.mutable_heartbeat();
+  return message;
+}
+
+}  // namespace
+
 ClusterCoreOptions ClusterSide::options(bool launch, int64_t max_pages) {
   ClusterCoreOptions options{.workers = host_.model.ranks,
                              .min_workers = host_.min_workers,
@@ -17,6 +28,10 @@ ClusterCoreOptions ClusterSide::options(bool launch, int64_t max_pages) {
                              .stuck_ms = host_.stuck_ms,
                              .grace_ms = host_.grace_ms,
                              .regrow_ms = host_.regrow_ms};
+  if (world_.planted(Plant::kGraceIgnored)) options.grace_ms = 0;
+  if (world_.planted(Plant::kTooFewRanks)) options.min_workers = 1;
+  if (world_.planted(Plant::kNeverGrows)) options.regrow_ms = kForever;
+  if (world_.planted(Plant::kGrowsInCircle)) options.regrow_ms = 0;
   options.assignment.set_checkpoint("/checkpoint");
   options.assignment.set_max_pages(max_pages);
   options.compile = [model = host_.model](const std::vector<WorkerFacts>& workers)
@@ -59,7 +74,8 @@ template <typename Event>
 void ClusterSide::post(const Event& event) {
   event(*core_, world_.now());
   for (ClusterAction& action : core_->take_actions()) perform(std::move(action));
-  checks_.after_event(core_->ready(world_.now()));
+  const bool late = world_.planted(Plant::kReadyTooLong) && formed_.has_value();
+  checks_.after_event(late || core_->ready(world_.now()));
 }
 
 void ClusterSide::perform(ClusterAction action) {
@@ -105,6 +121,11 @@ void ClusterSide::tick() {
 
 void ClusterSide::run_tick() {
   checks_.ticked();
+  if (world_.planted(Plant::kSilenceIgnored)) {
+    for (const auto& [id, link] : open_) {
+      post([&](ClusterCore& core, int64_t now) { core.message(now, id, beat(epoch_)); });
+    }
+  }
   post([](ClusterCore& core, int64_t now) { core.tick(now); });
   checks_.after_tick();
   world_.after(kTickMs + (world_.one_in(10) ? world_.between(0, 20) : 0), [this] { tick(); });
@@ -157,10 +178,25 @@ Link* ClusterSide::open(Process* worker) {
     }
     if (!open_.contains(link->id)) return;
     checks_.received(*link, message);
+    spoil(&message);
     post([&](ClusterCore& core, int64_t now) { core.message(now, link->id, std::move(message)); });
   };
   link->up.on_closed = [this, link] { on_closed(*link); };
   return link;
+}
+
+// What a core without some rule would make of it.
+void ClusterSide::spoil(ToCoordinator* message) {
+  if (world_.planted(Plant::kEpochUnchecked) && message->epoch() > 0) message->set_epoch(epoch_);
+  if (world_.planted(Plant::kSpareFirst) && message->has_hello()) {
+    message->mutable_hello()->set_spare(false);
+  }
+  if (world_.planted(Plant::kIdentityIgnored) && message->has_ready()) {
+    message->mutable_ready()->set_identity("any");
+  }
+  if (world_.planted(Plant::kStuckIgnored) && message->has_heartbeat()) {
+    message->mutable_heartbeat()->set_progress(static_cast<uint64_t>(world_.now()));
+  }
 }
 
 void ClusterSide::on_closed(Link& link) {
@@ -180,7 +216,10 @@ void ClusterSide::send(cluster_action::Send send) {
     return one.second->process.options().unfit;
   }));
   checks_.sends(links, send.message);
+  epoch_ = send.message.epoch();
   const auto message = std::make_shared<const cluster::CoordinatorMessage>(std::move(send.message));
+  for (Link* link : links) link->down.send(message);
+  if (!world_.planted(Plant::kStepTwice) || !message->has_step() || !world_.one_in(20)) return;
   for (Link* link : links) link->down.send(message);
 }
 
@@ -212,6 +251,7 @@ void ClusterSide::want_group(const GroupWish& wish) {
 }
 
 void ClusterSide::note_requests(bool any) {
+  any |= world_.planted(Plant::kNeverGrows);
   post([&](ClusterCore& core, int64_t now) { core.note_requests(now, any); });
 }
 
@@ -260,6 +300,7 @@ void ClusterSide::shutdown() {
 bool ClusterSide::healthy() const { return core_->ready(world_.now()); }
 
 void ClusterSide::wake_engine() {
+  if (world_.planted(Plant::kLostWakeUp) && world_.one_in(100)) return;
   if (std::exchange(waking_, true)) return;
   world_.after(world_.one_in(20) ? world_.between(0, 60) : 0, [this] {
     waking_ = false;

@@ -70,6 +70,7 @@ void Machine::start(int index) {
 }
 
 void Machine::kill(int index) {
+  if (host_.world.planted(Plant::kWrongKill)) index = (index + 1) % host_.model.ranks;
   coordinator_.after(host_.world.between(0, 20), [this, process = launched_.at(index)] {
     if (!process->alive()) return;
     if (!process->excused()) {

@@ -70,6 +70,7 @@ void RankWork::fail(absl::Status status, bool device) {
 void RankWork::calm() {
   if (!failed_) failure_ = absl::OkStatus();
   lie_ = Lie::kNone;
+  disk_ = true;
   if (!busy()) stuck_ = false;
 }
 
@@ -168,7 +169,10 @@ void RankWork::load_or_keep() {
     return later(1, [this] { finish({.status = absl::ResourceExhaustedError("too few ranks")}); });
   }
   vitals_.bytes_to_load = kWeightBytes;
-  later(host_.world.between(0, 15), [this] { read_weights(); });
+  later(host_.world.between(0, 15), [this] {
+    if (disk_) return read_weights();
+    finish({.status = absl::DataLossError("the disk cannot be read")});
+  });
 }
 
 // All of them are those that the folder has now.
@@ -204,7 +208,8 @@ int64_t RankWork::pages() {
 void RankWork::start() {
   FakeModel model = host_.model;
   model.ranks = ranks_;
-  state_.emplace(model);
+  const bool keeps = host_.world.planted(Plant::kPagesKept) && state_.has_value();
+  if (!keeps) state_.emplace(model);
   vitals_.instructions = 0;
   if (work_->message.start().pages() != host_.model.pages) {
     host_.world.broken("a group of {} KV pages, its ranks have {}", work_->message.start().pages(),

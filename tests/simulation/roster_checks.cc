@@ -78,8 +78,10 @@ void RosterChecks::formed() {
 void RosterChecks::grows() {
   World& world = host_.world;
   if (now_.joined.size() <= now_.ranks.size()) world.broken("a group grows and nobody is there");
-  if (now_.grew_at >= 0 && now_.grew_with == now_.joined &&
-      world.now() - now_.grew_at < host_.regrow_ms) {
+  // Nobody else is there than at the last try, which brought nothing.
+  const bool again = now_.grew_at >= 0 && now_.grew_with == now_.joined &&
+                     static_cast<int>(now_.ranks.size()) <= now_.ranks_before;
+  if (again && world.now() - now_.grew_at < host_.regrow_ms) {
     world.broken("a group grows in a circle: {} ms after the last try", world.now() - now_.grew_at);
   }
   now_.growing = true;

@@ -55,8 +55,8 @@ EngineOptions draw_options(World& world) {
 
 }  // namespace
 
-Simulation::Simulation(uint64_t seed, bool trace)
-    : world_(seed, trace),
+Simulation::Simulation(uint64_t seed, bool trace, Plant plant)
+    : world_(seed, trace, plant),
       host_{.world = world_,
             .model = draw_model(world_),
             .stuck_ms = draw_stuck_ms(world_),

@@ -46,7 +46,7 @@ struct Tally {
 
 class Simulation {
  public:
-  Simulation(uint64_t seed, bool trace);
+  Simulation(uint64_t seed, bool trace, Plant plant);
   ~Simulation();
 
   // The first broken promise; empty: all were kept.
