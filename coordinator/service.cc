@@ -25,9 +25,12 @@ int max_worker_message(const Model& model) {
 ClusterCoreOptions core_options(const Model& model, const ServiceOptions& options) {
   ClusterCoreOptions core{
       .workers = options.workers,
+      .min_workers = options.min_workers,
       .launch = options.launch,
       .silent_ms = options.silent_ms,
       .stuck_ms = options.stuck_ms,
+      .grace_ms = options.grace_ms,
+      .regrow_ms = options.regrow_ms,
       .compile =
           [&model](std::vector<WorkerFacts> workers) { return model.compile(std::move(workers)); },
       .draw_group_name = random_name};
@@ -79,6 +82,10 @@ absl::StatusOr<std::unique_ptr<ClusterHost>> ClusterHost::start(const Model* mod
   // What the user can fix is said before anything is started.
   ASSIGN_OR_RETURN(std::vector<WorkerFacts> workers, alike_workers(options.workers));
   RETURN_IF_ERROR(model->compile(std::move(workers)).status());
+  if (options.min_workers > options.workers) {
+    return invalid_argument("--min-workers {}: wanted {}, as --workers, or fewer",
+                            options.min_workers, options.workers);
+  }
   if (!options.cluster_address.empty() && options.token.empty()) {
     return invalid_argument(
         "LOCKSTEP_JOIN_TOKEN is not set: workers that join at {} have to know it; set it for them "

@@ -36,6 +36,9 @@ struct ServiceOptions {
   int64_t weight_cache_limit = 0;
   int64_t silent_ms = 1'000;  // See ClusterCoreOptions.
   int64_t stuck_ms = 10'000;
+  int64_t grace_ms = 1'500;
+  int min_workers = 1;
+  int64_t regrow_ms = 60'000;
   EngineOptions engine;
   std::function<void(int64_t done, int64_t total)> load_progress;
 };

@@ -11,6 +11,7 @@
 #include <condition_variable>
 #include <cstdio>
 #include <mutex>
+#include <utility>
 
 #include "base/status.h"
 #include "base/topology.h"
@@ -23,7 +24,8 @@ using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
 constexpr milliseconds kMinPause{100};
-constexpr milliseconds kMaxPause{2000};
+constexpr milliseconds kMaxPause{500};
+constexpr milliseconds kServed{2000};  // A connection that lasted this long.
 
 // A launched worker goes when its launcher goes, however that happens.
 bool die_with_parent(int parent_pid) {
@@ -79,6 +81,7 @@ int worker_main(const WorkerMainOptions& options) {
   }
   KeptWorker kept;
   milliseconds pause = kMinPause;
+  bool waiting = false;
   while (true) {
     const auto start = steady_clock::now();
     const absl::Status status = connect_once(options, *backend, &kept);
@@ -86,9 +89,14 @@ int worker_main(const WorkerMainOptions& options) {
       std::fprintf(stderr, "lockstep worker: %s\n", message_of(status).c_str());
       return 2;
     }
-    if (steady_clock::now() - start > kMaxPause) pause = kMinPause;  // It had served a while.
-    if (launched || !wait(pause, options.stop)) break;
-    spdlog::info("no coordinator at {}: trying again", options.coordinator);
+    const bool served = steady_clock::now() - start > kServed;
+    if (served) pause = kMinPause;
+    if (launched) break;
+    if (served || !std::exchange(waiting, true)) {
+      spdlog::info("no coordinator at {}: dialling until there is one{}", options.coordinator,
+                   kept.worker != nullptr ? ", weights stay in memory" : "");
+    }
+    if (!wait(pause, options.stop)) break;
     pause = std::min(2 * pause, kMaxPause);
   }
   if (kept.worker != nullptr) spdlog::debug("where the time went: {}", kept.worker->profile());

@@ -65,6 +65,7 @@ cluster::Hello hello_of(const SessionOptions& options, const Backend& backend) {
   hello.set_threads(options.threads);
   hello.set_pid(getpid());
   hello.set_preferred_rank(options.preferred_rank);
+  hello.set_spare(options.spare);
   return hello;
 }
 

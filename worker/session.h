@@ -31,6 +31,7 @@ struct SessionOptions {
   std::vector<int> processors;  // One per thread, to be bound to; empty: threads go anywhere.
   double memory_fraction = 0;   // See Backend; 0: the device's own.
   int preferred_rank = -1;      // Which worker of its launcher this is; -1: any rank.
+  bool spare = false;           // It waits until a rank is lost, and takes its place.
   PackedCacheOptions weight_cache = {};
   std::stop_token stop;  // Ends the worker between two steps.
 };

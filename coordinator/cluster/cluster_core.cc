@@ -71,7 +71,8 @@ void ClusterCore::message(int64_t now, LinkId link, cluster::WorkerMessage messa
   member.heard_at = now;
   if (message.has_hello()) {
     on_hello(now, member, message.hello());
-    return try_form(now);
+    try_form(now);
+    return try_grow(now);
   }
   if (!member.hello.has_value()) {
     return lose(now, link, How::kRefused, "its first message is no Hello");
@@ -119,8 +120,10 @@ void ClusterCore::on_hello(int64_t now, Member& member, const cluster::Hello& he
     member.known = true;
   }
   log(LogLevel::kInfo,
-      fmt::format("a worker joined: pid {}, {}, {}, {} threads", hello.pid(),
-                  printable(hello.device()), printable(hello.isa()), hello.threads()));
+      fmt::format("a {} joined: pid {}, {}, {}, {} threads", hello.spare() ? "spare" : "worker",
+                  hello.pid(), printable(hello.device()), printable(hello.isa()), hello.threads()));
+  member.joined_at = now;
+  regroup_.joined(now);
   failed_tries_ = 0;
   form_at_ = now;
 }
@@ -138,7 +141,14 @@ void ClusterCore::on_failure(int64_t now, int rank, const cluster::Failure& fail
   if (failure.peer_lost()) {
     return fail_epoch(now, unavailable("rank {} could not go on: {}", rank, message_of(status)));
   }
-  ++member_of(rank).failures;
+  // Too few ranks for the model are no rank's fault.
+  const bool too_few =
+      epoch_.ranks() < options_.workers && status.code() == absl::StatusCode::kResourceExhausted;
+  if (!too_few) {
+    ++member_of(rank).failures;
+    member_of(rank).failed_at = now;
+  }
+  if (epoch_.phase != Epoch::Phase::kFormed) regroup_.failed(now, epoch_.links, status.code());
   fail_epoch(now, status, is_permanent(status.code()));
 }
 
@@ -228,11 +238,17 @@ void ClusterCore::run_local_workers(int64_t now) {
 
 // ---- What the owner wants ----
 
-void ClusterCore::want_group(int64_t now) {
+void ClusterCore::want_group(int64_t now, const GroupWish& wish) {
   if (over_) return;
   if (epoch_.phase == Epoch::Phase::kFormed) end_epoch(now, "a new group is formed");
   wanted_ = true;
+  regroup_.wanted(now, wish);
   try_form(now);
+}
+
+void ClusterCore::note_requests(int64_t now, bool any) {
+  regroup_.note_requests(any);
+  try_grow(now);
 }
 
 void ClusterCore::exchange(int64_t now, cluster::CoordinatorMessage message) {
@@ -275,6 +291,7 @@ void ClusterCore::tick(int64_t now) {
   look_for_stuck(now);
   run_local_workers(now);
   try_form(now);
+  try_grow(now);
 }
 
 void ClusterCore::look_for_silence(int64_t now) {

@@ -6,11 +6,11 @@
 //   want_group, opened, Hello -> Send{Assignment}; Ready of all -> Send{Start}, Send{null step};
 //   StepResult of all -> GroupFormed; exchange -> Send{Step}; StepResult of all -> Replies
 //   a worker is lost -> Send{Abort} to the others, GroupLost, KillWorker, StartWorker
+//   it does not come back -> a group of fewer ranks; it does later -> GroupLost, a group of all
 #pragma once
 
 #include <chrono>
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -18,37 +18,13 @@
 #include "absl/status/statusor.h"
 #include "base/log_limit.h"
 #include "coordinator/cluster/cluster_actions.h"
+#include "coordinator/cluster/cluster_options.h"
 #include "coordinator/cluster/epoch.h"
 #include "coordinator/cluster/local_workers.h"
 #include "coordinator/cluster/member.h"
-#include "proto/program.pb.h"
-#include "sharding/worker_facts.h"
+#include "coordinator/cluster/regroup.h"
 
 namespace lockstep {
-
-inline constexpr int64_t kTickMs = 50;              // tick() comes at least this often.
-inline constexpr int64_t kLateTickMs = 500;         // Later than this, this process was held up.
-inline constexpr int64_t kHelloMs = 5'000;          // From opened() to the worker's Hello.
-inline constexpr int64_t kReadyHeardMs = 1'000;     // ready(): every rank was heard within this,
-inline constexpr int64_t kReadyProgressMs = 2'000;  // and one progressed within this.
-inline constexpr int64_t kFirstPauseMs = 100;       // After a failed try; doubles each time,
-inline constexpr int64_t kMaxPauseMs = 3'000;       // up to this.
-
-struct ClusterCoreOptions {
-  int workers = 1;      // Ranks of a group.
-  bool launch = false;  // They are started here: StartWorker for 0 .. workers - 1.
-  // A worker from which nothing came for this long is lost.
-  int64_t silent_ms = 1'000;
-  // While ranks have work to do: one that holds up the others, and makes no progress for this long,
-  // is lost. A worker that was started here has as long to join.
-  int64_t stuck_ms = 10'000;
-  // What every rank is told alike: where the weights are, limits of memory. The core adds the rest.
-  cluster::Assignment assignment;
-  // One program per rank. A pure function.
-  std::function<absl::StatusOr<std::vector<program::Program>>(std::vector<WorkerFacts>)> compile;
-  // A fresh name that nobody can guess, for the ranks of one host to meet under.
-  std::function<std::string()> draw_group_name;
-};
 
 // One thread at a time. `now` is in milliseconds of a steady clock and never goes back. After each
 // call take_actions() says what is to be done, in order.
@@ -70,7 +46,10 @@ class ClusterCore {
   // ---- What the owner of the group wants ----
   // A group, as soon as there are workers enough: answered by GroupFormed or Hopeless. One that the
   // owner still has is ended.
-  void want_group(int64_t now);
+  void want_group(int64_t now, const GroupWish& wish = {});
+  // Whether the owner has requests: while it has none, a group of fewer ranks than there could be
+  // is formed anew.
+  void note_requests(int64_t now, bool any);
   // A Step or a LogitsRequest for every rank, one at a time: answered by Replies or GroupLost.
   // Dropped where there is no group, since GroupLost was given.
   void exchange(int64_t now, cluster::CoordinatorMessage message);
@@ -110,7 +89,8 @@ class ClusterCore {
   // From enough workers to a group and back, in forming.cc.
   void try_form(int64_t now);
   void refuse_odd_ones(int64_t now);
-  void open_epoch(int64_t now, bool reload);
+  void try_grow(int64_t now);
+  void open_epoch(int64_t now, Roster roster, bool reload);
   std::vector<WorkerFacts> facts() const;
   void assign(std::vector<program::Program> programs);
   void prove(int64_t now);
@@ -133,6 +113,7 @@ class ClusterCore {
   // dead: they come back.
   std::optional<cluster::Hello> own_;
   Epoch epoch_;
+  Regroup regroup_{&options_};
   uint64_t epochs_ = 0;
   bool wanted_ = false;
   bool formed_once_ = false;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -25,6 +26,7 @@ struct Epoch {
   uint64_t number = 0;
   bool reload = false;        // Kept weights were not to be used.
   std::vector<LinkId> links;  // By rank.
+  std::string numeric_class;  // That every rank was told to compute in; "": the common one.
   GroupInfo info;
   std::vector<std::vector<OperatorName>> operators;  // By rank and instruction.
   std::vector<cluster::LoadProgress> loaded;         // By rank.

@@ -31,9 +31,18 @@ std::vector<OperatorName> operators_of(const program::Program& program) {
 void ClusterCore::try_form(int64_t now) {
   if (over_ || !wanted_ || epoch_.phase != Epoch::Phase::kNone || now < form_at_) return;
   if (options_.launch && !own_.has_value()) return;  // Ours decide who fits.
-  if (joined() < options_.workers) return;
-  refuse_odd_ones(now);
-  if (joined() >= options_.workers) open_epoch(now, /*reload=*/false);
+  if (joined() >= options_.workers) refuse_odd_ones(now);
+  Roster roster = choose_roster(members_, regroup_.rules(now));
+  if (roster.ranks() > 0) open_epoch(now, std::move(roster), /*reload=*/false);
+}
+
+// The owner is told that its group is over, and wants the next one.
+void ClusterCore::try_grow(int64_t now) {
+  if (over_ || epoch_.phase != Epoch::Phase::kFormed) return;
+  const int ranks = regroup_.growth(now, members_, epoch_.links, epoch_.info.numeric_class);
+  if (ranks == 0) return;
+  regroup_.grows(now, ranks);
+  fail_epoch(now, unavailable("the group grows to {} ranks", ranks));
 }
 
 // Those that cannot be in one group with the others.
@@ -49,10 +58,11 @@ void ClusterCore::refuse_odd_ones(int64_t now) {
   for (const auto& [link, why] : odd) lose(now, link, How::kRefused, why);
 }
 
-void ClusterCore::open_epoch(int64_t now, bool reload) {
+void ClusterCore::open_epoch(int64_t now, Roster roster, bool reload) {
   epoch_ = {.phase = Epoch::Phase::kLoading, .number = ++epochs_, .reload = reload};
-  epoch_.links = choose_ranks(members_, choose_compatible(members_), options_.workers);
-  epoch_.loaded.resize(options_.workers);
+  epoch_.links = std::move(roster.links);
+  epoch_.numeric_class = std::move(roster.numeric_class);
+  epoch_.loaded.resize(epoch_.links.size());
   for (int rank = 0; rank < epoch_.ranks(); ++rank) {
     Member& member = member_of(rank);
     member.last_rank = rank;
@@ -62,14 +72,20 @@ void ClusterCore::open_epoch(int64_t now, bool reload) {
     member.waiting = false;
   }
   absl::StatusOr<std::vector<program::Program>> programs = options_.compile(facts());
-  if (!programs.ok()) return fail_epoch(now, programs.status(), /*permanent=*/true);
+  if (!programs.ok()) {
+    regroup_.failed(now, epoch_.links, programs.status().code());
+    return fail_epoch(now, programs.status(), /*permanent=*/true);
+  }
   epoch_.info = group_info(programs->front());
   epoch_.info.epoch = epoch_.number;
   for (const program::Program& program : *programs) {
     epoch_.operators.push_back(operators_of(program));
   }
   epoch_.ask({.kind = Question::Kind::kReady});
-  log(LogLevel::kInfo, fmt::format("epoch {}: {} ranks load", epoch_.number, epoch_.ranks()));
+  const bool fewer = epoch_.ranks() < options_.workers;
+  log(fewer ? LogLevel::kWarning : LogLevel::kInfo,
+      fmt::format("epoch {}: {}{} ranks load", epoch_.number, epoch_.ranks(),
+                  fewer ? fmt::format(" of {}", options_.workers) : ""));
   assign(*std::move(programs));
 }
 
@@ -80,7 +96,8 @@ std::vector<WorkerFacts> ClusterCore::facts() const {
     const cluster::Hello& hello = *members_.at(link).hello;
     facts.push_back({.device = hello.device(),
                      .isa = hello.isa(),
-                     .numeric_class = hello.numeric_class(),
+                     .numeric_class = epoch_.numeric_class.empty() ? hello.numeric_class()
+                                                                   : epoch_.numeric_class,
                      .memory_bytes = hello.memory_bytes(),
                      .speed = hello.speed()});
   }
@@ -138,8 +155,9 @@ void ClusterCore::prove(int64_t now) {
         options_.assignment.checkpoint());
     if (epoch_.reload) return fail_epoch(now, why);
     log(LogLevel::kWarning, message_of(why) + "; all ranks load it again");
+    Roster same = {.links = epoch_.links, .numeric_class = epoch_.numeric_class};
     abort_members("the checkpoint was rewritten");
-    return open_epoch(now, /*reload=*/true);
+    return open_epoch(now, std::move(same), /*reload=*/true);
   }
   epoch_.info.identity = readies[0].ready().identity();
   epoch_.info.members = std::make_shared<const std::vector<RankInfo>>(std::move(members));
@@ -155,13 +173,14 @@ void ClusterCore::prove(int64_t now) {
 }
 
 // The null step has crossed every rank.
-void ClusterCore::enter(int64_t) {
+void ClusterCore::enter(int64_t now) {
   epoch_.take_answers();
   epoch_.phase = Epoch::Phase::kFormed;
   wanted_ = false;
   formed_once_ = true;
   failed_tries_ = 0;
   local_.reset();
+  regroup_.formed(now, epoch_.ranks());
   for (const LinkId link : epoch_.links) {
     members_.at(link).failures = 0;
     members_.at(link).known = true;
@@ -183,6 +202,7 @@ void ClusterCore::fail_epoch(int64_t now, const absl::Status& why, bool permanen
   const bool formed = epoch_.phase == Epoch::Phase::kFormed;
   abort_members(message_of(why));
   if (formed) {
+    regroup_.group_lost(now);
     log(LogLevel::kWarning, "the group was lost: " + message_of(why));
     actions_.push_back(cluster_action::GroupLost{absl::UnavailableError(why.message())});
     return;
@@ -233,6 +253,9 @@ void ClusterCore::lose(int64_t now, LinkId link, How how, const std::string& why
     const int local = local_.find(member.hello->pid());
     const bool ours = local >= 0 && local == member.hello->preferred_rank();
     if (ours) local_.left(now, local, how == How::kCut ? 0 : kLeaveMs);
+  }
+  if (rank >= 0 || (epoch_.phase == Epoch::Phase::kNone && member.last_rank >= 0)) {
+    regroup_.left(now);
   }
   if (rank >= 0) fail_epoch(now, unavailable("{} was lost: {}", name_of(rank, member), why));
 }

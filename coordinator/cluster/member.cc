@@ -54,11 +54,14 @@ std::vector<LinkId> choose_compatible(const Members& members) {
 
 std::vector<LinkId> choose_ranks(const Members& members, const std::vector<LinkId>& candidates,
                                  int ranks) {
-  std::map<int, std::vector<LinkId>> by_failures;
-  for (const LinkId link : candidates) by_failures[members.at(link).failures].push_back(link);
+  std::map<std::pair<int, bool>, std::vector<LinkId>> by_order;
+  for (const LinkId link : candidates) {
+    const Member& member = members.at(link);
+    by_order[{member.failures, is_idle_spare(member)}].push_back(link);
+  }
   std::vector<LinkId> chosen(ranks, 0);
   std::vector<bool> taken(ranks, false);
-  for (const auto& [failures, links] : by_failures) {
+  for (const auto& [order, links] : by_order) {
     std::vector<LinkId> others;  // The oldest last.
     for (auto link = links.rbegin(); link != links.rend(); ++link) {
       const Member& member = members.at(*link);

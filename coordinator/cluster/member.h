@@ -16,13 +16,15 @@ namespace lockstep {
 struct Member {
   LinkId link = 0;
   int64_t opened_at = 0;
+  int64_t joined_at = 0;                // When it said Hello.
   std::optional<cluster::Hello> hello;  // It has joined. Nothing else is known before.
   int64_t heard_at = 0;                 // When its last message came, of any kind.
 
-  bool known = false;   // It was started here, or was in a group.
-  int last_rank = -1;   // In its last epoch: it gets that one again if it can, and keeps weights.
-  bool loaded = false;  // It has weights in memory.
-  int failures = 0;     // Epochs in a row that ended through its fault: others are preferred.
+  bool known = false;     // It was started here, or was in a group.
+  int last_rank = -1;     // In its last epoch: it gets that one again if it can, and keeps weights.
+  bool loaded = false;    // It has weights in memory.
+  int failures = 0;       // Epochs in a row that ended through its fault: others are preferred.
+  int64_t failed_at = 0;  // The last one.
 
   // Of the current epoch, from its heartbeats.
   uint64_t progress = 0;
@@ -32,6 +34,11 @@ struct Member {
 };
 
 using Members = std::map<LinkId, Member>;  // In the order in which they came.
+
+// It came to take the place of one that is lost, and did not have to yet.
+inline bool is_idle_spare(const Member& member) {
+  return member.hello.has_value() && member.hello->spare() && member.last_rank < 0;
+}
 
 // "rank 1 (pid 33)", or "a worker (pid 33)" where rank is negative.
 std::string name_of(int rank, const Member& member);
@@ -44,8 +51,9 @@ std::string why_incompatible(const cluster::Hello& hello, const cluster::Hello& 
 std::vector<LinkId> choose_compatible(const Members& members);
 
 // One of `candidates` for each of `ranks` ranks; there are that many or more. Those that failed
-// less go first. Then whoever asks for a rank, or had it before, gets it, the newest if there are
-// several, since a restarted worker replaces its predecessor; the others fill what is left.
+// less go first, then those that are no idle spares. Then whoever asks for a rank, or had it
+// before, gets it, the newest if there are several, since a restarted worker replaces its
+// predecessor; the others fill what is left.
 std::vector<LinkId> choose_ranks(const Members& members, const std::vector<LinkId>& candidates,
                                  int ranks);
 

@@ -151,11 +151,11 @@ void RemoteCluster::on_exited(int index, const std::string& how) {
 
 // ---- The group's owner ----
 
-absl::StatusOr<std::unique_ptr<Group>> RemoteCluster::form(const GroupWish&) {
+absl::StatusOr<std::unique_ptr<Group>> RemoteCluster::form(const GroupWish& wish) {
   MutexLock lock(&mutex_);
   if (!over_.ok()) return over_;
   formed_.reset();
-  core_.want_group(steady_now_ms());
+  core_.want_group(steady_now_ms(), wish);
   perform();
   while (!formed_.has_value() && over_.ok()) changed_.wait(&mutex_);
   if (!over_.ok()) return over_;
@@ -186,6 +186,10 @@ void RemoteCluster::leave(uint64_t epoch, const absl::Status& why) {
   core_.end_epoch(steady_now_ms(), message_of(why));
   perform();
   changed_.notify_all();
+}
+
+void RemoteCluster::note_requests(bool any) {
+  post([&](ClusterCore& core, int64_t now) { core.note_requests(now, any); });
 }
 
 void RemoteCluster::shutdown() {

@@ -33,6 +33,7 @@ class RemoteCluster final : public Cluster, public LinkListener, public ProcessL
 
   absl::StatusOr<std::unique_ptr<Group>> form(const GroupWish& wish) override
       ABSL_LOCKS_EXCLUDED(mutex_);
+  void note_requests(bool any) override ABSL_LOCKS_EXCLUDED(mutex_);
   void shutdown() override ABSL_LOCKS_EXCLUDED(mutex_);
   bool healthy() const override ABSL_LOCKS_EXCLUDED(mutex_);
   // Workers that have joined and not been lost.

@@ -10,6 +10,9 @@ namespace {
 
 constexpr int64_t kSlackMs = 5'000;  // Heartbeats, slow links, a coordinator that was held up.
 
+// As ClusterCore says it.
+bool grows(const std::string& reason) { return reason.starts_with("the group grows"); }
+
 }  // namespace
 
 ClusterChecks::Member* ClusterChecks::member_of(const Link& link) {
@@ -20,6 +23,8 @@ ClusterChecks::Member* ClusterChecks::member_of(const Link& link) {
 }
 
 bool ClusterChecks::any_excused() const {
+  // The model has no room on so few ranks: that is nobody's fault either.
+  if (static_cast<int>(members_.size()) < host_.fitting_ranks) return true;
   return std::any_of(members_.begin(), members_.end(),
                      [](const Member& member) { return member.link->process.excused(); });
 }
@@ -35,6 +40,7 @@ bool ClusterChecks::mixed() const {
 // ---- What comes in ----
 
 void ClusterChecks::received(const Link& link, const ToCoordinator& message) {
+  if (message.has_hello()) roster_.joined(link);
   Member* member = member_of(link);
   if (member == nullptr) return;
   member->heard_at = host_.world.now();
@@ -60,7 +66,6 @@ void ClusterChecks::ticked() {
 
 void ClusterChecks::sends(const std::vector<Link*>& links,
                           const cluster::CoordinatorMessage& message) {
-  const int64_t now = host_.world.now();
   if (message.has_assignment()) {
     if (message.epoch() != epoch_) {
       members_.clear();
@@ -68,13 +73,23 @@ void ClusterChecks::sends(const std::vector<Link*>& links,
       epoch_ = message.epoch();
       reloads_ += message.assignment().reload();
     }
-    members_.push_back({.link = links[0], .heard_at = now, .progress_at = now});
+    assigns(links[0], message.assignment());
   } else if (message.has_refusal()) {
     refuses(*links[0], message.refusal().reason());
-  } else if (message.has_abort() && !owner_acts_ && !any_excused() && !mixed()) {
+  } else if (message.has_abort() && !owner_acts_ && !grows(message.abort().reason()) &&
+             !any_excused() && !mixed()) {
     host_.world.broken("epoch {} is aborted and nothing was wrong: {}", message.epoch(),
                        message.abort().reason());
   }
+}
+
+void ClusterChecks::assigns(Link* link, const cluster::Assignment& assignment) {
+  const int64_t now = host_.world.now();
+  members_.push_back({.link = link, .heard_at = now, .progress_at = now});
+  if (static_cast<int>(members_.size()) < assignment.program().ranks()) return;
+  std::vector<const Link*> ranks;
+  for (const Member& member : members_) ranks.push_back(member.link);
+  roster_.assigned(ranks);
 }
 
 void ClusterChecks::refuses(const Link& link, const std::string& reason) {
@@ -100,6 +115,7 @@ void ClusterChecks::formed(const GroupInfo& info) {
   formed_ = true;
   asked_at_ = -1;
   if (info.epoch != epoch_) host_.world.broken("epoch {} is formed in {}", info.epoch, epoch_);
+  roster_.formed();
   if (mixed()) host_.world.broken("a group with weights of different checkpoints");
 }
 
@@ -107,6 +123,7 @@ void ClusterChecks::lost(const absl::Status& why) {
   host_.world.tell("cluster: epoch {} is lost: {}", epoch_, message_of(why));
   formed_ = false;
   asked_at_ = -1;
+  if (grows(message_of(why))) return roster_.grows();
   if (!any_excused()) host_.world.broken("a group is lost without a fault: {}", message_of(why));
 }
 

@@ -9,6 +9,7 @@
 
 #include "coordinator/cluster/cluster_core.h"
 #include "tests/simulation/machine.h"
+#include "tests/simulation/roster_checks.h"
 
 namespace lockstep::simulation {
 
@@ -25,6 +26,8 @@ class ClusterChecks {
   void unfit_joined(bool joined) { unfit_joined_ = joined; }
   void formed(const GroupInfo& info);
   void lost(const absl::Status& why);
+  // The core knows that this stream is over.
+  void gone(const Link& link) { roster_.gone(link); }
   // The owner is done with the group.
   void left() {
     formed_ = false;
@@ -34,6 +37,7 @@ class ClusterChecks {
   void restarted() {
     left();
     epoch_ = 0;
+    roster_.restarted();
   }
   // Everything that is sent until it is false follows from what the owner did.
   void owner_acts(bool acts) { owner_acts_ = acts; }
@@ -47,6 +51,9 @@ class ClusterChecks {
   int64_t refusals() const { return refusals_; }
   int64_t reloads() const { return reloads_; }
   int64_t late_ticks() const { return late_ticks_; }
+  const RosterChecks& roster() const { return roster_; }
+  // Of the group that is formed; 0: none is.
+  int ranks() const { return formed_ ? static_cast<int>(members_.size()) : 0; }
 
  private:
   struct Member {
@@ -58,10 +65,12 @@ class ClusterChecks {
   Member* member_of(const Link& link);
   bool any_excused() const;
   bool mixed() const;
+  void assigns(Link* link, const cluster::Assignment& assignment);
   void refuses(const Link& link, const std::string& reason);
   void check_ready() const;
 
   Host& host_;
+  RosterChecks roster_{&host_};
   const int64_t silent_ms_;
   uint64_t epoch_ = 0;
   std::vector<Member> members_;  // Of the last epoch, by rank.

@@ -10,15 +10,34 @@
 
 namespace lockstep::simulation {
 
+namespace {
+
+cluster::WorkerMessage beat(uint64_t epoch) {
+  cluster::WorkerMessage message;
+  message.set_epoch(epoch);
+  message.mutable_heartbeat();
+  return message;
+}
+
+}  // namespace
+
 ClusterCoreOptions ClusterSide::options(bool launch, int64_t max_pages) {
-  ClusterCoreOptions options{
-      .workers = host_.model.ranks, .launch = launch, .stuck_ms = host_.stuck_ms};
+  ClusterCoreOptions options{.workers = host_.model.ranks,
+                             .min_workers = host_.min_workers,
+                             .launch = launch,
+                             .stuck_ms = host_.stuck_ms,
+                             .grace_ms = host_.grace_ms,
+                             .regrow_ms = host_.regrow_ms};
+  if (world_.planted(Plant::kGraceIgnored)) options.grace_ms = 0;
+  if (world_.planted(Plant::kTooFewRanks)) options.min_workers = 1;
+  if (world_.planted(Plant::kNeverGrows)) options.regrow_ms = kForever;
+  if (world_.planted(Plant::kGrowsInCircle)) options.regrow_ms = 0;
   options.assignment.set_checkpoint("/checkpoint");
   options.assignment.set_max_pages(max_pages);
   options.compile = [model = host_.model](const std::vector<WorkerFacts>& workers)
       -> absl::StatusOr<std::vector<program::Program>> {
     program::Program program;
-    program.set_ranks(model.ranks);
+    program.set_ranks(static_cast<int>(workers.size()));
     program.set_vocab(model.vocab);
     program.set_numeric_class(group_class(workers).value());
     program.mutable_limits()->set_page_tokens(model.page_tokens);
@@ -55,7 +74,8 @@ template <typename Event>
 void ClusterSide::post(const Event& event) {
   event(*core_, world_.now());
   for (ClusterAction& action : core_->take_actions()) perform(std::move(action));
-  checks_.after_event(core_->ready(world_.now()));
+  const bool late = world_.planted(Plant::kReadyTooLong) && formed_.has_value();
+  checks_.after_event(late || core_->ready(world_.now()));
 }
 
 void ClusterSide::perform(ClusterAction action) {
@@ -101,6 +121,11 @@ void ClusterSide::tick() {
 
 void ClusterSide::run_tick() {
   checks_.ticked();
+  if (world_.planted(Plant::kSilenceIgnored)) {
+    for (const auto& [id, link] : open_) {
+      post([&](ClusterCore& core, int64_t now) { core.message(now, id, beat(epoch_)); });
+    }
+  }
   post([](ClusterCore& core, int64_t now) { core.tick(now); });
   checks_.after_tick();
   world_.after(kTickMs + (world_.one_in(10) ? world_.between(0, 20) : 0), [this] { tick(); });
@@ -153,15 +178,31 @@ Link* ClusterSide::open(Process* worker) {
     }
     if (!open_.contains(link->id)) return;
     checks_.received(*link, message);
+    spoil(&message);
     post([&](ClusterCore& core, int64_t now) { core.message(now, link->id, std::move(message)); });
   };
   link->up.on_closed = [this, link] { on_closed(*link); };
   return link;
 }
 
+// What a core without some rule would make of it.
+void ClusterSide::spoil(ToCoordinator* message) {
+  if (world_.planted(Plant::kEpochUnchecked) && message->epoch() > 0) message->set_epoch(epoch_);
+  if (world_.planted(Plant::kSpareFirst) && message->has_hello()) {
+    message->mutable_hello()->set_spare(false);
+  }
+  if (world_.planted(Plant::kIdentityIgnored) && message->has_ready()) {
+    message->mutable_ready()->set_identity("any");
+  }
+  if (world_.planted(Plant::kStuckIgnored) && message->has_heartbeat()) {
+    message->mutable_heartbeat()->set_progress(static_cast<uint64_t>(world_.now()));
+  }
+}
+
 void ClusterSide::on_closed(Link& link) {
   link.down.close();
   if (open_.erase(link.id) == 0) return;
+  checks_.gone(link);
   post([&](ClusterCore& core, int64_t now) { core.closed(now, link.id); });
 }
 
@@ -175,13 +216,17 @@ void ClusterSide::send(cluster_action::Send send) {
     return one.second->process.options().unfit;
   }));
   checks_.sends(links, send.message);
+  epoch_ = send.message.epoch();
   const auto message = std::make_shared<const cluster::CoordinatorMessage>(std::move(send.message));
+  for (Link* link : links) link->down.send(message);
+  if (!world_.planted(Plant::kStepTwice) || !message->has_step() || !world_.one_in(20)) return;
   for (Link* link : links) link->down.send(message);
 }
 
 void ClusterSide::close(const cluster_action::Close& close) {
   const auto found = open_.find(close.link);
   if (found == open_.end()) return;
+  checks_.gone(*found->second);
   if (close.after_sending) return found->second->down.close();
   checks_.cuts(*found->second);
   found->second->cut();
@@ -199,12 +244,19 @@ void ClusterSide::on_exited(int index, const std::string& how) {
 
 // ---- The group's owner ----
 
-void ClusterSide::note_requests(bool) {}
-
-void ClusterSide::want_group(const GroupWish&) {
+void ClusterSide::want_group(const GroupWish& wish) {
   wait_ = Wait::kGroup;
   formed_.reset();
-  post([](ClusterCore& core, int64_t now) { core.want_group(now); });
+  post([&](ClusterCore& core, int64_t now) { core.want_group(now, wish); });
+}
+
+void ClusterSide::note_requests(bool any) {
+  any |= world_.planted(Plant::kNeverGrows);
+  post([&](ClusterCore& core, int64_t now) { core.note_requests(now, any); });
+}
+
+bool ClusterSide::whole() const {
+  return checks_.ranks() == host_.model.ranks || core_->joined() < host_.model.ranks;
 }
 
 void ClusterSide::run_step(std::shared_ptr<const cluster::Step> step) {
@@ -248,6 +300,7 @@ void ClusterSide::shutdown() {
 bool ClusterSide::healthy() const { return core_->ready(world_.now()); }
 
 void ClusterSide::wake_engine() {
+  if (world_.planted(Plant::kLostWakeUp) && world_.one_in(100)) return;
   if (std::exchange(waking_, true)) return;
   world_.after(world_.one_in(20) ? world_.between(0, 60) : 0, [this] {
     waking_ = false;

@@ -36,6 +36,8 @@ class ClusterSide final : public Workers, public Port, public ProcessListener {
   const ClusterChecks& checks() const { return checks_; }
   // No group could ever be formed, and somebody started the server anew.
   int64_t restarts() const { return restarts_; }
+  // The group has all of its ranks, or there are too few workers.
+  bool whole() const;
 
   // ---- Faults ----
   // This process is held up.
@@ -52,6 +54,7 @@ class ClusterSide final : public Workers, public Port, public ProcessListener {
   void post(const Event& event);
   void perform(ClusterAction action);
   void send(cluster_action::Send send);
+  void spoil(ToCoordinator* message);
   void close(const cluster_action::Close& close);
   void tick();
   void run_tick();
@@ -76,6 +79,7 @@ class ClusterSide final : public Workers, public Port, public ProcessListener {
   std::vector<std::unique_ptr<Link>> links_;  // All that there ever were.
   std::map<LinkId, Link*> open_;
   LinkId last_link_ = 0;
+  uint64_t epoch_ = 0;  // Of the last message that was sent.
   int last_group_ = 0;
   bool tick_due_ = false;  // It would have come while this process was held up.
   int64_t held_up_at_ = 0;

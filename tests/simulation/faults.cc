@@ -147,6 +147,9 @@ void Faults::inject_process(Fault fault, Process& victim) {
                                     ? absl::ResourceExhaustedError("no memory for KV pages")
                                     : absl::InternalError("a kernel failed"),
                                 /*device=*/false);
+    case Fault::kBadDisk:
+      victim.excuse(kForever);
+      return victim.work().lose_disk();
     case Fault::kLie:
       victim.excuse(kForever);
       return victim.work().lie(static_cast<RankWork::Lie>(world_.between(1, RankWork::kLies)));

@@ -29,8 +29,9 @@ enum class Fault {
   kNoStart,       // The next worker cannot be launched.
   kEcho,          // A message of an old epoch comes again.
   kHoldUp,        // The coordinator's own process is held up.
+  kBadDisk,       // It cannot load weights any more.
 };
-inline constexpr int kFaults = 17;
+inline constexpr int kFaults = 18;
 inline constexpr const char* kFaultNames[kFaults] = {"killed",
                                                      "stopped",
                                                      "paused",
@@ -47,7 +48,8 @@ inline constexpr const char* kFaultNames[kFaults] = {"killed",
                                                      "guest",
                                                      "not started",
                                                      "echo",
-                                                     "coordinator held up"};
+                                                     "coordinator held up",
+                                                     "bad disk"};
 
 struct FaultCounts {
   std::array<int64_t, kFaults> by_kind = {};

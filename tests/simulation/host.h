@@ -28,6 +28,10 @@ struct Host {
   const FakeModel model;
   const int64_t stuck_ms;
   const int64_t calm_at;  // When the last fault is over.
+  const int64_t grace_ms;
+  const int64_t regrow_ms;
+  const int min_workers;
+  const int fitting_ranks;  // The model has room on no fewer ranks than these.
 
   int64_t faults = 0;         // So far.
   bool calm = false;          // No more faults, and nothing takes long.
@@ -45,6 +49,7 @@ struct Host {
   int64_t long_works = 0;  // Longer than a stuck worker is given.
   int64_t keeps = 0;       // Loads that used the weights in memory.
   int64_t loads = 0;
+  int64_t too_few = 0;  // Loads that had no room on so few ranks.
 };
 
 }  // namespace lockstep::simulation

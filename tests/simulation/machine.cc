@@ -20,6 +20,12 @@ cluster::Hello Machine::hello() {
   return hello;
 }
 
+cluster::Hello Machine::spare() {
+  cluster::Hello spare = hello();
+  spare.set_spare(true);
+  return spare;
+}
+
 int64_t Machine::draw_startup() {
   World& world = host_.world;
   if (host_.calm || !world.one_in(25)) return world.between(5, 120);
@@ -64,6 +70,7 @@ void Machine::start(int index) {
 }
 
 void Machine::kill(int index) {
+  if (host_.world.planted(Plant::kWrongKill)) index = (index + 1) % host_.model.ranks;
   coordinator_.after(host_.world.between(0, 20), [this, process = launched_.at(index)] {
     if (!process->alive()) return;
     if (!process->excused()) {
@@ -85,7 +92,8 @@ void Machine::on_exit(Process& process, const std::string& how) {
     const int index = process.options().hello.preferred_rank();
     report(host_.world.between(0, 25), [this, index, how] { listener_.on_exited(index, how); });
   } else if (!process.options().uninvited && !process.options().unfit) {
-    host_.world.after(host_.world.between(200, 1'500), [this, hello = process.options().hello] {
+    const int64_t away = host_.world.between(200, host_.world.one_in(4) ? 4'000 : 1'500);
+    host_.world.after(away, [this, hello = process.options().hello] {
       start_by_hand(hello, /*uninvited=*/false, /*unfit=*/false);
     });
   }

@@ -20,6 +20,8 @@ class Machine final : public WorkerProcesses {
 
   // A worker that fits.
   static cluster::Hello hello();
+  // One that waits for a place.
+  static cluster::Hello spare();
 
   void start(int index) override;
   void kill(int index) override;

@@ -1,11 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // simulation --seeds 500            runs that many stories, from --first on; exit 1 names a seed
 // simulation --seed 17 --trace      tells one of them line by line
+// simulation --plants               plants one bug after the other; exit 1 names one that is not
+// found
+#include <fmt/ranges.h>
+
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <atomic>
 #include <csignal>
 #include <cstdio>
+#include <iterator>
 #include <mutex>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -27,6 +34,9 @@ struct Flags {
   int64_t seed = -1;
   bool trace = false;
   int jobs = 1;
+  std::string plant_name = kPlantNames[0];
+  bool plants = false;
+  Plant plant = Plant::kNone;
 };
 
 // All seeds on `jobs` threads; the lowest failing seed and what it broke.
@@ -47,7 +57,7 @@ Outcome run_all(const Flags& flags) {
       const uint64_t seed = next++;
       if (seed >= flags.first + flags.seeds) break;
       current_seed = seed;
-      Simulation simulation(seed, flags.trace);
+      Simulation simulation(seed, flags.trace, flags.plant);
       const std::string failure = simulation.run();
       simulation.add_to(&tally);
       if (failure.empty()) continue;
@@ -81,6 +91,9 @@ void print(const Flags& flags, const Tally& tally) {
       "late ticks, {} servers without hope\n",
       tally.processes, tally.loads + tally.keeps, tally.keeps, tally.long_works, tally.reloads,
       tally.refusals, tally.late_ticks, tally.restarts);
+  fmt::print(
+      "{} groups of fewer ranks, {} grown, {} places taken by spares, {} loads without room\n",
+      tally.smaller, tally.grown, tally.spares, tally.too_few);
   fmt::print("faults:");
   for (int i = 0; i < kFaults; ++i) {
     fmt::print(" {} {},", tally.faults.by_kind[static_cast<size_t>(i)], kFaultNames[i]);
@@ -92,7 +105,29 @@ void print(const Flags& flags, const Tally& tally) {
   fmt::print("\n");
 }
 
+// Every bug is found within the seeds.
+int run_plants(Flags flags) {
+  int missed = 0;
+  for (int i = 1; i < kPlants; ++i) {
+    flags.plant = static_cast<Plant>(i);
+    const Outcome outcome = run_all(flags);
+    const bool found = !outcome.failure.empty();
+    fmt::print(
+        "{}: {}\n", kPlantNames[i],
+        found ? fmt::format("seed {}: {}", outcome.failing_seed, outcome.failure) : "not found");
+    missed += found ? 0 : 1;
+  }
+  return missed > 0 ? 1 : 0;
+}
+
 int run(Flags flags) {
+  if (flags.plants) return run_plants(flags);
+  const auto plant = std::find(std::begin(kPlantNames), std::end(kPlantNames), flags.plant_name);
+  if (plant == std::end(kPlantNames)) {
+    fmt::print("--plant {}: wanted one of {}\n", flags.plant_name, fmt::join(kPlantNames, ", "));
+    return 2;
+  }
+  flags.plant = static_cast<Plant>(plant - std::begin(kPlantNames));
   if (flags.seed >= 0) {
     flags.first = static_cast<uint64_t>(flags.seed);
     flags.seeds = 1;
@@ -115,6 +150,8 @@ int main(int argc, char** argv) {
   app.add_option("--first", flags.first, "The first of them")->capture_default_str();
   app.add_option("--seed", flags.seed, "Only this one");
   app.add_flag("--trace", flags.trace, "Print what happens");
+  app.add_option("--plant", flags.plant_name, "Plant this bug: a seed has to find it");
+  app.add_flag("--plants", flags.plants, "Plant each bug: all have to be found");
   app.add_option("--jobs", flags.jobs, "Threads")->capture_default_str();
   CLI11_PARSE(app, argc, argv);
   std::signal(SIGABRT, lockstep::simulation::on_abort);

@@ -13,7 +13,8 @@ namespace {
 constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
 // As worker/main.cc.
 constexpr int64_t kMinPause = 100;
-constexpr int64_t kMaxPause = 2'000;
+constexpr int64_t kMaxPause = 500;
+constexpr int64_t kServed = 2'000;
 // How long a fault has consequences: silence, queues that drain, an epoch that ends.
 constexpr int64_t kAftermathMs = 3'000;
 
@@ -40,12 +41,19 @@ void Process::dial() {
   // What comes late for a session that is over is dropped.
   link->down.on_message = [this, link](const ToWorker& message) {
     if (link != link_) return;
-    on([&](SessionCore& core) { core.message(host_.world.now(), *message); });
+    cluster::CoordinatorMessage taken = *message;
+    if (taken.has_assignment()) {
+      last_epoch_ = std::max(last_epoch_, taken.epoch());
+    } else if (host_.world.planted(Plant::kWorkerEpochUnchecked)) {
+      taken.set_epoch(last_epoch_);
+    }
+    on([&](SessionCore& core) { core.message(host_.world.now(), std::move(taken)); });
   };
   link->down.on_closed = [this, link] {
     if (link == link_) on([](SessionCore& core) { core.closed(); });
   };
   core_.emplace(options_.hello, &kept_);
+  last_epoch_ = 0;
   beat_at_ = kNever;
   on([this](SessionCore& core) { core.connected(host_.world.now()); });
 }
@@ -68,6 +76,7 @@ void Process::take(SessionAction action) {
     }
     link_->up.send(std::move(send->message));
   } else if (auto* run = std::get_if<Run>(&action)) {
+    if (host_.world.planted(Plant::kWeightsUnchecked)) run->work.keep |= work_.has_weights();
     work_.run(std::move(run->work), [this](WorkResult result) {
       on([&](SessionCore& core) { core.work_done(host_.world.now(), std::move(result)); });
     });
@@ -103,7 +112,7 @@ void Process::end_session() {
   std::exchange(link_, nullptr)->up.cut();
   if (!status.ok()) return end("exit code 2");
   if (options_.launched) return end("exit code 0");
-  if (host_.world.now() - connected_at_ > kMaxPause) pause_ms_ = kMinPause;
+  if (host_.world.now() - connected_at_ > kServed) pause_ms_ = kMinPause;
   time_.after(pause_ms_, [this] { dial(); });
   pause_ms_ = std::min(2 * pause_ms_, kMaxPause);
 }

@@ -82,8 +82,9 @@ class Process {
   std::optional<SessionCore> core_;
   std::optional<absl::Status> over_;  // What the session ended with.
   Link* link_ = nullptr;
-  int64_t beat_at_ = 0;  // A tick is scheduled for then.
-  uint64_t beats_ = 0;   // Tells it from those before.
+  uint64_t last_epoch_ = 0;  // That it was assigned over this link.
+  int64_t beat_at_ = 0;      // A tick is scheduled for then.
+  uint64_t beats_ = 0;       // Tells it from those before.
   int64_t connected_at_ = 0;
   int64_t pause_ms_ = 0;  // Before it dials again.
   int64_t excused_until_ = -1;

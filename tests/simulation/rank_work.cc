@@ -71,6 +71,7 @@ void RankWork::fail(absl::Status status, bool device) {
 void RankWork::calm() {
   if (!failed_) failure_ = absl::OkStatus();
   lie_ = Lie::kNone;
+  disk_ = true;
   if (!busy()) stuck_ = false;
 }
 
@@ -133,6 +134,7 @@ void RankWork::load() {
   host_.on_phase(process_, Phase::kLoading);
   const cluster::Assignment& assignment = *work_->assignment;
   rank_ = assignment.program().rank();
+  ranks_ = assignment.program().ranks();
   std::shared_ptr<Collective>& group = host_.groups[assignment.group()];
   if (group == nullptr) {
     group = std::make_shared<Collective>(&host_.world, assignment.program().ranks(),
@@ -163,8 +165,15 @@ void RankWork::load_or_keep() {
   }
   ++host_.loads;
   weights_ = {.program = program};
+  if (ranks_ < host_.fitting_ranks) {
+    ++host_.too_few;
+    return later(1, [this] { finish({.status = absl::ResourceExhaustedError("too few ranks")}); });
+  }
   vitals_.bytes_to_load = kWeightBytes;
-  later(host_.world.between(0, 15), [this] { read_weights(); });
+  later(host_.world.between(0, 15), [this] {
+    if (disk_) return read_weights();
+    finish({.status = absl::DataLossError("the disk cannot be read")});
+  });
 }
 
 // All of them are those that the folder has now.
@@ -193,12 +202,15 @@ int64_t RankWork::pages() {
     lie_ = Lie::kNone;
     return 0;
   }
-  const bool last = rank_ + 1 == host_.model.ranks;
+  const bool last = rank_ + 1 == ranks_;
   return host_.model.pages + (last ? 0 : host_.world.between(0, 5));
 }
 
 void RankWork::start() {
-  state_.emplace(host_.model);
+  FakeModel model = host_.model;
+  model.ranks = ranks_;
+  const bool keeps = host_.world.planted(Plant::kPagesKept) && state_.has_value();
+  if (!keeps) state_.emplace(model);
   vitals_.instructions = 0;
   if (work_->message.start().pages() != host_.model.pages) {
     host_.world.broken("a group of {} KV pages, its ranks have {}", work_->message.start().pages(),

@@ -35,12 +35,16 @@ class RankWork {
   // Of the weights in memory; 0: there are none.
   int checkpoint() const { return weights_.checkpoint; }
 
+  bool has_weights() const { return weights_.whole; }
+
   // ---- Faults ----
   enum class Lie { kNone, kStep, kToken, kManyTokens, kLogits, kNoPages, kTrace };
   static constexpr int kLies = 6;
   void lie(Lie lie) { lie_ = lie; }
   bool lies() const { return lie_ != Lie::kNone; }
   void get_stuck() { stuck_ = true; }
+  // Its loads fail until calm().
+  void lose_disk() { disk_ = false; }
   bool stuck() const { return stuck_; }
   // What it does next fails for this reason; all that follows as well if it is the device's.
   void fail(absl::Status status, bool device);
@@ -79,6 +83,7 @@ class RankWork {
   Process& process_;
   ProcessTime& time_;
   int rank_ = 0;
+  int ranks_ = 1;
   std::optional<Work> work_;
   Done done_;
   uint64_t works_ = 0;
@@ -91,6 +96,7 @@ class RankWork {
   Vitals vitals_;
 
   bool stuck_ = false;
+  bool disk_ = true;
   Lie lie_ = Lie::kNone;
   absl::Status failure_;
   bool device_ = false;  // That is the device's.

@@ -9,7 +9,7 @@ namespace {
 
 constexpr int64_t kCalmMs = 8'000;          // Faults end.
 constexpr int64_t kServesAgainMs = 15'000;  // After the last fault.
-constexpr int64_t kShutdownMs = 1'000;      // Watched for what must not happen any more.
+constexpr int64_t kShutdownMs = 1'000;  // Watched for what must not happen any more.
 
 FakeModel draw_model(World& world) {
   const int64_t vocab = world.one_in(3) ? 200 : 70;
@@ -31,6 +31,15 @@ int64_t draw_stuck_ms(World& world) {
   return world.one_in(4) ? 10'000 : world.one_in(4) ? 4'000 : 1'500;
 }
 
+int64_t draw_grace_ms(World& world) {
+  return world.one_in(3) ? 1'500 : world.one_in(3) ? 0 : world.between(50, 800);
+}
+
+// Mostly one is enough.
+int draw_least(World& world, int ranks) {
+  return world.one_in(3) ? static_cast<int>(world.between(1, ranks)) : 1;
+}
+
 EngineOptions draw_options(World& world) {
   return {.prefill_chunk = world.between(1, 16),
           .max_running = world.between(1, 8),
@@ -46,23 +55,37 @@ EngineOptions draw_options(World& world) {
 
 }  // namespace
 
-Simulation::Simulation(uint64_t seed, bool trace)
-    : world_(seed, trace),
+Simulation::Simulation(uint64_t seed, bool trace, Plant plant)
+    : world_(seed, trace, plant),
       host_{.world = world_,
             .model = draw_model(world_),
             .stuck_ms = draw_stuck_ms(world_),
-            .calm_at = kCalmMs},
+            .calm_at = kCalmMs,
+            .grace_ms = draw_grace_ms(world_),
+            .regrow_ms = world_.between(500, 2'500),
+            .min_workers = draw_least(world_, host_.model.ranks),
+            .fitting_ranks = draw_least(world_, host_.model.ranks)},
       engine_(&world_, draw_options(world_)),
       launch_(!world_.one_in(3)),
       cluster_(&host_, &engine_, launch_, world_.one_in(2) ? host_.model.pages : 0),
       faults_(&host_, &cluster_, kCalmMs) {
   const int64_t count = world_.between(1, 14);
   for (int64_t i = 0; i < count; ++i) add_client(/*patient=*/false);
-  const int64_t workers = launch_ ? 0 : host_.model.ranks + world_.between(0, 1);
-  for (int64_t i = 0; i < workers; ++i) {
-    cluster_.machine().start_by_hand(Machine::hello(), /*uninvited=*/false, /*unfit=*/false);
-  }
+  start_workers();
   drains_ = world_.one_in(8);
+}
+
+// By hand: all of them where none are launched, and others that come late.
+void Simulation::start_workers() {
+  const auto start = [this](const cluster::Hello& hello) {
+    cluster_.machine().start_by_hand(hello, /*uninvited=*/false, /*unfit=*/false);
+  };
+  const int64_t workers = launch_ ? 0 : host_.model.ranks + world_.between(0, 1);
+  for (int64_t i = 0; i < workers; ++i) start(Machine::hello());
+  if (world_.one_in(3)) start(Machine::spare());
+  if (!world_.one_in(3)) return;
+  world_.after(world_.between(0, kCalmMs - 1),
+               [this, start] { start(world_.one_in(2) ? Machine::spare() : Machine::hello()); });
 }
 
 void Simulation::add_client(bool patient) {
@@ -107,8 +130,8 @@ void Simulation::run_calm() {
   });
   run_until("the faults", kCalmMs, [&] { return calm; });
   add_client(/*patient=*/true);
-  run_until("every stream ends, a new request is served and the server is ready", kServesAgainMs,
-            [&] { return all_done() && engine_.ready(); });
+  run_until("every stream ends, a new request is served, and the server is ready and whole",
+            kServesAgainMs, [&] { return all_done() && engine_.ready() && cluster_.whole(); });
 }
 
 void Simulation::calm_down() {
@@ -170,6 +193,10 @@ void Simulation::add_to(Tally* tally) {
   tally->refusals += cluster_.checks().refusals();
   tally->late_ticks += cluster_.checks().late_ticks();
   tally->restarts += cluster_.restarts();
+  tally->smaller += cluster_.checks().roster().smaller();
+  tally->grown += cluster_.checks().roster().grown();
+  tally->spares += cluster_.checks().roster().spares();
+  tally->too_few += host_.too_few;
   tally->faults += faults_.counts();
 }
 
@@ -192,6 +219,10 @@ Tally& Tally::operator+=(const Tally& other) {
   refusals += other.refusals;
   late_ticks += other.late_ticks;
   restarts += other.restarts;
+  smaller += other.smaller;
+  grown += other.grown;
+  spares += other.spares;
+  too_few += other.too_few;
   faults += other.faults;
   return *this;
 }

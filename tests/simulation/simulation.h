@@ -36,6 +36,10 @@ struct Tally {
   int64_t refusals = 0;
   int64_t late_ticks = 0;
   int64_t restarts = 0;
+  int64_t smaller = 0;  // Groups of fewer ranks than are wanted.
+  int64_t grown = 0;    // Groups that replaced one of fewer ranks.
+  int64_t spares = 0;   // That took a place.
+  int64_t too_few = 0;  // Loads that had no room on so few ranks.
   FaultCounts faults;
 
   Tally& operator+=(const Tally& other);
@@ -43,7 +47,7 @@ struct Tally {
 
 class Simulation {
  public:
-  Simulation(uint64_t seed, bool trace);
+  Simulation(uint64_t seed, bool trace, Plant plant);
   ~Simulation();
 
   // The first broken promise; empty: all were kept.
@@ -56,6 +60,7 @@ class Simulation {
   void run_until(const char* what, int64_t limit_ms, const Over& over);
   bool all_done() const;
   void check_end();
+  void start_workers();
   void add_client(bool patient);
   void run_calm();
   void calm_down();

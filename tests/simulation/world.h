@@ -11,12 +11,15 @@
 #include <string>
 #include <vector>
 
+#include "tests/simulation/plants.h"
+
 namespace lockstep::simulation {
 
 // What all parts of one simulation share. One thread; the same seed gives the same story.
 class World {
  public:
-  World(uint64_t seed, bool trace) : random_(seed), trace_(trace) {}
+  World(uint64_t seed, bool trace, Plant plant = Plant::kNone)
+      : random_(seed), trace_(trace), plant_(plant) {}
 
   int64_t now() const { return now_; }  // Milliseconds.
   void after(int64_t delay, std::function<void()> what) {
@@ -32,6 +35,7 @@ class World {
   }
   bool one_in(int64_t count) { return between(1, count) == 1; }
   bool tells() const { return trace_; }
+  bool planted(Plant plant) const { return plant == plant_; }
 
   template <typename... Args>
   void tell(fmt::format_string<Args...> format, Args&&... args) {
@@ -59,6 +63,7 @@ class World {
 
   std::mt19937_64 random_;
   const bool trace_;
+  const Plant plant_;
   int64_t now_ = 0;
   uint64_t scheduled_ = 0;
   std::vector<Event> events_;  // A heap.

@@ -115,6 +115,22 @@ void WeightCacheFlags::add_to(CLI::App& app) {
       ->transform(CLI::AsSizeValue(false));
 }
 
+namespace {
+
+absl::Status check_regrouping(const GroupFlags& flags) {
+  constexpr int64_t kMaxSeconds = 1'000'000;
+  if (flags.grace_ms < 0 || flags.grace_ms > kMaxSeconds * 1'000) {
+    return invalid_argument("--grace-ms {}: wanted 0 to {}", flags.grace_ms, kMaxSeconds * 1'000);
+  }
+  if (flags.min_workers < 1) {
+    return invalid_argument("--min-workers {}: wanted 1 or more", flags.min_workers);
+  }
+  if (flags.regrow_seconds >= 0 && flags.regrow_seconds <= kMaxSeconds) return absl::OkStatus();
+  return invalid_argument("--regrow-seconds {}: wanted 0 to {}", flags.regrow_seconds, kMaxSeconds);
+}
+
+}  // namespace
+
 void GroupFlags::add_to(CLI::App& app) {
   app.add_option("--workers", workers, "Worker processes that share the model")
       ->capture_default_str();
@@ -135,6 +151,15 @@ void GroupFlags::add_to(CLI::App& app) {
       ->capture_default_str();
   app.add_option("--stuck-ms", stuck_ms,
                  "A worker that holds up the others, and does nothing for this long, is lost")
+      ->capture_default_str();
+  app.add_option("--grace-ms", grace_ms,
+                 "A lost worker has this long to come back; then the others go on without it")
+      ->capture_default_str();
+  app.add_option("--min-workers", min_workers,
+                 "Fewest workers that go on without those that were lost")
+      ->capture_default_str();
+  app.add_option("--regrow-seconds", regrow_seconds,
+                 "A worker that comes later is used when no request runs, or after this long")
       ->capture_default_str();
   weight_cache.add_to(app);
   app.add_option(
@@ -158,6 +183,7 @@ absl::StatusOr<ServiceOptions> GroupFlags::service_options(const ModelFlags& mod
     return invalid_argument("--stuck-ms {}: wanted {}, as --silent-ms, or more", stuck_ms,
                             silent_ms);
   }
+  RETURN_IF_ERROR(check_regrouping(*this));
   ServiceOptions options;
   const Gpus gpus = device == "cpu" ? Gpus() : find_gpus();
   ASSIGN_OR_RETURN(options.devices, devices_of_workers(device, workers, gpus));
@@ -172,6 +198,9 @@ absl::StatusOr<ServiceOptions> GroupFlags::service_options(const ModelFlags& mod
   options.kv_memory_bytes = kv_memory_bytes;
   options.silent_ms = silent_ms;
   options.stuck_ms = stuck_ms;
+  options.grace_ms = grace_ms;
+  options.min_workers = min_workers;
+  options.regrow_ms = regrow_seconds * 1'000;
   options.log_level = log_level;
   options.weight_cache = weight_cache.choice;
   options.weight_cache_limit = weight_cache.limit_bytes;

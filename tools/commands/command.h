@@ -81,6 +81,9 @@ struct GroupFlags {
   int64_t kv_memory_bytes = 0;
   int64_t silent_ms = 1'000;
   int64_t stuck_ms = 10'000;
+  int64_t grace_ms = 1'500;
+  int min_workers = 1;
+  int64_t regrow_seconds = 60;
   WeightCacheFlags weight_cache;
   std::string log_level = "warning";
 

@@ -74,6 +74,8 @@ std::shared_ptr<Command> add_worker(CLI::App& parent) {
   add_cluster_tls(*command->app, options->tls);
   command->app->add_option("--rank", options->preferred_rank,
                            "Rank to ask for (default: any that is free)");
+  command->app->add_flag("--spare", options->spare,
+                         "Wait until a worker of the group is lost, and take its place at once");
   auto weight_cache = std::make_shared<WeightCacheFlags>();
   weight_cache->add_to(*command->app);
   command->app->add_option("--parent-pid", options->parent_pid)->group("");

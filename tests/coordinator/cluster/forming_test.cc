@@ -171,6 +171,24 @@ TEST(HostileWorkerTest, WithoutPagesIsRefusedByNameBeforeAGroupIsFormed) {
   }
 }
 
+TEST(HostileWorkerTest, ASecondOfOneRankOrOneBeyondTheRanksDoesNotDisturbAGroup) {
+  VirtualCluster cluster(VirtualCluster::default_options());
+  const LinkId first = cluster.join(hello_of_rank(0));
+  cluster.join(hello_of_rank(1));
+  cluster.want_group();
+  for (const int rank : {0, 7, 65'536}) {
+    EXPECT_EQ(cluster.worker(cluster.join(hello_of_rank(rank))).epoch, 0u);
+  }
+  EXPECT_NE(cluster.worker(cluster.join(hello_of_rank(65'537))).refusal(), "");
+  cluster.pass(600'000);
+  cluster.step(1);
+  EXPECT_TRUE(cluster.replied());
+  EXPECT_EQ(cluster.lost(), "");
+  cluster.hang_up(first);
+  cluster.want_group();
+  EXPECT_TRUE(cluster.formed());  // The second one of rank 0 takes its place.
+}
+
 TEST(HostileWorkerTest, OfAnotherProtocolIsRefused) {
   VirtualCluster cluster(VirtualCluster::default_options());
   cluster::Hello hello = VirtualCluster::default_hello();

@@ -22,7 +22,7 @@ std::string VirtualWorker::refusal() const {
 VirtualCluster::VirtualCluster(ClusterCoreOptions options) : core_(std::move(options)) {}
 
 ClusterCoreOptions VirtualCluster::default_options() {
-  ClusterCoreOptions options{.workers = 2};
+  ClusterCoreOptions options{.workers = 2, .min_workers = 2};
   options.assignment.set_checkpoint("/models/one");
   options.assignment.set_max_pages(100);
   options.compile =
@@ -84,10 +84,10 @@ void VirtualCluster::hang_up(LinkId link) {
   settle();
 }
 
-void VirtualCluster::want_group() {
+void VirtualCluster::want_group(const GroupWish& wish) {
   formed_.reset();
   lost_.reset();
-  core_.want_group(now_);
+  core_.want_group(now_, wish);
   settle();
 }
 

@@ -55,7 +55,7 @@ class VirtualCluster {
   void say(LinkId link, cluster::WorkerMessage message);
   void hang_up(LinkId link);  // Its process died: the stream ends.
 
-  void want_group();
+  void want_group(const GroupWish& wish = {});
   // GroupFormed came since want_group().
   bool formed() const { return formed_.has_value(); }
   const GroupInfo& info() const { return *formed_; }

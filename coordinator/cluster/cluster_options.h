@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// What ClusterCore is told once, and its limits of time.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "proto/cluster.pb.h"
+#include "proto/program.pb.h"
+#include "sharding/worker_facts.h"
+
+namespace lockstep {
+
+inline constexpr int64_t kTickMs = 50;              // tick() comes at least this often.
+inline constexpr int64_t kLateTickMs = 500;         // Later than this, this process was held up.
+inline constexpr int64_t kHelloMs = 5'000;          // From opened() to the worker's Hello.
+inline constexpr int64_t kReadyHeardMs = 1'000;     // ready(): every rank was heard within this,
+inline constexpr int64_t kReadyProgressMs = 2'000;  // and one progressed within this.
+inline constexpr int64_t kFirstPauseMs = 100;       // After a failed try; doubles each time,
+inline constexpr int64_t kMaxPauseMs = 3'000;       // up to this.
+
+struct ClusterCoreOptions {
+  int workers = 1;      // Ranks of a group, where there are as many.
+  int min_workers = 1;  // Once there was a group, the next one may have this few.
+  bool launch = false;  // They are started here: StartWorker for 0 .. workers - 1.
+  // A worker from which nothing came for this long is lost.
+  int64_t silent_ms = 1'000;
+  // While ranks have work to do: one that holds up the others, and makes no progress for this long,
+  // is lost. A worker that was started here has as long to join.
+  int64_t stuck_ms = 10'000;
+  // A lost worker has this long to come back, before a group of fewer ranks forms.
+  int64_t grace_ms = 1'500;
+  // A worker that could make the group larger waits this long while requests run.
+  int64_t regrow_ms = 60'000;
+  // What every rank is told alike: where the weights are, limits of memory. The core adds the rest.
+  cluster::Assignment assignment;
+  // One program per rank. A pure function.
+  std::function<absl::StatusOr<std::vector<program::Program>>(std::vector<WorkerFacts>)> compile;
+  // A fresh name that nobody can guess, for the ranks of one host to meet under.
+  std::function<std::string()> draw_group_name;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,399 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ways back after a loss: a spare, the old worker, a group of fewer ranks, and a larger one later.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/status.h"
+#include "tests/coordinator/cluster/virtual_cluster.h"
+
+namespace lockstep::testing {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+cluster::Failure failure_of(absl::StatusCode code) {
+  cluster::Failure failure;
+  failure.set_code(static_cast<int32_t>(code));
+  failure.set_message("it went wrong");
+  return failure;
+}
+
+cluster::Hello spare() {
+  cluster::Hello hello = VirtualCluster::default_hello();
+  hello.set_spare(true);
+  return hello;
+}
+
+cluster::Hello of_class(const std::string& numeric_class) {
+  cluster::Hello hello = VirtualCluster::default_hello();
+  hello.set_numeric_class(numeric_class);
+  return hello;
+}
+
+// Three workers, of which one is enough.
+class RegroupTest : public ::testing::Test {
+ protected:
+  static ClusterCoreOptions options() {
+    ClusterCoreOptions options = VirtualCluster::default_options();
+    options.workers = 3;
+    options.min_workers = 1;
+    options.grace_ms = 1'500;
+    options.regrow_ms = 60'000;
+    return options;
+  }
+  void form(const cluster::Hello& hello = VirtualCluster::default_hello()) {
+    for (LinkId& link : links_) link = cluster_.join(hello);
+    cluster_.want_group();
+    ASSERT_TRUE(cluster_.formed());
+    ASSERT_EQ(cluster_.info().ranks, 3);
+  }
+  void note_requests(bool any) {
+    cluster_.core().note_requests(cluster_.now(), any);
+    cluster_.settle();
+  }
+  // A rank is lost for good, and those left form a group.
+  void lose_one() {
+    cluster_.hang_up(links_[1]);
+    cluster_.want_group();
+    cluster_.pass(1'500);
+    ASSERT_TRUE(cluster_.formed());
+    ASSERT_EQ(cluster_.info().ranks, 2);
+  }
+
+  VirtualCluster cluster_{options()};
+  LinkId links_[3] = {};
+};
+
+TEST_F(RegroupTest, TheFirstGroupWaitsForAll) {
+  cluster_.want_group();
+  cluster_.join();
+  cluster_.join();
+  cluster_.pass(600'000);
+  EXPECT_FALSE(cluster_.formed());
+  cluster_.join();
+  EXPECT_TRUE(cluster_.formed());
+}
+
+TEST_F(RegroupTest, AfterTheGraceAGroupOfFewerRanksForms) {
+  form();
+  cluster_.hang_up(links_[1]);
+  cluster_.want_group();
+  cluster_.pass(1'450);
+  EXPECT_FALSE(cluster_.formed());
+  cluster_.pass(50);
+  ASSERT_TRUE(cluster_.formed());
+  EXPECT_EQ(cluster_.info().ranks, 2);
+  EXPECT_EQ(cluster_.worker(links_[0]).assignment().program().ranks(), 2);
+  EXPECT_THAT(cluster_.log(), HasSubstr("2 of 3 ranks load"));
+}
+
+TEST_F(RegroupTest, AWorkerThatComesBackWithinTheGraceIsUsedAtOnce) {
+  form();
+  cluster_.hang_up(links_[1]);
+  cluster_.want_group();
+  cluster_.pass(1'400);
+  cluster_.join();
+  ASSERT_TRUE(cluster_.formed());
+  EXPECT_EQ(cluster_.info().ranks, 3);
+}
+
+TEST_F(RegroupTest, AWorkerThatIsLostWhileItLoadsHasItsGraceToo) {
+  form();
+  cluster_.hang_up(links_[1]);
+  cluster_.want_group();
+  cluster_.pass(1'400);
+  const LinkId loading = cluster_.join(VirtualCluster::default_hello(), {.loads = false});
+  cluster_.pass(5'000);
+  cluster_.hang_up(loading);
+  cluster_.pass(1'400);
+  EXPECT_FALSE(cluster_.formed());
+  cluster_.pass(100);
+  EXPECT_EQ(cluster_.info().ranks, 2);
+}
+
+TEST_F(RegroupTest, WorkersThatDieAsTheyLoadDoNotHoldUpTheOthersForEver) {
+  form();
+  cluster_.hang_up(links_[1]);
+  cluster_.want_group();
+  for (int death = 0; death < 10 && !cluster_.formed(); ++death) {
+    cluster_.pass(1'000);
+    if (!cluster_.formed()) {
+      cluster_.hang_up(cluster_.join(VirtualCluster::default_hello(), {.loads = false}));
+    }
+  }
+  cluster_.pass(200);
+  ASSERT_TRUE(cluster_.formed());
+  EXPECT_EQ(cluster_.info().ranks, 2);
+  EXPECT_LE(cluster_.now(), 1'000'000 + 5'000);
+}
+
+TEST_F(RegroupTest, ASpareTakesALostRanksPlaceAtOnce) {
+  form();
+  const LinkId idle = cluster_.join(spare());
+  cluster_.hang_up(links_[1]);
+  cluster_.want_group();
+  ASSERT_TRUE(cluster_.formed());
+  EXPECT_EQ(cluster_.info().ranks, 3);
+  EXPECT_EQ(cluster_.worker(idle).assignment().program().rank(), 1);
+}
+
+TEST_F(RegroupTest, ASpareIsNotUsedWhileThereAreEnoughOthers) {
+  cluster_.want_group();
+  const LinkId idle = cluster_.join(spare());
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_FALSE(cluster_.formed());
+    cluster_.join();
+  }
+  EXPECT_TRUE(cluster_.formed());
+  EXPECT_EQ(cluster_.worker(idle).epoch, 0u);
+  note_requests(false);
+  cluster_.pass(600'000);
+  EXPECT_EQ(cluster_.lost(), "");  // Neither does a group of all ranks grow.
+}
+
+TEST_F(RegroupTest, ASpareCompletesTheFirstGroupIfNobodyElseComes) {
+  cluster_.want_group();
+  cluster_.join(spare());
+  cluster_.join();
+  cluster_.join();
+  EXPECT_FALSE(cluster_.formed());
+  cluster_.pass(1'500);
+  EXPECT_TRUE(cluster_.formed());
+}
+
+TEST_F(RegroupTest, ASpareThatWorksIsNoSpareAnyMore) {
+  form();
+  const LinkId idle = cluster_.join(spare());
+  cluster_.hang_up(links_[1]);
+  cluster_.want_group();
+  cluster_.join();  // The old worker: now it waits.
+  cluster_.hang_up(links_[0]);
+  cluster_.want_group();
+  ASSERT_TRUE(cluster_.formed());
+  EXPECT_EQ(cluster_.worker(idle).assignment().program().rank(), 1);  // It has its weights.
+}
+
+TEST_F(RegroupTest, FewerThanMinWorkersAreNoGroup) {
+  ClusterCoreOptions least = options();
+  least.min_workers = 2;
+  VirtualCluster cluster(least);
+  LinkId links[3];
+  for (LinkId& link : links) link = cluster.join();
+  cluster.want_group();
+  cluster.hang_up(links[0]);
+  cluster.hang_up(links[1]);
+  cluster.want_group();
+  cluster.pass(60'000);
+  EXPECT_FALSE(cluster.formed());
+  cluster.join();
+  EXPECT_TRUE(cluster.formed());
+  EXPECT_EQ(cluster.info().ranks, 2);
+}
+
+TEST_F(RegroupTest, AModelThatDoesNotFitOnFewerRanksWaitsForMore) {
+  form();
+  cluster_.hang_up(links_[1]);
+  cluster_.worker(links_[0]).failure = failure_of(absl::StatusCode::kResourceExhausted);
+  cluster_.want_group();
+  cluster_.pass(1'600);
+  EXPECT_EQ(cluster_.worker(links_[0]).assignment().program().ranks(), 2);
+  const uint64_t tries = cluster_.worker(links_[0]).epoch;
+  cluster_.pass(30'000);
+  EXPECT_FALSE(cluster_.formed());
+  EXPECT_EQ(cluster_.worker(links_[0]).epoch, tries);  // Not tried in a circle.
+  EXPECT_EQ(cluster_.hopeless(), "");
+  cluster_.join();
+  ASSERT_TRUE(cluster_.formed());
+  EXPECT_EQ(cluster_.info().ranks, 3);
+}
+
+TEST_F(RegroupTest, WhatDidNotFitIsTriedAgainAfterALongTime) {
+  form();
+  cluster_.hang_up(links_[1]);
+  cluster_.worker(links_[0]).failure = failure_of(absl::StatusCode::kResourceExhausted);
+  cluster_.want_group();
+  cluster_.pass(63'000);  // Somebody else may have given memory back.
+  ASSERT_TRUE(cluster_.formed());
+  EXPECT_EQ(cluster_.info().ranks, 2);
+}
+
+TEST_F(RegroupTest, ARankCountThatCannotBeCompiledIsSkipped) {
+  ClusterCoreOptions odd = options();
+  odd.compile = [compile = odd.compile](const std::vector<WorkerFacts>& workers)
+      -> absl::StatusOr<std::vector<program::Program>> {
+    if (workers.size() == 2) return invalid_argument("not on 2");
+    return compile(workers);
+  };
+  VirtualCluster cluster(odd);
+  LinkId links[3];
+  for (LinkId& link : links) link = cluster.join();
+  cluster.want_group();
+  cluster.hang_up(links[0]);
+  cluster.want_group();
+  cluster.pass(1'700);
+  ASSERT_TRUE(cluster.formed());
+  EXPECT_EQ(cluster.info().ranks, 1);
+}
+
+TEST_F(RegroupTest, AWorkerThatFailsThreeTimesIsLeftOut) {
+  form();
+  cluster_.worker(links_[1]).failure = failure_of(absl::StatusCode::kInternal);
+  cluster_.step(1);
+  cluster_.worker(links_[1]).failure = failure_of(absl::StatusCode::kInternal);
+  cluster_.want_group();
+  for (int i = 0; i < 100 && !cluster_.formed(); ++i) {
+    cluster_.worker(links_[1]).failure = failure_of(absl::StatusCode::kInternal);
+    cluster_.pass(50);
+  }
+  ASSERT_TRUE(cluster_.formed());
+  EXPECT_EQ(cluster_.info().ranks, 2);
+  EXPECT_TRUE(cluster_.worker(links_[1]).open);
+  // It is tried again a minute later if no request runs.
+  cluster_.worker(links_[1]).failure.reset();
+  note_requests(true);
+  cluster_.pass(120'000);
+  EXPECT_EQ(cluster_.lost(), "");
+  note_requests(false);
+  cluster_.want_group();
+  cluster_.pass(200);
+  EXPECT_EQ(cluster_.info().ranks, 3);
+}
+
+// ---- Growing again ----
+
+TEST_F(RegroupTest, AGroupGrowsAtOnceWhenNoRequestRuns) {
+  form();
+  lose_one();
+  note_requests(false);
+  cluster_.join();
+  EXPECT_EQ(cluster_.lost(), "the group grows to 3 ranks");
+  cluster_.want_group();
+  ASSERT_TRUE(cluster_.formed());
+  EXPECT_EQ(cluster_.info().ranks, 3);
+}
+
+TEST_F(RegroupTest, AGroupWithRequestsGrowsAMinuteAfterTheWorkerJoined) {
+  form();
+  lose_one();
+  note_requests(true);
+  cluster_.join();
+  cluster_.pass(59'900);
+  EXPECT_EQ(cluster_.lost(), "");
+  cluster_.pass(200);
+  EXPECT_EQ(cluster_.lost(), "the group grows to 3 ranks");
+}
+
+TEST_F(RegroupTest, AGroupGrowsWhenItsLastRequestEnds) {
+  form();
+  lose_one();
+  note_requests(true);
+  cluster_.join();
+  cluster_.pass(5'000);
+  note_requests(false);
+  EXPECT_EQ(cluster_.lost(), "the group grows to 3 ranks");
+}
+
+TEST_F(RegroupTest, SeveralThatComeBackOneAfterTheOtherAreUsedTogether) {
+  form();
+  cluster_.hang_up(links_[1]);
+  cluster_.hang_up(links_[2]);
+  cluster_.want_group();
+  cluster_.pass(1'500);
+  ASSERT_EQ(cluster_.info().ranks, 1);
+  note_requests(false);
+  cluster_.join();
+  cluster_.pass(1'000);
+  EXPECT_EQ(cluster_.lost(), "");
+  cluster_.join();
+  EXPECT_EQ(cluster_.lost(), "the group grows to 3 ranks");
+}
+
+TEST_F(RegroupTest, AGroupThatCannotGrowIsNotTriedInACircle) {
+  form();
+  lose_one();
+  note_requests(false);
+  const LinkId bad = cluster_.join(VirtualCluster::default_hello(),
+                                   {.failure = failure_of(absl::StatusCode::kInternal)});
+  cluster_.want_group();
+  cluster_.pass(200);
+  ASSERT_TRUE(cluster_.formed());
+  EXPECT_EQ(cluster_.info().ranks, 2);
+  const uint64_t tries = cluster_.worker(bad).epoch;
+  cluster_.pass(50'000);
+  EXPECT_EQ(cluster_.lost(), "");
+  EXPECT_EQ(cluster_.worker(bad).epoch, tries);
+}
+
+TEST_F(RegroupTest, AWorkerThatDiesInEveryGroupItJoinsIsTriedOncePerMinute) {
+  form();
+  lose_one();
+  note_requests(false);
+  int groups = 0;
+  for (const int64_t end = cluster_.now() + 180'000; cluster_.now() < end;) {
+    const LinkId bad = cluster_.join();
+    if (cluster_.lost() == "the group grows to 3 ranks") {
+      ++groups;
+      cluster_.want_group();
+    }
+    cluster_.hang_up(bad);
+    if (cluster_.lost() != "") cluster_.want_group();
+    cluster_.pass(2'000);
+    ASSERT_TRUE(cluster_.formed());
+  }
+  EXPECT_GE(groups, 2);
+  EXPECT_LE(groups, 4);
+}
+
+// ---- Numeric classes ----
+
+TEST_F(RegroupTest, RequestsKeepTheirClassWhereAllCanComputeInIt) {
+  form(of_class("amx.v1"));
+  EXPECT_EQ(cluster_.info().numeric_class, "amx.v1");
+  cluster_.hang_up(links_[1]);
+  cluster_.want_group({.numeric_class = "f32.v1"});
+  cluster_.join(of_class("amx.v1"));
+  ASSERT_TRUE(cluster_.formed());
+  EXPECT_EQ(cluster_.info().numeric_class, "f32.v1");
+}
+
+TEST_F(RegroupTest, AGroupOfTheRequestsClassIsPreferredToALargerOneOfAnother) {
+  form(of_class("amx.v1"));
+  cluster_.hang_up(links_[1]);
+  cluster_.want_group({.numeric_class = "amx.v1"});
+  const LinkId other = cluster_.join(of_class("f32.v1"));
+  EXPECT_FALSE(cluster_.formed());  // It is not the one that is waited for.
+  cluster_.pass(1'500);
+  ASSERT_TRUE(cluster_.formed());
+  EXPECT_EQ(cluster_.info().numeric_class, "amx.v1");
+  EXPECT_EQ(cluster_.info().ranks, 2);
+  note_requests(true);
+  cluster_.pass(120'000);
+  EXPECT_EQ(cluster_.lost(), "");  // Requests would not survive that.
+  note_requests(false);
+  EXPECT_EQ(cluster_.lost(), "the group grows to 3 ranks");
+  cluster_.want_group();
+  EXPECT_EQ(cluster_.info().numeric_class, "f32.v1");
+  EXPECT_EQ(cluster_.worker(other).epoch, cluster_.info().epoch);
+}
+
+TEST_F(RegroupTest, WithoutAWorkerOfTheRequestsClassTheCommonOneIsTakenAfterTheGrace) {
+  ClusterCoreOptions all = options();
+  all.min_workers = 3;
+  VirtualCluster cluster(all);
+  LinkId links[3];
+  for (LinkId& link : links) link = cluster.join(of_class("amx.v1"));
+  cluster.want_group();
+  cluster.hang_up(links[0]);
+  cluster.want_group({.numeric_class = "amx.v1"});
+  cluster.join(of_class("f32.v1"));
+  cluster.pass(1'450);
+  EXPECT_FALSE(cluster.formed());
+  cluster.pass(50);
+  ASSERT_TRUE(cluster.formed());
+  EXPECT_EQ(cluster.info().numeric_class, "f32.v1");
+  EXPECT_THAT(cluster.log(), Not(HasSubstr("of 3 ranks load")));
+}
+
+}  // namespace
+}  // namespace lockstep::testing
