@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <csignal>
 #include <cstdlib>
+#include <memory>
+#include <string>
+#include <vector>
 
 #include "tests/support/server.h"
 
@@ -102,6 +105,100 @@ TEST(LostWorkerTest, WorkersStartedByHandJoinWithTheToken) {
   Process first(arguments, with_token);
   Process second(arguments, with_token);
   EXPECT_TRUE(coordinator.wait_for_err("ready;")) << coordinator.err();
+}
+
+// Workers that are started by hand, of a coordinator on a free port.
+class ByHandTest : public ::testing::Test {
+ protected:
+  static std::vector<std::string> serve(const std::string& cluster,
+                                        const std::vector<std::string>& more = {}) {
+    std::vector<std::string> arguments = {"--cluster", cluster, "--wait-workers", "2"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return arguments;
+  }
+  // Somebody's port that nobody has any more.
+  std::string free_address() const {
+    Process process({lockstep_binary(), "serve", "--grpc", "127.0.0.1:0", "--http", "off",
+                     "--cluster", "127.0.0.1:0", "--wait-workers", "2"},
+                    token_);
+    EXPECT_TRUE(process.wait_for_err("awaited at ")) << process.err();
+    const std::string err = process.err();
+    const size_t at = err.find("awaited at ") + 11;
+    return err.substr(at, err.find(',', at) - at);
+  }
+  std::unique_ptr<Process> worker(const std::string& coordinator,
+                                  const std::vector<std::string>& more = {}) const {
+    std::vector<std::string> arguments = {lockstep_binary(), "worker",    "--coordinator",
+                                          coordinator,       "--threads", "1"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return std::make_unique<Process>(arguments, token_);
+  }
+  static int lines_with(const std::string& text, const std::string& words) {
+    int count = 0;
+    for (size_t at = text.find(words); at != std::string::npos; at = text.find(words, at + 1)) {
+      ++count;
+    }
+    return count;
+  }
+
+  const ProcessOptions token_{.input = "", .environment = {{"LOCKSTEP_JOIN_TOKEN", "sesame"}}};
+};
+
+TEST_F(ByHandTest, WorkersWaitForACoordinatorAndOutliveItWithTheirWeights) {
+  const std::string address = free_address();
+  const auto first = worker(address);
+  const auto second = worker(address);
+  ASSERT_TRUE(first->wait_for_err("dialling until there is one")) << first->err();
+  auto server = std::make_unique<Server>(serve(address), token_);
+  const Answered before = server->generate(story(20, 5));
+  EXPECT_TRUE(before.status.ok());
+
+  server->process().signal(SIGKILL);
+  server->process().wait();
+  ASSERT_TRUE(first->wait_for_err("weights stay in memory")) << first->err();
+  ASSERT_TRUE(second->wait_for_err("weights stay in memory")) << second->err();
+  server = std::make_unique<Server>(serve(address), token_);
+  EXPECT_EQ(server->generate(story(20, 5)).tokens, before.tokens);
+  EXPECT_TRUE(is_alive(first->pid()));
+  EXPECT_TRUE(is_alive(second->pid()));
+  EXPECT_EQ(lines_with(first->err(), "dialling until"), 2) << first->err();
+}
+
+TEST_F(ByHandTest, ANameThatDoesNotResolveIsWaitedForWithOneLine) {
+  const auto waiting = worker("no-such-host.invalid:50052");
+  ASSERT_TRUE(waiting->wait_for_err("no coordinator at no-such-host.invalid:50052"))
+      << waiting->err();
+  waiting->signal(SIGTERM);
+  EXPECT_EQ(waiting->wait(), 0);
+  EXPECT_EQ(lines_with(waiting->err(), "dialling until"), 1) << waiting->err();
+}
+
+TEST_F(ByHandTest, ASpareTakesALostWorkersPlace) {
+  const std::string address = free_address();
+  const auto first = worker(address);
+  auto second = worker(address);
+  Server server(serve(address, {"--grace-ms", "1000000"}), token_);
+  const Answered before = server.generate(story(20, 5));
+  const auto spare = worker(address, {"--spare"});
+  second.reset();  // Killed. Without the spare nothing would happen for a quarter of an hour.
+  EXPECT_TRUE(server.eventually([&](const auto&) {
+    const Answered after = server.generate(story(20, 5));
+    return after.status.ok() && after.tokens == before.tokens;
+  }));
+}
+
+TEST_F(ByHandTest, TheOtherWorkersGoOnWithTheSameBits) {
+  const std::string address = free_address();
+  const auto first = worker(address);
+  auto second = worker(address);
+  Server server(serve(address), token_);
+  const Answered before = server.generate(story(20, 5));
+  second.reset();
+  EXPECT_TRUE(server.eventually([&](const auto&) {
+    const Answered after = server.generate(story(20, 5));
+    return after.status.ok() && after.tokens == before.tokens;
+  }));
+  EXPECT_TRUE(is_alive(first->pid()));
 }
 
 }  // namespace
