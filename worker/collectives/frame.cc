@@ -105,23 +105,30 @@ void FrameReader::start_frame() {
 }
 
 size_t FrameReader::next(std::span<iovec> parts) {
-  LOCKSTEP_CHECK(!done_ && !parts.empty());
+  LOCKSTEP_CHECK(!done_ && parts.size() >= 2);
   if (header_received_ == sizeof(header_)) return list_runs(piece_, frame_left_, parts);
   parts[0] = {.iov_base = reinterpret_cast<std::byte*>(&header_) + header_received_,
               .iov_len = sizeof(header_) - header_received_};
-  return 1;
+  const size_t first = std::min(first_.size(), static_cast<size_t>(frame_left_));
+  parts[1] = {.iov_base = first_.data(), .iov_len = first};
+  return first > 0 ? 2 : 1;
 }
 
 absl::Status FrameReader::received(size_t bytes) {
-  if (header_received_ < sizeof(header_)) {
-    LOCKSTEP_CHECK(bytes <= sizeof(header_) - header_received_);
-    header_received_ += bytes;
-    if (header_received_ < sizeof(header_)) return absl::OkStatus();
-    RETURN_IF_ERROR(check_header());
-    ++frames_;
-    bytes = 0;  // An empty frame ends here.
-  }
-  return take(bytes);
+  if (header_received_ < sizeof(header_)) return take_header(bytes);
+  return take(static_cast<int64_t>(bytes));
+}
+
+absl::Status FrameReader::take_header(size_t bytes) {
+  const size_t of_header = std::min(bytes, sizeof(header_) - header_received_);
+  header_received_ += of_header;
+  if (header_received_ < sizeof(header_)) return absl::OkStatus();
+  RETURN_IF_ERROR(check_header());
+  ++frames_;
+  const auto of_frame = static_cast<int64_t>(bytes - of_header);
+  LOCKSTEP_CHECK(of_frame <= frame_left_);
+  unpack(first_.data(), {piece_.rows, piece_.begin, of_frame});
+  return take(of_frame);  // An empty frame ends here.
 }
 
 absl::Status FrameReader::check_header() const {
@@ -146,15 +153,14 @@ absl::Status FrameReader::check_header() const {
   return absl::OkStatus();
 }
 
-absl::Status FrameReader::take(size_t bytes) {
-  const auto count = static_cast<int64_t>(bytes);
-  LOCKSTEP_CHECK(count <= frame_left_);
-  for_each_run({piece_.rows, piece_.begin, count},
+absl::Status FrameReader::take(int64_t bytes) {
+  LOCKSTEP_CHECK(bytes <= frame_left_);
+  for_each_run({piece_.rows, piece_.begin, bytes},
                [&](const std::byte* run, int64_t, int64_t length) {
                  checksum_ = crc32c(run, static_cast<size_t>(length), checksum_);
                });
-  frame_left_ -= count;
-  drop_front(piece_, count);
+  frame_left_ -= bytes;
+  drop_front(piece_, bytes);
   if (frame_left_ > 0) return absl::OkStatus();
   if (checksum_ != header_.checksum) {
     return unavailable(

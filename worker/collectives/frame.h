@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // How a rank's part of a collective travels between hosts: cut into frames, each a header and some
 // bytes. Both ends know from their own arguments how many bytes of which call come next, so a
-// header only confirms it: no size is ever taken from the wire, and nothing is received before the
-// header that announces it was checked. There is no socket here; frames come and go as bytes.
+// header only confirms it: no size is ever taken from the wire, and nothing goes where it belongs
+// before the header that announces it was checked. There is no socket here; frames come and go as
+// bytes.
 #pragma once
 
 #include <sys/uio.h>
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <type_traits>
@@ -18,7 +21,7 @@
 namespace lockstep {
 
 // A frame's bytes stay in L2 between the checksum and the system call.
-inline constexpr int64_t kFrameBytes = 128 * 1024;
+inline constexpr int64_t kFrameBytes = 64 * 1024;
 
 // Little endian, as all machines that this is built for.
 struct FrameHeader {
@@ -64,8 +67,9 @@ class FrameReader {
   void expect(const Call& call, const Piece& piece);
   bool done() const { return done_; }
 
-  // Where the next bytes go, never more than belong there: a header's, or a frame's after its
-  // header was found right. Not if done().
+  // Where the next bytes go, never more than belong there: a header's, with the frame's first ones
+  // to a place of its own, or a frame's after its header was found right. `parts` has two or more.
+  // Not if done().
   size_t next(std::span<iovec> parts);
   // So many have come. kUnavailable: they were changed on their way. kInternal: the other side is
   // in another call. As clauses about the other side; nothing more may be read after an error.
@@ -73,7 +77,8 @@ class FrameReader {
 
  private:
   absl::Status check_header() const;
-  absl::Status take(size_t bytes);
+  absl::Status take_header(size_t bytes);
+  absl::Status take(int64_t bytes);
   void start_frame();
 
   FrameHeader header_;
@@ -84,6 +89,8 @@ class FrameReader {
   int64_t frame_left_ = 0;
   uint32_t checksum_ = 0;
   bool done_ = true;
+  // A frame's first bytes come with its header, which saves a system call; they are copied.
+  std::array<std::byte, 8 * 1024> first_;
 };
 
 }  // namespace lockstep

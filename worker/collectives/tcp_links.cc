@@ -21,7 +21,9 @@ namespace {
 
 using Clock = Barrier::Clock;
 
-// A wake-up costs about this much; see the barrier.
+// A wake-up costs about this much; see the barrier. From kYield on others may run between two
+// looks.
+constexpr auto kYield = std::chrono::microseconds(20);
 constexpr auto kSpin = std::chrono::microseconds(100);
 // How often a sleeping rank looks whether its group has ended.
 constexpr auto kLook = std::chrono::milliseconds(20);
@@ -70,6 +72,7 @@ absl::Status TcpLinks::exchange(const Call& call, PieceOf out, PieceOf in, Barri
     const Clock::time_point now = Clock::now();
     if (idle_since == Clock::time_point{}) idle_since = now;
     if (now >= deadline) return fail(barrier, late());
+    if (now - idle_since < kYield) continue;
     if (now - idle_since < kSpin) {
       sched_yield();
     } else {
