@@ -17,6 +17,8 @@
 #include "absl/status/statusor.h"
 #include "base/mutex.h"
 #include "worker/backend.h"
+#include "worker/collectives/rendezvous.h"
+#include "worker/data_port.h"
 #include "worker/link.h"
 #include "worker/packed_cache.h"
 #include "worker/progress.h"
@@ -32,6 +34,10 @@ struct SessionOptions {
   double memory_fraction = 0;   // See Backend; 0: the device's own.
   int preferred_rank = -1;      // Which worker of its launcher this is; -1: any rank.
   PackedCacheOptions weight_cache = {};
+  // Tells hosts apart that share a kernel; "": by its namespaces and users alone.
+  std::string host_name = {};
+  // Where ranks of other hosts connect; outlives the session. Null: they cannot.
+  DataPort* data_port = nullptr;
   std::stop_token stop;  // Ends the worker between two steps.
 };
 
@@ -74,6 +80,7 @@ class Session {
   void leave_last_epoch(bool keep_weights);
   absl::Status load_worker(const Work& work, std::unique_ptr<Collective> met, int64_t memory_free);
   absl::StatusOr<std::unique_ptr<Collective>> meet(const Work& work);
+  absl::StatusOr<std::unique_ptr<Collective>> meet_over_hosts(const Work& work, MeetArgs meeting);
 
   const SessionOptions& options_;
   const Backend& backend_;

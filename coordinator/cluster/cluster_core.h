@@ -48,6 +48,8 @@ struct ClusterCoreOptions {
   std::function<absl::StatusOr<std::vector<program::Program>>(std::vector<WorkerFacts>)> compile;
   // A fresh name that nobody can guess, for the ranks of one host to meet under.
   std::function<std::string()> draw_group_name;
+  // The fresh key of an epoch that spans hosts.
+  std::function<std::string()> draw_data_key;
 };
 
 // One thread at a time. `now` is in milliseconds of a steady clock and never goes back. After each
@@ -112,6 +114,7 @@ class ClusterCore {
   void refuse_odd_ones(int64_t now);
   void open_epoch(int64_t now, bool reload);
   std::vector<WorkerFacts> facts() const;
+  bool spans_hosts() const;
   void assign(std::vector<program::Program> programs);
   void prove(int64_t now);
   void enter(int64_t now);

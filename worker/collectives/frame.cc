@@ -20,7 +20,7 @@ uint32_t header_checksum(const FrameHeader& header) {
 }
 
 // The first `bytes` of the piece, as far as `parts` reaches.
-size_t list_runs(Piece piece, int64_t bytes, std::span<iovec> parts) {
+size_t list_runs(RowBytes piece, int64_t bytes, std::span<iovec> parts) {
   // A run needs a part of its own: of rows that are apart, no more than fit.
   const Rows& rows = piece.rows;
   piece.bytes = bytes;
@@ -36,7 +36,7 @@ size_t list_runs(Piece piece, int64_t bytes, std::span<iovec> parts) {
   return count;
 }
 
-void drop_front(Piece& piece, int64_t bytes) {
+void drop_front(RowBytes& piece, int64_t bytes) {
   piece.begin += bytes;
   piece.bytes -= bytes;
 }
@@ -45,7 +45,7 @@ void drop_front(Piece& piece, int64_t bytes) {
 
 // --- Out
 
-void FrameWriter::begin(const Call& call, const Piece& piece) {
+void FrameWriter::begin(const Call& call, const RowBytes& piece) {
   LOCKSTEP_CHECK(done_);
   header_.call = call;
   piece_ = piece;
@@ -90,7 +90,7 @@ void FrameWriter::sent(size_t bytes) {
 
 // --- In
 
-void FrameReader::expect(const Call& call, const Piece& piece) {
+void FrameReader::expect(const Call& call, const RowBytes& piece) {
   LOCKSTEP_CHECK(done_);
   call_ = call;
   piece_ = piece;

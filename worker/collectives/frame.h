@@ -41,7 +41,7 @@ class FrameWriter {
  public:
   // A piece that all are done with: one frame or several; one without bytes if there are none. Its
   // memory stays as it is until done().
-  void begin(const Call& call, const Piece& piece);
+  void begin(const Call& call, const RowBytes& piece);
   bool done() const { return done_; }
 
   // Where the next bytes are: fills `parts`, and gives how many it filled. Not if done().
@@ -53,7 +53,7 @@ class FrameWriter {
   void start_frame();
 
   FrameHeader header_;
-  Piece piece_;             // What is left, the frame's bytes included.
+  RowBytes piece_;          // What is left, the frame's bytes included.
   uint64_t frames_ = 0;     // Begun.
   size_t header_sent_ = 0;  // Bytes.
   int64_t frame_left_ = 0;
@@ -64,7 +64,7 @@ class FrameWriter {
 class FrameReader {
  public:
   // The piece of this call comes next, and goes there.
-  void expect(const Call& call, const Piece& piece);
+  void expect(const Call& call, const RowBytes& piece);
   bool done() const { return done_; }
 
   // Where the next bytes go, never more than belong there: a header's, with the frame's first ones
@@ -83,7 +83,7 @@ class FrameReader {
 
   FrameHeader header_;
   Call call_;
-  Piece piece_;
+  RowBytes piece_;
   uint64_t frames_ = 0;
   size_t header_received_ = 0;
   int64_t frame_left_ = 0;

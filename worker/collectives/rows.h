@@ -17,7 +17,7 @@ struct Rows {
 };
 
 // Some of its packed bytes: [begin, begin + bytes).
-struct Piece {
+struct RowBytes {
   Rows rows;
   int64_t begin = 0;
   int64_t bytes = 0;
@@ -26,7 +26,7 @@ struct Piece {
 // Calls body(place in memory, place in the piece's packed bytes, length) for each run of bytes that
 // are together in memory.
 template <typename Body>
-void for_each_run(const Piece& piece, const Body& body) {
+void for_each_run(const RowBytes& piece, const Body& body) {
   const auto [rows, begin, bytes] = piece;
   if (bytes == 0) return;
   if (rows.row_bytes == rows.stride_bytes) {
@@ -42,13 +42,13 @@ void for_each_run(const Piece& piece, const Body& body) {
   }
 }
 
-inline void pack(const Piece& piece, std::byte* packed) {
+inline void pack(const RowBytes& piece, std::byte* packed) {
   for_each_run(piece, [&](const std::byte* from, int64_t to, int64_t run) {
     std::memcpy(packed + to, from, static_cast<size_t>(run));
   });
 }
 
-inline void unpack(const std::byte* packed, const Piece& piece) {
+inline void unpack(const std::byte* packed, const RowBytes& piece) {
   for_each_run(piece, [&](std::byte* to, int64_t from, int64_t run) {
     std::memcpy(to, packed + from, static_cast<size_t>(run));
   });

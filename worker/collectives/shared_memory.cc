@@ -100,7 +100,7 @@ absl::Status SharedMemoryCollective::leave(absl::Status status) {
                                                  ranks_, message_of(status)));
 }
 
-absl::Status SharedMemoryCollective::arrive(TcpLinks::PieceOf out, TcpLinks::PieceOf in) {
+absl::Status SharedMemoryCollective::arrive(TcpLinks::RowBytesOf out, TcpLinks::RowBytesOf in) {
   if (links_ != nullptr) {
     RETURN_IF_ERROR(links_->exchange(call_, out, in, barrier_, start_ + timeout_, &call_wait_ns_));
     for (const int rank : links_->senders()) slot(rank).call = call_;
@@ -126,7 +126,7 @@ absl::Status SharedMemoryCollective::check_calls() {
 }
 
 // Of what a rank has in its slot.
-Piece SharedMemoryCollective::slot_piece(int rank, int64_t begin, int64_t end) {
+RowBytes SharedMemoryCollective::slot_piece(int rank, int64_t begin, int64_t end) {
   return {.rows = {slot(rank).data, kSlotBytes, kSlotBytes}, .begin = begin, .bytes = end - begin};
 }
 
@@ -155,7 +155,7 @@ absl::Status SharedMemoryCollective::all_gather(const GatherArgs& args) {
 absl::Status SharedMemoryCollective::gather_in_place(const GatherArgs& args) {
   place_own(args);
   slot(rank_).call = call_;
-  const auto columns = [&args](int r) -> Piece {
+  const auto columns = [&args](int r) -> RowBytes {
     const int64_t bytes = (args.boundaries[r + 1] - args.boundaries[r]) * args.element_bytes;
     std::byte* first = static_cast<std::byte*>(args.out) + args.boundaries[r] * args.element_bytes;
     return {.rows = {first, bytes, args.out_stride * args.element_bytes},
@@ -226,7 +226,7 @@ absl::Status SharedMemoryCollective::all_reduce(float* data, int64_t rows, int64
 absl::Status SharedMemoryCollective::reduce_chunks(const Rows& rows, int64_t bytes) {
   const bool share = ranks_ > 2 && bytes >= kShareBytes;
   for (int64_t begin = 0; begin == 0 || begin < bytes; begin += kSlotBytes) {
-    const Piece chunk{rows, begin, std::min(bytes - begin, kSlotBytes)};
+    const RowBytes chunk{rows, begin, std::min(bytes - begin, kSlotBytes)};
     slot(rank_).call = call_;
     pack(chunk, slot(rank_).data);
     if (share) {
@@ -239,7 +239,7 @@ absl::Status SharedMemoryCollective::reduce_chunks(const Rows& rows, int64_t byt
   return absl::OkStatus();
 }
 
-absl::Status SharedMemoryCollective::add_chunk(const Piece& chunk) {
+absl::Status SharedMemoryCollective::add_chunk(const RowBytes& chunk) {
   const auto in_slot = [&](int r) { return slot_piece(r, 0, chunk.bytes); };
   RETURN_IF_ERROR(arrive([&](int) { return in_slot(rank_); }, in_slot));
   RETURN_IF_ERROR(wait_for_peers());
@@ -251,7 +251,7 @@ absl::Status SharedMemoryCollective::add_chunk(const Piece& chunk) {
 // Each rank adds one slice, leaves it in its own slot, where nobody else reads these bytes before
 // the second wait, and takes the other slices from theirs. The slices of a host are together, so
 // that another host's ranks send it nothing but these.
-absl::Status SharedMemoryCollective::add_and_share_chunk(const Piece& chunk) {
+absl::Status SharedMemoryCollective::add_and_share_chunk(const RowBytes& chunk) {
   const int64_t lines = (chunk.bytes + ranks_ * kLineBytes - 1) / (ranks_ * kLineBytes);
   const auto first = [&](int place) { return std::min(place * lines * kLineBytes, chunk.bytes); };
   const auto for_host_of = [&](int of, int to) {  // What rank `of` has for the host of `to`.
@@ -264,12 +264,12 @@ absl::Status SharedMemoryCollective::add_and_share_chunk(const Piece& chunk) {
   const auto sum_of = [&](int r) {
     return slot_piece(r, first(slices_[r].place), first(slices_[r].place + 1));
   };
-  const Piece own = sum_of(rank_);
+  const RowBytes own = sum_of(rank_);
   add_slots(own.begin, own.bytes, slot(rank_).data + own.begin);
   RETURN_IF_ERROR(arrive([&](int) { return own; }, sum_of));
   RETURN_IF_ERROR(wait_for_peers());
   for (int r = 0; r < ranks_; ++r) {
-    const Piece sum = sum_of(r);
+    const RowBytes sum = sum_of(r);
     unpack(slot(r).data + sum.begin, {chunk.rows, chunk.begin + sum.begin, sum.bytes});
   }
   return absl::OkStatus();

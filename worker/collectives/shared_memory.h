@@ -64,8 +64,8 @@ class SharedMemoryCollective final : public Collective {
   absl::Status gather_in_place(const GatherArgs& args);
   absl::Status gather_chunks(const GatherArgs& args, int64_t largest);
   void place_own(const GatherArgs& args) const;
-  absl::Status add_chunk(const Piece& chunk);
-  absl::Status add_and_share_chunk(const Piece& chunk);
+  absl::Status add_chunk(const RowBytes& chunk);
+  absl::Status add_and_share_chunk(const RowBytes& chunk);
   // Adds the slots' bytes [begin, begin + bytes) into `out`, which may be a slot's same bytes.
   void add_slots(int64_t begin, int64_t bytes, std::byte* out);
 
@@ -73,11 +73,11 @@ class SharedMemoryCollective final : public Collective {
   absl::Status enter(Call call);
   absl::Status leave(absl::Status status);
   // Sends and receives what goes between hosts, then arrives.
-  absl::Status arrive(TcpLinks::PieceOf out, TcpLinks::PieceOf in);
+  absl::Status arrive(TcpLinks::RowBytesOf out, TcpLinks::RowBytesOf in);
   absl::Status wait_for_peers();
   absl::Status check_calls();
   Slot& slot(int rank) { return region_->slot(rank, buffer_); }
-  Piece slot_piece(int rank, int64_t begin, int64_t end);
+  RowBytes slot_piece(int rank, int64_t begin, int64_t end);
 
   const std::shared_ptr<Region> region_;
   const std::span<std::byte> shared_;

@@ -51,7 +51,7 @@ void TcpLinks::interrupt() {
   for (const Link& link : links_) shutdown(link.end.socket.get(), SHUT_RDWR);
 }
 
-absl::Status TcpLinks::exchange(const Call& call, PieceOf out, PieceOf in, Barrier& barrier,
+absl::Status TcpLinks::exchange(const Call& call, RowBytesOf out, RowBytesOf in, Barrier& barrier,
                                 Clock::time_point deadline, int64_t* wait_ns) {
   for (Link& link : links_) {
     const Route& route = link.end.route;

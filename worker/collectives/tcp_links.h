@@ -29,7 +29,7 @@ class TcpLinks {
   explicit TcpLinks(std::vector<DataLink> links);
 
   // What goes to a rank, or where its part goes.
-  using PieceOf = absl::FunctionRef<Piece(int rank)>;
+  using RowBytesOf = absl::FunctionRef<RowBytes(int rank)>;
 
   // Sends out(rank) to each rank that this one sends to, receives in(rank) from each from which it
   // receives, and ends when all that is done: what is to be sent may be written over then. Spins
@@ -37,7 +37,7 @@ class TcpLinks {
   // other ones as soon as they look. kUnavailable: a peer is gone, or its bytes were changed on
   // their way; kInternal: it is in another call; kDeadlineExceeded; or what has ended the group
   // here. Messages name the peer and its address. Adds what it waited to *wait_ns.
-  absl::Status exchange(const Call& call, PieceOf out, PieceOf in, Barrier& barrier,
+  absl::Status exchange(const Call& call, RowBytesOf out, RowBytesOf in, Barrier& barrier,
                         Barrier::Clock::time_point deadline, int64_t* wait_ns);
 
   // The ranks whose parts come here.

@@ -84,7 +84,7 @@ absl::StatusOr<FileDescriptor> accept_tcp(const FileDescriptor& listener) {
 }
 
 absl::StatusOr<FileDescriptor> dial_tcp(const std::string& address) {
-  ASSIGN_OR_RETURN(const Found found, look_up(address, SOCK_STREAM, 0));
+  ASSIGN_OR_RETURN(const Found found, look_up(address, SOCK_STREAM, AI_NUMERICHOST));
   ASSIGN_OR_RETURN(FileDescriptor fd, make_socket(*found));
   set_option(fd, IPPROTO_TCP, TCP_NODELAY);
   if (connect(fd.get(), found->ai_addr, found->ai_addrlen) == 0 || errno == EINPROGRESS) return fd;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the data connections between hosts need of TCP. Addresses are "10.0.0.2:50053" or
-// "[fd00::2]:50053"; a name in place of the number is looked up. Nothing of these sockets blocks.
+// "[fd00::2]:50053"; whoever listens may give a name. Nothing of these sockets blocks.
 #pragma once
 
 #include <string>

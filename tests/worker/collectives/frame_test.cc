@@ -42,7 +42,7 @@ struct Matrix {
   }
 
   std::vector<std::byte> bytes;
-  Piece piece;
+  RowBytes piece;
 };
 
 // All that a writer sends, in system calls that take `most` bytes each.
