@@ -7,7 +7,7 @@
 
 #include "tests/coordinator/cluster/virtual_cluster.h"
 
-namespace lockstep {
+namespace lockstep::testing {
 namespace {
 
 using ::testing::HasSubstr;
@@ -66,4 +66,4 @@ TEST(HostsTest, AWorkerOfAnotherHostNeedsADataPortAtBothEnds) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::testing
