@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <memory>
 #include <set>
@@ -12,6 +13,7 @@
 #include <system_error>
 
 #include "base/check.h"
+#include "base/crc32c.h"
 #include "base/json.h"
 
 namespace lockstep {
@@ -104,6 +106,15 @@ absl::Status read_rows(const File& file, int64_t offset, int64_t rows, const Str
   return absl::OkStatus();
 }
 
+absl::StatusOr<std::string> header_of(const File& file) {
+  uint64_t header_bytes = 0;  // As the format begins; checked when the file was opened.
+  RETURN_IF_ERROR(file.read_at(0, sizeof(header_bytes), &header_bytes));
+  std::string header(std::min<uint64_t>(header_bytes, kMaxHeaderBytes), '\0');
+  RETURN_IF_ERROR(
+      file.read_at(sizeof(header_bytes), static_cast<int64_t>(header.size()), header.data()));
+  return header;
+}
+
 }  // namespace
 
 absl::StatusOr<Checkpoint> Checkpoint::open(const fs::path& folder) {
@@ -180,13 +191,29 @@ absl::StatusOr<std::string> Checkpoint::identity() const {
     if (::fstat(file.descriptor(), &info) != 0) {
       return failed_precondition("{}: cannot be examined", file.path().string());
     }
-    uint64_t header_bytes = 0;  // As the format begins; checked when the file was opened.
-    RETURN_IF_ERROR(file.read_at(0, sizeof(header_bytes), &header_bytes));
-    std::string header(std::min<uint64_t>(header_bytes, kMaxHeaderBytes), '\0');
-    RETURN_IF_ERROR(
-        file.read_at(sizeof(header_bytes), static_cast<int64_t>(header.size()), header.data()));
+    ASSIGN_OR_RETURN(const std::string header, header_of(file));
     text += fmt::format("{} {} {}.{:09} {}:", info.st_ino, info.st_size, info.st_mtim.tv_sec,
                         info.st_mtim.tv_nsec, header.size());
+    text += header;
+  }
+  return text;
+}
+
+absl::StatusOr<std::string> Checkpoint::contents() const {
+  constexpr int64_t kBlocks = 64, kBlockBytes = 4096;
+  std::string text;
+  std::array<char, kBlockBytes> block;
+  for (const File& file : files_) {
+    ASSIGN_OR_RETURN(const std::string header, header_of(file));
+    const int64_t size = file.bytes();
+    uint32_t checksum = 0;
+    for (int64_t i = 0; i < kBlocks; ++i) {
+      const int64_t begin = std::max<int64_t>(size - kBlockBytes, 0) * i / (kBlocks - 1);
+      const int64_t bytes = std::min(kBlockBytes, size - begin);
+      RETURN_IF_ERROR(file.read_at(begin, bytes, block.data()));
+      checksum = crc32c(block.data(), static_cast<size_t>(bytes), checksum);
+    }
+    text += fmt::format("{} {:08x} {}:", size, checksum, header.size());
     text += header;
   }
   return text;

@@ -37,6 +37,9 @@ class Checkpoint {
   // What tells these files from others, and from themselves once they were changed: of each its
   // inode, size, time of change and header.
   absl::StatusOr<std::string> identity() const;
+  // The same for copies on other machines, whose inodes and times differ: of each file its size,
+  // its header and a checksum of 64 blocks of 4 KiB that are spread over it.
+  absl::StatusOr<std::string> contents() const;
 
   // A rectangle of a tensor (of this checkpoint, seen as a matrix) as float32:
   // out[r * out_stride + c], or out[c * out_stride + r] if transposed, r and c counted from the

@@ -81,6 +81,11 @@ absl::StatusOr<std::string> WeightSource::identity() const {
   return std::get<Checkpoint>(from_).identity();
 }
 
+absl::StatusOr<std::string> WeightSource::contents() const {
+  const auto* checkpoint = std::get_if<Checkpoint>(&from_);
+  return checkpoint == nullptr ? identity() : checkpoint->contents();
+}
+
 absl::StatusOr<StoredRows> WeightSource::stored_rows(const program::Weight& weight) const {
   const auto* checkpoint = std::get_if<Checkpoint>(&from_);
   if (checkpoint == nullptr) return failed_precondition("random weights are in no file");

@@ -37,6 +37,8 @@ class WeightSource {
 
   // What tells this source from any other, see Checkpoint::identity.
   absl::StatusOr<std::string> identity() const;
+  // The same on another host, see Checkpoint::contents.
+  absl::StatusOr<std::string> contents() const;
 
   // Where plain rows of the weight, which passed check(), are in a file in the weight's own type;
   // else why they do not.

@@ -33,7 +33,8 @@ ClusterCoreOptions core_options(const Model& model, const ServiceOptions& option
       .regrow_ms = options.regrow_ms,
       .compile =
           [&model](std::vector<WorkerFacts> workers) { return model.compile(std::move(workers)); },
-      .draw_group_name = random_name};
+      .draw_group_name = random_name,
+      .draw_data_key = draw_nonce};
   cluster::Assignment& assignment = core.assignment;
   assignment.set_checkpoint(std::filesystem::absolute(model.folder()).string());
   assignment.set_random_weights(model.options().random_weights.has_value());

@@ -28,6 +28,18 @@ std::string hmac_sha256(std::string_view key, std::initializer_list<std::string_
   return std::string(reinterpret_cast<const char*>(digest), bytes);
 }
 
+template <typename Number>
+std::string_view bytes_of(const Number& number) {
+  return {reinterpret_cast<const char*>(&number), sizeof(number)};
+}
+
+std::string data_proof(std::string_view key, std::string_view label, const DataConnection& one) {
+  LOCKSTEP_CHECK(one.dialler_nonce.size() == kNonceBytes);
+  LOCKSTEP_CHECK(one.listener_nonce.size() == kNonceBytes);
+  return hmac_sha256(key, {label, bytes_of(one.epoch), bytes_of(one.dialler),
+                           bytes_of(one.listener), one.dialler_nonce, one.listener_nonce});
+}
+
 int digit_of(char c) {
   if ('0' <= c && c <= '9') return c - '0';
   return 'a' <= c && c <= 'f' ? c - 'a' + 10 : -1;
@@ -53,6 +65,14 @@ std::string worker_proof(std::string_view token, std::string_view coordinator_no
 
 std::string meeting_secret(std::string_view token, std::string_view group) {
   return hmac_sha256(token, {"lockstep meeting", group});
+}
+
+std::string dialler_proof(std::string_view key, const DataConnection& connection) {
+  return data_proof(key, "lockstep data dialler", connection);
+}
+
+std::string listener_proof(std::string_view key, const DataConnection& connection) {
+  return data_proof(key, "lockstep data listener", connection);
 }
 
 bool same_secret(std::string_view a, std::string_view b) {

@@ -31,6 +31,18 @@ std::string worker_proof(std::string_view token, std::string_view coordinator_no
 // By which the ranks of one host know each other when they meet in `group`.
 std::string meeting_secret(std::string_view token, std::string_view group);
 
+// By which the two ends of a data connection between hosts prove that they know the epoch's key. Of
+// each connection there are two: the dialling rank's, and the listening one's.
+struct DataConnection {
+  uint64_t epoch = 0;
+  int32_t dialler = 0;  // Ranks.
+  int32_t listener = 0;
+  std::string_view dialler_nonce;  // Of kNonceBytes each.
+  std::string_view listener_nonce;
+};
+std::string dialler_proof(std::string_view key, const DataConnection& connection);
+std::string listener_proof(std::string_view key, const DataConnection& connection);
+
 // Takes equally long wherever they differ.
 bool same_secret(std::string_view a, std::string_view b);
 

@@ -2,9 +2,11 @@
 // Numbers are bounded where they are used in sums; what they ask for is bounded by memory later.
 #include "worker/assignment.h"
 
+#include <algorithm>
 #include <limits>
 
 #include "base/status.h"
+#include "proto/handshake.h"
 #include "proto/validate.h"
 #include "worker/weights_key.h"
 
@@ -22,12 +24,29 @@ absl::Status check_count(const char* name, int found, int ranks) {
                           found);
 }
 
+// Where there is more than one, what ranks need to reach each other.
+absl::Status check_hosts(const cluster::Assignment& assignment) {
+  const int ranks = assignment.program().ranks();
+  if (!spans_hosts(assignment)) return absl::OkStatus();
+  RETURN_IF_ERROR(check_count("the data address", assignment.data_addresses_size(), ranks));
+  for (int other = 0; other < ranks; ++other) {
+    if (!assignment.data_addresses(other).empty()) continue;
+    return failed_precondition(
+        "rank {} is on another host than its peers, or they are, and has no port for their data: "
+        "start it with --data-listen ADDRESS:PORT --insecure cluster",
+        other);
+  }
+  if (assignment.data_key().size() == kNonceBytes) return absl::OkStatus();
+  return invalid_argument("assignment: data_key must have {} bytes, found {}", kNonceBytes,
+                          assignment.data_key().size());
+}
+
 }  // namespace
 
 absl::Status check_assignment(const cluster::Assignment& assignment) {
   const program::Program& program = assignment.program();
   RETURN_IF_ERROR(validate(program));
-  const int rank = program.rank(), ranks = program.ranks();
+  const int ranks = program.ranks();
   constexpr int64_t kAny = std::numeric_limits<int64_t>::max();
   RETURN_IF_ERROR(check_count("the host", assignment.hosts_size(), ranks));
   RETURN_IF_ERROR(check_count("the device", assignment.devices_size(), ranks));
@@ -36,14 +55,21 @@ absl::Status check_assignment(const cluster::Assignment& assignment) {
   RETURN_IF_ERROR(check_range("loading_here", assignment.loading_here(), 0, ranks));
   RETURN_IF_ERROR(check_range("collective_timeout_ms", assignment.collective_timeout_ms(), 1,
                               kMaxCollectiveTimeoutMs));
+  return check_hosts(assignment);
+}
+
+bool spans_hosts(const cluster::Assignment& assignment) {
+  return std::ranges::any_of(assignment.hosts(),
+                             [&](const std::string& host) { return host != assignment.hosts(0); });
+}
+
+std::vector<int> hosts_of(const cluster::Assignment& assignment) {
+  std::vector<int> hosts;
   for (const std::string& host : assignment.hosts()) {
-    if (host == assignment.hosts(rank)) continue;
-    return failed_precondition(
-        "rank {} is on another host than its peers: this version's workers meet in shared memory, "
-        "start all of them on one host, as one user",
-        rank);
+    hosts.push_back(
+        static_cast<int>(std::ranges::find(assignment.hosts(), host) - assignment.hosts().begin()));
   }
-  return absl::OkStatus();
+  return hosts;
 }
 
 absl::StatusOr<WeightSource> open_source(const cluster::Assignment& assignment) {
@@ -55,6 +81,11 @@ absl::StatusOr<WeightSource> open_source(const cluster::Assignment& assignment) 
 absl::StatusOr<std::string> source_identity(const WeightSource& source) {
   ASSIGN_OR_RETURN(const std::string identity, source.identity());
   return sha256(identity);
+}
+
+absl::StatusOr<std::string> source_contents(const WeightSource& source) {
+  ASSIGN_OR_RETURN(const std::string contents, source.contents());
+  return sha256(contents);
 }
 
 }  // namespace lockstep

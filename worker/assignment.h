@@ -4,6 +4,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -14,9 +15,14 @@ namespace lockstep {
 
 inline constexpr int64_t kMaxCollectiveTimeoutMs = int64_t{24} * 60 * 60 * 1000;
 
-// The program first, since its rank is an index into the rest; then every number, and that this
-// rank and its peers are on one host. kInvalidArgument or kFailedPrecondition, one line.
+// The program first, since its rank is an index into the rest; then every number, and that ranks of
+// different hosts can meet. kInvalidArgument or kFailedPrecondition, one line.
 absl::Status check_assignment(const cluster::Assignment& assignment);
+
+bool spans_hosts(const cluster::Assignment& assignment);
+
+// Of each rank a number, equal for ranks of one host.
+std::vector<int> hosts_of(const cluster::Assignment& assignment);
 
 // Opens the checkpoint's files and reads their headers, no weights.
 absl::StatusOr<WeightSource> open_source(const cluster::Assignment& assignment);
@@ -24,5 +30,8 @@ absl::StatusOr<WeightSource> open_source(const cluster::Assignment& assignment);
 // 64 hexadecimal digits, different wherever the weights could be: of a checkpoint's files (inode,
 // size, time of the last change) and their headers, or of the seed of random weights.
 absl::StatusOr<std::string> source_identity(const WeightSource& source);
+
+// The same of what a copy of the files has as well: sizes, headers, and bytes here and there.
+absl::StatusOr<std::string> source_contents(const WeightSource& source);
 
 }  // namespace lockstep

@@ -15,6 +15,7 @@
 
 #include "base/status.h"
 #include "base/topology.h"
+#include "worker/collectives/tcp_socket.h"
 #include "worker/grpc_link.h"
 
 namespace lockstep {
@@ -53,6 +54,8 @@ bool wait(milliseconds pause, const std::stop_token& stop) {
   return !stop.stop_requested();
 }
 
+bool is_unix(const std::string& address) { return address.starts_with("unix:"); }
+
 // One connection, from dialling to its end. OK: it is over, or there was none to be had.
 absl::Status connect_once(const WorkerMainOptions& options, const Backend& backend,
                           KeptWorker* kept) {
@@ -69,7 +72,31 @@ absl::Status connect_once(const WorkerMainOptions& options, const Backend& backe
 
 }  // namespace
 
-int worker_main(const WorkerMainOptions& options) {
+absl::StatusOr<std::unique_ptr<DataPort>> open_data_port(const WorkerMainOptions& options) {
+  if (options.data_listen == "off") return nullptr;
+  if (options.data_listen.empty()) {
+    if (is_unix(options.coordinator) || options.parent_pid != 0 || !options.insecure)
+      return nullptr;
+    const auto host = local_host_towards(options.coordinator);
+    if (!host.ok() || is_loopback_host(*host)) return nullptr;  // A name may be known later.
+    return DataPort::open(join_address(*host, "0"), *host);
+  }
+  const auto parts = split_address(options.data_listen);
+  if (!parts.ok()) return invalid_argument("--data-listen {}", message_of(parts.status()));
+  if (!options.insecure && !is_loopback_host(parts->host) && parts->host != "localhost") {
+    return invalid_argument(
+        "--data-listen {}: other machines could reach this port, and what goes over it is in plain "
+        "text; use a 127.0.0.1 address, or allow it with --insecure cluster",
+        options.data_listen);
+  }
+  if (!is_any_host(parts->host)) return DataPort::open(options.data_listen, parts->host);
+  const auto host = local_host_towards(options.coordinator);
+  if (!host.ok()) return nullptr;
+  return DataPort::open(options.data_listen, *host);
+}
+
+int worker_main(const WorkerMainOptions& given) {
+  WorkerMainOptions options = given;
   signal(SIGPIPE, SIG_IGN);  // Whoever read the log may go away.
   const bool launched = options.parent_pid != 0;
   if (launched && !die_with_parent(options.parent_pid)) return 0;
@@ -79,11 +106,22 @@ int worker_main(const WorkerMainOptions& options) {
     std::fprintf(stderr, "lockstep worker: %s\n", message_of(backend.status()).c_str());
     return 2;
   }
+  std::unique_ptr<DataPort> port;
   KeptWorker kept;
   milliseconds pause = kMinPause;
   bool waiting = false;
   while (true) {
     const auto start = steady_clock::now();
+    if (port == nullptr) {
+      absl::StatusOr<std::unique_ptr<DataPort>> opened = open_data_port(options);
+      if (!opened.ok()) {
+        std::fprintf(stderr, "lockstep worker: %s\n", message_of(opened.status()).c_str());
+        return 2;
+      }
+      port = *std::move(opened);
+      options.data_port = port.get();
+      if (port != nullptr) spdlog::info("data port at {}", port->address());
+    }
     const absl::Status status = connect_once(options, *backend, &kept);
     if (!status.ok()) {
       std::fprintf(stderr, "lockstep worker: %s\n", message_of(status).c_str());

@@ -3,9 +3,12 @@
 // to stop, and starts over when the coordinator went away.
 #pragma once
 
+#include <memory>
 #include <string>
 
+#include "absl/status/statusor.h"
 #include "base/tls_files.h"
+#include "worker/data_port.h"
 #include "worker/session.h"
 
 namespace lockstep {
@@ -14,10 +17,17 @@ struct WorkerMainOptions : SessionOptions {
   std::string coordinator;     // "host:port" or "unix:/path".
   TlsFiles tls;                // With which it is dialled; not given: plain.
   std::string device = "cpu";  // As open_backend() takes it.
+  // Where ranks of other hosts connect: "10.0.0.2:50053", "off", or "": a free port at the address
+  // by which this worker reaches the coordinator, where that is allowed.
+  std::string data_listen = {};
+  bool insecure = false;  // A data port may be reached in plain text by other machines.
   // The launcher's process: the worker dies with it, leaves Ctrl-C to it, and does not wait for
   // another coordinator. 0: started by hand.
   int parent_pid = 0;
 };
+
+// The worker's data port, or null where it has none. An error is one of what the user said.
+absl::StatusOr<std::unique_ptr<DataPort>> open_data_port(const WorkerMainOptions& options);
 
 // Runs until the coordinator refuses or ends it, or `stop`. At log level debug it says at the end
 // where the time went, by kernel. The exit code: 0, or 2 after a line on stderr.

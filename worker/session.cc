@@ -17,7 +17,8 @@
 #include "proto/handshake.h"
 #include "worker/assignment.h"
 #include "worker/collectives/choice.h"
-#include "worker/collectives/rendezvous.h"
+#include "worker/collectives/routes.h"
+#include "worker/data_meeting.h"
 #include "worker/memory.h"
 
 namespace lockstep {
@@ -33,12 +34,12 @@ std::string link_target(const char* path) {
 }
 
 // Ranks with the same name can meet in shared memory: one kernel, one namespace of sockets, one
-// user.
-std::string host_name() {
+// user, and nobody said that they are on different hosts.
+std::string host_name(const std::string& said) {
   std::string boot;
   std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
-  return fmt::format("{}/{}/{}/{}", boot, link_target("/proc/self/ns/net"),
-                     link_target("/proc/self/ns/user"), getuid());
+  return fmt::format("{}{}{}/{}/{}/{}", said, said.empty() ? "" : "/", boot,
+                     link_target("/proc/self/ns/net"), link_target("/proc/self/ns/user"), getuid());
 }
 
 // The meeting takes this memory before the weights are looked at.
@@ -60,7 +61,8 @@ cluster::Hello hello_of(const SessionOptions& options, const Backend& backend) {
   hello.set_device(device.is_host() ? "cpu" : "cuda " + device.address());
   hello.set_numeric_class(backend.numeric_class);
   hello.set_isa(isa_name(best_isa()));
-  hello.set_host(host_name());
+  hello.set_host(host_name(options.host_name));
+  if (options.data_port != nullptr) hello.set_data_address(options.data_port->address());
   hello.set_memory_bytes(free_bytes_of(device));
   hello.set_threads(options.threads);
   hello.set_pid(getpid());
@@ -271,6 +273,10 @@ absl::StatusOr<WorkResult> Session::load(const Work& work) {
                     .bytes_loaded = work.keep ? 0 : progress_.bytes_loaded.load()};
   result.reply.mutable_ready()->set_pages(kept_->worker->pages_possible());
   result.reply.mutable_ready()->set_weight_bytes(kept_->worker->weight_bytes());
+  if (spans_hosts(*work.assignment)) {
+    ASSIGN_OR_RETURN(const WeightSource source, open_source(*work.assignment));
+    ASSIGN_OR_RETURN(*result.reply.mutable_ready()->mutable_contents(), source_contents(source));
+  }
   return result;
 }
 
@@ -287,16 +293,53 @@ absl::StatusOr<std::unique_ptr<Collective>> Session::meet(const Work& work) {
   meeting.secret = meeting_secret(options_.token, assignment.group());
   meeting.collective_timeout = milliseconds(assignment.collective_timeout_ms());
   meeting.cancelled = &cancelled_;
-  ASSIGN_OR_RETURN(std::unique_ptr<Collective> met, meet_in_shared_memory(meeting));
+  ASSIGN_OR_RETURN(std::unique_ptr<Collective> met, spans_hosts(assignment)
+                                                        ? meet_over_hosts(work, meeting)
+                                                        : meet_in_shared_memory(meeting));
   CollectiveChoice choice;
-  auto collective =
-      device_collective(std::move(met), *backend_.device,
-                        {.timeout = meeting.collective_timeout, .cancelled = &cancelled_}, &choice);
+  auto collective = device_collective(std::move(met), *backend_.device,
+                                      {.timeout = meeting.collective_timeout,
+                                       .cancelled = &cancelled_,
+                                       .host = hosts_of(assignment)[meeting.rank]},
+                                      &choice);
   if (program.rank() == 0 && !choice.text.empty()) {
     spdlog::log(choice.fell_back ? spdlog::level::warn : spdlog::level::info, "collectives {}",
                 choice.text);
   }
   return collective;
+}
+
+// First those of this host, then each rank the others to which it sends, or from which it receives.
+absl::StatusOr<std::unique_ptr<Collective>> Session::meet_over_hosts(const Work& work,
+                                                                     MeetArgs meeting) {
+  const cluster::Assignment& assignment = *work.assignment;
+  if (options_.data_port == nullptr) {
+    return failed_precondition(
+        "rank {} has no port for the data of ranks on other hosts: start it with --data-listen "
+        "ADDRESS:PORT --insecure cluster",
+        meeting.rank);
+  }
+  const std::vector<int> hosts = hosts_of(assignment);
+  meeting.here = ranks_of_host(hosts, hosts[meeting.rank]);
+  const auto place = std::ranges::find(meeting.here, meeting.rank) - meeting.here.begin();
+  ASSIGN_OR_RETURN(std::shared_ptr<Region> region, meet_on_host(meeting));
+  DataMeetArgs data;
+  data.epoch = {.epoch = work.epoch,
+                .key = assignment.data_key(),
+                .rank = meeting.rank,
+                .ranks = meeting.ranks};
+  data.hosts = hosts;
+  data.addresses = {assignment.data_addresses().begin(), assignment.data_addresses().end()};
+  data.port = options_.data_port;
+  data.cancelled = &cancelled_;
+  ASSIGN_OR_RETURN(std::vector<DataLink> links, meet_other_hosts(data));
+  if (place == 0) {
+    spdlog::info("epoch {}: rank {} of {} is connected to {} ranks of other hosts", work.epoch,
+                 meeting.rank, meeting.ranks, links.size());
+  }
+  return std::make_unique<SharedMemoryCollective>(std::move(region), static_cast<int>(place),
+                                                  meeting.collective_timeout, hosts,
+                                                  std::make_unique<TcpLinks>(std::move(links)));
 }
 
 absl::Status Session::load_worker(const Work& work, std::unique_ptr<Collective> met,

@@ -17,6 +17,8 @@
 #include "absl/status/statusor.h"
 #include "base/mutex.h"
 #include "worker/backend.h"
+#include "worker/collectives/rendezvous.h"
+#include "worker/data_port.h"
 #include "worker/link.h"
 #include "worker/packed_cache.h"
 #include "worker/progress.h"
@@ -33,6 +35,10 @@ struct SessionOptions {
   int preferred_rank = -1;      // Which worker of its launcher this is; -1: any rank.
   bool spare = false;           // It waits until a rank is lost, and takes its place.
   PackedCacheOptions weight_cache = {};
+  // Tells hosts apart that share a kernel; "": by its namespaces and users alone.
+  std::string host_name = {};
+  // Where ranks of other hosts connect; outlives the session. Null: they cannot.
+  DataPort* data_port = nullptr;
   std::stop_token stop;  // Ends the worker between two steps.
 };
 
@@ -75,6 +81,7 @@ class Session {
   void leave_last_epoch(bool keep_weights);
   absl::Status load_worker(const Work& work, std::unique_ptr<Collective> met, int64_t memory_free);
   absl::StatusOr<std::unique_ptr<Collective>> meet(const Work& work);
+  absl::StatusOr<std::unique_ptr<Collective>> meet_over_hosts(const Work& work, MeetArgs meeting);
 
   const SessionOptions& options_;
   const Backend& backend_;

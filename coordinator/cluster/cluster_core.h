@@ -92,6 +92,7 @@ class ClusterCore {
   void try_grow(int64_t now);
   void open_epoch(int64_t now, Roster roster, bool reload);
   std::vector<WorkerFacts> facts() const;
+  bool spans_hosts() const;
   void assign(std::vector<program::Program> programs);
   void prove(int64_t now);
   void enter(int64_t now);

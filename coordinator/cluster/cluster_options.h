@@ -41,6 +41,8 @@ struct ClusterCoreOptions {
   std::function<absl::StatusOr<std::vector<program::Program>>(std::vector<WorkerFacts>)> compile;
   // A fresh name that nobody can guess, for the ranks of one host to meet under.
   std::function<std::string()> draw_group_name;
+  // The fresh key of an epoch that spans hosts.
+  std::function<std::string()> draw_data_key;
 };
 
 }  // namespace lockstep

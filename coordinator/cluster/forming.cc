@@ -104,6 +104,12 @@ std::vector<WorkerFacts> ClusterCore::facts() const {
   return facts;
 }
 
+bool ClusterCore::spans_hosts() const {
+  return std::ranges::any_of(epoch_.links, [this](LinkId link) {
+    return members_.at(link).hello->host() != members_.at(epoch_.links[0]).hello->host();
+  });
+}
+
 void ClusterCore::assign(std::vector<program::Program> programs) {
   cluster::Assignment shared = options_.assignment;
   shared.set_group(options_.draw_group_name());
@@ -112,7 +118,9 @@ void ClusterCore::assign(std::vector<program::Program> programs) {
   for (const LinkId link : epoch_.links) {
     shared.add_hosts(members_.at(link).hello->host());
     shared.add_devices(members_.at(link).hello->device());
+    shared.add_data_addresses(members_.at(link).hello->data_address());
   }
+  if (spans_hosts()) shared.set_data_key(options_.draw_data_key());
   for (int rank = 0; rank < epoch_.ranks(); ++rank) {
     const cluster::Hello& self = *member_of(rank).hello;
     int loading_here = 0;
@@ -147,7 +155,12 @@ void ClusterCore::prove(int64_t now) {
                        .isa = hello.isa(),
                        .weight_bytes = ready.weight_bytes(),
                        .operators = epoch_.operators[rank]});
-    if (ready.identity() != readies[0].ready().identity()) other = rank;
+    // A copy of the files on another host is another one, whatever is in it.
+    const cluster::Ready& first = readies[0].ready();
+    const bool is_same = hello.host() == member_of(0).hello->host()
+                             ? ready.identity() == first.identity()
+                             : ready.contents() == first.contents();
+    if (!is_same) other = rank;
   }
   if (other > 0) {
     const absl::Status why = failed_precondition(

@@ -18,9 +18,12 @@ std::string name_of(int rank, const Member& member) {
 }
 
 std::string why_incompatible(const cluster::Hello& hello, const cluster::Hello& peer) {
-  if (hello.host() != peer.host()) {
-    return "it is on another host than its peers: this version's workers meet in shared memory, "
-           "start all of them on one host, as one user";
+  if (hello.host() != peer.host() &&
+      (hello.data_address().empty() || peer.data_address().empty())) {
+    return fmt::format(
+        "it is on another host than its peers, and {} no port for their data: start workers with "
+        "--data-listen ADDRESS:PORT --insecure cluster, or all of them on one host, as one user",
+        hello.data_address().empty() ? "has" : "they have");
   }
   if (!common_class(hello.numeric_class(), peer.numeric_class())) {
     return fmt::format(

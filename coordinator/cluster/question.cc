@@ -36,6 +36,7 @@ absl::Status check_logits(std::string_view bytes, int64_t vocab) {
 absl::Status check_ready(const cluster::Ready& ready) {
   RETURN_IF_ERROR(check_range("Ready.pages", ready.pages(), 1, INT64_MAX));
   RETURN_IF_ERROR(check_range("Ready.weight_bytes", ready.weight_bytes(), 0, kMaxWeightBytes));
+  RETURN_IF_ERROR(check_text("Ready.contents", ready.contents()));
   return check_text("Ready.identity", ready.identity());
 }
 
@@ -155,6 +156,7 @@ absl::Status check_hello(const cluster::Hello& hello) {
   RETURN_IF_ERROR(check_text("Hello.isa", hello.isa()));
   RETURN_IF_ERROR(check_text("Hello.host", hello.host()));
   RETURN_IF_ERROR(check_text("Hello.numeric_class", hello.numeric_class()));
+  RETURN_IF_ERROR(check_text("Hello.data_address", hello.data_address()));
   RETURN_IF_ERROR(check_range("Hello.memory_bytes", hello.memory_bytes(), 0, INT64_MAX));
   RETURN_IF_ERROR(check_range("Hello.threads", hello.threads(), 0, 65'536));
   RETURN_IF_ERROR(check_range("Hello.pid", hello.pid(), 0, INT32_MAX));

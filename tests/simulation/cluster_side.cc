@@ -52,6 +52,7 @@ ClusterCoreOptions ClusterSide::options(bool launch, int64_t max_pages) {
     }
     return programs;
   };
+  options.draw_data_key = [] { return std::string(32, 'k'); };
   options.draw_group_name = [this] { return fmt::format("group {}", ++last_group_); };
   return options;
 }

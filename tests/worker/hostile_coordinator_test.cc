@@ -65,12 +65,27 @@ TEST(HostileCoordinatorTest, HostileAssignmentsAreRefusedAndTheWorkerStaysWell) 
   EXPECT_EQ(worker.ready(message).pages(), 512);
 }
 
-TEST(HostileCoordinatorTest, TwoRanksOnDifferentHostsAreRefused) {
+TEST(HostileCoordinatorTest, RanksOnDifferentHostsThatCannotMeetAreRefused) {
   KeptWorker kept;
   Connection worker(&kept);
+  uint64_t epoch = 0;
   cluster::CoordinatorMessage message = assign(1, layer_program(0, 2));
-  *message.mutable_assignment()->mutable_hosts(1) = "there";
-  EXPECT_THAT(worker.failure(message).message(), HasSubstr("rank 0 is on another host"));
+  cluster::Assignment& assignment = *message.mutable_assignment();
+  *assignment.mutable_hosts(1) = "there";
+  const auto expect = [&](const std::string& words) {
+    message.set_epoch(++epoch);
+    EXPECT_THAT(worker.failure(message).message(), HasSubstr(words));
+  };
+  expect("wanted the data address of each of the 2 ranks, found 0");
+  assignment.add_data_addresses("127.0.0.1:1");
+  assignment.add_data_addresses("");
+  expect("rank 1 is on another host than its peers, or they are, and has no port for their data");
+  assignment.set_data_addresses(1, "127.0.0.1:2");
+  expect("data_key must have 32 bytes, found 0");
+  assignment.set_data_key(std::string(31, 'k'));
+  expect("data_key must have 32 bytes, found 31");
+  assignment.set_data_key(std::string(32, 'k'));
+  expect("rank 0 has no port for the data of ranks on other hosts: start it with --data-listen");
 }
 
 TEST(HostileCoordinatorTest, HostileMessagesOfAnEpochAreRefused) {

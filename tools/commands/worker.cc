@@ -35,6 +35,33 @@ absl::Status read_processors(const std::string& text, WorkerMainOptions* options
   return absl::OkStatus();
 }
 
+// What a group that spans hosts needs.
+void add_hosts(CLI::App& app, WorkerMainOptions& options, std::vector<std::string>& insecure) {
+  app.add_option("--data-listen", options.data_listen,
+                 "ADDRESS:PORT where ranks of other hosts connect; port 0 takes a free one, off "
+                 "opens none (default: with --insecure cluster a free one at the address by which "
+                 "the coordinator is reached)");
+  app.add_option("--host-name", options.host_name,
+                 "Workers with different names count as on different hosts");
+  app.add_option("--insecure", insecure,
+                 "cluster: other machines may reach the data port, which has no TLS")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+}
+
+absl::Status check_hosts(const std::vector<std::string>& insecure, WorkerMainOptions* options) {
+  for (const std::string& name : insecure) {
+    if (name != "cluster") return invalid_argument("--insecure {}: want cluster", name);
+    options->insecure = true;
+  }
+  constexpr size_t kMaxHostName = 64;
+  if (options->host_name.size() > kMaxHostName) {
+    return invalid_argument("--host-name: wanted at most {} bytes, found {}", kMaxHostName,
+                            options->host_name.size());
+  }
+  return absl::OkStatus();
+}
+
 // Each of several workers on one host takes its own GPU, by rank.
 absl::Status choose_device(const std::string& wanted, WorkerMainOptions* options) {
   const Gpus gpus = wanted == "cpu" ? Gpus() : find_gpus();
@@ -72,6 +99,8 @@ std::shared_ptr<Command> add_worker(CLI::App& parent) {
       ->capture_default_str();
   add_memory_fraction(*command->app, options->memory_fraction);
   add_cluster_tls(*command->app, options->tls);
+  auto insecure = std::make_shared<std::vector<std::string>>();
+  add_hosts(*command->app, *options, *insecure);
   command->app->add_option("--rank", options->preferred_rank,
                            "Rank to ask for (default: any that is free)");
   command->app->add_flag("--spare", options->spare,
@@ -82,7 +111,7 @@ std::shared_ptr<Command> add_worker(CLI::App& parent) {
   command->app->add_option("--log-level", *log_level, "debug, info, warning or error")
       ->capture_default_str();
   add_log_format(*command->app, *log_format);
-  command->run = [options, processors, device, log_level, log_format, weight_cache,
+  command->run = [options, insecure, processors, device, log_level, log_format, weight_cache,
                   shared = command.get()](Interrupt& interrupt) -> absl::Status {
     std::stop_source stop;
     options->stop = stop.get_token();
@@ -93,6 +122,7 @@ std::shared_ptr<Command> add_worker(CLI::App& parent) {
     if (options->threads < 0 || options->threads > 1024) {
       return invalid_argument("--threads {}: wanted 1 to 1024", options->threads);
     }
+    RETURN_IF_ERROR(check_hosts(*insecure, options.get()));
     RETURN_IF_ERROR(read_processors(*processors, options.get()));
     if (options->threads == 0) options->threads = usable_cores();
     RETURN_IF_ERROR(check_cluster_tls(options->tls));

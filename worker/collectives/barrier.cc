@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <span>
 #include <string>
 
 #include "base/check.h"
@@ -117,7 +118,7 @@ absl::Status Barrier::sleep(Clock::time_point deadline) {
     if (!status.ok()) break;
     const Clock::time_point now = Clock::now();
     if (now >= deadline) {
-      fail(Failure::kDeadline, rank_);
+      fail(Failure::kDeadline, number());
     } else if (now >= next_check) {
       check_peers();
       next_check = now + kPeerCheck;
@@ -136,14 +137,14 @@ void Barrier::check_peers() {
     const bool gone = is_gone(region_.processes[rank_], region_.processes[rank]);
     if (!left && !gone) continue;
     if (region_.at[rank].sequence.load() >= sequence_) continue;
-    fail(left ? Failure::kLeft : Failure::kGone, rank);
+    fail(left ? Failure::kLeft : Failure::kGone, region_.numbers[rank]);
   }
 }
 
-void Barrier::fail(Failure failure, int rank) {
+void Barrier::fail(Failure failure, int64_t number) {
   uint32_t none = 0;
   region_.failure.compare_exchange_strong(
-      none, static_cast<uint32_t>(failure) | static_cast<uint32_t>(rank) << 8);
+      none, static_cast<uint32_t>(failure) | static_cast<uint32_t>(number) << 8);
   ring();
 }
 
@@ -166,9 +167,11 @@ absl::Status Barrier::failure() const {
 }
 
 absl::Status Barrier::failure_status(uint32_t word) const {
-  const auto named = [this](uint32_t rank) {
-    const int64_t pid = region_.processes[std::min<uint32_t>(rank, kMaxRegionRanks - 1)].pid;
-    return pid == 0 ? fmt::format("rank {}", rank) : fmt::format("rank {} (pid {})", rank, pid);
+  const auto named = [this](int64_t number) {  // With its process, if that is one of this host.
+    const std::span<const int64_t> numbers(region_.numbers, region_.ranks);
+    const auto found = std::ranges::find(numbers, number);
+    const int64_t pid = found == numbers.end() ? 0 : region_.processes[found - numbers.begin()].pid;
+    return pid == 0 ? fmt::format("rank {}", number) : fmt::format("rank {} (pid {})", number, pid);
   };
   const std::string name = named(word >> 8);
   switch (static_cast<Failure>(word & 0xff)) {
@@ -180,7 +183,7 @@ absl::Status Barrier::failure_status(uint32_t word) const {
       std::string missing;
       for (int other = 0; other < region_.ranks; ++other) {
         if (other == rank_ || region_.at[other].sequence.load() >= sequence_) continue;
-        missing += (missing.empty() ? "" : ", ") + named(other);
+        missing += (missing.empty() ? "" : ", ") + named(region_.numbers[other]);
       }
       return absl::DeadlineExceededError(
           fmt::format("{} waited to its deadline; ranks that have not come: {}", name,
@@ -188,6 +191,8 @@ absl::Status Barrier::failure_status(uint32_t word) const {
     }
     case Failure::kMismatch:
       return absl::InternalError(fmt::format("{} found that the ranks' calls do not match", name));
+    case Failure::kDamaged:
+      return unavailable("what {} sent came damaged", name);
     default:
       return absl::AbortedError(fmt::format("aborted by {}", name));
   }

@@ -11,13 +11,17 @@
 
 namespace lockstep {
 
-// One rank's side. arrive() and wait() belong to one thread; fail() and failure() to any. What a
-// rank wrote before arrive() is seen by the others after their wait(). The region outlives it.
+// One rank's side, by its place on this host. arrive() and wait() belong to one thread; fail() and
+// failure() to any. What a rank wrote before arrive() is seen by the others after their wait(). The
+// region outlives it.
 class Barrier {
  public:
   using Clock = std::chrono::steady_clock;
 
   Barrier(RegionHeader& region, int rank);
+
+  // This rank's in the group.
+  int64_t number() const { return region_.numbers[rank_]; }
 
   // One store where nobody sleeps, one system call where somebody does.
   void arrive();
@@ -28,8 +32,9 @@ class Barrier {
   // 50 ms. Adds what it waited to *wait_ns.
   absl::Status wait(Clock::time_point deadline, int64_t* wait_ns);
 
-  // Ends the group on all ranks. The first cause wins. Async-signal-safe.
-  void fail(Failure failure, int rank);
+  // Ends the group on all ranks of this host; names a rank by its number in the group. The first
+  // cause wins. Async-signal-safe.
+  void fail(Failure failure, int64_t number);
 
   // OK while the group has not ended.
   absl::Status failure() const;

@@ -18,6 +18,7 @@ namespace {
 struct Card {
   std::array<char, 32> address{};  // Of its GPU.
   int32_t nccl_version = 0;        // 0: no library.
+  int32_t host = 0;
 };
 
 // Why these ranks cannot use NCCL; "" where they can. The same on every rank.
@@ -25,7 +26,7 @@ std::string obstacle(const std::vector<Card>& cards) {
   for (size_t rank = 0; rank < cards.size(); ++rank) {
     if (cards[rank].nccl_version == 0) return fmt::format("rank {} has no NCCL", rank);
     for (size_t other = 0; other < rank; ++other) {
-      if (cards[other].address == cards[rank].address) {
+      if (cards[other].address == cards[rank].address && cards[other].host == cards[rank].host) {
         return fmt::format("ranks {} and {} share a GPU", other, rank);
       }
       if (cards[other].nccl_version != cards[rank].nccl_version) {
@@ -54,6 +55,7 @@ absl::StatusOr<std::unique_ptr<Collective>> device_collective(std::unique_ptr<Co
   Card own;
   const std::string address = device.address();
   std::memcpy(own.address.data(), address.data(), std::min(address.size(), own.address.size()));
+  own.host = meeting.host;
   if (nccl.ok()) own.nccl_version = nccl->version;
   ASSIGN_OR_RETURN(const std::vector<Card> cards, share(*met, own));
   std::string why_not = obstacle(cards);

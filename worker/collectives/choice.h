@@ -22,6 +22,7 @@ struct DeviceMeeting {
   std::chrono::nanoseconds timeout = kCollectiveTimeout;  // Of setting up, and of every step.
   const std::atomic<bool>* cancelled = nullptr;           // Ends the setting up once it is true.
   std::string nccl = nccl_file();
+  int host = 0;  // A number of this rank's host: GPUs of two hosts may have one address.
 };
 
 struct CollectiveChoice {

@@ -56,7 +56,8 @@ std::vector<std::unique_ptr<Collective>> local_collectives(int ranks,
     group.push_back(single_collective());
     return group;
   }
-  const std::shared_ptr<Region> region = Region::in_process(ranks, 0, shared_bytes);
+  const std::shared_ptr<Region> region =
+      Region::in_process({.ranks = ranks, .shared_bytes = shared_bytes});
   for (int rank = 0; rank < ranks; ++rank) {
     group.push_back(std::make_unique<SharedMemoryCollective>(region, rank, timeout));
   }

@@ -17,7 +17,7 @@
 namespace lockstep {
 namespace {
 
-constexpr uint64_t kMagic = 0x3230706574736b4cull;  // "Lkstep02": the digits are the layout's.
+constexpr uint64_t kMagic = 0x3330706574736b4cull;  // "Lkstep03": the digits are the layout's.
 constexpr size_t kPageBytes = 4096;
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
@@ -25,23 +25,32 @@ size_t whole_pages(size_t bytes) { return (bytes + kPageBytes - 1) / kPageBytes 
 
 size_t header_bytes() { return whole_pages(sizeof(RegionHeader)); }
 
+int slots_of(const RegionShape& shape) { return shape.slots == 0 ? shape.ranks : shape.slots; }
+
 // Where the shared values begin.
-size_t shared_begin(int ranks) {
-  return header_bytes() + whole_pages(static_cast<size_t>(ranks) * 2 * sizeof(Slot));
+size_t shared_begin(int slots) {
+  return header_bytes() + whole_pages(static_cast<size_t>(slots) * 2 * sizeof(Slot));
 }
 
-size_t region_bytes(int ranks, int64_t shared_bytes) {
-  return shared_begin(ranks) + whole_pages(static_cast<size_t>(shared_bytes));
+size_t region_bytes(const RegionShape& shape) {
+  LOCKSTEP_CHECK(0 < shape.ranks && shape.ranks <= slots_of(shape));
+  LOCKSTEP_CHECK(slots_of(shape) <= kMaxRegionRanks && shape.shared_bytes >= 0);
+  return shared_begin(slots_of(shape)) + whole_pages(static_cast<size_t>(shape.shared_bytes));
 }
 
 std::string error_text(int error) { return std::generic_category().message(error); }
 
-void start(void* memory, size_t bytes, int ranks, uint64_t epoch) {
+void start(void* memory, size_t bytes, const RegionShape& shape) {
   auto* header = new (memory) RegionHeader;
   header->magic = kMagic;
   header->bytes = bytes;
-  header->epoch = epoch;
-  header->ranks = ranks;
+  header->epoch = shape.epoch;
+  header->ranks = shape.ranks;
+  header->slots = slots_of(shape);
+  LOCKSTEP_CHECK(shape.numbers.empty() || static_cast<int>(shape.numbers.size()) == shape.ranks);
+  for (int i = 0; i < shape.ranks; ++i) {
+    header->numbers[i] = shape.numbers.empty() ? i : shape.numbers[i];
+  }
 }
 
 absl::StatusOr<int> make_memfd(size_t bytes) {
@@ -68,10 +77,8 @@ absl::StatusOr<void*> map(int fd, size_t bytes) {
 
 }  // namespace
 
-absl::StatusOr<std::shared_ptr<Region>> Region::create(int ranks, uint64_t epoch,
-                                                       int64_t shared_bytes, int* fd) {
-  LOCKSTEP_CHECK(0 < ranks && ranks <= kMaxRegionRanks && shared_bytes >= 0);
-  const size_t bytes = region_bytes(ranks, shared_bytes);
+absl::StatusOr<std::shared_ptr<Region>> Region::create(const RegionShape& shape, int* fd) {
+  const size_t bytes = region_bytes(shape);
   ASSIGN_OR_RETURN(*fd, make_memfd(bytes));
   absl::StatusOr<void*> memory = map(*fd, bytes);
   if (!memory.ok()) {
@@ -79,39 +86,37 @@ absl::StatusOr<std::shared_ptr<Region>> Region::create(int ranks, uint64_t epoch
     *fd = -1;
     return memory.status();
   }
-  start(*memory, bytes, ranks, epoch);
-  return std::shared_ptr<Region>(new Region(*memory, bytes, shared_bytes, true));
+  start(*memory, bytes, shape);
+  return std::shared_ptr<Region>(new Region(*memory, bytes, shape.shared_bytes, true));
 }
 
-absl::StatusOr<std::shared_ptr<Region>> Region::attach(int fd, int ranks, uint64_t epoch,
-                                                       int64_t shared_bytes) {
-  LOCKSTEP_CHECK(0 < ranks && ranks <= kMaxRegionRanks && shared_bytes >= 0);
-  const size_t bytes = region_bytes(ranks, shared_bytes);
+absl::StatusOr<std::shared_ptr<Region>> Region::attach(int fd, const RegionShape& shape) {
+  const size_t bytes = region_bytes(shape);
   struct stat info;
   // Without the seals the giver could cut the file off under us, and a load would be a SIGBUS.
   if (fstat(fd, &info) != 0 || info.st_size != static_cast<off_t>(bytes) ||
       (fcntl(fd, F_GET_SEALS) & kSeals) != kSeals) {
     return failed_precondition(
-        "rank 0 gave no sealed shared memory of {} bytes: is it of another version?", bytes);
+        "the first rank gave no sealed shared memory of {} bytes: is it of another version?",
+        bytes);
   }
   ASSIGN_OR_RETURN(void* memory, map(fd, bytes));
-  std::shared_ptr<Region> region(new Region(memory, bytes, shared_bytes, true));
+  std::shared_ptr<Region> region(new Region(memory, bytes, shape.shared_bytes, true));
   const RegionHeader& header = region->header();
-  if (header.magic != kMagic || header.bytes != bytes || header.ranks != ranks ||
-      header.epoch != epoch) {
+  if (header.magic != kMagic || header.bytes != bytes || header.ranks != shape.ranks ||
+      header.slots != slots_of(shape) || header.epoch != shape.epoch) {
     return failed_precondition(
-        "rank 0 gave shared memory of {} ranks in epoch {}, wanted {} ranks in epoch {}",
-        header.ranks, header.epoch, ranks, epoch);
+        "the first rank gave shared memory of {} ranks in epoch {}, wanted {} ranks in epoch {}",
+        header.ranks, header.epoch, shape.ranks, shape.epoch);
   }
   return region;
 }
 
-std::shared_ptr<Region> Region::in_process(int ranks, uint64_t epoch, int64_t shared_bytes) {
-  LOCKSTEP_CHECK(0 < ranks && ranks <= kMaxRegionRanks && shared_bytes >= 0);
-  const size_t bytes = region_bytes(ranks, shared_bytes);
+std::shared_ptr<Region> Region::in_process(const RegionShape& shape) {
+  const size_t bytes = region_bytes(shape);
   void* memory = operator new (bytes, std::align_val_t{kPageBytes});
-  start(memory, bytes, ranks, epoch);
-  return std::shared_ptr<Region>(new Region(memory, bytes, shared_bytes, false));
+  start(memory, bytes, shape);
+  return std::shared_ptr<Region>(new Region(memory, bytes, shape.shared_bytes, false));
 }
 
 Region::Region(void* memory, size_t bytes, int64_t shared_bytes, bool mapped)
@@ -125,14 +130,14 @@ Region::~Region() {
   }
 }
 
-Slot& Region::slot(int rank, int buffer) {
+Slot& Region::slot(int number, int buffer) {
   std::byte* slots = static_cast<std::byte*>(memory_) + header_bytes();
-  return reinterpret_cast<Slot*>(slots)[rank * 2 + buffer];
+  return reinterpret_cast<Slot*>(slots)[number * 2 + buffer];
 }
 
 std::span<std::byte> Region::shared() {
   std::byte* begin =
-      static_cast<std::byte*>(memory_) + shared_begin(static_cast<int>(header().ranks));
+      static_cast<std::byte*>(memory_) + shared_begin(static_cast<int>(header().slots));
   return {begin, static_cast<size_t>(shared_bytes_)};
 }
 

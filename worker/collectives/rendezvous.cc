@@ -11,10 +11,12 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <numeric>
 #include <string_view>
 #include <thread>
 #include <vector>
 
+#include "base/check.h"
 #include "base/status.h"
 #include "worker/collectives/local.h"
 #include "worker/collectives/region.h"
@@ -87,6 +89,7 @@ absl::Status check(const MeetArgs& args) {
     return invalid_argument("rank {} of {}: wanted 0 <= rank < ranks <= {}", args.rank, args.ranks,
                             kMaxRegionRanks);
   }
+  LOCKSTEP_CHECK(args.here.empty() || std::ranges::count(args.here, args.rank) == 1);
   const bool plain = std::all_of(args.group.begin(), args.group.end(), [](char c) {
     return ('0' <= c && c <= '9') || ('a' <= c && c <= 'z') || c == '-';
   });
@@ -101,9 +104,29 @@ absl::Status check(const MeetArgs& args) {
   return absl::OkStatus();
 }
 
-// The epoch keeps a rank 0 that hangs in an old meeting out of the way of the next.
+std::vector<int> ranks_here(const MeetArgs& args) {
+  if (!args.here.empty()) return args.here;
+  std::vector<int> all(args.ranks);
+  std::iota(all.begin(), all.end(), 0);
+  return all;
+}
+
+// The one that listens.
+int first_rank(const MeetArgs& args) { return args.here.empty() ? 0 : args.here.front(); }
+
+// The epoch keeps a rank that hangs in an old meeting out of the way of the next, the first rank
+// two hosts that are one machine.
 std::string socket_name(const MeetArgs& args) {
-  return fmt::format("lockstep-{}-{}", args.group, args.epoch);
+  return fmt::format("lockstep-{}-{}-{}", args.group, args.epoch, first_rank(args));
+}
+
+RegionShape shape_of(const MeetArgs& args) {
+  const std::vector<int> here = ranks_here(args);
+  return {.ranks = static_cast<int>(here.size()),
+          .epoch = args.epoch,
+          .shared_bytes = args.shared_bytes,
+          .numbers = here,
+          .slots = args.ranks};
 }
 
 bool is_cancelled(const MeetArgs& args) {
@@ -115,10 +138,11 @@ absl::Status cancelled_status(const MeetArgs& args) {
       fmt::format("rank {} stopped meeting the others: cancelled", args.rank));
 }
 
-// Rank 0's side of one meeting.
+// The first rank's side of one meeting.
 class Meeting {
  public:
-  explicit Meeting(const MeetArgs& args) : args_(args), self_(hello_of(args)) {}
+  explicit Meeting(const MeetArgs& args)
+      : args_(args), here_(ranks_here(args)), self_(hello_of(args)) {}
 
   absl::StatusOr<std::shared_ptr<Region>> run(Clock::time_point deadline);
 
@@ -141,6 +165,7 @@ class Meeting {
   absl::StatusOr<std::shared_ptr<Region>> send_region();
 
   const MeetArgs& args_;
+  const std::vector<int> here_;
   const Hello self_;
   FileDescriptor listener_;
   std::vector<Peer> peers_;
@@ -151,8 +176,9 @@ absl::StatusOr<std::shared_ptr<Region>> Meeting::run(Clock::time_point deadline)
   while (!missing().empty()) {
     if (is_cancelled(args_)) return cancelled_status(args_);
     if (args_.now() >= deadline) {
-      const absl::Status status = absl::DeadlineExceededError(fmt::format(
-          "rank 0 waited {} ms for ranks that did not come: {}", args_.timeout.count(), missing()));
+      const absl::Status status = absl::DeadlineExceededError(
+          fmt::format("rank {} waited {} ms for ranks that did not come: {}", args_.rank,
+                      args_.timeout.count(), missing()));
       for (const Peer& peer : peers_) refuse(peer, status);
       return status;
     }
@@ -223,18 +249,19 @@ void Meeting::refuse(const Peer& peer, const absl::Status& status) const {
 
 absl::Status Meeting::verify(const Hello& hello, size_t bytes) const {
   if (bytes != sizeof(Hello) || hello.magic != kMagic || hello.version != kVersion) {
-    return failed_precondition("rank 0 speaks version {} of the meeting, its peer does not",
-                               kVersion);
+    return failed_precondition("rank {} speaks version {} of the meeting, its peer does not",
+                               args_.rank, kVersion);
   }
   if (!same_secret(hello, self_)) {
     return absl::PermissionDeniedError("wrong secret: the ranks have different join tokens");
   }
   if (hello.ranks != args_.ranks || hello.epoch != args_.epoch) {
-    return failed_precondition("rank 0 meets {} ranks in epoch {}, not {} in epoch {}", args_.ranks,
-                               args_.epoch, hello.ranks, hello.epoch);
+    return failed_precondition("rank {} meets {} ranks in epoch {}, not {} in epoch {}", args_.rank,
+                               args_.ranks, args_.epoch, hello.ranks, hello.epoch);
   }
-  if (hello.rank < 1 || hello.rank >= args_.ranks) {
-    return invalid_argument("no rank {} in a group of {}", hello.rank, args_.ranks);
+  if (hello.rank == args_.rank || std::ranges::count(here_, hello.rank) == 0) {
+    return invalid_argument("no rank {} in a group of {}{}", hello.rank, args_.ranks,
+                            args_.here.empty() ? "" : " on this host");
   }
   if (is_present(hello.rank)) {
     return absl::AlreadyExistsError(fmt::format("rank {} has come already", hello.rank));
@@ -249,21 +276,22 @@ bool Meeting::is_present(int rank) const {
 
 std::string Meeting::missing() const {
   std::string ranks;
-  for (int rank = 1; rank < args_.ranks; ++rank) {
-    if (!is_present(rank)) ranks += (ranks.empty() ? "" : ", ") + std::to_string(rank);
+  for (const int rank : here_) {
+    if (rank != args_.rank && !is_present(rank))
+      ranks += (ranks.empty() ? "" : ", ") + std::to_string(rank);
   }
   return ranks;
 }
 
 absl::StatusOr<std::shared_ptr<Region>> Meeting::send_region() {
   int fd = -1;
-  ASSIGN_OR_RETURN(std::shared_ptr<Region> region,
-                   Region::create(args_.ranks, args_.epoch, args_.shared_bytes, &fd));
+  ASSIGN_OR_RETURN(std::shared_ptr<Region> region, Region::create(shape_of(args_), &fd));
   const FileDescriptor memory(fd);
   RegionHeader& header = region->header();
   header.processes[0] = self_.process;
   for (const Peer& peer : peers_) {
-    if (peer.rank >= 0) header.processes[peer.rank] = peer.process;
+    if (peer.rank < 0) continue;
+    header.processes[std::ranges::find(here_, peer.rank) - here_.begin()] = peer.process;
   }
   const Answer answer{};
   for (const Peer& peer : peers_) {
@@ -282,7 +310,8 @@ absl::StatusOr<std::shared_ptr<Region>> request_region(const MeetArgs& args,
   if (absl::IsNotFound(socket.status()) || absl::IsUnavailable(socket.status())) return nullptr;
   if (!socket.ok()) return socket.status();
   if (!peer_is_same_user(*socket)) {
-    return absl::PermissionDeniedError("another user's process answers as rank 0");
+    return absl::PermissionDeniedError(
+        fmt::format("another user's process answers as rank {}", first_rank(args)));
   }
   const Hello hello = hello_of(args);
   if (!send_message(*socket, bytes_of(hello), -1)) return nullptr;
@@ -295,19 +324,20 @@ absl::StatusOr<std::shared_ptr<Region>> request_region(const MeetArgs& args,
     if (received.outcome == Received::kNothing) continue;
     if (received.outcome == Received::kGone) return nullptr;  // Perhaps it is started again.
     if (received.bytes != sizeof(answer) || answer.magic != kMagic || answer.version != kVersion) {
-      return failed_precondition("rank 0 does not speak version {} of the meeting", kVersion);
+      return failed_precondition("rank {} does not speak version {} of the meeting",
+                                 first_rank(args), kVersion);
     }
     if (answer.code != 0) {
       answer.message.back() = '\0';
       return absl::Status(static_cast<absl::StatusCode>(answer.code),
-                          fmt::format("rank 0 refused rank {}: {}", args.rank,
+                          fmt::format("rank {} refused rank {}: {}", first_rank(args), args.rank,
                                       std::string_view(answer.message.data())));
     }
     if (received.descriptor_lost) {
       return resource_exhausted("rank {} has no file descriptor left for the shared memory",
                                 args.rank);
     }
-    return Region::attach(memory.get(), args.ranks, args.epoch, args.shared_bytes);
+    return Region::attach(memory.get(), shape_of(args));
   }
   return nullptr;
 }
@@ -321,20 +351,24 @@ absl::StatusOr<std::shared_ptr<Region>> join_meeting(const MeetArgs& args,
   }
   if (is_cancelled(args)) return cancelled_status(args);
   return absl::DeadlineExceededError(
-      fmt::format("rank {} waited {} ms for rank 0, or for ranks that it waits for", args.rank,
-                  args.timeout.count()));
+      fmt::format("rank {} waited {} ms for rank {}, or for ranks that it waits for", args.rank,
+                  args.timeout.count(), first_rank(args)));
 }
 
 }  // namespace
 
+absl::StatusOr<std::shared_ptr<Region>> meet_on_host(const MeetArgs& args) {
+  RETURN_IF_ERROR(check(args));
+  if (ranks_here(args).size() == 1) return Region::in_process(shape_of(args));
+  const Clock::time_point deadline = args.now() + args.timeout;
+  return args.rank == first_rank(args) ? Meeting(args).run(deadline) : join_meeting(args, deadline);
+}
+
 absl::StatusOr<std::unique_ptr<Collective>> meet_in_shared_memory(const MeetArgs& args) {
   RETURN_IF_ERROR(check(args));
   if (args.ranks == 1) return single_collective();
-  const Clock::time_point deadline = args.now() + args.timeout;
-  absl::StatusOr<std::shared_ptr<Region>> region =
-      args.rank == 0 ? Meeting(args).run(deadline) : join_meeting(args, deadline);
-  if (!region.ok()) return region.status();
-  return std::make_unique<SharedMemoryCollective>(*std::move(region), args.rank,
+  ASSIGN_OR_RETURN(std::shared_ptr<Region> region, meet_on_host(args));
+  return std::make_unique<SharedMemoryCollective>(std::move(region), args.rank,
                                                   args.collective_timeout);
 }
 

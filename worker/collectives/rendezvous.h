@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How the ranks of one host meet: on a Unix socket without a file, whose name nobody outside the
-// group can guess. Rank 0 listens, verifies each peer by user, secret, rank and epoch, and when all
-// are there sends them a sealed memfd.
+// group can guess. The first of them (rank 0, where the group is on one host) listens, verifies
+// each peer by user, secret, rank and epoch, and when all are there sends them a sealed memfd.
 #pragma once
 
 #include <atomic>
@@ -10,16 +10,20 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "worker/collectives/collective.h"
+#include "worker/collectives/region.h"
 #include "worker/collectives/shared_memory.h"
 
 namespace lockstep {
 
 struct MeetArgs {
   int rank = 0;
-  int ranks = 1;  // At most kMaxRegionRanks.
+  int ranks = 1;  // Of the group, at most kMaxRegionRanks.
+  // Those of this host, ascending, `rank` among them; empty: all.
+  std::vector<int> here = {};
   uint64_t epoch = 0;
   std::string group = {};    // Random, known to the group: 8 to 64 of [0-9a-z-].
   std::string secret = {};   // By which ranks know one another: 1 to 256 bytes.
@@ -33,10 +37,13 @@ struct MeetArgs {
 };
 
 // Returns on every rank once all are there. Ranks may come in any order; one that died in the
-// meeting may come again. kPermissionDenied, kInvalidArgument, kAlreadyExists: rank 0 refused this
-// rank (wrong secret; no such rank; the rank is there already), and the others go on meeting.
-// kDeadlineExceeded names the ranks that did not come. kFailedPrecondition, kResourceExhausted:
-// this machine gives no socket or memory.
+// meeting may come again. kPermissionDenied, kInvalidArgument, kAlreadyExists: the first rank
+// refused this one (wrong secret; no such rank; the rank is there already), and the others go on
+// meeting. kDeadlineExceeded names the ranks that did not come. kFailedPrecondition,
+// kResourceExhausted: this machine gives no socket or memory.
 absl::StatusOr<std::unique_ptr<Collective>> meet_in_shared_memory(const MeetArgs& args);
+
+// The same for the ranks of this host alone: the memory that they share now.
+absl::StatusOr<std::shared_ptr<Region>> meet_on_host(const MeetArgs& args);
 
 }  // namespace lockstep

@@ -16,37 +16,11 @@ namespace {
 constexpr int64_t kShareBytes = 32 * 1024;
 constexpr int64_t kLineBytes = 64;
 
-// Calls body(piece of a row, its place in the packed bytes, length) over [begin, begin + bytes).
-template <typename Body>
-void for_each_run(int64_t row_bytes, int64_t stride_bytes, int64_t begin, int64_t bytes,
-                  const Body& body) {
-  if (bytes == 0) return;
-  if (row_bytes == stride_bytes) {
-    body(begin, int64_t{0}, bytes);
-    return;
-  }
-  int64_t row = begin / row_bytes;
-  int64_t offset = begin - row * row_bytes;
-  for (int64_t done = 0; done < bytes; ++row, offset = 0) {
-    const int64_t run = std::min(row_bytes - offset, bytes - done);
-    body(row * stride_bytes + offset, done, run);
-    done += run;
-  }
-}
-
 uint64_t hash(std::span<const int64_t> numbers) {
   uint64_t hash = 0xcbf29ce484222325ull;
   for (const int64_t number : numbers)
     hash = (hash ^ static_cast<uint64_t>(number)) * 0x100000001b3;
   return hash;
-}
-
-std::string describe(const Call& call) {
-  return fmt::format("{} {} of {} x {} elements of {} bytes in epoch {}",
-                     call.kind == Call::kAllReduce   ? "all_reduce"
-                     : call.kind == Call::kAllGather ? "all_gather"
-                                                     : "unknown call",
-                     call.number, call.rows, call.cols, call.element_bytes, call.epoch);
 }
 
 void check_gather(const GatherArgs& args, int rank, int ranks) {
@@ -60,16 +34,42 @@ void check_gather(const GatherArgs& args, int rank, int ranks) {
 
 }  // namespace
 
-SharedMemoryCollective::SharedMemoryCollective(std::shared_ptr<Region> region, int rank,
+SharedMemoryCollective::SharedMemoryCollective(std::shared_ptr<Region> region, int place,
                                                std::chrono::nanoseconds timeout)
+    : SharedMemoryCollective(std::move(region), place, timeout, {}, nullptr) {}
+
+SharedMemoryCollective::SharedMemoryCollective(std::shared_ptr<Region> region, int place,
+                                               std::chrono::nanoseconds timeout,
+                                               std::span<const int> hosts,
+                                               std::unique_ptr<TcpLinks> links)
     : region_(std::move(region)),
       shared_(region_->shared()),
-      rank_(rank),
-      ranks_(static_cast<int>(region_->header().ranks)),
+      rank_(static_cast<int>(region_->header().numbers[place])),
+      ranks_(static_cast<int>(region_->header().slots)),
       timeout_(timeout),
-      barrier_(region_->header(), rank) {}
+      links_(std::move(links)),
+      slices_(ranks_),
+      barrier_(region_->header(), place) {
+  const std::vector<int> one_host(ranks_, 0);
+  if (links_ == nullptr) hosts = one_host;
+  LOCKSTEP_CHECK(static_cast<int>(hosts.size()) == ranks_);
+  const std::vector<int> order = by_host(hosts);
+  for (int i = 0; i < ranks_; ++i) {
+    const int rank = order[i];
+    const bool begins = i == 0 || hosts[order[i - 1]] != hosts[rank];
+    slices_[rank].place = i;
+    slices_[rank].host_begin = begins ? i : slices_[order[i - 1]].host_begin;
+    slices_[rank].host_end =
+        slices_[rank].host_begin + static_cast<int>(ranks_of_host(hosts, hosts[rank]).size());
+  }
+}
 
 SharedMemoryCollective::~SharedMemoryCollective() { barrier_.leave(); }
+
+void SharedMemoryCollective::abort() {
+  barrier_.fail(Failure::kAborted, rank_);
+  if (links_ != nullptr) links_->interrupt();
+}
 
 Collective::Waited SharedMemoryCollective::waited() const {
   return {.wait_ns = wait_ns_.load(std::memory_order_relaxed),
@@ -95,8 +95,18 @@ absl::Status SharedMemoryCollective::leave(absl::Status status) {
   if (status.ok()) [[likely]] {
     return status;
   }
+  if (links_ != nullptr) links_->interrupt();  // Ranks of other hosts learn it by that.
   return absl::Status(status.code(), fmt::format("{}, rank {} of {}: {}", describe(call_), rank_,
                                                  ranks_, message_of(status)));
+}
+
+absl::Status SharedMemoryCollective::arrive(TcpLinks::RowBytesOf out, TcpLinks::RowBytesOf in) {
+  if (links_ != nullptr) {
+    RETURN_IF_ERROR(links_->exchange(call_, out, in, barrier_, start_ + timeout_, &call_wait_ns_));
+    for (const int rank : links_->senders()) slot(rank).call = call_;
+  }
+  barrier_.arrive();
+  return absl::OkStatus();
 }
 
 absl::Status SharedMemoryCollective::wait_for_peers() {
@@ -110,29 +120,14 @@ absl::Status SharedMemoryCollective::check_calls() {
       continue;
     }
     barrier_.fail(Failure::kMismatch, rank_);
-    return absl::InternalError(fmt::format("rank {} called {}{}", r, describe(other),
-                                           other.boundaries_hash != call_.boundaries_hash
-                                               ? " with other boundaries"
-                                           : other.place != call_.place ? " at another place"
-                                                                        : ""));
+    return absl::InternalError(fmt::format("rank {} {}", r, describe_other(other, call_)));
   }
   return absl::OkStatus();
 }
 
-void SharedMemoryCollective::pack(const Rows& rows, int64_t begin, int64_t bytes,
-                                  std::byte* packed) {
-  for_each_run(rows.row_bytes, rows.stride_bytes, begin, bytes,
-               [&](int64_t from, int64_t to, int64_t run) {
-                 std::memcpy(packed + to, rows.data + from, static_cast<size_t>(run));
-               });
-}
-
-void SharedMemoryCollective::unpack(const std::byte* packed, int64_t begin, int64_t bytes,
-                                    const Rows& rows) {
-  for_each_run(rows.row_bytes, rows.stride_bytes, begin, bytes,
-               [&](int64_t to, int64_t from, int64_t run) {
-                 std::memcpy(rows.data + to, packed + from, static_cast<size_t>(run));
-               });
+// Of what a rank has in its slot.
+RowBytes SharedMemoryCollective::slot_piece(int rank, int64_t begin, int64_t end) {
+  return {.rows = {slot(rank).data, kSlotBytes, kSlotBytes}, .begin = begin, .bytes = end - begin};
 }
 
 absl::Status SharedMemoryCollective::all_gather(const GatherArgs& args) {
@@ -160,7 +155,13 @@ absl::Status SharedMemoryCollective::all_gather(const GatherArgs& args) {
 absl::Status SharedMemoryCollective::gather_in_place(const GatherArgs& args) {
   place_own(args);
   slot(rank_).call = call_;
-  barrier_.arrive();
+  const auto columns = [&args](int r) -> RowBytes {
+    const int64_t bytes = (args.boundaries[r + 1] - args.boundaries[r]) * args.element_bytes;
+    std::byte* first = static_cast<std::byte*>(args.out) + args.boundaries[r] * args.element_bytes;
+    return {.rows = {first, bytes, args.out_stride * args.element_bytes},
+            .bytes = args.rows * bytes};
+  };
+  RETURN_IF_ERROR(arrive([&](int) { return columns(rank_); }, columns));
   RETURN_IF_ERROR(wait_for_peers());
   RETURN_IF_ERROR(check_calls());
   buffer_ ^= 1;
@@ -173,13 +174,14 @@ absl::Status SharedMemoryCollective::gather_chunks(const GatherArgs& args, int64
   };
   const Rows own{const_cast<std::byte*>(static_cast<const std::byte*>(args.in)), columns(rank_),
                  args.in_stride * args.element_bytes};
-  const auto part = [&](int r, int64_t begin) {  // Of a rank's bytes, in the chunk from `begin`.
-    return std::clamp<int64_t>(args.rows * columns(r) - begin, 0, kSlotBytes);
-  };
   for (int64_t begin = 0; begin == 0 || begin < largest; begin += kSlotBytes) {
+    const auto part = [&](int r) {  // Of a rank's bytes, in this chunk.
+      return std::clamp<int64_t>(args.rows * columns(r) - begin, 0, kSlotBytes);
+    };
+    const auto in_slot = [&](int r) { return slot_piece(r, 0, part(r)); };
     slot(rank_).call = call_;
-    pack(own, begin, part(rank_, begin), slot(rank_).data);
-    barrier_.arrive();
+    pack({own, begin, part(rank_)}, slot(rank_).data);
+    RETURN_IF_ERROR(arrive([&](int) { return in_slot(rank_); }, in_slot));
     if (begin == 0) place_own(args);
     RETURN_IF_ERROR(wait_for_peers());
     RETURN_IF_ERROR(check_calls());
@@ -187,7 +189,7 @@ absl::Status SharedMemoryCollective::gather_chunks(const GatherArgs& args, int64
       if (r == rank_) continue;
       const Rows out{static_cast<std::byte*>(args.out) + args.boundaries[r] * args.element_bytes,
                      columns(r), args.out_stride * args.element_bytes};
-      unpack(slot(r).data, begin, part(r, begin), out);
+      unpack(slot(r).data, {out, begin, part(r)});
     }
     buffer_ ^= 1;
   }
@@ -224,40 +226,51 @@ absl::Status SharedMemoryCollective::all_reduce(float* data, int64_t rows, int64
 absl::Status SharedMemoryCollective::reduce_chunks(const Rows& rows, int64_t bytes) {
   const bool share = ranks_ > 2 && bytes >= kShareBytes;
   for (int64_t begin = 0; begin == 0 || begin < bytes; begin += kSlotBytes) {
-    const int64_t chunk = std::min(bytes - begin, kSlotBytes);
+    const RowBytes chunk{rows, begin, std::min(bytes - begin, kSlotBytes)};
     slot(rank_).call = call_;
-    pack(rows, begin, chunk, slot(rank_).data);
-    barrier_.arrive();
-    RETURN_IF_ERROR(wait_for_peers());
-    RETURN_IF_ERROR(check_calls());
+    pack(chunk, slot(rank_).data);
     if (share) {
-      RETURN_IF_ERROR(add_and_share_chunk(rows, begin, chunk));
+      RETURN_IF_ERROR(add_and_share_chunk(chunk));
     } else {
-      add_chunk(rows, begin, chunk);
+      RETURN_IF_ERROR(add_chunk(chunk));
     }
     buffer_ ^= 1;
   }
   return absl::OkStatus();
 }
 
-void SharedMemoryCollective::add_chunk(const Rows& rows, int64_t begin, int64_t bytes) {
-  for_each_run(
-      rows.row_bytes, rows.stride_bytes, begin, bytes,
-      [&](int64_t to, int64_t from, int64_t run) { add_slots(from, run, rows.data + to); });
+absl::Status SharedMemoryCollective::add_chunk(const RowBytes& chunk) {
+  const auto in_slot = [&](int r) { return slot_piece(r, 0, chunk.bytes); };
+  RETURN_IF_ERROR(arrive([&](int) { return in_slot(rank_); }, in_slot));
+  RETURN_IF_ERROR(wait_for_peers());
+  RETURN_IF_ERROR(check_calls());
+  for_each_run(chunk, [&](std::byte* to, int64_t from, int64_t run) { add_slots(from, run, to); });
+  return absl::OkStatus();
 }
 
 // Each rank adds one slice, leaves it in its own slot, where nobody else reads these bytes before
-// the second wait, and takes the other slices from theirs.
-absl::Status SharedMemoryCollective::add_and_share_chunk(const Rows& rows, int64_t begin,
-                                                         int64_t bytes) {
-  const int64_t lines = (bytes + ranks_ * kLineBytes - 1) / (ranks_ * kLineBytes);
-  const auto first = [&](int r) { return std::min(r * lines * kLineBytes, bytes); };
-  const int64_t own = first(rank_);
-  add_slots(own, first(rank_ + 1) - own, slot(rank_).data + own);
-  barrier_.arrive();
+// the second wait, and takes the other slices from theirs. The slices of a host are together, so
+// that another host's ranks send it nothing but these.
+absl::Status SharedMemoryCollective::add_and_share_chunk(const RowBytes& chunk) {
+  const int64_t lines = (chunk.bytes + ranks_ * kLineBytes - 1) / (ranks_ * kLineBytes);
+  const auto first = [&](int place) { return std::min(place * lines * kLineBytes, chunk.bytes); };
+  const auto for_host_of = [&](int of, int to) {  // What rank `of` has for the host of `to`.
+    return slot_piece(of, first(slices_[to].host_begin), first(slices_[to].host_end));
+  };
+  RETURN_IF_ERROR(arrive([&](int to) { return for_host_of(rank_, to); },
+                         [&](int of) { return for_host_of(of, rank_); }));
+  RETURN_IF_ERROR(wait_for_peers());
+  RETURN_IF_ERROR(check_calls());
+  const auto sum_of = [&](int r) {
+    return slot_piece(r, first(slices_[r].place), first(slices_[r].place + 1));
+  };
+  const RowBytes own = sum_of(rank_);
+  add_slots(own.begin, own.bytes, slot(rank_).data + own.begin);
+  RETURN_IF_ERROR(arrive([&](int) { return own; }, sum_of));
   RETURN_IF_ERROR(wait_for_peers());
   for (int r = 0; r < ranks_; ++r) {
-    unpack(slot(r).data + first(r), begin + first(r), first(r + 1) - first(r), rows);
+    const RowBytes sum = sum_of(r);
+    unpack(slot(r).data + sum.begin, {chunk.rows, chunk.begin + sum.begin, sum.bytes});
   }
   return absl::OkStatus();
 }

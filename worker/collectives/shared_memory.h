@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Collectives through a region of shared memory, between processes of one host and between threads
-// of one process alike.
+// of one process alike; and between hosts, each with such a region.
 //
 // Each rank copies its part into a slot of its own, arrives, waits for the others and reads their
 // slots. Slots are double-buffered: who writes a buffer again has waited once since, and no rank
@@ -13,6 +13,11 @@
 //   all_reduce, else            2 waits a chunk   writes n + n / N      reads 2 n
 //
 // and copies its own columns to their place while the others arrive.
+//
+// Where the group spans hosts, a part that a rank writes here goes to each other host as well, to
+// one rank, which receives it straight to its place in shared() or into the sender's slot there,
+// and arrives only then (routes.h, tcp_links.h). An all_reduce of 2 waits sends n / H and then n /
+// N to each of the other H - 1 hosts, one of 1 wait sends n. Sums are in rank order either way.
 #pragma once
 
 #include <atomic>
@@ -20,10 +25,13 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "worker/collectives/barrier.h"
 #include "worker/collectives/collective.h"
 #include "worker/collectives/region.h"
+#include "worker/collectives/rows.h"
+#include "worker/collectives/tcp_links.h"
 
 namespace lockstep {
 
@@ -34,8 +42,13 @@ inline constexpr std::chrono::seconds kCollectiveTimeout{30};
 // Buffers of a failed call hold anything. Its destruction tells the peers that the rank has left.
 class SharedMemoryCollective final : public Collective {
  public:
-  SharedMemoryCollective(std::shared_ptr<Region> region, int rank,
+  // `place` is the rank's among those of the host.
+  SharedMemoryCollective(std::shared_ptr<Region> region, int place,
                          std::chrono::nanoseconds timeout);
+  // hosts[r] tells the host of rank r of the group; `links` are as routes_of() says.
+  SharedMemoryCollective(std::shared_ptr<Region> region, int place,
+                         std::chrono::nanoseconds timeout, std::span<const int> hosts,
+                         std::unique_ptr<TcpLinks> links);
   ~SharedMemoryCollective() override;
 
   int rank() const override { return rank_; }
@@ -43,41 +56,40 @@ class SharedMemoryCollective final : public Collective {
   absl::Status all_reduce(float* data, int64_t rows, int64_t cols, int64_t stride) override;
   absl::Status all_gather(const GatherArgs& args) override;
   std::span<std::byte> shared() override { return shared_; }
-  void abort() override { barrier_.fail(Failure::kAborted, rank_); }
+  void abort() override;
   Waited waited() const override;
 
  private:
-  // A row-major rectangle, read and written as if its rows lay end to end.
-  struct Rows {
-    std::byte* data;
-    int64_t row_bytes;
-    int64_t stride_bytes;
-  };
-
   absl::Status reduce_chunks(const Rows& rows, int64_t bytes);
   absl::Status gather_in_place(const GatherArgs& args);
   absl::Status gather_chunks(const GatherArgs& args, int64_t largest);
   void place_own(const GatherArgs& args) const;
-  void add_chunk(const Rows& rows, int64_t begin, int64_t bytes);
-  absl::Status add_and_share_chunk(const Rows& rows, int64_t begin, int64_t bytes);
+  absl::Status add_chunk(const RowBytes& chunk);
+  absl::Status add_and_share_chunk(const RowBytes& chunk);
   // Adds the slots' bytes [begin, begin + bytes) into `out`, which may be a slot's same bytes.
   void add_slots(int64_t begin, int64_t bytes, std::byte* out);
 
   // The frame of every collective: refuses an ended group, starts the clock; and back.
   absl::Status enter(Call call);
   absl::Status leave(absl::Status status);
+  // Sends and receives what goes between hosts, then arrives.
+  absl::Status arrive(TcpLinks::RowBytesOf out, TcpLinks::RowBytesOf in);
   absl::Status wait_for_peers();
   absl::Status check_calls();
   Slot& slot(int rank) { return region_->slot(rank, buffer_); }
-
-  static void pack(const Rows& rows, int64_t begin, int64_t bytes, std::byte* packed);
-  static void unpack(const std::byte* packed, int64_t begin, int64_t bytes, const Rows& rows);
+  RowBytes slot_piece(int rank, int64_t begin, int64_t end);
 
   const std::shared_ptr<Region> region_;
   const std::span<std::byte> shared_;
   const int rank_;
   const int ranks_;
   const std::chrono::nanoseconds timeout_;
+  const std::unique_ptr<TcpLinks> links_;  // Null: all ranks are here.
+  // Where the ranks are in the order of hosts, and where each one's host begins and ends there.
+  struct Slice {
+    int place, host_begin, host_end;
+  };
+  std::vector<Slice> slices_;
   Barrier barrier_;
   Call call_;
   int buffer_ = 0;

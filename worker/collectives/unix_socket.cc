@@ -45,10 +45,6 @@ absl::StatusOr<FileDescriptor> make_socket() {
 
 }  // namespace
 
-FileDescriptor::~FileDescriptor() {
-  if (fd_ >= 0) close(fd_);
-}
-
 absl::StatusOr<FileDescriptor> listen_at(const std::string& name, int backlog) {
   ASSIGN_OR_RETURN(const Address address, address_of(name));
   ASSIGN_OR_RETURN(FileDescriptor fd, make_socket());

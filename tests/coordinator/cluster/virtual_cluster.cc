@@ -38,6 +38,7 @@ ClusterCoreOptions VirtualCluster::default_options() {
     return programs;
   };
   options.draw_group_name = [] { return "a-test-group"; };
+  options.draw_data_key = [] { return "a-test-key"; };
   return options;
 }
 
@@ -171,6 +172,7 @@ void VirtualCluster::answer(VirtualWorker& worker, const cluster::CoordinatorMes
     reply.mutable_ready()->set_pages(worker.pages);
     reply.mutable_ready()->set_weight_bytes(worker.weight_bytes);
     reply.mutable_ready()->set_identity(worker.identity);
+    reply.mutable_ready()->set_contents(worker.contents);
   } else if (message.has_step()) {
     reply.mutable_result()->set_step(message.step().step());
     for (int i = 0; i < message.step().outputs_size(); ++i) reply.mutable_result()->add_outputs();

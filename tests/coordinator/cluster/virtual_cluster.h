@@ -26,6 +26,7 @@ struct VirtualWorker {
   int64_t pages = 10;
   int64_t weight_bytes = 1'000;
   std::string identity = "checkpoint 1";
+  std::string contents = "the same everywhere";
   std::optional<cluster::Failure> failure;  // Its answer to the next Assignment or Step.
 
   uint64_t epoch = 0;  // Of its last Assignment.

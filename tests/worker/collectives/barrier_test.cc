@@ -18,7 +18,7 @@ using Clock = Barrier::Clock;
 
 class BarrierTest : public testing::Test {
  protected:
-  explicit BarrierTest(int ranks = 4) : region_(Region::in_process(ranks, 0, 0)) {
+  explicit BarrierTest(int ranks = 4) : region_(Region::in_process({.ranks = ranks})) {
     for (int rank = 0; rank < ranks; ++rank) ranks_.emplace_back(region_->header(), rank);
   }
 

@@ -66,7 +66,7 @@ class RendezvousTest : public testing::Test {
   // A connection as a stranger makes it, once somebody listens.
   int connect_raw() const {
     sockaddr_un address{.sun_family = AF_UNIX, .sun_path = {}};
-    const std::string name = fmt::format("lockstep-{}-5", group_);
+    const std::string name = fmt::format("lockstep-{}-5-0", group_);
     std::memcpy(address.sun_path + 1, name.data(), name.size());
     const auto bytes = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
     const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);

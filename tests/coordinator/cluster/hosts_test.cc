@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// Groups whose workers are on several hosts: what they are told, and who fits.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "tests/coordinator/cluster/virtual_cluster.h"
+
+namespace lockstep::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+cluster::Hello on_host(const std::string& host, const std::string& data_address) {
+  cluster::Hello hello = VirtualCluster::default_hello();
+  hello.set_host(host);
+  hello.set_data_address(data_address);
+  return hello;
+}
+
+TEST(HostsTest, WorkersOfSeveralHostsLearnEachOthersAddressesAndAKey) {
+  VirtualCluster cluster(VirtualCluster::default_options());
+  const LinkId first = cluster.join(on_host("a", "10.0.0.1:1"), {.identity = "inode 1"});
+  const LinkId second = cluster.join(on_host("b", "10.0.0.2:2"), {.identity = "inode 2"});
+  cluster.want_group();
+  EXPECT_TRUE(cluster.formed());  // A copy of the same files serves.
+  for (const LinkId link : {first, second}) {
+    const cluster::Assignment& assignment = cluster.worker(link).assignment();
+    ASSERT_EQ(assignment.data_addresses_size(), 2);
+    EXPECT_EQ(assignment.data_addresses(0), "10.0.0.1:1");
+    EXPECT_EQ(assignment.data_addresses(1), "10.0.0.2:2");
+    EXPECT_EQ(assignment.data_key(), "a-test-key");
+  }
+}
+
+TEST(HostsTest, OnOneHostNobodyGetsAKey) {
+  VirtualCluster cluster(VirtualCluster::default_options());
+  const LinkId first = cluster.join(on_host("a", "10.0.0.1:1"));
+  cluster.join(on_host("a", "10.0.0.1:2"));
+  cluster.want_group();
+  EXPECT_TRUE(cluster.formed());
+  EXPECT_EQ(cluster.worker(first).assignment().data_key(), "");
+}
+
+TEST(HostsTest, CopiesThatDifferOnAnotherHostMakeNoGroup) {
+  VirtualCluster cluster(VirtualCluster::default_options());
+  cluster.join(on_host("a", "10.0.0.1:1"), {.contents = "one"});
+  cluster.join(on_host("b", "10.0.0.2:2"), {.contents = "another"});
+  cluster.want_group();
+  EXPECT_FALSE(cluster.formed());
+  EXPECT_THAT(cluster.log(), HasSubstr("ranks 0 and 1 loaded different checkpoints"));
+}
+
+TEST(HostsTest, AWorkerOfAnotherHostNeedsADataPortAtBothEnds) {
+  for (const char* own : {"", "10.0.0.1:1"}) {
+    VirtualCluster cluster(VirtualCluster::default_options());
+    cluster.join(on_host("a", own));
+    cluster.join(on_host("a", own));
+    cluster.want_group();
+    const LinkId other = cluster.join(on_host("b", *own == 0 ? "10.0.0.2:2" : ""));
+    EXPECT_THAT(cluster.worker(other).refusal(),
+                HasSubstr(*own == 0 ? "and they have no port for their data"
+                                    : "and has no port for their data"));
+  }
+}
+
+}  // namespace
+}  // namespace lockstep::testing

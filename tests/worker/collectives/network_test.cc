@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// Groups whose network is bad: the right bits or an ended group, never a wrong value.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "tests/support/host_group.h"
+#include "tests/support/patience.h"
+#include "tests/support/relay.h"
+#include "tests/worker/collectives/checks.h"
+
+namespace lockstep {
+namespace {
+
+using std::chrono::milliseconds;
+using ::testing::HasSubstr;
+using testing::host_group;
+using testing::Relay;
+
+// Ranks 0 and 1 on two hosts, and a relay between them.
+class NetworkTest : public ::testing::Test {
+ protected:
+  Group make_group(std::chrono::nanoseconds timeout = kPatience) {
+    return host_group({0, 1}, {.timeout = timeout,
+                               .shared_bytes = 1 << 20,
+                               .way = [this](int, int, const std::string& address) {
+                                 relay_ = std::make_unique<Relay>(address);
+                                 return relay_->address();
+                               }});
+  }
+
+  // The checks see every wrong byte: DATA_LOSS.
+  static absl::Status ten_calls(Collective& g) {
+    for (int turn = 0; turn < 5; ++turn) {
+      RETURN_IF_ERROR(gather_and_check(g, {3, {0, 700, 1900}, 4, 1, false}));
+      RETURN_IF_ERROR(reduce_and_check(g, 2, 3000, 0));
+    }
+    return absl::OkStatus();
+  }
+
+  void expect_ended(const std::vector<absl::Status>& results) {
+    for (const absl::Status& result : results) {
+      EXPECT_FALSE(result.ok());
+      EXPECT_FALSE(absl::IsDataLoss(result)) << result;
+    }
+  }
+
+  std::unique_ptr<Relay> relay_;
+};
+
+TEST_F(NetworkTest, AChangedBitEndsTheGroupWhereverItIs) {
+  SCOPED_TRACE(fmt::format("seed {}", kSeed));
+  std::minstd_rand random(kSeed);
+  for (int turn = 0; turn < 60; ++turn) {
+    Group group = make_group();
+    relay_->faults().flip_at = turn < 20 ? turn * 11 : random() % 100'000;
+    const auto results = run(group, ten_calls);
+    expect_ended(results);
+    EXPECT_THAT(message_of(results[1]), HasSubstr("rank 0 at host 0 "));
+    EXPECT_TRUE(absl::IsUnavailable(results[1])) << results[1];
+  }
+}
+
+TEST_F(NetworkTest, AByteThatIsLeftOutEndsTheGroup) {
+  for (const int64_t at : {0, 50, 100, 8'000, 30'000}) {
+    Group group = make_group();
+    relay_->faults().drop_at = at;
+    expect_ended(run(group, ten_calls));
+  }
+}
+
+TEST_F(NetworkTest, AResetInMidFrameEndsTheGroup) {
+  for (const int64_t at : {0, 1, 88, 5'000, 60'000}) {
+    Group group = make_group();
+    relay_->faults().reset_at = at;
+    const auto results = run(group, ten_calls);
+    expect_ended(results);
+    EXPECT_THAT(message_of(results[1]), HasSubstr("rank 0 at host 0 is gone"));
+  }
+}
+
+TEST_F(NetworkTest, AStallEndsTheGroupAtItsDeadline) {
+  Group group = make_group(milliseconds(300));
+  relay_->faults().stall_at = 20'000;
+  const auto results = run(group, ten_calls);
+  expect_ended(results);
+  EXPECT_THAT(message_of(results[0]) + message_of(results[1]), HasSubstr("waited to its deadline"));
+}
+
+TEST_F(NetworkTest, AnAbortEndsACallThatStalls) {
+  Group group = make_group();
+  relay_->faults().stall_at = 20'000;
+  std::thread aborter([&] {
+    EXPECT_TRUE(becomes_true([&] { return relay_->bytes() >= 20'000; }));
+    group[0]->abort();
+    group[1]->abort();
+  });
+  expect_ended(run(group, ten_calls));
+  aborter.join();
+}
+
+TEST_F(NetworkTest, ASlowLinkGivesTheSameBits) {
+  Group group = make_group();
+  relay_->faults().pause_us = 500;
+  relay_->faults().chunk_bytes = 700;
+  expect_ok(run(group, ten_calls));
+}
+
+TEST_F(NetworkTest, ADelayGivesTheSameBits) {
+  Group group = make_group();
+  relay_->faults().pause_us = 20'000;
+  expect_ok(run(group, ten_calls));
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/collectives/tcp_socket.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+
+#include <memory>
+#include <system_error>
+
+#include "base/status.h"
+
+namespace lockstep {
+namespace {
+
+using Found = std::unique_ptr<addrinfo, decltype(&freeaddrinfo)>;
+
+std::string error_text(int error) { return std::generic_category().message(error); }
+
+absl::StatusOr<Found> look_up(const std::string& address, int kind, int flags) {
+  ASSIGN_OR_RETURN(const HostAndPort parts, split_address(address));
+  addrinfo hints{};
+  hints.ai_socktype = kind;
+  hints.ai_flags = flags | AI_NUMERICSERV;
+  addrinfo* found = nullptr;
+  const char* host = parts.host.empty() ? nullptr : parts.host.c_str();
+  const int error = getaddrinfo(host, parts.port.c_str(), &hints, &found);
+  if (error != 0) return unavailable("{}: {}", printable(address), gai_strerror(error));
+  return Found(found, &freeaddrinfo);
+}
+
+absl::StatusOr<FileDescriptor> make_socket(const addrinfo& address) {
+  FileDescriptor fd(
+      socket(address.ai_family, address.ai_socktype | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  if (!fd.valid()) return resource_exhausted("no socket: {}", error_text(errno));
+  return fd;
+}
+
+void set_option(const FileDescriptor& fd, int level, int option) {
+  const int yes = 1;
+  setsockopt(fd.get(), level, option, &yes, sizeof(yes));
+}
+
+using AddressOf = int (*)(int, sockaddr*, socklen_t*);
+
+std::string address_by(AddressOf address_of, const FileDescriptor& socket) {
+  sockaddr_storage storage{};
+  socklen_t bytes = sizeof(storage);
+  auto* address = reinterpret_cast<sockaddr*>(&storage);
+  char host[NI_MAXHOST], port[NI_MAXSERV];
+  if (address_of(socket.get(), address, &bytes) != 0 ||
+      getnameinfo(address, bytes, host, sizeof(host), port, sizeof(port),
+                  NI_NUMERICHOST | NI_NUMERICSERV) != 0) {
+    return "";
+  }
+  return join_address(host, port);
+}
+
+}  // namespace
+
+absl::StatusOr<FileDescriptor> listen_tcp(const std::string& address, int backlog) {
+  ASSIGN_OR_RETURN(const Found found, look_up(address, SOCK_STREAM, AI_PASSIVE));
+  ASSIGN_OR_RETURN(FileDescriptor fd, make_socket(*found));
+  set_option(fd, SOL_SOCKET, SO_REUSEADDR);  // Although connections of an earlier process linger.
+  if (bind(fd.get(), found->ai_addr, found->ai_addrlen) == 0 && listen(fd.get(), backlog) == 0) {
+    return fd;
+  }
+  return invalid_argument(
+      "could not listen on {}: {}; the port is in use, or the address is not this machine's: "
+      "choose another",
+      printable(address), error_text(errno));
+}
+
+absl::StatusOr<FileDescriptor> accept_tcp(const FileDescriptor& listener) {
+  FileDescriptor fd(accept4(listener.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+  if (fd.valid()) set_option(fd, IPPROTO_TCP, TCP_NODELAY);
+  if (!fd.valid() && (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS)) {
+    return resource_exhausted("cannot accept a connection: {}", error_text(errno));
+  }
+  return fd;
+}
+
+absl::StatusOr<FileDescriptor> dial_tcp(const std::string& address) {
+  ASSIGN_OR_RETURN(const Found found, look_up(address, SOCK_STREAM, AI_NUMERICHOST));
+  ASSIGN_OR_RETURN(FileDescriptor fd, make_socket(*found));
+  set_option(fd, IPPROTO_TCP, TCP_NODELAY);
+  if (connect(fd.get(), found->ai_addr, found->ai_addrlen) == 0 || errno == EINPROGRESS) return fd;
+  return unavailable("{}", error_text(errno));
+}
+
+int connect_error(const FileDescriptor& socket) {
+  int error = 0;
+  socklen_t bytes = sizeof(error);
+  return getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &error, &bytes) == 0 ? error : errno;
+}
+
+std::string local_address(const FileDescriptor& socket) { return address_by(getsockname, socket); }
+
+std::string peer_address(const FileDescriptor& socket) { return address_by(getpeername, socket); }
+
+// A datagram socket that is connected has sent nothing, but has its address.
+absl::StatusOr<std::string> local_host_towards(const std::string& address) {
+  ASSIGN_OR_RETURN(const Found found, look_up(address, SOCK_DGRAM, 0));
+  ASSIGN_OR_RETURN(const FileDescriptor fd, make_socket(*found));
+  if (connect(fd.get(), found->ai_addr, found->ai_addrlen) != 0) {
+    return unavailable("{}: {}", printable(address), error_text(errno));
+  }
+  ASSIGN_OR_RETURN(const HostAndPort local, split_address(local_address(fd)));
+  return local.host;
+}
+
+absl::StatusOr<HostAndPort> split_address(const std::string& address) {
+  const size_t colon = address.rfind(':');
+  const std::string port = colon == std::string::npos ? "" : address.substr(colon + 1);
+  std::string host = address.substr(0, colon == std::string::npos ? 0 : colon);
+  const bool digits = !port.empty() && port.size() <= 5 &&
+                      port.find_first_not_of("0123456789") == std::string::npos;
+  const bool bracketed = host.size() >= 2 && host.front() == '[' && host.back() == ']';
+  if (bracketed) host = host.substr(1, host.size() - 2);
+  if (!digits || std::stoi(port) > 65535 || (!bracketed && host.find(':') != std::string::npos)) {
+    return invalid_argument("{}: want ADDRESS:PORT, e.g. 10.0.0.2:50053 or [fd00::2]:50053",
+                            printable(address));
+  }
+  return HostAndPort{.host = std::move(host), .port = port};
+}
+
+std::string join_address(const std::string& host, const std::string& port) {
+  return host.find(':') == std::string::npos ? host + ":" + port : "[" + host + "]:" + port;
+}
+
+bool is_loopback_host(const std::string& host) {
+  in_addr v4{};
+  in6_addr v6{};
+  if (inet_pton(AF_INET, host.c_str(), &v4) == 1) return ntohl(v4.s_addr) >> 24 == 127;
+  return inet_pton(AF_INET6, host.c_str(), &v6) == 1 && IN6_IS_ADDR_LOOPBACK(&v6);
+}
+
+bool is_any_host(const std::string& host) {
+  return host.empty() || host == "0.0.0.0" || host == "::";
+}
+
+}  // namespace lockstep

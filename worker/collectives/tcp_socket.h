@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the data connections between hosts need of TCP. Addresses are "10.0.0.2:50053" or
+// "[fd00::2]:50053"; whoever listens may give a name. Nothing of these sockets blocks.
+#pragma once
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "worker/collectives/file_descriptor.h"
+
+namespace lockstep {
+
+// Port 0 takes a free one. kInvalidArgument: no such address on this machine, or it is taken.
+absl::StatusOr<FileDescriptor> listen_tcp(const std::string& address, int backlog);
+
+// The next caller, with TCP_NODELAY, or an invalid descriptor if there is none now.
+absl::StatusOr<FileDescriptor> accept_tcp(const FileDescriptor& listener);
+
+// Begins to connect, with TCP_NODELAY: when the socket can be written, connect_error() says what
+// came of it. kUnavailable: it cannot even be tried.
+absl::StatusOr<FileDescriptor> dial_tcp(const std::string& address);
+// 0, or an errno.
+int connect_error(const FileDescriptor& socket);
+
+// The address of this end, or "" where it has none.
+std::string local_address(const FileDescriptor& socket);
+// Of the other end.
+std::string peer_address(const FileDescriptor& socket);
+
+// The host part of the address from which this machine would call `address`: "10.0.0.2".
+absl::StatusOr<std::string> local_host_towards(const std::string& address);
+
+// "10.0.0.2" and "50053"; the host of "[fd00::2]:1" is without brackets. Nothing is looked up.
+struct HostAndPort {
+  std::string host, port;
+};
+absl::StatusOr<HostAndPort> split_address(const std::string& address);
+std::string join_address(const std::string& host, const std::string& port);
+
+// Of 127.0.0.0/8 or ::1, as a number: nobody outside this machine can reach it.
+bool is_loopback_host(const std::string& host);
+// "0.0.0.0", "::" or "": every address of this machine.
+bool is_any_host(const std::string& host);
+
+}  // namespace lockstep

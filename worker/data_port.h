@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// The port where ranks of other hosts connect for the data of collectives. A worker has one for as
+// long as it lives. Who connects has to prove that it knows the epoch's key; nothing else of its
+// bytes is looked at before, and no more of them taken than that proof has.
+//
+//   dialling rank                       listening rank
+//   DataHello (epoch, ranks, nonce) ->
+//                                   <-  DataAnswer (nonce, proof)
+//   DataProof                       ->
+//                                   <-  one byte: the connection counts
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/statusor.h"
+#include "base/log_limit.h"
+#include "base/mutex.h"
+#include "worker/collectives/file_descriptor.h"
+#include "worker/data_handshake.h"
+
+namespace lockstep {
+
+// What the port needs to know of the epoch whose ranks may connect.
+struct DataEpoch {
+  uint64_t epoch = 0;
+  std::string key;
+  int rank = 0;  // This one's,
+  int ranks = 0;
+};
+
+class DataPort {
+ public:
+  static constexpr std::chrono::milliseconds kStrangerTime{5'000};  // From connecting to the proof.
+  static constexpr size_t kMaxStrangers = 64;                       // The oldest go first.
+
+  // Listens at `address` ("10.0.0.2:0": a free port). kInvalidArgument: it cannot.
+  // `told_host` is what peers dial where the address is that of no interface: "0.0.0.0".
+  static absl::StatusOr<std::unique_ptr<DataPort>> open(const std::string& address,
+                                                        const std::string& told_host);
+  ~DataPort();
+
+  // As peers dial it: "10.0.0.2:40123".
+  const std::string& address() const { return address_; }
+
+  // From now on this epoch's ranks may connect, and no others.
+  void begin(DataEpoch epoch) ABSL_LOCKS_EXCLUDED(mutex_);
+  void end() ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Of a pair of ranks the lower one decides which connection counts: the first that asks. True:
+  // this one. Given back where nothing came of it.
+  bool claim(int rank) ABSL_LOCKS_EXCLUDED(mutex_);
+  void unclaim(int rank) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // The connection of a rank that has proved who it is; invalid: it has not come.
+  FileDescriptor take(int rank) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Waits until somebody has come, but not for longer.
+  void wait(std::chrono::milliseconds at_most) ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  struct Stranger {
+    FileDescriptor socket;
+    std::chrono::steady_clock::time_point deadline;
+    DataListening handshake;
+  };
+  enum class Fate { kStays, kGoes };
+
+  DataPort() = default;
+  void run();
+  void accept_strangers();
+  Fate hear(Stranger& stranger) ABSL_LOCKS_EXCLUDED(mutex_);
+  Fate on_hello(Stranger& stranger) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Fate on_proof(Stranger& stranger) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void refuse(const Stranger& stranger, const std::string& why);
+  void wake() const;
+
+  FileDescriptor listener_;
+  FileDescriptor bell_;  // Wakes the thread: an epoch has begun, or the end.
+  std::string address_;
+  std::thread thread_;
+
+  // Of the thread.
+  std::vector<Stranger> strangers_;
+  LogLimit refusals_{std::chrono::seconds(10)};
+
+  Mutex mutex_;
+  ConditionVariable changed_;
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  DataEpoch epoch_ ABSL_GUARDED_BY(mutex_);  // 0: none.
+  std::set<int> claimed_ ABSL_GUARDED_BY(mutex_);
+  std::map<int, FileDescriptor> arrived_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace lockstep
