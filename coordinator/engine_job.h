@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "coordinator/cluster/group.h"
 #include "coordinator/scheduler/prepared_request.h"
 #include "coordinator/scheduler/sequence.h"
 #include "coordinator/stream.h"
@@ -18,9 +19,9 @@ namespace lockstep {
 // What decides the bits of a group's answers.
 struct Origin {
   std::string numeric_class;
-  std::string identity;
-  bool operator==(const Origin&) const = default;
+  WeightsOrigin weights;
 };
+
 // A request under way.
 struct Job {
   uint64_t number = 0;  // Of all, in the order in which they came.

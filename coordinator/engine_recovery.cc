@@ -54,15 +54,16 @@ void EngineCore::group_formed(const GroupInfo& info) {
                       .page_tokens = info_.page_tokens,
                       .step_budget_ns = step_budget_ms(options_, info_) * 1'000'000,
                       .prefix = options_.prefix});
-  const Origin origin = {info_.numeric_class, info_.identity};
   for (Job* job : jobs_in_order()) {
-    if (job->open == 0 || !job->origin.has_value() || *job->origin == origin) continue;
-    fail(*job,
-         job->origin->identity != origin.identity
-             ? unavailable("the checkpoint was rewritten while the request ran")
-             : unavailable("the request ran in numeric class {}, in which no group of workers "
-                           "can be formed any more; the one at hand computes in {}",
-                           job->origin->numeric_class, origin.numeric_class));
+    if (job->open == 0 || !job->origin.has_value()) continue;
+    if (!job->origin->weights.same_as(info_.weights)) {
+      fail(*job, unavailable("the checkpoint was rewritten while the request ran"));
+    } else if (job->origin->numeric_class != info_.numeric_class) {
+      fail(*job,
+           unavailable("the request ran in numeric class {}, in which no group of workers can "
+                       "be formed any more; the one at hand computes in {}",
+                       job->origin->numeric_class, info_.numeric_class));
+    }
   }
   admit_due_ = true;
 }

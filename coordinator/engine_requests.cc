@@ -83,7 +83,7 @@ void EngineCore::emit(Sequence& sequence, StreamEvent event, const SequenceNews&
 
 // Only a group with the same bits may go on with it.
 void EngineCore::note_told(Job& job) {
-  if (!job.origin.has_value()) job.origin = {info_.numeric_class, info_.identity};
+  if (!job.origin.has_value()) job.origin = {info_.numeric_class, info_.weights};
 }
 
 // It is finished. While its job is not in the scheduler, it only waits.

@@ -172,7 +172,9 @@ void ClusterCore::prove(int64_t now) {
     abort_members("the checkpoint was rewritten");
     return open_epoch(now, std::move(same), /*reload=*/true);
   }
-  epoch_.info.identity = readies[0].ready().identity();
+  epoch_.info.weights = {.host = member_of(0).hello->host(),
+                         .identity = readies[0].ready().identity(),
+                         .contents = readies[0].ready().contents()};
   epoch_.info.members = std::make_shared<const std::vector<RankInfo>>(std::move(members));
   cluster::CoordinatorMessage start;
   start.mutable_start()->set_pages(epoch_.info.pages);

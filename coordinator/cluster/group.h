@@ -30,6 +30,18 @@ struct RankInfo {
   std::vector<OperatorName> operators;  // By instruction.
 };
 
+// The files that weights are from. A copy of them on another host is another one, whatever is in
+// it.
+struct WeightsOrigin {
+  std::string host;
+  std::string identity;  // Of the files there, as of cluster.Ready.
+  std::string contents;
+
+  bool same_as(const WeightsOrigin& other) const {
+    return host == other.host ? identity == other.identity : contents == other.contents;
+  }
+};
+
 // What the group can do, fixed for an epoch.
 struct GroupInfo {
   uint64_t epoch = 0;
@@ -44,7 +56,7 @@ struct GroupInfo {
   int64_t weight_bytes = 0;  // Of all ranks.
   std::string numeric_class;
   std::string strategy;
-  std::string identity;  // Of the checkpoint that its weights are from.
+  WeightsOrigin weights;
   // In rank order; null where nobody knows.
   std::shared_ptr<const std::vector<RankInfo>> members;
 

@@ -202,7 +202,7 @@ TEST_F(EngineRecoveryTest, WithoutAGroupRequestsEndByDeadlineCancelAndDrain) {
 
 GroupInfo changed(GroupInfo info, const std::string& numeric_class, const std::string& identity) {
   info.numeric_class = numeric_class;
-  info.identity = identity;
+  info.weights.identity = identity;
   return info;
 }
 
@@ -261,6 +261,23 @@ TEST_F(EngineRecoveryTest, WhatDoesNotFitASmallerGroupWaitsForALargerOne) {
   undisturbed.run();
   EXPECT_EQ(finish(*waits)[0].tokens, finish(*alone)[0].tokens);
   EXPECT_EQ(finish(*fits)[0].tokens.size(), 20u);
+}
+
+TEST_F(EngineRecoveryTest, ACopyOfTheWeightsOnAnotherHostIsAsGood) {
+  Driven driven(model_);
+  GroupInfo info = fake_info(model_, 1);
+  driven.core().group_lost(kLost);
+  info.weights = {.host = "a", .identity = "a's file", .contents = "these"};
+  driven.form(info);
+  const std::shared_ptr<Stream> told = driven.submit(request_of(1, 3, 9));
+  driven.act();
+  driven.answer();
+  driven.core().group_lost(kLost);
+  info.weights = {.host = "b", .identity = "b's file", .contents = "these"};
+  driven.form(info);
+  driven.run();
+  EXPECT_EQ(message_of(told->status()), "");
+  EXPECT_EQ(finish(*told)[0].tokens.size(), 9u);
 }
 
 // ---- A request for which groups are lost ----

@@ -72,7 +72,7 @@ void EngineSide::group_formed(const GroupInfo& info) {
   ++groups_;
   if (core_.has_group()) world_.broken("a group was formed while there was one");
   answering_ = answered_ = false;
-  if (std::exchange(identity_, info.identity) != info.identity) ++rewritten_;
+  if (!std::exchange(weights_, info.weights).same_as(info.weights)) ++rewritten_;
   inbox_->open(std::make_shared<Formed>(info));
   core_.group_formed(info);
   pump_if_due();

@@ -68,7 +68,7 @@ class EngineSide final : public GroupListener {
   bool has_requests_ = false;
   int64_t groups_ = 0;
   int64_t groups_lost_ = 0;
-  std::string identity_;  // Of the last group's checkpoint.
+  WeightsOrigin weights_;  // Of the last group.
   int64_t rewritten_ = 0;
   int64_t fetches_ = 0;
 };
