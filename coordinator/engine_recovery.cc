@@ -141,7 +141,7 @@ void EngineCore::acquit_computed() {
 
 // The group is lost: at which rows?
 void EngineCore::blame(const absl::Status& why) {
-  if (!flight_.has_value()) return;
+  if (!flight_.has_value() || absl::IsAborted(why)) return;  // Nobody is to blame for the latter.
   if (flight_->results != nullptr) {  // At a question for logits, or at what it answered.
     if (flight_->next == flight_->draws.size()) return;
     const Sequence& sequence = *flight_->draws[flight_->next].sequence;

@@ -56,18 +56,21 @@ bool wait(milliseconds pause, const std::stop_token& stop) {
 
 bool is_unix(const std::string& address) { return address.starts_with("unix:"); }
 
-// One connection, from dialling to its end. OK: it is over, or there was none to be had.
-absl::Status connect_once(const WorkerMainOptions& options, const Backend& backend,
-                          KeptWorker* kept) {
+// One connection, from dialling to its end. True: it is over; false: there was none to be had.
+absl::StatusOr<bool> connect_once(const WorkerMainOptions& options, const Backend& backend,
+                                  KeptWorker* kept) {
   const auto link = dial({.coordinator = options.coordinator,
                           .token = options.token,
                           .tls = options.tls,
                           .knows_coordinator = options.parent_pid != 0},
                          options.stop);
-  if (link.ok()) return Session(options, backend, kept, **link).run();
+  if (link.ok()) {
+    RETURN_IF_ERROR(Session(options, backend, kept, **link).run());
+    return true;
+  }
   if (absl::IsPermissionDenied(link.status())) return link.status();
   spdlog::debug("{}: {}", options.coordinator, message_of(link.status()));
-  return absl::OkStatus();
+  return false;
 }
 
 }  // namespace
@@ -122,15 +125,14 @@ int worker_main(const WorkerMainOptions& given) {
       options.data_port = port.get();
       if (port != nullptr) spdlog::info("data port at {}", port->address());
     }
-    const absl::Status status = connect_once(options, *backend, &kept);
-    if (!status.ok()) {
-      std::fprintf(stderr, "lockstep worker: %s\n", message_of(status).c_str());
+    const absl::StatusOr<bool> joined = connect_once(options, *backend, &kept);
+    if (!joined.ok()) {
+      std::fprintf(stderr, "lockstep worker: %s\n", message_of(joined.status()).c_str());
       return 2;
     }
-    const bool served = steady_clock::now() - start > kServed;
-    if (served) pause = kMinPause;
+    if (*joined && steady_clock::now() - start > kServed) pause = kMinPause;
     if (launched) break;
-    if (served || !std::exchange(waiting, true)) {
+    if (!std::exchange(waiting, true) || *joined) {
       spdlog::info("no coordinator at {}: dialling until there is one{}", options.coordinator,
                    kept.worker != nullptr ? ", weights stay in memory" : "");
     }

@@ -46,7 +46,8 @@ struct GroupFormed {
 };
 
 // Once for each GroupFormed, unless the owner ended that epoch. kUnavailable names the rank;
-// kCancelled: the cluster was shut down. The next group is formed when want_group() is called.
+// kAborted: nothing is wrong, and the next one will be larger; kCancelled: the cluster was shut
+// down. The next group is formed when want_group() is called.
 struct GroupLost {
   absl::Status why;
 };

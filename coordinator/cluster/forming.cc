@@ -42,7 +42,7 @@ void ClusterCore::try_grow(int64_t now) {
   const int ranks = regroup_.growth(now, members_, epoch_.links, epoch_.info.numeric_class);
   if (ranks == 0) return;
   regroup_.grows(now, ranks);
-  fail_epoch(now, unavailable("the group grows to {} ranks", ranks));
+  fail_epoch(now, absl::AbortedError(fmt::format("the group grows to {} ranks", ranks)));
 }
 
 // Those that cannot be in one group with the others.
@@ -168,9 +168,12 @@ void ClusterCore::prove(int64_t now) {
         options_.assignment.checkpoint());
     if (epoch_.reload) return fail_epoch(now, why);
     log(LogLevel::kWarning, message_of(why) + "; all ranks load it again");
-    Roster same = {.links = epoch_.links, .numeric_class = epoch_.numeric_class};
+    Roster roster = choose_roster(members_, regroup_.rules(now));  // More may have joined.
+    if (roster.ranks() < epoch_.ranks()) {
+      roster = {.links = epoch_.links, .numeric_class = epoch_.numeric_class};
+    }
     abort_members("the checkpoint was rewritten");
-    return open_epoch(now, std::move(same), /*reload=*/true);
+    return open_epoch(now, std::move(roster), /*reload=*/true);
   }
   epoch_.info.weights = {.host = member_of(0).hello->host(),
                          .identity = readies[0].ready().identity(),
@@ -219,7 +222,9 @@ void ClusterCore::fail_epoch(int64_t now, const absl::Status& why, bool permanen
   if (formed) {
     regroup_.group_lost(now);
     log(LogLevel::kWarning, "the group was lost: " + message_of(why));
-    actions_.push_back(cluster_action::GroupLost{absl::UnavailableError(why.message())});
+    const auto code =
+        absl::IsAborted(why) ? absl::StatusCode::kAborted : absl::StatusCode::kUnavailable;
+    actions_.push_back(cluster_action::GroupLost{absl::Status(code, why.message())});
     return;
   }
   if (permanent && !formed_once_) return give_up(why);

@@ -85,7 +85,7 @@ class Group {
 
   // Gives every rank a step, and does not wait for it: receive() follows before the next one.
   // After any error, of this or of another call, the group is over: kUnavailable names the rank
-  // that was lost.
+  // that was lost; kAborted: nothing is wrong, but another group can be formed that is better.
   virtual absl::Status send(std::shared_ptr<const cluster::Step> step) = 0;
   // Waits for the results of the step that was sent, in rank order.
   virtual absl::StatusOr<std::vector<cluster::StepResult>> receive() = 0;

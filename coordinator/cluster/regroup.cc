@@ -35,7 +35,8 @@ void Regroup::failed(int64_t now, const std::vector<LinkId>& links, absl::Status
   } else {
     failed_.insert({links.begin(), links.end()});
   }
-  forget_at_ = now + options_.regrow_ms;
+  // A try of other ranks comes before, however long its pause is.
+  forget_at_ = now + (grows ? options_.regrow_ms : std::max(options_.regrow_ms, 2 * kMaxPauseMs));
 }
 
 // A try to grow that came to nothing is not repeated at once, whoever joins again meanwhile.

@@ -30,7 +30,7 @@ class Regroup {
   void left(int64_t now);
   void wanted(int64_t now, const GroupWish& wish);
   // A group of fewer ranks than are wanted cannot be compiled, or one of its ranks could not load.
-  // It is not tried again until another worker joins, or regrow_ms have passed.
+  // It is not tried again until another worker joins, or regrow_ms have passed, 6 s at least.
   void failed(int64_t now, const std::vector<LinkId>& links, absl::StatusCode code);
   void formed(int64_t now, int ranks);
   // The group that was formed is over.

@@ -358,6 +358,18 @@ TEST_F(EngineRecoveryTest, ASuspectThatIsCancelledFreesTheOthers) {
   EXPECT_EQ(driven.core().stats().waiting, 0);
 }
 
+TEST_F(EngineRecoveryTest, AGroupThatGrowsStrikesNobody) {
+  Driven driven(model_);
+  const std::shared_ptr<Stream> stream = driven.submit(request_of(1, 3, 2));
+  for (uint64_t epoch = 2; epoch < 9; ++epoch) {
+    driven.act();
+    driven.core().group_lost(absl::AbortedError("the group grows to 3 ranks"));
+    driven.form(epoch);
+  }
+  driven.run();
+  EXPECT_EQ(finish(*stream)[0].tokens.size(), 2u);
+}
+
 TEST_F(EngineRecoveryTest, AnIdleGroupThatIsLostStrikesNobody) {
   Driven driven(model_, {.idle_step_ms = 1000});
   for (uint64_t epoch = 2; epoch < 9; ++epoch) {

@@ -45,7 +45,7 @@ TEST(LostWorkerTest, ChangesNoAnswer) {
       EXPECT_EQ(answers[i].text, alone[i].text);
       EXPECT_EQ(answers[i].finish_reason, alone[i].finish_reason);
     }
-    EXPECT_EQ(server.workers().size(), 3u);
+    EXPECT_TRUE(server.eventually([&](const auto&) { return server.workers().size() == 3; }));
   }
 }
 

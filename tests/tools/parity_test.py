@@ -82,6 +82,7 @@ TAKEN = {
     "n": (3, {"n": 3}),
     "best_of": (3, {"n": 3}),
     "echo": (True, {"logprobs": 2, "prompt_logprobs": 2}),
+    "prompt_logprobs": (2, {"prompt_logprobs": 2}),
     "response_format": ({"type": "text"}, {}),
     "text": ({"format": {"type": "text"}}, {}),
     "background": (False, {}),
