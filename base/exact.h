@@ -87,14 +87,11 @@ constexpr double sin_turned(double x, int64_t turn) {
   return quarter < 2 ? y : -y;
 }
 
-constexpr double exp(double x) {
-  if (x != x) return x;
-  if (x > 709.79) return kInf;
-  if (x < -745.14) return 0;
-  const int64_t n = nearest(x * kLog2E);
-  const double high = x - static_cast<double>(n) * kLn2High;
-  const double r = high - static_cast<double>(n) * kLn2Low;
-  double p = 1.0 / 87178291200;
+// *series = e^r for |r| <= ln 2 / 2. A Number is a double, or a vector of them as in
+// base/exact_exps.cc: inlined, so that the caller's instructions do the work.
+template <typename Number>
+[[gnu::always_inline]] inline constexpr void exp_series(const Number& r, Number* series) {
+  Number p = Number{} + 1.0 / 87178291200;
   p = p * r + 1.0 / 6227020800;
   p = p * r + 1.0 / 479001600;
   p = p * r + 1.0 / 39916800;
@@ -108,7 +105,18 @@ constexpr double exp(double x) {
   p = p * r + 1.0 / 6;
   p = p * r + 1.0 / 2;
   p = p * r + 1;
-  const double series = 1 + r * p;
+  *series = 1 + r * p;
+}
+
+constexpr double exp(double x) {
+  if (x != x) return x;
+  if (x > 709.79) return kInf;
+  if (x < -745.14) return 0;
+  const int64_t n = nearest(x * kLog2E);
+  const double high = x - static_cast<double>(n) * kLn2High;
+  const double r = high - static_cast<double>(n) * kLn2Low;
+  double series = 0;
+  exp_series(r, &series);
   // In two steps: 2^n itself may be too large or too small where the result is not.
   const int64_t half = n / 2;
   return series * power_of_two(half) * power_of_two(n - half);

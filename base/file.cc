@@ -8,16 +8,11 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <system_error>
 
 #include "base/check.h"
 
 namespace lockstep {
-namespace {
-
-std::string reason(int error) { return std::generic_category().message(error); }
-
-}  // namespace
+namespace {}  // namespace
 
 absl::StatusOr<File> File::open(const std::filesystem::path& path) {
   File file;
@@ -26,11 +21,11 @@ absl::StatusOr<File> File::open(const std::filesystem::path& path) {
   file.descriptor_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (file.descriptor_ < 0) {
     return failed_precondition("{}: cannot be opened for reading: {}", path.string(),
-                               reason(errno));
+                               error_text(errno));
   }
   struct stat info {};
   if (::fstat(file.descriptor_, &info) != 0) {
-    return failed_precondition("{}: cannot be examined: {}", path.string(), reason(errno));
+    return failed_precondition("{}: cannot be examined: {}", path.string(), error_text(errno));
   }
   if (!S_ISREG(info.st_mode)) {
     return failed_precondition("{}: wanted a regular file, found {}", path.string(),
@@ -66,7 +61,7 @@ absl::Status File::read_at(int64_t offset, int64_t bytes, void* out) const {
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) {
       return failed_precondition("{}: cannot be read at byte {}: {}", path_.string(), offset,
-                                 reason(errno));
+                                 error_text(errno));
     }
     if (got == 0) {
       return failed_precondition(
@@ -84,7 +79,7 @@ absl::Status File::read_at(int64_t offset, int64_t bytes, void* out) const {
 absl::Status File::check_size() const {
   struct stat info {};
   if (::fstat(descriptor_, &info) != 0) {
-    return failed_precondition("{}: cannot be examined: {}", path_.string(), reason(errno));
+    return failed_precondition("{}: cannot be examined: {}", path_.string(), error_text(errno));
   }
   if (info.st_size != bytes_) {
     return failed_precondition("{}: had {} bytes, now has {}: it changes while it is opened",

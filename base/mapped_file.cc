@@ -5,7 +5,6 @@
 #include <sys/mman.h>
 
 #include <cerrno>
-#include <system_error>
 #include <utility>
 
 namespace lockstep {
@@ -23,7 +22,7 @@ absl::StatusOr<MappedFile> MappedFile::map(const File& file) {
     void* data = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.descriptor(), 0);
     if (data == MAP_FAILED) {
       return failed_precondition("{}: {} bytes cannot be mapped: {}", file.path().string(), size,
-                                 std::generic_category().message(errno));
+                                 error_text(errno));
     }
     mapped.bytes_ = {static_cast<const std::byte*>(data), size};
   }

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/status.h"
 
+#include <system_error>
+
 namespace lockstep {
+
+std::string error_text(int error) { return std::generic_category().message(error); }
 
 std::string printable(std::string_view text) {
   constexpr size_t kMost = 120;

@@ -39,6 +39,9 @@ inline std::string message_of(const absl::Status& status) {
   return std::string(status.message().data(), status.message().size());
 }
 
+// What an errno means: "No such file or directory". Any thread.
+std::string error_text(int error);
+
 // A foreign string as messages show it: printable ASCII, at most 120 bytes.
 std::string printable(std::string_view text);
 

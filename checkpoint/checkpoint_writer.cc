@@ -22,20 +22,19 @@ absl::Status write_bytes(int descriptor, const fs::path& path, int64_t offset, c
   const int64_t written = write_at(descriptor, offset, data, bytes);
   if (written == bytes) return absl::OkStatus();
   return failed_precondition("{}: could not write {} bytes: {}", path.string(), bytes - written,
-                             std::strerror(errno));
+                             error_text(errno));
 }
 
 absl::StatusOr<int> create_file(const fs::path& path) {
   const int descriptor = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   if (descriptor >= 0) return descriptor;
-  return failed_precondition("{}: could not make this file: {}", path.string(),
-                             std::strerror(errno));
+  return failed_precondition("{}: could not make this file: {}", path.string(), error_text(errno));
 }
 
 absl::Status finish_file(int descriptor, const fs::path& path) {
   if (fsync(descriptor) == 0) return absl::OkStatus();
   return failed_precondition("{}: could not write it to the disk: {}", path.string(),
-                             std::strerror(errno));
+                             error_text(errno));
 }
 
 }  // namespace

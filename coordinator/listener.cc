@@ -35,7 +35,7 @@ absl::Status cannot_listen(const std::string& address, int error) {
   return invalid_argument(
       "could not listen on {}: {}; the port is in use, or the address is not this machine's: "
       "choose another",
-      address, std::strerror(error));
+      address, error_text(error));
 }
 
 // A listening socket, or -1 and errno.

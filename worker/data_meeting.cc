@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <list>
 #include <optional>
-#include <system_error>
 #include <utility>
 
 #include "base/status.h"
@@ -85,7 +84,7 @@ void Dialler::connect(Clock::time_point now) {
     return;
   }
   const int error = connect_error(socket_);
-  if (error != 0) return give_up(now, std::generic_category().message(error));
+  if (error != 0) return give_up(now, error_text(error));
   handshake_ = DataDialling(args_.epoch.epoch, args_.epoch.rank, rank_);
   const DataHello& hello = handshake_.hello();
   send(socket_.get(), &hello, sizeof(hello), MSG_NOSIGNAL | MSG_DONTWAIT);

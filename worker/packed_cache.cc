@@ -105,12 +105,11 @@ absl::StatusOr<uint64_t> for_blocks(int64_t bytes, const std::byte* data, Parall
   return sum.load();
 }
 
-std::string reason() { return std::generic_category().message(errno); }
-
 absl::Status write_bytes(int descriptor, int64_t offset, int64_t bytes, const void* data) {
   const int64_t written = write_at(descriptor, offset, data, bytes);
   if (written == bytes) return absl::OkStatus();
-  return failed_precondition("cannot be written at byte {}: {}", offset + written, reason());
+  return failed_precondition("cannot be written at byte {}: {}", offset + written,
+                             error_text(errno));
 }
 
 // Waits until the block kUnwrittenBytes before this one is on the disk: the fsync at the end, which
@@ -141,9 +140,10 @@ class NewFile {
   int descriptor() const { return descriptor_; }  // -1: errno says why.
   absl::Status keep() {
     if (::fsync(descriptor_) != 0)
-      return failed_precondition("cannot be made durable: {}", reason());
+      return failed_precondition("cannot be made durable: {}", error_text(errno));
     kept_ = ::rename(temporary_.c_str(), path_.c_str()) == 0;
-    return kept_ ? absl::OkStatus() : failed_precondition("cannot be renamed: {}", reason());
+    return kept_ ? absl::OkStatus()
+                 : failed_precondition("cannot be renamed: {}", error_text(errno));
   }
 
  private:
@@ -294,11 +294,11 @@ absl::Status PackedCache::write(std::span<const std::byte> data, Parallel& paral
   const auto bytes = static_cast<int64_t>(data.size());
   RETURN_IF_ERROR(make_room(bytes));
   NewFile file(path_);
-  if (file.descriptor() < 0) return failed_precondition("cannot be made: {}", reason());
+  if (file.descriptor() < 0) return failed_precondition("cannot be made: {}", error_text(errno));
   const auto data_begin = static_cast<int64_t>(sizeof(Header));
   // A full disk is noticed here, where the file system can tell.
   if (::fallocate(file.descriptor(), 0, 0, data_begin + bytes) != 0 && errno != EOPNOTSUPP) {
-    return failed_precondition("{} cannot be had: {}", memory_text(bytes), reason());
+    return failed_precondition("{} cannot be had: {}", memory_text(bytes), error_text(errno));
   }
   Header header;
   std::memcpy(header.magic, kMagic, sizeof(kMagic));

@@ -143,6 +143,7 @@ void ClusterCore::prove(int64_t now) {
   const int64_t most = options_.assignment.max_pages();
   epoch_.info.pages = most > 0 ? most : INT64_MAX;
   int other = 0;  // A rank that loaded another checkpoint than rank 0.
+  std::vector<WeightsOrigin> weights;
   std::vector<RankInfo> members;
   for (int rank = 0; rank < epoch_.ranks(); ++rank) {
     const cluster::Ready& ready = readies[rank].ready();
@@ -155,12 +156,9 @@ void ClusterCore::prove(int64_t now) {
                        .isa = hello.isa(),
                        .weight_bytes = ready.weight_bytes(),
                        .operators = epoch_.operators[rank]});
-    // A copy of the files on another host is another one, whatever is in it.
-    const cluster::Ready& first = readies[0].ready();
-    const bool is_same = hello.host() == member_of(0).hello->host()
-                             ? ready.identity() == first.identity()
-                             : ready.contents() == first.contents();
-    if (!is_same) other = rank;
+    weights.push_back(
+        {.host = hello.host(), .identity = ready.identity(), .contents = ready.contents()});
+    if (!weights[rank].same_as(weights[0])) other = rank;
   }
   if (other > 0) {
     const absl::Status why = failed_precondition(
@@ -175,9 +173,7 @@ void ClusterCore::prove(int64_t now) {
     abort_members("the checkpoint was rewritten");
     return open_epoch(now, std::move(roster), /*reload=*/true);
   }
-  epoch_.info.weights = {.host = member_of(0).hello->host(),
-                         .identity = readies[0].ready().identity(),
-                         .contents = readies[0].ready().contents()};
+  epoch_.info.weights = std::move(weights[0]);
   epoch_.info.members = std::make_shared<const std::vector<RankInfo>>(std::move(members));
   cluster::CoordinatorMessage start;
   start.mutable_start()->set_pages(epoch_.info.pages);

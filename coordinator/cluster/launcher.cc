@@ -170,7 +170,7 @@ void Launcher::follow(const Order& order) {
   const pid_t pid = spawn_worker(options_, order.index);
   if (pid == 0) {
     return listener_->on_exited(order.index,
-                                fmt::format("could not be started: {}", std::strerror(errno)));
+                                fmt::format("could not be started: {}", error_text(errno)));
   }
   {
     MutexLock lock(&mutex_);

@@ -83,7 +83,7 @@ absl::StatusOr<std::unique_ptr<PrivateFolder>> PrivateFolder::make_in(const std:
     remove_folder(path);
   }
   return failed_precondition("could not make a folder in {} for the workers' socket: {}", parent,
-                             std::strerror(errno));
+                             error_text(errno));
 }
 
 absl::StatusOr<std::unique_ptr<PrivateFolder>> PrivateFolder::make() {

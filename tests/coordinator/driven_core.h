@@ -96,4 +96,12 @@ class Driven {
   absl::Status left_;
 };
 
+// What a choice of the request comes to with nobody beside it.
+inline std::vector<int32_t> tokens_alone(const Request& request, int32_t choice = 0) {
+  Driven driven;
+  const std::shared_ptr<Stream> stream = driven.submit(request);
+  driven.run();
+  return finish(*stream)[choice].tokens;
+}
+
 }  // namespace lockstep

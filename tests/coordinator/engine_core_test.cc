@@ -18,13 +18,6 @@ namespace {
 using engine_action::LeaveGroup;
 using testing::HasSubstr;
 
-std::vector<int32_t> tokens_alone(const Request& request) {
-  Driven driven;
-  const std::shared_ptr<Stream> stream = driven.submit(request);
-  driven.run();
-  return finish(*stream)[0].tokens;
-}
-
 TEST(EngineCoreTest, RequestsThatComeTogetherShareTheFirstStep) {
   Driven driven;
   const std::shared_ptr<Stream> first = driven.submit(request_of(1, 3, 4));

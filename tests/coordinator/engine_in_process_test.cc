@@ -98,26 +98,6 @@ std::vector<Request> mixed_requests(const Tokenizer& tokenizer, int count) {
   return requests;
 }
 
-void expect_same(const std::vector<std::vector<Logprob>>& logprobs,
-                 const std::vector<std::vector<Logprob>>& expected) {
-  ASSERT_EQ(logprobs.size(), expected.size());
-  for (size_t t = 0; t < logprobs.size(); ++t) {
-    ASSERT_EQ(logprobs[t].size(), expected[t].size());
-    for (size_t k = 0; k < logprobs[t].size(); ++k) {
-      ASSERT_EQ(logprobs[t][k].id, expected[t][k].id) << "token " << t;
-      ASSERT_EQ(logprobs[t][k].logprob, expected[t][k].logprob) << "bits of token " << t;
-    }
-  }
-}
-
-void expect_same(const Answer& answer, const Answer& expected) {
-  EXPECT_EQ(answer.tokens, expected.tokens);
-  EXPECT_EQ(answer.text, expected.text);
-  EXPECT_EQ(answer.finish_reason, expected.finish_reason);
-  expect_same(answer.logprobs, expected.logprobs);
-  expect_same(answer.prompt_logprobs, expected.prompt_logprobs);
-}
-
 // Every token of a prompt of four pages and a half, so that each number of pages is a hit once.
 TEST(EngineInProcessTest, AHitOfAnyLengthHasTheBitsOfAMiss) {
   constexpr int64_t kPageTokens = 16;

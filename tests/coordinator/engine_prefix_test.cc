@@ -9,13 +9,6 @@
 namespace lockstep {
 namespace {
 
-std::vector<int32_t> tokens_alone(const Request& request, int32_t choice = 0) {
-  Driven driven({}, {.prefix = {.enabled = false}});
-  const std::shared_ptr<Stream> stream = driven.submit(request);
-  driven.run();
-  return finish(*stream)[choice].tokens;
-}
-
 Request long_request() {
   Request request = request_of(1, 30, 9);
   request.sampling.temperature = 0.8f;

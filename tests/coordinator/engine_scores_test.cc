@@ -19,18 +19,6 @@ Request scored_request(int64_t prompt_tokens = 30) {
   return request;
 }
 
-void expect_same_bits(const std::vector<std::vector<Logprob>>& found,
-                      const std::vector<std::vector<Logprob>>& expected) {
-  ASSERT_EQ(found.size(), expected.size());
-  for (size_t token = 0; token < found.size(); ++token) {
-    ASSERT_EQ(found[token].size(), expected[token].size()) << token;
-    for (size_t i = 0; i < found[token].size(); ++i) {
-      EXPECT_EQ(found[token][i].id, expected[token][i].id) << token;
-      EXPECT_EQ(found[token][i].logprob, expected[token][i].logprob) << token;
-    }
-  }
-}
-
 Answer answer_to(const Request& request, const FakeModel& model = {},
                  const EngineOptions& options = {}) {
   Driven driven(model, options);
@@ -70,7 +58,7 @@ TEST(EngineScoresTest, WhatWasGeneratedHasTheSameBitsAsAPrompt) {
   again.prompt_ids.insert(again.prompt_ids.end(), generated.tokens.begin(), generated.tokens.end());
   std::vector<std::vector<Logprob>> both = generated.prompt_logprobs;
   std::ranges::copy(generated.logprobs, std::back_inserter(both));
-  expect_same_bits(answer_to(again).prompt_logprobs, both);
+  expect_same(answer_to(again).prompt_logprobs, both);
 }
 
 TEST(EngineScoresTest, ChunksRanksAndOutputsDoNotMatter) {
@@ -79,7 +67,7 @@ TEST(EngineScoresTest, ChunksRanksAndOutputsDoNotMatter) {
     for (const int64_t outputs : {1, 2, 5}) {
       const Answer cut = answer_to(scored_request(), {.ranks = 2, .max_outputs = outputs},
                                    {.prefill_chunk = chunk});
-      expect_same_bits(cut.prompt_logprobs, whole.prompt_logprobs);
+      expect_same(cut.prompt_logprobs, whole.prompt_logprobs);
       EXPECT_EQ(cut.tokens, whole.tokens);
     }
   }
@@ -103,7 +91,7 @@ TEST(EngineScoresTest, NothingIsToldTwiceToOneThatWasPreempted) {
   EXPECT_GT(driven.core().stats().preemptions, 0);
   for (const std::shared_ptr<Stream>& stream : streams) {
     const Answer answer = finish(*stream)[0];
-    expect_same_bits(answer.prompt_logprobs, alone.prompt_logprobs);
+    expect_same(answer.prompt_logprobs, alone.prompt_logprobs);
     EXPECT_EQ(answer.tokens.size(), 16u);
   }
 }
@@ -116,7 +104,7 @@ TEST(EngineScoresTest, AllRowsAreComputedWhateverIsCachedAndAreCachedThen) {
   driven.run();
   const Answer answer = finish(*scored)[0];
   EXPECT_EQ(answer.cached_tokens, 0);
-  expect_same_bits(answer.prompt_logprobs, answer_to(scored_request()).prompt_logprobs);
+  expect_same(answer.prompt_logprobs, answer_to(scored_request()).prompt_logprobs);
   Driven fresh;
   fresh.submit(scored_request());
   fresh.run();
@@ -134,7 +122,7 @@ TEST(EngineScoresTest, TheFirstChoiceHasThemBeforeAnyChoicesTokens) {
     driven.run();
     const std::map<int32_t, Answer> answers = finish(*stream);  // Looks at the order.
     ASSERT_EQ(answers.size(), 3u);
-    expect_same_bits(answers.at(0).prompt_logprobs, answer_to(scored_request()).prompt_logprobs);
+    expect_same(answers.at(0).prompt_logprobs, answer_to(scored_request()).prompt_logprobs);
     EXPECT_TRUE(answers.at(1).prompt_logprobs.empty() && answers.at(2).prompt_logprobs.empty());
     EXPECT_EQ(answers.at(2).tokens.size(), 4u);
   }

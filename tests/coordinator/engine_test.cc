@@ -72,22 +72,6 @@ std::vector<Request> mixed_requests(int count) {
   return requests;
 }
 
-void expect_equal(const Answer& a, const Answer& b) {
-  EXPECT_EQ(a.tokens, b.tokens);
-  EXPECT_EQ(a.finish_reason, b.finish_reason);
-  EXPECT_EQ(a.seed, b.seed);
-  EXPECT_EQ(a.completion_tokens, static_cast<int32_t>(a.tokens.size()));
-  EXPECT_EQ(a.events_after_the_last, 0);
-  ASSERT_EQ(a.logprobs.size(), b.logprobs.size());
-  for (size_t i = 0; i < a.logprobs.size(); ++i) {
-    ASSERT_EQ(a.logprobs[i].size(), b.logprobs[i].size());
-    for (size_t j = 0; j < a.logprobs[i].size(); ++j) {
-      EXPECT_EQ(a.logprobs[i][j].id, b.logprobs[i][j].id);
-      EXPECT_EQ(a.logprobs[i][j].logprob, b.logprobs[i][j].logprob) << "bits";
-    }
-  }
-}
-
 TEST(EngineTest, SixtyFourStreamsAtOnceGiveWhatEachGivesAlone) {
   const std::vector<Request> requests = mixed_requests(64);
   const FakeModel roomy = {.pages = 1000, .max_rows = 512, .max_outputs = 64, .max_sequences = 64};
@@ -106,7 +90,7 @@ TEST(EngineTest, SixtyFourStreamsAtOnceGiveWhatEachGivesAlone) {
       std::vector<std::shared_ptr<Stream>> streams;
       for (const Request& request : requests) streams.push_back(served.submit(request));
       for (size_t i = 0; i < streams.size(); ++i) {
-        expect_equal(finish(*streams[i])[0], alone[i]);
+        expect_same(finish(*streams[i])[0], alone[i]);
         ASSERT_TRUE(streams[i]->status().ok()) << streams[i]->status();
       }
       eventually([&] { return served.engine().stats().pages_free == pages; });
@@ -147,7 +131,7 @@ TEST(EngineTest, ChoicesAreWhatTheirSeedsGiveByThemselves) {
     Request single = request;
     single.n = 1;
     single.seed = 100 + static_cast<uint64_t>(i);
-    expect_equal(answers[i], served.answers(single)[0]);
+    expect_same(answers[i], served.answers(single)[0]);
   }
 }
 

@@ -89,6 +89,32 @@ inline std::map<int32_t, Answer> answers_of(const std::vector<StreamEvent>& even
   return answers;
 }
 
+inline void expect_same(const std::vector<std::vector<Logprob>>& logprobs,
+                        const std::vector<std::vector<Logprob>>& expected) {
+  ASSERT_EQ(logprobs.size(), expected.size());
+  for (size_t t = 0; t < logprobs.size(); ++t) {
+    ASSERT_EQ(logprobs[t].size(), expected[t].size());
+    for (size_t k = 0; k < logprobs[t].size(); ++k) {
+      ASSERT_EQ(logprobs[t][k].id, expected[t][k].id) << "token " << t;
+      ASSERT_EQ(logprobs[t][k].logprob, expected[t][k].logprob) << "bits of token " << t;
+    }
+  }
+}
+
+// In all that a client is told but how much of the prompt was cached.
+inline void expect_same(const Answer& answer, const Answer& expected) {
+  EXPECT_EQ(answer.tokens, expected.tokens);
+  EXPECT_EQ(answer.text, expected.text);
+  EXPECT_EQ(answer.finish_reason, expected.finish_reason);
+  EXPECT_EQ(answer.seed, expected.seed);
+  EXPECT_EQ(answer.prompt_tokens, expected.prompt_tokens);
+  EXPECT_EQ(answer.completion_tokens, expected.completion_tokens);
+  EXPECT_EQ(answer.prompt_logits, expected.prompt_logits);
+  EXPECT_EQ(answer.events_after_the_last, 0);
+  expect_same(answer.logprobs, expected.logprobs);
+  expect_same(answer.prompt_logprobs, expected.prompt_logprobs);
+}
+
 // Reads a stream to its end.
 inline std::map<int32_t, Answer> finish(Stream& stream) {
   std::vector<StreamEvent> all;

@@ -23,7 +23,7 @@ ClusterChecks::Member* ClusterChecks::member_of(const Link& link) {
 }
 
 bool ClusterChecks::any_excused() const {
-  // The model has no room on so few ranks: that is nobody's fault either.
+  // The model does not fit into so few ranks: no worker is at fault.
   if (static_cast<int>(members_.size()) < host_.fitting_ranks) return true;
   return std::any_of(members_.begin(), members_.end(),
                      [](const Member& member) { return member.link->process.excused(); });

@@ -49,7 +49,7 @@ struct Host {
   int64_t long_works = 0;  // Longer than a stuck worker is given.
   int64_t keeps = 0;       // Loads that used the weights in memory.
   int64_t loads = 0;
-  int64_t too_few = 0;  // Loads that had no room on so few ranks.
+  int64_t too_few = 0;  // Loads of a model that does not fit into so few ranks.
 };
 
 }  // namespace lockstep::simulation

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/by_hand.h"
 #include "tests/support/server.h"
 
 namespace lockstep::testing {
@@ -86,28 +87,19 @@ TEST(LostWorkerTest, WithoutAJoinTokenNoPortIsOpened) {
 }
 
 TEST(LostWorkerTest, WorkersStartedByHandJoinWithTheToken) {
-  const ProcessOptions with_token{.input = "", .environment = {{"LOCKSTEP_JOIN_TOKEN", "sesame"}}};
-  const ProcessOptions without_token{.input = "", .environment = {{"LOCKSTEP_JOIN_TOKEN", "open"}}};
-  Process coordinator({lockstep_binary(), "serve", "--grpc", "127.0.0.1:0", "--http", "off",
-                       "--cluster", "127.0.0.1:0", "--wait-workers", "2"},
-                      with_token);
-  ASSERT_TRUE(coordinator.wait_for_err("awaited at ")) << coordinator.err();
-  const std::string err = coordinator.err();
-  const size_t at = err.find("awaited at ") + 11;
-  const std::string address = err.substr(at, err.find(',', at) - at);
+  const auto coordinator = start_coordinator(2);
+  const std::string address = join_address(*coordinator);
 
-  Process stranger({lockstep_binary(), "worker", "--coordinator", address}, without_token);
-  EXPECT_EQ(stranger.wait(), 2);
-  EXPECT_NE(stranger.err().find("join token"), std::string::npos) << stranger.err();
+  const auto stranger = start_worker(address, {}, "open");
+  EXPECT_EQ(stranger->wait(), 2);
+  EXPECT_NE(stranger->err().find("join token"), std::string::npos) << stranger->err();
 
-  const std::vector<std::string> arguments = {lockstep_binary(), "worker",    "--coordinator",
-                                              address,           "--threads", "1"};
-  Process first(arguments, with_token);
-  Process second(arguments, with_token);
-  EXPECT_TRUE(coordinator.wait_for_err("ready;")) << coordinator.err();
+  const auto first = start_worker(address);
+  const auto second = start_worker(address);
+  EXPECT_TRUE(coordinator->wait_for_err("ready;")) << coordinator->err();
 }
 
-// Workers that are started by hand, of a coordinator on a free port.
+// Workers that are started by hand, of a coordinator whose port is known before it is there.
 class ByHandTest : public ::testing::Test {
  protected:
   static std::vector<std::string> serve(const std::string& cluster,
@@ -117,22 +109,7 @@ class ByHandTest : public ::testing::Test {
     return arguments;
   }
   // Somebody's port that nobody has any more.
-  std::string free_address() const {
-    Process process({lockstep_binary(), "serve", "--grpc", "127.0.0.1:0", "--http", "off",
-                     "--cluster", "127.0.0.1:0", "--wait-workers", "2"},
-                    token_);
-    EXPECT_TRUE(process.wait_for_err("awaited at ")) << process.err();
-    const std::string err = process.err();
-    const size_t at = err.find("awaited at ") + 11;
-    return err.substr(at, err.find(',', at) - at);
-  }
-  std::unique_ptr<Process> worker(const std::string& coordinator,
-                                  const std::vector<std::string>& more = {}) const {
-    std::vector<std::string> arguments = {lockstep_binary(), "worker",    "--coordinator",
-                                          coordinator,       "--threads", "1"};
-    arguments.insert(arguments.end(), more.begin(), more.end());
-    return std::make_unique<Process>(arguments, token_);
-  }
+  static std::string free_address() { return join_address(*start_coordinator(2)); }
   static int lines_with(const std::string& text, const std::string& words) {
     int count = 0;
     for (size_t at = text.find(words); at != std::string::npos; at = text.find(words, at + 1)) {
@@ -141,13 +118,13 @@ class ByHandTest : public ::testing::Test {
     return count;
   }
 
-  const ProcessOptions token_{.input = "", .environment = {{"LOCKSTEP_JOIN_TOKEN", "sesame"}}};
+  const ProcessOptions token_ = with_join_token();
 };
 
 TEST_F(ByHandTest, WorkersWaitForACoordinatorAndOutliveItWithTheirWeights) {
   const std::string address = free_address();
-  const auto first = worker(address);
-  const auto second = worker(address);
+  const auto first = start_worker(address);
+  const auto second = start_worker(address);
   ASSERT_TRUE(first->wait_for_err("dialling until there is one")) << first->err();
   auto server = std::make_unique<Server>(serve(address), token_);
   const Answered before = server->generate(story(20, 5));
@@ -165,7 +142,7 @@ TEST_F(ByHandTest, WorkersWaitForACoordinatorAndOutliveItWithTheirWeights) {
 }
 
 TEST_F(ByHandTest, ANameThatDoesNotResolveIsWaitedForWithOneLine) {
-  const auto waiting = worker("no-such-host.invalid:50052");
+  const auto waiting = start_worker("no-such-host.invalid:50052");
   ASSERT_TRUE(waiting->wait_for_err("no coordinator at no-such-host.invalid:50052"))
       << waiting->err();
   waiting->signal(SIGTERM);
@@ -175,11 +152,11 @@ TEST_F(ByHandTest, ANameThatDoesNotResolveIsWaitedForWithOneLine) {
 
 TEST_F(ByHandTest, ASpareTakesALostWorkersPlace) {
   const std::string address = free_address();
-  const auto first = worker(address);
-  auto second = worker(address);
+  const auto first = start_worker(address);
+  auto second = start_worker(address);
   Server server(serve(address, {"--grace-ms", "1000000"}), token_);
   const Answered before = server.generate(story(20, 5));
-  const auto spare = worker(address, {"--spare"});
+  const auto spare = start_worker(address, {"--spare"});
   second.reset();  // Killed. Without the spare nothing would happen for a quarter of an hour.
   EXPECT_TRUE(server.eventually([&](const auto&) {
     const Answered after = server.generate(story(20, 5));
@@ -189,8 +166,8 @@ TEST_F(ByHandTest, ASpareTakesALostWorkersPlace) {
 
 TEST_F(ByHandTest, TheOtherWorkersGoOnWithTheSameBits) {
   const std::string address = free_address();
-  const auto first = worker(address);
-  auto second = worker(address);
+  const auto first = start_worker(address);
+  auto second = start_worker(address);
   Server server(serve(address), token_);
   const Answered before = server.generate(story(20, 5));
   second.reset();

@@ -5,6 +5,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "tests/support/by_hand.h"
 #include "tests/support/http_client.h"
 #include "tests/support/server.h"
 #include "tests/support/tls_client.h"
@@ -96,28 +97,18 @@ class ClusterTlsTest : public ::testing::Test {
 
   // A coordinator that waits for one worker.
   ClusterTlsTest() {
-    std::vector<std::string> line = {
-        lockstep_binary(), "serve", "--grpc",    "127.0.0.1:0", "--http",      "off",
-        "--wait-workers",  "1",     "--cluster", "127.0.0.1:0", "--log-level", "info"};
-    const std::vector<std::string> tls = flags(server_, authority_);
-    line.insert(line.end(), tls.begin(), tls.end());
-    coordinator_ = std::make_unique<Process>(line, with_token_);
-    EXPECT_TRUE(coordinator_->wait_for_err("awaited at ")) << coordinator_->err();
-    const std::string err = coordinator_->err();
-    const size_t at = err.find("awaited at ") + 11;
-    address_ = err.substr(at, err.find(',', at) - at);
+    std::vector<std::string> more = flags(server_, authority_);
+    more.insert(more.end(), {"--log-level", "info"});
+    coordinator_ = start_coordinator(1, more);
+    address_ = join_address(*coordinator_);
   }
 
   std::unique_ptr<Process> worker(const std::vector<std::string>& tls) {
-    std::vector<std::string> line = {lockstep_binary(), "worker",    "--coordinator",
-                                     address_,          "--threads", "1"};
-    line.insert(line.end(), tls.begin(), tls.end());
-    return std::make_unique<Process>(line, with_token_);
+    return start_worker(address_, tls);
   }
 
   const Authority authority_;
   const Authority::Identity server_ = authority_.sign("server");
-  const ProcessOptions with_token_{.input = "", .environment = {{"LOCKSTEP_JOIN_TOKEN", "sesame"}}};
   std::unique_ptr<Process> coordinator_;
   std::string address_;
 };
@@ -149,7 +140,7 @@ TEST_F(ClusterTlsTest, WorkersThatAreStartedHereJoinByTls) {
   std::vector<std::string> line = {"--workers", "2", "--cluster", "127.0.0.1:0"};
   const std::vector<std::string> tls = flags(server_, authority_);
   line.insert(line.end(), tls.begin(), tls.end());
-  Server server(line, with_token_);
+  Server server(line, with_join_token());
   EXPECT_TRUE(server.generate(story(5, 1)).status.ok());
 }
 

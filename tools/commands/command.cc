@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
-#include <cstring>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -247,7 +246,7 @@ absl::Status check_cluster_tls(const TlsFiles& tls) {
     }
     if (access(path->c_str(), R_OK) != 0) {
       return invalid_argument("{} {}: want a file that can be read, found: {}", flag, *path,
-                              std::strerror(errno));
+                              error_text(errno));
     }
   }
   return absl::OkStatus();

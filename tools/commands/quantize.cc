@@ -70,7 +70,7 @@ absl::Status write_config(const Model& model, const fs::path& to, const std::str
   file << config.dump(2) << "\n";
   if (file.flush()) return absl::OkStatus();
   return failed_precondition("{}: could not write it: {}", (to / "config.json").string(),
-                             std::strerror(errno));
+                             error_text(errno));
 }
 
 // The kind of every tensor that the graph reads as a matrix.

@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include <new>
-#include <system_error>
 
 #include "base/check.h"
 #include "base/status.h"
@@ -37,8 +36,6 @@ size_t region_bytes(const RegionShape& shape) {
   LOCKSTEP_CHECK(slots_of(shape) <= kMaxRegionRanks && shape.shared_bytes >= 0);
   return shared_begin(slots_of(shape)) + whole_pages(static_cast<size_t>(shape.shared_bytes));
 }
-
-std::string error_text(int error) { return std::generic_category().message(error); }
 
 void start(void* memory, size_t bytes, const RegionShape& shape) {
   auto* header = new (memory) RegionHeader;

@@ -29,14 +29,14 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
 constexpr uint32_t kVersion = 2;
-constexpr std::array<char, 8> kMagic = {'l', 'k', 's', 't', 'e', 'p', '-', 'm'};
+constexpr std::array<char, 8> kHelloMagic = {'l', 'k', 's', 't', 'e', 'p', '-', 'm'};
 constexpr size_t kSecretBytes = 256;
 constexpr milliseconds kPoll{20};          // How often a waiting rank looks at `cancelled`.
 constexpr milliseconds kHelloTime{2'000};  // From a peer's connection to its Hello.
 constexpr size_t kMaxUnverified = 64;      // Peers without a Hello, at a time.
 
 struct Hello {
-  std::array<char, 8> magic = kMagic;
+  std::array<char, 8> magic = kHelloMagic;
   uint32_t version = kVersion;
   uint32_t secret_bytes = 0;
   int32_t rank = 0;
@@ -48,7 +48,7 @@ struct Hello {
 static_assert(std::is_trivially_copyable_v<Hello>);
 
 struct Answer {
-  std::array<char, 8> magic = kMagic;
+  std::array<char, 8> magic = kHelloMagic;
   uint32_t version = kVersion;
   uint32_t code = 0;  // Of absl::StatusCode; with kOk comes the memfd.
   std::array<char, 240> message{};
@@ -248,7 +248,7 @@ void Meeting::refuse(const Peer& peer, const absl::Status& status) const {
 }
 
 absl::Status Meeting::verify(const Hello& hello, size_t bytes) const {
-  if (bytes != sizeof(Hello) || hello.magic != kMagic || hello.version != kVersion) {
+  if (bytes != sizeof(Hello) || hello.magic != kHelloMagic || hello.version != kVersion) {
     return failed_precondition("rank {} speaks version {} of the meeting, its peer does not",
                                args_.rank, kVersion);
   }
@@ -323,7 +323,8 @@ absl::StatusOr<std::shared_ptr<Region>> request_region(const MeetArgs& args,
     const Received received = receive_message(*socket, bytes_of(answer), &memory);
     if (received.outcome == Received::kNothing) continue;
     if (received.outcome == Received::kGone) return nullptr;  // Perhaps it is started again.
-    if (received.bytes != sizeof(answer) || answer.magic != kMagic || answer.version != kVersion) {
+    if (received.bytes != sizeof(answer) || answer.magic != kHelloMagic ||
+        answer.version != kVersion) {
       return failed_precondition("rank {} does not speak version {} of the meeting",
                                  first_rank(args), kVersion);
     }

@@ -10,7 +10,6 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
-#include <system_error>
 #include <utility>
 
 #include "base/status.h"
@@ -144,9 +143,8 @@ void TcpLinks::sleep(Clock::duration at_most) const {
 
 absl::Status TcpLinks::closed(const Link& link, int error) {
   failure_ = Failure::kLeft;
-  return unavailable(
-      "rank {} at {} is gone: {}", link.end.route.rank, link.end.address,
-      error == 0 ? "it closed its connection" : std::generic_category().message(error));
+  return unavailable("rank {} at {} is gone: {}", link.end.route.rank, link.end.address,
+                     error == 0 ? "it closed its connection" : error_text(error));
 }
 
 absl::Status TcpLinks::late() {

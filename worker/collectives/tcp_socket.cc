@@ -9,7 +9,6 @@
 #include <sys/socket.h>
 
 #include <memory>
-#include <system_error>
 
 #include "base/status.h"
 
@@ -17,8 +16,6 @@ namespace lockstep {
 namespace {
 
 using Found = std::unique_ptr<addrinfo, decltype(&freeaddrinfo)>;
-
-std::string error_text(int error) { return std::generic_category().message(error); }
 
 absl::StatusOr<Found> look_up(const std::string& address, int kind, int flags) {
   ASSIGN_OR_RETURN(const HostAndPort parts, split_address(address));

@@ -9,14 +9,11 @@
 
 #include <cstddef>
 #include <cstring>
-#include <system_error>
 
 #include "base/status.h"
 
 namespace lockstep {
 namespace {
-
-std::string error_text(int error) { return std::generic_category().message(error); }
 
 // An abstract name begins with a zero byte and has no end but its length.
 struct Address {

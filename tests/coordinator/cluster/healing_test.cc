@@ -16,13 +16,6 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-cluster::Failure failure_of(absl::StatusCode code) {
-  cluster::Failure failure;
-  failure.set_code(static_cast<int32_t>(code));
-  failure.set_message("rank 1: it went wrong");
-  return failure;
-}
-
 constexpr absl::StatusCode kPermanent[] = {
     absl::StatusCode::kInvalidArgument, absl::StatusCode::kFailedPrecondition,
     absl::StatusCode::kResourceExhausted, absl::StatusCode::kNotFound, absl::StatusCode::kInternal};

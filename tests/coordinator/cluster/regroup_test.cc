@@ -12,13 +12,6 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-cluster::Failure failure_of(absl::StatusCode code) {
-  cluster::Failure failure;
-  failure.set_code(static_cast<int32_t>(code));
-  failure.set_message("it went wrong");
-  return failure;
-}
-
 cluster::Hello spare() {
   cluster::Hello hello = VirtualCluster::default_hello();
   hello.set_spare(true);

@@ -19,6 +19,13 @@ std::string VirtualWorker::refusal() const {
   return received.empty() ? "" : received.back().refusal().reason();
 }
 
+cluster::Failure failure_of(absl::StatusCode code) {
+  cluster::Failure failure;
+  failure.set_code(static_cast<int32_t>(code));
+  failure.set_message("rank 1: it went wrong");
+  return failure;
+}
+
 VirtualCluster::VirtualCluster(ClusterCoreOptions options) : core_(std::move(options)) {}
 
 ClusterCoreOptions VirtualCluster::default_options() {

@@ -38,6 +38,8 @@ struct VirtualWorker {
   std::string refusal() const;
 };
 
+cluster::Failure failure_of(absl::StatusCode code);  // That "it went wrong".
+
 class VirtualCluster {
  public:
   explicit VirtualCluster(ClusterCoreOptions options);
