@@ -32,6 +32,11 @@ endif()
 if(LOCKSTEP_SANITIZE)
   # With a sanitizer's calls between them, GCC 12 loses track of which values were set.
   add_compile_options($<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
+  # A library's files six at a time: their headers take longer than they do. A class of a .cc file
+  # looks then as if it were a header's.
+  set(CMAKE_UNITY_BUILD ON)
+  set(CMAKE_UNITY_BUILD_BATCH_SIZE 6)
+  add_compile_options($<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
   add_compile_options(-fsanitize=${LOCKSTEP_SANITIZE} -fno-omit-frame-pointer
                       -fno-sanitize-recover=all)
   add_link_options(-fsanitize=${LOCKSTEP_SANITIZE})
@@ -52,6 +57,11 @@ if(NOT LOCKSTEP_KERNELS_ONLY)
   pkg_check_modules(PCRE2 REQUIRED IMPORTED_TARGET libpcre2-8)
   pkg_check_modules(UTF8PROC REQUIRED IMPORTED_TARGET libutf8proc)
 endif()
+
+# Files whose names for themselves are other files' names, too: they are compiled one by one.
+function(lockstep_alone)
+  set_source_files_properties(${ARGN} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+endfunction()
 
 # lockstep_library(name SOURCES a.cc b.cc DEPS lockstep_base absl::status)
 function(lockstep_library name)
@@ -84,7 +94,7 @@ function(lockstep_test name)
     set(optimization -O0)
   endif()
   target_compile_options(${name} PRIVATE ${optimization})
-  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+  set_target_properties(${name} PROPERTIES UNITY_BUILD OFF RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
   lockstep_test_label(label)
   # Without pretty values, ctest calls a test by its generated name, not by its parameter's bytes.
   gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST TEST_PREFIX "${ARG_PREFIX}" NO_PRETTY_VALUES
