@@ -92,18 +92,12 @@ constexpr double sin_turned(double x, int64_t turn) {
 template <typename Number>
 [[gnu::always_inline]] inline constexpr void exp_series(const Number& r, Number* series) {
   Number p = Number{} + 1.0 / 87178291200;
-  p = p * r + 1.0 / 6227020800;
-  p = p * r + 1.0 / 479001600;
-  p = p * r + 1.0 / 39916800;
-  p = p * r + 1.0 / 3628800;
-  p = p * r + 1.0 / 362880;
-  p = p * r + 1.0 / 40320;
-  p = p * r + 1.0 / 5040;
-  p = p * r + 1.0 / 720;
-  p = p * r + 1.0 / 120;
-  p = p * r + 1.0 / 24;
-  p = p * r + 1.0 / 6;
-  p = p * r + 1.0 / 2;
+  p = (p * r + 1.0 / 6227020800) * r + 1.0 / 479001600;
+  p = (p * r + 1.0 / 39916800) * r + 1.0 / 3628800;
+  p = (p * r + 1.0 / 362880) * r + 1.0 / 40320;
+  p = (p * r + 1.0 / 5040) * r + 1.0 / 720;
+  p = (p * r + 1.0 / 120) * r + 1.0 / 24;
+  p = (p * r + 1.0 / 6) * r + 1.0 / 2;
   p = p * r + 1;
   *series = 1 + r * p;
 }

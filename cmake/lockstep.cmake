@@ -94,7 +94,8 @@ function(lockstep_test name)
     set(optimization -O0)
   endif()
   target_compile_options(${name} PRIVATE ${optimization})
-  set_target_properties(${name} PROPERTIES UNITY_BUILD OFF RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+  set_target_properties(${name} PROPERTIES
+    UNITY_BUILD OFF RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
   lockstep_test_label(label)
   # Without pretty values, ctest calls a test by its generated name, not by its parameter's bytes.
   gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST TEST_PREFIX "${ARG_PREFIX}" NO_PRETTY_VALUES
