@@ -94,7 +94,7 @@ void Client::submit() {
               request_.n, request_.max_tokens);
   stream_ = *std::move(stream);
   lost_before_ = engine_.groups_lost();
-  rewritten_before_ = engine_.rewritten();
+  changed_before_ = engine_.changed();
   check_deadline();
   if (cancels_) {
     world_.after(cancel_after_, [this] {
@@ -197,7 +197,7 @@ bool Client::expected(const absl::Status& status) const {
     case absl::StatusCode::kOk:
       return all_finished && (cancelled_ || (!poisoned_ && !deadly_));
     case absl::StatusCode::kUnavailable:
-      return engine_.rewritten() > rewritten_before_;
+      return engine_.changed() > changed_before_;
     case absl::StatusCode::kCancelled:
       return all_finished && engine_.draining();
     case absl::StatusCode::kDeadlineExceeded:

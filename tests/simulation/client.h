@@ -59,8 +59,8 @@ class Client {
   std::shared_ptr<Stream> stream_;
   size_t offset_ = 0;
   std::vector<Choice> choices_;
-  int64_t lost_before_ = 0;       // Groups, when it was submitted.
-  int64_t rewritten_before_ = 0;  // Checkpoints, likewise.
+  int64_t lost_before_ = 0;     // Groups, when it was submitted.
+  int64_t changed_before_ = 0;  // Those of other weights or class, likewise.
   bool cancelled_ = false;
   bool done_ = false;
   bool served_ = false;

@@ -27,8 +27,8 @@ class EngineSide final : public GroupListener {
   EngineStats stats() const { return core_.stats(); }
   int64_t groups() const { return groups_; }
   int64_t groups_lost() const { return groups_lost_; }
-  // Groups whose weights are not those of the group before.
-  int64_t rewritten() const { return rewritten_; }
+  // Groups with other weights or another numeric class than the group before.
+  int64_t changed() const { return changed_; }
   int64_t fetches() const { return fetches_; }
 
   void group_formed(const GroupInfo& info) override;
@@ -68,8 +68,9 @@ class EngineSide final : public GroupListener {
   bool has_requests_ = false;
   int64_t groups_ = 0;
   int64_t groups_lost_ = 0;
-  WeightsOrigin weights_;  // Of the last group.
-  int64_t rewritten_ = 0;
+  WeightsOrigin weights_;  // Of the last group,
+  std::string class_;      // as this.
+  int64_t changed_ = 0;
   int64_t fetches_ = 0;
 };
 

@@ -171,7 +171,11 @@ void RankWork::load_or_keep() {
   }
   vitals_.bytes_to_load = kWeightBytes;
   later(host_.world.between(0, 15), [this] {
-    if (disk_) return read_weights();
+    if (disk_) {
+      failed_loads_ = 0;
+      return read_weights();
+    }
+    ++failed_loads_;
     finish({.status = absl::DataLossError("the disk cannot be read")});
   });
 }

@@ -45,6 +45,8 @@ class RankWork {
   void get_stuck() { stuck_ = true; }
   // Its loads fail until calm().
   void lose_disk() { disk_ = false; }
+  // In a row, because of its disk: also a repaired one is mistrusted then.
+  int failed_loads() const { return failed_loads_; }
   bool stuck() const { return stuck_; }
   // What it does next fails for this reason; all that follows as well if it is the device's.
   void fail(absl::Status status, bool device);
@@ -97,6 +99,7 @@ class RankWork {
 
   bool stuck_ = false;
   bool disk_ = true;
+  int failed_loads_ = 0;
   Lie lie_ = Lie::kNone;
   absl::Status failure_;
   bool device_ = false;  // That is the device's.

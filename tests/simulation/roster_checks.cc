@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "coordinator/cluster/regroup.h"
+#include "coordinator/cluster/roster.h"
 
 namespace lockstep::simulation {
 
@@ -22,8 +23,9 @@ bool RosterChecks::is_idle_spare(const Link* link) const {
 }
 
 int64_t RosterChecks::sound() const {
-  return std::count_if(now_.joined.begin(), now_.joined.end(),
-                       [](const Link* link) { return !link->process.excused(); });
+  return std::count_if(now_.joined.begin(), now_.joined.end(), [](const Link* link) {
+    return !link->process.excused() && link->process.work().failed_loads() < kMaxFailures;
+  });
 }
 
 void RosterChecks::assigned(const std::vector<const Link*>& ranks) {
@@ -66,7 +68,7 @@ void RosterChecks::formed() {
   const auto ranks = static_cast<int>(now_.ranks.size());
   if (ranks < host_.model.ranks) ++smaller_;
   if (ranks < host_.fitting_ranks) {
-    host_.world.broken("a group of {} ranks, on which the model has no room", ranks);
+    host_.world.broken("a group of {} ranks, into which the model does not fit", ranks);
   }
   if (now_.growing && ranks > now_.ranks_before) ++grown_;
   now_.formed_once = true;
