@@ -79,6 +79,7 @@ class InferenceService {
   const Model& model() const { return *model_; }
   const ServiceOptions& options() const { return options_; }
   const std::string& cluster_address() const { return host_->address(); }
+  const Cluster& cluster() const { return host_->cluster(); }
   // Null where workers are not started here.
   const Launcher* launcher() const { return host_->launcher(); }
   absl::Status wait_ready() { return engine_->wait_ready(); }

@@ -17,7 +17,9 @@ struct WorkerFacts {
   std::string isa = "";        // The best instruction set of a processor: "avx512"; "": unknown.
   std::string numeric_class = kCpuClass;  // What its kernels promise.
   int64_t memory_bytes = 0;               // Free for weights and KV pages; 0: unknown.
-  double speed = 0;                       // Bytes per second read from memory; 0: not measured.
+  // How fast it computes, in a unit that all of them share: a rank's part is cut by it, in eighths
+  // of the fastest. All parts are alike where one is 0: not known.
+  double speed = 0;
 };
 
 // kInvalidArgument: no group has so many workers, or so few.

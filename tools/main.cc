@@ -10,6 +10,7 @@
 #include "base/status.h"
 #include "base/version.h"
 #include "tools/commands/command.h"
+#include "tools/grpc_log.h"
 #include "tools/terminal.h"
 
 namespace {
@@ -38,13 +39,14 @@ std::string one_line(std::string text) {
 int main(int argc, char** argv) {
   using namespace lockstep;
   raise_descriptor_limit();
+  limit_grpc_log();
   CLI::App app(kAbout, "lockstep");
   app.set_version_flag("--version", fmt::format("lockstep {}", kVersion));
   app.require_subcommand(1);
   const std::shared_ptr<Command> commands[] = {
-      add_serve(app),    add_worker(app),   add_generate(app), add_chat(app),
-      add_tokenize(app), add_template(app), add_bench(app),    add_plan(app),
-      add_inspect(app),  add_quantize(app), add_compare(app),  add_doctor(app)};
+      add_serve(app),    add_worker(app), add_generate(app), add_chat(app),    add_tokenize(app),
+      add_template(app), add_bench(app),  add_plan(app),     add_inspect(app), add_quantize(app),
+      add_compare(app),  add_doctor(app), add_workers(app)};
   const auto is_command = [&](const auto& command) { return command->app->get_name() == argv[1]; };
   if (argc > 1 && argv[1][0] != '-' && std::ranges::none_of(commands, is_command)) {
     return fail(fmt::format("there is no command {} (lockstep --help lists them)", argv[1]), 2);

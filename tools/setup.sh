@@ -12,7 +12,8 @@ lockstep_packages=(
 )
 lockstep_test_packages=(
   curl libgtest-dev libgmock-dev libbenchmark-dev python3 python3-grpcio python3-venv python3-yaml
-  chromium chromium-driver python3-selenium git clang-14 clang-format clang-tidy libclang-rt-14-dev
+  chromium chromium-driver python3-selenium libfaketime git clang-14 clang-format clang-tidy
+  libclang-rt-14-dev
 )
 
 # install_packages NAME...: those of them that are missing.

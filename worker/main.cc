@@ -10,6 +10,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdio>
+#include <cstdlib>
 #include <mutex>
 #include <utility>
 
@@ -73,6 +74,17 @@ absl::StatusOr<bool> connect_once(const WorkerMainOptions& options, const Backen
   return false;
 }
 
+// Left to itself NCCL takes the first interface, by which peers on other hosts may not be reached.
+// Before the first group: no other thread looks at the environment yet.
+void name_interface_to_nccl(const std::string& data_address) {
+  const auto parts = split_address(data_address);
+  if (!parts.ok() || is_loopback_host(parts->host)) return;
+  const std::string name = interface_of(parts->host);
+  if (name.empty()) return;
+  setenv("NCCL_SOCKET_IFNAME", ("=" + name).c_str(), /*overwrite=*/0);
+  spdlog::debug("NCCL_SOCKET_IFNAME is {}", std::getenv("NCCL_SOCKET_IFNAME"));
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<DataPort>> open_data_port(const WorkerMainOptions& options) {
@@ -123,7 +135,10 @@ int worker_main(const WorkerMainOptions& given) {
       }
       port = *std::move(opened);
       options.data_port = port.get();
-      if (port != nullptr) spdlog::info("data port at {}", port->address());
+      if (port != nullptr) {
+        spdlog::info("data port at {}", port->address());
+        name_interface_to_nccl(port->address());
+      }
     }
     const absl::StatusOr<bool> joined = connect_once(options, *backend, &kept);
     if (!joined.ok()) {

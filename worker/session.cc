@@ -62,6 +62,7 @@ cluster::Hello hello_of(const SessionOptions& options, const Backend& backend) {
   hello.set_numeric_class(backend.numeric_class);
   hello.set_isa(isa_name(best_isa()));
   hello.set_host(host_name(options.host_name));
+  hello.set_speed(options.speed);
   if (options.data_port != nullptr) hello.set_data_address(options.data_port->address());
   hello.set_memory_bytes(free_bytes_of(device));
   hello.set_threads(options.threads);

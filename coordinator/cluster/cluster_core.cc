@@ -3,6 +3,8 @@
 // formed and lost is in forming.cc.
 #include "coordinator/cluster/cluster_core.h"
 
+#include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "base/check.h"
@@ -335,6 +337,25 @@ int ClusterCore::joined() const {
   int count = 0;
   for (const auto& [link, member] : members_) count += member.hello.has_value();
   return count;
+}
+
+std::vector<WorkerState> ClusterCore::workers(int64_t now) const {
+  std::vector<WorkerState> states;
+  for (const auto& [link, member] : members_) {
+    if (!member.hello.has_value()) continue;
+    WorkerState state = state_of(member, now);
+    state.rank = epoch_.rank_of(link);
+    if (state.rank >= 0) {
+      state.role = epoch_.phase == Epoch::Phase::kFormed ? WorkerState::Role::kServing
+                                                         : WorkerState::Role::kLoading;
+    }
+    states.push_back(std::move(state));
+  }
+  // Those without a rank stay in the order in which they came.
+  std::ranges::stable_sort(states, {}, [](const WorkerState& state) {
+    return state.rank < 0 ? std::numeric_limits<int>::max() : state.rank;
+  });
+  return states;
 }
 
 }  // namespace lockstep

@@ -66,6 +66,8 @@ class ClusterCore {
   bool ready(int64_t now) const;
   // Workers that have said Hello and were not lost.
   int joined() const;
+  // They, ranks of the group or of the one that is being formed first, in rank order.
+  std::vector<WorkerState> workers(int64_t now) const;
 
   std::vector<ClusterAction> take_actions();
 

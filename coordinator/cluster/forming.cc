@@ -149,6 +149,7 @@ void ClusterCore::prove(int64_t now) {
     const cluster::Ready& ready = readies[rank].ready();
     epoch_.info.pages = std::min(epoch_.info.pages, ready.pages());
     epoch_.info.weight_bytes += ready.weight_bytes();
+    member_of(rank).weight_bytes = ready.weight_bytes();
     const cluster::Hello& hello = *member_of(rank).hello;
     members.push_back({.host = hello.host(),
                        .pid = hello.pid(),

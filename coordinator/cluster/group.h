@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "coordinator/cluster/worker_state.h"
 #include "proto/cluster.pb.h"
 
 namespace lockstep {
@@ -126,6 +127,8 @@ class Cluster {
   // A group is formed, it was heard of within the last second, and it makes progress if it has work
   // to do. Any thread.
   virtual bool healthy() const { return true; }
+  // Those that have joined, ranks of the group first, in rank order. Any thread.
+  virtual std::vector<WorkerState> workers() const { return {}; }
 };
 
 }  // namespace lockstep

@@ -17,6 +17,36 @@ std::string name_of(int rank, const Member& member) {
   return member.hello.has_value() ? fmt::format("{} (pid {})", who, member.hello->pid()) : who;
 }
 
+const char* role_name(WorkerState::Role role) {
+  switch (role) {
+    case WorkerState::Role::kServing:
+      return "serving";
+    case WorkerState::Role::kLoading:
+      return "loading";
+    case WorkerState::Role::kSpare:
+      return "spare";
+    case WorkerState::Role::kWaiting:
+      return "waiting";
+  }
+  return "";
+}
+
+WorkerState state_of(const Member& member, int64_t now) {
+  using Role = WorkerState::Role;
+  const cluster::Hello& hello = *member.hello;
+  return {.role = is_idle_spare(member) ? Role::kSpare : Role::kWaiting,
+          .host = hello.host(),
+          .pid = hello.pid(),
+          .device = hello.device(),
+          .isa = hello.isa(),
+          .numeric_class = hello.numeric_class(),
+          .data_address = hello.data_address(),
+          .memory_bytes = hello.memory_bytes(),
+          .weight_bytes = member.loaded ? member.weight_bytes : 0,
+          .joined_ms = now - member.joined_at,
+          .heard_ms = now - member.heard_at};
+}
+
 std::string why_incompatible(const cluster::Hello& hello, const cluster::Hello& peer) {
   if (hello.host() != peer.host() &&
       (hello.data_address().empty() || peer.data_address().empty())) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "coordinator/cluster/cluster_actions.h"
+#include "coordinator/cluster/worker_state.h"
 #include "proto/cluster.pb.h"
 
 namespace lockstep {
@@ -20,11 +21,12 @@ struct Member {
   std::optional<cluster::Hello> hello;  // It has joined. Nothing else is known before.
   int64_t heard_at = 0;                 // When its last message came, of any kind.
 
-  bool known = false;     // It was started here, or was in a group.
-  int last_rank = -1;     // In its last epoch: it gets that one again if it can, and keeps weights.
-  bool loaded = false;    // It has weights in memory.
-  int failures = 0;       // Epochs in a row that ended through its fault: others are preferred.
-  int64_t failed_at = 0;  // The last one.
+  bool known = false;   // It was started here, or was in a group.
+  int last_rank = -1;   // In its last epoch: it gets that one again if it can, and keeps weights.
+  bool loaded = false;  // It has weights in memory.
+  int64_t weight_bytes = 0;  // Once it has loaded.
+  int failures = 0;          // Epochs in a row that ended through its fault: others are preferred.
+  int64_t failed_at = 0;     // The last one.
 
   // Of the current epoch, from its heartbeats.
   uint64_t progress = 0;
@@ -39,6 +41,9 @@ using Members = std::map<LinkId, Member>;  // In the order in which they came.
 inline bool is_idle_spare(const Member& member) {
   return member.hello.has_value() && member.hello->spare() && member.last_rank < 0;
 }
+
+// Of one that has joined; whether it has a rank is not known here.
+WorkerState state_of(const Member& member, int64_t now);
 
 // "rank 1 (pid 33)", or "a worker (pid 33)" where rank is negative.
 std::string name_of(int rank, const Member& member);

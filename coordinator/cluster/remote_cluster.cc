@@ -205,6 +205,11 @@ bool RemoteCluster::healthy() const {
   return core_.ready(steady_now_ms());
 }
 
+std::vector<WorkerState> RemoteCluster::workers() const {
+  MutexLock lock(&mutex_);
+  return core_.workers(steady_now_ms());
+}
+
 int RemoteCluster::joined() const {
   MutexLock lock(&mutex_);
   return core_.joined();

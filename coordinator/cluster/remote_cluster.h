@@ -36,6 +36,7 @@ class RemoteCluster final : public Cluster, public LinkListener, public ProcessL
   void note_requests(bool any) override ABSL_LOCKS_EXCLUDED(mutex_);
   void shutdown() override ABSL_LOCKS_EXCLUDED(mutex_);
   bool healthy() const override ABSL_LOCKS_EXCLUDED(mutex_);
+  std::vector<WorkerState> workers() const override ABSL_LOCKS_EXCLUDED(mutex_);
   // Workers that have joined and not been lost.
   int joined() const ABSL_LOCKS_EXCLUDED(mutex_);
 

@@ -26,7 +26,7 @@ struct RosterRules {
   std::string numeric_class;
   bool class_grace_over = false;       // Workers of that class had their time to come.
   int64_t forgive_before = INT64_MIN;  // Failures of then count no more.
-  int too_few = 0;                     // The model has no room on this many ranks, or fewer.
+  int too_few = 0;                     // The model does not fit into this many ranks, or fewer.
   std::set<std::set<LinkId>> failed;   // Groups that cannot be, by their members.
 };
 

@@ -2,6 +2,9 @@
 // The operator's port of `lockstep serve`: what is there, what is not, and who reaches it.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
 #include "tests/support/http_client.h"
 #include "tests/support/server.h"
 #include "tests/support/tls_client.h"
@@ -40,6 +43,40 @@ TEST(AdminPortTest, TheLogLevelCanBeChanged) {
     client.send(http_request("PUT", std::string("/log-level") + bad));
     EXPECT_EQ(client.read().status, 400) << bad;
   }
+}
+
+TEST(AdminPortTest, ListsTheWorkers) {
+  Server server({"--workers", "2", "--admin", "127.0.0.1:0"});
+  const nlohmann::json answer =
+      nlohmann::json::parse(HttpClient(server.admin_address()).get("/workers").body);
+  ASSERT_EQ(answer["workers"].size(), 2u);
+  const std::vector<pid_t> pids = server.workers();
+  for (int rank = 0; rank < 2; ++rank) {
+    const nlohmann::json& worker = answer["workers"][rank];
+    EXPECT_EQ(worker["rank"], rank);
+    EXPECT_EQ(worker["role"], "serving");
+    EXPECT_EQ(std::ranges::count(pids, worker["pid"].get<pid_t>()), 1);
+    EXPECT_GT(worker["weight_bytes"].get<int64_t>(), 0);
+    EXPECT_GE(worker["joined_ms"].get<int64_t>(), worker["heard_ms"].get<int64_t>());
+  }
+  const std::string admin = "http://" + server.admin_address();
+  const ProcessResult table = run_lockstep({"workers", "--admin", admin});
+  EXPECT_EQ(table.code, 0) << table.err;
+  EXPECT_EQ(std::ranges::count(table.out, '\n'), 3) << table.out;
+  EXPECT_NE(table.out.find("serving"), std::string::npos) << table.out;
+  const ProcessResult json = run_lockstep({"workers", "--admin", admin, "--json"});
+  EXPECT_EQ(nlohmann::json::parse(json.out)["workers"].size(), 2u) << json.out;
+}
+
+TEST(AdminPortTest, WhoListsWorkersElsewhereIsToldWhatIsThere) {
+  Server server;
+  const std::string api = "http://" + server.http_address();
+  const ProcessResult other_port = run_lockstep({"workers", "--admin", api});
+  EXPECT_EQ(other_port.code, 2);
+  EXPECT_EQ(other_port.err, "lockstep: " + api + "/workers: HTTP 404\n");
+  const ProcessResult nobody = run_lockstep({"workers", "--admin", "http://127.0.0.1:1"});
+  EXPECT_EQ(nobody.code, 2);
+  EXPECT_NE(nobody.err.find("is a server running there?"), std::string::npos) << nobody.err;
 }
 
 TEST(AdminPortTest, IsOffUnlessAskedFor) {

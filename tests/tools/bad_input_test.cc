@@ -78,6 +78,9 @@ TEST(BadInputTest, FlagsAreNamed) {
   expect_one_line({"generate", "--prompt", "a", "--prompt-ids", "1"}, "several");
   expect_one_line({"no-such-command"}, "no-such-command");
   expect_one_line({"plan", "--workers", "9"}, "6 query heads");
+  expect_one_line({"plan", "--workers", "3", "--speeds", "8,4"}, "one for each of the 3 workers");
+  expect_one_line({"plan", "--speeds", "8,0"}, "--speeds");
+  expect_one_line({"worker", "--coordinator", "127.0.0.1:1", "--speed", "nan"}, "--speed");
   expect_one_line({"plan", "--kv-dtype", "q8"}, "--kv-dtype q8: wanted auto, float32");
   expect_one_line({"inspect", "--stage", "nowhere"}, "nowhere");
   expect_one_line({"bench", "--prompt-tokens", "5000"}, "context");

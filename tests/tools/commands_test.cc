@@ -57,6 +57,18 @@ TEST(CommandsTest, PlanCoversEveryColumnOnce) {
   EXPECT_EQ(run_lockstep({"plan"}).code, 0);
 }
 
+TEST(CommandsTest, PlanCutsBySpeeds) {
+  const ProcessResult result =
+      run_lockstep({"plan", "--workers", "3", "--speeds", "8,4,4", "--json"});
+  ASSERT_EQ(result.code, 0) << result.err;
+  const auto ranks = nlohmann::json::parse(result.out)["ranks"];
+  const auto columns = [&](int rank) {
+    return ranks[rank]["ffn"][1].get<int64_t>() - ranks[rank]["ffn"][0].get<int64_t>();
+  };
+  EXPECT_EQ(columns(1), columns(2));
+  EXPECT_NEAR(static_cast<double>(columns(0)) / static_cast<double>(columns(1)), 2, 0.1);
+}
+
 TEST(CommandsTest, PlanShowsWhatTheTypeOfKeysAndValuesCosts) {
   const auto plan = [](const char* dtype) {
     const ProcessResult result = run_lockstep({"plan", "--json", "--kv-dtype", dtype});

@@ -3,11 +3,15 @@
 #include <algorithm>
 #include <csignal>
 #include <cstdlib>
+#include <map>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "tests/support/by_hand.h"
+#include "tests/support/http_client.h"
 #include "tests/support/server.h"
 
 namespace lockstep::testing {
@@ -176,6 +180,31 @@ TEST_F(ByHandTest, TheOtherWorkersGoOnWithTheSameBits) {
     return after.status.ok() && after.tokens == before.tokens;
   }));
   EXPECT_TRUE(is_alive(first->pid()));
+}
+
+TEST_F(ByHandTest, AFasterWorkerHasTheLargerPartAndTheBitsStay) {
+  const std::string address = free_address();
+  const auto weights_and_tokens = [&](const std::vector<std::string>& slow_flags,
+                                      const std::vector<std::string>& fast_flags) {
+    const auto slow = start_worker(address, slow_flags);
+    const auto fast = start_worker(address, fast_flags);
+    Server server(serve(address, {"--admin", "127.0.0.1:0"}), token_);
+    std::map<pid_t, int64_t> weights;
+    const auto listed =
+        nlohmann::json::parse(HttpClient(server.admin_address()).get("/workers").body);
+    for (const auto& worker : listed["workers"]) {
+      weights[worker["pid"]] = worker["weight_bytes"];
+    }
+    return std::tuple(weights[slow->pid()], weights[fast->pid()],
+                      server.generate(story(40, 5)).tokens);
+  };
+  const auto [one, other, tokens] = weights_and_tokens({}, {});
+  const auto [slow, fast, uneven] = weights_and_tokens({"--speed", "2"}, {"--speed", "8"});
+  EXPECT_EQ(uneven, tokens);
+  EXPECT_EQ(uneven.size(), 40u);
+  EXPECT_GT(fast, 2 * slow);
+  EXPECT_LT(one, 2 * other);
+  EXPECT_LT(other, 2 * one);
 }
 
 }  // namespace

@@ -2,12 +2,14 @@
 // `lockstep serve` with TLS: one certificate for both ports.
 #include <grpcpp/security/credentials.h>
 
+#include <chrono>
 #include <fstream>
 #include <iterator>
 
 #include "tests/support/by_hand.h"
 #include "tests/support/http_client.h"
 #include "tests/support/server.h"
+#include "tests/support/socket.h"
 #include "tests/support/tls_client.h"
 
 namespace lockstep::testing {
@@ -83,6 +85,26 @@ TEST(TlsPortsTest, WithAnAuthorityOnlyItsClientsAreServed) {
   EXPECT_TRUE(served.ok()) << served.error_message();
   TlsClient http(server.http_address(), {.ca = authority.path()});
   EXPECT_EQ(http.request(http_request("GET", "/health")), "");
+}
+
+TEST(TlsPortsTest, FailedHandshakesAreLoggedOncePerSecondAtMost) {
+  const Authority authority;
+  const Authority::Identity identity = authority.sign("server");
+  Server server({"--tls-cert", identity.cert, "--tls-key", identity.key});
+  const auto begin = std::chrono::steady_clock::now();
+  for (int i = 0; i < 100; ++i) {
+    const Socket stranger(server.address());
+    stranger.send("no handshake of TLS at all, which its first byte shows");
+    stranger.receive();  // Until it is hung up on.
+  }
+  const auto passed = std::chrono::steady_clock::now() - begin;
+  EXPECT_TRUE(server.process().wait_for_err("gRPC: ")) << server.process().err();
+  const std::string err = server.process().err();
+  int64_t lines = 0;
+  for (size_t at = err.find("gRPC: "); at != std::string::npos; at = err.find("gRPC: ", at + 1)) {
+    ++lines;
+  }
+  EXPECT_LE(lines, std::chrono::ceil<std::chrono::seconds>(passed).count() + 1) << err;
 }
 
 // ---- The port where workers join ----

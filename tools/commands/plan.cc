@@ -13,6 +13,7 @@ namespace {
 struct PlanFlags {
   ModelFlags model;
   int workers = 2;
+  std::vector<double> speeds;
   bool json = false;
 };
 
@@ -67,7 +68,12 @@ std::string plan_text(const PlanTable& table) {
 absl::Status plan(const PlanFlags& flags) {
   if (flags.workers < 1) return invalid_argument("--workers {}: wanted 1 or more", flags.workers);
   ASSIGN_OR_RETURN(const std::unique_ptr<Model> model, flags.model.open(WeightFiles::kOptional));
-  ASSIGN_OR_RETURN(const std::vector<WorkerFacts> workers, alike_workers(flags.workers));
+  ASSIGN_OR_RETURN(std::vector<WorkerFacts> workers, alike_workers(flags.workers));
+  if (!flags.speeds.empty() && flags.speeds.size() != workers.size()) {
+    return invalid_argument("--speeds: wanted one for each of the {} workers, found {}",
+                            workers.size(), flags.speeds.size());
+  }
+  for (size_t i = 0; i < flags.speeds.size(); ++i) workers[i].speed = flags.speeds[i];
   ASSIGN_OR_RETURN(const std::vector<program::Program> programs, model->compile(workers));
   ASSIGN_OR_RETURN(const PlanTable table,
                    plan_table(model->graph(), model->compile_options(workers), programs));
@@ -87,6 +93,12 @@ std::shared_ptr<Command> add_plan(CLI::App& parent) {
   flags->model.add_to(*command->app);
   command->app->add_option("--workers", flags->workers, "Workers to plan for")
       ->capture_default_str();
+  command->app
+      ->add_option("--speeds", flags->speeds,
+                   "How fast the workers are beside each other, e.g. 8,8,4 (`worker --speed`)")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->check(CLI::Range(1e-6, 1e15));
   command->app->add_flag("--json", flags->json, "One JSON object on one line");
   command->run = [flags](Interrupt&) { return plan(*flags); };
   return command;

@@ -94,12 +94,14 @@ absl::Status serve(const ServeFlags& flags, Interrupt& interrupt) {
   // Ports answer at once, as not ready, so that probes see a process that is starting.
   ASSIGN_OR_RETURN(
       const std::unique_ptr<ServedPorts> ports,
-      ServedPorts::start({.model = model.get(),
-                          .engine = &service->engine(),
-                          .workers = workers,
-                          .kept = flags.resume_bytes > 0 ? &kept : nullptr,
-                          .queue = &queue},
-                         {.metrics = &metrics, .recorder = &recorder, .log = &log}, flags.ports));
+      ServedPorts::start(
+          {.model = model.get(),
+           .engine = &service->engine(),
+           .workers = workers,
+           .kept = flags.resume_bytes > 0 ? &kept : nullptr,
+           .queue = &queue},
+          {.metrics = &metrics, .recorder = &recorder, .log = &log, .cluster = &service->cluster()},
+          flags.ports));
   log.announce(fmt::format("{} on {} {}: {}{}, loading", model->name(), workers,
                            workers == 1 ? "worker" : "workers", ports->names(),
                            flags.wait_workers > 0 ? fmt::format(", workers are awaited at {}",

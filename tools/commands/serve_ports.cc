@@ -13,6 +13,7 @@
 #include "coordinator/http/json_response.h"
 #include "coordinator/listener.h"
 #include "coordinator/metrics/metrics_routes.h"
+#include "coordinator/metrics/workers_route.h"
 #include "coordinator/page/page_routes.h"
 #include "tools/commands/command.h"
 
@@ -226,6 +227,7 @@ absl::Status ServedPorts::start_admin(const ServedModel& served, const Observed&
        std::array{routes_of_metrics(served, observed), trace_->routes(), log_level_routes()}) {
     std::ranges::move(more, std::back_inserter(routes));
   }
+  routes.push_back(workers_route(observed.cluster));
   ASSIGN_OR_RETURN(admin_, http::Server::start({.address = flags.admin_address,
                                                 .threads = 1,
                                                 .max_connections = max_connections,

@@ -28,6 +28,7 @@ struct Observed {
   const EngineMetrics* metrics = nullptr;
   TraceRecorder* recorder = nullptr;
   const Log* log = nullptr;
+  const Cluster* cluster = nullptr;
 };
 
 struct PortFlags {

@@ -3,6 +3,7 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 
 #include "base/cpu.h"
@@ -105,6 +106,11 @@ std::shared_ptr<Command> add_worker(CLI::App& parent) {
                            "Rank to ask for (default: any that is free)");
   command->app->add_flag("--spare", options->spare,
                          "Wait until a worker of the group is lost, and take its place at once");
+  command->app
+      ->add_option("--speed", options->speed,
+                   "How fast it is beside the others, which say so, too: one with 8 gets twice the "
+                   "part of one with 4 (default: all parts are alike)")
+      ->check(CLI::Range(1e-6, 1e15));
   auto weight_cache = std::make_shared<WeightCacheFlags>();
   weight_cache->add_to(*command->app);
   command->app->add_option("--parent-pid", options->parent_pid)->group("");
@@ -121,6 +127,9 @@ std::shared_ptr<Command> add_worker(CLI::App& parent) {
     const Log log({.format = format});
     if (options->threads < 0 || options->threads > 1024) {
       return invalid_argument("--threads {}: wanted 1 to 1024", options->threads);
+    }
+    if (!std::isfinite(options->speed)) {
+      return invalid_argument("--speed {}: wanted a finite number", options->speed);
     }
     RETURN_IF_ERROR(check_hosts(*insecure, options.get()));
     RETURN_IF_ERROR(read_processors(*processors, options.get()));

@@ -3,6 +3,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <ifaddrs.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -107,6 +108,24 @@ absl::StatusOr<std::string> local_host_towards(const std::string& address) {
   }
   ASSIGN_OR_RETURN(const HostAndPort local, split_address(local_address(fd)));
   return local.host;
+}
+
+std::string interface_of(const std::string& host) {
+  ifaddrs* first = nullptr;
+  if (getifaddrs(&first) != 0) return "";
+  const std::unique_ptr<ifaddrs, decltype(&freeifaddrs)> all(first, &freeifaddrs);
+  for (const ifaddrs* one = first; one != nullptr; one = one->ifa_next) {
+    if (one->ifa_addr == nullptr) continue;
+    const int family = one->ifa_addr->sa_family;
+    if (family != AF_INET && family != AF_INET6) continue;
+    const socklen_t bytes = family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
+    char text[NI_MAXHOST];
+    if (getnameinfo(one->ifa_addr, bytes, text, sizeof(text), nullptr, 0, NI_NUMERICHOST) == 0 &&
+        host == text) {
+      return one->ifa_name;
+    }
+  }
+  return "";
 }
 
 absl::StatusOr<HostAndPort> split_address(const std::string& address) {

@@ -31,6 +31,9 @@ std::string peer_address(const FileDescriptor& socket);
 // The host part of the address from which this machine would call `address`: "10.0.0.2".
 absl::StatusOr<std::string> local_host_towards(const std::string& address);
 
+// The network interface that has this address, a number: "eth0". "": none of this machine has it.
+std::string interface_of(const std::string& host);
+
 // "10.0.0.2" and "50053"; the host of "[fd00::2]:1" is without brackets. Nothing is looked up.
 struct HostAndPort {
   std::string host, port;
