@@ -43,19 +43,19 @@ void print_gpus(const Gpus& gpus) {
   }
 }
 
-struct Node {
+struct MemoryNode {
   int id = 0;
   std::vector<int> processors;
 };
 
 // Memory nodes that usable processors belong to.
-std::vector<Node> memory_nodes() {
-  std::vector<Node> nodes;
+std::vector<MemoryNode> memory_nodes() {
+  std::vector<MemoryNode> nodes;
   for (const Processor& processor : locate_processors(thread_processors())) {
     if (nodes.empty() || nodes.back().id != processor.node) nodes.push_back({processor.node, {}});
     nodes.back().processors.push_back(processor.id);
   }
-  for (Node& node : nodes) std::sort(node.processors.begin(), node.processors.end());
+  for (MemoryNode& node : nodes) std::sort(node.processors.begin(), node.processors.end());
   return nodes;
 }
 
@@ -93,25 +93,25 @@ std::string huge_pages_text(const std::string& setting, double share) {
   return text;
 }
 
-std::string nodes_text(const std::vector<Node>& nodes) {
+std::string nodes_text(const std::vector<MemoryNode>& nodes) {
   std::string text = fmt::format("{}", nodes.size());
-  for (const Node& node : nodes) {
+  for (const MemoryNode& node : nodes) {
     text += fmt::format("{}{}: processors {}", &node == nodes.data() ? " (" : "; ", node.id,
                         processors_text(node.processors));
   }
   return text + (nodes.empty() ? "" : ")");
 }
 
-nlohmann::ordered_json nodes_json(const std::vector<Node>& nodes) {
+nlohmann::ordered_json nodes_json(const std::vector<MemoryNode>& nodes) {
   nlohmann::ordered_json json = nlohmann::ordered_json::array();
-  for (const Node& node : nodes) {
+  for (const MemoryNode& node : nodes) {
     json.push_back({{"node", node.id}, {"processors", processors_text(node.processors)}});
   }
   return json;
 }
 
 absl::Status doctor(bool json) {
-  const std::vector<Node> nodes = memory_nodes();
+  const std::vector<MemoryNode> nodes = memory_nodes();
   const Caches caches = cpu_caches();
   const std::string huge_setting = huge_pages();
   const double share = huge_share();

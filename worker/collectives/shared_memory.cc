@@ -103,7 +103,10 @@ absl::Status SharedMemoryCollective::leave(absl::Status status) {
 absl::Status SharedMemoryCollective::arrive(TcpLinks::RowBytesOf out, TcpLinks::RowBytesOf in) {
   if (links_ != nullptr) {
     RETURN_IF_ERROR(links_->exchange(call_, out, in, barrier_, start_ + timeout_, &call_wait_ns_));
-    for (const int rank : links_->senders()) slot(rank).call = call_;
+    for (const int rank : links_->senders()) {
+      // Left alone in a second exchange of one chunk: a peer may still compare it.
+      if (Call& theirs = slot(rank).call; theirs != call_) theirs = call_;
+    }
   }
   barrier_.arrive();
   return absl::OkStatus();
