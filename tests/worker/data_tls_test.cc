@@ -217,6 +217,13 @@ TEST_F(DataTlsTest, ACertificateThatDoesNotCountIsRefusedByEitherSide) {
   for (const absl::Status& status : greet(*good, *good)) EXPECT_TRUE(status.ok()) << status;
 }
 
+TEST_F(DataTlsTest, ACertificateForOneUseServesOnEitherSide) {
+  for (const char* uses : {"serverAuth", "clientAuth"}) {
+    const auto tls = load_tls(tls_files(authority_.sign("worker", 1, uses), authority_));
+    for (const absl::Status& status : greet(*tls, *tls)) EXPECT_TRUE(status.ok()) << status;
+  }
+}
+
 TEST_F(DataTlsTest, WhatIsNotTlsIsRefused) {
   const auto tls = load_tls(files("one"));
   auto [own, other] = sockets();
