@@ -33,7 +33,7 @@ absl::Status check_hosts(const cluster::Assignment& assignment) {
     if (!assignment.data_addresses(other).empty()) continue;
     return failed_precondition(
         "rank {} is on another host than its peers, or they are, and has no port for their data: "
-        "start it with --data-listen ADDRESS:PORT --insecure cluster",
+        "start it with --data-listen ADDRESS:PORT and --cluster-cert or --insecure cluster",
         other);
   }
   if (assignment.data_key().size() == kNonceBytes) return absl::OkStatus();

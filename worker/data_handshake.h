@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The messages by which two ranks of different hosts prove to each other that they belong to one
 // epoch, and what is checked of them; data_port.h has their order. Sizes are fixed, so that a side
-// never takes more than it expects. There is no socket here.
+// never takes more than it expects. There is no socket here, only what bytes go over.
 #pragma once
 
 #include <array>
@@ -12,6 +12,7 @@
 
 #include "absl/status/status.h"
 #include "proto/handshake.h"
+#include "worker/collectives/data_channel.h"
 
 namespace lockstep {
 
@@ -52,6 +53,27 @@ class Arriving {
   Message message_{};
   size_t received_ = 0;
 };
+
+// What has come of a message, and no byte behind it.
+template <typename Message>
+absl::Status receive(DataChannel& channel, Arriving<Message>& message) {
+  const iovec rest{.iov_base = message.next(), .iov_len = message.missing()};
+  if (rest.iov_len == 0) return absl::OkStatus();
+  const absl::StatusOr<size_t> bytes = channel.receive({&rest, 1});
+  if (bytes.ok()) message.received(*bytes);
+  return bytes.status();
+}
+
+// Whether it is gone; false: it may be tried again. A message is smaller than what the system
+// buffers, and goes as a whole or not at all.
+template <typename Message>
+absl::StatusOr<bool> send(DataChannel& channel, const Message& message) {
+  const iovec all{.iov_base = const_cast<Message*>(&message), .iov_len = sizeof(message)};
+  const absl::StatusOr<size_t> bytes = channel.send({&all, 1});
+  if (!bytes.ok()) return bytes.status();
+  if (*bytes == 0 || *bytes == sizeof(message)) return *bytes > 0;
+  return absl::UnavailableError("it took a part of a message");
+}
 
 // The listening side of one connection.
 class DataListening {

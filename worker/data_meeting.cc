@@ -2,10 +2,10 @@
 #include "worker/data_meeting.h"
 
 #include <poll.h>
-#include <sys/socket.h>
 
 #include <algorithm>
 #include <list>
+#include <memory>
 #include <optional>
 #include <utility>
 
@@ -30,21 +30,22 @@ class Dialler {
       : args_(args), rank_(rank), address_(args.addresses[rank]) {}
 
   // Goes on without waiting. The connection, once it counts.
-  FileDescriptor step(Clock::time_point now);
+  std::unique_ptr<DataChannel> step(Clock::time_point now);
   // Since when no try has reached anything; nothing: the last one did.
   std::optional<Clock::time_point> failing_since() const { return failing_since_; }
   const std::string& problem() const { return problem_; }
 
  private:
-  enum class State { kPause, kConnecting, kAnswering, kEnding };
+  enum class State { kPause, kConnecting, kGreeting, kAnswering, kEnding };
 
   void start(Clock::time_point now);
   void connect(Clock::time_point now);
+  void greet(Clock::time_point now);
   void hear_answer(Clock::time_point now);
   bool hear_end(Clock::time_point now);
   void give_up(Clock::time_point now, std::string problem);
   template <typename Message>
-  bool receive(Clock::time_point now, Arriving<Message>& message);
+  bool receive_whole(Clock::time_point now, Arriving<Message>& message);
   bool decides() const { return args_.epoch.rank < rank_; }
 
   const DataMeetArgs& args_;
@@ -53,19 +54,21 @@ class Dialler {
   State state_ = State::kPause;
   Clock::time_point next_{};     // kPause: when to try again,
   Clock::time_point started_{};  // else: when this try began.
-  FileDescriptor socket_;
+  FileDescriptor socket_;        // kConnecting; then it is the channel's.
+  std::unique_ptr<DataChannel> channel_;
   DataDialling handshake_;
   bool claimed_ = false;
   std::optional<Clock::time_point> failing_since_;
   std::string problem_;
 };
 
-FileDescriptor Dialler::step(Clock::time_point now) {
+std::unique_ptr<DataChannel> Dialler::step(Clock::time_point now) {
   if (state_ == State::kPause && now >= next_) start(now);
   if (state_ == State::kConnecting) connect(now);
+  if (state_ == State::kGreeting) greet(now);
   if (state_ == State::kAnswering) hear_answer(now);
-  if (state_ == State::kEnding && hear_end(now)) return std::move(socket_);
-  return {};
+  if (state_ == State::kEnding && hear_end(now)) return std::move(channel_);
+  return nullptr;
 }
 
 void Dialler::start(Clock::time_point now) {
@@ -85,26 +88,38 @@ void Dialler::connect(Clock::time_point now) {
   }
   const int error = connect_error(socket_);
   if (error != 0) return give_up(now, error_text(error));
+  auto channel = args_.port->dialled(std::move(socket_));
+  if (!channel.ok()) return give_up(now, message_of(channel.status()));
+  channel_ = *std::move(channel);
   handshake_ = DataDialling(args_.epoch.epoch, args_.epoch.rank, rank_);
-  const DataHello& hello = handshake_.hello();
-  send(socket_.get(), &hello, sizeof(hello), MSG_NOSIGNAL | MSG_DONTWAIT);
+  state_ = State::kGreeting;
+}
+
+// Goes on with TLS until the hello can be sent.
+void Dialler::greet(Clock::time_point now) {
+  const absl::StatusOr<bool> sent = send(*channel_, handshake_.hello());
+  if (!sent.ok()) return give_up(now, message_of(sent.status()));
+  if (!*sent) {
+    if (now - started_ >= DataPort::kStrangerTime)
+      give_up(now, "who answers there goes no further");
+    return;
+  }
   failing_since_.reset();
   state_ = State::kAnswering;
 }
 
 template <typename Message>
-bool Dialler::receive(Clock::time_point now, Arriving<Message>& message) {
-  const ssize_t bytes = recv(socket_.get(), message.next(), message.missing(), MSG_DONTWAIT);
-  if (bytes == 0 || (bytes < 0 && errno != EAGAIN && errno != EINTR)) {
-    give_up(now, "the connection was closed");  // Perhaps that rank is not in the epoch yet.
+bool Dialler::receive_whole(Clock::time_point now, Arriving<Message>& message) {
+  const absl::Status status = receive(*channel_, message);
+  if (!status.ok()) {
+    give_up(now, message_of(status));  // Perhaps that rank is not in the epoch yet.
     return false;
   }
-  if (bytes > 0) message.received(static_cast<size_t>(bytes));
   return message.missing() == 0;
 }
 
 void Dialler::hear_answer(Clock::time_point now) {
-  if (!receive(now, handshake_.answer)) return;
+  if (!receive_whole(now, handshake_.answer)) return;
   if (!handshake_.is_proved(args_.epoch.key)) {
     return give_up(now, "who answers there does not know the key of this epoch");
   }
@@ -113,15 +128,17 @@ void Dialler::hear_answer(Clock::time_point now) {
     claimed_ = true;
   }
   const DataProof proof = handshake_.proof(args_.epoch.key);
-  send(socket_.get(), proof.data(), proof.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+  const absl::StatusOr<bool> sent = send(*channel_, proof);
+  if (!sent.ok() || !*sent) return give_up(now, "the connection took no more");
   state_ = State::kEnding;
 }
 
-bool Dialler::hear_end(Clock::time_point now) { return receive(now, handshake_.end); }
+bool Dialler::hear_end(Clock::time_point now) { return receive_whole(now, handshake_.end); }
 
 void Dialler::give_up(Clock::time_point now, std::string problem) {
   problem_ = std::move(problem);
   socket_ = FileDescriptor();
+  channel_.reset();
   state_ = State::kPause;
   next_ = now + kPause;
   if (std::exchange(claimed_, false)) args_.port->unclaim(rank_);
@@ -173,12 +190,12 @@ absl::StatusOr<std::vector<DataLink>> HostMeeting::run() {
 
 void HostMeeting::step(Clock::time_point now) {
   std::erase_if(missing_, [&](Missing& one) {
-    FileDescriptor socket = args_.port->take(one.route.rank);
+    std::unique_ptr<DataChannel> channel = args_.port->take(one.route.rank);
     const bool dials = own_ > one.route.rank || now - start_ >= args_.other_way_after;
-    if (!socket.valid() && dials) socket = one.dialler.step(now);
-    if (!socket.valid()) return false;
-    const std::string address = peer_address(socket);
-    links_.push_back({one.route, std::move(socket), address});
+    if (channel == nullptr && dials) channel = one.dialler.step(now);
+    if (channel == nullptr) return false;
+    const std::string address = peer_address(channel->socket());
+    links_.push_back({one.route, std::move(channel), address});
     return true;
   });
 }
@@ -192,8 +209,10 @@ absl::Status HostMeeting::check(Clock::time_point now) const {
   for (const Missing& one : missing_) {
     const auto since = one.dialler.failing_since();
     if (since.has_value() && now - *since >= args_.unreachable_after) return unreachable(one);
-    ranks += fmt::format("{}{} at {}", ranks.empty() ? "" : ", ", one.route.rank,
-                         args_.addresses[one.route.rank]);
+    const std::string& problem = one.dialler.problem();
+    ranks += fmt::format("{}{} at {}{}", ranks.empty() ? "" : ", ", one.route.rank,
+                         args_.addresses[one.route.rank],
+                         problem.empty() ? "" : fmt::format(" ({})", problem));
   }
   if (now - start_ < args_.timeout) return absl::OkStatus();
   return absl::DeadlineExceededError(fmt::format(

@@ -6,7 +6,6 @@
 #include <poll.h>
 #include <spdlog/spdlog.h>
 #include <sys/eventfd.h>
-#include <sys/socket.h>
 
 #include <algorithm>
 #include <utility>
@@ -20,26 +19,12 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
-// What has come of a message, and no byte behind it. False: the other side is gone.
-template <typename Message>
-bool receive(const FileDescriptor& socket, Arriving<Message>& message) {
-  if (message.missing() == 0) return true;
-  const ssize_t bytes = recv(socket.get(), message.next(), message.missing(), MSG_DONTWAIT);
-  if (bytes > 0) message.received(static_cast<size_t>(bytes));
-  return bytes > 0 || (bytes < 0 && (errno == EAGAIN || errno == EINTR));
-}
-
-template <typename Message>
-bool send_whole(const FileDescriptor& socket, const Message& message) {
-  return send(socket.get(), &message, sizeof(message), MSG_NOSIGNAL | MSG_DONTWAIT) ==
-         static_cast<ssize_t>(sizeof(message));
-}
-
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<DataPort>> DataPort::open(const std::string& address,
-                                                         const std::string& told_host) {
-  std::unique_ptr<DataPort> port(new DataPort);
+                                                         const std::string& told_host,
+                                                         std::unique_ptr<DataTls> tls) {
+  std::unique_ptr<DataPort> port(new DataPort(std::move(tls)));
   ASSIGN_OR_RETURN(port->listener_, listen_tcp(address, kMaxStrangers));
   port->address_ = local_address(port->listener_);
   ASSIGN_OR_RETURN(const HostAndPort bound, split_address(port->address_));
@@ -67,6 +52,11 @@ void DataPort::wake() const {
 
 // --- The meeting's side
 
+absl::StatusOr<std::unique_ptr<DataChannel>> DataPort::dialled(FileDescriptor socket) const {
+  if (tls_ == nullptr) return plain_channel(std::move(socket));
+  return tls_->open(std::move(socket), DataTls::Side::kDials);
+}
+
 void DataPort::begin(DataEpoch epoch) {
   const MutexLock lock(&mutex_);
   epoch_ = std::move(epoch);
@@ -87,13 +77,13 @@ void DataPort::unclaim(int rank) {
   claimed_.erase(rank);
 }
 
-FileDescriptor DataPort::take(int rank) {
+std::unique_ptr<DataChannel> DataPort::take(int rank) {
   const MutexLock lock(&mutex_);
   const auto found = arrived_.find(rank);
   if (found == arrived_.end()) return {};
-  FileDescriptor socket = std::move(found->second);
+  std::unique_ptr<DataChannel> channel = std::move(found->second);
   arrived_.erase(found);
-  return socket;
+  return channel;
 }
 
 void DataPort::wait(milliseconds at_most) {
@@ -113,7 +103,9 @@ void DataPort::run() {
     for (const Stranger& stranger : strangers_) {
       // A whole hello waits for its epoch: what comes behind it is not heard.
       const bool waits = stranger.handshake.hello.missing() == 0 && !stranger.handshake.answered();
-      polled.push_back({.fd = waits ? -1 : stranger.socket.get(), .events = POLLIN, .revents = 0});
+      polled.push_back({.fd = waits ? -1 : stranger.channel->socket().get(),
+                        .events = stranger.channel->events(false, true),
+                        .revents = 0});
       next = std::min(next, stranger.deadline);
     }
     const auto left = std::chrono::ceil<milliseconds>(next - steady_clock::now()).count();
@@ -132,31 +124,54 @@ void DataPort::run() {
 
 void DataPort::accept_strangers() {
   for (size_t accepted = 0; accepted < kMaxStrangers; ++accepted) {
-    absl::StatusOr<FileDescriptor> socket = accept_tcp(listener_);
-    if (!socket.ok()) {
-      spdlog::warn("data port: {}", message_of(socket.status()));
+    absl::StatusOr<Stranger> stranger = accept_stranger();
+    if (!stranger.ok()) {
+      spdlog::warn("data port: {}", message_of(stranger.status()));
       std::this_thread::sleep_for(milliseconds(20));  // The system is short of something.
       return;
     }
-    if (!socket->valid()) return;
+    if (stranger->channel == nullptr) return;
     if (strangers_.size() >= kMaxStrangers) strangers_.erase(strangers_.begin());
-    strangers_.push_back({*std::move(socket), steady_clock::now() + kStrangerTime, {}});
+    strangers_.push_back(*std::move(stranger));
   }
 }
 
+// Without a channel: nobody has come.
+absl::StatusOr<DataPort::Stranger> DataPort::accept_stranger() const {
+  Stranger stranger{.channel = nullptr, .deadline = steady_clock::now() + kStrangerTime};
+  ASSIGN_OR_RETURN(FileDescriptor socket, accept_tcp(listener_));
+  if (!socket.valid()) return stranger;
+  if (tls_ == nullptr) {
+    stranger.channel = plain_channel(std::move(socket));
+  } else {
+    ASSIGN_OR_RETURN(stranger.channel, tls_->open(std::move(socket), DataTls::Side::kListens));
+  }
+  return stranger;
+}
+
+// What came behind a hello may be in the channel already, which poll() does not see.
 DataPort::Fate DataPort::hear(Stranger& stranger) {
   DataListening& handshake = stranger.handshake;
-  const bool late = steady_clock::now() >= stranger.deadline;
+  const Fate unfinished = steady_clock::now() >= stranger.deadline ? Fate::kGoes : Fate::kStays;
   if (!handshake.answered()) {
-    if (!receive(stranger.socket, handshake.hello)) return Fate::kGoes;
-    if (handshake.hello.missing() > 0) return late ? Fate::kGoes : Fate::kStays;
+    const absl::Status heard = receive(*stranger.channel, handshake.hello);
+    if (!heard.ok()) return on_end(stranger, heard);
+    if (handshake.hello.missing() > 0 || unfinished == Fate::kGoes) return unfinished;
     const MutexLock lock(&mutex_);
-    return late ? Fate::kGoes : on_hello(stranger);
+    if (on_hello(stranger) == Fate::kGoes) return Fate::kGoes;
+    if (!handshake.answered()) return Fate::kStays;
   }
-  if (!receive(stranger.socket, handshake.proof)) return Fate::kGoes;
-  if (handshake.proof.missing() > 0) return late ? Fate::kGoes : Fate::kStays;
+  const absl::Status heard = receive(*stranger.channel, handshake.proof);
+  if (!heard.ok()) return on_end(stranger, heard);
+  if (handshake.proof.missing() > 0) return unfinished;
   const MutexLock lock(&mutex_);
   return on_proof(stranger);
+}
+
+// Who only goes is no news.
+DataPort::Fate DataPort::on_end(const Stranger& stranger, const absl::Status& why) {
+  if (absl::IsDataLoss(why)) refuse(stranger, message_of(why));
+  return Fate::kGoes;
 }
 
 DataPort::Fate DataPort::on_hello(Stranger& stranger) {
@@ -170,10 +185,9 @@ DataPort::Fate DataPort::on_hello(Stranger& stranger) {
   const bool fits = hello.epoch == epoch_.epoch && hello.listener == epoch_.rank &&
                     hello.dialler != epoch_.rank && 0 <= hello.dialler &&
                     hello.dialler < epoch_.ranks;
-  if (!fits || !send_whole(stranger.socket, stranger.handshake.answer(epoch_.key))) {
-    return Fate::kGoes;
-  }
-  return Fate::kStays;
+  if (!fits) return Fate::kGoes;
+  const auto sent = send(*stranger.channel, stranger.handshake.answer(epoch_.key));
+  return sent.ok() && *sent ? Fate::kStays : Fate::kGoes;
 }
 
 DataPort::Fate DataPort::on_proof(Stranger& stranger) {
@@ -186,18 +200,19 @@ DataPort::Fate DataPort::on_proof(Stranger& stranger) {
   }
   if (epoch_.rank < dialler && !claimed_.insert(dialler).second) return Fate::kGoes;
   constexpr char kCounts = 1;
-  if (!send_whole(stranger.socket, kCounts)) {
+  const auto sent = send(*stranger.channel, kCounts);
+  if (!sent.ok() || !*sent) {
     claimed_.erase(dialler);
     return Fate::kGoes;
   }
-  arrived_[dialler] = std::move(stranger.socket);
+  arrived_[dialler] = std::move(stranger.channel);
   changed_.notify_all();
   return Fate::kGoes;
 }
 
 void DataPort::refuse(const Stranger& stranger, const std::string& why) {
   if (const int64_t count = refusals_.count(); count > 0) {
-    spdlog::warn("data port: refused {}{}: {}", peer_address(stranger.socket),
+    spdlog::warn("data port: refused {}{}: {}", peer_address(stranger.channel->socket()),
                  count > 1 ? fmt::format(" and {} others", count - 1) : "", why);
   }
 }

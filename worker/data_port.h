@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The port where ranks of other hosts connect for the data of collectives. A worker has one for as
 // long as it lives. Who connects has to prove that it knows the epoch's key; nothing else of its
-// bytes is looked at before, and no more of them taken than that proof has.
+// bytes is looked at before, and no more of them taken than that proof has. With certificates all
+// of it is inside TLS (data_tls.h).
 //
 //   dialling rank                       listening rank
 //   DataHello (epoch, ranks, nonce) ->
@@ -19,14 +20,17 @@
 #include <set>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
 #include "base/log_limit.h"
 #include "base/mutex.h"
+#include "worker/collectives/data_channel.h"
 #include "worker/collectives/file_descriptor.h"
 #include "worker/data_handshake.h"
+#include "worker/data_tls.h"
 
 namespace lockstep {
 
@@ -44,13 +48,19 @@ class DataPort {
   static constexpr size_t kMaxStrangers = 64;                       // The oldest go first.
 
   // Listens at `address` ("10.0.0.2:0": a free port). kInvalidArgument: it cannot.
-  // `told_host` is what peers dial where the address is that of no interface: "0.0.0.0".
+  // `told_host` is what peers dial where the address is that of no interface: "0.0.0.0". `tls` may
+  // be null: connections are plain.
   static absl::StatusOr<std::unique_ptr<DataPort>> open(const std::string& address,
-                                                        const std::string& told_host);
+                                                        const std::string& told_host,
+                                                        std::unique_ptr<DataTls> tls = nullptr);
   ~DataPort();
 
   // As peers dial it: "10.0.0.2:40123".
   const std::string& address() const { return address_; }
+  bool speaks_tls() const { return tls_ != nullptr; }
+
+  // A connection to the port of a peer, which speaks as this one.
+  absl::StatusOr<std::unique_ptr<DataChannel>> dialled(FileDescriptor socket) const;
 
   // From now on this epoch's ranks may connect, and no others.
   void begin(DataEpoch epoch) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -61,28 +71,31 @@ class DataPort {
   bool claim(int rank) ABSL_LOCKS_EXCLUDED(mutex_);
   void unclaim(int rank) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // The connection of a rank that has proved who it is; invalid: it has not come.
-  FileDescriptor take(int rank) ABSL_LOCKS_EXCLUDED(mutex_);
+  // The connection of a rank that has proved who it is; null: it has not come.
+  std::unique_ptr<DataChannel> take(int rank) ABSL_LOCKS_EXCLUDED(mutex_);
   // Waits until somebody has come, but not for longer.
   void wait(std::chrono::milliseconds at_most) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   struct Stranger {
-    FileDescriptor socket;
+    std::unique_ptr<DataChannel> channel;
     std::chrono::steady_clock::time_point deadline;
     DataListening handshake;
   };
   enum class Fate { kStays, kGoes };
 
-  DataPort() = default;
+  explicit DataPort(std::unique_ptr<DataTls> tls) : tls_(std::move(tls)) {}
   void run();
   void accept_strangers();
+  absl::StatusOr<Stranger> accept_stranger() const;
   Fate hear(Stranger& stranger) ABSL_LOCKS_EXCLUDED(mutex_);
   Fate on_hello(Stranger& stranger) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Fate on_proof(Stranger& stranger) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Fate on_end(const Stranger& stranger, const absl::Status& why);
   void refuse(const Stranger& stranger, const std::string& why);
   void wake() const;
 
+  const std::unique_ptr<DataTls> tls_;
   FileDescriptor listener_;
   FileDescriptor bell_;  // Wakes the thread: an epoch has begun, or the end.
   std::string address_;
@@ -97,7 +110,7 @@ class DataPort {
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   DataEpoch epoch_ ABSL_GUARDED_BY(mutex_);  // 0: none.
   std::set<int> claimed_ ABSL_GUARDED_BY(mutex_);
-  std::map<int, FileDescriptor> arrived_ ABSL_GUARDED_BY(mutex_);
+  std::map<int, std::unique_ptr<DataChannel>> arrived_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace lockstep

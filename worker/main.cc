@@ -85,29 +85,40 @@ void name_interface_to_nccl(const std::string& data_address) {
   spdlog::debug("NCCL_SOCKET_IFNAME is {}", std::getenv("NCCL_SOCKET_IFNAME"));
 }
 
+absl::StatusOr<std::unique_ptr<DataPort>> listen_for_data(const WorkerMainOptions& options,
+                                                          const std::string& address,
+                                                          const std::string& told_host) {
+  std::unique_ptr<DataTls> tls;
+  if (options.tls.given()) {
+    ASSIGN_OR_RETURN(tls, DataTls::load(options.tls));
+  }
+  return DataPort::open(address, told_host, std::move(tls));
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<DataPort>> open_data_port(const WorkerMainOptions& options) {
+  const bool may_be_reached = options.tls.given() || options.insecure;
   if (options.data_listen == "off") return nullptr;
   if (options.data_listen.empty()) {
-    if (is_unix(options.coordinator) || options.parent_pid != 0 || !options.insecure)
-      return nullptr;
+    if (is_unix(options.coordinator) || options.parent_pid != 0 || !may_be_reached) return nullptr;
     const auto host = local_host_towards(options.coordinator);
     if (!host.ok() || is_loopback_host(*host)) return nullptr;  // A name may be known later.
-    return DataPort::open(join_address(*host, "0"), *host);
+    return listen_for_data(options, join_address(*host, "0"), *host);
   }
   const auto parts = split_address(options.data_listen);
   if (!parts.ok()) return invalid_argument("--data-listen {}", message_of(parts.status()));
-  if (!options.insecure && !is_loopback_host(parts->host) && parts->host != "localhost") {
+  if (!may_be_reached && !is_loopback_host(parts->host) && parts->host != "localhost") {
     return invalid_argument(
         "--data-listen {}: other machines could reach this port, and what goes over it is in plain "
-        "text; use a 127.0.0.1 address, or allow it with --insecure cluster",
+        "text; give --cluster-cert, --cluster-key and --cluster-ca, use a 127.0.0.1 address, or "
+        "allow it with --insecure cluster",
         options.data_listen);
   }
-  if (!is_any_host(parts->host)) return DataPort::open(options.data_listen, parts->host);
+  if (!is_any_host(parts->host)) return listen_for_data(options, options.data_listen, parts->host);
   const auto host = local_host_towards(options.coordinator);
   if (!host.ok()) return nullptr;
-  return DataPort::open(options.data_listen, *host);
+  return listen_for_data(options, options.data_listen, *host);
 }
 
 int worker_main(const WorkerMainOptions& given) {
@@ -136,7 +147,7 @@ int worker_main(const WorkerMainOptions& given) {
       port = *std::move(opened);
       options.data_port = port.get();
       if (port != nullptr) {
-        spdlog::info("data port at {}", port->address());
+        spdlog::info("data port at {}{}", port->address(), port->speaks_tls() ? ", by TLS" : "");
         name_interface_to_nccl(port->address());
       }
     }

@@ -15,12 +15,12 @@ namespace lockstep {
 
 struct WorkerMainOptions : SessionOptions {
   std::string coordinator;     // "host:port" or "unix:/path".
-  TlsFiles tls;                // With which it is dialled; not given: plain.
+  TlsFiles tls;                // Of the cluster, for all its connections; not given: plain.
   std::string device = "cpu";  // As open_backend() takes it.
   // Where ranks of other hosts connect: "10.0.0.2:50053", "off", or "": a free port at the address
   // by which this worker reaches the coordinator, where that is allowed.
   std::string data_listen = {};
-  bool insecure = false;  // A data port may be reached in plain text by other machines.
+  bool insecure = false;  // A data port without TLS may be reached by other machines.
   // The launcher's process: the worker dies with it, leaves Ctrl-C to it, and does not wait for
   // another coordinator. 0: started by hand.
   int parent_pid = 0;

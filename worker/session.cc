@@ -63,7 +63,10 @@ cluster::Hello hello_of(const SessionOptions& options, const Backend& backend) {
   hello.set_isa(isa_name(best_isa()));
   hello.set_host(host_name(options.host_name));
   hello.set_speed(options.speed);
-  if (options.data_port != nullptr) hello.set_data_address(options.data_port->address());
+  if (options.data_port != nullptr) {
+    hello.set_data_address(options.data_port->address());
+    hello.set_data_tls(options.data_port->speaks_tls());
+  }
   hello.set_memory_bytes(free_bytes_of(device));
   hello.set_threads(options.threads);
   hello.set_pid(getpid());
@@ -317,7 +320,7 @@ absl::StatusOr<std::unique_ptr<Collective>> Session::meet_over_hosts(const Work&
   if (options_.data_port == nullptr) {
     return failed_precondition(
         "rank {} has no port for the data of ranks on other hosts: start it with --data-listen "
-        "ADDRESS:PORT --insecure cluster",
+        "ADDRESS:PORT and --cluster-cert or --insecure cluster",
         meeting.rank);
   }
   const std::vector<int> hosts = hosts_of(assignment);

@@ -52,8 +52,16 @@ std::string why_incompatible(const cluster::Hello& hello, const cluster::Hello& 
       (hello.data_address().empty() || peer.data_address().empty())) {
     return fmt::format(
         "it is on another host than its peers, and {} no port for their data: start workers with "
-        "--data-listen ADDRESS:PORT --insecure cluster, or all of them on one host, as one user",
+        "--data-listen ADDRESS:PORT and --cluster-cert or --insecure cluster, or all of them on "
+        "one host, as one user",
         hello.data_address().empty() ? "has" : "they have");
+  }
+  if (!hello.data_address().empty() && !peer.data_address().empty() &&
+      hello.data_tls() != peer.data_tls()) {
+    return fmt::format(
+        "its data port speaks {}, and its peers' {}: start all workers with --cluster-cert, "
+        "--cluster-key and --cluster-ca, or none",
+        hello.data_tls() ? "TLS" : "plain text", peer.data_tls() ? "TLS" : "plain text");
   }
   if (!common_class(hello.numeric_class(), peer.numeric_class())) {
     return fmt::format(

@@ -179,7 +179,7 @@ class HostsTest(unittest.TestCase):
         with Cluster([0, 1]) as cluster:
             lone = Process(0, "worker", "--coordinator", cluster.joins_at, "--threads", "1",
                            "--host-name", "elsewhere")
-            lone.wait_for(r"--data-listen ADDRESS:PORT --insecure cluster")
+            lone.wait_for(r"--data-listen ADDRESS:PORT and --cluster-cert or --insecure cluster")
             lone.close()
             self.assertEqual(cluster.text(), self.want)
 

@@ -66,7 +66,8 @@ Authority::Authority() {
   write(file("ca.key"), key.get());
 }
 
-Authority::Identity Authority::sign(const std::string& name, int days) const {
+Authority::Identity Authority::sign(const std::string& name, int days,
+                                    const std::string& uses) const {
   const Certificate own(PEM_read_X509(open_file(path(), "r").get(), nullptr, nullptr, nullptr),
                         X509_free);
   const Key own_key(
@@ -76,6 +77,7 @@ Authority::Identity Authority::sign(const std::string& name, int days) const {
   const Certificate certificate = draft(name, key.get(), days);
   X509_set_issuer_name(certificate.get(), X509_get_subject_name(own.get()));
   add_extension(certificate.get(), NID_subject_alt_name, "IP:127.0.0.1,DNS:localhost");
+  if (!uses.empty()) add_extension(certificate.get(), NID_ext_key_usage, uses.c_str());
   LOCKSTEP_CHECK(X509_sign(certificate.get(), own_key.get(), EVP_sha256()) > 0);
   Identity identity = {file(name + ".pem"), file(name + ".key")};
   write(identity.cert, certificate.get());

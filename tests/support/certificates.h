@@ -19,8 +19,9 @@ class Authority {
     std::string cert;  // Paths.
     std::string key;
   };
-  // A certificate for `name`; `days` below 0: one that has expired.
-  Identity sign(const std::string& name, int days = 1) const;
+  // A certificate for `name`; `days` below 0: one that has expired. `uses`: "serverAuth", or such;
+  // empty: any.
+  Identity sign(const std::string& name, int days = 1, const std::string& uses = "") const;
 
  private:
   std::string file(const std::string& name) const { return (folder_.path() / name).string(); }

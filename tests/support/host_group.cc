@@ -37,6 +37,12 @@ std::pair<FileDescriptor, FileDescriptor> connected(int from, int to,
   return {wait_for(*std::move(dialled), POLLOUT), *std::move(accepted)};
 }
 
+std::unique_ptr<DataChannel> channel_over(FileDescriptor socket, bool dialled,
+                                          const HostGroupOptions& options) {
+  return options.channel == nullptr ? plain_channel(std::move(socket))
+                                    : options.channel(std::move(socket), dialled);
+}
+
 }  // namespace
 
 std::vector<std::unique_ptr<Collective>> host_group(const std::vector<int>& hosts,
@@ -48,8 +54,10 @@ std::vector<std::unique_ptr<Collective>> host_group(const std::vector<int>& host
       if (route.rank > rank) continue;
       auto [own, other] = connected(rank, route.rank, options);
       const Route back{.rank = rank, .sends = route.receives, .receives = route.sends};
-      links[rank].push_back({route, std::move(own), fmt::format("host {}", hosts[route.rank])});
-      links[route.rank].push_back({back, std::move(other), fmt::format("host {}", hosts[rank])});
+      links[rank].push_back({route, channel_over(std::move(own), true, options),
+                             fmt::format("host {}", hosts[route.rank])});
+      links[route.rank].push_back({back, channel_over(std::move(other), false, options),
+                                   fmt::format("host {}", hosts[rank])});
     }
   }
   std::map<int, std::shared_ptr<Region>> regions;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "worker/collectives/collective.h"
+#include "worker/collectives/data_channel.h"
 #include "worker/collectives/shared_memory.h"
 
 namespace lockstep::testing {
@@ -19,6 +20,9 @@ struct HostGroupOptions {
   int64_t shared_bytes = 0;
   // The address that `from` dials in place of `address`, where `to` listens: a relay's. Null: that.
   std::function<std::string(int from, int to, const std::string& address)> way = nullptr;
+  // What goes over a connection, of whoever dialled it or the other side. Null: bytes as they are.
+  std::function<std::unique_ptr<DataChannel>(FileDescriptor socket, bool dialled)> channel =
+      nullptr;
 };
 
 // hosts[r] is rank r's.

@@ -166,6 +166,61 @@ TEST_F(ClusterTlsTest, WorkersThatAreStartedHereJoinByTls) {
   EXPECT_TRUE(server.generate(story(5, 1)).status.ok());
 }
 
+// Of a story at the public port.
+std::vector<int> tokens_at(Process& coordinator) {
+  const std::string words = "gRPC at ";
+  const std::string err = coordinator.err();
+  const size_t at = err.find(words) + words.size();
+  const auto channel = grpc::CreateChannel(err.substr(at, err.find(',', at) - at),
+                                           grpc::InsecureChannelCredentials());
+  grpc::ClientContext context;
+  const auto reader = v1::Generation::NewStub(channel)->Generate(&context, story(20, 1));
+  std::vector<int> tokens;
+  v1::GenerateResponse response;
+  while (reader->Read(&response)) {
+    tokens.insert(tokens.end(), response.token_ids().begin(), response.token_ids().end());
+  }
+  const grpc::Status status = reader->Finish();
+  EXPECT_TRUE(status.ok()) << status.error_message();
+  return tokens;
+}
+
+TEST_F(ClusterTlsTest, RanksOfTwoHostsExchangeTheirDataByTlsAndCertificatesMayChange) {
+  std::vector<std::string> more = flags(server_, authority_);
+  more.insert(more.end(), {"--log-level", "info"});
+  const auto coordinator = start_coordinator(2, more);
+  const std::string address = join_address(*coordinator);
+  const auto start = [&](const std::string& host, const Authority::Identity& identity,
+                         const std::string& data_listen) {
+    std::vector<std::string> arguments = flags(identity, authority_);
+    arguments.insert(arguments.end(), {"--host-name", host, "--data-listen", data_listen});
+    return start_worker(address, arguments);
+  };
+  const Authority::Identity changing = authority_.sign("changing");
+  const auto first = start("one", changing, "127.0.0.1:0");
+  auto second = start("two", authority_.sign("two"), "0.0.0.0:0");
+  ASSERT_TRUE(coordinator->wait_for_err("ready;")) << coordinator->err();
+  for (Process* worker : {first.get(), second.get()}) {
+    EXPECT_TRUE(worker->wait_for_err("is connected to 1 ranks of other hosts")) << worker->err();
+    EXPECT_NE(worker->err().find(", by TLS"), std::string::npos) << worker->err();
+  }
+  const std::vector<int> wanted = Server({"--workers", "1"}).generate(story(20, 1)).tokens;
+  EXPECT_EQ(tokens_at(*coordinator), wanted);
+
+  replace(changing, authority_.sign("renewed"));
+  second.reset();
+  second = start("two", authority_.sign("third"), "127.0.0.1:0");
+  EXPECT_TRUE(second->wait_for_err("is connected to 1 ranks of other hosts")) << first->err();
+  EXPECT_EQ(tokens_at(*coordinator), wanted);
+}
+
+TEST_F(ClusterTlsTest, ADataPortOffLoopbackWantsCertificatesOrConsent) {
+  const ProcessResult plain =
+      run_lockstep({"worker", "--coordinator", address_, "--data-listen", "0.0.0.0:0"});
+  EXPECT_EQ(plain.code, 2);
+  EXPECT_NE(plain.err.find("in plain text; give --cluster-cert"), std::string::npos) << plain.err;
+}
+
 TEST_F(ClusterTlsTest, HalfOfTheFilesIsAnErrorThatNamesTheOther) {
   const ProcessResult half =
       run_lockstep({"worker", "--coordinator", address_, "--cluster-cert", server_.cert});

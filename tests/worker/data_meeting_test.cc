@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <sys/socket.h>
 
+#include <array>
 #include <atomic>
 #include <memory>
 #include <string>
@@ -15,6 +16,7 @@
 
 #include "base/status.h"
 #include "tests/support/patience.h"
+#include "tests/worker/tls_files.h"
 #include "worker/collectives/routes.h"
 #include "worker/collectives/tcp_socket.h"
 
@@ -22,16 +24,18 @@ namespace lockstep {
 namespace {
 
 using std::chrono::milliseconds;
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 const std::string kKey(32, 'k');
 
 // Data ports of ranks that are threads here.
-class DataMeetingTest : public testing::Test {
+class DataMeetingTest : public ::testing::Test {
  protected:
-  void open(int ranks) {
+  // `files`: of a rank that speaks TLS; null: none does.
+  void open(int ranks, const std::function<TlsFiles(int rank)>& files = nullptr) {
     for (int rank = 0; rank < ranks; ++rank) {
-      auto port = DataPort::open("127.0.0.1:0", "");
+      const TlsFiles own = files == nullptr ? TlsFiles() : files(rank);
+      auto port = DataPort::open("127.0.0.1:0", "", own.given() ? testing::load_tls(own) : nullptr);
       ASSERT_TRUE(port.ok()) << port.status();
       ports_.push_back(*std::move(port));
       addresses_.push_back(ports_.back()->address());
@@ -74,16 +78,19 @@ class DataMeetingTest : public testing::Test {
       EXPECT_EQ(results[rank]->size(), routes_of(hosts, static_cast<int>(rank)).size());
       for (const DataLink& link : *results[rank]) {
         const char own = static_cast<char>(rank);
-        EXPECT_EQ(send(link.socket.get(), &own, 1, 0), 1);
+        const absl::StatusOr<bool> sent = send(*link.channel, own);
+        EXPECT_TRUE(sent.ok() && *sent) << sent.status();
       }
     }
     for (const auto& links : results) {
       for (const DataLink& link : *links) {
-        char other = -1;
-        pollfd polled{.fd = link.socket.get(), .events = POLLIN, .revents = 0};
-        EXPECT_EQ(poll(&polled, 1, 10'000), 1);
-        EXPECT_EQ(recv(link.socket.get(), &other, 1, 0), 1);
-        EXPECT_EQ(other, link.route.rank);
+        Arriving<char> other;
+        EXPECT_TRUE(becomes_true([&] {
+          const absl::Status status = receive(*link.channel, other);
+          EXPECT_TRUE(status.ok()) << status;
+          return !status.ok() || other.missing() == 0;
+        }));
+        EXPECT_EQ(other.message(), link.route.rank);
       }
     }
   }
@@ -215,9 +222,9 @@ TEST_F(DataMeetingTest, ARecordedHandshakeIsOfNoUseASecondTime) {
   send(again.get(), &honest.hello(), sizeof(DataHello), MSG_NOSIGNAL);
   send(again.get(), proof.data(), proof.size(), MSG_NOSIGNAL);
   EXPECT_EQ(read_to_end(again).size(), sizeof(DataAnswer));
-  EXPECT_FALSE(ports_[0]->take(1).valid());
+  EXPECT_EQ(ports_[0]->take(1), nullptr);
   send(first.get(), proof.data(), proof.size(), MSG_NOSIGNAL);
-  EXPECT_TRUE(becomes_true([&] { return ports_[0]->take(1).valid(); }));
+  EXPECT_TRUE(becomes_true([&] { return ports_[0]->take(1) != nullptr; }));
 }
 
 TEST_F(DataMeetingTest, ARankThatIsAheadIsAnsweredWhenTheOtherHasItsEpoch) {
@@ -233,6 +240,112 @@ TEST_F(DataMeetingTest, ARankThatIsAheadIsAnsweredWhenTheOtherHasItsEpoch) {
     if (got > 0) early.answer.received(got);
   }
   EXPECT_TRUE(early.is_proved(kKey));
+}
+
+// --- With certificates
+
+class DataMeetingTlsTest : public DataMeetingTest {
+ protected:
+  void open_tls(int ranks) {
+    open(ranks, [this](int rank) { return friendly(fmt::format("rank {}", rank)); });
+  }
+  TlsFiles friendly(const std::string& name, int days = 1) const {
+    return testing::tls_files(authority_.sign(name, days), authority_);
+  }
+
+  // Of ranks 0 and 1 that cannot meet.
+  std::array<std::string, 2> refusals(milliseconds timeout) {
+    const auto results = meet({0, 1}, [timeout](DataMeetArgs& args) {
+      args.timeout = timeout;
+      args.other_way_after = milliseconds(0);
+    });
+    for (const auto& result : results) {
+      EXPECT_TRUE(absl::IsDeadlineExceeded(result.status())) << result.status();
+    }
+    return {message_of(results[0].status()), message_of(results[1].status())};
+  }
+
+  const testing::Authority authority_;
+};
+
+TEST_F(DataMeetingTlsTest, RanksOfDifferentHostsConnectWhateverTheirNumber) {
+  open_tls(5);
+  for (const std::vector<int>& hosts :
+       std::vector<std::vector<int>>{{0, 1}, {0, 0, 1}, {0, 1, 2, 0, 1}}) {
+    expect_met(hosts, meet(hosts));
+  }
+}
+
+TEST_F(DataMeetingTlsTest, WhereBothDialOneConnectionCounts) {
+  open_tls(2);
+  for (int turn = 0; turn < 10; ++turn) {
+    expect_met({0, 1},
+               meet({0, 1}, [](DataMeetArgs& args) { args.other_way_after = milliseconds(0); }));
+  }
+}
+
+TEST_F(DataMeetingTlsTest, TheKeyOfTheEpochIsAskedForAllTheSame) {
+  open_tls(2);
+  const auto results = meet({0, 1}, [](DataMeetArgs& args) {
+    args.timeout = milliseconds(5'000);
+    if (args.epoch.rank == 1) args.epoch.key = std::string(32, 'x');
+  });
+  for (const auto& result : results) EXPECT_TRUE(absl::IsDeadlineExceeded(result.status()));
+  EXPECT_THAT(message_of(results[1].status()),
+              HasSubstr("(who answers there does not know the key of this epoch)"));
+}
+
+TEST_F(DataMeetingTlsTest, ARankWhoseCertificateDoesNotCountIsNobody) {
+  const testing::Authority others;
+  open(2, [&](int rank) {
+    return rank == 0 ? friendly("friend") : testing::tls_files(others.sign("stranger"), authority_);
+  });
+  refusals(milliseconds(500));
+}
+
+TEST_F(DataMeetingTlsTest, WhyACertificateDoesNotCountIsSaid) {
+  open(2, [&](int rank) { return friendly(fmt::format("rank {}", rank), rank == 0 ? 1 : -1); });
+  EXPECT_THAT(refusals(milliseconds(5'000))[0],
+              HasSubstr("TLS: its certificate does not count: certificate has expired"));
+}
+
+TEST_F(DataMeetingTlsTest, PlainAndTlsDoNotMeet) {
+  for (const int plain : {0, 1}) {
+    ports_.clear();
+    addresses_.clear();
+    open(2, [&](int rank) {
+      return rank == plain ? TlsFiles() : friendly(fmt::format("of {}", plain));
+    });
+    refusals(milliseconds(500));
+  }
+}
+
+TEST_F(DataMeetingTlsTest, StrangersDoNotDisturbAMeeting) {
+  open_tls(2);
+  std::vector<FileDescriptor> silent;
+  for (int i = 0; i < 100; ++i) silent.push_back(dial(0));
+  EXPECT_EQ(read_to_end(silent.front()), "");  // 64 at once: the oldest had to go.
+  DataDialling plain(3, 1, 0);
+  const FileDescriptor other = dial(0);
+  send(other.get(), &plain.hello(), sizeof(DataHello), MSG_NOSIGNAL);
+  EXPECT_EQ(read_to_end(other), "");
+  const FileDescriptor begun = dial(0);  // Begins a handshake, and then stalls.
+  EXPECT_EQ(send(begun.get(), "\x16\x03\x01\x02", 4, MSG_NOSIGNAL), 4);
+  expect_met({0, 1}, meet({0, 1}));
+  EXPECT_EQ(read_to_end(begun), "");  // Its time is over.
+}
+
+TEST_F(DataMeetingTlsTest, CertificatesMayChangeBetweenTwoMeetings) {
+  const testing::Authority::Identity changing = authority_.sign("changing");
+  const testing::Authority others;
+  open(2, [&](int rank) {
+    return rank == 0 ? friendly("friend") : testing::tls_files(changing, authority_);
+  });
+  expect_met({0, 1}, meet({0, 1}));
+  testing::replace(changing, others.sign("stranger"));
+  refusals(milliseconds(500));
+  testing::replace(changing, authority_.sign("renewed"));
+  expect_met({0, 1}, meet({0, 1}));
 }
 
 }  // namespace

@@ -90,7 +90,8 @@ absl::Status bench(int rank, const std::string& address) {
   ASSIGN_OR_RETURN(const FileDescriptor bare, connection(rank, listener, address));
   std::vector<DataLink> links(1);
   links[0].route = {.rank = 1 - rank, .sends = true, .receives = true};
-  ASSIGN_OR_RETURN(links[0].socket, connection(rank, listener, address));
+  ASSIGN_OR_RETURN(FileDescriptor socket, connection(rank, listener, address));
+  links[0].channel = plain_channel(std::move(socket));
   const std::vector<int> hosts = {0, 1};
   SharedMemoryCollective group(
       Region::in_process({.shared_bytes = 2 << 20, .numbers = {rank}, .slots = 2}), 0,

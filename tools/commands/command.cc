@@ -224,8 +224,8 @@ void add_log_format(CLI::App& app, std::string& format) {
 
 void add_cluster_tls(CLI::App& app, TlsFiles& tls) {
   app.add_option("--cluster-cert", tls.cert,
-                 "PEM file of this process's certificate for the port where workers join; "
-                 "coordinator and workers each have one, read anew when it changes");
+                 "PEM file of this process's certificate for the port where workers join and for "
+                 "their data; coordinator and workers each have one, read anew when it changes");
   app.add_option("--cluster-key", tls.key, "PEM file of its key");
   app.add_option("--cluster-ca", tls.ca,
                  "PEM file of the authority that signed the certificates of all of them");

@@ -40,12 +40,12 @@ absl::Status read_processors(const std::string& text, WorkerMainOptions* options
 void add_hosts(CLI::App& app, WorkerMainOptions& options, std::vector<std::string>& insecure) {
   app.add_option("--data-listen", options.data_listen,
                  "ADDRESS:PORT where ranks of other hosts connect; port 0 takes a free one, off "
-                 "opens none (default: with --insecure cluster a free one at the address by which "
-                 "the coordinator is reached)");
+                 "opens none (default: with --cluster-cert or --insecure cluster a free one at the "
+                 "address by which the coordinator is reached)");
   app.add_option("--host-name", options.host_name,
                  "Workers with different names count as on different hosts");
   app.add_option("--insecure", insecure,
-                 "cluster: other machines may reach the data port, which has no TLS")
+                 "cluster: other machines may reach the data port without --cluster-cert")
       ->delimiter(',')
       ->allow_extra_args(false);
 }

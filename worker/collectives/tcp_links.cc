@@ -3,9 +3,7 @@
 // has never waits for one that does the same.
 #include "worker/collectives/tcp_links.h"
 
-#include <errno.h>
 #include <poll.h>
-#include <sys/socket.h>
 
 #include <algorithm>
 #include <array>
@@ -26,15 +24,6 @@ constexpr auto kSpin = std::chrono::microseconds(50);
 constexpr auto kLook = std::chrono::milliseconds(20);
 constexpr size_t kParts = 64;  // Runs of memory per system call.
 
-msghdr header_of(std::span<iovec> parts) {
-  msghdr header{};
-  header.msg_iov = parts.data();
-  header.msg_iovlen = parts.size();
-  return header;
-}
-
-bool is_later(int error) { return error == EAGAIN || error == EWOULDBLOCK || error == EINTR; }
-
 }  // namespace
 
 TcpLinks::TcpLinks(std::vector<DataLink> links) {
@@ -45,7 +34,7 @@ TcpLinks::TcpLinks(std::vector<DataLink> links) {
 }
 
 void TcpLinks::interrupt() {
-  for (const Link& link : links_) shutdown(link.end.socket.get(), SHUT_RDWR);
+  for (const Link& link : links_) link.end.channel->interrupt();
 }
 
 absl::Status TcpLinks::exchange(const Call& call, RowBytesOf out, RowBytesOf in, Barrier& barrier,
@@ -92,13 +81,11 @@ absl::StatusOr<TcpLinks::Moved> TcpLinks::move() {
 // One frame at most, so that both ways go on alike.
 absl::StatusOr<TcpLinks::Moved> TcpLinks::send(Link& link) {
   std::array<iovec, kParts> parts;
-  const msghdr message = header_of(std::span(parts).first(link.writer.next(parts)));
-  const ssize_t bytes = sendmsg(link.end.socket.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
-  if (bytes < 0) {
-    if (is_later(errno)) return Moved::kNothing;
-    return closed(link, errno);
-  }
-  link.writer.sent(static_cast<size_t>(bytes));
+  const absl::StatusOr<size_t> bytes =
+      link.end.channel->send(std::span(parts).first(link.writer.next(parts)));
+  if (!bytes.ok()) return ended(link, bytes.status());
+  if (*bytes == 0) return Moved::kNothing;
+  link.writer.sent(*bytes);
   return Moved::kSome;
 }
 
@@ -106,13 +93,11 @@ absl::StatusOr<TcpLinks::Moved> TcpLinks::receive(Link& link) {
   Moved moved = Moved::kNothing;
   for (int reads = 0; reads < 2 && !link.reader.done(); ++reads) {  // A header, and what follows.
     std::array<iovec, kParts> parts;
-    msghdr message = header_of(std::span(parts).first(link.reader.next(parts)));
-    const ssize_t bytes = recvmsg(link.end.socket.get(), &message, MSG_DONTWAIT);
-    if (bytes <= 0) {
-      if (bytes < 0 && is_later(errno)) return moved;
-      return closed(link, bytes == 0 ? 0 : errno);
-    }
-    const absl::Status status = link.reader.received(static_cast<size_t>(bytes));
+    const absl::StatusOr<size_t> bytes =
+        link.end.channel->receive(std::span(parts).first(link.reader.next(parts)));
+    if (!bytes.ok()) return ended(link, bytes.status());
+    if (*bytes == 0) return moved;
+    const absl::Status status = link.reader.received(*bytes);
     if (!status.ok()) {
       failure_ = absl::IsInternal(status) ? Failure::kMismatch : Failure::kDamaged;
       return absl::Status(status.code(), fmt::format("rank {} at {} {}", link.end.route.rank,
@@ -133,18 +118,18 @@ void TcpLinks::sleep(Clock::duration at_most) const {
   std::array<pollfd, 2 * kMaxRegionRanks> polled;
   nfds_t count = 0;
   for (const Link& link : links_) {
-    const int events = (link.writer.done() ? 0 : POLLOUT) | (link.reader.done() ? 0 : POLLIN);
-    if (events == 0) continue;
-    polled[count++] = {.fd = link.end.socket.get(), .events = static_cast<short>(events)};
+    const DataChannel& channel = *link.end.channel;
+    const short events = channel.events(!link.writer.done(), !link.reader.done());
+    if (events != 0) polled[count++] = {.fd = channel.socket().get(), .events = events};
   }
   const auto ms = std::chrono::ceil<std::chrono::milliseconds>(at_most).count();
   poll(polled.data(), count, static_cast<int>(ms));
 }
 
-absl::Status TcpLinks::closed(const Link& link, int error) {
-  failure_ = Failure::kLeft;
+absl::Status TcpLinks::ended(const Link& link, const absl::Status& why) {
+  failure_ = absl::IsDataLoss(why) ? Failure::kDamaged : Failure::kLeft;
   return unavailable("rank {} at {} is gone: {}", link.end.route.rank, link.end.address,
-                     error == 0 ? "it closed its connection" : error_text(error));
+                     message_of(why));
 }
 
 absl::Status TcpLinks::late() {

@@ -2,15 +2,14 @@
 // A rank's connections to ranks of other hosts, and how parts travel on them.
 #pragma once
 
-#include <sys/uio.h>
-
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "worker/collectives/barrier.h"
-#include "worker/collectives/file_descriptor.h"
+#include "worker/collectives/data_channel.h"
 #include "worker/collectives/frame.h"
 #include "worker/collectives/routes.h"
 
@@ -19,8 +18,8 @@ namespace lockstep {
 // Both ends have proved who they are.
 struct DataLink {
   Route route;
-  FileDescriptor socket;  // TCP, non-blocking.
-  std::string address;    // Of the other end, for messages.
+  std::unique_ptr<DataChannel> channel;
+  std::string address;  // Of the other end, for messages.
 };
 
 // exchange() belongs to one thread, interrupt() to any.
@@ -59,7 +58,7 @@ class TcpLinks {
   absl::StatusOr<Moved> receive(Link& link);
   bool done() const;
   void sleep(Barrier::Clock::duration at_most) const;
-  absl::Status closed(const Link& link, int error);
+  absl::Status ended(const Link& link, const absl::Status& why);
   absl::Status late();
   absl::Status fail(Barrier& barrier, const absl::Status& why);
 

@@ -12,10 +12,12 @@ namespace {
 
 using ::testing::HasSubstr;
 
-cluster::Hello on_host(const std::string& host, const std::string& data_address) {
+cluster::Hello on_host(const std::string& host, const std::string& data_address,
+                       bool data_tls = false) {
   cluster::Hello hello = VirtualCluster::default_hello();
   hello.set_host(host);
   hello.set_data_address(data_address);
+  hello.set_data_tls(data_tls);
   return hello;
 }
 
@@ -62,6 +64,20 @@ TEST(HostsTest, AWorkerOfAnotherHostNeedsADataPortAtBothEnds) {
     EXPECT_THAT(cluster.worker(other).refusal(),
                 HasSubstr(*own == 0 ? "and they have no port for their data"
                                     : "and has no port for their data"));
+  }
+}
+
+TEST(HostsTest, AGroupHasTlsBetweenAllItsHostsOrNone) {
+  for (const bool tls : {false, true}) {
+    VirtualCluster cluster(VirtualCluster::default_options());
+    cluster.join(on_host("a", "10.0.0.1:1", tls));
+    cluster.join(on_host("b", "10.0.0.2:2", tls));
+    cluster.want_group();
+    EXPECT_TRUE(cluster.formed());
+    const LinkId other = cluster.join(on_host("c", "10.0.0.3:3", !tls));
+    EXPECT_THAT(cluster.worker(other).refusal(),
+                HasSubstr(tls ? "its data port speaks plain text, and its peers' TLS: start all"
+                              : "its data port speaks TLS, and its peers' plain text: start all"));
   }
 }
 

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// TLS 1.3 on data connections. Both sides show a certificate of the cluster's authority; neither
+// names nor uses are compared, since who a rank is the handshake under the epoch's key says, which
+// goes on inside (data_port.h).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/statusor.h"
+#include "base/mutex.h"
+#include "base/tls.h"
+#include "base/tls_files.h"
+#include "worker/collectives/data_channel.h"
+
+namespace lockstep {
+
+// Thread-safe.
+class DataTls {
+ public:
+  enum class Side { kListens, kDials };
+
+  // AES-GCM wants another key before 2^24.5 records (RFC 8446, 5.5).
+  static constexpr int64_t kRecordsPerKey = int64_t{1} << 23;
+
+  // Wants all three files. kInvalidArgument: one cannot be read, or they do not fit each other.
+  static absl::StatusOr<std::unique_ptr<DataTls>> load(const TlsFiles& files,
+                                                       int64_t records_per_key = kRecordsPerKey);
+
+  // Its handshake is done by the first who sends or receives, with the files as they are now; those
+  // that do not fit are logged, and the last good ones serve.
+  absl::StatusOr<std::unique_ptr<DataChannel>> open(FileDescriptor socket, Side side)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  DataTls(const TlsFiles& files, int64_t records_per_key)
+      : files_(files), records_per_key_(records_per_key) {}
+  absl::Status read_files() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  const TlsFiles files_;
+  const int64_t records_per_key_;
+  Mutex mutex_;
+  TlsFilesVersion version_ ABSL_GUARDED_BY(mutex_) = {};  // Of the last try to read them.
+  std::shared_ptr<ssl_ctx_st> context_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace lockstep
