@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/status.h"
 #include "coordinator/inbox.h"
+#include "coordinator/notifier.h"
 
 namespace lockstep {
 namespace {
@@ -108,6 +109,7 @@ class Engine::Loop {
   std::shared_ptr<const cluster::Step> computing_;
   int64_t sent_ns_ = 0;
   PartClock clock_{observer_};
+  Notifier notifier_;
   std::thread thread_;
 };
 
@@ -252,6 +254,7 @@ void Engine::Loop::perform_all() {
     for (EngineAction& action : actions) {
       std::visit([this](auto& one) { perform(one); }, action);
     }
+    notifier_.tell();
     if (!lost_.ok()) leave(std::exchange(lost_, absl::OkStatus()));
   }
   clock_.spent(EnginePart::kTell);
@@ -287,12 +290,14 @@ void Engine::Loop::perform(engine_action::NoteStarted& action) {
 void Engine::Loop::perform(engine_action::AppendEvent& action) {
   observer_->on_event(action.stream.get(), action.event, clock_.since_ns());
   const absl::Status status = action.stream->append(std::move(action.event));
+  notifier_.changed(action.stream);
   if (!status.ok()) core_.cut_off(action.stream.get(), status);
 }
 
 void Engine::Loop::perform(engine_action::CloseStream& action) {
   observer_->on_closed(action.stream.get(), action.status, clock_.since_ns());
   action.stream->close(action.status);
+  notifier_.changed(action.stream);
 }
 
 void Engine::Loop::perform(engine_action::LeaveGroup& action) { lost_ = action.why; }

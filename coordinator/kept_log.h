@@ -17,7 +17,7 @@
 
 namespace lockstep {
 
-// Each costs the engine's thread a call per event.
+// Each costs the notifier's thread a call per event.
 inline constexpr size_t kMaxKeptReaders = 8;
 // Of a log, that a reader is given at once.
 inline constexpr int64_t kReaderPieceBytes = 64 << 10;

@@ -82,7 +82,7 @@ class KeptStreams {
   KeptCounts counts() ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
-  // On the engine's thread: what the stream has, goes to its log.
+  // On the notifier's thread: what the stream has, goes to its log.
   void follow(KeptStream& kept);
   void end(KeptStream& kept, const absl::Status& status) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status grow(const KeptName& name, int64_t bytes) ABSL_LOCKS_EXCLUDED(mutex_);

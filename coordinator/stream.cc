@@ -75,28 +75,22 @@ void Stream::give_back(const StreamEvent& event) {
 }
 
 absl::Status Stream::append(StreamEvent event) {
-  {
-    MutexLock lock(&mutex_);
-    LOCKSTEP_CHECK(!closed_);
-    if (!overflow_.ok()) return overflow_;
-    overflow_ = take_room(event);
-    RETURN_IF_ERROR(overflow_);
-    events_.push_back(std::move(event));
-    changed_.notify_all();
-  }
-  notify();
+  MutexLock lock(&mutex_);
+  LOCKSTEP_CHECK(!closed_);
+  if (!overflow_.ok()) return overflow_;
+  overflow_ = take_room(event);
+  RETURN_IF_ERROR(overflow_);
+  events_.push_back(std::move(event));
+  changed_.notify_all();
   return absl::OkStatus();
 }
 
 void Stream::close(absl::Status status) {
-  {
-    MutexLock lock(&mutex_);
-    LOCKSTEP_CHECK(!closed_);
-    closed_ = true;
-    status_ = overflow_.ok() ? std::move(status) : overflow_;
-    changed_.notify_all();
-  }
-  notify();
+  MutexLock lock(&mutex_);
+  LOCKSTEP_CHECK(!closed_);
+  closed_ = true;
+  status_ = overflow_.ok() ? std::move(status) : overflow_;
+  changed_.notify_all();
 }
 
 void Stream::notify() {

@@ -77,13 +77,16 @@ class Stream {
       : max_unread_bytes_(max_unread_bytes), unread_scores_(std::move(unread_scores)) {}
   ~Stream();
 
-  // Engine's side. Nothing is appended after close(). kResourceExhausted: the reader has left too
-  // much of this choice unread, or all readers too many log-probabilities of prompts. The event is
-  // dropped, all later ones are, and close() closes with this error. One event of a choice that
-  // has none of the latter is always kept, however large it is.
+  // Engine's side: append() and close() leave the listener to notify(). Nothing is appended after
+  // close(). kResourceExhausted: the reader has left too much of this choice unread, or all readers
+  // too many log-probabilities of prompts. The event is dropped, all later ones are, and close()
+  // closes with this error. One event of a choice that has none of the latter is always kept,
+  // however large it is.
   absl::Status append(StreamEvent event) ABSL_LOCKS_EXCLUDED(mutex_);
   // All choices are done (OK), or the request failed.
   void close(absl::Status status) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Calls the listener, after any number of changes.
+  void notify() ABSL_LOCKS_EXCLUDED(listener_mutex_);
 
   // Reader's side: a single one that moves forward. Says that all events before `offset` are done
   // with, which frees them, and copies those from `offset` on. True once the stream is closed and
@@ -93,9 +96,8 @@ class Stream {
   void wait(size_t offset) const ABSL_LOCKS_EXCLUDED(mutex_);
   // How it ended; meaningful once closed.
   absl::Status status() const ABSL_LOCKS_EXCLUDED(mutex_);
-  // Called after every append and close, from the engine's thread, and once at once; must not
-  // block, nor call set_listener. nullptr takes it back: on return it is not running and will not
-  // be called again.
+  // Called by notify(), and once at once; must not block, nor call set_listener. nullptr takes it
+  // back: on return it is not running and will not be called again.
   void set_listener(std::function<void()> listener) ABSL_LOCKS_EXCLUDED(listener_mutex_);
 
  private:
@@ -104,7 +106,6 @@ class Stream {
   }
   absl::Status take_room(const StreamEvent& event) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void give_back(const StreamEvent& event) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void notify() ABSL_LOCKS_EXCLUDED(listener_mutex_);
   size_t end() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return begin_ + events_.size(); }
 
   const int64_t max_unread_bytes_;

@@ -22,8 +22,8 @@ class StreamReader {
   virtual bool read(size_t offset, std::vector<StreamEvent>* events) = 0;
   // How it ended; meaningful once read() returned true.
   virtual absl::Status status() const = 0;
-  // Called after every change of the log, from the engine's thread, and once at once; must not
-  // block. nullptr takes it back: on return it is not running and will not be called again.
+  // Called after changes of the log, from the notifier's thread, and once at once; must not block.
+  // nullptr takes it back: on return it is not running and will not be called again.
   virtual void set_listener(std::function<void()> listener) = 0;
   // The client is gone: the log will end soon, for this reader at least. Any thread.
   virtual void abandon() = 0;

@@ -2,6 +2,7 @@
 // Sums over a Program, and the plan's ranges.
 #include "sharding/cost.h"
 
+#include "base/check.h"
 #include "base/quantization.h"
 #include "base/status.h"
 
@@ -64,6 +65,27 @@ absl::StatusOr<PlanTable> plan_table(const Graph& model, const CompileOptions& o
     table.rows.push_back(row);
   }
   return table;
+}
+
+std::vector<PlanHost> plan_hosts(const PlanTable& table, int hosts) {
+  const int ranks = static_cast<int>(table.rows.size());
+  LOCKSTEP_CHECK(1 <= hosts && hosts <= ranks);
+  std::vector<PlanHost> plan(static_cast<size_t>(hosts));
+  int64_t all = 0;
+  for (int host = 0; host < hosts; ++host) {
+    PlanHost& one = plan[static_cast<size_t>(host)];
+    one.first_rank = host * ranks / hosts;
+    one.end_rank = (host + 1) * ranks / hosts;
+    int64_t given = 0;
+    for (int rank = one.first_rank; rank < one.end_rank; ++rank) {
+      given += table.rows[static_cast<size_t>(rank)].collective_bytes_per_token;
+    }
+    one.sent_bytes_per_token = given * (hosts - 1);
+    one.received_bytes_per_token = -given;
+    all += given;
+  }
+  for (PlanHost& one : plan) one.received_bytes_per_token += all;
+  return plan;
 }
 
 }  // namespace lockstep

@@ -30,8 +30,20 @@ struct PlanTable {
   std::vector<PlanRow> rows;  // By rank.
 };
 
+// What one of several hosts sends and receives, by its ranks' collectives together.
+struct PlanHost {
+  int first_rank = 0;
+  int end_rank = 0;
+  int64_t sent_bytes_per_token = 0;
+  int64_t received_bytes_per_token = 0;
+};
+
 // `programs` are what compile() made of `model` with `options`.
 absl::StatusOr<PlanTable> plan_table(const Graph& model, const CompileOptions& options,
                                      const std::vector<program::Program>& programs);
+
+// Ranks in their order, as many on one host as on another or one more. A rank's part goes to each
+// other host once (worker/collectives/routes.h); an all_reduce counts as for a single row.
+std::vector<PlanHost> plan_hosts(const PlanTable& table, int hosts);
 
 }  // namespace lockstep

@@ -20,7 +20,7 @@ namespace lockstep {
 // Deletes itself in OnDone, which gRPC calls once after Finish() and after all other reactions have
 // returned. Two more threads may be inside then, and OnDone waits for neither by itself:
 // - the one that began the call: it calls Finish() last, or follow(), of which below;
-// - the engine's, in pump(), called by the reader under its listener's lock, as is the first call
+// - the notifier's, in pump(), called by the reader under its listener's lock, as is the first call
 //   from set_listener(). OnDone takes the listener back, which needs that lock: when it has it,
 //   nobody is in pump() and nobody will be.
 class StreamReactor : public grpc::ServerWriteReactor<grpc::ByteBuffer> {

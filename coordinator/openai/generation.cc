@@ -337,7 +337,7 @@ void Generation::read_stream(size_t prompt) {
     accepted = context_->pool->submit(exchange_->client(), 0,
                                       [self = shared_from_this()] { self->respond(); });
   }
-  // An answer that was computed is worth a moment of the engine's thread.
+  // An answer that was computed is worth a moment of the notifier's thread.
   if (!accepted.ok()) respond();
 }
 

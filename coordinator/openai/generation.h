@@ -59,7 +59,7 @@ class Generation : public std::enable_shared_from_this<Generation> {
   void gather_answer(const ApiRequest& request) ABSL_LOCKS_EXCLUDED(mutex_);
   void respond() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // On the engine's thread.
+  // On the notifier's thread.
   void on_news() ABSL_LOCKS_EXCLUDED(mutex_);
   void read_stream(size_t prompt) ABSL_LOCKS_EXCLUDED(mutex_);
 

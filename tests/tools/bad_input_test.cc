@@ -80,6 +80,8 @@ TEST(BadInputTest, FlagsAreNamed) {
   expect_one_line({"plan", "--workers", "9"}, "6 query heads");
   expect_one_line({"plan", "--workers", "3", "--speeds", "8,4"}, "one for each of the 3 workers");
   expect_one_line({"plan", "--speeds", "8,0"}, "--speeds");
+  expect_one_line({"plan", "--workers", "2", "--hosts", "3"}, "--hosts 3: wanted 1 to 2");
+  expect_one_line({"plan", "--hosts", "0"}, "--hosts 0: wanted 1 to 2");
   expect_one_line({"worker", "--coordinator", "127.0.0.1:1", "--speed", "nan"}, "--speed");
   expect_one_line({"plan", "--kv-dtype", "q8"}, "--kv-dtype q8: wanted auto, float32");
   expect_one_line({"inspect", "--stage", "nowhere"}, "nowhere");

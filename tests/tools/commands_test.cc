@@ -57,6 +57,27 @@ TEST(CommandsTest, PlanCoversEveryColumnOnce) {
   EXPECT_EQ(run_lockstep({"plan"}).code, 0);
 }
 
+TEST(CommandsTest, PlanSaysWhatGoesBetweenHosts) {
+  const ProcessResult result = run_lockstep({"plan", "--workers", "5", "--hosts", "3", "--json"});
+  ASSERT_EQ(result.code, 0) << result.err;
+  const auto plan = nlohmann::json::parse(result.out);
+  ASSERT_EQ(plan["hosts"].size(), 3u);
+  int64_t all = 0, next = 0;
+  for (const auto& rank : plan["ranks"]) all += rank["collective_bytes_per_token"].get<int64_t>();
+  for (const auto& host : plan["hosts"]) {
+    EXPECT_EQ(host["ranks"][0], next);
+    next = host["ranks"][1];
+    int64_t own = 0;
+    for (int64_t rank = host["ranks"][0]; rank < next; ++rank) {
+      own += plan["ranks"][rank]["collective_bytes_per_token"].get<int64_t>();
+    }
+    EXPECT_GT(own, 0);
+    EXPECT_EQ(host["sent_bytes_per_token"], 2 * own);
+    EXPECT_EQ(host["received_bytes_per_token"], all - own);
+  }
+  EXPECT_EQ(next, 5);
+}
+
 TEST(CommandsTest, PlanCutsBySpeeds) {
   const ProcessResult result =
       run_lockstep({"plan", "--workers", "3", "--speeds", "8,4,4", "--json"});

@@ -13,11 +13,12 @@ namespace {
 struct PlanFlags {
   ModelFlags model;
   int workers = 2;
+  int hosts = 1;
   std::vector<double> speeds;
   bool json = false;
 };
 
-std::string plan_json(const PlanTable& table) {
+std::string plan_json(const PlanTable& table, const std::vector<PlanHost>& hosts) {
   nlohmann::ordered_json json = {{"model", table.model},
                                  {"strategy", strategy_name(table.strategy)},
                                  {"kv_dtype", dtype_name(table.kv_dtype)}};
@@ -33,6 +34,11 @@ std::string plan_json(const PlanTable& table) {
       rank[axis_name(static_cast<Axis>(axis))] = {row.columns[axis].begin, row.columns[axis].end};
     }
     json["ranks"].push_back(std::move(rank));
+  }
+  for (const PlanHost& host : hosts) {
+    json["hosts"].push_back({{"ranks", {host.first_rank, host.end_rank}},
+                             {"sent_bytes_per_token", host.sent_bytes_per_token},
+                             {"received_bytes_per_token", host.received_bytes_per_token}});
   }
   return json.dump();
 }
@@ -65,8 +71,23 @@ std::string plan_text(const PlanTable& table) {
   return text + "\n";
 }
 
+std::string hosts_text(const std::vector<PlanHost>& hosts) {
+  std::string text = fmt::format("\n{:>4}  {:>9}  {:>10}  {:>14}\n", "host", "ranks", "sent/token",
+                                 "received/token");
+  for (size_t i = 0; i < hosts.size(); ++i) {
+    text += fmt::format(
+        "{:>4}  {:>9}  {:>10}  {:>14}\n", i, columns_text({hosts[i].first_rank, hosts[i].end_rank}),
+        human_bytes(hosts[i].sent_bytes_per_token), human_bytes(hosts[i].received_bytes_per_token));
+  }
+  return text;
+}
+
 absl::Status plan(const PlanFlags& flags) {
   if (flags.workers < 1) return invalid_argument("--workers {}: wanted 1 or more", flags.workers);
+  if (flags.hosts < 1 || flags.hosts > flags.workers) {
+    return invalid_argument("--hosts {}: wanted 1 to {}, one worker at least on each", flags.hosts,
+                            flags.workers);
+  }
   ASSIGN_OR_RETURN(const std::unique_ptr<Model> model, flags.model.open(WeightFiles::kOptional));
   ASSIGN_OR_RETURN(std::vector<WorkerFacts> workers, alike_workers(flags.workers));
   if (!flags.speeds.empty() && flags.speeds.size() != workers.size()) {
@@ -77,7 +98,12 @@ absl::Status plan(const PlanFlags& flags) {
   ASSIGN_OR_RETURN(const std::vector<program::Program> programs, model->compile(workers));
   ASSIGN_OR_RETURN(const PlanTable table,
                    plan_table(model->graph(), model->compile_options(workers), programs));
-  fmt::print("{}", flags.json ? plan_json(table) + "\n" : plan_text(table));
+  const std::vector<PlanHost> hosts = plan_hosts(table, flags.hosts);
+  if (flags.json) {
+    fmt::print("{}\n", plan_json(table, hosts));
+  } else {
+    fmt::print("{}{}", plan_text(table), hosts.size() > 1 ? hosts_text(hosts) : "");
+  }
   return absl::OkStatus();
 }
 
@@ -92,6 +118,10 @@ std::shared_ptr<Command> add_plan(CLI::App& parent) {
       "config.json alone is enough: weights that are there only say in which types they are.");
   flags->model.add_to(*command->app);
   command->app->add_option("--workers", flags->workers, "Workers to plan for")
+      ->capture_default_str();
+  command->app
+      ->add_option("--hosts", flags->hosts,
+                   "Hosts over which the workers are spread, to see what goes between them")
       ->capture_default_str();
   command->app
       ->add_option("--speeds", flags->speeds,
