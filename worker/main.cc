@@ -2,13 +2,13 @@
 // Connection after connection; the weights in memory are kept between them.
 #include "worker/main.h"
 
-#include <signal.h>
 #include <spdlog/spdlog.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
 #include <chrono>
 #include <condition_variable>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <mutex>

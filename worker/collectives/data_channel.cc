@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/collectives/data_channel.h"
 
-#include <errno.h>
 #include <sys/socket.h>
+
+#include <cerrno>
 
 #include "base/status.h"
 

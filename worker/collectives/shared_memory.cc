@@ -292,7 +292,9 @@ void SharedMemoryCollective::add_slots(int64_t begin, int64_t bytes, std::byte* 
     for (int r = 1; r < ranks_; ++r) {
       const float* addend = floats(r) + start;
       float* after = r == ranks_ - 1 ? target + start : sum;
+#ifndef __clang__
 #pragma GCC ivdep  // `after` is apart from both or the very same.
+#endif
       for (int64_t i = 0; i < n; ++i) after[i] = before[i] + addend[i];
       before = sum;
     }
