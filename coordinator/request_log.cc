@@ -13,7 +13,7 @@ namespace lockstep {
 namespace {
 
 // Milliseconds with microseconds.
-double milliseconds(int64_t ns) { return std::round(static_cast<double>(ns) / 1e3) / 1e3; }
+double in_ms(int64_t ns) { return std::round(static_cast<double>(ns) / 1e3) / 1e3; }
 
 }  // namespace
 
@@ -69,9 +69,9 @@ void RequestLog::on_closed(const Stream* stream, const absl::Status& status, int
                         {"prompt_tokens", entry.prompt_tokens},
                         {"completion_tokens", entry.completion_tokens},
                         {"cached_tokens", entry.cached_tokens}};
-  if (entry.started_ns) fields["queue_ms"] = milliseconds(*entry.started_ns - entry.came_ns);
-  if (entry.first_token_ns) fields["ttft_ms"] = milliseconds(*entry.first_token_ns - entry.came_ns);
-  fields["total_ms"] = milliseconds(now_ns - entry.came_ns);
+  if (entry.started_ns) fields["queue_ms"] = in_ms(*entry.started_ns - entry.came_ns);
+  if (entry.first_token_ns) fields["ttft_ms"] = in_ms(*entry.first_token_ns - entry.came_ns);
+  fields["total_ms"] = in_ms(now_ns - entry.came_ns);
   if (!entry.traceparent.empty()) fields["traceparent"] = entry.traceparent;
   log_fields("request", fields);
 }

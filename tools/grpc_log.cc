@@ -12,7 +12,7 @@
 namespace lockstep {
 namespace {
 
-void write(gpr_log_func_args* line) {
+void log_line(gpr_log_func_args* line) {
   static LogLimit limit{std::chrono::seconds(1)};
   const int64_t lines = limit.count();
   if (lines == 0) return;
@@ -23,7 +23,7 @@ void write(gpr_log_func_args* line) {
 }  // namespace
 
 void limit_grpc_log() {
-  if (std::getenv("GRPC_VERBOSITY") == nullptr) gpr_set_log_function(write);
+  if (std::getenv("GRPC_VERBOSITY") == nullptr) gpr_set_log_function(log_line);
 }
 
 }  // namespace lockstep

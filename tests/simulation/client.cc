@@ -10,7 +10,7 @@
 namespace lockstep::simulation {
 namespace {
 
-constexpr int64_t kNever = 1'000'000;  // Milliseconds: longer than any simulation.
+constexpr int64_t kLongPause = 1'000'000;  // Milliseconds: longer than any simulation.
 constexpr int64_t kLongestPause = 15;  // A step takes 1 ms or more: less than is unread by then.
 constexpr int64_t kStrikes = 3;        // Groups that may be lost at the same rows.
 
@@ -31,7 +31,7 @@ Client::Client(World* world, EngineSide* engine, const FakeModel& model, int num
   pause_ = world_.between(1, kLongestPause);
   if (!patient_ && world_.one_in(12)) {
     slow_ = true;
-    pause_ = kNever;
+    pause_ = kLongPause;
     request_.max_tokens = 40;
   }
   world_.after(patient_ ? 0 : world_.between(0, 6000), [this] { submit(); });
@@ -108,7 +108,7 @@ void Client::submit() {
 }
 
 void Client::wake() {
-  if (std::exchange(pause_, 1) == kNever && stream_ != nullptr) read();
+  if (std::exchange(pause_, 1) == kLongPause && stream_ != nullptr) read();
 }
 
 void Client::try_again() {

@@ -68,7 +68,7 @@ std::vector<int64_t> resident_bytes(const InferenceService& service) {
 }
 
 // What is measured, and on what.
-nlohmann::ordered_json describe(const InferenceService& service, const EngineStats& stats) {
+nlohmann::ordered_json describe_group(const InferenceService& service, const EngineStats& stats) {
   return {{"model", service.model().name()},      {"weight_bytes", stats.group.weight_bytes},
           {"workers", service.options().workers}, {"threads", service.options().threads},
           {"strategy", stats.group.strategy},     {"numeric_class", stats.group.numeric_class},
@@ -119,7 +119,7 @@ absl::Status bench_prompt(const BenchFlags& flags, InferenceService& service) {
       {"worker_resident_bytes", resident_bytes(service)},
       {"coordinator_us_per_step",
        stats.steps > 0 ? coordinator_ns(stats.times_ns) / 1000.0 / stats.steps : 0.0}};
-  figures.update(describe(service, stats));
+  figures.update(describe_group(service, stats));
   print(flags, figures);
   return absl::OkStatus();
 }
@@ -146,7 +146,7 @@ absl::Status bench_case(const BenchFlags& flags, const BenchCase& bench_case,
 }
 
 absl::Status bench_cases(const BenchFlags& flags, InferenceService& service) {
-  const nlohmann::ordered_json group = describe(service, service.engine().stats());
+  const nlohmann::ordered_json group = describe_group(service, service.engine().stats());
   if (flags.json) {
     fmt::print("{}\n", group.dump());
   } else {

@@ -60,7 +60,7 @@ LoadSummary summarize(std::span<const LoadRecord> records, const Slo& slo) {
     end_s = std::max(end_s, record.end_s);
     late.push_back(1000 * (record.sent_s - record.scheduled_s));
     if (!record.failure.empty()) {
-      Failure& failure = summary.failures[record.failure];
+      LoadFailure& failure = summary.failures[record.failure];
       if (failure.count++ == 0) failure.example = record.detail;
       continue;
     }

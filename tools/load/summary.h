@@ -29,7 +29,7 @@ struct Distribution {
 };
 Distribution distribution_of(std::vector<double> values);
 
-struct Failure {
+struct LoadFailure {
   int64_t count = 0;
   std::string example;  // The first one's detail.
 };
@@ -46,7 +46,7 @@ struct LoadSummary {
   // mean time per token behind its first, of requests with two or more. gap: between events.
   Distribution ttft_ms, tpot_ms, gap_ms, e2e_ms;
   Distribution late_ms;  // Of all: how long after its arrival the client began with it.
-  std::map<std::string, Failure> failures;
+  std::map<std::string, LoadFailure> failures;
 
   double per_second(int64_t count) const;
 };
