@@ -12,22 +12,12 @@ constexpr int64_t k13bHiddenSize = 5120;
 constexpr int64_t kBaichuan2VocabSize = 125696;
 
 Value attention(Graph& g, const Config& c, Value x, int layer) {
-  const int64_t q_end = heads(c).columns();
-  const int64_t k_end = q_end + kv_heads(c).columns();
-  const int64_t v_end = k_end + kv_heads(c).columns();
-  const auto part = [&](const char* name, int64_t begin, int64_t end, AxisSize out) {
-    const FusedPart rows = {.name = name, .all_rows = v_end, .rows = {{begin, end}}};
-    return g.linear_part(x, "self_attn.W_pack", rows, out);
-  };
-  const Value q = g.rope(part("q", 0, q_end, heads(c)), c.rope);
-  const Value k = g.rope(part("k", q_end, k_end, kv_heads(c)), c.rope);
-  const Value v = part("v", k_end, v_end, kv_heads(c));
-  return g.linear(g.attention(q, k, v, attention_spec(c, layer)), "self_attn.o_proj", hidden(c));
+  return stacked_attention(g, c, x, layer, "self_attn.W_pack");
 }
 
 }  // namespace
 
-void build_baichuan(Graph& g, const Config& c) { build_pre_norm(g, c, attention); }
+void build_baichuan(Graph& g, const Config& c) { build_pre_norm(g, c, {.attention = attention}); }
 
 // No key says which kind a model is. The reference's files differ in these, and each would load:
 // the 13B has the 7B's weight names.

@@ -6,110 +6,13 @@
 #include <optional>
 #include <utility>
 
+#include "models/config_keys.h"
 #include "models/rope.h"
 
 namespace lockstep {
 namespace {
 
 constexpr int64_t kMostColumns = 1 << 20;
-
-// Keys that change the maths and that every family reads.
-constexpr std::string_view kKnownKeys[] = {
-    "architectures",
-    "vocab_size",
-    "hidden_size",
-    "intermediate_size",
-    "num_hidden_layers",
-    "num_attention_heads",
-    "num_key_value_heads",
-    "head_dim",
-    "rms_norm_eps",
-    "rope_theta",
-    "rope_scaling",
-    "rope_parameters",
-    "partial_rotary_factor",
-    "tie_word_embeddings",
-    "hidden_act",
-    "torch_dtype",
-    "dtype",
-    "max_position_embeddings",
-    "bos_token_id",
-    "eos_token_id",
-    "quantization_config",
-    "original_max_position_embeddings",
-};
-
-// Keys that decide nothing that is computed here: training, other programs, the reference's ways of
-// computing the same (pretraining_tp), and old places of generation settings.
-constexpr std::string_view kHarmlessKeys[] = {
-    "_name_or_path",
-    "_commit_hash",
-    "_attn_implementation",
-    "_attn_implementation_autoset",
-    "attn_implementation",
-    "model_type",
-    "transformers_version",
-    "use_cache",
-    "initializer_range",
-    "attention_dropout",
-    "attention_probs_dropout_prob",
-    "hidden_dropout_prob",
-    "hidden_dropout",
-    "resid_pdrop",
-    "embd_pdrop",
-    "mlp_dropout",
-    "pad_token_id",
-    "sep_token_id",
-    "decoder_start_token_id",
-    "pretraining_tp",
-    "output_attentions",
-    "output_hidden_states",
-    "return_dict",
-    "return_dict_in_generate",
-    "output_scores",
-    "tokenizer_class",
-    "auto_map",
-    "chunk_size_feed_forward",
-    "problem_type",
-    "id2label",
-    "label2id",
-    "num_labels",
-    "pruned_heads",
-    "finetuning_task",
-    "task_specific_params",
-    "prefix",
-    "torchscript",
-    "tie_encoder_decoder",
-    "temperature",
-    "top_k",
-    "top_p",
-    "min_p",
-    "typical_p",
-    "repetition_penalty",
-    "length_penalty",
-    "diversity_penalty",
-    "do_sample",
-    "early_stopping",
-    "max_length",
-    "min_length",
-    "max_new_tokens",
-    "num_beams",
-    "num_beam_groups",
-    "num_return_sequences",
-    "no_repeat_ngram_size",
-    "encoder_no_repeat_ngram_size",
-    "exponential_decay_length_penalty",
-    "bad_words_ids",
-    "begin_suppress_tokens",
-    "suppress_tokens",
-    "forced_bos_token_id",
-    "forced_eos_token_id",
-    "remove_invalid_values",
-    "unsloth_version",
-    "unsloth_fixed",
-    "_flash_attn_2_enabled",
-    "model_max_length",
-};
 
 template <typename Range>
 bool contains(const Range& range, std::string_view key) {
@@ -123,19 +26,6 @@ absl::StatusOr<int64_t> count(const Json& json, std::string_view key, int64_t mo
     return invalid_argument("{}: wanted an integer from 1 to {}, found {}", key, most, value);
   }
   return value;
-}
-
-absl::Status check_keys(const Json& json, const Family& family) {
-  for (const auto& [key, value] : json.items()) {
-    if (value.is_null() || value == false) continue;
-    if (contains(kKnownKeys, key) || contains(kHarmlessKeys, key)) continue;
-    if (!key.empty() && contains(family.keys, key)) continue;
-    return invalid_argument(
-        "{0}: unknown here and may change what the model computes (found {1}); "
-        "--ignore-config {0} runs without it",
-        printable(key), describe(value));
-  }
-  return absl::OkStatus();
 }
 
 // {"quant_method": "lockstep", "scheme": "q4", "version": 1}; whose schemes there are is not known
@@ -169,7 +59,9 @@ absl::Status read_sizes(const Json& json, const Family& family, Config& config) 
   ASSIGN_OR_RETURN(const int64_t layers, count(json, "num_hidden_layers", 1024));
   config.layers = static_cast<int>(layers);
   ASSIGN_OR_RETURN(config.heads, count(json, "num_attention_heads", 4096));
-  ASSIGN_OR_RETURN(config.kv_heads, count(json, "num_key_value_heads", 4096, config.heads));
+  const bool kv_heads_missing = !json.contains("num_key_value_heads") && family.kv_heads != 0;
+  ASSIGN_OR_RETURN(config.kv_heads, count(json, "num_key_value_heads", 4096,
+                                          kv_heads_missing ? family.kv_heads : config.heads));
   if (config.heads % config.kv_heads != 0) {
     return invalid_argument(
         "num_key_value_heads: wanted a divisor of num_attention_heads ({}), found {}", config.heads,
@@ -194,7 +86,7 @@ absl::Status read_sizes(const Json& json, const Family& family, Config& config) 
 }
 
 absl::Status read_maths(const Json& json, const Family& family, Config& config) {
-  ASSIGN_OR_RETURN(const double eps, get_double(json, "rms_norm_eps", 1e-6));
+  ASSIGN_OR_RETURN(const double eps, get_double(json, "rms_norm_eps", family.norm_eps));
   if (eps <= 0 || eps > 0.1) {
     return invalid_argument("rms_norm_eps: wanted a number above 0 and up to 0.1, found {}", eps);
   }
@@ -207,7 +99,8 @@ absl::Status read_maths(const Json& json, const Family& family, Config& config) 
   ASSIGN_OR_RETURN(config.tie_word_embeddings,
                    get_bool(json, "tie_word_embeddings", family.tie_word_embeddings));
   const bool reads_attention_bias = contains(family.keys, "attention_bias");
-  ASSIGN_OR_RETURN(const bool attention_bias, get_bool(json, "attention_bias", false));
+  ASSIGN_OR_RETURN(const bool attention_bias,
+                   get_bool(json, "attention_bias", family.attention_bias));
   config.qkv_bias = family.qkv_bias || (reads_attention_bias && attention_bias);
   config.output_bias = reads_attention_bias && attention_bias;
   ASSIGN_OR_RETURN(config.mlp_bias, get_bool(json, "mlp_bias", false));
@@ -246,20 +139,50 @@ absl::StatusOr<std::vector<int64_t>> token_ids(const Json& json, std::string_vie
   return ids;
 }
 
+// no_rope_layers has a 1 where a layer turns.
+absl::Status read_turns(const Json& json, const Family& family, Config& config) {
+  config.turns.assign(config.layers, true);
+  if (family.no_rope_every == 0) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const int64_t every,
+                   count(json, "no_rope_layer_interval", 1024, family.no_rope_every));
+  for (int64_t i = 0; i < config.layers; ++i) config.turns[i] = (i + 1) % every != 0;
+  const auto found = json.find("no_rope_layers");
+  if (found == json.end() || found->is_null()) return absl::OkStatus();
+  if (!found->is_array() || static_cast<int>(found->size()) < config.layers) {
+    return invalid_argument(
+        "no_rope_layers: wanted a list of {} layers, found {}", config.layers,
+        found->is_array() ? fmt::format("{}", found->size()) : describe(*found));
+  }
+  for (int i = 0; i < config.layers; ++i) {
+    const Json& turns = (*found)[i];
+    if (turns != 0 && turns != 1) {
+      return invalid_argument("no_rope_layers[{}]: wanted 0 or 1, found {}", i, describe(turns));
+    }
+    config.turns[i] = turns == 1;
+  }
+  return absl::OkStatus();
+}
+
 // The window that every layer would have, and which layers have it by the family's rule.
 absl::Status read_windows(const Json& json, const Family& family, Config& config) {
   config.windows.assign(config.layers, 0);
   if (family.window == WindowRule::kNone) return absl::OkStatus();
   ASSIGN_OR_RETURN(const bool used, get_bool(json, "use_sliding_window", false));
-  if (family.window == WindowRule::kByLayer && !used) return absl::OkStatus();
-  if (json.contains("sliding_window") && json["sliding_window"].is_null()) return absl::OkStatus();
+  if (family.window != WindowRule::kAllLayers && !used) return absl::OkStatus();
+  const bool given = json.contains("sliding_window");
+  if (given ? json["sliding_window"].is_null() : family.default_window == 0) {
+    return absl::OkStatus();
+  }
   ASSIGN_OR_RETURN(const int64_t window,
                    count(json, "sliding_window", 1 << 24, family.default_window));
   int64_t first = 0;
   if (family.window == WindowRule::kByLayer) {
     ASSIGN_OR_RETURN(first, get_int(json, "max_window_layers", family.max_window_layers));
   }
-  for (int64_t i = std::max<int64_t>(first, 0); i < config.layers; ++i) config.windows[i] = window;
+  for (int64_t i = std::max<int64_t>(first, 0); i < config.layers; ++i) {
+    const bool slides = family.window != WindowRule::kNoRope || !config.turns[i];
+    config.windows[i] = slides ? window : 0;
+  }
   return absl::OkStatus();
 }
 
@@ -280,7 +203,9 @@ absl::Status read_layer_types(const Json& json, const Family& family, Config& co
           "layer_types[{}]: {} is not supported; supported: full_attention, sliding_attention", i,
           describe(types[i]));
     }
-    if (family.window == WindowRule::kByLayer && used) {
+    const bool decides =
+        used && (family.window == WindowRule::kByLayer || family.window == WindowRule::kNoRope);
+    if (decides) {
       config.windows[i] = full ? 0 : window;
     } else if (full != (config.windows[i] == 0)) {
       return invalid_argument("layer_types[{}]: {} contradicts the layer's window of {}", i,
@@ -314,12 +239,16 @@ absl::Status read_all(const Json& json, const Family& family, int64_t max_contex
   RETURN_IF_ERROR(read_maths(json, family, config));
   RETURN_IF_ERROR(read_dtype(json, config));
   RETURN_IF_ERROR(read_quantization(json, config));
+  RETURN_IF_ERROR(read_turns(json, family, config));
   RETURN_IF_ERROR(read_windows(json, family, config));
   RETURN_IF_ERROR(read_layer_types(json, family, config));
   ASSIGN_OR_RETURN(config.bos_token_ids, token_ids(json, "bos_token_id", config.vocab_size));
   ASSIGN_OR_RETURN(config.eos_token_ids, token_ids(json, "eos_token_id", config.vocab_size));
   ASSIGN_OR_RETURN(RopeConfig rope,
-                   parse_rope(json, config.head_dim, config.max_position_embeddings));
+                   parse_rope(json, {.head_dim = config.head_dim,
+                                     .max_positions = config.max_position_embeddings,
+                                     .theta = family.rope_theta,
+                                     .part = family.partial_rotary}));
   config.rope = std::move(rope.rope);
   return set_context(rope.reach, max_context_override, config);
 }
@@ -348,9 +277,11 @@ absl::StatusOr<Config> parse_config(const Json& json, std::string_view file,
                                     int64_t max_context_override) {
   Config config;
   config.architecture = architecture;
-  const absl::Status status = read_all(json, family, max_context_override, config);
-  if (!status.ok()) return invalid_argument("{}: {}", file, message_of(status));
-  return config;
+  Json ours = json;
+  absl::Status status = use_our_names(ours, family);
+  if (status.ok()) status = read_all(ours, family, max_context_override, config);
+  if (status.ok()) return config;
+  return invalid_argument("{}: {}", file, with_published_name(json, family, message_of(status)));
 }
 
 }  // namespace lockstep

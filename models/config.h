@@ -21,19 +21,33 @@ enum class WindowRule : uint8_t {
   kNone,       // Every layer sees all positions.
   kAllLayers,  // sliding_window holds for every layer, when it is not null.
   kByLayer,    // use_sliding_window, from max_window_layers on, or as layer_types says.
+  kNoRope,     // use_sliding_window, in layers that turn nothing, or as layer_types says.
+};
+
+// A key that a family publishes under a name of its own.
+struct KeyName {
+  std::string_view published;
+  std::string_view ours;
 };
 
 // What an architecture has that its config.json need not say: defaults as of transformers 5.
 struct Family {
   bool tie_word_embeddings = false;
-  bool qkv_bias = false;  // Always.
+  bool qkv_bias = false;        // Always.
+  bool attention_bias = false;  // Where the key is missing.
   bool qk_norm = false;
-  int64_t head_dim = 0;  // 0: hidden_size / num_attention_heads.
+  double norm_eps = 1e-6;
+  double rope_theta = 10000;
+  double partial_rotary = 0;  // The part of a head that turns; 0: whole heads, in every model.
+  int64_t kv_heads = 0;       // Where the key is missing, not null; 0: num_attention_heads.
+  int64_t head_dim = 0;       // 0: hidden_size / num_attention_heads.
   WindowRule window = WindowRule::kNone;
-  int64_t default_window = 0;  // Where the key is missing; null is none.
+  int64_t default_window = 0;  // Where the key is missing; null and 0 are none.
   int64_t max_window_layers = 0;
-  // The keys that this family reads besides those that all do.
-  std::array<std::string_view, 5> keys = {};
+  int64_t no_rope_every = 0;  // Every so many-th layer turns nothing; 0: all turn.
+  // The keys that this family reads besides those that all do, in our names.
+  std::array<std::string_view, 12> keys = {};
+  std::array<KeyName, 4> names = {};
   // Null, or what refuses models under this architecture's name that compute something else.
   absl::Status (*check)(const Json& json) = nullptr;
 };
@@ -54,6 +68,7 @@ struct Config {
   bool output_bias = false;  // Of the attention's output projection.
   bool mlp_bias = false;
   bool qk_norm = false;
+  std::vector<bool> turns;       // [layers]: whether q and k are rotated.
   std::vector<int64_t> windows;  // [layers]: 0, or how many positions a query sees.
   int64_t max_position_embeddings = 0;
   int64_t context = 0;         // Positions that a sequence may have.

@@ -6,7 +6,9 @@
 
 #include "base/file.h"
 #include "models/baichuan.h"
+#include "models/internlm.h"
 #include "models/llama.h"
+#include "models/phi3.h"
 
 namespace lockstep {
 namespace {
@@ -38,6 +40,31 @@ constexpr Architecture kArchitectures[] = {
                "layer_types"}}},
     {"BaiChuanForCausalLM", build_baichuan, {.check = check_baichuan}},
     {"BaichuanForCausalLM", build_baichuan, {.check = check_baichuan}},
+    {"InternLMForCausalLM",
+     build_llama,
+     {.attention_bias = true,
+      .keys = {"attention_bias", "rotary"},
+      .names = {{{"bias", "attention_bias"}}},
+      .check = check_internlm}},
+    {"InternLM2ForCausalLM",
+     build_internlm2,
+     {.attention_bias = true, .keys = {"attention_bias"}, .names = {{{"bias", "attention_bias"}}}}},
+    {"Phi3ForCausalLM",
+     build_phi3,
+     {.norm_eps = 1e-5,
+      .partial_rotary = 1,
+      .window = WindowRule::kAllLayers,
+      .keys = {"sliding_window"},
+      .check = check_phi3}},
+    {"SmolLM3ForCausalLM",
+     build_llama,
+     {.tie_word_embeddings = true,
+      .rope_theta = 2000000,
+      .kv_heads = 4,
+      .window = WindowRule::kNoRope,
+      .no_rope_every = 4,
+      .keys = {"attention_bias", "mlp_bias", "no_rope_layers", "no_rope_layer_interval",
+               "use_sliding_window", "sliding_window", "layer_types"}}},
 };
 
 absl::StatusOr<const Architecture*> find_architecture(const Json& json) {

@@ -175,6 +175,7 @@ struct Kind {
   std::array<std::string_view, 7> keys;  // Besides rope_type, type and rope_theta.
 };
 constexpr std::string_view kOriginal = "original_max_position_embeddings";
+constexpr std::string_view kPart = "partial_rotary_factor";
 constexpr Kind kKinds[] = {
     {"default", plain, {}},
     {"linear", linear, {"factor"}},
@@ -207,7 +208,7 @@ absl::Status check_keys(const Scaling& scaling, const Kind& kind) {
     if (value.is_null() || key == "rope_type" || key == "type" || key == "rope_theta") continue;
     if (std::find(kind.keys.begin(), kind.keys.end(), key) != kind.keys.end()) continue;
     if (key == kOriginal && kind.name != "default") continue;
-    if (key == "partial_rotary_factor" && value == 1.0) continue;
+    if (key == kPart) continue;
     return invalid_argument(
         "{0}.{1}: unknown for the kind \"{2}\" (found {3}); --ignore-config {0}.{1} runs without "
         "it",
@@ -217,14 +218,14 @@ absl::Status check_keys(const Scaling& scaling, const Kind& kind) {
 }
 
 // The object and what both forms say beside it.
-absl::StatusOr<Scaling> find_scaling(const Json& json, int64_t head_dim, int64_t max_positions) {
+absl::StatusOr<Scaling> find_scaling(const Json& json, const RopeFacts& facts) {
   static const Json kNothing = Json::object();
   Scaling scaling{.object = &kNothing,
                   .key = "rope_parameters",
-                  .dim = head_dim,
-                  .theta = 10000,
-                  .max_positions = max_positions,
-                  .original_positions = max_positions};
+                  .dim = facts.head_dim,
+                  .theta = facts.theta,
+                  .max_positions = facts.max_positions,
+                  .original_positions = facts.max_positions};
   for (const char* key : {"rope_scaling", "rope_parameters"}) {
     if (!json.contains(key) || json[key].is_null()) continue;
     if (!json[key].is_object()) {
@@ -243,7 +244,7 @@ absl::StatusOr<Scaling> find_scaling(const Json& json, int64_t head_dim, int64_t
   }
   ASSIGN_OR_RETURN(scaling.theta, scaling.number("rope_theta", kLeastTheta, kMostTheta, theta));
   ASSIGN_OR_RETURN(const double inner,
-                   scaling.number(kOriginal, 1, 1 << 24, static_cast<double>(max_positions)));
+                   scaling.number(kOriginal, 1, 1 << 24, static_cast<double>(facts.max_positions)));
   ASSIGN_OR_RETURN(scaling.original_positions,
                    get_int(json, kOriginal, static_cast<int64_t>(inner)));
   if (scaling.original_positions < 1 || scaling.original_positions > 1 << 24) {
@@ -253,24 +254,37 @@ absl::StatusOr<Scaling> find_scaling(const Json& json, int64_t head_dim, int64_t
   return scaling;
 }
 
+// The columns of a head that turn: the first ones.
+absl::StatusOr<int64_t> rotary_dim(const Json& json, const Scaling& scaling,
+                                   const RopeFacts& facts) {
+  const double whole = facts.part == 0 ? 1 : facts.part;
+  ASSIGN_OR_RETURN(const double beside, get_double(json, kPart, whole));
+  ASSIGN_OR_RETURN(const double part, scaling.number(kPart, 0, 1, beside));
+  if (facts.part == 0 && part != 1) {
+    return invalid_argument("{}: {} is not supported here; supported: 1", kPart, part);
+  }
+  const auto dim = static_cast<int64_t>(static_cast<double>(facts.head_dim) * part);
+  if (dim < 2 || dim % 2 != 0 || part > 1) {
+    return invalid_argument("{}: {} of a head_dim of {}: wanted an even number of columns", kPart,
+                            part, facts.head_dim);
+  }
+  return dim;
+}
+
 }  // namespace
 
-absl::StatusOr<RopeConfig> parse_rope(const Json& json, int64_t head_dim,
-                                      int64_t max_position_embeddings) {
-  if (head_dim % 2 != 0) {
+absl::StatusOr<RopeConfig> parse_rope(const Json& json, const RopeFacts& facts) {
+  if (facts.head_dim % 2 != 0) {
     return invalid_argument("head_dim: wanted an even number for rotary embeddings, found {}",
-                            head_dim);
+                            facts.head_dim);
   }
-  ASSIGN_OR_RETURN(const double part, get_double(json, "partial_rotary_factor", 1.0));
-  if (part != 1.0) {
-    return invalid_argument("partial_rotary_factor: {} is not supported here; supported: 1", part);
-  }
-  ASSIGN_OR_RETURN(const Scaling scaling, find_scaling(json, head_dim, max_position_embeddings));
+  ASSIGN_OR_RETURN(Scaling scaling, find_scaling(json, facts));
+  ASSIGN_OR_RETURN(scaling.dim, rotary_dim(json, scaling, facts));
   ASSIGN_OR_RETURN(const Kind* kind, find_kind(scaling));
   RETURN_IF_ERROR(check_keys(scaling, *kind));
   RopeConfig out;
-  out.rope.head_dim = head_dim;
-  out.rope.rotary_dim = head_dim;
+  out.rope.head_dim = facts.head_dim;
+  out.rope.rotary_dim = scaling.dim;
   out.rope.table.set_factor(1);
   RETURN_IF_ERROR(kind->apply(scaling, out));
   return out;

@@ -14,8 +14,15 @@ struct RopeConfig {
   double reach = 1;  // How many times max_position_embeddings the scaling is made for.
 };
 
+// What the rest of a config and its family say.
+struct RopeFacts {
+  int64_t head_dim = 0;
+  int64_t max_positions = 0;
+  double theta = 10000;  // Where the key is missing.
+  double part = 0;       // As Family::partial_rotary.
+};
+
 // From the top level of a config.json, both forms. Errors name the key; the caller names the file.
-absl::StatusOr<RopeConfig> parse_rope(const Json& json, int64_t head_dim,
-                                      int64_t max_position_embeddings);
+absl::StatusOr<RopeConfig> parse_rope(const Json& json, const RopeFacts& facts);
 
 }  // namespace lockstep

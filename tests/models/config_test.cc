@@ -134,6 +134,25 @@ constexpr Wrong kWrong[] = {
      "hidden_size of 5120: this is a Baichuan 13B"},
     {"Baichuan2ByItsKey", R"({"architectures": ["BaichuanForCausalLM"], "z_loss_weight": 0})",
      "z_loss_weight: this is a Baichuan 2, which normalises the rows of lm_head"},
+    {"Longrope", R"({"architectures": ["Phi3ForCausalLM"], "rope_scaling": {"type": "longrope"}})",
+     "rope_scaling.type: a string (\"longrope\") is not supported for Phi-3"},
+    {"LongropeByAnOlderName",
+     R"({"architectures": ["Phi3ForCausalLM"], "rope_scaling": {"type": "yarn", "factor": 2}})",
+     "rope_scaling.type: a string (\"yarn\") is not supported for Phi-3"},
+    {"NoRopeLayersOfAnotherLength",
+     R"({"architectures": ["SmolLM3ForCausalLM"], "no_rope_layers": [1, 0, 1]})",
+     "no_rope_layers: wanted a list of 4 layers, found 3"},
+    {"NoRopeLayersOfAnotherType",
+     R"({"architectures": ["SmolLM3ForCausalLM"], "no_rope_layers": [1, 0, 1, 2]})",
+     "no_rope_layers[3]: wanted 0 or 1, found an integer (2)"},
+    {"AKeyUnderItsPublishedName", R"({"architectures": ["InternLMForCausalLM"], "bias": 3})",
+     "bias: wanted true or false"},
+    {"AKeyUnderTwoNames",
+     R"({"architectures": ["InternLMForCausalLM"], "bias": true, "attention_bias": false})",
+     "bias and attention_bias are both there and differ"},
+    {"RotaryOfAnotherBase",
+     R"({"architectures": ["InternLMForCausalLM"], "rotary": {"type": "dynamic", "base": 500}})",
+     "rotary: {\"base\":500,\"type\":\"dynamic\"} is not supported; supported: type origin"},
     {"Baichuan2ByItsVocabulary",
      R"({"architectures": ["BaichuanForCausalLM"], "vocab_size": 125696})",
      "vocab_size: this is a Baichuan 2"},
@@ -233,6 +252,46 @@ TEST(ConfigTest, BothSpellingsOfBaichuan7BAreOneFamily) {
     EXPECT_EQ(config.context, 256);
     EXPECT_FALSE(config.tie_word_embeddings || config.qkv_bias || config.output_bias);
   }
+}
+
+TEST(ConfigTest, InternLmHasBiasesUnlessItSaysOtherwise) {
+  const Folder folder;
+  const std::string family = R"({"architectures": ["InternLMForCausalLM"])";
+  const Config silent =
+      folder.config(family + R"(, "rotary": {"type": "dynamic", "base": 10000}})");
+  EXPECT_TRUE(silent.qkv_bias && silent.output_bias);
+  EXPECT_FALSE(silent.mlp_bias);
+  const Config without = folder.config(family + R"(, "bias": false})");
+  EXPECT_FALSE(without.qkv_bias || without.output_bias);
+}
+
+TEST(ConfigTest, Phi3TurnsAPartOfEachHeadAndSeesAllUnlessItSaysOtherwise) {
+  const Folder folder;
+  const std::string family = R"({"architectures": ["Phi3ForCausalLM"])";
+  const Config silent = folder.config(family + "}");
+  EXPECT_EQ(silent.rope.rotary_dim, 8);
+  EXPECT_FLOAT_EQ(silent.norm_eps, 1e-5f);
+  EXPECT_EQ(silent.windows, std::vector<int64_t>(4, 0));
+  const Config part = folder.config(
+      family + R"(, "rope_parameters": {"partial_rotary_factor": 0.75}, "sliding_window": 9})");
+  EXPECT_EQ(part.rope.rotary_dim, 6);
+  EXPECT_EQ(part.rope.head_dim, 8);
+  EXPECT_EQ(part.rope.table.inv_freq_size(), 3);
+  EXPECT_EQ(part.windows, std::vector<int64_t>(4, 9));
+}
+
+TEST(ConfigTest, LayersOfSmolLm3WithoutRopeAreThoseThatMayHaveAWindow) {
+  const Folder folder;
+  const std::string family = R"({"architectures": ["SmolLM3ForCausalLM"])";
+  const Config silent = folder.config(family + "}");
+  EXPECT_EQ(silent.turns, (std::vector<bool>{true, true, true, false}));
+  EXPECT_EQ(silent.kv_heads, 4);
+  EXPECT_TRUE(silent.tie_word_embeddings);
+  EXPECT_EQ(silent.windows, std::vector<int64_t>(4, 0));
+  const Config windows = folder.config(family +
+                                       R"(, "use_sliding_window": true, "sliding_window": 9,
+                                          "no_rope_layer_interval": 2})");
+  EXPECT_EQ(windows.windows, (std::vector<int64_t>{0, 9, 0, 9}));
 }
 
 // What the user passes over must not turn a refusal into wrong numbers.

@@ -29,7 +29,8 @@ const Reference kReferences[] = {
 
 absl::StatusOr<RopeConfig> parse(const std::string& text) {
   ASSIGN_OR_RETURN(const Json json, parse_json(text, "config"));
-  return parse_rope(json, json.value("head_dim", 16), json.value("max_position_embeddings", 4096));
+  return parse_rope(json, {.head_dim = json.value("head_dim", 16),
+                           .max_positions = json.value("max_position_embeddings", 4096)});
 }
 
 class RopeKindTest : public testing::TestWithParam<Reference> {};

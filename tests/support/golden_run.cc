@@ -57,6 +57,7 @@ void step_all(Group& group, uint64_t number, std::vector<Decoding>& prompts) {
 }  // namespace
 
 void expect_golden(const GoldenCase& golden, InProcessOptions options) {
+  options.limits.set_rows(kContext);  // All prompts of a case in one step.
   options.limits.set_context(kContext);
   options.limits.set_page_tokens(kPageTokens);
   auto cluster = InProcessCluster::open(options);

@@ -30,6 +30,7 @@ struct Shape {
   int head_dim;
   int ffn;
   int window;
+  const char* patch = "{}";  // Of the config: what makes it a model of another family.
 };
 
 constexpr int kVocab = 307, kContext = 256, kPromptTokens = 149, kHidden = 72;
@@ -60,6 +61,7 @@ std::string config_json(const Shape& shape, const Kind& kind) {
                            {"sliding_window", nullptr},
                            {"torch_dtype", kind.quantized ? "bfloat16" : kind.name}};
   if (shape.window > 0) config["sliding_window"] = shape.window;
+  config.merge_patch(nlohmann::json::parse(shape.patch));
   return config.dump();
 }
 
@@ -308,6 +310,15 @@ TEST_P(BitsTest, OfTheReduceStrategyAreTheSameForOneNumberOfRanks) {
   }
 }
 
+class FamilyBitsTest : public BitsTest {};
+
+TEST_P(FamilyBitsTest, AreTheSameForAnyRanksThreadsChunksAndBatches) {
+  expect_same_bits({{.ranks = 2, .threads = 2, .chunk = 64, .others = 5},
+                    {.ranks = 3, .chunk = 7},
+                    {.ranks = 5, .chunk = 50, .others = 3},
+                    {.chunk = 1}});
+}
+
 constexpr Shape kShapes[] = {
     {"FiveHeads", 5, 5, 16, 83, 0},    {"SixOverThree", 6, 3, 8, 100, 0},
     {"SixOverTwo", 6, 2, 24, 100, 20}, {"SevenOverOne", 7, 1, 10, 65, 0},
@@ -335,6 +346,22 @@ INSTANTIATE_TEST_SUITE_P(Shapes, BitsTest,
 INSTANTIATE_TEST_SUITE_P(Quantized, BitsTest,
                          ::testing::Combine(::testing::ValuesIn(kGroupShapes),
                                             ::testing::ValuesIn(kGroupKinds)),
+                         test_name);
+
+// What is not alike in all families: parts of a head that turn, layers that do not, fused matrices.
+constexpr Shape kFamilies[] = {
+    {"InternLm2", 6, 3, 32, 200, 0, R"({"architectures": ["InternLM2ForCausalLM"], "bias": true})"},
+    {"Phi3", 6, 2, 32, 200, 20,
+     R"({"architectures": ["Phi3ForCausalLM"], "partial_rotary_factor": 0.5})"},
+    {"SmolLm3", 7, 1, 32, 200, 20,
+     R"({"architectures": ["SmolLM3ForCausalLM"], "no_rope_layers": [1, 0],
+         "use_sliding_window": true})"},
+};
+constexpr Kind kFamilyKinds[] = {kKinds[0], kKinds[1], kGroupKinds[0], kGroupKinds[1]};
+
+INSTANTIATE_TEST_SUITE_P(Families, FamilyBitsTest,
+                         ::testing::Combine(::testing::ValuesIn(kFamilies),
+                                            ::testing::ValuesIn(kFamilyKinds)),
                          test_name);
 
 }  // namespace

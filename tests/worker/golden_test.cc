@@ -35,6 +35,10 @@ std::vector<Run> all_runs() {
                                                    {"goldens/qwen2", 8},
                                                    {"goldens/qwen3", 4},
                                                    {"goldens/baichuan_7b", 4},
+                                                   {"goldens/internlm", 4},
+                                                   {"goldens/internlm2", 8},
+                                                   {"goldens/phi3", 4},
+                                                   {"goldens/smollm3", 7},
                                                    {"models/stories260k", 8}}) {
     for (const int ranks : {1, 2, 3, 5}) {
       if (ranks > c.heads) continue;

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "models/config_keys.h"
+
+#include <algorithm>
+#include <string>
+
+namespace lockstep {
+namespace {
+
+// Keys that change the maths and that every family reads.
+constexpr std::string_view kKnownKeys[] = {
+    "architectures",
+    "vocab_size",
+    "hidden_size",
+    "intermediate_size",
+    "num_hidden_layers",
+    "num_attention_heads",
+    "num_key_value_heads",
+    "head_dim",
+    "rms_norm_eps",
+    "rope_theta",
+    "rope_scaling",
+    "rope_parameters",
+    "partial_rotary_factor",
+    "tie_word_embeddings",
+    "hidden_act",
+    "torch_dtype",
+    "dtype",
+    "max_position_embeddings",
+    "bos_token_id",
+    "eos_token_id",
+    "quantization_config",
+    "original_max_position_embeddings",
+};
+
+// Keys that decide nothing that is computed here: training, other programs, the reference's ways of
+// computing the same (pretraining_tp), and old places of generation settings.
+constexpr std::string_view kHarmlessKeys[] = {
+    "_name_or_path",
+    "_commit_hash",
+    "_attn_implementation",
+    "_attn_implementation_autoset",
+    "attn_implementation",
+    "model_type",
+    "transformers_version",
+    "use_cache",
+    "initializer_range",
+    "attention_dropout",
+    "attention_probs_dropout_prob",
+    "hidden_dropout_prob",
+    "hidden_dropout",
+    "resid_pdrop",
+    "embd_pdrop",
+    "mlp_dropout",
+    "pad_token_id",
+    "sep_token_id",
+    "decoder_start_token_id",
+    "pretraining_tp",
+    "output_attentions",
+    "output_hidden_states",
+    "return_dict",
+    "return_dict_in_generate",
+    "output_scores",
+    "tokenizer_class",
+    "auto_map",
+    "chunk_size_feed_forward",
+    "problem_type",
+    "id2label",
+    "label2id",
+    "num_labels",
+    "pruned_heads",
+    "finetuning_task",
+    "task_specific_params",
+    "prefix",
+    "torchscript",
+    "tie_encoder_decoder",
+    "temperature",
+    "top_k",
+    "top_p",
+    "min_p",
+    "typical_p",
+    "repetition_penalty",
+    "length_penalty",
+    "diversity_penalty",
+    "do_sample",
+    "early_stopping",
+    "max_length",
+    "min_length",
+    "max_new_tokens",
+    "num_beams",
+    "num_beam_groups",
+    "num_return_sequences",
+    "no_repeat_ngram_size",
+    "encoder_no_repeat_ngram_size",
+    "exponential_decay_length_penalty",
+    "bad_words_ids",
+    "begin_suppress_tokens",
+    "suppress_tokens",
+    "forced_bos_token_id",
+    "forced_eos_token_id",
+    "remove_invalid_values",
+    "unsloth_version",
+    "unsloth_fixed",
+    "_flash_attn_2_enabled",
+    "model_max_length",
+};
+
+template <typename Range>
+bool contains(const Range& range, std::string_view key) {
+  return std::find(std::begin(range), std::end(range), key) != std::end(range);
+}
+
+}  // namespace
+
+absl::Status check_keys(const Json& json, const Family& family) {
+  for (const auto& [key, value] : json.items()) {
+    if (value.is_null() || value == false) continue;
+    if (contains(kKnownKeys, key) || contains(kHarmlessKeys, key)) continue;
+    if (!key.empty() && contains(family.keys, key)) continue;
+    return invalid_argument(
+        "{0}: unknown here and may change what the model computes (found {1}); "
+        "--ignore-config {0} runs without it",
+        printable(key), describe(value));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status use_our_names(Json& json, const Family& family) {
+  if (!json.is_object()) return absl::OkStatus();
+  for (const KeyName& name : family.names) {
+    const auto found = json.find(std::string(name.published));
+    if (name.published.empty() || found == json.end()) continue;
+    const Json value = *found;
+    json.erase(found);
+    Json& ours = json[std::string(name.ours)];
+    if (value.is_null()) continue;
+    if (!ours.is_null() && ours != value) {
+      return invalid_argument("{} and {} are both there and differ: keep one", name.published,
+                              name.ours);
+    }
+    ours = value;
+  }
+  return absl::OkStatus();
+}
+
+std::string with_published_name(const Json& json, const Family& family, std::string message) {
+  for (const KeyName& name : family.names) {
+    const std::string prefix = std::string(name.ours) + ":";
+    if (name.published.empty() || !message.starts_with(prefix)) continue;
+    if (!json.is_object() || !json.contains(std::string(name.published))) continue;
+    return std::string(name.published) + message.substr(name.ours.size());
+  }
+  return message;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// The keys of config.json by name: which are known, which decide nothing, and those that a family
+// publishes under another name. For models/config.cc alone.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "base/json.h"
+#include "models/config.h"
+
+namespace lockstep {
+
+// An error for each key that is neither known, nor the family's, nor harmless, null or false.
+absl::Status check_keys(const Json& json, const Family& family);
+
+// Gives keys of Family::names our names. Where both are there, they must say the same.
+absl::Status use_our_names(Json& json, const Family& family);
+
+// A message about the key `ours: ...` with the name that the file has: json as it was published.
+std::string with_published_name(const Json& json, const Family& family, std::string message);
+
+}  // namespace lockstep
