@@ -14,11 +14,6 @@ namespace {
 
 constexpr int64_t kMostColumns = 1 << 20;
 
-template <typename Range>
-bool contains(const Range& range, std::string_view key) {
-  return std::find(std::begin(range), std::end(range), key) != std::end(range);
-}
-
 absl::StatusOr<int64_t> count(const Json& json, std::string_view key, int64_t most,
                               std::optional<int64_t> fallback = std::nullopt) {
   ASSIGN_OR_RETURN(const int64_t value, get_int(json, key, fallback));
@@ -98,7 +93,7 @@ absl::Status read_maths(const Json& json, const Family& family, Config& config) 
   }
   ASSIGN_OR_RETURN(config.tie_word_embeddings,
                    get_bool(json, "tie_word_embeddings", family.tie_word_embeddings));
-  const bool reads_attention_bias = contains(family.keys, "attention_bias");
+  const bool reads_attention_bias = reads_key(family, "attention_bias");
   ASSIGN_OR_RETURN(const bool attention_bias,
                    get_bool(json, "attention_bias", family.attention_bias));
   config.qkv_bias = family.qkv_bias || (reads_attention_bias && attention_bias);

@@ -112,11 +112,15 @@ bool contains(const Range& range, std::string_view key) {
 
 }  // namespace
 
+bool reads_key(const Family& family, std::string_view key) {
+  return !key.empty() && contains(family.keys, key);
+}
+
 absl::Status check_keys(const Json& json, const Family& family) {
   for (const auto& [key, value] : json.items()) {
     if (value.is_null() || value == false) continue;
     if (contains(kKnownKeys, key) || contains(kHarmlessKeys, key)) continue;
-    if (!key.empty() && contains(family.keys, key)) continue;
+    if (reads_key(family, key)) continue;
     return invalid_argument(
         "{0}: unknown here and may change what the model computes (found {1}); "
         "--ignore-config {0} runs without it",

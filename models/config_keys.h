@@ -12,6 +12,9 @@
 
 namespace lockstep {
 
+// Whether it is one of Family::keys.
+bool reads_key(const Family& family, std::string_view key);
+
 // An error for each key that is neither known, nor the family's, nor harmless, null or false.
 absl::Status check_keys(const Json& json, const Family& family);
 
