@@ -18,20 +18,20 @@ AttentionSpec attention_spec(const Config& c, int layer) {
   };
 }
 
-Value gated_mlp(Graph& g, const Config& c, Value x) {
+Value gated_mlp(Graph& g, const Config& c, Value x, int) {
   const Value gate = g.silu(g.linear(x, "mlp.gate_proj", ffn(c), c.mlp_bias));
   const Value up = g.linear(x, "mlp.up_proj", ffn(c), c.mlp_bias);
   return g.linear(g.mul(gate, up), "mlp.down_proj", hidden(c), c.mlp_bias);
 }
 
-void build_pre_norm(Graph& g, const Config& c, AttentionBlock attention) {
+void build_pre_norm(Graph& g, const Config& c, AttentionBlock attention, MlpBlock mlp) {
   Value x = g.embed("model.embed_tokens", vocab(c), hidden(c));
   for (int layer = 0; layer < c.layers; ++layer) {
     const Scope scope(g, "model.layers." + std::to_string(layer));
     const Value a = g.rms_norm(x, "input_layernorm", c.norm_eps);
     x = g.add(x, attention(g, c, a, layer));
     const Value m = g.rms_norm(x, "post_attention_layernorm", c.norm_eps);
-    x = g.add(x, gated_mlp(g, c, m));
+    x = g.add(x, mlp(g, c, m, layer));
   }
   x = g.rms_norm(g.select_rows(x), "model.norm", c.norm_eps);
   const char* head = c.tie_word_embeddings ? "model.embed_tokens" : "lm_head";

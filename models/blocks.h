@@ -13,10 +13,14 @@ using AttentionBlock = Value (*)(Graph& graph, const Config& config, Value x, in
 // Shapes, window and the usual scale, 1 / sqrt(head_dim).
 AttentionSpec attention_spec(const Config& config, int layer);
 
+// The second half of one layer, likewise.
+using MlpBlock = Value (*)(Graph& graph, const Config& config, Value x, int layer);
+
 // down(silu(gate(x)) * up(x)).
-Value gated_mlp(Graph& graph, const Config& config, Value x);
+Value gated_mlp(Graph& graph, const Config& config, Value x, int layer);
 
 // Embedding, layers of x += attention(norm(x)); x += mlp(norm(x)), norm, head: with Llama's names.
-void build_pre_norm(Graph& graph, const Config& config, AttentionBlock attention);
+void build_pre_norm(Graph& graph, const Config& config, AttentionBlock attention,
+                    MlpBlock mlp = gated_mlp);
 
 }  // namespace lockstep

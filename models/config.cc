@@ -109,6 +109,9 @@ constexpr std::string_view kHarmlessKeys[] = {
     "unsloth_fixed",
     "_flash_attn_2_enabled",
     "model_max_length",
+    "output_router_logits",
+    "router_aux_loss_coef",
+    "router_jitter_noise",
 };
 
 template <typename Range>
@@ -130,6 +133,7 @@ absl::Status check_keys(const Json& json, const Family& family) {
     if (value.is_null() || value == false) continue;
     if (contains(kKnownKeys, key) || contains(kHarmlessKeys, key)) continue;
     if (!key.empty() && contains(family.keys, key)) continue;
+    if (reads_expert_key(family.experts, key)) continue;
     return invalid_argument(
         "{0}: unknown here and may change what the model computes (found {1}); "
         "--ignore-config {0} runs without it",
@@ -252,7 +256,10 @@ absl::Status read_windows(const Json& json, const Family& family, Config& config
   if (family.window == WindowRule::kNone) return absl::OkStatus();
   ASSIGN_OR_RETURN(const bool used, get_bool(json, "use_sliding_window", false));
   if (family.window == WindowRule::kByLayer && !used) return absl::OkStatus();
-  if (json.contains("sliding_window") && json["sliding_window"].is_null()) return absl::OkStatus();
+  const bool given = json.contains("sliding_window");
+  if (given ? json["sliding_window"].is_null() : family.default_window == 0) {
+    return absl::OkStatus();
+  }
   ASSIGN_OR_RETURN(const int64_t window,
                    count(json, "sliding_window", 1 << 24, family.default_window));
   int64_t first = 0;
@@ -316,6 +323,8 @@ absl::Status read_all(const Json& json, const Family& family, int64_t max_contex
   RETURN_IF_ERROR(read_quantization(json, config));
   RETURN_IF_ERROR(read_windows(json, family, config));
   RETURN_IF_ERROR(read_layer_types(json, family, config));
+  ASSIGN_OR_RETURN(config.experts,
+                   read_experts(json, family.experts, config.layers, config.intermediate_size));
   ASSIGN_OR_RETURN(config.bos_token_ids, token_ids(json, "bos_token_id", config.vocab_size));
   ASSIGN_OR_RETURN(config.eos_token_ids, token_ids(json, "eos_token_id", config.vocab_size));
   ASSIGN_OR_RETURN(RopeConfig rope,

@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "base/dtype.h"
 #include "base/json.h"
+#include "models/config_experts.h"
 #include "models/graph.h"
 
 namespace lockstep {
@@ -33,7 +34,8 @@ struct Family {
   int64_t default_window = 0;  // Where the key is missing; null is none.
   int64_t max_window_layers = 0;
   // The keys that this family reads besides those that all do.
-  std::array<std::string_view, 5> keys = {};
+  std::array<std::string_view, 12> keys = {};
+  FamilyExperts experts = {};
   // Null, or what refuses models under this architecture's name that compute something else.
   absl::Status (*check)(const Json& json) = nullptr;
 };
@@ -55,6 +57,7 @@ struct Config {
   bool mlp_bias = false;
   bool qk_norm = false;
   std::vector<int64_t> windows;  // [layers]: 0, or how many positions a query sees.
+  ExpertConfig experts;
   int64_t max_position_embeddings = 0;
   int64_t context = 0;         // Positions that a sequence may have.
   DType dtype = DType::kNone;  // As the config says the weights are stored, if it does.

@@ -5,9 +5,8 @@
 #include "models/blocks.h"
 
 namespace lockstep {
-namespace {
 
-Value attention(Graph& g, const Config& c, Value x, int layer) {
+Value llama_attention(Graph& g, const Config& c, Value x, int layer) {
   Value q = g.linear(x, "self_attn.q_proj", heads(c), c.qkv_bias);
   Value k = g.linear(x, "self_attn.k_proj", kv_heads(c), c.qkv_bias);
   const Value v = g.linear(x, "self_attn.v_proj", kv_heads(c), c.qkv_bias);
@@ -21,8 +20,6 @@ Value attention(Graph& g, const Config& c, Value x, int layer) {
   return g.linear(y, "self_attn.o_proj", hidden(c), c.output_bias);
 }
 
-}  // namespace
-
-void build_llama(Graph& g, const Config& c) { build_pre_norm(g, c, attention); }
+void build_llama(Graph& g, const Config& c) { build_pre_norm(g, c, llama_attention); }
 
 }  // namespace lockstep

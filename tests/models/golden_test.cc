@@ -47,7 +47,9 @@ INSTANTIATE_TEST_SUITE_P(Cases, GoldenTest,
                          testing::Values("goldens/llama_mha", "goldens/llama_gqa",
                                          "goldens/llama_tied", "goldens/llama3_rope",
                                          "goldens/mistral_window", "goldens/qwen2", "goldens/qwen3",
-                                         "goldens/baichuan_7b", "models/stories260k"),
+                                         "goldens/baichuan_7b", "goldens/mixtral",
+                                         "goldens/qwen2_moe", "goldens/qwen3_moe",
+                                         "models/stories260k"),
                          [](const auto& info) {
                            const std::string path = info.param;
                            return path.substr(path.find('/') + 1);

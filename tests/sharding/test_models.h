@@ -15,8 +15,8 @@
 
 namespace lockstep {
 
-inline constexpr const char* kModels[] = {"llama",    "mistral", "qwen2",  "qwen3",
-                                          "baichuan", "yarn",    "dynamic"};
+inline constexpr const char* kModels[] = {"llama", "mistral", "qwen2",   "qwen3",    "baichuan",
+                                          "yarn",  "dynamic", "mixtral", "qwen2_moe"};
 
 inline Graph model_graph(const std::string& name) {
   const std::filesystem::path folder =

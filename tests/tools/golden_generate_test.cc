@@ -61,7 +61,8 @@ TEST_P(GoldenGenerateTest, AgreesWithTheReference) {
 INSTANTIATE_TEST_SUITE_P(Cases, GoldenGenerateTest,
                          ::testing::Values("demo", "llama_mha", "llama_gqa", "llama_tied",
                                            "llama3_rope", "mistral_window", "qwen2", "qwen3",
-                                           "baichuan_7b", "stories260k"),
+                                           "baichuan_7b", "mixtral", "qwen2_moe", "qwen3_moe",
+                                           "stories260k"),
                          [](const auto& info) { return info.param; });
 
 }  // namespace

@@ -30,6 +30,7 @@ struct Shape {
   int head_dim;
   int ffn;
   int window;
+  int experts = 0;  // Of each layer, three for each token; 0: a dense MLP.
 };
 
 constexpr int kVocab = 307, kContext = 256, kPromptTokens = 149, kHidden = 72;
@@ -60,6 +61,11 @@ std::string config_json(const Shape& shape, const Kind& kind) {
                            {"sliding_window", nullptr},
                            {"torch_dtype", kind.quantized ? "bfloat16" : kind.name}};
   if (shape.window > 0) config["sliding_window"] = shape.window;
+  if (shape.experts > 0) {
+    config["architectures"] = {"MixtralForCausalLM"};
+    config["num_local_experts"] = shape.experts;
+    config["num_experts_per_tok"] = 3;
+  }
   return config.dump();
 }
 
@@ -311,14 +317,15 @@ TEST_P(BitsTest, OfTheReduceStrategyAreTheSameForOneNumberOfRanks) {
 constexpr Shape kShapes[] = {
     {"FiveHeads", 5, 5, 16, 83, 0},    {"SixOverThree", 6, 3, 8, 100, 0},
     {"SixOverTwo", 6, 2, 24, 100, 20}, {"SevenOverOne", 7, 1, 10, 65, 0},
-    {"WideHeads", 5, 1, 128, 96, 0},
+    {"WideHeads", 5, 1, 128, 96, 0},   {"Experts", 5, 5, 16, 83, 0, 7},
 };
 
 constexpr Kind kKinds[] = {{"float32", "linear_f32_"}, {"bfloat16", "linear_bf16_"}};
 
 // Groups that end within a row, and rows shorter than a group.
 constexpr Shape kGroupShapes[] = {{"GroupsOfHeads", 6, 3, 32, 200, 0},
-                                  {"WideHeads", 5, 1, 128, 96, 0}};
+                                  {"WideHeads", 5, 1, 128, 96, 0},
+                                  {"Experts", 6, 3, 32, 200, 0, 5}};
 constexpr Kind kGroupKinds[] = {{"q8", "linear_q8_", true},
                                 {"q4", "linear_q4_", true},
                                 {"q8c", "linear_q8c_", true, false},

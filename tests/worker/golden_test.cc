@@ -35,6 +35,9 @@ std::vector<Run> all_runs() {
                                                    {"goldens/qwen2", 8},
                                                    {"goldens/qwen3", 4},
                                                    {"goldens/baichuan_7b", 4},
+                                                   {"goldens/mixtral", 4},
+                                                   {"goldens/qwen2_moe", 4},
+                                                   {"goldens/qwen3_moe", 4},
                                                    {"models/stories260k", 8}}) {
     for (const int ranks : {1, 2, 3, 5}) {
       if (ranks > c.heads) continue;
