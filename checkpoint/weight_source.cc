@@ -147,18 +147,19 @@ absl::Status WeightSource::read_codes(const program::Weight& weight, int64_t row
   const std::optional<Quantization> kind = quantization(kind_of(weight));
   LOCKSTEP_CHECK(kind.has_value());
   const auto* checkpoint = std::get_if<Checkpoint>(&from_);
-  const auto stored = [&](const program::Piece& piece) {
-    return checkpoint != nullptr && is_quantized(*checkpoint, piece.source());
+  const auto stored = [&](const Part& part) {
+    return checkpoint != nullptr && is_quantized(*checkpoint, part.piece->source());
   };
+  const std::vector<Part> parts = parts_of(weight, row_begin, row_end);
   const int64_t cols = weight.cols(), groups = group_count(*kind, cols);
-  if (std::none_of(weight.pieces().begin(), weight.pieces().end(), stored)) {
+  if (std::none_of(parts.begin(), parts.end(), stored)) {
     RETURN_IF_ERROR(read_rows(weight, row_begin, row_end, floats, cols));
     RETURN_IF_ERROR(check_finite(weight.name(), floats, (row_end - row_begin) * cols));
     quantize_rows(*kind, floats, cols, row_end - row_begin, cols, out);
     return absl::OkStatus();
   }
-  for (const Part& part : parts_of(weight, row_begin, row_end)) {
-    if (!stored(*part.piece)) {
+  for (const Part& part : parts) {
+    if (!stored(part)) {
       return failed_precondition(
           "{}: it is not quantized in the checkpoint, but other parts of {} are",
           printable(part.piece->source()), printable(weight.name()));

@@ -58,13 +58,13 @@ Value stacked_attention(Graph& g, const Config& c, Value x, int layer, const std
   return turned_attention(g, c, q, k, v, layer, "self_attn.o_proj");
 }
 
-Value gated_mlp(Graph& g, const Config& c, Value x) {
+Value gated_mlp(Graph& g, const Config& c, Value x, int) {
   const Value gate = g.silu(g.linear(x, "mlp.gate_proj", ffn(c), c.mlp_bias));
   const Value up = g.linear(x, "mlp.up_proj", ffn(c), c.mlp_bias);
   return g.linear(g.mul(gate, up), "mlp.down_proj", hidden(c), c.mlp_bias);
 }
 
-Value stacked_mlp(Graph& g, const Config& c, Value x) {
+Value stacked_mlp(Graph& g, const Config& c, Value x, int) {
   const int64_t width = ffn(c).columns();
   const auto part = [&](const char* name, int64_t begin) {
     return stacked_part(g, x, "mlp.gate_up_proj", name, begin, 2 * width, ffn(c), c.mlp_bias);
@@ -80,7 +80,7 @@ void build_pre_norm(Graph& g, const Config& c, const PreNorm& model) {
     const Value a = g.rms_norm(x, model.attention_norm, c.norm_eps);
     x = g.add(x, model.attention(g, c, a, layer));
     const Value m = g.rms_norm(x, model.mlp_norm, c.norm_eps);
-    x = g.add(x, model.mlp(g, c, m));
+    x = g.add(x, model.mlp(g, c, m, layer));
   }
   x = g.rms_norm(g.select_rows(x), "model.norm", c.norm_eps);
   g.top_candidates(g.head(x, c.tie_word_embeddings ? model.embedding : model.head, vocab(c)));

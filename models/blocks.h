@@ -10,8 +10,7 @@
 namespace lockstep {
 
 // One half of a layer: normed x [Rows, hidden] -> what is added to the residual stream.
-using AttentionBlock = Value (*)(Graph& graph, const Config& config, Value x, int layer);
-using MlpBlock = Value (*)(Graph& graph, const Config& config, Value x);
+using Block = Value (*)(Graph& graph, const Config& config, Value x, int layer);
 
 // Shapes, window and the usual scale, 1 / sqrt(head_dim).
 AttentionSpec attention_spec(const Config& config, int layer);
@@ -27,14 +26,14 @@ Value stacked_attention(Graph& graph, const Config& config, Value x, int layer,
                         const std::string& qkv);
 
 // down(silu(gate(x)) * up(x)).
-Value gated_mlp(Graph& graph, const Config& config, Value x);
+Value gated_mlp(Graph& graph, const Config& config, Value x, int layer);
 // gate and up below each other in one matrix.
-Value stacked_mlp(Graph& graph, const Config& config, Value x);
+Value stacked_mlp(Graph& graph, const Config& config, Value x, int layer);
 
 // A model of layers, x += attention(norm(x)); x += mlp(norm(x)), between embedding and head.
 struct PreNorm {
-  AttentionBlock attention = separate_attention;
-  MlpBlock mlp = gated_mlp;
+  Block attention = separate_attention;
+  Block mlp = gated_mlp;
   // Names in the checkpoint.
   const char* embedding = "model.embed_tokens";
   const char* attention_norm = "input_layernorm";

@@ -237,6 +237,8 @@ absl::Status read_all(const Json& json, const Family& family, int64_t max_contex
   RETURN_IF_ERROR(read_turns(json, family, config));
   RETURN_IF_ERROR(read_windows(json, family, config));
   RETURN_IF_ERROR(read_layer_types(json, family, config));
+  ASSIGN_OR_RETURN(config.experts,
+                   read_experts(json, family.experts, config.layers, config.intermediate_size));
   ASSIGN_OR_RETURN(config.bos_token_ids, token_ids(json, "bos_token_id", config.vocab_size));
   ASSIGN_OR_RETURN(config.eos_token_ids, token_ids(json, "eos_token_id", config.vocab_size));
   ASSIGN_OR_RETURN(RopeConfig rope,

@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "base/dtype.h"
 #include "base/json.h"
+#include "models/config_experts.h"
 #include "models/graph.h"
 
 namespace lockstep {
@@ -48,6 +49,7 @@ struct Family {
   // The keys that this family reads besides those that all do, in our names.
   std::array<std::string_view, 12> keys = {};
   std::array<KeyName, 4> names = {};
+  FamilyExperts experts = {};
   // Null, or what refuses models under this architecture's name that compute something else.
   absl::Status (*check)(const Json& json) = nullptr;
 };
@@ -70,6 +72,7 @@ struct Config {
   bool qk_norm = false;
   std::vector<bool> turns;       // [layers]: whether q and k are rotated.
   std::vector<int64_t> windows;  // [layers]: 0, or how many positions a query sees.
+  ExpertConfig experts;
   int64_t max_position_embeddings = 0;
   int64_t context = 0;         // Positions that a sequence may have.
   DType dtype = DType::kNone;  // As the config says the weights are stored, if it does.

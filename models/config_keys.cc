@@ -103,6 +103,9 @@ constexpr std::string_view kHarmlessKeys[] = {
     "unsloth_fixed",
     "_flash_attn_2_enabled",
     "model_max_length",
+    "output_router_logits",
+    "router_aux_loss_coef",
+    "router_jitter_noise",
 };
 
 template <typename Range>
@@ -120,7 +123,7 @@ absl::Status check_keys(const Json& json, const Family& family) {
   for (const auto& [key, value] : json.items()) {
     if (value.is_null() || value == false) continue;
     if (contains(kKnownKeys, key) || contains(kHarmlessKeys, key)) continue;
-    if (reads_key(family, key)) continue;
+    if (reads_key(family, key) || reads_expert_key(family.experts, key)) continue;
     return invalid_argument(
         "{0}: unknown here and may change what the model computes (found {1}); "
         "--ignore-config {0} runs without it",

@@ -11,6 +11,7 @@
 
 #include "base/dtype.h"
 #include "models/axis.h"
+#include "models/specs.h"
 #include "operators/schema.h"
 #include "proto/program.pb.h"
 #include "proto/row_domains.h"
@@ -38,6 +39,12 @@ struct Parameter {
   AxisSize rows = {};         // BIAS and NORM: the columns' axis is `cols`, and rows.count is 1.
   AxisSize cols = {};
   std::vector<program::Piece> pieces = {};  // Stacked along rows (along columns for BIAS and NORM).
+  int64_t matrices = 1;  // Below each other, each of `rows` (side by side, each of `cols`).
+
+  bool is_vector() const { return role == program::BIAS || role == program::NORM; }
+  // Of all matrices.
+  int64_t all_rows() const { return is_vector() ? 1 : matrices * rows.columns(); }
+  int64_t all_cols() const { return is_vector() ? matrices * cols.columns() : cols.columns(); }
 };
 
 struct Node {
@@ -48,23 +55,10 @@ struct Node {
   program::Attributes attributes = {};
 };
 
-// The columns of rotary angles; see program.RopeTableAttrs and RopeAttrs.
-struct Rope {
-  int64_t head_dim = 0;
-  int64_t rotary_dim = 0;
-  bool interleaved = false;
-  program::RopeTableAttrs table;
-};
-
-// Rows of a fused matrix and of its bias, such as the k of [q; k; v]: ranges, stacked.
-struct FusedPart {
-  struct RowRange {
-    int64_t begin, end;
-  };
-  std::string name;      // For messages: "k".
-  int64_t all_rows = 0;  // Of the fused matrix.
-  std::vector<RowRange> rows;
-  int64_t matrices = 0;  // Of a tensor [matrices, rows, columns]; 0: of a plain matrix.
+// Of each token's experts, ascending: which ones, and how much each counts.
+struct Routes {
+  Value ids;
+  Value weights;
 };
 
 struct AttentionSpec {
@@ -92,6 +86,14 @@ class Graph {
                     bool bias = false);
   // The linear that gives logits; `name` as a linear's, tied or not.
   Value head(Value x, const std::string& name, AxisSize vocab, bool bias = false);
+  // The linear that gives scores of experts: in float32.
+  Value router(Value x, const std::string& name, int64_t experts, bool bias = false);
+  // `bias`: the name of the vector that is added to scores for the choice alone, or none.
+  Routes route(Value scores, const RouteSpec& spec, const std::string& bias = "");
+  // x: the tokens' rows, or rows of routes. The result has a row for each route.
+  Value expert_linear(Value x, const Routes& routes, const Experts& experts, AxisSize out,
+                      bool bias = false);
+  Value combine(Value x, const Routes& routes);
   Value rms_norm(Value x, const std::string& name, float eps);
   Value layer_norm(Value x, const std::string& name, float eps, bool bias = true);
   Value head_norm(Value x, const std::string& name, float eps, int64_t head_dim);
@@ -122,6 +124,7 @@ class Graph {
   Value like(Op op, std::initializer_list<Value> inputs, program::Attributes attributes = {});
   Value project(Value x, const std::string& name, AxisSize out, bool bias, program::Role role);
   Value rope_table(const Rope& rope);
+  int routes_of(int64_t chosen);  // Their row domain.
 
   std::vector<std::string> scopes_;
   std::vector<Node> nodes_;

@@ -27,7 +27,7 @@ Value attention(Graph& g, const Config& c, Value x, int layer) {
                           layer, "attention.wo");
 }
 
-Value mlp(Graph& g, const Config& c, Value x) {
+Value mlp(Graph& g, const Config& c, Value x, int) {
   const Value gate = g.silu(g.linear(x, "feed_forward.w1", ffn(c)));
   const Value up = g.linear(x, "feed_forward.w3", ffn(c));
   return g.linear(g.mul(gate, up), "feed_forward.w2", hidden(c));

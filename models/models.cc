@@ -8,7 +8,9 @@
 #include "models/baichuan.h"
 #include "models/internlm.h"
 #include "models/llama.h"
+#include "models/mixtral.h"
 #include "models/phi3.h"
+#include "models/qwen_moe.h"
 
 namespace lockstep {
 namespace {
@@ -38,6 +40,38 @@ constexpr Architecture kArchitectures[] = {
       .max_window_layers = 28,
       .keys = {"attention_bias", "use_sliding_window", "sliding_window", "max_window_layers",
                "layer_types"}}},
+    {"MixtralForCausalLM",
+     build_mixtral,
+     {.window = WindowRule::kAllLayers,
+      .default_window = 0,
+      .keys = {"sliding_window"},
+      .experts = {.count_key = "num_local_experts",
+                  .count = 8,
+                  .chosen = 2,
+                  .always_renormalised = true}}},
+    {"Qwen2MoeForCausalLM",
+     build_qwen_moe,
+     {.qkv_bias = true,
+      .window = WindowRule::kByLayer,
+      .default_window = 4096,
+      .max_window_layers = 28,
+      .keys = {"use_sliding_window", "sliding_window", "max_window_layers", "layer_types"},
+      .experts = {.count_key = "num_experts",
+                  .count = 60,
+                  .chosen = 4,
+                  .size = 1408,
+                  .shared_size = 5632,
+                  .by_layer = true}}},
+    {"Qwen3MoeForCausalLM",
+     build_qwen_moe,
+     {.qk_norm = true,
+      .window = WindowRule::kByLayer,
+      .default_window = 4096,
+      .max_window_layers = 28,
+      .keys = {"attention_bias", "use_sliding_window", "sliding_window", "max_window_layers",
+               "layer_types"},
+      .experts =
+          {.count_key = "num_experts", .count = 128, .chosen = 8, .size = 768, .by_layer = true}}},
     {"BaiChuanForCausalLM", build_baichuan, {.check = check_baichuan}},
     {"BaichuanForCausalLM", build_baichuan, {.check = check_baichuan}},
     {"InternLMForCausalLM",

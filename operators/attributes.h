@@ -19,6 +19,8 @@ enum class AttrsKind : uint8_t {
   kTopCandidates = 6,
   kGather = 7,
   kColumns = 8,
+  kRoute = 9,
+  kExpert = 10,
 };
 
 // Fields by operator; each operator reads its own.
@@ -31,7 +33,7 @@ struct OperatorAttrs {
   int64_t kv_heads = 0;     // attention: KV heads on this rank
   const int32_t* kv_head_of = nullptr;  // attention: [heads], the local KV head of each query head
   int64_t kv_head_of_count = 0;
-  float scale = 0;           // attention: scores are multiplied by this
+  float scale = 0;           // attention, route: scores, weights are multiplied by this
   int64_t window = 0;        // attention: 0, or how many positions a query sees, itself included
   int state = -1;            // attention: index into the program's states
   int64_t rotary_dim = 0;    // rope_table, rope: the first rotary_dim of a head are rotated
@@ -48,6 +50,14 @@ struct OperatorAttrs {
   int64_t boundary_count = 0;
   int64_t begin = 0;  // columns: [begin, end) of the input
   int64_t end = 0;
+  int64_t experts = 0;             // expert_linear: matrices in the weight
+  int64_t chosen = 0;              // route: experts for each row
+  bool sigmoid = false;            // route: of each score, in place of softmax over all
+  bool softmax_of_chosen = false;  // route: over the chosen scores, after the choice
+  int64_t groups = 0;              // route: of experts
+  int64_t chosen_groups = 0;       // route: groups that experts are chosen from
+  bool best_two = false;           // route: a group counts by its two best
+  bool renormalised = false;       // route: the chosen weights add up to 1, before `scale`
 };
 
 // Calls visit(pointer, count) for every array that a kernel reads, so that whoever places

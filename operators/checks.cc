@@ -50,7 +50,8 @@ bool check_linear(const OperatorCall& c, Finding& f) {
   const OperandShape &x = c.in[0], &weight = c.in[1], &bias = c.in[2];
   const bool types_fit = x.dtype == DType::kF32 || weight.dtype == DType::kBF16 ||
                          quantization(weight.dtype).has_value();
-  return f.equal("columns of the weight", weight.cols, x.cols) &&
+  return f.equal("matrices of the weight", weight.matrices, 1) &&
+         f.equal("columns of the weight", weight.cols, x.cols) &&
          f.equal("columns of the output", c.out[0].cols, weight.rows) &&
          (!bias.present || f.equal("columns of the bias", bias.cols, weight.rows)) &&
          f.holds(types_fit, "a bfloat16 input must have a bfloat16 or quantized weight");

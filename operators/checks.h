@@ -17,5 +17,8 @@ bool check_attention(const OperatorCall& call, Finding& finding);
 bool check_top_candidates(const OperatorCall& call, Finding& finding);
 bool check_all_gather(const OperatorCall& call, Finding& finding);
 bool check_columns(const OperatorCall& call, Finding& finding);
+bool check_route(const OperatorCall& call, Finding& finding);
+bool check_expert_linear(const OperatorCall& call, Finding& finding);
+bool check_combine(const OperatorCall& call, Finding& finding);
 
 }  // namespace lockstep

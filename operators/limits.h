@@ -12,6 +12,7 @@ inline constexpr int64_t kMaxContext = 1 << 24;
 inline constexpr int64_t kMaxColumns = int64_t{1} << 31;
 inline constexpr int64_t kMaxArenaBytes = int64_t{1} << 46;
 inline constexpr int64_t kMaxRowsEach = 1024;  // Of a row domain, for each token or output.
+inline constexpr int64_t kMaxExperts = 1024;   // That a row is routed to one of.
 inline constexpr int kMaxRanks = 1024;
 
 // The vocabulary is cut between blocks of so many ids.

@@ -11,6 +11,7 @@ namespace lockstep {
 namespace {
 
 constexpr OperandSchema value(const char* name) { return {name, OperandKind::kValue}; }
+constexpr OperandSchema ids(const char* name) { return {name, OperandKind::kIds}; }
 constexpr OperandSchema embedding(const char* name) { return {name, OperandKind::kEmbedding}; }
 constexpr OperandSchema matrix(const char* name) { return {name, OperandKind::kMatrix}; }
 constexpr OperandSchema norm(const char* name) { return {name, OperandKind::kNorm}; }
@@ -164,6 +165,32 @@ constexpr std::array<OperatorSchema, kOpCount> kSchemas = table_by_op<OperatorSc
      .run_by = RunBy::kCollective,
      .effect = true,
      .check = check_all_gather},
+    {.op = Op::kRoute,
+     .formula = "for each row the best experts by score (+ bias), ties to the lower id, ascending, "
+                "and their weights: softmax or sigmoid of the scores",
+     .attrs = AttrsKind::kRoute,
+     .inputs = {value("scores"), optional_bias("bias")},
+     .outputs = {"ids", "weights"},
+     .rows = RowRule::kOwn,
+     .output_types = OutputTypes::kIdsFirst,
+     .check = check_route,
+     .flops_per_element = 16},
+    {.op = Op::kExpertLinear,
+     .formula = "out[route] = x[route, or its token] * weight[id of route]^T (+ bias[id of route])",
+     .attrs = AttrsKind::kExpert,
+     .inputs = {value("x"), ids("ids"), matrix("weight"), optional_bias("bias")},
+     .outputs = {"out"},
+     .rows = RowRule::kOwn,
+     .input_types = InputTypes::kAlike,
+     .check = check_expert_linear,
+     .flops_per_element = -1},
+    {.op = Op::kCombine,
+     .formula = "out[token] = sum over its routes, in order, of weights[route] * x[route]",
+     .inputs = {value("x"), value("weights")},
+     .outputs = {"out"},
+     .rows = RowRule::kOwn,
+     .check = check_combine,
+     .flops_per_element = 2},
     {.op = Op::kColumns,
      .formula = "out = columns begin to end of x, where they lie",
      .attrs = AttrsKind::kColumns,
@@ -185,12 +212,11 @@ constexpr bool rows_are_sound() {
     bool ended = false, optional = false, weights = false;
     for (const OperandSchema& operand : schema.inputs) {
       const bool none = operand.kind == OperandKind::kNone;
-      const bool is_value = operand.kind == OperandKind::kValue;
-      if (!none && (ended || (optional && !operand.optional) || (weights && is_value)))
-        return false;
+      const bool values = is_value(operand.kind);
+      if (!none && (ended || (optional && !operand.optional) || (weights && values))) return false;
       ended = ended || none;
       optional = optional || operand.optional;
-      weights = weights || (!none && !is_value);
+      weights = weights || (!none && !values);
     }
     if (schema.columns != ColumnRule::kOwn && schema.inputs[0].kind != OperandKind::kValue) {
       return false;
@@ -220,14 +246,20 @@ bool check_types(const OperatorSchema& schema, const OperatorCall& call, Finding
   const int values = schema.value_count();
   const DType in =
       schema.input_types == InputTypes::kAlike && values > 0 ? call.in[0].dtype : DType::kF32;
+  if (!finding.holds(in == DType::kF32 || in == DType::kBF16,
+                     "dtype of an input must be float32 or bfloat16")) {
+    return false;
+  }
   for (int i = 0; i < values; ++i) {
-    if (!check_type("an input", call.in[i].dtype, in, finding)) return false;
+    const DType wanted = schema.inputs[i].kind == OperandKind::kIds ? DType::kI32 : in;
+    if (!check_type("an input", call.in[i].dtype, wanted, finding)) return false;
   }
   const DType out = schema.output_types == OutputTypes::kBF16   ? DType::kBF16
                     : schema.output_types == OutputTypes::kSame ? in
                                                                 : DType::kF32;
   for (int i = 0; i < schema.output_count(); ++i) {
-    if (!check_type("an output", call.out[i].dtype, out, finding)) return false;
+    const bool ids = i == 0 && schema.output_types == OutputTypes::kIdsFirst;
+    if (!check_type("an output", call.out[i].dtype, ids ? DType::kI32 : out, finding)) return false;
   }
   return true;
 }
@@ -256,8 +288,13 @@ int OperatorSchema::required_count() const {
 }
 
 int OperatorSchema::value_count() const {
-  return count_inputs(
-      *this, [](const OperandSchema& operand) { return operand.kind == OperandKind::kValue; });
+  return count_inputs(*this, [](const OperandSchema& operand) { return is_value(operand.kind); });
+}
+
+bool OperatorSchema::multiplies() const {
+  return count_inputs(*this, [](const OperandSchema& operand) {
+           return operand.kind == OperandKind::kMatrix;
+         }) > 0;
 }
 
 int OperatorSchema::output_count() const {
@@ -299,6 +336,7 @@ const OperatorSchema& schema_of(Op op) {
 std::string check_row_rule(const OperatorSchema& schema, std::span<const int> in,
                            std::span<const int> out) {
   const RowRule rule = schema.rows;
+  if (rule == RowRule::kOwn) return "";
   const bool any = rule == RowRule::kSame;
   const int first = !in.empty() ? in[0] : !out.empty() ? out[0] : kTokenRows;
   const int wanted_in = any ? first : rule == RowRule::kOutputs ? kOutputRows : kTokenRows;

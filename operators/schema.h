@@ -17,7 +17,11 @@
 namespace lockstep {
 
 // What an operand is. Matrices are packed by their kernel; rows (norms, biases) stay as they are.
-enum class OperandKind : uint8_t { kNone, kValue, kEmbedding, kMatrix, kNorm, kBias };
+// Ids are a value too, of int32 and one column.
+enum class OperandKind : uint8_t { kNone, kValue, kIds, kEmbedding, kMatrix, kNorm, kBias };
+constexpr bool is_value(OperandKind kind) {
+  return kind == OperandKind::kValue || kind == OperandKind::kIds;
+}
 
 struct OperandSchema {
   const char* name = nullptr;
@@ -26,11 +30,12 @@ struct OperandSchema {
 };
 
 // Row domains of the operator's values: all in one domain, which is any, tokens or outputs; or
-// tokens in and outputs out.
-enum class RowRule : uint8_t { kSame, kTokens, kOutputs, kTokensToOutputs };
-// Types of the values: inputs float32, or all alike of float32 and bfloat16; outputs as named.
+// tokens in and outputs out; or as check() says.
+enum class RowRule : uint8_t { kSame, kTokens, kOutputs, kTokensToOutputs, kOwn };
+// Types of the values but ids: inputs float32, or all alike of float32 and bfloat16; outputs as
+// named, kIdsFirst being int32 and then float32.
 enum class InputTypes : uint8_t { kF32, kAlike };
-enum class OutputTypes : uint8_t { kF32, kBF16, kSame };
+enum class OutputTypes : uint8_t { kF32, kBF16, kSame, kIdsFirst };
 // Columns: every value as the first input, the outputs as the first input, or as check() says.
 enum class ColumnRule : uint8_t { kAlike, kOutputsAlike, kOwn };
 // Who does it: a kernel, the ranks together, or nobody, since the output is a view of the input.
@@ -43,6 +48,8 @@ struct OperandShape {
   int64_t cols = 0;
   DType dtype = DType::kNone;  // Matrices: as computed with.
   bool present = false;
+  int64_t matrices = 1;   // Of weights: so many below each other (side by side in a bias).
+  int64_t rows_each = 0;  // Of values: rows for each token; 0: rows are counted by outputs.
 };
 
 // KV pages of a layer: keys of k_dim columns and values of v_dim for each head.
@@ -105,6 +112,8 @@ struct OperatorSchema {
   int required_count() const;  // Without these.
   int value_count() const;     // Inputs that are values.
   int output_count() const;
+  // Rows of its first input times a matrix: where the input is split, the strategy decides.
+  bool multiplies() const;
 };
 
 // The operator's row; an empty one for kNone and for numbers that are no operator.

@@ -22,6 +22,8 @@ static_assert(static_cast<int>(AttrsKind::kAttention) == Attributes::kAttention)
 static_assert(static_cast<int>(AttrsKind::kTopCandidates) == Attributes::kTopCandidates);
 static_assert(static_cast<int>(AttrsKind::kGather) == Attributes::kGather);
 static_assert(static_cast<int>(AttrsKind::kColumns) == Attributes::kColumns);
+static_assert(static_cast<int>(AttrsKind::kRoute) == Attributes::kRoute);
+static_assert(static_cast<int>(AttrsKind::kExpert) == Attributes::kExpert);
 
 #define LOCKSTEP_OP(number, constant, message, word) \
   static_assert(program::message == (number), #word ": program.proto has another number");
@@ -47,6 +49,17 @@ void bind_attention(const program::AttentionAttrs& from, OperatorAttrs& attrs) {
   attrs.scale = from.scale();
   attrs.window = from.window();
   attrs.state = from.state();
+}
+
+void bind_route(const program::RouteAttrs& from, OperatorAttrs& attrs) {
+  attrs.chosen = from.chosen();
+  attrs.sigmoid = from.sigmoid();
+  attrs.softmax_of_chosen = from.softmax_of_chosen();
+  attrs.groups = from.groups();
+  attrs.chosen_groups = from.chosen_groups();
+  attrs.best_two = from.best_two();
+  attrs.renormalised = from.renormalised();
+  attrs.scale = from.scale();
 }
 
 template <typename T>
@@ -86,6 +99,18 @@ std::string attention_text(const OperatorAttrs& attrs, bool brief) {
   return text + " kv_head_of " + list_text(map, brief, "{}");
 }
 
+std::string route_text(const OperatorAttrs& attrs) {
+  std::string text = fmt::format("chosen {}", attrs.chosen);
+  if (attrs.sigmoid) text += " sigmoid";
+  if (attrs.softmax_of_chosen) text += " softmax_of_chosen";
+  if (attrs.groups != 1) {
+    text += fmt::format(" groups {} chosen_groups {}", attrs.groups, attrs.chosen_groups);
+    if (attrs.best_two) text += " best_two";
+  }
+  if (attrs.renormalised) text += " renormalised";
+  return text + fmt::format(" scale {:.9g}", attrs.scale);
+}
+
 }  // namespace
 
 OperatorAttrs bind_attributes(const Attributes& from) {
@@ -122,6 +147,12 @@ OperatorAttrs bind_attributes(const Attributes& from) {
       attrs.begin = from.columns().begin();
       attrs.end = from.columns().end();
       break;
+    case AttrsKind::kRoute:
+      bind_route(from.route(), attrs);
+      break;
+    case AttrsKind::kExpert:
+      attrs.experts = from.expert().experts();
+      break;
   }
   return attrs;
 }
@@ -150,6 +181,10 @@ std::string attributes_text(const Attributes& attributes, bool brief) {
     }
     case AttrsKind::kColumns:
       return fmt::format("{}:{}", attrs.begin, attrs.end);
+    case AttrsKind::kRoute:
+      return route_text(attrs);
+    case AttrsKind::kExpert:
+      return fmt::format("experts {}", attrs.experts);
   }
   return "";
 }

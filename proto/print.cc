@@ -35,15 +35,21 @@ std::string print_piece(const program::Piece& piece) {
                      piece.transpose() ? "^T" : "", fmt::join(piece.source_shape(), ", "));
 }
 
+// Of more than so many pieces, which are experts', only the first two and the last are shown.
+constexpr int kMaxPieces = 16;
+
 std::string print_weight(const Program& program, int index) {
   const program::Weight& weight = program.weights(index);
   std::string text = fmt::format("  w{} {} {} {} [{}, {}]", index, weight.name(),
                                  program::Role_Name(weight.role()), short_name(weight.dtype()),
                                  weight.rows(), weight.cols());
+  if (weight.matrices() > 1) text += fmt::format(" in {} matrices", weight.matrices());
+  const int count = weight.pieces_size(), hidden = count > kMaxPieces ? count - 3 : 0;
   const char* separator = " = ";
-  for (const program::Piece& piece : weight.pieces()) {
-    text += separator + print_piece(piece);
+  for (int i = 0; i < count; i += i == 1 ? 1 + hidden : 1) {
+    text += separator + print_piece(weight.pieces(i));
     separator = " + ";
+    if (i == 1 && hidden > 0) text += fmt::format(" + {} more", hidden);
   }
   return text + "\n";
 }

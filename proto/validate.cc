@@ -57,8 +57,9 @@ absl::Status check_value(const Program& program, int index) {
     return invalid_argument("program value {} ({}): {} must be {}, found {}", index,
                             printable(value.name()), field, wanted, found);
   };
-  if (value.dtype() != program::F32 && value.dtype() != program::BF16) {
-    return fail("dtype", "float32 or bfloat16", value.dtype());
+  if (value.dtype() != program::F32 && value.dtype() != program::BF16 &&
+      value.dtype() != program::I32) {
+    return fail("dtype", "float32, bfloat16 or int32", value.dtype());
   }
   if (value.rows() < 0 || value.rows() >= program.row_domains_size()) {
     return fail("rows", "a row domain of the program", value.rows());
@@ -153,9 +154,10 @@ absl::Status check_weight_type(const program::Weight& weight) {
   const bool row = is_row(weight.role());
   const bool half = weight.dtype() == program::F16 && weight.role() == program::EMBEDDING;
   const bool matrix = weight.dtype() == program::BF16 || half || quantized(weight);
-  if (weight.dtype() != program::F32 && (row || !matrix)) {
+  const bool exact = row || weight.role() == program::ROUTER;
+  if (weight.dtype() != program::F32 && (exact || !matrix)) {
     return fail("dtype",
-                row ? "float32" : "float32, bfloat16 or quantized (an embedding: or float16)",
+                exact ? "float32" : "float32, bfloat16 or quantized (an embedding: or float16)",
                 weight.dtype());
   }
   if (weight.rows() < 0 || weight.rows() > kMaxColumns) {
@@ -164,6 +166,10 @@ absl::Status check_weight_type(const program::Weight& weight) {
   if (row && weight.rows() != 1) return fail("rows", "1 for a row", weight.rows());
   if (weight.cols() < 0 || weight.cols() > kMaxColumns) {
     return fail("cols", "0 to 2^31", weight.cols());
+  }
+  const int64_t all = row ? weight.cols() : weight.rows();
+  if (weight.matrices() < 0 || weight.matrices() > kMaxExperts || all % matrices_of(weight) != 0) {
+    return fail("matrices", "0 to 1024 and of equal rows (of a bias: columns)", weight.matrices());
   }
   if (const auto kind = quantized(weight); kind && kind->group == 0 && weight.cols() > kMostCodes) {
     return fail("cols", "0 to 131072 where a row has one scale", weight.cols());
@@ -245,7 +251,11 @@ absl::Status check_row_domains(const Program& program) {
 
 }  // namespace
 
-int64_t element_bytes(program::DType dtype) { return dtype == program::F32 ? 4 : 2; }
+int64_t element_bytes(program::DType dtype) { return dtype == program::BF16 ? 2 : 4; }
+
+int64_t matrices_of(const program::Weight& weight) {
+  return weight.matrices() == 0 ? 1 : weight.matrices();
+}
 
 int64_t max_rows(const Program& program, const program::Value& value) {
   return max_rows(program.row_domains(value.rows()), program.limits());

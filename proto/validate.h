@@ -21,6 +21,9 @@ constexpr bool fits_pages(int64_t positions) {
 // Whether a weight of this role is what an operand wants.
 bool role_fits(OperandKind kind, program::Role role);
 
+// Matrices that a weight's rows (a bias's columns) are: 1, or one for each expert.
+int64_t matrices_of(const program::Weight& weight);
+
 // Every index in range; every value written once, before it is read, and its memory kept until its
 // last reader; operands, types, shapes and attributes as worker/kernels/kernel.h wants them; every
 // range inside the arena; every weight composed exactly of its pieces. kInvalidArgument names the

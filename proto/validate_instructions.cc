@@ -22,6 +22,8 @@ const char* kind_name(OperandKind kind) {
       return "nothing";
     case OperandKind::kValue:
       return "a value";
+    case OperandKind::kIds:
+      return "a value of ids";
     case OperandKind::kEmbedding:
       return "an embedding";
     case OperandKind::kMatrix:
@@ -56,6 +58,7 @@ class InstructionCheck {
     return finding.within(name, found, min, max) ? absl::OkStatus() : fail(finding.text);
   }
 
+  OperandShape shape_of(const program::Value& value) const;
   absl::Status take_inputs(const std::vector<bool>& written);
   absl::Status take_value(int i, const std::vector<bool>& written);
   absl::Status take_weight(int i);
@@ -70,6 +73,14 @@ class InstructionCheck {
   OperatorCall call_;
 };
 
+OperandShape InstructionCheck::shape_of(const program::Value& value) const {
+  const program::RowDomain& rows = program_.row_domains(value.rows());
+  return {.cols = value.cols(),
+          .dtype = static_cast<DType>(value.dtype()),
+          .present = true,
+          .rows_each = rows.of() == program::TOKENS ? rows.rows_each() : 0};
+}
+
 absl::Status InstructionCheck::take_value(int i, const std::vector<bool>& written) {
   const int index = instruction_.inputs(i).value();
   RETURN_IF_ERROR(expect_within("input value", index, 0, program_.values_size() - 1));
@@ -77,7 +88,7 @@ absl::Status InstructionCheck::take_value(int i, const std::vector<bool>& writte
     return fail(fmt::format("input {}: value {} is read before it is written", i, index));
   }
   const program::Value& value = program_.values(index);
-  call_.in[i] = {.cols = value.cols(), .dtype = static_cast<DType>(value.dtype()), .present = true};
+  call_.in[i] = shape_of(value);
   return absl::OkStatus();
 }
 
@@ -92,7 +103,8 @@ absl::Status InstructionCheck::take_weight(int i) {
   call_.in[i] = {.rows = weight.rows(),
                  .cols = weight.cols(),
                  .dtype = static_cast<DType>(weight.dtype()),
-                 .present = true};
+                 .present = true,
+                 .matrices = matrices_of(weight)};
   return absl::OkStatus();
 }
 
@@ -100,7 +112,7 @@ absl::Status InstructionCheck::take_inputs(const std::vector<bool>& written) {
   RETURN_IF_ERROR(expect_within("inputs count", instruction_.inputs_size(),
                                 schema_.required_count(), schema_.input_count()));
   for (int i = 0; i < instruction_.inputs_size(); ++i) {
-    const bool wants_value = schema_.inputs[i].kind == OperandKind::kValue;
+    const bool wants_value = is_value(schema_.inputs[i].kind);
     const program::Operand& operand = instruction_.inputs(i);
     if (operand.has_value() && wants_value) {
       RETURN_IF_ERROR(take_value(i, written));
@@ -127,8 +139,7 @@ absl::Status InstructionCheck::take_outputs(std::vector<bool>& written) {
     if (written[output]) return fail(fmt::format("value {} is written a second time", output));
     written[output] = true;
     const program::Value& value = program_.values(output);
-    call_.out[i] = {
-        .cols = value.cols(), .dtype = static_cast<DType>(value.dtype()), .present = true};
+    call_.out[i] = shape_of(value);
   }
   return absl::OkStatus();
 }
@@ -181,13 +192,15 @@ bool role_fits(OperandKind kind, program::Role role) {
     case OperandKind::kEmbedding:
       return role == program::EMBEDDING;
     case OperandKind::kMatrix:
-      return role == program::LINEAR_WEIGHT || role == program::HEAD_WEIGHT;
+      return role == program::LINEAR_WEIGHT || role == program::HEAD_WEIGHT ||
+             role == program::ROUTER;
     case OperandKind::kNorm:
       return role == program::NORM;
     case OperandKind::kBias:
       return role == program::BIAS;
     case OperandKind::kNone:
     case OperandKind::kValue:
+    case OperandKind::kIds:
       return false;
   }
   return false;

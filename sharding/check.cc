@@ -55,7 +55,11 @@ std::string check_node(const Graph& graph, const Node& node) {
   OperatorCall call{.attrs = bind_attributes(node.attributes)};
   const auto shape = [&](int value) {
     const ValueInfo& info = graph.values()[value];
-    return OperandShape{.cols = info.axis.columns(), .dtype = info.dtype, .present = true};
+    const program::RowDomain& rows = graph.row_domains[info.rows];
+    return OperandShape{.cols = info.axis.columns(),
+                        .dtype = info.dtype,
+                        .present = true,
+                        .rows_each = rows.of() == program::TOKENS ? rows.rows_each() : 0};
   };
   size_t i = 0;
   for (const int input : node.inputs) call.in[i++] = shape(input);
@@ -65,17 +69,18 @@ std::string check_node(const Graph& graph, const Node& node) {
       return std::string(schema.inputs[i].name) + " must be of another role than " +
              program::Role_Name(parameter.role);
     }
-    call.in[i++] = {.rows = parameter.rows.columns(),
-                    .cols = parameter.cols.columns(),
+    call.in[i++] = {.rows = parameter.all_rows(),
+                    .cols = parameter.all_cols(),
                     .dtype = parameter.dtype,
-                    .present = true};
+                    .present = true,
+                    .matrices = parameter.matrices};
   }
   for (size_t k = 0; k < node.outputs.size(); ++k) call.out[k] = shape(node.outputs[k]);
   return check_call(schema, call);
 }
 
 const char* check_parameter(const Parameter& parameter) {
-  const bool vector = parameter.role == program::BIAS || parameter.role == program::NORM;
+  const bool vector = parameter.is_vector();
   if (parameter.role == program::NO_ROLE) return "a role";
   if (vector && parameter.rows.columns() != 1) return "one row";
   int64_t filled = 0;
@@ -87,7 +92,7 @@ const char* check_parameter(const Parameter& parameter) {
     filled += vector ? cols : rows;
     if (!vector && cols != parameter.cols.columns()) return "columns of a piece";
   }
-  const int64_t wanted = vector ? parameter.cols.columns() : parameter.rows.columns();
+  const int64_t wanted = vector ? parameter.all_cols() : parameter.all_rows();
   return filled == wanted ? nullptr : "pieces that add up";
 }
 

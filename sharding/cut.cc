@@ -11,10 +11,6 @@
 namespace lockstep {
 namespace {
 
-bool is_vector(const Parameter& parameter) {
-  return parameter.role == program::BIAS || parameter.role == program::NORM;
-}
-
 // The rectangle's extent in rows (or columns) of the parameter: a transposed piece has them as the
 // source's columns (or rows).
 Range extent(const program::Piece& piece, bool rows) {
@@ -32,22 +28,27 @@ void set_extent(program::Piece& piece, bool rows, Range range) {
   }
 }
 
-// Pieces one after another: those that meet `wanted`, trimmed to it.
+// Pieces one after another, matrices of `each` rows (or columns): what meets `wanted` of any of
+// them, trimmed to it.
 std::vector<program::Piece> cut_across(const std::vector<program::Piece>& pieces, bool rows,
-                                       Range wanted) {
+                                       Range wanted, int64_t each) {
   std::vector<program::Piece> kept;
-  int64_t before = 0;
+  int64_t before = 0;  // Of the matrix that a piece begins in.
   for (const program::Piece& piece : pieces) {
     const Range own = extent(piece, rows);
-    const int64_t begin = std::max<int64_t>(wanted.begin - before, 0);
-    const int64_t end = std::min(wanted.end - before, own.size());
-    if (begin < end) {
-      kept.push_back(piece);
-      set_extent(kept.back(), rows, {own.begin + begin, own.begin + end});
+    for (int64_t done = 0; done < own.size();) {
+      const int64_t size = std::min(own.size() - done, each - before);
+      const int64_t begin = std::max<int64_t>(wanted.begin - before, 0);
+      const int64_t end = std::min(wanted.end - before, size);
+      if (begin < end) {
+        kept.push_back(piece);
+        set_extent(kept.back(), rows, {own.begin + done + begin, own.begin + done + end});
+      }
+      done += size;
+      before = (before + size) % each;
     }
-    before += own.size();
   }
-  LOCKSTEP_CHECK(wanted.end <= before);
+  LOCKSTEP_CHECK(before == 0 && wanted.end <= each);
   return kept;
 }
 
@@ -67,9 +68,10 @@ Parameter cut(const Parameter& parameter, Range units, bool rows) {
   AxisSize& axis = rows ? result.rows : result.cols;
   LOCKSTEP_CHECK(0 <= units.begin && units.begin <= units.end && units.end <= axis.count);
   const Range wanted = {units.begin * axis.unit, units.end * axis.unit};
+  const int64_t each = axis.columns();
   axis.count = units.size();
-  const bool across = rows != is_vector(parameter);
-  result.pieces = across ? cut_across(parameter.pieces, rows, wanted)
+  const bool across = rows != parameter.is_vector();
+  result.pieces = across ? cut_across(parameter.pieces, rows, wanted, each)
                          : cut_along(parameter.pieces, rows, wanted);
   return result;
 }

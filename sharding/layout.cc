@@ -60,6 +60,18 @@ Decision linear(const Context& c) {
   return decision;
 }
 
+// As linear inside every expert; ids are whole.
+Decision expert_linear(const Context& c) {
+  Decision decision = linear(c);
+  decision.inputs.push_back(kWholeLayout);
+  return decision;
+}
+
+// Columns of x each by itself, and linear in x: a split stays, a partial too.
+Decision combine(const Context& c) {
+  return {.inputs = {c.inputs[0], kWholeLayout}, .outputs = {c.inputs[0]}, .parameters = {}};
+}
+
 // Columns of the first input each by itself: a split stays, a partial is refused.
 Decision by_column(const Context& c) {
   Decision decision = all_whole(c);
@@ -179,6 +191,9 @@ constexpr auto kRules = table_by_op<Rule>({
     {Op::kAllReduce},
     {Op::kAllGather},
     {Op::kColumns},
+    {Op::kRoute, plain<all_whole>},
+    {Op::kExpertLinear, plain<expert_linear>},
+    {Op::kCombine, plain<combine>},
 });
 #define LOCKSTEP_OP(number, constant, message, word) \
   static_assert(kRules[number].op == Op::constant, #word " has no rule in sharding/layout.cc");

@@ -32,8 +32,9 @@ void lower_weights(const Graph& graph, program::Program& program) {
     weight.set_name(parameter.name);
     weight.set_role(parameter.role);
     weight.set_dtype(to_proto(parameter.dtype));
-    weight.set_rows(parameter.rows.columns());
-    weight.set_cols(parameter.cols.columns());
+    weight.set_rows(parameter.all_rows());
+    weight.set_cols(parameter.all_cols());
+    if (parameter.matrices > 1) weight.set_matrices(parameter.matrices);
     for (const program::Piece& piece : parameter.pieces) *weight.add_pieces() = piece;
   }
 }

@@ -11,6 +11,7 @@
 #include "base/check.h"
 #include "base/quantization.h"
 #include "base/status.h"
+#include "operators/schema.h"
 #include "proto/validate.h"
 
 namespace lockstep {
@@ -49,7 +50,7 @@ int64_t max_heads(const Graph& graph) {
 absl::Status find_grains(const Graph& graph, const CompileOptions& options, Plan& plan) {
   if (plan.strategy != Strategy::kReduce || !options.weight_dtype) return absl::OkStatus();
   for (const Node& node : graph.nodes()) {
-    if (node.op != Op::kLinear) continue;
+    if (!schema_of(node.op).multiplies()) continue;
     const Parameter& weight = graph.parameters()[node.parameters[0]];
     const AxisSize axis = weight.cols;
     const DType dtype = options.weight_dtype(weight.pieces[0].source(), weight.role);

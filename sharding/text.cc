@@ -42,8 +42,8 @@ std::string node_text(const Graph& graph, const Node& node) {
   for (int id : node.parameters) {
     const Parameter& parameter = graph.parameters()[id];
     operands.push_back(fmt::format("{} {} [{}, {}]", parameter.name,
-                                   dtype_short_name(parameter.dtype), parameter.rows.columns(),
-                                   parameter.cols.columns()));
+                                   dtype_short_name(parameter.dtype), parameter.all_rows(),
+                                   parameter.all_cols()));
   }
   std::string text = results.empty() ? "" : fmt::format("{} = ", fmt::join(results, ", "));
   text += fmt::format("{}({})", op_name(node.op), fmt::join(operands, ", "));

@@ -15,6 +15,7 @@
 
 #include "base/quantization.h"
 #include "base/status.h"
+#include "proto/validate.h"
 
 namespace lockstep {
 namespace {
@@ -31,7 +32,12 @@ int64_t add_saturating(int64_t a, int64_t b) {
   return __builtin_add_overflow(a, b, &sum) ? std::numeric_limits<int64_t>::max() : sum;
 }
 
-// Of the weight's first `rows` rows.
+// Matrices that are packed each by itself: those of experts.
+int64_t packed_matrices(const Weight& weight, const KernelEntry* packer) {
+  return packer == nullptr ? 1 : matrices_of(weight);
+}
+
+// Of the first `rows` rows of one matrix.
 int64_t bytes_in_memory(const Weight& weight, const KernelEntry* packer, int64_t rows) {
   if (packer != nullptr) return packer->packed_bytes(rows, weight.cols());
   return rows * weight.cols() * static_cast<int64_t>(sizeof(float));
@@ -48,16 +54,17 @@ int64_t code_bytes(const Weight& weight, int64_t rows) {
   return quantized_bytes({8, kind->group, kind->minimum}, rows, weight.cols());
 }
 
-int64_t block_rows(const Weight& weight) {
-  if (weight.cols() == 0) return weight.rows();
+int64_t block_rows(const Weight& weight, int64_t matrix_rows) {
+  if (weight.cols() == 0) return matrix_rows;
   int64_t rows = kBlockFloats / weight.cols() / kPackRows * kPackRows;
   rows = std::max(rows, has_transposed_piece(weight) ? kTransposedRows : kPackRows);
-  return std::min(rows, weight.rows());
+  return std::min(rows, matrix_rows);
 }
 
-// Rows [row_begin, row_end) of one weight.
+// Rows [row_begin, row_end) of one matrix of a weight.
 struct Block {
   int weight;
+  int64_t matrix;
   int64_t row_begin;
   int64_t row_end;
 };
@@ -136,10 +143,13 @@ class Loader {
     for (int i = 0; i < program_.weights_size(); ++i) {
       const Weight& weight = program_.weights(i);
       if (!bindings_.used[i] || weight.cols() == 0) continue;
-      const int64_t step = block_rows(weight);
-      for (int64_t row = 0; row < weight.rows(); row += step) {
-        blocks_.push_back({i, row, std::min(row + step, weight.rows())});
-        total_ += bytes(blocks_.back());
+      const int64_t matrices = packed_matrices(weight, bindings_.packers[i]);
+      const int64_t rows = weight.rows() / matrices, step = block_rows(weight, rows);
+      for (int64_t matrix = 0; matrix < matrices; ++matrix) {
+        for (int64_t row = 0; row < rows; row += step) {
+          blocks_.push_back({i, matrix, row, std::min(row + step, rows)});
+          total_ += bytes(blocks_.back());
+        }
       }
     }
   }
@@ -150,15 +160,17 @@ class Loader {
   }
 
   absl::Status load(const Block& block, Staging& staging) {
-    auto* data = static_cast<std::byte*>(views_[block.weight].data);
     const Weight& weight = program_.weights(block.weight);
-    if (device_.is_host()) return pack(block, block.row_begin, weight.rows(), staging, data);
+    const KernelEntry* packer = bindings_.packers[block.weight];
+    const int64_t rows = weight.rows() / packed_matrices(weight, packer);
+    auto* data = static_cast<std::byte*>(views_[block.weight].data) +
+                 block.matrix * bytes_in_memory(weight, packer, rows);
+    if (device_.is_host()) return pack(block, block.row_begin, rows, staging, data);
     Buffer& buffer = staging.buffers[staging.next];
     staging.next = 1 - staging.next;
     if (buffer.mark >= 0) RETURN_IF_ERROR(device_status(device_.wait(buffer.mark), device_));
     std::byte* packed = buffer.memory.data();
     RETURN_IF_ERROR(pack(block, 0, block.row_end - block.row_begin, staging, packed));
-    const KernelEntry* packer = bindings_.packers[block.weight];
     const int64_t begin = bytes_in_memory(weight, packer, block.row_begin);
     const int64_t end = bytes_in_memory(weight, packer, block.row_end);
     const std::lock_guard lock(queue_mutex_);
@@ -168,13 +180,15 @@ class Loader {
     return absl::OkStatus();
   }
 
-  // Reads the block as rows from `begin` on of a weight of `rows` rows that is stored in `packed`.
+  // Reads the block as rows from `begin` on of a matrix of `rows` rows that is stored in `packed`.
   absl::Status pack(const Block& block, int64_t begin, int64_t rows, Staging& staging,
                     std::byte* packed) const {
     const Weight& weight = program_.weights(block.weight);
     const KernelEntry* packer = bindings_.packers[block.weight];
+    const int64_t above = block.matrix * (weight.rows() / packed_matrices(weight, packer));
+    const int64_t first = above + block.row_begin, last = above + block.row_end;
     if (packer == nullptr) {
-      return source_.read_rows(weight, block.row_begin, block.row_end,
+      return source_.read_rows(weight, first, last,
                                reinterpret_cast<float*>(packed) + begin * weight.cols(),
                                weight.cols());
     }
@@ -182,9 +196,8 @@ class Loader {
     staging.fit(block.row_end - block.row_begin, weight.cols(), kind);
     float* floats = staging.floats.data();
     const QuantizedRows codes{staging.codes.data(), staging.scales.data(), staging.minima.data()};
-    RETURN_IF_ERROR(
-        kind ? source_.read_codes(weight, block.row_begin, block.row_end, floats, codes)
-             : source_.read_rows(weight, block.row_begin, block.row_end, floats, weight.cols()));
+    RETURN_IF_ERROR(kind ? source_.read_codes(weight, first, last, floats, codes)
+                         : source_.read_rows(weight, first, last, floats, weight.cols()));
     packer->pack({.source = kind ? nullptr : floats,
                   .source_stride = weight.cols(),
                   .quantized = kind ? codes : QuantizedRows{},
@@ -225,9 +238,10 @@ WeightPlan plan_weights(const Program& program, const Bindings& bindings) {
     plan.offsets.push_back(plan.bytes);
     if (!bindings.used[i]) continue;
     const KernelEntry* packer = bindings.packers[i];
-    const int64_t bytes = align_memory(bytes_in_memory(weight, packer, weight.rows()));
+    const int64_t matrices = packed_matrices(weight, packer), all = weight.rows() / matrices;
+    const int64_t bytes = align_memory(matrices * bytes_in_memory(weight, packer, all));
     plan.bytes = add_saturating(plan.bytes, bytes);
-    const int64_t rows = block_rows(weight);
+    const int64_t rows = block_rows(weight, all);
     plan.packed_bytes = std::max(plan.packed_bytes, bytes_in_memory(weight, packer, rows));
     if (packer == nullptr) continue;
     const int64_t floats = rows * weight.cols() * static_cast<int64_t>(sizeof(float));

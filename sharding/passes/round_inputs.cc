@@ -23,7 +23,7 @@ Graph round_inputs(const Graph& graph, const CompileOptions&) {
   Rewriter rewriter(graph);
   std::vector<int> casts(graph.values().size(), -1);
   for (const Node& node : graph.nodes()) {
-    const bool rounds = node.op == Op::kLinear &&
+    const bool rounds = schema_of(node.op).multiplies() &&
                         graph.parameters()[node.parameters[0]].dtype == DType::kBF16 &&
                         graph.values()[node.inputs[0]].dtype == DType::kF32;
     if (!rounds) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Matrices are kept as the caller says; a vector is small and stays float32.
+// Matrices are kept as the caller says; vectors and what chooses experts are small and stay
+// float32.
 #include "base/check.h"
 #include "base/quantization.h"
 #include "sharding/passes/passes.h"
@@ -9,8 +10,8 @@ namespace lockstep {
 namespace {
 
 DType stored_as(const Parameter& parameter, const CompileOptions& options) {
-  const bool vector = parameter.role == program::BIAS || parameter.role == program::NORM;
-  if (vector || !options.weight_dtype) return DType::kF32;
+  const bool exact = parameter.is_vector() || parameter.role == program::ROUTER;
+  if (exact || !options.weight_dtype) return DType::kF32;
   LOCKSTEP_CHECK(!parameter.pieces.empty());
   const DType dtype = options.weight_dtype(parameter.pieces[0].source(), parameter.role);
   LOCKSTEP_CHECK(dtype == DType::kF32 || dtype == DType::kBF16 || dtype == DType::kF16 ||

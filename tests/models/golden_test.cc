@@ -49,7 +49,8 @@ INSTANTIATE_TEST_SUITE_P(Cases, GoldenTest,
                                          "goldens/mistral_window", "goldens/qwen2", "goldens/qwen3",
                                          "goldens/baichuan_7b", "goldens/internlm",
                                          "goldens/internlm2", "goldens/phi3", "goldens/smollm3",
-                                         "models/stories260k"),
+                                         "goldens/mixtral", "goldens/qwen2_moe",
+                                         "goldens/qwen3_moe", "models/stories260k"),
                          [](const auto& info) {
                            const std::string path = info.param;
                            return path.substr(path.find('/') + 1);

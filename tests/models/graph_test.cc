@@ -71,6 +71,8 @@ TEST(GraphTest, EveryOperatorThatAModelMayNameHasABuilder) {
   Value q = g.rope(g.head_norm(g.linear(x, "q", heads), "norm", 1e-5f, 4), rope);
   const AttentionSpec spec{.head_dim = 4, .heads = 2, .kv_heads = 2, .scale = 0.5f};
   x = g.rms_norm(g.attention(q, q, q, spec), "norm", 1e-5f);
+  const Routes routes = g.route(g.router(x, "router", 4), {.chosen = 2});
+  x = g.combine(g.expert_linear(x, routes, {.count = 4, .name = "*.up"}, hidden), routes);
   x = g.layer_norm(g.add(x, g.mul(x, g.silu(x))), "norm", 1e-5f);
   g.top_candidates(g.head(g.select_rows(x), "head", vocab));
   const std::set<Op> compilers = {Op::kGated,     Op::kAddNorm,   Op::kCast,
@@ -114,6 +116,52 @@ TEST(GraphTest, APartMayBeAMatrixOfAStack) {
             (std::vector<int64_t>{4, 6, 8}));
   EXPECT_EQ(piece.row_begin(), 12);
   EXPECT_EQ(piece.row_end(), 18);
+}
+
+TEST(GraphTest, ExpertsAreTensorsOfTheirOwnOrMatricesOfAStack) {
+  Graph g;
+  const AxisSize hidden = {Axis::kHidden, 8, 1}, ffn = {Axis::kFfn, 6, 1};
+  const Value x = g.embed("embed", {Axis::kVocab, 64, 1}, hidden);
+  const Scope scope(g, "layers.0");
+  const Routes routes = g.route(g.router(x, "gate", 3), {.chosen = 2}, "choice_bias");
+  EXPECT_EQ(g.row_domains[g.info(routes.ids).rows].rows_each(), 2);
+  EXPECT_EQ(g.info(routes.ids).dtype, DType::kI32);
+  const size_t before = g.parameters().size();
+  EXPECT_EQ(g.parameters()[before - 2].role, program::ROUTER);
+  EXPECT_EQ(g.parameters()[before - 1].pieces[0].source(), "layers.0.choice_bias");
+  g.expert_linear(x, routes, {.count = 3, .name = "experts.*.up"}, ffn);
+  g.expert_linear(x, routes, {.count = 3, .name = "experts.both", .stack_rows = 12, .row_begin = 6},
+                  ffn, true);
+  const Parameter own = g.parameters()[before], stacked = g.parameters()[before + 1],
+                  bias = g.parameters()[before + 2];
+  EXPECT_EQ(own.name, "layers.0.experts.*.up.weight");
+  EXPECT_EQ(own.pieces.at(2).source(), "layers.0.experts.2.up.weight");
+  EXPECT_EQ(own.all_rows(), 18);
+  EXPECT_EQ(stacked.name, "layers.0.experts.both (6)");
+  EXPECT_EQ(stacked.pieces.at(2).source(), "layers.0.experts.both");
+  EXPECT_EQ(stacked.pieces[2].row_begin(), 30);
+  EXPECT_EQ(bias.pieces.at(1).source(), "layers.0.experts.both_bias");
+  EXPECT_EQ(bias.all_cols(), 18);
+}
+
+// A domain for each number of experts; a single one has the tokens' rows.
+TEST(GraphTest, RoutesHaveRowsOfTheirOwnByTheirNumber) {
+  Graph g;
+  const Value x = g.embed("embed", {Axis::kVocab, 64, 1}, {Axis::kHidden, 8, 1});
+  const Value scores = g.router(x, "gate", 4);
+  const auto rows = [&](int64_t chosen) {
+    return g.info(g.route(scores, {.chosen = chosen}).ids).rows;
+  };
+  EXPECT_EQ(rows(2), 2);
+  EXPECT_EQ(rows(3), 3);
+  EXPECT_EQ(rows(2), 2);
+  EXPECT_EQ(rows(1), kTokenRows);
+}
+
+TEST(GraphTest, LayersOfQwen2MoeAreDenseWhereTheConfigSaysSo) {
+  const Graph graph = own_config("qwen2_moe").graph;
+  EXPECT_EQ(count(graph, Op::kExpertLinear), 3);  // Of layer 1 alone.
+  EXPECT_EQ(count(graph, Op::kCombine), 2);       // And its shared expert.
 }
 
 TEST(GraphTest, BaichuanHasTheNodesOfLlamaOverAPackedMatrix) {

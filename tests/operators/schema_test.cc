@@ -76,6 +76,39 @@ TEST(SchemaTest, ValuesOfAThirdRowDomainGoTogetherOnlyWithTheirOwn) {
   EXPECT_NE(check_row_rule(schema_of(Op::kSelectRows), tokens, tokens), "");
 }
 
+OperandShape routed(int64_t cols, int64_t rows_each, DType dtype = DType::kF32) {
+  return {.cols = cols, .dtype = dtype, .present = true, .rows_each = rows_each};
+}
+
+TEST(SchemaTest, RowsOfRoutesGoTogetherByHowManyThereAreForEachToken) {
+  const OperandShape matrix = {
+      .rows = 20, .cols = 8, .dtype = DType::kF32, .present = true, .matrices = 4};
+  OperatorCall call{.in = {routed(8, 1), routed(1, 3, DType::kI32), matrix}, .out = {routed(5, 3)}};
+  call.attrs.experts = 4;
+  const OperatorSchema& experts = schema_of(Op::kExpertLinear);
+  EXPECT_EQ(check_call(experts, call), "");
+  call.in[0].rows_each = 3;
+  EXPECT_EQ(check_call(experts, call), "");
+  call.in[0].rows_each = 2;
+  EXPECT_THAT(check_call(experts, call), HasSubstr("rows of x for each token must be 1, found 2"));
+  call.in[0].rows_each = 0;  // Of outputs.
+  EXPECT_THAT(check_call(experts, call), HasSubstr("rows of x for each token must be 1, found 0"));
+  call.in[0].rows_each = 1;
+  call.out[0].rows_each = 1;
+  EXPECT_THAT(check_call(experts, call), HasSubstr("rows of the output for each token must be 3"));
+  OperatorCall sum{.in = {routed(8, 3), routed(1, 2)}, .out = {routed(8, 1)}};
+  EXPECT_THAT(check_call(schema_of(Op::kCombine), sum), HasSubstr("weights for each token"));
+  sum.in[1].rows_each = 3;
+  EXPECT_EQ(check_call(schema_of(Op::kCombine), sum), "");
+}
+
+TEST(SchemaTest, WhatMultipliesIsKnownByItsMatrix) {
+  EXPECT_TRUE(schema_of(Op::kLinear).multiplies());
+  EXPECT_TRUE(schema_of(Op::kExpertLinear).multiplies());
+  EXPECT_FALSE(schema_of(Op::kEmbed).multiplies());
+  EXPECT_FALSE(schema_of(Op::kRoute).multiplies());
+}
+
 // LOCKSTEP_REWRITE=1 writes the page instead.
 TEST(SchemaTest, ThePageOfOperatorsIsWrittenFromTheRows) {
   const std::string path = std::string(LOCKSTEP_SOURCE_DIR) + "/docs/operators.md";

@@ -82,7 +82,9 @@ INSTANTIATE_TEST_SUITE_P(
 INSTANTIATE_TEST_SUITE_P(
     Values, MutationTest,
     ::testing::ValuesIn(std::vector<Mutation>{
-        {"Dtype", "dtype must be float32 or bfloat16",
+        {"Dtype", "dtype must be float32, bfloat16 or int32",
+         [](P p) { p.mutable_values(0)->set_dtype(program::F16); }},
+        {"DtypeOfIds", "must be float32, found int32",
          [](P p) { p.mutable_values(0)->set_dtype(program::I32); }},
         {"UnknownDtype", "dtype must be",
          [](P p) { p.mutable_values(0)->set_dtype(static_cast<program::DType>(77)); }},

@@ -46,6 +46,21 @@ TEST(PrintTest, ShowsWhatRanksShare) {
   EXPECT_THAT(text, HasSubstr("heads: f32 [tokens, 8] shared@0 = all_gather("));
 }
 
+TEST(PrintTest, OfManyPiecesShowsTheFirstTwoAndTheLast) {
+  program::Program program;
+  program::Weight& weight = *program.add_weights();
+  weight.set_name("up");
+  weight.set_matrices(20);
+  for (int i = 0; i < 20; ++i) weight.add_pieces()->set_source("up." + std::to_string(i));
+  const std::string text = to_text(program);
+  EXPECT_THAT(text, HasSubstr("[0, 0] in 20 matrices = up.0[0:0, 0:0] of [] + up.1["));
+  EXPECT_THAT(text, HasSubstr("of [] + 17 more + up.19[0:0, 0:0] of []\n"));
+  while (weight.pieces_size() > 16) weight.mutable_pieces()->RemoveLast();
+  for (const char* name : {"up.2[", "up.14[", "up.15["}) {
+    EXPECT_THAT(to_text(program), HasSubstr(name));
+  }
+}
+
 TEST(PrintTest, PrintsWhatIsOutOfRange) {
   program::Program program;
   program::Instruction& instruction = *program.add_instructions();

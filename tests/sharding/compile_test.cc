@@ -317,6 +317,32 @@ TEST(CompileTest, EveryStageIsTracedInOrder) {
                                               "fuse_add_norm", "program"}));
 }
 
+// As many as the largest published models have: a recipe of 69,120 rectangles.
+TEST(CompileTest, SixtyLayersOf384ExpertsAreCutInsideEachExpert) {
+  Graph model;
+  const AxisSize hidden = {Axis::kHidden, 7168, 1}, ffn = {Axis::kFfn, 2048, 1};
+  Value x = model.embed("embed", {Axis::kVocab, 4096, 1}, hidden);
+  for (int layer = 0; layer < 60; ++layer) {
+    const Scope scope(model, "layers." + std::to_string(layer));
+    const Routes routes = model.route(model.router(x, "gate", 384), {.chosen = 8});
+    const auto linear = [&](Value from, const char* name, AxisSize out) {
+      return model.expert_linear(from, routes, {.count = 384, .name = name}, out);
+    };
+    const Value inner = model.mul(model.silu(linear(x, "*.gate", ffn)), linear(x, "*.up", ffn));
+    x = model.add(x, model.combine(linear(inner, "*.down", hidden), routes));
+  }
+  model.top_candidates(model.head(model.select_rows(x), "head", {Axis::kVocab, 4096, 1}));
+  const auto programs = compile(model, options_for(3, Strategy::kGather, DType::kBF16));
+  ASSERT_TRUE(programs.ok()) << message_of(programs.status());
+  for (const program::Program& program : *programs) {
+    int64_t pieces = 0;
+    for (const program::Weight& weight : program.weights()) {
+      pieces += weight.matrices() == 384 ? weight.pieces_size() : 0;
+    }
+    EXPECT_EQ(pieces, 60 * 3 * 384);
+  }
+}
+
 // LOCKSTEP_REGENERATE=1 sharding_test --gtest_filter='*Golden*' writes the files anew.
 TEST(CompileTest, GoldenProgramsReadAsTheyDid) {
   struct Golden {

@@ -60,6 +60,101 @@ TEST(LayoutTest, ALinearOfASplitValueIsPartialUnderReduceAndGathersUnderGather) 
   EXPECT_EQ(gather.outputs[0], split_over(Axis::kHidden));
 }
 
+// Scores are whole, and so are routes.
+TEST(LayoutTest, AnExpertsLinearIsCutAsALinearAndIdsAreWhole) {
+  Fixture f;
+  const Routes routes = f.graph.route(f.graph.router(f.x, "gate", 5), {.chosen = 2});
+  EXPECT_EQ(decide_last(f.graph, {kWholeLayout}, Strategy::kGather).outputs,
+            std::vector<Layout>(2, kWholeLayout));
+  const Experts up = {.count = 5, .name = "*.up"}, down = {.count = 5, .name = "*.down"};
+  const Value h = f.graph.expert_linear(f.x, routes, up, kFfn, true);
+  const Decision first = decide_last(f.graph, {kWholeLayout, kWholeLayout}, Strategy::kReduce);
+  EXPECT_EQ(first.outputs[0], split_over(Axis::kFfn));
+  EXPECT_EQ(first.parameters,
+            (std::vector<ParameterCut>{ParameterCut::kRows, ParameterCut::kCols}));
+  f.graph.expert_linear(h, routes, down, kHidden, true);
+  const std::vector<Layout> inputs = {split_over(Axis::kFfn), kWholeLayout};
+  const Decision reduce = decide_last(f.graph, inputs, Strategy::kReduce);
+  EXPECT_EQ(reduce.inputs, inputs);
+  EXPECT_EQ(reduce.outputs[0], kPartialLayout);
+  EXPECT_EQ(reduce.parameters,
+            (std::vector<ParameterCut>{ParameterCut::kCols, ParameterCut::kFirstRank}));
+  const Decision gather = decide_last(f.graph, inputs, Strategy::kGather);
+  EXPECT_EQ(gather.inputs[0], kWholeLayout);
+  EXPECT_EQ(gather.outputs[0], split_over(Axis::kHidden));
+}
+
+TEST(LayoutTest, ACombinationStaysWhatItsRoutesAre) {
+  Fixture f;
+  const Routes routes = f.graph.route(f.graph.router(f.x, "gate", 5), {.chosen = 2});
+  f.graph.combine(f.graph.expert_linear(f.x, routes, {.count = 5, .name = "*.up"}, kFfn), routes);
+  for (const Layout layout : {kWholeLayout, kPartialLayout, split_over(Axis::kFfn)}) {
+    const Decision decision = decide_last(f.graph, {layout, kWholeLayout}, Strategy::kReduce);
+    EXPECT_EQ(decision.inputs[0], layout);
+    EXPECT_EQ(decision.outputs[0], layout);
+  }
+}
+
+// Rank 1's part of three experts of 24 rows: 12 of each.
+TEST(CutTest, ExpertsAreCutInsideEachInOneStackOrInTensorsOfTheirOwn) {
+  Fixture f;
+  const Routes routes = f.graph.route(f.graph.router(f.x, "gate", 3), {.chosen = 2});
+  f.graph.expert_linear(f.x, routes, {.count = 3, .name = "experts.*.up"}, kFfn, true);
+  f.graph.expert_linear(f.x, routes, {.count = 3, .name = "up", .stack_rows = 48, .row_begin = 24},
+                        kFfn, true);
+  f.graph.expert_linear(
+      f.x, routes,
+      {.count = 3, .name = "turned", .stack_rows = 48, .row_begin = 24, .transposed = true}, kFfn);
+  const absl::StatusOr<Graph> local = split(f.graph, two_ranks(Strategy::kGather), 1);
+  ASSERT_TRUE(local.ok());
+  const auto parameter = [&](const std::string& name) {
+    for (const Parameter& p : local->parameters()) {
+      if (p.name == name) return p;
+    }
+    ADD_FAILURE() << name;
+    return Parameter();
+  };
+  const auto text = [](const Parameter& p) {
+    std::string all;
+    for (const program::Piece& piece : p.pieces) {
+      all += fmt::format("{}[{}:{}, {}:{}] ", piece.source(), piece.row_begin(), piece.row_end(),
+                         piece.col_begin(), piece.col_end());
+    }
+    return all;
+  };
+  const Parameter own = parameter("experts.*.up.weight");
+  EXPECT_EQ(own.all_rows(), 36);
+  EXPECT_EQ(text(own),
+            "experts.0.up.weight[12:24, 0:16] experts.1.up.weight[12:24, 0:16] "
+            "experts.2.up.weight[12:24, 0:16] ");
+  EXPECT_EQ(text(parameter("experts.*.up.bias")),
+            "experts.0.up.bias[0:1, 12:24] experts.1.up.bias[0:1, 12:24] "
+            "experts.2.up.bias[0:1, 12:24] ");
+  EXPECT_EQ(text(parameter("up (24)")), "up[36:48, 0:16] up[84:96, 0:16] up[132:144, 0:16] ");
+  EXPECT_EQ(text(parameter("up_bias")),
+            "up_bias[0:1, 36:48] up_bias[1:2, 36:48] up_bias[2:3, 36:48] ");
+  EXPECT_EQ(text(parameter("turned (24)")),
+            "turned[0:16, 36:48] turned[16:32, 36:48] turned[32:48, 36:48] ");
+  EXPECT_EQ(parameter("gate.weight").rows.columns(), 3);
+}
+
+// A stack that is one piece, as a pass may have made of it.
+TEST(CutTest, OnePieceOfSeveralMatricesIsCutInEach) {
+  Parameter whole{.name = "w", .role = program::LINEAR_WEIGHT, .rows = kFfn, .cols = kHidden};
+  whole.matrices = 3;
+  program::Piece piece;
+  piece.set_source("w");
+  piece.set_row_end(72);
+  piece.set_col_end(16);
+  whole.pieces = {piece};
+  const Parameter part = cut_rows(whole, {4, 9});
+  ASSERT_EQ(part.pieces.size(), 3u);
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(part.pieces[i].row_begin(), 24 * i + 4);
+    EXPECT_EQ(part.pieces[i].row_end(), 24 * i + 9);
+  }
+}
+
 TEST(LayoutTest, NormsAndNonLinearFunctionsRefuseAPartial) {
   Fixture f;
   f.graph.silu(f.x);
@@ -115,11 +210,13 @@ TEST(SplitTest, GatherGathersFourTimesALayerAndReducesTheEmbedding) {
   for (const char* name : kModels) {
     const Graph model = model_graph(name);
     const int layers = count_ops(model, Op::kAttention);
+    // What such an expert's down reads is one more gather.
+    const int shared = count_ops(model, Op::kCombine) - count_ops(model, Op::kExpertLinear) / 3;
     for (int ranks : {2, 3, 5}) {
       const auto graphs = compile_graphs(model, options_for(ranks, Strategy::kGather));
       ASSERT_TRUE(graphs.ok()) << message_of(graphs.status());
       for (const Graph& graph : *graphs) {
-        EXPECT_EQ(count_ops(graph, Op::kAllGather), 4 * layers) << name;
+        EXPECT_EQ(count_ops(graph, Op::kAllGather), 4 * layers + shared) << name;
         EXPECT_EQ(count_ops(graph, Op::kAllReduce), 1) << name;
       }
     }

@@ -121,8 +121,7 @@ Machine::Machine(const Graph& graph, const Tensors& tensors) : values_(graph.val
     steps_.push_back({node.op, node.inputs, node.parameters, node.outputs, node.attributes});
   }
   for (const Parameter& p : graph.parameters()) {
-    parameters_.push_back(
-        assemble(tensors, p.role, p.dtype, p.rows.columns(), p.cols.columns(), p.pieces));
+    parameters_.push_back(assemble(tensors, p.role, p.dtype, p.all_rows(), p.all_cols(), p.pieces));
   }
 }
 

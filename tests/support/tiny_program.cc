@@ -189,7 +189,7 @@ int ProgramBuilder::value(const std::string& name, int64_t cols, int rows, progr
   value->set_stride(cols);
   value->set_offset_bytes(program.arena_bytes());
   const int64_t bytes = max_rows(program.row_domains(rows), program.limits()) * cols *
-                        (dtype == program::F32 ? 4 : 2);
+                        (dtype == program::BF16 ? 2 : 4);
   program.set_arena_bytes(program.arena_bytes() + (bytes + 63) / 64 * 64);
   return program.values_size() - 1;
 }

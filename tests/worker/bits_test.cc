@@ -319,17 +319,22 @@ TEST_P(FamilyBitsTest, AreTheSameForAnyRanksThreadsChunksAndBatches) {
                     {.chunk = 1}});
 }
 
+// Of which each token has three.
+constexpr char kSevenExperts[] = R"({"architectures": ["MixtralForCausalLM"],
+    "num_local_experts": 7, "num_experts_per_tok": 3})";
+
 constexpr Shape kShapes[] = {
     {"FiveHeads", 5, 5, 16, 83, 0},    {"SixOverThree", 6, 3, 8, 100, 0},
     {"SixOverTwo", 6, 2, 24, 100, 20}, {"SevenOverOne", 7, 1, 10, 65, 0},
-    {"WideHeads", 5, 1, 128, 96, 0},
+    {"WideHeads", 5, 1, 128, 96, 0},   {"Experts", 5, 5, 16, 83, 0, kSevenExperts},
 };
 
 constexpr Kind kKinds[] = {{"float32", "linear_f32_"}, {"bfloat16", "linear_bf16_"}};
 
 // Groups that end within a row, and rows shorter than a group.
 constexpr Shape kGroupShapes[] = {{"GroupsOfHeads", 6, 3, 32, 200, 0},
-                                  {"WideHeads", 5, 1, 128, 96, 0}};
+                                  {"WideHeads", 5, 1, 128, 96, 0},
+                                  {"Experts", 6, 3, 32, 200, 0, kSevenExperts}};
 constexpr Kind kGroupKinds[] = {{"q8", "linear_q8_", true},
                                 {"q4", "linear_q4_", true},
                                 {"q8c", "linear_q8c_", true, false},

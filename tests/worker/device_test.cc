@@ -38,8 +38,8 @@ TEST_P(DeviceGoldenTest, GivesTheReferencesTokensAndLogits) {
 
 std::vector<Run> all_runs() {
   std::vector<Run> runs;
-  for (const char* name :
-       {"llama_gqa", "llama_tied", "llama3_rope", "mistral_window", "qwen2", "qwen3"}) {
+  for (const char* name : {"llama_gqa", "llama_tied", "llama3_rope", "mistral_window", "qwen2",
+                           "qwen3", "mixtral", "qwen2_moe"}) {
     for (const int ranks : {1, 2}) {
       runs.push_back({std::string("goldens/") + name, ranks, Strategy::kGather});
     }

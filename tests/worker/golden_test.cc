@@ -39,6 +39,9 @@ std::vector<Run> all_runs() {
                                                    {"goldens/internlm2", 8},
                                                    {"goldens/phi3", 4},
                                                    {"goldens/smollm3", 7},
+                                                   {"goldens/mixtral", 4},
+                                                   {"goldens/qwen2_moe", 4},
+                                                   {"goldens/qwen3_moe", 4},
                                                    {"models/stories260k", 8}}) {
     for (const int ranks : {1, 2, 3, 5}) {
       if (ranks > c.heads) continue;

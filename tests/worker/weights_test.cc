@@ -11,6 +11,7 @@
 
 #include "base/thread_pool.h"
 #include "tests/support/safetensors_writer.h"
+#include "worker/kernels/find.h"
 
 namespace lockstep {
 namespace {
@@ -102,6 +103,33 @@ TEST(WeightsTest, CodesDoNotDependOnBlocksAndThreads) {
       const auto weights = c.load(source, threads);
       ASSERT_TRUE(weights.ok()) << weights.status();
       EXPECT_EQ(std::memcmp(weights->view(0).data, wanted.data(), wanted.size()), 0);
+    }
+  }
+}
+
+// Matrices of 50 rows, which is no whole number of panels.
+TEST(WeightsTest, MatricesOfExpertsArePackedEachByItself) {
+  constexpr int64_t kExperts = 3, kRows = 50, kCols = 70;
+  const WeightSource source(RandomWeights(3));
+  for (const DType dtype : {DType::kF32, DType::kQ4}) {
+    const KernelEntry& kernel =
+        *find_kernel(cpu_kernels(), Op::kExpertLinear, dtype, DType::kF32, Isa::kPortable);
+    Case all(kernel, kExperts * kRows, kCols);
+    all.program.mutable_weights(0)->set_matrices(kExperts);
+    const auto weights = all.load(source, 2);
+    ASSERT_TRUE(weights.ok()) << weights.status();
+    const int64_t bytes = kernel.packed_bytes(kRows, kCols);
+    EXPECT_GE(weights->bytes(), kExperts * bytes);
+    for (int64_t expert = 0; expert < kExperts; ++expert) {
+      Case one(kernel, kRows, kCols);
+      program::Piece& piece = *one.program.mutable_weights(0)->mutable_pieces(0);
+      piece.set_source_shape(0, kExperts * kRows);
+      piece.set_row_begin(expert * kRows);
+      piece.set_row_end((expert + 1) * kRows);
+      const auto alone = one.load(source, 1);
+      ASSERT_TRUE(alone.ok()) << alone.status();
+      const auto* packed = static_cast<const std::byte*>(weights->view(0).data) + expert * bytes;
+      EXPECT_EQ(std::memcmp(packed, alone->view(0).data, static_cast<size_t>(bytes)), 0) << expert;
     }
   }
 }

@@ -226,7 +226,9 @@ void register_all() {
     })->UseRealTime();
   }
   for (const KernelEntry& kernel : cpu_kernels()) {
-    if (!machine_runs(kernel.isa) || kernel.op == Op::kLinear) continue;
+    const bool routes =
+        kernel.op == Op::kRoute || kernel.op == Op::kExpertLinear || kernel.op == Op::kCombine;
+    if (!machine_runs(kernel.isa) || kernel.op == Op::kLinear || routes) continue;
     if (kernel.op == Op::kAttention) {
       register_attention(kernel);
       continue;

@@ -67,6 +67,32 @@ KernelCost linear_cost(const KernelEntry& kernel, const KernelArgs& args) {
           .flops = 2 * x.rows * x.cols * out.cols};
 }
 
+// Experts that the routes name; as many as there may be where ids are a device's.
+int64_t expert_count(const KernelArgs& args) {
+  const TensorView& ids = args.in[1];
+  const int64_t most = std::min(args.attrs.experts, ids.rows);
+  if (args.queue != nullptr || ids.data == nullptr) return most;
+  bool named[kMaxExperts] = {};
+  int64_t count = 0;
+  for (int64_t r = 0; r < ids.rows; ++r) {
+    const int32_t id = *ids.row<int32_t>(r);
+    if (id < 0 || id >= args.attrs.experts || named[id]) continue;
+    named[id] = true;
+    ++count;
+  }
+  return count;
+}
+
+// The matrices of the experts that were chosen, each as a linear's.
+KernelCost expert_linear_cost(const KernelEntry& kernel, const KernelArgs& args) {
+  const TensorView &x = args.in[0], &out = args.out[0];
+  const int64_t matrix = kernel.packed_bytes(out.cols, x.cols);
+  const int64_t bias = args.in[3].data == nullptr ? 0 : out.cols * dtype_bytes(args.in[3].dtype);
+  return {.bytes = view_bytes(x) + view_bytes(args.in[1]) + view_bytes(out) +
+                   expert_count(args) * (matrix + bias),
+          .flops = 2 * out.rows * x.cols * out.cols};
+}
+
 }  // namespace
 
 int64_t scratch_bytes(const KernelEntry& kernel, const KernelArgs& largest, int threads) {
@@ -81,6 +107,8 @@ KernelCost kernel_cost(const KernelEntry& kernel, const KernelArgs& args) {
       return embed_cost(kernel, args);
     case Op::kLinear:
       return linear_cost(kernel, args);
+    case Op::kExpertLinear:
+      return expert_linear_cost(kernel, args);
     case Op::kAttention:
       return attention_cost(kernel, args);
     case Op::kSelectRows:

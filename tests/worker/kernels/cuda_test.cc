@@ -31,7 +31,8 @@ TEST(CudaTableTest, NamesAreUniqueAndWeightMatricesArePacked) {
     for (const KernelEntry& entry : table) {
       EXPECT_TRUE(names.insert(entry.name).second) << entry.name;
       EXPECT_EQ(std::string(entry.name).find(op_name(entry.op)), 0u) << entry.name;
-      const bool packs = entry.op == Op::kLinear || entry.op == Op::kEmbed;
+      const bool packs =
+          entry.op == Op::kLinear || entry.op == Op::kExpertLinear || entry.op == Op::kEmbed;
       EXPECT_EQ(entry.pack != nullptr, packs) << entry.name;
       EXPECT_EQ(entry.packed_bytes != nullptr, packs) << entry.name;
     }

@@ -82,7 +82,8 @@ TEST(KernelTableTest, TypesWithoutAKernelAreNotFound) {
 
 TEST(KernelTableTest, EntriesWithAWeightMatrixPackItAndOthersDoNot) {
   for (const KernelEntry& entry : cpu_kernels()) {
-    const bool packs = entry.op == Op::kLinear || entry.op == Op::kEmbed;
+    const bool packs =
+        entry.op == Op::kLinear || entry.op == Op::kExpertLinear || entry.op == Op::kEmbed;
     EXPECT_EQ(entry.pack != nullptr, packs) << entry.name;
     EXPECT_EQ(entry.packed_bytes != nullptr, packs) << entry.name;
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rows and weights that are floats: fma from 0 over k = 0 .. K - 1. float16 weights are widened as
 // they are read. bfloat16 by bfloat16 goes through dot_pairs, so denormals count as zero there.
+#include "worker/kernels/cpu/expert_linear.h"
 #include "worker/kernels/cpu/linear_units.h"
 
 namespace lockstep::LOCKSTEP_ISA {
@@ -56,5 +57,11 @@ const char* linear_f16(const KernelArgs& args) {
   return linear<Units<Floats<DType::kF16, Half>>>(args);
 }
 const char* linear_bf16(const KernelArgs& args) { return linear<Units<BFloats>>(args); }
+const char* expert_linear_f32(const KernelArgs& args) {
+  return expert_linear<Units<Floats<DType::kF32, float>>>(args);
+}
+const char* expert_linear_bf16(const KernelArgs& args) {
+  return expert_linear<Units<BFloats>>(args);
+}
 
 }  // namespace lockstep::LOCKSTEP_ISA

@@ -59,8 +59,14 @@ void run_rows(int64_t rows, const Pass& pass) {
   Format::template run<kRows>(pass);
 }
 
-// One call of the kernel, and the parts that it is cut into.
-template <typename Format>
+// Which rows of x and of the output are a job's: here all of them, in order.
+struct AllRows {
+  static int64_t of_x(int64_t row) { return row; }
+  static int64_t of_out(int64_t row) { return row; }
+};
+
+// Rows by a matrix, and the parts that they are cut into.
+template <typename Format, typename Rows = AllRows>
 struct LinearJob {
   using Activation = typename Format::Activation;
   using Guard = typename Format::Guard;
@@ -70,23 +76,24 @@ struct LinearJob {
   Parts tiles, chunks;
   std::byte* packed;
   RowValue* values;
+  Rows rows = {};
 
   const std::byte* tile_x(int64_t chunk, int64_t tile) const {
     const int64_t begin = chunks.begin(chunk), units = chunks.begin(chunk + 1) - begin;
-    return packed + (begin * x.rows + units * tiles.begin(tile)) * kLayout.row_bytes;
+    return packed + (begin * tiles.size + units * tiles.begin(tile)) * kLayout.row_bytes;
   }
 
   void lay_out(int64_t tile) const {
-    const int64_t first = tiles.begin(tile), rows = tiles.begin(tile + 1) - first;
-    for (int64_t r = 0; r < rows; ++r) {
-      const Activation* row = x.row<Activation>(first + r);
+    const int64_t first = tiles.begin(tile), count = tiles.begin(tile + 1) - first;
+    for (int64_t r = 0; r < count; ++r) {
+      const Activation* row = x.row<Activation>(rows.of_x(first + r));
       RowValue value = Format::row_value(row, x.cols);
       for (int64_t chunk = 0; chunk < chunks.count; ++chunk) {
         auto* to = const_cast<std::byte*>(tile_x(chunk, tile));
         for (int64_t unit = chunks.begin(chunk); unit < chunks.begin(chunk + 1); ++unit) {
           const int64_t k = unit * kLayout.depth;
-          Format::lay_out(row + k, x.cols - k, to, r, rows, value);
-          to += rows * kLayout.row_bytes;
+          Format::lay_out(row + k, x.cols - k, to, r, count, value);
+          to += count * kLayout.row_bytes;
         }
       }
       values[first + r] = value;
@@ -139,16 +146,16 @@ struct LinearJob {
 
   // A panel's outputs are one or two lines in each of many rows, which no hardware prefetcher
   // finds; the outputs of few rows are in the cache.
-  void fetch_out(int64_t first, int64_t rows, int64_t col) const {
-    for (int64_t r = first; r < first + rows; ++r) {
-      const float* to = out.row<float>(r) + col;
+  void fetch_out(int64_t first, int64_t count, int64_t col) const {
+    for (int64_t r = first; r < first + count; ++r) {
+      const float* to = out.row<float>(rows.of_out(r)) + col;
       fetch_to_write(to);
       fetch_to_write(to + Vec::kLanes);
     }
   }
 
-  void start(int64_t first, int64_t rows, float* sums) const {
-    for (int64_t r = 0; r < rows; ++r) {
+  void start(int64_t first, int64_t count, float* sums) const {
+    for (int64_t r = 0; r < count; ++r) {
       const Sums from = Sums::splat(values[first + r].start);
       auto* to = reinterpret_cast<int32_t*>(sums + r * kPanel);
       from.store(to);
@@ -156,18 +163,18 @@ struct LinearJob {
     }
   }
 
-  void finish(int64_t first, int64_t rows, int64_t col, const std::byte* header,
+  void finish(int64_t first, int64_t count, int64_t col, const std::byte* header,
               const float* sums) const {
     const int64_t cols = min(out.cols - col, kPanel);
     const int64_t left_cols = min(cols, Vec::kLanes), right_cols = cols - left_cols;
-    for (int64_t r = first; r < first + rows; ++r, sums += kPanel) {
+    for (int64_t r = first; r < first + count; ++r, sums += kPanel) {
       Vec left = Vec::load(sums), right = Vec::load(sums + Vec::kLanes);
       Format::finish(left, right, header, values[r]);
       if (bias != nullptr) {
         left = left + Vec::load(bias + col, left_cols);
         right = right + Vec::load(bias + col + left_cols, right_cols);
       }
-      float* to = out.row<float>(r) + col;
+      float* to = out.row<float>(rows.of_out(r)) + col;
       if (cols == kPanel) {
         left.store(to);
         right.store(to + Vec::kLanes);

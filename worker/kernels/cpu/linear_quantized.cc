@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // float32 rows by quantized weights (linear_codes.h), a few rows by a panel at a time.
+#include "worker/kernels/cpu/expert_linear.h"
 #include "worker/kernels/cpu/linear_codes.h"
 
 namespace lockstep::LOCKSTEP_ISA {
@@ -90,8 +91,14 @@ const char* linear_quantized(const KernelArgs& args) {
   return linear<Codes<kWeight>>(args);
 }
 
-#define LOCKSTEP_LINEAR_QUANTIZED(KIND) \
-  template const char* linear_quantized<DType::KIND>(const KernelArgs& args);
+template <DType kWeight>
+const char* expert_linear_quantized(const KernelArgs& args) {
+  return expert_linear<Codes<kWeight>>(args);
+}
+
+#define LOCKSTEP_LINEAR_QUANTIZED(KIND)                                       \
+  template const char* linear_quantized<DType::KIND>(const KernelArgs& args); \
+  template const char* expert_linear_quantized<DType::KIND>(const KernelArgs& args);
 LOCKSTEP_EACH_QUANTIZED(LOCKSTEP_LINEAR_QUANTIZED)
 #undef LOCKSTEP_LINEAR_QUANTIZED
 

@@ -12,13 +12,16 @@
 // does what its description says. A single row leaves most of a tile idle and still waits for
 // memory: 2 KiB of weights take 3 loads and 2 products, 32 to 60 cycles, and ten times that to
 // arrive at 10 GB/s.
+#include "worker/kernels/cpu/expert_linear.h"
 #include "worker/kernels/cpu/linear_codes.h"
 #include "worker/kernels/cpu/tile.h"
 
 namespace lockstep::LOCKSTEP_FEW_ROWS {
 template <DType kWeight>
 const char* linear_quantized(const KernelArgs& args);
-}
+template <DType kWeight>
+const char* expert_linear_quantized(const KernelArgs& args);
+}  // namespace lockstep::LOCKSTEP_FEW_ROWS
 
 namespace lockstep::LOCKSTEP_ISA {
 namespace {
@@ -224,11 +227,22 @@ const char* linear_quantized(const KernelArgs& args) {
   return linear<TileCodes<kWeight>>(args);
 }
 
-#define LOCKSTEP_LINEAR_QUANTIZED(KIND) \
-  template const char* linear_quantized<DType::KIND>(const KernelArgs& args);
+// By the rows that an expert has on average.
+template <DType kWeight>
+const char* expert_linear_quantized(const KernelArgs& args) {
+  if (args.out[0].rows < kMinRows * args.attrs.experts) {
+    return LOCKSTEP_FEW_ROWS::expert_linear_quantized<kWeight>(args);
+  }
+  return expert_linear<TileCodes<kWeight>>(args);
+}
+
+#define LOCKSTEP_LINEAR_QUANTIZED(KIND)                                       \
+  template const char* linear_quantized<DType::KIND>(const KernelArgs& args); \
+  template const char* expert_linear_quantized<DType::KIND>(const KernelArgs& args);
 LOCKSTEP_EACH_QUANTIZED(LOCKSTEP_LINEAR_QUANTIZED)
 #undef LOCKSTEP_LINEAR_QUANTIZED
 
 const char* linear_bf16(const KernelArgs& args) { return linear<TileBFloats>(args); }
+const char* expert_linear_bf16(const KernelArgs& args) { return expert_linear<TileBFloats>(args); }
 
 }  // namespace lockstep::LOCKSTEP_ISA

@@ -36,6 +36,37 @@ struct RowValue {
          threads * linear_sum_bytes(rows);
 }
 
+// expert_linear: routes sorted by expert, in groups of one expert's rows, kGroupRows at most. As
+// linear for all routes, then the order of routes, the groups, and where each expert's rows begin.
+constexpr int64_t kGroupRows = 512;
+struct ExpertGroup {
+  int32_t expert;
+  int32_t begin;  // In the order.
+  int32_t rows;
+};
+struct ExpertScratch {
+  int64_t values;  // Bytes before each part.
+  int64_t sums;
+  int64_t order;
+  int64_t groups;
+  int64_t begins;
+  int64_t all;
+};
+[[maybe_unused]] ExpertScratch expert_scratch(const PanelLayout& layout, int64_t rows,
+                                              int64_t depth, int64_t experts, int threads) {
+  const int64_t most_groups = experts + rows / kGroupRows;
+  const int64_t groups = rows < most_groups ? rows : most_groups;
+  const int64_t tile_rows = rows < kGroupRows ? rows : kGroupRows;
+  ExpertScratch at;
+  at.values = linear_x_bytes(layout, rows, depth);
+  at.sums = at.values + linear_row_value_bytes(rows);
+  at.order = at.sums + threads * linear_sum_bytes(tile_rows);
+  at.groups = at.order + align_scratch(rows * static_cast<int64_t>(sizeof(int32_t)));
+  at.begins = at.groups + align_scratch(groups * static_cast<int64_t>(sizeof(ExpertGroup)));
+  at.all = at.begins + align_scratch((experts + 1) * static_cast<int64_t>(sizeof(int32_t)));
+  return at;
+}
+
 // attention: keys are taken in blocks of this many absolute positions, independent of page, chunk
 // and batch.
 constexpr int64_t kKeyBlock = 128;

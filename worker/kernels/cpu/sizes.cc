@@ -15,6 +15,25 @@ int64_t tile_scratch_bytes(const KernelArgs& largest, int threads) {
   return linear_scratch_bytes(tile_layout(weight.dtype), x.rows, x.cols, threads);
 }
 
+namespace {
+int64_t expert_bytes(const PanelLayout& layout, const KernelArgs& largest, int threads) {
+  return expert_scratch(layout, largest.out[0].rows, largest.in[0].cols, largest.attrs.experts,
+                        threads)
+      .all;
+}
+}  // namespace
+
+int64_t expert_scratch_bytes(const KernelArgs& largest, int threads) {
+  return expert_bytes(panel_layout(largest.in[2].dtype), largest, threads);
+}
+
+// Few rows are multiplied without tiles, but in the same scratch.
+int64_t expert_tile_scratch_bytes(const KernelArgs& largest, int threads) {
+  const int64_t tiles = expert_bytes(tile_layout(largest.in[2].dtype), largest, threads);
+  const int64_t panels = expert_scratch_bytes(largest, threads);
+  return tiles > panels ? tiles : panels;
+}
+
 int64_t attention_scratch_bytes(const KernelArgs& largest, int threads) {
   const AttentionScratch sizes = attention_scratch(largest.attrs.heads, largest.attrs.head_dim);
   return threads * (sizes.thread_bytes + kThreadPartials * sizes.partial_bytes);

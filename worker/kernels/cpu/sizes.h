@@ -11,6 +11,10 @@ namespace lockstep::cpu {
 int64_t panel_scratch_bytes(const KernelArgs& largest, int threads);
 int64_t tile_scratch_bytes(const KernelArgs& largest, int threads);
 
+// expert_linear likewise.
+int64_t expert_scratch_bytes(const KernelArgs& largest, int threads);
+int64_t expert_tile_scratch_bytes(const KernelArgs& largest, int threads);
+
 int64_t attention_scratch_bytes(const KernelArgs& largest, int threads);
 int64_t page_bytes(const PageShape& page);
 const char* attention_fits(const OperatorAttrs& attrs, const Device& device);

@@ -21,6 +21,12 @@ int64_t decoded_scratch_bytes(const KernelArgs& largest, int) {
          std::min(out.cols, decoded_cols(x.cols)) * std::max<int64_t>(x.cols, 1) * 2;
 }
 
+int64_t expert_scratch_bytes(const KernelArgs& largest, int) {
+  const int64_t routes = largest.out[0].rows;
+  return expert_order_bytes(routes) + expert_tile_count(routes, largest.attrs.experts) *
+                                          static_cast<int64_t>(sizeof(ExpertTile));
+}
+
 int64_t candidate_scratch_bytes(const KernelArgs& largest, int) {
   return largest.in[0].rows * slice_count(largest.in[0].cols) * kCandidateKeyBytes;
 }

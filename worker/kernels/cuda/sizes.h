@@ -27,6 +27,20 @@ constexpr int64_t decoded_cols(int64_t depth) {
 }
 int64_t decoded_scratch_bytes(const KernelArgs& largest, int threads);
 
+// expert_linear: routes sorted by expert, then tiles of one expert's rows, as many as there may be.
+inline constexpr int64_t kExpertTileRows = 16;
+struct ExpertTile {
+  int32_t expert = 0;
+  int32_t begin = 0;  // In the order.
+  int32_t rows = 0;
+};
+constexpr int64_t expert_tile_count(int64_t routes, int64_t experts) {
+  const int64_t tiles = routes / kExpertTileRows + experts;
+  return routes < tiles ? routes : tiles;
+}
+constexpr int64_t expert_order_bytes(int64_t routes) { return (routes * 4 + 63) / 64 * 64; }
+int64_t expert_scratch_bytes(const KernelArgs& largest, int threads);
+
 // top_candidates: for each output the best key of each slice of the vocabulary, which is this many
 // blocks of kVocabBlock ids.
 inline constexpr int64_t kSliceBlocks = 64;

@@ -2,7 +2,7 @@
 // What a .cu file is written in: CUDA, or the shim that runs the same sources on the CPU in tests.
 // A kernel is a __global__ function over views by value, started by launch(); every pointer in its
 // views, attributes and step is the device's. Of ours, .cu files include this folder, kernel.h,
-// quantized_rows.h and what is constexpr in base.
+// quantized_rows.h, choose_experts.h and what is constexpr in base.
 // LOCKSTEP_TARGET is the namespace of everything that is compiled for either.
 #pragma once
 

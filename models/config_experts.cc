@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "models/config_experts.h"
+
+#include <algorithm>
+
+#include "base/status.h"
+#include "operators/limits.h"
+
+namespace lockstep {
+namespace {
+
+constexpr int64_t kMostColumns = 1 << 20;
+
+absl::StatusOr<int64_t> ranged(const Json& json, std::string_view key, int64_t most,
+                               int64_t fallback) {
+  ASSIGN_OR_RETURN(const int64_t value, get_int(json, key, fallback));
+  if (1 <= value && value <= most) return value;
+  return invalid_argument("{}: wanted an integer from 1 to {}, found {}", key, most, value);
+}
+
+// Every decoder_sparse_step-th layer has experts, but those that mlp_only_layers names.
+absl::Status read_layers(const Json& json, ExpertConfig& experts) {
+  const auto layers = static_cast<int64_t>(experts.in_layer.size());
+  ASSIGN_OR_RETURN(const int64_t step, ranged(json, "decoder_sparse_step", kMostColumns, 1));
+  for (int64_t i = 0; i < layers; ++i) {
+    experts.in_layer[static_cast<size_t>(i)] = (i + 1) % step == 0;
+  }
+  const auto found = json.find("mlp_only_layers");
+  if (found == json.end() || found->is_null()) return absl::OkStatus();
+  if (!found->is_array()) {
+    return invalid_argument("mlp_only_layers: wanted a list of layers, found {}", describe(*found));
+  }
+  for (const Json& layer : *found) {
+    if (!layer.is_number_integer() || layer < 0 || layer >= layers) {
+      return invalid_argument("mlp_only_layers: wanted layers from 0 to {}, found {}", layers - 1,
+                              describe(layer));
+    }
+    experts.in_layer[layer.get<size_t>()] = false;
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+bool reads_expert_key(const FamilyExperts& family, std::string_view key) {
+  if (family.count_key.empty()) return false;
+  const bool by_layer = key == "decoder_sparse_step" || key == "mlp_only_layers";
+  return key == family.count_key || key == "num_experts_per_tok" ||
+         (key == "moe_intermediate_size" && family.size != 0) ||
+         (key == "shared_expert_intermediate_size" && family.shared_size != 0) ||
+         (key == "norm_topk_prob" && !family.always_renormalised) || (by_layer && family.by_layer);
+}
+
+absl::StatusOr<ExpertConfig> read_experts(const Json& json, const FamilyExperts& family, int layers,
+                                          int64_t intermediate_size) {
+  ExpertConfig experts;
+  if (family.count_key.empty()) return experts;
+  ASSIGN_OR_RETURN(experts.count, ranged(json, family.count_key, kMaxExperts, family.count));
+  ASSIGN_OR_RETURN(experts.chosen,
+                   ranged(json, "num_experts_per_tok", experts.count, family.chosen));
+  experts.size = intermediate_size;
+  if (family.size != 0) {
+    ASSIGN_OR_RETURN(experts.size,
+                     ranged(json, "moe_intermediate_size", kMostColumns, family.size));
+  }
+  if (family.shared_size != 0) {
+    ASSIGN_OR_RETURN(experts.shared_size, ranged(json, "shared_expert_intermediate_size",
+                                                 kMostColumns, family.shared_size));
+  }
+  experts.renormalised = family.always_renormalised;
+  if (!family.always_renormalised) {
+    ASSIGN_OR_RETURN(experts.renormalised, get_bool(json, "norm_topk_prob", false));
+  }
+  experts.in_layer.assign(static_cast<size_t>(layers), true);
+  if (family.by_layer) RETURN_IF_ERROR(read_layers(json, experts));
+  return experts;
+}
+
+}  // namespace lockstep

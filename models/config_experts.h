@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// What config.json says of a mixture of experts.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "base/json.h"
+
+namespace lockstep {
+
+// Of a family: what holds where a key is missing. Its `keys` are among kExpertKeys.
+struct FamilyExperts {
+  std::string_view count_key;  // "": the family has no experts.
+  int64_t count = 0;
+  int64_t chosen = 0;
+  int64_t size = 0;         // moe_intermediate_size; 0: as intermediate_size, there is no such key.
+  int64_t shared_size = 0;  // shared_expert_intermediate_size; 0: there is no such key.
+  bool always_renormalised = false;
+  bool by_layer = false;  // decoder_sparse_step and mlp_only_layers are read.
+};
+
+struct ExpertConfig {
+  int64_t count = 0;
+  int64_t chosen = 0;
+  int64_t size = 0;         // Columns of an expert's gate and up.
+  int64_t shared_size = 0;  // Of the shared expert's; 0: there is none.
+  bool renormalised = false;
+  std::vector<bool> in_layer;  // [layers]; others have a dense MLP.
+};
+
+// Whether a family with these experts reads the key.
+bool reads_expert_key(const FamilyExperts& family, std::string_view key);
+
+absl::StatusOr<ExpertConfig> read_experts(const Json& json, const FamilyExperts& family, int layers,
+                                          int64_t intermediate_size);
+
+}  // namespace lockstep

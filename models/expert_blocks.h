@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// What families of experts share.
+#pragma once
+
+#include "models/blocks.h"
+#include "models/config.h"
+#include "models/graph.h"
+
+namespace lockstep {
+
+// Tensors by expert: "experts.*.gate_proj", with a star for its number.
+struct ExpertNames {
+  const char* gate;
+  const char* up;
+  const char* down;
+};
+
+// The sum over each token's experts of weight * down(silu(gate(x)) * up(x)).
+Value gated_experts(Graph& graph, const Config& config, Value x, const Routes& routes,
+                    const ExpertNames& names);
+
+// An MLP that every token goes through, in `scope`; times the sigmoid of its own score, which
+// `gate` gives.
+Value gated_shared_expert(Graph& graph, const Config& config, Value x, const char* scope,
+                          const char* gate);
+
+}  // namespace lockstep

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// Mixtral: Mistral's attention; the weights of the chosen experts add up to 1.
+#include "models/mixtral.h"
+
+#include "models/expert_blocks.h"
+
+namespace lockstep {
+namespace {
+
+Value experts(Graph& g, const Config& c, Value x, int) {
+  const Scope scope(g, "block_sparse_moe");
+  const Routes routes = g.route(g.router(x, "gate", c.experts.count),
+                                {.chosen = c.experts.chosen, .renormalised = true});
+  return gated_experts(g, c, x, routes, {"experts.*.w1", "experts.*.w3", "experts.*.w2"});
+}
+
+}  // namespace
+
+void build_mixtral(Graph& g, const Config& c) { build_pre_norm(g, c, {.mlp = experts}); }
+
+}  // namespace lockstep

@@ -1,0 +1,331 @@
+// SPDX-License-Identifier: Apache-2.0
+// route, expert_linear and combine: agreement with the reference and with linear, and bits over
+// rows, threads and instruction sets.
+#include <set>
+
+#include "base/thread_pool.h"
+#include "tests/worker/kernels/weights_case.h"
+
+namespace lockstep {
+namespace {
+
+Matrix ids_of(const std::vector<int32_t>& ids) {
+  Matrix matrix(static_cast<int64_t>(ids.size()), 1, DType::kI32);
+  for (size_t i = 0; i < ids.size(); ++i)
+    *matrix.view().row<int32_t>(static_cast<int64_t>(i)) = ids[i];
+  return matrix;
+}
+
+// `chosen` experts for each token, ascending, unevenly: low numbers often, some perhaps never.
+std::vector<int32_t> random_ids(int64_t tokens, int64_t chosen, int64_t experts) {
+  std::mt19937 generator(kTestSeed);
+  std::geometric_distribution<int32_t> draw(0.2);
+  std::vector<int32_t> ids;
+  for (int64_t t = 0; t < tokens; ++t) {
+    std::set<int32_t> own;
+    while (std::ssize(own) < chosen) own.insert(draw(generator) % static_cast<int32_t>(experts));
+    ids.insert(ids.end(), own.begin(), own.end());
+  }
+  return ids;
+}
+
+struct Sizes {
+  int64_t tokens, chosen, experts, cols, depth;
+};
+constexpr Sizes kSizes[] = {{1, 1, 1, 33, 65},   {1, 3, 8, 40, 64},  {5, 2, 4, 33, 300},
+                            {40, 2, 3, 70, 129}, {2, 4, 384, 7, 33}, {600, 1, 2, 33, 34}};
+
+// A mixture's linear: `routed` where x has a row for each route, as the one down has.
+struct ExpertCase {
+  Sizes sizes;
+  std::vector<int32_t> ids;
+  Matrix routes, x, bias;
+  std::vector<Weights> weights;  // By expert.
+
+  ExpertCase(const KernelEntry& kernel, const Sizes& s, bool routed)
+      : sizes(s),
+        ids(random_ids(s.tokens, s.chosen, s.experts)),
+        routes(ids_of(ids)),
+        x(Matrix::random(routed ? s.tokens * s.chosen : s.tokens, s.depth, 1, kernel.activation,
+                         s.depth + 3)),
+        bias(Matrix::random(1, s.experts * s.cols, 3)) {
+    for (int64_t e = 0; e < s.experts; ++e) {
+      weights.push_back(
+          Weights::random(s.cols, s.depth, static_cast<uint32_t>(10 + e), kernel.weight));
+    }
+  }
+
+  // Each expert's matrix packed by itself, as a loader does it.
+  std::vector<std::byte> packed(const KernelEntry& kernel) const {
+    std::vector<std::byte> all;
+    for (const Weights& weight : weights) {
+      const std::vector<std::byte> own = weight.pack(kernel);
+      all.insert(all.end(), own.begin(), own.end());
+    }
+    return all;
+  }
+
+  KernelArgs args(const TensorView& out, std::vector<std::byte>& packed, bool with_bias) const {
+    KernelArgs args;
+    args.in[0] = x.view();
+    args.in[1] = routes.view();
+    args.in[2] = weights[0].view();
+    args.in[2].rows = sizes.experts * sizes.cols;
+    args.in[2].data = packed.data();
+    if (with_bias) args.in[3] = bias.view();
+    args.out[0] = out;
+    args.attrs.experts = sizes.experts;
+    return args;
+  }
+
+  Matrix run_kernel(const KernelEntry& kernel, int threads = 1, bool with_bias = true) const {
+    Matrix out(routes.view().rows, sizes.cols, DType::kF32, sizes.cols + 5);
+    std::vector<std::byte> bytes = packed(kernel);
+    run(kernel, args(out.view(), bytes, with_bias), threads);
+    return out;
+  }
+};
+
+class ExpertLinearTest : public testing::TestWithParam<KernelEntry> {
+ protected:
+  static const KernelEntry& linear() {
+    static std::vector<KernelEntry> linears;
+    linears = kernels_of(Op::kLinear);
+    for (const KernelEntry& entry : linears) {
+      const std::string name = entry.name;
+      if ("expert_" + name == GetParam().name) return entry;
+    }
+    ADD_FAILURE() << "no linear beside " << GetParam().name;
+    return linears[0];
+  }
+};
+
+TEST_P(ExpertLinearTest, ARouteHasTheBitsOfALinearOfItsRowAloneByItsExpertsMatrix) {
+  for (const Sizes& sizes : kSizes) {
+    for (const bool routed : {false, true}) {
+      const ExpertCase one(GetParam(), sizes, routed);
+      const Matrix found = one.run_kernel(GetParam());
+      const int64_t each = routed ? 1 : sizes.chosen;
+      const int64_t step = sizes.tokens > 100 ? 37 : 1;
+      for (int64_t r = 0; r < found.view().rows; r += step) {
+        const int32_t expert = one.ids[static_cast<size_t>(r)];
+        std::vector<std::byte> packed = one.weights[static_cast<size_t>(expert)].pack(linear());
+        const Matrix wanted(1, sizes.cols);
+        KernelArgs args;
+        args.in[0] = one.x.view();
+        args.in[0].data = one.x.view().row<std::byte>(0) +
+                          r / each * one.x.view().stride * dtype_bytes(one.x.view().dtype);
+        args.in[0].rows = 1;
+        args.in[1] = one.weights[static_cast<size_t>(expert)].view();
+        args.in[1].data = packed.data();
+        args.in[2] = one.bias.view();
+        args.in[2].data = one.bias.view().row<float>(0) + expert * sizes.cols;
+        args.in[2].cols = sizes.cols;
+        args.out[0] = wanted.view();
+        run(linear(), args);
+        TensorView row = found.view();
+        row.data = found.view().row<float>(r);
+        row.rows = 1;
+        expect_same_bits(row, wanted.view(), GetParam().name);
+      }
+    }
+  }
+}
+
+// The tests of linear have the tolerances of codes.
+TEST(ExpertLinearOfFloatsTest, AgreesWithTheReferenceWithAndWithoutABias) {
+  for (const KernelEntry& kernel : kernels_of(Op::kExpertLinear)) {
+    if (quantization(kernel.weight)) continue;
+    for (const Sizes& sizes : kSizes) {
+      const ExpertCase one(kernel, sizes, false);
+      for (const bool with_bias : {false, true}) {
+        std::vector<std::byte> rows;
+        for (const Weights& weight : one.weights) {
+          const auto* data = static_cast<const std::byte*>(weight.view().data);
+          rows.insert(rows.end(), data,
+                      data + sizes.cols * sizes.depth * dtype_bytes(kernel.weight));
+        }
+        const Matrix wanted(sizes.tokens * sizes.chosen, sizes.cols);
+        reference::kernel(Op::kExpertLinear)(one.args(wanted.view(), rows, with_bias));
+        const Matrix found = one.run_kernel(kernel, 2, with_bias);
+        expect_close(found.view(), wanted.view(), 3e-5, kernel.name);
+      }
+    }
+  }
+}
+
+TEST_P(ExpertLinearTest, BitsDependNeitherOnThreadsNorOnTheOtherTokens) {
+  for (const Sizes& sizes : kSizes) {
+    const ExpertCase one(GetParam(), sizes, false);
+    const Matrix alone = one.run_kernel(GetParam()), together = one.run_kernel(GetParam(), 3);
+    expect_same_bits(together.view(), alone.view(), GetParam().name);
+    std::vector<std::byte> packed = one.packed(GetParam());
+    Matrix last(sizes.chosen, sizes.cols);
+    KernelArgs args = one.args(last.view(), packed, true);
+    const int64_t row = (sizes.tokens - 1) * one.x.view().stride;
+    args.in[0].data = one.x.view().row<std::byte>(0) + row * dtype_bytes(one.x.view().dtype);
+    args.in[0].rows = 1;
+    args.in[1].data = one.routes.view().row<int32_t>((sizes.tokens - 1) * sizes.chosen);
+    args.in[1].rows = sizes.chosen;
+    run(GetParam(), args);
+    TensorView wanted = alone.view();
+    wanted.data = alone.view().row<float>((sizes.tokens - 1) * sizes.chosen);
+    wanted.rows = sizes.chosen;
+    expect_same_bits(last.view(), wanted, GetParam().name);
+  }
+}
+
+TEST_P(ExpertLinearTest, AnIdThatIsNoExpertsReadsNothing) {
+  for (const int32_t id : {-1, 4, 1 << 30}) {
+    ExpertCase one(GetParam(), {5, 2, 4, 33, 64}, false);
+    *one.routes.view().row<int32_t>(3) = id;
+    std::vector<std::byte> packed = one.packed(GetParam());
+    Matrix out(10, 33);
+    KernelArgs args = one.args(out.view(), packed, false);
+    if (GetParam().scratch_bytes == nullptr || !has_cpu_bits(GetParam())) {
+      run(GetParam(), args);
+      continue;
+    }
+    ThreadPool pool(1);
+    std::vector<std::byte> scratch(static_cast<size_t>(scratch_bytes(GetParam(), args, 1)) + 64);
+    args.parallel = &pool;
+    args.scratch = scratch.data() + 64 - reinterpret_cast<uintptr_t>(scratch.data()) % 64;
+    EXPECT_STREQ(GetParam().run(args), "an id is no expert's");
+  }
+}
+
+TEST_P(ExpertLinearTest, CostsTheMatricesOfTheExpertsThatAreNamed) {
+  ExpertCase one(GetParam(), {4, 2, 8, 40, 64}, false);
+  const std::set<int32_t> named(one.ids.begin(), one.ids.end());
+  std::vector<std::byte> packed = one.packed(GetParam());
+  Matrix out(8, 40);
+  const KernelCost cost = kernel_cost(GetParam(), one.args(out.view(), packed, false));
+  const int64_t rest = 4 * 64 * dtype_bytes(GetParam().activation) + 8 * 4 + 8 * 40 * 4;
+  EXPECT_EQ(cost.bytes, std::ssize(named) * GetParam().packed_bytes(40, 64) + rest);
+  EXPECT_EQ(cost.flops, 2 * 8 * 40 * 64);
+}
+
+INSTANTIATE_TEST_SUITE_P(Cpu, ExpertLinearTest, testing::ValuesIn(kernels_of(Op::kExpertLinear)),
+                         kernel_name);
+
+struct RouteCase {
+  Matrix scores, bias, ids, weights;
+  KernelArgs args;
+
+  RouteCase(int64_t rows, int64_t experts, const OperatorAttrs& attrs, bool with_bias)
+      : scores(Matrix::random(rows, experts, 5, DType::kF32, experts + 1)),
+        bias(Matrix::random(1, experts, 6)),
+        ids(rows * attrs.chosen, 1, DType::kI32),
+        weights(rows * attrs.chosen, 1) {
+    args.in[0] = scores.view();
+    if (with_bias) args.in[1] = bias.view();
+    args.out[0] = ids.view();
+    args.out[1] = weights.view();
+    args.attrs = attrs;
+  }
+  std::vector<int32_t> chosen() const {
+    const auto* first = ids.view().row<int32_t>(0);
+    return {first, first + ids.view().rows};
+  }
+};
+
+// Experts, and how they are chosen: as softmax, sigmoid and softmax of the chosen have it.
+std::vector<std::pair<int64_t, OperatorAttrs>> ways_to_choose() {
+  const OperatorAttrs plain = {.scale = 1, .chosen = 2, .groups = 1, .chosen_groups = 1};
+  std::vector<std::pair<int64_t, OperatorAttrs>> ways;
+  for (const int64_t experts : {2, 8, 31, 128, 384}) {
+    ways.emplace_back(experts, plain);
+    OperatorAttrs attrs = plain;
+    attrs.renormalised = true;
+    attrs.scale = 2.5f;
+    ways.emplace_back(experts, attrs);
+    attrs.sigmoid = true;
+    ways.emplace_back(experts, attrs);
+    attrs = plain;
+    attrs.softmax_of_chosen = true;
+    ways.emplace_back(experts, attrs);
+  }
+  ways.push_back({1, {.scale = 1, .chosen = 1, .sigmoid = true, .groups = 1, .chosen_groups = 1}});
+  for (const bool best_two : {false, true}) {
+    ways.push_back({64,
+                    {.scale = 1,
+                     .chosen = 8,
+                     .sigmoid = best_two,
+                     .groups = 8,
+                     .chosen_groups = 3,
+                     .best_two = best_two,
+                     .renormalised = best_two}});
+  }
+  return ways;
+}
+
+class RouteTest : public testing::TestWithParam<KernelEntry> {};
+
+TEST_P(RouteTest, AgreesWithTheReferenceAndHasTheBitsOfEveryIsaAndAnyThreads) {
+  for (const auto& [experts, attrs] : ways_to_choose()) {
+    for (const bool with_bias : {false, true}) {
+      if (with_bias && attrs.softmax_of_chosen) continue;
+      RouteCase wanted(50, experts, attrs, with_bias), found(50, experts, attrs, with_bias),
+          portable(50, experts, attrs, with_bias);
+      reference::kernel(Op::kRoute)(wanted.args);
+      run(GetParam(), found.args, 3);
+      run(portable_of(GetParam()), portable.args, 1);
+      EXPECT_EQ(found.chosen(), wanted.chosen()) << experts;
+      expect_close(found.weights.view(), wanted.weights.view(), 2e-6, GetParam().name);
+      expect_same_bits(found.weights.view(), portable.weights.view(), GetParam().name);
+      EXPECT_EQ(found.chosen(), portable.chosen());
+    }
+  }
+}
+
+TEST_P(RouteTest, EqualScoresGoToTheLowerNumberAndNanIsAChoiceToo) {
+  const OperatorAttrs attrs = {.scale = 1, .chosen = 3, .groups = 1, .chosen_groups = 1};
+  RouteCase one(3, 8, attrs, false);
+  for (int64_t e = 0; e < 8; ++e) {
+    one.scores.view().row<float>(0)[e] = e == 6 ? 2.0f : 1.0f;
+    one.scores.view().row<float>(1)[e] = std::nanf("");
+    one.scores.view().row<float>(2)[e] = e < 2 ? -HUGE_VALF : HUGE_VALF;
+  }
+  run(GetParam(), one.args);
+  const std::vector<int32_t> ids = one.chosen();
+  EXPECT_EQ(std::vector<int32_t>(ids.begin(), ids.begin() + 3), (std::vector<int32_t>{0, 1, 6}));
+  for (int64_t token = 1; token < 3; ++token) {
+    const std::set<int32_t> own(ids.begin() + 3 * token, ids.begin() + 3 * token + 3);
+    EXPECT_EQ(own.size(), 3u);
+    EXPECT_GE(*own.begin(), 0);
+    EXPECT_LT(*own.rbegin(), 8);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Cpu, RouteTest, testing::ValuesIn(kernels_of(Op::kRoute)), kernel_name);
+
+class CombineTest : public testing::TestWithParam<KernelEntry> {};
+
+TEST_P(CombineTest, AgreesWithTheReferenceAndHasTheBitsOfEveryIsaAndAnyThreads) {
+  for (const int64_t tokens : {1, 3, 70}) {
+    for (const int64_t each : {1, 2, 8}) {
+      for (const int64_t cols : {1, 16, 33, 700}) {
+        const Matrix x = Matrix::random(tokens * each, cols, 1, DType::kF32, cols + 2);
+        const Matrix weights = Matrix::random(tokens * each, 1, 2);
+        const Matrix wanted(tokens, cols), found(tokens, cols), portable(tokens, cols);
+        KernelArgs args;
+        args.in[0] = x.view();
+        args.in[1] = weights.view();
+        args.out[0] = wanted.view();
+        reference::kernel(Op::kCombine)(args);
+        args.out[0] = found.view();
+        run(GetParam(), args, 3);
+        args.out[0] = portable.view();
+        run(portable_of(GetParam()), args, 1);
+        expect_close(found.view(), wanted.view(), 4e-6, GetParam().name);
+        expect_same_bits(found.view(), portable.view(), GetParam().name);
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Cpu, CombineTest, testing::ValuesIn(kernels_of(Op::kCombine)),
+                         kernel_name);
+
+}  // namespace
+}  // namespace lockstep

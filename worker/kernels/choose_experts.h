@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which experts a row is routed to, given each one's key: the same steps on every back end. Keys
+// that are equal go to the lower number; NaN is chosen where it comes first, so that there are
+// always as many experts as wanted. Internal linkage, since files of every ISA include it.
+#pragma once
+
+#include "worker/kernels/kernel.h"
+
+namespace lockstep {
+namespace {
+
+enum class Pick : uint8_t { kOpen, kChosen, kOut };
+
+// One row's.
+struct RouteRow {
+  float scores[kMaxExperts];
+  float keys[kMaxExperts];  // Scores, and what is added for the choice alone.
+  float group_keys[kMaxExperts];
+  Pick experts[kMaxExperts];
+  Pick groups[kMaxExperts];
+};
+
+[[maybe_unused, gnu::always_inline]] constexpr void pick_best(const float* keys, int64_t count,
+                                                              int64_t wanted, Pick* picks) {
+  for (int64_t n = 0; n < wanted; ++n) {
+    int64_t best = -1;
+    for (int64_t i = 0; i < count; ++i) {
+      if (picks[i] == Pick::kOpen && (best < 0 || keys[i] > keys[best])) best = i;
+    }
+    if (best >= 0) picks[best] = Pick::kChosen;
+  }
+}
+
+// A group's best key, or the sum of its two best.
+[[maybe_unused, gnu::always_inline]] constexpr float group_key(const float* keys, int64_t count,
+                                                               bool best_two) {
+  float first = -__builtin_inff(), second = first;
+  for (int64_t i = 0; i < count; ++i) {
+    if (keys[i] > first) {
+      second = first;
+      first = keys[i];
+    } else if (keys[i] > second) {
+      second = keys[i];
+    }
+  }
+  return best_two ? first + second : first;
+}
+
+// Fills row.experts from row.keys.
+[[maybe_unused, gnu::always_inline]] constexpr void choose_experts(const OperatorAttrs& attrs,
+                                                                   int64_t count, RouteRow& row) {
+  const int64_t each = count / attrs.groups;
+  for (int64_t i = 0; i < count; ++i) row.experts[i] = Pick::kOpen;
+  for (int64_t g = 0; g < attrs.groups; ++g) {
+    row.groups[g] = Pick::kOpen;
+    row.group_keys[g] = group_key(row.keys + g * each, each, attrs.best_two);
+  }
+  pick_best(row.group_keys, attrs.groups, attrs.chosen_groups, row.groups);
+  for (int64_t i = 0; i < count; ++i) {
+    if (row.groups[i / each] != Pick::kChosen) row.experts[i] = Pick::kOut;
+  }
+  pick_best(row.keys, count, attrs.chosen, row.experts);
+}
+
+// What the chosen weights are divided by: their sum, which sigmoids may make 0.
+constexpr float kLeastSum = 1e-20f;
+
+// Scores of the chosen experts, ascending, into ids and weights `stride` elements apart.
+[[maybe_unused, gnu::always_inline]] constexpr void list_chosen(const OperatorAttrs& attrs,
+                                                                int64_t count, const RouteRow& row,
+                                                                int32_t* ids, int64_t id_stride,
+                                                                float* weights, int64_t stride) {
+  int64_t found = 0;
+  float sum = 0;
+  for (int64_t i = 0; i < count && found < attrs.chosen; ++i) {
+    if (row.experts[i] != Pick::kChosen) continue;
+    ids[found * id_stride] = static_cast<int32_t>(i);
+    weights[found * stride] = row.scores[i];
+    sum = sum + row.scores[i];
+    ++found;
+  }
+  for (int64_t n = 0; n < found; ++n) {
+    float& weight = weights[n * stride];
+    if (attrs.renormalised) weight = weight / (sum + kLeastSum);
+    weight = weight * attrs.scale;
+  }
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// route: a block per row; its threads take scores, one thread sums and chooses (choose_experts.h).
+// combine: the weighted sum of a token's routes, in their order. The CPU's bits.
+#include "worker/kernels/choose_experts.h"
+#include "worker/kernels/cuda/scalar.h"
+
+namespace lockstep::LOCKSTEP_TARGET {
+namespace {
+
+// Over those that are chosen, or all where `picks` is null: what each is divided by.
+__device__ float sum_of(const float* x, int64_t count, const Pick* picks) {
+  float sum = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    if (picks == nullptr || picks[i] == Pick::kChosen) sum = sum + x[i];
+  }
+  return sum;
+}
+
+__device__ float most_of(const float* x, int64_t count, const Pick* picks) {
+  float most = -kInfinity;
+  for (int64_t i = 0; i < count; ++i) {
+    if (picks == nullptr || picks[i] == Pick::kChosen) most = x[i] > most ? x[i] : most;
+  }
+  return most;
+}
+
+// All threads call it; scores are complete before and after.
+__device__ void softmax(float* x, int64_t count, const Pick* picks) {
+  const float most = most_of(x, count, picks);
+  __syncthreads();
+  for (int64_t i = threadIdx.x; i < count; i += blockDim.x) x[i] = exp_of(x[i] - most);
+  __syncthreads();
+  const float sum = sum_of(x, count, picks);
+  __syncthreads();
+  for (int64_t i = threadIdx.x; i < count; i += blockDim.x) x[i] = x[i] / sum;
+  __syncthreads();
+}
+
+__global__ void route_kernel(TensorView x, TensorView bias, TensorView ids, TensorView weights,
+                             OperatorAttrs attrs) {
+  __shared__ RouteRow row;
+  const int64_t r = blockIdx.x;
+  const float* from = x.row<float>(r);
+  for (int64_t i = threadIdx.x; i < x.cols; i += blockDim.x) {
+    row.scores[i] = attrs.sigmoid ? 1.0f / (1.0f + exp_of(0.0f - from[i])) : from[i];
+  }
+  __syncthreads();
+  if (!attrs.sigmoid && !attrs.softmax_of_chosen) softmax(row.scores, x.cols, nullptr);
+  for (int64_t i = threadIdx.x; i < x.cols; i += blockDim.x) {
+    row.keys[i] = row.scores[i] + (bias.data == nullptr ? 0.0f : bias.row<float>(0)[i]);
+  }
+  __syncthreads();
+  if (threadIdx.x == 0) choose_experts(attrs, x.cols, row);
+  __syncthreads();
+  if (attrs.softmax_of_chosen) softmax(row.scores, x.cols, row.experts);
+  if (threadIdx.x != 0) return;
+  list_chosen(attrs, x.cols, row, ids.row<int32_t>(r * attrs.chosen), ids.stride,
+              weights.row<float>(r * attrs.chosen), weights.stride);
+}
+
+__global__ void combine_kernel(TensorView x, TensorView weights, TensorView out, int64_t each) {
+  const int64_t row = blockIdx.x, step = int64_t{gridDim.y} * blockDim.x, first = row * each;
+  for (int64_t i = int64_t{blockIdx.y} * blockDim.x + threadIdx.x; i < out.cols; i += step) {
+    float sum = x.row<float>(first)[i] * *weights.row<float>(first);
+    for (int64_t route = first + 1; route < first + each; ++route) {
+      sum = fmaf(x.row<float>(route)[i], *weights.row<float>(route), sum);
+    }
+    out.row<float>(row)[i] = sum;
+  }
+}
+
+}  // namespace
+
+const char* route(const KernelArgs& args) {
+  const TensorView& x = args.in[0];
+  return launch(route_kernel, {x.rows, 1}, 4 * kWarp, args.queue, x, args.in[1], args.out[0],
+                args.out[1], args.attrs);
+}
+
+const char* combine(const KernelArgs& args) {
+  const TensorView &x = args.in[0], &out = args.out[0];
+  if (out.rows <= 0) return nullptr;
+  return launch(combine_kernel, row_grid(out.rows, out.cols), kRowThreads, args.queue, x,
+                args.in[1], out, x.rows / out.rows);
+}
+
+}  // namespace lockstep::LOCKSTEP_TARGET
