@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/fault_point.h"
 #include "base/status.h"
 
 namespace lockstep {
@@ -152,7 +153,8 @@ void SessionCore::remember(const Running& done, const WorkResult& result) {
 void SessionCore::on_checked(const std::string& identity) {
   const bool keep = !assignment_->reload() && !identity.empty() && kept_->identity == identity &&
                     kept_->source == source_of(*assignment_) &&
-                    kept_->program == assignment_->program().SerializeAsString();
+                    kept_->program == assignment_->program().SerializeAsString() &&
+                    !fault_point("session.forget_weights");
   if (!keep) *kept_ = {};
   phase_ = Phase::kLoading;
   run({.kind = Work::kLoad, .keep = keep});

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/fault_point.h"
 #include "base/status.h"
 #include "proto/handshake.h"
 
@@ -278,7 +279,7 @@ void ClusterCore::shutdown(int64_t) {
 // ---- What time brings ----
 
 void ClusterCore::tick(int64_t now) {
-  if (over_) return;
+  if (over_ || fault_point("cluster.skip_tick")) return;
   if (last_tick_ >= 0 && now - last_tick_ > kTickMs + kLateTickMs) {
     log(LogLevel::kWarning,
         fmt::format("the coordinator was held up for {} ms: workers' silence counts from now",

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/fault_point.h"
 
 namespace lockstep {
 
@@ -61,9 +62,10 @@ void KvPages::start(Sequence& sequence, int32_t slot) {
 }
 
 void KvPages::take(int64_t count, Sequence& sequence) {
-  if (count > allocator_.free()) {
+  const bool all = tree_.unused() > 0 && fault_point("kv_pages.evict_all");
+  if (all || count > allocator_.free()) {
     std::vector<int32_t> evicted;
-    tree_.evict(count - allocator_.free(), &evicted);
+    tree_.evict(all ? tree_.unused() : count - allocator_.free(), &evicted);
     allocator_.give_back(evicted);
   }
   allocator_.take(count, &sequence.pages());
@@ -72,6 +74,7 @@ void KvPages::take(int64_t count, Sequence& sequence) {
 void KvPages::publish(Sequence& sequence) {
   if (!options_.enabled) return;
   const int64_t full = sequence.computed() / page_tokens();
+  if (full > sequence.pages_in_tree() && fault_point("kv_pages.publish_later")) return;
   while (sequence.pages_in_tree() < full) {
     const int64_t page = sequence.pages_in_tree();
     const int32_t parent = page == 0 ? PrefixTree::kNone : sequence.page(page - 1);

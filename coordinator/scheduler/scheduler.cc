@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "base/check.h"
+#include "base/fault_point.h"
 
 namespace lockstep {
 namespace {
@@ -157,6 +158,7 @@ int64_t Scheduler::give(Sequence& sequence, int64_t most, Room* room) const {
   const int64_t wanted = std::min(most, sequence.remaining() - sequence.planned());
   const int64_t unwanted = std::max<int64_t>(sequence.first_wanted_row() - position, 0);
   int64_t rows = std::min({wanted, room->rows, unwanted + outputs_left()});
+  if (rows > 1 && fault_point("scheduler.short_chunk")) rows = 1;
   if (room->limited) {
     const int64_t fit = cost_.rows_within(limits_.step_budget_ns, room->work, position, rows);
     rows = std::min(rows, std::max(fit, kMinPromptRows - room->given));
@@ -255,6 +257,9 @@ int64_t Scheduler::reserve(size_t index, int64_t rows) {
   Sequence& sequence = *running_[index];
   const int64_t held = static_cast<int64_t>(sequence.pages().size());
   const auto missing = [&] { return pages_.pages_for(sequence.computed() + rows) - held; };
+  if (running_.size() > index + 1 && fault_point("scheduler.preempt")) {
+    preempt(victim_behind(index));
+  }
   while (missing() > pages_.available() && running_.size() > index + 1) {
     preempt(victim_behind(index));
   }

@@ -155,7 +155,22 @@ void EngineSide::perform(engine_action::RunStep& action) {
   world_.tell("engine: step {} of {} rows, {} outputs", action.step->step(),
               action.step->tokens_size(), action.step->outputs_size());
   sent_at_ = world_.now();
+  if (world_.planted(Plant::kPageFreedEarly)) share_page(action.step);
   workers_->run_step(action.step);
+}
+
+// As if it had been free: the last page of the step's first sequence, for its last one.
+void EngineSide::share_page(std::shared_ptr<const cluster::Step>& step) {
+  auto shared = std::make_shared<cluster::Step>(*step);
+  for (const cluster::StepSequence& sequence : shared->sequences()) {
+    if (sequence.pages_size() > 0) last_page_[sequence.slot()] = sequence.pages().rbegin()[0];
+  }
+  if (shared->sequences_size() < 2) return;
+  const int32_t used = last_page_[shared->sequences(0).slot()];
+  cluster::StepSequence& other = *shared->mutable_sequences()->rbegin();
+  if (other.pages_size() == 0) return;
+  other.set_pages(0, used);
+  step = std::move(shared);
 }
 
 void EngineSide::perform(engine_action::FetchLogits& action) {
@@ -167,6 +182,10 @@ void EngineSide::perform(engine_action::FetchLogits& action) {
 void EngineSide::perform(engine_action::NoteStarted&) {}
 
 void EngineSide::perform(engine_action::AppendEvent& action) {
+  if (world_.planted(Plant::kEventLost) && world_.one_in(20)) return;
+  if (world_.planted(Plant::kEventTwice) && world_.one_in(20)) {
+    action.stream->append(action.event).IgnoreError();
+  }
   const absl::Status status = action.stream->append(std::move(action.event));
   if (!status.ok()) core_.cut_off(action.stream.get(), status);
 }

@@ -2,6 +2,7 @@
 // EngineCore and Inbox on virtual time: what Engine's thread does, and checks around it.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
 
@@ -51,6 +52,7 @@ class EngineSide final : public GroupListener {
   void perform(engine_action::AppendEvent& action);
   void perform(engine_action::CloseStream& action);
   void perform(engine_action::LeaveGroup& action);
+  void share_page(std::shared_ptr<const cluster::Step>& step);
   void form_again();
   void wake_later();
   void check() const;
@@ -72,6 +74,7 @@ class EngineSide final : public GroupListener {
   std::string class_;      // as this.
   int64_t changed_ = 0;
   int64_t fetches_ = 0;
+  std::map<int32_t, int32_t> last_page_;  // By slot.
 };
 
 }  // namespace lockstep::simulation

@@ -102,6 +102,8 @@ void print(const Flags& flags, const Tally& tally) {
   for (int i = 0; i < kPhases; ++i) {
     fmt::print(" {} {},", tally.faults.by_phase[static_cast<size_t>(i)], kPhaseNames[i]);
   }
+  fmt::print("\nfault points:");
+  for (const auto& [name, fired] : tally.points) fmt::print(" {} {},", fired, name);
   fmt::print("\n");
 }
 

@@ -23,8 +23,11 @@ enum class Plant {
   kNeverGrows,            // A group of fewer ranks stays so.
   kGrowsInCircle,         // What cannot grow is tried again at once.
   kSpareFirst,            // A spare is used while there are enough others.
+  kEventTwice,            // An event goes to its reader twice.
+  kEventLost,             // An event does not go to its reader.
+  kPageFreedEarly,        // A sequence gets a page that another one still uses.
 };
-inline constexpr int kPlants = 17;
+inline constexpr int kPlants = 20;
 inline constexpr const char* kPlantNames[kPlants] = {"none",
                                                      "epoch-unchecked",
                                                      "worker-epoch-unchecked",
@@ -41,6 +44,9 @@ inline constexpr const char* kPlantNames[kPlants] = {"none",
                                                      "too-few-ranks",
                                                      "never-grows",
                                                      "grows-in-circle",
-                                                     "spare-first"};
+                                                     "spare-first",
+                                                     "event-twice",
+                                                     "event-lost",
+                                                     "page-freed-early"};
 
 }  // namespace lockstep::simulation

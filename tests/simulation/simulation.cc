@@ -198,6 +198,7 @@ void Simulation::add_to(Tally* tally) {
   tally->spares += cluster_.checks().roster().spares();
   tally->too_few += host_.too_few;
   tally->faults += faults_.counts();
+  for (const auto& [name, fired] : points_.counts()) tally->points[name] += fired;
 }
 
 Tally& Tally::operator+=(const Tally& other) {
@@ -224,6 +225,7 @@ Tally& Tally::operator+=(const Tally& other) {
   spares += other.spares;
   too_few += other.too_few;
   faults += other.faults;
+  for (const auto& [name, fired] : other.points) points[name] += fired;
   return *this;
 }
 

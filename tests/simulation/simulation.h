@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/simulation/armed_points.h"
 #include "tests/simulation/client.h"
 #include "tests/simulation/cluster_side.h"
 #include "tests/simulation/engine_side.h"
@@ -41,6 +42,7 @@ struct Tally {
   int64_t spares = 0;   // That took a place.
   int64_t too_few = 0;  // Loads of a model that does not fit into so few ranks.
   FaultCounts faults;
+  PointCounts points;
 
   Tally& operator+=(const Tally& other);
 };
@@ -67,6 +69,7 @@ class Simulation {
   void run_drain();
 
   World world_;
+  ArmedPoints points_{&world_};
   Host host_;
   EngineSide engine_;
   const bool launch_;
