@@ -182,7 +182,7 @@ TEST_P(ExpertLinearTest, AnIdThatIsNoExpertsReadsNothing) {
     std::vector<std::byte> packed = one.packed(GetParam());
     Matrix out(10, 33);
     KernelArgs args = one.args(out.view(), packed, false);
-    if (GetParam().scratch_bytes == nullptr || !has_cpu_bits(GetParam())) {
+    if (std::string(GetParam().name).find("_cuda") != std::string::npos) {  // Leaves rows out.
       run(GetParam(), args);
       continue;
     }
@@ -297,6 +297,8 @@ TEST_P(RouteTest, EqualScoresGoToTheLowerNumberAndNanIsAChoiceToo) {
   }
 }
 
+// Twins have no such kernels.
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(RouteTest);
 INSTANTIATE_TEST_SUITE_P(Cpu, RouteTest, testing::ValuesIn(kernels_of(Op::kRoute)), kernel_name);
 
 class CombineTest : public testing::TestWithParam<KernelEntry> {};
@@ -324,6 +326,7 @@ TEST_P(CombineTest, AgreesWithTheReferenceAndHasTheBitsOfEveryIsaAndAnyThreads) 
   }
 }
 
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(CombineTest);
 INSTANTIATE_TEST_SUITE_P(Cpu, CombineTest, testing::ValuesIn(kernels_of(Op::kCombine)),
                          kernel_name);
 
