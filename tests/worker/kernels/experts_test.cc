@@ -106,7 +106,7 @@ TEST_P(ExpertLinearTest, ARouteHasTheBitsOfALinearOfItsRowAloneByItsExpertsMatri
       const ExpertCase one(GetParam(), sizes, routed);
       const Matrix found = one.run_kernel(GetParam());
       const int64_t each = routed ? 1 : sizes.chosen;
-      const int64_t step = sizes.tokens > 100 ? 37 : 1;
+      const int64_t step = std::max<int64_t>(1, found.view().rows / 8);
       for (int64_t r = 0; r < found.view().rows; r += step) {
         const int32_t expert = one.ids[static_cast<size_t>(r)];
         std::vector<std::byte> packed = one.weights[static_cast<size_t>(expert)].pack(linear());
