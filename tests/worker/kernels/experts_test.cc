@@ -106,7 +106,7 @@ TEST_P(ExpertLinearTest, ARouteHasTheBitsOfALinearOfItsRowAloneByItsExpertsMatri
       const ExpertCase one(GetParam(), sizes, routed);
       const Matrix found = one.run_kernel(GetParam());
       const int64_t each = routed ? 1 : sizes.chosen;
-      const int64_t step = sizes.tokens > 100 ? 37 : 1;
+      const int64_t step = std::max<int64_t>(1, found.view().rows / 8);
       for (int64_t r = 0; r < found.view().rows; r += step) {
         const int32_t expert = one.ids[static_cast<size_t>(r)];
         std::vector<std::byte> packed = one.weights[static_cast<size_t>(expert)].pack(linear());
@@ -182,7 +182,7 @@ TEST_P(ExpertLinearTest, AnIdThatIsNoExpertsReadsNothing) {
     std::vector<std::byte> packed = one.packed(GetParam());
     Matrix out(10, 33);
     KernelArgs args = one.args(out.view(), packed, false);
-    if (GetParam().scratch_bytes == nullptr || !has_cpu_bits(GetParam())) {
+    if (std::string(GetParam().name).find("_cuda") != std::string::npos) {  // Leaves rows out.
       run(GetParam(), args);
       continue;
     }
@@ -297,6 +297,8 @@ TEST_P(RouteTest, EqualScoresGoToTheLowerNumberAndNanIsAChoiceToo) {
   }
 }
 
+// Twins have no such kernels.
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(RouteTest);
 INSTANTIATE_TEST_SUITE_P(Cpu, RouteTest, testing::ValuesIn(kernels_of(Op::kRoute)), kernel_name);
 
 class CombineTest : public testing::TestWithParam<KernelEntry> {};
@@ -324,6 +326,7 @@ TEST_P(CombineTest, AgreesWithTheReferenceAndHasTheBitsOfEveryIsaAndAnyThreads) 
   }
 }
 
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(CombineTest);
 INSTANTIATE_TEST_SUITE_P(Cpu, CombineTest, testing::ValuesIn(kernels_of(Op::kCombine)),
                          kernel_name);
 
