@@ -109,8 +109,8 @@ std::vector<int32_t> prompt() {
 
 // Pages of sequence `index`, scattered over the pool.
 std::vector<int32_t> pages_of(int index, int page_tokens, int sequences) {
-  std::vector<int32_t> pages;
-  for (int i = 0; i < kContext / page_tokens; ++i) pages.push_back(i * sequences + index);
+  std::vector<int32_t> pages(static_cast<size_t>(kContext / page_tokens));
+  for (size_t i = 0; i < pages.size(); ++i) pages[i] = static_cast<int>(i) * sequences + index;
   return pages;
 }
 
