@@ -2,14 +2,16 @@
 #include "worker/collectives/tcp_socket.h"
 
 #include <arpa/inet.h>
-#include <errno.h>
 #include <ifaddrs.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 
+#include <cerrno>
+#include <cstring>
 #include <memory>
+#include <string_view>
 
 #include "base/status.h"
 
@@ -40,6 +42,25 @@ absl::StatusOr<FileDescriptor> make_socket(const addrinfo& address) {
 void set_option(const FileDescriptor& fd, int level, int option) {
   const int yes = 1;
   setsockopt(fd.get(), level, option, &yes, sizeof(yes));
+}
+
+// BBR paces by what a steady flow of bytes would have got, and a collective is a burst after a
+// pause: bytes then wait for the pacer, and come out of order. cubic may have to be allowed; reno
+// always is.
+void leave_bbr(const FileDescriptor& fd) {
+  char name[16] = "";  // TCP_CA_NAME_MAX
+  socklen_t bytes = sizeof(name);
+  if (getsockopt(fd.get(), IPPROTO_TCP, TCP_CONGESTION, name, &bytes) != 0) return;
+  if (!std::string_view(name, strnlen(name, bytes)).starts_with("bbr")) return;
+  for (const std::string_view other : {"cubic", "reno"}) {
+    const auto size = static_cast<socklen_t>(other.size());
+    if (setsockopt(fd.get(), IPPROTO_TCP, TCP_CONGESTION, other.data(), size) == 0) return;
+  }
+}
+
+void make_prompt(const FileDescriptor& fd) {
+  set_option(fd, IPPROTO_TCP, TCP_NODELAY);
+  leave_bbr(fd);
 }
 
 using AddressOf = int (*)(int, sockaddr*, socklen_t*);
@@ -74,7 +95,7 @@ absl::StatusOr<FileDescriptor> listen_tcp(const std::string& address, int backlo
 
 absl::StatusOr<FileDescriptor> accept_tcp(const FileDescriptor& listener) {
   FileDescriptor fd(accept4(listener.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
-  if (fd.valid()) set_option(fd, IPPROTO_TCP, TCP_NODELAY);
+  if (fd.valid()) make_prompt(fd);
   if (!fd.valid() && (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS)) {
     return resource_exhausted("cannot accept a connection: {}", error_text(errno));
   }
@@ -84,7 +105,7 @@ absl::StatusOr<FileDescriptor> accept_tcp(const FileDescriptor& listener) {
 absl::StatusOr<FileDescriptor> dial_tcp(const std::string& address) {
   ASSIGN_OR_RETURN(const Found found, look_up(address, SOCK_STREAM, AI_NUMERICHOST));
   ASSIGN_OR_RETURN(FileDescriptor fd, make_socket(*found));
-  set_option(fd, IPPROTO_TCP, TCP_NODELAY);
+  make_prompt(fd);
   if (connect(fd.get(), found->ai_addr, found->ai_addrlen) == 0 || errno == EINPROGRESS) return fd;
   return unavailable("{}", error_text(errno));
 }

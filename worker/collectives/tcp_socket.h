@@ -14,11 +14,12 @@ namespace lockstep {
 // Port 0 takes a free one. kInvalidArgument: no such address on this machine, or it is taken.
 absl::StatusOr<FileDescriptor> listen_tcp(const std::string& address, int backlog);
 
-// The next caller, with TCP_NODELAY, or an invalid descriptor if there is none now.
+// The next caller, or an invalid descriptor if there is none now. Connections have TCP_NODELAY and
+// are not paced by BBR.
 absl::StatusOr<FileDescriptor> accept_tcp(const FileDescriptor& listener);
 
-// Begins to connect, with TCP_NODELAY: when the socket can be written, connect_error() says what
-// came of it. kUnavailable: it cannot even be tried.
+// Begins to connect: when the socket can be written, connect_error() says what came of it.
+// kUnavailable: it cannot even be tried.
 absl::StatusOr<FileDescriptor> dial_tcp(const std::string& address);
 // 0, or an errno.
 int connect_error(const FileDescriptor& socket);
