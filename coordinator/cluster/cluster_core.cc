@@ -279,7 +279,7 @@ void ClusterCore::shutdown(int64_t) {
 // ---- What time brings ----
 
 void ClusterCore::tick(int64_t now) {
-  if (over_ || fault_point("cluster.skip_tick")) return;
+  if (over_) return;
   if (last_tick_ >= 0 && now - last_tick_ > kTickMs + kLateTickMs) {
     log(LogLevel::kWarning,
         fmt::format("the coordinator was held up for {} ms: workers' silence counts from now",
@@ -293,6 +293,7 @@ void ClusterCore::tick(int64_t now) {
   look_for_silence(now);
   look_for_stuck(now);
   run_local_workers(now);
+  if (fault_point("cluster.form_later")) return;
   try_form(now);
   try_grow(now);
 }
