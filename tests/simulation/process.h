@@ -58,6 +58,8 @@ class Process {
   // A fault lasts for `for_ms` from now: until some time after that it may be lost.
   void excuse(int64_t for_ms);
   bool excused() const;
+  // Nothing ever went wrong here.
+  bool faultless() const { return excused_until_ < 0; }
   // No more faults: those that it has got over are no excuse for long.
   void calm();
   // The coordinator saw nothing since then, and so sees what came of a fault only now.

@@ -34,9 +34,9 @@ void RosterChecks::assigned(const std::vector<const Link*>& ranks) {
   const auto is_idle = [this](const Link* link) { return is_idle_spare(link); };
   const auto idle = std::count_if(ranks.begin(), ranks.end(), is_idle);
   const auto others = std::count_if(now_.joined.begin(), now_.joined.end(), [&](const Link* link) {
-    // A worker that could not load is taken after the spares.
-    const bool failed = link->process.work().failed_loads() > 0;
-    return !link->process.excused() && !failed && !is_idle_spare(link);
+    // A worker that failed is taken after the spares.
+    const bool sound = !link->process.excused() && link->process.faultless();
+    return sound && link->process.work().failed_loads() == 0 && !is_idle_spare(link);
   });
   if (idle > 0 && others >= static_cast<int64_t>(wanted)) {
     world.broken("{} spares are used, and {} others are there", idle, others);
