@@ -13,10 +13,11 @@ namespace lockstep {
 using AttentionBlock = Value (*)(Graph& graph, const Config& config, Value x, int layer);
 using MlpBlock = Value (*)(Graph& graph, const Config& config, Value x);
 
-// Shapes, window and the usual scale, 1 / sqrt(head_dim).
+// Shapes, window, scale and cap.
 AttentionSpec attention_spec(const Config& config, int layer);
 
-// q and k rotated, where the layer turns; attention; the output projection `out`.
+// q and k rotated, where the layer turns, by the table of its kind; attention; the output
+// projection `out`.
 Value turned_attention(Graph& graph, const Config& config, Value q, Value k, Value v, int layer,
                        const std::string& out);
 
@@ -26,21 +27,24 @@ Value separate_attention(Graph& graph, const Config& config, Value x, int layer)
 Value stacked_attention(Graph& graph, const Config& config, Value x, int layer,
                         const std::string& qkv);
 
-// down(silu(gate(x)) * up(x)).
+// down(activation(gate(x)) * up(x)).
 Value gated_mlp(Graph& graph, const Config& config, Value x);
 // gate and up below each other in one matrix.
 Value stacked_mlp(Graph& graph, const Config& config, Value x);
 
-// A model of layers, x += attention(norm(x)); x += mlp(norm(x)), between embedding and head.
-struct PreNorm {
+// A model of layers, x += attention(norm(x)); x += mlp(norm(x)), between embedding and head; with
+// norms after the two halves where they have names.
+struct Layers {
   AttentionBlock attention = separate_attention;
   MlpBlock mlp = gated_mlp;
   // Names in the checkpoint.
   const char* embedding = "model.embed_tokens";
   const char* attention_norm = "input_layernorm";
+  const char* attention_out_norm = nullptr;
   const char* mlp_norm = "post_attention_layernorm";
+  const char* mlp_out_norm = nullptr;
   const char* head = "lm_head";
 };
-void build_pre_norm(Graph& graph, const Config& config, const PreNorm& model);
+void build_layers(Graph& graph, const Config& config, const Layers& model);
 
 }  // namespace lockstep

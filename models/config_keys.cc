@@ -103,6 +103,7 @@ constexpr std::string_view kHarmlessKeys[] = {
     "unsloth_fixed",
     "_flash_attn_2_enabled",
     "model_max_length",
+    "cache_implementation",
 };
 
 template <typename Range>

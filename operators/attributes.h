@@ -6,6 +6,8 @@
 
 #include <cstdint>
 
+#include "operators/function.h"
+
 namespace lockstep {
 
 // Which attributes an operator has. The numbers are those of program.Attributes' fields.
@@ -19,6 +21,7 @@ enum class AttrsKind : uint8_t {
   kTopCandidates = 6,
   kGather = 7,
   kColumns = 8,
+  kMap = 11,
 };
 
 // Fields by operator; each operator reads its own.
@@ -33,6 +36,7 @@ struct OperatorAttrs {
   int64_t kv_head_of_count = 0;
   float scale = 0;           // attention: scores are multiplied by this
   int64_t window = 0;        // attention: 0, or how many positions a query sees, itself included
+  float cap = 0;             // attention: scores become cap * tanh(score / cap); 0: they stay
   int state = -1;            // attention: index into the program's states
   int64_t rotary_dim = 0;    // rope_table, rope: the first rotary_dim of a head are rotated
   bool interleaved = false;  // rope: pairs (2i, 2i+1) instead of (i, i + rotary_dim / 2)
@@ -46,7 +50,9 @@ struct OperatorAttrs {
   float rope_theta = 0;
   const int64_t* boundaries = nullptr;  // all_gather: [boundary_count], columns where ranks begin
   int64_t boundary_count = 0;
-  int64_t begin = 0;  // columns: [begin, end) of the input
+  Function function = Function::kNone;  // map, gated
+  float factor = 0;                     // map, gated: of the functions that have one
+  int64_t begin = 0;                    // columns: [begin, end) of the input
   int64_t end = 0;
 };
 

@@ -71,7 +71,7 @@ TEST(GraphTest, EveryOperatorThatAModelMayNameHasABuilder) {
   Value q = g.rope(g.head_norm(g.linear(x, "q", heads), "norm", 1e-5f, 4), rope);
   const AttentionSpec spec{.head_dim = 4, .heads = 2, .kv_heads = 2, .scale = 0.5f};
   x = g.rms_norm(g.attention(q, q, q, spec), "norm", 1e-5f);
-  x = g.layer_norm(g.add(x, g.mul(x, g.silu(x))), "norm", 1e-5f);
+  x = g.layer_norm(g.add(x, g.mul(x, g.map(x, Function::kSilu))), "norm", 1e-5f);
   g.top_candidates(g.head(g.select_rows(x), "head", vocab));
   const std::set<Op> compilers = {Op::kGated,     Op::kAddNorm,   Op::kCast,
                                   Op::kAllReduce, Op::kAllGather, Op::kColumns};

@@ -259,7 +259,7 @@ Graph experts_model(bool stacked) {
                             .matrices = kExperts},
                            out);
     };
-    x = g.add(x, part(g.silu(part(x, "up", ffn)), "down", hidden));
+    x = g.add(x, part(g.map(part(x, "up", ffn), Function::kSilu), "down", hidden));
   }
   g.top_candidates(g.head(g.select_rows(x), "head", vocab));
   return g;

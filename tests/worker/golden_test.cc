@@ -39,6 +39,10 @@ std::vector<Run> all_runs() {
                                                    {"goldens/internlm2", 8},
                                                    {"goldens/phi3", 4},
                                                    {"goldens/smollm3", 7},
+                                                   {"goldens/granite", 6},
+                                                   {"goldens/gemma", 4},
+                                                   {"goldens/gemma2", 4},
+                                                   {"goldens/gemma3_text", 4},
                                                    {"models/stories260k", 8}}) {
     for (const int ranks : {1, 2, 3, 5}) {
       if (ranks > c.heads) continue;
