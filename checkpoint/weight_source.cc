@@ -63,6 +63,11 @@ absl::StatusOr<const TensorInfo*> source_of(const Checkpoint& checkpoint,
   return tensor;
 }
 
+// A norm's one row; random ones are as they are used.
+void add_to_row(float plus, int64_t cols, float* row) {
+  for (int64_t i = 0; i < cols; ++i) row[i] = plus + row[i];
+}
+
 }  // namespace
 
 absl::Status WeightSource::check(const program::Weight& weight) const {
@@ -94,6 +99,7 @@ absl::StatusOr<StoredRows> WeightSource::stored_rows(const program::Weight& weig
                                weight.pieces_size() == 1 ? "its columns" : "several tensors");
   }
   const program::Piece& piece = weight.pieces(0);
+  if (piece.plus() != 0) return failed_precondition("wanted rows as stored, found a sum");
   ASSIGN_OR_RETURN(const TensorInfo* tensor, source_of(*checkpoint, weight, piece));
   if (tensor->dtype != kind_of(weight)) {
     return failed_precondition("wanted {} in the file, found {}", dtype_name(kind_of(weight)),
@@ -137,6 +143,7 @@ absl::Status WeightSource::read_rows(const program::Weight& weight, int64_t row_
     const Checkpoint& checkpoint = std::get<Checkpoint>(from_);
     ASSIGN_OR_RETURN(const TensorInfo* tensor, source_of(checkpoint, weight, *part.piece));
     RETURN_IF_ERROR(checkpoint.read(*tensor, part.source, part.piece->transpose(), to, out_stride));
+    if (part.piece->plus() != 0) add_to_row(part.piece->plus(), part.source.cols(), to);
   }
   return absl::OkStatus();
 }

@@ -17,7 +17,7 @@ Value attention(Graph& g, const Config& c, Value x, int layer) {
 
 }  // namespace
 
-void build_baichuan(Graph& g, const Config& c) { build_pre_norm(g, c, {.attention = attention}); }
+void build_baichuan(Graph& g, const Config& c) { build_layers(g, c, {.attention = attention}); }
 
 // No key says which kind a model is. The reference's files differ in these, and each would load:
 // the 13B has the 7B's weight names.

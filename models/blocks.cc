@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "models/blocks.h"
 
-#include "base/math.h"
-
 namespace lockstep {
 namespace {
 
@@ -21,8 +19,9 @@ AttentionSpec attention_spec(const Config& c, int layer) {
       .head_dim = c.head_dim,
       .heads = c.heads,
       .kv_heads = c.kv_heads,
-      .scale = static_cast<float>(exact_pow(static_cast<double>(c.head_dim), -0.5)),
+      .scale = c.attention_scale,
       .window = c.windows[layer],
+      .cap = c.attention_cap,
       .layer = layer,
   };
 }
@@ -30,8 +29,9 @@ AttentionSpec attention_spec(const Config& c, int layer) {
 Value turned_attention(Graph& g, const Config& c, Value q, Value k, Value v, int layer,
                        const std::string& out) {
   if (c.turns[layer]) {
-    q = g.rope(q, c.rope);
-    k = g.rope(k, c.rope);
+    const Rope& rope = c.windows[layer] > 0 ? c.window_rope : c.rope;
+    q = g.rope(q, rope);
+    k = g.rope(k, rope);
   }
   const Value y = g.attention(q, k, v, attention_spec(c, layer));
   return g.linear(y, out, hidden(c), c.output_bias);
@@ -42,8 +42,8 @@ Value separate_attention(Graph& g, const Config& c, Value x, int layer) {
   Value k = g.linear(x, "self_attn.k_proj", kv_heads(c), c.qkv_bias);
   const Value v = g.linear(x, "self_attn.v_proj", kv_heads(c), c.qkv_bias);
   if (c.qk_norm) {
-    q = g.head_norm(q, "self_attn.q_norm", c.norm_eps, c.head_dim);
-    k = g.head_norm(k, "self_attn.k_norm", c.norm_eps, c.head_dim);
+    q = g.head_norm(q, "self_attn.q_norm", c.norm_eps, c.head_dim, c.norm_plus);
+    k = g.head_norm(k, "self_attn.k_norm", c.norm_eps, c.head_dim, c.norm_plus);
   }
   return turned_attention(g, c, q, k, v, layer, "self_attn.o_proj");
 }
@@ -59,7 +59,7 @@ Value stacked_attention(Graph& g, const Config& c, Value x, int layer, const std
 }
 
 Value gated_mlp(Graph& g, const Config& c, Value x, int) {
-  const Value gate = g.silu(g.linear(x, "mlp.gate_proj", ffn(c), c.mlp_bias));
+  const Value gate = g.map(g.linear(x, "mlp.gate_proj", ffn(c), c.mlp_bias), c.activation);
   const Value up = g.linear(x, "mlp.up_proj", ffn(c), c.mlp_bias);
   return g.linear(g.mul(gate, up), "mlp.down_proj", hidden(c), c.mlp_bias);
 }
@@ -69,21 +69,29 @@ Value stacked_mlp(Graph& g, const Config& c, Value x, int) {
   const auto part = [&](const char* name, int64_t begin) {
     return stacked_part(g, x, "mlp.gate_up_proj", name, begin, 2 * width, ffn(c), c.mlp_bias);
   };
-  const Value gate = g.silu(part("gate", 0));
+  const Value gate = g.map(part("gate", 0), c.activation);
   return g.linear(g.mul(gate, part("up", width)), "mlp.down_proj", hidden(c), c.mlp_bias);
 }
 
-void build_pre_norm(Graph& g, const Config& c, const PreNorm& model) {
-  Value x = g.embed(model.embedding, vocab(c), hidden(c));
+void build_layers(Graph& g, const Config& c, const Layers& model) {
+  const auto norm = [&](Value x, const char* name) {
+    return name == nullptr ? x : g.rms_norm(x, name, c.norm_eps, c.norm_plus);
+  };
+  const auto scaled = [&](Value x, float factor) {
+    return factor == 1 ? x : g.map(x, Function::kScale, factor);
+  };
+  Value x = scaled(g.embed(model.embedding, vocab(c), hidden(c)), c.embedding_multiplier);
   for (int layer = 0; layer < c.layers; ++layer) {
     const Scope scope(g, "model.layers." + std::to_string(layer));
-    const Value a = g.rms_norm(x, model.attention_norm, c.norm_eps);
-    x = g.add(x, model.attention(g, c, a, layer));
-    const Value m = g.rms_norm(x, model.mlp_norm, c.norm_eps);
-    x = g.add(x, model.mlp(g, c, m, layer));
+    const Value a = model.attention(g, c, norm(x, model.attention_norm), layer);
+    x = g.add(x, scaled(norm(a, model.attention_out_norm), c.residual_multiplier));
+    const Value m = model.mlp(g, c, norm(x, model.mlp_norm), layer);
+    x = g.add(x, scaled(norm(m, model.mlp_out_norm), c.residual_multiplier));
   }
-  x = g.rms_norm(g.select_rows(x), "model.norm", c.norm_eps);
-  g.top_candidates(g.head(x, c.tie_word_embeddings ? model.embedding : model.head, vocab(c)));
+  x = norm(g.select_rows(x), "model.norm");
+  x = g.head(x, c.tie_word_embeddings ? model.embedding : model.head, vocab(c));
+  x = scaled(x, 1 / c.logits_scaling);
+  g.top_candidates(c.logits_cap == 0 ? x : g.map(x, Function::kCap, c.logits_cap));
 }
 
 }  // namespace lockstep

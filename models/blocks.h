@@ -12,10 +12,11 @@ namespace lockstep {
 // One half of a layer: normed x [Rows, hidden] -> what is added to the residual stream.
 using Block = Value (*)(Graph& graph, const Config& config, Value x, int layer);
 
-// Shapes, window and the usual scale, 1 / sqrt(head_dim).
+// Shapes, window, scale and cap.
 AttentionSpec attention_spec(const Config& config, int layer);
 
-// q and k rotated, where the layer turns; attention; the output projection `out`.
+// q and k rotated, where the layer turns, by the table of its kind; attention; the output
+// projection `out`.
 Value turned_attention(Graph& graph, const Config& config, Value q, Value k, Value v, int layer,
                        const std::string& out);
 
@@ -25,21 +26,24 @@ Value separate_attention(Graph& graph, const Config& config, Value x, int layer)
 Value stacked_attention(Graph& graph, const Config& config, Value x, int layer,
                         const std::string& qkv);
 
-// down(silu(gate(x)) * up(x)).
+// down(activation(gate(x)) * up(x)).
 Value gated_mlp(Graph& graph, const Config& config, Value x, int layer);
 // gate and up below each other in one matrix.
 Value stacked_mlp(Graph& graph, const Config& config, Value x, int layer);
 
-// A model of layers, x += attention(norm(x)); x += mlp(norm(x)), between embedding and head.
-struct PreNorm {
+// A model of layers, x += attention(norm(x)); x += mlp(norm(x)), between embedding and head; with
+// norms after the two halves where they have names.
+struct Layers {
   Block attention = separate_attention;
   Block mlp = gated_mlp;
   // Names in the checkpoint.
   const char* embedding = "model.embed_tokens";
   const char* attention_norm = "input_layernorm";
+  const char* attention_out_norm = nullptr;
   const char* mlp_norm = "post_attention_layernorm";
+  const char* mlp_out_norm = nullptr;
   const char* head = "lm_head";
 };
-void build_pre_norm(Graph& graph, const Config& config, const PreNorm& model);
+void build_layers(Graph& graph, const Config& config, const Layers& model);
 
 }  // namespace lockstep

@@ -3,9 +3,11 @@
 #include "models/config.h"
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 #include <utility>
 
+#include "base/math.h"
 #include "models/config_keys.h"
 #include "models/rope.h"
 
@@ -80,17 +82,78 @@ absl::Status read_sizes(const Json& json, const Family& family, Config& config) 
   return absl::OkStatus();
 }
 
+struct Activation {
+  std::string_view name;
+  Function function;
+};
+constexpr Activation kActivations[] = {
+    {"silu", Function::kSilu},         {"swish", Function::kSilu},
+    {"gelu", Function::kGelu},         {"gelu_pytorch_tanh", Function::kGeluTanh},
+    {"gelu_new", Function::kGeluTanh}, {"relu", Function::kRelu},
+    {"relu2", Function::kReluSquared},
+};
+
+absl::StatusOr<Function> read_activation(const Json& json, const Family& family,
+                                         const Config& config) {
+  ASSIGN_OR_RETURN(const std::string name,
+                   get_string(json, "hidden_act", std::string(family.activation)));
+  std::string supported;
+  for (const Activation& known : kActivations) {
+    if (known.name == name) return known.function;
+    supported += supported.empty() ? known.name : fmt::format(", {}", known.name);
+  }
+  return invalid_argument("hidden_act: \"{}\" is not supported for {}; supported: {}",
+                          printable(name), config.architecture, supported);
+}
+
+// A number above 0 that is 1 where the key is missing, which then multiplies or divides nothing.
+absl::StatusOr<float> factor_of(const Json& json, std::string_view key, double fallback = 1) {
+  ASSIGN_OR_RETURN(const double factor, get_double(json, key, fallback));
+  if (factor >= 1e-6 && factor <= 1e6) return static_cast<float>(factor);
+  return invalid_argument("{}: wanted a number from 1e-6 to 1e6, found {}", key, factor);
+}
+
+// null and a missing fallback are no cap.
+absl::StatusOr<float> cap_of(const Json& json, std::string_view key, double fallback) {
+  const auto found = json.find(std::string(key));
+  if (found == json.end() ? fallback == 0 : found->is_null()) return 0.0f;
+  return factor_of(json, key, fallback);
+}
+
+// What multiplies scores, embeddings, halves of a layer and logits, and what caps them.
+absl::Status read_factors(const Json& json, const Family& family, Config& config) {
+  const auto reads = [&](std::string_view key) { return reads_key(family, key); };
+  const double dim = static_cast<double>(config.head_dim);
+  config.attention_scale = static_cast<float>(exact_pow(dim, -0.5));
+  if (reads("query_pre_attn_scalar")) {
+    ASSIGN_OR_RETURN(const float scalar,
+                     factor_of(json, "query_pre_attn_scalar", family.query_pre_attn_scalar));
+    config.attention_scale = static_cast<float>(exact_pow(scalar, -0.5));
+  }
+  if (reads("attention_multiplier")) {
+    ASSIGN_OR_RETURN(config.attention_scale, factor_of(json, "attention_multiplier"));
+  }
+  ASSIGN_OR_RETURN(config.attention_cap,
+                   cap_of(json, "attn_logit_softcapping", family.attention_cap));
+  ASSIGN_OR_RETURN(config.logits_cap, cap_of(json, "final_logit_softcapping", family.logits_cap));
+  ASSIGN_OR_RETURN(config.embedding_multiplier, factor_of(json, "embedding_multiplier"));
+  if (family.embedding_by_sqrt_hidden) {
+    const double hidden = static_cast<double>(config.hidden_size);
+    config.embedding_multiplier = static_cast<float>(std::sqrt(hidden));
+  }
+  ASSIGN_OR_RETURN(config.residual_multiplier, factor_of(json, "residual_multiplier"));
+  ASSIGN_OR_RETURN(config.logits_scaling, factor_of(json, "logits_scaling"));
+  return absl::OkStatus();
+}
+
 absl::Status read_maths(const Json& json, const Family& family, Config& config) {
   ASSIGN_OR_RETURN(const double eps, get_double(json, "rms_norm_eps", family.norm_eps));
   if (eps <= 0 || eps > 0.1) {
     return invalid_argument("rms_norm_eps: wanted a number above 0 and up to 0.1, found {}", eps);
   }
   config.norm_eps = static_cast<float>(eps);
-  ASSIGN_OR_RETURN(const std::string act, get_string(json, "hidden_act", "silu"));
-  if (act != "silu" && act != "swish") {
-    return invalid_argument("hidden_act: \"{}\" is not supported for {}; supported: silu",
-                            printable(act), config.architecture);
-  }
+  config.norm_plus = family.norm_plus_one ? 1 : 0;
+  ASSIGN_OR_RETURN(config.activation, read_activation(json, family, config));
   ASSIGN_OR_RETURN(config.tie_word_embeddings,
                    get_bool(json, "tie_word_embeddings", family.tie_word_embeddings));
   const bool reads_attention_bias = reads_key(family, "attention_bias");
@@ -163,20 +226,26 @@ absl::Status read_windows(const Json& json, const Family& family, Config& config
   config.windows.assign(config.layers, 0);
   if (family.window == WindowRule::kNone) return absl::OkStatus();
   ASSIGN_OR_RETURN(const bool used, get_bool(json, "use_sliding_window", false));
-  if (family.window != WindowRule::kAllLayers && !used) return absl::OkStatus();
+  const bool asked = family.window == WindowRule::kByLayer || family.window == WindowRule::kNoRope;
+  if (asked && !used) return absl::OkStatus();
   const bool given = json.contains("sliding_window");
   if (given ? json["sliding_window"].is_null() : family.default_window == 0) {
     return absl::OkStatus();
   }
   ASSIGN_OR_RETURN(const int64_t window,
                    count(json, "sliding_window", 1 << 24, family.default_window));
-  int64_t first = 0;
+  int64_t first = 0, full_every = 0;
+  if (family.window == WindowRule::kPattern) {
+    ASSIGN_OR_RETURN(full_every, count(json, "sliding_window_pattern", 1024, family.full_every));
+  }
   if (family.window == WindowRule::kByLayer) {
     ASSIGN_OR_RETURN(first, get_int(json, "max_window_layers", family.max_window_layers));
   }
   for (int64_t i = std::max<int64_t>(first, 0); i < config.layers; ++i) {
-    const bool slides = family.window != WindowRule::kNoRope || !config.turns[i];
-    config.windows[i] = slides ? window : 0;
+    const bool full = family.window == WindowRule::kNoRope    ? config.turns[i]
+                      : family.window == WindowRule::kPattern ? (i + 1) % full_every == 0
+                                                              : false;
+    config.windows[i] = full ? 0 : window;
   }
   return absl::OkStatus();
 }
@@ -198,8 +267,9 @@ absl::Status read_layer_types(const Json& json, const Family& family, Config& co
           "layer_types[{}]: {} is not supported; supported: full_attention, sliding_attention", i,
           describe(types[i]));
     }
-    const bool decides =
-        used && (family.window == WindowRule::kByLayer || family.window == WindowRule::kNoRope);
+    const WindowRule rule = family.window;
+    const bool decides = rule == WindowRule::kPattern ||
+                         (used && (rule == WindowRule::kByLayer || rule == WindowRule::kNoRope));
     if (decides) {
       config.windows[i] = full ? 0 : window;
     } else if (full != (config.windows[i] == 0)) {
@@ -225,6 +295,31 @@ absl::Status set_context(double reach, int64_t override, Config& config) {
   return absl::OkStatus();
 }
 
+// Both tables; how far the scaling of layers that see all positions reaches.
+absl::StatusOr<double> read_ropes(const Json& json, const Family& family, Config& config) {
+  const RopeFacts facts{.head_dim = config.head_dim,
+                        .max_positions = config.max_position_embeddings,
+                        .theta = family.rope_theta,
+                        .part = family.partial_rotary};
+  Json full = json, window = Json::object();
+  if (family.window_rope_theta != 0) {
+    ASSIGN_OR_RETURN(window["rope_theta"],
+                     get_double(json, "rope_local_base_freq", family.window_rope_theta));
+    const Json by_kind = json.value("rope_parameters", Json());
+    if (by_kind.is_object() && by_kind.contains("full_attention")) {
+      full["rope_parameters"] = by_kind["full_attention"];
+      window["rope_parameters"] = by_kind.value("sliding_attention", Json());
+    }
+  }
+  ASSIGN_OR_RETURN(RopeConfig rope, parse_rope(full, facts));
+  config.rope = config.window_rope = std::move(rope.rope);
+  if (family.window_rope_theta != 0) {
+    ASSIGN_OR_RETURN(RopeConfig of_windows, parse_rope(window, facts));
+    config.window_rope = std::move(of_windows.rope);
+  }
+  return rope.reach;
+}
+
 absl::Status read_all(const Json& json, const Family& family, int64_t max_context_override,
                       Config& config) {
   if (!json.is_object()) return invalid_argument("wanted an object, found {}", describe(json));
@@ -232,6 +327,7 @@ absl::Status read_all(const Json& json, const Family& family, int64_t max_contex
   RETURN_IF_ERROR(check_keys(json, family));
   RETURN_IF_ERROR(read_sizes(json, family, config));
   RETURN_IF_ERROR(read_maths(json, family, config));
+  RETURN_IF_ERROR(read_factors(json, family, config));
   RETURN_IF_ERROR(read_dtype(json, config));
   RETURN_IF_ERROR(read_quantization(json, config));
   RETURN_IF_ERROR(read_turns(json, family, config));
@@ -241,13 +337,8 @@ absl::Status read_all(const Json& json, const Family& family, int64_t max_contex
                    read_experts(json, family.experts, config.layers, config.intermediate_size));
   ASSIGN_OR_RETURN(config.bos_token_ids, token_ids(json, "bos_token_id", config.vocab_size));
   ASSIGN_OR_RETURN(config.eos_token_ids, token_ids(json, "eos_token_id", config.vocab_size));
-  ASSIGN_OR_RETURN(RopeConfig rope,
-                   parse_rope(json, {.head_dim = config.head_dim,
-                                     .max_positions = config.max_position_embeddings,
-                                     .theta = family.rope_theta,
-                                     .part = family.partial_rotary}));
-  config.rope = std::move(rope.rope);
-  return set_context(rope.reach, max_context_override, config);
+  ASSIGN_OR_RETURN(const double reach, read_ropes(json, family, config));
+  return set_context(reach, max_context_override, config);
 }
 
 }  // namespace

@@ -15,6 +15,7 @@
 #include "base/json.h"
 #include "models/config_experts.h"
 #include "models/graph.h"
+#include "operators/function.h"
 
 namespace lockstep {
 
@@ -22,6 +23,7 @@ enum class WindowRule : uint8_t {
   kNone,       // Every layer sees all positions.
   kAllLayers,  // sliding_window holds for every layer, when it is not null.
   kByLayer,    // use_sliding_window, from max_window_layers on, or as layer_types says.
+  kPattern,    // All but every so many-th layer, or as layer_types says.
   kNoRope,     // use_sliding_window, in layers that turn nothing, or as layer_types says.
 };
 
@@ -38,13 +40,21 @@ struct Family {
   bool attention_bias = false;  // Where the key is missing.
   bool qk_norm = false;
   double norm_eps = 1e-6;
+  bool norm_plus_one = false;             // Norm weights are stored as the w of 1 + w.
+  bool embedding_by_sqrt_hidden = false;  // Embeddings are multiplied by it.
+  std::string_view activation = "silu";
+  double query_pre_attn_scalar = 0;  // Where the key is missing; 0: head_dim, and no such key.
+  double attention_cap = 0;          // Where the key is missing; 0: none.
+  double logits_cap = 0;             // The same.
   double rope_theta = 10000;
-  double partial_rotary = 0;  // The part of a head that turns; 0: whole heads, in every model.
-  int64_t kv_heads = 0;       // Where the key is missing, not null; 0: num_attention_heads.
-  int64_t head_dim = 0;       // 0: hidden_size / num_attention_heads.
+  double window_rope_theta = 0;  // Of layers with a window, unscaled; 0: one table for all layers.
+  double partial_rotary = 0;     // The part of a head that turns; 0: whole heads, in every model.
+  int64_t kv_heads = 0;          // Where the key is missing, not null; 0: num_attention_heads.
+  int64_t head_dim = 0;          // 0: hidden_size / num_attention_heads.
   WindowRule window = WindowRule::kNone;
   int64_t default_window = 0;  // Where the key is missing; null and 0 are none.
   int64_t max_window_layers = 0;
+  int64_t full_every = 0;     // kPattern: where the key is missing.
   int64_t no_rope_every = 0;  // Every so many-th layer turns nothing; 0: all turn.
   // The keys that this family reads besides those that all do, in our names.
   std::array<std::string_view, 12> keys = {};
@@ -64,7 +74,16 @@ struct Config {
   int64_t kv_heads = 0;
   int64_t head_dim = 0;
   float norm_eps = 0;
+  float norm_plus = 0;  // Added to stored norm weights.
+  Function activation = Function::kSilu;
+  float attention_scale = 0;
+  float attention_cap = 0;  // 0: none.
+  float logits_cap = 0;     // 0: none.
+  float embedding_multiplier = 1;
+  float residual_multiplier = 1;  // Of what attention and MLP add.
+  float logits_scaling = 1;       // Logits are divided by it.
   Rope rope;
+  Rope window_rope;  // Of layers with a window.
   bool tie_word_embeddings = false;
   bool qkv_bias = false;
   bool output_bias = false;  // Of the attention's output projection.

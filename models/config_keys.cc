@@ -106,6 +106,7 @@ constexpr std::string_view kHarmlessKeys[] = {
     "output_router_logits",
     "router_aux_loss_coef",
     "router_jitter_noise",
+    "cache_implementation",
 };
 
 template <typename Range>

@@ -15,7 +15,7 @@ struct ExpertNames {
   const char* down;
 };
 
-// The sum over each token's experts of weight * down(silu(gate(x)) * up(x)).
+// The sum over each token's experts of weight * down(activation(gate(x)) * up(x)).
 Value gated_experts(Graph& graph, const Config& config, Value x, const Routes& routes,
                     const ExpertNames& names);
 

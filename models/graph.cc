@@ -140,9 +140,9 @@ Value Graph::combine(Value x, const Routes& routes) {
                     {.name = scoped("combine"), .axis = info(x).axis});
 }
 
-Value Graph::rms_norm(Value x, const std::string& name, float eps) {
+Value Graph::rms_norm(Value x, const std::string& name, float eps, float plus) {
   Node node{.op = Op::kRmsNorm, .inputs = {x.id}};
-  node.parameters = {add_vector(scoped(name) + ".weight", program::NORM, info(x).axis)};
+  node.parameters = {add_vector(scoped(name) + ".weight", program::NORM, info(x).axis, plus)};
   node.attributes.mutable_norm()->set_eps(eps);
   return append_one(std::move(node),
                     {.name = scoped(name), .rows = info(x).rows, .axis = info(x).axis});
@@ -159,10 +159,10 @@ Value Graph::layer_norm(Value x, const std::string& name, float eps, bool bias) 
                     {.name = scoped(name), .rows = info(x).rows, .axis = info(x).axis});
 }
 
-Value Graph::head_norm(Value x, const std::string& name, float eps, int64_t head_dim) {
+Value Graph::head_norm(Value x, const std::string& name, float eps, int64_t head_dim, float plus) {
   Node node{.op = Op::kHeadNorm, .inputs = {x.id}};
   const AxisSize one_head = {.axis = Axis::kNone, .count = head_dim, .unit = 1};
-  node.parameters = {add_vector(scoped(name) + ".weight", program::NORM, one_head)};
+  node.parameters = {add_vector(scoped(name) + ".weight", program::NORM, one_head, plus)};
   node.attributes.mutable_norm()->set_eps(eps);
   node.attributes.mutable_norm()->set_head_dim(head_dim);
   return append_one(std::move(node),
@@ -201,6 +201,7 @@ Value Graph::attention(Value q, Value k, Value v, const AttentionSpec& spec) {
   attributes.set_kv_heads(spec.kv_heads);
   attributes.set_scale(spec.scale);
   attributes.set_window(spec.window);
+  attributes.set_cap(spec.cap);
   attributes.set_state(spec.layer);
   const int64_t v_dim = spec.v_dim == 0 ? spec.head_dim : spec.v_dim;
   if (v_dim != spec.head_dim) attributes.set_v_dim(v_dim);
@@ -210,6 +211,13 @@ Value Graph::attention(Value q, Value k, Value v, const AttentionSpec& spec) {
   }
   return append_one(std::move(node),
                     {.name = scoped("attention"), .axis = {Axis::kHeads, spec.heads, v_dim}});
+}
+
+Value Graph::map(Value x, Function function, float factor) {
+  program::Attributes attributes;
+  attributes.mutable_map()->set_function(static_cast<program::Function>(function));
+  attributes.mutable_map()->set_factor(factor);
+  return like(Op::kMap, {x}, std::move(attributes));
 }
 
 Value Graph::select_rows(Value x) {
@@ -279,11 +287,12 @@ int Graph::add_weight(const std::string& name, program::Role role, AxisSize rows
   return add_parameter(std::move(parameter));
 }
 
-int Graph::add_vector(const std::string& name, program::Role role, AxisSize cols) {
+int Graph::add_vector(const std::string& name, program::Role role, AxisSize cols, float plus) {
   Parameter parameter{.name = name, .role = role, .rows = kOneRow, .cols = cols};
   program::Piece piece;
   piece.set_source(name);
   piece.add_source_shape(cols.columns());
+  piece.set_plus(plus);
   piece.set_row_end(1);
   piece.set_col_end(cols.columns());
   parameter.pieces = {std::move(piece)};

@@ -68,6 +68,7 @@ struct AttentionSpec {
   int64_t kv_heads = 0;
   float scale = 0;
   int64_t window = 0;  // 0: all positions.
+  float cap = 0;       // Of scores; 0: none.
   int layer = 0;
 };
 
@@ -94,12 +95,13 @@ class Graph {
   Value expert_linear(Value x, const Routes& routes, const Experts& experts, AxisSize out,
                       bool bias = false);
   Value combine(Value x, const Routes& routes);
-  Value rms_norm(Value x, const std::string& name, float eps);
+  // plus: what the stored weight lacks, 1 where it is the w of 1 + w.
+  Value rms_norm(Value x, const std::string& name, float eps, float plus = 0);
   Value layer_norm(Value x, const std::string& name, float eps, bool bias = true);
-  Value head_norm(Value x, const std::string& name, float eps, int64_t head_dim);
+  Value head_norm(Value x, const std::string& name, float eps, int64_t head_dim, float plus = 0);
   Value rope(Value x, const Rope& rope);  // The table is made once for equal attributes.
   Value attention(Value q, Value k, Value v, const AttentionSpec& spec);
-  Value silu(Value x) { return like(Op::kSilu, {x}); }
+  Value map(Value x, Function function, float factor = 0);
   Value mul(Value x, Value y) { return like(Op::kMul, {x, y}); }
   Value add(Value x, Value y) { return like(Op::kAdd, {x, y}); }
   Value select_rows(Value x);  // The rows whose logits are wanted.
@@ -118,7 +120,7 @@ class Graph {
   friend class Scope;
   std::string scoped(const std::string& name) const;
   int add_weight(const std::string& name, program::Role role, AxisSize rows, AxisSize cols);
-  int add_vector(const std::string& name, program::Role role, AxisSize cols);
+  int add_vector(const std::string& name, program::Role role, AxisSize cols, float plus = 0);
   Value append_one(Node node, ValueInfo output);
   // An operator without weights, named after itself, whose output is like its first input.
   Value like(Op op, std::initializer_list<Value> inputs, program::Attributes attributes = {});

@@ -28,7 +28,7 @@ Value attention(Graph& g, const Config& c, Value x, int layer) {
 }
 
 Value mlp(Graph& g, const Config& c, Value x, int) {
-  const Value gate = g.silu(g.linear(x, "feed_forward.w1", ffn(c)));
+  const Value gate = g.map(g.linear(x, "feed_forward.w1", ffn(c)), c.activation);
   const Value up = g.linear(x, "feed_forward.w3", ffn(c));
   return g.linear(g.mul(gate, up), "feed_forward.w2", hidden(c));
 }
@@ -36,13 +36,13 @@ Value mlp(Graph& g, const Config& c, Value x, int) {
 }  // namespace
 
 void build_internlm2(Graph& g, const Config& c) {
-  build_pre_norm(g, c,
-                 {.attention = attention,
-                  .mlp = mlp,
-                  .embedding = "model.tok_embeddings",
-                  .attention_norm = "attention_norm",
-                  .mlp_norm = "ffn_norm",
-                  .head = "output"});
+  build_layers(g, c,
+               {.attention = attention,
+                .mlp = mlp,
+                .embedding = "model.tok_embeddings",
+                .attention_norm = "attention_norm",
+                .mlp_norm = "ffn_norm",
+                .head = "output"});
 }
 
 // {"type": "dynamic", "base": 10000}: dynamic of factor 1 changes nothing within the positions that

@@ -16,6 +16,6 @@ Value experts(Graph& g, const Config& c, Value x, int) {
 
 }  // namespace
 
-void build_mixtral(Graph& g, const Config& c) { build_pre_norm(g, c, {.mlp = experts}); }
+void build_mixtral(Graph& g, const Config& c) { build_layers(g, c, {.mlp = experts}); }
 
 }  // namespace lockstep

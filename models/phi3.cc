@@ -16,7 +16,7 @@ Value attention(Graph& g, const Config& c, Value x, int layer) {
 }  // namespace
 
 void build_phi3(Graph& g, const Config& c) {
-  build_pre_norm(g, c, {.attention = attention, .mlp = stacked_mlp});
+  build_layers(g, c, {.attention = attention, .mlp = stacked_mlp});
 }
 
 // This family's "yarn" and "su" are older names of longrope, whose frequencies depend on how long a

@@ -22,6 +22,6 @@ Value mlp(Graph& g, const Config& c, Value x, int layer) {
 
 }  // namespace
 
-void build_qwen_moe(Graph& g, const Config& c) { build_pre_norm(g, c, {.mlp = mlp}); }
+void build_qwen_moe(Graph& g, const Config& c) { build_layers(g, c, {.mlp = mlp}); }
 
 }  // namespace lockstep

@@ -6,6 +6,8 @@
 
 #include <cstdint>
 
+#include "operators/function.h"
+
 namespace lockstep {
 
 // Which attributes an operator has. The numbers are those of program.Attributes' fields.
@@ -21,6 +23,7 @@ enum class AttrsKind : uint8_t {
   kColumns = 8,
   kRoute = 9,
   kExpert = 10,
+  kMap = 11,
 };
 
 // Fields by operator; each operator reads its own.
@@ -35,6 +38,7 @@ struct OperatorAttrs {
   int64_t kv_head_of_count = 0;
   float scale = 0;           // attention, route: scores, weights are multiplied by this
   int64_t window = 0;        // attention: 0, or how many positions a query sees, itself included
+  float cap = 0;             // attention: scores become cap * tanh(score / cap); 0: they stay
   int state = -1;            // attention: index into the program's states
   int64_t rotary_dim = 0;    // rope_table, rope: the first rotary_dim of a head are rotated
   bool interleaved = false;  // rope: pairs (2i, 2i+1) instead of (i, i + rotary_dim / 2)
@@ -48,7 +52,9 @@ struct OperatorAttrs {
   float rope_theta = 0;
   const int64_t* boundaries = nullptr;  // all_gather: [boundary_count], columns where ranks begin
   int64_t boundary_count = 0;
-  int64_t begin = 0;  // columns: [begin, end) of the input
+  Function function = Function::kNone;  // map, gated
+  float factor = 0;                     // map, gated: of the functions that have one
+  int64_t begin = 0;                    // columns: [begin, end) of the input
   int64_t end = 0;
   int64_t experts = 0;             // expert_linear: matrices in the weight
   int64_t chosen = 0;              // route: experts for each row

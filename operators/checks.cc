@@ -118,7 +118,22 @@ bool check_attention(const OperatorCall& c, Finding& f) {
   for (int64_t head = 0; head < a.heads; ++head) {
     if (!f.within("kv_head_of", a.kv_head_of[head], 0, a.kv_heads - 1)) return false;
   }
-  return f.finite("scale", a.scale) && f.within("window", a.window, 0, kMaxColumns);
+  return f.finite("scale", a.scale) && f.finite("cap", a.cap) &&
+         f.holds(a.cap >= 0, "cap must not be negative") &&
+         f.within("window", a.window, 0, kMaxColumns);
+}
+
+bool check_map(const OperatorCall& c, Finding& f) {
+  const auto function = static_cast<int>(c.attrs.function);
+  if (!f.within("function", function, 1, kFunctionCount - 1) ||
+      !f.finite("factor", c.attrs.factor)) {
+    return false;
+  }
+  if (c.attrs.function == Function::kScale) return true;
+  if (c.attrs.function == Function::kCap) {
+    return f.holds(c.attrs.factor > 0, "factor of cap must be above 0");
+  }
+  return f.holds(c.attrs.factor == 0, "factor must be 0 where the function has none");
 }
 
 bool check_top_candidates(const OperatorCall& c, Finding& f) {

@@ -24,11 +24,18 @@ static_assert(static_cast<int>(AttrsKind::kGather) == Attributes::kGather);
 static_assert(static_cast<int>(AttrsKind::kColumns) == Attributes::kColumns);
 static_assert(static_cast<int>(AttrsKind::kRoute) == Attributes::kRoute);
 static_assert(static_cast<int>(AttrsKind::kExpert) == Attributes::kExpert);
+static_assert(static_cast<int>(AttrsKind::kMap) == Attributes::kMap);
 
 #define LOCKSTEP_OP(number, constant, message, word) \
   static_assert(program::message == (number), #word ": program.proto has another number");
 #include "operators/ops.inc"
 static_assert(program::Op_ARRAYSIZE == kOpCount, "program.proto has more than operators/ops.inc");
+
+#define LOCKSTEP_FUNCTION(number, constant, message, word) \
+  static_assert(program::message == (number), #word ": program.proto has another number");
+#include "operators/functions.inc"
+static_assert(program::Function_ARRAYSIZE == kFunctionCount,
+              "program.proto has more than operators/functions.inc");
 
 void bind_rope_table(const program::RopeTableAttrs& from, OperatorAttrs& attrs) {
   attrs.rotary_dim = 2 * int64_t{from.inv_freq_size()};
@@ -48,6 +55,7 @@ void bind_attention(const program::AttentionAttrs& from, OperatorAttrs& attrs) {
   attrs.kv_head_of_count = from.kv_head_of_size();
   attrs.scale = from.scale();
   attrs.window = from.window();
+  attrs.cap = from.cap();
   attrs.state = from.state();
 }
 
@@ -60,6 +68,13 @@ void bind_route(const program::RouteAttrs& from, OperatorAttrs& attrs) {
   attrs.best_two = from.best_two();
   attrs.renormalised = from.renormalised();
   attrs.scale = from.scale();
+}
+
+void bind_map(const program::MapAttrs& from, OperatorAttrs& attrs) {
+  // A number that is none stays one.
+  const bool known = program::Function_IsValid(from.function());
+  attrs.function = known ? static_cast<Function>(from.function()) : Function::kNone;
+  attrs.factor = from.factor();
 }
 
 template <typename T>
@@ -95,6 +110,7 @@ std::string attention_text(const OperatorAttrs& attrs, bool brief) {
   if (attrs.v_dim != attrs.head_dim) text += fmt::format(" v_dim {}", attrs.v_dim);
   text += fmt::format(" scale {:.9g} state {}", attrs.scale, attrs.state);
   if (attrs.window != 0) text += fmt::format(" window {}", attrs.window);
+  if (attrs.cap != 0) text += fmt::format(" cap {:.9g}", attrs.cap);
   const std::span<const int32_t> map(attrs.kv_head_of, static_cast<size_t>(attrs.kv_head_of_count));
   return text + " kv_head_of " + list_text(map, brief, "{}");
 }
@@ -153,6 +169,9 @@ OperatorAttrs bind_attributes(const Attributes& from) {
     case AttrsKind::kExpert:
       attrs.experts = from.expert().experts();
       break;
+    case AttrsKind::kMap:
+      bind_map(from.map(), attrs);
+      break;
   }
   return attrs;
 }
@@ -185,6 +204,10 @@ std::string attributes_text(const Attributes& attributes, bool brief) {
       return route_text(attrs);
     case AttrsKind::kExpert:
       return fmt::format("experts {}", attrs.experts);
+    case AttrsKind::kMap:
+      return attrs.factor == 0
+                 ? std::string(function_name(attrs.function))
+                 : fmt::format("{} {:.9g}", function_name(attrs.function), attrs.factor);
   }
   return "";
 }

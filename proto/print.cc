@@ -30,7 +30,8 @@ std::string print_header(const Program& program) {
 }
 
 std::string print_piece(const program::Piece& piece) {
-  return fmt::format("{}[{}:{}, {}:{}]{} of [{}]", piece.source(), piece.row_begin(),
+  const std::string plus = piece.plus() == 0 ? "" : fmt::format("{:g} + ", piece.plus());
+  return fmt::format("{}{}[{}:{}, {}:{}]{} of [{}]", plus, piece.source(), piece.row_begin(),
                      piece.row_end(), piece.col_begin(), piece.col_end(),
                      piece.transpose() ? "^T" : "", fmt::join(piece.source_shape(), ", "));
 }

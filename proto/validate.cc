@@ -3,6 +3,7 @@
 // instructions make of them is checked in validate_instructions.cc.
 #include "proto/validate.h"
 
+#include <cmath>
 #include <optional>
 #include <string>
 
@@ -99,6 +100,9 @@ absl::Status check_piece(const program::Weight& weight, const program::Piece& pi
                             printable(weight.name()), field, printable(piece.source()), wanted);
   };
   if (piece.source().empty()) return fail("source", "named");
+  if (!std::isfinite(piece.plus()) || (piece.plus() != 0 && weight.role() != program::NORM)) {
+    return fail("plus", "a finite number, and 0 but for a norm");
+  }
   const int dims = piece.source_shape_size();
   const int min_dims = is_row(weight.role()) ? 1 : 2;
   if (dims < min_dims || dims > min_dims + 1) {

@@ -97,6 +97,13 @@ Decision add(const Context& c) {
       .inputs = {kPartialLayout, kPartialLayout}, .outputs = {kPartialLayout}, .parameters = {}};
 }
 
+// By column; and the product of addends with a factor is an addend of the product.
+Decision map(const Context& c) {
+  const bool linear = c.node.attributes.map().function() == program::SCALE;
+  if (!linear || c.inputs[0] != kPartialLayout) return by_column(c);
+  return {.inputs = {kPartialLayout}, .outputs = {kPartialLayout}, .parameters = {}};
+}
+
 // Linear in rows: whatever its input is.
 Decision select_rows(const Context& c) {
   return {.inputs = {c.inputs[0]}, .outputs = {c.inputs[0]}, .parameters = {}};
@@ -180,7 +187,7 @@ constexpr auto kRules = table_by_op<Rule>({
     {Op::kRopeTable, plain<all_whole>},
     {Op::kRope, plain<by_column>},
     {Op::kAttention, attention, local_attention},
-    {Op::kSilu, plain<by_column>},
+    {Op::kMap, plain<map>},
     {Op::kMul, plain<by_column_pair>},
     {Op::kAdd, plain<add>},
     {Op::kGated, plain<by_column_pair>},

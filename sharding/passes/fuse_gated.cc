@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The product's two factors commute exactly, so silu may be on either side.
+// The product's two factors commute exactly, so the function may be on either side.
 #include <vector>
 
 #include "sharding/passes/passes.h"
@@ -8,42 +8,45 @@
 namespace lockstep {
 namespace {
 
-// The silu that feeds input `which` of a mul and nothing else, or null.
-const Node* only_silu(const Graph& graph, const std::vector<int>& uses, const Node& mul,
-                      size_t which) {
+// The map that feeds input `which` of a mul and nothing else, or null.
+const Node* only_map(const Graph& graph, const std::vector<int>& uses, const Node& mul,
+                     size_t which) {
   const int value = mul.inputs[which];
   const Node& producer = graph.nodes()[graph.values()[value].node];
-  return producer.op == Op::kSilu && uses[value] == 1 ? &producer : nullptr;
+  return producer.op == Op::kMap && uses[value] == 1 ? &producer : nullptr;
 }
 
 }  // namespace
 
 Graph fuse_gated(const Graph& graph, const CompileOptions&) {
   const std::vector<int> uses = use_counts(graph);
-  std::vector<const Node*> silu_of(graph.nodes().size());  // By mul: the silu to take in.
+  std::vector<const Node*> map_of(graph.nodes().size());  // By mul: the map to take in.
   std::vector<size_t> side_of(graph.nodes().size());
   std::vector<bool> gone(graph.nodes().size());
   for (size_t i = 0; i < graph.nodes().size(); ++i) {
     const Node& node = graph.nodes()[i];
-    for (size_t side = 0; node.op == Op::kMul && side < 2 && silu_of[i] == nullptr; ++side) {
-      silu_of[i] = only_silu(graph, uses, node, side);
+    for (size_t side = 0; node.op == Op::kMul && side < 2 && map_of[i] == nullptr; ++side) {
+      map_of[i] = only_map(graph, uses, node, side);
       side_of[i] = side;
     }
-    if (silu_of[i] != nullptr) gone[graph.values()[silu_of[i]->outputs[0]].node] = true;
+    if (map_of[i] != nullptr) gone[graph.values()[map_of[i]->outputs[0]].node] = true;
   }
   Rewriter rewriter(graph);
   for (size_t i = 0; i < graph.nodes().size(); ++i) {
     const Node& node = graph.nodes()[i];
     if (gone[i]) continue;
-    if (silu_of[i] == nullptr) {
+    if (map_of[i] == nullptr) {
       rewriter.copy(node);
       continue;
     }
-    const int gate = rewriter.value(silu_of[i]->inputs[0]);
+    const int gate = rewriter.value(map_of[i]->inputs[0]);
     const int up = rewriter.value(node.inputs[1 - side_of[i]]);
     ValueInfo info = graph.values()[node.outputs[0]];
     const Value out =
-        rewriter.append({.op = Op::kGated, .inputs = {gate, up}}, {std::move(info)}).front();
+        rewriter
+            .append({.op = Op::kGated, .inputs = {gate, up}, .attributes = map_of[i]->attributes},
+                    {std::move(info)})
+            .front();
     rewriter.replace(node.outputs[0], out.id);
   }
   return std::move(rewriter).take();

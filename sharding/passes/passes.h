@@ -22,7 +22,7 @@ Graph round_inputs(const Graph& graph, const CompileOptions& options);
 // Linears of one input become one, and their outputs views of its columns: q, k, v; gate, up. The
 // head stays by itself.
 Graph fuse_linears(const Graph& graph, const CompileOptions& options);
-// mul(silu(gate), up) -> gated(gate, up).
+// mul(map(gate), up) -> gated(gate, up).
 Graph fuse_gated(const Graph& graph, const CompileOptions& options);
 // A sum that goes into an rms_norm -> add_norm, which gives both.
 Graph fuse_add_norm(const Graph& graph, const CompileOptions& options);

@@ -48,8 +48,9 @@ INSTANTIATE_TEST_SUITE_P(Cases, GoldenTest,
                                          "goldens/llama_tied", "goldens/llama3_rope",
                                          "goldens/mistral_window", "goldens/qwen2", "goldens/qwen3",
                                          "goldens/baichuan_7b", "goldens/internlm",
-                                         "goldens/internlm2", "goldens/phi3", "goldens/smollm3",
-                                         "goldens/mixtral", "goldens/qwen2_moe",
+                                         "goldens/internlm2", "goldens/phi3", "goldens/granite",
+                                         "goldens/gemma", "goldens/gemma2", "goldens/gemma3_text",
+                                         "goldens/smollm3", "goldens/mixtral", "goldens/qwen2_moe",
                                          "goldens/qwen3_moe", "models/stories260k"),
                          [](const auto& info) {
                            const std::string path = info.param;

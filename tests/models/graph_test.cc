@@ -73,7 +73,7 @@ TEST(GraphTest, EveryOperatorThatAModelMayNameHasABuilder) {
   x = g.rms_norm(g.attention(q, q, q, spec), "norm", 1e-5f);
   const Routes routes = g.route(g.router(x, "router", 4), {.chosen = 2});
   x = g.combine(g.expert_linear(x, routes, {.count = 4, .name = "*.up"}, hidden), routes);
-  x = g.layer_norm(g.add(x, g.mul(x, g.silu(x))), "norm", 1e-5f);
+  x = g.layer_norm(g.add(x, g.mul(x, g.map(x, Function::kSilu))), "norm", 1e-5f);
   g.top_candidates(g.head(g.select_rows(x), "head", vocab));
   const std::set<Op> compilers = {Op::kGated,     Op::kAddNorm,   Op::kCast,
                                   Op::kAllReduce, Op::kAllGather, Op::kColumns};

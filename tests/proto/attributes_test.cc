@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "operators/schema.h"
 
 namespace lockstep {
@@ -34,6 +35,11 @@ std::string set(Message& message, const FieldDescriptor& field, int value) {
     case FieldDescriptor::CPPTYPE_BOOL:
       to.SetBool(&message, &field, true);
       return field.name();
+    case FieldDescriptor::CPPTYPE_ENUM: {
+      const google::protobuf::EnumValueDescriptor& second = *field.enum_type()->value(1);
+      to.SetEnum(&message, &field, &second);
+      return absl::AsciiStrToLower(second.name());
+    }
     default:
       ADD_FAILURE() << field.full_name() << " has a type that this test does not know";
   }

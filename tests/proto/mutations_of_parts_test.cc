@@ -188,6 +188,8 @@ INSTANTIATE_TEST_SUITE_P(
          }},
         {"SourceNegative", "source_shape",
          [](P p) { p.mutable_weights(0)->mutable_pieces(0)->set_source_shape(0, -5); }},
+        {"MatrixPlusOne", "piece plus of",
+         [](P p) { p.mutable_weights(0)->mutable_pieces(0)->set_plus(1); }},
         {"RowTransposed", "transpose",
          [](P p) { weight_named(p, "norm1.weight").mutable_pieces(0)->set_transpose(true); }},
         {"StateDtype", "program state 0",
@@ -218,12 +220,12 @@ INSTANTIATE_TEST_SUITE_P(
         {"TooFewInputs", "inputs count must be",
          [](P p) { find(p, program::LINEAR).mutable_inputs()->RemoveLast(); }},
         {"TooManyInputs", "inputs count must be",
-         [](P p) { find(p, program::SILU).add_inputs()->set_value(0); }},
+         [](P p) { find(p, program::MAP).add_inputs()->set_value(0); }},
         {"TooManyOutputs", "outputs count must be",
-         [](P p) { find(p, program::SILU).add_outputs(0); }},
-        {"NoOutput", "outputs count must be", [](P p) { find(p, program::SILU).clear_outputs(); }},
+         [](P p) { find(p, program::MAP).add_outputs(0); }},
+        {"NoOutput", "outputs count must be", [](P p) { find(p, program::MAP).clear_outputs(); }},
         {"WeightAsValue", "must be a value, found a weight",
-         [](P p) { find(p, program::SILU).mutable_inputs(0)->set_weight(0); }},
+         [](P p) { find(p, program::MAP).mutable_inputs(0)->set_weight(0); }},
         {"ValueAsWeight", "must be a linear weight, found a value",
          [](P p) { find(p, program::LINEAR).mutable_inputs(1)->set_value(0); }},
         {"OperandOfNothing", "found nothing",
@@ -231,39 +233,67 @@ INSTANTIATE_TEST_SUITE_P(
         {"WeightOfAnotherRole", "must be a norm weight, found EMBEDDING",
          [](P p) { find(p, program::RMS_NORM).mutable_inputs(1)->set_weight(0); }},
         {"ValueIndex", "input value must be",
-         [](P p) { find(p, program::SILU).mutable_inputs(0)->set_value(p.values_size()); }},
+         [](P p) { find(p, program::MAP).mutable_inputs(0)->set_value(p.values_size()); }},
         {"NegativeValueIndex", "input value must be",
-         [](P p) { find(p, program::SILU).mutable_inputs(0)->set_value(-1); }},
+         [](P p) { find(p, program::MAP).mutable_inputs(0)->set_value(-1); }},
         {"WeightIndex", "input weight must be",
          [](P p) { find(p, program::LINEAR).mutable_inputs(1)->set_weight(p.weights_size()); }},
         {"OutputIndex", "output value must be",
-         [](P p) { find(p, program::SILU).set_outputs(0, INT32_MAX); }},
+         [](P p) { find(p, program::MAP).set_outputs(0, INT32_MAX); }},
         {"ReadBeforeWritten", "is read before it is written",
          [](P p) {
            const int last = find(p, program::SELECT_ROWS).inputs(0).value();
-           find(p, program::SILU).mutable_inputs(0)->set_value(last);
+           find(p, program::MAP).mutable_inputs(0)->set_value(last);
          }},
         {"WrittenTwice", "is written a second time",
-         [](P p) { find(p, program::MUL).set_outputs(0, find(p, program::SILU).outputs(0)); }},
+         [](P p) { find(p, program::MUL).set_outputs(0, find(p, program::MAP).outputs(0)); }},
         {"NoAttributes", "attributes must be",
          [](P p) { find(p, program::RMS_NORM).clear_attributes(); }},
         {"OtherAttributes", "attributes must be",
          [](P p) { find(p, program::RMS_NORM).mutable_attributes()->mutable_rope(); }},
         {"NeedlessAttributes", "attributes must be",
-         [](P p) { find(p, program::SILU).mutable_attributes()->mutable_norm(); }},
+         [](P p) { find(p, program::MUL).mutable_attributes()->mutable_norm(); }},
+        {"NoFunction", "function must be 1 to 9, found 0",
+         [](P p) {
+           find(p, program::GATED).mutable_attributes()->mutable_map()->clear_function();
+         }},
+        {"FunctionThatIsKnownInEightBits", "function must be 1 to 9, found 0",
+         [](P p) {
+           find(p, program::MAP)
+               .mutable_attributes()
+               ->mutable_map()
+               ->set_function(static_cast<program::Function>(program::GELU + 256));
+         }},
+        {"FactorOfAFunctionWithout", "factor must be 0 where the function has none",
+         [](P p) { find(p, program::MAP).mutable_attributes()->mutable_map()->set_factor(2); }},
+        {"CapOfZero", "factor of cap must be above 0",
+         [](P p) {
+           find(p, program::MAP).mutable_attributes()->mutable_map()->set_function(program::CAP);
+         }},
+        {"FactorOfInfinity", "factor must be a finite number",
+         [](P p) {
+           program::MapAttrs& map = *find(p, program::GATED).mutable_attributes()->mutable_map();
+           map.set_function(program::SCALE);
+           map.set_factor(HUGE_VALF);
+         }},
+        {"NegativeScoreCap", "cap must not be negative",
+         [](P p) {
+           find(p, program::ATTENTION).mutable_attributes()->mutable_attention()->set_cap(-1);
+         }},
         {"OutputDtype", "dtype of an output must be float32",
-         [](P p) { output_of(p, program::SILU).set_dtype(program::BF16); }},
+         [](P p) { output_of(p, program::MAP).set_dtype(program::BF16); }},
         {"InputDtype", "dtype of an input must be float32, found bfloat16",
          [](P p) {
            const int cast = find(p, program::CAST).outputs(0);
-           find(p, program::SELECT_ROWS).set_op(program::SILU);
-           Instruction& silu = find(p, program::SILU, 1);
-           silu.mutable_inputs(0)->set_value(cast);
+           find(p, program::SELECT_ROWS).set_op(program::MAP);
+           Instruction& map = find(p, program::MAP, 1);
+           *map.mutable_attributes() = find(p, program::MAP).attributes();
+           map.mutable_inputs(0)->set_value(cast);
          }},
         {"GatherChangesDtype", "dtype of an output",
          [](P p) { output_of(p, program::ALL_GATHER).set_dtype(program::BF16); }},
         {"RowsDiffer", "rows of an output, a row domain, must be 0, found 1",
-         [](P p) { output_of(p, program::SILU).set_rows(program::OUTPUTS); }},
+         [](P p) { output_of(p, program::MAP).set_rows(program::OUTPUTS); }},
         {"SelectKeepsRows", "rows of an output, a row domain, must be 1, found 0",
          [](P p) { output_of(p, program::SELECT_ROWS).set_rows(program::TOKENS); }},
         {"NoCandidates", "one top_candidates instruction, found 0",

@@ -66,7 +66,7 @@ INSTANTIATE_TEST_SUITE_P(
            find(p, program::HEAD_NORM).mutable_attributes()->mutable_norm()->set_head_dim(8);
          }},
         {"ElementwiseColumns", "columns of an", [](P p) {
-           program::Value& value = output_of(p, program::SILU);
+           program::Value& value = output_of(p, program::MAP);
            value.set_cols(2);
          }},
         {"RopeTableWidth", "columns of the output must be",

@@ -77,7 +77,7 @@ TEST(ValidateTest, NamesThatAreHostileStayOneShortLine) {
         p.mutable_weights(0)->mutable_pieces(0)->set_source_shape(1, 9);
       },
       [&](Program& p) { p.mutable_states(0)->clear_kv(); },
-      [&](Program& p) { output_of(p, program::SILU).set_shared(true); },
+      [&](Program& p) { output_of(p, program::MAP).set_shared(true); },
       [&](Program& p) {  // x is added to after the attention.
         const int64_t x = output_of(p, program::ALL_REDUCE).offset_bytes();
         output_of(p, program::RMS_NORM).set_offset_bytes(x);
@@ -130,7 +130,7 @@ std::string message_of_shared(const std::function<void(Program&)>& change) {
 }
 
 TEST(ValidateTest, SharedMemoryIsForWhatIsGatheredAlone) {
-  EXPECT_THAT(message_of_shared([](Program& p) { output_of(p, program::SILU).set_shared(true); }),
+  EXPECT_THAT(message_of_shared([](Program& p) { output_of(p, program::MAP).set_shared(true); }),
               HasSubstr("is shared: it must be what all_gather gives, or a part of it"));
   EXPECT_THAT(message_of_shared([](Program& p) { output_of(p, program::EMBED).set_shared(true); }),
               HasSubstr("is shared: it must be written behind the first collective"));

@@ -259,7 +259,7 @@ Graph experts_model(bool stacked) {
                             .matrices = kExperts},
                            out);
     };
-    x = g.add(x, part(g.silu(part(x, "up", ffn)), "down", hidden));
+    x = g.add(x, part(g.map(part(x, "up", ffn), Function::kSilu), "down", hidden));
   }
   g.top_candidates(g.head(g.select_rows(x), "head", vocab));
   return g;
@@ -328,7 +328,8 @@ TEST(CompileTest, SixtyLayersOf384ExpertsAreCutInsideEachExpert) {
     const auto linear = [&](Value from, const char* name, AxisSize out) {
       return model.expert_linear(from, routes, {.count = 384, .name = name}, out);
     };
-    const Value inner = model.mul(model.silu(linear(x, "*.gate", ffn)), linear(x, "*.up", ffn));
+    const Value inner =
+        model.mul(model.map(linear(x, "*.gate", ffn), Function::kSilu), linear(x, "*.up", ffn));
     x = model.add(x, model.combine(linear(inner, "*.down", hidden), routes));
   }
   model.top_candidates(model.head(model.select_rows(x), "head", {Axis::kVocab, 4096, 1}));

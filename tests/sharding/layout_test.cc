@@ -157,7 +157,7 @@ TEST(CutTest, OnePieceOfSeveralMatricesIsCutInEach) {
 
 TEST(LayoutTest, NormsAndNonLinearFunctionsRefuseAPartial) {
   Fixture f;
-  f.graph.silu(f.x);
+  f.graph.map(f.x, Function::kSilu);
   EXPECT_EQ(decide_last(f.graph, {kPartialLayout}, Strategy::kReduce).inputs[0], kWholeLayout);
   f.graph.rms_norm(f.x, "norm", 1e-6f);
   EXPECT_EQ(decide_last(f.graph, {kPartialLayout}, Strategy::kReduce).inputs[0], kWholeLayout);
@@ -170,7 +170,7 @@ TEST(LayoutTest, NormsAndNonLinearFunctionsRefuseAPartial) {
 
 TEST(LayoutTest, NonLinearFunctionsKeepASplit) {
   Fixture f;
-  f.graph.silu(f.x);
+  f.graph.map(f.x, Function::kSilu);
   EXPECT_EQ(decide_last(f.graph, {split_over(Axis::kFfn)}, Strategy::kReduce).outputs[0],
             split_over(Axis::kFfn));
 }

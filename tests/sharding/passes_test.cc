@@ -32,7 +32,7 @@ std::string ops(const Graph& graph) {
 
 TEST(DropDeadTest, LeavesOutWhatNothingReadsAndItsParameters) {
   Fixture f;
-  f.graph.silu(f.graph.linear(f.x, "unused", kFfn));
+  f.graph.map(f.graph.linear(f.x, "unused", kFfn), Function::kSilu);
   f.finish(f.x);
   const Graph graph = drop_dead(f.graph, {});
   EXPECT_EQ(ops(graph), "embed select_rows linear top_candidates");
@@ -120,7 +120,7 @@ TEST(FuseLinearsTest, TheHeadStaysByItself) {
 TEST(FuseGatedTest, SiluOnEitherSideOfAProductIsTakenIn) {
   for (bool first : {true, false}) {
     Fixture f;
-    const Value gate = f.graph.silu(f.x);
+    const Value gate = f.graph.map(f.x, Function::kSilu);
     const Value up = f.graph.rms_norm(f.x, "norm", 1e-6f);
     f.finish(first ? f.graph.mul(gate, up) : f.graph.mul(up, gate));
     const Graph graph = fuse_gated(f.graph, {});
@@ -131,19 +131,19 @@ TEST(FuseGatedTest, SiluOnEitherSideOfAProductIsTakenIn) {
 
 TEST(FuseGatedTest, ASiluWithAnotherReaderStays) {
   Fixture f;
-  const Value gate = f.graph.silu(f.x);
+  const Value gate = f.graph.map(f.x, Function::kSilu);
   f.finish(f.graph.add(gate, f.graph.mul(gate, f.x)));
   EXPECT_EQ(count_ops(fuse_gated(f.graph, {}), Op::kGated), 0);
 }
 
 TEST(FuseAddNormTest, ASumAndItsFirstNormBecomeOne) {
   Fixture f;
-  const Value sum = f.graph.add(f.x, f.graph.silu(f.x));
+  const Value sum = f.graph.add(f.x, f.graph.map(f.x, Function::kSilu));
   const Value a = f.graph.rms_norm(sum, "a", 1e-5f);
   const Value b = f.graph.rms_norm(sum, "b", 1e-6f);
   f.finish(f.graph.add(sum, f.graph.mul(a, b)));
   const Graph graph = fuse_add_norm(f.graph, {});
-  EXPECT_EQ(ops(graph), "embed silu add_norm rms_norm mul add select_rows linear top_candidates");
+  EXPECT_EQ(ops(graph), "embed map add_norm rms_norm mul add select_rows linear top_candidates");
   EXPECT_FLOAT_EQ(graph.nodes()[2].attributes.norm().eps(), 1e-5f);
   EXPECT_EQ(graph.nodes()[3].inputs[0], graph.nodes()[2].outputs[0]);
 }
@@ -151,14 +151,14 @@ TEST(FuseAddNormTest, ASumAndItsFirstNormBecomeOne) {
 TEST(CheckTest, ABrokenGraphIsNamedByItsNode) {
   Fixture f;
   Graph shapes = f.graph;
-  shapes.append({.op = Op::kSilu, .inputs = {0}}, {{.name = "y", .axis = kFfn}});
+  shapes.append({.op = Op::kMap, .inputs = {0}}, {{.name = "y", .axis = kFfn}});
   EXPECT_EQ(message_of(check_graph(shapes)),
-            "%1 = silu(%0) : f32 [tokens, ffn 24]: columns of an output must be 16, found 24");
+            "%1 = map(%0) : f32 [tokens, ffn 24]: columns of an output must be 16, found 24");
   Graph order = f.graph;
-  order.append({.op = Op::kSilu, .inputs = {1}}, {{.name = "y", .axis = kHidden}});
+  order.append({.op = Op::kMap, .inputs = {1}}, {{.name = "y", .axis = kHidden}});
   EXPECT_NE(message_of(check_graph(order)).find("made before"), std::string::npos);
   Graph rows = f.graph;
-  rows.append({.op = Op::kSilu, .inputs = {0}},
+  rows.append({.op = Op::kMap, .inputs = {0}},
               {{.name = "y", .rows = program::OUTPUTS, .axis = kHidden}});
   EXPECT_NE(message_of(check_graph(rows)).find("rows"), std::string::npos);
   Graph pieces = f.graph;

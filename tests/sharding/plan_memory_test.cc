@@ -62,7 +62,7 @@ Graph random_graph(std::mt19937_64& random) {
         break;
       }
       default:
-        values.push_back(g.silu(x));
+        values.push_back(g.map(x, Function::kSilu));
     }
   }
   Value last = values.back();

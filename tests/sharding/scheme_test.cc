@@ -39,7 +39,7 @@ Graph wide_model() {
   const AttentionSpec spec{.head_dim = 32, .heads = 4, .kv_heads = 2, .scale = 0.2f};
   const Value mixed = g.attention(q, k, g.linear(x, "v", kv_heads), spec);
   const Value y = g.add(x, g.linear(mixed, "o", hidden));
-  const Value up = g.mul(g.silu(g.linear(y, "gate", ffn)), g.linear(y, "up", ffn));
+  const Value up = g.mul(g.map(g.linear(y, "gate", ffn), Function::kSilu), g.linear(y, "up", ffn));
   const Value z = g.add(y, g.linear(up, "down", hidden));
   g.top_candidates(g.head(g.select_rows(z), "head", vocab));
   return g;

@@ -15,9 +15,9 @@
 
 namespace lockstep {
 
-inline constexpr const char* kModels[] = {"llama",    "mistral", "qwen2",   "qwen3",
-                                          "baichuan", "yarn",    "dynamic", "internlm2",
-                                          "phi3",     "smollm3", "mixtral", "qwen2_moe"};
+inline constexpr const char* kModels[] = {"llama",  "mistral", "qwen2",     "qwen3",   "baichuan",
+                                          "yarn",   "dynamic", "internlm2", "phi3",    "granite",
+                                          "gemma2", "gemma3",  "smollm3",   "mixtral", "qwen2_moe"};
 
 inline Graph model_graph(const std::string& name) {
   const std::filesystem::path folder =

@@ -62,7 +62,8 @@ Matrix assemble(const Tensors& tensors, program::Role role, DType dtype, int64_t
       for (int64_t c = piece.col_begin(); c < piece.col_end(); ++c) {
         int64_t to_row = r - piece.row_begin(), to_col = c - piece.col_begin();
         if (piece.transpose()) std::swap(to_row, to_col);
-        result.at(row + to_row, col + to_col) = rounded(tensor.data[r * source_cols + c], dtype);
+        result.at(row + to_row, col + to_col) =
+            rounded(tensor.data[r * source_cols + c] + piece.plus(), dtype);
       }
     }
     const int64_t down = piece.row_end() - piece.row_begin();

@@ -25,7 +25,32 @@ Matrices map_two(const Args& a, Function function) {
   return {std::move(out)};
 }
 
-double silu_of(double x) { return x / (1 + std::exp(-x)); }
+double function_of(const program::Attributes& attributes, double x) {
+  const double factor = attributes.map().factor();
+  const auto positive = x > 0 ? x : 0;
+  switch (attributes.map().function()) {
+    case program::SILU:
+      return x / (1 + std::exp(-x));
+    case program::GELU:
+      return 0.5 * x * std::erfc(-x / std::sqrt(2.0));
+    case program::GELU_TANH:
+      return 0.5 * x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * std::pow(x, 3))));
+    case program::RELU:
+      return positive;
+    case program::RELU_SQUARED:
+      return positive * positive;
+    case program::SIGMOID:
+      return 1 / (1 + std::exp(-x));
+    case program::TANH:
+      return std::tanh(x);
+    case program::SCALE:
+      return x * factor;
+    case program::CAP:
+      return factor * std::tanh(x / factor);
+    default:
+      LOCKSTEP_CHECK(false);
+  }
+}
 
 Matrices embed(const Args& a) {
   const Matrix& weight = *a.parameters[0];
@@ -138,7 +163,8 @@ void attend(const Args& a, int64_t row, int64_t head, Matrix& out) {
     for (int64_t i = 0; i < dim; ++i) {
       score += double{q.at(row, head * dim + i)} * k.at(s, kv_head * dim + i);
     }
-    scores.push_back(score * spec.scale());
+    score *= spec.scale();
+    scores.push_back(spec.cap() == 0 ? score : spec.cap() * std::tanh(score / spec.cap()));
   }
   const double most = *std::max_element(scores.begin(), scores.end());
   double total = 0;
@@ -163,8 +189,9 @@ Matrices attention(const Args& a) {
   return {std::move(out)};
 }
 
-Matrices silu(const Args& a) {
-  return map_two(a, [](double x, double) { return static_cast<float>(silu_of(x)); });
+Matrices map(const Args& a) {
+  return map_two(
+      a, [&](double x, double) { return static_cast<float>(function_of(a.attributes, x)); });
 }
 Matrices mul(const Args& a) {
   return map_two(a, [](float x, float y) { return x * y; });
@@ -173,7 +200,8 @@ Matrices add(const Args& a) {
   return map_two(a, [](float x, float y) { return x + y; });
 }
 Matrices gated(const Args& a) {
-  return map_two(a, [](float x, float y) { return static_cast<float>(silu_of(x)) * y; });
+  return map_two(
+      a, [&](float x, float y) { return static_cast<float>(function_of(a.attributes, x)) * y; });
 }
 
 Matrices add_norm(const Args& a) {
@@ -333,7 +361,7 @@ constexpr auto kOperators = table_by_op<Row>({
     {Op::kRopeTable, rope_table},
     {Op::kRope, rope},
     {Op::kAttention, attention},
-    {Op::kSilu, silu},
+    {Op::kMap, map},
     {Op::kMul, mul},
     {Op::kAdd, add},
     {Op::kGated, gated},

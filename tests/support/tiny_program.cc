@@ -131,9 +131,12 @@ int mlp(ProgramBuilder& b, int x) {
   const int up = linear(b, x, matrix("up.weight"), "up");
   const int silu = b.value("silu", own), mul = b.value("mul", own), gated = b.value("gated", own),
             sum = b.value("sum", own), cast = b.value("cast", own, program::TOKENS, program::BF16);
-  b.add(program::SILU, {gate}, {}, {silu});
+  const auto set_silu = [](program::Instruction& added) {
+    added.mutable_attributes()->mutable_map()->set_function(program::SILU);
+  };
+  set_silu(b.add(program::MAP, {gate}, {}, {silu}));
   b.add(program::MUL, {silu, up}, {}, {mul});
-  b.add(program::GATED, {gate, up}, {}, {gated});
+  set_silu(b.add(program::GATED, {gate, up}, {}, {gated}));
   b.add(program::ADD, {mul, gated}, {}, {sum});
   b.add(program::CAST, {sum}, {}, {cast});
   const int whole = b.gather("inner", cast, ffn);

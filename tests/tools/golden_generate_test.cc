@@ -62,8 +62,8 @@ INSTANTIATE_TEST_SUITE_P(Cases, GoldenGenerateTest,
                          ::testing::Values("demo", "llama_mha", "llama_gqa", "llama_tied",
                                            "llama3_rope", "mistral_window", "qwen2", "qwen3",
                                            "baichuan_7b", "internlm", "internlm2", "phi3",
-                                           "smollm3", "mixtral", "qwen2_moe", "qwen3_moe",
-                                           "stories260k"),
+                                           "smollm3", "granite", "gemma", "gemma2", "gemma3_text",
+                                           "mixtral", "qwen2_moe", "qwen3_moe", "stories260k"),
                          [](const auto& info) { return info.param; });
 
 }  // namespace

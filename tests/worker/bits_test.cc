@@ -361,6 +361,17 @@ constexpr Shape kFamilies[] = {
     {"SmolLm3", 7, 1, 32, 200, 20,
      R"({"architectures": ["SmolLM3ForCausalLM"], "no_rope_layers": [1, 0],
          "use_sliding_window": true})"},
+    {"Granite", 6, 3, 32, 200, 0,
+     R"({"architectures": ["GraniteForCausalLM"], "attention_bias": true, "mlp_bias": true,
+         "embedding_multiplier": 3.0, "residual_multiplier": 0.7, "logits_scaling": 1.5,
+         "attention_multiplier": 0.2})"},
+    {"Gemma", 5, 1, 32, 200, 0, R"({"architectures": ["GemmaForCausalLM"], "hidden_act": "gelu"})"},
+    {"Gemma2", 6, 2, 32, 200, 20,
+     R"({"architectures": ["Gemma2ForCausalLM"], "hidden_act": "gelu_pytorch_tanh",
+         "attn_logit_softcapping": 2.0, "final_logit_softcapping": 3.0})"},
+    {"Gemma3", 6, 2, 32, 200, 20,
+     R"({"architectures": ["Gemma3ForCausalLM"], "hidden_act": "gelu_pytorch_tanh",
+         "sliding_window_pattern": 2})"},
 };
 constexpr Kind kFamilyKinds[] = {kKinds[0], kKinds[1], kGroupKinds[0], kGroupKinds[1]};
 

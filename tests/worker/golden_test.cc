@@ -27,22 +27,14 @@ std::vector<Run> all_runs() {
     int heads;
   };
   std::vector<Run> runs;
-  for (const Case& c : std::initializer_list<Case>{{"goldens/llama_mha", 4},
-                                                   {"goldens/llama_gqa", 8},
-                                                   {"goldens/llama_tied", 4},
-                                                   {"goldens/llama3_rope", 8},
-                                                   {"goldens/mistral_window", 8},
-                                                   {"goldens/qwen2", 8},
-                                                   {"goldens/qwen3", 4},
-                                                   {"goldens/baichuan_7b", 4},
-                                                   {"goldens/internlm", 4},
-                                                   {"goldens/internlm2", 8},
-                                                   {"goldens/phi3", 4},
-                                                   {"goldens/smollm3", 7},
-                                                   {"goldens/mixtral", 4},
-                                                   {"goldens/qwen2_moe", 4},
-                                                   {"goldens/qwen3_moe", 4},
-                                                   {"models/stories260k", 8}}) {
+  for (const Case& c : std::initializer_list<Case>{
+           {"goldens/llama_mha", 4},   {"goldens/llama_gqa", 8},      {"goldens/llama_tied", 4},
+           {"goldens/llama3_rope", 8}, {"goldens/mistral_window", 8}, {"goldens/qwen2", 8},
+           {"goldens/qwen3", 4},       {"goldens/baichuan_7b", 4},    {"goldens/internlm", 4},
+           {"goldens/internlm2", 8},   {"goldens/phi3", 4},           {"goldens/smollm3", 7},
+           {"goldens/mixtral", 4},     {"goldens/qwen2_moe", 4},      {"goldens/qwen3_moe", 4},
+           {"goldens/granite", 6},     {"goldens/gemma", 4},          {"goldens/gemma2", 4},
+           {"goldens/gemma3_text", 4}, {"models/stories260k", 8}}) {
     for (const int ranks : {1, 2, 3, 5}) {
       if (ranks > c.heads) continue;
       runs.push_back({c.name, ranks, Strategy::kGather});

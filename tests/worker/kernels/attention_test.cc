@@ -88,6 +88,13 @@ TEST_P(AttentionTest, ASlidingWindowSeesItsLastPositionsOnly) {
   }
 }
 
+TEST_P(AttentionTest, CappedScoresAgreeWithTheReference) {
+  for (const float cap : {0.5f, 50.0f}) {
+    expect_reference({.cap = cap, .lengths = {300}}, {.chunk = 33, .threads = 2}, 5);
+    expect_reference({.window = 40, .cap = cap, .lengths = {130, 7}}, {.chunk = 1}, 5);
+  }
+}
+
 TEST_P(AttentionTest, HeadsFindTheirKvHeadByTheMapInAnyOrder) {
   Conversation conversation({.heads = 5, .kv_heads = 3, .lengths = {80}});
   conversation.set_kv_head_of({2, 0, 2, 2, 0});  // KV head 1 has no query head here.

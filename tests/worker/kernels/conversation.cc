@@ -116,6 +116,7 @@ void Conversation::step(const KernelEntry& kernel, const Schedule& schedule,
   args.attrs.kv_head_of = kv_head_of_.data();
   args.attrs.scale = 1 / std::sqrt(static_cast<float>(shape_.head_dim));
   args.attrs.window = shape_.window;
+  args.attrs.cap = shape_.cap;
   args.state = {memory_.data(), page_bytes_, static_cast<int64_t>(memory_.size()) / page_bytes_,
                 schedule.page_tokens, kernel.weight};
   args.step = &view;

@@ -11,6 +11,7 @@ struct Shape {
   int64_t kv_heads = 2;
   int64_t head_dim = 32;
   int64_t window = 0;
+  float cap = 0;
   std::vector<int64_t> lengths = {150};  // Of every sequence.
 };
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Appends k and v of the step's rows to the layer's pages, then for every row and query head
-// out = sum over keys j of softmax(scale * q . k_j) v_j, over the keys up to the row's own position
-// (the last `window` of them). Keys are taken in blocks of kKeyBlock from position 0 on, with
-// a running maximum and sum; those of every kPart positions are then merged, in order. So the bits
-// depend on the position alone, and threads may share the keys of one row.
+// out = sum over keys j of softmax(scale * q . k_j, capped) v_j, over the keys up to the row's own
+// position (the last `window` of them). Keys are taken in blocks of kKeyBlock from position 0 on,
+// with a running maximum and sum; those of every kPart positions are then merged, in order. So the
+// bits depend on the position alone, and threads may share the keys of one row.
 #include "worker/kernels/cpu/attention_queries.h"
 #include "worker/kernels/cpu/attention_tile.h"
 #include "worker/kernels/cpu/chunks.h"
@@ -164,6 +164,17 @@ void add_pv_tile(const Queries<F>& all, int64_t query, const KeyBlock<F>& block,
   }
 }
 
+// Scores of the keys that one of the queries sees: cap * tanh(score / cap), in units of ln 2.
+inline void cap_scores(float* scores, int queries, KeyRange any, float cap) {
+  const Vec most = Vec::splat(cap * kPerLn2);
+  for (int q = 0; q < queries; ++q) {
+    for (int64_t key = any.begin / Vec::kLanes * Vec::kLanes; key < any.end; key += Vec::kLanes) {
+      float* at = scores + q * kKeyBlock + key;
+      (most * tanh(Vec::load(at) / most)).store(at);
+    }
+  }
+}
+
 // The block at `begin` for queries [query, query + kQueries).
 template <typename F, int kQueries>
 void attend_tile(const AttentionJob<F>& job, Queries<F>& all, int64_t query,
@@ -182,6 +193,7 @@ void attend_tile(const AttentionJob<F>& job, Queries<F>& all, int64_t query,
     score<F, kQueries, kVecs>(all.query + query * all.padded, all.padded, block, ahead,
                               key / kChunk, all.scale + query, all.scores + key);
   }
+  if (job.args.attrs.cap != 0) cap_scores(all.scores, kQueries, any, job.args.attrs.cap);
   softmax_block(all, query, kQueries, block, seen);
   add_pv_tile<F, kQueries>(all, query, block, ahead, seen, any);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// silu: x * sigmoid(x); mul: x * y; add: x + y; gated: silu(gate) * up; cast: float32 to bfloat16.
-// Lane by lane, in place or not.
+// map: f(x), f a function of operators/function.h; gated: f(gate) * up; mul: x * y; add: x + y;
+// cast: float32 to bfloat16. Lane by lane, in place or not.
 #include "worker/kernels/cpu/chunks.h"
 #include "worker/kernels/cpu/vec.h"
 #include "worker/kernels/cpu/vec_math.h"
@@ -10,7 +10,7 @@ namespace lockstep::LOCKSTEP_ISA {
 namespace {
 
 template <typename Out, typename F>
-const char* map_one(const KernelArgs& args, const F& f) {
+const char* by_one(const KernelArgs& args, const F& f) {
   const TensorView &x = args.in[0], &out = args.out[0];
   for_rows(*args.parallel, x.rows, x.cols, [&](int64_t r) {
     const float* a = x.row<float>(r);
@@ -23,7 +23,7 @@ const char* map_one(const KernelArgs& args, const F& f) {
 }
 
 template <typename F>
-const char* map_two(const KernelArgs& args, const F& f) {
+const char* by_two(const KernelArgs& args, const F& f) {
   const TensorView &x = args.in[0], &y = args.in[1], &out = args.out[0];
   for_rows(*args.parallel, x.rows, x.cols, [&](int64_t r) {
     const float *a = x.row<float>(r), *b = y.row<float>(r);
@@ -36,22 +36,53 @@ const char* map_two(const KernelArgs& args, const F& f) {
   return nullptr;
 }
 
+// run(f) with the function that the attributes name.
+template <typename Run>
+const char* with_function(const OperatorAttrs& attrs, const Run& run) {
+  const Vec factor = Vec::splat(attrs.factor);
+  switch (attrs.function) {
+    case Function::kNone:
+      break;
+    case Function::kSilu:
+      return run([](Vec x) { return silu(x); });
+    case Function::kGelu:
+      return run([](Vec x) { return gelu(x); });
+    case Function::kGeluTanh:
+      return run([](Vec x) { return gelu_tanh(x); });
+    case Function::kRelu:
+      return run([](Vec x) { return relu(x); });
+    case Function::kReluSquared:
+      return run([](Vec x) { return relu(x) * relu(x); });
+    case Function::kSigmoid:
+      return run([](Vec x) { return sigmoid(x); });
+    case Function::kTanh:
+      return run([](Vec x) { return tanh(x); });
+    case Function::kScale:
+      return run([factor](Vec x) { return x * factor; });
+    case Function::kCap:
+      return run([factor](Vec x) { return factor * tanh(x / factor); });
+  }
+  return "no function";
+}
+
 }  // namespace
 
-const char* silu(const KernelArgs& args) {
-  return map_one<float>(args, [](Vec x) { return silu(x); });
+const char* map(const KernelArgs& args) {
+  return with_function(args.attrs, [&](const auto& f) { return by_one<float>(args, f); });
 }
 const char* cast(const KernelArgs& args) {
-  return map_one<uint16_t>(args, [](Vec x) { return x; });
+  return by_one<uint16_t>(args, [](Vec x) { return x; });
 }
 const char* mul(const KernelArgs& args) {
-  return map_two(args, [](Vec x, Vec y) { return x * y; });
+  return by_two(args, [](Vec x, Vec y) { return x * y; });
 }
 const char* add(const KernelArgs& args) {
-  return map_two(args, [](Vec x, Vec y) { return x + y; });
+  return by_two(args, [](Vec x, Vec y) { return x + y; });
 }
 const char* gated(const KernelArgs& args) {
-  return map_two(args, [](Vec gate, Vec up) { return silu(gate) * up; });
+  return with_function(args.attrs, [&](const auto& f) {
+    return by_two(args, [&f](Vec gate, Vec up) { return f(gate) * up; });
+  });
 }
 
 }  // namespace lockstep::LOCKSTEP_ISA

@@ -6,7 +6,7 @@
 // pages' type.
 // A page holds, for every KV head, keys [head_dim][page_tokens] and values [page_tokens][head_dim]:
 // for scores there is one thread per key, for sums one per column, and their loads coalesce.
-#include "worker/kernels/cuda/scalar.h"
+#include "worker/kernels/cuda/functions.h"
 #include "worker/kernels/cuda/sizes.h"
 
 namespace lockstep::LOCKSTEP_TARGET {
@@ -57,7 +57,8 @@ __device__ float score(const AttentionParams& params, const StepSequence& sequen
   for (int64_t d = 0; d < params.attrs.head_dim; ++d) {
     sum = fmaf(query[d], widen(key[d * tokens]), sum);
   }
-  return sum * params.attrs.scale;
+  const float cap = params.attrs.cap;
+  return cap == 0 ? sum * params.attrs.scale : cap * tanh_of(sum * params.attrs.scale / cap);
 }
 
 // PV: sum + the values' column d of positions [begin, end), each times its probability.

@@ -1,26 +1,40 @@
 // SPDX-License-Identifier: Apache-2.0
-// silu: x * sigmoid(x); mul: x * y; add: x + y; gated: silu(gate) * up; cast: float32 to bfloat16
-// or float16. Threads stride over elements, in place or not; the CPU's bits.
-#include "worker/kernels/cuda/scalar.h"
+// map: f(x), f a function of operators/function.h; gated: f(gate) * up; mul: x * y; add: x + y;
+// cast: float32 to bfloat16 or float16. Threads stride over elements, in place or not; the CPU's
+// bits.
+#include "worker/kernels/cuda/functions.h"
 
 namespace lockstep::LOCKSTEP_TARGET {
 namespace {
 
-struct Silu {
-  __device__ static float of(float x, float) { return silu_of(x); }
-};
 struct Mul {
   __device__ static float of(float x, float y) { return x * y; }
-};
-struct Gated {
-  __device__ static float of(float gate, float up) { return silu_of(gate) * up; }
 };
 struct Same {
   __device__ static float of(float x, float) { return x; }
 };
 
+// f(x), and times y where there is one.
+__global__ void function_kernel(TensorView x, TensorView y, TensorView out, Function function,
+                                float factor) {
+  const int64_t row = blockIdx.x, step = int64_t{gridDim.y} * blockDim.x;
+  const float* a = x.row<float>(row);
+  const float* b = y.data == nullptr ? nullptr : y.row<float>(row);
+  float* to = out.row<float>(row);
+  for (int64_t i = int64_t{blockIdx.y} * blockDim.x + threadIdx.x; i < x.cols; i += step) {
+    const float found = function_of(function, factor, a[i]);
+    to[i] = b == nullptr ? found : found * b[i];
+  }
+}
+
+const char* apply(const KernelArgs& args) {
+  const TensorView& x = args.in[0];
+  return launch(function_kernel, row_grid(x.rows, x.cols), kRowThreads, args.queue, x, args.in[1],
+                args.out[0], args.attrs.function, args.attrs.factor);
+}
+
 template <typename F, typename Out>
-__global__ void map_kernel(TensorView x, TensorView y, TensorView out) {
+__global__ void by_element_kernel(TensorView x, TensorView y, TensorView out) {
   const int64_t row = blockIdx.x, step = int64_t{gridDim.y} * blockDim.x;
   const float* a = x.row<float>(row);
   const float* b = y.data == nullptr ? nullptr : y.row<float>(row);
@@ -31,20 +45,21 @@ __global__ void map_kernel(TensorView x, TensorView y, TensorView out) {
 }
 
 template <typename F, typename Out>
-const char* map(const KernelArgs& args) {
+const char* by_element(const KernelArgs& args) {
   const TensorView& x = args.in[0];
-  return launch(map_kernel<F, Out>, row_grid(x.rows, x.cols), kRowThreads, args.queue, x,
+  return launch(by_element_kernel<F, Out>, row_grid(x.rows, x.cols), kRowThreads, args.queue, x,
                 args.in[1], args.out[0]);
 }
 
 }  // namespace
 
-const char* silu(const KernelArgs& args) { return map<Silu, float>(args); }
-const char* mul(const KernelArgs& args) { return map<Mul, float>(args); }
-const char* add(const KernelArgs& args) { return map<Sum, float>(args); }
-const char* gated(const KernelArgs& args) { return map<Gated, float>(args); }
+const char* map(const KernelArgs& args) { return apply(args); }
+const char* mul(const KernelArgs& args) { return by_element<Mul, float>(args); }
+const char* add(const KernelArgs& args) { return by_element<Sum, float>(args); }
+const char* gated(const KernelArgs& args) { return apply(args); }
 const char* cast(const KernelArgs& args) {
-  return args.out[0].dtype == DType::kF16 ? map<Same, F16>(args) : map<Same, BF16>(args);
+  return args.out[0].dtype == DType::kF16 ? by_element<Same, F16>(args)
+                                          : by_element<Same, BF16>(args);
 }
 
 }  // namespace lockstep::LOCKSTEP_TARGET

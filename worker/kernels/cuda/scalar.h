@@ -50,8 +50,6 @@ __device__ inline float exp_of(float x) {
   return kMax < x ? kInfinity : y;
 }
 
-__device__ inline float silu_of(float x) { return x / (1.0f + exp_of(0.0f - x)); }
-
 struct Sum {
   __device__ static float of(float a, float b) { return a + b; }
 };

@@ -83,7 +83,8 @@ void attend(const KernelArgs& args, int64_t row, int64_t head) {
     for (int64_t d = 0; d < attrs.head_dim; ++d) {
       dot += query[static_cast<size_t>(d)] * key.at(d);
     }
-    scores.push_back(dot * attrs.scale);
+    const double score = dot * attrs.scale, cap = attrs.cap;
+    scores.push_back(cap == 0 ? score : cap * std::tanh(score / cap));
   }
   const double highest = *std::max_element(scores.begin(), scores.end());
   double total = 0;

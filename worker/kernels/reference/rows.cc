@@ -23,7 +23,7 @@ void norm(const TensorView& x, const TensorView& weight, const TensorView& out, 
 }
 
 template <typename F>
-const char* map(const KernelArgs& args, const F& f) {
+const char* by_element(const KernelArgs& args, const F& f) {
   for (int64_t r = 0; r < args.in[0].rows; ++r) {
     for (int64_t i = 0; i < args.in[0].cols; ++i) {
       const double x = element(args.in[0], r, i);
@@ -34,7 +34,32 @@ const char* map(const KernelArgs& args, const F& f) {
   return nullptr;
 }
 
-double silu_of(double x) { return x / (1 + std::exp(-x)); }
+double function_of(const OperatorAttrs& attrs, double x) {
+  const double factor = attrs.factor;
+  switch (attrs.function) {
+    case Function::kNone:
+      break;
+    case Function::kSilu:
+      return x / (1 + std::exp(-x));
+    case Function::kGelu:
+      return x / 2 * (1 + std::erf(x / std::sqrt(2.0)));
+    case Function::kGeluTanh:
+      return x / 2 * (1 + std::tanh(std::sqrt(2 / std::acos(-1.0)) * (x + 0.044715 * x * x * x)));
+    case Function::kRelu:
+      return std::max(x, 0.0);
+    case Function::kReluSquared:
+      return std::pow(std::max(x, 0.0), 2);
+    case Function::kSigmoid:
+      return 1 / (1 + std::exp(-x));
+    case Function::kTanh:
+      return std::tanh(x);
+    case Function::kScale:
+      return x * factor;
+    case Function::kCap:
+      return factor * std::tanh(x / factor);
+  }
+  return x;
+}
 
 // The frequency of pair i at a position.
 float frequency(const OperatorAttrs& attrs, int64_t i, int64_t position) {
@@ -82,20 +107,21 @@ const char* head_norm(const KernelArgs& args) {
   return nullptr;
 }
 
-const char* silu(const KernelArgs& args) {
-  return map(args, [](double x, double) { return silu_of(x); });
+const char* map(const KernelArgs& args) {
+  return by_element(args, [&](double x, double) { return function_of(args.attrs, x); });
 }
 const char* mul(const KernelArgs& args) {
-  return map(args, [](double x, double y) { return x * y; });
+  return by_element(args, [](double x, double y) { return x * y; });
 }
 const char* add(const KernelArgs& args) {
-  return map(args, [](double x, double y) { return x + y; });
+  return by_element(args, [](double x, double y) { return x + y; });
 }
 const char* gated(const KernelArgs& args) {
-  return map(args, [](double gate, double up) { return silu_of(gate) * up; });
+  return by_element(args,
+                    [&](double gate, double up) { return function_of(args.attrs, gate) * up; });
 }
 const char* cast(const KernelArgs& args) {
-  return map(args, [](double x, double) { return x; });
+  return by_element(args, [](double x, double) { return x; });
 }
 
 const char* add_norm(const KernelArgs& args) {

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// The functions of one number that `map` and `gated` apply: functions.inc is the list.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace lockstep {
+
+//   silu          x * sigmoid(x)
+//   gelu          x / 2 * (1 + erf(x / sqrt(2)))
+//   gelu_tanh     x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3)))
+//   relu          max(x, 0)
+//   relu_squared  max(x, 0)^2
+//   sigmoid       1 / (1 + e^-x)
+//   tanh
+//   scale         x * factor
+//   cap           factor * tanh(x / factor)
+enum class Function : uint8_t {
+#define LOCKSTEP_FUNCTION(number, constant, message, word) constant = number,
+#include "operators/functions.inc"
+};
+
+inline constexpr int kFunctionCount = 0
+#define LOCKSTEP_FUNCTION(number, constant, message, word) +1
+#include "operators/functions.inc"
+    ;
+
+// The function's word: "gelu_tanh"; "?" for a number that is none.
+std::string_view function_name(Function function);
+
+}  // namespace lockstep
