@@ -12,7 +12,7 @@ constexpr int64_t k13bHiddenSize = 5120;
 constexpr int64_t kBaichuan2VocabSize = 125696;
 
 Value attention(Graph& g, const Config& c, Value x, int layer) {
-  return stacked_attention(g, c, x, layer, "self_attn.W_pack");
+  return stacked_attention(g, c, x, layer, "self_attn.W_pack", "self_attn.o_proj");
 }
 
 }  // namespace

@@ -1,8 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "models/blocks.h"
 
+#include "fmt/format.h"
+
 namespace lockstep {
 namespace {
+
+// x where there is none of that name.
+Value norm(Graph& g, const Config& c, Value x, const char* name) {
+  if (name == nullptr) return x;
+  return c.layer_norm ? g.layer_norm(x, name, c.norm_eps)
+                      : g.rms_norm(x, name, c.norm_eps, c.norm_plus);
+}
 
 // Rows [begin, begin + the columns of `out`) of a matrix of `all_rows`.
 Value stacked_part(Graph& g, Value x, const std::string& name, const char* part, int64_t begin,
@@ -37,25 +46,56 @@ Value turned_attention(Graph& g, const Config& c, Value q, Value k, Value v, int
   return g.linear(y, out, hidden(c), c.output_bias);
 }
 
-Value separate_attention(Graph& g, const Config& c, Value x, int layer) {
-  Value q = g.linear(x, "self_attn.q_proj", heads(c), c.qkv_bias);
-  Value k = g.linear(x, "self_attn.k_proj", kv_heads(c), c.qkv_bias);
-  const Value v = g.linear(x, "self_attn.v_proj", kv_heads(c), c.qkv_bias);
+Value separate_attention(Graph& g, const Config& c, Value x, int layer, const std::string& scope,
+                         const std::string& out) {
+  Value q = g.linear(x, scope + ".q_proj", heads(c), c.qkv_bias);
+  Value k = g.linear(x, scope + ".k_proj", kv_heads(c), c.qkv_bias);
+  const Value v = g.linear(x, scope + ".v_proj", kv_heads(c), c.qkv_bias);
   if (c.qk_norm) {
-    q = g.head_norm(q, "self_attn.q_norm", c.norm_eps, c.head_dim, c.norm_plus);
-    k = g.head_norm(k, "self_attn.k_norm", c.norm_eps, c.head_dim, c.norm_plus);
+    q = g.head_norm(q, scope + ".q_norm", c.norm_eps, c.head_dim, c.norm_plus);
+    k = g.head_norm(k, scope + ".k_norm", c.norm_eps, c.head_dim, c.norm_plus);
   }
-  return turned_attention(g, c, q, k, v, layer, "self_attn.o_proj");
+  return turned_attention(g, c, q, k, v, layer, out);
 }
 
-Value stacked_attention(Graph& g, const Config& c, Value x, int layer, const std::string& qkv) {
+Value llama_attention(Graph& g, const Config& c, Value x, int layer) {
+  return separate_attention(g, c, x, layer, "self_attn", "self_attn.o_proj");
+}
+
+Value stacked_attention(Graph& g, const Config& c, Value x, int layer, const std::string& qkv,
+                        const std::string& out) {
   const int64_t q_end = heads(c).columns();
   const int64_t k_end = q_end + kv_heads(c).columns();
   const int64_t rows = k_end + kv_heads(c).columns();
   const Value q = stacked_part(g, x, qkv, "q", 0, rows, heads(c), c.qkv_bias);
   const Value k = stacked_part(g, x, qkv, "k", q_end, rows, kv_heads(c), c.qkv_bias);
   const Value v = stacked_part(g, x, qkv, "v", k_end, rows, kv_heads(c), c.qkv_bias);
-  return turned_attention(g, c, q, k, v, layer, "self_attn.o_proj");
+  return turned_attention(g, c, q, k, v, layer, out);
+}
+
+Value grouped_attention(Graph& g, const Config& c, Value x, int layer, const std::string& qkv,
+                        const std::string& out) {
+  const int64_t dim = c.head_dim, q_rows = c.heads / c.kv_heads * dim, group = q_rows + 2 * dim;
+  FusedPart q{.name = "q", .all_rows = c.kv_heads * group, .rows = {}};
+  FusedPart k{.name = "k", .all_rows = q.all_rows, .rows = {}};
+  FusedPart v{.name = "v", .all_rows = q.all_rows, .rows = {}};
+  for (int64_t begin = 0; begin < q.all_rows; begin += group) {
+    const int64_t k_begin = begin + q_rows, v_begin = k_begin + dim;
+    q.rows.push_back({begin, k_begin});
+    k.rows.push_back({k_begin, v_begin});
+    v.rows.push_back({v_begin, v_begin + dim});
+  }
+  const auto part = [&](const FusedPart& rows, AxisSize columns) {
+    return g.linear_part(x, qkv, rows, columns, c.qkv_bias);
+  };
+  return turned_attention(g, c, part(q, heads(c)), part(k, kv_heads(c)), part(v, kv_heads(c)),
+                          layer, out);
+}
+
+Value plain_mlp(Graph& g, const Config& c, Value x, const std::string& up,
+                const std::string& down) {
+  const Value inner = g.map(g.linear(x, up, ffn(c), c.mlp_bias), c.activation);
+  return g.linear(inner, down, hidden(c), c.mlp_bias);
 }
 
 Value gated_mlp(Graph& g, const Config& c, Value x, int) {
@@ -64,32 +104,37 @@ Value gated_mlp(Graph& g, const Config& c, Value x, int) {
   return g.linear(g.mul(gate, up), "mlp.down_proj", hidden(c), c.mlp_bias);
 }
 
-Value stacked_mlp(Graph& g, const Config& c, Value x, int) {
+Value stacked_mlp(Graph& g, const Config& c, Value x, const std::string& gate_up,
+                  const std::string& down) {
   const int64_t width = ffn(c).columns();
   const auto part = [&](const char* name, int64_t begin) {
-    return stacked_part(g, x, "mlp.gate_up_proj", name, begin, 2 * width, ffn(c), c.mlp_bias);
+    return stacked_part(g, x, gate_up, name, begin, 2 * width, ffn(c), c.mlp_bias);
   };
   const Value gate = g.map(part("gate", 0), c.activation);
-  return g.linear(g.mul(gate, part("up", width)), "mlp.down_proj", hidden(c), c.mlp_bias);
+  return g.linear(g.mul(gate, part("up", width)), down, hidden(c), c.mlp_bias);
 }
 
 void build_layers(Graph& g, const Config& c, const Layers& model) {
-  const auto norm = [&](Value x, const char* name) {
-    return name == nullptr ? x : g.rms_norm(x, name, c.norm_eps, c.norm_plus);
-  };
   const auto scaled = [&](Value x, float factor) {
     return factor == 1 ? x : g.map(x, Function::kScale, factor);
   };
   Value x = scaled(g.embed(model.embedding, vocab(c), hidden(c)), c.embedding_multiplier);
   for (int layer = 0; layer < c.layers; ++layer) {
-    const Scope scope(g, "model.layers." + std::to_string(layer));
-    const Value a = model.attention(g, c, norm(x, model.attention_norm), layer);
-    x = g.add(x, scaled(norm(a, model.attention_out_norm), c.residual_multiplier));
-    const Value m = model.mlp(g, c, norm(x, model.mlp_norm), layer);
-    x = g.add(x, scaled(norm(m, model.mlp_out_norm), c.residual_multiplier));
+    const Scope scope(g, fmt::format("{}.{}", model.layers, layer));
+    const Value normed = norm(g, c, x, model.attention_norm);
+    const Value a =
+        scaled(norm(g, c, model.attention(g, c, normed, layer), model.attention_out_norm),
+               c.residual_multiplier);
+    if (c.parallel_norms == 0) x = g.add(x, a);
+    const Value mlp_in = c.parallel_norms == 1 ? normed : norm(g, c, x, model.mlp_norm);
+    Value m = scaled(norm(g, c, model.mlp(g, c, mlp_in, layer), model.mlp_out_norm),
+                     c.residual_multiplier);
+    // Added before they are made whole: one collective for both.
+    if (c.parallel_norms != 0) m = g.add(a, m);
+    x = g.add(x, m);
   }
-  x = norm(g.select_rows(x), "model.norm");
-  x = g.head(x, c.tie_word_embeddings ? model.embedding : model.head, vocab(c));
+  x = norm(g, c, g.select_rows(x), model.norm);
+  x = g.head(x, c.tie_word_embeddings ? model.embedding : model.head, vocab(c), c.head_bias);
   x = scaled(x, 1 / c.logits_scaling);
   g.top_candidates(c.logits_cap == 0 ? x : g.map(x, Function::kCap, c.logits_cap));
 }

@@ -20,28 +20,43 @@ AttentionSpec attention_spec(const Config& config, int layer);
 Value turned_attention(Graph& graph, const Config& config, Value q, Value k, Value v, int layer,
                        const std::string& out);
 
-// With Llama's names: q, k and v each a linear; a norm per head of q and k, if the config says so.
-Value separate_attention(Graph& graph, const Config& config, Value x, int layer);
+// q, k and v each a linear, `scope`.q_proj and so on; a norm per head of q and k, if the config
+// says so.
+Value separate_attention(Graph& graph, const Config& config, Value x, int layer,
+                         const std::string& scope, const std::string& out);
+// With Llama's names.
+Value llama_attention(Graph& graph, const Config& config, Value x, int layer);
 // q, k and v below each other in the one matrix `qkv`.
 Value stacked_attention(Graph& graph, const Config& config, Value x, int layer,
-                        const std::string& qkv);
+                        const std::string& qkv, const std::string& out);
+// In the one matrix `qkv` the rows of each KV head are together: its query heads, then its k, then
+// its v.
+Value grouped_attention(Graph& graph, const Config& config, Value x, int layer,
+                        const std::string& qkv, const std::string& out);
 
+// down(activation(up(x))).
+Value plain_mlp(Graph& graph, const Config& config, Value x, const std::string& up,
+                const std::string& down);
 // down(activation(gate(x)) * up(x)).
 Value gated_mlp(Graph& graph, const Config& config, Value x, int layer);
-// gate and up below each other in one matrix.
-Value stacked_mlp(Graph& graph, const Config& config, Value x, int layer);
+// The same with gate and up below each other in the one matrix `gate_up`.
+Value stacked_mlp(Graph& graph, const Config& config, Value x, const std::string& gate_up,
+                  const std::string& down);
 
 // A model of layers, x += attention(norm(x)); x += mlp(norm(x)), between embedding and head; with
-// norms after the two halves where they have names.
+// norms after the two halves where they have names. Parallel halves both read the layer's x:
+// x += attention(norm(x)) + mlp(norm(x)).
 struct Layers {
-  Block attention = separate_attention;
+  Block attention = llama_attention;
   Block mlp = gated_mlp;
   // Names in the checkpoint.
   const char* embedding = "model.embed_tokens";
+  const char* layers = "model.layers";
   const char* attention_norm = "input_layernorm";
   const char* attention_out_norm = nullptr;
   const char* mlp_norm = "post_attention_layernorm";
   const char* mlp_out_norm = nullptr;
+  const char* norm = "model.norm";
   const char* head = "lm_head";
 };
 void build_layers(Graph& graph, const Config& config, const Layers& model);

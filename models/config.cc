@@ -9,21 +9,13 @@
 
 #include "base/math.h"
 #include "models/config_keys.h"
+#include "models/config_layers.h"
 #include "models/rope.h"
 
 namespace lockstep {
 namespace {
 
 constexpr int64_t kMostColumns = 1 << 20;
-
-absl::StatusOr<int64_t> count(const Json& json, std::string_view key, int64_t most,
-                              std::optional<int64_t> fallback = std::nullopt) {
-  ASSIGN_OR_RETURN(const int64_t value, get_int(json, key, fallback));
-  if (value < 1 || value > most) {
-    return invalid_argument("{}: wanted an integer from 1 to {}, found {}", key, most, value);
-  }
-  return value;
-}
 
 // {"quant_method": "lockstep", "scheme": "q4", "version": 1}; whose schemes there are is not known
 // here.
@@ -50,15 +42,18 @@ absl::Status read_quantization(const Json& json, Config& config) {
 }
 
 absl::Status read_sizes(const Json& json, const Family& family, Config& config) {
-  ASSIGN_OR_RETURN(config.vocab_size, count(json, "vocab_size", 1 << 24));
-  ASSIGN_OR_RETURN(config.hidden_size, count(json, "hidden_size", kMostColumns));
-  ASSIGN_OR_RETURN(config.intermediate_size, count(json, "intermediate_size", kMostColumns));
-  ASSIGN_OR_RETURN(const int64_t layers, count(json, "num_hidden_layers", 1024));
+  ASSIGN_OR_RETURN(config.vocab_size, get_count(json, "vocab_size", 1 << 24));
+  ASSIGN_OR_RETURN(config.hidden_size, get_count(json, "hidden_size", kMostColumns));
+  std::optional<int64_t> ffn;
+  if (family.ffn_per_hidden != 0) ffn = family.ffn_per_hidden * config.hidden_size;
+  ASSIGN_OR_RETURN(config.intermediate_size,
+                   get_count(json, "intermediate_size", kMostColumns, ffn));
+  ASSIGN_OR_RETURN(const int64_t layers, get_count(json, "num_hidden_layers", 1024));
   config.layers = static_cast<int>(layers);
-  ASSIGN_OR_RETURN(config.heads, count(json, "num_attention_heads", 4096));
+  ASSIGN_OR_RETURN(config.heads, get_count(json, "num_attention_heads", 4096));
   const bool kv_heads_missing = !json.contains("num_key_value_heads") && family.kv_heads != 0;
-  ASSIGN_OR_RETURN(config.kv_heads, count(json, "num_key_value_heads", 4096,
-                                          kv_heads_missing ? family.kv_heads : config.heads));
+  ASSIGN_OR_RETURN(config.kv_heads, get_count(json, "num_key_value_heads", 4096,
+                                              kv_heads_missing ? family.kv_heads : config.heads));
   if (config.heads % config.kv_heads != 0) {
     return invalid_argument(
         "num_key_value_heads: wanted a divisor of num_attention_heads ({}), found {}", config.heads,
@@ -66,7 +61,7 @@ absl::Status read_sizes(const Json& json, const Family& family, Config& config) 
   }
   const int64_t implied =
       family.head_dim != 0 ? family.head_dim : config.hidden_size / config.heads;
-  ASSIGN_OR_RETURN(config.head_dim, count(json, "head_dim", 1024, implied));
+  ASSIGN_OR_RETURN(config.head_dim, get_count(json, "head_dim", 1024, implied));
   const bool given = json.contains("head_dim") && !json["head_dim"].is_null();
   if (!given && family.head_dim == 0 && config.hidden_size % config.heads != 0) {
     return invalid_argument(
@@ -78,7 +73,10 @@ absl::Status read_sizes(const Json& json, const Family& family, Config& config) 
     return invalid_argument("num_attention_heads * head_dim: wanted at most {}, found {}",
                             kMostColumns, config.heads * config.head_dim);
   }
-  ASSIGN_OR_RETURN(config.max_position_embeddings, count(json, "max_position_embeddings", 1 << 24));
+  std::optional<int64_t> positions;
+  if (family.positions != 0) positions = family.positions;
+  ASSIGN_OR_RETURN(config.max_position_embeddings,
+                   get_count(json, "max_position_embeddings", 1 << 24, positions));
   return absl::OkStatus();
 }
 
@@ -153,16 +151,18 @@ absl::Status read_maths(const Json& json, const Family& family, Config& config) 
   }
   config.norm_eps = static_cast<float>(eps);
   config.norm_plus = family.norm_plus_one ? 1 : 0;
+  config.layer_norm = family.layer_norm;
   ASSIGN_OR_RETURN(config.activation, read_activation(json, family, config));
   ASSIGN_OR_RETURN(config.tie_word_embeddings,
                    get_bool(json, "tie_word_embeddings", family.tie_word_embeddings));
-  const bool reads_attention_bias = reads_key(family, "attention_bias");
-  ASSIGN_OR_RETURN(const bool attention_bias,
-                   get_bool(json, "attention_bias", family.attention_bias));
-  config.qkv_bias = family.qkv_bias || (reads_attention_bias && attention_bias);
-  config.output_bias = reads_attention_bias && attention_bias;
-  ASSIGN_OR_RETURN(config.mlp_bias, get_bool(json, "mlp_bias", false));
+  ASSIGN_OR_RETURN(config.output_bias, get_bool(json, "attention_bias", family.attention_bias));
+  ASSIGN_OR_RETURN(const bool qkv_bias, get_bool(json, "use_qkv_bias", family.qkv_bias));
+  config.qkv_bias = qkv_bias || config.output_bias;
+  ASSIGN_OR_RETURN(config.mlp_bias, get_bool(json, "mlp_bias", family.mlp_bias));
+  config.head_bias = family.head_bias;
   config.qk_norm = family.qk_norm;
+  ASSIGN_OR_RETURN(const bool parallel, get_bool(json, "use_parallel_residual", family.parallel));
+  config.parallel_norms = parallel ? family.parallel_norms : 0;
   return absl::OkStatus();
 }
 
@@ -197,89 +197,6 @@ absl::StatusOr<std::vector<int64_t>> token_ids(const Json& json, std::string_vie
   return ids;
 }
 
-// no_rope_layers has a 1 where a layer turns.
-absl::Status read_turns(const Json& json, const Family& family, Config& config) {
-  config.turns.assign(config.layers, true);
-  if (family.no_rope_every == 0) return absl::OkStatus();
-  ASSIGN_OR_RETURN(const int64_t every,
-                   count(json, "no_rope_layer_interval", 1024, family.no_rope_every));
-  for (int64_t i = 0; i < config.layers; ++i) config.turns[i] = (i + 1) % every != 0;
-  const auto found = json.find("no_rope_layers");
-  if (found == json.end() || found->is_null()) return absl::OkStatus();
-  if (!found->is_array() || static_cast<int>(found->size()) < config.layers) {
-    return invalid_argument(
-        "no_rope_layers: wanted a list of {} layers, found {}", config.layers,
-        found->is_array() ? fmt::format("{}", found->size()) : describe(*found));
-  }
-  for (int i = 0; i < config.layers; ++i) {
-    const Json& turns = (*found)[i];
-    if (turns != 0 && turns != 1) {
-      return invalid_argument("no_rope_layers[{}]: wanted 0 or 1, found {}", i, describe(turns));
-    }
-    config.turns[i] = turns == 1;
-  }
-  return absl::OkStatus();
-}
-
-// The window that every layer would have, and which layers have it by the family's rule.
-absl::Status read_windows(const Json& json, const Family& family, Config& config) {
-  config.windows.assign(config.layers, 0);
-  if (family.window == WindowRule::kNone) return absl::OkStatus();
-  ASSIGN_OR_RETURN(const bool used, get_bool(json, "use_sliding_window", false));
-  const bool asked = family.window == WindowRule::kByLayer || family.window == WindowRule::kNoRope;
-  if (asked && !used) return absl::OkStatus();
-  const bool given = json.contains("sliding_window");
-  if (given ? json["sliding_window"].is_null() : family.default_window == 0) {
-    return absl::OkStatus();
-  }
-  ASSIGN_OR_RETURN(const int64_t window,
-                   count(json, "sliding_window", 1 << 24, family.default_window));
-  int64_t first = 0, full_every = 0;
-  if (family.window == WindowRule::kPattern) {
-    ASSIGN_OR_RETURN(full_every, count(json, "sliding_window_pattern", 1024, family.full_every));
-  }
-  if (family.window == WindowRule::kByLayer) {
-    ASSIGN_OR_RETURN(first, get_int(json, "max_window_layers", family.max_window_layers));
-  }
-  for (int64_t i = std::max<int64_t>(first, 0); i < config.layers; ++i) {
-    const bool full = family.window == WindowRule::kNoRope    ? config.turns[i]
-                      : family.window == WindowRule::kPattern ? (i + 1) % full_every == 0
-                                                              : false;
-    config.windows[i] = full ? 0 : window;
-  }
-  return absl::OkStatus();
-}
-
-// layer_types is by layer what the other keys say for all; where it is read, it decides.
-absl::Status read_layer_types(const Json& json, const Family& family, Config& config) {
-  if (!json.contains("layer_types") || json["layer_types"].is_null()) return absl::OkStatus();
-  const Json& types = json["layer_types"];
-  if (!types.is_array() || static_cast<int>(types.size()) != config.layers) {
-    return invalid_argument("layer_types: wanted a list of {} layers, found {}", config.layers,
-                            types.is_array() ? fmt::format("{}", types.size()) : describe(types));
-  }
-  ASSIGN_OR_RETURN(const int64_t window, get_int(json, "sliding_window", family.default_window));
-  ASSIGN_OR_RETURN(const bool used, get_bool(json, "use_sliding_window", false));
-  for (int i = 0; i < config.layers; ++i) {
-    const bool full = types[i] == "full_attention";
-    if (!full && types[i] != "sliding_attention") {
-      return invalid_argument(
-          "layer_types[{}]: {} is not supported; supported: full_attention, sliding_attention", i,
-          describe(types[i]));
-    }
-    const WindowRule rule = family.window;
-    const bool decides = rule == WindowRule::kPattern ||
-                         (used && (rule == WindowRule::kByLayer || rule == WindowRule::kNoRope));
-    if (decides) {
-      config.windows[i] = full ? 0 : window;
-    } else if (full != (config.windows[i] == 0)) {
-      return invalid_argument("layer_types[{}]: {} contradicts the layer's window of {}", i,
-                              describe(types[i]), config.windows[i]);
-    }
-  }
-  return absl::OkStatus();
-}
-
 absl::Status set_context(double reach, int64_t override, Config& config) {
   config.context = config.max_position_embeddings;
   if (override == 0) return absl::OkStatus();
@@ -297,10 +214,16 @@ absl::Status set_context(double reach, int64_t override, Config& config) {
 
 // Both tables; how far the scaling of layers that see all positions reaches.
 absl::StatusOr<double> read_ropes(const Json& json, const Family& family, Config& config) {
-  const RopeFacts facts{.head_dim = config.head_dim,
-                        .max_positions = config.max_position_embeddings,
-                        .theta = family.rope_theta,
-                        .part = family.partial_rotary};
+  RopeFacts facts{.head_dim = config.head_dim,
+                  .max_positions = config.max_position_embeddings,
+                  .theta = family.rope_theta,
+                  .part = family.partial_rotary,
+                  .interleaved = family.rope_interleaved};
+  ASSIGN_OR_RETURN(const float ratio, factor_of(json, "rope_ratio"));
+  facts.theta *= ratio;
+  if (reads_key(family, "rotary_dim")) {
+    ASSIGN_OR_RETURN(facts.dim, get_count(json, "rotary_dim", config.head_dim, config.head_dim));
+  }
   Json full = json, window = Json::object();
   if (family.window_rope_theta != 0) {
     ASSIGN_OR_RETURN(window["rope_theta"],
@@ -327,12 +250,11 @@ absl::Status read_all(const Json& json, const Family& family, int64_t max_contex
   RETURN_IF_ERROR(check_keys(json, family));
   RETURN_IF_ERROR(read_sizes(json, family, config));
   RETURN_IF_ERROR(read_maths(json, family, config));
+  if (family.refine != nullptr) RETURN_IF_ERROR(family.refine(json, config));
   RETURN_IF_ERROR(read_factors(json, family, config));
   RETURN_IF_ERROR(read_dtype(json, config));
   RETURN_IF_ERROR(read_quantization(json, config));
-  RETURN_IF_ERROR(read_turns(json, family, config));
-  RETURN_IF_ERROR(read_windows(json, family, config));
-  RETURN_IF_ERROR(read_layer_types(json, family, config));
+  RETURN_IF_ERROR(read_layers(json, family, config));
   ASSIGN_OR_RETURN(config.experts,
                    read_experts(json, family.experts, config.layers, config.intermediate_size));
   ASSIGN_OR_RETURN(config.bos_token_ids, token_ids(json, "bos_token_id", config.vocab_size));

@@ -33,12 +33,19 @@ struct KeyName {
   std::string_view ours;
 };
 
+struct Config;
+
 // What an architecture has that its config.json need not say: defaults as of transformers 5.
 struct Family {
   bool tie_word_embeddings = false;
-  bool qkv_bias = false;        // Always.
-  bool attention_bias = false;  // Where the key is missing.
+  bool qkv_bias = false;        // Where use_qkv_bias is missing.
+  bool attention_bias = false;  // Of q, k, v and the output projection, where the key is missing.
+  bool mlp_bias = false;        // Where the key is missing.
+  bool head_bias = false;
   bool qk_norm = false;
+  bool layer_norm = false;  // In place of RMS norm, with biases.
+  bool parallel = false;    // Where use_parallel_residual is missing.
+  int parallel_norms = 0;   // As Config::parallel_norms, where halves are parallel.
   double norm_eps = 1e-6;
   bool norm_plus_one = false;             // Norm weights are stored as the w of 1 + w.
   bool embedding_by_sqrt_hidden = false;  // Embeddings are multiplied by it.
@@ -47,10 +54,13 @@ struct Family {
   double attention_cap = 0;          // Where the key is missing; 0: none.
   double logits_cap = 0;             // The same.
   double rope_theta = 10000;
-  double window_rope_theta = 0;  // Of layers with a window, unscaled; 0: one table for all layers.
-  double partial_rotary = 0;     // The part of a head that turns; 0: whole heads, in every model.
-  int64_t kv_heads = 0;          // Where the key is missing, not null; 0: num_attention_heads.
-  int64_t head_dim = 0;          // 0: hidden_size / num_attention_heads.
+  double window_rope_theta = 0;   // Of layers with a window, unscaled; 0: one table for all layers.
+  double partial_rotary = 0;      // The part of a head that turns; 0: whole heads, in every model.
+  bool rope_interleaved = false;  // Pairs (2i, 2i + 1) turn.
+  int64_t ffn_per_hidden = 0;     // intermediate_size / hidden_size, where the key is missing.
+  int64_t positions = 0;          // max_position_embeddings where the key is missing.
+  int64_t kv_heads = 0;           // Where the key is missing, not null; 0: num_attention_heads.
+  int64_t head_dim = 0;           // 0: hidden_size / num_attention_heads.
   WindowRule window = WindowRule::kNone;
   int64_t default_window = 0;  // Where the key is missing; null and 0 are none.
   int64_t max_window_layers = 0;
@@ -58,10 +68,12 @@ struct Family {
   int64_t no_rope_every = 0;  // Every so many-th layer turns nothing; 0: all turn.
   // The keys that this family reads besides those that all do, in our names.
   std::array<std::string_view, 12> keys = {};
-  std::array<KeyName, 4> names = {};
+  std::array<KeyName, 8> names = {};
   FamilyExperts experts = {};
   // Null, or what refuses models under this architecture's name that compute something else.
   absl::Status (*check)(const Json& json) = nullptr;
+  // Null, or what reads keys that no other family has; `config` has sizes and maths already.
+  absl::Status (*refine)(const Json& json, Config& config) = nullptr;
 };
 
 struct Config {
@@ -88,7 +100,12 @@ struct Config {
   bool qkv_bias = false;
   bool output_bias = false;  // Of the attention's output projection.
   bool mlp_bias = false;
+  bool head_bias = false;
   bool qk_norm = false;
+  bool layer_norm = false;  // In place of RMS norm, with biases.
+  // How many norms feed attention and MLP where both read the layer's input, one for both or one
+  // each; 0: the MLP comes after the attention.
+  int parallel_norms = 0;
   std::vector<bool> turns;       // [layers]: whether q and k are rotated.
   std::vector<int64_t> windows;  // [layers]: 0, or how many positions a query sees.
   ExpertConfig experts;

@@ -107,6 +107,14 @@ constexpr std::string_view kHarmlessKeys[] = {
     "router_aux_loss_coef",
     "router_jitter_noise",
     "cache_implementation",
+    "classifier_dropout",
+    "attn_pdrop",
+    "gradient_checkpointing",
+    "summary_activation",
+    "summary_first_dropout",
+    "summary_proj_to_labels",
+    "summary_type",
+    "summary_use_proj",
 };
 
 template <typename Range>
@@ -115,6 +123,15 @@ bool contains(const Range& range, std::string_view key) {
 }
 
 }  // namespace
+
+absl::StatusOr<int64_t> get_count(const Json& json, std::string_view key, int64_t most,
+                                  std::optional<int64_t> fallback) {
+  ASSIGN_OR_RETURN(const int64_t value, get_int(json, key, fallback));
+  if (value < 1 || value > most) {
+    return invalid_argument("{}: wanted an integer from 1 to {}, found {}", key, most, value);
+  }
+  return value;
+}
 
 bool reads_key(const Family& family, std::string_view key) {
   return !key.empty() && contains(family.keys, key);

@@ -1,16 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// The keys of config.json by name: which are known, which decide nothing, and those that a family
-// publishes under another name. For models/config.cc alone.
+// The keys of config.json: how they are read, which are known, which decide nothing, and those that
+// a family publishes under another name. For models/config.cc alone.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
-#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "base/json.h"
 #include "models/config.h"
 
 namespace lockstep {
+
+// An integer from 1 to `most`; no fallback: the key has to be there.
+absl::StatusOr<int64_t> get_count(const Json& json, std::string_view key, int64_t most,
+                                  std::optional<int64_t> fallback = std::nullopt);
 
 // Whether it is one of Family::keys.
 bool reads_key(const Family& family, std::string_view key);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// InternLM2: Llama's maths under names of its own; in the one matrix of q, k and v the rows of each
-// KV head are together: its query heads, then its k, then its v.
+// InternLM2: Llama's maths under names of its own, with grouped rows in one matrix of q, k and v.
 #include "models/internlm.h"
 
 #include "base/status.h"
@@ -10,21 +9,7 @@ namespace lockstep {
 namespace {
 
 Value attention(Graph& g, const Config& c, Value x, int layer) {
-  const int64_t dim = c.head_dim, q_rows = c.heads / c.kv_heads * dim, group = q_rows + 2 * dim;
-  FusedPart q{.name = "q", .all_rows = c.kv_heads * group, .rows = {}};
-  FusedPart k{.name = "k", .all_rows = q.all_rows, .rows = {}};
-  FusedPart v{.name = "v", .all_rows = q.all_rows, .rows = {}};
-  for (int64_t begin = 0; begin < q.all_rows; begin += group) {
-    const int64_t k_begin = begin + q_rows, v_begin = k_begin + dim;
-    q.rows.push_back({begin, k_begin});
-    k.rows.push_back({k_begin, v_begin});
-    v.rows.push_back({v_begin, v_begin + dim});
-  }
-  const auto part = [&](const FusedPart& rows, AxisSize out) {
-    return g.linear_part(x, "attention.wqkv", rows, out, c.qkv_bias);
-  };
-  return turned_attention(g, c, part(q, heads(c)), part(k, kv_heads(c)), part(v, kv_heads(c)),
-                          layer, "attention.wo");
+  return grouped_attention(g, c, x, layer, "attention.wqkv", "attention.wo");
 }
 
 Value mlp(Graph& g, const Config& c, Value x, int) {

@@ -6,10 +6,15 @@
 
 #include "base/file.h"
 #include "models/baichuan.h"
+#include "models/falcon.h"
 #include "models/gemma2.h"
+#include "models/glm.h"
+#include "models/gpt_neox.h"
+#include "models/gptj.h"
 #include "models/internlm.h"
 #include "models/llama.h"
 #include "models/mixtral.h"
+#include "models/phi.h"
 #include "models/phi3.h"
 #include "models/qwen_moe.h"
 
@@ -17,6 +22,68 @@ namespace lockstep {
 namespace {
 
 constexpr int64_t kMostConfigBytes = 16 << 20;
+
+constexpr Family gptj_family(absl::Status (*refine)(const Json&, Config&)) {
+  return {.mlp_bias = true,
+          .head_bias = true,
+          .layer_norm = true,
+          .parallel = true,
+          .parallel_norms = 1,
+          .norm_eps = 1e-5,
+          .activation = "gelu_new",
+          .rope_interleaved = true,
+          .ffn_per_hidden = 4,
+          .keys = {"rotary_dim", "rotary", "n_ctx", "scale_attn_weights"},
+          .names = {{{"n_embd", "hidden_size"},
+                     {"n_layer", "num_hidden_layers"},
+                     {"n_head", "num_attention_heads"},
+                     {"n_positions", "max_position_embeddings"},
+                     {"n_inner", "intermediate_size"},
+                     {"activation_function", "hidden_act"},
+                     {"layer_norm_epsilon", "rms_norm_eps"}}},
+          .refine = refine};
+}
+
+constexpr Family kFalcon = {
+    .tie_word_embeddings = true,
+    .layer_norm = true,
+    .norm_eps = 1e-5,
+    .activation = "gelu",
+    .ffn_per_hidden = 4,
+    .positions = 2048,
+    .keys = {"attention_bias", "alibi", "multi_query", "parallel_attn", "new_decoder_architecture",
+             "num_ln_in_parallel_attn"},
+    .names = {{{"bias", "attention_bias"},
+               {"layer_norm_epsilon", "rms_norm_eps"},
+               {"num_kv_heads", "num_key_value_heads"},
+               {"n_head_kv", "num_key_value_heads"},
+               {"n_head", "num_attention_heads"},
+               {"n_layer", "num_hidden_layers"},
+               {"ffn_hidden_size", "intermediate_size"},
+               {"activation", "hidden_act"}}},
+    .check = check_falcon,
+    .refine = refine_falcon,
+};
+
+// Keys that its code reads and that change nothing here are in the list too.
+constexpr Family kChatGlm = {
+    .norm_eps = 1e-5,
+    .partial_rotary = 0.5,
+    .rope_interleaved = true,
+    .keys = {"use_qkv_bias", "rope_ratio", "rmsnorm", "post_layer_norm", "original_rope",
+             "multi_query_attention", "apply_query_key_layer_scaling", "attention_softmax_in_fp32",
+             "bias_dropout_fusion"},
+    .names = {{{"padded_vocab_size", "vocab_size"},
+               {"num_layers", "num_hidden_layers"},
+               {"ffn_hidden_size", "intermediate_size"},
+               {"kv_channels", "head_dim"},
+               {"multi_query_group_num", "num_key_value_heads"},
+               {"seq_length", "max_position_embeddings"},
+               {"layernorm_epsilon", "rms_norm_eps"},
+               {"add_qkv_bias", "use_qkv_bias"}}},
+    .check = check_chatglm,
+    .refine = refine_chatglm,
+};
 
 constexpr Architecture kArchitectures[] = {
     {"LlamaForCausalLM", build_llama, {.keys = {"attention_bias", "mlp_bias", "layer_types"}}},
@@ -56,7 +123,9 @@ constexpr Architecture kArchitectures[] = {
       .window = WindowRule::kByLayer,
       .default_window = 4096,
       .max_window_layers = 28,
-      .keys = {"use_sliding_window", "sliding_window", "max_window_layers", "layer_types"},
+      .keys = {"use_qkv_bias", "use_sliding_window", "sliding_window", "max_window_layers",
+               "layer_types"},
+      .names = {{{"qkv_bias", "use_qkv_bias"}}},
       .experts = {.count_key = "num_experts",
                   .count = 60,
                   .chosen = 4,
@@ -151,6 +220,65 @@ constexpr Architecture kArchitectures[] = {
       .no_rope_every = 4,
       .keys = {"attention_bias", "mlp_bias", "no_rope_layers", "no_rope_layer_interval",
                "use_sliding_window", "sliding_window", "layer_types"}}},
+    {"Glm4ForCausalLM",
+     build_glm4,
+     {.norm_eps = 1e-5,
+      .partial_rotary = 0.5,
+      .rope_interleaved = true,
+      .kv_heads = 2,
+      .head_dim = 128,
+      .keys = {"use_qkv_bias"},
+      .names = {{{"attention_bias", "use_qkv_bias"}}}}},
+    {"ChatGLMModel", build_chatglm, kChatGlm},
+    {"ChatGLMForConditionalGeneration", build_chatglm, kChatGlm},
+    {"GPTNeoXForCausalLM",
+     build_gpt_neox,
+     {.attention_bias = true,
+      .mlp_bias = true,
+      .layer_norm = true,
+      .parallel = true,
+      .parallel_norms = 2,
+      .norm_eps = 1e-5,
+      .activation = "gelu",
+      .partial_rotary = 0.25,
+      .keys = {"attention_bias", "use_parallel_residual"},
+      .names = {{{"layer_norm_eps", "rms_norm_eps"},
+                 {"rotary_pct", "partial_rotary_factor"},
+                 {"rotary_emb_base", "rope_theta"}}}}},
+    {"GPTJForCausalLM", build_gptj, gptj_family(nullptr)},
+    {"CodeGenForCausalLM", build_codegen, gptj_family(refine_codegen)},
+    {"MossForCausalLM", build_codegen, gptj_family(refine_codegen)},
+    {"PhiForCausalLM",
+     build_phi,
+     {.attention_bias = true,
+      .mlp_bias = true,
+      .head_bias = true,
+      .layer_norm = true,
+      .parallel = true,
+      .parallel_norms = 1,
+      .norm_eps = 1e-5,
+      .activation = "gelu_new",
+      .partial_rotary = 0.5,
+      .names = {{{"layer_norm_eps", "rms_norm_eps"}}}}},
+    {"StableLmForCausalLM",
+     build_llama,
+     {.layer_norm = true,
+      .parallel_norms = 1,
+      .norm_eps = 1e-5,
+      .partial_rotary = 0.25,
+      .keys = {"use_qkv_bias", "use_parallel_residual"},
+      .names = {{{"layer_norm_eps", "rms_norm_eps"}}}}},
+    {"StableLMEpochForCausalLM",
+     build_llama,
+     {.layer_norm = true,
+      .norm_eps = 1e-5,
+      .partial_rotary = 0.25,
+      .keys = {"use_qkv_bias"},
+      .names = {{{"norm_eps", "rms_norm_eps"},
+                 {"rope_pct", "partial_rotary_factor"},
+                 {"num_heads", "num_attention_heads"}}}}},
+    {"FalconForCausalLM", build_falcon, kFalcon},
+    {"RWForCausalLM", build_falcon, kFalcon},
 };
 
 absl::StatusOr<const Architecture*> find_architecture(const Json& json) {

@@ -10,13 +10,17 @@ namespace lockstep {
 namespace {
 
 Value attention(Graph& g, const Config& c, Value x, int layer) {
-  return stacked_attention(g, c, x, layer, "self_attn.qkv_proj");
+  return stacked_attention(g, c, x, layer, "self_attn.qkv_proj", "self_attn.o_proj");
+}
+
+Value mlp(Graph& g, const Config& c, Value x, int) {
+  return stacked_mlp(g, c, x, "mlp.gate_up_proj", "mlp.down_proj");
 }
 
 }  // namespace
 
 void build_phi3(Graph& g, const Config& c) {
-  build_layers(g, c, {.attention = attention, .mlp = stacked_mlp});
+  build_layers(g, c, {.attention = attention, .mlp = mlp});
 }
 
 // This family's "yarn" and "su" are older names of longrope, whose frequencies depend on how long a

@@ -257,6 +257,10 @@ absl::StatusOr<Scaling> find_scaling(const Json& json, const RopeFacts& facts) {
 // The columns of a head that turn: the first ones.
 absl::StatusOr<int64_t> rotary_dim(const Json& json, const Scaling& scaling,
                                    const RopeFacts& facts) {
+  if (facts.dim != 0 && facts.dim % 2 != 0) {
+    return invalid_argument("rotary_dim: wanted an even number, found {}", facts.dim);
+  }
+  if (facts.dim != 0) return facts.dim;
   const double whole = facts.part == 0 ? 1 : facts.part;
   ASSIGN_OR_RETURN(const double beside, get_double(json, kPart, whole));
   ASSIGN_OR_RETURN(const double part, scaling.number(kPart, 0, 1, beside));
@@ -285,6 +289,7 @@ absl::StatusOr<RopeConfig> parse_rope(const Json& json, const RopeFacts& facts) 
   RopeConfig out;
   out.rope.head_dim = facts.head_dim;
   out.rope.rotary_dim = scaling.dim;
+  out.rope.interleaved = facts.interleaved;
   out.rope.table.set_factor(1);
   RETURN_IF_ERROR(kind->apply(scaling, out));
   return out;

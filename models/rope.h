@@ -20,6 +20,8 @@ struct RopeFacts {
   int64_t max_positions = 0;
   double theta = 10000;  // Where the key is missing.
   double part = 0;       // As Family::partial_rotary.
+  int64_t dim = 0;       // Columns that turn, where the config says how many; 0: `part` of all.
+  bool interleaved = false;
 };
 
 // From the top level of a config.json, both forms. Errors name the key; the caller names the file.

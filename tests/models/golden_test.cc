@@ -43,19 +43,22 @@ TEST_P(GoldenTest, ModelGraphGivesTheReferencesLogitsAndGreedyTokens) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Cases, GoldenTest,
-                         testing::Values("goldens/llama_mha", "goldens/llama_gqa",
-                                         "goldens/llama_tied", "goldens/llama3_rope",
-                                         "goldens/mistral_window", "goldens/qwen2", "goldens/qwen3",
-                                         "goldens/baichuan_7b", "goldens/internlm",
-                                         "goldens/internlm2", "goldens/phi3", "goldens/granite",
-                                         "goldens/gemma", "goldens/gemma2", "goldens/gemma3_text",
-                                         "goldens/smollm3", "goldens/mixtral", "goldens/qwen2_moe",
-                                         "goldens/qwen3_moe", "models/stories260k"),
-                         [](const auto& info) {
-                           const std::string path = info.param;
-                           return path.substr(path.find('/') + 1);
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    Cases, GoldenTest,
+    testing::Values("goldens/llama_mha", "goldens/llama_gqa", "goldens/llama_tied",
+                    "goldens/llama3_rope", "goldens/mistral_window", "goldens/qwen2",
+                    "goldens/qwen3", "goldens/baichuan_7b", "goldens/internlm", "goldens/internlm2",
+                    "goldens/phi3", "goldens/granite", "goldens/gemma", "goldens/gemma2",
+                    "goldens/gemma3_text", "goldens/smollm3", "goldens/mixtral",
+                    "goldens/qwen2_moe", "goldens/qwen3_moe", "goldens/glm4", "goldens/chatglm2_6b",
+                    "goldens/gpt_neox_parallel", "goldens/gpt_neox_serial", "goldens/gptj",
+                    "goldens/codegen", "goldens/moss", "goldens/phi", "goldens/stablelm",
+                    "goldens/stablelm_epoch", "goldens/falcon_7b_style", "goldens/falcon_40b_style",
+                    "models/stories260k"),
+    [](const auto& info) {
+      const std::string path = info.param;
+      return path.substr(path.find('/') + 1);
+    });
 
 }  // namespace
 }  // namespace lockstep

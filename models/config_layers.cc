@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "models/config_layers.h"
+
+#include <algorithm>
+#include <string>
+
+#include "models/config_keys.h"
+
+namespace lockstep {
+namespace {
+
+// no_rope_layers has a 1 where a layer turns.
+absl::Status read_turns(const Json& json, const Family& family, Config& config) {
+  config.turns.assign(config.layers, true);
+  if (family.no_rope_every == 0) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const int64_t every,
+                   get_count(json, "no_rope_layer_interval", 1024, family.no_rope_every));
+  for (int64_t i = 0; i < config.layers; ++i) config.turns[i] = (i + 1) % every != 0;
+  const auto found = json.find("no_rope_layers");
+  if (found == json.end() || found->is_null()) return absl::OkStatus();
+  if (!found->is_array() || static_cast<int>(found->size()) < config.layers) {
+    return invalid_argument(
+        "no_rope_layers: wanted a list of {} layers, found {}", config.layers,
+        found->is_array() ? fmt::format("{}", found->size()) : describe(*found));
+  }
+  for (int i = 0; i < config.layers; ++i) {
+    const Json& turns = (*found)[i];
+    if (turns != 0 && turns != 1) {
+      return invalid_argument("no_rope_layers[{}]: wanted 0 or 1, found {}", i, describe(turns));
+    }
+    config.turns[i] = turns == 1;
+  }
+  return absl::OkStatus();
+}
+
+// The window that every layer would have, and which layers have it by the family's rule.
+absl::Status read_windows(const Json& json, const Family& family, Config& config) {
+  config.windows.assign(config.layers, 0);
+  if (family.window == WindowRule::kNone) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const bool used, get_bool(json, "use_sliding_window", false));
+  const bool asked = family.window == WindowRule::kByLayer || family.window == WindowRule::kNoRope;
+  if (asked && !used) return absl::OkStatus();
+  const bool given = json.contains("sliding_window");
+  if (given ? json["sliding_window"].is_null() : family.default_window == 0) {
+    return absl::OkStatus();
+  }
+  ASSIGN_OR_RETURN(const int64_t window,
+                   get_count(json, "sliding_window", 1 << 24, family.default_window));
+  int64_t first = 0, full_every = 0;
+  if (family.window == WindowRule::kPattern) {
+    ASSIGN_OR_RETURN(full_every,
+                     get_count(json, "sliding_window_pattern", 1024, family.full_every));
+  }
+  if (family.window == WindowRule::kByLayer) {
+    ASSIGN_OR_RETURN(first, get_int(json, "max_window_layers", family.max_window_layers));
+  }
+  for (int64_t i = std::max<int64_t>(first, 0); i < config.layers; ++i) {
+    const bool full = family.window == WindowRule::kNoRope    ? config.turns[i]
+                      : family.window == WindowRule::kPattern ? (i + 1) % full_every == 0
+                                                              : false;
+    config.windows[i] = full ? 0 : window;
+  }
+  return absl::OkStatus();
+}
+
+// layer_types is by layer what the other keys say for all; where it is read, it decides.
+absl::Status read_layer_types(const Json& json, const Family& family, Config& config) {
+  if (!json.contains("layer_types") || json["layer_types"].is_null()) return absl::OkStatus();
+  const Json& types = json["layer_types"];
+  if (!types.is_array() || static_cast<int>(types.size()) != config.layers) {
+    return invalid_argument("layer_types: wanted a list of {} layers, found {}", config.layers,
+                            types.is_array() ? fmt::format("{}", types.size()) : describe(types));
+  }
+  ASSIGN_OR_RETURN(const int64_t window, get_int(json, "sliding_window", family.default_window));
+  ASSIGN_OR_RETURN(const bool used, get_bool(json, "use_sliding_window", false));
+  for (int i = 0; i < config.layers; ++i) {
+    const bool full = types[i] == "full_attention";
+    if (!full && types[i] != "sliding_attention") {
+      return invalid_argument(
+          "layer_types[{}]: {} is not supported; supported: full_attention, sliding_attention", i,
+          describe(types[i]));
+    }
+    const WindowRule rule = family.window;
+    const bool decides = rule == WindowRule::kPattern ||
+                         (used && (rule == WindowRule::kByLayer || rule == WindowRule::kNoRope));
+    if (decides) {
+      config.windows[i] = full ? 0 : window;
+    } else if (full != (config.windows[i] == 0)) {
+      return invalid_argument("layer_types[{}]: {} contradicts the layer's window of {}", i,
+                              describe(types[i]), config.windows[i]);
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status read_layers(const Json& json, const Family& family, Config& config) {
+  RETURN_IF_ERROR(read_turns(json, family, config));
+  RETURN_IF_ERROR(read_windows(json, family, config));
+  return read_layer_types(json, family, config);
+}
+
+}  // namespace lockstep
