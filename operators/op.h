@@ -29,6 +29,9 @@ inline constexpr int kOpCount = 0
 std::string_view op_name(Op op);
 std::optional<Op> find_op(std::string_view name);
 
+// Not constant and not there: a table that calls it does not compile.
+void an_operator_has_two_rows_or_none();
+
 // A table keyed by operator, made of rows in any order, each with a field `op`. An operator without
 // a row has Row{}, whose op is kNone; one with two rows does not compile.
 template <typename Row, size_t kRows>
@@ -36,7 +39,7 @@ consteval std::array<Row, kOpCount> table_by_op(const Row (&rows)[kRows]) {
   std::array<Row, kOpCount> table = {};
   for (const Row& row : rows) {
     Row& place = table[static_cast<size_t>(row.op)];
-    if (row.op == Op::kNone || place.op != Op::kNone) throw "an operator has two rows, or none";
+    if (row.op == Op::kNone || place.op != Op::kNone) an_operator_has_two_rows_or_none();
     place = row;
   }
   return table;

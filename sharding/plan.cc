@@ -30,6 +30,7 @@ absl::StatusOr<std::vector<int64_t>> to_eighths(const std::vector<WorkerFacts>& 
     fastest = std::max(fastest, speed);
   }
   std::vector<int64_t> eighths;
+  eighths.reserve(workers.size());
   for (const WorkerFacts& worker : workers) {
     eighths.push_back(measured ? std::max<int64_t>(1, std::llround(8 * worker.speed / fastest))
                                : 8);

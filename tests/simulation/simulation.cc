@@ -7,9 +7,11 @@
 namespace lockstep::simulation {
 namespace {
 
-constexpr int64_t kCalmMs = 8'000;          // Faults end.
-constexpr int64_t kServesAgainMs = 15'000;  // After the last fault.
-constexpr int64_t kShutdownMs = 1'000;      // Watched for what must not happen any more.
+constexpr int64_t kCalmMs = 8'000;  // Faults end.
+// After the last fault. A rank that is stuck is found after 10 s, and only then a request that ends
+// every group has its turns.
+constexpr int64_t kServesAgainMs = 20'000;
+constexpr int64_t kShutdownMs = 1'000;  // Watched for what must not happen any more.
 
 FakeModel draw_model(World& world) {
   const int64_t vocab = world.one_in(3) ? 200 : 70;

@@ -265,6 +265,7 @@ Logits run_all(std::span<const Source> ranks, const Tensors& tensors, const Sequ
   for (const Source& source : ranks) machines.emplace_back(source, tensors).begin(sequence);
   for (;;) {
     std::vector<const Step*> at;
+    at.reserve(machines.size());
     for (Machine& machine : machines) at.push_back(machine.run());
     const Step* first = at[0];
     for (const Step* other : at) {

@@ -111,6 +111,7 @@ int attention(ProgramBuilder& b, int x) {
   const int table = rope_table(b);
   const int y = attend(b, rope(b, normed, table, q_cols), rope(b, k, table, kHeadDim), v, own);
   std::vector<int64_t> boundaries;
+  boundaries.reserve(heads.size());
   for (const int64_t head : heads) boundaries.push_back(head * kHeadDim);
   const int whole = b.gather("heads", y, boundaries);
   const std::vector<int64_t> hidden = cuts(kHidden, ranks);
@@ -231,8 +232,8 @@ int ProgramBuilder::weight(const std::string& name, program::Role role, int64_t 
   return program.weights_size() - 1;
 }
 
-Instruction& ProgramBuilder::add(program::Op op, std::vector<int> values, std::vector<int> weights,
-                                 std::vector<int> outputs) {
+Instruction& ProgramBuilder::add(program::Op op, const std::vector<int>& values,
+                                 const std::vector<int>& weights, const std::vector<int>& outputs) {
   Instruction& instruction = *program.add_instructions();
   instruction.set_op(op);
   for (const int value : values) instruction.add_inputs()->set_value(value);

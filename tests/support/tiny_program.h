@@ -24,8 +24,8 @@ class ProgramBuilder {
   // Rows [row_begin, row_end) of a source [source_rows, cols]; for BIAS and NORM its columns.
   int weight(const std::string& name, program::Role role, int64_t source_rows, int64_t cols,
              int64_t row_begin, int64_t row_end, program::DType dtype = program::F32);
-  program::Instruction& add(program::Op op, std::vector<int> values, std::vector<int> weights,
-                            std::vector<int> outputs);
+  program::Instruction& add(program::Op op, const std::vector<int>& values,
+                            const std::vector<int>& weights, const std::vector<int>& outputs);
   int gather(const std::string& name, int value, const std::vector<int64_t>& boundaries);
 
   program::Program program;

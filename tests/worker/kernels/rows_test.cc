@@ -211,8 +211,8 @@ TEST(RopeTest, AgreesWithTheReferenceOnEveryIsaInPlaceAndNot) {
 
 TEST(RopeTableTest, IsCosAndSinOfTheFloatAngle) {
   const int32_t positions[] = {0, 1, 4095, 131071};
-  std::vector<float> inv_freq;
-  for (int i = 0; i < 32; ++i) inv_freq.push_back(static_cast<float>(std::pow(1e4, -i / 32.0)));
+  std::vector<float> inv_freq(32);
+  for (int i = 0; i < 32; ++i) inv_freq[i] = static_cast<float>(std::pow(1e4, -i / 32.0));
   StepView step;
   step.rows = 4;
   step.positions = positions;
@@ -248,8 +248,8 @@ TEST(RopeTableTest, DynamicStretchesTheBaseBeyondTheOriginalLengthOnly) {
   args.out[0] = found.view();
   run(kernels_of(Op::kRopeTable)[0], args, 3);
   expect_close(found.view(), wanted.view(), 1e-4, "dynamic");  // Half an ulp of a frequency x 350.
-  std::vector<float> inv_freq;
-  for (int i = 0; i < 8; ++i) inv_freq.push_back(static_cast<float>(std::pow(1e4, -i / 8.0)));
+  std::vector<float> inv_freq(8);
+  for (int i = 0; i < 8; ++i) inv_freq[i] = static_cast<float>(std::pow(1e4, -i / 8.0));
   args.attrs.dynamic_length = 0;
   args.attrs.inv_freq = inv_freq.data();
   args.out[0] = plain.view();

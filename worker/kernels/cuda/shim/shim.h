@@ -8,10 +8,12 @@
 #include <cmath>
 #include <cstdint>
 
+// NOLINTBEGIN(bugprone-reserved-identifier): CUDA's names.
 #define __global__
 #define __device__
 #define __launch_bounds__(threads)
 #define __shared__ static  // Of the block that runs: there is only one at a time.
+// NOLINTEND(bugprone-reserved-identifier)
 
 namespace lockstep::shim {
 
@@ -42,6 +44,7 @@ uint64_t exchange(uint64_t value, int lane);
 // Of the thread that runs.
 extern lockstep::shim::Index threadIdx, blockIdx, blockDim, gridDim;
 
+// NOLINTBEGIN(bugprone-reserved-identifier): CUDA's names.
 void __syncthreads();
 
 inline float __shfl_xor_sync(unsigned, float value, int mask) {
@@ -52,6 +55,7 @@ inline float __shfl_xor_sync(unsigned, float value, int mask) {
 inline unsigned long long __shfl_xor_sync(unsigned, unsigned long long value, int mask) {
   return lockstep::shim::exchange(value, static_cast<int>(threadIdx.x % 32) ^ mask);
 }
+// NOLINTEND(bugprone-reserved-identifier)
 
 inline int atomicAdd(int* address, int value) {
   const int before = *address;
