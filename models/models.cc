@@ -17,6 +17,7 @@
 #include "models/phi.h"
 #include "models/phi3.h"
 #include "models/qwen_moe.h"
+#include "models/stablelm.h"
 
 namespace lockstep {
 namespace {
@@ -261,7 +262,7 @@ constexpr Architecture kArchitectures[] = {
       .partial_rotary = 0.5,
       .names = {{{"layer_norm_eps", "rms_norm_eps"}}}}},
     {"StableLmForCausalLM",
-     build_llama,
+     build_stablelm,
      {.layer_norm = true,
       .parallel_norms = 1,
       .norm_eps = 1e-5,
@@ -269,14 +270,15 @@ constexpr Architecture kArchitectures[] = {
       .keys = {"use_qkv_bias", "use_parallel_residual"},
       .names = {{{"layer_norm_eps", "rms_norm_eps"}}}}},
     {"StableLMEpochForCausalLM",
-     build_llama,
+     build_stablelm,
      {.layer_norm = true,
       .norm_eps = 1e-5,
       .partial_rotary = 0.25,
-      .keys = {"use_qkv_bias"},
+      .keys = {"use_qkv_bias", "rotary_scaling_factor"},
       .names = {{{"norm_eps", "rms_norm_eps"},
                  {"rope_pct", "partial_rotary_factor"},
-                 {"num_heads", "num_attention_heads"}}}}},
+                 {"num_heads", "num_attention_heads"}}},
+      .check = check_stablelm_epoch}},
     {"FalconForCausalLM", build_falcon, kFalcon},
     {"RWForCausalLM", build_falcon, kFalcon},
 };

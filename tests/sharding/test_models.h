@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <random>
 #include <string>
+#include <string_view>
 
 #include "base/check.h"
 #include "models/models.h"
@@ -15,9 +16,15 @@
 
 namespace lockstep {
 
-inline constexpr const char* kModels[] = {"llama",  "mistral", "qwen2",     "qwen3",   "baichuan",
-                                          "yarn",   "dynamic", "internlm2", "phi3",    "granite",
-                                          "gemma2", "gemma3",  "smollm3",   "mixtral", "qwen2_moe"};
+inline constexpr const char* kModels[] = {"llama",  "mistral",  "qwen2",     "qwen3",   "baichuan",
+                                          "yarn",   "dynamic",  "internlm2", "phi3",    "granite",
+                                          "gemma2", "gemma3",   "smollm3",   "mixtral", "qwen2_moe",
+                                          "glm4",   "gpt_neox", "falcon",    "codegen"};
+
+// Attention and MLP of a layer read the same input.
+inline bool is_parallel(std::string_view name) {
+  return name == "gpt_neox" || name == "falcon" || name == "codegen";
+}
 
 inline Graph model_graph(const std::string& name) {
   const std::filesystem::path folder =

@@ -372,6 +372,13 @@ constexpr Shape kFamilies[] = {
     {"Gemma3", 6, 2, 32, 200, 20,
      R"({"architectures": ["Gemma3ForCausalLM"], "hidden_act": "gelu_pytorch_tanh",
          "sliding_window_pattern": 2})"},
+    {"Glm4", 6, 3, 32, 200, 0, R"({"architectures": ["Glm4ForCausalLM"], "attention_bias": true})"},
+    {"GptNeox", 5, 5, 32, 200, 0,
+     R"({"architectures": ["GPTNeoXForCausalLM"], "hidden_act": "gelu"})"},
+    {"Falcon", 6, 2, 32, 200, 0,
+     R"({"architectures": ["FalconForCausalLM"], "new_decoder_architecture": true, "bias": true})"},
+    {"CodeGen", 8, 8, 16, 200, 0,
+     R"({"architectures": ["CodeGenForCausalLM"], "hidden_act": "gelu_new", "rotary_dim": 8})"},
 };
 constexpr Kind kFamilyKinds[] = {kKinds[0], kKinds[1], kGroupKinds[0], kGroupKinds[1]};
 

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "models/config.h"
+#include "models/graph.h"
+
+namespace lockstep {
+
+void build_stablelm(Graph& graph, const Config& config);
+
+// Refuses what would compute wrong numbers; json is config.json.
+absl::Status check_stablelm_epoch(const Json& json);
+
+}  // namespace lockstep
