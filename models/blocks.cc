@@ -9,7 +9,7 @@ namespace {
 // x where there is none of that name.
 Value norm(Graph& g, const Config& c, Value x, const char* name) {
   if (name == nullptr) return x;
-  return c.layer_norm ? g.layer_norm(x, name, c.norm_eps)
+  return c.layer_norm ? g.layer_norm(x, name, c.norm_eps, c.norm_bias)
                       : g.rms_norm(x, name, c.norm_eps, c.norm_plus);
 }
 
@@ -135,7 +135,7 @@ void build_layers(Graph& g, const Config& c, const Layers& model) {
   }
   x = norm(g, c, g.select_rows(x), model.norm);
   x = g.head(x, c.tie_word_embeddings ? model.embedding : model.head, vocab(c), c.head_bias);
-  x = scaled(x, 1 / c.logits_scaling);
+  x = scaled(x, c.logits_multiplier);
   g.top_candidates(c.logits_cap == 0 ? x : g.map(x, Function::kCap, c.logits_cap));
 }
 

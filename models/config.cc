@@ -140,7 +140,9 @@ absl::Status read_factors(const Json& json, const Family& family, Config& config
     config.embedding_multiplier = static_cast<float>(std::sqrt(hidden));
   }
   ASSIGN_OR_RETURN(config.residual_multiplier, factor_of(json, "residual_multiplier"));
-  ASSIGN_OR_RETURN(config.logits_scaling, factor_of(json, "logits_scaling"));
+  ASSIGN_OR_RETURN(const float divisor, factor_of(json, "logits_scaling"));
+  ASSIGN_OR_RETURN(const float multiplier, factor_of(json, "logit_scale", family.logit_scale));
+  config.logits_multiplier = multiplier / divisor;
   return absl::OkStatus();
 }
 
@@ -152,6 +154,7 @@ absl::Status read_maths(const Json& json, const Family& family, Config& config) 
   config.norm_eps = static_cast<float>(eps);
   config.norm_plus = family.norm_plus_one ? 1 : 0;
   config.layer_norm = family.layer_norm;
+  config.norm_bias = family.layer_norm && family.norm_bias;
   ASSIGN_OR_RETURN(config.activation, read_activation(json, family, config));
   ASSIGN_OR_RETURN(config.tie_word_embeddings,
                    get_bool(json, "tie_word_embeddings", family.tie_word_embeddings));

@@ -43,7 +43,8 @@ struct Family {
   bool mlp_bias = false;        // Where the key is missing.
   bool head_bias = false;
   bool qk_norm = false;
-  bool layer_norm = false;  // In place of RMS norm, with biases.
+  bool layer_norm = false;  // In place of RMS norm,
+  bool norm_bias = true;    // and with biases.
   bool parallel = false;    // Where use_parallel_residual is missing.
   int parallel_norms = 0;   // As Config::parallel_norms, where halves are parallel.
   double norm_eps = 1e-6;
@@ -64,10 +65,12 @@ struct Family {
   WindowRule window = WindowRule::kNone;
   int64_t default_window = 0;  // Where the key is missing; null and 0 are none.
   int64_t max_window_layers = 0;
-  int64_t full_every = 0;     // kPattern: where the key is missing.
-  int64_t no_rope_every = 0;  // Every so many-th layer turns nothing; 0: all turn.
+  int64_t full_every = 0;          // kPattern: where the key is missing.
+  int64_t no_rope_every = 0;       // Every so many-th layer turns nothing; 0: all turn.
+  bool only_windows_turn = false;  // Where there is a window, layers without it turn nothing.
+  double logit_scale = 1;          // Where the key is missing.
   // The keys that this family reads besides those that all do, in our names.
-  std::array<std::string_view, 12> keys = {};
+  std::array<std::string_view, 16> keys = {};
   std::array<KeyName, 8> names = {};
   FamilyExperts experts = {};
   // Null, or what refuses models under this architecture's name that compute something else.
@@ -93,7 +96,7 @@ struct Config {
   float logits_cap = 0;     // 0: none.
   float embedding_multiplier = 1;
   float residual_multiplier = 1;  // Of what attention and MLP add.
-  float logits_scaling = 1;       // Logits are divided by it.
+  float logits_multiplier = 1;
   Rope rope;
   Rope window_rope;  // Of layers with a window.
   bool tie_word_embeddings = false;
@@ -102,7 +105,8 @@ struct Config {
   bool mlp_bias = false;
   bool head_bias = false;
   bool qk_norm = false;
-  bool layer_norm = false;  // In place of RMS norm, with biases.
+  bool layer_norm = false;  // In place of RMS norm.
+  bool norm_bias = false;
   // How many norms feed attention and MLP where both read the layer's input, one for both or one
   // each; 0: the MLP comes after the attention.
   int parallel_norms = 0;

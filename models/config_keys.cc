@@ -109,6 +109,8 @@ constexpr std::string_view kHarmlessKeys[] = {
     "cache_implementation",
     "classifier_dropout",
     "attn_pdrop",
+    "residual_dropout",
+    "embedding_dropout",
     "gradient_checkpointing",
     "summary_activation",
     "summary_first_dropout",

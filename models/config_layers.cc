@@ -33,6 +33,21 @@ absl::Status read_turns(const Json& json, const Family& family, Config& config) 
   return absl::OkStatus();
 }
 
+// sliding_window_pattern, which layers repeat: "LLLG", with an L for a window, or 4 for the same.
+absl::StatusOr<std::string> read_pattern(const Json& json, const Family& family) {
+  const Json given = json.value("sliding_window_pattern", Json());
+  if (!given.is_string()) {
+    ASSIGN_OR_RETURN(const int64_t full_every,
+                     get_count(json, "sliding_window_pattern", 1024, family.full_every));
+    return std::string(full_every - 1, 'L') + "G";
+  }
+  const std::string pattern = given.get<std::string>();
+  const bool right = pattern.find_first_not_of("LG") == std::string::npos;
+  if (right && !pattern.empty() && pattern.size() <= 1024) return pattern;
+  return invalid_argument("sliding_window_pattern: wanted a number or letters L and G, found {}",
+                          describe(given));
+}
+
 // The window that every layer would have, and which layers have it by the family's rule.
 absl::Status read_windows(const Json& json, const Family& family, Config& config) {
   config.windows.assign(config.layers, 0);
@@ -46,17 +61,17 @@ absl::Status read_windows(const Json& json, const Family& family, Config& config
   }
   ASSIGN_OR_RETURN(const int64_t window,
                    get_count(json, "sliding_window", 1 << 24, family.default_window));
-  int64_t first = 0, full_every = 0;
+  int64_t first = 0;
+  std::string pattern;
   if (family.window == WindowRule::kPattern) {
-    ASSIGN_OR_RETURN(full_every,
-                     get_count(json, "sliding_window_pattern", 1024, family.full_every));
+    ASSIGN_OR_RETURN(pattern, read_pattern(json, family));
   }
   if (family.window == WindowRule::kByLayer) {
     ASSIGN_OR_RETURN(first, get_int(json, "max_window_layers", family.max_window_layers));
   }
   for (int64_t i = std::max<int64_t>(first, 0); i < config.layers; ++i) {
     const bool full = family.window == WindowRule::kNoRope    ? config.turns[i]
-                      : family.window == WindowRule::kPattern ? (i + 1) % full_every == 0
+                      : family.window == WindowRule::kPattern ? pattern[i % pattern.size()] == 'G'
                                                               : false;
     config.windows[i] = full ? 0 : window;
   }
@@ -98,7 +113,13 @@ absl::Status read_layer_types(const Json& json, const Family& family, Config& co
 absl::Status read_layers(const Json& json, const Family& family, Config& config) {
   RETURN_IF_ERROR(read_turns(json, family, config));
   RETURN_IF_ERROR(read_windows(json, family, config));
-  return read_layer_types(json, family, config);
+  RETURN_IF_ERROR(read_layer_types(json, family, config));
+  const bool windows = json.contains("sliding_window") ? !json["sliding_window"].is_null()
+                                                       : family.default_window != 0;
+  if (family.only_windows_turn && windows) {
+    for (int i = 0; i < config.layers; ++i) config.turns[i] = config.windows[i] > 0;
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace lockstep

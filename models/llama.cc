@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Llama 1 to 3, Mistral, Qwen2, Qwen3, InternLM, SmolLM3, Granite and Gemma differ only in Config.
+// Llama 1 to 3, Mistral, Qwen2, Qwen3, InternLM, SmolLM3, Granite, Gemma, StableLM and Cohere
+// differ only in Config.
 #include "models/llama.h"
 
 #include "models/blocks.h"

@@ -6,6 +6,8 @@
 
 #include "base/file.h"
 #include "models/baichuan.h"
+#include "models/cohere.h"
+#include "models/exaone4.h"
 #include "models/falcon.h"
 #include "models/gemma2.h"
 #include "models/glm.h"
@@ -18,6 +20,7 @@
 #include "models/phi3.h"
 #include "models/qwen_moe.h"
 #include "models/stablelm.h"
+#include "models/starcoder2.h"
 
 namespace lockstep {
 namespace {
@@ -232,6 +235,62 @@ constexpr Architecture kArchitectures[] = {
       .names = {{{"attention_bias", "use_qkv_bias"}}}}},
     {"ChatGLMModel", build_chatglm, kChatGlm},
     {"ChatGLMForConditionalGeneration", build_chatglm, kChatGlm},
+    {"CohereForCausalLM",
+     build_llama,
+     {.tie_word_embeddings = true,
+      .layer_norm = true,
+      .norm_bias = false,
+      .parallel = true,
+      .parallel_norms = 1,
+      .norm_eps = 1e-5,
+      .rope_theta = 500000,
+      .rope_interleaved = true,
+      .logit_scale = 0.0625,
+      .keys = {"attention_bias", "logit_scale"},
+      .names = {{{"layer_norm_eps", "rms_norm_eps"}}}}},
+    {"Cohere2ForCausalLM",
+     build_llama,
+     {.tie_word_embeddings = true,
+      .layer_norm = true,
+      .norm_bias = false,
+      .parallel = true,
+      .parallel_norms = 1,
+      .norm_eps = 1e-5,
+      .rope_interleaved = true,
+      .window = WindowRule::kPattern,
+      .default_window = 4096,
+      .full_every = 4,
+      .only_windows_turn = true,
+      .logit_scale = 0.0625,
+      .keys = {"attention_bias", "logit_scale", "sliding_window", "sliding_window_pattern",
+               "layer_types", "layer_switch", "position_embedding_type",
+               "order_of_interleaved_layers", "rotary_pct", "use_embedding_sharing",
+               "use_gated_activation", "use_parallel_block", "use_parallel_embedding"},
+      .names = {{{"layer_norm_eps", "rms_norm_eps"}, {"layer_switch", "sliding_window_pattern"}}},
+      .check = check_cohere}},
+    {"Exaone4ForCausalLM",
+     build_exaone4,
+     {.qk_norm = true,
+      .norm_eps = 1e-5,
+      .kv_heads = 32,
+      .window = WindowRule::kPattern,
+      .default_window = 4096,
+      .full_every = 4,
+      .only_windows_turn = true,
+      .keys = {"sliding_window", "sliding_window_pattern", "layer_types"}}},
+    {"Starcoder2ForCausalLM",
+     build_starcoder2,
+     {.tie_word_embeddings = true,
+      .attention_bias = true,
+      .layer_norm = true,
+      .norm_eps = 1e-5,
+      .activation = "gelu_pytorch_tanh",
+      .kv_heads = 2,
+      .window = WindowRule::kAllLayers,
+      .keys = {"attention_bias", "sliding_window", "norm_type", "mlp_type"},
+      .names = {{{"norm_epsilon", "rms_norm_eps"}, {"use_bias", "attention_bias"}}},
+      .check = check_starcoder2,
+      .refine = refine_starcoder2}},
     {"GPTNeoXForCausalLM",
      build_gpt_neox,
      {.attention_bias = true,
@@ -262,7 +321,7 @@ constexpr Architecture kArchitectures[] = {
       .partial_rotary = 0.5,
       .names = {{{"layer_norm_eps", "rms_norm_eps"}}}}},
     {"StableLmForCausalLM",
-     build_stablelm,
+     build_llama,
      {.layer_norm = true,
       .parallel_norms = 1,
       .norm_eps = 1e-5,
@@ -270,7 +329,7 @@ constexpr Architecture kArchitectures[] = {
       .keys = {"use_qkv_bias", "use_parallel_residual"},
       .names = {{{"layer_norm_eps", "rms_norm_eps"}}}}},
     {"StableLMEpochForCausalLM",
-     build_stablelm,
+     build_llama,
      {.layer_norm = true,
       .norm_eps = 1e-5,
       .partial_rotary = 0.25,

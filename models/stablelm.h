@@ -6,8 +6,6 @@
 
 namespace lockstep {
 
-void build_stablelm(Graph& graph, const Config& config);
-
 // Refuses what would compute wrong numbers; json is config.json.
 absl::Status check_stablelm_epoch(const Json& json);
 

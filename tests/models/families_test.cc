@@ -139,5 +139,52 @@ TEST(StableLmTest, WhatIsNotSupportedIsNamed) {
   expect_refused(with(config, R"("qk_layernorm": true)"), "qk_layernorm: unknown here");
 }
 
+constexpr char kCohere2[] = R"({"architectures": ["Cohere2ForCausalLM"], "vocab_size": 320,
+  "hidden_size": 64, "num_hidden_layers": 5, "num_attention_heads": 4, "intermediate_size": 256,
+  "max_position_embeddings": 128})";
+
+TEST(CohereTest, LayersWithoutAWindowTurnNothing) {
+  const Config config = config_of(kCohere2);
+  EXPECT_EQ(config.windows, (std::vector<int64_t>{4096, 4096, 4096, 0, 4096}));
+  EXPECT_EQ(config.turns, (std::vector<bool>{true, true, true, false, true}));
+  EXPECT_FLOAT_EQ(config.logits_multiplier, 0.0625f);
+  EXPECT_TRUE(config.layer_norm && !config.norm_bias);
+  EXPECT_EQ(config_of(with(kCohere2, R"("layer_switch": 2)")).windows,
+            (std::vector<int64_t>{4096, 0, 4096, 0, 4096}));
+}
+
+TEST(CohereTest, WhatIsNotSupportedIsNamed) {
+  expect_refused(with(kCohere2, R"("use_qk_norm": true)"), "use_qk_norm: unknown here");
+  expect_refused(with(kCohere2, R"("use_parallel_block": false)"),
+                 "use_parallel_block: false is not supported; supported: true");
+  expect_refused(with(kCohere2, R"("logit_scale": 0)"), "logit_scale: wanted a number from");
+}
+
+TEST(Exaone4Test, APatternMayBeLetters) {
+  const std::string config = R"({"architectures": ["Exaone4ForCausalLM"], "vocab_size": 320,
+      "hidden_size": 64, "num_hidden_layers": 5, "num_attention_heads": 4,
+      "num_key_value_heads": 2, "intermediate_size": 256, "max_position_embeddings": 128})";
+  using Windows = std::vector<int64_t>;
+  EXPECT_EQ(
+      config_of(with(config, R"("sliding_window_pattern": "LG", "sliding_window": 9)")).windows,
+      (Windows{9, 0, 9, 0, 9}));
+  const Config full = config_of(with(config, R"("sliding_window": null)"));
+  EXPECT_EQ(full.windows, Windows(5, 0));
+  EXPECT_EQ(full.turns, std::vector<bool>(5, true));
+  expect_refused(with(config, R"("sliding_window_pattern": "LSG")"),
+                 "sliding_window_pattern: wanted a number or letters L and G");
+  expect_refused(with(config, R"("sliding_window_pattern": "")"), "sliding_window_pattern: wanted");
+}
+
+TEST(Starcoder2Test, OneKeyIsForAllBiases) {
+  const std::string config = R"({"architectures": ["Starcoder2ForCausalLM"], "vocab_size": 320,
+      "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4,
+      "intermediate_size": 256, "max_position_embeddings": 128})";
+  EXPECT_TRUE(config_of(config).mlp_bias && config_of(config).output_bias);
+  const Config without = config_of(with(config, R"("use_bias": false)"));
+  EXPECT_FALSE(without.mlp_bias || without.output_bias || without.qkv_bias);
+  expect_refused(with(config, R"("mlp_type": "gated")"), "mlp_type: \"gated\" is not supported");
+}
+
 }  // namespace
 }  // namespace lockstep

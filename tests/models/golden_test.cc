@@ -57,7 +57,7 @@ INSTANTIATE_TEST_SUITE_P(
                     "models/stories260k"),
     [](const auto& info) {
       const std::string path = info.param;
-      return path.substr(path.find('/') + 1);
+      return path.substr(path.rfind('/') + 1);
     });
 
 }  // namespace

@@ -13,8 +13,9 @@ namespace lockstep {
 // Whoever names the folder promises that the data is there: a missing file is then a failure.
 inline bool test_data_is_promised() { return std::getenv("LOCKSTEP_TEST_DATA") != nullptr; }
 
-// A file or folder of the data, there or not.
+// A file or folder of the data, there or not; "tests/..." is in the tree.
 inline std::filesystem::path test_data(const std::filesystem::path& name) {
+  if (*name.begin() == "tests") return std::filesystem::path(LOCKSTEP_SOURCE_DIR) / name;
   const std::filesystem::path root =
       test_data_is_promised() ? std::filesystem::path(std::getenv("LOCKSTEP_TEST_DATA"))
                               : std::filesystem::path(LOCKSTEP_SOURCE_DIR).parent_path() / "shared";

@@ -17,7 +17,7 @@ struct Run {
 
 std::string run_name(const ::testing::TestParamInfo<Run>& info) {
   const std::string& name = info.param.name;
-  return name.substr(name.find('/') + 1) + "_" + std::to_string(info.param.ranks) + "_" +
+  return name.substr(name.rfind('/') + 1) + "_" + std::to_string(info.param.ranks) + "_" +
          strategy_name(info.param.strategy);
 }
 
@@ -58,6 +58,11 @@ std::vector<Run> all_runs() {
                                                    {"goldens/stablelm_epoch", 4},
                                                    {"goldens/falcon_7b_style", 4},
                                                    {"goldens/falcon_40b_style", 8},
+                                                   {"tests/data/goldens/cohere", 6},
+                                                   {"tests/data/goldens/cohere2", 6},
+                                                   {"tests/data/goldens/exaone4", 6},
+                                                   {"tests/data/goldens/exaone4_full", 6},
+                                                   {"tests/data/goldens/starcoder2", 6},
                                                    {"models/stories260k", 8}}) {
     for (const int ranks : {1, 2, 3, 5}) {
       if (ranks > c.heads) continue;

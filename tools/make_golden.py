@@ -1,0 +1,98 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Makes a reference model: what Hugging Face transformers computes from small random weights.
+
+    tools/make_golden.py FOLDER... [--seed N]
+
+Each FOLDER has a config.json of an architecture that transformers knows; torch_dtype says how
+weights are stored. model.safetensors and golden.json are written beside it: prompts as ids, the
+logits of each one's last position, and the greedy tokens behind it, computed in float32 from the
+stored weights. Choose uneven sizes, every kind of layer, and windows shorter than the prompts.
+The seed moves on until no two best logits are closer than 0.01, and not all tokens are alike.
+Needs torch and transformers (PyPI). Kept cases should be below 150 kB.
+"""
+import argparse
+import json
+import pathlib
+import sys
+
+import safetensors.torch
+import torch
+import transformers
+
+LENGTHS = (1, 5, 23, 40)  # Of prompts.
+GREEDY = 24
+MARGIN = 0.01
+
+
+def draw(config, seed, folder):
+    """A model with random weights, stored and read back in float32."""
+    torch.manual_seed(seed)
+    stored = getattr(torch, json.loads((folder / "config.json").read_text())["torch_dtype"])
+    model = transformers.AutoModelForCausalLM.from_config(config, attn_implementation="eager")
+    for name, parameter in model.named_parameters():
+        vector = parameter.dim() == 1
+        norm = vector and name.endswith("weight")
+        scale = 0.1 if vector else 1.5 / parameter.shape[-1] ** 0.5
+        torch.nn.init.normal_(parameter, 1 if norm else 0, scale)
+    model = model.to(stored)
+    state = dict(model.state_dict())
+    if config.tie_word_embeddings:
+        state.pop("lm_head.weight", None)
+    safetensors.torch.save_file({name: tensor.contiguous() for name, tensor in state.items()},
+                                folder / "model.safetensors", metadata={"format": "pt"})
+    return model.to(torch.float32).eval()
+
+
+def answer(model, prompt):
+    """Logits behind the prompt, the greedy tokens, the smallest margin on the way."""
+    ids, margin, first, greedy = list(prompt), float("inf"), None, []
+    for _ in range(GREEDY):
+        with torch.no_grad():  # The whole sequence at each step: no cache to trust.
+            logits = model(torch.tensor([ids]), use_cache=False).logits[0, -1]
+        first = logits if first is None else first
+        best = torch.topk(logits, 2).values
+        margin = min(margin, float(best[0] - best[1]))
+        greedy.append(int(torch.argmax(logits)))
+        ids.append(greedy[-1])
+    return first, greedy, margin
+
+
+def make(folder, seed):
+    config = transformers.AutoConfig.from_pretrained(folder)
+    for seed in range(seed, seed + 500):
+        model = draw(config, seed, folder)
+        random = torch.Generator().manual_seed(seed)
+        prompts = []
+        for length in LENGTHS:
+            ids = torch.randint(3, config.vocab_size, (length,), generator=random).tolist()
+            logits, greedy, margin = answer(model, ids)
+            if margin < MARGIN or len(set(greedy)) < GREEDY // 6:
+                break
+            prompts.append({"ids": ids, "greedy": greedy, "min_margin": round(margin, 5),
+                            "last_logits": [float(f"{x:.6g}") for x in logits.tolist()]})
+        if len(prompts) == len(LENGTHS):
+            golden = {"reference": f"transformers {transformers.__version__}", "seed": seed,
+                      "architecture": config.architectures[0], "compute_dtype": "float32",
+                      "prompts": prompts}
+            (folder / "golden.json").write_text(json.dumps(golden) + "\n")
+            return seed
+    raise SystemExit(f"make_golden: {folder}: no seed gave a margin of {MARGIN} on all prompts")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folders", nargs="+", type=pathlib.Path, metavar="FOLDER")
+    parser.add_argument("--seed", type=int, default=1, help="the first one that is tried")
+    arguments = parser.parse_args()
+    for folder in arguments.folders:
+        if not (folder / "config.json").is_file():
+            print(f"make_golden: {folder}/config.json is missing", file=sys.stderr)
+            return 2
+        print(f"{folder}: seed {make(folder, arguments.seed)}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
