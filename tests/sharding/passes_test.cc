@@ -151,11 +151,11 @@ TEST(FuseAddNormTest, ASumAndItsFirstNormBecomeOne) {
 TEST(CheckTest, ABrokenGraphIsNamedByItsNode) {
   Fixture f;
   Graph shapes = f.graph;
-  shapes.append({.op = Op::kMap, .inputs = {0}}, {{.name = "y", .axis = kFfn}});
+  shapes.append({.op = Op::kAdd, .inputs = {0, 0}}, {{.name = "y", .axis = kFfn}});
   EXPECT_EQ(message_of(check_graph(shapes)),
-            "%1 = map(%0) : f32 [tokens, ffn 24]: columns of an output must be 16, found 24");
+            "%1 = add(%0, %0) : f32 [tokens, ffn 24]: columns of an output must be 16, found 24");
   Graph order = f.graph;
-  order.append({.op = Op::kMap, .inputs = {1}}, {{.name = "y", .axis = kHidden}});
+  order.append({.op = Op::kAdd, .inputs = {1, 1}}, {{.name = "y", .axis = kHidden}});
   EXPECT_NE(message_of(check_graph(order)).find("made before"), std::string::npos);
   Graph rows = f.graph;
   rows.append({.op = Op::kMap, .inputs = {0}},
