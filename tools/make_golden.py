@@ -35,13 +35,16 @@ def draw(config, seed, folder):
         norm = vector and name.endswith("weight")
         scale = 0.1 if vector else 1.5 / parameter.shape[-1] ** 0.5
         torch.nn.init.normal_(parameter, 1 if norm else 0, scale)
-    model = model.to(stored)
+    for parameter in model.parameters():  # Not buffers: rotary frequencies stay in float32.
+        parameter.data = parameter.data.to(stored)
     state = dict(model.state_dict())
     if config.tie_word_embeddings:
         state.pop("lm_head.weight", None)
     safetensors.torch.save_file({name: tensor.contiguous() for name, tensor in state.items()},
                                 folder / "model.safetensors", metadata={"format": "pt"})
-    return model.to(torch.float32).eval()
+    for parameter in model.parameters():
+        parameter.data = parameter.data.to(torch.float32)
+    return model.eval()
 
 
 def answer(model, prompt):

@@ -54,7 +54,9 @@ INSTANTIATE_TEST_SUITE_P(
                     "goldens/gpt_neox_parallel", "goldens/gpt_neox_serial", "goldens/gptj",
                     "goldens/codegen", "goldens/moss", "goldens/phi", "goldens/stablelm",
                     "goldens/stablelm_epoch", "goldens/falcon_7b_style", "goldens/falcon_40b_style",
-                    "models/stories260k"),
+                    "tests/data/goldens/cohere", "tests/data/goldens/cohere2",
+                    "tests/data/goldens/exaone4", "tests/data/goldens/exaone4_full",
+                    "tests/data/goldens/starcoder2", "models/stories260k"),
     [](const auto& info) {
       const std::string path = info.param;
       return path.substr(path.rfind('/') + 1);
