@@ -50,6 +50,10 @@ absl::Status check_chatglm(const Json& json) {
         "ChatGLM2 and ChatGLM3",
         key);
   }
+  ASSIGN_OR_RETURN(const int64_t bits, get_int(json, "quantization_bit", 0));
+  if (bits != 0) {
+    return invalid_argument("quantization_bit: {} is not supported; supported: 0", bits);
+  }
   for (const char* key : {"rmsnorm", "post_layer_norm", "original_rope"}) {
     ASSIGN_OR_RETURN(const bool set, get_bool(json, key, true));
     if (!set) return invalid_argument("{}: false is not supported; supported: true", key);

@@ -92,6 +92,9 @@ TEST(ChatGlmTest, KeysOfItsOwnAreRead) {
 TEST(ChatGlmTest, TheFirstGenerationAndOtherBlocksAreRefused) {
   expect_refused(with(kChatGlm, R"("position_encoding_2d": true)"), "of the first generation");
   expect_refused(with(kChatGlm, R"("rmsnorm": false)"), "rmsnorm: false is not supported");
+  expect_refused(with(kChatGlm, R"("quantization_bit": 4)"),
+                 "quantization_bit: 4 is not supported");
+  EXPECT_TRUE(describe(with(kChatGlm, R"("quantization_bit": 0, "interleaved_qkv": false)")).ok());
   expect_refused(with(kChatGlm, R"("add_bias_linear": true)"), "add_bias_linear: unknown here");
   expect_refused(with(kChatGlm, R"("rope_ratio": 0)"), "rope_ratio: wanted a number from");
 }
