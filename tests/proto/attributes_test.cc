@@ -55,6 +55,7 @@ TEST(AttributesTest, EveryFieldOfEveryKindIsBoundAndPrinted) {
     Message& kind = *attributes.GetReflection()->MutableMessage(&attributes, kinds.field(k));
     const google::protobuf::Descriptor& fields = *kind.GetDescriptor();
     std::vector<std::string> wanted;
+    wanted.reserve(static_cast<size_t>(fields.field_count()));
     for (int i = 0; i < fields.field_count(); ++i) {
       wanted.push_back(set(kind, *fields.field(i), 71 + 11 * i));
     }
