@@ -15,8 +15,6 @@
 namespace lockstep {
 namespace {
 
-constexpr int64_t kMostColumns = 1 << 20;
-
 // {"quant_method": "lockstep", "scheme": "q4", "version": 1}; whose schemes there are is not known
 // here.
 absl::Status read_quantization(const Json& json, Config& config) {

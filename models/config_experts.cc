@@ -4,24 +4,16 @@
 #include <algorithm>
 
 #include "base/status.h"
+#include "models/config_keys.h"
 #include "operators/limits.h"
 
 namespace lockstep {
 namespace {
 
-constexpr int64_t kMostColumns = 1 << 20;
-
-absl::StatusOr<int64_t> ranged(const Json& json, std::string_view key, int64_t most,
-                               int64_t fallback) {
-  ASSIGN_OR_RETURN(const int64_t value, get_int(json, key, fallback));
-  if (1 <= value && value <= most) return value;
-  return invalid_argument("{}: wanted an integer from 1 to {}, found {}", key, most, value);
-}
-
 // Every decoder_sparse_step-th layer has experts, but those that mlp_only_layers names.
-absl::Status read_layers(const Json& json, ExpertConfig& experts) {
+absl::Status read_expert_layers(const Json& json, ExpertConfig& experts) {
   const auto layers = static_cast<int64_t>(experts.in_layer.size());
-  ASSIGN_OR_RETURN(const int64_t step, ranged(json, "decoder_sparse_step", kMostColumns, 1));
+  ASSIGN_OR_RETURN(const int64_t step, get_count(json, "decoder_sparse_step", kMostColumns, 1));
   for (int64_t i = 0; i < layers; ++i) {
     experts.in_layer[static_cast<size_t>(i)] = (i + 1) % step == 0;
   }
@@ -55,24 +47,24 @@ absl::StatusOr<ExpertConfig> read_experts(const Json& json, const FamilyExperts&
                                           int64_t intermediate_size) {
   ExpertConfig experts;
   if (family.count_key.empty()) return experts;
-  ASSIGN_OR_RETURN(experts.count, ranged(json, family.count_key, kMaxExperts, family.count));
+  ASSIGN_OR_RETURN(experts.count, get_count(json, family.count_key, kMaxExperts, family.count));
   ASSIGN_OR_RETURN(experts.chosen,
-                   ranged(json, "num_experts_per_tok", experts.count, family.chosen));
+                   get_count(json, "num_experts_per_tok", experts.count, family.chosen));
   experts.size = intermediate_size;
   if (family.size != 0) {
     ASSIGN_OR_RETURN(experts.size,
-                     ranged(json, "moe_intermediate_size", kMostColumns, family.size));
+                     get_count(json, "moe_intermediate_size", kMostColumns, family.size));
   }
   if (family.shared_size != 0) {
-    ASSIGN_OR_RETURN(experts.shared_size, ranged(json, "shared_expert_intermediate_size",
-                                                 kMostColumns, family.shared_size));
+    ASSIGN_OR_RETURN(experts.shared_size, get_count(json, "shared_expert_intermediate_size",
+                                                    kMostColumns, family.shared_size));
   }
   experts.renormalised = family.always_renormalised;
   if (!family.always_renormalised) {
     ASSIGN_OR_RETURN(experts.renormalised, get_bool(json, "norm_topk_prob", false));
   }
   experts.in_layer.assign(static_cast<size_t>(layers), true);
-  if (family.by_layer) RETURN_IF_ERROR(read_layers(json, experts));
+  if (family.by_layer) RETURN_IF_ERROR(read_expert_layers(json, experts));
   return experts;
 }
 

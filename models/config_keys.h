@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The keys of config.json: how they are read, which are known, which decide nothing, and those that
-// a family publishes under another name. For models/config.cc alone.
+// a family publishes under another name. For config.cc, its parts, and what families refine.
 #pragma once
 
 #include <cstdint>
@@ -13,6 +13,8 @@
 #include "models/config.h"
 
 namespace lockstep {
+
+inline constexpr int64_t kMostColumns = 1 << 20;  // Of any value.
 
 // An integer from 1 to `most`; no fallback: the key has to be there.
 absl::StatusOr<int64_t> get_count(const Json& json, std::string_view key, int64_t most,
