@@ -195,6 +195,7 @@ void RankWork::loaded() {
   weights_.whole = true;
   WorkResult result{.identity = identity_of(weights_.checkpoint),
                     .bytes_loaded = work_->keep ? 0 : vitals_.bytes_loaded};
+  result.reply.mutable_ready()->set_contents(result.identity);
   result.reply.mutable_ready()->set_pages(pages());
   result.reply.mutable_ready()->set_weight_bytes(kWeightBytes);
   finish(std::move(result));
