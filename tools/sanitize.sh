@@ -4,7 +4,8 @@
 # threads of one process under ThreadSanitizer.
 #   tools/sanitize.sh [asan|tsan] [--sample]     both, where neither is named
 # --sample: under ASan parsers, protocol, coordinator, the worker without its transport, and a
-# sixteenth of the kernels' tests; under TSan none of those, and a quarter of the compared bits.
+# sixteenth of the kernels' tests; under TSan none of those, and a quarter of the compared bits
+# and goldens.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -26,7 +27,7 @@ tsan_programs=(
 parts_of() {
   case "$1" in
     kernels_test) echo 16 ;;
-    bits_test) echo 4 ;;
+    bits_test | golden_test) echo 4 ;;
     *) echo 1 ;;
   esac
 }
