@@ -139,4 +139,6 @@ void build_layers(Graph& g, const Config& c, const Layers& model) {
   g.top_candidates(c.logits_cap == 0 ? x : g.map(x, Function::kCap, c.logits_cap));
 }
 
+void build_llama(Graph& graph, const Config& config) { build_layers(graph, config, {}); }
+
 }  // namespace lockstep

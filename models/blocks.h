@@ -60,5 +60,7 @@ struct Layers {
   const char* head = "lm_head";
 };
 void build_layers(Graph& graph, const Config& config, const Layers& model);
+// All of it Llama's: for families that differ from it only in Config.
+void build_llama(Graph& graph, const Config& config);
 
 }  // namespace lockstep

@@ -4,23 +4,16 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "models/config.h"
-#include "models/graph.h"
+#include "models/architecture.h"
 
 namespace lockstep {
 
-struct Architecture {
-  std::string_view name;  // As config.json's `architectures` names it.
-  void (*build)(Graph& graph, const Config& config);
-  Family family;
-};
-std::span<const Architecture> architectures();
+// Of all families.
+Architectures architectures();
 
 struct ModelDescription {
   Config config;

@@ -2,11 +2,14 @@
 // What the coordinator costs: the real engine, cluster port and public port, between ranks that
 // answer at once and clients that read at once, all in processes of their own.
 //   engine_bench [--streams 1,8,64] [--sampling greedy,temperature,top_p,logprobs] [--ranks 2]
-//                [--tokens 200] [--model MODEL] [--json]
+//                [--tokens 200] [--compute-us 0] [--model MODEL] [--json]
 // gap: from the last rank's answer to a step until the last rank has the next one, as the ranks see
 // it, while all streams draw a token in each step. wire: the same where a step is empty and no
 // engine is asked. The goal for gap: 150 us and 3 us per stream, and 15 us more per stream with
-// top_p or logprobs. cpu: processor time of the coordinator's process per token that clients read.
+// top_p or logprobs. --compute-us: ranks answer after so long, as workers do that compute; the
+// clients of the step before have read by then, where at once they take the processors that the
+// engine is waiting for. cpu: processor time of the coordinator's process per token that clients
+// read.
 #include <spdlog/spdlog.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -38,6 +41,7 @@ struct Flags {
   std::vector<std::string> sampling = {"greedy", "temperature", "top_p", "logprobs"};
   int ranks = 2;
   int tokens = 200;
+  int compute_us = 0;
   std::string model;
   bool json = false;
 };
@@ -204,6 +208,7 @@ void print(const Case& one, const Result& result, const Flags& flags) {
     const nlohmann::json line = {{"streams", one.streams},
                                  {"sampling", one.sampling},
                                  {"ranks", flags.ranks},
+                                 {"compute_us", flags.compute_us},
                                  {"gap_us", result.gap_us},
                                  {"gap_p99_us", result.gap_p99_us},
                                  {"goal_us", one.goal()},
@@ -274,6 +279,7 @@ absl::Status main_of(const Flags& flags) {
   spdlog::set_level(spdlog::level::warn);
   Timeline* timeline = Timeline::share();
   if (timeline == nullptr) return absl::ResourceExhaustedError("no memory to share");
+  timeline->compute_us = flags.compute_us;
   if (!flags.model.empty()) return run(flags, flags.model, *timeline);
   char folder[] = "/tmp/engine_bench.XXXXXX";
   if (mkdtemp(folder) == nullptr) return absl::InternalError("no folder in /tmp");
@@ -294,6 +300,9 @@ int main(int argc, char** argv) {
       ->delimiter(',');
   app.add_option("--ranks", flags.ranks)->capture_default_str();
   app.add_option("--tokens", flags.tokens, "Of each stream")->capture_default_str();
+  app.add_option("--compute-us", flags.compute_us, "That a rank takes for a step")
+      ->check(CLI::Range(0, 1000000))
+      ->capture_default_str();
   app.add_option("--model", flags.model, "Whose tokenizer and shape (default: a 1B shape, ids)");
   app.add_flag("--json", flags.json);
   CLI11_PARSE(app, argc, argv);

@@ -102,6 +102,7 @@ class InstantRank {
     cluster::StepResult& result = *reply.mutable_result();
     result.set_step(step.step());
     for (const cluster::Output& output : step.outputs()) *result.add_outputs() = answer_of(output);
+    std::this_thread::sleep_for(std::chrono::microseconds(timeline_.compute_us));
     write(reply);
     stamp.answered_ns = steady_now_ns();
   }

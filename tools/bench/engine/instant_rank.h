@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A worker that computes nothing: it answers each Step at once, with candidates of the sizes that
-// were asked for, so that all the time between its answers is the coordinator's and the wire's.
+// A worker that computes nothing: it answers each Step at once, or after Timeline::compute_us, with
+// candidates of the sizes that were asked for, so that all the time from its answer to the next
+// Step is the coordinator's and the wire's.
 #pragma once
 
 #include <string>

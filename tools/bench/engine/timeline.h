@@ -22,6 +22,7 @@ struct Timeline {
   Stamp stamps[kMaxRanks][kMaxSteps];
   std::atomic<int64_t> tokens{0};    // That clients read.
   std::atomic<int64_t> failures{0};  // Of clients.
+  int64_t compute_us = 0;            // Set before the processes fork.
 
   Stamp& at(int rank, uint64_t step) { return stamps[rank][step % kMaxSteps]; }
 

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Phi-3 to Phi-4: Llama's maths over fused matrices, with a window and a part of each head rotated
 // where the config says so.
-#include "models/phi3.h"
-
 #include "base/status.h"
 #include "models/blocks.h"
+#include "models/families/families.h"
 
-namespace lockstep {
+namespace lockstep::families::phi3 {
 namespace {
 
 Value attention(Graph& g, const Config& c, Value x, int layer) {
@@ -16,8 +15,6 @@ Value attention(Graph& g, const Config& c, Value x, int layer) {
 Value mlp(Graph& g, const Config& c, Value x, int) {
   return stacked_mlp(g, c, x, "mlp.gate_up_proj", "mlp.down_proj");
 }
-
-}  // namespace
 
 void build_phi3(Graph& g, const Config& c) {
   build_layers(g, c, {.attention = attention, .mlp = mlp});
@@ -40,4 +37,18 @@ absl::Status check_phi3(const Json& json) {
   return absl::OkStatus();
 }
 
-}  // namespace lockstep
+constexpr Architecture kRows[] = {
+    {"Phi3ForCausalLM",
+     build_phi3,
+     {.norm_eps = 1e-5,
+      .partial_rotary = 1,
+      .window = WindowRule::kAllLayers,
+      .keys = {"sliding_window"},
+      .check = check_phi3}},
+};
+
+}  // namespace
+
+Architectures rows() { return kRows; }
+
+}  // namespace lockstep::families::phi3

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// InternLM2: Llama's maths under names of its own, with grouped rows in one matrix of q, k and v.
-#include "models/internlm.h"
-
+// InternLM 1, a Llama with biases, and InternLM2: Llama's maths under names of its own, with
+// grouped rows in one matrix of q, k and v.
 #include "base/status.h"
 #include "models/blocks.h"
+#include "models/families/families.h"
 
-namespace lockstep {
+namespace lockstep::families::internlm {
 namespace {
 
 Value attention(Graph& g, const Config& c, Value x, int layer) {
@@ -17,8 +17,6 @@ Value mlp(Graph& g, const Config& c, Value x, int) {
   const Value up = g.linear(x, "feed_forward.w3", ffn(c));
   return g.linear(g.mul(gate, up), "feed_forward.w2", hidden(c));
 }
-
-}  // namespace
 
 void build_internlm2(Graph& g, const Config& c) {
   build_layers(g, c,
@@ -49,4 +47,20 @@ absl::Status check_internlm(const Json& json) {
       printable(rotary.dump()));
 }
 
-}  // namespace lockstep
+constexpr Architecture kRows[] = {
+    {"InternLMForCausalLM",
+     build_llama,
+     {.attention_bias = true,
+      .keys = {"attention_bias", "rotary"},
+      .names = {{{"bias", "attention_bias"}}},
+      .check = check_internlm}},
+    {"InternLM2ForCausalLM",
+     build_internlm2,
+     {.attention_bias = true, .keys = {"attention_bias"}, .names = {{{"bias", "attention_bias"}}}}},
+};
+
+}  // namespace
+
+Architectures rows() { return kRows; }
+
+}  // namespace lockstep::families::internlm

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Phi-1 to Phi-2: one layer norm feeds attention and MLP; a part of each head turns.
-#include "models/phi.h"
-
 #include "models/blocks.h"
+#include "models/families/families.h"
 
-namespace lockstep {
+namespace lockstep::families::phi {
 namespace {
 
 Value attention(Graph& g, const Config& c, Value x, int layer) {
@@ -15,10 +14,27 @@ Value mlp(Graph& g, const Config& c, Value x, int) {
   return plain_mlp(g, c, x, "mlp.fc1", "mlp.fc2");
 }
 
-}  // namespace
-
 void build_phi(Graph& g, const Config& c) {
   build_layers(g, c, {.attention = attention, .mlp = mlp, .norm = "model.final_layernorm"});
 }
 
-}  // namespace lockstep
+constexpr Architecture kRows[] = {
+    {"PhiForCausalLM",
+     build_phi,
+     {.attention_bias = true,
+      .mlp_bias = true,
+      .head_bias = true,
+      .layer_norm = true,
+      .parallel = true,
+      .parallel_norms = 1,
+      .norm_eps = 1e-5,
+      .activation = "gelu_new",
+      .partial_rotary = 0.5,
+      .names = {{{"layer_norm_eps", "rms_norm_eps"}}}}},
+};
+
+}  // namespace
+
+Architectures rows() { return kRows; }
+
+}  // namespace lockstep::families::phi

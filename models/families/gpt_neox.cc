@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // GPT-NeoX, Pythia, RedPajama, Dolly: layer norms, a part of each head turned, q, k and v of each
 // head together in one matrix; the two halves of a layer are parallel, each with a norm, or serial.
-#include "models/gpt_neox.h"
-
 #include "models/blocks.h"
+#include "models/families/families.h"
 
-namespace lockstep {
+namespace lockstep::families::gpt_neox {
 namespace {
 
 Value attention(Graph& g, const Config& c, Value x, int layer) {
@@ -15,8 +14,6 @@ Value attention(Graph& g, const Config& c, Value x, int layer) {
 Value mlp(Graph& g, const Config& c, Value x, int) {
   return plain_mlp(g, c, x, "mlp.dense_h_to_4h", "mlp.dense_4h_to_h");
 }
-
-}  // namespace
 
 void build_gpt_neox(Graph& g, const Config& c) {
   build_layers(g, c,
@@ -28,4 +25,25 @@ void build_gpt_neox(Graph& g, const Config& c) {
                 .head = "embed_out"});
 }
 
-}  // namespace lockstep
+constexpr Architecture kRows[] = {
+    {"GPTNeoXForCausalLM",
+     build_gpt_neox,
+     {.attention_bias = true,
+      .mlp_bias = true,
+      .layer_norm = true,
+      .parallel = true,
+      .parallel_norms = 2,
+      .norm_eps = 1e-5,
+      .activation = "gelu",
+      .partial_rotary = 0.25,
+      .keys = {"attention_bias", "use_parallel_residual"},
+      .names = {{{"layer_norm_eps", "rms_norm_eps"},
+                 {"rotary_pct", "partial_rotary_factor"},
+                 {"rotary_emb_base", "rope_theta"}}}}},
+};
+
+}  // namespace
+
+Architectures rows() { return kRows; }
+
+}  // namespace lockstep::families::gpt_neox

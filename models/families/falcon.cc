@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Falcon of 7B (one KV head; one norm feeds attention and MLP), of 40B and 180B (grouped heads, a
 // norm each), of 11B (grouped heads, one norm); not those with alibi.
-#include "models/falcon.h"
-
 #include "base/status.h"
 #include "models/blocks.h"
 #include "models/config_keys.h"
+#include "models/families/families.h"
 
-namespace lockstep {
+namespace lockstep::families::falcon {
 namespace {
 
 // With one KV head all q, then k, then v.
@@ -19,8 +18,6 @@ Value attention(Graph& g, const Config& c, Value x, int layer) {
 Value mlp(Graph& g, const Config& c, Value x, int) {
   return plain_mlp(g, c, x, "mlp.dense_h_to_4h", "mlp.dense_4h_to_h");
 }
-
-}  // namespace
 
 void build_falcon(Graph& g, const Config& c) {
   const bool norm_each = c.parallel_norms == 2;
@@ -52,4 +49,34 @@ absl::Status refine_falcon(const Json& json, Config& c) {
   return absl::OkStatus();
 }
 
-}  // namespace lockstep
+constexpr Family kFalcon = {
+    .tie_word_embeddings = true,
+    .layer_norm = true,
+    .norm_eps = 1e-5,
+    .activation = "gelu",
+    .ffn_per_hidden = 4,
+    .positions = 2048,
+    .keys = {"attention_bias", "alibi", "multi_query", "parallel_attn", "new_decoder_architecture",
+             "num_ln_in_parallel_attn", "ff_factor"},
+    .names = {{{"bias", "attention_bias"},
+               {"layer_norm_epsilon", "rms_norm_eps"},
+               {"num_kv_heads", "num_key_value_heads"},
+               {"n_head_kv", "num_key_value_heads"},
+               {"n_head", "num_attention_heads"},
+               {"n_layer", "num_hidden_layers"},
+               {"ffn_hidden_size", "intermediate_size"},
+               {"activation", "hidden_act"}}},
+    .check = check_falcon,
+    .refine = refine_falcon,
+};
+
+constexpr Architecture kRows[] = {
+    {"FalconForCausalLM", build_falcon, kFalcon},
+    {"RWForCausalLM", build_falcon, kFalcon},
+};
+
+}  // namespace
+
+Architectures rows() { return kRows; }
+
+}  // namespace lockstep::families::falcon

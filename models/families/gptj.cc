@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // GPT-J, and CodeGen and MOSS, which have its q, k and v in one matrix: one layer norm feeds
 // attention and MLP; neighbouring columns turn.
-#include "models/gptj.h"
-
 #include "base/status.h"
 #include "models/blocks.h"
+#include "models/families/families.h"
 
-namespace lockstep {
+namespace lockstep::families::gptj {
 namespace {
 
 constexpr int64_t kBlocks = 4;  // Of rows in the one matrix, in every published model.
@@ -44,8 +43,6 @@ void build(Graph& g, const Config& c, Block attention) {
                 .norm = "transformer.ln_f"});
 }
 
-}  // namespace
-
 void build_gptj(Graph& g, const Config& c) { build(g, c, gptj_attention); }
 
 void build_codegen(Graph& g, const Config& c) { build(g, c, blocked_attention); }
@@ -56,4 +53,35 @@ absl::Status refine_codegen(const Json&, Config& c) {
                           c.heads);
 }
 
-}  // namespace lockstep
+constexpr Family gptj_family(absl::Status (*refine)(const Json&, Config&)) {
+  return {.mlp_bias = true,
+          .head_bias = true,
+          .layer_norm = true,
+          .parallel = true,
+          .parallel_norms = 1,
+          .norm_eps = 1e-5,
+          .activation = "gelu_new",
+          .rope_interleaved = true,
+          .ffn_per_hidden = 4,
+          .keys = {"rotary_dim", "rotary", "n_ctx", "scale_attn_weights"},
+          .names = {{{"n_embd", "hidden_size"},
+                     {"n_layer", "num_hidden_layers"},
+                     {"n_head", "num_attention_heads"},
+                     {"n_positions", "max_position_embeddings"},
+                     {"n_inner", "intermediate_size"},
+                     {"activation_function", "hidden_act"},
+                     {"layer_norm_epsilon", "rms_norm_eps"}}},
+          .refine = refine};
+}
+
+constexpr Architecture kRows[] = {
+    {"GPTJForCausalLM", build_gptj, gptj_family(nullptr)},
+    {"CodeGenForCausalLM", build_codegen, gptj_family(refine_codegen)},
+    {"MossForCausalLM", build_codegen, gptj_family(refine_codegen)},
+};
+
+}  // namespace
+
+Architectures rows() { return kRows; }
+
+}  // namespace lockstep::families::gptj

@@ -1,17 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// ChatGLM2, ChatGLM3 and GLM-4: neighbouring columns of the first half of each head turn; fused
-// matrices. GLM-4 in transformers' form also has norms behind attention and MLP.
-#include "models/glm.h"
-
+// ChatGLM2 and ChatGLM3: neighbouring columns of the first half of each head turn; fused matrices.
 #include "base/status.h"
 #include "models/blocks.h"
+#include "models/config_keys.h"
+#include "models/families/families.h"
 
-namespace lockstep {
+namespace lockstep::families::chatglm {
 namespace {
-
-Value stacked_glm4_mlp(Graph& g, const Config& c, Value x, int) {
-  return stacked_mlp(g, c, x, "mlp.gate_up_proj", "mlp.down_proj");
-}
 
 Value attention(Graph& g, const Config& c, Value x, int layer) {
   return stacked_attention(g, c, x, layer, "self_attention.query_key_value",
@@ -20,15 +15,6 @@ Value attention(Graph& g, const Config& c, Value x, int layer) {
 
 Value mlp(Graph& g, const Config& c, Value x, int) {
   return stacked_mlp(g, c, x, "mlp.dense_h_to_4h", "mlp.dense_4h_to_h");
-}
-
-}  // namespace
-
-void build_glm4(Graph& g, const Config& c) {
-  build_layers(g, c,
-               {.mlp = stacked_glm4_mlp,
-                .attention_out_norm = "post_self_attn_layernorm",
-                .mlp_out_norm = "post_mlp_layernorm"});
 }
 
 void build_chatglm(Graph& g, const Config& c) {
@@ -67,4 +53,33 @@ absl::Status refine_chatglm(const Json& json, Config& c) {
   return absl::OkStatus();
 }
 
-}  // namespace lockstep
+// Keys that its code reads and that change nothing here are in the list too.
+constexpr Family kChatGlm = {
+    .norm_eps = 1e-5,
+    .partial_rotary = 0.5,
+    .rope_interleaved = true,
+    .keys = {"use_qkv_bias", "rope_ratio", "rmsnorm", "post_layer_norm", "original_rope",
+             "multi_query_attention", "apply_query_key_layer_scaling", "attention_softmax_in_fp32",
+             "bias_dropout_fusion", "quantization_bit"},
+    .names = {{{"padded_vocab_size", "vocab_size"},
+               {"num_layers", "num_hidden_layers"},
+               {"ffn_hidden_size", "intermediate_size"},
+               {"kv_channels", "head_dim"},
+               {"multi_query_group_num", "num_key_value_heads"},
+               {"seq_length", "max_position_embeddings"},
+               {"layernorm_epsilon", "rms_norm_eps"},
+               {"add_qkv_bias", "use_qkv_bias"}}},
+    .check = check_chatglm,
+    .refine = refine_chatglm,
+};
+
+constexpr Architecture kRows[] = {
+    {"ChatGLMModel", build_chatglm, kChatGlm},
+    {"ChatGLMForConditionalGeneration", build_chatglm, kChatGlm},
+};
+
+}  // namespace
+
+Architectures rows() { return kRows; }
+
+}  // namespace lockstep::families::chatglm

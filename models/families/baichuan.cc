@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Baichuan-7B: Llama's maths, with q, k and v below each other in one matrix, W_pack.
-#include "models/baichuan.h"
-
 #include "base/status.h"
 #include "models/blocks.h"
+#include "models/families/families.h"
 
-namespace lockstep {
+namespace lockstep::families::baichuan {
 namespace {
 
 constexpr int64_t k13bHiddenSize = 5120;
@@ -14,8 +13,6 @@ constexpr int64_t kBaichuan2VocabSize = 125696;
 Value attention(Graph& g, const Config& c, Value x, int layer) {
   return stacked_attention(g, c, x, layer, "self_attn.W_pack", "self_attn.o_proj");
 }
-
-}  // namespace
 
 void build_baichuan(Graph& g, const Config& c) { build_layers(g, c, {.attention = attention}); }
 
@@ -42,4 +39,13 @@ absl::Status check_baichuan(const Json& json) {
   return absl::OkStatus();
 }
 
-}  // namespace lockstep
+constexpr Architecture kRows[] = {
+    {"BaiChuanForCausalLM", build_baichuan, {.check = check_baichuan}},
+    {"BaichuanForCausalLM", build_baichuan, {.check = check_baichuan}},
+};
+
+}  // namespace
+
+Architectures rows() { return kRows; }
+
+}  // namespace lockstep::families::baichuan

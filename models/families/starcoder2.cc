@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // StarCoder2: Llama's attention, layer norms, an MLP without a gate.
-#include "models/starcoder2.h"
+#include <utility>
 
 #include "base/status.h"
 #include "models/blocks.h"
+#include "models/config_keys.h"
+#include "models/families/families.h"
 
-namespace lockstep {
+namespace lockstep::families::starcoder2 {
 namespace {
 
 Value mlp(Graph& g, const Config& c, Value x, int) {
   return plain_mlp(g, c, x, "mlp.c_fc", "mlp.c_proj");
 }
-
-}  // namespace
 
 void build_starcoder2(Graph& g, const Config& c) { build_layers(g, c, {.mlp = mlp}); }
 
@@ -31,4 +31,24 @@ absl::Status refine_starcoder2(const Json&, Config& c) {
   return absl::OkStatus();
 }
 
-}  // namespace lockstep
+constexpr Architecture kRows[] = {
+    {"Starcoder2ForCausalLM",
+     build_starcoder2,
+     {.tie_word_embeddings = true,
+      .attention_bias = true,
+      .layer_norm = true,
+      .norm_eps = 1e-5,
+      .activation = "gelu_pytorch_tanh",
+      .kv_heads = 2,
+      .window = WindowRule::kAllLayers,
+      .keys = {"attention_bias", "sliding_window", "norm_type", "mlp_type"},
+      .names = {{{"norm_epsilon", "rms_norm_eps"}, {"use_bias", "attention_bias"}}},
+      .check = check_starcoder2,
+      .refine = refine_starcoder2}},
+};
+
+}  // namespace
+
+Architectures rows() { return kRows; }
+
+}  // namespace lockstep::families::starcoder2

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// The model families: a file each, with what is its own of the graph, and its rows in the table of
+// architectures.
+#pragma once
+
+#include "models/architecture.h"
+
+// clang-format off
+namespace lockstep::families {
+
+namespace baichuan { Architectures rows(); }
+namespace chatglm { Architectures rows(); }
+namespace cohere { Architectures rows(); }
+namespace exaone4 { Architectures rows(); }
+namespace falcon { Architectures rows(); }
+namespace gemma { Architectures rows(); }
+namespace glm4 { Architectures rows(); }
+namespace gpt_neox { Architectures rows(); }
+namespace gptj { Architectures rows(); }
+namespace granite { Architectures rows(); }
+namespace internlm { Architectures rows(); }
+namespace llama { Architectures rows(); }
+namespace mixtral { Architectures rows(); }
+namespace phi { Architectures rows(); }
+namespace phi3 { Architectures rows(); }
+namespace qwen { Architectures rows(); }
+namespace qwen_moe { Architectures rows(); }
+namespace smollm3 { Architectures rows(); }
+namespace stablelm { Architectures rows(); }
+namespace starcoder2 { Architectures rows(); }
+
+}  // namespace lockstep::families
+// clang-format on

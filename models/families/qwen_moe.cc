@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// Qwen2-MoE and Qwen3-MoE: the attention of Qwen2 and Qwen3; some layers may have a dense MLP;
+// Qwen2 has a shared expert beside the chosen ones.
+#include "models/expert_blocks.h"
+#include "models/families/families.h"
+
+namespace lockstep::families::qwen_moe {
+namespace {
+
+Value mlp(Graph& g, const Config& c, Value x, int layer) {
+  if (!c.experts.in_layer[static_cast<size_t>(layer)]) return gated_mlp(g, c, x, layer);
+  const Scope scope(g, "mlp");
+  const Routes routes =
+      g.route(g.router(x, "gate", c.experts.count),
+              {.chosen = c.experts.chosen, .renormalised = c.experts.renormalised});
+  const Value routed = gated_experts(
+      g, c, x, routes, {"experts.*.gate_proj", "experts.*.up_proj", "experts.*.down_proj"});
+  if (c.experts.shared_size == 0) return routed;
+  return g.add(routed, gated_shared_expert(g, c, x, "shared_expert", "shared_expert_gate"));
+}
+
+void build_qwen_moe(Graph& g, const Config& c) { build_layers(g, c, {.mlp = mlp}); }
+
+constexpr Architecture kRows[] = {
+    {"Qwen2MoeForCausalLM",
+     build_qwen_moe,
+     {.qkv_bias = true,
+      .window = WindowRule::kByLayer,
+      .default_window = 4096,
+      .max_window_layers = 28,
+      .keys = {"use_qkv_bias", "use_sliding_window", "sliding_window", "max_window_layers",
+               "layer_types"},
+      .names = {{{"qkv_bias", "use_qkv_bias"}}},
+      .experts = {.count_key = "num_experts",
+                  .count = 60,
+                  .chosen = 4,
+                  .size = 1408,
+                  .shared_size = 5632,
+                  .by_layer = true}}},
+    {"Qwen3MoeForCausalLM",
+     build_qwen_moe,
+     {.qk_norm = true,
+      .window = WindowRule::kByLayer,
+      .default_window = 4096,
+      .max_window_layers = 28,
+      .keys = {"attention_bias", "use_sliding_window", "sliding_window", "max_window_layers",
+               "layer_types"},
+      .experts =
+          {.count_key = "num_experts", .count = 128, .chosen = 8, .size = 768, .by_layer = true}}},
+};
+
+}  // namespace
+
+Architectures rows() { return kRows; }
+
+}  // namespace lockstep::families::qwen_moe
