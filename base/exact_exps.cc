@@ -25,11 +25,13 @@ __attribute__((target("avx2"))) void exps_of_fours(double* values, size_t count)
   for (double* four = values; four < values + count; four += kLanes) {
     Doubles x;
     std::memcpy(&x, four, sizeof(x));
-    const Longs inside = (x >= -745.14) & (x <= 709.79);
+    const Longs inside = x <= 709.79;  // False for NaN.
     if ((inside[0] & inside[1] & inside[2] & inside[3]) == 0) {
       for (size_t lane = 0; lane < kLanes; ++lane) four[lane] = exact_exp(four[lane]);
       continue;
     }
+    const Longs is_not_zero = x >= -745.14;
+    x = reinterpret_cast<Doubles>(reinterpret_cast<Longs>(x) & is_not_zero);
     // Rounded with ties away from zero: half is added with the number's sign.
     const Doubles scaled = x * exact::kLog2E;
     const Longs sign = reinterpret_cast<Longs>(scaled) & std::numeric_limits<int64_t>::min();
@@ -44,7 +46,8 @@ __attribute__((target("avx2"))) void exps_of_fours(double* values, size_t count)
     const Longs low = (__builtin_convertvector(first, Longs) + 1023) << 52;
     const Longs rest = (__builtin_convertvector(n - first, Longs) + 1023) << 52;
     const Doubles exps = series * reinterpret_cast<Doubles>(low) * reinterpret_cast<Doubles>(rest);
-    std::memcpy(four, &exps, sizeof(exps));
+    const Longs bits = reinterpret_cast<Longs>(exps) & is_not_zero;
+    std::memcpy(four, &bits, sizeof(bits));
   }
 }
 

@@ -137,6 +137,7 @@ void EngineCore::draw_rest(const std::vector<float>* logits) {
     logits = nullptr;
     ++flight_->next;
   }
+  answers_ = std::move(flight_->results);
   flight_.reset();
 }
 

@@ -124,10 +124,10 @@ class EngineCore {
   const Tokenizer* const tokenizer_;
   const EngineOptions options_;
   std::vector<EngineAction> actions_;
-
   GroupInfo info_;
   std::unique_ptr<Scheduler> scheduler_;  // Null: there is no group.
   std::optional<Flight> flight_;
+  StepResults answers_;  // To the last step: freed while the next one is computed.
   std::vector<PromptScores> untold_scores_;  // Told before what was drawn.
   std::vector<Untold> untold_;
   std::unordered_map<const Stream*, Job> jobs_;

@@ -47,6 +47,7 @@ void EngineCore::submit(Submission submission) {
 }
 
 void EngineCore::tell_all() {
+  answers_ = nullptr;
   for (const PromptScores& scores : std::exchange(untold_scores_, {})) {
     Job& job = jobs_.at(scores.sequence->stream());
     note_told(job);

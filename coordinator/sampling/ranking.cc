@@ -29,17 +29,36 @@ float apply_edit(float logit, const cluster::LogitEdit& edit) {
   return penalised + edit.add();
 }
 
-// Some blocks in order: the exponentials together, the sum one after the other.
+// Some blocks in order: what each adds is computed side by side, the sum one after the other.
 constexpr int kBlocksAtOnce = 256;
 void add_blocks(const float* block_max, const float* block_sum, int count, Sums* sums) {
-  std::array<double, kBlocksAtOnce> weights;
-  for (int i = 0; i < count; ++i) weights[i] = block_max[i] - sums->max;
-  exact_exps(std::span(weights).first(static_cast<size_t>(count)));
+  std::array<double, kBlocksAtOnce> parts;
+  const double max = sums->max;
+  for (int i = 0; i < count; ++i) parts[i] = block_max[i] - max;
+  exact_exps(std::span(parts).first(static_cast<size_t>(count)));
   for (int i = 0; i < count; ++i) {
-    const double weight = block_max[i] == sums->max ? 1.0 : weights[i];  // Of infinite ones, too.
-    const double sum = weight * block_sum[i];
-    if (std::isfinite(sum)) sums->sum += sum;
+    const double weight = block_max[i] == max ? 1.0 : parts[i];  // Of infinite ones, too.
+    const double part = weight * block_sum[i];
+    parts[i] = part - part == 0 ? part : 0;  // Only finite ones count.
   }
+  double sum = sums->sum;
+  for (int i = 0; i < count; ++i) sum += parts[i];
+  sums->sum = sum;
+}
+
+// The largest number, or -infinity; NaN is none.
+float largest(std::span<const float> numbers) {
+  constexpr size_t kLanes = 16;
+  std::array<float, kLanes> best;
+  best.fill(kNever);
+  size_t i = 0;
+  for (; i + kLanes <= numbers.size(); i += kLanes) {
+    for (size_t lane = 0; lane < kLanes; ++lane) {
+      best[lane] = numbers[i + lane] > best[lane] ? numbers[i + lane] : best[lane];
+    }
+  }
+  for (; i < numbers.size(); ++i) best[0] = numbers[i] > best[0] ? numbers[i] : best[0];
+  return *std::max_element(best.begin(), best.end());
 }
 
 // Appends tokens to ordered ones, and orders all. A rank sends its tokens in order.
@@ -117,9 +136,9 @@ void extend_order(Ranking* ranking, size_t count) {
 Sums combine_sums(const std::vector<const cluster::Candidates*>& ranks, bool raw) {
   Sums sums = {.max = -std::numeric_limits<double>::infinity(), .sum = 0};
   for (const cluster::Candidates* rank : ranks) {
-    for (const float max : raw ? rank->raw_max() : rank->edited_max()) {
-      if (max > sums.max) sums.max = max;
-    }
+    const auto& block_max = raw ? rank->raw_max() : rank->edited_max();
+    const float most = largest({block_max.data(), static_cast<size_t>(block_max.size())});
+    sums.max = std::max<double>(sums.max, most);
   }
   for (const cluster::Candidates* rank : ranks) {
     const auto& block_max = raw ? rank->raw_max() : rank->edited_max();
