@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 #include "base/status.h"
+#include "proto/block_sums.h"
 
 namespace lockstep {
 namespace {
@@ -132,6 +133,7 @@ absl::Status check_step(const cluster::Step& step, const StepLimits& limits,
 
 StepBuffers::StepBuffers(const StepLimits& limits)
     : columns_(limits.slice_columns),
+      first_block_(limits.slice_begin / kVocabBlock),
       blocks_((limits.slice_columns + kVocabBlock - 1) / kVocabBlock) {
   positions_.resize(limits.limits.rows());
   sequence_of_row_.resize(limits.limits.rows());
@@ -238,13 +240,12 @@ void StepBuffers::give(const cluster::Step& step, cluster::StepResult* result) c
       set_candidate(request.raw_top[k], answer->add_raw_top());
     }
     if (request.noisy.id >= 0) set_candidate(request.noisy, answer->mutable_noisy());
-    for (int64_t b = 0; b < blocks_ && request.edited_sums != nullptr; ++b) {
-      answer->add_edited_max(request.edited_sums[b].max);
-      answer->add_edited_sum(request.edited_sums[b].sum);
+    const auto blocks = static_cast<size_t>(blocks_);
+    if (request.edited_sums != nullptr) {
+      set_sums(first_block_, {request.edited_sums, blocks}, answer->mutable_edited_sums());
     }
-    for (int64_t b = 0; b < blocks_ && request.raw_sums != nullptr; ++b) {
-      answer->add_raw_max(request.raw_sums[b].max);
-      answer->add_raw_sum(request.raw_sums[b].sum);
+    if (request.raw_sums != nullptr) {
+      set_sums(first_block_, {request.raw_sums, blocks}, answer->mutable_raw_sums());
     }
     if (request.logits == nullptr) continue;
     answer->set_logits(request.logits, static_cast<size_t>(columns_) * sizeof(float));

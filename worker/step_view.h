@@ -17,8 +17,9 @@ namespace lockstep {
 // What a step is checked against.
 struct StepLimits {
   program::Limits limits = {};
-  int64_t vocab = 0;   // Of all ranks.
-  int64_t hidden = 0;  // Columns of an embedding row.
+  int64_t vocab = 0;        // Of all ranks.
+  int64_t hidden = 0;       // Columns of an embedding row.
+  int64_t slice_begin = 0;  // This rank's first id, a multiple of kVocabBlock.
   int64_t slice_columns = 0;
 };
 
@@ -45,7 +46,8 @@ class StepBuffers {
   void reserve_answers(const cluster::Step& step);
 
   const int64_t columns_;
-  const int64_t blocks_;  // Of kVocabBlock ids, in this rank's part.
+  const int64_t first_block_;  // Of kVocabBlock ids, of this rank's part,
+  const int64_t blocks_;       // which has so many.
 
   std::vector<int32_t> positions_;
   std::vector<int32_t> sequence_of_row_;

@@ -37,6 +37,7 @@ StepLimits step_limits(const Program& program) {
       .limits = program.limits(), .vocab = program.vocab(), .hidden = program.hidden()};
   for (const program::Instruction& instruction : program.instructions()) {
     if (instruction.op() != program::TOP_CANDIDATES) continue;
+    limits.slice_begin = instruction.attributes().top_candidates().vocab_begin();
     limits.slice_columns = program.values(instruction.inputs(0).value()).cols();
   }
   return limits;

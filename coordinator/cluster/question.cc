@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "base/status.h"
+#include "proto/block_sums.h"
 
 namespace lockstep {
 namespace {
@@ -57,13 +58,8 @@ absl::Status check_candidates(const Question::Output& output, const cluster::Can
   if (found.has_noisy()) {
     RETURN_IF_ERROR(check_range("Candidate.id", found.noisy().id(), -1, vocab - 1));
   }
-  const int64_t blocks = (vocab + 63) / 64;
-  RETURN_IF_ERROR(check_range("Candidates.edited_max", found.edited_max_size(), 0, blocks));
-  RETURN_IF_ERROR(check_range("Candidates.edited_sum", found.edited_sum_size(),
-                              found.edited_max_size(), found.edited_max_size()));
-  RETURN_IF_ERROR(check_range("Candidates.raw_max", found.raw_max_size(), 0, blocks));
-  RETURN_IF_ERROR(check_range("Candidates.raw_sum", found.raw_sum_size(), found.raw_max_size(),
-                              found.raw_max_size()));
+  RETURN_IF_ERROR(check_sums(found.edited_sums(), vocab));
+  RETURN_IF_ERROR(check_sums(found.raw_sums(), vocab));
   return check_logits(found.logits(), vocab);
 }
 

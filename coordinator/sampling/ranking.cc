@@ -3,12 +3,12 @@
 #include "coordinator/sampling/ranking.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <limits>
 #include <span>
 
 #include "base/exact_exps.h"
+#include "proto/block_sums.h"
 
 namespace lockstep {
 namespace {
@@ -27,38 +27,6 @@ float apply_edit(float logit, const cluster::LogitEdit& edit) {
   const float repetition = edit.repetition() == 0 ? 1.0f : edit.repetition();
   const float penalised = logit > 0 ? logit / repetition : logit * repetition;
   return penalised + edit.add();
-}
-
-// Some blocks in order: what each adds is computed side by side, the sum one after the other.
-constexpr int kBlocksAtOnce = 256;
-void add_blocks(const float* block_max, const float* block_sum, int count, Sums* sums) {
-  std::array<double, kBlocksAtOnce> parts;
-  const double max = sums->max;
-  for (int i = 0; i < count; ++i) parts[i] = block_max[i] - max;
-  exact_exps(std::span(parts).first(static_cast<size_t>(count)));
-  for (int i = 0; i < count; ++i) {
-    const double weight = block_max[i] == max ? 1.0 : parts[i];  // Of infinite ones, too.
-    const double part = weight * block_sum[i];
-    parts[i] = part - part == 0 ? part : 0;  // Only finite ones count.
-  }
-  double sum = sums->sum;
-  for (int i = 0; i < count; ++i) sum += parts[i];
-  sums->sum = sum;
-}
-
-// The largest number, or -infinity; NaN is none.
-float largest(std::span<const float> numbers) {
-  constexpr size_t kLanes = 16;
-  std::array<float, kLanes> best;
-  best.fill(kNever);
-  size_t i = 0;
-  for (; i + kLanes <= numbers.size(); i += kLanes) {
-    for (size_t lane = 0; lane < kLanes; ++lane) {
-      best[lane] = numbers[i + lane] > best[lane] ? numbers[i + lane] : best[lane];
-    }
-  }
-  for (; i < numbers.size(); ++i) best[0] = numbers[i] > best[0] ? numbers[i] : best[0];
-  return *std::max_element(best.begin(), best.end());
 }
 
 // Appends tokens to ordered ones, and orders all. A rank sends its tokens in order.
@@ -134,20 +102,22 @@ void extend_order(Ranking* ranking, size_t count) {
 }
 
 Sums combine_sums(const std::vector<const cluster::Candidates*>& ranks, bool raw) {
-  Sums sums = {.max = -std::numeric_limits<double>::infinity(), .sum = 0};
+  std::vector<const cluster::BlockSums*> of_ranks;
   for (const cluster::Candidates* rank : ranks) {
-    const auto& block_max = raw ? rank->raw_max() : rank->edited_max();
-    const float most = largest({block_max.data(), static_cast<size_t>(block_max.size())});
-    sums.max = std::max<double>(sums.max, most);
+    of_ranks.push_back(raw ? &rank->raw_sums() : &rank->edited_sums());
   }
-  for (const cluster::Candidates* rank : ranks) {
-    const auto& block_max = raw ? rank->raw_max() : rank->edited_max();
-    const auto& block_sum = raw ? rank->raw_sum() : rank->edited_sum();
-    const int blocks = std::min(block_max.size(), block_sum.size());
-    for (int first = 0; first < blocks; first += kBlocksAtOnce) {
-      const int count = std::min(kBlocksAtOnce, blocks - first);
-      add_blocks(block_max.data() + first, block_sum.data() + first, count, &sums);
-    }
+  const std::vector<BlockSum> groups = groups_of(of_ranks);
+  Sums sums = {.max = -std::numeric_limits<double>::infinity(), .sum = 0};
+  for (const BlockSum& group : groups) {
+    if (group.max > sums.max) sums.max = group.max;
+  }
+  std::vector<double> weights(groups.size());
+  for (size_t i = 0; i < groups.size(); ++i) weights[i] = double{groups[i].max} - sums.max;
+  exact_exps(weights);
+  for (size_t i = 0; i < groups.size(); ++i) {
+    const double weight = groups[i].max == sums.max ? 1.0 : weights[i];  // Of infinite ones, too.
+    const double part = weight * double{groups[i].sum};
+    if (std::isfinite(part)) sums.sum += part;
   }
   return sums;
 }

@@ -43,9 +43,8 @@ Ranking rank_logits(const cluster::Output& output, const std::vector<float>& log
 // Orders at least the first `count` tokens.
 void extend_order(Ranking* ranking, size_t count);
 
-// sum of exp(x - reference) over all tokens from the blocks' (max, sum), block by block over the
-// ranks: the order of the whole vocabulary's blocks, however it is cut. Blocks without a finite
-// sum add nothing.
+// sum of exp(x - max) over all tokens, group of blocks by group (proto/block_sums.h). Groups
+// without a finite sum add nothing.
 struct Sums {
   double max = 0;  // -inf: there is none.
   double sum = 0;  // Relative to max.

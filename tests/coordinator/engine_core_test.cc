@@ -159,8 +159,8 @@ TEST(EngineCoreTest, NumbersThatAreNoneNeverStopTheProcess) {
       }
     }
     output.mutable_noisy()->set_noisy(value);
-    for (float& sum : *output.mutable_raw_sum()) sum = value;
-    for (float& sum : *output.mutable_edited_max()) sum = value;
+    for (float& sum : *output.mutable_raw_sums()->mutable_sum()) sum = value;
+    for (float& max : *output.mutable_edited_sums()->mutable_max()) max = value;
     driven.core().results(answers);
     driven.run();
     EXPECT_EQ(finish(*stream)[0].tokens.size(), 4u);

@@ -8,13 +8,13 @@
 
 #include "base/math.h"
 #include "base/status.h"
+#include "operators/limits.h"
+#include "proto/block_sums.h"
 
 namespace lockstep {
 namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
-
-constexpr int64_t kBlock = 64;
 
 uint64_t mix(uint64_t x) {  // splitmix64 (Steele et al., 2014).
   x += 0x9e3779b97f4a7c15u;
@@ -35,8 +35,7 @@ void set(cluster::Candidate* candidate, int64_t id, float logit, float edited, f
   candidate->set_noisy(noisy);
 }
 
-void add_block(const std::vector<float>& values, google::protobuf::RepeatedField<float>* maxima,
-               google::protobuf::RepeatedField<float>* sums) {
+BlockSum sum_of(const std::vector<float>& values) {
   float max = -kInfinity;
   for (const float value : values) {
     if (value > max) max = value;
@@ -46,8 +45,7 @@ void add_block(const std::vector<float>& values, google::protobuf::RepeatedField
     if (!(value > -kInfinity)) continue;
     sum += value == max ? 1.0f : static_cast<float>(exact_exp(value - max));
   }
-  maxima->Add(max);
-  sums->Add(sum);
+  return {max, sum};
 }
 
 }  // namespace
@@ -88,13 +86,13 @@ std::vector<float> fake_logits(const FakeModel& model, const std::vector<int32_t
 }
 
 std::vector<int64_t> fake_cuts(int64_t vocab, int ranks) {
-  const int64_t blocks = (vocab + kBlock - 1) / kBlock;
+  const int64_t blocks = (vocab + kVocabBlock - 1) / kVocabBlock;
   std::vector<int64_t> cuts = {0};
   int64_t last = 0;  // In blocks.
   for (int rank = 1; rank < ranks; ++rank) {
     const int64_t even = blocks * rank / ranks;
     last = std::clamp(even + (rank % 2 == 0 ? 1 : -1), last, blocks);
-    cuts.push_back(std::min(last * kBlock, vocab));
+    cuts.push_back(std::min(last * kVocabBlock, vocab));
   }
   cuts.push_back(vocab);
   return cuts;
@@ -109,6 +107,7 @@ cluster::Candidates fake_candidates(const cluster::Output& output, const std::ve
   };
   std::vector<Token> tokens;
   std::vector<float> raw_block, edited_block;
+  std::vector<BlockSum> raw_sums, edited_sums;
   for (int64_t id = begin; id < end; ++id) {
     const float logit = logits[static_cast<size_t>(id)];
     float edited = logit;
@@ -127,15 +126,15 @@ cluster::Candidates fake_candidates(const cluster::Output& output, const std::ve
     tokens.push_back({id, logit, edited, noisy});
     raw_block.push_back(logit);
     edited_block.push_back(edited);
-    if ((id + 1) % kBlock != 0 && id + 1 != end) continue;
-    if (output.want_raw_sums()) {
-      add_block(raw_block, answer.mutable_raw_max(), answer.mutable_raw_sum());
-    }
-    if (output.want_edited_sums()) {
-      add_block(edited_block, answer.mutable_edited_max(), answer.mutable_edited_sum());
-    }
+    if ((id + 1) % kVocabBlock != 0 && id + 1 != end) continue;
+    raw_sums.push_back(sum_of(raw_block));
+    edited_sums.push_back(sum_of(edited_block));
     raw_block.clear();
     edited_block.clear();
+  }
+  if (output.want_raw_sums()) set_sums(begin / kVocabBlock, raw_sums, answer.mutable_raw_sums());
+  if (output.want_edited_sums()) {
+    set_sums(begin / kVocabBlock, edited_sums, answer.mutable_edited_sums());
   }
   const auto best_by = [&](float Token::*value, int64_t count, auto add) {
     std::vector<Token> sorted = tokens;

@@ -168,8 +168,8 @@ void expect_alike(const cluster::Candidates& found, const cluster::Candidates& w
   }
   EXPECT_EQ(found.raw_top(0).id(), wanted.raw_top(0).id());
   EXPECT_EQ(found.noisy().id(), wanted.noisy().id());
-  EXPECT_THAT(found.edited_sum(), Pointwise(FloatNear(1e-3f), wanted.edited_sum()));
-  EXPECT_THAT(found.raw_max(), Pointwise(FloatNear(1e-4f), wanted.raw_max()));
+  EXPECT_THAT(found.edited_sums().sum(), Pointwise(FloatNear(1e-3f), wanted.edited_sums().sum()));
+  EXPECT_THAT(found.raw_sums().max(), Pointwise(FloatNear(1e-4f), wanted.raw_sums().max()));
 }
 
 TEST(DeviceWorkerTest, AnswersWhatTheProcessorAnswers) {

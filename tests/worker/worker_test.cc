@@ -110,12 +110,13 @@ TEST(WorkerTest, AnswersWithEditsMasksAndSums) {
   EXPECT_FLOAT_EQ(answer.top(0).edited(), (logits[70] + 50) / 2);
   EXPECT_EQ(answer.raw_top_size(), 3);
   EXPECT_EQ(answer.noisy().id(), 70);
-  ASSERT_EQ(answer.edited_max_size(), 2);
-  ASSERT_EQ(answer.raw_sum_size(), 2);
-  EXPECT_EQ(answer.edited_max(1), answer.top(0).edited());
+  const cluster::BlockSums& raw = answer.raw_sums();
+  ASSERT_EQ(answer.edited_sums().max_size(), 2);
+  ASSERT_EQ(raw.sum_size(), 2);
+  EXPECT_EQ(answer.edited_sums().max(1), answer.top(0).edited());
   double sum = 0;
-  for (int id = 64; id < 100; ++id) sum += std::exp(double{logits[id]} - answer.raw_max(1));
-  EXPECT_NEAR(answer.raw_sum(1), sum, 1e-4 * sum);
+  for (int id = 64; id < 100; ++id) sum += std::exp(double{logits[id]} - raw.max(1));
+  EXPECT_NEAR(raw.sum(1), sum, 1e-4 * sum);
 }
 
 TEST(WorkerTest, KeepsTheLastStepsLogits) {

@@ -12,6 +12,7 @@
 #include "base/parallel.h"
 #include "base/quantization.h"
 #include "operators/attributes.h"
+#include "operators/block_sum.h"
 #include "operators/limits.h"
 #include "operators/op.h"
 
@@ -63,12 +64,6 @@ struct Candidate {
   float logit = 0;
   float edited = 0;
   float noisy = 0;
-};
-
-// sum over a block of exp(x - max); an empty or fully masked block is {-inf, 0}.
-struct BlockSum {
-  float max;
-  float sum;
 };
 
 // What is computed from one row of logits, and where the answer goes. Ids are those of the whole

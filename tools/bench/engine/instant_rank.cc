@@ -12,13 +12,14 @@
 #include "base/mutex.h"
 #include "base/numeric_class.h"
 #include "base/status.h"
+#include "operators/limits.h"
+#include "proto/block_sums.h"
 #include "proto/handshake.h"
 #include "worker/grpc_link.h"
 
 namespace lockstep::bench {
 namespace {
 
-constexpr int64_t kVocabBlock = 64;
 constexpr int64_t kPages = 1 << 20;
 
 // The rank's slice of the vocabulary, of whole blocks; the last rank has the rest.
@@ -134,18 +135,14 @@ class InstantRank {
       add(made_.add_raw_top(), i);
     }
     if (output.want_noisy() && ids > 0) add(made_.mutable_noisy(), 0);
+    std::vector<BlockSum> sums;
     for (int64_t id = slice_.begin; id < slice_.end; id += kVocabBlock) {
       const float max = 10.0f - static_cast<float>(id - slice_.begin) - static_cast<float>(rank_);
-      const float sum = 1.0f / (1.0f - std::exp(-0.5f));
-      if (output.want_edited_sums()) {
-        made_.add_edited_max(max);
-        made_.add_edited_sum(sum);
-      }
-      if (output.want_raw_sums()) {
-        made_.add_raw_max(max);
-        made_.add_raw_sum(sum);
-      }
+      sums.push_back({max, 1.0f / (1.0f - std::exp(-0.5f))});
     }
+    const int64_t first = slice_.begin / kVocabBlock;
+    if (output.want_edited_sums()) set_sums(first, sums, made_.mutable_edited_sums());
+    if (output.want_raw_sums()) set_sums(first, sums, made_.mutable_raw_sums());
     return made_;
   }
 
