@@ -3,6 +3,9 @@
 // they are read. bfloat16 by bfloat16 goes through dot_pairs, so denormals count as zero there.
 #include "worker/kernels/cpu/expert_linear.h"
 #include "worker/kernels/cpu/linear_units.h"
+#if LOCKSTEP_LEVEL_OF(LOCKSTEP_ISA) == 1
+#include "worker/kernels/cpu/linear_avx2.h"
+#endif
 
 namespace lockstep::LOCKSTEP_ISA {
 namespace {
@@ -48,6 +51,12 @@ struct BFloats : PlainSums {
   }
 };
 
+#if LOCKSTEP_LEVEL_OF(LOCKSTEP_ISA) == 1
+using BFloatFormat = NarrowBFloats;
+#else
+using BFloatFormat = Units<BFloats>;
+#endif
+
 }  // namespace
 
 const char* linear_f32(const KernelArgs& args) {
@@ -56,12 +65,10 @@ const char* linear_f32(const KernelArgs& args) {
 const char* linear_f16(const KernelArgs& args) {
   return linear<Units<Floats<DType::kF16, Half>>>(args);
 }
-const char* linear_bf16(const KernelArgs& args) { return linear<Units<BFloats>>(args); }
+const char* linear_bf16(const KernelArgs& args) { return linear<BFloatFormat>(args); }
 const char* expert_linear_f32(const KernelArgs& args) {
   return expert_linear<Units<Floats<DType::kF32, float>>>(args);
 }
-const char* expert_linear_bf16(const KernelArgs& args) {
-  return expert_linear<Units<BFloats>>(args);
-}
+const char* expert_linear_bf16(const KernelArgs& args) { return expert_linear<BFloatFormat>(args); }
 
 }  // namespace lockstep::LOCKSTEP_ISA

@@ -40,6 +40,16 @@ struct Parts {
   int64_t begin(int64_t part) const { return min(size, (part * each + min(part, longer)) * step); }
 };
 
+// Whether the processor reads a stream ahead too shortly for few rows, which multiply as fast as
+// memory gives. Measured on Xeons: a row by int4 takes two thirds of the time with prefetching.
+inline bool reads_short() {
+#if defined(__x86_64__)
+  return __builtin_cpu_is("intel") != 0;
+#else
+  return false;
+#endif
+}
+
 template <typename Format>
 concept OfTiles = requires {
   Format::kRowStep;
@@ -139,7 +149,7 @@ struct LinearJob {
   // A single tile prefetches what it will use soon; of several, the first two prefetch half of the
   // next chunk each.
   static Ahead ahead_of(int64_t tile, int64_t tiles, int64_t rows, int64_t units) {
-    if (tiles == 1) return {rows >= Format::kAheadRows ? kAheadBytes : 0};
+    if (tiles == 1) return {rows >= Format::kAheadRows || reads_short() ? kAheadBytes : 0};
     if (tile < 2) return {units * kLayout.bytes + tile * 64, false};
     return {};
   }

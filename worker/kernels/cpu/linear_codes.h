@@ -37,10 +37,17 @@ struct CodeRows {
   // Row `r` of a unit: the codes of all rows, [rows][kDepth], then each of the numbers of all rows.
   static void lay_out(const float* x, int64_t count, std::byte* to, int64_t r, int64_t rows,
                       RowValue& value) {
-    const auto put = [&](int64_t index, const void* four) {
-      __builtin_memcpy(to + rows * kDepth + (index * rows + r) * 4, four, 4);
-    };
     auto* codes = reinterpret_cast<int8_t*>(to + r * kDepth);
+    round(x, count, codes, to + rows * kDepth, r, rows, value);
+  }
+
+  // A row's next unit as codes, and its place among the numbers of all rows.
+  [[gnu::always_inline]] static void round(const float* x, int64_t count, int8_t* codes,
+                                           std::byte* numbers, int64_t r, int64_t rows,
+                                           RowValue& value) {
+    const auto put = [&](int64_t index, const void* four) {
+      __builtin_memcpy(numbers + (index * rows + r) * 4, four, 4);
+    };
     const int64_t n = min(count, kDepth);
     Scale scale;
     if constexpr (kWhole) {

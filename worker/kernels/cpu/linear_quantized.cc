@@ -2,6 +2,9 @@
 // float32 rows by quantized weights (linear_codes.h), a few rows by a panel at a time.
 #include "worker/kernels/cpu/expert_linear.h"
 #include "worker/kernels/cpu/linear_codes.h"
+#if LOCKSTEP_LEVEL_OF(LOCKSTEP_ISA) == 1
+#include "worker/kernels/cpu/linear_avx2.h"
+#endif
 
 namespace lockstep::LOCKSTEP_ISA {
 namespace {
@@ -84,16 +87,24 @@ struct Codes : CodeRows<kWeight, panel_layout(kWeight).depth> {
   }
 };
 
+#if LOCKSTEP_LEVEL_OF(LOCKSTEP_ISA) == 1
+template <DType kWeight>
+using CodeFormat = NarrowCodes<kWeight>;
+#else
+template <DType kWeight>
+using CodeFormat = Codes<kWeight>;
+#endif
+
 }  // namespace
 
 template <DType kWeight>
 const char* linear_quantized(const KernelArgs& args) {
-  return linear<Codes<kWeight>>(args);
+  return linear<CodeFormat<kWeight>>(args);
 }
 
 template <DType kWeight>
 const char* expert_linear_quantized(const KernelArgs& args) {
-  return expert_linear<Codes<kWeight>>(args);
+  return expert_linear<CodeFormat<kWeight>>(args);
 }
 
 #define LOCKSTEP_LINEAR_QUANTIZED(KIND)                                       \

@@ -51,6 +51,16 @@ constexpr int64_t kPanelScales = kPackRows * 2;  // Bytes.
   return {1, dtype_bytes(weight) * kPackRows, 0, 4};
 }
 
+// As kernels for sixteen registers take it (linear_avx2.h): x in bfloat16 is widened to float32, its
+// codes to int16.
+[[gnu::always_inline]] constexpr PanelLayout narrow_layout(DType weight) {
+  PanelLayout layout = panel_layout(weight);
+  const auto kind = quantization(weight);
+  if (kind && kind->bits == 8) layout.row_bytes += layout.depth;
+  if (weight == DType::kBF16) layout.row_bytes *= 2;
+  return layout;
+}
+
 // As kernels of tile instructions take it: units without scales in between are merged until a row
 // has 64 bytes of x in one.
 [[gnu::always_inline]] constexpr PanelLayout tile_layout(DType weight) {

@@ -5,31 +5,38 @@
 
 namespace lockstep::cpu {
 
-int64_t panel_scratch_bytes(const KernelArgs& largest, int threads) {
-  const TensorView &x = largest.in[0], &weight = largest.in[1];
-  return linear_scratch_bytes(panel_layout(weight.dtype), x.rows, x.cols, threads);
-}
-
-int64_t tile_scratch_bytes(const KernelArgs& largest, int threads) {
-  const TensorView &x = largest.in[0], &weight = largest.in[1];
-  return linear_scratch_bytes(tile_layout(weight.dtype), x.rows, x.cols, threads);
-}
-
 namespace {
-int64_t expert_bytes(const PanelLayout& layout, const KernelArgs& largest, int threads) {
-  return expert_scratch(layout, largest.out[0].rows, largest.in[0].cols, largest.attrs.experts,
-                        threads)
+int64_t linear_bytes(PanelLayout (*layout)(DType), const KernelArgs& largest, int threads) {
+  const TensorView &x = largest.in[0], &weight = largest.in[1];
+  return linear_scratch_bytes(layout(weight.dtype), x.rows, x.cols, threads);
+}
+int64_t expert_bytes(PanelLayout (*layout)(DType), const KernelArgs& largest, int threads) {
+  return expert_scratch(layout(largest.in[2].dtype), largest.out[0].rows, largest.in[0].cols,
+                        largest.attrs.experts, threads)
       .all;
 }
 }  // namespace
 
+int64_t panel_scratch_bytes(const KernelArgs& largest, int threads) {
+  return linear_bytes(panel_layout, largest, threads);
+}
+int64_t narrow_scratch_bytes(const KernelArgs& largest, int threads) {
+  return linear_bytes(narrow_layout, largest, threads);
+}
+int64_t tile_scratch_bytes(const KernelArgs& largest, int threads) {
+  return linear_bytes(tile_layout, largest, threads);
+}
+
 int64_t expert_scratch_bytes(const KernelArgs& largest, int threads) {
-  return expert_bytes(panel_layout(largest.in[2].dtype), largest, threads);
+  return expert_bytes(panel_layout, largest, threads);
+}
+int64_t expert_narrow_scratch_bytes(const KernelArgs& largest, int threads) {
+  return expert_bytes(narrow_layout, largest, threads);
 }
 
 // Few rows are multiplied without tiles, but in the same scratch.
 int64_t expert_tile_scratch_bytes(const KernelArgs& largest, int threads) {
-  const int64_t tiles = expert_bytes(tile_layout(largest.in[2].dtype), largest, threads);
+  const int64_t tiles = expert_bytes(tile_layout, largest, threads);
   const int64_t panels = expert_scratch_bytes(largest, threads);
   return tiles > panels ? tiles : panels;
 }

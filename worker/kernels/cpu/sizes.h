@@ -7,12 +7,14 @@
 
 namespace lockstep::cpu {
 
-// linear over panels, and over panels as tile instructions take them.
+// linear over panels, and over panels as sixteen registers or tile instructions take them.
 int64_t panel_scratch_bytes(const KernelArgs& largest, int threads);
+int64_t narrow_scratch_bytes(const KernelArgs& largest, int threads);
 int64_t tile_scratch_bytes(const KernelArgs& largest, int threads);
 
 // expert_linear likewise.
 int64_t expert_scratch_bytes(const KernelArgs& largest, int threads);
+int64_t expert_narrow_scratch_bytes(const KernelArgs& largest, int threads);
 int64_t expert_tile_scratch_bytes(const KernelArgs& largest, int threads);
 
 int64_t attention_scratch_bytes(const KernelArgs& largest, int threads);

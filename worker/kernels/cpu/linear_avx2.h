@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+// Formats of linear (linear.h) for sixteen registers of eight lanes: a quarter of a panel, or half
+// of it, by as many rows as there are registers for sums. What is read of x once for each of these
+// parts is laid out ready for use, in more bytes than other ISAs take (narrow_layout of panels.h).
+// The bits are those of linear.cc and linear_quantized.cc: the same products, added in an order
+// that is the same, or of integers that add up exactly in any.
+#pragma once
+
+#include "worker/kernels/cpu/linear_codes.h"
+
+namespace lockstep::LOCKSTEP_ISA {
+namespace {
+
+constexpr int64_t kQuarter = 8;  // Columns.
+constexpr int kQuarters = 4;
+
+[[gnu::always_inline]] inline __m256i load_bits(const std::byte* p) {
+  return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
+}
+[[gnu::always_inline]] inline __m256i splat_bits(const std::byte* p) {
+  int32_t bits;
+  __builtin_memcpy(&bits, p, sizeof(bits));
+  return _mm256_set1_epi32(bits);
+}
+[[gnu::always_inline]] inline __m256 splat_float(const std::byte* p) {
+  return _mm256_broadcast_ss(reinterpret_cast<const float*>(p));
+}
+// The earlier and the later element of each pair (panels.h) in float32.
+[[gnu::always_inline]] inline __m256 earlier_of(__m256i pairs) {
+  return _mm256_castsi256_ps(
+      _mm256_and_si256(pairs, _mm256_set1_epi32(static_cast<int>(0xffff0000u))));
+}
+[[gnu::always_inline]] inline __m256 later_of(__m256i pairs) {
+  return _mm256_castsi256_ps(_mm256_slli_epi32(pairs, 16));
+}
+
+// bfloat16 by bfloat16, as dot_pairs: x is widened when it is laid out.
+struct NarrowBFloats : PlainSums {
+  using Activation = uint16_t;
+  using Guard = FlushDenormals;
+  static constexpr PanelLayout kLayout = narrow_layout(DType::kBF16);
+  static constexpr int kTileRows = 6;
+  static constexpr int64_t kAheadRows = 1;
+  // Units that both halves of a panel go through before the next: they stay in the nearest cache.
+  static constexpr int64_t kBlockUnits = 64;
+
+  static void lay_out(const uint16_t* x, int64_t count, std::byte* to, int64_t r, int64_t,
+                      RowValue&) {
+    const uint32_t pair[2] = {uint32_t{x[0]} << 16, count > 1 ? uint32_t{x[1]} << 16 : 0};
+    __builtin_memcpy(to + 8 * r, pair, sizeof(pair));
+  }
+
+  template <int kRows>
+  static void run(const Pass& pass) {
+    if constexpr (kRows <= 3) {
+      columns<kRows, kQuarters>(pass, 0, pass.units, 0);
+    } else {
+      for (int64_t begin = 0; begin < pass.units; begin += kBlockUnits) {
+        const int64_t end = min(begin + kBlockUnits, pass.units);
+        columns<kRows, 2>(pass, begin, end, 0);
+        columns<kRows, 2>(pass, begin, end, 2);
+      }
+    }
+  }
+
+  // Units [begin, end) of so many quarters of the panel, from `first` on.
+  template <int kRows, int kCount>
+  static void columns(const Pass& pass, int64_t begin, int64_t end, int first) {
+    float* to = pass.sums + first * kQuarter;
+    __m256 sums[kRows][kCount];
+#pragma GCC unroll 8
+    for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 4
+      for (int q = 0; q < kCount; ++q) sums[r][q] = _mm256_loadu_ps(to + r * kPanel + q * kQuarter);
+    }
+    const std::byte *x = pass.x + begin * kRows * 8, *panel = pass.panel + begin * kLayout.bytes;
+    const Ahead ahead = first == 0 ? pass.ahead : Ahead{};
+    for (int64_t unit = begin; unit < end; ++unit, x += kRows * 8, panel += kLayout.bytes) {
+      ahead.prefetch(panel);
+      const auto add = [&]<bool kEarlier>() {
+        const std::byte* from = panel + 32 * first;
+        asm(""
+            : "+r"(from));  // Loaded twice: kept in between, a register of sums would be missing.
+        __m256 weights[kCount];
+#pragma GCC unroll 4
+        for (int q = 0; q < kCount; ++q) {
+          const __m256i pairs = load_bits(from + 32 * q);
+          weights[q] = kEarlier ? earlier_of(pairs) : later_of(pairs);
+        }
+#pragma GCC unroll 8
+        for (int r = 0; r < kRows; ++r) {
+          const __m256 value = splat_float(x + 8 * r + (kEarlier ? 0 : 4));
+#pragma GCC unroll 4
+          for (int q = 0; q < kCount; ++q) {
+            sums[r][q] = _mm256_fmadd_ps(weights[q], value, sums[r][q]);
+          }
+        }
+      };
+      add.template operator()<true>();
+      add.template operator()<false>();
+    }
+#pragma GCC unroll 8
+    for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 4
+      for (int q = 0; q < kCount; ++q) _mm256_storeu_ps(to + r * kPanel + q * kQuarter, sums[r][q]);
+    }
+  }
+};
+
+// float32 rows by codes. Those of x by int8 weights lie as int16 in the order of elements 0, 2, 1,
+// 3 of every four: products of 16 bits add two of them without saturating. Products of int4 weights
+// are below 15 * 127: eight additions of two stay within 16 bits.
+template <DType kWeight>
+struct NarrowCodes : CodeRows<kWeight, narrow_layout(kWeight).depth> {
+  static constexpr PanelLayout kLayout = narrow_layout(kWeight);
+  static constexpr int64_t kDepth = kLayout.depth;
+  using Rows = CodeRows<kWeight, kDepth>;
+  using Guard = KeepDenormals;
+  using Rows::kKind, Rows::kWhole, Rows::kScaleBytes, Rows::kPower;
+  static constexpr int64_t kSteps = kDepth * kKind.bits / 32;  // Of 128 bytes.
+  static constexpr int64_t kCodeBytes = kKind.bits == 8 ? 2 : 1;
+  static constexpr int64_t kRowCodes = kDepth * kCodeBytes;  // Bytes.
+  static constexpr int kTileRows = 8;
+  static constexpr int64_t kAheadRows = 1;
+  static_assert(kKind.bits == 8 || kSteps <= 4);
+
+  static void lay_out(const float* x, int64_t count, std::byte* to, int64_t r, int64_t rows,
+                      RowValue& value) {
+    if constexpr (kCodeBytes == 1) return Rows::lay_out(x, count, to, r, rows, value);
+    int8_t codes[kDepth];
+    Rows::round(x, count, codes, to + rows * kRowCodes, r, rows, value);
+    auto* words = reinterpret_cast<int16_t*>(to + r * kRowCodes);
+    for (int64_t i = 0; i < kDepth; i += 4) {
+      words[i] = codes[i];
+      words[i + 1] = codes[i + 2];
+      words[i + 2] = codes[i + 1];
+      words[i + 3] = codes[i + 3];
+    }
+  }
+
+  // The products of a group by quarter `q` of the panel, added to `sums`.
+  template <int kRows>
+  [[gnu::always_inline]] static void multiply(const std::byte* codes, const std::byte* weights,
+                                              const Ahead& ahead, __m256i* sums) {
+    if constexpr (kKind.bits == 8) {
+#pragma GCC unroll 2
+      for (int64_t step = 0; step < kSteps; ++step, weights += 128, codes += 8) {
+        ahead.prefetch(weights);
+        const __m256i four = load_bits(weights);
+        const __m256i even = _mm256_and_si256(four, _mm256_set1_epi16(0xff));
+        const __m256i odd = _mm256_srli_epi16(four, 8);
+#pragma GCC unroll 8
+        for (int r = 0; r < kRows; ++r) {
+          const std::byte* row = codes + r * kRowCodes;
+          const __m256i first = _mm256_madd_epi16(even, splat_bits(row));
+          const __m256i second = _mm256_madd_epi16(odd, splat_bits(row + 4));
+          sums[r] = _mm256_add_epi32(sums[r], _mm256_add_epi32(first, second));
+        }
+      }
+    } else {
+      const __m256i mask = _mm256_set1_epi8(0x0f);
+      __m256i words[kRows];
+#pragma GCC unroll 4
+      for (int64_t step = 0; step < kSteps; ++step, weights += 128, codes += 4) {
+        ahead.prefetch(weights);
+        const __m256i both = load_bits(weights);
+        const __m256i low = _mm256_and_si256(both, mask);
+        const __m256i high = _mm256_and_si256(_mm256_srli_epi16(both, 4), mask);
+#pragma GCC unroll 8
+        for (int r = 0; r < kRows; ++r) {
+          const std::byte* row = codes + r * kRowCodes;
+          const __m256i first = _mm256_maddubs_epi16(low, splat_bits(row));
+          const __m256i second = _mm256_maddubs_epi16(high, splat_bits(row + kDepth / 2));
+          words[r] =
+              _mm256_add_epi16(step == 0 ? first : _mm256_add_epi16(words[r], first), second);
+        }
+      }
+#pragma GCC unroll 8
+      for (int r = 0; r < kRows; ++r) {
+        sums[r] = _mm256_add_epi32(sums[r], _mm256_madd_epi16(words[r], _mm256_set1_epi16(1)));
+      }
+    }
+  }
+
+  // A panel's bfloat16 scales or minima of quarter `q`; see scale_index.
+  [[gnu::always_inline]] static __m256 scales_of(const std::byte* scales, int q) {
+    const __m256i pairs = load_bits(scales + q % 2 * 32);
+    return q < 2 ? later_of(pairs) : earlier_of(pairs);
+  }
+
+  template <int kRows>
+  [[gnu::always_inline]] static void scale(const std::byte* numbers, const std::byte* panel, int q,
+                                           const __m256i* sums, float* to) {
+    const __m256 scales = scales_of(panel, q);
+#pragma GCC unroll 8
+    for (int r = 0; r < kRows; ++r) {
+      const std::byte* number = numbers + 4 * r;
+      const __m256 factor = kPower ? _mm256_castsi256_ps(_mm256_add_epi32(
+                                         _mm256_castps_si256(scales), splat_bits(number)))
+                                   : _mm256_mul_ps(scales, splat_float(number));
+      __m256 sum = _mm256_loadu_ps(to + r * kPanel);
+      sum = _mm256_fmadd_ps(_mm256_cvtepi32_ps(sums[r]), factor, sum);
+      if constexpr (kKind.minimum) {
+        sum = _mm256_fmadd_ps(scales_of(panel + kPanelScales, q),
+                              splat_float(number + 2 * 4 * kRows), sum);
+      }
+      _mm256_storeu_ps(to + r * kPanel, sum);
+    }
+  }
+
+  template <int kRows>
+  static void run(const Pass& pass) {
+    const std::byte *x = pass.x, *panel = pass.panel;
+    for (int64_t unit = 0; unit < pass.units; ++unit) {
+      const std::byte* numbers = x + kRows * kRowCodes;
+      if (!kWhole) pass.ahead.prefetch(panel);
+      for (int q = 0; q < kQuarters; ++q) {
+        float* to = pass.sums + q * kQuarter;
+        __m256i sums[kRows];
+#pragma GCC unroll 8
+        for (int r = 0; r < kRows; ++r) {
+          sums[r] = kWhole ? load_bits(reinterpret_cast<const std::byte*>(to + r * kPanel))
+                           : splat_bits(numbers + 4 * (kRows + r));
+        }
+        multiply<kRows>(x, panel + kScaleBytes + 32 * q, q == 0 ? pass.ahead : Ahead{}, sums);
+        if constexpr (kWhole) {
+#pragma GCC unroll 8
+          for (int r = 0; r < kRows; ++r) {
+            _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + r * kPanel), sums[r]);
+          }
+        } else {
+          scale<kRows>(numbers, panel, q, sums, to);
+        }
+      }
+      x += kRows * kLayout.row_bytes;
+      panel += kLayout.bytes;
+    }
+  }
+};
+
+}  // namespace
+}  // namespace lockstep::LOCKSTEP_ISA
