@@ -21,6 +21,7 @@ slower: the median is below 0.98 and the interval does not contain 1.
 
 import argparse
 import json
+import os
 import subprocess
 import sys
 import time
@@ -59,6 +60,8 @@ def parse_arguments(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--print", action="store_true", help="only the table of what --json holds")
     parser.add_argument("--write-page", type=Path, metavar="PAGE",
                         help="put the table into this page, between its two comments")
+    parser.add_argument("--isa", choices=[isa for isa in environment.PEER_FLAGS if isa], default="",
+                        help="both programs use no better instructions than these")
     parser.add_argument("--prepare", action="store_true", help="only make what a run needs")
     parser.add_argument("--build", type=Path, default=HERE.parents[1] / "build" / "cpu",
                         help="this build's folder (default: %(default)s)")
@@ -69,6 +72,8 @@ def parse_arguments(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--work", type=Path, default=Path.home() / ".cache" / "lockstep" / "bench")
     options = parser.parse_args(arguments)
     set_defaults(options)
+    if options.isa:
+        os.environ["LOCKSTEP_ISA"] = options.isa
     options.kinds = options.kinds.split(",")
     for kind in options.kinds:
         if kind not in KINDS:
@@ -212,7 +217,7 @@ def compare(options, kind: str, threads: int, python: Path, records: Records) ->
 
 
 def compare_with_peer(options, records: Records) -> None:
-    python = environment.peer_python(options.work)
+    python = environment.peer_python(options.work, options.isa)
     if not options.prepare:
         records.add({"record": "build", "measured": measured_at(options.build)})
     for kind in options.kinds:

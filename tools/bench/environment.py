@@ -35,8 +35,17 @@ def has_packages(python: Path) -> bool:
     return done.returncode == 0
 
 
-def peer_python(work: Path) -> Path:
+# What llama.cpp is built for, by what LOCKSTEP_ISA says; "": this machine.
+PEER_FLAGS = {
+    "": "-DGGML_NATIVE=ON",
+    "avx2": "-DGGML_NATIVE=OFF -DGGML_AVX=ON -DGGML_AVX2=ON -DGGML_FMA=ON -DGGML_F16C=ON "
+            "-DGGML_BMI2=ON -DGGML_AVX512=OFF",
+}
+
+
+def peer_python(work: Path, isa: str = "") -> Path:
     """A Python that has llama.cpp; made under `work` on the first call, which needs the network."""
+    work = work / isa
     python = work / "venv" / "bin" / "python"
     if has_packages(python):
         return python
@@ -47,7 +56,7 @@ def peer_python(work: Path) -> Path:
     pip = [str(python), "-m", "pip", "install"]
     run([*pip, *PACKAGES], "pip install of numpy and gguf", log, {})
     cores = str(len(os.sched_getaffinity(0)))
-    native = {"CMAKE_ARGS": "-DGGML_NATIVE=ON", "CMAKE_BUILD_PARALLEL_LEVEL": cores}
+    native = {"CMAKE_ARGS": PEER_FLAGS[isa], "CMAKE_BUILD_PARALLEL_LEVEL": cores}
     build = [*pip, "--no-binary", "llama-cpp-python", LLAMA_CPP]
     run(build, "pip install of llama-cpp-python, which needs g++ and cmake,", log, native)
     return python

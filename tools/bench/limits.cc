@@ -2,6 +2,7 @@
 // What this machine can do at most: bytes per second read from memory, multiply-adds per second,
 // each with one thread and with two; and how near to one another the two processors are.
 //   limits [--placement]      one JSON object on one line
+// LOCKSTEP_ISA=avx2 and the like: what it can do with these instructions.
 // A virtual machine's processors move: two of them may be threads of one core now and cores with
 // separate caches a second later. The time that a cache line takes back and forth between them
 // sorts placements into classes, and only measurements of one class are comparable.
@@ -125,7 +126,7 @@ double read_gb_per_s(const std::vector<int>& processors, int threads, const std:
   std::vector<double> rates;
   for (int repeat = 0; repeat < kRepeats; ++repeat) {
     const double seconds = timed(processors, threads, [&](int thread) {
-      sum += read_all(machine_isa(), memory + thread * share, share);
+      sum += read_all(best_isa(), memory + thread * share, share);
     });
     rates.push_back(static_cast<double>(kReadBytes) / seconds / 1e9);
   }
@@ -150,7 +151,7 @@ std::string limits_json(const std::vector<int>& processors, int threads, const s
                                  read_gb_per_s(processors, threads, memory));
   std::map<std::string, const Peak*> best;
   for (const Peak& peak : peaks()) {
-    if (machine_runs(peak.isa)) best[peak.kind] = &peak;
+    if (machine_runs(peak.isa) && peak.isa <= best_isa()) best[peak.kind] = &peak;
   }
   for (const auto& [kind, peak] : best) {
     text +=
@@ -181,7 +182,7 @@ int print_limits() {
     rows += (rows.empty() ? "" : ", ") + limits_json(processors, threads, memory);
   }
   fmt::print("{{\"processor\": \"{}\", \"isa\": \"{}\", \"limits\": [{}]}}\n", cpu_model_name(),
-             isa_name(machine_isa()), rows);
+             isa_name(best_isa()), rows);
   return 0;
 }
 

@@ -57,6 +57,30 @@ __attribute__((target("avx2,fma"))) int64_t fp32_avx2(int64_t iterations) {
   return iterations * kChains * 8 * 2;
 }
 
+// Products of bytes, two added to a word, kSums of them in 16 bits (where one factor has four bits,
+// eight fit), then to 32 bits.
+template <int kSums>
+__attribute__((target("avx2"))) int64_t bytes_avx2(int64_t iterations) {
+  __m256i factor = _mm256_set1_epi8(7), ones = _mm256_set1_epi16(1), sums[6] = {};
+  hide(factor);
+  for (int64_t i = 0; i < iterations; ++i) {
+#pragma GCC unroll 6
+    for (__m256i& sum : sums) {
+      __m256i words = _mm256_maddubs_epi16(factor, factor);
+#pragma GCC unroll 8
+      for (int s = 1; s < kSums; ++s) {
+        __m256i more = factor;
+        asm volatile("vpmaddubsw %0, %0, %0" : "+x"(more));
+        words = _mm256_add_epi16(words, more);
+      }
+      asm volatile("" : "+x"(words));
+      sum = _mm256_add_epi32(sum, _mm256_madd_epi16(words, ones));
+    }
+  }
+  hide(sums);
+  return iterations * 6 * kSums * 32 * 2;
+}
+
 __attribute__((target("avx512f"))) int64_t fp32_avx512(int64_t iterations) {
   __m512 factor = _mm512_set1_ps(0.999f), sums[kChains] = {};
   hide(factor);
@@ -90,6 +114,19 @@ __attribute__((target("avx512f,avx512vnni"))) int64_t int8_avx512(int64_t iterat
 }
 
 #undef TWELVE_TIMES
+
+__attribute__((target("avx2"))) int64_t int8_avx2_vnni(int64_t iterations) {
+  const __m256i factor = _mm256_set1_epi8(77);
+  for (int64_t i = 0; i < iterations; ++i) {
+    asm volatile(
+        ".irp sum,0,1,2,3,4,5,6,7,8,9,10,11\n\t%{vex%} vpdpbusd %0, %0, %%ymm\\sum\n\t.endr"
+        :
+        : "x"(factor)
+        : "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10",
+          "xmm11");
+  }
+  return iterations * kChains * 32 * 2;
+}
 
 // Four independent sums, as in the kernels. Tiles are zeros: how long a product takes does not
 // depend on numbers.
@@ -148,9 +185,20 @@ __attribute__((target("avx512f"))) uint64_t read_avx512(const std::byte* from, i
 }
 
 constexpr Peak kPeaks[] = {
-    {"fp32", Isa::kPortable, fp32_portable}, {"fp32", Isa::kAvx2, fp32_avx2},
-    {"fp32", Isa::kAvx512, fp32_avx512},     {"int8", Isa::kAvx512Vnni, int8_avx512},
-    {"bf16", Isa::kAvx512Bf16, bf16_avx512}, {"int8", Isa::kAmx, int8_amx},
+    {"fp32", Isa::kPortable, fp32_portable},
+    {"fp32", Isa::kAvx2, fp32_avx2},
+    {"bf16", Isa::kAvx2, fp32_avx2},
+    {"int8", Isa::kAvx2, bytes_avx2<1>},
+    {"int4", Isa::kAvx2, bytes_avx2<8>},
+    {"int8", Isa::kAvx2Vnni, int8_avx2_vnni},
+    {"int4", Isa::kAvx2Vnni, int8_avx2_vnni},
+    {"fp32", Isa::kAvx512, fp32_avx512},
+    {"bf16", Isa::kAvx512, fp32_avx512},
+    {"int8", Isa::kAvx512Vnni, int8_avx512},
+    {"int4", Isa::kAvx512Vnni, int8_avx512},
+    {"bf16", Isa::kAvx512Bf16, bf16_avx512},
+    {"int8", Isa::kAmx, int8_amx},
+    {"int4", Isa::kAmx, int8_amx},
     {"bf16", Isa::kAmx, bf16_amx},
 };
 

@@ -13,7 +13,9 @@ namespace lockstep {
 
 // Multiply-adds of one kind, from registers, in more independent chains than the latency asks for.
 struct Peak {
-  const char* kind;  // "fp32", "bf16", "int8": what is multiplied.
+  // "fp32", "bf16" (where there is no instruction for it as "fp32": widening is not counted),
+  // "int8", "int4" (by int8): what is multiplied.
+  const char* kind;
   Isa isa;           // What it needs.
   // Runs the loop and returns how many multiplications and additions it did.
   int64_t (*run)(int64_t iterations);

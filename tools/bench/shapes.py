@@ -56,7 +56,7 @@ SHAPES = {
 KINDS = {
     "bf16": Kind(16, "bf16", "BF16", ()),
     "q8": Kind(8.5, "int8", "Q8_0", ("--quantize", "q8")),
-    "q4": Kind(4.5, "int8", "Q4_0", ("--quantize", "q4")),
+    "q4": Kind(4.5, "int4", "Q4_0", ("--quantize", "q4")),
 }
 
 CONTEXT = 8192  # That both are told the models have.

@@ -4,7 +4,7 @@
 #include "worker/kernels/cpu/expert_linear.h"
 #include "worker/kernels/cpu/linear_units.h"
 #if LOCKSTEP_LEVEL_OF(LOCKSTEP_ISA) == 1
-#include "worker/kernels/cpu/linear_avx2.h"
+#include "worker/kernels/cpu/linear_bfloats_avx2.h"
 #endif
 
 namespace lockstep::LOCKSTEP_ISA {

@@ -51,8 +51,8 @@ constexpr int64_t kPanelScales = kPackRows * 2;  // Bytes.
   return {1, dtype_bytes(weight) * kPackRows, 0, 4};
 }
 
-// As kernels for sixteen registers take it (linear_avx2.h): x in bfloat16 is widened to float32, its
-// codes to int16.
+// As kernels for sixteen registers take it (quarters_avx2.h): x in bfloat16 is widened to float32,
+// its codes to int16.
 [[gnu::always_inline]] constexpr PanelLayout narrow_layout(DType weight) {
   PanelLayout layout = panel_layout(weight);
   const auto kind = quantization(weight);

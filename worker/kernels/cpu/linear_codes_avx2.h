@@ -1,115 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Formats of linear (linear.h) for sixteen registers of eight lanes: a quarter of a panel, or half
-// of it, by as many rows as there are registers for sums. What is read of x once for each of these
-// parts is laid out ready for use, in more bytes than other ISAs take (narrow_layout of panels.h).
-// The bits are those of linear.cc and linear_quantized.cc: the same products, added in an order
-// that is the same, or of integers that add up exactly in any.
+// float32 rows by codes. Those of x by int8 weights lie as int16 in the order of elements 0, 2, 1,
+// 3 of every four: products of 16 bits add two of them without saturating. Products of int4 weights
+// are below 15 * 127: eight additions of two stay within 16 bits.
 #pragma once
 
 #include "worker/kernels/cpu/linear_codes.h"
+#include "worker/kernels/cpu/quarters_avx2.h"
 
 namespace lockstep::LOCKSTEP_ISA {
 namespace {
 
-constexpr int64_t kQuarter = 8;  // Columns.
-constexpr int kQuarters = 4;
-
-[[gnu::always_inline]] inline __m256i load_bits(const std::byte* p) {
-  return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
-}
-[[gnu::always_inline]] inline __m256i splat_bits(const std::byte* p) {
-  int32_t bits;
-  __builtin_memcpy(&bits, p, sizeof(bits));
-  return _mm256_set1_epi32(bits);
-}
-[[gnu::always_inline]] inline __m256 splat_float(const std::byte* p) {
-  return _mm256_broadcast_ss(reinterpret_cast<const float*>(p));
-}
-// The earlier and the later element of each pair (panels.h) in float32.
-[[gnu::always_inline]] inline __m256 earlier_of(__m256i pairs) {
-  return _mm256_castsi256_ps(
-      _mm256_and_si256(pairs, _mm256_set1_epi32(static_cast<int>(0xffff0000u))));
-}
-[[gnu::always_inline]] inline __m256 later_of(__m256i pairs) {
-  return _mm256_castsi256_ps(_mm256_slli_epi32(pairs, 16));
-}
-
-// bfloat16 by bfloat16, as dot_pairs: x is widened when it is laid out.
-struct NarrowBFloats : PlainSums {
-  using Activation = uint16_t;
-  using Guard = FlushDenormals;
-  static constexpr PanelLayout kLayout = narrow_layout(DType::kBF16);
-  static constexpr int kTileRows = 6;
-  static constexpr int64_t kAheadRows = 1;
-  // Units that both halves of a panel go through before the next: they stay in the nearest cache.
-  static constexpr int64_t kBlockUnits = 64;
-
-  static void lay_out(const uint16_t* x, int64_t count, std::byte* to, int64_t r, int64_t,
-                      RowValue&) {
-    const uint32_t pair[2] = {uint32_t{x[0]} << 16, count > 1 ? uint32_t{x[1]} << 16 : 0};
-    __builtin_memcpy(to + 8 * r, pair, sizeof(pair));
-  }
-
-  template <int kRows>
-  static void run(const Pass& pass) {
-    if constexpr (kRows <= 3) {
-      columns<kRows, kQuarters>(pass, 0, pass.units, 0);
-    } else {
-      for (int64_t begin = 0; begin < pass.units; begin += kBlockUnits) {
-        const int64_t end = min(begin + kBlockUnits, pass.units);
-        columns<kRows, 2>(pass, begin, end, 0);
-        columns<kRows, 2>(pass, begin, end, 2);
-      }
-    }
-  }
-
-  // Units [begin, end) of so many quarters of the panel, from `first` on.
-  template <int kRows, int kCount>
-  static void columns(const Pass& pass, int64_t begin, int64_t end, int first) {
-    float* to = pass.sums + first * kQuarter;
-    __m256 sums[kRows][kCount];
-#pragma GCC unroll 8
-    for (int r = 0; r < kRows; ++r) {
-#pragma GCC unroll 4
-      for (int q = 0; q < kCount; ++q) sums[r][q] = _mm256_loadu_ps(to + r * kPanel + q * kQuarter);
-    }
-    const std::byte *x = pass.x + begin * kRows * 8, *panel = pass.panel + begin * kLayout.bytes;
-    const Ahead ahead = first == 0 ? pass.ahead : Ahead{};
-    for (int64_t unit = begin; unit < end; ++unit, x += kRows * 8, panel += kLayout.bytes) {
-      ahead.prefetch(panel);
-      const auto add = [&]<bool kEarlier>() {
-        const std::byte* from = panel + 32 * first;
-        asm(""
-            : "+r"(from));  // Loaded twice: kept in between, a register of sums would be missing.
-        __m256 weights[kCount];
-#pragma GCC unroll 4
-        for (int q = 0; q < kCount; ++q) {
-          const __m256i pairs = load_bits(from + 32 * q);
-          weights[q] = kEarlier ? earlier_of(pairs) : later_of(pairs);
-        }
-#pragma GCC unroll 8
-        for (int r = 0; r < kRows; ++r) {
-          const __m256 value = splat_float(x + 8 * r + (kEarlier ? 0 : 4));
-#pragma GCC unroll 4
-          for (int q = 0; q < kCount; ++q) {
-            sums[r][q] = _mm256_fmadd_ps(weights[q], value, sums[r][q]);
-          }
-        }
-      };
-      add.template operator()<true>();
-      add.template operator()<false>();
-    }
-#pragma GCC unroll 8
-    for (int r = 0; r < kRows; ++r) {
-#pragma GCC unroll 4
-      for (int q = 0; q < kCount; ++q) _mm256_storeu_ps(to + r * kPanel + q * kQuarter, sums[r][q]);
-    }
-  }
-};
-
-// float32 rows by codes. Those of x by int8 weights lie as int16 in the order of elements 0, 2, 1,
-// 3 of every four: products of 16 bits add two of them without saturating. Products of int4 weights
-// are below 15 * 127: eight additions of two stay within 16 bits.
 template <DType kWeight>
 struct NarrowCodes : CodeRows<kWeight, narrow_layout(kWeight).depth> {
   static constexpr PanelLayout kLayout = narrow_layout(kWeight);

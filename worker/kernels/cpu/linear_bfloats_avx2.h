@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// bfloat16 by bfloat16, as dot_pairs multiplies: x is widened when it is laid out.
+#pragma once
+
+#include "worker/kernels/cpu/quarters_avx2.h"
+
+namespace lockstep::LOCKSTEP_ISA {
+namespace {
+
+struct NarrowBFloats : PlainSums {
+  using Activation = uint16_t;
+  using Guard = FlushDenormals;
+  static constexpr PanelLayout kLayout = narrow_layout(DType::kBF16);
+  static constexpr int kTileRows = 6;
+  static constexpr int64_t kAheadRows = 1;
+  // Units that both halves of a panel go through before the next: they stay in the nearest cache.
+  static constexpr int64_t kBlockUnits = 64;
+
+  static void lay_out(const uint16_t* x, int64_t count, std::byte* to, int64_t r, int64_t,
+                      RowValue&) {
+    const uint32_t pair[2] = {uint32_t{x[0]} << 16, count > 1 ? uint32_t{x[1]} << 16 : 0};
+    __builtin_memcpy(to + 8 * r, pair, sizeof(pair));
+  }
+
+  template <int kRows>
+  static void run(const Pass& pass) {
+    if constexpr (kRows <= 3) {
+      columns<kRows, kQuarters>(pass, 0, pass.units, 0);
+    } else {
+      for (int64_t begin = 0; begin < pass.units; begin += kBlockUnits) {
+        const int64_t end = min(begin + kBlockUnits, pass.units);
+        columns<kRows, 2>(pass, begin, end, 0);
+        columns<kRows, 2>(pass, begin, end, 2);
+      }
+    }
+  }
+
+  // Units [begin, end) of so many quarters of the panel, from `first` on.
+  template <int kRows, int kCount>
+  static void columns(const Pass& pass, int64_t begin, int64_t end, int first) {
+    float* to = pass.sums + first * kQuarter;
+    __m256 sums[kRows][kCount];
+#pragma GCC unroll 8
+    for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 4
+      for (int q = 0; q < kCount; ++q) sums[r][q] = _mm256_loadu_ps(to + r * kPanel + q * kQuarter);
+    }
+    const std::byte *x = pass.x + begin * kRows * 8, *panel = pass.panel + begin * kLayout.bytes;
+    const Ahead ahead = first == 0 ? pass.ahead : Ahead{};
+    for (int64_t unit = begin; unit < end; ++unit, x += kRows * 8, panel += kLayout.bytes) {
+      ahead.prefetch(panel);
+      const auto add = [&]<bool kEarlier>() {
+        const std::byte* from = panel + 32 * first;
+        asm(""
+            : "+r"(from));  // Loaded twice: kept in between, a register of sums would be missing.
+        __m256 weights[kCount];
+#pragma GCC unroll 4
+        for (int q = 0; q < kCount; ++q) {
+          const __m256i pairs = load_bits(from + 32 * q);
+          weights[q] = kEarlier ? earlier_of(pairs) : later_of(pairs);
+        }
+#pragma GCC unroll 8
+        for (int r = 0; r < kRows; ++r) {
+          const __m256 value = splat_float(x + 8 * r + (kEarlier ? 0 : 4));
+#pragma GCC unroll 4
+          for (int q = 0; q < kCount; ++q) {
+            sums[r][q] = _mm256_fmadd_ps(weights[q], value, sums[r][q]);
+          }
+        }
+      };
+      add.template operator()<true>();
+      add.template operator()<false>();
+    }
+#pragma GCC unroll 8
+    for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 4
+      for (int q = 0; q < kCount; ++q) _mm256_storeu_ps(to + r * kPanel + q * kQuarter, sums[r][q]);
+    }
+  }
+};
+
+}  // namespace
+}  // namespace lockstep::LOCKSTEP_ISA
