@@ -168,6 +168,7 @@ absl::Status bench(const BenchFlags& flags, Interrupt& interrupt) {
   if (has_list) RETURN_IF_ERROR(parse_bench_cases(flags.cases).status());  // Before it loads.
   ASSIGN_OR_RETURN(const std::unique_ptr<Model> model, flags.model.open());
   ASSIGN_OR_RETURN(ServiceOptions options, flags.group.service_options(flags.model));
+  options.engine.prefix.enabled = false;  // Repeats would find their prompts computed.
   ASSIGN_OR_RETURN(const std::unique_ptr<InferenceService> service,
                    start_service(*model, std::move(options), interrupt));
   interrupt.on_signal([&] { service->stop(); });

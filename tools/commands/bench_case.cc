@@ -128,15 +128,22 @@ absl::Status check_fits(const BenchCase& bench_case, const Model& model) {
 }
 
 absl::StatusOr<BenchTimes> run_case(const BenchCase& bench_case, InferenceService& service) {
-  const int64_t preemptions = service.engine().stats().preemptions;
+  const EngineStats before = service.engine().stats();
   std::vector<std::shared_ptr<Stream>> streams;
   absl::StatusOr<BenchTimes> times = time_streams(bench_case, service, &streams);
   end_all(streams, service.engine());
   RETURN_IF_ERROR(times.status());
-  if (service.engine().stats().preemptions == preemptions) return times;
-  return resource_exhausted(
-      "{}: its keys and values do not fit into memory at once; --kv-memory gives more",
-      bench_case.name);
+  const EngineStats after = service.engine().stats();
+  if (after.preemptions > before.preemptions) {
+    return resource_exhausted(
+        "{}: its keys and values do not fit into memory at once; --kv-memory gives more",
+        bench_case.name);
+  }
+  const int64_t wanted = bench_case.batch * bench_case.prompt_tokens;
+  const int64_t computed = after.prompt_tokens - before.prompt_tokens;
+  if (computed == wanted) return times;
+  return absl::InternalError(fmt::format("{}: {} tokens of prompts, of which {} were computed",
+                                         bench_case.name, wanted, computed));
 }
 
 }  // namespace lockstep
