@@ -14,13 +14,14 @@
 
 namespace lockstep {
 
-inline constexpr int64_t kTickMs = 50;              // tick() comes at least this often.
-inline constexpr int64_t kLateTickMs = 500;         // Later than this, this process was held up.
-inline constexpr int64_t kHelloMs = 5'000;          // From opened() to the worker's Hello.
-inline constexpr int64_t kReadyHeardMs = 1'000;     // ready(): every rank was heard within this,
-inline constexpr int64_t kReadyProgressMs = 2'000;  // and one progressed within this.
-inline constexpr int64_t kFirstPauseMs = 100;       // After a failed try; doubles each time,
-inline constexpr int64_t kMaxPauseMs = 3'000;       // up to this.
+inline constexpr int64_t kTickMs = 50;           // tick() comes at least this often.
+inline constexpr int64_t kLateTickMs = 500;      // Later than this, this process was held up.
+inline constexpr int64_t kHelloMs = 5'000;       // From opened() to the worker's Hello.
+inline constexpr int64_t kReadyHeardMs = 1'000;  // ready(): every rank was heard within this,
+// and one was heard to progress within this. With a heartbeat's age it stays below two seconds.
+inline constexpr int64_t kReadyProgressMs = 1'500;
+inline constexpr int64_t kFirstPauseMs = 100;  // After a failed try; doubles each time,
+inline constexpr int64_t kMaxPauseMs = 3'000;  // up to this.
 
 struct ClusterCoreOptions {
   int workers = 1;      // Ranks of a group, where there are as many.

@@ -2,12 +2,16 @@
 #include "tests/simulation/cluster_checks.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/status.h"
 
 namespace lockstep::simulation {
 namespace {
 
+// Whatever happened, nobody is told for longer that the server is ready; a slow link takes as much
+// longer as it holds up messages.
+constexpr int64_t kReadyTooLongMs = 2'000;
 constexpr int64_t kSlackMs = 5'000;  // Heartbeats, slow links, a coordinator that was held up.
 
 // As ClusterCore says it.
@@ -140,6 +144,37 @@ void ClusterChecks::after_event(bool ready) {
   if (waited > host_.stuck_ms + silent_ms_ + kSlackMs) {
     host_.world.broken("a lost wake-up: nothing has answered or progressed for {} ms", waited);
   }
+}
+
+// How long the group has been of no use, as one knows who sees all processes at once: a rank is
+// dead, stopped or cut off, or all that was asked stands still. Without what slow links add; below
+// 0: it is of use.
+int64_t ClusterChecks::over_for() const {
+  const int64_t now = host_.world.now();
+  int64_t longest = -1, most_extra = 0;
+  for (const Member& member : members_) {
+    const auto& up = member.link->up;
+    most_extra = std::max(most_extra, up.most_extra_ms());
+    int64_t since = member.link->process.halted_at();
+    if (since < 0 && up.drops()) since = up.dropped_at();
+    if (since < 0) continue;
+    longest = std::max(longest, now - std::max(since, continued_at_) - up.most_extra_ms());
+  }
+  if (asked_at_ < 0) return longest;
+  const int64_t moved = std::max({asked_at_, host_.progressed_at, continued_at_});
+  return std::max(longest, now - moved - most_extra);
+}
+
+void ClusterChecks::readiness(bool ready) {
+  const bool turned = std::exchange(was_ready_, ready) && !ready;
+  if (ready && !formed_) return host_.world.broken("the server says it is ready without a group");
+  const int64_t over_ms = over_for();
+  if (ready && over_ms > kReadyTooLongMs) {
+    host_.world.broken("the server says it is ready {} ms after a loss or a wedge", over_ms);
+  }
+  if (!turned || over_ms < 0) return;
+  ++turned_false_;
+  slowest_false_ms_ = std::max(slowest_false_ms_, over_ms);
 }
 
 void ClusterChecks::after_tick() const {

@@ -43,14 +43,21 @@ class ClusterChecks {
   void owner_acts(bool acts) { owner_acts_ = acts; }
   void asked();
   void answered() { asked_at_ = -1; }
-  // After each event.
+  // After each event of the core.
   void after_event(bool ready);
+  // After any event: what somebody who asks the server would be told.
+  void readiness(bool ready);
+  // The coordinator was held up until now.
+  void continued() { continued_at_ = host_.world.now(); }
   void ticked();
   void after_tick() const;
 
   int64_t refusals() const { return refusals_; }
   int64_t reloads() const { return reloads_; }
   int64_t late_ticks() const { return late_ticks_; }
+  // Times at which readiness turned false after a loss or a wedge, and the longest time until then.
+  int64_t turned_false() const { return turned_false_; }
+  int64_t slowest_false_ms() const { return slowest_false_ms_; }
   const RosterChecks& roster() const { return roster_; }
   // Of the group that is formed; 0: none is.
   int ranks() const { return formed_ ? static_cast<int>(members_.size()) : 0; }
@@ -68,6 +75,7 @@ class ClusterChecks {
   void assigns(Link* link, const cluster::Assignment& assignment);
   void refuses(const Link& link, const std::string& reason);
   void check_ready() const;
+  int64_t over_for() const;
 
   Host& host_;
   RosterChecks roster_{&host_};
@@ -83,6 +91,10 @@ class ClusterChecks {
   int64_t refusals_ = 0;
   int64_t reloads_ = 0;
   int64_t late_ticks_ = 0;
+  bool was_ready_ = false;
+  int64_t continued_at_ = 0;
+  int64_t turned_false_ = 0;
+  int64_t slowest_false_ms_ = 0;
 };
 
 }  // namespace lockstep::simulation

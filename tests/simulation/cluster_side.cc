@@ -75,8 +75,7 @@ template <typename Event>
 void ClusterSide::post(const Event& event) {
   event(*core_, world_.now());
   for (ClusterAction& action : core_->take_actions()) perform(std::move(action));
-  const bool late = world_.planted(Plant::kReadyTooLong) && formed_.has_value();
-  checks_.after_event(late || core_->ready(world_.now()));
+  checks_.after_event(healthy());
 }
 
 void ClusterSide::perform(ClusterAction action) {
@@ -144,6 +143,7 @@ void ClusterSide::hold_up(int64_t ms) {
 void ClusterSide::continue_all() {
   if (time_.runs()) return;
   for (Process* process : machine_.alive()) process->noticed_late(held_up_at_);
+  checks_.continued();
   const bool tick_due = std::exchange(tick_due_, false);
   const bool tick_first = world_.one_in(2);
   if (tick_due && tick_first) run_tick();
@@ -298,7 +298,15 @@ void ClusterSide::shutdown() {
   post([](ClusterCore& core, int64_t now) { core.shutdown(now); });
 }
 
-bool ClusterSide::healthy() const { return core_->ready(world_.now()); }
+bool ClusterSide::healthy() const {
+  const bool late = world_.planted(Plant::kReadyTooLong) && formed_.has_value();
+  return late || core_->ready(world_.now());
+}
+
+// A process that is held up answers nobody.
+void ClusterSide::note_readiness(bool ready) {
+  if (time_.runs()) checks_.readiness(ready);
+}
 
 void ClusterSide::wake_engine() {
   if (world_.planted(Plant::kLostWakeUp) && world_.one_in(100)) return;

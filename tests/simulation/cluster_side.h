@@ -38,6 +38,8 @@ class ClusterSide final : public Workers, public Port, public ProcessListener {
   int64_t restarts() const { return restarts_; }
   // The group has all of its ranks, or there are too few workers.
   bool whole() const;
+  // After any event; `ready`: as the server says.
+  void note_readiness(bool ready);
 
   // ---- Faults ----
   // This process is held up.

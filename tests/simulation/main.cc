@@ -94,6 +94,8 @@ void print(const Flags& flags, const Tally& tally) {
   fmt::print(
       "{} groups of fewer ranks, {} grown, {} places taken by spares, {} loads without room\n",
       tally.smaller, tally.grown, tally.spares, tally.too_few);
+  fmt::print("ready turned false {} times after a loss or a wedge, at most {} ms after it\n",
+             tally.turned_false, tally.slowest_false_ms);
   fmt::print("faults:");
   for (int i = 0; i < kFaults; ++i) {
     fmt::print(" {} {},", tally.faults.by_kind[static_cast<size_t>(i)], kFaultNames[i]);

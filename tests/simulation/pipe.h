@@ -53,15 +53,22 @@ class Pipe {
   // ---- Faults ----
   // Everything is lost, the end included.
   void drop() {
+    if (!dropping_) dropped_at_ = world_.now();
     dropping_ = true;
     under_way_.clear();
   }
   bool drops() const { return dropping_; }
+  int64_t dropped_at() const { return dropped_at_; }
   // The half-open link is noticed: its end comes.
   void notice() {
     if (std::exchange(dropping_, false)) cut_ = false;
   }
-  void slow_down(int64_t extra_ms) { extra_ms_ = extra_ms; }
+  void slow_down(int64_t extra_ms) {
+    extra_ms_ = extra_ms;
+    most_extra_ms_ = std::max(most_extra_ms_, extra_ms);
+  }
+  // No message was held up for longer by it.
+  int64_t most_extra_ms() const { return most_extra_ms_; }
   // A message of this epoch, its first one at times, comes again in the next one.
   void echo() {
     echoing_ = true;
@@ -118,6 +125,8 @@ class Pipe {
   std::deque<Item> under_way_;
   int64_t last_ = 0;  // When the last one arrives.
   int64_t extra_ms_ = 0;
+  int64_t most_extra_ms_ = 0;
+  int64_t dropped_at_ = 0;
   bool ending_ = false;  // Nothing is sent any more.
   bool cut_ = false;
   bool dropping_ = false;

@@ -120,6 +120,7 @@ void Process::end_session() {
 void Process::end(const std::string& how) {
   if (time_.ended()) return;
   host_.world.tell("pid {}: {}", pid(), how);
+  if (halted_at_ < 0) halted_at_ = host_.world.now();
   time_.end();
   work_.end();
   if (link_ != nullptr) {
@@ -132,8 +133,14 @@ void Process::end(const std::string& how) {
   on_exit_(*this, how);
 }
 
+void Process::stop() {
+  if (halted_at_ < 0) halted_at_ = host_.world.now();
+  time_.stop();
+}
+
 void Process::resume() {
   host_.world.tell("pid {}: continued", pid());
+  halted_at_ = -1;
   time_.resume();
 }
 

@@ -52,9 +52,11 @@ class Process {
   const RankWork& work() const { return work_; }
 
   // ---- Faults ----
-  void stop() { time_.stop(); }
+  void stop();
   void resume();
   bool stopped() const { return time_.stopped(); }
+  // Since when nothing happens in it any more; -1: it runs.
+  int64_t halted_at() const { return halted_at_; }
   // A fault lasts for `for_ms` from now: until some time after that it may be lost.
   void excuse(int64_t for_ms);
   bool excused() const;
@@ -90,6 +92,7 @@ class Process {
   int64_t connected_at_ = 0;
   int64_t pause_ms_ = 0;  // Before it dials again.
   int64_t excused_until_ = -1;
+  int64_t halted_at_ = -1;
 };
 
 }  // namespace lockstep::simulation

@@ -102,6 +102,7 @@ void Simulation::run_until(const char* what, int64_t limit_ms, const Over& over)
   const int64_t limit = world_.now() + limit_ms;
   while (world_.failure().empty() && !over()) {
     const bool any = world_.run_next();
+    cluster_.note_readiness(engine_.ready());
     if (any && world_.now() <= limit) continue;
     world_.broken("{}: not within {} ms", what, limit_ms);
   }
@@ -194,6 +195,8 @@ void Simulation::add_to(Tally* tally) {
   tally->reloads += cluster_.checks().reloads();
   tally->refusals += cluster_.checks().refusals();
   tally->late_ticks += cluster_.checks().late_ticks();
+  tally->turned_false += cluster_.checks().turned_false();
+  tally->slowest_false_ms = std::max(tally->slowest_false_ms, cluster_.checks().slowest_false_ms());
   tally->restarts += cluster_.restarts();
   tally->smaller += cluster_.checks().roster().smaller();
   tally->grown += cluster_.checks().roster().grown();
@@ -221,6 +224,8 @@ Tally& Tally::operator+=(const Tally& other) {
   reloads += other.reloads;
   refusals += other.refusals;
   late_ticks += other.late_ticks;
+  turned_false += other.turned_false;
+  slowest_false_ms = std::max(slowest_false_ms, other.slowest_false_ms);
   restarts += other.restarts;
   smaller += other.smaller;
   grown += other.grown;

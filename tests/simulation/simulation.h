@@ -36,6 +36,8 @@ struct Tally {
   int64_t reloads = 0;
   int64_t refusals = 0;
   int64_t late_ticks = 0;
+  int64_t turned_false = 0;      // Times that readiness did, after a loss or a wedge;
+  int64_t slowest_false_ms = 0;  // and how long that took at most.
   int64_t restarts = 0;
   int64_t smaller = 0;  // Groups of fewer ranks than are wanted.
   int64_t grown = 0;    // Groups that replaced one of fewer ranks.
