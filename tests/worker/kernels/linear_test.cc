@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What holds for a linear of any weight type; quantized_test.cc has what only small integers do.
+#include <bit>
+#include <limits>
+
 #include "tests/worker/kernels/weights_case.h"
 
 namespace lockstep {
@@ -190,6 +193,28 @@ TEST_P(LinearTest, EveryIsaTreatsDenormalsAlike) {
   }
   const Matrix wanted = linear.run_kernel(portable_of(GetParam()), 1, false);
   expect_same_bits(linear.run_kernel(GetParam(), 1, false).view(), wanted.view(), GetParam().name);
+}
+
+// Which NaN a sum gives where two of them meet is not promised.
+TEST_P(LinearTest, EveryIsaTreatsTheLargestAndInfiniteNumbersAlike) {
+  if (!has_cpu_bits(GetParam())) GTEST_SKIP() << "its bits are its device's own";
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  for (const float special : {0x1.fcp127f, -0x1.fcp127f, kInfinity, -kInfinity, 0x1p-126f, -0.0f}) {
+    Linear linear(GetParam(), 7, 33, 70);
+    for (int64_t r = 0; r < 7; ++r) {
+      for (int64_t k = r; k < 70; k += 9) reference::set_element(linear.x.view(), r, k, special);
+    }
+    const Matrix wanted = linear.run_kernel(portable_of(GetParam()), 1, false);
+    const Matrix found = linear.run_kernel(GetParam(), 1, false);
+    for (int64_t r = 0; r < 7; ++r) {
+      for (int64_t c = 0; c < 33; ++c) {
+        const float one = found.at(r, c), other = wanted.at(r, c);
+        if (std::isnan(one) && std::isnan(other)) continue;
+        EXPECT_EQ(std::bit_cast<uint32_t>(one), std::bit_cast<uint32_t>(other))
+            << special << " in row " << r << ", column " << c << ": " << one << ", " << other;
+      }
+    }
+  }
 }
 
 TEST_P(LinearTest, NoRowsAndNoColumnsAreNothingToDo) {
