@@ -19,7 +19,7 @@ constexpr Architectures (*kFamilies[])() = {
     families::smollm3::rows,  families::glm4::rows,     families::chatglm::rows,
     families::cohere::rows,   families::exaone4::rows,  families::starcoder2::rows,
     families::gpt_neox::rows, families::gptj::rows,     families::phi::rows,
-    families::stablelm::rows, families::falcon::rows,
+    families::stablelm::rows, families::falcon::rows,   families::olmo::rows,
 };
 
 std::vector<Architecture> all_rows() {

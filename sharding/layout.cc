@@ -109,11 +109,27 @@ Decision select_rows(const Context& c) {
   return {.inputs = {c.inputs[0]}, .outputs = {c.inputs[0]}, .parameters = {}};
 }
 
+// Heads each by themselves: of a whole value a rank computes its own only.
+Decision by_head(const Context& c) {
+  const Axis axis = c.graph.values()[c.node.inputs[0]].axis.axis;
+  const bool of_heads = axis == Axis::kHeads || axis == Axis::kKvHeads;
+  if (c.inputs[0] != kWholeLayout || !of_heads) return by_column(c);
+  Decision decision = all_whole(c);
+  decision.inputs[0] = decision.outputs[0] = split_if_cut(c.plan, axis);
+  return decision;
+}
+
 // Heads stay where they are: q as the plan cuts heads, k and v as it covers them with KV heads.
+// Of what is whole every rank takes its own.
 absl::StatusOr<Decision> attention(const Context& c) {
   const Layout heads = split_if_cut(c.plan, Axis::kHeads);
   const Layout kv_heads = split_if_cut(c.plan, Axis::kKvHeads);
-  if (c.inputs[0] != heads || c.inputs[1] != kv_heads || c.inputs[2] != kv_heads) {
+  const auto fits = [&](size_t i, Axis axis, Layout wanted) {
+    const bool of_axis = c.graph.values()[c.node.inputs[i]].axis.axis == axis;
+    return c.inputs[i] == wanted || (c.inputs[i] == kWholeLayout && of_axis);
+  };
+  if (!fits(0, Axis::kHeads, heads) || !fits(1, Axis::kKvHeads, kv_heads) ||
+      !fits(2, Axis::kKvHeads, kv_heads)) {
     return absl::InternalError("attention: q, k and v are not cut as the plan cuts heads");
   }
   return Decision{.inputs = {heads, kv_heads, kv_heads}, .outputs = {heads}, .parameters = {}};
@@ -183,9 +199,9 @@ constexpr auto kRules = table_by_op<Rule>({
     {Op::kLinear, plain<linear>},
     {Op::kRmsNorm, plain<all_whole>},
     {Op::kLayerNorm, plain<all_whole>},
-    {Op::kHeadNorm, plain<by_column>},
+    {Op::kHeadNorm, plain<by_head>},
     {Op::kRopeTable, plain<all_whole>},
-    {Op::kRope, plain<by_column>},
+    {Op::kRope, plain<by_head>},
     {Op::kAttention, attention, local_attention},
     {Op::kMap, plain<map>},
     {Op::kMul, plain<by_column_pair>},

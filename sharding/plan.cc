@@ -124,13 +124,28 @@ Range Plan::columns(AxisSize axis, int rank) const {
   return {range.begin * axis.unit, range.end * axis.unit};
 }
 
+Range Plan::owned(AxisSize axis, int rank) const {
+  const Range held = units(axis, rank);
+  if (axis.axis != Axis::kKvHeads) return held;
+  const int64_t end = rank + 1 < ranks ? units(axis, rank + 1).begin : axis.count;
+  LOCKSTEP_CHECK(held.begin <= end && end <= held.end);
+  return {held.begin, end};
+}
+
+bool Plan::has_copies(AxisSize axis) const {
+  for (int rank = 0; rank < ranks; ++rank) {
+    if (owned(axis, rank) != units(axis, rank)) return true;
+  }
+  return false;
+}
+
 std::vector<int64_t> Plan::boundaries(AxisSize axis) const {
-  LOCKSTEP_CHECK(axis.axis != Axis::kKvHeads && splits(axis.axis));
+  LOCKSTEP_CHECK(splits(axis.axis));
   std::vector<int64_t> all = {0};
   for (int rank = 0; rank < ranks; ++rank) {
-    const Range range = columns(axis, rank);
-    LOCKSTEP_CHECK(range.begin == all.back());
-    all.push_back(range.end);
+    const Range range = owned(axis, rank);
+    LOCKSTEP_CHECK(range.begin * axis.unit == all.back());
+    all.push_back(range.end * axis.unit);
   }
   LOCKSTEP_CHECK(all.back() == axis.columns());
   return all;

@@ -34,7 +34,11 @@ struct Plan {
   // The units of `rank`. Those of kKvHeads cover the rank's query heads and may overlap.
   Range units(AxisSize axis, int rank) const;
   Range columns(AxisSize axis, int rank) const;
-  // [ranks + 1], columns. Not for kKvHeads.
+  // Those of its units that a rank gives where a value is made whole: all but copies of KV heads,
+  // which the last of the ranks that hold one gives. They are the first of its units.
+  Range owned(AxisSize axis, int rank) const;
+  bool has_copies(AxisSize axis) const;  // Whether a rank has units that it does not own.
+  // [ranks + 1], columns: where the owned ones begin.
   std::vector<int64_t> boundaries(AxisSize axis) const;
 };
 

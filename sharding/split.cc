@@ -28,9 +28,13 @@ class Splitter {
     Layout layout;
     int local = -1;  // In graph_, in this layout.
     int whole = -1;  // Made whole, once somebody needed it.
+    int own = -1;    // Of the whole one this rank's columns, once somebody needed them.
   };
 
-  absl::StatusOr<int> make_whole(int value);
+  absl::StatusOr<int> in_layout(int value, Layout wanted);
+  int make_whole(int value);
+  int cut_whole(int value);
+  int view(int local, ValueInfo info, Range columns);
   ValueInfo local_info(const ValueInfo& model, Layout layout) const;
   Parameter cut_parameter(const Parameter& parameter, ParameterCut how) const;
 
@@ -60,7 +64,16 @@ Parameter Splitter::cut_parameter(const Parameter& parameter, ParameterCut how) 
   return parameter;
 }
 
-absl::StatusOr<int> Splitter::make_whole(int value) {
+int Splitter::view(int local, ValueInfo info, Range columns) {
+  info.axis.count = columns.size() / info.axis.unit;
+  Node node{.op = Op::kColumns, .inputs = {local}};
+  node.attributes.mutable_columns()->set_begin(columns.begin);
+  node.attributes.mutable_columns()->set_end(columns.end);
+  return graph_.append(std::move(node), {std::move(info)}).front().id;
+}
+
+// All ranks have a view before the gather as soon as one has copies to leave out.
+int Splitter::make_whole(int value) {
   State& state = states_[value];
   if (state.layout == kWholeLayout) return state.local;
   if (state.whole >= 0) return state.whole;
@@ -69,21 +82,44 @@ absl::StatusOr<int> Splitter::make_whole(int value) {
   if (state.layout.kind == LayoutKind::kPartial) {
     node.op = Op::kAllReduce;
     info.name += ".sum";
-  } else if (state.layout.axis == Axis::kKvHeads) {
-    return absl::InternalError(fmt::format(
-        "{} is split over KV heads, which ranks share: it cannot be gathered", info.name));
   } else {
     node.op = Op::kAllGather;
-    info.name += ".all";
     for (int64_t boundary : plan_.boundaries(info.axis)) {
       node.attributes.mutable_gather()->add_boundaries(boundary);
     }
+    if (plan_.has_copies(info.axis)) {
+      ValueInfo part = info;
+      part.name += ".owned";
+      const int64_t end = plan_.owned(info.axis, rank_).size() * info.axis.unit;
+      node.inputs = {view(state.local, std::move(part), {0, end})};
+    }
+    info.name += ".all";
   }
   const bool summed = node.op == Op::kAllReduce;
   state.whole = graph_.append(std::move(node), {std::move(info)}).front().id;
   // From here on a sum is the value itself; a split stays usable as it is.
   if (summed) state = {.layout = kWholeLayout, .local = state.whole, .whole = state.whole};
   return state.whole;
+}
+
+int Splitter::cut_whole(int value) {
+  const int whole = make_whole(value);
+  State& state = states_[value];
+  if (state.own >= 0) return state.own;
+  ValueInfo info = model_.values()[value];
+  info.name += ".own";
+  const Range columns = plan_.columns(info.axis, rank_);
+  state.own = view(whole, std::move(info), columns);
+  return state.own;
+}
+
+absl::StatusOr<int> Splitter::in_layout(int value, Layout wanted) {
+  if (states_[value].layout == wanted) return states_[value].local;
+  const ValueInfo& info = model_.values()[value];
+  if (wanted == kWholeLayout) return make_whole(value);
+  if (wanted == split_over(info.axis.axis)) return cut_whole(value);
+  return absl::InternalError(
+      fmt::format("{} cannot be cut over {}", info.name, axis_name(wanted.axis)));
 }
 
 absl::Status Splitter::add(const Node& node) {
@@ -93,10 +129,7 @@ absl::Status Splitter::add(const Node& node) {
 
   Node local{.op = node.op, .attributes = local_attributes(model_, node, plan_, rank_)};
   for (size_t i = 0; i < node.inputs.size(); ++i) {
-    int input = states_[node.inputs[i]].local;
-    if (decision.inputs[i] != layouts[i]) {
-      ASSIGN_OR_RETURN(input, make_whole(node.inputs[i]));
-    }
+    ASSIGN_OR_RETURN(const int input, in_layout(node.inputs[i], decision.inputs[i]));
     local.inputs.push_back(input);
   }
   for (size_t i = 0; i < node.parameters.size(); ++i) {

@@ -21,6 +21,7 @@ namespace granite { Architectures rows(); }
 namespace internlm { Architectures rows(); }
 namespace llama { Architectures rows(); }
 namespace mixtral { Architectures rows(); }
+namespace olmo { Architectures rows(); }
 namespace phi { Architectures rows(); }
 namespace phi3 { Architectures rows(); }
 namespace qwen { Architectures rows(); }

@@ -56,7 +56,8 @@ INSTANTIATE_TEST_SUITE_P(
                     "goldens/stablelm_epoch", "goldens/falcon_7b_style", "goldens/falcon_40b_style",
                     "tests/data/goldens/cohere", "tests/data/goldens/cohere2",
                     "tests/data/goldens/exaone4", "tests/data/goldens/exaone4_full",
-                    "tests/data/goldens/starcoder2", "models/stories260k"),
+                    "tests/data/goldens/starcoder2", "goldens/olmo2", "goldens/olmo3",
+                    "models/stories260k"),
     [](const auto& info) {
       const std::string path = info.param;
       return path.substr(path.rfind('/') + 1);

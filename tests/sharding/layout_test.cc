@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+
 #include "base/status.h"
 #include "sharding/cut.h"
 #include "sharding/split.h"
@@ -210,7 +212,7 @@ TEST(SplitTest, GatherGathersFourTimesPerLayerOrThreeInParallelAndReducesTheEmbe
   for (const char* name : kModels) {
     const Graph model = model_graph(name);
     const int layers = count_ops(model, Op::kAttention);
-    const int gathers = is_parallel(name) ? 3 : 4;
+    const int gathers = (is_parallel(name) ? 3 : 4) + (norms_all_heads(name) ? 2 : 0);
     // What such an expert's down reads is one more gather.
     const int shared = count_ops(model, Op::kCombine) - count_ops(model, Op::kExpertLinear) / 3;
     for (int ranks : {2, 3, 5}) {
@@ -233,10 +235,32 @@ TEST(SplitTest, ReduceReducesTwicePerLayerOrOnceInParallelAndTheEmbedding) {
       const auto graphs = compile_graphs(model, options_for(ranks, Strategy::kReduce));
       ASSERT_TRUE(graphs.ok()) << message_of(graphs.status());
       for (const Graph& graph : *graphs) {
-        EXPECT_EQ(count_ops(graph, Op::kAllGather), 0) << name;
+        EXPECT_EQ(count_ops(graph, Op::kAllGather), norms_all_heads(name) ? 2 * layers : 0) << name;
         EXPECT_EQ(count_ops(graph, Op::kAllReduce), sums * layers + 1) << name;
       }
     }
+  }
+}
+
+// Heads 0-1, 2-3 and 4-5 of two KV heads: rank 1 holds both of them and gives none but the first.
+TEST(SplitTest, ACopyOfAKvHeadIsGivenOnceAndEveryRankTakesItsOwnOfTheWhole) {
+  const AxisSize q_axis = {Axis::kHeads, 6, 4}, kv_axis = {Axis::kKvHeads, 2, 4, 6};
+  Graph model;
+  const Value x = model.embed("embed", kVocab, kHidden);
+  const Value q = model.linear(x, "q", q_axis), v = model.linear(x, "v", kv_axis);
+  const Value k = model.rms_norm(model.linear(x, "k", kv_axis), "norm", 1e-6f);
+  model.attention(q, k, v, {.head_dim = 4, .heads = 6, .kv_heads = 2, .scale = 1});
+  const std::array<Range, 3> given = {{{0, 0}, {0, 4}, {0, 4}}}, taken = {{{0, 4}, {0, 8}, {4, 8}}};
+  for (int rank = 0; rank < 3; ++rank) {
+    const absl::StatusOr<Graph> local = split(model, {.ranks = 3, .eighths = {8, 8, 8}}, rank);
+    ASSERT_TRUE(local.ok()) << message_of(local.status());
+    std::vector<Range> views;
+    for (const Node& node : local->nodes()) {
+      if (node.op != Op::kColumns) continue;
+      views.push_back({node.attributes.columns().begin(), node.attributes.columns().end()});
+    }
+    EXPECT_EQ(views, (std::vector<Range>{given[rank], taken[rank]})) << rank;
+    EXPECT_EQ(count_ops(*local, Op::kAllGather), 1);
   }
 }
 

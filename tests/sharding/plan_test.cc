@@ -78,6 +78,29 @@ TEST(PlanTest, KvHeadsCoverARanksQueryHeads) {
   }
 }
 
+TEST(PlanTest, EveryKvHeadIsOwnedByExactlyOneOfTheRanksThatHoldIt) {
+  for (const std::vector<int64_t>& eighths :
+       std::vector<std::vector<int64_t>>{{8, 8}, {8, 1, 8}, {1, 8, 1, 8}, {8, 8, 8, 8, 8}}) {
+    const Plan plan = plan_of(eighths);
+    for (const int64_t heads : {1, 2, 4, 6, 7, 12}) {
+      for (int64_t kv_heads = 1; kv_heads <= heads; ++kv_heads) {
+        if (heads % kv_heads != 0) continue;
+        const AxisSize axis = {Axis::kKvHeads, kv_heads, 8, heads};
+        int64_t at = 0;
+        for (int rank = 0; rank < plan.ranks; ++rank) {
+          const Range owned = plan.owned(axis, rank), held = plan.units(axis, rank);
+          EXPECT_EQ(owned.begin, at);
+          EXPECT_EQ(owned.begin, held.begin);
+          EXPECT_LE(owned.end, held.end);
+          at = owned.end;
+        }
+        EXPECT_EQ(at, kv_heads);
+        EXPECT_EQ(plan.boundaries(axis).back(), axis.columns());
+      }
+    }
+  }
+}
+
 TEST(PlanTest, SpeedsAreRoundedToEighthsOfTheFastest) {
   const Graph graph = model_graph("llama");
   CompileOptions options = options_for(3, Strategy::kGather);

@@ -16,15 +16,18 @@
 
 namespace lockstep {
 
-inline constexpr const char* kModels[] = {"llama",  "mistral",  "qwen2",     "qwen3",   "baichuan",
-                                          "yarn",   "dynamic",  "internlm2", "phi3",    "granite",
-                                          "gemma2", "gemma3",   "smollm3",   "mixtral", "qwen2_moe",
-                                          "glm4",   "gpt_neox", "falcon",    "codegen", "cohere2"};
+inline constexpr const char* kModels[] = {
+    "llama",     "mistral", "qwen2",    "qwen3",  "baichuan", "yarn",    "dynamic",
+    "internlm2", "phi3",    "granite",  "gemma2", "gemma3",   "smollm3", "mixtral",
+    "qwen2_moe", "glm4",    "gpt_neox", "falcon", "codegen",  "cohere2", "olmo3"};
 
 // Attention and MLP of a layer read the same input.
 inline bool is_parallel(std::string_view name) {
   return name == "gpt_neox" || name == "falcon" || name == "codegen" || name == "cohere2";
 }
+
+// One norm reads q of all heads, another one k.
+inline bool norms_all_heads(std::string_view name) { return name == "olmo3"; }
 
 inline Graph model_graph(const std::string& name) {
   const std::filesystem::path folder =

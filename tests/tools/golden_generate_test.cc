@@ -58,15 +58,17 @@ TEST_P(GoldenGenerateTest, AgreesWithTheReference) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Cases, GoldenGenerateTest,
-    ::testing::Values("demo", "llama_mha", "llama_gqa", "llama_tied", "llama3_rope",
-                      "mistral_window", "qwen2", "qwen3", "baichuan_7b", "internlm", "internlm2",
-                      "phi3", "smollm3", "granite", "gemma", "gemma2", "gemma3_text", "mixtral",
-                      "qwen2_moe", "qwen3_moe", "glm4", "chatglm2_6b", "gpt_neox_parallel",
-                      "gpt_neox_serial", "gptj", "codegen", "moss", "phi", "stablelm",
-                      "stablelm_epoch", "falcon_7b_style", "falcon_40b_style", "stories260k"),
-    [](const auto& info) { return info.param; });
+INSTANTIATE_TEST_SUITE_P(Cases, GoldenGenerateTest,
+                         ::testing::Values("demo", "llama_mha", "llama_gqa", "llama_tied",
+                                           "llama3_rope", "mistral_window", "qwen2", "qwen3",
+                                           "baichuan_7b", "internlm", "internlm2", "phi3",
+                                           "smollm3", "granite", "gemma", "gemma2", "gemma3_text",
+                                           "mixtral", "qwen2_moe", "qwen3_moe", "glm4",
+                                           "chatglm2_6b", "gpt_neox_parallel", "gpt_neox_serial",
+                                           "gptj", "codegen", "moss", "phi", "stablelm",
+                                           "stablelm_epoch", "falcon_7b_style", "falcon_40b_style",
+                                           "olmo2", "olmo3", "stories260k"),
+                         [](const auto& info) { return info.param; });
 
 }  // namespace
 }  // namespace lockstep::testing

@@ -379,6 +379,10 @@ constexpr Shape kFamilies[] = {
      R"({"architectures": ["FalconForCausalLM"], "new_decoder_architecture": true, "bias": true})"},
     {"CodeGen", 8, 8, 16, 200, 0,
      R"({"architectures": ["CodeGenForCausalLM"], "hidden_act": "gelu_new", "rotary_dim": 8})"},
+    {"Olmo2", 6, 2, 32, 200, 0, R"({"architectures": ["Olmo2ForCausalLM"]})"},
+    {"Olmo3", 6, 3, 32, 200, 20,
+     R"({"architectures": ["Olmo3ForCausalLM"], "layer_types": ["sliding_attention",
+         "full_attention"]})"},
 };
 constexpr Kind kFamilyKinds[] = {kKinds[0], kKinds[1], kGroupKinds[0], kGroupKinds[1]};
 

@@ -63,6 +63,8 @@ std::vector<Run> all_runs() {
                                                    {"tests/data/goldens/exaone4", 6},
                                                    {"tests/data/goldens/exaone4_full", 6},
                                                    {"tests/data/goldens/starcoder2", 6},
+                                                   {"goldens/olmo2", 4},
+                                                   {"goldens/olmo3", 5},
                                                    {"models/stories260k", 8}}) {
     for (const int ranks : {1, 2, 3, 5}) {
       if (ranks > c.heads) continue;
