@@ -215,6 +215,7 @@ void Engine::Loop::feed(Messages messages) {
   for (Submission& submission : messages.submitted) {
     observer_->on_submitted(submission.stream.get(), submission.request->request(),
                             submission.came_ns);
+    if (submission.needs_larger) observer_->on_set_aside(submission.stream.get());
     core_.submit(std::move(submission));
   }
   for (const std::shared_ptr<Stream>& stream : messages.cancelled) core_.cancel(stream.get());

@@ -20,6 +20,7 @@ struct Submission {
   std::shared_ptr<Stream> stream;  // A name for the request: the core never calls it.
   int64_t came_ns = 0;             // Of a steady clock, when the caller gave it.
   int64_t context = 0;             // Tokens that it may have; 0: what the core's group can serve.
+  bool needs_larger = false;       // It has no room in the group that serves as it comes.
 };
 
 // What it adds to the queue.

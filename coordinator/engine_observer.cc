@@ -33,6 +33,10 @@ void EngineObservers::on_submitted(const Stream* stream, const Request& request,
   for (EngineObserver* one : observers_) one->on_submitted(stream, request, came_ns);
 }
 
+void EngineObservers::on_set_aside(const Stream* stream) {
+  for (EngineObserver* one : observers_) one->on_set_aside(stream);
+}
+
 void EngineObservers::on_started(const Stream* stream, int64_t now_ns) {
   for (EngineObserver* one : observers_) one->on_started(stream, now_ns);
 }

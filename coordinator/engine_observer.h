@@ -51,6 +51,8 @@ class EngineObserver {
   // The engine took the request, which came at `came_ns`.
   virtual void on_submitted(const Stream* /*stream*/, const Request& /*request*/,
                             int64_t /*came_ns*/) {}
+  // Follows on_submitted(): it waits for a larger group, and is in nobody's way.
+  virtual void on_set_aside(const Stream* /*stream*/) {}
   // The first step with a row of it was sent.
   virtual void on_started(const Stream* /*stream*/, int64_t /*now_ns*/) {}
   virtual void on_event(const Stream* /*stream*/, const StreamEvent& /*event*/,
@@ -73,6 +75,7 @@ class EngineObservers final : public EngineObserver {
       : observers_(std::move(observers)) {}
 
   void on_submitted(const Stream* stream, const Request& request, int64_t came_ns) override;
+  void on_set_aside(const Stream* stream) override;
   void on_started(const Stream* stream, int64_t now_ns) override;
   void on_event(const Stream* stream, const StreamEvent& event, int64_t now_ns) override;
   void on_closed(const Stream* stream, const absl::Status& status, int64_t now_ns) override;

@@ -58,17 +58,37 @@ std::shared_ptr<Stream> Inbox::make_stream() {
   return {new Stream(options_.max_unread_bytes, unread_scores_), release};
 }
 
+// Whoever has no deadline would wait for a group that may never come, and fill the queue.
+absl::StatusOr<const GroupInfo*> Inbox::group_for(const Request& request, const GroupInfo& serving,
+                                                  const GroupInfo& largest) {
+  const absl::Status status = check_request(request, serving);
+  if (status.ok()) return &serving;
+  if (!is_too_long(status) || largest.ranks <= serving.ranks) return status;
+  if (!check_length(request, largest).ok()) return status;
+  if (request.deadline_ms > 0) return &largest;
+  return unavailable(
+      "prompt: its {} tokens fit only the whole group of {} ranks, and one of {} serves; try again "
+      "later, or wait for it by giving the request a deadline",
+      request.prompt_ids.size(), largest.ranks, serving.ranks);
+}
+
 absl::StatusOr<std::shared_ptr<Stream>> Inbox::submit(Request request) {
   RETURN_IF_ERROR(accepting());
-  const GroupInfo group = stats().group;
-  RETURN_IF_ERROR(check_request(request, group));
-  const auto prepared = std::make_shared<const PreparedRequest>(std::move(request), group.vocab);
+  GroupInfo serving, largest;
+  {
+    MutexLock lock(&mutex_);
+    serving = stats_.group;
+    largest = largest_;
+  }
+  ASSIGN_OR_RETURN(const GroupInfo* group, group_for(request, serving, largest));
+  const auto prepared = std::make_shared<const PreparedRequest>(std::move(request), group->vocab);
   const QueueLoad load = load_of(*prepared);
   std::shared_ptr<Stream> stream = make_stream();
   Submission submission = {.request = prepared,
                            .stream = stream,
                            .came_ns = steady_now_ns(),
-                           .context = group.servable_context()};
+                           .context = group->servable_context(),
+                           .needs_larger = group == &largest};
   MutexLock lock(&mutex_);
   RETURN_IF_ERROR(check_open());
   RETURN_IF_ERROR(check_queue(waiting(), load, options_.max_waiting));
@@ -137,6 +157,7 @@ void Inbox::open(std::shared_ptr<Group> group) {
   MutexLock lock(&mutex_);
   stats_.group = group->info();
   stats_.pages_free = stats_.group.pages;
+  if (stats_.group.ranks >= largest_.ranks) largest_ = stats_.group;
   group_ = std::move(group);
   changed_.notify_all();
 }

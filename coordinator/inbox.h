@@ -71,6 +71,10 @@ class Inbox : public std::enable_shared_from_this<Inbox> {
   // Whether requests are taken, and if not, why.
   absl::Status check_open() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   QueueLoad waiting() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Of these two the group in which the request has room; an error: none, or it cannot wait for it.
+  static absl::StatusOr<const GroupInfo*> group_for(const Request& request,
+                                                    const GroupInfo& serving,
+                                                    const GroupInfo& largest);
 
   const EngineOptions options_;
   const std::shared_ptr<UnreadScores> unread_scores_;  // Of all streams.
@@ -79,6 +83,7 @@ class Inbox : public std::enable_shared_from_this<Inbox> {
   Messages messages_ ABSL_GUARDED_BY(mutex_);
   std::shared_ptr<Group> group_ ABSL_GUARDED_BY(mutex_);  // Null: there is none.
   EngineStats stats_ ABSL_GUARDED_BY(mutex_);
+  GroupInfo largest_ ABSL_GUARDED_BY(mutex_);  // The last group of the most ranks so far.
   QueueLoad untaken_ ABSL_GUARDED_BY(mutex_);
   QueueLoad unstarted_ ABSL_GUARDED_BY(mutex_);
   int64_t streams_ ABSL_GUARDED_BY(mutex_) = 0;  // That somebody still holds.

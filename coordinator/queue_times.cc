@@ -60,6 +60,11 @@ void QueueTimes::on_submitted(const Stream* stream, const Request& request, int6
   count(place, 1);
 }
 
+void QueueTimes::on_set_aside(const Stream* stream) {
+  MutexLock lock(&mutex_);
+  leave(stream);
+}
+
 void QueueTimes::on_started(const Stream* stream, int64_t now_ns) {
   MutexLock lock(&mutex_);
   pass(now_ns);

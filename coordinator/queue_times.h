@@ -30,6 +30,7 @@ class QueueTimes final : public EngineObserver {
   int64_t wait_ms(const Request& request, int64_t now_ns) const ABSL_LOCKS_EXCLUDED(mutex_);
 
   void on_submitted(const Stream* stream, const Request& request, int64_t came_ns) override;
+  void on_set_aside(const Stream* stream) override;
   void on_started(const Stream* stream, int64_t now_ns) override;
   void on_closed(const Stream* stream, const absl::Status& status, int64_t now_ns) override;
 

@@ -149,6 +149,48 @@ TEST(EngineFaultsTest, WithoutAGroupRequestsAreBoundedAndEndWhenTheyHaveTo) {
   EXPECT_EQ(streams[4]->status().code(), absl::StatusCode::kCancelled);
 }
 
+// The group is lost; the next one is of this.
+void lose_for(FakeCluster& cluster, const Engine& engine, const FakeModel& next) {
+  const int64_t lost = engine.stats().groups_lost;
+  cluster.change(next);
+  cluster.set_hook([](const cluster::Step&) { return absl::UnavailableError("rank 1 was lost"); });
+  eventually([&] { return engine.stats().groups_lost > lost; });
+  cluster.set_hook(nullptr);
+  eventually([&] { return engine.stats().ready && engine.stats().group.pages == next.pages; });
+}
+
+TEST(EngineFaultsTest, WhatOnlyFitsTheWholeGroupWaitsForItUntilItsDeadline) {
+  const FakeModel whole = {.ranks = 2, .pages = 20, .page_tokens = 4};
+  const FakeModel smaller = {.ranks = 1, .pages = 5, .page_tokens = 4};
+  FakeCluster cluster(whole);
+  Engine engine(&cluster, nullptr, {.idle_step_ms = 1});
+  ASSERT_TRUE(engine.wait_ready().ok());
+  Request large = request_of(1, 30, 9);
+  const std::vector<int32_t> alone = finish(**engine.submit(large))[0].tokens;
+  lose_for(cluster, engine, smaller);
+
+  const absl::Status endless = engine.submit(large).status();
+  EXPECT_EQ(endless.code(), absl::StatusCode::kUnavailable) << endless;
+  large.deadline_ms = steady_now_ms() + 3'600'000;
+  absl::StatusOr<std::shared_ptr<Stream>> waits = engine.submit(large);
+  ASSERT_TRUE(waits.ok()) << waits.status();
+  Request hurried = large;
+  hurried.deadline_ms = steady_now_ms() + 1;
+  absl::StatusOr<std::shared_ptr<Stream>> late = engine.submit(hurried);
+  ASSERT_TRUE(late.ok()) << late.status();
+  finish(**late);
+  EXPECT_EQ((*late)->status().code(), absl::StatusCode::kDeadlineExceeded);
+  Request never = request_of(1, 90, 1);
+  never.deadline_ms = large.deadline_ms;
+  EXPECT_EQ(engine.submit(never).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(finish(**engine.submit(request_of(2, 3, 5)))[0].tokens.size(), 5u);
+  eventually([&] { return engine.stats().waiting == 1; });
+
+  lose_for(cluster, engine, whole);
+  EXPECT_EQ(finish(**waits)[0].tokens, alone);
+  EXPECT_EQ(message_of((*waits)->status()), "");
+}
+
 TEST(EngineFaultsTest, AnIdleEngineNoticesThatItsGroupWasLost) {
   FakeCluster cluster({});
   Engine engine(&cluster, nullptr, {.idle_step_ms = 5});

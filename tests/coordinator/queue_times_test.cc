@@ -54,6 +54,18 @@ class QueueTimesTest : public ::testing::Test {
   std::deque<const Stream*> waiting_;
 };
 
+TEST_F(QueueTimesTest, WhatWaitsForALargerGroupDelaysNobody) {
+  come(of("a"), 20);
+  pass(300);
+  come(of("b"));
+  times_.on_set_aside(waiting_.back());
+  waiting_.pop_back();
+  pass(50'000);
+  EXPECT_EQ(wait_ms(of("c")), 0);
+  come(of("d"));
+  EXPECT_LE(wait_ms(of("c")), 20);
+}
+
 TEST_F(QueueTimesTest, AnEmptyOrUnknownQueueDelaysNobody) {
   EXPECT_EQ(wait_ms(of("a")), 0);
   come(of("a"), 5000);

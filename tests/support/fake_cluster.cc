@@ -9,8 +9,8 @@ namespace lockstep {
 
 class FakeCluster::FakeGroup : public Group {
  public:
-  FakeGroup(FakeCluster* cluster, uint64_t epoch)
-      : cluster_(cluster), info_(fake_info(cluster->model_, epoch)), workers_(cluster->model_) {}
+  FakeGroup(FakeCluster* cluster, const FakeModel& model, uint64_t epoch)
+      : cluster_(cluster), info_(fake_info(model, epoch)), workers_(model) {}
 
   const GroupInfo& info() const override { return info_; }
 
@@ -73,7 +73,13 @@ absl::StatusOr<std::unique_ptr<Group>> FakeCluster::form(const GroupWish&) {
     return refusal_;
   }
   ++groups_;
-  return std::unique_ptr<Group>(std::make_unique<FakeGroup>(this, static_cast<uint64_t>(groups_)));
+  return std::unique_ptr<Group>(
+      std::make_unique<FakeGroup>(this, model_, static_cast<uint64_t>(groups_)));
+}
+
+void FakeCluster::change(const FakeModel& model) {
+  MutexLock lock(&mutex_);
+  model_ = model;
 }
 
 void FakeCluster::shutdown() {

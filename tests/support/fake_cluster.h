@@ -28,6 +28,8 @@ class FakeCluster : public Cluster {
   absl::StatusOr<std::unique_ptr<Group>> form(const GroupWish& wish) override;
   void shutdown() override;
 
+  // Later groups are of this.
+  void change(const FakeModel& model);
   void set_hook(Hook hook);
   void falsify(Falsifier falsifier);
   // Every question for logits ends the group with this from now on.
@@ -46,8 +48,8 @@ class FakeCluster : public Cluster {
  private:
   class FakeGroup;
 
-  const FakeModel model_;
   mutable Mutex mutex_;
+  FakeModel model_ ABSL_GUARDED_BY(mutex_);
   ConditionVariable changed_;  // allowed_, stopped_, refusal_
   Hook hook_ ABSL_GUARDED_BY(mutex_);
   Falsifier falsifier_ ABSL_GUARDED_BY(mutex_);
