@@ -103,6 +103,7 @@ void extend_order(Ranking* ranking, size_t count) {
 
 Sums combine_sums(const std::vector<const cluster::Candidates*>& ranks, bool raw) {
   std::vector<const cluster::BlockSums*> of_ranks;
+  of_ranks.reserve(ranks.size());
   for (const cluster::Candidates* rank : ranks) {
     of_ranks.push_back(raw ? &rank->raw_sums() : &rank->edited_sums());
   }

@@ -28,6 +28,9 @@ struct Floats : PlainSums {
   static Vec multiply(Vec weight, Vec x, Vec sum) { return fma(x, weight, sum); }
 };
 
+#if LOCKSTEP_LEVEL_OF(LOCKSTEP_ISA) == 1
+using BFloatFormat = NarrowBFloats;
+#else
 struct BFloats : PlainSums {
   using Activation = uint16_t;
   using Guard = FlushDenormals;
@@ -50,10 +53,6 @@ struct BFloats : PlainSums {
     return dot_pairs(weight, x, sum);
   }
 };
-
-#if LOCKSTEP_LEVEL_OF(LOCKSTEP_ISA) == 1
-using BFloatFormat = NarrowBFloats;
-#else
 using BFloatFormat = Units<BFloats>;
 #endif
 

@@ -29,12 +29,12 @@ struct NarrowCodes : CodeRows<kWeight, narrow_layout(kWeight).depth> {
     if constexpr (kCodeBytes == 1) return Rows::lay_out(x, count, to, r, rows, value);
     int8_t codes[kDepth];
     Rows::round(x, count, codes, to + rows * kRowCodes, r, rows, value);
-    auto* words = reinterpret_cast<int16_t*>(to + r * kRowCodes);
-    for (int64_t i = 0; i < kDepth; i += 4) {
-      words[i] = codes[i];
-      words[i + 1] = codes[i + 2];
-      words[i + 2] = codes[i + 1];
-      words[i + 3] = codes[i + 3];
+    constexpr int kSwapped = 0b11'01'10'00;  // Elements 0, 2, 1, 3.
+    for (int64_t i = 0; i < kDepth; i += 16) {
+      const auto bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(codes + i));
+      const __m256i words = _mm256_shufflelo_epi16(_mm256_cvtepi8_epi16(bytes), kSwapped);
+      _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + r * kRowCodes + 2 * i),
+                          _mm256_shufflehi_epi16(words, kSwapped));
     }
   }
 
