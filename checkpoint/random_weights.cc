@@ -35,6 +35,7 @@ Distribution distribution_of(const program::Piece& piece, program::Role role) {
     case program::BIAS:
       return {0.0f, 0.02f};
     case program::EMBEDDING:
+    case program::POSITIONS:
       return {0.0f, kDeviation};
     default:
       return {0.0f, kDeviation / std::sqrt(static_cast<float>(inputs_of(piece)))};

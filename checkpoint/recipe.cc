@@ -42,7 +42,7 @@ absl::StatusOr<MatrixShape> source_matrix(const program::Piece& piece) {
                               printable(piece.source()), size);
     }
   }
-  return matrix;
+  return piece.flat() ? MatrixShape{.rows = 1, .cols = elements} : matrix;
 }
 
 absl::Status check_recipe(const program::Weight& weight) {
@@ -61,6 +61,10 @@ absl::Status check_recipe(const program::Weight& weight) {
           "{}: the program asks for rows {} to {} and columns {} to {} of a matrix [{}, {}]",
           printable(piece.source()), piece.row_begin(), piece.row_end(), piece.col_begin(),
           piece.col_end(), matrix.rows, matrix.cols);
+    }
+    if (piece.interleaved() < 0 || (piece.interleaved() > 0 && matrix.cols % piece.interleaved())) {
+      return invalid_argument("{}: the program asks for {} kinds of columns, found {} columns",
+                              printable(piece.source()), piece.interleaved(), matrix.cols);
     }
     const MatrixShape placed = placed_shape(piece);
     const int64_t across = beside ? placed.rows : placed.cols;

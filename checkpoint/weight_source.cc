@@ -3,6 +3,7 @@
 #include "checkpoint/weight_source.h"
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 #include <vector>
 
@@ -25,10 +26,11 @@ absl::Status check_codes(const Checkpoint& checkpoint, const program::Weight& we
         "{}: the checkpoint has it quantized, {} was asked for; run it in its own scheme",
         printable(name), dtype_name(kind_of(weight)));
   }
-  if (piece.transpose() || piece.source_shape_size() != 2) {
+  const bool made = piece.transpose() || piece.interleaved() != 0 || piece.unit_rows();
+  if (made || piece.source_shape_size() != 2) {
     return failed_precondition(
         "{}: {} cannot be stored quantized; quantize at start instead", printable(name),
-        piece.transpose() ? "a matrix that is read transposed" : "a stack of matrices");
+        made ? "a matrix that is not used as it is stored" : "a stack of matrices");
   }
   return check_quantized(checkpoint, name, kind_of(weight), piece.source_shape(0),
                          piece.source_shape(1));
@@ -63,9 +65,24 @@ absl::StatusOr<const TensorInfo*> source_of(const Checkpoint& checkpoint,
   return tensor;
 }
 
+// Where it is, but as one row of all its elements.
+TensorInfo as_row(TensorInfo tensor) {
+  tensor.cols *= tensor.rows;
+  tensor.rows = 1;
+  return tensor;
+}
+
 // A norm's one row; random ones are as they are used.
 void add_to_row(float plus, int64_t cols, float* row) {
   for (int64_t i = 0; i < cols; ++i) row[i] = plus + row[i];
+}
+
+// A row without a length stays.
+void bring_to_length_one(int64_t cols, float* row) {
+  double squares = 0;
+  for (int64_t i = 0; i < cols; ++i) squares += double{row[i]} * row[i];
+  const auto length = static_cast<float>(std::sqrt(squares));
+  for (int64_t i = 0; length > 0 && i < cols; ++i) row[i] = row[i] / length;
 }
 
 }  // namespace
@@ -99,7 +116,9 @@ absl::StatusOr<StoredRows> WeightSource::stored_rows(const program::Weight& weig
                                weight.pieces_size() == 1 ? "its columns" : "several tensors");
   }
   const program::Piece& piece = weight.pieces(0);
-  if (piece.plus() != 0) return failed_precondition("wanted rows as stored, found a sum");
+  if (piece.plus() != 0 || piece.interleaved() != 0 || piece.unit_rows()) {
+    return failed_precondition("wanted rows as stored, found others made of them");
+  }
   ASSIGN_OR_RETURN(const TensorInfo* tensor, source_of(*checkpoint, weight, piece));
   if (tensor->dtype != kind_of(weight)) {
     return failed_precondition("wanted {} in the file, found {}", dtype_name(kind_of(weight)),
@@ -136,14 +155,55 @@ absl::Status WeightSource::read_rows(const program::Weight& weight, int64_t row_
   LOCKSTEP_CHECK(out_stride >= weight.cols());
   for (const Part& part : parts_of(weight, row_begin, row_end)) {
     float* to = out + part.row * out_stride + part.col;
-    if (const auto* random = std::get_if<RandomWeights>(&from_)) {
-      random->read(*part.piece, weight.role(), part.source, to, out_stride);
-      continue;
-    }
-    const Checkpoint& checkpoint = std::get<Checkpoint>(from_);
-    ASSIGN_OR_RETURN(const TensorInfo* tensor, source_of(checkpoint, weight, *part.piece));
-    RETURN_IF_ERROR(checkpoint.read(*tensor, part.source, part.piece->transpose(), to, out_stride));
+    RETURN_IF_ERROR(part.piece->interleaved() > 1
+                        ? read_interleaved(weight, *part.piece, part.source, to, out_stride)
+                        : read(weight, *part.piece, part.source, to, out_stride));
+    if (std::holds_alternative<RandomWeights>(from_)) continue;  // These are as they are used.
     if (part.piece->plus() != 0) add_to_row(part.piece->plus(), part.source.cols(), to);
+    for (int64_t r = 0; part.piece->unit_rows() && r < part.source.rows(); ++r) {
+      bring_to_length_one(part.source.cols(), to + r * out_stride);
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status WeightSource::read(const program::Weight& weight, const program::Piece& piece,
+                                const Rectangle& source, float* out, int64_t out_stride) const {
+  if (const auto* random = std::get_if<RandomWeights>(&from_)) {
+    random->read(piece, weight.role(), source, out, out_stride);
+    return absl::OkStatus();
+  }
+  const Checkpoint& checkpoint = std::get<Checkpoint>(from_);
+  ASSIGN_OR_RETURN(const TensorInfo* tensor, source_of(checkpoint, weight, piece));
+  const TensorInfo matrix = piece.flat() ? as_row(*tensor) : *tensor;
+  return checkpoint.read(matrix, source, piece.transpose(), out, out_stride);
+}
+
+absl::Status WeightSource::read_interleaved(const program::Weight& weight,
+                                            const program::Piece& piece, const Rectangle& columns,
+                                            float* out, int64_t out_stride) const {
+  const int64_t kinds = piece.interleaved();
+  const int64_t each = piece.source_shape(piece.source_shape_size() - 1) / kinds;
+  std::vector<float> all;
+  for (int64_t begin = columns.col_begin; begin < columns.col_end;) {
+    const int64_t kind = begin / each, end = std::min(columns.col_end, (kind + 1) * each);
+    const int64_t first = begin % each * kinds + kind, count = end - begin;
+    const Rectangle around = {columns.row_begin, columns.row_end, first,
+                              first + (count - 1) * kinds + 1};
+    const bool turned = piece.transpose();
+    const int64_t stride = turned ? around.rows() : around.cols();
+    all.resize(static_cast<size_t>(around.rows() * around.cols()));
+    RETURN_IF_ERROR(read(weight, piece, around, all.data(), stride));
+    const int64_t before = begin - columns.col_begin;
+    for (int64_t row = 0; row < around.rows(); ++row) {
+      for (int64_t i = 0; i < count; ++i) {
+        float& to =
+            turned ? out[(before + i) * out_stride + row] : out[row * out_stride + before + i];
+        to = turned ? all[static_cast<size_t>(i * kinds * stride + row)]
+                    : all[static_cast<size_t>(row * stride + i * kinds)];
+      }
+    }
+    begin = end;
   }
   return absl::OkStatus();
 }

@@ -50,7 +50,8 @@ class WeightSource {
 
   // Rows [row_begin, row_end) of a weight that passed check(), as float32:
   // out[(row - row_begin) * out_stride + col]. A transposed piece visits every row of its source
-  // however few rows are asked for: ask for hundreds at once where a weight has one.
+  // however few rows are asked for: ask for hundreds at once where a weight has one. Of columns
+  // that alternate with others all are read.
   absl::Status read_rows(const program::Weight& weight, int64_t row_begin, int64_t row_end,
                          float* out, int64_t out_stride) const;
 
@@ -60,6 +61,13 @@ class WeightSource {
                           float* floats, const QuantizedRows& out) const;
 
  private:
+  // A rectangle of the piece's source as stored, transposed if the piece is.
+  absl::Status read(const program::Weight& weight, const program::Piece& piece,
+                    const Rectangle& source, float* out, int64_t out_stride) const;
+  // `columns` counts them kind by kind.
+  absl::Status read_interleaved(const program::Weight& weight, const program::Piece& piece,
+                                const Rectangle& columns, float* out, int64_t out_stride) const;
+
   std::variant<Checkpoint, RandomWeights> from_;
 };
 

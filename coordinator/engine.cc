@@ -103,8 +103,8 @@ class Engine::Loop {
   std::thread forming_;  // Joinable: a group is being formed, and comes by the inbox.
   absl::Status lost_;    // With which the group is left when the actions at hand are carried out.
   bool formed_before_ = false;
-  bool answered_ = true;       // The last group completed a step.
-  bool has_requests_ = false;  // As the cluster was told.
+  bool answered_ = true;           // The last group completed a step.
+  Demand demand_ = Demand::kNone;  // As the cluster was told.
   // Of the step that it was sent and has not answered; null: there is none.
   std::shared_ptr<const cluster::Step> computing_;
   int64_t sent_ns_ = 0;
@@ -239,8 +239,8 @@ void Engine::Loop::publish() {
   EngineStats stats = core_.stats();
   stats.times_ns = clock_.times();
   inbox_->publish(stats, core_.unstarted());
-  const bool any = stats.running + stats.waiting > 0;
-  if (any != std::exchange(has_requests_, any)) cluster_->note_requests(any);
+  const Demand demand = core_.demand();
+  if (demand != std::exchange(demand_, demand)) cluster_->note_demand(demand);
 }
 
 // ---- Actions ----

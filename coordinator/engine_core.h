@@ -75,8 +75,8 @@ class EngineCore {
   bool has_group() const { return scheduler_ != nullptr; }
   // Requests wait for one, or may come.
   bool wants_group() const { return !drain_at_.has_value() || has_open_jobs(); }
-  // All but `ready` and the times.
-  EngineStats stats() const;
+  Demand demand() const;      // Without a group, or before it has them all, requests are to run.
+  EngineStats stats() const;  // All but `ready` and the times.
   // Of the requests of which nothing has run.
   const QueueLoad& unstarted() const { return unstarted_; }
 

@@ -53,7 +53,8 @@ void EngineCore::group_formed(const GroupInfo& info) {
                       .pages = info_.pages,
                       .page_tokens = info_.page_tokens,
                       .step_budget_ns = step_budget_ms(options_, info_) * 1'000'000,
-                      .prefix = options_.prefix});
+                      .prefix = {.enabled = options_.prefix.enabled && info_.shares_prefixes,
+                                 .shared = options_.prefix.shared}});
   for (Job* job : jobs_in_order()) {
     if (job->open == 0 || !job->origin.has_value()) continue;
     if (!job->origin->weights.same_as(info_.weights)) {
@@ -141,7 +142,9 @@ void EngineCore::acquit_computed() {
 
 // The group is lost: at which rows?
 void EngineCore::blame(const absl::Status& why) {
-  if (!flight_.has_value() || absl::IsAborted(why)) return;  // Nobody is to blame for the latter.
+  // A worker of which nothing was heard had no processor or no network, as those around it may not
+  // have either: that can happen to the same request three times in a row.
+  if (!flight_.has_value() || absl::IsAborted(why) || absl::IsDeadlineExceeded(why)) return;
   if (flight_->results != nullptr) {  // At a question for logits, or at what it answered.
     if (flight_->next == flight_->draws.size()) return;
     const Sequence& sequence = *flight_->draws[flight_->next].sequence;

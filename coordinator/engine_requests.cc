@@ -163,6 +163,12 @@ void EngineCore::stop() {
   if (has_group()) forget_group();
 }
 
+Demand EngineCore::demand() const {
+  if (has_work()) return Demand::kRuns;
+  if (parked_ == 0) return Demand::kNone;
+  return has_group() && !admit_due_ ? Demand::kLarger : Demand::kRuns;
+}
+
 EngineStats EngineCore::stats() const {
   EngineStats stats = stats_;
   stats.waiting = parked_;

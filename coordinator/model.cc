@@ -76,6 +76,14 @@ bool looks_like_hub_name(const std::string& path) {
          path.front() != '.' && path.back() != '/';
 }
 
+// Some checkpoints leave out the name that all others begin with: "h.0" for "transformer.h.0".
+void use_short_names(const Checkpoint& checkpoint, Graph& graph) {
+  const std::string& first = graph.parameters().front().pieces.front().source();
+  const std::string outer = first.substr(0, first.find('.') + 1);
+  if (checkpoint.find(first) != nullptr || outer.empty()) return;
+  if (checkpoint.find(first.substr(outer.size())) != nullptr) graph.leave_out(outer);
+}
+
 }  // namespace
 
 absl::StatusOr<fs::path> find_model_folder(const std::string& path) {
@@ -133,6 +141,7 @@ absl::StatusOr<std::unique_ptr<Model>> Model::open(const ModelOptions& options) 
   const bool wanted = options.weight_files == WeightFiles::kNeeded || has_weights(model->folder_);
   if (wanted && !options.random_weights.has_value()) {
     ASSIGN_OR_RETURN(model->checkpoint_, Checkpoint::open(model->folder_));
+    use_short_names(*model->checkpoint_, model->description_.graph);
   }
   program::Limits& limits = model->limits_;
   limits.set_context(model->config().context);

@@ -17,17 +17,24 @@ absl::Status internal(fmt::format_string<Args...> format, Args&&... args) {
 
 absl::Status check_candidates(const cluster::Candidates& answer, const cluster::Output& output,
                               int64_t vocab) {
-  if (answer.top_size() > output.top_count() || answer.raw_top_size() > output.raw_top_count()) {
+  const cluster::CandidateList &top = answer.top(), &raw_top = answer.raw_top();
+  if (top.ids_size() > output.top_count() || raw_top.ids_size() > output.raw_top_count()) {
     return internal("want at most {} and {} candidates, found {} and {}", output.top_count(),
-                    output.raw_top_count(), answer.top_size(), answer.raw_top_size());
+                    output.raw_top_count(), top.ids_size(), raw_top.ids_size());
   }
-  const auto check = [vocab](const cluster::Candidate& candidate) {
-    if (0 <= candidate.id() && candidate.id() < vocab) return absl::OkStatus();
-    return internal("want a token id below {}, found {}", vocab, candidate.id());
+  if (top.logits_size() != top.ids_size() || top.edited_size() != top.ids_size() ||
+      raw_top.logits_size() != raw_top.ids_size()) {
+    return internal("want candidates' lists of {} and {}, found {}, {} and {}", top.ids_size(),
+                    raw_top.ids_size(), top.logits_size(), top.edited_size(),
+                    raw_top.logits_size());
+  }
+  const auto check = [vocab](int32_t id) {
+    if (0 <= id && id < vocab) return absl::OkStatus();
+    return internal("want a token id below {}, found {}", vocab, id);
   };
-  for (const cluster::Candidate& candidate : answer.top()) RETURN_IF_ERROR(check(candidate));
-  for (const cluster::Candidate& candidate : answer.raw_top()) RETURN_IF_ERROR(check(candidate));
-  return answer.has_noisy() ? check(answer.noisy()) : absl::OkStatus();
+  for (const int32_t id : top.ids()) RETURN_IF_ERROR(check(id));
+  for (const int32_t id : raw_top.ids()) RETURN_IF_ERROR(check(id));
+  return answer.has_noisy() ? check(answer.noisy().id()) : absl::OkStatus();
 }
 
 }  // namespace

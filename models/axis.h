@@ -23,4 +23,7 @@ struct AxisSize {
   int64_t columns() const { return count * unit; }
 };
 
+// The rows of a vector.
+inline constexpr AxisSize kOneRow = {.axis = Axis::kNone, .count = 1, .unit = 1};
+
 }  // namespace lockstep

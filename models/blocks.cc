@@ -13,6 +13,25 @@ Value norm(Graph& g, const Config& c, Value x, const char* name) {
                       : g.rms_norm(x, name, c.norm_eps, c.norm_plus);
 }
 
+// Of q or k.
+Value qk_norm(Graph& g, const Config& c, Value x, const std::string& name) {
+  switch (c.qk_norm.over) {
+    case QkNorm::Over::kNothing:
+      break;
+    case QkNorm::Over::kAllHeads:
+      return g.rms_norm(x, name, c.norm_eps, c.norm_plus);
+    case QkNorm::Over::kHead:
+      return g.head_norm(x, name,
+                         {.eps = c.norm_eps,
+                          .head_dim = c.head_dim,
+                          .plus = c.norm_plus,
+                          .centred = c.qk_norm.centred,
+                          .bias = c.qk_norm.bias,
+                          .by_head = c.qk_norm.by_head});
+  }
+  return x;
+}
+
 // Rows [begin, begin + the columns of `out`) of a matrix of `all_rows`.
 Value stacked_part(Graph& g, Value x, const std::string& name, const char* part, int64_t begin,
                    int64_t all_rows, AxisSize out, bool bias) {
@@ -32,16 +51,22 @@ AttentionSpec attention_spec(const Config& c, int layer) {
       .window = c.windows[layer],
       .cap = c.attention_cap,
       .layer = layer,
+      .slopes = c.slopes,
+      .sinks = c.sinks,
   };
 }
 
 Value turned_attention(Graph& g, const Config& c, Value q, Value k, Value v, int layer,
                        const std::string& out) {
+  for (Value* x : {&q, &k, &v}) {
+    if (c.qkv_clamp > 0) *x = g.map(*x, Function::kClamp, c.qkv_clamp);
+  }
   if (c.turns[layer]) {
     const Rope& rope = c.windows[layer] > 0 ? c.window_rope : c.rope;
     q = g.rope(q, rope);
     k = g.rope(k, rope);
   }
+  if (!c.query_scales.scales.empty()) q = g.position_scale(q, c.query_scales);
   const Value y = g.attention(q, k, v, attention_spec(c, layer));
   return g.linear(y, out, hidden(c), c.output_bias);
 }
@@ -51,10 +76,8 @@ Value separate_attention(Graph& g, const Config& c, Value x, int layer, const st
   Value q = g.linear(x, scope + ".q_proj", heads(c), c.qkv_bias);
   Value k = g.linear(x, scope + ".k_proj", kv_heads(c), c.qkv_bias);
   const Value v = g.linear(x, scope + ".v_proj", kv_heads(c), c.qkv_bias);
-  if (c.qk_norm) {
-    q = g.head_norm(q, scope + ".q_norm", c.norm_eps, c.head_dim, c.norm_plus);
-    k = g.head_norm(k, scope + ".k_norm", c.norm_eps, c.head_dim, c.norm_plus);
-  }
+  q = qk_norm(g, c, q, scope + "." + c.qk_norm.q);
+  k = qk_norm(g, c, k, scope + "." + c.qk_norm.k);
   return turned_attention(g, c, q, k, v, layer, out);
 }
 
@@ -119,6 +142,10 @@ void build_layers(Graph& g, const Config& c, const Layers& model) {
     return factor == 1 ? x : g.map(x, Function::kScale, factor);
   };
   Value x = scaled(g.embed(model.embedding, vocab(c), hidden(c)), c.embedding_multiplier);
+  if (c.position_rows > 0) {
+    x = g.add(x, g.embed_positions(model.positions, c.position_rows, c.position_offset, hidden(c)));
+  }
+  x = norm(g, c, x, model.embedding_norm);
   for (int layer = 0; layer < c.layers; ++layer) {
     const Scope scope(g, fmt::format("{}.{}", model.layers, layer));
     const Value normed = norm(g, c, x, model.attention_norm);
@@ -134,7 +161,8 @@ void build_layers(Graph& g, const Config& c, const Layers& model) {
     x = g.add(x, m);
   }
   x = norm(g, c, g.select_rows(x), model.norm);
-  x = g.head(x, c.tie_word_embeddings ? model.embedding : model.head, vocab(c), c.head_bias);
+  x = g.head(x, c.tie_word_embeddings ? model.embedding : model.head, vocab(c), c.head_bias,
+             c.head_unit_rows);
   x = scaled(x, c.logits_multiplier);
   g.top_candidates(c.logits_cap == 0 ? x : g.map(x, Function::kCap, c.logits_cap));
 }

@@ -15,13 +15,12 @@ using Block = Value (*)(Graph& graph, const Config& config, Value x, int layer);
 // Shapes, window, scale and cap.
 AttentionSpec attention_spec(const Config& config, int layer);
 
-// q and k rotated, where the layer turns, by the table of its kind; attention; the output
-// projection `out`.
+// q and k rotated, where the layer turns, by the table of its kind; q scaled by its position, if
+// the config says so; attention; the output projection `out`.
 Value turned_attention(Graph& graph, const Config& config, Value q, Value k, Value v, int layer,
                        const std::string& out);
 
-// q, k and v each a linear, `scope`.q_proj and so on; a norm per head of q and k, if the config
-// says so.
+// q, k and v each a linear, `scope`.q_proj and so on; norms of q and k, if the config says so.
 Value separate_attention(Graph& graph, const Config& config, Value x, int layer,
                          const std::string& scope, const std::string& out);
 // With Llama's names.
@@ -51,6 +50,8 @@ struct Layers {
   Block mlp = gated_mlp;
   // Names in the checkpoint.
   const char* embedding = "model.embed_tokens";
+  const char* positions = nullptr;  // Learned ones, where Config::position_rows is set.
+  const char* embedding_norm = nullptr;
   const char* layers = "model.layers";
   const char* attention_norm = "input_layernorm";
   const char* attention_out_norm = nullptr;

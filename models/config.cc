@@ -120,7 +120,9 @@ absl::StatusOr<float> cap_of(const Json& json, std::string_view key, double fall
 absl::Status read_factors(const Json& json, const Family& family, Config& config) {
   const auto reads = [&](std::string_view key) { return reads_key(family, key); };
   const double dim = static_cast<double>(config.head_dim);
-  config.attention_scale = static_cast<float>(exact_pow(dim, -0.5));
+  if (config.attention_scale == 0) {
+    config.attention_scale = static_cast<float>(exact_pow(dim, -0.5));
+  }
   if (reads("query_pre_attn_scalar")) {
     ASSIGN_OR_RETURN(const float scalar,
                      factor_of(json, "query_pre_attn_scalar", family.query_pre_attn_scalar));
@@ -162,6 +164,10 @@ absl::Status read_maths(const Json& json, const Family& family, Config& config) 
   ASSIGN_OR_RETURN(config.mlp_bias, get_bool(json, "mlp_bias", family.mlp_bias));
   config.head_bias = family.head_bias;
   config.qk_norm = family.qk_norm;
+  if (reads_key(family, "use_qk_norm")) {
+    ASSIGN_OR_RETURN(const bool used, get_bool(json, "use_qk_norm", false));
+    if (!used) config.qk_norm = {};
+  }
   ASSIGN_OR_RETURN(const bool parallel, get_bool(json, "use_parallel_residual", family.parallel));
   config.parallel_norms = parallel ? family.parallel_norms : 0;
   return absl::OkStatus();
@@ -213,6 +219,53 @@ absl::Status set_context(double reach, int64_t override, Config& config) {
   return absl::OkStatus();
 }
 
+// What says how queries are scaled by their position, which is no rotary scaling's.
+struct QueryScaling {
+  double beta = 0;
+  int64_t length = 0;  // 0: they are not.
+};
+
+// Takes it out of rope_parameters.
+absl::StatusOr<QueryScaling> take_query_scaling(Json& rope) {
+  QueryScaling scaling;
+  if (!rope.is_object()) return scaling;
+  const auto in_rope = [](const absl::Status& status) {
+    return invalid_argument("rope_parameters.{}", message_of(status));
+  };
+  const absl::StatusOr<double> beta = get_double(rope, "llama_4_scaling_beta");
+  if (!beta.ok()) return in_rope(beta.status());
+  if (!(*beta >= 0 && *beta <= 1000)) {
+    return invalid_argument(
+        "rope_parameters.llama_4_scaling_beta: wanted a number from 0 to 1000, found {}", *beta);
+  }
+  const absl::StatusOr<int64_t> length =
+      get_count(rope, "original_max_position_embeddings", 1 << 24);
+  if (!length.ok()) return in_rope(length.status());
+  rope.erase("llama_4_scaling_beta");
+  rope.erase("max_position_embeddings");  // Repeated there, and read by nobody.
+  return QueryScaling{.beta = *beta, .length = *length};
+}
+
+// 1 + beta * log(1 + floor(position / length)) for every position that a sequence may have.
+absl::Status set_query_scales(const QueryScaling& scaling, double positions, Config& config) {
+  constexpr int64_t kMostScales = 1 << 16;
+  if (scaling.length == 0) return absl::OkStatus();
+  const auto count =
+      static_cast<int64_t>(std::ceil(positions / static_cast<double>(scaling.length)));
+  if (count > kMostScales) {
+    return invalid_argument(
+        "rope_parameters.original_max_position_embeddings: wanted no less than a part in {} of the "
+        "{} positions, found {}",
+        kMostScales, positions, scaling.length);
+  }
+  config.query_scales.length = scaling.length;
+  for (int64_t i = 0; i < count; ++i) {
+    const double scale = 1 + scaling.beta * exact_log(static_cast<double>(1 + i));
+    config.query_scales.scales.push_back(static_cast<float>(scale));
+  }
+  return absl::OkStatus();
+}
+
 // Both tables; how far the scaling of layers that see all positions reaches.
 absl::StatusOr<double> read_ropes(const Json& json, const Family& family, Config& config) {
   RopeFacts facts{.head_dim = config.head_dim,
@@ -222,10 +275,15 @@ absl::StatusOr<double> read_ropes(const Json& json, const Family& family, Config
                   .interleaved = family.rope_interleaved};
   ASSIGN_OR_RETURN(const float ratio, factor_of(json, "rope_ratio"));
   facts.theta *= ratio;
-  if (reads_key(family, "rotary_dim")) {
+  if (reads_key(family, "rotary_dim") && json.contains("rotary_dim")) {
     ASSIGN_OR_RETURN(facts.dim, get_count(json, "rotary_dim", config.head_dim, config.head_dim));
   }
   Json full = json, window = Json::object();
+  if (reads_key(family, "mrope_section") && full["rope_parameters"].is_object()) {
+    // Which positions turn which columns: of text all three are alike.
+    for (const char* key : {"mrope_section", "mrope_interleaved"})
+      full["rope_parameters"].erase(key);
+  }
   if (family.window_rope_theta != 0) {
     ASSIGN_OR_RETURN(window["rope_theta"],
                      get_double(json, "rope_local_base_freq", family.window_rope_theta));
@@ -235,7 +293,13 @@ absl::StatusOr<double> read_ropes(const Json& json, const Family& family, Config
       window["rope_parameters"] = by_kind.value("sliding_attention", Json());
     }
   }
+  QueryScaling queries;
+  if (reads_key(family, "llama_4_scaling_beta")) {
+    ASSIGN_OR_RETURN(queries, take_query_scaling(full["rope_parameters"]));
+  }
   ASSIGN_OR_RETURN(RopeConfig rope, parse_rope(full, facts));
+  const double positions = static_cast<double>(config.max_position_embeddings) * rope.reach;
+  RETURN_IF_ERROR(set_query_scales(queries, positions, config));
   config.rope = config.window_rope = std::move(rope.rope);
   if (family.window_rope_theta != 0) {
     ASSIGN_OR_RETURN(RopeConfig of_windows, parse_rope(window, facts));
@@ -290,6 +354,12 @@ absl::StatusOr<Config> parse_config(const Json& json, std::string_view file,
   config.architecture = architecture;
   Json ours = json;
   absl::Status status = use_our_names(ours, family);
+  if (family.defaults != nullptr && ours.is_object()) {
+    const Json defaults = Json::parse(family.defaults);
+    for (const auto& [key, value] : defaults.items()) {
+      if (Json& own = ours[key]; own.is_null()) own = value;
+    }
+  }
   if (status.ok()) status = read_all(ours, family, max_context_override, config);
   if (status.ok()) return config;
   return invalid_argument("{}: {}", file, with_published_name(json, family, message_of(status)));

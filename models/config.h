@@ -14,18 +14,11 @@
 #include "base/dtype.h"
 #include "base/json.h"
 #include "models/config_experts.h"
+#include "models/config_recurrent.h"
 #include "models/graph.h"
 #include "operators/function.h"
 
 namespace lockstep {
-
-enum class WindowRule : uint8_t {
-  kNone,       // Every layer sees all positions.
-  kAllLayers,  // sliding_window holds for every layer, when it is not null.
-  kByLayer,    // use_sliding_window, from max_window_layers on, or as layer_types says.
-  kPattern,    // All but every so many-th layer, or as layer_types says.
-  kNoRope,     // use_sliding_window, in layers that turn nothing, or as layer_types says.
-};
 
 // A key that a family publishes under a name of its own.
 struct KeyName {
@@ -42,7 +35,7 @@ struct Family {
   bool attention_bias = false;  // Of q, k, v and the output projection, where the key is missing.
   bool mlp_bias = false;        // Where the key is missing.
   bool head_bias = false;
-  bool qk_norm = false;
+  QkNorm qk_norm = {};      // Where it has the key use_qk_norm: if that is true.
   bool layer_norm = false;  // In place of RMS norm,
   bool norm_bias = true;    // and with biases.
   bool parallel = false;    // Where use_parallel_residual is missing.
@@ -65,10 +58,12 @@ struct Family {
   WindowRule window = WindowRule::kNone;
   int64_t default_window = 0;  // Where the key is missing; null and 0 are none.
   int64_t max_window_layers = 0;
-  int64_t full_every = 0;          // kPattern: where the key is missing.
-  int64_t no_rope_every = 0;       // Every so many-th layer turns nothing; 0: all turn.
-  bool only_windows_turn = false;  // Where there is a window, layers without it turn nothing.
-  double logit_scale = 1;          // Where the key is missing.
+  int64_t full_every = 0;           // kPattern: where the key is missing.
+  int64_t no_rope_every = 0;        // Every so many-th layer turns nothing; 0: all turn.
+  bool only_windows_turn = false;   // Where there is a window, layers without it turn nothing.
+  double logit_scale = 1;           // Where the key is missing.
+  const char* defaults = nullptr;   // JSON of keys in our names, for where one is missing.
+  std::string_view recurrent_type;  // What layer_types calls layers of RecurrentConfig.
   // The keys that this family reads besides those that all do, in our names.
   std::array<std::string_view, 16> keys = {};
   std::array<KeyName, 8> names = {};
@@ -92,19 +87,28 @@ struct Config {
   float norm_plus = 0;  // Added to stored norm weights.
   Function activation = Function::kSilu;
   float attention_scale = 0;
-  float attention_cap = 0;  // 0: none.
-  float logits_cap = 0;     // 0: none.
+  float attention_cap = 0;         // 0: none.
+  std::vector<float> slopes = {};  // [heads], of alibi; with any, nothing turns.
+  std::string sinks;               // The tensor of attention's sinks in a layer; "": none.
+  float gate_limit = 0;            // Of a gated MLP whose gate and up are bounded.
+  float qkv_clamp = 0;             // q, k and v are brought within -qkv_clamp to qkv_clamp; 0: not.
+  // Of the table of learned positions, in which the first one has this row; with it nothing turns.
+  int64_t position_rows = 0;
+  int64_t position_offset = 0;
+  float logits_cap = 0;  // 0: none.
   float embedding_multiplier = 1;
   float residual_multiplier = 1;  // Of what attention and MLP add.
   float logits_multiplier = 1;
   Rope rope;
   Rope window_rope;  // Of layers with a window.
+  PositionScales query_scales;
   bool tie_word_embeddings = false;
   bool qkv_bias = false;
   bool output_bias = false;  // Of the attention's output projection.
   bool mlp_bias = false;
   bool head_bias = false;
-  bool qk_norm = false;
+  bool head_unit_rows = false;  // Rows of the head are brought to length 1.
+  QkNorm qk_norm = {};
   bool layer_norm = false;  // In place of RMS norm.
   bool norm_bias = false;
   // How many norms feed attention and MLP where both read the layer's input, one for both or one
@@ -113,6 +117,7 @@ struct Config {
   std::vector<bool> turns;       // [layers]: whether q and k are rotated.
   std::vector<int64_t> windows;  // [layers]: 0, or how many positions a query sees.
   ExpertConfig experts;
+  RecurrentConfig recurrent;
   int64_t max_position_embeddings = 0;
   int64_t context = 0;         // Positions that a sequence may have.
   DType dtype = DType::kNone;  // As the config says the weights are stored, if it does.

@@ -10,6 +10,39 @@
 namespace lockstep {
 namespace {
 
+constexpr std::string_view kGroupedKeys[] = {"n_group", "topk_group", "routed_scaling_factor",
+                                             "n_shared_experts", "first_k_dense_replace"};
+
+// Groups of experts, shared ones, and the layers before the first that has experts.
+absl::Status read_grouped(const Json& json, ExpertConfig& experts) {
+  ASSIGN_OR_RETURN(experts.groups, get_count(json, "n_group", experts.count, 1));
+  ASSIGN_OR_RETURN(experts.chosen_groups, get_count(json, "topk_group", experts.groups, 1));
+  const int64_t each = experts.count / experts.groups;
+  // A group counts by its two best.
+  if (experts.count % experts.groups != 0 || (experts.groups > 1 && each < 2)) {
+    return invalid_argument("n_group: wanted groups of two or more of {} experts each, found {}",
+                            experts.count, experts.groups);
+  }
+  if (experts.chosen > each * experts.chosen_groups) {
+    return invalid_argument("topk_group: wanted groups of at least {} experts together, found {}",
+                            experts.chosen, each * experts.chosen_groups);
+  }
+  ASSIGN_OR_RETURN(const double scale, get_double(json, "routed_scaling_factor", 1));
+  if (!(scale >= 1e-6 && scale <= 1e6)) {
+    return invalid_argument("routed_scaling_factor: wanted a number from 1e-6 to 1e6, found {}",
+                            scale);
+  }
+  experts.scale = static_cast<float>(scale);
+  ASSIGN_OR_RETURN(const int64_t shared,
+                   get_count(json, "n_shared_experts", kMostColumns / experts.size, 1));
+  experts.shared_size = shared * experts.size;
+  ASSIGN_OR_RETURN(const int64_t dense, get_int(json, "first_k_dense_replace", 1));
+  for (int64_t i = 0; i < static_cast<int64_t>(experts.in_layer.size()); ++i) {
+    experts.in_layer[static_cast<size_t>(i)] = i >= dense;
+  }
+  return absl::OkStatus();
+}
+
 // Every decoder_sparse_step-th layer has experts, but those that mlp_only_layers names.
 absl::Status read_expert_layers(const Json& json, ExpertConfig& experts) {
   const auto layers = static_cast<int64_t>(experts.in_layer.size());
@@ -40,7 +73,9 @@ bool reads_expert_key(const FamilyExperts& family, std::string_view key) {
   return key == family.count_key || key == "num_experts_per_tok" ||
          (key == "moe_intermediate_size" && family.size != 0) ||
          (key == "shared_expert_intermediate_size" && family.shared_size != 0) ||
-         (key == "norm_topk_prob" && !family.always_renormalised) || (by_layer && family.by_layer);
+         (key == "norm_topk_prob" && !family.always_renormalised) ||
+         (by_layer && family.by_layer) ||
+         (family.grouped && std::ranges::find(kGroupedKeys, key) != std::end(kGroupedKeys));
 }
 
 absl::StatusOr<ExpertConfig> read_experts(const Json& json, const FamilyExperts& family, int layers,
@@ -61,10 +96,11 @@ absl::StatusOr<ExpertConfig> read_experts(const Json& json, const FamilyExperts&
   }
   experts.renormalised = family.always_renormalised;
   if (!family.always_renormalised) {
-    ASSIGN_OR_RETURN(experts.renormalised, get_bool(json, "norm_topk_prob", false));
+    ASSIGN_OR_RETURN(experts.renormalised, get_bool(json, "norm_topk_prob", family.renormalised));
   }
   experts.in_layer.assign(static_cast<size_t>(layers), true);
   if (family.by_layer) RETURN_IF_ERROR(read_expert_layers(json, experts));
+  if (family.grouped) RETURN_IF_ERROR(read_grouped(json, experts));
   return experts;
 }
 

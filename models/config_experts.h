@@ -19,7 +19,11 @@ struct FamilyExperts {
   int64_t size = 0;         // moe_intermediate_size; 0: as intermediate_size, there is no such key.
   int64_t shared_size = 0;  // shared_expert_intermediate_size; 0: there is no such key.
   bool always_renormalised = false;
-  bool by_layer = false;  // decoder_sparse_step and mlp_only_layers are read.
+  bool renormalised = false;  // Where norm_topk_prob is missing.
+  bool by_layer = false;      // decoder_sparse_step and mlp_only_layers are read.
+  // n_group, topk_group, routed_scaling_factor, n_shared_experts (of `size` each) and
+  // first_k_dense_replace are read, each 1 where it is missing.
+  bool grouped = false;
 };
 
 struct ExpertConfig {
@@ -28,6 +32,9 @@ struct ExpertConfig {
   int64_t size = 0;         // Columns of an expert's gate and up.
   int64_t shared_size = 0;  // Of the shared expert's; 0: there is none.
   bool renormalised = false;
+  int64_t groups = 1;  // Neighbours together, and experts of so many groups are chosen:
+  int64_t chosen_groups = 1;
+  float scale = 1;             // Of the chosen weights.
   std::vector<bool> in_layer;  // [layers]; others have a dense MLP.
 };
 

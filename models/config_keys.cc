@@ -117,6 +117,21 @@ constexpr std::string_view kHarmlessKeys[] = {
     "summary_proj_to_labels",
     "summary_type",
     "summary_use_proj",
+    "attention_softmax_in_fp32",
+    "scale_attention_softmax_in_fp32",
+    "bias_dropout_fusion",
+    "masked_softmax_fusion",
+    "skip_bias_add",
+    "unk_token_id",
+    "dropout",
+    "layerdrop",
+    "init_std",
+    "emb_pdrop",
+    "embedding_fraction",
+    "init_config",
+    "init_device",
+    "tokenizer_name",
+    "verbose",
 };
 
 template <typename Range>
@@ -135,6 +150,8 @@ absl::StatusOr<int64_t> get_count(const Json& json, std::string_view key, int64_
   return value;
 }
 
+bool is_known_key(std::string_view key) { return contains(kKnownKeys, key); }
+
 bool reads_key(const Family& family, std::string_view key) {
   return !key.empty() && contains(family.keys, key);
 }
@@ -148,6 +165,16 @@ absl::Status check_keys(const Json& json, const Family& family) {
         "{0}: unknown here and may change what the model computes (found {1}); "
         "--ignore-config {0} runs without it",
         printable(key), describe(value));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status check_only(const Json& json, std::span<const OnlyValue> only) {
+  for (const auto& [key, value] : only) {
+    const auto found = json.find(key);
+    if (found == json.end() || found->is_null() || *found == value) continue;
+    return invalid_argument("{}: {} is not supported; supported: {}", key, describe(*found),
+                            value.dump());
   }
   return absl::OkStatus();
 }

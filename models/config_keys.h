@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -20,11 +21,21 @@ inline constexpr int64_t kMostColumns = 1 << 20;  // Of any value.
 absl::StatusOr<int64_t> get_count(const Json& json, std::string_view key, int64_t most,
                                   std::optional<int64_t> fallback = std::nullopt);
 
+// Whether every family reads it.
+bool is_known_key(std::string_view key);
+
 // Whether it is one of Family::keys.
 bool reads_key(const Family& family, std::string_view key);
 
 // An error for each key that is neither known, nor the family's, nor harmless, null or false.
 absl::Status check_keys(const Json& json, const Family& family);
+
+// An error where a key of these is there, not null, and has another value.
+struct OnlyValue {
+  const char* key;
+  Json value;
+};
+absl::Status check_only(const Json& json, std::span<const OnlyValue> only);
 
 // Gives keys of Family::names our names. Where both are there, they must say the same.
 absl::Status use_our_names(Json& json, const Family& family);

@@ -11,7 +11,7 @@ namespace {
 
 // no_rope_layers has a 1 where a layer turns.
 absl::Status read_turns(const Json& json, const Family& family, Config& config) {
-  config.turns.assign(config.layers, true);
+  config.turns.assign(config.layers, config.slopes.empty() && config.position_rows == 0);
   if (family.no_rope_every == 0) return absl::OkStatus();
   ASSIGN_OR_RETURN(const int64_t every,
                    get_count(json, "no_rope_layer_interval", 1024, family.no_rope_every));
@@ -88,12 +88,15 @@ absl::Status read_layer_types(const Json& json, const Family& family, Config& co
   }
   ASSIGN_OR_RETURN(const int64_t window, get_int(json, "sliding_window", family.default_window));
   ASSIGN_OR_RETURN(const bool used, get_bool(json, "use_sliding_window", false));
+  const std::string_view recurrent = family.recurrent_type;
+  const bool slides = family.window != WindowRule::kNone || recurrent.empty();
   for (int i = 0; i < config.layers; ++i) {
+    config.recurrent.in_layer[i] = !recurrent.empty() && types[i] == recurrent;
+    if (config.recurrent.in_layer[i]) continue;
     const bool full = types[i] == "full_attention";
-    if (!full && types[i] != "sliding_attention") {
-      return invalid_argument(
-          "layer_types[{}]: {} is not supported; supported: full_attention, sliding_attention", i,
-          describe(types[i]));
+    if (!full && (!slides || types[i] != "sliding_attention")) {
+      return invalid_argument("layer_types[{}]: {} is not supported; supported: full_attention, {}",
+                              i, describe(types[i]), slides ? "sliding_attention" : recurrent);
     }
     const WindowRule rule = family.window;
     const bool decides = rule == WindowRule::kPattern ||
@@ -111,6 +114,7 @@ absl::Status read_layer_types(const Json& json, const Family& family, Config& co
 }  // namespace
 
 absl::Status read_layers(const Json& json, const Family& family, Config& config) {
+  config.recurrent.in_layer.resize(static_cast<size_t>(config.layers));
   RETURN_IF_ERROR(read_turns(json, family, config));
   RETURN_IF_ERROR(read_windows(json, family, config));
   RETURN_IF_ERROR(read_layer_types(json, family, config));

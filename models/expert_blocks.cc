@@ -14,14 +14,30 @@ Value gated_experts(Graph& g, const Config& c, Value x, const Routes& routes,
   return g.combine(linear(g.mul(gate, up), names.down, hidden(c)), routes);
 }
 
-// One expert of one, always chosen.
-Value gated_shared_expert(Graph& g, const Config& c, Value x, const char* scope, const char* gate) {
-  const Routes only = g.route(g.router(x, gate, 1), {.chosen = 1, .sigmoid = true});
+Value shared_expert(Graph& g, const Config& c, Value x, const char* scope) {
   const AxisSize size = {Axis::kFfn, c.experts.shared_size, 1};
   const Scope shared(g, scope);
   const Value y =
       g.mul(g.map(g.linear(x, "gate_proj", size), c.activation), g.linear(x, "up_proj", size));
-  return g.combine(g.linear(y, "down_proj", hidden(c)), only);
+  return g.linear(y, "down_proj", hidden(c));
+}
+
+// One expert of one, always chosen.
+Value gated_shared_expert(Graph& g, const Config& c, Value x, const char* scope, const char* gate) {
+  const Routes only = g.route(g.router(x, gate, 1), {.chosen = 1, .sigmoid = true});
+  return g.combine(shared_expert(g, c, x, scope), only);
+}
+
+Value qwen_experts(Graph& g, const Config& c, Value x, int layer) {
+  if (!c.experts.in_layer[static_cast<size_t>(layer)]) return gated_mlp(g, c, x, layer);
+  const Scope scope(g, "mlp");
+  const Routes routes =
+      g.route(g.router(x, "gate", c.experts.count),
+              {.chosen = c.experts.chosen, .renormalised = c.experts.renormalised});
+  const Value routed = gated_experts(
+      g, c, x, routes, {"experts.*.gate_proj", "experts.*.up_proj", "experts.*.down_proj"});
+  if (c.experts.shared_size == 0) return routed;
+  return g.add(routed, gated_shared_expert(g, c, x, "shared_expert", "shared_expert_gate"));
 }
 
 }  // namespace lockstep

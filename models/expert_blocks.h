@@ -19,9 +19,14 @@ struct ExpertNames {
 Value gated_experts(Graph& graph, const Config& config, Value x, const Routes& routes,
                     const ExpertNames& names);
 
-// An MLP that every token goes through, in `scope`; times the sigmoid of its own score, which
+// An MLP that every token goes through, in `scope`.
+Value shared_expert(Graph& graph, const Config& config, Value x, const char* scope);
+// The same times the sigmoid of its own score, which
 // `gate` gives.
 Value gated_shared_expert(Graph& graph, const Config& config, Value x, const char* scope,
                           const char* gate);
+
+// Qwen's MLP: experts, with a shared one where the config has it, or in some layers a dense one.
+Value qwen_experts(Graph& graph, const Config& config, Value x, int layer);
 
 }  // namespace lockstep

@@ -2,6 +2,8 @@
 // One piece for each expert, in the order of their numbers.
 #include "models/expert_pieces.h"
 
+#include <fmt/format.h>
+
 #include "base/check.h"
 
 namespace lockstep {
@@ -12,6 +14,12 @@ std::string numbered(const std::string& name, int64_t expert) {
   const size_t star = name.find('*');
   LOCKSTEP_CHECK(star != std::string::npos);
   return name.substr(0, star) + std::to_string(expert) + name.substr(star + 1);
+}
+
+// Kinds that alternate follow each other in the view of a piece.
+int64_t first_row(const Experts& experts) {
+  return experts.interleaved == 0 ? experts.row_begin
+                                  : experts.row_begin * (experts.stack_rows / experts.interleaved);
 }
 
 void set_rectangle(program::Piece& piece, int64_t row, int64_t rows, int64_t col, int64_t cols) {
@@ -36,10 +44,11 @@ Parameter expert_weight(const std::string& name, const Experts& experts, AxisSiz
                       .cols = in,
                       .matrices = experts.count};
   if (stacked && out.columns() != experts.stack_rows) {
-    parameter.name += " (" + std::to_string(experts.row_begin) + ")";
+    parameter.name += " (" + std::to_string(first_row(experts)) + ")";
   }
   const int64_t rows = out.columns(), cols = in.columns(), height = experts.stack_rows;
-  const int64_t first = experts.row_begin;
+  const int64_t first = first_row(experts);
+  LOCKSTEP_CHECK(experts.interleaved == 0 || experts.transposed);
   LOCKSTEP_CHECK(!stacked || (0 <= first && first + rows <= height));
   for (int64_t expert = 0; expert < experts.count; ++expert) {
     program::Piece& piece = parameter.pieces.emplace_back();
@@ -50,6 +59,7 @@ Parameter expert_weight(const std::string& name, const Experts& experts, AxisSiz
       continue;
     }
     piece.set_source(name);
+    piece.set_interleaved(experts.interleaved);
     if (experts.transposed) {
       piece.set_transpose(true);
       set_shape(piece, {experts.count, cols, height});
@@ -64,7 +74,9 @@ Parameter expert_weight(const std::string& name, const Experts& experts, AxisSiz
 
 Parameter expert_bias(const std::string& name, const Experts& experts, AxisSize out) {
   const bool stacked = experts.stack_rows > 0;
-  Parameter parameter{.name = name + (stacked ? "_bias" : ".bias"),
+  const std::string source = name + (stacked ? "_bias" : ".bias");
+  const bool part = stacked && out.columns() != experts.stack_rows;
+  Parameter parameter{.name = part ? fmt::format("{} ({})", source, first_row(experts)) : source,
                       .role = program::BIAS,
                       .rows = {Axis::kNone, 1, 1},
                       .cols = out,
@@ -72,9 +84,10 @@ Parameter expert_bias(const std::string& name, const Experts& experts, AxisSize 
   for (int64_t expert = 0; expert < experts.count; ++expert) {
     program::Piece& piece = parameter.pieces.emplace_back();
     if (stacked) {
-      piece.set_source(parameter.name);
+      piece.set_source(source);
       set_shape(piece, {experts.count, experts.stack_rows});
-      set_rectangle(piece, expert, 1, experts.row_begin, out.columns());
+      piece.set_interleaved(experts.interleaved);
+      set_rectangle(piece, expert, 1, first_row(experts), out.columns());
     } else {
       piece.set_source(numbered(name, expert) + ".bias");
       set_shape(piece, {out.columns()});

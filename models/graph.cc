@@ -6,11 +6,10 @@
 
 #include "base/check.h"
 #include "models/expert_pieces.h"
+#include "models/head_pieces.h"
 
 namespace lockstep {
 namespace {
-
-constexpr AxisSize kOneRow = {.axis = Axis::kNone, .count = 1, .unit = 1};
 
 // The source's [all_rows, cols] as [matrices, rows of each, cols].
 void stack_source(program::Piece& piece, const FusedPart& part) {
@@ -21,6 +20,17 @@ void stack_source(program::Piece& piece, const FusedPart& part) {
   piece.add_source_shape(cols);
 }
 
+// Rows of a matrix that the source has as its columns.
+void transpose(program::Piece& piece, FusedPart::RowRange rows, int64_t all_rows) {
+  const int64_t cols = piece.source_shape(1);
+  piece.set_transpose(true);
+  piece.set_source_shape(0, cols);
+  piece.set_source_shape(1, all_rows);
+  piece.set_row_end(cols);
+  piece.set_col_begin(rows.begin);
+  piece.set_col_end(rows.end);
+}
+
 // The one piece of a parameter that is a tensor, cut into rows of a larger one (a bias: columns).
 std::vector<program::Piece> cut_out(const program::Piece& whole, const FusedPart& part) {
   const bool vector = whole.source_shape_size() == 1;
@@ -29,11 +39,15 @@ std::vector<program::Piece> cut_out(const program::Piece& whole, const FusedPart
   for (const FusedPart::RowRange& range : part.rows) {
     LOCKSTEP_CHECK(0 <= range.begin && range.begin < range.end && range.end <= part.all_rows);
     program::Piece& piece = pieces.emplace_back(whole);
+    filled += range.end - range.begin;
+    if (part.transposed && !vector) {
+      transpose(piece, range, part.all_rows);
+      continue;
+    }
     piece.set_source_shape(0, part.all_rows);
     if (part.matrices > 0) stack_source(piece, part);
     vector ? piece.set_col_begin(range.begin) : piece.set_row_begin(range.begin);
     vector ? piece.set_col_end(range.end) : piece.set_row_end(range.end);
-    filled += range.end - range.begin;
   }
   LOCKSTEP_CHECK(filled == (vector ? whole.col_end() : whole.row_end()));
   return pieces;
@@ -66,6 +80,15 @@ Value Graph::embed(const std::string& name, AxisSize vocab, AxisSize hidden) {
   return append_one(std::move(node), {.name = scoped(name), .axis = hidden});
 }
 
+Value Graph::embed_positions(const std::string& name, int64_t rows, int64_t offset,
+                             AxisSize hidden) {
+  Node node{.op = Op::kEmbed};
+  node.parameters = {add_weight(scoped(name), program::POSITIONS, {Axis::kNone, rows, 1}, hidden)};
+  node.attributes.mutable_embed()->set_by_position(true);
+  node.attributes.mutable_embed()->set_offset(offset);
+  return append_one(std::move(node), {.name = scoped(name), .axis = hidden});
+}
+
 Value Graph::linear(Value x, const std::string& name, AxisSize out, bool bias) {
   return project(x, name, out, bias, program::LINEAR_WEIGHT);
 }
@@ -73,17 +96,20 @@ Value Graph::linear(Value x, const std::string& name, AxisSize out, bool bias) {
 Value Graph::linear_part(Value x, const std::string& name, const FusedPart& part, AxisSize out,
                          bool bias) {
   const Value value = linear(x, name, out, bias);
-  values_[value.id].name += "." + part.name;
+  if (!part.name.empty()) values_[value.id].name += "." + part.name;
   for (const int id : nodes_[info(value).node].parameters) {
     Parameter& parameter = parameters_[id];
-    parameter.name += " (" + part.name + ")";
+    if (!part.name.empty()) parameter.name += " (" + part.name + ")";
     parameter.pieces = cut_out(parameter.pieces.front(), part);
   }
   return value;
 }
 
-Value Graph::head(Value x, const std::string& name, AxisSize vocab, bool bias) {
-  return project(x, name, vocab, bias, program::HEAD_WEIGHT);
+Value Graph::head(Value x, const std::string& name, AxisSize vocab, bool bias, bool unit_rows) {
+  const Value logits = project(x, name, vocab, bias, program::HEAD_WEIGHT);
+  const int weight = nodes_[info(logits).node].parameters.front();
+  if (unit_rows) parameters_[weight].pieces.front().set_unit_rows(true);
+  return logits;
 }
 
 Value Graph::router(Value x, const std::string& name, int64_t experts, bool bias) {
@@ -159,12 +185,19 @@ Value Graph::layer_norm(Value x, const std::string& name, float eps, bool bias) 
                     {.name = scoped(name), .rows = info(x).rows, .axis = info(x).axis});
 }
 
-Value Graph::head_norm(Value x, const std::string& name, float eps, int64_t head_dim, float plus) {
+Value Graph::head_norm(Value x, const std::string& name, const HeadNorm& norm) {
   Node node{.op = Op::kHeadNorm, .inputs = {x.id}};
-  const AxisSize one_head = {.axis = Axis::kNone, .count = head_dim, .unit = 1};
-  node.parameters = {add_vector(scoped(name) + ".weight", program::NORM, one_head, plus)};
-  node.attributes.mutable_norm()->set_eps(eps);
-  node.attributes.mutable_norm()->set_head_dim(head_dim);
+  const AxisSize one_head = {.axis = Axis::kNone, .count = norm.head_dim, .unit = 1};
+  const auto add = [&](const std::string& vector, program::Role role, float plus) {
+    node.parameters.push_back(norm.by_head
+                                  ? add_parameter(vector_by_head(vector, role, info(x).axis, plus))
+                                  : add_vector(vector, role, one_head, plus));
+  };
+  add(scoped(name) + ".weight", program::NORM, norm.plus);
+  if (norm.bias) add(scoped(name) + ".bias", program::BIAS, 0);
+  node.attributes.mutable_norm()->set_eps(norm.eps);
+  node.attributes.mutable_norm()->set_head_dim(norm.head_dim);
+  node.attributes.mutable_norm()->set_centred(norm.centred);
   return append_one(std::move(node),
                     {.name = scoped(name), .rows = info(x).rows, .axis = info(x).axis});
 }
@@ -192,6 +225,14 @@ Value Graph::rope(Value x, const Rope& rope) {
   return append_one(std::move(node), {.name = info(x).name + ".rope", .axis = info(x).axis});
 }
 
+Value Graph::position_scale(Value x, const PositionScales& by_position) {
+  program::Attributes attributes;
+  program::PositionScaleAttrs& scale = *attributes.mutable_position_scale();
+  for (const float factor : by_position.scales) scale.add_scales(factor);
+  scale.set_length(by_position.length);
+  return like(Op::kPositionScale, {x}, std::move(attributes));
+}
+
 Value Graph::attention(Value q, Value k, Value v, const AttentionSpec& spec) {
   LOCKSTEP_CHECK(spec.kv_heads > 0 && spec.heads % spec.kv_heads == 0);
   Node node{.op = Op::kAttention, .inputs = {q.id, k.id, v.id}};
@@ -203,6 +244,11 @@ Value Graph::attention(Value q, Value k, Value v, const AttentionSpec& spec) {
   attributes.set_window(spec.window);
   attributes.set_cap(spec.cap);
   attributes.set_state(spec.layer);
+  for (const float slope : spec.slopes) attributes.add_slopes(slope);
+  if (!spec.sinks.empty()) {
+    node.parameters = {
+        add_vector(scoped(spec.sinks), program::BIAS, {Axis::kHeads, spec.heads, 1})};
+  }
   const int64_t v_dim = spec.v_dim == 0 ? spec.head_dim : spec.v_dim;
   if (v_dim != spec.head_dim) attributes.set_v_dim(v_dim);
   const int64_t group = spec.heads / spec.kv_heads;
@@ -229,6 +275,14 @@ void Graph::top_candidates(Value logits) {
   Node node{.op = Op::kTopCandidates, .inputs = {logits.id}};
   node.attributes.mutable_top_candidates()->set_vocab_begin(0);
   append(std::move(node), {});
+}
+
+void Graph::leave_out(std::string_view outer) {
+  for (Parameter& parameter : parameters_) {
+    for (program::Piece& piece : parameter.pieces) {
+      if (piece.source().starts_with(outer)) piece.mutable_source()->erase(0, outer.size());
+    }
+  }
 }
 
 Value Graph::like(Op op, std::initializer_list<Value> inputs, program::Attributes attributes) {

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/dtype.h"
@@ -61,32 +62,23 @@ struct Routes {
   Value weights;
 };
 
-struct AttentionSpec {
-  int64_t head_dim = 0;
-  int64_t v_dim = 0;  // Of a value head; 0: head_dim.
-  int64_t heads = 0;
-  int64_t kv_heads = 0;
-  float scale = 0;
-  int64_t window = 0;  // 0: all positions.
-  float cap = 0;       // Of scores; 0: none.
-  int layer = 0;
-};
-
 class Graph {
  public:
-  std::string model;  // Name for messages.
-  // As Program.row_domains: tokens and outputs, and what a model adds.
-  std::vector<program::RowDomain> row_domains = default_row_domains();
+  std::string model;                                                    // Name for messages.
+  std::vector<program::RowDomain> row_domains = default_row_domains();  // As Program's.
 
   // --- Builders. Names are relative to the open scopes: "mlp.up_proj" is
   // "model.layers.3.mlp.up_proj.weight" (and ".bias") in the checkpoint.
   Value embed(const std::string& name, AxisSize vocab, AxisSize hidden);
+  // The row of position + offset in a table of `rows`.
+  Value embed_positions(const std::string& name, int64_t rows, int64_t offset, AxisSize hidden);
   Value linear(Value x, const std::string& name, AxisSize out, bool bias = false);
   // The linear whose weight is those rows of the matrix `name`: linear_part(x, "W_pack", k, out).
   Value linear_part(Value x, const std::string& name, const FusedPart& part, AxisSize out,
                     bool bias = false);
-  // The linear that gives logits; `name` as a linear's, tied or not.
-  Value head(Value x, const std::string& name, AxisSize vocab, bool bias = false);
+  // The linear that gives logits, tied or not; with unit_rows its rows are brought to length 1.
+  Value head(Value x, const std::string& name, AxisSize vocab, bool bias = false,
+             bool unit_rows = false);
   // The linear that gives scores of experts: in float32.
   Value router(Value x, const std::string& name, int64_t experts, bool bias = false);
   // `bias`: the name of the vector that is added to scores for the choice alone, or none.
@@ -98,9 +90,17 @@ class Graph {
   // plus: what the stored weight lacks, 1 where it is the w of 1 + w.
   Value rms_norm(Value x, const std::string& name, float eps, float plus = 0);
   Value layer_norm(Value x, const std::string& name, float eps, bool bias = true);
-  Value head_norm(Value x, const std::string& name, float eps, int64_t head_dim, float plus = 0);
+  Value head_norm(Value x, const std::string& name, const HeadNorm& norm);
   Value rope(Value x, const Rope& rope);  // The table is made once for equal attributes.
+  Value position_scale(Value x, const PositionScales& by_position);
   Value attention(Value q, Value k, Value v, const AttentionSpec& spec);
+  // A sum over the rows before and the row itself, column by column (graph_recurrent.cc).
+  Value conv(Value x, const std::string& name, const ConvSpec& spec);
+  // q and k over spec.key_heads, v over spec.heads; decay and rate have a column for each of these.
+  Value delta_rule(Value q, Value k, Value v, Value decay, Value rate, const DeltaRuleSpec& spec);
+  Value decay(Value x, const std::string& name);  // e^(-e^w * x), w the vector `name`.
+  // The same value, of which the vector `name` is a bias: x is a linear that has none.
+  Value biased(Value x, const std::string& name);
   Value map(Value x, Function function, float factor = 0);
   Value mul(Value x, Value y) { return like(Op::kMul, {x, y}); }
   Value add(Value x, Value y) { return like(Op::kAdd, {x, y}); }
@@ -108,6 +108,7 @@ class Graph {
   void top_candidates(Value logits);
 
   // --- For passes: append anything, read everything.
+  void leave_out(std::string_view outer);  // Of the names of sources that begin with it.
   int add_parameter(Parameter parameter);
   // Appends a node; outputs take the given infos (node is filled in). Returns their values.
   std::vector<Value> append(Node node, std::vector<ValueInfo> outputs);
@@ -127,7 +128,6 @@ class Graph {
   Value project(Value x, const std::string& name, AxisSize out, bool bias, program::Role role);
   Value rope_table(const Rope& rope);
   int routes_of(int64_t chosen);  // Their row domain.
-
   std::vector<std::string> scopes_;
   std::vector<Node> nodes_;
   std::vector<ValueInfo> values_;

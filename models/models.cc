@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "models/models.h"
 
+#include <optional>
 #include <utility>
 
 #include "base/file.h"
 #include "models/families/families.h"
+#include "models/wrappers.h"
 
 namespace lockstep {
 namespace {
@@ -13,13 +15,16 @@ constexpr int64_t kMostConfigBytes = 16 << 20;
 
 // In the order in which messages name them.
 constexpr Architectures (*kFamilies[])() = {
-    families::llama::rows,    families::qwen::rows,     families::mixtral::rows,
-    families::qwen_moe::rows, families::baichuan::rows, families::internlm::rows,
-    families::phi3::rows,     families::granite::rows,  families::gemma::rows,
-    families::smollm3::rows,  families::glm4::rows,     families::chatglm::rows,
-    families::cohere::rows,   families::exaone4::rows,  families::starcoder2::rows,
-    families::gpt_neox::rows, families::gptj::rows,     families::phi::rows,
-    families::stablelm::rows, families::falcon::rows,   families::olmo::rows,
+    families::llama::rows,      families::qwen::rows,     families::mixtral::rows,
+    families::qwen_moe::rows,   families::baichuan::rows, families::internlm::rows,
+    families::phi3::rows,       families::granite::rows,  families::gemma::rows,
+    families::minimax::rows,    families::smollm3::rows,  families::glm4::rows,
+    families::chatglm::rows,    families::cohere::rows,   families::exaone4::rows,
+    families::starcoder2::rows, families::gpt_neox::rows, families::gptj::rows,
+    families::phi::rows,        families::stablelm::rows, families::falcon::rows,
+    families::olmo::rows,       families::lfm2::rows,     families::qwen3_next::rows,
+    families::gpt2::rows,       families::opt::rows,      families::bloom::rows,
+    families::mpt::rows,        families::gpt_oss::rows,
 };
 
 std::vector<Architecture> all_rows() {
@@ -33,6 +38,7 @@ absl::StatusOr<const Architecture*> find_architecture(const Json& json) {
   for (const Architecture& known : architectures()) {
     supported += supported.empty() ? known.name : fmt::format(", {}", known.name);
   }
+  for (const std::string_view name : wrapper_names()) supported += fmt::format(", {}", name);
   const Json found =
       json.is_object() && json.contains("architectures") ? json["architectures"] : Json();
   if (!found.is_array() || found.size() != 1 || !found[0].is_string()) {
@@ -61,6 +67,8 @@ absl::StatusOr<ModelDescription> describe_model(const std::filesystem::path& fol
   ASSIGN_OR_RETURN(const std::string text, read_file(path, kMostConfigBytes));
   ASSIGN_OR_RETURN(Json json, parse_json(text, path.string()));
   RETURN_IF_ERROR(ignore_keys(json, ignore_config_keys));
+  const absl::StatusOr<std::string> scope = unwrap_text(json);
+  if (!scope.ok()) return invalid_argument("{}: {}", path.string(), message_of(scope.status()));
   const absl::StatusOr<const Architecture*> architecture = find_architecture(json);
   if (!architecture.ok()) {
     return invalid_argument("{}: {}", path.string(), message_of(architecture.status()));
@@ -70,7 +78,10 @@ absl::StatusOr<ModelDescription> describe_model(const std::filesystem::path& fol
                                               (*architecture)->family, max_context_override));
   const std::filesystem::path name = std::filesystem::absolute(folder).lexically_normal();
   model.graph.model = name.has_filename() ? name.filename() : name.parent_path().filename();
+  std::optional<Scope> wrapped;
+  if (!scope->empty()) wrapped.emplace(model.graph, *scope);
   (*architecture)->build(model.graph, model.config);
+  wrapped.reset();  // It refers to the graph, which moves.
   return model;
 }
 

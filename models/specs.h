@@ -18,15 +18,58 @@ struct Rope {
   program::RopeTableAttrs table;
 };
 
+// A norm within each head: by the root mean square, or a layer norm where `centred`.
+struct HeadNorm {
+  float eps = 0;
+  int64_t head_dim = 0;
+  float plus = 0;  // As rms_norm's.
+  bool centred = false;
+  bool bias = false;
+  // A weight for each head: tensors of their own ("norms.*" with its number for the star), or rows
+  // of one tensor [heads, head_dim]. Else one for all heads.
+  bool by_head = false;
+};
+
+// By a row's position, one for every `length` of them: the last one holds for all that follow.
+struct PositionScales {
+  std::vector<float> scales;  // None: nothing is scaled.
+  int64_t length = 0;
+};
+
+// Norms of q and k before they turn, as a family has them.
+struct QkNorm {
+  enum class Over : uint8_t { kNothing, kHead, kAllHeads };
+  Over over = Over::kNothing;  // Over all heads: rms_norm.
+  bool centred = false;        // As HeadNorm's.
+  bool bias = false;
+  bool by_head = false;
+  const char* q = "q_norm";  // Names in the checkpoint.
+  const char* k = "k_norm";
+
+  bool any() const { return over != Over::kNothing; }
+};
+inline constexpr QkNorm kHeadNorms = {.over = QkNorm::Over::kHead};
+inline constexpr QkNorm kNormOverAllHeads = {.over = QkNorm::Over::kAllHeads};
+
+// Which layers have a window, as config.json says it.
+enum class WindowRule : uint8_t {
+  kNone,       // Every layer sees all positions.
+  kAllLayers,  // sliding_window holds for every layer, when it is not null.
+  kByLayer,    // use_sliding_window, from max_window_layers on, or as layer_types says.
+  kPattern,    // All but every so many-th layer, or as layer_types says.
+  kNoRope,     // use_sliding_window, in layers that turn nothing, or as layer_types says.
+};
+
 // Rows of a fused matrix and of its bias, such as the k of [q; k; v]: ranges, stacked.
 struct FusedPart {
   struct RowRange {
     int64_t begin, end;
   };
-  std::string name;      // For messages: "k".
+  std::string name;      // For messages: "k"; "" for all rows.
   int64_t all_rows = 0;  // Of the fused matrix.
   std::vector<RowRange> rows;
-  int64_t matrices = 0;  // Of a tensor [matrices, rows, columns]; 0: of a plain matrix.
+  int64_t matrices = 0;     // Of a tensor [matrices, rows, columns]; 0: of a plain matrix.
+  bool transposed = false;  // The source is [columns, all_rows].
 };
 
 // The matrices of all experts for one linear.
@@ -38,6 +81,40 @@ struct Experts {
   int64_t stack_rows = 0;  // Of each matrix in the stack, of which the linear's begin at:
   int64_t row_begin = 0;
   bool transposed = false;  // The stack is [count, columns, rows].
+  // The rows of so many linears alternate, of which this one's have the number `row_begin`.
+  int64_t interleaved = 0;
+};
+
+struct AttentionSpec {
+  int64_t head_dim = 0;
+  int64_t v_dim = 0;  // Of a value head; 0: head_dim.
+  int64_t heads = 0;
+  int64_t kv_heads = 0;
+  float scale = 0;
+  int64_t window = 0;  // 0: all positions.
+  float cap = 0;       // Of scores; 0: none.
+  int layer = 0;
+  std::vector<float> slopes = {};  // [heads], of alibi; empty: none.
+  std::string sinks = "";          // The tensor [heads] of scores without values; "": none.
+};
+
+// A convolution over time, of each column by itself: see program.ConvAttrs. Its weight is stored as
+// [channels, 1, taps], of which the value's columns are those from `begin` on.
+struct ConvSpec {
+  int64_t taps = 0;
+  bool bias = false;
+  int64_t channels = 0;  // 0: as many as the value has columns.
+  int64_t begin = 0;
+};
+
+// See program.RecurrenceAttrs. Each key head serves neighbouring value heads.
+struct DeltaRuleSpec {
+  int64_t heads = 0;
+  int64_t key_heads = 0;
+  int64_t k_dim = 0;
+  int64_t v_dim = 0;
+  float scale = 0;
+  float eps = 0;
 };
 
 // How rows are routed to experts; see program.RouteAttrs.

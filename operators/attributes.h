@@ -24,24 +24,34 @@ enum class AttrsKind : uint8_t {
   kRoute = 9,
   kExpert = 10,
   kMap = 11,
+  kConv = 12,
+  kRecurrence = 13,
+  kPositionScale = 20,
 };
 
 // Fields by operator; each operator reads its own.
 struct OperatorAttrs {
-  float eps = 0;            // rms_norm, head_norm, add_norm, layer_norm
-  int64_t vocab_begin = 0;  // embed, top_candidates: first id of this rank's slice
-  int64_t head_dim = 0;     // head_norm, rope, attention: columns of a query or key head
-  int64_t v_dim = 0;        // attention: columns of a value head
-  int64_t heads = 0;        // attention: query heads on this rank
-  int64_t kv_heads = 0;     // attention: KV heads on this rank
-  const int32_t* kv_head_of = nullptr;  // attention: [heads], the local KV head of each query head
+  float eps = 0;             // rms_norm, head_norm, add_norm, layer_norm, delta_rule
+  bool centred = false;      // head_norm: layer_norm within each head, not rms_norm
+  int64_t vocab_begin = 0;   // embed, top_candidates: first id of this rank's slice
+  bool by_position = false;  // embed: the row of position + offset, not of the token
+  int64_t offset = 0;        // embed: by position
+  int64_t head_dim = 0;      // head_norm, rope, attention, delta_rule: columns of a q or k head
+  int64_t v_dim = 0;         // attention, delta_rule: columns of a value head
+  int64_t heads = 0;         // attention: query heads on this rank; delta_rule: value heads
+  int64_t kv_heads = 0;      // attention: KV heads on this rank; delta_rule: key heads
+  // [heads], the local KV head of each query head; delta_rule: the key head of each value head
+  const int32_t* kv_head_of = nullptr;
   int64_t kv_head_of_count = 0;
-  float scale = 0;           // attention, route: scores, weights are multiplied by this
-  int64_t window = 0;        // attention: 0, or how many positions a query sees, itself included
-  float cap = 0;             // attention: scores become cap * tanh(score / cap); 0: they stay
-  int state = -1;            // attention: index into the program's states
-  int64_t rotary_dim = 0;    // rope_table, rope: the first rotary_dim of a head are rotated
-  bool interleaved = false;  // rope: pairs (2i, 2i+1) instead of (i, i + rotary_dim / 2)
+  const float* slopes = nullptr;  // attention: [heads], or null; see program.AttentionAttrs
+  int64_t slope_count = 0;
+  float scale = 0;         // attention, route, delta_rule: scores, weights, q are multiplied by it
+  int64_t window = 0;      // attention: 0, or how many positions a query sees, itself included
+  float cap = 0;           // attention: scores become cap * tanh(score / cap); 0: they stay
+  int state = -1;          // attention, conv, delta_rule: index into the program's states
+  int64_t taps = 0;        // conv: rows that a column is summed over
+  int64_t rotary_dim = 0;  // rope_table, rope: the first rotary_dim of a head are rotated
+  bool interleaved = false;         // rope: pairs (2i, 2i+1) instead of (i, i + rotary_dim / 2)
   const float* inv_freq = nullptr;  // rope_table: [rotary_dim / 2]
   float rope_factor = 1;            // rope_table: cos and sin are multiplied by this (yarn)
   // rope_table "dynamic": with dynamic_length > 0 and L = max(position + 1, dynamic_length), the
@@ -56,14 +66,17 @@ struct OperatorAttrs {
   float factor = 0;                     // map, gated: of the functions that have one
   int64_t begin = 0;                    // columns: [begin, end) of the input
   int64_t end = 0;
-  int64_t experts = 0;             // expert_linear: matrices in the weight
-  int64_t chosen = 0;              // route: experts for each row
-  bool sigmoid = false;            // route: of each score, in place of softmax over all
-  bool softmax_of_chosen = false;  // route: over the chosen scores, after the choice
-  int64_t groups = 0;              // route: of experts
-  int64_t chosen_groups = 0;       // route: groups that experts are chosen from
-  bool best_two = false;           // route: a group counts by its two best
-  bool renormalised = false;       // route: the chosen weights add up to 1, before `scale`
+  int64_t experts = 0;                     // expert_linear: matrices in the weight
+  int64_t chosen = 0;                      // route: experts for each row
+  bool sigmoid = false;                    // route: of each score, in place of softmax over all
+  bool softmax_of_chosen = false;          // route: over the chosen scores, after the choice
+  int64_t groups = 0;                      // route: of experts
+  int64_t chosen_groups = 0;               // route: groups that experts are chosen from
+  bool best_two = false;                   // route: a group counts by its two best
+  bool renormalised = false;               // route: the chosen weights add up to 1, before `scale`
+  const float* position_scales = nullptr;  // position_scale: [position_scale_count]
+  int64_t position_scale_count = 0;
+  int64_t position_scale_length = 0;  // position_scale: positions for each of them
 };
 
 // Calls visit(pointer, count) for every array that a kernel reads, so that whoever places
@@ -71,7 +84,9 @@ struct OperatorAttrs {
 template <typename Visit>
 void visit_tables(OperatorAttrs& attrs, const Visit& visit) {
   if (attrs.kv_head_of != nullptr) visit(attrs.kv_head_of, attrs.kv_head_of_count);
+  if (attrs.slopes != nullptr) visit(attrs.slopes, attrs.slope_count);
   if (attrs.inv_freq != nullptr) visit(attrs.inv_freq, attrs.rotary_dim / 2);
+  if (attrs.position_scales != nullptr) visit(attrs.position_scales, attrs.position_scale_count);
 }
 
 }  // namespace lockstep

@@ -13,6 +13,7 @@ namespace {
 
 constexpr int64_t kMaxHeads = 1 << 16;
 constexpr int64_t kMaxAngles = 1 << 16;
+constexpr int64_t kMaxScales = 1 << 16;
 
 bool check_eps(const OperatorCall& c, Finding& f) {
   return f.finite("eps", c.attrs.eps) && f.holds(c.attrs.eps >= 0, "eps must not be negative");
@@ -32,6 +33,15 @@ bool check_dynamic(const OperatorAttrs& a, Finding& f) {
          f.within("inv_freq count of a dynamic table", a.rotary_dim / 2, 2, kMaxAngles);
 }
 
+// A row for each position that a sequence may have.
+bool check_positions(const OperatorCall& c, Finding& f) {
+  if (!f.within("offset", c.attrs.offset, 0, kMaxContext)) return false;
+  if (c.program == nullptr) return true;
+  return f.equal("vocab_begin of positions", c.attrs.vocab_begin, 0) &&
+         f.within("rows of the weight", c.in[0].rows, c.program->context + c.attrs.offset,
+                  kMaxColumns);
+}
+
 }  // namespace
 
 bool check_embed(const OperatorCall& c, Finding& f) {
@@ -40,6 +50,8 @@ bool check_embed(const OperatorCall& c, Finding& f) {
       !f.equal("columns of the output", c.out[0].cols, hidden)) {
     return false;
   }
+  if (c.attrs.by_position) return check_positions(c, f);
+  if (!f.equal("offset of tokens", c.attrs.offset, 0)) return false;
   if (c.program == nullptr) return true;
   const int64_t vocab = c.program->vocab;
   return f.within("vocab_begin", c.attrs.vocab_begin, 0, vocab) &&
@@ -68,8 +80,13 @@ bool check_norm(const OperatorCall& c, Finding& f) {
 }
 
 bool check_head_norm(const OperatorCall& c, Finding& f) {
-  return check_eps(c, f) && f.within("head_dim", c.attrs.head_dim, 1, kMaxColumns) &&
-         f.equal("columns of the weight", c.in[1].cols, c.attrs.head_dim) && check_heads(c, f);
+  const int64_t weight = c.in[1].cols;  // For all heads, or for each.
+  if (!check_eps(c, f) || !check_heads(c, f)) return false;
+  if (weight != c.in[0].cols && !f.equal("columns of the weight", weight, c.attrs.head_dim)) {
+    return false;
+  }
+  return !c.in[2].present || (f.holds(c.attrs.centred, "a bias is for centred heads only") &&
+                              f.equal("columns of the bias", c.in[2].cols, weight));
 }
 
 bool check_rope_table(const OperatorCall& c, Finding& f) {
@@ -97,6 +114,18 @@ bool check_rope(const OperatorCall& c, Finding& f) {
          f.equal("columns of the table", c.in[1].cols, a.rotary_dim) && check_heads(c, f);
 }
 
+bool check_position_scale(const OperatorCall& c, Finding& f) {
+  const OperatorAttrs& a = c.attrs;
+  if (!f.within("scales count", a.position_scale_count, 1, kMaxScales) ||
+      !f.within("length", a.position_scale_length, 1, kMaxContext)) {
+    return false;
+  }
+  for (int64_t i = 0; i < a.position_scale_count; ++i) {
+    if (!f.finite("scale", a.position_scales[i])) return false;
+  }
+  return true;
+}
+
 bool check_attention(const OperatorCall& c, Finding& f) {
   const OperatorAttrs& a = c.attrs;
   if (c.program != nullptr &&
@@ -113,10 +142,13 @@ bool check_attention(const OperatorCall& c, Finding& f) {
                       f.equal("columns of k", c.in[1].cols, a.kv_heads * a.head_dim) &&
                       f.equal("columns of v", c.in[2].cols, a.kv_heads * a.v_dim) &&
                       f.equal("columns of the output", c.out[0].cols, a.heads * a.v_dim) &&
-                      f.equal("kv_head_of count", a.kv_head_of_count, a.heads);
+                      f.equal("kv_head_of count", a.kv_head_of_count, a.heads) &&
+                      (a.slopes == nullptr || f.equal("slopes count", a.slope_count, a.heads)) &&
+                      (!c.in[3].present || f.equal("columns of sinks", c.in[3].cols, a.heads));
   if (!shapes) return false;
   for (int64_t head = 0; head < a.heads; ++head) {
     if (!f.within("kv_head_of", a.kv_head_of[head], 0, a.kv_heads - 1)) return false;
+    if (a.slopes != nullptr && !f.finite("a slope", a.slopes[head])) return false;
   }
   return f.finite("scale", a.scale) && f.finite("cap", a.cap) &&
          f.holds(a.cap >= 0, "cap must not be negative") &&
@@ -129,11 +161,11 @@ bool check_map(const OperatorCall& c, Finding& f) {
       !f.finite("factor", c.attrs.factor)) {
     return false;
   }
-  if (c.attrs.function == Function::kScale) return true;
-  if (c.attrs.function == Function::kCap) {
-    return f.holds(c.attrs.factor > 0, "factor of cap must be above 0");
+  if (!has_factor(c.attrs.function)) {
+    return f.holds(c.attrs.factor == 0, "factor must be 0 where the function has none");
   }
-  return f.holds(c.attrs.factor == 0, "factor must be 0 where the function has none");
+  return c.attrs.function == Function::kScale ||
+         f.holds(c.attrs.factor > 0, "factor must be above 0, but for scale");
 }
 
 bool check_top_candidates(const OperatorCall& c, Finding& f) {

@@ -18,8 +18,12 @@ bool check_map(const OperatorCall& call, Finding& finding);  // map, gated
 bool check_top_candidates(const OperatorCall& call, Finding& finding);
 bool check_all_gather(const OperatorCall& call, Finding& finding);
 bool check_columns(const OperatorCall& call, Finding& finding);
+bool check_position_scale(const OperatorCall& call, Finding& finding);
 bool check_route(const OperatorCall& call, Finding& finding);
 bool check_expert_linear(const OperatorCall& call, Finding& finding);
 bool check_combine(const OperatorCall& call, Finding& finding);
+bool check_conv(const OperatorCall& call, Finding& finding);
+bool check_delta_rule(const OperatorCall& call, Finding& finding);
+bool check_decay(const OperatorCall& call, Finding& finding);
 
 }  // namespace lockstep

@@ -7,6 +7,8 @@
 
 namespace lockstep {
 
+inline constexpr float kQuickGeluSlope = 1.702f;
+
 //   silu          x * sigmoid(x)
 //   gelu          x / 2 * (1 + erf(x / sqrt(2)))
 //   gelu_tanh     x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3)))
@@ -16,6 +18,10 @@ namespace lockstep {
 //   tanh
 //   scale         x * factor
 //   cap           factor * tanh(x / factor)
+//   quick_gelu    x * sigmoid(1.702 x)
+//   clamp         min(max(x, -factor), factor)
+//   clamp_above   min(x, factor)
+//   softplus      log(1 + e^x)
 enum class Function : uint8_t {
 #define LOCKSTEP_FUNCTION(number, constant, message, word) constant = number,
 #include "operators/functions.inc"
@@ -25,6 +31,12 @@ inline constexpr int kFunctionCount = 0
 #define LOCKSTEP_FUNCTION(number, constant, message, word) +1
 #include "operators/functions.inc"
     ;
+
+// Whether it has a factor; that of all but scale is above 0.
+constexpr bool has_factor(Function function) {
+  return function == Function::kScale || function == Function::kCap ||
+         function == Function::kClamp || function == Function::kClampAbove;
+}
 
 // The function's word: "gelu_tanh"; "?" for a number that is none.
 std::string_view function_name(Function function);

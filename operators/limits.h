@@ -14,6 +14,8 @@ inline constexpr int64_t kMaxArenaBytes = int64_t{1} << 46;
 inline constexpr int64_t kMaxRowsEach = 1024;  // Of a row domain, for each token or output.
 inline constexpr int64_t kMaxExperts = 1024;   // That a row is routed to one of.
 inline constexpr int kMaxRanks = 1024;
+inline constexpr int64_t kMaxTaps = 16;        // Of conv.
+inline constexpr int64_t kMaxStateDim = 1024;  // Columns of a key or value head with a state block.
 
 // The vocabulary is cut between blocks of so many ids.
 inline constexpr int64_t kVocabBlock = 64;

@@ -3,8 +3,6 @@
 // the rest of what it needs.
 #include "operators/schema.h"
 
-#include <cmath>
-
 #include "operators/checks.h"
 
 namespace lockstep {
@@ -19,7 +17,8 @@ constexpr OperandSchema optional_bias(const char* name) { return {name, OperandK
 
 constexpr std::array<OperatorSchema, kOpCount> kSchemas = table_by_op<OperatorSchema>({
     {.op = Op::kEmbed,
-     .formula = "out[row] = weight[token of row]; rows of the vocabulary held elsewhere: -0.0",
+     .formula = "out[row] = weight[token of row]; rows of the vocabulary held elsewhere: -0.0. Or "
+                "weight[position of row + offset]",
      .attrs = AttrsKind::kEmbed,
      .inputs = {embedding("weight")},
      .outputs = {"out"},
@@ -52,9 +51,10 @@ constexpr std::array<OperatorSchema, kOpCount> kSchemas = table_by_op<OperatorSc
      .check = check_norm,
      .flops_per_element = 7},
     {.op = Op::kHeadNorm,
-     .formula = "rms_norm within each head, one weight of head_dim for all heads",
+     .formula = "rms_norm within each head, or layer_norm where centred; one weight (+ bias) of "
+                "head_dim for all heads, or one for each",
      .attrs = AttrsKind::kNorm,
-     .inputs = {value("x"), norm("weight")},
+     .inputs = {value("x"), norm("weight"), optional_bias("bias")},
      .outputs = {"out"},
      .columns = ColumnRule::kAlike,
      .in_place = true,
@@ -76,11 +76,22 @@ constexpr std::array<OperatorSchema, kOpCount> kSchemas = table_by_op<OperatorSc
      .in_place = true,
      .check = check_rope,
      .flops_per_element = 3},
+    {.op = Op::kPositionScale,
+     .formula = "out = x * scales[min(position / length, their count - 1)]",
+     .attrs = AttrsKind::kPositionScale,
+     .inputs = {value("x")},
+     .outputs = {"out"},
+     .rows = RowRule::kTokens,
+     .columns = ColumnRule::kAlike,
+     .in_place = true,
+     .check = check_position_scale,
+     .flops_per_element = 1},
     {.op = Op::kAttention,
-     .formula = "appends k and v to the layer's pages; out = softmax(scale * q * keys^T, capped) * "
-                "values, causal, within window",
+     .formula = "appends k and v to the layer's pages; out = softmax(scale * q * keys^T, capped, + "
+                "slope * distance) * values, causal, within window; a head's sink is one more "
+                "score, without a value",
      .attrs = AttrsKind::kAttention,
-     .inputs = {value("q"), value("k"), value("v")},
+     .inputs = {value("q"), value("k"), value("v"), optional_bias("sinks")},
      .outputs = {"out"},
      .rows = RowRule::kTokens,
      .state = StateKind::kKvPages,
@@ -89,7 +100,8 @@ constexpr std::array<OperatorSchema, kOpCount> kSchemas = table_by_op<OperatorSc
      .flops_per_element = -1},
     {.op = Op::kMap,
      .formula = "out = f(x), by element; f is silu, gelu, gelu_tanh, relu, relu_squared, sigmoid, "
-                "tanh, scale (x * factor) or cap (factor * tanh(x / factor))",
+                "tanh, scale (x * factor), cap (factor * tanh(x / factor)), quick_gelu, clamp, "
+                "clamp_above or softplus (log(1 + e^x))",
      .attrs = AttrsKind::kMap,
      .inputs = {value("x")},
      .outputs = {"out"},
@@ -196,6 +208,38 @@ constexpr std::array<OperatorSchema, kOpCount> kSchemas = table_by_op<OperatorSc
      .rows = RowRule::kOwn,
      .check = check_combine,
      .flops_per_element = 2},
+    {.op = Op::kConv,
+     .formula = "out[row] = sum over taps j of weight[column, j] * x[row - taps + 1 + j] (+ bias), "
+                "rows of one sequence, 0 before its first; keeps the last taps - 1 rows of x",
+     .attrs = AttrsKind::kConv,
+     .inputs = {value("x"), norm("weight"), optional_bias("bias")},
+     .outputs = {"out"},
+     .rows = RowRule::kTokens,
+     .columns = ColumnRule::kOutputsAlike,
+     .state = StateKind::kBlock,
+     .effect = true,
+     .check = check_conv,
+     .flops_per_element = -1},
+    {.op = Op::kDeltaRule,
+     .formula =
+         "q, k of length 1, q times scale; for each value head, row by row: S *= decay; S += "
+         "k * rate * (v - k^T S)^T; out = q^T S; keeps S [k_dim, v_dim] of each head",
+     .attrs = AttrsKind::kRecurrence,
+     .inputs = {value("q"), value("k"), value("v"), value("decay"), value("rate")},
+     .outputs = {"out"},
+     .rows = RowRule::kTokens,
+     .state = StateKind::kBlock,
+     .effect = true,
+     .check = check_delta_rule,
+     .flops_per_element = -1},
+    {.op = Op::kDecay,
+     .formula = "out = e^(-e^weight * x), for x from 0 on",
+     .inputs = {value("x"), norm("weight")},
+     .outputs = {"out"},
+     .columns = ColumnRule::kAlike,
+     .in_place = true,
+     .check = check_decay,
+     .flops_per_element = 16},
     {.op = Op::kColumns,
      .formula = "out = columns begin to end of x, where they lie",
      .attrs = AttrsKind::kColumns,
@@ -231,160 +275,11 @@ constexpr bool rows_are_sound() {
 }
 static_assert(rows_are_sound(), "required operands come first, and values before weights");
 
-template <typename Counts>
-int count_inputs(const OperatorSchema& schema, const Counts& counts) {
-  int count = 0;
-  for (const OperandSchema& operand : schema.inputs) {
-    count += operand.kind != OperandKind::kNone && counts(operand) ? 1 : 0;
-  }
-  return count;
-}
-
-bool check_type(const char* what, DType found, DType wanted, Finding& finding) {
-  if (found == wanted) return true;
-  finding.text = std::string("dtype of ") + what + " must be " + dtype_name(wanted) + ", found " +
-                 dtype_name(found);
-  return false;
-}
-
-bool check_types(const OperatorSchema& schema, const OperatorCall& call, Finding& finding) {
-  const int values = schema.value_count();
-  const DType in =
-      schema.input_types == InputTypes::kAlike && values > 0 ? call.in[0].dtype : DType::kF32;
-  if (!finding.holds(in == DType::kF32 || in == DType::kBF16,
-                     "dtype of an input must be float32 or bfloat16")) {
-    return false;
-  }
-  for (int i = 0; i < values; ++i) {
-    const DType wanted = schema.inputs[i].kind == OperandKind::kIds ? DType::kI32 : in;
-    if (!check_type("an input", call.in[i].dtype, wanted, finding)) return false;
-  }
-  const DType out = schema.output_types == OutputTypes::kBF16   ? DType::kBF16
-                    : schema.output_types == OutputTypes::kSame ? in
-                                                                : DType::kF32;
-  for (int i = 0; i < schema.output_count(); ++i) {
-    const bool ids = i == 0 && schema.output_types == OutputTypes::kIdsFirst;
-    if (!check_type("an output", call.out[i].dtype, ids ? DType::kI32 : out, finding)) return false;
-  }
-  return true;
-}
-
-bool check_column_rule(const OperatorSchema& schema, const OperatorCall& call, Finding& finding) {
-  if (schema.columns == ColumnRule::kOwn) return true;
-  const int64_t cols = call.in[0].cols;
-  const int alike = schema.columns == ColumnRule::kAlike ? schema.value_count() : 1;
-  for (int i = 1; i < alike; ++i) {
-    if (!finding.equal("columns of an input", call.in[i].cols, cols)) return false;
-  }
-  for (int i = 0; i < schema.output_count(); ++i) {
-    if (!finding.equal("columns of an output", call.out[i].cols, cols)) return false;
-  }
-  return true;
-}
-
 }  // namespace
-
-int OperatorSchema::input_count() const {
-  return count_inputs(*this, [](const OperandSchema&) { return true; });
-}
-
-int OperatorSchema::required_count() const {
-  return count_inputs(*this, [](const OperandSchema& operand) { return !operand.optional; });
-}
-
-int OperatorSchema::value_count() const {
-  return count_inputs(*this, [](const OperandSchema& operand) { return is_value(operand.kind); });
-}
-
-bool OperatorSchema::multiplies() const {
-  return count_inputs(*this, [](const OperandSchema& operand) {
-           return operand.kind == OperandKind::kMatrix;
-         }) > 0;
-}
-
-int OperatorSchema::output_count() const {
-  int count = 0;
-  while (count < kMaxOutputs && outputs[count] != nullptr) ++count;
-  return count;
-}
-
-bool Finding::equal(const char* what, int64_t found, int64_t wanted) {
-  if (found == wanted) return true;
-  text =
-      std::string(what) + " must be " + std::to_string(wanted) + ", found " + std::to_string(found);
-  return false;
-}
-
-bool Finding::within(const char* what, int64_t found, int64_t min, int64_t max) {
-  if (min <= found && found <= max) return true;
-  text = std::string(what) + " must be " + std::to_string(min) + " to " + std::to_string(max) +
-         ", found " + std::to_string(found);
-  return false;
-}
-
-bool Finding::finite(const char* what, float found) {
-  if (std::isfinite(found)) return true;
-  text = std::string(what) + " must be a finite number, found " + std::to_string(found);
-  return false;
-}
-
-bool Finding::holds(bool condition, const char* otherwise) {
-  if (!condition) text = otherwise;
-  return condition;
-}
 
 const OperatorSchema& schema_of(Op op) {
   const auto index = static_cast<size_t>(op);
   return kSchemas[index < kSchemas.size() ? index : 0];
-}
-
-std::string check_row_rule(const OperatorSchema& schema, std::span<const int> in,
-                           std::span<const int> out) {
-  const RowRule rule = schema.rows;
-  if (rule == RowRule::kOwn) return "";
-  const bool any = rule == RowRule::kSame;
-  const int first = !in.empty() ? in[0] : !out.empty() ? out[0] : kTokenRows;
-  const int wanted_in = any ? first : rule == RowRule::kOutputs ? kOutputRows : kTokenRows;
-  const int wanted_out = rule == RowRule::kTokensToOutputs ? kOutputRows : wanted_in;
-  Finding finding;
-  for (const int domain : in) {
-    if (!finding.equal("rows of an input, a row domain,", domain, wanted_in)) return finding.text;
-  }
-  for (const int domain : out) {
-    if (!finding.equal("rows of an output, a row domain,", domain, wanted_out)) return finding.text;
-  }
-  return "";
-}
-
-std::string check_call(const OperatorSchema& schema, const OperatorCall& call) {
-  Finding finding;
-  const bool good = check_types(schema, call, finding) &&
-                    check_column_rule(schema, call, finding) &&
-                    (schema.check == nullptr || schema.check(call, finding));
-  return good ? "" : finding.text;
-}
-
-std::string operators_page() {
-  std::string page =
-      "# Operators\n\nWritten from operators/schema.cc; `LOCKSTEP_REWRITE=1 "
-      "build/cpu/tests/operators_test` rewrites it.\nOptional operands are in parentheses. "
-      "\"in place\": the first output may lie where an input lies.\n\n"
-      "| operator | in | out | computes | |\n| --- | --- | --- | --- | --- |\n";
-  for (int i = 1; i < kOpCount; ++i) {
-    const OperatorSchema& schema = kSchemas[static_cast<size_t>(i)];
-    std::string in, out;
-    for (const OperandSchema& operand : schema.inputs) {
-      if (operand.kind == OperandKind::kNone) break;
-      const std::string name = operand.name;
-      in += (in.empty() ? "" : ", ") + (operand.optional ? "(" + name + ")" : name);
-    }
-    for (int k = 0; k < schema.output_count(); ++k) {
-      out += (out.empty() ? "" : ", ") + std::string(schema.outputs[static_cast<size_t>(k)]);
-    }
-    page += "| `" + std::string(op_name(schema.op)) + "` | " + in + " | " + out + " | " +
-            schema.formula + " | " + (schema.in_place ? "in place" : "") + " |\n";
-  }
-  return page;
 }
 
 }  // namespace lockstep

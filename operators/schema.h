@@ -41,7 +41,7 @@ enum class ColumnRule : uint8_t { kAlike, kOutputsAlike, kOwn };
 // Who does it: a kernel, the ranks together, or nobody, since the output is a view of the input.
 enum class RunBy : uint8_t { kKernel, kCollective, kView };
 // What of a layer outlives the step.
-enum class StateKind : uint8_t { kNone, kKvPages };
+enum class StateKind : uint8_t { kNone, kKvPages, kBlock };
 
 struct OperandShape {
   int64_t rows = 0;  // Of weights.
@@ -59,10 +59,17 @@ struct KvShape {
   int64_t v_dim = 0;
 };
 
+// What a layer keeps of a sequence in one block.
+struct BlockShape {
+  int64_t rows = 0;
+  int64_t cols = 0;
+};
+
 // What a program says of the whole model and of its rank.
 struct ProgramFacts {
   int64_t vocab = 0;
   int64_t hidden = 0;
+  int64_t context = 0;  // Positions that a sequence may have.
   int rank = 0;
   int ranks = 1;
   int state_count = 0;
@@ -75,6 +82,7 @@ struct OperatorCall {
   OperatorAttrs attrs;
   const ProgramFacts* program = nullptr;  // Null in a graph, which does not know these yet.
   KvShape kv;                             // Of the state that attrs name; programs only.
+  BlockShape block;                       // The same; the operator has the one or the other.
 };
 
 // The first thing wrong with a call: "columns of the bias must be 8, found 9"; "" if all is well.

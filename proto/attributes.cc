@@ -25,6 +25,9 @@ static_assert(static_cast<int>(AttrsKind::kColumns) == Attributes::kColumns);
 static_assert(static_cast<int>(AttrsKind::kRoute) == Attributes::kRoute);
 static_assert(static_cast<int>(AttrsKind::kExpert) == Attributes::kExpert);
 static_assert(static_cast<int>(AttrsKind::kMap) == Attributes::kMap);
+static_assert(static_cast<int>(AttrsKind::kPositionScale) == Attributes::kPositionScale);
+static_assert(static_cast<int>(AttrsKind::kConv) == Attributes::kConv);
+static_assert(static_cast<int>(AttrsKind::kRecurrence) == Attributes::kRecurrence);
 
 #define LOCKSTEP_OP(number, constant, message, word) \
   static_assert(program::message == (number), #word ": program.proto has another number");
@@ -53,6 +56,8 @@ void bind_attention(const program::AttentionAttrs& from, OperatorAttrs& attrs) {
   attrs.kv_heads = from.kv_heads();
   attrs.kv_head_of = from.kv_head_of().data();
   attrs.kv_head_of_count = from.kv_head_of_size();
+  if (from.slopes_size() > 0) attrs.slopes = from.slopes().data();
+  attrs.slope_count = from.slopes_size();
   attrs.scale = from.scale();
   attrs.window = from.window();
   attrs.cap = from.cap();
@@ -68,6 +73,18 @@ void bind_route(const program::RouteAttrs& from, OperatorAttrs& attrs) {
   attrs.best_two = from.best_two();
   attrs.renormalised = from.renormalised();
   attrs.scale = from.scale();
+}
+
+void bind_recurrence(const program::RecurrenceAttrs& from, OperatorAttrs& attrs) {
+  attrs.heads = from.heads();
+  attrs.kv_heads = from.key_heads();
+  attrs.head_dim = from.k_dim();
+  attrs.v_dim = from.v_dim();
+  attrs.kv_head_of = from.key_head_of().data();
+  attrs.kv_head_of_count = from.key_head_of_size();
+  attrs.scale = from.scale();
+  attrs.eps = from.eps();
+  attrs.state = from.state();
 }
 
 void bind_map(const program::MapAttrs& from, OperatorAttrs& attrs) {
@@ -92,6 +109,7 @@ std::string list_text(std::span<const T> values, bool brief, const char* format)
 std::string norm_text(const OperatorAttrs& attrs) {
   std::string text = fmt::format("eps {:.6g}", attrs.eps);
   if (attrs.head_dim != 0) text += fmt::format(" head_dim {}", attrs.head_dim);
+  if (attrs.centred) text += " centred";
   return text;
 }
 
@@ -104,6 +122,13 @@ std::string rope_table_text(const OperatorAttrs& attrs, bool brief) {
                             attrs.dynamic_length, attrs.dynamic_factor, attrs.rope_theta);
 }
 
+std::string position_scale_text(const OperatorAttrs& attrs, bool brief) {
+  const std::span<const float> scales(attrs.position_scales,
+                                      static_cast<size_t>(attrs.position_scale_count));
+  return fmt::format("scales {} length {}", list_text(scales, brief, "{:.9g}"),
+                     attrs.position_scale_length);
+}
+
 std::string attention_text(const OperatorAttrs& attrs, bool brief) {
   std::string text =
       fmt::format("heads {} kv_heads {} head_dim {}", attrs.heads, attrs.kv_heads, attrs.head_dim);
@@ -111,8 +136,20 @@ std::string attention_text(const OperatorAttrs& attrs, bool brief) {
   text += fmt::format(" scale {:.9g} state {}", attrs.scale, attrs.state);
   if (attrs.window != 0) text += fmt::format(" window {}", attrs.window);
   if (attrs.cap != 0) text += fmt::format(" cap {:.9g}", attrs.cap);
+  if (attrs.slopes != nullptr) {
+    const std::span<const float> slopes(attrs.slopes, static_cast<size_t>(attrs.slope_count));
+    text += " slopes " + list_text(slopes, brief, "{:.6g}");
+  }
   const std::span<const int32_t> map(attrs.kv_head_of, static_cast<size_t>(attrs.kv_head_of_count));
   return text + " kv_head_of " + list_text(map, brief, "{}");
+}
+
+std::string recurrence_text(const OperatorAttrs& attrs, bool brief) {
+  const std::span<const int32_t> map(attrs.kv_head_of, static_cast<size_t>(attrs.kv_head_of_count));
+  return fmt::format(
+      "heads {} key_heads {} k_dim {} v_dim {} scale {:.9g} eps {:.6g} state {} key_head_of {}",
+      attrs.heads, attrs.kv_heads, attrs.head_dim, attrs.v_dim, attrs.scale, attrs.eps, attrs.state,
+      list_text(map, brief, "{}"));
 }
 
 std::string route_text(const OperatorAttrs& attrs) {
@@ -136,10 +173,13 @@ OperatorAttrs bind_attributes(const Attributes& from) {
       break;
     case AttrsKind::kEmbed:
       attrs.vocab_begin = from.embed().vocab_begin();
+      attrs.by_position = from.embed().by_position();
+      attrs.offset = from.embed().offset();
       break;
     case AttrsKind::kNorm:
       attrs.eps = from.norm().eps();
       attrs.head_dim = from.norm().head_dim();
+      attrs.centred = from.norm().centred();
       break;
     case AttrsKind::kRopeTable:
       bind_rope_table(from.rope_table(), attrs);
@@ -172,6 +212,18 @@ OperatorAttrs bind_attributes(const Attributes& from) {
     case AttrsKind::kMap:
       bind_map(from.map(), attrs);
       break;
+    case AttrsKind::kPositionScale:
+      attrs.position_scales = from.position_scale().scales().data();
+      attrs.position_scale_count = from.position_scale().scales_size();
+      attrs.position_scale_length = from.position_scale().length();
+      break;
+    case AttrsKind::kConv:
+      attrs.taps = from.conv().taps();
+      attrs.state = from.conv().state();
+      break;
+    case AttrsKind::kRecurrence:
+      bind_recurrence(from.recurrence(), attrs);
+      break;
   }
   return attrs;
 }
@@ -182,6 +234,8 @@ std::string attributes_text(const Attributes& attributes, bool brief) {
     case AttrsKind::kNone:
       return "";
     case AttrsKind::kEmbed:
+      return fmt::format("vocab_begin {}", attrs.vocab_begin) +
+             (attrs.by_position ? fmt::format(" by_position offset {}", attrs.offset) : "");
     case AttrsKind::kTopCandidates:
       return fmt::format("vocab_begin {}", attrs.vocab_begin);
     case AttrsKind::kNorm:
@@ -208,6 +262,12 @@ std::string attributes_text(const Attributes& attributes, bool brief) {
       return attrs.factor == 0
                  ? std::string(function_name(attrs.function))
                  : fmt::format("{} {:.9g}", function_name(attrs.function), attrs.factor);
+    case AttrsKind::kPositionScale:
+      return position_scale_text(attrs, brief);
+    case AttrsKind::kConv:
+      return fmt::format("taps {} state {}", attrs.taps, attrs.state);
+    case AttrsKind::kRecurrence:
+      return recurrence_text(attrs, brief);
   }
   return "";
 }

@@ -33,7 +33,10 @@ std::string print_piece(const program::Piece& piece) {
   const std::string plus = piece.plus() == 0 ? "" : fmt::format("{:g} + ", piece.plus());
   return fmt::format("{}{}[{}:{}, {}:{}]{} of [{}]", plus, piece.source(), piece.row_begin(),
                      piece.row_end(), piece.col_begin(), piece.col_end(),
-                     piece.transpose() ? "^T" : "", fmt::join(piece.source_shape(), ", "));
+                     piece.transpose() ? "^T"
+                     : piece.flat()    ? " flat"
+                                       : "",
+                     fmt::join(piece.source_shape(), ", "));
 }
 
 // Of more than so many pieces, which are experts', only the first two and the last are shown.
@@ -118,6 +121,11 @@ std::string to_text(const Program& program) {
   text += fmt::format("states {}\n", program.states_size());
   for (int i = 0; i < program.states_size(); ++i) {
     const program::State& state = program.states(i);
+    if (state.has_block()) {
+      text += fmt::format("  s{} {} {} block [{}, {}]\n", i, state.name(),
+                          short_name(state.dtype()), state.block().rows(), state.block().cols());
+      continue;
+    }
     text += fmt::format("  s{} {} {} kv_heads {} k_dim {} v_dim {}\n", i, state.name(),
                         short_name(state.dtype()), state.kv().kv_heads(), state.kv().k_dim(),
                         state.kv().v_dim());

@@ -94,6 +94,27 @@ int64_t matrix_begin(const program::Piece& piece) {
   return height == 0 ? 0 : piece.row_begin() / height * height;
 }
 
+// A tensor of any shape as one row.
+absl::Status check_flat(const program::Weight& weight, const program::Piece& piece) {
+  const auto fail = [&](const char* field, const char* wanted) {
+    return invalid_argument("program weight {}: piece {} of {} must be {}",
+                            printable(weight.name()), field, printable(piece.source()), wanted);
+  };
+  if (!is_row(weight.role()) || piece.transpose()) return fail("flat", "of a row, not transposed");
+  if (piece.source_shape_size() > 8) return fail("source_shape", "of at most 8 dimensions");
+  int64_t elements = 1;
+  for (const int64_t size : piece.source_shape()) {
+    if (size < 0 || __builtin_mul_overflow(elements, size, &elements) || elements > kMaxColumns) {
+      return fail("source_shape", "of 0 to 2^31 elements");
+    }
+  }
+  if (piece.row_begin() != 0 || piece.row_end() != 1) return fail("rows", "the one there is");
+  if (piece.col_begin() < 0 || piece.col_begin() > piece.col_end() || piece.col_end() > elements) {
+    return fail("columns", "ascending and inside source_shape");
+  }
+  return absl::OkStatus();
+}
+
 absl::Status check_piece(const program::Weight& weight, const program::Piece& piece) {
   const auto fail = [&](const char* field, const char* wanted) {
     return invalid_argument("program weight {}: piece {} of {} must be {}",
@@ -103,6 +124,7 @@ absl::Status check_piece(const program::Weight& weight, const program::Piece& pi
   if (!std::isfinite(piece.plus()) || (piece.plus() != 0 && weight.role() != program::NORM)) {
     return fail("plus", "a finite number, and 0 but for a norm");
   }
+  if (piece.flat()) return check_flat(weight, piece);
   const int dims = piece.source_shape_size();
   const int min_dims = is_row(weight.role()) ? 1 : 2;
   if (dims < min_dims || dims > min_dims + 1) {
@@ -120,6 +142,14 @@ absl::Status check_piece(const program::Weight& weight, const program::Piece& pi
   }
   if (piece.col_begin() < 0 || piece.col_begin() > piece.col_end() || piece.col_end() > cols) {
     return fail("columns", "ascending and inside source_shape");
+  }
+  const int64_t kinds = piece.interleaved();
+  if (kinds < 0 || kinds > kMaxColumns || (kinds > 0 && cols % kinds != 0)) {
+    return fail("interleaved", "0 or a divisor of the source's columns");
+  }
+  const bool whole_rows = !piece.transpose() && piece.col_begin() == 0 && piece.col_end() == cols;
+  if (piece.unit_rows() && (!whole_rows || is_row(weight.role()) || kinds > 0)) {
+    return fail("unit_rows", "false but for whole rows of a matrix");
   }
   if (!piece.transpose()) return absl::OkStatus();
   if (is_row(weight.role())) return fail("transpose", "false for a row");
@@ -158,7 +188,7 @@ absl::Status check_weight_type(const program::Weight& weight) {
   const bool row = is_row(weight.role());
   const bool half = weight.dtype() == program::F16 && weight.role() == program::EMBEDDING;
   const bool matrix = weight.dtype() == program::BF16 || half || quantized(weight);
-  const bool exact = row || weight.role() == program::ROUTER;
+  const bool exact = row || weight.role() == program::ROUTER || weight.role() == program::POSITIONS;
   if (weight.dtype() != program::F32 && (exact || !matrix)) {
     return fail("dtype",
                 exact ? "float32" : "float32, bfloat16 or quantized (an embedding: or float16)",
@@ -216,16 +246,29 @@ absl::Status check_weight(const program::Weight& weight) {
   return absl::OkStatus();
 }
 
+constexpr int64_t kMaxBlockElements = int64_t{1} << 32;
+
 absl::Status check_state(const program::State& state, int index) {
   const auto fail = [&](const char* field, const char* wanted, int64_t found) {
     return invalid_argument("program state {} ({}): {} must be {}, found {}", index,
                             printable(state.name()), field, wanted, found);
   };
+  if (state.has_block()) {
+    const program::Block& block = state.block();
+    if (state.dtype() != program::F32) return fail("dtype", "float32", state.dtype());
+    if (block.rows() < 0 || block.rows() > kMaxColumns)
+      return fail("rows", "0 to 2^31", block.rows());
+    if (block.cols() < 0 || block.cols() > kMaxColumns)
+      return fail("cols", "0 to 2^31", block.cols());
+    const bool few = block.cols() == 0 || block.rows() <= kMaxBlockElements / block.cols();
+    return few ? absl::OkStatus()
+               : fail("rows", "fewer: a block has at most 2^32 elements", block.rows());
+  }
   if (state.dtype() != program::F32 && state.dtype() != program::BF16 &&
       state.dtype() != program::I8) {
     return fail("dtype", "float32, bfloat16 or int8", state.dtype());
   }
-  if (!state.has_kv()) return fail("kind", "KV pages", state.kind_case());
+  if (!state.has_kv()) return fail("kind", "KV pages or a block", state.kind_case());
   const program::KvPages& kv = state.kv();
   if (kv.kv_heads() < 0 || kv.kv_heads() > 4096)
     return fail("kv_heads", "0 to 4096", kv.kv_heads());
@@ -259,6 +302,11 @@ int64_t element_bytes(program::DType dtype) { return dtype == program::BF16 ? 2 
 
 int64_t matrices_of(const program::Weight& weight) {
   return weight.matrices() == 0 ? 1 : weight.matrices();
+}
+
+bool has_blocks(const Program& program) {
+  return std::any_of(program.states().begin(), program.states().end(),
+                     [](const program::State& state) { return state.has_block(); });
 }
 
 int64_t max_rows(const Program& program, const program::Value& value) {

@@ -30,4 +30,7 @@ int64_t matrices_of(const program::Weight& weight);
 // first thing that is not so. Never crashes, whatever the bytes.
 absl::Status validate(const program::Program& program);
 
+// Whether a layer keeps something of a sequence in a block: what pages cannot bring back.
+bool has_blocks(const program::Program& program);
+
 }  // namespace lockstep

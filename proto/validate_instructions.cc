@@ -163,8 +163,14 @@ absl::Status InstructionCheck::take_state(std::vector<bool>& used) {
     return fail(fmt::format("state {} is written a second time", call_.attrs.state));
   }
   used[call_.attrs.state] = true;
+  if (state.has_block() != (schema_.state == StateKind::kBlock)) {
+    return fail(
+        fmt::format("state {} must be {}", call_.attrs.state,
+                    state.has_block() ? "KV pages, found a block" : "a block, found KV pages"));
+  }
   call_.kv = {
       .kv_heads = state.kv().kv_heads(), .k_dim = state.kv().k_dim(), .v_dim = state.kv().v_dim()};
+  call_.block = {.rows = state.block().rows(), .cols = state.block().cols()};
   return absl::OkStatus();
 }
 
@@ -190,7 +196,7 @@ absl::Status InstructionCheck::run(std::vector<bool>& written, std::vector<bool>
 bool role_fits(OperandKind kind, program::Role role) {
   switch (kind) {
     case OperandKind::kEmbedding:
-      return role == program::EMBEDDING;
+      return role == program::EMBEDDING || role == program::POSITIONS;
     case OperandKind::kMatrix:
       return role == program::LINEAR_WEIGHT || role == program::HEAD_WEIGHT ||
              role == program::ROUTER;
@@ -209,6 +215,7 @@ bool role_fits(OperandKind kind, program::Role role) {
 absl::Status check_instructions(const Program& program) {
   const ProgramFacts facts = {.vocab = program.vocab(),
                               .hidden = program.hidden(),
+                              .context = program.limits().context(),
                               .rank = program.rank(),
                               .ranks = program.ranks(),
                               .state_count = program.states_size()};

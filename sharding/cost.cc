@@ -20,6 +20,10 @@ PlanRow program_costs(const program::Program& program) {
         matrix_bytes(static_cast<DType>(weight.dtype()), weight.rows(), weight.cols());
   }
   for (const program::State& state : program.states()) {
+    if (state.has_block()) {
+      row.block_bytes += state.block().rows() * state.block().cols() * bytes_of(state.dtype());
+      continue;
+    }
     const int64_t scale_bytes =
         state.dtype() == program::I8 ? 4 : 0;  // One per key, one per value.
     row.kv_bytes_per_token +=

@@ -16,6 +16,7 @@ struct PlanRow {
   int rank = 0;
   int64_t weight_bytes = 0;
   int64_t kv_bytes_per_token = 0;
+  int64_t block_bytes = 0;  // Of a sequence, whatever its length.
   int64_t arena_bytes = 0;
   int64_t gathers = 0;  // Collectives of a step.
   int64_t reduces = 0;

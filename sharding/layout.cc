@@ -119,6 +119,17 @@ Decision by_head(const Context& c) {
   return decision;
 }
 
+// A weight for each head is cut with them, one for all is on every rank.
+Decision head_norm(const Context& c) {
+  Decision decision = by_head(c);
+  if (decision.outputs[0] == kWholeLayout) return decision;
+  for (size_t i = 0; i < c.node.parameters.size(); ++i) {
+    const Axis axis = c.graph.parameters()[c.node.parameters[i]].cols.axis;
+    if (axis == c.output_axis().axis) decision.parameters[i] = ParameterCut::kCols;
+  }
+  return decision;
+}
+
 // Heads stay where they are: q as the plan cuts heads, k and v as it covers them with KV heads.
 // Of what is whole every rank takes its own.
 absl::StatusOr<Decision> attention(const Context& c) {
@@ -132,7 +143,38 @@ absl::StatusOr<Decision> attention(const Context& c) {
       !fits(2, Axis::kKvHeads, kv_heads)) {
     return absl::InternalError("attention: q, k and v are not cut as the plan cuts heads");
   }
-  return Decision{.inputs = {heads, kv_heads, kv_heads}, .outputs = {heads}, .parameters = {}};
+  const bool cut = heads.kind == LayoutKind::kSplit;  // And the sinks with the heads.
+  return Decision{.inputs = {heads, kv_heads, kv_heads},
+                  .outputs = {heads},
+                  .parameters = std::vector<ParameterCut>(
+                      c.node.parameters.size(), cut ? ParameterCut::kCols : ParameterCut::kWhole)};
+}
+
+// Columns each by itself, with what is stored of them, but not linear in x where there is a bias.
+Decision conv(const Context& c) {
+  Decision decision = by_column(c);
+  const bool cut = decision.inputs[0].kind == LayoutKind::kSplit;
+  for (ParameterCut& how : decision.parameters) {
+    how = cut ? ParameterCut::kCols : ParameterCut::kWhole;
+  }
+  return decision;
+}
+
+// Heads stay where they are, each input as the plan cuts its axis; of what is whole every rank
+// takes its own.
+absl::StatusOr<Decision> delta_rule(const Context& c) {
+  Decision decision = {
+      .inputs = {}, .outputs = {split_if_cut(c.plan, Axis::kHeads)}, .parameters = {}};
+  for (size_t i = 0; i < c.inputs.size(); ++i) {
+    const Axis axis = c.graph.values()[c.node.inputs[i]].axis.axis;
+    const Layout wanted = split_if_cut(c.plan, axis);
+    const bool of_heads = axis == Axis::kHeads || (axis == Axis::kKvHeads && i < 2);
+    if (!of_heads || (c.inputs[i] != wanted && c.inputs[i] != kWholeLayout)) {
+      return absl::InternalError("delta_rule: q, k, v, decay and rate are not cut by heads");
+    }
+    decision.inputs.push_back(wanted);
+  }
+  return decision;
 }
 
 // Each rank gives candidates of its own ids: whole logits would give every candidate twice.
@@ -155,6 +197,7 @@ Range vocab_of(AxisSize vocab, const Plan& plan, int rank) {
 }
 
 void local_embed(const Context& c, int rank, program::Attributes& attributes) {
+  if (attributes.embed().by_position()) return;
   const AxisSize vocab = c.graph.parameters()[c.node.parameters[0]].rows;
   attributes.mutable_embed()->set_vocab_begin(vocab_of(vocab, c.plan, rank).begin);
 }
@@ -175,10 +218,27 @@ void local_attention(const Context& c, int rank, program::Attributes& attributes
   local.set_heads(heads.size());
   local.set_kv_heads(kv_heads.size());
   local.clear_kv_head_of();
+  local.clear_slopes();
   for (int64_t head = heads.begin; head < heads.end; ++head) {
     const int64_t kv_head = model.kv_head_of(static_cast<int>(head));
     LOCKSTEP_CHECK(kv_heads.begin <= kv_head && kv_head < kv_heads.end);
     local.add_kv_head_of(static_cast<int32_t>(kv_head - kv_heads.begin));
+    if (model.slopes_size() > 0) local.add_slopes(model.slopes(static_cast<int>(head)));
+  }
+}
+
+void local_delta_rule(const Context& c, int rank, program::Attributes& attributes) {
+  const program::RecurrenceAttrs& model = c.node.attributes.recurrence();
+  const Range heads = c.plan.units({Axis::kHeads, model.heads(), 1}, rank);
+  const Range key_heads = c.plan.units({Axis::kKvHeads, model.key_heads(), 1, model.heads()}, rank);
+  program::RecurrenceAttrs& local = *attributes.mutable_recurrence();
+  local.set_heads(heads.size());
+  local.set_key_heads(key_heads.size());
+  local.clear_key_head_of();
+  for (int64_t head = heads.begin; head < heads.end; ++head) {
+    const int64_t key_head = model.key_head_of(static_cast<int>(head));
+    LOCKSTEP_CHECK(key_heads.begin <= key_head && key_head < key_heads.end);
+    local.add_key_head_of(static_cast<int32_t>(key_head - key_heads.begin));
   }
 }
 
@@ -199,9 +259,10 @@ constexpr auto kRules = table_by_op<Rule>({
     {Op::kLinear, plain<linear>},
     {Op::kRmsNorm, plain<all_whole>},
     {Op::kLayerNorm, plain<all_whole>},
-    {Op::kHeadNorm, plain<by_head>},
+    {Op::kHeadNorm, plain<head_norm>},
     {Op::kRopeTable, plain<all_whole>},
     {Op::kRope, plain<by_head>},
+    {Op::kPositionScale, plain<by_head>},
     {Op::kAttention, attention, local_attention},
     {Op::kMap, plain<map>},
     {Op::kMul, plain<by_column_pair>},
@@ -217,6 +278,9 @@ constexpr auto kRules = table_by_op<Rule>({
     {Op::kRoute, plain<all_whole>},
     {Op::kExpertLinear, plain<expert_linear>},
     {Op::kCombine, plain<combine>},
+    {Op::kConv, plain<conv>},
+    {Op::kDeltaRule, delta_rule, local_delta_rule},
+    {Op::kDecay, plain<conv>},
 });
 #define LOCKSTEP_OP(number, constant, message, word) \
   static_assert(kRules[number].op == Op::constant, #word " has no rule in sharding/layout.cc");

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "base/check.h"
+#include "operators/schema.h"
 #include "proto/validate.h"
 
 namespace lockstep {
@@ -51,6 +52,36 @@ int state_of(const program::AttentionAttrs& attention, DType dtype, program::Pro
   return program.states_size() - 1;
 }
 
+// The block of an operator that keeps something of every sequence, named after what it makes.
+int block_of(const std::string& name, int64_t rows, int64_t cols, program::Program& program) {
+  program::State& state = *program.add_states();
+  state.set_name(name);
+  state.set_dtype(program::F32);
+  state.mutable_block()->set_rows(rows);
+  state.mutable_block()->set_cols(cols);
+  return program.states_size() - 1;
+}
+
+// Says in the attributes of an operator that has a state which one it is.
+void lower_state(const Graph& graph, const Node& node, DType kv_dtype,
+                 program::Attributes& attributes, program::Program& program) {
+  if (schema_of(node.op).state == StateKind::kNone) return;
+  if (attributes.has_attention()) {
+    attributes.mutable_attention()->set_state(state_of(attributes.attention(), kv_dtype, program));
+    return;
+  }
+  const ValueInfo& made = graph.values()[node.outputs[0]];
+  if (attributes.has_conv()) {
+    program::ConvAttrs& conv = *attributes.mutable_conv();
+    conv.set_state(block_of(made.name, conv.taps() - 1, made.axis.columns(), program));
+  } else {
+    LOCKSTEP_CHECK(attributes.has_recurrence());
+    program::RecurrenceAttrs& recurrence = *attributes.mutable_recurrence();
+    const int64_t rows = recurrence.heads() * recurrence.k_dim();
+    recurrence.set_state(block_of(made.name, rows, recurrence.v_dim(), program));
+  }
+}
+
 }  // namespace
 
 program::Program lower(const Graph& graph, const MemoryPlan& memory, const CompileOptions& options,
@@ -78,9 +109,7 @@ program::Program lower(const Graph& graph, const MemoryPlan& memory, const Compi
     for (int output : node.outputs) instruction.add_outputs(output);
     if (node.attributes.kind_case() == program::Attributes::KIND_NOT_SET) continue;
     *instruction.mutable_attributes() = node.attributes;
-    if (!node.attributes.has_attention()) continue;
-    program::AttentionAttrs& attention = *instruction.mutable_attributes()->mutable_attention();
-    attention.set_state(state_of(node.attributes.attention(), options.kv_dtype, program));
+    lower_state(graph, node, options.kv_dtype, *instruction.mutable_attributes(), program);
   }
   return program;
 }

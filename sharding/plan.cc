@@ -38,11 +38,12 @@ absl::StatusOr<std::vector<int64_t>> to_eighths(const std::vector<WorkerFacts>& 
   return eighths;
 }
 
-// The largest number of query heads that a layer has; 0 without attention.
+// The largest number of heads that a layer has; 0 where none has any.
 int64_t max_heads(const Graph& graph) {
   int64_t heads = 0;
   for (const Node& node : graph.nodes()) {
-    if (node.op == Op::kAttention) heads = std::max(heads, node.attributes.attention().heads());
+    heads = std::max(
+        {heads, node.attributes.attention().heads(), node.attributes.recurrence().heads()});
   }
   return heads;
 }
@@ -157,8 +158,8 @@ absl::StatusOr<Plan> make_plan(const Graph& graph, const CompileOptions& options
   const int64_t heads = max_heads(graph);
   if (heads != 0 && plan.ranks > heads) {
     return invalid_argument(
-        "{} workers asked for, but the model has {} query heads: use --workers {} or fewer",
-        plan.ranks, heads, heads);
+        "{} workers asked for, but the model has {} heads: use --workers {} or fewer", plan.ranks,
+        heads, heads);
   }
   RETURN_IF_ERROR(find_grains(graph, options, plan));
   ASSIGN_OR_RETURN(plan.eighths, to_eighths(options.workers));

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Makes a reference model: what Hugging Face transformers computes from small random weights.
 
-    tools/make_golden.py FOLDER... [--seed N]
+    tools/make_golden.py FOLDER... [--seed N] [--attention sdpa]
 
 Each FOLDER has a config.json of an architecture that transformers knows; torch_dtype says how
 weights are stored. model.safetensors and golden.json are written beside it: prompts as ids, the
@@ -14,9 +14,10 @@ Needs torch and transformers (PyPI). Kept cases should be below 150 kB.
 import argparse
 import json
 import pathlib
+import shutil
 import sys
+import tempfile
 
-import safetensors.torch
 import torch
 import transformers
 
@@ -25,26 +26,27 @@ GREEDY = 24
 MARGIN = 0.01
 
 
-def draw(config, seed, folder):
+def draw(config, seed, folder, attention):
     """A model with random weights, stored and read back in float32."""
     torch.manual_seed(seed)
     stored = getattr(torch, json.loads((folder / "config.json").read_text())["torch_dtype"])
-    model = transformers.AutoModelForCausalLM.from_config(config, attn_implementation="eager")
+    architecture = getattr(transformers, config.architectures[0])
+    plainly = {"attn_implementation": attention, "experts_implementation": "eager"}
+    model = architecture._from_config(config, **plainly)
     for name, parameter in model.named_parameters():
         vector = parameter.dim() == 1
         norm = vector and name.endswith("weight")
         scale = 0.1 if vector else 1.5 / parameter.shape[-1] ** 0.5
         torch.nn.init.normal_(parameter, 1 if norm else 0, scale)
+    for name, buffer in model.named_buffers():
+        if name.endswith("e_score_correction_bias"):
+            torch.nn.init.normal_(buffer, 0, 0.1)
     for parameter in model.parameters():  # Not buffers: rotary frequencies stay in float32.
         parameter.data = parameter.data.to(stored)
-    state = dict(model.state_dict())
-    if config.tie_word_embeddings:
-        state.pop("lm_head.weight", None)
-    safetensors.torch.save_file({name: tensor.contiguous() for name, tensor in state.items()},
-                                folder / "model.safetensors", metadata={"format": "pt"})
-    for parameter in model.parameters():
-        parameter.data = parameter.data.to(torch.float32)
-    return model.eval()
+    with tempfile.TemporaryDirectory() as saved:  # Tensors have their published names there.
+        model.save_pretrained(saved)
+        shutil.copyfile(pathlib.Path(saved, "model.safetensors"), folder / "model.safetensors")
+        return architecture.from_pretrained(saved, dtype=torch.float32, **plainly).eval()
 
 
 def answer(model, prompt):
@@ -61,14 +63,15 @@ def answer(model, prompt):
     return first, greedy, margin
 
 
-def make(folder, seed):
+def make(folder, seed, attention):
     config = transformers.AutoConfig.from_pretrained(folder)
+    vocab_size = config.get_text_config().vocab_size
     for seed in range(seed, seed + 500):
-        model = draw(config, seed, folder)
+        model = draw(config, seed, folder, attention)
         random = torch.Generator().manual_seed(seed)
         prompts = []
         for length in LENGTHS:
-            ids = torch.randint(3, config.vocab_size, (length,), generator=random).tolist()
+            ids = torch.randint(3, vocab_size, (length,), generator=random).tolist()
             logits, greedy, margin = answer(model, ids)
             if margin < MARGIN or len(set(greedy)) < GREEDY // 6:
                 break
@@ -88,12 +91,14 @@ def main():
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folders", nargs="+", type=pathlib.Path, metavar="FOLDER")
     parser.add_argument("--seed", type=int, default=1, help="the first one that is tried")
+    parser.add_argument("--attention", default="eager", choices=("eager", "sdpa"),
+                        help="transformers' own: eager adds Falcon's alibi twice, take sdpa there")
     arguments = parser.parse_args()
     for folder in arguments.folders:
         if not (folder / "config.json").is_file():
             print(f"make_golden: {folder}/config.json is missing", file=sys.stderr)
             return 2
-        print(f"{folder}: seed {make(folder, arguments.seed)}")
+        print(f"{folder}: seed {make(folder, arguments.seed, arguments.attention)}")
     return 0
 
 

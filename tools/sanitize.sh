@@ -4,7 +4,7 @@
 # threads of one process under ThreadSanitizer.
 #   tools/sanitize.sh [asan|tsan] [--sample]     both, where neither is named
 # --sample: under ASan parsers, protocol, coordinator, the worker without its transport, and a
-# sixteenth of the kernels' tests; under TSan none of those, and a quarter of the compared bits
+# twenty-fourth of the kernels' tests; under TSan none of those, and an eighth of the compared bits
 # and goldens.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -26,8 +26,8 @@ tsan_programs=(
 # Of how many parts of a program's tests a sample runs one.
 parts_of() {
   case "$1" in
-    kernels_test) echo 16 ;;
-    bits_test | golden_test) echo 4 ;;
+    kernels_test) echo 24 ;;
+    bits_test | golden_test) echo 8 ;;
     *) echo 1 ;;
   esac
 }

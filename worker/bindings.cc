@@ -17,7 +17,7 @@ using program::Program;
 // The type of the state of an operator that has one, else that of the first weight which is a
 // matrix.
 DType weight_dtype(const Program& program, const Instruction& instruction) {
-  if (schema_of(op_of(instruction)).state != StateKind::kNone) {
+  if (schema_of(op_of(instruction)).state == StateKind::kKvPages) {
     return dtype_of(program.states(bind_attributes(instruction.attributes()).state).dtype());
   }
   for (const program::Operand& operand : instruction.inputs()) {

@@ -7,11 +7,12 @@
 
 namespace lockstep {
 
-PageTables::PageTables(const program::Limits& limits, int64_t pages)
+PageTables::PageTables(const program::Limits& limits, const StateRoom& room, bool begins_at_zero)
     : context_(limits.context()),
       page_tokens_(limits.page_tokens()),
-      pages_(pages),
-      slots_(static_cast<size_t>(limits.sequences())) {}
+      pages_(room.pages),
+      begins_at_zero_(begins_at_zero),
+      slots_(static_cast<size_t>(std::min(limits.sequences(), room.sequences))) {}
 
 absl::Status PageTables::check(const cluster::Step& step) const {
   if (last_step_.has_value() && step.step() != *last_step_ + 1) {
@@ -44,6 +45,9 @@ absl::Status PageTables::check_sequence(const cluster::Step& step, int index) co
   const int64_t first = sequence.first_position();
   if (first < 0 || first > context_ - sequence.rows()) {
     return fail("first_position", 0, context_ - sequence.rows(), first);
+  }
+  if (sequence.begins() && begins_at_zero_ && first != 0) {
+    return fail("first_position", 0, 0, first);
   }
   if (!sequence.begins() && first != slot.positions) {
     return fail("first_position", slot.positions, slot.positions, first);

@@ -10,14 +10,17 @@
 #include "absl/status/status.h"
 #include "proto/cluster.pb.h"
 #include "proto/program.pb.h"
+#include "worker/state_room.h"
 
 namespace lockstep {
 
 // One thread at a time.
 class PageTables {
  public:
-  // Of an epoch: no slot has a sequence. Page ids are below `pages`.
-  PageTables(const program::Limits& limits, int64_t pages);
+  // Of an epoch: no slot has a sequence. Page ids and slots are below `room`'s. Where layers have
+  // state blocks, nothing that another sequence computed can stand for a sequence's first
+  // positions: it begins at 0.
+  PageTables(const program::Limits& limits, const StateRoom& room, bool begins_at_zero);
 
   // kInvalidArgument: `step` does not follow the last one, or one of its sequences does not follow
   // what its slot has; names the sequence, the field, what was wanted and found. Changes nothing.
@@ -39,6 +42,7 @@ class PageTables {
   const int64_t context_;
   const int64_t page_tokens_;
   const int64_t pages_;
+  const bool begins_at_zero_;
   std::optional<uint64_t> last_step_;
   std::vector<Slot> slots_;
 };

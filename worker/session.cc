@@ -276,6 +276,7 @@ absl::StatusOr<WorkResult> Session::load(const Work& work) {
   WorkResult result{.identity = kept_->worker->identity(),
                     .bytes_loaded = work.keep ? 0 : progress_.bytes_loaded.load()};
   result.reply.mutable_ready()->set_pages(kept_->worker->pages_possible());
+  result.reply.mutable_ready()->set_sequences(kept_->worker->sequences_possible());
   result.reply.mutable_ready()->set_weight_bytes(kept_->worker->weight_bytes());
   if (spans_hosts(*work.assignment)) {
     ASSIGN_OR_RETURN(const WeightSource source, open_source(*work.assignment));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One mapping for all layers, a layer's pages side by side.
+// One mapping for all layers, a layer's pages or blocks side by side.
 #include "worker/state.h"
 
 #include <algorithm>
@@ -18,12 +18,34 @@ constexpr int64_t kMostPages = std::numeric_limits<int32_t>::max();
 int64_t layer_page_bytes(const Program& program, const Bindings& bindings, int index) {
   const program::State& state = program.states(index);
   const KernelEntry* kernel = bindings.states[index];
-  if (kernel == nullptr) return 0;
+  if (kernel == nullptr || state.has_block()) return 0;
   return kernel->page_bytes({.tokens = program.limits().page_tokens(),
                              .kv_heads = state.kv().kv_heads(),
                              .k_dim = state.kv().k_dim(),
                              .v_dim = state.kv().v_dim(),
                              .dtype = dtype_of(state.dtype())});
+}
+
+// Of a layer's blocks one: 0 if it has pages.
+int64_t layer_block_bytes(const Program& program, const Bindings& bindings, int index) {
+  const program::Block& block = program.states(index).block();
+  if (bindings.states[index] == nullptr) return 0;
+  return align_memory(block.rows() * block.cols() * static_cast<int64_t>(sizeof(float)));
+}
+
+// Of a rank's memory what KV pages and state blocks may have.
+int64_t room_for_state(const PageBudget& budget) {
+  int64_t bytes = budget.memory_bytes;
+  if (bytes > 0) return budget.free_bytes > 0 ? std::min(bytes, budget.free_bytes) : bytes;
+  // Ranks that share the memory may be loading still: what is free now is not all ours, and what
+  // they have not taken yet is theirs.
+  bytes = std::numeric_limits<int64_t>::max();
+  if (budget.free_bytes > 0) bytes = budget.free_bytes / budget.ranks_here;
+  if (budget.total_bytes > 0) {
+    const int64_t share = budget.total_bytes / budget.ranks_here - budget.weight_bytes;
+    bytes = std::min(bytes, std::max<int64_t>(share, 0));
+  }
+  return static_cast<int64_t>(static_cast<double>(bytes) * budget.fraction);
 }
 
 }  // namespace
@@ -34,48 +56,52 @@ int64_t page_bytes_of(const Program& program, const Bindings& bindings) {
   return bytes;
 }
 
-int64_t pages_that_fit(const Program& program, const Bindings& bindings, const PageBudget& budget) {
+int64_t block_bytes_of(const Program& program, const Bindings& bindings) {
+  int64_t bytes = 0;
+  for (int i = 0; i < program.states_size(); ++i) bytes += layer_block_bytes(program, bindings, i);
+  return bytes;
+}
+
+StateRoom state_that_fits(const Program& program, const Bindings& bindings,
+                          const PageBudget& budget) {
   const program::Limits& limits = program.limits();
   const int64_t pages_a_sequence =
       (limits.context() + limits.page_tokens() - 1) / limits.page_tokens();
-  int64_t pages = std::min(kMostPages, pages_a_sequence * limits.sequences());
+  StateRoom room = {.pages = std::min(kMostPages, pages_a_sequence * limits.sequences()),
+                    .sequences = limits.sequences()};
   // The coordinator knows better: it may keep prefixes of sequences that are over.
-  if (budget.max_pages > 0) pages = std::min(kMostPages, budget.max_pages);
+  if (budget.max_pages > 0) room.pages = std::min(kMostPages, budget.max_pages);
   const int64_t page_bytes = page_bytes_of(program, bindings);
-  if (page_bytes == 0) return pages;
-
-  int64_t bytes = budget.memory_bytes;
-  if (bytes == 0) {
-    // Ranks that share the memory may be loading still: what is free now is not all ours, and what
-    // they have not taken yet is theirs.
-    bytes = std::numeric_limits<int64_t>::max();
-    if (budget.free_bytes > 0) bytes = budget.free_bytes / budget.ranks_here;
-    if (budget.total_bytes > 0) {
-      const int64_t share = budget.total_bytes / budget.ranks_here - budget.weight_bytes;
-      bytes = std::min(bytes, std::max<int64_t>(share, 0));
-    }
-    bytes = static_cast<int64_t>(static_cast<double>(bytes) * budget.fraction);
-  } else if (budget.free_bytes > 0) {
-    bytes = std::min(bytes, budget.free_bytes);
+  const int64_t block_bytes = block_bytes_of(program, bindings);
+  int64_t bytes = room_for_state(budget);
+  if (block_bytes > 0) {
+    // Half is for pages, unless that leaves no sequence.
+    const int64_t most = page_bytes > 0 ? std::max(bytes / 2, block_bytes) : bytes;
+    room.sequences = std::min(room.sequences, std::min(most, bytes) / block_bytes);
+    bytes -= room.sequences * block_bytes;
   }
-  return std::min(pages, bytes / page_bytes);
+  if (page_bytes > 0) room.pages = std::min(room.pages, bytes / page_bytes);
+  return room;
 }
 
 absl::StatusOr<State> State::allocate(const Program& program, const Bindings& bindings,
-                                      Device& device, int64_t pages) {
+                                      Device& device, const StateRoom& room) {
   State state;
-  state.pages_ = pages;
-  ASSIGN_OR_RETURN(state.memory_,
-                   allocate_memory(device, pages * page_bytes_of(program, bindings), "KV pages"));
+  state.pages_ = room.pages;
+  const int64_t bytes = room.pages * page_bytes_of(program, bindings) +
+                        room.sequences * block_bytes_of(program, bindings);
+  ASSIGN_OR_RETURN(state.memory_, allocate_memory(device, bytes, "KV pages"));
   std::byte* data = state.memory_.data();
   for (int i = 0; i < program.states_size(); ++i) {
-    const int64_t page_bytes = layer_page_bytes(program, bindings, i);
-    state.views_.push_back({.data = data,
-                            .page_bytes = page_bytes,
-                            .pages = pages,
+    const bool block = program.states(i).has_block();
+    const StateView view = {.data = data,
+                            .page_bytes = block ? layer_block_bytes(program, bindings, i)
+                                                : layer_page_bytes(program, bindings, i),
+                            .pages = block ? room.sequences : room.pages,
                             .page_tokens = program.limits().page_tokens(),
-                            .dtype = dtype_of(program.states(i).dtype())});
-    data += pages * page_bytes;
+                            .dtype = dtype_of(program.states(i).dtype())};
+    data += view.pages * view.page_bytes;
+    state.views_.push_back(view);
   }
   return state;
 }

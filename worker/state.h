@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// KV pages of all layers of this rank. Which sequence has which page is the coordinator's affair; a
-// page id means the same page in every layer.
+// KV pages and state blocks of all layers of this rank. Which sequence has which page is the
+// coordinator's affair; a page id means the same page in every layer. A sequence's blocks are those
+// of its slot.
 #pragma once
 
 #include <cstdint>
@@ -11,6 +12,7 @@
 #include "worker/bindings.h"
 #include "worker/kernels/kernel.h"
 #include "worker/memory.h"
+#include "worker/state_room.h"
 
 namespace lockstep {
 
@@ -18,7 +20,10 @@ namespace lockstep {
 // anything.
 int64_t page_bytes_of(const program::Program& program, const Bindings& bindings);
 
-// What decides how many pages there is room for.
+// Bytes of a sequence's blocks over all layers, likewise.
+int64_t block_bytes_of(const program::Program& program, const Bindings& bindings);
+
+// What decides how much there is room for.
 struct PageBudget {
   int64_t memory_bytes = 0;  // At most this much; 0: a share of what is free.
   int64_t free_bytes = 0;    // Now, after the weights; 0: unknown.
@@ -28,15 +33,15 @@ struct PageBudget {
   double fraction = 0.8;     // Of this rank's part, where memory_bytes does not say how much.
   int64_t max_pages = 0;     // More would never be used; 0: as many as fit.
 };
-// May be 0.
-int64_t pages_that_fit(const program::Program& program, const Bindings& bindings,
-                       const PageBudget& budget);
+// Either may be 0. Blocks get half of the memory at most where there are pages too.
+StateRoom state_that_fits(const program::Program& program, const Bindings& bindings,
+                          const PageBudget& budget);
 
 class State {
  public:
-  // A processor reserves addresses for all pages, and takes memory as pages are written.
+  // A processor reserves addresses for all of it, and takes memory as pages and blocks are written.
   static absl::StatusOr<State> allocate(const program::Program& program, const Bindings& bindings,
-                                        Device& device, int64_t pages);
+                                        Device& device, const StateRoom& room);
 
   int64_t pages() const { return pages_; }
   // By index into Program.states. Valid as long as the State is, moves included.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <span>
 
 #include "base/check.h"
 #include "base/status.h"
@@ -101,6 +102,16 @@ void set_candidate(const Candidate& from, cluster::Candidate* to) {
   to->set_noisy(from.noisy);
 }
 
+void set_list(std::span<const Candidate> from, cluster::CandidateList* to) {
+  const int count = static_cast<int>(from.size());
+  to->mutable_ids()->Reserve(count);
+  to->mutable_logits()->Reserve(count);
+  for (const Candidate& candidate : from) {
+    to->add_ids(candidate.id);
+    to->add_logits(candidate.logit);
+  }
+}
+
 // The next `count` of a buffer that is large enough.
 template <typename T>
 T* share(std::vector<T>& buffer, int64_t& taken, int64_t count) {
@@ -170,7 +181,8 @@ void StepBuffers::take_rows(const cluster::Step& step, const PageTables& tables)
     sequences_[i] = {.first_row = row,
                      .rows = from.rows(),
                      .first_position = from.first_position(),
-                     .pages = tables.of(from.slot()).data()};
+                     .pages = tables.of(from.slot()).data(),
+                     .slot = from.slot()};
     for (int64_t r = 0; r < from.rows(); ++r, ++row) {
       positions_[row] = static_cast<int32_t>(from.first_position() + r);
       sequence_of_row_[row] = i;
@@ -232,12 +244,15 @@ void StepBuffers::give(const cluster::Step& step, cluster::StepResult* result) c
   for (int i = 0; i < step.outputs_size(); ++i) {
     const OutputRequest& request = requests_[i];
     cluster::Candidates* answer = result->add_outputs();
-    answer->mutable_top()->Reserve(static_cast<int>(request.top_found));
-    for (int64_t k = 0; k < request.top_found; ++k) {
-      set_candidate(request.top[k], answer->add_top());
+    if (request.top_found > 0) {
+      cluster::CandidateList* top = answer->mutable_top();
+      set_list({request.top, static_cast<size_t>(request.top_found)}, top);
+      top->mutable_edited()->Reserve(static_cast<int>(request.top_found));
+      for (int64_t k = 0; k < request.top_found; ++k) top->add_edited(request.top[k].edited);
     }
-    for (int64_t k = 0; k < request.raw_top_found; ++k) {
-      set_candidate(request.raw_top[k], answer->add_raw_top());
+    if (request.raw_top_found > 0) {
+      set_list({request.raw_top, static_cast<size_t>(request.raw_top_found)},
+               answer->mutable_raw_top());
     }
     if (request.noisy.id >= 0) set_candidate(request.noisy, answer->mutable_noisy());
     const auto blocks = static_cast<size_t>(blocks_);

@@ -117,7 +117,8 @@ class WorkerImpl final : public Worker {
 
   int64_t weight_bytes() const override { return weights_->bytes(); }
   const std::string& identity() const override { return identity_; }
-  int64_t pages_possible() const override { return pages_possible_; }
+  int64_t pages_possible() const override { return room_.pages; }
+  int64_t sequences_possible() const override { return room_.sequences; }
   absl::Status start(int64_t pages) override;
   void drop_pages() override;
   absl::Status rejoin(const cluster::Assignment& assignment,
@@ -154,7 +155,7 @@ class WorkerImpl final : public Worker {
   Progress* progress_;
   std::optional<State> state_;  // Both from start() to the epoch's end.
   std::optional<PageTables> tables_;
-  int64_t pages_possible_ = 0;
+  StateRoom room_;
   std::vector<OperatorTime> operators_;  // Of the last step, if it was traced.
   // Of the step whose logits are still there.
   std::optional<uint64_t> last_step_;
@@ -204,12 +205,16 @@ absl::Status WorkerImpl::count_pages(const cluster::Assignment& assignment) {
                           .ranks_here = ranks_here(assignment),
                           .fraction = memory_fraction_,
                           .max_pages = assignment.max_pages()};
-  pages_possible_ = pages_that_fit(program_, bindings_, budget);
-  if (pages_possible_ > 0) return absl::OkStatus();
+  room_ = state_that_fits(program_, bindings_, budget);
+  if (room_.pages > 0 && room_.sequences > 0) return absl::OkStatus();
+  const bool blocks = room_.sequences == 0;
   return resource_exhausted(
-      "no room for one KV page of {}: {} are free and --kv-memory is {}; free some memory, or use "
+      "no room for {} of {}: {} are free and --kv-memory is {}; free some memory, or use "
       "more workers",
-      memory_text(page_bytes_of(program_, bindings_)), memory_text(budget.free_bytes),
+      blocks ? "one sequence's state" : "one KV page",
+      memory_text(blocks ? block_bytes_of(program_, bindings_)
+                         : page_bytes_of(program_, bindings_)),
+      memory_text(budget.free_bytes),
       budget.memory_bytes > 0 ? memory_text(budget.memory_bytes) : "not set");
 }
 
@@ -217,16 +222,17 @@ absl::Status WorkerImpl::start(int64_t pages) {
   if (state_.has_value()) {
     return fail(absl::FailedPreconditionError("started a second time without a new epoch"));
   }
-  if (pages < 1 || pages > pages_possible_) {
-    return fail(invalid_argument("start with 1 to {} KV pages, found {}", pages_possible_, pages));
+  if (pages < 1 || pages > room_.pages) {
+    return fail(invalid_argument("start with 1 to {} KV pages, found {}", room_.pages, pages));
   }
   device_.use_from_this_thread();
-  absl::StatusOr<State> state = State::allocate(program_, bindings_, device_, pages);
+  const StateRoom room = {.pages = pages, .sequences = room_.sequences};
+  absl::StatusOr<State> state = State::allocate(program_, bindings_, device_, room);
   if (!state.ok()) return fail(state.status());
   state_ = std::move(state).value();
   executor_->use(*state_);
   if (progress_ != nullptr) progress_->instructions = 0;
-  tables_.emplace(program_.limits(), pages);
+  tables_.emplace(program_.limits(), room, has_blocks(program_));
   return absl::OkStatus();
 }
 

@@ -48,10 +48,12 @@ class Worker {
   virtual int64_t weight_bytes() const = 0;
   // Of what the weights were loaded from: see source_identity().
   virtual const std::string& identity() const = 0;
-  // KV pages that there is room for.
+  // KV pages that there is room for, and sequences whose state blocks there is room for beside
+  // them.
   virtual int64_t pages_possible() const = 0;
-  // Allocates the pages: ids in Steps are below `pages`. Once per epoch, before its first
-  // step.
+  virtual int64_t sequences_possible() const = 0;
+  // Allocates the pages, ids in Steps are below `pages`, and all blocks. Once per epoch, before its
+  // first step.
   virtual absl::Status start(int64_t pages) = 0;
 
   // The epoch is over: frees its pages. Before the ranks of the next one meet, so that each of them

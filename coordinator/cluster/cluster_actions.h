@@ -46,8 +46,9 @@ struct GroupFormed {
 };
 
 // Once for each GroupFormed, unless the owner ended that epoch. kUnavailable names the rank;
-// kAborted: nothing is wrong, and the next one will be larger; kCancelled: the cluster was shut
-// down. The next group is formed when want_group() is called.
+// kDeadlineExceeded: the same, and nothing was heard of the rank, so that what it computed is not
+// to blame; kAborted: nothing is wrong, and the next one will be larger; kCancelled: the cluster
+// was shut down. The next group is formed when want_group() is called.
 struct GroupLost {
   absl::Status why;
 };

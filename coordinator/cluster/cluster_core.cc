@@ -249,8 +249,8 @@ void ClusterCore::want_group(int64_t now, const GroupWish& wish) {
   try_form(now);
 }
 
-void ClusterCore::note_requests(int64_t now, bool any) {
-  regroup_.note_requests(any);
+void ClusterCore::note_demand(int64_t now, Demand demand) {
+  regroup_.note_demand(demand);
   try_grow(now);
 }
 
@@ -307,7 +307,7 @@ void ClusterCore::look_for_silence(int64_t now) {
       lost.emplace_back(link, fmt::format("nothing came from it for {} ms", now - member.heard_at));
     }
   }
-  for (const auto& [link, why] : lost) lose(now, link, How::kCut, why);
+  for (const auto& [link, why] : lost) lose(now, link, How::kSilent, why);
 }
 
 void ClusterCore::look_for_stuck(int64_t now) {

@@ -47,9 +47,8 @@ class ClusterCore {
   // A group, as soon as there are workers enough: answered by GroupFormed or Hopeless. One that the
   // owner still has is ended.
   void want_group(int64_t now, const GroupWish& wish = {});
-  // Whether the owner has requests: while it has none, a group of fewer ranks than there could be
-  // is formed anew.
-  void note_requests(int64_t now, bool any);
+  // While no request runs, a group of fewer ranks than there could be is formed anew.
+  void note_demand(int64_t now, Demand demand);
   // A Step or a LogitsRequest for every rank, one at a time: answered by Replies or GroupLost.
   // Dropped where there is no group, since GroupLost was given.
   void exchange(int64_t now, cluster::CoordinatorMessage message);
@@ -75,6 +74,7 @@ class ClusterCore {
   enum class How {
     kClosed,   // Its stream is closed already.
     kCut,      // The stream is cancelled, and the process killed if it is ours.
+    kSilent,   // The same; nothing was heard of it, so that no step can be what it was lost for.
     kRefused,  // It is told why first.
   };
 

@@ -148,6 +148,9 @@ void ClusterCore::prove(int64_t now) {
   for (int rank = 0; rank < epoch_.ranks(); ++rank) {
     const cluster::Ready& ready = readies[rank].ready();
     epoch_.info.pages = std::min(epoch_.info.pages, ready.pages());
+    if (ready.sequences() > 0) {
+      epoch_.info.max_sequences = std::min(epoch_.info.max_sequences, ready.sequences());
+    }
     epoch_.info.weight_bytes += ready.weight_bytes();
     member_of(rank).weight_bytes = ready.weight_bytes();
     const cluster::Hello& hello = *member_of(rank).hello;
@@ -219,8 +222,8 @@ void ClusterCore::fail_epoch(int64_t now, const absl::Status& why, bool permanen
   if (formed) {
     regroup_.group_lost(now);
     log(LogLevel::kWarning, "the group was lost: " + message_of(why));
-    const auto code =
-        absl::IsAborted(why) ? absl::StatusCode::kAborted : absl::StatusCode::kUnavailable;
+    const bool blameless = absl::IsAborted(why) || absl::IsDeadlineExceeded(why);
+    const auto code = blameless ? why.code() : absl::StatusCode::kUnavailable;
     actions_.push_back(cluster_action::GroupLost{absl::Status(code, why.message())});
     return;
   }
@@ -269,12 +272,16 @@ void ClusterCore::lose(int64_t now, LinkId link, How how, const std::string& why
   if (member.hello.has_value()) {
     const int local = local_.find(member.hello->pid());
     const bool ours = local >= 0 && local == member.hello->preferred_rank();
-    if (ours) local_.left(now, local, how == How::kCut ? 0 : kLeaveMs);
+    const bool kill = how == How::kCut || how == How::kSilent;
+    if (ours) local_.left(now, local, kill ? 0 : kLeaveMs);
   }
   if (rank >= 0 || (epoch_.phase == Epoch::Phase::kNone && member.last_rank >= 0)) {
     regroup_.left(now);
   }
-  if (rank >= 0) fail_epoch(now, unavailable("{} was lost: {}", name_of(rank, member), why));
+  if (rank < 0) return;
+  const auto code =
+      how == How::kSilent ? absl::StatusCode::kDeadlineExceeded : absl::StatusCode::kUnavailable;
+  fail_epoch(now, absl::Status(code, fmt::format("{} was lost: {}", name_of(rank, member), why)));
 }
 
 void ClusterCore::give_up(absl::Status why) {

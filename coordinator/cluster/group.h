@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "coordinator/cluster/worker_state.h"
 #include "proto/cluster.pb.h"
+#include "proto/validate.h"
 
 namespace lockstep {
 
@@ -53,6 +54,7 @@ struct GroupInfo {
   int64_t max_outputs = 0;
   int64_t max_sequences = 0;
   int64_t max_context = 0;
+  bool shares_prefixes = true;  // False where pages are not all that a sequence leaves behind.
   int64_t vocab = 0;
   int64_t weight_bytes = 0;  // Of all ranks.
   std::string numeric_class;
@@ -73,10 +75,15 @@ inline GroupInfo group_info(const program::Program& program) {
           .max_outputs = program.limits().outputs(),
           .max_sequences = program.limits().sequences(),
           .max_context = program.limits().context(),
+          .shares_prefixes = !has_blocks(program),
           .vocab = program.vocab(),
           .numeric_class = program.numeric_class(),
           .strategy = program.strategy()};
 }
+
+// What the owner of a group has for it: nothing; requests that only a larger one can take; requests
+// that run, or will.
+enum class Demand : uint8_t { kNone, kLarger, kRuns };
 
 // A complete group of one epoch. Used by the engine's thread alone, but for abort().
 class Group {
@@ -86,7 +93,8 @@ class Group {
 
   // Gives every rank a step, and does not wait for it: receive() follows before the next one.
   // After any error, of this or of another call, the group is over: kUnavailable names the rank
-  // that was lost; kAborted: nothing is wrong, but another group can be formed that is better.
+  // that was lost; kDeadlineExceeded: the same, whatever it computed; kAborted: nothing is wrong,
+  // but another group can be formed that is better.
   virtual absl::Status send(std::shared_ptr<const cluster::Step> step) = 0;
   // Waits for the results of the step that was sent, in rank order.
   virtual absl::StatusOr<std::vector<cluster::StepResult>> receive() = 0;
@@ -119,9 +127,9 @@ class Cluster {
   // cluster was shut down (kCancelled) or, before the first group, can never form one: one line
   // that says why. The group given before is over by then.
   virtual absl::StatusOr<std::unique_ptr<Group>> form(const GroupWish& wish) = 0;
-  // Whether requests run or wait: while none does, nobody minds if the group is formed anew to be
-  // larger. The engine's thread.
-  virtual void note_requests(bool /*any*/) {}
+  // While no request runs, nobody minds if the group is formed anew to be larger. The engine's
+  // thread.
+  virtual void note_demand(Demand /*demand*/) {}
   // Makes form() return kCancelled now and ever after. Any thread.
   virtual void shutdown() = 0;
   // A group is formed, it was heard of within the last second, and it makes progress if it has work

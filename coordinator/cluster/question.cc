@@ -36,25 +36,31 @@ absl::Status check_logits(std::string_view bytes, int64_t vocab) {
 
 absl::Status check_ready(const cluster::Ready& ready) {
   RETURN_IF_ERROR(check_range("Ready.pages", ready.pages(), 1, INT64_MAX));
+  RETURN_IF_ERROR(check_range("Ready.sequences", ready.sequences(), 0, INT64_MAX));
   RETURN_IF_ERROR(check_range("Ready.weight_bytes", ready.weight_bytes(), 0, kMaxWeightBytes));
   RETURN_IF_ERROR(check_text("Ready.contents", ready.contents()));
   return check_text("Ready.identity", ready.identity());
 }
 
-absl::Status check_ids(std::string_view name,
-                       const google::protobuf::RepeatedPtrField<cluster::Candidate>& candidates,
-                       int most, int64_t vocab) {
-  RETURN_IF_ERROR(check_range(name, candidates.size(), 0, most));
-  for (const cluster::Candidate& candidate : candidates) {
-    RETURN_IF_ERROR(check_range("Candidate.id", candidate.id(), 0, vocab - 1));
+// `edited`: whether the list has edited logits.
+absl::Status check_list(std::string_view name, const cluster::CandidateList& list, bool edited,
+                        int most, int64_t vocab) {
+  const int count = list.ids_size(), with_edited = edited ? count : 0;
+  RETURN_IF_ERROR(check_range(name, count, 0, most));
+  RETURN_IF_ERROR(check_range("CandidateList.logits", list.logits_size(), count, count));
+  RETURN_IF_ERROR(
+      check_range("CandidateList.edited", list.edited_size(), with_edited, with_edited));
+  for (const int32_t id : list.ids()) {
+    RETURN_IF_ERROR(check_range("Candidate.id", id, 0, vocab - 1));
   }
   return absl::OkStatus();
 }
 
 absl::Status check_candidates(const Question::Output& output, const cluster::Candidates& found,
                               int64_t vocab) {
-  RETURN_IF_ERROR(check_ids("Candidates.top", found.top(), output.top_count, vocab));
-  RETURN_IF_ERROR(check_ids("Candidates.raw_top", found.raw_top(), output.raw_top_count, vocab));
+  RETURN_IF_ERROR(check_list("Candidates.top", found.top(), true, output.top_count, vocab));
+  RETURN_IF_ERROR(
+      check_list("Candidates.raw_top", found.raw_top(), false, output.raw_top_count, vocab));
   if (found.has_noisy()) {
     RETURN_IF_ERROR(check_range("Candidate.id", found.noisy().id(), -1, vocab - 1));
   }

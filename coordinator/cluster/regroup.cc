@@ -71,7 +71,7 @@ void Regroup::grows(int64_t now, int ranks) {
 
 // One that failed may have got well. Requests are not disturbed to find that out.
 int64_t Regroup::forgiven(int64_t now) const {
-  return idle_ ? now - options_.regrow_ms : INT64_MIN;
+  return idle() ? now - options_.regrow_ms : INT64_MIN;
 }
 
 RosterRules Regroup::rules(int64_t now) const {
@@ -94,8 +94,8 @@ int Regroup::growth(int64_t now, const Members& members, const std::vector<LinkI
   RosterRules rules = this->rules(now);
   rules.grace_over = true;
   rules.forgive_before = forgiven(now);
-  // Requests that run go on in their class; with none, any will do.
-  rules.numeric_class = idle_ ? "" : numeric_class;
+  // Requests go on in their class; with none, any will do.
+  rules.numeric_class = demand_ == Demand::kNone ? "" : numeric_class;
   rules.class_grace_over = false;
   const Roster roster = choose_roster(members, rules);
   if (roster.ranks() <= ranks) return 0;
@@ -107,7 +107,7 @@ int Regroup::growth(int64_t now, const Members& members, const std::vector<LinkI
   if (now - first_at >= options_.regrow_ms) return roster.ranks();
   // Several that were lost together come back one after the other: once is enough for all.
   const bool all_came = roster.ranks() == options_.workers || now - joined_at_ >= options_.grace_ms;
-  return idle_ && all_came ? roster.ranks() : 0;
+  return idle() && all_came ? roster.ranks() : 0;
 }
 
 }  // namespace lockstep

@@ -37,8 +37,7 @@ class Regroup {
   void group_lost(int64_t now);
   // The group was ended to have `ranks` instead.
   void grows(int64_t now, int ranks);
-  // Whether its owner has requests.
-  void note_requests(bool any) { idle_ = !any; }
+  void note_demand(Demand demand) { demand_ = demand; }
 
   // ---- What follows ----
   // For the next group.
@@ -49,6 +48,7 @@ class Regroup {
              const std::string& numeric_class) const;
 
  private:
+  bool idle() const { return demand_ != Demand::kRuns; }
   int64_t forgiven(int64_t now) const;
 
   const ClusterCoreOptions& options_;
@@ -61,7 +61,7 @@ class Regroup {
   int too_few_ = 0;
   std::set<std::set<LinkId>> failed_;
   int64_t forget_at_ = INT64_MAX;  // What failed.
-  bool idle_ = true;               // The owner has no requests.
+  Demand demand_ = Demand::kNone;  // Of the owner.
   int growing_to_ = 0;
   int64_t forgive_before_ = INT64_MIN;  // While it grows.
   int64_t grown_at_ = INT64_MIN;        // A group formed that was larger than the one before.

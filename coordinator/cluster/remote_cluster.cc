@@ -188,8 +188,8 @@ void RemoteCluster::leave(uint64_t epoch, const absl::Status& why) {
   changed_.notify_all();
 }
 
-void RemoteCluster::note_requests(bool any) {
-  post([&](ClusterCore& core, int64_t now) { core.note_requests(now, any); });
+void RemoteCluster::note_demand(Demand demand) {
+  post([&](ClusterCore& core, int64_t now) { core.note_demand(now, demand); });
 }
 
 void RemoteCluster::shutdown() {

@@ -33,7 +33,7 @@ class RemoteCluster final : public Cluster, public LinkListener, public ProcessL
 
   absl::StatusOr<std::unique_ptr<Group>> form(const GroupWish& wish) override
       ABSL_LOCKS_EXCLUDED(mutex_);
-  void note_requests(bool any) override ABSL_LOCKS_EXCLUDED(mutex_);
+  void note_demand(Demand demand) override ABSL_LOCKS_EXCLUDED(mutex_);
   void shutdown() override ABSL_LOCKS_EXCLUDED(mutex_);
   bool healthy() const override ABSL_LOCKS_EXCLUDED(mutex_);
   std::vector<WorkerState> workers() const override ABSL_LOCKS_EXCLUDED(mutex_);

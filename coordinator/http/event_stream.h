@@ -21,10 +21,12 @@ void append_event(std::string_view data, std::optional<uint64_t> id, std::string
 // "data: [DONE]", OpenAI's last event.
 void append_done(std::string* bytes);
 
-// A source of events: silence is filled with comments, which clients skip.
+// A source of events: silence is filled with comments, which clients skip. No empty line ends one:
+// the official OpenAI client for Python takes any after an event with an id for an event without
+// data, and fails.
 class EventSource : public BodySource {
  public:
-  std::string_view keep_alive() const override { return ": keep-alive\n\n"; }
+  std::string_view keep_alive() const override { return ": keep-alive\n"; }
 };
 
 }  // namespace lockstep::http

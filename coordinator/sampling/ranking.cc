@@ -47,16 +47,17 @@ Ranking rank_candidates(const cluster::Output& output,
   bool bounded = false;
   ScoredToken bound;  // The best of the last tokens of ranks that may have more.
   for (const cluster::Candidates* rank : ranks) {
-    bool more = rank->top_size() >= output.top_count();
+    const cluster::CandidateList& top = rank->top();
+    bool more = top.ids_size() >= output.top_count();
     ScoredToken last;
     std::vector<ScoredToken> sent;
-    sent.reserve(static_cast<size_t>(rank->top_size()));
-    for (const cluster::Candidate& candidate : rank->top()) {
-      if (!drawable(candidate.edited())) {
+    sent.reserve(static_cast<size_t>(top.ids_size()));
+    for (int i = 0; i < top.ids_size(); ++i) {
+      if (!drawable(top.edited(i))) {
         more = false;  // All that follow are no better.
         break;
       }
-      last = {.id = candidate.id(), .logit = candidate.logit(), .edited = candidate.edited()};
+      last = {.id = top.ids(i), .logit = top.logits(i), .edited = top.edited(i)};
       sent.push_back(last);
     }
     merge_in(sent, &ranking.tokens);

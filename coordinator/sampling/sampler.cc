@@ -161,8 +161,9 @@ std::vector<Logprob> logprobs_of(const ScoredToken& chosen, int32_t count,
   add(chosen.id, chosen.logit);
   std::vector<ScoredToken> best;  // Ordered by the raw logit here.
   for (const cluster::Candidates* rank : ranks) {
-    for (const cluster::Candidate& candidate : rank->raw_top()) {
-      best.push_back({.id = candidate.id(), .edited = candidate.logit()});
+    const cluster::CandidateList& top = rank->raw_top();
+    for (int i = 0; i < top.ids_size(); ++i) {
+      best.push_back({.id = top.ids(i), .edited = top.logits(i)});
     }
   }
   std::erase_if(best, [](const ScoredToken& token) { return std::isnan(token.edited); });

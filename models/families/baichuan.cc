@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Baichuan-7B: Llama's maths, with q, k and v below each other in one matrix, W_pack.
+// Baichuan 1 and 2, 7B and 13B: Llama's maths, with q, k and v below each other in one matrix.
 #include "base/status.h"
+#include "models/alibi.h"
 #include "models/blocks.h"
+#include "models/config_keys.h"
 #include "models/families/families.h"
 
 namespace lockstep::families::baichuan {
@@ -9,6 +11,7 @@ namespace {
 
 constexpr int64_t k13bHiddenSize = 5120;
 constexpr int64_t kBaichuan2VocabSize = 125696;
+constexpr int64_t kPositions = 4096;
 
 Value attention(Graph& g, const Config& c, Value x, int layer) {
   return stacked_attention(g, c, x, layer, "self_attn.W_pack", "self_attn.o_proj");
@@ -16,32 +19,26 @@ Value attention(Graph& g, const Config& c, Value x, int layer) {
 
 void build_baichuan(Graph& g, const Config& c) { build_layers(g, c, {.attention = attention}); }
 
-// No key says which kind a model is. The reference's files differ in these, and each would load:
-// the 13B has the 7B's weight names.
-absl::Status check_baichuan(const Json& json) {
-  const auto is = [&](const char* key, int64_t value) {
-    return json.contains(key) && json[key] == value;
-  };
-  const bool has_positions =
-      json.contains("max_position_embeddings") && !json["max_position_embeddings"].is_null();
-  if (is("vocab_size", kBaichuan2VocabSize) || json.contains("z_loss_weight")) {
-    return invalid_argument(
-        "{}: this is a Baichuan 2, which normalises the rows of lm_head; that is not supported "
-        "yet; supported: Baichuan-7B",
-        json.contains("z_loss_weight") ? "z_loss_weight" : "vocab_size");
-  }
-  if (!has_positions || is("hidden_size", k13bHiddenSize)) {
-    return invalid_argument(
-        "{}: this is a Baichuan 13B, whose attention adds alibi instead of turning q and k; alibi "
-        "is not supported yet; supported: Baichuan-7B",
-        has_positions ? "hidden_size of 5120" : "max_position_embeddings is not there");
+// No key says which kind a model is; the reference's files differ in these. A 13B adds alibi to
+// scores and turns nothing; a Baichuan 2 brings the rows of its head to length 1.
+absl::Status refine_baichuan(const Json& json, Config& c) {
+  c.head_unit_rows = c.vocab_size == kBaichuan2VocabSize || json.contains("z_loss_weight");
+  const bool has_positions = !json.value("max_position_embeddings", Json()).is_null();
+  if (has_positions && c.hidden_size != k13bHiddenSize) return absl::OkStatus();
+  c.slopes = alibi_slopes(c.heads);
+  if (!has_positions) {
+    ASSIGN_OR_RETURN(c.max_position_embeddings,
+                     get_count(json, "model_max_length", 1 << 24, kPositions));
   }
   return absl::OkStatus();
 }
 
+constexpr Family kBaichuan = {
+    .positions = kPositions, .keys = {"z_loss_weight"}, .refine = refine_baichuan};
+
 constexpr Architecture kRows[] = {
-    {"BaiChuanForCausalLM", build_baichuan, {.check = check_baichuan}},
-    {"BaichuanForCausalLM", build_baichuan, {.check = check_baichuan}},
+    {"BaiChuanForCausalLM", build_baichuan, kBaichuan},
+    {"BaichuanForCausalLM", build_baichuan, kBaichuan},
 };
 
 }  // namespace

@@ -1,34 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 // Command R and its successors: Llama's blocks in parallel, layer norms without biases.
-#include <utility>
-
-#include "base/status.h"
 #include "models/blocks.h"
+#include "models/config_keys.h"
 #include "models/families/families.h"
 
 namespace lockstep::families::cohere {
 namespace {
 
 absl::Status check_cohere(const Json& json) {
-  const std::pair<const char*, Json> only[] = {{"position_embedding_type", "rope_gptj"},
-                                               {"order_of_interleaved_layers", "local_attn_first"},
-                                               {"rotary_pct", 1.0},
-                                               {"use_embedding_sharing", true},
-                                               {"use_gated_activation", true},
-                                               {"use_parallel_block", true}};
-  for (const auto& [key, value] : only) {
-    const auto found = json.find(key);
-    if (found == json.end() || found->is_null() || *found == value) continue;
-    return invalid_argument("{}: {} is not supported; supported: {}", key, describe(*found),
-                            value.dump());
-  }
-  return absl::OkStatus();
+  const OnlyValue only[] = {{"position_embedding_type", "rope_gptj"},
+                            {"order_of_interleaved_layers", "local_attn_first"},
+                            {"rotary_pct", 1.0},
+                            {"use_embedding_sharing", true},
+                            {"use_gated_activation", true},
+                            {"use_parallel_block", true}};
+  return check_only(json, only);
 }
 
 constexpr Architecture kRows[] = {
     {"CohereForCausalLM",
      build_llama,
      {.tie_word_embeddings = true,
+      .qk_norm = {.over = QkNorm::Over::kHead, .centred = true, .by_head = true},
       .layer_norm = true,
       .norm_bias = false,
       .parallel = true,
@@ -37,7 +30,7 @@ constexpr Architecture kRows[] = {
       .rope_theta = 500000,
       .rope_interleaved = true,
       .logit_scale = 0.0625,
-      .keys = {"attention_bias", "logit_scale"},
+      .keys = {"attention_bias", "logit_scale", "use_qk_norm"},
       .names = {{{"layer_norm_eps", "rms_norm_eps"}}}}},
     {"Cohere2ForCausalLM",
      build_llama,

@@ -18,7 +18,7 @@ void build_exaone4(Graph& g, const Config& c) {
 constexpr Architecture kRows[] = {
     {"Exaone4ForCausalLM",
      build_exaone4,
-     {.qk_norm = true,
+     {.qk_norm = kHeadNorms,
       .norm_eps = 1e-5,
       .kv_heads = 32,
       .window = WindowRule::kPattern,

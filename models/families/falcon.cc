@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Falcon of 7B (one KV head; one norm feeds attention and MLP), of 40B and 180B (grouped heads, a
-// norm each), of 11B (grouped heads, one norm); not those with alibi.
+// norm each), of 11B (grouped heads, one norm); and those with alibi.
+#include "base/math.h"
 #include "base/status.h"
+#include "models/alibi.h"
 #include "models/blocks.h"
 #include "models/config_keys.h"
 #include "models/families/families.h"
@@ -31,13 +33,6 @@ void build_falcon(Graph& g, const Config& c) {
                 .norm = "transformer.ln_f"});
 }
 
-absl::Status check_falcon(const Json& json) {
-  ASSIGN_OR_RETURN(const bool alibi, get_bool(json, "alibi", false));
-  if (!alibi) return absl::OkStatus();
-  return invalid_argument(
-      "alibi: true is not supported yet; supported: Falcon models that turn q and k");
-}
-
 absl::Status refine_falcon(const Json& json, Config& c) {
   ASSIGN_OR_RETURN(const bool grouped, get_bool(json, "new_decoder_architecture", false));
   ASSIGN_OR_RETURN(const bool one_kv_head, get_bool(json, "multi_query", true));
@@ -46,6 +41,12 @@ absl::Status refine_falcon(const Json& json, Config& c) {
   ASSIGN_OR_RETURN(const int64_t norms, get_count(json, "num_ln_in_parallel_attn", 2, 2));
   c.parallel_norms = grouped ? static_cast<int>(norms) : parallel ? 1 : 0;
   c.mlp_bias = c.output_bias;
+  ASSIGN_OR_RETURN(const bool alibi, get_bool(json, "alibi", false));
+  if (!alibi) return absl::OkStatus();
+  c.slopes = alibi_slopes(c.heads);  // Added before scores are scaled.
+  for (float& slope : c.slopes) {
+    slope *= static_cast<float>(exact_pow(static_cast<double>(c.head_dim), -0.5));
+  }
   return absl::OkStatus();
 }
 
@@ -66,7 +67,6 @@ constexpr Family kFalcon = {
                {"n_layer", "num_hidden_layers"},
                {"ffn_hidden_size", "intermediate_size"},
                {"activation", "hidden_act"}}},
-    .check = check_falcon,
     .refine = refine_falcon,
 };
 

@@ -9,22 +9,30 @@
 namespace lockstep::families {
 
 namespace baichuan { Architectures rows(); }
+namespace bloom { Architectures rows(); }
 namespace chatglm { Architectures rows(); }
 namespace cohere { Architectures rows(); }
 namespace exaone4 { Architectures rows(); }
 namespace falcon { Architectures rows(); }
 namespace gemma { Architectures rows(); }
 namespace glm4 { Architectures rows(); }
+namespace gpt2 { Architectures rows(); }
 namespace gpt_neox { Architectures rows(); }
+namespace gpt_oss { Architectures rows(); }
 namespace gptj { Architectures rows(); }
 namespace granite { Architectures rows(); }
 namespace internlm { Architectures rows(); }
+namespace lfm2 { Architectures rows(); }
 namespace llama { Architectures rows(); }
+namespace minimax { Architectures rows(); }
 namespace mixtral { Architectures rows(); }
+namespace mpt { Architectures rows(); }
 namespace olmo { Architectures rows(); }
+namespace opt { Architectures rows(); }
 namespace phi { Architectures rows(); }
 namespace phi3 { Architectures rows(); }
 namespace qwen { Architectures rows(); }
+namespace qwen3_next { Architectures rows(); }
 namespace qwen_moe { Architectures rows(); }
 namespace smollm3 { Architectures rows(); }
 namespace stablelm { Architectures rows(); }

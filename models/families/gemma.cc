@@ -13,6 +13,11 @@ void build_gemma2(Graph& g, const Config& c) {
                 .mlp_out_norm = "post_feedforward_layernorm"});
 }
 
+// Published wrappers' text_config says no more than what differs.
+constexpr char kGemma3Defaults[] = R"({"vocab_size": 262208, "hidden_size": 2304,
+    "intermediate_size": 9216, "num_hidden_layers": 26, "num_attention_heads": 8,
+    "max_position_embeddings": 131072})";
+
 constexpr Architecture kRows[] = {
     {"GemmaForCausalLM",
      build_llama,
@@ -44,7 +49,7 @@ constexpr Architecture kRows[] = {
     {"Gemma3ForCausalLM",
      build_gemma2,
      {.tie_word_embeddings = true,
-      .qk_norm = true,
+      .qk_norm = kHeadNorms,
       .norm_plus_one = true,
       .embedding_by_sqrt_hidden = true,
       .activation = "gelu_pytorch_tanh",
@@ -56,6 +61,7 @@ constexpr Architecture kRows[] = {
       .window = WindowRule::kPattern,
       .default_window = 4096,
       .full_every = 6,
+      .defaults = kGemma3Defaults,
       .keys = {"attention_bias", "query_pre_attn_scalar", "attn_logit_softcapping",
                "final_logit_softcapping", "sliding_window", "sliding_window_pattern",
                "rope_local_base_freq", "layer_types"},

@@ -7,29 +7,22 @@
 namespace lockstep::families::olmo {
 namespace {
 
-Value attention(Graph& g, const Config& c, Value x, int layer) {
-  Value q = g.linear(x, "self_attn.q_proj", heads(c), c.qkv_bias);
-  Value k = g.linear(x, "self_attn.k_proj", kv_heads(c), c.qkv_bias);
-  const Value v = g.linear(x, "self_attn.v_proj", kv_heads(c), c.qkv_bias);
-  q = g.rms_norm(q, "self_attn.q_norm", c.norm_eps);
-  k = g.rms_norm(k, "self_attn.k_norm", c.norm_eps);
-  return turned_attention(g, c, q, k, v, layer, "self_attn.o_proj");
-}
-
 void build_olmo(Graph& g, const Config& c) {
   build_layers(g, c,
-               {.attention = attention,
-                .attention_norm = nullptr,
+               {.attention_norm = nullptr,
                 .attention_out_norm = "post_attention_layernorm",
                 .mlp_norm = nullptr,
                 .mlp_out_norm = "post_feedforward_layernorm"});
 }
 
 constexpr Architecture kRows[] = {
-    {"Olmo2ForCausalLM", build_olmo, {.norm_eps = 1e-5, .keys = {"attention_bias"}}},
+    {"Olmo2ForCausalLM",
+     build_olmo,
+     {.qk_norm = kNormOverAllHeads, .norm_eps = 1e-5, .keys = {"attention_bias"}}},
     {"Olmo3ForCausalLM",
      build_olmo,
-     {.norm_eps = 1e-5,
+     {.qk_norm = kNormOverAllHeads,
+      .norm_eps = 1e-5,
       .rope_theta = 500000,
       .window_rope_theta = 500000,  // Whatever rope_theta is.
       .window = WindowRule::kPattern,

@@ -24,13 +24,19 @@ constexpr Architecture kRows[] = {
      {.attention_bias = true,
       .mlp_bias = true,
       .head_bias = true,
+      .qk_norm = {.over = QkNorm::Over::kHead,
+                  .centred = true,
+                  .bias = true,
+                  .q = "q_layernorm",
+                  .k = "k_layernorm"},
       .layer_norm = true,
       .parallel = true,
       .parallel_norms = 1,
       .norm_eps = 1e-5,
       .activation = "gelu_new",
       .partial_rotary = 0.5,
-      .names = {{{"layer_norm_eps", "rms_norm_eps"}}}}},
+      .keys = {"use_qk_norm"},
+      .names = {{{"layer_norm_eps", "rms_norm_eps"}, {"qk_layernorm", "use_qk_norm"}}}}},
 };
 
 }  // namespace

@@ -16,7 +16,7 @@ constexpr Architecture kRows[] = {
       .keys = {"use_sliding_window", "sliding_window", "max_window_layers", "layer_types"}}},
     {"Qwen3ForCausalLM",
      build_llama,
-     {.qk_norm = true,
+     {.qk_norm = kHeadNorms,
       .head_dim = 128,
       .window = WindowRule::kByLayer,
       .default_window = 4096,

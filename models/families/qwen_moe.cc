@@ -7,19 +7,7 @@
 namespace lockstep::families::qwen_moe {
 namespace {
 
-Value mlp(Graph& g, const Config& c, Value x, int layer) {
-  if (!c.experts.in_layer[static_cast<size_t>(layer)]) return gated_mlp(g, c, x, layer);
-  const Scope scope(g, "mlp");
-  const Routes routes =
-      g.route(g.router(x, "gate", c.experts.count),
-              {.chosen = c.experts.chosen, .renormalised = c.experts.renormalised});
-  const Value routed = gated_experts(
-      g, c, x, routes, {"experts.*.gate_proj", "experts.*.up_proj", "experts.*.down_proj"});
-  if (c.experts.shared_size == 0) return routed;
-  return g.add(routed, gated_shared_expert(g, c, x, "shared_expert", "shared_expert_gate"));
-}
-
-void build_qwen_moe(Graph& g, const Config& c) { build_layers(g, c, {.mlp = mlp}); }
+void build_qwen_moe(Graph& g, const Config& c) { build_layers(g, c, {.mlp = qwen_experts}); }
 
 constexpr Architecture kRows[] = {
     {"Qwen2MoeForCausalLM",
@@ -39,7 +27,7 @@ constexpr Architecture kRows[] = {
                   .by_layer = true}}},
     {"Qwen3MoeForCausalLM",
      build_qwen_moe,
-     {.qk_norm = true,
+     {.qk_norm = kHeadNorms,
       .window = WindowRule::kByLayer,
       .default_window = 4096,
       .max_window_layers = 28,

@@ -10,7 +10,8 @@ namespace lockstep {
 namespace {
 
 DType stored_as(const Parameter& parameter, const CompileOptions& options) {
-  const bool exact = parameter.is_vector() || parameter.role == program::ROUTER;
+  const bool exact = parameter.is_vector() || parameter.role == program::ROUTER ||
+                     parameter.role == program::POSITIONS;
   if (exact || !options.weight_dtype) return DType::kF32;
   LOCKSTEP_CHECK(!parameter.pieces.empty());
   const DType dtype = options.weight_dtype(parameter.pieces[0].source(), parameter.role);

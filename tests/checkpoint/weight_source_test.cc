@@ -104,6 +104,40 @@ TEST_F(WeightSourceTest, AMatrixOfAStackIsReadAsStoredOrTransposed) {
               HasSubstr("experts: the config asks for [6, 3], the checkpoint has [3, 2, 3]"));
 }
 
+TEST_F(WeightSourceTest, ColumnsThatAlternateAreReadKindByKind) {
+  const WeightSource source = open({{"gate_up", numbered(0, 3, 8)}, {"bias", numbered(0, 1, 8)}});
+  // Columns 1, 3, 5, 7 are of the second kind, which has the places 4 to 8.
+  const std::string up = "source: 'gate_up' source_shape: [3, 8] interleaved: 2 row_end: 3 ";
+  const program::Weight turned = weight("name: 'up' role: LINEAR_WEIGHT rows: 3 cols: 3 pieces { " +
+                                        up + "col_begin: 5 col_end: 8 transpose: true }");
+  EXPECT_EQ(read(source, turned, 0, 3),
+            (std::vector<float>{3, 103, 203, 5, 105, 205, 7, 107, 207}));
+  EXPECT_EQ(read(source, turned, 1, 2), (std::vector<float>{5, 105, 205}));
+  const program::Weight as_stored =
+      weight("name: 'both' role: LINEAR_WEIGHT rows: 3 cols: 2 pieces { " + up +
+             "col_begin: 3 col_end: 5 }");
+  EXPECT_EQ(read(source, as_stored, 1, 3), (std::vector<float>{106, 101, 206, 201}));
+  const program::Weight bias = weight(
+      "name: 'b' role: BIAS rows: 1 cols: 3 pieces { source: 'bias' source_shape: [1, 8] "
+      "interleaved: 2 row_end: 1 col_begin: 5 col_end: 8 }");
+  EXPECT_EQ(read(source, bias, 0, 1), (std::vector<float>{3, 5, 7}));
+  EXPECT_FALSE(source
+                   .check(weight("name: 'b' role: BIAS rows: 1 cols: 8 pieces { source: 'bias' "
+                                 "source_shape: [1, 8] interleaved: 3 row_end: 1 col_end: 8 }"))
+                   .ok());
+}
+
+TEST_F(WeightSourceTest, UnitRowsHaveLengthOneWhicheverOnesAreRead) {
+  const WeightSource source =
+      open({{"head", {.dtype = "F32", .shape = {3, 2}, .values = {3, 4, 0, 0, -5, 12}}}});
+  const program::Weight head = weight(
+      "name: 'head' role: HEAD_WEIGHT rows: 3 cols: 2 pieces { source: 'head' "
+      "source_shape: [3, 2] row_end: 3 col_end: 2 unit_rows: true }");
+  EXPECT_EQ(read(source, head, 0, 3),
+            (std::vector<float>{0.6f, 0.8f, 0, 0, -5 / 13.0f, 12 / 13.0f}));
+  EXPECT_EQ(read(source, head, 2, 3), (std::vector<float>{-5 / 13.0f, 12 / 13.0f}));
+}
+
 TEST_F(WeightSourceTest, StrideLeavesTheMarginAlone) {
   const WeightSource source = open({{"w", numbered(0, 2, 2)}});
   const program::Weight w = weight(

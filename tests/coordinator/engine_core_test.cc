@@ -116,11 +116,15 @@ TEST(EngineCoreTest, AnswersThatCannotBeEndTheGroupAndNameTheRank) {
       {"rank 1 answered step 7", [](auto& all) { all[1].set_step(7); }},
       {"want 1 outputs of rank 1", [](auto& all) { all[1].clear_outputs(); }},
       {"want a token id below 300, found -1",
-       [](auto& all) { all[1].mutable_outputs(0)->mutable_raw_top(0)->set_id(-1); }},
+       [](auto& all) { all[1].mutable_outputs(0)->mutable_raw_top()->set_ids(0, -1); }},
       {"want a token id below 300, found 300",
        [](auto& all) { all[1].mutable_outputs(0)->mutable_noisy()->set_id(300); }},
       {"want at most 0 and 2 candidates, found 0 and 3",
-       [](auto& all) { *all[0].mutable_outputs(0)->add_raw_top() = cluster::Candidate(); }},
+       [](auto& all) { all[0].mutable_outputs(0)->mutable_raw_top()->add_ids(0); }},
+      {"want candidates' lists of 0 and 2, found 0, 0 and 1",
+       [](auto& all) {
+         all[0].mutable_outputs(0)->mutable_raw_top()->mutable_logits()->RemoveLast();
+       }},
   };
   for (const auto& [text, lie] : lies) {
     Driven driven({.ranks = 2});
@@ -153,10 +157,8 @@ TEST(EngineCoreTest, NumbersThatAreNoneNeverStopTheProcess) {
     std::vector<cluster::StepResult> answers = driven.answers();
     cluster::Candidates& output = *answers[0].mutable_outputs(0);
     for (auto* list : {output.mutable_top(), output.mutable_raw_top()}) {
-      for (cluster::Candidate& candidate : *list) {
-        candidate.set_edited(value);
-        candidate.set_logit(value);
-      }
+      for (float& edited : *list->mutable_edited()) edited = value;
+      for (float& logit : *list->mutable_logits()) logit = value;
     }
     output.mutable_noisy()->set_noisy(value);
     for (float& sum : *output.mutable_raw_sums()->mutable_sum()) sum = value;

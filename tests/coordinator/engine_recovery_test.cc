@@ -224,11 +224,13 @@ TEST_F(EngineRecoveryTest, WhatDoesNotFitASmallerGroupWaitsForALargerOne) {
   for (int i = 0; i < 5; ++i) driven.answer();
   for (uint64_t epoch = 2; epoch < 4; ++epoch) {
     driven.core().group_lost(kLost);
+    EXPECT_EQ(driven.core().demand(), Demand::kRuns) << "in the next group, for all that is known";
     GroupInfo info = fake_info(model_, epoch);
     info.pages = 20;
     driven.form(info);
     driven.run();
     EXPECT_EQ(message_of(fits->status()), "");
+    EXPECT_EQ(driven.core().demand(), Demand::kLarger);
     EXPECT_EQ(driven.core().stats().waiting, 1);
     EXPECT_EQ(driven.core().wake_at(), 1000) << "nothing to do but to ask whether all still answer";
   }
@@ -238,6 +240,7 @@ TEST_F(EngineRecoveryTest, WhatDoesNotFitASmallerGroupWaitsForALargerOne) {
   Driven undisturbed(model_);
   const std::shared_ptr<Stream> alone = undisturbed.submit(large);
   undisturbed.run();
+  EXPECT_EQ(driven.core().demand(), Demand::kNone);
   EXPECT_EQ(finish(*waits)[0].tokens, finish(*alone)[0].tokens);
   EXPECT_EQ(finish(*fits)[0].tokens.size(), 20u);
 }
@@ -337,16 +340,19 @@ TEST_F(EngineRecoveryTest, ASuspectThatIsCancelledFreesTheOthers) {
   EXPECT_EQ(driven.core().stats().waiting, 0);
 }
 
-TEST_F(EngineRecoveryTest, AGroupThatGrowsStrikesNobody) {
-  Driven driven(model_);
-  const std::shared_ptr<Stream> stream = driven.submit(request_of(1, 3, 2));
-  for (uint64_t epoch = 2; epoch < 9; ++epoch) {
-    driven.act();
-    driven.core().group_lost(absl::AbortedError("the group grows to 3 ranks"));
-    driven.form(epoch);
+TEST_F(EngineRecoveryTest, AGroupThatGrowsOrASilentWorkerStrikesNobody) {
+  for (const absl::Status& why : {absl::AbortedError("the group grows to 3 ranks"),
+                                  absl::DeadlineExceededError("nothing came from rank 1")}) {
+    Driven driven(model_);
+    const std::shared_ptr<Stream> stream = driven.submit(request_of(1, 3, 2));
+    for (uint64_t epoch = 2; epoch < 9; ++epoch) {
+      driven.act();
+      driven.core().group_lost(why);
+      driven.form(epoch);
+    }
+    driven.run();
+    EXPECT_EQ(finish(*stream)[0].tokens.size(), 2u);
   }
-  driven.run();
-  EXPECT_EQ(finish(*stream)[0].tokens.size(), 2u);
 }
 
 TEST_F(EngineRecoveryTest, AnIdleGroupThatIsLostStrikesNobody) {

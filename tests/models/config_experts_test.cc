@@ -59,6 +59,24 @@ TEST(ConfigExpertsTest, LayersAreDenseByStepAndByName) {
   EXPECT_EQ(layers(R"({"mlp_only_layers": null})"), (std::vector<bool>{true, true, true, true}));
 }
 
+TEST(ConfigExpertsTest, GroupsSharedExpertsAndDenseLayersAreRead) {
+  const ExpertConfig plain = *read("Glm4MoeForCausalLM", "{}");
+  EXPECT_EQ(plain.count, 128);
+  EXPECT_EQ(plain.chosen, 8);
+  EXPECT_EQ(plain.shared_size, 1408);
+  EXPECT_TRUE(plain.renormalised);
+  EXPECT_EQ(plain.in_layer, (std::vector<bool>{false, true, true, true}));
+  const ExpertConfig grouped = *read("Glm4MoeForCausalLM", R"({"n_routed_experts": 8, "n_group": 4,
+      "topk_group": 2, "num_experts_per_tok": 3, "n_shared_experts": 2, "moe_intermediate_size": 10,
+      "first_k_dense_replace": 0, "routed_scaling_factor": 2.5, "norm_topk_prob": false})");
+  EXPECT_EQ(grouped.groups, 4);
+  EXPECT_EQ(grouped.chosen_groups, 2);
+  EXPECT_EQ(grouped.shared_size, 20);
+  EXPECT_EQ(grouped.scale, 2.5f);
+  EXPECT_FALSE(grouped.renormalised);
+  EXPECT_EQ(grouped.in_layer, std::vector<bool>(4, true));
+}
+
 TEST(ConfigExpertsTest, AKeyBelongsToTheFamiliesThatReadIt) {
   EXPECT_TRUE(reads_expert_key(family_of("MixtralForCausalLM"), "num_local_experts"));
   EXPECT_FALSE(reads_expert_key(family_of("MixtralForCausalLM"), "num_experts"));
@@ -89,6 +107,21 @@ TEST(ConfigExpertsTest, WhatIsWrongIsNamed) {
            Wrong{R"({"mlp_only_layers": ["a"]})", "mlp_only_layers: wanted layers from 0 to 3"},
        }) {
     const auto experts = read("Qwen3MoeForCausalLM", wrong.json);
+    EXPECT_THAT(message_of(experts.status()), HasSubstr(wrong.says)) << wrong.json;
+  }
+}
+
+TEST(ConfigExpertsTest, GroupsThatCannotGiveTheExpertsAreNamed) {
+  for (const Wrong& wrong : {
+           Wrong{R"({"n_group": 3})", "n_group: wanted groups of two or more of 128 experts each"},
+           Wrong{R"({"n_group": 128})", "n_group: wanted groups of two or more"},
+           Wrong{R"({"n_group": 4, "topk_group": 5})", "topk_group: wanted an integer from 1 to 4"},
+           Wrong{R"({"n_group": 64, "topk_group": 3})",
+                 "topk_group: wanted groups of at least 8 experts together, found 6"},
+           Wrong{R"({"routed_scaling_factor": 0})", "routed_scaling_factor: wanted a number from"},
+           Wrong{R"({"n_shared_experts": 0})", "n_shared_experts: wanted an integer from 1"},
+       }) {
+    const auto experts = read("Glm4MoeForCausalLM", wrong.json);
     EXPECT_THAT(message_of(experts.status()), HasSubstr(wrong.says)) << wrong.json;
   }
 }

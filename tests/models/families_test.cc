@@ -2,9 +2,11 @@
 // Families that name keys in their own way, or have several kinds of models under one architecture.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <fstream>
 #include <string>
 
+#include "models/alibi.h"
 #include "models/models.h"
 #include "tests/support/temp_folder.h"
 
@@ -58,6 +60,15 @@ TEST(FalconTest, OneNameHasModelsOfOneKvHeadOfGroupsAndOfAsManyAsHeads) {
   EXPECT_TRUE(serial.qkv_bias && serial.output_bias && serial.mlp_bias);
 }
 
+TEST(FalconTest, AlibiIsAddedBeforeScoresAreScaled) {
+  const Config config = config_of(with(kFalcon, R"("alibi": true)"));
+  ASSERT_EQ(config.slopes.size(), 8u);
+  const float scale = 1 / std::sqrt(8.0f);
+  for (int i = 0; i < 8; ++i) EXPECT_FLOAT_EQ(config.slopes[i], std::ldexp(scale, -1 - i));
+  EXPECT_FALSE(config.turns[0]);
+  EXPECT_TRUE(config_of(kFalcon).turns[0]);
+}
+
 TEST(FalconTest, OldNamesOfKeysAreRead) {
   const Config config = config_of(R"({"architectures": ["RWForCausalLM"], "vocab_size": 320,
       "hidden_size": 64, "n_layer": 2, "n_head": 8, "n_head_kv": 4, "layer_norm_epsilon": 1e-4,
@@ -68,7 +79,6 @@ TEST(FalconTest, OldNamesOfKeysAreRead) {
 }
 
 TEST(FalconTest, WhatIsNotSupportedIsNamed) {
-  expect_refused(with(kFalcon, R"("alibi": true)"), "alibi: true is not supported yet");
   expect_refused(with(kFalcon, R"("num_ln_in_parallel_attn": 3, "new_decoder_architecture": true)"),
                  "num_ln_in_parallel_attn: wanted an integer from 1 to 2");
 }
@@ -142,6 +152,16 @@ TEST(StableLmTest, WhatIsNotSupportedIsNamed) {
   expect_refused(with(config, R"("qk_layernorm": true)"), "qk_layernorm: unknown here");
 }
 
+constexpr char kStableLm[] = R"({"architectures": ["StableLmForCausalLM"], "vocab_size": 320,
+  "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 256,
+  "max_position_embeddings": 128})";
+
+TEST(StableLmTest, NormsOfHeadsAreThereWhereTheConfigSaysSo) {
+  EXPECT_FALSE(config_of(kStableLm).qk_norm.any());
+  const Config config = config_of(with(kStableLm, R"("qk_layernorm": true)"));
+  EXPECT_TRUE(config.qk_norm.any() && config.qk_norm.centred && config.qk_norm.by_head);
+}
+
 constexpr char kCohere2[] = R"({"architectures": ["Cohere2ForCausalLM"], "vocab_size": 320,
   "hidden_size": 64, "num_hidden_layers": 5, "num_attention_heads": 4, "intermediate_size": 256,
   "max_position_embeddings": 128})";
@@ -158,6 +178,10 @@ TEST(CohereTest, LayersWithoutAWindowTurnNothing) {
 
 TEST(CohereTest, WhatIsNotSupportedIsNamed) {
   expect_refused(with(kCohere2, R"("use_qk_norm": true)"), "use_qk_norm: unknown here");
+  std::string first = kCohere2;
+  first.replace(first.find("Cohere2"), 7, "Cohere");
+  EXPECT_FALSE(config_of(first).qk_norm.any());
+  EXPECT_TRUE(config_of(with(first, R"("use_qk_norm": true)")).qk_norm.by_head);
   expect_refused(with(kCohere2, R"("use_parallel_block": false)"),
                  "use_parallel_block: false is not supported; supported: true");
   expect_refused(with(kCohere2, R"("logit_scale": 0)"), "logit_scale: wanted a number from");
@@ -187,6 +211,143 @@ TEST(Starcoder2Test, OneKeyIsForAllBiases) {
   const Config without = config_of(with(config, R"("use_bias": false)"));
   EXPECT_FALSE(without.mlp_bias || without.output_bias || without.qkv_bias);
   expect_refused(with(config, R"("mlp_type": "gated")"), "mlp_type: \"gated\" is not supported");
+}
+
+constexpr char kBaichuan[] = R"({"architectures": ["BaichuanForCausalLM"], "vocab_size": 320,
+  "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 124})";
+
+TEST(BaichuanTest, WhichKindItIsShowsInSizesAndKeysThatNobodyCanLeaveOut) {
+  const Config small = config_of(with(kBaichuan, R"("max_position_embeddings": 128)"));
+  EXPECT_TRUE(small.slopes.empty() && small.turns[0] && !small.head_unit_rows);
+  const Config large = config_of(with(kBaichuan, R"("model_max_length": 256)"));
+  EXPECT_EQ(large.slopes, (std::vector<float>{0.25f, 0.0625f, 0.015625f, 0.00390625f}));
+  EXPECT_EQ(large.context, 256);
+  EXPECT_FALSE(large.turns[0]);
+  std::string config = with(kBaichuan, R"("max_position_embeddings": 128, "head_dim": 128)");
+  config.replace(config.find("64"), 2, "5120");
+  EXPECT_EQ(config_of(config).slopes.size(), 4u);
+  config.replace(config.find("320"), 3, "125696");
+  EXPECT_TRUE(config_of(config).head_unit_rows);
+  EXPECT_TRUE(config_of(with(kBaichuan, R"("z_loss_weight": 0)")).head_unit_rows);
+}
+
+constexpr char kMpt[] = R"({"architectures": ["MPTForCausalLM"], "vocab_size": 320, "d_model": 48,
+  "n_layers": 2, "n_heads": 6, "max_seq_len": 128, "attn_config": {"alibi": true, "clip_qkv": 6,
+  "softmax_scale": 0.5}})";
+
+TEST(MptTest, KeysOfItsOwnAreRead) {
+  const Config config = config_of(kMpt);
+  EXPECT_EQ(config.intermediate_size, 192);
+  EXPECT_EQ(config.qkv_clamp, 6);
+  EXPECT_EQ(config.attention_scale, 0.5f);
+  // Of eight slopes the second, fourth, sixth and eighth, then the first and third.
+  EXPECT_EQ(config.slopes,
+            (std::vector<float>{0.25f, 0.0625f, 0.015625f, 0.00390625f, 0.5f, 0.125f}));
+}
+
+TEST(MptTest, WhatIsNotSupportedIsNamed) {
+  expect_refused(with(kMpt, R"("no_bias": false)"), "no_bias: false is not supported");
+  std::string config = kMpt;
+  config.replace(config.find("true"), 4, "false");
+  expect_refused(config, "attn_config.alibi: false is not supported; supported: true");
+}
+
+constexpr char kOpt[] = R"({"architectures": ["OPTForCausalLM"], "vocab_size": 320,
+  "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "ffn_dim": 256,
+  "max_position_embeddings": 128})";
+
+TEST(OptTest, TheFirstPositionHasTheThirdRow) {
+  const Config config = config_of(kOpt);
+  EXPECT_EQ(config.position_rows, 130);
+  EXPECT_EQ(config.position_offset, 2);
+  EXPECT_EQ(config.context, 128);
+  EXPECT_TRUE(config.qkv_bias && config.output_bias && config.mlp_bias);
+}
+
+TEST(OptTest, WhatIsNotSupportedIsNamed) {
+  expect_refused(with(kOpt, R"("do_layer_norm_before": false)"),
+                 "do_layer_norm_before: false is not supported; supported: true");
+  expect_refused(with(kOpt, R"("word_embed_proj_dim": 32)"),
+                 "word_embed_proj_dim: wanted hidden_size (64), found 32");
+}
+
+TEST(AlibiTest, SlopesBetweenPowersOfTwoComeFromTheNextOne) {
+  EXPECT_EQ(alibi_slopes(6),
+            (std::vector<float>{0.25f, 0.0625f, 0.015625f, 0.00390625f, 0.5f, 0.125f}));
+  EXPECT_EQ(alibi_slopes(1), std::vector<float>{0.00390625f});
+}
+
+constexpr char kOlmo[] = R"({"architectures": ["Olmo3ForCausalLM"], "vocab_size": 320,
+  "hidden_size": 64, "num_hidden_layers": 5, "num_attention_heads": 4, "intermediate_size": 256,
+  "max_position_embeddings": 128, "sliding_window": 9, "rope_theta": 1000.0,
+  "rope_scaling": {"rope_type": "linear", "factor": 4.0}})";
+
+TEST(OlmoTest, NormsAreOverAllHeadsAndLayersWithAWindowTurnUnscaled) {
+  const Config config = config_of(kOlmo);
+  EXPECT_EQ(config.qk_norm.over, QkNorm::Over::kAllHeads);
+  EXPECT_EQ(config.windows, (std::vector<int64_t>{9, 9, 9, 0, 9}));
+  EXPECT_FLOAT_EQ(config.rope.table.inv_freq(0), 0.25f);
+  EXPECT_FLOAT_EQ(config.window_rope.table.inv_freq(0), 1);
+  EXPECT_LT(config.window_rope.table.inv_freq(1), config_of(kOlmo).rope.table.inv_freq(1) * 4);
+  std::string second = kOlmo;
+  second.replace(second.find("Olmo3"), 5, "Olmo2");
+  expect_refused(second, "sliding_window: unknown here");
+  expect_refused(with(kOlmo, R"("clip_qkv": 8.0)"), "clip_qkv: unknown here");
+}
+
+constexpr char kMiniMax[] = R"({"architectures": ["MiniMaxM2ForCausalLM"], "vocab_size": 320,
+  "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 8, "intermediate_size": 32,
+  "max_position_embeddings": 128, "num_local_experts": 8, "num_experts_per_tok": 2})";
+
+TEST(MiniMaxTest, KeysOfPublishedFilesAreReadOrMayHaveOneValue) {
+  const Config config = config_of(kMiniMax);
+  EXPECT_EQ(config.head_dim, 128);
+  EXPECT_EQ(config.rope.rotary_dim, 128);
+  EXPECT_EQ(config.qk_norm.over, QkNorm::Over::kAllHeads);
+  EXPECT_EQ(config.experts.size, 32);
+  EXPECT_EQ(config_of(with(kMiniMax, R"("rotary_dim": 64)")).rope.rotary_dim, 64);
+  const std::string other =
+      R"("rope_parameters": {"rope_theta": 1e4, "partial_rotary_factor": 0.25})";
+  EXPECT_EQ(config_of(with(kMiniMax, other)).rope.rotary_dim, 32);
+  const std::string published = R"("qk_norm_type": "per_layer", "scoring_func": "sigmoid",
+      "shared_intermediate_size": 0, "use_qk_norm": true, "use_routing_bias": true,
+      "attn_type_list": [1, 1], "num_mtp_modules": 3, "use_mtp": true, "mlp_intermediate_size": 96,
+      "layernorm_full_attention_beta": 1.0, "layernorm_linear_attention_beta": 1.0,
+      "layernorm_mlp_beta": 1.0, "mtp_transformer_layers": 1, "shared_moe_mode": "sigmoid")";
+  EXPECT_TRUE(config_of(with(kMiniMax, published)).qk_norm.any());
+  expect_refused(with(kMiniMax, R"("attn_type_list": [1, 0])"), "attn_type_list: an integer (0)");
+  expect_refused(with(kMiniMax, R"("use_routing_bias": false)"), "use_routing_bias: false is not");
+  expect_refused(with(kMiniMax, R"("use_qk_norm": false)"), "use_qk_norm: false is not supported");
+  expect_refused(with(kMiniMax, R"("scoring_func": "softmax")"),
+                 "scoring_func: a string (\"softmax\") is not");
+}
+
+constexpr char kMinistral[] = R"({"architectures": ["Ministral3ForCausalLM"], "vocab_size": 320,
+  "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 8, "intermediate_size": 32})";
+
+TEST(Ministral3Test, QueriesAreScaledByTheirPosition) {
+  const Config config = config_of(kMinistral);
+  EXPECT_EQ(config.context, 262144);
+  EXPECT_EQ(config.query_scales.length, 16384);
+  ASSERT_EQ(config.query_scales.scales.size(), 16u);
+  EXPECT_EQ(config.query_scales.scales[0], 1);
+  EXPECT_FLOAT_EQ(config.query_scales.scales[15], 1.2772589f);  // 1 + 0.1 * log(16)
+  const std::string yarn = R"("rope_parameters": {"rope_type": "yarn", "rope_theta": 1e4,
+      "original_max_position_embeddings": 100, "factor": 2, "max_position_embeddings": 250)";
+  const std::string size = R"("max_position_embeddings": 250, )";
+  const Config own = config_of(with(kMinistral, size + yarn + R"(, "llama_4_scaling_beta": 0.5})"));
+  EXPECT_EQ(own.query_scales.scales.size(), 3u);
+  const std::string far = R"("max_position_embeddings": 150, )";  // The scaling reaches 200.
+  const Config beyond = config_of(with(kMinistral, far + yarn + R"(, "llama_4_scaling_beta": 1})"));
+  EXPECT_EQ(beyond.query_scales.scales.size(), 2u);
+  EXPECT_EQ(config_of(with(kMinistral, R"("rope_parameters": null)")).query_scales.length, 16384);
+  expect_refused(with(kMinistral, R"("max_position_embeddings": 10000000, "rope_parameters": {
+      "rope_type": "yarn", "factor": 4, "original_max_position_embeddings": 2,
+      "llama_4_scaling_beta": 1})"),
+                 "original_max_position_embeddings: wanted no less than a part in 65536");
+  expect_refused(with(kMinistral, size + yarn + "}"), "rope_parameters.llama_4_scaling_beta:");
+  expect_refused(with(kMinistral, size + yarn + R"(, "llama_4_scaling_beta": -1})"),
+                 "llama_4_scaling_beta: wanted a number from 0 to 1000, found -1");
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include "base/status.h"
 #include "models/models.h"
 #include "tests/support/golden_case.h"
+#include "tests/support/golden_names.h"
 #include "tests/support/test_data.h"
 
 namespace lockstep {
@@ -43,25 +44,17 @@ TEST_P(GoldenTest, ModelGraphGivesTheReferencesLogitsAndGreedyTokens) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Cases, GoldenTest,
-    testing::Values("goldens/llama_mha", "goldens/llama_gqa", "goldens/llama_tied",
-                    "goldens/llama3_rope", "goldens/mistral_window", "goldens/qwen2",
-                    "goldens/qwen3", "goldens/baichuan_7b", "goldens/internlm", "goldens/internlm2",
-                    "goldens/phi3", "goldens/granite", "goldens/gemma", "goldens/gemma2",
-                    "goldens/gemma3_text", "goldens/smollm3", "goldens/mixtral",
-                    "goldens/qwen2_moe", "goldens/qwen3_moe", "goldens/glm4", "goldens/chatglm2_6b",
-                    "goldens/gpt_neox_parallel", "goldens/gpt_neox_serial", "goldens/gptj",
-                    "goldens/codegen", "goldens/moss", "goldens/phi", "goldens/stablelm",
-                    "goldens/stablelm_epoch", "goldens/falcon_7b_style", "goldens/falcon_40b_style",
-                    "tests/data/goldens/cohere", "tests/data/goldens/cohere2",
-                    "tests/data/goldens/exaone4", "tests/data/goldens/exaone4_full",
-                    "tests/data/goldens/starcoder2", "goldens/olmo2", "goldens/olmo3",
-                    "models/stories260k"),
-    [](const auto& info) {
-      const std::string path = info.param;
-      return path.substr(path.rfind('/') + 1);
-    });
+std::vector<const char*> golden_names() {
+  std::vector<const char*> names;
+  for (const GoldenName& golden : kGoldens) names.push_back(golden.name);
+  return names;
+}
+
+INSTANTIATE_TEST_SUITE_P(Cases, GoldenTest, testing::ValuesIn(golden_names()),
+                         [](const auto& info) {
+                           const std::string path = info.param;
+                           return path.substr(path.rfind('/') + 1);
+                         });
 
 }  // namespace
 }  // namespace lockstep

@@ -68,12 +68,17 @@ TEST(GraphTest, EveryOperatorThatAModelMayNameHasABuilder) {
   Value x = g.embed("embed", vocab, hidden);
   Rope rope{.head_dim = 4, .rotary_dim = 4};
   for (const float frequency : {1.0f, 0.1f}) rope.table.add_inv_freq(frequency);
-  Value q = g.rope(g.head_norm(g.linear(x, "q", heads), "norm", 1e-5f, 4), rope);
+  const HeadNorm head_norm = {.eps = 1e-5f, .head_dim = 4};
+  Value q = g.rope(g.head_norm(g.linear(x, "q", heads), "norm", head_norm), rope);
+  q = g.position_scale(q, {.scales = {1}, .length = 8});
   const AttentionSpec spec{.head_dim = 4, .heads = 2, .kv_heads = 2, .scale = 0.5f};
   x = g.rms_norm(g.attention(q, q, q, spec), "norm", 1e-5f);
   const Routes routes = g.route(g.router(x, "router", 4), {.chosen = 2});
   x = g.combine(g.expert_linear(x, routes, {.count = 4, .name = "*.up"}, hidden), routes);
   x = g.layer_norm(g.add(x, g.mul(x, g.map(x, Function::kSilu))), "norm", 1e-5f);
+  q = g.conv(q, "conv", {.taps = 3, .bias = true});
+  const Value rate = g.decay(g.biased(g.linear(x, "a", {Axis::kHeads, 2, 1}), "dt"), "A_log");
+  x = g.linear(g.delta_rule(q, q, q, rate, rate, {2, 2, 4, 4, 1, 1e-6f}), "out", hidden);
   g.top_candidates(g.head(g.select_rows(x), "head", vocab));
   const std::set<Op> compilers = {Op::kGated,     Op::kAddNorm,   Op::kCast,
                                   Op::kAllReduce, Op::kAllGather, Op::kColumns};
@@ -82,6 +87,30 @@ TEST(GraphTest, EveryOperatorThatAModelMayNameHasABuilder) {
     EXPECT_EQ(count(g, op) > 0, !compilers.contains(op))
         << op_name(op) << ": give it a builder in models/graph.h, and use it here";
   }
+}
+
+TEST(GraphTest, HeadNormsHaveOneWeightForAllHeadsOrOneForEach) {
+  Graph g;
+  const AxisSize hidden = {Axis::kHidden, 8, 1}, heads = {Axis::kHeads, 3, 4};
+  const Value q = g.linear(g.embed("embed", {Axis::kVocab, 64, 1}, hidden), "q", heads);
+  const Scope scope(g, "layers.0");
+  const size_t before = g.parameters().size();
+  g.head_norm(q, "one", {.head_dim = 4, .centred = true, .bias = true});
+  g.head_norm(q, "rows", {.head_dim = 4, .by_head = true});
+  g.head_norm(q, "norms.*", {.head_dim = 4, .by_head = true});
+  const Parameter &one = g.parameters()[before], &bias = g.parameters()[before + 1],
+                  &rows = g.parameters()[before + 2], &own = g.parameters()[before + 3];
+  EXPECT_EQ(one.cols.columns(), 4);
+  EXPECT_EQ(bias.pieces.at(0).source(), "layers.0.one.bias");
+  EXPECT_EQ(rows.cols.axis, Axis::kHeads);
+  EXPECT_EQ(rows.all_cols(), 12);
+  EXPECT_EQ(rows.pieces.at(2).source(), "layers.0.rows.weight");
+  EXPECT_EQ(rows.pieces.at(2).source_shape(0), 3);
+  EXPECT_EQ(rows.pieces.at(2).row_begin(), 2);
+  EXPECT_EQ(own.all_cols(), 12);
+  EXPECT_EQ(own.pieces.at(2).source(), "layers.0.norms.2.weight");
+  EXPECT_EQ(own.pieces.at(2).source_shape_size(), 1);
+  EXPECT_EQ(own.pieces.at(2).row_begin(), 0);
 }
 
 TEST(GraphTest, PartsOfAFusedLinearAreRowsOfOneTensorUnderNamesOfTheirOwn) {

@@ -64,6 +64,36 @@ TEST(SchemaTest, AttributesOutOfRangeAreFoundBeforeWhatReliesOnThem) {
   EXPECT_THAT(check_call(schema_of(Op::kHeadNorm), call), HasSubstr("eps must be a finite number"));
 }
 
+TEST(SchemaTest, WeightsOfHeadsAreForAllOfThemOrForEach) {
+  const OperatorSchema& head_norm = schema_of(Op::kHeadNorm);
+  OperatorCall call{.in = {shape(8), shape(8)}, .out = {shape(8)}};
+  call.attrs = {.eps = 1e-5f, .centred = true, .head_dim = 4};
+  EXPECT_EQ(check_call(head_norm, call), "");
+  call.in[2] = shape(4);
+  EXPECT_EQ(check_call(head_norm, call), "columns of the bias must be 8, found 4");
+  call.in[2] = shape(8);
+  EXPECT_EQ(check_call(head_norm, call), "");
+  call.attrs.centred = false;
+  EXPECT_EQ(check_call(head_norm, call), "a bias is for centred heads only");
+  call.in[2] = {};
+  call.in[1] = shape(6);
+  EXPECT_EQ(check_call(head_norm, call), "columns of the weight must be 4, found 6");
+}
+
+TEST(SchemaTest, ScalesOfPositionsAreCheckedBeforeTheyAreRead) {
+  const OperatorSchema& schema = schema_of(Op::kPositionScale);
+  const float scales[] = {1, NAN};
+  OperatorCall call{.in = {shape(8)}, .out = {shape(8)}};
+  EXPECT_THAT(check_call(schema, call), HasSubstr("scales count must be 1 to"));
+  call.attrs.position_scales = scales;
+  call.attrs.position_scale_count = 1;
+  EXPECT_THAT(check_call(schema, call), HasSubstr("length must be 1 to"));  // Would divide by it.
+  call.attrs.position_scale_length = 10;
+  EXPECT_EQ(check_call(schema, call), "");
+  call.attrs.position_scale_count = 2;
+  EXPECT_THAT(check_call(schema, call), HasSubstr("scale must be a finite number"));
+}
+
 TEST(SchemaTest, ValuesOfAThirdRowDomainGoTogetherOnlyWithTheirOwn) {
   const int routes[] = {2, 2}, mixed[] = {2, kTokenRows}, one[] = {2}, tokens[] = {kTokenRows};
   const OperatorSchema& mul = schema_of(Op::kMul);

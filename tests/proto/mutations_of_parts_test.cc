@@ -253,11 +253,11 @@ INSTANTIATE_TEST_SUITE_P(
          [](P p) { find(p, program::RMS_NORM).mutable_attributes()->mutable_rope(); }},
         {"NeedlessAttributes", "attributes must be",
          [](P p) { find(p, program::MUL).mutable_attributes()->mutable_norm(); }},
-        {"NoFunction", "function must be 1 to 9, found 0",
+        {"NoFunction", "function must be 1 to 13, found 0",
          [](P p) {
            find(p, program::GATED).mutable_attributes()->mutable_map()->clear_function();
          }},
-        {"FunctionThatIsKnownInEightBits", "function must be 1 to 9, found 0",
+        {"FunctionThatIsKnownInEightBits", "function must be 1 to 13, found 0",
          [](P p) {
            find(p, program::MAP)
                .mutable_attributes()
@@ -266,7 +266,7 @@ INSTANTIATE_TEST_SUITE_P(
          }},
         {"FactorOfAFunctionWithout", "factor must be 0 where the function has none",
          [](P p) { find(p, program::MAP).mutable_attributes()->mutable_map()->set_factor(2); }},
-        {"CapOfZero", "factor of cap must be above 0",
+        {"CapOfZero", "factor must be above 0",
          [](P p) {
            find(p, program::MAP).mutable_attributes()->mutable_map()->set_function(program::CAP);
          }},
@@ -275,6 +275,36 @@ INSTANTIATE_TEST_SUITE_P(
            program::MapAttrs& map = *find(p, program::GATED).mutable_attributes()->mutable_map();
            map.set_function(program::SCALE);
            map.set_factor(HUGE_VALF);
+         }},
+        {"SlopesOfOtherHeads", "slopes count must be",
+         [](P p) {
+           program::AttentionAttrs& attention =
+               *find(p, program::ATTENTION).mutable_attributes()->mutable_attention();
+           for (int i = 0; i <= attention.heads(); ++i) attention.add_slopes(1);
+         }},
+        {"ASlopeOfInfinity", "a slope must be a finite number",
+         [](P p) {
+           program::AttentionAttrs& attention =
+               *find(p, program::ATTENTION).mutable_attributes()->mutable_attention();
+           for (int i = 0; i < attention.heads(); ++i) attention.add_slopes(HUGE_VALF);
+         }},
+        {"OffsetOfTokens", "offset of tokens must be 0",
+         [](P p) { find(p, program::EMBED).mutable_attributes()->mutable_embed()->set_offset(2); }},
+        {"FewerPositionsThanTheContext", "rows of the weight must be",
+         [](P p) {
+           program::EmbedAttrs& embed =
+               *find(p, program::EMBED).mutable_attributes()->mutable_embed();
+           embed.set_by_position(true);
+           embed.set_vocab_begin(0);
+           p.mutable_limits()->set_context(1 << 20);
+         }},
+        {"KindsThatDoNotDivideTheColumns", "interleaved",
+         [](P p) { p.mutable_weights(0)->mutable_pieces(0)->set_interleaved(1 << 20); }},
+        {"UnitRowsOfANorm", "unit_rows",
+         [](P p) {
+           for (program::Weight& weight : *p.mutable_weights()) {
+             if (weight.role() == program::NORM) weight.mutable_pieces(0)->set_unit_rows(true);
+           }
          }},
         {"NegativeScoreCap", "cap must not be negative",
          [](P p) {

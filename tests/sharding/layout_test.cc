@@ -133,7 +133,7 @@ TEST(CutTest, ExpertsAreCutInsideEachInOneStackOrInTensorsOfTheirOwn) {
             "experts.0.up.bias[0:1, 12:24] experts.1.up.bias[0:1, 12:24] "
             "experts.2.up.bias[0:1, 12:24] ");
   EXPECT_EQ(text(parameter("up (24)")), "up[36:48, 0:16] up[84:96, 0:16] up[132:144, 0:16] ");
-  EXPECT_EQ(text(parameter("up_bias")),
+  EXPECT_EQ(text(parameter("up_bias (24)")),
             "up_bias[0:1, 36:48] up_bias[1:2, 36:48] up_bias[2:3, 36:48] ");
   EXPECT_EQ(text(parameter("turned (24)")),
             "turned[0:16, 36:48] turned[16:32, 36:48] turned[32:48, 36:48] ");
@@ -177,6 +177,16 @@ TEST(LayoutTest, NonLinearFunctionsKeepASplit) {
             split_over(Axis::kFfn));
 }
 
+TEST(LayoutTest, AWeightForEachHeadIsCutWithThem) {
+  for (const bool by_head : {false, true}) {
+    Fixture f;
+    f.graph.head_norm(f.graph.linear(f.x, "q", {Axis::kHeads, 4, 4}), "norm",
+                      {.head_dim = 4, .by_head = by_head});
+    EXPECT_EQ(decide_last(f.graph, {split_over(Axis::kHeads)}, Strategy::kReduce).parameters[0],
+              by_head ? ParameterCut::kCols : ParameterCut::kWhole);
+  }
+}
+
 TEST(LayoutTest, ASumOfPartialsIsPartialAndAnyOtherMixIsWhole) {
   Fixture f;
   f.graph.add(f.x, f.x);
@@ -213,8 +223,7 @@ TEST(SplitTest, GatherGathersFourTimesPerLayerOrThreeInParallelAndReducesTheEmbe
     const Graph model = model_graph(name);
     const int layers = count_ops(model, Op::kAttention);
     const int gathers = (is_parallel(name) ? 3 : 4) + (norms_all_heads(name) ? 2 : 0);
-    // What such an expert's down reads is one more gather.
-    const int shared = count_ops(model, Op::kCombine) - count_ops(model, Op::kExpertLinear) / 3;
+    const int shared = shared_experts(model);  // What their down reads is one more gather.
     for (int ranks : {2, 3, 5}) {
       const auto graphs = compile_graphs(model, options_for(ranks, Strategy::kGather));
       ASSERT_TRUE(graphs.ok()) << message_of(graphs.status());

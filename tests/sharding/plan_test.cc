@@ -130,7 +130,7 @@ TEST(PlanTest, MoreRanksThanQueryHeadsIsOneLineThatSaysWhatToDo) {
       make_plan(model_graph("llama"), options_for(7, Strategy::kGather));
   EXPECT_EQ(plan.status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(message_of(plan.status()),
-            "7 workers asked for, but the model has 5 query heads: use --workers 5 or fewer");
+            "7 workers asked for, but the model has 5 heads: use --workers 5 or fewer");
   EXPECT_FALSE(make_plan(model_graph("llama"), options_for(0, Strategy::kGather)).ok());
 }
 

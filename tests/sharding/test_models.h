@@ -17,17 +17,21 @@
 namespace lockstep {
 
 inline constexpr const char* kModels[] = {
-    "llama",     "mistral", "qwen2",    "qwen3",  "baichuan", "yarn",    "dynamic",
-    "internlm2", "phi3",    "granite",  "gemma2", "gemma3",   "smollm3", "mixtral",
-    "qwen2_moe", "glm4",    "gpt_neox", "falcon", "codegen",  "cohere2", "olmo3"};
+    "llama",     "mistral",    "qwen2",    "qwen3",     "baichuan", "yarn",    "dynamic",
+    "internlm2", "phi3",       "granite",  "gemma2",    "gemma3",   "smollm3", "mixtral",
+    "qwen2_moe", "glm4",       "gpt_neox", "falcon",    "codegen",  "cohere2", "olmo3",
+    "stablelm",  "minimax_m2", "glm4_moe", "ministral3"};
 
 // Attention and MLP of a layer read the same input.
 inline bool is_parallel(std::string_view name) {
-  return name == "gpt_neox" || name == "falcon" || name == "codegen" || name == "cohere2";
+  return name == "gpt_neox" || name == "falcon" || name == "codegen" || name == "cohere2" ||
+         name == "stablelm";
 }
 
 // One norm reads q of all heads, another one k.
-inline bool norms_all_heads(std::string_view name) { return name == "olmo3"; }
+inline bool norms_all_heads(std::string_view name) {
+  return name == "olmo3" || name == "minimax_m2";
+}
 
 inline Graph model_graph(const std::string& name) {
   const std::filesystem::path folder =
@@ -73,6 +77,16 @@ inline naive::Tensors random_tensors(const Graph& graph, uint64_t seed) {
 inline int count_ops(const Graph& graph, Op op) {
   int found = 0;
   for (const Node& node : graph.nodes()) found += node.op == op ? 1 : 0;
+  return found;
+}
+
+// Experts that every token goes through.
+inline int shared_experts(const Graph& graph) {
+  int found = 0;
+  for (const Parameter& parameter : graph.parameters()) {
+    const bool down = parameter.name.ends_with("down_proj.weight");
+    found += down && parameter.name.find("mlp.shared_expert") != std::string::npos ? 1 : 0;
+  }
   return found;
 }
 

@@ -46,6 +46,7 @@ ClusterCoreOptions ClusterSide::options(bool launch, int64_t max_pages) {
     program.mutable_limits()->set_sequences(model.max_sequences);
     program.mutable_limits()->set_context(model.max_context);
     for (int i = 0; i < model.instructions; ++i) program.add_instructions();
+    if (model.blocks > 0) program.add_states()->mutable_block();
     std::vector<program::Program> programs(workers.size(), program);
     for (size_t rank = 0; rank < programs.size(); ++rank) {
       programs[rank].set_rank(static_cast<int32_t>(rank));
@@ -251,9 +252,9 @@ void ClusterSide::want_group(const GroupWish& wish) {
   post([&](ClusterCore& core, int64_t now) { core.want_group(now, wish); });
 }
 
-void ClusterSide::note_requests(bool any) {
-  any |= world_.planted(Plant::kNeverGrows);
-  post([&](ClusterCore& core, int64_t now) { core.note_requests(now, any); });
+void ClusterSide::note_demand(Demand demand) {
+  if (world_.planted(Plant::kNeverGrows)) demand = Demand::kRuns;
+  post([&](ClusterCore& core, int64_t now) { core.note_demand(now, demand); });
 }
 
 bool ClusterSide::whole() const {

@@ -21,7 +21,7 @@ class ClusterSide final : public Workers, public Port, public ProcessListener {
   ClusterSide(Host* host, GroupListener* listener, bool launch, int64_t max_pages);
 
   void want_group(const GroupWish& wish) override;
-  void note_requests(bool any) override;
+  void note_demand(Demand demand) override;
   void run_step(std::shared_ptr<const cluster::Step> step) override;
   void fetch_logits(uint64_t step, int output) override;
   void leave_group() override;

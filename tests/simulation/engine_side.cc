@@ -119,10 +119,9 @@ void EngineSide::feed() {
 }
 
 void EngineSide::publish() {
-  const EngineStats stats = core_.stats();
-  inbox_->publish(stats, core_.unstarted());
-  const bool any = stats.running + stats.waiting > 0;
-  if (any != std::exchange(has_requests_, any)) workers_->note_requests(any);
+  inbox_->publish(core_.stats(), core_.unstarted());
+  const Demand demand = core_.demand();
+  if (demand != std::exchange(demand_, demand)) workers_->note_demand(demand);
 }
 
 void EngineSide::pump() {

@@ -67,7 +67,7 @@ class EngineSide final : public GroupListener {
   bool pumping_ = false;
   bool draining_ = false;
   int64_t woken_for_ = -1;  // A wake-up is scheduled for then.
-  bool has_requests_ = false;
+  Demand demand_ = Demand::kNone;
   int64_t groups_ = 0;
   int64_t groups_lost_ = 0;
   WeightsOrigin weights_;  // Of the last group,

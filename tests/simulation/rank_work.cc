@@ -197,6 +197,10 @@ void RankWork::loaded() {
                     .bytes_loaded = work_->keep ? 0 : vitals_.bytes_loaded};
   result.reply.mutable_ready()->set_contents(result.identity);
   result.reply.mutable_ready()->set_pages(pages());
+  if (host_.model.blocks > 0) {
+    const bool first = rank_ == 0;  // It has the fewest.
+    result.reply.mutable_ready()->set_sequences(host_.model.blocks + (first ? 0 : rank_));
+  }
   result.reply.mutable_ready()->set_weight_bytes(kWeightBytes);
   finish(std::move(result));
 }
@@ -290,7 +294,7 @@ void RankWork::tell_lie(cluster::StepResult* result) {
   } else if (lie_ == Lie::kToken && has_output) {
     result->mutable_outputs(0)->mutable_noisy()->set_id(1 << 20);
   } else if (lie_ == Lie::kManyTokens && has_output) {
-    for (int i = 0; i < 300; ++i) result->mutable_outputs(0)->add_top();
+    for (int i = 0; i < 300; ++i) result->mutable_outputs(0)->mutable_top()->add_ids(i);
   } else if (lie_ == Lie::kTrace) {
     result->mutable_trace()->add_instructions(host_.model.instructions);
   } else {

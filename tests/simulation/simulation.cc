@@ -15,17 +15,22 @@ constexpr int64_t kShutdownMs = 1'000;  // Watched for what must not happen any 
 
 FakeModel draw_model(World& world) {
   const int64_t vocab = world.one_in(3) ? 200 : 70;
-  return {.ranks = static_cast<int>(world.between(1, 4)),
-          .vocab = vocab,
-          .pages = world.between(6, 40),
-          .page_tokens = world.between(1, 4),
-          .max_rows = world.between(3, 24),
-          .max_outputs = world.between(2, 8),
-          .max_sequences = world.between(2, 8),
-          .max_context = 64,
-          .seed = static_cast<uint64_t>(world.between(0, 1 << 30)),
-          .poison = static_cast<int32_t>(vocab - 1),
-          .deadly = static_cast<int32_t>(vocab - 2)};
+  FakeModel model = {.ranks = static_cast<int>(world.between(1, 4)),
+                     .vocab = vocab,
+                     .pages = world.between(6, 40),
+                     .page_tokens = world.between(1, 4),
+                     .max_rows = world.between(3, 24),
+                     .max_outputs = world.between(2, 8),
+                     .max_sequences = world.between(2, 8),
+                     .max_context = 64,
+                     .seed = static_cast<uint64_t>(world.between(0, 1 << 30)),
+                     .poison = static_cast<int32_t>(vocab - 1),
+                     .deadly = static_cast<int32_t>(vocab - 2)};
+  if (model.seed % 4 == 0) {
+    model.blocks =
+        static_cast<int64_t>(model.seed / 4 % static_cast<uint64_t>(model.max_sequences)) + 1;
+  }
+  return model;
 }
 
 // The default is seen least: it takes long.

@@ -57,8 +57,9 @@ GroupInfo fake_info(const FakeModel& model, uint64_t epoch) {
           .page_tokens = model.page_tokens,
           .max_rows = model.max_rows,
           .max_outputs = model.max_outputs,
-          .max_sequences = model.max_sequences,
+          .max_sequences = model.slots(),
           .max_context = model.max_context,
+          .shares_prefixes = model.blocks == 0,
           .vocab = model.vocab,
           .weight_bytes = 0,
           .numeric_class = "fake",
@@ -142,15 +143,27 @@ cluster::Candidates fake_candidates(const cluster::Output& output, const std::ve
     std::stable_sort(sorted.begin(), sorted.end(),
                      [&](const Token& a, const Token& b) { return a.*value > b.*value; });
     sorted.resize(std::min(sorted.size(), static_cast<size_t>(count)));
-    for (const Token& token : sorted) set(add(), token.id, token.logit, token.edited, token.noisy);
+    for (const Token& token : sorted) add(token);
+  };
+  const auto list = [](cluster::CandidateList* to, const Token& token) {
+    to->add_ids(static_cast<int32_t>(token.id));
+    to->add_logits(token.logit);
   };
   if (output.top_count() > 0) {
-    best_by(&Token::edited, output.top_count(), [&] { return answer.add_top(); });
+    best_by(&Token::edited, output.top_count(), [&](const Token& token) {
+      list(answer.mutable_top(), token);
+      answer.mutable_top()->add_edited(token.edited);
+    });
   }
   if (output.raw_top_count() > 0) {
-    best_by(&Token::logit, output.raw_top_count(), [&] { return answer.add_raw_top(); });
+    best_by(&Token::logit, output.raw_top_count(),
+            [&](const Token& token) { list(answer.mutable_raw_top(), token); });
   }
-  if (output.want_noisy()) best_by(&Token::noisy, 1, [&] { return answer.mutable_noisy(); });
+  if (output.want_noisy()) {
+    best_by(&Token::noisy, 1, [&](const Token& token) {
+      set(answer.mutable_noisy(), token.id, token.logit, token.edited, token.noisy);
+    });
+  }
   if (output.want_logits()) {
     answer.set_logits(logits.data() + begin, static_cast<size_t>(end - begin) * sizeof(float));
   }
@@ -161,7 +174,7 @@ FakeWorkers::FakeWorkers(const FakeModel& model)
     : model_(model),
       cuts_(fake_cuts(model.vocab, model.ranks)),
       slots_(static_cast<size_t>(model.pages * model.page_tokens)),
-      tables_(static_cast<size_t>(model.max_sequences)),
+      tables_(static_cast<size_t>(model.slots())),
       page_written_in_(static_cast<size_t>(model.pages)),
       page_read_in_(static_cast<size_t>(model.pages)) {}
 
@@ -173,6 +186,9 @@ absl::Status FakeWorkers::take_pages(const cluster::StepSequence& sequence) {
   }
   std::vector<int32_t>& table = tables_[static_cast<size_t>(sequence.slot())];
   if (sequence.begins()) table.clear();
+  if (sequence.begins() && model_.blocks > 0 && sequence.first_position() > 0) {
+    return absl::InternalError("lie: a state block that nobody computed");
+  }
   table.insert(table.end(), sequence.pages().begin(), sequence.pages().end());
   const auto behind = static_cast<size_t>(sequence.first_position() / model_.page_tokens);
   for (size_t i = 0; i < table.size(); ++i) {

@@ -26,6 +26,10 @@ struct FakeModel {
   int instructions = 3;  // Of a rank's program.
   int32_t poison = -1;   // After a prompt that begins with this token no logit is a number.
   int32_t deadly = -1;   // It is never drawn. Who computes it may not survive that.
+  // State blocks that a rank has room for at least, one per sequence; 0: there are none.
+  int64_t blocks = 0;
+
+  int64_t slots() const { return blocks == 0 ? max_sequences : blocks; }
 };
 
 GroupInfo fake_info(const FakeModel& model, uint64_t epoch);

@@ -40,8 +40,9 @@ void step_all(Group& group, uint64_t number, std::vector<Decoding>& prompts) {
   std::vector<Decoding*> in_step;
   for (Decoding& prompt : prompts) {
     if (prompt.finished()) continue;
-    add_rows(step, {prompt.tokens.begin() + prompt.done, prompt.tokens.end()}, prompt.done,
-             prompt.pages);
+    const auto slot = static_cast<int32_t>(&prompt - prompts.data());
+    add_rows_in_slot(step, slot, {prompt.tokens.begin() + prompt.done, prompt.tokens.end()},
+                     prompt.done, prompt.pages);
     in_step.push_back(&prompt);
   }
   const auto results = group.run(step);

@@ -205,6 +205,7 @@ absl::StatusOr<std::unique_ptr<Group>> InProcessCluster::form(const GroupWish&) 
   info.pages = workers_[0]->pages_possible();
   for (const auto& worker : workers_) {
     info.pages = std::min(info.pages, worker->pages_possible());
+    info.max_sequences = std::min(info.max_sequences, worker->sequences_possible());
     info.weight_bytes += worker->weight_bytes();
   }
   RETURN_IF_ERROR(on_all([&](int rank) { return workers_[rank]->start(info.pages); }));

@@ -45,6 +45,21 @@ void quantize(const Quantization& kind, Matrix* matrix) {
   dequantize_rows(kind, view, rows, cols, matrix->data.data(), cols);
 }
 
+double length_of_row(const Tensor& tensor, int64_t row) {
+  const int64_t cols = tensor.shape.back();
+  double squares = 0;
+  for (int64_t c = 0; c < cols; ++c) squares += std::pow(double{tensor.data[row * cols + c]}, 2);
+  return std::sqrt(squares);
+}
+
+// Of columns that alternate, the c-th counted kind by kind.
+int64_t source_column(const program::Piece& piece, int64_t c) {
+  if (piece.interleaved() == 0) return c;
+  const int64_t cols = piece.source_shape(piece.source_shape_size() - 1);
+  const int64_t each = cols / piece.interleaved();
+  return c % each * piece.interleaved() + c / each;
+}
+
 // A parameter from its pieces: below each other, or side by side in the one row of a vector.
 Matrix assemble(const Tensors& tensors, program::Role role, DType dtype, int64_t rows, int64_t cols,
                 std::span<const program::Piece> pieces) {
@@ -57,13 +72,15 @@ Matrix assemble(const Tensors& tensors, program::Role role, DType dtype, int64_t
     const Tensor& tensor = found->second;
     LOCKSTEP_CHECK(std::equal(tensor.shape.begin(), tensor.shape.end(),
                               piece.source_shape().begin(), piece.source_shape().end()));
-    const int64_t source_cols = tensor.shape.back();
+    const int64_t source_cols = piece.flat() ? std::ssize(tensor.data) : tensor.shape.back();
     for (int64_t r = piece.row_begin(); r < piece.row_end(); ++r) {
       for (int64_t c = piece.col_begin(); c < piece.col_end(); ++c) {
         int64_t to_row = r - piece.row_begin(), to_col = c - piece.col_begin();
         if (piece.transpose()) std::swap(to_row, to_col);
+        const double length = piece.unit_rows() ? length_of_row(tensor, r) : 1;
+        const float value = tensor.data[r * source_cols + source_column(piece, c)];
         result.at(row + to_row, col + to_col) =
-            rounded(tensor.data[r * source_cols + c] + piece.plus(), dtype);
+            rounded(static_cast<float>(value / length) + piece.plus(), dtype);
       }
     }
     const int64_t down = piece.row_end() - piece.row_begin();

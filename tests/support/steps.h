@@ -31,6 +31,17 @@ inline void add_rows(cluster::Step& step, const std::vector<int32_t>& tokens,
   last->set_want_logits(true);
 }
 
+// The same of a sequence that keeps its slot: it names its pages when it begins, at position 0.
+inline void add_rows_in_slot(cluster::Step& step, int32_t slot, const std::vector<int32_t>& tokens,
+                             int64_t first_position, const std::vector<int32_t>& pages,
+                             bool output = true) {
+  add_rows(step, tokens, first_position, pages, output);
+  cluster::StepSequence& sequence = *step.mutable_sequences(step.sequences_size() - 1);
+  sequence.set_slot(slot);
+  sequence.set_begins(first_position == 0);
+  if (first_position > 0) sequence.clear_pages();
+}
+
 inline std::vector<float> floats_of(const std::string& bytes) {
   std::vector<float> floats(bytes.size() / sizeof(float));
   std::memcpy(floats.data(), bytes.data(), floats.size() * sizeof(float));
@@ -46,13 +57,13 @@ inline std::vector<float> logits_of(const std::vector<cluster::StepResult>& resu
 
 // The best token of an output for which every rank gave its best.
 inline int32_t best_of(const std::vector<cluster::StepResult>& results, int output) {
-  const cluster::Candidate* best = nullptr;
+  const cluster::CandidateList* best = nullptr;
   for (const cluster::StepResult& result : results) {
-    if (result.outputs(output).top_size() == 0) continue;
-    const cluster::Candidate& top = result.outputs(output).top(0);
-    if (best == nullptr || top.edited() > best->edited()) best = &top;
+    const cluster::CandidateList& top = result.outputs(output).top();
+    if (top.ids_size() == 0) continue;
+    if (best == nullptr || top.edited(0) > best->edited(0)) best = &top;
   }
-  return best == nullptr ? -1 : best->id();
+  return best == nullptr ? -1 : best->ids(0);
 }
 
 }  // namespace lockstep

@@ -62,7 +62,7 @@ class SpoiledModel {
 
 TEST(BadInputTest, FlagsAreNamed) {
   expect_one_line({"generate", "--prompt", "a", "--workers", "0"}, "--workers 0");
-  expect_one_line({"generate", "--prompt", "a", "--workers", "7"}, "6 query heads");
+  expect_one_line({"generate", "--prompt", "a", "--workers", "7"}, "6 heads");
   expect_one_line({"generate", "--prompt", "a", "--workers", "two"}, "two");
   expect_one_line({"generate", "--prompt", "a", "--dtype", "float17"}, "float17");
   expect_one_line({"generate", "--prompt", "a", "--strategy", "scatter"}, "scatter");
@@ -77,7 +77,7 @@ TEST(BadInputTest, FlagsAreNamed) {
   expect_one_line({"generate"}, "--prompt");
   expect_one_line({"generate", "--prompt", "a", "--prompt-ids", "1"}, "several");
   expect_one_line({"no-such-command"}, "no-such-command");
-  expect_one_line({"plan", "--workers", "9"}, "6 query heads");
+  expect_one_line({"plan", "--workers", "9"}, "6 heads");
   expect_one_line({"plan", "--workers", "3", "--speeds", "8,4"}, "one for each of the 3 workers");
   expect_one_line({"plan", "--speeds", "8,0"}, "--speeds");
   expect_one_line({"plan", "--workers", "2", "--hosts", "3"}, "--hosts 3: wanted 1 to 2");

@@ -34,7 +34,7 @@ TEST(EnvironmentTest, ASwitchIsReadAsTrueOrFalse) {
   for (const char* value : {"true", "false", "1", "0"}) {
     Variables both = workers;
     both["LOCKSTEP_NO_PIN"] = value;
-    EXPECT_THAT(refusal_of(both), HasSubstr("6 query heads")) << value;
+    EXPECT_THAT(refusal_of(both), HasSubstr("6 heads")) << value;
   }
   EXPECT_THAT(refusal_of({{"LOCKSTEP_NO_PIN", "perhaps"}}), HasSubstr("perhaps"));
 }
@@ -46,7 +46,7 @@ TEST(EnvironmentTest, TheLineWins) {
 
 TEST(EnvironmentTest, AnEmptyVariableIsNone) {
   EXPECT_THAT(refusal_of({{"LOCKSTEP_GRPC", ""}, {"LOCKSTEP_WORKERS", "7"}}),
-              HasSubstr("6 query heads"));
+              HasSubstr("6 heads"));
 }
 
 TEST(EnvironmentTest, OtherCommandsDoNotLook) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The command line against the reference's goldens: what a user would compare.
 #include <cmath>
+#include <cstring>
+#include <filesystem>
 
 #include "tests/support/test_data.h"
 #include "tests/tools/json_lines.h"
@@ -58,17 +60,47 @@ TEST_P(GoldenGenerateTest, AgreesWithTheReference) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Cases, GoldenGenerateTest,
-                         ::testing::Values("demo", "llama_mha", "llama_gqa", "llama_tied",
-                                           "llama3_rope", "mistral_window", "qwen2", "qwen3",
-                                           "baichuan_7b", "internlm", "internlm2", "phi3",
-                                           "smollm3", "granite", "gemma", "gemma2", "gemma3_text",
-                                           "mixtral", "qwen2_moe", "qwen3_moe", "glm4",
-                                           "chatglm2_6b", "gpt_neox_parallel", "gpt_neox_serial",
-                                           "gptj", "codegen", "moss", "phi", "stablelm",
-                                           "stablelm_epoch", "falcon_7b_style", "falcon_40b_style",
-                                           "olmo2", "olmo3", "stories260k"),
-                         [](const auto& info) { return info.param; });
+// As GPT-2, BLOOM and OPT were published: "h.0" for "transformer.h.0".
+TEST(ShortNamesTest, ACheckpointMayLeaveOutTheNameThatAllBeginWith) {
+  const std::string folder = LOCKSTEP_SOURCE_DIR "/tests/data/goldens/bloom";
+  const std::string outer = "transformer.";
+  TemporaryFolder temporary;
+  const std::string file = read_file(folder + "/model.safetensors");
+  uint64_t size = 0;
+  std::memcpy(&size, file.data(), sizeof(size));
+  const auto published = nlohmann::json::parse(file.substr(8, size));
+  nlohmann::json header;
+  for (const auto& [name, tensor] : published.items()) {
+    header[name.starts_with(outer) ? name.substr(outer.size()) : name] = tensor;
+  }
+  const std::string text = header.dump();
+  const uint64_t length = text.size();
+  temporary.write("model.safetensors",
+                  std::string(reinterpret_cast<const char*>(&length), sizeof(length)) + text +
+                      file.substr(8 + size));
+  const std::string copy =
+      std::filesystem::path(temporary.write("config.json", read_file(folder + "/config.json")))
+          .parent_path();
+  const auto golden = nlohmann::json::parse(read_file(folder + "/golden.json"))["prompts"][1];
+  std::string ids;
+  for (const auto& id : golden["ids"]) ids += (ids.empty() ? "" : ",") + id.dump();
+  const auto answer = generate_json({copy, "--dtype", "float32", "--workers", "2", "--prompt-ids",
+                                     ids, "--temperature", "0", "--ignore-eos", "--max-tokens",
+                                     std::to_string(golden["greedy"].size())});
+  EXPECT_EQ(answer[0]["tokens"], golden["greedy"]);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Cases, GoldenGenerateTest,
+    ::testing::Values("demo", "llama_mha", "llama_gqa", "llama_tied", "llama3_rope",
+                      "mistral_window", "qwen2", "qwen3", "baichuan_7b", "internlm", "internlm2",
+                      "phi3", "smollm3", "granite", "gemma", "gemma2", "gemma3_text", "mixtral",
+                      "qwen2_moe", "qwen3_moe", "glm4", "chatglm2_6b", "gpt_neox_parallel",
+                      "gpt_neox_serial", "gptj", "codegen", "moss", "phi", "stablelm",
+                      "stablelm_epoch", "falcon_7b_style", "falcon_40b_style", "olmo2", "olmo3",
+                      "glm4_moe", "qwen3_next", "qwen3_5", "qwen3_5_moe", "gpt2", "gpt_bigcode_mqa",
+                      "mpt_alibi", "baichuan_13b", "baichuan2_13b", "gpt_oss", "stories260k"),
+    [](const auto& info) { return info.param; });
 
 }  // namespace
 }  // namespace lockstep::testing

@@ -5,7 +5,11 @@
 Exits with 77 where the client is not installed.
 """
 import json
+import os
+import signal
 import sys
+import threading
+import time
 import unittest
 import urllib.request
 from pathlib import Path
@@ -27,6 +31,14 @@ TALK = {
     "max_tokens": 20,
     "seed": 1,
 }
+
+
+def signal_children(pid: int, number: signal.Signals) -> list[int]:
+    lists = Path(f"/proc/{pid}/task").glob("*/children")
+    children = [int(child) for of_thread in lists for child in of_thread.read_text().split()]
+    for child in children:
+        os.kill(child, number)
+    return children
 
 
 class OpenAiClientTest(unittest.TestCase):
@@ -75,6 +87,34 @@ class OpenAiClientTest(unittest.TestCase):
                 if line.startswith(b"data: {"):
                     text += json.loads(line[6:])["choices"][0]["text"]
         self.assertEqual(text, whole)
+
+    def test_a_stream_that_falls_silent_goes_on(self):
+        with Server(LOCKSTEP, "--silent-ms", "600000", "--stuck-ms", "600000") as server:
+            client = openai.OpenAI(base_url=f"http://{server.address}/v1", api_key="none",
+                                   max_retries=0)
+            story = STORY | {"max_tokens": 200}
+            whole = client.completions.create(**story).choices[0].text
+            stream = client.completions.create(**story, stream=True)
+            text = next(stream).choices[0].text
+            beside = urllib.request.urlopen(urllib.request.Request(
+                f"http://{server.address}/v1/completions", json.dumps(story | {"stream": True})
+                .encode(), {"Content-Type": "application/json"}))
+            beside.readline()
+            stopped = signal_children(server.process.pid, signal.SIGSTOP)
+
+            def go_on():
+                while not beside.readline().startswith(b":"):
+                    pass
+                time.sleep(2)  # Until the client's stream has its comment too.
+                signal_children(server.process.pid, signal.SIGCONT)
+
+            waker = threading.Thread(target=go_on)
+            waker.start()
+            text += "".join(choice.text for chunk in stream for choice in chunk.choices)
+            waker.join()
+            beside.close()
+            self.assertEqual(len(stopped), 2)
+            self.assertEqual(text, whole)
 
     def test_a_chat_whole_and_streamed(self):
         whole = self.client.chat.completions.create(**TALK, n=2, logprobs=True, top_logprobs=1)

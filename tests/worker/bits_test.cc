@@ -15,6 +15,8 @@
 #include "tests/support/in_process_cluster.h"
 #include "tests/support/safetensors_writer.h"
 #include "tests/support/steps.h"
+#include "tests/worker/bits_families.h"
+#include "tests/worker/bits_shapes.h"
 #include "worker/kernels/cpu/twins/table.h"
 #include "worker/kernels/find.h"
 
@@ -23,25 +25,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-struct Shape {
-  const char* name;
-  int heads;
-  int kv_heads;
-  int head_dim;
-  int ffn;
-  int window;
-  const char* patch = "{}";  // Of the config: what makes it a model of another family.
-};
-
 constexpr int kVocab = 307, kContext = 256, kPromptTokens = 149, kHidden = 72;
-
-// How the weights are kept: a type, or a scheme of small integers.
-struct Kind {
-  const char* name;
-  const char* kernel;  // Of most linears, less its instruction set.
-  bool quantized = false;
-  bool cut_rows = true;  // Whether `reduce` may cut them.
-};
 
 std::string config_json(const Shape& shape, const Kind& kind) {
   nlohmann::json config = {{"architectures", {"MistralForCausalLM"}},
@@ -114,11 +98,12 @@ std::vector<int32_t> pages_of(int index, int page_tokens, int sequences) {
   return pages;
 }
 
-// Other sequences go on by one token a step, each from a position of its own.
+// Other sequences go on by two tokens a step.
 void add_others(const Way& way, cluster::Step& step, int64_t number) {
   for (int other = 1; other <= way.others; ++other) {
     const auto token = static_cast<int32_t>((number * 31 + other * 7) % kVocab);
-    add_rows(step, {token, 5}, number * 2, pages_of(other, way.page_tokens, way.others + 1));
+    add_rows_in_slot(step, other - 1, {token, 5}, number * 2,
+                     pages_of(other, way.page_tokens, way.others + 1));
   }
 }
 
@@ -135,8 +120,8 @@ std::vector<float> run_prompt(Group& group, const Way& way) {
     step.set_step(static_cast<uint64_t>(number) + 1);
     if (number < kContext / 2) add_others(way, step, number);
     const int first_row = step.tokens_size(), first_output = step.outputs_size();
-    add_rows(step, {ids.begin() + begin, ids.begin() + end}, begin,
-             pages_of(0, way.page_tokens, way.others + 1), false);
+    add_rows_in_slot(step, way.others, {ids.begin() + begin, ids.begin() + end}, begin,
+                     pages_of(0, way.page_tokens, way.others + 1), false);
     for (int row = first_row; row < step.tokens_size(); ++row) {
       cluster::Output* output = step.add_outputs();
       output->set_row(row);
@@ -319,27 +304,6 @@ TEST_P(FamilyBitsTest, AreTheSameForAnyRanksThreadsChunksAndBatches) {
                     {.chunk = 1}});
 }
 
-// Of which each token has three.
-constexpr char kSevenExperts[] = R"({"architectures": ["MixtralForCausalLM"],
-    "num_local_experts": 7, "num_experts_per_tok": 3})";
-
-constexpr Shape kShapes[] = {
-    {"FiveHeads", 5, 5, 16, 83, 0},    {"SixOverThree", 6, 3, 8, 100, 0},
-    {"SixOverTwo", 6, 2, 24, 100, 20}, {"SevenOverOne", 7, 1, 10, 65, 0},
-    {"WideHeads", 5, 1, 128, 96, 0},   {"Experts", 5, 5, 16, 83, 0, kSevenExperts},
-};
-
-constexpr Kind kKinds[] = {{"float32", "linear_f32_"}, {"bfloat16", "linear_bf16_"}};
-
-// Groups that end within a row, and rows shorter than a group.
-constexpr Shape kGroupShapes[] = {{"GroupsOfHeads", 6, 3, 32, 200, 0},
-                                  {"WideHeads", 5, 1, 128, 96, 0},
-                                  {"Experts", 6, 3, 32, 200, 0, kSevenExperts}};
-constexpr Kind kGroupKinds[] = {{"q8", "linear_q8_", true},
-                                {"q4", "linear_q4_", true},
-                                {"q8c", "linear_q8c_", true, false},
-                                {"q4m", "linear_q4m_", true}};
-
 std::string test_name(const ::testing::TestParamInfo<std::tuple<Shape, Kind>>& info) {
   return std::string(std::get<0>(info.param).name) + "_" + std::get<1>(info.param).name;
 }
@@ -352,39 +316,6 @@ INSTANTIATE_TEST_SUITE_P(Quantized, BitsTest,
                          ::testing::Combine(::testing::ValuesIn(kGroupShapes),
                                             ::testing::ValuesIn(kGroupKinds)),
                          test_name);
-
-// What is not alike in all families: parts of a head that turn, layers that do not, fused matrices.
-constexpr Shape kFamilies[] = {
-    {"InternLm2", 6, 3, 32, 200, 0, R"({"architectures": ["InternLM2ForCausalLM"], "bias": true})"},
-    {"Phi3", 6, 2, 32, 200, 20,
-     R"({"architectures": ["Phi3ForCausalLM"], "partial_rotary_factor": 0.5})"},
-    {"SmolLm3", 7, 1, 32, 200, 20,
-     R"({"architectures": ["SmolLM3ForCausalLM"], "no_rope_layers": [1, 0],
-         "use_sliding_window": true})"},
-    {"Granite", 6, 3, 32, 200, 0,
-     R"({"architectures": ["GraniteForCausalLM"], "attention_bias": true, "mlp_bias": true,
-         "embedding_multiplier": 3.0, "residual_multiplier": 0.7, "logits_scaling": 1.5,
-         "attention_multiplier": 0.2})"},
-    {"Gemma", 5, 1, 32, 200, 0, R"({"architectures": ["GemmaForCausalLM"], "hidden_act": "gelu"})"},
-    {"Gemma2", 6, 2, 32, 200, 20,
-     R"({"architectures": ["Gemma2ForCausalLM"], "hidden_act": "gelu_pytorch_tanh",
-         "attn_logit_softcapping": 2.0, "final_logit_softcapping": 3.0})"},
-    {"Gemma3", 6, 2, 32, 200, 20,
-     R"({"architectures": ["Gemma3ForCausalLM"], "hidden_act": "gelu_pytorch_tanh",
-         "sliding_window_pattern": 2})"},
-    {"Glm4", 6, 3, 32, 200, 0, R"({"architectures": ["Glm4ForCausalLM"], "attention_bias": true})"},
-    {"GptNeox", 5, 5, 32, 200, 0,
-     R"({"architectures": ["GPTNeoXForCausalLM"], "hidden_act": "gelu"})"},
-    {"Falcon", 6, 2, 32, 200, 0,
-     R"({"architectures": ["FalconForCausalLM"], "new_decoder_architecture": true, "bias": true})"},
-    {"CodeGen", 8, 8, 16, 200, 0,
-     R"({"architectures": ["CodeGenForCausalLM"], "hidden_act": "gelu_new", "rotary_dim": 8})"},
-    {"Olmo2", 6, 2, 32, 200, 0, R"({"architectures": ["Olmo2ForCausalLM"]})"},
-    {"Olmo3", 6, 3, 32, 200, 20,
-     R"({"architectures": ["Olmo3ForCausalLM"], "layer_types": ["sliding_attention",
-         "full_attention"]})"},
-};
-constexpr Kind kFamilyKinds[] = {kKinds[0], kKinds[1], kGroupKinds[0], kGroupKinds[1]};
 
 INSTANTIATE_TEST_SUITE_P(Families, FamilyBitsTest,
                          ::testing::Combine(::testing::ValuesIn(kFamilies),

@@ -3,6 +3,7 @@
 // token, and the logits of the prompt, for several numbers of ranks and both strategies.
 #include <gtest/gtest.h>
 
+#include "tests/support/golden_names.h"
 #include "tests/support/golden_run.h"
 #include "tests/support/test_data.h"
 
@@ -22,50 +23,8 @@ std::string run_name(const ::testing::TestParamInfo<Run>& info) {
 }
 
 std::vector<Run> all_runs() {
-  struct Case {
-    const char* name;
-    int heads;
-  };
   std::vector<Run> runs;
-  for (const Case& c : std::initializer_list<Case>{{"goldens/llama_mha", 4},
-                                                   {"goldens/llama_gqa", 8},
-                                                   {"goldens/llama_tied", 4},
-                                                   {"goldens/llama3_rope", 8},
-                                                   {"goldens/mistral_window", 8},
-                                                   {"goldens/qwen2", 8},
-                                                   {"goldens/qwen3", 4},
-                                                   {"goldens/baichuan_7b", 4},
-                                                   {"goldens/internlm", 4},
-                                                   {"goldens/internlm2", 8},
-                                                   {"goldens/phi3", 4},
-                                                   {"goldens/smollm3", 7},
-                                                   {"goldens/mixtral", 4},
-                                                   {"goldens/qwen2_moe", 4},
-                                                   {"goldens/qwen3_moe", 4},
-                                                   {"goldens/granite", 6},
-                                                   {"goldens/gemma", 4},
-                                                   {"goldens/gemma2", 4},
-                                                   {"goldens/gemma3_text", 4},
-                                                   {"goldens/glm4", 6},
-                                                   {"goldens/chatglm2_6b", 4},
-                                                   {"goldens/gpt_neox_parallel", 4},
-                                                   {"goldens/gpt_neox_serial", 4},
-                                                   {"goldens/gptj", 4},
-                                                   {"goldens/codegen", 4},
-                                                   {"goldens/moss", 4},
-                                                   {"goldens/phi", 4},
-                                                   {"goldens/stablelm", 4},
-                                                   {"goldens/stablelm_epoch", 4},
-                                                   {"goldens/falcon_7b_style", 4},
-                                                   {"goldens/falcon_40b_style", 8},
-                                                   {"tests/data/goldens/cohere", 6},
-                                                   {"tests/data/goldens/cohere2", 6},
-                                                   {"tests/data/goldens/exaone4", 6},
-                                                   {"tests/data/goldens/exaone4_full", 6},
-                                                   {"tests/data/goldens/starcoder2", 6},
-                                                   {"goldens/olmo2", 4},
-                                                   {"goldens/olmo3", 5},
-                                                   {"models/stories260k", 8}}) {
+  for (const GoldenName& c : kGoldens) {
     for (const int ranks : {1, 2, 3, 5}) {
       if (ranks > c.heads) continue;
       runs.push_back({c.name, ranks, Strategy::kGather});

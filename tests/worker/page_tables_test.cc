@@ -42,7 +42,7 @@ class PageTablesTest : public ::testing::Test {
     return message_of(status);
   }
 
-  PageTables tables_{limits(), 20};
+  PageTables tables_{limits(), {.pages = 20, .sequences = 2}, false};
 };
 
 TEST_F(PageTablesTest, NewPagesAreAddedBehindThoseThatASlotHas) {
@@ -83,6 +83,17 @@ TEST_F(PageTablesTest, WhatDoesNotFollowTheSlotIsRefusedAndChangesNothing) {
   EXPECT_THAT(take(step(1, 2, 0, 1, {1}, true)), HasSubstr("slot must be 0 to 1, found 2"));
   EXPECT_EQ(take(step(1, 0, 6, 3, {5})), "");
   EXPECT_THAT(tables_.of(0), ElementsAre(7, 3, 5));
+}
+
+TEST_F(PageTablesTest, WhereLayersHaveBlocksASequenceBeginsAtZeroInASlotThatHasOne) {
+  PageTables tables(limits(), {.pages = 20, .sequences = 1}, true);
+  const auto check = [&](const cluster::Step& step) { return message_of(tables.check(step)); };
+  EXPECT_THAT(check(step(0, 0, 4, 1, {1, 2}, true)),
+              HasSubstr("first_position must be 0 to 0, found 4"));
+  EXPECT_THAT(check(step(0, 1, 0, 1, {1}, true)), HasSubstr("slot must be 0 to 0, found 1"));
+  EXPECT_EQ(check(step(0, 0, 0, 5, {1, 2}, true)), "");
+  tables.take(step(0, 0, 0, 5, {1, 2}, true));
+  EXPECT_EQ(check(step(1, 0, 5, 1, {})), "");
 }
 
 TEST_F(PageTablesTest, OneSlotIsOneSequenceOfAStep) {

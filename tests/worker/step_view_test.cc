@@ -26,7 +26,9 @@ StepLimits limits() {
   return limits;
 }
 
-PageTables tables() { return PageTables(limits().limits, 5); }
+PageTables tables() {
+  return PageTables(limits().limits, {.pages = 5, .sequences = limits().limits.sequences()}, false);
+}
 
 cluster::Step honest_step() {
   cluster::Step step;

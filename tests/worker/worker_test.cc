@@ -69,9 +69,9 @@ TEST(WorkerTest, ComputesWhatArithmeticSays) {
     EXPECT_NEAR(logits[id], sum, 1e-5) << id;
   }
   const auto best = std::max_element(logits.begin(), logits.end()) - logits.begin();
-  ASSERT_EQ(result.outputs(0).top_size(), 1);
-  EXPECT_EQ(result.outputs(0).top(0).id(), best);
-  EXPECT_EQ(result.outputs(0).top(0).logit(), logits[best]);
+  ASSERT_EQ(result.outputs(0).top().ids_size(), 1);
+  EXPECT_EQ(result.outputs(0).top().ids(0), best);
+  EXPECT_EQ(result.outputs(0).top().logits(0), logits[best]);
 }
 
 TEST(WorkerTest, TakesARowsEmbeddingInPlaceOfAToken) {
@@ -105,15 +105,15 @@ TEST(WorkerTest, AnswersWithEditsMasksAndSums) {
   const cluster::StepResult result = worker->step(step).value();
   const cluster::Candidates& answer = result.outputs(0);
   const std::vector<float> logits = floats_of(answer.logits());
-  EXPECT_EQ(answer.top_size(), 99);
-  EXPECT_EQ(answer.top(0).id(), 70);
-  EXPECT_FLOAT_EQ(answer.top(0).edited(), (logits[70] + 50) / 2);
-  EXPECT_EQ(answer.raw_top_size(), 3);
+  EXPECT_EQ(answer.top().ids_size(), 99);
+  EXPECT_EQ(answer.top().ids(0), 70);
+  EXPECT_FLOAT_EQ(answer.top().edited(0), (logits[70] + 50) / 2);
+  EXPECT_EQ(answer.raw_top().ids_size(), 3);
   EXPECT_EQ(answer.noisy().id(), 70);
   const cluster::BlockSums& raw = answer.raw_sums();
   ASSERT_EQ(answer.edited_sums().max_size(), 2);
   ASSERT_EQ(raw.sum_size(), 2);
-  EXPECT_EQ(answer.edited_sums().max(1), answer.top(0).edited());
+  EXPECT_EQ(answer.edited_sums().max(1), answer.top().edited(0));
   double sum = 0;
   for (int id = 64; id < 100; ++id) sum += std::exp(double{logits[id]} - raw.max(1));
   EXPECT_NEAR(raw.sum(1), sum, 1e-4 * sum);

@@ -45,7 +45,7 @@ struct Setup {
   std::vector<OutputRequest> outputs;
   std::vector<Candidate> candidates;
   std::vector<BlockSum> sums;
-  int64_t copies = 1;  // attention: of the pages, as if of other layers.
+  int64_t copies = 1;  // Of the pages, or of the block, as if of other layers.
   StepSequence sequence;
   StepView step;
   KernelArgs args;
@@ -58,6 +58,9 @@ struct Setup {
     args.attrs.kv_heads = heads.kv;
     args.attrs.scale = 0.125f;
     args.attrs.rope_factor = 1;
+    static constexpr float kOneScale = 1;
+    args.attrs.position_scales = &kOneScale;
+    args.attrs.position_scale_count = args.attrs.position_scale_length = 1;
     make_step(wanted.context);
     make_views(kernel);
     args.scratch = memory(scratch_bytes(kernel, args, pool().threads()) + 64);
@@ -114,6 +117,12 @@ struct Setup {
     args.attrs.inv_freq = inv_freq.data();
   }
 
+  void make_blocks(int64_t elements) {
+    const int64_t bytes = elements * static_cast<int64_t>(sizeof(float));
+    copies = std::max<int64_t>(1, kCycledBytes / bytes);
+    args.state = {.data = memory(bytes * copies), .page_bytes = bytes, .pages = copies};
+  }
+
   void make_views(const KernelEntry& kernel) {
     switch (kernel.op) {
       case Op::kEmbed:
@@ -143,6 +152,18 @@ struct Setup {
       case Op::kTopCandidates:
         args.in[0] = view(rows, kVocab);
         return;
+      case Op::kConv:
+        args.attrs.taps = 4;
+        args.in[0] = args.out[0] = view(rows, kHidden);
+        args.in[1] = view(1, kHidden * 4);
+        return make_blocks(3 * kHidden);
+      case Op::kDeltaRule:
+        args.in[0] = view(rows, heads.kv * heads.dim);
+        args.in[1] = view(rows, heads.kv * heads.dim);
+        args.in[2] = args.out[0] = view(rows, heads.query * heads.dim);
+        args.in[3] = view(rows, heads.query);
+        args.in[4] = view(rows, heads.query);
+        return make_blocks(heads.query * heads.dim * heads.dim);
       default:
         break;
     }
@@ -176,7 +197,10 @@ void run_attention(benchmark::State& state, const KernelEntry& kernel, const Cas
 
 void run_kernel(benchmark::State& state, const KernelEntry& kernel, int64_t rows) {
   Setup setup(kernel, {.rows = rows});
-  for (auto _ : state) kernel.run(setup.args);
+  for (auto _ : state) {
+    setup.sequence.slot = (setup.sequence.slot + 1) % setup.copies;
+    kernel.run(setup.args);
+  }
   report(state, kernel_cost(kernel, setup.args));
 }
 

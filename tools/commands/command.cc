@@ -143,7 +143,8 @@ void GroupFlags::add_to(CLI::App& app) {
       ->capture_default_str();
   add_memory_fraction(app, memory_fraction);
   app.add_option("--kv-memory", kv_memory_bytes,
-                 "Memory of each worker for keys and values, e.g. 2GiB (default: what is left)")
+                 "Memory of each worker for what it keeps of sequences (keys and values, recurrent "
+                 "state), e.g. 2GiB (default: what is left)")
       ->transform(CLI::AsSizeValue(false));
   app.add_option("--silent-ms", silent_ms,
                  "A worker from which nothing comes for this long is lost, and started again")

@@ -26,6 +26,7 @@ std::string plan_json(const PlanTable& table, const std::vector<PlanHost>& hosts
     nlohmann::ordered_json rank = {{"rank", row.rank},
                                    {"weight_bytes", row.weight_bytes},
                                    {"kv_bytes_per_token", row.kv_bytes_per_token},
+                                   {"block_bytes_per_sequence", row.block_bytes},
                                    {"arena_bytes", row.arena_bytes},
                                    {"all_gathers", row.gathers},
                                    {"all_reduces", row.reduces},
@@ -67,6 +68,13 @@ std::string plan_text(const PlanTable& table) {
     for (int axis = 1; axis < kAxisCount; ++axis) {
       text += fmt::format("  {:>13}", columns_text(row.columns[axis]));
     }
+  }
+  text += "\n";
+  if (first.block_bytes == 0) return text;
+  text += "\nBeside KV, for each sequence, whatever its length:";
+  for (const PlanRow& row : table.rows) {
+    text += fmt::format("{} {} on rank {}", row.rank == 0 ? "" : ",", human_bytes(row.block_bytes),
+                        row.rank);
   }
   return text + "\n";
 }

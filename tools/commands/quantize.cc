@@ -80,11 +80,10 @@ absl::StatusOr<std::map<std::string, DType>> kinds_of(const Model& model, const 
     const DType kind = scheme.kind_of(parameter.role);
     if (!quantization(kind)) continue;
     for (const program::Piece& piece : parameter.pieces) {
-      if (piece.transpose()) {
+      if (piece.transpose() || piece.unit_rows() || piece.interleaved() > 0) {
         return failed_precondition(
-            "{}: it is stored transposed, which `lockstep quantize` cannot write yet: use "
-            "--quantize "
-            "when the model is loaded",
+            "{}: it is not used as it is stored, which `lockstep quantize` cannot write yet: use "
+            "--quantize when the model is loaded",
             printable(piece.source()));
       }
       kinds.emplace(piece.source(), kind);

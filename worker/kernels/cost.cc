@@ -93,6 +93,29 @@ KernelCost expert_linear_cost(const KernelEntry& kernel, const KernelArgs& args)
           .flops = 2 * out.rows * x.cols * out.cols};
 }
 
+// Each sequence's block is read, but for one that begins, and written.
+int64_t moved_block_bytes(const KernelArgs& args) {
+  if (args.step == nullptr) return 0;
+  int64_t moves = args.step->sequence_count;
+  for (int64_t i = 0; i < args.step->sequence_count; ++i) {
+    moves += args.step->sequences[i].first_position > 0 ? 1 : 0;
+  }
+  return moves * args.state.page_bytes;
+}
+
+KernelCost conv_cost(const KernelArgs& args) {
+  const TensorView& x = args.in[0];
+  return {.bytes = operand_bytes(args) + moved_block_bytes(args),
+          .flops = 2 * args.attrs.taps * x.rows * x.cols};
+}
+
+// S is scaled, multiplied by k, changed, and multiplied by q.
+KernelCost delta_rule_cost(const KernelArgs& args) {
+  const OperatorAttrs& attrs = args.attrs;
+  return {.bytes = operand_bytes(args) + moved_block_bytes(args),
+          .flops = 7 * args.in[0].rows * attrs.heads * attrs.head_dim * attrs.v_dim};
+}
+
 }  // namespace
 
 int64_t scratch_bytes(const KernelEntry& kernel, const KernelArgs& largest, int threads) {
@@ -111,6 +134,10 @@ KernelCost kernel_cost(const KernelEntry& kernel, const KernelArgs& args) {
       return expert_linear_cost(kernel, args);
     case Op::kAttention:
       return attention_cost(kernel, args);
+    case Op::kConv:
+      return conv_cost(args);
+    case Op::kDeltaRule:
+      return delta_rule_cost(args);
     case Op::kSelectRows:
       return {.bytes = 2 * view_bytes(out), .flops = 0};
     default:

@@ -40,13 +40,19 @@ struct Half {
 };
 
 // One layer's KV pages on this rank: `pages` of page_bytes, which the attention kernel's entry
-// computes. Only the kernel knows the layout within a page.
+// computes. Only the kernel knows the layout within a page. Or a state block for each of `pages`
+// slots, float32 [rows, cols] as program.Block says: what is in it before position 0 of a sequence
+// is void, and read as zeros.
 struct StateView {
   std::byte* data = nullptr;
   int64_t page_bytes = 0;
   int64_t pages = 0;
   int64_t page_tokens = 0;  // Positions a page holds: 16, 32 or 64.
   DType dtype = DType::kNone;
+
+  [[gnu::always_inline]] constexpr float* block(int64_t slot) const {
+    return static_cast<float*>(static_cast<void*>(data + slot * page_bytes));
+  }
 };
 
 // logit = logit > 0 ? logit / repetition : logit * repetition; logit += add.
@@ -97,6 +103,7 @@ struct StepSequence {
   int64_t rows = 0;
   int64_t first_position = 0;
   const int32_t* pages = nullptr;
+  int64_t slot = 0;  // Of its state blocks.
 };
 
 struct StepView {

@@ -264,13 +264,20 @@ class HostileAnswerTest : public ::testing::Test {
     return message;
   }
 
+  static void add_top(cluster::WorkerMessage* message, int32_t id) {
+    cluster::CandidateList* top = message->mutable_result()->mutable_outputs(0)->mutable_top();
+    top->add_ids(id);
+    top->add_logits(1);
+    top->add_edited(1);
+  }
+
   VirtualCluster cluster_{VirtualCluster::default_options()};
   LinkId liar_ = 0;
 };
 
 TEST_F(HostileAnswerTest, AnHonestOneIsTaken) {
   cluster::WorkerMessage message = result();
-  message.mutable_result()->mutable_outputs(0)->add_top()->set_id(127);
+  add_top(&message, 127);
   EXPECT_EQ(lost_by(message), "");
   EXPECT_TRUE(cluster_.replied());
 }
@@ -289,13 +296,13 @@ TEST_F(HostileAnswerTest, MissingOutputsEndTheGroup) {
 
 TEST_F(HostileAnswerTest, AnIdOutsideOfTheVocabularyEndsTheGroup) {
   cluster::WorkerMessage message = result();
-  message.mutable_result()->mutable_outputs(0)->add_top()->set_id(128);
+  add_top(&message, 128);
   EXPECT_THAT(lost_by(message), HasSubstr("Candidate.id: wanted 0 to 127, found 128"));
 }
 
 TEST_F(HostileAnswerTest, MoreCandidatesThanAskedForEndTheGroup) {
   cluster::WorkerMessage message = result();
-  for (int i = 0; i < 3; ++i) message.mutable_result()->mutable_outputs(0)->add_top();
+  for (int i = 0; i < 3; ++i) add_top(&message, i);
   EXPECT_THAT(lost_by(message), HasSubstr("Candidates.top: wanted 0 to 2, found 3"));
 }
 

@@ -31,6 +31,7 @@ TEST_F(LivenessTest, AWorkerWhoseStreamEndedIsLostAtOnceAndNamed) {
   cluster_.step(1);
   cluster_.hang_up(second_);
   EXPECT_THAT(cluster_.lost(), HasSubstr("rank 1 (pid 102) was lost"));
+  EXPECT_EQ(cluster_.lost_code(), absl::StatusCode::kUnavailable);
   EXPECT_TRUE(cluster_.worker(first_).received.back().has_abort());
 }
 
@@ -40,6 +41,7 @@ TEST_F(LivenessTest, ASilentWorkerIsLostAfterOneSecond) {
   EXPECT_EQ(cluster_.lost(), "");
   cluster_.pass(300);
   EXPECT_THAT(cluster_.lost(), HasSubstr("rank 1 (pid 102) was lost: nothing came from it"));
+  EXPECT_EQ(cluster_.lost_code(), absl::StatusCode::kDeadlineExceeded) << "no request's fault";
   EXPECT_FALSE(cluster_.worker(second_).open);
   EXPECT_TRUE(cluster_.worker(first_).open);
 }

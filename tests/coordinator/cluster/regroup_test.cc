@@ -41,8 +41,8 @@ class RegroupTest : public ::testing::Test {
     ASSERT_TRUE(cluster_.formed());
     ASSERT_EQ(cluster_.info().ranks, 3);
   }
-  void note_requests(bool any) {
-    cluster_.core().note_requests(cluster_.now(), any);
+  void note_demand(Demand demand) {
+    cluster_.core().note_demand(cluster_.now(), demand);
     cluster_.settle();
   }
   // A rank is lost for good, and those left form a group.
@@ -140,7 +140,7 @@ TEST_F(RegroupTest, ASpareIsNotUsedWhileThereAreEnoughOthers) {
   }
   EXPECT_TRUE(cluster_.formed());
   EXPECT_EQ(cluster_.worker(idle).epoch, 0u);
-  note_requests(false);
+  note_demand(Demand::kNone);
   cluster_.pass(600'000);
   EXPECT_EQ(cluster_.lost(), "");  // Neither does a group of all ranks grow.
 }
@@ -244,10 +244,10 @@ TEST_F(RegroupTest, AWorkerThatFailsThreeTimesIsLeftOut) {
   EXPECT_TRUE(cluster_.worker(links_[1]).open);
   // It is tried again a minute later if no request runs.
   cluster_.worker(links_[1]).failure.reset();
-  note_requests(true);
+  note_demand(Demand::kRuns);
   cluster_.pass(120'000);
   EXPECT_EQ(cluster_.lost(), "");
-  note_requests(false);
+  note_demand(Demand::kNone);
   cluster_.want_group();
   cluster_.pass(200);
   EXPECT_EQ(cluster_.info().ranks, 3);
@@ -258,7 +258,7 @@ TEST_F(RegroupTest, AWorkerThatFailsThreeTimesIsLeftOut) {
 TEST_F(RegroupTest, AGroupGrowsAtOnceWhenNoRequestRuns) {
   form();
   lose_one();
-  note_requests(false);
+  note_demand(Demand::kNone);
   cluster_.join();
   EXPECT_EQ(cluster_.lost(), "the group grows to 3 ranks");
   cluster_.want_group();
@@ -269,7 +269,7 @@ TEST_F(RegroupTest, AGroupGrowsAtOnceWhenNoRequestRuns) {
 TEST_F(RegroupTest, AGroupWithRequestsGrowsAMinuteAfterTheWorkerJoined) {
   form();
   lose_one();
-  note_requests(true);
+  note_demand(Demand::kRuns);
   cluster_.join();
   cluster_.pass(59'900);
   EXPECT_EQ(cluster_.lost(), "");
@@ -277,13 +277,13 @@ TEST_F(RegroupTest, AGroupWithRequestsGrowsAMinuteAfterTheWorkerJoined) {
   EXPECT_EQ(cluster_.lost(), "the group grows to 3 ranks");
 }
 
-TEST_F(RegroupTest, AGroupGrowsWhenItsLastRequestEnds) {
+TEST_F(RegroupTest, AGroupGrowsWhenAllRequestsThatAreLeftWaitForThat) {
   form();
   lose_one();
-  note_requests(true);
+  note_demand(Demand::kRuns);
   cluster_.join();
   cluster_.pass(5'000);
-  note_requests(false);
+  note_demand(Demand::kLarger);
   EXPECT_EQ(cluster_.lost(), "the group grows to 3 ranks");
 }
 
@@ -294,7 +294,7 @@ TEST_F(RegroupTest, SeveralThatComeBackOneAfterTheOtherAreUsedTogether) {
   cluster_.want_group();
   cluster_.pass(1'500);
   ASSERT_EQ(cluster_.info().ranks, 1);
-  note_requests(false);
+  note_demand(Demand::kNone);
   cluster_.join();
   cluster_.pass(1'000);
   EXPECT_EQ(cluster_.lost(), "");
@@ -305,7 +305,7 @@ TEST_F(RegroupTest, SeveralThatComeBackOneAfterTheOtherAreUsedTogether) {
 TEST_F(RegroupTest, AGroupThatCannotGrowIsNotTriedInACircle) {
   form();
   lose_one();
-  note_requests(false);
+  note_demand(Demand::kNone);
   const LinkId bad = cluster_.join(VirtualCluster::default_hello(),
                                    {.failure = failure_of(absl::StatusCode::kInternal)});
   cluster_.want_group();
@@ -321,7 +321,7 @@ TEST_F(RegroupTest, AGroupThatCannotGrowIsNotTriedInACircle) {
 TEST_F(RegroupTest, AWorkerThatDiesInEveryGroupItJoinsIsTriedOncePerMinute) {
   form();
   lose_one();
-  note_requests(false);
+  note_demand(Demand::kNone);
   int groups = 0;
   for (const int64_t end = cluster_.now() + 180'000; cluster_.now() < end;) {
     const LinkId bad = cluster_.join();
@@ -360,10 +360,10 @@ TEST_F(RegroupTest, AGroupOfTheRequestsClassIsPreferredToALargerOneOfAnother) {
   ASSERT_TRUE(cluster_.formed());
   EXPECT_EQ(cluster_.info().numeric_class, "amx.v1");
   EXPECT_EQ(cluster_.info().ranks, 2);
-  note_requests(true);
+  note_demand(Demand::kRuns);
   cluster_.pass(120'000);
   EXPECT_EQ(cluster_.lost(), "");  // Requests would not survive that.
-  note_requests(false);
+  note_demand(Demand::kNone);
   EXPECT_EQ(cluster_.lost(), "the group grows to 3 ranks");
   cluster_.want_group();
   EXPECT_EQ(cluster_.info().numeric_class, "f32.v1");

@@ -64,6 +64,7 @@ class VirtualCluster {
   const GroupInfo& info() const { return *formed_; }
   // "": it was not lost.
   std::string lost() const { return lost_.has_value() ? std::string(lost_->message()) : ""; }
+  absl::StatusCode lost_code() const { return lost_.value_or(absl::OkStatus()).code(); }
   std::string hopeless() const { return hopeless_ ? std::string(hopeless_->message()) : ""; }
   // Sends an empty step; answered at once if all workers answer.
   void step(uint64_t number);

@@ -187,7 +187,7 @@ TEST(HttpServerTest, SilenceIsFilledWithComments) {
   client.send(http_request("GET", "/stream"));
   const auto exchange = server.take_held();
   const auto feed = server.begin_stream(exchange);
-  for (int i = 0; i < 3; ++i) EXPECT_TRUE(client.read_until(": keep-alive\n\n\r\n"));
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(client.read_until("\r\n: keep-alive\n\r\n"));
   feed->say("end", true);
   exchange->wake();
   EXPECT_TRUE(client.read_until("end\r\n0\r\n\r\n"));

@@ -95,6 +95,35 @@ TEST_P(AttentionTest, CappedScoresAgreeWithTheReference) {
   }
 }
 
+TEST_P(AttentionTest, SlopesAndSinksAgreeWithTheReference) {
+  for (const bool sinks : {false, true}) {
+    const bool slopes = !sinks;
+    expect_reference({.heads = 6, .slopes = slopes, .sinks = sinks, .lengths = {300, 7}},
+                     {.chunk = 33, .threads = 2}, 3);
+    expect_reference({.window = 40, .slopes = true, .sinks = sinks, .lengths = {130}},
+                     {.chunk = 1, .page_tokens = 64}, 3);
+  }
+  expect_reference({.cap = 5, .slopes = true, .sinks = true, .lengths = {130}}, {.chunk = 50}, 3);
+}
+
+TEST_P(AttentionTest, SlopesAndSinksHaveTheSameBitsHoweverTheyAreCut) {
+  Conversation conversation({.heads = 3,
+                             .kv_heads = 1,
+                             .head_dim = 16,
+                             .slopes = true,
+                             .sinks = true,
+                             .lengths = {1300, 77}});
+  const auto wanted = conversation.run_all(GetParam(), {.chunk = 2000});
+  for (const int threads : {1, 5}) {
+    const Schedule schedule = {.chunk = threads == 1 ? 700 : 13, .threads = threads};
+    expect_all_same(conversation.run_all(GetParam(), schedule), wanted, "cut");
+  }
+  if (!has_cpu_bits(GetParam())) return;
+  const KernelEntry* portable =
+      find_kernel(cpu_kernels(), Op::kAttention, GetParam().weight, DType::kF32, Isa::kPortable);
+  expect_all_same(wanted, conversation.run_all(*portable, {.chunk = 64}), GetParam().name);
+}
+
 TEST_P(AttentionTest, HeadsFindTheirKvHeadByTheMapInAnyOrder) {
   Conversation conversation({.heads = 5, .kv_heads = 3, .lengths = {80}});
   conversation.set_kv_head_of({2, 0, 2, 2, 0});  // KV head 1 has no query head here.

@@ -6,7 +6,8 @@
 
 namespace lockstep {
 
-Conversation::Conversation(const Shape& shape, float key_size) : shape_(shape) {
+Conversation::Conversation(const Shape& shape, float key_size)
+    : shape_(shape), sinks_(1, shape.heads) {
   for (size_t s = 0; s < shape.lengths.size(); ++s) {
     const auto seed = static_cast<uint32_t>(10 * s);
     const int64_t rows = shape.lengths[s];
@@ -17,6 +18,8 @@ Conversation::Conversation(const Shape& shape, float key_size) : shape_(shape) {
     for (int64_t i = 0; i < rows * k_.back().view().cols; ++i) keys[i] *= key_size;
   }
   for (int64_t h = 0; h < shape.heads; ++h) {
+    slopes_.push_back(std::ldexp(1.0f, static_cast<int>(-h)));
+    sinks_.view().row<float>(0)[h] = static_cast<float>(3 * h - 4);
     kv_head_of_.push_back(static_cast<int32_t>(h * shape.kv_heads / shape.heads));
   }
 }
@@ -109,6 +112,7 @@ void Conversation::step(const KernelEntry& kernel, const Schedule& schedule,
   args.in[0] = q.view();
   args.in[1] = k.view();
   args.in[2] = v.view();
+  if (shape_.sinks) args.in[3] = sinks_.view();
   args.out[0] = out.view();
   args.attrs.head_dim = args.attrs.v_dim = shape_.head_dim;
   args.attrs.heads = shape_.heads;
@@ -117,6 +121,10 @@ void Conversation::step(const KernelEntry& kernel, const Schedule& schedule,
   args.attrs.scale = 1 / std::sqrt(static_cast<float>(shape_.head_dim));
   args.attrs.window = shape_.window;
   args.attrs.cap = shape_.cap;
+  if (shape_.slopes) {
+    args.attrs.slopes = slopes_.data();
+    args.attrs.slope_count = shape_.heads;
+  }
   args.state = {memory_.data(), page_bytes_, static_cast<int64_t>(memory_.size()) / page_bytes_,
                 schedule.page_tokens, kernel.weight};
   args.step = &view;

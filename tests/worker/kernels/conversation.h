@@ -12,6 +12,8 @@ struct Shape {
   int64_t head_dim = 32;
   int64_t window = 0;
   float cap = 0;
+  bool slopes = false;  // One per head, steep and flat ones.
+  bool sinks = false;   // One per head, small and large ones.
   std::vector<int64_t> lengths = {150};  // Of every sequence.
 };
 
@@ -45,6 +47,8 @@ class Conversation {
   Shape shape_;
   std::vector<Matrix> q_, k_, v_;
   std::vector<int32_t> kv_head_of_;
+  std::vector<float> slopes_;
+  Matrix sinks_;
   std::vector<std::vector<int32_t>> pages_;
   std::vector<std::byte> memory_;
   int64_t page_bytes_ = 0;

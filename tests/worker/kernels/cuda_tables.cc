@@ -58,6 +58,7 @@ bool has_cpu_bits(const KernelEntry& kernel) {
     case Op::kLayerNorm:
     case Op::kHeadNorm:
     case Op::kAddNorm:
+    case Op::kDeltaRule:
       return false;
     default:
       return true;

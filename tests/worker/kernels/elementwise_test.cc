@@ -37,7 +37,7 @@ float mapped(const KernelEntry& kernel, Function function, float x) {
   *in.view().row<float>(0) = x;
   KernelArgs args;
   args.attrs.function = function;
-  args.attrs.factor = function == Function::kScale || function == Function::kCap ? 0.7f : 0;
+  args.attrs.factor = has_factor(function) ? 0.7f : 0;
   args.in[0] = in.view();
   args.out[0] = out.view();
   run(kernel, args);
@@ -67,6 +67,9 @@ TEST(ElementwiseTest, FunctionsHoldAtTheEndsOfTheRangeAndKeepNan) {
     EXPECT_EQ(mapped(kernel, Function::kTanh, HUGE_VALF), 1.0f);
     EXPECT_EQ(mapped(kernel, Function::kTanh, -1e30f), -1.0f);
     EXPECT_EQ(mapped(kernel, Function::kCap, 1e30f), 0.7f);
+    EXPECT_EQ(mapped(kernel, Function::kClamp, -1e30f), -0.7f);
+    EXPECT_EQ(mapped(kernel, Function::kClampAbove, -1e30f), -1e30f);
+    EXPECT_EQ(mapped(kernel, Function::kClampAbove, 1e30f), 0.7f);
     EXPECT_EQ(mapped(kernel, Function::kSigmoid, 1e30f), 1.0f);
     EXPECT_EQ(mapped(kernel, Function::kSigmoid, -1e30f), 0.0f);
     EXPECT_EQ(mapped(kernel, Function::kGelu, 1e30f), 1e30f);

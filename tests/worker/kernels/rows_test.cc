@@ -19,21 +19,36 @@ bool is_weight(Op op, int input) {
   return kind == OperandKind::kNorm || kind == OperandKind::kBias;
 }
 
+// Decay is of what softplus gives: of large negative numbers it would be large, and less exact.
+void make_positive(const Matrix& x) {
+  for (int64_t r = 0; r < x.view().rows; ++r) {
+    for (int64_t c = 0; c < x.view().cols; ++c) {
+      reference::set_element(x.view(), r, c, std::abs(x.at(r, c)));
+    }
+  }
+}
+
 // One call of an operator whose output looks like its first input.
 struct RowCase {
   std::vector<Matrix> in;
   std::vector<Matrix> out;
   KernelArgs args;
 
+  // One weight for all heads.
   RowCase(Op op, int64_t rows, int64_t cols, int64_t head_dim = 0,
-          Function function = Function::kSilu) {
+          Function function = Function::kSilu)
+      : RowCase(op, rows, cols, head_dim, head_dim, function) {}
+
+  RowCase(Op op, int64_t rows, int64_t cols, int64_t head_dim, int64_t weight_cols,
+          Function function) {
     for (int i = 0; i < inputs_of(op); ++i) {
       const bool weight = is_weight(op, i);
-      const int64_t width = weight && op == Op::kHeadNorm ? head_dim : cols;
+      const int64_t width = weight && op == Op::kHeadNorm ? weight_cols : cols;
       in.push_back(Matrix::random(weight ? 1 : rows, width, static_cast<uint32_t>(i), DType::kF32,
                                   weight ? width : width + 2));
       args.in[i] = in.back().view();
     }
+    if (op == Op::kDecay) make_positive(in[0]);
     const DType type = op == Op::kCast ? DType::kBF16 : DType::kF32;
     for (int i = 0; i < (op == Op::kAddNorm ? 2 : 1); ++i) {
       out.emplace_back(rows, cols, type, cols + 1);
@@ -42,13 +57,15 @@ struct RowCase {
     args.attrs.eps = 1e-5f;
     args.attrs.head_dim = head_dim;
     args.attrs.function = function;
-    const bool has_factor = function == Function::kScale || function == Function::kCap;
-    args.attrs.factor = has_factor ? 0.7f : 0;
+    args.attrs.factor = has_factor(function) ? 0.7f : 0;
   }
 
   // The same inputs, other outputs.
   RowCase again(Op op) const {
-    return {op, args.in[0].rows, args.in[0].cols, args.attrs.head_dim, args.attrs.function};
+    RowCase other(op, args.in[0].rows, args.in[0].cols, args.attrs.head_dim, args.in[1].cols,
+                  args.attrs.function);
+    other.args.attrs.centred = args.attrs.centred;
+    return other;
   }
 };
 
@@ -61,9 +78,10 @@ bool by_rows(Op op) {
 
 TEST(KernelTestsTest, EveryOperatorWithAKernelHasTests) {
   // Those that RowCase cannot call have tests of their own, here or in files of their name.
-  const std::set<Op> own = {Op::kEmbed,        Op::kLinear,        Op::kRopeTable,  Op::kRope,
-                            Op::kAttention,    Op::kTopCandidates, Op::kSelectRows, Op::kRoute,
-                            Op::kExpertLinear, Op::kCombine};
+  const std::set<Op> own = {
+      Op::kEmbed,     Op::kLinear,        Op::kRopeTable,  Op::kRope,  Op::kPositionScale,
+      Op::kAttention, Op::kTopCandidates, Op::kSelectRows, Op::kRoute, Op::kExpertLinear,
+      Op::kCombine,   Op::kConv,          Op::kDeltaRule};
   for (int i = 1; i < kOpCount; ++i) {
     const Op op = static_cast<Op>(i);
     if (schema_of(op).run_by != RunBy::kKernel) continue;
@@ -86,7 +104,14 @@ class RowKernelTest : public testing::TestWithParam<KernelEntry> {
   void for_every_shape(const F& f) {
     for (const int64_t rows : {0, 1, 3, 50}) {
       if (GetParam().op == Op::kHeadNorm) {
-        for (const int64_t dim : kHeadDims) f(RowCase(GetParam().op, rows, 3 * dim, dim));
+        for (const int64_t dim : kHeadDims) {
+          for (const int64_t weight : {dim, 3 * dim}) {
+            RowCase heads(GetParam().op, rows, 3 * dim, dim, weight, Function::kNone);
+            f(heads.again(GetParam().op));
+            heads.args.attrs.centred = true;
+            f(heads.again(GetParam().op));
+          }
+        }
       } else if (schema_of(GetParam().op).attrs == AttrsKind::kMap) {
         for (int i = 1; i < kFunctionCount; ++i) {
           for (const int64_t cols : {1, 15, 17, 2048}) {
@@ -162,7 +187,9 @@ TEST_P(RowKernelTest, WorksInPlaceWhereTheOperatorsRowSaysSo) {
 TEST_P(RowKernelTest, OptionalOperandsMayBeAbsent) {
   const OperatorSchema& schema = schema_of(GetParam().op);
   if (schema.required_count() == schema.input_count()) GTEST_SKIP() << "none is optional";
-  RowCase found(GetParam().op, 3, 37), wanted(GetParam().op, 3, 37);
+  // One head, whose norm has a bias only where it is centred.
+  RowCase found(GetParam().op, 3, 37, 37), wanted(GetParam().op, 3, 37, 37);
+  found.args.attrs.centred = wanted.args.attrs.centred = true;
   for (int i = schema.required_count(); i < schema.input_count(); ++i) {
     found.args.in[i] = wanted.args.in[i] = {};
   }
@@ -258,45 +285,35 @@ TEST(RopeTableTest, DynamicStretchesTheBaseBeyondTheOriginalLengthOnly) {
   EXPECT_GT(std::abs(found.at(3, 3) - plain.at(3, 3)), 1e-2);
 }
 
-TEST(EmbedTest, RanksSumToTheRowBitForBit) {
-  const int32_t tokens[] = {0, 63, -1, 64, 99, -1, 5};
-  const Matrix embeddings = Matrix::random(2, 33, 9);
-  for (const KernelEntry& kernel : kernels_of(Op::kEmbed)) {
-    const Weights weight = Weights::random(100, 33, 1, kernel.weight);
-    StepView step;
-    step.rows = 7;
-    step.tokens = tokens;
-    step.embeddings = embeddings.view().row<float>(0);
-    std::vector<Matrix> parts;
-    // The first rank has no rows at all.
-    for (const auto& [begin, end] : {std::pair(0, 0), std::pair(0, 64), std::pair(64, 100)}) {
-      parts.emplace_back(7, 33);
-      KernelArgs args;
-      const Weights slice = weight.slice(begin, end);
-      std::vector<std::byte> packed = slice.pack(kernel);
-      args.in[0] = slice.view();
-      args.in[0].data = packed.data();
-      args.attrs.vocab_begin = begin;
-      args.step = &step;
-      args.out[0] = parts.back().view();
-      run(kernel, args, 2);
-    }
-    Matrix total(7, 33), wanted(7, 33);
-    for (int64_t r = 0; r < 7; ++r) {
-      for (int64_t c = 0; c < 33; ++c) {
-        const float sum = parts[0].at(r, c) + parts[1].at(r, c) + parts[2].at(r, c);
-        reference::set_element(total.view(), r, c, sum);
-      }
-    }
+TEST(PositionScaleTest, ARowsScaleIsThatOfItsPositionOrTheLast) {
+  const int32_t positions[] = {0, 9, 10, 29, 30, 4000};
+  const float scales[] = {1, 1.25f, -0.7f};
+  const float of_rows[] = {1, 1, 1.25f, -0.7f, -0.7f, -0.7f};
+  StepView step;
+  step.rows = 6;
+  step.positions = positions;
+  for (const int64_t cols : kWidths) {
+    const Matrix x = Matrix::random(6, cols, 1, DType::kF32, cols + 3);
+    Matrix wanted(6, cols);
     KernelArgs args;
-    args.in[0] = weight.view();
     args.step = &step;
+    args.attrs.position_scales = scales;
+    args.attrs.position_scale_count = 3;
+    args.attrs.position_scale_length = 10;
+    args.in[0] = x.view();
     args.out[0] = wanted.view();
-    reference::kernel(Op::kEmbed)(args);
-    expect_same_bits(total.view(), wanted.view(), kernel.name);
-    EXPECT_EQ(wanted.at(5, 4), embeddings.at(1, 4));
-    EXPECT_TRUE(std::signbit(parts[0].at(0, 0)));
-    EXPECT_EQ(parts[0].at(2, 0), 0.0f);
+    reference::kernel(Op::kPositionScale)(args);
+    for (int64_t r = 0; r < 6; ++r) EXPECT_EQ(wanted.at(r, 0), x.at(r, 0) * of_rows[r]);
+    for (const KernelEntry& kernel : kernels_of(Op::kPositionScale)) {
+      Matrix found(6, cols, DType::kF32, cols + 1);
+      args.in[0] = x.view();
+      args.out[0] = found.view();
+      run(kernel, args, 2);
+      expect_same_bits(found.view(), wanted.view(), kernel.name);
+      args.in[0] = args.out[0] = found.view();  // In place: scaled again.
+      run(kernel, args);
+      for (int64_t r = 0; r < 6; ++r) EXPECT_EQ(found.at(r, 0), wanted.at(r, 0) * of_rows[r]);
+    }
   }
 }
 

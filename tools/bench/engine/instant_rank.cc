@@ -121,20 +121,26 @@ class InstantRank {
     made_for_slice_ = slice_.end;
     made_.Clear();
     const int64_t ids = slice_.end - slice_.begin;
-    const auto add = [&](cluster::Candidate* candidate, int64_t i) {
-      const float logit = 10.0f - 0.5f * static_cast<float>(i) - static_cast<float>(rank_);
-      candidate->set_id(static_cast<int32_t>(slice_.begin + i));
-      candidate->set_logit(logit);
-      candidate->set_edited(logit);
-      candidate->set_noisy(logit);
+    const auto logit_of = [&](int64_t i) {
+      return 10.0f - 0.5f * static_cast<float>(i) - static_cast<float>(rank_);
+    };
+    const auto add = [&](cluster::CandidateList* list, int64_t i) {
+      list->add_ids(static_cast<int32_t>(slice_.begin + i));
+      list->add_logits(logit_of(i));
     };
     for (int64_t i = 0; i < std::min<int64_t>(output.top_count(), ids); ++i) {
-      add(made_.add_top(), i);
+      add(made_.mutable_top(), i);
+      made_.mutable_top()->add_edited(logit_of(i));
     }
     for (int64_t i = 0; i < std::min<int64_t>(output.raw_top_count(), ids); ++i) {
-      add(made_.add_raw_top(), i);
+      add(made_.mutable_raw_top(), i);
     }
-    if (output.want_noisy() && ids > 0) add(made_.mutable_noisy(), 0);
+    if (output.want_noisy() && ids > 0) {
+      made_.mutable_noisy()->set_id(static_cast<int32_t>(slice_.begin));
+      made_.mutable_noisy()->set_logit(logit_of(0));
+      made_.mutable_noisy()->set_edited(logit_of(0));
+      made_.mutable_noisy()->set_noisy(logit_of(0));
+    }
     std::vector<BlockSum> sums;
     for (int64_t id = slice_.begin; id < slice_.end; id += kVocabBlock) {
       const float max = 10.0f - static_cast<float>(id - slice_.begin) - static_cast<float>(rank_);

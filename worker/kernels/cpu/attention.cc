@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Appends k and v of the step's rows to the layer's pages, then for every row and query head
-// out = sum over keys j of softmax(scale * q . k_j, capped) v_j, over the keys up to the row's own
-// position (the last `window` of them). Keys are taken in blocks of kKeyBlock from position 0 on,
-// with a running maximum and sum; those of every kPart positions are then merged, in order. So the
-// bits depend on the position alone, and threads may share the keys of one row.
+// out = sum over keys j of softmax(scale * q . k_j, capped, plus slope * distance) v_j, over the
+// keys up to the row's own position (the last `window` of them), and the head's sink. Keys are
+// taken in blocks of kKeyBlock from position 0 on, with a running maximum and sum; those of every
+// kPart positions are then merged, in order. So the bits depend on the position alone, and threads
+// may share the keys of one row.
 #include "worker/kernels/cpu/attention_queries.h"
+#include "worker/kernels/cpu/attention_scores.h"
 #include "worker/kernels/cpu/attention_tile.h"
 #include "worker/kernels/cpu/chunks.h"
 
@@ -20,15 +22,17 @@ struct AttentionJob {
   const KernelArgs& args;
   int64_t padded;
   int64_t chunk_bytes;
-  int page_shift;    // A page has 1 << page_shift chunks.
-  float max_factor;  // Of a query: a sum of `padded` products with 8-bit codes fits 31 bits.
+  int page_shift;      // A page has 1 << page_shift chunks.
+  float max_factor;    // Of a query: a sum of `padded` products with 8-bit codes fits 31 bits.
+  const float* sinks;  // [heads], or null.
 
   explicit AttentionJob(const KernelArgs& kernel_args)
       : args(kernel_args),
         padded(padded_dim(args.attrs.head_dim)),
         chunk_bytes(kv_chunk_bytes(args.attrs.head_dim, args.state.dtype)),
         page_shift(__builtin_ctzll(static_cast<uint64_t>(args.state.page_tokens / kChunk))),
-        max_factor(static_cast<float>(min(32767, 0x7fffffff / 128 / padded))) {}
+        max_factor(static_cast<float>(min(32767, 0x7fffffff / 128 / padded))),
+        sinks(static_cast<const float*>(args.in[3].data)) {}
 
   typename F::Element* chunk(const StepSequence& sequence, int64_t position,
                              int64_t kv_head) const {
@@ -164,17 +168,6 @@ void add_pv_tile(const Queries<F>& all, int64_t query, const KeyBlock<F>& block,
   }
 }
 
-// Scores of the keys that one of the queries sees: cap * tanh(score / cap), in units of ln 2.
-inline void cap_scores(float* scores, int queries, KeyRange any, float cap) {
-  const Vec most = Vec::splat(cap * kPerLn2);
-  for (int q = 0; q < queries; ++q) {
-    for (int64_t key = any.begin / Vec::kLanes * Vec::kLanes; key < any.end; key += Vec::kLanes) {
-      float* at = scores + q * kKeyBlock + key;
-      (most * tanh(Vec::load(at) / most)).store(at);
-    }
-  }
-}
-
 // The block at `begin` for queries [query, query + kQueries).
 template <typename F, int kQueries>
 void attend_tile(const AttentionJob<F>& job, Queries<F>& all, int64_t query,
@@ -194,6 +187,7 @@ void attend_tile(const AttentionJob<F>& job, Queries<F>& all, int64_t query,
                               key / kChunk, all.scale + query, all.scores + key);
   }
   if (job.args.attrs.cap != 0) cap_scores(all.scores, kQueries, any, job.args.attrs.cap);
+  if (job.args.attrs.slopes != nullptr) add_slopes(all, query, kQueries, any, begin);
   softmax_block(all, query, kQueries, block, seen);
   add_pv_tile<F, kQueries>(all, query, block, ahead, seen, any);
 }
@@ -243,6 +237,8 @@ int64_t collect(const AttentionJob<F>& job, Queries<F>& all, int64_t row, int64_
                   all.query + all.count * job.padded + d);
       }
       all.scale[all.count] = attrs.scale * scale * kPerLn2;
+      if (attrs.slopes != nullptr) all.slope[all.count] = attrs.slopes[head] * kPerLn2;
+      if (job.sinks != nullptr) all.sink[all.count] = job.sinks[head] * kPerLn2;
       all.out[all.count] = args.out[0].row<float>(row) + head * attrs.head_dim;
       all.position[all.count++] = step.positions[row];
     }
@@ -256,6 +252,12 @@ VisibleKeys<F> keys_of(const AttentionJob<F>& job, const Queries<F>& all, int64_
   const StepView& step = *job.args.step;
   return {job, step.sequences[step.sequence_of_row[row]], kv_head, job.first_key(all.position[0]),
           all.position[all.count - 1]};
+}
+
+template <typename F>
+void finish_queries(const AttentionJob<F>& job, const Queries<F>& all) {
+  if (job.sinks != nullptr) add_sinks(all.whole, all.sink, all.count, job.padded);
+  finish(all.whole, all.out, all.count, job.args.attrs.head_dim, job.padded);
 }
 
 // Rows [begin, end) for one KV head: each run of rows of the same sequence in turn.
@@ -273,7 +275,7 @@ void attend_rows(const AttentionJob<F>& job, Queries<F>& all, int64_t begin, int
       attend_part(keys, all, part);
       merge(all.whole, all.part, all.count, job.padded);
     }
-    finish(all.whole, all.out, all.count, job.args.attrs.head_dim, job.padded);
+    finish_queries(job, all);
   }
 }
 
@@ -328,7 +330,7 @@ struct SharedParts {
     if (piece.part == first_part(piece.row)) all.whole.clear(all.count, job.padded);
     merge(all.whole, found, all.count, job.padded);
     if (piece.part + 1 < first_part(piece.row) + parts(piece.row)) return;
-    finish(all.whole, all.out, all.count, job.args.attrs.head_dim, job.padded);
+    finish_queries(job, all);
   }
   void run(Parallel& parallel) const {
     const int64_t count = pieces(), partials = parallel.threads() * kThreadPartials;

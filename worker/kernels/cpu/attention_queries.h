@@ -27,6 +27,8 @@ struct Queries {
   int64_t padded;
   typename F::Factor* query;    // [count][padded]
   float* scale;                 // [count] what scores are multiplied by, 1 / ln 2 included
+  float* slope;                 // [count] of alibi, 1 / ln 2 included
+  float* sink;                  // [count] likewise
   float** out;                  // [count]
   int64_t* position;            // [count], ascending
   Softmax part;                 // Over the keys of this part,
@@ -56,6 +58,8 @@ Queries<F> lay_out(std::byte* scratch, const AttentionScratch& sizes) {
   all.padded = sizes.padded;
   all.query = reinterpret_cast<typename F::Factor*>(floats(sizes.queries * sizes.padded));
   all.scale = floats(sizes.queries);
+  all.slope = floats(sizes.queries);
+  all.sink = floats(sizes.queries);
   for (Softmax* sums : {&all.part, &all.whole}) {
     *sums = lay_out_sums(take(sizes.sums_bytes), sizes.queries, sizes.padded);
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // map: f(x), f a function of operators/function.h; gated: f(gate) * up; mul: x * y; add: x + y;
-// cast: float32 to bfloat16. Lane by lane, in place or not.
+// decay: e^(-e^weight * x); cast: float32 to bfloat16. Lane by lane, in place or not.
 #include "worker/kernels/cpu/chunks.h"
 #include "worker/kernels/cpu/vec.h"
 #include "worker/kernels/cpu/vec_math.h"
@@ -36,6 +36,13 @@ const char* by_two(const KernelArgs& args, const F& f) {
   return nullptr;
 }
 
+// What is no number stays.
+Vec clamp_above(Vec x, Vec bound) { return select_less(bound, x, bound, x); }
+Vec clamp_below(Vec x, Vec bound) {
+  const Vec least = Vec::zero() - bound;
+  return select_less(x, least, least, x);
+}
+
 // run(f) with the function that the attributes name.
 template <typename Run>
 const char* with_function(const OperatorAttrs& attrs, const Run& run) {
@@ -61,6 +68,14 @@ const char* with_function(const OperatorAttrs& attrs, const Run& run) {
       return run([factor](Vec x) { return x * factor; });
     case Function::kCap:
       return run([factor](Vec x) { return factor * tanh(x / factor); });
+    case Function::kQuickGelu:
+      return run([](Vec x) { return x * sigmoid(x * Vec::splat(kQuickGeluSlope)); });
+    case Function::kClamp:
+      return run([factor](Vec x) { return clamp_below(clamp_above(x, factor), factor); });
+    case Function::kClampAbove:
+      return run([factor](Vec x) { return clamp_above(x, factor); });
+    case Function::kSoftplus:
+      return run([](Vec x) { return softplus(x); });
   }
   return "no function";
 }
@@ -78,6 +93,13 @@ const char* mul(const KernelArgs& args) {
 }
 const char* add(const KernelArgs& args) {
   return by_two(args, [](Vec x, Vec y) { return x + y; });
+}
+const char* decay(const KernelArgs& args) {
+  const TensorView& weight = args.in[1];
+  KernelArgs of_rows = args;
+  of_rows.in[1].stride = 0;  // The same row for all.
+  if (weight.rows != 1) return "decay wants one row of weights";
+  return by_two(of_rows, [](Vec x, Vec w) { return exp(Vec::zero() - exp(w) * x); });
 }
 const char* gated(const KernelArgs& args) {
   return with_function(args.attrs, [&](const auto& f) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// out[r] = weight[token of r - vocab_begin], weight being plain rows; -0.0 for tokens that other
+// out[r] = weight[token of r - vocab_begin], or weight[position of r + offset], weight being plain
+// rows; -0.0 for tokens that other
 // ranks hold, so that the sum over ranks is the row bit for bit. Token -1 takes the next row of
 // step->embeddings, on the rank that holds id 0. Quantized rows (quantized_rows.h has their layout)
 // become code * scale, or fma(code, scale, minimum).
@@ -31,9 +32,10 @@ const char* embed(const KernelArgs& args, const Copy& copy) {
   const TensorView &weight = args.in[0], &out = args.out[0];
   const StepView& step = *args.step;
   const int64_t vocab_begin = args.attrs.vocab_begin;
-  const bool first = vocab_begin == 0 && weight.rows > 0;
+  const bool first = vocab_begin == 0 && weight.rows > 0, positions = args.attrs.by_position;
   for_rows(*args.parallel, out.rows, out.cols, [&](int64_t r) {
-    const int64_t token = step.tokens[r], local = token - vocab_begin;
+    const int64_t token = positions ? step.positions[r] + args.attrs.offset : step.tokens[r];
+    const int64_t local = token - vocab_begin;
     float* to = out.row<float>(r);
     if (token == -1 && first && step.embeddings != nullptr) {
       copy_row(step.embeddings + embeddings_before(step, r) * out.cols, to, out.cols);

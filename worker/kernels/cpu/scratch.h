@@ -72,7 +72,7 @@ struct ExpertScratch {
 constexpr int64_t kKeyBlock = 128;
 // A thread's queries. A query is one head of one row; a task is the queries of one KV head, of up
 // to kTaskQueries or of one row. Each query has a copy of its own, its sums over the current part
-// of the keys and over all parts so far, and three numbers; each tile of queries has the scores and
+// of the keys and over all parts so far, and five numbers; each tile of queries has the scores and
 // weights of a block.
 constexpr int64_t kTaskQueries = 64;
 constexpr int64_t kMaxTileQueries = 8;
@@ -104,7 +104,7 @@ struct AttentionScratch {
   const int64_t padded = padded_dim(head_dim);
   const int64_t sums = align_scratch(queries * (padded + 2) * kFloat);
   const int64_t copies = align_scratch(queries * padded * kFloat);
-  const int64_t numbers = align_scratch(queries * kFloat) +
+  const int64_t numbers = 3 * align_scratch(queries * kFloat) +
                           2 * align_scratch(queries * static_cast<int64_t>(sizeof(int64_t)));
   const int64_t tile = 2 * align_scratch(kMaxTileQueries * kKeyBlock * kFloat) +
                        align_scratch(kMaxTileQueries * kFloat);

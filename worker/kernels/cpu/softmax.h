@@ -56,16 +56,6 @@ inline void merge(const Softmax& into, const Softmax& next, int64_t count, int64
   }
 }
 
-inline void finish(const Softmax& sums, float* const* out, int64_t count, int64_t dim,
-                   int64_t padded) {
-  for (int64_t q = 0; q < count; ++q) {
-    const Vec total = Vec::splat(sums.total[q]);
-    for (int64_t d = 0; d < dim; d += Vec::kLanes) {
-      (Vec::load(sums.accumulator + q * padded + d) / total).store(out[q] + d, dim - d);
-    }
-  }
-}
-
 // Rescales a query's sums to a new maximum.
 inline void shrink_sums(const Softmax& sums, int64_t query, int64_t padded, float highest) {
   const Vec shrink = exp2_below(Vec::splat(sums.highest[query] - highest));
@@ -75,6 +65,25 @@ inline void shrink_sums(const Softmax& sums, int64_t query, int64_t padded, floa
   }
   sums.highest[query] = highest;
   sums.total[query] = sums.total[query] * max_lane(shrink);
+}
+
+// Adds a score without a value to each query's sums.
+inline void add_sinks(const Softmax& sums, const float* sinks, int64_t count, int64_t padded) {
+  for (int64_t q = 0; q < count; ++q) {
+    const float sink = sinks[q];
+    if (sums.highest[q] < sink) shrink_sums(sums, q, padded, sink);
+    sums.total[q] = sums.total[q] + max_lane(exp2_below(Vec::splat(sink - sums.highest[q])));
+  }
+}
+
+inline void finish(const Softmax& sums, float* const* out, int64_t count, int64_t dim,
+                   int64_t padded) {
+  for (int64_t q = 0; q < count; ++q) {
+    const Vec total = Vec::splat(sums.total[q]);
+    for (int64_t d = 0; d < dim; d += Vec::kLanes) {
+      (Vec::load(sums.accumulator + q * padded + d) / total).store(out[q] + d, dim - d);
+    }
+  }
 }
 
 }  // namespace lockstep::LOCKSTEP_ISA

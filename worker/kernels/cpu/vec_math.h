@@ -89,6 +89,21 @@ inline Vec erf(Vec x) {
   return select_number(x, select_less(size, one, near, with_sign_of(x, far)), x);
 }
 
+// log(1 + x), 0 <= x <= 1, within 2 ulp: 2 artanh(s), s = x / (2 + x) <= 1/3, by its series.
+inline Vec log_of_more(Vec x) {
+  const Vec s = x / (Vec::splat(2.0f) + x), z = s * s;
+  constexpr float kSeries[] = {2.0f / 17, 2.0f / 15, 2.0f / 13, 2.0f / 11,
+                               2.0f / 9,  2.0f / 7,  2.0f / 5,  2.0f / 3};
+  return fma(polynomial(z, kSeries) * z, s, s + s);
+}
+
+// log(1 + e^x) = max(x, 0) + log(1 + e^-|x|).
+inline Vec softplus(Vec x) {
+  const Vec size = max(x, Vec::zero() - x);
+  const Vec y = max(x, Vec::zero()) + log_of_more(exp(Vec::zero() - size));
+  return select_number(x, y, x);
+}
+
 // x / 2 * (1 + erf(x / sqrt(2))).
 inline Vec gelu(Vec x) {
   return x * Vec::splat(0.5f) * (Vec::splat(1.0f) + erf(x * Vec::splat(0x1.6a09e6p-1f)));

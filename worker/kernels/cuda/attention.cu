@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Appends k and v of the step's rows to the layer's pages, then for every row and query head
-// out = sum over keys j of softmax(scale * q . k_j) v_j, over the keys up to the row's own position
-// (the last `window` of them). Keys are taken in blocks of kKeyBlock from position 0 on, with
-// a running maximum and sum, so the bits depend on the position alone. Queries are rounded to the
-// pages' type.
-// A page holds, for every KV head, keys [head_dim][page_tokens] and values [page_tokens][head_dim]:
-// for scores there is one thread per key, for sums one per column, and their loads coalesce.
+// out = sum over keys j of softmax(scale * q . k_j, capped, plus slope * distance) v_j, over the
+// keys up to the row's own position (the last `window` of them), and the head's sink. Keys are
+// taken in blocks of kKeyBlock from position 0 on, with a running maximum and sum, so the bits
+// depend on the position alone. Queries are rounded to the pages' type. A page holds, for every KV
+// head, keys [head_dim][page_tokens] and values [page_tokens][head_dim]: for scores there is one
+// thread per key, for sums one per column, and their loads coalesce.
 #include "worker/kernels/cuda/functions.h"
 #include "worker/kernels/cuda/sizes.h"
 
@@ -16,7 +16,7 @@ constexpr int64_t kKeyBlock = 64;
 constexpr int64_t kMaxDim = device::kMaxHeadDim;  // One thread per column.
 
 struct AttentionParams {
-  TensorView q, k, v, out;
+  TensorView q, k, v, sinks, out;
   OperatorAttrs attrs;
   StateView state;
   StepView step;
@@ -98,7 +98,13 @@ __global__ void __launch_bounds__(kMaxDim) attend_kernel(AttentionParams params)
   for (int64_t block = first / kKeyBlock * kKeyBlock; block <= position; block += kKeyBlock) {
     const int64_t begin = max(first, block), end = min(position + 1, block + kKeyBlock);
     const int64_t mine = begin + threadIdx.x, count = end - begin;
-    if (mine < end) scores[threadIdx.x] = score<T>(params, sequence, mine, kv_head, query);
+    if (mine < end) {
+      float of_key = score<T>(params, sequence, mine, kv_head, query);
+      if (params.attrs.slopes != nullptr) {
+        of_key = fmaf(params.attrs.slopes[head], static_cast<float>(mine - position), of_key);
+      }
+      scores[threadIdx.x] = of_key;
+    }
     __syncthreads();
     const float before = highest;
     for (int64_t j = 0; j < count; ++j) highest = Max::of(highest, scores[j]);
@@ -117,6 +123,12 @@ __global__ void __launch_bounds__(kMaxDim) attend_kernel(AttentionParams params)
     }
     __syncthreads();  // The next block's scores may come.
   }
+  if (params.sinks.data != nullptr) {
+    const float sink = params.sinks.row<float>(0)[head], most = Max::of(highest, sink);
+    const float shrink = exp_of(highest - most);
+    accumulator = accumulator * shrink;
+    total = total * shrink + exp_of(sink - most);
+  }
   if (d < dim) params.out.row<float>(row)[head * dim + d] = accumulator / total;
 }
 
@@ -124,8 +136,8 @@ template <typename T>
 const char* attention(const KernelArgs& args) {
   const OperatorAttrs& attrs = args.attrs;
   const int64_t rows = args.step->rows, dim = attrs.head_dim;
-  const AttentionParams params = {args.in[0], args.in[1], args.in[2], args.out[0],
-                                  attrs,      args.state, *args.step};
+  const AttentionParams params = {args.in[0],  args.in[1], args.in[2], args.in[3],
+                                  args.out[0], attrs,      args.state, *args.step};
   const char* failure = launch(append_kernel<T>, {rows, attrs.kv_heads}, 64, args.queue, params);
   if (failure != nullptr) return failure;
   const int64_t threads = dim <= kKeyBlock ? kKeyBlock : (dim + kWarp - 1) / kWarp * kWarp;

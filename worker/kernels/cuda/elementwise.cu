@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // map: f(x), f a function of operators/function.h; gated: f(gate) * up; mul: x * y; add: x + y;
+// decay: e^(-e^weight * x);
 // cast: float32 to bfloat16 or float16. Threads stride over elements, in place or not; the CPU's
 // bits.
 #include "worker/kernels/cuda/functions.h"
@@ -33,6 +34,15 @@ const char* apply(const KernelArgs& args) {
                 args.out[0], args.attrs.function, args.attrs.factor);
 }
 
+__global__ void decay_kernel(TensorView x, TensorView weight, TensorView out) {
+  const int64_t row = blockIdx.x, step = int64_t{gridDim.y} * blockDim.x;
+  const float *a = x.row<float>(row), *w = weight.row<float>(0);
+  float* to = out.row<float>(row);
+  for (int64_t i = int64_t{blockIdx.y} * blockDim.x + threadIdx.x; i < x.cols; i += step) {
+    to[i] = exp_of(0.0f - exp_of(w[i]) * a[i]);
+  }
+}
+
 template <typename F, typename Out>
 __global__ void by_element_kernel(TensorView x, TensorView y, TensorView out) {
   const int64_t row = blockIdx.x, step = int64_t{gridDim.y} * blockDim.x;
@@ -54,6 +64,11 @@ const char* by_element(const KernelArgs& args) {
 }  // namespace
 
 const char* map(const KernelArgs& args) { return apply(args); }
+const char* decay(const KernelArgs& args) {
+  const TensorView& x = args.in[0];
+  return launch(decay_kernel, row_grid(x.rows, x.cols), kRowThreads, args.queue, x, args.in[1],
+                args.out[0]);
+}
 const char* mul(const KernelArgs& args) { return by_element<Mul, float>(args); }
 const char* add(const KernelArgs& args) { return by_element<Sum, float>(args); }
 const char* gated(const KernelArgs& args) { return apply(args); }

@@ -15,10 +15,11 @@ __device__ int64_t embeddings_before(const StepView& step, int64_t row) {
 }
 
 template <typename Matrix>
-__global__ void embed_kernel(Matrix matrix, TensorView out, StepView step, int64_t vocab_begin) {
+__global__ void embed_kernel(Matrix matrix, TensorView out, StepView step, OperatorAttrs attrs) {
   const TensorView& weight = matrix.view;
   const int64_t row = blockIdx.x, stride = int64_t{gridDim.y} * blockDim.x;
-  const int64_t token = step.tokens[row], local = token - vocab_begin;
+  const int64_t token = attrs.by_position ? step.positions[row] + attrs.offset : step.tokens[row];
+  const int64_t vocab_begin = attrs.vocab_begin, local = token - vocab_begin;
   bool held = false;
   const float* given = nullptr;
   if (token == -1) {
@@ -38,7 +39,7 @@ template <typename Matrix>
 const char* embed(const KernelArgs& args) {
   const TensorView& out = args.out[0];
   return launch(embed_kernel<Matrix>, row_grid(out.rows, out.cols), kRowThreads, args.queue,
-                Matrix{args.in[0]}, out, *args.step, args.attrs.vocab_begin);
+                Matrix{args.in[0]}, out, *args.step, args.attrs);
 }
 
 }  // namespace

@@ -49,6 +49,19 @@ __device__ inline float erf_of(float x) {
   return x < 0.0f ? 0.0f - far : far;
 }
 
+// log(1 + x), 0 <= x <= 1.
+__device__ inline float log_of_more(float x) {
+  constexpr float kSeries[] = {2.0f / 17, 2.0f / 15, 2.0f / 13, 2.0f / 11,
+                               2.0f / 9,  2.0f / 7,  2.0f / 5,  2.0f / 3};
+  const float s = x / (2.0f + x), z = s * s;
+  return fmaf(polynomial(z, kSeries) * z, s, s + s);
+}
+
+__device__ inline float softplus_of(float x) {
+  const float size = x > 0.0f - x ? x : 0.0f - x;
+  return x != x ? x : (x > 0.0f ? x : 0.0f) + log_of_more(exp_of(0.0f - size));
+}
+
 __device__ inline float gelu_of(float x) { return x * 0.5f * (1.0f + erf_of(x * 0x1.6a09e6p-1f)); }
 
 __device__ inline float gelu_tanh_of(float x) {
@@ -79,6 +92,14 @@ __device__ inline float function_of(Function function, float factor, float x) {
       return x * factor;
     case Function::kCap:
       return factor * tanh_of(x / factor);
+    case Function::kQuickGelu:
+      return x * sigmoid_of(x * kQuickGeluSlope);
+    case Function::kClamp:
+      return factor < x ? factor : x < -factor ? -factor : x;
+    case Function::kClampAbove:
+      return factor < x ? factor : x;
+    case Function::kSoftplus:
+      return softplus_of(x);
   }
   return x;
 }

@@ -85,7 +85,12 @@ void attend(const KernelArgs& args, int64_t row, int64_t head) {
     }
     const double score = dot * attrs.scale, cap = attrs.cap;
     scores.push_back(cap == 0 ? score : cap * std::tanh(score / cap));
+    if (attrs.slopes != nullptr) {
+      scores.back() += double{attrs.slopes[head]} * static_cast<double>(j - position);
+    }
   }
+  const bool sink = args.in[3].data != nullptr;
+  if (sink) scores.push_back(element(args.in[3], 0, head));
   const double highest = *std::max_element(scores.begin(), scores.end());
   double total = 0;
   for (double& score : scores) total += score = std::exp(score - highest);

@@ -8,7 +8,7 @@
 namespace lockstep::reference {
 namespace {
 
-// Columns [begin, begin + count) of row r, with weight[0 .. count).
+// Columns [begin, begin + count) of row r, by a weight for these columns or for as many as x has.
 void norm(const TensorView& x, const TensorView& weight, const TensorView& out, int64_t r,
           int64_t begin, int64_t count, float eps) {
   double squares = 0;
@@ -16,9 +16,27 @@ void norm(const TensorView& x, const TensorView& weight, const TensorView& out, 
     squares += std::pow(static_cast<double>(element(x, r, i)), 2);
   }
   const double rms = std::sqrt(squares / static_cast<double>(count) + eps);
+  const int64_t first = weight.cols == x.cols ? 0 : begin;
   for (int64_t i = begin; i < begin + count; ++i) {
-    const double y = element(x, r, i) / rms * element(weight, 0, i - begin);
+    const double y = element(x, r, i) / rms * element(weight, 0, i - first);
     set_element(out, r, i, static_cast<float>(y));
+  }
+}
+
+// The same columns; the bias has the weight's columns, or no data.
+void centred_norm(const TensorView& x, const TensorView& weight, const TensorView& bias,
+                  const TensorView& out, int64_t r, int64_t begin, int64_t width, float eps) {
+  const auto count = static_cast<double>(width);
+  const int64_t first = weight.cols == x.cols ? 0 : begin;
+  double mean = 0, variance = 0;
+  for (int64_t i = begin; i < begin + width; ++i) mean += element(x, r, i) / count;
+  for (int64_t i = begin; i < begin + width; ++i) {
+    variance += std::pow(element(x, r, i) - mean, 2) / count;
+  }
+  for (int64_t i = begin; i < begin + width; ++i) {
+    const double y = (element(x, r, i) - mean) / std::sqrt(variance + eps);
+    const double added = bias.data == nullptr ? 0 : element(bias, 0, i - first);
+    set_element(out, r, i, static_cast<float>(y * element(weight, 0, i - first) + added));
   }
 }
 
@@ -57,6 +75,14 @@ double function_of(const OperatorAttrs& attrs, double x) {
       return x * factor;
     case Function::kCap:
       return factor * std::tanh(x / factor);
+    case Function::kQuickGelu:
+      return x / (1 + std::exp(-double{kQuickGeluSlope} * x));
+    case Function::kClamp:
+      return std::clamp(x, -factor, factor);
+    case Function::kClampAbove:
+      return x > factor ? factor : x;
+    case Function::kSoftplus:
+      return std::max(x, 0.0) + std::log1p(std::exp(-std::abs(x)));
   }
   return x;
 }
@@ -82,17 +108,9 @@ const char* rms_norm(const KernelArgs& args) {
 }
 
 const char* layer_norm(const KernelArgs& args) {
-  const TensorView &x = args.in[0], &weight = args.in[1], &bias = args.in[2];
-  const auto count = static_cast<double>(x.cols);
-  for (int64_t r = 0; r < x.rows; ++r) {
-    double mean = 0, variance = 0;
-    for (int64_t i = 0; i < x.cols; ++i) mean += element(x, r, i) / count;
-    for (int64_t i = 0; i < x.cols; ++i) variance += std::pow(element(x, r, i) - mean, 2) / count;
-    for (int64_t i = 0; i < x.cols; ++i) {
-      const double y = (element(x, r, i) - mean) / std::sqrt(variance + args.attrs.eps);
-      const double added = bias.data == nullptr ? 0 : element(bias, 0, i);
-      set_element(args.out[0], r, i, static_cast<float>(y * element(weight, 0, i) + added));
-    }
+  for (int64_t r = 0; r < args.in[0].rows; ++r) {
+    centred_norm(args.in[0], args.in[1], args.in[2], args.out[0], r, 0, args.in[0].cols,
+                 args.attrs.eps);
   }
   return nullptr;
 }
@@ -101,7 +119,12 @@ const char* head_norm(const KernelArgs& args) {
   const int64_t dim = args.attrs.head_dim;
   for (int64_t r = 0; r < args.in[0].rows; ++r) {
     for (int64_t begin = 0; begin < args.in[0].cols; begin += dim) {
-      norm(args.in[0], args.in[1], args.out[0], r, begin, dim, args.attrs.eps);
+      if (args.attrs.centred) {
+        centred_norm(args.in[0], args.in[1], args.in[2], args.out[0], r, begin, dim,
+                     args.attrs.eps);
+      } else {
+        norm(args.in[0], args.in[1], args.out[0], r, begin, dim, args.attrs.eps);
+      }
     }
   }
   return nullptr;
@@ -120,6 +143,16 @@ const char* gated(const KernelArgs& args) {
   return by_element(args,
                     [&](double gate, double up) { return function_of(args.attrs, gate) * up; });
 }
+const char* decay(const KernelArgs& args) {
+  for (int64_t r = 0; r < args.in[0].rows; ++r) {
+    for (int64_t i = 0; i < args.in[0].cols; ++i) {
+      const double rate = std::exp(double{element(args.in[1], 0, i)});
+      const double y = std::exp(-rate * element(args.in[0], r, i));
+      set_element(args.out[0], r, i, static_cast<float>(y));
+    }
+  }
+  return nullptr;
+}
 const char* cast(const KernelArgs& args) {
   return by_element(args, [](double x, double) { return x; });
 }
@@ -136,7 +169,9 @@ const char* embed(const KernelArgs& args) {
   const TensorView &weight = args.in[0], &out = args.out[0];
   const float* embedding = args.step->embeddings;
   for (int64_t r = 0; r < out.rows; ++r) {
-    const int64_t token = args.step->tokens[r], local = token - args.attrs.vocab_begin;
+    const int64_t token =
+        args.attrs.by_position ? args.step->positions[r] + args.attrs.offset : args.step->tokens[r];
+    const int64_t local = token - args.attrs.vocab_begin;
     for (int64_t i = 0; i < out.cols; ++i) {
       float value = -0.0f;
       if (token == -1) {
@@ -147,6 +182,18 @@ const char* embed(const KernelArgs& args) {
       set_element(out, r, i, value);
     }
     if (token == -1) embedding += out.cols;
+  }
+  return nullptr;
+}
+
+const char* position_scale(const KernelArgs& args) {
+  const OperatorAttrs& attrs = args.attrs;
+  for (int64_t r = 0; r < args.out[0].rows; ++r) {
+    const int64_t index = args.step->positions[r] / attrs.position_scale_length;
+    const float scale = attrs.position_scales[std::min(index, attrs.position_scale_count - 1)];
+    for (int64_t i = 0; i < args.out[0].cols; ++i) {
+      set_element(args.out[0], r, i, element(args.in[0], r, i) * scale);
+    }
   }
   return nullptr;
 }

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "models/config_recurrent.h"
+
+#include <cmath>
+
+#include "base/status.h"
+#include "models/config.h"
+#include "models/config_keys.h"
+#include "operators/limits.h"
+
+namespace lockstep {
+
+absl::Status read_full_layers(const Json& json, std::string_view key, Config& c) {
+  const auto found = json.find(std::string(key));
+  const bool given = found != json.end() && !found->is_null();
+  c.recurrent.in_layer.assign(static_cast<size_t>(c.layers), given);
+  if (!given) return absl::OkStatus();
+  if (!found->is_array()) {
+    return invalid_argument("{}: wanted a list of layers, found {}", key, describe(*found));
+  }
+  for (const Json& layer : *found) {
+    if (!layer.is_number_integer() || layer < 0 || layer >= c.layers) {
+      return invalid_argument("{}: wanted layers from 0 to {}, found {}", key, c.layers - 1,
+                              describe(layer));
+    }
+    c.recurrent.in_layer[layer.get<size_t>()] = false;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status read_delta_rule(const Json& json, Config& c) {
+  RecurrentConfig& r = c.recurrent;
+  ASSIGN_OR_RETURN(r.taps, get_count(json, "linear_conv_kernel_dim", kMaxTaps, 4));
+  ASSIGN_OR_RETURN(r.k_dim, get_count(json, "linear_key_head_dim", kMaxStateDim, 128));
+  ASSIGN_OR_RETURN(r.v_dim, get_count(json, "linear_value_head_dim", kMaxStateDim, 128));
+  ASSIGN_OR_RETURN(r.key_heads, get_count(json, "linear_num_key_heads", 1024, 16));
+  ASSIGN_OR_RETURN(r.heads, get_count(json, "linear_num_value_heads", 1024, 32));
+  if (r.taps < 2) return invalid_argument("linear_conv_kernel_dim: wanted 2 or more, found 1");
+  if (r.heads % r.key_heads != 0) {
+    return invalid_argument(
+        "linear_num_value_heads: wanted a multiple of linear_num_key_heads ({}), found {}",
+        r.key_heads, r.heads);
+  }
+  ASSIGN_OR_RETURN(const int64_t every, get_count(json, "full_attention_interval", 1024, 4));
+  for (int64_t i = 0; i < c.layers; ++i) r.in_layer.push_back((i + 1) % every != 0);
+  return absl::OkStatus();
+}
+
+absl::Status read_short_conv(const Json& json, Config& c) {
+  ASSIGN_OR_RETURN(c.recurrent.bias, get_bool(json, "conv_bias", false));
+  ASSIGN_OR_RETURN(c.recurrent.taps, get_count(json, "conv_L_cache", kMaxTaps, 3));
+  if (c.recurrent.taps < 2) return invalid_argument("conv_L_cache: wanted 2 or more, found 1");
+  ASSIGN_OR_RETURN(const bool adjusts, get_bool(json, "block_auto_adjust_ff_dim", true));
+  ASSIGN_OR_RETURN(const double factor, get_double(json, "block_ffn_dim_multiplier", 1));
+  ASSIGN_OR_RETURN(const int64_t unit, get_count(json, "block_multiple_of", kMostColumns, 256));
+  if (adjusts) {
+    const auto given = static_cast<double>(c.intermediate_size);
+    const double width = std::floor(factor * std::floor(2 * given / 3));
+    if (!(width >= 1 && width <= kMostColumns)) {
+      return invalid_argument(
+          "block_ffn_dim_multiplier: wanted one that gives an MLP of 1 to {} columns, found {}",
+          kMostColumns, factor);
+    }
+    c.intermediate_size = (static_cast<int64_t>(width) + unit - 1) / unit * unit;
+  }
+  return read_full_layers(json, "full_attn_idxs", c);
+}
+
+absl::Status check_output_gate(const Json& json) {
+  ASSIGN_OR_RETURN(const bool gate, get_bool(json, "attn_output_gate", true));
+  if (gate) return absl::OkStatus();
+  return invalid_argument("attn_output_gate: false is not supported; supported: true");
+}
+
+}  // namespace lockstep

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "models/wrappers.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "models/config_keys.h"
+
+namespace lockstep {
+namespace {
+
+// By text_config's model_type.
+struct TextModel {
+  std::string_view model_type;
+  std::string_view architecture;
+};
+
+struct Wrapper {
+  std::string_view name;
+  std::array<TextModel, 2> text;         // The first where text_config has no model_type.
+  std::array<std::string_view, 8> keys;  // Of the outer object: they say nothing of the text part.
+};
+
+constexpr std::string_view kScope = "language_model";
+
+constexpr Wrapper kWrappers[] = {
+    {"Mistral3ForConditionalGeneration",
+     {{{"mistral", "MistralForCausalLM"}, {"ministral3", "Ministral3ForCausalLM"}}},
+     {"image_token_index", "image_token_id", "multimodal_projector_bias", "projector_hidden_act",
+      "spatial_merge_size", "vision_feature_layer"}},
+    {"Gemma3ForConditionalGeneration",
+     {{{"gemma3_text", "Gemma3ForCausalLM"}}},
+     {"image_token_index", "image_token_id", "boi_token_index", "eoi_token_index",
+      "mm_tokens_per_image"}},
+};
+
+// Their text part needs what is not there: mrope turns by three positions per token.
+constexpr std::string_view kMrope[] = {
+    "Qwen2VLForConditionalGeneration", "Qwen2_5_VLForConditionalGeneration",
+    "Qwen3VLForConditionalGeneration", "Qwen3VLMoeForConditionalGeneration",
+    "Glm4vForConditionalGeneration",   "Glm4vMoeForConditionalGeneration",
+};
+
+// Of the outer object, which wins.
+constexpr std::string_view kSharedKeys[] = {
+    "tie_word_embeddings", "torch_dtype",  "dtype",
+    "bos_token_id",        "eos_token_id", "quantization_config"};
+
+template <typename Range>
+bool contains(const Range& range, std::string_view key) {
+  return std::find(std::begin(range), std::end(range), key) != std::end(range);
+}
+
+absl::StatusOr<std::string_view> text_architecture(const Wrapper& wrapper, const Json& text) {
+  ASSIGN_OR_RETURN(const std::string model_type,
+                   get_string(text, "model_type", std::string(wrapper.text[0].model_type)));
+  std::string supported;
+  for (const TextModel& known : wrapper.text) {
+    if (known.model_type.empty()) continue;
+    if (known.model_type == model_type) return known.architecture;
+    supported += supported.empty() ? known.model_type : fmt::format(", {}", known.model_type);
+  }
+  return invalid_argument("text_config.model_type: \"{}\" is not supported in {}; supported: {}",
+                          printable(model_type), wrapper.name, supported);
+}
+
+absl::StatusOr<Json> text_of(const Wrapper& wrapper, const Json& json) {
+  const auto found = json.find("text_config");
+  if (found == json.end() || !found->is_object()) {
+    return invalid_argument("text_config: wanted an object, found {}",
+                            describe(found == json.end() ? Json() : *found));
+  }
+  Json text = *found;
+  ASSIGN_OR_RETURN(const std::string_view architecture, text_architecture(wrapper, text));
+  text["architectures"] = Json::array({architecture});
+  Json unknown = Json::object();
+  for (const auto& [key, value] : json.items()) {
+    if (value.is_null() || key == "architectures" || key == "text_config") continue;
+    if (key == "vision_config" || contains(wrapper.keys, key)) continue;
+    if (contains(kSharedKeys, key)) {
+      text[key] = value;
+    } else if (is_known_key(key)) {
+      return invalid_argument("{}: wanted in text_config, found beside it", key);
+    } else {
+      unknown[key] = value;
+    }
+  }
+  RETURN_IF_ERROR(check_keys(unknown, Family{}));
+  return text;
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> unwrap_text(Json& json) {
+  const Json names = json.is_object() ? json.value("architectures", Json()) : Json();
+  if (!names.is_array() || names.size() != 1 || !names[0].is_string()) return "";
+  const std::string name = names[0].get<std::string>();
+  if (contains(kMrope, name)) {
+    return invalid_argument(
+        "architectures: \"{}\" is not supported: its text part turns by three positions per token "
+        "(mrope)",
+        name);
+  }
+  for (const Wrapper& wrapper : kWrappers) {
+    if (wrapper.name != name) continue;
+    ASSIGN_OR_RETURN(json, text_of(wrapper, json));
+    return std::string(kScope);
+  }
+  return "";
+}
+
+std::vector<std::string_view> wrapper_names() {
+  std::vector<std::string_view> names;
+  for (const Wrapper& wrapper : kWrappers) names.push_back(wrapper.name);
+  return names;
+}
+
+}  // namespace lockstep

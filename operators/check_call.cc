@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+// What every row of the schema asks of a call: operands, types, columns, rows.
+#include <cmath>
+#include <span>
+#include <string>
+
+#include "operators/schema.h"
+
+namespace lockstep {
+namespace {
+
+template <typename Counts>
+int count_inputs(const OperatorSchema& schema, const Counts& counts) {
+  int count = 0;
+  for (const OperandSchema& operand : schema.inputs) {
+    count += operand.kind != OperandKind::kNone && counts(operand) ? 1 : 0;
+  }
+  return count;
+}
+
+bool check_type(const char* what, DType found, DType wanted, Finding& finding) {
+  if (found == wanted) return true;
+  finding.text = std::string("dtype of ") + what + " must be " + dtype_name(wanted) + ", found " +
+                 dtype_name(found);
+  return false;
+}
+
+bool check_types(const OperatorSchema& schema, const OperatorCall& call, Finding& finding) {
+  const int values = schema.value_count();
+  const DType in =
+      schema.input_types == InputTypes::kAlike && values > 0 ? call.in[0].dtype : DType::kF32;
+  if (!finding.holds(in == DType::kF32 || in == DType::kBF16,
+                     "dtype of an input must be float32 or bfloat16")) {
+    return false;
+  }
+  for (int i = 0; i < values; ++i) {
+    const DType wanted = schema.inputs[i].kind == OperandKind::kIds ? DType::kI32 : in;
+    if (!check_type("an input", call.in[i].dtype, wanted, finding)) return false;
+  }
+  const DType out = schema.output_types == OutputTypes::kBF16   ? DType::kBF16
+                    : schema.output_types == OutputTypes::kSame ? in
+                                                                : DType::kF32;
+  for (int i = 0; i < schema.output_count(); ++i) {
+    const bool ids = i == 0 && schema.output_types == OutputTypes::kIdsFirst;
+    if (!check_type("an output", call.out[i].dtype, ids ? DType::kI32 : out, finding)) return false;
+  }
+  return true;
+}
+
+bool check_column_rule(const OperatorSchema& schema, const OperatorCall& call, Finding& finding) {
+  if (schema.columns == ColumnRule::kOwn) return true;
+  const int64_t cols = call.in[0].cols;
+  const int alike = schema.columns == ColumnRule::kAlike ? schema.value_count() : 1;
+  for (int i = 1; i < alike; ++i) {
+    if (!finding.equal("columns of an input", call.in[i].cols, cols)) return false;
+  }
+  for (int i = 0; i < schema.output_count(); ++i) {
+    if (!finding.equal("columns of an output", call.out[i].cols, cols)) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+int OperatorSchema::input_count() const {
+  return count_inputs(*this, [](const OperandSchema&) { return true; });
+}
+
+int OperatorSchema::required_count() const {
+  return count_inputs(*this, [](const OperandSchema& operand) { return !operand.optional; });
+}
+
+int OperatorSchema::value_count() const {
+  return count_inputs(*this, [](const OperandSchema& operand) { return is_value(operand.kind); });
+}
+
+bool OperatorSchema::multiplies() const {
+  return count_inputs(*this, [](const OperandSchema& operand) {
+           return operand.kind == OperandKind::kMatrix;
+         }) > 0;
+}
+
+int OperatorSchema::output_count() const {
+  int count = 0;
+  while (count < kMaxOutputs && outputs[count] != nullptr) ++count;
+  return count;
+}
+
+bool Finding::equal(const char* what, int64_t found, int64_t wanted) {
+  if (found == wanted) return true;
+  text =
+      std::string(what) + " must be " + std::to_string(wanted) + ", found " + std::to_string(found);
+  return false;
+}
+
+bool Finding::within(const char* what, int64_t found, int64_t min, int64_t max) {
+  if (min <= found && found <= max) return true;
+  text = std::string(what) + " must be " + std::to_string(min) + " to " + std::to_string(max) +
+         ", found " + std::to_string(found);
+  return false;
+}
+
+bool Finding::finite(const char* what, float found) {
+  if (std::isfinite(found)) return true;
+  text = std::string(what) + " must be a finite number, found " + std::to_string(found);
+  return false;
+}
+
+bool Finding::holds(bool condition, const char* otherwise) {
+  if (!condition) text = otherwise;
+  return condition;
+}
+
+std::string check_row_rule(const OperatorSchema& schema, std::span<const int> in,
+                           std::span<const int> out) {
+  const RowRule rule = schema.rows;
+  if (rule == RowRule::kOwn) return "";
+  const bool any = rule == RowRule::kSame;
+  const int first = !in.empty() ? in[0] : !out.empty() ? out[0] : kTokenRows;
+  const int wanted_in = any ? first : rule == RowRule::kOutputs ? kOutputRows : kTokenRows;
+  const int wanted_out = rule == RowRule::kTokensToOutputs ? kOutputRows : wanted_in;
+  Finding finding;
+  for (const int domain : in) {
+    if (!finding.equal("rows of an input, a row domain,", domain, wanted_in)) return finding.text;
+  }
+  for (const int domain : out) {
+    if (!finding.equal("rows of an output, a row domain,", domain, wanted_out)) return finding.text;
+  }
+  return "";
+}
+
+std::string check_call(const OperatorSchema& schema, const OperatorCall& call) {
+  Finding finding;
+  const bool good = check_types(schema, call, finding) &&
+                    check_column_rule(schema, call, finding) &&
+                    (schema.check == nullptr || schema.check(call, finding));
+  return good ? "" : finding.text;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// Operators that keep something of every sequence in a state block, and decay.
+#include "operators/checks.h"
+#include "operators/limits.h"
+
+namespace lockstep {
+namespace {
+
+// The state that the attributes name, which only programs have, is a block of this shape.
+bool check_block(const OperatorCall& c, int64_t rows, int64_t cols, Finding& f) {
+  if (c.program == nullptr) return true;
+  return f.within("state", c.attrs.state, 0, c.program->state_count - 1) &&
+         f.equal("rows of the block", c.block.rows, rows) &&
+         f.equal("columns of the block", c.block.cols, cols);
+}
+
+}  // namespace
+
+bool check_conv(const OperatorCall& c, Finding& f) {
+  const OperandShape &x = c.in[0], &weight = c.in[1], &bias = c.in[2];
+  const int64_t taps = c.attrs.taps;
+  return f.within("taps", taps, 2, kMaxTaps) &&
+         f.equal("columns of the weight", weight.cols, x.cols * taps) &&
+         (!bias.present || f.equal("columns of the bias", bias.cols, x.cols)) &&
+         check_block(c, taps - 1, x.cols, f);
+}
+
+bool check_delta_rule(const OperatorCall& c, Finding& f) {
+  const OperatorAttrs& a = c.attrs;
+  const bool shapes = f.within("heads", a.heads, 0, kMaxColumns / kMaxStateDim) &&
+                      f.within("key_heads", a.kv_heads, 0, kMaxColumns / kMaxStateDim) &&
+                      f.within("k_dim", a.head_dim, 1, kMaxStateDim) &&
+                      f.within("v_dim", a.v_dim, 1, kMaxStateDim) &&
+                      f.equal("columns of q", c.in[0].cols, a.kv_heads * a.head_dim) &&
+                      f.equal("columns of k", c.in[1].cols, a.kv_heads * a.head_dim) &&
+                      f.equal("columns of v", c.in[2].cols, a.heads * a.v_dim) &&
+                      f.equal("columns of decay", c.in[3].cols, a.heads) &&
+                      f.equal("columns of rate", c.in[4].cols, a.heads) &&
+                      f.equal("columns of the output", c.out[0].cols, a.heads * a.v_dim) &&
+                      f.equal("key_head_of count", a.kv_head_of_count, a.heads);
+  if (!shapes) return false;
+  for (int64_t head = 0; head < a.heads; ++head) {
+    if (!f.within("key_head_of", a.kv_head_of[head], 0, a.kv_heads - 1)) return false;
+  }
+  return f.finite("scale", a.scale) && f.finite("eps", a.eps) &&
+         f.holds(a.eps > 0, "eps must be above 0") &&
+         check_block(c, a.heads * a.head_dim, a.v_dim, f);
+}
+
+bool check_decay(const OperatorCall& c, Finding& f) {
+  return f.equal("columns of the weight", c.in[1].cols, c.in[0].cols);
+}
+
+}  // namespace lockstep

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// y = x / sqrt(mean of x^2 + eps) * weight over a row (rms_norm), or over x + y, which is given too
+// (add_norm); y = (x - mean) / sqrt(mean of (x - mean)^2 + eps) * weight (+ bias) over a row
+// (layer_norm); either of them over each head of a row (head_norm). One block per row or head; its
+// threads' sums are added in an order that depends on the width alone.
+#include "worker/kernels/cuda/scalar.h"
+
+namespace lockstep::LOCKSTEP_TARGET {
+namespace {
+
+// Columns [blockIdx.y * width, + width) of row blockIdx.x, by a weight that has as many columns as
+// x or is the same for all blocks. With an addend x + addend is stored to `total` first; every
+// thread reads back only what it wrote.
+__global__ void norm_kernel(TensorView x, TensorView addend, TensorView total, TensorView weight,
+                            TensorView out, int64_t width, float eps) {
+  const int64_t row = blockIdx.x, begin = blockIdx.y * width;
+  const float* from = x.row<float>(row) + begin;
+  if (addend.data != nullptr) {
+    const float* other = addend.row<float>(row) + begin;
+    float* sum = total.row<float>(row) + begin;
+    for (int64_t i = threadIdx.x; i < width; i += blockDim.x) sum[i] = from[i] + other[i];
+    from = sum;
+  }
+  float squares = 0;
+  for (int64_t i = threadIdx.x; i < width; i += blockDim.x) {
+    squares = fmaf(from[i], from[i], squares);
+  }
+  const float mean = over_block<Sum>(squares) / static_cast<float>(width);
+  const float scale = 1.0f / sqrtf(mean + eps);
+  const float* factor = weight.row<float>(0) + (weight.cols == x.cols ? begin : 0);
+  float* to = out.row<float>(row) + begin;
+  for (int64_t i = threadIdx.x; i < width; i += blockDim.x) to[i] = from[i] * scale * factor[i];
+}
+
+// The same columns and weights.
+__global__ void centred_norm_kernel(TensorView x, TensorView weight, TensorView bias,
+                                    TensorView out, int64_t width, float eps) {
+  const int64_t row = blockIdx.x, begin = blockIdx.y * width;
+  const float* from = x.row<float>(row) + begin;
+  float total = 0;
+  for (int64_t i = threadIdx.x; i < width; i += blockDim.x) total += from[i];
+  const float mean = over_block<Sum>(total) / static_cast<float>(width);
+  float squares = 0;
+  for (int64_t i = threadIdx.x; i < width; i += blockDim.x) {
+    squares = fmaf(from[i] - mean, from[i] - mean, squares);
+  }
+  const float variance = over_block<Sum>(squares) / static_cast<float>(width);
+  const float scale = 1.0f / sqrtf(variance + eps);
+  const int64_t own = weight.cols == x.cols ? begin : 0;
+  const float* factor = weight.row<float>(0) + own;
+  const float* added = bias.data == nullptr ? nullptr : bias.row<float>(0) + own;
+  float* to = out.row<float>(row) + begin;
+  for (int64_t i = threadIdx.x; i < width; i += blockDim.x) {
+    to[i] = fmaf((from[i] - mean) * scale, factor[i], added == nullptr ? 0.0f : added[i]);
+  }
+}
+
+// The number of threads decides bits: it follows from the width alone.
+int threads_of(int64_t width) { return width <= 256 ? kWarp : 256; }
+
+const char* norm(const KernelArgs& args, int64_t width) {
+  const TensorView& x = args.in[0];
+  if (x.cols <= 0) return nullptr;
+  return launch(norm_kernel, {x.rows, x.cols / width}, threads_of(width), args.queue, x,
+                TensorView{}, TensorView{}, args.in[1], args.out[0], width, args.attrs.eps);
+}
+
+const char* centred_norm(const KernelArgs& args, int64_t width) {
+  const TensorView& x = args.in[0];
+  if (x.cols <= 0) return nullptr;
+  return launch(centred_norm_kernel, {x.rows, x.cols / width}, threads_of(width), args.queue, x,
+                args.in[1], args.in[2], args.out[0], width, args.attrs.eps);
+}
+
+}  // namespace
+
+const char* rms_norm(const KernelArgs& args) { return norm(args, args.in[0].cols); }
+
+const char* layer_norm(const KernelArgs& args) { return centred_norm(args, args.in[0].cols); }
+
+const char* head_norm(const KernelArgs& args) {
+  const int64_t dim = args.attrs.head_dim;
+  return args.attrs.centred ? centred_norm(args, dim) : norm(args, dim);
+}
+
+const char* add_norm(const KernelArgs& args) {
+  const TensorView& x = args.in[0];
+  if (x.cols <= 0) return nullptr;
+  return launch(norm_kernel, {x.rows, 1}, threads_of(x.cols), args.queue, x, args.in[1],
+                args.out[0], args.in[2], args.out[1], x.cols, args.attrs.eps);
+}
+
+}  // namespace lockstep::LOCKSTEP_TARGET

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// Operators that keep something of every sequence in a state block.
+#include <cmath>
+#include <vector>
+
+#include "worker/kernels/reference/reference.h"
+
+namespace lockstep::reference {
+namespace {
+
+// Columns [begin, begin + count) of a row, brought to `length`.
+std::vector<double> to_length(const TensorView& x, int64_t row, int64_t begin, int64_t count,
+                              double length, double eps) {
+  std::vector<double> result(static_cast<size_t>(count));
+  double squares = eps;
+  for (int64_t i = 0; i < count; ++i) squares += std::pow(double{element(x, row, begin + i)}, 2);
+  for (int64_t i = 0; i < count; ++i) {
+    result[static_cast<size_t>(i)] = element(x, row, begin + i) * length / std::sqrt(squares);
+  }
+  return result;
+}
+
+void conv_sequence(const KernelArgs& args, const StepSequence& sequence) {
+  const TensorView &x = args.in[0], &weight = args.in[1], &bias = args.in[2];
+  const int64_t taps = args.attrs.taps, first = sequence.first_row;
+  float* block = args.state.block(sequence.slot);  // [taps - 1][columns]
+  for (int64_t c = 0; c < x.cols; ++c) {
+    // The sequence's row `r`, counted from this step's first.
+    const auto at = [&](int64_t r) {
+      if (r >= 0) return element(x, first + r, c);
+      return sequence.first_position == 0 ? 0.0f : block[(taps - 1 + r) * x.cols + c];
+    };
+    for (int64_t r = 0; r < sequence.rows; ++r) {
+      double sum = bias.data == nullptr ? 0 : element(bias, 0, c);
+      for (int64_t j = 0; j < taps; ++j) {
+        sum += double{element(weight, 0, c * taps + j)} * at(r - taps + 1 + j);
+      }
+      set_element(args.out[0], first + r, c, static_cast<float>(sum));
+    }
+    std::vector<float> last;
+    for (int64_t j = 0; j < taps - 1; ++j) last.push_back(at(sequence.rows - taps + 1 + j));
+    for (int64_t j = 0; j < taps - 1; ++j) block[j * x.cols + c] = last[static_cast<size_t>(j)];
+  }
+}
+
+void delta_rule_head(const KernelArgs& args, const StepSequence& sequence, int64_t head) {
+  const OperatorAttrs& attrs = args.attrs;
+  const int64_t k_dim = attrs.head_dim, v_dim = attrs.v_dim;
+  const int64_t keys = attrs.kv_head_of[head] * k_dim, values = head * v_dim;
+  float* s = args.state.block(sequence.slot) + head * k_dim * v_dim;
+  for (int64_t i = 0; sequence.first_position == 0 && i < k_dim * v_dim; ++i) s[i] = 0;
+  for (int64_t r = sequence.first_row; r < sequence.first_row + sequence.rows; ++r) {
+    const auto q = to_length(args.in[0], r, keys, k_dim, attrs.scale, attrs.eps);
+    const auto k = to_length(args.in[1], r, keys, k_dim, 1, attrs.eps);
+    const double decay = element(args.in[3], r, head), rate = element(args.in[4], r, head);
+    for (int64_t j = 0; j < v_dim; ++j) {
+      double known = 0, sum = 0;
+      for (int64_t i = 0; i < k_dim; ++i)
+        known += k[static_cast<size_t>(i)] * decay * s[i * v_dim + j];
+      const double change = rate * (element(args.in[2], r, values + j) - known);
+      for (int64_t i = 0; i < k_dim; ++i) {
+        const double now = s[i * v_dim + j] * decay + k[static_cast<size_t>(i)] * change;
+        s[i * v_dim + j] = static_cast<float>(now);
+        sum += q[static_cast<size_t>(i)] * now;
+      }
+      set_element(args.out[0], r, values + j, static_cast<float>(sum));
+    }
+  }
+}
+
+}  // namespace
+
+const char* conv(const KernelArgs& args) {
+  for (int64_t i = 0; i < args.step->sequence_count; ++i) {
+    conv_sequence(args, args.step->sequences[i]);
+  }
+  return nullptr;
+}
+
+const char* delta_rule(const KernelArgs& args) {
+  for (int64_t i = 0; i < args.step->sequence_count; ++i) {
+    for (int64_t head = 0; head < args.attrs.heads; ++head) {
+      delta_rule_head(args, args.step->sequences[i], head);
+    }
+  }
+  return nullptr;
+}
+
+}  // namespace lockstep::reference
