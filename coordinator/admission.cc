@@ -15,9 +15,11 @@ namespace {
 constexpr char kTooLong[] = "lockstep/too_long";
 constexpr char kRetryAfter[] = "lockstep/retry_after";  // In seconds.
 
-absl::Status check_ids(const std::vector<int32_t>& ids, int64_t vocab) {
+absl::Status check_ids(const Request& request, int64_t vocab) {
+  const std::vector<int32_t>& ids = request.prompt_ids;
+  const int32_t least = request.prompt_embeds.empty() ? 0 : -1;
   for (size_t i = 0; i < ids.size(); ++i) {
-    if (0 <= ids[i] && ids[i] < vocab) continue;
+    if (least <= ids[i] && ids[i] < vocab) continue;
     return invalid_argument("prompt_ids[{}]: want a token id below {}, found {}", i, vocab, ids[i]);
   }
   return absl::OkStatus();
@@ -87,7 +89,7 @@ absl::Status check_request(const Request& request, const GroupInfo& group) {
     return invalid_argument("prompt: want at least one token, found none");
   }
   if (request.n < 1) return invalid_argument("n: want at least 1, found {}", request.n);
-  RETURN_IF_ERROR(check_ids(request.prompt_ids, group.vocab));
+  RETURN_IF_ERROR(check_ids(request, group.vocab));
   RETURN_IF_ERROR(check_sampling(request.sampling, group.vocab));
   return check_length(request, group);
 }

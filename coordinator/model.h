@@ -34,6 +34,7 @@ struct ModelOptions {
   std::string chat_template;  // A file; "": the folder's.
   // That a request may pass to the chat template.
   std::vector<std::string> template_variables = {"enable_thinking"};
+  bool takes_prompt_embeds = false;  // Requests may bring rows of embeddings.
   // Embeddings are kept as the checkpoint has them, so that workers can leave them in its file.
   bool embedding_in_file = false;
   Strategy strategy = Strategy::kGather;

@@ -22,7 +22,9 @@ struct SamplingParams {
 
 struct Request {
   std::string id;
-  std::vector<int32_t> prompt_ids;  // At least one.
+  std::vector<int32_t> prompt_ids;  // At least one; -1: the next row of prompt_embeds.
+  // [ids that are -1, hidden]: rows in place of the embedding table's.
+  std::vector<float> prompt_embeds;
   bool prompt_is_text = false;      // Then the generated text keeps its leading blank.
   int32_t max_tokens = 128;         // 0: only the prompt is computed.
   int32_t min_tokens = 0;

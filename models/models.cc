@@ -24,7 +24,7 @@ constexpr Architectures (*kFamilies[])() = {
     families::phi::rows,        families::stablelm::rows, families::falcon::rows,
     families::olmo::rows,       families::lfm2::rows,     families::qwen3_next::rows,
     families::gpt2::rows,       families::opt::rows,      families::bloom::rows,
-    families::mpt::rows,        families::gpt_oss::rows,
+    families::mpt::rows,        families::gpt_oss::rows,  families::qwen1::rows,
 };
 
 std::vector<Architecture> all_rows() {

@@ -3,6 +3,9 @@
 
 #include <google/protobuf/util/json_util.h>
 
+#include <algorithm>
+#include <cmath>
+#include <cstring>
 #include <nlohmann/json.hpp>
 #include <random>
 
@@ -25,6 +28,7 @@ absl::Status check_id(const char* field, int32_t id, int64_t vocabulary) {
 
 absl::Status check_ids(const v1::GenerateRequest& message, int64_t vocabulary) {
   for (const int32_t id : message.prompt_ids().ids()) {
+    if (id == -1 && message.has_prompt_embeds()) continue;
     RETURN_IF_ERROR(check_id("prompt_ids", id, vocabulary));
   }
   for (const int32_t id : message.stop_ids()) RETURN_IF_ERROR(check_id("stop_ids", id, vocabulary));
@@ -43,6 +47,36 @@ absl::Status check_prompt(const v1::GenerateRequest& message, const Model& model
   if (message.has_prompt_ids() || model.tokenizer() != nullptr) return absl::OkStatus();
   return invalid_argument("{} has no tokenizer.json: give prompt_ids instead of {}", model.name(),
                           message.has_chat() ? "chat" : "prompt");
+}
+
+absl::Status fill_prompt_embeds(const v1::GenerateRequest& message, const Model& model,
+                                Request* request) {
+  if (!message.has_prompt_embeds()) return absl::OkStatus();
+  if (!model.options().takes_prompt_embeds) {
+    return invalid_argument(
+        "prompt_embeds: this server does not take embeddings; it has to be started with "
+        "--prompt-embeds");
+  }
+  if (message.has_prompt_logprobs()) {
+    return invalid_argument("prompt_embeds: rows have no log-probabilities: ask for these without");
+  }
+  const auto rows = std::ranges::count(request->prompt_ids, -1);
+  const int64_t hidden = model.config().hidden_size;
+  const std::string& bytes = message.prompt_embeds();
+  if (static_cast<int64_t>(bytes.size()) != rows * hidden * int64_t{sizeof(float)}) {
+    return invalid_argument(
+        "prompt_embeds: want {} rows, one for each -1 of prompt_ids, of {} float32: {} bytes, "
+        "found {}",
+        rows, hidden, rows * hidden * int64_t{sizeof(float)}, bytes.size());
+  }
+  request->prompt_embeds.resize(bytes.size() / sizeof(float));
+  std::memcpy(request->prompt_embeds.data(), bytes.data(), bytes.size());
+  for (size_t i = 0; i < request->prompt_embeds.size(); ++i) {
+    if (std::isfinite(request->prompt_embeds[i])) continue;
+    return invalid_argument("prompt_embeds: want finite numbers, found {} in row {}, column {}",
+                            request->prompt_embeds[i], i / hidden, i % hidden);
+  }
+  return absl::OkStatus();
 }
 
 // Before it is tokenized.
@@ -108,6 +142,7 @@ absl::StatusOr<Request> to_request(const v1::GenerateRequest& message, const Mod
   RETURN_IF_ERROR(check_ids(message, model.config().vocab_size));
   Request request;
   RETURN_IF_ERROR(fill_prompt(message, model, &request));
+  RETURN_IF_ERROR(fill_prompt_embeds(message, model, &request));
   request.id = message.has_request_id() ? message.request_id() : draw_request_id();
   request.max_tokens = message.has_max_tokens()
                            ? message.max_tokens()

@@ -17,6 +17,7 @@ using google::protobuf::Reflection;
 constexpr FieldLimit kLimits[] = {
     {"GenerateRequest", "prompt", Measure::kBytes, 0, kMaxMessageBytes},
     {"TokenIds", "ids", Measure::kCount, 0, 1 << 20},
+    {"GenerateRequest", "prompt_embeds", Measure::kBytes, 0, kMaxMessageBytes},
     {"GenerateRequest", "max_tokens", Measure::kValue, 0, 1 << 30},
     {"GenerateRequest", "min_tokens", Measure::kValue, 0, 1 << 30},
     {"GenerateRequest", "temperature", Measure::kValue, 0, 100},

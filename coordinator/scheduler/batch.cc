@@ -3,7 +3,29 @@
 // know yet.
 #include "coordinator/scheduler/batch.h"
 
+#include <algorithm>
+#include <span>
+#include <string>
+
 namespace lockstep {
+
+namespace {
+
+// Of the rows that begin at `begin`, those that have no id.
+void add_embeddings(const Request& request, int64_t begin, int64_t rows, std::string* to) {
+  if (request.prompt_embeds.empty()) return;
+  const std::span<const int32_t> ids = request.prompt_ids;
+  const auto length = static_cast<int64_t>(ids.size());
+  const auto given = [&](int64_t end) {
+    return std::ranges::count(ids.first(static_cast<size_t>(std::min(end, length))), -1);
+  };
+  const auto before = given(begin), own = given(begin + rows) - before;
+  const auto hidden = static_cast<int64_t>(request.prompt_embeds.size()) / given(length);
+  to->append(reinterpret_cast<const char*>(request.prompt_embeds.data() + before * hidden),
+             static_cast<size_t>(own * hidden) * sizeof(float));
+}
+
+}  // namespace
 
 cluster::Step make_step(const Batch& batch, uint64_t step) {
   cluster::Step message;
@@ -21,6 +43,7 @@ cluster::Step make_step(const Batch& batch, uint64_t step) {
     rows->mutable_pages()->Add(sequence.pages().begin() + known, sequence.pages().end());
     sequence.note_sent();
     for (int64_t i = 0; i < item.rows; ++i) message.add_tokens(sequence.token(begin + i));
+    add_embeddings(sequence.request(), begin, item.rows, message.mutable_embeddings());
     for (int64_t wanted = sequence.wanted_rows(begin, item.rows); wanted > 0; --wanted) {
       cluster::Output output = sequence.plan_at(begin + item.rows - wanted);
       output.set_row(message.tokens_size() - wanted);

@@ -35,8 +35,12 @@ std::vector<int32_t> KvPages::find(const Sequence& sequence) const {
   return found;
 }
 
+bool KvPages::has_tree(const Sequence& sequence) const {
+  return options_.enabled && sequence.request().prompt_embeds.empty();
+}
+
 bool KvPages::can_share(const Sequence& sequence) const {
-  return options_.enabled && sequence.prompt_tokens() > page_tokens();
+  return has_tree(sequence) && sequence.prompt_tokens() > page_tokens();
 }
 
 int64_t KvPages::shared_if_started(const Sequence& sequence) const {
@@ -54,7 +58,7 @@ void KvPages::start(Sequence& sequence, int32_t slot) {
   std::vector<int32_t> cached = find(sequence);
   for (const int32_t page : cached) tree_.use(page);
   const int64_t tokens = static_cast<int64_t>(cached.size()) * page_tokens();
-  if (options_.enabled && sequence.state() == Sequence::State::kWaiting) {
+  if (has_tree(sequence) && sequence.state() == Sequence::State::kWaiting) {
     counts_.queries += sequence.length();
     counts_.hits += tokens;
   }
@@ -72,7 +76,7 @@ void KvPages::take(int64_t count, Sequence& sequence) {
 }
 
 void KvPages::publish(Sequence& sequence) {
-  if (!options_.enabled) return;
+  if (!has_tree(sequence)) return;
   const int64_t full = sequence.computed() / page_tokens();
   if (full > sequence.pages_in_tree() && fault_point("kv_pages.publish_later")) return;
   while (sequence.pages_in_tree() < full) {
@@ -90,7 +94,7 @@ void KvPages::publish(Sequence& sequence) {
 
 void KvPages::leave(Sequence& sequence) {
   const int64_t shared = sequence.pages_in_tree();
-  const int64_t full = options_.enabled ? sequence.computed() / page_tokens() : 0;
+  const int64_t full = has_tree(sequence) ? sequence.computed() / page_tokens() : 0;
   int32_t parent = shared == 0 ? PrefixTree::kNone : sequence.page(shared - 1);
   const TreeKey key = key_of(sequence);
   std::vector<int32_t> unwanted;

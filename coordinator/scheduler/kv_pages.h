@@ -46,10 +46,12 @@ class KvPages {
   void leave(Sequence& sequence);
 
  private:
+  // Pages are found by the tokens in them: rows of embeddings have none.
+  bool has_tree(const Sequence& sequence) const;
   TreeKey key_of(const Sequence& sequence) const;
   // What is computed for its logits is not taken from the cache.
   int64_t usable_pages(const Sequence& sequence) const {
-    return options_.enabled ? sequence.first_wanted_row() / page_tokens() : 0;
+    return has_tree(sequence) ? sequence.first_wanted_row() / page_tokens() : 0;
   }
   std::vector<int32_t> tokens_of(const Sequence& sequence, int64_t page) const;
   std::vector<int32_t> find(const Sequence& sequence) const;

@@ -32,6 +32,7 @@ int64_t PreparedRequest::bytes() const {
   size_t bytes = sizeof(*this) + request_.id.size();
   bytes += request_.client.size() + request_.cache_salt.size();
   bytes += (request_.prompt_ids.size() + request_.stop_ids.size()) * sizeof(int32_t);
+  bytes += request_.prompt_embeds.size() * sizeof(float);
   bytes += request_.sampling.logit_bias.size() * kMapNode;
   bytes += rules_.rules().size() * sizeof(LogitRules::Rule);
   for (const std::string& stop : request_.stop) {  // Kept twice, and a number for each byte.

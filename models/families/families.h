@@ -32,6 +32,7 @@ namespace opt { Architectures rows(); }
 namespace phi { Architectures rows(); }
 namespace phi3 { Architectures rows(); }
 namespace qwen { Architectures rows(); }
+namespace qwen1 { Architectures rows(); }
 namespace qwen3_next { Architectures rows(); }
 namespace qwen_moe { Architectures rows(); }
 namespace smollm3 { Architectures rows(); }

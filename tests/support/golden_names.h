@@ -17,6 +17,8 @@ inline constexpr GoldenName kGoldens[] = {
     {"goldens/llama_tied", 4},
     {"goldens/llama3_rope", 8},
     {"goldens/mistral_window", 8},
+    {"goldens/minigpt4_prefix", 4},
+    {"goldens/qwen1", 4},
     {"goldens/qwen2", 8},
     {"goldens/qwen3", 4},
     {"goldens/baichuan_7b", 4},

@@ -99,7 +99,8 @@ INSTANTIATE_TEST_SUITE_P(
                       "gpt_neox_serial", "gptj", "codegen", "moss", "phi", "stablelm",
                       "stablelm_epoch", "falcon_7b_style", "falcon_40b_style", "olmo2", "olmo3",
                       "glm4_moe", "qwen3_next", "qwen3_5", "qwen3_5_moe", "gpt2", "gpt_bigcode_mqa",
-                      "mpt_alibi", "baichuan_13b", "baichuan2_13b", "gpt_oss", "stories260k"),
+                      "mpt_alibi", "baichuan_13b", "baichuan2_13b", "gpt_oss", "qwen1",
+                      "minigpt4_prefix", "stories260k"),
     [](const auto& info) { return info.param; });
 
 }  // namespace

@@ -63,6 +63,7 @@ absl::StatusOr<std::unique_ptr<Model>> ModelFlags::open(WeightFiles files) const
   options.ignore_config = ignore_config;
   options.chat_template = chat.file;
   options.template_variables = chat.variables;
+  options.takes_prompt_embeds = takes_prompt_embeds;
   if (embedding != "memory" && embedding != "file") {
     return invalid_argument("--embedding {}: wanted memory or file", embedding);
   }

@@ -58,6 +58,7 @@ struct ModelFlags {
   int64_t max_context = 0;
   int64_t prefill_chunk = 512;
   int64_t max_running = 64;
+  bool takes_prompt_embeds = false;
   ChatFlags chat;  // Added by those who need it.
 
   void add_to(CLI::App& app);

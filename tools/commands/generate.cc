@@ -6,11 +6,14 @@
 #include <chrono>
 #include <fstream>
 
+#include "base/file.h"
 #include "base/status.h"
 #include "coordinator/api/generate_request.h"
+#include "coordinator/api/limits.h"
 #include "tools/commands/answer.h"
 #include "tools/commands/command.h"
 #include "tools/commands/sampling_flags.h"
+#include "tools/npy.h"
 #include "tools/terminal.h"
 
 namespace lockstep {
@@ -21,6 +24,7 @@ struct GenerateFlags {
   GroupFlags group;
   std::string prompt;
   std::string prompt_ids;
+  std::string prompt_embeds;
   std::string input;
   std::vector<std::string> stop;
   std::vector<int32_t> stop_ids;
@@ -44,6 +48,23 @@ absl::Status parse_ids(const std::string& text, v1::TokenIds* ids) {
     ids->add_ids(id);
     at = stop < end ? stop + 1 : end;
   }
+  return absl::OkStatus();
+}
+
+absl::Status read_embeds(const std::string& path, const Model& model,
+                         v1::GenerateRequest* message) {
+  if (path.empty()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const std::string file, read_file(path, kMaxMessageBytes));
+  const absl::StatusOr<NpyMatrix> matrix = parse_npy(file);
+  if (!matrix.ok()) {
+    return invalid_argument("--prompt-embeds {}: {}", path, message_of(matrix.status()));
+  }
+  if (matrix->cols != model.config().hidden_size) {
+    return invalid_argument(
+        "--prompt-embeds {}: wanted rows of the model's hidden size {}, found {}", path,
+        model.config().hidden_size, matrix->cols);
+  }
+  message->set_prompt_embeds(std::string(matrix->bytes));
   return absl::OkStatus();
 }
 
@@ -89,6 +110,7 @@ absl::StatusOr<std::vector<Request>> make_requests(const GenerateFlags& flags, c
   } else {
     RETURN_IF_ERROR(parse_ids(flags.prompt_ids, message.mutable_prompt_ids()));
   }
+  RETURN_IF_ERROR(read_embeds(flags.prompt_embeds, model, &message));
   ASSIGN_OR_RETURN(Request request, to_request(message, model));
   request.prompt_logits = flags.logits;
   return std::vector<Request>{std::move(request)};
@@ -178,6 +200,11 @@ std::shared_ptr<Command> add_generate(CLI::App& parent) {
   flags->prompt_option = app.add_option("--prompt", flags->prompt, "The text to continue");
   flags->prompt_ids_option = app.add_option("--prompt-ids", flags->prompt_ids,
                                             "Token ids instead, fed exactly as given: 1,2,3");
+  flags->model.takes_prompt_embeds = true;
+  app.add_option("--prompt-embeds", flags->prompt_embeds,
+                 "A .npy file of float32 [rows, hidden size]: in order, the rows of embeddings for "
+                 "those of --prompt-ids that are -1 (an image's, for instance)")
+      ->needs(flags->prompt_ids_option);
   app.add_option(
       "--input", flags->input,
       "A file of requests, one JSON object per line with the fields of GenerateRequest: run as "

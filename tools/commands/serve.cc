@@ -157,6 +157,8 @@ std::shared_ptr<Command> add_serve(CLI::App& parent) {
   command->app->add_flag("--share-prefixes", flags->share_prefixes,
                          "Let clients use each other's cached prompts; who measures times can then "
                          "find out what others asked");
+  command->app->add_flag("--prompt-embeds", flags->model.takes_prompt_embeds,
+                         "Take rows of embeddings in prompts (prompt_embeds of gRPC's Generate)");
   command->app->add_option("--wait-workers", flags->wait_workers,
                            "Start no worker: wait for this many `lockstep worker` to join");
   command->app->add_option("--cluster", flags->cluster_address,

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
+#include <limits>
 #include <random>
 
 #include "base/status.h"
@@ -49,6 +51,33 @@ TEST_F(GenerateRequestTest, WhatIsNotSetTakesTheDefaults) {
   EXPECT_FALSE(request.stop_ids.empty());  // The model's own end.
   EXPECT_FALSE(request.id.empty());
   EXPECT_NE(accepted().id, request.id);
+}
+
+TEST_F(GenerateRequestTest, RowsOfEmbeddingsAreAsManyAsIdsOfMinusOne) {
+  message_.clear_prompt();
+  for (const int32_t id : {5, -1, -1}) message_.mutable_prompt_ids()->add_ids(id);
+  expect_refused("prompt_ids");
+  message_.set_prompt_embeds(std::string(2 * 192 * sizeof(float), '\0'));
+  expect_refused("--prompt-embeds");
+
+  auto model = Model::open({.path = "", .takes_prompt_embeds = true});
+  ASSERT_TRUE(model.ok()) << model.status();
+  model_ = *std::move(model);
+  EXPECT_EQ(accepted().prompt_embeds, std::vector<float>(2 * 192));
+  message_.set_prompt_logprobs(0);
+  expect_refused("log-probabilities");
+  message_.clear_prompt_logprobs();
+  message_.mutable_prompt_embeds()->pop_back();
+  expect_refused("want 2 rows");
+  message_.set_prompt_embeds("");
+  expect_refused("want 2 rows");
+  const float bad = std::numeric_limits<float>::quiet_NaN();
+  std::string rows(2 * 192 * sizeof(float), '\0');
+  std::memcpy(rows.data() + 193 * sizeof(float), &bad, sizeof bad);
+  message_.set_prompt_embeds(rows);
+  expect_refused("row 1, column 1");
+  message_.mutable_prompt_ids()->set_ids(0, -2);
+  expect_refused("prompt_ids");
 }
 
 TEST_F(GenerateRequestTest, WhatIsSetIsTaken) {

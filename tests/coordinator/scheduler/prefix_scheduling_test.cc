@@ -36,6 +36,20 @@ TEST(PrefixSchedulingTest, ALaterSequenceComputesOnlyWhatIsNotCached) {
   EXPECT_EQ(bench.scheduler().pages().counts().hits, 16);
 }
 
+TEST(PrefixSchedulingTest, APromptWithRowsOfEmbeddingsIsNeitherCachedNorFound) {
+  Bench bench(kRoomy);
+  Request request = prompt_of(10);
+  request.prompt_ids[8] = -1;
+  request.prompt_embeds = {1, 2};
+  bench.add(request);
+  bench.step();
+  EXPECT_EQ(bench.scheduler().pages().cached(), 0);
+  bench.add(prompt_of(10));
+  bench.step();
+  Sequence* same = bench.add(request)[0];
+  EXPECT_THAT(bench.step(), ElementsAre(Pair(same, 10)));
+}
+
 TEST(PrefixSchedulingTest, TheLastTokenOfAPromptIsAlwaysComputed) {
   Bench bench(kRoomy);
   bench.add(prompt_of(8));

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// NumPy's file format for one array (numpy.lib.format, versions 1.0 to 3.0), as far as matrices of
+// float32 go.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+
+namespace lockstep {
+
+struct NpyMatrix {
+  int64_t rows = 0;
+  int64_t cols = 0;
+  std::string_view bytes;  // float32, little endian, row by row: part of the file's.
+};
+
+// What a file has. kInvalidArgument says what was wanted and found.
+absl::StatusOr<NpyMatrix> parse_npy(std::string_view file);
+
+}  // namespace lockstep
