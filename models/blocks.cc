@@ -42,6 +42,14 @@ Value stacked_part(Graph& g, Value x, const std::string& name, const char* part,
 
 }  // namespace
 
+FusedPart rows_of_runs(const char* name, int64_t count, int64_t run, int64_t begin, int64_t size) {
+  FusedPart part{.name = name, .all_rows = count * run, .rows = {}};
+  for (int64_t i = 0; i < count; ++i) {
+    part.rows.push_back({i * run + begin, i * run + begin + size});
+  }
+  return part;
+}
+
 AttentionSpec attention_spec(const Config& c, int layer) {
   return {
       .head_dim = c.head_dim,

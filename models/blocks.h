@@ -12,6 +12,9 @@ namespace lockstep {
 // One half of a layer: normed x [Rows, hidden] -> what is added to the residual stream.
 using Block = Value (*)(Graph& graph, const Config& config, Value x, int layer);
 
+// `size` rows at `begin` of each of `count` runs of `run` rows.
+FusedPart rows_of_runs(const char* name, int64_t count, int64_t run, int64_t begin, int64_t size);
+
 // Shapes, window, scale and cap.
 AttentionSpec attention_spec(const Config& config, int layer);
 

@@ -14,6 +14,7 @@
 #include "base/dtype.h"
 #include "base/json.h"
 #include "models/config_experts.h"
+#include "models/config_latent.h"
 #include "models/config_recurrent.h"
 #include "models/graph.h"
 #include "operators/function.h"
@@ -118,6 +119,7 @@ struct Config {
   std::vector<int64_t> windows;  // [layers]: 0, or how many positions a query sees.
   ExpertConfig experts;
   RecurrentConfig recurrent;
+  LatentConfig latent;
   int64_t max_position_embeddings = 0;
   int64_t context = 0;         // Positions that a sequence may have.
   DType dtype = DType::kNone;  // As the config says the weights are stored, if it does.

@@ -2,6 +2,8 @@
 // What families of experts share.
 #pragma once
 
+#include <string>
+
 #include "models/blocks.h"
 #include "models/config.h"
 #include "models/graph.h"
@@ -25,6 +27,14 @@ Value shared_expert(Graph& graph, const Config& config, Value x, const char* sco
 // `gate` gives.
 Value gated_shared_expert(Graph& graph, const Config& config, Value x, const char* scope,
                           const char* gate);
+
+// DeepSeek's MLP: experts of groups beside shared ones, in some layers a dense one. `routing` says
+// how scores become weights; `bias` is what its choice adds to them, or none.
+Value grouped_experts(Graph& graph, const Config& config, Value x, int layer, RouteSpec routing,
+                      const std::string& bias = "");
+
+// The same as of DeepSeek-V3 on: a sigmoid of each score, and a learned bias of the choice.
+Value biased_experts(Graph& graph, const Config& config, Value x, int layer);
 
 // Qwen's MLP: experts, with a shared one where the config has it, or in some layers a dense one.
 Value qwen_experts(Graph& graph, const Config& config, Value x, int layer);

@@ -12,6 +12,7 @@
 
 #include "base/dtype.h"
 #include "models/axis.h"
+#include "models/parameter.h"
 #include "models/specs.h"
 #include "operators/schema.h"
 #include "proto/program.pb.h"
@@ -30,22 +31,6 @@ struct ValueInfo {
   int rows = kTokenRows;  // Index into Graph::row_domains.
   AxisSize axis = {};     // Its columns.
   int node = -1;          // That produces it.
-};
-
-// A weight as the model wants it: rows [out axis], columns [in axis]; one row for NORM and BIAS.
-struct Parameter {
-  std::string name;  // The name in messages; pieces name what is in the checkpoint.
-  program::Role role = program::NO_ROLE;
-  DType dtype = DType::kF32;  // As computed with; set by a pass.
-  AxisSize rows = {};         // BIAS and NORM: the columns' axis is `cols`, and rows.count is 1.
-  AxisSize cols = {};
-  std::vector<program::Piece> pieces = {};  // Stacked along rows (along columns for BIAS and NORM).
-  int64_t matrices = 1;  // Below each other, each of `rows` (side by side, each of `cols`).
-
-  bool is_vector() const { return role == program::BIAS || role == program::NORM; }
-  // Of all matrices.
-  int64_t all_rows() const { return is_vector() ? 1 : matrices * rows.columns(); }
-  int64_t all_cols() const { return is_vector() ? matrices * cols.columns() : cols.columns(); }
 };
 
 struct Node {
@@ -98,7 +83,11 @@ class Graph {
   Value conv(Value x, const std::string& name, const ConvSpec& spec);
   // q and k over spec.key_heads, v over spec.heads; decay and rate have a column for each of these.
   Value delta_rule(Value q, Value k, Value v, Value decay, Value rate, const DeltaRuleSpec& spec);
-  Value decay(Value x, const std::string& name);  // e^(-e^w * x), w the vector `name`.
+  // Of each of spec.heads its first columns of x, times its own part of the matrix `name`
+  // (graph_heads.cc). The result has spec.out_dim columns for each.
+  Value head_linear(Value x, const std::string& name, const HeadLinearSpec& spec);
+  Value join_heads(Value x, Value y, AxisSize out);  // Each head's columns of x, then those of y.
+  Value decay(Value x, const std::string& name);     // e^(-e^w * x), w the vector `name`.
   // The same value, of which the vector `name` is a bias: x is a linear that has none.
   Value biased(Value x, const std::string& name);
   Value map(Value x, Function function, float factor = 0);

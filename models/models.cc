@@ -25,6 +25,7 @@ constexpr Architectures (*kFamilies[])() = {
     families::olmo::rows,       families::lfm2::rows,     families::qwen3_next::rows,
     families::gpt2::rows,       families::opt::rows,      families::bloom::rows,
     families::mpt::rows,        families::gpt_oss::rows,  families::qwen1::rows,
+    families::deepseek::rows,
 };
 
 std::vector<Architecture> all_rows() {

@@ -5,14 +5,6 @@
 
 namespace lockstep {
 
-FusedPart rows_of_runs(const char* name, int64_t count, int64_t run, int64_t begin, int64_t size) {
-  FusedPart part{.name = name, .all_rows = count * run, .rows = {}};
-  for (int64_t i = 0; i < count; ++i) {
-    part.rows.push_back({i * run + begin, i * run + begin + size});
-  }
-  return part;
-}
-
 AxisSize key_axis(const RecurrentConfig& r) {
   return {Axis::kKvHeads, r.key_heads, r.k_dim, r.heads};
 }

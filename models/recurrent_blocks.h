@@ -6,9 +6,6 @@
 
 namespace lockstep {
 
-// `size` rows at `begin` of each of `count` runs of `run` rows.
-FusedPart rows_of_runs(const char* name, int64_t count, int64_t run, int64_t begin, int64_t size);
-
 // Columns of the gated delta rule: of q and k; of v, z and what it gives; of what has one column
 // for each value head.
 AxisSize key_axis(const RecurrentConfig& config);

@@ -117,6 +117,18 @@ struct DeltaRuleSpec {
   float eps = 0;
 };
 
+// The small matrix of each head, cut out of a tensor [heads * rows, columns] in which every head
+// has `rows`: those from row_begin on, in_dim of them with out_dim columns, or, transposed, out_dim
+// of them with in_dim columns.
+struct HeadLinearSpec {
+  int64_t heads = 0;
+  int64_t in_dim = 0;
+  int64_t out_dim = 0;
+  bool transposed = false;
+  int64_t rows = 0;
+  int64_t row_begin = 0;
+};
+
 // How rows are routed to experts; see program.RouteAttrs.
 struct RouteSpec {
   int64_t chosen = 0;

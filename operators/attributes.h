@@ -26,6 +26,7 @@ enum class AttrsKind : uint8_t {
   kMap = 11,
   kConv = 12,
   kRecurrence = 13,
+  kHeads = 14,
   kPositionScale = 20,
 };
 
@@ -38,8 +39,11 @@ struct OperatorAttrs {
   int64_t offset = 0;        // embed: by position
   int64_t head_dim = 0;      // head_norm, rope, attention, delta_rule: columns of a q or k head
   int64_t v_dim = 0;         // attention, delta_rule: columns of a value head
-  int64_t heads = 0;         // attention: query heads on this rank; delta_rule: value heads
-  int64_t kv_heads = 0;      // attention: KV heads on this rank; delta_rule: key heads
+  // attention: query heads on this rank; delta_rule: value heads; head_linear, join_heads
+  int64_t heads = 0;
+  int64_t in_dim = 0;       // head_linear: columns of a head that are multiplied, its first ones
+  bool transposed = false;  // head_linear: matrices are [out, in], not [in, out]
+  int64_t kv_heads = 0;     // attention: KV heads on this rank; delta_rule: key heads
   // [heads], the local KV head of each query head; delta_rule: the key head of each value head
   const int32_t* kv_head_of = nullptr;
   int64_t kv_head_of_count = 0;

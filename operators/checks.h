@@ -25,5 +25,7 @@ bool check_combine(const OperatorCall& call, Finding& finding);
 bool check_conv(const OperatorCall& call, Finding& finding);
 bool check_delta_rule(const OperatorCall& call, Finding& finding);
 bool check_decay(const OperatorCall& call, Finding& finding);
+bool check_head_linear(const OperatorCall& call, Finding& finding);
+bool check_join_heads(const OperatorCall& call, Finding& finding);
 
 }  // namespace lockstep

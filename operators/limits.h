@@ -15,7 +15,8 @@ inline constexpr int64_t kMaxRowsEach = 1024;  // Of a row domain, for each toke
 inline constexpr int64_t kMaxExperts = 1024;   // That a row is routed to one of.
 inline constexpr int kMaxRanks = 1024;
 inline constexpr int64_t kMaxTaps = 16;        // Of conv.
-inline constexpr int64_t kMaxStateDim = 1024;  // Columns of a key or value head with a state block.
+inline constexpr int64_t kMaxStateDim = 1024;  // Columns of a key or value head with a state block,
+                                               // and of a head that has a matrix of its own.
 
 // The vocabulary is cut between blocks of so many ids.
 inline constexpr int64_t kVocabBlock = 64;

@@ -152,6 +152,12 @@ std::string recurrence_text(const OperatorAttrs& attrs, bool brief) {
       list_text(map, brief, "{}"));
 }
 
+std::string heads_text(const OperatorAttrs& attrs) {
+  std::string text = fmt::format("heads {}", attrs.heads);
+  if (attrs.in_dim != 0) text += fmt::format(" in_dim {}", attrs.in_dim);
+  return text + (attrs.transposed ? " transposed" : "");
+}
+
 std::string route_text(const OperatorAttrs& attrs) {
   std::string text = fmt::format("chosen {}", attrs.chosen);
   if (attrs.sigmoid) text += " sigmoid";
@@ -224,6 +230,11 @@ OperatorAttrs bind_attributes(const Attributes& from) {
     case AttrsKind::kRecurrence:
       bind_recurrence(from.recurrence(), attrs);
       break;
+    case AttrsKind::kHeads:
+      attrs.heads = from.heads().heads();
+      attrs.in_dim = from.heads().in_dim();
+      attrs.transposed = from.heads().transposed();
+      break;
   }
   return attrs;
 }
@@ -268,6 +279,8 @@ std::string attributes_text(const Attributes& attributes, bool brief) {
       return fmt::format("taps {} state {}", attrs.taps, attrs.state);
     case AttrsKind::kRecurrence:
       return recurrence_text(attrs, brief);
+    case AttrsKind::kHeads:
+      return heads_text(attrs);
   }
   return "";
 }

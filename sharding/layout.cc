@@ -150,6 +150,21 @@ absl::StatusOr<Decision> attention(const Context& c) {
                       c.node.parameters.size(), cut ? ParameterCut::kCols : ParameterCut::kWhole)};
 }
 
+// Heads each by themselves, with their matrices. Of what is whole a rank takes its own, where heads
+// are cut; other values (the one key of latent attention) stay whole.
+Decision each_head(const Context& c) {
+  Decision decision = all_whole(c);
+  const Layout heads = split_if_cut(c.plan, Axis::kHeads);
+  if (c.output_axis().axis != Axis::kHeads || heads.kind != LayoutKind::kSplit) return decision;
+  for (size_t i = 0; i < c.inputs.size(); ++i) {
+    LOCKSTEP_CHECK(c.graph.values()[c.node.inputs[i]].axis.axis == Axis::kHeads);
+    decision.inputs[i] = heads;
+  }
+  decision.outputs[0] = heads;
+  for (ParameterCut& how : decision.parameters) how = ParameterCut::kCols;
+  return decision;
+}
+
 // Columns each by itself, with what is stored of them, but not linear in x where there is a bias.
 Decision conv(const Context& c) {
   Decision decision = by_column(c);
@@ -242,6 +257,12 @@ void local_delta_rule(const Context& c, int rank, program::Attributes& attribute
   }
 }
 
+void local_heads(const Context& c, int rank, program::Attributes& attributes) {
+  if (c.output_axis().axis != Axis::kHeads) return;
+  const Range heads = c.plan.units({Axis::kHeads, c.node.attributes.heads().heads(), 1}, rank);
+  attributes.mutable_heads()->set_heads(heads.size());
+}
+
 struct Rule {
   Op op = Op::kNone;
   LayoutRule layout = nullptr;  // Null: an operator that no model has, the compiler's own.
@@ -281,6 +302,8 @@ constexpr auto kRules = table_by_op<Rule>({
     {Op::kConv, plain<conv>},
     {Op::kDeltaRule, delta_rule, local_delta_rule},
     {Op::kDecay, plain<conv>},
+    {Op::kHeadLinear, plain<each_head>, local_heads},
+    {Op::kJoinHeads, plain<each_head>, local_heads},
 });
 #define LOCKSTEP_OP(number, constant, message, word) \
   static_assert(kRules[number].op == Op::constant, #word " has no rule in sharding/layout.cc");

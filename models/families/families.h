@@ -12,6 +12,7 @@ namespace baichuan { Architectures rows(); }
 namespace bloom { Architectures rows(); }
 namespace chatglm { Architectures rows(); }
 namespace cohere { Architectures rows(); }
+namespace deepseek { Architectures rows(); }
 namespace exaone4 { Architectures rows(); }
 namespace falcon { Architectures rows(); }
 namespace gemma { Architectures rows(); }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // GLM-4 in transformers' form: neighbouring columns of the first half of each head turn; gate and
-// up in one matrix; norms also behind attention and MLP. GLM-4.5 with experts: Llama's blocks, of
-// which the first layers' are dense; halves of the first half of each head turn.
+// up in one matrix; norms also behind attention and MLP. GLM-4.5: experts as DeepSeek-V3's; halves
+// of the first half of each head turn.
 #include "models/expert_blocks.h"
 #include "models/families/families.h"
 
@@ -19,24 +19,7 @@ void build_glm4(Graph& g, const Config& c) {
                 .mlp_out_norm = "post_mlp_layernorm"});
 }
 
-Value mlp(Graph& g, const Config& c, Value x, int layer) {
-  if (!c.experts.in_layer[static_cast<size_t>(layer)]) return gated_mlp(g, c, x, layer);
-  const Scope scope(g, "mlp");
-  const Routes routes = g.route(g.router(x, "gate", c.experts.count),
-                                {.chosen = c.experts.chosen,
-                                 .sigmoid = true,
-                                 .groups = c.experts.groups,
-                                 .chosen_groups = c.experts.chosen_groups,
-                                 .best_two = c.experts.groups > 1,
-                                 .renormalised = c.experts.renormalised,
-                                 .scale = c.experts.scale},
-                                "gate.e_score_correction_bias");
-  const Value routed = gated_experts(
-      g, c, x, routes, {"experts.*.gate_proj", "experts.*.up_proj", "experts.*.down_proj"});
-  return g.add(routed, shared_expert(g, c, x, "shared_experts"));
-}
-
-void build_glm4_moe(Graph& g, const Config& c) { build_layers(g, c, {.mlp = mlp}); }
+void build_glm4_moe(Graph& g, const Config& c) { build_layers(g, c, {.mlp = biased_experts}); }
 
 constexpr Architecture kRows[] = {
     {"Glm4ForCausalLM",

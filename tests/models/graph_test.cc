@@ -78,6 +78,8 @@ TEST(GraphTest, EveryOperatorThatAModelMayNameHasABuilder) {
   x = g.layer_norm(g.add(x, g.mul(x, g.map(x, Function::kSilu))), "norm", 1e-5f);
   q = g.conv(q, "conv", {.taps = 3, .bias = true});
   const Value rate = g.decay(g.biased(g.linear(x, "a", {Axis::kHeads, 2, 1}), "dt"), "A_log");
+  q = g.join_heads(g.head_linear(q, "a", {2, 4, 1, false, 4}),
+                   g.head_linear(q, "b", {2, 4, 3, true, 3}), heads);
   x = g.linear(g.delta_rule(q, q, q, rate, rate, {2, 2, 4, 4, 1, 1e-6f}), "out", hidden);
   g.top_candidates(g.head(g.select_rows(x), "head", vocab));
   const std::set<Op> compilers = {Op::kGated,     Op::kAddNorm,   Op::kCast,

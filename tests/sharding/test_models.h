@@ -17,10 +17,10 @@
 namespace lockstep {
 
 inline constexpr const char* kModels[] = {
-    "llama",     "mistral",    "qwen2",    "qwen3",     "baichuan", "yarn",    "dynamic",
-    "internlm2", "phi3",       "granite",  "gemma2",    "gemma3",   "smollm3", "mixtral",
-    "qwen2_moe", "glm4",       "gpt_neox", "falcon",    "codegen",  "cohere2", "olmo3",
-    "stablelm",  "minimax_m2", "glm4_moe", "ministral3"};
+    "llama",     "mistral",    "qwen2",    "qwen3",      "baichuan",   "yarn",    "dynamic",
+    "internlm2", "phi3",       "granite",  "gemma2",     "gemma3",     "smollm3", "mixtral",
+    "qwen2_moe", "glm4",       "gpt_neox", "falcon",     "codegen",    "cohere2", "olmo3",
+    "stablelm",  "minimax_m2", "glm4_moe", "ministral3", "deepseek_v3"};
 
 // Attention and MLP of a layer read the same input.
 inline bool is_parallel(std::string_view name) {

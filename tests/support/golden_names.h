@@ -72,6 +72,8 @@ inline constexpr GoldenName kGoldens[] = {
     {"tests/data/goldens/glm4_moe_groups", 6},
     {"goldens/glm4_moe", 6},
     {"tests/data/goldens/lfm2", 6},
+    {"goldens/deepseek_v2", 4},
+    {"goldens/deepseek_v3", 4},
     {"goldens/qwen3_next", 4},
     {"goldens/qwen3_5", 4},
     {"goldens/qwen3_5_moe", 4},

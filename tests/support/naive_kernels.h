@@ -21,6 +21,10 @@ Matrices route(const Args& a);
 Matrices expert_linear(const Args& a);
 Matrices combine(const Args& a);
 
+// naive_heads.cc
+Matrices head_linear(const Args& a);
+Matrices join_heads(const Args& a);
+
 // naive_recurrent.cc
 Matrices conv(const Args& a);
 Matrices delta_rule(const Args& a);

@@ -226,6 +226,8 @@ constexpr auto kOperators = table_by_op<Row>({
     {Op::kConv, conv},
     {Op::kDeltaRule, delta_rule},
     {Op::kDecay, decay},
+    {Op::kHeadLinear, head_linear},
+    {Op::kJoinHeads, join_heads},
 });
 #define LOCKSTEP_OP(number, constant, message, word)   \
   static_assert(kOperators[number].op == Op::constant, \

@@ -116,6 +116,11 @@ KernelCost delta_rule_cost(const KernelArgs& args) {
           .flops = 7 * args.in[0].rows * attrs.heads * attrs.head_dim * attrs.v_dim};
 }
 
+KernelCost head_linear_cost(const KernelArgs& args) {
+  return {.bytes = operand_bytes(args),
+          .flops = 2 * args.in[0].rows * args.attrs.in_dim * args.out[0].cols};
+}
+
 }  // namespace
 
 int64_t scratch_bytes(const KernelEntry& kernel, const KernelArgs& largest, int threads) {
@@ -138,6 +143,8 @@ KernelCost kernel_cost(const KernelEntry& kernel, const KernelArgs& args) {
       return conv_cost(args);
     case Op::kDeltaRule:
       return delta_rule_cost(args);
+    case Op::kHeadLinear:
+      return head_linear_cost(args);
     case Op::kSelectRows:
       return {.bytes = 2 * view_bytes(out), .flops = 0};
     default:

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// Operators that take each head by itself.
+#include "operators/checks.h"
+#include "operators/limits.h"
+
+namespace lockstep {
+namespace {
+
+constexpr int64_t kMostHeads = 1 << 16;
+
+// Columns are as many for each head.
+bool whole_heads(const char* what, int64_t cols, int64_t heads, Finding& f) {
+  return heads == 0 ? f.equal(what, cols, 0) : f.equal(what, cols % heads, 0);
+}
+
+}  // namespace
+
+bool check_head_linear(const OperatorCall& c, Finding& f) {
+  const int64_t heads = c.attrs.heads;
+  if (!f.within("heads", heads, 0, kMostHeads) ||
+      !f.within("in_dim", c.attrs.in_dim, 1, kMaxStateDim) ||
+      !whole_heads("columns of x beside whole heads", c.in[0].cols, heads, f) ||
+      !whole_heads("columns of the output beside whole heads", c.out[0].cols, heads, f)) {
+    return false;
+  }
+  return (heads == 0 || f.within("in_dim", c.attrs.in_dim, 1, c.in[0].cols / heads)) &&
+         f.equal("columns of the weight", c.in[1].cols, c.attrs.in_dim * c.out[0].cols);
+}
+
+bool check_join_heads(const OperatorCall& c, Finding& f) {
+  const int64_t heads = c.attrs.heads;
+  return f.within("heads", heads, 0, kMostHeads) &&
+         whole_heads("columns of x beside whole heads", c.in[0].cols, heads, f) &&
+         whole_heads("columns of y beside whole heads", c.in[1].cols, heads, f) &&
+         f.equal("columns of the output", c.out[0].cols, c.in[0].cols + c.in[1].cols);
+}
+
+}  // namespace lockstep

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// head_linear: each head's columns of a row by its own matrix, an output column per thread, with
+// the CPU's bits: by [in, out] one sum over the columns of x, by [out, in] sixteen, which are then
+// added by halves. join_heads: copies.
+#include "worker/kernels/cuda/scalar.h"
+
+namespace lockstep::LOCKSTEP_TARGET {
+namespace {
+
+constexpr int kLanes = 16;
+
+__device__ float by_lanes(const float* x, const float* factors, int64_t count) {
+  float sums[kLanes] = {};
+  for (int64_t k = 0; k < count; ++k) sums[k % kLanes] = fmaf(x[k], factors[k], sums[k % kLanes]);
+  for (int half = kLanes / 2; half > 0; half /= 2) {
+    for (int i = 0; i < half; ++i) sums[i] = sums[i] + sums[i + half];
+  }
+  return sums[0];
+}
+
+__global__ void head_linear_kernel(TensorView x, TensorView weight, TensorView out,
+                                   OperatorAttrs attrs) {
+  const int64_t row = blockIdx.x, stride = int64_t{gridDim.y} * blockDim.x;
+  const int64_t x_dim = x.cols / attrs.heads, out_dim = out.cols / attrs.heads;
+  for (int64_t i = int64_t{blockIdx.y} * blockDim.x + threadIdx.x; i < out.cols; i += stride) {
+    const int64_t head = i / out_dim, column = i % out_dim;
+    const float* from = x.row<float>(row) + head * x_dim;
+    const float* matrix = weight.row<float>(0) + head * attrs.in_dim * out_dim;
+    float sum = 0;
+    if (attrs.transposed) {
+      sum = by_lanes(from, matrix + column * attrs.in_dim, attrs.in_dim);
+    } else {
+      for (int64_t k = 0; k < attrs.in_dim; ++k) {
+        sum = fmaf(from[k], matrix[k * out_dim + column], sum);
+      }
+    }
+    out.row<float>(row)[i] = sum;
+  }
+}
+
+__global__ void join_heads_kernel(TensorView x, TensorView y, TensorView out, int64_t heads) {
+  const int64_t row = blockIdx.x, stride = int64_t{gridDim.y} * blockDim.x;
+  const int64_t first = x.cols / heads, second = y.cols / heads;
+  for (int64_t i = int64_t{blockIdx.y} * blockDim.x + threadIdx.x; i < out.cols; i += stride) {
+    const int64_t head = i / (first + second), column = i % (first + second);
+    out.row<float>(row)[i] = column < first ? x.row<float>(row)[head * first + column]
+                                            : y.row<float>(row)[head * second + column - first];
+  }
+}
+
+}  // namespace
+
+const char* head_linear(const KernelArgs& args) {
+  const TensorView& out = args.out[0];
+  if (args.attrs.heads <= 0) return nullptr;
+  return launch(head_linear_kernel, row_grid(out.rows, out.cols), kRowThreads, args.queue,
+                args.in[0], args.in[1], out, args.attrs);
+}
+
+const char* join_heads(const KernelArgs& args) {
+  const TensorView& out = args.out[0];
+  if (args.attrs.heads <= 0) return nullptr;
+  return launch(join_heads_kernel, row_grid(out.rows, out.cols), kRowThreads, args.queue,
+                args.in[0], args.in[1], out, args.attrs.heads);
+}
+
+}  // namespace lockstep::LOCKSTEP_TARGET
