@@ -205,14 +205,15 @@ absl::StatusOr<std::vector<int64_t>> token_ids(const Json& json, std::string_vie
 }
 
 absl::Status set_context(double reach, int64_t override, Config& config) {
-  config.context = config.max_position_embeddings;
+  const int64_t bound = config.most_positions == 0 ? INT64_MAX : config.most_positions;
+  config.context = std::min(config.max_position_embeddings, bound);
   if (override == 0) return absl::OkStatus();
-  const auto most =
-      static_cast<int64_t>(static_cast<double>(config.max_position_embeddings) * reach);
+  const auto most = std::min(
+      static_cast<int64_t>(static_cast<double>(config.max_position_embeddings) * reach), bound);
   if (override < 1 || override > most) {
     return invalid_argument(
-        "--max-context {}: wanted 1 to {}, what max_position_embeddings and "
-        "the rotary scaling allow",
+        "--max-context {}: wanted 1 to {}, what max_position_embeddings, the rotary scaling and "
+        "the kinds of attention that there are here allow",
         override, most);
   }
   config.context = override;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a model's config.json says, parsed and checked: both of the published forms (rope_theta,
-// rope_scaling, torch_dtype; rope_parameters, dtype). A key is one that changes the maths or a
-// harmless one; any other that is not null or false is an error.
+// What a model's config.json says, parsed and checked, in both of the published forms
+// (rope_scaling, torch_dtype; rope_parameters, dtype). A key that is neither harmless nor one that
+// changes the maths is an error, unless it is null or false.
 #pragma once
 
 #include <array>
@@ -66,7 +66,7 @@ struct Family {
   const char* defaults = nullptr;   // JSON of keys in our names, for where one is missing.
   std::string_view recurrent_type;  // What layer_types calls layers of RecurrentConfig.
   // The keys that this family reads besides those that all do, in our names.
-  std::array<std::string_view, 16> keys = {};
+  std::array<std::string_view, 24> keys = {};
   std::array<KeyName, 8> names = {};
   FamilyExperts experts = {};
   // Null, or what refuses models under this architecture's name that compute something else.
@@ -96,7 +96,7 @@ struct Config {
   // Of the table of learned positions, in which the first one has this row; with it nothing turns.
   int64_t position_rows = 0;
   int64_t position_offset = 0;
-  float logits_cap = 0;  // 0: none.
+  float logits_cap = 0;
   float embedding_multiplier = 1;
   float residual_multiplier = 1;  // Of what attention and MLP add.
   float logits_multiplier = 1;
@@ -112,8 +112,7 @@ struct Config {
   QkNorm qk_norm = {};
   bool layer_norm = false;  // In place of RMS norm.
   bool norm_bias = false;
-  // How many norms feed attention and MLP where both read the layer's input, one for both or one
-  // each; 0: the MLP comes after the attention.
+  // Of halves that both read the layer's input: 1 for both or 2; 0: the MLP follows the attention.
   int parallel_norms = 0;
   std::vector<bool> turns;       // [layers]: whether q and k are rotated.
   std::vector<int64_t> windows;  // [layers]: 0, or how many positions a query sees.
@@ -121,6 +120,7 @@ struct Config {
   RecurrentConfig recurrent;
   LatentConfig latent;
   int64_t max_position_embeddings = 0;
+  int64_t most_positions = 0;  // That are computed right; 0: any.
   int64_t context = 0;         // Positions that a sequence may have.
   DType dtype = DType::kNone;  // As the config says the weights are stored, if it does.
   std::string scheme;          // In which `lockstep quantize` stored them (quantization_config).

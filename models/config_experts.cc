@@ -10,8 +10,33 @@
 namespace lockstep {
 namespace {
 
-constexpr std::string_view kGroupedKeys[] = {"n_group", "topk_group", "routed_scaling_factor",
-                                             "n_shared_experts", "first_k_dense_replace"};
+constexpr std::string_view kGroupedKeys[] = {"n_group",
+                                             "topk_group",
+                                             "routed_scaling_factor",
+                                             "n_shared_experts",
+                                             "first_k_dense_replace",
+                                             "mlp_layer_types"};
+
+// Which layers have experts: those from first_k_dense_replace on, or as mlp_layer_types says.
+absl::Status read_sparse_layers(const Json& json, ExpertConfig& experts) {
+  std::vector<bool>& sparse = experts.in_layer;
+  ASSIGN_OR_RETURN(const int64_t dense, get_int(json, "first_k_dense_replace", 1));
+  for (size_t i = 0; i < sparse.size(); ++i) sparse[i] = static_cast<int64_t>(i) >= dense;
+  const Json types = json.value("mlp_layer_types", Json());
+  if (types.is_null()) return absl::OkStatus();
+  if (!types.is_array() || types.size() != sparse.size()) {
+    return invalid_argument("mlp_layer_types: wanted a list of {} entries, found {}", sparse.size(),
+                            describe(types));
+  }
+  for (size_t i = 0; i < sparse.size(); ++i) {
+    if (types[i] != "dense" && types[i] != "sparse") {
+      return invalid_argument("mlp_layer_types[{}]: wanted dense or sparse, found {}", i,
+                              describe(types[i]));
+    }
+    sparse[i] = types[i] == "sparse";
+  }
+  return absl::OkStatus();
+}
 
 // Groups of experts, shared ones, and the layers before the first that has experts.
 absl::Status read_grouped(const Json& json, ExpertConfig& experts) {
@@ -36,11 +61,7 @@ absl::Status read_grouped(const Json& json, ExpertConfig& experts) {
   ASSIGN_OR_RETURN(const int64_t shared,
                    get_count(json, "n_shared_experts", kMostColumns / experts.size, 1));
   experts.shared_size = shared * experts.size;
-  ASSIGN_OR_RETURN(const int64_t dense, get_int(json, "first_k_dense_replace", 1));
-  for (int64_t i = 0; i < static_cast<int64_t>(experts.in_layer.size()); ++i) {
-    experts.in_layer[static_cast<size_t>(i)] = i >= dense;
-  }
-  return absl::OkStatus();
+  return read_sparse_layers(json, experts);
 }
 
 // Every decoder_sparse_step-th layer has experts, but those that mlp_only_layers names.

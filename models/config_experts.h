@@ -21,8 +21,8 @@ struct FamilyExperts {
   bool always_renormalised = false;
   bool renormalised = false;  // Where norm_topk_prob is missing.
   bool by_layer = false;      // decoder_sparse_step and mlp_only_layers are read.
-  // n_group, topk_group, routed_scaling_factor, n_shared_experts (of `size` each) and
-  // first_k_dense_replace are read, each 1 where it is missing.
+  // n_group, topk_group, routed_scaling_factor, n_shared_experts (of `size` each),
+  // first_k_dense_replace, each 1 where it is missing, and mlp_layer_types are read.
   bool grouped = false;
 };
 

@@ -32,10 +32,10 @@ absl::Status read_latent(const Json& json, Config& config) {
   LatentConfig& latent = config.latent;
   const bool direct = json.contains("q_lora_rank") && json["q_lora_rank"].is_null();
   if (!direct) {
-    ASSIGN_OR_RETURN(latent.q_rank, get_count(json, "q_lora_rank", kMostColumns));
+    ASSIGN_OR_RETURN(latent.q_width, get_count(json, "q_lora_rank", kMostColumns));
   }
   const auto size = [&](const char* key, int64_t most) { return get_count(json, key, most); };
-  ASSIGN_OR_RETURN(latent.kv_rank, size("kv_lora_rank", kMaxStateDim - config.head_dim));
+  ASSIGN_OR_RETURN(latent.kv_width, size("kv_lora_rank", kMaxStateDim - config.head_dim));
   ASSIGN_OR_RETURN(latent.nope_dim, size("qk_nope_head_dim", kMaxStateDim));
   ASSIGN_OR_RETURN(latent.v_dim, size("v_head_dim", kMaxStateDim));
   const int64_t q_dim = latent.nope_dim + config.head_dim;

@@ -6,8 +6,8 @@ namespace {
 
 constexpr float kLatentNormEps = 1e-6f;  // Whatever rms_norm_eps is.
 
-// Columns that the low ranks have are computed by every worker.
-AxisSize low_rank(int64_t columns) { return {Axis::kNone, columns, 1}; }
+// Columns of the rows that queries, keys and values are made from: every worker computes them.
+AxisSize narrow(int64_t columns) { return {Axis::kNone, columns, 1}; }
 
 // Of every query head, the columns that do not turn and those that do.
 struct Queries {
@@ -17,8 +17,8 @@ struct Queries {
 Queries queries(Graph& g, const Config& c, Value x) {
   const LatentConfig& l = c.latent;
   std::string name = "q_proj";
-  if (l.q_rank > 0) {
-    x = g.linear(x, "q_a_proj", low_rank(l.q_rank), c.output_bias);
+  if (l.q_width > 0) {
+    x = g.linear(x, "q_a_proj", narrow(l.q_width), c.output_bias);
     x = g.rms_norm(x, "q_a_layernorm", kLatentNormEps);
     name = "q_b_proj";
   }
@@ -33,13 +33,13 @@ Queries queries(Graph& g, const Config& c, Value x) {
 
 // The one key that all heads share.
 Value latent_key(Graph& g, const Config& c, Value x) {
-  const int64_t rank = c.latent.kv_rank, all = rank + c.head_dim;
+  const int64_t width = c.latent.kv_width, all = width + c.head_dim;
   const auto part = [&](const char* name, int64_t begin, int64_t size) {
     return g.linear_part(x, "kv_a_proj_with_mqa", rows_of_runs(name, 1, all, begin, size),
-                         low_rank(size), c.output_bias);
+                         narrow(size), c.output_bias);
   };
-  const Value latent = g.rms_norm(part("latent", 0, rank), "kv_a_layernorm", kLatentNormEps);
-  const Value turned = g.rope(part("rope", rank, c.head_dim), c.rope);
+  const Value latent = g.rms_norm(part("latent", 0, width), "kv_a_layernorm", kLatentNormEps);
+  const Value turned = g.rope(part("rope", width, c.head_dim), c.rope);
   return g.join_heads(latent, turned, {Axis::kKvHeads, 1, all, c.heads});
 }
 
@@ -48,9 +48,9 @@ Value latent_key(Graph& g, const Config& c, Value x) {
 Value latent_attention(Graph& g, const Config& c, Value x, int layer) {
   const Scope scope(g, "self_attn");
   const LatentConfig& l = c.latent;
-  const int64_t key_dim = l.kv_rank + c.head_dim;
+  const int64_t key_dim = l.kv_width + c.head_dim;
   HeadLinearSpec matrix = {
-      .heads = c.heads, .in_dim = l.nope_dim, .out_dim = l.kv_rank, .rows = l.nope_dim + l.v_dim};
+      .heads = c.heads, .in_dim = l.nope_dim, .out_dim = l.kv_width, .rows = l.nope_dim + l.v_dim};
   const Queries q = queries(g, c, x);
   const Value absorbed = g.head_linear(q.nope, "kv_b_proj", matrix);
   const Value query = g.join_heads(absorbed, q.turned, {Axis::kHeads, c.heads, key_dim});
@@ -61,7 +61,7 @@ Value latent_attention(Graph& g, const Config& c, Value x, int layer) {
                                   .kv_heads = 1,
                                   .scale = c.attention_scale,
                                   .layer = layer});
-  matrix.in_dim = l.kv_rank;
+  matrix.in_dim = l.kv_width;
   matrix.out_dim = l.v_dim;
   matrix.transposed = true;
   matrix.row_begin = l.nope_dim;

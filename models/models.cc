@@ -15,17 +15,22 @@ constexpr int64_t kMostConfigBytes = 16 << 20;
 
 // In the order in which messages name them.
 constexpr Architectures (*kFamilies[])() = {
-    families::llama::rows,      families::qwen::rows,     families::mixtral::rows,
-    families::qwen_moe::rows,   families::baichuan::rows, families::internlm::rows,
-    families::phi3::rows,       families::granite::rows,  families::gemma::rows,
-    families::minimax::rows,    families::smollm3::rows,  families::glm4::rows,
-    families::chatglm::rows,    families::cohere::rows,   families::exaone4::rows,
-    families::starcoder2::rows, families::gpt_neox::rows, families::gptj::rows,
-    families::phi::rows,        families::stablelm::rows, families::falcon::rows,
-    families::olmo::rows,       families::lfm2::rows,     families::qwen3_next::rows,
-    families::gpt2::rows,       families::opt::rows,      families::bloom::rows,
-    families::mpt::rows,        families::gpt_oss::rows,  families::qwen1::rows,
-    families::deepseek::rows,
+    families::llama::rows,    families::qwen::rows,
+    families::mixtral::rows,  families::qwen_moe::rows,
+    families::baichuan::rows, families::internlm::rows,
+    families::phi3::rows,     families::granite::rows,
+    families::gemma::rows,    families::minimax::rows,
+    families::smollm3::rows,  families::glm4::rows,
+    families::chatglm::rows,  families::cohere::rows,
+    families::exaone4::rows,  families::starcoder2::rows,
+    families::gpt_neox::rows, families::gptj::rows,
+    families::phi::rows,      families::stablelm::rows,
+    families::falcon::rows,   families::olmo::rows,
+    families::lfm2::rows,     families::qwen3_next::rows,
+    families::gpt2::rows,     families::opt::rows,
+    families::bloom::rows,    families::mpt::rows,
+    families::gpt_oss::rows,  families::qwen1::rows,
+    families::deepseek::rows, families::deepseek_sparse::rows,
 };
 
 std::vector<Architecture> all_rows() {

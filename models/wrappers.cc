@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "models/config_keys.h"
+#include "models/refused.h"
 
 namespace lockstep {
 namespace {
@@ -33,13 +34,6 @@ constexpr Wrapper kWrappers[] = {
      {{{"gemma3_text", "Gemma3ForCausalLM"}}},
      {"image_token_index", "image_token_id", "boi_token_index", "eoi_token_index",
       "mm_tokens_per_image"}},
-};
-
-// Their text part needs what is not there: mrope turns by three positions per token.
-constexpr std::string_view kMrope[] = {
-    "Qwen2VLForConditionalGeneration", "Qwen2_5_VLForConditionalGeneration",
-    "Qwen3VLForConditionalGeneration", "Qwen3VLMoeForConditionalGeneration",
-    "Glm4vForConditionalGeneration",   "Glm4vMoeForConditionalGeneration",
 };
 
 // Of the outer object, which wins.
@@ -96,11 +90,9 @@ absl::StatusOr<std::string> unwrap_text(Json& json) {
   const Json names = json.is_object() ? json.value("architectures", Json()) : Json();
   if (!names.is_array() || names.size() != 1 || !names[0].is_string()) return "";
   const std::string name = names[0].get<std::string>();
-  if (contains(kMrope, name)) {
-    return invalid_argument(
-        "architectures: \"{}\" is not supported: its text part turns by three positions per token "
-        "(mrope)",
-        name);
+  for (const RefusedArchitecture& refused : refused_architectures()) {
+    if (refused.name != name) continue;
+    return invalid_argument("architectures: \"{}\" is not supported: {}", name, refused.because);
   }
   for (const Wrapper& wrapper : kWrappers) {
     if (wrapper.name != name) continue;

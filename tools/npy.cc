@@ -2,7 +2,7 @@
 #include "tools/npy.h"
 
 #include <algorithm>
-#include <regex>
+#include <charconv>
 
 #include "base/status.h"
 
@@ -38,28 +38,52 @@ absl::StatusOr<std::string> take_header(std::string_view* file) {
   return header;
 }
 
+// What stands behind "'key': " in the header, up to the end of the header; "" if it has no such
+// key.
+std::string_view behind(std::string_view header, std::string_view key) {
+  const size_t at = header.find(key);
+  if (at == std::string_view::npos) return "";
+  header.remove_prefix(at + key.size());
+  header.remove_prefix(std::min(header.find_first_not_of(" :"), header.size()));
+  return header;
+}
+
+// Takes "(", "," or ")" and a number behind it, with blanks around: -1 where they are not there.
+int64_t take_number(std::string_view* text, char first) {
+  if (!text->starts_with(first)) return -1;
+  text->remove_prefix(1);
+  text->remove_prefix(std::min(text->find_first_not_of(' '), text->size()));
+  int64_t number = -1;
+  const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), number);
+  constexpr int64_t kMost = 1 << 30;
+  if (error != std::errc() || number < 0 || number > kMost) return -1;
+  text->remove_prefix(static_cast<size_t>(end - text->data()));
+  text->remove_prefix(std::min(text->find_first_not_of(' '), text->size()));
+  return number;
+}
+
 }  // namespace
 
 absl::StatusOr<NpyMatrix> parse_npy(std::string_view file) {
   ASSIGN_OR_RETURN(const std::string header, take_header(&file));
-  if (!std::regex_search(header, std::regex("'descr': *'<f4'"))) {
+  if (!behind(header, "'descr'").starts_with("'<f4'")) {
     return invalid_argument("wanted float32 ('<f4'), found {}: save array.astype('<f4')",
                             printable(header));
   }
-  if (!std::regex_search(header, std::regex("'fortran_order': *False"))) {
+  if (!behind(header, "'fortran_order'").starts_with("False")) {
     return invalid_argument("wanted its numbers row by row: save numpy.ascontiguousarray(array)");
   }
-  std::smatch shape;
-  const std::regex two(R"('shape': *\( *([0-9]{1,9}) *, *([0-9]{1,9}) *\))");
-  if (!std::regex_search(header, shape, two)) {
+  std::string_view shape = behind(header, "'shape'");
+  const int64_t rows = take_number(&shape, '('), cols = take_number(&shape, ',');
+  if (rows < 0 || cols < 0 || !shape.starts_with(')')) {
     return invalid_argument("wanted an array of two dimensions, found {}", printable(header));
   }
-  const NpyMatrix matrix = {
-      .rows = std::stoll(shape[1]), .cols = std::stoll(shape[2]), .bytes = file};
-  const int64_t wanted = matrix.rows * matrix.cols * int64_t{sizeof(float)};
-  if (static_cast<int64_t>(file.size()) == wanted) return matrix;
-  return invalid_argument("wanted {} bytes behind the header, as for [{}, {}], found {}", wanted,
-                          matrix.rows, matrix.cols, file.size());
+  const int64_t wanted = rows * cols * int64_t{sizeof(float)};
+  if (static_cast<int64_t>(file.size()) != wanted) {
+    return invalid_argument("wanted {} bytes behind the header, as for [{}, {}], found {}", wanted,
+                            rows, cols, file.size());
+  }
+  return NpyMatrix{.rows = rows, .cols = cols, .bytes = file};
 }
 
 }  // namespace lockstep

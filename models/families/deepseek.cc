@@ -4,8 +4,8 @@
 #include "base/status.h"
 #include "models/config_keys.h"
 #include "models/expert_blocks.h"
+#include "models/families/deepseek_v3.h"
 #include "models/families/families.h"
-#include "models/latent_blocks.h"
 
 namespace lockstep::families::deepseek {
 namespace {
@@ -16,9 +16,6 @@ Value softmax_experts(Graph& g, const Config& c, Value x, int layer) {
 
 void build_v2(Graph& g, const Config& c) {
   build_layers(g, c, {.attention = latent_attention, .mlp = softmax_experts});
-}
-void build_v3(Graph& g, const Config& c) {
-  build_layers(g, c, {.attention = latent_attention, .mlp = biased_experts});
 }
 
 // Group-limited choice is by the groups' best scores; a greedy one knows no groups.
@@ -37,34 +34,8 @@ absl::Status check_v2(const Json& json) {
   return check_only(json, one_group);
 }
 
-absl::Status check_v3(const Json& json) {
-  const OnlyValue only[] = {{"moe_layer_freq", 1},
-                            {"scoring_func", "sigmoid"},
-                            {"topk_method", "noaux_tc"},
-                            {"rope_interleave", true}};
-  return check_only(json, only);
-}
-
-constexpr Family kV3 = {
-    .rope_interleaved = true,
-    .defaults = R"({"head_dim": 64, "kv_lora_rank": 512, "qk_nope_head_dim": 128,
-        "v_head_dim": 128, "n_group": 8, "topk_group": 4, "routed_scaling_factor": 2.5,
-        "first_k_dense_replace": 3})",
-    .keys = {"q_lora_rank", "kv_lora_rank", "qk_nope_head_dim", "v_head_dim", "qk_head_dim",
-             "attention_bias", "rope_interleave", "topk_method", "scoring_func", "moe_layer_freq",
-             "num_nextn_predict_layers", "num_mtp_layers"},
-    .names = {{{"qk_rope_head_dim", "head_dim"}}},
-    .experts = {.count_key = "n_routed_experts",
-                .count = 256,
-                .chosen = 8,
-                .size = 2048,
-                .renormalised = true,
-                .grouped = true},
-    .check = check_v3,
-    .refine = read_latent};
-
 constexpr Family v2() {
-  Family family = kV3;
+  Family family = kDeepseekV3;
   family.defaults = R"({"head_dim": 64, "kv_lora_rank": 512, "qk_nope_head_dim": 128,
       "v_head_dim": 128, "n_shared_experts": 2, "first_k_dense_replace": 0})";
   family.experts.count = 64;
@@ -76,7 +47,7 @@ constexpr Family v2() {
 }
 
 constexpr Family flash() {
-  Family family = kV3;
+  Family family = kDeepseekV3;
   family.norm_eps = 1e-5;
   family.defaults = R"({"head_dim": 64, "kv_lora_rank": 512, "qk_nope_head_dim": 192,
       "v_head_dim": 256, "routed_scaling_factor": 1.8})";
@@ -88,8 +59,8 @@ constexpr Family flash() {
 
 constexpr Architecture kRows[] = {
     {"DeepseekV2ForCausalLM", build_v2, v2()},
-    {"DeepseekV3ForCausalLM", build_v3, kV3},
-    {"Glm4MoeLiteForCausalLM", build_v3, flash()},
+    {"DeepseekV3ForCausalLM", build_deepseek_v3, kDeepseekV3},
+    {"Glm4MoeLiteForCausalLM", build_deepseek_v3, flash()},
 };
 
 }  // namespace

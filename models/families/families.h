@@ -13,6 +13,7 @@ namespace bloom { Architectures rows(); }
 namespace chatglm { Architectures rows(); }
 namespace cohere { Architectures rows(); }
 namespace deepseek { Architectures rows(); }
+namespace deepseek_sparse { Architectures rows(); }
 namespace exaone4 { Architectures rows(); }
 namespace falcon { Architectures rows(); }
 namespace gemma { Architectures rows(); }

@@ -2,8 +2,6 @@
 // The first Qwen: Llama's maths with q, k and v in one matrix and the activation on the second of
 // the MLP's two. Beyond seq_length it scales queries by position (log-n) and turns by frequencies
 // that depend on the prompt's length (dynamic NTK), which is not supported: a context ends there.
-#include <algorithm>
-
 #include "base/status.h"
 #include "models/blocks.h"
 #include "models/config_keys.h"
@@ -50,7 +48,7 @@ absl::Status refine_qwen1(const Json& json, Config& c) {
   ASSIGN_OR_RETURN(const bool log_n, get_bool(json, "use_logn_attn", true));
   if (!ntk && !log_n) return absl::OkStatus();
   ASSIGN_OR_RETURN(const int64_t trained, get_count(json, "seq_length", 1 << 24, kPositions));
-  c.max_position_embeddings = std::min(c.max_position_embeddings, trained);
+  c.most_positions = trained;
   return absl::OkStatus();
 }
 

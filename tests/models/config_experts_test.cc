@@ -48,6 +48,23 @@ TEST(ConfigExpertsTest, AMissingKeyMeansWhatTheFamilyTakes) {
   EXPECT_EQ(read("LlamaForCausalLM", "{}")->count, 0);
 }
 
+TEST(ConfigExpertsTest, LayersAreDenseByNumberOrByType) {
+  const auto layers = [](const std::string& json) {
+    return read("Glm4MoeForCausalLM", json)->in_layer;
+  };
+  EXPECT_EQ(layers("{}"), (std::vector<bool>{false, true, true, true}));
+  EXPECT_EQ(layers(R"({"first_k_dense_replace": 3})"),
+            (std::vector<bool>{false, false, false, true}));
+  EXPECT_EQ(layers(R"({"mlp_layer_types": ["dense", "sparse", "dense", "sparse"]})"),
+            (std::vector<bool>{false, true, false, true}));
+  for (const char* bad : {R"(["dense"])", R"("dense")", R"(["dense", "sparse", "dense", "moe"])"}) {
+    const auto experts =
+        read("Glm4MoeForCausalLM", fmt::format(R"({{"mlp_layer_types": {}}})", bad));
+    ASSERT_FALSE(experts.ok()) << bad;
+    EXPECT_THAT(message_of(experts.status()), HasSubstr("mlp_layer_types"));
+  }
+}
+
 TEST(ConfigExpertsTest, LayersAreDenseByStepAndByName) {
   const auto layers = [](const std::string& json) {
     return read("Qwen3MoeForCausalLM", json)->in_layer;

@@ -357,8 +357,8 @@ constexpr char kQwen1[] = R"({"architectures": ["QWenLMHeadModel"], "auto_map": 
   "layer_norm_epsilon": 1e-06, "max_position_embeddings": 32768, "model_type": "qwen",
   "no_bias": true, "num_attention_heads": 32, "num_hidden_layers": 2, "onnx_safe": null,
   "rotary_emb_base": 10000, "rotary_pct": 1.0, "scale_attn_weights": true, "seq_length": 8192,
-  "tie_word_embeddings": false, "tokenizer_class": "QWenTokenizer", "transformers_version": "4.32.0",
-  "use_cache": true, "use_dynamic_ntk": true, "use_flash_attn": "auto", "use_logn_attn": true,
+  "tie_word_embeddings": false, "tokenizer_class": "QWenTokenizer", "use_cache": true,
+  "use_dynamic_ntk": true, "use_flash_attn": "auto", "use_logn_attn": true,
   "vocab_size": 151936})";
 
 TEST(Qwen1Test, AContextEndsWhereQueriesWouldBeScaledByPosition) {

@@ -52,8 +52,8 @@ constexpr char kV3[] = R"({"architectures": ["DeepseekV3ForCausalLM"], "attentio
 
 TEST(DeepseekV3Test, IsReadAsItIsPublished) {
   const Config config = config_of(kV3);
-  EXPECT_EQ(config.latent.q_rank, 1536);
-  EXPECT_EQ(config.latent.kv_rank, 512);
+  EXPECT_EQ(config.latent.q_width, 1536);
+  EXPECT_EQ(config.latent.kv_width, 512);
   EXPECT_EQ(config.latent.nope_dim, 128);
   EXPECT_EQ(config.latent.v_dim, 128);
   EXPECT_EQ(config.rope.rotary_dim, 64);
@@ -67,7 +67,7 @@ TEST(DeepseekV3Test, IsReadAsItIsPublished) {
 }
 
 TEST(DeepseekV3Test, QueriesMayBeMadeFromTheLayersInput) {
-  EXPECT_EQ(config_of(kV3, R"({"q_lora_rank": null})").latent.q_rank, 0);
+  EXPECT_EQ(config_of(kV3, R"({"q_lora_rank": null})").latent.q_width, 0);
   const Config plain = config_of(kV3, R"({"rope_scaling": null})");
   EXPECT_FLOAT_EQ(plain.attention_scale, static_cast<float>(1 / std::sqrt(192.0)));
 }
@@ -117,6 +117,15 @@ TEST(DeepseekV2Test, WhatItDoesNotComputeIsRefused) {
   expect_refused(kV2, R"({"topk_method": "noaux_tc"})", "topk_method");
   expect_refused(kV2, R"({"topk_method": "greedy"})", "n_group");
   expect_refused(kV2, R"({"norm_topk_prob": true})", "norm_topk_prob");
+}
+
+TEST(DeepseekV32Test, AContextEndsWhereTheIndexerWouldChoose) {
+  const std::string sparse = R"({"architectures": ["DeepseekV32ForCausalLM"], "index_topk": 2048,
+      "index_n_heads": 64, "index_head_dim": 128})";
+  const Config config = config_of(kV3, sparse);
+  EXPECT_EQ(config.context, 2048);
+  EXPECT_EQ(config.max_position_embeddings, 163840);
+  EXPECT_EQ(config.rope.table.SerializeAsString(), config_of(kV3).rope.table.SerializeAsString());
 }
 
 }  // namespace

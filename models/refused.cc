@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "models/refused.h"
+
+namespace lockstep {
+namespace {
+
+constexpr std::string_view kMrope = "its text part turns by three positions per token (mrope)";
+constexpr std::string_view kStateSpace = "state space layers (Mamba) are missing here";
+constexpr std::string_view kTimeMix = "time mixing (RWKV) is missing here";
+constexpr std::string_view kEncoderDecoder = "it is an encoder with a decoder";
+constexpr std::string_view kEncoder = "it is an encoder, which writes nothing";
+constexpr std::string_view kDiffusion = "it writes by diffusion, not token by token";
+constexpr std::string_view kSparse = "sparse attention is missing here";
+constexpr std::string_view kChunks = "attention within chunks of positions is missing here";
+constexpr std::string_view kByLayer = "embeddings for each layer are missing here";
+
+constexpr RefusedArchitecture kRefused[] = {
+    {"Qwen2VLForConditionalGeneration", kMrope},
+    {"Qwen2_5_VLForConditionalGeneration", kMrope},
+    {"Qwen3VLForConditionalGeneration", kMrope},
+    {"Qwen3VLMoeForConditionalGeneration", kMrope},
+    {"Glm4vForConditionalGeneration", kMrope},
+    {"Glm4vMoeForConditionalGeneration", kMrope},
+    {"DeepseekV4ForCausalLM", kSparse},
+    {"Llama4ForCausalLM", kChunks},
+    {"Llama4ForConditionalGeneration", kChunks},
+    {"Gemma3nForCausalLM", kByLayer},
+    {"Gemma3nForConditionalGeneration", kByLayer},
+    {"MambaForCausalLM", kStateSpace},
+    {"Mamba2ForCausalLM", kStateSpace},
+    {"FalconMambaForCausalLM", kStateSpace},
+    {"FalconH1ForCausalLM", kStateSpace},
+    {"JambaForCausalLM", kStateSpace},
+    {"BambaForCausalLM", kStateSpace},
+    {"NemotronHForCausalLM", kStateSpace},
+    {"GraniteMoeHybridForCausalLM", kStateSpace},
+    {"RwkvForCausalLM", kTimeMix},
+    {"Rwkv5ForCausalLM", kTimeMix},
+    {"Rwkv6ForCausalLM", kTimeMix},
+    {"Rwkv7ForCausalLM", kTimeMix},
+    {"RWKV7ForCausalLM", kTimeMix},
+    {"T5ForConditionalGeneration", kEncoderDecoder},
+    {"MT5ForConditionalGeneration", kEncoderDecoder},
+    {"T5GemmaForConditionalGeneration", kEncoderDecoder},
+    {"BartForConditionalGeneration", kEncoderDecoder},
+    {"MBartForConditionalGeneration", kEncoderDecoder},
+    {"PegasusForConditionalGeneration", kEncoderDecoder},
+    {"WhisperForConditionalGeneration", kEncoderDecoder},
+    {"BertForMaskedLM", kEncoder},
+    {"RobertaForMaskedLM", kEncoder},
+    {"ModernBertForMaskedLM", kEncoder},
+    {"LLaDAModelLM", kDiffusion},
+    {"LLaDAMoEModelLM", kDiffusion},
+    {"DreamModel", kDiffusion},
+};
+
+}  // namespace
+
+std::span<const RefusedArchitecture> refused_architectures() { return kRefused; }
+
+}  // namespace lockstep

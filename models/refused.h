@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// Architectures that are known, do not run, and are refused with the reason.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+namespace lockstep {
+
+struct RefusedArchitecture {
+  std::string_view name;  // As config.json's `architectures` names it.
+  std::string_view because;
+};
+
+// They live as long as the program.
+std::span<const RefusedArchitecture> refused_architectures();
+
+}  // namespace lockstep

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// docs/models.md is written from what the program knows and from the goldens that tests hold it to.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+
+#include "models/models.h"
+#include "models/refused.h"
+#include "models/wrappers.h"
+#include "tests/support/golden_names.h"
+#include "tests/support/test_data.h"
+
+namespace lockstep {
+namespace {
+
+constexpr char kHead[] = R"(# Models
+
+What runs, by the name in `architectures` of a model's config.json, and the small reference models
+that the tests hold it to: in float32 the logits of a prompt agree with the reference's within 2e-4
+of the largest, and the greedy tokens are the same, on 1, 2, 3 and 5 workers (as far as there are
+heads) under both strategies. The reference is Hugging Face transformers or the published code. An
+architecture without one has the maths and names of another that has; its config.json is tested.
+
+A test writes this page: `LOCKSTEP_REWRITE=1 build/cpu/tests/models_test`.
+
+| architecture | agrees with the reference on |
+| --- | --- |
+)";
+constexpr char kWrappers[] = R"(
+Of these the text part runs; what sees or hears is not read:
+
+)";
+constexpr char kRefused[] = R"(
+These are refused by name, with the reason. Any other name, and any key of config.json that is not
+known, is an error that says so.
+
+| architecture | why not |
+| --- | --- |
+)";
+
+// Of each architecture, the goldens, in their order.
+std::map<std::string, std::string> goldens() {
+  std::map<std::string, std::string> found;
+  for (const GoldenName& golden : kGoldens) {
+    std::ifstream file(test_data(golden.name) / "config.json");
+    const std::string architecture = nlohmann::json::parse(file)["architectures"][0];
+    const std::string path = golden.name;
+    std::string& names = found[architecture];
+    names += (names.empty() ? "" : ", ") + path.substr(path.rfind('/') + 1);
+  }
+  return found;
+}
+
+std::string models_page() {
+  std::map<std::string, std::string> checked = goldens();
+  std::string page = kHead;
+  for (const Architecture& known : architectures()) {
+    const std::string name(known.name);
+    page += "| `" + name + "` | " + checked[name] + " |\n";
+  }
+  page += kWrappers;
+  for (const std::string_view name : wrapper_names()) {
+    page += "- `" + std::string(name) + "` (" + checked[std::string(name)] + ")\n";
+  }
+  page += kRefused;
+  for (const RefusedArchitecture& refused : refused_architectures()) {
+    page += "| `" + std::string(refused.name) + "` | " + std::string(refused.because) + " |\n";
+  }
+  return page;
+}
+
+// LOCKSTEP_REWRITE=1 writes the page instead.
+TEST(ModelsPageTest, ThePageOfModelsIsWrittenFromTheRowsAndTheGoldens) {
+  for (const GoldenName& golden : kGoldens) LOCKSTEP_NEEDS_TEST_DATA(golden.name);
+  const std::string path = std::string(LOCKSTEP_SOURCE_DIR) + "/docs/models.md";
+  const std::string wanted = models_page();
+  if (std::getenv("LOCKSTEP_REWRITE") != nullptr) std::ofstream(path) << wanted;
+  std::stringstream page;
+  page << std::ifstream(path).rdbuf();
+  EXPECT_EQ(page.str(), wanted) << "run this test with LOCKSTEP_REWRITE=1";
+}
+
+TEST(ModelsPageTest, NothingBothRunsAndIsRefused) {
+  for (const RefusedArchitecture& refused : refused_architectures()) {
+    for (const Architecture& known : architectures()) EXPECT_NE(known.name, refused.name);
+    for (const std::string_view name : wrapper_names()) EXPECT_NE(name, refused.name);
+  }
+}
+
+}  // namespace
+}  // namespace lockstep
