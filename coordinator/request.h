@@ -25,8 +25,8 @@ struct Request {
   std::vector<int32_t> prompt_ids;  // At least one; -1: the next row of prompt_embeds.
   // [ids that are -1, hidden]: rows in place of the embedding table's.
   std::vector<float> prompt_embeds;
-  bool prompt_is_text = false;      // Then the generated text keeps its leading blank.
-  int32_t max_tokens = 128;         // 0: only the prompt is computed.
+  bool prompt_is_text = false;  // Then the generated text keeps its leading blank.
+  int32_t max_tokens = 128;     // 0: only the prompt is computed.
   int32_t min_tokens = 0;
   SamplingParams sampling;
   uint64_t seed = 0;  // Choice i draws with seed + i.

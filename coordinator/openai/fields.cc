@@ -310,6 +310,7 @@ constexpr Field kFields[] = {
      "As vLLM gives them, in each choice; not streamed"},
     {"echo", kCompletions, "prompt_logprobs", echo,
      "With `logprobs` also those of the prompt's tokens"},
+    {"prompt_embeds", kBoth, "prompt_embeds", never, "this server takes embeddings over gRPC"},
     {"suffix", kCompletions, "", never, "this server does not insert text before a suffix"},
     {"response_format", kBoth, "", text_alone, kNoConstraints},
     {"structured_outputs", kBoth, "", never, kNoConstraints},

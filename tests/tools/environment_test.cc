@@ -45,8 +45,7 @@ TEST(EnvironmentTest, TheLineWins) {
 }
 
 TEST(EnvironmentTest, AnEmptyVariableIsNone) {
-  EXPECT_THAT(refusal_of({{"LOCKSTEP_GRPC", ""}, {"LOCKSTEP_WORKERS", "7"}}),
-              HasSubstr("6 heads"));
+  EXPECT_THAT(refusal_of({{"LOCKSTEP_GRPC", ""}, {"LOCKSTEP_WORKERS", "7"}}), HasSubstr("6 heads"));
 }
 
 TEST(EnvironmentTest, OtherCommandsDoNotLook) {

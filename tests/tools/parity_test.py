@@ -110,7 +110,7 @@ REFUSED = {
     "suffix": "end", "structured_outputs": {"json": {}}, "guided_json": {}, "guided_regex": "a",
     "guided_choice": ["a"], "guided_grammar": "a", "functions": [FUNCTION],
     "function_call": "auto", "previous_response_id": "resp_1", "conversation": "conv_1",
-    "audio": {"voice": "a"}, "web_search_options": {},
+    "audio": {"voice": "a"}, "web_search_options": {}, "prompt_embeds": "k05VTVBZ",
 }
 
 

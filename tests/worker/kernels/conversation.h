@@ -12,8 +12,8 @@ struct Shape {
   int64_t head_dim = 32;
   int64_t window = 0;
   float cap = 0;
-  bool slopes = false;  // One per head, steep and flat ones.
-  bool sinks = false;   // One per head, small and large ones.
+  bool slopes = false;                   // One per head, steep and flat ones.
+  bool sinks = false;                    // One per head, small and large ones.
   std::vector<int64_t> lengths = {150};  // Of every sequence.
 };
 
