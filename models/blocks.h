@@ -2,6 +2,7 @@
 // What several families share; a family's file says only what is its own.
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "models/config.h"
@@ -10,7 +11,7 @@
 namespace lockstep {
 
 // One half of a layer: normed x [Rows, hidden] -> what is added to the residual stream.
-using Block = Value (*)(Graph& graph, const Config& config, Value x, int layer);
+using Block = std::function<Value(Graph& graph, const Config& config, Value x, int layer)>;
 
 // `size` rows at `begin` of each of `count` runs of `run` rows.
 FusedPart rows_of_runs(const char* name, int64_t count, int64_t run, int64_t begin, int64_t size);

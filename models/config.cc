@@ -86,7 +86,7 @@ constexpr Activation kActivations[] = {
     {"silu", Function::kSilu},         {"swish", Function::kSilu},
     {"gelu", Function::kGelu},         {"gelu_pytorch_tanh", Function::kGeluTanh},
     {"gelu_new", Function::kGeluTanh}, {"relu", Function::kRelu},
-    {"relu2", Function::kReluSquared},
+    {"relu2", Function::kReluSquared}, {"sqrelu", Function::kReluSquared},
 };
 
 absl::StatusOr<Function> read_activation(const Json& json, const Family& family,
@@ -323,6 +323,7 @@ absl::Status read_all(const Json& json, const Family& family, int64_t max_contex
   RETURN_IF_ERROR(read_layers(json, family, config));
   ASSIGN_OR_RETURN(config.experts,
                    read_experts(json, family.experts, config.layers, config.intermediate_size));
+  if (family.refine_layers != nullptr) RETURN_IF_ERROR(family.refine_layers(json, config));
   ASSIGN_OR_RETURN(config.bos_token_ids, token_ids(json, "bos_token_id", config.vocab_size));
   ASSIGN_OR_RETURN(config.eos_token_ids, token_ids(json, "eos_token_id", config.vocab_size));
   ASSIGN_OR_RETURN(const double reach, read_ropes(json, family, config));

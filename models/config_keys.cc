@@ -162,10 +162,19 @@ absl::StatusOr<int64_t> get_count(const Json& json, std::string_view key, int64_
   return value;
 }
 
+// Of Mamba-2, by the names of Bamba and Granite 4, and some that decide nothing.
+constexpr std::string_view kMambaKeys[] = {
+    "mamba_d_conv",      "mamba_conv_bias",       "mamba_n_heads",     "mamba_n_groups",
+    "mamba_d_state",     "mamba_d_head",          "mamba_expand",      "mamba_proj_bias",
+    "use_bias",          "time_step_limit",       "time_step_min",     "time_step_max",
+    "time_step_floor",   "time_step_rank",        "mamba_chunk_size",  "chunk_size",
+    "use_mamba_kernels", "mamba_ssm_cache_dtype", "num_logits_to_keep"};
+
 bool is_known_key(std::string_view key) { return contains(kKnownKeys, key); }
 
 bool reads_key(const Family& family, std::string_view key) {
-  return !key.empty() && contains(family.keys, key);
+  return (!key.empty() && contains(family.keys, key)) ||
+         (family.mamba && contains(kMambaKeys, key));
 }
 
 absl::Status check_keys(const Json& json, const Family& family) {

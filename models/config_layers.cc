@@ -91,9 +91,10 @@ absl::Status read_layer_types(const Json& json, const Family& family, Config& co
   const std::string_view recurrent = family.recurrent_type;
   const bool slides = family.window != WindowRule::kNone || recurrent.empty();
   for (int i = 0; i < config.layers; ++i) {
-    config.recurrent.in_layer[i] = !recurrent.empty() && types[i] == recurrent;
+    config.recurrent.in_layer[i] =
+        !recurrent.empty() && (types[i] == recurrent || types[i] == "linear_attention");
     if (config.recurrent.in_layer[i]) continue;
-    const bool full = types[i] == "full_attention";
+    const bool full = types[i] == "full_attention" || types[i] == "attention";
     if (!full && (!slides || types[i] != "sliding_attention")) {
       return invalid_argument("layer_types[{}]: {} is not supported; supported: full_attention, {}",
                               i, describe(types[i]), slides ? "sliding_attention" : recurrent);

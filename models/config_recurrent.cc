@@ -2,6 +2,8 @@
 #include "models/config_recurrent.h"
 
 #include <cmath>
+#include <map>
+#include <string>
 
 #include "base/status.h"
 #include "models/config.h"
@@ -64,6 +66,68 @@ absl::Status read_short_conv(const Json& json, Config& c) {
     c.intermediate_size = (static_cast<int64_t>(width) + unit - 1) / unit * unit;
   }
   return read_full_layers(json, "full_attn_idxs", c);
+}
+
+namespace {
+
+// Steps are not bounded: null, or from 0 to infinity, which JSON has no number for.
+absl::Status check_step_limit(const Json& json) {
+  const Json limit = json.value("time_step_limit", Json());
+  if (limit.is_null()) return absl::OkStatus();
+  const bool all = limit.is_array() && limit.size() == 2 && limit[0] == 0 && limit[1] == "Infinity";
+  if (all) return absl::OkStatus();
+  return invalid_argument("time_step_limit: {} is not supported; supported: [0, Infinity]",
+                          describe(limit));
+}
+
+}  // namespace
+
+absl::Status read_mamba(const Json& json, Config& c) {
+  RecurrentConfig& r = c.recurrent;
+  ASSIGN_OR_RETURN(r.taps, get_count(json, "mamba_d_conv", kMaxTaps, 4));
+  ASSIGN_OR_RETURN(r.bias, get_bool(json, "mamba_conv_bias", true));
+  ASSIGN_OR_RETURN(r.heads, get_count(json, "mamba_n_heads", 4096, 128));
+  ASSIGN_OR_RETURN(r.key_heads, get_count(json, "mamba_n_groups", 4096, 1));
+  ASSIGN_OR_RETURN(r.k_dim, get_count(json, "mamba_d_state", kMaxStateDim, 256));
+  if (r.taps < 2) return invalid_argument("mamba_d_conv: wanted 2 or more, found 1");
+  if (r.heads % r.key_heads != 0) {
+    return invalid_argument("mamba_n_groups: wanted a divisor of mamba_n_heads ({}), found {}",
+                            r.heads, r.key_heads);
+  }
+  ASSIGN_OR_RETURN(const int64_t expand, get_count(json, "mamba_expand", 64, 2));
+  const Json dim = json.value("mamba_d_head", Json());
+  if (dim.is_null() || dim == "auto") {
+    r.v_dim = expand * c.hidden_size / r.heads;
+  } else {
+    ASSIGN_OR_RETURN(r.v_dim, get_count(json, "mamba_d_head", kMaxStateDim));
+  }
+  if (r.v_dim < 1 || r.v_dim > kMaxStateDim || r.heads * r.v_dim > kMostColumns) {
+    return invalid_argument("mamba_d_head: wanted heads of 1 to {} columns, found {}", kMaxStateDim,
+                            r.v_dim);
+  }
+  const OnlyValue only[] = {{"mamba_proj_bias", false}, {"use_bias", false}};
+  RETURN_IF_ERROR(check_only(json, only));
+  return check_step_limit(json);
+}
+
+absl::Status read_block_pattern(const Json& json, Config& c) {
+  const std::map<std::string, char> letters = {
+      {"linear_attention", 'M'}, {"mamba", 'M'}, {"full_attention", '*'},
+      {"attention", '*'},        {"mlp", '-'},   {"moe", 'E'}};
+  std::string& pattern = c.recurrent.pattern;
+  ASSIGN_OR_RETURN(pattern, get_string(json, "hybrid_override_pattern", ""));
+  const Json words = json.value("layers_block_type", Json());
+  if (words.is_array()) pattern.clear();
+  for (const Json& word : words.is_array() ? words : Json::array()) {
+    const auto found = word.is_string() ? letters.find(word.get<std::string>()) : letters.end();
+    pattern += found == letters.end() ? '?' : found->second;
+  }
+  if (pattern.size() == static_cast<size_t>(c.layers) &&
+      pattern.find_first_not_of("M*-E") == std::string::npos) {
+    return absl::OkStatus();
+  }
+  return invalid_argument("hybrid_override_pattern: wanted {} letters M, *, - or E, found {}",
+                          c.layers, printable(pattern));
 }
 
 absl::Status check_output_gate(const Json& json) {

@@ -28,24 +28,36 @@ Value gated_shared_expert(Graph& g, const Config& c, Value x, const char* scope,
   return g.combine(shared_expert(g, c, x, scope), only);
 }
 
-Value grouped_experts(Graph& g, const Config& c, Value x, int layer, RouteSpec routing,
-                      const std::string& bias) {
-  if (!c.experts.in_layer[static_cast<size_t>(layer)]) return gated_mlp(g, c, x, layer);
-  const Scope scope(g, "mlp");
+namespace {
+
+RouteSpec with_config(RouteSpec routing, const Config& c) {
   routing.chosen = c.experts.chosen;
   routing.groups = c.experts.groups;
   routing.chosen_groups = c.experts.chosen_groups;
   routing.renormalised = c.experts.renormalised;
   routing.scale = c.experts.scale;
-  const Routes routes = g.route(g.router(x, "gate", c.experts.count), routing, bias);
+  return routing;
+}
+
+}  // namespace
+
+RouteSpec biased_routing(const Config& c) {
+  return with_config({.sigmoid = true, .best_two = c.experts.groups > 1}, c);
+}
+
+Value grouped_experts(Graph& g, const Config& c, Value x, int layer, RouteSpec routing,
+                      const std::string& bias) {
+  if (!c.experts.in_layer[static_cast<size_t>(layer)]) return gated_mlp(g, c, x, layer);
+  const Scope scope(g, "mlp");
+  const Routes routes =
+      g.route(g.router(x, "gate", c.experts.count), with_config(routing, c), bias);
   const Value routed = gated_experts(
       g, c, x, routes, {"experts.*.gate_proj", "experts.*.up_proj", "experts.*.down_proj"});
   return g.add(routed, shared_expert(g, c, x, "shared_experts"));
 }
 
 Value biased_experts(Graph& g, const Config& c, Value x, int layer) {
-  return grouped_experts(g, c, x, layer, {.sigmoid = true, .best_two = c.experts.groups > 1},
-                         "gate.e_score_correction_bias");
+  return grouped_experts(g, c, x, layer, biased_routing(c), "gate.e_score_correction_bias");
 }
 
 Value qwen_experts(Graph& g, const Config& c, Value x, int layer) {

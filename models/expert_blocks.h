@@ -33,6 +33,9 @@ Value gated_shared_expert(Graph& graph, const Config& config, Value x, const cha
 Value grouped_experts(Graph& graph, const Config& config, Value x, int layer, RouteSpec routing,
                       const std::string& bias = "");
 
+// How DeepSeek-V3 and its like choose: by a sigmoid of each score, within groups.
+RouteSpec biased_routing(const Config& config);
+
 // The same as of DeepSeek-V3 on: a sigmoid of each score, and a learned bias of the choice.
 Value biased_experts(Graph& graph, const Config& config, Value x, int layer);
 

@@ -20,13 +20,16 @@ void stack_source(program::Piece& piece, const FusedPart& part) {
   piece.add_source_shape(cols);
 }
 
-// Rows of a matrix that the source has as its columns.
-void transpose(program::Piece& piece, FusedPart::RowRange rows, int64_t all_rows) {
+// Rows of a matrix that the source, or one of its matrices, has as its columns.
+void transpose(program::Piece& piece, FusedPart::RowRange rows, const FusedPart& part) {
   const int64_t cols = piece.source_shape(1);
+  piece.clear_source_shape();
+  if (part.matrices > 0) piece.add_source_shape(part.matrices);
+  piece.add_source_shape(cols);
+  piece.add_source_shape(part.all_rows);
   piece.set_transpose(true);
-  piece.set_source_shape(0, cols);
-  piece.set_source_shape(1, all_rows);
-  piece.set_row_end(cols);
+  piece.set_row_begin(part.matrix * cols);
+  piece.set_row_end((part.matrix + 1) * cols);
   piece.set_col_begin(rows.begin);
   piece.set_col_end(rows.end);
 }
@@ -41,7 +44,7 @@ std::vector<program::Piece> cut_out(const program::Piece& whole, const FusedPart
     program::Piece& piece = pieces.emplace_back(whole);
     filled += range.end - range.begin;
     if (part.transposed && !vector) {
-      transpose(piece, range, part.all_rows);
+      transpose(piece, range, part);
       continue;
     }
     piece.set_source_shape(0, part.all_rows);
@@ -100,7 +103,9 @@ Value Graph::linear_part(Value x, const std::string& name, const FusedPart& part
   for (const int id : nodes_[info(value).node].parameters) {
     Parameter& parameter = parameters_[id];
     if (!part.name.empty()) parameter.name += " (" + part.name + ")";
-    parameter.pieces = cut_out(parameter.pieces.front(), part);
+    program::Piece& whole = parameter.pieces.front();
+    if (part.bare_name) whole.set_source(scoped(name));
+    parameter.pieces = cut_out(whole, part);
   }
   return value;
 }
@@ -187,19 +192,20 @@ Value Graph::layer_norm(Value x, const std::string& name, float eps, bool bias) 
 
 Value Graph::head_norm(Value x, const std::string& name, const HeadNorm& norm) {
   Node node{.op = Op::kHeadNorm, .inputs = {x.id}};
-  const AxisSize one_head = {.axis = Axis::kNone, .count = norm.head_dim, .unit = 1};
+  const AxisSize of_vector = norm.by_column ? info(x).axis : AxisSize{Axis::kNone, norm.head_dim};
   const auto add = [&](const std::string& vector, program::Role role, float plus) {
     node.parameters.push_back(norm.by_head
                                   ? add_parameter(vector_by_head(vector, role, info(x).axis, plus))
-                                  : add_vector(vector, role, one_head, plus));
+                                  : add_vector(vector, role, of_vector, plus));
   };
-  add(scoped(name) + ".weight", program::NORM, norm.plus);
+  if (!name.empty()) add(scoped(name) + ".weight", program::NORM, norm.plus);
   if (norm.bias) add(scoped(name) + ".bias", program::BIAS, 0);
   node.attributes.mutable_norm()->set_eps(norm.eps);
   node.attributes.mutable_norm()->set_head_dim(norm.head_dim);
   node.attributes.mutable_norm()->set_centred(norm.centred);
-  return append_one(std::move(node),
-                    {.name = scoped(name), .rows = info(x).rows, .axis = info(x).axis});
+  return append_one(std::move(node), {.name = name.empty() ? info(x).name + ".norm" : scoped(name),
+                                      .rows = info(x).rows,
+                                      .axis = info(x).axis});
 }
 
 Value Graph::rope_table(const Rope& rope) {

@@ -6,46 +6,22 @@
 
 #include <cstdint>
 #include <initializer_list>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/dtype.h"
 #include "models/axis.h"
+#include "models/node.h"
 #include "models/parameter.h"
+#include "models/recurrent_specs.h"
 #include "models/specs.h"
 #include "operators/schema.h"
 #include "proto/program.pb.h"
 #include "proto/row_domains.h"
 
 namespace lockstep {
-
-// A handle to a value of one graph.
-struct Value {
-  int id = -1;
-};
-
-struct ValueInfo {
-  std::string name = {};
-  DType dtype = DType::kF32;
-  int rows = kTokenRows;  // Index into Graph::row_domains.
-  AxisSize axis = {};     // Its columns.
-  int node = -1;          // That produces it.
-};
-
-struct Node {
-  Op op = Op::kNone;
-  std::vector<int> inputs = {};      // Values, in the kernel's order.
-  std::vector<int> parameters = {};  // In the kernel's order, after the values.
-  std::vector<int> outputs = {};     // Values.
-  program::Attributes attributes = {};
-};
-
-// Of each token's experts, ascending: which ones, and how much each counts.
-struct Routes {
-  Value ids;
-  Value weights;
-};
 
 class Graph {
  public:
@@ -75,6 +51,7 @@ class Graph {
   // plus: what the stored weight lacks, 1 where it is the w of 1 + w.
   Value rms_norm(Value x, const std::string& name, float eps, float plus = 0);
   Value layer_norm(Value x, const std::string& name, float eps, bool bias = true);
+  // Without a weight where `name` is "".
   Value head_norm(Value x, const std::string& name, const HeadNorm& norm);
   Value rope(Value x, const Rope& rope);  // The table is made once for equal attributes.
   Value position_scale(Value x, const PositionScales& by_position);
@@ -88,11 +65,23 @@ class Graph {
   Value head_linear(Value x, const std::string& name, const HeadLinearSpec& spec);
   Value join_heads(Value x, Value y, AxisSize out);  // Each head's columns of x, then those of y.
   Value decay(Value x, const std::string& name);     // e^(-e^w * x), w the vector `name`.
+  // By spec.key_heads q and k, by spec.heads the others; decay by heads or by their columns.
+  // Without a and b S only decays and grows.
+  Value recurrence(Value q, Value k, Value v, Value decay, const std::optional<LowRank>& change,
+                   const RecurrenceSpec& spec);
+  Value shift(Value x);  // The row before, of the sequence.
+  Value wkv(Value k, Value v, const std::string& decay, const std::string& first);
+  // The vector `name` for every row; it is stored in this shape, all of whose elements are a row.
+  Value broadcast(const std::string& name, AxisSize axis, const std::vector<int64_t>& shape);
+  // Of each head the sum of x * y * weight over its columns, times its columns of v.
+  Value head_dot(Value x, Value y, Value weight, Value v);
+  Value expand_heads(Value x, int64_t dim);  // The one column of each head, `dim` times.
   // The same value, of which the vector `name` is a bias: x is a linear that has none.
-  Value biased(Value x, const std::string& name);
+  Value biased(Value x, const std::string& name, const std::vector<int64_t>& shape = {});
   Value map(Value x, Function function, float factor = 0);
   Value mul(Value x, Value y) { return like(Op::kMul, {x, y}); }
   Value add(Value x, Value y) { return like(Op::kAdd, {x, y}); }
+  Value lerp(Value x, Value y, Value weight) { return like(Op::kLerp, {x, y, weight}); }
   Value select_rows(Value x);  // The rows whose logits are wanted.
   void top_candidates(Value logits);
 
@@ -111,6 +100,9 @@ class Graph {
   std::string scoped(const std::string& name) const;
   int add_weight(const std::string& name, program::Role role, AxisSize rows, AxisSize cols);
   int add_vector(const std::string& name, program::Role role, AxisSize cols, float plus = 0);
+  // The tensor of this shape, all of it, as one row.
+  int add_flat(const std::string& name, program::Role role, AxisSize cols,
+               const std::vector<int64_t>& shape);
   Value append_one(Node node, ValueInfo output);
   // An operator without weights, named after itself, whose output is like its first input.
   Value like(Op op, std::initializer_list<Value> inputs, program::Attributes attributes = {});

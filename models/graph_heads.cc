@@ -48,4 +48,21 @@ Value Graph::join_heads(Value x, Value y, AxisSize out) {
   return append_one(std::move(node), {.name = scoped("join_heads"), .axis = out});
 }
 
+Value Graph::head_dot(Value x, Value y, Value weight, Value v) {
+  Node node{.op = Op::kHeadDot, .inputs = {x.id, y.id, weight.id, v.id}};
+  node.attributes.mutable_heads()->set_heads(info(v).axis.count);
+  return append_one(std::move(node), {.name = scoped("head_dot"), .axis = info(v).axis});
+}
+
+Value Graph::expand_heads(Value x, int64_t dim) {
+  AxisSize axis = info(x).axis;
+  LOCKSTEP_CHECK(axis.unit == 1);
+  axis.unit = dim;
+  program::Attributes attributes;
+  attributes.mutable_heads()->set_heads(axis.count);
+  attributes.mutable_heads()->set_out_dim(dim);
+  return append_one({.op = Op::kExpandHeads, .inputs = {x.id}, .attributes = std::move(attributes)},
+                    {.name = info(x).name + ".heads", .axis = axis});
+}
+
 }  // namespace lockstep

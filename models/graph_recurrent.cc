@@ -10,8 +10,8 @@ namespace lockstep {
 namespace {
 
 // Columns [begin, begin + count) of the tensor, read as one row of all its elements.
-program::Piece flat_piece(const std::string& name, std::initializer_list<int64_t> shape,
-                          int64_t begin, int64_t count) {
+program::Piece flat_piece(const std::string& name, const std::vector<int64_t>& shape, int64_t begin,
+                          int64_t count) {
   program::Piece piece;
   piece.set_source(name);
   for (const int64_t size : shape) piece.add_source_shape(size);
@@ -69,6 +69,15 @@ Value Graph::delta_rule(Value q, Value k, Value v, Value decay, Value rate,
                     {.name = scoped("delta_rule"), .axis = {Axis::kHeads, spec.heads, spec.v_dim}});
 }
 
+int Graph::add_flat(const std::string& name, program::Role role, AxisSize cols,
+                    const std::vector<int64_t>& shape) {
+  return add_parameter({.name = name,
+                        .role = role,
+                        .rows = kOneRow,
+                        .cols = cols,
+                        .pieces = {flat_piece(name, shape, 0, cols.columns())}});
+}
+
 Value Graph::decay(Value x, const std::string& name) {
   Node node{.op = Op::kDecay, .inputs = {x.id}};
   node.parameters = {add_vector(scoped(name), program::NORM, info(x).axis)};
@@ -76,12 +85,56 @@ Value Graph::decay(Value x, const std::string& name) {
                     {.name = scoped(name), .rows = info(x).rows, .axis = info(x).axis});
 }
 
-Value Graph::biased(Value x, const std::string& name) {
-  const int bias = add_vector(scoped(name), program::BIAS, info(x).axis);
+Value Graph::biased(Value x, const std::string& name, const std::vector<int64_t>& shape) {
+  const int bias = shape.empty() ? add_vector(scoped(name), program::BIAS, info(x).axis)
+                                 : add_flat(scoped(name), program::BIAS, info(x).axis, shape);
   Node& linear = nodes_[info(x).node];
   LOCKSTEP_CHECK(linear.op == Op::kLinear && linear.parameters.size() == 1);
   linear.parameters.push_back(bias);
   return x;
+}
+
+Value Graph::recurrence(Value q, Value k, Value v, Value decay,
+                        const std::optional<LowRank>& change, const RecurrenceSpec& spec) {
+  LOCKSTEP_CHECK(spec.key_heads > 0 && spec.heads % spec.key_heads == 0);
+  Node node{.op = Op::kRecurrence, .inputs = {q.id, k.id, v.id, decay.id}};
+  if (change.has_value()) {
+    node.inputs.push_back(change->a.id);
+    node.inputs.push_back(change->b.id);
+  }
+  program::RecurrenceAttrs& attributes = *node.attributes.mutable_recurrence();
+  attributes.set_heads(spec.heads);
+  attributes.set_key_heads(spec.key_heads);
+  attributes.set_k_dim(spec.k_dim);
+  attributes.set_v_dim(spec.v_dim);
+  attributes.set_out_before(spec.out_before);
+  const int64_t group = spec.heads / spec.key_heads;
+  for (int64_t head = 0; head < spec.heads; ++head) {
+    attributes.add_key_head_of(static_cast<int32_t>(head / group));
+  }
+  return append_one(std::move(node),
+                    {.name = scoped("recurrence"), .axis = {Axis::kHeads, spec.heads, spec.v_dim}});
+}
+
+Value Graph::shift(Value x) {
+  program::Attributes attributes;
+  attributes.mutable_block();
+  return like(Op::kShift, {x}, std::move(attributes));
+}
+
+Value Graph::wkv(Value k, Value v, const std::string& decay, const std::string& first) {
+  Node node{.op = Op::kWkv, .inputs = {k.id, v.id}};
+  for (const std::string& name : {decay, first}) {
+    node.parameters.push_back(add_vector(scoped(name), program::NORM, info(k).axis));
+  }
+  node.attributes.mutable_block();
+  return append_one(std::move(node), {.name = scoped("wkv"), .axis = info(k).axis});
+}
+
+Value Graph::broadcast(const std::string& name, AxisSize axis, const std::vector<int64_t>& shape) {
+  Node node{.op = Op::kBroadcast};
+  node.parameters = {add_flat(scoped(name), program::NORM, axis, shape)};
+  return append_one(std::move(node), {.name = scoped(name), .axis = axis});
 }
 
 }  // namespace lockstep

@@ -6,6 +6,8 @@
 
 #include "base/file.h"
 #include "models/families/families.h"
+#include "models/python_json.h"
+#include "models/tensor_sizes.h"
 #include "models/wrappers.h"
 
 namespace lockstep {
@@ -15,22 +17,26 @@ constexpr int64_t kMostConfigBytes = 16 << 20;
 
 // In the order in which messages name them.
 constexpr Architectures (*kFamilies[])() = {
-    families::llama::rows,    families::qwen::rows,
-    families::mixtral::rows,  families::qwen_moe::rows,
-    families::baichuan::rows, families::internlm::rows,
-    families::phi3::rows,     families::granite::rows,
-    families::gemma::rows,    families::minimax::rows,
-    families::smollm3::rows,  families::glm4::rows,
-    families::chatglm::rows,  families::cohere::rows,
-    families::exaone4::rows,  families::starcoder2::rows,
-    families::gpt_neox::rows, families::gptj::rows,
-    families::phi::rows,      families::stablelm::rows,
-    families::falcon::rows,   families::olmo::rows,
-    families::lfm2::rows,     families::qwen3_next::rows,
-    families::gpt2::rows,     families::opt::rows,
-    families::bloom::rows,    families::mpt::rows,
-    families::gpt_oss::rows,  families::qwen1::rows,
-    families::deepseek::rows, families::deepseek_sparse::rows,
+    families::llama::rows,      families::qwen::rows,
+    families::mixtral::rows,    families::qwen_moe::rows,
+    families::baichuan::rows,   families::internlm::rows,
+    families::phi3::rows,       families::granite::rows,
+    families::gemma::rows,      families::minimax::rows,
+    families::smollm3::rows,    families::glm4::rows,
+    families::chatglm::rows,    families::cohere::rows,
+    families::exaone4::rows,    families::starcoder2::rows,
+    families::gpt_neox::rows,   families::gptj::rows,
+    families::phi::rows,        families::stablelm::rows,
+    families::falcon::rows,     families::olmo::rows,
+    families::lfm2::rows,       families::qwen3_next::rows,
+    families::gpt2::rows,       families::opt::rows,
+    families::bloom::rows,      families::mpt::rows,
+    families::gpt_oss::rows,    families::qwen1::rows,
+    families::deepseek::rows,   families::deepseek_sparse::rows,
+    families::rwkv4::rows,      families::rwkv5::rows,
+    families::rwkv6::rows,      families::rwkv7::rows,
+    families::granite4::rows,   families::bamba::rows,
+    families::nemotron_h::rows,
 };
 
 std::vector<Architecture> all_rows() {
@@ -71,7 +77,7 @@ absl::StatusOr<ModelDescription> describe_model(const std::filesystem::path& fol
                                                 int64_t max_context_override) {
   const std::filesystem::path path = folder / "config.json";
   ASSIGN_OR_RETURN(const std::string text, read_file(path, kMostConfigBytes));
-  ASSIGN_OR_RETURN(Json json, parse_json(text, path.string()));
+  ASSIGN_OR_RETURN(Json json, parse_json(without_python_numbers(text), path.string()));
   RETURN_IF_ERROR(ignore_keys(json, ignore_config_keys));
   const absl::StatusOr<std::string> scope = unwrap_text(json);
   if (!scope.ok()) return invalid_argument("{}: {}", path.string(), message_of(scope.status()));
@@ -79,6 +85,7 @@ absl::StatusOr<ModelDescription> describe_model(const std::filesystem::path& fol
   if (!architecture.ok()) {
     return invalid_argument("{}: {}", path.string(), message_of(architecture.status()));
   }
+  read_tensor_sizes(folder, (*architecture)->family, json);
   ModelDescription model;
   ASSIGN_OR_RETURN(model.config, parse_config(json, path.string(), (*architecture)->name,
                                               (*architecture)->family, max_context_override));

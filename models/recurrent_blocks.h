@@ -6,8 +6,8 @@
 
 namespace lockstep {
 
-// Columns of the gated delta rule: of q and k; of v, z and what it gives; of what has one column
-// for each value head.
+// Columns of the gated delta rule and of Mamba-2: of q and k; of v, the gate and what comes out; of
+// what has one column for each value head.
 AxisSize key_axis(const RecurrentConfig& config);
 AxisSize value_axis(const RecurrentConfig& config);
 AxisSize head_axis(const RecurrentConfig& config);

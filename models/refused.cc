@@ -6,7 +6,6 @@ namespace {
 
 constexpr std::string_view kMrope = "its text part turns by three positions per token (mrope)";
 constexpr std::string_view kStateSpace = "state space layers (Mamba) are missing here";
-constexpr std::string_view kTimeMix = "time mixing (RWKV) is missing here";
 constexpr std::string_view kEncoderDecoder = "it is an encoder with a decoder";
 constexpr std::string_view kEncoder = "it is an encoder, which writes nothing";
 constexpr std::string_view kDiffusion = "it writes by diffusion, not token by token";
@@ -31,14 +30,6 @@ constexpr RefusedArchitecture kRefused[] = {
     {"FalconMambaForCausalLM", kStateSpace},
     {"FalconH1ForCausalLM", kStateSpace},
     {"JambaForCausalLM", kStateSpace},
-    {"BambaForCausalLM", kStateSpace},
-    {"NemotronHForCausalLM", kStateSpace},
-    {"GraniteMoeHybridForCausalLM", kStateSpace},
-    {"RwkvForCausalLM", kTimeMix},
-    {"Rwkv5ForCausalLM", kTimeMix},
-    {"Rwkv6ForCausalLM", kTimeMix},
-    {"Rwkv7ForCausalLM", kTimeMix},
-    {"RWKV7ForCausalLM", kTimeMix},
     {"T5ForConditionalGeneration", kEncoderDecoder},
     {"MT5ForConditionalGeneration", kEncoderDecoder},
     {"T5GemmaForConditionalGeneration", kEncoderDecoder},

@@ -28,6 +28,7 @@ struct HeadNorm {
   // A weight for each head: tensors of their own ("norms.*" with its number for the star), or rows
   // of one tensor [heads, head_dim]. Else one for all heads.
   bool by_head = false;
+  bool by_column = false;  // A weight for each head, all in one vector.
 };
 
 // By a row's position, one for every `length` of them: the last one holds for all that follow.
@@ -69,7 +70,9 @@ struct FusedPart {
   int64_t all_rows = 0;  // Of the fused matrix.
   std::vector<RowRange> rows;
   int64_t matrices = 0;     // Of a tensor [matrices, rows, columns]; 0: of a plain matrix.
-  bool transposed = false;  // The source is [columns, all_rows].
+  bool transposed = false;  // The source is [columns, all_rows],
+  int64_t matrix = 0;       // or with `matrices` the one of this number, [columns, all_rows] too.
+  bool bare_name = false;   // The tensor is called as it is, without ".weight".
 };
 
 // The matrices of all experts for one linear.
@@ -96,25 +99,6 @@ struct AttentionSpec {
   int layer = 0;
   std::vector<float> slopes = {};  // [heads], of alibi; empty: none.
   std::string sinks = "";          // The tensor [heads] of scores without values; "": none.
-};
-
-// A convolution over time, of each column by itself: see program.ConvAttrs. Its weight is stored as
-// [channels, 1, taps], of which the value's columns are those from `begin` on.
-struct ConvSpec {
-  int64_t taps = 0;
-  bool bias = false;
-  int64_t channels = 0;  // 0: as many as the value has columns.
-  int64_t begin = 0;
-};
-
-// See program.RecurrenceAttrs. Each key head serves neighbouring value heads.
-struct DeltaRuleSpec {
-  int64_t heads = 0;
-  int64_t key_heads = 0;
-  int64_t k_dim = 0;
-  int64_t v_dim = 0;
-  float scale = 0;
-  float eps = 0;
 };
 
 // The small matrix of each head, cut out of a tensor [heads * rows, columns] in which every head

@@ -27,6 +27,7 @@ enum class AttrsKind : uint8_t {
   kConv = 12,
   kRecurrence = 13,
   kHeads = 14,
+  kBlock = 15,
   kPositionScale = 20,
 };
 
@@ -37,24 +38,29 @@ struct OperatorAttrs {
   int64_t vocab_begin = 0;   // embed, top_candidates: first id of this rank's slice
   bool by_position = false;  // embed: the row of position + offset, not of the token
   int64_t offset = 0;        // embed: by position
-  int64_t head_dim = 0;      // head_norm, rope, attention, delta_rule: columns of a q or k head
-  int64_t v_dim = 0;         // attention, delta_rule: columns of a value head
-  // attention: query heads on this rank; delta_rule: value heads; head_linear, join_heads
+  // head_norm, rope, attention, delta_rule, recurrence: columns of a q or k head; expand_heads: of
+  // an output head
+  int64_t head_dim = 0;
+  int64_t v_dim = 0;  // attention, delta_rule, recurrence: columns of a value head
+  // attention: query heads on this rank; delta_rule, recurrence: value heads; head_linear,
+  // join_heads, head_dot, expand_heads
   int64_t heads = 0;
   int64_t in_dim = 0;       // head_linear: columns of a head that are multiplied, its first ones
   bool transposed = false;  // head_linear: matrices are [out, in], not [in, out]
-  int64_t kv_heads = 0;     // attention: KV heads on this rank; delta_rule: key heads
-  // [heads], the local KV head of each query head; delta_rule: the key head of each value head
+  int64_t kv_heads = 0;     // attention: KV heads on this rank; delta_rule, recurrence: key heads
+  // [heads], the local KV head of each query head; delta_rule, recurrence: the key head of each
+  // value head
   const int32_t* kv_head_of = nullptr;
   int64_t kv_head_of_count = 0;
   const float* slopes = nullptr;  // attention: [heads], or null; see program.AttentionAttrs
   int64_t slope_count = 0;
-  float scale = 0;         // attention, route, delta_rule: scores, weights, q are multiplied by it
-  int64_t window = 0;      // attention: 0, or how many positions a query sees, itself included
-  float cap = 0;           // attention: scores become cap * tanh(score / cap); 0: they stay
-  int state = -1;          // attention, conv, delta_rule: index into the program's states
-  int64_t taps = 0;        // conv: rows that a column is summed over
-  int64_t rotary_dim = 0;  // rope_table, rope: the first rotary_dim of a head are rotated
+  float scale = 0;          // attention, route, delta_rule: scores, weights, q are multiplied by it
+  int64_t window = 0;       // attention: 0, or how many positions a query sees, itself included
+  float cap = 0;            // attention: scores become cap * tanh(score / cap); 0: they stay
+  bool out_before = false;  // recurrence: of a row, from what the rows before it left
+  int state = -1;           // Index into the program's states, of operators that have one.
+  int64_t taps = 0;         // conv: rows that a column is summed over
+  int64_t rotary_dim = 0;   // rope_table, rope: the first rotary_dim of a head are rotated
   bool interleaved = false;         // rope: pairs (2i, 2i+1) instead of (i, i + rotary_dim / 2)
   const float* inv_freq = nullptr;  // rope_table: [rotary_dim / 2]
   float rope_factor = 1;            // rope_table: cos and sin are multiplied by this (yarn)

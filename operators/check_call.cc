@@ -34,6 +34,7 @@ bool check_types(const OperatorSchema& schema, const OperatorCall& call, Finding
     return false;
   }
   for (int i = 0; i < values; ++i) {
+    if (!call.in[i].present) continue;
     const DType wanted = schema.inputs[i].kind == OperandKind::kIds ? DType::kI32 : in;
     if (!check_type("an input", call.in[i].dtype, wanted, finding)) return false;
   }
@@ -72,6 +73,12 @@ int OperatorSchema::required_count() const {
 
 int OperatorSchema::value_count() const {
   return count_inputs(*this, [](const OperandSchema& operand) { return is_value(operand.kind); });
+}
+
+int OperatorSchema::required_values() const {
+  return count_inputs(*this, [](const OperandSchema& operand) {
+    return is_value(operand.kind) && !operand.optional;
+  });
 }
 
 bool OperatorSchema::multiplies() const {

@@ -35,4 +35,22 @@ bool check_join_heads(const OperatorCall& c, Finding& f) {
          f.equal("columns of the output", c.out[0].cols, c.in[0].cols + c.in[1].cols);
 }
 
+bool check_head_dot(const OperatorCall& c, Finding& f) {
+  const int64_t heads = c.attrs.heads;
+  return f.within("heads", heads, 0, kMostHeads) &&
+         whole_heads("columns of x beside whole heads", c.in[0].cols, heads, f) &&
+         whole_heads("columns of v beside whole heads", c.in[3].cols, heads, f) &&
+         f.equal("columns of y", c.in[1].cols, c.in[0].cols) &&
+         f.equal("columns of the weight", c.in[2].cols, c.in[0].cols) &&
+         f.equal("columns of the output", c.out[0].cols, c.in[3].cols);
+}
+
+bool check_expand_heads(const OperatorCall& c, Finding& f) {
+  const int64_t heads = c.attrs.heads;
+  return f.within("heads", heads, 0, kMostHeads) &&
+         f.within("out_dim", c.attrs.head_dim, 1, kMaxStateDim) &&
+         f.equal("columns of x", c.in[0].cols, heads) &&
+         f.equal("columns of the output", c.out[0].cols, heads * c.attrs.head_dim);
+}
+
 }  // namespace lockstep

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators that keep something of every sequence in a state block, and decay.
+// Operators that keep something of every sequence in a state block, and what is theirs alone.
 #include "operators/checks.h"
 #include "operators/limits.h"
 
@@ -14,6 +14,25 @@ bool check_block(const OperatorCall& c, int64_t rows, int64_t cols, Finding& f) 
          f.equal("columns of the block", c.block.cols, cols);
 }
 
+// Sizes of heads, what both recurrences take, and the state of a matrix for each value head.
+bool check_state_heads(const OperatorCall& c, Finding& f) {
+  const OperatorAttrs& a = c.attrs;
+  const bool shapes = f.within("heads", a.heads, 0, kMaxColumns / kMaxStateDim) &&
+                      f.within("key_heads", a.kv_heads, 0, kMaxColumns / kMaxStateDim) &&
+                      f.within("k_dim", a.head_dim, 1, kMaxStateDim) &&
+                      f.within("v_dim", a.v_dim, 1, kMaxStateDim) &&
+                      f.equal("columns of q", c.in[0].cols, a.kv_heads * a.head_dim) &&
+                      f.equal("columns of k", c.in[1].cols, a.kv_heads * a.head_dim) &&
+                      f.equal("columns of v", c.in[2].cols, a.heads * a.v_dim) &&
+                      f.equal("columns of the output", c.out[0].cols, a.heads * a.v_dim) &&
+                      f.equal("key_head_of count", a.kv_head_of_count, a.heads);
+  if (!shapes) return false;
+  for (int64_t head = 0; head < a.heads; ++head) {
+    if (!f.within("key_head_of", a.kv_head_of[head], 0, a.kv_heads - 1)) return false;
+  }
+  return check_block(c, a.heads * a.head_dim, a.v_dim, f);
+}
+
 }  // namespace
 
 bool check_conv(const OperatorCall& c, Finding& f) {
@@ -26,25 +45,32 @@ bool check_conv(const OperatorCall& c, Finding& f) {
 }
 
 bool check_delta_rule(const OperatorCall& c, Finding& f) {
-  const OperatorAttrs& a = c.attrs;
-  const bool shapes = f.within("heads", a.heads, 0, kMaxColumns / kMaxStateDim) &&
-                      f.within("key_heads", a.kv_heads, 0, kMaxColumns / kMaxStateDim) &&
-                      f.within("k_dim", a.head_dim, 1, kMaxStateDim) &&
-                      f.within("v_dim", a.v_dim, 1, kMaxStateDim) &&
-                      f.equal("columns of q", c.in[0].cols, a.kv_heads * a.head_dim) &&
-                      f.equal("columns of k", c.in[1].cols, a.kv_heads * a.head_dim) &&
-                      f.equal("columns of v", c.in[2].cols, a.heads * a.v_dim) &&
-                      f.equal("columns of decay", c.in[3].cols, a.heads) &&
-                      f.equal("columns of rate", c.in[4].cols, a.heads) &&
-                      f.equal("columns of the output", c.out[0].cols, a.heads * a.v_dim) &&
-                      f.equal("key_head_of count", a.kv_head_of_count, a.heads);
-  if (!shapes) return false;
-  for (int64_t head = 0; head < a.heads; ++head) {
-    if (!f.within("key_head_of", a.kv_head_of[head], 0, a.kv_heads - 1)) return false;
-  }
-  return f.finite("scale", a.scale) && f.finite("eps", a.eps) &&
-         f.holds(a.eps > 0, "eps must be above 0") &&
-         check_block(c, a.heads * a.head_dim, a.v_dim, f);
+  return check_state_heads(c, f) && f.equal("columns of decay", c.in[3].cols, c.attrs.heads) &&
+         f.equal("columns of rate", c.in[4].cols, c.attrs.heads) &&
+         f.finite("scale", c.attrs.scale) && f.finite("eps", c.attrs.eps) &&
+         f.holds(c.attrs.eps > 0, "eps must be above 0");
+}
+
+bool check_recurrence(const OperatorCall& c, Finding& f) {
+  if (!check_state_heads(c, f)) return false;
+  const int64_t rows = c.attrs.heads * c.attrs.head_dim;  // Of all heads' matrices.
+  const OperandShape &decay = c.in[3], &a = c.in[4], &b = c.in[5];
+  return (decay.cols == c.attrs.heads || f.equal("columns of decay", decay.cols, rows)) &&
+         f.holds(a.present == b.present, "a wants b beside it") &&
+         (!a.present ||
+          (f.equal("columns of a", a.cols, rows) && f.equal("columns of b", b.cols, rows)));
+}
+
+bool check_shift(const OperatorCall& c, Finding& f) { return check_block(c, 1, c.in[0].cols, f); }
+
+bool check_wkv(const OperatorCall& c, Finding& f) {
+  const int64_t cols = c.in[0].cols;
+  return f.equal("columns of decay", c.in[2].cols, cols) &&
+         f.equal("columns of first", c.in[3].cols, cols) && check_block(c, kWkvRows, cols, f);
+}
+
+bool check_broadcast(const OperatorCall& c, Finding& f) {
+  return f.equal("columns of the output", c.out[0].cols, c.in[0].cols);
 }
 
 bool check_decay(const OperatorCall& c, Finding& f) {

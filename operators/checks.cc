@@ -82,6 +82,7 @@ bool check_norm(const OperatorCall& c, Finding& f) {
 bool check_head_norm(const OperatorCall& c, Finding& f) {
   const int64_t weight = c.in[1].cols;  // For all heads, or for each.
   if (!check_eps(c, f) || !check_heads(c, f)) return false;
+  if (!c.in[1].present) return f.holds(!c.in[2].present, "a bias wants a weight before it");
   if (weight != c.in[0].cols && !f.equal("columns of the weight", weight, c.attrs.head_dim)) {
     return false;
   }

@@ -25,6 +25,12 @@ bool check_combine(const OperatorCall& call, Finding& finding);
 bool check_conv(const OperatorCall& call, Finding& finding);
 bool check_delta_rule(const OperatorCall& call, Finding& finding);
 bool check_decay(const OperatorCall& call, Finding& finding);
+bool check_broadcast(const OperatorCall& call, Finding& finding);
+bool check_shift(const OperatorCall& call, Finding& finding);
+bool check_recurrence(const OperatorCall& call, Finding& finding);
+bool check_wkv(const OperatorCall& call, Finding& finding);
+bool check_head_dot(const OperatorCall& call, Finding& finding);
+bool check_expand_heads(const OperatorCall& call, Finding& finding);
 bool check_head_linear(const OperatorCall& call, Finding& finding);
 bool check_join_heads(const OperatorCall& call, Finding& finding);
 

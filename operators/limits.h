@@ -18,6 +18,8 @@ inline constexpr int64_t kMaxTaps = 16;        // Of conv.
 inline constexpr int64_t kMaxStateDim = 1024;  // Columns of a key or value head with a state block,
                                                // and of a head that has a matrix of its own.
 
+inline constexpr int64_t kWkvRows = 3;  // Of the state block of wkv: two sums and their scale.
+
 // The vocabulary is cut between blocks of so many ids.
 inline constexpr int64_t kVocabBlock = 64;
 

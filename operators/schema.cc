@@ -9,10 +9,14 @@ namespace lockstep {
 namespace {
 
 constexpr OperandSchema value(const char* name) { return {name, OperandKind::kValue}; }
+constexpr OperandSchema optional_value(const char* name) {
+  return {name, OperandKind::kValue, true};
+}
 constexpr OperandSchema ids(const char* name) { return {name, OperandKind::kIds}; }
 constexpr OperandSchema embedding(const char* name) { return {name, OperandKind::kEmbedding}; }
 constexpr OperandSchema matrix(const char* name) { return {name, OperandKind::kMatrix}; }
 constexpr OperandSchema norm(const char* name) { return {name, OperandKind::kNorm}; }
+constexpr OperandSchema optional_norm(const char* name) { return {name, OperandKind::kNorm, true}; }
 constexpr OperandSchema optional_bias(const char* name) { return {name, OperandKind::kBias, true}; }
 
 constexpr std::array<OperatorSchema, kOpCount> kSchemas = table_by_op<OperatorSchema>({
@@ -52,9 +56,9 @@ constexpr std::array<OperatorSchema, kOpCount> kSchemas = table_by_op<OperatorSc
      .flops_per_element = 7},
     {.op = Op::kHeadNorm,
      .formula = "rms_norm within each head, or layer_norm where centred; one weight (+ bias) of "
-                "head_dim for all heads, or one for each",
+                "head_dim for all heads, one for each, or none",
      .attrs = AttrsKind::kNorm,
-     .inputs = {value("x"), norm("weight"), optional_bias("bias")},
+     .inputs = {value("x"), optional_norm("weight"), optional_bias("bias")},
      .outputs = {"out"},
      .columns = ColumnRule::kAlike,
      .in_place = true,
@@ -101,7 +105,7 @@ constexpr std::array<OperatorSchema, kOpCount> kSchemas = table_by_op<OperatorSc
     {.op = Op::kMap,
      .formula = "out = f(x), by element; f is silu, gelu, gelu_tanh, relu, relu_squared, sigmoid, "
                 "tanh, scale (x * factor), cap (factor * tanh(x / factor)), quick_gelu, clamp, "
-                "clamp_above or softplus (log(1 + e^x))",
+                "clamp_above, softplus (log(1 + e^x)) or exp",
      .attrs = AttrsKind::kMap,
      .inputs = {value("x")},
      .outputs = {"out"},
@@ -254,6 +258,70 @@ constexpr std::array<OperatorSchema, kOpCount> kSchemas = table_by_op<OperatorSc
      .inputs = {value("x"), value("y")},
      .outputs = {"out"},
      .check = check_join_heads},
+    {.op = Op::kBroadcast,
+     .formula = "out[row] = weight, for every row",
+     .inputs = {norm("weight")},
+     .outputs = {"out"},
+     .rows = RowRule::kTokens,
+     .check = check_broadcast},
+    {.op = Op::kShift,
+     .formula = "out[row] = x[row - 1], rows of one sequence, 0 before its first; keeps the last "
+                "row of x",
+     .attrs = AttrsKind::kBlock,
+     .inputs = {value("x")},
+     .outputs = {"out"},
+     .rows = RowRule::kTokens,
+     .columns = ColumnRule::kAlike,
+     .state = StateKind::kBlock,
+     .effect = true,
+     .check = check_shift},
+    {.op = Op::kLerp,
+     .formula = "out = x + (y - x) * weight, by element",
+     .inputs = {value("x"), value("y"), value("weight")},
+     .outputs = {"out"},
+     .columns = ColumnRule::kAlike,
+     .in_place = true,
+     .flops_per_element = 3},
+    {.op = Op::kRecurrence,
+     .formula = "for each value head, row by row: S = decay * S + b * (a^T S) + k * v^T; "
+                "out = q^T S, of S after the row or before it; decay is one number for a head, or "
+                "one for each row of S; keeps S [k_dim, v_dim] of each head",
+     .attrs = AttrsKind::kRecurrence,
+     .inputs = {value("q"), value("k"), value("v"), value("decay"), optional_value("a"),
+                optional_value("b")},
+     .outputs = {"out"},
+     .rows = RowRule::kTokens,
+     .state = StateKind::kBlock,
+     .effect = true,
+     .check = check_recurrence,
+     .flops_per_element = -1},
+    {.op = Op::kHeadDot,
+     .formula = "for each head: out = (sum of x * y * weight over its columns) * v",
+     .attrs = AttrsKind::kHeads,
+     .inputs = {value("x"), value("y"), value("weight"), value("v")},
+     .outputs = {"out"},
+     .check = check_head_dot,
+     .flops_per_element = 4},
+    {.op = Op::kExpandHeads,
+     .formula = "for each head: out = its one column of x, in all of the head's columns",
+     .attrs = AttrsKind::kHeads,
+     .inputs = {value("x")},
+     .outputs = {"out"},
+     .check = check_expand_heads},
+    {.op = Op::kWkv,
+     .formula =
+         "for each column, the mean of v over the rows of a sequence so far: of those before "
+         "weighted by e^(k - age * e^decay), age 0 for the last one, of the row itself by "
+         "e^(k + first); keeps both sums and their scale",
+     .attrs = AttrsKind::kBlock,
+     .inputs = {value("k"), value("v"), norm("decay"), norm("first")},
+     .outputs = {"out"},
+     .rows = RowRule::kTokens,
+     .columns = ColumnRule::kAlike,
+     .state = StateKind::kBlock,
+     .effect = true,
+     .check = check_wkv,
+     .flops_per_element = 80},
     {.op = Op::kColumns,
      .formula = "out = columns begin to end of x, where they lie",
      .attrs = AttrsKind::kColumns,
@@ -269,16 +337,20 @@ constexpr std::array<OperatorSchema, kOpCount> kSchemas = table_by_op<OperatorSc
 #include "operators/ops.inc"
 
 // Rows that contradict themselves: operands with gaps, optional ones in front of required ones,
-// weights in front of values.
+// weights in front of values or behind one that may be missing.
 constexpr bool rows_are_sound() {
   for (const OperatorSchema& schema : kSchemas) {
-    bool ended = false, optional = false, weights = false;
+    bool ended = false, optional = false, weights = false, optional_values = false;
     for (const OperandSchema& operand : schema.inputs) {
       const bool none = operand.kind == OperandKind::kNone;
       const bool values = is_value(operand.kind);
-      if (!none && (ended || (optional && !operand.optional) || (weights && values))) return false;
+      if (!none && (ended || (optional && !operand.optional) || (weights && values) ||
+                    (optional_values && !values))) {
+        return false;
+      }
       ended = ended || none;
       optional = optional || operand.optional;
+      optional_values = optional_values || (values && operand.optional);
       weights = weights || (!none && !values);
     }
     if (schema.columns != ColumnRule::kOwn && schema.inputs[0].kind != OperandKind::kValue) {

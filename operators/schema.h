@@ -118,7 +118,8 @@ struct OperatorSchema {
 
   int input_count() const;     // Values and weights, optional ones included.
   int required_count() const;  // Without these.
-  int value_count() const;     // Inputs that are values.
+  int value_count() const;     // Inputs that are values, optional ones included.
+  int required_values() const;
   int output_count() const;
   // Rows of its first input times a matrix: where the input is split, the strategy decides.
   bool multiplies() const;

@@ -28,6 +28,8 @@ static_assert(static_cast<int>(AttrsKind::kMap) == Attributes::kMap);
 static_assert(static_cast<int>(AttrsKind::kPositionScale) == Attributes::kPositionScale);
 static_assert(static_cast<int>(AttrsKind::kConv) == Attributes::kConv);
 static_assert(static_cast<int>(AttrsKind::kRecurrence) == Attributes::kRecurrence);
+static_assert(static_cast<int>(AttrsKind::kHeads) == Attributes::kHeads);
+static_assert(static_cast<int>(AttrsKind::kBlock) == Attributes::kBlock);
 
 #define LOCKSTEP_OP(number, constant, message, word) \
   static_assert(program::message == (number), #word ": program.proto has another number");
@@ -84,6 +86,7 @@ void bind_recurrence(const program::RecurrenceAttrs& from, OperatorAttrs& attrs)
   attrs.kv_head_of_count = from.key_head_of_size();
   attrs.scale = from.scale();
   attrs.eps = from.eps();
+  attrs.out_before = from.out_before();
   attrs.state = from.state();
 }
 
@@ -146,15 +149,17 @@ std::string attention_text(const OperatorAttrs& attrs, bool brief) {
 
 std::string recurrence_text(const OperatorAttrs& attrs, bool brief) {
   const std::span<const int32_t> map(attrs.kv_head_of, static_cast<size_t>(attrs.kv_head_of_count));
-  return fmt::format(
-      "heads {} key_heads {} k_dim {} v_dim {} scale {:.9g} eps {:.6g} state {} key_head_of {}",
-      attrs.heads, attrs.kv_heads, attrs.head_dim, attrs.v_dim, attrs.scale, attrs.eps, attrs.state,
-      list_text(map, brief, "{}"));
+  std::string text = fmt::format("heads {} key_heads {} k_dim {} v_dim {}", attrs.heads,
+                                 attrs.kv_heads, attrs.head_dim, attrs.v_dim);
+  if (attrs.scale != 0) text += fmt::format(" scale {:.9g} eps {:.6g}", attrs.scale, attrs.eps);
+  if (attrs.out_before) text += " out_before";
+  return text + fmt::format(" state {} key_head_of {}", attrs.state, list_text(map, brief, "{}"));
 }
 
 std::string heads_text(const OperatorAttrs& attrs) {
   std::string text = fmt::format("heads {}", attrs.heads);
   if (attrs.in_dim != 0) text += fmt::format(" in_dim {}", attrs.in_dim);
+  if (attrs.head_dim != 0) text += fmt::format(" out_dim {}", attrs.head_dim);
   return text + (attrs.transposed ? " transposed" : "");
 }
 
@@ -234,6 +239,10 @@ OperatorAttrs bind_attributes(const Attributes& from) {
       attrs.heads = from.heads().heads();
       attrs.in_dim = from.heads().in_dim();
       attrs.transposed = from.heads().transposed();
+      attrs.head_dim = from.heads().out_dim();
+      break;
+    case AttrsKind::kBlock:
+      attrs.state = from.block().state();
       break;
   }
   return attrs;
@@ -281,6 +290,8 @@ std::string attributes_text(const Attributes& attributes, bool brief) {
       return recurrence_text(attrs, brief);
     case AttrsKind::kHeads:
       return heads_text(attrs);
+    case AttrsKind::kBlock:
+      return fmt::format("state {}", attrs.state);
   }
   return "";
 }

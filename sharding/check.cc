@@ -20,8 +20,8 @@ std::string check_operands(const Graph& graph, const Node& node, std::vector<boo
   if (schema.op == Op::kNone) return "no operator";
   Finding finding;
   const int count = static_cast<int>(node.inputs.size() + node.parameters.size());
-  if (!finding.equal("number of inputs", static_cast<int64_t>(node.inputs.size()),
-                     schema.value_count()) ||
+  if (!finding.within("number of inputs", static_cast<int64_t>(node.inputs.size()),
+                      schema.required_values(), schema.value_count()) ||
       !finding.within("number of operands", count, schema.required_count(), schema.input_count()) ||
       !finding.equal("number of outputs", static_cast<int64_t>(node.outputs.size()),
                      schema.output_count())) {

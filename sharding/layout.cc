@@ -72,27 +72,21 @@ Decision combine(const Context& c) {
   return {.inputs = {c.inputs[0], kWholeLayout}, .outputs = {c.inputs[0]}, .parameters = {}};
 }
 
-// Columns of the first input each by itself: a split stays, a partial is refused.
+// Columns each by themselves, with what is stored of them: values that are split alike stay so, a
+// partial is refused.
 Decision by_column(const Context& c) {
-  Decision decision = all_whole(c);
-  if (c.inputs[0].kind != LayoutKind::kSplit) return decision;
-  decision.inputs[0] = c.inputs[0];
-  decision.outputs[0] = c.inputs[0];
-  return decision;
-}
-
-// Two values column by column: alike, or both whole.
-Decision by_column_pair(const Context& c) {
-  Decision decision = all_whole(c);
-  if (c.inputs[0] != c.inputs[1] || c.inputs[0].kind != LayoutKind::kSplit) return decision;
-  decision.inputs = {c.inputs[0], c.inputs[1]};
-  decision.outputs[0] = c.inputs[0];
-  return decision;
+  const Layout first = c.inputs[0];
+  const bool alike = std::all_of(c.inputs.begin(), c.inputs.end(),
+                                 [first](const Layout& layout) { return layout == first; });
+  if (!alike || first.kind != LayoutKind::kSplit) return all_whole(c);
+  return {.inputs = std::vector<Layout>(c.inputs.size(), first),
+          .outputs = {first},
+          .parameters = std::vector<ParameterCut>(c.node.parameters.size(), ParameterCut::kCols)};
 }
 
 // A sum of addends is an addend of the sum.
 Decision add(const Context& c) {
-  if (c.inputs[0] != kPartialLayout || c.inputs[1] != kPartialLayout) return by_column_pair(c);
+  if (c.inputs[0] != kPartialLayout || c.inputs[1] != kPartialLayout) return by_column(c);
   return {
       .inputs = {kPartialLayout, kPartialLayout}, .outputs = {kPartialLayout}, .parameters = {}};
 }
@@ -109,18 +103,24 @@ Decision select_rows(const Context& c) {
   return {.inputs = {c.inputs[0]}, .outputs = {c.inputs[0]}, .parameters = {}};
 }
 
-// Heads each by themselves: of a whole value a rank computes its own only.
+// Heads of the first input each by themselves: of a whole value a rank computes its own only.
 Decision by_head(const Context& c) {
   const Axis axis = c.graph.values()[c.node.inputs[0]].axis.axis;
   const bool of_heads = axis == Axis::kHeads || axis == Axis::kKvHeads;
-  if (c.inputs[0] != kWholeLayout || !of_heads) return by_column(c);
   Decision decision = all_whole(c);
-  decision.inputs[0] = decision.outputs[0] = split_if_cut(c.plan, axis);
+  if (c.inputs[0].kind == LayoutKind::kSplit) {
+    decision.inputs[0] = decision.outputs[0] = c.inputs[0];
+  } else if (c.inputs[0] == kWholeLayout && of_heads) {
+    decision.inputs[0] = decision.outputs[0] = split_if_cut(c.plan, axis);
+  }
   return decision;
 }
 
-// A weight for each head is cut with them, one for all is on every rank.
+// A weight for each head is cut with them, one for all is on every rank. What is normed over
+// several heads together is whole.
 Decision head_norm(const Context& c) {
+  const AxisSize heads = c.output_axis();
+  if (heads.unit > 1 && heads.unit < c.node.attributes.norm().head_dim()) return all_whole(c);
   Decision decision = by_head(c);
   if (decision.outputs[0] == kWholeLayout) return decision;
   for (size_t i = 0; i < c.node.parameters.size(); ++i) {
@@ -165,19 +165,20 @@ Decision each_head(const Context& c) {
   return decision;
 }
 
-// Columns each by itself, with what is stored of them, but not linear in x where there is a bias.
-Decision conv(const Context& c) {
-  Decision decision = by_column(c);
-  const bool cut = decision.inputs[0].kind == LayoutKind::kSplit;
-  for (ParameterCut& how : decision.parameters) {
-    how = cut ? ParameterCut::kCols : ParameterCut::kWhole;
-  }
-  return decision;
+// The same for every row, beside values that are cut as the plan cuts their axis; those of the
+// hidden axis are what a layer's norms give, which is whole.
+Decision broadcast(const Context& c) {
+  const Axis axis = c.output_axis().axis;
+  const Layout out = axis == Axis::kHidden ? kWholeLayout : split_if_cut(c.plan, axis);
+  const bool cut = out.kind == LayoutKind::kSplit;
+  return {.inputs = {},
+          .outputs = {out},
+          .parameters = {cut ? ParameterCut::kCols : ParameterCut::kWhole}};
 }
 
 // Heads stay where they are, each input as the plan cuts its axis; of what is whole every rank
 // takes its own.
-absl::StatusOr<Decision> delta_rule(const Context& c) {
+absl::StatusOr<Decision> recurrence(const Context& c) {
   Decision decision = {
       .inputs = {}, .outputs = {split_if_cut(c.plan, Axis::kHeads)}, .parameters = {}};
   for (size_t i = 0; i < c.inputs.size(); ++i) {
@@ -185,7 +186,8 @@ absl::StatusOr<Decision> delta_rule(const Context& c) {
     const Layout wanted = split_if_cut(c.plan, axis);
     const bool of_heads = axis == Axis::kHeads || (axis == Axis::kKvHeads && i < 2);
     if (!of_heads || (c.inputs[i] != wanted && c.inputs[i] != kWholeLayout)) {
-      return absl::InternalError("delta_rule: q, k, v, decay and rate are not cut by heads");
+      return absl::InternalError(
+          fmt::format("{}: input {} is not cut by heads", op_name(c.node.op), i));
     }
     decision.inputs.push_back(wanted);
   }
@@ -242,7 +244,7 @@ void local_attention(const Context& c, int rank, program::Attributes& attributes
   }
 }
 
-void local_delta_rule(const Context& c, int rank, program::Attributes& attributes) {
+void local_recurrence(const Context& c, int rank, program::Attributes& attributes) {
   const program::RecurrenceAttrs& model = c.node.attributes.recurrence();
   const Range heads = c.plan.units({Axis::kHeads, model.heads(), 1}, rank);
   const Range key_heads = c.plan.units({Axis::kKvHeads, model.key_heads(), 1, model.heads()}, rank);
@@ -286,9 +288,9 @@ constexpr auto kRules = table_by_op<Rule>({
     {Op::kPositionScale, plain<by_head>},
     {Op::kAttention, attention, local_attention},
     {Op::kMap, plain<map>},
-    {Op::kMul, plain<by_column_pair>},
+    {Op::kMul, plain<by_column>},
     {Op::kAdd, plain<add>},
-    {Op::kGated, plain<by_column_pair>},
+    {Op::kGated, plain<by_column>},
     {Op::kAddNorm, plain<all_whole>},
     {Op::kCast, plain<by_column>},
     {Op::kSelectRows, plain<select_rows>},
@@ -299,11 +301,18 @@ constexpr auto kRules = table_by_op<Rule>({
     {Op::kRoute, plain<all_whole>},
     {Op::kExpertLinear, plain<expert_linear>},
     {Op::kCombine, plain<combine>},
-    {Op::kConv, plain<conv>},
-    {Op::kDeltaRule, delta_rule, local_delta_rule},
-    {Op::kDecay, plain<conv>},
+    {Op::kConv, plain<by_column>},
+    {Op::kDeltaRule, recurrence, local_recurrence},
+    {Op::kDecay, plain<by_column>},
     {Op::kHeadLinear, plain<each_head>, local_heads},
     {Op::kJoinHeads, plain<each_head>, local_heads},
+    {Op::kBroadcast, plain<broadcast>},
+    {Op::kShift, plain<by_column>},
+    {Op::kLerp, plain<by_column>},
+    {Op::kRecurrence, recurrence, local_recurrence},
+    {Op::kHeadDot, plain<each_head>, local_heads},
+    {Op::kWkv, plain<by_column>},
+    {Op::kExpandHeads, plain<each_head>, local_heads},
 });
 #define LOCKSTEP_OP(number, constant, message, word) \
   static_assert(kRules[number].op == Op::constant, #word " has no rule in sharding/layout.cc");

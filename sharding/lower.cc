@@ -74,6 +74,9 @@ void lower_state(const Graph& graph, const Node& node, DType kv_dtype,
   if (attributes.has_conv()) {
     program::ConvAttrs& conv = *attributes.mutable_conv();
     conv.set_state(block_of(made.name, conv.taps() - 1, made.axis.columns(), program));
+  } else if (attributes.has_block()) {
+    const int64_t rows = node.op == Op::kWkv ? kWkvRows : 1;
+    attributes.mutable_block()->set_state(block_of(made.name, rows, made.axis.columns(), program));
   } else {
     LOCKSTEP_CHECK(attributes.has_recurrence());
     program::RecurrenceAttrs& recurrence = *attributes.mutable_recurrence();

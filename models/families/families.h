@@ -9,6 +9,7 @@
 namespace lockstep::families {
 
 namespace baichuan { Architectures rows(); }
+namespace bamba { Architectures rows(); }
 namespace bloom { Architectures rows(); }
 namespace chatglm { Architectures rows(); }
 namespace cohere { Architectures rows(); }
@@ -23,12 +24,14 @@ namespace gpt_neox { Architectures rows(); }
 namespace gpt_oss { Architectures rows(); }
 namespace gptj { Architectures rows(); }
 namespace granite { Architectures rows(); }
+namespace granite4 { Architectures rows(); }
 namespace internlm { Architectures rows(); }
 namespace lfm2 { Architectures rows(); }
 namespace llama { Architectures rows(); }
 namespace minimax { Architectures rows(); }
 namespace mixtral { Architectures rows(); }
 namespace mpt { Architectures rows(); }
+namespace nemotron_h { Architectures rows(); }
 namespace olmo { Architectures rows(); }
 namespace opt { Architectures rows(); }
 namespace phi { Architectures rows(); }
@@ -37,6 +40,10 @@ namespace qwen { Architectures rows(); }
 namespace qwen1 { Architectures rows(); }
 namespace qwen3_next { Architectures rows(); }
 namespace qwen_moe { Architectures rows(); }
+namespace rwkv4 { Architectures rows(); }
+namespace rwkv5 { Architectures rows(); }
+namespace rwkv6 { Architectures rows(); }
+namespace rwkv7 { Architectures rows(); }
 namespace smollm3 { Architectures rows(); }
 namespace stablelm { Architectures rows(); }
 namespace starcoder2 { Architectures rows(); }

@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Granite: Llama with four multipliers.
+// Granite: Llama with four multipliers; Granite 4: in most layers Mamba-2 in place of attention,
+// and an MLP that every token goes through, beside experts where it has any.
+#include "base/status.h"
 #include "models/blocks.h"
+#include "models/config_keys.h"
 #include "models/families/families.h"
+#include "models/mamba_blocks.h"
+#include "operators/limits.h"
 
 namespace lockstep::families::granite {
 namespace {

@@ -81,6 +81,11 @@ TEST(GraphTest, EveryOperatorThatAModelMayNameHasABuilder) {
   q = g.join_heads(g.head_linear(q, "a", {2, 4, 1, false, 4}),
                    g.head_linear(q, "b", {2, 4, 3, true, 3}), heads);
   x = g.linear(g.delta_rule(q, q, q, rate, rate, {2, 2, 4, 4, 1, 1e-6f}), "out", hidden);
+  const Value before = g.lerp(x, g.shift(x), g.broadcast("mix", hidden, {1, 1, 8}));
+  const Value mean = g.wkv(before, before, "decay", "first");
+  q = g.linear(mean, "mean", heads);
+  q = g.add(g.recurrence(q, q, q, q, LowRank{q, q}, {2, 2, 4, 4}), g.head_dot(q, q, q, q));
+  x = g.linear(g.mul(q, g.expand_heads(rate, 4)), "mixed", hidden);
   g.top_candidates(g.head(g.select_rows(x), "head", vocab));
   const std::set<Op> compilers = {Op::kGated,     Op::kAddNorm,   Op::kCast,
                                   Op::kAllReduce, Op::kAllGather, Op::kColumns};

@@ -253,11 +253,11 @@ INSTANTIATE_TEST_SUITE_P(
          [](P p) { find(p, program::RMS_NORM).mutable_attributes()->mutable_rope(); }},
         {"NeedlessAttributes", "attributes must be",
          [](P p) { find(p, program::MUL).mutable_attributes()->mutable_norm(); }},
-        {"NoFunction", "function must be 1 to 13, found 0",
+        {"NoFunction", "function must be 1 to 14, found 0",
          [](P p) {
            find(p, program::GATED).mutable_attributes()->mutable_map()->clear_function();
          }},
-        {"FunctionThatIsKnownInEightBits", "function must be 1 to 13, found 0",
+        {"FunctionThatIsKnownInEightBits", "function must be 1 to 14, found 0",
          [](P p) {
            find(p, program::MAP)
                .mutable_attributes()

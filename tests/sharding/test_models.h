@@ -17,10 +17,11 @@
 namespace lockstep {
 
 inline constexpr const char* kModels[] = {
-    "llama",     "mistral",    "qwen2",    "qwen3",      "baichuan",   "yarn",    "dynamic",
-    "internlm2", "phi3",       "granite",  "gemma2",     "gemma3",     "smollm3", "mixtral",
-    "qwen2_moe", "glm4",       "gpt_neox", "falcon",     "codegen",    "cohere2", "olmo3",
-    "stablelm",  "minimax_m2", "glm4_moe", "ministral3", "deepseek_v3"};
+    "llama",      "mistral",     "qwen2",     "qwen3",    "baichuan",   "yarn",
+    "dynamic",    "internlm2",   "phi3",      "granite",  "gemma2",     "gemma3",
+    "smollm3",    "mixtral",     "qwen2_moe", "glm4",     "gpt_neox",   "falcon",
+    "codegen",    "cohere2",     "olmo3",     "stablelm", "minimax_m2", "glm4_moe",
+    "ministral3", "deepseek_v3", "rwkv4",     "rwkv6",    "rwkv7",      "granite4"};
 
 // Attention and MLP of a layer read the same input.
 inline bool is_parallel(std::string_view name) {
@@ -86,6 +87,24 @@ inline int shared_experts(const Graph& graph) {
   for (const Parameter& parameter : graph.parameters()) {
     const bool down = parameter.name.ends_with("down_proj.weight");
     found += down && parameter.name.find("mlp.shared_expert") != std::string::npos ? 1 : 0;
+    found += parameter.name.ends_with("shared_mlp.output_linear.weight") ? 1 : 0;
+  }
+  return found;
+}
+
+// Those that mix tokens, each with an MLP behind or beside it.
+inline int count_layers(const Graph& graph) {
+  return count_ops(graph, Op::kAttention) + count_ops(graph, Op::kRecurrence) +
+         count_ops(graph, Op::kWkv);
+}
+
+// Norms over several heads together.
+inline int group_norms(const Graph& graph) {
+  int found = 0;
+  for (const Node& node : graph.nodes()) {
+    if (node.op != Op::kHeadNorm) continue;
+    const int64_t unit = graph.values()[node.outputs[0]].axis.unit;
+    found += node.attributes.norm().head_dim() > unit ? 1 : 0;
   }
   return found;
 }

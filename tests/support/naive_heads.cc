@@ -40,4 +40,33 @@ Matrices join_heads(const Args& a) {
   return {std::move(out)};
 }
 
+Matrices head_dot(const Args& a) {
+  const Matrix &x = a.inputs[0], &v = a.inputs[3];
+  const int64_t heads = a.attributes.heads().heads();
+  const int64_t dim = x.cols / heads, v_dim = v.cols / heads;
+  Matrix out = v;
+  for (int64_t r = 0; r < out.rows; ++r) {
+    for (int64_t head = 0; head < heads; ++head) {
+      double dot = 0;
+      for (int64_t i = head * dim; i < (head + 1) * dim; ++i) {
+        dot += double{x.at(r, i)} * a.inputs[1].at(r, i) * a.inputs[2].at(r, i);
+      }
+      for (int64_t i = head * v_dim; i < (head + 1) * v_dim; ++i) {
+        out.at(r, i) = static_cast<float>(dot * v.at(r, i));
+      }
+    }
+  }
+  return {std::move(out)};
+}
+
+Matrices expand_heads(const Args& a) {
+  const Matrix& x = a.inputs[0];
+  const int64_t dim = a.attributes.heads().out_dim();
+  Matrix out(x.rows, x.cols * dim);
+  for (int64_t r = 0; r < out.rows; ++r) {
+    for (int64_t i = 0; i < out.cols; ++i) out.at(r, i) = x.at(r, i / dim);
+  }
+  return {std::move(out)};
+}
+
 }  // namespace lockstep::naive

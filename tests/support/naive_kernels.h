@@ -24,10 +24,15 @@ Matrices combine(const Args& a);
 // naive_heads.cc
 Matrices head_linear(const Args& a);
 Matrices join_heads(const Args& a);
+Matrices head_dot(const Args& a);
+Matrices expand_heads(const Args& a);
 
 // naive_recurrent.cc
 Matrices conv(const Args& a);
 Matrices delta_rule(const Args& a);
 Matrices decay(const Args& a);
+Matrices recurrence(const Args& a);
+Matrices shift(const Args& a);
+Matrices wkv(const Args& a);
 
 }  // namespace lockstep::naive

@@ -52,6 +52,8 @@ double function_of(const program::Attributes& attributes, double x) {
       return std::min(x, factor);
     case program::SOFTPLUS:
       return std::max(x, 0.0) + std::log1p(std::exp(-std::abs(x)));
+    case program::EXP:
+      return std::exp(x);
     default:
       LOCKSTEP_CHECK(false);
   }
@@ -86,18 +88,22 @@ Matrices linear(const Args& a) {
   return {std::move(out)};
 }
 
-// Each run of `width` columns divided by its root mean square. The weight has the columns of a run,
-// or of all.
-Matrix normalised(const Matrix& x, const Matrix& weight, int64_t width, float eps) {
+// Of column `begin + i` of x, in a weight that has the columns of a run, or of all.
+double factor_of(const Matrix& weight, const Matrix& x, int64_t begin, int64_t i) {
+  return weight.at(0, i + (weight.cols == x.cols ? begin : 0));
+}
+
+// Each run of `width` columns divided by its root mean square; `weight` may be null.
+Matrix normalised(const Matrix& x, const Matrix* weight, int64_t width, float eps) {
   Matrix out(x.rows, x.cols);
   for (int64_t r = 0; r < x.rows; ++r) {
     for (int64_t begin = 0; begin < x.cols; begin += width) {
-      const float* factors = weight.data.data() + (weight.cols == x.cols ? begin : 0);
       double squares = 0;
       for (int64_t i = 0; i < width; ++i) squares += std::pow(double{x.at(r, begin + i)}, 2);
       const double scale = 1 / std::sqrt(squares / static_cast<double>(width) + double{eps});
       for (int64_t i = 0; i < width; ++i) {
-        out.at(r, begin + i) = static_cast<float>(x.at(r, begin + i) * scale * factors[i]);
+        const double factor = weight == nullptr ? 1 : factor_of(*weight, x, begin, i);
+        out.at(r, begin + i) = static_cast<float>(x.at(r, begin + i) * scale * factor);
       }
     }
   }
@@ -130,13 +136,14 @@ Matrix centred(const Args& a, int64_t width) {
 
 Matrices rms_norm(const Args& a) {
   const Matrix& x = a.inputs[0];
-  return {normalised(x, *a.parameters[0], x.cols, a.attributes.norm().eps())};
+  return {normalised(x, a.parameters[0], x.cols, a.attributes.norm().eps())};
 }
 
 Matrices head_norm(const Args& a) {
   const program::NormAttrs& norm = a.attributes.norm();
   if (norm.centred()) return {centred(a, norm.head_dim())};
-  return {normalised(a.inputs[0], *a.parameters[0], norm.head_dim(), norm.eps())};
+  const Matrix* weight = a.parameters.empty() ? nullptr : a.parameters[0];
+  return {normalised(a.inputs[0], weight, norm.head_dim(), norm.eps())};
 }
 
 Matrices layer_norm(const Args& a) { return {centred(a, a.inputs[0].cols)}; }
@@ -166,9 +173,26 @@ Matrices gated(const Args& a) {
       a, [&](float x, float y) { return static_cast<float>(function_of(a.attributes, x)) * y; });
 }
 
+Matrices lerp(const Args& a) {
+  Matrix out = a.inputs[0];
+  for (size_t i = 0; i < out.data.size(); ++i) {
+    out.data[i] += (a.inputs[1].data[i] - out.data[i]) * a.inputs[2].data[i];
+  }
+  return {std::move(out)};
+}
+
+Matrices broadcast(const Args& a) {
+  const Matrix& weight = *a.parameters[0];
+  Matrix out(static_cast<int64_t>(a.tokens.size()), weight.cols);
+  for (int64_t r = 0; r < out.rows; ++r) {
+    for (int64_t c = 0; c < out.cols; ++c) out.at(r, c) = weight.at(0, c);
+  }
+  return {std::move(out)};
+}
+
 Matrices add_norm(const Args& a) {
   Matrix sum = add(a)[0];
-  Matrix norm = normalised(sum, *a.parameters[0], sum.cols, a.attributes.norm().eps());
+  Matrix norm = normalised(sum, a.parameters[0], sum.cols, a.attributes.norm().eps());
   return {std::move(sum), std::move(norm)};
 }
 
@@ -228,6 +252,13 @@ constexpr auto kOperators = table_by_op<Row>({
     {Op::kDecay, decay},
     {Op::kHeadLinear, head_linear},
     {Op::kJoinHeads, join_heads},
+    {Op::kBroadcast, broadcast},
+    {Op::kShift, shift},
+    {Op::kLerp, lerp},
+    {Op::kRecurrence, recurrence},
+    {Op::kHeadDot, head_dot},
+    {Op::kWkv, wkv},
+    {Op::kExpandHeads, expand_heads},
 });
 #define LOCKSTEP_OP(number, constant, message, word)   \
   static_assert(kOperators[number].op == Op::constant, \

@@ -77,4 +77,61 @@ Matrices decay(const Args& a) {
   return {std::move(out)};
 }
 
+Matrices recurrence(const Args& a) {
+  const Matrix &q = a.inputs[0], &k = a.inputs[1], &v = a.inputs[2], &decay = a.inputs[3];
+  const program::RecurrenceAttrs& attrs = a.attributes.recurrence();
+  const int64_t k_dim = attrs.k_dim(), v_dim = attrs.v_dim();
+  Matrix out(v.rows, v.cols);
+  for (int64_t head = 0; head < attrs.heads(); ++head) {
+    const int64_t keys = attrs.key_head_of(static_cast<int>(head)) * k_dim, own = head * k_dim;
+    for (int64_t j = 0; j < v_dim; ++j) {
+      std::vector<double> s(k_dim);  // A column of the state.
+      for (int64_t r = 0; r < v.rows; ++r) {
+        double known = 0, before = 0, after = 0;
+        for (int64_t i = 0; i < k_dim; ++i) before += q.at(r, keys + i) * s[i];
+        for (int64_t i = 0; i < k_dim && a.inputs.size() > 4; ++i) {
+          known += a.inputs[4].at(r, own + i) * s[i];
+        }
+        for (int64_t i = 0; i < k_dim; ++i) {
+          s[i] *= decay.at(r, decay.cols == attrs.heads() ? head : own + i);
+          if (a.inputs.size() > 4) s[i] += a.inputs[5].at(r, own + i) * known;
+          s[i] += double{k.at(r, keys + i)} * v.at(r, head * v_dim + j);
+          after += q.at(r, keys + i) * s[i];
+        }
+        out.at(r, head * v_dim + j) = static_cast<float>(attrs.out_before() ? before : after);
+      }
+    }
+  }
+  return {std::move(out)};
+}
+
+Matrices shift(const Args& a) {
+  const Matrix& x = a.inputs[0];
+  Matrix out(x.rows, x.cols);
+  for (int64_t r = 1; r < x.rows; ++r) {
+    for (int64_t c = 0; c < x.cols; ++c) out.at(r, c) = x.at(r - 1, c);
+  }
+  return {std::move(out)};
+}
+
+// By the formula: every weight anew for every row.
+Matrices wkv(const Args& a) {
+  const Matrix &k = a.inputs[0], &v = a.inputs[1];
+  Matrix out(k.rows, k.cols);
+  for (int64_t c = 0; c < k.cols; ++c) {
+    const double rate = std::exp(double{a.parameters[0]->at(0, c)});
+    for (int64_t r = 0; r < k.rows; ++r) {
+      double above = 0, below = 0;
+      for (int64_t i = 0; i <= r; ++i) {
+        const double exponent = i == r ? double{k.at(i, c)} + a.parameters[1]->at(0, c)
+                                       : k.at(i, c) - static_cast<double>(r - 1 - i) * rate;
+        above += std::exp(exponent) * v.at(i, c);
+        below += std::exp(exponent);
+      }
+      out.at(r, c) = static_cast<float>(above / below);
+    }
+  }
+  return {std::move(out)};
+}
+
 }  // namespace lockstep::naive

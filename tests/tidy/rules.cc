@@ -285,7 +285,7 @@ const std::vector<Layer>& layers() {
         {"operators", {"base"}},
         {"proto", {"base", "operators"}},
         {"checkpoint", {"base", "proto"}},
-        {"models", {"base", "operators", "proto"}},
+        {"models", {"base", "operators", "proto", "checkpoint"}},
         {"sharding", {"base", "operators", "proto", "models"}},
         {"worker", worker},
         {"worker/kernels", {"base", "operators"}},

@@ -79,6 +79,23 @@ inline constexpr Shape kFamilies[] = {
      R"({"architectures": ["Qwen3_5ForCausalLM"], "full_attention_interval": 2,
          "linear_num_key_heads": 3, "linear_num_value_heads": 6, "linear_key_head_dim": 24,
          "linear_value_head_dim": 32, "partial_rotary_factor": 0.25})"},
+    {"Granite4", 6, 3, 12, 200, 0,
+     R"({"architectures": ["GraniteMoeHybridForCausalLM"], "layer_types": ["mamba", "attention"],
+         "num_local_experts": 5, "num_experts_per_tok": 2, "shared_intermediate_size": 136,
+         "mamba_n_heads": 6, "mamba_n_groups": 3, "mamba_d_state": 20, "mamba_d_head": 24})"},
+    {"NemotronH", 6, 2, 12, 200, 0,
+     R"({"architectures": ["NemotronHForCausalLM"], "num_hidden_layers": 4, "hidden_act": "relu2",
+         "hybrid_override_pattern": "M*-E", "n_routed_experts": 5, "num_experts_per_tok": 2,
+         "moe_intermediate_size": 72, "moe_shared_expert_intermediate_size": 136,
+         "mamba_num_heads": 6, "n_groups": 2, "ssm_state_size": 20, "mamba_head_dim": 24})"},
+    {"Rwkv4", 6, 6, 12, 200, 0,
+     R"({"architectures": ["RwkvForCausalLM"], "attention_hidden_size": 90})"},
+    {"Rwkv5", 9, 9, 8, 200, 0, R"({"architectures": ["Rwkv5ForCausalLM"]})"},
+    {"Rwkv6", 6, 6, 12, 200, 0,
+     R"({"architectures": ["Rwkv6ForCausalLM"], "mix_low_rank_dim": 5, "decay_low_rank_dim": 7})"},
+    {"Rwkv7", 4, 4, 18, 200, 0,
+     R"({"architectures": ["Rwkv7ForCausalLM"], "decay_low_rank_dim": 7, "a_low_rank_dim": 5,
+         "v_low_rank_dim": 3, "gate_low_rank_dim": 9})"},
 };
 inline constexpr Kind kFamilyKinds[] = {kKinds[0], kKinds[1], kGroupKinds[0], kGroupKinds[1]};
 

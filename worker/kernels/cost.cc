@@ -116,6 +116,14 @@ KernelCost delta_rule_cost(const KernelArgs& args) {
           .flops = 7 * args.in[0].rows * attrs.heads * attrs.head_dim * attrs.v_dim};
 }
 
+// S is multiplied by q and decays, k * v is added; with a and b it is multiplied and changed, too.
+KernelCost recurrence_cost(const KernelArgs& args) {
+  const OperatorAttrs& attrs = args.attrs;
+  const int64_t each = args.in[4].data == nullptr ? 5 : 9;
+  return {.bytes = operand_bytes(args) + moved_block_bytes(args),
+          .flops = each * args.in[0].rows * attrs.heads * attrs.head_dim * attrs.v_dim};
+}
+
 KernelCost head_linear_cost(const KernelArgs& args) {
   return {.bytes = operand_bytes(args),
           .flops = 2 * args.in[0].rows * args.attrs.in_dim * args.out[0].cols};
@@ -143,6 +151,13 @@ KernelCost kernel_cost(const KernelEntry& kernel, const KernelArgs& args) {
       return conv_cost(args);
     case Op::kDeltaRule:
       return delta_rule_cost(args);
+    case Op::kRecurrence:
+      return recurrence_cost(args);
+    case Op::kShift:
+      return {.bytes = operand_bytes(args) + moved_block_bytes(args), .flops = 0};
+    case Op::kWkv:
+      return {.bytes = operand_bytes(args) + moved_block_bytes(args),
+              .flops = schema_of(kernel.op).flops_per_element * elements};
     case Op::kHeadLinear:
       return head_linear_cost(args);
     case Op::kSelectRows:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// head_linear and join_heads: values by the reference, bits whatever the rows, threads and
-// instruction sets.
+// head_linear, join_heads, head_dot and expand_heads: values by the reference, bits whatever the
+// rows, threads and instruction sets.
 #include "tests/worker/kernels/kernel_case.h"
 
 namespace lockstep {
@@ -27,28 +27,38 @@ std::vector<Shape> shapes() {
   return both;
 }
 
-// head_linear's operands, or those of join_heads: x_dim and out_dim columns of each head.
+// head_linear's operands, or those of the others: x_dim and out_dim columns of each head.
 struct HeadCase {
-  Matrix x, other, out;
+  std::vector<Matrix> in;
+  Matrix out;
   KernelArgs args;
 
   HeadCase(Op op, const Shape& s)
-      : x(Matrix::random(s.rows, s.heads * s.x_dim, 1, DType::kF32, s.heads * s.x_dim + 5)),
-        other(op == Op::kHeadLinear ? Matrix::random(1, s.heads * s.in_dim * s.out_dim, 2)
-                                    : Matrix::random(s.rows, s.heads * s.out_dim, 2)),
-        out(s.rows, s.heads * (op == Op::kHeadLinear ? s.out_dim : s.x_dim + s.out_dim)) {
-    args.in[0] = x.view();
-    args.in[1] = other.view();
+      : out(s.rows, s.heads * (op == Op::kJoinHeads ? s.x_dim + s.out_dim : s.out_dim)) {
+    const auto add = [&](int64_t rows, int64_t cols, int64_t gap) {
+      const auto seed = static_cast<uint32_t>(in.size()) + 1;
+      in.push_back(Matrix::random(rows, cols, seed, DType::kF32, cols + gap));
+    };
+    const int64_t wide = s.heads * (op == Op::kExpandHeads ? 1 : s.x_dim),
+                  narrow = s.heads * s.out_dim;
+    add(s.rows, wide, 5);
+    if (op == Op::kHeadLinear) add(1, s.in_dim * narrow, 0);
+    for (int i = 0; op == Op::kHeadDot && i < 2; ++i) add(s.rows, wide, 0);
+    if (op == Op::kJoinHeads || op == Op::kHeadDot) add(s.rows, narrow, 1);
+    for (size_t i = 0; i < in.size(); ++i) args.in[i] = in[i].view();
     args.out[0] = out.view();
     args.attrs.heads = s.heads;
     args.attrs.in_dim = s.in_dim;
     args.attrs.transposed = s.transposed;
+    args.attrs.head_dim = s.out_dim;
   }
 };
 
 std::vector<KernelEntry> head_kernels() {
-  std::vector<KernelEntry> found = kernels_of(Op::kHeadLinear);
-  for (const KernelEntry& kernel : kernels_of(Op::kJoinHeads)) found.push_back(kernel);
+  std::vector<KernelEntry> found;
+  for (const Op op : {Op::kHeadLinear, Op::kJoinHeads, Op::kHeadDot, Op::kExpandHeads}) {
+    for (const KernelEntry& kernel : kernels_of(op)) found.push_back(kernel);
+  }
   return found;
 }
 
@@ -83,11 +93,13 @@ TEST_P(HeadsTest, ARowsBitsDoNotDependOnTheOtherRows) {
     const Matrix together = found(shape, 2, GetParam());
     for (int64_t row = 0; row < shape.rows; ++row) {
       HeadCase call(GetParam().op, shape);
-      for (TensorView* view : {&call.args.in[0], &call.args.in[1], &call.args.out[0]}) {
-        if (view->rows == 1) continue;  // The matrices.
-        view->data = view->row<float>(row);
-        view->rows = 1;
-      }
+      const auto one_row = [row](TensorView& view) {
+        if (view.rows <= 1) return;  // The matrices, or no operand.
+        view.data = view.row<float>(row);
+        view.rows = 1;
+      };
+      for (TensorView& view : call.args.in) one_row(view);
+      one_row(call.args.out[0]);
       run(GetParam(), call.args, 1);
       TensorView one = together.view();
       one.data = one.row<float>(row);

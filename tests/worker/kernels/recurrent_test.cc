@@ -12,43 +12,68 @@ namespace {
 
 struct Shape {
   Op op = Op::kConv;
-  int64_t cols = 37;  // Of conv.
+  int64_t cols = 37;  // Of conv, shift and wkv.
   int64_t taps = 4;
   bool bias = true;
-  int64_t heads = 4;  // Of delta_rule.
+  int64_t heads = 4;  // Of delta_rule and recurrence.
   int64_t key_heads = 2;
   int64_t k_dim = 24;
   int64_t v_dim = 20;
+  bool decay_by_row = true;  // Of recurrence: for each row of the state, not for each head.
+  bool changes = true;       // By a and b.
+  bool out_before = false;
   std::vector<int64_t> lengths = {9, 40, 1};
 };
 
-// The inputs of one sequence, all its rows.
+bool has_heads(Op op) { return op == Op::kDeltaRule || op == Op::kRecurrence; }
+
+template <typename F>
+void change(const Matrix& x, const F& f) {
+  for (int64_t r = 0; r < x.view().rows; ++r) {
+    for (int64_t c = 0; c < x.view().cols; ++c)
+      reference::set_element(x.view(), r, c, f(x.at(r, c)));
+  }
+}
+
+// The values of one sequence, all its rows.
 std::vector<Matrix> inputs_of(const Shape& shape, uint32_t seed, int64_t rows) {
   std::vector<Matrix> in;
   const auto add = [&](int64_t cols) {
     in.push_back(Matrix::random(rows, cols, seed * 16 + static_cast<uint32_t>(in.size())));
   };
-  if (shape.op == Op::kConv) {
-    add(shape.cols);
+  const auto add_rate = [&](int64_t cols) {  // Between 0 and 1.
+    add(cols);
+    change(in.back(), [](float x) { return 1 / (1 + std::exp(-x - 1)); });
+  };
+  if (!has_heads(shape.op)) {
+    for (int i = 0; i < (shape.op == Op::kWkv ? 2 : 1); ++i) add(shape.cols);
     return in;
   }
   add(shape.key_heads * shape.k_dim);
   add(shape.key_heads * shape.k_dim);
   add(shape.heads * shape.v_dim);
-  for (int i = 0; i < 2; ++i) {  // Decay and rate are between 0 and 1.
-    add(shape.heads);
-    for (int64_t r = 0; r < rows; ++r) {
-      for (int64_t c = 0; c < shape.heads; ++c) {
-        const float x = in.back().at(r, c);
-        reference::set_element(in.back().view(), r, c, 1 / (1 + std::exp(-x - 1)));
-      }
-    }
+  if (shape.op == Op::kDeltaRule) {
+    for (int i = 0; i < 2; ++i) add_rate(shape.heads);
+    return in;
+  }
+  add_rate(shape.heads * (shape.decay_by_row ? shape.k_dim : 1));
+  for (int i = 0; shape.changes && i < 2; ++i) {  // Short: the state does not grow by them.
+    add(shape.heads * shape.k_dim);
+    const float length = 0.5f / std::sqrt(static_cast<float>(shape.k_dim));
+    change(in.back(), [length](float x) { return x * length; });
   }
   return in;
 }
 
 int64_t out_cols(const Shape& shape) {
-  return shape.op == Op::kConv ? shape.cols : shape.heads * shape.v_dim;
+  return has_heads(shape.op) ? shape.heads * shape.v_dim : shape.cols;
+}
+
+int64_t block_size(const Shape& shape) {
+  if (has_heads(shape.op)) return shape.heads * shape.k_dim * shape.v_dim;
+  return shape.cols * (shape.op == Op::kConv  ? shape.taps - 1
+                       : shape.op == Op::kWkv ? kWkvRows
+                                              : 1);
 }
 
 // Sequences that a kernel computes in steps, each in a slot of its own.
@@ -60,13 +85,17 @@ class Play {
     }
     weight_ = Matrix::random(1, shape.cols * shape.taps, 99);
     bias_ = Matrix::random(1, shape.cols, 98);
+    first_ = Matrix::random(1, shape.cols, 97);
     for (int64_t h = 0; h < shape.heads; ++h) {
       key_head_of_.push_back(static_cast<int32_t>(h * shape.key_heads / shape.heads));
     }
-    const int64_t elements = shape.op == Op::kConv ? (shape.taps - 1) * shape.cols
-                                                   : shape.heads * shape.k_dim * shape.v_dim;
     // One slot more than there are sequences; blocks are full of NaN.
-    state_ = std::make_unique<Matrix>(static_cast<int64_t>(shape.lengths.size()) + 1, elements);
+    state_ =
+        std::make_unique<Matrix>(static_cast<int64_t>(shape.lengths.size()) + 1, block_size(shape));
+  }
+
+  void scale_input(size_t input, float factor) {
+    for (std::vector<Matrix>& in : in_) change(in[input], [&](float x) { return x * factor; });
   }
 
   // Outputs of every sequence; at most `chunk` rows of each in a step.
@@ -111,6 +140,10 @@ class Play {
       args.in[1] = weight_.view();
       if (shape_.bias) args.in[2] = bias_.view();
     }
+    if (shape_.op == Op::kWkv) {
+      args.in[2] = bias_.view();
+      args.in[3] = first_.view();
+    }
     Matrix out(rows, out_cols(shape_));
     args.out[0] = out.view();
     args.attrs.taps = shape_.taps;
@@ -122,6 +155,7 @@ class Play {
     args.attrs.kv_head_of_count = shape_.heads;
     args.attrs.scale = 0.25f;
     args.attrs.eps = 1e-6f;
+    args.attrs.out_before = shape_.out_before;
     args.state = {.data = static_cast<std::byte*>(state_->view().data),
                   .page_bytes = state_->view().cols * 4,
                   .pages = state_->view().rows,
@@ -152,16 +186,18 @@ class Play {
 
   Shape shape_;
   std::vector<std::vector<Matrix>> in_;  // By sequence and operand.
-  Matrix weight_{1, 1}, bias_{1, 1};
+  Matrix weight_{1, 1}, bias_{1, 1}, first_{1, 1};
   std::vector<int32_t> key_head_of_;
   std::unique_ptr<Matrix> state_;
 };
 
 std::vector<Shape> shapes_of(Op op) {
   std::vector<Shape> shapes;
-  if (op == Op::kConv) {
-    for (const int64_t cols : {1, 15, 16, 17, 128, 300}) {
+  if (!has_heads(op)) {
+    for (const int64_t cols : {1, 15, 16, 17, 128, 300, 2100}) {
+      if (op != Op::kConv) shapes.push_back({.op = op, .cols = cols});
       for (const int64_t taps : {2, 3, 4, 16}) {
+        if (op != Op::kConv || cols > 300) break;
         shapes.push_back({.op = op, .cols = cols, .taps = taps, .bias = taps != 3});
       }
     }
@@ -174,12 +210,22 @@ std::vector<Shape> shapes_of(Op op) {
   }
   shapes.push_back({.op = op, .heads = 3, .key_heads = 1, .lengths = {70, 3}});
   shapes.push_back({.op = op, .heads = 2, .key_heads = 2, .k_dim = 256, .v_dim = 8});
+  shapes.push_back({.op = op, .heads = 0, .key_heads = 0});
+  if (op == Op::kRecurrence) {
+    for (const bool by_row : {false, true}) {
+      shapes.push_back({.op = op, .decay_by_row = by_row, .out_before = true});
+      shapes.push_back({.op = op, .decay_by_row = by_row, .changes = false});
+      shapes.push_back({.op = op, .decay_by_row = by_row, .changes = false, .out_before = true});
+    }
+  }
   return shapes;
 }
 
 std::vector<KernelEntry> recurrent_kernels() {
-  std::vector<KernelEntry> found = kernels_of(Op::kConv);
-  for (const KernelEntry& entry : kernels_of(Op::kDeltaRule)) found.push_back(entry);
+  std::vector<KernelEntry> found;
+  for (const Op op : {Op::kConv, Op::kDeltaRule, Op::kRecurrence, Op::kShift, Op::kWkv}) {
+    for (const KernelEntry& entry : kernels_of(op)) found.push_back(entry);
+  }
   return found;
 }
 
@@ -234,6 +280,20 @@ TEST_P(RecurrentTest, ASlotsNextSequenceFindsNothingOfTheLastOne) {
   Play play(shape);
   const std::vector<Matrix> first = play.run_all(GetParam(), 5);
   expect_all_same(play.run_all(GetParam(), 3), first, "once more");
+}
+
+// Exponents of both signs that e^x has no number for.
+TEST_P(RecurrentTest, LargeKeysOverflowNothing) {
+  if (GetParam().op != Op::kWkv) GTEST_SKIP() << "has no exponents";
+  Play play({.op = Op::kWkv});
+  play.scale_input(0, 300);
+  for (const Matrix& out : play.run_all(GetParam(), 3)) {
+    for (int64_t r = 0; r < out.view().rows; ++r) {
+      for (int64_t c = 0; c < out.view().cols; ++c) {
+        EXPECT_LE(std::abs(out.at(r, c)), 10) << "a mean of small numbers";
+      }
+    }
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Kernels, RecurrentTest, testing::ValuesIn(recurrent_kernels()),

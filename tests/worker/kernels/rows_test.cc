@@ -79,9 +79,11 @@ bool by_rows(Op op) {
 TEST(KernelTestsTest, EveryOperatorWithAKernelHasTests) {
   // Those that RowCase cannot call have tests of their own, here or in files of their name.
   const std::set<Op> own = {
-      Op::kEmbed,     Op::kLinear,        Op::kRopeTable,  Op::kRope,       Op::kPositionScale,
-      Op::kAttention, Op::kTopCandidates, Op::kSelectRows, Op::kRoute,      Op::kExpertLinear,
-      Op::kCombine,   Op::kConv,          Op::kDeltaRule,  Op::kHeadLinear, Op::kJoinHeads};
+      Op::kEmbed,      Op::kLinear,        Op::kRopeTable,  Op::kRope,       Op::kPositionScale,
+      Op::kAttention,  Op::kTopCandidates, Op::kSelectRows, Op::kRoute,      Op::kExpertLinear,
+      Op::kCombine,    Op::kConv,          Op::kDeltaRule,  Op::kHeadLinear, Op::kJoinHeads,
+      Op::kBroadcast,  Op::kShift,         Op::kRecurrence, Op::kHeadDot,    Op::kWkv,
+      Op::kExpandHeads};
   for (int i = 1; i < kOpCount; ++i) {
     const Op op = static_cast<Op>(i);
     if (schema_of(op).run_by != RunBy::kKernel) continue;
@@ -188,14 +190,34 @@ TEST_P(RowKernelTest, OptionalOperandsMayBeAbsent) {
   const OperatorSchema& schema = schema_of(GetParam().op);
   if (schema.required_count() == schema.input_count()) GTEST_SKIP() << "none is optional";
   // One head, whose norm has a bias only where it is centred.
-  RowCase found(GetParam().op, 3, 37, 37), wanted(GetParam().op, 3, 37, 37);
-  found.args.attrs.centred = wanted.args.attrs.centred = true;
-  for (int i = schema.required_count(); i < schema.input_count(); ++i) {
-    found.args.in[i] = wanted.args.in[i] = {};
+  for (int given = schema.required_count(); given < schema.input_count(); ++given) {
+    for (const bool centred : {true, false}) {
+      RowCase found(GetParam().op, 3, 37, 37), wanted(GetParam().op, 3, 37, 37);
+      found.args.attrs.centred = wanted.args.attrs.centred = centred;
+      for (int i = given; i < schema.input_count(); ++i) {
+        found.args.in[i] = wanted.args.in[i] = {};
+      }
+      reference::kernel(GetParam().op)(wanted.args);
+      run(GetParam(), found.args);
+      expect_close(found.out[0].view(), wanted.out[0].view(), 2e-6, GetParam().name);
+    }
   }
-  reference::kernel(GetParam().op)(wanted.args);
-  run(GetParam(), found.args);
-  expect_close(found.out[0].view(), wanted.out[0].view(), 2e-6, GetParam().name);
+}
+
+TEST(BroadcastTest, GivesEveryRowTheWeight) {
+  for (const KernelEntry& kernel : kernels_of(Op::kBroadcast)) {
+    for (const int64_t cols : kWidths) {
+      const Matrix weight = Matrix::random(1, cols, 1);
+      Matrix out(5, cols, DType::kF32, cols + 3);
+      KernelArgs args;
+      args.in[0] = weight.view();
+      args.out[0] = out.view();
+      run(kernel, args, 2);
+      for (int64_t r = 0; r < 5; ++r) {
+        for (int64_t c = 0; c < cols; ++c) ASSERT_EQ(out.at(r, c), weight.at(0, c)) << kernel.name;
+      }
+    }
+  }
 }
 
 struct RopeCase {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // map: f(x), f a function of operators/function.h; gated: f(gate) * up; mul: x * y; add: x + y;
-// decay: e^(-e^weight * x); cast: float32 to bfloat16. Lane by lane, in place or not.
+// lerp: x + (y - x) * weight; decay: e^(-e^weight * x); cast: float32 to bfloat16. Lane by lane, in
+// place or not. broadcast: copies.
 #include "worker/kernels/cpu/chunks.h"
 #include "worker/kernels/cpu/vec.h"
 #include "worker/kernels/cpu/vec_math.h"
@@ -76,6 +77,8 @@ const char* with_function(const OperatorAttrs& attrs, const Run& run) {
       return run([factor](Vec x) { return clamp_above(x, factor); });
     case Function::kSoftplus:
       return run([](Vec x) { return softplus(x); });
+    case Function::kExp:
+      return run([](Vec x) { return exp(x); });
   }
   return "no function";
 }
@@ -100,6 +103,28 @@ const char* decay(const KernelArgs& args) {
   of_rows.in[1].stride = 0;  // The same row for all.
   if (weight.rows != 1) return "decay wants one row of weights";
   return by_two(of_rows, [](Vec x, Vec w) { return exp(Vec::zero() - exp(w) * x); });
+}
+const char* lerp(const KernelArgs& args) {
+  const TensorView &x = args.in[0], &out = args.out[0];
+  for_rows(*args.parallel, x.rows, x.cols, [&](int64_t r) {
+    const float *a = x.row<float>(r), *b = args.in[1].row<float>(r);
+    const float* weight = args.in[2].row<float>(r);
+    float* to = out.row<float>(r);
+    for (int64_t i = 0; i < x.cols; i += Vec::kLanes) {
+      const int64_t left = x.cols - i;
+      const Vec from = Vec::load(a + i, left);
+      fma(Vec::load(b + i, left) - from, Vec::load(weight + i, left), from).store(to + i, left);
+    }
+  });
+  return nullptr;
+}
+const char* broadcast(const KernelArgs& args) {
+  const TensorView& out = args.out[0];
+  for_rows(*args.parallel, out.rows, out.cols, [&](int64_t r) {
+    __builtin_memcpy(out.row<float>(r), args.in[0].row<float>(0),
+                     static_cast<size_t>(out.cols) * sizeof(float));
+  });
+  return nullptr;
 }
 const char* gated(const KernelArgs& args) {
   return with_function(args.attrs, [&](const auto& f) {

@@ -2,7 +2,8 @@
 // head_linear: each head's columns of a row by its own matrix. By [in, out]: fma from 0 over the
 // columns of x, in order. By [out, in]: sixteen partial sums in the order of the columns, then the
 // lanes' tree. A thread reads a part of a head's matrix once for a few rows at a time.
-// join_heads: copies.
+// head_dot: the sum of x * y * weight over each head, sixteen partial sums as above, times its v.
+// join_heads, expand_heads: copies.
 #include "worker/kernels/cpu/chunks.h"
 #include "worker/kernels/cpu/vec.h"
 #include "worker/kernels/kernel.h"
@@ -106,6 +107,48 @@ const char* join_heads(const KernelArgs& args) {
       const auto bytes = [](int64_t count) { return static_cast<size_t>(count) * sizeof(float); };
       __builtin_memcpy(to, x.row<float>(r) + head * first, bytes(first));
       __builtin_memcpy(to + first, y.row<float>(r) + head * second, bytes(second));
+    }
+  });
+  return nullptr;
+}
+
+const char* head_dot(const KernelArgs& args) {
+  const TensorView &x = args.in[0], &v = args.in[3], &out = args.out[0];
+  const int64_t heads = args.attrs.heads;
+  if (heads <= 0) return nullptr;
+  const int64_t dim = x.cols / heads, v_dim = v.cols / heads;
+  for_rows(*args.parallel, out.rows, x.cols + out.cols, [&](int64_t r) {
+    for (int64_t head = 0; head < heads; ++head) {
+      const float* a = x.row<float>(r) + head * dim;
+      const float* b = args.in[1].row<float>(r) + head * dim;
+      const float* weight = args.in[2].row<float>(r) + head * dim;
+      Vec sums = Vec::zero();
+      for (int64_t i = 0; i < dim; i += Vec::kLanes) {
+        const int64_t left = dim - i;
+        sums =
+            fma(Vec::load(a + i, left) * Vec::load(b + i, left), Vec::load(weight + i, left), sums);
+      }
+      const Vec dot = Vec::splat(sum(sums));
+      const float* from = v.row<float>(r) + head * v_dim;
+      float* to = out.row<float>(r) + head * v_dim;
+      for (int64_t i = 0; i < v_dim; i += Vec::kLanes) {
+        (dot * Vec::load(from + i, v_dim - i)).store(to + i, v_dim - i);
+      }
+    }
+  });
+  return nullptr;
+}
+
+const char* expand_heads(const KernelArgs& args) {
+  const TensorView &x = args.in[0], &out = args.out[0];
+  const int64_t heads = args.attrs.heads;
+  if (heads <= 0) return nullptr;
+  const int64_t dim = out.cols / heads;
+  for_rows(*args.parallel, out.rows, out.cols, [&](int64_t r) {
+    for (int64_t head = 0; head < heads; ++head) {
+      const Vec all = Vec::splat(x.row<float>(r)[head]);
+      float* to = out.row<float>(r) + head * dim;
+      for (int64_t i = 0; i < dim; i += Vec::kLanes) all.store(to + i, dim - i);
     }
   });
   return nullptr;

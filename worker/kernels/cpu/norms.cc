@@ -10,6 +10,12 @@
 namespace lockstep::LOCKSTEP_ISA {
 namespace {
 
+// Of the columns from i on; 1 where there is no weight.
+Vec factor_at(const float* weight, int64_t i, int64_t n) {
+  return weight == nullptr ? Vec::splat(1.0f) : Vec::load(weight + i, n - i);
+}
+
+// `weight` may be null.
 void norm(const float* x, const float* weight, float* y, int64_t n, float eps) {
   Vec squares = Vec::zero();
   for (int64_t i = 0; i < n; i += Vec::kLanes) {
@@ -19,11 +25,11 @@ void norm(const float* x, const float* weight, float* y, int64_t n, float eps) {
   const float mean = sum(squares) / static_cast<float>(n);
   const Vec scale = Vec::splat(1.0f / __builtin_sqrtf(mean + eps));
   for (int64_t i = 0; i < n; i += Vec::kLanes) {
-    (Vec::load(x + i, n - i) * scale * Vec::load(weight + i, n - i)).store(y + i, n - i);
+    (Vec::load(x + i, n - i) * scale * factor_at(weight, i, n)).store(y + i, n - i);
   }
 }
 
-// `bias` may be null. `y` may be `x`.
+// `weight` and `bias` may be null. `y` may be `x`.
 void centred_norm(const float* x, const float* weight, const float* bias, float* y, int64_t n,
                   float eps) {
   Vec values = Vec::zero();
@@ -42,14 +48,14 @@ void centred_norm(const float* x, const float* weight, const float* bias, float*
   const Vec scale = Vec::splat(1.0f / __builtin_sqrtf(variance + eps));
   for (int64_t i = 0; i < n; i += Vec::kLanes) {
     const Vec scaled = Vec::load(y + i, n - i) * scale;
-    const Vec factor = Vec::load(weight + i, n - i);
     const Vec added = bias == nullptr ? Vec::zero() : Vec::load(bias + i, n - i);
-    fma(scaled, factor, added).store(y + i, n - i);
+    fma(scaled, factor_at(weight, i, n), added).store(y + i, n - i);
   }
 }
 
-const float* row_or_null(const TensorView& bias) {
-  return bias.data == nullptr ? nullptr : bias.row<float>(0);
+// `begin` columns on.
+const float* row_or_null(const TensorView& weight, int64_t begin = 0) {
+  return weight.data == nullptr ? nullptr : weight.row<float>(0) + begin;
 }
 
 }  // namespace
@@ -74,17 +80,15 @@ const char* layer_norm(const KernelArgs& args) {
 
 const char* head_norm(const KernelArgs& args) {
   const TensorView &x = args.in[0], &weight = args.in[1], &y = args.out[0];
-  const float* bias = row_or_null(args.in[2]);
   const int64_t dim = args.attrs.head_dim;
   const bool by_head = weight.cols == x.cols;  // A weight for each head, not one for all.
   for_rows(*args.parallel, x.rows, x.cols, [&](int64_t r) {
     for (int64_t head = 0; head + dim <= x.cols; head += dim) {
       const int64_t own = by_head ? head : 0;
-      const float *from = x.row<float>(r) + head, *factor = weight.row<float>(0) + own;
+      const float *from = x.row<float>(r) + head, *factor = row_or_null(weight, own);
       float* to = y.row<float>(r) + head;
       if (args.attrs.centred) {
-        const float* added = bias == nullptr ? nullptr : bias + own;
-        centred_norm(from, factor, added, to, dim, args.attrs.eps);
+        centred_norm(from, factor, row_or_null(args.in[2], own), to, dim, args.attrs.eps);
       } else {
         norm(from, factor, to, dim, args.attrs.eps);
       }

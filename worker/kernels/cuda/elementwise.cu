@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // map: f(x), f a function of operators/function.h; gated: f(gate) * up; mul: x * y; add: x + y;
-// decay: e^(-e^weight * x);
-// cast: float32 to bfloat16 or float16. Threads stride over elements, in place or not; the CPU's
-// bits.
+// lerp: x + (y - x) * weight; decay: e^(-e^weight * x); cast: float32 to bfloat16 or float16;
+// broadcast: copies. Threads stride over elements, in place or not; the CPU's bits.
 #include "worker/kernels/cuda/functions.h"
 
 namespace lockstep::LOCKSTEP_TARGET {
@@ -43,6 +42,22 @@ __global__ void decay_kernel(TensorView x, TensorView weight, TensorView out) {
   }
 }
 
+__global__ void lerp_kernel(TensorView x, TensorView y, TensorView weight, TensorView out) {
+  const int64_t row = blockIdx.x, step = int64_t{gridDim.y} * blockDim.x;
+  const float *a = x.row<float>(row), *b = y.row<float>(row), *w = weight.row<float>(row);
+  float* to = out.row<float>(row);
+  for (int64_t i = int64_t{blockIdx.y} * blockDim.x + threadIdx.x; i < x.cols; i += step) {
+    to[i] = fmaf(b[i] - a[i], w[i], a[i]);
+  }
+}
+
+__global__ void broadcast_kernel(TensorView weight, TensorView out) {
+  const int64_t row = blockIdx.x, step = int64_t{gridDim.y} * blockDim.x;
+  for (int64_t i = int64_t{blockIdx.y} * blockDim.x + threadIdx.x; i < out.cols; i += step) {
+    out.row<float>(row)[i] = weight.row<float>(0)[i];
+  }
+}
+
 template <typename F, typename Out>
 __global__ void by_element_kernel(TensorView x, TensorView y, TensorView out) {
   const int64_t row = blockIdx.x, step = int64_t{gridDim.y} * blockDim.x;
@@ -68,6 +83,16 @@ const char* decay(const KernelArgs& args) {
   const TensorView& x = args.in[0];
   return launch(decay_kernel, row_grid(x.rows, x.cols), kRowThreads, args.queue, x, args.in[1],
                 args.out[0]);
+}
+const char* lerp(const KernelArgs& args) {
+  const TensorView& x = args.in[0];
+  return launch(lerp_kernel, row_grid(x.rows, x.cols), kRowThreads, args.queue, x, args.in[1],
+                args.in[2], args.out[0]);
+}
+const char* broadcast(const KernelArgs& args) {
+  const TensorView& out = args.out[0];
+  return launch(broadcast_kernel, row_grid(out.rows, out.cols), kRowThreads, args.queue, args.in[0],
+                out);
 }
 const char* mul(const KernelArgs& args) { return by_element<Mul, float>(args); }
 const char* add(const KernelArgs& args) { return by_element<Sum, float>(args); }

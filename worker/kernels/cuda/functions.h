@@ -100,6 +100,8 @@ __device__ inline float function_of(Function function, float factor, float x) {
       return factor < x ? factor : x;
     case Function::kSoftplus:
       return softplus_of(x);
+    case Function::kExp:
+      return exp_of(x);
   }
   return x;
 }

@@ -8,9 +8,15 @@
 namespace lockstep::LOCKSTEP_TARGET {
 namespace {
 
-// Columns [blockIdx.y * width, + width) of row blockIdx.x, by a weight that has as many columns as
-// x or is the same for all blocks. With an addend x + addend is stored to `total` first; every
-// thread reads back only what it wrote.
+// A block's columns of a weight or bias that has as many columns as x or is the same for all
+// blocks; null where there is none.
+__device__ const float* own_part(const TensorView& weight, const TensorView& x, int64_t begin) {
+  if (weight.data == nullptr) return nullptr;
+  return weight.row<float>(0) + (weight.cols == x.cols ? begin : 0);
+}
+
+// Columns [blockIdx.y * width, + width) of row blockIdx.x, by own_part() of the weight. With an
+// addend x + addend is stored to `total` first; every thread reads back only what it wrote.
 __global__ void norm_kernel(TensorView x, TensorView addend, TensorView total, TensorView weight,
                             TensorView out, int64_t width, float eps) {
   const int64_t row = blockIdx.x, begin = blockIdx.y * width;
@@ -27,9 +33,11 @@ __global__ void norm_kernel(TensorView x, TensorView addend, TensorView total, T
   }
   const float mean = over_block<Sum>(squares) / static_cast<float>(width);
   const float scale = 1.0f / sqrtf(mean + eps);
-  const float* factor = weight.row<float>(0) + (weight.cols == x.cols ? begin : 0);
+  const float* factor = own_part(weight, x, begin);
   float* to = out.row<float>(row) + begin;
-  for (int64_t i = threadIdx.x; i < width; i += blockDim.x) to[i] = from[i] * scale * factor[i];
+  for (int64_t i = threadIdx.x; i < width; i += blockDim.x) {
+    to[i] = from[i] * scale * (factor == nullptr ? 1.0f : factor[i]);
+  }
 }
 
 // The same columns and weights.
@@ -46,12 +54,11 @@ __global__ void centred_norm_kernel(TensorView x, TensorView weight, TensorView 
   }
   const float variance = over_block<Sum>(squares) / static_cast<float>(width);
   const float scale = 1.0f / sqrtf(variance + eps);
-  const int64_t own = weight.cols == x.cols ? begin : 0;
-  const float* factor = weight.row<float>(0) + own;
-  const float* added = bias.data == nullptr ? nullptr : bias.row<float>(0) + own;
+  const float *factor = own_part(weight, x, begin), *added = own_part(bias, x, begin);
   float* to = out.row<float>(row) + begin;
   for (int64_t i = threadIdx.x; i < width; i += blockDim.x) {
-    to[i] = fmaf((from[i] - mean) * scale, factor[i], added == nullptr ? 0.0f : added[i]);
+    to[i] = fmaf((from[i] - mean) * scale, factor == nullptr ? 1.0f : factor[i],
+                 added == nullptr ? 0.0f : added[i]);
   }
 }
 

@@ -40,4 +40,33 @@ const char* join_heads(const KernelArgs& args) {
   return nullptr;
 }
 
+const char* head_dot(const KernelArgs& args) {
+  const int64_t heads = args.attrs.heads;
+  for (int64_t r = 0; r < args.out[0].rows; ++r) {
+    for (int64_t head = 0; head < heads; ++head) {
+      const int64_t dim = args.in[0].cols / heads, v_dim = args.in[3].cols / heads;
+      double dot = 0;
+      for (int64_t i = head * dim; i < (head + 1) * dim; ++i) {
+        dot += double{element(args.in[0], r, i)} * element(args.in[1], r, i) *
+               element(args.in[2], r, i);
+      }
+      for (int64_t i = head * v_dim; i < (head + 1) * v_dim; ++i) {
+        set_element(args.out[0], r, i, static_cast<float>(dot * element(args.in[3], r, i)));
+      }
+    }
+  }
+  return nullptr;
+}
+
+const char* expand_heads(const KernelArgs& args) {
+  const TensorView& out = args.out[0];
+  for (int64_t r = 0; r < out.rows; ++r) {
+    for (int64_t i = 0; i < out.cols; ++i) {
+      const int64_t head = i / (out.cols / args.attrs.heads);
+      set_element(out, r, i, element(args.in[0], r, head));
+    }
+  }
+  return nullptr;
+}
+
 }  // namespace lockstep::reference

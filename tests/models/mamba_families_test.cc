@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// Families with Mamba-2: layers, sizes, and what is refused; numbers that only Python's JSON has.
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <string>
+
+#include "models/models.h"
+#include "models/python_json.h"
+#include "tests/support/temp_folder.h"
+
+namespace lockstep {
+namespace {
+
+absl::StatusOr<ModelDescription> describe(const std::string& config, const std::string& patch) {
+  const TempFolder folder;
+  Json json = Json::parse(config);
+  json.merge_patch(Json::parse(patch));
+  std::ofstream(folder.path() / "config.json") << json.dump();
+  return describe_model(folder.path(), {}, 0);
+}
+
+Config config_of(const std::string& config, const std::string& patch = "{}") {
+  const absl::StatusOr<ModelDescription> model = describe(config, patch);
+  EXPECT_TRUE(model.ok()) << message_of(model.status());
+  return model.ok() ? model->config : Config();
+}
+
+void expect_refused(const char* config, const std::string& patch, const std::string& says) {
+  const absl::StatusOr<ModelDescription> model = describe(config, patch);
+  ASSERT_FALSE(model.ok()) << says;
+  EXPECT_NE(message_of(model.status()).find(says), std::string::npos) << model.status();
+}
+
+// As Granite 4.0 H Tiny is published, with fewer layers.
+constexpr char kGranite4[] = R"({"architectures": ["GraniteMoeHybridForCausalLM"],
+  "attention_bias": false, "attention_dropout": 0.0, "attention_multiplier": 0.0078125,
+  "bos_token_id": 100257, "embedding_multiplier": 12, "eos_token_id": 100257, "hidden_act": "silu",
+  "hidden_size": 1536, "init_method": "mup", "initializer_range": 0.1, "intermediate_size": 512,
+  "layer_types": ["mamba", "mamba", "attention"], "logits_scaling": 6, "mamba_chunk_size": 256,
+  "mamba_conv_bias": true, "mamba_d_conv": 4, "mamba_d_head": 64, "mamba_d_state": 128,
+  "mamba_expand": 2, "mamba_n_groups": 1, "mamba_n_heads": 48, "mamba_proj_bias": false,
+  "max_position_embeddings": 131072, "model_type": "granitemoehybrid",
+  "normalization_function": "rmsnorm", "num_attention_heads": 12, "num_experts_per_tok": 6,
+  "num_hidden_layers": 3, "num_key_value_heads": 4, "num_local_experts": 64,
+  "output_router_logits": false, "pad_token_id": 100256, "position_embedding_type": "nope",
+  "residual_multiplier": 0.22, "rms_norm_eps": 1e-05, "rope_scaling": null, "rope_theta": 10000,
+  "router_aux_loss_coef": 0.0, "shared_intermediate_size": 1024, "tie_word_embeddings": true,
+  "torch_dtype": "bfloat16", "use_cache": true, "vocab_size": 100352})";
+
+// As Nemotron Nano 9B v2 is published, with fewer layers.
+constexpr char kNemotron[] = R"({"architectures": ["NemotronHForCausalLM"],
+  "attention_bias": false, "attention_dropout": 0.0, "bos_token_id": 1, "chunk_size": 128,
+  "conv_kernel": 4, "eos_token_id": 12, "head_dim": 128, "hidden_dropout": 0.0,
+  "hidden_size": 4480, "hybrid_override_pattern": "M-M*-", "initializer_range": 0.02,
+  "intermediate_size": 15680, "layer_norm_epsilon": 1e-05, "mamba_head_dim": 80,
+  "mamba_hidden_act": "silu", "mamba_num_heads": 128, "mamba_proj_bias": false,
+  "max_position_embeddings": 131072, "mlp_bias": false, "mlp_hidden_act": "relu2",
+  "model_type": "nemotron_h", "n_groups": 8, "num_attention_heads": 40, "num_hidden_layers": 5,
+  "num_key_value_heads": 8, "num_logits_to_keep": 1, "pad_token_id": 0,
+  "rescale_prenorm_residual": true, "residual_in_fp32": false, "rms_norm_eps": 1e-05,
+  "sliding_window": null, "ssm_state_size": 128, "tie_word_embeddings": false,
+  "time_step_floor": 0.0001, "time_step_max": 0.1, "time_step_min": 0.001,
+  "time_step_rank": 256, "torch_dtype": "bfloat16", "use_bias": false, "use_cache": true,
+  "use_conv_bias": true, "use_mamba_kernels": true, "vocab_size": 131072})";
+
+TEST(Granite4Test, IsReadAsItIsPublished) {
+  const Config config = config_of(kGranite4);
+  EXPECT_EQ(config.recurrent.in_layer, (std::vector<bool>{true, true, false}));
+  EXPECT_EQ(config.recurrent.heads, 48);
+  EXPECT_EQ(config.recurrent.v_dim, 64);
+  EXPECT_EQ(config.turns, std::vector<bool>(3, false));
+  EXPECT_EQ(config.experts.size, 512);
+  EXPECT_EQ(config.intermediate_size, 1024);
+}
+
+TEST(Granite4Test, MayHaveNoExpertsAndTurn) {
+  const Config config = config_of(kGranite4, R"({"num_local_experts": 0, "num_experts_per_tok": 0,
+      "position_embedding_type": "rope", "mamba_d_head": "auto", "layer_types": null})");
+  EXPECT_EQ(config.experts.count, 0);
+  EXPECT_EQ(config.turns, std::vector<bool>(3, true));
+  EXPECT_EQ(config.recurrent.in_layer, std::vector<bool>(3, true));
+  EXPECT_EQ(config.recurrent.v_dim, 64);
+}
+
+TEST(NemotronHTest, IsReadAsItIsPublished) {
+  const Config config = config_of(kNemotron);
+  EXPECT_EQ(config.recurrent.pattern, "M-M*-");
+  EXPECT_EQ(config.recurrent.key_heads, 8);
+  EXPECT_EQ(config.activation, Function::kReluSquared);
+  const Config words = config_of(kNemotron, R"({"hybrid_override_pattern": null,
+      "layers_block_type": ["mamba", "moe", "linear_attention", "full_attention", "mlp"]})");
+  EXPECT_EQ(words.recurrent.pattern, "MEM*-");
+}
+
+TEST(MambaTest, WhatIsAnotherModelIsRefused) {
+  expect_refused(kGranite4, R"({"mamba_proj_bias": true})", "mamba_proj_bias: true");
+  expect_refused(kGranite4, R"({"mamba_n_groups": 5})", "mamba_n_groups: wanted a divisor");
+  expect_refused(kGranite4, R"({"mamba_d_conv": 1})", "mamba_d_conv: wanted 2 or more");
+  expect_refused(kGranite4, R"({"mamba_d_head": 100000})", "mamba_d_head: wanted");
+  expect_refused(kGranite4, R"({"time_step_limit": [0.1, 2]})", "time_step_limit: ");
+  expect_refused(kGranite4, R"({"num_local_experts": -1})", "num_local_experts: wanted 0 to");
+  expect_refused(kNemotron, R"({"hybrid_override_pattern": "M-M*"})",
+                 "hybrid_override_pattern: wanted 5 letters M, *, - or E, found M-M*");
+  expect_refused(kNemotron, R"({"hybrid_override_pattern": "M-M*x"})", "hybrid_override_pattern");
+  expect_refused(kNemotron, R"({"layers_block_type": [1, 2, 3, 4, 5]})", "hybrid_override_pattern");
+  expect_refused(kNemotron, R"({"moe_latent_size": 64})", "moe_latent_size: an integer (64)");
+}
+
+TEST(PythonJsonTest, NumbersThatJsonLacksBecomeStrings) {
+  EXPECT_EQ(without_python_numbers(R"({"a": [0.0, Infinity], "b": -Infinity, "c": NaN})"),
+            R"({"a": [0.0, "Infinity"], "b": "-Infinity", "c": "NaN"})");
+  const std::string kept = R"({"a": "to Infinity", "b\"NaN": 1, "c\\": "NaN"})";
+  EXPECT_EQ(without_python_numbers(kept), kept);
+  EXPECT_EQ(without_python_numbers("\"\\"), "\"\\");
+}
+
+TEST(PythonJsonTest, AConfigMayHaveThem) {
+  std::string text = Json::parse(kGranite4).dump();
+  text.insert(1, R"("time_step_limit": [0.0, Infinity], )");
+  const TempFolder folder;
+  std::ofstream(folder.path() / "config.json") << text;
+  const absl::StatusOr<ModelDescription> model = describe_model(folder.path(), {}, 0);
+  EXPECT_TRUE(model.ok()) << model.status();
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// RWKV: sizes, which the tensors have where config.json lacks them, and what is refused.
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <string>
+
+#include "models/models.h"
+#include "tests/support/temp_folder.h"
+#include "tests/support/test_data.h"
+
+namespace lockstep {
+namespace {
+
+absl::StatusOr<ModelDescription> describe(const char* config, const std::string& patch) {
+  const TempFolder folder;
+  Json json = Json::parse(config);
+  json.merge_patch(Json::parse(patch));
+  std::ofstream(folder.path() / "config.json") << json.dump();
+  return describe_model(folder.path(), {}, 0);
+}
+
+void expect_refused(const char* config, const std::string& patch, const std::string& says) {
+  const absl::StatusOr<ModelDescription> model = describe(config, patch);
+  ASSERT_FALSE(model.ok()) << says;
+  EXPECT_NE(message_of(model.status()).find(says), std::string::npos) << model.status();
+}
+
+// As RWKV-4 169M is published.
+constexpr char kRwkv4[] = R"({"architectures": ["RwkvForCausalLM"], "attention_hidden_size": 768,
+  "bos_token_id": 0, "context_length": 1024, "eos_token_id": 0, "hidden_size": 768,
+  "intermediate_size": 3072, "layer_norm_epsilon": 1e-05, "model_type": "rwkv",
+  "num_hidden_layers": 12, "rescale_every": 6, "tie_word_embeddings": false,
+  "torch_dtype": "float32", "use_cache": true, "vocab_size": 50277})";
+
+// As RWKV-7 191M is published by fla-hub.
+constexpr char kRwkv7[] = R"({"architectures": ["RWKV7ForCausalLM"], "a_low_rank_dim": 64,
+  "attn": null, "attn_mode": "chunk", "bos_token_id": 1, "decay_low_rank_dim": 64,
+  "eos_token_id": 2, "fuse_cross_entropy": true, "fuse_norm": false, "gate_low_rank_dim": 128,
+  "head_dim": 64, "hidden_act": "sqrelu", "hidden_ratio": 4.0, "hidden_size": 768,
+  "initializer_range": 0.006, "intermediate_size": 3072, "max_position_embeddings": 2048,
+  "model_type": "rwkv7", "norm_bias": true, "norm_eps": 1e-05, "norm_first": true,
+  "num_heads": 32, "num_hidden_layers": 12, "tie_word_embeddings": false, "use_cache": true,
+  "v_low_rank_dim": 32, "value_dim": [768, 768, 768, 768, 768, 768, 768, 768, 768, 768, 768, 768],
+  "vocab_size": 65536})";
+
+TEST(RwkvTest, IsReadAsItIsPublished) {
+  const absl::StatusOr<ModelDescription> rwkv4 = describe(kRwkv4, "{}");
+  ASSERT_TRUE(rwkv4.ok()) << rwkv4.status();
+  EXPECT_EQ(rwkv4->config.rwkv.width, 768);
+  EXPECT_EQ(rwkv4->config.intermediate_size, 3072);
+  EXPECT_EQ(rwkv4->config.eos_token_ids, (std::vector<int64_t>{0}));
+  const absl::StatusOr<ModelDescription> rwkv7 = describe(kRwkv7, "{}");
+  ASSERT_TRUE(rwkv7.ok()) << rwkv7.status();
+  EXPECT_EQ(rwkv7->config.heads, 12) << "heads follow from their size, whatever num_heads says";
+  EXPECT_EQ(rwkv7->config.rwkv.value_rank, 32);
+  EXPECT_EQ(rwkv7->config.rwkv.norm_eps, 64e-5f);
+}
+
+TEST(RwkvTest, NoPositionIsTooFar) {
+  const absl::StatusOr<ModelDescription> model = describe(kRwkv4, "{}");
+  ASSERT_TRUE(model.ok()) << model.status();
+  EXPECT_EQ(model->config.context, 32768);
+}
+
+TEST(RwkvTest, SizesThatTheConfigLacksAreThoseOfTensors) {
+  LOCKSTEP_NEEDS_TEST_DATA("goldens/rwkv7");
+  const absl::StatusOr<ModelDescription> model = describe_model(test_data("goldens/rwkv7"), {}, 0);
+  ASSERT_TRUE(model.ok()) << model.status();
+  const RwkvConfig& rwkv = model->config.rwkv;
+  EXPECT_EQ(rwkv.decay_rank, 12);
+  EXPECT_EQ(rwkv.rate_rank, 8);
+  EXPECT_EQ(rwkv.value_rank, 6);
+  EXPECT_EQ(rwkv.gate_rank, 16);
+}
+
+TEST(RwkvTest, WhatIsAnotherModelIsRefused) {
+  expect_refused(kRwkv4, R"({"hidden_size": null})", "hidden_size");
+  expect_refused(kRwkv7, R"({"decay_low_rank_dim": null})", "decay_low_rank_dim");
+  expect_refused(kRwkv7, R"({"head_dim": 50})", "head_dim: wanted a divisor of hidden_size (768)");
+  expect_refused(kRwkv7, R"({"value_dim": 1536})", "value_dim: wanted hidden_size (768)");
+  expect_refused(kRwkv7, R"({"norm_first": false})", "norm_first: false is not supported");
+  expect_refused(kRwkv7, R"({"attn": {"layers": [1]}})", "attn: unknown here");
+}
+
+}  // namespace
+}  // namespace lockstep
