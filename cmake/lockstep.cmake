@@ -14,8 +14,15 @@ set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")  # Kernels are written as vectors: -
 
 find_program(CCACHE ccache)
 if(CCACHE)
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE})
+  # Paths relative to the tree: what one checkout compiled, another one need not compile.
+  set(CMAKE_CXX_COMPILER_LAUNCHER
+    ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1 ${CCACHE})
 endif()
+
+# base/source_dir.h, for what reads files of the tree. As a definition for every file it would make
+# all that is compiled differ by the folder of the checkout.
+set(LOCKSTEP_GENERATED ${CMAKE_BINARY_DIR}/generated)
+configure_file(${PROJECT_SOURCE_DIR}/cmake/source_dir.h.in ${LOCKSTEP_GENERATED}/base/source_dir.h)
 
 find_package(Threads REQUIRED)
 
@@ -87,7 +94,7 @@ function(lockstep_test name)
   endif()
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE ${ARG_DEPS} GTest::gtest_main GTest::gmock)
-  target_compile_definitions(${name} PRIVATE LOCKSTEP_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+  target_include_directories(${name} PRIVATE ${LOCKSTEP_GENERATED})
   # Compiles in four fifths of the time that -O2 takes; with sanitizers -O0 saves another quarter.
   set(optimization -O1)
   if(LOCKSTEP_SANITIZE)

@@ -7,6 +7,7 @@
 #include <cstdlib>
 
 #include "base/json.h"
+#include "base/source_dir.h"
 #include "base/status.h"
 
 namespace lockstep {

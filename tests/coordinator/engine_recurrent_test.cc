@@ -5,6 +5,7 @@
 
 #include <random>
 
+#include "base/source_dir.h"
 #include "base/status.h"
 #include "tests/coordinator/helpers.h"
 #include "tests/support/in_process_cluster.h"

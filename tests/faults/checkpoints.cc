@@ -11,6 +11,7 @@
 
 #include "base/check.h"
 #include "base/float16.h"
+#include "base/source_dir.h"
 #include "checkpoint/checkpoint_writer.h"
 
 namespace lockstep::faults {

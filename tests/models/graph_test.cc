@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 
+#include "base/source_dir.h"
 #include "base/status.h"
 #include "models/models.h"
 

@@ -9,6 +9,7 @@
 #include <sstream>
 #include <string>
 
+#include "base/source_dir.h"
 #include "models/models.h"
 #include "models/refused.h"
 #include "models/wrappers.h"

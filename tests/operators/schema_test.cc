@@ -10,6 +10,8 @@
 #include <fstream>
 #include <sstream>
 
+#include "base/source_dir.h"
+
 namespace lockstep {
 namespace {
 

@@ -10,6 +10,7 @@
 #include <iterator>
 #include <ostream>
 
+#include "base/source_dir.h"
 #include "base/status.h"
 #include "proto/print.h"
 #include "proto/validate.h"

@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "base/check.h"
+#include "base/source_dir.h"
 #include "models/models.h"
 #include "sharding/compile.h"
 #include "tests/support/interpret.h"

@@ -8,6 +8,8 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "base/source_dir.h"
+
 namespace lockstep {
 
 // Whoever names the folder promises that the data is there: a missing file is then a failure.

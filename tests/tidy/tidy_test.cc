@@ -6,6 +6,7 @@
 #include <ostream>
 #include <set>
 
+#include "base/source_dir.h"
 #include "tests/tidy/rules.h"
 
 namespace lockstep::testing {

@@ -6,6 +6,7 @@
 #include <functional>
 #include <random>
 
+#include "base/source_dir.h"
 #include "tests/tools/json_lines.h"
 
 namespace lockstep::testing {

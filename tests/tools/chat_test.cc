@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <optional>
 
+#include "base/source_dir.h"
 #include "tests/tools/json_lines.h"
 
 namespace lockstep::testing {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The clients that the README shows, run as it shows them, where their tools are there.
+#include "base/source_dir.h"
 #include "tests/support/server.h"
 
 namespace lockstep::testing {

@@ -5,6 +5,7 @@
 #include <sstream>
 #include <utility>
 
+#include "base/source_dir.h"
 #include "tests/tools/json_lines.h"
 
 namespace lockstep::testing {

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <filesystem>
 
+#include "base/source_dir.h"
 #include "tests/support/test_data.h"
 #include "tests/tools/json_lines.h"
 

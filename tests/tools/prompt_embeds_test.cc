@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "base/float16.h"
+#include "base/source_dir.h"
 #include "tests/support/golden_case.h"
 #include "tests/support/server.h"
 #include "tests/tools/json_lines.h"

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <filesystem>
 
+#include "base/source_dir.h"
 #include "tests/tools/json_lines.h"
 
 namespace lockstep::testing {

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <fstream>
 
+#include "base/source_dir.h"
 #include "base/status.h"
 #include "coordinator/admission.h"
 #include "coordinator/api/generate_request.h"

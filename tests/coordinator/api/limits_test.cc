@@ -9,6 +9,7 @@
 #include <limits>
 #include <sstream>
 
+#include "base/source_dir.h"
 #include "base/status.h"
 #include "proto/generate.pb.h"
 

@@ -8,6 +8,7 @@
 #include <random>
 #include <sstream>
 
+#include "base/source_dir.h"
 #include "tests/fuzz/openai_input.h"
 
 namespace lockstep::openai {

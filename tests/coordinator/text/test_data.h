@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "base/source_dir.h"
 #include "coordinator/text/tokenizer.h"
 #include "gtest/gtest.h"
 #include "tests/support/test_data.h"

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "base/source_dir.h"
 #include "tests/support/process.h"
 #include "tests/tools/load/fake_openai.h"
 

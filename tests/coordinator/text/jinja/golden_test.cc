@@ -3,6 +3,7 @@
 // (tools/testdata/make_templates.py), and published templates where they are at hand.
 #include <filesystem>
 
+#include "base/source_dir.h"
 #include "tests/coordinator/text/jinja/render.h"
 #include "tests/coordinator/text/test_data.h"
 

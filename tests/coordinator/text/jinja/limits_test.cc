@@ -2,6 +2,7 @@
 // A template is a stranger's program: whatever it asks for, it ends, with an error.
 #include <filesystem>
 
+#include "base/source_dir.h"
 #include "tests/coordinator/text/jinja/render.h"
 #include "tests/coordinator/text/test_data.h"
 
