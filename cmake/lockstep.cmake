@@ -97,7 +97,9 @@ if(NOT LOCKSTEP_KERNELS_ONLY)
     <google/protobuf/repeated_field.h> <nlohmann/json.hpp>)
   set(LOCKSTEP_PRECOMPILED_DEPS fmt::fmt)
   lockstep_precompile(lockstep_precompiled
-    HEADERS ${LOCKSTEP_PRECOMPILED_HEADERS} DEPS ${LOCKSTEP_PRECOMPILED_DEPS} OPTIONS -fPIC -pthread)
+    HEADERS ${LOCKSTEP_PRECOMPILED_HEADERS}
+    DEPS ${LOCKSTEP_PRECOMPILED_DEPS}
+    OPTIONS -fPIC -pthread)
 endif()
 
 # lockstep_library(name SOURCES a.cc b.cc DEPS lockstep_base absl::status)
