@@ -74,7 +74,7 @@ Value turned_attention(Graph& g, const Config& c, Value q, Value k, Value v, int
     q = g.rope(q, rope);
     k = g.rope(k, rope);
   }
-  if (!c.query_scales.scales.empty()) q = g.position_scale(q, c.query_scales);
+  if (c.query_scales.length > 0) q = g.position_scale(q, c.query_scales);
   const Value y = g.attention(q, k, v, attention_spec(c, layer));
   return g.linear(y, out, hidden(c), c.output_bias);
 }

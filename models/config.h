@@ -51,6 +51,9 @@ struct Config {
   Rope rope;
   Rope window_rope;  // Of layers with a window.
   PositionScales query_scales;
+  // Frequencies depend on how many times so many positions the prompt has (dynamic NTK of the first
+  // Qwen); 0: they don't.
+  int64_t ntk_length = 0;
   bool tie_word_embeddings = false;
   bool qkv_bias = false;
   bool output_bias = false;  // Of the attention's output projection.

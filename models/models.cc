@@ -93,6 +93,7 @@ absl::StatusOr<ModelDescription> describe_model(const std::filesystem::path& fol
   model.graph.model = name.has_filename() ? name.filename() : name.parent_path().filename();
   std::optional<Scope> wrapped;
   if (!scope->empty()) wrapped.emplace(model.graph, *scope);
+  model.graph.sequence_rules.set_rope_length_of_prompt(model.config.ntk_length > 0);
   (*architecture)->build(model.graph, model.config);
   wrapped.reset();  // It refers to the graph, which moves.
   return model;

@@ -65,7 +65,8 @@ constexpr std::array<OperatorSchema, kOpCount> kSchemas = table_by_op<OperatorSc
      .check = check_head_norm,
      .flops_per_element = 4},
     {.op = Op::kRopeTable,
-     .formula = "cos and sin of position * inv_freq, times factor: [cos | sin], once per step",
+     .formula = "cos and sin of position * inv_freq, which may depend on the sequence's "
+                "rope_length, times factor: [cos | sin], once per step",
      .attrs = AttrsKind::kRopeTable,
      .outputs = {"out"},
      .rows = RowRule::kTokens,
@@ -81,7 +82,8 @@ constexpr std::array<OperatorSchema, kOpCount> kSchemas = table_by_op<OperatorSc
      .check = check_rope,
      .flops_per_element = 3},
     {.op = Op::kPositionScale,
-     .formula = "out = x * scales[min(position / length, their count - 1)]",
+     .formula = "out = x * scales[min(position / length, their count - 1)]; or x before position "
+                "length, x * log(position + 1) * log_factor from it on",
      .attrs = AttrsKind::kPositionScale,
      .inputs = {value("x")},
      .outputs = {"out"},

@@ -43,8 +43,11 @@ static_assert(program::Function_ARRAYSIZE == kFunctionCount,
               "program.proto has more than operators/functions.inc");
 
 void bind_rope_table(const program::RopeTableAttrs& from, OperatorAttrs& attrs) {
-  attrs.rotary_dim = 2 * int64_t{from.inv_freq_size()};
+  attrs.rotary_dim = 2 * (from.inv_freq_size() / (int64_t{from.lengths_size()} + 1));
   attrs.inv_freq = from.inv_freq().data();
+  attrs.inv_freq_count = from.inv_freq_size();
+  if (from.lengths_size() > 0) attrs.rope_lengths = from.lengths().data();
+  attrs.rope_length_count = from.lengths_size();
   attrs.rope_factor = from.factor();
   attrs.dynamic_length = from.dynamic_length();
   attrs.dynamic_factor = from.dynamic_factor();
@@ -117,9 +120,14 @@ std::string norm_text(const OperatorAttrs& attrs) {
 }
 
 std::string rope_table_text(const OperatorAttrs& attrs, bool brief) {
-  const std::span<const float> inv_freq(attrs.inv_freq, static_cast<size_t>(attrs.rotary_dim / 2));
+  const std::span<const float> inv_freq(attrs.inv_freq, static_cast<size_t>(attrs.inv_freq_count));
   std::string text = fmt::format("inv_freq {} factor {:.6g}", list_text(inv_freq, brief, "{:.6g}"),
                                  attrs.rope_factor);
+  if (attrs.rope_lengths != nullptr) {
+    const std::span<const int64_t> lengths(attrs.rope_lengths,
+                                           static_cast<size_t>(attrs.rope_length_count));
+    text += " lengths " + list_text(lengths, brief, "{}");
+  }
   if (attrs.dynamic_length == 0) return text;
   return text + fmt::format(" dynamic_length {} dynamic_factor {:.6g} theta {:.6g}",
                             attrs.dynamic_length, attrs.dynamic_factor, attrs.rope_theta);
@@ -128,8 +136,10 @@ std::string rope_table_text(const OperatorAttrs& attrs, bool brief) {
 std::string position_scale_text(const OperatorAttrs& attrs, bool brief) {
   const std::span<const float> scales(attrs.position_scales,
                                       static_cast<size_t>(attrs.position_scale_count));
-  return fmt::format("scales {} length {}", list_text(scales, brief, "{:.9g}"),
-                     attrs.position_scale_length);
+  std::string text = fmt::format("scales {} length {}", list_text(scales, brief, "{:.9g}"),
+                                 attrs.position_scale_length);
+  if (attrs.log_factor != 0) text += fmt::format(" log_factor {:.9g}", attrs.log_factor);
+  return text;
 }
 
 std::string attention_text(const OperatorAttrs& attrs, bool brief) {
@@ -227,6 +237,7 @@ OperatorAttrs bind_attributes(const Attributes& from) {
       attrs.position_scales = from.position_scale().scales().data();
       attrs.position_scale_count = from.position_scale().scales_size();
       attrs.position_scale_length = from.position_scale().length();
+      attrs.log_factor = from.position_scale().log_factor();
       break;
     case AttrsKind::kConv:
       attrs.taps = from.conv().taps();

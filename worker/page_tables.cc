@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/status.h"
+#include "operators/limits.h"
 
 namespace lockstep {
 
@@ -52,6 +53,11 @@ absl::Status PageTables::check_sequence(const cluster::Step& step, int index) co
   if (!sequence.begins() && first != slot.positions) {
     return fail("first_position", slot.positions, slot.positions, first);
   }
+  const int64_t least = sequence.begins() ? 0 : slot.rope_length;
+  const int64_t most = sequence.begins() ? kMaxContext : slot.rope_length;
+  if (sequence.rope_length() < least || sequence.rope_length() > most) {
+    return fail("rope_length", least, most, sequence.rope_length());
+  }
   const int64_t held = sequence.begins() ? 0 : static_cast<int64_t>(slot.pages.size());
   const auto pages_of = [&](int64_t positions) {
     return (positions + page_tokens_ - 1) / page_tokens_;
@@ -73,6 +79,7 @@ void PageTables::take(const cluster::Step& step) {
     Slot& slot = slots_[static_cast<size_t>(sequence.slot())];
     if (sequence.begins()) slot.pages.clear();
     slot.pages.insert(slot.pages.end(), sequence.pages().begin(), sequence.pages().end());
+    slot.rope_length = sequence.rope_length();
     slot.positions = sequence.first_position() + sequence.rows();
   }
 }

@@ -35,7 +35,8 @@ class PageTables {
  private:
   struct Slot {
     std::vector<int32_t> pages;
-    int64_t positions = 0;  // That were computed.
+    int64_t positions = 0;    // That were computed,
+    int64_t rope_length = 0;  // and turned by the frequencies of this length.
   };
   absl::Status check_sequence(const cluster::Step& step, int index) const;
 

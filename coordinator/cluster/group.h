@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "coordinator/cluster/worker_state.h"
 #include "proto/cluster.pb.h"
+#include "proto/sequence_rules.h"
 #include "proto/validate.h"
 
 namespace lockstep {
@@ -55,6 +56,7 @@ struct GroupInfo {
   int64_t max_sequences = 0;
   int64_t max_context = 0;
   bool shares_prefixes = true;  // False where pages are not all that a sequence leaves behind.
+  RopeRule rope = {};
   int64_t vocab = 0;
   int64_t weight_bytes = 0;  // Of all ranks.
   std::string numeric_class;
@@ -76,6 +78,7 @@ inline GroupInfo group_info(const program::Program& program) {
           .max_sequences = program.limits().sequences(),
           .max_context = program.limits().context(),
           .shares_prefixes = !has_blocks(program),
+          .rope = rope_rule(program),
           .vocab = program.vocab(),
           .numeric_class = program.numeric_class(),
           .strategy = program.strategy()};

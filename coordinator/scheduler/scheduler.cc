@@ -23,7 +23,8 @@ SchedulerLimits effective(SchedulerLimits limits) {
 }  // namespace
 
 Scheduler::Scheduler(const SchedulerLimits& limits)
-    : limits_(effective(limits)), pages_(limits.pages, limits.page_tokens, limits.prefix) {
+    : limits_(effective(limits)),
+      pages_(limits.pages, limits.page_tokens, limits.rope, limits.prefix) {
   for (int64_t slot = limits_.running; slot > 0; --slot) {
     free_slots_.push_back(static_cast<int32_t>(slot - 1));
   }
@@ -109,6 +110,7 @@ void Scheduler::plan() {
   promised_ = 0;
   blocked_ = nullptr;
   for (Sequence* sequence : running_) {
+    compute_again_if_outgrown(*sequence);
     promised_ += missing(*sequence);
     sequence->set_planned(sequence->remaining() == 1 ? 1 : 0);
     if (sequence->planned() == 0) {
@@ -132,6 +134,14 @@ void Scheduler::plan() {
     const int64_t rows = give(*next, queue_.rows_left(), &room);
     queue_.take(rows, /*all=*/next->planned() == next->remaining());
   }
+}
+
+void Scheduler::compute_again_if_outgrown(Sequence& sequence) {
+  if (pages_.turns_as_before(sequence)) return;
+  const int32_t slot = sequence.slot();
+  pages_.leave(sequence);
+  sequence.preempt();
+  pages_.start(sequence, slot);
 }
 
 int64_t Scheduler::outputs_left() const {

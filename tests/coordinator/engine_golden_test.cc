@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Log-probabilities of prompts against what the reference computes from the same files.
+// Log-probabilities of prompts, and tokens of models whose rotary frequencies depend on a length,
+// against what the reference computes from the same files.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -60,6 +61,38 @@ TEST_P(EngineGoldenTest, AScoredPromptHasTheReferencesValues) {
   }
 }
 
+class EngineLengthTest : public ::testing::TestWithParam<const char*> {};
+
+// Some grow beyond a length at which frequencies change, some are longer from the beginning; the
+// second time most of each prompt is cached.
+TEST_P(EngineLengthTest, SequencesOfAnyLengthInOneBatchHaveTheReferencesTokens) {
+  const GoldenCase golden = load_golden_case(std::string("tests/data/goldens/") + GetParam());
+  InProcessOptions options{.model = golden.folder, .ranks = 2, .dtype = "float32"};
+  absl::StatusOr<std::unique_ptr<InProcessCluster>> cluster = InProcessCluster::open(options);
+  ASSERT_TRUE(cluster.ok()) << cluster.status();
+  Engine engine(cluster->get(), nullptr, {.prefill_chunk = 17});
+  ASSERT_TRUE(engine.wait_ready().ok());
+  for (const bool again : {false, true}) {
+    std::vector<absl::StatusOr<std::shared_ptr<Stream>>> streams;
+    for (const GoldenPrompt& prompt : golden.prompts) {
+      Request request;
+      request.prompt_ids = prompt.ids;
+      request.max_tokens = static_cast<int32_t>(prompt.greedy.size());
+      request.sampling.temperature = 0;
+      streams.push_back(engine.submit(request));
+      ASSERT_TRUE(streams.back().ok()) << streams.back().status();
+    }
+    for (size_t i = 0; i < streams.size(); ++i) {
+      const Answer answer = finish(**streams[i])[0];
+      EXPECT_EQ(answer.tokens, golden.prompts[i].greedy);
+      const size_t full = (golden.prompts[i].ids.size() - 1) / 16 * 16;
+      EXPECT_EQ(answer.cached_tokens, again ? static_cast<int32_t>(full) : 0);
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, EngineLengthTest, ::testing::Values("phi3_longrope", "qwen1_ntk"),
+                         [](const auto& info) { return std::string(info.param); });
 INSTANTIATE_TEST_SUITE_P(All, EngineGoldenTest,
                          ::testing::Values("llama_gqa", "llama_tied", "qwen3"),
                          [](const auto& info) { return std::string(info.param); });

@@ -350,39 +350,5 @@ TEST(Ministral3Test, QueriesAreScaledByTheirPosition) {
                  "llama_4_scaling_beta: wanted a number from 0 to 1000, found -1");
 }
 
-// As Qwen-7B is published.
-constexpr char kQwen1[] = R"({"architectures": ["QWenLMHeadModel"], "auto_map": {},
-  "attn_dropout_prob": 0.0, "bf16": false, "emb_dropout_prob": 0.0, "fp16": false, "fp32": false,
-  "hidden_size": 4096, "intermediate_size": 22016, "initializer_range": 0.02, "kv_channels": 128,
-  "layer_norm_epsilon": 1e-06, "max_position_embeddings": 32768, "model_type": "qwen",
-  "no_bias": true, "num_attention_heads": 32, "num_hidden_layers": 2, "onnx_safe": null,
-  "rotary_emb_base": 10000, "rotary_pct": 1.0, "scale_attn_weights": true, "seq_length": 8192,
-  "tie_word_embeddings": false, "tokenizer_class": "QWenTokenizer", "use_cache": true,
-  "use_dynamic_ntk": true, "use_flash_attn": "auto", "use_logn_attn": true,
-  "vocab_size": 151936})";
-
-TEST(Qwen1Test, AContextEndsWhereQueriesWouldBeScaledByPosition) {
-  const Config config = config_of(kQwen1);
-  EXPECT_EQ(config.intermediate_size, 11008);
-  EXPECT_EQ(config.context, 8192);
-  EXPECT_TRUE(config.qkv_bias);
-  EXPECT_FALSE(config.output_bias);
-  std::string plain = kQwen1;
-  for (const std::string key : {"use_dynamic_ntk", "use_logn_attn"}) {
-    const std::string on = "\"" + key + "\": true";
-    plain.replace(plain.find(on), on.size(), "\"" + key + "\": false");
-    EXPECT_EQ(config_of(plain).context, key == "use_logn_attn" ? 32768 : 8192);
-  }
-}
-
-TEST(Qwen1Test, WhatTheReferenceNeverDoesIsRefused) {
-  const auto replaced = [](std::string config, const std::string& old, const std::string& by) {
-    return config.replace(config.find(old), old.size(), by);
-  };
-  expect_refused(replaced(kQwen1, "22016", "22017"), "intermediate_size: 22017");
-  expect_refused(replaced(kQwen1, R"("no_bias": true)", R"("no_bias": false)"), "no_bias");
-  expect_refused(replaced(kQwen1, R"("rotary_pct": 1.0)", R"("rotary_pct": 0.5)"), "rotary_pct");
-}
-
 }  // namespace
 }  // namespace lockstep

@@ -29,6 +29,8 @@ TEST_P(GoldenTest, ModelGraphGivesTheReferencesLogitsAndGreedyTokens) {
     const size_t steps = std::min(kGreedyTokens, prompt.greedy.size());
     for (size_t step = 0; step < steps; ++step) {
       sequence.outputs = {static_cast<int64_t>(sequence.tokens.size()) - 1};
+      const bool of_prompt = model->graph.sequence_rules.rope_length_of_prompt();
+      sequence.rope_length = std::ssize(of_prompt ? prompt.ids : sequence.tokens);
       const std::vector<float> logits =
           naive::interpret(std::span(&model->graph, 1), golden.tensors, sequence)[0];
       ASSERT_EQ(logits.size(), prompt.last_logits.size());

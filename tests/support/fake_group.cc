@@ -60,6 +60,7 @@ GroupInfo fake_info(const FakeModel& model, uint64_t epoch) {
           .max_sequences = model.slots(),
           .max_context = model.max_context,
           .shares_prefixes = model.blocks == 0,
+          .rope = model.rope,
           .vocab = model.vocab,
           .weight_bytes = 0,
           .numeric_class = "fake",
@@ -205,6 +206,16 @@ absl::Status FakeWorkers::take_pages(const cluster::StepSequence& sequence) {
   return absl::InternalError("lie: too few pages");
 }
 
+// As a sequence that has so many tokens already must have them.
+absl::Status FakeWorkers::check_frequencies(const cluster::StepSequence& sequence) const {
+  const int64_t tokens = sequence.first_position() + sequence.rows();
+  const int frequencies = model_.rope.frequencies(sequence.rope_length());
+  if (model_.rope.of_prompt || frequencies >= model_.rope.frequencies(tokens)) {
+    return absl::OkStatus();
+  }
+  return absl::InternalError("lie: frequencies of a shorter sequence");
+}
+
 absl::Status FakeWorkers::write(const cluster::Step& step) {
   int64_t row = 0;
   for (const cluster::StepSequence& sequence : step.sequences()) {
@@ -212,6 +223,7 @@ absl::Status FakeWorkers::write(const cluster::Step& step) {
     if (sequence.rows() <= 0) return absl::InternalError("lie: a sequence without rows");
     if (end > model_.max_context) return absl::InternalError("lie: beyond the context");
     RETURN_IF_ERROR(take_pages(sequence));
+    RETURN_IF_ERROR(check_frequencies(sequence));
     const std::vector<int32_t>& table = tables_[static_cast<size_t>(sequence.slot())];
     for (int64_t position = sequence.first_position(); position < end; ++position, ++row) {
       if (row >= step.tokens_size()) return absl::InternalError("lie: fewer tokens than rows");
@@ -219,7 +231,7 @@ absl::Status FakeWorkers::write(const cluster::Step& step) {
       const int32_t token = step.tokens(static_cast<int>(row));
       if (token < 0 || token >= model_.vocab) return absl::InternalError("lie: no such token");
       slots_[static_cast<size_t>(page * model_.page_tokens + position % model_.page_tokens)] = {
-          position, token};
+          position, token, model_.rope.frequencies(sequence.rope_length())};
     }
   }
   return row == step.tokens_size() ? absl::OkStatus()
@@ -236,6 +248,9 @@ absl::StatusOr<std::vector<int32_t>> FakeWorkers::read(const cluster::StepSequen
     const Slot& slot =
         slots_[static_cast<size_t>(page * model_.page_tokens + p % model_.page_tokens)];
     if (slot.position != p) return absl::InternalError("lie: KV that was never written");
+    if (slot.frequencies != model_.rope.frequencies(sequence.rope_length())) {
+      return absl::InternalError("lie: keys that were turned by other frequencies");
+    }
     tokens.push_back(slot.token);
   }
   return tokens;

@@ -20,6 +20,7 @@ struct Decoding {
   std::vector<int32_t> tokens;
   std::vector<int32_t> pages;
   int64_t done = 0;
+  int64_t rope_length = 0;
   bool finished() const { return tokens.size() >= golden->ids.size() + golden->greedy.size(); }
 };
 
@@ -33,6 +34,14 @@ void expect_logits(const std::vector<float>& logits, const std::vector<float>& g
   EXPECT_LE(worst, 2e-4f * largest);
 }
 
+// One that has outgrown its rotary frequencies is computed again.
+void set_rope_length(const RopeRule& rope, Decoding& prompt) {
+  const int64_t length =
+      rope.rope_length(std::ssize(prompt.golden->ids), std::ssize(prompt.tokens));
+  if (rope.frequencies(length) != rope.frequencies(prompt.rope_length)) prompt.done = 0;
+  if (prompt.done == 0) prompt.rope_length = length;
+}
+
 // Feeds what is new of every unfinished prompt and takes the best tokens.
 void step_all(Group& group, uint64_t number, std::vector<Decoding>& prompts) {
   cluster::Step step;
@@ -40,16 +49,19 @@ void step_all(Group& group, uint64_t number, std::vector<Decoding>& prompts) {
   std::vector<Decoding*> in_step;
   for (Decoding& prompt : prompts) {
     if (prompt.finished()) continue;
+    set_rope_length(group.info().rope, prompt);
     const auto slot = static_cast<int32_t>(&prompt - prompts.data());
     add_rows_in_slot(step, slot, {prompt.tokens.begin() + prompt.done, prompt.tokens.end()},
                      prompt.done, prompt.pages);
+    step.mutable_sequences(step.sequences_size() - 1)->set_rope_length(prompt.rope_length);
     in_step.push_back(&prompt);
   }
   const auto results = group.run(step);
   ASSERT_EQ(message_of(results.status()), "");
   for (int i = 0; i < static_cast<int>(in_step.size()); ++i) {
     Decoding& prompt = *in_step[i];
-    if (prompt.done == 0) expect_logits(logits_of(*results, i), prompt.golden->last_logits);
+    if (prompt.tokens == prompt.golden->ids)
+      expect_logits(logits_of(*results, i), prompt.golden->last_logits);
     prompt.done = static_cast<int64_t>(prompt.tokens.size());
     prompt.tokens.push_back(best_of(*results, i));
   }

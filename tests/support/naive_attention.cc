@@ -9,7 +9,9 @@ namespace lockstep::naive {
 
 Matrices rope_table(const Args& a) {
   const program::RopeTableAttrs& table = a.attributes.rope_table();
-  const int64_t half = table.inv_freq_size();
+  const int64_t half = table.inv_freq_size() / (table.lengths_size() + 1);
+  const int64_t set = std::count_if(table.lengths().begin(), table.lengths().end(),
+                                    [&](int64_t length) { return length < a.rope_length; });
   Matrix out(static_cast<int64_t>(a.tokens.size()), 2 * half);
   for (int64_t r = 0; r < out.rows; ++r) {
     const double length = static_cast<double>(std::max(r + 1, table.dynamic_length()));
@@ -17,7 +19,7 @@ Matrices rope_table(const Args& a) {
                                static_cast<double>(std::max<int64_t>(1, table.dynamic_length())) -
                            (double{table.dynamic_factor()} - 1);
     for (int64_t i = 0; i < half; ++i) {
-      double frequency = table.inv_freq(static_cast<int>(i));
+      double frequency = table.inv_freq(static_cast<int>(set * half + i));
       if (table.dynamic_length() > 0) {
         const double d = static_cast<double>(2 * half);
         const double base = double{table.theta()} * std::pow(stretch, d / (d - 2));

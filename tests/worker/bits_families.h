@@ -10,7 +10,9 @@ namespace lockstep {
 inline constexpr Shape kFamilies[] = {
     {"InternLm2", 6, 3, 32, 200, 0, R"({"architectures": ["InternLM2ForCausalLM"], "bias": true})"},
     {"Phi3", 6, 2, 32, 200, 20,
-     R"({"architectures": ["Phi3ForCausalLM"], "partial_rotary_factor": 0.5})"},
+     R"({"architectures": ["Phi3ForCausalLM"], "partial_rotary_factor": 0.5,
+         "original_max_position_embeddings": 100, "rope_scaling": {"type": "longrope",
+         "short_factor": [1, 1, 1, 1, 1, 1, 1, 1], "long_factor": [1, 2, 3, 4, 5, 6, 7, 8]}})"},
     {"SmolLm3", 7, 1, 32, 200, 20,
      R"({"architectures": ["SmolLM3ForCausalLM"], "no_rope_layers": [1, 0],
          "use_sliding_window": true})"},

@@ -108,7 +108,7 @@ void add_others(const Way& way, cluster::Step& step, int64_t number) {
 }
 
 // The logits after every token of the prompt and of three more that are fed one by one; its
-// sequence is the last of each step.
+// sequence is the last of each step, and longer than the others.
 std::vector<float> run_prompt(Group& group, const Way& way) {
   const std::vector<int32_t> ids = prompt();
   std::vector<float> logits;
@@ -122,6 +122,7 @@ std::vector<float> run_prompt(Group& group, const Way& way) {
     const int first_row = step.tokens_size(), first_output = step.outputs_size();
     add_rows_in_slot(step, way.others, {ids.begin() + begin, ids.begin() + end}, begin,
                      pages_of(0, way.page_tokens, way.others + 1), false);
+    step.mutable_sequences(step.sequences_size() - 1)->set_rope_length(kPromptTokens);
     for (int row = first_row; row < step.tokens_size(); ++row) {
       cluster::Output* output = step.add_outputs();
       output->set_row(row);

@@ -96,6 +96,17 @@ TEST_F(PageTablesTest, WhereLayersHaveBlocksASequenceBeginsAtZeroInASlotThatHasO
   EXPECT_EQ(check(step(1, 0, 5, 1, {})), "");
 }
 
+TEST_F(PageTablesTest, TheLengthOfRotaryFrequenciesIsThatWithWhichASequenceBegan) {
+  cluster::Step first = step(0, 1, 0, 2, {1}, true), second = step(1, 1, 2, 1, {});
+  first.mutable_sequences(0)->set_rope_length(-1);
+  EXPECT_THAT(take(first), HasSubstr("rope_length must be 0 to 16777216, found -1"));
+  first.mutable_sequences(0)->set_rope_length(5);
+  EXPECT_EQ(take(first), "");
+  EXPECT_THAT(take(second), HasSubstr("rope_length must be 5 to 5, found 0"));
+  second.mutable_sequences(0)->set_rope_length(5);
+  EXPECT_EQ(take(second), "");
+}
+
 TEST_F(PageTablesTest, OneSlotIsOneSequenceOfAStep) {
   cluster::Step twice = step(0, 1, 0, 1, {1}, true);
   *twice.add_sequences() = twice.sequences(0);

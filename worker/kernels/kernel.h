@@ -103,7 +103,8 @@ struct StepSequence {
   int64_t rows = 0;
   int64_t first_position = 0;
   const int32_t* pages = nullptr;
-  int64_t slot = 0;  // Of its state blocks.
+  int64_t slot = 0;         // Of its state blocks.
+  int64_t rope_length = 0;  // What its rotary frequencies depend on.
 };
 
 struct StepView {

@@ -25,7 +25,10 @@ class Simulation {
   // Until all are served or cancelled. Stops at the first broken promise.
   void run() {
     int64_t bound = 8;  // Steps: the oldest running sequence computes a row in each.
-    for (const Life& life : lives_) bound += life.max_tokens + life.sequence->length();
+    for (const Life& life : lives_) {
+      const int64_t length = life.max_tokens + life.sequence->length();
+      bound += (1 + std::ssize(model_.rope.lengths)) * length;  // It may be computed again.
+    }
     int64_t steps = 0;
     while (!all_over()) {
       arrive_or_cancel();
@@ -61,6 +64,8 @@ class Simulation {
   }
 
   FakeModel random_model() {
+    RopeRule rope;
+    if (between(0, 1) == 0) rope = {.of_prompt = between(0, 2) == 0, .lengths = {6, 14}};
     return {.ranks = 1,
             .vocab = 6,
             .pages = between(2, 12),
@@ -69,7 +74,8 @@ class Simulation {
             .max_outputs = between(1, 5),
             .max_sequences = between(1, 5),
             .max_context = 1000,
-            .seed = random_()};
+            .seed = random_(),
+            .rope = rope};
   }
 
   SchedulerLimits random_limits() {
@@ -80,6 +86,7 @@ class Simulation {
             .pages = model_.pages,
             .page_tokens = model_.page_tokens,
             .step_budget_ns = between(0, 40) * 1'000'000,
+            .rope = model_.rope,
             .prefix = {.enabled = between(0, 4) > 0, .shared = between(0, 1) == 1}};
   }
 

@@ -94,15 +94,32 @@ double function_of(const OperatorAttrs& attrs, double x) {
   return x;
 }
 
+// The set of frequencies for a sequence, which is the first one that reaches as far.
+const float* inv_freq(const OperatorAttrs& attrs, const StepSequence& sequence) {
+  const int64_t *begin = attrs.rope_lengths, *end = begin + attrs.rope_length_count;
+  const int64_t set = std::lower_bound(begin, end, sequence.rope_length) - begin;
+  return attrs.inv_freq + set * (attrs.rotary_dim / 2);
+}
+
 // The frequency of pair i at a position.
-float frequency(const OperatorAttrs& attrs, int64_t i, int64_t position) {
-  if (attrs.dynamic_length == 0) return attrs.inv_freq[i];
+float frequency(const OperatorAttrs& attrs, const StepSequence& sequence, int64_t i,
+                int64_t position) {
+  if (attrs.dynamic_length == 0) return inv_freq(attrs, sequence)[i];
   const auto original = static_cast<double>(attrs.dynamic_length);
   const double length = std::max(static_cast<double>(position + 1), original);
   const double dim = static_cast<double>(attrs.rotary_dim), factor = attrs.dynamic_factor;
   const double stretch = factor * length / original - (factor - 1);
   const double base = attrs.rope_theta * std::pow(stretch, dim / (dim - 2));
   return static_cast<float>(1 / std::pow(base, 2 * static_cast<double>(i) / dim));
+}
+
+float position_scale_of(const OperatorAttrs& attrs, int64_t position) {
+  if (attrs.log_factor == 0) {
+    const int64_t index = position / attrs.position_scale_length;
+    return attrs.position_scales[std::min(index, attrs.position_scale_count - 1)];
+  }
+  if (position < attrs.position_scale_length) return 1;
+  return static_cast<float>(std::log(static_cast<double>(position + 1)) * attrs.log_factor);
 }
 
 }  // namespace
@@ -213,8 +230,7 @@ const char* embed(const KernelArgs& args) {
 const char* position_scale(const KernelArgs& args) {
   const OperatorAttrs& attrs = args.attrs;
   for (int64_t r = 0; r < args.out[0].rows; ++r) {
-    const int64_t index = args.step->positions[r] / attrs.position_scale_length;
-    const float scale = attrs.position_scales[std::min(index, attrs.position_scale_count - 1)];
+    const float scale = position_scale_of(attrs, args.step->positions[r]);
     for (int64_t i = 0; i < args.out[0].cols; ++i) {
       set_element(args.out[0], r, i, element(args.in[0], r, i) * scale);
     }
@@ -235,8 +251,10 @@ const char* rope_table(const KernelArgs& args) {
   const int64_t half = args.attrs.rotary_dim / 2;
   for (int64_t r = 0; r < args.out[0].rows; ++r) {
     const int64_t position = args.step->positions[r];
+    const StepSequence& sequence = args.step->sequences[args.step->sequence_of_row[r]];
     for (int64_t i = 0; i < half; ++i) {
-      const float angle = frequency(args.attrs, i, position) * static_cast<float>(position);
+      const float angle =
+          frequency(args.attrs, sequence, i, position) * static_cast<float>(position);
       const double factor = args.attrs.rope_factor;
       set_element(args.out[0], r, i, static_cast<float>(std::cos(double{angle}) * factor));
       set_element(args.out[0], r, half + i, static_cast<float>(std::sin(double{angle}) * factor));
