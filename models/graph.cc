@@ -229,6 +229,7 @@ Value Graph::rope(Value x, const Rope& rope) {
   attributes.set_head_dim(rope.head_dim);
   attributes.set_rotary_dim(rope.rotary_dim);
   attributes.set_interleaved(rope.interleaved);
+  attributes.set_offset(rope.offset);
   return append_one(std::move(node), {.name = info(x).name + ".rope", .axis = info(x).axis});
 }
 

@@ -15,6 +15,7 @@ struct Rope {
   int64_t head_dim = 0;
   int64_t rotary_dim = 0;
   bool interleaved = false;
+  int64_t offset = 0;
   program::RopeTableAttrs table;
 };
 

@@ -31,13 +31,16 @@ enum class AttrsKind : uint8_t {
   kPositionScale = 20,
 };
 
+// What of a row's sequence rope_table takes as its position: program.PositionRow.
+enum class PositionRow : uint8_t { kOwn = 0, kHeld = 1, kBlock = 2 };
+
 // Fields by operator; each operator reads its own.
 struct OperatorAttrs {
   float eps = 0;             // rms_norm, head_norm, add_norm, layer_norm, delta_rule
   bool centred = false;      // head_norm: layer_norm within each head, not rms_norm
   int64_t vocab_begin = 0;   // embed, top_candidates: first id of this rank's slice
   bool by_position = false;  // embed: the row of position + offset, not of the token
-  int64_t offset = 0;        // embed: by position
+  int64_t offset = 0;        // embed: by position; rope: first column of a head that turns
   // head_norm, rope, attention, delta_rule, recurrence: columns of a q or k head; expand_heads: of
   // an output head
   int64_t head_dim = 0;
@@ -60,13 +63,14 @@ struct OperatorAttrs {
   bool out_before = false;  // recurrence: of a row, from what the rows before it left
   int state = -1;           // Index into the program's states, of operators that have one.
   int64_t taps = 0;         // conv: rows that a column is summed over
-  int64_t rotary_dim = 0;   // rope_table, rope: the first rotary_dim of a head are rotated
+  int64_t rotary_dim = 0;   // rope_table, rope: columns of a head that are rotated
   bool interleaved = false;         // rope: pairs (2i, 2i+1) instead of (i, i + rotary_dim / 2)
   const float* inv_freq = nullptr;  // rope_table: [rope_length_count + 1, rotary_dim / 2]
   int64_t inv_freq_count = 0;
   // rope_table: set i of inv_freq is for a rope_length up to rope_lengths[i], the last for others.
   const int64_t* rope_lengths = nullptr;
   int64_t rope_length_count = 0;
+  PositionRow position_row = PositionRow::kOwn;  // rope_table
   float rope_factor = 1;  // rope_table: cos and sin are multiplied by this (yarn)
   // rope_table "dynamic": with dynamic_length > 0 and L = max(position + 1, dynamic_length), the
   // base is rope_theta * (dynamic_factor * L / dynamic_length - (dynamic_factor - 1))^(d / (d -

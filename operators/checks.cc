@@ -120,7 +120,8 @@ bool check_rope_table(const OperatorCall& c, Finding& f) {
       return false;
     }
   }
-  return f.finite("factor", a.rope_factor) && f.finite("dynamic_factor", a.dynamic_factor) &&
+  return f.within("position_row", static_cast<int64_t>(a.position_row), 0, 2) &&
+         f.finite("factor", a.rope_factor) && f.finite("dynamic_factor", a.dynamic_factor) &&
          f.finite("theta", a.rope_theta) && check_dynamic(a, f);
 }
 
@@ -129,6 +130,7 @@ bool check_rope(const OperatorCall& c, Finding& f) {
   return f.within("head_dim", a.head_dim, 1, kMaxColumns) &&
          f.within("rotary_dim", a.rotary_dim, 2, a.head_dim) &&
          f.equal("rotary_dim's remainder by 2", a.rotary_dim % 2, 0) &&
+         f.within("offset", a.offset, 0, a.head_dim - a.rotary_dim) &&
          f.equal("columns of the table", c.in[1].cols, a.rotary_dim) && check_heads(c, f);
 }
 

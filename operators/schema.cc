@@ -66,13 +66,14 @@ constexpr std::array<OperatorSchema, kOpCount> kSchemas = table_by_op<OperatorSc
      .flops_per_element = 4},
     {.op = Op::kRopeTable,
      .formula = "cos and sin of position * inv_freq, which may depend on the sequence's "
-                "rope_length, times factor: [cos | sin], once per step",
+                "rope_length, times factor: [cos | sin], once per step; the position is the row's "
+                "own, held behind the sequence's prefix, or counted from its end on",
      .attrs = AttrsKind::kRopeTable,
      .outputs = {"out"},
      .rows = RowRule::kTokens,
      .check = check_rope_table},
     {.op = Op::kRope,
-     .formula = "every head's first rotary_dim columns rotated by the table, in pairs",
+     .formula = "every head's rotary_dim columns from offset on rotated by the table, in pairs",
      .attrs = AttrsKind::kRope,
      .inputs = {value("x"), value("table")},
      .outputs = {"out"},
@@ -94,8 +95,8 @@ constexpr std::array<OperatorSchema, kOpCount> kSchemas = table_by_op<OperatorSc
      .flops_per_element = 1},
     {.op = Op::kAttention,
      .formula = "appends k and v to the layer's pages; out = softmax(scale * q * keys^T, capped, + "
-                "slope * distance) * values, causal, within window; a head's sink is one more "
-                "score, without a value",
+                "slope * distance) * values, causal but for the rows of a sequence's prefix, which "
+                "see one another, within window; a head's sink is one more score, without a value",
      .attrs = AttrsKind::kAttention,
      .inputs = {value("q"), value("k"), value("v"), optional_bias("sinks")},
      .outputs = {"out"},

@@ -48,6 +48,8 @@ void bind_rope_table(const program::RopeTableAttrs& from, OperatorAttrs& attrs) 
   attrs.inv_freq_count = from.inv_freq_size();
   if (from.lengths_size() > 0) attrs.rope_lengths = from.lengths().data();
   attrs.rope_length_count = from.lengths_size();
+  // A number that is none is checked as such.
+  attrs.position_row = static_cast<PositionRow>(from.position_row());
   attrs.rope_factor = from.factor();
   attrs.dynamic_length = from.dynamic_length();
   attrs.dynamic_factor = from.dynamic_factor();
@@ -128,9 +130,17 @@ std::string rope_table_text(const OperatorAttrs& attrs, bool brief) {
                                            static_cast<size_t>(attrs.rope_length_count));
     text += " lengths " + list_text(lengths, brief, "{}");
   }
+  if (attrs.position_row == PositionRow::kHeld) text += " held";
+  if (attrs.position_row == PositionRow::kBlock) text += " block";
   if (attrs.dynamic_length == 0) return text;
   return text + fmt::format(" dynamic_length {} dynamic_factor {:.6g} theta {:.6g}",
                             attrs.dynamic_length, attrs.dynamic_factor, attrs.rope_theta);
+}
+
+std::string rope_text(const OperatorAttrs& attrs) {
+  std::string text = fmt::format("head_dim {} rotary_dim {}", attrs.head_dim, attrs.rotary_dim);
+  if (attrs.offset != 0) text += fmt::format(" offset {}", attrs.offset);
+  return text + (attrs.interleaved ? " interleaved" : "");
 }
 
 std::string position_scale_text(const OperatorAttrs& attrs, bool brief) {
@@ -209,6 +219,7 @@ OperatorAttrs bind_attributes(const Attributes& from) {
       attrs.head_dim = from.rope().head_dim();
       attrs.rotary_dim = from.rope().rotary_dim();
       attrs.interleaved = from.rope().interleaved();
+      attrs.offset = from.rope().offset();
       break;
     case AttrsKind::kAttention:
       bind_attention(from.attention(), attrs);
@@ -274,8 +285,7 @@ std::string attributes_text(const Attributes& attributes, bool brief) {
     case AttrsKind::kRopeTable:
       return rope_table_text(attrs, brief);
     case AttrsKind::kRope:
-      return fmt::format("head_dim {} rotary_dim {}{}", attrs.head_dim, attrs.rotary_dim,
-                         attrs.interleaved ? " interleaved" : "");
+      return rope_text(attrs);
     case AttrsKind::kAttention:
       return attention_text(attrs, brief);
     case AttrsKind::kGather: {

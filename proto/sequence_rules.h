@@ -3,8 +3,10 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "proto/program.pb.h"
 
 namespace lockstep {
@@ -21,5 +23,23 @@ struct RopeRule {
 };
 
 RopeRule rope_rule(const program::Program& program);
+
+// As of cluster.StepSequence.
+struct Prefix {
+  int64_t rows = 0;
+  int64_t held_position = 0;
+};
+
+// The prefix of a prompt by the ids in it.
+struct PrefixRule {
+  int32_t end = 0;
+  std::vector<int32_t> held = {};  // None: prompts have no prefix.
+
+  bool any() const { return !held.empty(); }
+  // kInvalidArgument names the id that is missing.
+  absl::StatusOr<Prefix> find(std::span<const int32_t> prompt) const;
+};
+
+PrefixRule prefix_rule(const program::SequenceRules& rules);
 
 }  // namespace lockstep

@@ -49,7 +49,8 @@ class KvPages {
   void leave(Sequence& sequence);
 
  private:
-  // Pages are found by the tokens in them: rows of embeddings have none.
+  // Pages are found by the tokens in them: rows of embeddings have none, and those of a prefix
+  // depend on tokens behind them.
   bool has_tree(const Sequence& sequence) const;
   TreeKey key_of(const Sequence& sequence) const;
   // If it started now.

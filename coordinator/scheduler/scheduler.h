@@ -22,6 +22,9 @@
 // these waits for, unless its client runs more than its own share. So the work that is computed in
 // vain, or has to be computed again, does not grow with the queue.
 //
+// A prompt's prefix, whose rows see one another, is computed in one step, whatever its turn and the
+// chunk are: it fits beside a row of every other sequence that runs.
+//
 // A sequence that outgrows its rotary frequencies gives up its pages before the step is planned and
 // is computed again, in its slot, as a prompt.
 //
@@ -95,7 +98,10 @@ class Scheduler {
   int64_t outputs_left() const;
   // One starts: at least one output is left for it.
   void keep_output();
-  // Rows of a prompt that is next, at most `most`, that there is room for.
+  // Rows that it can only get at once.
+  static int64_t prefix_left(const Sequence& sequence);
+  // Rows of a prompt that is next, at most `most` unless its prefix has more, that there is room
+  // for.
   int64_t give(Sequence& sequence, int64_t most, Room* room) const;
   // Starts the one that is next in the queue, if there is room for it, or is made.
   bool start(Sequence* next);

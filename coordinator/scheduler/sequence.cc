@@ -67,6 +67,7 @@ std::vector<int32_t> Sequence::drop_pages() {
 void Sequence::preempt() {
   LOCKSTEP_CHECK(state_ == State::kRunning && pages_.empty());
   state_ = State::kPreempted;
+  planned_ = 0;
 }
 
 void Sequence::release() {

@@ -83,6 +83,7 @@ class Sequence {
   void note_in_tree(int64_t pages) { pages_in_tree_ = pages; }
   int64_t cached_tokens() const { return cached_tokens_; }  // When it first started.
   int64_t rope_length() const { return rope_length_; }      // When it last started.
+  const Prefix& prefix() const { return prepared_.prefix(); }
 
   // By which the workers know it while it runs.
   int32_t slot() const { return slot_; }

@@ -99,14 +99,44 @@ TEST(ChatGlmTest, KeysOfItsOwnAreRead) {
   EXPECT_LT(config_of(with(kChatGlm, R"("rope_ratio": 50)")).rope.table.inv_freq(3), slowest);
 }
 
-TEST(ChatGlmTest, TheFirstGenerationAndOtherBlocksAreRefused) {
-  expect_refused(with(kChatGlm, R"("position_encoding_2d": true)"), "of the first generation");
+TEST(ChatGlmTest, OtherBlocksAreRefused) {
   expect_refused(with(kChatGlm, R"("rmsnorm": false)"), "rmsnorm: false is not supported");
   expect_refused(with(kChatGlm, R"("quantization_bit": 4)"),
                  "quantization_bit: 4 is not supported");
   EXPECT_TRUE(describe(with(kChatGlm, R"("quantization_bit": 0, "interleaved_qkv": false)")).ok());
   expect_refused(with(kChatGlm, R"("add_bias_linear": true)"), "add_bias_linear: unknown here");
   expect_refused(with(kChatGlm, R"("rope_ratio": 0)"), "rope_ratio: wanted a number from");
+}
+
+// As ChatGLM-6B is published, but smaller.
+constexpr char kChatGlm1[] = R"({"architectures": ["ChatGLMModel"], "bos_token_id": 314,
+  "eos_token_id": 315, "gmask_token_id": 311, "hidden_size": 64, "inner_hidden_size": 192,
+  "layernorm_epsilon": 1e-05, "mask_token_id": 310, "max_sequence_length": 256,
+  "model_type": "chatglm", "num_attention_heads": 4, "num_layers": 2, "pad_token_id": 3,
+  "position_encoding_2d": true, "pre_seq_len": null, "prefix_projection": false,
+  "quantization_bit": 0, "torch_dtype": "float16", "use_cache": true, "vocab_size": 320})";
+
+TEST(ChatGlmTest, TheFirstGenerationIsToldByItsKeys) {
+  const absl::StatusOr<ModelDescription> model = describe(kChatGlm1);
+  ASSERT_TRUE(model.ok()) << model.status();
+  EXPECT_TRUE(model->config.layer_norm && model->config.norm_bias && model->config.mlp_bias);
+  EXPECT_EQ(model->config.kept_norm, 2);
+  EXPECT_EQ(model->config.intermediate_size, 192);
+  EXPECT_EQ(model->config.context, 256);
+  EXPECT_EQ(model->config.rope.rotary_dim, 8);
+  EXPECT_FALSE(model->config.rope.interleaved);
+  EXPECT_EQ(model->graph.sequence_rules.prefix_end(), 314);
+  EXPECT_EQ(model->graph.sequence_rules.held_ids(0), 311);
+  EXPECT_EQ(model->graph.sequence_rules.held_ids(1), 310);
+  std::string other = kChatGlm1;
+  other.replace(other.find("\"quantization_bit\": 0"), 21, "\"quantization_bit\": 4");
+  expect_refused(other, "quantization_bit: ");
+  other = kChatGlm1;
+  other.replace(other.find("2d\": true"), 9, "2d\": false");
+  expect_refused(other, "position_encoding_2d: ");
+  other = kChatGlm1;
+  other.replace(other.find("\"gmask_token_id\": 311"), 21, "\"gmask_token_id\": 320");
+  expect_refused(other, "gmask_token_id: wanted a token id below 320, found 320");
 }
 
 constexpr char kGptJ[] = R"({"architectures": ["GPTJForCausalLM"], "vocab_size": 320,

@@ -61,6 +61,7 @@ GroupInfo fake_info(const FakeModel& model, uint64_t epoch) {
           .max_context = model.max_context,
           .shares_prefixes = model.blocks == 0,
           .rope = model.rope,
+          .prefix = model.prefix,
           .vocab = model.vocab,
           .weight_bytes = 0,
           .numeric_class = "fake",
@@ -189,6 +190,10 @@ absl::Status FakeWorkers::take_pages(const cluster::StepSequence& sequence) {
   if (sequence.begins()) table.clear();
   if (sequence.begins() && model_.blocks > 0 && sequence.first_position() > 0) {
     return absl::InternalError("lie: a state block that nobody computed");
+  }
+  const int64_t prefix_rows = sequence.prefix_rows(), first = sequence.first_position();
+  if (first < prefix_rows && (first > 0 || sequence.rows() < prefix_rows)) {
+    return absl::InternalError("lie: a prefix in two steps");
   }
   table.insert(table.end(), sequence.pages().begin(), sequence.pages().end());
   const auto behind = static_cast<size_t>(sequence.first_position() / model_.page_tokens);

@@ -29,6 +29,7 @@ struct FakeModel {
   // State blocks that a rank has room for at least, one per sequence; 0: there are none.
   int64_t blocks = 0;
   RopeRule rope = {};
+  PrefixRule prefix = {};
 
   int64_t slots() const { return blocks == 0 ? max_sequences : blocks; }
 };

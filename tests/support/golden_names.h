@@ -37,6 +37,7 @@ inline constexpr GoldenName kGoldens[] = {
     {"goldens/gemma3_text", 4},
     {"goldens/glm4", 6},
     {"goldens/chatglm2_6b", 4},
+    {"goldens/chatglm_6b", 4},
     {"goldens/gpt_neox_parallel", 4},
     {"goldens/gpt_neox_serial", 4},
     {"goldens/gptj", 4},

@@ -21,6 +21,7 @@ struct Decoding {
   std::vector<int32_t> pages;
   int64_t done = 0;
   int64_t rope_length = 0;
+  Prefix prefix = {};
   bool finished() const { return tokens.size() >= golden->ids.size() + golden->greedy.size(); }
 };
 
@@ -53,7 +54,10 @@ void step_all(Group& group, uint64_t number, std::vector<Decoding>& prompts) {
     const auto slot = static_cast<int32_t>(&prompt - prompts.data());
     add_rows_in_slot(step, slot, {prompt.tokens.begin() + prompt.done, prompt.tokens.end()},
                      prompt.done, prompt.pages);
-    step.mutable_sequences(step.sequences_size() - 1)->set_rope_length(prompt.rope_length);
+    cluster::StepSequence& sequence = *step.mutable_sequences(step.sequences_size() - 1);
+    sequence.set_rope_length(prompt.rope_length);
+    sequence.set_prefix_rows(prompt.prefix.rows);
+    sequence.set_held_position(prompt.prefix.held_position);
     in_step.push_back(&prompt);
   }
   const auto results = group.run(step);
@@ -84,6 +88,9 @@ void expect_golden(const GoldenCase& golden, InProcessOptions options) {
     Decoding& decoding = prompts.emplace_back();
     decoding.golden = &prompt;
     decoding.tokens = prompt.ids;
+    const absl::StatusOr<Prefix> prefix = (*group)->info().prefix.find(prompt.ids);
+    ASSERT_EQ(message_of(prefix.status()), "");
+    decoding.prefix = *prefix;
     for (int64_t i = 0; i < kContext / kPageTokens; ++i) decoding.pages.push_back(pages++);
   }
   ASSERT_LE(pages, (*group)->info().pages);

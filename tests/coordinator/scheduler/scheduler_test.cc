@@ -129,6 +129,21 @@ TEST(SchedulerTest, ASequenceThatOutgrowsItsFrequenciesIsComputedAgainInItsSlot)
   EXPECT_EQ(bench.scheduler().preemptions(), 0);
 }
 
+TEST(SchedulerTest, APrefixIsComputedInOneStepWhateverTheChunkIsAndIsNotShared) {
+  Bench bench(kRoomy);
+  Sequence* a = bench.add(3, 20);
+  EXPECT_THAT(bench.step(), ElementsAre(Pair(a, 3)));
+  Sequence* b = bench.add(30, 5);
+  Sequence* c = bench.add(request_of(7, 40, 5), {.rows = 37})[0];
+  EXPECT_THAT(bench.step(), ElementsAre(Pair(a, 1), Pair(b, 8)));
+  EXPECT_THAT(bench.step(), ElementsAre(Pair(a, 1), Pair(b, 8)));
+  EXPECT_THAT(bench.step(), ElementsAre(Pair(a, 1), Pair(b, 8)));
+  EXPECT_THAT(bench.step(), ElementsAre(Pair(a, 1), Pair(b, 6), Pair(c, 37)));
+  EXPECT_THAT(bench.step(), ElementsAre(Pair(a, 1), Pair(b, 1), Pair(c, 3)));
+  Sequence* d = bench.add(request_of(7, 40, 5), {.rows = 37})[0];
+  EXPECT_THAT(bench.step(), ElementsAre(Pair(a, 1), Pair(b, 1), Pair(c, 1), Pair(d, 37)));
+}
+
 TEST(SchedulerTest, FrequenciesOfThePromptsLengthStay) {
   SchedulerLimits limits = kRoomy;
   limits.rope = {.of_prompt = true, .lengths = {10}};

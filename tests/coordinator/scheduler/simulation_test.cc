@@ -17,7 +17,11 @@ namespace {
 class Simulation {
  public:
   explicit Simulation(uint64_t seed)
-      : random_(seed), model_(random_model()), workers_(model_), scheduler_(random_limits()) {
+      : random_(seed),
+        model_(random_model()),
+        workers_(model_),
+        limits_(random_limits()),
+        scheduler_(limits_) {
     const int64_t count = between(1, 8);
     for (int64_t i = 0; i < count; ++i) add_lives();
   }
@@ -99,6 +103,8 @@ class Simulation {
       const bool odd = between(0, 9) == 0;
       request.prompt_ids.push_back(static_cast<int32_t>(odd ? between(0, model_.vocab - 1) : 0));
     }
+    const int64_t others = std::min({limits_.running, limits_.rows, limits_.outputs}) - 1;
+    const int64_t prefix = between(0, std::min(prompt - 1, limits_.rows - others));
     request.max_tokens = static_cast<int32_t>(between(1, 14));
     request.sampling.temperature = 0;
     request.n = static_cast<int32_t>(between(0, 3) == 0 ? between(2, 4) : 1);
@@ -106,7 +112,10 @@ class Simulation {
     request.priority = static_cast<int32_t>(between(0, 3) == 0 ? between(-1, 1) : 0);
     request.prompt_logprobs = static_cast<int32_t>(between(0, 2)) - 1;
     request.cache_salt = between(0, 3) == 0 ? "salt" : "";
-    const auto prepared = std::make_shared<PreparedRequest>(std::move(request), model_.vocab);
+    const bool has_prefix = between(0, 3) == 0;
+    if (has_prefix) request.prompt_logprobs = -1;
+    const auto prepared = std::make_shared<PreparedRequest>(
+        std::move(request), model_.vocab, Prefix{.rows = has_prefix ? prefix : 0});
     for (int32_t i = 0; i < prepared->request().n; ++i) {
       Life life{.request = prepared, .max_tokens = prepared->request().max_tokens};
       life.tokens = prepared->request().prompt_ids;
@@ -229,6 +238,7 @@ class Simulation {
   std::mt19937_64 random_;
   FakeModel model_;
   FakeWorkers workers_;
+  SchedulerLimits limits_;
   Scheduler scheduler_;
   std::vector<Life> lives_;
   size_t arrived_ = 0;

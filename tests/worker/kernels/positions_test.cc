@@ -53,6 +53,30 @@ TEST(RopeTableTest, ASequencesLengthChoosesItsFrequencies) {
   for (int r = 0; r < 5; ++r) EXPECT_NEAR(found.at(r, 3), std::sin(3 * own[r]), 1e-6) << r;
 }
 
+TEST(RopeTableTest, APositionIsTheRowsOwnHeldBehindAPrefixOrCountedFromItsEnd) {
+  const float inv_freq[] = {0.1f};
+  PositionedStep step({0, 4, 5, 6, 9}, {{.prefix_rows = 5, .held_position = 3}});
+  const std::vector<std::vector<int>> positions = {
+      {0, 4, 5, 6, 9}, {0, 4, 3, 3, 3}, {0, 0, 1, 2, 5}};
+  for (const PositionRow row : {PositionRow::kOwn, PositionRow::kHeld, PositionRow::kBlock}) {
+    Matrix wanted(5, 2), found(5, 2);
+    KernelArgs args;
+    args.step = &step;
+    args.attrs.rotary_dim = 2;
+    args.attrs.inv_freq = inv_freq;
+    args.attrs.position_row = row;
+    args.out[0] = wanted.view();
+    reference::kernel(Op::kRopeTable)(args);
+    args.out[0] = found.view();
+    run(kernels_of(Op::kRopeTable)[0], args, 2);
+    expect_close(found.view(), wanted.view(), 1.5e-7, "rope_table");
+    for (int r = 0; r < 5; ++r) {
+      const int position = positions[static_cast<size_t>(row)][static_cast<size_t>(r)];
+      EXPECT_NEAR(found.at(r, 1), std::sin(0.1 * position), 1e-6) << r;
+    }
+  }
+}
+
 TEST(RopeTableTest, IsCosAndSinOfTheFloatAngle) {
   std::vector<float> inv_freq(32);
   for (int i = 0; i < 32; ++i) inv_freq[i] = static_cast<float>(std::pow(1e4, -i / 32.0));

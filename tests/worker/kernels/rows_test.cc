@@ -224,7 +224,7 @@ struct RopeCase {
   Matrix x, table, out;
   KernelArgs args;
 
-  RopeCase(int64_t dim, int64_t rotary, bool interleaved)
+  RopeCase(int64_t dim, int64_t rotary, bool interleaved, int64_t offset = 0)
       : x(Matrix::random(5, 3 * dim, 1, DType::kF32, 3 * dim + 1)),
         table(Matrix::random(5, rotary, 2)),
         out(5, 3 * dim) {
@@ -234,6 +234,7 @@ struct RopeCase {
     args.attrs.head_dim = dim;
     args.attrs.rotary_dim = rotary;
     args.attrs.interleaved = interleaved;
+    args.attrs.offset = offset;
   }
 };
 
@@ -241,12 +242,14 @@ TEST(RopeTest, AgreesWithTheReferenceOnEveryIsaInPlaceAndNot) {
   for (const int64_t dim : kHeadDims) {
     for (const int64_t rotary : {dim, dim / 2, dim / 4}) {
       for (const bool interleaved : {false, true}) {
-        RopeCase wanted(dim, rotary, interleaved), first(dim, rotary, interleaved);
+        const int64_t offset = (dim - rotary) / 3;
+        RopeCase wanted(dim, rotary, interleaved, offset), first(dim, rotary, interleaved, offset);
         reference::kernel(Op::kRope)(wanted.args);
         run(kernels_of(Op::kRope).back(), first.args);
         expect_close(first.out.view(), wanted.out.view(), 1e-6, "rope");
         for (const KernelEntry& kernel : kernels_of(Op::kRope)) {
-          RopeCase apart(dim, rotary, interleaved), inside(dim, rotary, interleaved);
+          RopeCase apart(dim, rotary, interleaved, offset);
+          RopeCase inside(dim, rotary, interleaved, offset);
           run(kernel, apart.args, 2);
           expect_same_bits(apart.out.view(), first.out.view(), kernel.name);
           inside.args.out[0] = inside.x.view();

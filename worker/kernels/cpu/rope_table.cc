@@ -28,8 +28,9 @@ const char* rope_table(const KernelArgs& args) {
   if (half <= 0) return nullptr;
   for_each(*args.parallel, out.rows, [&](int64_t r) {
     const StepView& step = *args.step;
-    const int64_t position = step.positions[r];
-    const float* own = inv_freq_for(attrs, step.sequences[step.sequence_of_row[r]].rope_length);
+    const StepSequence& sequence = step.sequences[step.sequence_of_row[r]];
+    const int64_t position = sequence.position_in(attrs.position_row, step.positions[r]);
+    const float* own = inv_freq_for(attrs, sequence.rope_length);
     const float base = attrs.dynamic_length > 0 ? dynamic_base(attrs, position) : 0.0f;
     float* to = out.row<float>(r);
     for (int64_t i = 0; i < half; ++i) {

@@ -26,11 +26,13 @@ __device__ float frequency(const OperatorAttrs& attrs, int64_t i, int64_t positi
 }
 
 __global__ void table_kernel(TensorView out, StepView step, OperatorAttrs attrs) {
-  const int64_t row = blockIdx.x, half = attrs.rotary_dim / 2, position = step.positions[row];
-  const int64_t rope_length = step.sequences[step.sequence_of_row[row]].rope_length;
+  const int64_t row = blockIdx.x, half = attrs.rotary_dim / 2;
+  const StepSequence& sequence = step.sequences[step.sequence_of_row[row]];
+  const int64_t position = sequence.position_in(attrs.position_row, step.positions[row]);
   float* to = out.row<float>(row);
   for (int64_t i = threadIdx.x; i < half; i += blockDim.x) {
-    const float angle = frequency(attrs, i, position, rope_length) * static_cast<float>(position);
+    const float angle =
+        frequency(attrs, i, position, sequence.rope_length) * static_cast<float>(position);
     to[i] = static_cast<float>(exact::cos(angle)) * attrs.rope_factor;
     to[half + i] = static_cast<float>(exact::sin(angle)) * attrs.rope_factor;
   }

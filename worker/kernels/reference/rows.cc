@@ -101,6 +101,13 @@ const float* inv_freq(const OperatorAttrs& attrs, const StepSequence& sequence) 
   return attrs.inv_freq + set * (attrs.rotary_dim / 2);
 }
 
+int64_t row_position(const OperatorAttrs& attrs, const StepSequence& sequence, int64_t position) {
+  const bool in_prefix = position < sequence.prefix_rows;
+  if (attrs.position_row == PositionRow::kHeld && !in_prefix) return sequence.held_position;
+  if (attrs.position_row != PositionRow::kBlock) return position;
+  return in_prefix ? 0 : position - sequence.prefix_rows + 1;
+}
+
 // The frequency of pair i at a position.
 float frequency(const OperatorAttrs& attrs, const StepSequence& sequence, int64_t i,
                 int64_t position) {
@@ -250,8 +257,8 @@ const char* select_rows(const KernelArgs& args) {
 const char* rope_table(const KernelArgs& args) {
   const int64_t half = args.attrs.rotary_dim / 2;
   for (int64_t r = 0; r < args.out[0].rows; ++r) {
-    const int64_t position = args.step->positions[r];
     const StepSequence& sequence = args.step->sequences[args.step->sequence_of_row[r]];
+    const int64_t position = row_position(args.attrs, sequence, args.step->positions[r]);
     for (int64_t i = 0; i < half; ++i) {
       const float angle =
           frequency(args.attrs, sequence, i, position) * static_cast<float>(position);
@@ -269,15 +276,16 @@ const char* rope(const KernelArgs& args) {
   for (int64_t r = 0; r < x.rows; ++r) {
     for (int64_t head = 0; head < x.cols; head += args.attrs.head_dim) {
       for (int64_t i = 0; i < half; ++i) {
-        const int64_t first = head + (args.attrs.interleaved ? 2 * i : i);
+        const int64_t first = head + args.attrs.offset + (args.attrs.interleaved ? 2 * i : i);
         const int64_t second = first + (args.attrs.interleaved ? 1 : half);
         const double a = element(x, r, first), b = element(x, r, second);
         const double cos = element(table, r, i), sin = element(table, r, half + i);
         set_element(out, r, first, static_cast<float>(a * cos - b * sin));
         set_element(out, r, second, static_cast<float>(b * cos + a * sin));
       }
-      for (int64_t i = head + rotary; i < head + args.attrs.head_dim; ++i) {
-        set_element(out, r, i, element(x, r, i));
+      for (int64_t i = 0; i < args.attrs.head_dim; ++i) {
+        const bool turns = args.attrs.offset <= i && i < args.attrs.offset + rotary;
+        if (!turns) set_element(out, r, head + i, element(x, r, head + i));
       }
     }
   }
