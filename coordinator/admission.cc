@@ -84,6 +84,21 @@ absl::Status check_length(const Request& request, const GroupInfo& group) {
   return absl::OkStatus();
 }
 
+// All of it is computed in one step, beside rows of all other sequences.
+absl::Status check_prefix(const Request& request, const GroupInfo& group) {
+  ASSIGN_OR_RETURN(const Prefix prefix, group.prefix.find(request.prompt_ids));
+  if (prefix.rows > group.max_prefix_rows()) {
+    return too_long(invalid_argument(
+        "prompt: want at most {} tokens before its token {}, so that they fit one step, found {}; "
+        "shorten it or raise --prefill-chunk",
+        group.max_prefix_rows(), group.prefix.end, prefix.rows));
+  }
+  if (!group.prefix.any() || request.prompt_logprobs < 0) return absl::OkStatus();
+  return invalid_argument(
+      "prompt_logprobs: in this model the tokens of a prompt see those that follow, so they have "
+      "no probabilities");
+}
+
 absl::Status check_request(const Request& request, const GroupInfo& group) {
   if (request.prompt_ids.empty()) {
     return invalid_argument("prompt: want at least one token, found none");
@@ -91,7 +106,8 @@ absl::Status check_request(const Request& request, const GroupInfo& group) {
   if (request.n < 1) return invalid_argument("n: want at least 1, found {}", request.n);
   RETURN_IF_ERROR(check_ids(request, group.vocab));
   RETURN_IF_ERROR(check_sampling(request.sampling, group.vocab));
-  return check_length(request, group);
+  RETURN_IF_ERROR(check_length(request, group));
+  return check_prefix(request, group);
 }
 
 absl::Status check_queue(const QueueLoad& waiting, const QueueLoad& more, const QueueLoad& max) {

@@ -53,6 +53,7 @@ void EngineCore::group_formed(const GroupInfo& info) {
                       .pages = info_.pages,
                       .page_tokens = info_.page_tokens,
                       .step_budget_ns = step_budget_ms(options_, info_) * 1'000'000,
+                      .rope = info_.rope,
                       .prefix = {.enabled = options_.prefix.enabled && info_.shares_prefixes,
                                  .shared = options_.prefix.shared}});
   for (Job* job : jobs_in_order()) {

@@ -81,7 +81,9 @@ absl::StatusOr<std::shared_ptr<Stream>> Inbox::submit(Request request) {
     largest = largest_;
   }
   ASSIGN_OR_RETURN(const GroupInfo* group, group_for(request, serving, largest));
-  const auto prepared = std::make_shared<const PreparedRequest>(std::move(request), group->vocab);
+  ASSIGN_OR_RETURN(const Prefix prefix, group->prefix.find(request.prompt_ids));
+  const auto prepared =
+      std::make_shared<const PreparedRequest>(std::move(request), group->vocab, prefix);
   const QueueLoad load = load_of(*prepared);
   std::shared_ptr<Stream> stream = make_stream();
   Submission submission = {.request = prepared,

@@ -73,8 +73,12 @@ Value turned_attention(Graph& g, const Config& c, Value q, Value k, Value v, int
     const Rope& rope = c.windows[layer] > 0 ? c.window_rope : c.rope;
     q = g.rope(q, rope);
     k = g.rope(k, rope);
+    if (c.second_rope.head_dim > 0) {
+      q = g.rope(q, c.second_rope);
+      k = g.rope(k, c.second_rope);
+    }
   }
-  if (!c.query_scales.scales.empty()) q = g.position_scale(q, c.query_scales);
+  if (c.query_scales.length > 0) q = g.position_scale(q, c.query_scales);
   const Value y = g.attention(q, k, v, attention_spec(c, layer));
   return g.linear(y, out, hidden(c), c.output_bias);
 }
@@ -149,6 +153,9 @@ void build_layers(Graph& g, const Config& c, const Layers& model) {
   const auto scaled = [&](Value x, float factor) {
     return factor == 1 ? x : g.map(x, Function::kScale, factor);
   };
+  const auto kept = [&](Value x, Value normed) {
+    return c.kept_norm == 0 ? x : scaled(normed, c.kept_norm);
+  };
   Value x = scaled(g.embed(model.embedding, vocab(c), hidden(c)), c.embedding_multiplier);
   if (c.position_rows > 0) {
     x = g.add(x, g.embed_positions(model.positions, c.position_rows, c.position_offset, hidden(c)));
@@ -160,13 +167,13 @@ void build_layers(Graph& g, const Config& c, const Layers& model) {
     const Value a =
         scaled(norm(g, c, model.attention(g, c, normed, layer), model.attention_out_norm),
                c.residual_multiplier);
-    if (c.parallel_norms == 0) x = g.add(x, a);
+    if (c.parallel_norms == 0) x = g.add(kept(x, normed), a);
     const Value mlp_in = c.parallel_norms == 1 ? normed : norm(g, c, x, model.mlp_norm);
     Value m = scaled(norm(g, c, model.mlp(g, c, mlp_in, layer), model.mlp_out_norm),
                      c.residual_multiplier);
     // Added before they are made whole: one collective for both.
     if (c.parallel_norms != 0) m = g.add(a, m);
-    x = g.add(x, m);
+    x = g.add(kept(x, mlp_in), m);
   }
   x = norm(g, c, g.select_rows(x), model.norm);
   x = g.head(x, c.tie_word_embeddings ? model.embedding : model.head, vocab(c), c.head_bias,

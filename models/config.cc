@@ -273,7 +273,9 @@ absl::StatusOr<double> read_ropes(const Json& json, const Family& family, Config
                   .max_positions = config.max_position_embeddings,
                   .theta = family.rope_theta,
                   .part = family.partial_rotary,
-                  .interleaved = family.rope_interleaved};
+                  .interleaved = family.rope_interleaved,
+                  .yarn_is_longrope = family.yarn_is_longrope,
+                  .ntk_length = config.ntk_length};
   ASSIGN_OR_RETURN(const float ratio, factor_of(json, "rope_ratio"));
   facts.theta *= ratio;
   if (reads_key(family, "rotary_dim") && json.contains("rotary_dim")) {

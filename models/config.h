@@ -50,7 +50,11 @@ struct Config {
   float logits_multiplier = 1;
   Rope rope;
   Rope window_rope;  // Of layers with a window.
+  Rope second_rope;  // Of further columns of each head; head_dim 0: none.
   PositionScales query_scales;
+  // Frequencies depend on how many times so many positions the prompt has (dynamic NTK of the first
+  // Qwen); 0: they don't.
+  int64_t ntk_length = 0;
   bool tie_word_embeddings = false;
   bool qkv_bias = false;
   bool output_bias = false;  // Of the attention's output projection.
@@ -62,6 +66,8 @@ struct Config {
   bool norm_bias = false;
   // Of halves that both read the layer's input: 1 for both or 2; 0: the MLP follows the attention.
   int parallel_norms = 0;
+  // The residual stream goes on with what a half's norm gave, times this; 0: as it was.
+  float kept_norm = 0;
   std::vector<bool> turns;       // [layers]: whether q and k are rotated.
   std::vector<int64_t> windows;  // [layers]: 0, or how many positions a query sees.
   ExpertConfig experts;
@@ -75,6 +81,7 @@ struct Config {
   std::string scheme;          // In which `lockstep quantize` stored them (quantization_config).
   std::vector<int64_t> bos_token_ids;
   std::vector<int64_t> eos_token_ids;
+  std::vector<int64_t> mask_token_ids;  // Of the first ChatGLM.
 };
 
 // Axes of a model in the words of its config.

@@ -222,12 +222,14 @@ Value Graph::rope_table(const Rope& rope) {
 }
 
 Value Graph::rope(Value x, const Rope& rope) {
-  LOCKSTEP_CHECK(rope.table.inv_freq_size() * 2 == rope.rotary_dim);
+  const int64_t sets = rope.table.lengths_size() + 1;
+  LOCKSTEP_CHECK(rope.table.inv_freq_size() * 2 == sets * rope.rotary_dim);
   Node node{.op = Op::kRope, .inputs = {x.id, rope_table(rope).id}};
   program::RopeAttrs& attributes = *node.attributes.mutable_rope();
   attributes.set_head_dim(rope.head_dim);
   attributes.set_rotary_dim(rope.rotary_dim);
   attributes.set_interleaved(rope.interleaved);
+  attributes.set_offset(rope.offset);
   return append_one(std::move(node), {.name = info(x).name + ".rope", .axis = info(x).axis});
 }
 
@@ -236,6 +238,7 @@ Value Graph::position_scale(Value x, const PositionScales& by_position) {
   program::PositionScaleAttrs& scale = *attributes.mutable_position_scale();
   for (const float factor : by_position.scales) scale.add_scales(factor);
   scale.set_length(by_position.length);
+  scale.set_log_factor(by_position.log_factor);
   return like(Op::kPositionScale, {x}, std::move(attributes));
 }
 

@@ -27,6 +27,7 @@ class Graph {
  public:
   std::string model;                                                    // Name for messages.
   std::vector<program::RowDomain> row_domains = default_row_domains();  // As Program's.
+  program::SequenceRules sequence_rules;                                // The same.
 
   // --- Builders. Names are relative to the open scopes: "mlp.up_proj" is
   // "model.layers.3.mlp.up_proj.weight" (and ".bias") in the checkpoint.

@@ -17,25 +17,19 @@ constexpr int64_t kMostConfigBytes = 16 << 20;
 
 // In the order in which messages name them.
 constexpr Architectures (*kFamilies[])() = {
-    families::llama::rows,      families::qwen::rows,
-    families::mixtral::rows,    families::qwen_moe::rows,
-    families::baichuan::rows,   families::internlm::rows,
-    families::phi3::rows,       families::granite::rows,
-    families::gemma::rows,      families::minimax::rows,
-    families::smollm3::rows,    families::glm4::rows,
-    families::chatglm::rows,    families::cohere::rows,
-    families::exaone4::rows,    families::starcoder2::rows,
-    families::gpt_neox::rows,   families::gptj::rows,
-    families::phi::rows,        families::stablelm::rows,
-    families::falcon::rows,     families::olmo::rows,
-    families::lfm2::rows,       families::qwen3_next::rows,
-    families::gpt2::rows,       families::opt::rows,
-    families::bloom::rows,      families::mpt::rows,
-    families::gpt_oss::rows,    families::qwen1::rows,
-    families::deepseek::rows,   families::deepseek_sparse::rows,
-    families::rwkv4::rows,      families::rwkv5::rows,
-    families::rwkv6::rows,      families::rwkv7::rows,
-    families::granite4::rows,   families::bamba::rows,
+    families::llama::rows,      families::qwen::rows,       families::mixtral::rows,
+    families::qwen_moe::rows,   families::baichuan::rows,   families::internlm::rows,
+    families::phi3::rows,       families::granite::rows,    families::gemma::rows,
+    families::minimax::rows,    families::smollm3::rows,    families::glm4::rows,
+    families::chatglm1::rows,   families::chatglm::rows,    families::cohere::rows,
+    families::exaone4::rows,    families::starcoder2::rows, families::gpt_neox::rows,
+    families::gptj::rows,       families::phi::rows,        families::stablelm::rows,
+    families::falcon::rows,     families::olmo::rows,       families::lfm2::rows,
+    families::qwen3_next::rows, families::gpt2::rows,       families::opt::rows,
+    families::bloom::rows,      families::mpt::rows,        families::gpt_oss::rows,
+    families::qwen1::rows,      families::deepseek::rows,   families::deepseek_sparse::rows,
+    families::rwkv4::rows,      families::rwkv5::rows,      families::rwkv6::rows,
+    families::rwkv7::rows,      families::granite4::rows,   families::bamba::rows,
     families::nemotron_h::rows,
 };
 
@@ -48,6 +42,7 @@ std::vector<Architecture> all_rows() {
 absl::StatusOr<const Architecture*> find_architecture(const Json& json) {
   std::string supported;
   for (const Architecture& known : architectures()) {
+    if (known.is != nullptr) continue;  // Another row has its name.
     supported += supported.empty() ? known.name : fmt::format(", {}", known.name);
   }
   for (const std::string_view name : wrapper_names()) supported += fmt::format(", {}", name);
@@ -59,7 +54,7 @@ absl::StatusOr<const Architecture*> find_architecture(const Json& json) {
   }
   const std::string name = found[0].get<std::string>();
   for (const Architecture& known : architectures()) {
-    if (known.name == name) return &known;
+    if (known.name == name && (known.is == nullptr || known.is(json))) return &known;
   }
   return invalid_argument("architectures: \"{}\" is not supported; supported: {}", printable(name),
                           supported);
@@ -93,6 +88,7 @@ absl::StatusOr<ModelDescription> describe_model(const std::filesystem::path& fol
   model.graph.model = name.has_filename() ? name.filename() : name.parent_path().filename();
   std::optional<Scope> wrapped;
   if (!scope->empty()) wrapped.emplace(model.graph, *scope);
+  model.graph.sequence_rules.set_rope_length_of_prompt(model.config.ntk_length > 0);
   (*architecture)->build(model.graph, model.config);
   wrapped.reset();  // It refers to the graph, which moves.
   return model;

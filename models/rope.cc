@@ -27,6 +27,8 @@ struct Scaling {
   double theta;
   int64_t max_positions;
   int64_t original_positions;
+  bool yarn_is_longrope;
+  int64_t ntk_length;
 
   absl::StatusOr<double> number(std::string_view name, double low, double high,
                                 std::optional<double> fallback = std::nullopt) const {
@@ -55,7 +57,24 @@ void set_frequencies(const std::vector<double>& frequencies, RopeConfig& out) {
   }
 }
 
+// A prompt of up to ntk_length, 2, 4, ... times as many tokens has its base multiplied by a power
+// of 1, 3, 7, ...
+absl::Status ntk_by_prompt(const Scaling& scaling, RopeConfig& out) {
+  if (scaling.dim <= 2) {
+    return invalid_argument("use_dynamic_ntk: wanted a head_dim above 2, found {}", scaling.dim);
+  }
+  const double exponent = static_cast<double>(scaling.dim) / static_cast<double>(scaling.dim - 2);
+  int64_t length = scaling.ntk_length;
+  for (double alpha = 1;; alpha = 2 * alpha + 1, length *= 2) {
+    const double theta = scaling.theta * exact_pow(alpha, exponent);
+    set_frequencies(plain_frequencies(scaling.dim, theta), out);
+    if (length >= scaling.max_positions) return absl::OkStatus();
+    out.rope.table.add_lengths(length);
+  }
+}
+
 absl::Status plain(const Scaling& scaling, RopeConfig& out) {
+  if (scaling.ntk_length > 0) return ntk_by_prompt(scaling, out);
   set_frequencies(plain_frequencies(scaling.dim, scaling.theta), out);
   return absl::OkStatus();
 }
@@ -169,6 +188,42 @@ absl::Status yarn(const Scaling& scaling, RopeConfig& out) {
   return absl::OkStatus();
 }
 
+// What each frequency is divided by.
+absl::Status add_divided(const Scaling& scaling, const char* name, RopeConfig& out) {
+  const Json found = scaling.object->value(name, Json());
+  const auto wanted = static_cast<size_t>(scaling.dim / 2);
+  const auto divides = [](const Json& factor) {
+    return factor.is_number() && factor.get<double>() >= 0.1 && factor.get<double>() <= 1e6;
+  };
+  if (!found.is_array() || found.size() != wanted ||
+      !std::all_of(found.begin(), found.end(), divides)) {
+    return invalid_argument("{}.{}: wanted a list of {} numbers from 0.1 to 1e6, found {}",
+                            scaling.key, name, wanted, describe(found));
+  }
+  std::vector<double> frequencies = plain_frequencies(scaling.dim, scaling.theta);
+  for (size_t i = 0; i < wanted; ++i) frequencies[i] /= double{found[i].get<float>()};
+  set_frequencies(frequencies, out);
+  return absl::OkStatus();
+}
+
+// LongRoPE (arXiv 2402.13753): a factor for each frequency, others in a sequence that is longer
+// than the original positions, for all of its tokens.
+absl::Status longrope(const Scaling& scaling, RopeConfig& out) {
+  const double original = static_cast<double>(scaling.original_positions);
+  RETURN_IF_ERROR(add_divided(scaling, "short_factor", out));
+  if (scaling.original_positions < scaling.max_positions) {
+    RETURN_IF_ERROR(add_divided(scaling, "long_factor", out));
+    out.rope.table.add_lengths(scaling.original_positions);
+  }
+  const double implied = static_cast<double>(scaling.max_positions) / original;
+  ASSIGN_OR_RETURN(const double factor, scaling.number("factor", 1e-6, 1e6, implied));
+  const bool scales = factor > 1 && scaling.original_positions > 1;
+  const double inferred = scales ? std::sqrt(1 + exact_log(factor) / exact_log(original)) : 1;
+  ASSIGN_OR_RETURN(const double attention, scaling.number("attention_factor", 0, 1e3, inferred));
+  out.rope.table.set_factor(static_cast<float>(attention));
+  return absl::OkStatus();
+}
+
 struct Kind {
   std::string_view name;
   absl::Status (*apply)(const Scaling& scaling, RopeConfig& out);
@@ -185,13 +240,15 @@ constexpr Kind kKinds[] = {
      yarn,
      {"factor", "attention_factor", "beta_fast", "beta_slow", "mscale", "mscale_all_dim",
       "truncate"}},
+    {"longrope", longrope, {"short_factor", "long_factor", "factor", "attention_factor"}},
 };
 
 absl::StatusOr<const Kind*> find_kind(const Scaling& scaling) {
   for (const char* key : {"rope_type", "type"}) {
-    const absl::StatusOr<std::string> name = get_string(*scaling.object, key, "");
+    absl::StatusOr<std::string> name = get_string(*scaling.object, key, "");
     if (!name.ok()) return invalid_argument("{}.{}", scaling.key, message_of(name.status()));
     if (name->empty()) continue;
+    if (scaling.yarn_is_longrope && (*name == "su" || *name == "yarn")) name = "longrope";
     std::string supported;
     for (const Kind& kind : kKinds) {
       if (kind.name == *name) return &kind;
@@ -225,7 +282,9 @@ absl::StatusOr<Scaling> find_scaling(const Json& json, const RopeFacts& facts) {
                   .dim = facts.head_dim,
                   .theta = facts.theta,
                   .max_positions = facts.max_positions,
-                  .original_positions = facts.max_positions};
+                  .original_positions = facts.max_positions,
+                  .yarn_is_longrope = facts.yarn_is_longrope,
+                  .ntk_length = facts.ntk_length};
   for (const char* key : {"rope_scaling", "rope_parameters"}) {
     if (!json.contains(key) || json[key].is_null()) continue;
     if (!json[key].is_object()) {

@@ -22,6 +22,8 @@ struct RopeFacts {
   double part = 0;       // As Family::partial_rotary.
   int64_t dim = 0;       // Columns that turn, where the config says how many; 0: `part` of all.
   bool interleaved = false;
+  bool yarn_is_longrope = false;  // As Family::yarn_is_longrope.
+  int64_t ntk_length = 0;         // As Config::ntk_length.
 };
 
 // From the top level of a config.json, both forms. Errors name the key; the caller names the file.

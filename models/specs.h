@@ -15,6 +15,7 @@ struct Rope {
   int64_t head_dim = 0;
   int64_t rotary_dim = 0;
   bool interleaved = false;
+  int64_t offset = 0;
   program::RopeTableAttrs table;
 };
 
@@ -31,10 +32,12 @@ struct HeadNorm {
   bool by_column = false;  // A weight for each head, all in one vector.
 };
 
-// By a row's position, one for every `length` of them: the last one holds for all that follow.
+// By a row's position, one for every `length` of them: the last one holds for all that follow. Or
+// with log_factor as program.PositionScaleAttrs says.
 struct PositionScales {
-  std::vector<float> scales;  // None: nothing is scaled.
-  int64_t length = 0;
+  std::vector<float> scales = {};
+  int64_t length = 0;  // 0: nothing is scaled.
+  float log_factor = 0;
 };
 
 // Norms of q and k before they turn, as a family has them.

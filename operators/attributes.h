@@ -31,13 +31,16 @@ enum class AttrsKind : uint8_t {
   kPositionScale = 20,
 };
 
+// What of a row's sequence rope_table takes as its position: program.PositionRow.
+enum class PositionRow : uint8_t { kOwn = 0, kHeld = 1, kBlock = 2 };
+
 // Fields by operator; each operator reads its own.
 struct OperatorAttrs {
   float eps = 0;             // rms_norm, head_norm, add_norm, layer_norm, delta_rule
   bool centred = false;      // head_norm: layer_norm within each head, not rms_norm
   int64_t vocab_begin = 0;   // embed, top_candidates: first id of this rank's slice
   bool by_position = false;  // embed: the row of position + offset, not of the token
-  int64_t offset = 0;        // embed: by position
+  int64_t offset = 0;        // embed: by position; rope: first column of a head that turns
   // head_norm, rope, attention, delta_rule, recurrence: columns of a q or k head; expand_heads: of
   // an output head
   int64_t head_dim = 0;
@@ -60,10 +63,15 @@ struct OperatorAttrs {
   bool out_before = false;  // recurrence: of a row, from what the rows before it left
   int state = -1;           // Index into the program's states, of operators that have one.
   int64_t taps = 0;         // conv: rows that a column is summed over
-  int64_t rotary_dim = 0;   // rope_table, rope: the first rotary_dim of a head are rotated
+  int64_t rotary_dim = 0;   // rope_table, rope: columns of a head that are rotated
   bool interleaved = false;         // rope: pairs (2i, 2i+1) instead of (i, i + rotary_dim / 2)
-  const float* inv_freq = nullptr;  // rope_table: [rotary_dim / 2]
-  float rope_factor = 1;            // rope_table: cos and sin are multiplied by this (yarn)
+  const float* inv_freq = nullptr;  // rope_table: [rope_length_count + 1, rotary_dim / 2]
+  int64_t inv_freq_count = 0;
+  // rope_table: set i of inv_freq is for a rope_length up to rope_lengths[i], the last for others.
+  const int64_t* rope_lengths = nullptr;
+  int64_t rope_length_count = 0;
+  PositionRow position_row = PositionRow::kOwn;  // rope_table
+  float rope_factor = 1;  // rope_table: cos and sin are multiplied by this (yarn)
   // rope_table "dynamic": with dynamic_length > 0 and L = max(position + 1, dynamic_length), the
   // base is rope_theta * (dynamic_factor * L / dynamic_length - (dynamic_factor - 1))^(d / (d -
   // 2)).
@@ -86,8 +94,18 @@ struct OperatorAttrs {
   bool renormalised = false;               // route: the chosen weights add up to 1, before `scale`
   const float* position_scales = nullptr;  // position_scale: [position_scale_count]
   int64_t position_scale_count = 0;
-  int64_t position_scale_length = 0;  // position_scale: positions for each of them
+  // position_scale: positions for each of them, or with log_factor where the logarithm begins
+  int64_t position_scale_length = 0;
+  float log_factor = 0;  // position_scale: of log(position + 1); 0: position_scales
 };
+
+// Of rope_table: the frequencies of a sequence with this rope_length.
+[[gnu::always_inline]] constexpr const float* inv_freq_for(const OperatorAttrs& attrs,
+                                                           int64_t rope_length) {
+  int64_t set = 0;
+  while (set < attrs.rope_length_count && attrs.rope_lengths[set] < rope_length) ++set;
+  return attrs.inv_freq + set * (attrs.rotary_dim / 2);
+}
 
 // Calls visit(pointer, count) for every array that a kernel reads, so that whoever places
 // attributes on a device copies them without knowing operators. Pointers may be changed.
@@ -95,7 +113,8 @@ template <typename Visit>
 void visit_tables(OperatorAttrs& attrs, const Visit& visit) {
   if (attrs.kv_head_of != nullptr) visit(attrs.kv_head_of, attrs.kv_head_of_count);
   if (attrs.slopes != nullptr) visit(attrs.slopes, attrs.slope_count);
-  if (attrs.inv_freq != nullptr) visit(attrs.inv_freq, attrs.rotary_dim / 2);
+  if (attrs.inv_freq != nullptr) visit(attrs.inv_freq, attrs.inv_freq_count);
+  if (attrs.rope_lengths != nullptr) visit(attrs.rope_lengths, attrs.rope_length_count);
   if (attrs.position_scales != nullptr) visit(attrs.position_scales, attrs.position_scale_count);
 }
 

@@ -14,6 +14,7 @@ namespace {
 constexpr int64_t kMaxHeads = 1 << 16;
 constexpr int64_t kMaxAngles = 1 << 16;
 constexpr int64_t kMaxScales = 1 << 16;
+constexpr int64_t kMaxRopeLengths = 32;
 
 bool check_eps(const OperatorCall& c, Finding& f) {
   return f.finite("eps", c.attrs.eps) && f.holds(c.attrs.eps >= 0, "eps must not be negative");
@@ -31,6 +32,22 @@ bool check_dynamic(const OperatorAttrs& a, Finding& f) {
   return f.holds(a.rope_theta >= 1, "theta must be 1 or more where dynamic_length is set") &&
          f.holds(a.dynamic_factor >= 1, "dynamic_factor must be 1 or more") &&
          f.within("inv_freq count of a dynamic table", a.rotary_dim / 2, 2, kMaxAngles);
+}
+
+// As many sets as rope_lengths are told apart.
+bool check_rope_lengths(const OperatorAttrs& a, Finding& f) {
+  if (!f.within("lengths count", a.rope_length_count, 0, kMaxRopeLengths) ||
+      !f.equal("inv_freq count", a.inv_freq_count,
+               (a.rope_length_count + 1) * (a.rotary_dim / 2))) {
+    return false;
+  }
+  int64_t before = 0;
+  for (int64_t i = 0; i < a.rope_length_count; ++i) {
+    if (!f.within("a length, ascending,", a.rope_lengths[i], before + 1, kMaxContext)) return false;
+    before = a.rope_lengths[i];
+  }
+  return f.holds(a.rope_length_count == 0 || a.dynamic_length == 0,
+                 "lengths must be empty where dynamic_length is set");
 }
 
 // A row for each position that a sequence may have.
@@ -93,17 +110,18 @@ bool check_head_norm(const OperatorCall& c, Finding& f) {
 bool check_rope_table(const OperatorCall& c, Finding& f) {
   const OperatorAttrs& a = c.attrs;
   if (!f.within("inv_freq count", a.rotary_dim / 2, 1, kMaxAngles) ||
-      !f.equal("columns of the output", c.out[0].cols, a.rotary_dim)) {
+      !f.equal("columns of the output", c.out[0].cols, a.rotary_dim) || !check_rope_lengths(a, f)) {
     return false;
   }
-  for (int64_t i = 0; i < a.rotary_dim / 2; ++i) {
+  for (int64_t i = 0; i < a.inv_freq_count; ++i) {
     // The sine takes angles below 2^30: positions are below kMaxContext.
     if (!f.finite("inv_freq", a.inv_freq[i]) ||
         !f.holds(std::abs(a.inv_freq[i]) <= 32, "inv_freq must be within -32 to 32")) {
       return false;
     }
   }
-  return f.finite("factor", a.rope_factor) && f.finite("dynamic_factor", a.dynamic_factor) &&
+  return f.within("position_row", static_cast<int64_t>(a.position_row), 0, 2) &&
+         f.finite("factor", a.rope_factor) && f.finite("dynamic_factor", a.dynamic_factor) &&
          f.finite("theta", a.rope_theta) && check_dynamic(a, f);
 }
 
@@ -112,13 +130,16 @@ bool check_rope(const OperatorCall& c, Finding& f) {
   return f.within("head_dim", a.head_dim, 1, kMaxColumns) &&
          f.within("rotary_dim", a.rotary_dim, 2, a.head_dim) &&
          f.equal("rotary_dim's remainder by 2", a.rotary_dim % 2, 0) &&
+         f.within("offset", a.offset, 0, a.head_dim - a.rotary_dim) &&
          f.equal("columns of the table", c.in[1].cols, a.rotary_dim) && check_heads(c, f);
 }
 
 bool check_position_scale(const OperatorCall& c, Finding& f) {
   const OperatorAttrs& a = c.attrs;
-  if (!f.within("scales count", a.position_scale_count, 1, kMaxScales) ||
-      !f.within("length", a.position_scale_length, 1, kMaxContext)) {
+  const int64_t count = a.log_factor == 0 ? 1 : 0;  // At least; with a logarithm at most.
+  if (!f.within("scales count", a.position_scale_count, count, count * kMaxScales) ||
+      !f.within("length", a.position_scale_length, 1, kMaxContext) ||
+      !f.finite("log_factor", a.log_factor)) {
     return false;
   }
   for (int64_t i = 0; i < a.position_scale_count; ++i) {

@@ -65,13 +65,15 @@ constexpr std::array<OperatorSchema, kOpCount> kSchemas = table_by_op<OperatorSc
      .check = check_head_norm,
      .flops_per_element = 4},
     {.op = Op::kRopeTable,
-     .formula = "cos and sin of position * inv_freq, times factor: [cos | sin], once per step",
+     .formula = "cos and sin of position * inv_freq, which may depend on the sequence's "
+                "rope_length, times factor: [cos | sin], once per step; the position is the row's "
+                "own, held behind the sequence's prefix, or counted from its end on",
      .attrs = AttrsKind::kRopeTable,
      .outputs = {"out"},
      .rows = RowRule::kTokens,
      .check = check_rope_table},
     {.op = Op::kRope,
-     .formula = "every head's first rotary_dim columns rotated by the table, in pairs",
+     .formula = "every head's rotary_dim columns from offset on rotated by the table, in pairs",
      .attrs = AttrsKind::kRope,
      .inputs = {value("x"), value("table")},
      .outputs = {"out"},
@@ -81,7 +83,8 @@ constexpr std::array<OperatorSchema, kOpCount> kSchemas = table_by_op<OperatorSc
      .check = check_rope,
      .flops_per_element = 3},
     {.op = Op::kPositionScale,
-     .formula = "out = x * scales[min(position / length, their count - 1)]",
+     .formula = "out = x * scales[min(position / length, their count - 1)]; or x before position "
+                "length, x * log(position + 1) * log_factor from it on",
      .attrs = AttrsKind::kPositionScale,
      .inputs = {value("x")},
      .outputs = {"out"},
@@ -92,8 +95,8 @@ constexpr std::array<OperatorSchema, kOpCount> kSchemas = table_by_op<OperatorSc
      .flops_per_element = 1},
     {.op = Op::kAttention,
      .formula = "appends k and v to the layer's pages; out = softmax(scale * q * keys^T, capped, + "
-                "slope * distance) * values, causal, within window; a head's sink is one more "
-                "score, without a value",
+                "slope * distance) * values, causal but for the rows of a sequence's prefix, which "
+                "see one another, within window; a head's sink is one more score, without a value",
      .attrs = AttrsKind::kAttention,
      .inputs = {value("q"), value("k"), value("v"), optional_bias("sinks")},
      .outputs = {"out"},

@@ -43,8 +43,13 @@ static_assert(program::Function_ARRAYSIZE == kFunctionCount,
               "program.proto has more than operators/functions.inc");
 
 void bind_rope_table(const program::RopeTableAttrs& from, OperatorAttrs& attrs) {
-  attrs.rotary_dim = 2 * int64_t{from.inv_freq_size()};
+  attrs.rotary_dim = 2 * (from.inv_freq_size() / (int64_t{from.lengths_size()} + 1));
   attrs.inv_freq = from.inv_freq().data();
+  attrs.inv_freq_count = from.inv_freq_size();
+  if (from.lengths_size() > 0) attrs.rope_lengths = from.lengths().data();
+  attrs.rope_length_count = from.lengths_size();
+  // A number that is none is checked as such.
+  attrs.position_row = static_cast<PositionRow>(from.position_row());
   attrs.rope_factor = from.factor();
   attrs.dynamic_length = from.dynamic_length();
   attrs.dynamic_factor = from.dynamic_factor();
@@ -117,19 +122,34 @@ std::string norm_text(const OperatorAttrs& attrs) {
 }
 
 std::string rope_table_text(const OperatorAttrs& attrs, bool brief) {
-  const std::span<const float> inv_freq(attrs.inv_freq, static_cast<size_t>(attrs.rotary_dim / 2));
+  const std::span<const float> inv_freq(attrs.inv_freq, static_cast<size_t>(attrs.inv_freq_count));
   std::string text = fmt::format("inv_freq {} factor {:.6g}", list_text(inv_freq, brief, "{:.6g}"),
                                  attrs.rope_factor);
+  if (attrs.rope_lengths != nullptr) {
+    const std::span<const int64_t> lengths(attrs.rope_lengths,
+                                           static_cast<size_t>(attrs.rope_length_count));
+    text += " lengths " + list_text(lengths, brief, "{}");
+  }
+  if (attrs.position_row == PositionRow::kHeld) text += " held";
+  if (attrs.position_row == PositionRow::kBlock) text += " block";
   if (attrs.dynamic_length == 0) return text;
   return text + fmt::format(" dynamic_length {} dynamic_factor {:.6g} theta {:.6g}",
                             attrs.dynamic_length, attrs.dynamic_factor, attrs.rope_theta);
 }
 
+std::string rope_text(const OperatorAttrs& attrs) {
+  std::string text = fmt::format("head_dim {} rotary_dim {}", attrs.head_dim, attrs.rotary_dim);
+  if (attrs.offset != 0) text += fmt::format(" offset {}", attrs.offset);
+  return text + (attrs.interleaved ? " interleaved" : "");
+}
+
 std::string position_scale_text(const OperatorAttrs& attrs, bool brief) {
   const std::span<const float> scales(attrs.position_scales,
                                       static_cast<size_t>(attrs.position_scale_count));
-  return fmt::format("scales {} length {}", list_text(scales, brief, "{:.9g}"),
-                     attrs.position_scale_length);
+  std::string text = fmt::format("scales {} length {}", list_text(scales, brief, "{:.9g}"),
+                                 attrs.position_scale_length);
+  if (attrs.log_factor != 0) text += fmt::format(" log_factor {:.9g}", attrs.log_factor);
+  return text;
 }
 
 std::string attention_text(const OperatorAttrs& attrs, bool brief) {
@@ -199,6 +219,7 @@ OperatorAttrs bind_attributes(const Attributes& from) {
       attrs.head_dim = from.rope().head_dim();
       attrs.rotary_dim = from.rope().rotary_dim();
       attrs.interleaved = from.rope().interleaved();
+      attrs.offset = from.rope().offset();
       break;
     case AttrsKind::kAttention:
       bind_attention(from.attention(), attrs);
@@ -227,6 +248,7 @@ OperatorAttrs bind_attributes(const Attributes& from) {
       attrs.position_scales = from.position_scale().scales().data();
       attrs.position_scale_count = from.position_scale().scales_size();
       attrs.position_scale_length = from.position_scale().length();
+      attrs.log_factor = from.position_scale().log_factor();
       break;
     case AttrsKind::kConv:
       attrs.taps = from.conv().taps();
@@ -263,8 +285,7 @@ std::string attributes_text(const Attributes& attributes, bool brief) {
     case AttrsKind::kRopeTable:
       return rope_table_text(attrs, brief);
     case AttrsKind::kRope:
-      return fmt::format("head_dim {} rotary_dim {}{}", attrs.head_dim, attrs.rotary_dim,
-                         attrs.interleaved ? " interleaved" : "");
+      return rope_text(attrs);
     case AttrsKind::kAttention:
       return attention_text(attrs, brief);
     case AttrsKind::kGather: {

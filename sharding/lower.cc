@@ -102,6 +102,7 @@ program::Program lower(const Graph& graph, const MemoryPlan& memory, const Compi
   program.set_arena_bytes(memory.arena_bytes);
   program.set_shared_bytes(memory.shared_bytes);
   for (const program::RowDomain& domain : graph.row_domains) *program.add_row_domains() = domain;
+  *program.mutable_sequence_rules() = graph.sequence_rules;
   lower_values(graph, memory, program);
   lower_weights(graph, program);
   for (const Node& node : graph.nodes()) {

@@ -12,6 +12,7 @@ Rewriter::Rewriter(const Graph& from)
     : from_(from), values_(from.values().size(), -1), parameters_(from.parameters().size(), -1) {
   to_.model = from.model;
   to_.row_domains = from.row_domains;
+  to_.sequence_rules = from.sequence_rules;
 }
 
 void Rewriter::copy(const Node& node) {

@@ -18,6 +18,7 @@ class Splitter {
       : model_(model), plan_(plan), rank_(rank), states_(model.values().size()) {
     graph_.model = model.model;
     graph_.row_domains = model.row_domains;
+    graph_.sequence_rules = model.sequence_rules;
   }
 
   absl::Status add(const Node& node);

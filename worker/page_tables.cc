@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/status.h"
+#include "operators/limits.h"
 
 namespace lockstep {
 
@@ -52,6 +53,12 @@ absl::Status PageTables::check_sequence(const cluster::Step& step, int index) co
   if (!sequence.begins() && first != slot.positions) {
     return fail("first_position", slot.positions, slot.positions, first);
   }
+  const int64_t least = sequence.begins() ? 0 : slot.rope_length;
+  const int64_t most = sequence.begins() ? kMaxContext : slot.rope_length;
+  if (sequence.rope_length() < least || sequence.rope_length() > most) {
+    return fail("rope_length", least, most, sequence.rope_length());
+  }
+  RETURN_IF_ERROR(check_prefix(step, index));
   const int64_t held = sequence.begins() ? 0 : static_cast<int64_t>(slot.pages.size());
   const auto pages_of = [&](int64_t positions) {
     return (positions + page_tokens_ - 1) / page_tokens_;
@@ -67,12 +74,30 @@ absl::Status PageTables::check_sequence(const cluster::Step& step, int index) co
   return absl::OkStatus();
 }
 
+// Rows that see one another are computed in one step, so that keys are there before they are seen.
+absl::Status PageTables::check_prefix(const cluster::Step& step, int index) const {
+  const cluster::StepSequence& sequence = step.sequences(index);
+  const int64_t rows = sequence.prefix_rows();
+  int64_t least = 0, most = sequence.rows();
+  if (!sequence.begins()) least = most = slots_[static_cast<size_t>(sequence.slot())].prefix_rows;
+  if (sequence.begins() && sequence.first_position() > 0) most = 0;
+  if (rows < least || rows > most) {
+    return invalid_argument("step {}: sequence {}: prefix_rows must be {} to {}, found {}",
+                            step.step(), index, least, most, rows);
+  }
+  if (0 <= sequence.held_position() && sequence.held_position() < context_) return absl::OkStatus();
+  return invalid_argument("step {}: sequence {}: held_position must be 0 to {}, found {}",
+                          step.step(), index, context_ - 1, sequence.held_position());
+}
+
 void PageTables::take(const cluster::Step& step) {
   last_step_ = step.step();
   for (const cluster::StepSequence& sequence : step.sequences()) {
     Slot& slot = slots_[static_cast<size_t>(sequence.slot())];
     if (sequence.begins()) slot.pages.clear();
     slot.pages.insert(slot.pages.end(), sequence.pages().begin(), sequence.pages().end());
+    slot.rope_length = sequence.rope_length();
+    slot.prefix_rows = sequence.prefix_rows();
     slot.positions = sequence.first_position() + sequence.rows();
   }
 }

@@ -35,9 +35,12 @@ class PageTables {
  private:
   struct Slot {
     std::vector<int32_t> pages;
-    int64_t positions = 0;  // That were computed.
+    int64_t positions = 0;    // That were computed,
+    int64_t rope_length = 0;  // and turned by the frequencies of this length,
+    int64_t prefix_rows = 0;  // these among them at once.
   };
   absl::Status check_sequence(const cluster::Step& step, int index) const;
+  absl::Status check_prefix(const cluster::Step& step, int index) const;
 
   const int64_t context_;
   const int64_t page_tokens_;

@@ -182,7 +182,10 @@ void StepBuffers::take_rows(const cluster::Step& step, const PageTables& tables)
                      .rows = from.rows(),
                      .first_position = from.first_position(),
                      .pages = tables.of(from.slot()).data(),
-                     .slot = from.slot()};
+                     .slot = from.slot(),
+                     .rope_length = from.rope_length(),
+                     .prefix_rows = from.prefix_rows(),
+                     .held_position = from.held_position()};
     for (int64_t r = 0; r < from.rows(); ++r, ++row) {
       positions_[row] = static_cast<int32_t>(from.first_position() + r);
       sequence_of_row_[row] = i;

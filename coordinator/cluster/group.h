@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "coordinator/cluster/worker_state.h"
 #include "proto/cluster.pb.h"
+#include "proto/sequence_rules.h"
 #include "proto/validate.h"
 
 namespace lockstep {
@@ -55,6 +56,8 @@ struct GroupInfo {
   int64_t max_sequences = 0;
   int64_t max_context = 0;
   bool shares_prefixes = true;  // False where pages are not all that a sequence leaves behind.
+  RopeRule rope = {};
+  PrefixRule prefix = {};
   int64_t vocab = 0;
   int64_t weight_bytes = 0;  // Of all ranks.
   std::string numeric_class;
@@ -63,6 +66,8 @@ struct GroupInfo {
   // In rank order; null where nobody knows.
   std::shared_ptr<const std::vector<RankInfo>> members;
 
+  // Rows that a prompt's prefix can have, beside one of every other sequence.
+  int64_t max_prefix_rows() const { return std::max<int64_t>(max_rows - max_sequences + 1, 1); }
   // Positions that one sequence can have: what the model allows and the KV pages hold.
   int64_t servable_context() const { return std::min(max_context, pages * page_tokens); }
 };
@@ -76,6 +81,8 @@ inline GroupInfo group_info(const program::Program& program) {
           .max_sequences = program.limits().sequences(),
           .max_context = program.limits().context(),
           .shares_prefixes = !has_blocks(program),
+          .rope = rope_rule(program),
+          .prefix = prefix_rule(program.sequence_rules()),
           .vocab = program.vocab(),
           .numeric_class = program.numeric_class(),
           .strategy = program.strategy()};

@@ -38,6 +38,9 @@ cluster::Step make_step(const Batch& batch, uint64_t step) {
     rows->set_rows(item.rows);
     rows->set_first_position(begin);
     rows->set_slot(sequence.slot());
+    rows->set_rope_length(sequence.rope_length());
+    rows->set_prefix_rows(sequence.prefix().rows);
+    rows->set_held_position(sequence.prefix().held_position);
     rows->set_begins(!sequence.pages_sent().has_value());
     const auto known = static_cast<int64_t>(sequence.pages_sent().value_or(0));
     rows->mutable_pages()->Add(sequence.pages().begin() + known, sequence.pages().end());

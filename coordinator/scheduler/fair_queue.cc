@@ -2,6 +2,8 @@
 // One ring of clients for each priority; a share without work goes away.
 #include "coordinator/scheduler/fair_queue.h"
 
+#include <algorithm>
+
 #include "base/check.h"
 
 namespace lockstep {
@@ -98,9 +100,9 @@ void FairQueue::start() {
 }
 
 void FairQueue::take(int64_t rows, bool all) {
-  LOCKSTEP_CHECK(0 <= rows && rows <= current_->rows_left);
+  LOCKSTEP_CHECK(0 <= rows);
   if (all) current_->prompts.pop_back();
-  current_->rows_left -= rows;
+  current_->rows_left = std::max<int64_t>(current_->rows_left - rows, 0);
   if (current_->rows_left == 0) {
     current_->place->erase(current_);
     current_->place = nullptr;

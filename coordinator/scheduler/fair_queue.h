@@ -51,7 +51,8 @@ class FairQueue {
   int64_t rows_left() const { return current_->rows_left; }
   // The one that is next waits no more: it runs, and is still next.
   void start();
-  // The one that is next runs and got these rows; `all`: it can use no more.
+  // The one that is next runs and got these rows, more than are left of its turn where they had to
+  // be computed at once; `all`: it can use no more.
   void take(int64_t rows, bool all);
   // There is no room for the one that is next: in this step none of its client's is started, of its
   // priority only `others`, and of worse ones nobody.

@@ -12,7 +12,19 @@ namespace lockstep {
 
 TreeKey KvPages::key_of(const Sequence& sequence) const {
   const Request& request = sequence.request();
-  return {.client = options_.shared ? "" : request.client, .salt = request.cache_salt};
+  const bool runs = sequence.state() == Sequence::State::kRunning;
+  const int64_t length = runs ? sequence.rope_length() : rope_length(sequence);
+  return {.client = options_.shared ? "" : request.client,
+          .salt = request.cache_salt,
+          .frequencies = rope_.frequencies(length)};
+}
+
+int64_t KvPages::rope_length(const Sequence& sequence) const {
+  return rope_.rope_length(sequence.prompt_tokens(), sequence.length());
+}
+
+bool KvPages::turns_as_before(const Sequence& sequence) const {
+  return rope_.frequencies(rope_length(sequence)) == rope_.frequencies(sequence.rope_length());
 }
 
 std::vector<int32_t> KvPages::tokens_of(const Sequence& sequence, int64_t page) const {
@@ -36,7 +48,8 @@ std::vector<int32_t> KvPages::find(const Sequence& sequence) const {
 }
 
 bool KvPages::has_tree(const Sequence& sequence) const {
-  return options_.enabled && sequence.request().prompt_embeds.empty();
+  return options_.enabled && sequence.request().prompt_embeds.empty() &&
+         sequence.prefix().rows == 0;
 }
 
 bool KvPages::can_share(const Sequence& sequence) const {
@@ -62,7 +75,7 @@ void KvPages::start(Sequence& sequence, int32_t slot) {
     counts_.queries += sequence.length();
     counts_.hits += tokens;
   }
-  sequence.start(slot, std::move(cached), tokens);
+  sequence.start(slot, rope_length(sequence), std::move(cached), tokens);
 }
 
 void KvPages::take(int64_t count, Sequence& sequence) {

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "coordinator/scheduler/pages.h"
@@ -21,8 +22,8 @@ namespace lockstep {
 // Used by the engine's thread alone.
 class KvPages {
  public:
-  KvPages(int64_t pages, int64_t page_tokens, PrefixOptions options)
-      : options_(options), allocator_(pages, page_tokens) {}
+  KvPages(int64_t pages, int64_t page_tokens, RopeRule rope, PrefixOptions options)
+      : rope_(std::move(rope)), options_(options), allocator_(pages, page_tokens) {}
 
   int64_t total() const { return allocator_.total(); }
   int64_t page_tokens() const { return allocator_.page_tokens(); }
@@ -36,6 +37,8 @@ class KvPages {
   bool can_share(const Sequence& sequence) const;
   // Pages that `sequence` would share with running sequences if it started now.
   int64_t shared_if_started(const Sequence& sequence) const;
+  // Whether its pages, it being a running one, are for rotary frequencies that it still has.
+  bool turns_as_before(const Sequence& sequence) const;
   // Starts it on the longest cached beginning; rows whose logits are wanted are always computed.
   void start(Sequence& sequence, int32_t slot);
   // Appends `count` pages to those of `sequence`; there are that many available.
@@ -46,9 +49,12 @@ class KvPages {
   void leave(Sequence& sequence);
 
  private:
-  // Pages are found by the tokens in them: rows of embeddings have none.
+  // Pages are found by the tokens in them: rows of embeddings have none, and those of a prefix
+  // depend on tokens behind them.
   bool has_tree(const Sequence& sequence) const;
   TreeKey key_of(const Sequence& sequence) const;
+  // If it started now.
+  int64_t rope_length(const Sequence& sequence) const;
   // What is computed for its logits is not taken from the cache.
   int64_t usable_pages(const Sequence& sequence) const {
     return has_tree(sequence) ? sequence.first_wanted_row() / page_tokens() : 0;
@@ -56,6 +62,7 @@ class KvPages {
   std::vector<int32_t> tokens_of(const Sequence& sequence, int64_t page) const;
   std::vector<int32_t> find(const Sequence& sequence) const;
 
+  const RopeRule rope_;
   const PrefixOptions options_;
   PageAllocator allocator_;  // For which pages in the tree are used ones.
   PrefixTree tree_;

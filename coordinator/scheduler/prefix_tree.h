@@ -20,8 +20,10 @@ namespace lockstep {
 struct TreeKey {
   std::string client;
   std::string salt;
+  int frequencies = 0;  // By which keys are turned, as of RopeRule.
   bool operator<(const TreeKey& other) const {
-    return std::tie(client, salt) < std::tie(other.client, other.salt);
+    return std::tie(client, salt, frequencies) <
+           std::tie(other.client, other.salt, other.frequencies);
   }
 };
 

@@ -18,10 +18,11 @@ Request with_sorted_stops(Request request) {
 
 }  // namespace
 
-PreparedRequest::PreparedRequest(Request request, int64_t vocab)
+PreparedRequest::PreparedRequest(Request request, int64_t vocab, Prefix prefix)
     : request_(with_sorted_stops(std::move(request))),
       rules_(request_.sampling, request_.prompt_ids, request_.stop_ids, vocab),
-      stops_(request_.stop) {}
+      stops_(request_.stop),
+      prefix_(prefix) {}
 
 bool PreparedRequest::is_stop_id(int32_t id) const {
   return std::binary_search(request_.stop_ids.begin(), request_.stop_ids.end(), id);

@@ -23,7 +23,8 @@ SchedulerLimits effective(SchedulerLimits limits) {
 }  // namespace
 
 Scheduler::Scheduler(const SchedulerLimits& limits)
-    : limits_(effective(limits)), pages_(limits.pages, limits.page_tokens, limits.prefix) {
+    : limits_(effective(limits)),
+      pages_(limits.pages, limits.page_tokens, limits.rope, limits.prefix) {
   for (int64_t slot = limits_.running; slot > 0; --slot) {
     free_slots_.push_back(static_cast<int32_t>(slot - 1));
   }
@@ -109,6 +110,7 @@ void Scheduler::plan() {
   promised_ = 0;
   blocked_ = nullptr;
   for (Sequence* sequence : running_) {
+    compute_again_if_outgrown(*sequence);
     promised_ += missing(*sequence);
     sequence->set_planned(sequence->remaining() == 1 ? 1 : 0);
     if (sequence->planned() == 0) {
@@ -123,7 +125,7 @@ void Scheduler::plan() {
   queue_.begin(prompts);
   while (room.rows > 0) {
     Sequence* next = queue_.next();
-    if (next == nullptr) break;
+    if (next == nullptr || prefix_left(*next) > limits_.rows - room.work.rows) break;
     if (next->state() != Sequence::State::kRunning && !start(next)) {
       if (!must_wait(*next)) blocked_ = next;
       queue_.block(starters());
@@ -132,6 +134,14 @@ void Scheduler::plan() {
     const int64_t rows = give(*next, queue_.rows_left(), &room);
     queue_.take(rows, /*all=*/next->planned() == next->remaining());
   }
+}
+
+void Scheduler::compute_again_if_outgrown(Sequence& sequence) {
+  if (pages_.turns_as_before(sequence)) return;
+  const int32_t slot = sequence.slot();
+  pages_.leave(sequence);
+  sequence.preempt();
+  pages_.start(sequence, slot);
 }
 
 int64_t Scheduler::outputs_left() const {
@@ -153,17 +163,24 @@ void Scheduler::keep_output() {
   LOCKSTEP_CHECK(false);
 }
 
+int64_t Scheduler::prefix_left(const Sequence& sequence) {
+  const int64_t position = sequence.computed() + sequence.planned();
+  return std::max<int64_t>(sequence.prefix().rows - position, 0);
+}
+
 int64_t Scheduler::give(Sequence& sequence, int64_t most, Room* room) const {
   const int64_t position = sequence.computed() + sequence.planned();
+  const int64_t prefix = prefix_left(sequence);
+  most = std::max(most, prefix);
   const int64_t wanted = std::min(most, sequence.remaining() - sequence.planned());
   const int64_t unwanted = std::max<int64_t>(sequence.first_wanted_row() - position, 0);
-  int64_t rows = std::min({wanted, room->rows, unwanted + outputs_left()});
-  if (rows > 1 && fault_point("scheduler.short_chunk")) rows = 1;
+  int64_t rows = std::min({wanted, std::max(room->rows, prefix), unwanted + outputs_left()});
+  if (rows > 1 && fault_point("scheduler.short_chunk")) rows = std::max<int64_t>(prefix, 1);
   if (room->limited) {
     const int64_t fit = cost_.rows_within(limits_.step_budget_ns, room->work, position, rows);
-    rows = std::min(rows, std::max(fit, kMinPromptRows - room->given));
+    rows = std::min(rows, std::max({fit, kMinPromptRows - room->given, prefix}));
   }
-  room->rows = rows < wanted ? 0 : room->rows - rows;
+  room->rows = rows < wanted ? 0 : std::max<int64_t>(room->rows - rows, 0);
   room->given += rows;
   room->work = room->work.with(position, rows);
   sequence.set_planned(sequence.planned() + rows);
@@ -267,6 +284,7 @@ int64_t Scheduler::reserve(size_t index, int64_t rows) {
     // It is the last: it takes what there is, and keeps what it has until an earlier one needs it.
     LOCKSTEP_CHECK(index > 0);
     rows = (held + pages_.available()) * pages_.page_tokens() - sequence.computed();
+    if (sequence.computed() + rows < sequence.prefix().rows) return 0;
   }
   pages_.take(std::max<int64_t>(missing(), 0), sequence);
   return rows;

@@ -22,6 +22,12 @@
 // these waits for, unless its client runs more than its own share. So the work that is computed in
 // vain, or has to be computed again, does not grow with the queue.
 //
+// A prompt's prefix, whose rows see one another, is computed in one step, whatever its turn and the
+// chunk are: it fits beside a row of every other sequence that runs.
+//
+// A sequence that outgrows its rotary frequencies gives up its pages before the step is planned and
+// is computed again, in its slot, as a prompt.
+//
 // There is no deadlock: the first in order of those that run is never preempted, but for one that
 // is before it in order and thus runs instead. It computes a row in every step (in part 2 it gets
 // one whoever has the turn), and so it ends. Alone it has room: its tokens fit into all pages
@@ -41,24 +47,11 @@
 #include "coordinator/scheduler/batch.h"
 #include "coordinator/scheduler/fair_queue.h"
 #include "coordinator/scheduler/kv_pages.h"
+#include "coordinator/scheduler/scheduler_limits.h"
 #include "coordinator/scheduler/sequence.h"
 
 namespace lockstep {
 
-struct SchedulerLimits {
-  int64_t rows = 0;           // Of a step.
-  int64_t prefill_chunk = 0;  // Of those, rows of prompts (and of what is computed again).
-  int64_t running = 0;        // Sequences that hold pages at once.
-  int64_t outputs = 0;        // Of a step.
-  int64_t pages = 0;
-  int64_t page_tokens = 0;
-  // That a step in which sequences decode is to take; prompts get what decoding leaves of it, and
-  // kMinPromptRows rows at least. 0: as long as it takes.
-  int64_t step_budget_ns = 0;
-  PrefixOptions prefix = {};
-};
-
-inline constexpr int64_t kMinPromptRows = 16;
 // A client's own share, which others do not take from it, is this part of all that run, and one at
 // least. So that many clients get room at once, whatever others run; more wait until requests end.
 inline constexpr int64_t kClientShares = 16;
@@ -98,13 +91,17 @@ class Scheduler {
     StepWork work = {};    // Of the step, until now.
   };
 
+  void compute_again_if_outgrown(Sequence& sequence);
   // Parts 1 and 2: says in each running sequence how many rows it is to compute.
   void plan();
   // Of the step's outputs, those that nothing planned needs.
   int64_t outputs_left() const;
   // One starts: at least one output is left for it.
   void keep_output();
-  // Rows of a prompt that is next, at most `most`, that there is room for.
+  // Rows that it can only get at once.
+  static int64_t prefix_left(const Sequence& sequence);
+  // Rows of a prompt that is next, at most `most` unless its prefix has more, that there is room
+  // for.
   int64_t give(Sequence& sequence, int64_t most, Room* room) const;
   // Starts the one that is next in the queue, if there is room for it, or is made.
   bool start(Sequence* next);

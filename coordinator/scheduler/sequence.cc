@@ -36,12 +36,14 @@ int64_t Sequence::extent() const {
   return std::min(prompt_tokens() + int64_t{request_.max_tokens}, context_);
 }
 
-void Sequence::start(int32_t slot, std::vector<int32_t> cached, int64_t computed) {
+void Sequence::start(int32_t slot, int64_t rope_length, std::vector<int32_t> cached,
+                     int64_t computed) {
   LOCKSTEP_CHECK(waits());
   LOCKSTEP_CHECK(computed_ == 0 && pages_.empty() && computed < length());
   if (state_ == State::kWaiting) cached_tokens_ = computed;
   state_ = State::kRunning;
   slot_ = slot;
+  rope_length_ = rope_length;
   computed_ = computed;
   pages_in_tree_ = static_cast<int64_t>(cached.size());
   pages_ = std::move(cached);
@@ -65,6 +67,7 @@ std::vector<int32_t> Sequence::drop_pages() {
 void Sequence::preempt() {
   LOCKSTEP_CHECK(state_ == State::kRunning && pages_.empty());
   state_ = State::kPreempted;
+  planned_ = 0;
 }
 
 void Sequence::release() {

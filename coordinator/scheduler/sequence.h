@@ -82,6 +82,8 @@ class Sequence {
   int64_t pages_in_tree() const { return pages_in_tree_; }
   void note_in_tree(int64_t pages) { pages_in_tree_ = pages; }
   int64_t cached_tokens() const { return cached_tokens_; }  // When it first started.
+  int64_t rope_length() const { return rope_length_; }      // When it last started.
+  const Prefix& prefix() const { return prepared_.prefix(); }
 
   // By which the workers know it while it runs.
   int32_t slot() const { return slot_; }
@@ -89,8 +91,10 @@ class Sequence {
   std::optional<size_t> pages_sent() const { return pages_sent_; }
   void note_sent() { pages_sent_ = pages_.size(); }  // A step names all that it has.
 
-  // Scheduler's side. `cached`: pages of the prefix tree with its first `computed` tokens.
-  void start(int32_t slot, std::vector<int32_t> cached = {}, int64_t computed = 0);
+  // Scheduler's side. `rope_length`: as of cluster.StepSequence. `cached`: pages of the prefix tree
+  // with its first `computed` tokens.
+  void start(int32_t slot, int64_t rope_length = 0, std::vector<int32_t> cached = {},
+             int64_t computed = 0);
   void advance(int64_t rows);  // A step computed them.
   // Nothing of it is computed any more; returns the pages that held it.
   std::vector<int32_t> drop_pages();
@@ -136,12 +140,8 @@ class Sequence {
 
   uint64_t number_ = 0;
   const Sequence* first_ = this;
-  int64_t planned_ = 0;
-  int64_t computed_ = 0;
-  int64_t reached_ = 0;
-  int64_t scored_ = 0;
-  int64_t cached_tokens_ = 0;
-  int64_t pages_in_tree_ = 0;
+  int64_t planned_ = 0, computed_ = 0, reached_ = 0, scored_ = 0;
+  int64_t cached_tokens_ = 0, rope_length_ = 0, pages_in_tree_ = 0;
   std::vector<int32_t> pages_;
   int32_t slot_ = -1;
   std::optional<size_t> pages_sent_;

@@ -27,15 +27,7 @@ void build_chatglm(Graph& g, const Config& c) {
                 .head = "transformer.output_layer"});
 }
 
-// Both generations have this architecture's name.
 absl::Status check_chatglm(const Json& json) {
-  for (const char* key : {"position_encoding_2d", "inner_hidden_size"}) {
-    if (!json.contains(key)) continue;
-    return invalid_argument(
-        "{}: this is a ChatGLM of the first generation, which is not supported yet; supported: "
-        "ChatGLM2 and ChatGLM3",
-        key);
-  }
   ASSIGN_OR_RETURN(const int64_t bits, get_int(json, "quantization_bit", 0));
   if (bits != 0) {
     return invalid_argument("quantization_bit: {} is not supported; supported: 0", bits);

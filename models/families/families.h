@@ -12,6 +12,7 @@ namespace baichuan { Architectures rows(); }
 namespace bamba { Architectures rows(); }
 namespace bloom { Architectures rows(); }
 namespace chatglm { Architectures rows(); }
+namespace chatglm1 { Architectures rows(); }
 namespace cohere { Architectures rows(); }
 namespace deepseek { Architectures rows(); }
 namespace deepseek_sparse { Architectures rows(); }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The first Qwen: Llama's maths with q, k and v in one matrix and the activation on the second of
-// the MLP's two. Beyond seq_length it scales queries by position (log-n) and turns by frequencies
-// that depend on the prompt's length (dynamic NTK), which is not supported: a context ends there.
+// the MLP's two. Beyond seq_length queries are scaled by position (log-n) and turned by frequencies
+// that depend on the prompt's length (dynamic NTK).
+#include "base/math.h"
 #include "base/status.h"
 #include "models/blocks.h"
 #include "models/config_keys.h"
@@ -46,9 +47,12 @@ absl::Status refine_qwen1(const Json& json, Config& c) {
   c.intermediate_size /= 2;
   ASSIGN_OR_RETURN(const bool ntk, get_bool(json, "use_dynamic_ntk", true));
   ASSIGN_OR_RETURN(const bool log_n, get_bool(json, "use_logn_attn", true));
-  if (!ntk && !log_n) return absl::OkStatus();
   ASSIGN_OR_RETURN(const int64_t trained, get_count(json, "seq_length", 1 << 24, kPositions));
-  c.most_positions = trained;
+  if (ntk) c.ntk_length = trained;
+  if (log_n && trained > 1) {
+    const double factor = 1 / exact_log(static_cast<double>(trained));
+    c.query_scales = {.length = trained, .log_factor = static_cast<float>(factor)};
+  }
   return absl::OkStatus();
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Log-probabilities of prompts against what the reference computes from the same files.
+// Log-probabilities of prompts, and tokens of models whose Steps say more of a sequence, against
+// what the reference computes from the same files.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -60,6 +61,46 @@ TEST_P(EngineGoldenTest, AScoredPromptHasTheReferencesValues) {
   }
 }
 
+class EngineSequenceTest : public ::testing::TestWithParam<const char*> {};
+
+// Some grow beyond a length at which rotary frequencies change, some are longer from the beginning;
+// the second time most of each prompt is cached. Of ChatGLM-6B nearly all of a prompt is one
+// prefix.
+TEST_P(EngineSequenceTest, SequencesOfAnyLengthInOneBatchHaveTheReferencesTokens) {
+  LOCKSTEP_NEEDS_TEST_DATA(GetParam());
+  const GoldenCase golden = load_golden_case(GetParam());
+  const bool cached = !std::string_view(GetParam()).ends_with("chatglm_6b");
+  InProcessOptions options{.model = golden.folder, .ranks = 2, .dtype = "float32"};
+  absl::StatusOr<std::unique_ptr<InProcessCluster>> cluster = InProcessCluster::open(options);
+  ASSERT_TRUE(cluster.ok()) << cluster.status();
+  Engine engine(cluster->get(), nullptr, {.prefill_chunk = 17});
+  ASSERT_TRUE(engine.wait_ready().ok());
+  for (const bool again : {false, true}) {
+    std::vector<absl::StatusOr<std::shared_ptr<Stream>>> streams;
+    for (const GoldenPrompt& prompt : golden.prompts) {
+      Request request;
+      request.prompt_ids = prompt.ids;
+      request.max_tokens = static_cast<int32_t>(prompt.greedy.size());
+      request.sampling.temperature = 0;
+      streams.push_back(engine.submit(request));
+      ASSERT_TRUE(streams.back().ok()) << streams.back().status();
+    }
+    for (size_t i = 0; i < streams.size(); ++i) {
+      const Answer answer = finish(**streams[i])[0];
+      EXPECT_EQ(answer.tokens, golden.prompts[i].greedy);
+      const size_t full = (golden.prompts[i].ids.size() - 1) / 16 * 16;
+      EXPECT_EQ(answer.cached_tokens, again && cached ? static_cast<int32_t>(full) : 0);
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, EngineSequenceTest,
+                         ::testing::Values("tests/data/goldens/phi3_longrope",
+                                           "tests/data/goldens/qwen1_ntk", "goldens/chatglm_6b"),
+                         [](const auto& info) {
+                           const std::string path = info.param;
+                           return path.substr(path.rfind('/') + 1);
+                         });
 INSTANTIATE_TEST_SUITE_P(All, EngineGoldenTest,
                          ::testing::Values("llama_gqa", "llama_tied", "qwen3"),
                          [](const auto& info) { return std::string(info.param); });

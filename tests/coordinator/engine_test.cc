@@ -213,6 +213,26 @@ TEST(EngineTest, BadRequestsAreRefusedWithOneLineThatNamesTheThing) {
   EXPECT_THAT(message(request), testing::HasSubstr("repetition_penalty"));
 }
 
+TEST(EngineTest, APromptWhoseTokensSeeOneAnotherEndsItsPrefixByATokenAndFitsOneStep) {
+  FakeModel model = {.max_rows = 24, .max_sequences = 16, .prefix = {.end = 60, .held = {61, 62}}};
+  Served served(model);
+  const auto message = [&](const Request& request) {
+    return std::string(served.engine().submit(request).status().message());
+  };
+  Request request = request_of(1, 12, 5);
+  EXPECT_THAT(message(request), testing::HasSubstr("prompt: want the token 60"));
+  request.prompt_ids[9] = 60;
+  EXPECT_THAT(message(request), testing::HasSubstr("prompt: want one of the tokens 61, 62"));
+  request.prompt_ids[8] = 62;
+  EXPECT_EQ(served.answers(request)[0].tokens.size(), 5u);
+  EXPECT_EQ(served.answers(request)[0].cached_tokens, 0);
+  Request scored = request;
+  scored.prompt_logprobs = 1;
+  EXPECT_THAT(message(scored), testing::HasSubstr("prompt_logprobs: "));
+  request.prompt_ids.insert(request.prompt_ids.begin(), 1);
+  EXPECT_THAT(message(request), testing::HasSubstr("want at most 9 tokens before its token 60"));
+}
+
 TEST(EngineTest, AListenerSeesEveryEventAndManyThreadsMaySubmit) {
   Served served({.pages = 60});
   std::atomic<int> tokens = 0;

@@ -99,14 +99,44 @@ TEST(ChatGlmTest, KeysOfItsOwnAreRead) {
   EXPECT_LT(config_of(with(kChatGlm, R"("rope_ratio": 50)")).rope.table.inv_freq(3), slowest);
 }
 
-TEST(ChatGlmTest, TheFirstGenerationAndOtherBlocksAreRefused) {
-  expect_refused(with(kChatGlm, R"("position_encoding_2d": true)"), "of the first generation");
+TEST(ChatGlmTest, OtherBlocksAreRefused) {
   expect_refused(with(kChatGlm, R"("rmsnorm": false)"), "rmsnorm: false is not supported");
   expect_refused(with(kChatGlm, R"("quantization_bit": 4)"),
                  "quantization_bit: 4 is not supported");
   EXPECT_TRUE(describe(with(kChatGlm, R"("quantization_bit": 0, "interleaved_qkv": false)")).ok());
   expect_refused(with(kChatGlm, R"("add_bias_linear": true)"), "add_bias_linear: unknown here");
   expect_refused(with(kChatGlm, R"("rope_ratio": 0)"), "rope_ratio: wanted a number from");
+}
+
+// As ChatGLM-6B is published, but smaller.
+constexpr char kChatGlm1[] = R"({"architectures": ["ChatGLMModel"], "bos_token_id": 314,
+  "eos_token_id": 315, "gmask_token_id": 311, "hidden_size": 64, "inner_hidden_size": 192,
+  "layernorm_epsilon": 1e-05, "mask_token_id": 310, "max_sequence_length": 256,
+  "model_type": "chatglm", "num_attention_heads": 4, "num_layers": 2, "pad_token_id": 3,
+  "position_encoding_2d": true, "pre_seq_len": null, "prefix_projection": false,
+  "quantization_bit": 0, "torch_dtype": "float16", "use_cache": true, "vocab_size": 320})";
+
+TEST(ChatGlmTest, TheFirstGenerationIsToldByItsKeys) {
+  const absl::StatusOr<ModelDescription> model = describe(kChatGlm1);
+  ASSERT_TRUE(model.ok()) << model.status();
+  EXPECT_TRUE(model->config.layer_norm && model->config.norm_bias && model->config.mlp_bias);
+  EXPECT_EQ(model->config.kept_norm, 2);
+  EXPECT_EQ(model->config.intermediate_size, 192);
+  EXPECT_EQ(model->config.context, 256);
+  EXPECT_EQ(model->config.rope.rotary_dim, 8);
+  EXPECT_FALSE(model->config.rope.interleaved);
+  EXPECT_EQ(model->graph.sequence_rules.prefix_end(), 314);
+  EXPECT_EQ(model->graph.sequence_rules.held_ids(0), 311);
+  EXPECT_EQ(model->graph.sequence_rules.held_ids(1), 310);
+  std::string other = kChatGlm1;
+  other.replace(other.find("\"quantization_bit\": 0"), 21, "\"quantization_bit\": 4");
+  expect_refused(other, "quantization_bit: ");
+  other = kChatGlm1;
+  other.replace(other.find("2d\": true"), 9, "2d\": false");
+  expect_refused(other, "position_encoding_2d: ");
+  other = kChatGlm1;
+  other.replace(other.find("\"gmask_token_id\": 311"), 21, "\"gmask_token_id\": 320");
+  expect_refused(other, "gmask_token_id: wanted a token id below 320, found 320");
 }
 
 constexpr char kGptJ[] = R"({"architectures": ["GPTJForCausalLM"], "vocab_size": 320,
@@ -348,40 +378,6 @@ TEST(Ministral3Test, QueriesAreScaledByTheirPosition) {
   expect_refused(with(kMinistral, size + yarn + "}"), "rope_parameters.llama_4_scaling_beta:");
   expect_refused(with(kMinistral, size + yarn + R"(, "llama_4_scaling_beta": -1})"),
                  "llama_4_scaling_beta: wanted a number from 0 to 1000, found -1");
-}
-
-// As Qwen-7B is published.
-constexpr char kQwen1[] = R"({"architectures": ["QWenLMHeadModel"], "auto_map": {},
-  "attn_dropout_prob": 0.0, "bf16": false, "emb_dropout_prob": 0.0, "fp16": false, "fp32": false,
-  "hidden_size": 4096, "intermediate_size": 22016, "initializer_range": 0.02, "kv_channels": 128,
-  "layer_norm_epsilon": 1e-06, "max_position_embeddings": 32768, "model_type": "qwen",
-  "no_bias": true, "num_attention_heads": 32, "num_hidden_layers": 2, "onnx_safe": null,
-  "rotary_emb_base": 10000, "rotary_pct": 1.0, "scale_attn_weights": true, "seq_length": 8192,
-  "tie_word_embeddings": false, "tokenizer_class": "QWenTokenizer", "use_cache": true,
-  "use_dynamic_ntk": true, "use_flash_attn": "auto", "use_logn_attn": true,
-  "vocab_size": 151936})";
-
-TEST(Qwen1Test, AContextEndsWhereQueriesWouldBeScaledByPosition) {
-  const Config config = config_of(kQwen1);
-  EXPECT_EQ(config.intermediate_size, 11008);
-  EXPECT_EQ(config.context, 8192);
-  EXPECT_TRUE(config.qkv_bias);
-  EXPECT_FALSE(config.output_bias);
-  std::string plain = kQwen1;
-  for (const std::string key : {"use_dynamic_ntk", "use_logn_attn"}) {
-    const std::string on = "\"" + key + "\": true";
-    plain.replace(plain.find(on), on.size(), "\"" + key + "\": false");
-    EXPECT_EQ(config_of(plain).context, key == "use_logn_attn" ? 32768 : 8192);
-  }
-}
-
-TEST(Qwen1Test, WhatTheReferenceNeverDoesIsRefused) {
-  const auto replaced = [](std::string config, const std::string& old, const std::string& by) {
-    return config.replace(config.find(old), old.size(), by);
-  };
-  expect_refused(replaced(kQwen1, "22016", "22017"), "intermediate_size: 22017");
-  expect_refused(replaced(kQwen1, R"("no_bias": true)", R"("no_bias": false)"), "no_bias");
-  expect_refused(replaced(kQwen1, R"("rotary_pct": 1.0)", R"("rotary_pct": 0.5)"), "rotary_pct");
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 
 #include "base/status.h"
 #include "models/models.h"
+#include "proto/sequence_rules.h"
 #include "tests/support/golden_case.h"
 #include "tests/support/golden_names.h"
 #include "tests/support/test_data.h"
@@ -25,10 +26,17 @@ TEST_P(GoldenTest, ModelGraphGivesTheReferencesLogitsAndGreedyTokens) {
   const absl::StatusOr<ModelDescription> model = describe_model(golden.folder, {}, 0);
   ASSERT_TRUE(model.ok()) << message_of(model.status());
   for (const GoldenPrompt& prompt : golden.prompts) {
-    naive::Sequence sequence{.tokens = prompt.ids, .outputs = {}};
+    const absl::StatusOr<Prefix> prefix = prefix_rule(model->graph.sequence_rules).find(prompt.ids);
+    ASSERT_TRUE(prefix.ok()) << message_of(prefix.status());
+    naive::Sequence sequence{.tokens = prompt.ids,
+                             .outputs = {},
+                             .prefix_rows = prefix->rows,
+                             .held_position = prefix->held_position};
     const size_t steps = std::min(kGreedyTokens, prompt.greedy.size());
     for (size_t step = 0; step < steps; ++step) {
       sequence.outputs = {static_cast<int64_t>(sequence.tokens.size()) - 1};
+      const bool of_prompt = model->graph.sequence_rules.rope_length_of_prompt();
+      sequence.rope_length = std::ssize(of_prompt ? prompt.ids : sequence.tokens);
       const std::vector<float> logits =
           naive::interpret(std::span(&model->graph, 1), golden.tensors, sequence)[0];
       ASSERT_EQ(logits.size(), prompt.last_logits.size());

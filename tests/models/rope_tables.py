@@ -30,6 +30,12 @@ CASES = {
         "truncate": False, "original_max_position_embeddings": 512}},
     "yarn_implied_factor": {"original_max_position_embeddings": 1024, "rope_scaling": {
         "rope_type": "yarn", "factor": None}},
+    "longrope": {"head_dim": 8, "original_max_position_embeddings": 1024, "rope_scaling": {
+        "rope_type": "longrope", "short_factor": [1.0, 1.1, 1.25, 1.6],
+        "long_factor": [1.35, 2.1, 4.3, 9.5]}},
+    "longrope_factors": {"head_dim": 4, "rope_parameters": {
+        "rope_type": "longrope", "rope_theta": 50000.0, "short_factor": [1, 1.5],
+        "long_factor": [2, 3.5], "factor": 32.0, "original_max_position_embeddings": 2048}},
 }
 
 
@@ -40,7 +46,11 @@ def table(keys):
         dim = config.head_dim
         theta = config.rope_parameters["rope_theta"]
         return 1.0 / (theta ** (torch.arange(0, dim, 2, dtype=torch.float) / dim)), 1.0
-    return ROPE_INIT_FUNCTIONS[kind](config)
+    frequencies, factor = ROPE_INIT_FUNCTIONS[kind](config)
+    if kind == "longrope":
+        longer, _ = ROPE_INIT_FUNCTIONS[kind](config, seq_len=4096)
+        frequencies = torch.cat((frequencies, longer))
+    return frequencies, factor
 
 
 if __name__ == "__main__":

@@ -79,6 +79,22 @@ INSTANTIATE_TEST_SUITE_P(
          [](P p) { table_of(p).set_dynamic_length(32); }},
         {"RopeTableLength", "dynamic_length must be",
          [](P p) { table_of(p).set_dynamic_length(-1); }},
+        {"RopeTableSets", "inv_freq count must be 4, found 5",
+         [](P p) {
+           table_of(p).add_lengths(5);
+           for (int i = 0; i < 3; ++i) table_of(p).add_inv_freq(1);
+         }},
+        {"RopeTableLengths", "a length, ascending, must be 6 to 16777216, found 5",
+         [](P p) {
+           for (const int64_t length : {5, 5}) table_of(p).add_lengths(length);
+           for (int i = 0; i < 4; ++i) table_of(p).add_inv_freq(1);
+         }},
+        {"RopeTableDynamicSets", "lengths must be empty",
+         [](P p) {
+           table_of(p).add_lengths(5);
+           for (int i = 0; i < 2; ++i) table_of(p).add_inv_freq(1);
+           table_of(p).set_dynamic_length(32);
+         }},
         {"RopeOddDim", "remainder by 2", [](P p) { rope_of(p).set_rotary_dim(3); }},
         {"RopeWide", "rotary_dim must be", [](P p) { rope_of(p).set_rotary_dim(6); }},
         {"RopeOtherTable", "columns of the table",

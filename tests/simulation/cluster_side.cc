@@ -47,6 +47,11 @@ ClusterCoreOptions ClusterSide::options(bool launch, int64_t max_pages) {
     program.mutable_limits()->set_context(model.max_context);
     for (int i = 0; i < model.instructions; ++i) program.add_instructions();
     if (model.blocks > 0) program.add_states()->mutable_block();
+    program.mutable_sequence_rules()->set_rope_length_of_prompt(model.rope.of_prompt);
+    for (const int64_t length : model.rope.lengths) {
+      program::Attributes& attributes = *program.mutable_instructions(0)->mutable_attributes();
+      attributes.mutable_rope_table()->add_lengths(length);
+    }
     std::vector<program::Program> programs(workers.size(), program);
     for (size_t rank = 0; rank < programs.size(); ++rank) {
       programs[rank].set_rank(static_cast<int32_t>(rank));

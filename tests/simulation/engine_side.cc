@@ -155,7 +155,18 @@ void EngineSide::perform(engine_action::RunStep& action) {
               action.step->tokens_size(), action.step->outputs_size());
   sent_at_ = world_.now();
   if (world_.planted(Plant::kPageFreedEarly)) share_page(action.step);
+  if (world_.planted(Plant::kOutgrownKept)) keep_outgrown(action.step);
   workers_->run_step(action.step);
+}
+
+// As if a sequence that grows went on with the pages that it has.
+void EngineSide::keep_outgrown(std::shared_ptr<const cluster::Step>& step) {
+  auto changed = std::make_shared<cluster::Step>(*step);
+  for (cluster::StepSequence& sequence : *changed->mutable_sequences()) {
+    if (sequence.rope_length() == 0) continue;
+    sequence.set_rope_length(sequence.first_position() + sequence.rows());
+  }
+  step = changed;
 }
 
 // As if it had been free: the last page of the step's first sequence, for its last one.

@@ -53,6 +53,7 @@ class EngineSide final : public GroupListener {
   void perform(engine_action::CloseStream& action);
   void perform(engine_action::LeaveGroup& action);
   void share_page(std::shared_ptr<const cluster::Step>& step);
+  void keep_outgrown(std::shared_ptr<const cluster::Step>& step);
   void form_again();
   void wake_later();
   void check() const;

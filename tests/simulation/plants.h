@@ -26,8 +26,9 @@ enum class Plant {
   kEventTwice,            // An event goes to its reader twice.
   kEventLost,             // An event does not go to its reader.
   kPageFreedEarly,        // A sequence gets a page that another one still uses.
+  kOutgrownKept,          // A sequence that outgrows its rotary frequencies keeps its pages.
 };
-inline constexpr int kPlants = 20;
+inline constexpr int kPlants = 21;
 inline constexpr const char* kPlantNames[kPlants] = {"none",
                                                      "epoch-unchecked",
                                                      "worker-epoch-unchecked",
@@ -47,6 +48,7 @@ inline constexpr const char* kPlantNames[kPlants] = {"none",
                                                      "spare-first",
                                                      "event-twice",
                                                      "event-lost",
-                                                     "page-freed-early"};
+                                                     "page-freed-early",
+                                                     "outgrown-kept"};
 
 }  // namespace lockstep::simulation

@@ -30,6 +30,9 @@ FakeModel draw_model(World& world) {
     model.blocks =
         static_cast<int64_t>(model.seed / 4 % static_cast<uint64_t>(model.max_sequences)) + 1;
   }
+  if (model.seed % 5 == 0) {
+    model.rope = {.of_prompt = model.seed % 3 == 0, .lengths = {7, 20}};
+  }
   return model;
 }
 

@@ -60,6 +60,8 @@ GroupInfo fake_info(const FakeModel& model, uint64_t epoch) {
           .max_sequences = model.slots(),
           .max_context = model.max_context,
           .shares_prefixes = model.blocks == 0,
+          .rope = model.rope,
+          .prefix = model.prefix,
           .vocab = model.vocab,
           .weight_bytes = 0,
           .numeric_class = "fake",
@@ -189,6 +191,10 @@ absl::Status FakeWorkers::take_pages(const cluster::StepSequence& sequence) {
   if (sequence.begins() && model_.blocks > 0 && sequence.first_position() > 0) {
     return absl::InternalError("lie: a state block that nobody computed");
   }
+  const int64_t prefix_rows = sequence.prefix_rows(), first = sequence.first_position();
+  if (first < prefix_rows && (first > 0 || sequence.rows() < prefix_rows)) {
+    return absl::InternalError("lie: a prefix in two steps");
+  }
   table.insert(table.end(), sequence.pages().begin(), sequence.pages().end());
   const auto behind = static_cast<size_t>(sequence.first_position() / model_.page_tokens);
   for (size_t i = 0; i < table.size(); ++i) {
@@ -205,6 +211,16 @@ absl::Status FakeWorkers::take_pages(const cluster::StepSequence& sequence) {
   return absl::InternalError("lie: too few pages");
 }
 
+// As a sequence that has so many tokens already must have them.
+absl::Status FakeWorkers::check_frequencies(const cluster::StepSequence& sequence) const {
+  const int64_t tokens = sequence.first_position() + sequence.rows();
+  const int frequencies = model_.rope.frequencies(sequence.rope_length());
+  if (model_.rope.of_prompt || frequencies >= model_.rope.frequencies(tokens)) {
+    return absl::OkStatus();
+  }
+  return absl::InternalError("lie: frequencies of a shorter sequence");
+}
+
 absl::Status FakeWorkers::write(const cluster::Step& step) {
   int64_t row = 0;
   for (const cluster::StepSequence& sequence : step.sequences()) {
@@ -212,6 +228,7 @@ absl::Status FakeWorkers::write(const cluster::Step& step) {
     if (sequence.rows() <= 0) return absl::InternalError("lie: a sequence without rows");
     if (end > model_.max_context) return absl::InternalError("lie: beyond the context");
     RETURN_IF_ERROR(take_pages(sequence));
+    RETURN_IF_ERROR(check_frequencies(sequence));
     const std::vector<int32_t>& table = tables_[static_cast<size_t>(sequence.slot())];
     for (int64_t position = sequence.first_position(); position < end; ++position, ++row) {
       if (row >= step.tokens_size()) return absl::InternalError("lie: fewer tokens than rows");
@@ -219,7 +236,7 @@ absl::Status FakeWorkers::write(const cluster::Step& step) {
       const int32_t token = step.tokens(static_cast<int>(row));
       if (token < 0 || token >= model_.vocab) return absl::InternalError("lie: no such token");
       slots_[static_cast<size_t>(page * model_.page_tokens + position % model_.page_tokens)] = {
-          position, token};
+          position, token, model_.rope.frequencies(sequence.rope_length())};
     }
   }
   return row == step.tokens_size() ? absl::OkStatus()
@@ -236,6 +253,9 @@ absl::StatusOr<std::vector<int32_t>> FakeWorkers::read(const cluster::StepSequen
     const Slot& slot =
         slots_[static_cast<size_t>(page * model_.page_tokens + p % model_.page_tokens)];
     if (slot.position != p) return absl::InternalError("lie: KV that was never written");
+    if (slot.frequencies != model_.rope.frequencies(sequence.rope_length())) {
+      return absl::InternalError("lie: keys that were turned by other frequencies");
+    }
     tokens.push_back(slot.token);
   }
   return tokens;

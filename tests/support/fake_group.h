@@ -28,6 +28,8 @@ struct FakeModel {
   int32_t deadly = -1;   // It is never drawn. Who computes it may not survive that.
   // State blocks that a rank has room for at least, one per sequence; 0: there are none.
   int64_t blocks = 0;
+  RopeRule rope = {};
+  PrefixRule prefix = {};
 
   int64_t slots() const { return blocks == 0 ? max_sequences : blocks; }
 };
@@ -58,12 +60,14 @@ class FakeWorkers {
   struct Slot {
     int64_t position = -1;
     int32_t token = -1;
+    int frequencies = 0;  // As of RopeRule.
   };
   // Results of ranks [first, last).
   absl::StatusOr<std::vector<cluster::StepResult>> run(const cluster::Step& step, int first,
                                                        int last);
   absl::Status write(const cluster::Step& step);
   absl::Status take_pages(const cluster::StepSequence& sequence);
+  absl::Status check_frequencies(const cluster::StepSequence& sequence) const;
   absl::StatusOr<std::vector<int32_t>> read(const cluster::StepSequence& sequence,
                                             int64_t position) const;
   absl::Status check_output(const cluster::Step& step, int index) const;

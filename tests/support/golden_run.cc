@@ -20,6 +20,8 @@ struct Decoding {
   std::vector<int32_t> tokens;
   std::vector<int32_t> pages;
   int64_t done = 0;
+  int64_t rope_length = 0;
+  Prefix prefix = {};
   bool finished() const { return tokens.size() >= golden->ids.size() + golden->greedy.size(); }
 };
 
@@ -33,6 +35,14 @@ void expect_logits(const std::vector<float>& logits, const std::vector<float>& g
   EXPECT_LE(worst, 2e-4f * largest);
 }
 
+// One that has outgrown its rotary frequencies is computed again.
+void set_rope_length(const RopeRule& rope, Decoding& prompt) {
+  const int64_t length =
+      rope.rope_length(std::ssize(prompt.golden->ids), std::ssize(prompt.tokens));
+  if (rope.frequencies(length) != rope.frequencies(prompt.rope_length)) prompt.done = 0;
+  if (prompt.done == 0) prompt.rope_length = length;
+}
+
 // Feeds what is new of every unfinished prompt and takes the best tokens.
 void step_all(Group& group, uint64_t number, std::vector<Decoding>& prompts) {
   cluster::Step step;
@@ -40,16 +50,22 @@ void step_all(Group& group, uint64_t number, std::vector<Decoding>& prompts) {
   std::vector<Decoding*> in_step;
   for (Decoding& prompt : prompts) {
     if (prompt.finished()) continue;
+    set_rope_length(group.info().rope, prompt);
     const auto slot = static_cast<int32_t>(&prompt - prompts.data());
     add_rows_in_slot(step, slot, {prompt.tokens.begin() + prompt.done, prompt.tokens.end()},
                      prompt.done, prompt.pages);
+    cluster::StepSequence& sequence = *step.mutable_sequences(step.sequences_size() - 1);
+    sequence.set_rope_length(prompt.rope_length);
+    sequence.set_prefix_rows(prompt.prefix.rows);
+    sequence.set_held_position(prompt.prefix.held_position);
     in_step.push_back(&prompt);
   }
   const auto results = group.run(step);
   ASSERT_EQ(message_of(results.status()), "");
   for (int i = 0; i < static_cast<int>(in_step.size()); ++i) {
     Decoding& prompt = *in_step[i];
-    if (prompt.done == 0) expect_logits(logits_of(*results, i), prompt.golden->last_logits);
+    if (prompt.tokens == prompt.golden->ids)
+      expect_logits(logits_of(*results, i), prompt.golden->last_logits);
     prompt.done = static_cast<int64_t>(prompt.tokens.size());
     prompt.tokens.push_back(best_of(*results, i));
   }
@@ -72,6 +88,9 @@ void expect_golden(const GoldenCase& golden, InProcessOptions options) {
     Decoding& decoding = prompts.emplace_back();
     decoding.golden = &prompt;
     decoding.tokens = prompt.ids;
+    const absl::StatusOr<Prefix> prefix = (*group)->info().prefix.find(prompt.ids);
+    ASSERT_EQ(message_of(prefix.status()), "");
+    decoding.prefix = *prefix;
     for (int64_t i = 0; i < kContext / kPageTokens; ++i) decoding.pages.push_back(pages++);
   }
   ASSERT_LE(pages, (*group)->info().pages);

@@ -220,8 +220,14 @@ void Machine::run_step(const Step& step) {
     return;
   }
   if (step.op == Op::kColumns && in_arena_) return;  // A view: its bytes are there.
-  const OperatorArgs args = {inputs, parameters, step.attributes, sequence_->tokens,
-                             sequence_->outputs};
+  const OperatorArgs args = {inputs,
+                             parameters,
+                             step.attributes,
+                             sequence_->tokens,
+                             sequence_->outputs,
+                             sequence_->rope_length,
+                             sequence_->prefix_rows,
+                             sequence_->held_position};
   const std::vector<Matrix> outputs = run_operator(step.op, args);
   LOCKSTEP_CHECK(outputs.size() == step.outputs.size());
   for (size_t i = 0; i < outputs.size(); ++i) store(step.outputs[i], outputs[i]);

@@ -25,6 +25,9 @@ using Tensors = std::map<std::string, Tensor>;
 struct Sequence {
   std::vector<int32_t> tokens;   // From position 0 on.
   std::vector<int64_t> outputs;  // Rows whose logits are wanted.
+  int64_t rope_length = 0;       // These as of cluster.StepSequence.
+  int64_t prefix_rows = 0;
+  int64_t held_position = 0;
 };
 
 // Logits of every output over the whole vocabulary. One graph or program a rank, in rank order; a

@@ -132,6 +132,7 @@ class LateDevice final : public Device {
     for (const TensorView& view : args.in) LOCKSTEP_CHECK(ours(view.data));
     for (const TensorView& view : args.out) LOCKSTEP_CHECK(ours(view.data));
     LOCKSTEP_CHECK(ours(args.attrs.kv_head_of) && ours(args.attrs.inv_freq));
+    LOCKSTEP_CHECK(ours(args.attrs.rope_lengths) && ours(args.attrs.position_scales));
     LOCKSTEP_CHECK(has(args.scratch));
     LOCKSTEP_CHECK(kernel.op == Op::kAttention ? has(args.state.data) : ours(args.state.data));
   }

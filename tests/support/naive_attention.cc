@@ -9,21 +9,27 @@ namespace lockstep::naive {
 
 Matrices rope_table(const Args& a) {
   const program::RopeTableAttrs& table = a.attributes.rope_table();
-  const int64_t half = table.inv_freq_size();
+  const int64_t half = table.inv_freq_size() / (table.lengths_size() + 1);
+  const int64_t set = std::count_if(table.lengths().begin(), table.lengths().end(),
+                                    [&](int64_t length) { return length < a.rope_length; });
   Matrix out(static_cast<int64_t>(a.tokens.size()), 2 * half);
   for (int64_t r = 0; r < out.rows; ++r) {
+    const bool behind = r >= a.prefix_rows;
+    int64_t position = r;
+    if (table.position_row() == program::HELD && behind) position = a.held_position;
+    if (table.position_row() == program::BLOCK) position = behind ? r - a.prefix_rows + 1 : 0;
     const double length = static_cast<double>(std::max(r + 1, table.dynamic_length()));
     const double stretch = double{table.dynamic_factor()} * length /
                                static_cast<double>(std::max<int64_t>(1, table.dynamic_length())) -
                            (double{table.dynamic_factor()} - 1);
     for (int64_t i = 0; i < half; ++i) {
-      double frequency = table.inv_freq(static_cast<int>(i));
+      double frequency = table.inv_freq(static_cast<int>(set * half + i));
       if (table.dynamic_length() > 0) {
         const double d = static_cast<double>(2 * half);
         const double base = double{table.theta()} * std::pow(stretch, d / (d - 2));
         frequency = std::pow(base, -2.0 * static_cast<double>(i) / d);
       }
-      const double angle = static_cast<double>(r) * frequency;
+      const double angle = static_cast<double>(position) * frequency;
       out.at(r, i) = static_cast<float>(std::cos(angle) * table.factor());
       out.at(r, half + i) = static_cast<float>(std::sin(angle) * table.factor());
     }
@@ -39,7 +45,7 @@ Matrices rope(const Args& a) {
   for (int64_t r = 0; r < x.rows; ++r) {
     for (int64_t head = 0; head < x.cols; head += rope.head_dim()) {
       for (int64_t i = 0; i < half; ++i) {
-        const int64_t first = head + (rope.interleaved() ? 2 * i : i);
+        const int64_t first = head + rope.offset() + (rope.interleaved() ? 2 * i : i);
         const int64_t second = rope.interleaved() ? first + 1 : first + half;
         const double c = table.at(r, i), s = table.at(r, half + i);
         const double u = x.at(r, first), v = x.at(r, second);
@@ -60,8 +66,9 @@ void attend(const Args& a, int64_t row, int64_t head, Matrix& out) {
   const int64_t dim = spec.head_dim(), v_dim = bind_attributes(a.attributes).v_dim;
   const int64_t kv_head = spec.kv_head_of(static_cast<int>(head));
   const int64_t first = spec.window() > 0 ? std::max<int64_t>(0, row - spec.window() + 1) : 0;
+  const int64_t last = std::max(row, a.prefix_rows - 1);
   std::vector<double> scores;
-  for (int64_t s = first; s <= row; ++s) {
+  for (int64_t s = first; s <= last; ++s) {
     double score = 0;
     for (int64_t i = 0; i < dim; ++i) {
       score += double{q.at(row, head * dim + i)} * k.at(s, kv_head * dim + i);
@@ -78,7 +85,7 @@ void attend(const Args& a, int64_t row, int64_t head, Matrix& out) {
   for (double& score : scores) total += score = std::exp(score - most);
   for (int64_t i = 0; i < v_dim; ++i) {
     double sum = 0;
-    for (int64_t s = first; s <= row; ++s) {
+    for (int64_t s = first; s <= last; ++s) {
       sum += scores[static_cast<size_t>(s - first)] * v.at(s, kv_head * v_dim + i);
     }
     out.at(row, head * v_dim + i) = static_cast<float>(sum / total);

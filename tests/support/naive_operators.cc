@@ -152,8 +152,16 @@ Matrices position_scale(const Args& a) {
   const program::PositionScaleAttrs& attrs = a.attributes.position_scale();
   Matrix out = a.inputs[0];
   for (int64_t r = 0; r < out.rows; ++r) {
-    const int64_t index = std::min<int64_t>(r / attrs.length(), attrs.scales_size() - 1);
-    for (int64_t c = 0; c < out.cols; ++c) out.at(r, c) *= attrs.scales(static_cast<int>(index));
+    double scale = 1;
+    if (attrs.log_factor() == 0) {
+      const int64_t index = std::min<int64_t>(r / attrs.length(), attrs.scales_size() - 1);
+      scale = attrs.scales(static_cast<int>(index));
+    } else if (r >= attrs.length()) {
+      scale = std::log(static_cast<double>(r + 1)) * attrs.log_factor();
+    }
+    for (int64_t c = 0; c < out.cols; ++c) {
+      out.at(r, c) = static_cast<float>(out.at(r, c) * scale);
+    }
   }
   return {std::move(out)};
 }

@@ -29,6 +29,9 @@ struct OperatorArgs {
   const program::Attributes& attributes;
   std::span<const int32_t> tokens;  // Of one sequence from position 0 on.
   std::span<const int64_t> output_rows;
+  int64_t rope_length = 0;
+  int64_t prefix_rows = 0;
+  int64_t held_position = 0;
 };
 
 // All but collectives and top_candidates.

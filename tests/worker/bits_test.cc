@@ -108,20 +108,27 @@ void add_others(const Way& way, cluster::Step& step, int64_t number) {
 }
 
 // The logits after every token of the prompt and of three more that are fed one by one; its
-// sequence is the last of each step.
+// sequence is the last of each step, longer than the others and, where the model has prefixes, the
+// only one with some: in one step, whatever the chunk.
 std::vector<float> run_prompt(Group& group, const Way& way) {
   const std::vector<int32_t> ids = prompt();
   std::vector<float> logits;
   int64_t number = 0;
+  const int64_t prefix = group.info().prefix.any() ? 37 : 0;
   for (int64_t begin = 0; begin < static_cast<int64_t>(ids.size()); ++number) {
-    const int64_t end =
+    int64_t end =
         begin >= kPromptTokens ? begin + 1 : std::min<int64_t>(begin + way.chunk, kPromptTokens);
+    end = std::max(end, prefix);
     cluster::Step step;
     step.set_step(static_cast<uint64_t>(number) + 1);
     if (number < kContext / 2) add_others(way, step, number);
     const int first_row = step.tokens_size(), first_output = step.outputs_size();
     add_rows_in_slot(step, way.others, {ids.begin() + begin, ids.begin() + end}, begin,
                      pages_of(0, way.page_tokens, way.others + 1), false);
+    cluster::StepSequence& sequence = *step.mutable_sequences(step.sequences_size() - 1);
+    sequence.set_rope_length(kPromptTokens);
+    sequence.set_prefix_rows(prefix);
+    sequence.set_held_position(prefix / 2);
     for (int row = first_row; row < step.tokens_size(); ++row) {
       cluster::Output* output = step.add_outputs();
       output->set_row(row);

@@ -96,6 +96,35 @@ TEST_F(PageTablesTest, WhereLayersHaveBlocksASequenceBeginsAtZeroInASlotThatHasO
   EXPECT_EQ(check(step(1, 0, 5, 1, {})), "");
 }
 
+TEST_F(PageTablesTest, TheLengthOfRotaryFrequenciesIsThatWithWhichASequenceBegan) {
+  cluster::Step first = step(0, 1, 0, 2, {1}, true), second = step(1, 1, 2, 1, {});
+  first.mutable_sequences(0)->set_rope_length(-1);
+  EXPECT_THAT(take(first), HasSubstr("rope_length must be 0 to 16777216, found -1"));
+  first.mutable_sequences(0)->set_rope_length(5);
+  EXPECT_EQ(take(first), "");
+  EXPECT_THAT(take(second), HasSubstr("rope_length must be 5 to 5, found 0"));
+  second.mutable_sequences(0)->set_rope_length(5);
+  EXPECT_EQ(take(second), "");
+}
+
+TEST_F(PageTablesTest, APrefixIsComputedInTheStepInWhichItsSequenceBegins) {
+  const auto with_prefix = [](cluster::Step step, int64_t rows, int64_t held = 0) {
+    step.mutable_sequences(0)->set_prefix_rows(rows);
+    step.mutable_sequences(0)->set_held_position(held);
+    return step;
+  };
+  const cluster::Step first = step(0, 1, 0, 4, {1}, true), second = step(1, 1, 4, 1, {2});
+  EXPECT_THAT(take(with_prefix(first, 5)), HasSubstr("prefix_rows must be 0 to 4, found 5"));
+  EXPECT_THAT(take(with_prefix(first, -1)), HasSubstr("prefix_rows must be 0 to 4, found -1"));
+  EXPECT_THAT(take(with_prefix(first, 3, 40)),
+              HasSubstr("held_position must be 0 to 39, found 40"));
+  EXPECT_THAT(take(with_prefix(step(0, 1, 4, 1, {1, 2}, true), 1)),
+              HasSubstr("prefix_rows must be 0 to 0, found 1"));
+  EXPECT_EQ(take(with_prefix(first, 3, 2)), "");
+  EXPECT_THAT(take(with_prefix(second, 4)), HasSubstr("prefix_rows must be 3 to 3, found 4"));
+  EXPECT_EQ(take(with_prefix(second, 3, 2)), "");
+}
+
 TEST_F(PageTablesTest, OneSlotIsOneSequenceOfAStep) {
   cluster::Step twice = step(0, 1, 0, 1, {1}, true);
   *twice.add_sequences() = twice.sequences(0);

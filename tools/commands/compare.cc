@@ -64,8 +64,10 @@ class Computer {
   const Model& model() const { return *model_; }
   int64_t weight_bytes() const { return group_->info().weight_bytes; }
 
-  // Logits [ids, vocab] of positions [first, first + ids), once those before are computed.
-  absl::StatusOr<std::vector<float>> run(std::span<const int32_t> ids, int64_t first) {
+  // Logits [ids, vocab] of positions [first, first + ids) of a window of that many tokens, once
+  // those before are computed.
+  absl::StatusOr<std::vector<float>> run(std::span<const int32_t> ids, int64_t first,
+                                         int64_t window) {
     cluster::Step step;
     step.set_step(++step_);
     cluster::StepSequence& sequence = *step.add_sequences();
@@ -74,6 +76,7 @@ class Computer {
     const int64_t page_tokens = group_->info().page_tokens;
     const int64_t end = first + static_cast<int64_t>(ids.size());
     sequence.set_begins(true);
+    sequence.set_rope_length(group_->info().rope.rope_length(window, window));
     for (int page = 0; page * page_tokens < end; ++page) sequence.add_pages(page);
     for (size_t i = 0; i < ids.size(); ++i) {
       step.add_tokens(ids[i]);
@@ -158,8 +161,8 @@ absl::Status add_window(std::span<const int32_t> ids, int64_t chunk, Computer& e
   for (int64_t first = 0; first < count; first += chunk) {
     const int64_t rows = std::min(chunk, count - first);
     const auto part = ids.subspan(first, rows);
-    ASSIGN_OR_RETURN(const std::vector<float> wanted, exact.run(part, first));
-    ASSIGN_OR_RETURN(const std::vector<float> found, other.run(part, first));
+    ASSIGN_OR_RETURN(const std::vector<float> wanted, exact.run(part, first, count));
+    ASSIGN_OR_RETURN(const std::vector<float> found, other.run(part, first, count));
     const size_t vocab = wanted.size() / rows;
     for (int64_t row = 0; row < rows; ++row) {
       const int32_t next = first + row + 1 < count ? ids[first + row + 1] : -1;

@@ -33,7 +33,7 @@ KeyCounts count_keys(const KernelArgs& args) {
   for (int64_t i = 0; i < args.step->sequence_count; ++i) {
     const StepSequence& sequence = args.step->sequences[i];
     for (int64_t r = 0; r < sequence.rows; ++r) {
-      const int64_t visible = sequence.first_position + r + 1;
+      const int64_t visible = sequence.last_seen(sequence.first_position + r) + 1;
       keys.seen += window > 0 ? std::min(window, visible) : visible;
     }
     const int64_t first =

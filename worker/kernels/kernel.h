@@ -103,7 +103,21 @@ struct StepSequence {
   int64_t rows = 0;
   int64_t first_position = 0;
   const int32_t* pages = nullptr;
-  int64_t slot = 0;  // Of its state blocks.
+  int64_t slot = 0;         // Of its state blocks.
+  int64_t rope_length = 0;  // What its rotary frequencies depend on.
+  // The first so many positions see one another: all their rows are in one step.
+  int64_t prefix_rows = 0;
+  int64_t held_position = 0;  // PositionRow::kHeld: of rows behind the prefix.
+
+  // The last position that a row sees.
+  [[gnu::always_inline]] constexpr int64_t last_seen(int64_t position) const {
+    return position < prefix_rows ? prefix_rows - 1 : position;
+  }
+  [[gnu::always_inline]] constexpr int64_t position_in(PositionRow row, int64_t position) const {
+    if (row == PositionRow::kOwn) return position;
+    if (row == PositionRow::kHeld) return position < prefix_rows ? position : held_position;
+    return position < prefix_rows ? 0 : position - prefix_rows + 1;
+  }
 };
 
 struct StepView {

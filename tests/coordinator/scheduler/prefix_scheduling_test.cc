@@ -50,6 +50,19 @@ TEST(PrefixSchedulingTest, APromptWithRowsOfEmbeddingsIsNeitherCachedNorFound) {
   EXPECT_THAT(bench.step(), ElementsAre(Pair(same, 10)));
 }
 
+TEST(PrefixSchedulingTest, PagesAreSharedOnlyBetweenSequencesThatTurnAlike) {
+  SchedulerLimits limits = kRoomy;
+  limits.rope = {.lengths = {12}};
+  Bench bench(limits);
+  bench.add(prompt_of(10));
+  bench.step();
+  Sequence* longer = bench.add(prompt_of(15))[0];
+  EXPECT_THAT(bench.step(), ElementsAre(Pair(longer, 15)));
+  Sequence* short_one = bench.add(prompt_of(11))[0];
+  Sequence* long_one = bench.add(prompt_of(14))[0];
+  EXPECT_THAT(bench.step(), ElementsAre(Pair(short_one, 3), Pair(long_one, 2)));
+}
+
 TEST(PrefixSchedulingTest, TheLastTokenOfAPromptIsAlwaysComputed) {
   Bench bench(kRoomy);
   bench.add(prompt_of(8));

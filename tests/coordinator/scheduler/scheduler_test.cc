@@ -109,6 +109,51 @@ TEST(SchedulerTest, RemovingAWaitingOrPreemptedSequenceLeavesNothingBehind) {
   EXPECT_THAT(bench.step(), IsEmpty());
 }
 
+TEST(SchedulerTest, ASequenceThatOutgrowsItsFrequenciesIsComputedAgainInItsSlot) {
+  SchedulerLimits limits = kRoomy;
+  limits.rope = {.lengths = {10}};
+  Bench bench(limits);
+  Sequence* a = bench.add(9, 10);
+  Sequence* b = bench.add(3, 20);
+  EXPECT_THAT(bench.step(), ElementsAre(Pair(a, 8)));
+  EXPECT_THAT(bench.step(), ElementsAre(Pair(a, 1), Pair(b, 3)));
+  const int32_t slot = a->slot();
+  EXPECT_THAT(bench.step(), ElementsAre(Pair(a, 1), Pair(b, 1)));
+  EXPECT_EQ(a->rope_length(), 9) << "as it was when it began";
+  EXPECT_EQ(a->length(), 11);
+  EXPECT_THAT(bench.step(), ElementsAre(Pair(a, 8), Pair(b, 1)));
+  EXPECT_EQ(a->rope_length(), 11);
+  EXPECT_EQ(a->slot(), slot);
+  EXPECT_THAT(bench.step(), ElementsAre(Pair(a, 3), Pair(b, 1)));
+  EXPECT_THAT(bench.step(), ElementsAre(Pair(a, 1), Pair(b, 1)));
+  EXPECT_EQ(bench.scheduler().preemptions(), 0);
+}
+
+TEST(SchedulerTest, APrefixIsComputedInOneStepWhateverTheChunkIsAndIsNotShared) {
+  Bench bench(kRoomy);
+  Sequence* a = bench.add(3, 20);
+  EXPECT_THAT(bench.step(), ElementsAre(Pair(a, 3)));
+  Sequence* b = bench.add(30, 5);
+  Sequence* c = bench.add(request_of(7, 40, 5), {.rows = 37})[0];
+  EXPECT_THAT(bench.step(), ElementsAre(Pair(a, 1), Pair(b, 8)));
+  EXPECT_THAT(bench.step(), ElementsAre(Pair(a, 1), Pair(b, 8)));
+  EXPECT_THAT(bench.step(), ElementsAre(Pair(a, 1), Pair(b, 8)));
+  EXPECT_THAT(bench.step(), ElementsAre(Pair(a, 1), Pair(b, 6), Pair(c, 37)));
+  EXPECT_THAT(bench.step(), ElementsAre(Pair(a, 1), Pair(b, 1), Pair(c, 3)));
+  Sequence* d = bench.add(request_of(7, 40, 5), {.rows = 37})[0];
+  EXPECT_THAT(bench.step(), ElementsAre(Pair(a, 1), Pair(b, 1), Pair(c, 1), Pair(d, 37)));
+}
+
+TEST(SchedulerTest, FrequenciesOfThePromptsLengthStay) {
+  SchedulerLimits limits = kRoomy;
+  limits.rope = {.of_prompt = true, .lengths = {10}};
+  Bench bench(limits);
+  Sequence* a = bench.add(8, 10);
+  EXPECT_THAT(bench.step(), ElementsAre(Pair(a, 8)));
+  for (int i = 0; i < 6; ++i) EXPECT_THAT(bench.step(), ElementsAre(Pair(a, 1)));
+  EXPECT_EQ(a->rope_length(), 8);
+}
+
 TEST(SchedulerTest, StepsNameNewPagesOnlyAndASlotBeginsWithEachSequence) {
   Bench bench(kRoomy);
   Sequence* a = bench.add(6, 10);

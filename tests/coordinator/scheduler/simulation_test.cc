@@ -17,7 +17,11 @@ namespace {
 class Simulation {
  public:
   explicit Simulation(uint64_t seed)
-      : random_(seed), model_(random_model()), workers_(model_), scheduler_(random_limits()) {
+      : random_(seed),
+        model_(random_model()),
+        workers_(model_),
+        limits_(random_limits()),
+        scheduler_(limits_) {
     const int64_t count = between(1, 8);
     for (int64_t i = 0; i < count; ++i) add_lives();
   }
@@ -25,7 +29,10 @@ class Simulation {
   // Until all are served or cancelled. Stops at the first broken promise.
   void run() {
     int64_t bound = 8;  // Steps: the oldest running sequence computes a row in each.
-    for (const Life& life : lives_) bound += life.max_tokens + life.sequence->length();
+    for (const Life& life : lives_) {
+      const int64_t length = life.max_tokens + life.sequence->length();
+      bound += (1 + std::ssize(model_.rope.lengths)) * length;  // It may be computed again.
+    }
     int64_t steps = 0;
     while (!all_over()) {
       arrive_or_cancel();
@@ -61,6 +68,8 @@ class Simulation {
   }
 
   FakeModel random_model() {
+    RopeRule rope;
+    if (between(0, 1) == 0) rope = {.of_prompt = between(0, 2) == 0, .lengths = {6, 14}};
     return {.ranks = 1,
             .vocab = 6,
             .pages = between(2, 12),
@@ -69,7 +78,8 @@ class Simulation {
             .max_outputs = between(1, 5),
             .max_sequences = between(1, 5),
             .max_context = 1000,
-            .seed = random_()};
+            .seed = random_(),
+            .rope = rope};
   }
 
   SchedulerLimits random_limits() {
@@ -80,6 +90,7 @@ class Simulation {
             .pages = model_.pages,
             .page_tokens = model_.page_tokens,
             .step_budget_ns = between(0, 40) * 1'000'000,
+            .rope = model_.rope,
             .prefix = {.enabled = between(0, 4) > 0, .shared = between(0, 1) == 1}};
   }
 
@@ -92,6 +103,8 @@ class Simulation {
       const bool odd = between(0, 9) == 0;
       request.prompt_ids.push_back(static_cast<int32_t>(odd ? between(0, model_.vocab - 1) : 0));
     }
+    const int64_t others = std::min({limits_.running, limits_.rows, limits_.outputs}) - 1;
+    const int64_t prefix = between(0, std::min(prompt - 1, limits_.rows - others));
     request.max_tokens = static_cast<int32_t>(between(1, 14));
     request.sampling.temperature = 0;
     request.n = static_cast<int32_t>(between(0, 3) == 0 ? between(2, 4) : 1);
@@ -99,7 +112,10 @@ class Simulation {
     request.priority = static_cast<int32_t>(between(0, 3) == 0 ? between(-1, 1) : 0);
     request.prompt_logprobs = static_cast<int32_t>(between(0, 2)) - 1;
     request.cache_salt = between(0, 3) == 0 ? "salt" : "";
-    const auto prepared = std::make_shared<PreparedRequest>(std::move(request), model_.vocab);
+    const bool has_prefix = between(0, 3) == 0;
+    if (has_prefix) request.prompt_logprobs = -1;
+    const auto prepared = std::make_shared<PreparedRequest>(
+        std::move(request), model_.vocab, Prefix{.rows = has_prefix ? prefix : 0});
     for (int32_t i = 0; i < prepared->request().n; ++i) {
       Life life{.request = prepared, .max_tokens = prepared->request().max_tokens};
       life.tokens = prepared->request().prompt_ids;
@@ -222,6 +238,7 @@ class Simulation {
   std::mt19937_64 random_;
   FakeModel model_;
   FakeWorkers workers_;
+  SchedulerLimits limits_;
   Scheduler scheduler_;
   std::vector<Life> lives_;
   size_t arrived_ = 0;

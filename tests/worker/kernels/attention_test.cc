@@ -95,6 +95,27 @@ TEST_P(AttentionTest, CappedScoresAgreeWithTheReference) {
   }
 }
 
+TEST_P(AttentionTest, RowsOfAPrefixSeeOneAnother) {
+  for (const int64_t prefix : {1, 2, 17, 64, 65, 130}) {
+    expect_reference({.lengths = {150, 40}, .prefix_rows = prefix}, {.chunk = 9, .threads = 2});
+    expect_reference({.window = 40, .lengths = {150}, .prefix_rows = prefix}, {.chunk = 1});
+  }
+}
+
+TEST_P(AttentionTest, APrefixHasTheSameBitsWhateverFollowsInItsStep) {
+  Conversation conversation(
+      {.heads = 3, .kv_heads = 1, .lengths = {1300, 77, 600}, .prefix_rows = 590});
+  const auto wanted = conversation.run_all(GetParam(), {.chunk = 2000});
+  for (const int threads : {1, 5}) {
+    const Schedule schedule = {.chunk = threads == 1 ? 700 : 1, .threads = threads};
+    expect_all_same(conversation.run_all(GetParam(), schedule), wanted, "cut");
+  }
+  if (!has_cpu_bits(GetParam())) return;
+  const KernelEntry* portable =
+      find_kernel(cpu_kernels(), Op::kAttention, GetParam().weight, DType::kF32, Isa::kPortable);
+  expect_all_same(wanted, conversation.run_all(*portable, {.chunk = 64}), GetParam().name);
+}
+
 TEST_P(AttentionTest, SlopesAndSinksAgreeWithTheReference) {
   for (const bool sinks : {false, true}) {
     const bool slopes = !sinks;

@@ -76,7 +76,9 @@ void Conversation::step(const KernelEntry& kernel, const Schedule& schedule,
   std::vector<int32_t> positions, sequence_of_row;
   std::vector<size_t> which;
   for (size_t s = 0; s < done.size(); ++s) {
-    const int64_t rows = std::min(schedule.chunk, shape_.lengths[s] - done[s]);
+    const int64_t prefix = std::min(shape_.prefix_rows, shape_.lengths[s]);
+    const int64_t most = done[s] < prefix ? std::max(schedule.chunk, prefix) : schedule.chunk;
+    const int64_t rows = std::min(most, shape_.lengths[s] - done[s]);
     if (rows == 0) continue;
     const auto first_row = static_cast<int64_t>(positions.size());
     for (int64_t r = 0; r < rows; ++r) {
@@ -84,7 +86,11 @@ void Conversation::step(const KernelEntry& kernel, const Schedule& schedule,
       sequence_of_row.push_back(static_cast<int32_t>(sequences.size()));
       which.push_back(s);
     }
-    sequences.push_back({first_row, rows, done[s], pages_[s].data()});
+    sequences.push_back({.first_row = first_row,
+                         .rows = rows,
+                         .first_position = done[s],
+                         .pages = pages_[s].data(),
+                         .prefix_rows = prefix});
     done[s] += rows;
   }
   const auto rows = static_cast<int64_t>(positions.size());

@@ -15,10 +15,11 @@ struct Shape {
   bool slopes = false;                   // One per head, steep and flat ones.
   bool sinks = false;                    // One per head, small and large ones.
   std::vector<int64_t> lengths = {150};  // Of every sequence.
+  int64_t prefix_rows = 0;               // The same; a shorter one is all prefix.
 };
 
 struct Schedule {
-  int64_t chunk = 1000;  // Rows of a sequence a step.
+  int64_t chunk = 1000;  // Rows of a sequence a step, but for those of its prefix.
   int64_t page_tokens = 16;
   int threads = 1;
   bool shuffle = true;

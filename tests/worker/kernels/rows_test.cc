@@ -224,7 +224,7 @@ struct RopeCase {
   Matrix x, table, out;
   KernelArgs args;
 
-  RopeCase(int64_t dim, int64_t rotary, bool interleaved)
+  RopeCase(int64_t dim, int64_t rotary, bool interleaved, int64_t offset = 0)
       : x(Matrix::random(5, 3 * dim, 1, DType::kF32, 3 * dim + 1)),
         table(Matrix::random(5, rotary, 2)),
         out(5, 3 * dim) {
@@ -234,6 +234,7 @@ struct RopeCase {
     args.attrs.head_dim = dim;
     args.attrs.rotary_dim = rotary;
     args.attrs.interleaved = interleaved;
+    args.attrs.offset = offset;
   }
 };
 
@@ -241,12 +242,14 @@ TEST(RopeTest, AgreesWithTheReferenceOnEveryIsaInPlaceAndNot) {
   for (const int64_t dim : kHeadDims) {
     for (const int64_t rotary : {dim, dim / 2, dim / 4}) {
       for (const bool interleaved : {false, true}) {
-        RopeCase wanted(dim, rotary, interleaved), first(dim, rotary, interleaved);
+        const int64_t offset = (dim - rotary) / 3;
+        RopeCase wanted(dim, rotary, interleaved, offset), first(dim, rotary, interleaved, offset);
         reference::kernel(Op::kRope)(wanted.args);
         run(kernels_of(Op::kRope).back(), first.args);
         expect_close(first.out.view(), wanted.out.view(), 1e-6, "rope");
         for (const KernelEntry& kernel : kernels_of(Op::kRope)) {
-          RopeCase apart(dim, rotary, interleaved), inside(dim, rotary, interleaved);
+          RopeCase apart(dim, rotary, interleaved, offset);
+          RopeCase inside(dim, rotary, interleaved, offset);
           run(kernel, apart.args, 2);
           expect_same_bits(apart.out.view(), first.out.view(), kernel.name);
           inside.args.out[0] = inside.x.view();
@@ -254,87 +257,6 @@ TEST(RopeTest, AgreesWithTheReferenceOnEveryIsaInPlaceAndNot) {
           expect_same_bits(inside.x.view(), first.out.view(), kernel.name);
         }
       }
-    }
-  }
-}
-
-TEST(RopeTableTest, IsCosAndSinOfTheFloatAngle) {
-  const int32_t positions[] = {0, 1, 4095, 131071};
-  std::vector<float> inv_freq(32);
-  for (int i = 0; i < 32; ++i) inv_freq[i] = static_cast<float>(std::pow(1e4, -i / 32.0));
-  StepView step;
-  step.rows = 4;
-  step.positions = positions;
-  Matrix wanted(4, 64), found(4, 64);
-  KernelArgs args;
-  args.step = &step;
-  args.attrs.rotary_dim = 64;
-  args.attrs.inv_freq = inv_freq.data();
-  args.attrs.rope_factor = 1.25f;
-  args.out[0] = wanted.view();
-  reference::kernel(Op::kRopeTable)(args);
-  args.out[0] = found.view();
-  run(kernels_of(Op::kRopeTable)[0], args, 2);
-  expect_close(found.view(), wanted.view(), 1.5e-7, "rope_table");
-  EXPECT_EQ(found.at(0, 0), 1.25f);
-  EXPECT_EQ(found.at(0, 32), 0.0f);
-}
-
-TEST(RopeTableTest, DynamicStretchesTheBaseBeyondTheOriginalLengthOnly) {
-  const int32_t positions[] = {0, 99, 100, 350};
-  StepView step;
-  step.rows = 4;
-  step.positions = positions;
-  Matrix wanted(4, 16), found(4, 16), plain(4, 16);
-  KernelArgs args;
-  args.step = &step;
-  args.attrs.rotary_dim = 16;
-  args.attrs.dynamic_length = 100;
-  args.attrs.dynamic_factor = 2;
-  args.attrs.rope_theta = 10000;
-  args.out[0] = wanted.view();
-  reference::kernel(Op::kRopeTable)(args);
-  args.out[0] = found.view();
-  run(kernels_of(Op::kRopeTable)[0], args, 3);
-  expect_close(found.view(), wanted.view(), 1e-4, "dynamic");  // Half an ulp of a frequency x 350.
-  std::vector<float> inv_freq(8);
-  for (int i = 0; i < 8; ++i) inv_freq[i] = static_cast<float>(std::pow(1e4, -i / 8.0));
-  args.attrs.dynamic_length = 0;
-  args.attrs.inv_freq = inv_freq.data();
-  args.out[0] = plain.view();
-  run(kernels_of(Op::kRopeTable)[0], args);
-  EXPECT_NEAR(found.at(1, 3), plain.at(1, 3), 1e-5);
-  EXPECT_GT(std::abs(found.at(3, 3) - plain.at(3, 3)), 1e-2);
-}
-
-TEST(PositionScaleTest, ARowsScaleIsThatOfItsPositionOrTheLast) {
-  const int32_t positions[] = {0, 9, 10, 29, 30, 4000};
-  const float scales[] = {1, 1.25f, -0.7f};
-  const float of_rows[] = {1, 1, 1.25f, -0.7f, -0.7f, -0.7f};
-  StepView step;
-  step.rows = 6;
-  step.positions = positions;
-  for (const int64_t cols : kWidths) {
-    const Matrix x = Matrix::random(6, cols, 1, DType::kF32, cols + 3);
-    Matrix wanted(6, cols);
-    KernelArgs args;
-    args.step = &step;
-    args.attrs.position_scales = scales;
-    args.attrs.position_scale_count = 3;
-    args.attrs.position_scale_length = 10;
-    args.in[0] = x.view();
-    args.out[0] = wanted.view();
-    reference::kernel(Op::kPositionScale)(args);
-    for (int64_t r = 0; r < 6; ++r) EXPECT_EQ(wanted.at(r, 0), x.at(r, 0) * of_rows[r]);
-    for (const KernelEntry& kernel : kernels_of(Op::kPositionScale)) {
-      Matrix found(6, cols, DType::kF32, cols + 1);
-      args.in[0] = x.view();
-      args.out[0] = found.view();
-      run(kernel, args, 2);
-      expect_same_bits(found.view(), wanted.view(), kernel.name);
-      args.in[0] = args.out[0] = found.view();  // In place: scaled again.
-      run(kernel, args);
-      for (int64_t r = 0; r < 6; ++r) EXPECT_EQ(found.at(r, 0), wanted.at(r, 0) * of_rows[r]);
     }
   }
 }

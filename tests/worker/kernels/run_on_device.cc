@@ -54,7 +54,11 @@ KernelArgs copy_in(const KernelEntry& kernel, const KernelArgs& host, Mirror& mi
   for (TensorView& view : args.out) view.data = mirror.copy(view.data, bytes_of(kernel, view));
   args.state.data = mirror.copy(host.state.data, host.state.pages * host.state.page_bytes);
   args.attrs.kv_head_of = mirror.copy(host.attrs.kv_head_of, host.attrs.heads * 4);
-  args.attrs.inv_freq = mirror.copy(host.attrs.inv_freq, host.attrs.rotary_dim / 2 * 4);
+  const int64_t frequencies = (host.attrs.rope_length_count + 1) * (host.attrs.rotary_dim / 2);
+  args.attrs.inv_freq = mirror.copy(host.attrs.inv_freq, frequencies * 4);
+  args.attrs.rope_lengths = mirror.copy(host.attrs.rope_lengths, host.attrs.rope_length_count * 8);
+  args.attrs.position_scales =
+      mirror.copy(host.attrs.position_scales, host.attrs.position_scale_count * 4);
   return args;
 }
 

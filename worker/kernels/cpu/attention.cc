@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Appends k and v of the step's rows to the layer's pages, then for every row and query head
 // out = sum over keys j of softmax(scale * q . k_j, capped, plus slope * distance) v_j, over the
-// keys up to the row's own position (the last `window` of them), and the head's sink. Keys are
-// taken in blocks of kKeyBlock from position 0 on, with a running maximum and sum; those of every
-// kPart positions are then merged, in order. So the bits depend on the position alone, and threads
-// may share the keys of one row.
+// keys up to the row's own position (the last `window` of them), and the head's sink; rows of the
+// sequence's prefix see all of it. Keys are taken in blocks of kKeyBlock from position 0 on, with a
+// running maximum and sum; those of every kPart positions are then merged, in order. So the bits
+// depend on the position alone, and threads may share the keys of one row.
 #include "worker/kernels/cpu/attention_queries.h"
 #include "worker/kernels/cpu/attention_scores.h"
 #include "worker/kernels/cpu/attention_tile.h"
@@ -176,7 +176,8 @@ void attend_tile(const AttentionJob<F>& job, Queries<F>& all, int64_t query,
   KeyRange seen[kQueries], any = {kKeyBlock, 0};
   for (int q = 0; q < kQueries; ++q) {
     const int64_t position = all.position[query + q];
-    seen[q] = cut({job.first_key(position) - begin, position + 1 - begin}, 0, kKeyBlock);
+    const int64_t end = max(position + 1, all.prefix_rows);
+    seen[q] = cut({job.first_key(position) - begin, end - begin}, 0, kKeyBlock);
     if (seen[q].begin >= seen[q].end) seen[q] = {0, 0};
     if (seen[q].end == 0) continue;
     any = {min(any.begin, seen[q].begin), max(any.end, seen[q].end)};
@@ -227,6 +228,7 @@ int64_t collect(const AttentionJob<F>& job, Queries<F>& all, int64_t row, int64_
   const StepView& step = *args.step;
   const int32_t sequence = step.sequence_of_row[row];
   all.count = 0;
+  all.prefix_rows = step.sequences[sequence].prefix_rows;
   for (; row < end && step.sequence_of_row[row] == sequence; ++row) {
     for (int64_t head = 0; head < attrs.heads; ++head) {
       if (attrs.kv_head_of[head] != kv_head) continue;
@@ -250,8 +252,9 @@ template <typename F>
 VisibleKeys<F> keys_of(const AttentionJob<F>& job, const Queries<F>& all, int64_t row,
                        int64_t kv_head) {
   const StepView& step = *job.args.step;
-  return {job, step.sequences[step.sequence_of_row[row]], kv_head, job.first_key(all.position[0]),
-          all.position[all.count - 1]};
+  const StepSequence& sequence = step.sequences[step.sequence_of_row[row]];
+  return {job, sequence, kv_head, job.first_key(all.position[0]),
+          sequence.last_seen(all.position[all.count - 1])};
 }
 
 template <typename F>
@@ -296,7 +299,9 @@ struct SharedParts {
     return job.first_key(job.args.step->positions[row]) / kPart;
   }
   int64_t parts(int64_t row) const {
-    return job.args.step->positions[row] / kPart + 1 - first_part(row);
+    const StepView& step = *job.args.step;
+    const StepSequence& sequence = step.sequences[step.sequence_of_row[row]];
+    return sequence.last_seen(step.positions[row]) / kPart + 1 - first_part(row);
   }
   int64_t pieces() const {
     int64_t count = 0;

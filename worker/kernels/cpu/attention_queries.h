@@ -24,6 +24,7 @@ struct KeyRange {
 template <typename F>
 struct Queries {
   int64_t count = 0;
+  int64_t prefix_rows = 0;  // Of their sequence.
   int64_t padded;
   typename F::Factor* query;    // [count][padded]
   float* scale;                 // [count] what scores are multiplied by, 1 / ln 2 included

@@ -1,19 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
 // y = x * the scale of the row's position: one for every `length` positions, the last one for all
-// that follow.
+// that follow; or with log_factor 1 before position `length`, then log(position + 1) * log_factor.
 #include "worker/kernels/cpu/chunks.h"
 #include "worker/kernels/cpu/vec.h"
+#include "worker/kernels/cpu/vec_math.h"
 #include "worker/kernels/kernel.h"
 
 namespace lockstep::LOCKSTEP_ISA {
+namespace {
+
+// log n, 1 <= n <= 2^24: of n = m * 2^e, 1 <= m < 2.
+Vec log_of(int64_t n) {
+  const int e = 63 - __builtin_clzll(static_cast<unsigned long long>(n));
+  const float m = static_cast<float>(n) / static_cast<float>(int64_t{1} << e);
+  return fma(Vec::splat(static_cast<float>(e)), Vec::splat(0x1.62e43p-1f),
+             log_of_more(Vec::splat(m - 1.0f)));
+}
+
+Vec scale_at(const OperatorAttrs& attrs, int64_t position) {
+  const int64_t length = attrs.position_scale_length, last = attrs.position_scale_count - 1;
+  if (attrs.log_factor == 0) {
+    const int64_t index = position / length;
+    return Vec::splat(attrs.position_scales[index < last ? index : last]);
+  }
+  if (position < length) return Vec::splat(1.0f);
+  return log_of(position + 1) * Vec::splat(attrs.log_factor);
+}
+
+}  // namespace
 
 const char* position_scale(const KernelArgs& args) {
   const TensorView &x = args.in[0], &y = args.out[0];
   const OperatorAttrs& attrs = args.attrs;
   for_rows(*args.parallel, x.rows, x.cols, [&](int64_t r) {
-    const int64_t index = args.step->positions[r] / attrs.position_scale_length;
-    const int64_t last = attrs.position_scale_count - 1;
-    const Vec scale = Vec::splat(attrs.position_scales[index < last ? index : last]);
+    const Vec scale = scale_at(attrs, args.step->positions[r]);
     const float* from = x.row<float>(r);
     float* to = y.row<float>(r);
     for (int64_t i = 0; i < x.cols; i += Vec::kLanes) {

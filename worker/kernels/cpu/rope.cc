@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every pair (a, b) of a head's first rotary_dim columns is rotated by its row's angle:
+// Every pair (a, b) of a head's rotary_dim columns from `offset` on is rotated by its row's angle:
 // a' = a cos - b sin, b' = b cos + a sin. Pairs are (i, i + rotary_dim / 2), or (2i, 2i + 1)
 // where interleaved. The rest of a head is copied. The table's row is rotary_dim / 2 cosines, then
 // rotary_dim / 2 sines.
@@ -36,18 +36,20 @@ void turn_pairs(const float* x, const float* table, float* y, int64_t half) {
 const char* rope(const KernelArgs& args) {
   const TensorView &x = args.in[0], &table = args.in[1], &out = args.out[0];
   const int64_t dim = args.attrs.head_dim, rotary = args.attrs.rotary_dim;
+  const int64_t offset = args.attrs.offset;
   for_rows(*args.parallel, x.rows, x.cols, [&](int64_t r) {
     const float* turns = table.row<float>(r);
     for (int64_t head = 0; head + dim <= x.cols; head += dim) {
       const float* from = x.row<float>(r) + head;
       float* to = out.row<float>(r) + head;
       if (args.attrs.interleaved) {
-        turn_pairs(from, turns, to, rotary / 2);
+        turn_pairs(from + offset, turns, to + offset, rotary / 2);
       } else {
-        turn_halves(from, turns, to, rotary / 2);
+        turn_halves(from + offset, turns, to + offset, rotary / 2);
       }
       if (to == from) continue;
-      for (int64_t i = rotary; i < dim; ++i) to[i] = from[i];
+      for (int64_t i = 0; i < offset; ++i) to[i] = from[i];
+      for (int64_t i = offset + rotary; i < dim; ++i) to[i] = from[i];
     }
   });
   return nullptr;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// out[r] = cos | sin of inv_freq[i] * position of r, times rope_factor. The angle is a float32
-// product, as the reference computes it; cos and sin are those of that float. Compiled for one ISA
-// only: it runs once per step, and its functions are exact.
+// out[r] = cos | sin of inv_freq[i] * position of r, times rope_factor; inv_freq is that of the
+// sequence's rope_length. The angle is a float32 product, as the reference computes it; cos and sin
+// are those of that float. Compiled for one ISA only: it runs once per step, and its functions are
+// exact.
 #include "base/math.h"
 #include "worker/kernels/kernel.h"
 
@@ -26,7 +27,10 @@ const char* rope_table(const KernelArgs& args) {
   const int64_t half = attrs.rotary_dim / 2;
   if (half <= 0) return nullptr;
   for_each(*args.parallel, out.rows, [&](int64_t r) {
-    const int64_t position = args.step->positions[r];
+    const StepView& step = *args.step;
+    const StepSequence& sequence = step.sequences[step.sequence_of_row[r]];
+    const int64_t position = sequence.position_in(attrs.position_row, step.positions[r]);
+    const float* own = inv_freq_for(attrs, sequence.rope_length);
     const float base = attrs.dynamic_length > 0 ? dynamic_base(attrs, position) : 0.0f;
     float* to = out.row<float>(r);
     for (int64_t i = 0; i < half; ++i) {
@@ -35,7 +39,7 @@ const char* rope_table(const KernelArgs& args) {
         const float exponent = static_cast<float>(2 * i) / static_cast<float>(attrs.rotary_dim);
         inv_freq = 1.0f / static_cast<float>(exact_pow(base, exponent));
       } else {
-        inv_freq = attrs.inv_freq[i];
+        inv_freq = own[i];
       }
       const float angle = inv_freq * static_cast<float>(position);
       to[i] = static_cast<float>(exact_cos(angle)) * attrs.rope_factor;

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Appends k and v of the step's rows to the layer's pages, then for every row and query head
 // out = sum over keys j of softmax(scale * q . k_j, capped, plus slope * distance) v_j, over the
-// keys up to the row's own position (the last `window` of them), and the head's sink. Keys are
-// taken in blocks of kKeyBlock from position 0 on, with a running maximum and sum, so the bits
-// depend on the position alone. Queries are rounded to the pages' type. A page holds, for every KV
-// head, keys [head_dim][page_tokens] and values [page_tokens][head_dim]: for scores there is one
-// thread per key, for sums one per column, and their loads coalesce.
+// keys up to the row's own position (the last `window` of them), and the head's sink; rows of the
+// sequence's prefix see all of it. Keys are taken in blocks of kKeyBlock from position 0 on, with a
+// running maximum and sum, so the bits depend on the position alone. Queries are rounded to the
+// pages' type. A page holds, for every KV head, keys [head_dim][page_tokens] and values
+// [page_tokens][head_dim]: for scores there is one thread per key, for sums one per column, and
+// their loads coalesce.
 #include "worker/kernels/cuda/functions.h"
 #include "worker/kernels/cuda/sizes.h"
 
@@ -95,8 +96,9 @@ __global__ void __launch_bounds__(kMaxDim) attend_kernel(AttentionParams params)
   __syncthreads();
 
   float accumulator = 0, total = 0, highest = -kInfinity;
-  for (int64_t block = first / kKeyBlock * kKeyBlock; block <= position; block += kKeyBlock) {
-    const int64_t begin = max(first, block), end = min(position + 1, block + kKeyBlock);
+  const int64_t last = sequence.last_seen(position);
+  for (int64_t block = first / kKeyBlock * kKeyBlock; block <= last; block += kKeyBlock) {
+    const int64_t begin = max(first, block), end = min(last + 1, block + kKeyBlock);
     const int64_t mine = begin + threadIdx.x, count = end - begin;
     if (mine < end) {
       float of_key = score<T>(params, sequence, mine, kv_head, query);

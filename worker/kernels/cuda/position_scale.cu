@@ -1,16 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
 // y = x * the scale of the row's position: one for every `length` positions, the last one for all
-// that follow. The CPU's bits.
+// that follow; or with log_factor 1 before position `length`, then log(position + 1) * log_factor.
+// The CPU's bits.
+#include "worker/kernels/cuda/functions.h"
 #include "worker/kernels/cuda/scalar.h"
 
 namespace lockstep::LOCKSTEP_TARGET {
 namespace {
 
+// log n, 1 <= n <= 2^24: of n = m * 2^e, 1 <= m < 2.
+__device__ float log_of(int64_t n) {
+  int e = 0;
+  while (n >> (e + 1) > 0) ++e;
+  const float m = static_cast<float>(n) / static_cast<float>(int64_t{1} << e);
+  return fmaf(static_cast<float>(e), 0x1.62e43p-1f, log_of_more(m - 1.0f));
+}
+
+__device__ float scale_at(const OperatorAttrs& attrs, int64_t position) {
+  const int64_t length = attrs.position_scale_length;
+  if (attrs.log_factor == 0.0f) {
+    return attrs.position_scales[min(position / length, attrs.position_scale_count - 1)];
+  }
+  return position < length ? 1.0f : log_of(position + 1) * attrs.log_factor;
+}
+
 __global__ void position_scale_kernel(TensorView x, TensorView out, StepView step,
                                       OperatorAttrs attrs) {
   const int64_t row = blockIdx.x, stride = int64_t{gridDim.y} * blockDim.x;
-  const int64_t index = step.positions[row] / attrs.position_scale_length;
-  const float scale = attrs.position_scales[min(index, attrs.position_scale_count - 1)];
+  const float scale = scale_at(attrs, step.positions[row]);
   const float* from = x.row<float>(row);
   float* to = out.row<float>(row);
   for (int64_t i = int64_t{blockIdx.y} * blockDim.x + threadIdx.x; i < out.cols; i += stride) {

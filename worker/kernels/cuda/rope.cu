@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every pair (a, b) of a head's first rotary_dim columns is rotated by its row's angle:
+// Every pair (a, b) of a head's rotary_dim columns from `offset` on is rotated by its row's angle:
 // a' = a cos - b sin, b' = b cos + a sin. Pairs are (i, i + rotary_dim / 2), or (2i, 2i + 1)
 // where interleaved. The rest of a head is copied. The table's row is rotary_dim / 2 cosines, then
 // rotary_dim / 2 sines. One block per head, one thread per pair, in place or not; the CPU's bits.
@@ -14,16 +14,16 @@ __global__ void rope_kernel(TensorView x, TensorView table, TensorView out, Oper
   const float *from = x.row<float>(row) + begin, *turns = table.row<float>(row);
   float* to = out.row<float>(row) + begin;
   for (int64_t i = threadIdx.x; i < half; i += blockDim.x) {
-    const int64_t first = attrs.interleaved ? 2 * i : i;
-    const int64_t second = attrs.interleaved ? 2 * i + 1 : i + half;
+    const int64_t first = attrs.offset + (attrs.interleaved ? 2 * i : i);
+    const int64_t second = attrs.offset + (attrs.interleaved ? 2 * i + 1 : i + half);
     const float a = from[first], b = from[second];
     const float cos = turns[i], sin = turns[half + i];
     to[first] = a * cos - b * sin;
     to[second] = b * cos + a * sin;
   }
-  for (int64_t i = attrs.rotary_dim + threadIdx.x; i < attrs.head_dim; i += blockDim.x) {
-    to[i] = from[i];
-  }
+  const int64_t turned = attrs.offset + attrs.rotary_dim;
+  for (int64_t i = threadIdx.x; i < attrs.offset; i += blockDim.x) to[i] = from[i];
+  for (int64_t i = turned + threadIdx.x; i < attrs.head_dim; i += blockDim.x) to[i] = from[i];
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// out[r] = cos | sin of inv_freq[i] * position of r, times rope_factor. The angle is a float32
-// product, as the reference computes it; cos and sin are those of that float. The CPU's bits.
+// out[r] = cos | sin of inv_freq[i] * position of r, times rope_factor; inv_freq is that of the
+// sequence's rope_length. The angle is a float32 product, as the reference computes it; cos and sin
+// are those of that float. The CPU's bits.
 #include "base/exact.h"
 #include "worker/kernels/cuda/scalar.h"
 
@@ -17,17 +18,21 @@ __device__ float dynamic_base(const OperatorAttrs& attrs, int64_t position) {
   return static_cast<float>(attrs.rope_theta * exact::pow(stretch, dim / (dim - 2)));
 }
 
-__device__ float frequency(const OperatorAttrs& attrs, int64_t i, int64_t position) {
-  if (attrs.dynamic_length <= 0) return attrs.inv_freq[i];
+__device__ float frequency(const OperatorAttrs& attrs, int64_t i, int64_t position,
+                           int64_t rope_length) {
+  if (attrs.dynamic_length <= 0) return inv_freq_for(attrs, rope_length)[i];
   const float exponent = static_cast<float>(2 * i) / static_cast<float>(attrs.rotary_dim);
   return 1.0f / static_cast<float>(exact::pow(dynamic_base(attrs, position), exponent));
 }
 
 __global__ void table_kernel(TensorView out, StepView step, OperatorAttrs attrs) {
-  const int64_t row = blockIdx.x, half = attrs.rotary_dim / 2, position = step.positions[row];
+  const int64_t row = blockIdx.x, half = attrs.rotary_dim / 2;
+  const StepSequence& sequence = step.sequences[step.sequence_of_row[row]];
+  const int64_t position = sequence.position_in(attrs.position_row, step.positions[row]);
   float* to = out.row<float>(row);
   for (int64_t i = threadIdx.x; i < half; i += blockDim.x) {
-    const float angle = frequency(attrs, i, position) * static_cast<float>(position);
+    const float angle =
+        frequency(attrs, i, position, sequence.rope_length) * static_cast<float>(position);
     to[i] = static_cast<float>(exact::cos(angle)) * attrs.rope_factor;
     to[half + i] = static_cast<float>(exact::sin(angle)) * attrs.rope_factor;
   }

@@ -75,9 +75,10 @@ void attend(const KernelArgs& args, int64_t row, int64_t head) {
   const StepSequence& sequence = args.step->sequences[args.step->sequence_of_row[row]];
   const int64_t position = args.step->positions[row], kv_head = attrs.kv_head_of[head];
   const int64_t first = attrs.window > 0 ? std::max<int64_t>(0, position - attrs.window + 1) : 0;
+  const int64_t last = std::max(position, sequence.prefix_rows - 1);
   const std::vector<double> query = query_of(args, row, head);
   std::vector<double> scores;
-  for (int64_t j = first; j <= position; ++j) {
+  for (int64_t j = first; j <= last; ++j) {
     const Slot key = slot(args, sequence, j, kv_head, 0);
     double dot = 0;
     for (int64_t d = 0; d < attrs.head_dim; ++d) {
@@ -96,7 +97,7 @@ void attend(const KernelArgs& args, int64_t row, int64_t head) {
   for (double& score : scores) total += score = std::exp(score - highest);
   for (int64_t d = 0; d < attrs.head_dim; ++d) {
     double sum = 0;
-    for (int64_t j = first; j <= position; ++j) {
+    for (int64_t j = first; j <= last; ++j) {
       sum += scores[static_cast<size_t>(j - first)] * slot(args, sequence, j, kv_head, 1).at(d);
     }
     set_element(args.out[0], row, head * attrs.head_dim + d, static_cast<float>(sum / total));

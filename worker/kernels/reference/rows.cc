@@ -94,15 +94,39 @@ double function_of(const OperatorAttrs& attrs, double x) {
   return x;
 }
 
+// The set of frequencies for a sequence, which is the first one that reaches as far.
+const float* inv_freq(const OperatorAttrs& attrs, const StepSequence& sequence) {
+  const int64_t *begin = attrs.rope_lengths, *end = begin + attrs.rope_length_count;
+  const int64_t set = std::lower_bound(begin, end, sequence.rope_length) - begin;
+  return attrs.inv_freq + set * (attrs.rotary_dim / 2);
+}
+
+int64_t row_position(const OperatorAttrs& attrs, const StepSequence& sequence, int64_t position) {
+  const bool in_prefix = position < sequence.prefix_rows;
+  if (attrs.position_row == PositionRow::kHeld && !in_prefix) return sequence.held_position;
+  if (attrs.position_row != PositionRow::kBlock) return position;
+  return in_prefix ? 0 : position - sequence.prefix_rows + 1;
+}
+
 // The frequency of pair i at a position.
-float frequency(const OperatorAttrs& attrs, int64_t i, int64_t position) {
-  if (attrs.dynamic_length == 0) return attrs.inv_freq[i];
+float frequency(const OperatorAttrs& attrs, const StepSequence& sequence, int64_t i,
+                int64_t position) {
+  if (attrs.dynamic_length == 0) return inv_freq(attrs, sequence)[i];
   const auto original = static_cast<double>(attrs.dynamic_length);
   const double length = std::max(static_cast<double>(position + 1), original);
   const double dim = static_cast<double>(attrs.rotary_dim), factor = attrs.dynamic_factor;
   const double stretch = factor * length / original - (factor - 1);
   const double base = attrs.rope_theta * std::pow(stretch, dim / (dim - 2));
   return static_cast<float>(1 / std::pow(base, 2 * static_cast<double>(i) / dim));
+}
+
+float position_scale_of(const OperatorAttrs& attrs, int64_t position) {
+  if (attrs.log_factor == 0) {
+    const int64_t index = position / attrs.position_scale_length;
+    return attrs.position_scales[std::min(index, attrs.position_scale_count - 1)];
+  }
+  if (position < attrs.position_scale_length) return 1;
+  return static_cast<float>(std::log(static_cast<double>(position + 1)) * attrs.log_factor);
 }
 
 }  // namespace
@@ -213,8 +237,7 @@ const char* embed(const KernelArgs& args) {
 const char* position_scale(const KernelArgs& args) {
   const OperatorAttrs& attrs = args.attrs;
   for (int64_t r = 0; r < args.out[0].rows; ++r) {
-    const int64_t index = args.step->positions[r] / attrs.position_scale_length;
-    const float scale = attrs.position_scales[std::min(index, attrs.position_scale_count - 1)];
+    const float scale = position_scale_of(attrs, args.step->positions[r]);
     for (int64_t i = 0; i < args.out[0].cols; ++i) {
       set_element(args.out[0], r, i, element(args.in[0], r, i) * scale);
     }
@@ -234,9 +257,11 @@ const char* select_rows(const KernelArgs& args) {
 const char* rope_table(const KernelArgs& args) {
   const int64_t half = args.attrs.rotary_dim / 2;
   for (int64_t r = 0; r < args.out[0].rows; ++r) {
-    const int64_t position = args.step->positions[r];
+    const StepSequence& sequence = args.step->sequences[args.step->sequence_of_row[r]];
+    const int64_t position = row_position(args.attrs, sequence, args.step->positions[r]);
     for (int64_t i = 0; i < half; ++i) {
-      const float angle = frequency(args.attrs, i, position) * static_cast<float>(position);
+      const float angle =
+          frequency(args.attrs, sequence, i, position) * static_cast<float>(position);
       const double factor = args.attrs.rope_factor;
       set_element(args.out[0], r, i, static_cast<float>(std::cos(double{angle}) * factor));
       set_element(args.out[0], r, half + i, static_cast<float>(std::sin(double{angle}) * factor));
@@ -251,15 +276,16 @@ const char* rope(const KernelArgs& args) {
   for (int64_t r = 0; r < x.rows; ++r) {
     for (int64_t head = 0; head < x.cols; head += args.attrs.head_dim) {
       for (int64_t i = 0; i < half; ++i) {
-        const int64_t first = head + (args.attrs.interleaved ? 2 * i : i);
+        const int64_t first = head + args.attrs.offset + (args.attrs.interleaved ? 2 * i : i);
         const int64_t second = first + (args.attrs.interleaved ? 1 : half);
         const double a = element(x, r, first), b = element(x, r, second);
         const double cos = element(table, r, i), sin = element(table, r, half + i);
         set_element(out, r, first, static_cast<float>(a * cos - b * sin));
         set_element(out, r, second, static_cast<float>(b * cos + a * sin));
       }
-      for (int64_t i = head + rotary; i < head + args.attrs.head_dim; ++i) {
-        set_element(out, r, i, element(x, r, i));
+      for (int64_t i = 0; i < args.attrs.head_dim; ++i) {
+        const bool turns = args.attrs.offset <= i && i < args.attrs.offset + rotary;
+        if (!turns) set_element(out, r, head + i, element(x, r, head + i));
       }
     }
   }

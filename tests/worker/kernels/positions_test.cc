@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+// What depends on a row's position alone: rotary angles, scales of queries.
+#include <cmath>
+#include <utility>
+#include <vector>
+
+#include "tests/worker/kernels/kernel_case.h"
+
+namespace lockstep {
+namespace {
+
+const int64_t kWidths[] = {1, 15, 16, 17, 31, 32, 33, 64, 2048};
+
+// Rows at these positions, of the sequences in order, one each where there are several.
+struct PositionedStep : StepView {
+  PositionedStep(const std::vector<int32_t>& at, std::vector<StepSequence> of = {{}})
+      : own_positions(at), own_sequences(std::move(of)), own_rows(at.size()) {
+    for (size_t r = 0; r < at.size() && own_sequences.size() > 1; ++r) {
+      own_rows[r] = static_cast<int32_t>(r);
+    }
+    rows = std::ssize(own_positions);
+    positions = own_positions.data();
+    sequence_of_row = own_rows.data();
+    sequences = own_sequences.data();
+    sequence_count = std::ssize(own_sequences);
+  }
+  std::vector<int32_t> own_positions;
+  std::vector<StepSequence> own_sequences;
+  std::vector<int32_t> own_rows;
+};
+
+TEST(RopeTableTest, ASequencesLengthChoosesItsFrequencies) {
+  const float inv_freq[] = {1, 0.5f, 0.25f, 0.125f, 0.1f, 0.01f};
+  const int64_t lengths[] = {10, 20};
+  PositionedStep step({3, 3, 3, 3, 3}, {{.rope_length = 1},
+                                        {.rope_length = 10},
+                                        {.rope_length = 11},
+                                        {.rope_length = 20},
+                                        {.rope_length = 21}});
+  Matrix wanted(5, 4), found(5, 4);
+  KernelArgs args;
+  args.step = &step;
+  args.attrs.rotary_dim = 4;
+  args.attrs.inv_freq = inv_freq;
+  args.attrs.rope_lengths = lengths;
+  args.attrs.rope_length_count = 2;
+  args.out[0] = wanted.view();
+  reference::kernel(Op::kRopeTable)(args);
+  args.out[0] = found.view();
+  run(kernels_of(Op::kRopeTable)[0], args, 2);
+  expect_close(found.view(), wanted.view(), 1.5e-7, "rope_table");
+  const float own[] = {0.5f, 0.5f, 0.125f, 0.125f, 0.01f};
+  for (int r = 0; r < 5; ++r) EXPECT_NEAR(found.at(r, 3), std::sin(3 * own[r]), 1e-6) << r;
+}
+
+TEST(RopeTableTest, APositionIsTheRowsOwnHeldBehindAPrefixOrCountedFromItsEnd) {
+  const float inv_freq[] = {0.1f};
+  PositionedStep step({0, 4, 5, 6, 9}, {{.prefix_rows = 5, .held_position = 3}});
+  const std::vector<std::vector<int>> positions = {
+      {0, 4, 5, 6, 9}, {0, 4, 3, 3, 3}, {0, 0, 1, 2, 5}};
+  for (const PositionRow row : {PositionRow::kOwn, PositionRow::kHeld, PositionRow::kBlock}) {
+    Matrix wanted(5, 2), found(5, 2);
+    KernelArgs args;
+    args.step = &step;
+    args.attrs.rotary_dim = 2;
+    args.attrs.inv_freq = inv_freq;
+    args.attrs.position_row = row;
+    args.out[0] = wanted.view();
+    reference::kernel(Op::kRopeTable)(args);
+    args.out[0] = found.view();
+    run(kernels_of(Op::kRopeTable)[0], args, 2);
+    expect_close(found.view(), wanted.view(), 1.5e-7, "rope_table");
+    for (int r = 0; r < 5; ++r) {
+      const int position = positions[static_cast<size_t>(row)][static_cast<size_t>(r)];
+      EXPECT_NEAR(found.at(r, 1), std::sin(0.1 * position), 1e-6) << r;
+    }
+  }
+}
+
+TEST(RopeTableTest, IsCosAndSinOfTheFloatAngle) {
+  std::vector<float> inv_freq(32);
+  for (int i = 0; i < 32; ++i) inv_freq[i] = static_cast<float>(std::pow(1e4, -i / 32.0));
+  PositionedStep step({0, 1, 4095, 131071});
+  Matrix wanted(4, 64), found(4, 64);
+  KernelArgs args;
+  args.step = &step;
+  args.attrs.rotary_dim = 64;
+  args.attrs.inv_freq = inv_freq.data();
+  args.attrs.rope_factor = 1.25f;
+  args.out[0] = wanted.view();
+  reference::kernel(Op::kRopeTable)(args);
+  args.out[0] = found.view();
+  run(kernels_of(Op::kRopeTable)[0], args, 2);
+  expect_close(found.view(), wanted.view(), 1.5e-7, "rope_table");
+  EXPECT_EQ(found.at(0, 0), 1.25f);
+  EXPECT_EQ(found.at(0, 32), 0.0f);
+}
+
+TEST(RopeTableTest, DynamicStretchesTheBaseBeyondTheOriginalLengthOnly) {
+  PositionedStep step({0, 99, 100, 350});
+  Matrix wanted(4, 16), found(4, 16), plain(4, 16);
+  KernelArgs args;
+  args.step = &step;
+  args.attrs.rotary_dim = 16;
+  args.attrs.dynamic_length = 100;
+  args.attrs.dynamic_factor = 2;
+  args.attrs.rope_theta = 10000;
+  args.out[0] = wanted.view();
+  reference::kernel(Op::kRopeTable)(args);
+  args.out[0] = found.view();
+  run(kernels_of(Op::kRopeTable)[0], args, 3);
+  expect_close(found.view(), wanted.view(), 1e-4, "dynamic");  // Half an ulp of a frequency x 350.
+  std::vector<float> inv_freq(8);
+  for (int i = 0; i < 8; ++i) inv_freq[i] = static_cast<float>(std::pow(1e4, -i / 8.0));
+  args.attrs.dynamic_length = 0;
+  args.attrs.inv_freq = inv_freq.data();
+  args.out[0] = plain.view();
+  run(kernels_of(Op::kRopeTable)[0], args);
+  EXPECT_NEAR(found.at(1, 3), plain.at(1, 3), 1e-5);
+  EXPECT_GT(std::abs(found.at(3, 3) - plain.at(3, 3)), 1e-2);
+}
+
+TEST(PositionScaleTest, ARowsScaleIsThatOfItsPositionOrTheLast) {
+  const float scales[] = {1, 1.25f, -0.7f};
+  const float of_rows[] = {1, 1, 1.25f, -0.7f, -0.7f, -0.7f};
+  PositionedStep step({0, 9, 10, 29, 30, 4000});
+  for (const int64_t cols : kWidths) {
+    const Matrix x = Matrix::random(6, cols, 1, DType::kF32, cols + 3);
+    Matrix wanted(6, cols);
+    KernelArgs args;
+    args.step = &step;
+    args.attrs.position_scales = scales;
+    args.attrs.position_scale_count = 3;
+    args.attrs.position_scale_length = 10;
+    args.in[0] = x.view();
+    args.out[0] = wanted.view();
+    reference::kernel(Op::kPositionScale)(args);
+    for (int64_t r = 0; r < 6; ++r) EXPECT_EQ(wanted.at(r, 0), x.at(r, 0) * of_rows[r]);
+    for (const KernelEntry& kernel : kernels_of(Op::kPositionScale)) {
+      Matrix found(6, cols, DType::kF32, cols + 1);
+      args.in[0] = x.view();
+      args.out[0] = found.view();
+      run(kernel, args, 2);
+      expect_same_bits(found.view(), wanted.view(), kernel.name);
+      args.in[0] = args.out[0] = found.view();  // In place: scaled again.
+      run(kernel, args);
+      for (int64_t r = 0; r < 6; ++r) EXPECT_EQ(found.at(r, 0), wanted.at(r, 0) * of_rows[r]);
+    }
+  }
+}
+
+TEST(PositionScaleTest, FromALengthOnItIsTheLogarithmOfThePosition) {
+  PositionedStep step({0, 15, 16, 17, 1000, 32767, 16777215});
+  const float factor = 1 / std::log(16.0f);
+  const Matrix x = Matrix::random(7, 37, 1, DType::kF32, 40);
+  Matrix wanted(7, 37), first(7, 37);
+  KernelArgs args;
+  args.step = &step;
+  args.attrs.position_scale_length = 16;
+  args.attrs.log_factor = factor;
+  args.in[0] = x.view();
+  args.out[0] = wanted.view();
+  reference::kernel(Op::kPositionScale)(args);
+  EXPECT_EQ(wanted.at(1, 3), x.at(1, 3));
+  EXPECT_NEAR(wanted.at(4, 3) / x.at(4, 3), std::log(1001.0) / std::log(16.0), 1e-6);
+  args.out[0] = first.view();
+  run(kernels_of(Op::kPositionScale).back(), args);
+  expect_close(first.view(), wanted.view(), 4e-7, "position_scale");
+  for (const KernelEntry& kernel : kernels_of(Op::kPositionScale)) {
+    Matrix found(7, 37);
+    args.out[0] = found.view();
+    run(kernel, args, 2);
+    expect_same_bits(found.view(), first.view(), kernel.name);
+  }
+}
+
+}  // namespace
+}  // namespace lockstep
