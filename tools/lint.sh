@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# clang-format and clang-tidy (with Clang's analysis of lock annotations) over C++ files, with the
-# flags of build/cpu; changes nothing.
+# clang-format and clang-tidy (with Clang's analysis of lock annotations) over C++ files, each alone
+# and without precompiled headers, so that it includes what it uses; changes nothing.
 #   tools/lint.sh               what differs from the last commit, and new files
 #   tools/lint.sh --landing     what differs from main before its last landing, and new files
 #   tools/lint.sh --all         everything (clang-tidy: an hour)
@@ -65,14 +65,14 @@ done <<<"$listed"
 clang-format --dry-run -Werror "${sources[@]}" || fail "clang-format -i the files named above"
 
 # Headers that protobuf generates have to be there.
-[ -f build/cpu/compile_commands.json ] || cmake --preset cpu >/dev/null
-ls build/cpu/proto/*.pb.h >/dev/null 2>&1 || cmake --build --preset cpu --target lockstep_services
+cmake --preset lint >/dev/null
+cmake --build --preset lint --target lockstep_generated >/dev/null
 compiled=()
 for unit in "${units[@]}"; do
-  if grep -qF "\"file\": \"$PWD/$unit\"" build/cpu/compile_commands.json; then
+  if grep -qF "\"file\": \"$PWD/$unit\"" build/lint/compile_commands.json; then
     compiled+=("$unit")
   else
-    echo "lint: $unit is not part of build/cpu: format only"
+    echo "lint: $unit is not part of the build: format only"
   fi
 done
 
@@ -84,7 +84,7 @@ export deadline
 tidy() {
   [ "$(date +%s)" -lt "$deadline" ] || { echo "$1" >>"$late"; return 0; }
   # GCC's names of warnings are not all Clang's.
-  clang-tidy -p build/cpu --quiet --extra-arg=-Wno-unknown-warning-option \
+  clang-tidy -p build/lint --quiet --extra-arg=-Wno-unknown-warning-option \
     --extra-arg=-Wthread-safety "$1"
 }
 export -f tidy

@@ -143,7 +143,7 @@ TEST(SchemaTest, WhatMultipliesIsKnownByItsMatrix) {
 
 // LOCKSTEP_REWRITE=1 writes the page instead.
 TEST(SchemaTest, ThePageOfOperatorsIsWrittenFromTheRows) {
-  const std::string path = std::string(LOCKSTEP_SOURCE_DIR) + "/docs/operators.md";
+  const std::string path = LOCKSTEP_SOURCE_DIR "/docs/operators.md";
   if (std::getenv("LOCKSTEP_REWRITE") != nullptr) std::ofstream(path) << operators_page();
   std::stringstream page;
   page << std::ifstream(path).rdbuf();
