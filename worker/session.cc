@@ -63,6 +63,7 @@ cluster::Hello hello_of(const SessionOptions& options, const Backend& backend) {
   hello.set_isa(isa_name(best_isa()));
   hello.set_host(host_name(options.host_name));
   hello.set_speed(options.speed);
+  hello.set_read_rate(options.read_rate);
   if (options.data_port != nullptr) {
     hello.set_data_address(options.data_port->address());
     hello.set_data_tls(options.data_port->speaks_tls());

@@ -34,7 +34,8 @@ struct SessionOptions {
   double memory_fraction = 0;   // See Backend; 0: the device's own.
   int preferred_rank = -1;      // Which worker of its launcher this is; -1: any rank.
   bool spare = false;           // It waits until a rank is lost, and takes its place.
-  double speed = 0;             // See WorkerFacts; 0: not known.
+  double speed = 0;             // As the user says it, see WorkerFacts; 0: he does not.
+  double read_rate = 0;         // As measured, bytes per second; 0: not measured.
   PackedCacheOptions weight_cache = {};
   // Tells hosts apart that share a kernel; "": by its namespaces and users alone.
   std::string host_name = {};
