@@ -48,6 +48,7 @@ struct SessionOptions {
 struct KeptWorker {
   Progress progress;  // The worker's.
   std::unique_ptr<Worker> worker;
+  std::unique_ptr<HeldWeights> held;  // Of a worker whose program is over, in its place.
   KeptWeights weights;
 };
 
@@ -80,7 +81,7 @@ class Session {
   WorkResult perform(const Work& work);
   absl::StatusOr<WorkResult> try_perform(const Work& work);
   absl::StatusOr<WorkResult> load(const Work& work);
-  void leave_last_epoch(bool keep_weights);
+  void leave_last_epoch(const Work& work);
   absl::Status load_worker(const Work& work, std::unique_ptr<Collective> met, int64_t memory_free);
   absl::StatusOr<std::unique_ptr<Collective>> meet(const Work& work);
   absl::StatusOr<std::unique_ptr<Collective>> meet_over_hosts(const Work& work, MeetArgs meeting);

@@ -51,6 +51,7 @@ struct Host {
   // For people's eyes and for a simulator in which nothing happens.
   int64_t long_works = 0;  // Longer than a stuck worker is given.
   int64_t keeps = 0;       // Loads that used the weights in memory.
+  int64_t reuses = 0;      // Loads that began with weights of another program.
   int64_t loads = 0;
   int64_t too_few = 0;  // Loads of a model that does not fit into so few ranks.
 };

@@ -87,10 +87,10 @@ void print(const Flags& flags, const Tally& tally) {
       tally.groups, tally.groups_lost, tally.preemptions, tally.cached, tally.fetches, tally.drains,
       tally.struck_out);
   fmt::print(
-      "{} processes, {} loads, {} with kept weights, {} long works, {} reloads, "
+      "{} processes, {} loads, {} with kept weights, {} with some, {} long works, {} reloads, "
       "{} refusals, {} late ticks, {} servers without hope\n",
-      tally.processes, tally.loads + tally.keeps, tally.keeps, tally.long_works, tally.reloads,
-      tally.refusals, tally.late_ticks, tally.restarts);
+      tally.processes, tally.loads + tally.keeps, tally.keeps, tally.reuses, tally.long_works,
+      tally.reloads, tally.refusals, tally.late_ticks, tally.restarts);
   fmt::print(
       "{} groups of fewer ranks, {} grown, {} places taken by spares, {} loads without room, {} "
       "epochs of uneven parts\n",

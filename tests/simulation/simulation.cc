@@ -208,6 +208,7 @@ void Simulation::add_to(Tally* tally) {
   tally->processes += static_cast<int64_t>(cluster_.machine().processes().size());
   tally->loads += host_.loads;
   tally->keeps += host_.keeps;
+  tally->reuses += host_.reuses;
   tally->long_works += host_.long_works;
   tally->reloads += cluster_.checks().reloads();
   tally->uneven += cluster_.checks().uneven();
@@ -238,6 +239,7 @@ Tally& Tally::operator+=(const Tally& other) {
   processes += other.processes;
   loads += other.loads;
   keeps += other.keeps;
+  reuses += other.reuses;
   long_works += other.long_works;
   reloads += other.reloads;
   uneven += other.uneven;

@@ -32,6 +32,7 @@ struct Tally {
   int64_t processes = 0;
   int64_t loads = 0;
   int64_t keeps = 0;
+  int64_t reuses = 0;
   int64_t long_works = 0;
   int64_t reloads = 0;
   int64_t uneven = 0;  // Epochs whose parts were cut by what workers measured.
