@@ -31,6 +31,8 @@ ClusterCoreOptions core_options(const Model& model, const ServiceOptions& option
       .stuck_ms = options.stuck_ms,
       .grace_ms = options.grace_ms,
       .regrow_ms = options.regrow_ms,
+      .speeds = options.speeds,
+      .measured_speeds = model.options().strategy == Strategy::kGather,
       .compile =
           [&model](std::vector<WorkerFacts> workers) { return model.compile(std::move(workers)); },
       .draw_group_name = random_name,
@@ -86,6 +88,11 @@ absl::StatusOr<std::unique_ptr<ClusterHost>> ClusterHost::start(const Model* mod
   if (options.min_workers > options.workers) {
     return invalid_argument("--min-workers {}: wanted {}, as --workers, or fewer",
                             options.min_workers, options.workers);
+  }
+  const auto speeds = static_cast<int>(options.speeds.size());
+  if (speeds > 0 && speeds != options.workers) {
+    return invalid_argument("--speeds: wanted one for each of the {} workers, found {}",
+                            options.workers, speeds);
   }
   if (!options.cluster_address.empty() && options.token.empty()) {
     return invalid_argument(

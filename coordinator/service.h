@@ -39,6 +39,7 @@ struct ServiceOptions {
   int64_t grace_ms = 1'500;
   int min_workers = 1;
   int64_t regrow_ms = 60'000;
+  std::vector<double> speeds = {};
   EngineOptions engine;
   std::function<void(int64_t done, int64_t total)> load_progress;
 };

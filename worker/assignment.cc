@@ -72,6 +72,17 @@ std::vector<int> hosts_of(const cluster::Assignment& assignment) {
   return hosts;
 }
 
+int ranks_here(const cluster::Assignment& assignment) {
+  const int rank = assignment.program().rank(), ranks = assignment.program().ranks();
+  if (assignment.hosts_size() != ranks || assignment.devices_size() != ranks) return ranks;
+  int count = 0;
+  for (int peer = 0; peer < ranks; ++peer) {
+    count += assignment.hosts(peer) == assignment.hosts(rank) &&
+             assignment.devices(peer) == assignment.devices(rank);
+  }
+  return count;
+}
+
 absl::StatusOr<WeightSource> open_source(const cluster::Assignment& assignment) {
   if (assignment.random_weights()) return WeightSource(RandomWeights(assignment.random_seed()));
   ASSIGN_OR_RETURN(Checkpoint checkpoint, Checkpoint::open(assignment.checkpoint()));

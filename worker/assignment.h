@@ -24,6 +24,10 @@ bool spans_hosts(const cluster::Assignment& assignment);
 // Of each rank a number, equal for ranks of one host.
 std::vector<int> hosts_of(const cluster::Assignment& assignment);
 
+// Ranks that share this one's memory: those on its host's same device, or all where that is not
+// told.
+int ranks_here(const cluster::Assignment& assignment);
+
 // Opens the checkpoint's files and reads their headers, no weights.
 absl::StatusOr<WeightSource> open_source(const cluster::Assignment& assignment);
 

@@ -11,6 +11,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <future>
 #include <mutex>
 #include <utility>
 
@@ -18,6 +19,7 @@
 #include "base/topology.h"
 #include "worker/collectives/tcp_socket.h"
 #include "worker/grpc_link.h"
+#include "worker/read_rate.h"
 
 namespace lockstep {
 namespace {
@@ -57,16 +59,31 @@ bool wait(milliseconds pause, const std::stop_token& stop) {
 
 bool is_unix(const std::string& address) { return address.starts_with("unix:"); }
 
+// Begins at once, beside what a worker does before it joins. What a launcher starts is alike, and
+// is often to take a lost rank's place in no time: it measures nothing.
+std::shared_future<double> start_measuring(const WorkerMainOptions& options,
+                                           const Backend& backend) {
+  if (options.parent_pid != 0 || options.speed > 0 || !backend.device->is_host()) {
+    std::promise<double> unknown;
+    unknown.set_value(0);
+    return unknown.get_future().share();
+  }
+  return std::async(std::launch::async, measure_read_rate, options.threads, options.processors)
+      .share();
+}
+
 // One connection, from dialling to its end. True: it is over; false: there was none to be had.
 absl::StatusOr<bool> connect_once(const WorkerMainOptions& options, const Backend& backend,
-                                  KeptWorker* kept) {
+                                  const std::shared_future<double>& read_rate, KeptWorker* kept) {
   const auto link = dial({.coordinator = options.coordinator,
                           .token = options.token,
                           .tls = options.tls,
                           .knows_coordinator = options.parent_pid != 0},
                          options.stop);
   if (link.ok()) {
-    RETURN_IF_ERROR(Session(options, backend, kept, **link).run());
+    SessionOptions session = options;
+    session.read_rate = read_rate.get();
+    RETURN_IF_ERROR(Session(session, backend, kept, **link).run());
     return true;
   }
   if (absl::IsPermissionDenied(link.status())) return link.status();
@@ -132,6 +149,7 @@ int worker_main(const WorkerMainOptions& given) {
     std::fprintf(stderr, "lockstep worker: %s\n", message_of(backend.status()).c_str());
     return 2;
   }
+  const std::shared_future<double> read_rate = start_measuring(options, *backend);
   std::unique_ptr<DataPort> port;
   KeptWorker kept;
   milliseconds pause = kMinPause;
@@ -151,7 +169,7 @@ int worker_main(const WorkerMainOptions& given) {
         name_interface_to_nccl(port->address());
       }
     }
-    const absl::StatusOr<bool> joined = connect_once(options, *backend, &kept);
+    const absl::StatusOr<bool> joined = connect_once(options, *backend, read_rate, &kept);
     if (!joined.ok()) {
       std::fprintf(stderr, "lockstep worker: %s\n", message_of(joined.status()).c_str());
       return 2;

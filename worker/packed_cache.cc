@@ -204,7 +204,7 @@ PackedCache::PackedCache(PackedCacheOptions options, std::string key, Progress* 
 }
 
 absl::Status PackedCache::read(std::span<std::byte> data, Parallel& parallel,
-                               const std::atomic<bool>* cancelled) const {
+                               const std::atomic<bool>* cancelled, const There& there) const {
   const auto bytes = static_cast<int64_t>(data.size());
   ASSIGN_OR_RETURN(const File file, File::open(path_));
   struct stat info {};
@@ -226,6 +226,9 @@ absl::Status PackedCache::read(std::span<std::byte> data, Parallel& parallel,
   ASSIGN_OR_RETURN(const uint64_t sum,
                    for_blocks(bytes, data.data(), parallel, cancelled, progress_,
                               [&](int64_t begin, int64_t count) {
+                                if (there != nullptr && there(begin, count)) {
+                                  return absl::OkStatus();
+                                }
                                 return file.read_at(static_cast<int64_t>(sizeof(Header)) + begin,
                                                     count, data.data() + begin);
                               }));
@@ -237,13 +240,15 @@ absl::Status PackedCache::read(std::span<std::byte> data, Parallel& parallel,
   return absl::OkStatus();
 }
 
-bool PackedCache::load(std::span<std::byte> data, Parallel& parallel,
-                       const std::atomic<bool>* cancelled) const {
+bool PackedCache::exists() const {
   struct stat info {};
-  if (::stat(path_.c_str(), &info) != 0 && (errno == ENOENT || errno == ENOTDIR)) {
-    return false;
-  }
-  const absl::Status status = read(data, parallel, cancelled);
+  return ::stat(path_.c_str(), &info) == 0 || (errno != ENOENT && errno != ENOTDIR);
+}
+
+bool PackedCache::load(std::span<std::byte> data, Parallel& parallel,
+                       const std::atomic<bool>* cancelled, const There& there) const {
+  if (!exists()) return false;
+  const absl::Status status = read(data, parallel, cancelled, there);
   if (status.ok()) {
     spdlog::info("packed weights: {} from {}", memory_text(static_cast<int64_t>(data.size())),
                  path_);

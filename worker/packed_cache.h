@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 
@@ -38,10 +39,15 @@ class PackedCache {
   // null, and outlives it.
   PackedCache(PackedCacheOptions options, std::string key, Progress* progress = nullptr);
 
-  // Fills `data`. False, and `data` is zeros, where there is no file that has just so many bytes,
-  // or loading was cancelled.
-  bool load(std::span<std::byte> data, Parallel& parallel,
-            const std::atomic<bool>* cancelled) const;
+  bool exists() const;
+
+  // Whether these bytes of the data are as they are to be.
+  using There = std::function<bool(int64_t begin, int64_t bytes)>;
+
+  // Fills `data`; of what is `there` already only sums are taken. False, and `data` is zeros, where
+  // there is no file that has just so many bytes, or loading was cancelled.
+  bool load(std::span<std::byte> data, Parallel& parallel, const std::atomic<bool>* cancelled,
+            const There& there = nullptr) const;
 
   // Keeps the bytes. Files that were used longest ago make room, but none of the last ten minutes:
   // the ranks of one model would take turns. A file takes at most half of what the disk has free.
@@ -52,7 +58,7 @@ class PackedCache {
 
  private:
   absl::Status read(std::span<std::byte> data, Parallel& parallel,
-                    const std::atomic<bool>* cancelled) const;
+                    const std::atomic<bool>* cancelled, const There& there) const;
   absl::Status write(std::span<const std::byte> data, Parallel& parallel,
                      const std::atomic<bool>* cancelled) const;
   absl::Status make_room(int64_t bytes) const;

@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "base/cpu.h"
+#include "base/quantization.h"
 #include "base/status.h"
 #include "proto/handshake.h"
 #include "worker/assignment.h"
@@ -52,6 +53,19 @@ absl::Status check_shared_bytes(const program::Program& program, int64_t memory_
       memory_text(bytes), memory_text(memory_free));
 }
 
+// Whether all ranks here may have old weights and new ones for a while. A GPU has the new ones
+// alone.
+bool has_room_beside(const cluster::Assignment& assignment, const Backend& backend) {
+  if (!backend.device->is_host()) return false;
+  int64_t bytes = 0;
+  for (const program::Weight& weight : assignment.program().weights()) {
+    bytes += matrix_bytes(dtype_of(weight.dtype()), weight.rows(), weight.cols());
+  }
+  const int64_t memory_free = free_bytes_of(*backend.device);
+  // Twice: for buffers, and for peers that count meanwhile what is left for KV pages.
+  return memory_free <= 0 || 2 * bytes <= memory_free / ranks_here(assignment);
+}
+
 }  // namespace
 
 cluster::Hello hello_of(const SessionOptions& options, const Backend& backend) {
@@ -63,6 +77,7 @@ cluster::Hello hello_of(const SessionOptions& options, const Backend& backend) {
   hello.set_isa(isa_name(best_isa()));
   hello.set_host(host_name(options.host_name));
   hello.set_speed(options.speed);
+  hello.set_read_rate(options.read_rate);
   if (options.data_port != nullptr) {
     hello.set_data_address(options.data_port->address());
     hello.set_data_tls(options.data_port->speaks_tls());
@@ -257,24 +272,28 @@ absl::StatusOr<WorkResult> Session::try_perform(const Work& work) {
 }
 
 // What the next epoch has no use for is freed before its ranks meet: they count what is free then.
-void Session::leave_last_epoch(bool keep_weights) {
+void Session::leave_last_epoch(const Work& work) {
   {
     const MutexLock lock(&mutex_);
     running_ = nullptr;
   }
-  if (!keep_weights) kept_->worker.reset();
-  if (kept_->worker != nullptr) kept_->worker->drop_pages();
+  const bool holds = work.keep || (work.reuse && has_room_beside(*work.assignment, backend_));
+  if (!holds) kept_->held.reset();
+  if (kept_->worker == nullptr) return;
+  if (work.keep) return kept_->worker->drop_pages();
+  if (holds) kept_->held = kept_->worker->release();
+  kept_->worker.reset();
 }
 
 absl::StatusOr<WorkResult> Session::load(const Work& work) {
-  leave_last_epoch(work.keep);
+  leave_last_epoch(work);
   // Nobody loads before all have met: a later look would see what peers have taken by then.
   const int64_t memory_free = free_bytes_of(*backend_.device);
   RETURN_IF_ERROR(check_shared_bytes(work.assignment->program(), memory_free));
   ASSIGN_OR_RETURN(std::unique_ptr<Collective> met, meet(work));
   RETURN_IF_ERROR(load_worker(work, std::move(met), memory_free));
   WorkResult result{.identity = kept_->worker->identity(),
-                    .bytes_loaded = work.keep ? 0 : progress_.bytes_loaded.load()};
+                    .bytes_loaded = progress_.bytes_loaded.load()};
   result.reply.mutable_ready()->set_pages(kept_->worker->pages_possible());
   result.reply.mutable_ready()->set_sequences(kept_->worker->sequences_possible());
   result.reply.mutable_ready()->set_weight_bytes(kept_->worker->weight_bytes());
@@ -349,7 +368,7 @@ absl::StatusOr<std::unique_ptr<Collective>> Session::meet_over_hosts(const Work&
 
 absl::Status Session::load_worker(const Work& work, std::unique_ptr<Collective> met,
                                   int64_t memory_free) {
-  if (work.keep) {
+  if (work.keep && kept_->worker != nullptr) {
     RETURN_IF_ERROR(kept_->worker->rejoin(*work.assignment, std::move(met)));
   } else {
     const WorkerOptions options{.threads = options_.threads,
@@ -359,7 +378,8 @@ absl::Status Session::load_worker(const Work& work, std::unique_ptr<Collective> 
                                 .backend = &backend_,
                                 .memory_fraction = options_.memory_fraction,
                                 .weight_cache = options_.weight_cache,
-                                .memory_free_bytes = memory_free};
+                                .memory_free_bytes = memory_free,
+                                .held = &kept_->held};
     ASSIGN_OR_RETURN(kept_->worker, Worker::load(*work.assignment, std::move(met), options));
   }
   const MutexLock lock(&mutex_);

@@ -34,7 +34,8 @@ struct SessionOptions {
   double memory_fraction = 0;   // See Backend; 0: the device's own.
   int preferred_rank = -1;      // Which worker of its launcher this is; -1: any rank.
   bool spare = false;           // It waits until a rank is lost, and takes its place.
-  double speed = 0;             // See WorkerFacts; 0: not known.
+  double speed = 0;             // As the user says it, see WorkerFacts; 0: he does not.
+  double read_rate = 0;         // As measured, bytes per second; 0: not measured.
   PackedCacheOptions weight_cache = {};
   // Tells hosts apart that share a kernel; "": by its namespaces and users alone.
   std::string host_name = {};
@@ -47,6 +48,7 @@ struct SessionOptions {
 struct KeptWorker {
   Progress progress;  // The worker's.
   std::unique_ptr<Worker> worker;
+  std::unique_ptr<HeldWeights> held;  // Of a worker whose program is over, in its place.
   KeptWeights weights;
 };
 
@@ -79,7 +81,7 @@ class Session {
   WorkResult perform(const Work& work);
   absl::StatusOr<WorkResult> try_perform(const Work& work);
   absl::StatusOr<WorkResult> load(const Work& work);
-  void leave_last_epoch(bool keep_weights);
+  void leave_last_epoch(const Work& work);
   absl::Status load_worker(const Work& work, std::unique_ptr<Collective> met, int64_t memory_free);
   absl::StatusOr<std::unique_ptr<Collective>> meet(const Work& work);
   absl::StatusOr<std::unique_ptr<Collective>> meet_over_hosts(const Work& work, MeetArgs meeting);

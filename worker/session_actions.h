@@ -24,7 +24,7 @@ struct KeptWeights {
 struct Work {
   enum Kind {
     kCheck,   // Check the assignment; WorkResult::identity says what its weights are now.
-    kLoad,    // Meet the other ranks, then load the weights unless `keep`. Reply: Ready.
+    kLoad,    // Meet the other ranks, then load the weights, see `keep`. Reply: Ready.
     kStart,   // Allocate KV pages. No reply.
     kStep,    // Reply: StepResult.
     kLogits,  // Reply: LogitsReply.
@@ -32,8 +32,10 @@ struct Work {
   Kind kind = kCheck;
   uint64_t epoch = 0;
   std::shared_ptr<const cluster::Assignment> assignment;  // Of the epoch.
-  bool keep = false;                                      // kLoad: the weights in memory serve.
-  cluster::CoordinatorMessage message;                    // kStart, kStep, kLogits.
+  // kLoad: the weights in memory are all that are wanted, if they are still there.
+  bool keep = false;
+  bool reuse = false;  // kLoad: they are of the same checkpoint, and some of them may serve.
+  cluster::CoordinatorMessage message;  // kStart, kStep, kLogits.
 };
 
 struct WorkResult {

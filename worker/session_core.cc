@@ -151,13 +151,13 @@ void SessionCore::remember(const Running& done, const WorkResult& result) {
 }
 
 void SessionCore::on_checked(const std::string& identity) {
-  const bool keep = !assignment_->reload() && !identity.empty() && kept_->identity == identity &&
+  const bool same = !assignment_->reload() && !identity.empty() && kept_->identity == identity &&
                     kept_->source == source_of(*assignment_) &&
-                    kept_->program == assignment_->program().SerializeAsString() &&
                     !fault_point("session.forget_weights");
-  if (!keep) *kept_ = {};
+  const bool keep = same && kept_->program == assignment_->program().SerializeAsString();
+  if (!same) *kept_ = {};
   phase_ = Phase::kLoading;
-  run({.kind = Work::kLoad, .keep = keep});
+  run({.kind = Work::kLoad, .keep = keep, .reuse = same && !keep});
 }
 
 void SessionCore::on_reply(const Running& done, WorkResult result) {

@@ -6,6 +6,8 @@
 // other.
 #include "worker/weights.h"
 
+#include <spdlog/spdlog.h>
+
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -16,6 +18,8 @@
 #include "base/quantization.h"
 #include "base/status.h"
 #include "proto/validate.h"
+#include "worker/held_weights.h"
+#include "worker/weight_panels.h"
 
 namespace lockstep {
 namespace {
@@ -30,17 +34,6 @@ constexpr int64_t kTransposedRows = 512;
 int64_t add_saturating(int64_t a, int64_t b) {
   int64_t sum = 0;
   return __builtin_add_overflow(a, b, &sum) ? std::numeric_limits<int64_t>::max() : sum;
-}
-
-// Matrices that are packed each by itself: those of experts.
-int64_t packed_matrices(const Weight& weight, const KernelEntry* packer) {
-  return packer == nullptr ? 1 : matrices_of(weight);
-}
-
-// Of the first `rows` rows of one matrix.
-int64_t bytes_in_memory(const Weight& weight, const KernelEntry* packer, int64_t rows) {
-  if (packer != nullptr) return packer->packed_bytes(rows, weight.cols());
-  return rows * weight.cols() * static_cast<int64_t>(sizeof(float));
 }
 
 std::optional<Quantization> quantized(const Weight& weight) {
@@ -68,6 +61,14 @@ struct Block {
   int64_t row_begin;
   int64_t row_end;
 };
+
+// Bytes that are held, and where they go: places in the memory of all weights.
+struct Copy {
+  const std::byte* from;
+  int64_t to;
+  int64_t bytes;
+};
+constexpr int64_t kCopyBytes = 4 << 20;
 
 // Where a block is packed on its way to a device. Free again once the device has passed the mark.
 struct Buffer {
@@ -108,8 +109,53 @@ class Loader {
         device_(device),
         options_(options) {}
 
-  absl::Status run(Parallel& parallel, const WeightPlan& plan) {
-    make_blocks();
+  // What is to be read, and what is held.
+  void plan(const WeightPlan& plan, const HeldWeights* weights) {
+    std::optional<HeldPanels> held;
+    if (weights != nullptr) held.emplace(*weights);
+    blocks_.clear();
+    missing_.clear();
+    copies_.clear();
+    total_ = 0;
+    for (int i = 0; i < program_.weights_size(); ++i) {
+      if (!bindings_.used[i]) continue;
+      for_each_panel(program_.weights(i), bindings_.packers[i], [&](const Panel& panel) {
+        const std::byte* from = nullptr;
+        if (held) from = held->find(program_.weights(i), bindings_.packers[i], panel);
+        const int64_t to = plan.offsets[i] + panel.offset;
+        if (from != nullptr) {
+          add_copy({from, to, panel.bytes});
+        } else {
+          add_panel(i, panel, to);
+        }
+      });
+    }
+    for (const Block& block : blocks_) total_ += bytes(block);
+  }
+  bool reads_any() const { return !blocks_.empty(); }
+  int64_t bytes_to_read() const { return total_; }
+  int64_t bytes_held() const {
+    int64_t bytes = 0;
+    for (const Copy& copy : copies_) bytes += copy.bytes;
+    return bytes;
+  }
+  // Whether all of these bytes of the weights' memory are held, or no weight's.
+  bool held(int64_t begin, int64_t count) const {
+    const auto next =
+        std::upper_bound(missing_.begin(), missing_.end(), begin,
+                         [](int64_t at, const Range& range) { return at < range.end; });
+    return next == missing_.end() || next->begin >= begin + count;
+  }
+
+  void copy(Parallel& parallel, std::byte* memory) const {
+    for_each(parallel, static_cast<int64_t>(copies_.size()), [&](int64_t index) {
+      const Copy& copy = copies_[static_cast<size_t>(index)];
+      std::memcpy(memory + copy.to, copy.from, static_cast<size_t>(copy.bytes));
+      if (options_.progress != nullptr) options_.progress->add_load(copy.bytes);
+    });
+  }
+
+  absl::Status read(Parallel& parallel, const WeightPlan& plan) {
     if (options_.progress != nullptr) options_.progress->bytes_to_load = total_;
     std::vector<Staging> staging(parallel.threads());
     for (Staging& one : staging) {
@@ -139,18 +185,38 @@ class Loader {
   }
 
  private:
-  void make_blocks() {
-    for (int i = 0; i < program_.weights_size(); ++i) {
-      const Weight& weight = program_.weights(i);
-      if (!bindings_.used[i] || weight.cols() == 0) continue;
-      const int64_t matrices = packed_matrices(weight, bindings_.packers[i]);
-      const int64_t rows = weight.rows() / matrices, step = block_rows(weight, rows);
-      for (int64_t matrix = 0; matrix < matrices; ++matrix) {
-        for (int64_t row = 0; row < rows; row += step) {
-          blocks_.push_back({i, matrix, row, std::min(row + step, rows)});
-          total_ += bytes(blocks_.back());
-        }
+  struct Range {
+    int64_t begin = 0;
+    int64_t end = 0;
+  };
+
+  // To what comes before, where both places are together.
+  void add_copy(const Copy& copy) {
+    if (!copies_.empty()) {
+      Copy& last = copies_.back();
+      const bool together = last.to + last.bytes == copy.to && last.from + last.bytes == copy.from;
+      if (together && last.bytes + copy.bytes <= kCopyBytes) {
+        last.bytes += copy.bytes;
+        return;
       }
+    }
+    copies_.push_back(copy);
+  }
+
+  // Blocks begin where a weight without held panels has them, and so do those after a held one.
+  void add_panel(int weight, const Panel& panel, int64_t to) {
+    const Weight& whole = program_.weights(weight);
+    const int64_t rows = whole.rows() / packed_matrices(whole, bindings_.packers[weight]);
+    const int64_t step = block_rows(whole, rows);
+    const Range bytes{to, to + panel.bytes};
+    if (missing_.empty() || missing_.back().end < bytes.begin) missing_.push_back(bytes);
+    missing_.back().end = bytes.end;
+    Block* last = blocks_.empty() ? nullptr : &blocks_.back();
+    if (last != nullptr && last->weight == weight && last->matrix == panel.matrix &&
+        last->row_end == panel.row_begin && panel.row_end - last->row_begin <= step) {
+      last->row_end = panel.row_end;
+    } else {
+      blocks_.push_back({weight, panel.matrix, panel.row_begin, panel.row_end});
     }
   }
 
@@ -222,6 +288,8 @@ class Loader {
   Device& device_;
   const LoadOptions& options_;
   std::vector<Block> blocks_;
+  std::vector<Range> missing_;  // Bytes of the weights' memory that blocks fill, ascending.
+  std::vector<Copy> copies_;
   int64_t total_ = 0;
   std::atomic<bool> stopped_{false};
   std::mutex mutex_;
@@ -268,11 +336,23 @@ absl::StatusOr<Weights> Weights::load(const Program& program, const Bindings& bi
                               .dtype = dtype_of(weight.dtype())});
   }
   const std::span<std::byte> memory(weights.memory_.data(), static_cast<size_t>(plan.bytes));
-  if (options.cache != nullptr && options.cache->load(memory, parallel, options.cancelled)) {
-    return weights;
-  }
   Loader loader(program, bindings, weights.views_, source, device, options);
-  RETURN_IF_ERROR(loader.run(parallel, plan));
+  loader.plan(plan, options.held == nullptr ? nullptr : options.held->get());
+  if (options.held != nullptr && *options.held != nullptr) {
+    loader.copy(parallel, memory.data());
+    spdlog::info("weights: {} in memory serve again, {} are to be had",
+                 memory_text(loader.bytes_held()), memory_text(loader.bytes_to_read()));
+    options.held->reset();
+    if (!loader.reads_any()) return weights;
+  }
+  if (options.cache != nullptr && options.cache->exists()) {
+    const auto there = [&loader](int64_t begin, int64_t count) {
+      return loader.held(begin, count);
+    };
+    if (options.cache->load(memory, parallel, options.cancelled, there)) return weights;
+    loader.plan(plan, nullptr);  // It cleared all.
+  }
+  RETURN_IF_ERROR(loader.read(parallel, plan));
   if (options.cache != nullptr) options.cache->store(memory, parallel, options.cancelled);
   return weights;
 }

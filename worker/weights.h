@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -20,6 +21,8 @@
 
 namespace lockstep {
 
+struct HeldWeights;  // held_weights.h
+
 // Where each weight will be, and what loading takes. Sums that would overflow are INT64_MAX.
 struct WeightPlan {
   std::vector<int64_t> offsets;  // By weight.
@@ -34,18 +37,25 @@ struct LoadOptions {
   const std::atomic<bool>* cancelled = nullptr;
   const PackedCache* cache =
       nullptr;  // Where packed weights may be, or are kept once they are packed.
+  // Of the same source, and on a processor: what serves of them is copied, then they go. Null, or
+  // null in it: there are none.
+  std::unique_ptr<HeldWeights>* held = nullptr;
 };
 
 class Weights {
  public:
-  // Checks every weight with the source before memory is allocated for any, then reads blocks of
-  // rows on all threads. The first error stops all; kCancelled once `cancelled` is true. Where
+  // Checks every weight with the source before memory is allocated for any, copies what is held,
+  // takes the rest from the cache, or else reads it as blocks of rows, on all threads. The first
+  // error stops all; kCancelled once `cancelled` is true. Where
   // the device is not the processor, each thread has two buffers of staging memory, of
   // plan.packed_bytes: it reads and packs into one while the other is copied.
   static absl::StatusOr<Weights> load(const program::Program& program, const Bindings& bindings,
                                       const WeightPlan& plan, const WeightSource& source,
                                       Device& device, Parallel& parallel,
                                       const LoadOptions& options);
+
+  // Files of its own and what is in memory, under a program that wants the very same weights.
+  void drop_files() { files_.clear(); }
 
   // As kernels take it. Valid as long as the Weights are, moves included.
   const TensorView& view(int weight) const { return views_[weight]; }

@@ -43,19 +43,6 @@ StepLimits step_limits(const Program& program) {
   return limits;
 }
 
-// Ranks that share this one's memory: those on its host's same device, or all where that is not
-// told.
-int ranks_here(const cluster::Assignment& assignment) {
-  const int rank = assignment.program().rank(), ranks = assignment.program().ranks();
-  if (assignment.hosts_size() != ranks || assignment.devices_size() != ranks) return ranks;
-  int count = 0;
-  for (int peer = 0; peer < ranks; ++peer) {
-    count += assignment.hosts(peer) == assignment.hosts(rank) &&
-             assignment.devices(peer) == assignment.devices(rank);
-  }
-  return count;
-}
-
 // Ranks that load at the same time on one host draw on the same free memory.
 absl::Status check_memory(const Device& device, int64_t weights, int64_t buffers, int ranks_loading,
                           int64_t free_bytes) {
@@ -125,6 +112,7 @@ class WorkerImpl final : public Worker {
                       std::unique_ptr<Collective> collective) override;
   absl::StatusOr<cluster::StepResult> step(const cluster::Step& step) override;
   absl::StatusOr<cluster::LogitsReply> logits(const cluster::LogitsRequest& request) override;
+  std::unique_ptr<HeldWeights> release() override;
   void abort() override {
     const std::lock_guard lock(collective_mutex_);
     collective_->abort();
@@ -132,6 +120,8 @@ class WorkerImpl final : public Worker {
   std::string profile() const override { return executor_->profile(); }
 
  private:
+  absl::Status load_weights(const cluster::Assignment& assignment, const WorkerOptions& options,
+                            const WeightSource& source);
   absl::Status count_pages(const cluster::Assignment& assignment);
   absl::Status fail(const absl::Status& status) const {
     return absl::Status(status.code(),
@@ -172,19 +162,7 @@ absl::Status WorkerImpl::load(const cluster::Assignment& assignment, const Worke
   if (assignment.embedding_in_file() && device_.is_host()) {
     mapped = map_embeddings(program_, source, &bindings_);
   }
-  const WeightPlan plan = plan_weights(program_, bindings_);
-  const int threads = threads_.threads();
-  int64_t buffers = buffer_bytes(program_, bindings_, threads);
-  if (device_.is_host()) buffers += threads * plan.block_bytes;
-  RETURN_IF_ERROR(check_memory(
-      device_, plan.bytes, buffers, assignment.loading_here(),
-      options.memory_free_bytes > 0 ? options.memory_free_bytes : free_bytes_of(device_)));
-  ASSIGN_OR_RETURN(const std::optional<PackedCache> cache,
-                   open_cache(options, device_, program_, bindings_, source, plan.bytes));
-  ASSIGN_OR_RETURN(weights_, Weights::load(program_, bindings_, plan, source, device_, threads_,
-                                           {.progress = options.progress,
-                                            .cancelled = options.cancelled,
-                                            .cache = cache.has_value() ? &*cache : nullptr}));
+  RETURN_IF_ERROR(load_weights(assignment, options, source));
   ASSIGN_OR_RETURN(const std::string identity_now, source_identity(source));
   if (identity_now != identity_) {
     return unavailable("{}: the files were rewritten while they were read; they are read again",
@@ -195,6 +173,54 @@ absl::Status WorkerImpl::load(const cluster::Assignment& assignment, const Worke
   executor_->use(collective_.get());
   executor_->use(progress_);
   return count_pages(assignment);
+}
+
+absl::Status WorkerImpl::load_weights(const cluster::Assignment& assignment,
+                                      const WorkerOptions& options, const WeightSource& source) {
+  const WeightPlan plan = plan_weights(program_, bindings_);
+  const int threads = threads_.threads();
+  int64_t buffers = buffer_bytes(program_, bindings_, threads);
+  if (device_.is_host()) buffers += threads * plan.block_bytes;
+  int64_t free_bytes =
+      options.memory_free_bytes > 0 ? options.memory_free_bytes : free_bytes_of(device_);
+  std::unique_ptr<HeldWeights> none;
+  std::unique_ptr<HeldWeights>& held = options.held != nullptr ? *options.held : none;
+  if (held != nullptr && held->identity != identity_) held.reset();
+  if (held != nullptr && held->serve_all(program_, bindings_)) {
+    RETURN_IF_ERROR(check_memory(device_, 0, buffers, assignment.loading_here(), free_bytes));
+    weights_ = std::move(held->weights);
+    weights_->drop_files();
+    held.reset();
+    return absl::OkStatus();
+  }
+  // All ranks here may have both for a while.
+  const bool fits =
+      check_memory(device_, plan.bytes, buffers, ranks_here(assignment), free_bytes).ok();
+  if (held != nullptr && !(fits && device_.is_host())) {
+    if (free_bytes > 0) free_bytes += held->weights.bytes();
+    held.reset();
+  }
+  RETURN_IF_ERROR(
+      check_memory(device_, plan.bytes, buffers, assignment.loading_here(), free_bytes));
+  ASSIGN_OR_RETURN(const std::optional<PackedCache> cache,
+                   open_cache(options, device_, program_, bindings_, source, plan.bytes));
+  ASSIGN_OR_RETURN(weights_, Weights::load(program_, bindings_, plan, source, device_, threads_,
+                                           {.progress = options.progress,
+                                            .cancelled = options.cancelled,
+                                            .cache = cache.has_value() ? &*cache : nullptr,
+                                            .held = &held}));
+  return absl::OkStatus();
+}
+
+std::unique_ptr<HeldWeights> WorkerImpl::release() {
+  drop_pages();
+  executor_.reset();
+  auto held = std::make_unique<HeldWeights>();
+  held->identity = identity_;
+  *held->program.mutable_weights() = program_.weights();
+  held->bindings = std::move(bindings_);
+  held->weights = *std::move(weights_);
+  return held;
 }
 
 absl::Status WorkerImpl::count_pages(const cluster::Assignment& assignment) {

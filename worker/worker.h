@@ -13,6 +13,7 @@
 #include "proto/cluster.pb.h"
 #include "worker/backend.h"
 #include "worker/collectives/collective.h"
+#include "worker/held_weights.h"
 #include "worker/packed_cache.h"
 #include "worker/progress.h"
 
@@ -32,6 +33,10 @@ struct WorkerOptions {
   // Memory of the device that was free before any rank that shares it began to load; 0: what is
   // free now.
   int64_t memory_free_bytes = 0;
+  // Weights of an earlier program: what serves of them is not read again. They are gone once the
+  // worker has loaded, and before where they are of another source, or there is no room for them
+  // beside the new ones. Null: there are none.
+  std::unique_ptr<HeldWeights>* held = nullptr;
 };
 
 class Worker {
@@ -64,6 +69,9 @@ class Worker {
   // page; another rejoin() may still follow.
   virtual absl::Status rejoin(const cluster::Assignment& assignment,
                               std::unique_ptr<Collective> collective) = 0;
+
+  // Its weights, for a worker with another program. This one is of no more use.
+  virtual std::unique_ptr<HeldWeights> release() = 0;
 
   // Runs one step and gives this rank's candidates. A Step that lies (page or token ids out of
   // range, more rows than planned) is kInvalidArgument and changes nothing. An empty Step (no rows)

@@ -122,11 +122,14 @@ void ClusterCore::on_hello(int64_t now, Member& member, const cluster::Hello& he
     local_.joined(local);
     member.known = true;
   }
+  const double rate = hello.read_rate();
   log(LogLevel::kInfo,
-      fmt::format("a {} joined: pid {}, {}, {}, {} threads", hello.spare() ? "spare" : "worker",
-                  hello.pid(), printable(hello.device()), printable(hello.isa()), hello.threads()));
+      fmt::format("a {} joined: pid {}, {}, {}, {} threads{}", hello.spare() ? "spare" : "worker",
+                  hello.pid(), printable(hello.device()), printable(hello.isa()), hello.threads(),
+                  rate > 0 ? fmt::format(", reads {:.1f} GB/s", rate / 1e9) : ""));
   member.joined_at = now;
   regroup_.joined(now);
+  speeds_.joined(hello);
   failed_tries_ = 0;
   form_at_ = now;
 }
@@ -143,6 +146,13 @@ void ClusterCore::on_failure(int64_t now, int rank, const cluster::Failure& fail
   if (epoch_.phase == Epoch::Phase::kLoading) member_of(rank).loaded = false;
   if (failure.peer_lost()) {
     return fail_epoch(now, unavailable("rank {} could not go on: {}", rank, message_of(status)));
+  }
+  // Nobody wanted these parts: a measurement did.
+  if (epoch_.uneven_measured && epoch_.phase != Epoch::Phase::kFormed &&
+      status.code() == absl::StatusCode::kResourceExhausted) {
+    speeds_.ignore_measured();
+    log(LogLevel::kWarning, "parts by how fast workers read memory do not fit: they are even now");
+    return fail_epoch(now, status);
   }
   // Too few ranks for the model are no rank's fault.
   const bool too_few =

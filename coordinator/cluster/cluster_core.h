@@ -23,6 +23,7 @@
 #include "coordinator/cluster/local_workers.h"
 #include "coordinator/cluster/member.h"
 #include "coordinator/cluster/regroup.h"
+#include "coordinator/cluster/speeds.h"
 
 namespace lockstep {
 
@@ -93,7 +94,7 @@ class ClusterCore {
   void refuse_odd_ones(int64_t now);
   void try_grow(int64_t now);
   void open_epoch(int64_t now, Roster roster, bool reload);
-  std::vector<WorkerFacts> facts() const;
+  std::vector<WorkerFacts> take_facts();
   bool spans_hosts() const;
   void assign(std::vector<program::Program> programs);
   void prove(int64_t now);
@@ -117,6 +118,7 @@ class ClusterCore {
   std::optional<cluster::Hello> own_;
   Epoch epoch_;
   Regroup regroup_{&options_};
+  Speeds speeds_{options_.speeds, options_.measured_speeds};
   uint64_t epochs_ = 0;
   bool wanted_ = false;
   bool formed_once_ = false;

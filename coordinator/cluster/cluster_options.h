@@ -36,6 +36,9 @@ struct ClusterCoreOptions {
   int64_t grace_ms = 1'500;
   // A worker that could make the group larger waits this long while requests run.
   int64_t regrow_ms = 60'000;
+  std::vector<double> speeds = {};  // See Speeds: by rank, of a group of `workers`.
+  // Parts may be cut by what workers measured. Not where the bits depend on where they are cut.
+  bool measured_speeds = false;
   // What every rank is told alike: where the weights are, limits of memory. The core adds the rest.
   cluster::Assignment assignment;
   // One program per rank. A pure function.

@@ -24,9 +24,10 @@ struct Epoch {
   };
   Phase phase = Phase::kNone;
   uint64_t number = 0;
-  bool reload = false;        // Kept weights were not to be used.
-  std::vector<LinkId> links;  // By rank.
-  std::string numeric_class;  // That every rank was told to compute in; "": the common one.
+  bool reload = false;           // Kept weights were not to be used.
+  std::vector<LinkId> links;     // By rank.
+  std::string numeric_class;     // That every rank was told to compute in; "": the common one.
+  bool uneven_measured = false;  // Parts differ by what the ranks' workers measured.
   GroupInfo info;
   std::vector<std::vector<OperatorName>> operators;  // By rank and instruction.
   std::vector<cluster::LoadProgress> loaded;         // By rank.

@@ -71,7 +71,7 @@ void ClusterCore::open_epoch(int64_t now, Roster roster, bool reload) {
     member.progress_at = now;
     member.waiting = false;
   }
-  absl::StatusOr<std::vector<program::Program>> programs = options_.compile(facts());
+  absl::StatusOr<std::vector<program::Program>> programs = options_.compile(take_facts());
   if (!programs.ok()) {
     regroup_.failed(now, epoch_.links, programs.status().code());
     return fail_epoch(now, programs.status(), /*permanent=*/true);
@@ -84,22 +84,27 @@ void ClusterCore::open_epoch(int64_t now, Roster roster, bool reload) {
   epoch_.ask({.kind = Question::Kind::kReady});
   const bool fewer = epoch_.ranks() < options_.workers;
   log(fewer ? LogLevel::kWarning : LogLevel::kInfo,
-      fmt::format("epoch {}: {}{} ranks load", epoch_.number, epoch_.ranks(),
-                  fewer ? fmt::format(" of {}", options_.workers) : ""));
+      fmt::format("epoch {}: {}{} ranks load{}", epoch_.number, epoch_.ranks(),
+                  fewer ? fmt::format(" of {}", options_.workers) : "",
+                  epoch_.uneven_measured ? ", each a part by how fast it reads memory" : ""));
   assign(*std::move(programs));
 }
 
-// What the compiler may know of the ranks, in their order.
-std::vector<WorkerFacts> ClusterCore::facts() const {
+// What the compiler may know of the epoch's ranks, in their order.
+std::vector<WorkerFacts> ClusterCore::take_facts() {
+  std::vector<const cluster::Hello*> hellos;
+  for (const LinkId link : epoch_.links) hellos.push_back(&*members_.at(link).hello);
+  const Speeds::Chosen speeds = speeds_.of(hellos);
+  epoch_.uneven_measured = speeds.uneven_measured;
   std::vector<WorkerFacts> facts;
-  for (const LinkId link : epoch_.links) {
-    const cluster::Hello& hello = *members_.at(link).hello;
+  for (size_t rank = 0; rank < hellos.size(); ++rank) {
+    const cluster::Hello& hello = *hellos[rank];
     facts.push_back({.device = hello.device(),
                      .isa = hello.isa(),
                      .numeric_class = epoch_.numeric_class.empty() ? hello.numeric_class()
                                                                    : epoch_.numeric_class,
                      .memory_bytes = hello.memory_bytes(),
-                     .speed = hello.speed()});
+                     .speed = speeds.by_rank[rank]});
   }
   return facts;
 }

@@ -19,6 +19,11 @@ absl::Status check_range(std::string_view name, int64_t found, int64_t least, in
   return invalid_argument("{}: wanted {} to {}, found {}", name, least, most, found);
 }
 
+absl::Status check_speed(std::string_view name, double found) {
+  if (std::isfinite(found) && found >= 0) return absl::OkStatus();
+  return invalid_argument("{}: wanted 0 or more, found {}", name, found);
+}
+
 absl::Status check_text(std::string_view name, std::string_view text) {
   if (text.size() <= kMaxText) return absl::OkStatus();
   return invalid_argument("{}: wanted at most {} bytes, found {}", name, kMaxText, text.size());
@@ -163,8 +168,8 @@ absl::Status check_hello(const cluster::Hello& hello) {
   RETURN_IF_ERROR(check_range("Hello.threads", hello.threads(), 0, 65'536));
   RETURN_IF_ERROR(check_range("Hello.pid", hello.pid(), 0, INT32_MAX));
   RETURN_IF_ERROR(check_range("Hello.preferred_rank", hello.preferred_rank(), -1, 65'536));
-  if (std::isfinite(hello.speed()) && hello.speed() >= 0) return absl::OkStatus();
-  return invalid_argument("Hello.speed: wanted 0 or more, found {}", hello.speed());
+  RETURN_IF_ERROR(check_speed("Hello.speed", hello.speed()));
+  return check_speed("Hello.read_rate", hello.read_rate());
 }
 
 absl::Status check_progress(const cluster::LoadProgress& progress) {

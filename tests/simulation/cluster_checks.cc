@@ -2,6 +2,9 @@
 #include "tests/simulation/cluster_checks.h"
 
 #include <algorithm>
+#include <functional>
+#include <set>
+#include <sstream>
 #include <utility>
 
 #include "base/status.h"
@@ -94,6 +97,30 @@ void ClusterChecks::assigns(Link* link, const cluster::Assignment& assignment) {
   std::vector<const Link*> ranks;
   for (const Member& member : members_) ranks.push_back(member.link);
   roster_.assigned(ranks);
+  check_speeds(assignment.program().model());
+}
+
+// Whoever was started anew meanwhile, a group of the same hosts is cut alike: survivors keep their
+// weights. It is not where nothing was measured before, or parts had no room and are even since.
+void ClusterChecks::check_speeds(const std::string& speeds) {
+  std::vector<std::string> hosts;
+  for (const Member& member : members_) {
+    hosts.push_back(member.link->process.options().hello.host());
+  }
+  std::set<std::string> values;
+  std::istringstream words(speeds);
+  for (std::string word; words >> word;) values.insert(word);
+  const bool even = values.size() <= 1;
+  const bool alike = std::ranges::adjacent_find(hosts, std::not_equal_to<>()) == hosts.end() ||
+                     host_.other_read_rate == kReadRate;
+  if (!even && alike) host_.world.broken("alike workers, and parts by the speeds {}", speeds);
+  uneven_ += !even;
+  if (even) return;
+  const auto known = speeds_.try_emplace(hosts, speeds).first;
+  if (known->second != speeds) {
+    host_.world.broken("the same hosts, cut by the speeds {} before, by {} now", known->second,
+                       speeds);
+  }
 }
 
 void ClusterChecks::refuses(const Link& link, const std::string& reason) {

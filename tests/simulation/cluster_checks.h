@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -37,6 +38,7 @@ class ClusterChecks {
   void restarted() {
     left();
     epoch_ = 0;
+    speeds_.clear();
     roster_.restarted();
   }
   // Everything that is sent until it is false follows from what the owner did.
@@ -54,6 +56,7 @@ class ClusterChecks {
 
   int64_t refusals() const { return refusals_; }
   int64_t reloads() const { return reloads_; }
+  int64_t uneven() const { return uneven_; }  // Epochs whose parts were by what was measured.
   int64_t late_ticks() const { return late_ticks_; }
   // Times at which readiness turned false after a loss or a wedge, and the longest time until then.
   int64_t turned_false() const { return turned_false_; }
@@ -73,6 +76,7 @@ class ClusterChecks {
   bool any_excused() const;
   bool mixed() const;
   void assigns(Link* link, const cluster::Assignment& assignment);
+  void check_speeds(const std::string& speeds);
   void refuses(const Link& link, const std::string& reason);
   void check_ready() const;
   int64_t over_for() const;
@@ -82,6 +86,8 @@ class ClusterChecks {
   const int64_t silent_ms_;
   uint64_t epoch_ = 0;
   std::vector<Member> members_;  // Of the last epoch, by rank.
+  // By which uneven parts of groups of these hosts, in order of ranks, were cut.
+  std::map<std::vector<std::string>, std::string> speeds_;
   bool formed_ = false;
   bool owner_acts_ = false;
   bool unfit_joined_ = false;
@@ -90,6 +96,7 @@ class ClusterChecks {
   int64_t late_tick_at_ = -1;
   int64_t refusals_ = 0;
   int64_t reloads_ = 0;
+  int64_t uneven_ = 0;
   int64_t late_ticks_ = 0;
   bool was_ready_ = false;
   int64_t continued_at_ = 0;

@@ -19,6 +19,13 @@ cluster::WorkerMessage beat(uint64_t epoch) {
   return message;
 }
 
+// What the plan is cut by.
+std::string speeds_text(const std::vector<WorkerFacts>& workers) {
+  std::string text;
+  for (const WorkerFacts& worker : workers) text += fmt::format("{} ", worker.speed);
+  return text;
+}
+
 }  // namespace
 
 ClusterCoreOptions ClusterSide::options(bool launch, int64_t max_pages) {
@@ -27,7 +34,8 @@ ClusterCoreOptions ClusterSide::options(bool launch, int64_t max_pages) {
                              .launch = launch,
                              .stuck_ms = host_.stuck_ms,
                              .grace_ms = host_.grace_ms,
-                             .regrow_ms = host_.regrow_ms};
+                             .regrow_ms = host_.regrow_ms,
+                             .measured_speeds = true};
   if (world_.planted(Plant::kGraceIgnored)) options.grace_ms = 0;
   if (world_.planted(Plant::kTooFewRanks)) options.min_workers = 1;
   if (world_.planted(Plant::kNeverGrows)) options.regrow_ms = kForever;
@@ -38,6 +46,7 @@ ClusterCoreOptions ClusterSide::options(bool launch, int64_t max_pages) {
       -> absl::StatusOr<std::vector<program::Program>> {
     program::Program program;
     program.set_ranks(static_cast<int>(workers.size()));
+    program.set_model(speeds_text(workers));
     program.set_vocab(model.vocab);
     program.set_numeric_class(group_class(workers).value());
     program.mutable_limits()->set_page_tokens(model.page_tokens);
@@ -197,6 +206,11 @@ void ClusterSide::spoil(ToCoordinator* message) {
   if (world_.planted(Plant::kEpochUnchecked) && message->epoch() > 0) message->set_epoch(epoch_);
   if (world_.planted(Plant::kSpareFirst) && message->has_hello()) {
     message->mutable_hello()->set_spare(false);
+  }
+  if (world_.planted(Plant::kMeasuredAnew) && message->has_hello()) {
+    cluster::Hello& hello = *message->mutable_hello();
+    hello.set_isa(std::to_string(hello.pid()));
+    hello.set_read_rate(hello.read_rate() * (1 + hello.pid() % 3));
   }
   if (world_.planted(Plant::kIdentityIgnored) && message->has_ready()) {
     message->mutable_ready()->set_identity("any");

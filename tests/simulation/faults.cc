@@ -192,6 +192,7 @@ void Faults::join(bool unfit) {
     switch (world_.between(0, 2)) {
       case 0:
         hello.set_host("elsewhere");
+        hello.clear_data_address();
         break;
       case 1:
         hello.set_device("cuda 0");

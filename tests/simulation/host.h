@@ -19,6 +19,7 @@ class Process;
 
 // What a worker has just begun: when faults are to happen.
 enum class Phase { kJoining, kLoading, kNullStep, kStep, kLogits, kDraining, kAny };
+inline constexpr int64_t kReadRate = 100;
 inline constexpr int kPhases = 7;
 inline constexpr const char* kPhaseNames[kPhases] = {"joining", "loading",  "null step", "step",
                                                      "logits",  "draining", "any time"};
@@ -32,6 +33,8 @@ struct Host {
   const int64_t regrow_ms;
   const int min_workers;
   const int fitting_ranks;  // The model has room on no fewer ranks than these.
+  // How fast a worker on the other host reads, beside kReadRate here; 0: all are here.
+  const int64_t other_read_rate;
 
   int64_t faults = 0;         // So far.
   bool calm = false;          // No more faults, and nothing takes long.
@@ -48,6 +51,7 @@ struct Host {
   // For people's eyes and for a simulator in which nothing happens.
   int64_t long_works = 0;  // Longer than a stuck worker is given.
   int64_t keeps = 0;       // Loads that used the weights in memory.
+  int64_t reuses = 0;      // Loads that began with weights of another program.
   int64_t loads = 0;
   int64_t too_few = 0;  // Loads of a model that does not fit into so few ranks.
 };

@@ -15,6 +15,7 @@ cluster::Hello Machine::hello() {
   hello.set_numeric_class("f32.v1");
   hello.set_isa("portable");
   hello.set_host("here");
+  hello.set_data_address("here:1");
   hello.set_threads(1);
   hello.set_preferred_rank(-1);
   return hello;
@@ -35,6 +36,11 @@ int64_t Machine::draw_startup() {
 Process& Machine::create(ProcessOptions options) {
   options.startup_ms = draw_startup();
   options.hello.set_pid(++last_pid_);
+  // What is measured is never quite the same.
+  const int64_t rate = options.hello.host() == "here" ? kReadRate : host_.other_read_rate;
+  if (!options.launched) {
+    options.hello.set_read_rate(static_cast<double>(rate * host_.world.between(90, 110)));
+  }
   processes_.push_back(std::make_unique<Process>(
       &host_, &port_, std::move(options),
       [this](Process& process, const std::string& how) { on_exit(process, how); }));

@@ -87,13 +87,14 @@ void print(const Flags& flags, const Tally& tally) {
       tally.groups, tally.groups_lost, tally.preemptions, tally.cached, tally.fetches, tally.drains,
       tally.struck_out);
   fmt::print(
-      "{} processes, {} loads, {} with kept weights, {} long works, {} reloads, {} refusals, {} "
-      "late ticks, {} servers without hope\n",
-      tally.processes, tally.loads + tally.keeps, tally.keeps, tally.long_works, tally.reloads,
-      tally.refusals, tally.late_ticks, tally.restarts);
+      "{} processes, {} loads, {} with kept weights, {} with some, {} long works, {} reloads, "
+      "{} refusals, {} late ticks, {} servers without hope\n",
+      tally.processes, tally.loads + tally.keeps, tally.keeps, tally.reuses, tally.long_works,
+      tally.reloads, tally.refusals, tally.late_ticks, tally.restarts);
   fmt::print(
-      "{} groups of fewer ranks, {} grown, {} places taken by spares, {} loads without room\n",
-      tally.smaller, tally.grown, tally.spares, tally.too_few);
+      "{} groups of fewer ranks, {} grown, {} places taken by spares, {} loads without room, {} "
+      "epochs of uneven parts\n",
+      tally.smaller, tally.grown, tally.spares, tally.too_few, tally.uneven);
   fmt::print("ready turned false {} times after a loss or a wedge, at most {} ms after it\n",
              tally.turned_false, tally.slowest_false_ms);
   fmt::print("faults:");

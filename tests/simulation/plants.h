@@ -23,6 +23,7 @@ enum class Plant {
   kNeverGrows,            // A group of fewer ranks stays so.
   kGrowsInCircle,         // What cannot grow is tried again at once.
   kSpareFirst,            // A spare is used while there are enough others.
+  kMeasuredAnew,          // A restarted worker's own measurement makes the plan.
   kEventTwice,            // An event goes to its reader twice.
   kEventLost,             // An event does not go to its reader.
   kPageFreedEarly,        // A sequence gets a page that another one still uses.
@@ -46,6 +47,7 @@ inline constexpr const char* kPlantNames[kPlants] = {"none",
                                                      "never-grows",
                                                      "grows-in-circle",
                                                      "spare-first",
+                                                     "measured-anew",
                                                      "event-twice",
                                                      "event-lost",
                                                      "page-freed-early",

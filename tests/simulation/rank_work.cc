@@ -155,12 +155,16 @@ void RankWork::load() {
 
 void RankWork::load_or_keep() {
   const std::string program = work_->assignment->program().SerializeAsString();
-  if (work_->keep) {
-    ++host_.keeps;
-    if (work_->assignment->reload() || !weights_.whole || weights_.checkpoint != checked_ ||
-        weights_.program != program) {
+  // What a load began to read and did not end is gone, and all is read.
+  if ((work_->keep || work_->reuse) && weights_.whole) {
+    if (work_->assignment->reload() || weights_.checkpoint != checked_ ||
+        (work_->keep && weights_.program != program)) {
       host_.world.broken("weights in memory are kept that do not serve");
     }
+    if (work_->reuse) ++host_.reuses;
+  }
+  if (work_->keep && weights_.whole) {
+    ++host_.keeps;
     return later(host_.world.between(0, 2), [this] { loaded(); });
   }
   ++host_.loads;
@@ -194,7 +198,7 @@ void RankWork::loaded() {
   if (!failure_.ok()) return fail();
   weights_.whole = true;
   WorkResult result{.identity = identity_of(weights_.checkpoint),
-                    .bytes_loaded = work_->keep ? 0 : vitals_.bytes_loaded};
+                    .bytes_loaded = vitals_.bytes_loaded};
   result.reply.mutable_ready()->set_contents(result.identity);
   result.reply.mutable_ready()->set_pages(pages());
   if (host_.model.blocks > 0) {

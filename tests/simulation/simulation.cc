@@ -3,6 +3,7 @@
 #include "tests/simulation/simulation.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace lockstep::simulation {
 namespace {
@@ -50,6 +51,12 @@ int draw_least(World& world, int ranks) {
   return world.one_in(3) ? static_cast<int>(world.between(1, ranks)) : 1;
 }
 
+// Hosts are mostly alike, or there is one.
+int64_t draw_other_read_rate(World& world) {
+  if (!world.one_in(2)) return 0;
+  return world.one_in(3) ? kReadRate / 2 : kReadRate;
+}
+
 EngineOptions draw_options(World& world) {
   return {.prefill_chunk = world.between(1, 16),
           .max_running = world.between(1, 8),
@@ -74,7 +81,8 @@ Simulation::Simulation(uint64_t seed, bool trace, Plant plant)
             .grace_ms = draw_grace_ms(world_),
             .regrow_ms = world_.between(500, 2'500),
             .min_workers = draw_least(world_, host_.model.ranks),
-            .fitting_ranks = draw_least(world_, host_.model.ranks)},
+            .fitting_ranks = draw_least(world_, host_.model.ranks),
+            .other_read_rate = draw_other_read_rate(world_)},
       engine_(&world_, draw_options(world_)),
       launch_(!world_.one_in(3)),
       cluster_(&host_, &engine_, launch_, world_.one_in(2) ? host_.model.pages : 0),
@@ -87,8 +95,12 @@ Simulation::Simulation(uint64_t seed, bool trace, Plant plant)
 
 // By hand: all of them where none are launched, and others that come late.
 void Simulation::start_workers() {
-  const auto start = [this](const cluster::Hello& hello) {
-    cluster_.machine().start_by_hand(hello, /*uninvited=*/false, /*unfit=*/false);
+  const auto start = [this](cluster::Hello hello) {
+    if (host_.other_read_rate > 0 && world_.one_in(2)) {
+      hello.set_host("there");
+      hello.set_data_address("there:1");
+    }
+    cluster_.machine().start_by_hand(std::move(hello), /*uninvited=*/false, /*unfit=*/false);
   };
   const int64_t workers = launch_ ? 0 : host_.model.ranks + world_.between(0, 1);
   for (int64_t i = 0; i < workers; ++i) start(Machine::hello());
@@ -199,8 +211,10 @@ void Simulation::add_to(Tally* tally) {
   tally->processes += static_cast<int64_t>(cluster_.machine().processes().size());
   tally->loads += host_.loads;
   tally->keeps += host_.keeps;
+  tally->reuses += host_.reuses;
   tally->long_works += host_.long_works;
   tally->reloads += cluster_.checks().reloads();
+  tally->uneven += cluster_.checks().uneven();
   tally->refusals += cluster_.checks().refusals();
   tally->late_ticks += cluster_.checks().late_ticks();
   tally->turned_false += cluster_.checks().turned_false();
@@ -228,8 +242,10 @@ Tally& Tally::operator+=(const Tally& other) {
   processes += other.processes;
   loads += other.loads;
   keeps += other.keeps;
+  reuses += other.reuses;
   long_works += other.long_works;
   reloads += other.reloads;
+  uneven += other.uneven;
   refusals += other.refusals;
   late_ticks += other.late_ticks;
   turned_false += other.turned_false;

@@ -32,8 +32,10 @@ struct Tally {
   int64_t processes = 0;
   int64_t loads = 0;
   int64_t keeps = 0;
+  int64_t reuses = 0;
   int64_t long_works = 0;
   int64_t reloads = 0;
+  int64_t uneven = 0;  // Epochs whose parts were cut by what workers measured.
   int64_t refusals = 0;
   int64_t late_ticks = 0;
   int64_t turned_false = 0;      // Times that readiness did, after a loss or a wedge;

@@ -38,8 +38,8 @@ class SessionCoreTest : public testing::Test {
       return fmt::format("send {} {}", field->name(), send->message.epoch());
     }
     if (const auto* run = std::get_if<session_action::Run>(&action)) {
-      return fmt::format("run {} {}{}", kWork[run->work.kind], run->work.epoch,
-                         run->work.keep ? " keep" : "");
+      return fmt::format("run {} {}{}{}", kWork[run->work.kind], run->work.epoch,
+                         run->work.keep ? " keep" : "", run->work.reuse ? " reuse" : "");
     }
     if (std::holds_alternative<AbortRunning>(action)) return "abort";
     if (std::holds_alternative<FinishSending>(action)) return "finish sending";
@@ -250,7 +250,8 @@ TEST_F(SessionCoreTest, KeptWeightsServeTheNextEpochOnlyIfProgramSourceAndIdenti
   done(loaded("another checkpoint"));
   cluster::CoordinatorMessage other = assignment(6, "another folder");
   other.mutable_assignment()->mutable_program()->set_vocab(101);
-  EXPECT_TRUE(loads_anew(other));
+  on(other);
+  EXPECT_EQ(done({.identity = "another checkpoint"}), Story({"run load 6 reuse"}));
   done(loaded("another checkpoint"));
   other.set_epoch(7);
   other.mutable_assignment()->set_embedding_in_file(true);

@@ -104,6 +104,36 @@ TEST(SessionTest, WeightsOutliveTheConnection) {
   EXPECT_TRUE(second.next().has_result());
 }
 
+TEST(SessionTest, AnotherProgramThatWantsTheSameWeightsReadsNone) {
+  KeptWorker kept;
+  Connection worker(&kept);
+  bool loaded = false;
+  worker.ready(assign(1, layer_program()), &loaded);
+  EXPECT_TRUE(loaded);
+  program::Program other = layer_program();
+  other.set_model("of another name");
+  worker.ready(assign(2, other), &loaded);
+  EXPECT_FALSE(loaded);
+  worker.send(start(2));
+  worker.send(step(2, 1));
+  EXPECT_TRUE(worker.next().has_result());
+}
+
+TEST(SessionTest, AnEpochThatEndsBeforeItsRanksHaveMetCostsNoWeights) {
+  KeptWorker kept;
+  Connection worker(&kept);
+  bool loaded = false;
+  worker.ready(assign(1, layer_program()), &loaded);
+  worker.send(assign(2, layer_program(0, 2)));
+  worker.wait_until_it_waits();
+  worker.send(abort_of(2));
+  worker.ready(assign(3, layer_program()), &loaded);
+  EXPECT_FALSE(loaded);
+  worker.send(start(3));
+  worker.send(step(3, 1));
+  EXPECT_TRUE(worker.next().has_result());
+}
+
 TEST(SessionTest, KeptWeightsGetThePagesOfTheNewAssignment) {
   KeptWorker kept;
   bool loaded = false;

@@ -162,6 +162,13 @@ void GroupFlags::add_to(CLI::App& app) {
   app.add_option("--regrow-seconds", regrow_seconds,
                  "A worker that comes later is used when no request runs, or after this long")
       ->capture_default_str();
+  app.add_option("--speeds", speeds,
+                 "How fast the workers are beside each other, by rank, e.g. 8,8,4: one with 8 gets "
+                 "twice the part of one with 4 (default: by what workers started by hand measure; "
+                 "others are alike)")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->check(CLI::Range(1e-6, 1e15));
   weight_cache.add_to(app);
   app.add_option(
          "--log-level", log_level,
@@ -202,6 +209,7 @@ absl::StatusOr<ServiceOptions> GroupFlags::service_options(const ModelFlags& mod
   options.grace_ms = grace_ms;
   options.min_workers = min_workers;
   options.regrow_ms = regrow_seconds * 1'000;
+  options.speeds = speeds;
   options.log_level = log_level;
   options.weight_cache = weight_cache.choice;
   options.weight_cache_limit = weight_cache.limit_bytes;

@@ -86,6 +86,7 @@ struct GroupFlags {
   int64_t grace_ms = 1'500;
   int min_workers = 1;
   int64_t regrow_seconds = 60;
+  std::vector<double> speeds = {};
   WeightCacheFlags weight_cache;
   std::string log_level = "warning";
 

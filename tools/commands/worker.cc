@@ -109,7 +109,7 @@ std::shared_ptr<Command> add_worker(CLI::App& parent) {
   command->app
       ->add_option("--speed", options->speed,
                    "How fast it is beside the others, which say so, too: one with 8 gets twice the "
-                   "part of one with 4 (default: all parts are alike)")
+                   "part of one with 4 (default: as fast as it reads memory)")
       ->check(CLI::Range(1e-6, 1e15));
   auto weight_cache = std::make_shared<WeightCacheFlags>();
   weight_cache->add_to(*command->app);

@@ -166,6 +166,14 @@ absl::Status Barrier::failure() const {
   return failure_status(word);
 }
 
+Goodbye Barrier::goodbye() const {
+  const uint32_t word = region_.failure.load();
+  const auto failure = static_cast<Failure>(word & 0xff);
+  const bool lost = failure == Failure::kGone || failure == Failure::kLeft;
+  return {.failure = lost ? failure : Failure::kAborted,
+          .number = word == 0 ? number() : static_cast<int64_t>(word >> 8)};
+}
+
 absl::Status Barrier::failure_status(uint32_t word) const {
   const auto named = [this](int64_t number) {  // With its process, if that is one of this host.
     const std::span<const int64_t> numbers(region_.numbers, region_.ranks);

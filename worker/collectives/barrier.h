@@ -38,6 +38,8 @@ class Barrier {
 
   // OK while the group has not ended.
   absl::Status failure() const;
+  // Why it has, for ranks of other hosts; what concerns ranks here alone is an abort to them.
+  Goodbye goodbye() const;
 
   // Peers that come to wait for this rank need not wait any longer.
   void leave();

@@ -19,6 +19,9 @@ uint32_t header_checksum(const FrameHeader& header) {
   return crc32c(&header, offsetof(FrameHeader, header_checksum));
 }
 
+// The rank of a goodbye is a number in a message, and no index.
+constexpr uint64_t kGoodbyeRanks = 1 << 16;
+
 // The first `bytes` of the piece, as far as `parts` reaches.
 size_t list_runs(RowBytes piece, int64_t bytes, std::span<iovec> parts) {
   // A run needs a part of its own: of rows that are apart, no more than fit.
@@ -66,6 +69,23 @@ void FrameWriter::start_frame() {
   header_sent_ = 0;
 }
 
+void FrameWriter::say_goodbye(const Goodbye& goodbye) {
+  goodbye_ = Call{.kind = static_cast<uint64_t>(goodbye.failure),
+                  .number = static_cast<uint64_t>(goodbye.number)};
+  if (done_) return start_goodbye();
+  piece_.bytes = frame_left_;
+}
+
+void FrameWriter::start_goodbye() {
+  header_ = {.magic = FrameHeader::kGoodbye, .number = frames_++, .call = *goodbye_};
+  header_.header_checksum = header_checksum(header_);
+  goodbye_.reset();
+  piece_ = {};
+  frame_left_ = 0;
+  header_sent_ = 0;
+  done_ = false;
+}
+
 size_t FrameWriter::next(std::span<iovec> parts) const {
   LOCKSTEP_CHECK(!done_ && parts.size() >= 2);
   size_t count = 0;
@@ -85,6 +105,7 @@ void FrameWriter::sent(size_t bytes) {
   drop_front(piece_, of_frame);
   if (header_sent_ < sizeof(header_) || frame_left_ > 0) return;
   if (piece_.bytes > 0) return start_frame();
+  if (goodbye_.has_value()) return start_goodbye();
   done_ = true;
 }
 
@@ -131,8 +152,9 @@ absl::Status FrameReader::take_header(size_t bytes) {
   return take(of_frame);  // An empty frame ends here.
 }
 
-absl::Status FrameReader::check_header() const {
-  if (header_.magic != FrameHeader::kMagic) {
+absl::Status FrameReader::check_header() {
+  const bool goodbye = header_.magic == FrameHeader::kGoodbye;
+  if (header_.magic != FrameHeader::kMagic && !goodbye) {
     return unavailable("sent what begins no frame: 0x{:08x}", header_.magic);
   }
   const uint32_t found = header_checksum(header_);
@@ -142,9 +164,17 @@ absl::Status FrameReader::check_header() const {
         "came 0x{:08x}",
         header_.header_checksum, found);
   }
-  if (header_.call != call_) return absl::InternalError(describe_other(header_.call, call_));
+  if (!goodbye && header_.call != call_)
+    return absl::InternalError(describe_other(header_.call, call_));
   if (header_.number != frames_) {
     return unavailable("sent frame {} where frame {} was next", header_.number, frames_);
+  }
+  if (goodbye) {
+    const auto failure = static_cast<Failure>(header_.call.kind);
+    const bool lost = failure == Failure::kGone || failure == Failure::kLeft;
+    goodbye_ = {.failure = lost ? failure : Failure::kAborted,
+                .number = static_cast<int64_t>(header_.call.number % kGoodbyeRanks)};
+    return absl::AbortedError("said goodbye");
   }
   if (header_.bytes != static_cast<uint64_t>(frame_left_)) {
     return absl::InternalError(fmt::format("sent a frame of {} bytes in {}, wanted {}",

@@ -25,6 +25,14 @@ inline constexpr int64_t kSlotBytes = 256 * 1024;
 // Why a group has ended. The first cause stays; a region is never used again after it.
 enum class Failure : uint32_t { kNone, kAborted, kGone, kLeft, kDeadline, kMismatch, kDamaged };
 
+// The same, as one host tells another one.
+struct Goodbye {
+  Failure failure = Failure::kAborted;  // Or kGone, kLeft.
+  int64_t number = 0;                   // Of the rank that aborted the group, or was lost.
+
+  bool operator==(const Goodbye&) const = default;
+};
+
 // No checksum: this is memory of one machine, guarded by its own ECC like every other byte that a
 // step touches, and sizes are taken from the reader's own arguments, never from here. TCP has one.
 struct alignas(64) Slot {

@@ -64,11 +64,14 @@ SharedMemoryCollective::SharedMemoryCollective(std::shared_ptr<Region> region, i
   }
 }
 
-SharedMemoryCollective::~SharedMemoryCollective() { barrier_.leave(); }
+SharedMemoryCollective::~SharedMemoryCollective() {
+  barrier_.leave();
+  if (links_ != nullptr) links_->end({.failure = Failure::kLeft, .number = rank_});
+}
 
 void SharedMemoryCollective::abort() {
   barrier_.fail(Failure::kAborted, rank_);
-  if (links_ != nullptr) links_->interrupt();
+  if (links_ != nullptr) links_->end(barrier_.goodbye());
 }
 
 Collective::Waited SharedMemoryCollective::waited() const {
@@ -95,7 +98,7 @@ absl::Status SharedMemoryCollective::leave(absl::Status status) {
   if (status.ok()) [[likely]] {
     return status;
   }
-  if (links_ != nullptr) links_->interrupt();  // Ranks of other hosts learn it by that.
+  if (links_ != nullptr) links_->end(barrier_.goodbye());  // Ranks of other hosts learn it by that.
   return absl::Status(status.code(), fmt::format("{}, rank {} of {}: {}", describe(call_), rank_,
                                                  ranks_, message_of(status)));
 }

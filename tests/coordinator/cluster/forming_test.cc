@@ -210,6 +210,7 @@ TEST(HostileWorkerTest, NumbersOfHelloAreChecked) {
   EXPECT_NE(refused([](cluster::Hello& h) { h.set_threads(-1); }), "");
   EXPECT_NE(refused([](cluster::Hello& h) { h.set_pid(-1); }), "");
   EXPECT_NE(refused([](cluster::Hello& h) { h.set_speed(-1); }), "");
+  EXPECT_NE(refused([](cluster::Hello& h) { h.set_read_rate(-1); }), "");
   EXPECT_NE(refused([](cluster::Hello& h) { h.set_host(std::string(1 << 20, 'x')); }), "");
 }
 

@@ -114,6 +114,57 @@ TEST(FrameTest, APartOfAPieceIsSentFromItsMiddle) {
   EXPECT_EQ(sent, got);
 }
 
+TEST(FrameTest, AGoodbyeComesAfterTheFrameThatHasBegunAndInPlaceOfAllOthers) {
+  constexpr Goodbye kWhy{.failure = Failure::kGone, .number = 5};
+  for (const int64_t begun : {0, 1, 200}) {  // Bytes of the first of three frames.
+    SCOPED_TRACE(begun);
+    Matrix from(1, 3 * kFrameBytes, 3 * kFrameBytes), to(1, 3 * kFrameBytes, 3 * kFrameBytes);
+    from.fill(2);
+    FrameWriter writer;
+    writer.begin(kCall, from.piece);
+    std::array<iovec, 5> parts;
+    ASSERT_GT(writer.next(parts), 0u);
+    std::string stream(static_cast<const char*>(parts[0].iov_base), parts[0].iov_len);
+    if (begun > 0) stream = stream.substr(0, std::min<size_t>(begun, parts[0].iov_len));
+    if (begun > 0) writer.sent(stream.size());
+    if (begun == 0) stream.clear();
+    writer.say_goodbye(kWhy);
+    stream += written(writer, 10'000);
+    EXPECT_EQ(stream.size(), 2 * sizeof(FrameHeader) + kFrameBytes);
+    FrameReader reader;
+    reader.expect(kCall, to.piece);
+    const absl::Status status = feed(reader, stream, 10'000).status();
+    EXPECT_TRUE(absl::IsAborted(status)) << status;
+    EXPECT_EQ(reader.goodbye(), kWhy);
+  }
+}
+
+TEST(FrameTest, AGoodbyeBetweenTwoCallsIsReadInPlaceOfTheSecond) {
+  Matrix from(2, 40, 50), to(2, 40, 50);
+  FrameWriter writer;
+  FrameReader reader;
+  writer.begin(kCall, from.piece);
+  reader.expect(kCall, to.piece);
+  EXPECT_EQ(feed(reader, written(writer, 1000), 1000).value(), "");
+  writer.say_goodbye({.failure = Failure::kAborted, .number = 1});
+  reader.expect(kCall, to.piece);
+  EXPECT_TRUE(absl::IsAborted(feed(reader, written(writer, 1000), 7).status()));
+  EXPECT_EQ(reader.goodbye(), (Goodbye{.failure = Failure::kAborted, .number = 1}));
+}
+
+TEST(FrameTest, AGoodbyeOutOfTurnIsNone) {
+  Matrix from(2, 40, 50), to(2, 40, 50);
+  FrameWriter writer;
+  writer.begin(kCall, from.piece);
+  written(writer, 1000);
+  writer.say_goodbye({});
+  FrameReader reader;
+  reader.expect(kCall, to.piece);
+  const absl::Status status = feed(reader, written(writer, 1000), 1000).status();
+  EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+  EXPECT_FALSE(reader.goodbye().has_value());
+}
+
 TEST(FrameTest, NoChangedBitIsEverTaken) {
   Matrix from(2, 40, 50);
   from.fill(5);

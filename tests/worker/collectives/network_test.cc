@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
 #include <random>
 #include <string>
@@ -102,6 +103,95 @@ TEST_F(NetworkTest, AnAbortEndsACallThatStalls) {
   });
   expect_ended(run(group, ten_calls));
   aborter.join();
+}
+
+TEST_F(NetworkTest, AnAbortedRankSaysGoodbyeAndItsPeerIsAbortedToo) {
+  for (int turn = 0; turn < 20; ++turn) {
+    Group group = make_group();
+    const auto results = run(group, [&](Collective& g) -> absl::Status {
+      RETURN_IF_ERROR(gather_and_check(g, {3, {0, 700, 1900}, 4, 1, false}));
+      // Not in a call: nobody but the one that aborts it can say anything.
+      if (g.rank() == 0) group[0]->abort();
+      return gather_and_check(g, {3, {0, 700, 1900}, 4, 1, false});
+    });
+    EXPECT_TRUE(absl::IsAborted(results[0])) << results[0];
+    EXPECT_TRUE(absl::IsAborted(results[1])) << results[1];
+    EXPECT_THAT(message_of(results[1]),
+                HasSubstr("rank 0 at host 0 says that rank 0 aborted the group"));
+  }
+}
+
+// Its own part is gone; the peer's stays on the way.
+TEST_F(NetworkTest, AnAbortInACallSaysGoodbyeToo) {
+  Group group = make_group();
+  relay_->faults().stall_at = 20'000;
+  std::thread aborter([&] {
+    EXPECT_TRUE(becomes_true([&] { return relay_->bytes() >= 20'000; }));
+    group[1]->abort();
+  });
+  const auto results = run(group, ten_calls);
+  aborter.join();
+  for (const absl::Status& result : results) EXPECT_TRUE(absl::IsAborted(result)) << result;
+}
+
+// Frames are under way, both ways. A peer that gets no processor for some time may see the
+// connection's end alone.
+TEST(BusyNetworkTest, AGoodbyeComesBehindTheFrameThatHasBegun) {
+  int aborted = 0;
+  constexpr int kTurns = 10;
+  for (int turn = 0; turn < kTurns; ++turn) {
+    Group group = host_group({0, 1});
+    std::atomic<int> calls{0};
+    std::thread aborter([&] {
+      EXPECT_TRUE(becomes_true([&] { return calls >= 4 + turn; }));
+      group[turn % 2]->abort();
+    });
+    const auto results = run(group, [&](Collective& g) -> absl::Status {
+      while (true) {
+        RETURN_IF_ERROR(gather_and_check(g, {1, {0, 100'000, 200'000}, 1, 0, false}));
+        ++calls;
+      }
+    });
+    aborter.join();
+    aborted += absl::IsAborted(results[0]) && absl::IsAborted(results[1]);
+  }
+  EXPECT_GT(aborted, kTurns / 2);
+}
+
+TEST_F(NetworkTest, ARankThatLeavesSaysSo) {
+  Group group = make_group();
+  const auto results = run(group, [&](Collective& g) -> absl::Status {
+    RETURN_IF_ERROR(gather_and_check(g, {3, {0, 700, 1900}, 4, 1, false}));
+    if (g.rank() == 0) {
+      group[0].reset();
+      return absl::OkStatus();
+    }
+    return gather_and_check(g, {3, {0, 700, 1900}, 4, 1, false});
+  });
+  EXPECT_TRUE(absl::IsUnavailable(results[1])) << results[1];
+  EXPECT_THAT(message_of(results[1]), HasSubstr("says that rank 0 has left the group"));
+}
+
+// Of three hosts, each with a connection to the two others, one pair's is cut.
+TEST(NetworkOfThreeTest, AHostPassesOnWhomItLost) {
+  std::unique_ptr<Relay> relay;
+  Group group = host_group(
+      {0, 1, 2}, {.timeout = kPatience, .way = [&](int from, int to, const std::string& address) {
+                    if (from + to != 1) return address;
+                    relay = std::make_unique<Relay>(address);
+                    return relay->address();
+                  }});
+  relay->faults().reset_at = 5'000;
+  const auto results = run(group, [](Collective& g) -> absl::Status {
+    for (int turn = 0; turn < 10; ++turn) {
+      RETURN_IF_ERROR(gather_and_check(g, {3, {0, 700, 1900, 2'500}, 4, 1, false}));
+    }
+    return absl::OkStatus();
+  });
+  EXPECT_THAT(message_of(results[0]), HasSubstr("rank 1 at host 1 is gone"));
+  EXPECT_THAT(message_of(results[1]), HasSubstr("rank 0 at host 0 is gone"));
+  EXPECT_TRUE(absl::IsUnavailable(results[2])) << results[2];
+  EXPECT_THAT(message_of(results[2]), ::testing::ContainsRegex("rank [01] has left the group"));
 }
 
 TEST_F(NetworkTest, ASlowLinkGivesTheSameBits) {

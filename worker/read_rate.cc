@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// Threads take blocks as they come, as they do in a step. Others on this machine make a pass
+// slower, never faster: so the best one counts.
+#include "worker/read_rate.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <cstring>
+
+#include "base/thread_pool.h"
+#include "worker/memory.h"
+
+namespace lockstep {
+namespace {
+
+constexpr int64_t kMeasuredBytes = int64_t{64} << 20;
+constexpr int64_t kMeasuredBlock = int64_t{1} << 20;
+constexpr int64_t kMeasuredBlocks = kMeasuredBytes / kMeasuredBlock;
+constexpr int kMinPasses = 2;
+constexpr int kMaxPasses = 8;
+constexpr double kProcessorSeconds = 0.06;  // Of all threads, before the last pass begins.
+
+// Eight sums: none waits for the one before.
+uint64_t sum_of_block(const std::byte* data) {
+  uint64_t sums[8] = {};
+  for (int64_t at = 0; at < kMeasuredBlock; at += sizeof(sums)) {
+    uint64_t words[8];
+    std::memcpy(words, data + at, sizeof(words));
+    for (int i = 0; i < 8; ++i) sums[i] += words[i];
+  }
+  uint64_t all = 0;
+  for (const uint64_t sum : sums) all += sum;
+  return all;
+}
+
+double measured_seconds(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+}  // namespace
+
+double measure_read_rate(int threads, const std::vector<int>& processors) {
+  ThreadPool pool(threads, processors);
+  const std::unique_ptr<Device> host = host_device();
+  const auto memory = allocate_memory(*host, kMeasuredBytes, "a measurement");
+  if (!memory.ok()) return 0;
+  std::byte* const data = memory->data();
+  // Pages that nobody wrote to are one and the same.
+  for_each(pool, kMeasuredBlocks,
+           [&](int64_t block) { std::memset(data + block * kMeasuredBlock, 1, kMeasuredBlock); });
+  std::atomic<uint64_t> sink{0};  // What is read is used.
+  double fastest = 0, used = 0;
+  for (int pass = 0; pass < kMaxPasses; ++pass) {
+    if (pass >= kMinPasses && used >= kProcessorSeconds) break;
+    const auto start = std::chrono::steady_clock::now();
+    for_each(pool, kMeasuredBlocks, [&](int64_t block) {
+      sink.fetch_add(sum_of_block(data + block * kMeasuredBlock), std::memory_order_relaxed);
+    });
+    const double seconds = measured_seconds(start);
+    fastest = std::max(fastest, static_cast<double>(kMeasuredBytes) / seconds);
+    used += seconds * threads;
+  }
+  return sink.load() == 0 ? 0 : fastest;
+}
+
+}  // namespace lockstep
