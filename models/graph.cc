@@ -2,6 +2,8 @@
 // The builders: each appends one node, its output and the parameters it names.
 #include "models/graph.h"
 
+#include <algorithm>
+#include <string>
 #include <utility>
 
 #include "base/check.h"
@@ -54,6 +56,16 @@ std::vector<program::Piece> cut_out(const program::Piece& whole, const FusedPart
   }
   LOCKSTEP_CHECK(filled == (vector ? whole.col_end() : whole.row_end()));
   return pieces;
+}
+
+// No two values have one name: the second sum of a layer is "model.layers.0.add_2".
+std::string own_name(const Graph& graph, const std::string& name) {
+  std::string own = name;
+  const auto taken = [&own](const ValueInfo& other) { return other.name == own; };
+  for (int n = 2; std::ranges::any_of(graph.values(), taken); ++n) {
+    own = name + "_" + std::to_string(n);
+  }
+  return own;
 }
 
 }  // namespace
@@ -149,10 +161,11 @@ Routes Graph::route(Value scores, const RouteSpec& spec, const std::string& bias
   attributes.set_scale(spec.scale);
   const int rows = routes_of(spec.chosen);
   const AxisSize one = {Axis::kNone, 1, 1};
+  const std::string ids = own_name(*this, scoped("route.ids"));
+  const std::string weights = own_name(*this, scoped("route.weights"));
   const std::vector<Value> made =
-      append(std::move(node),
-             {{.name = scoped("route.ids"), .dtype = DType::kI32, .rows = rows, .axis = one},
-              {.name = scoped("route.weights"), .dtype = DType::kF32, .rows = rows, .axis = one}});
+      append(std::move(node), {{.name = ids, .dtype = DType::kI32, .rows = rows, .axis = one},
+                               {.name = weights, .rows = rows, .axis = one}});
   return {.ids = made[0], .weights = made[1]};
 }
 
@@ -322,6 +335,7 @@ std::vector<Value> Graph::append(Node node, std::vector<ValueInfo> outputs) {
 }
 
 Value Graph::append_one(Node node, ValueInfo output) {
+  output.name = own_name(*this, output.name);
   return append(std::move(node), {std::move(output)}).front();
 }
 

@@ -15,6 +15,7 @@
 #include "sharding/plan_memory.h"
 #include "sharding/split.h"
 #include "sharding/text.h"
+#include "sharding/value_parts.h"
 
 namespace lockstep {
 namespace {
@@ -97,6 +98,17 @@ absl::StatusOr<std::vector<Graph>> compile_graphs(const Graph& graph,
     graphs.push_back(std::move(local));
   }
   return graphs;
+}
+
+absl::StatusOr<std::vector<ValueParts>> value_parts(const Graph& graph,
+                                                    const CompileOptions& options) {
+  ASSIGN_OR_RETURN(const Plan plan, make_plan(graph, options));
+  ASSIGN_OR_RETURN(const Graph model, run_passes(kBeforeSplit, graph, options, false));
+  std::vector<ValueParts> parts(static_cast<size_t>(plan.ranks));
+  for (int rank = 0; rank < plan.ranks; ++rank) {
+    RETURN_IF_ERROR(split(model, plan, rank, &parts[static_cast<size_t>(rank)]).status());
+  }
+  return parts;
 }
 
 absl::StatusOr<std::vector<program::Program>> compile(const Graph& graph,

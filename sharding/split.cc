@@ -23,6 +23,7 @@ class Splitter {
 
   absl::Status add(const Node& node);
   Graph take() && { return std::move(graph_); }
+  ValueParts take_parts() && { return std::move(parts_); }
 
  private:
   struct State {
@@ -38,13 +39,22 @@ class Splitter {
   int view(int local, ValueInfo info, Range columns);
   ValueInfo local_info(const ValueInfo& model, Layout layout) const;
   Parameter cut_parameter(const Parameter& parameter, ParameterCut how) const;
+  void note(const std::string& name, Layout layout, AxisSize axis, int64_t columns);
 
   const Graph& model_;
   const Plan& plan_;
   const int rank_;
   std::vector<State> states_;  // By value of the model.
   Graph graph_;
+  ValueParts parts_;
 };
+
+// The value of the rank's graph has so many columns of one that has `axis` in the model's.
+void Splitter::note(const std::string& name, Layout layout, AxisSize axis, int64_t columns) {
+  const bool cut = layout.kind == LayoutKind::kSplit;
+  const int64_t begin = cut ? plan_.columns(axis, rank_).begin : 0;
+  parts_[name] = {layout, {begin, begin + columns}, axis.columns()};
+}
 
 ValueInfo Splitter::local_info(const ValueInfo& model, Layout layout) const {
   ValueInfo info = model;
@@ -92,11 +102,13 @@ int Splitter::make_whole(int value) {
       ValueInfo part = info;
       part.name += ".owned";
       const int64_t end = plan_.owned(info.axis, rank_).size() * info.axis.unit;
+      note(part.name, state.layout, info.axis, end);
       node.inputs = {view(state.local, std::move(part), {0, end})};
     }
     info.name += ".all";
   }
   const bool summed = node.op == Op::kAllReduce;
+  note(info.name, kWholeLayout, info.axis, info.axis.columns());
   state.whole = graph_.append(std::move(node), {std::move(info)}).front().id;
   // From here on a sum is the value itself; a split stays usable as it is.
   if (summed) state = {.layout = kWholeLayout, .local = state.whole, .whole = state.whole};
@@ -110,6 +122,7 @@ int Splitter::cut_whole(int value) {
   ValueInfo info = model_.values()[value];
   info.name += ".own";
   const Range columns = plan_.columns(info.axis, rank_);
+  note(info.name, split_over(info.axis.axis), info.axis, columns.size());
   state.own = view(whole, std::move(info), columns);
   return state.own;
 }
@@ -141,7 +154,9 @@ absl::Status Splitter::add(const Node& node) {
   }
   std::vector<ValueInfo> outputs;
   for (size_t i = 0; i < node.outputs.size(); ++i) {
-    outputs.push_back(local_info(model_.values()[node.outputs[i]], decision.outputs[i]));
+    const ValueInfo& whole = model_.values()[node.outputs[i]];
+    outputs.push_back(local_info(whole, decision.outputs[i]));
+    note(whole.name, decision.outputs[i], whole.axis, outputs.back().axis.columns());
   }
   const std::vector<Value> values = graph_.append(std::move(local), std::move(outputs));
   for (size_t i = 0; i < values.size(); ++i) {
@@ -152,9 +167,10 @@ absl::Status Splitter::add(const Node& node) {
 
 }  // namespace
 
-absl::StatusOr<Graph> split(const Graph& model, const Plan& plan, int rank) {
+absl::StatusOr<Graph> split(const Graph& model, const Plan& plan, int rank, ValueParts* parts) {
   Splitter splitter(model, plan, rank);
   for (const Node& node : model.nodes()) RETURN_IF_ERROR(splitter.add(node));
+  if (parts != nullptr) *parts = std::move(splitter).take_parts();
   return std::move(splitter).take();
 }
 

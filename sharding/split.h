@@ -6,11 +6,14 @@
 #include "absl/status/statusor.h"
 #include "models/graph.h"
 #include "sharding/plan.h"
+#include "sharding/value_parts.h"
 
 namespace lockstep {
 
 // Graphs of all ranks of a plan have the same nodes in the same order, in other sizes. kInternal:
-// an operator without a rule, or a cut that cannot be undone.
-absl::StatusOr<Graph> split(const Graph& model, const Plan& plan, int rank);
+// an operator without a rule, or a cut that cannot be undone. `parts`, unless null, is told what
+// the rank's values have of the model's.
+absl::StatusOr<Graph> split(const Graph& model, const Plan& plan, int rank,
+                            ValueParts* parts = nullptr);
 
 }  // namespace lockstep

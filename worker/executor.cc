@@ -42,6 +42,13 @@ absl::Status kernel_status(const KernelEntry& kernel, const char* failure) {
   return absl::InternalError(fmt::format("kernel {}: {}", kernel.name, failure));
 }
 
+// By row domain.
+void count_rows(const Program& program, const StepView& step, std::vector<int64_t>& domain_rows) {
+  for (int i = 0; i < program.row_domains_size(); ++i) {
+    domain_rows[i] = rows_in(program.row_domains(i), step.rows, step.output_count);
+  }
+}
+
 KernelCost moved_bytes(const KernelArgs& args) {
   const TensorView& out = args.out[0];
   return {.bytes = out.rows * out.cols * dtype_bytes(out.dtype), .flops = 0};
@@ -90,6 +97,37 @@ int64_t buffer_bytes(const Program& program, const Bindings& bindings, int threa
   }
   return align_memory(program.arena_bytes()) + align_memory(program.shared_bytes()) +
          align_memory(scratch);
+}
+
+// Operands are there or not, which their addresses say; of experts the ids are not known.
+std::vector<KernelCost> instruction_costs(const Program& program, const Bindings& bindings,
+                                          const StepView& step) {
+  StepView view = step;
+  std::byte anywhere{};
+  std::vector<int64_t> domain_rows(program.row_domains_size());
+  count_rows(program, step, domain_rows);
+  std::vector<KernelCost> costs(program.instructions_size());
+  for (int i = 0; i < program.instructions_size(); ++i) {
+    const Instruction& instruction = program.instructions(i);
+    const OperatorSchema& schema = schema_of(op_of(instruction));
+    if (schema.run_by == RunBy::kView) continue;
+    Executor::Call call = Executor::shape(program, instruction, bindings.kernels[i]);
+    Executor::set_rows(domain_rows, call);
+    if (call.kernel == nullptr) {
+      costs[i] = moved_bytes(call.args);
+      continue;
+    }
+    for (TensorView& in : call.args.in) {
+      if (in.dtype != DType::kNone && in.dtype != DType::kI32) in.data = &anywhere;
+    }
+    if (schema.state == StateKind::kBlock) {
+      const program::Block& block = program.states(call.args.attrs.state).block();
+      call.args.state.page_bytes = block.rows() * block.cols() * int64_t{sizeof(float)};
+    }
+    call.args.step = &view;
+    costs[i] = kernel_cost(*call.kernel, call.args);
+  }
+  return costs;
 }
 
 Executor::Executor(Device& device, const Program& program)
@@ -204,18 +242,12 @@ void Executor::use(const State& state) {
   }
 }
 
-void Executor::count_rows(const StepView& step) {
-  for (int i = 0; i < program_.row_domains_size(); ++i) {
-    domain_rows_[i] = rows_in(program_.row_domains(i), step.rows, step.output_count);
-  }
-}
-
-void Executor::set_rows(Call& call) const {
+void Executor::set_rows(const std::vector<int64_t>& domain_rows, Call& call) {
   for (int i = 0; i < kMaxInputs; ++i) {
-    if (call.in_rows[i] != kFixedRows) call.args.in[i].rows = domain_rows_[call.in_rows[i]];
+    if (call.in_rows[i] != kFixedRows) call.args.in[i].rows = domain_rows[call.in_rows[i]];
   }
   for (int i = 0; i < kMaxOutputs; ++i) {
-    if (call.out_rows[i] != kFixedRows) call.args.out[i].rows = domain_rows_[call.out_rows[i]];
+    if (call.out_rows[i] != kFixedRows) call.args.out[i].rows = domain_rows[call.out_rows[i]];
   }
 }
 
@@ -248,13 +280,13 @@ absl::Status Executor::run(StepView& step, std::vector<OperatorTime>* times) {
 // holds what queueing takes.
 absl::Status Executor::run_calls(StepView& step, StepView& on_device,
                                  std::vector<OperatorTime>* times) {
-  count_rows(step);
+  count_rows(program_, step, domain_rows_);
   const bool queued = !device_.is_host();
   int64_t before_ns = steady_now_ns();
   int64_t done = 0;
   for (Call& call : calls_) {
     ++done;
-    set_rows(call);
+    set_rows(domain_rows_, call);
     KernelCost cost;
     int64_t wait_ns = 0;
     if (call.kind == Kind::kKernel) {

@@ -25,6 +25,11 @@ namespace lockstep {
 // The arena, what ranks share and the kernels' scratch for the largest step.
 int64_t buffer_bytes(const program::Program& program, const Bindings& bindings, int threads);
 
+// What each instruction has to move and compute in a step of these rows; nothing of it runs. A
+// view costs nothing, a collective the bytes that it makes.
+std::vector<KernelCost> instruction_costs(const program::Program& program, const Bindings& bindings,
+                                          const StepView& step);
+
 // When an operator of a run began and ended, by steady_now_ns().
 struct OperatorTime {
   int instruction = 0;  // Of the program.
@@ -77,13 +82,14 @@ class Executor {
 
   Executor(Device& device, const program::Program& program);
   friend int64_t buffer_bytes(const program::Program&, const Bindings&, int);
+  friend std::vector<KernelCost> instruction_costs(const program::Program&, const Bindings&,
+                                                   const StepView&);
   static Call shape(const program::Program& program, const program::Instruction& instruction,
                     const KernelEntry* kernel);
   void connect(const program::Instruction& instruction, const Weights& weights, Call& call);
   void place_values(std::byte* shared);
   absl::Status place_tables();
-  void count_rows(const StepView& step);
-  void set_rows(Call& call) const;
+  static void set_rows(const std::vector<int64_t>& domain_rows, Call& call);
   absl::Status run_calls(StepView& step, StepView& on_device, std::vector<OperatorTime>* times);
   absl::Status reduce(const Call& call);
   absl::Status gather(const Call& call);

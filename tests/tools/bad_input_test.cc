@@ -100,6 +100,8 @@ TEST(BadInputTest, FlagsAreNamed) {
                    "--tls-key", "/none.key"},
                   "/none.pem");
   expect_one_line({"inspect", "--dot", "--stage", "model"}, "--stage model");
+  expect_one_line({"inspect", "--html", "a.html", "--dot"}, "leave --dot out");
+  expect_one_line({"inspect", "--html", "/none/a.html"}, "--html /none/a.html: it cannot be");
   expect_one_line({"generate", "--prompt", "a", "--kv-memory=-5"}, "--kv-memory -5");
   expect_one_line({"generate", "--prompt", "a", "--seed", "-1"}, "--seed");
   expect_one_line({"quantize", kDemo, "/proc/x"}, "/proc/x");

@@ -8,58 +8,21 @@ sees the cluster.
 Exits with 77, which ctest counts as skipped, where Chromium, its driver or Selenium are missing.
 """
 import argparse
-import shutil
 import sys
 from pathlib import Path
 
-try:
-    from selenium import webdriver
-    from selenium.webdriver.common.by import By
-    from selenium.webdriver.common.keys import Keys
-    from selenium.webdriver.support.ui import WebDriverWait
-except ImportError:
-    print("page_test: skipped: no Selenium (Debian package python3-selenium)")
-    sys.exit(77)
-
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
-from serve import PATIENCE_S, Server  # noqa: E402
+from browser import Keys, Page, open_browser  # noqa: E402
+from serve import Server  # noqa: E402
 
 
-def open_browser():
-    options = webdriver.ChromeOptions()
-    for argument in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage",
-                     "--disable-gpu", "--window-size=1280,800", "--force-prefers-reduced-motion"):
-        options.add_argument(argument)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    service = webdriver.chrome.service.Service(shutil.which("chromedriver"))
-    return webdriver.Chrome(service=service, options=options)
-
-
-class Page:
-    def __init__(self, browser, address):
-        self.browser = browser
-        browser.get(f"http://{address}/")
-
-    def find(self, selector):
-        return self.browser.find_element(By.CSS_SELECTOR, selector)
-
-    def all(self, selector):
-        return self.browser.find_elements(By.CSS_SELECTOR, selector)
-
-    def wait(self, what, condition):
-        wait = WebDriverWait(self.browser, PATIENCE_S, poll_frequency=0.02)
-        wait.until(lambda _: condition(), what)
-
+class ChatPage(Page):
     def wait_answered(self):
         self.wait("the answer ends", lambda: self.find("#send").is_enabled())
 
     def answer(self):
         answers = self.all("#messages .assistant")
         return answers[-1].text if answers else ""
-
-    def set(self, selector, value):
-        script = "arguments[0].value = arguments[1]"
-        self.browser.execute_script(script, self.find(selector), value)
 
     def ask(self, text):
         self.find("#prompt").send_keys(text, Keys.ENTER)
@@ -125,15 +88,8 @@ def check_cluster(page):
 
 def check_phone(page):
     page.browser.set_window_size(390, 844)
-    width = page.browser.execute_script("return document.documentElement.scrollWidth")
-    assert width <= page.browser.execute_script("return window.innerWidth"), "it scrolls sideways"
+    page.check_width()
     assert page.find("#send").is_displayed()
-
-
-def check_console(page):
-    wrong = [entry["message"] for entry in page.browser.get_log("browser")
-             if entry["level"] == "SEVERE"]
-    assert not wrong, wrong
 
 
 def take_screenshots(page, folder):
@@ -156,19 +112,16 @@ def main():
     parser.add_argument("model")
     parser.add_argument("--screenshots")
     arguments = parser.parse_args()
-    if not shutil.which("chromedriver"):
-        print("page_test: skipped: no chromedriver (Debian package chromium-driver)")
-        sys.exit(77)
     browser = open_browser()
     try:
         with Server(arguments.lockstep, arguments.model) as server:
-            page = Page(browser, server.address)
+            page = ChatPage(browser, f"http://{server.address}/")
             check_chat(page)
             check_text_is_never_html(page)
             check_stop(page)
             check_cluster(page)
             check_phone(page)
-            check_console(page)
+            page.check_console()
             if arguments.screenshots:
                 take_screenshots(page, arguments.screenshots)
     finally:
