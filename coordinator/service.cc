@@ -6,19 +6,20 @@
 
 #include "base/status.h"
 #include "proto/handshake.h"
+#include "proto/step_values.h"
 
 namespace lockstep {
 namespace {
 
 std::string random_name() { return to_hex(draw_nonce().substr(0, 16)); }
 
-// Of a worker: the logits of every output of a step, with what comes beside them.
+// Of a worker: the logits of every output of a step, with what comes beside them, and values.
 int max_worker_message(const Model& model) {
   const int64_t outputs = std::min(model.options().max_sequences, model.options().max_rows);
   const int64_t vocab = model.config().vocab_size;
   const int64_t logits = vocab * static_cast<int64_t>(sizeof(float));
   constexpr int64_t kBeside = 128 << 10;  // Candidates, sums of blocks, names.
-  const int64_t bytes = (outputs + 1) * (2 * logits + kBeside);
+  const int64_t bytes = (outputs + 1) * (2 * logits + kBeside) + kMaxValueBytes;
   return static_cast<int>(std::min<int64_t>(bytes, INT32_MAX));
 }
 

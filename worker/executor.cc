@@ -3,6 +3,7 @@
 #include "worker/executor.h"
 
 #include <algorithm>
+#include <cstring>
 #include <type_traits>
 
 #include "base/check.h"
@@ -251,16 +252,16 @@ void Executor::set_rows(const std::vector<int64_t>& domain_rows, Call& call) {
   }
 }
 
-absl::Status Executor::run(StepView& step, std::vector<OperatorTime>* times) {
+absl::Status Executor::run(StepView& step, std::vector<OperatorTime>* times, MadeValues* values) {
   profile_.add_step();
   instructions_before_ = progress_->instructions.load(std::memory_order_relaxed);
-  if (device_.is_host()) return run_calls(step, step, times);
+  if (device_.is_host()) return run_calls(step, step, times, values);
   StepView* on_device = device_step_.take(step);
   if (on_device == nullptr) {
     return resource_exhausted("{} has no room left for a step; use a smaller --memory-fraction",
                               device_.name());
   }
-  absl::Status status = run_calls(step, *on_device, times);
+  absl::Status status = run_calls(step, *on_device, times, values);
   const int64_t before_ns = steady_now_ns();
   if (status.ok() && collective_ != nullptr) {
     const WaitingMark waiting(*progress_);
@@ -279,7 +280,7 @@ absl::Status Executor::run(StepView& step, std::vector<OperatorTime>* times) {
 // `on_device` is the step as kernels see it. On a device that is not the processor the profile
 // holds what queueing takes.
 absl::Status Executor::run_calls(StepView& step, StepView& on_device,
-                                 std::vector<OperatorTime>* times) {
+                                 std::vector<OperatorTime>* times, MadeValues* values) {
   count_rows(program_, step, domain_rows_);
   const bool queued = !device_.is_host();
   int64_t before_ns = steady_now_ns();
@@ -306,6 +307,7 @@ absl::Status Executor::run_calls(StepView& step, StepView& on_device,
       profile_.add(peers_row_, wait_ns, {});
     }
     if (!queued || call.kind != Kind::kKernel) completed(done);
+    if (values != nullptr) RETURN_IF_ERROR(keep_values(call, *values));
     const int64_t after_ns = steady_now_ns();
     profile_.add(call.profile_row, after_ns - before_ns - wait_ns, cost);
     if (times != nullptr) times->push_back({call.instruction, before_ns, after_ns, wait_ns});
@@ -318,6 +320,31 @@ absl::Status Executor::run_calls(StepView& step, StepView& on_device,
 void Executor::completed(int64_t calls) {
   progress_->instructions.store(instructions_before_ + static_cast<uint64_t>(calls),
                                 std::memory_order_relaxed);
+}
+
+absl::Status Executor::keep_values(const Call& call, MadeValues& values) {
+  if (call.instruction < values.begin || values.end <= call.instruction) return absl::OkStatus();
+  const Instruction& instruction = program_.instructions(call.instruction);
+  for (int i = 0; i < instruction.outputs_size(); ++i) {
+    const TensorView& view = call.args.out[i];
+    const int64_t element = dtype_bytes(view.dtype), row_bytes = view.cols * element;
+    MadeValues::Made made{.value = instruction.outputs(i), .rows = {}};
+    made.rows.resize(static_cast<size_t>(view.rows * row_bytes));
+    for (int64_t row = 0; row < view.rows && row_bytes > 0; ++row) {
+      const std::byte* from =
+          static_cast<const std::byte*>(view.data) + row * view.stride * element;
+      char* to = made.rows.data() + row * row_bytes;
+      if (device_.is_host()) {
+        std::memcpy(to, from, static_cast<size_t>(row_bytes));
+      } else {
+        device_.copy_out(to, from, row_bytes);
+      }
+    }
+    // Before the bytes move: until then they are where the copies go.
+    RETURN_IF_ERROR(device_status(device_.synchronize(), device_));
+    values.made.push_back(std::move(made));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status Executor::reduce(const Call& call) {

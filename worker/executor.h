@@ -30,6 +30,18 @@ int64_t buffer_bytes(const program::Program& program, const Bindings& bindings, 
 std::vector<KernelCost> instruction_costs(const program::Program& program, const Bindings& bindings,
                                           const StepView& step);
 
+// What instructions [begin, end) of a run made: kernels' and collectives' outputs, as they were
+// before the next one ran.
+struct MadeValues {
+  struct Made {
+    int value = 0;     // Of the program.
+    std::string rows;  // Its bytes, row by row without gaps.
+  };
+  int begin = 0;
+  int end = 0;
+  std::vector<Made> made;
+};
+
 // When an operator of a run began and ended, by steady_now_ns().
 struct OperatorTime {
   int instruction = 0;  // Of the program.
@@ -57,7 +69,9 @@ class Executor {
   // in the step's requests when it returns. An error is the first collective's that failed, or the
   // device's; what values hold is then undefined. Operators that ran are appended to `times`,
   // unless it is null; on a device that is not the processor the times are those of queueing.
-  absl::Status run(StepView& step, std::vector<OperatorTime>* times = nullptr);
+  // What is wanted of values is appended to `values`, unless it is null.
+  absl::Status run(StepView& step, std::vector<OperatorTime>* times = nullptr,
+                   MadeValues* values = nullptr);
 
   // This rank's raw logits of an output of the last run.
   absl::StatusOr<std::string> logits(int64_t output);
@@ -90,7 +104,9 @@ class Executor {
   void place_values(std::byte* shared);
   absl::Status place_tables();
   static void set_rows(const std::vector<int64_t>& domain_rows, Call& call);
-  absl::Status run_calls(StepView& step, StepView& on_device, std::vector<OperatorTime>* times);
+  absl::Status run_calls(StepView& step, StepView& on_device, std::vector<OperatorTime>* times,
+                         MadeValues* values);
+  absl::Status keep_values(const Call& call, MadeValues& values);
   absl::Status reduce(const Call& call);
   absl::Status gather(const Call& call);
   // This many calls of the run are completed.

@@ -12,6 +12,7 @@
 #include "base/numeric_class.h"
 #include "base/status.h"
 #include "base/thread_pool.h"
+#include "proto/step_values.h"
 #include "proto/validate.h"
 #include "worker/assignment.h"
 #include "worker/executor.h"
@@ -287,13 +288,16 @@ absl::StatusOr<cluster::StepResult> WorkerImpl::step(const cluster::Step& step) 
     return fail(absl::FailedPreconditionError("a step came before the group was started"));
   }
   if (absl::Status status = check_step(step, limits_, *tables_); !status.ok()) return fail(status);
+  if (absl::Status status = check_values(step, program_); !status.ok()) return fail(status);
   tables_->take(step);
   const Collective::Waited before = collective_->waited();
   last_step_.reset();
   device_.use_from_this_thread();
   StepView& view = buffers_.take(step, *tables_);
   operators_.clear();
-  absl::Status status = executor_->run(view, step.trace() ? &operators_ : nullptr);
+  MadeValues values{.begin = step.values().begin(), .end = step.values().end(), .made = {}};
+  absl::Status status = executor_->run(view, step.trace() ? &operators_ : nullptr,
+                                       step.has_values() ? &values : nullptr);
   if (!status.ok()) return fail(status);
   last_step_ = step.step();
   last_outputs_ = step.outputs_size();
@@ -310,6 +314,11 @@ absl::StatusOr<cluster::StepResult> WorkerImpl::step(const cluster::Step& step) 
       std::max<int64_t>(0, end_ns - begin_ns - times->wait_ns() - times->transfer_ns()));
   if (step.trace()) {
     give_trace(operators_, begin_ns, end_ns, !device_.is_host(), result.mutable_trace());
+  }
+  for (MadeValues::Made& made : values.made) {
+    cluster::StepValue* value = result.add_values();
+    value->set_value(made.value);
+    value->set_rows(std::move(made.rows));
   }
   return result;
 }

@@ -111,6 +111,9 @@ absl::Status check_result(const Question& question, int instructions,
   RETURN_IF_ERROR(check_range("StepTimes.compute_ns", times.compute_ns(), 0, INT64_MAX));
   RETURN_IF_ERROR(check_range("StepTimes.wait_ns", times.wait_ns(), 0, INT64_MAX));
   RETURN_IF_ERROR(check_range("StepTimes.transfer_ns", times.transfer_ns(), 0, INT64_MAX));
+  if (!question.values && result.values_size() > 0) {
+    return invalid_argument("StepResult.values: wanted none, found {}", result.values_size());
+  }
   if (!result.has_trace()) return absl::OkStatus();
   if (!question.trace) return invalid_argument("StepResult.trace: wanted none, found one");
   return check_trace(result.trace(), instructions);
@@ -136,6 +139,7 @@ Question question_of(const cluster::CoordinatorMessage& message, int64_t vocab) 
   Question question = {
       .kind = Question::Kind::kStep, .step = message.step().step(), .vocab = vocab};
   question.trace = message.step().trace();
+  question.values = message.step().has_values();
   for (const cluster::Output& output : message.step().outputs()) {
     question.outputs.push_back({output.top_count(), output.raw_top_count()});
   }

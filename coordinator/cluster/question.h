@@ -24,7 +24,8 @@ struct Question {
   int output = 0;               // kLogits.
   std::vector<Output> outputs;  // kStep.
   int64_t vocab = 0;
-  bool trace = false;  // kStep: times of operators are wanted.
+  bool trace = false;   // kStep: times of operators are wanted.
+  bool values = false;  // kStep: what instructions made is wanted.
 };
 
 // A Step's or a LogitsRequest's.

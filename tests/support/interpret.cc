@@ -106,6 +106,7 @@ class Machine {
   Matrix collective_input() const { return load(steps_[next_].inputs[0]); }
   void finish_collective(const Matrix& result) { store(steps_[next_++].outputs[0], result); }
 
+  Matrix value(int index) const { return load(index); }  // Of the last run.
   const Matrix& logits() const { return logits_; }
   int64_t vocab_begin() const { return vocab_begin_; }
 
@@ -313,6 +314,21 @@ Logits interpret(std::span<const Graph> ranks, const Tensors& tensors, const Seq
 Logits interpret(std::span<const program::Program> ranks, const Tensors& tensors,
                  const Sequence& sequence) {
   return run_all(ranks, tensors, sequence);
+}
+
+std::map<std::string, Tensor> interpret_values(const Graph& model, const Tensors& tensors,
+                                               const Sequence& sequence) {
+  Machine machine(model, tensors);
+  machine.begin(sequence);
+  LOCKSTEP_CHECK(machine.run() == nullptr);
+  std::map<std::string, Tensor> values;
+  for (size_t i = 0; i < model.values().size(); ++i) {
+    const Matrix matrix = machine.value(static_cast<int>(i));
+    Tensor& tensor = values[model.values()[i].name];
+    tensor.shape = {matrix.rows, matrix.cols};
+    tensor.data.assign(matrix.data.begin(), matrix.data.end());
+  }
+  return values;
 }
 
 }  // namespace lockstep::naive

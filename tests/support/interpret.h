@@ -38,4 +38,8 @@ Logits interpret(std::span<const Graph> ranks, const Tensors& tensors, const Seq
 Logits interpret(std::span<const program::Program> ranks, const Tensors& tensors,
                  const Sequence& sequence);
 
+// Every value of a model's graph, by its name: [rows, columns].
+std::map<std::string, Tensor> interpret_values(const Graph& model, const Tensors& tensors,
+                                               const Sequence& sequence);
+
 }  // namespace lockstep::naive

@@ -36,6 +36,7 @@ std::shared_ptr<Command> add_quantize(CLI::App& parent);
 std::shared_ptr<Command> add_compare(CLI::App& parent);
 std::shared_ptr<Command> add_workers(CLI::App& parent);
 std::shared_ptr<Command> add_doctor(CLI::App& parent);
+std::shared_ptr<Command> add_verify(CLI::App& parent);
 
 // The chat template, of commands that render conversations.
 struct ChatFlags {

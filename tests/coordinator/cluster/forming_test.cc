@@ -319,6 +319,12 @@ TEST_F(HostileAnswerTest, ATraceThatNobodyAskedForEndsTheGroup) {
   EXPECT_THAT(lost_by(message), HasSubstr("StepResult.trace: wanted none"));
 }
 
+TEST_F(HostileAnswerTest, ValuesThatNobodyAskedForEndTheGroup) {
+  cluster::WorkerMessage message = result();
+  message.mutable_result()->add_values();
+  EXPECT_THAT(lost_by(message), HasSubstr("StepResult.values: wanted none, found 1"));
+}
+
 // A program of three instructions; the honest answer has two of them.
 using Lie = void (*)(cluster::StepTrace& trace);
 struct LyingTrace {

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// A verification for people, and for programs.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "proto/program.pb.h"
+#include "tools/verify/verify.h"
+
+namespace lockstep {
+
+// What was compared with what.
+struct VerifyContext {
+  const program::Program* program = nullptr;  // Rank 0's.
+  std::string reference;                      // "transformers 5.23.0", or a file.
+  int64_t tokens = 0;                         // Of the prompt.
+  double tolerance = 0;
+};
+
+// A line per layer with its largest error, then the first difference, if any, and what may have
+// made it. Ends with a line feed.
+std::string verify_text(const Verification& verification, const VerifyContext& context);
+
+// One object on one line.
+std::string verify_json(const Verification& verification, const VerifyContext& context);
+
+}  // namespace lockstep

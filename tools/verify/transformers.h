@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// Hugging Face transformers, run by tools/verify_reference.py in a process of its own.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+
+#include "absl/status/statusor.h"
+
+namespace lockstep {
+
+struct TransformersOptions {
+  std::string python = "python3";  // An interpreter that has torch and transformers.
+  std::filesystem::path model;     // A folder.
+  bool trust_remote_code = false;  // Of the folder: it is run.
+};
+
+// Computes the prompt in float32 on the processor and writes what the modules gave to `file`, as
+// Reference reads it. Returns what computed: "transformers 5.23.0". kFailedPrecondition, one line:
+// the interpreter or a package is missing, and how to install it, or what transformers said.
+absl::StatusOr<std::string> run_transformers(const TransformersOptions& options,
+                                             std::span<const int32_t> prompt,
+                                             const std::filesystem::path& file);
+
+}  // namespace lockstep
