@@ -23,6 +23,10 @@ const char* dtype_name(DType dtype) {
       return "q4";
     case DType::kQ4M:
       return "q4m";
+    case DType::kA8:
+      return "a8";
+    case DType::kA8P:
+      return "a8p";
     case DType::kNone:
       return "none";
   }

@@ -6,8 +6,8 @@
 
 namespace lockstep {
 
-// From kQ8 on: integers with one scale per group, whose storage base/quantization.h defines. Only
-// weights are of these types; pages of keys and values may be kI8.
+// From kQ8 on: integers with one scale per group, whose storage base/quantization.h defines: kQ are
+// of weights alone, kA of values alone. Pages of keys and values may be kI8.
 enum class DType : uint8_t {
   kNone = 0,
   kF32 = 1,
@@ -19,8 +19,10 @@ enum class DType : uint8_t {
   kQ8C = 8,
   kQ4 = 9,
   kQ4M = 12,
+  kA8 = 15,
+  kA8P = 16,
 };
-inline constexpr int kDTypeEnd = 13;  // Above every number; some below it were types once.
+inline constexpr int kDTypeEnd = 17;  // Above every number; some below it were types once.
 
 // Bytes of one element; 0 for kNone and for the quantized types, whose elements have no whole
 // number of bytes.
@@ -39,7 +41,7 @@ inline constexpr int kDTypeEnd = 13;  // Above every number; some below it were 
   }
 }
 
-// The name used in flags, configs and listings: float32, bfloat16, float16, int32, int8, q8, q4m.
+// The name used in flags, configs and listings: float32, bfloat16, float16, int32, int8, q8, a8.
 const char* dtype_name(DType dtype);
 
 // The one of listings of programs: f32, bf16, f16, i32, i8, else as above.

@@ -56,6 +56,42 @@ struct Quantization {
   return rows * cols * dtype_bytes(dtype);
 }
 
+// Values whose next linear rounds its rows anyway, rounded before they are sent to other ranks:
+// groups of 32 columns, each as codes -127..127 and a scale. The last group of a row may be short,
+// its other codes are 0.
+//   kA8   scale = largest magnitude / 127, as linears by int8 weights round
+//   kA8P  scale = a power of two, as those by int4 weights do
+inline constexpr int64_t kRoundedGroup = 32;
+struct RoundedGroup {
+  int8_t codes[kRoundedGroup];
+  float scale;  // NaN: an element is not finite, or too large; the codes are 0.
+};
+
+[[gnu::always_inline]] constexpr bool is_rounded(DType dtype) {
+  return dtype == DType::kA8 || dtype == DType::kA8P;
+}
+
+// To what a linear by weights of this type rounds its rows; kNone where that is not by such groups.
+[[gnu::always_inline]] constexpr DType rounded_rows(DType weight) {
+  const auto kind = quantization(weight);
+  if (!kind || kind->group != kRoundedGroup) return DType::kNone;
+  return kind->bits == 8 ? DType::kA8 : DType::kA8P;
+}
+
+// Elements of a row of a value that are stored together, and their bytes.
+[[gnu::always_inline]] constexpr int64_t group_elements(DType dtype) {
+  return is_rounded(dtype) ? kRoundedGroup : 1;
+}
+[[gnu::always_inline]] constexpr int64_t group_bytes(DType dtype) {
+  return is_rounded(dtype) ? static_cast<int64_t>(sizeof(RoundedGroup)) : dtype_bytes(dtype);
+}
+[[gnu::always_inline]] constexpr int64_t groups_of(DType dtype, int64_t cols) {
+  return (cols + group_elements(dtype) - 1) / group_elements(dtype);
+}
+[[gnu::always_inline]] constexpr int64_t row_bytes(DType dtype, int64_t cols) {
+  return groups_of(dtype, cols) * group_bytes(dtype);
+}
+
 // A block of rows, one byte per code for 4 bits too. Borrowed memory.
 struct QuantizedRows {
   int8_t* codes = nullptr;     // [rows][cols]

@@ -4,6 +4,7 @@
 #include <span>
 #include <string>
 
+#include "base/quantization.h"
 #include "operators/schema.h"
 
 namespace lockstep {
@@ -25,11 +26,27 @@ bool check_type(const char* what, DType found, DType wanted, Finding& finding) {
   return false;
 }
 
+DType wanted_output(const OperatorSchema& schema, const OperatorCall& call, DType in) {
+  switch (schema.output_types) {
+    case OutputTypes::kBF16:
+      return DType::kBF16;
+    case OutputTypes::kRounded:
+      return is_rounded(call.out[0].dtype) ? call.out[0].dtype : DType::kA8;
+    case OutputTypes::kSame:
+      return in;
+    case OutputTypes::kF32:
+    case OutputTypes::kIdsFirst:
+      break;
+  }
+  return DType::kF32;
+}
+
 bool check_types(const OperatorSchema& schema, const OperatorCall& call, Finding& finding) {
   const int values = schema.value_count();
-  const DType in =
-      schema.input_types == InputTypes::kAlike && values > 0 ? call.in[0].dtype : DType::kF32;
-  if (!finding.holds(in == DType::kF32 || in == DType::kBF16,
+  const bool alike = schema.input_types != InputTypes::kF32;
+  const DType in = alike && values > 0 ? call.in[0].dtype : DType::kF32;
+  const bool rounded = is_rounded(in) && schema.input_types == InputTypes::kAlikeOrRounded;
+  if (!finding.holds(in == DType::kF32 || in == DType::kBF16 || rounded,
                      "dtype of an input must be float32 or bfloat16")) {
     return false;
   }
@@ -38,9 +55,7 @@ bool check_types(const OperatorSchema& schema, const OperatorCall& call, Finding
     const DType wanted = schema.inputs[i].kind == OperandKind::kIds ? DType::kI32 : in;
     if (!check_type("an input", call.in[i].dtype, wanted, finding)) return false;
   }
-  const DType out = schema.output_types == OutputTypes::kBF16   ? DType::kBF16
-                    : schema.output_types == OutputTypes::kSame ? in
-                                                                : DType::kF32;
+  const DType out = wanted_output(schema, call, in);
   for (int i = 0; i < schema.output_count(); ++i) {
     const bool ids = i == 0 && schema.output_types == OutputTypes::kIdsFirst;
     if (!check_type("an output", call.out[i].dtype, ids ? DType::kI32 : out, finding)) return false;

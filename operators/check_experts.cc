@@ -36,8 +36,6 @@ bool check_route(const OperatorCall& c, Finding& f) {
 bool check_expert_linear(const OperatorCall& c, Finding& f) {
   const OperandShape &x = c.in[0], &ids = c.in[1], &weight = c.in[2], &bias = c.in[3];
   const int64_t experts = c.attrs.experts, cols = c.out[0].cols;
-  const bool types_fit = x.dtype == DType::kF32 || weight.dtype == DType::kBF16 ||
-                         quantization(weight.dtype).has_value();
   return f.within("experts", experts, 1, kMaxExperts) &&
          f.equal("matrices of the weight", weight.matrices, experts) &&
          f.equal("columns of the weight", weight.cols, x.cols) &&
@@ -48,7 +46,7 @@ bool check_expert_linear(const OperatorCall& c, Finding& f) {
          f.within("rows of the ids for each token", ids.rows_each, 1, kMaxRowsEach) &&
          f.equal("rows of the output for each token", c.out[0].rows_each, ids.rows_each) &&
          (x.rows_each == ids.rows_each || f.equal("rows of x for each token", x.rows_each, 1)) &&
-         f.holds(types_fit, "a bfloat16 input must have a bfloat16 or quantized weight");
+         check_product(x.dtype, weight.dtype, f);
 }
 
 bool check_combine(const OperatorCall& c, Finding& f) {

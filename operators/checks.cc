@@ -75,15 +75,22 @@ bool check_embed(const OperatorCall& c, Finding& f) {
          f.within("rows of the weight", c.in[0].rows, 0, vocab - c.attrs.vocab_begin);
 }
 
+bool check_product(DType x, DType weight, Finding& f) {
+  if (is_rounded(x)) {
+    return f.holds(x == rounded_rows(weight),
+                   "rounded rows must be as the weight's type wants them");
+  }
+  const bool fits = x == DType::kF32 || weight == DType::kBF16 || quantization(weight).has_value();
+  return f.holds(fits, "a bfloat16 input must have a bfloat16 or quantized weight");
+}
+
 bool check_linear(const OperatorCall& c, Finding& f) {
   const OperandShape &x = c.in[0], &weight = c.in[1], &bias = c.in[2];
-  const bool types_fit = x.dtype == DType::kF32 || weight.dtype == DType::kBF16 ||
-                         quantization(weight.dtype).has_value();
   return f.equal("matrices of the weight", weight.matrices, 1) &&
          f.equal("columns of the weight", weight.cols, x.cols) &&
          f.equal("columns of the output", c.out[0].cols, weight.rows) &&
          (!bias.present || f.equal("columns of the bias", bias.cols, weight.rows)) &&
-         f.holds(types_fit, "a bfloat16 input must have a bfloat16 or quantized weight");
+         check_product(x.dtype, weight.dtype, f);
 }
 
 bool check_norm(const OperatorCall& c, Finding& f) {
@@ -215,6 +222,10 @@ bool check_all_gather(const OperatorCall& c, Finding& f) {
     }
   }
   if (!f.equal("columns of the output", c.out[0].cols, a.boundaries[ranks])) return false;
+  for (int64_t i = 0; i < ranks; ++i) {
+    const int64_t whole = a.boundaries[i] == c.out[0].cols ? 1 : group_elements(c.out[0].dtype);
+    if (!f.equal("a boundary's remainder by the group", a.boundaries[i] % whole, 0)) return false;
+  }
   if (c.program == nullptr) return true;
   const int64_t* own = a.boundaries + c.program->rank;
   return f.equal("columns of the input", c.in[0].cols, own[1] - own[0]);

@@ -7,6 +7,9 @@
 
 namespace lockstep {
 
+// Whether there is a product of rows of type `x` and a matrix of type `weight`.
+bool check_product(DType x, DType weight, Finding& finding);
+
 bool check_embed(const OperatorCall& call, Finding& finding);
 bool check_linear(const OperatorCall& call, Finding& finding);
 bool check_norm(const OperatorCall& call, Finding& finding);  // rms_norm, add_norm, layer_norm

@@ -32,10 +32,10 @@ struct OperandSchema {
 // Row domains of the operator's values: all in one domain, which is any, tokens or outputs; or
 // tokens in and outputs out; or as check() says.
 enum class RowRule : uint8_t { kSame, kTokens, kOutputs, kTokensToOutputs, kOwn };
-// Types of the values but ids: inputs float32, or all alike of float32 and bfloat16; outputs as
-// named, kIdsFirst being int32 and then float32.
-enum class InputTypes : uint8_t { kF32, kAlike };
-enum class OutputTypes : uint8_t { kF32, kBF16, kSame, kIdsFirst };
+// Types of the values but ids: inputs float32, or all alike of float32 and bfloat16, or also rows
+// that are rounded in groups; outputs as named, kIdsFirst being int32 and then float32.
+enum class InputTypes : uint8_t { kF32, kAlike, kAlikeOrRounded };
+enum class OutputTypes : uint8_t { kF32, kBF16, kRounded, kSame, kIdsFirst };
 // Columns: every value as the first input, the outputs as the first input, or as check() says.
 enum class ColumnRule : uint8_t { kAlike, kOutputsAlike, kOwn };
 // Who does it: a kernel, the ranks together, or nobody, since the output is a view of the input.

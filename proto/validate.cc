@@ -59,8 +59,9 @@ absl::Status check_value(const Program& program, int index) {
                             printable(value.name()), field, wanted, found);
   };
   if (value.dtype() != program::F32 && value.dtype() != program::BF16 &&
-      value.dtype() != program::I32) {
-    return fail("dtype", "float32, bfloat16 or int32", value.dtype());
+      value.dtype() != program::I32 && value.dtype() != program::A8 &&
+      value.dtype() != program::A8P) {
+    return fail("dtype", "float32, bfloat16, int32, a8 or a8p", value.dtype());
   }
   if (value.rows() < 0 || value.rows() >= program.row_domains_size()) {
     return fail("rows", "a row domain of the program", value.rows());
@@ -70,8 +71,13 @@ absl::Status check_value(const Program& program, int index) {
   if (value.stride() < value.cols() || value.stride() > kMaxColumns) {
     return fail("stride", "cols to 2^31", value.stride());
   }
+  const auto dtype = static_cast<DType>(value.dtype());
+  if (value.stride() % group_elements(dtype) != 0) {
+    return fail("stride", "whole groups of 32 columns", value.stride());
+  }
   // A view of columns begins anywhere; all else on a cache line.
-  const int64_t alignment = value.stride() > value.cols() ? element_bytes(value.dtype()) : 64;
+  const int64_t element = is_rounded(dtype) ? int64_t{alignof(RoundedGroup)} : group_bytes(dtype);
+  const int64_t alignment = value.stride() > value.cols() ? element : 64;
   if (value.offset_bytes() < 0 || value.offset_bytes() % alignment != 0) {
     return fail("offset_bytes", "a multiple of 64 (of an element in a view)", value.offset_bytes());
   }
@@ -298,7 +304,9 @@ absl::Status check_row_domains(const Program& program) {
 
 }  // namespace
 
-int64_t element_bytes(program::DType dtype) { return dtype == program::BF16 ? 2 : 4; }
+int64_t column_bytes(program::DType dtype, int64_t columns) {
+  return row_bytes(static_cast<DType>(dtype), columns);
+}
 
 int64_t matrices_of(const program::Weight& weight) {
   return weight.matrices() == 0 ? 1 : weight.matrices();
@@ -316,7 +324,8 @@ int64_t max_rows(const Program& program, const program::Value& value) {
 int64_t extent_bytes(const Program& program, const program::Value& value) {
   if (value.cols() == 0) return 0;
   const int64_t rows = max_rows(program, value);
-  return ((rows - 1) * value.stride() + value.cols()) * element_bytes(value.dtype());
+  return (rows - 1) * column_bytes(value.dtype(), value.stride()) +
+         column_bytes(value.dtype(), value.cols());
 }
 
 absl::Status validate(const Program& program) {

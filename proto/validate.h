@@ -11,7 +11,7 @@
 
 namespace lockstep {
 
-inline constexpr uint32_t kProgramVersion = 4;
+inline constexpr uint32_t kProgramVersion = 5;
 
 // Positions of a KV page: whole vectors of keys, and a whole number of pages a block.
 constexpr bool fits_pages(int64_t positions) {

@@ -60,12 +60,12 @@ bool overlap(const Program& program, const Value& a, const Value& b) {
   if (a_bytes == 0 || b_bytes == 0 || a.shared() != b.shared()) return false;
   if (a.offset_bytes() + a_bytes <= b.offset_bytes()) return false;
   if (b.offset_bytes() + b_bytes <= a.offset_bytes()) return false;
-  const int64_t stride = a.stride() * element_bytes(a.dtype());
-  if (stride != b.stride() * element_bytes(b.dtype())) return true;
+  const int64_t stride = column_bytes(a.dtype(), a.stride());
+  if (stride != column_bytes(b.dtype(), b.stride())) return true;
   int64_t shift = (b.offset_bytes() - a.offset_bytes()) % stride;
   if (shift < 0) shift += stride;
-  return shift < a.cols() * element_bytes(a.dtype()) ||
-         shift + b.cols() * element_bytes(b.dtype()) > stride;
+  return shift < column_bytes(a.dtype(), a.cols()) ||
+         shift + column_bytes(b.dtype(), b.cols()) > stride;
 }
 
 // Whether `input`, read for the last time by this instruction, may lie where `output` is written.
@@ -74,7 +74,7 @@ bool may_share(const Program& program, const Instruction& instruction, const Val
   if (input.stride() != output.stride() || input.shared() != output.shared()) return false;
   if (instruction.op() == program::ALL_GATHER) {
     const int64_t begin = instruction.attributes().gather().boundaries(program.rank());
-    return input.offset_bytes() == output.offset_bytes() + begin * element_bytes(output.dtype());
+    return input.offset_bytes() == output.offset_bytes() + column_bytes(output.dtype(), begin);
   }
   return schema_of(instruction).in_place && input.offset_bytes() == output.offset_bytes() &&
          input.dtype() == output.dtype();
@@ -100,7 +100,7 @@ absl::Status check_view(const Program& program, int index) {
   if (finding.equal("shared of the view", view.shared(), x.shared()) &&
       finding.equal("stride of the view", view.stride(), x.stride()) &&
       finding.equal("offset_bytes of the view", view.offset_bytes(),
-                    x.offset_bytes() + begin * element_bytes(x.dtype()))) {
+                    x.offset_bytes() + column_bytes(x.dtype(), begin))) {
     return absl::OkStatus();
   }
   return invalid_argument("program instruction {} ({}): {}", index, name_of(instruction),

@@ -9,8 +9,8 @@
 
 namespace lockstep {
 
-// Bytes of an element of a value: float32 or bfloat16.
-int64_t element_bytes(program::DType dtype);
+// Bytes of so many columns of a row of a value.
+int64_t column_bytes(program::DType dtype, int64_t columns);
 
 // Rows that the memory of a value was planned for.
 int64_t max_rows(const program::Program& program, const program::Value& value);

@@ -32,8 +32,9 @@ constexpr Pass kBeforeSplit[] = {
     {"round_inputs", round_inputs},
 };
 
-// On each rank's graph: fusions.
+// On each rank's graph: what is gathered, fusions.
 constexpr Pass kAfterSplit[] = {
+    {"round_parts", round_parts},
     {"fuse_linears", fuse_linears},
     {"fuse_gated", fuse_gated},
     {"fuse_add_norm", fuse_add_norm},

@@ -39,7 +39,8 @@ PlanRow program_costs(const program::Program& program) {
     const program::Value& given = program.values(instruction.inputs(0).value());
     const program::RowDomain& rows = program.row_domains(given.rows());
     if (rows.of() != program::TOKENS) continue;
-    row.collective_bytes_per_token += rows.rows_each() * given.cols() * bytes_of(given.dtype());
+    row.collective_bytes_per_token +=
+        rows.rows_each() * row_bytes(static_cast<DType>(given.dtype()), given.cols());
   }
   return row;
 }

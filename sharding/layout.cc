@@ -313,6 +313,7 @@ constexpr auto kRules = table_by_op<Rule>({
     {Op::kHeadDot, plain<each_head>, local_heads},
     {Op::kWkv, plain<by_column>},
     {Op::kExpandHeads, plain<each_head>, local_heads},
+    {Op::kRoundGroups},
 });
 #define LOCKSTEP_OP(number, constant, message, word) \
   static_assert(kRules[number].op == Op::constant, #word " has no rule in sharding/layout.cc");

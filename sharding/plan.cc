@@ -48,9 +48,31 @@ int64_t max_heads(const Graph& graph) {
   return heads;
 }
 
+// Under gather, ffn columns that a quantized linear reads are cut between groups too, so that a
+// rank's part can be rounded before it is sent (passes/round_parts.cc). Weights are stored in
+// panels of as many columns, so that no rank of several alike has more work; but each is to have
+// some.
+void find_ffn_grain(const Graph& graph, const CompileOptions& options, Plan& plan) {
+  if (!take_rounded_rows(options.workers)) return;
+  bool rounded = false;
+  for (const Node& node : graph.nodes()) {
+    if (!schema_of(node.op).multiplies()) continue;
+    const Parameter& weight = graph.parameters()[node.parameters[0]];
+    if (weight.cols.axis != Axis::kFfn) continue;
+    if (weight.cols.unit != 1 || weight.cols.count <= (plan.ranks - 1) * kRoundedGroup) return;
+    const DType dtype = options.weight_dtype(weight.pieces[0].source(), weight.role);
+    rounded = rounded || rounded_rows(dtype) != DType::kNone;
+  }
+  if (rounded) plan.grains[static_cast<size_t>(Axis::kFfn)] = kRoundedGroup;
+}
+
 // Linears whose contracted axis is cut: the cuts are between groups.
 absl::Status find_grains(const Graph& graph, const CompileOptions& options, Plan& plan) {
-  if (plan.strategy != Strategy::kReduce || !options.weight_dtype) return absl::OkStatus();
+  if (!options.weight_dtype) return absl::OkStatus();
+  if (plan.strategy == Strategy::kGather) {
+    find_ffn_grain(graph, options, plan);
+    return absl::OkStatus();
+  }
   for (const Node& node : graph.nodes()) {
     if (!schema_of(node.op).multiplies()) continue;
     const Parameter& weight = graph.parameters()[node.parameters[0]];

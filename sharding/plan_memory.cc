@@ -11,6 +11,7 @@
 #include <numeric>
 
 #include "base/check.h"
+#include "base/quantization.h"
 #include "operators/schema.h"
 #include "proto/row_domains.h"
 
@@ -131,7 +132,7 @@ void Planner::share(int value, Place place) {
 void Planner::open(int value, int index, bool shared) {
   const ValueInfo& info = graph_.values()[value];
   const int64_t rows = max_rows(graph_.row_domains[info.rows], limits_);
-  const int64_t bytes = rows * cols(value) * dtype_bytes(info.dtype);
+  const int64_t bytes = rows * row_bytes(info.dtype, cols(value));
   Block block{.root = value, .first = index, .last = last_uses_[value], .shared = shared};
   block.bytes = (bytes + kAlignment - 1) / kAlignment * kAlignment;
   blocks_.push_back(block);
@@ -216,10 +217,12 @@ MemoryPlan Planner::run() {
   for (size_t value = 0; value < places_.size(); ++value) {
     LOCKSTEP_CHECK(places_[value].block >= 0);
     const Block& block = blocks_[places_[value].block];
-    const int64_t element = dtype_bytes(graph_.values()[value].dtype);
-    plan.placements.push_back({.offset_bytes = block.offset + places_[value].begin * element,
-                               .stride = cols(block.root),
-                               .shared = block.shared});
+    const DType dtype = graph_.values()[value].dtype;
+    const int64_t stride = groups_of(dtype, cols(block.root)) * group_elements(dtype);
+    plan.placements.push_back(
+        {.offset_bytes = block.offset + row_bytes(dtype, places_[value].begin),
+         .stride = stride,
+         .shared = block.shared});
   }
   return plan;
 }

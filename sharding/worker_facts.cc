@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sharding/worker_facts.h"
 
+#include <algorithm>
+
 #include "base/status.h"
 #include "proto/validate.h"
 
@@ -31,6 +33,11 @@ absl::StatusOr<std::string> group_class(const std::vector<WorkerFacts>& workers)
     common = *both;
   }
   return std::string(common);
+}
+
+bool take_rounded_rows(const std::vector<WorkerFacts>& workers) {
+  return std::all_of(workers.begin(), workers.end(),
+                     [](const WorkerFacts& worker) { return worker.device == "cpu"; });
 }
 
 }  // namespace lockstep

@@ -52,7 +52,7 @@ void count_rows(const Program& program, const StepView& step, std::vector<int64_
 
 KernelCost moved_bytes(const KernelArgs& args) {
   const TensorView& out = args.out[0];
-  return {.bytes = out.rows * out.cols * dtype_bytes(out.dtype), .flops = 0};
+  return {.bytes = out.rows * row_bytes(out.dtype, out.cols), .flops = 0};
 }
 
 }  // namespace
@@ -201,7 +201,9 @@ void Executor::connect(const Instruction& instruction, const Weights& weights, C
   if (instruction.op() == program::ALL_GATHER) {
     call.kind = Kind::kAllGather;
     const OperatorAttrs& attrs = call.args.attrs;
-    call.boundaries.assign(attrs.boundaries, attrs.boundaries + attrs.boundary_count);
+    for (int64_t i = 0; i < attrs.boundary_count; ++i) {
+      call.boundaries.push_back(groups_of(call.args.out[0].dtype, attrs.boundaries[i]));
+    }
     call.shared = program_.values(instruction.outputs(0)).shared();
   }
   if (schema_of(op_of(instruction)).state != StateKind::kNone) call.state = call.args.attrs.state;
@@ -364,12 +366,12 @@ absl::Status Executor::reduce(const Call& call) {
 absl::Status Executor::gather(const Call& call) {
   const TensorView &part = call.args.in[0], &whole = call.args.out[0];
   return collective_->all_gather({.in = part.data,
-                                  .in_stride = part.stride,
+                                  .in_stride = groups_of(part.dtype, part.stride),
                                   .out = whole.data,
-                                  .out_stride = whole.stride,
+                                  .out_stride = groups_of(whole.dtype, whole.stride),
                                   .rows = whole.rows,
                                   .boundaries = call.boundaries,
-                                  .element_bytes = dtype_bytes(whole.dtype)});
+                                  .element_bytes = group_bytes(whole.dtype)});
 }
 
 absl::StatusOr<std::string> Executor::logits(int64_t output) {

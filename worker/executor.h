@@ -87,7 +87,7 @@ class Executor {
     int rows = kTokenRows;  // Without any of these there is nothing to do.
     const KernelEntry* kernel = nullptr;
     KernelArgs args;
-    std::vector<int64_t> boundaries;  // all_gather
+    std::vector<int64_t> boundaries;  // all_gather: in groups of columns that are stored together
     bool shared = false;              // all_gather: its result is where all ranks see it.
     int state = -1;                   // Of operators that have one.
     int profile_row = 0;

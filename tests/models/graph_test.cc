@@ -88,8 +88,8 @@ TEST(GraphTest, EveryOperatorThatAModelMayNameHasABuilder) {
   q = g.add(g.recurrence(q, q, q, q, LowRank{q, q}, {2, 2, 4, 4}), g.head_dot(q, q, q, q));
   x = g.linear(g.mul(q, g.expand_heads(rate, 4)), "mixed", hidden);
   g.top_candidates(g.head(g.select_rows(x), "head", vocab));
-  const std::set<Op> compilers = {Op::kGated,     Op::kAddNorm,   Op::kCast,
-                                  Op::kAllReduce, Op::kAllGather, Op::kColumns};
+  const std::set<Op> compilers = {Op::kGated,     Op::kAddNorm, Op::kCast,       Op::kAllReduce,
+                                  Op::kAllGather, Op::kColumns, Op::kRoundGroups};
   for (int i = 1; i < kOpCount; ++i) {
     const Op op = static_cast<Op>(i);
     EXPECT_EQ(count(g, op) > 0, !compilers.contains(op))

@@ -82,7 +82,7 @@ INSTANTIATE_TEST_SUITE_P(
 INSTANTIATE_TEST_SUITE_P(
     Values, MutationTest,
     ::testing::ValuesIn(std::vector<Mutation>{
-        {"Dtype", "dtype must be float32, bfloat16 or int32",
+        {"Dtype", "dtype must be float32, bfloat16, int32, a8 or a8p",
          [](P p) { p.mutable_values(0)->set_dtype(program::F16); }},
         {"DtypeOfIds", "must be float32, found int32",
          [](P p) { p.mutable_values(0)->set_dtype(program::I32); }},

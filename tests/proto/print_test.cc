@@ -13,7 +13,7 @@ using ::testing::HasSubstr;
 
 TEST(PrintTest, ListsATinyProgram) {
   EXPECT_EQ(to_text(tiny_program(1, 2)),
-            R"(program version 4 model tiny rank 1 of 2 strategy gather numbers f32.v1
+            R"(program version 5 model tiny rank 1 of 2 strategy gather numbers f32.v1
 limits rows 16 outputs 4 sequences 4 context 64 page_tokens 16
 vocab 100 hidden 8 arena_bytes 1728 shared_bytes 0
 weights 3

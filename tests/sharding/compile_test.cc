@@ -314,7 +314,7 @@ TEST(CompileTest, EveryStageIsTracedInOrder) {
   };
   ASSERT_TRUE(compile(model_graph("llama"), options).ok());
   EXPECT_EQ(stages, (std::vector<std::string>{"model", "drop_dead", "store_weights", "round_inputs",
-                                              "split", "fuse_linears", "fuse_gated",
+                                              "split", "round_parts", "fuse_linears", "fuse_gated",
                                               "fuse_add_norm", "program"}));
 }
 

@@ -9,6 +9,7 @@
 #include <random>
 #include <set>
 
+#include "base/quantization.h"
 #include "base/status.h"
 #include "sharding/check.h"
 #include "sharding/text.h"
@@ -80,11 +81,11 @@ void run_symbolically(const Graph& graph, const MemoryPlan& plan, const program:
   const auto walk = [&](int value, auto visit) {
     const ValueInfo& info = graph.values()[value];
     const int64_t rows = info.rows == program::TOKENS ? limits.rows() : limits.outputs();
-    const int64_t bytes = dtype_bytes(info.dtype);
+    const int64_t bytes = group_bytes(info.dtype);
     for (int64_t r = 0; r < rows; ++r) {
-      for (int64_t c = 0; c < info.axis.columns(); ++c) {
+      for (int64_t c = 0; c < info.axis.columns(); c += group_elements(info.dtype)) {
         const Placement& at = plan.placements[value];
-        const int64_t byte = at.offset_bytes + (r * at.stride + c) * bytes;
+        const int64_t byte = at.offset_bytes + row_bytes(info.dtype, r * at.stride + c);
         ASSERT_LE(byte + bytes, at.shared ? plan.shared_bytes : plan.arena_bytes);
         for (int64_t b = 0; b < bytes; ++b) {
           visit(at.shared ? -1 - byte - b : byte + b,
@@ -130,8 +131,10 @@ TEST(PlanMemoryTest, NoLiveValueIsOverwrittenInRandomGraphs) {
 
 TEST(PlanMemoryTest, NoLiveValueIsOverwrittenInModels) {
   for (const char* name : kModels) {
-    for (Strategy strategy : {Strategy::kGather, Strategy::kReduce}) {
-      const CompileOptions options = options_for(3, strategy, DType::kBF16);
+    for (const auto& [strategy, dtype] :
+         {std::pair(Strategy::kGather, DType::kBF16), std::pair(Strategy::kReduce, DType::kBF16),
+          std::pair(Strategy::kGather, DType::kQ8)}) {
+      const CompileOptions options = options_for(3, strategy, dtype);
       const auto graphs = compile_graphs(model_graph(name), options);
       for (int rank = 0; rank < 3; ++rank) {
         const Graph& graph = (*graphs)[rank];
@@ -139,6 +142,14 @@ TEST(PlanMemoryTest, NoLiveValueIsOverwrittenInModels) {
       }
     }
   }
+}
+
+std::vector<std::pair<const char*, DType>> models_in(std::initializer_list<DType> dtypes) {
+  std::vector<std::pair<const char*, DType>> all;
+  for (const char* name : kModels) {
+    for (const DType dtype : dtypes) all.emplace_back(name, dtype);
+  }
+  return all;
 }
 
 // Columns of a value that has a place of its own, as q is of one linear for q, k and v.
@@ -149,8 +160,8 @@ bool is_view(const Graph& graph, int value) {
 }
 
 TEST(PlanMemoryTest, WhatIsGatheredIsSharedAndEachRanksPartLiesInItsPlace) {
-  for (const char* name : kModels) {
-    const CompileOptions options = options_for(3, Strategy::kGather, DType::kBF16);
+  for (const auto& [name, dtype] : models_in({DType::kBF16, DType::kQ8})) {
+    const CompileOptions options = options_for(3, Strategy::kGather, dtype);
     const auto graphs = compile_graphs(model_graph(name), options);
     const MemoryPlan first = plan_memory(graphs->front(), options.limits, 0);
     for (int rank = 0; rank < 3; ++rank) {
@@ -164,13 +175,13 @@ TEST(PlanMemoryTest, WhatIsGatheredIsSharedAndEachRanksPartLiesInItsPlace) {
         const Placement& part = plan.placements[node.inputs[0]];
         const Placement& whole = plan.placements[node.outputs[0]];
         const int64_t begin = node.attributes.gather().boundaries(rank);
-        const int64_t element = dtype_bytes(graph.values()[node.outputs[0]].dtype);
+        const DType type = graph.values()[node.outputs[0]].dtype;
         EXPECT_TRUE(whole.shared);
         EXPECT_EQ(whole.offset_bytes, first.placements[node.outputs[0]].offset_bytes);
         if (!part.shared && is_view(graph, node.inputs[0])) continue;  // The gather moves it.
         EXPECT_TRUE(part.shared);
         EXPECT_EQ(part.stride, whole.stride);
-        EXPECT_EQ(part.offset_bytes, whole.offset_bytes + begin * element);
+        EXPECT_EQ(part.offset_bytes, whole.offset_bytes + row_bytes(type, begin));
       }
       EXPECT_GE(gathers, 4) << name;
     }
@@ -188,10 +199,10 @@ std::vector<Stretch> shared_use(const Graph& graph, const MemoryPlan& plan, int6
   const auto note = [&](int value, Bytes& bytes) {
     const Placement& at = plan.placements[value];
     if (!at.shared) return;
-    const int64_t size = dtype_bytes(graph.values()[value].dtype);
+    const ValueInfo& info = graph.values()[value];
     for (int64_t row = 0; row < rows; ++row) {
-      for (int64_t i = 0; i < graph.values()[value].axis.columns() * size; ++i) {
-        bytes.insert(at.offset_bytes + row * at.stride * size + i);
+      for (int64_t i = 0; i < row_bytes(info.dtype, info.axis.columns()); ++i) {
+        bytes.insert(at.offset_bytes + row * row_bytes(info.dtype, at.stride) + i);
       }
     }
   };
@@ -212,8 +223,8 @@ std::vector<Stretch> shared_use(const Graph& graph, const MemoryPlan& plan, int6
 }
 
 TEST(PlanMemoryTest, NoRankWritesWhatAnotherMayStillRead) {
-  for (const char* name : kModels) {
-    const CompileOptions options = options_for(3, Strategy::kGather);
+  for (const auto& [name, dtype] : models_in({DType::kF32, DType::kQ8})) {
+    const CompileOptions options = options_for(3, Strategy::kGather, dtype);
     const auto graphs = compile_graphs(model_graph(name), options);
     std::vector<std::vector<Stretch>> ranks;
     for (int rank = 0; rank < 3; ++rank) {

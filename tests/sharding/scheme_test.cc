@@ -86,6 +86,101 @@ TEST(SchemeTest, LinearsOverCodesTakeFloat32) {
   EXPECT_EQ(count_ops(graphs->at(0), Op::kCast), 0);
 }
 
+// Bytes that all ranks together give for a token where they gather.
+int64_t gathered_bytes(const Graph& model, const CompileOptions& options) {
+  int64_t bytes = 0;
+  const auto programs = compile(model, options);
+  for (const program::Program& program : *programs) {
+    for (const program::Instruction& instruction : program.instructions()) {
+      if (instruction.op() != program::ALL_GATHER) continue;
+      const program::Value& part = program.values(instruction.inputs(0).value());
+      bytes += row_bytes(static_cast<DType>(part.dtype()), part.cols());
+    }
+  }
+  return bytes;
+}
+
+TEST(RoundPartsTest, AttentionsAndFfnsPartsAreGatheredAsCodes) {
+  // Between layers the stream stays in float32, 64 columns twice.
+  const int64_t stream = 2 * 64 * 4;
+  for (const int ranks : {2, 3, 4}) {
+    for (const char* scheme : {"q8", "q4", "q4m"}) {
+      CompileOptions options = options_for_scheme(scheme, ranks, Strategy::kGather);
+      // Heads of 32 columns, 4 groups; 300 of ffn are 10, the last one short.
+      EXPECT_EQ(gathered_bytes(wide_model(), options), stream + (4 + 10) * 36) << scheme;
+      int64_t planned = 0;
+      const auto table = plan_table(wide_model(), options, *compile(wide_model(), options));
+      for (const PlanRow& row : table->rows) planned += row.collective_bytes_per_token;
+      EXPECT_EQ(planned, stream + (4 + 10) * 36 + ranks * 64 * 4) << "and the embedding's sum";
+      const auto graphs = compile_graphs(wide_model(), options);
+      for (const Graph& graph : *graphs) {
+        EXPECT_EQ(count_ops(graph, Op::kRoundGroups), 2);
+        EXPECT_EQ(count_ops(graph, Op::kAllGather), 4);
+      }
+      for (WorkerFacts& worker : options.workers) worker.device = "cuda 0000:01:00.0";
+      EXPECT_EQ(gathered_bytes(wide_model(), options), stream + (128 + 300) * 4) << "on GPUs";
+    }
+  }
+}
+
+TEST(RoundPartsTest, NothingIsRoundedThatWouldNotBeInGroups) {
+  const auto rounded = [](const CompileOptions& options) {
+    int found = 0;
+    const auto graphs = compile_graphs(wide_model(), options);
+    for (const Graph& graph : *graphs) {
+      found += count_ops(graph, Op::kRoundGroups);
+    }
+    return found;
+  };
+  EXPECT_EQ(rounded(options_for_scheme("q8", 1, Strategy::kGather)), 0);  // No other rank.
+  EXPECT_EQ(rounded(options_for_scheme("q8c", 2, Strategy::kGather)), 0);
+  EXPECT_EQ(rounded(options_for_scheme("q8", 2, Strategy::kReduce)), 0);
+  EXPECT_EQ(rounded(options_for(2, Strategy::kGather)), 0);
+  EXPECT_EQ(rounded(options_for(2, Strategy::kGather, DType::kBF16)), 0);
+}
+
+TEST(RoundPartsTest, APartThatIsNotWholeGroupsStaysFloat32) {
+  // 5 heads of 8 columns; 124 of ffn, groups enough for 3 ranks but not for 5.
+  const auto rounded = [](int ranks) {
+    const CompileOptions options = options_for(ranks, Strategy::kGather, DType::kQ8);
+    const auto graphs = compile_graphs(model_graph("llama"), options);
+    return count_ops(graphs->front(), Op::kRoundGroups);
+  };
+  EXPECT_EQ(rounded(3), 2);  // One in each layer.
+  EXPECT_EQ(rounded(5), 0);
+}
+
+TEST(RoundPartsTest, AValueThatSomethingElseReadsStaysFloat32) {
+  for (const bool also_mapped : {false, true}) {
+    const AxisSize hidden{Axis::kHidden, 64, 1}, vocab{Axis::kVocab, 192, 1};
+    Graph g;
+    const Value x = g.linear(g.embed("embed", vocab, hidden), "in", hidden);
+    const Value y = g.linear(x, "a", hidden), z = g.linear(x, "b", hidden);
+    const Value both = g.rms_norm(g.add(y, z), "norm", 1e-5f);
+    const Value out = also_mapped ? g.add(g.rms_norm(x, "other", 1e-5f), both) : both;
+    g.top_candidates(g.head(g.select_rows(out), "head", vocab));
+    const auto graphs = compile_graphs(g, options_for(2, Strategy::kGather, DType::kQ8));
+    ASSERT_TRUE(graphs.ok()) << message_of(graphs.status());
+    EXPECT_EQ(count_ops(graphs->at(0), Op::kRoundGroups), also_mapped ? 0 : 1);
+  }
+}
+
+TEST(RoundPartsTest, LinearsOfDifferentRoundingsReadFloat32) {
+  for (const DType other : {DType::kQ8, DType::kQ4, DType::kF32}) {
+    const AxisSize hidden{Axis::kHidden, 64, 1}, vocab{Axis::kVocab, 192, 1};
+    Graph g;
+    const Value x = g.linear(g.embed("embed", vocab, hidden), "in", hidden);
+    const Value y = g.add(g.linear(x, "a", hidden), g.linear(x, "b", hidden));
+    g.top_candidates(g.head(g.select_rows(g.rms_norm(y, "norm", 1e-5f)), "head", vocab));
+    CompileOptions options = options_for(2, Strategy::kGather);
+    options.weight_dtype = [other](const std::string& source, program::Role) {
+      return source == "b.weight" ? other : DType::kQ8;
+    };
+    const auto graphs = compile_graphs(g, options);
+    EXPECT_EQ(count_ops(graphs->at(0), Op::kRoundGroups), other == DType::kQ8 ? 1 : 0);
+  }
+}
+
 TEST(SchemeTest, ARemovedNameSaysWhichOneToUse) {
   EXPECT_EQ(no_such_scheme("q4mg64"), "that scheme was removed: use q4m");
   EXPECT_EQ(no_such_scheme("q5"), "wanted one of q8, q4, q4m, q8c");
@@ -133,8 +228,21 @@ TEST(SchemeTest, ReducePlansMultiplesOfTheGroup) {
   ASSERT_TRUE(plan.ok()) << message_of(plan.status());
   EXPECT_EQ(plan->boundaries({Axis::kFfn, 300, 1}), (std::vector<int64_t>{0, 160, 300}));
   EXPECT_EQ(plan->boundaries({Axis::kHeads, 4, 32}), (std::vector<int64_t>{0, 64, 128}));
-  const auto free = make_plan(wide_model(), options_for_scheme("q4", 2, Strategy::kGather));
-  EXPECT_EQ(free->boundaries({Axis::kFfn, 300, 1}), (std::vector<int64_t>{0, 150, 300}));
+}
+
+TEST(SchemeTest, GatherPlansMultiplesOfTheGroupWhereEveryRankGetsOne) {
+  const auto ffn_of = [](const char* scheme, int ranks, const char* device = "cpu") {
+    CompileOptions options = options_for_scheme(scheme, ranks, Strategy::kGather);
+    for (WorkerFacts& worker : options.workers) worker.device = device;
+    return make_plan(wide_model(), options)->boundaries({Axis::kFfn, 300, 1});
+  };
+  EXPECT_EQ(ffn_of("q4", 2), (std::vector<int64_t>{0, 160, 300}));
+  EXPECT_EQ(ffn_of("q8", 4), (std::vector<int64_t>{0, 96, 192, 256, 300}));
+  EXPECT_EQ(ffn_of("q8c", 2), (std::vector<int64_t>{0, 150, 300}));
+  EXPECT_EQ(ffn_of("q4", 2, "cuda 0000:01:00.0"), (std::vector<int64_t>{0, 150, 300}));
+  // Heads may be narrower than groups, and each rank is to have its share of them.
+  const auto few = make_plan(model_graph("llama"), options_for(5, Strategy::kGather, DType::kQ8));
+  EXPECT_EQ(few->boundaries({Axis::kFfn, 124, 1}), (std::vector<int64_t>{0, 25, 50, 75, 100, 124}));
 }
 
 TEST(SchemeTest, ReduceOverFewerGroupsThanRanksIsOneLineThatNamesGather) {

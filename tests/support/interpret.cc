@@ -115,6 +115,11 @@ class Machine {
     return lockstep::rows_in(slot.rows, std::ssize(sequence_->tokens),
                              std::ssize(sequence_->outputs));
   }
+  // Rounded rows are kept as the numbers that they were, and the arena has marks in their place, by
+  // which it shows that nothing else was written there.
+  template <typename Visit>
+  void each_byte(const Slot& slot, const Visit& visit) const;
+  static std::byte mark_of(int value) { return static_cast<std::byte>(value * 37 + 11); }
   Matrix load(int value) const;
   void store(int value, const Matrix& matrix);
   void run_step(const Step& step);
@@ -122,7 +127,7 @@ class Machine {
   std::vector<Slot> slots_;
   std::vector<Step> steps_;
   std::vector<Matrix> parameters_;
-  std::vector<Matrix> values_;    // Graphs.
+  std::vector<Matrix> values_;    // Of graphs, and rounded ones.
   std::vector<std::byte> arena_;  // Programs.
   bool in_arena_ = false;
   const Sequence* sequence_ = nullptr;
@@ -145,7 +150,9 @@ Machine::Machine(const Graph& graph, const Tensors& tensors) : values_(graph.val
 }
 
 Machine::Machine(const program::Program& program, const Tensors& tensors)
-    : arena_(program.arena_bytes() + program.shared_bytes(), std::byte{0xff}), in_arena_(true) {
+    : values_(program.values_size()),
+      arena_(program.arena_bytes() + program.shared_bytes(), std::byte{0xff}),
+      in_arena_(true) {
   for (const program::Value& value : program.values()) {
     slots_.push_back({static_cast<DType>(value.dtype()), program.row_domains(value.rows()),
                       value.cols(), value.stride(),
@@ -170,9 +177,24 @@ Machine::Machine(const program::Program& program, const Tensors& tensors)
   }
 }
 
+// Visits where the arena has a value's bytes.
+template <typename Visit>
+void Machine::each_byte(const Slot& slot, const Visit& visit) const {
+  const int64_t bytes = row_bytes(slot.dtype, slot.cols);
+  for (int64_t r = 0; r < rows_of(slot); ++r) {
+    const int64_t begin = slot.offset_bytes + r * row_bytes(slot.dtype, slot.stride);
+    LOCKSTEP_CHECK(begin + bytes <= static_cast<int64_t>(arena_.size()));
+    for (int64_t i = 0; i < bytes; ++i) visit(begin + i);
+  }
+}
+
 Matrix Machine::load(int value) const {
   if (!in_arena_) return values_[value];
   const Slot& slot = slots_[value];
+  if (is_rounded(slot.dtype)) {
+    each_byte(slot, [&](int64_t at) { LOCKSTEP_CHECK(arena_[at] == mark_of(value)); });
+    return values_[value];
+  }
   Matrix matrix(rows_of(slot), slot.cols);
   const int64_t bytes = dtype_bytes(slot.dtype);
   for (int64_t r = 0; r < matrix.rows; ++r) {
@@ -193,8 +215,9 @@ Matrix Machine::load(int value) const {
 void Machine::store(int value, const Matrix& matrix) {
   const Slot& slot = slots_[value];
   LOCKSTEP_CHECK(matrix.rows == rows_of(slot) && matrix.cols == slot.cols);
-  if (!in_arena_) {
+  if (!in_arena_ || is_rounded(slot.dtype)) {
     values_[value] = matrix;
+    if (in_arena_) each_byte(slot, [&](int64_t at) { arena_[at] = mark_of(value); });
     return;
   }
   const int64_t bytes = dtype_bytes(slot.dtype);

@@ -208,6 +208,9 @@ Matrices cast(const Args& a) {
   return map_two(a, [](float x, float) { return bf16_to_float(float_to_bf16(x)); });
 }
 
+// The interpreter rounds no rows, as its linears do not.
+Matrices round_groups(const Args& a) { return {a.inputs[0]}; }
+
 Matrices select_rows(const Args& a) {
   const Matrix& x = a.inputs[0];
   Matrix out(static_cast<int64_t>(a.output_rows.size()), x.cols);
@@ -267,6 +270,7 @@ constexpr auto kOperators = table_by_op<Row>({
     {Op::kHeadDot, head_dot},
     {Op::kWkv, wkv},
     {Op::kExpandHeads, expand_heads},
+    {Op::kRoundGroups, round_groups},
 });
 #define LOCKSTEP_OP(number, constant, message, word)   \
   static_assert(kOperators[number].op == Op::constant, \

@@ -79,6 +79,22 @@ TEST(CommandsTest, PlanSaysWhatGoesBetweenHosts) {
   EXPECT_EQ(next, 5);
 }
 
+TEST(CommandsTest, PlanCountsTheCodesThatGoBetweenHosts) {
+  const auto received = [](const char* scheme) {
+    const ProcessResult result =
+        run_lockstep({"plan", "--workers", "2", "--hosts", "2", "--quantize", scheme, "--json"});
+    EXPECT_EQ(result.code, 0) << result.err;
+    int64_t bytes = 0;
+    const auto plan = nlohmann::json::parse(result.out);
+    for (const auto& host : plan["hosts"]) bytes += host["received_bytes_per_token"].get<int64_t>();
+    return bytes;
+  };
+  // The demo: 6 layers, 192 columns, 560 of ffn; the sum of embeddings is of whole rows on either.
+  const int64_t embedding = 2 * 192 * 4;
+  EXPECT_EQ(received("q8c"), embedding + 6 * (3 * 192 + 560) * 4);
+  EXPECT_EQ(received("q8"), embedding + 6 * (2 * 192 * 4 + (6 + 18) * 36));
+}
+
 TEST(CommandsTest, PlanCutsBySpeeds) {
   const ProcessResult result =
       run_lockstep({"plan", "--workers", "3", "--speeds", "8,4,4", "--json"});

@@ -173,6 +173,12 @@ class BitsTest : public ::testing::TestWithParam<std::tuple<Shape, Kind>> {
     return "none";
   }
 
+  // Two ranks' parts are whole groups of some values at least, in every shape.
+  static bool rounds_parts(const Way& way) {
+    return kind().quantized && kind().cut_rows && way.ranks == 2 &&
+           way.strategy == Strategy::kGather;
+  }
+
   std::vector<float> logits(const Way& way) {
     const bool emulated = way.isa == std::string_view(kEmulated);
     if (*way.isa != '\0' && !emulated) {
@@ -200,6 +206,9 @@ class BitsTest : public ::testing::TestWithParam<std::tuple<Shape, Kind>> {
     if (!group.ok()) return {};
     std::vector<float> logits = run_prompt(**group, way);
     EXPECT_THAT((*cluster)->profile(0), HasSubstr(expected_kernel(way))) << "what was meant to run";
+    if (rounds_parts(way)) {
+      EXPECT_THAT((*cluster)->profile(0), HasSubstr("round_groups_"));
+    }
     return logits;
   }
 

@@ -74,7 +74,7 @@ struct Setup {
     return owned.back()->at(0);
   }
   TensorView view(int64_t view_rows, int64_t cols, DType dtype = DType::kF32) {
-    return {memory(std::max<int64_t>(64, view_rows * cols * dtype_bytes(dtype))), view_rows, cols,
+    return {memory(std::max<int64_t>(64, view_rows * row_bytes(dtype, cols))), view_rows, cols,
             cols, dtype};
   }
 
@@ -171,7 +171,10 @@ struct Setup {
     args.in[0] = view(rows, kHidden);
     args.in[1] = norm ? view(1, kHidden) : view(rows, kHidden);
     args.in[2] = view(1, kHidden);
-    args.out[0] = view(rows, kHidden, kernel.op == Op::kCast ? DType::kBF16 : DType::kF32);
+    args.out[0] = view(rows, kHidden,
+                       kernel.op == Op::kCast          ? DType::kBF16
+                       : kernel.op == Op::kRoundGroups ? DType::kA8
+                                                       : DType::kF32);
     args.out[1] = view(rows, kHidden);
   }
 };

@@ -8,9 +8,7 @@
 namespace lockstep {
 namespace {
 
-int64_t view_bytes(const TensorView& view) {
-  return view.rows * view.cols * dtype_bytes(view.dtype);
-}
+int64_t view_bytes(const TensorView& view) { return view.rows * row_bytes(view.dtype, view.cols); }
 
 int64_t operand_bytes(const KernelArgs& args) {
   int64_t bytes = 0;

@@ -8,9 +8,12 @@ const KernelEntry* find_kernel(std::span<const KernelEntry> table, Op op, DType 
   const auto fits = [](DType entry, DType wanted) {
     return entry == DType::kNone || entry == wanted;
   };
+  const auto takes = [&](const KernelEntry& entry) {
+    return fits(entry.activation, activation) ||
+           (entry.takes_rounded && is_rounded(activation) && activation == rounded_rows(weight));
+  };
   for (const KernelEntry& entry : table) {
-    if (entry.op == op && entry.isa <= isa && fits(entry.weight, weight) &&
-        fits(entry.activation, activation)) {
+    if (entry.op == op && entry.isa <= isa && fits(entry.weight, weight) && takes(entry)) {
       return &entry;
     }
   }

@@ -20,7 +20,8 @@ namespace lockstep {
 
 class Device;  // device.h
 
-// A matrix in memory: rows of `cols` elements, `stride` elements from one row to the next.
+// A matrix in memory: rows of `cols` elements, `stride` elements from one row to the next. Where
+// these are rounded (base/quantization.h), a row is RoundedGroups and the stride whole groups.
 struct TensorView {
   void* data = nullptr;
   int64_t rows = 0;
@@ -31,6 +32,9 @@ struct TensorView {
   template <typename T>
   [[gnu::always_inline]] constexpr T* row(int64_t index) const {
     return static_cast<T*>(data) + index * stride;
+  }
+  [[gnu::always_inline]] constexpr RoundedGroup* rounded_row(int64_t index) const {
+    return static_cast<RoundedGroup*>(data) + index * (stride / kRoundedGroup);
   }
 };
 
@@ -195,7 +199,7 @@ using FitsFn = const char* (*)(const OperatorAttrs& attrs, const Device& device)
 // One row of a back end's table. `weight` is the type of the weight matrix (of the KV pages for
 // attention, kNone where there is neither), `activation` that of in[0], kNone where the operator's
 // own rule about types is enough: a linear with a quantized weight rounds float32 rows to int8
-// itself, and takes bfloat16 rows as they are.
+// itself, or takes rows that were rounded so before.
 struct KernelEntry {
   Op op = Op::kNone;
   DType weight = DType::kNone;
@@ -208,6 +212,7 @@ struct KernelEntry {
   ScratchBytesFn scratch_bytes = nullptr;  // Null: none.
   PageBytesFn page_bytes = nullptr;        // Of attention.
   FitsFn fits = nullptr;                   // Null: it always does.
+  bool takes_rounded = false;              // in[0] may be of rounded_rows(weight), too.
   bool own_bits = false;                   // Not those of the portable kernel for the same types.
 };
 

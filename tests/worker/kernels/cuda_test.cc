@@ -16,7 +16,8 @@ namespace {
 
 TEST(CudaTableTest, EveryOperatorOfTheCpusTableHasAKernelForTheSameTypes) {
   for (const KernelEntry& cpu : cpu_kernels()) {
-    if (cpu.weight == DType::kI8) continue;
+    // No GPU takes rows that were rounded before: programs for GPUs have none.
+    if (cpu.weight == DType::kI8 || cpu.op == Op::kRoundGroups) continue;
     // float16 weights go with rows of their own type there.
     const bool half = cpu.op == Op::kLinear && cpu.weight == DType::kF16;
     const DType rows = half ? DType::kF16 : cpu.activation;

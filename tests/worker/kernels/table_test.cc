@@ -72,12 +72,25 @@ TEST(KernelTableTest, TypesWithoutAKernelAreNotFound) {
   EXPECT_EQ(find(Op::kLinear, DType::kF16, DType::kBF16), nullptr);
   EXPECT_EQ(find(Op::kLinear, DType::kQ8, DType::kBF16), nullptr);
   EXPECT_EQ(find(Op::kLinear, DType::kQ4, DType::kBF16), nullptr);
+  EXPECT_EQ(find(Op::kLinear, DType::kQ4, DType::kA8), nullptr);
+  EXPECT_EQ(find(Op::kLinear, DType::kQ8, DType::kA8P), nullptr);
+  EXPECT_EQ(find(Op::kLinear, DType::kQ8C, DType::kA8), nullptr);
+  EXPECT_EQ(find(Op::kLinear, DType::kF32, DType::kA8), nullptr);
   EXPECT_EQ(find(Op::kLinear, DType::kBF16, DType::kF32), nullptr);
   EXPECT_EQ(find(Op::kAttention, DType::kF16, DType::kF32), nullptr);
   EXPECT_EQ(find(Op::kAllReduce, DType::kNone, DType::kF32), nullptr);
   EXPECT_NE(find(Op::kEmbed, DType::kBF16, DType::kBF16), nullptr);
   EXPECT_NE(find(Op::kRmsNorm, DType::kF32, DType::kF32), nullptr);
   EXPECT_NE(find(Op::kRopeTable, DType::kNone, DType::kNone), nullptr);
+}
+
+TEST(KernelTableTest, RowsThatWereRoundedGoToTheKernelThatRoundsThem) {
+  for (const Op op : {Op::kLinear, Op::kExpertLinear}) {
+    for (const DType weight : {DType::kQ8, DType::kQ4, DType::kQ4M}) {
+      const auto* rounds = find_kernel(cpu_kernels(), op, weight, DType::kF32, Isa::kAvx2);
+      EXPECT_EQ(find_kernel(cpu_kernels(), op, weight, rounded_rows(weight), Isa::kAvx2), rounds);
+    }
+  }
 }
 
 TEST(KernelTableTest, EntriesWithAWeightMatrixPackItAndOthersDoNot) {

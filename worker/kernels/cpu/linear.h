@@ -69,6 +69,14 @@ void run_rows(int64_t rows, const Pass& pass) {
   Format::template run<kRows>(pass);
 }
 
+// Formats that round float32 rows in groups take rows that are rounded already, too: lay_out has a
+// second form, of RoundedGroups.
+template <typename Format>
+concept TakesRounded = requires {
+  Format::kRounded;
+}
+&&Format::kRounded != DType::kNone;
+
 // Which rows of x and of the output are a job's: here all of them, in order.
 struct AllRows {
   static int64_t of_x(int64_t row) { return row; }
@@ -94,15 +102,24 @@ struct LinearJob {
   }
 
   void lay_out(int64_t tile) const {
+    if constexpr (TakesRounded<Format>) {
+      if (is_rounded(x.dtype)) return lay_out_rows<RoundedGroup, kRoundedGroup>(tile);
+    }
+    lay_out_rows<Activation, 1>(tile);
+  }
+
+  // X: so many elements of x.
+  template <typename X, int64_t kElements>
+  void lay_out_rows(int64_t tile) const {
     const int64_t first = tiles.begin(tile), count = tiles.begin(tile + 1) - first;
     for (int64_t r = 0; r < count; ++r) {
-      const Activation* row = x.row<Activation>(rows.of_x(first + r));
+      const X* row = static_cast<const X*>(x.data) + rows.of_x(first + r) * (x.stride / kElements);
       RowValue value = Format::row_value(row, x.cols);
       for (int64_t chunk = 0; chunk < chunks.count; ++chunk) {
         auto* to = const_cast<std::byte*>(tile_x(chunk, tile));
         for (int64_t unit = chunks.begin(chunk); unit < chunks.begin(chunk + 1); ++unit) {
           const int64_t k = unit * kLayout.depth;
-          Format::lay_out(row + k, x.cols - k, to, r, count, value);
+          Format::lay_out(row + k / kElements, x.cols - k, to, r, count, value);
           to += count * kLayout.row_bytes;
         }
       }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the kernels of float32 rows by quantized weights share: how a row is rounded, and how the
-// exact sums of a group are scaled. A row is rounded to int8 in the weight's groups, so that the
-// products of a group add up exactly in 32 bits, in any order; then, group by group in order,
+// What the kernels of rows by quantized weights share: how a row is rounded (or was before, by
+// round_groups), and how sums are scaled. A row is rounded to int8 in the weight's groups, so that
+// the products of a group add up exactly in 32 bits, in any order; then, group by group in order,
 //   sum = fma(dot, weight scale * x scale, sum), and with minima fma(minimum, x scale * codes, sum)
 // where codes is the sum of the group's codes of x. x scale is largest / 127, or for int4 a power
 // of two, which is added to the exponent of the weight's scale. q8c has one scale for all of a row
@@ -28,6 +28,10 @@ struct CodeRows {
   // the initial value of the sum; what the minimum is multiplied by.
   static constexpr int64_t kNumbers = kWhole ? 0 : kKind.minimum ? 3 : 2;
 
+  static constexpr DType kRounded = rounded_rows(kWeight);
+  static_assert(kRounded == DType::kNone || kDepth == kRoundedGroup);
+
+  static RowValue row_value(const RoundedGroup*, int64_t) { return {}; }
   static RowValue row_value(const float* x, int64_t cols) {
     if constexpr (!kWhole) return {};
     const Scale scale = choose_scale(largest_magnitude(x, cols));
@@ -35,7 +39,8 @@ struct CodeRows {
   }
 
   // Row `r` of a unit: the codes of all rows, [rows][kDepth], then each of the numbers of all rows.
-  static void lay_out(const float* x, int64_t count, std::byte* to, int64_t r, int64_t rows,
+  template <typename X>
+  static void lay_out(const X* x, int64_t count, std::byte* to, int64_t r, int64_t rows,
                       RowValue& value) {
     auto* codes = reinterpret_cast<int8_t*>(to + r * kDepth);
     round(x, count, codes, to + rows * kDepth, r, rows, value);
@@ -45,9 +50,6 @@ struct CodeRows {
   [[gnu::always_inline]] static void round(const float* x, int64_t count, int8_t* codes,
                                            std::byte* numbers, int64_t r, int64_t rows,
                                            RowValue& value) {
-    const auto put = [&](int64_t index, const void* four) {
-      __builtin_memcpy(numbers + (index * rows + r) * 4, four, 4);
-    };
     const int64_t n = min(count, kDepth);
     Scale scale;
     if constexpr (kWhole) {
@@ -57,7 +59,30 @@ struct CodeRows {
       scale = kPower ? choose_power(largest) : choose_scale(largest);
       if (!scale.valid) value.value = __builtin_nanf("");
     }
-    const int32_t total = round_codes<kDepth>(x, n, scale, codes);
+    put_numbers(scale, round_codes<kDepth>(x, n, scale, codes), numbers, r, rows, value);
+  }
+
+  // The same of a group that is rounded.
+  [[gnu::always_inline]] static void round(const RoundedGroup* x, int64_t, int8_t* codes,
+                                           std::byte* numbers, int64_t r, int64_t rows,
+                                           RowValue& value) {
+    Scale scale;
+    if (x->scale == x->scale) {
+      scale = {.scale = x->scale, .power = kPower ? power_of(x->scale) : 0};
+    } else {
+      value.value = __builtin_nanf("");
+    }
+    __builtin_memcpy(codes, x->codes, kRoundedGroup);
+    put_numbers(scale, sum_of_codes(x->codes), numbers, r, rows, value);
+  }
+
+  // `total`: the sum of the group's codes.
+  [[gnu::always_inline]] static void put_numbers(const Scale& scale, int32_t total,
+                                                 std::byte* numbers, int64_t r, int64_t rows,
+                                                 RowValue& value) {
+    const auto put = [&](int64_t index, const void* four) {
+      __builtin_memcpy(numbers + (index * rows + r) * 4, four, 4);
+    };
     const int32_t start = -kZero * total, power = scale.power * (1 << 23);
     const float offset = scale.scale * static_cast<float>(total);
     if constexpr (kWhole) {

@@ -24,7 +24,8 @@ struct NarrowCodes : CodeRows<kWeight, narrow_layout(kWeight).depth> {
   static constexpr int64_t kAheadRows = 1;
   static_assert(kKind.bits == 8 || kSteps <= 4);
 
-  static void lay_out(const float* x, int64_t count, std::byte* to, int64_t r, int64_t rows,
+  template <typename X>
+  static void lay_out(const X* x, int64_t count, std::byte* to, int64_t r, int64_t rows,
                       RowValue& value) {
     if constexpr (kCodeBytes == 1) return Rows::lay_out(x, count, to, r, rows, value);
     int8_t codes[kDepth];

@@ -69,7 +69,7 @@ TensorView rows_of(const TensorView& matrix, int64_t begin, int64_t rows, Quanti
     part.data = &codes;
   } else {
     part.data =
-        static_cast<std::byte*>(matrix.data) + begin * matrix.stride * dtype_bytes(matrix.dtype);
+        static_cast<std::byte*>(matrix.data) + begin * row_bytes(matrix.dtype, matrix.stride);
   }
   return part;
 }

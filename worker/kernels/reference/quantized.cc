@@ -43,7 +43,20 @@ bool choose_scale(const Quantization& kind, float largest, float& scale, float& 
   return power <= kMaxPower;
 }
 
+// As round_groups has left it.
+RoundedRow rounded_row(const TensorView& x, int64_t r) {
+  RoundedRow row;
+  for (int64_t k = 0; k < x.cols; ++k) {
+    const RoundedGroup& group = x.rounded_row(r)[k / kRoundedGroup];
+    if (k % kRoundedGroup == 0) row.scales.push_back(group.scale);
+    row.codes.push_back(group.codes[k % kRoundedGroup]);
+    row.valid = !std::isnan(group.scale) && row.valid;
+  }
+  return row;
+}
+
 RoundedRow round_row(const Quantization& kind, const TensorView& x, int64_t r) {
+  if (is_rounded(x.dtype)) return rounded_row(x, r);
   RoundedRow row;
   const int64_t group = kind.group == 0 ? std::max<int64_t>(1, x.cols) : kind.group;
   for (int64_t begin = 0; begin < x.cols; begin += group) {
@@ -82,6 +95,26 @@ double quantized_minimum(const TensorView& view, int64_t row, int64_t group) {
 
 int quantized_code(const TensorView& view, int64_t row, int64_t col) {
   return quantized(view).codes[row * view.cols + col];
+}
+
+const char* round_groups(const KernelArgs& args) {
+  const TensorView &x = args.in[0], &out = args.out[0];
+  const Quantization kind = {.bits = out.dtype == DType::kA8 ? 8 : 4};
+  for (int64_t r = 0; r < x.rows; ++r) {
+    for (int64_t begin = 0; begin < x.cols; begin += kRoundedGroup) {
+      TensorView columns = x;  // Of one row: round_row's group is then all of it.
+      columns.data = x.row<float>(r) + begin;
+      columns.cols = std::min(x.cols - begin, kRoundedGroup);
+      const RoundedRow row = round_row(kind, columns, 0);
+      RoundedGroup& group = out.rounded_row(r)[begin / kRoundedGroup];
+      for (int64_t k = 0; k < kRoundedGroup; ++k) {
+        group.codes[k] = k < columns.cols ? static_cast<int8_t>(row.codes[k]) : int8_t{0};
+      }
+      group.scale =
+          row.valid ? static_cast<float>(row.scales[0]) : std::numeric_limits<float>::quiet_NaN();
+    }
+  }
+  return nullptr;
 }
 
 const char* linear_of_codes(const KernelArgs& args) {

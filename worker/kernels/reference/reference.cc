@@ -15,6 +15,7 @@ const char* linear(const KernelArgs& args);
 const char* expert_linear(const KernelArgs& args);
 const char* rope_table(const KernelArgs& args);
 const char* attention(const KernelArgs& args);
+const char* round_groups(const KernelArgs& args);
 const char* top_candidates(const KernelArgs& args);
 
 namespace {
@@ -32,6 +33,7 @@ constexpr auto kKernels = table_by_op<Row>({
     {Op::kExpertLinear, expert_linear},
     {Op::kRopeTable, rope_table},
     {Op::kAttention, attention},
+    {Op::kRoundGroups, round_groups},
     {Op::kTopCandidates, top_candidates},
 });
 
@@ -47,6 +49,10 @@ float element(const TensorView& view, int64_t row, int64_t col) {
     const auto code = static_cast<float>(rows.codes[row * view.cols + col]);
     const float scale = bf16_to_float(rows.scales[at]);
     return kind->minimum ? std::fma(code, scale, bf16_to_float(rows.minima[at])) : code * scale;
+  }
+  if (is_rounded(view.dtype)) {
+    const RoundedGroup& group = view.rounded_row(row)[col / kRoundedGroup];
+    return static_cast<float>(group.codes[col % kRoundedGroup]) * group.scale;
   }
   switch (view.dtype) {
     case DType::kF32:
