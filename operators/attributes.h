@@ -72,9 +72,8 @@ struct OperatorAttrs {
   int64_t rope_length_count = 0;
   PositionRow position_row = PositionRow::kOwn;  // rope_table
   float rope_factor = 1;  // rope_table: cos and sin are multiplied by this (yarn)
-  // rope_table "dynamic": with dynamic_length > 0 and L = max(position + 1, dynamic_length), the
-  // base is rope_theta * (dynamic_factor * L / dynamic_length - (dynamic_factor - 1))^(d / (d -
-  // 2)).
+  // rope_table "dynamic": with a dynamic_length D > 0 and L = max(position + 1, D), the base is
+  // rope_theta * (dynamic_factor * L / D - (dynamic_factor - 1))^(d / (d - 2)).
   int64_t dynamic_length = 0;
   float dynamic_factor = 0;
   float rope_theta = 0;

@@ -195,6 +195,13 @@ std::string route_text(const OperatorAttrs& attrs) {
   return text + fmt::format(" scale {:.9g}", attrs.scale);
 }
 
+void bind_position_scale(const program::PositionScaleAttrs& from, OperatorAttrs& attrs) {
+  attrs.position_scales = from.scales().data();
+  attrs.position_scale_count = from.scales_size();
+  attrs.position_scale_length = from.length();
+  attrs.log_factor = from.log_factor();
+}
+
 }  // namespace
 
 OperatorAttrs bind_attributes(const Attributes& from) {
@@ -245,10 +252,7 @@ OperatorAttrs bind_attributes(const Attributes& from) {
       bind_map(from.map(), attrs);
       break;
     case AttrsKind::kPositionScale:
-      attrs.position_scales = from.position_scale().scales().data();
-      attrs.position_scale_count = from.position_scale().scales_size();
-      attrs.position_scale_length = from.position_scale().length();
-      attrs.log_factor = from.position_scale().log_factor();
+      bind_position_scale(from.position_scale(), attrs);
       break;
     case AttrsKind::kConv:
       attrs.taps = from.conv().taps();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The first ChatGLM: the tokens before `bos` see one another, each half of a head turns by a position
-// of its own, and the residual stream goes on with what a norm gives, times alpha.
+// The first ChatGLM: the tokens before `bos` see one another, each half of a head turns by a
+// position of its own, and the residual stream goes on with what a norm gives, times alpha.
 #include <cmath>
 
 #include "base/status.h"

@@ -3,6 +3,8 @@
 // a core's border as a core without that rule would. None is in the product.
 #pragma once
 
+#include <iterator>
+
 namespace lockstep::simulation {
 
 enum class Plant {
@@ -29,28 +31,28 @@ enum class Plant {
   kPageFreedEarly,        // A sequence gets a page that another one still uses.
   kOutgrownKept,          // A sequence that outgrows its rotary frequencies keeps its pages.
 };
-inline constexpr int kPlants = 21;
-inline constexpr const char* kPlantNames[kPlants] = {"none",
-                                                     "epoch-unchecked",
-                                                     "worker-epoch-unchecked",
-                                                     "step-twice",
-                                                     "lost-wake-up",
-                                                     "silence-ignored",
-                                                     "stuck-ignored",
-                                                     "ready-too-long",
-                                                     "wrong-kill",
-                                                     "identity-ignored",
-                                                     "weights-unchecked",
-                                                     "pages-kept",
-                                                     "grace-ignored",
-                                                     "too-few-ranks",
-                                                     "never-grows",
-                                                     "grows-in-circle",
-                                                     "spare-first",
-                                                     "measured-anew",
-                                                     "event-twice",
-                                                     "event-lost",
-                                                     "page-freed-early",
-                                                     "outgrown-kept"};
+inline constexpr const char* kPlantNames[] = {"none",
+                                              "epoch-unchecked",
+                                              "worker-epoch-unchecked",
+                                              "step-twice",
+                                              "lost-wake-up",
+                                              "silence-ignored",
+                                              "stuck-ignored",
+                                              "ready-too-long",
+                                              "wrong-kill",
+                                              "identity-ignored",
+                                              "weights-unchecked",
+                                              "pages-kept",
+                                              "grace-ignored",
+                                              "too-few-ranks",
+                                              "never-grows",
+                                              "grows-in-circle",
+                                              "spare-first",
+                                              "measured-anew",
+                                              "event-twice",
+                                              "event-lost",
+                                              "page-freed-early",
+                                              "outgrown-kept"};
+inline constexpr int kPlants = std::size(kPlantNames);
 
 }  // namespace lockstep::simulation
