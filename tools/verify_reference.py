@@ -48,6 +48,8 @@ def rows_of(tensor, tokens):
         return tensor
     if tensor.dim() < 3 or tensor.shape[0] != 1:
         return None
+    if tensor.dim() == 4 and tensor.shape[1] == tensor.shape[2]:
+        return None  # As many heads as tokens: which is which?
     if tensor.shape[1] != tokens and tensor.dim() == 4 and tensor.shape[2] == tokens:
         tensor = tensor.transpose(1, 2)  # [1, heads, tokens, columns]
     return tensor.reshape(tokens, -1) if tensor.shape[1] == tokens else None

@@ -31,7 +31,7 @@ TEST(VerifyCommandTest, ThreeWorkersAgreeWithWhatTransformersComputed) {
   const auto json = nlohmann::json::parse(result.out);
   EXPECT_EQ(json["differs"], false);
   EXPECT_EQ(json["workers"], 3);
-  EXPECT_EQ(json["tokens"], 6);
+  EXPECT_EQ(json["tokens"], 7);
   EXPECT_EQ(json["layers"].size(), 4U);
   // Linears, norms, what attention and the products give, both sums of a layer, the logits.
   EXPECT_GE(json["compared"], 40);
@@ -55,7 +55,7 @@ TEST(VerifyCommandTest, TransformersIsAskedForTheTokensAndItsValuesMayBeKept) {
   const ProcessResult result =
       run_lockstep({"verify", kModel, "--python", python, "--prompt-ids", "1,2,3", "--keep", kept});
   EXPECT_EQ(result.code, 0) << result.err;
-  EXPECT_THAT(result.out, HasSubstr("exaone4_full on 1 worker, gather, 6 tokens, beside "
+  EXPECT_THAT(result.out, HasSubstr("exaone4_full on 1 worker, gather, 7 tokens, beside "
                                     "transformers 9.9"));
   EXPECT_EQ(read_file(kept), read_file(kReference));
 }

@@ -135,8 +135,10 @@ absl::StatusOr<Verification> run(const VerifyFlags& flags, const Model& model,
   ASSIGN_OR_RETURN(const std::unique_ptr<ClusterHost> host, ClusterHost::start(&model, service));
   interrupt.on_signal([&] { host->cluster().shutdown(); });
   absl::StatusOr<std::unique_ptr<Group>> group = host->cluster().form({});
-  absl::StatusOr<Verification> result = group.status();
-  if (group.ok()) {
+  absl::StatusOr<Verification> result = Verification();
+  if (!group.ok()) {
+    result = group.status();
+  } else {
     interrupt.on_signal([&] { (*group)->abort(); });
     line.spin("comparing values");
     result = verify(model.graph(), programs, parts, reference,

@@ -108,11 +108,11 @@ void Conversation::step(const KernelEntry& kernel, const Schedule& schedule,
     copy(k_[which[r]], k);
     copy(v_[which[r]], v);
   }
-  const StepView view{.rows = rows,
-                      .positions = positions.data(),
-                      .sequence_of_row = sequence_of_row.data(),
-                      .sequences = sequences.data(),
-                      .sequence_count = static_cast<int64_t>(sequences.size())};
+  StepView view{.rows = rows,
+                .positions = positions.data(),
+                .sequence_of_row = sequence_of_row.data(),
+                .sequences = sequences.data(),
+                .sequence_count = static_cast<int64_t>(sequences.size())};
   KernelArgs args;
   args.in[0] = q.view();
   args.in[1] = k.view();
