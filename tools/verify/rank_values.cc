@@ -98,7 +98,8 @@ class Reader {
     const auto dtype = static_cast<DType>(value.dtype());
     const int64_t rows = rows_in(program_.row_domains(value.rows()), rows_, rows_);
     const int64_t count = rows * value.cols();
-    if (static_cast<int64_t>(given.rows().size()) != count * dtype_bytes(dtype)) {
+    if (dtype_bytes(dtype) == 0 ||
+        static_cast<int64_t>(given.rows().size()) != count * dtype_bytes(dtype)) {
       return absl::InternalError(fmt::format("rank {}: {}: wanted {} elements, found {} bytes",
                                              program_.rank(), value.name(), count,
                                              given.rows().size()));
