@@ -13,6 +13,7 @@
 #include "base/status.h"
 #include "tools/commands/command.h"
 #include "tools/terminal.h"
+#include "tools/verify/prompt_step.h"
 
 namespace lockstep {
 namespace {
@@ -64,29 +65,14 @@ class Computer {
   const Model& model() const { return *model_; }
   int64_t weight_bytes() const { return group_->info().weight_bytes; }
 
-  // Logits [ids, vocab] of positions [first, first + ids) of a window of that many tokens, once
-  // those before are computed.
-  absl::StatusOr<std::vector<float>> run(std::span<const int32_t> ids, int64_t first,
-                                         int64_t window) {
-    cluster::Step step;
+  // Logits [rows, vocab] of positions [first, first + rows) of a window, once those before are
+  // computed.
+  absl::StatusOr<std::vector<float>> run(std::span<const int32_t> window, int64_t first,
+                                         int64_t rows) {
+    cluster::Step step = prompt_step(window, first, rows, group_->info());
     step.set_step(++step_);
-    cluster::StepSequence& sequence = *step.add_sequences();
-    sequence.set_rows(static_cast<int64_t>(ids.size()));
-    sequence.set_first_position(first);
-    const int64_t page_tokens = group_->info().page_tokens;
-    const int64_t end = first + static_cast<int64_t>(ids.size());
-    sequence.set_begins(true);
-    sequence.set_rope_length(group_->info().rope.rope_length(window, window));
-    for (int page = 0; page * page_tokens < end; ++page) sequence.add_pages(page);
-    for (size_t i = 0; i < ids.size(); ++i) {
-      step.add_tokens(ids[i]);
-      cluster::Output& output = *step.add_outputs();
-      output.set_row(static_cast<int64_t>(i));
-      output.set_position(first + static_cast<int64_t>(i));
-      output.set_want_logits(true);
-    }
     ASSIGN_OR_RETURN(const std::vector<cluster::StepResult> results, group_->run(step));
-    return join(results, static_cast<int>(ids.size()));
+    return join(results, static_cast<int>(rows));
   }
 
  private:
@@ -160,9 +146,8 @@ absl::Status add_window(std::span<const int32_t> ids, int64_t chunk, Computer& e
   const auto count = static_cast<int64_t>(ids.size());
   for (int64_t first = 0; first < count; first += chunk) {
     const int64_t rows = std::min(chunk, count - first);
-    const auto part = ids.subspan(first, rows);
-    ASSIGN_OR_RETURN(const std::vector<float> wanted, exact.run(part, first, count));
-    ASSIGN_OR_RETURN(const std::vector<float> found, other.run(part, first, count));
+    ASSIGN_OR_RETURN(const std::vector<float> wanted, exact.run(ids, first, rows));
+    ASSIGN_OR_RETURN(const std::vector<float> found, other.run(ids, first, rows));
     const size_t vocab = wanted.size() / rows;
     for (int64_t row = 0; row < rows; ++row) {
       const int32_t next = first + row + 1 < count ? ids[first + row + 1] : -1;

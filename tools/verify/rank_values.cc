@@ -11,31 +11,12 @@
 #include "base/status.h"
 #include "proto/row_domains.h"
 #include "proto/step_values.h"
+#include "tools/verify/prompt_step.h"
 
 namespace lockstep {
 namespace {
 
 using program::Program;
-
-// Rows from `first` on of a prompt that fills so many pages; every row's logits and best token are
-// wanted.
-cluster::Step make_step(std::span<const int32_t> tokens, int64_t first, int pages) {
-  cluster::Step step;
-  cluster::StepSequence& sequence = *step.add_sequences();
-  sequence.set_rows(static_cast<int64_t>(tokens.size()));
-  sequence.set_first_position(first);
-  sequence.set_begins(first == 0);
-  for (int page = 0; page < pages && first == 0; ++page) sequence.add_pages(page);
-  for (size_t i = 0; i < tokens.size(); ++i) {
-    step.add_tokens(tokens[i]);
-    cluster::Output& output = *step.add_outputs();
-    output.set_row(static_cast<int64_t>(i));
-    output.set_position(first + static_cast<int64_t>(i) + 1);
-    output.set_top_count(1);
-    output.set_want_logits(true);
-  }
-  return step;
-}
 
 // Where the instructions end that one answer has room for, from `begin` on.
 absl::StatusOr<int> window_end(std::span<const Program> programs, int begin, int end,
@@ -171,8 +152,9 @@ absl::Status run_for_values(std::span<const Program> programs, std::span<const i
                       .last = end == instructions,
                       .ranks = {},
                       .results = {}};
-      cluster::Step step = make_step(made.tokens, first, pages);
+      cluster::Step step = prompt_step(prompt, first, std::ssize(made.tokens), group.info());
       step.set_step(++number);
+      for (cluster::Output& output : *step.mutable_outputs()) output.set_top_count(1);
       step.mutable_values()->set_begin(begin);
       step.mutable_values()->set_end(end);
       ASSIGN_OR_RETURN(made.results, group.run(step));

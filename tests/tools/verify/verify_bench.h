@@ -22,27 +22,29 @@ namespace lockstep {
 
 inline const std::vector<int32_t> kVerifyPrompt = {5, 17, 60, 42, 3, 50, 9};
 
-inline TestTensors reference_of(const Graph& model, const naive::Tensors& tensors) {
-  naive::Sequence sequence{.tokens = kVerifyPrompt, .outputs = {}};
-  for (size_t i = 0; i < kVerifyPrompt.size(); ++i) sequence.outputs.push_back(i);
+inline TestTensors reference_of(const Graph& model, const naive::Tensors& tensors,
+                                const std::vector<int32_t>& ids) {
+  naive::Sequence sequence{.tokens = ids, .outputs = {}, .rope_length = std::ssize(ids)};
+  for (size_t i = 0; i < ids.size(); ++i) sequence.outputs.push_back(i);
   TestTensors reference;
   for (auto& [name, value] : naive::interpret_values(model, tensors, sequence)) {
     reference[name] = {.dtype = "F32", .shape = value.shape, .values = value.data};
   }
   TestTensor& prompt = reference["tokens"];
-  prompt = {.dtype = "I64", .shape = {static_cast<int64_t>(kVerifyPrompt.size())}, .values = {}};
-  prompt.values.assign(kVerifyPrompt.begin(), kVerifyPrompt.end());
+  prompt = {.dtype = "I64", .shape = {std::ssize(ids)}, .values = {}};
+  prompt.values.assign(ids.begin(), ids.end());
   return reference;
 }
 
 class VerifyBench {
  public:
   // The folder of a golden.
-  explicit VerifyBench(const std::string& folder) : golden_(load_golden_case(folder)) {
+  explicit VerifyBench(const std::string& folder, const std::vector<int32_t>& ids = kVerifyPrompt)
+      : golden_(load_golden_case(folder)) {
     absl::StatusOr<ModelDescription> model = describe_model(golden_.folder, {}, 0);
     LOCKSTEP_CHECK(model.ok());
     model_ = std::make_unique<ModelDescription>(std::move(*model));
-    reference_ = reference_of(model_->graph, golden_.tensors);
+    reference_ = reference_of(model_->graph, golden_.tensors, ids);
   }
 
   const Graph& model() const { return model_->graph; }

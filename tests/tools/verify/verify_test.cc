@@ -171,6 +171,17 @@ TEST(VerifyPromptTest, APromptMayTakeSeveralSteps) {
   EXPECT_EQ(cut.compared.size(), whole.compared.size());
 }
 
+TEST(VerifyPromptTest, APromptBeyondTheOriginalLengthTurnsByTheFrequenciesOfItsOwn) {
+  std::vector<int32_t> ids(40);  // Of 32.
+  for (size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<int32_t>(3 + 7 * i % 90);
+  VerifyBench bench("tests/data/goldens/phi3_longrope", ids);
+  for (const int64_t rows : {30, 17}) {
+    const Verification found = bench.verify(2, Strategy::kGather, {}, {}, rows);
+    EXPECT_FALSE(found.first) << rows << " rows: " << found.first->name;
+    EXPECT_FALSE(found.compared.empty());
+  }
+}
+
 // Of what a reference has no value, the operators are all named that it may be.
 TEST(VerifyPromptTest, BetweenValuesThatAgreeEveryOperatorIsASuspect) {
   VerifyBench bench("tests/data/goldens/ministral3");
