@@ -3,33 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <fstream>
 #include <string>
 
 #include "models/alibi.h"
-#include "models/models.h"
-#include "tests/support/temp_folder.h"
+#include "tests/models/described_config.h"
 
 namespace lockstep {
 namespace {
-
-absl::StatusOr<ModelDescription> describe(const std::string& config) {
-  const TempFolder folder;
-  std::ofstream(folder.path() / "config.json") << config;
-  return describe_model(folder.path(), {}, 0);
-}
-
-Config config_of(const std::string& config) {
-  const absl::StatusOr<ModelDescription> model = describe(config);
-  EXPECT_TRUE(model.ok()) << message_of(model.status());
-  return model.ok() ? model->config : Config();
-}
-
-void expect_refused(const std::string& config, const std::string& says) {
-  const absl::StatusOr<ModelDescription> model = describe(config);
-  ASSERT_FALSE(model.ok()) << says;
-  EXPECT_NE(message_of(model.status()).find(says), std::string::npos) << model.status();
-}
 
 std::string with(std::string config, const std::string& members) {
   return config.insert(1, members + ", ");
@@ -103,7 +83,8 @@ TEST(ChatGlmTest, OtherBlocksAreRefused) {
   expect_refused(with(kChatGlm, R"("rmsnorm": false)"), "rmsnorm: false is not supported");
   expect_refused(with(kChatGlm, R"("quantization_bit": 4)"),
                  "quantization_bit: 4 is not supported");
-  EXPECT_TRUE(describe(with(kChatGlm, R"("quantization_bit": 0, "interleaved_qkv": false)")).ok());
+  EXPECT_TRUE(
+      describe_config(with(kChatGlm, R"("quantization_bit": 0, "interleaved_qkv": false)")).ok());
   expect_refused(with(kChatGlm, R"("add_bias_linear": true)"), "add_bias_linear: unknown here");
   expect_refused(with(kChatGlm, R"("rope_ratio": 0)"), "rope_ratio: wanted a number from");
 }
@@ -117,7 +98,7 @@ constexpr char kChatGlm1[] = R"({"architectures": ["ChatGLMModel"], "bos_token_i
   "quantization_bit": 0, "torch_dtype": "float16", "use_cache": true, "vocab_size": 320})";
 
 TEST(ChatGlmTest, TheFirstGenerationIsToldByItsKeys) {
-  const absl::StatusOr<ModelDescription> model = describe(kChatGlm1);
+  const absl::StatusOr<ModelDescription> model = describe_config(kChatGlm1);
   ASSERT_TRUE(model.ok()) << model.status();
   EXPECT_TRUE(model->config.layer_norm && model->config.norm_bias && model->config.mlp_bias);
   EXPECT_EQ(model->config.kept_norm, 2);
@@ -156,7 +137,7 @@ TEST(GptJTest, RotaryDimSaysHowManyColumnsTurn) {
 TEST(GptJTest, BlocksOfCodeGenWantAMultipleOfFourHeads) {
   std::string config = kGptJ;
   config.replace(config.find("GPTJ"), 4, "CodeGen");
-  EXPECT_TRUE(describe(config).ok());
+  EXPECT_TRUE(describe_config(config).ok());
   config.replace(config.find("\"n_head\": 4"), 11, "\"n_head\": 2");
   expect_refused(config, "n_head: wanted a multiple of 4, found 2");
 }

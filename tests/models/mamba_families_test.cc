@@ -5,32 +5,12 @@
 #include <fstream>
 #include <string>
 
-#include "models/models.h"
 #include "models/python_json.h"
+#include "tests/models/described_config.h"
 #include "tests/support/temp_folder.h"
 
 namespace lockstep {
 namespace {
-
-absl::StatusOr<ModelDescription> describe(const std::string& config, const std::string& patch) {
-  const TempFolder folder;
-  Json json = Json::parse(config);
-  json.merge_patch(Json::parse(patch));
-  std::ofstream(folder.path() / "config.json") << json.dump();
-  return describe_model(folder.path(), {}, 0);
-}
-
-Config config_of(const std::string& config, const std::string& patch = "{}") {
-  const absl::StatusOr<ModelDescription> model = describe(config, patch);
-  EXPECT_TRUE(model.ok()) << message_of(model.status());
-  return model.ok() ? model->config : Config();
-}
-
-void expect_refused(const char* config, const std::string& patch, const std::string& says) {
-  const absl::StatusOr<ModelDescription> model = describe(config, patch);
-  ASSERT_FALSE(model.ok()) << says;
-  EXPECT_NE(message_of(model.status()).find(says), std::string::npos) << model.status();
-}
 
 // As Granite 4.0 H Tiny is published, with fewer layers.
 constexpr char kGranite4[] = R"({"architectures": ["GraniteMoeHybridForCausalLM"],

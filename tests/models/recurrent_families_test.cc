@@ -2,34 +2,12 @@
 // Families with recurrent layers: which layers these are, their sizes, and what is refused.
 #include <gtest/gtest.h>
 
-#include <fstream>
 #include <string>
 
-#include "models/models.h"
-#include "tests/support/temp_folder.h"
+#include "tests/models/described_config.h"
 
 namespace lockstep {
 namespace {
-
-absl::StatusOr<ModelDescription> describe(const char* config, const std::string& patch) {
-  const TempFolder folder;
-  Json json = Json::parse(config);
-  json.merge_patch(Json::parse(patch));
-  std::ofstream(folder.path() / "config.json") << json.dump();
-  return describe_model(folder.path(), {}, 0);
-}
-
-Config config_of(const char* config, const std::string& patch = "{}") {
-  const absl::StatusOr<ModelDescription> model = describe(config, patch);
-  EXPECT_TRUE(model.ok()) << message_of(model.status());
-  return model.ok() ? model->config : Config();
-}
-
-void expect_refused(const char* config, const std::string& patch, const std::string& says) {
-  const absl::StatusOr<ModelDescription> model = describe(config, patch);
-  ASSERT_FALSE(model.ok()) << says;
-  EXPECT_NE(message_of(model.status()).find(says), std::string::npos) << model.status();
-}
 
 // As LFM2-1.2B is published.
 constexpr char kLfm2[] = R"({"architectures": ["Lfm2ForCausalLM"], "block_auto_adjust_ff_dim": true,

@@ -3,32 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <fstream>
 #include <string>
 
-#include "models/models.h"
-#include "tests/support/temp_folder.h"
+#include "tests/models/described_config.h"
 
 namespace lockstep {
 namespace {
-
-absl::StatusOr<ModelDescription> describe(const std::string& config) {
-  const TempFolder folder;
-  std::ofstream(folder.path() / "config.json") << config;
-  return describe_model(folder.path(), {}, 0);
-}
-
-Config config_of(const std::string& config) {
-  const absl::StatusOr<ModelDescription> model = describe(config);
-  EXPECT_TRUE(model.ok()) << message_of(model.status());
-  return model.ok() ? model->config : Config();
-}
-
-void expect_refused(const std::string& config, const std::string& says) {
-  const absl::StatusOr<ModelDescription> model = describe(config);
-  ASSERT_FALSE(model.ok()) << says;
-  EXPECT_NE(message_of(model.status()).find(says), std::string::npos) << model.status();
-}
 
 // As Phi-4-mini is published, with heads of 16.
 constexpr char kPhi4Mini[] = R"({"architectures": ["Phi3ForCausalLM"], "attention_bias": false,
@@ -85,7 +65,7 @@ TEST(Qwen1Test, BeyondTheTrainedLengthPromptsTurnOtherwiseAndQueriesAreScaled) {
   EXPECT_NEAR(table.inv_freq(1) / table.inv_freq(129), std::pow(7, exponent), 1e-6);
   EXPECT_EQ(config.query_scales.length, 8192);
   EXPECT_FLOAT_EQ(config.query_scales.log_factor, static_cast<float>(1 / std::log(8192)));
-  const absl::StatusOr<ModelDescription> model = describe(kQwen1);
+  const absl::StatusOr<ModelDescription> model = describe_config(kQwen1);
   EXPECT_TRUE(model->graph.sequence_rules.rope_length_of_prompt());
 
   std::string plain = kQwen1;

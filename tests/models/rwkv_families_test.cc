@@ -2,29 +2,13 @@
 // RWKV: sizes, which the tensors have where config.json lacks them, and what is refused.
 #include <gtest/gtest.h>
 
-#include <fstream>
 #include <string>
 
-#include "models/models.h"
-#include "tests/support/temp_folder.h"
+#include "tests/models/described_config.h"
 #include "tests/support/test_data.h"
 
 namespace lockstep {
 namespace {
-
-absl::StatusOr<ModelDescription> describe(const char* config, const std::string& patch) {
-  const TempFolder folder;
-  Json json = Json::parse(config);
-  json.merge_patch(Json::parse(patch));
-  std::ofstream(folder.path() / "config.json") << json.dump();
-  return describe_model(folder.path(), {}, 0);
-}
-
-void expect_refused(const char* config, const std::string& patch, const std::string& says) {
-  const absl::StatusOr<ModelDescription> model = describe(config, patch);
-  ASSERT_FALSE(model.ok()) << says;
-  EXPECT_NE(message_of(model.status()).find(says), std::string::npos) << model.status();
-}
 
 // As RWKV-4 169M is published.
 constexpr char kRwkv4[] = R"({"architectures": ["RwkvForCausalLM"], "attention_hidden_size": 768,
@@ -45,12 +29,12 @@ constexpr char kRwkv7[] = R"({"architectures": ["RWKV7ForCausalLM"], "a_low_rank
   "vocab_size": 65536})";
 
 TEST(RwkvTest, IsReadAsItIsPublished) {
-  const absl::StatusOr<ModelDescription> rwkv4 = describe(kRwkv4, "{}");
+  const absl::StatusOr<ModelDescription> rwkv4 = describe_config(kRwkv4, "{}");
   ASSERT_TRUE(rwkv4.ok()) << rwkv4.status();
   EXPECT_EQ(rwkv4->config.rwkv.width, 768);
   EXPECT_EQ(rwkv4->config.intermediate_size, 3072);
   EXPECT_EQ(rwkv4->config.eos_token_ids, (std::vector<int64_t>{0}));
-  const absl::StatusOr<ModelDescription> rwkv7 = describe(kRwkv7, "{}");
+  const absl::StatusOr<ModelDescription> rwkv7 = describe_config(kRwkv7, "{}");
   ASSERT_TRUE(rwkv7.ok()) << rwkv7.status();
   EXPECT_EQ(rwkv7->config.heads, 12) << "heads follow from their size, whatever num_heads says";
   EXPECT_EQ(rwkv7->config.rwkv.value_rank, 32);
@@ -58,7 +42,7 @@ TEST(RwkvTest, IsReadAsItIsPublished) {
 }
 
 TEST(RwkvTest, NoPositionIsTooFar) {
-  const absl::StatusOr<ModelDescription> model = describe(kRwkv4, "{}");
+  const absl::StatusOr<ModelDescription> model = describe_config(kRwkv4, "{}");
   ASSERT_TRUE(model.ok()) << model.status();
   EXPECT_EQ(model->config.context, 32768);
 }
