@@ -148,6 +148,16 @@ function(lockstep_test name)
     PROPERTIES TIMEOUT ${ARG_TIMEOUT} LABELS ${label})
 endfunction()
 
+# lockstep_embed(page.cc index.html page.css): page.cc, from page.cc.in, where @index.html@ stands
+# for that file's text. A change of one of them configures again.
+function(lockstep_embed output)
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${ARGN})
+  foreach(file ${ARGN})
+    file(READ ${file} ${file})
+  endforeach()
+  configure_file(${output}.in ${output} @ONLY)
+endfunction()
+
 # lockstep_command_test(name TIMEOUT 60 COMMAND program argument): a test that is no GoogleTest.
 function(lockstep_command_test name)
   cmake_parse_arguments(ARG "" "TIMEOUT" "COMMAND" ${ARGN})

@@ -14,8 +14,8 @@ namespace {
 
 class Splitter {
  public:
-  Splitter(const Graph& model, const Plan& plan, int rank)
-      : model_(model), plan_(plan), rank_(rank), states_(model.values().size()) {
+  Splitter(const Graph& model, const Plan& plan, int rank, ValueParts* parts)
+      : model_(model), plan_(plan), rank_(rank), parts_(parts), states_(model.values().size()) {
     graph_.model = model.model;
     graph_.row_domains = model.row_domains;
     graph_.sequence_rules = model.sequence_rules;
@@ -23,7 +23,6 @@ class Splitter {
 
   absl::Status add(const Node& node);
   Graph take() && { return std::move(graph_); }
-  ValueParts take_parts() && { return std::move(parts_); }
 
  private:
   struct State {
@@ -44,16 +43,17 @@ class Splitter {
   const Graph& model_;
   const Plan& plan_;
   const int rank_;
+  ValueParts* const parts_;    // Null: nobody asks.
   std::vector<State> states_;  // By value of the model.
   Graph graph_;
-  ValueParts parts_;
 };
 
 // The value of the rank's graph has so many columns of one that has `axis` in the model's.
 void Splitter::note(const std::string& name, Layout layout, AxisSize axis, int64_t columns) {
+  if (parts_ == nullptr) return;
   const bool cut = layout.kind == LayoutKind::kSplit;
   const int64_t begin = cut ? plan_.columns(axis, rank_).begin : 0;
-  parts_[name] = {layout, {begin, begin + columns}, axis.columns()};
+  (*parts_)[name] = {layout, {begin, begin + columns}, axis.columns()};
 }
 
 ValueInfo Splitter::local_info(const ValueInfo& model, Layout layout) const {
@@ -168,9 +168,8 @@ absl::Status Splitter::add(const Node& node) {
 }  // namespace
 
 absl::StatusOr<Graph> split(const Graph& model, const Plan& plan, int rank, ValueParts* parts) {
-  Splitter splitter(model, plan, rank);
+  Splitter splitter(model, plan, rank, parts);
   for (const Node& node : model.nodes()) RETURN_IF_ERROR(splitter.add(node));
-  if (parts != nullptr) *parts = std::move(splitter).take_parts();
   return std::move(splitter).take();
 }
 

@@ -63,21 +63,29 @@ def answer(model, prompt):
     return first, greedy, margin
 
 
+def answered_prompts(model, seed, vocab_size, prepare=lambda length: None):
+    """A prompt of each of LENGTHS with its answer, or none where a margin is too small or an answer
+    repeats itself. `prepare` is called before each."""
+    random = torch.Generator().manual_seed(seed)
+    prompts = []
+    for length in LENGTHS:
+        ids = torch.randint(3, vocab_size, (length,), generator=random).tolist()
+        prepare(length)
+        logits, greedy, margin = answer(model, ids)
+        if margin < MARGIN or len(set(greedy)) < GREEDY // 6:
+            return []
+        prompts.append({"ids": ids, "greedy": greedy, "min_margin": round(margin, 5),
+                        "last_logits": [float(f"{x:.6g}") for x in logits.tolist()]})
+    return prompts
+
+
 def make(folder, seed, attention):
     config = transformers.AutoConfig.from_pretrained(folder)
     vocab_size = config.get_text_config().vocab_size
     for seed in range(seed, seed + 500):
         model = draw(config, seed, folder, attention)
-        random = torch.Generator().manual_seed(seed)
-        prompts = []
-        for length in LENGTHS:
-            ids = torch.randint(3, vocab_size, (length,), generator=random).tolist()
-            logits, greedy, margin = answer(model, ids)
-            if margin < MARGIN or len(set(greedy)) < GREEDY // 6:
-                break
-            prompts.append({"ids": ids, "greedy": greedy, "min_margin": round(margin, 5),
-                            "last_logits": [float(f"{x:.6g}") for x in logits.tolist()]})
-        if len(prompts) == len(LENGTHS):
+        prompts = answered_prompts(model, seed, vocab_size)
+        if prompts:
             golden = {"reference": f"transformers {transformers.__version__}", "seed": seed,
                       "architecture": config.architectures[0], "compute_dtype": "float32",
                       "prompts": prompts}

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "base/read_loop.h"
 #include "base/thread_pool.h"
 #include "worker/memory.h"
 
@@ -21,19 +22,6 @@ constexpr int64_t kMeasuredBlocks = kMeasuredBytes / kMeasuredBlock;
 constexpr int kMinPasses = 2;
 constexpr int kMaxPasses = 8;
 constexpr double kProcessorSeconds = 0.06;  // Of all threads, before the last pass begins.
-
-// Eight sums: none waits for the one before.
-uint64_t sum_of_block(const std::byte* data) {
-  uint64_t sums[8] = {};
-  for (int64_t at = 0; at < kMeasuredBlock; at += sizeof(sums)) {
-    uint64_t words[8];
-    std::memcpy(words, data + at, sizeof(words));
-    for (int i = 0; i < 8; ++i) sums[i] += words[i];
-  }
-  uint64_t all = 0;
-  for (const uint64_t sum : sums) all += sum;
-  return all;
-}
 
 double measured_seconds(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -56,7 +44,8 @@ double measure_read_rate(int threads, const std::vector<int>& processors) {
     if (pass >= kMinPasses && used >= kProcessorSeconds) break;
     const auto start = std::chrono::steady_clock::now();
     for_each(pool, kMeasuredBlocks, [&](int64_t block) {
-      sink.fetch_add(sum_of_block(data + block * kMeasuredBlock), std::memory_order_relaxed);
+      sink.fetch_add(sum_of_words(data + block * kMeasuredBlock, kMeasuredBlock),
+                     std::memory_order_relaxed);
     });
     const double seconds = measured_seconds(start);
     fastest = std::max(fastest, static_cast<double>(kMeasuredBytes) / seconds);

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pages in a real browser, for tests. Importing it ends the test with 77, which ctest counts as
 skipped, where Chromium, its driver or Selenium are missing."""
+import argparse
 import shutil
 import sys
+from pathlib import Path
 
 from serve import PATIENCE_S
 
@@ -27,6 +29,22 @@ def open_browser():
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
     service = webdriver.chrome.service.Service(shutil.which("chromedriver"))
     return webdriver.Chrome(service=service, options=options)
+
+
+def run_test(doc, check):
+    """The program of a test: check(browser, arguments), with lockstep, a model, and where
+    screenshots go, if any are wanted."""
+    parser = argparse.ArgumentParser(description=doc)
+    parser.add_argument("lockstep")
+    parser.add_argument("model")
+    parser.add_argument("--screenshots")
+    arguments = parser.parse_args()
+    browser = open_browser()
+    try:
+        check(browser, arguments)
+    finally:
+        browser.quit()
+    print(f"{Path(sys.argv[0]).stem}: passed")
 
 
 class Page:

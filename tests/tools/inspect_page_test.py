@@ -7,7 +7,6 @@ the keyboard is enough, and nothing is loaded.
 
 Exits with 77, which ctest counts as skipped, where Chromium, its driver or Selenium are missing.
 """
-import argparse
 import json
 import subprocess
 import sys
@@ -15,7 +14,7 @@ import tempfile
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
-from browser import Keys, Page, open_browser  # noqa: E402
+from browser import Keys, Page, run_test  # noqa: E402
 
 # A name that would be an element if it were taken for HTML, and end the script if not escaped.
 HOSTILE = "a <img src=x onerror=alert(1)> <!--"
@@ -194,20 +193,10 @@ def check_pages(browser, arguments, folder):
     check_is_alone(page)
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("lockstep")
-    parser.add_argument("model")
-    parser.add_argument("--screenshots")
-    arguments = parser.parse_args()
-    browser = open_browser()
-    try:
-        with tempfile.TemporaryDirectory() as folder:
-            check_pages(browser, arguments, Path(folder))
-    finally:
-        browser.quit()
-    print("inspect_page_test: passed")
+def check(browser, arguments):
+    with tempfile.TemporaryDirectory() as folder:
+        check_pages(browser, arguments, Path(folder))
 
 
 if __name__ == "__main__":
-    main()
+    run_test(__doc__, check)

@@ -7,12 +7,11 @@ sees the cluster.
 
 Exits with 77, which ctest counts as skipped, where Chromium, its driver or Selenium are missing.
 """
-import argparse
 import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
-from browser import Keys, Page, open_browser  # noqa: E402
+from browser import Keys, Page, run_test  # noqa: E402
 from serve import Server  # noqa: E402
 
 
@@ -106,28 +105,18 @@ def take_screenshots(page, folder):
     page.browser.save_screenshot(f"{folder}/dark.png")
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("lockstep")
-    parser.add_argument("model")
-    parser.add_argument("--screenshots")
-    arguments = parser.parse_args()
-    browser = open_browser()
-    try:
-        with Server(arguments.lockstep, arguments.model) as server:
-            page = ChatPage(browser, f"http://{server.address}/")
-            check_chat(page)
-            check_text_is_never_html(page)
-            check_stop(page)
-            check_cluster(page)
-            check_phone(page)
-            page.check_console()
-            if arguments.screenshots:
-                take_screenshots(page, arguments.screenshots)
-    finally:
-        browser.quit()
-    print("page_test: passed")
+def check(browser, arguments):
+    with Server(arguments.lockstep, arguments.model) as server:
+        page = ChatPage(browser, f"http://{server.address}/")
+        check_chat(page)
+        check_text_is_never_html(page)
+        check_stop(page)
+        check_cluster(page)
+        check_phone(page)
+        page.check_console()
+        if arguments.screenshots:
+            take_screenshots(page, arguments.screenshots)
 
 
 if __name__ == "__main__":
-    main()
+    run_test(__doc__, check)

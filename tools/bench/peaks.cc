@@ -3,11 +3,11 @@
 // operands go through empty asm statements, so that nothing is known of them beforehand.
 #include "tools/bench/peaks.h"
 
-#include <cstring>
-
 #ifdef __x86_64__
 #include <immintrin.h>
 #endif
+
+#include "base/read_loop.h"
 
 namespace lockstep {
 namespace {
@@ -30,18 +30,6 @@ int64_t fp32_portable(int64_t iterations) {
   }
   hide(sums);
   return iterations * kLanes * 2;
-}
-
-uint64_t read_portable(const std::byte* from, int64_t bytes) {
-  uint64_t sums[8] = {};
-  for (int64_t at = 0; at < bytes; at += sizeof(sums)) {
-    uint64_t words[8];
-    std::memcpy(words, from + at, sizeof(words));
-    for (int w = 0; w < 8; ++w) sums[w] += words[w];
-  }
-  uint64_t sum = 0;
-  for (const uint64_t value : sums) sum += value;
-  return sum;
 }
 
 #ifdef __x86_64__
@@ -218,7 +206,7 @@ uint64_t read_all(Isa isa, const std::byte* from, int64_t bytes) {
   if (isa >= Isa::kAvx2) return read_avx2(from, bytes);
 #endif
   (void)isa;
-  return read_portable(from, bytes);
+  return sum_of_words(from, bytes);
 }
 
 }  // namespace lockstep

@@ -29,6 +29,18 @@ struct PositionedStep : StepView {
   std::vector<int32_t> own_rows;
 };
 
+// What the kernel makes of these rows: it agrees with the reference.
+Matrix rope_table(KernelArgs args, double tolerance, int threads = 2) {
+  const int64_t rows = args.step->rows, cols = args.attrs.rotary_dim;
+  Matrix wanted(rows, cols), found(rows, cols);
+  args.out[0] = wanted.view();
+  reference::kernel(Op::kRopeTable)(args);
+  args.out[0] = found.view();
+  run(kernels_of(Op::kRopeTable)[0], args, threads);
+  expect_close(found.view(), wanted.view(), tolerance, "rope_table");
+  return found;
+}
+
 TEST(RopeTableTest, ASequencesLengthChoosesItsFrequencies) {
   const float inv_freq[] = {1, 0.5f, 0.25f, 0.125f, 0.1f, 0.01f};
   const int64_t lengths[] = {10, 20};
@@ -37,18 +49,13 @@ TEST(RopeTableTest, ASequencesLengthChoosesItsFrequencies) {
                                         {.rope_length = 11},
                                         {.rope_length = 20},
                                         {.rope_length = 21}});
-  Matrix wanted(5, 4), found(5, 4);
   KernelArgs args;
   args.step = &step;
   args.attrs.rotary_dim = 4;
   args.attrs.inv_freq = inv_freq;
   args.attrs.rope_lengths = lengths;
   args.attrs.rope_length_count = 2;
-  args.out[0] = wanted.view();
-  reference::kernel(Op::kRopeTable)(args);
-  args.out[0] = found.view();
-  run(kernels_of(Op::kRopeTable)[0], args, 2);
-  expect_close(found.view(), wanted.view(), 1.5e-7, "rope_table");
+  const Matrix found = rope_table(args, 1.5e-7);
   const float own[] = {0.5f, 0.5f, 0.125f, 0.125f, 0.01f};
   for (int r = 0; r < 5; ++r) EXPECT_NEAR(found.at(r, 3), std::sin(3 * own[r]), 1e-6) << r;
 }
@@ -59,17 +66,12 @@ TEST(RopeTableTest, APositionIsTheRowsOwnHeldBehindAPrefixOrCountedFromItsEnd) {
   const std::vector<std::vector<int>> positions = {
       {0, 4, 5, 6, 9}, {0, 4, 3, 3, 3}, {0, 0, 1, 2, 5}};
   for (const PositionRow row : {PositionRow::kOwn, PositionRow::kHeld, PositionRow::kBlock}) {
-    Matrix wanted(5, 2), found(5, 2);
     KernelArgs args;
     args.step = &step;
     args.attrs.rotary_dim = 2;
     args.attrs.inv_freq = inv_freq;
     args.attrs.position_row = row;
-    args.out[0] = wanted.view();
-    reference::kernel(Op::kRopeTable)(args);
-    args.out[0] = found.view();
-    run(kernels_of(Op::kRopeTable)[0], args, 2);
-    expect_close(found.view(), wanted.view(), 1.5e-7, "rope_table");
+    const Matrix found = rope_table(args, 1.5e-7);
     for (int r = 0; r < 5; ++r) {
       const int position = positions[static_cast<size_t>(row)][static_cast<size_t>(r)];
       EXPECT_NEAR(found.at(r, 1), std::sin(0.1 * position), 1e-6) << r;
@@ -81,41 +83,30 @@ TEST(RopeTableTest, IsCosAndSinOfTheFloatAngle) {
   std::vector<float> inv_freq(32);
   for (int i = 0; i < 32; ++i) inv_freq[i] = static_cast<float>(std::pow(1e4, -i / 32.0));
   PositionedStep step({0, 1, 4095, 131071});
-  Matrix wanted(4, 64), found(4, 64);
   KernelArgs args;
   args.step = &step;
   args.attrs.rotary_dim = 64;
   args.attrs.inv_freq = inv_freq.data();
   args.attrs.rope_factor = 1.25f;
-  args.out[0] = wanted.view();
-  reference::kernel(Op::kRopeTable)(args);
-  args.out[0] = found.view();
-  run(kernels_of(Op::kRopeTable)[0], args, 2);
-  expect_close(found.view(), wanted.view(), 1.5e-7, "rope_table");
+  const Matrix found = rope_table(args, 1.5e-7);
   EXPECT_EQ(found.at(0, 0), 1.25f);
   EXPECT_EQ(found.at(0, 32), 0.0f);
 }
 
 TEST(RopeTableTest, DynamicStretchesTheBaseBeyondTheOriginalLengthOnly) {
   PositionedStep step({0, 99, 100, 350});
-  Matrix wanted(4, 16), found(4, 16), plain(4, 16);
   KernelArgs args;
   args.step = &step;
   args.attrs.rotary_dim = 16;
   args.attrs.dynamic_length = 100;
   args.attrs.dynamic_factor = 2;
   args.attrs.rope_theta = 10000;
-  args.out[0] = wanted.view();
-  reference::kernel(Op::kRopeTable)(args);
-  args.out[0] = found.view();
-  run(kernels_of(Op::kRopeTable)[0], args, 3);
-  expect_close(found.view(), wanted.view(), 1e-4, "dynamic");  // Half an ulp of a frequency x 350.
+  const Matrix found = rope_table(args, 1e-4, 3);  // Half an ulp of a frequency x 350.
   std::vector<float> inv_freq(8);
   for (int i = 0; i < 8; ++i) inv_freq[i] = static_cast<float>(std::pow(1e4, -i / 8.0));
   args.attrs.dynamic_length = 0;
   args.attrs.inv_freq = inv_freq.data();
-  args.out[0] = plain.view();
-  run(kernels_of(Op::kRopeTable)[0], args);
+  const Matrix plain = rope_table(args, 1.5e-7);
   EXPECT_NEAR(found.at(1, 3), plain.at(1, 3), 1e-5);
   EXPECT_GT(std::abs(found.at(3, 3) - plain.at(3, 3)), 1e-2);
 }

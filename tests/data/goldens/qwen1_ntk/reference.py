@@ -18,7 +18,7 @@ from transformers.models.qwen2 import modeling_qwen2
 
 FOLDER = pathlib.Path(__file__).parent
 sys.path.append(str(FOLDER.parents[3] / "tools"))
-from make_golden import GREEDY, LENGTHS, MARGIN, answer  # noqa: E402
+from make_golden import answered_prompts  # noqa: E402
 
 OWN = json.loads((FOLDER / "config.json").read_text())
 DIM, TRAINED = OWN["kv_channels"], OWN["seq_length"]
@@ -74,17 +74,9 @@ def main():
     modeling_qwen2.eager_attention_forward = scaled_attention
     for seed in range(1, 500):
         model, tensors = draw(seed)
-        random = torch.Generator().manual_seed(seed)
-        prompts = []
-        for length in LENGTHS:
-            ids = torch.randint(3, OWN["vocab_size"], (length,), generator=random).tolist()
-            turn_for(model, length)
-            logits, greedy, margin = answer(model, ids)
-            if margin < MARGIN or len(set(greedy)) < GREEDY // 6:
-                break
-            prompts.append({"ids": ids, "greedy": greedy, "min_margin": round(margin, 5),
-                            "last_logits": [float(f"{x:.6g}") for x in logits.tolist()]})
-        if len(prompts) == len(LENGTHS):
+        prompts = answered_prompts(model, seed, OWN["vocab_size"],
+                                   lambda length, model=model: turn_for(model, length))
+        if prompts:
             break
     save_file(tensors, FOLDER / "model.safetensors", {"format": "pt"})
     golden = {"reference": "Qwen2 of transformers 5.23.0 with Qwen-7B's two formulas: reference.py",
