@@ -13,7 +13,7 @@ const int64_t kWidths[] = {1, 15, 16, 17, 31, 32, 33, 64, 2048};
 
 // Rows at these positions, of the sequences in order, one each where there are several.
 struct PositionedStep : StepView {
-  PositionedStep(const std::vector<int32_t>& at, std::vector<StepSequence> of = {{}})
+  explicit PositionedStep(const std::vector<int32_t>& at, std::vector<StepSequence> of = {{}})
       : own_positions(at), own_sequences(std::move(of)), own_rows(at.size()) {
     for (size_t r = 0; r < at.size() && own_sequences.size() > 1; ++r) {
       own_rows[r] = static_cast<int32_t>(r);
