@@ -37,7 +37,9 @@ struct OperatorAttrs {
   bool centred = false;      // head_norm: layer_norm within each head, not rms_norm
   int64_t vocab_begin = 0;   // embed, top_candidates: first id of this rank's slice
   bool by_position = false;  // embed: the row of position + offset, not of the token
-  int64_t offset = 0;        // embed: by position
+  int64_t offset = 0;        // embed: by position; position_scale: added to the position
+  bool beside = false;       // embed: not the model's own, and what came with the step has the
+  int64_t absent_id = 0;     // row of absent_id
   // head_norm, rope, attention, delta_rule, recurrence: columns of a q or k head; expand_heads: of
   // an output head
   int64_t head_dim = 0;
@@ -56,6 +58,8 @@ struct OperatorAttrs {
   int64_t slope_count = 0;
   float scale = 0;          // attention, route, delta_rule: scores, weights, q are multiplied by it
   int64_t window = 0;       // attention: 0, or how many positions a query sees, itself included
+  int64_t chunk = 0;        // attention: 0, or keys are those of the query's run of so many
+  bool read_only = false;   // attention: the pages have the step's k and v already
   float cap = 0;            // attention: scores become cap * tanh(score / cap); 0: they stay
   bool out_before = false;  // recurrence: of a row, from what the rows before it left
   int state = -1;           // Index into the program's states, of operators that have one.

@@ -51,6 +51,11 @@ bool check_expert_linear(const OperatorCall& c, Finding& f) {
          f.holds(types_fit, "a bfloat16 input must have a bfloat16 or quantized weight");
 }
 
+bool check_expert_scale(const OperatorCall& c, Finding& f) {
+  return f.within("columns of the weight", c.in[2].cols, 1, kMaxExperts) &&
+         f.equal("columns of the ids", c.in[1].cols, 1);
+}
+
 bool check_combine(const OperatorCall& c, Finding& f) {
   const OperandShape &x = c.in[0], &weights = c.in[1], &out = c.out[0];
   return f.equal("columns of the weights", weights.cols, 1) &&

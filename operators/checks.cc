@@ -45,7 +45,13 @@ bool check_positions(const OperatorCall& c, Finding& f) {
 }  // namespace
 
 bool check_embed(const OperatorCall& c, Finding& f) {
-  const int64_t hidden = c.program != nullptr ? c.program->hidden : c.out[0].cols;
+  const bool own = c.program != nullptr && !c.attrs.beside;
+  const int64_t hidden = own ? c.program->hidden : c.out[0].cols;
+  if (c.attrs.beside &&
+      !(f.holds(!c.attrs.by_position, "by_position and beside must not both be set") &&
+        f.within("absent_id", c.attrs.absent_id, 0, kMaxColumns))) {
+    return false;
+  }
   if (!f.equal("columns of the weight", c.in[0].cols, hidden) ||
       !f.equal("columns of the output", c.out[0].cols, hidden)) {
     return false;
@@ -118,7 +124,8 @@ bool check_rope(const OperatorCall& c, Finding& f) {
 bool check_position_scale(const OperatorCall& c, Finding& f) {
   const OperatorAttrs& a = c.attrs;
   if (!f.within("scales count", a.position_scale_count, 1, kMaxScales) ||
-      !f.within("length", a.position_scale_length, 1, kMaxContext)) {
+      !f.within("length", a.position_scale_length, 1, kMaxContext) ||
+      !f.within("offset", a.offset, 0, kMaxContext)) {
     return false;
   }
   for (int64_t i = 0; i < a.position_scale_count; ++i) {
@@ -153,7 +160,7 @@ bool check_attention(const OperatorCall& c, Finding& f) {
   }
   return f.finite("scale", a.scale) && f.finite("cap", a.cap) &&
          f.holds(a.cap >= 0, "cap must not be negative") &&
-         f.within("window", a.window, 0, kMaxColumns);
+         f.within("window", a.window, 0, kMaxColumns) && f.within("chunk", a.chunk, 0, kMaxColumns);
 }
 
 bool check_map(const OperatorCall& c, Finding& f) {

@@ -42,6 +42,14 @@ static_assert(program::Op_ARRAYSIZE == kOpCount, "program.proto has more than op
 static_assert(program::Function_ARRAYSIZE == kFunctionCount,
               "program.proto has more than operators/functions.inc");
 
+void bind_embed(const program::EmbedAttrs& from, OperatorAttrs& attrs) {
+  attrs.vocab_begin = from.vocab_begin();
+  attrs.by_position = from.by_position();
+  attrs.offset = from.offset();
+  attrs.beside = from.beside();
+  attrs.absent_id = from.absent_id();
+}
+
 void bind_rope_table(const program::RopeTableAttrs& from, OperatorAttrs& attrs) {
   attrs.rotary_dim = 2 * int64_t{from.inv_freq_size()};
   attrs.inv_freq = from.inv_freq().data();
@@ -62,6 +70,8 @@ void bind_attention(const program::AttentionAttrs& from, OperatorAttrs& attrs) {
   attrs.slope_count = from.slopes_size();
   attrs.scale = from.scale();
   attrs.window = from.window();
+  attrs.chunk = from.chunk();
+  attrs.read_only = from.read_only();
   attrs.cap = from.cap();
   attrs.state = from.state();
 }
@@ -129,7 +139,8 @@ std::string position_scale_text(const OperatorAttrs& attrs, bool brief) {
   const std::span<const float> scales(attrs.position_scales,
                                       static_cast<size_t>(attrs.position_scale_count));
   return fmt::format("scales {} length {}", list_text(scales, brief, "{:.9g}"),
-                     attrs.position_scale_length);
+                     attrs.position_scale_length) +
+         (attrs.offset == 0 ? "" : fmt::format(" offset {}", attrs.offset));
 }
 
 std::string attention_text(const OperatorAttrs& attrs, bool brief) {
@@ -137,7 +148,9 @@ std::string attention_text(const OperatorAttrs& attrs, bool brief) {
       fmt::format("heads {} kv_heads {} head_dim {}", attrs.heads, attrs.kv_heads, attrs.head_dim);
   if (attrs.v_dim != attrs.head_dim) text += fmt::format(" v_dim {}", attrs.v_dim);
   text += fmt::format(" scale {:.9g} state {}", attrs.scale, attrs.state);
+  if (attrs.read_only) text += " read_only";
   if (attrs.window != 0) text += fmt::format(" window {}", attrs.window);
+  if (attrs.chunk != 0) text += fmt::format(" chunk {}", attrs.chunk);
   if (attrs.cap != 0) text += fmt::format(" cap {:.9g}", attrs.cap);
   if (attrs.slopes != nullptr) {
     const std::span<const float> slopes(attrs.slopes, static_cast<size_t>(attrs.slope_count));
@@ -183,9 +196,7 @@ OperatorAttrs bind_attributes(const Attributes& from) {
     case AttrsKind::kNone:
       break;
     case AttrsKind::kEmbed:
-      attrs.vocab_begin = from.embed().vocab_begin();
-      attrs.by_position = from.embed().by_position();
-      attrs.offset = from.embed().offset();
+      bind_embed(from.embed(), attrs);
       break;
     case AttrsKind::kNorm:
       attrs.eps = from.norm().eps();
@@ -227,6 +238,7 @@ OperatorAttrs bind_attributes(const Attributes& from) {
       attrs.position_scales = from.position_scale().scales().data();
       attrs.position_scale_count = from.position_scale().scales_size();
       attrs.position_scale_length = from.position_scale().length();
+      attrs.offset = from.position_scale().offset();
       break;
     case AttrsKind::kConv:
       attrs.taps = from.conv().taps();
@@ -255,7 +267,8 @@ std::string attributes_text(const Attributes& attributes, bool brief) {
       return "";
     case AttrsKind::kEmbed:
       return fmt::format("vocab_begin {}", attrs.vocab_begin) +
-             (attrs.by_position ? fmt::format(" by_position offset {}", attrs.offset) : "");
+             (attrs.by_position ? fmt::format(" by_position offset {}", attrs.offset) : "") +
+             (attrs.beside ? fmt::format(" beside absent_id {}", attrs.absent_id) : "");
     case AttrsKind::kTopCandidates:
       return fmt::format("vocab_begin {}", attrs.vocab_begin);
     case AttrsKind::kNorm:

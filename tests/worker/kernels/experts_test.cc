@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// route, expert_linear and combine: agreement with the reference and with linear, and bits over
-// rows, threads and instruction sets.
+// route, expert_linear, expert_scale and combine: agreement with the reference and with linear, and
+// bits over rows, threads and instruction sets.
 #include <set>
 
 #include "base/thread_pool.h"
@@ -300,6 +300,38 @@ TEST_P(RouteTest, EqualScoresGoToTheLowerNumberAndNanIsAChoiceToo) {
 // Twins have no such kernels.
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(RouteTest);
 INSTANTIATE_TEST_SUITE_P(Cpu, RouteTest, testing::ValuesIn(kernels_of(Op::kRoute)), kernel_name);
+
+class ExpertScaleTest : public testing::TestWithParam<KernelEntry> {};
+
+TEST_P(ExpertScaleTest, ARowHasItsExpertsNumberAndAnIdThatIsNoExpertsGivesZero) {
+  for (const int64_t cols : {1, 33}) {
+    const Matrix x = Matrix::random(40, cols, 1, DType::kF32, cols + 2);
+    const Matrix scales = Matrix::random(1, 5, 2);
+    const Matrix ids = ids_of(random_ids(20, 2, 7));  // Some are 5 and 6.
+    *ids.view().row<int32_t>(3) = -1;
+    const Matrix wanted(40, cols), found(40, cols);
+    KernelArgs args;
+    args.in[0] = x.view();
+    args.in[1] = ids.view();
+    args.in[2] = scales.view();
+    args.out[0] = wanted.view();
+    reference::kernel(Op::kExpertScale)(args);
+    EXPECT_EQ(wanted.at(3, 0), 0.0f);
+    args.out[0] = found.view();
+    run(GetParam(), args, 3);
+    expect_same_bits(found.view(), wanted.view(), GetParam().name);
+    args.in[0] = found.view();  // In place.
+    run(GetParam(), args, 2);
+    args.out[0] = wanted.view();
+    args.in[0] = wanted.view();
+    reference::kernel(Op::kExpertScale)(args);
+    expect_same_bits(found.view(), wanted.view(), GetParam().name);
+  }
+}
+
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(ExpertScaleTest);
+INSTANTIATE_TEST_SUITE_P(Cpu, ExpertScaleTest, testing::ValuesIn(kernels_of(Op::kExpertScale)),
+                         kernel_name);
 
 class CombineTest : public testing::TestWithParam<KernelEntry> {};
 

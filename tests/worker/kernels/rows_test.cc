@@ -79,11 +79,11 @@ bool by_rows(Op op) {
 TEST(KernelTestsTest, EveryOperatorWithAKernelHasTests) {
   // Those that RowCase cannot call have tests of their own, here or in files of their name.
   const std::set<Op> own = {
-      Op::kEmbed,      Op::kLinear,        Op::kRopeTable,  Op::kRope,       Op::kPositionScale,
-      Op::kAttention,  Op::kTopCandidates, Op::kSelectRows, Op::kRoute,      Op::kExpertLinear,
-      Op::kCombine,    Op::kConv,          Op::kDeltaRule,  Op::kHeadLinear, Op::kJoinHeads,
-      Op::kBroadcast,  Op::kShift,         Op::kRecurrence, Op::kHeadDot,    Op::kWkv,
-      Op::kExpandHeads};
+      Op::kEmbed,       Op::kLinear,        Op::kRopeTable,  Op::kRope,       Op::kPositionScale,
+      Op::kAttention,   Op::kTopCandidates, Op::kSelectRows, Op::kRoute,      Op::kExpertLinear,
+      Op::kCombine,     Op::kConv,          Op::kDeltaRule,  Op::kHeadLinear, Op::kJoinHeads,
+      Op::kBroadcast,   Op::kShift,         Op::kRecurrence, Op::kHeadDot,    Op::kWkv,
+      Op::kExpandHeads, Op::kExpertScale};
   for (int i = 1; i < kOpCount; ++i) {
     const Op op = static_cast<Op>(i);
     if (schema_of(op).run_by != RunBy::kKernel) continue;
@@ -308,7 +308,7 @@ TEST(RopeTableTest, DynamicStretchesTheBaseBeyondTheOriginalLengthOnly) {
 }
 
 TEST(PositionScaleTest, ARowsScaleIsThatOfItsPositionOrTheLast) {
-  const int32_t positions[] = {0, 9, 10, 29, 30, 4000};
+  const int32_t positions[] = {0, 8, 9, 28, 29, 4000};  // With the offset one more.
   const float scales[] = {1, 1.25f, -0.7f};
   const float of_rows[] = {1, 1, 1.25f, -0.7f, -0.7f, -0.7f};
   StepView step;
@@ -322,6 +322,7 @@ TEST(PositionScaleTest, ARowsScaleIsThatOfItsPositionOrTheLast) {
     args.attrs.position_scales = scales;
     args.attrs.position_scale_count = 3;
     args.attrs.position_scale_length = 10;
+    args.attrs.offset = 1;
     args.in[0] = x.view();
     args.out[0] = wanted.view();
     reference::kernel(Op::kPositionScale)(args);

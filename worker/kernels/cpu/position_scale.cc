@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// y = x * the scale of the row's position: one for every `length` positions, the last one for all
-// that follow.
+// y = x * the scale of the row's position + offset: one for every `length` positions, the last one
+// for all that follow.
 #include "worker/kernels/cpu/chunks.h"
 #include "worker/kernels/cpu/vec.h"
 #include "worker/kernels/kernel.h"
@@ -11,7 +11,7 @@ const char* position_scale(const KernelArgs& args) {
   const TensorView &x = args.in[0], &y = args.out[0];
   const OperatorAttrs& attrs = args.attrs;
   for_rows(*args.parallel, x.rows, x.cols, [&](int64_t r) {
-    const int64_t index = args.step->positions[r] / attrs.position_scale_length;
+    const int64_t index = (args.step->positions[r] + attrs.offset) / attrs.position_scale_length;
     const int64_t last = attrs.position_scale_count - 1;
     const Vec scale = Vec::splat(attrs.position_scales[index < last ? index : last]);
     const float* from = x.row<float>(r);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // route: scores to experts and their weights, a row by itself, sums in the order of experts.
+// expert_scale: rows times the number of the expert that they are routed to.
 // combine: the weighted sum of a token's routes, in their order, column by column.
 #include "worker/kernels/choose_experts.h"
 #include "worker/kernels/cpu/chunks.h"
@@ -53,6 +54,20 @@ const char* route(const KernelArgs& args) {
   for_rows(*args.parallel, args.in[0].rows, args.in[0].cols * kScoreCost, [&](int64_t r) {
     RouteRow row;
     route_row(args, r, row);
+  });
+  return nullptr;
+}
+
+const char* expert_scale(const KernelArgs& args) {
+  const TensorView &x = args.in[0], &ids = args.in[1], &weight = args.in[2], &out = args.out[0];
+  for_rows(*args.parallel, x.rows, x.cols, [&](int64_t r) {
+    const int32_t id = *ids.row<int32_t>(r);
+    const Vec scale = Vec::splat(id >= 0 && id < weight.cols ? weight.row<float>(0)[id] : 0.0f);
+    const float* from = x.row<float>(r);
+    float* to = out.row<float>(r);
+    for (int64_t i = 0; i < x.cols; i += Vec::kLanes) {
+      (Vec::load(from + i, x.cols - i) * scale).store(to + i, x.cols - i);
+    }
   });
   return nullptr;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// y = x * the scale of the row's position: one for every `length` positions, the last one for all
-// that follow. The CPU's bits.
+// y = x * the scale of the row's position + offset: one for every `length` positions, the last one
+// for all that follow. The CPU's bits.
 #include "worker/kernels/cuda/scalar.h"
 
 namespace lockstep::LOCKSTEP_TARGET {
@@ -9,7 +9,7 @@ namespace {
 __global__ void position_scale_kernel(TensorView x, TensorView out, StepView step,
                                       OperatorAttrs attrs) {
   const int64_t row = blockIdx.x, stride = int64_t{gridDim.y} * blockDim.x;
-  const int64_t index = step.positions[row] / attrs.position_scale_length;
+  const int64_t index = (step.positions[row] + attrs.offset) / attrs.position_scale_length;
   const float scale = attrs.position_scales[min(index, attrs.position_scale_count - 1)];
   const float* from = x.row<float>(row);
   float* to = out.row<float>(row);

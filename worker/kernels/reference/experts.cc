@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// route, expert_linear and combine: what a mixture of experts adds to linears.
+// route, expert_linear, expert_scale and combine: what a mixture of experts adds to linears.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -120,6 +120,16 @@ const char* expert_linear(const KernelArgs& args) {
     }
     one.out[0] = rows_of(args.out[0], route, 1, no_codes);
     kernel(Op::kLinear)(one);
+  }
+  return nullptr;
+}
+
+const char* expert_scale(const KernelArgs& args) {
+  const TensorView &x = args.in[0], &ids = args.in[1], &weight = args.in[2];
+  for (int64_t r = 0; r < x.rows; ++r) {
+    const int32_t id = *ids.row<int32_t>(r);
+    const float scale = id >= 0 && id < weight.cols ? element(weight, 0, id) : 0;
+    for (int64_t c = 0; c < x.cols; ++c) set_element(args.out[0], r, c, element(x, r, c) * scale);
   }
   return nullptr;
 }

@@ -193,8 +193,9 @@ const char* embed(const KernelArgs& args) {
   const TensorView &weight = args.in[0], &out = args.out[0];
   const float* embedding = args.step->embeddings;
   for (int64_t r = 0; r < out.rows; ++r) {
-    const int64_t token =
+    int64_t token =
         args.attrs.by_position ? args.step->positions[r] + args.attrs.offset : args.step->tokens[r];
+    if (args.attrs.beside && token == -1) token = args.attrs.absent_id;
     const int64_t local = token - args.attrs.vocab_begin;
     for (int64_t i = 0; i < out.cols; ++i) {
       float value = -0.0f;
@@ -213,7 +214,7 @@ const char* embed(const KernelArgs& args) {
 const char* position_scale(const KernelArgs& args) {
   const OperatorAttrs& attrs = args.attrs;
   for (int64_t r = 0; r < args.out[0].rows; ++r) {
-    const int64_t index = args.step->positions[r] / attrs.position_scale_length;
+    const int64_t index = (args.step->positions[r] + attrs.offset) / attrs.position_scale_length;
     const float scale = attrs.position_scales[std::min(index, attrs.position_scale_count - 1)];
     for (int64_t i = 0; i < args.out[0].cols; ++i) {
       set_element(args.out[0], r, i, element(args.in[0], r, i) * scale);
