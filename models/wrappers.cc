@@ -19,21 +19,31 @@ struct TextModel {
 
 struct Wrapper {
   std::string_view name;
-  std::array<TextModel, 2> text;         // The first where text_config has no model_type.
+  std::array<TextModel, 3> text;         // The first where text_config has no model_type.
   std::array<std::string_view, 8> keys;  // Of the outer object: they say nothing of the text part.
+  std::string_view scope = "language_model";  // What its tensors' names begin with.
 };
-
-constexpr std::string_view kScope = "language_model";
 
 constexpr Wrapper kWrappers[] = {
     {"Mistral3ForConditionalGeneration",
-     {{{"mistral", "MistralForCausalLM"}, {"ministral3", "Ministral3ForCausalLM"}}},
+     {{{"mistral", "MistralForCausalLM"},
+       {"ministral3", "Ministral3ForCausalLM"},
+       {"mistral4", "Mistral4ForCausalLM"}}},
      {"image_token_index", "image_token_id", "multimodal_projector_bias", "projector_hidden_act",
       "spatial_merge_size", "vision_feature_layer"}},
     {"Gemma3ForConditionalGeneration",
      {{{"gemma3_text", "Gemma3ForCausalLM"}}},
      {"image_token_index", "image_token_id", "boi_token_index", "eoi_token_index",
       "mm_tokens_per_image"}},
+    {"Llama4ForConditionalGeneration",
+     {{{"llama4_text", "Llama4ForCausalLM"}}},
+     {"image_token_index", "image_token_id", "boi_token_index", "eoi_token_index", "boi_token_id",
+      "eoi_token_id"}},
+    {"Gemma4ForConditionalGeneration",
+     {{{"gemma4_text", "Gemma4ForCausalLM"}}},
+     {"image_token_id", "video_token_id", "audio_token_id", "boi_token_id", "eoi_token_id",
+      "boa_token_id", "eoa_token_index", "vision_soft_tokens_per_image"},
+     "model.language_model"},
 };
 
 // Of the outer object, which wins.
@@ -71,7 +81,7 @@ absl::StatusOr<Json> text_of(const Wrapper& wrapper, const Json& json) {
   Json unknown = Json::object();
   for (const auto& [key, value] : json.items()) {
     if (value.is_null() || key == "architectures" || key == "text_config") continue;
-    if (key == "vision_config" || contains(wrapper.keys, key)) continue;
+    if (key == "vision_config" || key == "audio_config" || contains(wrapper.keys, key)) continue;
     if (contains(kSharedKeys, key)) {
       text[key] = value;
     } else if (is_known_key(key)) {
@@ -97,7 +107,7 @@ absl::StatusOr<std::string> unwrap_text(Json& json) {
   for (const Wrapper& wrapper : kWrappers) {
     if (wrapper.name != name) continue;
     ASSIGN_OR_RETURN(json, text_of(wrapper, json));
-    return std::string(kScope);
+    return std::string(wrapper.scope);
   }
   return "";
 }
