@@ -15,7 +15,6 @@ constexpr std::string_view kStreams = "several residual streams (AltUp) are miss
 constexpr RefusedArchitecture kRefused[] = {
     {"Qwen2VLForConditionalGeneration", kMrope},
     {"Qwen2_5_VLForConditionalGeneration", kMrope},
-    {"Qwen3VLForConditionalGeneration", kMrope},
     {"Qwen3VLMoeForConditionalGeneration", kMrope},
     {"Glm4vForConditionalGeneration", kMrope},
     {"Glm4vMoeForConditionalGeneration", kMrope},
