@@ -35,7 +35,8 @@ absl::StatusOr<QueryScaling> read_temperature(const Json& json) {
     return invalid_argument("attn_temperature_tuning: wanted true or false, found {}",
                             describe(tuning));
   }
-  if (tuning == false || tuning == 0) return scaling;
+  const bool tuned = tuning.is_boolean() ? tuning.get<bool>() : tuning.get<int64_t>() != 0;
+  if (!tuned) return scaling;
   ASSIGN_OR_RETURN(scaling.beta, get_double(json, "attn_scale", 0.1));
   if (!(scaling.beta >= 0 && scaling.beta <= 1000)) {
     return invalid_argument("attn_scale: wanted a number from 0 to 1000, found {}", scaling.beta);
