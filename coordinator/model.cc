@@ -82,7 +82,7 @@ void use_short_names(const Checkpoint& checkpoint, Graph& graph) {
   const std::string& first = graph.parameters().front().pieces.front().source();
   const std::string outer = first.substr(0, first.find('.') + 1);
   if (checkpoint.find(first) != nullptr || outer.empty()) return;
-  if (checkpoint.find(first.substr(outer.size())) != nullptr) graph.leave_out(outer);
+  if (checkpoint.find(first.substr(outer.size())) != nullptr) graph.rename(outer, "");
 }
 
 }  // namespace

@@ -6,13 +6,6 @@
 namespace lockstep {
 namespace {
 
-// x where there is none of that name.
-Value norm(Graph& g, const Config& c, Value x, const char* name) {
-  if (name == nullptr) return x;
-  return c.layer_norm ? g.layer_norm(x, name, c.norm_eps, c.norm_bias)
-                      : g.rms_norm(x, name, c.norm_eps, c.norm_plus);
-}
-
 // Of q or k.
 Value qk_norm(Graph& g, const Config& c, Value x, const std::string& name) {
   switch (c.qk_norm.over) {
@@ -50,6 +43,12 @@ FusedPart rows_of_runs(const char* name, int64_t count, int64_t run, int64_t beg
   return part;
 }
 
+Value norm(Graph& g, const Config& c, Value x, const char* name) {
+  if (name == nullptr) return x;
+  return c.layer_norm ? g.layer_norm(x, name, c.norm_eps, c.norm_bias)
+                      : g.rms_norm(x, name, c.norm_eps, c.norm_plus);
+}
+
 AttentionSpec attention_spec(const Config& c, int layer) {
   return {
       .head_dim = c.head_dim,
@@ -61,6 +60,7 @@ AttentionSpec attention_spec(const Config& c, int layer) {
       .layer = layer,
       .slopes = c.slopes,
       .sinks = c.sinks,
+      .chunk = c.chunks.empty() ? 0 : c.chunks[layer],
   };
 }
 
@@ -161,6 +161,7 @@ void build_layers(Graph& g, const Config& c, const Layers& model) {
     x = g.add(x, g.embed_positions(model.positions, c.position_rows, c.position_offset, hidden(c)));
   }
   x = norm(g, c, x, model.embedding_norm);
+  if (model.stream != nullptr) x = model.stream(g, c, x, -1);
   for (int layer = 0; layer < c.layers; ++layer) {
     const Scope scope(g, fmt::format("{}.{}", model.layers, layer));
     const Value normed = norm(g, c, x, model.attention_norm);
@@ -174,6 +175,7 @@ void build_layers(Graph& g, const Config& c, const Layers& model) {
     // Added before they are made whole: one collective for both.
     if (c.parallel_norms != 0) m = g.add(a, m);
     x = g.add(kept(x, mlp_in), m);
+    if (model.stream != nullptr) x = model.stream(g, c, x, layer);
   }
   x = norm(g, c, g.select_rows(x), model.norm);
   x = g.head(x, c.tie_word_embeddings ? model.embedding : model.head, vocab(c), c.head_bias,

@@ -24,6 +24,9 @@ AttentionSpec attention_spec(const Config& config, int layer);
 Value turned_attention(Graph& graph, const Config& config, Value q, Value k, Value v, int layer,
                        const std::string& out);
 
+// The norm of that name as the config has it; x where `name` is null.
+Value norm(Graph& graph, const Config& config, Value x, const char* name);
+
 // q, k and v each a linear, `scope`.q_proj and so on; norms of q and k, if the config says so.
 Value separate_attention(Graph& graph, const Config& config, Value x, int layer,
                          const std::string& scope, const std::string& out);
@@ -52,6 +55,9 @@ Value stacked_mlp(Graph& graph, const Config& config, Value x, const std::string
 struct Layers {
   Block attention = llama_attention;
   Block mlp = gated_mlp;
+  // Null, or what makes the residual stream of the embeddings (layer -1), and of that behind each
+  // layer.
+  Block stream = nullptr;
   // Names in the checkpoint.
   const char* embedding = "model.embed_tokens";
   const char* positions = nullptr;  // Learned ones, where Config::position_rows is set.

@@ -10,6 +10,7 @@
 #include "base/math.h"
 #include "models/config_keys.h"
 #include "models/config_layers.h"
+#include "models/query_scales.h"
 #include "models/rope.h"
 
 namespace lockstep {
@@ -220,53 +221,6 @@ absl::Status set_context(double reach, int64_t override, Config& config) {
   return absl::OkStatus();
 }
 
-// What says how queries are scaled by their position, which is no rotary scaling's.
-struct QueryScaling {
-  double beta = 0;
-  int64_t length = 0;  // 0: they are not.
-};
-
-// Takes it out of rope_parameters.
-absl::StatusOr<QueryScaling> take_query_scaling(Json& rope) {
-  QueryScaling scaling;
-  if (!rope.is_object()) return scaling;
-  const auto in_rope = [](const absl::Status& status) {
-    return invalid_argument("rope_parameters.{}", message_of(status));
-  };
-  const absl::StatusOr<double> beta = get_double(rope, "llama_4_scaling_beta");
-  if (!beta.ok()) return in_rope(beta.status());
-  if (!(*beta >= 0 && *beta <= 1000)) {
-    return invalid_argument(
-        "rope_parameters.llama_4_scaling_beta: wanted a number from 0 to 1000, found {}", *beta);
-  }
-  const absl::StatusOr<int64_t> length =
-      get_count(rope, "original_max_position_embeddings", 1 << 24);
-  if (!length.ok()) return in_rope(length.status());
-  rope.erase("llama_4_scaling_beta");
-  rope.erase("max_position_embeddings");  // Repeated there, and read by nobody.
-  return QueryScaling{.beta = *beta, .length = *length};
-}
-
-// 1 + beta * log(1 + floor(position / length)) for every position that a sequence may have.
-absl::Status set_query_scales(const QueryScaling& scaling, double positions, Config& config) {
-  constexpr int64_t kMostScales = 1 << 16;
-  if (scaling.length == 0) return absl::OkStatus();
-  const auto count =
-      static_cast<int64_t>(std::ceil(positions / static_cast<double>(scaling.length)));
-  if (count > kMostScales) {
-    return invalid_argument(
-        "rope_parameters.original_max_position_embeddings: wanted no less than a part in {} of the "
-        "{} positions, found {}",
-        kMostScales, positions, scaling.length);
-  }
-  config.query_scales.length = scaling.length;
-  for (int64_t i = 0; i < count; ++i) {
-    const double scale = 1 + scaling.beta * exact_log(static_cast<double>(1 + i));
-    config.query_scales.scales.push_back(static_cast<float>(scale));
-  }
-  return absl::OkStatus();
-}
-
 // Both tables; how far the scaling of layers that see all positions reaches.
 absl::StatusOr<double> read_ropes(const Json& json, const Family& family, Config& config) {
   RopeFacts facts{.head_dim = config.head_dim,
@@ -300,7 +254,15 @@ absl::StatusOr<double> read_ropes(const Json& json, const Family& family, Config
   if (reads_key(family, "llama_4_scaling_beta")) {
     ASSIGN_OR_RETURN(queries, take_query_scaling(full["rope_parameters"]));
   }
-  ASSIGN_OR_RETURN(RopeConfig rope, parse_rope(full, facts));
+  if (reads_key(family, "attn_temperature_tuning")) {
+    ASSIGN_OR_RETURN(queries, read_temperature(json));
+  }
+  if (config.latent.kv_width > 0 && full["rope_parameters"].is_object()) {
+    full["rope_parameters"].erase("partial_rotary_factor");  // That of nope_dim + head_dim.
+  }
+  RopeFacts of_full = facts;
+  if (config.kinds.full_head_dim != 0) of_full.head_dim = config.kinds.full_head_dim;
+  ASSIGN_OR_RETURN(RopeConfig rope, parse_rope(full, of_full));
   const double positions = static_cast<double>(config.max_position_embeddings) * rope.reach;
   RETURN_IF_ERROR(set_query_scales(queries, positions, config));
   config.rope = config.window_rope = std::move(rope.rope);

@@ -14,6 +14,7 @@
 #include "base/dtype.h"
 #include "base/json.h"
 #include "models/config_experts.h"
+#include "models/config_kinds.h"
 #include "models/config_latent.h"
 #include "models/config_recurrent.h"
 #include "models/config_rwkv.h"
@@ -70,6 +71,8 @@ struct Config {
   float kept_norm = 0;
   std::vector<bool> turns;       // [layers]: whether q and k are rotated.
   std::vector<int64_t> windows;  // [layers]: 0, or how many positions a query sees.
+  std::vector<int64_t> chunks;   // [layers], of runs of positions that see each other, or empty.
+  KindConfig kinds;
   ExpertConfig experts;
   RecurrentConfig recurrent;
   LatentConfig latent;

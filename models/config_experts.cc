@@ -71,18 +71,9 @@ absl::Status read_expert_layers(const Json& json, ExpertConfig& experts) {
   for (int64_t i = 0; i < layers; ++i) {
     experts.in_layer[static_cast<size_t>(i)] = (i + 1) % step == 0;
   }
-  const auto found = json.find("mlp_only_layers");
-  if (found == json.end() || found->is_null()) return absl::OkStatus();
-  if (!found->is_array()) {
-    return invalid_argument("mlp_only_layers: wanted a list of layers, found {}", describe(*found));
-  }
-  for (const Json& layer : *found) {
-    if (!layer.is_number_integer() || layer < 0 || layer >= layers) {
-      return invalid_argument("mlp_only_layers: wanted layers from 0 to {}, found {}", layers - 1,
-                              describe(layer));
-    }
-    experts.in_layer[layer.get<size_t>()] = false;
-  }
+  ASSIGN_OR_RETURN(const std::vector<size_t> dense,
+                   read_layer_list(json, "mlp_only_layers", layers));
+  for (const size_t layer : dense) experts.in_layer[layer] = false;
   return absl::OkStatus();
 }
 
@@ -97,6 +88,24 @@ bool reads_expert_key(const FamilyExperts& family, std::string_view key) {
          (key == "norm_topk_prob" && !family.always_renormalised) ||
          (by_layer && family.by_layer) ||
          (family.grouped && std::ranges::find(kGroupedKeys, key) != std::end(kGroupedKeys));
+}
+
+absl::StatusOr<std::vector<size_t>> read_layer_list(const Json& json, std::string_view key,
+                                                    int64_t layers) {
+  std::vector<size_t> listed;
+  const Json found = json.value(std::string(key), Json());
+  if (found.is_null()) return listed;
+  if (!found.is_array()) {
+    return invalid_argument("{}: wanted a list of layers, found {}", key, describe(found));
+  }
+  for (const Json& layer : found) {
+    if (!layer.is_number_integer() || layer < 0 || layer >= layers) {
+      return invalid_argument("{}: wanted layers from 0 to {}, found {}", key, layers - 1,
+                              describe(layer));
+    }
+    listed.push_back(layer.get<size_t>());
+  }
+  return listed;
 }
 
 absl::StatusOr<ExpertConfig> read_experts(const Json& json, const FamilyExperts& family, int layers,

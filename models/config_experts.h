@@ -41,6 +41,10 @@ struct ExpertConfig {
 // Whether a family with these experts reads the key.
 bool reads_expert_key(const FamilyExperts& family, std::string_view key);
 
+// The layers that a list names; none where the key is missing.
+absl::StatusOr<std::vector<size_t>> read_layer_list(const Json& json, std::string_view key,
+                                                    int64_t layers);
+
 absl::StatusOr<ExpertConfig> read_experts(const Json& json, const FamilyExperts& family, int layers,
                                           int64_t intermediate_size);
 

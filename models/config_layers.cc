@@ -17,7 +17,7 @@ absl::Status read_turns(const Json& json, const Family& family, Config& config) 
                    get_count(json, "no_rope_layer_interval", 1024, family.no_rope_every));
   for (int64_t i = 0; i < config.layers; ++i) config.turns[i] = (i + 1) % every != 0;
   const auto found = json.find("no_rope_layers");
-  if (found == json.end() || found->is_null()) return absl::OkStatus();
+  if (found == json.end() || found->is_null() || *found == Json::array()) return absl::OkStatus();
   if (!found->is_array() || static_cast<int>(found->size()) < config.layers) {
     return invalid_argument(
         "no_rope_layers: wanted a list of {} layers, found {}", config.layers,
@@ -78,6 +78,25 @@ absl::Status read_windows(const Json& json, const Family& family, Config& config
   return absl::OkStatus();
 }
 
+absl::Status read_chunks(const Json& json, Config& config) {
+  ASSIGN_OR_RETURN(const int64_t chunk, get_count(json, "attention_chunk_size", 1 << 24, 8192));
+  const Json types = json.value("layer_types", Json());
+  if (!types.is_null() && (!types.is_array() || static_cast<int>(types.size()) != config.layers)) {
+    return invalid_argument("layer_types: wanted a list of {} layers, found {}", config.layers,
+                            types.is_array() ? fmt::format("{}", types.size()) : describe(types));
+  }
+  for (size_t i = 0; i < config.turns.size(); ++i) {
+    const bool chunked = types.is_null() ? config.turns[i] : types[i] == "chunked_attention";
+    config.chunks.push_back(chunked ? chunk : 0);
+    if (types.is_null() || chunked || types[i] == "full_attention") continue;
+    return invalid_argument(
+        "layer_types[{}]: {} is not supported; supported: full_attention, chunked_attention", i,
+        describe(types[i]));
+  }
+  config.windows.assign(config.turns.size(), 0);
+  return absl::OkStatus();
+}
+
 // layer_types is by layer what the other keys say for all; where it is read, it decides.
 absl::Status read_layer_types(const Json& json, const Family& family, Config& config) {
   if (!json.contains("layer_types") || json["layer_types"].is_null()) return absl::OkStatus();
@@ -117,6 +136,7 @@ absl::Status read_layer_types(const Json& json, const Family& family, Config& co
 absl::Status read_layers(const Json& json, const Family& family, Config& config) {
   config.recurrent.in_layer.resize(static_cast<size_t>(config.layers));
   RETURN_IF_ERROR(read_turns(json, family, config));
+  if (family.window == WindowRule::kChunks) return read_chunks(json, config);
   RETURN_IF_ERROR(read_windows(json, family, config));
   RETURN_IF_ERROR(read_layer_types(json, family, config));
   const bool windows = json.contains("sliding_window") ? !json["sliding_window"].is_null()

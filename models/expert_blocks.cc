@@ -14,12 +14,32 @@ Value gated_experts(Graph& g, const Config& c, Value x, const Routes& routes,
   return g.combine(linear(g.mul(gate, up), names.down, hidden(c)), routes);
 }
 
-Value shared_expert(Graph& g, const Config& c, Value x, const char* scope) {
-  const AxisSize size = {Axis::kFfn, c.experts.shared_size, 1};
-  const Scope shared(g, scope);
+Value stacked_experts(Graph& g, const Config& c, Value x, const Routes& routes, bool transposed) {
+  const AxisSize size = {Axis::kFfn, c.experts.size, 1};
+  Experts gate_up{.count = c.experts.count,
+                  .name = "experts.gate_up_proj",
+                  .stack_rows = 2 * c.experts.size,
+                  .transposed = transposed};
+  const Value gate = g.map(g.expert_linear(x, routes, gate_up, size), c.activation);
+  gate_up.row_begin = c.experts.size;
+  const Value up = g.expert_linear(x, routes, gate_up, size);
+  const Experts down{.count = c.experts.count,
+                     .name = "experts.down_proj",
+                     .stack_rows = c.hidden_size,
+                     .transposed = transposed};
+  return g.expert_linear(g.mul(gate, up), routes, down, hidden(c));
+}
+
+Value scoped_mlp(Graph& g, const Config& c, Value x, const char* scope, int64_t width) {
+  const AxisSize size = {Axis::kFfn, width, 1};
+  const Scope scoped(g, scope);
   const Value y =
       g.mul(g.map(g.linear(x, "gate_proj", size), c.activation), g.linear(x, "up_proj", size));
   return g.linear(y, "down_proj", hidden(c));
+}
+
+Value shared_expert(Graph& g, const Config& c, Value x, const char* scope) {
+  return scoped_mlp(g, c, x, scope, c.experts.shared_size);
 }
 
 // One expert of one, always chosen.
@@ -27,8 +47,6 @@ Value gated_shared_expert(Graph& g, const Config& c, Value x, const char* scope,
   const Routes only = g.route(g.router(x, gate, 1), {.chosen = 1, .sigmoid = true});
   return g.combine(shared_expert(g, c, x, scope), only);
 }
-
-namespace {
 
 RouteSpec with_config(RouteSpec routing, const Config& c) {
   routing.chosen = c.experts.chosen;
@@ -38,8 +56,6 @@ RouteSpec with_config(RouteSpec routing, const Config& c) {
   routing.scale = c.experts.scale;
   return routing;
 }
-
-}  // namespace
 
 RouteSpec biased_routing(const Config& c) {
   return with_config({.sigmoid = true, .best_two = c.experts.groups > 1}, c);

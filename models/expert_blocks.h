@@ -21,7 +21,14 @@ struct ExpertNames {
 Value gated_experts(Graph& graph, const Config& config, Value x, const Routes& routes,
                     const ExpertNames& names);
 
-// An MLP that every token goes through, in `scope`.
+// The rows of routes: each down(activation(gate(x)) * up(x)), of stacks, experts.gate_up_proj
+// [experts, 2 * size, hidden] and experts.down_proj; or, transposed, [experts, hidden, 2 * size].
+Value stacked_experts(Graph& graph, const Config& config, Value x, const Routes& routes,
+                      bool transposed = false);
+
+// A gated MLP of `width` columns in `scope`.
+Value scoped_mlp(Graph& graph, const Config& config, Value x, const char* scope, int64_t width);
+// One that every token goes through.
 Value shared_expert(Graph& graph, const Config& config, Value x, const char* scope);
 // The same times the sigmoid of its own score, which
 // `gate` gives.
@@ -32,6 +39,9 @@ Value gated_shared_expert(Graph& graph, const Config& config, Value x, const cha
 // how scores become weights; `bias` is what its choice adds to them, or none.
 Value grouped_experts(Graph& graph, const Config& config, Value x, int layer, RouteSpec routing,
                       const std::string& bias = "");
+
+// What the config says of the choice.
+RouteSpec with_config(RouteSpec routing, const Config& config);
 
 // How DeepSeek-V3 and its like choose: by a sigmoid of each score, within groups.
 RouteSpec biased_routing(const Config& config);

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "base/check.h"
-#include "models/expert_pieces.h"
 #include "models/head_pieces.h"
 
 namespace lockstep {
@@ -95,6 +94,15 @@ Value Graph::embed(const std::string& name, AxisSize vocab, AxisSize hidden) {
   return append_one(std::move(node), {.name = scoped(name), .axis = hidden});
 }
 
+Value Graph::embed_beside(const std::string& name, AxisSize vocab, AxisSize width,
+                          int64_t absent_id) {
+  const Value value = embed(name, vocab, width);
+  program::EmbedAttrs& attributes = *nodes_[info(value).node].attributes.mutable_embed();
+  attributes.set_beside(true);
+  attributes.set_absent_id(absent_id);
+  return value;
+}
+
 Value Graph::embed_positions(const std::string& name, int64_t rows, int64_t offset,
                              AxisSize hidden) {
   Node node{.op = Op::kEmbed};
@@ -127,61 +135,6 @@ Value Graph::head(Value x, const std::string& name, AxisSize vocab, bool bias, b
   const int weight = nodes_[info(logits).node].parameters.front();
   if (unit_rows) parameters_[weight].pieces.front().set_unit_rows(true);
   return logits;
-}
-
-Value Graph::router(Value x, const std::string& name, int64_t experts, bool bias) {
-  return project(x, name, {Axis::kNone, experts, 1}, bias, program::ROUTER);
-}
-
-int Graph::routes_of(int64_t chosen) {
-  if (chosen == 1) return kTokenRows;
-  for (size_t i = kOutputRows + 1; i < row_domains.size(); ++i) {
-    if (row_domains[i].rows_each() == chosen) return static_cast<int>(i);
-  }
-  program::RowDomain& domain = row_domains.emplace_back();
-  domain.set_name("routes");
-  domain.set_of(program::TOKENS);
-  domain.set_rows_each(chosen);
-  return static_cast<int>(row_domains.size()) - 1;
-}
-
-Routes Graph::route(Value scores, const RouteSpec& spec, const std::string& bias) {
-  Node node{.op = Op::kRoute, .inputs = {scores.id}};
-  if (!bias.empty()) {
-    node.parameters = {add_vector(scoped(bias), program::BIAS, info(scores).axis)};
-  }
-  program::RouteAttrs& attributes = *node.attributes.mutable_route();
-  attributes.set_chosen(spec.chosen);
-  attributes.set_sigmoid(spec.sigmoid);
-  attributes.set_softmax_of_chosen(spec.softmax_of_chosen);
-  attributes.set_groups(spec.groups);
-  attributes.set_chosen_groups(spec.chosen_groups);
-  attributes.set_best_two(spec.best_two);
-  attributes.set_renormalised(spec.renormalised);
-  attributes.set_scale(spec.scale);
-  const int rows = routes_of(spec.chosen);
-  const AxisSize one = {Axis::kNone, 1, 1};
-  const std::string ids = own_name(*this, scoped("route.ids"));
-  const std::string weights = own_name(*this, scoped("route.weights"));
-  const std::vector<Value> made =
-      append(std::move(node), {{.name = ids, .dtype = DType::kI32, .rows = rows, .axis = one},
-                               {.name = weights, .rows = rows, .axis = one}});
-  return {.ids = made[0], .weights = made[1]};
-}
-
-Value Graph::expert_linear(Value x, const Routes& routes, const Experts& experts, AxisSize out,
-                           bool bias) {
-  Node node{.op = Op::kExpertLinear, .inputs = {x.id, routes.ids.id}};
-  const std::string name = scoped(experts.name);
-  node.parameters = {add_parameter(expert_weight(name, experts, out, info(x).axis))};
-  if (bias) node.parameters.push_back(add_parameter(expert_bias(name, experts, out)));
-  node.attributes.mutable_expert()->set_experts(experts.count);
-  return append_one(std::move(node), {.name = name, .rows = info(routes.ids).rows, .axis = out});
-}
-
-Value Graph::combine(Value x, const Routes& routes) {
-  return append_one({.op = Op::kCombine, .inputs = {x.id, routes.weights.id}},
-                    {.name = scoped("combine"), .axis = info(x).axis});
 }
 
 Value Graph::rms_norm(Value x, const std::string& name, float eps, float plus) {
@@ -252,6 +205,7 @@ Value Graph::position_scale(Value x, const PositionScales& by_position) {
   for (const float factor : by_position.scales) scale.add_scales(factor);
   scale.set_length(by_position.length);
   scale.set_log_factor(by_position.log_factor);
+  scale.set_offset(by_position.offset);
   return like(Op::kPositionScale, {x}, std::move(attributes));
 }
 
@@ -265,6 +219,8 @@ Value Graph::attention(Value q, Value k, Value v, const AttentionSpec& spec) {
   attributes.set_scale(spec.scale);
   attributes.set_window(spec.window);
   attributes.set_cap(spec.cap);
+  attributes.set_chunk(spec.chunk);
+  attributes.set_read_only(spec.read_only);
   attributes.set_state(spec.layer);
   for (const float slope : spec.slopes) attributes.add_slopes(slope);
   if (!spec.sinks.empty()) {
@@ -288,6 +244,15 @@ Value Graph::map(Value x, Function function, float factor) {
   return like(Op::kMap, {x}, std::move(attributes));
 }
 
+Value Graph::columns(Value x, int64_t begin, int64_t end) {
+  Node node{.op = Op::kColumns, .inputs = {x.id}};
+  node.attributes.mutable_columns()->set_begin(begin);
+  node.attributes.mutable_columns()->set_end(end);
+  return append_one(std::move(node), {.name = info(x).name + ".columns",
+                                      .rows = info(x).rows,
+                                      .axis = {Axis::kNone, end - begin, 1}});
+}
+
 Value Graph::select_rows(Value x) {
   return append_one({.op = Op::kSelectRows, .inputs = {x.id}},
                     {.name = scoped("select_rows"), .rows = kOutputRows, .axis = info(x).axis});
@@ -299,10 +264,10 @@ void Graph::top_candidates(Value logits) {
   append(std::move(node), {});
 }
 
-void Graph::leave_out(std::string_view outer) {
+void Graph::rename(std::string_view from, std::string_view to) {
   for (Parameter& parameter : parameters_) {
     for (program::Piece& piece : parameter.pieces) {
-      if (piece.source().starts_with(outer)) piece.mutable_source()->erase(0, outer.size());
+      if (piece.source().starts_with(from)) piece.mutable_source()->replace(0, from.size(), to);
     }
   }
 }
@@ -325,6 +290,7 @@ std::vector<Value> Graph::append(Node node, std::vector<ValueInfo> outputs) {
   std::vector<Value> values;
   node.outputs.clear();
   for (ValueInfo& output : outputs) {
+    output.name = own_name(*this, output.name);
     output.node = static_cast<int>(nodes_.size());
     node.outputs.push_back(static_cast<int>(values_.size()));
     values.push_back({node.outputs.back()});
@@ -335,7 +301,6 @@ std::vector<Value> Graph::append(Node node, std::vector<ValueInfo> outputs) {
 }
 
 Value Graph::append_one(Node node, ValueInfo output) {
-  output.name = own_name(*this, output.name);
   return append(std::move(node), {std::move(output)}).front();
 }
 

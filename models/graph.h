@@ -32,6 +32,8 @@ class Graph {
   // --- Builders. Names are relative to the open scopes: "mlp.up_proj" is
   // "model.layers.3.mlp.up_proj.weight" (and ".bias") in the checkpoint.
   Value embed(const std::string& name, AxisSize vocab, AxisSize hidden);
+  // Beside the model's own, of any width; what came with the step as rows has that of absent_id.
+  Value embed_beside(const std::string& name, AxisSize vocab, AxisSize width, int64_t absent_id);
   // The row of position + offset in a table of `rows`.
   Value embed_positions(const std::string& name, int64_t rows, int64_t offset, AxisSize hidden);
   Value linear(Value x, const std::string& name, AxisSize out, bool bias = false);
@@ -48,6 +50,7 @@ class Graph {
   // x: the tokens' rows, or rows of routes. The result has a row for each route.
   Value expert_linear(Value x, const Routes& routes, const Experts& experts, AxisSize out,
                       bool bias = false);
+  Value expert_scale(Value x, const Routes& routes, const std::string& name, int64_t experts);
   Value combine(Value x, const Routes& routes);
   // plus: what the stored weight lacks, 1 where it is the w of 1 + w.
   Value rms_norm(Value x, const std::string& name, float eps, float plus = 0);
@@ -83,11 +86,12 @@ class Graph {
   Value mul(Value x, Value y) { return like(Op::kMul, {x, y}); }
   Value add(Value x, Value y) { return like(Op::kAdd, {x, y}); }
   Value lerp(Value x, Value y, Value weight) { return like(Op::kLerp, {x, y, weight}); }
-  Value select_rows(Value x);  // The rows whose logits are wanted.
+  Value columns(Value x, int64_t begin, int64_t end);  // Of no axis that is cut.
+  Value select_rows(Value x);                          // The rows whose logits are wanted.
   void top_candidates(Value logits);
 
   // --- For passes: append anything, read everything.
-  void leave_out(std::string_view outer);  // Of the names of sources that begin with it.
+  void rename(std::string_view from, std::string_view to);  // What sources' names begin with.
   int add_parameter(Parameter parameter);
   // Appends a node; outputs take the given infos (node is filled in). Returns their values.
   std::vector<Value> append(Node node, std::vector<ValueInfo> outputs);

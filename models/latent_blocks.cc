@@ -53,7 +53,8 @@ Value latent_attention(Graph& g, const Config& c, Value x, int layer) {
       .heads = c.heads, .in_dim = l.nope_dim, .out_dim = l.kv_width, .rows = l.nope_dim + l.v_dim};
   const Queries q = queries(g, c, x);
   const Value absorbed = g.head_linear(q.nope, "kv_b_proj", matrix);
-  const Value query = g.join_heads(absorbed, q.turned, {Axis::kHeads, c.heads, key_dim});
+  Value query = g.join_heads(absorbed, q.turned, {Axis::kHeads, c.heads, key_dim});
+  if (c.query_scales.length > 0) query = g.position_scale(query, c.query_scales);
   const Value key = latent_key(g, c, x);
   const Value sums = g.attention(query, key, key,
                                  {.head_dim = key_dim,

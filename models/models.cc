@@ -30,7 +30,8 @@ constexpr Architectures (*kFamilies[])() = {
     families::qwen1::rows,      families::deepseek::rows,   families::deepseek_sparse::rows,
     families::rwkv4::rows,      families::rwkv5::rows,      families::rwkv6::rows,
     families::rwkv7::rows,      families::granite4::rows,   families::bamba::rows,
-    families::nemotron_h::rows,
+    families::nemotron_h::rows, families::gemma4::rows,     families::llama4::rows,
+    families::mistral4::rows,
 };
 
 std::vector<Architecture> all_rows() {
@@ -87,10 +88,12 @@ absl::StatusOr<ModelDescription> describe_model(const std::filesystem::path& fol
   const std::filesystem::path name = std::filesystem::absolute(folder).lexically_normal();
   model.graph.model = name.has_filename() ? name.filename() : name.parent_path().filename();
   std::optional<Scope> wrapped;
-  if (!scope->empty()) wrapped.emplace(model.graph, *scope);
+  const bool inside = scope->starts_with("model.");
+  if (!scope->empty() && !inside) wrapped.emplace(model.graph, *scope);
   model.graph.sequence_rules.set_rope_length_of_prompt(model.config.ntk_length > 0);
   (*architecture)->build(model.graph, model.config);
   wrapped.reset();  // It refers to the graph, which moves.
+  if (inside) model.graph.rename("model.", *scope + ".");
   return model;
 }
 

@@ -10,21 +10,17 @@ constexpr std::string_view kEncoderDecoder = "it is an encoder with a decoder";
 constexpr std::string_view kEncoder = "it is an encoder, which writes nothing";
 constexpr std::string_view kDiffusion = "it writes by diffusion, not token by token";
 constexpr std::string_view kSparse = "sparse attention is missing here";
-constexpr std::string_view kChunks = "attention within chunks of positions is missing here";
-constexpr std::string_view kByLayer = "embeddings for each layer are missing here";
+constexpr std::string_view kStreams = "several residual streams (AltUp) are missing here";
 
 constexpr RefusedArchitecture kRefused[] = {
     {"Qwen2VLForConditionalGeneration", kMrope},
     {"Qwen2_5_VLForConditionalGeneration", kMrope},
-    {"Qwen3VLForConditionalGeneration", kMrope},
     {"Qwen3VLMoeForConditionalGeneration", kMrope},
     {"Glm4vForConditionalGeneration", kMrope},
     {"Glm4vMoeForConditionalGeneration", kMrope},
     {"DeepseekV4ForCausalLM", kSparse},
-    {"Llama4ForCausalLM", kChunks},
-    {"Llama4ForConditionalGeneration", kChunks},
-    {"Gemma3nForCausalLM", kByLayer},
-    {"Gemma3nForConditionalGeneration", kByLayer},
+    {"Gemma3nForCausalLM", kStreams},
+    {"Gemma3nForConditionalGeneration", kStreams},
     {"MambaForCausalLM", kStateSpace},
     {"Mamba2ForCausalLM", kStateSpace},
     {"FalconMambaForCausalLM", kStateSpace},

@@ -107,8 +107,8 @@ absl::Status llama3(const Scaling& scaling, RopeConfig& out) {
   ASSIGN_OR_RETURN(const double factor, scaling.number("factor", 1, 1e6));
   ASSIGN_OR_RETURN(const double low, scaling.number("low_freq_factor", 1e-6, 1e6));
   ASSIGN_OR_RETURN(const double high, scaling.number("high_freq_factor", 1e-6, 1e6));
-  if (high <= low) {
-    return invalid_argument("{}.high_freq_factor: wanted more than low_freq_factor ({}), found {}",
+  if (high < low) {
+    return invalid_argument("{}.high_freq_factor: wanted low_freq_factor ({}) or more, found {}",
                             scaling.key, low, high);
   }
   const double length = static_cast<double>(scaling.original_positions);
@@ -117,7 +117,7 @@ absl::Status llama3(const Scaling& scaling, RopeConfig& out) {
     const double wavelength = 2 * kPi / frequency;
     if (wavelength > length / low) {
       frequency /= factor;
-    } else if (wavelength >= length / high) {
+    } else if (high > low && wavelength >= length / high) {
       const double smooth = (length / wavelength - low) / (high - low);
       frequency = (1 - smooth) * frequency / factor + smooth * frequency;
     }
@@ -224,10 +224,25 @@ absl::Status longrope(const Scaling& scaling, RopeConfig& out) {
   return absl::OkStatus();
 }
 
+// Gemma 4's: of a head's pairs the first part turns, with the frequencies that all would have.
+absl::Status proportional(const Scaling& scaling, RopeConfig& out) {
+  ASSIGN_OR_RETURN(const double factor, scaling.number("factor", 1, 1e6, 1));
+  ASSIGN_OR_RETURN(const double part, scaling.number("partial_rotary_factor", 0, 1, 1));
+  const double turned = std::floor(part * static_cast<double>(scaling.dim) / 2);
+  std::vector<double> frequencies = plain_frequencies(scaling.dim, scaling.theta);
+  for (size_t i = 0; i < frequencies.size(); ++i) {
+    frequencies[i] = static_cast<double>(i) < turned ? frequencies[i] / factor : 0;
+  }
+  set_frequencies(frequencies, out);
+  out.reach = factor;
+  return absl::OkStatus();
+}
+
 struct Kind {
   std::string_view name;
   absl::Status (*apply)(const Scaling& scaling, RopeConfig& out);
   std::array<std::string_view, 7> keys;  // Besides rope_type, type and rope_theta.
+  bool whole_heads = false;              // Which part of a head turns is the kind's own affair.
 };
 constexpr std::string_view kOriginal = "original_max_position_embeddings";
 constexpr std::string_view kPart = "partial_rotary_factor";
@@ -241,6 +256,7 @@ constexpr Kind kKinds[] = {
      {"factor", "attention_factor", "beta_fast", "beta_slow", "mscale", "mscale_all_dim",
       "truncate"}},
     {"longrope", longrope, {"short_factor", "long_factor", "factor", "attention_factor"}},
+    {"proportional", proportional, {"factor"}, /*whole_heads=*/true},
 };
 
 absl::StatusOr<const Kind*> find_kind(const Scaling& scaling) {
@@ -342,8 +358,10 @@ absl::StatusOr<RopeConfig> parse_rope(const Json& json, const RopeFacts& facts) 
                             facts.head_dim);
   }
   ASSIGN_OR_RETURN(Scaling scaling, find_scaling(json, facts));
-  ASSIGN_OR_RETURN(scaling.dim, rotary_dim(json, scaling, facts));
   ASSIGN_OR_RETURN(const Kind* kind, find_kind(scaling));
+  if (!kind->whole_heads) {
+    ASSIGN_OR_RETURN(scaling.dim, rotary_dim(json, scaling, facts));
+  }
   RETURN_IF_ERROR(check_keys(scaling, *kind));
   RopeConfig out;
   out.rope.head_dim = facts.head_dim;

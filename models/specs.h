@@ -38,6 +38,7 @@ struct PositionScales {
   std::vector<float> scales = {};
   int64_t length = 0;  // 0: nothing is scaled.
   float log_factor = 0;
+  int64_t offset = 0;  // Added to a position first.
 };
 
 // Norms of q and k before they turn, as a family has them.
@@ -61,6 +62,7 @@ enum class WindowRule : uint8_t {
   kAllLayers,  // sliding_window holds for every layer, when it is not null.
   kByLayer,    // use_sliding_window, from max_window_layers on, or as layer_types says.
   kPattern,    // All but every so many-th layer, or as layer_types says.
+  kChunks,     // attention_chunk_size, in layers that turn, or as layer_types says.
   kNoRope,     // use_sliding_window, in layers that turn nothing, or as layer_types says.
 };
 
@@ -102,6 +104,9 @@ struct AttentionSpec {
   int layer = 0;
   std::vector<float> slopes = {};  // [heads], of alibi; empty: none.
   std::string sinks = "";          // The tensor [heads] of scores without values; "": none.
+  int64_t chunk = 0;               // See program.AttentionAttrs; 0: none.
+  // The pages are those of `layer`, whose attention has k and v appended already.
+  bool read_only = false;
 };
 
 // The small matrix of each head, cut out of a tensor [heads * rows, columns] in which every head

@@ -19,22 +19,57 @@ struct TextModel {
 
 struct Wrapper {
   std::string_view name;
-  std::array<TextModel, 2> text;         // The first where text_config has no model_type.
+  std::array<TextModel, 3> text;         // The first where text_config has no model_type.
   std::array<std::string_view, 8> keys;  // Of the outer object: they say nothing of the text part.
+  std::string_view scope = "language_model";  // What its tensors' names begin with.
+  bool mrope = false;  // Three positions turn a head, which are alike in text.
 };
-
-constexpr std::string_view kScope = "language_model";
 
 constexpr Wrapper kWrappers[] = {
     {"Mistral3ForConditionalGeneration",
-     {{{"mistral", "MistralForCausalLM"}, {"ministral3", "Ministral3ForCausalLM"}}},
+     {{{"mistral", "MistralForCausalLM"},
+       {"ministral3", "Ministral3ForCausalLM"},
+       {"mistral4", "Mistral4ForCausalLM"}}},
      {"image_token_index", "image_token_id", "multimodal_projector_bias", "projector_hidden_act",
       "spatial_merge_size", "vision_feature_layer"}},
     {"Gemma3ForConditionalGeneration",
      {{{"gemma3_text", "Gemma3ForCausalLM"}}},
      {"image_token_index", "image_token_id", "boi_token_index", "eoi_token_index",
       "mm_tokens_per_image"}},
+    {"Llama4ForConditionalGeneration",
+     {{{"llama4_text", "Llama4ForCausalLM"}}},
+     {"image_token_index", "image_token_id", "boi_token_index", "eoi_token_index", "boi_token_id",
+      "eoi_token_id"}},
+    {"Qwen3VLForConditionalGeneration",
+     {{{"qwen3_vl_text", "Qwen3ForCausalLM"}}},
+     {"image_token_id", "video_token_id", "vision_start_token_id", "vision_end_token_id"},
+     "model.language_model",
+     /*mrope=*/true},
+    {"Qwen3_5ForConditionalGeneration",
+     {{{"qwen3_5_text", "Qwen3_5ForCausalLM"}}},
+     {"image_token_id", "video_token_id", "vision_start_token_id", "vision_end_token_id"},
+     "model.language_model",
+     /*mrope=*/true},
+    {"Qwen3_5MoeForConditionalGeneration",
+     {{{"qwen3_5_moe_text", "Qwen3_5MoeForCausalLM"}}},
+     {"image_token_id", "video_token_id", "vision_start_token_id", "vision_end_token_id"},
+     "model.language_model",
+     /*mrope=*/true},
+    {"Gemma4ForConditionalGeneration",
+     {{{"gemma4_text", "Gemma4ForCausalLM"}}},
+     {"image_token_id", "video_token_id", "audio_token_id", "boi_token_id", "eoi_token_id",
+      "boa_token_id", "eoa_token_index", "vision_soft_tokens_per_image"},
+     "model.language_model"},
 };
+
+// Which positions turn which columns matters to images alone.
+void forget_mrope(Json& text) {
+  for (const char* key : {"rope_parameters", "rope_scaling"}) {
+    const auto found = text.find(key);
+    if (found == text.end() || !found->is_object()) continue;
+    for (const char* inner : {"mrope_section", "mrope_interleaved"}) found->erase(inner);
+  }
+}
 
 // Of the outer object, which wins.
 constexpr std::string_view kSharedKeys[] = {
@@ -66,12 +101,13 @@ absl::StatusOr<Json> text_of(const Wrapper& wrapper, const Json& json) {
                             describe(found == json.end() ? Json() : *found));
   }
   Json text = *found;
+  if (wrapper.mrope) forget_mrope(text);
   ASSIGN_OR_RETURN(const std::string_view architecture, text_architecture(wrapper, text));
   text["architectures"] = Json::array({architecture});
   Json unknown = Json::object();
   for (const auto& [key, value] : json.items()) {
     if (value.is_null() || key == "architectures" || key == "text_config") continue;
-    if (key == "vision_config" || contains(wrapper.keys, key)) continue;
+    if (key == "vision_config" || key == "audio_config" || contains(wrapper.keys, key)) continue;
     if (contains(kSharedKeys, key)) {
       text[key] = value;
     } else if (is_known_key(key)) {
@@ -97,7 +133,7 @@ absl::StatusOr<std::string> unwrap_text(Json& json) {
   for (const Wrapper& wrapper : kWrappers) {
     if (wrapper.name != name) continue;
     ASSIGN_OR_RETURN(json, text_of(wrapper, json));
-    return std::string(kScope);
+    return std::string(wrapper.scope);
   }
   return "";
 }

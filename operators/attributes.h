@@ -34,13 +34,28 @@ enum class AttrsKind : uint8_t {
 // What of a row's sequence rope_table takes as its position: program.PositionRow.
 enum class PositionRow : uint8_t { kOwn = 0, kHeld = 1, kBlock = 2 };
 
+// Of route: how experts are chosen for a row.
+struct RouteRule {
+  int64_t chosen = 0;
+  bool sigmoid = false;            // Of each score, in place of softmax over all.
+  bool softmax_of_chosen = false;  // Over the chosen scores, after the choice.
+  int64_t groups = 0;              // Of experts.
+  int64_t chosen_groups = 0;       // Those that experts are chosen from.
+  bool best_two = false;           // A group counts by its two best.
+  bool renormalised = false;       // The chosen weights add up to 1, before OperatorAttrs::scale.
+};
+
 // Fields by operator; each operator reads its own.
 struct OperatorAttrs {
   float eps = 0;             // rms_norm, head_norm, add_norm, layer_norm, delta_rule
   bool centred = false;      // head_norm: layer_norm within each head, not rms_norm
   int64_t vocab_begin = 0;   // embed, top_candidates: first id of this rank's slice
   bool by_position = false;  // embed: the row of position + offset, not of the token
-  int64_t offset = 0;        // embed: by position; rope: first column of a head that turns
+  // embed: by position; rope: first column of a head that turns; position_scale: added to the
+  // position
+  int64_t offset = 0;
+  bool beside = false;    // embed: not the model's own, and what came with the step has the
+  int64_t absent_id = 0;  // row of absent_id
   // head_norm, rope, attention, delta_rule, recurrence: columns of a q or k head; expand_heads: of
   // an output head
   int64_t head_dim = 0;
@@ -59,6 +74,8 @@ struct OperatorAttrs {
   int64_t slope_count = 0;
   float scale = 0;          // attention, route, delta_rule: scores, weights, q are multiplied by it
   int64_t window = 0;       // attention: 0, or how many positions a query sees, itself included
+  int64_t chunk = 0;        // attention: 0, or keys are those of the query's run of so many
+  bool read_only = false;   // attention: the pages have the step's k and v already
   float cap = 0;            // attention: scores become cap * tanh(score / cap); 0: they stay
   bool out_before = false;  // recurrence: of a row, from what the rows before it left
   int state = -1;           // Index into the program's states, of operators that have one.
@@ -83,14 +100,8 @@ struct OperatorAttrs {
   float factor = 0;                     // map, gated: of the functions that have one
   int64_t begin = 0;                    // columns: [begin, end) of the input
   int64_t end = 0;
-  int64_t experts = 0;                     // expert_linear: matrices in the weight
-  int64_t chosen = 0;                      // route: experts for each row
-  bool sigmoid = false;                    // route: of each score, in place of softmax over all
-  bool softmax_of_chosen = false;          // route: over the chosen scores, after the choice
-  int64_t groups = 0;                      // route: of experts
-  int64_t chosen_groups = 0;               // route: groups that experts are chosen from
-  bool best_two = false;                   // route: a group counts by its two best
-  bool renormalised = false;               // route: the chosen weights add up to 1, before `scale`
+  int64_t experts = 0;  // expert_linear: matrices in the weight
+  RouteRule route;
   const float* position_scales = nullptr;  // position_scale: [position_scale_count]
   int64_t position_scale_count = 0;
   // position_scale: positions for each of them, or with log_factor where the logarithm begins

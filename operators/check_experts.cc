@@ -9,13 +9,14 @@ namespace {
 
 bool check_choice(const OperatorAttrs& a, int64_t experts, Finding& f) {
   return f.within("experts of route", experts, 1, kMaxExperts) &&
-         f.within("chosen", a.chosen, 1, experts) && f.within("groups", a.groups, 1, experts) &&
-         f.equal("experts beside whole groups", experts % a.groups, 0) &&
-         f.within("chosen_groups", a.chosen_groups, 1, a.groups) &&
-         f.within("chosen", a.chosen, 1, experts / a.groups * a.chosen_groups) &&
-         f.holds(!a.best_two || experts / a.groups >= 2,
+         f.within("chosen", a.route.chosen, 1, experts) &&
+         f.within("groups", a.route.groups, 1, experts) &&
+         f.equal("experts beside whole groups", experts % a.route.groups, 0) &&
+         f.within("chosen_groups", a.route.chosen_groups, 1, a.route.groups) &&
+         f.within("chosen", a.route.chosen, 1, experts / a.route.groups * a.route.chosen_groups) &&
+         f.holds(!a.route.best_two || experts / a.route.groups >= 2,
                  "groups must have two experts where best_two is set") &&
-         f.holds(!a.sigmoid || !a.softmax_of_chosen,
+         f.holds(!a.route.sigmoid || !a.route.softmax_of_chosen,
                  "sigmoid and softmax_of_chosen must not both be set") &&
          f.finite("scale", a.scale);
 }
@@ -29,8 +30,8 @@ bool check_route(const OperatorCall& c, Finding& f) {
          f.equal("columns of the ids", ids.cols, 1) &&
          f.equal("columns of the weights", weights.cols, 1) &&
          f.equal("rows of the scores for each token", scores.rows_each, 1) &&
-         f.equal("rows of the ids for each token", ids.rows_each, c.attrs.chosen) &&
-         f.equal("rows of the weights for each token", weights.rows_each, c.attrs.chosen);
+         f.equal("rows of the ids for each token", ids.rows_each, c.attrs.route.chosen) &&
+         f.equal("rows of the weights for each token", weights.rows_each, c.attrs.route.chosen);
 }
 
 bool check_expert_linear(const OperatorCall& c, Finding& f) {
@@ -47,6 +48,11 @@ bool check_expert_linear(const OperatorCall& c, Finding& f) {
          f.equal("rows of the output for each token", c.out[0].rows_each, ids.rows_each) &&
          (x.rows_each == ids.rows_each || f.equal("rows of x for each token", x.rows_each, 1)) &&
          check_product(x.dtype, weight.dtype, f);
+}
+
+bool check_expert_scale(const OperatorCall& c, Finding& f) {
+  return f.within("columns of the weight", c.in[2].cols, 1, kMaxExperts) &&
+         f.equal("columns of the ids", c.in[1].cols, 1);
 }
 
 bool check_combine(const OperatorCall& c, Finding& f) {

@@ -62,7 +62,13 @@ bool check_positions(const OperatorCall& c, Finding& f) {
 }  // namespace
 
 bool check_embed(const OperatorCall& c, Finding& f) {
-  const int64_t hidden = c.program != nullptr ? c.program->hidden : c.out[0].cols;
+  const bool own = c.program != nullptr && !c.attrs.beside;
+  const int64_t hidden = own ? c.program->hidden : c.out[0].cols;
+  if (c.attrs.beside &&
+      !(f.holds(!c.attrs.by_position, "by_position and beside must not both be set") &&
+        f.within("absent_id", c.attrs.absent_id, 0, kMaxColumns))) {
+    return false;
+  }
   if (!f.equal("columns of the weight", c.in[0].cols, hidden) ||
       !f.equal("columns of the output", c.out[0].cols, hidden)) {
     return false;
@@ -146,7 +152,7 @@ bool check_position_scale(const OperatorCall& c, Finding& f) {
   const int64_t count = a.log_factor == 0 ? 1 : 0;  // At least; with a logarithm at most.
   if (!f.within("scales count", a.position_scale_count, count, count * kMaxScales) ||
       !f.within("length", a.position_scale_length, 1, kMaxContext) ||
-      !f.finite("log_factor", a.log_factor)) {
+      !f.within("offset", a.offset, 0, kMaxContext) || !f.finite("log_factor", a.log_factor)) {
     return false;
   }
   for (int64_t i = 0; i < a.position_scale_count; ++i) {
@@ -181,7 +187,7 @@ bool check_attention(const OperatorCall& c, Finding& f) {
   }
   return f.finite("scale", a.scale) && f.finite("cap", a.cap) &&
          f.holds(a.cap >= 0, "cap must not be negative") &&
-         f.within("window", a.window, 0, kMaxColumns);
+         f.within("window", a.window, 0, kMaxColumns) && f.within("chunk", a.chunk, 0, kMaxColumns);
 }
 
 bool check_map(const OperatorCall& c, Finding& f) {

@@ -24,6 +24,7 @@ bool check_columns(const OperatorCall& call, Finding& finding);
 bool check_position_scale(const OperatorCall& call, Finding& finding);
 bool check_route(const OperatorCall& call, Finding& finding);
 bool check_expert_linear(const OperatorCall& call, Finding& finding);
+bool check_expert_scale(const OperatorCall& call, Finding& finding);
 bool check_combine(const OperatorCall& call, Finding& finding);
 bool check_conv(const OperatorCall& call, Finding& finding);
 bool check_delta_rule(const OperatorCall& call, Finding& finding);

@@ -22,7 +22,8 @@ constexpr OperandSchema optional_bias(const char* name) { return {name, OperandK
 constexpr std::array<OperatorSchema, kOpCount> kSchemas = table_by_op<OperatorSchema>({
     {.op = Op::kEmbed,
      .formula = "out[row] = weight[token of row]; rows of the vocabulary held elsewhere: -0.0. Or "
-                "weight[position of row + offset]",
+                "weight[position of row + offset]. What came with the step has its own embedding, "
+                "or (beside) that of absent_id",
      .attrs = AttrsKind::kEmbed,
      .inputs = {embedding("weight")},
      .outputs = {"out"},
@@ -83,8 +84,8 @@ constexpr std::array<OperatorSchema, kOpCount> kSchemas = table_by_op<OperatorSc
      .check = check_rope,
      .flops_per_element = 3},
     {.op = Op::kPositionScale,
-     .formula = "out = x * scales[min(position / length, their count - 1)]; or x before position "
-                "length, x * log(position + 1) * log_factor from it on",
+     .formula = "out = x * scales[min((position + offset) / length, their count - 1)]; or x before "
+                "position length, x * log(position + 1) * log_factor from it on",
      .attrs = AttrsKind::kPositionScale,
      .inputs = {value("x")},
      .outputs = {"out"},
@@ -94,9 +95,11 @@ constexpr std::array<OperatorSchema, kOpCount> kSchemas = table_by_op<OperatorSc
      .check = check_position_scale,
      .flops_per_element = 1},
     {.op = Op::kAttention,
-     .formula = "appends k and v to the layer's pages; out = softmax(scale * q * keys^T, capped, + "
-                "slope * distance) * values, causal but for the rows of a sequence's prefix, which "
-                "see one another, within window; a head's sink is one more score, without a value",
+     .formula =
+         "appends k and v to the layer's pages (read_only: to those of a layer before, which "
+         "has done it); out = softmax(scale * q * keys^T, capped, + slope * distance) * values, "
+         "causal but for the rows of a sequence's prefix, which see one another, within window "
+         "and chunk; a head's sink is one more score, without a value",
      .attrs = AttrsKind::kAttention,
      .inputs = {value("q"), value("k"), value("v"), optional_bias("sinks")},
      .outputs = {"out"},
@@ -216,6 +219,14 @@ constexpr std::array<OperatorSchema, kOpCount> kSchemas = table_by_op<OperatorSc
      .input_types = InputTypes::kAlikeOrRounded,
      .check = check_expert_linear,
      .flops_per_element = -1},
+    {.op = Op::kExpertScale,
+     .formula = "out = x * weight[id of the row]; 0 for an id that is no expert's",
+     .inputs = {value("x"), ids("ids"), norm("weight")},
+     .outputs = {"out"},
+     .columns = ColumnRule::kOutputsAlike,
+     .in_place = true,
+     .check = check_expert_scale,
+     .flops_per_element = 1},
     {.op = Op::kCombine,
      .formula = "out[token] = sum over its routes, in order, of weights[route] * x[route]",
      .inputs = {value("x"), value("weights")},

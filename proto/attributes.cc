@@ -42,6 +42,14 @@ static_assert(program::Op_ARRAYSIZE == kOpCount, "program.proto has more than op
 static_assert(program::Function_ARRAYSIZE == kFunctionCount,
               "program.proto has more than operators/functions.inc");
 
+void bind_embed(const program::EmbedAttrs& from, OperatorAttrs& attrs) {
+  attrs.vocab_begin = from.vocab_begin();
+  attrs.by_position = from.by_position();
+  attrs.offset = from.offset();
+  attrs.beside = from.beside();
+  attrs.absent_id = from.absent_id();
+}
+
 void bind_rope_table(const program::RopeTableAttrs& from, OperatorAttrs& attrs) {
   attrs.rotary_dim = 2 * (from.inv_freq_size() / (int64_t{from.lengths_size()} + 1));
   attrs.inv_freq = from.inv_freq().data();
@@ -67,18 +75,20 @@ void bind_attention(const program::AttentionAttrs& from, OperatorAttrs& attrs) {
   attrs.slope_count = from.slopes_size();
   attrs.scale = from.scale();
   attrs.window = from.window();
+  attrs.chunk = from.chunk();
+  attrs.read_only = from.read_only();
   attrs.cap = from.cap();
   attrs.state = from.state();
 }
 
 void bind_route(const program::RouteAttrs& from, OperatorAttrs& attrs) {
-  attrs.chosen = from.chosen();
-  attrs.sigmoid = from.sigmoid();
-  attrs.softmax_of_chosen = from.softmax_of_chosen();
-  attrs.groups = from.groups();
-  attrs.chosen_groups = from.chosen_groups();
-  attrs.best_two = from.best_two();
-  attrs.renormalised = from.renormalised();
+  attrs.route.chosen = from.chosen();
+  attrs.route.sigmoid = from.sigmoid();
+  attrs.route.softmax_of_chosen = from.softmax_of_chosen();
+  attrs.route.groups = from.groups();
+  attrs.route.chosen_groups = from.chosen_groups();
+  attrs.route.best_two = from.best_two();
+  attrs.route.renormalised = from.renormalised();
   attrs.scale = from.scale();
 }
 
@@ -149,6 +159,7 @@ std::string position_scale_text(const OperatorAttrs& attrs, bool brief) {
   std::string text = fmt::format("scales {} length {}", list_text(scales, brief, "{:.9g}"),
                                  attrs.position_scale_length);
   if (attrs.log_factor != 0) text += fmt::format(" log_factor {:.9g}", attrs.log_factor);
+  if (attrs.offset != 0) text += fmt::format(" offset {}", attrs.offset);
   return text;
 }
 
@@ -157,7 +168,9 @@ std::string attention_text(const OperatorAttrs& attrs, bool brief) {
       fmt::format("heads {} kv_heads {} head_dim {}", attrs.heads, attrs.kv_heads, attrs.head_dim);
   if (attrs.v_dim != attrs.head_dim) text += fmt::format(" v_dim {}", attrs.v_dim);
   text += fmt::format(" scale {:.9g} state {}", attrs.scale, attrs.state);
+  if (attrs.read_only) text += " read_only";
   if (attrs.window != 0) text += fmt::format(" window {}", attrs.window);
+  if (attrs.chunk != 0) text += fmt::format(" chunk {}", attrs.chunk);
   if (attrs.cap != 0) text += fmt::format(" cap {:.9g}", attrs.cap);
   if (attrs.slopes != nullptr) {
     const std::span<const float> slopes(attrs.slopes, static_cast<size_t>(attrs.slope_count));
@@ -184,14 +197,15 @@ std::string heads_text(const OperatorAttrs& attrs) {
 }
 
 std::string route_text(const OperatorAttrs& attrs) {
-  std::string text = fmt::format("chosen {}", attrs.chosen);
-  if (attrs.sigmoid) text += " sigmoid";
-  if (attrs.softmax_of_chosen) text += " softmax_of_chosen";
-  if (attrs.groups != 1) {
-    text += fmt::format(" groups {} chosen_groups {}", attrs.groups, attrs.chosen_groups);
-    if (attrs.best_two) text += " best_two";
+  std::string text = fmt::format("chosen {}", attrs.route.chosen);
+  if (attrs.route.sigmoid) text += " sigmoid";
+  if (attrs.route.softmax_of_chosen) text += " softmax_of_chosen";
+  if (attrs.route.groups != 1) {
+    text +=
+        fmt::format(" groups {} chosen_groups {}", attrs.route.groups, attrs.route.chosen_groups);
+    if (attrs.route.best_two) text += " best_two";
   }
-  if (attrs.renormalised) text += " renormalised";
+  if (attrs.route.renormalised) text += " renormalised";
   return text + fmt::format(" scale {:.9g}", attrs.scale);
 }
 
@@ -200,6 +214,7 @@ void bind_position_scale(const program::PositionScaleAttrs& from, OperatorAttrs&
   attrs.position_scale_count = from.scales_size();
   attrs.position_scale_length = from.length();
   attrs.log_factor = from.log_factor();
+  attrs.offset = from.offset();
 }
 
 }  // namespace
@@ -210,9 +225,7 @@ OperatorAttrs bind_attributes(const Attributes& from) {
     case AttrsKind::kNone:
       break;
     case AttrsKind::kEmbed:
-      attrs.vocab_begin = from.embed().vocab_begin();
-      attrs.by_position = from.embed().by_position();
-      attrs.offset = from.embed().offset();
+      bind_embed(from.embed(), attrs);
       break;
     case AttrsKind::kNorm:
       attrs.eps = from.norm().eps();
@@ -281,7 +294,8 @@ std::string attributes_text(const Attributes& attributes, bool brief) {
       return "";
     case AttrsKind::kEmbed:
       return fmt::format("vocab_begin {}", attrs.vocab_begin) +
-             (attrs.by_position ? fmt::format(" by_position offset {}", attrs.offset) : "");
+             (attrs.by_position ? fmt::format(" by_position offset {}", attrs.offset) : "") +
+             (attrs.beside ? fmt::format(" beside absent_id {}", attrs.absent_id) : "");
     case AttrsKind::kTopCandidates:
       return fmt::format("vocab_begin {}", attrs.vocab_begin);
     case AttrsKind::kNorm:

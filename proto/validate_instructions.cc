@@ -154,12 +154,15 @@ absl::Status InstructionCheck::check_rows() const {
   return problem.empty() ? absl::OkStatus() : fail(problem);
 }
 
-// A state is written by one instruction.
+// A state is written by one instruction; attention that only reads one comes after.
 absl::Status InstructionCheck::take_state(std::vector<bool>& used) {
   if (schema_.state == StateKind::kNone) return absl::OkStatus();
   RETURN_IF_ERROR(expect_within("state", call_.attrs.state, 0, program_.states_size() - 1));
   const program::State& state = program_.states(call_.attrs.state);
-  if (used[call_.attrs.state]) {
+  if (call_.attrs.read_only && !used[call_.attrs.state]) {
+    return fail(fmt::format("state {} is read before it is written", call_.attrs.state));
+  }
+  if (used[call_.attrs.state] && !call_.attrs.read_only) {
     return fail(fmt::format("state {} is written a second time", call_.attrs.state));
   }
   used[call_.attrs.state] = true;

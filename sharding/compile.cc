@@ -75,7 +75,8 @@ absl::Status check_limits(const program::Limits& limits) {
 LowerArgs model_sizes(const Graph& model) {
   LowerArgs args;
   for (const Node& node : model.nodes()) {
-    if (node.op == Op::kEmbed) args.hidden = model.values()[node.outputs[0]].axis.columns();
+    if (node.op == Op::kEmbed && !node.attributes.embed().beside())
+      args.hidden = model.values()[node.outputs[0]].axis.columns();
     if (node.op == Op::kTopCandidates) args.vocab = model.values()[node.inputs[0]].axis.columns();
   }
   return args;

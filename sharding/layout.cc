@@ -297,7 +297,7 @@ constexpr auto kRules = table_by_op<Rule>({
     {Op::kTopCandidates, top_candidates, local_top_candidates},
     {Op::kAllReduce},
     {Op::kAllGather},
-    {Op::kColumns},
+    {Op::kColumns, plain<all_whole>},
     {Op::kRoute, plain<all_whole>},
     {Op::kExpertLinear, plain<expert_linear>},
     {Op::kCombine, plain<combine>},
@@ -314,6 +314,7 @@ constexpr auto kRules = table_by_op<Rule>({
     {Op::kWkv, plain<by_column>},
     {Op::kExpandHeads, plain<each_head>, local_heads},
     {Op::kRoundGroups},
+    {Op::kExpertScale, plain<all_whole>},
 });
 #define LOCKSTEP_OP(number, constant, message, word) \
   static_assert(kRules[number].op == Op::constant, #word " has no rule in sharding/layout.cc");

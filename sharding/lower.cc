@@ -40,10 +40,15 @@ void lower_weights(const Graph& graph, program::Program& program) {
   }
 }
 
-// The state of a layer, made when its attention comes.
+// The state of a layer, made when its attention comes; another one that only reads it finds it.
 int state_of(const program::AttentionAttrs& attention, DType dtype, program::Program& program) {
+  const std::string name = "layer." + std::to_string(attention.state());
+  for (int i = 0; i < program.states_size() && attention.read_only(); ++i) {
+    if (program.states(i).has_kv() && program.states(i).name() == name) return i;
+  }
+  LOCKSTEP_CHECK(!attention.read_only());
   program::State& state = *program.add_states();
-  state.set_name("layer." + std::to_string(attention.state()));
+  state.set_name(name);
   state.set_dtype(to_proto(dtype));
   program::KvPages& kv = *state.mutable_kv();
   kv.set_kv_heads(attention.kv_heads());

@@ -35,12 +35,12 @@ def draw(config, seed, folder, attention):
     model = architecture._from_config(config, **plainly)
     for name, parameter in model.named_parameters():
         vector = parameter.dim() == 1
-        norm = vector and name.endswith("weight")
+        norm = vector and name.endswith(("weight", "scale"))
         scale = 0.1 if vector else 1.5 / parameter.shape[-1] ** 0.5
         torch.nn.init.normal_(parameter, 1 if norm else 0, scale)
     for name, buffer in model.named_buffers():
-        if name.endswith("e_score_correction_bias"):
-            torch.nn.init.normal_(buffer, 0, 0.1)
+        if name.endswith(("e_score_correction_bias", "layer_scalar")):
+            torch.nn.init.normal_(buffer, float(name.endswith("layer_scalar")), 0.1)
     for parameter in model.parameters():  # Not buffers: rotary frequencies stay in float32.
         parameter.data = parameter.data.to(stored)
     with tempfile.TemporaryDirectory() as saved:  # Tensors have their published names there.

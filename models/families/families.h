@@ -19,6 +19,7 @@ namespace deepseek_sparse { Architectures rows(); }
 namespace exaone4 { Architectures rows(); }
 namespace falcon { Architectures rows(); }
 namespace gemma { Architectures rows(); }
+namespace gemma4 { Architectures rows(); }
 namespace glm4 { Architectures rows(); }
 namespace gpt2 { Architectures rows(); }
 namespace gpt_neox { Architectures rows(); }
@@ -29,7 +30,9 @@ namespace granite4 { Architectures rows(); }
 namespace internlm { Architectures rows(); }
 namespace lfm2 { Architectures rows(); }
 namespace llama { Architectures rows(); }
+namespace llama4 { Architectures rows(); }
 namespace minimax { Architectures rows(); }
+namespace mistral4 { Architectures rows(); }
 namespace mixtral { Architectures rows(); }
 namespace mpt { Architectures rows(); }
 namespace nemotron_h { Architectures rows(); }

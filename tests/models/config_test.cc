@@ -103,7 +103,7 @@ constexpr Wrong kWrong[] = {
     {"Llama3WithCrossedFactors",
      R"({"rope_scaling": {"rope_type": "llama3", "factor": 8, "low_freq_factor": 4,
          "high_freq_factor": 1, "original_max_position_embeddings": 64}})",
-     "rope_scaling.high_freq_factor: wanted more than low_freq_factor"},
+     "rope_scaling.high_freq_factor: wanted low_freq_factor (4) or more"},
     {"UnknownRopeKey", R"({"rope_scaling": {"rope_type": "default", "mrope_section": [1]}})",
      "--ignore-config rope_scaling.mrope_section"},
     {"BothRopeForms", R"({"rope_scaling": {"type": "linear", "factor": 2},

@@ -67,7 +67,8 @@ std::string models_page() {
   }
   page += kWrappers;
   for (const std::string_view name : wrapper_names()) {
-    page += "- `" + std::string(name) + "` (" + checked[std::string(name)] + ")\n";
+    const std::string& names = checked[std::string(name)];
+    page += "- `" + std::string(name) + "`" + (names.empty() ? "" : " (" + names + ")") + "\n";
   }
   page += kRefused;
   for (const RefusedArchitecture& refused : refused_architectures()) {

@@ -100,6 +100,38 @@ TEST(WrappersTest, NothingIsIgnoredInSilence) {
   EXPECT_THAT(error_of(config), HasSubstr("text_config: wanted an object, found null"));
 }
 
+// Which of three positions turns which columns is nothing to text, where they are alike.
+TEST(WrappersTest, ThePositionsOfImagesAreLeftOutWhereTheTextPartHasItsOwnObject) {
+  const Json sections = {
+      {"mrope_interleaved", true}, {"mrope_section", {24, 20, 20}}, {"rope_type", "default"}};
+  Json config = {{"architectures", {"Qwen3VLForConditionalGeneration"}},
+                 {"image_token_id", 151655},
+                 {"video_token_id", 151656},
+                 {"vision_start_token_id", 151652},
+                 {"vision_end_token_id", 151653},
+                 {"vision_config", {{"depth", 27}}},
+                 {"text_config",
+                  {{"model_type", "qwen3_vl_text"},
+                   {"vocab_size", 512},
+                   {"hidden_size", 64},
+                   {"intermediate_size", 96},
+                   {"num_hidden_layers", 1},
+                   {"num_attention_heads", 4},
+                   {"num_key_value_heads", 2},
+                   {"max_position_embeddings", 128},
+                   {"rope_theta", 5000000},
+                   {"rope_scaling", sections}}}};
+  const absl::StatusOr<ModelDescription> model = describe(config);
+  ASSERT_TRUE(model.ok()) << model.status();
+  EXPECT_EQ(model->config.architecture, "Qwen3ForCausalLM");
+  EXPECT_EQ(model->config.rope.rotary_dim, 128);
+  EXPECT_THAT(model->graph.parameters().front().pieces.front().source(),
+              StartsWith("model.language_model.embed_tokens"));
+  EXPECT_EQ(model->graph.parameters().back().pieces.front().source(), "lm_head.weight");
+  config["text_config"]["rope_scaling"]["mrope_other"] = 1;
+  EXPECT_THAT(error_of(config), HasSubstr("mrope_other: unknown"));
+}
+
 TEST(WrappersTest, ModelsThatTurnByThreePositionsAreRefusedByName) {
   EXPECT_THAT(error_of({{"architectures", {"Qwen2_5_VLForConditionalGeneration"}}}),
               HasSubstr("\"Qwen2_5_VLForConditionalGeneration\" is not supported: its text part "

@@ -36,7 +36,7 @@ int expert_linear(ProgramBuilder& b, int x, int ids, const std::string& name, in
   return out;
 }
 
-// embed, router, route, up, down, combine, head.
+// embed, router, route, up, down, expert_scale, combine, head.
 Program expert_program() {
   ProgramBuilder b(0, 1, kVocab, kHidden);
   program::RowDomain& routes = *b.program.add_row_domains();
@@ -61,7 +61,10 @@ Program expert_program() {
   const int up = expert_linear(b, x, ids, "up", kFfn);
   const int down = expert_linear(b, up, ids, "down", kHidden);
   const int sum = b.value("sum", kHidden), last = b.value("last", kHidden, kOutputRows);
-  b.add(program::COMBINE, {down, weights}, {}, {sum});
+  const int scale = b.weight("scale", program::NORM, 1, kExperts, 0, kExperts);
+  const int scaled = b.value("scaled", 1, kRoutes);
+  b.add(program::EXPERT_SCALE, {weights, ids}, {scale}, {scaled});
+  b.add(program::COMBINE, {down, scaled}, {}, {sum});
   b.add(program::SELECT_ROWS, {sum}, {}, {last});
   const int head = b.weight("head.weight", program::HEAD_WEIGHT, kVocab, kHidden, 0, kVocab);
   const int logits = b.value("logits", kVocab, kOutputRows);
@@ -117,6 +120,16 @@ INSTANTIATE_TEST_SUITE_P(
            route_of(p).set_softmax_of_chosen(true);
          }},
         {"ScaleNan", "scale must be", [](P p) { route_of(p).set_scale(NAN); }},
+        {"ScaledByFloats", "must be int32",
+         [](P p) {
+           program::Instruction& scale = find(p, program::EXPERT_SCALE);
+           *scale.mutable_inputs(1) = scale.inputs(0);
+         }},
+        {"ScalesOfNoExperts", "columns of the weight must be 1 to 1024, found 0",
+         [](P p) {
+           weight_named(p, "scale").set_cols(0);
+           weight_named(p, "scale").mutable_pieces(0)->set_col_end(0);
+         }},
         {"FewerRoutes", "rows of the ids for each token must be 2",
          [](P p) { route_of(p).set_chosen(2); }},
         {"ChoiceBias", "columns of the bias must be 4",

@@ -42,6 +42,20 @@ INSTANTIATE_TEST_SUITE_P(
          [](P p) {
            find(p, program::EMBED).mutable_attributes()->mutable_embed()->set_vocab_begin(-1);
          }},
+        {"EmbedBesideByPosition", "by_position and beside must not both be set",
+         [](P p) {
+           program::EmbedAttrs& embed =
+               *find(p, program::EMBED).mutable_attributes()->mutable_embed();
+           embed.set_by_position(true);
+           embed.set_beside(true);
+         }},
+        {"EmbedAbsentId", "absent_id must be",
+         [](P p) {
+           program::EmbedAttrs& embed =
+               *find(p, program::EMBED).mutable_attributes()->mutable_embed();
+           embed.set_beside(true);
+           embed.set_absent_id(-1);
+         }},
         {"LinearInput", "columns of the weight must be",
          [](P p) {
            program::Weight& gate = weight_named(p, "gate.weight");
@@ -116,6 +130,9 @@ INSTANTIATE_TEST_SUITE_P(
         {"AttentionScale", "scale must be",
          [](P p) { attention_of(p).set_scale(-INFINITY); }},
         {"AttentionWindow", "window must be", [](P p) { attention_of(p).set_window(-1); }},
+        {"AttentionChunk", "chunk must be", [](P p) { attention_of(p).set_chunk(-1); }},
+        {"AttentionReadsNothing", "state 0 is read before it is written",
+         [](P p) { attention_of(p).set_read_only(true); }},
         {"GatherCount", "boundaries count",
          [](P p) { gather_of(p).add_boundaries(1000); }},
         {"GatherBegin", "first of the boundaries",

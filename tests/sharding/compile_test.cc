@@ -151,6 +151,33 @@ TEST(CompileTest, LayersMayDifferInHeadsAndInTheirWidths) {
   EXPECT_FALSE(compile(model, options_for(10, Strategy::kGather)).ok());
 }
 
+TEST(CompileTest, AttentionThatOnlyReadsHasTheStateOfTheOneThatAppended) {
+  Graph model;
+  const AxisSize hidden{Axis::kHidden, 24}, heads{Axis::kHeads, 6, 4}, kv{Axis::kKvHeads, 2, 4, 6};
+  Value x = model.embed("embed", {Axis::kVocab, 150}, hidden);
+  const Value k = model.linear(x, "k", kv), v = model.linear(x, "v", kv);
+  AttentionSpec spec = {.head_dim = 4, .heads = 6, .kv_heads = 2, .scale = 0.4f, .layer = 7};
+  for (const char* layer : {"0", "1"}) {
+    const Scope scope(model, layer);
+    x = model.add(
+        x, model.linear(model.attention(model.linear(x, "q", heads), k, v, spec), "o", hidden));
+    spec.read_only = true;
+  }
+  model.top_candidates(model.head(model.select_rows(x), "head", {Axis::kVocab, 150}));
+  const naive::Tensors tensors = random_tensors(model, 3);
+  const naive::Logits wanted = naive::interpret(std::span(&model, 1), tensors, kSequence);
+  for (const int ranks : {1, 2, 5}) {
+    const auto programs = compile(model, options_for(ranks, Strategy::kGather));
+    ASSERT_TRUE(programs.ok()) << message_of(programs.status());
+    expect_near(naive::interpret(*programs, tensors, kSequence), wanted, 0.0f);
+    for (const program::Program& program : *programs) {
+      EXPECT_EQ(message_of(validate(program)), "");
+      ASSERT_EQ(program.states_size(), 1);
+      EXPECT_EQ(program.states(0).name(), "layer.7");
+    }
+  }
+}
+
 TEST(CompileTest, TheSameInputGivesTheSameBytes) {
   for (const char* name : kModels) {
     const CompileOptions options = options_for(3, Strategy::kGather, DType::kBF16);

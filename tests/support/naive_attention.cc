@@ -65,7 +65,8 @@ void attend(const Args& a, int64_t row, int64_t head, Matrix& out) {
   const Matrix &q = a.inputs[0], &k = a.inputs[1], &v = a.inputs[2];
   const int64_t dim = spec.head_dim(), v_dim = bind_attributes(a.attributes).v_dim;
   const int64_t kv_head = spec.kv_head_of(static_cast<int>(head));
-  const int64_t first = spec.window() > 0 ? std::max<int64_t>(0, row - spec.window() + 1) : 0;
+  int64_t first = spec.window() > 0 ? std::max<int64_t>(0, row - spec.window() + 1) : 0;
+  if (spec.chunk() > 0) first = std::max(first, row / spec.chunk() * spec.chunk());
   const int64_t last = std::max(row, a.prefix_rows - 1);
   std::vector<double> scores;
   for (int64_t s = first; s <= last; ++s) {

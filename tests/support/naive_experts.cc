@@ -93,6 +93,15 @@ Matrices expert_linear(const Args& a) {
   return {std::move(out)};
 }
 
+Matrices expert_scale(const Args& a) {
+  Matrix out = a.inputs[0];
+  for (int64_t r = 0; r < out.rows; ++r) {
+    const auto id = static_cast<int64_t>(a.inputs[1].at(r, 0));
+    for (int64_t c = 0; c < out.cols; ++c) out.at(r, c) *= a.parameters[0]->at(0, id);
+  }
+  return {std::move(out)};
+}
+
 Matrices combine(const Args& a) {
   const Matrix &x = a.inputs[0], &weights = a.inputs[1];
   Matrix out(static_cast<int64_t>(a.tokens.size()), x.cols);

@@ -19,6 +19,7 @@ Matrices attention(const Args& a);
 // naive_experts.cc
 Matrices route(const Args& a);
 Matrices expert_linear(const Args& a);
+Matrices expert_scale(const Args& a);
 Matrices combine(const Args& a);
 
 // naive_heads.cc

@@ -65,7 +65,8 @@ Matrices embed(const Args& a) {
   Matrix out(static_cast<int64_t>(a.tokens.size()), weight.cols);
   const program::EmbedAttrs& spec = a.attributes.embed();
   for (int64_t r = 0; r < out.rows; ++r) {
-    const int64_t row = spec.by_position() ? r + spec.offset() : a.tokens[r] - begin;
+    const int64_t token = spec.beside() && a.tokens[r] == -1 ? spec.absent_id() : a.tokens[r];
+    const int64_t row = spec.by_position() ? r + spec.offset() : token - begin;
     const bool mine = 0 <= row && row < weight.rows;
     for (int64_t c = 0; c < out.cols; ++c) out.at(r, c) = mine ? weight.at(row, c) : -0.0f;
   }
@@ -154,7 +155,8 @@ Matrices position_scale(const Args& a) {
   for (int64_t r = 0; r < out.rows; ++r) {
     double scale = 1;
     if (attrs.log_factor() == 0) {
-      const int64_t index = std::min<int64_t>(r / attrs.length(), attrs.scales_size() - 1);
+      const int64_t index =
+          std::min<int64_t>((r + attrs.offset()) / attrs.length(), attrs.scales_size() - 1);
       scale = attrs.scales(static_cast<int>(index));
     } else if (r >= attrs.length()) {
       scale = std::log(static_cast<double>(r + 1)) * attrs.log_factor();
@@ -271,6 +273,7 @@ constexpr auto kOperators = table_by_op<Row>({
     {Op::kWkv, wkv},
     {Op::kExpandHeads, expand_heads},
     {Op::kRoundGroups, round_groups},
+    {Op::kExpertScale, expert_scale},
 });
 #define LOCKSTEP_OP(number, constant, message, word)   \
   static_assert(kOperators[number].op == Op::constant, \

@@ -99,6 +99,18 @@ class CompareTest(unittest.TestCase):
         norms = (2 * seven.layers + 1) * seven.hidden
         self.assertEqual(seven.layer_weights + 2 * seven.head_weights + norms, 6_738_415_616)
 
+    def test_a_step_reads_the_experts_that_its_rows_choose(self):
+        shape, kind = SHAPES["qwen3-30b-a3b"], KINDS["q8"]
+        self.assertAlmostEqual(shape.distinct_mlps(1), shape.chosen)
+        self.assertAlmostEqual(shape.distinct_mlps(16), 82.4, places=1)
+        one = case_bytes(shape, kind, parse_case("decode:1"))
+        dense = case_bytes(SHAPES["qwen3-dense"], kind, parse_case("decode:1"))
+        self.assertLess(abs(one / dense - 1), 0.01)  # But for the router.
+        sixteen = case_bytes(shape, kind, parse_case("decode:1x16"))
+        expert = 3 * shape.hidden * shape.ffn * kind.bits / 8
+        self.assertAlmostEqual(sixteen - one, shape.layers * (82.4225 - 8) * expert
+                               + 15 * 1.5 * shape.kv_bytes, delta=1e5)
+
     def test_decoding_one_sequence_is_bound_by_bytes_and_a_prompt_by_arithmetic(self):
         shape, kind = SHAPES["tinyllama"], KINDS["bf16"]
         decode, prefill = parse_case("decode:10"), parse_case("prefill:512")

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 from gguf import GGMLQuantizationType, GGUFWriter, TokenType
 
-from shapes import CONTEXT, KINDS, SHAPES, Shape
+from shapes import CONTEXT, FAMILIES, KINDS, SHAPES, Shape
 from vocabulary import SPECIAL, pieces
 
 SCALE = np.float16(0.002)  # Of a block of small integers.
@@ -30,34 +30,50 @@ def random_rows(rng: np.random.Generator, name: str, rows: int, cols: int) -> np
     return np.concatenate([scales, codes], axis=2).reshape(rows, -1)
 
 
-def matrices(shape: Shape) -> list[tuple[str, int, int]]:
-    """Name, rows, columns of every matrix."""
+def mlp_matrices(shape: Shape) -> list[tuple[str, int, int, int]]:
+    """Of one layer: name, how many of them there are in one tensor, rows, columns."""
+    end = "_exps" if shape.experts else ""
+    count = shape.experts or 1
+    return [
+        (f"ffn_gate{end}", count, shape.ffn, shape.hidden),
+        (f"ffn_up{end}", count, shape.ffn, shape.hidden),
+        (f"ffn_down{end}", count, shape.hidden, shape.ffn),
+    ]
+
+
+def matrices(shape: Shape) -> list[tuple[str, int, int, int]]:
+    """Name, how many of them there are in one tensor, rows, columns of every matrix."""
     q, kv = shape.heads * shape.head_dim, shape.kv_heads * shape.head_dim
-    found = [("token_embd", shape.vocab, shape.hidden)]
+    found = [("token_embd", 1, shape.vocab, shape.hidden)]
     if not shape.tied:
-        found.append(("output", shape.vocab, shape.hidden))
+        found.append(("output", 1, shape.vocab, shape.hidden))
     for layer in range(shape.layers):
-        for name, rows, cols in (
-            ("attn_q", q, shape.hidden),
-            ("attn_k", kv, shape.hidden),
-            ("attn_v", kv, shape.hidden),
-            ("attn_output", shape.hidden, q),
-            ("ffn_gate", shape.ffn, shape.hidden),
-            ("ffn_up", shape.ffn, shape.hidden),
-            ("ffn_down", shape.hidden, shape.ffn),
+        for name, count, rows, cols in (
+            ("attn_q", 1, q, shape.hidden),
+            ("attn_k", 1, kv, shape.hidden),
+            ("attn_v", 1, kv, shape.hidden),
+            ("attn_output", 1, shape.hidden, q),
+            *mlp_matrices(shape),
         ):
-            found.append((f"blk.{layer}.{name}", rows, cols))
+            found.append((f"blk.{layer}.{name}", count, rows, cols))
     return found
 
 
-def vectors(shape: Shape) -> list[tuple[str, np.ndarray]]:
-    """Norms, and biases where the family has them."""
+def float32(shape: Shape, rng: np.random.Generator) -> list[tuple[str, np.ndarray]]:
+    """What is kept as it is: norms, routers, and biases where the family has them."""
     ones = np.ones(shape.hidden, dtype=np.float32)
     found = [("output_norm.weight", ones)]
     q, kv = shape.heads * shape.head_dim, shape.kv_heads * shape.head_dim
+    family = FAMILIES[shape.family]
     for layer in range(shape.layers):
         found += [(f"blk.{layer}.{name}.weight", ones) for name in ("attn_norm", "ffn_norm")]
-        if shape.family == "qwen2":
+        if family.head_norms:
+            found += [(f"blk.{layer}.attn_{name}_norm.weight", ones[: shape.head_dim])
+                      for name in ("q", "k")]
+        if shape.experts:
+            router = rng.standard_normal((shape.experts, shape.hidden), dtype=np.float32)
+            found.append((f"blk.{layer}.ffn_gate_inp.weight", router * np.float32(0.02)))
+        if family.qkv_bias:
             found += [
                 (f"blk.{layer}.attn_{name}.bias", np.zeros(size, dtype=np.float32))
                 for name, size in (("q", q), ("k", kv), ("v", kv))
@@ -95,6 +111,10 @@ def add_settings(writer: GGUFWriter, shape: Shape, vocabulary: bool = False) -> 
     writer.add_rope_freq_base(10000.0)
     writer.add_layer_norm_rms_eps(1e-5)
     writer.add_vocab_size(shape.vocab)
+    if shape.experts:
+        writer.add_expert_count(shape.experts)
+        writer.add_expert_used_count(shape.chosen)
+        writer.add_expert_feed_forward_length(shape.ffn)
     if vocabulary:
         add_vocabulary(writer, shape.vocab)
     else:
@@ -104,14 +124,16 @@ def add_settings(writer: GGUFWriter, shape: Shape, vocabulary: bool = False) -> 
 def write(path: Path, shape: Shape, type_name: str, vocabulary: bool) -> None:
     """Writes it beside itself first, so that a file of that name is a whole one."""
     partial = path.with_suffix(".partial")
-    writer = GGUFWriter(partial, shape.family)
+    writer = GGUFWriter(partial, FAMILIES[shape.family].gguf)
     add_settings(writer, shape, vocabulary)
     rng = np.random.default_rng(1)
     stored = GGMLQuantizationType[type_name]
-    for name, rows, cols in matrices(shape):
-        data = random_rows(rng, type_name, rows, cols)
+    for name, count, rows, cols in matrices(shape):
+        data = random_rows(rng, type_name, count * rows, cols)
+        if name.endswith("_exps"):
+            data = data.reshape(count, rows, -1)
         writer.add_tensor(f"{name}.weight", data, raw_dtype=stored)
-    for name, values in vectors(shape):
+    for name, values in float32(shape, rng):
         writer.add_tensor(name, values)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Shape:
-    """A decoder of the Llama family; `family` is llama or qwen2 (biases of q, k and v)."""
+    """A decoder of gated MLPs or of experts, one of FAMILIES; `ffn` is the width of one MLP."""
 
     hidden: int
     layers: int
@@ -18,12 +18,23 @@ class Shape:
     vocab: int
     tied: bool = False
     family: str = "llama"
+    experts: int = 0
+    chosen: int = 1  # MLPs that a row goes through.
 
     @property
     def layer_weights(self) -> int:
-        """Elements of the matrices of all layers."""
+        """Elements of the matrices of all layers that a row is multiplied by."""
+        return self.layer_weights_of(self.chosen)
+
+    def layer_weights_of(self, mlps: float) -> float:
         attention = self.hidden * self.head_dim * 2 * (self.heads + self.kv_heads)
-        return self.layers * (attention + 3 * self.hidden * self.ffn)
+        return self.layers * (attention + self.hidden * (self.experts + 3 * mlps * self.ffn))
+
+    def distinct_mlps(self, rows: int) -> float:
+        """That rows of one step go through, where each expert is as likely as the others."""
+        if self.experts == 0:
+            return 1
+        return self.experts * (1 - (1 - self.chosen / self.experts) ** rows)
 
     @property
     def head_weights(self) -> int:
@@ -45,12 +56,53 @@ class Kind:
     flags: tuple[str, ...]  # lockstep's.
 
 
+@dataclass(frozen=True)
+class Family:
+    architecture: str  # In a config.json.
+    gguf: str  # llama.cpp's name.
+    qkv_bias: bool = False
+    head_norms: bool = False
+
+
+FAMILIES = {
+    "llama": Family("LlamaForCausalLM", "llama"),
+    "qwen2": Family("Qwen2ForCausalLM", "qwen2", qkv_bias=True),
+    "qwen3": Family("Qwen3ForCausalLM", "qwen3", head_norms=True),
+    "qwen3_moe": Family("Qwen3MoeForCausalLM", "qwen3moe", head_norms=True),
+}
+
 SHAPES = {
     "tinyllama": Shape(2048, 22, 32, 4, 64, 5632, 32000),
     "llama32-1b": Shape(2048, 16, 32, 8, 64, 8192, 128256, tied=True),
     "qwen25-05b": Shape(896, 24, 14, 2, 64, 4864, 151936, tied=True, family="qwen2"),
     "llama2-7b-q4": Shape(4096, 32, 32, 32, 128, 11008, 32000),
+    # Four of Qwen3-30B-A3B's 48 layers, and a dense model of as many weights per row.
+    "qwen3-30b-a3b": Shape(2048, 4, 32, 4, 128, 768, 151936, family="qwen3_moe", experts=128,
+                           chosen=8),
+    "qwen3-dense": Shape(2048, 4, 32, 4, 128, 8 * 768, 151936, family="qwen3"),
     "tiny": Shape(128, 2, 4, 2, 32, 256, 512),  # For trying the tool itself.
+}
+
+# Models with recurrent layers, by their config.json: RWKV 7 of 1.5 billion weights; eight of
+# Qwen3.5's layers, six of them gated delta rules, with a smaller vocabulary.
+RECURRENT = {
+    "rwkv7-1b5": {
+        "architectures": ["Rwkv7ForCausalLM"], "model_type": "rwkv7", "vocab_size": 65536,
+        "hidden_size": 2048, "num_hidden_layers": 24, "head_size": 64, "num_attention_heads": 32,
+        "intermediate_size": 8192, "layer_norm_epsilon": 1e-05, "tie_word_embeddings": False,
+        "torch_dtype": "bfloat16",
+    },
+    "qwen3.5-2b": {
+        "architectures": ["Qwen3_5ForCausalLM"], "model_type": "qwen3_5_text",
+        "vocab_size": 65536, "hidden_size": 2048, "intermediate_size": 6144,
+        "num_hidden_layers": 8, "num_attention_heads": 8, "num_key_value_heads": 2,
+        "head_dim": 256, "hidden_act": "silu", "max_position_embeddings": 8192,
+        "rms_norm_eps": 1e-06, "tie_word_embeddings": False, "full_attention_interval": 4,
+        "linear_conv_kernel_dim": 4, "linear_key_head_dim": 128, "linear_value_head_dim": 128,
+        "linear_num_key_heads": 16, "linear_num_value_heads": 16, "torch_dtype": "bfloat16",
+        "rope_parameters": {"rope_type": "default", "rope_theta": 10000000.0,
+                            "partial_rotary_factor": 0.25},
+    },
 }
 
 KINDS = {
@@ -87,9 +139,14 @@ def parse_case(name: str) -> Case:
 
 def config(shape: Shape) -> dict:
     """config.json of that shape."""
-    qwen = shape.family == "qwen2"
+    experts = {
+        "num_experts": shape.experts,
+        "num_experts_per_tok": shape.chosen,
+        "moe_intermediate_size": shape.ffn,
+        "norm_topk_prob": True,
+    }
     return {
-        "architectures": ["Qwen2ForCausalLM" if qwen else "LlamaForCausalLM"],
+        "architectures": [FAMILIES[shape.family].architecture],
         "model_type": shape.family,
         "hidden_size": shape.hidden,
         "num_hidden_layers": shape.layers,
@@ -104,14 +161,19 @@ def config(shape: Shape) -> dict:
         "rms_norm_eps": 1e-05,
         "rope_theta": 10000.0,
         "torch_dtype": "bfloat16",
+        **(experts if shape.experts else {}),
     }
 
 
 def case_bytes(shape: Shape, kind: Kind, case: Case) -> float:
-    """Bytes that the timed part reads: weights once per step, keys and values per sequence."""
+    """Bytes that the timed part reads: weights once per step, keys and values per sequence.
+
+    Of experts, those that a step's rows choose.
+    """
     steps = case.steps or 1
     depth = case.prompt + case.steps / 2 if case.steps else case.prompt / 2
-    weights = (shape.layer_weights + shape.head_weights) * kind.bits / 8
+    mlps = shape.distinct_mlps(case.batch if case.steps else case.tokens)
+    weights = (shape.layer_weights_of(mlps) + shape.head_weights) * kind.bits / 8
     return steps * (weights + case.batch * depth * shape.kv_bytes)
 
 

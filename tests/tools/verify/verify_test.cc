@@ -28,7 +28,8 @@ const char* const kFolders[] = {"tests/data/goldens/deepseek_v2_groups",
                                 "tests/data/goldens/ministral3",
                                 "goldens/rwkv4",
                                 "goldens/qwen3_next",
-                                "goldens/gpt_neox_serial"};
+                                "goldens/gpt_neox_serial",
+                                "tests/data/goldens/gemma4_moe"};
 
 std::string case_name(const testing::TestParamInfo<const char*>& info) {
   return std::filesystem::path(info.param).filename().string();

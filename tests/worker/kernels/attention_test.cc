@@ -88,6 +88,36 @@ TEST_P(AttentionTest, ASlidingWindowSeesItsLastPositionsOnly) {
   }
 }
 
+TEST_P(AttentionTest, AChunkSeesItsOwnPositionsOnly) {
+  for (const int64_t chunk : {1, 9, 64, 1000}) {
+    expect_reference({.head_dim = 16, .chunk = chunk, .lengths = {130}},
+                     {.chunk = 33, .page_tokens = 64, .threads = 2});
+  }
+  expect_reference({.head_dim = 16, .window = 40, .chunk = 64, .lengths = {130}}, {.chunk = 1000});
+}
+
+// Of the last rows' keys there are two parts of a chunk, which threads share.
+TEST_P(AttentionTest, ChunksHaveTheSameBitsHoweverTheyAreCut) {
+  Conversation conversation(
+      {.heads = 2, .kv_heads = 1, .head_dim = 8, .chunk = 1100, .lengths = {1150, 77}});
+  const auto wanted = conversation.run_all(GetParam(), {.chunk = 2000});
+  const Schedule schedule = {.chunk = 29, .threads = 16};
+  expect_all_same(conversation.run_all(GetParam(), schedule), wanted, "cut");
+  if (!has_cpu_bits(GetParam())) return;
+  const KernelEntry* portable =
+      find_kernel(cpu_kernels(), Op::kAttention, GetParam().weight, DType::kF32, Isa::kPortable);
+  expect_all_same(wanted, conversation.run_all(*portable, {.chunk = 2000}), GetParam().name);
+}
+
+TEST_P(AttentionTest, WhatOnlyReadsThePagesHasTheBitsOfWhatAppended) {
+  Conversation conversation({.heads = 6, .kv_heads = 2, .window = 40, .lengths = {150, 7}});
+  const auto wanted = conversation.run_all(GetParam(), {.chunk = 33, .threads = 2});
+  const Schedule again = {.chunk = 33, .threads = 2, .read_again = true};
+  expect_all_same(conversation.run_all(GetParam(), again), wanted, "read again");
+  expect_all_same(conversation.run_all(reference_of(GetParam()), again),
+                  conversation.run_all(reference_of(GetParam()), {.chunk = 33}), "reference");
+}
+
 TEST_P(AttentionTest, CappedScoresAgreeWithTheReference) {
   for (const float cap : {0.5f, 50.0f}) {
     expect_reference({.cap = cap, .lengths = {300}}, {.chunk = 33, .threads = 2}, 5);

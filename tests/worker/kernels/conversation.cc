@@ -2,6 +2,7 @@
 #include "tests/worker/kernels/conversation.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 namespace lockstep {
@@ -70,6 +71,23 @@ void Conversation::start(const KernelEntry& kernel, const Schedule& schedule) {
   memory_.assign(static_cast<size_t>(total * page_bytes_), std::byte{0xff});
 }
 
+OperatorAttrs Conversation::attrs() const {
+  OperatorAttrs attrs;
+  attrs.head_dim = attrs.v_dim = shape_.head_dim;
+  attrs.heads = shape_.heads;
+  attrs.kv_heads = shape_.kv_heads;
+  attrs.kv_head_of = kv_head_of_.data();
+  attrs.scale = 1 / std::sqrt(static_cast<float>(shape_.head_dim));
+  attrs.window = shape_.window;
+  attrs.chunk = shape_.chunk;
+  attrs.cap = shape_.cap;
+  if (shape_.slopes) {
+    attrs.slopes = slopes_.data();
+    attrs.slope_count = shape_.heads;
+  }
+  return attrs;
+}
+
 void Conversation::step(const KernelEntry& kernel, const Schedule& schedule,
                         std::vector<int64_t>& done, std::vector<Matrix>& outputs) {
   std::vector<StepSequence> sequences;
@@ -119,21 +137,19 @@ void Conversation::step(const KernelEntry& kernel, const Schedule& schedule,
   args.in[2] = v.view();
   if (shape_.sinks) args.in[3] = sinks_.view();
   args.out[0] = out.view();
-  args.attrs.head_dim = args.attrs.v_dim = shape_.head_dim;
-  args.attrs.heads = shape_.heads;
-  args.attrs.kv_heads = shape_.kv_heads;
-  args.attrs.kv_head_of = kv_head_of_.data();
-  args.attrs.scale = 1 / std::sqrt(static_cast<float>(shape_.head_dim));
-  args.attrs.window = shape_.window;
-  args.attrs.cap = shape_.cap;
-  if (shape_.slopes) {
-    args.attrs.slopes = slopes_.data();
-    args.attrs.slope_count = shape_.heads;
-  }
+  args.attrs = attrs();
   args.state = {memory_.data(), page_bytes_, static_cast<int64_t>(memory_.size()) / page_bytes_,
                 schedule.page_tokens, kernel.weight};
   args.step = &view;
   run(kernel, args, schedule.threads);
+  if (schedule.read_again) {
+    for (Matrix* x : {&k, &v}) {
+      for (int64_t r = 0; r < rows; ++r) std::fill_n(x->view().row<float>(r), kv_width, NAN);
+    }
+    for (int64_t r = 0; r < rows; ++r) std::fill_n(out.view().row<float>(r), width, NAN);
+    args.attrs.read_only = true;
+    run(kernel, args, schedule.threads);
+  }
   for (size_t r = 0; r < which.size(); ++r) {
     std::memcpy(outputs[which[r]].view().row<float>(positions[r]),
                 out.view().row<float>(static_cast<int64_t>(r)),

@@ -11,6 +11,7 @@ struct Shape {
   int64_t kv_heads = 2;
   int64_t head_dim = 32;
   int64_t window = 0;
+  int64_t chunk = 0;
   float cap = 0;
   bool slopes = false;                   // One per head, steep and flat ones.
   bool sinks = false;                    // One per head, small and large ones.
@@ -23,6 +24,7 @@ struct Schedule {
   int64_t page_tokens = 16;
   int threads = 1;
   bool shuffle = true;
+  bool read_again = false;  // Each step is computed once more, from the pages alone.
 };
 
 class Conversation {
@@ -42,6 +44,8 @@ class Conversation {
  private:
   // Pages in random order, full of NaN.
   void start(const KernelEntry& kernel, const Schedule& schedule);
+  // What a step of the shape wants, but its rows.
+  OperatorAttrs attrs() const;
   void step(const KernelEntry& kernel, const Schedule& schedule, std::vector<int64_t>& done,
             std::vector<Matrix>& outputs);
 

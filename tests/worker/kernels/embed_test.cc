@@ -74,5 +74,33 @@ TEST(EmbedTest, RanksSumToTheRowBitForBit) {
   }
 }
 
+TEST(EmbedTest, BesideTheModelsOwnWhatCameWithTheStepHasTheRowOfOneId) {
+  const int32_t tokens[] = {7, -1, 42}, seven[] = {7, 7, 42};
+  for (const KernelEntry& kernel : kernels_of(Op::kEmbed)) {
+    const Weights weight = Weights::random(43, 33, 1, kernel.weight);
+    std::vector<std::byte> packed = weight.pack(kernel);
+    StepView step;
+    step.rows = 3;
+    step.tokens = tokens;
+    Matrix found(3, 33), wanted(3, 33), by_reference(3, 33);
+    KernelArgs args;
+    args.in[0] = weight.view();
+    args.attrs.beside = true;
+    args.attrs.absent_id = 7;
+    args.step = &step;
+    args.out[0] = by_reference.view();
+    reference::kernel(Op::kEmbed)(args);
+    args.in[0].data = packed.data();
+    args.out[0] = found.view();
+    run(kernel, args);
+    step.tokens = seven;
+    args.attrs.beside = false;
+    args.out[0] = wanted.view();
+    run(kernel, args);
+    expect_same_bits(found.view(), wanted.view(), kernel.name);
+    expect_same_bits(found.view(), by_reference.view(), kernel.name);
+  }
+}
+
 }  // namespace
 }  // namespace lockstep

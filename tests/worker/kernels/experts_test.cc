@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// route, expert_linear and combine: agreement with the reference and with linear, and bits over
-// rows, threads and instruction sets.
+// route, expert_linear, expert_scale and combine: agreement with the reference and with linear, and
+// bits over rows, threads and instruction sets.
 #include <set>
 
 #include "base/thread_pool.h"
@@ -215,8 +215,8 @@ struct RouteCase {
   RouteCase(int64_t rows, int64_t experts, const OperatorAttrs& attrs, bool with_bias)
       : scores(Matrix::random(rows, experts, 5, DType::kF32, experts + 1)),
         bias(Matrix::random(1, experts, 6)),
-        ids(rows * attrs.chosen, 1, DType::kI32),
-        weights(rows * attrs.chosen, 1) {
+        ids(rows * attrs.route.chosen, 1, DType::kI32),
+        weights(rows * attrs.route.chosen, 1) {
     args.in[0] = scores.view();
     if (with_bias) args.in[1] = bias.view();
     args.out[0] = ids.view();
@@ -231,30 +231,31 @@ struct RouteCase {
 
 // Experts, and how they are chosen: as softmax, sigmoid and softmax of the chosen have it.
 std::vector<std::pair<int64_t, OperatorAttrs>> ways_to_choose() {
-  const OperatorAttrs plain = {.scale = 1, .chosen = 2, .groups = 1, .chosen_groups = 1};
+  const OperatorAttrs plain = {.scale = 1, .route = {.chosen = 2, .groups = 1, .chosen_groups = 1}};
   std::vector<std::pair<int64_t, OperatorAttrs>> ways;
   for (const int64_t experts : {2, 8, 31, 128, 384}) {
     ways.emplace_back(experts, plain);
     OperatorAttrs attrs = plain;
-    attrs.renormalised = true;
+    attrs.route.renormalised = true;
     attrs.scale = 2.5f;
     ways.emplace_back(experts, attrs);
-    attrs.sigmoid = true;
+    attrs.route.sigmoid = true;
     ways.emplace_back(experts, attrs);
     attrs = plain;
-    attrs.softmax_of_chosen = true;
+    attrs.route.softmax_of_chosen = true;
     ways.emplace_back(experts, attrs);
   }
-  ways.push_back({1, {.scale = 1, .chosen = 1, .sigmoid = true, .groups = 1, .chosen_groups = 1}});
+  ways.push_back(
+      {1, {.scale = 1, .route = {.chosen = 1, .sigmoid = true, .groups = 1, .chosen_groups = 1}}});
   for (const bool best_two : {false, true}) {
     ways.push_back({64,
                     {.scale = 1,
-                     .chosen = 8,
-                     .sigmoid = best_two,
-                     .groups = 8,
-                     .chosen_groups = 3,
-                     .best_two = best_two,
-                     .renormalised = best_two}});
+                     .route = {.chosen = 8,
+                               .sigmoid = best_two,
+                               .groups = 8,
+                               .chosen_groups = 3,
+                               .best_two = best_two,
+                               .renormalised = best_two}}});
   }
   return ways;
 }
@@ -264,7 +265,7 @@ class RouteTest : public testing::TestWithParam<KernelEntry> {};
 TEST_P(RouteTest, AgreesWithTheReferenceAndHasTheBitsOfEveryIsaAndAnyThreads) {
   for (const auto& [experts, attrs] : ways_to_choose()) {
     for (const bool with_bias : {false, true}) {
-      if (with_bias && attrs.softmax_of_chosen) continue;
+      if (with_bias && attrs.route.softmax_of_chosen) continue;
       RouteCase wanted(50, experts, attrs, with_bias), found(50, experts, attrs, with_bias),
           portable(50, experts, attrs, with_bias);
       reference::kernel(Op::kRoute)(wanted.args);
@@ -279,7 +280,7 @@ TEST_P(RouteTest, AgreesWithTheReferenceAndHasTheBitsOfEveryIsaAndAnyThreads) {
 }
 
 TEST_P(RouteTest, EqualScoresGoToTheLowerNumberAndNanIsAChoiceToo) {
-  const OperatorAttrs attrs = {.scale = 1, .chosen = 3, .groups = 1, .chosen_groups = 1};
+  const OperatorAttrs attrs = {.scale = 1, .route = {.chosen = 3, .groups = 1, .chosen_groups = 1}};
   RouteCase one(3, 8, attrs, false);
   for (int64_t e = 0; e < 8; ++e) {
     one.scores.view().row<float>(0)[e] = e == 6 ? 2.0f : 1.0f;
@@ -300,6 +301,38 @@ TEST_P(RouteTest, EqualScoresGoToTheLowerNumberAndNanIsAChoiceToo) {
 // Twins have no such kernels.
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(RouteTest);
 INSTANTIATE_TEST_SUITE_P(Cpu, RouteTest, testing::ValuesIn(kernels_of(Op::kRoute)), kernel_name);
+
+class ExpertScaleTest : public testing::TestWithParam<KernelEntry> {};
+
+TEST_P(ExpertScaleTest, ARowHasItsExpertsNumberAndAnIdThatIsNoExpertsGivesZero) {
+  for (const int64_t cols : {1, 33}) {
+    const Matrix x = Matrix::random(40, cols, 1, DType::kF32, cols + 2);
+    const Matrix scales = Matrix::random(1, 5, 2);
+    const Matrix ids = ids_of(random_ids(20, 2, 7));  // Some are 5 and 6.
+    *ids.view().row<int32_t>(3) = -1;
+    const Matrix wanted(40, cols), found(40, cols);
+    KernelArgs args;
+    args.in[0] = x.view();
+    args.in[1] = ids.view();
+    args.in[2] = scales.view();
+    args.out[0] = wanted.view();
+    reference::kernel(Op::kExpertScale)(args);
+    EXPECT_EQ(wanted.at(3, 0), 0.0f);
+    args.out[0] = found.view();
+    run(GetParam(), args, 3);
+    expect_same_bits(found.view(), wanted.view(), GetParam().name);
+    args.in[0] = found.view();  // In place.
+    run(GetParam(), args, 2);
+    args.out[0] = wanted.view();
+    args.in[0] = wanted.view();
+    reference::kernel(Op::kExpertScale)(args);
+    expect_same_bits(found.view(), wanted.view(), GetParam().name);
+  }
+}
+
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(ExpertScaleTest);
+INSTANTIATE_TEST_SUITE_P(Cpu, ExpertScaleTest, testing::ValuesIn(kernels_of(Op::kExpertScale)),
+                         kernel_name);
 
 class CombineTest : public testing::TestWithParam<KernelEntry> {};
 

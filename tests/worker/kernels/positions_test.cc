@@ -114,7 +114,7 @@ TEST(RopeTableTest, DynamicStretchesTheBaseBeyondTheOriginalLengthOnly) {
 TEST(PositionScaleTest, ARowsScaleIsThatOfItsPositionOrTheLast) {
   const float scales[] = {1, 1.25f, -0.7f};
   const float of_rows[] = {1, 1, 1.25f, -0.7f, -0.7f, -0.7f};
-  PositionedStep step({0, 9, 10, 29, 30, 4000});
+  PositionedStep step({0, 8, 9, 28, 29, 4000});  // With the offset one more.
   for (const int64_t cols : kWidths) {
     const Matrix x = Matrix::random(6, cols, 1, DType::kF32, cols + 3);
     Matrix wanted(6, cols);
@@ -123,6 +123,7 @@ TEST(PositionScaleTest, ARowsScaleIsThatOfItsPositionOrTheLast) {
     args.attrs.position_scales = scales;
     args.attrs.position_scale_count = 3;
     args.attrs.position_scale_length = 10;
+    args.attrs.offset = 1;
     args.in[0] = x.view();
     args.out[0] = wanted.view();
     reference::kernel(Op::kPositionScale)(args);

@@ -83,7 +83,7 @@ TEST(KernelTestsTest, EveryOperatorWithAKernelHasTests) {
       Op::kAttention,   Op::kTopCandidates, Op::kSelectRows, Op::kRoute,      Op::kExpertLinear,
       Op::kCombine,     Op::kConv,          Op::kDeltaRule,  Op::kHeadLinear, Op::kJoinHeads,
       Op::kBroadcast,   Op::kShift,         Op::kRecurrence, Op::kHeadDot,    Op::kWkv,
-      Op::kExpandHeads, Op::kRoundGroups};
+      Op::kExpandHeads, Op::kRoundGroups,   Op::kExpertScale};
   for (int i = 1; i < kOpCount; ++i) {
     const Op op = static_cast<Op>(i);
     if (schema_of(op).run_by != RunBy::kKernel) continue;

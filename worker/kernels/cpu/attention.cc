@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Appends k and v of the step's rows to the layer's pages, then for every row and query head
 // out = sum over keys j of softmax(scale * q . k_j, capped, plus slope * distance) v_j, over the
-// keys up to the row's own position (the last `window` of them), and the head's sink; rows of the
-// sequence's prefix see all of it. Keys are taken in blocks of kKeyBlock from position 0 on, with a
-// running maximum and sum; those of every kPart positions are then merged, in order. So the bits
-// depend on the position alone, and threads may share the keys of one row.
+// keys up to the row's own position (the last `window` of them, or those of its chunk), and the
+// head's sink; rows of the sequence's prefix see all of it. Where read_only nothing is appended.
+// Keys are taken in blocks of kKeyBlock from position 0 on, with a running maximum and sum; those
+// of every kPart positions are then merged, in order. So the bits depend on the position alone, and
+// threads may share the keys of one row.
 #include "worker/kernels/cpu/attention_queries.h"
 #include "worker/kernels/cpu/attention_scores.h"
 #include "worker/kernels/cpu/attention_tile.h"
@@ -44,7 +45,9 @@ struct AttentionJob {
                                                   ((in_run << page_shift) + in_page) * chunk_bytes);
   }
   int64_t first_key(int64_t position) const {
-    return args.attrs.window > 0 ? max(0, position - args.attrs.window + 1) : 0;
+    const int64_t window = args.attrs.window, chunk = args.attrs.chunk;
+    const int64_t first = window > 0 ? max(0, position - window + 1) : 0;
+    return chunk > 0 ? max(first, position / chunk * chunk) : first;
   }
 };
 
@@ -356,7 +359,9 @@ const char* attention(const KernelArgs& args) {
   if (rows <= 0 || attrs.kv_heads <= 0) return nullptr;
   const AttentionJob<F> job(args);
   Parallel& parallel = *args.parallel;
-  for_rows(parallel, rows, args.in[1].cols, [&](int64_t row) { append_row(job, row); });
+  if (!attrs.read_only) {
+    for_rows(parallel, rows, args.in[1].cols, [&](int64_t row) { append_row(job, row); });
+  }
 
   int64_t group = 1;
   for (int64_t kv_head = 0; kv_head < attrs.kv_heads; ++kv_head) {

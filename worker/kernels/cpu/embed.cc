@@ -2,8 +2,8 @@
 // out[r] = weight[token of r - vocab_begin], or weight[position of r + offset], weight being plain
 // rows; -0.0 for tokens that other
 // ranks hold, so that the sum over ranks is the row bit for bit. Token -1 takes the next row of
-// step->embeddings, on the rank that holds id 0. Quantized rows (quantized_rows.h has their layout)
-// become code * scale, or fma(code, scale, minimum).
+// step->embeddings, on the rank that holds id 0, or (beside) is absent_id. Quantized rows
+// (quantized_rows.h has their layout) become code * scale, or fma(code, scale, minimum).
 #include "worker/kernels/cpu/chunks.h"
 #include "worker/kernels/cpu/vec.h"
 #include "worker/kernels/kernel.h"
@@ -34,7 +34,8 @@ const char* embed(const KernelArgs& args, const Copy& copy) {
   const int64_t vocab_begin = args.attrs.vocab_begin;
   const bool first = vocab_begin == 0 && weight.rows > 0, positions = args.attrs.by_position;
   for_rows(*args.parallel, out.rows, out.cols, [&](int64_t r) {
-    const int64_t token = positions ? step.positions[r] + args.attrs.offset : step.tokens[r];
+    int64_t token = positions ? step.positions[r] + args.attrs.offset : step.tokens[r];
+    if (args.attrs.beside && token == -1) token = args.attrs.absent_id;
     const int64_t local = token - vocab_begin;
     float* to = out.row<float>(r);
     if (token == -1 && first && step.embeddings != nullptr) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// y = x * the scale of the row's position: one for every `length` positions, the last one for all
-// that follow; or with log_factor 1 before position `length`, then log(position + 1) * log_factor.
+// y = x * the scale of the row's position + offset: one for every `length` positions, the last one
+// for all that follow; or with log_factor 1 before position `length`, then
+// log(position + 1) * log_factor.
 #include "worker/kernels/cpu/chunks.h"
 #include "worker/kernels/cpu/vec.h"
 #include "worker/kernels/cpu/vec_math.h"
@@ -20,7 +21,7 @@ Vec log_of(int64_t n) {
 Vec scale_at(const OperatorAttrs& attrs, int64_t position) {
   const int64_t length = attrs.position_scale_length, last = attrs.position_scale_count - 1;
   if (attrs.log_factor == 0) {
-    const int64_t index = position / length;
+    const int64_t index = (position + attrs.offset) / length;
     return Vec::splat(attrs.position_scales[index < last ? index : last]);
   }
   if (position < length) return Vec::splat(1.0f);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // route: scores to experts and their weights, a row by itself, sums in the order of experts.
+// expert_scale: rows times the number of the expert that they are routed to.
 // combine: the weighted sum of a token's routes, in their order, column by column.
 #include "worker/kernels/choose_experts.h"
 #include "worker/kernels/cpu/chunks.h"
@@ -31,10 +32,10 @@ void route_row(const KernelArgs& args, int64_t r, RouteRow& row) {
   const float* from = x.row<float>(r);
   for (int64_t i = 0; i < x.cols; i += Vec::kLanes) {
     const Vec score = Vec::load(from + i, x.cols - i);
-    const Vec kept = attrs.sigmoid ? one / (one + exp(Vec::zero() - score)) : score;
+    const Vec kept = attrs.route.sigmoid ? one / (one + exp(Vec::zero() - score)) : score;
     kept.store(row.scores + i, x.cols - i);
   }
-  const bool softmax_of_all = !attrs.sigmoid && !attrs.softmax_of_chosen;
+  const bool softmax_of_all = !attrs.route.sigmoid && !attrs.route.softmax_of_chosen;
   if (softmax_of_all) softmax(row.scores, x.cols, nullptr);
   for (int64_t i = 0; i < x.cols; i += Vec::kLanes) {
     Vec key = Vec::load(row.scores + i, x.cols - i);
@@ -42,9 +43,9 @@ void route_row(const KernelArgs& args, int64_t r, RouteRow& row) {
     key.store(row.keys + i, x.cols - i);
   }
   choose_experts(attrs, x.cols, row);
-  if (attrs.softmax_of_chosen) softmax(row.scores, x.cols, row.experts);
-  list_chosen(attrs, x.cols, row, ids.row<int32_t>(r * attrs.chosen), ids.stride,
-              out.row<float>(r * attrs.chosen), out.stride);
+  if (attrs.route.softmax_of_chosen) softmax(row.scores, x.cols, row.experts);
+  list_chosen(attrs, x.cols, row, ids.row<int32_t>(r * attrs.route.chosen), ids.stride,
+              out.row<float>(r * attrs.route.chosen), out.stride);
 }
 
 }  // namespace
@@ -53,6 +54,20 @@ const char* route(const KernelArgs& args) {
   for_rows(*args.parallel, args.in[0].rows, args.in[0].cols * kScoreCost, [&](int64_t r) {
     RouteRow row;
     route_row(args, r, row);
+  });
+  return nullptr;
+}
+
+const char* expert_scale(const KernelArgs& args) {
+  const TensorView &x = args.in[0], &ids = args.in[1], &weight = args.in[2], &out = args.out[0];
+  for_rows(*args.parallel, x.rows, x.cols, [&](int64_t r) {
+    const int32_t id = *ids.row<int32_t>(r);
+    const Vec scale = Vec::splat(id >= 0 && id < weight.cols ? weight.row<float>(0)[id] : 0.0f);
+    const float* from = x.row<float>(r);
+    float* to = out.row<float>(r);
+    for (int64_t i = 0; i < x.cols; i += Vec::kLanes) {
+      (Vec::load(from + i, x.cols - i) * scale).store(to + i, x.cols - i);
+    }
   });
   return nullptr;
 }

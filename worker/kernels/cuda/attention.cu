@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Appends k and v of the step's rows to the layer's pages, then for every row and query head
 // out = sum over keys j of softmax(scale * q . k_j, capped, plus slope * distance) v_j, over the
-// keys up to the row's own position (the last `window` of them), and the head's sink; rows of the
-// sequence's prefix see all of it. Keys are taken in blocks of kKeyBlock from position 0 on, with a
-// running maximum and sum, so the bits depend on the position alone. Queries are rounded to the
-// pages' type. A page holds, for every KV head, keys [head_dim][page_tokens] and values
-// [page_tokens][head_dim]: for scores there is one thread per key, for sums one per column, and
-// their loads coalesce.
+// keys up to the row's own position (the last `window` of them, or those of its chunk), and the
+// head's sink; rows of the sequence's prefix see all of it. Where read_only nothing is appended.
+// Keys are taken in blocks of kKeyBlock from position 0 on, with a running maximum and sum, so the
+// bits depend on the position alone. Queries are rounded to the pages' type. A page holds, for
+// every KV head, keys [head_dim][page_tokens] and values [page_tokens][head_dim]: for scores there
+// is one thread per key, for sums one per column, and their loads coalesce.
 #include "worker/kernels/cuda/functions.h"
 #include "worker/kernels/cuda/sizes.h"
 
@@ -85,8 +85,9 @@ __global__ void __launch_bounds__(kMaxDim) attend_kernel(AttentionParams params)
   const int64_t row = gridDim.x - 1 - blockIdx.x;  // Late rows see the most keys: they go first.
   const int64_t head = blockIdx.y, dim = params.attrs.head_dim, d = threadIdx.x;
   const int64_t kv_head = params.attrs.kv_head_of[head], position = params.step.positions[row];
-  const int64_t window = params.attrs.window;
-  const int64_t first = window > 0 ? max(0, position - window + 1) : 0;
+  const int64_t window = params.attrs.window, chunk = params.attrs.chunk;
+  const int64_t in_window = window > 0 ? max(0, position - window + 1) : 0;
+  const int64_t first = chunk > 0 ? max(in_window, position / chunk * chunk) : in_window;
   const StepSequence& sequence = params.step.sequences[params.step.sequence_of_row[row]];
   if (d < dim) {
     T rounded;
@@ -140,8 +141,10 @@ const char* attention(const KernelArgs& args) {
   const int64_t rows = args.step->rows, dim = attrs.head_dim;
   const AttentionParams params = {args.in[0],  args.in[1], args.in[2], args.in[3],
                                   args.out[0], attrs,      args.state, *args.step};
-  const char* failure = launch(append_kernel<T>, {rows, attrs.kv_heads}, 64, args.queue, params);
-  if (failure != nullptr) return failure;
+  if (!attrs.read_only) {
+    const char* failure = launch(append_kernel<T>, {rows, attrs.kv_heads}, 64, args.queue, params);
+    if (failure != nullptr) return failure;
+  }
   const int64_t threads = dim <= kKeyBlock ? kKeyBlock : (dim + kWarp - 1) / kWarp * kWarp;
   return launch(attend_kernel<T>, {rows, attrs.heads}, static_cast<int>(threads), args.queue,
                 params);

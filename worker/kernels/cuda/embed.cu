@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // out[r] = weight[token of r - vocab_begin], weight being plain rows; -0.0 for tokens that other
 // ranks hold, so that the sum over ranks is the row bit for bit. Token -1 takes the next row of
-// step->embeddings, on the rank that holds id 0.
+// step->embeddings, on the rank that holds id 0, or (beside) is absent_id.
 #include "worker/kernels/cuda/matrix.h"
 
 namespace lockstep::LOCKSTEP_TARGET {
@@ -18,7 +18,8 @@ template <typename Matrix>
 __global__ void embed_kernel(Matrix matrix, TensorView out, StepView step, OperatorAttrs attrs) {
   const TensorView& weight = matrix.view;
   const int64_t row = blockIdx.x, stride = int64_t{gridDim.y} * blockDim.x;
-  const int64_t token = attrs.by_position ? step.positions[row] + attrs.offset : step.tokens[row];
+  int64_t token = attrs.by_position ? step.positions[row] + attrs.offset : step.tokens[row];
+  if (attrs.beside && token == -1) token = attrs.absent_id;
   const int64_t vocab_begin = attrs.vocab_begin, local = token - vocab_begin;
   bool held = false;
   const float* given = nullptr;

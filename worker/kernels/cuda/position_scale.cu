@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// y = x * the scale of the row's position: one for every `length` positions, the last one for all
-// that follow; or with log_factor 1 before position `length`, then log(position + 1) * log_factor.
-// The CPU's bits.
+// y = x * the scale of the row's position + offset: one for every `length` positions, the last one
+// for all that follow; or with log_factor 1 before position `length`, then
+// log(position + 1) * log_factor. The CPU's bits.
 #include "worker/kernels/cuda/functions.h"
 #include "worker/kernels/cuda/scalar.h"
 
@@ -19,7 +19,8 @@ __device__ float log_of(int64_t n) {
 __device__ float scale_at(const OperatorAttrs& attrs, int64_t position) {
   const int64_t length = attrs.position_scale_length;
   if (attrs.log_factor == 0.0f) {
-    return attrs.position_scales[min(position / length, attrs.position_scale_count - 1)];
+    const int64_t index = (position + attrs.offset) / length;
+    return attrs.position_scales[min(index, attrs.position_scale_count - 1)];
   }
   return position < length ? 1.0f : log_of(position + 1) * attrs.log_factor;
 }

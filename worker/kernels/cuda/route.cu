@@ -42,20 +42,30 @@ __global__ void route_kernel(TensorView x, TensorView bias, TensorView ids, Tens
   const int64_t r = blockIdx.x;
   const float* from = x.row<float>(r);
   for (int64_t i = threadIdx.x; i < x.cols; i += blockDim.x) {
-    row.scores[i] = attrs.sigmoid ? 1.0f / (1.0f + exp_of(0.0f - from[i])) : from[i];
+    row.scores[i] = attrs.route.sigmoid ? 1.0f / (1.0f + exp_of(0.0f - from[i])) : from[i];
   }
   __syncthreads();
-  if (!attrs.sigmoid && !attrs.softmax_of_chosen) softmax(row.scores, x.cols, nullptr);
+  if (!attrs.route.sigmoid && !attrs.route.softmax_of_chosen) softmax(row.scores, x.cols, nullptr);
   for (int64_t i = threadIdx.x; i < x.cols; i += blockDim.x) {
     row.keys[i] = row.scores[i] + (bias.data == nullptr ? 0.0f : bias.row<float>(0)[i]);
   }
   __syncthreads();
   if (threadIdx.x == 0) choose_experts(attrs, x.cols, row);
   __syncthreads();
-  if (attrs.softmax_of_chosen) softmax(row.scores, x.cols, row.experts);
+  if (attrs.route.softmax_of_chosen) softmax(row.scores, x.cols, row.experts);
   if (threadIdx.x != 0) return;
-  list_chosen(attrs, x.cols, row, ids.row<int32_t>(r * attrs.chosen), ids.stride,
-              weights.row<float>(r * attrs.chosen), weights.stride);
+  list_chosen(attrs, x.cols, row, ids.row<int32_t>(r * attrs.route.chosen), ids.stride,
+              weights.row<float>(r * attrs.route.chosen), weights.stride);
+}
+
+__global__ void expert_scale_kernel(TensorView x, TensorView ids, TensorView weight,
+                                    TensorView out) {
+  const int64_t row = blockIdx.x, step = int64_t{gridDim.y} * blockDim.x;
+  const int32_t id = *ids.row<int32_t>(row);
+  const float scale = id >= 0 && id < weight.cols ? weight.row<float>(0)[id] : 0.0f;
+  for (int64_t i = int64_t{blockIdx.y} * blockDim.x + threadIdx.x; i < out.cols; i += step) {
+    out.row<float>(row)[i] = x.row<float>(row)[i] * scale;
+  }
 }
 
 __global__ void combine_kernel(TensorView x, TensorView weights, TensorView out, int64_t each) {
@@ -75,6 +85,12 @@ const char* route(const KernelArgs& args) {
   const TensorView& x = args.in[0];
   return launch(route_kernel, {x.rows, 1}, 4 * kWarp, args.queue, x, args.in[1], args.out[0],
                 args.out[1], args.attrs);
+}
+
+const char* expert_scale(const KernelArgs& args) {
+  const TensorView& out = args.out[0];
+  return launch(expert_scale_kernel, row_grid(out.rows, out.cols), kRowThreads, args.queue,
+                args.in[0], args.in[1], args.in[2], out);
 }
 
 const char* combine(const KernelArgs& args) {

@@ -74,7 +74,8 @@ void attend(const KernelArgs& args, int64_t row, int64_t head) {
   const OperatorAttrs& attrs = args.attrs;
   const StepSequence& sequence = args.step->sequences[args.step->sequence_of_row[row]];
   const int64_t position = args.step->positions[row], kv_head = attrs.kv_head_of[head];
-  const int64_t first = attrs.window > 0 ? std::max<int64_t>(0, position - attrs.window + 1) : 0;
+  int64_t first = attrs.window > 0 ? std::max<int64_t>(0, position - attrs.window + 1) : 0;
+  if (attrs.chunk > 0) first = std::max(first, position / attrs.chunk * attrs.chunk);
   const int64_t last = std::max(position, sequence.prefix_rows - 1);
   const std::vector<double> query = query_of(args, row, head);
   std::vector<double> scores;
@@ -108,7 +109,7 @@ void attend(const KernelArgs& args, int64_t row, int64_t head) {
 
 const char* attention(const KernelArgs& args) {
   const OperatorAttrs& attrs = args.attrs;
-  for (int64_t row = 0; row < args.step->rows; ++row) {
+  for (int64_t row = 0; row < args.step->rows && !attrs.read_only; ++row) {
     for (int64_t kv_head = 0; kv_head < attrs.kv_heads; ++kv_head) {
       for (int64_t part = 0; part < 2; ++part) append(args, row, kv_head, part);
     }

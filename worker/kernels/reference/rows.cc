@@ -122,7 +122,7 @@ float frequency(const OperatorAttrs& attrs, const StepSequence& sequence, int64_
 
 float position_scale_of(const OperatorAttrs& attrs, int64_t position) {
   if (attrs.log_factor == 0) {
-    const int64_t index = position / attrs.position_scale_length;
+    const int64_t index = (position + attrs.offset) / attrs.position_scale_length;
     return attrs.position_scales[std::min(index, attrs.position_scale_count - 1)];
   }
   if (position < attrs.position_scale_length) return 1;
@@ -217,8 +217,9 @@ const char* embed(const KernelArgs& args) {
   const TensorView &weight = args.in[0], &out = args.out[0];
   const float* embedding = args.step->embeddings;
   for (int64_t r = 0; r < out.rows; ++r) {
-    const int64_t token =
+    int64_t token =
         args.attrs.by_position ? args.step->positions[r] + args.attrs.offset : args.step->tokens[r];
+    if (args.attrs.beside && token == -1) token = args.attrs.absent_id;
     const int64_t local = token - args.attrs.vocab_begin;
     for (int64_t i = 0; i < out.cols; ++i) {
       float value = -0.0f;

@@ -1,0 +1,134 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Hosts are killed, cut off and slowed down, one after the other, while their cluster answers.
+
+    tests/hosts/host_faults.py LOCKSTEP                # the demo model on two and on three hosts
+    tests/hosts/host_faults.py LOCKSTEP --shape tinyllama --tokens 60
+
+As root: hosts are network namespaces, with a worker on each, and the coordinator on the first.
+Every fault happens somewhere in an answer, at a moment drawn from --seed; the answer has to be the
+one that a single process gives. Prints a line per fault, and exits with 1 where an answer differs.
+"""
+import argparse
+import json
+import random
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+from cluster import ROOT, Cluster, Loopback, Namespaces
+
+sys.path.insert(0, str(ROOT / "tools/bench"))
+from shapes import SHAPES, config  # noqa: E402
+from vocabulary import tokenizer  # noqa: E402
+
+SLOW = {"demo": "3mbit", "tinyllama": "100mbit"}  # An answer takes many times longer.
+CUT_S = 4  # Longer than a silent worker is waited for.
+
+
+def kill(cluster: Cluster, host: int, ended: threading.Event) -> None:
+    """All workers there; they are started again when they are known to be lost."""
+    ranks = [rank for rank, at in enumerate(cluster.hosts) if at == host]
+    begin = len(cluster.server.log)
+    for rank in ranks:
+        cluster.workers[rank].close()
+    cluster.server.wait_for("was lost", begin)
+    for rank in ranks:
+        cluster.workers[rank] = cluster.worker(rank)
+
+
+def cut(cluster: Cluster, host: int, ended: threading.Event) -> None:
+    cluster.network.run(host, "ip", "link", "set", f"lk{host + 1}", "down")
+    time.sleep(CUT_S)
+    cluster.network.run(host, "ip", "link", "set", f"lk{host + 1}", "up")
+
+
+def slow(cluster: Cluster, host: int, ended: threading.Event) -> None:
+    """Until the answer is there."""
+    queue = ["dev", f"lk{host + 1}", "root"]
+    rate = SLOW.get(cluster.model, "100mbit")
+    cluster.network.run(host, "tc", "qdisc", "add", *queue, "tbf", "rate", rate, "burst", "32kbit",
+                        "latency", "400ms")
+    ended.wait()
+    cluster.network.run(host, "tc", "qdisc", "del", *queue)
+
+
+def answer_during(fault, cluster: Cluster, host: int, tokens: int, after_s: float) -> tuple:
+    """The text, when the fault came, and when the text was there: a fault that comes too late comes
+    earlier in another try."""
+    answers, ended, begin = [], threading.Event(), time.monotonic()
+
+    def ask() -> None:
+        try:
+            text = cluster.text(tokens)
+        except (KeyError, json.JSONDecodeError, subprocess.SubprocessError) as problem:
+            text = f"no answer: {problem}"
+        answers.append((text, after_s, time.monotonic() - begin))
+        ended.set()
+
+    asker = threading.Thread(target=ask)
+    asker.start()
+    late = ended.wait(after_s)
+    if not late:
+        fault(cluster, host, ended)
+    asker.join()
+    return answer_during(fault, cluster, host, tokens, after_s / 2) if late else answers[0]
+
+
+def strike_all(cluster: Cluster, tokens: int, want: str, draw: random.Random) -> int:
+    """Answers that differ."""
+    wrong = 0
+    for fault in (kill, cut, slow):
+        for host in sorted(set(cluster.hosts), reverse=True):
+            cluster.wait_for_all()
+            begin = time.monotonic()
+            wrong += cluster.text(tokens) != want
+            whole_s = time.monotonic() - begin
+            text, fault_s, took_s = answer_during(fault, cluster, host, tokens,
+                                                  draw.uniform(0, whole_s))
+            wrong += text != want
+            print(f"  host {host}: {fault.__name__} at {fault_s:.1f} s, answered at "
+                  f"{took_s:.1f} s, undisturbed at {whole_s:.1f} s, "
+                  f"{'the same' if text == want else f'differs: {text!r}'}", flush=True)
+    return wrong
+
+
+def make_model(folder: Path, shape: str) -> list:
+    """A model without weights; what makes lockstep draw them."""
+    (folder / "config.json").write_text(json.dumps(config(SHAPES[shape])))
+    (folder / "tokenizer.json").write_text(json.dumps(tokenizer(SHAPES[shape].vocab)))
+    return ["--random-weights", "1", "--quantize", "q8", "--max-context", "1024"]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("lockstep")
+    parser.add_argument("--hosts", default="2,3", help="(default: %(default)s)")
+    parser.add_argument("--shape", choices=SHAPES, help="random weights (default: the demo model)")
+    parser.add_argument("--tokens", type=int, default=400, help="(default: %(default)s)")
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args()
+    draw, wrong = random.Random(options.seed), 0
+    with tempfile.TemporaryDirectory() as folder:
+        model, flags = ROOT / "demo", []
+        if options.shape:
+            model = Path(folder) / options.shape
+            model.mkdir()
+            flags = make_model(model, options.shape)
+        with Cluster(options.lockstep, Loopback(), [0], *flags, model=model) as one_process:
+            want = one_process.text(options.tokens)
+        for hosts in [int(count) for count in options.hosts.split(",")]:
+            print(f"{model.name} on {hosts} hosts, {options.tokens} tokens, seed {options.seed}")
+            with Namespaces(hosts) as network, Cluster(
+                    options.lockstep, network, list(range(hosts)), *flags, model=model) as cluster:
+                wrong += strike_all(cluster, options.tokens, want, draw)
+    print(f"{wrong} answers differ")
+    return min(wrong, 1)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

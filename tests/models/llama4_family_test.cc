@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+// Llama 4 and Mistral 4: their config.json as published, and what of it is refused.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <fstream>
+#include <string>
+
+#include "base/status.h"
+#include "models/models.h"
+#include "tests/support/temp_folder.h"
+
+namespace lockstep {
+namespace {
+
+using ::testing::HasSubstr;
+
+absl::StatusOr<ModelDescription> describe(const char* config, const std::string& patch = "{}") {
+  Json json = Json::parse(config);
+  json.update(Json::parse(patch));
+  const TempFolder folder;
+  std::ofstream(folder.path() / "config.json") << json.dump();
+  return describe_model(folder.path(), {}, 0);
+}
+
+Config config_of(const char* config, const std::string& patch = "{}") {
+  const absl::StatusOr<ModelDescription> model = describe(config, patch);
+  EXPECT_TRUE(model.ok()) << message_of(model.status());
+  return model.ok() ? model->config : Config();
+}
+
+void expect_refused(const char* config, const std::string& patch, const std::string& says) {
+  const absl::StatusOr<ModelDescription> model = describe(config, patch);
+  ASSERT_FALSE(model.ok()) << says;
+  EXPECT_THAT(message_of(model.status()), HasSubstr(says));
+}
+
+// As Llama 4 Maverick's text part is published, but for its number of layers.
+constexpr char kMaverick[] = R"({"architectures": ["Llama4ForCausalLM"],
+  "attention_bias": false, "attention_chunk_size": 8192, "attention_dropout": 0.0,
+  "attn_scale": 0.1, "attn_temperature_tuning": 4, "bos_token_id": 200000,
+  "eos_token_id": [200001, 200007, 200008], "floor_scale": 8192, "for_llm_compressor": false,
+  "head_dim": 128, "hidden_act": "silu", "hidden_size": 5120, "initializer_range": 0.02,
+  "interleave_moe_layer_step": 2, "intermediate_size": 8192, "intermediate_size_mlp": 16384,
+  "max_position_embeddings": 1048576, "model_type": "llama4_text", "moe_layers": [1, 3],
+  "no_rope_layers": [], "num_attention_heads": 40, "num_experts_per_tok": 1,
+  "num_hidden_layers": 4, "num_key_value_heads": 8, "num_local_experts": 128,
+  "output_router_logits": false, "pad_token_id": 200018, "rms_norm_eps": 1e-05,
+  "rope_scaling": null, "rope_theta": 500000.0, "router_aux_loss_coef": 0.001,
+  "router_jitter_noise": 0.0, "torch_dtype": "bfloat16", "use_cache": true, "use_qk_norm": false,
+  "vocab_size": 202048})";
+
+TEST(Llama4Test, IsReadAsItIsPublished) {
+  const Config config = config_of(kMaverick);
+  EXPECT_EQ(config.turns, (std::vector<bool>{true, true, true, false}));
+  EXPECT_EQ(config.chunks, (std::vector<int64_t>{8192, 8192, 8192, 0}));
+  EXPECT_EQ(config.experts.in_layer, (std::vector<bool>{false, true, false, true}));
+  EXPECT_EQ(config.experts.size, 8192);
+  EXPECT_EQ(config.experts.shared_size, 8192);
+  EXPECT_EQ(config.intermediate_size, 16384);
+  EXPECT_FALSE(config.qk_norm.any());
+  EXPECT_TRUE(config.rope.interleaved);
+  // Positions 0 to 8190 have 1, the next 8192 a little more.
+  EXPECT_EQ(config.query_scales.length, 8192);
+  EXPECT_EQ(config.query_scales.offset, 1);
+  ASSERT_EQ(config.query_scales.scales.size(), 129u);
+  EXPECT_FLOAT_EQ(config.query_scales.scales[0], 1);
+  EXPECT_FLOAT_EQ(config.query_scales.scales[1], static_cast<float>(1 + 0.1 * std::log(2.0)));
+}
+
+TEST(Llama4Test, WhichLayersSeeTheirChunkAndHaveExpertsMayBeSaidOtherwise) {
+  const Config by_step = config_of(kMaverick, R"({"moe_layers": null, "use_qk_norm": true,
+      "attn_temperature_tuning": false, "no_rope_layers": [1, 0, 1, 0]})");
+  EXPECT_EQ(by_step.experts.in_layer, (std::vector<bool>{false, true, false, true}));
+  EXPECT_EQ(by_step.chunks, (std::vector<int64_t>{8192, 0, 8192, 0}));
+  EXPECT_TRUE(by_step.qk_norm.any());
+  EXPECT_TRUE(by_step.query_scales.scales.empty());
+  const Config by_type = config_of(kMaverick, R"({"layer_types": ["full_attention",
+      "chunked_attention", "full_attention", "full_attention"], "moe_layers": []})");
+  EXPECT_EQ(by_type.chunks, (std::vector<int64_t>{0, 8192, 0, 0}));
+  EXPECT_EQ(by_type.experts.in_layer, std::vector<bool>(4, false));
+}
+
+// Scout's: nothing lies between what is stretched and what is not.
+TEST(Llama4Test, RotaryScalingMayHaveOneBorder) {
+  const Config config = config_of(kMaverick, R"({"rope_scaling": {"factor": 16.0,
+      "high_freq_factor": 1.0, "low_freq_factor": 1.0, "original_max_position_embeddings": 8192,
+      "rope_type": "llama3"}})");
+  const auto& frequencies = config.rope.table.inv_freq();
+  EXPECT_FLOAT_EQ(frequencies[0], 1);
+  EXPECT_FLOAT_EQ(frequencies[63], std::pow(500000.0f, -126.0f / 128) / 16);
+}
+
+TEST(Llama4Test, WhatItDoesNotComputeIsRefused) {
+  expect_refused(kMaverick, R"({"num_experts_per_tok": 2})", "num_experts_per_tok: ");
+  expect_refused(kMaverick, R"({"moe_layers": [4]})", "moe_layers: wanted layers from 0 to 3");
+  expect_refused(kMaverick, R"({"moe_layers": 1})", "moe_layers: wanted a list");
+  expect_refused(kMaverick, R"({"attention_chunk_size": 0})", "attention_chunk_size: wanted");
+  expect_refused(kMaverick, R"({"layer_types": ["full_attention"]})",
+                 "layer_types: wanted a list of 4 layers, found 1");
+  expect_refused(kMaverick, R"({"layer_types": ["full_attention", "full_attention",
+      "sliding_attention", "full_attention"]})",
+                 "layer_types[2]: ");
+  expect_refused(kMaverick, R"({"attn_temperature_tuning": "yes"})", "attn_temperature_tuning: ");
+  expect_refused(kMaverick, R"({"attn_scale": -1.0})", "attn_scale: wanted");
+  expect_refused(kMaverick, R"({"floor_scale": 2})", "floor_scale: wanted no less");
+}
+
+// As the reference writes it.
+constexpr char kMistral4[] = R"({"architectures": ["Mistral4ForCausalLM"],
+  "attention_bias": false, "first_k_dense_replace": 0, "hidden_act": "silu", "hidden_size": 4096,
+  "intermediate_size": 12288, "kv_lora_rank": 256, "max_position_embeddings": 1048576,
+  "moe_intermediate_size": 2048, "n_group": 1, "n_routed_experts": 128, "n_shared_experts": 1,
+  "norm_topk_prob": true, "num_attention_heads": 32, "num_experts_per_tok": 4,
+  "num_hidden_layers": 2, "num_key_value_heads": 32, "q_lora_rank": 1024, "qk_head_dim": 128,
+  "qk_nope_head_dim": 64, "qk_rope_head_dim": 64, "rms_norm_eps": 1e-06, "rope_interleave": true,
+  "rope_parameters": {"beta_fast": 32.0, "beta_slow": 1.0, "factor": 128.0,
+    "llama_4_scaling_beta": 0.1, "max_position_embeddings": 1048576, "mscale": 1.0,
+    "mscale_all_dim": 1.0, "original_max_position_embeddings": 8192,
+    "partial_rotary_factor": 0.5, "rope_theta": 10000.0, "type": "yarn"},
+  "routed_scaling_factor": 1.0, "topk_group": 1, "v_head_dim": 128, "vocab_size": 131072})";
+
+TEST(Mistral4Test, IsReadAsTheReferenceWritesIt) {
+  for (const char* patch : {"{}", R"({"rope_parameters": null})"}) {
+    const Config config = config_of(kMistral4, patch);
+    EXPECT_EQ(config.rope.rotary_dim, 64);
+    EXPECT_FLOAT_EQ(config.rope.table.factor(), 1);
+    EXPECT_EQ(config.query_scales.length, 8192);
+    EXPECT_EQ(config.query_scales.scales.size(), 128u);
+    const double mscale = 0.1 * std::log(128.0) + 1;
+    EXPECT_FLOAT_EQ(config.attention_scale, static_cast<float>(mscale * mscale / std::sqrt(128.0)));
+    EXPECT_EQ(config.experts.in_layer, std::vector<bool>(2, true));
+  }
+}
+
+TEST(Mistral4Test, WhatItDoesNotComputeIsRefused) {
+  expect_refused(kMistral4, R"({"rope_interleave": false})", "rope_interleave: false");
+  expect_refused(kMistral4, R"({"scoring_func": "sigmoid"})", "scoring_func: unknown here");
+}
+
+}  // namespace
+}  // namespace lockstep
