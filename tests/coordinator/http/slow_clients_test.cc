@@ -147,6 +147,8 @@ TEST(SlowClientsTest, MoreConnectionsThanAllowedAreRefused) {
 TEST(SlowClientsTest, OutOfDescriptorsItRefusesAndGoesOn) {
   ScriptedServer server;
   server.expect_alive();
+  // That one must not be counted below in place of one that waits to be accepted.
+  EXPECT_TRUE(becomes_true([&] { return server.server().connections() == 0; }));
   rlimit limit = {};
   getrlimit(RLIMIT_NOFILE, &limit);
   std::vector<HttpClient> clients;
