@@ -6,23 +6,14 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
 #include <string>
 
-#include "base/status.h"
-#include "models/models.h"
-#include "tests/support/temp_folder.h"
+#include "tests/models/described_config.h"
 
 namespace lockstep {
 namespace {
 
 using ::testing::HasSubstr;
-
-absl::StatusOr<ModelDescription> describe(const Json& json) {
-  const TempFolder folder;
-  std::ofstream(folder.path() / "config.json") << json.dump();
-  return describe_model(folder.path(), {}, 0);
-}
 
 // With every second layer full, the last three sharing, and embeddings for each layer.
 constexpr char kSmall[] = R"({"architectures": ["Gemma4ForCausalLM"], "model_type": "gemma4_text",
@@ -48,24 +39,6 @@ constexpr char kExperts[] = R"({"attention_k_eq_v": true, "enable_moe_block": tr
   "num_global_key_value_heads": 1, "num_kv_shared_layers": 0, "use_double_wide_mlp": false,
   "hidden_size_per_layer_input": 0, "use_bidirectional_attention": "vision"})";
 
-Json small(const std::string& patch = "{}") {
-  Json json = Json::parse(kSmall);
-  json.update(Json::parse(patch));
-  return json;
-}
-
-Config config_of(const Json& json) {
-  const absl::StatusOr<ModelDescription> model = describe(json);
-  EXPECT_TRUE(model.ok()) << message_of(model.status());
-  return model.ok() ? model->config : Config();
-}
-
-void expect_refused(const std::string& patch, const std::string& says) {
-  const absl::StatusOr<ModelDescription> model = describe(small(patch));
-  ASSERT_FALSE(model.ok()) << says;
-  EXPECT_THAT(message_of(model.status()), HasSubstr(says));
-}
-
 std::vector<program::AttentionAttrs> attentions(const Graph& graph) {
   std::vector<program::AttentionAttrs> found;
   for (const Node& node : graph.nodes()) {
@@ -75,7 +48,7 @@ std::vector<program::AttentionAttrs> attentions(const Graph& graph) {
 }
 
 TEST(Gemma4Test, LayersWithoutAWindowHaveHeadsAndAnglesOfTheirOwn) {
-  const Config config = config_of(small());
+  const Config config = config_of(kSmall);
   EXPECT_EQ(config.head_dim, 256);
   EXPECT_EQ(config.kinds.full_head_dim, 512);
   EXPECT_EQ(config.kinds.full_kv_heads, 2);
@@ -95,7 +68,7 @@ TEST(Gemma4Test, LayersWithoutAWindowHaveHeadsAndAnglesOfTheirOwn) {
 }
 
 TEST(Gemma4Test, SharingLayersReadThePagesOfTheLastOneOfTheirKind) {
-  const absl::StatusOr<ModelDescription> model = describe(small());
+  const absl::StatusOr<ModelDescription> model = describe_config(kSmall);
   ASSERT_TRUE(model.ok()) << model.status();
   const auto found = attentions(model->graph);
   ASSERT_EQ(found.size(), 7u);
@@ -108,7 +81,7 @@ TEST(Gemma4Test, SharingLayersReadThePagesOfTheLastOneOfTheirKind) {
 }
 
 TEST(Gemma4Test, ExpertsValuesOfKeysAndFewerKvHeads) {
-  const absl::StatusOr<ModelDescription> model = describe(small(kExperts));
+  const absl::StatusOr<ModelDescription> model = describe_config(kSmall, kExperts);
   ASSERT_TRUE(model.ok()) << model.status();
   EXPECT_EQ(model->config.experts.chosen, 4);
   EXPECT_EQ(model->config.kinds.full_kv_heads, 1);
@@ -126,25 +99,27 @@ TEST(Gemma4Test, ExpertsValuesOfKeysAndFewerKvHeads) {
 }
 
 TEST(Gemma4Test, SizesOfSingleLayersAreAnotherFormOfTheSame) {
-  Json json = small(kExperts);
-  const std::string before = describe(json)->graph.nodes().empty() ? "" : "built";
+  Json json = Json::parse(kSmall);
+  json.update(Json::parse(kExperts));
+  const std::string before = describe_config(json.dump())->graph.nodes().empty() ? "" : "built";
   EXPECT_EQ(before, "built");
   json.erase("global_head_dim");
   json.erase("num_global_key_value_heads");
   const Json sizes = {{"head_dim", 384}, {"num_key_value_heads", 4}};
   json["per_layer_config"] = {{"1", sizes}, {"3", sizes}, {"5", sizes}, {"6", sizes}};
-  const Config config = config_of(json);
+  const Config config = config_of(json.dump());
   EXPECT_EQ(config.kinds.full_head_dim, 384);
   EXPECT_EQ(config.kinds.full_kv_heads, 4);
   json["per_layer_config"]["3"]["head_dim"] = 128;
-  EXPECT_THAT(message_of(describe(json).status()), HasSubstr("per_layer_config.3: wanted"));
+  EXPECT_THAT(message_of(describe_config(json.dump()).status()),
+              HasSubstr("per_layer_config.3: wanted"));
   json["per_layer_config"] = {{"1", {{"sliding_window", 3}}}};
-  EXPECT_THAT(message_of(describe(json).status()),
+  EXPECT_THAT(message_of(describe_config(json.dump()).status()),
               HasSubstr("per_layer_config: sliding_window is not supported"));
 }
 
 TEST(Gemma4Test, AWrappersTensorsHaveItsNameInTheMiddle) {
-  Json text = small();
+  Json text = Json::parse(kSmall);
   text.erase("architectures");
   const Json json = {{"architectures", {"Gemma4ForConditionalGeneration"}},
                      {"model_type", "gemma4"},
@@ -160,7 +135,7 @@ TEST(Gemma4Test, AWrappersTensorsHaveItsNameInTheMiddle) {
                      {"audio_token_id", 258881},
                      {"vision_soft_tokens_per_image", 280},
                      {"tie_word_embeddings", true}};
-  const absl::StatusOr<ModelDescription> model = describe(json);
+  const absl::StatusOr<ModelDescription> model = describe_config(json.dump());
   ASSERT_TRUE(model.ok()) << model.status();
   for (const Parameter& parameter : model->graph.parameters()) {
     EXPECT_THAT(parameter.pieces.front().source(), testing::StartsWith("model.language_model."));
@@ -168,18 +143,21 @@ TEST(Gemma4Test, AWrappersTensorsHaveItsNameInTheMiddle) {
 }
 
 TEST(Gemma4Test, WhatItDoesNotComputeIsRefused) {
-  expect_refused(R"({"use_bidirectional_attention": "all"})", "use_bidirectional_attention: ");
-  expect_refused(R"({"num_kv_shared_layers": 7})", "num_kv_shared_layers: wanted 0 to 6");
-  expect_refused(R"({"num_kv_shared_layers": 6})",
+  expect_refused(kSmall, R"({"use_bidirectional_attention": "all"})",
+                 "use_bidirectional_attention: ");
+  expect_refused(kSmall, R"({"num_kv_shared_layers": 7})", "num_kv_shared_layers: wanted 0 to 6");
+  expect_refused(kSmall, R"({"num_kv_shared_layers": 6})",
                  "num_kv_shared_layers: no layer of the kind full_attention is left");
-  expect_refused(R"({"vocab_size_per_layer_input": 512})",
+  expect_refused(kSmall, R"({"vocab_size_per_layer_input": 512})",
                  "vocab_size_per_layer_input: wanted vocab_size, 1024, found 512");
-  expect_refused(R"({"hidden_size_per_layer_input": -1})", "hidden_size_per_layer_input: wanted");
-  expect_refused(R"({"pad_token_id": 1024})", "pad_token_id: wanted a token id from 0 to 1023");
-  expect_refused(R"({"global_head_dim": 2000})", "global_head_dim: wanted");
-  expect_refused(R"({"attention_k_eq_v": true, "num_global_key_value_heads": 3})",
+  expect_refused(kSmall, R"({"hidden_size_per_layer_input": -1})",
+                 "hidden_size_per_layer_input: wanted");
+  expect_refused(kSmall, R"({"pad_token_id": 1024})",
+                 "pad_token_id: wanted a token id from 0 to 1023");
+  expect_refused(kSmall, R"({"global_head_dim": 2000})", "global_head_dim: wanted");
+  expect_refused(kSmall, R"({"attention_k_eq_v": true, "num_global_key_value_heads": 3})",
                  "num_global_key_value_heads: wanted a divisor");
-  expect_refused(R"({"altup_num_inputs": 4})", "altup_num_inputs: unknown here");
+  expect_refused(kSmall, R"({"altup_num_inputs": 4})", "altup_num_inputs: unknown here");
 }
 
 }  // namespace

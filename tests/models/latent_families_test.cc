@@ -3,35 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <fstream>
 #include <string>
 
-#include "base/status.h"
-#include "models/models.h"
-#include "tests/support/temp_folder.h"
+#include "tests/models/described_config.h"
 
 namespace lockstep {
 namespace {
-
-absl::StatusOr<ModelDescription> describe(const char* config, const std::string& patch = "{}") {
-  Json json = Json::parse(config);
-  json.update(Json::parse(patch));
-  const TempFolder folder;
-  std::ofstream(folder.path() / "config.json") << json.dump();
-  return describe_model(folder.path(), {}, 0);
-}
-
-Config config_of(const char* config, const std::string& patch = "{}") {
-  const absl::StatusOr<ModelDescription> model = describe(config, patch);
-  EXPECT_TRUE(model.ok()) << message_of(model.status());
-  return model.ok() ? model->config : Config();
-}
-
-void expect_refused(const char* config, const std::string& patch, const std::string& says) {
-  const absl::StatusOr<ModelDescription> model = describe(config, patch);
-  ASSERT_FALSE(model.ok()) << says;
-  EXPECT_NE(message_of(model.status()).find(says), std::string::npos) << model.status();
-}
 
 // As DeepSeek-V3 is published, but for its number of layers and its weights in float8.
 constexpr char kV3[] = R"({"architectures": ["DeepseekV3ForCausalLM"], "attention_bias": false,
@@ -67,7 +44,9 @@ TEST(DeepseekV3Test, IsReadAsItIsPublished) {
 }
 
 TEST(DeepseekV3Test, QueriesMayBeMadeFromTheLayersInput) {
-  EXPECT_EQ(config_of(kV3, R"({"q_lora_rank": null})").latent.q_width, 0);
+  Json json = Json::parse(kV3);
+  json["q_lora_rank"] = nullptr;  // Absent, it has a default.
+  EXPECT_EQ(config_of(json.dump()).latent.q_width, 0);
   const Config plain = config_of(kV3, R"({"rope_scaling": null})");
   EXPECT_FLOAT_EQ(plain.attention_scale, static_cast<float>(1 / std::sqrt(192.0)));
 }

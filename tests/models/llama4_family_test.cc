@@ -1,40 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Llama 4 and Mistral 4: their config.json as published, and what of it is refused.
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <fstream>
 #include <string>
 
-#include "base/status.h"
-#include "models/models.h"
-#include "tests/support/temp_folder.h"
+#include "tests/models/described_config.h"
 
 namespace lockstep {
 namespace {
-
-using ::testing::HasSubstr;
-
-absl::StatusOr<ModelDescription> describe(const char* config, const std::string& patch = "{}") {
-  Json json = Json::parse(config);
-  json.update(Json::parse(patch));
-  const TempFolder folder;
-  std::ofstream(folder.path() / "config.json") << json.dump();
-  return describe_model(folder.path(), {}, 0);
-}
-
-Config config_of(const char* config, const std::string& patch = "{}") {
-  const absl::StatusOr<ModelDescription> model = describe(config, patch);
-  EXPECT_TRUE(model.ok()) << message_of(model.status());
-  return model.ok() ? model->config : Config();
-}
-
-void expect_refused(const char* config, const std::string& patch, const std::string& says) {
-  const absl::StatusOr<ModelDescription> model = describe(config, patch);
-  ASSERT_FALSE(model.ok()) << says;
-  EXPECT_THAT(message_of(model.status()), HasSubstr(says));
-}
 
 // As Llama 4 Maverick's text part is published, but for its number of layers.
 constexpr char kMaverick[] = R"({"architectures": ["Llama4ForCausalLM"],
