@@ -45,7 +45,7 @@ FusedPart rows_of_runs(const char* name, int64_t count, int64_t run, int64_t beg
 
 Value norm(Graph& g, const Config& c, Value x, const char* name) {
   if (name == nullptr) return x;
-  return c.layer_norm ? g.layer_norm(x, name, c.norm_eps, c.norm_bias)
+  return c.layer_norm ? g.layer_norm(x, name, c.norm_eps, c.norm_bias, c.norm_plus)
                       : g.rms_norm(x, name, c.norm_eps, c.norm_plus);
 }
 

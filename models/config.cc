@@ -229,6 +229,7 @@ absl::StatusOr<double> read_ropes(const Json& json, const Family& family, Config
                   .part = family.partial_rotary,
                   .interleaved = family.rope_interleaved,
                   .yarn_is_longrope = family.yarn_is_longrope,
+                  .fixed_alpha = family.rope_fixed_alpha,
                   .ntk_length = config.ntk_length};
   ASSIGN_OR_RETURN(const float ratio, factor_of(json, "rope_ratio"));
   facts.theta *= ratio;

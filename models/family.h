@@ -53,6 +53,7 @@ struct Family {
   double partial_rotary = 0;      // The part of a head that turns; 0: whole heads, in every model.
   bool rope_interleaved = false;  // Pairs (2i, 2i + 1) turn.
   bool yarn_is_longrope = false;  // The kinds "yarn" and "su" are older names of "longrope".
+  bool rope_fixed_alpha = false;  // An alpha beside the kind "dynamic" is for every length.
   int64_t ffn_per_hidden = 0;     // intermediate_size / hidden_size, where the key is missing.
   int64_t positions = 0;          // max_position_embeddings where the key is missing.
   int64_t kv_heads = 0;           // Where the key is missing, not null; 0: num_attention_heads.

@@ -145,9 +145,9 @@ Value Graph::rms_norm(Value x, const std::string& name, float eps, float plus) {
                     {.name = scoped(name), .rows = info(x).rows, .axis = info(x).axis});
 }
 
-Value Graph::layer_norm(Value x, const std::string& name, float eps, bool bias) {
+Value Graph::layer_norm(Value x, const std::string& name, float eps, bool bias, float plus) {
   Node node{.op = Op::kLayerNorm, .inputs = {x.id}};
-  node.parameters = {add_vector(scoped(name) + ".weight", program::NORM, info(x).axis)};
+  node.parameters = {add_vector(scoped(name) + ".weight", program::NORM, info(x).axis, plus)};
   if (bias) {
     node.parameters.push_back(add_vector(scoped(name) + ".bias", program::BIAS, info(x).axis));
   }

@@ -54,7 +54,7 @@ class Graph {
   Value combine(Value x, const Routes& routes);
   // plus: what the stored weight lacks, 1 where it is the w of 1 + w.
   Value rms_norm(Value x, const std::string& name, float eps, float plus = 0);
-  Value layer_norm(Value x, const std::string& name, float eps, bool bias = true);
+  Value layer_norm(Value x, const std::string& name, float eps, bool bias = true, float plus = 0);
   // Without a weight where `name` is "".
   Value head_norm(Value x, const std::string& name, const HeadNorm& norm);
   Value rope(Value x, const Rope& rope);  // The table is made once for equal attributes.

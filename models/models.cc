@@ -31,7 +31,7 @@ constexpr Architectures (*kFamilies[])() = {
     families::rwkv4::rows,      families::rwkv5::rows,      families::rwkv6::rows,
     families::rwkv7::rows,      families::granite4::rows,   families::bamba::rows,
     families::nemotron_h::rows, families::gemma4::rows,     families::llama4::rows,
-    families::mistral4::rows,
+    families::mistral4::rows,   families::hunyuan::rows,    families::nemotron::rows,
 };
 
 std::vector<Architecture> all_rows() {

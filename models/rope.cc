@@ -19,6 +19,7 @@ namespace {
 constexpr double kPi = 3.14159265358979323846;
 constexpr double kLeastTheta = 1.0001;
 constexpr double kMostTheta = 1e15;
+constexpr std::string_view kPart = "partial_rotary_factor";
 
 struct Scaling {
   const Json* object;  // rope_scaling or rope_parameters, or an empty object.
@@ -27,7 +28,9 @@ struct Scaling {
   double theta;
   int64_t max_positions;
   int64_t original_positions;
+  double part;  // partial_rotary_factor beside the object, or the family's.
   bool yarn_is_longrope;
+  bool fixed_alpha;
   int64_t ntk_length;
 
   absl::StatusOr<double> number(std::string_view name, double low, double high,
@@ -57,13 +60,17 @@ void set_frequencies(const std::vector<double>& frequencies, RopeConfig& out) {
   }
 }
 
+// Of what a base is multiplied by; `key` asks for it.
+absl::StatusOr<double> ntk_exponent(const Scaling& scaling, std::string_view key) {
+  const double dim = static_cast<double>(scaling.dim);
+  if (dim > 2) return dim / (dim - 2);
+  return invalid_argument("{}: wanted a head_dim above 2, found {}", key, scaling.dim);
+}
+
 // A prompt of up to ntk_length, 2, 4, ... times as many tokens has its base multiplied by a power
 // of 1, 3, 7, ...
 absl::Status ntk_by_prompt(const Scaling& scaling, RopeConfig& out) {
-  if (scaling.dim <= 2) {
-    return invalid_argument("use_dynamic_ntk: wanted a head_dim above 2, found {}", scaling.dim);
-  }
-  const double exponent = static_cast<double>(scaling.dim) / static_cast<double>(scaling.dim - 2);
+  ASSIGN_OR_RETURN(const double exponent, ntk_exponent(scaling, "use_dynamic_ntk"));
   int64_t length = scaling.ntk_length;
   for (double alpha = 1;; alpha = 2 * alpha + 1, length *= 2) {
     const double theta = scaling.theta * exact_pow(alpha, exponent);
@@ -100,6 +107,19 @@ absl::Status dynamic(const Scaling& scaling, RopeConfig& out) {
   out.rope.table.set_dynamic_factor(static_cast<float>(factor));
   out.rope.table.set_theta(static_cast<float>(scaling.theta));
   out.reach = factor;
+  return absl::OkStatus();
+}
+
+// Such files have a factor of 1, at which the keys of yarn that they have too mean nothing.
+absl::Status fixed_alpha(const Scaling& scaling, RopeConfig& out) {
+  ASSIGN_OR_RETURN(const double exponent, ntk_exponent(scaling, scaling.key + ".alpha"));
+  ASSIGN_OR_RETURN(const double alpha, scaling.number("alpha", 1, 1e6));
+  ASSIGN_OR_RETURN(const double factor, scaling.number("factor", 0, 1e6, 1));
+  if (factor != 1) {
+    return invalid_argument("{}.factor: {} is not supported beside alpha; supported: 1",
+                            scaling.key, factor);
+  }
+  set_frequencies(plain_frequencies(scaling.dim, scaling.theta * exact_pow(alpha, exponent)), out);
   return absl::OkStatus();
 }
 
@@ -227,7 +247,7 @@ absl::Status longrope(const Scaling& scaling, RopeConfig& out) {
 // Gemma 4's: of a head's pairs the first part turns, with the frequencies that all would have.
 absl::Status proportional(const Scaling& scaling, RopeConfig& out) {
   ASSIGN_OR_RETURN(const double factor, scaling.number("factor", 1, 1e6, 1));
-  ASSIGN_OR_RETURN(const double part, scaling.number("partial_rotary_factor", 0, 1, 1));
+  ASSIGN_OR_RETURN(const double part, scaling.number(kPart, 0, 1, scaling.part));
   const double turned = std::floor(part * static_cast<double>(scaling.dim) / 2);
   std::vector<double> frequencies = plain_frequencies(scaling.dim, scaling.theta);
   for (size_t i = 0; i < frequencies.size(); ++i) {
@@ -245,7 +265,6 @@ struct Kind {
   bool whole_heads = false;              // Which part of a head turns is the kind's own affair.
 };
 constexpr std::string_view kOriginal = "original_max_position_embeddings";
-constexpr std::string_view kPart = "partial_rotary_factor";
 constexpr Kind kKinds[] = {
     {"default", plain, {}},
     {"linear", linear, {"factor"}},
@@ -258,6 +277,10 @@ constexpr Kind kKinds[] = {
     {"longrope", longrope, {"short_factor", "long_factor", "factor", "attention_factor"}},
     {"proportional", proportional, {"factor"}, /*whole_heads=*/true},
 };
+constexpr Kind kFixedAlpha = {
+    "dynamic",
+    fixed_alpha,
+    {"alpha", "factor", "beta_fast", "beta_slow", "mscale", "mscale_all_dim"}};
 
 absl::StatusOr<const Kind*> find_kind(const Scaling& scaling) {
   for (const char* key : {"rope_type", "type"}) {
@@ -265,6 +288,8 @@ absl::StatusOr<const Kind*> find_kind(const Scaling& scaling) {
     if (!name.ok()) return invalid_argument("{}.{}", scaling.key, message_of(name.status()));
     if (name->empty()) continue;
     if (scaling.yarn_is_longrope && (*name == "su" || *name == "yarn")) name = "longrope";
+    const bool alpha = scaling.fixed_alpha && !scaling.object->value("alpha", Json()).is_null();
+    if (alpha && *name == "dynamic") return &kFixedAlpha;
     std::string supported;
     for (const Kind& kind : kKinds) {
       if (kind.name == *name) return &kind;
@@ -299,7 +324,9 @@ absl::StatusOr<Scaling> find_scaling(const Json& json, const RopeFacts& facts) {
                   .theta = facts.theta,
                   .max_positions = facts.max_positions,
                   .original_positions = facts.max_positions,
+                  .part = facts.part == 0 ? 1 : facts.part,
                   .yarn_is_longrope = facts.yarn_is_longrope,
+                  .fixed_alpha = facts.fixed_alpha,
                   .ntk_length = facts.ntk_length};
   for (const char* key : {"rope_scaling", "rope_parameters"}) {
     if (!json.contains(key) || json[key].is_null()) continue;
@@ -312,6 +339,7 @@ absl::StatusOr<Scaling> find_scaling(const Json& json, const RopeFacts& facts) {
     scaling.object = &json[key];
     scaling.key = key;
   }
+  ASSIGN_OR_RETURN(scaling.part, get_double(json, kPart, scaling.part));
   ASSIGN_OR_RETURN(const double theta, get_double(json, "rope_theta", scaling.theta));
   if (theta < kLeastTheta || theta > kMostTheta) {
     return invalid_argument("rope_theta: wanted a number from {} to {}, found {}", kLeastTheta,
@@ -330,15 +358,12 @@ absl::StatusOr<Scaling> find_scaling(const Json& json, const RopeFacts& facts) {
 }
 
 // The columns of a head that turn: the first ones.
-absl::StatusOr<int64_t> rotary_dim(const Json& json, const Scaling& scaling,
-                                   const RopeFacts& facts) {
+absl::StatusOr<int64_t> rotary_dim(const Scaling& scaling, const RopeFacts& facts) {
   if (facts.dim != 0 && facts.dim % 2 != 0) {
     return invalid_argument("rotary_dim: wanted an even number, found {}", facts.dim);
   }
   if (facts.dim != 0) return facts.dim;
-  const double whole = facts.part == 0 ? 1 : facts.part;
-  ASSIGN_OR_RETURN(const double beside, get_double(json, kPart, whole));
-  ASSIGN_OR_RETURN(const double part, scaling.number(kPart, 0, 1, beside));
+  ASSIGN_OR_RETURN(const double part, scaling.number(kPart, 0, 1, scaling.part));
   if (facts.part == 0 && part != 1) {
     return invalid_argument("{}: {} is not supported here; supported: 1", kPart, part);
   }
@@ -360,7 +385,7 @@ absl::StatusOr<RopeConfig> parse_rope(const Json& json, const RopeFacts& facts) 
   ASSIGN_OR_RETURN(Scaling scaling, find_scaling(json, facts));
   ASSIGN_OR_RETURN(const Kind* kind, find_kind(scaling));
   if (!kind->whole_heads) {
-    ASSIGN_OR_RETURN(scaling.dim, rotary_dim(json, scaling, facts));
+    ASSIGN_OR_RETURN(scaling.dim, rotary_dim(scaling, facts));
   }
   RETURN_IF_ERROR(check_keys(scaling, *kind));
   RopeConfig out;

@@ -23,6 +23,7 @@ struct RopeFacts {
   int64_t dim = 0;       // Columns that turn, where the config says how many; 0: `part` of all.
   bool interleaved = false;
   bool yarn_is_longrope = false;  // As Family::yarn_is_longrope.
+  bool fixed_alpha = false;       // As Family::rope_fixed_alpha.
   int64_t ntk_length = 0;         // As Config::ntk_length.
 };
 

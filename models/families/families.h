@@ -27,6 +27,7 @@ namespace gpt_oss { Architectures rows(); }
 namespace gptj { Architectures rows(); }
 namespace granite { Architectures rows(); }
 namespace granite4 { Architectures rows(); }
+namespace hunyuan { Architectures rows(); }
 namespace internlm { Architectures rows(); }
 namespace lfm2 { Architectures rows(); }
 namespace llama { Architectures rows(); }
@@ -35,6 +36,7 @@ namespace minimax { Architectures rows(); }
 namespace mistral4 { Architectures rows(); }
 namespace mixtral { Architectures rows(); }
 namespace mpt { Architectures rows(); }
+namespace nemotron { Architectures rows(); }
 namespace nemotron_h { Architectures rows(); }
 namespace olmo { Architectures rows(); }
 namespace opt { Architectures rows(); }
