@@ -90,7 +90,8 @@ RECURRENT = {
         "architectures": ["Rwkv7ForCausalLM"], "model_type": "rwkv7", "vocab_size": 65536,
         "hidden_size": 2048, "num_hidden_layers": 24, "head_size": 64, "num_attention_heads": 32,
         "intermediate_size": 8192, "layer_norm_epsilon": 1e-05, "tie_word_embeddings": False,
-        "torch_dtype": "bfloat16",
+        "decay_low_rank_dim": 96, "a_low_rank_dim": 96, "v_low_rank_dim": 64,
+        "gate_low_rank_dim": 256, "torch_dtype": "bfloat16",
     },
     "qwen3.5-2b": {
         "architectures": ["Qwen3_5ForCausalLM"], "model_type": "qwen3_5_text",
