@@ -26,7 +26,8 @@ program::Weight weight(const std::string& text) {
 TestTensor numbered(float base, int64_t rows, int64_t cols, const std::string& dtype = "F32") {
   TestTensor tensor{.dtype = dtype, .shape = {rows, cols}, .values = {}};
   for (int64_t i = 0; i < rows * cols; ++i) {
-    tensor.values.push_back(base + static_cast<float>(100 * (i / cols) + i % cols));
+    const int64_t row = i / cols, col = i % cols;
+    tensor.values.push_back(base + static_cast<float>(100 * row + col));
   }
   return tensor;
 }
@@ -196,6 +197,7 @@ TEST_F(WeightSourceTest, ThreadsReadAtOnce) {
       "row_end: 400 col_end: 90 }");
   std::vector<float> out(400 * 90);
   std::vector<std::thread> threads;
+  threads.reserve(4);
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([&, t] {
       EXPECT_TRUE(source.read_rows(w, t * 100, t * 100 + 100, &out[t * 9000], 90).ok());

@@ -10,7 +10,6 @@ namespace lockstep {
 namespace {
 
 using testing::HasSubstr;
-using testing::IsEmpty;
 using Streams = std::vector<std::shared_ptr<Stream>>;
 
 const absl::Status kLost = absl::UnavailableError("rank 1 (pid 7) was lost");
@@ -18,6 +17,7 @@ const absl::Status kLost = absl::UnavailableError("rank 1 (pid 7) was lost");
 // Of every kind: greedy, drawn, with all logits, several choices, scores, penalties, none at all.
 std::vector<Request> requests_of_all_kinds() {
   std::vector<Request> requests;
+  requests.reserve(9);
   for (int32_t i = 0; i < 9; ++i) requests.push_back(request_of(i, 5 + 3 * i, 6 + i % 4));
   requests[1].sampling.temperature = 1;
   requests[1].logprobs = 2;
@@ -71,6 +71,7 @@ class EngineRecoveryTest : public ::testing::Test {
 
   static std::vector<std::string> texts() {
     std::vector<std::string> texts;
+    texts.reserve(300);
     for (int i = 0; i < 300; ++i) texts.push_back(" w" + std::to_string(i));
     return texts;
   }

@@ -88,6 +88,7 @@ TEST(EngineTest, SixtyFourStreamsAtOnceGiveWhatEachGivesAlone) {
       model.max_rows = ranks == 3 ? 17 : 512;
       Served served(model, {.prefill_chunk = ranks == 2 ? 1 : 64});
       std::vector<std::shared_ptr<Stream>> streams;
+      streams.reserve(requests.size());
       for (const Request& request : requests) streams.push_back(served.submit(request));
       for (size_t i = 0; i < streams.size(); ++i) {
         expect_same(finish(*streams[i])[0], alone[i]);
@@ -157,6 +158,7 @@ TEST(EngineTest, PromptLogitsComeWithTheFirstEventAndWithoutAnyToken) {
 
 TEST(EngineTest, TextStopsAtStopStringsThatSpanTokens) {
   std::vector<std::string> texts;
+  texts.reserve(300);
   for (int id = 0; id < 300; ++id) texts.push_back("t" + std::to_string(id) + "é ");
   const auto tokenizer = tokenizer_of(texts);
   Served served({}, {}, tokenizer.get());
@@ -237,6 +239,7 @@ TEST(EngineTest, AListenerSeesEveryEventAndManyThreadsMaySubmit) {
   Served served({.pages = 60});
   std::atomic<int> tokens = 0;
   std::vector<std::thread> clients;
+  clients.reserve(4);
   for (int32_t client = 0; client < 4; ++client) {
     clients.emplace_back([&, client] {
       for (int32_t i = 0; i < 10; ++i) {

@@ -15,9 +15,8 @@ namespace lockstep {
 namespace {
 
 Plan plan_of(std::vector<int64_t> eighths, Strategy strategy = Strategy::kGather) {
-  return {.ranks = static_cast<int>(eighths.size()),
-          .strategy = strategy,
-          .eighths = std::move(eighths)};
+  const int ranks = static_cast<int>(eighths.size());
+  return {.ranks = ranks, .strategy = strategy, .eighths = std::move(eighths)};
 }
 
 TEST(PlanTest, EveryUnitOfEveryAxisIsCoveredExactlyOnce) {

@@ -138,7 +138,7 @@ void ClusterSide::run_tick() {
   checks_.ticked();
   if (world_.planted(Plant::kSilenceIgnored)) {
     for (const auto& [id, link] : open_) {
-      post([&](ClusterCore& core, int64_t now) { core.message(now, id, beat(epoch_)); });
+      post([&, id = id](ClusterCore& core, int64_t now) { core.message(now, id, beat(epoch_)); });
     }
   }
   post([](ClusterCore& core, int64_t now) { core.tick(now); });

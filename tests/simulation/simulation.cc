@@ -57,6 +57,19 @@ int64_t draw_other_read_rate(World& world) {
   return world.one_in(3) ? kReadRate / 2 : kReadRate;
 }
 
+Host draw_host(World& world) {
+  const FakeModel model = draw_model(world);
+  return {.world = world,
+          .model = model,
+          .stuck_ms = draw_stuck_ms(world),
+          .calm_at = kCalmMs,
+          .grace_ms = draw_grace_ms(world),
+          .regrow_ms = world.between(500, 2'500),
+          .min_workers = draw_least(world, model.ranks),
+          .fitting_ranks = draw_least(world, model.ranks),
+          .other_read_rate = draw_other_read_rate(world)};
+}
+
 EngineOptions draw_options(World& world) {
   return {.prefill_chunk = world.between(1, 16),
           .max_running = world.between(1, 8),
@@ -74,15 +87,7 @@ EngineOptions draw_options(World& world) {
 
 Simulation::Simulation(uint64_t seed, bool trace, Plant plant)
     : world_(seed, trace, plant),
-      host_{.world = world_,
-            .model = draw_model(world_),
-            .stuck_ms = draw_stuck_ms(world_),
-            .calm_at = kCalmMs,
-            .grace_ms = draw_grace_ms(world_),
-            .regrow_ms = world_.between(500, 2'500),
-            .min_workers = draw_least(world_, host_.model.ranks),
-            .fitting_ranks = draw_least(world_, host_.model.ranks),
-            .other_read_rate = draw_other_read_rate(world_)},
+      host_(draw_host(world_)),
       engine_(&world_, draw_options(world_)),
       launch_(!world_.one_in(3)),
       cluster_(&host_, &engine_, launch_, world_.one_in(2) ? host_.model.pages : 0),

@@ -330,7 +330,7 @@ TEST_F(RegroupTest, AWorkerThatDiesInEveryGroupItJoinsIsTriedOncePerMinute) {
       cluster_.want_group();
     }
     cluster_.hang_up(bad);
-    if (cluster_.lost() != "") cluster_.want_group();
+    if (!cluster_.lost().empty()) cluster_.want_group();
     cluster_.pass(2'000);
     ASSERT_TRUE(cluster_.formed());
   }
