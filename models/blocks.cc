@@ -83,11 +83,15 @@ Value turned_attention(Graph& g, const Config& c, Value q, Value k, Value v, int
   return g.linear(y, out, hidden(c), c.output_bias);
 }
 
+Qkv separate_qkv(Graph& g, const Config& c, Value x, const std::string& scope) {
+  return {.q = g.linear(x, scope + ".q_proj", heads(c), c.qkv_bias),
+          .k = g.linear(x, scope + ".k_proj", kv_heads(c), c.qkv_bias),
+          .v = g.linear(x, scope + ".v_proj", kv_heads(c), c.qkv_bias)};
+}
+
 Value separate_attention(Graph& g, const Config& c, Value x, int layer, const std::string& scope,
                          const std::string& out) {
-  Value q = g.linear(x, scope + ".q_proj", heads(c), c.qkv_bias);
-  Value k = g.linear(x, scope + ".k_proj", kv_heads(c), c.qkv_bias);
-  const Value v = g.linear(x, scope + ".v_proj", kv_heads(c), c.qkv_bias);
+  auto [q, k, v] = separate_qkv(g, c, x, scope);
   q = qk_norm(g, c, q, scope + "." + c.qk_norm.q);
   k = qk_norm(g, c, k, scope + "." + c.qk_norm.k);
   return turned_attention(g, c, q, k, v, layer, out);

@@ -27,7 +27,13 @@ Value turned_attention(Graph& graph, const Config& config, Value q, Value k, Val
 // The norm of that name as the config has it; x where `name` is null.
 Value norm(Graph& graph, const Config& config, Value x, const char* name);
 
-// q, k and v each a linear, `scope`.q_proj and so on; norms of q and k, if the config says so.
+// Each a linear, `scope`.q_proj and so on.
+struct Qkv {
+  Value q, k, v;
+};
+Qkv separate_qkv(Graph& graph, const Config& config, Value x, const std::string& scope);
+
+// The same as an attention; norms of q and k, if the config says so.
 Value separate_attention(Graph& graph, const Config& config, Value x, int layer,
                          const std::string& scope, const std::string& out);
 // With Llama's names.

@@ -13,10 +13,8 @@ namespace lockstep::families::llama4 {
 namespace {
 
 Value attention(Graph& g, const Config& c, Value x, int layer) {
+  auto [q, k, v] = separate_qkv(g, c, x, "self_attn");
   const Scope scope(g, "self_attn");
-  Value q = g.linear(x, "q_proj", heads(c), c.qkv_bias);
-  Value k = g.linear(x, "k_proj", kv_heads(c), c.qkv_bias);
-  const Value v = g.linear(x, "v_proj", kv_heads(c), c.qkv_bias);
   const HeadNorm length = {.eps = c.norm_eps, .head_dim = c.head_dim};
   if (c.turns[layer]) {
     for (Value* y : {&q, &k}) {

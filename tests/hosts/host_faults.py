@@ -22,10 +22,9 @@ from pathlib import Path
 from cluster import ROOT, Cluster, Loopback, Namespaces
 
 sys.path.insert(0, str(ROOT / "tools/bench"))
-from shapes import SHAPES, config  # noqa: E402
-from vocabulary import tokenizer  # noqa: E402
+from compare import model_folder  # noqa: E402
+from shapes import SHAPES  # noqa: E402
 
-SLOW = {"demo": "3mbit", "tinyllama": "100mbit"}  # An answer takes many times longer.
 CUT_S = 4  # Longer than a silent worker is waited for.
 
 
@@ -49,7 +48,7 @@ def cut(cluster: Cluster, host: int, ended: threading.Event) -> None:
 def slow(cluster: Cluster, host: int, ended: threading.Event) -> None:
     """Until the answer is there."""
     queue = ["dev", f"lk{host + 1}", "root"]
-    rate = SLOW.get(cluster.model, "100mbit")
+    rate = "3mbit" if cluster.model == "demo" else "100mbit"
     cluster.network.run(host, "tc", "qdisc", "add", *queue, "tbf", "rate", rate, "burst", "32kbit",
                         "latency", "400ms")
     ended.wait()
@@ -96,13 +95,6 @@ def strike_all(cluster: Cluster, tokens: int, want: str, draw: random.Random) ->
     return wrong
 
 
-def make_model(folder: Path, shape: str) -> list:
-    """A model without weights; what makes lockstep draw them."""
-    (folder / "config.json").write_text(json.dumps(config(SHAPES[shape])))
-    (folder / "tokenizer.json").write_text(json.dumps(tokenizer(SHAPES[shape].vocab)))
-    return ["--random-weights", "1", "--quantize", "q8", "--max-context", "1024"]
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -116,9 +108,8 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         model, flags = ROOT / "demo", []
         if options.shape:
-            model = Path(folder) / options.shape
-            model.mkdir()
-            flags = make_model(model, options.shape)
+            model = model_folder(Path(folder), options.shape, SHAPES[options.shape])
+            flags = ["--random-weights", "1", "--quantize", "q8", "--max-context", "1024"]
         with Cluster(options.lockstep, Loopback(), [0], *flags, model=model) as one_process:
             want = one_process.text(options.tokens)
         for hosts in [int(count) for count in options.hosts.split(",")]:

@@ -34,6 +34,7 @@ from environment import Problem, say
 from page import measured_at, replace_block
 from report import PEER, report
 from shapes import CONTEXT, KINDS, SHAPES, Shape, config, parse_case
+from vocabulary import tokenizer
 
 HERE = Path(__file__).resolve().parent
 CASES = ("prefill:512", "decode:128", "decode:64@4096", "decode:32x4", "decode:32x8",
@@ -132,6 +133,13 @@ def config_folder(work: Path, name: str, shape: Shape) -> Path:
     folder = work / name
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "config.json").write_text(json.dumps(config(shape), indent=2) + "\n")
+    return folder
+
+
+def model_folder(work: Path, name: str, shape: Shape) -> Path:
+    """With a tokenizer.json, too: a server can be started with it, whose weights are drawn."""
+    folder = config_folder(work, name, shape)
+    (folder / "tokenizer.json").write_text(json.dumps(tokenizer(shape.vocab)))
     return folder
 
 

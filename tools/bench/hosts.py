@@ -24,8 +24,8 @@ import urllib.request
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-from shapes import SHAPES, config  # noqa: E402
-from vocabulary import tokenizer  # noqa: E402
+from compare import model_folder  # noqa: E402
+from shapes import SHAPES  # noqa: E402
 
 SHAPE = SHAPES["tinyllama"]
 SECOND = ["ip", "netns", "exec", "lockstep2"]
@@ -102,11 +102,10 @@ def main() -> None:
     options = parser.parse_args()
     lockstep = str(Path(options.build) / "bin" / "lockstep")
     with tempfile.TemporaryDirectory() as folder:
-        (Path(folder) / "config.json").write_text(json.dumps(config(SHAPE)))
-        (Path(folder) / "tokenizer.json").write_text(json.dumps(tokenizer(SHAPE.vocab)))
+        model = str(model_folder(Path(folder), "tinyllama", SHAPE))
         servers = []
         try:
-            servers = [Server(lockstep, folder, spans) for spans in (False, True)]
+            servers = [Server(lockstep, model, spans) for spans in (False, True)]
             shared, apart = measure(servers, options.rounds)
         finally:
             for server in servers:

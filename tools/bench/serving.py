@@ -21,10 +21,9 @@ import urllib.request
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from compare import config_folder
+from compare import model_folder
 from environment import Problem, built, llama_server, peer_python, run, say
 from shapes import KINDS, SHAPES
-from vocabulary import tokenizer
 
 HERE = Path(__file__).resolve().parent
 PATIENCE_S = 300
@@ -81,14 +80,6 @@ class Server:
             self.process.wait()
 
 
-def model_folder(work: Path, name: str) -> Path:
-    """config.json and tokenizer.json of the shape; weights are drawn."""
-    folder = config_folder(work, f"{name}-served", SHAPES[name])
-    text = json.dumps(tokenizer(SHAPES[name].vocab))
-    (folder / "tokenizer.json").write_text(text)
-    return folder
-
-
 def gguf_file(work: Path, name: str, kind: str) -> Path:
     path = work / f"{name}-served" / f"{kind}.gguf"
     if not path.exists():
@@ -102,7 +93,7 @@ def servers(options: argparse.Namespace, kind: str) -> list[Server]:
     """Greedy, so that neither has to sort a vocabulary."""
     body = {"ignore_eos": True, "temperature": 0}
     threads = str(options.threads)
-    folder = model_folder(options.work, options.shape)
+    folder = model_folder(options.work, f"{options.shape}-served", SHAPES[options.shape])
     ours = [
         str(built(options.build, "lockstep")), "serve", str(folder), "--random-weights", "1",
         *KINDS[kind].flags, "--threads", threads, "--weight-cache", "off", "--http",
