@@ -64,6 +64,34 @@ TEST(HttpPortTest, ItServesAloneWhereGrpcIsOff) {
   EXPECT_EQ(server.wait(), 0) << server.err();
 }
 
+// Each time on a new connection.
+int cached_tokens(const Server& server, const std::string& headers) {
+  std::string prompt;
+  for (int i = 0; i < 20; ++i) prompt += "Once upon a time there was a fox. ";
+  const nlohmann::json body = {{"prompt", prompt}, {"max_tokens", 1}};
+  HttpClient client(server.http_address());
+  client.send(http_request("POST", "/v1/completions", headers, body.dump()));
+  const nlohmann::json usage = json_of(client.read()).at("usage");
+  return usage.at("prompt_tokens_details").at("cached_tokens").get<int>();
+}
+
+TEST(HttpPortTest, WithoutKeysAConnectionFindsWhatOthersCached) {
+  const Server server;
+  EXPECT_EQ(cached_tokens(server, ""), 0);
+  EXPECT_GT(cached_tokens(server, ""), 0);
+}
+
+TEST(HttpPortTest, AKeyFindsOnlyWhatItCachedItself) {
+  const TemporaryFolder folder;
+  const Server server(
+      {"--api-keys", folder.write("keys", "a sk-0123456789abcdef\nb sk-fedcba9876543210\n")});
+  const std::string a = "Authorization: Bearer sk-0123456789abcdef\r\n";
+  const std::string b = "Authorization: Bearer sk-fedcba9876543210\r\n";
+  EXPECT_EQ(cached_tokens(server, a), 0);
+  EXPECT_EQ(cached_tokens(server, b), 0);
+  EXPECT_GT(cached_tokens(server, a), 0);
+}
+
 TEST(HttpPortTest, NoPortAtAllIsRefused) {
   const ProcessResult result = run_lockstep({"serve", "--grpc", "off", "--http", "off"});
   EXPECT_EQ(result.code, 2);

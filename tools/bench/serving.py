@@ -56,13 +56,13 @@ class Server:
                 time.sleep(0.2)
         raise Problem(f"{self.name} did not get ready; {log} says why")
 
-    def load(self, client: Path, options: argparse.Namespace) -> None:
-        """One round, whose figures are added."""
+    def load(self, client: Path, options: argparse.Namespace, round_: int) -> None:
+        """One round, whose figures are added. Each has prompts that no cache has seen."""
         command = [
             str(client), "bench", "serve", "--url", f"http://127.0.0.1:{self.port}",
             "--concurrency", str(options.streams), "--requests", str(2 * options.streams),
             "--prompt-tokens", "8", "--output-tokens", str(options.tokens),
-            "--extra-body", json.dumps(self.body), "--json",
+            "--seed", str(round_ + 1), "--extra-body", json.dumps(self.body), "--json",
         ]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode != 0:
@@ -117,7 +117,7 @@ def compare(options: argparse.Namespace, kind: str) -> str:
         client = built(options.build, "lockstep")
         for round_ in range(options.rounds + 1):
             for server in both:
-                server.load(client, options)
+                server.load(client, options, round_)
             if round_ == 0:  # To warm up.
                 for server in both:
                     server.tokens_per_s.clear()

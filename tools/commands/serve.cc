@@ -41,7 +41,9 @@ absl::StatusOr<ServiceOptions> service_options(const ServeFlags& flags) {
     return invalid_argument("--wait-workers {}: wanted 1 or more", flags.wait_workers);
   }
   options.engine.step_budget_ms = flags.step_budget_ms;
-  options.engine.prefix = {.enabled = !flags.no_prefix_cache, .shared = flags.share_prefixes};
+  // Without keys nobody is told apart: the connections of one client are many.
+  const bool shared = flags.share_prefixes || flags.ports.api_keys.empty();
+  options.engine.prefix = {.enabled = !flags.no_prefix_cache, .shared = shared};
   options.cluster_address = flags.cluster_address;
   options.cluster_tls = flags.cluster_tls;
   options.log_format = flags.log_format;
@@ -155,8 +157,8 @@ std::shared_ptr<Command> add_serve(CLI::App& parent) {
   command->app->add_flag("--no-prefix-cache", flags->no_prefix_cache,
                          "Keep nothing of a prompt for later ones with the same beginning");
   command->app->add_flag("--share-prefixes", flags->share_prefixes,
-                         "Let clients use each other's cached prompts; who measures times can then "
-                         "find out what others asked");
+                         "Let clients use each other's cached prompts, as without --api-keys; who "
+                         "measures times can then find out what others asked");
   command->app->add_flag("--prompt-embeds", flags->model.takes_prompt_embeds,
                          "Take rows of embeddings in prompts (prompt_embeds of gRPC's Generate)");
   command->app->add_option("--wait-workers", flags->wait_workers,
