@@ -96,6 +96,7 @@ class NcclCollective final : public Collective {
     watchdog_.begin(deadline());
     const int result = function(comm_.load());
     const Watchdog::Verdict verdict = watchdog_.over();
+    wait_ns_ += std::chrono::nanoseconds(Clock::now() - begin).count();
     if (verdict == Watchdog::Verdict::kAborted) return ended();
     if (verdict == Watchdog::Verdict::kLate) return late(begin);
     return result == kSuccess || result == kInProgress ? absl::OkStatus() : fail(error_of(result));

@@ -71,7 +71,7 @@ struct CublasProducts::Product {
            library.set_layout(out, cublas::kLayoutCols, &count, sizeof(count)) == 0;
   }
   // In order, the library's best first, for the number of rows that is set.
-  std::vector<Algorithm> proposals(void* handle) const {
+  std::vector<Algorithm> proposals(void* handle, bool out_aligned) const {
     void* wanted = nullptr;
     if (library.create_preference(&wanted) != 0) return {};
     const auto want = [&](int attribute, const auto& value) {
@@ -79,11 +79,14 @@ struct CublasProducts::Product {
     };
     const auto workspace = static_cast<uint64_t>(device::kProductBytes);
     const auto alignment = static_cast<uint32_t>(kOperandAlign);
+    const auto out_alignment = out_aligned ? alignment : uint32_t{sizeof(float)};
     bool well =
         want(cublas::kMaxWorkspace, workspace) && want(cublas::kReductionSchemes, cublas::kNoSplit);
-    for (const int operand : {cublas::kMinAlignmentA, cublas::kMinAlignmentB,
-                              cublas::kMinAlignmentC, cublas::kMinAlignmentD}) {
+    for (const int operand : {cublas::kMinAlignmentA, cublas::kMinAlignmentB}) {
       well = well && want(operand, alignment);
+    }
+    for (const int operand : {cublas::kMinAlignmentC, cublas::kMinAlignmentD}) {
+      well = well && want(operand, out_alignment);
     }
     CublasLt::Finding found[kProposals];
     int count = 0;
@@ -134,13 +137,13 @@ void CublasProducts::choose(Memory& memory) {
   const int64_t element = dtype_bytes(memory.shape.type);
   const auto uneven = [](int64_t bytes) { return bytes % kOperandAlign != 0; };
   Product& product = memory.product;
-  if (uneven(memory.shape.depth * element) || uneven(memory.shape.x_stride * element) ||
-      uneven(memory.shape.out_stride * 4)) {
+  if (uneven(memory.shape.depth * element) || uneven(memory.shape.x_stride * element)) {
     memory.plain = true;
-    return report(text_of(memory.shape) + ": rows of an operand are no multiple of " +
+    return report(text_of(memory.shape) + ": rows of an input are no multiple of " +
                   std::to_string(kOperandAlign) + " bytes" + kPlainText);
   }
-  if (product.ready && product.set_rows(kModelRows)) memory.proposed = product.proposals(handle_);
+  if (product.ready && product.set_rows(kModelRows))
+    memory.proposed = product.proposals(handle_, memory.shape.out_aligned);
   memory.plain = memory.proposed.empty();
   if (memory.plain) {
     return report(text_of(memory.shape) + ": cuBLASLt has no algorithm for it" + kPlainText);
@@ -166,7 +169,7 @@ std::optional<CublasLt::Algorithm> CublasProducts::first_accepted(Memory& memory
   Product& product = memory.product;
   std::vector<Algorithm> candidates = memory.proposed;
   if (product.set_rows(most_rows)) {
-    const std::vector<Algorithm> own = product.proposals(handle_);
+    const std::vector<Algorithm> own = product.proposals(handle_, memory.shape.out_aligned);
     candidates.insert(candidates.end(), own.begin(), own.end());
   }
   for (const Algorithm& algorithm : candidates) {
@@ -215,12 +218,13 @@ const char* CublasProducts::run(const KernelArgs& args, KernelFn plain) {
                               .cols = out.cols,
                               .x_stride = x.stride,
                               .out_stride = out.stride,
+                              .out_aligned = is_aligned(out.data) && is_aligned(out.row<float>(1)),
                               .has_bias = bias.data != nullptr});
   if (memory.plain) return plain(args);
   // A view's place is the program's, whatever the number of rows.
-  if (!is_aligned(x.data) || !is_aligned(weight.data) || !is_aligned(out.data)) {
+  if (!is_aligned(x.data) || !is_aligned(weight.data)) {
     if (!std::exchange(memory.said_unaligned, true)) {
-      report(text_of(memory.shape) + ": an operand begins within " + std::to_string(kOperandAlign) +
+      report(text_of(memory.shape) + ": an input begins within " + std::to_string(kOperandAlign) +
              " bytes" + kPlainText);
     }
     return plain(args);

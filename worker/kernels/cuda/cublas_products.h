@@ -4,10 +4,10 @@
 // A row's bits must not depend on how many rows there are: a shape's algorithm is the first that
 // cuBLASLt proposes for kModelRows without splitting K and whose check accepts 1 to kMaxCheckedRows
 // rows, by powers of two; an output's products are then added in the order of one tile. Where it
-// proposes none, or an operand is aligned to less than kOperandAlign, the plain kernel computes
-// that shape for any number of rows. Where there is none for all of them, or more rows come than
-// were checked, each bucket of rows (up to a power of two) has a choice of its own. All of that is
-// reported, once for each shape or bucket.
+// proposes none, or the weight or x is aligned to less than kOperandAlign, the plain kernel
+// computes that shape for any number of rows. Where there is none for all of them, or more rows
+// come than were checked, each bucket of rows (up to a power of two) has a choice of its own. All
+// of that is reported, once for each shape or bucket.
 #pragma once
 
 #include <map>
@@ -27,16 +27,21 @@ inline constexpr int64_t kMaxCheckedRows = 8192;
 // on more than that, but a view may begin anywhere.
 inline constexpr int64_t kOperandAlign = 16;
 
-// Everything that decides the algorithm; neither the number of rows nor an address is part of it.
+// Everything that decides the algorithm. The number of rows is not part of it, nor anything that it
+// decides: memory is planned on more than kOperandAlign, so only a rank's columns of a wider matrix
+// begin or are repeated elsewhere.
 struct ProductShape {
   DType type = DType::kNone;  // Of the weight and of x.
   int64_t depth = 0;
   int64_t cols = 0;
   int64_t x_stride = 0;
   int64_t out_stride = 0;
+  bool out_aligned = true;  // Its rows on kOperandAlign; else on elements.
   bool has_bias = false;
 
-  auto key() const { return std::tuple(type, depth, cols, x_stride, out_stride, has_bias); }
+  auto key() const {
+    return std::tuple(type, depth, cols, x_stride, out_stride, out_aligned, has_bias);
+  }
   bool operator<(const ProductShape& other) const { return key() < other.key(); }
 };
 
