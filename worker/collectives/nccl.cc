@@ -51,8 +51,7 @@ class NcclCollective final : public Collective {
         device_(device),
         timeout_(timeout),
         connect_by_(Clock::now() + timeout / 2),
-        cancelled_(cancelled),
-        watchdog_([this] { end_communicator(); }) {}
+        watchdog_([this] { end_communicator(); }, cancelled) {}
   ~NcclCollective() override { end_communicator(); }
 
   // "", or in a line why these ranks go by another way: the same on all of them.
@@ -87,7 +86,6 @@ class NcclCollective final : public Collective {
   absl::Status ended() {
     return fail(absl::AbortedError(fmt::format("aborted on rank {}", rank())));
   }
-  bool is_cancelled() const { return cancelled_ != nullptr && cancelled_->load(); }
 
   // A call that queues, and may wait for its peers.
   template <typename Function>
@@ -124,7 +122,6 @@ class NcclCollective final : public Collective {
   Device& device_;
   const std::chrono::nanoseconds timeout_;
   Clock::time_point connect_by_;
-  const std::atomic<bool>* cancelled_;  // Of setting up alone.
   std::atomic<Nccl::Comm> comm_{nullptr};
   std::vector<RowCopy> unpacked_;
   DeviceMemory packed_;  // A matrix of several rows, stored rank by rank.
@@ -145,7 +142,7 @@ absl::StatusOr<std::string> NcclCollective::connect() {
   if (own.code() == absl::StatusCode::kAborted) return own;
   ASSIGN_OR_RETURN(const std::vector<Outcome> all, share(*met_, outcome_of(own)));
   connect_by_ = Clock::time_point::max();
-  cancelled_ = nullptr;
+  watchdog_.forget_cancelled();
   // The rank that failed says more than those which waited for it.
   const auto worst = std::max_element(
       all.begin(), all.end(), [](const auto& a, const auto& b) { return a.severity < b.severity; });
@@ -172,7 +169,7 @@ absl::Status NcclCollective::join(const Nccl::Id& id) {
   int result = kSuccess;
   Nccl::Comm comm = nullptr;
   while (!joining->wait(&result, &comm)) {
-    const bool aborted = watchdog_.aborted() || is_cancelled();
+    const bool aborted = watchdog_.aborted();
     if (!aborted && Clock::now() < connect_by_) continue;
     joining->leave();
     return aborted ? ended() : late(begin);
@@ -220,7 +217,7 @@ absl::Status NcclCollective::settle() {
     }
     if (state != kSuccess && state != kInProgress) return fail(error_of(state));
     if (state == kSuccess && device_.done()) break;
-    if (watchdog_.aborted() || is_cancelled()) return ended();
+    if (watchdog_.aborted()) return ended();
     if (Clock::now() > end) return late(begin);
     std::this_thread::yield();
   }

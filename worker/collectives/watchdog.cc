@@ -12,8 +12,8 @@ constexpr std::chrono::milliseconds kPause{20};
 
 }  // namespace
 
-Watchdog::Watchdog(std::function<void()> end)
-    : end_(std::move(end)), thread_([this] { watch(); }) {}
+Watchdog::Watchdog(std::function<void()> end, const std::atomic<bool>* cancelled)
+    : end_(std::move(end)), cancelled_(cancelled), thread_([this] { watch(); }) {}
 
 Watchdog::~Watchdog() {
   {
@@ -39,9 +39,9 @@ Watchdog::Verdict Watchdog::over() {
 void Watchdog::watch() {
   std::unique_lock lock(mutex_);
   while (!stopped_) {
-    const bool late = Clock::now() > deadline_;
-    if (calling_ && verdict_ == Verdict::kInTime && (late || aborted_.load())) {
-      verdict_ = aborted_.load() ? Verdict::kAborted : Verdict::kLate;
+    const bool late = Clock::now() > deadline_, ends = aborted();
+    if (calling_ && verdict_ == Verdict::kInTime && (late || ends)) {
+      verdict_ = ends ? Verdict::kAborted : Verdict::kLate;
       end_();
     }
     changed_.wait_for(lock, kPause);

@@ -17,8 +17,9 @@ class Watchdog {
   enum class Verdict { kInTime, kLate, kAborted };
 
   // `end` makes the call under way return. It is called at most once, on the watchdog's thread:
-  // when a call has lasted beyond its deadline, or abort() was called before or during it.
-  explicit Watchdog(std::function<void()> end);
+  // when a call has lasted beyond its deadline, or abort() was called before or during it, or
+  // `cancelled` was true: until forget_cancelled(), null: nobody cancels.
+  Watchdog(std::function<void()> end, const std::atomic<bool>* cancelled);
   ~Watchdog();
   Watchdog(const Watchdog&) = delete;
   Watchdog& operator=(const Watchdog&) = delete;
@@ -33,13 +34,18 @@ class Watchdog {
     aborted_.store(true);
     changed_.notify_all();
   }
-  bool aborted() const { return aborted_.load(); }
+  bool aborted() const {
+    const std::atomic<bool>* const cancelled = cancelled_.load();
+    return aborted_.load() || (cancelled != nullptr && cancelled->load());
+  }
+  void forget_cancelled() { cancelled_.store(nullptr); }
 
  private:
   void watch();
 
   const std::function<void()> end_;
   std::atomic<bool> aborted_{false};
+  std::atomic<const std::atomic<bool>*> cancelled_;
   std::mutex mutex_;
   std::condition_variable changed_;
   bool calling_ = false;

@@ -63,6 +63,7 @@ using Work = std::function<void(Collective&)>;
 void on_all_ranks(const Make& make, const Work& work) {
   auto met = local_collectives(kRanks);
   std::vector<std::thread> threads;
+  threads.reserve(kRanks);
   for (int rank = 0; rank < kRanks; ++rank) {
     threads.emplace_back([&, rank] {
       const std::unique_ptr<Device> device = host_device();
@@ -176,7 +177,6 @@ TEST(NcclCollectiveTest, AnAbortFromAnotherThreadEndsTheCallAndTheCommunicator) 
   EXPECT_EQ(aborts(), kRanks);  // Once each.
 }
 
-// The library's calls block, too: the watchdog ends them.
 TEST(NcclCollectiveTest, ACallHasADeadline) {
   aborts();
   on_all_ranks(by_nccl(std::chrono::seconds(2)), [](Collective& collective) {
@@ -202,6 +202,7 @@ class StallingDevice final : public WrappedDevice {
 TEST(NcclCollectiveTest, WhatIsQueuedHasADeadlineAndEndsByAnAbort) {
   auto met = local_collectives(kRanks);
   std::vector<std::thread> threads;
+  threads.reserve(kRanks);
   for (int rank = 0; rank < kRanks; ++rank) {
     threads.emplace_back([&, rank] {
       static std::barrier connected(kRanks);
@@ -260,6 +261,7 @@ std::array<CollectiveChoice, kRanks> choices_of(const std::array<std::string, kR
                                                     "gpu 0", "gpu 1", "gpu 2"}) {
   auto met = local_collectives(kRanks);
   std::vector<std::thread> threads;
+  threads.reserve(kRanks);
   std::array<CollectiveChoice, kRanks> choices;
   for (int rank = 0; rank < kRanks; ++rank) {
     threads.emplace_back([&, rank] {
@@ -357,11 +359,13 @@ TEST(DeviceCollectiveTest, WhereNcclFailsAllGoByWayOfTheHostAndSayTheSame) {
   }
 }
 
-TEST(DeviceCollectiveTest, AnEpochThatIsOverEndsTheConnecting) {
-  behave("init stalls");
+// In the library's joining, or in its first call.
+void expect_cancelled_while(const char* how) {
+  behave(how);
   const std::atomic<bool> cancelled{true};
   auto met = local_collectives(kRanks);
   std::vector<std::thread> threads;
+  threads.reserve(kRanks);
   for (int rank = 0; rank < kRanks; ++rank) {
     threads.emplace_back([&, rank] {
       OwnDevice device("gpu " + std::to_string(rank));
@@ -374,6 +378,11 @@ TEST(DeviceCollectiveTest, AnEpochThatIsOverEndsTheConnecting) {
   }
   for (std::thread& thread : threads) thread.join();
   wait_for_left_joinings();
+}
+
+TEST(DeviceCollectiveTest, AnEpochThatIsOverEndsTheConnecting) {
+  expect_cancelled_while("init stalls");
+  expect_cancelled_while("stalls");
 }
 
 TEST(DeviceCollectiveTest, AProcessorsRanksGoOnAsTheyMet) {
