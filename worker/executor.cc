@@ -311,6 +311,7 @@ absl::Status Executor::run_calls(StepView& step, StepView& on_device,
       profile_.add(peers_row_, wait_ns, {});
     }
     if (!queued || call.kind != Kind::kKernel) completed(done);
+    if (loading_ != nullptr) loading_->add_load(1);
     if (values != nullptr) RETURN_IF_ERROR(keep_values(call, *values));
     const int64_t after_ns = steady_now_ns();
     profile_.add(call.profile_row, after_ns - before_ns - wait_ns, cost);

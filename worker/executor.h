@@ -65,6 +65,8 @@ class Executor {
   // Where every run adds to instructions and marks when it waits. Null: nowhere.
   void use(Progress* progress) { progress_ = progress != nullptr ? progress : &no_progress_; }
 
+  // From now on each call adds to the progress of loading. Null: no more.
+  void count_as_loading(Progress* progress) { loading_ = progress; }
   // From now on each kernel is waited for as soon as it is queued, so that a fault of the device is
   // found with the kernel that caused it. Slow.
   void check_each_kernel() { checks_each_ = !device_.is_host(); }
@@ -133,6 +135,7 @@ class Executor {
   bool shares_ = false;  // Shared values are in the collective's memory, not in shared_.
   Progress no_progress_;
   Progress* progress_ = &no_progress_;
+  Progress* loading_ = nullptr;
   uint64_t instructions_before_ = 0;  // The run.
   Profile profile_;
   // Of the profile: waiting in collectives, and for what a device has queued.

@@ -74,17 +74,19 @@ class EmptyStep {
 }  // namespace
 
 absl::Status warm_up(const program::Program& program, const Bindings& bindings, Device& device,
-                     std::span<const int64_t> rows, Executor& executor) {
+                     std::span<const int64_t> rows, Progress* progress, Executor& executor) {
   NoCollective alone(program);
   ASSIGN_OR_RETURN(const State state,
                    State::allocate(program, bindings, device, {.pages = 1, .sequences = 1}));
   executor.use(&alone);
   executor.use(state);
+  executor.count_as_loading(progress);
   for (const int64_t wanted : rows) {
     EmptyStep step(program.limits(), wanted);
     StepView view = step.view();
     RETURN_IF_ERROR(executor.run(view));
   }
+  executor.count_as_loading(nullptr);
   executor.forget_times();
   return absl::OkStatus();
 }

@@ -31,10 +31,11 @@ cluster::Assignment assignment_for(const Backend& backend, int64_t max_pages) {
   return assignment;
 }
 
-absl::StatusOr<std::unique_ptr<Worker>> load(const Backend& backend, int64_t max_pages = 0) {
+absl::StatusOr<std::unique_ptr<Worker>> load(const Backend& backend, int64_t max_pages = 0,
+                                             Progress* progress = nullptr) {
   return Worker::load(assignment_for(backend, max_pages),
                       staged_collective(single_collective(), *backend.device),
-                      {.threads = 2, .backend = &backend});
+                      {.threads = 2, .progress = progress, .backend = &backend});
 }
 
 cluster::Step step_of(uint64_t number, int64_t position) {
@@ -88,8 +89,21 @@ TEST(WarmUpTest, RunsKernelsWithTheRowsThatAreAskedForAsFarAsThereMayBe) {
   Changed changed(Op::kEmbed, note_rows);
   changed.backend.warm_up_rows.assign(std::begin(kWarmUpRows), std::end(kWarmUpRows));
   rows_seen.clear();
-  ASSERT_EQ(message_of(load(changed.backend, 16).status()), "");
+  Progress progress;
+  ASSERT_EQ(message_of(load(changed.backend, 16, &progress).status()), "");
   EXPECT_THAT(rows_seen, ::testing::ElementsAre(1, 3, layer_program().limits().rows()));
+  EXPECT_EQ(progress.instructions.load(), 0u);
+}
+
+// Or a coordinator would take it for stuck: the first use of a kernel may take seconds.
+TEST(WarmUpTest, EachKernelIsProgressOfLoading) {
+  const Backend cold = late_backend();
+  Backend warm = late_backend();
+  warm.warm_up_rows = {1};
+  Progress without, with;
+  ASSERT_EQ(message_of(load(cold, 16, &without).status()), "");
+  ASSERT_EQ(message_of(load(warm, 16, &with).status()), "");
+  EXPECT_GE(with.load.load(), without.load.load() + 10);
 }
 
 // All but room for some pages.
