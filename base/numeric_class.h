@@ -10,7 +10,13 @@ namespace lockstep {
 
 inline constexpr char kCpuClass[] = "f32.v1";  // Every processor computes in it, if it must.
 inline constexpr char kAmxClass[] = "amx.v1";  // As kCpuClass, but for bfloat16 weights.
+// A GPU's class is this, "@" and what its kernels' bits depend on (Device::kind()):
+// "cuda.v1@sm_90x132.cublas_13.1.0".
 inline constexpr char kCudaClass[] = "cuda.v1";
+
+constexpr bool is_cuda_class(std::string_view name) {
+  return name.substr(0, name.find('@')) == kCudaClass;
+}
 
 // The class in which workers of both classes can compute; nothing where there is none.
 constexpr std::optional<std::string_view> common_class(std::string_view a, std::string_view b) {

@@ -28,7 +28,7 @@ constexpr int kStrikesUntilOut = 3;
 
 int64_t step_budget_ms(const EngineOptions& options, const GroupInfo& info) {
   if (options.step_budget_ms >= 0) return options.step_budget_ms;
-  return info.numeric_class == kCudaClass ? 50 : 200;
+  return is_cuda_class(info.numeric_class) ? 50 : 200;
 }
 
 }  // namespace

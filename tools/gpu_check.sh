@@ -1,48 +1,74 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Runs everything that wants a GPU on this machine's first one, in one go and without a network:
-#   tools/gpu_check.sh FOLDER [PACK]
-# PACK is what tools/gpu_pack.sh made elsewhere, where gRPC is; libcublasLt of CUDA 13 is this
-# machine's. Without it kernels alone are built, tested and measured: g++, nvcc of CUDA 13, CMake
-# and GoogleTest (a package, or its sources in LOCKSTEP_GTEST_SOURCE or /usr/src/googletest).
-# Each step has a limit of its own and what is left of LOCKSTEP_GPU_SECONDS (540); one that fails
-# stops no other. FOLDER gets summary.md (also printed, last), results.json and logs.tar.gz.
-# Exit code 0: all is well; 1: something failed; 2: there is no GPU to run it on.
+# Runs everything that wants a GPU on this machine's first one, without a network:
+#   tools/gpu_check.sh FOLDER [PACK] [PART...]
+# PACK is what tools/gpu_pack.sh made elsewhere, where gRPC is. Without it kernels alone are built,
+# tested and measured: g++, nvcc of CUDA 13, CMake and GoogleTest (a package, or its sources in
+# LOCKSTEP_GTEST_SOURCE or /usr/src/googletest). libcublasLt of CUDA 13 is this machine's.
+# Parts, all four unless some are named:
+#   tests     the kernels' tests
+#   linears   a row's bits beside 1 to 8192 others in linears of real shapes, kernel by kernel
+#   system    doctor, text, Llama-3-8B's shape beside PyTorch, the kernels one by one
+#   proof     goldens and text by one rank, two and the processor; memcheck and racecheck
+# Each part has LOCKSTEP_GPU_SECONDS (460) and each step a limit of its own; a step that fails stops
+# no other. What has passed is not run again with the same FOLDER, so that a part may be called
+# again until it is complete. FOLDER gets summary.md (also printed, last), results.json and logs.
+# Exit code 0: all is well; 1: something failed or was left out; 2: there is no GPU to run it on.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 fail() { echo "gpu_check: $*" >&2; exit 1; }
 
-{ [ $# -ge 1 ] && [ $# -le 2 ]; } || fail "want the folder for results; see the head of $0"
-mkdir -p "$1"
+[ $# -ge 1 ] || fail "want the folder for results; see the head of $0"
+mkdir -p "$1/logs"
 results=$(cd "$1" && pwd)
-pack=${2:+$(realpath "$2")}
-[ -z "$pack" ] || [ -f "$pack/bundle.tar.gz" ] || fail "there is no $pack/bundle.tar.gz"
-last=$((SECONDS + ${LOCKSTEP_GPU_SECONDS:-540}))
+shift
+pack='' parts=()
+if [ $# -gt 0 ] && [[ ! $1 =~ ^(tests|linears|system|proof)$ ]]; then
+  pack=$(realpath "$1")
+  [ -f "$pack/bundle.tar.gz" ] || fail "there is no $pack/bundle.tar.gz"
+  shift
+fi
+for part in "$@"; do
+  [[ $part =~ ^(tests|linears|system|proof)$ ]] ||
+    fail "found $part, wanted tests, linears, system or proof"
+  parts+=("$part")
+done
+[ ${#parts[@]} -gt 0 ] || parts=(tests linears system proof)
+last=$((SECONDS + ${LOCKSTEP_GPU_SECONDS:-460}))
 work=$(mktemp -d)
-logs=$work/logs
-mkdir "$logs"
-: >"$logs/steps.tsv"
+logs=$results/logs
+touch "$logs/steps.tsv"
 
 # However it ends, what there is is summed up.
 sum_up() {
   python3 tools/bench/gpu_report.py "$logs" "$results" || true
-  tar -C "$work" -czf "$results/logs.tar.gz" logs
   rm -rf "$work"
 }
 trap sum_up EXIT
 trap 'exit 1' INT TERM
 
+# As if the step had not run.
+forget() {
+  grep -v "^$1	" "$logs/steps.tsv" >"$work/steps.tsv" || true
+  cp "$work/steps.tsv" "$logs/steps.tsv"
+}
 # note NAME OUTCOME SECONDS
 note() {
+  forget "$1"
   printf '%s\t%s\t%s\n' "$1" "$2" "$3" >>"$logs/steps.tsv"
   echo "gpu_check: $1: $2 ($3 s)"
 }
+passed() { grep -q "^$1	passed	" "$logs/steps.tsv"; }
 # step NAME LIMIT COMMAND...: what it prints goes to NAME.txt. Never fails itself. Exit code
 # 3 of a command says that it is of no use here, in its last line.
 step() {
   local name=$1 limit=$2 left=$((last - SECONDS)) begin=$SECONDS code=0
   shift 2
+  if passed "$name"; then
+    echo "gpu_check: $name: passed before"
+    return
+  fi
   if [ "$left" -lt 5 ]; then
     note "$name" "left out: no time" 0
     return
@@ -51,28 +77,11 @@ step() {
   timeout -k 5 "$limit" "$@" >"$logs/$name.txt" 2>&1 </dev/null || code=$?
   case $code in
     0) note "$name" passed $((SECONDS - begin)) ;;
-    3) note "$name" "left out: $(tail -n 1 "$logs/$name.txt")" $((SECONDS - begin)) ;;
+    3) note "$name" "not here: $(tail -n 1 "$logs/$name.txt")" $((SECONDS - begin)) ;;
     124 | 137) note "$name" "FAILED: not done in $limit s" $((SECONDS - begin)) ;;
     *) note "$name" "FAILED: exit code $code" $((SECONDS - begin)) ;;
   esac
   [ "$code" -eq 0 ] || [ "$code" -eq 3 ] || tail -n 15 "$logs/$name.txt" | cut -c1-300
-}
-passed() { grep -q "^$1	passed	" "$logs/steps.tsv"; }
-
-# libcublasLt and its like may lie in no folder that the loader knows, but beside PyTorch.
-add_cuda_libraries() {
-  local folder
-  ! ldconfig -p 2>/dev/null | grep -q 'libcublasLt\.so\.13' || return 0
-  for folder in /usr/local/cuda*/lib64 /usr/local/cuda*/targets/*/lib $(python3 -c '
-import importlib.util
-found = importlib.util.find_spec("nvidia")
-for folder in found.submodule_search_locations if found else []:
-    print(folder + "/cu13/lib", folder + "/cublas/lib")' 2>/dev/null || true); do
-    [ -e "$folder/libcublasLt.so.13" ] || continue
-    export LD_LIBRARY_PATH=$folder${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
-    return 0
-  done
-  echo "gpu_check: no libcublasLt.so.13 was found"
 }
 
 build() {
@@ -112,16 +121,35 @@ look_around() {
   free -g
 }
 
-text=(generate --prompt Once --max-tokens 48 --temperature 0 --seed 1 --json)
-system_first() {
-  step doctor 30 "$lockstep" doctor
-  step text_1 60 "$lockstep" "${text[@]}" --device cuda:0 --memory-fraction 0.3
+# The shim has rows of its own, which other tests run.
+part_tests() {
+  step tests 400 "$kernels/cuda_kernels_test" --gtest_brief=1 \
+    "--gtest_filter=-*cuda_shim*:Shim*:*RealLinear*:SmallLinear*"
 }
 
-system_figures() {
-  step bench 230 "$lockstep" bench "$llama" --random-weights 1 --dtype bfloat16 --repeat 2 \
-    --device cuda:0 --max-context 8448 --log-level info --json --cases "$cases"
-  step torch 90 python3 tools/bench/torch_peer.py "$llama/config.json" --cases "$cases"
+# A step for each kernel.
+part_linears() {
+  local test listed=()
+  mapfile -t listed < <("$kernels/cuda_kernels_test" --gtest_list_tests \
+    '--gtest_filter=*RealLinear*' | sed -n 's/^  \(ARowsBits[^ ]*\).*/\1/p')
+  forget linears
+  [ ${#listed[@]} -gt 0 ] || note linears "FAILED: the tests list no linears" 0
+  for test in "${listed[@]}"; do
+    step "linears_${test##*/}" 240 "$kernels/cuda_kernels_test" --gtest_brief=1 \
+      "--gtest_filter=*RealLinearTest.$test"
+  done
+}
+
+text=(generate --prompt Once --max-tokens 48 --temperature 0 --seed 1 --json)
+part_system() {
+  if [ -n "$lockstep" ]; then
+    step doctor 30 "$lockstep" doctor
+    step text_1 60 "$lockstep" "${text[@]}" --device cuda:0 --memory-fraction 0.3
+    step bench 240 "$lockstep" bench "$llama" --random-weights 1 --dtype bfloat16 --repeat 2 \
+      --device cuda:0 --max-context 8448 --log-level info --json --cases "$cases"
+    step torch 90 python3 tools/bench/torch_peer.py "$llama/config.json" --cases "$cases"
+  fi
+  step kernels 75 "$kernels/cuda_bench"
 }
 
 # Not promised: cuBLASLt may take another algorithm for a slice of a matrix, and a CPU's sums have
@@ -134,8 +162,9 @@ same_text() {
 }
 
 # Two ranks on one GPU meet by way of the host.
-system_answers() {
+answers() {
   local flags=(--device cuda:0 --memory-fraction 0.3)
+  step text_1 60 "$lockstep" "${text[@]}" "${flags[@]}"
   step text_2 60 "$lockstep" "${text[@]}" "${flags[@]}" --workers 2
   step text_cpu 30 "$lockstep" "${text[@]}" --device cpu
   same_text text_2
@@ -146,9 +175,10 @@ system_answers() {
     --workers 2
 }
 
-# Slow by a factor of tens: the tests of one call each, and few of the others.
-sanitize() {
+# The sanitizers are slower by a factor of tens: the tests of one call each, and few of the others.
+part_proof() {
   local some tool
+  [ -z "$lockstep" ] || answers
   command -v compute-sanitizer >/dev/null || return 0
   some="*AroundBlockBorders*:*RowKernelTest.AgreesWithTheReference*:RopeTest.*:EmbedTest.*"
   some="$some:*HeadsFindTheirKvHead*:*WithoutDepthOnly*:*EditsAndMask*:SelectRowsTest.*"
@@ -162,31 +192,35 @@ sanitize() {
     --memory-fraction 0.1
 }
 
-add_cuda_libraries
 export -f look_around build
+forget environment
 step environment 30 bash -c look_around
 if [ -n "$pack" ]; then
   kernels=$pack/kernels
   chmod +x "$kernels"/* 2>/dev/null || true  # Whoever carried them may have dropped that.
 else
-  kernels=$work/kernels
-  step build 240 bash -ec 'build "$0"' "$kernels"
+  kernels=$PWD/build/gpu/kernels
+  [ -x "$kernels/cuda_bench" ] || forget build  # On another machine.
+  # shellcheck disable=SC2016
+  step build 400 bash -ec 'build "$0"' "$kernels"
 fi
+cp "$logs/devices.txt" "$work/devices.txt" 2>/dev/null || true
+forget devices
 step devices 30 "$kernels/cuda_bench" --devices
 cat "$logs/devices.txt" || true
+if [ -e "$work/devices.txt" ] && ! cmp -s "$work/devices.txt" "$logs/devices.txt"; then
+  fail "$results is of another machine ($(head -n 1 "$work/devices.txt")): name another folder"
+fi
 if grep -qs "^no GPU" "$logs/devices.txt"; then exit 2; fi
 
 lockstep=
 if [ -n "$pack" ]; then
   tar -C "$work" -xzf "$pack/bundle.tar.gz"
   lockstep=$(echo "$work"/lockstep-*/bin/lockstep)
-  system_first
 fi
-# The shim has rows of its own, which other tests run.
-step tests 120 "$kernels/cuda_kernels_test" --gtest_brief=1 "--gtest_filter=-*cuda_shim*:Shim*"
-[ -z "$lockstep" ] || system_figures
-step kernels 75 "$kernels/cuda_bench"
-[ -z "$lockstep" ] || system_answers
-sanitize
+for part in "${parts[@]}"; do
+  last=$((SECONDS + ${LOCKSTEP_GPU_SECONDS:-460}))
+  "part_$part"
+done
 
-if grep -q FAILED "$logs/steps.tsv"; then exit 1; fi
+if grep -q "FAILED\|left out" "$logs/steps.tsv"; then exit 1; fi

@@ -85,7 +85,7 @@ threads=$(($(nproc) / workers))
 for ((rank = 0; rank < workers; ++rank)); do
   near=()
   if command -v numactl >/dev/null && node=$(node_of "$rank") && [ -n "$node" ]; then
-    near=(numactl -N "$node" -m "$node")
+    near=(numactl -N "$node" --preferred="$node")
   fi
   where=cpu
   [ "$device" = cpu ] || where=cuda:$rank

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/backend.h"
 
+#include <spdlog/spdlog.h>
+
 #include <charconv>
+#include <cstdlib>
 
 #include "base/cpu.h"
 #include "base/status.h"
 #include "worker/kernels/find.h"
+#include "worker/kernels/report.h"
 
 namespace lockstep {
 namespace {
@@ -62,13 +66,17 @@ Backend cpu_backend(Isa isa) {
 
 absl::StatusOr<Backend> open_backend(const std::string& device) {
   if (device == "cpu") return cpu_backend();
+  report_to([](const std::string& line) { spdlog::warn(line); });
   std::string problem;
   std::unique_ptr<Device> gpu = open_cuda_device(gpu_index(device), &problem);
   if (gpu == nullptr) return failed_precondition("--device {}: {}", device, problem);
+  std::string numeric_class = fmt::format("{}@{}", kCudaClass, gpu->kind());
   return Backend{.device = std::move(gpu),
                  .kernels = cuda_kernels(),
-                 .numeric_class = kCudaClass,
-                 .memory_fraction = 0.9};
+                 .numeric_class = std::move(numeric_class),
+                 .memory_fraction = 0.9,
+                 .warm_up_rows = {1, 64, INT64_MAX},
+                 .check_each_kernel = std::getenv("LOCKSTEP_CHECK_KERNELS") != nullptr};
 }
 
 Gpus find_gpus() {

@@ -21,9 +21,13 @@ struct Backend {
   std::span<const KernelEntry> kernels;
   Isa isa = Isa::kPortable;  // The best that kernels may ask for.
   // What the kernels' bits are promised to be: the program says which it wants.
-  const char* numeric_class = kCpuClass;
+  std::string numeric_class = kCpuClass;
   // Share of the memory beside weights and buffers that KV pages take, unless told otherwise.
   double memory_fraction = 0.8;
+  // Rows of steps that a worker runs before it counts pages: see warm_up(). None: the first use of
+  // a kernel costs nothing.
+  std::vector<int64_t> warm_up_rows = {};
+  bool check_each_kernel = false;  // See Executor.
 };
 
 // This processor.

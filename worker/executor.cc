@@ -296,6 +296,7 @@ absl::Status Executor::run_calls(StepView& step, StepView& on_device,
       if (domain_rows_[call.rows] == 0) continue;
       call.args.step = &on_device;
       const char* failure = call.kernel->run(call.args);
+      if (failure == nullptr && checks_each_) failure = device_.synchronize();
       if (failure != nullptr) return kernel_status(*call.kernel, failure);
       call.args.step = &step;
       cost = kernel_cost(*call.kernel, call.args);
@@ -304,11 +305,13 @@ absl::Status Executor::run_calls(StepView& step, StepView& on_device,
       const WaitingMark waiting(*progress_);
       const int64_t waited_ns = collective_->waited().wait_ns;
       RETURN_IF_ERROR(call.kind == Kind::kAllReduce ? reduce(call) : gather(call));
+      if (checks_each_) RETURN_IF_ERROR(collective_->finish());
       if (!call.shared || !shares_) cost = moved_bytes(call.args);
       wait_ns = collective_->waited().wait_ns - waited_ns;
       profile_.add(peers_row_, wait_ns, {});
     }
     if (!queued || call.kind != Kind::kKernel) completed(done);
+    if (loading_ != nullptr) loading_->add_load(1);
     if (values != nullptr) RETURN_IF_ERROR(keep_values(call, *values));
     const int64_t after_ns = steady_now_ns();
     profile_.add(call.profile_row, after_ns - before_ns - wait_ns, cost);

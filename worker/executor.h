@@ -65,6 +65,12 @@ class Executor {
   // Where every run adds to instructions and marks when it waits. Null: nowhere.
   void use(Progress* progress) { progress_ = progress != nullptr ? progress : &no_progress_; }
 
+  // From now on each call adds to the progress of loading. Null: no more.
+  void count_as_loading(Progress* progress) { loading_ = progress; }
+  // From now on each kernel is waited for as soon as it is queued, so that a fault of the device is
+  // found with the kernel that caused it. Slow.
+  void check_each_kernel() { checks_each_ = !device_.is_host(); }
+
   // Every instruction in order. Kernels without rows are left out, collectives never. Answers are
   // in the step's requests when it returns. An error is the first collective's that failed, or the
   // device's; what values hold is then undefined. Operators that ran are appended to `times`,
@@ -76,6 +82,7 @@ class Executor {
   // This rank's raw logits of an output of the last run.
   absl::StatusOr<std::string> logits(int64_t output);
   std::string profile() const { return profile_.to_text(); }
+  void forget_times() { profile_.clear(); }
 
  private:
   enum class Kind : uint8_t { kKernel, kAllReduce, kAllGather };
@@ -124,9 +131,11 @@ class Executor {
   std::vector<int64_t> domain_rows_;  // Of the step that runs, by row domain.
   TensorView logits_;
   Collective* collective_ = nullptr;
+  bool checks_each_ = false;
   bool shares_ = false;  // Shared values are in the collective's memory, not in shared_.
   Progress no_progress_;
   Progress* progress_ = &no_progress_;
+  Progress* loading_ = nullptr;
   uint64_t instructions_before_ = 0;  // The run.
   Profile profile_;
   // Of the profile: waiting in collectives, and for what a device has queued.

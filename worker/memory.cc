@@ -50,7 +50,9 @@ absl::StatusOr<StagingMemory> allocate_staging(Device& device, int64_t bytes, co
 
 absl::Status device_status(const char* failure, const Device& device) {
   if (failure == nullptr) return absl::OkStatus();
-  return absl::InternalError(fmt::format("{}: {}", device.name(), failure));
+  return absl::InternalError(
+      fmt::format("{}: {}{}", device.name(), failure,
+                  device.kind().empty() ? "" : "; LOCKSTEP_CHECK_KERNELS=1 names the kernel"));
 }
 
 }  // namespace lockstep

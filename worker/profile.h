@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "worker/kernels/find.h"
@@ -24,6 +25,11 @@ class Profile {
     to.flops += cost.flops;
   }
   void add_step() { ++steps_; }
+  // As if nothing had been added.
+  void clear() {
+    for (Row& row : rows_) row = {.name = std::move(row.name)};
+    steps_ = 0;
+  }
 
   // A line a row, the slowest first: calls, time, share, GB/s, GFLOP/s.
   std::string to_text() const;

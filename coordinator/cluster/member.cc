@@ -66,7 +66,7 @@ std::string why_incompatible(const cluster::Hello& hello, const cluster::Hello& 
   if (!common_class(hello.numeric_class(), peer.numeric_class())) {
     return fmt::format(
         "it ({}) computes in numeric class {}, its peers ({}) in {}: give all workers the same "
-        "--device",
+        "--device, GPUs of one kind and one version of cuBLASLt",
         printable(hello.device()), printable(hello.numeric_class()), printable(peer.device()),
         printable(peer.numeric_class()));
   }

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // A library that behaves as NCCL does towards ranks that are threads of one process, with memory
-// that is the host's. A call only notes what is wanted and says "in progress"; once all ranks have
-// called, the last one does it for all. fakeNcclBehave() says how it fails.
+// that is the host's and communicators that block: a call returns once all ranks have made it, and
+// the last one does it for all. Only an abort ends a call before. fakeNcclBehave() says how it
+// fails.
+#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -13,7 +15,7 @@
 
 namespace {
 
-enum Result { kSuccess = 0, kSystemError = 2, kInvalid = 4, kInProgress = 7 };
+enum Result { kSuccess = 0, kSystemError = 2, kInvalid = 4, kRemoteError = 6 };
 enum Kind { kAllGather, kBroadcast, kAllReduce };
 
 struct Call {
@@ -35,6 +37,7 @@ struct World {
 };
 
 std::mutex mutex;
+std::condition_variable changed;
 std::map<int, World> worlds;
 int ids = 0;
 int aborts = 0;
@@ -46,8 +49,8 @@ int faulty_rank = -1;
 struct ncclComm {
   World* world;
   int rank;
-  int64_t called = 0;
-  bool asked = false;  // Since the last call: the first answer is "in progress".
+  bool aborted = false;
+  bool calling = false;
 };
 
 struct ncclUniqueId {
@@ -107,14 +110,7 @@ bool perform(World& world, size_t index) {
   return true;
 }
 
-int take(ncclComm* comm, std::vector<Call> calls) {
-  const std::lock_guard lock(mutex);
-  World& world = *comm->world;
-  comm->asked = false;
-  ++comm->called;
-  if (fails("calls fail", comm->rank)) return kSystemError;
-  world.wanted[comm->rank] = std::move(calls);
-  if (++world.called < static_cast<int>(world.wanted.size()) || world.over) return kInProgress;
+void perform_all(World& world) {
   for (size_t i = 0; i < world.wanted[0].size(); ++i) {
     for (const std::vector<Call>& others : world.wanted) {
       if (others.size() != world.wanted[0].size()) world.error = kInvalid;
@@ -123,14 +119,33 @@ int take(ncclComm* comm, std::vector<Call> calls) {
   }
   world.called = 0;
   ++world.done;
-  return kInProgress;
+}
+
+// What becomes of a communicator that was aborted during a call is the call's affair.
+int returned(ncclComm* comm, int result) {
+  comm->calling = false;
+  if (comm->aborted) delete comm;
+  return result;
+}
+
+int take(ncclComm* comm, std::vector<Call> calls) {
+  std::unique_lock lock(mutex);
+  World& world = *comm->world;
+  if (fails("calls fail", comm->rank)) return kSystemError;
+  comm->calling = true;
+  world.wanted[comm->rank] = std::move(calls);
+  const int64_t done = world.done;
+  if (++world.called == static_cast<int>(world.wanted.size()) && !world.over) perform_all(world);
+  changed.notify_all();
+  changed.wait(lock, [&] { return comm->aborted || (world.done > done && behaviour != "stalls"); });
+  return returned(comm, comm->aborted ? kRemoteError : world.error);
 }
 
 int take(ncclComm* comm, const Call& call) {
   if (!in_group) return take(comm, std::vector<Call>{call});
   group_of = comm;
   group.push_back(call);
-  return kInProgress;
+  return kSuccess;
 }
 
 }  // namespace
@@ -143,6 +158,12 @@ void fakeNcclBehave(const char* how, int rank) {
   const std::lock_guard lock(mutex);
   behaviour = how;
   faulty_rank = rank;
+  changed.notify_all();
+}
+// Whether a call under way has stalled.
+int fakeNcclStalls() {
+  const std::lock_guard lock(mutex);
+  return behaviour == "stalls";
 }
 // Communicators that were aborted since the last call.
 int fakeNcclAborts() {
@@ -168,36 +189,42 @@ int ncclGetUniqueId(ncclUniqueId* id) {
 
 int ncclCommInitRankConfig(ncclComm** comm, int ranks, ncclUniqueId id, int rank,
                            ncclConfig* config) {
-  const std::lock_guard lock(mutex);
-  if (config->size < sizeof(ncclConfig) || config->magic != 0xcafebeef || config->blocking != 0) {
+  std::unique_lock lock(mutex);
+  if (config->size < sizeof(ncclConfig) || config->magic != 0xcafebeef || config->blocking != 1) {
     return kInvalid;
   }
-  if (fails("init fails", rank)) return kSystemError;
   int number = 0;
   std::memcpy(&number, id.bytes + 5, sizeof(number));
   World& world = worlds[number];
   world.wanted.resize(ranks);
+  if (fails("init fails", rank)) {
+    world.over = true;
+    return kSystemError;
+  }
   ++world.joined;
+  changed.notify_all();
+  // Where a rank has failed the others wait for it, for ever, but for the end of the test.
+  changed.wait(lock, [&] {
+    return world.joined == ranks ? behaviour != "init stalls" : world.over && behaviour.empty();
+  });
+  if (world.joined < ranks) return kRemoteError;
   *comm = new ncclComm{.world = &world, .rank = rank};
-  return kInProgress;
+  return kSuccess;
 }
 
 int ncclCommGetAsyncError(ncclComm* comm, int* state) {
   const std::lock_guard lock(mutex);
-  const World& world = *comm->world;
-  const bool joined = world.joined == static_cast<int>(world.wanted.size());
-  const bool stalls = behaviour == "stalls" || (behaviour == "init stalls" && comm->called == 0);
-  const bool waits = !joined || comm->called > world.done || stalls || !comm->asked;
-  comm->asked = true;
-  *state = world.error != kSuccess ? world.error : waits ? kInProgress : kSuccess;
+  *state = comm->world->error;
   return kSuccess;
 }
 
 int ncclCommAbort(ncclComm* comm) {
   const std::lock_guard lock(mutex);
   comm->world->over = true;
+  comm->aborted = true;
   ++aborts;
-  delete comm;
+  changed.notify_all();
+  if (!comm->calling) delete comm;
   return kSuccess;
 }
 

@@ -20,8 +20,15 @@ program() {
 # make_pack TESTS BENCH: what the kernels' tests and `lockstep bench` end with.
 make_pack() {
   rm -rf "$folder/pack" "$folder/lockstep-0"
-  program "$folder/pack/kernels/cuda_kernels_test" <<<"#!/bin/sh
-$1"
+  program "$folder/pack/kernels/cuda_kernels_test" <<PROGRAM
+#!/bin/sh
+case \$* in
+  *list_tests*) printf 'Gpu/RealLinearTest.\n  ARowsBits/one  # Get() = 1\n  ARowsBits/two\n' ;;
+  *RealLinearTest.ARowsBits/two) echo "two ran"; exit \${TWO_FAILS-0} ;;
+  *RealLinearTest.ARowsBits/one) echo one >>"$folder/ran_one" ;;
+  *) $1 ;;
+esac
+PROGRAM
   program "$folder/pack/kernels/cuda_bench" <<'PROGRAM'
 #!/bin/sh
 [ "${1-}" != --devices ] || { echo "GPU 0: none such"; exit; }
@@ -36,15 +43,19 @@ $2
 PROGRAM
   tar -C "$folder" -czf "$folder/pack/bundle.tar.gz" lockstep-0
 }
-# check SECONDS EXIT_CODE
+# again SECONDS EXIT_CODE [PART...]: with the same folder.
+again() {
+  local code=0 seconds=$1 wanted=$2
+  shift 2
+  LOCKSTEP_GPU_SECONDS=$seconds PATH="$folder/bin:$PATH" "$source/tools/gpu_check.sh" \
+    "$folder/results" "$folder/pack" "$@" >"$folder/out.txt" 2>&1 || code=$?
+  [ $code -eq "$wanted" ] || fail "wanted exit code $wanted, found $code"
+  [ "$(cd "$folder/results" && echo *)" = "logs results.json summary.md" ] ||
+    fail "wanted logs and two files, found $(ls "$folder/results")"
+}
 check() {
-  local code=0
   rm -rf "$folder/results"
-  LOCKSTEP_GPU_SECONDS=$1 PATH="$folder/bin:$PATH" "$source/tools/gpu_check.sh" \
-    "$folder/results" "$folder/pack" >"$folder/out.txt" 2>&1 || code=$?
-  [ $code -eq "$2" ] || fail "wanted exit code $2, found $code"
-  [ "$(cd "$folder/results" && echo *)" = "logs.tar.gz results.json summary.md" ] ||
-    fail "wanted three files, found $(ls "$folder/results")"
+  again "$@"
 }
 wants() {
   grep -qF -- "$1" "$folder/results/summary.md" || fail "the summary lacks: $1"
@@ -61,12 +72,31 @@ wants "| decode:64 | 100.5 | - | - |"
 wants "| linear | 1 x 2 x 3 | 2.0 | 5.0 | 6.0 |"
 wants "| system_memcheck | passed |"
 wants "| text_2 is text_1 | yes |"
+wants "| linears_one | passed |"
 python3 -m json.tool "$folder/results/results.json" >/dev/null || fail "results.json is no JSON"
 tail -n 5 "$folder/out.txt" | grep -q "decode:64" || fail "the summary is not printed last"
+
+# A part alone; what has passed is not run again, what has failed is.
+rm "$folder/ran_one"
+TWO_FAILS=5 check 200 1 linears
+wants "| linears_one | passed |"
+wants "| linears_two | FAILED: exit code 5 |"
+! grep -q "memcheck\|bench" "$folder/results/summary.md" || fail "other parts ran as well"
+again 200 0 linears
+wants "| linears_two | passed |"
+[ "$(wc -l <"$folder/ran_one")" -eq 1 ] || fail "what has passed was run again"
+again 200 0 tests
+wants "| tests | passed |"
+wants "| linears_two | passed |"
+
+# Figures of two machines are never in one summary.
+sed -i 's/none such/another/' "$folder/pack/kernels/cuda_bench"
+again 200 1 tests
+grep -q "is of another machine (GPU 0: none such)" "$folder/out.txt" || fail "two machines mixed"
 
 make_pack "echo broken; exit 7" "sleep 100"
 check 9 1
 wants "| tests | FAILED: exit code 7 |"
 wants "| bench | FAILED: not done in"
 wants "| decode:64 | 100.5 | - | - |"
-wants "| memcheck | left out: no time | 0 |"
+wants "| torch | left out: no time | 0 |"

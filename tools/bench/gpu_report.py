@@ -4,8 +4,8 @@
 
     tools/bench/gpu_report.py LOGS FOLDER
 
-LOGS holds steps.tsv (name, outcome, seconds) and a file of output a step; JSON objects in lines of
-their own are figures.
+LOGS holds steps.tsv (name, outcome, seconds) and a file of output per step; JSON objects in lines
+of their own are figures.
 """
 import datetime
 import json

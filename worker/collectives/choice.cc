@@ -1,48 +1,83 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/collectives/choice.h"
 
+#include <algorithm>
 #include <array>
-#include <cstdlib>
 #include <cstring>
 #include <vector>
 
 #include "base/status.h"
 #include "worker/collectives/nccl.h"
+#include "worker/collectives/nccl_joining.h"
 #include "worker/collectives/share.h"
 #include "worker/collectives/staged.h"
 
 namespace lockstep {
 namespace {
 
+// Of a rank.
+enum class Library : int32_t { kThere, kMissing, kSwitchedOff, kStuck };
+
 // What every rank tells the others.
 struct Card {
   std::array<char, 32> address{};  // Of its GPU.
-  int32_t nccl_version = 0;        // 0: no library.
+  Library library = Library::kThere;
+  int32_t nccl_version = 0;  // Where it is there.
   int32_t host = 0;
 };
 
-// Why these ranks cannot use NCCL; "" where they can. The same on every rank.
-std::string obstacle(const std::vector<Card>& cards) {
+const char* text_of(Library library) {
+  switch (library) {
+    case Library::kMissing:
+      return "has no NCCL";
+    case Library::kSwitchedOff:
+      return "has NCCL switched off";
+    default:
+      return "still waits in NCCL for peers of an earlier group";
+  }
+}
+
+struct Obstacle {
+  std::string text;        // "": there is none.
+  bool on_purpose = true;  // Nobody expected NCCL.
+};
+
+// Why these ranks cannot use NCCL. The same on every rank.
+Obstacle obstacle_of(const std::vector<Card>& cards) {
   for (size_t rank = 0; rank < cards.size(); ++rank) {
-    if (cards[rank].nccl_version == 0) return fmt::format("rank {} has no NCCL", rank);
     for (size_t other = 0; other < rank; ++other) {
       if (cards[other].address == cards[rank].address && cards[other].host == cards[rank].host) {
-        return fmt::format("ranks {} and {} share a GPU", other, rank);
-      }
-      if (cards[other].nccl_version != cards[rank].nccl_version) {
-        return fmt::format("ranks {} and {} have different versions of NCCL", other, rank);
+        return {fmt::format("ranks {} and {} share a GPU", other, rank)};
       }
     }
   }
-  return "";
+  for (size_t rank = 0; rank < cards.size(); ++rank) {
+    const Card& card = cards[rank];
+    if (card.library != Library::kThere) {
+      return {fmt::format("rank {} {}", rank, text_of(card.library)),
+              card.library == Library::kSwitchedOff};
+    }
+    if (card.nccl_version != cards[0].nccl_version) {
+      return {fmt::format("ranks 0 and {} have different versions of NCCL", rank), false};
+    }
+  }
+  return {};
+}
+
+Card card_of(const Device& device, const DeviceMeeting& meeting, const absl::StatusOr<Nccl>& nccl) {
+  Card card;
+  const std::string address = device.address();
+  std::memcpy(card.address.data(), address.data(), std::min(address.size(), card.address.size()));
+  card.host = meeting.host;
+  if (nccl.ok()) card.nccl_version = nccl->version;
+  if (nccl.ok() && nccl_is_stuck()) card.library = Library::kStuck;
+  if (!nccl.ok()) {
+    card.library = absl::IsCancelled(nccl.status()) ? Library::kSwitchedOff : Library::kMissing;
+  }
+  return card;
 }
 
 }  // namespace
-
-std::string nccl_file() {
-  const char* named = std::getenv("LOCKSTEP_NCCL");
-  return named != nullptr ? named : kNcclFile;
-}
 
 absl::StatusOr<std::unique_ptr<Collective>> device_collective(std::unique_ptr<Collective> met,
                                                               Device& device,
@@ -52,26 +87,25 @@ absl::StatusOr<std::unique_ptr<Collective>> device_collective(std::unique_ptr<Co
   if (device.is_host()) return met;
   if (met->ranks() == 1) return staged_collective(std::move(met), device);
   const absl::StatusOr<Nccl> nccl = load_nccl(meeting.nccl);
-  Card own;
-  const std::string address = device.address();
-  std::memcpy(own.address.data(), address.data(), std::min(address.size(), own.address.size()));
-  own.host = meeting.host;
-  if (nccl.ok()) own.nccl_version = nccl->version;
-  ASSIGN_OR_RETURN(const std::vector<Card> cards, share(*met, own));
-  std::string why_not = obstacle(cards);
-  if (why_not.empty()) {
+  ASSIGN_OR_RETURN(const std::vector<Card> cards, share(*met, card_of(device, meeting, nccl)));
+  Obstacle obstacle = obstacle_of(cards);
+  if (obstacle.text.empty()) {
     const std::string library = "NCCL " + nccl_version_text(nccl->version);
+    std::string problem;
     ASSIGN_OR_RETURN(
         std::unique_ptr<Collective> collective,
-        nccl_collective(*nccl, met, device, meeting.timeout, meeting.cancelled, &why_not));
+        nccl_collective(*nccl, met, device, meeting.timeout, meeting.cancelled, &problem));
     choice->text = "between GPUs, by " + library;
     if (collective != nullptr) return collective;
-    choice->fell_back = true;
-    why_not = library + " failed, " + why_not;
+    obstacle = {library + " failed, " + problem, false};
+  } else if (absl::IsNotFound(nccl.status())) {
+    obstacle.text += " (" + message_of(nccl.status()) +
+                     "; pip install nvidia-nccl-cu13 has it, and LOCKSTEP_NCCL names a file)";
   } else if (!nccl.ok()) {
-    why_not += " (" + message_of(nccl.status()) + ")";
+    obstacle.text += " (" + message_of(nccl.status()) + ")";
   }
-  choice->text = "by way of the host: " + why_not;
+  choice->fell_back = !obstacle.on_purpose;
+  choice->text = "by way of the host: " + obstacle.text;
   return staged_collective(std::move(met), device);
 }
 

@@ -14,20 +14,17 @@
 
 namespace lockstep {
 
-// Which NCCL to look for: what the environment's LOCKSTEP_NCCL names, or its "off"; else the
-// system's.
-std::string nccl_file();
-
 struct DeviceMeeting {
   std::chrono::nanoseconds timeout = kCollectiveTimeout;  // Of setting up, and of every step.
   const std::atomic<bool>* cancelled = nullptr;           // Ends the setting up once it is true.
-  std::string nccl = nccl_file();
-  int host = 0;  // A number of this rank's host: GPUs of two hosts may have one address.
+  std::string nccl;  // Which library to look for: see load_nccl().
+  int host = 0;      // A number of this rank's host: GPUs of two hosts may have one address.
 };
 
 struct CollectiveChoice {
-  std::string text;        // What it came to and why, in some words; "": there was no choice.
-  bool fell_back = false;  // NCCL should have done it, and failed.
+  std::string text;  // What it came to and why, in some words; "": there was no choice.
+  // NCCL should have done it: it failed, or is not there though each rank has a GPU of its own.
+  bool fell_back = false;
 };
 
 // `met` joins the ranks on the host; every rank calls this next. A processor's ranks go on with it

@@ -1,36 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// The communicator never blocks: whatever it answers, its state is asked for until it is no longer
-// in progress, the time is over or somebody aborts.
+// The communicator blocks: one that does not lets a thread launch each of its calls. What it may
+// wait for is always its peers, so a watchdog aborts it where a call takes too long. Only joining
+// cannot be aborted, before there is anything to abort: a thread of its own does it, and is left to
+// itself where it does not come back in time.
 #include "worker/collectives/nccl.h"
 
-#include <dlfcn.h>
-
 #include <algorithm>
-#include <climits>
+#include <array>
 #include <cstring>
 #include <numeric>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "base/status.h"
+#include "worker/collectives/nccl_joining.h"
 #include "worker/collectives/share.h"
+#include "worker/collectives/watchdog.h"
 
 namespace lockstep {
-
-// The fields of version 2.18: NCCL reads as many as `size` says and gives later ones their default.
-struct Nccl::Config {
-  size_t size = sizeof(Config);
-  unsigned magic = 0xcafebeef;
-  unsigned version = 21800;
-  int blocking = 0;
-  int cga_cluster_size = INT_MIN;  // INT_MIN and null: as NCCL likes.
-  int min_ctas = INT_MIN;
-  int max_ctas = INT_MIN;
-  const char* net_name = nullptr;
-  int split_share = INT_MIN;
-  int traffic_class = INT_MIN;  // Padding before 2.24.
-};
-
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -38,7 +26,6 @@ using Clock = std::chrono::steady_clock;
 constexpr int kSuccess = 0, kInProgress = 7;
 constexpr int kBytes = 1, kFloat = 7;  // Types: uint8, float32.
 constexpr int kSum = 0;
-constexpr int kLeastVersion = 21800;
 
 // How it went on a rank, told to the others.
 struct Outcome {
@@ -64,10 +51,8 @@ class NcclCollective final : public Collective {
         device_(device),
         timeout_(timeout),
         connect_by_(Clock::now() + timeout / 2),
-        cancelled_(cancelled) {}
-  ~NcclCollective() override {
-    if (comm_ != nullptr) nccl_.abort(comm_);
-  }
+        watchdog_([this] { end_communicator(); }, cancelled) {}
+  ~NcclCollective() override { end_communicator(); }
 
   // "", or in a line why these ranks go by another way: the same on all of them.
   absl::StatusOr<std::string> connect();
@@ -79,26 +64,44 @@ class NcclCollective final : public Collective {
   absl::Status all_gather(const GatherArgs& args) override;
   absl::Status finish() override;
   void abort() override {
-    aborted_.store(true);
+    watchdog_.abort();
     met_->abort();
   }
   Waited waited() const override { return {.wait_ns = wait_ns_.load(), .transfer_ns = 0}; }
 
  private:
   absl::Status try_out(const Nccl::Id& id);
+  absl::Status join(const Nccl::Id& id);
   absl::Status try_gather();
   absl::Status gather_parts(const GatherArgs& args, std::byte* out);
   absl::Status reserve(int64_t bytes);
-  // Asks until the communicator is at rest, and the device too where `device` says so.
-  absl::Status settle(bool device);
-  // Of a call that only queues.
-  absl::Status queued(int result) {
-    if (result == kSuccess) return absl::OkStatus();
-    return result == kInProgress ? settle(false) : fail(error_of(result));
+  // Waits until the device has done all that is queued, and asks the communicator meanwhile.
+  absl::Status settle();
+  Clock::time_point deadline() const { return std::min(connect_by_, Clock::now() + timeout_); }
+  absl::Status late(Clock::time_point since) {
+    return fail(absl::DeadlineExceededError(
+        fmt::format("waited {:.1f} s for its peers' GPUs",
+                    std::chrono::duration<double>(Clock::now() - since).count())));
+  }
+  absl::Status ended() {
+    return fail(absl::AbortedError(fmt::format("aborted on rank {}", rank())));
+  }
+
+  // A call that queues, and may wait for its peers.
+  template <typename Function>
+  absl::Status call(const Function& function) {
+    const Clock::time_point begin = Clock::now();
+    watchdog_.begin(deadline());
+    const int result = function(comm_.load());
+    const Watchdog::Verdict verdict = watchdog_.over();
+    wait_ns_ += std::chrono::nanoseconds(Clock::now() - begin).count();
+    if (verdict == Watchdog::Verdict::kAborted) return ended();
+    if (verdict == Watchdog::Verdict::kLate) return late(begin);
+    return result == kSuccess || result == kInProgress ? absl::OkStatus() : fail(error_of(result));
   }
   // The library's own words, and those on what it met with, as far as they go on one line.
   absl::Status error_of(int result) const {
-    const char* met_with = nccl_.last_error(comm_);
+    const char* met_with = nccl_.last_error(comm_.load());
     std::string text = fmt::format("NCCL: {}", nccl_.error_text(result));
     if (met_with != nullptr && met_with[0] != 0) text += fmt::format(": {}", met_with);
     return absl::UnavailableError(text.substr(0, text.find('\n')));
@@ -106,8 +109,12 @@ class NcclCollective final : public Collective {
   // Ends the communicator; the first reason stays.
   absl::Status fail(absl::Status reason) {
     if (failure_.ok()) failure_ = std::move(reason);
-    if (comm_ != nullptr) nccl_.abort(std::exchange(comm_, nullptr));
+    end_communicator();
     return failure_;
+  }
+  // Also on the watchdog's thread, while a call is under way.
+  void end_communicator() {
+    if (const Nccl::Comm comm = comm_.exchange(nullptr); comm != nullptr) nccl_.abort(comm);
   }
 
   const Nccl nccl_;
@@ -115,13 +122,13 @@ class NcclCollective final : public Collective {
   Device& device_;
   const std::chrono::nanoseconds timeout_;
   Clock::time_point connect_by_;
-  const std::atomic<bool>* cancelled_;  // Of setting up alone.
-  Nccl::Comm comm_ = nullptr;
+  std::atomic<Nccl::Comm> comm_{nullptr};
+  std::vector<RowCopy> unpacked_;
   DeviceMemory packed_;  // A matrix of several rows, stored rank by rank.
   StagingMemory trial_;  // While ranks connect.
-  std::atomic<bool> aborted_{false};
   std::atomic<int64_t> wait_ns_{0};
   absl::Status failure_;
+  Watchdog watchdog_;  // The first to go.
 };
 
 // A peer that is not there is only noticed by its silence: ranks give up on each other in half the
@@ -135,7 +142,7 @@ absl::StatusOr<std::string> NcclCollective::connect() {
   if (own.code() == absl::StatusCode::kAborted) return own;
   ASSIGN_OR_RETURN(const std::vector<Outcome> all, share(*met_, outcome_of(own)));
   connect_by_ = Clock::time_point::max();
-  cancelled_ = nullptr;
+  watchdog_.forget_cancelled();
   // The rank that failed says more than those which waited for it.
   const auto worst = std::max_element(
       all.begin(), all.end(), [](const auto& a, const auto& b) { return a.severity < b.severity; });
@@ -147,15 +154,28 @@ absl::Status NcclCollective::try_out(const Nccl::Id& id) {
   if (id.bytes == Nccl::Id().bytes) {
     return absl::DeadlineExceededError("rank 0 has no id of a communicator");
   }
-  device_.use_from_this_thread();  // NCCL takes the GPU that its thread uses.
-  Nccl::Config config;
-  RETURN_IF_ERROR(queued(nccl_.init(&comm_, ranks(), id, rank(), &config)));
-  RETURN_IF_ERROR(settle(false));
+  RETURN_IF_ERROR(join(id));
   const absl::Status status = try_gather();
   // The memory of the trial is about to go, or to be used again.
   const char* failure = device_.synchronize();
   if (status.ok() && failure != nullptr) return fail(absl::UnavailableError(failure));
   return status;
+}
+
+absl::Status NcclCollective::join(const Nccl::Id& id) {
+  const Clock::time_point begin = Clock::now();
+  const std::shared_ptr<NcclJoining> joining =
+      NcclJoining::start(nccl_, ranks(), id, rank(), device_);
+  int result = kSuccess;
+  Nccl::Comm comm = nullptr;
+  while (!joining->wait(&result, &comm)) {
+    const bool aborted = watchdog_.aborted();
+    if (!aborted && Clock::now() < connect_by_) continue;
+    joining->leave();
+    return aborted ? ended() : late(begin);
+  }
+  comm_.store(comm);
+  return result == kSuccess ? absl::OkStatus() : fail(error_of(result));
 }
 
 // NCCL connects lazily, at the first call. Element i must arrive as i.
@@ -188,36 +208,29 @@ absl::Status NcclCollective::try_gather() {
   return absl::OkStatus();
 }
 
-absl::Status NcclCollective::settle(bool device) {
-  const Clock::time_point begin = Clock::now(), end = std::min(connect_by_, begin + timeout_);
+absl::Status NcclCollective::settle() {
+  const Clock::time_point begin = Clock::now(), end = deadline();
   while (failure_.ok()) {
     int state = kSuccess;
-    if (const int result = nccl_.async_error(comm_, &state); result != kSuccess) state = result;
+    if (const int result = nccl_.async_error(comm_.load(), &state); result != kSuccess) {
+      state = result;
+    }
     if (state != kSuccess && state != kInProgress) return fail(error_of(state));
-    if (state == kSuccess && (!device || device_.done())) break;
-    if (aborted_.load() || (cancelled_ != nullptr && cancelled_->load())) {
-      return fail(absl::AbortedError(fmt::format("aborted on rank {}", rank())));
-    }
-    if (Clock::now() > end) {
-      return fail(absl::DeadlineExceededError(
-          fmt::format("waited {:.1f} s for its peers' GPUs",
-                      std::chrono::duration<double>(Clock::now() - begin).count())));
-    }
+    if (state == kSuccess && device_.done()) break;
+    if (watchdog_.aborted()) return ended();
+    if (Clock::now() > end) return late(begin);
     std::this_thread::yield();
   }
   wait_ns_ += std::chrono::nanoseconds(Clock::now() - begin).count();
   return failure_;
 }
 
-absl::Status NcclCollective::finish() {
-  if (!failure_.ok()) return failure_;
-  return settle(true);
-}
+absl::Status NcclCollective::finish() { return settle(); }
 
 // Grows to the largest matrix that ever went through.
 absl::Status NcclCollective::reserve(int64_t bytes) {
   if (bytes <= packed_.bytes() && packed_.data() != nullptr) return absl::OkStatus();
-  RETURN_IF_ERROR(settle(true));  // What is queued still uses it.
+  RETURN_IF_ERROR(settle());  // What is queued still uses it.
   packed_ = DeviceMemory();
   packed_ = DeviceMemory(device_, bytes);
   if (packed_.data() != nullptr) return absl::OkStatus();
@@ -243,8 +256,10 @@ absl::Status NcclCollective::all_reduce(float* data, int64_t rows, int64_t cols,
     copy.to = dense = packed_.data();
     device_.copy_rows(copy);
   }
-  RETURN_IF_ERROR(queued(nccl_.all_reduce(dense, dense, static_cast<size_t>(rows * cols), kFloat,
-                                          kSum, comm_, device_.queue())));
+  RETURN_IF_ERROR(call([&](Nccl::Comm comm) {
+    return nccl_.all_reduce(dense, dense, static_cast<size_t>(rows * cols), kFloat, kSum, comm,
+                            device_.queue());
+  }));
   if (!has_gaps) return absl::OkStatus();
   std::swap(copy.to_stride, copy.from_stride);
   copy.to = data;
@@ -266,18 +281,19 @@ absl::Status NcclCollective::gather_parts(const GatherArgs& args, std::byte* out
   const void* own = args.rows == 1 ? args.in : part(rank());
   bool alike = true;
   for (int r = 1; r < ranks(); ++r) alike &= bytes(r) == bytes(0);
-  if (alike) {
-    return queued(nccl_.all_gather(own, out, bytes(0), kBytes, comm_, device_.queue()));
-  }
-  RETURN_IF_ERROR(queued(nccl_.group_start()));
-  for (int r = 0; r < ranks(); ++r) {
-    if (bytes(r) == 0) continue;
-    // Within a group nothing is known of a call before the group ends.
-    const int result = nccl_.broadcast(r == rank() ? own : part(r), part(r), bytes(r), kBytes, r,
-                                       comm_, device_.queue());
-    if (result != kSuccess && result != kInProgress) return fail(error_of(result));
-  }
-  return queued(nccl_.group_end());
+  return call([&](Nccl::Comm comm) {
+    if (alike) return nccl_.all_gather(own, out, bytes(0), kBytes, comm, device_.queue());
+    int first = nccl_.group_start();
+    for (int r = 0; r < ranks() && first == kSuccess; ++r) {
+      if (bytes(r) == 0) continue;
+      // Within a group nothing is known of a call before the group ends.
+      const int result = nccl_.broadcast(r == rank() ? own : part(r), part(r), bytes(r), kBytes, r,
+                                         comm, device_.queue());
+      if (result != kInProgress) first = result;
+    }
+    const int result = nccl_.group_end();
+    return first == kSuccess ? result : first;
+  });
 }
 
 absl::Status NcclCollective::all_gather(const GatherArgs& args) {
@@ -298,57 +314,20 @@ absl::Status NcclCollective::all_gather(const GatherArgs& args) {
   };
   device_.copy_rows(packed(rank(), args.in, args.in_stride));
   RETURN_IF_ERROR(gather_parts(args, packed_.data()));
+  unpacked_.clear();
   for (int r = 0; r < ranks(); ++r) {
     RowCopy copy = packed(r, nullptr, args.out_stride);
     copy.from =
         std::exchange(copy.to, static_cast<std::byte*>(args.out) + args.boundaries[r] * element);
     std::swap(copy.to_stride, copy.from_stride);
-    device_.copy_rows(copy);
+    const bool in_place = copy.to == args.in && args.in_stride == args.out_stride;
+    if (!in_place) unpacked_.push_back(copy);
   }
+  device_.copy_each(unpacked_);
   return absl::OkStatus();
 }
 
-template <typename Function>
-bool find(void* library, const char* name, Function& function) {
-  function = reinterpret_cast<Function>(dlsym(library, name));
-  return function != nullptr;
-}
-
 }  // namespace
-
-std::string nccl_version_text(int version) {
-  return fmt::format("{}.{}.{}", version / 10000, version / 100 % 100, version % 100);
-}
-
-absl::StatusOr<Nccl> load_nccl(const std::string& file) {
-  if (file == "off") return absl::NotFoundError("switched off by LOCKSTEP_NCCL");
-  void* library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) {
-    return absl::NotFoundError(dlerror());  // It names the file.
-  }
-  Nccl nccl;
-  int (*get_version)(int*) = nullptr;
-  if (!find(library, "ncclGetVersion", get_version) || get_version(&nccl.version) != kSuccess ||
-      nccl.version < kLeastVersion) {
-    return failed_precondition("{}: wanted NCCL {} or later, found {}", file,
-                               nccl_version_text(kLeastVersion), nccl_version_text(nccl.version));
-  }
-  if (find(library, "ncclGetUniqueId", nccl.get_unique_id) &&
-      find(library, "ncclCommInitRankConfig", nccl.init) &&
-      find(library, "ncclCommGetAsyncError", nccl.async_error) &&
-      find(library, "ncclCommAbort", nccl.abort) &&
-      find(library, "ncclGetErrorString", nccl.error_text) &&
-      find(library, "ncclGetLastError", nccl.last_error) &&
-      find(library, "ncclGroupStart", nccl.group_start) &&
-      find(library, "ncclGroupEnd", nccl.group_end) &&
-      find(library, "ncclAllGather", nccl.all_gather) &&
-      find(library, "ncclBroadcast", nccl.broadcast) &&
-      find(library, "ncclAllReduce", nccl.all_reduce)) {
-    return nccl;
-  }
-  return failed_precondition("{}: it lacks a function of NCCL {}", file,
-                             nccl_version_text(kLeastVersion));
-}
 
 absl::StatusOr<std::unique_ptr<Collective>> nccl_collective(
     const Nccl& nccl, std::unique_ptr<Collective>& met, Device& device,

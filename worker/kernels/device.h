@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -33,6 +34,9 @@ class Device {
   virtual std::string name() const = 0;
   // Tells it from the host's other devices; "" for the host itself.
   virtual std::string address() const { return ""; }
+  // What its kernels' bits depend on beside their sources: the chip, versions of libraries. "" for
+  // the host.
+  virtual std::string kind() const { return ""; }
   virtual int64_t total_bytes() const = 0;  // 0: unknown.
   virtual int64_t free_bytes() const = 0;
   // Its memory is the host's: kernels read operands there, and nothing has to be copied for them.
@@ -49,6 +53,10 @@ class Device {
   virtual void copy_in(std::byte* to, const void* from, int64_t bytes) = 0;
   virtual void copy_out(void* to, const std::byte* from, int64_t bytes) = 0;
   virtual void copy_rows(const RowCopy& copy) = 0;
+  // Several that do not overlap, in any order, all within the device's memory.
+  virtual void copy_each(std::span<const RowCopy> copies) {
+    for (const RowCopy& copy : copies) copy_rows(copy);
+  }
   virtual void clear(std::byte* memory, int64_t bytes) = 0;  // To zeros.
 
   // What kernels get as KernelArgs::queue.
@@ -104,6 +112,7 @@ struct CudaDeviceInfo {
   std::string address;  // On the PCI bus.
   int64_t memory_bytes = 0;
   int major = 0, minor = 0;  // Compute capability.
+  int processors = 0;        // Multiprocessors.
 };
 // The minimum compute capability that kernels are compiled for.
 inline constexpr int kMinCudaMajor = 8;

@@ -100,24 +100,6 @@ TEST(FormingTest, MessagesOfAnotherEpochAreDropped) {
   EXPECT_EQ(cluster.lost(), "");
 }
 
-TEST(FormingTest, WorkersWithoutACommonNumericClassAreRefusedAndTheOthersGoOn) {
-  VirtualCluster cluster(VirtualCluster::default_options());
-  cluster.join();
-  cluster::Hello gpu = VirtualCluster::default_hello();
-  gpu.set_device("cuda 0000:01:00.0");
-  gpu.set_numeric_class("cuda.v1");
-  cluster.want_group();
-  const LinkId odd = cluster.join(gpu);
-  EXPECT_THAT(cluster.worker(odd).refusal(), HasSubstr("cuda.v1"));
-  EXPECT_FALSE(cluster.worker(odd).open);
-  cluster::Hello amx = VirtualCluster::default_hello();
-  amx.set_numeric_class("amx.v1");
-  cluster.join(amx);
-  ASSERT_TRUE(cluster.formed());
-  EXPECT_EQ(cluster.info().numeric_class, "f32.v1");  // In which both can compute.
-  EXPECT_EQ(cluster.hopeless(), "");
-}
-
 TEST(FormingTest, RanksThatLoadedDifferentCheckpointsAllLoadAgain) {
   VirtualCluster cluster(VirtualCluster::default_options());
   const LinkId kept = cluster.join();

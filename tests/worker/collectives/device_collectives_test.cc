@@ -16,6 +16,7 @@
 #include "worker/collectives/choice.h"
 #include "worker/collectives/local.h"
 #include "worker/collectives/nccl.h"
+#include "worker/collectives/nccl_joining.h"
 #include "worker/collectives/staged.h"
 
 namespace lockstep {
@@ -38,6 +39,16 @@ int aborts() {
       reinterpret_cast<int (*)()>(dlsym(dlopen(LOCKSTEP_FAKE_NCCL, RTLD_NOW), "fakeNcclAborts"));
   return get();
 }
+bool stalls() {
+  static const auto get =
+      reinterpret_cast<int (*)()>(dlsym(dlopen(LOCKSTEP_FAKE_NCCL, RTLD_NOW), "fakeNcclStalls"));
+  return get() != 0;
+}
+// Joinings that were left come back once the library behaves again.
+void wait_for_left_joinings() {
+  behave("");
+  while (nccl_is_stuck()) std::this_thread::yield();
+}
 const Nccl& fake_nccl() {
   static const absl::StatusOr<Nccl> nccl = load_nccl(LOCKSTEP_FAKE_NCCL);
   return *nccl;
@@ -52,6 +63,7 @@ using Work = std::function<void(Collective&)>;
 void on_all_ranks(const Make& make, const Work& work) {
   auto met = local_collectives(kRanks);
   std::vector<std::thread> threads;
+  threads.reserve(kRanks);
   for (int rank = 0; rank < kRanks; ++rank) {
     threads.emplace_back([&, rank] {
       const std::unique_ptr<Device> device = host_device();
@@ -148,29 +160,66 @@ TEST(NcclCollectiveTest, GathersEvenAndUnevenPartsAndReduces) {
   on_all_ranks(by_nccl(kPatience), gather_and_reduce);
 }
 
-TEST(NcclCollectiveTest, AnAbortFromAnotherThreadEndsTheWaitAndTheCommunicator) {
+TEST(NcclCollectiveTest, AnAbortFromAnotherThreadEndsTheCallAndTheCommunicator) {
   aborts();
   on_all_ranks(by_nccl(kPatience), [](Collective& collective) {
     static std::barrier connected(kRanks);
     connected.arrive_and_wait();
     behave("stalls");
     std::thread other([&] { collective.abort(); });
-    EXPECT_EQ(collective.finish().code(), absl::StatusCode::kAborted);
+    std::vector<float> data(3);
+    EXPECT_EQ(collective.all_reduce(data.data(), 1, 3, 3).code(), absl::StatusCode::kAborted);
     other.join();
+    EXPECT_EQ(collective.finish().code(), absl::StatusCode::kAborted);
     EXPECT_EQ(collective.all_reduce(nullptr, 1, 1, 1).code(), absl::StatusCode::kAborted);
   });
   behave("");
   EXPECT_EQ(aborts(), kRanks);  // Once each.
 }
 
-TEST(NcclCollectiveTest, AStepHasADeadline) {
+TEST(NcclCollectiveTest, ACallHasADeadline) {
+  aborts();
   on_all_ranks(by_nccl(std::chrono::seconds(2)), [](Collective& collective) {
     static std::barrier connected(kRanks);
     connected.arrive_and_wait();
     behave("stalls");
-    EXPECT_EQ(collective.finish().code(), absl::StatusCode::kDeadlineExceeded);
+    std::vector<float> data(3);
+    const absl::Status status = collective.all_reduce(data.data(), 1, 3, 3);
+    EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded);
+    EXPECT_EQ(collective.finish(), status);
   });
   behave("");
+  EXPECT_EQ(aborts(), kRanks);
+}
+
+// Its memory is the host's; while the library stalls it is never done.
+class StallingDevice final : public WrappedDevice {
+ public:
+  StallingDevice() : WrappedDevice(host_device()) {}
+  bool done() override { return !stalls(); }
+};
+
+TEST(NcclCollectiveTest, WhatIsQueuedHasADeadlineAndEndsByAnAbort) {
+  auto met = local_collectives(kRanks);
+  std::vector<std::thread> threads;
+  threads.reserve(kRanks);
+  for (int rank = 0; rank < kRanks; ++rank) {
+    threads.emplace_back([&, rank] {
+      static std::barrier connected(kRanks);
+      StallingDevice device;
+      const auto collective = by_nccl(std::chrono::seconds(2))(std::move(met[rank]), device);
+      ASSERT_EQ(message_of(collective.status()), "");
+      reduce(**collective, 2, 5, 5);
+      connected.arrive_and_wait();
+      behave("stalls");
+      if (rank == 0) (*collective)->abort();
+      EXPECT_EQ((*collective)->finish().code(),
+                rank == 0 ? absl::StatusCode::kAborted : absl::StatusCode::kDeadlineExceeded);
+      connected.arrive_and_wait();
+      behave("");
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
 }
 
 TEST(NcclCollectiveTest, AFaultInAStepEndsTheGroupWithOneLineThatSaysWhat) {
@@ -194,30 +243,6 @@ TEST(NcclCollectiveTest, AFaultInAStepEndsTheGroupWithOneLineThatSaysWhat) {
   behave("");
 }
 
-TEST(NcclLibraryTest, EveryFunctionIsFoundAndTheVersionRead) {
-  const auto nccl = load_nccl(LOCKSTEP_FAKE_NCCL);
-  ASSERT_EQ(message_of(nccl.status()), "");
-  EXPECT_EQ(nccl_version_text(nccl->version), "2.28.9");
-}
-
-TEST(NcclLibraryTest, TheRealOneHasAllThatIsUsed) {
-  const auto nccl = load_nccl(nccl_file());
-  if (absl::IsNotFound(nccl.status())) GTEST_SKIP() << message_of(nccl.status());
-  EXPECT_EQ(message_of(nccl.status()), "");
-}
-
-TEST(NcclLibraryTest, AMissingLibraryIsOneLine) {
-  const auto nccl = load_nccl("libnosuchnccl.so.2");
-  EXPECT_EQ(nccl.status().code(), absl::StatusCode::kNotFound);
-  EXPECT_THAT(message_of(nccl.status()), HasSubstr("libnosuchnccl.so.2"));
-  EXPECT_EQ(message_of(nccl.status()).find('\n'), std::string::npos);
-  EXPECT_EQ(message_of(load_nccl("off").status()), "switched off by LOCKSTEP_NCCL");
-}
-
-TEST(NcclLibraryTest, AnotherLibraryIsRefused) {
-  EXPECT_THAT(message_of(load_nccl("libc.so.6").status()), HasSubstr("wanted NCCL 2.18.0"));
-}
-
 // Its memory is the host's.
 class OwnDevice final : public WrappedDevice {
  public:
@@ -231,23 +256,24 @@ class OwnDevice final : public WrappedDevice {
 
 // What each of three ranks with a GPU of its own comes to; then they gather and reduce.
 std::array<CollectiveChoice, kRanks> choices_of(const std::array<std::string, kRanks>& libraries,
-                                                std::chrono::milliseconds timeout) {
+                                                std::chrono::milliseconds timeout,
+                                                const std::array<std::string, kRanks>& gpus = {
+                                                    "gpu 0", "gpu 1", "gpu 2"}) {
   auto met = local_collectives(kRanks);
   std::vector<std::thread> threads;
+  threads.reserve(kRanks);
   std::array<CollectiveChoice, kRanks> choices;
   for (int rank = 0; rank < kRanks; ++rank) {
     threads.emplace_back([&, rank] {
-      OwnDevice device("gpu " + std::to_string(rank));
+      OwnDevice device(gpus[rank]);
       const DeviceMeeting meeting{.timeout = timeout, .nccl = libraries[rank]};
       const auto collective =
           device_collective(std::move(met[rank]), device, meeting, &choices[rank]);
       ASSERT_EQ(message_of(collective.status()), "");
-      if (choices[rank].fell_back) behave("");  // Nobody asks the library again.
       gather_and_reduce(**collective);
     });
   }
   for (std::thread& thread : threads) thread.join();
-  behave("");
   return choices;
 }
 
@@ -262,12 +288,45 @@ TEST(DeviceCollectiveTest, RanksWithAGpuAndALibraryEachGoBetweenGpus) {
   }
 }
 
-TEST(DeviceCollectiveTest, OneRankWithoutALibraryMakesAllGoByWayOfTheHost) {
-  const auto choices = choices_of({kWell[0], "off", kWell[2]}, kPatience);
+TEST(DeviceCollectiveTest, OneRankWithoutALibraryMakesAllGoByWayOfTheHostAndThatIsAWarning) {
+  const auto choices = choices_of({kWell[0], "libnosuchnccl.so.2", kWell[2]}, kPatience);
   EXPECT_EQ(choices[0].text, "by way of the host: rank 1 has no NCCL");
-  EXPECT_EQ(choices[1].text, choices[0].text + " (switched off by LOCKSTEP_NCCL)");
+  EXPECT_THAT(choices[1].text, StartsWith(choices[0].text + " (libnosuchnccl.so.2: "));
+  EXPECT_THAT(choices[1].text, HasSubstr("pip install nvidia-nccl-cu13"));
   EXPECT_EQ(choices[2].text, choices[0].text);
-  EXPECT_FALSE(choices[0].fell_back);
+  for (const CollectiveChoice& choice : choices) EXPECT_TRUE(choice.fell_back);
+}
+
+TEST(DeviceCollectiveTest, WhoSwitchesTheLibraryOffIsNotWarned) {
+  const auto choices = choices_of({kWell[0], "off", kWell[2]}, kPatience);
+  EXPECT_EQ(choices[0].text, "by way of the host: rank 1 has NCCL switched off");
+  EXPECT_EQ(choices[1].text, choices[0].text + " (switched off by LOCKSTEP_NCCL)");
+  for (const CollectiveChoice& choice : choices) EXPECT_FALSE(choice.fell_back);
+}
+
+TEST(DeviceCollectiveTest, RanksThatShareAGpuGoByWayOfTheHostWithoutAWarning) {
+  const auto choices = choices_of({kWell[0], "libnosuchnccl.so.2", kWell[2]}, kPatience,
+                                  {"gpu 0", "gpu 1", "gpu 1"});
+  for (const CollectiveChoice& choice : choices) {
+    EXPECT_THAT(choice.text, StartsWith("by way of the host: ranks 1 and 2 share a GPU"));
+    EXPECT_FALSE(choice.fell_back);
+  }
+}
+
+// NCCL cannot end a joining that waits for its peers.
+TEST(DeviceCollectiveTest, AProcessThatIsStuckInNcclDoesNotTryAgain) {
+  behave("init stalls");
+  aborts();
+  auto choices = choices_of({kWell[0], kWell[1], kWell[2]}, std::chrono::seconds(1));
+  EXPECT_THAT(choices[0].text, HasSubstr("failed, rank 0: waited"));
+  behave("init stalls");
+  choices = choices_of({kWell[0], kWell[1], kWell[2]}, kPatience);
+  EXPECT_THAT(choices[2].text, HasSubstr("rank 0 still waits in NCCL for peers"));
+  EXPECT_TRUE(choices[2].fell_back);
+  wait_for_left_joinings();
+  EXPECT_EQ(aborts(), kRanks);  // What came of them, after all.
+  choices = choices_of({kWell[0], kWell[1], kWell[2]}, kPatience);
+  EXPECT_EQ(choices[0].text, "between GPUs, by NCCL 2.28.9");
 }
 
 struct Fault {
@@ -294,15 +353,19 @@ TEST(DeviceCollectiveTest, WhereNcclFailsAllGoByWayOfTheHostAndSayTheSame) {
       EXPECT_EQ(choice.text, choices[0].text);
       EXPECT_TRUE(choice.fell_back);
     }
-    EXPECT_EQ(aborts(), how == "no id" ? 0 : how == "init fails" ? kRanks - 1 : kRanks) << how;
+    wait_for_left_joinings();
+    // Where a rank cannot join there is no communicator.
+    EXPECT_EQ(aborts(), how == "no id" || how == "init fails" ? 0 : kRanks) << how;
   }
 }
 
-TEST(DeviceCollectiveTest, AnEpochThatIsOverEndsTheConnecting) {
-  behave("init stalls");
+// In the library's joining, or in its first call.
+void expect_cancelled_while(const char* how) {
+  behave(how);
   const std::atomic<bool> cancelled{true};
   auto met = local_collectives(kRanks);
   std::vector<std::thread> threads;
+  threads.reserve(kRanks);
   for (int rank = 0; rank < kRanks; ++rank) {
     threads.emplace_back([&, rank] {
       OwnDevice device("gpu " + std::to_string(rank));
@@ -314,7 +377,12 @@ TEST(DeviceCollectiveTest, AnEpochThatIsOverEndsTheConnecting) {
     });
   }
   for (std::thread& thread : threads) thread.join();
-  behave("");
+  wait_for_left_joinings();
+}
+
+TEST(DeviceCollectiveTest, AnEpochThatIsOverEndsTheConnecting) {
+  expect_cancelled_while("init stalls");
+  expect_cancelled_while("stalls");
 }
 
 TEST(DeviceCollectiveTest, AProcessorsRanksGoOnAsTheyMet) {

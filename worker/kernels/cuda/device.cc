@@ -7,7 +7,16 @@
 #include <array>
 #include <atomic>
 
+#include "worker/kernels/cuda/cublas_lt.h"
+
 namespace lockstep {
+namespace cuda {
+
+const CublasLt* cublas_lt();
+const char* copy_each(std::span<const RowCopy> copies, void* queue);
+
+}  // namespace cuda
+
 namespace {
 
 // Of a number like 13000.
@@ -39,6 +48,15 @@ class CudaDevice final : public Device {
 
   std::string name() const override { return info_.name; }
   std::string address() const override { return info_.address; }
+  // cuBLASLt's choices are those of the chip, of how many multiprocessors it has and of its
+  // version.
+  std::string kind() const override {
+    const cuda::CublasLt* const library = cuda::cublas_lt();
+    return "sm_" + std::to_string(info_.major) + std::to_string(info_.minor) + "x" +
+           std::to_string(info_.processors) + "." +
+           (library == nullptr ? "plain"
+                               : "cublas_" + cuda::cublas_version_text(library->version()));
+  }
   int64_t total_bytes() const override { return memory().second; }
   int64_t free_bytes() const override { return memory().first; }
 
@@ -89,6 +107,10 @@ class CudaDevice final : public Device {
                              static_cast<size_t>(copy.from_stride), bytes, rows, cudaMemcpyDefault,
                              stream_));
     }
+  }
+  void copy_each(std::span<const RowCopy> copies) override {
+    // A launch that was refused is found by done() and synchronize().
+    static_cast<void>(cuda::copy_each(copies, stream_));
   }
   void clear(std::byte* memory, int64_t bytes) override {
     if (bytes > 0) note(cudaMemsetAsync(memory, 0, static_cast<size_t>(bytes), stream_));
@@ -180,7 +202,7 @@ std::vector<CudaDeviceInfo> cuda_devices(std::string* problem) {
     if (cudaGetDeviceProperties(&properties, index) != cudaSuccess) continue;
     static_cast<void>(cudaDeviceGetPCIBusId(address, sizeof(address), index));
     devices.push_back({properties.name, address, static_cast<int64_t>(properties.totalGlobalMem),
-                       properties.major, properties.minor});
+                       properties.major, properties.minor, properties.multiProcessorCount});
   }
   return devices;
 }

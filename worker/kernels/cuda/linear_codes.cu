@@ -42,10 +42,11 @@ const char* linear_codes(const KernelArgs& args) {
   KernelArgs product = args;
   TensorView& rows = product.in[0];
   TensorView& panel = product.in[1];
-  rows = {args.scratch, x.rows, x.cols, x.cols, DType::kBF16};
+  std::byte* const own = args.scratch + device::kProductBytes;
+  rows = {own, x.rows, x.cols, x.cols, DType::kBF16};
   const char* failure = decode<Numbers<float>>(x, 0, rows, args.queue);
   const int64_t max_cols = device::decoded_cols(x.cols);
-  std::byte* const decoded = args.scratch + device::decoded_x_bytes(x.rows, x.cols);
+  std::byte* const decoded = own + device::decoded_x_bytes(x.rows, x.cols);
   for (int64_t first = 0; failure == nullptr && first < out.cols; first += max_cols) {
     const int64_t cols = out.cols - first < max_cols ? out.cols - first : max_cols;
     panel = {decoded, cols, x.cols, x.cols, DType::kBF16};

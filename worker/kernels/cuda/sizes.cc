@@ -15,9 +15,11 @@ const char* attention_fits(const OperatorAttrs& attrs, const Device&) {
   return attrs.v_dim == attrs.head_dim ? nullptr : "values as wide as keys";
 }
 
+int64_t product_scratch_bytes(const KernelArgs&, int) { return kProductBytes; }
+
 int64_t decoded_scratch_bytes(const KernelArgs& largest, int) {
   const TensorView &x = largest.in[0], &out = largest.out[0];
-  return decoded_x_bytes(x.rows, x.cols) +
+  return kProductBytes + decoded_x_bytes(x.rows, x.cols) +
          std::min(out.cols, decoded_cols(x.cols)) * std::max<int64_t>(x.cols, 1) * 2;
 }
 

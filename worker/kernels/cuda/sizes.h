@@ -13,9 +13,14 @@ inline constexpr int64_t kMaxHeadDim = 1024;
 int64_t page_bytes(const PageShape& page);
 const char* attention_fits(const OperatorAttrs& attrs, const Device& device);
 
-// linear_codes: float32 rows as bfloat16, then as many of the weight's rows decoded as fit, which
-// should stay in the GPU's cache until they are multiplied. What cuBLASLt chooses depends on how an
-// operand is aligned: where the decoded rows begin must not say how many rows x has.
+// linear: what cuBLASLt's kernels may use beside their operands; on sm_90 the best of them want as
+// much. The scratch begins with it.
+inline constexpr int64_t kProductBytes = int64_t{32} << 20;
+int64_t product_scratch_bytes(const KernelArgs& largest, int threads);
+
+// linear_codes: behind the product's own, float32 rows as bfloat16, then as many of the weight's
+// rows decoded as fit, which should stay in the GPU's cache until they are multiplied. Where the
+// decoded rows begin must not say how many rows x has.
 inline constexpr int64_t kDecodedBytes = int64_t{32} << 20;
 inline constexpr int64_t kDecodedAlign = 256;
 constexpr int64_t decoded_x_bytes(int64_t rows, int64_t depth) {

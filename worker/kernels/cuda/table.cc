@@ -22,11 +22,11 @@ constexpr auto cublas_rows() {
   constexpr DType kF32 = DType::kF32, kBF16 = DType::kBF16, kF16 = DType::kF16;
   return std::to_array<KernelEntry>({
       {Op::kLinear, kF32, kF32, Isa::kPortable, linear_cublas_f32, "linear_f32_cublas",
-       pack_plain_rows<kF32>, plain_row_bytes<kF32>},
+       pack_plain_rows<kF32>, plain_row_bytes<kF32>, device::product_scratch_bytes},
       {Op::kLinear, kBF16, kBF16, Isa::kPortable, linear_cublas_bf16, "linear_bf16_cublas",
-       pack_plain_rows<kBF16>, plain_row_bytes<kBF16>},
+       pack_plain_rows<kBF16>, plain_row_bytes<kBF16>, device::product_scratch_bytes},
       {Op::kLinear, kF16, kF16, Isa::kPortable, linear_cublas_f16, "linear_f16_cublas",
-       pack_plain_rows<kF16>, plain_row_bytes<kF16>},
+       pack_plain_rows<kF16>, plain_row_bytes<kF16>, device::product_scratch_bytes},
   });
 }
 

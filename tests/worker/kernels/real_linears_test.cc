@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+// A row's bits beside up to 8192 others, in linears as wide and deep as models have them: on a GPU
+// alone, where it takes minutes. Over the shim small ones show that the check itself works.
+#include <gtest/gtest-spi.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tests/worker/kernels/kernel_case.h"
+#include "worker/kernels/cuda/shim/table.h"
+#include "worker/kernels/device.h"
+
+namespace lockstep {
+namespace {
+
+constexpr int64_t kPatternUnits = (int64_t{1} << 21) - 9;  // So that rows of it are not alike.
+
+// Small numbers of either sign: sixteen bits are 0.0078 to 0.12 as bf16, two of them as float32.
+// As codes and scales they are what they are.
+std::vector<uint16_t> pattern() {
+  std::vector<uint16_t> units(kPatternUnits);
+  uint32_t random = kTestSeed;
+  for (uint16_t& unit : units) {
+    random = random * 1664525 + 1013904223;
+    unit = static_cast<uint16_t>(0x3c00 | (random >> 16 & 0x81ff));
+  }
+  return units;
+}
+
+// A linear on a device, all of its operands there, and the whole output for most_rows here.
+class DeviceLinear {
+ public:
+  DeviceLinear(Device& device, const KernelEntry& kernel, int64_t cols, int64_t depth,
+               int64_t most_rows)
+      : device_(device),
+        kernel_(kernel),
+        cols_(cols),
+        depth_(depth),
+        most_rows_(most_rows),
+        x_(filled(most_rows * depth * dtype_bytes(kernel.activation))),
+        weight_(filled(kernel.packed_bytes(cols, depth))),
+        out_(device, most_rows * cols * 4) {
+    scratch_ = DeviceMemory(device, scratch_bytes(kernel, args(0, most_rows), 1));
+    EXPECT_NE(scratch_.data(), nullptr) << "the GPU has too little memory";
+    whole_ = run(0, most_rows);
+  }
+
+  // Rows [begin, begin + rows) alone have the bits that they have among all.
+  void expect_rows(int64_t begin, int64_t rows) {
+    const std::unique_ptr<float[]> part = run(begin, rows);
+    const float* const wanted = whole_.get() + begin * cols_;
+    const int64_t count = rows * cols_;
+    if (std::memcmp(part.get(), wanted, static_cast<size_t>(count) * 4) == 0) return;
+    int64_t at = 0;
+    while (std::bit_cast<uint32_t>(part[at]) == std::bit_cast<uint32_t>(wanted[at])) ++at;
+    ADD_FAILURE() << rows << " rows from " << begin << " of [" << cols_ << ", " << depth_
+                  << "]: row " << begin + at / cols_ << ", column " << at % cols_ << " is "
+                  << part[at] << ", among " << most_rows_ << " rows it is " << wanted[at];
+  }
+
+  // Some outputs of weights that are bf16 or float32 are what they are by double precision: a tail
+  // of K that is left out, say, would be found.
+  void expect_sums() {
+    if (kernel_.weight != DType::kBF16 && kernel_.weight != DType::kF32) return;
+    const std::vector<uint16_t> units = pattern();
+    const auto number = [&](int64_t index) {
+      if (kernel_.weight == DType::kBF16) return bf16_to_float(units[index % kPatternUnits]);
+      const uint32_t low = units[2 * index % kPatternUnits];
+      return std::bit_cast<float>(uint32_t{units[(2 * index + 1) % kPatternUnits]} << 16 | low);
+    };
+    for (int64_t i = 0; i < 32; ++i) {
+      const int64_t row = i * (most_rows_ - 1) / 31, col = (31 - i) * (cols_ - 1) / 31;
+      double sum = 0, size = 0;
+      for (int64_t k = 0; k < depth_; ++k) {
+        const double product = double{number(row * depth_ + k)} * number(col * depth_ + k);
+        sum += product;
+        size += std::abs(product);
+      }
+      ASSERT_NEAR(whole_[row * cols_ + col], sum, static_cast<double>(depth_) * 0x1p-24 * size)
+          << "[" << cols_ << ", " << depth_ << "] at " << row << ", " << col;
+    }
+  }
+
+ private:
+  DeviceMemory filled(int64_t bytes) {
+    static const std::vector<uint16_t> units = pattern();
+    DeviceMemory memory(device_, bytes + 1);
+    const int64_t each = kPatternUnits * 2;
+    for (int64_t at = 0; memory.data() != nullptr && at < bytes; at += each) {
+      device_.copy_in(memory.data() + at, units.data(), std::min(each, bytes - at));
+    }
+    EXPECT_EQ(device_.synchronize(), nullptr);
+    return memory;
+  }
+  KernelArgs args(int64_t begin, int64_t rows) const {
+    KernelArgs args;
+    std::byte* const x = x_.data() + begin * depth_ * dtype_bytes(kernel_.activation);
+    args.in[0] = {x, rows, depth_, depth_, kernel_.activation};
+    args.in[1] = {weight_.data(), cols_, depth_, depth_, kernel_.weight};
+    args.out[0] = {out_.data(), rows, cols_, cols_, DType::kF32};
+    args.scratch = scratch_.data();
+    args.queue = device_.queue();
+    return args;
+  }
+  std::unique_ptr<float[]> run(int64_t begin, int64_t rows) {
+    std::unique_ptr<float[]> found(new float[static_cast<size_t>(rows * cols_)]);
+    EXPECT_EQ(kernel_.run(args(begin, rows)), nullptr);
+    device_.copy_out(found.get(), out_.data(), rows * cols_ * 4);
+    EXPECT_EQ(device_.synchronize(), nullptr);
+    return found;
+  }
+
+  Device& device_;
+  const KernelEntry& kernel_;
+  const int64_t cols_, depth_, most_rows_;
+  DeviceMemory x_, weight_, out_, scratch_;
+  std::unique_ptr<float[]> whole_;
+};
+
+void expect_bits(Device& device, const KernelEntry& kernel, int64_t cols, int64_t depth,
+                 int64_t most_rows) {
+  DeviceLinear linear(device, kernel, cols, depth, most_rows);
+  linear.expect_sums();
+  for (const int64_t rows : {1, 2, 63, 64, 65, 128, 512}) {
+    if (rows > most_rows) break;
+    for (const int64_t begin : {int64_t{0}, most_rows - rows}) linear.expect_rows(begin, rows);
+  }
+}
+
+Device* gpu() {
+  static std::string problem;
+  static const std::unique_ptr<Device> device = open_cuda_device(0, &problem);
+  return device.get();
+}
+
+std::vector<KernelEntry> linears_of(std::span<const KernelEntry> table) {
+  std::vector<KernelEntry> linears;
+  for (const KernelEntry& kernel : table) {
+    if (kernel.op == Op::kLinear) linears.push_back(kernel);
+  }
+  return linears;
+}
+std::vector<KernelEntry> linears_of_gpu() {
+  return gpu() == nullptr ? std::vector<KernelEntry>() : linears_of(cuda_kernels());
+}
+
+class RealLinearTest : public testing::TestWithParam<KernelEntry> {};
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(RealLinearTest);
+
+TEST_P(RealLinearTest, ARowsBitsDoNotDependOnTheOtherRows) {
+  for (const int64_t depth : {4096, 14336}) {
+    for (const int64_t cols : {4096, 6144, 28672, 128256}) {
+      expect_bits(*gpu(), GetParam(), cols, depth, 8192);
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Gpu, RealLinearTest, testing::ValuesIn(linears_of_gpu()), kernel_name);
+
+TEST(SmallLinearTest, OverTheShimTheSameCheckHolds) {
+  const std::unique_ptr<Device> host = host_device();
+  for (const KernelEntry& kernel : linears_of(cuda_shim_kernels())) {
+    expect_bits(*host, kernel, 40, 96, 70);
+  }
+}
+
+// An output that says how many rows there are.
+const char* faulty(const KernelArgs& args) {
+  for (int64_t row = 0; row < args.out[0].rows; ++row) {
+    std::fill_n(args.out[0].row<float>(row), args.out[0].cols, 0.0f);
+  }
+  args.out[0].row<float>(0)[3] = args.out[0].rows == 64 ? 1.0f : 0.0f;
+  return nullptr;
+}
+
+TEST(SmallLinearTest, AKernelWhoseBitsDependOnTheRowsIsFound) {
+  const std::unique_ptr<Device> host = host_device();
+  KernelEntry kernel = linears_of(cuda_shim_kernels())[0];
+  kernel.weight = DType::kF16;  // Its sums are not looked at.
+  kernel.run = faulty;
+  testing::TestPartResultArray failures;
+  {
+    const testing::ScopedFakeTestPartResultReporter reporter(&failures);
+    expect_bits(*host, kernel, 40, 96, 70);
+  }
+  ASSERT_EQ(failures.size(), 2);  // First and last rows.
+  EXPECT_NE(std::string(failures.GetTestPartResult(0).message()).find("64 rows from 0 of [40, 96]"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace lockstep

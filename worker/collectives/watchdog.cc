@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// A call only writes down its deadline, since it should cost nothing: the thread looks at it now
+// and then, and whoever aborts wakes it.
+#include "worker/collectives/watchdog.h"
+
+#include <utility>
+
+namespace lockstep {
+namespace {
+
+constexpr std::chrono::milliseconds kPause{20};
+
+}  // namespace
+
+Watchdog::Watchdog(std::function<void()> end, const std::atomic<bool>* cancelled)
+    : end_(std::move(end)), cancelled_(cancelled), thread_([this] { watch(); }) {}
+
+Watchdog::~Watchdog() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopped_ = true;
+  }
+  changed_.notify_all();
+  thread_.join();
+}
+
+void Watchdog::begin(Clock::time_point deadline) {
+  const std::lock_guard lock(mutex_);
+  calling_ = true;
+  deadline_ = deadline;
+}
+
+Watchdog::Verdict Watchdog::over() {
+  const std::lock_guard lock(mutex_);
+  calling_ = false;
+  return verdict_;
+}
+
+void Watchdog::watch() {
+  std::unique_lock lock(mutex_);
+  while (!stopped_) {
+    const bool late = Clock::now() > deadline_, ends = aborted();
+    if (calling_ && verdict_ == Verdict::kInTime && (late || ends)) {
+      verdict_ = ends ? Verdict::kAborted : Verdict::kLate;
+      end_();
+    }
+    changed_.wait_for(lock, kPause);
+  }
+}
+
+}  // namespace lockstep

@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+// To cuBLASLt matrices are columns: out^T [N, rows] = weight [N, K] * x^T [K, rows].
+#include "worker/kernels/cuda/cublas_products.h"
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+#include <vector>
+
+#include "worker/kernels/cuda/sizes.h"
+#include "worker/kernels/report.h"
+
+namespace lockstep::cuda {
+namespace {
+
+constexpr int kProposals = 16;
+
+int type_number(DType type) {
+  if (type == DType::kBF16) return cublas::kBF16;
+  return type == DType::kF16 ? cublas::kF16 : cublas::kF32;
+}
+
+// Bucket b: up to 2^b rows, and more than 2^(b - 1).
+int bucket_of(int64_t rows) { return std::bit_width(static_cast<uint64_t>(rows) - 1); }
+
+bool is_aligned(const void* address) {
+  return reinterpret_cast<uintptr_t>(address) % kOperandAlign == 0;
+}
+
+std::string text_of(const ProductShape& shape) {
+  return std::string("linear ") + dtype_short_name(shape.type) + " [" + std::to_string(shape.cols) +
+         ", " + std::to_string(shape.depth) + "]" + (shape.has_bias ? " with bias" : "");
+}
+
+constexpr const char* kPlainText = ": the plain kernel computes it, many times slower";
+
+}  // namespace
+
+struct CublasProducts::Product {
+  const CublasLt& library;
+  void *operation = nullptr, *weight = nullptr, *x = nullptr, *out = nullptr;
+  bool ready = false;
+
+  Product(const CublasLt& lt, const ProductShape& shape) : library(lt) {
+    const auto cols = static_cast<uint64_t>(shape.cols), depth = static_cast<uint64_t>(shape.depth);
+    const int type = type_number(shape.type), transposed = cublas::kTransposed;
+    ready = library.create_operation(&operation, cublas::kCompute32F, cublas::kF32) == 0 &&
+            set(cublas::kTransA, transposed) &&
+            library.create_layout(&weight, type, depth, cols, shape.depth) == 0 &&
+            library.create_layout(&x, type, depth, kModelRows, shape.x_stride) == 0 &&
+            library.create_layout(&out, cublas::kF32, cols, kModelRows, shape.out_stride) == 0;
+    const int adds_bias = cublas::kEpilogueBias;
+    if (ready && shape.has_bias) ready = set(cublas::kEpilogue, adds_bias);
+  }
+  ~Product() {
+    for (void* layout : {out, x, weight}) {
+      if (layout != nullptr) library.destroy_layout(layout);
+    }
+    if (operation != nullptr) library.destroy_operation(operation);
+  }
+  Product(const Product&) = delete;
+  Product& operator=(const Product&) = delete;
+
+  template <typename T>
+  bool set(int attribute, const T& value) {
+    return library.set_operation(operation, attribute, &value, sizeof(value)) == 0;
+  }
+  bool set_rows(int64_t rows) {
+    const auto count = static_cast<uint64_t>(rows);
+    return library.set_layout(x, cublas::kLayoutCols, &count, sizeof(count)) == 0 &&
+           library.set_layout(out, cublas::kLayoutCols, &count, sizeof(count)) == 0;
+  }
+  // In order, the library's best first, for the number of rows that is set.
+  std::vector<Algorithm> proposals(void* handle, bool out_aligned) const {
+    void* wanted = nullptr;
+    if (library.create_preference(&wanted) != 0) return {};
+    const auto want = [&](int attribute, const auto& value) {
+      return library.set_preference(wanted, attribute, &value, sizeof(value)) == 0;
+    };
+    const auto workspace = static_cast<uint64_t>(device::kProductBytes);
+    const auto alignment = static_cast<uint32_t>(kOperandAlign);
+    const auto out_alignment = out_aligned ? alignment : uint32_t{sizeof(float)};
+    bool well =
+        want(cublas::kMaxWorkspace, workspace) && want(cublas::kReductionSchemes, cublas::kNoSplit);
+    for (const int operand : {cublas::kMinAlignmentA, cublas::kMinAlignmentB}) {
+      well = well && want(operand, alignment);
+    }
+    for (const int operand : {cublas::kMinAlignmentC, cublas::kMinAlignmentD}) {
+      well = well && want(operand, out_alignment);
+    }
+    CublasLt::Finding found[kProposals];
+    int count = 0;
+    well = well && library.find_algorithms(handle, operation, weight, x, out, out, wanted,
+                                           kProposals, found, &count) == 0;
+    library.destroy_preference(wanted);
+    std::vector<Algorithm> proposed;
+    for (int i = 0; well && i < count; ++i) {
+      if (found[i].state == 0) proposed.push_back(found[i].algorithm);
+    }
+    return proposed;
+  }
+  bool accepts(void* handle, const Algorithm& algorithm, int64_t rows) {
+    CublasLt::Finding finding;
+    return set_rows(rows) &&
+           library.check(handle, operation, weight, x, out, out, &algorithm, &finding) == 0 &&
+           finding.workspace_bytes <= static_cast<size_t>(device::kProductBytes);
+  }
+};
+
+struct CublasProducts::Memory {
+  Memory(const CublasLt& library, const ProductShape& of) : shape(of), product(library, of) {}
+
+  const ProductShape shape;
+  Product product;
+  bool plain = false;  // For any number of rows.
+  bool said_unaligned = false;
+  std::vector<Algorithm> proposed;                 // For kModelRows.
+  std::optional<Algorithm> common;                 // Accepts all that is checked.
+  std::map<int, std::optional<Algorithm>> chosen;  // By bucket; nothing: the plain kernel.
+};
+
+CublasProducts::CublasProducts(const CublasLt& library)
+    : library_(library), created_(library.create(&handle_)) {}
+
+CublasProducts::~CublasProducts() = default;  // The driver may be gone: the handle is not closed.
+
+CublasProducts::Memory& CublasProducts::memory_of(const ProductShape& shape) {
+  std::unique_ptr<Memory>& memory = known_[shape];
+  if (memory == nullptr) {
+    memory = std::make_unique<Memory>(library_, shape);
+    choose(*memory);
+  }
+  return *memory;
+}
+
+void CublasProducts::choose(Memory& memory) {
+  const int64_t element = dtype_bytes(memory.shape.type);
+  const auto uneven = [](int64_t bytes) { return bytes % kOperandAlign != 0; };
+  Product& product = memory.product;
+  if (uneven(memory.shape.depth * element) || uneven(memory.shape.x_stride * element)) {
+    memory.plain = true;
+    return report(text_of(memory.shape) + ": rows of an input are no multiple of " +
+                  std::to_string(kOperandAlign) + " bytes" + kPlainText);
+  }
+  if (product.ready && product.set_rows(kModelRows))
+    memory.proposed = product.proposals(handle_, memory.shape.out_aligned);
+  memory.plain = memory.proposed.empty();
+  if (memory.plain) {
+    return report(text_of(memory.shape) + ": cuBLASLt has no algorithm for it" + kPlainText);
+  }
+  for (const Algorithm& algorithm : memory.proposed) {
+    bool all = true;
+    for (int64_t rows = 1; all && rows <= kMaxCheckedRows; rows *= 2) {
+      all = product.accepts(handle_, algorithm, rows);
+    }
+    if (!all) continue;
+    memory.common = algorithm;
+    return;
+  }
+  report(text_of(memory.shape) + ": no algorithm of cuBLASLt takes 1 to " +
+         std::to_string(kMaxCheckedRows) +
+         " rows: several are used, and a row's bits may depend on how many rows there are");
+}
+
+// Of what was proposed for kModelRows, then of what is for these.
+std::optional<CublasLt::Algorithm> CublasProducts::first_accepted(Memory& memory,
+                                                                  int64_t least_rows,
+                                                                  int64_t most_rows) {
+  Product& product = memory.product;
+  std::vector<Algorithm> candidates = memory.proposed;
+  if (product.set_rows(most_rows)) {
+    const std::vector<Algorithm> own = product.proposals(handle_, memory.shape.out_aligned);
+    candidates.insert(candidates.end(), own.begin(), own.end());
+  }
+  for (const Algorithm& algorithm : candidates) {
+    const bool takes = product.accepts(handle_, algorithm, least_rows) &&
+                       product.accepts(handle_, algorithm, most_rows);
+    if (takes) return algorithm;
+  }
+  return std::nullopt;
+}
+
+std::optional<CublasLt::Algorithm> CublasProducts::for_rows(Memory& memory, int64_t rows) {
+  const int bucket = bucket_of(rows);
+  if (const auto at = memory.chosen.find(bucket); at != memory.chosen.end()) return at->second;
+  const int64_t most = int64_t{1} << bucket, least = bucket == 0 ? 1 : most / 2 + 1;
+  Product& product = memory.product;
+  std::optional<Algorithm> choice = memory.common;
+  if (choice &&
+      !(product.accepts(handle_, *choice, least) && product.accepts(handle_, *choice, most) &&
+        product.accepts(handle_, *choice, rows))) {
+    choice = std::nullopt;
+  }
+  if (!choice) {
+    choice = first_accepted(memory, least, most);
+    const std::string what = text_of(memory.shape) + ", " + std::to_string(least) + " to " +
+                             std::to_string(most) + " rows: ";
+    if (!choice) {
+      report(what + "cuBLASLt has no algorithm for them" + kPlainText);
+    } else if (memory.common) {
+      report(what +
+             "cuBLASLt refuses the algorithm of fewer rows and another one is used: a row's bits "
+             "may depend on how many rows there are");
+    }
+  }
+  memory.chosen.emplace(bucket, choice);
+  return choice;
+}
+
+const char* CublasProducts::run(const KernelArgs& args, KernelFn plain) {
+  const TensorView &x = args.in[0], &weight = args.in[1], &bias = args.in[2], &out = args.out[0];
+  if (x.rows <= 0 || out.cols <= 0) return nullptr;
+  if (x.cols == 0) return plain(args);  // Nothing is multiplied.
+  const std::lock_guard lock(mutex_);
+  if (handle_ == nullptr) return library_.status_text(created_);
+  Memory& memory = memory_of({.type = x.dtype,
+                              .depth = x.cols,
+                              .cols = out.cols,
+                              .x_stride = x.stride,
+                              .out_stride = out.stride,
+                              .out_aligned = is_aligned(out.data) && is_aligned(out.row<float>(1)),
+                              .has_bias = bias.data != nullptr});
+  if (memory.plain) return plain(args);
+  // A view's place is the program's, whatever the number of rows.
+  if (!is_aligned(x.data) || !is_aligned(weight.data)) {
+    if (!std::exchange(memory.said_unaligned, true)) {
+      report(text_of(memory.shape) + ": an input begins within " + std::to_string(kOperandAlign) +
+             " bytes" + kPlainText);
+    }
+    return plain(args);
+  }
+  const std::optional<Algorithm> algorithm = for_rows(memory, x.rows);
+  if (!algorithm) return plain(args);
+  Product& product = memory.product;
+  if (!product.set_rows(x.rows) || (bias.data != nullptr && !product.set(cublas::kBias, bias.data)))
+    return "cuBLASLt has no room for a description";
+  const float one = 1, zero = 0;
+  const int status =
+      library_.multiply(handle_, product.operation, &one, weight.data, product.weight, x.data,
+                        product.x, &zero, out.data, product.out, out.data, product.out, &*algorithm,
+                        args.scratch, static_cast<size_t>(device::kProductBytes), args.queue);
+  return status == 0 ? nullptr : library_.status_text(status);
+}
+
+}  // namespace lockstep::cuda
