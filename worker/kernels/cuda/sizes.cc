@@ -15,6 +15,12 @@ const char* attention_fits(const OperatorAttrs& attrs, const Device&) {
   return attrs.v_dim == attrs.head_dim ? nullptr : "values as wide as keys";
 }
 
+int64_t attention_scratch_bytes(const KernelArgs& largest, int) {
+  const OperatorAttrs& attrs = largest.attrs;
+  if (attrs.head_dim > kMaxMmaDim || attrs.heads == 0) return 0;
+  return kMaxParts * part_floats(attrs.head_dim) * static_cast<int64_t>(sizeof(float));
+}
+
 int64_t decoded_scratch_bytes(const KernelArgs& largest, int) {
   const TensorView &x = largest.in[0], &out = largest.out[0];
   return decoded_x_bytes(x.rows, x.cols) +

@@ -11,6 +11,14 @@ namespace lockstep::device {
 // per column of a head.
 inline constexpr int64_t kMaxHeadDim = 1024;
 int64_t page_bytes(const PageShape& page);
+
+// attention on tensor cores: keys in splits of so many positions, whose sums of a row and head are
+// a part in scratch, [head_dim] and the softmax's two, where there is room for all of a step.
+inline constexpr int kSplitKeys = 256;
+inline constexpr int kMaxMmaDim = 256;
+inline constexpr int64_t kMaxParts = int64_t{8} << 10;
+constexpr int64_t part_floats(int64_t head_dim) { return head_dim + 2; }
+int64_t attention_scratch_bytes(const KernelArgs& largest, int threads);
 const char* attention_fits(const OperatorAttrs& attrs, const Device& device);
 
 // linear_codes: float32 rows as bfloat16, then as many of the weight's rows decoded as fit, which
