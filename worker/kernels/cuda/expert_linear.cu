@@ -51,10 +51,11 @@ __global__ void sort_kernel(TensorView ids, int64_t experts, int32_t* order, Exp
   }
 }
 
-__device__ float as_bf16(float x) {
-  BF16 rounded;
-  narrow(x, rounded);
-  return widen(rounded);
+// Rounded to bfloat16 where that is wanted.
+template <bool kRounds, typename Matrix>
+__device__ float operand(const Matrix& matrix, int64_t row, int64_t col) {
+  if constexpr (kRounds) return widen(matrix.rounded(row, col));
+  return matrix.at(row, col);
 }
 
 template <typename Rows, typename Matrix, bool kRounds>
@@ -73,12 +74,10 @@ __global__ void expert_kernel(Rows rows, Matrix weight, TensorView bias, TensorV
       const int64_t row = i / kDepth, k = begin + i % kDepth;
       if (k >= depth) continue;
       if (row < tile.rows) {
-        const float value = rows.at(order[tile.begin + row] / each, k);
-        inputs[row][i % kDepth] = kRounds ? as_bf16(value) : value;
+        inputs[row][i % kDepth] = operand<kRounds>(rows, order[tile.begin + row] / each, k);
       }
       if (first_col + row < out.cols) {
-        const float value = weight.at(top + row, k);
-        weights[row][i % kDepth] = kRounds ? as_bf16(value) : value;
+        weights[row][i % kDepth] = operand<kRounds>(weight, top + row, k);
       }
     }
     __syncthreads();

@@ -24,7 +24,7 @@ __global__ void decode_kernel(Matrix from, int64_t first, TensorView to) {
   const int64_t row = blockIdx.x, step = int64_t{gridDim.y} * blockDim.x;
   BF16* out = to.row<BF16>(row);
   for (int64_t i = int64_t{blockIdx.y} * blockDim.x + threadIdx.x; i < to.cols; i += step) {
-    narrow(from.at(first + row, i), out[i]);
+    out[i] = from.rounded(first + row, i);
   }
 }
 

@@ -58,6 +58,17 @@ __device__ inline uint32_t rounded_pair(float low, float high) {
 #endif
 }
 
+// a * b + c of two bfloat16 in a word each, rounded once.
+__device__ inline uint32_t fma_pairs(uint32_t a, uint32_t b, uint32_t c) {
+#ifdef __CUDACC__
+  uint32_t sum;
+  asm("fma.rn.bf16x2 %0, %1, %2, %3;" : "=r"(sum) : "r"(a), "r"(b), "r"(c));
+  return sum;
+#else
+  return shim::fma_pairs(a, b, c);
+#endif
+}
+
 #ifdef __CUDACC__
 __device__ inline uint32_t shared_address(const void* shared) {
   return static_cast<uint32_t>(__cvta_generic_to_shared(shared));

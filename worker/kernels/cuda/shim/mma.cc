@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // A warp's matrices: each thread gives the others what it has of them, and computes or takes what
 // it gets.
+#include <bit>
 #include <cmath>
 #include <cstring>
 
 #include "base/check.h"
+#include "base/float16.h"
 #include "worker/kernels/cuda/shim/shim.h"
 
 namespace lockstep::shim {
@@ -31,7 +33,32 @@ const char* row_of(int matrix, int row) {
   return static_cast<const char*>(given(matrix * 8 + row));
 }
 
+// a * b + c rounded once: float32 on the way is rounded to odd, which rounding to far fewer bits
+// does not notice.
+uint16_t bf16_of_fma(float a, float b, float c) {
+  const double product = static_cast<double>(a) * b, addend = c;
+  const double sum = product + addend;
+  const double of_addend = sum - product;
+  const double lost = (product - (sum - of_addend)) + (addend - of_addend);
+  const auto near = static_cast<float>(sum);
+  const double missing = (sum - static_cast<double>(near)) + lost;
+  const auto bits = std::bit_cast<uint32_t>(near);
+  const bool exact = !(missing < 0 || missing > 0);  // So is what is not a number.
+  if (exact || bits % 2 == 1) return float_to_bf16(near);
+  return float_to_bf16(std::nextafter(near, missing > 0 ? INFINITY : -INFINITY));
+}
+
 }  // namespace
+
+uint32_t fma_pairs(uint32_t a, uint32_t b, uint32_t c) {
+  const auto half = [&](int bits) {
+    const auto of = [&](uint32_t pair) {
+      return bf16_to_float(static_cast<uint16_t>(pair >> bits));
+    };
+    return static_cast<uint32_t>(bf16_of_fma(of(a), of(b), of(c))) << bits;
+  };
+  return half(0) | half(16);
+}
 
 void multiply_add(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1,
                   float (*widen)(uint16_t bits)) {

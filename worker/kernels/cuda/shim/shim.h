@@ -49,6 +49,7 @@ const void* given(int lane);
 // The functions of cuda/mma.h. `widen` says what 16 bits mean.
 void multiply_add(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1,
                   float (*widen)(uint16_t bits));
+uint32_t fma_pairs(uint32_t a, uint32_t b, uint32_t c);
 void load_matrices(uint32_t (&to)[4], const void* row);
 void load_matrices_transposed(uint32_t (&to)[4], const void* row);
 void copy_async(void* to, const void* from, int bytes);
