@@ -28,9 +28,8 @@ constexpr int kKeys = kDim <= kMiddle ? 64 : 32;
 template <int kDim>
 constexpr int kMostWarps = kDim <= kMiddle ? 4 : 2;
 
-template <typename T>
-struct alignas(16) Four {
-  T at[4];
+struct alignas(16) Numbers4 {
+  float at[4];
 };
 
 // What a thread has of the products: of two pairs, two of every eight columns.
@@ -43,10 +42,10 @@ template <int kDim, int kWarps>
 struct Shared {
   BF16 keys[kKeys<kDim> * kDim];
   BF16 values[kKeys<kDim> * kDim];
-  Four<uint32_t> queries[kWarps][kDim / 16][kWarp];
+  Words4 queries[kWarps][kDim / 16][kWarp];
   bool has_nan[kKeys<kDim>];
   int32_t head_count;
-  Four<float> totals[kWarps][kDim / 8][kWarp];
+  Numbers4 totals[kWarps][kDim / 8][kWarp];
 };
 
 // Where eight columns of a row are in a block of keys or values: the same columns of eight rows are
@@ -80,7 +79,7 @@ __device__ void copy_block(const TiledAttention& params, const Tile& tile, int b
 // Two pairs' queries, rounded as keys are.
 template <int kDim>
 __device__ void load_queries(const TiledAttention& params, const Pair (&pairs)[2],
-                             Four<uint32_t> (&queries)[kDim / 16][kWarp]) {
+                             Words4 (&queries)[kDim / 16][kWarp]) {
   const auto lane = static_cast<int>(threadIdx.x % kWarp);
   const auto dim = static_cast<int>(params.attrs.head_dim);
   const auto two = [&](const Pair& pair, int column) {
@@ -96,13 +95,13 @@ __device__ void load_queries(const TiledAttention& params, const Pair (&pairs)[2
 }
 
 template <int kDim>
-__device__ void multiply_keys(const BF16* keys, const Four<uint32_t> (&queries)[kDim / 16][kWarp],
+__device__ void multiply_keys(const BF16* keys, const Words4 (&queries)[kDim / 16][kWarp],
                               Products<kKeys<kDim>>& scores) {
   const auto lane = static_cast<int>(threadIdx.x % kWarp);
-  LOCKSTEP_UNROLL
+#pragma unroll
   for (int step = 0; step < kDim / 16; ++step) {
-    const Four<uint32_t> query = queries[step][lane];
-    LOCKSTEP_UNROLL
+    const Words4 query = queries[step][lane];
+#pragma unroll
     for (int n = 0; n < kKeys<kDim> / 8; n += 2) {
       const int row = n * 8 + lane / 16 * 8 + lane % 8, chunk = step * 2 + lane / 8 % 2;
       uint32_t b[4];
@@ -120,7 +119,7 @@ __device__ float soften(const OperatorAttrs& attrs, const Pair& pair, int half, 
                         Softmax& softmax, Products<kKeyCount>& scores,
                         uint32_t (&probabilities)[kKeyCount / 8][2]) {
   float highest = softmax.highest;
-  LOCKSTEP_UNROLL
+#pragma unroll
   for (int i = 0; i < kKeyCount / 4; ++i) {
     const int n = i / 2, key = first_key + n * 8 + i % 2;
     float& score = scores[n][half * 2 + i % 2];
@@ -131,7 +130,7 @@ __device__ float soften(const OperatorAttrs& attrs, const Pair& pair, int half, 
   // So far only keys with -inf, which count for nothing: -inf - -inf would be NaN.
   const float from = highest == -kInfinity ? 0.0f : highest;
   float total = 0;
-  LOCKSTEP_UNROLL
+#pragma unroll
   for (int n = 0; n < kKeyCount / 8; ++n) {
     const uint32_t two = rounded_pair<BF16>(exp_of(scores[n][half * 2] - from),
                                             exp_of(scores[n][half * 2 + 1] - from));
@@ -172,11 +171,11 @@ template <int kDim>
 __device__ void add_values(const BF16* values, const uint32_t (&probabilities)[kKeys<kDim> / 8][2],
                            Products<kDim>& sums) {
   const auto lane = static_cast<int>(threadIdx.x % kWarp);
-  LOCKSTEP_UNROLL
+#pragma unroll
   for (int step = 0; step < kKeys<kDim> / 16; ++step) {
     const auto &low = probabilities[2 * step], &high = probabilities[2 * step + 1];
     const uint32_t a[4] = {low[0], low[1], high[0], high[1]};
-    LOCKSTEP_UNROLL
+#pragma unroll
     for (int n = 0; n < kDim / 8; n += 2) {
       uint32_t b[4];
       load_matrices_transposed(b, values + place_of<kDim>(step * 16 + lane % 16, n + lane / 16));
@@ -204,12 +203,12 @@ __device__ void attend_block(const TiledAttention& params, const Tile& tile, con
   if (has_next) copy_block<kDim, kThreads>(params, tile, block + 1, 0, shared.keys);
   commit_copies();
   uint32_t probabilities[kCount / 8][2];
-  LOCKSTEP_UNROLL
+#pragma unroll
   for (int half = 0; half < 2; ++half) {
     const int own = first + static_cast<int>(threadIdx.x % 4) * 2;
     const float shrink =
         soften<kCount>(params.attrs, pairs[half], half, own, softmax[half], scores, probabilities);
-    LOCKSTEP_UNROLL
+#pragma unroll
     for (int i = 0; i < kDim / 4; ++i) {
       float& sum = sums[i / 2][half * 2 + i % 2];
       sum = sum * shrink;
@@ -226,10 +225,10 @@ __device__ void attend_block(const TiledAttention& params, const Tile& tile, con
 
 // sums, of a split, become those of all splits so far.
 template <int kDim>
-__device__ void add_totals(const Four<float> (&totals)[kDim / 8][kWarp], Softmax (&before)[2],
+__device__ void add_totals(const Numbers4 (&totals)[kDim / 8][kWarp], Softmax (&before)[2],
                            const Softmax (&split)[2], Products<kDim>& sums) {
   const Merge merge[2] = {Merge(before[0], split[0]), Merge(before[1], split[1])};
-  LOCKSTEP_UNROLL
+#pragma unroll
   for (int i = 0; i < kDim / 2; ++i) {
     float& sum = sums[i / 4][i % 4];
     sum = merge[i % 4 / 2].of(totals[i / 4][threadIdx.x % kWarp].at[i % 4], sum);
@@ -257,7 +256,7 @@ __device__ void store(const TiledAttention& params, const Pair& pair, int half, 
   float* to = apart ? part_of(params, pair.row, pair.head, split)
                     : params.out.row<float>(pair.row) + int64_t{pair.head} * dim;
   const Quotient quotient = quotient_of(params, softmax, pair.head);
-  LOCKSTEP_UNROLL
+#pragma unroll
   for (int i = 0; i < kDim / 4; ++i) {
     const int column = i / 2 * 8 + static_cast<int>(threadIdx.x % 4) * 2 + i % 2;
     const float sum = sums[i / 2][half * 2 + i % 2];
@@ -291,14 +290,14 @@ __device__ void attend_pairs(const TiledAttention& params, const Tile& tile, con
     }
     if (!has_next) break;
     softmax[0] = softmax[1] = {};
-    LOCKSTEP_UNROLL
+#pragma unroll
     for (int n = 0; n < kDim / 8; ++n) {
       totals[n][threadIdx.x % kWarp] = {sums[n][0], sums[n][1], sums[n][2], sums[n][3]};
       for (float& sum : sums[n]) sum = 0;
     }
   }
   wait_copies<0>();
-  LOCKSTEP_UNROLL
+#pragma unroll
   for (int half = 0; half < 2; ++half) {
     store<kDim>(params, pairs[half], half, begin / kSplitBlocks, before[half], sums);
   }

@@ -6,13 +6,6 @@
 
 #include "worker/kernels/cuda/attention_pages.h"
 
-// Before a loop over what has to be in registers.
-#ifdef __CUDACC__
-#define LOCKSTEP_UNROLL _Pragma("unroll")
-#else
-#define LOCKSTEP_UNROLL
-#endif
-
 namespace lockstep::LOCKSTEP_TARGET {
 
 struct TiledAttention : AttentionParams {

@@ -13,6 +13,10 @@
 
 namespace lockstep::LOCKSTEP_TARGET {
 
+struct alignas(16) Words4 {
+  uint32_t at[4];
+};
+
 // C += A * B. Products are exact, their sum is float32. A GPU aligns the 17 numbers and cuts them
 // off, each kind in its own way; the shim adds to C in order of k, each product by one fma.
 template <typename T>

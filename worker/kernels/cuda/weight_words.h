@@ -8,9 +8,6 @@
 
 namespace lockstep::LOCKSTEP_TARGET {
 
-struct alignas(16) Words4 {
-  uint32_t at[4];
-};
 struct alignas(8) Words2 {
   uint32_t at[2];
 };
