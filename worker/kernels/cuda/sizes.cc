@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/kernels/cuda/sizes.h"
 
-#include <algorithm>
-
 namespace lockstep::device {
 
 int64_t page_bytes(const PageShape& page) {
@@ -13,12 +11,6 @@ const char* attention_fits(const OperatorAttrs& attrs, const Device&) {
   static_assert(kMaxHeadDim == 1024);  // As the text says.
   if (attrs.head_dim > kMaxHeadDim) return "head_dim up to 1024";
   return attrs.v_dim == attrs.head_dim ? nullptr : "values as wide as keys";
-}
-
-int64_t decoded_scratch_bytes(const KernelArgs& largest, int) {
-  const TensorView &x = largest.in[0], &out = largest.out[0];
-  return decoded_x_bytes(x.rows, x.cols) +
-         std::min(out.cols, decoded_cols(x.cols)) * std::max<int64_t>(x.cols, 1) * 2;
 }
 
 int64_t expert_scratch_bytes(const KernelArgs& largest, int) {
