@@ -2,7 +2,7 @@
 // Each route's row by its expert's matrix: one block sorts routes by expert into tiles of 16 rows,
 // then a block computes 16 columns of a tile as linear.cu does, one accumulator per output over k
 // in order: a row's bits do not depend on the others. Weights of codes and their rows are rounded
-// to bfloat16, as linear_codes.cu has them. An id that is no expert's gives no row.
+// to bfloat16, as linear.cu has them. An id that is no expert's gives no row.
 #include "worker/kernels/cuda/matrix.h"
 #include "worker/kernels/cuda/sizes.h"
 
@@ -49,13 +49,6 @@ __global__ void sort_kernel(TensorView ids, int64_t experts, int32_t* order, Exp
   for (int64_t tile = tile_begins[experts] + threadIdx.x; tile < max_tiles; tile += blockDim.x) {
     tiles[tile] = {};
   }
-}
-
-// Rounded to bfloat16 where that is wanted.
-template <bool kRounds, typename Matrix>
-__device__ float operand(const Matrix& matrix, int64_t row, int64_t col) {
-  if constexpr (kRounds) return widen(matrix.rounded(row, col));
-  return matrix.at(row, col);
 }
 
 template <typename Rows, typename Matrix, bool kRounds>

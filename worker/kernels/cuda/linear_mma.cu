@@ -12,7 +12,6 @@ namespace {
 
 // Of fewer tiles a GPU's multiprocessors would be left without work.
 constexpr int64_t kMinTiles = 64;
-constexpr int64_t kMaxGridRows = 65535;
 
 template <typename From, typename To>
 __global__ void copy_kernel(TensorView from, TensorView to) {
@@ -39,10 +38,10 @@ const char* stream(const Product& product, void* queue) {
   const int64_t rounds = (slices + kMaxStreamWarps - 1) / kMaxStreamWarps;
   const int64_t warps = rounds == 0 ? 1 : (slices + rounds - 1) / rounds;
   const int64_t sums = warps + (rounds > 1 ? 1 : 0);
-  constexpr int64_t kRows = kTiles * 8, kSumBytes = kStreamSums<kStripes, kTiles> * 4;
+  constexpr int64_t kSumBytes = kStreamSums<kStripes, kTiles> * 4;
   static_assert((kMaxStreamWarps + 1) * kSumBytes <= kMaxSharedBytes);
-  const Grid grid{.x = (device::stripes_of(product.out.cols) + kStripes - 1) / kStripes,
-                  .y = (product.out.rows + kRows - 1) / kRows,
+  const int64_t of_cols = (device::stripes_of(product.out.cols) + kStripes - 1) / kStripes;
+  const Grid grid{.x = of_cols * StreamPlace<kStripes, kTiles>::parts(product.out.rows),
                   .shared_bytes = sums * kSumBytes};
   return launch(stream_kernel<kWeight, T, kStripes, kTiles>, grid, static_cast<int>(warps) * kWarp,
                 queue, product);
@@ -62,7 +61,7 @@ MmaBlocks mma_blocks(int64_t rows, int64_t cols) {
   if (rows <= 16) return MmaBlocks::kStream16;
   if (rows <= 32) return MmaBlocks::kStream32;
   const bool full = tiles_of_cols(cols) * tiles_of_rows(rows) >= kMinTiles;
-  if (rows > 64 && (full || rows > 64 * kMaxGridRows)) return MmaBlocks::kTile128;
+  if (rows > 64 && full) return MmaBlocks::kTile128;
   return MmaBlocks::kStream64;
 }
 

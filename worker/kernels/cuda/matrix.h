@@ -65,4 +65,11 @@ struct Codes {
   }
 };
 
+// Rounded to bfloat16 where that is wanted.
+template <bool kRounds, typename Matrix>
+__device__ float operand(const Matrix& matrix, int64_t row, int64_t col) {
+  if constexpr (kRounds) return widen(matrix.rounded(row, col));
+  return matrix.at(row, col);
+}
+
 }  // namespace lockstep::LOCKSTEP_TARGET

@@ -21,20 +21,6 @@ constexpr int64_t part_floats(int64_t head_dim) { return head_dim + 2; }
 int64_t attention_scratch_bytes(const KernelArgs& largest, int threads);
 const char* attention_fits(const OperatorAttrs& attrs, const Device& device);
 
-// linear_codes: float32 rows as bfloat16, then as many of the weight's rows decoded as fit, which
-// should stay in the GPU's cache until they are multiplied. What cuBLASLt chooses depends on how an
-// operand is aligned: where the decoded rows begin must not say how many rows x has.
-inline constexpr int64_t kDecodedBytes = int64_t{32} << 20;
-inline constexpr int64_t kDecodedAlign = 256;
-constexpr int64_t decoded_x_bytes(int64_t rows, int64_t depth) {
-  return (rows * depth * 2 + kDecodedAlign - 1) / kDecodedAlign * kDecodedAlign;
-}
-constexpr int64_t decoded_cols(int64_t depth) {
-  const int64_t cols = kDecodedBytes / (depth > 0 ? 2 * depth : 1) / kPackRows * kPackRows;
-  return cols > kPackRows ? cols : kPackRows;
-}
-int64_t decoded_scratch_bytes(const KernelArgs& largest, int threads);
-
 // expert_linear: routes sorted by expert, then tiles of one expert's rows, as many as there may be.
 inline constexpr int64_t kExpertTileRows = 16;
 struct ExpertTile {

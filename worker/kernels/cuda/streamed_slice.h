@@ -13,8 +13,8 @@ inline constexpr int kStreamSums = kStripes* kTiles * 4 * kWarp;
 
 template <DType kWeight, typename T, int kStripes, int kTiles>
 struct StreamedSlice {
-  // About 4 KiB of a warp's weights are on their way, and x for some halves of units.
-  static constexpr int kAhead = WeightWords<kWeight>::kKind.bits == 16 ? 2 : 4;
+  // 2 to 8 KiB of a warp's weights are on their way, and x for some halves of units.
+  static constexpr int kAhead = WeightWords<kWeight>::kKind.bits == 16 || kStripes > 1 ? 2 : 4;
   static constexpr int kHalvesAhead = kTiles <= 2 ? 4 : 2;
   static_assert(2 * kAhead % kHalvesAhead == 0);
   const std::byte* stripes[kStripes];

@@ -212,8 +212,8 @@ void give(const void* from, size_t bytes) {
 }
 
 const void* given(int lane) {
-  const int first = block.current / kWarp * kWarp;
-  return block.fibers[static_cast<size_t>(first + lane)].given[running().second].bytes;
+  const auto first = static_cast<size_t>(block.current / kWarp * kWarp);
+  return block.fibers[first + static_cast<size_t>(lane)].given[running().second].bytes;
 }
 
 void copy_async(void* to, const void* from, int bytes) {
