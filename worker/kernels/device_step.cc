@@ -56,6 +56,7 @@ void DeviceStep::lay_out_sequences(const StepView& step) {
   for (int64_t i = 0; i < step.sequence_count; ++i) {
     StepSequence sequence = step.sequences[i];
     const int64_t positions = sequence.first_position + sequence.rows;
+    view_.longest = std::max(view_.longest, positions);
     const int64_t pages = (positions + sizes_.page_tokens - 1) / sizes_.page_tokens;
     sequence.pages = put(sequence.pages, pages);
     copy(&sequence, 1, sequences.here == nullptr ? nullptr : sequences.here + i);
@@ -97,6 +98,7 @@ void DeviceStep::lay_out_requests(const StepView& step) {
 void DeviceStep::lay_out(const StepView& step) {
   used_ = 0;
   view_ = step;
+  view_.longest = 0;
   view_.tokens = put(step.tokens, step.rows);
   view_.positions = put(step.positions, step.rows);
   view_.sequence_of_row = put(step.sequence_of_row, step.rows);

@@ -53,16 +53,6 @@ TEST(CudaTableTest, AttentionRefusesHeadsWiderThanItsThreadBlocks) {
   }
 }
 
-// cuBLASLt chooses by alignment, and a row's bits must not depend on how many rows there are.
-TEST(CudaTableTest, DecodedWeightsAreAlignedAlikeForAnyNumberOfRows) {
-  for (const int64_t rows : {1, 2, 3, 64, 100}) {
-    for (const int64_t depth : {1, 40, 96, 4096}) {
-      EXPECT_EQ(device::decoded_x_bytes(rows, depth) % kDeviceAlign, 0) << rows << " " << depth;
-      EXPECT_GE(device::decoded_x_bytes(rows, depth), rows * depth * 2);
-    }
-  }
-}
-
 TEST(CudaDeviceTest, WithoutAGpuOneLineSaysWhy) {
   std::string problem;
   if (!cuda_devices(&problem).empty()) GTEST_SKIP() << "there is a GPU";

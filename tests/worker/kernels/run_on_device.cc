@@ -42,16 +42,26 @@ class Mirror {
   std::map<const void*, Piece> pieces_;
 };
 
-int64_t bytes_of(const KernelEntry& kernel, const TensorView& view) {
-  if (quantization(view.dtype)) return kernel.packed_bytes(view.rows, view.cols);
+int64_t bytes_of(const TensorView& view) {
   if (view.rows == 0 || view.cols == 0) return 0;
   return ((view.rows - 1) * view.stride + view.cols) * dtype_bytes(view.dtype);
 }
 
+// Which operand lies as the kernel packs it: packed_bytes of each matrix, an expert's each.
+int weight_operand(Op op) { return op == Op::kExpertLinear ? 2 : op == Op::kLinear ? 1 : 0; }
+
 KernelArgs copy_in(const KernelEntry& kernel, const KernelArgs& host, Mirror& mirror) {
   KernelArgs args = host;
-  for (TensorView& view : args.in) view.data = mirror.copy(view.data, bytes_of(kernel, view));
-  for (TensorView& view : args.out) view.data = mirror.copy(view.data, bytes_of(kernel, view));
+  for (int i = 0; i < kMaxInputs; ++i) {
+    TensorView& view = args.in[i];
+    int64_t bytes = bytes_of(view);
+    if (kernel.packed_bytes != nullptr && i == weight_operand(kernel.op)) {
+      const int64_t matrices = kernel.op == Op::kExpertLinear ? host.attrs.experts : 1;
+      bytes = matrices * kernel.packed_bytes(view.rows / matrices, view.cols);
+    }
+    view.data = mirror.copy(view.data, bytes);
+  }
+  for (TensorView& view : args.out) view.data = mirror.copy(view.data, bytes_of(view));
   args.state.data = mirror.copy(host.state.data, host.state.pages * host.state.page_bytes);
   args.attrs.kv_head_of = mirror.copy(host.attrs.kv_head_of, host.attrs.heads * 4);
   const int64_t frequencies = (host.attrs.rope_length_count + 1) * (host.attrs.rotary_dim / 2);

@@ -12,7 +12,7 @@ namespace {
 
 template <typename F>
 void run_threads(int blocks, int threads, const F& thread) {
-  shim::run(blocks, 1, threads, {&thread, [](const void* f) { (*static_cast<const F*>(f))(); }});
+  shim::run(blocks, 1, threads, 0, {&thread, [](const void* f) { (*static_cast<const F*>(f))(); }});
 }
 
 TEST(ShimTest, EveryThreadOfEveryBlockRunsOnceWithItsOwnIndex) {
@@ -20,7 +20,7 @@ TEST(ShimTest, EveryThreadOfEveryBlockRunsOnceWithItsOwnIndex) {
   const auto thread = [&] {
     ++runs[(blockIdx.y * gridDim.x + blockIdx.x) * blockDim.x + threadIdx.x];
   };
-  shim::run(3, 2, 64,
+  shim::run(3, 2, 64, 0,
             {&thread, [](const void* f) { (*static_cast<const decltype(thread)*>(f))(); }});
   EXPECT_EQ(runs, std::vector<int>(runs.size(), 1));
 }

@@ -3,11 +3,11 @@
 // out = sum over keys j of softmax(scale * q . k_j, capped, plus slope * distance) v_j, over the
 // keys up to the row's own position (the last `window` of them, or those of its chunk), and the
 // head's sink; rows of the sequence's prefix see all of it. Where read_only nothing is appended.
-// Keys are taken in blocks of kKeyBlock from position 0 on, with a running maximum and sum, so the
-// bits depend on the position alone. Queries are rounded to the pages' type. A page holds, for
-// every KV head, keys [head_dim][page_tokens] and values [page_tokens][head_dim]: for scores there
-// is one thread per key, for sums one per column, and their loads coalesce.
-#include "worker/kernels/cuda/functions.h"
+// Queries are rounded to the pages' type. attention_mma.cu computes what it takes; here, keys are
+// taken in blocks of kKeyBlock from position 0 on, with a running maximum and sum, so that bits
+// depend on the position alone: a thread computes a key's score, then a column's sum.
+#include "worker/kernels/cuda/attention_mma.h"
+#include "worker/kernels/cuda/attention_pages.h"
 #include "worker/kernels/cuda/sizes.h"
 
 namespace lockstep::LOCKSTEP_TARGET {
@@ -16,22 +16,6 @@ namespace {
 constexpr int64_t kKeyBlock = 64;
 constexpr int64_t kMaxDim = device::kMaxHeadDim;  // One thread per column.
 
-struct AttentionParams {
-  TensorView q, k, v, sinks, out;
-  OperatorAttrs attrs;
-  StateView state;
-  StepView step;
-};
-
-// A position's page, from where its KV head begins.
-template <typename T>
-__device__ T* page_of(const AttentionParams& params, const StepSequence& sequence, int64_t position,
-                      int64_t kv_head) {
-  const int64_t page = sequence.pages[position / params.state.page_tokens];
-  return reinterpret_cast<T*>(params.state.data + page * params.state.page_bytes) +
-         kv_head * 2 * params.attrs.head_dim * params.state.page_tokens;
-}
-
 template <typename T>
 __global__ void append_kernel(AttentionParams params) {
   const int64_t row = blockIdx.x, kv_head = blockIdx.y, dim = params.attrs.head_dim;
@@ -39,27 +23,22 @@ __global__ void append_kernel(AttentionParams params) {
   const StepSequence& sequence = params.step.sequences[params.step.sequence_of_row[row]];
   const float* k = params.k.row<float>(row) + kv_head * dim;
   const float* v = params.v.row<float>(row) + kv_head * dim;
-  T* keys = page_of<T>(params, sequence, position, kv_head);
-  T* values = keys + dim * tokens;
-  const int64_t slot = position % tokens;
+  T* key = keys_of<T>(params, sequence, position, kv_head) + position % tokens * dim;
   for (int64_t d = threadIdx.x; d < dim; d += blockDim.x) {
-    narrow(k[d], keys[d * tokens + slot]);
-    narrow(v[d], values[slot * dim + d]);
+    narrow(k[d], key[d]);
+    narrow(v[d], key[dim * tokens + d]);
   }
 }
 
-// The score of one key.
+// The product of a query and one key.
 template <typename T>
-__device__ float score(const AttentionParams& params, const StepSequence& sequence,
-                       int64_t position, int64_t kv_head, const float* query) {
-  const int64_t tokens = params.state.page_tokens;
-  const T* key = page_of<T>(params, sequence, position, kv_head) + position % tokens;
+__device__ float dot(const AttentionParams& params, const StepSequence& sequence, int64_t position,
+                     int64_t kv_head, const float* query) {
+  const int64_t slot = position % params.state.page_tokens, dim = params.attrs.head_dim;
+  const T* key = keys_of<T>(params, sequence, position, kv_head) + slot * dim;
   float sum = 0;
-  for (int64_t d = 0; d < params.attrs.head_dim; ++d) {
-    sum = fmaf(query[d], widen(key[d * tokens]), sum);
-  }
-  const float cap = params.attrs.cap;
-  return cap == 0 ? sum * params.attrs.scale : cap * tanh_of(sum * params.attrs.scale / cap);
+  for (int64_t d = 0; d < dim; ++d) sum = fmaf(query[d], widen(key[d]), sum);
+  return sum;
 }
 
 // PV: sum + the values' column d of positions [begin, end), each times its probability.
@@ -69,7 +48,7 @@ __device__ float add_pv(const AttentionParams& params, const StepSequence& seque
                         float sum) {
   const int64_t tokens = params.state.page_tokens, dim = params.attrs.head_dim;
   for (int64_t at = begin; at < end;) {
-    const T* values = page_of<T>(params, sequence, at, kv_head) + dim * tokens + d;
+    const T* values = keys_of<T>(params, sequence, at, kv_head) + dim * tokens + d;
     const int64_t page_begin = at / tokens * tokens, stop = min(end, page_begin + tokens);
     for (; at < stop; ++at) {
       sum = fmaf(probabilities[at - begin], widen(values[(at - page_begin) * dim]), sum);
@@ -85,9 +64,7 @@ __global__ void __launch_bounds__(kMaxDim) attend_kernel(AttentionParams params)
   const int64_t row = gridDim.x - 1 - blockIdx.x;  // Late rows see the most keys: they go first.
   const int64_t head = blockIdx.y, dim = params.attrs.head_dim, d = threadIdx.x;
   const int64_t kv_head = params.attrs.kv_head_of[head], position = params.step.positions[row];
-  const int64_t window = params.attrs.window, chunk = params.attrs.chunk;
-  const int64_t in_window = window > 0 ? max(0, position - window + 1) : 0;
-  const int64_t first = chunk > 0 ? max(in_window, position / chunk * chunk) : in_window;
+  const int64_t first = first_seen(params.attrs, position);
   const StepSequence& sequence = params.step.sequences[params.step.sequence_of_row[row]];
   if (d < dim) {
     T rounded;
@@ -102,11 +79,8 @@ __global__ void __launch_bounds__(kMaxDim) attend_kernel(AttentionParams params)
     const int64_t begin = max(first, block), end = min(last + 1, block + kKeyBlock);
     const int64_t mine = begin + threadIdx.x, count = end - begin;
     if (mine < end) {
-      float of_key = score<T>(params, sequence, mine, kv_head, query);
-      if (params.attrs.slopes != nullptr) {
-        of_key = fmaf(params.attrs.slopes[head], static_cast<float>(mine - position), of_key);
-      }
-      scores[threadIdx.x] = of_key;
+      scores[threadIdx.x] = score_of(params.attrs, head, mine - position,
+                                     dot<T>(params, sequence, mine, kv_head, query));
     }
     __syncthreads();
     const float before = highest;
@@ -136,23 +110,31 @@ __global__ void __launch_bounds__(kMaxDim) attend_kernel(AttentionParams params)
 }
 
 template <typename T>
-const char* attention(const KernelArgs& args) {
-  const OperatorAttrs& attrs = args.attrs;
-  const int64_t rows = args.step->rows, dim = attrs.head_dim;
-  const AttentionParams params = {args.in[0],  args.in[1], args.in[2], args.in[3],
-                                  args.out[0], attrs,      args.state, *args.step};
-  if (!attrs.read_only) {
-    const char* failure = launch(append_kernel<T>, {rows, attrs.kv_heads}, 64, args.queue, params);
-    if (failure != nullptr) return failure;
-  }
+const char* append(const KernelArgs& args) {
+  if (args.attrs.read_only) return nullptr;
+  return launch(append_kernel<T>, {args.step->rows, args.attrs.kv_heads}, 64, args.queue,
+                attention_params(args));
+}
+
+template <typename T>
+const char* attend(const KernelArgs& args) {
+  const int64_t dim = args.attrs.head_dim;
   const int64_t threads = dim <= kKeyBlock ? kKeyBlock : (dim + kWarp - 1) / kWarp * kWarp;
-  return launch(attend_kernel<T>, {rows, attrs.heads}, static_cast<int>(threads), args.queue,
-                params);
+  return launch(attend_kernel<T>, {args.step->rows, args.attrs.heads}, static_cast<int>(threads),
+                args.queue, attention_params(args));
 }
 
 }  // namespace
 
-const char* attention_f32(const KernelArgs& args) { return attention<float>(args); }
-const char* attention_bf16(const KernelArgs& args) { return attention<BF16>(args); }
+const char* attention_f32(const KernelArgs& args) {
+  const char* failure = append<float>(args);
+  return failure != nullptr ? failure : attend<float>(args);
+}
+
+const char* attention_bf16(const KernelArgs& args) {
+  const char* failure = append<BF16>(args);
+  if (failure != nullptr) return failure;
+  return takes_mma(args.attrs) ? attend_mma(args) : attend<BF16>(args);
+}
 
 }  // namespace lockstep::LOCKSTEP_TARGET

@@ -2,7 +2,7 @@
 // Each route's row by its expert's matrix: one block sorts routes by expert into tiles of 16 rows,
 // then a block computes 16 columns of a tile as linear.cu does, one accumulator per output over k
 // in order: a row's bits do not depend on the others. Weights of codes and their rows are rounded
-// to bfloat16, as linear_codes.cu has them. An id that is no expert's gives no row.
+// to bfloat16, as linear.cu has them. An id that is no expert's gives no row.
 #include "worker/kernels/cuda/matrix.h"
 #include "worker/kernels/cuda/sizes.h"
 
@@ -51,12 +51,6 @@ __global__ void sort_kernel(TensorView ids, int64_t experts, int32_t* order, Exp
   }
 }
 
-__device__ float as_bf16(float x) {
-  BF16 rounded;
-  narrow(x, rounded);
-  return widen(rounded);
-}
-
 template <typename Rows, typename Matrix, bool kRounds>
 __global__ void expert_kernel(Rows rows, Matrix weight, TensorView bias, TensorView out,
                               const int32_t* order, const ExpertTile* tiles, int64_t each) {
@@ -73,12 +67,10 @@ __global__ void expert_kernel(Rows rows, Matrix weight, TensorView bias, TensorV
       const int64_t row = i / kDepth, k = begin + i % kDepth;
       if (k >= depth) continue;
       if (row < tile.rows) {
-        const float value = rows.at(order[tile.begin + row] / each, k);
-        inputs[row][i % kDepth] = kRounds ? as_bf16(value) : value;
+        inputs[row][i % kDepth] = operand<kRounds>(rows, order[tile.begin + row] / each, k);
       }
       if (first_col + row < out.cols) {
-        const float value = weight.at(top + row, k);
-        weights[row][i % kDepth] = kRounds ? as_bf16(value) : value;
+        weights[row][i % kDepth] = operand<kRounds>(weight, top + row, k);
       }
     }
     __syncthreads();

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // out[r][n] = sum over k of x[r][k] * weight[n][k] (+ bias[n]), weight being plain rows: one
-// accumulator per output, over k in order by fma, independent of the number of rows. Used where
-// cuBLASLt has no algorithm, and to test it. A block computes a tile of 16 rows by 16 columns, and
-// reads 32 of k at a time into shared memory.
+// accumulator per output, over k in order by fma, independent of the number of rows. Codes and the
+// rows beside them are rounded to bfloat16. Used for float32 where cuBLASLt has no algorithm, and to test
+// the others. A block computes a tile of 16 rows by 16 columns, and reads 32 of k at a time into
+// shared memory.
 #include "worker/kernels/cuda/matrix.h"
 
 namespace lockstep::LOCKSTEP_TARGET {
@@ -12,17 +13,18 @@ constexpr int kTile = 16;
 constexpr int kDepth = 32;
 
 // Rows [first, first + kTile) by columns [depth, depth + kDepth) of a matrix, as far as it goes.
-template <typename T>
-__device__ void read_tile(const Numbers<T>& from, int64_t rows, int64_t first, int64_t depth,
+template <bool kRounds, typename Matrix>
+__device__ void read_tile(const Matrix& from, int64_t rows, int64_t first, int64_t depth,
                           float (&to)[kTile][kDepth + 1]) {
   for (unsigned i = threadIdx.x; i < kTile * kDepth; i += blockDim.x) {
     const int64_t row = first + i / kDepth, col = depth + i % kDepth;
-    if (row < rows && col < from.view.cols) to[i / kDepth][i % kDepth] = from.at(row, col);
+    if (row >= rows || col >= from.view.cols) continue;
+    to[i / kDepth][i % kDepth] = operand<kRounds>(from, row, col);
   }
 }
 
-template <typename T>
-__global__ void linear_kernel(Numbers<T> rows, Numbers<T> weight, TensorView bias, TensorView out) {
+template <typename Rows, typename Matrix, bool kRounds>
+__global__ void linear_kernel(Rows rows, Matrix weight, TensorView bias, TensorView out) {
   const TensorView& x = rows.view;
   __shared__ float inputs[kTile][kDepth + 1], weights[kTile][kDepth + 1];
   const int64_t first_row = int64_t{blockIdx.y} * kTile, first_col = int64_t{blockIdx.x} * kTile;
@@ -30,8 +32,8 @@ __global__ void linear_kernel(Numbers<T> rows, Numbers<T> weight, TensorView bia
   const bool mine = first_row + r < x.rows && first_col + n < out.cols;
   float sum = 0;
   for (int64_t depth = 0; depth < x.cols; depth += kDepth) {
-    read_tile(rows, x.rows, first_row, depth, inputs);
-    read_tile(weight, out.cols, first_col, depth, weights);
+    read_tile<kRounds>(rows, x.rows, first_row, depth, inputs);
+    read_tile<kRounds>(weight, out.cols, first_col, depth, weights);
     __syncthreads();
     const int64_t steps = min(kDepth, x.cols - depth);
     for (int64_t k = 0; mine && k < steps; ++k) sum = fmaf(inputs[r][k], weights[n][k], sum);
@@ -42,17 +44,31 @@ __global__ void linear_kernel(Numbers<T> rows, Numbers<T> weight, TensorView bia
   out.row<float>(first_row + r)[first_col + n] = sum;
 }
 
-template <typename T>
+template <typename Rows, typename Matrix, bool kRounds = false>
 const char* linear(const KernelArgs& args) {
   const TensorView &x = args.in[0], &out = args.out[0];
-  return launch(linear_kernel<T>, {(out.cols + kTile - 1) / kTile, (x.rows + kTile - 1) / kTile},
-                kTile * kTile, args.queue, Numbers<T>{x}, Numbers<T>{args.in[1]}, args.in[2], out);
+  return launch(linear_kernel<Rows, Matrix, kRounds>,
+                {(out.cols + kTile - 1) / kTile, (x.rows + kTile - 1) / kTile}, kTile * kTile,
+                args.queue, Rows{x}, Matrix{args.in[1]}, args.in[2], out);
 }
 
 }  // namespace
 
-const char* linear_f32(const KernelArgs& args) { return linear<float>(args); }
-const char* linear_bf16(const KernelArgs& args) { return linear<BF16>(args); }
-const char* linear_f16(const KernelArgs& args) { return linear<F16>(args); }
+const char* linear_f32(const KernelArgs& args) {
+  return linear<Numbers<float>, Numbers<float>>(args);
+}
+const char* linear_bf16(const KernelArgs& args) {
+  return linear<Numbers<BF16>, Numbers<BF16>>(args);
+}
+const char* linear_f16(const KernelArgs& args) { return linear<Numbers<F16>, Numbers<F16>>(args); }
+template <DType kWeight>
+const char* linear_codes(const KernelArgs& args) {
+  return linear<Numbers<float>, Codes<kWeight>, true>(args);
+}
+
+#define LOCKSTEP_LINEAR_CODES(KIND) \
+  template const char* linear_codes<DType::KIND>(const KernelArgs& args);
+LOCKSTEP_EACH_QUANTIZED(LOCKSTEP_LINEAR_CODES)
+#undef LOCKSTEP_LINEAR_CODES
 
 }  // namespace lockstep::LOCKSTEP_TARGET

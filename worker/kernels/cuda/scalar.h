@@ -3,6 +3,8 @@
 // the threads of a block or over sixteen lanes, always in one order.
 #pragma once
 
+#include <type_traits>
+
 #include "base/float16.h"
 #include "worker/kernels/cuda/target.h"
 

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/kernels/cuda/sizes.h"
 
-#include <algorithm>
-
 namespace lockstep::device {
 
 int64_t page_bytes(const PageShape& page) {
@@ -17,10 +15,10 @@ const char* attention_fits(const OperatorAttrs& attrs, const Device&) {
 
 int64_t product_scratch_bytes(const KernelArgs&, int) { return kProductBytes; }
 
-int64_t decoded_scratch_bytes(const KernelArgs& largest, int) {
-  const TensorView &x = largest.in[0], &out = largest.out[0];
-  return kProductBytes + decoded_x_bytes(x.rows, x.cols) +
-         std::min(out.cols, decoded_cols(x.cols)) * std::max<int64_t>(x.cols, 1) * 2;
+int64_t attention_scratch_bytes(const KernelArgs& largest, int) {
+  const OperatorAttrs& attrs = largest.attrs;
+  if (attrs.head_dim > kMaxMmaDim || attrs.heads == 0) return 0;
+  return kMaxParts * part_floats(attrs.head_dim) * static_cast<int64_t>(sizeof(float));
 }
 
 int64_t expert_scratch_bytes(const KernelArgs& largest, int) {

@@ -13,24 +13,18 @@ inline constexpr int64_t kMaxHeadDim = 1024;
 int64_t page_bytes(const PageShape& page);
 const char* attention_fits(const OperatorAttrs& attrs, const Device& device);
 
+// attention on tensor cores: keys in splits of so many positions, whose sums of a row and head are
+// a part in scratch, [head_dim] and the softmax's two, where there is room for all of a step.
+inline constexpr int kSplitKeys = 256;
+inline constexpr int kMaxMmaDim = 256;
+inline constexpr int64_t kMaxParts = int64_t{8} << 10;
+constexpr int64_t part_floats(int64_t head_dim) { return head_dim + 2; }
+int64_t attention_scratch_bytes(const KernelArgs& largest, int threads);
+
 // linear: what cuBLASLt's kernels may use beside their operands; on sm_90 the best of them want as
 // much. The scratch begins with it.
 inline constexpr int64_t kProductBytes = int64_t{32} << 20;
 int64_t product_scratch_bytes(const KernelArgs& largest, int threads);
-
-// linear_codes: behind the product's own, float32 rows as bfloat16, then as many of the weight's
-// rows decoded as fit, which should stay in the GPU's cache until they are multiplied. Where the
-// decoded rows begin must not say how many rows x has.
-inline constexpr int64_t kDecodedBytes = int64_t{32} << 20;
-inline constexpr int64_t kDecodedAlign = 256;
-constexpr int64_t decoded_x_bytes(int64_t rows, int64_t depth) {
-  return (rows * depth * 2 + kDecodedAlign - 1) / kDecodedAlign * kDecodedAlign;
-}
-constexpr int64_t decoded_cols(int64_t depth) {
-  const int64_t cols = kDecodedBytes / (depth > 0 ? 2 * depth : 1) / kPackRows * kPackRows;
-  return cols > kPackRows ? cols : kPackRows;
-}
-int64_t decoded_scratch_bytes(const KernelArgs& largest, int threads);
 
 // expert_linear: routes sorted by expert, then tiles of one expert's rows, as many as there may be.
 inline constexpr int64_t kExpertTileRows = 16;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every kernel of a GPU. Lookup takes the first row that fits: cuBLASLt's linear comes before the
-// plain one.
+// Every kernel of a GPU. Lookup takes the first row that fits: of linears our own on tensor cores,
+// then cuBLASLt's, then the plain one.
 #include <array>
 
+#include "worker/kernels/cuda/fragments.h"
 #include "worker/kernels/cuda/sizes.h"
 #include "worker/kernels/find.h"
 #include "worker/kernels/pack_rows.h"
@@ -30,20 +31,11 @@ constexpr auto cublas_rows() {
   });
 }
 
-constexpr auto all_rows() {
-  constexpr auto kFirst = cublas_rows();
-  constexpr auto kPlain = rows();
-  std::array<KernelEntry, kFirst.size() + kPlain.size()> all;
-  size_t next = 0;
-  for (const KernelEntry& entry : kFirst) all[next++] = entry;
-  for (const KernelEntry& entry : kPlain) all[next++] = entry;
-  return all;
-}
-
 }  // namespace cuda
 
 std::span<const KernelEntry> cuda_kernels() {
-  static constexpr auto kKernels = cuda::all_rows();
+  static constexpr auto kKernels =
+      cuda::joined(cuda::mma_rows(), cuda::cublas_rows(), cuda::rows());
   return kKernels;
 }
 

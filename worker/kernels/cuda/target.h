@@ -21,11 +21,24 @@ namespace lockstep::LOCKSTEP_TARGET {
 inline constexpr int kWarp = 32;
 inline constexpr float kInfinity = __builtin_inff();
 
-// Blocks of a launch. `x` may be any number of rows, `y` at most 65535. None: no launch.
+// Blocks of a launch. `x` may be any number of rows, `y` at most 65535. None: no launch. Each has
+// `shared_bytes` at dynamic_shared(): every GPU gives a block up to 99 KiB.
 struct Grid {
   int64_t x = 1;
   int64_t y = 1;
+  int64_t shared_bytes = 0;
 };
+inline constexpr int64_t kMaxSharedBytes = 99 << 10;
+
+// At a multiple of 16 bytes.
+__device__ inline std::byte* dynamic_shared() {
+#ifdef __CUDACC__
+  extern __shared__ uint4 lockstep_dynamic_shared[];
+  return reinterpret_cast<std::byte*>(lockstep_dynamic_shared);
+#else
+  return shim::dynamic_shared();
+#endif
+}
 
 // One block per row, or up to 64 for wide rows; each thread strides over the rest.
 inline constexpr int kRowThreads = 256;
@@ -43,14 +56,21 @@ const char* launch(void (*kernel)(Params...), Grid grid, int threads, void* queu
                    const Args&... args) {
   if (grid.x <= 0 || grid.y <= 0) return nullptr;
 #ifdef __CUDACC__
-  kernel<<<dim3(static_cast<unsigned>(grid.x), static_cast<unsigned>(grid.y)), threads, 0,
-           static_cast<cudaStream_t>(queue)>>>(args...);
+  constexpr int64_t kWithoutAsking = 48 << 10;
+  const int shared_bytes = static_cast<int>(grid.shared_bytes);
+  if (grid.shared_bytes > kWithoutAsking) {
+    const cudaError_t refused =
+        cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes);
+    if (refused != cudaSuccess) return cudaGetErrorString(refused);
+  }
+  kernel<<<dim3(static_cast<unsigned>(grid.x), static_cast<unsigned>(grid.y)), threads,
+           shared_bytes, static_cast<cudaStream_t>(queue)>>>(args...);
   const cudaError_t error = cudaPeekAtLastError();
   return error == cudaSuccess ? nullptr : cudaGetErrorString(error);
 #else
   static_cast<void>(queue);
   const auto thread = [&] { kernel(args...); };
-  shim::run(grid.x, grid.y, threads,
+  shim::run(grid.x, grid.y, threads, grid.shared_bytes,
             {&thread, [](const void* self) { (*static_cast<const decltype(thread)*>(self))(); }});
   return nullptr;
 #endif

@@ -4,6 +4,7 @@
 // warp if all of it does; anything else is a kernel that would hang, or worse, on a GPU.
 #include "worker/kernels/cuda/shim/shim.h"
 
+#include <cstring>
 #include <memory>
 #include <vector>
 
@@ -43,14 +44,28 @@ namespace {
 
 constexpr int kWarp = 32;
 constexpr size_t kStackBytes = 128 << 10;
+constexpr size_t kCopyBytes = 16;
+constexpr int64_t kMaxSharedBytes = 99 << 10;  // What every GPU of compute capability 8 and 9 has.
 
 enum class State { kReady, kWaitsForBlock, kWaitsForWarp, kDone };
+
+struct Copy {
+  void* to = nullptr;
+  const void* from = nullptr;
+  int bytes = 0;
+};
+
+struct Given {
+  alignas(8) std::byte bytes[kMaxGivenBytes];
+};
 
 struct Fiber {
   std::unique_ptr<char[]> memory{new char[kStackBytes]};
   void* stack = nullptr;
   State state = State::kReady;
-  uint64_t given = 0;
+  Given given[2];       // In turn: who has given again may be ahead of others by one.
+  bool second = false;  // Of `given`: what was given last.
+  std::vector<std::vector<Copy>> copies;  // Groups under way, the last one still open.
   void* sanitizer_stack = nullptr;
 };
 
@@ -73,6 +88,7 @@ struct ThreadBlock {
   int current = 0;
   Order order = Order::kAscending;
   Body body{};
+  std::vector<std::max_align_t> shared;
   void* scheduler = nullptr;
   void* scheduler_sanitizer_stack = nullptr;
   const void* scheduler_bottom = nullptr;
@@ -80,9 +96,11 @@ struct ThreadBlock {
 };
 ThreadBlock block;
 
+Fiber& running() { return block.fibers[static_cast<size_t>(block.current)]; }
+
 // From the running fiber back to the scheduler.
 void leave(State state) {
-  Fiber& fiber = block.fibers[static_cast<size_t>(block.current)];
+  Fiber& fiber = running();
   fiber.state = state;
   before_switch(state == State::kDone ? nullptr : &fiber.sanitizer_stack, block.scheduler_bottom,
                 block.scheduler_bytes);
@@ -105,6 +123,8 @@ void prepare(Fiber& fiber) {
   stack[7] = nullptr;
   fiber.stack = stack;
   fiber.state = State::kReady;
+  fiber.second = false;
+  fiber.copies.assign(1, {});
 }
 
 void resume(int index) {
@@ -133,7 +153,13 @@ bool release(int begin, int end, State state) {
   return true;
 }
 
+void copy(const Copy& what) {
+  std::memset(what.to, 0, kCopyBytes);
+  if (what.bytes > 0) std::memcpy(what.to, what.from, static_cast<size_t>(what.bytes));
+}
+
 void run_block() {
+  std::memset(block.shared.data(), 0xff, block.shared.size() * sizeof(std::max_align_t));
   for (int i = 0; i < block.count; ++i) prepare(block.fibers[static_cast<size_t>(i)]);
   while (true) {
     for (int i = 0; i < block.count; ++i) {
@@ -157,8 +183,11 @@ void run_block() {
 
 void set_order(Order order) { block.order = order; }
 
-void run(int64_t blocks_x, int64_t blocks_y, int threads, Body body) {
+void run(int64_t blocks_x, int64_t blocks_y, int threads, int64_t shared_bytes, Body body) {
   LOCKSTEP_CHECK(threads > 0 && threads <= 1024 && threads % kWarp == 0 && blocks_y <= 65535);
+  LOCKSTEP_CHECK(shared_bytes >= 0 && shared_bytes <= kMaxSharedBytes);
+  constexpr size_t kUnit = sizeof(std::max_align_t);
+  block.shared.resize((static_cast<size_t>(shared_bytes) + kUnit - 1) / kUnit);
   while (static_cast<int>(block.fibers.size()) < threads) block.fibers.emplace_back();
   block.count = threads;
   block.body = body;
@@ -172,13 +201,38 @@ void run(int64_t blocks_x, int64_t blocks_y, int threads, Body body) {
   }
 }
 
-uint64_t exchange(uint64_t value, int lane) {
-  const int first = block.current / kWarp * kWarp;
-  block.fibers[static_cast<size_t>(block.current)].given = value;
+std::byte* dynamic_shared() { return reinterpret_cast<std::byte*>(block.shared.data()); }
+
+void give(const void* from, size_t bytes) {
+  LOCKSTEP_CHECK(bytes <= kMaxGivenBytes);
+  Fiber& fiber = running();
+  fiber.second = !fiber.second;
+  std::memcpy(fiber.given[fiber.second].bytes, from, bytes);
   leave(State::kWaitsForWarp);
-  const uint64_t taken = block.fibers[static_cast<size_t>(first + lane)].given;
-  leave(State::kWaitsForWarp);  // Nobody gives the next value before all have taken this one.
-  return taken;
+}
+
+const void* given(int lane) {
+  const auto first = static_cast<size_t>(block.current / kWarp * kWarp);
+  return block.fibers[first + static_cast<size_t>(lane)].given[running().second].bytes;
+}
+
+void copy_async(void* to, const void* from, int bytes) {
+  LOCKSTEP_CHECK(reinterpret_cast<uintptr_t>(to) % kCopyBytes == 0);
+  LOCKSTEP_CHECK(reinterpret_cast<uintptr_t>(from) % kCopyBytes == 0);
+  LOCKSTEP_CHECK(bytes >= 0 && bytes <= static_cast<int>(kCopyBytes));
+  const Copy wanted{to, from, bytes};
+  if (block.order == Order::kDescending) return copy(wanted);
+  running().copies.back().push_back(wanted);
+}
+
+void commit_copies() { running().copies.emplace_back(); }
+
+void wait_copies(int under_way) {
+  auto& groups = running().copies;
+  while (static_cast<int>(groups.size()) - 1 > under_way) {
+    for (const Copy& each : groups.front()) copy(each);
+    groups.erase(groups.begin());
+  }
 }
 
 }  // namespace lockstep::shim

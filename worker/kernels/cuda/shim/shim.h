@@ -6,12 +6,14 @@
 
 #include <bit>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 // NOLINTBEGIN(bugprone-reserved-identifier): CUDA's names.
 #define __global__
 #define __device__
-#define __launch_bounds__(threads)
+#define __launch_bounds__(...)
 #define __shared__ static  // Of the block that runs: there is only one at a time.
 // NOLINTEND(bugprone-reserved-identifier)
 
@@ -29,15 +31,30 @@ struct Body {
 };
 
 // In which order a block's threads run between two waits. A kernel whose results depend on it lacks
-// a __syncthreads().
+// a __syncthreads(). Ascending, asynchronous copies are done as late as they may be; descending, at
+// once.
 enum class Order { kAscending, kDescending };
 void set_order(Order order);
 
-void run(int64_t blocks_x, int64_t blocks_y, int threads, Body body);
+// `shared_bytes` is the size of dynamic_shared(), whose contents every block finds to be 0xff.
+void run(int64_t blocks_x, int64_t blocks_y, int threads, int64_t shared_bytes, Body body);
+std::byte* dynamic_shared();
 
-// Gives `value` to the threads of the warp and takes what thread `lane` of it gave. All threads of
-// the warp must call it.
-uint64_t exchange(uint64_t value, int lane);
+// Gives bytes to the threads of the warp, and returns when all of them have given theirs: all must
+// call it. given() is what thread `lane` of the warp gave, until this thread gives again.
+inline constexpr size_t kMaxGivenBytes = 48;
+void give(const void* from, size_t bytes);
+const void* given(int lane);
+
+// The functions of cuda/mma.h. `widen` says what 16 bits mean.
+void multiply_add(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1,
+                  float (*widen)(uint16_t bits));
+uint32_t fma_pairs(uint32_t a, uint32_t b, uint32_t c);
+void load_matrices(uint32_t (&to)[4], const void* row);
+void load_matrices_transposed(uint32_t (&to)[4], const void* row);
+void copy_async(void* to, const void* from, int bytes);
+void commit_copies();
+void wait_copies(int under_way);
 
 }  // namespace lockstep::shim
 
@@ -47,13 +64,10 @@ extern lockstep::shim::Index threadIdx, blockIdx, blockDim, gridDim;
 // NOLINTBEGIN(bugprone-reserved-identifier): CUDA's names.
 void __syncthreads();
 
-inline float __shfl_xor_sync(unsigned, float value, int mask) {
-  const int lane = static_cast<int>(threadIdx.x % 32);
-  const uint64_t other = lockstep::shim::exchange(std::bit_cast<uint32_t>(value), lane ^ mask);
-  return std::bit_cast<float>(static_cast<uint32_t>(other));
-}
-inline unsigned long long __shfl_xor_sync(unsigned, unsigned long long value, int mask) {
-  return lockstep::shim::exchange(value, static_cast<int>(threadIdx.x % 32) ^ mask);
+template <typename T>
+T __shfl_xor_sync(unsigned, T value, int mask) {
+  lockstep::shim::give(&value, sizeof(value));
+  return *static_cast<const T*>(lockstep::shim::given(static_cast<int>(threadIdx.x % 32) ^ mask));
 }
 // NOLINTEND(bugprone-reserved-identifier)
 

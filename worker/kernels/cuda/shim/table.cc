@@ -3,6 +3,7 @@
 
 #include <array>
 
+#include "worker/kernels/cuda/fragments.h"
 #include "worker/kernels/cuda/sizes.h"
 #include "worker/kernels/pack_rows.h"
 
@@ -13,7 +14,7 @@
 namespace lockstep {
 
 std::span<const KernelEntry> cuda_shim_kernels() {
-  static constexpr auto kKernels = cuda_shim::rows();
+  static constexpr auto kKernels = cuda_shim::joined(cuda_shim::mma_rows(), cuda_shim::rows());
   return kKernels;
 }
 

@@ -1,0 +1,396 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attention on tensor cores, for bfloat16 pages (FlashAttention-2, Dao 2023, arXiv:2307.08691).
+//
+// A block of threads goes through the keys of its tile in blocks that begin at multiples of their
+// size. Scores are softened as they come, from nothing in each split of kSplitKeys positions;
+// splits are merged in order. All sums of a pair thus have one order, whatever else is in the tile,
+// the step or the chunk. Where there are few rows, each split has a block of threads of its own:
+// sums then go to scratch, and merge_kernel merges them as the tile's own block would.
+//
+// Keys that nobody in the tile sees count as zeros, since what a page holds there is void.
+// Probabilities are rounded to bfloat16, in numerator and denominator.
+#include "worker/kernels/cuda/attention_mma.h"
+#include "worker/kernels/cuda/attention_tile.h"
+#include "worker/kernels/cuda/mma.h"
+#include "worker/kernels/cuda/sizes.h"
+#include "worker/kernels/cuda/softmax.h"
+
+namespace lockstep::LOCKSTEP_TARGET {
+namespace {
+
+constexpr int kPairs = 16;  // Of a warp.
+constexpr int kSplitKeys = device::kSplitKeys;
+constexpr int kNarrow = 64, kMiddle = 128, kWide = device::kMaxMmaDim;
+
+// Keys of a block, and warps of a full tile: wide heads leave less room.
+template <int kDim>
+constexpr int kKeys = kDim <= kMiddle ? 64 : 32;
+template <int kDim>
+constexpr int kMostWarps = kDim <= kMiddle ? 4 : 2;
+
+struct alignas(16) Numbers4 {
+  float at[4];
+};
+
+// What a thread has of the products: of two pairs, two of every eight columns.
+template <int kCols>
+using Products = float[kCols / 8][4];
+
+// Of a block of threads. `totals` are there only where a tile's splits are all its own, behind
+// whatever is there the query heads.
+template <int kDim, int kWarps>
+struct Shared {
+  BF16 keys[kKeys<kDim> * kDim];
+  BF16 values[kKeys<kDim> * kDim];
+  Words4 queries[kWarps][kDim / 16][kWarp];
+  bool has_nan[kKeys<kDim>];
+  int32_t head_count;
+  Numbers4 totals[kWarps][kDim / 8][kWarp];
+};
+
+// Where eight columns of a row are in a block of keys or values: the same columns of eight rows are
+// in different banks.
+template <int kDim>
+__device__ int place_of(int row, int chunk) {
+  return (row * (kDim / 8) + (chunk ^ row % 8)) * 8;
+}
+
+// Starts copying a block of keys (`side` 0) or values (1).
+template <int kDim, int kThreads>
+__device__ void copy_block(const TiledAttention& params, const Tile& tile, int block, int side,
+                           BF16* to) {
+  constexpr int kChunks = kDim / 8;
+  const auto tokens = static_cast<uint32_t>(params.state.page_tokens);
+  const auto dim = static_cast<int>(params.attrs.head_dim);
+  const int64_t head_at = (int64_t{blockIdx.y} * 2 + side) * dim * tokens;
+  for (int i = static_cast<int>(threadIdx.x); i < kKeys<kDim> * kChunks; i += kThreads) {
+    const int row = i / kChunks, chunk = i % kChunks, key = block * kKeys<kDim> + row;
+    const bool there = tile.first_key <= key && key <= tile.last_key && chunk * 8 < dim;
+    const std::byte* from = params.state.data;
+    if (there) {
+      const auto at = static_cast<uint32_t>(key);
+      from += tile.sequence.pages[at / tokens] * params.state.page_bytes +
+              (head_at + at % tokens * dim + chunk * 8) * int64_t{sizeof(BF16)};
+    }
+    copy_async(to + place_of<kDim>(row, chunk), from, there ? 16 : 0);
+  }
+}
+
+// Two pairs' queries, rounded as keys are.
+template <int kDim>
+__device__ void load_queries(const TiledAttention& params, const Pair (&pairs)[2],
+                             Words4 (&queries)[kDim / 16][kWarp]) {
+  const auto lane = static_cast<int>(threadIdx.x % kWarp);
+  const auto dim = static_cast<int>(params.attrs.head_dim);
+  const auto two = [&](const Pair& pair, int column) {
+    if (pair.row < 0 || column >= dim) return 0u;
+    const float* query = params.q.row<float>(pair.row) + int64_t{pair.head} * dim + column;
+    return rounded_pair<BF16>(query[0], query[1]);
+  };
+  for (int step = 0; step < kDim / 16; ++step) {
+    const int column = step * 16 + lane % 4 * 2;
+    queries[step][lane] = {two(pairs[0], column), two(pairs[1], column), two(pairs[0], column + 8),
+                           two(pairs[1], column + 8)};
+  }
+}
+
+template <int kDim>
+__device__ void multiply_keys(const BF16* keys, const Words4 (&queries)[kDim / 16][kWarp],
+                              Products<kKeys<kDim>>& scores) {
+  const auto lane = static_cast<int>(threadIdx.x % kWarp);
+#pragma unroll
+  for (int step = 0; step < kDim / 16; ++step) {
+    const Words4 query = queries[step][lane];
+#pragma unroll
+    for (int n = 0; n < kKeys<kDim> / 8; n += 2) {
+      const int row = n * 8 + lane / 16 * 8 + lane % 8, chunk = step * 2 + lane / 8 % 2;
+      uint32_t b[4];
+      load_matrices(b, keys + place_of<kDim>(row, chunk));
+      multiply_add<BF16>(scores[n], query.at, b[0], b[1]);
+      multiply_add<BF16>(scores[n + 1], query.at, b[2], b[3]);
+    }
+  }
+}
+
+// Of one pair: scores become probabilities relative to the highest so far, in pairs of bfloat16.
+// The result is by how much what was summed before shrinks.
+template <int kKeyCount>
+__device__ float soften(const OperatorAttrs& attrs, const Pair& pair, int half, int first_key,
+                        Softmax& softmax, Products<kKeyCount>& scores,
+                        uint32_t (&probabilities)[kKeyCount / 8][2]) {
+  float highest = softmax.highest;
+#pragma unroll
+  for (int i = 0; i < kKeyCount / 4; ++i) {
+    const int n = i / 2, key = first_key + n * 8 + i % 2;
+    float& score = scores[n][half * 2 + i % 2];
+    score = pair.sees(key) ? score_of(attrs, pair.head, key - pair.position, score) : -kInfinity;
+    highest = Max::of(highest, score);
+  }
+  highest = over_lanes<Max, 4>(highest);
+  // So far only keys with -inf, which count for nothing: -inf - -inf would be NaN.
+  const float from = highest == -kInfinity ? 0.0f : highest;
+  float total = 0;
+#pragma unroll
+  for (int n = 0; n < kKeyCount / 8; ++n) {
+    const uint32_t two = rounded_pair<BF16>(exp_of(scores[n][half * 2] - from),
+                                            exp_of(scores[n][half * 2 + 1] - from));
+    total = total + std::bit_cast<float>(two << 16) + std::bit_cast<float>(two & 0xffff0000u);
+    probabilities[n][half] = two;
+  }
+  const float shrink = exp_of(softmax.highest - from);
+  softmax = {highest, fmaf(softmax.total, shrink, over_lanes<Sum, 4>(total))};
+  return shrink;
+}
+
+__device__ inline bool is_finite(BF16 x) { return (x.bits & 0x7f80) != 0x7f80; }
+
+// A probability of 0 times a value that is not finite would be NaN. In a block that not all pairs
+// see, such values become zeros, and the output of a pair that sees one NaN. All threads call it.
+template <int kDim, int kWarps>
+__device__ void take_out_nan(const Pair (&pairs)[2], int first_key, Shared<kDim, kWarps>& shared,
+                             Softmax (&softmax)[2]) {
+  constexpr int kThreads = kWarps * kWarp, kCount = kKeys<kDim>;
+  const auto thread = static_cast<int>(threadIdx.x);
+  for (int key = thread; key < kCount; key += kThreads) shared.has_nan[key] = false;
+  __syncthreads();
+  for (int i = thread; i < kCount * kDim; i += kThreads) {
+    if (is_finite(shared.values[i])) continue;
+    shared.values[i].bits = 0;
+    shared.has_nan[i / kDim] = true;
+  }
+  __syncthreads();
+  for (int key = 0; key < kCount; ++key) {
+    if (!shared.has_nan[key]) continue;
+    for (int half = 0; half < 2; ++half) {
+      if (pairs[half].sees(first_key + key)) softmax[half].total = __builtin_nanf("");
+    }
+  }
+}
+
+template <int kDim>
+__device__ void add_values(const BF16* values, const uint32_t (&probabilities)[kKeys<kDim> / 8][2],
+                           Products<kDim>& sums) {
+  const auto lane = static_cast<int>(threadIdx.x % kWarp);
+#pragma unroll
+  for (int step = 0; step < kKeys<kDim> / 16; ++step) {
+    const auto &low = probabilities[2 * step], &high = probabilities[2 * step + 1];
+    const uint32_t a[4] = {low[0], low[1], high[0], high[1]};
+#pragma unroll
+    for (int n = 0; n < kDim / 8; n += 2) {
+      uint32_t b[4];
+      load_matrices_transposed(b, values + place_of<kDim>(step * 16 + lane % 16, n + lane / 16));
+      multiply_add<BF16>(sums[n], a, b[0], b[1]);
+      multiply_add<BF16>(sums[n + 1], a, b[2], b[3]);
+    }
+  }
+}
+
+// One block of keys, which are on their way to shared memory; those of the next are behind it, if
+// there is one.
+template <int kDim, int kWarps>
+__device__ void attend_block(const TiledAttention& params, const Tile& tile, const Pair (&pairs)[2],
+                             int block, bool has_next, Shared<kDim, kWarps>& shared,
+                             Softmax (&softmax)[2], Products<kDim>& sums) {
+  constexpr int kThreads = kWarps * kWarp, kCount = kKeys<kDim>;
+  const int first = block * kCount, last = first + kCount - 1;
+  copy_block<kDim, kThreads>(params, tile, block, 1, shared.values);
+  commit_copies();
+  wait_copies<1>();
+  __syncthreads();  // The keys are there.
+  Products<kCount> scores = {};
+  multiply_keys<kDim>(shared.keys, shared.queries[threadIdx.x / kWarp], scores);
+  __syncthreads();  // All have read them.
+  if (has_next) copy_block<kDim, kThreads>(params, tile, block + 1, 0, shared.keys);
+  commit_copies();
+  uint32_t probabilities[kCount / 8][2];
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    const int own = first + static_cast<int>(threadIdx.x % 4) * 2;
+    const float shrink =
+        soften<kCount>(params.attrs, pairs[half], half, own, softmax[half], scores, probabilities);
+#pragma unroll
+    for (int i = 0; i < kDim / 4; ++i) {
+      float& sum = sums[i / 2][half * 2 + i % 2];
+      sum = sum * shrink;
+    }
+  }
+  wait_copies<1>();
+  __syncthreads();  // The values are there.
+  if (max(first, tile.first_key) < tile.all_from || min(last, tile.last_key) > tile.all_to) {
+    take_out_nan<kDim, kWarps>(pairs, first, shared, softmax);
+  }
+  add_values<kDim>(shared.values, probabilities, sums);
+  __syncthreads();  // All have read them.
+}
+
+// sums, of a split, become those of all splits so far.
+template <int kDim>
+__device__ void add_totals(const Numbers4 (&totals)[kDim / 8][kWarp], Softmax (&before)[2],
+                           const Softmax (&split)[2], Products<kDim>& sums) {
+  const Merge merge[2] = {Merge(before[0], split[0]), Merge(before[1], split[1])};
+#pragma unroll
+  for (int i = 0; i < kDim / 2; ++i) {
+    float& sum = sums[i / 4][i % 4];
+    sum = merge[i % 4 / 2].of(totals[i / 4][threadIdx.x % kWarp].at[i % 4], sum);
+  }
+}
+
+__device__ inline float* part_of(const TiledAttention& params, int64_t row, int64_t head,
+                                 int64_t split) {
+  const int64_t number = (row * params.attrs.heads + head) * params.splits + split;
+  return params.parts + number * device::part_floats(params.attrs.head_dim);
+}
+
+__device__ inline Quotient quotient_of(const TiledAttention& params, const Softmax& softmax,
+                                       int64_t head) {
+  return {softmax, params.sinks.data == nullptr ? nullptr : params.sinks.row<float>(0) + head};
+}
+
+// A pair's output, or its part in scratch.
+template <int kDim>
+__device__ void store(const TiledAttention& params, const Pair& pair, int half, int split,
+                      const Softmax& softmax, const Products<kDim>& sums) {
+  if (pair.row < 0) return;
+  const auto dim = static_cast<int>(params.attrs.head_dim);
+  const bool apart = params.parts != nullptr;
+  float* to = apart ? part_of(params, pair.row, pair.head, split)
+                    : params.out.row<float>(pair.row) + int64_t{pair.head} * dim;
+  const Quotient quotient = quotient_of(params, softmax, pair.head);
+#pragma unroll
+  for (int i = 0; i < kDim / 4; ++i) {
+    const int column = i / 2 * 8 + static_cast<int>(threadIdx.x % 4) * 2 + i % 2;
+    const float sum = sums[i / 2][half * 2 + i % 2];
+    if (column < dim) to[column] = apart ? sum : quotient.of(sum);
+  }
+  if (apart && threadIdx.x % 4 == 0) {
+    to[dim] = softmax.highest;
+    to[dim + 1] = softmax.total;
+  }
+}
+
+// Blocks of keys [begin, end), of which there is at least one.
+template <int kDim, int kWarps>
+__device__ void attend_pairs(const TiledAttention& params, const Tile& tile, const Pair (&pairs)[2],
+                             int begin, int end, Shared<kDim, kWarps>& shared) {
+  constexpr int kSplitBlocks = kSplitKeys / kKeys<kDim>;
+  auto& totals = shared.totals[threadIdx.x / kWarp];
+  Softmax softmax[2], before[2];
+  Products<kDim> sums = {};
+  copy_block<kDim, kWarps * kWarp>(params, tile, begin, 0, shared.keys);
+  commit_copies();
+  load_queries<kDim>(params, pairs, shared.queries[threadIdx.x / kWarp]);
+  for (int block = begin; block < end; ++block) {
+    const bool has_next = block + 1 < end;
+    attend_block<kDim, kWarps>(params, tile, pairs, block, has_next, shared, softmax, sums);
+    if (has_next && (block + 1) % kSplitBlocks != 0) continue;
+    if (block < (begin / kSplitBlocks + 1) * kSplitBlocks) {
+      before[0] = softmax[0], before[1] = softmax[1];
+    } else {
+      add_totals<kDim>(totals, before, softmax, sums);
+    }
+    if (!has_next) break;
+    softmax[0] = softmax[1] = {};
+#pragma unroll
+    for (int n = 0; n < kDim / 8; ++n) {
+      totals[n][threadIdx.x % kWarp] = {sums[n][0], sums[n][1], sums[n][2], sums[n][3]};
+      for (float& sum : sums[n]) sum = 0;
+    }
+  }
+  wait_copies<0>();
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    store<kDim>(params, pairs[half], half, begin / kSplitBlocks, before[half], sums);
+  }
+}
+
+template <int kDim, int kWarps>
+__global__ void __launch_bounds__(kWarps* kWarp) attend_kernel(TiledAttention params) {
+  auto& shared = *reinterpret_cast<Shared<kDim, kWarps>*>(dynamic_shared());
+  auto* heads = reinterpret_cast<int32_t*>(dynamic_shared() + params.heads_at);
+  const Tile tile = tile_of(params, blockIdx.x % params.tiles);
+  int64_t begin = tile.first_key / kKeys<kDim>, end = tile.last_key / kKeys<kDim> + 1;
+  if (params.parts != nullptr) {
+    const int64_t split = blockIdx.x / params.tiles, blocks = kSplitKeys / kKeys<kDim>;
+    begin = max(begin, split * blocks);
+    end = min(end, (split + 1) * blocks);
+  }
+  if (tile.rows == 0 || begin >= end) return;
+  list_heads(params.attrs, heads, shared.head_count);
+  const auto lane = static_cast<int>(threadIdx.x % kWarp),
+             warp = static_cast<int>(threadIdx.x) / kWarp;
+  for (int pass = 0; pass < tile.rows * shared.head_count; pass += kWarps * kPairs) {
+    const int number = pass + warp * kPairs + lane / 4;
+    const Pair pairs[2] = {pair_of(params, tile, heads, shared.head_count, number),
+                           pair_of(params, tile, heads, shared.head_count, number + 8)};
+    attend_pairs<kDim, kWarps>(params, tile, pairs, static_cast<int>(begin), static_cast<int>(end),
+                               shared);
+  }
+}
+
+// Merges the splits of a row (blockIdx.x) and a head.
+__global__ void merge_kernel(TiledAttention params) {
+  const int64_t row = blockIdx.x, head = blockIdx.y, dim = params.attrs.head_dim;
+  const int64_t position = params.step.positions[row];
+  const StepSequence& sequence = params.step.sequences[params.step.sequence_of_row[row]];
+  const int64_t begin = first_seen(params.attrs, position) / kSplitKeys;
+  const int64_t end = sequence.last_seen(position) / kSplitKeys + 1;
+  for (int64_t column = threadIdx.x; column < dim; column += blockDim.x) {
+    Softmax softmax;
+    float sum = 0;
+    for (int64_t split = begin; split < end; ++split) {
+      const float* part = part_of(params, row, head, split);
+      const Merge merge(softmax, {part[dim], part[dim + 1]});
+      sum = merge.of(sum, part[column]);
+    }
+    params.out.row<float>(row)[head * dim + column] = quotient_of(params, softmax, head).of(sum);
+  }
+}
+
+template <int kDim, int kWarps>
+const char* launch_tiles(TiledAttention params, bool has_totals, void* queue) {
+  using Memory = Shared<kDim, kWarps>;
+  static_assert(kSplitKeys % kKeys<kDim> == 0);
+  params.heads_at = has_totals ? sizeof(Memory) : offsetof(Memory, totals);
+  const int64_t bytes = params.heads_at + params.attrs.heads * int64_t{sizeof(int32_t)};
+  return launch(attend_kernel<kDim, kWarps>,
+                {params.tiles * params.splits, params.attrs.kv_heads, bytes}, kWarps * kWarp, queue,
+                params);
+}
+
+template <int kDim>
+const char* attend(const KernelArgs& args) {
+  const OperatorAttrs& attrs = args.attrs;
+  TiledAttention params{attention_params(args)};
+  const int64_t rows = params.step.rows, sequences = params.step.sequence_count;
+  const int64_t group = (attrs.heads + attrs.kv_heads - 1) / attrs.kv_heads;
+  const int64_t splits = (params.step.longest + kSplitKeys - 1) / kSplitKeys;
+  const bool apart = splits > 1 && rows * attrs.heads * splits <= device::kMaxParts;
+  const bool one_warp = rows == sequences && group <= kPairs, has_totals = splits > 1 && !apart;
+  if (apart) {
+    params.parts = reinterpret_cast<float*>(args.scratch);
+    params.splits = splits;
+  }
+  params.tile_rows = max(1, (one_warp ? 1 : kMostWarps<kDim>)*kPairs / group);
+  params.tiles = rows / params.tile_rows + sequences;
+  const char* failure = one_warp
+                            ? launch_tiles<kDim, 1>(params, has_totals, args.queue)
+                            : launch_tiles<kDim, kMostWarps<kDim>>(params, has_totals, args.queue);
+  if (failure != nullptr || !apart) return failure;
+  const int64_t threads = (attrs.head_dim + kWarp - 1) / kWarp * kWarp;
+  return launch(merge_kernel, {rows, attrs.heads}, static_cast<int>(threads), args.queue, params);
+}
+
+}  // namespace
+
+bool takes_mma(const OperatorAttrs& attrs) {
+  return attrs.head_dim % 8 == 0 && attrs.head_dim <= kWide;
+}
+
+const char* attend_mma(const KernelArgs& args) {
+  if (args.step->rows == 0 || args.attrs.kv_heads == 0) return nullptr;
+  if (args.attrs.head_dim <= kNarrow) return attend<kNarrow>(args);
+  if (args.attrs.head_dim <= kMiddle) return attend<kMiddle>(args);
+  return attend<kWide>(args);
+}
+
+}  // namespace lockstep::LOCKSTEP_TARGET

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// How attention's kernels find keys and values. A page holds, for every KV head, keys
+// [page_tokens][head_dim] and values [page_tokens][head_dim].
+#pragma once
+
+#include "worker/kernels/cuda/functions.h"
+
+namespace lockstep::LOCKSTEP_TARGET {
+
+struct AttentionParams {
+  TensorView q, k, v, sinks, out;
+  OperatorAttrs attrs;
+  StateView state;
+  StepView step;
+};
+
+inline AttentionParams attention_params(const KernelArgs& args) {
+  return {args.in[0],  args.in[1], args.in[2], args.in[3],
+          args.out[0], args.attrs, args.state, *args.step};
+}
+
+// The keys of a KV head in a position's page; its values follow.
+template <typename T>
+__device__ T* keys_of(const AttentionParams& params, const StepSequence& sequence, int64_t position,
+                      int64_t kv_head) {
+  const int64_t page = sequence.pages[position / params.state.page_tokens];
+  return reinterpret_cast<T*>(params.state.data + page * params.state.page_bytes) +
+         kv_head * 2 * params.attrs.head_dim * params.state.page_tokens;
+}
+
+// The first position that a row sees.
+__device__ inline int64_t first_seen(const OperatorAttrs& attrs, int64_t position) {
+  const int64_t in_window = attrs.window > 0 ? max(0, position - attrs.window + 1) : 0;
+  return attrs.chunk > 0 ? max(in_window, position / attrs.chunk * attrs.chunk) : in_window;
+}
+
+// A score, from the product of a query and a key.
+__device__ inline float score_of(const OperatorAttrs& attrs, int64_t head, int64_t distance,
+                                 float product) {
+  const float scaled = product * attrs.scale;
+  const float score = attrs.cap == 0 ? scaled : attrs.cap * tanh_of(scaled / attrs.cap);
+  if (attrs.slopes == nullptr) return score;
+  return fmaf(attrs.slopes[head], static_cast<float>(distance), score);
+}
+
+}  // namespace lockstep::LOCKSTEP_TARGET

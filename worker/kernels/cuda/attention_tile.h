@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a block of threads of attention_mma.cu computes: a tile, some rows of one sequence with all
+// query heads of one KV head (blockIdx.y), of which each pair of a row and a head is a row of the
+// products.
+#pragma once
+
+#include "worker/kernels/cuda/attention_pages.h"
+
+namespace lockstep::LOCKSTEP_TARGET {
+
+struct TiledAttention : AttentionParams {
+  float* parts = nullptr;  // Sums of splits that are blocks' own; null where they are not.
+  int64_t splits = 1;      // Of the longest sequence, where they are blocks' own.
+  int64_t tile_rows = 1;   // At most.
+  int64_t tiles = 0;       // At least as many as there are.
+  int64_t heads_at = 0;    // Where list_heads() puts them in shared memory.
+};
+
+// The keys that any of its rows sees are first_key to last_key; all of them see all_from to all_to.
+struct Tile {
+  StepSequence sequence;
+  int32_t first_row = 0;
+  int32_t rows = 0;
+  int32_t first_key = 0, last_key = -1;
+  int32_t all_from = 0, all_to = -1;
+};
+
+// Sequence i's tiles have the numbers from first_row / tile_rows + i, which leaves room for all;
+// behind a sequence's last one there may be one without rows.
+__device__ inline Tile tile_of(const TiledAttention& params, int64_t number) {
+  int64_t low = 0, high = params.step.sequence_count;  // The sequence is in [low, high).
+  while (high - low > 1) {
+    const int64_t middle = (low + high) / 2;
+    const int64_t first = params.step.sequences[middle].first_row / params.tile_rows + middle;
+    (first <= number ? low : high) = middle;
+  }
+  Tile tile{.sequence = params.step.sequences[low]};
+  const StepSequence& sequence = tile.sequence;
+  const int64_t begin = (number - sequence.first_row / params.tile_rows - low) * params.tile_rows;
+  if (begin >= sequence.rows) return tile;
+  tile.rows = static_cast<int32_t>(min(params.tile_rows, sequence.rows - begin));
+  tile.first_row = static_cast<int32_t>(sequence.first_row + begin);
+  const int64_t first = sequence.first_position + begin, last = first + tile.rows - 1;
+  tile.first_key = static_cast<int32_t>(first_seen(params.attrs, first));
+  tile.last_key = static_cast<int32_t>(sequence.last_seen(last));
+  tile.all_from = static_cast<int32_t>(first_seen(params.attrs, last));
+  tile.all_to = static_cast<int32_t>(sequence.last_seen(first));
+  return tile;
+}
+
+// Sees keys first to last; none where row is -1.
+struct Pair {
+  int32_t row = -1;
+  int32_t head = 0;
+  int32_t position = 0;
+  int32_t first = 0, last = -1;
+
+  __device__ bool sees(int32_t key) const { return first <= key && key <= last; }
+};
+
+// `heads` as list_heads() leaves them.
+__device__ inline Pair pair_of(const TiledAttention& params, const Tile& tile, const int32_t* heads,
+                               int32_t head_count, int32_t number) {
+  Pair pair;
+  if (number >= tile.rows * head_count) return pair;
+  const int32_t row = number / head_count;
+  const int64_t position =
+      tile.sequence.first_position + tile.first_row + row - tile.sequence.first_row;
+  pair.row = tile.first_row + row;
+  pair.head = heads[number % head_count];
+  pair.position = static_cast<int32_t>(position);
+  pair.first = static_cast<int32_t>(first_seen(params.attrs, position));
+  pair.last = static_cast<int32_t>(tile.sequence.last_seen(position));
+  return pair;
+}
+
+// The query heads of the block's KV head, in whichever order the map has them. All threads call it.
+__device__ inline void list_heads(const OperatorAttrs& attrs, int32_t* heads, int32_t& count) {
+  if (threadIdx.x == 0) {
+    count = 0;
+    for (int32_t head = 0; head < attrs.heads; ++head) {
+      if (attrs.kv_head_of[head] == static_cast<int32_t>(blockIdx.y)) heads[count++] = head;
+    }
+  }
+  __syncthreads();
+}
+
+}  // namespace lockstep::LOCKSTEP_TARGET

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// How the weights of linear_mma.cu lie in memory: as tensor cores take them, so that a lane reads
+// 16 bytes at a time and a warp one piece of memory from its beginning to its end. 16 rows are a
+// stripe, 64 columns of it a unit, 2 KiB of 16-bit numbers; short ones are filled up with zeros. A
+// unit is four steps of mma.m16n8k16. Lane 4g + t of step 2j + s has of rows g and g + 8 the four
+// columns from 32j + 8t + 4s on: of x, lane 4g + t then takes eight neighbours for both steps of j.
+#pragma once
+
+#include "worker/kernels/kernel.h"
+
+namespace lockstep::device {
+
+inline constexpr int64_t kStripeRows = 16;
+inline constexpr int64_t kUnitDepth = 64;
+// The canonical order of sums: K in slices, each from zero in order of its steps, the slices added
+// in order. Whoever computes a slice, where, and beside what else, changes no bit.
+inline constexpr int64_t kSliceUnits = 16;
+
+constexpr int64_t stripes_of(int64_t rows) { return (rows + kStripeRows - 1) / kStripeRows; }
+constexpr int64_t units_of(int64_t depth) { return (depth + kUnitDepth - 1) / kUnitDepth; }
+constexpr int64_t slices_of(int64_t depth) {
+  return (units_of(depth) + kSliceUnits - 1) / kSliceUnits;
+}
+
+// Where a number of a unit is: its lane, and which number of the lane's part of A it is.
+struct FragmentPlace {
+  int step;
+  int lane;
+  int word;
+  int half;
+};
+constexpr FragmentPlace fragment_place(int64_t row, int64_t col) {
+  const auto r = static_cast<int>(row), k = static_cast<int>(col);
+  return {.step = k / 32 * 2 + k % 8 / 4,
+          .lane = r % 8 * 4 + k % 32 / 8,
+          .word = r / 8 + k % 4 / 2 * 2,
+          .half = k % 2};
+}
+
+// Behind a unit's numbers or codes are its scales, then its minima, each [row % 8][row / 8][group
+// of 32]; kQ8C has one scale per row, in front of the stripe's first unit.
+template <DType kWeight>
+struct FragmentBytes {
+  static constexpr Quantization kKind = quantization(kWeight).value_or(Quantization{.bits = 16});
+  static constexpr int64_t kCodes = kStripeRows * kUnitDepth * kKind.bits / 8;
+  static constexpr int64_t kScales = kKind.group == 0 ? 0 : kStripeRows * 4;
+  static constexpr int64_t kUnit = kCodes + kScales * (kKind.minimum ? 2 : 1);
+  static constexpr int64_t kHead = kKind.bits == 8 && kKind.group == 0 ? kStripeRows * 2 : 0;
+  static_assert(kUnit % 16 == 0 && kHead % 16 == 0);
+  static_assert(kKind.group == 0 || kKind.group * 2 == kUnitDepth);
+
+  static constexpr int64_t stripe(int64_t depth) { return kHead + units_of(depth) * kUnit; }
+};
+
+constexpr int64_t scale_place(int64_t row, int64_t group) {
+  return row % 8 * 4 + row / 8 * 2 + group;
+}
+
+// A PackedBytesFn and a PackFn for each type of weight.
+template <DType kWeight>
+int64_t fragment_bytes(int64_t rows, int64_t cols);
+template <DType kWeight>
+void pack_fragments(const PackArgs& args);
+
+// Rows of x are read eight numbers at a time, from multiples of 16 bytes. Those that are float32,
+// or do not lie so, are copied into scratch as rows of this many 16-bit numbers.
+constexpr int64_t copied_stride(int64_t depth) { return (depth + 7) / 8 * 8; }
+// A ScratchBytesFn. Where rows are a part of wider ones, only their address says whether they do.
+int64_t mma_scratch_bytes(const KernelArgs& largest, int threads);
+
+}  // namespace lockstep::device

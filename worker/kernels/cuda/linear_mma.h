@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// linear on tensor cores. How it is cut into blocks is chosen by shape alone and changes no bit:
+// tests ask for each way.
+#pragma once
+
+#include "worker/kernels/cuda/target.h"
+
+namespace lockstep::LOCKSTEP_TARGET {
+
+enum class MmaBlocks {
+  kStream8,  // So many rows of x, by all of K.
+  kStream16,
+  kStream32,
+  kStream64,
+  kTile128,
+};
+
+MmaBlocks mma_blocks(int64_t rows, int64_t cols);
+
+template <DType kWeight>
+const char* linear_mma_by(MmaBlocks blocks, const KernelArgs& args);
+template <DType kWeight>
+const char* linear_mma(const KernelArgs& args);
+
+}  // namespace lockstep::LOCKSTEP_TARGET

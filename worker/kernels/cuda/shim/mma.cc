@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// A warp's matrices: each thread gives the others what it has of them, and computes or takes what
+// it gets.
+#include <bit>
+#include <cmath>
+#include <cstring>
+
+#include "base/check.h"
+#include "base/float16.h"
+#include "worker/kernels/cuda/shim/shim.h"
+
+namespace lockstep::shim {
+namespace {
+
+constexpr size_t kRowBytes = 16;  // 8 numbers.
+
+int lane() { return static_cast<int>(threadIdx.x % 32); }
+
+// A thread's part of A and B as float32: [word][half].
+struct Operands {
+  float a[4][2];
+  float b[2][2];
+};
+
+const Operands& operands_of(int lane) { return *static_cast<const Operands*>(given(lane)); }
+
+void give_row(const void* row) {
+  LOCKSTEP_CHECK(reinterpret_cast<uintptr_t>(row) % kRowBytes == 0);
+  give(row, kRowBytes);
+}
+
+const char* row_of(int matrix, int row) {
+  return static_cast<const char*>(given(matrix * 8 + row));
+}
+
+// a * b + c rounded once: float32 on the way is rounded to odd, which rounding to far fewer bits
+// does not notice.
+uint16_t bf16_of_fma(float a, float b, float c) {
+  const double product = static_cast<double>(a) * b, addend = c;
+  const double sum = product + addend;
+  const double of_addend = sum - product;
+  const double lost = (product - (sum - of_addend)) + (addend - of_addend);
+  const auto near = static_cast<float>(sum);
+  const double missing = (sum - static_cast<double>(near)) + lost;
+  const auto bits = std::bit_cast<uint32_t>(near);
+  const bool exact = !(missing < 0 || missing > 0);  // So is what is not a number.
+  if (exact || bits % 2 == 1) return float_to_bf16(near);
+  return float_to_bf16(std::nextafter(near, missing > 0 ? INFINITY : -INFINITY));
+}
+
+}  // namespace
+
+uint32_t fma_pairs(uint32_t a, uint32_t b, uint32_t c) {
+  const auto half = [&](int bits) {
+    const auto of = [&](uint32_t pair) {
+      return bf16_to_float(static_cast<uint16_t>(pair >> bits));
+    };
+    return static_cast<uint32_t>(bf16_of_fma(of(a), of(b), of(c))) << bits;
+  };
+  return half(0) | half(16);
+}
+
+void multiply_add(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1,
+                  float (*widen)(uint16_t bits)) {
+  const auto split = [&](uint32_t word, float(&to)[2]) {
+    to[0] = widen(static_cast<uint16_t>(word));
+    to[1] = widen(static_cast<uint16_t>(word >> 16));
+  };
+  Operands mine;
+  for (int i = 0; i < 4; ++i) split(a[i], mine.a[i]);
+  split(b0, mine.b[0]);
+  split(b1, mine.b[1]);
+  give(&mine, sizeof(mine));
+  const int g = lane() / 4, t = lane() % 4;
+  for (int k = 0; k < 16; ++k) {
+    const int owner = k % 8 / 2, word = k / 8;
+    const Operands& row = operands_of(4 * g + owner);
+    for (int i = 0; i < 4; ++i) {
+      const Operands& col = operands_of(4 * (2 * t + i % 2) + owner);
+      c[i] = std::fma(row.a[2 * word + i / 2][k % 2], col.b[word][k % 2], c[i]);
+    }
+  }
+}
+
+void load_matrices(uint32_t (&to)[4], const void* row) {
+  give_row(row);
+  for (int matrix = 0; matrix < 4; ++matrix) {
+    std::memcpy(&to[matrix], row_of(matrix, lane() / 4) + lane() % 4 * 4, 4);
+  }
+}
+
+void load_matrices_transposed(uint32_t (&to)[4], const void* row) {
+  give_row(row);
+  for (int matrix = 0; matrix < 4; ++matrix) {
+    uint16_t pair[2];
+    for (int i = 0; i < 2; ++i) {
+      std::memcpy(&pair[i], row_of(matrix, lane() % 4 * 2 + i) + lane() / 4 * 2, 2);
+    }
+    std::memcpy(&to[matrix], pair, 4);
+  }
+}
+
+}  // namespace lockstep::shim
