@@ -58,6 +58,8 @@ Value latent_attention(Graph& g, const Config& c, Value x, int layer) {
   const Value key = latent_key(g, c, x);
   const Value sums = g.attention(query, key, key,
                                  {.head_dim = key_dim,
+                                  .v_dim = l.kv_width,
+                                  .values_in_keys = true,
                                   .heads = c.heads,
                                   .kv_heads = 1,
                                   .scale = c.attention_scale,

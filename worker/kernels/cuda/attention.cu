@@ -5,8 +5,9 @@
 // head's sink; rows of the sequence's prefix see all of it. Where read_only nothing is appended.
 // Keys are taken in blocks of kKeyBlock from position 0 on, with a running maximum and sum, so the
 // bits depend on the position alone. Queries are rounded to the pages' type. A page holds, for
-// every KV head, keys [head_dim][page_tokens] and values [page_tokens][head_dim]: for scores there
-// is one thread per key, for sums one per column, and their loads coalesce.
+// every KV head, keys [head_dim][page_tokens] and values [page_tokens][v_dim]: for scores there
+// is one thread per key, for sums one per column, and their loads coalesce. Where values are in
+// keys there are these alone, and a thread reads a column's page_tokens numbers in a row.
 #include "worker/kernels/cuda/functions.h"
 #include "worker/kernels/cuda/sizes.h"
 
@@ -28,8 +29,19 @@ template <typename T>
 __device__ T* page_of(const AttentionParams& params, const StepSequence& sequence, int64_t position,
                       int64_t kv_head) {
   const int64_t page = sequence.pages[position / params.state.page_tokens];
+  const int64_t own_values = params.attrs.values_in_keys ? 0 : params.attrs.v_dim;
   return reinterpret_cast<T*>(params.state.data + page * params.state.page_bytes) +
-         kv_head * 2 * params.attrs.head_dim * params.state.page_tokens;
+         kv_head * (params.attrs.head_dim + own_values) * params.state.page_tokens;
+}
+
+// Where the values' columns are in a page, from one to the next, and where positions are.
+struct ValueLayout {
+  int64_t begin, column, position;
+};
+__device__ ValueLayout value_layout(const AttentionParams& params) {
+  const int64_t tokens = params.state.page_tokens;
+  if (params.attrs.values_in_keys) return {0, tokens, 1};
+  return {params.attrs.head_dim * tokens, 1, params.attrs.v_dim};
 }
 
 template <typename T>
@@ -38,14 +50,14 @@ __global__ void append_kernel(AttentionParams params) {
   const int64_t position = params.step.positions[row], tokens = params.state.page_tokens;
   const StepSequence& sequence = params.step.sequences[params.step.sequence_of_row[row]];
   const float* k = params.k.row<float>(row) + kv_head * dim;
-  const float* v = params.v.row<float>(row) + kv_head * dim;
   T* keys = page_of<T>(params, sequence, position, kv_head);
-  T* values = keys + dim * tokens;
   const int64_t slot = position % tokens;
-  for (int64_t d = threadIdx.x; d < dim; d += blockDim.x) {
-    narrow(k[d], keys[d * tokens + slot]);
-    narrow(v[d], values[slot * dim + d]);
-  }
+  for (int64_t d = threadIdx.x; d < dim; d += blockDim.x) narrow(k[d], keys[d * tokens + slot]);
+  if (params.attrs.values_in_keys) return;
+  const int64_t v_dim = params.attrs.v_dim;
+  const float* v = params.v.row<float>(row) + kv_head * v_dim;
+  T* values = keys + dim * tokens + slot * v_dim;
+  for (int64_t d = threadIdx.x; d < v_dim; d += blockDim.x) narrow(v[d], values[d]);
 }
 
 // The score of one key.
@@ -67,12 +79,14 @@ template <typename T>
 __device__ float add_pv(const AttentionParams& params, const StepSequence& sequence, int64_t begin,
                         int64_t end, int64_t kv_head, int64_t d, const float* probabilities,
                         float sum) {
-  const int64_t tokens = params.state.page_tokens, dim = params.attrs.head_dim;
+  const int64_t tokens = params.state.page_tokens;
+  const ValueLayout layout = value_layout(params);
   for (int64_t at = begin; at < end;) {
-    const T* values = page_of<T>(params, sequence, at, kv_head) + dim * tokens + d;
+    const T* values = page_of<T>(params, sequence, at, kv_head) + layout.begin + d * layout.column;
     const int64_t page_begin = at / tokens * tokens, stop = min(end, page_begin + tokens);
     for (; at < stop; ++at) {
-      sum = fmaf(probabilities[at - begin], widen(values[(at - page_begin) * dim]), sum);
+      sum =
+          fmaf(probabilities[at - begin], widen(values[(at - page_begin) * layout.position]), sum);
     }
   }
   return sum;
@@ -83,11 +97,10 @@ template <typename T>
 __global__ void __launch_bounds__(kMaxDim) attend_kernel(AttentionParams params) {
   __shared__ float query[kMaxDim], scores[kKeyBlock];
   const int64_t row = gridDim.x - 1 - blockIdx.x;  // Late rows see the most keys: they go first.
-  const int64_t head = blockIdx.y, dim = params.attrs.head_dim, d = threadIdx.x;
+  const int64_t head = blockIdx.y, d = threadIdx.x;
+  const int64_t dim = params.attrs.head_dim, v_dim = params.attrs.v_dim;
   const int64_t kv_head = params.attrs.kv_head_of[head], position = params.step.positions[row];
-  const int64_t window = params.attrs.window, chunk = params.attrs.chunk;
-  const int64_t in_window = window > 0 ? max(0, position - window + 1) : 0;
-  const int64_t first = chunk > 0 ? max(in_window, position / chunk * chunk) : in_window;
+  const int64_t first = first_seen(params.attrs, position);
   const StepSequence& sequence = params.step.sequences[params.step.sequence_of_row[row]];
   if (d < dim) {
     T rounded;
@@ -120,7 +133,7 @@ __global__ void __launch_bounds__(kMaxDim) attend_kernel(AttentionParams params)
     for (int64_t j = 0; j < count; ++j) block_total = block_total + scores[j];
     const float shrink = exp_of(before - from);
     total = total * shrink + block_total;
-    if (d < dim) {
+    if (d < v_dim) {
       accumulator =
           add_pv<T>(params, sequence, begin, end, kv_head, d, scores, accumulator * shrink);
     }
@@ -132,20 +145,21 @@ __global__ void __launch_bounds__(kMaxDim) attend_kernel(AttentionParams params)
     accumulator = accumulator * shrink;
     total = total * shrink + exp_of(sink - most);
   }
-  if (d < dim) params.out.row<float>(row)[head * dim + d] = accumulator / total;
+  if (d < v_dim) params.out.row<float>(row)[head * v_dim + d] = accumulator / total;
 }
 
 template <typename T>
 const char* attention(const KernelArgs& args) {
   const OperatorAttrs& attrs = args.attrs;
-  const int64_t rows = args.step->rows, dim = attrs.head_dim;
+  const int64_t rows = args.step->rows;
+  const int64_t columns = attrs.head_dim > attrs.v_dim ? attrs.head_dim : attrs.v_dim;
   const AttentionParams params = {args.in[0],  args.in[1], args.in[2], args.in[3],
                                   args.out[0], attrs,      args.state, *args.step};
   if (!attrs.read_only) {
     const char* failure = launch(append_kernel<T>, {rows, attrs.kv_heads}, 64, args.queue, params);
     if (failure != nullptr) return failure;
   }
-  const int64_t threads = dim <= kKeyBlock ? kKeyBlock : (dim + kWarp - 1) / kWarp * kWarp;
+  const int64_t threads = columns <= kKeyBlock ? kKeyBlock : (columns + kWarp - 1) / kWarp * kWarp;
   return launch(attend_kernel<T>, {rows, attrs.heads}, static_cast<int>(threads), args.queue,
                 params);
 }
