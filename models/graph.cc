@@ -81,6 +81,8 @@ const char* axis_name(Axis axis) {
       return "kv_heads";
     case Axis::kFfn:
       return "ffn";
+    case Axis::kLatent:
+      return "latent";
     case Axis::kVocab:
       return "vocab";
   }
