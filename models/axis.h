@@ -7,9 +7,10 @@
 namespace lockstep {
 
 // What a dimension means: all that sharding needs to know of a model. kNone is never cut: rotary
-// tables, the weight of a head_norm, the one row of a bias.
-enum class Axis : uint8_t { kNone, kHidden, kHeads, kKvHeads, kFfn, kVocab };
-inline constexpr int kAxisCount = 6;
+// tables, the weight of a head_norm, the one row of a bias. kLatent: the few columns between
+// a matrix that narrows and one that widens, which are normed as a whole.
+enum class Axis : uint8_t { kNone, kHidden, kHeads, kKvHeads, kFfn, kLatent, kVocab };
+inline constexpr int kAxisCount = 7;
 const char* axis_name(Axis axis);
 
 // `count` units of `unit` columns each. A unit is never cut: a head's columns stay together.

@@ -81,6 +81,8 @@ const char* axis_name(Axis axis) {
       return "kv_heads";
     case Axis::kFfn:
       return "ffn";
+    case Axis::kLatent:
+      return "latent";
     case Axis::kVocab:
       return "vocab";
   }
@@ -221,6 +223,8 @@ Value Graph::attention(Value q, Value k, Value v, const AttentionSpec& spec) {
   attributes.set_cap(spec.cap);
   attributes.set_chunk(spec.chunk);
   attributes.set_read_only(spec.read_only);
+  attributes.set_values_in_keys(spec.values_in_keys);
+  LOCKSTEP_CHECK(!spec.values_in_keys || k.id == v.id);
   attributes.set_state(spec.layer);
   for (const float slope : spec.slopes) attributes.add_slopes(slope);
   if (!spec.sinks.empty()) {

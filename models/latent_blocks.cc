@@ -6,8 +6,8 @@ namespace {
 
 constexpr float kLatentNormEps = 1e-6f;  // Whatever rms_norm_eps is.
 
-// Columns of the rows that queries, keys and values are made from: every worker computes them.
-AxisSize narrow(int64_t columns) { return {Axis::kNone, columns, 1}; }
+// Columns of the rows that queries, keys and values are made from.
+AxisSize low_rank(int64_t columns) { return {Axis::kLatent, columns, 1}; }
 
 // Of every query head, the columns that do not turn and those that do.
 struct Queries {
@@ -18,7 +18,7 @@ Queries queries(Graph& g, const Config& c, Value x) {
   const LatentConfig& l = c.latent;
   std::string name = "q_proj";
   if (l.q_width > 0) {
-    x = g.linear(x, "q_a_proj", narrow(l.q_width), c.output_bias);
+    x = g.linear(x, "q_a_proj", low_rank(l.q_width), c.output_bias);
     x = g.rms_norm(x, "q_a_layernorm", kLatentNormEps);
     name = "q_b_proj";
   }
@@ -31,15 +31,16 @@ Queries queries(Graph& g, const Config& c, Value x) {
           .turned = g.rope(part("rope", l.nope_dim, c.head_dim), c.rope)};
 }
 
-// The one key that all heads share.
+// The one key that all heads share. Its few columns that turn are computed by every worker.
 Value latent_key(Graph& g, const Config& c, Value x) {
   const int64_t width = c.latent.kv_width, all = width + c.head_dim;
-  const auto part = [&](const char* name, int64_t begin, int64_t size) {
-    return g.linear_part(x, "kv_a_proj_with_mqa", rows_of_runs(name, 1, all, begin, size),
-                         narrow(size), c.output_bias);
+  const auto part = [&](const char* name, int64_t begin, AxisSize out) {
+    return g.linear_part(x, "kv_a_proj_with_mqa", rows_of_runs(name, 1, all, begin, out.count), out,
+                         c.output_bias);
   };
-  const Value latent = g.rms_norm(part("latent", 0, width), "kv_a_layernorm", kLatentNormEps);
-  const Value turned = g.rope(part("rope", width, c.head_dim), c.rope);
+  const Value latent =
+      g.rms_norm(part("latent", 0, low_rank(width)), "kv_a_layernorm", kLatentNormEps);
+  const Value turned = g.rope(part("rope", width, {Axis::kNone, c.head_dim, 1}), c.rope);
   return g.join_heads(latent, turned, {Axis::kKvHeads, 1, all, c.heads});
 }
 
@@ -58,6 +59,8 @@ Value latent_attention(Graph& g, const Config& c, Value x, int layer) {
   const Value key = latent_key(g, c, x);
   const Value sums = g.attention(query, key, key,
                                  {.head_dim = key_dim,
+                                  .v_dim = l.kv_width,
+                                  .values_in_keys = true,
                                   .heads = c.heads,
                                   .kv_heads = 1,
                                   .scale = c.attention_scale,

@@ -95,7 +95,8 @@ struct Experts {
 
 struct AttentionSpec {
   int64_t head_dim = 0;
-  int64_t v_dim = 0;  // Of a value head; 0: head_dim.
+  int64_t v_dim = 0;            // Of a value head; 0: head_dim.
+  bool values_in_keys = false;  // They are the first v_dim columns of keys: v is k.
   int64_t heads = 0;
   int64_t kv_heads = 0;
   float scale = 0;

@@ -59,7 +59,8 @@ struct OperatorAttrs {
   // head_norm, rope, attention, delta_rule, recurrence: columns of a q or k head; expand_heads: of
   // an output head
   int64_t head_dim = 0;
-  int64_t v_dim = 0;  // attention, delta_rule, recurrence: columns of a value head
+  int64_t v_dim = 0;            // attention, delta_rule, recurrence: columns of a value head
+  bool values_in_keys = false;  // attention: values are the first v_dim columns of keys; v is k
   // attention: query heads on this rank; delta_rule, recurrence: value heads; head_linear,
   // join_heads, head_dot, expand_heads
   int64_t heads = 0;
@@ -115,6 +116,14 @@ struct OperatorAttrs {
   int64_t set = 0;
   while (set < attrs.rope_length_count && attrs.rope_lengths[set] < rope_length) ++set;
   return attrs.inv_freq + set * (attrs.rotary_dim / 2);
+}
+
+// Of attention: the first position that a query at this one sees.
+[[gnu::always_inline]] constexpr int64_t first_seen(const OperatorAttrs& attrs, int64_t position) {
+  const bool cut = attrs.window > 0 && attrs.window <= position;
+  const int64_t in_window = cut ? position - attrs.window + 1 : 0;
+  const int64_t in_chunk = attrs.chunk > 0 ? position / attrs.chunk * attrs.chunk : 0;
+  return in_window > in_chunk ? in_window : in_chunk;
 }
 
 // Calls visit(pointer, count) for every array that a kernel reads, so that whoever places

@@ -165,21 +165,23 @@ bool check_attention(const OperatorCall& c, Finding& f) {
   const OperatorAttrs& a = c.attrs;
   if (c.program != nullptr &&
       !(f.within("state", a.state, 0, c.program->state_count - 1) &&
-        f.equal("head_dim", a.head_dim, c.kv.k_dim) && f.equal("v_dim", a.v_dim, c.kv.v_dim) &&
+        f.equal("head_dim", a.head_dim, c.kv.k_dim) &&
+        f.equal("v_dim of the pages", c.kv.v_dim, a.values_in_keys ? 0 : a.v_dim) &&
         f.equal("kv_heads", a.kv_heads, c.kv.kv_heads))) {
     return false;
   }
-  const bool shapes = f.within("heads", a.heads, 0, kMaxHeads) &&
-                      f.within("kv_heads", a.kv_heads, 0, kMaxHeads) &&
-                      f.within("head_dim", a.head_dim, 1, kMaxColumns / kMaxHeads) &&
-                      f.within("v_dim", a.v_dim, 1, kMaxColumns / kMaxHeads) &&
-                      f.equal("columns of q", c.in[0].cols, a.heads * a.head_dim) &&
-                      f.equal("columns of k", c.in[1].cols, a.kv_heads * a.head_dim) &&
-                      f.equal("columns of v", c.in[2].cols, a.kv_heads * a.v_dim) &&
-                      f.equal("columns of the output", c.out[0].cols, a.heads * a.v_dim) &&
-                      f.equal("kv_head_of count", a.kv_head_of_count, a.heads) &&
-                      (a.slopes == nullptr || f.equal("slopes count", a.slope_count, a.heads)) &&
-                      (!c.in[3].present || f.equal("columns of sinks", c.in[3].cols, a.heads));
+  const bool shapes =
+      f.within("heads", a.heads, 0, kMaxHeads) && f.within("kv_heads", a.kv_heads, 0, kMaxHeads) &&
+      f.within("head_dim", a.head_dim, 1, kMaxColumns / kMaxHeads) &&
+      f.within("v_dim", a.v_dim, 1, a.values_in_keys ? a.head_dim : kMaxColumns / kMaxHeads) &&
+      f.equal("columns of q", c.in[0].cols, a.heads * a.head_dim) &&
+      f.equal("columns of k", c.in[1].cols, a.kv_heads * a.head_dim) &&
+      f.equal("columns of v", c.in[2].cols,
+              a.kv_heads * (a.values_in_keys ? a.head_dim : a.v_dim)) &&
+      f.equal("columns of the output", c.out[0].cols, a.heads * a.v_dim) &&
+      f.equal("kv_head_of count", a.kv_head_of_count, a.heads) &&
+      (a.slopes == nullptr || f.equal("slopes count", a.slope_count, a.heads)) &&
+      (!c.in[3].present || f.equal("columns of sinks", c.in[3].cols, a.heads));
   if (!shapes) return false;
   for (int64_t head = 0; head < a.heads; ++head) {
     if (!f.within("kv_head_of", a.kv_head_of[head], 0, a.kv_heads - 1)) return false;

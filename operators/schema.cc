@@ -99,7 +99,8 @@ constexpr std::array<OperatorSchema, kOpCount> kSchemas = table_by_op<OperatorSc
          "appends k and v to the layer's pages (read_only: to those of a layer before, which "
          "has done it); out = softmax(scale * q * keys^T, capped, + slope * distance) * values, "
          "causal but for the rows of a sequence's prefix, which see one another, within window "
-         "and chunk; a head's sink is one more score, without a value",
+         "and chunk; a head's sink is one more score, without a value; values_in_keys: values are "
+         "the first v_dim columns of keys, and v is k",
      .attrs = AttrsKind::kAttention,
      .inputs = {value("q"), value("k"), value("v"), optional_bias("sinks")},
      .outputs = {"out"},

@@ -52,7 +52,8 @@ struct OperandShape {
   int64_t rows_each = 0;  // Of values: rows for each token; 0: rows are counted by outputs.
 };
 
-// KV pages of a layer: keys of k_dim columns and values of v_dim for each head.
+// KV pages of a layer: keys of k_dim columns and values of v_dim for each head; with a v_dim of 0
+// values are the first columns of keys.
 struct KvShape {
   int64_t kv_heads = 0;
   int64_t k_dim = 0;

@@ -77,6 +77,7 @@ void bind_attention(const program::AttentionAttrs& from, OperatorAttrs& attrs) {
   attrs.window = from.window();
   attrs.chunk = from.chunk();
   attrs.read_only = from.read_only();
+  attrs.values_in_keys = from.values_in_keys();
   attrs.cap = from.cap();
   attrs.state = from.state();
 }
@@ -168,6 +169,7 @@ std::string attention_text(const OperatorAttrs& attrs, bool brief) {
       fmt::format("heads {} kv_heads {} head_dim {}", attrs.heads, attrs.kv_heads, attrs.head_dim);
   if (attrs.v_dim != attrs.head_dim) text += fmt::format(" v_dim {}", attrs.v_dim);
   text += fmt::format(" scale {:.9g} state {}", attrs.scale, attrs.state);
+  if (attrs.values_in_keys) text += " values_in_keys";
   if (attrs.read_only) text += " read_only";
   if (attrs.window != 0) text += fmt::format(" window {}", attrs.window);
   if (attrs.chunk != 0) text += fmt::format(" chunk {}", attrs.chunk);

@@ -279,7 +279,7 @@ absl::Status check_state(const program::State& state, int index) {
   if (kv.kv_heads() < 0 || kv.kv_heads() > 4096)
     return fail("kv_heads", "0 to 4096", kv.kv_heads());
   if (kv.k_dim() < 1 || kv.k_dim() > 4096) return fail("k_dim", "1 to 4096", kv.k_dim());
-  if (kv.v_dim() < 1 || kv.v_dim() > 4096) return fail("v_dim", "1 to 4096", kv.v_dim());
+  if (kv.v_dim() < 0 || kv.v_dim() > 4096) return fail("v_dim", "0 to 4096", kv.v_dim());
   return absl::OkStatus();
 }
 

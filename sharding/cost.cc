@@ -24,11 +24,11 @@ PlanRow program_costs(const program::Program& program) {
       row.block_bytes += state.block().rows() * state.block().cols() * bytes_of(state.dtype());
       continue;
     }
-    const int64_t scale_bytes =
-        state.dtype() == program::I8 ? 4 : 0;  // One per key, one per value.
+    // One per key, one per value where it is not in the key.
+    const int64_t scales = state.dtype() != program::I8 ? 0 : state.kv().v_dim() == 0 ? 1 : 2;
     row.kv_bytes_per_token +=
         state.kv().kv_heads() *
-        ((state.kv().k_dim() + state.kv().v_dim()) * bytes_of(state.dtype()) + 2 * scale_bytes);
+        ((state.kv().k_dim() + state.kv().v_dim()) * bytes_of(state.dtype()) + 4 * scales);
   }
   for (const program::Instruction& instruction : program.instructions()) {
     const bool gathers = instruction.op() == program::ALL_GATHER;

@@ -53,7 +53,8 @@ int state_of(const program::AttentionAttrs& attention, DType dtype, program::Pro
   program::KvPages& kv = *state.mutable_kv();
   kv.set_kv_heads(attention.kv_heads());
   kv.set_k_dim(attention.head_dim());
-  kv.set_v_dim(attention.v_dim() == 0 ? attention.head_dim() : attention.v_dim());
+  const int64_t v_dim = attention.v_dim() == 0 ? attention.head_dim() : attention.v_dim();
+  kv.set_v_dim(attention.values_in_keys() ? 0 : v_dim);
   return program.states_size() - 1;
 }
 

@@ -122,7 +122,7 @@ std::vector<int64_t> apportion(int64_t count, std::span<const int64_t> eighths) 
 
 bool Plan::splits(Axis axis) const {
   if (ranks == 1 || axis == Axis::kNone) return false;
-  return axis != Axis::kHidden || strategy == Strategy::kGather;
+  return strategy == Strategy::kGather || (axis != Axis::kHidden && axis != Axis::kLatent);
 }
 
 Range Plan::units(AxisSize axis, int rank) const {

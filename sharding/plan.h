@@ -27,9 +27,9 @@ struct Plan {
   Strategy strategy = Strategy::kGather;
   std::vector<int64_t> eighths = {};  // [ranks]: speed, the fastest being 8.
   // By axis: boundaries are multiples of so many units. A group of quantized weights is never cut.
-  std::array<int64_t, kAxisCount> grains = {1, 1, 1, 1, 1, kVocabBlock};
+  std::array<int64_t, kAxisCount> grains = {1, 1, 1, 1, 1, 1, kVocabBlock};
 
-  // Whether values over this axis are cut: none for one rank, hidden under gather only.
+  // Whether values over this axis are cut: none for one rank, hidden and latent under gather only.
   bool splits(Axis axis) const;
   // The units of `rank`. Those of kKvHeads cover the rank's query heads and may overlap.
   Range units(AxisSize axis, int rank) const;

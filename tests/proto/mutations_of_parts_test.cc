@@ -199,7 +199,7 @@ INSTANTIATE_TEST_SUITE_P(
         {"StateKeyDim", "k_dim must be",
          [](P p) { p.mutable_states(0)->mutable_kv()->set_k_dim(INT64_MAX); }},
         {"StateValueDim", "v_dim must be",
-         [](P p) { p.mutable_states(0)->mutable_kv()->set_v_dim(0); }},
+         [](P p) { p.mutable_states(0)->mutable_kv()->set_v_dim(-1); }},
         {"StateOfNoKind", "kind must be", [](P p) { p.mutable_states(0)->clear_kv(); }},
     }),
     mutation_name);

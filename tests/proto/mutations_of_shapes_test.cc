@@ -121,6 +121,16 @@ INSTANTIATE_TEST_SUITE_P(
         {"AttentionStateHeads", "kv_heads must be",
          [](P p) { p.mutable_states(0)->mutable_kv()->set_kv_heads(2); }},
         {"AttentionHeadDim", "head_dim must be", [](P p) { attention_of(p).set_head_dim(8); }},
+        {"AttentionWithoutValues", "v_dim of the pages must be 4, found 0",
+         [](P p) { p.mutable_states(0)->mutable_kv()->set_v_dim(0); }},
+        {"AttentionValuesInKeysAndBeside", "v_dim of the pages must be 0, found 4",
+         [](P p) { attention_of(p).set_values_in_keys(true); }},
+        {"AttentionValuesWiderThanTheirKeys", "v_dim must be",
+         [](P p) {
+           p.mutable_states(0)->mutable_kv()->set_v_dim(0);
+           attention_of(p).set_values_in_keys(true);
+           attention_of(p).set_v_dim(5);
+         }},
         {"AttentionMap", "kv_head_of must be",
          [](P p) { attention_of(p).set_kv_head_of(0, 1); }},
         {"AttentionMapNegative", "kv_head_of must be",

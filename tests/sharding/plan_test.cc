@@ -22,7 +22,7 @@ Plan plan_of(std::vector<int64_t> eighths, Strategy strategy = Strategy::kGather
 TEST(PlanTest, EveryUnitOfEveryAxisIsCoveredExactlyOnce) {
   const AxisSize axes[] = {{Axis::kHeads, 5, 8},   {Axis::kHeads, 7, 16},  {Axis::kFfn, 124, 1},
                            {Axis::kFfn, 3, 1},     {Axis::kVocab, 307, 1}, {Axis::kVocab, 64, 1},
-                           {Axis::kVocab, 320, 1}, {Axis::kHidden, 40, 1}};
+                           {Axis::kVocab, 320, 1}, {Axis::kHidden, 40, 1}, {Axis::kLatent, 18, 1}};
   for (int ranks : {1, 2, 3, 5, 7}) {
     const Plan even = plan_of(std::vector<int64_t>(ranks, 8));
     std::vector<int64_t> speeds(ranks, 8);
@@ -133,10 +133,12 @@ TEST(PlanTest, MoreRanksThanQueryHeadsIsOneLineThatSaysWhatToDo) {
   EXPECT_FALSE(make_plan(model_graph("llama"), options_for(0, Strategy::kGather)).ok());
 }
 
-TEST(PlanTest, HiddenIsCutUnderGatherOnlyAndNothingIsForOneRank) {
-  EXPECT_TRUE(plan_of({8, 8}).splits(Axis::kHidden));
-  EXPECT_FALSE(plan_of({8, 8}, Strategy::kReduce).splits(Axis::kHidden));
-  for (Axis axis : {Axis::kHidden, Axis::kHeads, Axis::kFfn, Axis::kVocab}) {
+TEST(PlanTest, HiddenAndLatentAreCutUnderGatherOnlyAndNothingIsForOneRank) {
+  for (Axis axis : {Axis::kHidden, Axis::kLatent}) {
+    EXPECT_TRUE(plan_of({8, 8}).splits(axis));
+    EXPECT_FALSE(plan_of({8, 8}, Strategy::kReduce).splits(axis));
+  }
+  for (Axis axis : {Axis::kHidden, Axis::kHeads, Axis::kFfn, Axis::kLatent, Axis::kVocab}) {
     EXPECT_FALSE(plan_of({8}).splits(axis));
   }
 }
@@ -155,6 +157,34 @@ TEST(CostTest, RanksTogetherHoldEveryWeightOnceButForWhatIsCopied) {
   };
   const int64_t norms = (2 * 2 + 1) * 40 * 4;  // On every rank.
   EXPECT_EQ(total(3), total(1) + 2 * norms);
+}
+
+// A key is 18 latent and 4 rotary columns. Under gather ranks give q's 20 and the latent columns of
+// each layer once, beside heads, sums of experts and what goes into and out of an MLP.
+TEST(CostTest, LatentPagesHoldKeysAloneAndLowRanksAreSentUnderGather) {
+  const Graph graph = model_graph("deepseek_v3");
+  constexpr int64_t kLayers = 3, kHidden = 48, kLowRanks = 20 + 18;
+  constexpr int64_t kMlps = 60 + 2 * (3 * 13 + 2 * 13);  // Dense; experts' routes and shared ones.
+  constexpr int64_t kGathered = kLayers * (6 * 9 + 2 * kHidden + kLowRanks) + kMlps;
+  for (const int ranks : {2, 3}) {
+    const auto table_of = [&](Strategy strategy) {
+      const CompileOptions options = options_for(ranks, strategy);
+      return *plan_table(graph, options, *compile(graph, options));
+    };
+    int64_t given = 0;
+    const PlanTable gather = table_of(Strategy::kGather);
+    for (const PlanRow& row : gather.rows) {
+      EXPECT_EQ(row.kv_bytes_per_token, kLayers * (18 + 4) * 4);
+      given += row.collective_bytes_per_token;
+    }
+    EXPECT_EQ(given, 4 * (ranks * kHidden + kGathered));  // Every rank has an addend of a token.
+    EXPECT_EQ(plan_hosts(gather, ranks)[0].sent_bytes_per_token,
+              (ranks - 1) * gather.rows[0].collective_bytes_per_token);
+    for (const PlanRow& row : table_of(Strategy::kReduce).rows) {
+      EXPECT_EQ(row.columns[static_cast<size_t>(Axis::kLatent)], (Range{0, 20}));
+      EXPECT_EQ(row.collective_bytes_per_token, 4 * (2 * kLayers + 1) * kHidden);
+    }
+  }
 }
 
 }  // namespace

@@ -93,6 +93,16 @@ inline int shared_experts(const Graph& graph) {
   return found;
 }
 
+// Values of a low rank, which are gathered before they are normed.
+inline int low_ranks(const Graph& graph) {
+  int found = 0;
+  for (const Node& node : graph.nodes()) {
+    const bool linear = node.op == Op::kLinear;
+    found += linear && graph.values()[node.outputs[0]].axis.axis == Axis::kLatent ? 1 : 0;
+  }
+  return found;
+}
+
 // Those that mix tokens, each with an MLP behind or beside it.
 inline int count_layers(const Graph& graph) {
   return count_ops(graph, Op::kAttention) + count_ops(graph, Op::kRecurrence) +

@@ -64,6 +64,7 @@ void attend(const Args& a, int64_t row, int64_t head, Matrix& out) {
   const program::AttentionAttrs& spec = a.attributes.attention();
   const Matrix &q = a.inputs[0], &k = a.inputs[1], &v = a.inputs[2];
   const int64_t dim = spec.head_dim(), v_dim = bind_attributes(a.attributes).v_dim;
+  const int64_t v_stride = spec.values_in_keys() ? dim : v_dim;
   const int64_t kv_head = spec.kv_head_of(static_cast<int>(head));
   int64_t first = spec.window() > 0 ? std::max<int64_t>(0, row - spec.window() + 1) : 0;
   if (spec.chunk() > 0) first = std::max(first, row / spec.chunk() * spec.chunk());
@@ -87,7 +88,7 @@ void attend(const Args& a, int64_t row, int64_t head, Matrix& out) {
   for (int64_t i = 0; i < v_dim; ++i) {
     double sum = 0;
     for (int64_t s = first; s <= last; ++s) {
-      sum += scores[static_cast<size_t>(s - first)] * v.at(s, kv_head * v_dim + i);
+      sum += scores[static_cast<size_t>(s - first)] * v.at(s, kv_head * v_stride + i);
     }
     out.at(row, head * v_dim + i) = static_cast<float>(sum / total);
   }

@@ -67,7 +67,8 @@ std::vector<Finding> prose_is_short(const SourceFile& file) {
   return findings;
 }
 
-// As clang-format leaves it: a function begins at column 0 and ends with a `}` alone there.
+// As clang-format leaves it: a function begins at column 0, with a word or an attribute, and ends
+// with a `}` alone there.
 // A namespace's and a struct's last line have more than that.
 std::vector<Finding> functions_are_short(const SourceFile& file) {
   std::vector<Finding> findings;
@@ -78,7 +79,9 @@ std::vector<Finding> functions_are_short(const SourceFile& file) {
       if (i - begin + 1 > kFunctionLines) {
         findings.push_back({begin + 1, std::to_string(i - begin + 1) + " lines in a function"});
       }
-    } else if (!line.empty() && (line[0] == '_' || line[0] == '~' || std::isalpha(line[0]) != 0) &&
+    } else if (!line.empty() &&
+               (std::string_view("_~[").find(line[0]) != std::string_view::npos ||
+                std::isalpha(line[0]) != 0) &&
                !line.ends_with(':')) {  // A label or a public: is no beginning.
       begin = i;
     }

@@ -28,6 +28,7 @@ struct Heads {
   int64_t query = kHeads;
   int64_t kv = kKvHeads;
   int64_t dim = kHeadDim;
+  int64_t latent = 0;  // If not 0, values are the first so many columns of keys.
 };
 struct Case {
   int64_t rows = 1;
@@ -54,6 +55,8 @@ struct Setup {
     args.parallel = &pool();
     args.attrs.eps = 1e-5f;
     args.attrs.head_dim = args.attrs.v_dim = args.attrs.rotary_dim = heads.dim;
+    args.attrs.values_in_keys = heads.latent > 0;
+    if (heads.latent > 0) args.attrs.v_dim = heads.latent;
     args.attrs.heads = heads.query;
     args.attrs.kv_heads = heads.kv;
     args.attrs.scale = 0.125f;
@@ -140,10 +143,11 @@ struct Setup {
       case Op::kAttention: {
         args.in[0] = view(rows, heads.query * heads.dim);
         args.in[1] = view(rows, heads.kv * heads.dim);
-        args.in[2] = view(rows, heads.kv * heads.dim);
-        args.out[0] = view(rows, heads.query * heads.dim);
+        args.in[2] = heads.latent > 0 ? args.in[1] : view(rows, heads.kv * heads.dim);
+        args.out[0] = view(rows, heads.query * args.attrs.v_dim);
+        const int64_t v_dim = heads.latent > 0 ? 0 : heads.dim;
         const int64_t bytes =
-            kernel.page_bytes({kPageTokens, heads.kv, heads.dim, heads.dim, kernel.weight});
+            kernel.page_bytes({kPageTokens, heads.kv, heads.dim, v_dim, kernel.weight});
         const auto count = static_cast<int64_t>(pages.size());
         copies = rows > 16 ? 1 : std::max<int64_t>(1, kCycledBytes / (bytes * count));
         args.state = {memory(bytes * count * copies), bytes, count, kPageTokens, kernel.weight};
@@ -225,10 +229,12 @@ void peak_limit(benchmark::State& state, const Peak& peak) {
 }
 
 // Decode, and prefill of 512 rows, at small and large depth, by query heads a KV head: those of
-// TinyLlama, Llama 3.2 1B, Qwen2.5 0.5B, Llama 3 8B, and one each.
+// TinyLlama, Llama 3.2 1B, Qwen2.5 0.5B, Llama 3 8B, and one each; DeepSeek-V3's latent attention,
+// and an eighth of its heads.
 void register_attention(const KernelEntry& kernel) {
-  for (const Heads& heads : {Heads{32, 4, 64}, Heads{32, 8, 64}, Heads{14, 2, 64},
-                             Heads{32, 8, 128}, Heads{32, 32, 64}}) {
+  for (const Heads& heads :
+       {Heads{32, 4, 64}, Heads{32, 8, 64}, Heads{14, 2, 64}, Heads{32, 8, 128}, Heads{32, 32, 64},
+        Heads{128, 1, 576, 512}, Heads{16, 1, 576, 512}}) {
     for (const auto& [rows, context] :
          {std::pair(1, 512), std::pair(1, 4096), std::pair(512, 512), std::pair(512, 4608)}) {
       const Case wanted = {rows, context, heads};

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // `lockstep plan`: which slices and how many bytes each rank would hold, without starting one.
+#include <algorithm>
 #include <nlohmann/json.hpp>
+#include <vector>
 
 #include "base/status.h"
 #include "sharding/cost.h"
@@ -50,6 +52,17 @@ std::string columns_text(Range columns) {
   return fmt::format("{}-{}", columns.begin, columns.end - 1);
 }
 
+// The axes that the model has.
+std::vector<Axis> axes_of(const PlanTable& table) {
+  std::vector<Axis> axes;
+  for (int axis = 1; axis < kAxisCount; ++axis) {
+    const bool has = std::any_of(table.rows.begin(), table.rows.end(),
+                                 [&](const PlanRow& row) { return row.columns[axis].size() > 0; });
+    if (has) axes.push_back(static_cast<Axis>(axis));
+  }
+  return axes;
+}
+
 std::string plan_text(const PlanTable& table) {
   const PlanRow& first = table.rows[0];
   std::string text =
@@ -58,15 +71,14 @@ std::string plan_text(const PlanTable& table) {
                   first.reduces, dtype_name(table.kv_dtype));
   text += fmt::format("{:>4}  {:>9}  {:>9}  {:>11}  {:>10}", "rank", "weights", "KV/token",
                       "activations", "sent/token");
-  for (int axis = 1; axis < kAxisCount; ++axis) {
-    text += fmt::format("  {:>13}", axis_name(static_cast<Axis>(axis)));
-  }
+  const std::vector<Axis> axes = axes_of(table);
+  for (const Axis axis : axes) text += fmt::format("  {:>13}", axis_name(axis));
   for (const PlanRow& row : table.rows) {
     text += fmt::format("\n{:>4}  {:>9}  {:>9}  {:>11}  {:>10}", row.rank,
                         human_bytes(row.weight_bytes), human_bytes(row.kv_bytes_per_token),
                         human_bytes(row.arena_bytes), human_bytes(row.collective_bytes_per_token));
-    for (int axis = 1; axis < kAxisCount; ++axis) {
-      text += fmt::format("  {:>13}", columns_text(row.columns[axis]));
+    for (const Axis axis : axes) {
+      text += fmt::format("  {:>13}", columns_text(row.columns[static_cast<size_t>(axis)]));
     }
   }
   text += "\n";

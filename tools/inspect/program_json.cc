@@ -150,9 +150,10 @@ std::string state_text(const Program& program, const program::Instruction& instr
     return fmt::format("{}: a block of {} [{}, {}] for each sequence", state.name(),
                        dtype_text(state.dtype()), state.block().rows(), state.block().cols());
   }
-  return fmt::format("{}: pages of {}, {} KV heads, keys of {}, values of {}", state.name(),
-                     dtype_text(state.dtype()), state.kv().kv_heads(), state.kv().k_dim(),
-                     state.kv().v_dim());
+  const std::string values =
+      state.kv().v_dim() == 0 ? "values in them" : fmt::format("values of {}", state.kv().v_dim());
+  return fmt::format("{}: pages of {}, {} KV heads, keys of {}, {}", state.name(),
+                     dtype_text(state.dtype()), state.kv().kv_heads(), state.kv().k_dim(), values);
 }
 
 // [operator, values it makes, values it reads, weights it reads, attributes, state, costs by step]

@@ -27,18 +27,14 @@ struct KeyCounts {
 KeyCounts count_keys(const KernelArgs& args) {
   KeyCounts keys;
   if (args.step == nullptr) return keys;
-  const int64_t window = args.attrs.window, chunk = args.attrs.chunk;
-  const auto first_key = [&](int64_t position) {
-    const int64_t first = window > 0 ? std::max<int64_t>(0, position - window + 1) : 0;
-    return chunk > 0 ? std::max(first, position / chunk * chunk) : first;
-  };
   for (int64_t i = 0; i < args.step->sequence_count; ++i) {
     const StepSequence& sequence = args.step->sequences[i];
     for (int64_t r = 0; r < sequence.rows; ++r) {
       const int64_t position = sequence.first_position + r;
-      keys.seen += sequence.last_seen(position) + 1 - first_key(position);
+      keys.seen += sequence.last_seen(position) + 1 - first_seen(args.attrs, position);
     }
-    keys.read += sequence.first_position + sequence.rows - first_key(sequence.first_position);
+    keys.read +=
+        sequence.first_position + sequence.rows - first_seen(args.attrs, sequence.first_position);
   }
   return keys;
 }
@@ -47,11 +43,12 @@ KernelCost attention_cost(const KernelEntry& kernel, const KernelArgs& args) {
   const OperatorAttrs& attrs = args.attrs;
   const KeyCounts keys = count_keys(args);
   const int64_t scale_bytes = kernel.weight == DType::kI8 ? 4 : 0;
-  const int64_t pair_bytes =
-      (attrs.head_dim + attrs.v_dim) * dtype_bytes(kernel.weight) + 2 * scale_bytes;
-  const int64_t appended = view_bytes(args.in[1]) + view_bytes(args.in[2]);
-  return {.bytes = operand_bytes(args) - (attrs.read_only ? appended : 0) +
-                   keys.read * attrs.kv_heads * pair_bytes,
+  const int64_t key_bytes = attrs.head_dim * dtype_bytes(kernel.weight) + scale_bytes;
+  const int64_t value_bytes = attrs.v_dim * dtype_bytes(kernel.weight) + scale_bytes;
+  const int64_t pair_bytes = key_bytes + (attrs.values_in_keys ? 0 : value_bytes);
+  const int64_t unread = (attrs.read_only ? view_bytes(args.in[1]) : 0) +
+                         (attrs.read_only || attrs.values_in_keys ? view_bytes(args.in[2]) : 0);
+  return {.bytes = operand_bytes(args) - unread + keys.read * attrs.kv_heads * pair_bytes,
           .flops = 2 * keys.seen * attrs.heads * (attrs.head_dim + attrs.v_dim)};
 }
 

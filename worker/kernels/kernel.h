@@ -183,7 +183,7 @@ using PackedBytesFn = int64_t (*)(int64_t rows, int64_t cols);
 using ScratchBytesFn = int64_t (*)(const KernelArgs& largest, int threads);
 
 // What one layer keeps of `tokens` positions on a rank: for each KV head, keys of k_dim and values
-// of v_dim elements.
+// of v_dim elements; with a v_dim of 0 values are the first columns of keys.
 struct PageShape {
   int64_t tokens = 0;
   int64_t kv_heads = 0;

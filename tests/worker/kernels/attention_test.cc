@@ -109,6 +109,60 @@ TEST_P(AttentionTest, ChunksHaveTheSameBitsHoweverTheyAreCut) {
   expect_all_same(wanted, conversation.run_all(*portable, {.chunk = 2000}), GetParam().name);
 }
 
+TEST_P(AttentionTest, ValuesNarrowerAndWiderThanKeysAgreeWithTheReference) {
+  for (const auto& [k_dim, v_dim] : {std::pair(33, 16), std::pair(8, 40)}) {
+    expect_reference({.head_dim = k_dim, .v_dim = v_dim, .lengths = {70, 7}},
+                     {.chunk = 33, .page_tokens = 32, .threads = 2});
+  }
+}
+
+TEST_P(AttentionTest, ValuesInKeysAgreeWithTheReference) {
+  for (const auto& [k_dim, v_dim] : {std::pair(1, 1), std::pair(33, 17), std::pair(40, 32)}) {
+    const Shape shape = {
+        .head_dim = k_dim, .v_dim = v_dim, .values_in_keys = true, .lengths = {70, 3}};
+    expect_reference(shape, {.chunk = 64, .page_tokens = 64, .threads = 2});
+    expect_reference(shape, {.chunk = 1});
+  }
+  const Shape shape = {.heads = 70,
+                       .kv_heads = 1,
+                       .head_dim = 24,
+                       .v_dim = 16,
+                       .values_in_keys = true,
+                       .window = 40,
+                       .sinks = true,
+                       .lengths = {50}};
+  expect_reference(shape, {.chunk = 30}, 3);
+}
+
+// Pages that hold keys a second time, as values, are what the layout of values in keys has to
+// equal, int8's scales included. There are two parts of the last keys, which threads share.
+TEST_P(AttentionTest, ValuesInKeysHaveTheBitsOfKeysThatAreStoredAsValuesToo) {
+  Shape shape = {.heads = 2,
+                 .kv_heads = 1,
+                 .head_dim = 24,
+                 .v_dim = 17,
+                 .values_in_keys = true,
+                 .lengths = {1040}};
+  Conversation in_keys(shape);
+  shape.v_dim = 24;
+  shape.values_in_keys = false;
+  Conversation beside(shape);
+  const TensorView &k = beside.k(0).view(), &v = beside.v(0).view();
+  std::copy_n(k.row<float>(0), k.rows * k.cols, v.row<float>(0));
+  const auto wanted = beside.run_all(GetParam(), {});
+  for (const Schedule& schedule : {Schedule{.chunk = 29, .threads = 16},
+                                   Schedule{.chunk = 300, .page_tokens = 32, .read_again = true}}) {
+    const auto found = in_keys.run_all(GetParam(), schedule);
+    for (int64_t head = 0; head < shape.heads; ++head) {
+      TensorView mine = found[0].view(), others = wanted[0].view();
+      mine.data = mine.row<float>(0) + head * 17;
+      others.data = others.row<float>(0) + head * 24;
+      mine.cols = others.cols = 17;
+      expect_same_bits(mine, others, "head " + std::to_string(head));
+    }
+  }
+}
+
 TEST_P(AttentionTest, WhatOnlyReadsThePagesHasTheBitsOfWhatAppended) {
   Conversation conversation({.heads = 6, .kv_heads = 2, .window = 40, .lengths = {150, 7}});
   const auto wanted = conversation.run_all(GetParam(), {.chunk = 33, .threads = 2});

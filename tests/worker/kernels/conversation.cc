@@ -14,9 +14,13 @@ Conversation::Conversation(const Shape& shape, float key_size)
     const int64_t rows = shape.lengths[s];
     q_.push_back(Matrix::random(rows, shape.heads * shape.head_dim, seed));
     k_.push_back(Matrix::random(rows, shape.kv_heads * shape.head_dim, seed + 1));
-    v_.push_back(Matrix::random(rows, shape.kv_heads * shape.head_dim, seed + 2));
     float* keys = k_.back().view().row<float>(0);
     for (int64_t i = 0; i < rows * k_.back().view().cols; ++i) keys[i] *= key_size;
+    v_.push_back(Matrix::random(rows, shape.kv_heads * v_dim(), seed + 2));
+    float* values = v_.back().view().row<float>(0);
+    for (int64_t i = 0; i < rows * shape.kv_heads && shape.values_in_keys; ++i) {
+      std::copy_n(keys + i * shape.head_dim, v_dim(), values + i * v_dim());
+    }
   }
   for (int64_t h = 0; h < shape.heads; ++h) {
     slopes_.push_back(std::ldexp(1.0f, static_cast<int>(-h)));
@@ -26,24 +30,27 @@ Conversation::Conversation(const Shape& shape, float key_size)
 }
 
 void Conversation::take_magnitudes(DType dtype) {
-  for (const Matrix& v : v_) {
-    for (int64_t i = 0; i < v.view().rows * v.view().cols; i += shape_.head_dim) {
-      float* values = v.view().row<float>(0) + i;
-      float highest = 0;
-      for (int64_t d = 0; d < shape_.head_dim; ++d) {
-        values[d] = std::abs(values[d]);
-        highest = std::max(highest, values[d]);
+  for (size_t s = 0; s < v_.size(); ++s) {
+    for (int64_t i = 0; i < v_[s].view().rows * shape_.kv_heads; ++i) {
+      float* values = v_[s].view().row<float>(0) + i * v_dim();
+      for (int64_t d = 0; d < v_dim(); ++d) values[d] = std::abs(values[d]);
+      if (dtype != DType::kI8) continue;
+      float highest = *std::max_element(values, values + v_dim());
+      const float* keys = k_[s].view().row<float>(0) + i * shape_.head_dim;
+      for (int64_t d = 0; d < shape_.head_dim && shape_.values_in_keys; ++d) {
+        highest = std::max(highest, std::abs(keys[d]));
       }
-      if (dtype == DType::kI8) std::fill_n(values, shape_.head_dim, highest);
+      std::fill_n(values, v_dim(), highest);
     }
   }
+  shape_.values_in_keys = false;
 }
 
 std::vector<Matrix> Conversation::run_all(const KernelEntry& kernel, const Schedule& schedule) {
   start(kernel, schedule);
   std::vector<Matrix> outputs;
   for (const int64_t length : shape_.lengths) {
-    outputs.emplace_back(length, shape_.heads * shape_.head_dim);
+    outputs.emplace_back(length, shape_.heads * v_dim());
   }
   std::vector<int64_t> done(shape_.lengths.size(), 0);
   while (done != shape_.lengths) step(kernel, schedule, done, outputs);
@@ -51,8 +58,8 @@ std::vector<Matrix> Conversation::run_all(const KernelEntry& kernel, const Sched
 }
 
 void Conversation::start(const KernelEntry& kernel, const Schedule& schedule) {
-  page_bytes_ = kernel.page_bytes(
-      {schedule.page_tokens, shape_.kv_heads, shape_.head_dim, shape_.head_dim, kernel.weight});
+  page_bytes_ = kernel.page_bytes({schedule.page_tokens, shape_.kv_heads, shape_.head_dim,
+                                   shape_.values_in_keys ? 0 : v_dim(), kernel.weight});
   const auto count = [&](int64_t length) {
     return (length + schedule.page_tokens - 1) / schedule.page_tokens;
   };
@@ -73,7 +80,9 @@ void Conversation::start(const KernelEntry& kernel, const Schedule& schedule) {
 
 OperatorAttrs Conversation::attrs() const {
   OperatorAttrs attrs;
-  attrs.head_dim = attrs.v_dim = shape_.head_dim;
+  attrs.head_dim = shape_.head_dim;
+  attrs.v_dim = v_dim();
+  attrs.values_in_keys = shape_.values_in_keys;
   attrs.heads = shape_.heads;
   attrs.kv_heads = shape_.kv_heads;
   attrs.kv_head_of = kv_head_of_.data();
@@ -112,9 +121,9 @@ void Conversation::step(const KernelEntry& kernel, const Schedule& schedule,
     done[s] += rows;
   }
   const auto rows = static_cast<int64_t>(positions.size());
-  const int64_t width = shape_.heads * shape_.head_dim;
-  const int64_t kv_width = shape_.kv_heads * shape_.head_dim;
-  Matrix q(rows, width), k(rows, kv_width, DType::kF32, kv_width + 3), v(rows, kv_width);
+  const int64_t width = shape_.heads * v_dim(), k_width = shape_.kv_heads * shape_.head_dim;
+  Matrix q(rows, shape_.heads * shape_.head_dim), k(rows, k_width, DType::kF32, k_width + 3);
+  Matrix v(rows, shape_.kv_heads * v_dim());
   const Matrix out(rows, width, DType::kF32, width + 1);
   for (size_t r = 0; r < which.size(); ++r) {
     const auto copy = [&](const Matrix& from, const Matrix& to) {
@@ -134,7 +143,7 @@ void Conversation::step(const KernelEntry& kernel, const Schedule& schedule,
   KernelArgs args;
   args.in[0] = q.view();
   args.in[1] = k.view();
-  args.in[2] = v.view();
+  args.in[2] = shape_.values_in_keys ? k.view() : v.view();
   if (shape_.sinks) args.in[3] = sinks_.view();
   args.out[0] = out.view();
   args.attrs = attrs();
@@ -144,7 +153,7 @@ void Conversation::step(const KernelEntry& kernel, const Schedule& schedule,
   run(kernel, args, schedule.threads);
   if (schedule.read_again) {
     for (Matrix* x : {&k, &v}) {
-      for (int64_t r = 0; r < rows; ++r) std::fill_n(x->view().row<float>(r), kv_width, NAN);
+      for (int64_t r = 0; r < rows; ++r) std::fill_n(x->view().row<float>(r), x->view().cols, NAN);
     }
     for (int64_t r = 0; r < rows; ++r) std::fill_n(out.view().row<float>(r), width, NAN);
     args.attrs.read_only = true;

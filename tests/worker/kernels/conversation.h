@@ -10,6 +10,8 @@ struct Shape {
   int64_t heads = 4;
   int64_t kv_heads = 2;
   int64_t head_dim = 32;
+  int64_t v_dim = 0;            // 0: head_dim.
+  bool values_in_keys = false;  // Their first v_dim columns.
   int64_t window = 0;
   int64_t chunk = 0;
   float cap = 0;
@@ -27,6 +29,7 @@ struct Schedule {
   bool read_again = false;  // Each step is computed once more, from the pages alone.
 };
 
+// With values_in_keys, v() has copies of them.
 class Conversation {
  public:
   explicit Conversation(const Shape& shape, float key_size = 1);
@@ -38,7 +41,7 @@ class Conversation {
   // int8 the largest magnitude of its vector.
   void take_magnitudes(DType dtype);
 
-  // Outputs of every sequence, [length, heads * head_dim]. With the reference where kernel.run is.
+  // Outputs of every sequence, [length, heads * v_dim]. With the reference where kernel.run is.
   std::vector<Matrix> run_all(const KernelEntry& kernel, const Schedule& schedule);
 
  private:
@@ -46,6 +49,7 @@ class Conversation {
   void start(const KernelEntry& kernel, const Schedule& schedule);
   // What a step of the shape wants, but its rows.
   OperatorAttrs attrs() const;
+  int64_t v_dim() const { return shape_.v_dim == 0 ? shape_.head_dim : shape_.v_dim; }
   void step(const KernelEntry& kernel, const Schedule& schedule, std::vector<int64_t>& done,
             std::vector<Matrix>& outputs);
 

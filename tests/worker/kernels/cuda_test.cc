@@ -47,7 +47,8 @@ TEST(CudaTableTest, AttentionRefusesHeadsWiderThanItsThreadBlocks) {
     if (entry.op != Op::kAttention) continue;
     EXPECT_EQ(entry.fits({.head_dim = 1024, .v_dim = 1024}, *host), nullptr) << entry.name;
     EXPECT_STREQ(entry.fits({.head_dim = 1025, .v_dim = 1025}, *host), "head_dim up to 1024");
-    EXPECT_STREQ(entry.fits({.head_dim = 64, .v_dim = 128}, *host), "values as wide as keys");
+    EXPECT_STREQ(entry.fits({.head_dim = 64, .v_dim = 1025}, *host), "v_dim up to 1024");
+    EXPECT_EQ(entry.fits({.head_dim = 64, .v_dim = 128}, *host), nullptr);
     EXPECT_EQ(entry.page_bytes({16, 3, 20, 20, entry.weight}),
               16 * 3 * 40 * dtype_bytes(entry.weight));
   }

@@ -102,13 +102,10 @@ TEST(KernelTableTest, EntriesWithAWeightMatrixPackItAndOthersDoNot) {
   }
 }
 
-TEST(KernelTableTest, AttentionSizesItsPagesAndRefusesValuesOfAnotherWidthThanKeys) {
-  const std::unique_ptr<Device> host = host_device();
+TEST(KernelTableTest, AttentionAloneSizesPagesAndTakesAnyWidth) {
   for (const KernelEntry& entry : cpu_kernels()) {
     EXPECT_EQ(entry.page_bytes != nullptr, entry.op == Op::kAttention) << entry.name;
-    if (entry.op != Op::kAttention) continue;
-    EXPECT_EQ(entry.fits({.head_dim = 4096, .v_dim = 4096}, *host), nullptr) << entry.name;
-    EXPECT_STREQ(entry.fits({.head_dim = 64, .v_dim = 32}, *host), "values as wide as keys");
+    EXPECT_EQ(entry.fits, nullptr) << entry.name;
   }
 }
 
@@ -166,6 +163,11 @@ TEST(KernelCostTest, AttentionCountsTheKeysInTheWindowOnly) {
   args.attrs.window = 4;
   EXPECT_EQ(kernel_cost(*attention, args).flops, 4 * (4 + 4) * 4 * 8);
   EXPECT_EQ(kernel_cost(*attention, args).bytes, 2 * 5 * 2 * 8 * 4);
+  args.attrs.v_dim = 6;
+  args.attrs.values_in_keys = true;
+  args.in[1] = args.in[2] = {nullptr, 2, 16, 16, DType::kF32};  // Appended once.
+  EXPECT_EQ(kernel_cost(*attention, args).flops, 2 * (4 + 4) * 4 * (8 + 6));
+  EXPECT_EQ(kernel_cost(*attention, args).bytes, 5 * 2 * 8 * 4 + 2 * 16 * 4);
 }
 
 TEST(KvPageTest, APageHoldsKeysAndValuesOfAllItsTokens) {
@@ -175,6 +177,26 @@ TEST(KvPageTest, APageHoldsKeysAndValuesOfAllItsTokens) {
   EXPECT_EQ(attention.page_bytes({16, 1, 5, 5, DType::kBF16}) % 64, 0);
   // One scale per vector.
   EXPECT_EQ(attention.page_bytes({32, 2, 64, 64, DType::kI8}), 2 * 32 * 2 * (64 + 4));
+  EXPECT_EQ(attention.page_bytes({16, 1, 64, 16, DType::kBF16}), 16 * (64 + 16) * 2);
+  // Values in keys: one vector, one scale.
+  EXPECT_EQ(attention.page_bytes({16, 1, 576, 0, DType::kBF16}), 16 * 576 * 2);
+  EXPECT_EQ(attention.page_bytes({16, 1, 576, 0, DType::kI8}), 16 * (576 + 4));
+}
+
+TEST(AttentionAttrsTest, AQuerySeesItsWindowWithinItsChunk) {
+  const auto first = [](int64_t window, int64_t chunk, int64_t position) {
+    OperatorAttrs attrs;
+    attrs.window = window;
+    attrs.chunk = chunk;
+    return first_seen(attrs, position);
+  };
+  EXPECT_EQ(first(0, 0, 9), 0);
+  EXPECT_EQ(first(4, 0, 2), 0);
+  EXPECT_EQ(first(4, 0, 3), 0);
+  EXPECT_EQ(first(4, 0, 4), 1);
+  EXPECT_EQ(first(0, 4, 9), 8);
+  EXPECT_EQ(first(4, 8, 9), 8);
+  EXPECT_EQ(first(4, 8, 15), 12);
 }
 
 }  // namespace

@@ -5,7 +5,9 @@
 // head's sink; rows of the sequence's prefix see all of it. Where read_only nothing is appended.
 // Keys are taken in blocks of kKeyBlock from position 0 on, with a running maximum and sum; those
 // of every kPart positions are then merged, in order. So the bits depend on the position alone, and
-// threads may share the keys of one row.
+// threads may share the keys of one row. Where values are in keys, a block's are read out of them
+// once for all queries of a task.
+#include "worker/kernels/cpu/attention_pages.h"
 #include "worker/kernels/cpu/attention_queries.h"
 #include "worker/kernels/cpu/attention_scores.h"
 #include "worker/kernels/cpu/attention_tile.h"
@@ -13,93 +15,6 @@
 
 namespace lockstep::LOCKSTEP_ISA {
 namespace {
-
-// Within each run of this many pages, one KV head's chunks are contiguous. The pages of a sequence
-// are mostly neighbours, so its keys are long stretches of memory, which prefetchers like best.
-constexpr int64_t kRunPages = 16;
-
-template <typename F>
-struct AttentionJob {
-  const KernelArgs& args;
-  int64_t padded;
-  int64_t chunk_bytes;
-  int page_shift;      // A page has 1 << page_shift chunks.
-  float max_factor;    // Of a query: a sum of `padded` products with 8-bit codes fits 31 bits.
-  const float* sinks;  // [heads], or null.
-
-  explicit AttentionJob(const KernelArgs& kernel_args)
-      : args(kernel_args),
-        padded(padded_dim(args.attrs.head_dim)),
-        chunk_bytes(kv_chunk_bytes(args.attrs.head_dim, args.state.dtype)),
-        page_shift(__builtin_ctzll(static_cast<uint64_t>(args.state.page_tokens / kChunk))),
-        max_factor(static_cast<float>(min(32767, 0x7fffffff / 128 / padded))),
-        sinks(static_cast<const float*>(args.in[3].data)) {}
-
-  typename F::Element* chunk(const StepSequence& sequence, int64_t position,
-                             int64_t kv_head) const {
-    const int64_t number = position / kChunk, page = sequence.pages[number >> page_shift];
-    const int64_t run = page / kRunPages * kRunPages;
-    const int64_t in_run = kv_head * min(kRunPages, args.state.pages - run) + page - run;
-    const int64_t in_page = number & ((1 << page_shift) - 1);
-    return reinterpret_cast<typename F::Element*>(args.state.data + run * args.state.page_bytes +
-                                                  ((in_run << page_shift) + in_page) * chunk_bytes);
-  }
-  int64_t first_key(int64_t position) const {
-    const int64_t window = args.attrs.window, chunk = args.attrs.chunk;
-    const int64_t first = window > 0 ? max(0, position - window + 1) : 0;
-    return chunk > 0 ? max(first, position / chunk * chunk) : first;
-  }
-};
-
-// The keys of a KV head that some queries see, [first, last], and where they are.
-template <typename F>
-struct VisibleKeys {
-  const AttentionJob<F>& job;
-  const StepSequence& sequence;
-  int64_t kv_head;
-  int64_t first;
-  int64_t last;
-
-  // Pages of chunks that no query sees may be freed already: chunks that are seen replace them.
-  KeyBlock<F> block(int64_t begin) const {
-    KeyBlock<F> found;
-    for (int64_t i = 0; i < kBlockChunks; ++i) {
-      const int64_t position = min(max(begin + i * kChunk, first), last);
-      found.chunk[i] = job.chunk(sequence, position, kv_head);
-    }
-    return found;
-  }
-};
-
-template <typename F>
-void append_row(const AttentionJob<F>& job, int64_t row) {
-  const KernelArgs& args = job.args;
-  const StepView& step = *args.step;
-  const int64_t position = step.positions[row], slot = position % kChunk;
-  const StepSequence& sequence = step.sequences[step.sequence_of_row[row]];
-  const int64_t dim = args.attrs.head_dim;
-  for (int64_t head = 0; head < args.attrs.kv_heads; ++head) {
-    const float* k = args.in[1].row<float>(row) + head * dim;
-    const float* v = args.in[2].row<float>(row) + head * dim;
-    const float k_scale = F::scale_of(k, dim, F::kMaxCode);
-    const float v_scale = F::scale_of(v, dim, F::kMaxCode);
-    typename F::Element* to = job.chunk(sequence, position, head);
-    for (int64_t d = 0; d < job.padded; d += Vec::kLanes) {
-      typename F::Element key[Vec::kLanes], value[Vec::kLanes];
-      F::encode(Vec::load(k + d, dim - d), k_scale, key);
-      F::encode(Vec::load(v + d, dim - d), v_scale, value);
-      for (int64_t i = 0; i < Vec::kLanes; ++i) {
-        to[key_at<F>(slot, d + i)] = key[i];
-        to[value_at<F>(slot, d + i, job.padded)] = value[i];
-      }
-    }
-    if constexpr (F::kScaled) {
-      float* scales = scales_of(to, job.padded);
-      scales[slot] = k_scale + v_scale * 0;  // A NaN among the values shows in the score.
-      scales[kChunk + slot] = v_scale;
-    }
-  }
-}
 
 // Handles a pair of keys of which only `key` is visible (the mask's edge): the other's value is
 // cleared, as even 0 * NaN would be NaN.
@@ -111,7 +26,7 @@ void add_pv_edge(float* accumulator, int64_t padded, const typename F::Factor* w
   const uint32_t seen = key == first ? 0x0000ffffu : 0xffff0000u;
   const auto weight = F::splat(weights + first);  // The hidden one's is 0.
   const typename F::Element* from =
-      block.chunk[key / kChunk] + value_at<F>(first % kChunk, 0, padded);
+      block.values[key / kChunk] + value_at<F>(first % kChunk, 0, block.v_stride);
   for (int64_t d = 0; d < padded; d += Vec::kLanes) {
     uint32_t both[Vec::kLanes];
     __builtin_memcpy(both, from + d * 2, sizeof(both));
@@ -146,7 +61,8 @@ void add_pv_alone(float* accumulator, int64_t padded, const typename F::Factor* 
 template <typename F, int kQueries>
 void add_pv_tile(const Queries<F>& all, int64_t query, const KeyBlock<F>& block,
                  const KeyBlock<F>& ahead, const KeyRange (&seen)[kQueries], KeyRange any) {
-  float* accumulator = all.part.accumulator + query * all.padded;
+  const int64_t padded = all.v_padded;
+  float* accumulator = all.part.accumulator + query * padded;
   KeyRange every = F::kScaled ? any : KeyRange{0, kKeyBlock};
   if constexpr (F::kScaled) {
     every = {any.begin / F::kPack * F::kPack, (any.end + F::kPack - 1) / F::kPack * F::kPack};
@@ -155,17 +71,17 @@ void add_pv_tile(const Queries<F>& all, int64_t query, const KeyBlock<F>& block,
     every = {(every.begin + F::kPack - 1) / F::kPack * F::kPack, every.end / F::kPack * F::kPack};
     if (every.begin >= every.end) every = {any.end, any.end};
     for (int q = 0; q < kQueries && any.begin < every.begin; ++q) {
-      add_pv_alone<F>(accumulator + q * all.padded, all.padded, all.weights + q * kKeyBlock, block,
+      add_pv_alone<F>(accumulator + q * padded, padded, all.weights + q * kKeyBlock, block,
                       {seen[q].begin, min(seen[q].end, every.begin)});
     }
   }
   if (every.begin < every.end) {
-    add_pv<F, kQueries>(accumulator, all.padded, all.weights, all.fit, block, ahead, every.begin,
+    add_pv<F, kQueries>(accumulator, padded, all.weights, all.fit, block, ahead, every.begin,
                         every.end);
   }
   if constexpr (!F::kScaled) {
     for (int q = 0; q < kQueries && every.end < any.end; ++q) {
-      add_pv_alone<F>(accumulator + q * all.padded, all.padded, all.weights + q * kKeyBlock, block,
+      add_pv_alone<F>(accumulator + q * padded, padded, all.weights + q * kKeyBlock, block,
                       {max(seen[q].begin, every.end), seen[q].end});
     }
   }
@@ -180,14 +96,14 @@ void attend_tile(const AttentionJob<F>& job, Queries<F>& all, int64_t query,
   for (int q = 0; q < kQueries; ++q) {
     const int64_t position = all.position[query + q];
     const int64_t end = max(position + 1, all.prefix_rows);
-    seen[q] = cut({job.first_key(position) - begin, end - begin}, 0, kKeyBlock);
+    seen[q] = cut({first_seen(job.args.attrs, position) - begin, end - begin}, 0, kKeyBlock);
     if (seen[q].begin >= seen[q].end) seen[q] = {0, 0};
     if (seen[q].end == 0) continue;
     any = {min(any.begin, seen[q].begin), max(any.end, seen[q].end)};
   }
   for (int64_t key = 0; key < any.end; key += kVecs * kChunk) {
     if (key + kVecs * kChunk <= any.begin) continue;
-    score<F, kQueries, kVecs>(all.query + query * all.padded, all.padded, block, ahead,
+    score<F, kQueries, kVecs>(all.query + query * all.k_padded, all.k_padded, block, ahead,
                               key / kChunk, all.scale + query, all.scores + key);
   }
   if (job.args.attrs.cap != 0) cap_scores(all.scores, kQueries, any, job.args.attrs.cap);
@@ -210,12 +126,13 @@ void attend_block(const AttentionJob<F>& job, Queries<F>& all, int64_t query,
 // The keys of part `part` into all.part.
 template <typename F>
 void attend_part(const VisibleKeys<F>& keys, Queries<F>& all, int64_t part) {
-  all.part.clear(all.count, keys.job.padded);
+  all.part.clear(all.count, all.v_padded);
   const int64_t first = max(keys.first, part * kPart) / kKeyBlock * kKeyBlock;
   const int64_t end = min(keys.last + 1, (part + 1) * kPart);
   KeyBlock<F> block = keys.block(first);
   for (int64_t begin = first; begin < end; begin += kKeyBlock) {
     const KeyBlock<F> ahead = keys.block(begin + kKeyBlock);
+    if (keys.values != nullptr) keys.take_values(block, begin);
     attend_block<F, kTileQueries>(keys.job, all, 0, block, ahead, begin);
     block = ahead;
   }
@@ -237,14 +154,14 @@ int64_t collect(const AttentionJob<F>& job, Queries<F>& all, int64_t row, int64_
       if (attrs.kv_head_of[head] != kv_head) continue;
       const float* query = args.in[0].row<float>(row) + head * attrs.head_dim;
       const float scale = F::scale_of(query, attrs.head_dim, job.max_factor);
-      for (int64_t d = 0; d < job.padded; d += Vec::kLanes) {
+      for (int64_t d = 0; d < all.k_padded; d += Vec::kLanes) {
         F::encode(Vec::load(query + d, attrs.head_dim - d), scale,
-                  all.query + all.count * job.padded + d);
+                  all.query + all.count * all.k_padded + d);
       }
       all.scale[all.count] = attrs.scale * scale * kPerLn2;
       if (attrs.slopes != nullptr) all.slope[all.count] = attrs.slopes[head] * kPerLn2;
       if (job.sinks != nullptr) all.sink[all.count] = job.sinks[head] * kPerLn2;
-      all.out[all.count] = args.out[0].row<float>(row) + head * attrs.head_dim;
+      all.out[all.count] = args.out[0].row<float>(row) + head * attrs.v_dim;
       all.position[all.count++] = step.positions[row];
     }
   }
@@ -256,14 +173,18 @@ VisibleKeys<F> keys_of(const AttentionJob<F>& job, const Queries<F>& all, int64_
                        int64_t kv_head) {
   const StepView& step = *job.args.step;
   const StepSequence& sequence = step.sequences[step.sequence_of_row[row]];
-  return {job, sequence, kv_head, job.first_key(all.position[0]),
-          sequence.last_seen(all.position[all.count - 1])};
+  return {job,
+          sequence,
+          kv_head,
+          first_seen(job.args.attrs, all.position[0]),
+          sequence.last_seen(all.position[all.count - 1]),
+          all.values};
 }
 
 template <typename F>
 void finish_queries(const AttentionJob<F>& job, const Queries<F>& all) {
-  if (job.sinks != nullptr) add_sinks(all.whole, all.sink, all.count, job.padded);
-  finish(all.whole, all.out, all.count, job.args.attrs.head_dim, job.padded);
+  if (job.sinks != nullptr) add_sinks(all.whole, all.sink, all.count, all.v_padded);
+  finish(all.whole, all.out, all.count, job.args.attrs.v_dim, all.v_padded);
 }
 
 // Rows [begin, end) for one KV head: each run of rows of the same sequence in turn.
@@ -276,10 +197,10 @@ void attend_rows(const AttentionJob<F>& job, Queries<F>& all, int64_t begin, int
     begin = collect(job, all, row, end, kv_head);
     if (all.count == 0) continue;
     const VisibleKeys<F> keys = keys_of(job, all, row, kv_head);
-    all.whole.clear(all.count, job.padded);
+    all.whole.clear(all.count, all.v_padded);
     for (int64_t part = keys.first / kPart; part <= keys.last / kPart; ++part) {
       attend_part(keys, all, part);
-      merge(all.whole, all.part, all.count, job.padded);
+      merge(all.whole, all.part, all.count, all.v_padded);
     }
     finish_queries(job, all);
   }
@@ -299,7 +220,7 @@ struct SharedParts {
     int64_t part;
   };
   int64_t first_part(int64_t row) const {
-    return job.first_key(job.args.step->positions[row]) / kPart;
+    return first_seen(job.args.attrs, job.args.step->positions[row]) / kPart;
   }
   int64_t parts(int64_t row) const {
     const StepView& step = *job.args.step;
@@ -321,7 +242,7 @@ struct SharedParts {
     return lay_out<F>(job.args.scratch + thread * sizes.thread_bytes, sizes);
   }
   Softmax partial(int64_t index) const {
-    return lay_out_sums(scratch + index * sizes.partial_bytes, sizes.heads, sizes.padded);
+    return lay_out_sums(scratch + index * sizes.partial_bytes, sizes.heads, sizes.v_padded);
   }
 
   void attend(const Piece& piece, const Softmax& into, int thread) const {
@@ -335,8 +256,8 @@ struct SharedParts {
     [[maybe_unused]] const typename F::Guard guard;
     Queries<F> all = queries(0);
     collect(job, all, piece.row, piece.row + 1, piece.kv_head);
-    if (piece.part == first_part(piece.row)) all.whole.clear(all.count, job.padded);
-    merge(all.whole, found, all.count, job.padded);
+    if (piece.part == first_part(piece.row)) all.whole.clear(all.count, all.v_padded);
+    merge(all.whole, found, all.count, all.v_padded);
     if (piece.part + 1 < first_part(piece.row) + parts(piece.row)) return;
     finish_queries(job, all);
   }
@@ -369,7 +290,7 @@ const char* attention(const KernelArgs& args) {
     for (int64_t head = 0; head < attrs.heads; ++head) size += attrs.kv_head_of[head] == kv_head;
     group = max(group, size);
   }
-  const AttentionScratch sizes = attention_scratch(attrs.heads, attrs.head_dim);
+  const AttentionScratch sizes = attention_scratch(attrs);
   const int threads = parallel.threads();
   const SharedParts<F> shared_parts = {job, sizes, args.scratch + threads * sizes.thread_bytes};
   if (threads > 1 && rows * attrs.kv_heads < 2 * threads &&

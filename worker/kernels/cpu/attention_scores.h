@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What changes the scores of a tile's queries over a block of keys before their softmax.
+// From the scores of a tile's queries over a block of keys to weights: what changes scores, and
+// their softmax.
 #pragma once
 
 #include "worker/kernels/cpu/attention_queries.h"
@@ -30,6 +31,79 @@ void add_slopes(const Queries<F>& all, int64_t query, int queries, KeyRange any,
       float* at = all.scores + q * kKeyBlock + key;
       fma(slope, away, Vec::load(at)).store(at);
     }
+  }
+}
+
+// kScaled: p times its value's scale, as codes. A value that is not seen has weight 0, even if its
+// scale is NaN. Returns the scale of the codes; 0 where all weights are nearly 0.
+template <typename F>
+float store_weights(const Vec (&p)[kBlockChunks], const KeyBlock<F>& block,
+                    typename F::Factor* weights) {
+  Vec w[kBlockChunks], highest = Vec::zero();
+#pragma GCC unroll 8
+  for (int i = 0; i < kBlockChunks; ++i) {
+    const Vec scale = Vec::load(scales_of(block.values[i], block.v_stride));
+    w[i] = select_less(Vec::zero(), p[i], p[i] * scale, Vec::zero());
+    highest = max(highest, w[i]);
+  }
+  const float max_weight = max_lane(highest);
+  const bool any = max_weight > 1e-30f;
+  const Vec inverse = Vec::splat(any ? F::kMaxFactor / max_weight : 0.0f);
+#pragma GCC unroll 8
+  for (int i = 0; i < kBlockChunks; ++i) store_words(w[i] * inverse, weights + i * kChunk);
+  return any ? max_weight / F::kMaxFactor : 0.0f;
+}
+
+// Sets the numbers of a block's keys outside of `range`.
+[[gnu::always_inline]] inline void hide(Vec (&s)[kBlockChunks], KeyRange range, float number) {
+  if (range.begin == 0 && range.end == kKeyBlock) return;
+  constexpr float kLane[Vec::kLanes] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+  const Vec begin = Vec::splat(static_cast<float>(range.begin));
+  const Vec end = Vec::splat(static_cast<float>(range.end)), hidden = Vec::splat(number);
+#pragma GCC unroll 8
+  for (int i = 0; i < kBlockChunks; ++i) {
+    const Vec key = Vec::load(kLane) + Vec::splat(static_cast<float>(i * kChunk));
+    s[i] = select_less(key, begin, hidden, select_less(key, end, s[i], hidden));
+  }
+}
+
+// The softmax of one block: turns the scores of a tile's queries [query, query + count) into
+// weights relative to their new running maximum (0 where a key is not seen), rescales their sums to
+// that maximum and adds the weights to the totals.
+template <typename F>
+void softmax_block(Queries<F>& all, int64_t query, int64_t count, const KeyBlock<F>& block,
+                   const KeyRange* seen) {
+  for (int64_t q = 0; q < count; ++q) {
+    all.fit[q] = 0;
+    if (seen[q].end == 0) continue;
+    Vec s[kBlockChunks];
+#pragma GCC unroll 8
+    for (int i = 0; i < kBlockChunks; ++i) {
+      s[i] = Vec::load(all.scores + q * kKeyBlock + i * kChunk);
+    }
+    hide(s, seen[q], -kInfinity);
+    const float block_highest = max_block(s);
+    const float before = all.part.highest[query + q];
+    const float highest = before > block_highest ? before : block_highest;
+    // So far only keys with -inf, which count for nothing; and -inf - -inf would be NaN.
+    const bool none = highest == -kInfinity;
+    const Vec from = Vec::splat(none ? 0.0f : highest);
+#pragma GCC unroll 8
+    for (int i = 0; i < kBlockChunks; ++i) s[i] = exp2_below(s[i] - from);
+    if (none) {
+      for (Vec& p : s) p = p * Vec::zero();  // Those of NaN stay.
+    }
+    hide(s, seen[q], 0);
+    typename F::Factor* weights = all.weights + q * kKeyBlock;
+    if constexpr (F::kScaled) {
+      all.fit[q] = store_weights<F>(s, block, weights);
+    } else {
+#pragma GCC unroll 8
+      for (int i = 0; i < kBlockChunks; ++i) F::store_weights(s[i], weights + i * kChunk);
+    }
+    if (highest != before) shrink_sums(all.part, query + q, all.v_padded, highest);
+    float& total = all.part.total[query + q];
+    total = total + sum_block(s);
   }
 }
 

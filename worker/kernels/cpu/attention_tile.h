@@ -25,8 +25,8 @@ void score(const typename F::Factor* queries, int64_t padded, const KeyBlock<F>&
   typename F::Sum sums[kQueries][kVecs];
 #pragma GCC unroll 4
   for (int i = 0; i < kVecs; ++i) {
-    keys[i] = block.chunk[chunk + i];
-    next[i] = ahead.chunk[chunk + i];
+    keys[i] = block.keys[chunk + i];
+    next[i] = ahead.keys[chunk + i];
 #pragma GCC unroll 8
     for (int q = 0; q < kQueries; ++q) sums[q][i] = F::zero();
   }
@@ -80,9 +80,9 @@ void add_pv_columns(float* accumulator, int64_t padded, const typename F::Factor
   }
   for (int64_t j = begin; j < end;) {
     const int64_t chunk = j / kChunk, chunk_end = (chunk + 1) * kChunk;
-    const int64_t at = value_at<F>(j % kChunk, column, padded);
-    const typename F::Element* from = block.chunk[chunk] + at;
-    const typename F::Element* next = ahead.chunk[chunk] + at;
+    const int64_t at = value_at<F>(j % kChunk, column, block.v_stride);
+    const typename F::Element* from = block.values[chunk] + at;
+    const typename F::Element* next = ahead.values[chunk] + at;
     for (; j < end && j < chunk_end; j += F::kPack) {
       typename F::Operand value[kVecs];
 #pragma GCC unroll 4
@@ -96,8 +96,8 @@ void add_pv_columns(float* accumulator, int64_t padded, const typename F::Factor
 #pragma GCC unroll 4
         for (int i = 0; i < kVecs; ++i) sums[q][i] = F::dot(weight, value[i], sums[q][i]);
       }
-      from += padded * F::kPack;
-      next += padded * F::kPack;
+      from += block.v_stride * F::kPack;
+      next += block.v_stride * F::kPack;
     }
   }
 #pragma GCC unroll 8

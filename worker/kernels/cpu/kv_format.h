@@ -2,10 +2,11 @@
 // How keys and values of one type are stored in pages, and how they are multiplied. Pages hold, for
 // every KV head and every kChunk positions, a chunk: keys [padded / kPack][kChunk][kPack], so that
 // a key is a lane, then values [kChunk / kPack][padded][kPack], so that a column is a lane; padded
-// is head_dim in whole vectors, filled up with zeros. One dot() adds kPack products to every lane.
+// is the dimension in whole vectors, filled up with zeros. One dot() adds kPack products to every
+// lane. Where values are the first columns of keys, a chunk has keys alone.
 //
-// Where kScaled, a vector of head_dim numbers is codes times a scale of its own, and a chunk ends
-// with the scales of its keys and of its values.
+// Where kScaled, a key or a value is codes times a scale of its own, and the scales [kChunk] are
+// behind the keys, and behind the values.
 //
 //   Element: what pages hold; Factor: what queries and weights are rounded to; Operand: one vector
 //   of kPack elements per lane; Sum: sixteen sums of dot(), initially zero(); Guard: an object of
@@ -14,7 +15,7 @@
 //   store_weights(p, to): the same for results of exp(), where not kScaled.
 #pragma once
 
-#include "worker/kernels/cpu/scratch.h"
+#include "worker/kernels/cpu/attention_scratch.h"
 #include "worker/kernels/cpu/vec_math.h"
 #include "worker/kernels/cpu/words.h"
 #include "worker/kernels/kernel.h"
@@ -93,28 +94,37 @@ struct KvI8 {
   }
 };
 
-// Where the element of key `slot` (of value `slot`) and column d is in a chunk.
+// Where the element of key `slot` (of value `slot`) and column d is among a chunk's keys (values).
 template <typename F>
 int64_t key_at(int64_t slot, int64_t d) {
   return (d / F::kPack * kChunk + slot) * F::kPack + d % F::kPack;
 }
 template <typename F>
-int64_t value_at(int64_t slot, int64_t d, int64_t padded) {
-  return (kChunk + slot / F::kPack * F::kPack) * padded + d * F::kPack + slot % F::kPack;
+int64_t value_at(int64_t slot, int64_t d, int64_t stride) {
+  return slot / F::kPack * F::kPack * stride + d * F::kPack + slot % F::kPack;
 }
 
-// kScaled: the scales of a chunk's keys [kChunk], then of its values.
-inline float* scales_of(int8_t* chunk, int64_t padded) {
-  return reinterpret_cast<float*>(chunk + 2 * kChunk * padded);
+// kScaled: the scales of a chunk's keys, or of its values.
+inline float* scales_of(int8_t* codes, int64_t stride) {
+  return reinterpret_cast<float*>(codes + kChunk * stride);
 }
-inline const float* scales_of(const int8_t* chunk, int64_t padded) {
-  return reinterpret_cast<const float*>(chunk + 2 * kChunk * padded);
+inline const float* scales_of(const int8_t* codes, int64_t stride) {
+  return reinterpret_cast<const float*>(codes + kChunk * stride);
 }
 
-// The chunks of a block of keys, in order.
+// Elements of a chunk's keys, or of its values, with their scales.
+template <typename F>
+int64_t part_elements(int64_t stride) {
+  constexpr int64_t kScales = F::kScaled ? sizeof(float) / sizeof(typename F::Element) : 0;
+  return kChunk * (stride + kScales);
+}
+
+// The chunks of a block of keys, in order, and their values.
 template <typename F>
 struct KeyBlock {
-  const typename F::Element* chunk[kBlockChunks];
+  int64_t v_stride;  // See value_stride().
+  const typename F::Element* keys[kBlockChunks];
+  const typename F::Element* values[kBlockChunks];
 };
 
 }  // namespace lockstep::LOCKSTEP_ISA

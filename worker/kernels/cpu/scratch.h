@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How kernels divide their scratch and KV pages, on which they and sizes.cc must agree.
-// Internal linkage, since files of every ISA include it.
+// How kernels divide their scratch, on which they and sizes.cc must agree; attention's has a file
+// of its own. Internal linkage, since files of every ISA include it.
 #pragma once
 
 #include "worker/kernels/cpu/panels.h"
@@ -65,55 +65,6 @@ struct ExpertScratch {
   at.begins = at.groups + align_scratch(groups * static_cast<int64_t>(sizeof(ExpertGroup)));
   at.all = at.begins + align_scratch((experts + 1) * static_cast<int64_t>(sizeof(int32_t)));
   return at;
-}
-
-// attention: keys are taken in blocks of this many absolute positions, independent of page, chunk
-// and batch.
-constexpr int64_t kKeyBlock = 128;
-// A thread's queries. A query is one head of one row; a task is the queries of one KV head, of up
-// to kTaskQueries or of one row. Each query has a copy of its own, its sums over the current part
-// of the keys and over all parts so far, and five numbers; each tile of queries has the scores and
-// weights of a block.
-constexpr int64_t kTaskQueries = 64;
-constexpr int64_t kMaxTileQueries = 8;
-
-[[maybe_unused, gnu::always_inline]] inline int64_t padded_dim(int64_t head_dim) {
-  return (head_dim + 15) / 16 * 16;
-}
-// Keys and values of one KV head and 16 positions, with int8's scales of both.
-constexpr int64_t kKvChunk = 16;
-[[maybe_unused]] int64_t kv_chunk_bytes(int64_t head_dim, DType dtype) {
-  const int64_t scales = dtype == DType::kI8 ? 2 * kKvChunk * 4 : 0;
-  return 2 * kKvChunk * padded_dim(head_dim) * dtype_bytes(dtype) + scales;
-}
-
-// Parts of a few rows' keys that are in work at a time, per thread.
-constexpr int64_t kThreadPartials = 4;
-
-struct AttentionScratch {
-  int64_t heads;
-  int64_t queries;
-  int64_t padded;
-  int64_t sums_bytes;     // Sums of `queries`.
-  int64_t partial_bytes;  // Sums of `heads`.
-  int64_t thread_bytes;   // All of one thread's.
-};
-[[maybe_unused]] AttentionScratch attention_scratch(int64_t heads, int64_t head_dim) {
-  constexpr int64_t kFloat = sizeof(float);
-  const int64_t queries = heads > kTaskQueries ? heads : kTaskQueries;
-  const int64_t padded = padded_dim(head_dim);
-  const int64_t sums = align_scratch(queries * (padded + 2) * kFloat);
-  const int64_t copies = align_scratch(queries * padded * kFloat);
-  const int64_t numbers = 3 * align_scratch(queries * kFloat) +
-                          2 * align_scratch(queries * static_cast<int64_t>(sizeof(int64_t)));
-  const int64_t tile = 2 * align_scratch(kMaxTileQueries * kKeyBlock * kFloat) +
-                       align_scratch(kMaxTileQueries * kFloat);
-  return {heads,
-          queries,
-          padded,
-          sums,
-          align_scratch(heads * (padded + 2) * kFloat),
-          copies + 2 * sums + numbers + tile};
 }
 
 // top_candidates: each output's largest value of every block, edited and raw, a working copy of

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/kernels/cpu/sizes.h"
 
+#include "worker/kernels/cpu/attention_scratch.h"
 #include "worker/kernels/cpu/scratch.h"
 
 namespace lockstep::cpu {
@@ -42,16 +43,13 @@ int64_t expert_tile_scratch_bytes(const KernelArgs& largest, int threads) {
 }
 
 int64_t attention_scratch_bytes(const KernelArgs& largest, int threads) {
-  const AttentionScratch sizes = attention_scratch(largest.attrs.heads, largest.attrs.head_dim);
+  const AttentionScratch sizes = attention_scratch(largest.attrs);
   return threads * (sizes.thread_bytes + kThreadPartials * sizes.partial_bytes);
 }
 
 int64_t page_bytes(const PageShape& page) {
-  return page.tokens / kKvChunk * page.kv_heads * kv_chunk_bytes(page.k_dim, page.dtype);
-}
-
-const char* attention_fits(const OperatorAttrs& attrs, const Device&) {
-  return attrs.v_dim == attrs.head_dim ? nullptr : "values as wide as keys";
+  return page.tokens / kKvChunk * page.kv_heads *
+         kv_chunk_bytes(page.k_dim, page.v_dim, page.dtype);
 }
 
 int64_t candidate_scratch_bytes(const KernelArgs& largest, int) {

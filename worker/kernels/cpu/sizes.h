@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the CPU kernels' entries say of memory: scratch and KV pages, the same for every ISA. How it
-// is divided is in scratch.h.
+// is divided is in scratch.h and attention_scratch.h.
 #pragma once
 
 #include "worker/kernels/kernel.h"
@@ -19,7 +19,6 @@ int64_t expert_tile_scratch_bytes(const KernelArgs& largest, int threads);
 
 int64_t attention_scratch_bytes(const KernelArgs& largest, int threads);
 int64_t page_bytes(const PageShape& page);
-const char* attention_fits(const OperatorAttrs& attrs, const Device& device);
 
 int64_t candidate_scratch_bytes(const KernelArgs& largest, int threads);
 

@@ -22,12 +22,13 @@ __global__ void append_kernel(AttentionParams params) {
   const int64_t position = params.step.positions[row], tokens = params.state.page_tokens;
   const StepSequence& sequence = params.step.sequences[params.step.sequence_of_row[row]];
   const float* k = params.k.row<float>(row) + kv_head * dim;
-  const float* v = params.v.row<float>(row) + kv_head * dim;
   T* key = keys_of<T>(params, sequence, position, kv_head) + position % tokens * dim;
-  for (int64_t d = threadIdx.x; d < dim; d += blockDim.x) {
-    narrow(k[d], key[d]);
-    narrow(v[d], key[dim * tokens + d]);
-  }
+  for (int64_t d = threadIdx.x; d < dim; d += blockDim.x) narrow(k[d], key[d]);
+  if (params.attrs.values_in_keys) return;
+  const int64_t v_dim = params.attrs.v_dim;
+  const float* v = params.v.row<float>(row) + kv_head * v_dim;
+  T* value = values_of<T>(params, sequence, position, kv_head) + position % tokens * v_dim;
+  for (int64_t d = threadIdx.x; d < v_dim; d += blockDim.x) narrow(v[d], value[d]);
 }
 
 // The product of a query and one key.
@@ -46,12 +47,13 @@ template <typename T>
 __device__ float add_pv(const AttentionParams& params, const StepSequence& sequence, int64_t begin,
                         int64_t end, int64_t kv_head, int64_t d, const float* probabilities,
                         float sum) {
-  const int64_t tokens = params.state.page_tokens, dim = params.attrs.head_dim;
+  const int64_t tokens = params.state.page_tokens;
+  const int64_t stride = value_stride(params);
   for (int64_t at = begin; at < end;) {
-    const T* values = keys_of<T>(params, sequence, at, kv_head) + dim * tokens + d;
+    const T* values = values_of<T>(params, sequence, at, kv_head) + d;
     const int64_t page_begin = at / tokens * tokens, stop = min(end, page_begin + tokens);
     for (; at < stop; ++at) {
-      sum = fmaf(probabilities[at - begin], widen(values[(at - page_begin) * dim]), sum);
+      sum = fmaf(probabilities[at - begin], widen(values[(at - page_begin) * stride]), sum);
     }
   }
   return sum;
@@ -62,7 +64,8 @@ template <typename T>
 __global__ void __launch_bounds__(kMaxDim) attend_kernel(AttentionParams params) {
   __shared__ float query[kMaxDim], scores[kKeyBlock];
   const int64_t row = gridDim.x - 1 - blockIdx.x;  // Late rows see the most keys: they go first.
-  const int64_t head = blockIdx.y, dim = params.attrs.head_dim, d = threadIdx.x;
+  const int64_t head = blockIdx.y, d = threadIdx.x;
+  const int64_t dim = params.attrs.head_dim, v_dim = params.attrs.v_dim;
   const int64_t kv_head = params.attrs.kv_head_of[head], position = params.step.positions[row];
   const int64_t first = first_seen(params.attrs, position);
   const StepSequence& sequence = params.step.sequences[params.step.sequence_of_row[row]];
@@ -94,7 +97,7 @@ __global__ void __launch_bounds__(kMaxDim) attend_kernel(AttentionParams params)
     for (int64_t j = 0; j < count; ++j) block_total = block_total + scores[j];
     const float shrink = exp_of(before - from);
     total = total * shrink + block_total;
-    if (d < dim) {
+    if (d < v_dim) {
       accumulator =
           add_pv<T>(params, sequence, begin, end, kv_head, d, scores, accumulator * shrink);
     }
@@ -106,7 +109,7 @@ __global__ void __launch_bounds__(kMaxDim) attend_kernel(AttentionParams params)
     accumulator = accumulator * shrink;
     total = total * shrink + exp_of(sink - most);
   }
-  if (d < dim) params.out.row<float>(row)[head * dim + d] = accumulator / total;
+  if (d < v_dim) params.out.row<float>(row)[head * v_dim + d] = accumulator / total;
 }
 
 template <typename T>
@@ -118,8 +121,8 @@ const char* append(const KernelArgs& args) {
 
 template <typename T>
 const char* attend(const KernelArgs& args) {
-  const int64_t dim = args.attrs.head_dim;
-  const int64_t threads = dim <= kKeyBlock ? kKeyBlock : (dim + kWarp - 1) / kWarp * kWarp;
+  const int64_t columns = max(args.attrs.head_dim, args.attrs.v_dim);
+  const int64_t threads = columns <= kKeyBlock ? kKeyBlock : (columns + kWarp - 1) / kWarp * kWarp;
   return launch(attend_kernel<T>, {args.step->rows, args.attrs.heads}, static_cast<int>(threads),
                 args.queue, attention_params(args));
 }

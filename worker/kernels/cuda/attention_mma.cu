@@ -383,7 +383,8 @@ const char* attend(const KernelArgs& args) {
 }  // namespace
 
 bool takes_mma(const OperatorAttrs& attrs) {
-  return attrs.head_dim % 8 == 0 && attrs.head_dim <= kWide;
+  return attrs.head_dim % 8 == 0 && attrs.head_dim <= kWide && attrs.v_dim == attrs.head_dim &&
+         !attrs.values_in_keys;
 }
 
 const char* attend_mma(const KernelArgs& args) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How attention's kernels find keys and values. A page holds, for every KV head, keys
-// [page_tokens][head_dim] and values [page_tokens][head_dim].
+// [page_tokens][head_dim] and values [page_tokens][v_dim], unless these are in the keys.
 #pragma once
 
 #include "worker/kernels/cuda/functions.h"
@@ -19,19 +19,26 @@ inline AttentionParams attention_params(const KernelArgs& args) {
           args.out[0], args.attrs, args.state, *args.step};
 }
 
-// The keys of a KV head in a position's page; its values follow.
+// The keys of a KV head in a position's page.
 template <typename T>
 __device__ T* keys_of(const AttentionParams& params, const StepSequence& sequence, int64_t position,
                       int64_t kv_head) {
   const int64_t page = sequence.pages[position / params.state.page_tokens];
+  const int64_t own_values = params.attrs.values_in_keys ? 0 : params.attrs.v_dim;
   return reinterpret_cast<T*>(params.state.data + page * params.state.page_bytes) +
-         kv_head * 2 * params.attrs.head_dim * params.state.page_tokens;
+         kv_head * (params.attrs.head_dim + own_values) * params.state.page_tokens;
 }
 
-// The first position that a row sees.
-__device__ inline int64_t first_seen(const OperatorAttrs& attrs, int64_t position) {
-  const int64_t in_window = attrs.window > 0 ? max(0, position - attrs.window + 1) : 0;
-  return attrs.chunk > 0 ? max(in_window, position / attrs.chunk * attrs.chunk) : in_window;
+// Its values, and how far it is from one position's to the next's.
+template <typename T>
+__device__ T* values_of(const AttentionParams& params, const StepSequence& sequence,
+                        int64_t position, int64_t kv_head) {
+  T* keys = keys_of<T>(params, sequence, position, kv_head);
+  if (params.attrs.values_in_keys) return keys;
+  return keys + params.attrs.head_dim * params.state.page_tokens;
+}
+__device__ inline int64_t value_stride(const AttentionParams& params) {
+  return params.attrs.values_in_keys ? params.attrs.head_dim : params.attrs.v_dim;
 }
 
 // A score, from the product of a query and a key.

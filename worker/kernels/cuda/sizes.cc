@@ -10,7 +10,7 @@ int64_t page_bytes(const PageShape& page) {
 const char* attention_fits(const OperatorAttrs& attrs, const Device&) {
   static_assert(kMaxHeadDim == 1024);  // As the text says.
   if (attrs.head_dim > kMaxHeadDim) return "head_dim up to 1024";
-  return attrs.v_dim == attrs.head_dim ? nullptr : "values as wide as keys";
+  return attrs.v_dim > kMaxHeadDim ? "v_dim up to 1024" : nullptr;
 }
 
 int64_t product_scratch_bytes(const KernelArgs&, int) { return kProductBytes; }

@@ -11,8 +11,9 @@
 namespace lockstep::reference {
 namespace {
 
-// Key (part 0) or value (part 1) of a position and KV head: a row of head_dim, and for int8 its
-// scale, which are behind all rows of the page.
+// Key (part 0) or value (part 1) of a position and KV head: a row of head_dim or v_dim, and for
+// int8 its scale, which are behind all rows of the page. Where values are in keys, that is the
+// key's.
 struct Slot {
   TensorView row;
   float* scale;
@@ -26,11 +27,16 @@ struct Slot {
 Slot slot(const KernelArgs& args, const StepSequence& sequence, int64_t position, int64_t kv_head,
           int64_t part) {
   const StateView& state = args.state;
-  const int64_t dim = args.attrs.head_dim, kv_heads = args.attrs.kv_heads;
+  const OperatorAttrs& attrs = args.attrs;
+  const int64_t kv_heads = attrs.kv_heads, own = attrs.values_in_keys ? 0 : part;
+  const int64_t width = attrs.head_dim + (attrs.values_in_keys ? 0 : attrs.v_dim);
+  const int64_t dim = part == 0 ? attrs.head_dim : attrs.v_dim;
   std::byte* page = state.data + sequence.pages[position / state.page_tokens] * state.page_bytes;
-  const int64_t index = (position % state.page_tokens * kv_heads + kv_head) * 2 + part;
-  const TensorView row = {page + index * dim * dtype_bytes(state.dtype), 1, dim, dim, state.dtype};
-  return {row, reinterpret_cast<float*>(page + state.page_tokens * kv_heads * 2 * dim) + index};
+  const int64_t index = position % state.page_tokens * kv_heads + kv_head;
+  const int64_t begin = index * width + own * attrs.head_dim;
+  const TensorView row = {page + begin * dtype_bytes(state.dtype), 1, dim, dim, state.dtype};
+  auto* const scales = reinterpret_cast<float*>(page + state.page_tokens * kv_heads * width);
+  return {row, scales + index * (attrs.values_in_keys ? 1 : 2) + own};
 }
 
 // Largest magnitude / most.
@@ -46,8 +52,8 @@ float code_of(float x, float scale) { return scale == 0 ? 0 : std::nearbyint(x /
 void append(const KernelArgs& args, int64_t row, int64_t kv_head, int64_t part) {
   const StepSequence& sequence = args.step->sequences[args.step->sequence_of_row[row]];
   const TensorView& from = args.in[1 + part];
-  const int64_t dim = args.attrs.head_dim, begin = kv_head * dim;
   const Slot to = slot(args, sequence, args.step->positions[row], kv_head, part);
+  const int64_t dim = to.row.cols, begin = kv_head * dim;
   const bool codes = args.state.dtype == DType::kI8;
   if (codes) *to.scale = scale_of(from, row, begin, dim, 127);
   for (int64_t d = 0; d < dim; ++d) {
@@ -96,12 +102,12 @@ void attend(const KernelArgs& args, int64_t row, int64_t head) {
   const double highest = *std::max_element(scores.begin(), scores.end());
   double total = 0;
   for (double& score : scores) total += score = std::exp(score - highest);
-  for (int64_t d = 0; d < attrs.head_dim; ++d) {
+  for (int64_t d = 0; d < attrs.v_dim; ++d) {
     double sum = 0;
     for (int64_t j = first; j <= last; ++j) {
       sum += scores[static_cast<size_t>(j - first)] * slot(args, sequence, j, kv_head, 1).at(d);
     }
-    set_element(args.out[0], row, head * attrs.head_dim + d, static_cast<float>(sum / total));
+    set_element(args.out[0], row, head * attrs.v_dim + d, static_cast<float>(sum / total));
   }
 }
 
@@ -111,7 +117,9 @@ const char* attention(const KernelArgs& args) {
   const OperatorAttrs& attrs = args.attrs;
   for (int64_t row = 0; row < args.step->rows && !attrs.read_only; ++row) {
     for (int64_t kv_head = 0; kv_head < attrs.kv_heads; ++kv_head) {
-      for (int64_t part = 0; part < 2; ++part) append(args, row, kv_head, part);
+      for (int64_t part = 0; part < (attrs.values_in_keys ? 1 : 2); ++part) {
+        append(args, row, kv_head, part);
+      }
     }
   }
   for (int64_t row = 0; row < args.step->rows; ++row) {

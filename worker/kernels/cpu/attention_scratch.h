@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// How attention divides its scratch and KV pages, on which its kernels and sizes.cc must agree.
+// Internal linkage, since files of every ISA include it.
+#pragma once
+
+#include "worker/kernels/cpu/scratch.h"
+#include "worker/kernels/kernel.h"
+
+namespace lockstep {
+namespace {
+
+// Keys are taken in blocks of this many absolute positions, independent of page, chunk
+// and batch.
+constexpr int64_t kKeyBlock = 128;
+// A thread's queries. A query is one head of one row; a task is the queries of one KV head, of up
+// to kTaskQueries or of one row. Each query has a copy of its own, its sums over the current part
+// of the keys and over all parts so far, and five numbers; each tile of queries has the scores and
+// weights of a block. Where values are in keys there are those of a block, too.
+constexpr int64_t kTaskQueries = 64;
+constexpr int64_t kMaxTileQueries = 8;
+
+[[maybe_unused, gnu::always_inline]] inline int64_t padded_dim(int64_t head_dim) {
+  return (head_dim + 15) / 16 * 16;
+}
+// The keys of one KV head and 16 positions, or their values, with int8's scales.
+constexpr int64_t kKvChunk = 16;
+[[maybe_unused, gnu::always_inline]] inline int64_t kv_part_bytes(int64_t dim, DType dtype) {
+  const int64_t scales = dtype == DType::kI8 ? kKvChunk * 4 : 0;
+  return kKvChunk * padded_dim(dim) * dtype_bytes(dtype) + scales;
+}
+// Both; with a v_dim of 0 values are in the keys.
+[[maybe_unused]] int64_t kv_chunk_bytes(int64_t k_dim, int64_t v_dim, DType dtype) {
+  return kv_part_bytes(k_dim, dtype) + (v_dim == 0 ? 0 : kv_part_bytes(v_dim, dtype));
+}
+
+// Elements from one slot's values to the next (slots in packs). Those that were read out of keys
+// are a vector further apart: with the 512 columns of published models they would share cache sets.
+[[maybe_unused, gnu::always_inline]] inline int64_t value_stride(const OperatorAttrs& attrs) {
+  return padded_dim(attrs.v_dim) + (attrs.values_in_keys ? 16 : 0);
+}
+
+// Parts of a few rows' keys that are in work at a time, per thread.
+constexpr int64_t kThreadPartials = 4;
+
+struct AttentionScratch {
+  int64_t heads;
+  int64_t queries;
+  int64_t k_padded;
+  int64_t v_padded;
+  int64_t values_bytes;   // Of a block, where values are in keys.
+  int64_t sums_bytes;     // Sums of `queries`.
+  int64_t partial_bytes;  // Sums of `heads`.
+  int64_t thread_bytes;   // All of one thread's.
+};
+[[maybe_unused]] AttentionScratch attention_scratch(const OperatorAttrs& attrs) {
+  constexpr int64_t kFloat = sizeof(float);
+  const int64_t heads = attrs.heads;
+  const int64_t queries = heads > kTaskQueries ? heads : kTaskQueries;
+  const int64_t k_padded = padded_dim(attrs.head_dim), v_padded = padded_dim(attrs.v_dim);
+  const int64_t values = attrs.values_in_keys ? kKeyBlock * (value_stride(attrs) + 1) * kFloat : 0;
+  const int64_t sums = align_scratch(queries * (v_padded + 2) * kFloat);
+  const int64_t copies = align_scratch(queries * k_padded * kFloat);
+  const int64_t numbers = 3 * align_scratch(queries * kFloat) +
+                          2 * align_scratch(queries * static_cast<int64_t>(sizeof(int64_t)));
+  const int64_t tile = 2 * align_scratch(kMaxTileQueries * kKeyBlock * kFloat) +
+                       align_scratch(kMaxTileQueries * kFloat);
+  return {heads,
+          queries,
+          k_padded,
+          v_padded,
+          values,
+          sums,
+          align_scratch(heads * (v_padded + 2) * kFloat),
+          copies + 2 * sums + numbers + tile + values};
+}
+
+}  // namespace
+}  // namespace lockstep
