@@ -50,10 +50,10 @@ bool has_room_beside(const cluster::Assignment& assignment, const Backend& backe
 // that it starts have its priority.
 template <typename Function>
 void at_low_priority(const Function& function) {
-  constexpr int kLowest = 19;
+  constexpr int kNice = 10;  // A tenth of a rank's share where both want the same processor.
   std::thread([&] {
-    if (setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), kLowest) != 0) {
-      spdlog::debug("a priority of {} was refused", kLowest);
+    if (setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), kNice) != 0) {
+      spdlog::debug("nice {} was refused", kNice);
     }
     function();
   }).join();
@@ -190,8 +190,8 @@ absl::StatusOr<WorkResult> Session::preload(const Work& work) {
     at_low_priority([&] {
       auto held =
           Worker::preload(*work.assignment, worker_options(free_bytes_of(*backend_.device)));
-      if (held.ok()) kept_->held = *std::move(held);
       status = held.status();
+      if (status.ok()) kept_->held = *std::move(held);
     });
     RETURN_IF_ERROR(status);
   }
