@@ -20,6 +20,8 @@ struct WorkerFacts {
   // How fast it computes, in a unit that all of them share: a rank's part is cut by it, in eighths
   // of the fastest. All parts are alike where one is 0: not known.
   double speed = 0;
+
+  bool operator==(const WorkerFacts&) const = default;
 };
 
 // kInvalidArgument: no group has so many workers, or so few.

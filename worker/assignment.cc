@@ -43,15 +43,18 @@ absl::Status check_hosts(const cluster::Assignment& assignment) {
 
 }  // namespace
 
-absl::Status check_assignment(const cluster::Assignment& assignment) {
-  const program::Program& program = assignment.program();
-  RETURN_IF_ERROR(validate(program));
-  const int ranks = program.ranks();
+absl::Status check_load(const cluster::Assignment& assignment) {
+  RETURN_IF_ERROR(validate(assignment.program()));
   constexpr int64_t kAny = std::numeric_limits<int64_t>::max();
+  RETURN_IF_ERROR(check_range("kv_memory_bytes", assignment.kv_memory_bytes(), 0, kAny));
+  return check_range("max_pages", assignment.max_pages(), 0, kAny);
+}
+
+absl::Status check_assignment(const cluster::Assignment& assignment) {
+  RETURN_IF_ERROR(check_load(assignment));
+  const int ranks = assignment.program().ranks();
   RETURN_IF_ERROR(check_count("the host", assignment.hosts_size(), ranks));
   RETURN_IF_ERROR(check_count("the device", assignment.devices_size(), ranks));
-  RETURN_IF_ERROR(check_range("kv_memory_bytes", assignment.kv_memory_bytes(), 0, kAny));
-  RETURN_IF_ERROR(check_range("max_pages", assignment.max_pages(), 0, kAny));
   RETURN_IF_ERROR(check_range("loading_here", assignment.loading_here(), 0, ranks));
   RETURN_IF_ERROR(check_range("collective_timeout_ms", assignment.collective_timeout_ms(), 1,
                               kMaxCollectiveTimeoutMs));

@@ -15,6 +15,9 @@ namespace lockstep {
 
 inline constexpr int64_t kMaxCollectiveTimeoutMs = int64_t{24} * 60 * 60 * 1000;
 
+// What weights are loaded and pages are counted by: the program, then limits of memory.
+absl::Status check_load(const cluster::Assignment& assignment);
+
 // The program first, since its rank is an index into the rest; then every number, and that ranks of
 // different hosts can meet. kInvalidArgument or kFailedPrecondition, one line.
 absl::Status check_assignment(const cluster::Assignment& assignment);

@@ -80,7 +80,11 @@ class Session {
 
   WorkResult perform(const Work& work);
   absl::StatusOr<WorkResult> try_perform(const Work& work);
+
+  // Weights, in session_loading.cc.
   absl::StatusOr<WorkResult> load(const Work& work);
+  absl::StatusOr<WorkResult> preload(const Work& work);
+  WorkerOptions worker_options(int64_t memory_free);
   void leave_last_epoch(const Work& work);
   absl::Status load_worker(const Work& work, std::unique_ptr<Collective> met, int64_t memory_free);
   absl::StatusOr<std::unique_ptr<Collective>> meet(const Work& work);

@@ -23,25 +23,26 @@ struct KeptWeights {
 // One long action. At most one is under way; each is answered by exactly one work_done().
 struct Work {
   enum Kind {
-    kCheck,   // Check the assignment; WorkResult::identity says what its weights are now.
-    kLoad,    // Meet the other ranks, then load the weights, see `keep`. Reply: Ready.
-    kStart,   // Allocate KV pages. No reply.
-    kStep,    // Reply: StepResult.
-    kLogits,  // Reply: LogitsReply.
+    kCheck,    // Check the assignment; WorkResult::identity says what its weights are now.
+    kLoad,     // Meet the other ranks, then load the weights, see `keep`. Reply: Ready.
+    kStart,    // Allocate KV pages. No reply.
+    kStep,     // Reply: StepResult.
+    kLogits,   // Reply: LogitsReply.
+    kPreload,  // As kLoad, but meet nobody, and leave the processors to others. Reply: Preloaded.
   };
   Kind kind = kCheck;
   uint64_t epoch = 0;
   std::shared_ptr<const cluster::Assignment> assignment;  // Of the epoch.
-  // kLoad: the weights in memory are all that are wanted, if they are still there.
+  // kLoad, kPreload: the weights in memory are all that are wanted, if they are still there.
   bool keep = false;
-  bool reuse = false;  // kLoad: they are of the same checkpoint, and some of them may serve.
+  bool reuse = false;  // They are of the same checkpoint, and some of them may serve.
   cluster::CoordinatorMessage message;  // kStart, kStep, kLogits.
 };
 
 struct WorkResult {
   absl::Status status = {};
   cluster::WorkerMessage reply = {};  // The core adds the epoch, and its identity to Ready.
-  std::string identity = {};          // kCheck: of the source; kLoad: of what is in memory.
+  std::string identity = {};          // kCheck: of the source; loads: of what is in memory.
   int64_t bytes_loaded = 0;           // kLoad: for the last LoadProgress; 0: none.
   absl::Status device = {};           // Not OK: it is of no more use to this process.
 };

@@ -69,6 +69,9 @@ void SessionCore::message(int64_t, cluster::CoordinatorMessage message) {
   if (message.has_assignment()) {
     return on_assignment(message.epoch(), std::move(*message.mutable_assignment()));
   }
+  if (message.has_preload()) {
+    return on_preload(message.epoch(), std::move(*message.mutable_preload()));
+  }
   if (message.epoch() != epoch_ || phase_ == Phase::kOver) return;
   if (message.has_abort()) return end_epoch();
   if (!message.has_start() && !message.has_step() && !message.has_logits()) return;
@@ -86,18 +89,32 @@ void SessionCore::on_assignment(uint64_t epoch, cluster::Assignment assignment) 
     return send(0, failure_of(invalid_argument("an assignment has an epoch from 1 on, found 0")));
   }
   end_epoch();
+  preload_.reset();
   epoch_ = epoch;
   phase_ = Phase::kChecking;
-  assignment_ = std::make_shared<const cluster::Assignment>(std::move(assignment));
+  task_ = {epoch, std::make_shared<const cluster::Assignment>(std::move(assignment))};
   bytes_reported_ = 0;
+  run_next();
+}
+
+// A rank is told nothing of the kind.
+void SessionCore::on_preload(uint64_t epoch, cluster::Assignment assignment) {
+  if (phase_ != Phase::kOver) return;
+  abort_running();
+  preload_ = {epoch, std::make_shared<const cluster::Assignment>(std::move(assignment)),
+              /*preload=*/true};
   run_next();
 }
 
 // --- Work, one piece at a time.
 
 void SessionCore::run_next() {
-  if (running_.has_value() || phase_ == Phase::kOver) return;
-  if (phase_ == Phase::kChecking) return run({.kind = Work::kCheck});
+  if (running_.has_value()) return;
+  if (phase_ == Phase::kOver) {
+    if (preload_.has_value()) run({.kind = Work::kCheck}, *preload_);
+    return;
+  }
+  if (phase_ == Phase::kChecking) return run({.kind = Work::kCheck}, task_);
   if (queue_.empty()) return;
   cluster::CoordinatorMessage message = std::move(queue_.front());
   queue_.pop_front();
@@ -114,13 +131,13 @@ void SessionCore::run_message(cluster::CoordinatorMessage message) {
   const Work::Kind kind = message.has_start()  ? Work::kStart
                           : message.has_step() ? Work::kStep
                                                : Work::kLogits;
-  run({.kind = kind, .message = std::move(message)});
+  run({.kind = kind, .message = std::move(message)}, task_);
 }
 
-void SessionCore::run(Work work) {
-  work.epoch = epoch_;
-  work.assignment = assignment_;
-  running_ = Running{.kind = work.kind, .epoch = epoch_, .assignment = assignment_};
+void SessionCore::run(Work work, const Task& task) {
+  work.epoch = task.epoch;
+  work.assignment = task.assignment;
+  running_ = Running{.kind = work.kind, .task = task};
   actions_.push_back(Run{std::move(work)});
 }
 
@@ -130,11 +147,14 @@ void SessionCore::work_done(int64_t now, WorkResult result) {
   remember(done, result);
   if (!result.device.ok()) hang_up(now, done, result);
   if (ending_.has_value()) return end_if_idle();
-  if (done.epoch == epoch_ && phase_ != Phase::kOver) {
+  if (done.task.preload) {
+    on_preload_done(done, std::move(result));
+  } else if (done.task.epoch == epoch_ && phase_ != Phase::kOver) {
     if (!result.status.ok()) {
       fail(result.status);
     } else if (done.kind == Work::kCheck) {
-      on_checked(result.identity);
+      phase_ = Phase::kLoading;
+      run_load(task_, result.identity);
     } else {
       on_reply(done, std::move(result));
     }
@@ -144,20 +164,34 @@ void SessionCore::work_done(int64_t now, WorkResult result) {
 
 // What is in memory is so whether or not anybody still wants it.
 void SessionCore::remember(const Running& done, const WorkResult& result) {
-  if (done.kind != Work::kLoad || !result.status.ok()) return;
-  *kept_ = {.program = done.assignment->program().SerializeAsString(),
-            .source = source_of(*done.assignment),
+  const bool loads = done.kind == Work::kLoad || done.kind == Work::kPreload;
+  if (!loads || !result.status.ok()) return;
+  *kept_ = {.program = done.task.assignment->program().SerializeAsString(),
+            .source = source_of(*done.task.assignment),
             .identity = result.identity};
 }
 
-void SessionCore::on_checked(const std::string& identity) {
-  const bool same = !assignment_->reload() && !identity.empty() && kept_->identity == identity &&
-                    kept_->source == source_of(*assignment_) &&
+// The assignment is sound, and its weights are now those of this identity.
+void SessionCore::run_load(const Task& task, const std::string& identity) {
+  const cluster::Assignment& assignment = *task.assignment;
+  const bool same = !assignment.reload() && !identity.empty() && kept_->identity == identity &&
+                    kept_->source == source_of(assignment) &&
                     !fault_point("session.forget_weights");
-  const bool keep = same && kept_->program == assignment_->program().SerializeAsString();
+  const bool keep = same && kept_->program == assignment.program().SerializeAsString();
   if (!same) *kept_ = {};
-  phase_ = Phase::kLoading;
-  run({.kind = Work::kLoad, .keep = keep, .reuse = same && !keep});
+  run({.kind = task.preload ? Work::kPreload : Work::kLoad, .keep = keep, .reuse = same && !keep},
+      task);
+}
+
+// Nobody wants it any more where another task came meanwhile.
+void SessionCore::on_preload_done(const Running& done, WorkResult result) {
+  if (!preload_.has_value() || preload_->assignment != done.task.assignment) return;
+  if (result.status.ok() && done.kind == Work::kCheck) return run_load(*preload_, result.identity);
+  preload_.reset();
+  if (!result.status.ok()) {
+    *result.reply.mutable_preloaded()->mutable_failure() = failure_of(result.status).failure();
+  }
+  send(done.task.epoch, std::move(result.reply));
 }
 
 void SessionCore::on_reply(const Running& done, WorkResult result) {
@@ -171,11 +205,11 @@ void SessionCore::on_reply(const Running& done, WorkResult result) {
       cluster::WorkerMessage all;
       all.mutable_progress()->set_bytes_done(result.bytes_loaded);
       all.mutable_progress()->set_bytes_total(result.bytes_loaded);
-      send(done.epoch, std::move(all));
+      send(done.task.epoch, std::move(all));
     }
     result.reply.mutable_ready()->set_identity(result.identity);
   }
-  send(done.epoch, std::move(result.reply));
+  send(done.task.epoch, std::move(result.reply));
 }
 
 // --- Ends: of an epoch, of the connection.
@@ -199,7 +233,7 @@ void SessionCore::abort_running() {
 // A call that is cancelled drops what is still on its way: the coordinator has to hear it first.
 void SessionCore::hang_up(int64_t now, const Running& done, const WorkResult& result) {
   if (ending_.has_value()) return;
-  send(done.epoch, failure_of(result.status.ok() ? result.device : result.status));
+  send(done.task.epoch, failure_of(result.status.ok() ? result.device : result.status));
   actions_.push_back(FinishSending{});
   ending_ = result.device;
   hang_up_at_ = now + kHangUpMs;

@@ -7,6 +7,7 @@
 //   Assignment -> Run{kCheck} .. work_done -> Run{kLoad} .. work_done -> Send{Ready}
 //   Start -> Run{kStart} .. work_done
 //   Step -> Run{kStep} .. work_done -> Send{StepResult}
+//   preload, between epochs -> Run{kCheck} .. Run{kPreload} .. work_done -> Send{Preloaded}
 //   tick -> Send{Heartbeat}
 //   any work that fails -> Send{Failure}; the epoch is over, its other messages are dropped
 #pragma once
@@ -55,18 +56,25 @@ class SessionCore {
   // Of the epoch. kOver: aborted, failed, or there was none yet.
   enum class Phase { kOver, kChecking, kLoading, kReady, kStarted };
 
+  // What a worker is told to be, or, without a rank, to be ready for.
+  struct Task {
+    uint64_t epoch = 0;
+    std::shared_ptr<const cluster::Assignment> assignment;
+    bool preload = false;
+  };
   struct Running {
     Work::Kind kind;
-    uint64_t epoch;
-    std::shared_ptr<const cluster::Assignment> assignment;
+    Task task;
     bool aborted = false;
   };
 
   void on_assignment(uint64_t epoch, cluster::Assignment assignment);
+  void on_preload(uint64_t epoch, cluster::Assignment assignment);
   void run_next();
   void run_message(cluster::CoordinatorMessage message);
-  void run(Work work);
-  void on_checked(const std::string& identity);
+  void run(Work work, const Task& task);
+  void run_load(const Task& task, const std::string& identity);
+  void on_preload_done(const Running& done, WorkResult result);
   void on_reply(const Running& done, WorkResult result);
   void remember(const Running& done, const WorkResult& result);
   void fail(const absl::Status& status);
@@ -83,7 +91,8 @@ class SessionCore {
   std::vector<SessionAction> actions_;
   uint64_t epoch_ = 0;  // The last one assigned.
   Phase phase_ = Phase::kOver;
-  std::shared_ptr<const cluster::Assignment> assignment_;
+  Task task_;                                      // Of the epoch.
+  std::optional<Task> preload_;                    // Only between epochs.
   std::deque<cluster::CoordinatorMessage> queue_;  // Of the epoch, to be run one by one.
   std::optional<Running> running_;
   int64_t bytes_reported_ = 0;

@@ -2,6 +2,8 @@
 // The life of one rank: check, load, bind; then steps.
 #include "worker/worker.h"
 
+#include <spdlog/spdlog.h>
+
 #include <algorithm>
 #include <mutex>
 #include <optional>
@@ -86,6 +88,11 @@ absl::StatusOr<std::optional<PackedCache>> open_cache(const WorkerOptions& worke
   return PackedCache(options, std::move(key), worker_options.progress);
 }
 
+absl::Status of_rank(const Program& program, const absl::Status& status) {
+  return absl::Status(status.code(),
+                      fmt::format("rank {}: {}", program.rank(), message_of(status)));
+}
+
 class WorkerImpl final : public Worker {
  public:
   WorkerImpl(const cluster::Assignment& assignment, std::unique_ptr<Collective> collective,
@@ -103,6 +110,8 @@ class WorkerImpl final : public Worker {
         progress_(options.progress) {}
 
   absl::Status load(const cluster::Assignment& assignment, const WorkerOptions& options);
+  absl::StatusOr<std::unique_ptr<HeldWeights>> preload(const cluster::Assignment& assignment,
+                                                       const WorkerOptions& options);
 
   int64_t weight_bytes() const override { return weights_->bytes(); }
   const std::string& identity() const override { return identity_; }
@@ -122,13 +131,12 @@ class WorkerImpl final : public Worker {
   std::string profile() const override { return executor_->profile(); }
 
  private:
+  // Binds the program and loads its weights.
+  absl::Status prepare(const cluster::Assignment& assignment, const WorkerOptions& options);
   absl::Status load_weights(const cluster::Assignment& assignment, const WorkerOptions& options,
                             const WeightSource& source);
   absl::Status count_pages(const cluster::Assignment& assignment);
-  absl::Status fail(const absl::Status& status) const {
-    return absl::Status(status.code(),
-                        fmt::format("rank {}: {}", program_.rank(), message_of(status)));
-  }
+  absl::Status fail(const absl::Status& status) const { return of_rank(program_, status); }
 
   const Program program_;    // Kernels' arguments point into it.
   const Backend processor_;  // Empty where another was given.
@@ -155,6 +163,27 @@ class WorkerImpl final : public Worker {
 };
 
 absl::Status WorkerImpl::load(const cluster::Assignment& assignment, const WorkerOptions& options) {
+  RETURN_IF_ERROR(prepare(assignment, options));
+  ASSIGN_OR_RETURN(executor_, Executor::make(program_, bindings_, *weights_, device_, threads_));
+  if (backend_.check_each_kernel) executor_->check_each_kernel();
+  if (!backend_.warm_up_rows.empty()) {
+    RETURN_IF_ERROR(
+        warm_up(program_, bindings_, device_, backend_.warm_up_rows, progress_, *executor_));
+  }
+  executor_->use(collective_.get());
+  executor_->use(progress_);
+  return count_pages(assignment);
+}
+
+absl::StatusOr<std::unique_ptr<HeldWeights>> WorkerImpl::preload(
+    const cluster::Assignment& assignment, const WorkerOptions& options) {
+  RETURN_IF_ERROR(prepare(assignment, options));
+  RETURN_IF_ERROR(count_pages(assignment));
+  return release();
+}
+
+absl::Status WorkerImpl::prepare(const cluster::Assignment& assignment,
+                                 const WorkerOptions& options) {
   RETURN_IF_ERROR(check_numeric_class(program_, backend_));
   device_.use_from_this_thread();
   ASSIGN_OR_RETURN(bindings_, bind(program_, backend_));
@@ -171,15 +200,7 @@ absl::Status WorkerImpl::load(const cluster::Assignment& assignment, const Worke
                        assignment.checkpoint());
   }
   for (MappedWeight& weight : mapped) weights_->take(std::move(weight));
-  ASSIGN_OR_RETURN(executor_, Executor::make(program_, bindings_, *weights_, device_, threads_));
-  if (backend_.check_each_kernel) executor_->check_each_kernel();
-  if (!backend_.warm_up_rows.empty()) {
-    RETURN_IF_ERROR(
-        warm_up(program_, bindings_, device_, backend_.warm_up_rows, progress_, *executor_));
-  }
-  executor_->use(collective_.get());
-  executor_->use(progress_);
-  return count_pages(assignment);
+  return absl::OkStatus();
 }
 
 absl::Status WorkerImpl::load_weights(const cluster::Assignment& assignment,
@@ -195,6 +216,8 @@ absl::Status WorkerImpl::load_weights(const cluster::Assignment& assignment,
   if (held != nullptr && held->identity != identity_) held.reset();
   if (held != nullptr && held->serve_all(program_, bindings_)) {
     RETURN_IF_ERROR(check_memory(device_, 0, buffers, assignment.loading_here(), free_bytes));
+    spdlog::info("weights: all {} are in memory: nothing is read",
+                 memory_text(held->weights.bytes()));
     weights_ = std::move(held->weights);
     weights_->drop_files();
     held.reset();
@@ -355,24 +378,25 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::load(const cluster::Assignment& 
                                                      std::unique_ptr<Collective> collective,
                                                      const WorkerOptions& options) {
   const Program& program = assignment.program();
-  const auto named = [&program](const absl::Status& status) {
-    return absl::Status(status.code(),
-                        fmt::format("rank {}: {}", program.rank(), message_of(status)));
-  };
-  if (absl::Status status = validate(program); !status.ok()) return named(status);
+  const auto named = [&](const absl::Status& status) { return of_rank(program, status); };
+  if (absl::Status status = check_load(assignment); !status.ok()) return named(status);
   if (collective->rank() != program.rank() || collective->ranks() != program.ranks()) {
     return named(invalid_argument("the program is for rank {} of {}, the collective for {} of {}",
                                   program.rank(), program.ranks(), collective->rank(),
                                   collective->ranks()));
   }
-  if (assignment.kv_memory_bytes() < 0 || assignment.max_pages() < 0) {
-    return named(
-        invalid_argument("kv_memory_bytes and max_pages must be 0 or more, found {} and {}",
-                         assignment.kv_memory_bytes(), assignment.max_pages()));
-  }
   auto worker = std::make_unique<WorkerImpl>(assignment, std::move(collective), options);
   if (absl::Status status = worker->load(assignment, options); !status.ok()) return named(status);
   return worker;
+}
+
+absl::StatusOr<std::unique_ptr<HeldWeights>> Worker::preload(const cluster::Assignment& assignment,
+                                                             const WorkerOptions& options) {
+  const Program& program = assignment.program();
+  if (absl::Status status = check_load(assignment); !status.ok()) return of_rank(program, status);
+  auto held = WorkerImpl(assignment, /*collective=*/nullptr, options).preload(assignment, options);
+  if (!held.ok()) return of_rank(program, held.status());
+  return held;
 }
 
 }  // namespace lockstep

@@ -48,6 +48,10 @@ class Worker {
   static absl::StatusOr<std::unique_ptr<Worker>> load(const cluster::Assignment& assignment,
                                                       std::unique_ptr<Collective> collective,
                                                       const WorkerOptions& options);
+  // The weights of a rank that this worker is to be ready for, read and checked as load() does it,
+  // pages counted included, but without a place among its peers.
+  static absl::StatusOr<std::unique_ptr<HeldWeights>> preload(const cluster::Assignment& assignment,
+                                                              const WorkerOptions& options);
   virtual ~Worker() = default;
 
   virtual int64_t weight_bytes() const = 0;

@@ -18,25 +18,12 @@ using cluster_action::LogLevel;
 
 namespace {
 
-constexpr size_t kMaxReason = 1'000;  // Of a worker's failure: it goes into a log.
-
 // Errors that another try would only repeat: the user has to fix something.
 bool is_permanent(absl::StatusCode code) {
   return code == absl::StatusCode::kInvalidArgument ||
          code == absl::StatusCode::kFailedPrecondition ||
          code == absl::StatusCode::kResourceExhausted || code == absl::StatusCode::kNotFound ||
          code == absl::StatusCode::kInternal;
-}
-
-absl::Status status_of(const cluster::Failure& failure) {
-  std::string text = failure.message().substr(0, kMaxReason);
-  for (char& c : text) {
-    if (static_cast<unsigned char>(c) < ' ') c = ' ';
-  }
-  const bool known = 0 < failure.code() && failure.code() <= 16;
-  const auto code =
-      known ? static_cast<absl::StatusCode>(failure.code()) : absl::StatusCode::kUnknown;
-  return absl::Status(code, text);
 }
 
 }  // namespace
@@ -80,6 +67,7 @@ void ClusterCore::message(int64_t now, LinkId link, cluster::WorkerMessage messa
   if (!member.hello.has_value()) {
     return lose(now, link, How::kRefused, "its first message is no Hello");
   }
+  if (message.has_preloaded()) return on_preloaded(now, member, message);
   const int rank = epoch_.rank_of(link);
   if (rank < 0 || message.epoch() != epoch_.number) return;
   switch (message.kind_case()) {
@@ -120,7 +108,7 @@ void ClusterCore::on_hello(int64_t now, Member& member, const cluster::Hello& he
   if (!why.empty()) return refuse(why);
   if (own) {
     local_.joined(local);
-    member.known = true;
+    member.own = member.known = true;
   }
   const double rate = hello.read_rate();
   log(LogLevel::kInfo,
@@ -208,7 +196,7 @@ void ClusterCore::worker_started(int64_t now, int index, int pid) {
         member.hello->preferred_rank() != index) {
       continue;
     }
-    has_joined = member.known = true;
+    has_joined = member.own = member.known = true;
     own_ = member.hello;
   }
   local_.started(now, index, pid, has_joined);
@@ -306,6 +294,7 @@ void ClusterCore::tick(int64_t now) {
   if (fault_point("cluster.form_later")) return;
   try_form(now);
   try_grow(now);
+  cover_ranks();
 }
 
 void ClusterCore::look_for_silence(int64_t now) {

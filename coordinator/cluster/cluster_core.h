@@ -7,6 +7,7 @@
 //   StepResult of all -> GroupFormed; exchange -> Send{Step}; StepResult of all -> Replies
 //   a worker is lost -> Send{Abort} to the others, GroupLost, KillWorker, StartWorker
 //   it does not come back -> a group of fewer ranks; it does later -> GroupLost, a group of all
+//   a spare is idle -> Send{preload}; Preloaded -> it takes that rank's place first
 #pragma once
 
 #include <chrono>
@@ -85,6 +86,7 @@ class ClusterCore {
   void on_failure(int64_t now, int rank, const cluster::Failure& failure);
   void on_progress(int64_t now, int rank, const cluster::LoadProgress& progress);
   void on_answer(int64_t now, int rank, cluster::WorkerMessage message);
+  void on_preloaded(int64_t now, Member& member, const cluster::WorkerMessage& message);
   void look_for_silence(int64_t now);
   void look_for_stuck(int64_t now);
   void run_local_workers(int64_t now);
@@ -94,9 +96,10 @@ class ClusterCore {
   void refuse_odd_ones(int64_t now);
   void try_grow(int64_t now);
   void open_epoch(int64_t now, Roster roster, bool reload);
-  std::vector<WorkerFacts> take_facts();
-  bool spans_hosts() const;
-  void assign(std::vector<program::Program> programs);
+  Speeds::Chosen speeds_of(const std::vector<LinkId>& links) const;
+  std::vector<WorkerFacts> facts_of(const std::vector<LinkId>& links) const;
+  cluster::Assignment assignment_of(const std::vector<LinkId>& links) const;
+  void assign();
   void prove(int64_t now);
   void enter(int64_t now);
   void ask(int64_t now, cluster::CoordinatorMessage message);
@@ -105,6 +108,10 @@ class ClusterCore {
   void abort_members(const std::string& reason);
   void lose(int64_t now, LinkId link, How how, const std::string& why);
   void give_up(absl::Status why);
+
+  // Spares hold the weights of a whole group's ranks, in spares.cc.
+  void cover_ranks();
+  void preload(Member& spare, int rank);
 
   Member& member_of(int rank) { return members_.at(epoch_.links[rank]); }
   void send(std::vector<LinkId> links, cluster::CoordinatorMessage message);

@@ -12,6 +12,8 @@
 
 #include "coordinator/cluster/cluster_actions.h"
 #include "coordinator/cluster/question.h"
+#include "proto/program.pb.h"
+#include "sharding/worker_facts.h"
 
 namespace lockstep {
 
@@ -28,6 +30,9 @@ struct Epoch {
   std::vector<LinkId> links;     // By rank.
   std::string numeric_class;     // That every rank was told to compute in; "": the common one.
   bool uneven_measured = false;  // Parts differ by what the ranks' workers measured.
+  // By rank: what the compiler knew, and what it made of that.
+  std::vector<WorkerFacts> facts;
+  std::vector<program::Program> programs;
   GroupInfo info;
   std::vector<std::vector<OperatorName>> operators;  // By rank and instruction.
   std::vector<cluster::LoadProgress> loaded;         // By rank.

@@ -65,20 +65,29 @@ void ClusterCore::open_epoch(int64_t now, Roster roster, bool reload) {
   epoch_.loaded.resize(epoch_.links.size());
   for (int rank = 0; rank < epoch_.ranks(); ++rank) {
     Member& member = member_of(rank);
+    if (member.cover.state == Cover::State::kHolds && member.cover.rank == rank) {
+      log(LogLevel::kInfo, fmt::format("epoch {}: rank {} goes to a spare that holds its weights, "
+                                       "pid {}",
+                                       epoch_.number, rank, member.hello->pid()));
+    }
+    member.cover = {};
     member.last_rank = rank;
     member.loaded &= !reload;
     member.progress = 0;
     member.progress_at = now;
     member.waiting = false;
   }
-  absl::StatusOr<std::vector<program::Program>> programs = options_.compile(take_facts());
+  epoch_.facts = facts_of(epoch_.links);
+  epoch_.uneven_measured = speeds_of(epoch_.links).uneven_measured;
+  absl::StatusOr<std::vector<program::Program>> programs = options_.compile(epoch_.facts);
   if (!programs.ok()) {
     regroup_.failed(now, epoch_.links, programs.status().code());
     return fail_epoch(now, programs.status(), /*permanent=*/true);
   }
-  epoch_.info = group_info(programs->front());
+  epoch_.programs = *std::move(programs);
+  epoch_.info = group_info(epoch_.programs.front());
   epoch_.info.epoch = epoch_.number;
-  for (const program::Program& program : *programs) {
+  for (const program::Program& program : epoch_.programs) {
     epoch_.operators.push_back(operators_of(program));
   }
   epoch_.ask({.kind = Question::Kind::kReady});
@@ -87,18 +96,21 @@ void ClusterCore::open_epoch(int64_t now, Roster roster, bool reload) {
       fmt::format("epoch {}: {}{} ranks load{}", epoch_.number, epoch_.ranks(),
                   fewer ? fmt::format(" of {}", options_.workers) : "",
                   epoch_.uneven_measured ? ", each a part by how fast it reads memory" : ""));
-  assign(*std::move(programs));
+  assign();
 }
 
-// What the compiler may know of the epoch's ranks, in their order.
-std::vector<WorkerFacts> ClusterCore::take_facts() {
+Speeds::Chosen ClusterCore::speeds_of(const std::vector<LinkId>& links) const {
   std::vector<const cluster::Hello*> hellos;
-  for (const LinkId link : epoch_.links) hellos.push_back(&*members_.at(link).hello);
-  const Speeds::Chosen speeds = speeds_.of(hellos);
-  epoch_.uneven_measured = speeds.uneven_measured;
+  for (const LinkId link : links) hellos.push_back(&*members_.at(link).hello);
+  return speeds_.of(hellos);
+}
+
+// What the compiler may know of an epoch's ranks, in their order.
+std::vector<WorkerFacts> ClusterCore::facts_of(const std::vector<LinkId>& links) const {
+  const Speeds::Chosen speeds = speeds_of(links);
   std::vector<WorkerFacts> facts;
-  for (size_t rank = 0; rank < hellos.size(); ++rank) {
-    const cluster::Hello& hello = *hellos[rank];
+  for (size_t rank = 0; rank < links.size(); ++rank) {
+    const cluster::Hello& hello = *members_.at(links[rank]).hello;
     facts.push_back({.device = hello.device(),
                      .isa = hello.isa(),
                      .numeric_class = epoch_.numeric_class.empty() ? hello.numeric_class()
@@ -109,23 +121,25 @@ std::vector<WorkerFacts> ClusterCore::take_facts() {
   return facts;
 }
 
-bool ClusterCore::spans_hosts() const {
-  return std::ranges::any_of(epoch_.links, [this](LinkId link) {
-    return members_.at(link).hello->host() != members_.at(epoch_.links[0]).hello->host();
-  });
-}
-
-void ClusterCore::assign(std::vector<program::Program> programs) {
+// What ranks of these workers are told alike.
+cluster::Assignment ClusterCore::assignment_of(const std::vector<LinkId>& links) const {
   cluster::Assignment shared = options_.assignment;
   shared.set_group(options_.draw_group_name());
   shared.set_collective_timeout_ms(3 * options_.stuck_ms);  // Who is stuck is found out before.
-  shared.set_reload(epoch_.reload);
-  for (const LinkId link : epoch_.links) {
+  bool spans_hosts = false;
+  for (const LinkId link : links) {
     shared.add_hosts(members_.at(link).hello->host());
     shared.add_devices(members_.at(link).hello->device());
     shared.add_data_addresses(members_.at(link).hello->data_address());
+    spans_hosts |= members_.at(link).hello->host() != shared.hosts(0);
   }
-  if (spans_hosts()) shared.set_data_key(options_.draw_data_key());
+  if (spans_hosts) shared.set_data_key(options_.draw_data_key());
+  return shared;
+}
+
+void ClusterCore::assign() {
+  cluster::Assignment shared = assignment_of(epoch_.links);
+  shared.set_reload(epoch_.reload);
   for (int rank = 0; rank < epoch_.ranks(); ++rank) {
     const cluster::Hello& self = *member_of(rank).hello;
     int loading_here = 0;
@@ -136,7 +150,7 @@ void ClusterCore::assign(std::vector<program::Program> programs) {
     }
     cluster::CoordinatorMessage message;
     *message.mutable_assignment() = shared;
-    *message.mutable_assignment()->mutable_program() = std::move(programs[rank]);
+    *message.mutable_assignment()->mutable_program() = epoch_.programs[rank];
     message.mutable_assignment()->set_loading_here(loading_here);
     send({epoch_.links[rank]}, std::move(message));
   }

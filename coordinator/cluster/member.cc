@@ -34,6 +34,7 @@ const char* role_name(WorkerState::Role role) {
 WorkerState state_of(const Member& member, int64_t now) {
   using Role = WorkerState::Role;
   const cluster::Hello& hello = *member.hello;
+  const bool holds = member.cover.state == Cover::State::kHolds;
   return {.role = is_idle_spare(member) ? Role::kSpare : Role::kWaiting,
           .host = hello.host(),
           .pid = hello.pid(),
@@ -43,6 +44,8 @@ WorkerState state_of(const Member& member, int64_t now) {
           .data_address = hello.data_address(),
           .memory_bytes = hello.memory_bytes(),
           .weight_bytes = member.loaded ? member.weight_bytes : 0,
+          .holds = holds ? member.cover.rank : -1,
+          .holds_ms = holds ? now - member.cover.since : 0,
           .joined_ms = now - member.joined_at,
           .heard_ms = now - member.heard_at};
 }
@@ -95,10 +98,12 @@ std::vector<LinkId> choose_compatible(const Members& members) {
 
 std::vector<LinkId> choose_ranks(const Members& members, const std::vector<LinkId>& candidates,
                                  int ranks) {
-  std::map<std::pair<int, bool>, std::vector<LinkId>> by_order;
+  std::map<std::tuple<int, bool, bool>, std::vector<LinkId>> by_order;
   for (const LinkId link : candidates) {
     const Member& member = members.at(link);
-    by_order[{member.failures, is_idle_spare(member)}].push_back(link);
+    const bool idle = is_idle_spare(member);
+    by_order[{member.failures, idle, idle && member.cover.state != Cover::State::kHolds}].push_back(
+        link);
   }
   std::vector<LinkId> chosen(ranks, 0);
   std::vector<bool> taken(ranks, false);
@@ -107,7 +112,8 @@ std::vector<LinkId> choose_ranks(const Members& members, const std::vector<LinkI
     for (auto link = links.rbegin(); link != links.rend(); ++link) {
       const Member& member = members.at(*link);
       const int asked = member.hello->preferred_rank();
-      const int rank = asked >= 0 ? asked : member.last_rank;
+      const int had = member.cover.rank >= 0 ? member.cover.rank : member.last_rank;
+      const int rank = asked >= 0 ? asked : had;
       if (rank < 0 || rank >= ranks || taken[rank]) {
         others.push_back(*link);
         continue;

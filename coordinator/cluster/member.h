@@ -14,6 +14,16 @@
 
 namespace lockstep {
 
+// What a worker without a rank holds in memory, for when that rank is lost.
+struct Cover {
+  enum class State { kNone, kLoads, kHolds, kFailed };
+  State state = State::kNone;
+  int rank = -1;        // kLoads, kHolds.
+  uint64_t epoch = 0;   // Of the group for which it was told.
+  int64_t since = 0;    // It holds weights of that rank; 0: not yet.
+  std::string failure;  // The last one, so that it is logged once.
+};
+
 struct Member {
   LinkId link = 0;
   int64_t opened_at = 0;
@@ -21,7 +31,8 @@ struct Member {
   std::optional<cluster::Hello> hello;  // It has joined. Nothing else is known before.
   int64_t heard_at = 0;                 // When its last message came, of any kind.
 
-  bool known = false;   // It was started here, or was in a group.
+  bool own = false;     // It was started here, and is started again when it is lost.
+  bool known = false;   // It is our own, or was in a group.
   int last_rank = -1;   // In its last epoch: it gets that one again if it can, and keeps weights.
   bool loaded = false;  // It has weights in memory.
   int64_t weight_bytes = 0;  // Once it has loaded.
@@ -33,6 +44,8 @@ struct Member {
   // When `progress` last changed, a wait for a peer ended, an answer came, or work began.
   int64_t progress_at = 0;
   bool waiting = false;  // For a peer.
+
+  Cover cover;  // While it has no rank.
 };
 
 using Members = std::map<LinkId, Member>;  // In the order in which they came.
@@ -56,9 +69,9 @@ std::string why_incompatible(const cluster::Hello& hello, const cluster::Hello& 
 std::vector<LinkId> choose_compatible(const Members& members);
 
 // One of `candidates` for each of `ranks` ranks; there are that many or more. Those that failed
-// less go first, then those that are no idle spares. Then whoever asks for a rank, or had it
-// before, gets it, the newest if there are several, since a restarted worker replaces its
-// predecessor; the others fill what is left.
+// less go first, then those that are no idle spares, then spares that hold a rank's weights. Then
+// whoever asks for a rank, or covers it, or had it before, gets it, the newest if there are
+// several, since a restarted worker replaces its predecessor; the others fill what is left.
 std::vector<LinkId> choose_ranks(const Members& members, const std::vector<LinkId>& candidates,
                                  int ranks);
 

@@ -11,6 +11,7 @@
 namespace lockstep {
 namespace {
 
+constexpr size_t kMaxReason = 1'000;              // Of a worker's failure: it goes into a log.
 constexpr size_t kMaxText = 256;                  // Of Hello and Ready.
 constexpr int64_t kMaxStepNs = int64_t{1} << 50;  // Twelve days: sums of it stay in range.
 
@@ -180,6 +181,21 @@ absl::Status check_progress(const cluster::LoadProgress& progress) {
   RETURN_IF_ERROR(
       check_range("LoadProgress.bytes_total", progress.bytes_total(), 0, kMaxWeightBytes));
   return check_range("LoadProgress.bytes_done", progress.bytes_done(), 0, progress.bytes_total());
+}
+
+absl::Status check_preloaded(const cluster::Preloaded& preloaded) {
+  return check_range("Preloaded.weight_bytes", preloaded.weight_bytes(), 0, kMaxWeightBytes);
+}
+
+absl::Status status_of(const cluster::Failure& failure) {
+  std::string text = failure.message().substr(0, kMaxReason);
+  for (char& c : text) {
+    if (static_cast<unsigned char>(c) < ' ') c = ' ';
+  }
+  const bool known = 0 < failure.code() && failure.code() <= 16;
+  const auto code =
+      known ? static_cast<absl::StatusCode>(failure.code()) : absl::StatusCode::kUnknown;
+  return absl::Status(code, text);
 }
 
 }  // namespace lockstep

@@ -37,5 +37,8 @@ absl::Status check_answer(const Question& question, int instructions,
                           const cluster::WorkerMessage& answer);
 absl::Status check_hello(const cluster::Hello& hello);
 absl::Status check_progress(const cluster::LoadProgress& progress);
+absl::Status check_preloaded(const cluster::Preloaded& preloaded);
+// A worker's failure as it may go into a log. Never OK.
+absl::Status status_of(const cluster::Failure& failure);
 
 }  // namespace lockstep

@@ -2,6 +2,7 @@
 #include "coordinator/cluster/roster.h"
 
 #include <algorithm>
+#include <tuple>
 #include <utility>
 
 #include "base/numeric_class.h"
@@ -52,6 +53,27 @@ Roster choose_roster(const Members& members, const RosterRules& rules) {
     if (!rules.class_grace_over) return {};
   }
   return {.links = choose(members, all, rules)};
+}
+
+int choose_cover(const Members& members, const std::vector<LinkId>& ranks, LinkId spare) {
+  const Member& self = members.at(spare);
+  const auto count = static_cast<int>(ranks.size());
+  const int asked = self.hello->preferred_rank();
+  if (asked >= 0 && asked < count) return asked;
+  const auto cost = [&](int rank) {
+    const Member& worker = members.at(ranks[rank]);
+    const auto covers = std::ranges::count_if(members, [&](const auto& other) {
+      const Cover& cover = other.second.cover;
+      return other.first != spare && cover.rank == rank && cover.state != Cover::State::kFailed;
+    });
+    return std::tuple(covers, self.cover.rank != rank, worker.own,
+                      worker.hello->host() != self.hello->host(), -worker.weight_bytes, rank);
+  };
+  int best = 0;
+  for (int rank = 1; rank < count; ++rank) {
+    if (cost(rank) < cost(best)) best = rank;
+  }
+  return best;
 }
 
 }  // namespace lockstep

@@ -39,4 +39,10 @@ struct Roster {
 
 Roster choose_roster(const Members& members, const RosterRules& rules);
 
+// Whose weights a worker without a rank had better hold, of a group of `ranks`: the rank that it
+// asks for; else the one that the fewest others cover. Of several the one that it covers already,
+// then one whose worker nobody here starts again, then one on its own host, so that the group stays
+// as near together as it was, then the one that takes longest to load.
+int choose_cover(const Members& members, const std::vector<LinkId>& ranks, LinkId spare);
+
 }  // namespace lockstep

@@ -26,6 +26,8 @@ struct WorkerState {
   int64_t memory_bytes = 0;
 
   int64_t weight_bytes = 0;  // That it holds, also for a later group.
+  int holds = -1;            // Whose rank's weights these are, while it has none; -1: nobody's.
+  int64_t holds_ms = 0;      // Since it does.
   int64_t joined_ms = 0;     // Since it joined.
   int64_t heard_ms = 0;      // Since its last message.
 };

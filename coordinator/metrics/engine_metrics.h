@@ -48,9 +48,10 @@ class EngineMetrics final : public EngineObserver {
 
   // Everything, with the engine's state at this moment. Any thread.
   std::string text(const EngineStats& stats, const ServerCounts& counts = {}) const;
-  // What a page shows of it: the group and its ranks, pages, queue, where time goes. JSON; times
-  // are totals in nanoseconds. Any thread.
-  std::string state_json(const EngineStats& stats) const;
+  // What a page shows of it: the group and its ranks, pages, queue, where time goes, and those of
+  // `workers` that have no rank. JSON; times are totals in nanoseconds. Any thread.
+  std::string state_json(const EngineStats& stats,
+                         const std::vector<WorkerState>& workers = {}) const;
 
  private:
   // Of a request under way.

@@ -14,6 +14,7 @@ void respond(http::Exchange& exchange, const char* content_type, std::string bod
 }  // namespace
 
 std::vector<http::Route> metrics_routes(const EngineMetrics* metrics, const Engine* engine,
+                                        const Cluster* cluster,
                                         const std::function<ServerCounts()>& counts) {
   return {{"GET", "/metrics",
            [=](const std::shared_ptr<http::Exchange>& exchange) {
@@ -21,7 +22,8 @@ std::vector<http::Route> metrics_routes(const EngineMetrics* metrics, const Engi
                      metrics->text(engine->stats(), counts()));
            }},
           {"GET", "/cluster", [=](const std::shared_ptr<http::Exchange>& exchange) {
-             respond(*exchange, "application/json", metrics->state_json(engine->stats()));
+             respond(*exchange, "application/json",
+                     metrics->state_json(engine->stats(), cluster->workers()));
            }}};
 }
 

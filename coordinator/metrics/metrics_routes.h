@@ -12,9 +12,10 @@
 
 namespace lockstep {
 
-// GET /metrics: EngineMetrics::text(); GET /cluster: EngineMetrics::state_json(). Both outlive the
+// GET /metrics: EngineMetrics::text(); GET /cluster: EngineMetrics::state_json(). All outlive the
 // routes. `counts` is called by any thread.
 std::vector<http::Route> metrics_routes(const EngineMetrics* metrics, const Engine* engine,
+                                        const Cluster* cluster,
                                         const std::function<ServerCounts()>& counts);
 
 }  // namespace lockstep

@@ -18,6 +18,16 @@ OrderedJson rank_json(size_t rank, const RankInfo& member, const RankTimes& time
           {"transfer_ns", times.transfer_ns}};
 }
 
+OrderedJson spare_json(const WorkerState& worker) {
+  return {{"role", role_name(worker.role)},
+          {"host", worker.host},
+          {"pid", worker.pid},
+          {"device", worker.device},
+          {"isa", worker.isa},
+          {"weight_bytes", worker.weight_bytes},
+          {"holds", worker.holds < 0 ? OrderedJson(nullptr) : OrderedJson(worker.holds)}};
+}
+
 OrderedJson coordinator_json(const EngineTimes& times) {
   OrderedJson parts = OrderedJson::object();
   for (int part = 0; part < kEngineParts; ++part) {
@@ -28,7 +38,8 @@ OrderedJson coordinator_json(const EngineTimes& times) {
 
 }  // namespace
 
-std::string EngineMetrics::state_json(const EngineStats& stats) const {
+std::string EngineMetrics::state_json(const EngineStats& stats,
+                                      const std::vector<WorkerState>& workers) const {
   const GroupInfo& group = stats.group;
   OrderedJson ranks = OrderedJson::array();
   int64_t step_ns = 0;
@@ -40,6 +51,10 @@ std::string EngineMetrics::state_json(const EngineStats& stats) const {
       const RankTimes times = rank < ranks_.size() ? ranks_[rank] : RankTimes{};
       ranks.push_back(rank_json(rank, (*group.members)[rank], times));
     }
+  }
+  OrderedJson spares = OrderedJson::array();
+  for (const WorkerState& worker : workers) {
+    if (worker.rank < 0) spares.push_back(spare_json(worker));
   }
   // Names of hosts and devices come from workers: what is not UTF-8 in them is replaced.
   return write_json(
@@ -59,7 +74,8 @@ std::string EngineMetrics::state_json(const EngineStats& stats) const {
        {"generation_tokens", stats.completion_tokens},
        {"step_ns", step_ns},
        {"coordinator_ns", coordinator_json(stats.times_ns)},
-       {"ranks", std::move(ranks)}});
+       {"ranks", std::move(ranks)},
+       {"spares", std::move(spares)}});
 }
 
 }  // namespace lockstep

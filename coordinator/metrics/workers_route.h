@@ -8,8 +8,8 @@
 namespace lockstep {
 
 // GET /workers: {"workers": [{"role": "serving", "rank": 0, "host": ..., "joined_ms": ...}, ...]},
-// a worker per element as in WorkerState; "rank" is null for one that has none. It outlives the
-// route.
+// a worker per element as in WorkerState; "rank" is null for one that has none, and so is "holds",
+// the rank whose weights a spare has. It outlives the route.
 http::Route workers_route(const Cluster* cluster);
 
 }  // namespace lockstep

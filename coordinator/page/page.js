@@ -289,11 +289,17 @@ function showRanks(state, past) {
     past = null;
     stepNs = Math.max(1, state.step_ns);
   }
-  $("ranks").replaceChildren(...state.ranks.map((rank, index) => {
+  const ranks = state.ranks.map((rank, index) => {
     const shares = sharesOf(rank, past && past.ranks[index], stepNs);
     const text = `${rank.device}, ${rank.isa}, pid ${rank.pid}, ${bytes(rank.weight_bytes)}`;
     return row(`rank ${rank.rank}`, text, shares);
-  }));
+  });
+  const spares = state.spares.map((spare) => {
+    const held = spare.holds === null ? "holds no rank's weights" :
+      `holds rank ${spare.holds}, ${bytes(spare.weight_bytes)}`;
+    return row(spare.role, `${spare.device}, ${spare.isa}, pid ${spare.pid}, ${held}`, []);
+  });
+  $("ranks").replaceChildren(...ranks, ...spares);
   const parts = state.coordinator_ns;
   const old = past ? past.coordinator_ns : null;
   const since = (name) => parts[name] - (old ? old[name] : 0);

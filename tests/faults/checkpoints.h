@@ -16,15 +16,18 @@ inline constexpr int kVariants = 2;
 enum class Rewrite { kRename, kOverwrite };
 
 // The demo model's tokenizer on a larger Llama of random weights, so that loading takes some
-// hundred milliseconds and a step some.
+// hundred milliseconds and a step some. Or a shape: somebody's folder of config.json and
+// tokenizer.json, whose weights are drawn by the workers, and so never rewritten.
 class Checkpoints {
  public:
-  Checkpoints();
-  const std::string& folder() const { return folder_.path(); }
+  explicit Checkpoints(std::string shape);
+  const std::string& folder() const { return shape_.empty() ? folder_.path() : shape_; }
+  int variants() const { return shape_.empty() ? kVariants : 1; }
   int variant() const { return variant_; }  // That the folder has now.
   void put(int variant, Rewrite how);
 
  private:
+  const std::string shape_;
   testing::TemporaryFolder folder_;
   std::array<std::string, kVariants> bytes_;  // Of model.safetensors.
   int variant_ = 0;

@@ -25,6 +25,8 @@ struct Flags {
   int64_t silent_ms = 0;
   int64_t stuck_ms = 0;
   std::vector<int> kinds, phases;
+  std::string shape;
+  std::string weight_cache = "off";
   std::string log;
 };
 
@@ -95,19 +97,35 @@ class Growth {
 StoryOptions options_of(const Flags& flags) {
   StoryOptions options{.workers = flags.workers,
                        .clients = flags.clients,
-                       .limit = std::chrono::seconds(flags.limit_s)};
+                       .limit = std::chrono::seconds(flags.limit_s),
+                       .shape = flags.shape,
+                       .serve_flags = {"--weight-cache", flags.weight_cache}};
   const auto pass = [&](const char* flag, int64_t value) {
     if (value == 0) return;
     options.serve_flags.insert(options.serve_flags.end(), {flag, std::to_string(value)});
   };
   pass("--silent-ms", flags.silent_ms);
   pass("--stuck-ms", flags.stuck_ms);
+  if (!flags.shape.empty()) {
+    options.serve_flags.insert(options.serve_flags.end(), {"--random-weights", "1"});
+  }
   return options;
+}
+
+// Of those that were asked for; a shape has no files that could be rewritten.
+std::vector<int> kinds_of(const Flags& flags) {
+  std::vector<int> kinds = flags.kinds;
+  if (flags.shape.empty()) return kinds;
+  for (int kind = 0; kind < kKinds && flags.kinds.empty(); ++kind) kinds.push_back(kind);
+  std::erase_if(kinds, [](int kind) {
+    return kind == static_cast<int>(Kind::kRename) || kind == static_cast<int>(Kind::kOverwrite);
+  });
+  return kinds;
 }
 
 absl::Status tell_all(const Flags& flags, Story& story) {
   RETURN_IF_ERROR(story.begin());
-  FaultDraw faults(flags.seed, flags.workers, flags.kinds, flags.phases);
+  FaultDraw faults(flags.seed, flags.workers, kinds_of(flags), flags.phases);
   Times times;
   Growth growth;
   fmt::print("{:>5} {:32} {:10} {:10} {:>7}\n", "fault", "kind", "phase", "rank", "ms");
@@ -185,7 +203,17 @@ int main(int argc, char** argv) {
       ->transform(CLI::Transformer(numbers_by_name<Phase>(lockstep::faults::kPhases)));
   app.add_option("--silent-ms", flags.silent_ms, "Of the server (default: its own)");
   app.add_option("--stuck-ms", flags.stuck_ms, "Of the server (default: its own)");
+  app.add_option(
+         "--shape", flags.shape,
+         "A folder with config.json and tokenizer.json, whose weights are drawn; nothing is "
+         "rewritten then")
+      ->check(CLI::ExistingDirectory);
+  app.add_option("--weight-cache", flags.weight_cache, "Of the server")->capture_default_str();
   app.add_option("--log", flags.log, "A file for the server's log");
   CLI11_PARSE(app, argc, argv);
+  if (!flags.shape.empty() && !flags.kinds.empty() && lockstep::faults::kinds_of(flags).empty()) {
+    fmt::print("--shape {}: it has no files that could be rewritten\n", flags.shape);
+    return 2;
+  }
   return lockstep::faults::run(flags);
 }

@@ -59,8 +59,6 @@ std::vector<std::string> arguments_for(const std::string& model, int workers,
                                   "1",
                                   "--quantize",
                                   "q4",
-                                  "--weight-cache",
-                                  "off",
                                   "--log-level",
                                   "info"};
   all.insert(all.end(), more.begin(), more.end());
@@ -78,7 +76,7 @@ ObservedServer::ObservedServer(const std::string& model, int workers, std::vecto
     : workers_(workers),
       process_(arguments_for(model, workers, std::move(more)),
                {.environment = {{"XDG_RUNTIME_DIR", runtime_.path()}}}) {
-  if (!process_.wait_for_err("ready;", std::chrono::seconds(120))) {
+  if (!process_.wait_for_err("ready;", std::chrono::seconds(300))) {
     process_.signal(SIGKILL);
     process_.wait(std::chrono::seconds(10));
   }

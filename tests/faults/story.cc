@@ -21,7 +21,8 @@ constexpr milliseconds kHold{800};    // For a rank that is not to count as sile
 
 }  // namespace
 
-Story::Story(const StoryOptions& options) : options_(options), questions_(make_questions()) {}
+Story::Story(const StoryOptions& options)
+    : options_(options), checkpoints_(options.shape), questions_(make_questions()) {}
 
 Story::~Story() = default;
 
@@ -29,7 +30,7 @@ Story::~Story() = default;
 
 // A server of one worker, to which nothing happens, for each checkpoint.
 absl::Status Story::learn() {
-  for (int variant = kVariants - 1; variant >= 0; --variant) {
+  for (int variant = checkpoints_.variants() - 1; variant >= 0; --variant) {
     checkpoints_.put(variant, Rewrite::kRename);
     ObservedServer server(checkpoints_.folder(), 1, options_.serve_flags);
     for (Question& question : questions_) {
@@ -41,7 +42,7 @@ absl::Status Story::learn() {
       question.answers[variant] = answer.choices;
     }
   }
-  if (questions_[0].answers[0] == questions_[0].answers[1]) {
+  if (checkpoints_.variants() > 1 && questions_[0].answers[0] == questions_[0].answers[1]) {
     return absl::InternalError("both checkpoints give the same answers");
   }
   return absl::OkStatus();
@@ -143,7 +144,7 @@ void Story::signal(int rank, int number) {
 
 void Story::inject(const Act& act) {
   const auto rewrite = [&](Rewrite how) {
-    checkpoints_.put((checkpoints_.variant() + 1) % kVariants, how);
+    checkpoints_.put((checkpoints_.variant() + 1) % checkpoints_.variants(), how);
   };
   switch (act.kind) {
     case Kind::kKill:

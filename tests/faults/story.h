@@ -19,6 +19,7 @@ struct StoryOptions {
   int workers = 3;
   int clients = 3;
   std::chrono::seconds limit{15};
+  std::string shape;  // See Checkpoints; "": none.
   std::vector<std::string> serve_flags;
 };
 

@@ -48,6 +48,7 @@ bool ClusterChecks::mixed() const {
 
 void ClusterChecks::received(const Link& link, const ToCoordinator& message) {
   if (message.has_hello()) roster_.joined(link);
+  if (message.has_preloaded()) roster_.preloaded(link, message);
   Member* member = member_of(link);
   if (member == nullptr) return;
   member->heard_at = host_.world.now();
@@ -81,6 +82,13 @@ void ClusterChecks::sends(const std::vector<Link*>& links,
       reloads_ += message.assignment().reload();
     }
     assigns(links[0], message.assignment());
+  } else if (message.has_preload()) {
+    const bool idle = member_of(*links[0]) == nullptr && links[0]->process.options().hello.spare();
+    if (!formed_ || message.epoch() != epoch_ || !idle) {
+      host_.world.broken("pid {} is told to preload in epoch {}", links[0]->process.pid(),
+                         message.epoch());
+    }
+    roster_.preloads(*links[0], message);
   } else if (message.has_refusal()) {
     refuses(*links[0], message.refusal().reason());
   } else if (message.has_abort() && !owner_acts_ && !grows(message.abort().reason()) &&

@@ -207,6 +207,9 @@ void ClusterSide::spoil(ToCoordinator* message) {
   if (world_.planted(Plant::kSpareFirst) && message->has_hello()) {
     message->mutable_hello()->set_spare(false);
   }
+  if (world_.planted(Plant::kCoverAlike) && message->hello().spare()) {
+    message->mutable_hello()->set_preferred_rank(0);
+  }
   if (world_.planted(Plant::kMeasuredAnew) && message->has_hello()) {
     cluster::Hello& hello = *message->mutable_hello();
     hello.set_isa(std::to_string(hello.pid()));

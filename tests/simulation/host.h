@@ -18,11 +18,11 @@ namespace lockstep::simulation {
 class Process;
 
 // What a worker has just begun: when faults are to happen.
-enum class Phase { kJoining, kLoading, kNullStep, kStep, kLogits, kDraining, kAny };
+enum class Phase { kJoining, kLoading, kPreloading, kNullStep, kStep, kLogits, kDraining, kAny };
 inline constexpr int64_t kReadRate = 100;
-inline constexpr int kPhases = 7;
-inline constexpr const char* kPhaseNames[kPhases] = {"joining", "loading",  "null step", "step",
-                                                     "logits",  "draining", "any time"};
+inline constexpr int kPhases = 8;
+inline constexpr const char* kPhaseNames[kPhases] = {
+    "joining", "loading", "preloading", "null step", "step", "logits", "draining", "any time"};
 
 struct Host {
   World& world;
@@ -52,6 +52,7 @@ struct Host {
   int64_t long_works = 0;  // Longer than a stuck worker is given.
   int64_t keeps = 0;       // Loads that used the weights in memory.
   int64_t reuses = 0;      // Loads that began with weights of another program.
+  int64_t preloads = 0;    // Of workers without a rank.
   int64_t loads = 0;
   int64_t too_few = 0;  // Loads of a model that does not fit into so few ranks.
 };

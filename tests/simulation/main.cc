@@ -92,9 +92,10 @@ void print(const Flags& flags, const Tally& tally) {
       tally.processes, tally.loads + tally.keeps, tally.keeps, tally.reuses, tally.long_works,
       tally.reloads, tally.refusals, tally.late_ticks, tally.restarts);
   fmt::print(
-      "{} groups of fewer ranks, {} grown, {} places taken by spares, {} loads without room, {} "
-      "epochs of uneven parts\n",
-      tally.smaller, tally.grown, tally.spares, tally.too_few, tally.uneven);
+      "{} groups of fewer ranks, {} grown, {} places taken by spares, {} of them by the one that "
+      "held the weights, {} preloads, {} loads without room, {} epochs of uneven parts\n",
+      tally.smaller, tally.grown, tally.spares, tally.covered, tally.preloads, tally.too_few,
+      tally.uneven);
   fmt::print("ready turned false {} times after a loss or a wedge, at most {} ms after it\n",
              tally.turned_false, tally.slowest_false_ms);
   fmt::print("faults:");

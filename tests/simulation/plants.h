@@ -25,6 +25,7 @@ enum class Plant {
   kNeverGrows,            // A group of fewer ranks stays so.
   kGrowsInCircle,         // What cannot grow is tried again at once.
   kSpareFirst,            // A spare is used while there are enough others.
+  kCoverAlike,            // All spares hold the weights of the same rank.
   kMeasuredAnew,          // A restarted worker's own measurement makes the plan.
   kEventTwice,            // An event goes to its reader twice.
   kEventLost,             // An event does not go to its reader.
@@ -48,6 +49,7 @@ inline constexpr const char* kPlantNames[] = {"none",
                                               "never-grows",
                                               "grows-in-circle",
                                               "spare-first",
+                                              "cover-alike",
                                               "measured-anew",
                                               "event-twice",
                                               "event-lost",

@@ -32,6 +32,8 @@ void RankWork::run(Work work, Done done) {
       return check();
     case Work::kLoad:
       return load();
+    case Work::kPreload:
+      return preload();
     case Work::kStart:
       return later(host_.world.between(0, host_.world.one_in(10) ? 400 : 3), [this] { start(); });
     case Work::kStep:
@@ -48,7 +50,9 @@ void RankWork::abort() {
   } else if (collective_ != nullptr) {
     collective_->abort();
   }
-  if (work_->kind != Work::kLoad && work_->kind != Work::kStep) return;
+  if (work_->kind != Work::kLoad && work_->kind != Work::kPreload && work_->kind != Work::kStep) {
+    return;
+  }
   const int64_t time = host_.world.between(0, host_.world.one_in(3) ? 500 : 50);
   later(time, [this] { finish({.status = absl::AbortedError("the epoch is over")}); });
 }
@@ -153,6 +157,17 @@ void RankWork::load() {
   });
 }
 
+// Neither the group nor its pages are touched.
+void RankWork::preload() {
+  host_.on_phase(process_, Phase::kPreloading);
+  ++host_.preloads;
+  state_.reset();
+  collective_.reset();
+  rank_ = work_->assignment->program().rank();
+  ranks_ = work_->assignment->program().ranks();
+  load_or_keep();
+}
+
 void RankWork::load_or_keep() {
   const std::string program = work_->assignment->program().SerializeAsString();
   // What a load began to read and did not end is gone, and all is read.
@@ -175,11 +190,8 @@ void RankWork::load_or_keep() {
   }
   vitals_.bytes_to_load = kWeightBytes;
   later(host_.world.between(0, 15), [this] {
-    if (disk_) {
-      failed_loads_ = 0;
-      return read_weights();
-    }
-    ++failed_loads_;
+    if (work_->kind == Work::kLoad) failed_loads_ = disk_ ? 0 : failed_loads_ + 1;
+    if (disk_) return read_weights();
     finish({.status = absl::DataLossError("the disk cannot be read")});
   });
 }
@@ -199,6 +211,10 @@ void RankWork::loaded() {
   weights_.whole = true;
   WorkResult result{.identity = identity_of(weights_.checkpoint),
                     .bytes_loaded = vitals_.bytes_loaded};
+  if (work_->kind == Work::kPreload) {
+    result.reply.mutable_preloaded()->set_weight_bytes(lie_ == Lie::kPreloaded ? -1 : kWeightBytes);
+    return finish(std::move(result));
+  }
   result.reply.mutable_ready()->set_contents(result.identity);
   result.reply.mutable_ready()->set_pages(pages());
   if (host_.model.blocks > 0) {

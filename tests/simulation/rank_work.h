@@ -38,8 +38,8 @@ class RankWork {
   bool has_weights() const { return weights_.whole; }
 
   // ---- Faults ----
-  enum class Lie { kNone, kStep, kToken, kManyTokens, kLogits, kNoPages, kTrace };
-  static constexpr int kLies = 6;
+  enum class Lie { kNone, kStep, kToken, kManyTokens, kLogits, kNoPages, kTrace, kPreloaded };
+  static constexpr int kLies = 7;
   void lie(Lie lie) { lie_ = lie; }
   bool lies() const { return lie_ != Lie::kNone; }
   void get_stuck() { stuck_ = true; }
@@ -65,6 +65,7 @@ class RankWork {
   void advance(int parts, int64_t each_ms, std::function<void()> part, std::function<void()> then);
   void check();
   void load();
+  void preload();
   void load_or_keep();
   void read_weights();
   void loaded();

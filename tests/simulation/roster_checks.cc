@@ -10,6 +10,7 @@ namespace lockstep::simulation {
 
 void RosterChecks::gone(const Link& link) {
   now_.joined.erase(&link);
+  now_.covers.erase(&link);
   if (now_.used.erase(&link) == 0) return;
   ++now_.gone;
   const auto& ranks = now_.ranks;
@@ -20,6 +21,50 @@ void RosterChecks::gone(const Link& link) {
 
 bool RosterChecks::is_idle_spare(const Link* link) const {
   return link->process.options().hello.spare() && !now_.used.contains(link);
+}
+
+// Of all ranks the one that the fewest others cover.
+void RosterChecks::preloads(const Link& link, const cluster::CoordinatorMessage& message) {
+  const int rank = message.preload().program().rank();
+  std::vector<int> covers(now_.ranks.size());
+  for (const auto& [other, cover] : now_.covers) {
+    if (other != &link && cover.rank < static_cast<int>(covers.size())) ++covers[cover.rank];
+  }
+  if (covers.at(rank) > *std::ranges::min_element(covers)) {
+    host_.world.broken("pid {} is told to hold rank {}, as {} others", link.process.pid(), rank,
+                       covers[rank]);
+  }
+  now_.covers[&link] = {.epoch = message.epoch(), .rank = rank};
+}
+
+void RosterChecks::preloaded(const Link& link, const cluster::WorkerMessage& message) {
+  const auto found = now_.covers.find(&link);
+  if (found == now_.covers.end() || found->second.epoch != message.epoch()) return;
+  if (message.preloaded().has_failure()) {
+    now_.covers.erase(found);
+  } else {
+    found->second.holds = true;
+  }
+}
+
+// Who holds a rank's weights takes its place before another spare does.
+void RosterChecks::check_covers() {
+  const auto holds = [this](const Link* link, int rank) {
+    const auto found = now_.covers.find(link);
+    return found != now_.covers.end() && found->second.holds && found->second.rank == rank;
+  };
+  for (int rank = 0; rank < static_cast<int>(now_.ranks.size()); ++rank) {
+    const Link* const taker = now_.ranks[static_cast<size_t>(rank)];
+    if (!is_idle_spare(taker)) continue;
+    covered_ += holds(taker, rank);
+    if (holds(taker, rank)) continue;
+    for (const Link* other : now_.joined) {
+      if (!is_idle_spare(other) || !holds(other, rank)) continue;
+      host_.world.broken("rank {} goes to pid {}, and pid {} holds its weights", rank,
+                         taker->process.pid(), other->process.pid());
+    }
+  }
+  for (const Link* link : now_.ranks) now_.covers.erase(link);
 }
 
 int64_t RosterChecks::sound() const {
@@ -44,6 +89,7 @@ void RosterChecks::assigned(const std::vector<const Link*>& ranks) {
   if (now_.formed_once) spares_ += idle;
   now_.ranks = ranks;
   if (ranks.size() < wanted) check_smaller();
+  check_covers();
   now_.used.insert(ranks.begin(), ranks.end());
 }
 

@@ -109,7 +109,8 @@ void Simulation::start_workers() {
   };
   const int64_t workers = launch_ ? 0 : host_.model.ranks + world_.between(0, 1);
   for (int64_t i = 0; i < workers; ++i) start(Machine::hello());
-  if (world_.one_in(3)) start(Machine::spare());
+  const int64_t spares = world_.one_in(3) ? world_.between(1, 2) : 0;
+  for (int64_t i = 0; i < spares; ++i) start(Machine::spare());
   if (!world_.one_in(3)) return;
   world_.after(world_.between(0, kCalmMs - 1),
                [this, start] { start(world_.one_in(2) ? Machine::spare() : Machine::hello()); });
@@ -228,6 +229,8 @@ void Simulation::add_to(Tally* tally) {
   tally->smaller += cluster_.checks().roster().smaller();
   tally->grown += cluster_.checks().roster().grown();
   tally->spares += cluster_.checks().roster().spares();
+  tally->preloads += host_.preloads;
+  tally->covered += cluster_.checks().roster().covered();
   tally->too_few += host_.too_few;
   tally->faults += faults_.counts();
   for (const auto& [name, fired] : points_.counts()) tally->points[name] += fired;
@@ -259,6 +262,8 @@ Tally& Tally::operator+=(const Tally& other) {
   smaller += other.smaller;
   grown += other.grown;
   spares += other.spares;
+  preloads += other.preloads;
+  covered += other.covered;
   too_few += other.too_few;
   faults += other.faults;
   for (const auto& [name, fired] : other.points) points[name] += fired;

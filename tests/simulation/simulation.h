@@ -43,7 +43,9 @@ struct Tally {
   int64_t restarts = 0;
   int64_t smaller = 0;  // Groups of fewer ranks than are wanted.
   int64_t grown = 0;    // Groups that replaced one of fewer ranks.
-  int64_t spares = 0;   // That took a place.
+  int64_t spares = 0;   // That took a place,
+  int64_t covered = 0;  // for which they held the weights.
+  int64_t preloads = 0;
   int64_t too_few = 0;  // Loads of a model that does not fit into so few ranks.
   FaultCounts faults;
   PointCounts points;

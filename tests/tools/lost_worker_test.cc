@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Workers that die, come late or should not come at all.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <csignal>
 #include <cstdlib>
@@ -107,8 +109,10 @@ TEST(LostWorkerTest, WorkersStartedByHandJoinWithTheToken) {
 class ByHandTest : public ::testing::Test {
  protected:
   static std::vector<std::string> serve(const std::string& cluster,
-                                        const std::vector<std::string>& more = {}) {
-    std::vector<std::string> arguments = {"--cluster", cluster, "--wait-workers", "2"};
+                                        const std::vector<std::string>& more = {},
+                                        int workers = 2) {
+    std::vector<std::string> arguments = {"--cluster", cluster, "--wait-workers",
+                                          std::to_string(workers)};
     arguments.insert(arguments.end(), more.begin(), more.end());
     return arguments;
   }
@@ -154,18 +158,39 @@ TEST_F(ByHandTest, ANameThatDoesNotResolveIsWaitedForWithOneLine) {
   EXPECT_EQ(lines_with(waiting->err(), "dialling until"), 1) << waiting->err();
 }
 
-TEST_F(ByHandTest, ASpareTakesALostWorkersPlace) {
+TEST_F(ByHandTest, ASpareThatHoldsALostWorkersWeightsTakesItsPlaceWithoutLoading) {
   const std::string address = free_address();
-  const auto first = start_worker(address);
-  auto second = start_worker(address);
-  Server server(serve(address, {"--grace-ms", "1000000"}), token_);
-  const Answered before = server.generate(story(20, 5));
+  std::vector<std::unique_ptr<Process>> workers;
+  for (int rank = 0; rank < 3; ++rank) {
+    workers.push_back(start_worker(address, {"--rank", std::to_string(rank)}));
+  }
+  // Without the spare nothing would happen for a quarter of an hour.
+  Server server(
+      serve(address, {"--grace-ms", "1000000", "--admin", "127.0.0.1:0", "--log-level", "info"}, 3),
+      token_);
+  const Answered before = server.generate(story(400, 5));
   const auto spare = start_worker(address, {"--spare"});
-  second.reset();  // Killed. Without the spare nothing would happen for a quarter of an hour.
-  EXPECT_TRUE(server.eventually([&](const auto&) {
-    const Answered after = server.generate(story(20, 5));
-    return after.status.ok() && after.tokens == before.tokens;
-  }));
+  const std::string holds = fmt::format("(pid {}) holds the weights of rank ", spare->pid());
+  ASSERT_TRUE(server.process().wait_for_err(holds)) << server.process().err();
+  const std::string log = server.process().err();
+  const int rank = std::stoi(log.substr(log.find(holds) + holds.size()));
+  const auto listed =
+      nlohmann::json::parse(HttpClient(server.admin_address()).get("/workers").body);
+  EXPECT_EQ(listed["workers"][3]["role"], "spare");
+  EXPECT_EQ(listed["workers"][3]["holds"], rank);
+  EXPECT_EQ(listed["workers"][3]["weight_bytes"], listed["workers"][rank]["weight_bytes"]);
+
+  Answered after;
+  std::thread client([&] { after = server.generate(story(400, 5)); });
+  EXPECT_TRUE(server.eventually([](const auto& model) { return model.running() == 1; }));
+  workers.at(rank).reset();  // Killed.
+  client.join();
+  EXPECT_TRUE(after.status.ok()) << after.status.error_message();
+  EXPECT_EQ(after.tokens, before.tokens);
+  EXPECT_TRUE(server.process().wait_for_err(
+      fmt::format("rank {} goes to a spare that holds its weights, pid {}", rank, spare->pid())))
+      << server.process().err();
+  EXPECT_TRUE(spare->wait_for_err("are in memory: nothing is read")) << spare->err();
 }
 
 TEST_F(ByHandTest, TheOtherWorkersGoOnWithTheSameBits) {

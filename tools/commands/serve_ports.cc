@@ -196,7 +196,7 @@ std::vector<http::Route> ServedPorts::routes_of_metrics(const ServedModel& serve
             .log_lines_dropped = log->dropped(),
             .kept = kept != nullptr ? kept->counts() : KeptCounts()};
   };
-  return metrics_routes(observed.metrics, served.engine, counts);
+  return metrics_routes(observed.metrics, served.engine, observed.cluster, counts);
 }
 
 absl::Status ServedPorts::start_http(const ServedModel& served, const Observed& observed,

@@ -105,7 +105,7 @@ std::shared_ptr<Command> add_worker(CLI::App& parent) {
   command->app->add_option("--rank", options->preferred_rank,
                            "Rank to ask for (default: any that is free)");
   command->app->add_flag("--spare", options->spare,
-                         "Wait until a worker of the group is lost, and take its place at once");
+                         "Hold a rank's weights until its worker is lost, and take its place");
   command->app
       ->add_option("--speed", options->speed,
                    "How fast it is beside the others, which say so, too: one with 8 gets twice the "

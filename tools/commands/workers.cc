@@ -13,7 +13,7 @@ struct WorkersFlags {
   bool json = false;
 };
 
-constexpr const char* kRow = "{:>4}  {:<8}{:>8}  {:<14}{:<15}{:<10}{:>9}{:>9}  {}\n";
+constexpr const char* kRow = "{:>4}  {:<8}{:>8}  {:<14}{:<15}{:<10}{:>9}{:>9}  {:<15}{}\n";
 
 // Of a host's name what tells it from others: "gpu-7" of a worker with --host-name, else the
 // beginning of the machine's boot id.
@@ -40,10 +40,12 @@ absl::StatusOr<std::string> row_of(const Json& worker) {
   ASSIGN_OR_RETURN(const int64_t weight_bytes, get_int(worker, "weight_bytes"));
   ASSIGN_OR_RETURN(const int64_t joined_ms, get_int(worker, "joined_ms"));
   ASSIGN_OR_RETURN(const std::string host, get_string(worker, "host"));
-  return fmt::format(kRow, rank < 0 ? "-" : std::to_string(rank), role, pid, printable(device),
-                     printable(isa), printable(numeric_class),
-                     weight_bytes > 0 ? human_bytes(weight_bytes) : "-", age(joined_ms),
-                     short_host(host));
+  ASSIGN_OR_RETURN(const int64_t holds, get_int(worker, "holds", -1));
+  ASSIGN_OR_RETURN(const int64_t holds_ms, get_int(worker, "holds_ms", 0));
+  return fmt::format(
+      kRow, rank < 0 ? "-" : std::to_string(rank), role, pid, printable(device), printable(isa),
+      printable(numeric_class), weight_bytes > 0 ? human_bytes(weight_bytes) : "-", age(joined_ms),
+      holds < 0 ? "-" : fmt::format("rank {}, {}", holds, age(holds_ms)), short_host(host));
 }
 
 absl::Status workers(const WorkersFlags& flags) {
@@ -61,7 +63,7 @@ absl::Status workers(const WorkersFlags& flags) {
                                url.text());
   }
   std::string table = fmt::format(kRow, "rank", "role", "pid", "device", "instructions", "class",
-                                  "weights", "joined", "host");
+                                  "weights", "joined", "holds", "host");
   for (const Json& worker : *list) {
     ASSIGN_OR_RETURN(const std::string row, row_of(worker));
     table += row;
@@ -79,7 +81,8 @@ std::shared_ptr<Command> add_workers(CLI::App& parent) {
       parent.add_subcommand("workers",
                             "Lists the workers that have joined a server: the rank and role of "
                             "each, the weights that it\n"
-                            "holds, since when. Asks the operator's port, --admin of serve.");
+                            "holds, since when; of a spare, whose rank's weights these are. Asks "
+                            "the operator's port,\n--admin of serve.");
   command->app->add_option("--admin", flags->admin, "The server's operator port")
       ->capture_default_str();
   command->app->add_flag("--json", flags->json,

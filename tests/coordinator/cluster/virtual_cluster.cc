@@ -15,6 +15,13 @@ const cluster::Assignment& VirtualWorker::assignment() const {
   return none;
 }
 
+int VirtualWorker::preload() const {
+  for (auto message = received.rbegin(); message != received.rend(); ++message) {
+    if (message->has_preload()) return message->preload().program().rank();
+  }
+  return -1;
+}
+
 std::string VirtualWorker::refusal() const {
   return received.empty() ? "" : received.back().refusal().reason();
 }
@@ -171,9 +178,14 @@ void VirtualCluster::answer(VirtualWorker& worker, const cluster::CoordinatorMes
   cluster::WorkerMessage reply;
   reply.set_epoch(message.epoch());
   const bool works = (message.has_assignment() && worker.loads) ||
+                     (message.has_preload() && worker.preloads) ||
                      ((message.has_step() || message.has_logits()) && worker.steps);
   if (!works) return;
-  if (worker.failure.has_value()) {
+  if (worker.failure.has_value() && message.has_preload()) {
+    *reply.mutable_preloaded()->mutable_failure() = *std::exchange(worker.failure, std::nullopt);
+  } else if (message.has_preload()) {
+    reply.mutable_preloaded()->set_weight_bytes(worker.weight_bytes);
+  } else if (worker.failure.has_value()) {
     *reply.mutable_failure() = *std::exchange(worker.failure, std::nullopt);
   } else if (message.has_assignment()) {
     reply.mutable_ready()->set_pages(worker.pages);

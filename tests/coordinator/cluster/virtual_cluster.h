@@ -20,6 +20,7 @@ struct VirtualWorker {
   bool open = true;       // Its stream.
   bool loads = true;      // Answers an Assignment with Ready.
   bool steps = true;      // Answers Steps and LogitsRequests.
+  bool preloads = true;   // Answers a preload; else it ignores it.
   bool beats = true;      // Sends heartbeats.
   bool advances = false;  // Its heartbeats report progress.
   bool waits = false;     // They say that it waits for a peer.
@@ -27,13 +28,16 @@ struct VirtualWorker {
   int64_t weight_bytes = 1'000;
   std::string identity = "checkpoint 1";
   std::string contents = "the same everywhere";
-  std::optional<cluster::Failure> failure;  // Its answer to the next Assignment or Step.
+  // Its answer to the next Assignment, preload or Step.
+  std::optional<cluster::Failure> failure;
 
   uint64_t epoch = 0;  // Of its last Assignment.
   uint64_t progress = 0;
   std::vector<cluster::CoordinatorMessage> received;
 
   const cluster::Assignment& assignment() const;
+  // The rank that it was last told to hold; -1: none.
+  int preload() const;
   // What it was refused for; "": it was not.
   std::string refusal() const;
 };

@@ -144,6 +144,20 @@ TEST_F(EngineMetricsTest, ThePagesStateNamesEachRankAndWhatItHolds) {
   EXPECT_EQ(state["step_ns"], 10);
 }
 
+TEST_F(EngineMetricsTest, ThePagesStateNamesSparesAndWhoseWeightsTheyHold) {
+  const std::vector<WorkerState> workers = {
+      {.rank = 0, .pid = 11},
+      {.role = WorkerState::Role::kSpare, .pid = 12, .weight_bytes = 70, .holds = 1},
+      {.role = WorkerState::Role::kWaiting, .pid = 13}};
+  const nlohmann::json state = nlohmann::json::parse(metrics_.state_json(stats_, workers));
+  ASSERT_EQ(state["spares"].size(), 2u);
+  EXPECT_EQ(state["spares"][0]["role"], "spare");
+  EXPECT_EQ(state["spares"][0]["holds"], 1);
+  EXPECT_EQ(state["spares"][0]["weight_bytes"], 70);
+  EXPECT_EQ(state["spares"][1]["pid"], 13);
+  EXPECT_TRUE(state["spares"][1]["holds"].is_null());
+}
+
 // The observer in an engine: nothing of its thread's time is lost.
 TEST(EngineMetricsInEngineTest, PartsAddUpToTheThreadsTime) {
   EngineMetrics metrics("lockstep", "story");
