@@ -101,6 +101,7 @@ void ClusterCore::open_epoch(int64_t now, Roster roster, bool reload) {
 
 Speeds::Chosen ClusterCore::speeds_of(const std::vector<LinkId>& links) const {
   std::vector<const cluster::Hello*> hellos;
+  hellos.reserve(links.size());
   for (const LinkId link : links) hellos.push_back(&*members_.at(link).hello);
   return speeds_.of(hellos);
 }

@@ -96,11 +96,12 @@ class Cluster:
     """hosts[i] is the host of worker i. The coordinator is on the first."""
 
     def __init__(self, lockstep: str, network: Loopback, hosts: list, *arguments: str,
-                 model: Path = ROOT / "demo"):
+                 model: Path = ROOT / "demo", worker_flags: tuple = ()):
         self.lockstep = lockstep
         self.network = network
         self.hosts = hosts
         self.model = model.name
+        self.worker_flags = worker_flags
         self.server = self.process(
             0, "serve", str(model), "--wait-workers", str(len(hosts)), "--cluster",
             f"{network.address(0)}:0", "--insecure", "cluster", "--http", "127.0.0.1:0", "--grpc",
@@ -123,7 +124,8 @@ class Cluster:
         host = self.hosts[rank]
         return self.process(host, "worker", "--coordinator", self.joins_at, "--threads", "1",
                             "--rank", str(rank), "--host-name", f"host{host}", "--data-listen",
-                            f"{self.network.address(host)}:0", "--insecure", "cluster")
+                            f"{self.network.address(host)}:0", "--insecure", "cluster",
+                            *self.worker_flags)
 
     def get(self, path: str, *arguments: str) -> dict:
         """Where the network is another one, curl goes there."""
