@@ -112,11 +112,11 @@ inline const float* scales_of(const int8_t* codes, int64_t stride) {
   return reinterpret_cast<const float*>(codes + kChunk * stride);
 }
 
-// Elements of a chunk's keys, or of its values, with their scales.
+// Elements of a chunk's keys, or of its values, with their scales; where there are some, elements
+// are bytes.
 template <typename F>
 int64_t part_elements(int64_t stride) {
-  constexpr int64_t kScales = F::kScaled ? sizeof(float) / sizeof(typename F::Element) : 0;
-  return kChunk * (stride + kScales);
+  return kChunk * (stride + (F::kScaled ? int64_t{sizeof(float)} : 0));
 }
 
 // The chunks of a block of keys, in order, and their values.
