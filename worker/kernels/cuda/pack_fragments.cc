@@ -85,7 +85,7 @@ void pack_fragments(const PackArgs& args) {
     const int64_t rows = std::min(kStripeRows, args.row_end - row);
     const int64_t bytes = Bytes::stripe(args.cols);
     uint8_t* stripe = static_cast<uint8_t*>(args.packed) + row / kStripeRows * bytes;
-    std::memset(stripe, 0, static_cast<size_t>(bytes));
+    std::fill_n(stripe, bytes, uint8_t{0});
     if constexpr (Bytes::kHead > 0) {
       if (args.cols > 0) {
         std::memcpy(stripe, args.quantized.scales + (row - args.row_begin),

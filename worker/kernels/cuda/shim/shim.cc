@@ -4,6 +4,7 @@
 // warp if all of it does; anything else is a kernel that would hang, or worse, on a GPU.
 #include "worker/kernels/cuda/shim/shim.h"
 
+#include <algorithm>
 #include <cstring>
 #include <memory>
 #include <vector>
@@ -159,7 +160,7 @@ void copy(const Copy& what) {
 }
 
 void run_block() {
-  std::memset(block.shared.data(), 0xff, block.shared.size() * sizeof(std::max_align_t));
+  std::fill_n(dynamic_shared(), block.shared.size() * sizeof(std::max_align_t), std::byte{0xff});
   for (int i = 0; i < block.count; ++i) prepare(block.fibers[static_cast<size_t>(i)]);
   while (true) {
     for (int i = 0; i < block.count; ++i) {
