@@ -75,6 +75,7 @@ class EmptyStep {
 
 absl::Status warm_up(const program::Program& program, const Bindings& bindings, Device& device,
                      std::span<const int64_t> rows, Progress* progress, Executor& executor) {
+  if (rows.empty()) return absl::OkStatus();
   NoCollective alone(program);
   ASSIGN_OR_RETURN(const State state,
                    State::allocate(program, bindings, device, {.pages = 1, .sequences = 1}));

@@ -166,10 +166,8 @@ absl::Status WorkerImpl::load(const cluster::Assignment& assignment, const Worke
   RETURN_IF_ERROR(prepare(assignment, options));
   ASSIGN_OR_RETURN(executor_, Executor::make(program_, bindings_, *weights_, device_, threads_));
   if (backend_.check_each_kernel) executor_->check_each_kernel();
-  if (!backend_.warm_up_rows.empty()) {
-    RETURN_IF_ERROR(
-        warm_up(program_, bindings_, device_, backend_.warm_up_rows, progress_, *executor_));
-  }
+  RETURN_IF_ERROR(
+      warm_up(program_, bindings_, device_, backend_.warm_up_rows, progress_, *executor_));
   executor_->use(collective_.get());
   executor_->use(progress_);
   return count_pages(assignment);
