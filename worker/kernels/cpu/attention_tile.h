@@ -27,6 +27,10 @@ void score(const typename F::Factor* queries, int64_t padded, const KeyBlock<F>&
   for (int i = 0; i < kVecs; ++i) {
     keys[i] = block.keys[chunk + i];
     next[i] = ahead.keys[chunk + i];
+    if constexpr (F::kScaled) {
+      fetch(scales_of(next[i], padded));
+      fetch(scales_of(ahead.values[chunk + i], ahead.v_stride));
+    }
 #pragma GCC unroll 8
     for (int q = 0; q < kQueries; ++q) sums[q][i] = F::zero();
   }
