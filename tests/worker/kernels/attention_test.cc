@@ -136,15 +136,16 @@ TEST_P(AttentionTest, ValuesInKeysAgreeWithTheReference) {
 
 // Pages that hold keys a second time, as values, are what the layout of values in keys has to
 // equal, int8's scales included. There are two parts of the last keys, which threads share.
+// 20 columns are not for tensor cores, whose bits are others.
 TEST_P(AttentionTest, ValuesInKeysHaveTheBitsOfKeysThatAreStoredAsValuesToo) {
   Shape shape = {.heads = 2,
                  .kv_heads = 1,
-                 .head_dim = 24,
+                 .head_dim = 20,
                  .v_dim = 17,
                  .values_in_keys = true,
                  .lengths = {1040}};
   Conversation in_keys(shape);
-  shape.v_dim = 24;
+  shape.v_dim = 20;
   shape.values_in_keys = false;
   Conversation beside(shape);
   const TensorView &k = beside.k(0).view(), &v = beside.v(0).view();
@@ -156,7 +157,7 @@ TEST_P(AttentionTest, ValuesInKeysHaveTheBitsOfKeysThatAreStoredAsValuesToo) {
     for (int64_t head = 0; head < shape.heads; ++head) {
       TensorView mine = found[0].view(), others = wanted[0].view();
       mine.data = mine.row<float>(0) + head * 17;
-      others.data = others.row<float>(0) + head * 24;
+      others.data = others.row<float>(0) + head * 20;
       mine.cols = others.cols = 17;
       expect_same_bits(mine, others, "head " + std::to_string(head));
     }

@@ -42,7 +42,7 @@ class DeviceLinear {
         depth_(depth),
         most_rows_(most_rows),
         x_(filled(most_rows * depth * dtype_bytes(kernel.activation))),
-        weight_(filled(kernel.packed_bytes(cols, depth))),
+        weight_(quantization(kernel.weight) ? filled(kernel.packed_bytes(cols, depth)) : packed()),
         out_(device, most_rows * cols * 4) {
     scratch_ = DeviceMemory(device, scratch_bytes(kernel, args(0, most_rows), 1));
     EXPECT_NE(scratch_.data(), nullptr) << "the GPU has too little memory";
@@ -66,12 +66,6 @@ class DeviceLinear {
   // of K that is left out, say, would be found.
   void expect_sums() {
     if (kernel_.weight != DType::kBF16 && kernel_.weight != DType::kF32) return;
-    const std::vector<uint16_t> units = pattern();
-    const auto number = [&](int64_t index) {
-      if (kernel_.weight == DType::kBF16) return bf16_to_float(units[index % kPatternUnits]);
-      const uint32_t low = units[2 * index % kPatternUnits];
-      return std::bit_cast<float>(uint32_t{units[(2 * index + 1) % kPatternUnits]} << 16 | low);
-    };
     for (int64_t i = 0; i < 32; ++i) {
       const int64_t row = i * (most_rows_ - 1) / 31, col = (31 - i) * (cols_ - 1) / 31;
       double sum = 0, size = 0;
@@ -86,12 +80,45 @@ class DeviceLinear {
   }
 
  private:
+  static const std::vector<uint16_t>& units() {
+    static const std::vector<uint16_t> kUnits = pattern();
+    return kUnits;
+  }
+  // What filled() memory has as its number `index` of the weight's type.
+  float number(int64_t index) const {
+    if (kernel_.weight == DType::kBF16) return bf16_to_float(units()[index % kPatternUnits]);
+    if (kernel_.weight == DType::kF16) return f16_to_float(units()[index % kPatternUnits]);
+    const uint32_t low = units()[2 * index % kPatternUnits];
+    return std::bit_cast<float>(uint32_t{units()[(2 * index + 1) % kPatternUnits]} << 16 | low);
+  }
+  // The same numbers as rows, laid out as the kernel wants them.
+  DeviceMemory packed() {
+    std::vector<std::byte> packed(static_cast<size_t>(kernel_.packed_bytes(cols_, depth_)));
+    std::vector<float> rows(static_cast<size_t>(kPackRows * depth_));
+    for (int64_t begin = 0; begin < cols_; begin += kPackRows) {
+      for (size_t i = 0; i < rows.size(); ++i) {
+        rows[i] = number(begin * depth_ + static_cast<int64_t>(i));
+      }
+      kernel_.pack({.source = rows.data(),
+                    .source_stride = depth_,
+                    .quantized = {},
+                    .rows = cols_,
+                    .cols = depth_,
+                    .row_begin = begin,
+                    .row_end = std::min(begin + kPackRows, cols_),
+                    .packed = packed.data()});
+    }
+    DeviceMemory memory(device_, static_cast<int64_t>(packed.size()));
+    if (memory.data() == nullptr) return memory;
+    device_.copy_in(memory.data(), packed.data(), static_cast<int64_t>(packed.size()));
+    EXPECT_EQ(device_.synchronize(), nullptr);
+    return memory;
+  }
   DeviceMemory filled(int64_t bytes) {
-    static const std::vector<uint16_t> units = pattern();
     DeviceMemory memory(device_, bytes + 1);
     const int64_t each = kPatternUnits * 2;
     for (int64_t at = 0; memory.data() != nullptr && at < bytes; at += each) {
-      device_.copy_in(memory.data() + at, units.data(), std::min(each, bytes - at));
+      device_.copy_in(memory.data() + at, units().data(), std::min(each, bytes - at));
     }
     EXPECT_EQ(device_.synchronize(), nullptr);
     return memory;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // out[r][n] = sum over k of x[r][k] * weight[n][k] (+ bias[n]), weight being plain rows: one
 // accumulator per output, over k in order by fma, independent of the number of rows. Codes and the
-// rows beside them are rounded to bfloat16. Used for float32 where cuBLASLt has no algorithm, and to test
-// the others. A block computes a tile of 16 rows by 16 columns, and reads 32 of k at a time into
-// shared memory.
+// rows beside them are rounded to bfloat16. Used for float32 where cuBLASLt has no algorithm, and
+// to test the others. A block computes a tile of 16 rows by 16 columns, and reads 32 of k at a time
+// into shared memory.
 #include "worker/kernels/cuda/matrix.h"
 
 namespace lockstep::LOCKSTEP_TARGET {

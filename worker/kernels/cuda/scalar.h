@@ -25,8 +25,8 @@ __device__ inline void narrow(float x, float& to) { to = x; }
 __device__ inline void narrow(float x, BF16& to) { to.bits = float_to_bf16(x); }
 __device__ inline void narrow(float x, F16& to) { to.bits = float_to_f16(x); }
 
-__device__ inline int64_t min(int64_t a, int64_t b) { return a < b ? a : b; }
-__device__ inline int64_t max(int64_t a, int64_t b) { return a > b ? a : b; }
+constexpr int64_t min(int64_t a, int64_t b) { return a < b ? a : b; }
+constexpr int64_t max(int64_t a, int64_t b) { return a > b ? a : b; }
 
 // The steps of cpu/vec_math.h.
 __device__ inline float exp_of(float x) {
