@@ -42,7 +42,8 @@ void expect_within_rounding(const Matrix& found, const Matrix& wanted, const Mat
 class AttentionTest : public testing::TestWithParam<KernelEntry> {
  protected:
   // Processors have other parts of keys than GPUs, whose kernels are slow here, too.
-  static std::vector<int64_t> lengths(std::vector<int64_t> on_cpu, std::vector<int64_t> on_gpu) {
+  static std::vector<int64_t> lengths(std::initializer_list<int64_t> on_cpu,
+                                      std::initializer_list<int64_t> on_gpu) {
     return has_cpu_bits(GetParam()) ? on_cpu : on_gpu;
   }
   void expect_reference(Conversation& conversation, const Schedule& schedule,
