@@ -67,9 +67,8 @@ std::vector<Finding> prose_is_short(const SourceFile& file) {
   return findings;
 }
 
-// As clang-format leaves it: a function begins at column 0, with a word or an attribute, and ends
-// with a `}` alone there.
-// A namespace's and a struct's last line have more than that.
+// In code formatted by clang-format: the first line of a function has a word or an attribute at
+// column 0, the last line is a `}` there and nothing else. Namespaces and structs end with more.
 std::vector<Finding> functions_are_short(const SourceFile& file) {
   std::vector<Finding> findings;
   size_t begin = 0;

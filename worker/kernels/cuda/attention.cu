@@ -137,7 +137,7 @@ const char* attention_f32(const KernelArgs& args) {
 const char* attention_bf16(const KernelArgs& args) {
   const char* failure = append<BF16>(args);
   if (failure != nullptr) return failure;
-  return takes_mma(args.attrs) ? attend_mma(args) : attend<BF16>(args);
+  return device::takes_mma(args.attrs) ? attend_mma(args) : attend<BF16>(args);
 }
 
 }  // namespace lockstep::LOCKSTEP_TARGET

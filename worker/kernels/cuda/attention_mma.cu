@@ -382,11 +382,6 @@ const char* attend(const KernelArgs& args) {
 
 }  // namespace
 
-bool takes_mma(const OperatorAttrs& attrs) {
-  return attrs.head_dim % 8 == 0 && attrs.head_dim <= kWide && attrs.v_dim == attrs.head_dim &&
-         !attrs.values_in_keys;
-}
-
 const char* attend_mma(const KernelArgs& args) {
   if (args.step->rows == 0 || args.attrs.kv_heads == 0) return nullptr;
   if (args.attrs.head_dim <= kNarrow) return attend<kNarrow>(args);

@@ -6,10 +6,8 @@
 
 namespace lockstep::LOCKSTEP_TARGET {
 
-// Whether it computes heads of these attributes; reads no tables.
-bool takes_mma(const OperatorAttrs& attrs);
-
-// `args` of attention; scratch as device::attention_scratch_bytes() says.
+// `args` of attention, whose attributes device::takes_mma(); scratch as
+// device::attention_scratch_bytes() says.
 const char* attend_mma(const KernelArgs& args);
 
 }  // namespace lockstep::LOCKSTEP_TARGET

@@ -17,7 +17,7 @@ int64_t product_scratch_bytes(const KernelArgs&, int) { return kProductBytes; }
 
 int64_t attention_scratch_bytes(const KernelArgs& largest, int) {
   const OperatorAttrs& attrs = largest.attrs;
-  if (attrs.head_dim > kMaxMmaDim || attrs.heads == 0) return 0;
+  if (!takes_mma(attrs) || attrs.heads == 0) return 0;
   return kMaxParts * part_floats(attrs.head_dim) * static_cast<int64_t>(sizeof(float));
 }
 
