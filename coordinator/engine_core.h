@@ -58,8 +58,7 @@ class EngineCore {
   // Closes its stream with `why`, without a further event.
   void cut_off(const Stream* stream, const absl::Status& why);
 
-  // ---- The end. ----
-  // What has not ended by then is cancelled, with the status kCancelled.
+  // ---- The end: what has not ended by then is cancelled, with the status kCancelled ----
   void drain(int64_t deadline_ms);
   // Everything is cancelled, with the status kCancelled, and the group forgotten.
   void stop();
@@ -105,7 +104,8 @@ class EngineCore {
   void acquit(Job& job);
   void acquit_computed();
   void blame(const absl::Status& why);
-  void strike(Job& job, int64_t end, const absl::Status& why);
+  void accuse(Job& job, int64_t end, const absl::Status& why);
+  void judge(Job& job);
   void forget_group();
 
   // engine_requests.cc: requests, what their readers are told, and their ends.

@@ -22,6 +22,12 @@ struct Origin {
   WeightsOrigin weights;
 };
 
+// A group was lost while it computed new rows of a request, the last one at `end`.
+struct Accusation {
+  int64_t end = 0;
+  absl::Status why;
+};
+
 // A request under way.
 struct Job {
   uint64_t number = 0;  // Of all, in the order in which they came.
@@ -31,11 +37,13 @@ struct Job {
   int32_t open = 0;     // Choices that are not finished.
   bool queued = false;  // They are in the scheduler.
   bool started = false;
-  std::optional<Origin> origin = {};  // Of what its reader was told.
+  std::optional<Origin> origin = {};       // Of what its reader was told.
+  std::optional<Accusation> accused = {};  // Until the next group is formed.
   // Groups that were lost while they computed its rows, and none has since come to where the last
   // of these rows ended.
   int strikes = 0;
   int64_t struck_at = 0;
+  int pardons = 0;        // Groups that were killed from outside instead: no strikes.
   absl::Status end = {};  // With which the stream closes when all choices are finished.
 };
 

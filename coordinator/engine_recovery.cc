@@ -5,7 +5,8 @@
 // once it has computed its tokens again, whoever is in that group. But a request may be what the
 // groups are lost for. So a group that is lost while it computes rows that were never computed
 // before counts as a strike against their request, until these rows are computed. With two strikes
-// a request is run alone until then; at the third one it ends.
+// a request is run alone until then; at the third one it ends. A worker that was killed from
+// outside is no strike, but that is known only when the next group is formed.
 #include <algorithm>
 #include <map>
 #include <utility>
@@ -25,6 +26,8 @@ namespace {
 
 constexpr int kStrikesUntilAlone = 2;
 constexpr int kStrikesUntilOut = 3;
+// The kernel kills as well, for want of memory: a request that causes this must not go on for ever.
+constexpr int kPardons = 30;
 
 int64_t step_budget_ms(const EngineOptions& options, const GroupInfo& info) {
   if (options.step_budget_ms >= 0) return options.step_budget_ms;
@@ -57,6 +60,7 @@ void EngineCore::group_formed(const GroupInfo& info) {
                       .prefix = {.enabled = options_.prefix.enabled && info_.shares_prefixes,
                                  .shared = options_.prefix.shared}});
   for (Job* job : jobs_in_order()) {
+    judge(*job);
     if (job->open == 0 || !job->origin.has_value()) continue;
     if (!job->origin->weights.same_as(info_.weights)) {
       fail(*job, unavailable("the checkpoint was rewritten while the request ran"));
@@ -149,29 +153,39 @@ void EngineCore::blame(const absl::Status& why) {
   if (flight_->results != nullptr) {  // At a question for logits, or at what it answered.
     if (flight_->next == flight_->draws.size()) return;
     const Sequence& sequence = *flight_->draws[flight_->next].sequence;
-    return strike(jobs_.at(sequence.stream()), sequence.length() + 1, why);
+    return accuse(jobs_.at(sequence.stream()), sequence.length() + 1, why);
   }
   std::map<uint64_t, std::pair<Job*, int64_t>> ends;  // Of new rows, over all choices; in order.
   for (const BatchItem& item : flight_->batch.items) {
     const int64_t end = item.sequence->computed() + item.rows;
     if (end <= item.sequence->reached()) continue;
     Job& job = jobs_.at(item.sequence->stream());
-    auto& [struck, last] = ends[job.number];
-    struck = &job;
+    auto& [accused, last] = ends[job.number];
+    accused = &job;
     last = std::max(last, end);
   }
-  for (const auto& [number, struck] : ends) strike(*struck.first, struck.second, why);
+  for (const auto& [number, rows] : ends) accuse(*rows.first, rows.second, why);
 }
 
-void EngineCore::strike(Job& job, int64_t end, const absl::Status& why) {
-  if (job.open == 0) return;
+void EngineCore::accuse(Job& job, int64_t end, const absl::Status& why) {
+  if (job.open > 0) job.accused = {.end = end, .why = why};
+}
+
+// A group is formed: was the one before lost at this request?
+void EngineCore::judge(Job& job) {
+  const std::optional<Accusation> accused = std::exchange(job.accused, std::nullopt);
+  if (!accused.has_value() || job.open == 0) return;
+  if (info_.follows_a_kill && job.pardons < kPardons) {
+    ++job.pardons;
+    return;
+  }
   if (job.strikes++ == 0) ++struck_;
-  job.struck_at = std::max(job.struck_at, end);
+  job.struck_at = std::max(job.struck_at, accused->end);
   if (job.strikes < kStrikesUntilOut) return;
   fail(job, absl::InternalError(
                 fmt::format("{} groups of workers were lost while they computed the request up to "
                             "token {}, the last one alone with it: {}",
-                            kStrikesUntilOut, job.struck_at, message_of(why))));
+                            kStrikesUntilOut, job.struck_at, message_of(accused->why))));
 }
 
 // ---- A group goes ----

@@ -203,12 +203,13 @@ void ClusterCore::worker_started(int64_t now, int index, int pid) {
   try_form(now);
 }
 
-void ClusterCore::worker_exited(int64_t now, int index, const std::string& how) {
+void ClusterCore::worker_exited(int64_t now, int index, const ProcessEnd& end) {
   const int pid = local_.pid(index);
+  was_killed_ |= end.from_outside && local_.serves(index);
   const int quick_deaths = local_.exited(now, index);
   if (over_) return;
   log(LogLevel::kWarning,
-      fmt::format("worker {} (pid {}) ended, {}: starting it again", index, pid, how));
+      fmt::format("worker {} (pid {}) ended, {}: starting it again", index, pid, end.how));
   LinkId link = 0;
   bool found = false;
   for (const auto& [id, member] : members_) {
@@ -219,10 +220,10 @@ void ClusterCore::worker_exited(int64_t now, int index, const std::string& how) 
     link = id;
     found = true;
   }
-  if (found) lose(now, link, How::kCut, "its process ended, " + how);
+  if (found) lose(now, link, How::kCut, "its process ended, " + end.how);
   if (!formed_once_ && quick_deaths >= kQuickDeathsHopeless) {
     give_up(failed_precondition("worker {} died {} times as soon as it started ({})", index,
-                                quick_deaths, how));
+                                quick_deaths, end.how));
   }
 }
 

@@ -23,6 +23,7 @@
 #include "coordinator/cluster/epoch.h"
 #include "coordinator/cluster/local_workers.h"
 #include "coordinator/cluster/member.h"
+#include "coordinator/cluster/process_end.h"
 #include "coordinator/cluster/regroup.h"
 #include "coordinator/cluster/speeds.h"
 
@@ -40,10 +41,10 @@ class ClusterCore {
   void message(int64_t now, LinkId link, cluster::WorkerMessage message);
   void closed(int64_t now, LinkId link);
 
-  // ---- What became of StartWorker; `how` is for people: "killed by signal 9" ----
+  // ---- What became of StartWorker ----
   void worker_started(int64_t now, int index, int pid);
   // Also where it could not be started.
-  void worker_exited(int64_t now, int index, const std::string& how);
+  void worker_exited(int64_t now, int index, const ProcessEnd& end);
 
   // ---- What the owner of the group wants ----
   // A group, as soon as there are workers enough: answered by GroupFormed or Hopeless. One that the
@@ -129,6 +130,7 @@ class ClusterCore {
   uint64_t epochs_ = 0;
   bool wanted_ = false;
   bool formed_once_ = false;
+  bool was_killed_ = false;  // The last group: see GroupInfo::follows_a_kill.
   bool over_ = false;
   int64_t form_at_ = INT64_MIN;  // Not before.
   int failed_tries_ = 0;         // In a row.

@@ -217,12 +217,15 @@ void ClusterCore::enter(int64_t now) {
   wanted_ = false;
   formed_once_ = true;
   failed_tries_ = 0;
-  local_.reset();
+  local_.formed();
   regroup_.formed(now, epoch_.ranks());
   for (const LinkId link : epoch_.links) {
-    members_.at(link).failures = 0;
-    members_.at(link).known = true;
+    Member& member = members_.at(link);
+    member.failures = 0;
+    member.known = true;
+    if (member.own) local_.serve(member.hello->preferred_rank());
   }
+  epoch_.info.follows_a_kill = std::exchange(was_killed_, false);
   log(LogLevel::kInfo, fmt::format("epoch {}: {} ranks ready, {} KV pages", epoch_.number,
                                    epoch_.ranks(), epoch_.info.pages));
   actions_.push_back(cluster_action::GroupFormed{epoch_.info});

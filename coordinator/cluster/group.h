@@ -63,6 +63,8 @@ struct GroupInfo {
   std::string numeric_class;
   std::string strategy;
   WeightsOrigin weights;
+  // Somebody killed a worker of the group before, which the coordinator had started.
+  bool follows_a_kill = false;
   // In rank order; null where nobody knows.
   std::shared_ptr<const std::vector<RankInfo>> members;
 
@@ -130,12 +132,11 @@ struct GroupWish {
 class Cluster {
  public:
   virtual ~Cluster() = default;
-  // Waits until a group is complete and a null step has crossed it. Blocks; an error only when the
-  // cluster was shut down (kCancelled) or, before the first group, can never form one: one line
-  // that says why. The group given before is over by then.
+  // Waits until a group is complete and a null step has crossed it. An error only when the cluster
+  // was shut down (kCancelled) or, before the first group, can never form one: one line that says
+  // why. The group given before is over by then.
   virtual absl::StatusOr<std::unique_ptr<Group>> form(const GroupWish& wish) = 0;
-  // While no request runs, nobody minds if the group is formed anew to be larger. The engine's
-  // thread.
+  // While no request runs, the group may be formed anew to be larger. The engine's thread.
   virtual void note_demand(Demand /*demand*/) {}
   // Makes form() return kCancelled now and ever after. Any thread.
   virtual void shutdown() = 0;

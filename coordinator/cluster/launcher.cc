@@ -105,11 +105,6 @@ pid_t spawn_worker(const LauncherOptions& options, int index) {
   return error == 0 ? pid : 0;
 }
 
-std::string how_it_ended(int status) {
-  if (WIFSIGNALED(status)) return fmt::format("killed by signal {}", WTERMSIG(status));
-  return fmt::format("exit code {}", WEXITSTATUS(status));
-}
-
 }  // namespace
 
 Launcher::Launcher(LauncherOptions options, ProcessListener* listener)
@@ -169,8 +164,8 @@ void Launcher::follow(const Order& order) {
   }
   const pid_t pid = spawn_worker(options_, order.index);
   if (pid == 0) {
-    return listener_->on_exited(order.index,
-                                fmt::format("could not be started: {}", error_text(errno)));
+    return listener_->on_exited(
+        order.index, {.how = fmt::format("could not be started: {}", error_text(errno))});
   }
   {
     MutexLock lock(&mutex_);
@@ -190,7 +185,7 @@ void Launcher::reap() {
       MutexLock lock(&mutex_);
       pids_[index] = 0;
     }
-    listener_->on_exited(static_cast<int>(index), how_it_ended(status));
+    listener_->on_exited(static_cast<int>(index), process_end(status));
   }
 }
 

@@ -23,6 +23,7 @@ std::vector<int> LocalWorkers::take_condemned(int64_t now) {
     Worker& worker = workers_[index];
     if (worker.state != State::kUp || worker.kill_at < 0 || now < worker.kill_at) continue;
     worker.kill_at = -1;
+    worker.serves = false;
     condemned.push_back(static_cast<int>(index));
   }
   return condemned;
@@ -69,8 +70,13 @@ void LocalWorkers::forgive(int64_t now) {
   }
 }
 
-void LocalWorkers::reset() {
-  for (Worker& worker : workers_) worker.quick_deaths = 0;
+void LocalWorkers::formed() {
+  for (Worker& worker : workers_) {
+    worker.quick_deaths = 0;
+    worker.serves = false;
+  }
 }
+
+void LocalWorkers::serve(int index) { workers_[index].serves = true; }
 
 }  // namespace lockstep

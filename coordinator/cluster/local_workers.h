@@ -38,8 +38,11 @@ class LocalWorkers {
 
   // The machine was held up: times for joining count from now.
   void forgive(int64_t now);
-  // A group was formed: early deaths are forgotten.
-  void reset();
+  // A group was formed: early deaths are forgotten, and nobody is in it before serve() says so.
+  void formed();
+  void serve(int index);
+  // It is in the last group that was formed, and was not killed by us.
+  bool serves(int index) const { return workers_[index].serves; }
 
  private:
   enum class State { kDown, kStarting, kUp };
@@ -49,6 +52,7 @@ class LocalWorkers {
     int64_t since = 0;     // When it was started; while down, when it may be.
     int64_t kill_at = -1;  // -1: never.
     bool joining = false;
+    bool serves = false;
     int quick_deaths = 0;  // In a row.
   };
 

@@ -145,8 +145,8 @@ void RemoteCluster::on_closed(LinkId link) {
 void RemoteCluster::on_started(int index, int pid) {
   post([&](ClusterCore& core, int64_t now) { core.worker_started(now, index, pid); });
 }
-void RemoteCluster::on_exited(int index, const std::string& how) {
-  post([&](ClusterCore& core, int64_t now) { core.worker_exited(now, index, how); });
+void RemoteCluster::on_exited(int index, const ProcessEnd& end) {
+  post([&](ClusterCore& core, int64_t now) { core.worker_exited(now, index, end); });
 }
 
 // ---- The group's owner ----

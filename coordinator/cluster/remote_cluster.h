@@ -44,7 +44,7 @@ class RemoteCluster final : public Cluster, public LinkListener, public ProcessL
   void on_message(LinkId link, cluster::WorkerMessage message) override;
   void on_closed(LinkId link) override;
   void on_started(int index, int pid) override;
-  void on_exited(int index, const std::string& how) override;
+  void on_exited(int index, const ProcessEnd& end) override;
 
  private:
   class RemoteGroup;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "coordinator/cluster/cluster_actions.h"
+#include "coordinator/cluster/process_end.h"
 
 namespace lockstep {
 
@@ -39,12 +40,12 @@ class WorkerProcesses {
   virtual void kill(int index) = 0;
 };
 
-// What becomes of processes; `how` is for people. The same promise as LinkListener's.
+// What becomes of processes. The same promise as LinkListener's.
 class ProcessListener {
  public:
   virtual ~ProcessListener() = default;
   virtual void on_started(int index, int pid) = 0;
-  virtual void on_exited(int index, const std::string& how) = 0;
+  virtual void on_exited(int index, const ProcessEnd& end) = 0;
 };
 
 }  // namespace lockstep

@@ -80,6 +80,7 @@ absl::Status top_logprobs(const Field& field, const OrderedJson& value, ApiReque
 absl::Status best_of(const Field& field, const OrderedJson& value, ApiRequest* request) {
   ASSIGN_OR_RETURN(const int32_t count, as_int32(field.name, value));
   const int32_t n = message_of(request).has_n() ? message_of(request).n() : 1;
+  if (n < 1) return wrong_value("n", "1 or more", OrderedJson(n));
   if (count < n) return refusal(field.name, fmt::format("want n ({}) or more, found {}", n, count));
   if (count == n) return absl::OkStatus();
   if (request->stream) return refusal(field.name, "cannot choose among answers that are streamed");

@@ -321,55 +321,5 @@ TEST_F(EngineRecoveryTest, TwoDeadlyRequestsTakeNobodyAlong) {
   expect_all(streams);
 }
 
-TEST_F(EngineRecoveryTest, ASuspectThatIsCancelledFreesTheOthers) {
-  Driven driven(model_);
-  const std::shared_ptr<Stream> suspect = driven.submit(request_of(1, 3, 9));
-  driven.act();
-  driven.core().group_lost(kLost);
-  driven.form(2);
-  driven.act();
-  driven.core().group_lost(kLost);
-  const std::shared_ptr<Stream> other = driven.submit(request_of(2, 3, 9));
-  driven.form(3);
-  driven.act();
-  ASSERT_EQ(driven.step()->sequences_size(), 1) << "the suspect is alone";
-  const std::vector<cluster::StepResult> answers = driven.answers();
-  driven.core().cancel(suspect.get());
-  driven.core().results(answers);
-  driven.run();
-  EXPECT_EQ(finish(*other)[0].tokens.size(), 9u);
-  EXPECT_EQ(driven.core().stats().waiting, 0);
-}
-
-TEST_F(EngineRecoveryTest, AGroupThatGrowsOrASilentWorkerStrikesNobody) {
-  for (const absl::Status& why : {absl::AbortedError("the group grows to 3 ranks"),
-                                  absl::DeadlineExceededError("nothing came from rank 1")}) {
-    Driven driven(model_);
-    const std::shared_ptr<Stream> stream = driven.submit(request_of(1, 3, 2));
-    for (uint64_t epoch = 2; epoch < 9; ++epoch) {
-      driven.act();
-      driven.core().group_lost(why);
-      driven.form(epoch);
-    }
-    driven.run();
-    EXPECT_EQ(finish(*stream)[0].tokens.size(), 2u);
-  }
-}
-
-TEST_F(EngineRecoveryTest, AnIdleGroupThatIsLostStrikesNobody) {
-  Driven driven(model_, {.idle_step_ms = 1000});
-  for (uint64_t epoch = 2; epoch < 9; ++epoch) {
-    driven.core().tick(static_cast<int64_t>(epoch) * 5000);
-    driven.core().tick(static_cast<int64_t>(epoch) * 5000 + 1000);
-    driven.act();
-    ASSERT_NE(driven.step(), nullptr);
-    const std::shared_ptr<Stream> stream = driven.submit(request_of(1, 3, 2));
-    driven.core().group_lost(kLost);
-    driven.form(epoch);
-    driven.run();
-    EXPECT_EQ(finish(*stream)[0].tokens.size(), 2u);
-  }
-}
-
 }  // namespace
 }  // namespace lockstep

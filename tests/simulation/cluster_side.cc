@@ -262,8 +262,8 @@ void ClusterSide::on_started(int index, int pid) {
   post([&](ClusterCore& core, int64_t now) { core.worker_started(now, index, pid); });
 }
 
-void ClusterSide::on_exited(int index, const std::string& how) {
-  post([&](ClusterCore& core, int64_t now) { core.worker_exited(now, index, how); });
+void ClusterSide::on_exited(int index, const ProcessEnd& end) {
+  post([&](ClusterCore& core, int64_t now) { core.worker_exited(now, index, end); });
 }
 
 // ---- The group's owner ----

@@ -30,7 +30,7 @@ class ClusterSide final : public Workers, public Port, public ProcessListener {
 
   Link* open(Process* worker) override;
   void on_started(int index, int pid) override;
-  void on_exited(int index, const std::string& how) override;
+  void on_exited(int index, const ProcessEnd& end) override;
 
   Machine& machine() { return machine_; }
   const ClusterChecks& checks() const { return checks_; }

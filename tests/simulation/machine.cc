@@ -43,7 +43,7 @@ Process& Machine::create(ProcessOptions options) {
   }
   processes_.push_back(std::make_unique<Process>(
       &host_, &port_, std::move(options),
-      [this](Process& process, const std::string& how) { on_exit(process, how); }));
+      [this](Process& process, const ProcessEnd& end) { on_exit(process, end); }));
   processes_.back()->start();
   return *processes_.back();
 }
@@ -62,7 +62,8 @@ void Machine::start(int index) {
   coordinator_.after(host_.world.between(0, 20), [this, index, number = coordinators_] {
     if (number != coordinators_) return;
     if (std::exchange(refuses_start_, false)) {
-      return report(0, [this, index] { listener_.on_exited(index, "could not be started"); });
+      return report(0,
+                    [this, index] { listener_.on_exited(index, {.how = "could not be started"}); });
     }
     cluster::Hello rank = hello();
     rank.set_preferred_rank(index);
@@ -93,10 +94,10 @@ void Machine::coordinator_ended() {
   ++coordinators_;
 }
 
-void Machine::on_exit(Process& process, const std::string& how) {
+void Machine::on_exit(Process& process, const ProcessEnd& end) {
   if (process.options().launched) {
     const int index = process.options().hello.preferred_rank();
-    report(host_.world.between(0, 25), [this, index, how] { listener_.on_exited(index, how); });
+    report(host_.world.between(0, 25), [this, index, end] { listener_.on_exited(index, end); });
   } else if (!process.options().uninvited && !process.options().unfit) {
     const int64_t away = host_.world.between(200, host_.world.one_in(4) ? 4'000 : 1'500);
     host_.world.after(away, [this, hello = process.options().hello] {

@@ -39,7 +39,7 @@ class Machine final : public WorkerProcesses {
 
  private:
   Process& create(ProcessOptions options);
-  void on_exit(Process& process, const std::string& how);
+  void on_exit(Process& process, const ProcessEnd& end);
   // News of processes come in order.
   void report(int64_t delay, std::function<void()> what);
   int64_t draw_startup();

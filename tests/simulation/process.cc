@@ -21,7 +21,7 @@ constexpr int64_t kAftermathMs = 3'000;
 }  // namespace
 
 Process::Process(Host* host, Port* port, ProcessOptions options,
-                 std::function<void(Process&, const std::string&)> on_exit)
+                 std::function<void(Process&, const ProcessEnd&)> on_exit)
     : host_(*host),
       port_(*port),
       options_(std::move(options)),
@@ -110,16 +110,16 @@ void Process::end_session() {
   ++beats_;
   core_.reset();
   std::exchange(link_, nullptr)->up.cut();
-  if (!status.ok()) return end("exit code 2");
-  if (options_.launched) return end("exit code 0");
+  if (!status.ok()) return end({.how = "exit code 2"});
+  if (options_.launched) return end({.how = "exit code 0"});
   if (host_.world.now() - connected_at_ > kServed) pause_ms_ = kMinPause;
   time_.after(pause_ms_, [this] { dial(); });
   pause_ms_ = std::min(2 * pause_ms_, kMaxPause);
 }
 
-void Process::end(const std::string& how) {
+void Process::end(const ProcessEnd& end) {
   if (time_.ended()) return;
-  host_.world.tell("pid {}: {}", pid(), how);
+  host_.world.tell("pid {}: {}", pid(), end.how);
   if (halted_at_ < 0) halted_at_ = host_.world.now();
   time_.end();
   work_.end();
@@ -130,7 +130,7 @@ void Process::end(const std::string& how) {
       link_->up.cut();
     }
   }
-  on_exit_(*this, how);
+  on_exit_(*this, end);
 }
 
 void Process::stop() {
@@ -148,7 +148,7 @@ void Process::die() {
   host_.world.tell("pid {} falls over a deadly token", pid());
   ++host_.faults;
   excuse(kForever);
-  end("killed by signal 11");
+  end({.how = "killed by signal 11"});
 }
 
 void Process::excuse(int64_t for_ms) {

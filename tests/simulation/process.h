@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "coordinator/cluster/process_end.h"
 #include "tests/simulation/link.h"
 #include "tests/simulation/rank_work.h"
 #include "worker/session_core.h"
@@ -34,12 +35,11 @@ struct ProcessOptions {
 // It outlives the simulation's events.
 class Process {
  public:
-  // `on_exit`: "exit code 2", "killed by signal 9".
   Process(Host* host, Port* port, ProcessOptions options,
-          std::function<void(Process&, const std::string&)> on_exit);
+          std::function<void(Process&, const ProcessEnd&)> on_exit);
 
   void start();
-  void kill() { end("killed by signal 9"); }
+  void kill() { end({.how = "killed by signal 9", .from_outside = true}); }
   // Of what it computes.
   void die();
 
@@ -74,12 +74,12 @@ class Process {
   void take(SessionAction action);
   void beat_later();
   void end_session();
-  void end(const std::string& how);
+  void end(const ProcessEnd& end);
 
   Host& host_;
   Port& port_;
   const ProcessOptions options_;
-  const std::function<void(Process&, const std::string&)> on_exit_;
+  const std::function<void(Process&, const ProcessEnd&)> on_exit_;
   ProcessTime time_;
   RankWork work_;
   KeptWeights kept_;

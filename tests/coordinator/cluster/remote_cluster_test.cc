@@ -209,7 +209,7 @@ TEST(RemoteClusterProcessesTest, WorkersAreStartedWithoutBeingAskedFor) {
   while (processes.started < 2) std::this_thread::yield();
   for (int death = 0; death < 5; ++death) {
     cluster.on_started(0, 100 + death);
-    cluster.on_exited(0, "exit code 2");
+    cluster.on_exited(0, {.how = "exit code 2"});
   }
   const absl::Status status = cluster.form({}).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);

@@ -211,8 +211,8 @@ void VirtualCluster::process_started(int index, int pid) {
   settle();
 }
 
-void VirtualCluster::process_exited(int index, const std::string& how) {
-  core_.worker_exited(now_, index, how);
+void VirtualCluster::process_exited(int index, const ProcessEnd& end) {
+  core_.worker_exited(now_, index, end);
   settle();
 }
 

@@ -85,7 +85,7 @@ class VirtualCluster {
   std::vector<int> take_killed();
   // A started process: it runs, and what becomes of it.
   void process_started(int index, int pid);
-  void process_exited(int index, const std::string& how);
+  void process_exited(int index, const ProcessEnd& end);
   // All lines so far, one per line.
   const std::string& log() const { return log_; }
 

@@ -237,6 +237,8 @@ TEST(OpenAiApiTest, BadRequestsAre400AndNameTheField) {
   }
   expect_error(server.post("/v1/completions", with(kStory, {{"best_of", 2}, {"n", 3}}).dump()), 400,
                "best_of", nullptr, "want n (3) or more");
+  expect_error(server.post("/v1/completions", with(kStory, {{"best_of", 3}, {"n", -2}}).dump()),
+               400, "n", nullptr, "want 1 or more, found -2");
   expect_error(server.post("/v1/completions", with(kStory, {{"model", "gpt-4o"}}).dump()), 404,
                "model", "model_not_found", "there is no model gpt-4o");
 }
