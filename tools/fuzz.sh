@@ -2,13 +2,18 @@
 # SPDX-License-Identifier: Apache-2.0
 # Builds the fuzzers of tests/fuzz with Clang and runs each, all of them in turn on all cores.
 #   tools/fuzz.sh SECONDS [NAME...]     each that long; all where none is named
+#   tools/fuzz.sh --runs N [NAME...]    each with so many inputs, however long that takes
 # What they find interesting is kept in build/fuzz/corpus; tests/fuzz/seeds/NAME has where to begin.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 fail() { echo "fuzz: $*" >&2; exit 1; }
 
-seconds=${1:?"see the head of $0"}
+limit=-max_total_time=${1:?"see the head of $0"}
+if [ "$1" = --runs ]; then
+  limit=-runs=${2:?"see the head of $0"}
+  shift
+fi
 shift
 cmake --preset fuzz >/dev/null
 cmake --build --preset fuzz --target tests/fuzz/all
@@ -20,11 +25,11 @@ fi
 # as if its memory were not its own.
 export ASAN_OPTIONS=detect_container_overflow=0 UBSAN_OPTIONS=print_stacktrace=1
 run_one() {
-  local name=$1 seconds=$2 corpus=build/fuzz/corpus/$1 log=build/fuzz/$1.log
+  local name=$1 limit=$2 corpus=build/fuzz/corpus/$1 log=build/fuzz/$1.log
   mkdir -p "$corpus"
   local folders=("$corpus")
   [ -d "tests/fuzz/seeds/$name" ] && folders+=("tests/fuzz/seeds/$name")
-  if "build/fuzz/fuzz/${name}_fuzz" -seed=1 -max_total_time="$seconds" -timeout=5 \
+  if "build/fuzz/fuzz/${name}_fuzz" -seed=1 "$limit" -timeout=5 \
     -rss_limit_mb=1024 -artifact_prefix="build/fuzz/$name-" "${folders[@]}" >"$log" 2>&1; then
     echo "fuzz: $name: $(grep -oE 'Done [0-9]+ runs in [0-9]+ second' "$log" | tail -1)s"
   else
@@ -34,6 +39,6 @@ run_one() {
   fi
 }
 export -f run_one
-printf '%s\n' "$@" | xargs -P "$(nproc)" -I NAME bash -c 'run_one NAME '"$seconds" ||
+printf '%s\n' "$@" | xargs -P "$(nproc)" -I NAME bash -c 'run_one NAME '"$limit" ||
   fail "see above; the input that failed is build/fuzz/NAME-..."
 echo "fuzz: no findings"

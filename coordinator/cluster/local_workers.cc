@@ -45,6 +45,7 @@ void LocalWorkers::joined(int index) {
 void LocalWorkers::left(int64_t now, int index, int64_t in_ms) {
   workers_[index].joining = false;
   workers_[index].kill_at = now + in_ms;
+  if (in_ms == 0) workers_[index].serves = false;
 }
 
 int LocalWorkers::exited(int64_t now, int index) {

@@ -41,7 +41,7 @@ class LocalWorkers {
   // A group was formed: early deaths are forgotten, and nobody is in it before serve() says so.
   void formed();
   void serve(int index);
-  // It is in the last group that was formed, and was not killed by us.
+  // It is in the last group that was formed, and we did not end it.
   bool serves(int index) const { return workers_[index].serves; }
 
  private:

@@ -9,7 +9,10 @@
 namespace lockstep {
 
 ProcessEnd process_end(int status) {
-  if (!WIFSIGNALED(status)) return {.how = fmt::format("exit code {}", WEXITSTATUS(status))};
+  if (!WIFSIGNALED(status)) {
+    const int code = WEXITSTATUS(status);
+    return {.how = fmt::format("exit code {}", code), .from_outside = code == 0};
+  }
   const int signal = WTERMSIG(status);
   return {.how = fmt::format("killed by signal {}", signal),
           .from_outside =

@@ -8,8 +8,9 @@ namespace lockstep {
 
 struct ProcessEnd {
   std::string how;  // For people: "killed by signal 9", "exit code 2".
-  // By a signal that somebody sends to end processes, and none that a fault of its own raises:
-  // SIGKILL, SIGTERM, SIGINT or SIGHUP. The kernel sends SIGKILL as well, to free memory.
+  // Somebody wanted it to end: by a signal that no fault of its own raises (SIGKILL, SIGTERM,
+  // SIGINT or SIGHUP), or with exit code 0, as a worker ends at SIGTERM, or if its coordinator goes
+  // away. The kernel sends SIGKILL as well, to free memory.
   bool from_outside = false;
 };
 

@@ -117,6 +117,14 @@ TEST_F(LaunchedTest, AWorkerThatWeKillIsNoneThatSomebodyKilled) {
   EXPECT_FALSE(follows_a_kill(killed_));
 }
 
+// Its stream was cancelled, and it was quicker than the kill.
+TEST_F(LaunchedTest, AWorkerThatEndsAsWeCutItOffIsNoneThatSomebodyKilled) {
+  form();
+  cluster_.worker(second_).beats = false;
+  while (cluster_.worker(second_).open) cluster_.pass(1);
+  EXPECT_FALSE(follows_a_kill({.how = "exit code 0", .from_outside = true}));
+}
+
 // It was started for the next group, and no request can be the cause.
 TEST_F(LaunchedTest, AKillBetweenGroupsSaysNothingOfTheOneBefore) {
   form();
@@ -251,12 +259,12 @@ TEST_F(LaunchedTest, AProcessThatCannotBeStartedIsTriedAgain) {
 
 // ---- What waitpid() says ----
 
-ProcessEnd end_of(int signal) {
+ProcessEnd end_of(int signal, int code = 3) {
   const pid_t child = fork();
   if (child == 0) {
     std::signal(signal, SIG_DFL);
     raise(signal);
-    _exit(3);
+    _exit(code);
   }
   int status = 0;
   EXPECT_EQ(waitpid(child, &status, 0), child);
@@ -270,13 +278,19 @@ TEST(ProcessEndTest, SignalsThatEndProcessesAreFromOutside) {
   EXPECT_EQ(end_of(SIGKILL).how, "killed by signal 9");
 }
 
-TEST(ProcessEndTest, FaultsOfItsOwnAndExitsAreNot) {
+TEST(ProcessEndTest, FaultsOfItsOwnAndErrorsAreNot) {
   for (const int signal : {SIGABRT, SIGSEGV, SIGBUS, SIGILL, SIGFPE}) {
     EXPECT_FALSE(end_of(signal).from_outside) << signal;
   }
   const ProcessEnd exited = end_of(SIGCHLD);  // Which ends nothing.
   EXPECT_FALSE(exited.from_outside);
   EXPECT_EQ(exited.how, "exit code 3");
+}
+
+TEST(ProcessEndTest, AWorkerThatIsToldToEndHasExitCodeZero) {
+  const ProcessEnd end = end_of(SIGCHLD, 0);
+  EXPECT_TRUE(end.from_outside);
+  EXPECT_EQ(end.how, "exit code 0");
 }
 
 }  // namespace
