@@ -230,6 +230,30 @@ TEST(DeviceStepTest, AnswersComeBackWhereTheHostWantsThem) {
   }
 }
 
+// What a graph of launches keeps of a step.
+TEST(DeviceStepTest, WhereArraysAreDependsOnTheirLengthsAlone) {
+  const std::unique_ptr<Device> device = host_device();
+  DeviceStep on_device(*device, kSizes);
+  Step step;
+  const StepView before = *on_device.take(step.view);
+  step.sequences[0].first_position = 500;
+  step.pages[0].resize(64);
+  step.sequences[0].pages = step.pages[0].data();
+  step.requests[0].mask = nullptr;
+  step.requests[1].top = step.top.data();
+  step.requests[1].top_count = 4;
+  const StepView after = *on_device.take(step.view);
+  EXPECT_EQ(after.tokens, before.tokens);
+  EXPECT_EQ(after.positions, before.positions);
+  EXPECT_EQ(after.sequence_of_row, before.sequence_of_row);
+  EXPECT_EQ(after.sequences, before.sequences);
+  EXPECT_EQ(after.output_rows, before.output_rows);
+  EXPECT_EQ(after.outputs, before.outputs);
+  EXPECT_GT(after.longest, before.longest);
+  step.view.longest = 1024;
+  EXPECT_EQ(on_device.take(step.view)->longest, 1024);
+}
+
 TEST(DeviceStepTest, AStepWithoutRowsAndOutputsIsAStep) {
   const std::unique_ptr<Device> device = host_device();
   DeviceStep on_device(*device, kSizes);
