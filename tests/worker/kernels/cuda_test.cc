@@ -113,6 +113,44 @@ TEST(CudaDeviceTest, AMarkIsPassedOnceAllBeforeItHasEndedHoweverManyCameSince) {
   }
 }
 
+TEST(CudaDeviceTest, WhatWasCapturedIsDoneByEachReplayAndNotBefore) {
+  std::string problem;
+  const std::unique_ptr<Device> gpu = open_cuda_device(0, &problem);
+  EXPECT_NE(host_device()->begin_capture(), nullptr);
+  if (gpu == nullptr) GTEST_SKIP() << problem;
+  const DeviceMemory from(*gpu, 64), to(*gpu, 64);
+  std::vector<std::byte> given(64), found(64);
+  ASSERT_EQ(gpu->begin_capture(), nullptr);
+  gpu->copy_rows({.to = to.data(), .from = from.data(), .row_bytes = 64, .rows = 1});
+  const std::unique_ptr<CapturedQueue> queue = gpu->end_capture(&problem);
+  ASSERT_NE(queue, nullptr) << problem;
+  for (int round = 0; round <= 2; ++round) {
+    given.assign(64, static_cast<std::byte>(round));
+    if (round > 0) {
+      gpu->copy_in(from.data(), given.data(), 64);
+      ASSERT_EQ(queue->replay(), nullptr);
+    }
+    gpu->copy_out(found.data(), to.data(), 64);
+    ASSERT_EQ(gpu->synchronize(), nullptr);
+    EXPECT_EQ(found, given);
+  }
+}
+
+TEST(CudaDeviceTest, ACaptureThatFailsIsNoFault) {
+  std::string problem;
+  const std::unique_ptr<Device> gpu = open_cuda_device(0, &problem);
+  if (gpu == nullptr) GTEST_SKIP() << problem;
+  const DeviceMemory from(*gpu, 64);
+  ASSERT_EQ(gpu->begin_capture(), nullptr);
+  gpu->copy_rows({.to = nullptr, .from = from.data(), .row_bytes = 64, .rows = 1});
+  problem.clear();
+  EXPECT_EQ(gpu->end_capture(&problem), nullptr);
+  EXPECT_NE(problem, "");
+  EXPECT_EQ(gpu->synchronize(), nullptr);
+  EXPECT_EQ(gpu->begin_capture(), nullptr) << "another one may follow";
+  EXPECT_NE(gpu->end_capture(&problem), nullptr) << problem;
+}
+
 TEST(CudaDeviceTest, AskingWhetherItIsDoneIsNoFault) {
   std::string problem;
   const std::unique_ptr<Device> gpu = open_cuda_device(0, &problem);
