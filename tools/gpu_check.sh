@@ -9,7 +9,8 @@
 #   tests     the kernels' tests
 #   linears   a row's bits beside 1 to 8192 others in linears of real shapes, kernel by kernel
 #   system    doctor, text, Llama-3-8B's shape beside PyTorch, the kernels one by one
-#   proof     goldens and text by one rank, two and the processor; memcheck and racecheck
+#   proof     goldens and text by one rank, with CUDA graphs and without, two and the processor;
+#             memcheck and racecheck
 # Each part has LOCKSTEP_GPU_SECONDS (460) and each step a limit of its own; a step that fails stops
 # no other. What has passed is not run again with the same FOLDER, so that a part may be called
 # again until it is complete. FOLDER gets summary.md (also printed, last), results.json and logs.
@@ -148,14 +149,16 @@ part_system() {
     step bench 240 "$lockstep" bench "$llama" --random-weights 1 --dtype bfloat16 --repeat 2 \
       --device cuda:0 --max-context 8448 --log-level info --json --cases "$cases"
     step torch 90 python3 tools/bench/torch_peer.py "$llama/config.json" --cases "$cases"
+    step bench_direct 90 env LOCKSTEP_GRAPHS=off "$lockstep" bench "$llama" --random-weights 1 \
+      --dtype bfloat16 --device cuda:0 --max-context 8448 --json --cases decode:64,decode:32x64
   fi
   step kernels 75 "$kernels/cuda_bench"
 }
 
-# Not promised: cuBLASLt may take another algorithm for a slice of a matrix, and a CPU's sums have
-# another order.
+# same_text NAME [OUTCOME]: the outcome where it is not. Not promised of ranks and processors:
+# cuBLASLt may take another algorithm for a slice of a matrix, and a CPU's sums have another order.
 same_text() {
-  local outcome=no
+  local outcome=${2-no}
   passed text_1 && passed "$1" || return 0
   ! cmp -s "$logs/text_1.txt" "$logs/$1.txt" || outcome=yes
   note "$1 is text_1" $outcome 0
@@ -165,12 +168,16 @@ same_text() {
 answers() {
   local flags=(--device cuda:0 --memory-fraction 0.3)
   step text_1 60 "$lockstep" "${text[@]}" "${flags[@]}"
+  step text_direct 60 env LOCKSTEP_GRAPHS=off "$lockstep" "${text[@]}" "${flags[@]}"
   step text_2 60 "$lockstep" "${text[@]}" "${flags[@]}" --workers 2
   step text_cpu 30 "$lockstep" "${text[@]}" --device cpu
+  same_text text_direct "FAILED: graphs change bits"
   same_text text_2
   same_text text_cpu
   [ -d "$pack/goldens" ] || return 0
   step goldens_1 90 python3 tools/golden_check.py "$lockstep" "$pack"/goldens/* -- "${flags[@]}"
+  step goldens_direct 90 env LOCKSTEP_GRAPHS=off python3 tools/golden_check.py "$lockstep" \
+    "$pack"/goldens/* -- "${flags[@]}"
   step goldens_2 120 python3 tools/golden_check.py "$lockstep" "$pack"/goldens/* -- "${flags[@]}" \
     --workers 2
 }

@@ -71,12 +71,15 @@ absl::StatusOr<Backend> open_backend(const std::string& device) {
   std::unique_ptr<Device> gpu = open_cuda_device(gpu_index(device), &problem);
   if (gpu == nullptr) return failed_precondition("--device {}: {}", device, problem);
   std::string numeric_class = fmt::format("{}@{}", kCudaClass, gpu->kind());
+  const bool checks = std::getenv("LOCKSTEP_CHECK_KERNELS") != nullptr;
+  const char* graphs = std::getenv("LOCKSTEP_GRAPHS");
   return Backend{.device = std::move(gpu),
                  .kernels = cuda_kernels(),
                  .numeric_class = std::move(numeric_class),
                  .memory_fraction = 0.9,
                  .warm_up_rows = {1, 64, INT64_MAX},
-                 .check_each_kernel = std::getenv("LOCKSTEP_CHECK_KERNELS") != nullptr};
+                 .check_each_kernel = checks,
+                 .graphs = !checks && (graphs == nullptr || std::string_view(graphs) != "off")};
 }
 
 Gpus find_gpus() {

@@ -28,6 +28,7 @@ struct Backend {
   // a kernel costs nothing.
   std::vector<int64_t> warm_up_rows = {};
   bool check_each_kernel = false;  // See Executor.
+  bool graphs = false;             // Likewise; not with the other.
 };
 
 // This processor.

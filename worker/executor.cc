@@ -234,6 +234,7 @@ void Executor::place_values(std::byte* shared) {
 
 void Executor::use(Collective* collective) {
   collective_ = collective;
+  if (graphs_ != nullptr) graphs_->use(*collective);
   const std::span<std::byte> given = collective->shared();
   shares_ = static_cast<int64_t>(given.size()) >= program_.shared_bytes();
   place_values(shares_ ? given.data() : shared_.data());
@@ -243,6 +244,7 @@ void Executor::use(const State& state) {
   for (Call& call : calls_) {
     if (call.state >= 0) call.args.state = state.view(call.state);
   }
+  if (graphs_ != nullptr) graphs_->use(state.room());
 }
 
 void Executor::set_rows(const std::vector<int64_t>& domain_rows, Call& call) {
@@ -258,12 +260,16 @@ absl::Status Executor::run(StepView& step, std::vector<OperatorTime>* times, Mad
   profile_.add_step();
   instructions_before_ = progress_->instructions.load(std::memory_order_relaxed);
   if (device_.is_host()) return run_calls(step, step, times, values);
-  StepView* on_device = device_step_.take(step);
+  const bool as_a_graph = graphs_ != nullptr && times == nullptr && values == nullptr;
+  StepView* const padded = as_a_graph ? graphs_->pad(step) : nullptr;
+  StepView& taken = padded != nullptr ? *padded : step;
+  StepView* on_device = device_step_.take(taken);
   if (on_device == nullptr) {
     return resource_exhausted("{} has no room left for a step; use a smaller --memory-fraction",
                               device_.name());
   }
-  absl::Status status = run_calls(step, *on_device, times, values);
+  const auto direct = [&] { return run_calls(taken, *on_device, times, values); };
+  absl::Status status = padded != nullptr ? graphs_->run(*on_device, direct) : direct();
   const int64_t before_ns = steady_now_ns();
   if (status.ok() && collective_ != nullptr) {
     const WaitingMark waiting(*progress_);

@@ -18,6 +18,7 @@
 #include "worker/profile.h"
 #include "worker/progress.h"
 #include "worker/state.h"
+#include "worker/step_graphs.h"
 #include "worker/weights.h"
 
 namespace lockstep {
@@ -70,6 +71,8 @@ class Executor {
   // From now on each kernel is waited for as soon as it is queued, so that a fault of the device is
   // found with the kernel that caused it. Slow.
   void check_each_kernel() { checks_each_ = !device_.is_host(); }
+  // From now on steps that generate are padded and replayed. Before use() of what they use.
+  void use_graphs() { graphs_ = std::make_unique<StepGraphs>(device_, program_); }
 
   // Every instruction in order. Kernels without rows are left out, collectives never. Answers are
   // in the step's requests when it returns. An error is the first collective's that failed, or the
@@ -136,7 +139,8 @@ class Executor {
   Progress no_progress_;
   Progress* progress_ = &no_progress_;
   Progress* loading_ = nullptr;
-  uint64_t instructions_before_ = 0;  // The run.
+  std::unique_ptr<StepGraphs> graphs_;  // Null: every call of every step is made.
+  uint64_t instructions_before_ = 0;    // The run.
   Profile profile_;
   // Of the profile: waiting in collectives, and for what a device has queued.
   int peers_row_ = -1;

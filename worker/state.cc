@@ -68,12 +68,14 @@ StateRoom state_that_fits(const Program& program, const Bindings& bindings,
   const int64_t pages_a_sequence =
       (limits.context() + limits.page_tokens() - 1) / limits.page_tokens();
   StateRoom room = {.pages = std::min(kMostPages, pages_a_sequence * limits.sequences()),
-                    .sequences = limits.sequences()};
+                    .sequences = limits.sequences(),
+                    .spare = budget.spare};
   // The coordinator knows better: it may keep prefixes of sequences that are over.
   if (budget.max_pages > 0) room.pages = std::min(kMostPages, budget.max_pages);
   const int64_t page_bytes = page_bytes_of(program, bindings);
   const int64_t block_bytes = block_bytes_of(program, bindings);
-  int64_t bytes = room_for_state(budget);
+  int64_t bytes = room_for_state(budget) - budget.spare * (page_bytes + block_bytes);
+  bytes = std::max<int64_t>(bytes, 0);
   if (block_bytes > 0) {
     // Half is for pages, unless that leaves no sequence.
     const int64_t most = page_bytes > 0 ? std::max(bytes / 2, block_bytes) : bytes;
@@ -87,9 +89,9 @@ StateRoom state_that_fits(const Program& program, const Bindings& bindings,
 absl::StatusOr<State> State::allocate(const Program& program, const Bindings& bindings,
                                       Device& device, const StateRoom& room) {
   State state;
-  state.pages_ = room.pages;
-  const int64_t bytes = room.pages * page_bytes_of(program, bindings) +
-                        room.sequences * block_bytes_of(program, bindings);
+  state.room_ = room;
+  const int64_t bytes = (room.pages + room.spare) * page_bytes_of(program, bindings) +
+                        (room.sequences + room.spare) * block_bytes_of(program, bindings);
   ASSIGN_OR_RETURN(state.memory_, allocate_memory(device, bytes, "KV pages"));
   std::byte* data = state.memory_.data();
   for (int i = 0; i < program.states_size(); ++i) {
@@ -97,7 +99,7 @@ absl::StatusOr<State> State::allocate(const Program& program, const Bindings& bi
     const StateView view = {.data = data,
                             .page_bytes = block ? layer_block_bytes(program, bindings, i)
                                                 : layer_page_bytes(program, bindings, i),
-                            .pages = block ? room.sequences : room.pages,
+                            .pages = (block ? room.sequences : room.pages) + room.spare,
                             .page_tokens = program.limits().page_tokens(),
                             .dtype = dtype_of(program.states(i).dtype())};
     data += view.pages * view.page_bytes;

@@ -32,6 +32,7 @@ struct PageBudget {
   int ranks_here = 1;        // That share this memory.
   double fraction = 0.8;     // Of this rank's part, where memory_bytes does not say how much.
   int64_t max_pages = 0;     // More would never be used; 0: as many as fit.
+  int64_t spare = 0;         // See StateRoom.
 };
 // Either may be 0. Blocks get half of the memory at most where there are pages too.
 StateRoom state_that_fits(const program::Program& program, const Bindings& bindings,
@@ -43,12 +44,12 @@ class State {
   static absl::StatusOr<State> allocate(const program::Program& program, const Bindings& bindings,
                                         Device& device, const StateRoom& room);
 
-  int64_t pages() const { return pages_; }
+  const StateRoom& room() const { return room_; }
   // By index into Program.states. Valid as long as the State is, moves included.
   const StateView& view(int state) const { return views_[state]; }
 
  private:
-  int64_t pages_ = 0;
+  StateRoom room_;
   DeviceMemory memory_;
   std::vector<StateView> views_;
 };

@@ -157,8 +157,7 @@ class WorkerImpl final : public Worker {
   std::optional<PageTables> tables_;
   StateRoom room_;
   std::vector<OperatorTime> operators_;  // Of the last step, if it was traced.
-  // Of the step whose logits are still there.
-  std::optional<uint64_t> last_step_;
+  std::optional<uint64_t> last_step_;    // Whose logits are still there.
   int64_t last_outputs_ = 0;
 };
 
@@ -168,6 +167,7 @@ absl::Status WorkerImpl::load(const cluster::Assignment& assignment, const Worke
   if (backend_.check_each_kernel) executor_->check_each_kernel();
   RETURN_IF_ERROR(
       warm_up(program_, bindings_, device_, backend_.warm_up_rows, progress_, *executor_));
+  if (backend_.graphs) executor_->use_graphs();
   executor_->use(collective_.get());
   executor_->use(progress_);
   return count_pages(assignment);
@@ -258,7 +258,8 @@ absl::Status WorkerImpl::count_pages(const cluster::Assignment& assignment) {
                           .weight_bytes = weights_->bytes(),
                           .ranks_here = ranks_here(assignment),
                           .fraction = memory_fraction_,
-                          .max_pages = assignment.max_pages()};
+                          .max_pages = assignment.max_pages(),
+                          .spare = backend_.graphs ? 1 : 0};
   room_ = state_that_fits(program_, bindings_, budget);
   if (room_.pages > 0 && room_.sequences > 0) return absl::OkStatus();
   const bool blocks = room_.sequences == 0;
@@ -280,7 +281,7 @@ absl::Status WorkerImpl::start(int64_t pages) {
     return fail(invalid_argument("start with 1 to {} KV pages, found {}", room_.pages, pages));
   }
   device_.use_from_this_thread();
-  const StateRoom room = {.pages = pages, .sequences = room_.sequences};
+  const StateRoom room = {.pages = pages, .sequences = room_.sequences, .spare = room_.spare};
   absl::StatusOr<State> state = State::allocate(program_, bindings_, device_, room);
   if (!state.ok()) return fail(state.status());
   state_ = std::move(state).value();
@@ -328,7 +329,6 @@ absl::StatusOr<cluster::StepResult> WorkerImpl::step(const cluster::Step& step) 
   if (!status.ok()) return fail(status);
   last_step_ = step.step();
   last_outputs_ = step.outputs_size();
-
   cluster::StepResult result;
   result.set_step(step.step());
   buffers_.give(step, &result);

@@ -7,7 +7,9 @@
 #include <cstring>
 #include <deque>
 #include <functional>
+#include <iterator>
 #include <mutex>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -38,15 +40,18 @@ class LateDevice final : public Device {
 
   // Memory is never used twice; a border of it is between any two pieces.
   std::byte* allocate(int64_t bytes) override {
+    LOCKSTEP_CHECK(captured_ == nullptr);
     const int64_t taken = (bytes + 2 * kDeviceAlign) / kDeviceAlign * kDeviceAlign;
     if (used_ + taken > kRoom) return nullptr;
     std::byte* memory = room_ + used_;
     used_ += taken;
     ++allocated_;
+    begins_.insert(memory);
     return memory;
   }
   void release(std::byte* memory, int64_t) override {
-    LOCKSTEP_CHECK(queue_.empty() && has(memory));
+    LOCKSTEP_CHECK(queue_.empty() && has(memory) && captured_ == nullptr);
+    released_.insert(memory);
     --allocated_;
   }
   std::byte* allocate_staging(int64_t bytes) override { return new std::byte[bytes + 1]; }
@@ -76,6 +81,16 @@ class LateDevice final : public Device {
     push([=] { std::memset(memory, 0, static_cast<size_t>(bytes)); });
   }
 
+  const char* begin_capture() override {
+    LOCKSTEP_CHECK(captured_ == nullptr);
+    captured_ = std::make_unique<Captured>(*this);
+    return nullptr;
+  }
+  std::unique_ptr<CapturedQueue> end_capture(std::string*) override {
+    LOCKSTEP_CHECK(captured_ != nullptr);
+    return std::move(captured_);
+  }
+
   void* queue() const override { return const_cast<LateDevice*>(this); }
   bool done() override {
     synchronize();
@@ -83,6 +98,7 @@ class LateDevice final : public Device {
   }
   const char* synchronize() override { return wait(mark()); }
   int64_t mark() override {
+    LOCKSTEP_CHECK(captured_ == nullptr);
     const std::lock_guard lock(mutex_);
     return done_ + static_cast<int64_t>(queue_.size());
   }
@@ -92,19 +108,26 @@ class LateDevice final : public Device {
     static std::mutex shim;
     const std::lock_guard lock(shim);
     LOCKSTEP_CHECK(mprotect(room_, kRoom, PROT_READ | PROT_WRITE) == 0);
-    while (const std::function<void()> work = next_before(mark)) work();
+    while (const Work work = next_before(mark)) work();
     LOCKSTEP_CHECK(mprotect(room_, kRoom, PROT_NONE) == 0);
     return failure_;
   }
   void use_from_this_thread() override {}
 
   bool has(const void* pointer) const { return pointer >= room_ && pointer < room_ + used_; }
+  // And it was not released.
+  bool has_still(const void* pointer) const {
+    if (!has(pointer)) return false;
+    return !released_.contains(
+        *std::prev(begins_.upper_bound(static_cast<const std::byte*>(pointer))));
+  }
 
   // The step is taken by value, as a launch does.
   void launch(const KernelEntry& kernel, const KernelArgs& args) {
     check(kernel, args);
     LOCKSTEP_CHECK(args.step != nullptr);
     push([this, &kernel, args = KernelArgs(args), step = *args.step]() mutable {
+      check(kernel, args);  // Again, since it may be replayed.
       check(step);
       args.step = &step;
       const char* failure = kernel.run(args);
@@ -113,32 +136,46 @@ class LateDevice final : public Device {
   }
 
  private:
-  void push(std::function<void()> work) {
+  using Work = std::function<void()>;
+  // Works are copied, as they hold what they were given by value, and may change it.
+  struct Captured final : CapturedQueue {
+    explicit Captured(LateDevice& owner) : device(owner) {}
+    const char* replay() override {
+      for (const Work& one : works) device.push(one);
+      return nullptr;
+    }
+    LateDevice& device;
+    std::vector<Work> works;
+  };
+
+  void push(Work work) {
+    if (captured_ != nullptr) return captured_->works.push_back(std::move(work));
     const std::lock_guard lock(mutex_);
     queue_.push_back(std::move(work));
   }
   // Empty where nothing is left to do.
-  std::function<void()> next_before(int64_t mark) {
+  Work next_before(int64_t mark) {
     const std::lock_guard lock(mutex_);
     if (done_ >= mark || queue_.empty()) return {};
     ++done_;
-    std::function<void()> work = std::move(queue_.front());
+    Work work = std::move(queue_.front());
     queue_.pop_front();
     return work;
   }
 
   void check(const KernelEntry& kernel, const KernelArgs& args) const {
-    const auto ours = [this](const void* pointer) { return pointer == nullptr || has(pointer); };
+    const auto ours = [this](const void* at) { return at == nullptr || has_still(at); };
     for (const TensorView& view : args.in) LOCKSTEP_CHECK(ours(view.data));
     for (const TensorView& view : args.out) LOCKSTEP_CHECK(ours(view.data));
     LOCKSTEP_CHECK(ours(args.attrs.kv_head_of) && ours(args.attrs.inv_freq));
     LOCKSTEP_CHECK(ours(args.attrs.rope_lengths) && ours(args.attrs.position_scales));
-    LOCKSTEP_CHECK(has(args.scratch));
-    LOCKSTEP_CHECK(kernel.op == Op::kAttention ? has(args.state.data) : ours(args.state.data));
+    LOCKSTEP_CHECK(has_still(args.scratch));
+    LOCKSTEP_CHECK(kernel.op == Op::kAttention ? has_still(args.state.data)
+                                               : ours(args.state.data));
   }
   // Once its arrays have arrived.
   void check(const StepView& step) const {
-    const auto ours = [this](const void* pointer) { return pointer == nullptr || has(pointer); };
+    const auto ours = [this](const void* at) { return at == nullptr || has_still(at); };
     for (const void* array :
          {static_cast<const void*>(step.tokens), static_cast<const void*>(step.positions),
           static_cast<const void*>(step.sequence_of_row),
@@ -146,7 +183,8 @@ class LateDevice final : public Device {
           static_cast<const void*>(step.sequences), static_cast<const void*>(step.outputs)}) {
       LOCKSTEP_CHECK(ours(array));
     }
-    for (int64_t i = 0; i < step.sequence_count; ++i) LOCKSTEP_CHECK(has(step.sequences[i].pages));
+    for (int64_t i = 0; i < step.sequence_count; ++i)
+      LOCKSTEP_CHECK(has_still(step.sequences[i].pages));
     for (int64_t i = 0; i < step.output_count; ++i) {
       const OutputRequest& request = step.outputs[i];
       LOCKSTEP_CHECK(ours(request.edits) && ours(request.mask) && ours(request.top) &&
@@ -158,8 +196,10 @@ class LateDevice final : public Device {
   std::byte* const room_;
   int64_t used_ = 0;
   int64_t allocated_ = 0;
-  std::mutex mutex_;  // Of the queue: several threads may wait.
-  std::deque<std::function<void()>> queue_;
+  std::set<const std::byte*> begins_, released_;  // Of all memory that there ever was.
+  std::unique_ptr<Captured> captured_;            // Null: what is queued is to be done.
+  std::mutex mutex_;                              // Of the queue: several threads may wait.
+  std::deque<Work> queue_;
   int64_t done_ = 0;               // Of all that was ever queued.
   const char* failure_ = nullptr;  // The first of a kernel.
 };

@@ -3,7 +3,8 @@
 // host cannot touch. What is queued happens as late as it may, at synchronize() or wait(), so that
 // a host which reads an answer too early or writes what a copy still needs is found out. Its memory
 // is mapped without access but while it works: a host that follows its pointers dies of it. Every
-// pointer that a kernel is given must be the device's.
+// pointer that a kernel is given must be the device's, and not released. What is captured keeps the
+// arguments and the step of then, as launches keep what they get by value.
 #pragma once
 
 #include "worker/backend.h"

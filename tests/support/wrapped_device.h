@@ -34,6 +34,10 @@ class WrappedDevice : public Device {
   }
   void copy_rows(const RowCopy& copy) override { inner_->copy_rows(copy); }
   void clear(std::byte* memory, int64_t bytes) override { inner_->clear(memory, bytes); }
+  const char* begin_capture() override { return inner_->begin_capture(); }
+  std::unique_ptr<CapturedQueue> end_capture(std::string* problem) override {
+    return inner_->end_capture(problem);
+  }
 
   void* queue() const override { return inner_->queue(); }
   bool done() override { return inner_->done(); }

@@ -66,6 +66,22 @@ TEST(StateTest, EverySlotHasABlockOfItsOwnBehindThePages) {
   EXPECT_EQ(static_cast<void*>(state->view(1).block(1)), state->view(1).data + kBlockBytes);
 }
 
+TEST(StateTest, ASparePageAndBlockAreCountedAndBehindTheOthers) {
+  const program::Program program = program_with_block();
+  const Bindings bindings = bindings_with_block(program);
+  const StateRoom room = state_that_fits(
+      program, bindings,
+      {.memory_bytes = 5 * kBlockBytes + 11 * kPageBytes, .max_pages = 100, .spare = 1});
+  EXPECT_EQ(room.sequences, 4);
+  EXPECT_EQ(room.pages, 10);
+  const std::unique_ptr<Device> device = host_device();
+  absl::StatusOr<State> state = State::allocate(program, bindings, *device, room);
+  ASSERT_EQ(message_of(state.status()), "");
+  EXPECT_EQ(state->room().pages, 10);
+  EXPECT_EQ(state->view(1).data, state->view(0).data + 11 * kPageBytes);
+  EXPECT_EQ(state->view(1).pages, 5);
+}
+
 TEST(StateTest, CountsPagesByTheMemoryGiven) {
   const program::Program program = layer_program();
   const Bindings bindings = bind(program, cpu_backend()).value();

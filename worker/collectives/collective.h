@@ -46,6 +46,9 @@ class Collective {
   // Operands on a device may only be queued by the calls above: this waits for all that is
   // queued there, kernels included. Once a step, after its last call.
   virtual absl::Status finish() { return absl::OkStatus(); }
+  // The calls above do nothing but queue, the same for the same arguments: a device may capture
+  // them and replay them without calls.
+  virtual bool can_be_captured() const { return false; }
 
   // Ends every collective under way or to come, on all ranks that can be reached, with kAborted.
   // From any thread, and from a signal handler's thread; never blocks.

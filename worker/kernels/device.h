@@ -26,6 +26,15 @@ struct RowCopy {
   int64_t rows = 0;
 };
 
+// What was queued on a device while it was captured. The device outlives it.
+class CapturedQueue {
+ public:
+  virtual ~CapturedQueue() = default;
+  // Queues all of it again, with the addresses and values of then, however often. Null, or why
+  // nothing was queued.
+  virtual const char* replay() = 0;
+};
+
 // One thread at a time, except for wait(). Copies and kernels take effect in the order in which
 // they were queued; host memory that they use must stay valid until they have.
 class Device {
@@ -58,6 +67,15 @@ class Device {
     for (const RowCopy& copy : copies) copy_rows(copy);
   }
   virtual void clear(std::byte* memory, int64_t bytes) = 0;  // To zeros.
+
+  // What is queued until end_capture() is kept there and not done. Meanwhile nobody allocates,
+  // releases, marks or waits. Null, or why it cannot be: nothing has begun.
+  virtual const char* begin_capture() { return "no queue that can be captured"; }
+  // Null where something that was queued could not be captured, and `problem` says in one line why.
+  virtual std::unique_ptr<CapturedQueue> end_capture(std::string* problem) {
+    *problem = "nothing was captured";
+    return nullptr;
+  }
 
   // What kernels get as KernelArgs::queue.
   virtual void* queue() const = 0;

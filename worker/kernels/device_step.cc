@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Two walks over the step in the same order: the first only sums sizes, the second copies and
-// translates pointers. The buffer holds [inputs][requests][edits, masks][answers]; requests go both
-// ways.
+// translates pointers. The buffer holds [arrays][sequences][requests][what these point
+// to][answers]; requests go both ways.
 #include "worker/kernels/device_step.h"
 
 #include <algorithm>
@@ -11,6 +11,7 @@ namespace lockstep {
 namespace {
 
 constexpr int64_t kAlign = 16;
+constexpr int64_t kMinBytes = 256 << 10;
 
 int64_t blocks_of(int64_t columns) { return (columns + kVocabBlock - 1) / kVocabBlock; }
 
@@ -39,7 +40,7 @@ T* DeviceStep::put(const T* from, int64_t count) {
 
 bool DeviceStep::reserve(int64_t bytes) {
   if (bytes <= bytes_) return true;
-  const int64_t wanted = std::max(bytes, 2 * bytes_);
+  const int64_t wanted = std::max({bytes, 2 * bytes_, kMinBytes});
   bytes_ = 0;
   there_ = DeviceMemory();  // Gives back first.
   here_ = StagingMemory();
@@ -50,16 +51,14 @@ bool DeviceStep::reserve(int64_t bytes) {
   return true;
 }
 
-void DeviceStep::lay_out_sequences(const StepView& step) {
-  const Place<StepSequence> sequences = room<StepSequence>(step.sequence_count);
-  view_.sequences = sequences.there;
+void DeviceStep::lay_out_sequences(const StepView& step, StepSequence* here) {
   for (int64_t i = 0; i < step.sequence_count; ++i) {
     StepSequence sequence = step.sequences[i];
     const int64_t positions = sequence.first_position + sequence.rows;
     view_.longest = std::max(view_.longest, positions);
     const int64_t pages = (positions + sizes_.page_tokens - 1) / sizes_.page_tokens;
     sequence.pages = put(sequence.pages, pages);
-    copy(&sequence, 1, sequences.here == nullptr ? nullptr : sequences.here + i);
+    copy(&sequence, 1, here == nullptr ? nullptr : here + i);
   }
 }
 
@@ -79,36 +78,37 @@ void DeviceStep::add_answers(OutputRequest& request) {
   if (request.logits != nullptr) request.logits = room<float>(columns).there;
 }
 
-void DeviceStep::lay_out_requests(const StepView& step) {
-  requests_begin_ = used_;
-  const Place<OutputRequest> requests = room<OutputRequest>(step.output_count);
-  view_.outputs = requests.there;
+void DeviceStep::lay_out_requests(const StepView& step, OutputRequest* here) {
   for (int64_t i = 0; i < step.output_count; ++i) {
     const OutputRequest request = with_inputs(step.outputs[i]);
-    copy(&request, 1, requests.here == nullptr ? nullptr : requests.here + i);
+    copy(&request, 1, here == nullptr ? nullptr : here + i);
   }
   answers_begin_ = used_;
   for (int64_t i = 0; i < step.output_count; ++i) {
-    OutputRequest request = requests.here == nullptr ? step.outputs[i] : requests.here[i];
+    OutputRequest request = here == nullptr ? step.outputs[i] : here[i];
     add_answers(request);
-    copy(&request, 1, requests.here == nullptr ? nullptr : requests.here + i);
+    copy(&request, 1, here == nullptr ? nullptr : here + i);
   }
 }
 
 void DeviceStep::lay_out(const StepView& step) {
   used_ = 0;
   view_ = step;
-  view_.longest = 0;
   view_.tokens = put(step.tokens, step.rows);
   view_.positions = put(step.positions, step.rows);
   view_.sequence_of_row = put(step.sequence_of_row, step.rows);
   view_.output_rows = put(step.output_rows, step.output_count);
+  const Place<StepSequence> sequences = room<StepSequence>(step.sequence_count);
+  requests_begin_ = used_;
+  const Place<OutputRequest> requests = room<OutputRequest>(step.output_count);
+  view_.sequences = sequences.there;
+  view_.outputs = requests.there;
   if (step.embeddings != nullptr) {
     const int64_t given = std::count(step.tokens, step.tokens + step.rows, -1);
     view_.embeddings = put(step.embeddings, given * sizes_.hidden);
   }
-  lay_out_sequences(step);
-  lay_out_requests(step);
+  lay_out_sequences(step, sequences.here);
+  lay_out_requests(step, requests.here);
 }
 
 StepView* DeviceStep::take(const StepView& step) {

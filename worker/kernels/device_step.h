@@ -9,6 +9,9 @@
 //   args.step = view; ...                         // For every kernel's call.
 //   const char* failure = on_device.give(step);   // Waits; fills the host's requests.
 //
+// What a StepView points to itself comes first in the buffer: where it is depends on how many rows,
+// sequences and outputs there are, as long as the buffer need not grow.
+//
 // Attributes are not the step's: kv_head_of and inv_freq have to be copied once, when a program is
 // bound. kernel_cost() reads the host's StepView.
 #pragma once
@@ -55,8 +58,9 @@ class DeviceStep {
   T* put(const T* from, int64_t count);
   bool reserve(int64_t bytes);
   void lay_out(const StepView& step);
-  void lay_out_sequences(const StepView& step);
-  void lay_out_requests(const StepView& step);
+  // To `here`, unless sizes are summed.
+  void lay_out_sequences(const StepView& step, StepSequence* here);
+  void lay_out_requests(const StepView& step, OutputRequest* here);
   OutputRequest with_inputs(const OutputRequest& request);
   void add_answers(OutputRequest& request);
   // Where an answer has come to in staging memory.

@@ -135,7 +135,7 @@ struct StepView {
   OutputRequest* outputs = nullptr;      // [outputs]
   int64_t output_count = 0;
   const float* embeddings = nullptr;  // [rows with token -1, hidden], in order of rows, or null
-  int64_t longest = 0;  // Positions of the longest sequence, on a device (DeviceStep counts them).
+  int64_t longest = 0;  // On a device no sequence has more positions (DeviceStep sees to it).
 };
 
 // Inputs and outputs in the order of the operator's row (operators/schema.cc, docs/operators.md);

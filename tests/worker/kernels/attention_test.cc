@@ -271,6 +271,15 @@ TEST_P(AttentionTest, LongSequencesAgreeWithTheReferenceAndHaveTheSameBitsHoweve
   expect_reference(conversation, {.chunk = 3000}, "long");
 }
 
+TEST_P(AttentionTest, BitsDoNotDependOnHowLongTheLongestSequenceMayBe) {
+  Conversation conversation({.heads = 2, .kv_heads = 1, .lengths = {270, 5}});
+  const auto wanted = conversation.run_all(GetParam(), {.chunk = 200});
+  for (const int64_t longest : {512, 2048}) {
+    expect_all_same(conversation.run_all(GetParam(), {.chunk = 200, .longest = longest}), wanted,
+                    "longest " + std::to_string(longest));
+  }
+}
+
 TEST_P(AttentionTest, BitsDoNotDependOnTheOtherSequencesOfTheBatch) {
   const Shape all = {.lengths = {90, 30, 65}}, first = {.lengths = {90}};
   Conversation together(all), alone(first);

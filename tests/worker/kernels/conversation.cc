@@ -139,7 +139,8 @@ void Conversation::step(const KernelEntry& kernel, const Schedule& schedule,
                 .positions = positions.data(),
                 .sequence_of_row = sequence_of_row.data(),
                 .sequences = sequences.data(),
-                .sequence_count = static_cast<int64_t>(sequences.size())};
+                .sequence_count = static_cast<int64_t>(sequences.size()),
+                .longest = schedule.longest};
   KernelArgs args;
   args.in[0] = q.view();
   args.in[1] = k.view();

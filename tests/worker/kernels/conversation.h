@@ -27,6 +27,7 @@ struct Schedule {
   int threads = 1;
   bool shuffle = true;
   bool read_again = false;  // Each step is computed once more, from the pages alone.
+  int64_t longest = 0;      // See StepView: the least that a device is told.
 };
 
 // With values_in_keys, v() has copies of them.

@@ -113,6 +113,44 @@ TEST(CudaDeviceTest, AMarkIsPassedOnceAllBeforeItHasEndedHoweverManyCameSince) {
   }
 }
 
+TEST(CudaDeviceTest, WhatWasCapturedIsDoneByEachReplayAndNotBefore) {
+  std::string problem;
+  const std::unique_ptr<Device> gpu = open_cuda_device(0, &problem);
+  EXPECT_NE(host_device()->begin_capture(), nullptr);
+  if (gpu == nullptr) GTEST_SKIP() << problem;
+  const DeviceMemory from(*gpu, 64), to(*gpu, 64);
+  std::vector<std::byte> given(64), found(64);
+  ASSERT_EQ(gpu->begin_capture(), nullptr);
+  gpu->copy_rows({.to = to.data(), .from = from.data(), .row_bytes = 64, .rows = 1});
+  const std::unique_ptr<CapturedQueue> queue = gpu->end_capture(&problem);
+  ASSERT_NE(queue, nullptr) << problem;
+  for (int round = 0; round <= 2; ++round) {
+    given.assign(64, static_cast<std::byte>(round));
+    if (round > 0) {
+      gpu->copy_in(from.data(), given.data(), 64);
+      ASSERT_EQ(queue->replay(), nullptr);
+    }
+    gpu->copy_out(found.data(), to.data(), 64);
+    ASSERT_EQ(gpu->synchronize(), nullptr);
+    EXPECT_EQ(found, given);
+  }
+}
+
+TEST(CudaDeviceTest, ACaptureThatFailsIsNoFault) {
+  std::string problem;
+  const std::unique_ptr<Device> gpu = open_cuda_device(0, &problem);
+  if (gpu == nullptr) GTEST_SKIP() << problem;
+  const DeviceMemory from(*gpu, 64);
+  ASSERT_EQ(gpu->begin_capture(), nullptr);
+  gpu->copy_rows({.to = nullptr, .from = from.data(), .row_bytes = 64, .rows = 1});
+  problem.clear();
+  EXPECT_EQ(gpu->end_capture(&problem), nullptr);
+  EXPECT_NE(problem, "");
+  EXPECT_EQ(gpu->synchronize(), nullptr);
+  EXPECT_EQ(gpu->begin_capture(), nullptr) << "another one may follow";
+  EXPECT_NE(gpu->end_capture(&problem), nullptr) << problem;
+}
+
 TEST(CudaDeviceTest, AskingWhetherItIsDoneIsNoFault) {
   std::string problem;
   const std::unique_ptr<Device> gpu = open_cuda_device(0, &problem);
@@ -228,6 +266,30 @@ TEST(DeviceStepTest, AnswersComeBackWhereTheHostWantsThem) {
     EXPECT_EQ(step.requests[0].top, step.top.data());
     EXPECT_EQ(step.requests[0].edits, step.edits.data());
   }
+}
+
+// What a graph of launches keeps of a step.
+TEST(DeviceStepTest, WhereArraysAreDependsOnTheirLengthsAlone) {
+  const std::unique_ptr<Device> device = host_device();
+  DeviceStep on_device(*device, kSizes);
+  Step step;
+  const StepView before = *on_device.take(step.view);
+  step.sequences[0].first_position = 500;
+  step.pages[0].resize(64);
+  step.sequences[0].pages = step.pages[0].data();
+  step.requests[0].mask = nullptr;
+  step.requests[1].top = step.top.data();
+  step.requests[1].top_count = 4;
+  const StepView after = *on_device.take(step.view);
+  EXPECT_EQ(after.tokens, before.tokens);
+  EXPECT_EQ(after.positions, before.positions);
+  EXPECT_EQ(after.sequence_of_row, before.sequence_of_row);
+  EXPECT_EQ(after.sequences, before.sequences);
+  EXPECT_EQ(after.output_rows, before.output_rows);
+  EXPECT_EQ(after.outputs, before.outputs);
+  EXPECT_GT(after.longest, before.longest);
+  step.view.longest = 1024;
+  EXPECT_EQ(on_device.take(step.view)->longest, 1024);
 }
 
 TEST(DeviceStepTest, AStepWithoutRowsAndOutputsIsAStep) {

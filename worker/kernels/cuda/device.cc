@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One GPU and one stream. The first error is kept.
+// One GPU and one stream. The first error is kept, but for those of a capture, which is then over
+// and has done nothing.
 #include "worker/kernels/device.h"
 
 #include <cuda_runtime.h>
@@ -27,6 +28,28 @@ std::string version_text(int version) {
 // Events of marks: a mark reuses that of the kEvents-th mark before it. A thread that still waits
 // for the older mark then waits for the newer, which is later and therefore correct.
 constexpr int64_t kEvents = 64;
+
+class CudaGraph final : public CapturedQueue {
+ public:
+  CudaGraph(cudaGraphExec_t graph, cudaStream_t stream, int device)
+      : graph_(graph), stream_(stream), device_(device) {}
+  ~CudaGraph() override {
+    static_cast<void>(cudaSetDevice(device_));
+    static_cast<void>(cudaGraphExecDestroy(graph_));
+  }
+
+  const char* replay() override {
+    const cudaError_t error = cudaGraphLaunch(graph_, stream_);
+    if (error == cudaSuccess) return nullptr;
+    static_cast<void>(cudaGetLastError());  // A device that has failed says so again.
+    return cudaGetErrorString(error);
+  }
+
+ private:
+  const cudaGraphExec_t graph_;
+  const cudaStream_t stream_;
+  const int device_;
+};
 
 class CudaDevice final : public Device {
  public:
@@ -101,11 +124,11 @@ class CudaDevice final : public Device {
     if (bytes == 0 || rows == 0) return;
     // The address tells where memory is: staging memory is known to the driver.
     if (rows == 1) {
-      note(cudaMemcpyAsync(copy.to, copy.from, bytes, cudaMemcpyDefault, stream_));
+      note_queued(cudaMemcpyAsync(copy.to, copy.from, bytes, cudaMemcpyDefault, stream_));
     } else {
-      note(cudaMemcpy2DAsync(copy.to, static_cast<size_t>(copy.to_stride), copy.from,
-                             static_cast<size_t>(copy.from_stride), bytes, rows, cudaMemcpyDefault,
-                             stream_));
+      note_queued(cudaMemcpy2DAsync(copy.to, static_cast<size_t>(copy.to_stride), copy.from,
+                                    static_cast<size_t>(copy.from_stride), bytes, rows,
+                                    cudaMemcpyDefault, stream_));
     }
   }
   void copy_each(std::span<const RowCopy> copies) override {
@@ -113,7 +136,35 @@ class CudaDevice final : public Device {
     static_cast<void>(cuda::copy_each(copies, stream_));
   }
   void clear(std::byte* memory, int64_t bytes) override {
-    if (bytes > 0) note(cudaMemsetAsync(memory, 0, static_cast<size_t>(bytes), stream_));
+    if (bytes > 0) note_queued(cudaMemsetAsync(memory, 0, static_cast<size_t>(bytes), stream_));
+  }
+
+  // Threads of other devices may allocate meanwhile: only this one is held to what can be captured.
+  const char* begin_capture() override {
+    const cudaError_t error = cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal);
+    if (error == cudaSuccess) {
+      capturing_ = true;
+      capture_error_ = cudaSuccess;
+      return nullptr;
+    }
+    static_cast<void>(cudaGetLastError());
+    return cudaGetErrorString(error);
+  }
+  std::unique_ptr<CapturedQueue> end_capture(std::string* problem) override {
+    cudaGraph_t captured = nullptr;
+    cudaGraphExec_t graph = nullptr;
+    const cudaError_t ended = cudaStreamEndCapture(stream_, &captured);
+    cudaError_t error = capture_error_ != cudaSuccess ? capture_error_ : ended;
+    capturing_ = false;
+    if (error == cudaSuccess) error = cudaGraphInstantiateWithFlags(&graph, captured, 0);
+    if (captured != nullptr) static_cast<void>(cudaGraphDestroy(captured));
+    // Nothing was done of what was refused, so that synchronize() must not find it.
+    const cudaError_t refused = cudaGetLastError();
+    if (error == cudaSuccess) error = refused;
+    if (error == cudaSuccess) return std::make_unique<CudaGraph>(graph, stream_, index_);
+    if (graph != nullptr) static_cast<void>(cudaGraphExecDestroy(graph));
+    *problem = cudaGetErrorString(error);
+    return nullptr;
   }
 
   void* queue() const override { return stream_; }
@@ -149,11 +200,17 @@ class CudaDevice final : public Device {
     cudaError_t none = cudaSuccess;
     error_.compare_exchange_strong(none, error);
   }
+  // Of what a capture takes, too.
+  void note_queued(cudaError_t error) {
+    if (!capturing_) return note(error);
+    if (capture_error_ == cudaSuccess) capture_error_ = error;
+  }
   static const char* text_of(cudaError_t error) {
     return error == cudaSuccess ? nullptr : cudaGetErrorString(error);
   }
   void copy(void* to, const void* from, int64_t bytes, cudaMemcpyKind kind) {
-    if (bytes > 0) note(cudaMemcpyAsync(to, from, static_cast<size_t>(bytes), kind, stream_));
+    if (bytes <= 0) return;
+    note_queued(cudaMemcpyAsync(to, from, static_cast<size_t>(bytes), kind, stream_));
   }
   // Free and total bytes.
   std::pair<int64_t, int64_t> memory() const {
@@ -168,6 +225,8 @@ class CudaDevice final : public Device {
   cudaStream_t stream_ = nullptr;
   std::array<cudaEvent_t, kEvents> events_{};
   int64_t marks_ = 0;
+  bool capturing_ = false;
+  cudaError_t capture_error_ = cudaSuccess;
   std::atomic<cudaError_t> error_{cudaSuccess};
 };
 

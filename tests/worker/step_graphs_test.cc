@@ -1,0 +1,372 @@
+// SPDX-License-Identifier: Apache-2.0
+// Steps that are captured and replayed, on a device without a GPU, beside steps whose kernels are
+// queued one by one: every answer has the same bits, and nothing that was captured is replayed once
+// it is void.
+#include "worker/step_graphs.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <spdlog/sinks/ostream_sink.h>
+#include <spdlog/spdlog.h>
+
+#include <fstream>
+#include <map>
+#include <sstream>
+
+#include "base/status.h"
+#include "tests/support/in_process_cluster.h"
+#include "tests/support/late_device.h"
+#include "tests/support/steps.h"
+#include "tests/support/temp_folder.h"
+#include "tests/support/test_data.h"
+#include "tests/support/tiny_program.h"
+#include "tests/worker/counting_device.h"
+#include "worker/collectives/local.h"
+#include "worker/collectives/staged.h"
+
+namespace lockstep {
+namespace {
+
+Backend graph_backend(Captures& captures) {
+  Backend backend = late_backend();
+  backend.device = std::make_unique<CountingDevice>(std::move(backend.device), captures);
+  backend.graphs = true;
+  return backend;
+}
+
+// Everything but the time that it took.
+std::string text_of(cluster::StepResult result) {
+  result.clear_times();
+  return result.SerializeAsString();
+}
+
+// A model whose steps are run twice, with graphs and without.
+class Pair {
+ public:
+  explicit Pair(InProcessOptions options) {
+    options.limits.set_page_tokens(16);
+    options.limits.set_context(128);
+    options.backend = [this] { return graph_backend(captures); };
+    graphs_ = open(options, graphs_group_);
+    options.backend = late_backend;
+    direct_ = open(options, direct_group_);
+  }
+  // A new group of each, without a restart.
+  void regroup() {
+    graphs_group_ = graphs_->form({}).value();
+    direct_group_ = direct_->form({}).value();
+    step_ = 0;
+  }
+  void run(cluster::Step step) {
+    step.set_step(++step_);
+    const auto found = graphs_group_->run(step), wanted = direct_group_->run(step);
+    ASSERT_EQ(message_of(found.status()), "");
+    ASSERT_EQ(message_of(wanted.status()), "");
+    for (size_t rank = 0; rank < wanted->size(); ++rank) {
+      ASSERT_EQ(text_of((*found)[rank]), text_of((*wanted)[rank])) << "step " << step_;
+    }
+  }
+
+  Captures captures;
+
+ private:
+  static std::unique_ptr<InProcessCluster> open(const InProcessOptions& options,
+                                                std::unique_ptr<Group>& group) {
+    auto cluster = InProcessCluster::open(options);
+    EXPECT_EQ(message_of(cluster.status()), "");
+    auto formed = (*cluster)->form({});
+    EXPECT_EQ(message_of(formed.status()), "");
+    group = std::move(formed).value();
+    return std::move(cluster).value();
+  }
+
+  std::unique_ptr<InProcessCluster> graphs_, direct_;
+  std::unique_ptr<Group> graphs_group_, direct_group_;
+  uint64_t step_ = 0;
+};
+
+// Tokens that mean nothing, of sequences that come, grow and come again.
+class Sequences {
+ public:
+  // Sequence `slot` begins with so many tokens, in pages of its own: others each time.
+  void begin(cluster::Step& step, int32_t slot, int64_t rows) {
+    lengths_[slot] = 0;
+    const int32_t first = (2 * slot + 6 * (begun_++ % 3)) % 60;
+    add(step, slot, rows, {first, first + 1});
+  }
+  void grow(cluster::Step& step, int32_t slot) { add(step, slot, 1, {}); }
+
+ private:
+  void add(cluster::Step& step, int32_t slot, int64_t rows, const std::vector<int32_t>& pages) {
+    std::vector<int32_t> tokens;
+    for (int64_t i = 0; i < rows; ++i) tokens.push_back((7 * slot + 5 * next_++) % 97);
+    add_rows_in_slot(step, slot, tokens, lengths_[slot], pages);
+    cluster::Output& output = *step.mutable_outputs(step.outputs_size() - 1);
+    output.set_temperature(0.5f);
+    output.set_seed(static_cast<uint64_t>(slot));
+    output.set_want_noisy(true);
+    output.set_want_raw_sums(slot % 2 == 0);
+    lengths_[slot] += rows;
+  }
+  std::map<int32_t, int64_t> lengths_;
+  int32_t next_ = 1;
+  int32_t begun_ = 0;
+};
+
+struct Family {
+  const char* name;
+  const char* dtype;
+};
+
+class StepGraphsFamilyTest : public ::testing::TestWithParam<Family> {};
+
+// Of windows, experts, latent attention, and states with and without pages.
+constexpr Family kFamilies[] = {{"mistral_window", "float32"}, {"mixtral", "float32"},
+                                {"deepseek_v2", "float32"},    {"qwen3_next", "float32"},
+                                {"rwkv7", "float32"},          {"gpt_oss", "bfloat16"}};
+
+TEST_P(StepGraphsFamilyTest, ReplaysHaveTheBitsOfKernelsQueuedOneByOne) {
+  const std::string name = std::string("goldens/") + GetParam().name;
+  LOCKSTEP_NEEDS_TEST_DATA(name);
+  InProcessOptions options{.model = test_data(name), .dtype = GetParam().dtype};
+  options.limits.set_rows(24);
+  options.limits.set_sequences(8);
+  options.limits.set_outputs(8);
+  Pair pair(options);
+  Sequences sequences;
+  cluster::Step prompts;
+  for (const auto& [slot, rows] : {std::pair(0, 3), std::pair(1, 1), std::pair(2, 9)}) {
+    sequences.begin(prompts, slot, rows);
+  }
+  pair.run(prompts);
+  const auto grow = [&](std::initializer_list<int32_t> slots) {
+    cluster::Step step;
+    for (const int32_t slot : slots) sequences.grow(step, slot);
+    pair.run(step);
+  };
+  for (int i = 0; i < 4; ++i) grow({0, 1, 2});
+  EXPECT_EQ(pair.captures.begun, 1);
+  EXPECT_EQ(pair.captures.replayed, 3);
+  for (int i = 0; i < 3; ++i) grow({2});
+  for (int i = 0; i < 2; ++i) grow({2, 0});
+  cluster::Step again;  // One has lost its pages and is computed again, beside one that grows.
+  sequences.begin(again, 1, 6);
+  sequences.grow(again, 0);
+  pair.run(again);
+  cluster::Step fresh;  // A prompt of one token has the shape of steps that generate.
+  sequences.begin(fresh, 3, 1);
+  for (const int32_t slot : {0, 1, 2}) sequences.grow(fresh, slot);
+  pair.run(fresh);
+  for (int i = 0; i < 2; ++i) grow({3, 1, 0});
+  grow({1, 2, 3, 0});
+  EXPECT_EQ(pair.captures.begun, 3);
+  EXPECT_EQ(pair.captures.replayed, 3 + 2 + 1 + 4);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, StepGraphsFamilyTest, ::testing::ValuesIn(kFamilies),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+// A model of one small layer, with weights that are drawn.
+class SmallModel {
+ public:
+  explicit SmallModel(int vocab) {
+    std::ofstream(folder_.path() / "config.json")
+        << R"({"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_act": "silu",
+               "hidden_size": 16, "intermediate_size": 16, "num_hidden_layers": 1,
+               "num_attention_heads": 2, "num_key_value_heads": 2, "rms_norm_eps": 1e-5,
+               "max_position_embeddings": 128, "vocab_size": )"
+        << vocab << "}";
+  }
+  InProcessOptions options(int ranks = 1) const {
+    return {.model = folder_.path(), .ranks = ranks, .dtype = "float32", .random_seed = 5};
+  }
+
+ private:
+  TempFolder folder_;
+};
+
+TEST(StepGraphsTest, EveryNumberOfRowsAroundABucketsBorderHasItsBits) {
+  const SmallModel model(64);
+  InProcessOptions options = model.options();
+  options.limits.set_rows(80);
+  options.limits.set_sequences(80);
+  options.limits.set_outputs(80);
+  options.max_pages = 200;
+  Pair pair(options);
+  for (const int32_t rows : {1, 2, 3, 4, 5, 63, 64, 65}) {
+    const int before = pair.captures.replayed;
+    for (int position = 0; position < 2; ++position) {
+      cluster::Step step;
+      for (int32_t slot = 0; slot < rows; ++slot) {
+        add_rows_in_slot(step, slot, {(slot + 3 * position) % 60 + 1}, position, {2 * slot});
+      }
+      pair.run(step);
+    }
+    EXPECT_GT(pair.captures.replayed, before) << rows << " rows";
+  }
+  EXPECT_EQ(pair.captures.begun, 6) << "buckets 1, 2, 4, 8, 64 and 80";
+}
+
+TEST(StepGraphsTest, RanksThatMeetCaptureNothing) {
+  const SmallModel model(64);
+  Pair pair(model.options(2));
+  for (int position = 0; position < 4; ++position) {
+    cluster::Step step;
+    add_rows_in_slot(step, 0, {5}, position, {1});
+    pair.run(step);
+  }
+  EXPECT_EQ(pair.captures.begun, 0);
+}
+
+// One rank of a program with every operator, which tests ask as a transport would.
+class OneRank {
+ public:
+  explicit OneRank(Backend backend) : backend_(std::move(backend)) {
+    auto loaded = Worker::load(assignment(), collective(), {.threads = 2, .backend = &backend_});
+    EXPECT_EQ(message_of(loaded.status()), "");
+    worker_ = std::move(loaded).value();
+    EXPECT_EQ(message_of(worker_->start(8)), "");
+  }
+  void restart() {
+    ASSERT_EQ(message_of(worker_->rejoin(assignment(), collective())), "");
+    ASSERT_EQ(message_of(worker_->start(7)), "");
+    position_ = 0;
+  }
+  // Two sequences grow by a row, and this is asked for beside their logits.
+  absl::StatusOr<cluster::StepResult> grow(int64_t top_count = 1, bool trace = false) {
+    cluster::Step step;
+    step.set_step(static_cast<uint64_t>(position_) + 1);
+    for (const int32_t slot : {0, 1}) {
+      add_rows_in_slot(step, slot, {static_cast<int32_t>(position_ * 3 + slot)}, position_,
+                       {slot + 2});
+      step.mutable_outputs(slot)->set_top_count(top_count);
+    }
+    step.set_trace(trace);
+    ++position_;
+    return worker_->step(step);
+  }
+
+ private:
+  std::unique_ptr<Collective> collective() {
+    return staged_collective(single_collective(), *backend_.device);
+  }
+  cluster::Assignment assignment() {
+    cluster::Assignment assignment;
+    *assignment.mutable_program() = layer_program();
+    assignment.mutable_program()->set_numeric_class(backend_.numeric_class);
+    assignment.set_random_weights(true);
+    assignment.set_random_seed(7);
+    assignment.set_max_pages(16);
+    return assignment;
+  }
+  const Backend backend_;
+  std::unique_ptr<Worker> worker_;
+  int64_t position_ = 0;
+};
+
+void expect_alike(OneRank& graphs, OneRank& direct, int steps) {
+  for (int i = 0; i < steps; ++i) {
+    const auto found = graphs.grow(), wanted = direct.grow();
+    ASSERT_EQ(message_of(found.status()), "");
+    ASSERT_EQ(text_of(*found), text_of(*wanted));
+  }
+}
+
+// The late device ends the test where a kernel is given memory that was released.
+TEST(StepGraphsTest, NothingIsReplayedOnceThePagesAreOthers) {
+  Captures captures;
+  OneRank graphs(graph_backend(captures)), direct(late_backend());
+  expect_alike(graphs, direct, 3);
+  EXPECT_EQ(captures.replayed, 2);
+  graphs.restart();
+  direct.restart();
+  expect_alike(graphs, direct, 3);
+  EXPECT_EQ(captures.begun, 2);
+  EXPECT_EQ(captures.replayed, 4);
+}
+
+TEST(StepGraphsTest, ATracedStepTellsOfEveryOperator) {
+  Captures captures;
+  OneRank graphs(graph_backend(captures)), direct(late_backend());
+  expect_alike(graphs, direct, 3);
+  const auto traced = graphs.grow(1, /*trace=*/true), wanted = direct.grow();
+  EXPECT_GT(traced->trace().instructions_size(), 10);
+  EXPECT_EQ(traced->outputs(0).logits(), wanted->outputs(0).logits());
+  expect_alike(graphs, direct, 1);
+  EXPECT_EQ(captures.begun, 1);
+  EXPECT_EQ(captures.replayed, 3);
+}
+
+TEST(StepGraphsTest, NothingIsReplayedOnceAStepsArraysAreElsewhere) {
+  const SmallModel model(2048);
+  InProcessOptions options = model.options();
+  options.limits.set_sequences(64);
+  options.limits.set_outputs(64);
+  options.max_pages = 64;
+  Pair pair(options);
+  const auto grow = [&](int32_t slots, int position, int64_t top_count) {
+    cluster::Step step;
+    for (int32_t slot = 0; slot < slots; ++slot) {
+      add_rows_in_slot(step, slot, {slot + position}, position, {slot});
+      step.mutable_outputs(slot)->set_top_count(top_count);
+    }
+    pair.run(step);
+  };
+  for (int position = 0; position < 3; ++position) grow(2, position, 1);
+  EXPECT_EQ(pair.captures.replayed, 2);
+  grow(20, 0, 2048);  // 20 * 2048 candidates and logits.
+  for (int position = 1; position < 4; ++position) grow(2, position, 1);
+  EXPECT_EQ(pair.captures.begun, 2);
+  EXPECT_EQ(pair.captures.replayed, 4);
+}
+
+// What is logged while it lives.
+class Log {
+ public:
+  Log() : before_(spdlog::default_logger()) {
+    auto sink = std::make_shared<spdlog::sinks::ostream_sink_mt>(text_);
+    auto logger = std::make_shared<spdlog::logger>("test", std::move(sink));
+    logger->set_pattern("%v");
+    spdlog::set_default_logger(std::move(logger));
+  }
+  ~Log() { spdlog::set_default_logger(before_); }
+  std::string text() const { return text_.str(); }
+
+ private:
+  std::ostringstream text_;
+  const std::shared_ptr<spdlog::logger> before_;
+};
+
+struct Refusal {
+  const char* name;
+  bool Captures::*what;
+  const char* reason;
+};
+
+class StepGraphsRefusalTest : public ::testing::TestWithParam<Refusal> {};
+
+TEST_P(StepGraphsRefusalTest, KernelsAreQueuedOneByOneFromThenOnAndOneLineSaysWhy) {
+  const Log log;
+  Captures captures;
+  captures.*GetParam().what = true;
+  OneRank graphs(graph_backend(captures)), direct(late_backend());
+  expect_alike(graphs, direct, 4);
+  graphs.restart();
+  direct.restart();
+  expect_alike(graphs, direct, 3);
+  EXPECT_EQ(captures.begun, 1);
+  EXPECT_EQ(captures.replayed, 0);
+  EXPECT_EQ(log.text(), std::string("late device: steps are queued kernel by kernel, since a graph "
+                                    "failed: ") +
+                            GetParam().reason + "\n");
+}
+
+INSTANTIATE_TEST_SUITE_P(All, StepGraphsRefusalTest,
+                         ::testing::Values(Refusal{"Begin", &Captures::refuse_begin, "no capture"},
+                                           Refusal{"End", &Captures::refuse_end, "no graph"},
+                                           Refusal{"Replay", &Captures::refuse_replay,
+                                                   "no replay"}),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+}  // namespace
+}  // namespace lockstep

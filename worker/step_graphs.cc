@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// A shape is everything that calls get by value: where it is the same, a replay does what the calls
+// would. Other than that they read memory, whose contents may differ from step to step.
+#include "worker/step_graphs.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <cstring>
+#include <type_traits>
+
+#include "base/check.h"
+#include "base/status.h"
+#include "operators/schema.h"
+#include "worker/bindings.h"
+
+namespace lockstep {
+namespace {
+
+// Each takes memory of the driver's. Then all begin anew.
+constexpr size_t kMostShapes = 64;
+
+static_assert(std::has_unique_object_representations_v<StepView>);
+bool same(const StepView& one, const StepView& other) {
+  return std::memcmp(&one, &other, sizeof(StepView)) == 0;
+}
+
+bool has_collectives(const program::Program& program) {
+  return std::ranges::any_of(program.instructions(), [](const auto& instruction) {
+    return schema_of(op_of(instruction)).run_by == RunBy::kCollective;
+  });
+}
+
+}  // namespace
+
+StepGraphs::StepGraphs(Device& device, const program::Program& program)
+    : device_(device), meets_(has_collectives(program)), padded_(program.limits()) {}
+
+void StepGraphs::use(const StateRoom& room) {
+  shapes_.clear();
+  padded_.use(room);
+}
+
+void StepGraphs::use(const Collective& collective) {
+  shapes_.clear();
+  can_capture_ = !meets_ || collective.can_be_captured();
+  if (can_capture_) return;
+  spdlog::info("{}: steps are queued kernel by kernel: how these ranks meet cannot be captured",
+               device_.name());
+}
+
+absl::Status StepGraphs::run(const StepView& on_device,
+                             const std::function<absl::Status()>& direct) {
+  const auto known = std::ranges::find_if(
+      shapes_, [&](const Shape& shape) { return same(shape.step, on_device); });
+  if (known == shapes_.end()) {
+    if (shapes_.size() == kMostShapes) shapes_.clear();
+    shapes_.push_back({.step = on_device, .queue = nullptr});
+    return direct();
+  }
+  if (known->queue == nullptr) capture(*known, direct);
+  if (refused_) return direct();
+  const char* failure = known->queue->replay();
+  if (failure == nullptr) return absl::OkStatus();
+  give_up(failure);
+  return direct();
+}
+
+void StepGraphs::capture(Shape& shape, const std::function<absl::Status()>& direct) {
+  if (const char* failure = device_.begin_capture(); failure != nullptr) return give_up(failure);
+  const absl::Status status = direct();
+  std::string problem;
+  std::unique_ptr<CapturedQueue> queue = device_.end_capture(&problem);
+  if (!status.ok()) return give_up(message_of(status));
+  if (queue == nullptr) return give_up(problem);
+  shape.queue = std::move(queue);
+}
+
+void StepGraphs::give_up(const std::string& reason) {
+  refused_ = true;
+  shapes_.clear();
+  spdlog::warn("{}: steps are queued kernel by kernel, since a graph failed: {}", device_.name(),
+               reason);
+}
+
+}  // namespace lockstep
