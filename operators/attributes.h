@@ -51,8 +51,8 @@ struct OperatorAttrs {
   bool centred = false;      // head_norm: layer_norm within each head, not rms_norm
   int64_t vocab_begin = 0;   // embed, top_candidates: first id of this rank's slice
   bool by_position = false;  // embed: the row of position + offset, not of the token
-  // embed: by position; rope: first column of a head that turns; position_scale: added to the
-  // position
+  // embed: by position; rope, rope_attention: first column of a head that turns; position_scale:
+  // added to the position
   int64_t offset = 0;
   bool beside = false;    // embed: not the model's own, and what came with the step has the
   int64_t absent_id = 0;  // row of absent_id
@@ -81,8 +81,9 @@ struct OperatorAttrs {
   bool out_before = false;  // recurrence: of a row, from what the rows before it left
   int state = -1;           // Index into the program's states, of operators that have one.
   int64_t taps = 0;         // conv: rows that a column is summed over
-  int64_t rotary_dim = 0;   // rope_table, rope: columns of a head that are rotated
-  bool interleaved = false;         // rope: pairs (2i, 2i+1) instead of (i, i + rotary_dim / 2)
+  int64_t rotary_dim = 0;   // rope_table, rope, rope_attention: columns of a head that are rotated
+  // rope, rope_attention: pairs (2i, 2i+1) instead of (i, i + rotary_dim / 2)
+  bool interleaved = false;
   const float* inv_freq = nullptr;  // rope_table: [rope_length_count + 1, rotary_dim / 2]
   int64_t inv_freq_count = 0;
   // rope_table: set i of inv_freq is for a rope_length up to rope_lengths[i], the last for others.

@@ -26,16 +26,22 @@ bool check_type(const char* what, DType found, DType wanted, Finding& finding) {
   return false;
 }
 
-DType wanted_output(const OperatorSchema& schema, const OperatorCall& call, DType in) {
+// Of output i.
+DType wanted_output(const OperatorSchema& schema, const OperatorCall& call, DType in, int i) {
   switch (schema.output_types) {
+    case OutputTypes::kMayRound: {
+      const bool rounded = i + 1 == schema.output_count() && call.out[i].dtype == DType::kBF16;
+      return rounded ? DType::kBF16 : DType::kF32;
+    }
     case OutputTypes::kBF16:
       return DType::kBF16;
     case OutputTypes::kRounded:
       return is_rounded(call.out[0].dtype) ? call.out[0].dtype : DType::kA8;
     case OutputTypes::kSame:
       return in;
-    case OutputTypes::kF32:
     case OutputTypes::kIdsFirst:
+      return i == 0 ? DType::kI32 : DType::kF32;
+    case OutputTypes::kF32:
       break;
   }
   return DType::kF32;
@@ -55,10 +61,9 @@ bool check_types(const OperatorSchema& schema, const OperatorCall& call, Finding
     const DType wanted = schema.inputs[i].kind == OperandKind::kIds ? DType::kI32 : in;
     if (!check_type("an input", call.in[i].dtype, wanted, finding)) return false;
   }
-  const DType out = wanted_output(schema, call, in);
   for (int i = 0; i < schema.output_count(); ++i) {
-    const bool ids = i == 0 && schema.output_types == OutputTypes::kIdsFirst;
-    if (!check_type("an output", call.out[i].dtype, ids ? DType::kI32 : out, finding)) return false;
+    const DType wanted = wanted_output(schema, call, in, i);
+    if (!check_type("an output", call.out[i].dtype, wanted, finding)) return false;
   }
   return true;
 }

@@ -59,6 +59,46 @@ bool check_positions(const OperatorCall& c, Finding& f) {
                   kMaxColumns);
 }
 
+// Which columns of a head turn, by which table.
+bool check_turn(const OperatorAttrs& a, const OperandShape& table, Finding& f) {
+  return f.within("rotary_dim", a.rotary_dim, 2, a.head_dim) &&
+         f.equal("rotary_dim's remainder by 2", a.rotary_dim % 2, 0) &&
+         f.within("offset", a.offset, 0, a.head_dim - a.rotary_dim) &&
+         f.equal("columns of the table", table.cols, a.rotary_dim);
+}
+
+// Of attention, with its own operand of sinks.
+bool check_heads_and_pages(const OperatorCall& c, const OperandShape& sinks, Finding& f) {
+  const OperatorAttrs& a = c.attrs;
+  if (c.program != nullptr &&
+      !(f.within("state", a.state, 0, c.program->state_count - 1) &&
+        f.equal("head_dim", a.head_dim, c.kv.k_dim) &&
+        f.equal("v_dim of the pages", c.kv.v_dim, a.values_in_keys ? 0 : a.v_dim) &&
+        f.equal("kv_heads", a.kv_heads, c.kv.kv_heads))) {
+    return false;
+  }
+  const bool shapes =
+      f.within("heads", a.heads, 0, kMaxHeads) && f.within("kv_heads", a.kv_heads, 0, kMaxHeads) &&
+      f.within("head_dim", a.head_dim, 1, kMaxColumns / kMaxHeads) &&
+      f.within("v_dim", a.v_dim, 1, a.values_in_keys ? a.head_dim : kMaxColumns / kMaxHeads) &&
+      f.equal("columns of q", c.in[0].cols, a.heads * a.head_dim) &&
+      f.equal("columns of k", c.in[1].cols, a.kv_heads * a.head_dim) &&
+      f.equal("columns of v", c.in[2].cols,
+              a.kv_heads * (a.values_in_keys ? a.head_dim : a.v_dim)) &&
+      f.equal("columns of the output", c.out[0].cols, a.heads * a.v_dim) &&
+      f.equal("kv_head_of count", a.kv_head_of_count, a.heads) &&
+      (a.slopes == nullptr || f.equal("slopes count", a.slope_count, a.heads)) &&
+      (!sinks.present || f.equal("columns of sinks", sinks.cols, a.heads));
+  if (!shapes) return false;
+  for (int64_t head = 0; head < a.heads; ++head) {
+    if (!f.within("kv_head_of", a.kv_head_of[head], 0, a.kv_heads - 1)) return false;
+    if (a.slopes != nullptr && !f.finite("a slope", a.slopes[head])) return false;
+  }
+  return f.finite("scale", a.scale) && f.finite("cap", a.cap) &&
+         f.holds(a.cap >= 0, "cap must not be negative") &&
+         f.within("window", a.window, 0, kMaxColumns) && f.within("chunk", a.chunk, 0, kMaxColumns);
+}
+
 }  // namespace
 
 bool check_embed(const OperatorCall& c, Finding& f) {
@@ -139,12 +179,8 @@ bool check_rope_table(const OperatorCall& c, Finding& f) {
 }
 
 bool check_rope(const OperatorCall& c, Finding& f) {
-  const OperatorAttrs& a = c.attrs;
-  return f.within("head_dim", a.head_dim, 1, kMaxColumns) &&
-         f.within("rotary_dim", a.rotary_dim, 2, a.head_dim) &&
-         f.equal("rotary_dim's remainder by 2", a.rotary_dim % 2, 0) &&
-         f.within("offset", a.offset, 0, a.head_dim - a.rotary_dim) &&
-         f.equal("columns of the table", c.in[1].cols, a.rotary_dim) && check_heads(c, f);
+  return f.within("head_dim", c.attrs.head_dim, 1, kMaxColumns) &&
+         check_turn(c.attrs, c.in[1], f) && check_heads(c, f);
 }
 
 bool check_position_scale(const OperatorCall& c, Finding& f) {
@@ -162,34 +198,13 @@ bool check_position_scale(const OperatorCall& c, Finding& f) {
 }
 
 bool check_attention(const OperatorCall& c, Finding& f) {
-  const OperatorAttrs& a = c.attrs;
-  if (c.program != nullptr &&
-      !(f.within("state", a.state, 0, c.program->state_count - 1) &&
-        f.equal("head_dim", a.head_dim, c.kv.k_dim) &&
-        f.equal("v_dim of the pages", c.kv.v_dim, a.values_in_keys ? 0 : a.v_dim) &&
-        f.equal("kv_heads", a.kv_heads, c.kv.kv_heads))) {
-    return false;
-  }
-  const bool shapes =
-      f.within("heads", a.heads, 0, kMaxHeads) && f.within("kv_heads", a.kv_heads, 0, kMaxHeads) &&
-      f.within("head_dim", a.head_dim, 1, kMaxColumns / kMaxHeads) &&
-      f.within("v_dim", a.v_dim, 1, a.values_in_keys ? a.head_dim : kMaxColumns / kMaxHeads) &&
-      f.equal("columns of q", c.in[0].cols, a.heads * a.head_dim) &&
-      f.equal("columns of k", c.in[1].cols, a.kv_heads * a.head_dim) &&
-      f.equal("columns of v", c.in[2].cols,
-              a.kv_heads * (a.values_in_keys ? a.head_dim : a.v_dim)) &&
-      f.equal("columns of the output", c.out[0].cols, a.heads * a.v_dim) &&
-      f.equal("kv_head_of count", a.kv_head_of_count, a.heads) &&
-      (a.slopes == nullptr || f.equal("slopes count", a.slope_count, a.heads)) &&
-      (!c.in[3].present || f.equal("columns of sinks", c.in[3].cols, a.heads));
-  if (!shapes) return false;
-  for (int64_t head = 0; head < a.heads; ++head) {
-    if (!f.within("kv_head_of", a.kv_head_of[head], 0, a.kv_heads - 1)) return false;
-    if (a.slopes != nullptr && !f.finite("a slope", a.slopes[head])) return false;
-  }
-  return f.finite("scale", a.scale) && f.finite("cap", a.cap) &&
-         f.holds(a.cap >= 0, "cap must not be negative") &&
-         f.within("window", a.window, 0, kMaxColumns) && f.within("chunk", a.chunk, 0, kMaxColumns);
+  return check_heads_and_pages(c, c.in[3], f);
+}
+
+bool check_rope_attention(const OperatorCall& c, Finding& f) {
+  return f.holds(!c.attrs.read_only, "read_only must not be set") &&
+         f.holds(!c.attrs.values_in_keys, "values_in_keys must not be set") &&
+         check_heads_and_pages(c, c.in[4], f) && check_turn(c.attrs, c.in[3], f);
 }
 
 bool check_map(const OperatorCall& c, Finding& f) {

@@ -17,6 +17,7 @@ bool check_head_norm(const OperatorCall& call, Finding& finding);
 bool check_rope_table(const OperatorCall& call, Finding& finding);
 bool check_rope(const OperatorCall& call, Finding& finding);
 bool check_attention(const OperatorCall& call, Finding& finding);
+bool check_rope_attention(const OperatorCall& call, Finding& finding);
 bool check_map(const OperatorCall& call, Finding& finding);  // map, gated
 bool check_top_candidates(const OperatorCall& call, Finding& finding);
 bool check_all_gather(const OperatorCall& call, Finding& finding);

@@ -4,20 +4,14 @@
 #include "operators/schema.h"
 
 #include "operators/checks.h"
+#include "operators/schema_parts.h"
 
 namespace lockstep {
 namespace {
 
-constexpr OperandSchema value(const char* name) { return {name, OperandKind::kValue}; }
-constexpr OperandSchema optional_value(const char* name) {
-  return {name, OperandKind::kValue, true};
-}
-constexpr OperandSchema ids(const char* name) { return {name, OperandKind::kIds}; }
-constexpr OperandSchema embedding(const char* name) { return {name, OperandKind::kEmbedding}; }
-constexpr OperandSchema matrix(const char* name) { return {name, OperandKind::kMatrix}; }
-constexpr OperandSchema norm(const char* name) { return {name, OperandKind::kNorm}; }
-constexpr OperandSchema optional_norm(const char* name) { return {name, OperandKind::kNorm, true}; }
-constexpr OperandSchema optional_bias(const char* name) { return {name, OperandKind::kBias, true}; }
+using schema_parts::embedding, schema_parts::ids, schema_parts::matrix, schema_parts::norm,
+    schema_parts::optional_bias, schema_parts::optional_norm, schema_parts::optional_value,
+    schema_parts::value;
 
 constexpr std::array<OperatorSchema, kOpCount> kSchemas = table_by_op<OperatorSchema>({
     {.op = Op::kEmbed,
@@ -28,6 +22,7 @@ constexpr std::array<OperatorSchema, kOpCount> kSchemas = table_by_op<OperatorSc
      .inputs = {embedding("weight")},
      .outputs = {"out"},
      .rows = RowRule::kTokens,
+     .output_types = OutputTypes::kMayRound,
      .check = check_embed,
      .flops_per_element = -1},
     {.op = Op::kLinear,
@@ -42,6 +37,7 @@ constexpr std::array<OperatorSchema, kOpCount> kSchemas = table_by_op<OperatorSc
      .attrs = AttrsKind::kNorm,
      .inputs = {value("x"), norm("weight")},
      .outputs = {"out"},
+     .output_types = OutputTypes::kMayRound,
      .columns = ColumnRule::kAlike,
      .in_place = true,
      .check = check_norm,
@@ -51,6 +47,7 @@ constexpr std::array<OperatorSchema, kOpCount> kSchemas = table_by_op<OperatorSc
      .attrs = AttrsKind::kNorm,
      .inputs = {value("x"), norm("weight"), optional_bias("bias")},
      .outputs = {"out"},
+     .output_types = OutputTypes::kMayRound,
      .columns = ColumnRule::kAlike,
      .in_place = true,
      .check = check_norm,
@@ -61,6 +58,7 @@ constexpr std::array<OperatorSchema, kOpCount> kSchemas = table_by_op<OperatorSc
      .attrs = AttrsKind::kNorm,
      .inputs = {value("x"), optional_norm("weight"), optional_bias("bias")},
      .outputs = {"out"},
+     .output_types = OutputTypes::kMayRound,
      .columns = ColumnRule::kAlike,
      .in_place = true,
      .check = check_head_norm,
@@ -105,9 +103,22 @@ constexpr std::array<OperatorSchema, kOpCount> kSchemas = table_by_op<OperatorSc
      .inputs = {value("q"), value("k"), value("v"), optional_bias("sinks")},
      .outputs = {"out"},
      .rows = RowRule::kTokens,
+     .output_types = OutputTypes::kMayRound,
      .state = StateKind::kKvPages,
      .effect = true,
      .check = check_attention,
+     .flops_per_element = -1},
+    {.op = Op::kRopeAttention,
+     .formula = "attention of q and k that are turned by the table, as rope does it; never "
+                "read_only nor values_in_keys",
+     .attrs = AttrsKind::kAttention,
+     .inputs = {value("q"), value("k"), value("v"), value("table"), optional_bias("sinks")},
+     .outputs = {"out"},
+     .rows = RowRule::kTokens,
+     .output_types = OutputTypes::kMayRound,
+     .state = StateKind::kKvPages,
+     .effect = true,
+     .check = check_rope_attention,
      .flops_per_element = -1},
     {.op = Op::kMap,
      .formula = "out = f(x), by element; f is silu, gelu, gelu_tanh, relu, relu_squared, sigmoid, "
@@ -116,6 +127,7 @@ constexpr std::array<OperatorSchema, kOpCount> kSchemas = table_by_op<OperatorSc
      .attrs = AttrsKind::kMap,
      .inputs = {value("x")},
      .outputs = {"out"},
+     .output_types = OutputTypes::kMayRound,
      .columns = ColumnRule::kAlike,
      .in_place = true,
      .check = check_map,
@@ -124,6 +136,7 @@ constexpr std::array<OperatorSchema, kOpCount> kSchemas = table_by_op<OperatorSc
      .formula = "out = x * y, by element",
      .inputs = {value("x"), value("y")},
      .outputs = {"out"},
+     .output_types = OutputTypes::kMayRound,
      .columns = ColumnRule::kAlike,
      .in_place = true,
      .flops_per_element = 1},
@@ -131,6 +144,7 @@ constexpr std::array<OperatorSchema, kOpCount> kSchemas = table_by_op<OperatorSc
      .formula = "out = x + y",
      .inputs = {value("x"), value("y")},
      .outputs = {"out"},
+     .output_types = OutputTypes::kMayRound,
      .columns = ColumnRule::kAlike,
      .in_place = true,
      .flops_per_element = 1},
@@ -139,6 +153,7 @@ constexpr std::array<OperatorSchema, kOpCount> kSchemas = table_by_op<OperatorSc
      .attrs = AttrsKind::kMap,
      .inputs = {value("gate"), value("up")},
      .outputs = {"out"},
+     .output_types = OutputTypes::kMayRound,
      .columns = ColumnRule::kAlike,
      .in_place = true,
      .check = check_map,
@@ -148,6 +163,7 @@ constexpr std::array<OperatorSchema, kOpCount> kSchemas = table_by_op<OperatorSc
      .attrs = AttrsKind::kNorm,
      .inputs = {value("x"), value("y"), norm("weight")},
      .outputs = {"sum", "out"},
+     .output_types = OutputTypes::kMayRound,
      .columns = ColumnRule::kAlike,
      .in_place = true,
      .check = check_norm,
@@ -302,6 +318,7 @@ constexpr std::array<OperatorSchema, kOpCount> kSchemas = table_by_op<OperatorSc
      .formula = "out = x + (y - x) * weight, by element",
      .inputs = {value("x"), value("y"), value("weight")},
      .outputs = {"out"},
+     .output_types = OutputTypes::kMayRound,
      .columns = ColumnRule::kAlike,
      .in_place = true,
      .flops_per_element = 3},
@@ -359,30 +376,8 @@ constexpr std::array<OperatorSchema, kOpCount> kSchemas = table_by_op<OperatorSc
   static_assert(kSchemas[number].op == Op::constant, #word " has no row in operators/schema.cc");
 #include "operators/ops.inc"
 
-// Rows that contradict themselves: operands with gaps, optional ones in front of required ones,
-// weights in front of values or behind one that may be missing.
-constexpr bool rows_are_sound() {
-  for (const OperatorSchema& schema : kSchemas) {
-    bool ended = false, optional = false, weights = false, optional_values = false;
-    for (const OperandSchema& operand : schema.inputs) {
-      const bool none = operand.kind == OperandKind::kNone;
-      const bool values = is_value(operand.kind);
-      if (!none && (ended || (optional && !operand.optional) || (weights && values) ||
-                    (optional_values && !values))) {
-        return false;
-      }
-      ended = ended || none;
-      optional = optional || operand.optional;
-      optional_values = optional_values || (values && operand.optional);
-      weights = weights || (!none && !values);
-    }
-    if (schema.columns != ColumnRule::kOwn && schema.inputs[0].kind != OperandKind::kValue) {
-      return false;
-    }
-  }
-  return true;
-}
-static_assert(rows_are_sound(), "required operands come first, and values before weights");
+static_assert(schema_parts::rows_are_sound(kSchemas),
+              "required operands come first, and values before weights");
 
 }  // namespace
 

@@ -33,9 +33,10 @@ struct OperandSchema {
 // tokens in and outputs out; or as check() says.
 enum class RowRule : uint8_t { kSame, kTokens, kOutputs, kTokensToOutputs, kOwn };
 // Types of the values but ids: inputs float32, or all alike of float32 and bfloat16, or also rows
-// that are rounded in groups; outputs as named, kIdsFirst being int32 and then float32.
+// that are rounded in groups; outputs as named, kIdsFirst being int32 and then float32, kMayRound
+// float32, but the last one may be rounded to bfloat16 (by GPUs' kernels).
 enum class InputTypes : uint8_t { kF32, kAlike, kAlikeOrRounded };
-enum class OutputTypes : uint8_t { kF32, kBF16, kRounded, kSame, kIdsFirst };
+enum class OutputTypes : uint8_t { kF32, kMayRound, kBF16, kRounded, kSame, kIdsFirst };
 // Columns: every value as the first input, the outputs as the first input, or as check() says.
 enum class ColumnRule : uint8_t { kAlike, kOutputsAlike, kOwn };
 // Who does it: a kernel, the ranks together, or nobody, since the output is a view of the input.
@@ -124,6 +125,7 @@ struct OperatorSchema {
   int output_count() const;
   // Rows of its first input times a matrix: where the input is split, the strategy decides.
   bool multiplies() const;
+  bool may_round() const { return output_types == OutputTypes::kMayRound; }
 };
 
 // The operator's row; an empty one for kNone and for numbers that are no operator.

@@ -80,6 +80,9 @@ void bind_attention(const program::AttentionAttrs& from, OperatorAttrs& attrs) {
   attrs.values_in_keys = from.values_in_keys();
   attrs.cap = from.cap();
   attrs.state = from.state();
+  attrs.rotary_dim = from.rotary_dim();
+  attrs.interleaved = from.interleaved();
+  attrs.offset = from.offset();
 }
 
 void bind_route(const program::RouteAttrs& from, OperatorAttrs& attrs) {
@@ -148,10 +151,14 @@ std::string rope_table_text(const OperatorAttrs& attrs, bool brief) {
                             attrs.dynamic_length, attrs.dynamic_factor, attrs.rope_theta);
 }
 
-std::string rope_text(const OperatorAttrs& attrs) {
-  std::string text = fmt::format("head_dim {} rotary_dim {}", attrs.head_dim, attrs.rotary_dim);
+std::string turn_text(const OperatorAttrs& attrs) {
+  std::string text = fmt::format("rotary_dim {}", attrs.rotary_dim);
   if (attrs.offset != 0) text += fmt::format(" offset {}", attrs.offset);
   return text + (attrs.interleaved ? " interleaved" : "");
+}
+
+std::string rope_text(const OperatorAttrs& attrs) {
+  return fmt::format("head_dim {} ", attrs.head_dim) + turn_text(attrs);
 }
 
 std::string position_scale_text(const OperatorAttrs& attrs, bool brief) {
@@ -178,6 +185,7 @@ std::string attention_text(const OperatorAttrs& attrs, bool brief) {
     const std::span<const float> slopes(attrs.slopes, static_cast<size_t>(attrs.slope_count));
     text += " slopes " + list_text(slopes, brief, "{:.6g}");
   }
+  if (attrs.rotary_dim != 0) text += " " + turn_text(attrs);
   const std::span<const int32_t> map(attrs.kv_head_of, static_cast<size_t>(attrs.kv_head_of_count));
   return text + " kv_head_of " + list_text(map, brief, "{}");
 }

@@ -34,10 +34,8 @@ constexpr Pass kBeforeSplit[] = {
 
 // On each rank's graph: what is gathered, fusions.
 constexpr Pass kAfterSplit[] = {
-    {"round_parts", round_parts},
-    {"fuse_linears", fuse_linears},
-    {"fuse_gated", fuse_gated},
-    {"fuse_add_norm", fuse_add_norm},
+    {"round_parts", round_parts},     {"fuse_linears", fuse_linears}, {"fuse_gated", fuse_gated},
+    {"fuse_add_norm", fuse_add_norm}, {"fuse_rope", fuse_rope},       {"fuse_casts", fuse_casts},
 };
 
 absl::Status check_stage(const char* stage, const Graph& graph) {

@@ -314,6 +314,7 @@ constexpr auto kRules = table_by_op<Rule>({
     {Op::kWkv, plain<by_column>},
     {Op::kExpandHeads, plain<each_head>, local_heads},
     {Op::kRoundGroups},
+    {Op::kRopeAttention},
     {Op::kExpertScale, plain<all_whole>},
 });
 #define LOCKSTEP_OP(number, constant, message, word) \

@@ -16,11 +16,15 @@ Rewriter::Rewriter(const Graph& from)
 }
 
 void Rewriter::copy(const Node& node) {
+  std::vector<ValueInfo> outputs;
+  for (int output : node.outputs) outputs.push_back(from_.values()[output]);
+  copy(node, std::move(outputs));
+}
+
+void Rewriter::copy(const Node& node, std::vector<ValueInfo> outputs) {
   Node fresh{.op = node.op, .attributes = node.attributes};
   for (int input : node.inputs) fresh.inputs.push_back(value(input));
   for (int old : node.parameters) fresh.parameters.push_back(parameter(old));
-  std::vector<ValueInfo> outputs;
-  for (int output : node.outputs) outputs.push_back(from_.values()[output]);
   const std::vector<Value> values = append(std::move(fresh), std::move(outputs));
   for (size_t i = 0; i < values.size(); ++i) replace(node.outputs[i], values[i].id);
 }

@@ -14,8 +14,9 @@ class Rewriter {
  public:
   explicit Rewriter(const Graph& from);
 
-  // Appends the node as it is.
+  // Appends the node as it is, or with outputs that are described otherwise.
   void copy(const Node& node);
+  void copy(const Node& node, std::vector<ValueInfo> outputs);
   // Appends a node whose operands are already the new graph's.
   std::vector<Value> append(Node node, std::vector<ValueInfo> outputs);
 

@@ -35,6 +35,11 @@ absl::StatusOr<std::string> group_class(const std::vector<WorkerFacts>& workers)
   return std::string(common);
 }
 
+bool are_gpus(const std::vector<WorkerFacts>& workers) {
+  return std::all_of(workers.begin(), workers.end(),
+                     [](const WorkerFacts& worker) { return is_cuda_class(worker.numeric_class); });
+}
+
 bool take_rounded_rows(const std::vector<WorkerFacts>& workers) {
   return std::all_of(workers.begin(), workers.end(),
                      [](const WorkerFacts& worker) { return worker.device == "cpu"; });

@@ -34,6 +34,10 @@ absl::StatusOr<std::vector<WorkerFacts>> alike_workers(int count);
 // two ranks that have none in common.
 absl::StatusOr<std::string> group_class(const std::vector<WorkerFacts>& workers);
 
+// Whether all of them compute in a class of GPUs, whose kernels fuse more and may round what they
+// give.
+bool are_gpus(const std::vector<WorkerFacts>& workers);
+
 // Whether all of them have linears of rows that were rounded before (rounded_rows).
 bool take_rounded_rows(const std::vector<WorkerFacts>& workers);
 

@@ -59,6 +59,19 @@ absl::Status note_weights(const Program& program, const Instruction& instruction
   return absl::OkStatus();
 }
 
+// Only a GPU's kernels round what they give, where the operator's row allows it.
+absl::Status check_rounding(const Program& program, int index, const Backend& backend) {
+  const Instruction& instruction = program.instructions(index);
+  const OperatorSchema& schema = schema_of(op_of(instruction));
+  if (!schema.may_round() || is_cuda_class(backend.numeric_class)) return absl::OkStatus();
+  const program::Value& last = program.values(*instruction.outputs().rbegin());
+  if (dtype_of(last.dtype()) == DType::kF32) return absl::OkStatus();
+  return failed_precondition(
+      "instruction {}: {} gives float32 in numeric class {}, the program wants {}; run the same "
+      "version everywhere",
+      index, op_name(schema.op), backend.numeric_class, dtype_name(dtype_of(last.dtype())));
+}
+
 absl::StatusOr<const KernelEntry*> kernel_of(const Program& program, int index,
                                              const Backend& backend) {
   const Instruction& instruction = program.instructions(index);
@@ -98,6 +111,7 @@ absl::StatusOr<Bindings> bind(const Program& program, const Backend& backend) {
     bindings.kernels.push_back(nullptr);
     const OperatorSchema& schema = schema_of(op_of(instruction));
     if (schema.run_by != RunBy::kKernel) continue;
+    RETURN_IF_ERROR(check_rounding(program, i, backend));
     ASSIGN_OR_RETURN(const KernelEntry* kernel, kernel_of(program, i, backend));
     bindings.kernels.back() = kernel;
     if (schema.state != StateKind::kNone) {

@@ -14,7 +14,8 @@ namespace lockstep {
 Graph drop_dead(const Graph& graph, const CompileOptions& options);
 // Gives every parameter the type that it is kept in: weight_dtype's, float32 for norms and biases.
 Graph store_weights(const Graph& graph, const CompileOptions& options);
-// Rounds the input of every linear that takes bfloat16 to it, each value once.
+// Rounds the input of every linear that takes bfloat16 to it, each value once; on GPUs those of
+// codes take it, too.
 Graph round_inputs(const Graph& graph, const CompileOptions& options);
 
 // --- On a rank's graph, after the cut.
@@ -29,5 +30,9 @@ Graph fuse_linears(const Graph& graph, const CompileOptions& options);
 Graph fuse_gated(const Graph& graph, const CompileOptions& options);
 // A sum that goes into an rms_norm -> add_norm, which gives both.
 Graph fuse_add_norm(const Graph& graph, const CompileOptions& options);
+// On GPUs: attention of q and k that rope turned by one table for it alone -> rope_attention.
+Graph fuse_rope(const Graph& graph, const CompileOptions& options);
+// On GPUs: what is only read to be rounded is written rounded, by an operator that may round.
+Graph fuse_casts(const Graph& graph, const CompileOptions& options);
 
 }  // namespace lockstep

@@ -1,13 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// A bfloat16 dot product rounds its input on every ISA; as an operator of its own it is done once
-// per value, and a collective behind it moves half the bytes.
+// A bfloat16 dot product rounds its input on every ISA, a GPU's linear that of codes, too; as an
+// operator of its own it is done once per value, and a collective behind it moves half the bytes.
 #include <vector>
 
+#include "base/quantization.h"
 #include "sharding/passes/passes.h"
 #include "sharding/rewriter.h"
 
 namespace lockstep {
 namespace {
+
+// Whether a product by weights of this type rounds its rows to bfloat16, wherever they come from.
+bool rounds_rows(Op op, DType weight, bool gpus) {
+  return weight == DType::kBF16 || (gpus && op == Op::kLinear && quantization(weight).has_value());
+}
 
 int rounded(Rewriter& rewriter, int value) {
   ValueInfo info = rewriter.from().values()[value];
@@ -19,12 +25,13 @@ int rounded(Rewriter& rewriter, int value) {
 
 }  // namespace
 
-Graph round_inputs(const Graph& graph, const CompileOptions&) {
+Graph round_inputs(const Graph& graph, const CompileOptions& options) {
+  const bool gpus = are_gpus(options.workers);
   Rewriter rewriter(graph);
   std::vector<int> casts(graph.values().size(), -1);
   for (const Node& node : graph.nodes()) {
     const bool rounds = schema_of(node.op).multiplies() &&
-                        graph.parameters()[node.parameters[0]].dtype == DType::kBF16 &&
+                        rounds_rows(node.op, graph.parameters()[node.parameters[0]].dtype, gpus) &&
                         graph.values()[node.inputs[0]].dtype == DType::kF32;
     if (!rounds) {
       rewriter.copy(node);

@@ -56,6 +56,41 @@ TEST(SchemaTest, AProblemNamesWhatMustBeAndWhatWasFound) {
   EXPECT_THAT(check_call(schema_of(Op::kLinear), call), HasSubstr("bfloat16 input"));
 }
 
+TEST(SchemaTest, OnlyTheLastOutputOfWhatMayRoundMayBeBFloat16) {
+  OperatorCall norm{.in = {shape(8), shape(8), shape(8)},
+                    .out = {shape(8), shape(8, DType::kBF16)},
+                    .attrs = {.eps = 1e-5f}};
+  EXPECT_EQ(check_call(schema_of(Op::kAddNorm), norm), "");
+  std::swap(norm.out[0], norm.out[1]);
+  EXPECT_EQ(check_call(schema_of(Op::kAddNorm), norm),
+            "dtype of an output must be float32, found bfloat16");
+  norm.out = {shape(8, DType::kF16)};
+  EXPECT_EQ(check_call(schema_of(Op::kRmsNorm), norm),
+            "dtype of an output must be float32, found float16");
+  OperatorCall rope{.in = {shape(8), shape(4)}, .out = {shape(8, DType::kBF16)}};
+  EXPECT_EQ(check_call(schema_of(Op::kRope), rope),
+            "dtype of an output must be float32, found bfloat16");
+}
+
+TEST(SchemaTest, RopeAttentionIsCheckedAsBothOfWhatItIsMadeOf) {
+  const OperatorSchema& schema = schema_of(Op::kRopeAttention);
+  const int32_t map[] = {0, 0};
+  OperatorCall call{.in = {shape(8), shape(4), shape(4), shape(4), shape(2)}, .out = {shape(8)}};
+  call.attrs = {.head_dim = 4, .v_dim = 4, .heads = 2, .kv_heads = 1, .kv_head_of = map};
+  call.attrs.kv_head_of_count = 2;
+  EXPECT_THAT(check_call(schema, call), HasSubstr("rotary_dim must be 2 to 4, found 0"));
+  call.attrs.rotary_dim = 4;
+  EXPECT_EQ(check_call(schema, call), "");
+  call.in[4] = shape(3);
+  EXPECT_EQ(check_call(schema, call), "columns of sinks must be 2, found 3");
+  call.in[4] = {};
+  call.in[3] = shape(6);
+  EXPECT_EQ(check_call(schema, call), "columns of the table must be 4, found 6");
+  call.in[3] = shape(4);
+  call.attrs.read_only = true;
+  EXPECT_EQ(check_call(schema, call), "read_only must not be set");
+}
+
 TEST(SchemaTest, AttributesOutOfRangeAreFoundBeforeWhatReliesOnThem) {
   OperatorCall call{.in = {shape(8), shape(4)}, .out = {shape(8)}};
   call.attrs = {.eps = 1e-5f, .head_dim = 0};  // Would be divided by.

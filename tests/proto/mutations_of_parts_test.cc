@@ -311,7 +311,7 @@ INSTANTIATE_TEST_SUITE_P(
            find(p, program::ATTENTION).mutable_attributes()->mutable_attention()->set_cap(-1);
          }},
         {"OutputDtype", "dtype of an output must be float32",
-         [](P p) { output_of(p, program::MAP).set_dtype(program::BF16); }},
+         [](P p) { output_of(p, program::ROPE).set_dtype(program::BF16); }},
         {"InputDtype", "dtype of an input must be float32, found bfloat16",
          [](P p) {
            const int cast = find(p, program::CAST).outputs(0);

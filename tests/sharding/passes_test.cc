@@ -148,6 +148,110 @@ TEST(FuseAddNormTest, ASumAndItsFirstNormBecomeOne) {
   EXPECT_EQ(graph.nodes()[3].inputs[0], graph.nodes()[2].outputs[0]);
 }
 
+CompileOptions on_gpus(DType dtype) {
+  CompileOptions options = options_for(1, Strategy::kGather, dtype);
+  options.workers[0].numeric_class = "cuda.v1@sm_90x132.plain";
+  return options;
+}
+
+TEST(RoundInputsTest, OnGpusLinearsOverCodesTakeRoundedRows) {
+  Fixture f;
+  f.finish(f.graph.linear(f.x, "a", kHidden));
+  const CompileOptions gpus = on_gpus(DType::kQ8), cpus = options_for(1, Strategy::kGather);
+  const Graph stored = store_weights(f.graph, gpus);
+  EXPECT_EQ(ops(round_inputs(stored, gpus)),
+            "embed cast linear select_rows cast linear top_candidates");
+  EXPECT_EQ(ops(round_inputs(stored, cpus)), "embed linear select_rows linear top_candidates");
+}
+
+// The graph as passes leave it that make casts and fuse them.
+Graph with_fused_casts(const Graph& graph, const CompileOptions& options) {
+  return fuse_casts(fuse_add_norm(round_inputs(store_weights(graph, options), options), options),
+                    options);
+}
+
+TEST(FuseCastsTest, WhatIsOnlyReadToBeRoundedIsWrittenRounded) {
+  Fixture f;
+  const Value sum = f.graph.add(f.x, f.graph.map(f.x, Function::kSilu));
+  const Value normed = f.graph.rms_norm(sum, "norm", 1e-5f);
+  f.finish(f.graph.add(sum, f.graph.linear(normed, "a", kHidden)));
+  const CompileOptions gpus = on_gpus(DType::kBF16);
+  const Graph graph = with_fused_casts(f.graph, gpus);
+  EXPECT_EQ(ops(graph), "embed map add_norm linear add select_rows cast linear top_candidates");
+  const Node& norm = graph.nodes()[2];
+  EXPECT_EQ(graph.values()[norm.outputs[0]].dtype, DType::kF32) << "the stream";
+  EXPECT_EQ(graph.values()[norm.outputs[1]].dtype, DType::kBF16);
+  EXPECT_EQ(graph.values()[norm.outputs[1]].name.find(".bf16") == std::string::npos, false);
+  EXPECT_EQ(graph.nodes()[3].inputs[0], norm.outputs[1]);
+}
+
+TEST(FuseCastsTest, WhatSomethingElseReadsTooOrComesOfNoKernelThatMayRoundStays) {
+  Fixture f;  // a reads what the sum reads; b reads what a linear gives.
+  const Value normed = f.graph.rms_norm(f.x, "norm", 1e-5f);
+  const Value a = f.graph.linear(normed, "a", kHidden);
+  f.finish(f.graph.add(normed, f.graph.linear(a, "b", kHidden)));
+  const CompileOptions gpus = on_gpus(DType::kBF16);
+  EXPECT_EQ(ops(with_fused_casts(f.graph, gpus)),
+            "embed rms_norm cast linear cast linear add select_rows cast linear top_candidates");
+}
+
+TEST(FuseCastsTest, ProcessorsKeepTheirCasts) {
+  const CompileOptions cpus = options_for(1, Strategy::kGather, DType::kBF16);
+  const auto graphs = compile_graphs(model_graph("llama"), cpus);
+  for (const ValueInfo& value : graphs->front().values()) {
+    const Op maker = graphs->front().nodes()[value.node].op;
+    EXPECT_EQ(value.dtype == DType::kBF16, maker == Op::kCast) << value.name;
+  }
+}
+
+struct Turned {
+  Fixture f;
+  Value q, k, v;
+  AttentionSpec spec = {.head_dim = 4, .heads = 4, .kv_heads = 4, .scale = 0.5f};
+
+  Turned(bool same_table, bool same_columns) {
+    const auto heads = [&](const char* name) {
+      return f.graph.linear(f.x, name, {Axis::kHeads, 4, 4});
+    };
+    Rope rope{.head_dim = 4, .rotary_dim = 4}, other = rope;
+    for (const float frequency : {1.0f, 0.1f}) rope.table.add_inv_freq(frequency);
+    other.table = rope.table;
+    if (!same_table) other.table.set_factor(2);
+    other.interleaved = !same_columns;
+    q = f.graph.rope(heads("q"), rope);
+    k = f.graph.rope(heads("k"), other);
+    v = heads("v");
+  }
+  Graph fused(const CompileOptions& options) {
+    f.finish(f.graph.linear(f.graph.attention(q, k, v, spec), "o", kHidden));
+    return fuse_rope(f.graph, options);
+  }
+};
+
+TEST(FuseRopeTest, TwoRopesOfOneTableGoWithAttention) {
+  const CompileOptions gpus = on_gpus(DType::kF32);
+  const Graph graph = Turned(true, true).fused(gpus);
+  EXPECT_EQ(ops(graph),
+            "embed linear rope_table linear linear rope_attention linear select_rows linear "
+            "top_candidates");
+  const Node& fused = graph.nodes()[5];
+  EXPECT_EQ(fused.attributes.attention().rotary_dim(), 4);
+  std::vector<int> makers;  // Of q, k, v and the table.
+  for (const int input : fused.inputs) makers.push_back(graph.values()[input].node);
+  EXPECT_EQ(makers, (std::vector<int>{1, 3, 4, 2}));
+  EXPECT_EQ(count_ops(Turned(true, true).fused(options_for(1, Strategy::kGather)), Op::kRope), 2)
+      << "on processors";
+}
+
+TEST(FuseRopeTest, OtherTablesOtherColumnsAndOtherReadersKeepTheirRopes) {
+  const CompileOptions gpus = on_gpus(DType::kF32);
+  EXPECT_EQ(count_ops(Turned(false, true).fused(gpus), Op::kRope), 2);
+  EXPECT_EQ(count_ops(Turned(true, false).fused(gpus), Op::kRope), 2);
+  Turned shared(true, true);  // Keys that a second attention reads.
+  shared.f.graph.attention(shared.q, shared.k, shared.v, shared.spec);
+  EXPECT_EQ(count_ops(shared.fused(gpus), Op::kRopeAttention), 0);
+}
+
 TEST(CheckTest, ABrokenGraphIsNamedByItsNode) {
   Fixture f;
   Graph shapes = f.graph;

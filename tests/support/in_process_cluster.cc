@@ -134,8 +134,13 @@ absl::StatusOr<std::unique_ptr<InProcessCluster>> InProcessCluster::open(
   compile_options.workers.resize(options.ranks);
   for (int rank = 0; rank < options.ranks; ++rank) {
     if (options.backend) cluster->backends_.push_back(options.backend());
-    compile_options.workers[rank].numeric_class =
-        options.backend ? cluster->backends_[rank].numeric_class : cpu_backend().numeric_class;
+    WorkerFacts& facts = compile_options.workers[rank];
+    facts.numeric_class = cpu_backend().numeric_class;
+    if (options.backend) {
+      const Backend& backend = cluster->backends_[rank];
+      facts.numeric_class = backend.numeric_class;
+      if (!backend.device->is_host()) facts.device = backend.device->name();
+    }
     if (!options.speeds.empty()) compile_options.workers[rank].speed = options.speeds[rank];
   }
   compile_options.limits = with_defaults(options.limits, description.config.context);

@@ -217,6 +217,7 @@ void Machine::store(int value, const Matrix& matrix) {
   LOCKSTEP_CHECK(matrix.rows == rows_of(slot) && matrix.cols == slot.cols);
   if (!in_arena_ || is_rounded(slot.dtype)) {
     values_[value] = matrix;
+    for (float& number : values_[value].data) number = rounded(number, slot.dtype);
     if (in_arena_) each_byte(slot, [&](int64_t at) { arena_[at] = mark_of(value); });
     return;
   }

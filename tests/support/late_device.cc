@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "operators/schema.h"
 #include "worker/kernels/cuda/shim/table.h"
 
 namespace lockstep {
@@ -170,8 +171,8 @@ class LateDevice final : public Device {
     LOCKSTEP_CHECK(ours(args.attrs.kv_head_of) && ours(args.attrs.inv_freq));
     LOCKSTEP_CHECK(ours(args.attrs.rope_lengths) && ours(args.attrs.position_scales));
     LOCKSTEP_CHECK(has_still(args.scratch));
-    LOCKSTEP_CHECK(kernel.op == Op::kAttention ? has_still(args.state.data)
-                                               : ours(args.state.data));
+    const bool pages = schema_of(kernel.op).state == StateKind::kKvPages;
+    LOCKSTEP_CHECK(pages ? has_still(args.state.data) : ours(args.state.data));
   }
   // Once its arrays have arrived.
   void check(const StepView& step) const {
@@ -232,7 +233,7 @@ Backend late_backend() {
   static const std::vector<KernelEntry> kernels = late_kernels();
   return {.device = std::make_unique<LateDevice>(),
           .kernels = kernels,
-          .numeric_class = "late.v1",
+          .numeric_class = std::string(kCudaClass) + "@late",
           .memory_fraction = 0.9};
 }
 

@@ -107,4 +107,22 @@ Matrices attention(const Args& a) {
   return {std::move(out)};
 }
 
+Matrices rope_attention(const Args& a) {
+  const program::AttentionAttrs& spec = a.attributes.attention();
+  program::Attributes turn;
+  turn.mutable_rope()->set_head_dim(spec.head_dim());
+  turn.mutable_rope()->set_rotary_dim(spec.rotary_dim());
+  turn.mutable_rope()->set_interleaved(spec.interleaved());
+  turn.mutable_rope()->set_offset(spec.offset());
+  std::vector<Matrix> turned;
+  for (int i = 0; i < 2; ++i) {
+    const Matrix inputs[] = {a.inputs[i], a.inputs[3]};
+    turned.push_back(
+        rope({inputs, {}, turn, a.tokens, a.output_rows, a.rope_length, a.prefix_rows}).front());
+  }
+  turned.push_back(a.inputs[2]);
+  return attention({turned, a.parameters, a.attributes, a.tokens, a.output_rows, a.rope_length,
+                    a.prefix_rows, a.held_position});
+}
+
 }  // namespace lockstep::naive

@@ -15,6 +15,7 @@ using Matrices = std::vector<Matrix>;
 Matrices rope_table(const Args& a);
 Matrices rope(const Args& a);
 Matrices attention(const Args& a);
+Matrices rope_attention(const Args& a);
 
 // naive_experts.cc
 Matrices route(const Args& a);

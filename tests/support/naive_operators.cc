@@ -273,6 +273,7 @@ constexpr auto kOperators = table_by_op<Row>({
     {Op::kWkv, wkv},
     {Op::kExpandHeads, expand_heads},
     {Op::kRoundGroups, round_groups},
+    {Op::kRopeAttention, rope_attention},
     {Op::kExpertScale, expert_scale},
 });
 #define LOCKSTEP_OP(number, constant, message, word)   \

@@ -32,5 +32,17 @@ TEST(BindingsTest, KernelsWithBitsOfTheirOwnServeTheirOwnClassAlone) {
   EXPECT_EQ(kernel_of(program::Q8, program::F32, kCpuClass), "linear_q8_amx");
 }
 
+TEST(BindingsTest, AProcessorRefusesToGiveRoundedWhatItsKernelsGiveAsFloat32) {
+  ProgramBuilder b(0, 1, 100, 64);
+  const int x = b.value("x", 64), norm = b.weight("w", program::NORM, 1, 64, 0, 64);
+  const int y = b.value("y", 64, program::TOKENS, program::BF16);
+  b.add(program::RMS_NORM, {x}, {norm}, {y});
+  EXPECT_EQ(bind(b.program, cpu_backend(Isa::kPortable)).status().message(),
+            "instruction 0: rms_norm gives float32 in numeric class f32.v1, the program wants "
+            "bfloat16; run the same version everywhere");
+  b.program.mutable_values(y)->set_dtype(program::F32);
+  EXPECT_TRUE(bind(b.program, cpu_backend(Isa::kPortable)).ok());
+}
+
 }  // namespace
 }  // namespace lockstep

@@ -145,6 +145,7 @@ KernelCost kernel_cost(const KernelEntry& kernel, const KernelArgs& args) {
     case Op::kExpertLinear:
       return expert_linear_cost(kernel, args);
     case Op::kAttention:
+    case Op::kRopeAttention:
       return attention_cost(kernel, args);
     case Op::kConv:
       return conv_cost(args);

@@ -9,7 +9,7 @@ const KernelEntry* find_kernel(std::span<const KernelEntry> table, Op op, DType 
     return entry == DType::kNone || entry == wanted;
   };
   const auto takes = [&](const KernelEntry& entry) {
-    return fits(entry.activation, activation) ||
+    return fits(entry.activation, activation) || (entry.takes_bf16 && activation == DType::kBF16) ||
            (entry.takes_rounded && is_rounded(activation) && activation == rounded_rows(weight));
   };
   for (const KernelEntry& entry : table) {

@@ -214,6 +214,7 @@ struct KernelEntry {
   PageBytesFn page_bytes = nullptr;        // Of attention.
   FitsFn fits = nullptr;                   // Null: it always does.
   bool takes_rounded = false;              // in[0] may be of rounded_rows(weight), too.
+  bool takes_bf16 = false;                 // in[0] may be of bfloat16, too.
   bool own_bits = false;                   // Not those of the portable kernel for the same types.
 };
 

@@ -104,9 +104,10 @@ TEST(VerifyFaultTest, AFaultInAnyOperatorIsNamed) {
   }
   for (int i = 1; i < kOpCount; ++i) {
     const Op op = static_cast<Op>(i);
-    // Collectives are below; the last three are of other weights than float32, or compute nothing.
+    // Collectives are below; the others compute nothing, are of other weights than float32, or of
+    // GPUs alone.
     const bool other = op == Op::kAllGather || op == Op::kAllReduce || op == Op::kColumns ||
-                       op == Op::kCast || op == Op::kRoundGroups;
+                       op == Op::kCast || op == Op::kRoundGroups || op == Op::kRopeAttention;
     EXPECT_TRUE(other || tested.contains(op)) << op_name(op) << " was not broken";
   }
 }

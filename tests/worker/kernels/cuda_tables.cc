@@ -54,6 +54,7 @@ bool has_cpu_bits(const KernelEntry& kernel) {
     case Op::kLinear:
     case Op::kExpertLinear:
     case Op::kAttention:
+    case Op::kRopeAttention:
     case Op::kRmsNorm:
     case Op::kLayerNorm:
     case Op::kHeadNorm:

@@ -43,8 +43,9 @@ TEST(CudaTableTest, NamesAreUniqueAndWeightMatricesArePacked) {
 TEST(CudaTableTest, AttentionRefusesHeadsWiderThanItsThreadBlocks) {
   const std::unique_ptr<Device> host = host_device();
   for (const KernelEntry& entry : cuda_shim_kernels()) {
-    EXPECT_EQ(entry.page_bytes != nullptr, entry.op == Op::kAttention) << entry.name;
-    if (entry.op != Op::kAttention) continue;
+    const bool attends = entry.op == Op::kAttention || entry.op == Op::kRopeAttention;
+    EXPECT_EQ(entry.page_bytes != nullptr, attends) << entry.name;
+    if (!attends) continue;
     EXPECT_EQ(entry.fits({.head_dim = 1024, .v_dim = 1024}, *host), nullptr) << entry.name;
     EXPECT_STREQ(entry.fits({.head_dim = 1025, .v_dim = 1025}, *host), "head_dim up to 1024");
     EXPECT_STREQ(entry.fits({.head_dim = 64, .v_dim = 1025}, *host), "v_dim up to 1024");

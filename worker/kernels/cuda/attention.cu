@@ -3,12 +3,14 @@
 // out = sum over keys j of softmax(scale * q . k_j, capped, plus slope * distance) v_j, over the
 // keys up to the row's own position (the last `window` of them, or those of its chunk), and the
 // head's sink; rows of the sequence's prefix see all of it. Where read_only nothing is appended.
-// Queries are rounded to the pages' type. attention_mma.cu computes what it takes; here, keys are
-// taken in blocks of kKeyBlock from position 0 on, with a running maximum and sum, so that bits
-// depend on the position alone: a thread computes a key's score, then a column's sum.
+// Queries are rounded to the pages' type. rope_attention turns q and k first, on the way of the
+// keys to their pages and of the queries to scratch. attention_mma.cu computes what it takes; here,
+// keys are taken in blocks of kKeyBlock from position 0 on, with a running maximum and sum, so that
+// bits depend on the position alone: a thread computes a key's score, then a column's sum.
 #include "worker/kernels/cuda/attention_mma.h"
 #include "worker/kernels/cuda/attention_pages.h"
 #include "worker/kernels/cuda/sizes.h"
+#include "worker/kernels/cuda/turn.h"
 
 namespace lockstep::LOCKSTEP_TARGET {
 namespace {
@@ -16,19 +18,49 @@ namespace {
 constexpr int64_t kKeyBlock = 64;
 constexpr int64_t kMaxDim = device::kMaxHeadDim;  // One thread per column.
 
+// Where a row's key of a KV head goes.
+template <typename T>
+__device__ T* key_of(const AttentionParams& params, int64_t row, int64_t kv_head) {
+  const int64_t position = params.step.positions[row];
+  const StepSequence& sequence = params.step.sequences[params.step.sequence_of_row[row]];
+  return keys_of<T>(params, sequence, position, kv_head) +
+         position % params.state.page_tokens * params.attrs.head_dim;
+}
+
+template <typename T>
+__device__ void append_value(const AttentionParams& params, int64_t row, int64_t kv_head) {
+  const int64_t position = params.step.positions[row], v_dim = params.attrs.v_dim;
+  const StepSequence& sequence = params.step.sequences[params.step.sequence_of_row[row]];
+  const float* v = params.v.row<float>(row) + kv_head * v_dim;
+  T* value = values_of<T>(params, sequence, position, kv_head) +
+             position % params.state.page_tokens * v_dim;
+  for (int64_t d = threadIdx.x; d < v_dim; d += blockDim.x) narrow(v[d], value[d]);
+}
+
 template <typename T>
 __global__ void append_kernel(AttentionParams params) {
   const int64_t row = blockIdx.x, kv_head = blockIdx.y, dim = params.attrs.head_dim;
-  const int64_t position = params.step.positions[row], tokens = params.state.page_tokens;
-  const StepSequence& sequence = params.step.sequences[params.step.sequence_of_row[row]];
   const float* k = params.k.row<float>(row) + kv_head * dim;
-  T* key = keys_of<T>(params, sequence, position, kv_head) + position % tokens * dim;
+  T* key = key_of<T>(params, row, kv_head);
   for (int64_t d = threadIdx.x; d < dim; d += blockDim.x) narrow(k[d], key[d]);
-  if (params.attrs.values_in_keys) return;
-  const int64_t v_dim = params.attrs.v_dim;
-  const float* v = params.v.row<float>(row) + kv_head * v_dim;
-  T* value = values_of<T>(params, sequence, position, kv_head) + position % tokens * v_dim;
-  for (int64_t d = threadIdx.x; d < v_dim; d += blockDim.x) narrow(v[d], value[d]);
+  if (!params.attrs.values_in_keys) append_value<T>(params, row, kv_head);
+}
+
+// A head of a row: the KV heads' keys are turned and appended with their values, then come the
+// query heads, which are turned into `turned`.
+template <typename T>
+__global__ void turn_kernel(AttentionParams params, TensorView table, TensorView turned) {
+  const int64_t row = blockIdx.x, kv_heads = params.attrs.kv_heads, dim = params.attrs.head_dim;
+  const float* turns = table.row<float>(row);
+  if (blockIdx.y < kv_heads) {
+    const int64_t kv_head = blockIdx.y;
+    turn_head(params.k.row<float>(row) + kv_head * dim, turns, params.attrs,
+              key_of<T>(params, row, kv_head));
+    append_value<T>(params, row, kv_head);
+  } else {
+    const int64_t begin = (blockIdx.y - kv_heads) * dim;
+    turn_head(params.q.row<float>(row) + begin, turns, params.attrs, turned.row<T>(row) + begin);
+  }
 }
 
 // The product of a query and one key.
@@ -59,6 +91,15 @@ __device__ float add_pv(const AttentionParams& params, const StepSequence& seque
   return sum;
 }
 
+// A column of q as the pages have keys.
+template <typename T>
+__device__ float query_of(const TensorView& q, int64_t row, int64_t col) {
+  if (q.dtype == DType::kBF16) return widen(q.row<BF16>(row)[col]);
+  T rounded;
+  narrow(q.row<float>(row)[col], rounded);
+  return widen(rounded);
+}
+
 // One row and query head. At least kKeyBlock threads, and one per column.
 template <typename T>
 __global__ void __launch_bounds__(kMaxDim) attend_kernel(AttentionParams params) {
@@ -69,11 +110,7 @@ __global__ void __launch_bounds__(kMaxDim) attend_kernel(AttentionParams params)
   const int64_t kv_head = params.attrs.kv_head_of[head], position = params.step.positions[row];
   const int64_t first = first_seen(params.attrs, position);
   const StepSequence& sequence = params.step.sequences[params.step.sequence_of_row[row]];
-  if (d < dim) {
-    T rounded;
-    narrow(params.q.row<float>(row)[head * dim + d], rounded);
-    query[d] = widen(rounded);
-  }
+  if (d < dim) query[d] = query_of<T>(params.q, row, head * dim + d);
   __syncthreads();
 
   float accumulator = 0, total = 0, highest = -kInfinity;
@@ -109,7 +146,7 @@ __global__ void __launch_bounds__(kMaxDim) attend_kernel(AttentionParams params)
     accumulator = accumulator * shrink;
     total = total * shrink + exp_of(sink - most);
   }
-  if (d < v_dim) params.out.row<float>(row)[head * v_dim + d] = accumulator / total;
+  if (d < v_dim) set_element(params.out, row, head * v_dim + d, accumulator / total);
 }
 
 template <typename T>
@@ -119,12 +156,31 @@ const char* append(const KernelArgs& args) {
                 attention_params(args));
 }
 
+// Starts turn_kernel, and leaves what is then to be attended to.
+template <typename T>
+const char* turn(KernelArgs& args) {
+  constexpr DType kPages = std::is_same_v<T, float> ? DType::kF32 : DType::kBF16;
+  const OperatorAttrs& attrs = args.attrs;
+  const TensorView& q = args.in[0];
+  const TensorView turned = {args.scratch, q.rows, q.cols, q.cols, kPages};
+  const char* failure = launch(turn_kernel<T>, {args.step->rows, attrs.kv_heads + attrs.heads}, 64,
+                               args.queue, attention_params(args), args.in[3], turned);
+  args.scratch += device::turned_bytes(q, kPages);
+  args.in[0] = turned;
+  args.in[3] = args.in[4];
+  return failure;
+}
+
 template <typename T>
 const char* attend(const KernelArgs& args) {
   const int64_t columns = max(args.attrs.head_dim, args.attrs.v_dim);
   const int64_t threads = columns <= kKeyBlock ? kKeyBlock : (columns + kWarp - 1) / kWarp * kWarp;
   return launch(attend_kernel<T>, {args.step->rows, args.attrs.heads}, static_cast<int>(threads),
                 args.queue, attention_params(args));
+}
+
+const char* attend_bf16(const KernelArgs& args) {
+  return device::takes_mma(args.attrs) ? attend_mma(args) : attend<BF16>(args);
 }
 
 }  // namespace
@@ -136,8 +192,19 @@ const char* attention_f32(const KernelArgs& args) {
 
 const char* attention_bf16(const KernelArgs& args) {
   const char* failure = append<BF16>(args);
-  if (failure != nullptr) return failure;
-  return device::takes_mma(args.attrs) ? attend_mma(args) : attend<BF16>(args);
+  return failure != nullptr ? failure : attend_bf16(args);
+}
+
+const char* rope_attention_f32(const KernelArgs& args) {
+  KernelArgs rest = args;
+  const char* failure = turn<float>(rest);
+  return failure != nullptr ? failure : attend<float>(rest);
+}
+
+const char* rope_attention_bf16(const KernelArgs& args) {
+  KernelArgs rest = args;
+  const char* failure = turn<BF16>(rest);
+  return failure != nullptr ? failure : attend_bf16(rest);
 }
 
 }  // namespace lockstep::LOCKSTEP_TARGET

@@ -84,7 +84,11 @@ __device__ void load_queries(const TiledAttention& params, const Pair (&pairs)[2
   const auto dim = static_cast<int>(params.attrs.head_dim);
   const auto two = [&](const Pair& pair, int column) {
     if (pair.row < 0 || column >= dim) return 0u;
-    const float* query = params.q.row<float>(pair.row) + int64_t{pair.head} * dim + column;
+    const int64_t first = int64_t{pair.head} * dim + column;
+    if (params.q.dtype == DType::kBF16) {
+      return *reinterpret_cast<const uint32_t*>(params.q.row<BF16>(pair.row) + first);
+    }
+    const float* query = params.q.row<float>(pair.row) + first;
     return rounded_pair<BF16>(query[0], query[1]);
   };
   for (int step = 0; step < kDim / 16; ++step) {
@@ -253,18 +257,19 @@ __device__ void store(const TiledAttention& params, const Pair& pair, int half, 
   if (pair.row < 0) return;
   const auto dim = static_cast<int>(params.attrs.head_dim);
   const bool apart = params.parts != nullptr;
-  float* to = apart ? part_of(params, pair.row, pair.head, split)
-                    : params.out.row<float>(pair.row) + int64_t{pair.head} * dim;
+  float* part = apart ? part_of(params, pair.row, pair.head, split) : nullptr;
   const Quotient quotient = quotient_of(params, softmax, pair.head);
 #pragma unroll
   for (int i = 0; i < kDim / 4; ++i) {
     const int column = i / 2 * 8 + static_cast<int>(threadIdx.x % 4) * 2 + i % 2;
     const float sum = sums[i / 2][half * 2 + i % 2];
-    if (column < dim) to[column] = apart ? sum : quotient.of(sum);
+    if (apart && column < dim) part[column] = sum;
+    if (apart || column >= dim) continue;
+    set_element(params.out, pair.row, int64_t{pair.head} * dim + column, quotient.of(sum));
   }
   if (apart && threadIdx.x % 4 == 0) {
-    to[dim] = softmax.highest;
-    to[dim + 1] = softmax.total;
+    part[dim] = softmax.highest;
+    part[dim + 1] = softmax.total;
   }
 }
 
@@ -342,7 +347,8 @@ __global__ void merge_kernel(TiledAttention params) {
       const Merge merge(softmax, {part[dim], part[dim + 1]});
       sum = merge.of(sum, part[column]);
     }
-    params.out.row<float>(row)[head * dim + column] = quotient_of(params, softmax, head).of(sum);
+    const float output = quotient_of(params, softmax, head).of(sum);
+    set_element(params.out, row, head * dim + column, output);
   }
 }
 

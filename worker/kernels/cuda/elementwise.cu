@@ -20,10 +20,9 @@ __global__ void function_kernel(TensorView x, TensorView y, TensorView out, Func
   const int64_t row = blockIdx.x, step = int64_t{gridDim.y} * blockDim.x;
   const float* a = x.row<float>(row);
   const float* b = y.data == nullptr ? nullptr : y.row<float>(row);
-  float* to = out.row<float>(row);
   for (int64_t i = int64_t{blockIdx.y} * blockDim.x + threadIdx.x; i < x.cols; i += step) {
     const float found = function_of(function, factor, a[i]);
-    to[i] = b == nullptr ? found : found * b[i];
+    set_element(out, row, i, b == nullptr ? found : found * b[i]);
   }
 }
 
@@ -45,9 +44,8 @@ __global__ void decay_kernel(TensorView x, TensorView weight, TensorView out) {
 __global__ void lerp_kernel(TensorView x, TensorView y, TensorView weight, TensorView out) {
   const int64_t row = blockIdx.x, step = int64_t{gridDim.y} * blockDim.x;
   const float *a = x.row<float>(row), *b = y.row<float>(row), *w = weight.row<float>(row);
-  float* to = out.row<float>(row);
   for (int64_t i = int64_t{blockIdx.y} * blockDim.x + threadIdx.x; i < x.cols; i += step) {
-    to[i] = fmaf(b[i] - a[i], w[i], a[i]);
+    set_element(out, row, i, fmaf(b[i] - a[i], w[i], a[i]));
   }
 }
 
@@ -69,11 +67,13 @@ __global__ void by_element_kernel(TensorView x, TensorView y, TensorView out) {
   }
 }
 
-template <typename F, typename Out>
+template <typename F>
 const char* by_element(const KernelArgs& args) {
-  const TensorView& x = args.in[0];
-  return launch(by_element_kernel<F, Out>, row_grid(x.rows, x.cols), kRowThreads, args.queue, x,
-                args.in[1], args.out[0]);
+  const TensorView &x = args.in[0], &out = args.out[0];
+  const auto kernel = out.dtype == DType::kBF16  ? by_element_kernel<F, BF16>
+                      : out.dtype == DType::kF16 ? by_element_kernel<F, F16>
+                                                 : by_element_kernel<F, float>;
+  return launch(kernel, row_grid(x.rows, x.cols), kRowThreads, args.queue, x, args.in[1], out);
 }
 
 }  // namespace
@@ -94,12 +94,9 @@ const char* broadcast(const KernelArgs& args) {
   return launch(broadcast_kernel, row_grid(out.rows, out.cols), kRowThreads, args.queue, args.in[0],
                 out);
 }
-const char* mul(const KernelArgs& args) { return by_element<Mul, float>(args); }
-const char* add(const KernelArgs& args) { return by_element<Sum, float>(args); }
+const char* mul(const KernelArgs& args) { return by_element<Mul>(args); }
+const char* add(const KernelArgs& args) { return by_element<Sum>(args); }
 const char* gated(const KernelArgs& args) { return apply(args); }
-const char* cast(const KernelArgs& args) {
-  return args.out[0].dtype == DType::kF16 ? by_element<Same, F16>(args)
-                                          : by_element<Same, BF16>(args);
-}
+const char* cast(const KernelArgs& args) { return by_element<Same>(args); }
 
 }  // namespace lockstep::LOCKSTEP_TARGET

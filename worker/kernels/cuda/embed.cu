@@ -30,9 +30,8 @@ __global__ void embed_kernel(Matrix matrix, TensorView out, StepView step, Opera
   } else if (local >= 0 && local < weight.rows) {
     held = true;
   }
-  float* to = out.row<float>(row);
   for (int64_t i = int64_t{blockIdx.y} * blockDim.x + threadIdx.x; i < out.cols; i += stride) {
-    to[i] = given != nullptr ? given[i] : held ? matrix.at(local, i) : -0.0f;
+    set_element(out, row, i, given != nullptr ? given[i] : held ? matrix.at(local, i) : -0.0f);
   }
 }
 

@@ -63,6 +63,7 @@ const char* linear_bf16(const KernelArgs& args) {
 const char* linear_f16(const KernelArgs& args) { return linear<Numbers<F16>, Numbers<F16>>(args); }
 template <DType kWeight>
 const char* linear_codes(const KernelArgs& args) {
+  if (args.in[0].dtype == DType::kBF16) return linear<Numbers<BF16>, Codes<kWeight>, true>(args);
   return linear<Numbers<float>, Codes<kWeight>, true>(args);
 }
 

@@ -34,9 +34,8 @@ __global__ void norm_kernel(TensorView x, TensorView addend, TensorView total, T
   const float mean = over_block<Sum>(squares) / static_cast<float>(width);
   const float scale = 1.0f / sqrtf(mean + eps);
   const float* factor = own_part(weight, x, begin);
-  float* to = out.row<float>(row) + begin;
   for (int64_t i = threadIdx.x; i < width; i += blockDim.x) {
-    to[i] = from[i] * scale * (factor == nullptr ? 1.0f : factor[i]);
+    set_element(out, row, begin + i, from[i] * scale * (factor == nullptr ? 1.0f : factor[i]));
   }
 }
 
@@ -55,10 +54,10 @@ __global__ void centred_norm_kernel(TensorView x, TensorView weight, TensorView 
   const float variance = over_block<Sum>(squares) / static_cast<float>(width);
   const float scale = 1.0f / sqrtf(variance + eps);
   const float *factor = own_part(weight, x, begin), *added = own_part(bias, x, begin);
-  float* to = out.row<float>(row) + begin;
   for (int64_t i = threadIdx.x; i < width; i += blockDim.x) {
-    to[i] = fmaf((from[i] - mean) * scale, factor == nullptr ? 1.0f : factor[i],
-                 added == nullptr ? 0.0f : added[i]);
+    const float y = fmaf((from[i] - mean) * scale, factor == nullptr ? 1.0f : factor[i],
+                         added == nullptr ? 0.0f : added[i]);
+    set_element(out, row, begin + i, y);
   }
 }
 

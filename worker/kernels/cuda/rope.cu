@@ -3,27 +3,14 @@
 // a' = a cos - b sin, b' = b cos + a sin. Pairs are (i, i + rotary_dim / 2), or (2i, 2i + 1)
 // where interleaved. The rest of a head is copied. The table's row is rotary_dim / 2 cosines, then
 // rotary_dim / 2 sines. One block per head, one thread per pair, in place or not; the CPU's bits.
-#include "worker/kernels/cuda/scalar.h"
+#include "worker/kernels/cuda/turn.h"
 
 namespace lockstep::LOCKSTEP_TARGET {
 namespace {
 
 __global__ void rope_kernel(TensorView x, TensorView table, TensorView out, OperatorAttrs attrs) {
   const int64_t row = blockIdx.x, begin = blockIdx.y * attrs.head_dim;
-  const int64_t half = attrs.rotary_dim / 2;
-  const float *from = x.row<float>(row) + begin, *turns = table.row<float>(row);
-  float* to = out.row<float>(row) + begin;
-  for (int64_t i = threadIdx.x; i < half; i += blockDim.x) {
-    const int64_t first = attrs.offset + (attrs.interleaved ? 2 * i : i);
-    const int64_t second = attrs.offset + (attrs.interleaved ? 2 * i + 1 : i + half);
-    const float a = from[first], b = from[second];
-    const float cos = turns[i], sin = turns[half + i];
-    to[first] = a * cos - b * sin;
-    to[second] = b * cos + a * sin;
-  }
-  const int64_t turned = attrs.offset + attrs.rotary_dim;
-  for (int64_t i = threadIdx.x; i < attrs.offset; i += blockDim.x) to[i] = from[i];
-  for (int64_t i = turned + threadIdx.x; i < attrs.head_dim; i += blockDim.x) to[i] = from[i];
+  turn_head(x.row<float>(row) + begin, table.row<float>(row), attrs, out.row<float>(row) + begin);
 }
 
 }  // namespace

@@ -25,6 +25,15 @@ __device__ inline void narrow(float x, float& to) { to = x; }
 __device__ inline void narrow(float x, BF16& to) { to.bits = float_to_bf16(x); }
 __device__ inline void narrow(float x, F16& to) { to.bits = float_to_f16(x); }
 
+// Of a value of float32 or bfloat16.
+__device__ inline void set_element(const TensorView& to, int64_t row, int64_t col, float x) {
+  if (to.dtype == DType::kBF16) {
+    narrow(x, to.row<BF16>(row)[col]);
+  } else {
+    to.row<float>(row)[col] = x;
+  }
+}
+
 constexpr int64_t min(int64_t a, int64_t b) { return a < b ? a : b; }
 constexpr int64_t max(int64_t a, int64_t b) { return a > b ? a : b; }
 

@@ -26,6 +26,16 @@ constexpr bool takes_mma(const OperatorAttrs& attrs) {
 }
 int64_t attention_scratch_bytes(const KernelArgs& largest, int threads);
 
+// rope_attention: first the queries, turned and as the pages have keys, then attention's scratch.
+constexpr int64_t turned_bytes(const TensorView& q, DType pages) {
+  return (q.rows * q.cols * dtype_bytes(pages) + 255) / 256 * 256;
+}
+template <DType kPages>
+int64_t rope_attention_scratch_bytes(const KernelArgs& largest, int threads) {
+  const int64_t rest = kPages == DType::kBF16 ? attention_scratch_bytes(largest, threads) : 0;
+  return turned_bytes(largest.in[0], kPages) + rest;
+}
+
 // linear: what cuBLASLt's kernels may use beside their operands; on sm_90 the best of them want as
 // much. The scratch begins with it.
 inline constexpr int64_t kProductBytes = int64_t{32} << 20;

@@ -15,6 +15,7 @@ const char* linear(const KernelArgs& args);
 const char* expert_linear(const KernelArgs& args);
 const char* rope_table(const KernelArgs& args);
 const char* attention(const KernelArgs& args);
+const char* rope_attention(const KernelArgs& args);
 const char* round_groups(const KernelArgs& args);
 const char* top_candidates(const KernelArgs& args);
 
@@ -33,6 +34,7 @@ constexpr auto kKernels = table_by_op<Row>({
     {Op::kExpertLinear, expert_linear},
     {Op::kRopeTable, rope_table},
     {Op::kAttention, attention},
+    {Op::kRopeAttention, rope_attention},
     {Op::kRoundGroups, round_groups},
     {Op::kTopCandidates, top_candidates},
 });

@@ -96,6 +96,7 @@ struct ThreadBlock {
   size_t scheduler_bytes = 0;
 };
 ThreadBlock block;
+int64_t launch_count = 0;
 
 Fiber& running() { return block.fibers[static_cast<size_t>(block.current)]; }
 
@@ -184,7 +185,10 @@ void run_block() {
 
 void set_order(Order order) { block.order = order; }
 
+int64_t launches() { return launch_count; }
+
 void run(int64_t blocks_x, int64_t blocks_y, int threads, int64_t shared_bytes, Body body) {
+  ++launch_count;
   LOCKSTEP_CHECK(threads > 0 && threads <= 1024 && threads % kWarp == 0 && blocks_y <= 65535);
   LOCKSTEP_CHECK(shared_bytes >= 0 && shared_bytes <= kMaxSharedBytes);
   constexpr size_t kUnit = sizeof(std::max_align_t);

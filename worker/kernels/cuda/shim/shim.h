@@ -39,6 +39,8 @@ void set_order(Order order);
 // `shared_bytes` is the size of dynamic_shared(), whose contents every block finds to be 0xff.
 void run(int64_t blocks_x, int64_t blocks_y, int threads, int64_t shared_bytes, Body body);
 std::byte* dynamic_shared();
+// How many kernels were run so far.
+int64_t launches();
 
 // Gives bytes to the threads of the warp, and returns when all of them have given theirs: all must
 // call it. given() is what thread `lane` of the warp gave, until this thread gives again.

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// Keys are turned on their way to the pages, queries on theirs to the products: three kernels
+// become one, and neither is written as float32 and read again.
+#include <utility>
+#include <vector>
+
+#include "sharding/passes/passes.h"
+#include "sharding/rewriter.h"
+
+namespace lockstep {
+namespace {
+
+// The rope that gives a value to one reader, or null.
+const Node* only_rope(const Graph& graph, const std::vector<int>& uses, int value) {
+  const Node& producer = graph.nodes()[graph.values()[value].node];
+  return producer.op == Op::kRope && uses[value] == 1 ? &producer : nullptr;
+}
+
+bool alike(const program::RopeAttrs& a, const program::RopeAttrs& b) {
+  return a.head_dim() == b.head_dim() && a.rotary_dim() == b.rotary_dim() &&
+         a.interleaved() == b.interleaved() && a.offset() == b.offset();
+}
+
+// Those of q and k, or nulls.
+std::pair<const Node*, const Node*> ropes_of(const Graph& graph, const std::vector<int>& uses,
+                                             const Node& node) {
+  if (node.op != Op::kAttention) return {};
+  const program::AttentionAttrs& attention = node.attributes.attention();
+  if (attention.read_only() || attention.values_in_keys()) return {};
+  const Node* q = only_rope(graph, uses, node.inputs[0]);
+  const Node* k = only_rope(graph, uses, node.inputs[1]);
+  if (q == nullptr || k == nullptr || q->inputs[1] != k->inputs[1]) return {};
+  const program::RopeAttrs& rope = q->attributes.rope();
+  if (rope.head_dim() != attention.head_dim() || !alike(rope, k->attributes.rope())) return {};
+  return {q, k};
+}
+
+Node fused(Rewriter& rewriter, const Node& attention, const Node& q, const Node& k) {
+  Node node{.op = Op::kRopeAttention, .attributes = attention.attributes};
+  for (int input : {q.inputs[0], k.inputs[0], attention.inputs[2], q.inputs[1]}) {
+    node.inputs.push_back(rewriter.value(input));
+  }
+  for (int id : attention.parameters) node.parameters.push_back(rewriter.parameter(id));
+  program::AttentionAttrs& attributes = *node.attributes.mutable_attention();
+  attributes.set_rotary_dim(q.attributes.rope().rotary_dim());
+  attributes.set_interleaved(q.attributes.rope().interleaved());
+  attributes.set_offset(q.attributes.rope().offset());
+  return node;
+}
+
+}  // namespace
+
+Graph fuse_rope(const Graph& graph, const CompileOptions& options) {
+  if (!are_gpus(options.workers)) return graph;
+  const std::vector<int> uses = use_counts(graph);
+  std::vector<bool> gone(graph.nodes().size());
+  for (const Node& node : graph.nodes()) {
+    const auto [q, k] = ropes_of(graph, uses, node);
+    if (q == nullptr) continue;
+    for (const Node* rope : {q, k}) gone[graph.values()[rope->outputs[0]].node] = true;
+  }
+  Rewriter rewriter(graph);
+  for (size_t i = 0; i < graph.nodes().size(); ++i) {
+    const Node& node = graph.nodes()[i];
+    if (gone[i]) continue;
+    const auto [q, k] = ropes_of(graph, uses, node);
+    if (q == nullptr) {
+      rewriter.copy(node);
+      continue;
+    }
+    const std::vector<Value> values =
+        rewriter.append(fused(rewriter, node, *q, *k), {graph.values()[node.outputs[0]]});
+    rewriter.replace(node.outputs[0], values[0].id);
+  }
+  return std::move(rewriter).take();
+}
+
+}  // namespace lockstep

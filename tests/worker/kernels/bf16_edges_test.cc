@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// Edges of bfloat16: what a GPU's kernels give rounded has the bits of a cast of what they give
+// else, and linears over codes read such rows as if they had rounded them themselves.
+#include "operators/schema.h"
+#include "tests/worker/kernels/cast_matrix.h"
+#include "tests/worker/kernels/weights_case.h"
+
+namespace lockstep {
+namespace {
+
+// A call of any operator that may round, but embed and attention, which have tests of their own.
+struct Call {
+  std::vector<Matrix> in, out;
+  KernelArgs args;
+
+  Call(const OperatorSchema& schema, int64_t cols, DType last) {
+    for (int i = 0; i < schema.input_count(); ++i) {
+      const int64_t rows = is_value(schema.inputs[i].kind) ? 5 : 1;
+      in.push_back(Matrix::random(rows, cols, static_cast<uint32_t>(i)));
+      args.in[i] = in.back().view();
+    }
+    for (int i = 0; i < schema.output_count(); ++i) {
+      const bool is_last = i + 1 == schema.output_count();
+      out.emplace_back(5, cols, is_last ? last : DType::kF32, cols + 3);
+      args.out[i] = out.back().view();
+    }
+    args.attrs.eps = 1e-5f;
+    args.attrs.head_dim = cols;
+    args.attrs.centred = true;
+    args.attrs.function = Function::kSilu;
+  }
+};
+
+TEST(RoundedOutputTest, HasTheBitsOfACast) {
+  int tested = 0;
+  for (const KernelEntry& kernel : kernels_under_test()) {
+    const OperatorSchema& schema = schema_of(kernel.op);
+    if (!schema.may_round() || schema.state != StateKind::kNone || kernel.op == Op::kEmbed) {
+      continue;
+    }
+    for (const int64_t cols : {1, 33, 600}) {
+      Call exact(schema, cols, DType::kF32), rounding(schema, cols, DType::kBF16);
+      run(kernel, exact.args);
+      run(kernel, rounding.args);
+      for (size_t i = 0; i + 1 < exact.out.size(); ++i) {
+        expect_same_bits(rounding.out[i].view(), exact.out[i].view(), kernel.name);
+      }
+      const Matrix wanted = cast_matrix(exact.out.back().view());
+      expect_same_bits(rounding.out.back().view(), wanted.view(), kernel.name);
+    }
+    ++tested;
+  }
+  EXPECT_GE(tested, 9);
+}
+
+TEST(RoundedOutputTest, OfAnEmbeddingHasTheBitsOfACast) {
+  const int32_t tokens[] = {3, -1, 19, 40}, positions[] = {0, 1, 2, 3};
+  const Matrix given = Matrix::random(1, 33, 9);
+  for (const KernelEntry& kernel : kernels_of(Op::kEmbed)) {
+    const Weights weight = Weights::random(20, 33, 1, kernel.weight);
+    std::vector<std::byte> packed = weight.pack(kernel);
+    StepView step;
+    step.rows = 4;
+    step.tokens = tokens;
+    step.positions = positions;
+    step.embeddings = given.view().row<float>(0);
+    KernelArgs args;
+    args.in[0] = weight.view();
+    args.in[0].data = packed.data();
+    args.step = &step;
+    const Matrix exact(4, 33), found(4, 33, DType::kBF16);
+    args.out[0] = exact.view();
+    run(kernel, args);
+    args.out[0] = found.view();
+    run(kernel, args);
+    expect_same_bits(found.view(), cast_matrix(exact.view()).view(), kernel.name);
+  }
+}
+
+TEST(RoundedRowsTest, OfALinearOverCodesHaveTheBitsOfThoseThatItRoundsItself) {
+  int tested = 0;
+  for (const KernelEntry& kernel : kernels_of(Op::kLinear)) {
+    if (!kernel.takes_bf16) continue;
+    for (const int64_t depth : {64, 77, 1100}) {
+      for (const int64_t rows : {1, 20}) {
+        Linear linear(kernel, rows, 40, depth);
+        const Matrix wanted = linear.run_kernel(kernel);
+        linear.x = cast_matrix(linear.x.view());
+        expect_same_bits(linear.run_kernel(kernel).view(), wanted.view(), kernel.name);
+      }
+    }
+    ++tested;
+  }
+  EXPECT_GE(tested, 8);  // Of each kind, on tensor cores and plain.
+}
+
+}  // namespace
+}  // namespace lockstep
