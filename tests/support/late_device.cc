@@ -88,9 +88,7 @@ class LateDevice final : public Device {
   }
   // Does what was queued before the mark, and nothing else.
   const char* wait(int64_t mark) override {
-    // The shim runs one block at a time.
-    static std::mutex shim;
-    const std::lock_guard lock(shim);
+    const std::lock_guard lock(working_);
     LOCKSTEP_CHECK(mprotect(room_, kRoom, PROT_READ | PROT_WRITE) == 0);
     while (const std::function<void()> work = next_before(mark)) work();
     LOCKSTEP_CHECK(mprotect(room_, kRoom, PROT_NONE) == 0);
@@ -158,7 +156,8 @@ class LateDevice final : public Device {
   std::byte* const room_;
   int64_t used_ = 0;
   int64_t allocated_ = 0;
-  std::mutex mutex_;  // Of the queue: several threads may wait.
+  std::mutex working_;  // One thread at a time.
+  std::mutex mutex_;    // Of the queue: several threads may wait.
   std::deque<std::function<void()>> queue_;
   int64_t done_ = 0;               // Of all that was ever queued.
   const char* failure_ = nullptr;  // The first of a kernel.

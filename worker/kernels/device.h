@@ -14,6 +14,8 @@
 
 namespace lockstep {
 
+class PeerAccess;  // peer_memory.h
+
 inline constexpr int64_t kDeviceAlign = 256;
 
 // Rows of bytes with a stride on either side; each side is the device's memory or staging memory.
@@ -58,6 +60,9 @@ class Device {
     for (const RowCopy& copy : copies) copy_rows(copy);
   }
   virtual void clear(std::byte* memory, int64_t bytes) = 0;  // To zeros.
+
+  // How its kernels reach memory of other devices of the host; null: they cannot.
+  virtual PeerAccess* peer_access() { return nullptr; }
 
   // What kernels get as KernelArgs::queue.
   virtual void* queue() const = 0;

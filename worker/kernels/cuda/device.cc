@@ -8,6 +8,7 @@
 #include <atomic>
 
 #include "worker/kernels/cuda/cublas_lt.h"
+#include "worker/kernels/cuda/peer_access.h"
 
 namespace lockstep {
 namespace cuda {
@@ -40,6 +41,7 @@ class CudaDevice final : public Device {
   ~CudaDevice() override {
     use_from_this_thread();
     cudaStreamSynchronize(stream_);
+    peers_.reset();
     for (cudaEvent_t event : events_) {
       if (event != nullptr) cudaEventDestroy(event);
     }
@@ -116,6 +118,8 @@ class CudaDevice final : public Device {
     if (bytes > 0) note(cudaMemsetAsync(memory, 0, static_cast<size_t>(bytes), stream_));
   }
 
+  PeerAccess* peer_access() override { return peers_.get(); }
+
   void* queue() const override { return stream_; }
   bool done() override {
     note(cudaGetLastError());  // A launch that was refused, before the query hides it.
@@ -167,6 +171,7 @@ class CudaDevice final : public Device {
   const CudaDeviceInfo info_;
   cudaStream_t stream_ = nullptr;
   std::array<cudaEvent_t, kEvents> events_{};
+  std::unique_ptr<PeerAccess> peers_ = cuda::peer_access(*this, index_);
   int64_t marks_ = 0;
   std::atomic<cudaError_t> error_{cudaSuccess};
 };
