@@ -124,8 +124,10 @@ look_around() {
 
 # The shim has rows of its own, which other tests run.
 part_tests() {
+  # Two ranks in one process on one GPU: the first run of kernels that wait for one another.
+  step exchange 60 "$kernels/cuda_kernels_test" --gtest_brief=1 "--gtest_filter=*ExchangeTest*Gpu"
   step tests 400 "$kernels/cuda_kernels_test" --gtest_brief=1 \
-    "--gtest_filter=-*cuda_shim*:Shim*:*RealLinear*:SmallLinear*"
+    "--gtest_filter=-*cuda_shim*:Shim*:*RealLinear*:SmallLinear*:*ExchangeTest*"
 }
 
 # A step for each kernel.

@@ -105,9 +105,7 @@ class LateDevice final : public Device {
   }
   // Does what was queued before the mark, and nothing else.
   const char* wait(int64_t mark) override {
-    // The shim runs one block at a time.
-    static std::mutex shim;
-    const std::lock_guard lock(shim);
+    const std::lock_guard lock(working_);
     LOCKSTEP_CHECK(mprotect(room_, kRoom, PROT_READ | PROT_WRITE) == 0);
     while (const Work work = next_before(mark)) work();
     LOCKSTEP_CHECK(mprotect(room_, kRoom, PROT_NONE) == 0);
@@ -199,6 +197,7 @@ class LateDevice final : public Device {
   int64_t allocated_ = 0;
   std::set<const std::byte*> begins_, released_;  // Of all memory that there ever was.
   std::unique_ptr<Captured> captured_;            // Null: what is queued is to be done.
+  std::mutex working_;                            // One thread at a time.
   std::mutex mutex_;                              // Of the queue: several threads may wait.
   std::deque<Work> queue_;
   int64_t done_ = 0;               // Of all that was ever queued.

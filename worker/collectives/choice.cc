@@ -3,12 +3,16 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <cstring>
+#include <string_view>
 #include <vector>
 
 #include "base/status.h"
+#include "worker/collectives/direct.h"
 #include "worker/collectives/nccl.h"
 #include "worker/collectives/nccl_joining.h"
+#include "worker/collectives/peer_link.h"
 #include "worker/collectives/share.h"
 #include "worker/collectives/staged.h"
 
@@ -42,15 +46,22 @@ struct Obstacle {
   bool on_purpose = true;  // Nobody expected NCCL.
 };
 
-// Why these ranks cannot use NCCL. The same on every rank.
-Obstacle obstacle_of(const std::vector<Card>& cards) {
+// Two ranks with one GPU: kernels of theirs that wait for each other might never run beside each
+// other. "": there are none.
+std::string shared_gpu_of(const std::vector<Card>& cards) {
   for (size_t rank = 0; rank < cards.size(); ++rank) {
     for (size_t other = 0; other < rank; ++other) {
       if (cards[other].address == cards[rank].address && cards[other].host == cards[rank].host) {
-        return {fmt::format("ranks {} and {} share a GPU", other, rank)};
+        return fmt::format("ranks {} and {} share a GPU", other, rank);
       }
     }
   }
+  return "";
+}
+
+// Why these ranks cannot use NCCL. The same on every rank.
+Obstacle obstacle_of(const std::vector<Card>& cards) {
+  if (std::string shared = shared_gpu_of(cards); !shared.empty()) return {std::move(shared)};
   for (size_t rank = 0; rank < cards.size(); ++rank) {
     const Card& card = cards[rank];
     if (card.library != Library::kThere) {
@@ -77,18 +88,26 @@ Card card_of(const Device& device, const DeviceMeeting& meeting, const absl::Sta
   return card;
 }
 
-}  // namespace
+// By memory that GPUs share, where all ranks can. Null, and the same on all of them, where not.
+absl::StatusOr<std::unique_ptr<PeerLink>> link_of(const std::vector<Card>& cards, Collective& met,
+                                                  Device& device, const DeviceMeeting& meeting,
+                                                  std::string* problem) {
+  const bool one_host =
+      std::ranges::all_of(cards, [&](const Card& card) { return card.host == cards[0].host; });
+  if (!one_host || cards.size() > kMaxPeers || !shared_gpu_of(cards).empty()) return nullptr;
+  const char* wanted = std::getenv("LOCKSTEP_PEER_MEMORY");
+  const bool off = wanted != nullptr && std::string_view(wanted) == "off";
+  return PeerLink::connect(met, device,
+                           {.timeout = meeting.timeout,
+                            .cancelled = meeting.cancelled,
+                            .off = off ? "switched off by LOCKSTEP_PEER_MEMORY" : ""},
+                           problem);
+}
 
-absl::StatusOr<std::unique_ptr<Collective>> device_collective(std::unique_ptr<Collective> met,
-                                                              Device& device,
-                                                              const DeviceMeeting& meeting,
-                                                              CollectiveChoice* choice) {
-  *choice = {};
-  if (device.is_host()) return met;
-  if (met->ranks() == 1) return staged_collective(std::move(met), device);
-  const absl::StatusOr<Nccl> nccl = load_nccl(meeting.nccl);
-  ASSIGN_OR_RETURN(const std::vector<Card> cards, share(*met, card_of(device, meeting, nccl)));
-  Obstacle obstacle = obstacle_of(cards);
+// NCCL or the host.
+absl::StatusOr<std::unique_ptr<Collective>> library_or_host(
+    std::unique_ptr<Collective> met, Device& device, const DeviceMeeting& meeting,
+    const absl::StatusOr<Nccl>& nccl, Obstacle obstacle, CollectiveChoice* choice) {
   if (obstacle.text.empty()) {
     const std::string library = "NCCL " + nccl_version_text(nccl->version);
     std::string problem;
@@ -107,6 +126,30 @@ absl::StatusOr<std::unique_ptr<Collective>> device_collective(std::unique_ptr<Co
   choice->fell_back = !obstacle.on_purpose;
   choice->text = "by way of the host: " + obstacle.text;
   return staged_collective(std::move(met), device);
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Collective>> device_collective(std::unique_ptr<Collective> met,
+                                                              Device& device,
+                                                              const DeviceMeeting& meeting,
+                                                              CollectiveChoice* choice) {
+  *choice = {};
+  if (device.is_host()) return met;
+  if (met->ranks() == 1) return staged_collective(std::move(met), device);
+  const absl::StatusOr<Nccl> nccl = load_nccl(meeting.nccl);
+  ASSIGN_OR_RETURN(const std::vector<Card> cards, share(*met, card_of(device, meeting, nccl)));
+  std::string problem;
+  ASSIGN_OR_RETURN(std::unique_ptr<PeerLink> link, link_of(cards, *met, device, meeting, &problem));
+  ASSIGN_OR_RETURN(
+      std::unique_ptr<Collective> collective,
+      library_or_host(std::move(met), device, meeting, nccl, obstacle_of(cards), choice));
+  if (!problem.empty()) {
+    choice->text += fmt::format(" (GPUs share no memory: {})", problem);
+  }
+  if (link == nullptr) return collective;
+  choice->text += "; sums and small gathers in memory that GPUs share";
+  return direct_collective(std::move(link), std::move(collective));
 }
 
 }  // namespace lockstep

@@ -29,8 +29,9 @@ struct CollectiveChoice {
 
 // `met` joins the ranks on the host; every rank calls this next. A processor's ranks go on with it
 // as it is. GPUs take NCCL where each rank has one of its own and a library and all could connect
-// by it, else they go by way of the host. All choose alike, with the same words but for what a rank
-// says of its own library.
+// by it, else they go by way of the host. Where in addition all reach each other's memory, sums and
+// small gathers go there. All choose alike, with the same words but for what a rank says of its own
+// library.
 absl::StatusOr<std::unique_ptr<Collective>> device_collective(std::unique_ptr<Collective> met,
                                                               Device& device,
                                                               const DeviceMeeting& meeting,

@@ -33,9 +33,10 @@ class Collective {
   virtual int ranks() const = 0;
 
   // data[i] = the sum over ranks of data[i], with the same bits on every rank. Added in rank order
-  // 0, 1, 2, ... where ranks share memory, which the reduce strategy's promise of bits rests on;
-  // NCCL adds in an order of its own, the same every time for the same ranks and sizes. Where at
-  // most one addend is not -0.0 no order matters. Rows of `cols` floats, `stride` apart.
+  // 0, 1, 2, ... where ranks or their devices share memory, which the reduce strategy's promise of
+  // bits rests on; NCCL adds in an order of its own, the same every time for the same ranks and
+  // sizes. Where at most one addend is not -0.0 no order matters. Rows of `cols` floats, `stride`
+  // apart.
   virtual absl::Status all_reduce(float* data, int64_t rows, int64_t cols, int64_t stride) = 0;
   // Where `out` is in shared(), at the same place on every rank, there is nothing to move but
   // parts that are elsewhere: the call is over when all ranks have come.

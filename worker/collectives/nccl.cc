@@ -6,8 +6,6 @@
 #include "worker/collectives/nccl.h"
 
 #include <algorithm>
-#include <array>
-#include <cstring>
 #include <numeric>
 #include <thread>
 #include <utility>
@@ -15,6 +13,7 @@
 
 #include "base/status.h"
 #include "worker/collectives/nccl_joining.h"
+#include "worker/collectives/outcome.h"
 #include "worker/collectives/share.h"
 #include "worker/collectives/watchdog.h"
 
@@ -26,21 +25,6 @@ using Clock = std::chrono::steady_clock;
 constexpr int kSuccess = 0, kInProgress = 7;
 constexpr int kBytes = 1, kFloat = 7;  // Types: uint8, float32.
 constexpr int kSum = 0;
-
-// How it went on a rank, told to the others.
-struct Outcome {
-  int32_t severity = 0;  // 0: well; 1: waited in vain; 2: failed.
-  std::array<char, 252> text{};
-};
-
-Outcome outcome_of(const absl::Status& status) {
-  Outcome outcome;
-  if (status.ok()) return outcome;
-  outcome.severity = status.code() == absl::StatusCode::kDeadlineExceeded ? 1 : 2;
-  const std::string text = message_of(status);
-  std::memcpy(outcome.text.data(), text.data(), std::min(text.size(), outcome.text.size() - 1));
-  return outcome;
-}
 
 class NcclCollective final : public Collective {
  public:
@@ -140,14 +124,10 @@ absl::StatusOr<std::string> NcclCollective::connect() {
   ASSIGN_OR_RETURN(const std::vector<Nccl::Id> ids, share(*met_, own_id));
   const absl::Status own = result == kSuccess ? try_out(ids[0]) : error_of(result);
   if (own.code() == absl::StatusCode::kAborted) return own;
-  ASSIGN_OR_RETURN(const std::vector<Outcome> all, share(*met_, outcome_of(own)));
+  ASSIGN_OR_RETURN(std::string problem, share_outcome(*met_, own));
   connect_by_ = Clock::time_point::max();
   watchdog_.forget_cancelled();
-  // The rank that failed says more than those which waited for it.
-  const auto worst = std::max_element(
-      all.begin(), all.end(), [](const auto& a, const auto& b) { return a.severity < b.severity; });
-  if (worst->severity == 0) return "";
-  return fmt::format("rank {}: {}", worst - all.begin(), worst->text.data());
+  return problem;
 }
 
 absl::Status NcclCollective::try_out(const Nccl::Id& id) {

@@ -14,6 +14,8 @@
 
 namespace lockstep {
 
+class PeerAccess;  // peer_memory.h
+
 inline constexpr int64_t kDeviceAlign = 256;
 
 // Rows of bytes with a stride on either side; each side is the device's memory or staging memory.
@@ -76,6 +78,9 @@ class Device {
     *problem = "nothing was captured";
     return nullptr;
   }
+
+  // How its kernels reach memory of other devices of the host; null: they cannot.
+  virtual PeerAccess* peer_access() { return nullptr; }
 
   // What kernels get as KernelArgs::queue.
   virtual void* queue() const = 0;

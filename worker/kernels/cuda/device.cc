@@ -9,6 +9,7 @@
 #include <atomic>
 
 #include "worker/kernels/cuda/cublas_lt.h"
+#include "worker/kernels/cuda/peer_access.h"
 
 namespace lockstep {
 namespace cuda {
@@ -63,6 +64,7 @@ class CudaDevice final : public Device {
   ~CudaDevice() override {
     use_from_this_thread();
     cudaStreamSynchronize(stream_);
+    peers_.reset();
     for (cudaEvent_t event : events_) {
       if (event != nullptr) cudaEventDestroy(event);
     }
@@ -167,6 +169,8 @@ class CudaDevice final : public Device {
     return nullptr;
   }
 
+  PeerAccess* peer_access() override { return peers_.get(); }
+
   void* queue() const override { return stream_; }
   bool done() override {
     note(cudaGetLastError());  // A launch that was refused, before the query hides it.
@@ -224,6 +228,7 @@ class CudaDevice final : public Device {
   const CudaDeviceInfo info_;
   cudaStream_t stream_ = nullptr;
   std::array<cudaEvent_t, kEvents> events_{};
+  std::unique_ptr<PeerAccess> peers_ = cuda::peer_access(*this, index_);
   int64_t marks_ = 0;
   bool capturing_ = false;
   cudaError_t capture_error_ = cudaSuccess;

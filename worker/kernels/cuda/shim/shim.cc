@@ -5,8 +5,11 @@
 #include "worker/kernels/cuda/shim/shim.h"
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <cstring>
 #include <memory>
+#include <thread>
 #include <vector>
 
 #include "base/check.h"
@@ -14,7 +17,7 @@
 #include <sanitizer/common_interface_defs.h>
 #endif
 
-lockstep::shim::Index threadIdx, blockIdx, blockDim, gridDim;
+thread_local constinit lockstep::shim::Index threadIdx, blockIdx, blockDim, gridDim;
 
 // Saves the registers that a call preserves and the stack in *from, goes on with those of `to`.
 extern "C" void lockstep_shim_switch(void** from, void* to);
@@ -95,8 +98,8 @@ struct ThreadBlock {
   const void* scheduler_bottom = nullptr;
   size_t scheduler_bytes = 0;
 };
-ThreadBlock block;
-int64_t launch_count = 0;
+thread_local ThreadBlock block;
+std::atomic<int64_t> launch_count = 0;
 
 Fiber& running() { return block.fibers[static_cast<size_t>(block.current)]; }
 
@@ -238,6 +241,16 @@ void wait_copies(int under_way) {
     for (const Copy& each : groups.front()) copy(each);
     groups.erase(groups.begin());
   }
+}
+
+uint64_t nanoseconds() {
+  return static_cast<uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
+}
+
+void pause(unsigned turn) {
+  constexpr unsigned kShort = 200;  // So many first looks are for a peer that is about to come.
+  if (turn < kShort) return std::this_thread::yield();
+  std::this_thread::sleep_for(std::chrono::microseconds(50));
 }
 
 }  // namespace lockstep::shim

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // CUDA's words for code that runs on the CPU, so that tests can run kernels where there is no GPU:
 // a block's threads are fibers, switched where they wait for each other; blocks run one after
-// another. For one host thread; x86-64 only. Nothing but what our kernels use.
+// another. Host threads run kernels of their own beside each other; x86-64 only. Nothing but what
+// our kernels use.
 #pragma once
 
 #include <bit>
@@ -14,7 +15,7 @@
 #define __global__
 #define __device__
 #define __launch_bounds__(...)
-#define __shared__ static  // Of the block that runs: there is only one at a time.
+#define __shared__ static thread_local  // Of the block that runs: one at a time on a host thread.
 // NOLINTEND(bugprone-reserved-identifier)
 
 namespace lockstep::shim {
@@ -32,7 +33,7 @@ struct Body {
 
 // In which order a block's threads run between two waits. A kernel whose results depend on it lacks
 // a __syncthreads(). Ascending, asynchronous copies are done as late as they may be; descending, at
-// once.
+// once. Of this host thread's kernels.
 enum class Order { kAscending, kDescending };
 void set_order(Order order);
 
@@ -58,10 +59,14 @@ void copy_async(void* to, const void* from, int bytes);
 void commit_copies();
 void wait_copies(int under_way);
 
+// The functions of cuda/system_scope.h. A pause lets other host threads run.
+uint64_t nanoseconds();
+void pause(unsigned turn);
+
 }  // namespace lockstep::shim
 
 // Of the thread that runs.
-extern lockstep::shim::Index threadIdx, blockIdx, blockDim, gridDim;
+extern thread_local constinit lockstep::shim::Index threadIdx, blockIdx, blockDim, gridDim;
 
 // NOLINTBEGIN(bugprone-reserved-identifier): CUDA's names.
 void __syncthreads();

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/support/stream_device.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <cstring>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <new>
+#include <random>
+#include <thread>
+
+#include "base/check.h"
+#include "worker/kernels/cuda/exchange.h"
+
+namespace lockstep {
+namespace {
+
+PeerMemory* map_peer_memory(int file) {
+  void* memory = mmap(nullptr, kPeerMemoryBytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  return memory == MAP_FAILED ? nullptr : static_cast<PeerMemory*>(memory);
+}
+
+// A driver's handle is the process and its file of the memory.
+struct FileHandle {
+  int64_t process;
+  int file;
+};
+
+class StreamDevice final : public Device, public PeerAccess {
+ public:
+  explicit StreamDevice(const StreamOptions& options)
+      : options_(options), random_(options.seed), thread_([this] { work(); }) {}
+  ~StreamDevice() override {
+    push({});
+    thread_.join();
+    if (peer_memory_ != nullptr) munmap(peer_memory_, kPeerMemoryBytes);
+    if (file_ >= 0) ::close(file_);
+  }
+
+  std::string name() const override { return "stream device"; }
+  std::string address() const override { return options_.address; }
+  int64_t total_bytes() const override { return 0; }
+  int64_t free_bytes() const override { return 0; }
+
+  std::byte* allocate(int64_t bytes) override {
+    auto* memory = static_cast<std::byte*>(operator new (static_cast<size_t>(bytes),
+                                                         std::align_val_t{kDeviceAlign}));
+    std::memset(memory, 0, static_cast<size_t>(bytes));
+    return memory;
+  }
+  void release(std::byte* memory, int64_t) override {
+    LOCKSTEP_CHECK(done());
+    operator delete (memory, std::align_val_t{kDeviceAlign});
+  }
+  std::byte* allocate_staging(int64_t bytes) override { return allocate(bytes); }
+  void release_staging(std::byte* memory, int64_t bytes) override { release(memory, bytes); }
+
+  void copy_in(std::byte* to, const void* from, int64_t bytes) override {
+    copy_rows({.to = to, .from = from, .row_bytes = bytes, .rows = 1});
+  }
+  void copy_out(void* to, const std::byte* from, int64_t bytes) override {
+    copy_rows({.to = to, .from = from, .row_bytes = bytes, .rows = 1});
+  }
+  void copy_rows(const RowCopy& copy) override {
+    push([copy] {
+      for (int64_t row = 0; row < copy.rows && copy.row_bytes > 0; ++row) {
+        std::memcpy(static_cast<std::byte*>(copy.to) + row * copy.to_stride,
+                    static_cast<const std::byte*>(copy.from) + row * copy.from_stride,
+                    static_cast<size_t>(copy.row_bytes));
+      }
+    });
+  }
+  void clear(std::byte* memory, int64_t bytes) override {
+    push([=] { std::memset(memory, 0, static_cast<size_t>(bytes)); });
+  }
+
+  void* queue() const override { return nullptr; }
+  bool done() override {
+    const std::lock_guard lock(mutex_);
+    return done_ == queued_;
+  }
+  const char* synchronize() override { return wait(mark()); }
+  int64_t mark() override {
+    const std::lock_guard lock(mutex_);
+    return queued_;
+  }
+  const char* wait(int64_t mark) override {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return done_ >= mark; });
+    return nullptr;
+  }
+  void use_from_this_thread() override {}
+
+  PeerAccess* peer_access() override { return options_.has_peers ? this : nullptr; }
+
+  PeerMemory* own(PeerHandle* handle, std::string* problem) override {
+    if (file_ < 0) {
+      file_ = memfd_create("lockstep peer memory", MFD_CLOEXEC);
+      if (file_ >= 0 && ftruncate(file_, kPeerMemoryBytes) == 0) {
+        peer_memory_ = map_peer_memory(file_);
+      }
+    }
+    if (peer_memory_ == nullptr) *problem = "no memory";
+    *handle = {.address = reinterpret_cast<uintptr_t>(peer_memory_)};
+    const FileHandle file{getpid(), file_};
+    std::memcpy(handle->driver, &file, sizeof(file));
+    return peer_memory_;
+  }
+  PeerMemory* open(const PeerHandle& peer, std::string* problem) override {
+    *problem = options_.refusal;
+    if (!problem->empty()) return nullptr;
+    const FileHandle handle = file_of(peer);
+    if (handle.process == getpid()) return reinterpret_cast<PeerMemory*>(peer.address);
+    const std::string path =
+        "/proc/" + std::to_string(handle.process) + "/fd/" + std::to_string(handle.file);
+    const int file = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
+    PeerMemory* const memory = file < 0 ? nullptr : map_peer_memory(file);
+    if (file >= 0) ::close(file);
+    if (memory == nullptr) *problem = path + " cannot be mapped";
+    return memory;
+  }
+  void close(const PeerHandle& peer, PeerMemory* memory) override {
+    if (file_of(peer).process != getpid()) munmap(memory, kPeerMemoryBytes);
+  }
+  const char* all_reduce(const PeerGroup& group, const PeerSum& sum) override {
+    push([this, group, sum] {
+      delay();
+      if (options_.lies) *reinterpret_cast<float*>(sum.data) += 1;
+      LOCKSTEP_CHECK(cuda_shim::all_reduce(group, sum, nullptr) == nullptr);
+    });
+    return nullptr;
+  }
+  const char* all_gather(const PeerGroup& group, const PeerGather& gather) override {
+    push([this, group, gather] {
+      delay();
+      LOCKSTEP_CHECK(cuda_shim::all_gather(group, gather, nullptr) == nullptr);
+    });
+    return nullptr;
+  }
+
+ private:
+  static FileHandle file_of(const PeerHandle& peer) {
+    FileHandle file{};
+    std::memcpy(&file, peer.driver, sizeof(file));
+    return file;
+  }
+
+  // Mostly none; some of hundreds of microseconds. On the device's thread.
+  void delay() {
+    if (options_.seed == 0 || random_() % 8 != 0) return;
+    std::this_thread::sleep_for(std::chrono::microseconds(random_() % 300));
+  }
+
+  void push(std::function<void()> work) {
+    const std::lock_guard lock(mutex_);
+    queue_.push_back(std::move(work));
+    ++queued_;
+    changed_.notify_all();
+  }
+  // Until there is work that is none.
+  void work() {
+    std::unique_lock lock(mutex_);
+    while (true) {
+      changed_.wait(lock, [&] { return !queue_.empty(); });
+      const std::function<void()> next = std::move(queue_.front());
+      queue_.pop_front();
+      if (!next) return;
+      lock.unlock();
+      next();
+      lock.lock();
+      ++done_;
+      changed_.notify_all();
+    }
+  }
+
+  const StreamOptions options_;
+  std::minstd_rand random_;
+  int file_ = -1;
+  PeerMemory* peer_memory_ = nullptr;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<std::function<void()>> queue_;
+  int64_t queued_ = 0, done_ = 0;  // Of all that ever was.
+  std::thread thread_;             // The last: it uses all others.
+};
+
+}  // namespace
+
+std::unique_ptr<Device> stream_device(const StreamOptions& options) {
+  return std::make_unique<StreamDevice>(options);
+}
+
+}  // namespace lockstep

@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sums and gathers over memory that devices share (peer_memory.h). A block is a channel, and takes
+// every kPeerChannels-th piece of what there is: it copies its rank's part of the piece into its
+// slot, meets the same block of the other ranks, and reads their slots. Sums are by rank, from 0
+// on, whoever adds them and however they are cut: the same bits on every rank and for any rows.
+// Nothing is read through caches that others' writes pass by: an acquire stands before every read
+// of a slot.
+#include "worker/kernels/cuda/exchange.h"
+#include "worker/kernels/cuda/scalar.h"
+#include "worker/kernels/cuda/system_scope.h"
+
+namespace lockstep::LOCKSTEP_TARGET {
+namespace {
+
+constexpr int kThreads = 256;
+static_assert(kThreads >= kMaxPeers);
+constexpr int64_t kMinPieceBytes = 2 << 10;  // Of less, another block would not be sooner done.
+constexpr int64_t kAlign = 16;
+constexpr unsigned kTurns = 64;  // Looks at a flag until a wait looks at all else.
+
+// Bytes of so many rows as if they were end to end.
+struct Packed {
+  std::byte* data;
+  int64_t stride;
+  int64_t row_bytes;
+  int64_t rows;
+
+  template <typename Unit>
+  __device__ Unit& at(int64_t place) const {
+    const int64_t row = rows == 1 ? 0 : place / row_bytes;
+    return *reinterpret_cast<Unit*>(data + row * (stride - row_bytes) + place);
+  }
+};
+
+// What all threads of a block do together, in the same order on every rank.
+class Channel {
+ public:
+  __device__ explicit Channel(const PeerGroup& group) : group_(group) {
+    __shared__ uint64_t first;
+    __shared__ uint32_t is_over;
+    if (threadIdx.x == 0) {
+      first = own().next[blockIdx.x];
+      is_over = load_relaxed(&own().ended);  // Other blocks may write it now: one looks for all.
+    }
+    __syncthreads();
+    number_ = first;
+    ended = is_over != 0;
+  }
+
+  // Of this rank, to be written before the next meet().
+  __device__ std::byte* slot() const { return own().slots[number_ % 2][blockIdx.x]; }
+  // Of any, to be read after it, until the one after.
+  __device__ const std::byte* slot_of(int rank) const {
+    return group_.memory[rank]->slots[(number_ - 1) % 2][blockIdx.x];
+  }
+
+  // False: somebody did not come, or must not be waited for. There may be no further call then.
+  __device__ bool meet() {
+    __shared__ uint32_t came[kMaxPeers];
+    __syncthreads();  // The slot is whole, and what the meeting before was for has been read.
+    const auto peer = static_cast<int>(threadIdx.x);
+    if (peer < group_.ranks) {
+      store_release(&group_.memory[peer]->flags[blockIdx.x][group_.rank], number_);
+      came[peer] = wait_for(peer) ? 1 : 0;
+    }
+    if (threadIdx.x == 0) own().next[blockIdx.x] = number_ + 1;
+    __syncthreads();
+    bool all = true;
+    for (int rank = 0; rank < group_.ranks; ++rank) all = all && came[rank] != 0;
+    ++number_;
+    return all;
+  }
+
+  bool ended;
+
+ private:
+  __device__ PeerMemory& own() const { return *group_.memory[group_.rank]; }
+
+  __device__ bool wait_for(int peer) const {
+    const uint64_t* const flag = &own().flags[blockIdx.x][peer];
+    uint64_t since = 0;
+    for (unsigned turn = 1;; ++turn) {
+      if (load_acquire(flag) - number_ <= 1) return true;
+      if (turn % kTurns == 0 && !may_wait(peer, since)) {
+        store_relaxed(&own().ended, 1);
+        return false;
+      }
+      pause(turn);
+    }
+  }
+
+  __device__ bool may_wait(int peer, uint64_t& since) const {
+    if (load_relaxed(group_.ended) != kPeersMeet) return false;
+    const uint64_t now = nanoseconds();
+    if (since == 0) since = now;
+    if (now - since < group_.patience_ns) return true;
+    store_relaxed(group_.ended, kPeerLate + static_cast<uint32_t>(peer));
+    return false;
+  }
+
+  const PeerGroup& group_;
+  uint64_t number_;
+};
+
+// f(place) for each Unit of [begin, end), shared out among the block's threads.
+template <typename Unit, typename F>
+__device__ void each_unit(int64_t begin, int64_t end, const F& f) {
+  constexpr int64_t kBytes = sizeof(Unit);
+  for (int64_t at = begin + threadIdx.x * kBytes; at < end; at += blockDim.x * kBytes) f(at);
+}
+
+template <int kFloats>
+struct alignas(kFloats * 4) Floats {
+  float at[kFloats];
+};
+
+// Of all ranks' slots, at a place.
+template <int kFloats>
+__device__ Floats<kFloats> sum_of(const Channel& channel, int ranks, int64_t place) {
+  using Unit = Floats<kFloats>;
+  Unit parts[kMaxPeers];
+#pragma unroll
+  for (int r = 0; r < kMaxPeers; ++r) {
+    if (r < ranks) parts[r] = *reinterpret_cast<const Unit*>(channel.slot_of(r) + place);
+  }
+  Unit sum = parts[0];
+#pragma unroll
+  for (int r = 1; r < kMaxPeers; ++r) {
+#pragma unroll
+    for (int i = 0; i < kFloats; ++i) {
+      if (r < ranks) sum.at[i] = sum.at[i] + parts[r].at[i];
+    }
+  }
+  return sum;
+}
+
+// `shares`: in a first exchange each rank adds up a share of the piece, in a second all get it.
+template <int kFloats>
+__global__ void __launch_bounds__(kThreads)
+    reduce_kernel(PeerGroup group, Packed data, int64_t piece, bool shares) {
+  using Unit = Floats<kFloats>;
+  Channel channel(group);
+  if (channel.ended) return;
+  const int64_t bytes = data.rows * data.row_bytes;
+  for (int64_t begin = blockIdx.x * piece; begin < bytes; begin += gridDim.x * piece) {
+    const int64_t length = min(piece, bytes - begin);
+    std::byte* slot = channel.slot();
+    each_unit<Unit>(0, length, [&](int64_t at) {
+      *reinterpret_cast<Unit*>(slot + at) = data.at<Unit>(begin + at);
+    });
+    if (!channel.meet()) return;
+    if (!shares) {
+      each_unit<Unit>(0, length, [&](int64_t at) {
+        data.at<Unit>(begin + at) = sum_of<kFloats>(channel, group.ranks, at);
+      });
+      continue;
+    }
+    const int64_t share = (length + group.ranks * kAlign - 1) / (group.ranks * kAlign) * kAlign;
+    slot = channel.slot();
+    each_unit<Unit>(group.rank * share, min((group.rank + 1) * share, length), [&](int64_t at) {
+      *reinterpret_cast<Unit*>(slot + at) = sum_of<kFloats>(channel, group.ranks, at);
+    });
+    if (!channel.meet()) return;
+    each_unit<Unit>(0, length, [&](int64_t at) {
+      const std::byte* from = channel.slot_of(static_cast<int>(at / share));
+      data.at<Unit>(begin + at) = *reinterpret_cast<const Unit*>(from + at);
+    });
+  }
+}
+
+// A rank's columns in `to`.
+__device__ Packed columns_of(const PeerGather& gather, int rank) {
+  return {gather.to + gather.boundaries[rank], gather.to_stride,
+          gather.boundaries[rank + 1] - gather.boundaries[rank], gather.rows};
+}
+
+// `bytes` are those of the rank that has the most. `placed`: this rank's are in `to`.
+template <typename Unit>
+__global__ void __launch_bounds__(kThreads)
+    gather_kernel(PeerGroup group, PeerGather gather, int64_t bytes, int64_t piece, bool placed) {
+  Channel channel(group);
+  if (channel.ended) return;
+  Packed own = columns_of(gather, group.rank);
+  own.data = const_cast<std::byte*>(gather.from);
+  own.stride = gather.from_stride;
+  for (int64_t begin = blockIdx.x * piece; begin < bytes; begin += gridDim.x * piece) {
+    std::byte* slot = channel.slot();
+    each_unit<Unit>(begin, min(begin + piece, own.rows * own.row_bytes), [&](int64_t at) {
+      *reinterpret_cast<Unit*>(slot + at - begin) = own.at<Unit>(at);
+    });
+    if (!channel.meet()) return;
+    for (int rank = 0; rank < group.ranks; ++rank) {
+      if (placed && rank == group.rank) continue;
+      const Packed to = columns_of(gather, rank);
+      const std::byte* from = channel.slot_of(rank);
+      each_unit<Unit>(begin, min(begin + piece, to.rows * to.row_bytes), [&](int64_t at) {
+        to.at<Unit>(at) = *reinterpret_cast<const Unit*>(from + at - begin);
+      });
+    }
+  }
+}
+
+// How so many bytes of a rank are cut: by their number alone, so that all ranks do alike.
+struct Cut {
+  int64_t blocks;
+  int64_t piece;
+};
+Cut cut_of(int64_t bytes) {
+  const int64_t blocks = min((bytes + kMinPieceBytes - 1) / kMinPieceBytes, kPeerChannels);
+  if (blocks == 0) return {0, kAlign};
+  const int64_t each = (bytes + blocks * kAlign - 1) / (blocks * kAlign) * kAlign;
+  return {blocks, min(each, kPeerSlotBytes)};
+}
+
+}  // namespace
+
+const char* all_reduce(const PeerGroup& group, const PeerSum& sum, void* queue) {
+  Packed data{sum.data, sum.stride, sum.row_bytes, sum.rows};
+  if (sum.stride == sum.row_bytes || sum.rows == 1) {
+    data = {sum.data, sum.row_bytes * sum.rows, sum.row_bytes * sum.rows, 1};
+  }
+  const int64_t bytes = sum.row_bytes * sum.rows;
+  const Cut cut = cut_of(bytes);
+  const auto odds =
+      static_cast<int64_t>(reinterpret_cast<uintptr_t>(data.data)) | data.stride | data.row_bytes;
+  const auto kernel = odds % kAlign == 0 ? reduce_kernel<4> : reduce_kernel<1>;
+  const bool shares = group.ranks > 2 && bytes >= kMinSharedSumBytes;
+  return launch(kernel, {.x = cut.blocks}, kThreads, queue, group, data, cut.piece, shares);
+}
+
+const char* all_gather(const PeerGroup& group, const PeerGather& gather, void* queue) {
+  int64_t widest = 0;
+  auto odds = static_cast<int64_t>(reinterpret_cast<uintptr_t>(gather.from) |
+                                   reinterpret_cast<uintptr_t>(gather.to)) |
+              gather.from_stride | gather.to_stride;
+  for (int rank = 0; rank < group.ranks; ++rank) {
+    widest = max(widest, gather.boundaries[rank + 1] - gather.boundaries[rank]);
+    odds |= gather.boundaries[rank + 1];
+  }
+  const int64_t bytes = widest * gather.rows;
+  const Cut cut = cut_of(bytes);
+  const bool placed = gather.from == gather.to + gather.boundaries[group.rank] &&
+                      (gather.rows == 1 || gather.from_stride == gather.to_stride);
+  const auto kernel = odds % 16 == 0  ? gather_kernel<Floats<4>>
+                      : odds % 4 == 0 ? gather_kernel<uint32_t>
+                      : odds % 2 == 0 ? gather_kernel<uint16_t>
+                                      : gather_kernel<uint8_t>;
+  return launch(kernel, {.x = cut.blocks}, kThreads, queue, group, gather, bytes, cut.piece,
+                placed);
+}
+
+}  // namespace lockstep::LOCKSTEP_TARGET

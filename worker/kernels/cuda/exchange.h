@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "worker/kernels/cuda/target.h"
+#include "worker/kernels/peer_memory.h"
+
+namespace lockstep::LOCKSTEP_TARGET {
+
+// PeerAccess's. Null, or why it could not be started.
+const char* all_reduce(const PeerGroup& group, const PeerSum& sum, void* queue);
+const char* all_gather(const PeerGroup& group, const PeerGather& gather, void* queue);
+
+}  // namespace lockstep::LOCKSTEP_TARGET

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// How devices and the host speak to each other in memory that they share, word by word: PTX at
+// system scope on a GPU, atomics of the compiler over the shim.
+#pragma once
+
+#include "worker/kernels/cuda/target.h"
+
+namespace lockstep::LOCKSTEP_TARGET {
+
+// Whatever the storing thread had done or seen before store_release(), its block's threads' work
+// before a __syncthreads() included, is seen by the one whose load_acquire() finds the value, and
+// by those whom it meets in a __syncthreads() then.
+__device__ inline void store_release(uint64_t* to, uint64_t value) {
+#ifdef __CUDACC__
+  asm volatile("st.release.sys.global.u64 [%0], %1;"
+               :
+               : "l"(__cvta_generic_to_global(to)), "l"(value)
+               : "memory");
+#else
+  __atomic_store_n(to, value, __ATOMIC_RELEASE);
+#endif
+}
+__device__ inline uint64_t load_acquire(const uint64_t* from) {
+#ifdef __CUDACC__
+  uint64_t value;
+  asm volatile("ld.acquire.sys.global.u64 %0, [%1];"
+               : "=l"(value)
+               : "l"(__cvta_generic_to_global(from))
+               : "memory");
+  return value;
+#else
+  return __atomic_load_n(from, __ATOMIC_ACQUIRE);
+#endif
+}
+
+// A word alone, which says nothing of others.
+__device__ inline void store_relaxed(uint32_t* to, uint32_t value) {
+#ifdef __CUDACC__
+  asm volatile("st.relaxed.sys.global.u32 [%0], %1;"
+               :
+               : "l"(__cvta_generic_to_global(to)), "r"(value)
+               : "memory");
+#else
+  __atomic_store_n(to, value, __ATOMIC_RELAXED);
+#endif
+}
+__device__ inline uint32_t load_relaxed(const uint32_t* from) {
+#ifdef __CUDACC__
+  uint32_t value;
+  asm volatile("ld.relaxed.sys.global.u32 %0, [%1];"
+               : "=r"(value)
+               : "l"(__cvta_generic_to_global(from))
+               : "memory");
+  return value;
+#else
+  return __atomic_load_n(from, __ATOMIC_RELAXED);
+#endif
+}
+
+// Of a clock that runs on while a kernel does.
+__device__ inline uint64_t nanoseconds() {
+#ifdef __CUDACC__
+  uint64_t now;
+  asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
+  return now;
+#else
+  return shim::nanoseconds();
+#endif
+}
+
+// Between two looks at a word that others will write.
+__device__ inline void pause(unsigned turn) {
+#ifdef __CUDACC__
+  static_cast<void>(turn);
+#else
+  shim::pause(turn);
+#endif
+}
+
+}  // namespace lockstep::LOCKSTEP_TARGET
