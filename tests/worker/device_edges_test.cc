@@ -7,6 +7,7 @@
 
 #include "base/status.h"
 #include "tests/sharding/test_models.h"
+#include "tests/support/in_process_cluster.h"
 #include "tests/support/late_device.h"
 #include "tests/support/steps.h"
 #include "tests/support/temp_folder.h"
@@ -117,6 +118,40 @@ INSTANTIATE_TEST_SUITE_P(Models, DeviceEdgesTest,
                          testing::Values("llama", "qwen3", "gemma2", "mixtral", "stablelm", "rwkv6",
                                          "deepseek_v3"),
                          [](const auto& info) { return std::string(info.param); });
+
+std::vector<float> logits_by(int ranks, const std::string& quantize) {
+  InProcessOptions options{
+      .model = std::filesystem::path(LOCKSTEP_SOURCE_DIR) / "tests/data/configs/llama",
+      .ranks = ranks,
+      .quantize = quantize,
+      .random_seed = 5,
+      .backend = late_backend};
+  const auto cluster = InProcessCluster::open(options);
+  EXPECT_EQ(message_of(cluster.status()), "");
+  EXPECT_GT(count_rounded((*cluster)->programs()[0]), 0);
+  const auto group = (*cluster)->form({});
+  EXPECT_EQ(message_of(group.status()), "");
+  std::vector<float> logits;
+  uint64_t number = 0;
+  for (cluster::Step& step : conversation()) {
+    step.set_step(++number);
+    const auto results = (*group)->run(step);
+    EXPECT_EQ(message_of(results.status()), "");
+    for (int i = 0; i < step.outputs_size(); ++i) {
+      const std::vector<float> row = logits_of(*results, i);
+      logits.insert(logits.end(), row.begin(), row.end());
+    }
+  }
+  return logits;
+}
+
+TEST(DeviceRanksTest, RanksThatGatherRoundedPartsHaveTheBitsOfOne) {
+  for (const char* quantize : {"", "q8"}) {
+    const std::vector<float> one = logits_by(1, quantize);
+    EXPECT_EQ(one.size(), size_t{5 * 307});
+    EXPECT_EQ(logits_by(2, quantize), one) << quantize;
+  }
+}
 
 // Llama's layer: heads of 8 columns, rows of whole 16 bytes.
 Graph llama_of(int layers) {
