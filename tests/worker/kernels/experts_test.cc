@@ -33,7 +33,9 @@ struct Sizes {
   int64_t tokens, chosen, experts, cols, depth;
 };
 constexpr Sizes kSizes[] = {{1, 1, 1, 33, 65},   {1, 3, 8, 40, 64},  {5, 2, 4, 33, 300},
-                            {40, 2, 3, 70, 129}, {2, 4, 384, 7, 33}, {600, 1, 2, 33, 34}};
+                            {40, 2, 3, 70, 129}, {2, 4, 384, 7, 33}, {600, 1, 2, 33, 34},
+                            {24, 2, 4, 17, 72}};
+constexpr Sizes kDeep = {3, 2, 4, 17, 1100};  // Where a GPU's slices of K end.
 
 // A mixture's linear: `routed` where x has a row for each route, as the one down has.
 struct ExpertCase {
@@ -101,7 +103,9 @@ class ExpertLinearTest : public testing::TestWithParam<KernelEntry> {
 };
 
 TEST_P(ExpertLinearTest, ARouteHasTheBitsOfALinearOfItsRowAloneByItsExpertsMatrix) {
-  for (const Sizes& sizes : kSizes) {
+  std::vector<Sizes> all(std::begin(kSizes), std::end(kSizes));
+  all.push_back(kDeep);
+  for (const Sizes& sizes : all) {
     for (const bool routed : {false, true}) {
       const ExpertCase one(GetParam(), sizes, routed);
       const Matrix found = one.run_kernel(GetParam());
@@ -148,7 +152,9 @@ TEST(ExpertLinearOfFloatsTest, AgreesWithTheReferenceWithAndWithoutABias) {
         const Matrix wanted(sizes.tokens * sizes.chosen, sizes.cols);
         reference::kernel(Op::kExpertLinear)(one.args(wanted.view(), rows, with_bias));
         const Matrix found = one.run_kernel(kernel, 2, with_bias);
-        expect_close(found.view(), wanted.view(), 3e-5, kernel.name);
+        // Tensor cores cut off what they add: LinearTest has the bound.
+        const bool cuts = std::string_view(kernel.name).find("_mma_") != std::string_view::npos;
+        expect_close(found.view(), wanted.view(), cuts ? 1e-3 : 3e-5, kernel.name);
       }
     }
   }

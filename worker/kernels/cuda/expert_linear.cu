@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Each route's row by its expert's matrix: one block sorts routes by expert into tiles of 16 rows,
-// then a block computes 16 columns of a tile as linear.cu does, one accumulator per output over k
-// in order: a row's bits do not depend on the others. Weights of codes and their rows are rounded
-// to bfloat16, as linear.cu has them. An id that is no expert's gives no row.
+// Each route's row by its expert's matrix: one block sorts routes by expert into tiles of rows of
+// one expert. On tensor cores their rows of x are then copied in that order, rounded where weights
+// are codes, and a block multiplies stripes of the expert's weights by a tile as linear_mma.cu
+// does: a row has the bits of a linear of it alone. float32 is computed as linear.cu does it, one
+// accumulator per output over k in order. An id that is no expert's gives no row.
+#include "worker/kernels/cuda/linear_stream.h"
 #include "worker/kernels/cuda/matrix.h"
 #include "worker/kernels/cuda/sizes.h"
 
@@ -10,16 +12,16 @@ namespace lockstep::LOCKSTEP_TARGET {
 namespace {
 
 using device::ExpertTile;
-using device::kExpertTileRows;
 
-constexpr int kTile = static_cast<int>(kExpertTileRows);
+constexpr int kTile = 16;
 constexpr int kDepth = 32;
 constexpr int kSortThreads = 256;
 
 // A thread counts an expert's routes, one places the experts one behind the other, then each lists
-// its own: `order`, and the tiles. What is left of the tiles has no rows.
+// its own: `order`, and the tiles. What is left of the tiles has no rows, of the order no route:
+// -1.
 __global__ void sort_kernel(TensorView ids, int64_t experts, int32_t* order, ExpertTile* tiles,
-                            int64_t max_tiles) {
+                            int64_t max_tiles, int32_t tile_rows) {
   __shared__ int32_t begins[kMaxExperts + 1], tile_begins[kMaxExperts + 1];
   for (int64_t e = threadIdx.x; e < experts; e += blockDim.x) {
     int32_t count = 0;
@@ -30,7 +32,7 @@ __global__ void sort_kernel(TensorView ids, int64_t experts, int32_t* order, Exp
   if (threadIdx.x == 0) {
     begins[0] = tile_begins[0] = 0;
     for (int64_t e = 0; e < experts; ++e) {
-      tile_begins[e + 1] = tile_begins[e] + (begins[e + 1] + kTile - 1) / kTile;
+      tile_begins[e + 1] = tile_begins[e] + (begins[e + 1] + tile_rows - 1) / tile_rows;
       begins[e + 1] += begins[e];
     }
   }
@@ -41,19 +43,40 @@ __global__ void sort_kernel(TensorView ids, int64_t experts, int32_t* order, Exp
       if (*ids.row<int32_t>(r) == e) order[at++] = static_cast<int32_t>(r);
     }
     int32_t begin = begins[e];
-    for (int32_t tile = tile_begins[e]; tile < tile_begins[e + 1]; ++tile, begin += kTile) {
-      const int32_t rows = begins[e + 1] - begin < kTile ? begins[e + 1] - begin : kTile;
+    for (int32_t tile = tile_begins[e]; tile < tile_begins[e + 1]; ++tile, begin += tile_rows) {
+      const int32_t rows = begins[e + 1] - begin < tile_rows ? begins[e + 1] - begin : tile_rows;
       tiles[tile] = {static_cast<int32_t>(e), begin, rows};
     }
   }
   for (int64_t tile = tile_begins[experts] + threadIdx.x; tile < max_tiles; tile += blockDim.x) {
     tiles[tile] = {};
   }
+  for (int64_t at = begins[experts] + threadIdx.x; at < ids.rows; at += blockDim.x) order[at] = -1;
 }
 
-template <typename Rows, typename Matrix, bool kRounds>
-__global__ void expert_kernel(Rows rows, Matrix weight, TensorView bias, TensorView out,
-                              const int32_t* order, const ExpertTile* tiles, int64_t each) {
+// What a call has in its scratch, and what sorting fills there.
+struct Sorted {
+  int64_t tiles;
+  int32_t* order;
+  ExpertTile* list;
+  std::byte* rows;  // Those of x, sorted.
+};
+
+const char* sort(const KernelArgs& args, int64_t tile_rows, Sorted* sorted) {
+  const TensorView &ids = args.in[1], &out = args.out[0];
+  const int64_t experts = args.attrs.experts;
+  std::byte* list = args.scratch + device::expert_order_bytes(out.rows);
+  *sorted = {.tiles = device::expert_tile_count(out.rows, experts, tile_rows),
+             .order = reinterpret_cast<int32_t*>(args.scratch),
+             .list = reinterpret_cast<ExpertTile*>(list),
+             .rows = list + device::expert_list_bytes(out.rows, experts)};
+  return launch(sort_kernel, {1, 1}, kSortThreads, args.queue, ids, experts, sorted->order,
+                sorted->list, sorted->tiles, static_cast<int32_t>(tile_rows));
+}
+
+__global__ void expert_kernel(Numbers<float> rows, Numbers<float> weight, TensorView bias,
+                              TensorView out, const int32_t* order, const ExpertTile* tiles,
+                              int64_t each) {
   __shared__ float inputs[kTile][kDepth + 1], weights[kTile][kDepth + 1];
   const ExpertTile tile = tiles[blockIdx.x];
   if (tile.rows == 0) return;
@@ -67,10 +90,10 @@ __global__ void expert_kernel(Rows rows, Matrix weight, TensorView bias, TensorV
       const int64_t row = i / kDepth, k = begin + i % kDepth;
       if (k >= depth) continue;
       if (row < tile.rows) {
-        inputs[row][i % kDepth] = operand<kRounds>(rows, order[tile.begin + row] / each, k);
+        inputs[row][i % kDepth] = rows.at(order[tile.begin + row] / each, k);
       }
       if (first_col + row < out.cols) {
-        weights[row][i % kDepth] = operand<kRounds>(weight, top + row, k);
+        weights[row][i % kDepth] = weight.at(top + row, k);
       }
     }
     __syncthreads();
@@ -83,38 +106,88 @@ __global__ void expert_kernel(Rows rows, Matrix weight, TensorView bias, TensorV
   out.row<float>(order[tile.begin + r])[first_col + n] = sum;
 }
 
-template <typename Rows, typename Matrix, bool kRounds>
-const char* expert_linear(const KernelArgs& args) {
-  const TensorView &x = args.in[0], &ids = args.in[1], &out = args.out[0];
-  if (x.rows <= 0 || out.cols <= 0) return nullptr;
-  const int64_t experts = args.attrs.experts;
-  const int64_t tiles = device::expert_tile_count(out.rows, experts);
-  auto* order = reinterpret_cast<int32_t*>(args.scratch);
-  auto* list = reinterpret_cast<ExpertTile*>(args.scratch + device::expert_order_bytes(out.rows));
-  const char* failure =
-      launch(sort_kernel, {1, 1}, kSortThreads, args.queue, ids, experts, order, list, tiles);
+// Row i of `to` is that of route order[i]; each `each` routes have one row.
+template <typename From, typename To>
+__global__ void copy_sorted_kernel(TensorView from, TensorView to, const int32_t* order,
+                                   int64_t each) {
+  const int64_t row = blockIdx.x, step = int64_t{gridDim.y} * blockDim.x;
+  const int32_t route = order[row];
+  if (route < 0) return;
+  for (int64_t i = int64_t{blockIdx.y} * blockDim.x + threadIdx.x; i < to.cols; i += step) {
+    narrow(i < from.cols ? widen(from.row<From>(route / each)[i]) : 0.0f, to.row<To>(row)[i]);
+  }
+}
+
+// `experts` has all experts' weights and biases, and the sorted rows as x.
+template <DType kWeight, typename T, int kStripes, int kTiles>
+__global__ void __launch_bounds__(kMaxStreamWarps* kWarp)
+    expert_stream_kernel(Product experts, const int32_t* order, const ExpertTile* tiles) {
+  const ExpertTile tile = tiles[blockIdx.x];
+  if (tile.rows == 0) return;
+  Product product = experts;
+  product.x.data = experts.x.row<uint16_t>(tile.begin);
+  product.x.rows = tile.rows;
+  product.to_row = order + tile.begin;
+  product.weight +=
+      tile.expert * (product.stripes() * device::FragmentBytes<kWeight>::stripe(product.x.cols));
+  if (product.bias.data != nullptr) {
+    product.bias.data = product.bias.row<float>(0) + tile.expert * product.out.cols;
+  }
+  stream_block<kWeight, T, kStripes, kTiles>(
+      product, {.first_stripe = static_cast<int>(blockIdx.y) * kStripes, .first_row = 0});
+}
+
+template <DType kWeight, typename T, int kStripes, int kTiles>
+const char* multiply(const KernelArgs& args) {
+  const TensorView &x = args.in[0], &out = args.out[0];
+  Sorted sorted;
+  if (const char* failure = sort(args, kTiles * 8, &sorted); failure != nullptr) return failure;
+  const int64_t cols = device::copied_stride(x.cols);
+  const TensorView rows{sorted.rows, out.rows, cols, cols, DType::kNone};
+  const auto copy =
+      x.dtype == DType::kF32 ? copy_sorted_kernel<float, T> : copy_sorted_kernel<T, T>;
+  const char* failure = launch(copy, row_grid(out.rows, cols), kRowThreads, args.queue, x, rows,
+                               sorted.order, out.rows / x.rows);
   if (failure != nullptr) return failure;
-  return launch(expert_kernel<Rows, Matrix, kRounds>, {tiles, (out.cols + kTile - 1) / kTile},
-                kTile * kTile, args.queue, Rows{x}, Matrix{args.in[2]}, args.in[3], out, order,
-                list, out.rows / x.rows);
+  const StreamBlock block = stream_block_of<kStripes, kTiles>(cols);
+  const int64_t of_cols = (device::stripes_of(out.cols) + kStripes - 1) / kStripes;
+  const Product product{.x = rows,
+                        .weight = static_cast<const std::byte*>(args.in[2].data),
+                        .bias = args.in[3],
+                        .out = out};
+  return launch(expert_stream_kernel<kWeight, T, kStripes, kTiles>,
+                {.x = sorted.tiles, .y = of_cols, .shared_bytes = block.shared_bytes},
+                block.warps * kWarp, args.queue, product, sorted.order, sorted.list);
 }
 
 }  // namespace
 
 const char* expert_linear_f32(const KernelArgs& args) {
-  return expert_linear<Numbers<float>, Numbers<float>, false>(args);
-}
-const char* expert_linear_bf16(const KernelArgs& args) {
-  return expert_linear<Numbers<BF16>, Numbers<BF16>, false>(args);
-}
-template <DType kWeight>
-const char* expert_linear_codes(const KernelArgs& args) {
-  return expert_linear<Numbers<float>, Codes<kWeight>, true>(args);
+  const TensorView &x = args.in[0], &out = args.out[0];
+  if (x.rows <= 0 || out.cols <= 0) return nullptr;
+  Sorted sorted;
+  if (const char* failure = sort(args, kTile, &sorted); failure != nullptr) return failure;
+  return launch(expert_kernel, {sorted.tiles, (out.cols + kTile - 1) / kTile}, kTile * kTile,
+                args.queue, Numbers<float>{x}, Numbers<float>{args.in[2]}, args.in[3], out,
+                sorted.order, sorted.list, out.rows / x.rows);
 }
 
-#define LOCKSTEP_EXPERT_LINEAR_CODES(KIND) \
-  template const char* expert_linear_codes<DType::KIND>(const KernelArgs& args);
-LOCKSTEP_EACH_QUANTIZED(LOCKSTEP_EXPERT_LINEAR_CODES)
-#undef LOCKSTEP_EXPERT_LINEAR_CODES
+// Tiles of as many rows as an expert has if routes are even: a choice that changes no bit.
+template <DType kWeight>
+const char* expert_linear_mma(const KernelArgs& args) {
+  const TensorView &x = args.in[0], &out = args.out[0];
+  if (x.rows <= 0 || out.cols <= 0) return nullptr;
+  const int64_t each = out.rows / max(1, args.attrs.experts);
+  if (each <= 8) return multiply<kWeight, BF16, 1, 1>(args);
+  if (each <= 16) return multiply<kWeight, BF16, 1, 2>(args);
+  if (each <= 32) return multiply<kWeight, BF16, 1, 4>(args);
+  return multiply<kWeight, BF16, 2, 8>(args);
+}
+
+#define LOCKSTEP_EXPERT_LINEAR_MMA(KIND) \
+  template const char* expert_linear_mma<DType::KIND>(const KernelArgs& args);
+LOCKSTEP_EXPERT_LINEAR_MMA(kBF16)
+LOCKSTEP_EACH_QUANTIZED(LOCKSTEP_EXPERT_LINEAR_MMA)
+#undef LOCKSTEP_EXPERT_LINEAR_MMA
 
 }  // namespace lockstep::LOCKSTEP_TARGET

@@ -32,19 +32,23 @@ bool is_whole(const TensorView& x) {
          reinterpret_cast<uintptr_t>(x.data) % 16 == 0;
 }
 
+// Blocks of the same stripes run beside one another, so that memory is read once for all rows.
+template <DType kWeight, typename T, int kStripes, int kTiles>
+__global__ void __launch_bounds__(kMaxStreamWarps* kWarp)
+    stream_kernel(Product product, unsigned of_rows) {
+  stream_block<kWeight, T, kStripes, kTiles>(
+      product, {.first_stripe = static_cast<int>(blockIdx.x / of_rows) * kStripes,
+                .first_row = int64_t{blockIdx.x % of_rows} * kTiles * 8});
+}
+
 template <DType kWeight, typename T, int kStripes, int kTiles>
 const char* stream(const Product& product, void* queue) {
-  const int64_t slices = device::slices_of(product.x.cols);
-  const int64_t rounds = (slices + kMaxStreamWarps - 1) / kMaxStreamWarps;
-  const int64_t warps = rounds == 0 ? 1 : (slices + rounds - 1) / rounds;
-  const int64_t sums = warps + (rounds > 1 ? 1 : 0);
-  constexpr int64_t kSumBytes = kStreamSums<kStripes, kTiles> * 4;
-  static_assert((kMaxStreamWarps + 1) * kSumBytes <= kMaxSharedBytes);
+  const StreamBlock block = stream_block_of<kStripes, kTiles>(product.x.cols);
   const int64_t of_cols = (device::stripes_of(product.out.cols) + kStripes - 1) / kStripes;
-  const Grid grid{.x = of_cols * StreamPlace<kStripes, kTiles>::parts(product.out.rows),
-                  .shared_bytes = sums * kSumBytes};
-  return launch(stream_kernel<kWeight, T, kStripes, kTiles>, grid, static_cast<int>(warps) * kWarp,
-                queue, product);
+  const int64_t of_rows = (product.out.rows + kTiles * 8 - 1) / (kTiles * 8);
+  const Grid grid{.x = of_cols * of_rows, .shared_bytes = block.shared_bytes};
+  return launch(stream_kernel<kWeight, T, kStripes, kTiles>, grid, block.warps * kWarp, queue,
+                product, static_cast<unsigned>(of_rows));
 }
 
 template <DType kWeight, typename T>

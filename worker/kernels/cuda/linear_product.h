@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One product of linear_mma.cu as its kernels get it, and how they read x and write what they sum.
+// One product of linear_mma.cu, or of an expert's rows, as its kernels get it, and how they read x
+// and write what they sum.
 #pragma once
 
 #include "worker/kernels/cuda/weight_words.h"
@@ -11,14 +12,16 @@ struct Product {
   const std::byte* weight;  // Stripes, one behind the other.
   TensorView bias;
   TensorView out;
+  const int32_t* to_row = nullptr;  // Which row of `out` is for a row of x; null: the same.
 
   __device__ int stripes() const { return static_cast<int>(device::stripes_of(out.cols)); }
   __device__ int units() const { return static_cast<int>(device::units_of(x.cols)); }
   __device__ int slices() const { return static_cast<int>(device::slices_of(x.cols)); }
 
   __device__ void store(int64_t row, int64_t col, float sum) const {
-    if (row >= out.rows || col >= out.cols) return;
-    out.row<float>(row)[col] = bias.data == nullptr ? sum : sum + bias.row<float>(0)[col];
+    if (row >= x.rows || col >= out.cols) return;
+    float* to = out.row<float>(to_row == nullptr ? row : to_row[row]);
+    to[col] = bias.data == nullptr ? sum : sum + bias.row<float>(0)[col];
   }
 };
 

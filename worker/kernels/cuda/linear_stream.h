@@ -10,27 +10,16 @@ namespace lockstep::LOCKSTEP_TARGET {
 
 inline constexpr int kMaxStreamWarps = 8;
 
-// What a block has to do. Blocks of the same stripes run beside one another, so that memory is read
-// once for all rows.
-template <int kStripes, int kTiles>
+// The weights and rows that a block multiplies: kStripes stripes, kTiles * 8 rows of x.
 struct StreamPlace {
-  static constexpr int64_t kRows = kTiles * 8;
   int first_stripe;
   int64_t first_row;
-
-  static constexpr int64_t parts(int64_t rows) { return (rows + kRows - 1) / kRows; }
-
-  __device__ explicit StreamPlace(const Product& product) {
-    const auto of_rows = static_cast<unsigned>(parts(product.out.rows));
-    first_stripe = static_cast<int>(blockIdx.x / of_rows) * kStripes;
-    first_row = blockIdx.x % of_rows * kRows;
-  }
 };
 
 // Adds the partial sums of `count` slices in their order to `totals`, which nobody has written
 // before the first round and which are stored in the last one.
 template <int kStripes, int kTiles>
-__device__ void add_partials(const Product& product, const StreamPlace<kStripes, kTiles>& place,
+__device__ void add_partials(const Product& product, const StreamPlace& place,
                              const float* partials, int count, float* totals, bool first,
                              bool last) {
   constexpr int kSums = kStreamSums<kStripes, kTiles>;
@@ -48,13 +37,12 @@ __device__ void add_partials(const Product& product, const StreamPlace<kStripes,
   }
 }
 
-// Shared memory: the sums of each warp, then the totals.
+// The work of a block, whose shared memory is the sums of each warp, then the totals.
 template <DType kWeight, typename T, int kStripes, int kTiles>
-__global__ void __launch_bounds__(kMaxStreamWarps* kWarp) stream_kernel(Product product) {
+__device__ void stream_block(const Product& product, const StreamPlace& place) {
   constexpr int kSums = kStreamSums<kStripes, kTiles>;
   constexpr int kUnits = static_cast<int>(device::kSliceUnits);
   auto* partials = reinterpret_cast<float*>(dynamic_shared());
-  const StreamPlace<kStripes, kTiles> place(product);
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
   const int warp = static_cast<int>(threadIdx.x) / kWarp;
   const int warps = static_cast<int>(blockDim.x) / kWarp, slices = product.slices();
@@ -69,11 +57,27 @@ __global__ void __launch_bounds__(kMaxStreamWarps* kWarp) stream_kernel(Product 
     }
     __syncthreads();
     const int end = min(begin + warps, slices);
-    add_partials(product, place, partials, end - begin, partials + warps * kSums, begin == 0,
-                 end == slices);
+    add_partials<kStripes, kTiles>(product, place, partials, end - begin, partials + warps * kSums,
+                                   begin == 0, end == slices);
     __syncthreads();  // The partial sums' memory is free again.
     begin += warps;
   } while (begin < slices);
+}
+
+// How many warps a block has, and its shared memory, for so many columns of x.
+struct StreamBlock {
+  int warps;
+  int64_t shared_bytes;
+};
+template <int kStripes, int kTiles>
+StreamBlock stream_block_of(int64_t depth) {
+  const int64_t slices = device::slices_of(depth);
+  const int64_t rounds = (slices + kMaxStreamWarps - 1) / kMaxStreamWarps;
+  const int64_t warps = rounds == 0 ? 1 : (slices + rounds - 1) / rounds;
+  const int64_t sums = warps + (rounds > 1 ? 1 : 0);
+  constexpr int64_t kSumBytes = kStreamSums<kStripes, kTiles> * 4;
+  static_assert((kMaxStreamWarps + 1) * kSumBytes <= kMaxSharedBytes);
+  return {static_cast<int>(warps), sums * kSumBytes};
 }
 
 }  // namespace lockstep::LOCKSTEP_TARGET

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/kernels/cuda/sizes.h"
 
+#include "worker/kernels/cuda/fragments.h"
+
 namespace lockstep::device {
 
 int64_t page_bytes(const PageShape& page) {
@@ -23,8 +25,12 @@ int64_t attention_scratch_bytes(const KernelArgs& largest, int) {
 
 int64_t expert_scratch_bytes(const KernelArgs& largest, int) {
   const int64_t routes = largest.out[0].rows;
-  return expert_order_bytes(routes) + expert_tile_count(routes, largest.attrs.experts) *
-                                          static_cast<int64_t>(sizeof(ExpertTile));
+  return expert_order_bytes(routes) + expert_list_bytes(routes, largest.attrs.experts);
+}
+
+int64_t expert_mma_scratch_bytes(const KernelArgs& largest, int threads) {
+  return expert_scratch_bytes(largest, threads) +
+         largest.out[0].rows * copied_stride(largest.in[0].cols) * 2;
 }
 
 int64_t candidate_scratch_bytes(const KernelArgs& largest, int) {

@@ -41,19 +41,25 @@ int64_t rope_attention_scratch_bytes(const KernelArgs& largest, int threads) {
 inline constexpr int64_t kProductBytes = int64_t{32} << 20;
 int64_t product_scratch_bytes(const KernelArgs& largest, int threads);
 
-// expert_linear: routes sorted by expert, then tiles of one expert's rows, as many as there may be.
-inline constexpr int64_t kExpertTileRows = 16;
+// expert_linear: routes sorted by expert, then tiles of one expert's rows, as many as there may be
+// of the smallest tiles; then on tensor cores the rows of x in that order.
+inline constexpr int64_t kMinExpertTileRows = 8;
 struct ExpertTile {
   int32_t expert = 0;
   int32_t begin = 0;  // In the order.
   int32_t rows = 0;
 };
-constexpr int64_t expert_tile_count(int64_t routes, int64_t experts) {
-  const int64_t tiles = routes / kExpertTileRows + experts;
+constexpr int64_t expert_tile_count(int64_t routes, int64_t experts, int64_t tile_rows) {
+  const int64_t tiles = routes / tile_rows + experts;
   return routes < tiles ? routes : tiles;
 }
 constexpr int64_t expert_order_bytes(int64_t routes) { return (routes * 4 + 63) / 64 * 64; }
+constexpr int64_t expert_list_bytes(int64_t routes, int64_t experts) {
+  const int64_t tiles = expert_tile_count(routes, experts, kMinExpertTileRows);
+  return (tiles * static_cast<int64_t>(sizeof(ExpertTile)) + 63) / 64 * 64;
+}
 int64_t expert_scratch_bytes(const KernelArgs& largest, int threads);
+int64_t expert_mma_scratch_bytes(const KernelArgs& largest, int threads);
 
 // top_candidates: for each output the best key of each slice of the vocabulary, which is this many
 // blocks of kVocabBlock ids.
