@@ -107,7 +107,7 @@ class StreamDevice final : public Device, public PeerAccess {
       }
     }
     if (peer_memory_ == nullptr) *problem = "no memory";
-    *handle = {.address = reinterpret_cast<uintptr_t>(peer_memory_)};
+    *handle = {.address = peer_memory_};
     const FileHandle file{getpid(), file_};
     std::memcpy(handle->driver, &file, sizeof(file));
     return peer_memory_;
@@ -116,7 +116,7 @@ class StreamDevice final : public Device, public PeerAccess {
     *problem = options_.refusal;
     if (!problem->empty()) return nullptr;
     const FileHandle handle = file_of(peer);
-    if (handle.process == getpid()) return reinterpret_cast<PeerMemory*>(peer.address);
+    if (handle.process == getpid()) return static_cast<PeerMemory*>(peer.address);
     const std::string path =
         "/proc/" + std::to_string(handle.process) + "/fd/" + std::to_string(handle.file);
     const int file = ::open(path.c_str(), O_RDWR | O_CLOEXEC);

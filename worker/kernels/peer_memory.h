@@ -73,7 +73,7 @@ struct PeerGather {
 struct PeerHandle {
   std::byte driver[64] = {};  // What the driver makes of it for other processes.
   uint64_t process = 0;       // A random number of the process; in it `address` will do.
-  uint64_t address = 0;
+  void* address = nullptr;
   int32_t device = 0;
 };
 

@@ -71,9 +71,11 @@ Met meet(const std::vector<StreamOptions>& options, const Work& work,
   const int ranks = static_cast<int>(options.size());
   Met met{std::vector<absl::Status>(options.size()), std::vector<CollectiveChoice>(options.size())};
   std::vector<std::unique_ptr<Device>> devices;  // Until all are done: peers may be late.
+  devices.reserve(options.size());
   for (const StreamOptions& each : options) devices.push_back(stream_device(each));
   auto local = local_collectives(ranks);
   std::vector<std::thread> threads;
+  threads.reserve(options.size());
   for (int rank = 0; rank < ranks; ++rank) {
     threads.emplace_back([&, rank] {
       const DeviceMeeting meeting{.timeout = timeout, .nccl = "off"};
@@ -89,6 +91,7 @@ Met meet(const std::vector<StreamOptions>& options, const Work& work,
 
 std::vector<StreamOptions> own_devices(int ranks) {
   std::vector<StreamOptions> options;
+  options.reserve(static_cast<size_t>(ranks));
   for (int rank = 0; rank < ranks; ++rank) options.push_back(own_device(rank));
   return options;
 }
@@ -220,6 +223,7 @@ std::unique_ptr<Child> start(int rank, int ranks, std::chrono::milliseconds time
 
 TEST(DirectCollectiveTest, ProcessesReachEachOthersMemory) {
   std::vector<std::unique_ptr<Child>> ranks;
+  ranks.reserve(3);
   for (int rank = 0; rank < 3; ++rank) {
     ranks.push_back(start(rank, 3, kPatience, gather_and_reduce));
   }
@@ -228,6 +232,7 @@ TEST(DirectCollectiveTest, ProcessesReachEachOthersMemory) {
 
 TEST(DirectCollectiveTest, AKilledProcessEndsTheOthersCalls) {
   std::vector<std::unique_ptr<Child>> ranks;
+  ranks.reserve(3);
   for (int rank = 0; rank < 3; ++rank) {
     ranks.push_back(start(rank, 3, kShort, [](Collective& collective, Device& device) {
       Finished finished(collective, device);

@@ -233,6 +233,7 @@ TEST_P(ExchangeTest, ManyInARowAtAnyPaceGiveEachItsSum) {
   const int count = std::min(3, most());
   Ranks ranks(GetParam(), count, 20s, ~uint64_t{0} - static_cast<uint64_t>(calls) / 2);
   std::vector<DeviceMemory> memory;
+  memory.reserve(static_cast<size_t>(count));
   for (int r = 0; r < count; ++r) memory.emplace_back(ranks.device(r), kTogether * kMost * kFloat);
   std::vector<float> data(kTogether * kMost);
   const auto size_of = [](int call) { return 1 + call * 37 % (call % 10 == 0 ? kMost : 40); };

@@ -136,8 +136,8 @@ __device__ Floats<kFloats> sum_of(const Channel& channel, int ranks, int64_t pla
 
 // `shares`: in a first exchange each rank adds up a share of the piece, in a second all get it.
 template <int kFloats>
-__global__ void __launch_bounds__(kThreads)
-    reduce_kernel(PeerGroup group, Packed data, int64_t piece, bool shares) {
+__global__ void __launch_bounds__(kThreads) reduce_kernel(const __grid_constant__ PeerGroup group,
+                                                          Packed data, int64_t piece, bool shares) {
   using Unit = Floats<kFloats>;
   Channel channel(group);
   if (channel.ended) return;
@@ -177,7 +177,9 @@ __device__ Packed columns_of(const PeerGather& gather, int rank) {
 // `bytes` are those of the rank that has the most. `placed`: this rank's are in `to`.
 template <typename Unit>
 __global__ void __launch_bounds__(kThreads)
-    gather_kernel(PeerGroup group, PeerGather gather, int64_t bytes, int64_t piece, bool placed) {
+    gather_kernel(const __grid_constant__ PeerGroup group,
+                  const __grid_constant__ PeerGather gather, int64_t bytes, int64_t piece,
+                  bool placed) {
   Channel channel(group);
   if (channel.ended) return;
   Packed own = columns_of(gather, group.rank);

@@ -34,9 +34,7 @@ class CudaPeerAccess final : public PeerAccess {
       *problem = device_.name() + " has no room left for memory that GPUs share";
       return nullptr;
     }
-    *handle = {.process = this_process(),
-               .address = reinterpret_cast<uintptr_t>(memory_.data()),
-               .device = index_};
+    *handle = {.process = this_process(), .address = memory_.data(), .device = index_};
     cudaIpcMemHandle_t driver;
     static_assert(sizeof(driver) <= sizeof(handle->driver));
     if (!works(cudaIpcGetMemHandle(&driver, memory_.data()), problem)) return nullptr;
@@ -48,7 +46,7 @@ class CudaPeerAccess final : public PeerAccess {
     device_.use_from_this_thread();
     if (peer.process == this_process()) {
       if (!reaches(peer.device, problem)) return nullptr;
-      return reinterpret_cast<PeerMemory*>(peer.address);
+      return static_cast<PeerMemory*>(peer.address);
     }
     cudaIpcMemHandle_t driver;
     std::memcpy(&driver, peer.driver, sizeof(driver));

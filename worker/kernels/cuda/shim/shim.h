@@ -15,6 +15,7 @@
 #define __global__
 #define __device__
 #define __launch_bounds__(...)
+#define __grid_constant__
 #define __shared__ static thread_local  // Of the block that runs: one at a time on a host thread.
 // NOLINTEND(bugprone-reserved-identifier)
 
