@@ -20,6 +20,7 @@ namespace lockstep {
 struct Origin {
   std::string numeric_class;
   WeightsOrigin weights;
+  std::string kernels;  // See GroupInfo.
 };
 
 // A request under way.
