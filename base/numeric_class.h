@@ -10,12 +10,17 @@ namespace lockstep {
 
 inline constexpr char kCpuClass[] = "f32.v1";  // Every processor computes in it, if it must.
 inline constexpr char kAmxClass[] = "amx.v1";  // As kCpuClass, but for bfloat16 weights.
-// A GPU's class is this, "@" and what its kernels' bits depend on (Device::kind()):
-// "cuda.v1@sm_90x132.cublas_13.1.0".
-inline constexpr char kCudaClass[] = "cuda.v1";
+// A GPU's class is one of these, "@" and what its kernels' bits depend on (Device::kind()):
+// "cuda.exact.v1@sm_90x132.cublas_13.1.0". In the exact one a row's bits do not depend on what is
+// beside it; in the fast one they may, and kernels are chosen by time.
+inline constexpr char kCudaExactClass[] = "cuda.exact.v1";
+inline constexpr char kCudaFastClass[] = "cuda.fast.v1";
 
+constexpr bool is_fast_class(std::string_view name) {
+  return name.substr(0, name.find('@')) == kCudaFastClass;
+}
 constexpr bool is_cuda_class(std::string_view name) {
-  return name.substr(0, name.find('@')) == kCudaClass;
+  return name.substr(0, name.find('@')) == kCudaExactClass || is_fast_class(name);
 }
 
 // The class in which workers of both classes can compute; nothing where there is none.

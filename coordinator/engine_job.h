@@ -20,6 +20,7 @@ namespace lockstep {
 struct Origin {
   std::string numeric_class;
   WeightsOrigin weights;
+  std::string kernels;  // See GroupInfo.
 };
 
 // A group was lost while it computed new rows of a request, the last one at `end`.

@@ -69,6 +69,10 @@ void EngineCore::group_formed(const GroupInfo& info) {
            unavailable("the request ran in numeric class {}, in which no group of workers can "
                        "be formed any more; the one at hand computes in {}",
                        job->origin->numeric_class, info_.numeric_class));
+    } else if (job->origin->kernels != info_.kernels && !is_fast_class(info_.numeric_class)) {
+      fail(*job, unavailable("the request ran with kernels {} of numeric class {}, the group at "
+                             "hand has proven {}",
+                             job->origin->kernels, info_.numeric_class, info_.kernels));
     }
   }
   admit_due_ = true;

@@ -84,7 +84,9 @@ void EngineCore::emit(Sequence& sequence, StreamEvent event, const SequenceNews&
 
 // Only a group with the same bits may go on with it.
 void EngineCore::note_told(Job& job) {
-  if (!job.origin.has_value()) job.origin = {info_.numeric_class, info_.weights};
+  if (!job.origin.has_value()) {
+    job.origin = {info_.numeric_class, info_.weights, info_.kernels};
+  }
 }
 
 // It is finished. While its job is not in the scheduler, it only waits.

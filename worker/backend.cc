@@ -3,6 +3,7 @@
 
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cstdlib>
 
@@ -13,6 +14,8 @@
 
 namespace lockstep {
 namespace {
+
+constexpr int64_t kProofMs = 20'000;
 
 // N of "cuda:N", -1 where it is no such thing.
 int gpu_index(const std::string& device) {
@@ -64,13 +67,23 @@ Backend cpu_backend(Isa isa) {
           .numeric_class = isa == Isa::kAmx ? kAmxClass : kCpuClass};
 }
 
-absl::StatusOr<Backend> open_backend(const std::string& device) {
+absl::Status check_class(std::span<const std::string> devices, bool fast) {
+  if (!fast || std::ranges::find(devices, "cpu") == devices.end()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      "--fast: wanted GPUs, found processors, whose kernels have the same bits at full speed; "
+      "leave "
+      "it out, or use --strategy reduce for less communication");
+}
+
+absl::StatusOr<Backend> open_backend(const std::string& device, bool fast) {
+  RETURN_IF_ERROR(check_class({&device, 1}, fast));
   if (device == "cpu") return cpu_backend();
   report_to([](const std::string& line) { spdlog::warn(line); });
   std::string problem;
   std::unique_ptr<Device> gpu = open_cuda_device(gpu_index(device), &problem);
   if (gpu == nullptr) return failed_precondition("--device {}: {}", device, problem);
-  std::string numeric_class = fmt::format("{}@{}", kCudaClass, gpu->kind());
+  std::string numeric_class =
+      fmt::format("{}@{}", fast ? kCudaFastClass : kCudaExactClass, gpu->kind());
   const bool checks = std::getenv("LOCKSTEP_CHECK_KERNELS") != nullptr;
   const char* graphs = std::getenv("LOCKSTEP_GRAPHS");
   return Backend{.device = std::move(gpu),
@@ -79,7 +92,16 @@ absl::StatusOr<Backend> open_backend(const std::string& device) {
                  .memory_fraction = 0.9,
                  .warm_up_rows = {1, 64, INT64_MAX},
                  .check_each_kernel = checks,
-                 .graphs = !checks && (graphs == nullptr || std::string_view(graphs) != "off")};
+                 .graphs = !checks && (graphs == nullptr || std::string_view(graphs) != "off"),
+                 .proof_ms = kProofMs};
+}
+
+absl::Status check_serves(const Backend& backend, const std::string& numeric_class) {
+  if (common_class(numeric_class, backend.numeric_class) == numeric_class) return absl::OkStatus();
+  return failed_precondition(
+      "the group computes in numeric class {}, this worker in {}; run the same version and the "
+      "same --device everywhere",
+      printable(numeric_class), backend.numeric_class);
 }
 
 Gpus find_gpus() {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -29,12 +30,21 @@ struct Backend {
   std::vector<int64_t> warm_up_rows = {};
   bool check_each_kernel = false;  // See Executor.
   bool graphs = false;             // Likewise; not with the other.
+  // Linears' kernels are proven before they serve, for so long at most: see proof.h. Nothing: the
+  // table's first serves.
+  std::optional<int64_t> proof_ms = {};
 };
 
 // This processor.
 Backend cpu_backend(Isa isa = best_isa());
-// "cpu", or "cuda:N", the N-th GPU that this process may see.
-absl::StatusOr<Backend> open_backend(const std::string& device);
+// "cpu", or "cuda:N", the N-th GPU that this process may see. `fast`: in its fast numeric class,
+// which processors do not have.
+absl::StatusOr<Backend> open_backend(const std::string& device, bool fast = false);
+// kInvalidArgument: a class that these devices, as open_backend() takes them, do not have.
+absl::Status check_class(std::span<const std::string> devices, bool fast);
+
+// kFailedPrecondition: a group's numeric class is none in which this backend computes.
+absl::Status check_serves(const Backend& backend, const std::string& numeric_class);
 
 // GPUs, or in one line why there are none.
 struct Gpus {

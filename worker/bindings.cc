@@ -14,30 +14,6 @@ namespace {
 using program::Instruction;
 using program::Program;
 
-// The type of the state of an operator that has one, else that of the first weight which is a
-// matrix.
-DType weight_dtype(const Program& program, const Instruction& instruction) {
-  if (schema_of(op_of(instruction)).state == StateKind::kKvPages) {
-    return dtype_of(program.states(bind_attributes(instruction.attributes()).state).dtype());
-  }
-  for (const program::Operand& operand : instruction.inputs()) {
-    if (operand.kind_case() != program::Operand::kWeight) continue;
-    const program::Weight& weight = program.weights(operand.weight());
-    if (weight.role() != program::NORM && weight.role() != program::BIAS) {
-      return dtype_of(weight.dtype());
-    }
-  }
-  return DType::kNone;
-}
-
-DType activation_dtype(const Program& program, const Instruction& instruction) {
-  if (instruction.inputs_size() == 0) return DType::kNone;
-  const program::Operand& first = instruction.inputs(0);
-  return first.kind_case() == program::Operand::kValue
-             ? dtype_of(program.values(first.value()).dtype())
-             : DType::kNone;
-}
-
 absl::Status note_weights(const Program& program, const Instruction& instruction,
                           const KernelEntry* kernel, Bindings& bindings) {
   for (const program::Operand& operand : instruction.inputs()) {
@@ -78,10 +54,11 @@ absl::StatusOr<const KernelEntry*> kernel_of(const Program& program, int index,
   const Op op = op_of(instruction);
   const DType weight = weight_dtype(program, instruction);
   const DType activation = activation_dtype(program, instruction);
-  const KernelEntry* kernel = find_kernel(backend.kernels, op, weight, activation, backend.isa);
-  if (kernel != nullptr && kernel->own_bits && program.numeric_class() == kCpuClass) {
-    const auto below = static_cast<Isa>(static_cast<int>(kernel->isa) - 1);
-    kernel = find_kernel(backend.kernels, op, weight, activation, below);
+  std::span<const KernelEntry> table = backend.kernels;
+  const KernelEntry* kernel = find_kernel(table, op, weight, activation, backend.isa);
+  while (kernel != nullptr && !serves_class(*kernel, program.numeric_class())) {
+    table = table.subspan(static_cast<size_t>(kernel - table.data()) + 1);
+    kernel = find_kernel(table, op, weight, activation, backend.isa);
   }
   if (kernel == nullptr) {
     return failed_precondition(
@@ -101,7 +78,36 @@ absl::StatusOr<const KernelEntry*> kernel_of(const Program& program, int index,
 
 }  // namespace
 
-absl::StatusOr<Bindings> bind(const Program& program, const Backend& backend) {
+// The type of the state of an operator that has one, else that of the first weight which is a
+// matrix.
+DType weight_dtype(const Program& program, const Instruction& instruction) {
+  if (schema_of(op_of(instruction)).state == StateKind::kKvPages) {
+    return dtype_of(program.states(bind_attributes(instruction.attributes()).state).dtype());
+  }
+  for (const program::Operand& operand : instruction.inputs()) {
+    if (operand.kind_case() != program::Operand::kWeight) continue;
+    const program::Weight& weight = program.weights(operand.weight());
+    if (weight.role() != program::NORM && weight.role() != program::BIAS) {
+      return dtype_of(weight.dtype());
+    }
+  }
+  return DType::kNone;
+}
+
+DType activation_dtype(const Program& program, const Instruction& instruction) {
+  if (instruction.inputs_size() == 0) return DType::kNone;
+  const program::Operand& first = instruction.inputs(0);
+  return first.kind_case() == program::Operand::kValue
+             ? dtype_of(program.values(first.value()).dtype())
+             : DType::kNone;
+}
+
+bool serves_class(const KernelEntry& kernel, std::string_view numeric_class) {
+  return !kernel.own_bits || numeric_class == kAmxClass || is_fast_class(numeric_class);
+}
+
+absl::StatusOr<Bindings> bind(const Program& program, const Backend& backend,
+                              std::span<const KernelEntry* const> chosen) {
   Bindings bindings;
   bindings.packers.resize(program.weights_size());
   bindings.used.resize(program.weights_size());
@@ -113,6 +119,7 @@ absl::StatusOr<Bindings> bind(const Program& program, const Backend& backend) {
     if (schema.run_by != RunBy::kKernel) continue;
     RETURN_IF_ERROR(check_rounding(program, i, backend));
     ASSIGN_OR_RETURN(const KernelEntry* kernel, kernel_of(program, i, backend));
+    if (!chosen.empty() && chosen[i] != nullptr) kernel = chosen[i];
     bindings.kernels.back() = kernel;
     if (schema.state != StateKind::kNone) {
       bindings.states[bind_attributes(instruction.attributes()).state] = kernel;

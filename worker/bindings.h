@@ -3,6 +3,8 @@
 // allocated.
 #pragma once
 
+#include <span>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -24,8 +26,16 @@ struct Bindings {
 };
 
 // kFailedPrecondition names an operator and the types for which there is no kernel, or what a
-// kernel wants of the attributes. The program has passed validate().
-absl::StatusOr<Bindings> bind(const program::Program& program, const Backend& backend);
+// kernel wants of the attributes. The program has passed validate(). `chosen`, by instruction, are
+// kernels that were chosen before; null, or none at all: the table's first.
+absl::StatusOr<Bindings> bind(const program::Program& program, const Backend& backend,
+                              std::span<const KernelEntry* const> chosen = {});
+
+// The types by which an instruction's kernel is looked up.
+DType weight_dtype(const program::Program& program, const program::Instruction& instruction);
+DType activation_dtype(const program::Program& program, const program::Instruction& instruction);
+// Whether a kernel's bits are those that a numeric class promises.
+bool serves_class(const KernelEntry& kernel, std::string_view numeric_class);
 
 inline Op op_of(const program::Instruction& instruction) {
   return static_cast<Op>(instruction.op());

@@ -16,6 +16,7 @@
 #include "worker/collectives/routes.h"
 #include "worker/data_meeting.h"
 #include "worker/memory.h"
+#include "worker/proven_kernels.h"
 #include "worker/session.h"
 
 namespace lockstep {
@@ -87,6 +88,8 @@ absl::StatusOr<WorkResult> Session::load(const Work& work) {
   result.reply.mutable_ready()->set_pages(kept_->worker->pages_possible());
   result.reply.mutable_ready()->set_sequences(kept_->worker->sequences_possible());
   result.reply.mutable_ready()->set_weight_bytes(kept_->worker->weight_bytes());
+  const std::vector<std::string>& kernels = kept_->worker->kernels();
+  *result.reply.mutable_ready()->mutable_kernels() = {kernels.begin(), kernels.end()};
   if (spans_hosts(*work.assignment)) {
     ASSIGN_OR_RETURN(const WeightSource source, open_source(*work.assignment));
     ASSIGN_OR_RETURN(*result.reply.mutable_ready()->mutable_contents(), source_contents(source));
@@ -170,6 +173,11 @@ WorkerOptions Session::worker_options(int64_t memory_free) {
 
 absl::Status Session::load_worker(const Work& work, std::unique_ptr<Collective> met,
                                   int64_t memory_free) {
+  const std::vector<std::string> wanted(work.assignment->kernels().begin(),
+                                        work.assignment->kernels().end());
+  if (kept_->worker != nullptr && !computes_as(kept_->worker->kernels(), wanted)) {
+    kept_->worker.reset();  // The group agreed on other kernels, for which weights lie otherwise.
+  }
   if (work.keep && kept_->worker != nullptr) {
     RETURN_IF_ERROR(kept_->worker->rejoin(*work.assignment, std::move(met)));
   } else {

@@ -156,7 +156,8 @@ class Loader {
   }
 
   absl::Status read(Parallel& parallel, const WeightPlan& plan) {
-    if (options_.progress != nullptr) options_.progress->bytes_to_load = total_;
+    const bool told = options_.progress != nullptr && !options_.for_trial;
+    if (told) options_.progress->bytes_to_load = total_;
     std::vector<Staging> staging(parallel.threads());
     for (Staging& one : staging) {
       for (Buffer& buffer : one.buffers) {
@@ -174,7 +175,7 @@ class Loader {
       if (!status.ok()) return stop(std::move(status));
       if (options_.progress == nullptr) return;
       options_.progress->add_load(bytes(blocks_[index]));
-      options_.progress->bytes_loaded += bytes(blocks_[index]);
+      if (told) options_.progress->bytes_loaded += bytes(blocks_[index]);
     });
     // Buffers go now, so whatever went wrong, all that was queued is waited for.
     if (absl::Status status = device_status(device_.synchronize(), device_); !status.ok()) {

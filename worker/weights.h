@@ -40,6 +40,7 @@ struct LoadOptions {
   // Of the same source, and on a processor: what serves of them is copied, then they go. Null, or
   // null in it: there are none.
   std::unique_ptr<HeldWeights>* held = nullptr;
+  bool for_trial = false;  // Its bytes are none of those that people are told of.
 };
 
 class Weights {

@@ -11,13 +11,13 @@
 
 #include "base/check.h"
 #include "base/clock.h"
-#include "base/numeric_class.h"
 #include "base/status.h"
 #include "base/thread_pool.h"
 #include "proto/step_values.h"
 #include "proto/validate.h"
 #include "worker/assignment.h"
 #include "worker/executor.h"
+#include "worker/proven_kernels.h"
 #include "worker/step_view.h"
 #include "worker/warm_up.h"
 #include "worker/weights_key.h"
@@ -26,15 +26,6 @@ namespace lockstep {
 namespace {
 
 using program::Program;
-
-absl::Status check_numeric_class(const Program& program, const Backend& backend) {
-  const auto common = common_class(program.numeric_class(), backend.numeric_class);
-  if (common == program.numeric_class()) return absl::OkStatus();
-  return failed_precondition(
-      "the group computes in numeric class {}, this worker in {}; run the same version and the "
-      "same --device everywhere",
-      printable(program.numeric_class()), backend.numeric_class);
-}
 
 StepLimits step_limits(const Program& program) {
   StepLimits limits{
@@ -115,6 +106,7 @@ class WorkerImpl final : public Worker {
 
   int64_t weight_bytes() const override { return weights_->bytes(); }
   const std::string& identity() const override { return identity_; }
+  const std::vector<std::string>& kernels() const override { return kernels_; }
   int64_t pages_possible() const override { return room_.pages; }
   int64_t sequences_possible() const override { return room_.sequences; }
   absl::Status start(int64_t pages) override;
@@ -151,6 +143,7 @@ class WorkerImpl final : public Worker {
   Bindings bindings_;
   std::optional<Weights> weights_;
   std::string identity_;
+  std::vector<std::string> kernels_;
   std::unique_ptr<Executor> executor_;
   Progress* progress_;
   std::optional<State> state_;  // Both from start() to the epoch's end.
@@ -182,11 +175,15 @@ absl::StatusOr<std::unique_ptr<HeldWeights>> WorkerImpl::preload(
 
 absl::Status WorkerImpl::prepare(const cluster::Assignment& assignment,
                                  const WorkerOptions& options) {
-  RETURN_IF_ERROR(check_numeric_class(program_, backend_));
+  RETURN_IF_ERROR(check_serves(backend_, program_.numeric_class()));
   device_.use_from_this_thread();
-  ASSIGN_OR_RETURN(bindings_, bind(program_, backend_));
   ASSIGN_OR_RETURN(const WeightSource source, open_source(assignment));
   ASSIGN_OR_RETURN(identity_, source_identity(source));
+  ProvenOptions proven{.folder = options.weight_cache.folder,
+                       .wanted = {assignment.kernels().begin(), assignment.kernels().end()},
+                       .progress = options.progress,
+                       .cancelled = options.cancelled};
+  ASSIGN_OR_RETURN(bindings_, bind_proven(program_, backend_, source, threads_, proven, &kernels_));
   std::vector<MappedWeight> mapped;
   if (assignment.embedding_in_file() && device_.is_host()) {
     mapped = map_embeddings(program_, source, &bindings_);

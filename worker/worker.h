@@ -57,6 +57,8 @@ class Worker {
   virtual int64_t weight_bytes() const = 0;
   // Of what the weights were loaded from: see source_identity().
   virtual const std::string& identity() const = 0;
+  // Of each linear, where kernels are proven: as cluster.Ready has them.
+  virtual const std::vector<std::string>& kernels() const = 0;
   // KV pages that there is room for, and sequences whose state blocks there is room for beside
   // them.
   virtual int64_t pages_possible() const = 0;
@@ -69,7 +71,8 @@ class Worker {
   // counts the memory that none of them uses any more.
   virtual void drop_pages() = 0;
   // A new epoch with the same program: weights stay, pages are dropped and counted anew by what
-  // `assignment` gives them, and start() is due again. kResourceExhausted: there is no room for one
+  // `assignment` gives them, and start() is due again. Linears are computed as before:
+  // computes_as() says whether the group wants that. kResourceExhausted: there is no room for one
   // page; another rejoin() may still follow.
   virtual absl::Status rejoin(const cluster::Assignment& assignment,
                               std::unique_ptr<Collective> collective) = 0;

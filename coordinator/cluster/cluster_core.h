@@ -101,6 +101,7 @@ class ClusterCore {
   std::vector<WorkerFacts> facts_of(const std::vector<LinkId>& links) const;
   cluster::Assignment assignment_of(const std::vector<LinkId>& links) const;
   void assign();
+  bool agree(int64_t now, const std::vector<cluster::WorkerMessage>& readies);
   void prove(int64_t now);
   void enter(int64_t now);
   void ask(int64_t now, cluster::CoordinatorMessage message);

@@ -26,10 +26,11 @@ struct Epoch {
   };
   Phase phase = Phase::kNone;
   uint64_t number = 0;
-  bool reload = false;           // Kept weights were not to be used.
-  std::vector<LinkId> links;     // By rank.
-  std::string numeric_class;     // That every rank was told to compute in; "": the common one.
-  bool uneven_measured = false;  // Parts differ by what the ranks' workers measured.
+  bool reload = false;               // Kept weights were not to be used.
+  std::vector<LinkId> links;         // By rank.
+  std::string numeric_class;         // That every rank was told to compute in; "": the common one.
+  std::vector<std::string> kernels;  // That every rank was told to compute by; none: its own.
+  bool uneven_measured = false;      // Parts differ by what the ranks' workers measured.
   // By rank: what the compiler knew, and what it made of that.
   std::vector<WorkerFacts> facts;
   std::vector<program::Program> programs;

@@ -6,6 +6,7 @@
 
 #include "base/status.h"
 #include "coordinator/cluster/cluster_core.h"
+#include "coordinator/cluster/kernels.h"
 #include "operators/op.h"
 
 namespace lockstep {
@@ -62,6 +63,7 @@ void ClusterCore::open_epoch(int64_t now, Roster roster, bool reload) {
   epoch_ = {.phase = Epoch::Phase::kLoading, .number = ++epochs_, .reload = reload};
   epoch_.links = std::move(roster.links);
   epoch_.numeric_class = std::move(roster.numeric_class);
+  epoch_.kernels = std::move(roster.kernels);
   epoch_.loaded.resize(epoch_.links.size());
   for (int rank = 0; rank < epoch_.ranks(); ++rank) {
     Member& member = member_of(rank);
@@ -141,6 +143,7 @@ cluster::Assignment ClusterCore::assignment_of(const std::vector<LinkId>& links)
 void ClusterCore::assign() {
   cluster::Assignment shared = assignment_of(epoch_.links);
   shared.set_reload(epoch_.reload);
+  *shared.mutable_kernels() = {epoch_.kernels.begin(), epoch_.kernels.end()};
   for (int rank = 0; rank < epoch_.ranks(); ++rank) {
     const cluster::Hello& self = *member_of(rank).hello;
     int loading_here = 0;
@@ -157,9 +160,33 @@ void ClusterCore::assign() {
   }
 }
 
+// Whether all ranks compute their linears alike. If not, they are told what all have proven; those
+// that did not choose it load again.
+bool ClusterCore::agree(int64_t now, const std::vector<cluster::WorkerMessage>& readies) {
+  absl::StatusOr<Agreement> agreement = agree_on_kernels(readies);
+  if (agreement.ok() && !agreement->unanimous && !epoch_.kernels.empty()) {
+    agreement = failed_precondition("the ranks do not compute by the kernels they were told");
+  }
+  if (!agreement.ok()) {
+    fail_epoch(now, agreement.status());
+    return false;
+  }
+  epoch_.info.kernels = digest_of(agreement->kernels);
+  if (agreement->unanimous) return true;
+  log(LogLevel::kWarning,
+      "the ranks chose different kernels: each is told which ones all have proven");
+  Roster roster{.links = epoch_.links,
+                .numeric_class = epoch_.numeric_class,
+                .kernels = std::move(agreement->kernels)};
+  abort_members("the ranks chose different kernels");
+  open_epoch(now, std::move(roster), /*reload=*/false);
+  return false;
+}
+
 // All are ready: a null step crosses them before the group counts.
 void ClusterCore::prove(int64_t now) {
   const std::vector<cluster::WorkerMessage> readies = epoch_.take_answers();
+  if (!agree(now, readies)) return;
   const int64_t most = options_.assignment.max_pages();
   epoch_.info.pages = most > 0 ? most : INT64_MAX;
   int other = 0;  // A rank that loaded another checkpoint than rank 0.

@@ -61,6 +61,7 @@ struct GroupInfo {
   int64_t vocab = 0;
   int64_t weight_bytes = 0;  // Of all ranks.
   std::string numeric_class;
+  std::string kernels;  // digest_of() those that were proven, part of the class.
   std::string strategy;
   WeightsOrigin weights;
   // Somebody killed a worker of the group before, which the coordinator had started.

@@ -13,6 +13,7 @@ namespace {
 
 constexpr size_t kMaxReason = 1'000;              // Of a worker's failure: it goes into a log.
 constexpr size_t kMaxText = 256;                  // Of Hello and Ready.
+constexpr int64_t kMaxLinears = 65'536;           // Of a program.
 constexpr int64_t kMaxStepNs = int64_t{1} << 50;  // Twelve days: sums of it stay in range.
 
 absl::Status check_range(std::string_view name, int64_t found, int64_t least, int64_t most) {
@@ -45,6 +46,10 @@ absl::Status check_ready(const cluster::Ready& ready) {
   RETURN_IF_ERROR(check_range("Ready.sequences", ready.sequences(), 0, INT64_MAX));
   RETURN_IF_ERROR(check_range("Ready.weight_bytes", ready.weight_bytes(), 0, kMaxWeightBytes));
   RETURN_IF_ERROR(check_text("Ready.contents", ready.contents()));
+  RETURN_IF_ERROR(check_range("Ready.kernels", ready.kernels_size(), 0, kMaxLinears));
+  for (const std::string& names : ready.kernels()) {
+    RETURN_IF_ERROR(check_text("Ready.kernels", names));
+  }
   return check_text("Ready.identity", ready.identity());
 }
 

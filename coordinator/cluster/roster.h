@@ -33,6 +33,7 @@ struct RosterRules {
 struct Roster {
   std::vector<LinkId> links;  // By rank; empty: no group yet.
   std::string numeric_class;  // That every rank is to compute in; "": the one common to all.
+  std::vector<std::string> kernels = {};  // As Assignment has them; none: not agreed on yet.
 
   int ranks() const { return static_cast<int>(links.size()); }
 };

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/numeric_class.h"
 #include "base/status.h"
 #include "tests/coordinator/driven_core.h"
 
@@ -201,6 +202,31 @@ TEST_F(EngineRecoveryTest, OnlyWhatWasToldBindsARequestToItsNumericClass) {
   EXPECT_THAT(message_of(told->status()), HasSubstr("numeric class fake"));
   EXPECT_EQ(finish(*untold)[0].tokens.size(), 9u);
   EXPECT_EQ(driven.core().wish().numeric_class, "");
+}
+
+// Of a class that promises bits; in the fast one a request goes on.
+TEST_F(EngineRecoveryTest, ProvenKernelsArePartOfTheClass) {
+  for (const std::string numeric_class : {"cuda.exact.v1@x", "cuda.fast.v1@x"}) {
+    Driven driven(model_);
+    GroupInfo info = changed(fake_info(model_, 2), numeric_class, "");
+    info.kernels = "0a";
+    driven.core().group_lost(kLost);
+    driven.form(info);
+    const std::shared_ptr<Stream> told = driven.submit(request_of(1, 3, 9));
+    driven.act();
+    driven.answer();
+    driven.core().group_lost(kLost);
+    info.kernels = "0b";
+    driven.form(info);
+    driven.run();
+    if (is_fast_class(numeric_class)) {
+      EXPECT_EQ(finish(*told)[0].tokens.size(), 9u);
+    } else {
+      EXPECT_EQ(message_of(told->status()),
+                "the request ran with kernels 0a of numeric class cuda.exact.v1@x, the group at "
+                "hand has proven 0b");
+    }
+  }
 }
 
 TEST_F(EngineRecoveryTest, NobodyGoesOnWithOtherWeights) {

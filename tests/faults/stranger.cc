@@ -103,7 +103,7 @@ void Stranger::introduce(int workers) {
   if (kind_ == StrangerKind::kOldProtocol) hello.set_protocol(kProtocolVersion - 1);
   if (kind_ == StrangerKind::kOtherDevice) {
     hello.set_device("cuda 0000:17:00.0");
-    hello.set_numeric_class("cuda.v1");
+    hello.set_numeric_class("cuda.exact.v1");
   }
   if (kind_ != StrangerKind::kNoHello) link_->write(message);
   message.mutable_heartbeat();

@@ -196,7 +196,7 @@ void Faults::join(bool unfit) {
         break;
       case 1:
         hello.set_device("cuda 0");
-        hello.set_numeric_class("cuda.v1");
+        hello.set_numeric_class("cuda.exact.v1");
         break;
       default:
         hello.set_protocol(kProtocolVersion - 1);

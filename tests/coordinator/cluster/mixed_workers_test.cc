@@ -15,10 +15,10 @@ TEST(MixedWorkersTest, WorkersWithoutACommonNumericClassAreRefusedAndTheOthersGo
   cluster.join();
   cluster::Hello gpu = VirtualCluster::default_hello();
   gpu.set_device("cuda 0000:01:00.0");
-  gpu.set_numeric_class("cuda.v1");
+  gpu.set_numeric_class("cuda.exact.v1");
   cluster.want_group();
   const LinkId odd = cluster.join(gpu);
-  EXPECT_THAT(cluster.worker(odd).refusal(), HasSubstr("cuda.v1"));
+  EXPECT_THAT(cluster.worker(odd).refusal(), HasSubstr("cuda.exact.v1"));
   EXPECT_FALSE(cluster.worker(odd).open);
   cluster::Hello amx = VirtualCluster::default_hello();
   amx.set_numeric_class("amx.v1");
@@ -32,13 +32,13 @@ TEST(MixedWorkersTest, GpusOfTwoKindsAreNoGroupAndTheRefusalNamesBoth) {
   VirtualCluster cluster(VirtualCluster::default_options());
   cluster::Hello gpu = VirtualCluster::default_hello();
   gpu.set_device("cuda 0000:01:00.0");
-  gpu.set_numeric_class("cuda.v1@sm_90x132.cublas_13.1.0");
+  gpu.set_numeric_class("cuda.exact.v1@sm_90x132.cublas_13.1.0");
   cluster.join(gpu);
   cluster.want_group();
-  gpu.set_numeric_class("cuda.v1@sm_80x108.cublas_13.1.0");
+  gpu.set_numeric_class("cuda.exact.v1@sm_80x108.cublas_13.1.0");
   const LinkId odd = cluster.join(gpu);
-  EXPECT_THAT(cluster.worker(odd).refusal(), HasSubstr("cuda.v1@sm_80x108.cublas_13.1.0"));
-  EXPECT_THAT(cluster.worker(odd).refusal(), HasSubstr("cuda.v1@sm_90x132.cublas_13.1.0"));
+  EXPECT_THAT(cluster.worker(odd).refusal(), HasSubstr("cuda.exact.v1@sm_80x108.cublas_13.1.0"));
+  EXPECT_THAT(cluster.worker(odd).refusal(), HasSubstr("cuda.exact.v1@sm_90x132.cublas_13.1.0"));
 }
 
 }  // namespace

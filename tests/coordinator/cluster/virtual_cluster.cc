@@ -192,6 +192,17 @@ void VirtualCluster::answer(VirtualWorker& worker, const cluster::CoordinatorMes
     reply.mutable_ready()->set_weight_bytes(worker.weight_bytes);
     reply.mutable_ready()->set_identity(worker.identity);
     reply.mutable_ready()->set_contents(worker.contents);
+    for (size_t i = 0; i < worker.kernels.size(); ++i) {
+      std::string all;
+      const bool told = worker.obeys && message.assignment().kernels_size() > 0;
+      if (told) all = message.assignment().kernels(static_cast<int>(i));
+      for (const std::string& kernel : worker.kernels[i]) {
+        if (!told || kernel != message.assignment().kernels(static_cast<int>(i))) {
+          all += (all.empty() ? "" : ",") + kernel;
+        }
+      }
+      reply.mutable_ready()->add_kernels(all);
+    }
   } else if (message.has_step()) {
     reply.mutable_result()->set_step(message.step().step());
     for (int i = 0; i < message.step().outputs_size(); ++i) reply.mutable_result()->add_outputs();

@@ -28,6 +28,9 @@ struct VirtualWorker {
   int64_t weight_bytes = 1'000;
   std::string identity = "checkpoint 1";
   std::string contents = "the same everywhere";
+  // Of each linear, all that it has proven: it computes by the first, or by what it is told.
+  std::vector<std::vector<std::string>> kernels = {};
+  bool obeys = true;  // What it is told of kernels.
   // Its answer to the next Assignment, preload or Step.
   std::optional<cluster::Failure> failure;
 

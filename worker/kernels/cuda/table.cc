@@ -21,13 +21,16 @@ const char* linear_cublas_f16(const KernelArgs& args);
 
 constexpr auto cublas_rows() {
   constexpr DType kF32 = DType::kF32, kBF16 = DType::kBF16, kF16 = DType::kF16;
+  constexpr bool kOwnBits = true;  // In the fast class alone.
   return std::to_array<KernelEntry>({
       {Op::kLinear, kF32, kF32, Isa::kPortable, linear_cublas_f32, "linear_f32_cublas",
        pack_plain_rows<kF32>, plain_row_bytes<kF32>, device::product_scratch_bytes},
       {Op::kLinear, kBF16, kBF16, Isa::kPortable, linear_cublas_bf16, "linear_bf16_cublas",
-       pack_plain_rows<kBF16>, plain_row_bytes<kBF16>, device::product_scratch_bytes},
+       pack_plain_rows<kBF16>, plain_row_bytes<kBF16>, device::product_scratch_bytes, nullptr,
+       nullptr, false, kOwnBits},
       {Op::kLinear, kF16, kF16, Isa::kPortable, linear_cublas_f16, "linear_f16_cublas",
-       pack_plain_rows<kF16>, plain_row_bytes<kF16>, device::product_scratch_bytes},
+       pack_plain_rows<kF16>, plain_row_bytes<kF16>, device::product_scratch_bytes, nullptr,
+       nullptr, false, kOwnBits},
   });
 }
 
