@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// All rows that fill up are alike, so that experts see one more token and not several.
+// Rows that fill up are alike, so that experts see one more token and not several.
 #include "worker/padded_step.h"
 
 #include <algorithm>
