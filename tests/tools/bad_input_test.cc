@@ -104,6 +104,9 @@ TEST(BadInputTest, FlagsAreNamed) {
   expect_one_line({"inspect", "--html", "/none/a.html"}, "--html /none/a.html: it cannot be");
   expect_one_line({"generate", "--prompt", "a", "--kv-memory=-5"}, "--kv-memory -5");
   expect_one_line({"generate", "--prompt", "a", "--seed", "-1"}, "--seed");
+  expect_one_line({"generate", "--prompt", "a", "--prefill-chunk", "many"},
+                  "--prefill-chunk many: wanted auto, or 1 to 65536");
+  expect_one_line({"generate", "--prompt", "a", "--prefill-chunk", "0"}, "--prefill-chunk 0");
   expect_one_line({"quantize", kDemo, "/proc/x"}, "/proc/x");
   expect_one_line({"worker", "--coordinator", "localhost:1", "--log-level", "loud"}, "loud");
 }

@@ -166,7 +166,8 @@ absl::Status bench(const BenchFlags& flags, Interrupt& interrupt) {
   RETURN_IF_ERROR(check(flags));
   const bool has_list = !flags.cases.empty() && flags.cases != "-";
   if (has_list) RETURN_IF_ERROR(parse_bench_cases(flags.cases).status());  // Before it loads.
-  ASSIGN_OR_RETURN(const std::unique_ptr<Model> model, flags.model.open());
+  ASSIGN_OR_RETURN(const std::unique_ptr<Model> model,
+                   flags.model.open(WeightFiles::kNeeded, flags.group.automatic_chunk()));
   ASSIGN_OR_RETURN(ServiceOptions options, flags.group.service_options(flags.model));
   options.engine.prefix.enabled = false;  // Repeats would find their prompts computed.
   ASSIGN_OR_RETURN(const std::unique_ptr<InferenceService> service,

@@ -104,7 +104,8 @@ void prompt_for_line() {
 }
 
 absl::Status chat(const ChatCommandFlags& flags, Interrupt& interrupt, int* exit_code) {
-  ASSIGN_OR_RETURN(const std::unique_ptr<Model> model, flags.model.open());
+  ASSIGN_OR_RETURN(const std::unique_ptr<Model> model,
+                   flags.model.open(WeightFiles::kNeeded, flags.group.automatic_chunk()));
   RETURN_IF_ERROR(model->chat_template().status());
   ASSIGN_OR_RETURN(ServiceOptions options, flags.group.service_options(flags.model));
   ASSIGN_OR_RETURN(const std::unique_ptr<InferenceService> service,

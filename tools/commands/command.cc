@@ -47,13 +47,26 @@ void ModelFlags::add_to(CLI::App& app) {
   app.add_option("--ignore-config", ignore_config, "A key of config.json to ignore (repeatable)")
       ->allow_extra_args(false);
   app.add_option("--max-context", max_context, "Positions of a sequence (default: the model's)");
-  app.add_option("--prefill-chunk", prefill_chunk, "Prompt tokens computed in one step")
+  app.add_option("--prefill-chunk", prefill_chunk,
+                 "Prompt tokens computed in one step: a number, or auto (" +
+                     std::to_string(kGpuChunk) + " where this host's workers have GPUs, else " +
+                     std::to_string(kChunk) + ")")
       ->capture_default_str();
   app.add_option("--max-running", max_running, "Sequences computed together, at most")
       ->capture_default_str();
 }
 
-absl::StatusOr<std::unique_ptr<Model>> ModelFlags::open(WeightFiles files) const {
+absl::StatusOr<int64_t> ModelFlags::chunk(int64_t automatic) const {
+  if (prefill_chunk == "auto") return automatic;
+  int64_t rows = 0;
+  const char* end = prefill_chunk.data() + prefill_chunk.size();
+  const auto [stop, error] = std::from_chars(prefill_chunk.data(), end, rows);
+  if (error == std::errc() && stop == end && rows >= 1 && rows <= 65536) return rows;
+  return invalid_argument("--prefill-chunk {}: wanted auto, or 1 to 65536", prefill_chunk);
+}
+
+absl::StatusOr<std::unique_ptr<Model>> ModelFlags::open(WeightFiles files,
+                                                        int64_t automatic_chunk) const {
   ModelOptions options;
   options.path = path;
   options.weight_files = files;
@@ -82,14 +95,12 @@ absl::StatusOr<std::unique_ptr<Model>> ModelFlags::open(WeightFiles files) const
     options.random_weights = seed;
   }
   if (max_context < 0) return invalid_argument("--max-context {}: wanted 1 or more", max_context);
-  if (prefill_chunk < 1 || prefill_chunk > 65536) {
-    return invalid_argument("--prefill-chunk {}: wanted 1 to 65536", prefill_chunk);
-  }
+  ASSIGN_OR_RETURN(const int64_t chunk_rows, chunk(automatic_chunk));
   if (max_running < 1 || max_running > 4096) {
     return invalid_argument("--max-running {}: wanted 1 to 4096", max_running);
   }
   options.max_context = max_context;
-  options.max_rows = prefill_chunk + max_running;
+  options.max_rows = chunk_rows + max_running;
   options.max_sequences = max_running;
   return Model::open(options);
 }
@@ -127,6 +138,10 @@ absl::Status check_regrouping(const GroupFlags& flags) {
   }
   if (flags.regrow_seconds >= 0 && flags.regrow_seconds <= kMaxSeconds) return absl::OkStatus();
   return invalid_argument("--regrow-seconds {}: wanted 0 to {}", flags.regrow_seconds, kMaxSeconds);
+}
+
+int64_t chunk_on(const std::vector<std::string>& devices) {
+  return devices[0] == "cpu" ? kChunk : kGpuChunk;
 }
 
 }  // namespace
@@ -176,6 +191,12 @@ void GroupFlags::add_to(CLI::App& app) {
       ->capture_default_str();
 }
 
+int64_t GroupFlags::automatic_chunk() const {
+  if (device == "cpu" || workers < 1) return kChunk;
+  const auto devices = devices_of_workers(device, workers, find_gpus());
+  return devices.ok() ? chunk_on(*devices) : kChunk;
+}
+
 absl::StatusOr<ServiceOptions> GroupFlags::service_options(const ModelFlags& model) const {
   if (workers < 1) return invalid_argument("--workers {}: wanted 1 or more", workers);
   if (threads < 0 || threads > 1024) {
@@ -213,7 +234,7 @@ absl::StatusOr<ServiceOptions> GroupFlags::service_options(const ModelFlags& mod
   options.log_level = log_level;
   options.weight_cache = weight_cache.choice;
   options.weight_cache_limit = weight_cache.limit_bytes;
-  options.engine.prefill_chunk = model.prefill_chunk;
+  ASSIGN_OR_RETURN(options.engine.prefill_chunk, model.chunk(chunk_on(options.devices)));
   options.engine.max_running = model.max_running;
   return options;
 }

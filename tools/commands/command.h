@@ -46,6 +46,10 @@ struct ChatFlags {
   void add_to(CLI::App& app);
 };
 
+// Prompt tokens of a step where --prefill-chunk is auto. More rows keep a GPU's tensor cores busy.
+inline constexpr int64_t kChunk = 512;
+inline constexpr int64_t kGpuChunk = 4096;
+
 // MODEL and how it is read and cut: of every command that opens one.
 struct ModelFlags {
   std::string path;
@@ -57,13 +61,16 @@ struct ModelFlags {
   std::string random_weights;
   std::vector<std::string> ignore_config;
   int64_t max_context = 0;
-  int64_t prefill_chunk = 512;
+  std::string prefill_chunk = "auto";
   int64_t max_running = 64;
   bool takes_prompt_embeds = false;
   ChatFlags chat;  // Added by those who need it.
 
   void add_to(CLI::App& app);
-  absl::StatusOr<std::unique_ptr<Model>> open(WeightFiles files = WeightFiles::kNeeded) const;
+  // What --prefill-chunk says, or what is given where that is auto.
+  absl::StatusOr<int64_t> chunk(int64_t automatic) const;
+  absl::StatusOr<std::unique_ptr<Model>> open(WeightFiles files = WeightFiles::kNeeded,
+                                              int64_t automatic_chunk = kChunk) const;
 };
 
 // Where a worker keeps its weights packed: of every command that starts workers, or is one.
@@ -92,6 +99,8 @@ struct GroupFlags {
   std::string log_level = "warning";
 
   void add_to(CLI::App& app);
+  // Of workers that this host would start.
+  int64_t automatic_chunk() const;
   absl::StatusOr<ServiceOptions> service_options(const ModelFlags& model) const;
 };
 

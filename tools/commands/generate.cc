@@ -136,7 +136,8 @@ absl::Status follow(Answer& answer, bool stream_text, ProgressLine& line) {
 }
 
 absl::Status generate(const GenerateFlags& flags, Interrupt& interrupt, int* exit_code) {
-  ASSIGN_OR_RETURN(const std::unique_ptr<Model> model, flags.model.open());
+  ASSIGN_OR_RETURN(const std::unique_ptr<Model> model,
+                   flags.model.open(WeightFiles::kNeeded, flags.group.automatic_chunk()));
   ASSIGN_OR_RETURN(const std::vector<Request> requests, make_requests(flags, *model));
   ASSIGN_OR_RETURN(ServiceOptions options, flags.group.service_options(flags.model));
   ASSIGN_OR_RETURN(const std::unique_ptr<InferenceService> service,

@@ -79,7 +79,8 @@ absl::Status serve(const ServeFlags& flags, Interrupt& interrupt) {
   // The engine's thread must not wait for whoever reads the log.
   ASSIGN_OR_RETURN(const LogFormat format, log_format_of(flags.log_format));
   const Log log({.format = format, .background = true});
-  ASSIGN_OR_RETURN(const std::unique_ptr<Model> model, flags.model.open());
+  ASSIGN_OR_RETURN(const std::unique_ptr<Model> model,
+                   flags.model.open(WeightFiles::kNeeded, flags.group.automatic_chunk()));
   ASSIGN_OR_RETURN(ServiceOptions options, service_options(flags));
   const int workers = options.workers;
   EngineMetrics metrics(flags.metrics_prefix, model->name());

@@ -170,8 +170,9 @@ absl::Status verify_model(const VerifyFlags& flags, Interrupt& interrupt, int* e
   ASSIGN_OR_RETURN(const Reference reference, Reference::open(file.path));
   RETURN_IF_ERROR(check_prompt(reference.tokens(), *named));
   const auto tokens = static_cast<int64_t>(reference.tokens().size());
+  ASSIGN_OR_RETURN(const int64_t chunk, flags.model.chunk(flags.group.automatic_chunk()));
   ASSIGN_OR_RETURN(const std::unique_ptr<Model> model,
-                   Model::open(options_for(*named, tokens, flags.model.prefill_chunk)));
+                   Model::open(options_for(*named, tokens, chunk)));
   ASSIGN_OR_RETURN(std::vector<WorkerFacts> workers, alike_workers(flags.group.workers));
   ASSIGN_OR_RETURN(const std::vector<program::Program> programs, model->compile(workers));
   const double tolerance = tolerance_of(flags, *model);
