@@ -54,6 +54,7 @@ LauncherOptions launcher_options(const ServiceOptions& options, const std::strin
           .threads = options.threads,
           .pin = options.pin,
           .devices = options.devices,
+          .fast = options.fast,
           .memory_fraction = options.memory_fraction,
           .coordinator = address,
           .tls = options.cluster_tls,

@@ -23,7 +23,8 @@ struct ServiceOptions {
   int threads = 1;                   // Of each local worker.
   bool pin = true;                   // See LauncherOptions.
   std::vector<std::string> devices;  // Of each local worker; empty: processors.
-  double memory_fraction = 0;        // See LauncherOptions.
+  bool fast = false;                 // See LauncherOptions.
+  double memory_fraction = 0;        // Likewise.
   // Where workers dial in, "host:port"; "": a private Unix socket, for local workers only.
   std::string cluster_address;
   std::string token;     // Wanted with `cluster_address`; "": drawn.

@@ -8,7 +8,8 @@
 # Parts, all four unless some are named:
 #   tests     the kernels' tests
 #   linears   a row's bits beside 1 to 8192 others in linears of real shapes, kernel by kernel
-#   system    doctor, text, Llama-3-8B's shape beside PyTorch, the kernels one by one
+#   system    doctor, text, Llama-3-8B's shape in both numeric classes and beside PyTorch, what was
+#             proven of its kernels, the kernels one by one
 #   proof     goldens and text by one rank, with CUDA graphs and without, two and the processor;
 #             memcheck and racecheck
 # Each part has LOCKSTEP_GPU_SECONDS (460) and each step a limit of its own; a step that fails stops
@@ -150,6 +151,9 @@ part_system() {
     step text_1 60 "$lockstep" "${text[@]}" --device cuda:0 --memory-fraction 0.3
     step bench 240 "$lockstep" bench "$llama" --random-weights 1 --dtype bfloat16 --repeat 2 \
       --device cuda:0 --max-context 8448 --log-level info --json --cases "$cases"
+    step bench_fast 120 "$lockstep" bench "$llama" --random-weights 1 --dtype bfloat16 --repeat 1 \
+      --device cuda:0 --max-context 8448 --fast --log-level info --json --cases "$cases"
+    step doctor_gpu 30 "$lockstep" doctor --gpu
     step torch 90 python3 tools/bench/torch_peer.py "$llama/config.json" --cases "$cases"
     step bench_direct 90 env LOCKSTEP_GRAPHS=off "$lockstep" bench "$llama" --random-weights 1 \
       --dtype bfloat16 --device cuda:0 --max-context 8448 --json --cases decode:64,decode:32x64

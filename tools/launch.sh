@@ -4,26 +4,28 @@
 # a log of its own, near its GPU's memory where numactl is installed. Ctrl-C ends all of it; so does
 # the end of any of them.
 #   tools/launch.sh [--device cuda|cpu] [--workers N] [--logs FOLDER] [--lockstep BINARY]
-#                   [-- ARGUMENTS OF `lockstep serve`]
+#                   [--fast] [-- ARGUMENTS OF `lockstep serve`]
 # --device is cuda where `lockstep doctor` finds GPUs, else cpu; --workers is the number of GPUs, or
-# 1. Logs (coordinator.log, rank0.log, ...) go to lockstep-logs. NCCL_* variables reach the workers;
-# NCCL_DEBUG is WARN where it is not set.
+# 1. --fast is serve's and the workers'. Logs (coordinator.log, rank0.log, ...) go to lockstep-logs.
+# NCCL_* variables reach the workers; NCCL_DEBUG is WARN where it is not set.
 set -euo pipefail
 
 fail() { echo "launch: $*" >&2; exit 2; }
 
-device='' workers='' logs=lockstep-logs
+fast=() device='' workers='' logs=lockstep-logs
 lockstep=$(cd "$(dirname "$0")/.." && pwd)/build/cuda/bin/lockstep
 [ -x "$lockstep" ] || lockstep=${lockstep/cuda/cpu}
 [ -x "$lockstep" ] || lockstep=$(command -v lockstep || true)
 while [ $# -gt 0 ]; do
   case $1 in
     --) shift; break ;;
+    --fast) fast=(--fast); shift ;;
     --device | --workers | --logs | --lockstep)
       [ $# -ge 2 ] || fail "$1 wants a value"
       declare "${1#--}=$2"
       shift 2 ;;
-    *) fail "found $1, wanted --device, --workers, --logs, --lockstep, or -- before serve's own" ;;
+    *)
+      fail "found $1, wanted --device, --fast, --workers, --logs, --lockstep or -- ARGUMENTS" ;;
   esac
 done
 [ -x "$lockstep" ] || fail "no lockstep here: build it, or name it with --lockstep"
@@ -70,7 +72,7 @@ node_of() {
 }
 
 : >"$logs/coordinator.log"
-"$lockstep" serve --wait-workers "$workers" --cluster 127.0.0.1:0 "$@" \
+"$lockstep" serve --wait-workers "$workers" --cluster 127.0.0.1:0 "${fast[@]}" "$@" \
   2> >(tee "$logs/coordinator.log" >&2) &
 coordinator=$!
 children+=("$coordinator")
@@ -90,7 +92,8 @@ for ((rank = 0; rank < workers; ++rank)); do
   where=cpu
   [ "$device" = cpu ] || where=cuda:$rank
   "${near[@]}" "$lockstep" worker --coordinator "$address" --rank "$rank" --device "$where" \
-    --parent-pid $$ --threads $((threads > 0 ? threads : 1)) >"$logs/rank$rank.log" 2>&1 &
+    "${fast[@]}" --parent-pid $$ --threads $((threads > 0 ? threads : 1)) \
+    >"$logs/rank$rank.log" 2>&1 &
   children+=($!)
 done
 

@@ -26,7 +26,7 @@ struct LinearShape {
   int64_t cols = 0;  // Of the output: the weight's rows.
   int64_t depth = 0;
   bool bias = false;
-  auto operator<=>(const LinearShape&) const = default;
+  auto operator<=>(const LinearShape&) const = default;  // NOLINT(modernize-use-nullptr)
 };
 std::string text_of(const LinearShape& shape);  // "linear bf16 [14336, 4096] with bias".
 

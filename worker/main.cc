@@ -144,7 +144,7 @@ int worker_main(const WorkerMainOptions& given) {
   const bool launched = options.parent_pid != 0;
   if (launched && !die_with_parent(options.parent_pid)) return 0;
   spread_memory(options.processors);
-  const absl::StatusOr<Backend> backend = open_backend(options.device);
+  const absl::StatusOr<Backend> backend = open_backend(options.device, options.fast);
   if (!backend.ok()) {
     std::fprintf(stderr, "lockstep worker: %s\n", message_of(backend.status()).c_str());
     return 2;

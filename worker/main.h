@@ -17,6 +17,7 @@ struct WorkerMainOptions : SessionOptions {
   std::string coordinator;     // "host:port" or "unix:/path".
   TlsFiles tls;                // Of the cluster, for all its connections; not given: plain.
   std::string device = "cpu";  // As open_backend() takes it.
+  bool fast = false;           // Likewise.
   // Where ranks of other hosts connect: "10.0.0.2:50053", "off", or "": a free port at the address
   // by which this worker reaches the coordinator, where that is allowed.
   std::string data_listen = {};

@@ -76,6 +76,7 @@ std::vector<std::string> arguments_for(const LauncherOptions& options, int index
   }
   arguments.insert(arguments.end(),
                    {"--device", options.devices.empty() ? "cpu" : options.devices[index]});
+  if (options.fast) arguments.emplace_back("--fast");
   if (options.tls.given()) {
     arguments.insert(arguments.end(), {"--cluster-cert", options.tls.cert, "--cluster-key",
                                        options.tls.key, "--cluster-ca", options.tls.ca});

@@ -20,6 +20,7 @@ struct LauncherOptions {
   int threads = 1;  // Of each.
   bool pin = true;  // Bind threads to processors where every thread can have its own.
   std::vector<std::string> devices;  // Of each worker, as its --device; empty: processors.
+  bool fast = false;                 // In their fast numeric class, as `worker --fast`.
   double memory_fraction = 0;        // 0: each device's own default.
   std::string coordinator;           // The address that they dial.
   TlsFiles tls;                      // With which they do.

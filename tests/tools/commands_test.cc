@@ -206,6 +206,10 @@ TEST(CommandsTest, DoctorAndVersionAndHelpAnswer) {
     EXPECT_EQ(facts["huge_pages_share"].get<double>(), 0);
   }
   EXPECT_EQ(run_lockstep({"doctor"}).code, 0);
+  EXPECT_EQ(run_lockstep({"doctor", "--gpu", "--weight-cache", "/nowhere"}).out.substr(0, 26),
+            "no kernels were proven yet");
+  EXPECT_EQ(run_lockstep({"doctor", "--gpu", "--json", "--weight-cache", "off"}).out,
+            "{\"proofs\":[]}\n");
   EXPECT_EQ(run_lockstep({"--version"}).out.substr(0, 9), "lockstep ");
   for (const char* command : {"serve", "worker", "generate", "tokenize", "bench", "plan", "inspect",
                               "quantize", "compare", "doctor"}) {

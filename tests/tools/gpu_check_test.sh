@@ -69,6 +69,8 @@ check 200 0
 wants "# GPU check, $(date +%Y-%m-%d): GPU 0: none such"
 wants "| within the GPU | 3000.0 GB/s |"
 wants "| decode:64 | 100.5 | - | - |"
+wants "| decode:64 | 100.5 | 100.5 | 1.00 |"
+wants "| doctor_gpu | passed |"
 wants "| linear | 1 x 2 x 3 | 2.0 | 5.0 | 6.0 |"
 wants "| system_memcheck | passed |"
 wants "| text_2 is text_1 | yes |"

@@ -35,6 +35,7 @@ def read(logs):
         "steps": [{"name": name, "outcome": outcome, "seconds": int(seconds)}
                   for name, outcome, seconds in steps],
         "bench": figures(logs / "bench.txt"),
+        "bench_fast": figures(logs / "bench_fast.txt"),
         "torch": figures(logs / "torch.txt"),
         "kernels": figures(logs / "kernels.txt"),
     }
@@ -57,6 +58,15 @@ def case_rows(results):
                f"{mine / peer:.2f}" if mine and peer else "-"]
 
 
+# What the same bits beside any rows cost.
+def class_rows(results):
+    exact, fast = rates(results["bench"]), rates(results["bench_fast"])
+    for case in exact:
+        if fast.get(case):
+            yield [case, f"{exact[case]:.1f}", f"{fast[case]:.1f}",
+                   f"{exact[case] / fast[case]:.2f}"]
+
+
 def limit_rows(results):
     for one in results["kernels"]:
         if one["kernel"] == "copy":
@@ -76,6 +86,10 @@ def short_part(results):
     if cases:
         parts.append("Llama-3-8B's shape, random bfloat16 weights, one GPU, tokens per second:\n")
         parts.append(table(["case", "lockstep", "PyTorch", "ratio"], cases))
+    classes = list(class_rows(results))
+    if classes:
+        parts.append("Both numeric classes, tokens per second:\n")
+        parts.append(table(["case", "exact", "--fast", "exact / fast"], classes))
     return "\n".join(parts)
 
 

@@ -40,8 +40,11 @@ void ModelFlags::add_to(CLI::App& app) {
       ->capture_default_str();
   app.add_option("--strategy", strategy,
                  "How matrices are cut: gather (the same bits for any number of workers) or reduce "
-                 "(less communication; the bits depend on the number of workers)")
-      ->capture_default_str();
+                 "(less communication; the bits depend on the number of workers); default: gather, "
+                 "reduce with --fast");
+  app.add_flag("--fast", fast,
+               "GPUs compute in their fast numeric class: kernels are chosen by time, and the bits "
+               "of a request may depend on what runs beside it");
   app.add_option("--random-weights", random_weights,
                  "Draw the weights from this seed: only config.json is read");
   app.add_option("--ignore-config", ignore_config, "A key of config.json to ignore (repeatable)")
@@ -81,10 +84,11 @@ absl::StatusOr<std::unique_ptr<Model>> ModelFlags::open(WeightFiles files,
     return invalid_argument("--embedding {}: wanted memory or file", embedding);
   }
   options.embedding_in_file = embedding == "file";
-  if (strategy != "gather" && strategy != "reduce") {
+  const std::string cut = !strategy.empty() ? strategy : fast ? "reduce" : "gather";
+  if (cut != "gather" && cut != "reduce") {
     return invalid_argument("--strategy {}: wanted gather or reduce", strategy);
   }
-  options.strategy = strategy == "gather" ? Strategy::kGather : Strategy::kReduce;
+  options.strategy = cut == "gather" ? Strategy::kGather : Strategy::kReduce;
   if (!random_weights.empty()) {
     uint64_t seed = 0;
     const char* end = random_weights.data() + random_weights.size();
@@ -197,7 +201,8 @@ int64_t GroupFlags::automatic_chunk() const {
   return devices.ok() ? chunk_on(*devices) : kChunk;
 }
 
-absl::StatusOr<ServiceOptions> GroupFlags::service_options(const ModelFlags& model) const {
+absl::StatusOr<ServiceOptions> GroupFlags::service_options(const ModelFlags& model,
+                                                           bool launches) const {
   if (workers < 1) return invalid_argument("--workers {}: wanted 1 or more", workers);
   if (threads < 0 || threads > 1024) {
     return invalid_argument("--threads {}: wanted 1 to 1024", threads);
@@ -220,6 +225,8 @@ absl::StatusOr<ServiceOptions> GroupFlags::service_options(const ModelFlags& mod
     spdlog::warn("{} GPUs were found and are not used: too few for {} workers, or too old",
                  gpus.devices.size(), workers);
   }
+  if (launches) RETURN_IF_ERROR(check_class(options.devices, model.fast));
+  options.fast = model.fast;
   options.memory_fraction = memory_fraction;
   options.workers = workers;
   options.threads = threads > 0 ? threads : std::max(1, usable_cores() / workers);

@@ -57,7 +57,8 @@ struct ModelFlags {
   std::string quantize;
   std::string kv_dtype = "auto";
   std::string embedding = "memory";
-  std::string strategy = "gather";
+  std::string strategy = {};  // "": gather, or reduce with `fast`.
+  bool fast = false;
   std::string random_weights;
   std::vector<std::string> ignore_config;
   int64_t max_context = 0;
@@ -101,7 +102,9 @@ struct GroupFlags {
   void add_to(CLI::App& app);
   // Of workers that this host would start.
   int64_t automatic_chunk() const;
-  absl::StatusOr<ServiceOptions> service_options(const ModelFlags& model) const;
+  // `launches`: the workers are started here, and their devices are this machine's.
+  absl::StatusOr<ServiceOptions> service_options(const ModelFlags& model,
+                                                 bool launches = true) const;
 };
 
 // Of this process, by --log-level's names.

@@ -17,6 +17,8 @@
 #include "tools/terminal.h"
 #include "worker/backend.h"
 #include "worker/memory.h"
+#include "worker/packed_cache.h"
+#include "worker/proof_cache.h"
 
 namespace lockstep {
 namespace {
@@ -93,6 +95,73 @@ std::string huge_pages_text(const std::string& setting, double share) {
   return text;
 }
 
+nlohmann::ordered_json proof_json(const ProofRecord& record) {
+  auto trials = nlohmann::ordered_json::array();
+  for (const ProofRecord::Line& line : record.lines) {
+    auto rows = nlohmann::ordered_json::array();
+    for (const TriedRows& tried : line.trial.rows) {
+      rows.push_back({{"rows", tried.rows},
+                      {"cols", tried.cols},
+                      {"ns", tried.ns},
+                      {"error_of_bound", tried.error}});
+    }
+    trials.push_back({{"shape", line.shape},
+                      {"kernel", line.trial.kernel},
+                      {"proven", line.trial.verdict == Verdict::kProven},
+                      {"chosen", line.chosen},
+                      {"problem", line.trial.problem},
+                      {"rows", std::move(rows)}});
+  }
+  return {{"device", record.facts.device},
+          {"driver", record.facts.driver},
+          {"numeric_class", record.facts.numeric_class},
+          {"build", record.facts.build},
+          {"most_rows", record.facts.most_rows},
+          {"trials", std::move(trials)}};
+}
+
+// A line for each number of rows; * is what computes the shape.
+void print_proof(const ProofRecord& record) {
+  fmt::print("{}, driver for CUDA {}, {}, steps of up to {} rows\n", printable(record.facts.device),
+             printable(record.facts.driver), printable(record.facts.numeric_class),
+             record.facts.most_rows);
+  std::string shape;
+  for (const ProofRecord::Line& line : record.lines) {
+    if (line.shape != shape) fmt::print("  {}\n", printable(line.shape));
+    shape = line.shape;
+    const bool proven = line.trial.verdict == Verdict::kProven;
+    fmt::print("  {} {:<28} {}\n", line.chosen ? '*' : ' ', printable(line.trial.kernel),
+               proven                       ? "proven"
+               : line.trial.problem.empty() ? "not proven yet"
+                                            : printable(line.trial.problem));
+    for (const TriedRows& tried : line.trial.rows) {
+      fmt::print("      {:>5} rows, {:>6} columns  {:>10}  {:8.2g} of the bound\n", tried.rows,
+                 tried.cols, tried.ns > 0 ? fmt::format("{:.1f} us", 1e-3 * tried.ns) : "-",
+                 tried.error);
+    }
+  }
+}
+
+// What workers on this machine's GPUs have proven, see worker/proof.h.
+absl::Status show_proofs(const std::string& cache, bool json) {
+  const std::string folder = packed_cache_options(cache, kPackedCacheLimit).folder;
+  const std::vector<ProofRecord> records =
+      folder.empty() ? std::vector<ProofRecord>() : read_proofs(folder);
+  auto list = nlohmann::ordered_json::array();
+  for (const ProofRecord& record : records) {
+    json ? list.push_back(proof_json(record)) : print_proof(record);
+  }
+  if (json) {
+    fmt::print("{}\n", nlohmann::ordered_json{{"proofs", std::move(list)}}.dump());
+  } else if (records.empty()) {
+    fmt::print(
+        "no kernels were proven yet: a worker on a GPU does it when it loads a model, and "
+        "keeps it in {}\n",
+        folder.empty() ? "no folder" : folder);
+  }
+  return absl::OkStatus();
+}
+
 std::string nodes_text(const std::vector<MemoryNode>& nodes) {
   std::string text = fmt::format("{}", nodes.size());
   for (const MemoryNode& node : nodes) {
@@ -157,12 +226,20 @@ absl::Status doctor(bool json) {
 
 std::shared_ptr<Command> add_doctor(CLI::App& parent) {
   auto command = std::make_shared<Command>();
-  auto json = std::make_shared<bool>(false);
+  auto json = std::make_shared<bool>(false), gpu = std::make_shared<bool>(false);
+  auto cache = std::make_shared<std::string>("auto");
   command->app = parent.add_subcommand(
       "doctor",
       "Prints what this machine has: instruction sets, cores, caches, memory, huge pages, GPUs.");
   command->app->add_flag("--json", *json, "One JSON object on one line");
-  command->run = [json](Interrupt&) { return doctor(*json); };
+  command->app->add_flag("--gpu", *gpu,
+                         "Instead: the kernels that workers on GPUs have proven, with their times, "
+                         "their largest error in parts of its bound, and which ones compute (*)");
+  command->app->add_option("--weight-cache", *cache, "With --gpu: the workers' folder of this name")
+      ->capture_default_str();
+  command->run = [json, gpu, cache](Interrupt&) {
+    return *gpu ? show_proofs(*cache, *json) : doctor(*json);
+  };
   return command;
 }
 

@@ -36,7 +36,8 @@ struct ServeFlags {
 };
 
 absl::StatusOr<ServiceOptions> service_options(const ServeFlags& flags) {
-  ASSIGN_OR_RETURN(ServiceOptions options, flags.group.service_options(flags.model));
+  ASSIGN_OR_RETURN(ServiceOptions options,
+                   flags.group.service_options(flags.model, flags.wait_workers == 0));
   if (flags.wait_workers < 0) {
     return invalid_argument("--wait-workers {}: wanted 1 or more", flags.wait_workers);
   }

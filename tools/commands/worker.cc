@@ -63,6 +63,15 @@ absl::Status check_hosts(const std::vector<std::string>& insecure, WorkerMainOpt
   return absl::OkStatus();
 }
 
+void add_device(CLI::App& app, std::string& device, WorkerMainOptions& options) {
+  app.add_option("--device", device,
+                 "What to compute on: cpu, cuda (the GPU whose number is --rank), cuda:N, auto")
+      ->capture_default_str();
+  app.add_flag("--fast", options.fast,
+               "Compute in the GPU's fast numeric class, as all ranks of a group must; "
+               "`serve --fast` says what that means");
+}
+
 // Each of several workers on one host takes its own GPU, by rank.
 absl::Status choose_device(const std::string& wanted, WorkerMainOptions* options) {
   const Gpus gpus = wanted == "cpu" ? Gpus() : find_gpus();
@@ -71,7 +80,7 @@ absl::Status choose_device(const std::string& wanted, WorkerMainOptions* options
   ASSIGN_OR_RETURN(const std::vector<std::string> devices,
                    devices_of_workers(wanted, before + 1, gpus));
   options->device = devices.back();
-  return absl::OkStatus();
+  return check_class({&options->device, 1}, options->fast);
 }
 
 }  // namespace
@@ -94,10 +103,7 @@ std::shared_ptr<Command> add_worker(CLI::App& parent) {
   command->app->add_option("--processors", *processors,
                            "Processors that the threads are bound to, one each, e.g. 0-3,8 "
                            "(default: none)");
-  command->app
-      ->add_option("--device", *device,
-                   "What to compute on: cpu, cuda (the GPU whose number is --rank), cuda:N, auto")
-      ->capture_default_str();
+  add_device(*command->app, *device, *options);
   add_memory_fraction(*command->app, options->memory_fraction);
   add_cluster_tls(*command->app, options->tls);
   auto insecure = std::make_shared<std::vector<std::string>>();
