@@ -13,7 +13,7 @@ namespace {
 const naive::Sequence kSequence = {.tokens = {1, 60, 7, 33, 12, 63, 5}, .outputs = {0, 4, 6}};
 
 const WorkerFacts kGpu = {.device = "cuda 0000:01:00.0",
-                          .numeric_class = "cuda.v1@sm_90x132.plain"};
+                          .numeric_class = "cuda.exact.v1@sm_90x132.plain"};
 
 class GpuProgramsTest : public testing::TestWithParam<const char*> {};
 

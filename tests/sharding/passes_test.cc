@@ -150,7 +150,7 @@ TEST(FuseAddNormTest, ASumAndItsFirstNormBecomeOne) {
 
 CompileOptions on_gpus(DType dtype) {
   CompileOptions options = options_for(1, Strategy::kGather, dtype);
-  options.workers[0].numeric_class = "cuda.v1@sm_90x132.plain";
+  options.workers[0].numeric_class = "cuda.exact.v1@sm_90x132.plain";
   return options;
 }
 

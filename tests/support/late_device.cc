@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/support/late_device.h"
 
+#include <fmt/format.h>
 #include <sys/mman.h>
 
 #include <array>
@@ -232,7 +233,7 @@ Backend late_backend() {
   static const std::vector<KernelEntry> kernels = late_kernels();
   return {.device = std::make_unique<LateDevice>(),
           .kernels = kernels,
-          .numeric_class = std::string(kCudaClass) + "@late",
+          .numeric_class = fmt::format("{}@late", kCudaExactClass),
           .memory_fraction = 0.9};
 }
 
