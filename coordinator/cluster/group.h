@@ -64,8 +64,7 @@ struct GroupInfo {
   std::string kernels;  // digest_of() those that were proven, part of the class.
   std::string strategy;
   WeightsOrigin weights;
-  // Somebody killed a worker of the group before, which the coordinator had started.
-  bool follows_a_kill = false;
+  bool follows_a_kill = false;  // Somebody killed a worker of ours that was in the group before.
   // In rank order; null where nobody knows.
   std::shared_ptr<const std::vector<RankInfo>> members;
 
