@@ -42,6 +42,7 @@ constexpr double kSpread = 9;      // t.
 constexpr double kNormFactor = 2;  // Of what is measured.
 constexpr int64_t kSliceDepth = 1024;
 constexpr int64_t kStepDepth = 16;
+constexpr int64_t kStepsPerSlice = kSliceDepth / kStepDepth;
 
 constexpr int64_t kLeastRows = 64, kMostRows = 512;  // On all columns.
 constexpr int64_t kWideRows = 8192, kWideCols = 512;
@@ -347,7 +348,7 @@ double error_bound(const LinearShape& shape, bool slices, double norm, double bi
   if (shape.weight != DType::kF32) {
     const double steps = std::ceil(depth / kStepDepth);
     count = slices ? std::ceil(depth / kSliceDepth) : 1;
-    const double in_slice = slices ? std::min<double>(steps, kSliceDepth / kStepDepth) : steps;
+    const double in_slice = slices ? std::min<double>(steps, kStepsPerSlice) : steps;
     of_other = 34 * std::sqrt(in_slice * steps);
   }
   return kUnit * ((of_plain + of_other) * size + (count + 2) * (size + std::abs(bias)));

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <filesystem>
 #include <system_error>
@@ -43,7 +44,7 @@ std::string build_id() {
         for (int i = 0; i < info->dlpi_phnum; ++i) {
           const auto& part = info->dlpi_phdr[i];
           if (part.p_type != PT_NOTE) continue;
-          const char* at = reinterpret_cast<const char*>(info->dlpi_addr + part.p_vaddr);
+          const char* at = std::bit_cast<const char*>(info->dlpi_addr + part.p_vaddr);
           const char* const end = at + part.p_memsz;
           while (end - at >= static_cast<ptrdiff_t>(sizeof(ElfW(Nhdr)))) {
             ElfW(Nhdr) note;

@@ -40,7 +40,7 @@ program::Program program_of(const Backend& backend, const std::vector<int64_t>& 
 
 struct Proven {
   explicit Proven(std::vector<KernelEntry> kernels, const char* numeric_class = "fake.v1",
-                  std::vector<int64_t> widths = {20}, int64_t rows = 100)
+                  const std::vector<int64_t>& widths = {20}, int64_t rows = 100)
       : fake(std::move(kernels), numeric_class),
         program(program_of(fake.backend, widths, rows)),
         proof(untried(program, fake.backend)) {}
