@@ -131,6 +131,20 @@ Value grouped_attention(Graph& g, const Config& c, Value x, int layer, const std
                           layer, out);
 }
 
+Value transposed_part(Graph& g, Value x, const std::string& name, const char* part, int64_t begin,
+                      int64_t all_rows, AxisSize out) {
+  return g.linear_part(x, name,
+                       {.name = part,
+                        .all_rows = all_rows,
+                        .rows = {{begin, begin + out.columns()}},
+                        .transposed = true},
+                       out, /*bias=*/true);
+}
+
+Value transposed_linear(Graph& g, Value x, const std::string& name, AxisSize out) {
+  return transposed_part(g, x, name, "", 0, out.columns(), out);
+}
+
 Value plain_mlp(Graph& g, const Config& c, Value x, const std::string& up,
                 const std::string& down) {
   const Value inner = g.map(g.linear(x, up, ffn(c), c.mlp_bias), c.activation);

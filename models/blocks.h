@@ -46,6 +46,13 @@ Value stacked_attention(Graph& graph, const Config& config, Value x, int layer,
 Value grouped_attention(Graph& graph, const Config& config, Value x, int layer,
                         const std::string& qkv, const std::string& out);
 
+// A linear with a bias whose weight is stored with its inputs as rows.
+Value transposed_linear(Graph& graph, Value x, const std::string& name, AxisSize out);
+// The same, of which only the columns of `out` from `begin` on are computed; `all_rows` it has.
+// `part` names them.
+Value transposed_part(Graph& graph, Value x, const std::string& name, const char* part,
+                      int64_t begin, int64_t all_rows, AxisSize out);
+
 // down(activation(up(x))).
 Value plain_mlp(Graph& graph, const Config& config, Value x, const std::string& up,
                 const std::string& down);

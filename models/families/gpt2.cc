@@ -9,34 +9,19 @@
 namespace lockstep::families::gpt2 {
 namespace {
 
-// Rows [begin, begin + the columns of `out`) of a linear that is stored transposed.
-Value turned_part(Graph& g, Value x, const std::string& name, const char* part, int64_t begin,
-                  int64_t all_rows, AxisSize out) {
-  return g.linear_part(x, name,
-                       {.name = part,
-                        .all_rows = all_rows,
-                        .rows = {{begin, begin + out.columns()}},
-                        .transposed = true},
-                       out, /*bias=*/true);
-}
-
-Value turned_linear(Graph& g, Value x, const std::string& name, AxisSize out) {
-  return turned_part(g, x, name, "", 0, out.columns(), out);
-}
-
 Value gpt2_attention(Graph& g, const Config& c, Value x, int layer) {
   const int64_t width = heads(c).columns();
   const auto part = [&](const char* name, int64_t begin, AxisSize out) {
-    return turned_part(g, x, "attn.c_attn", name, begin, 3 * width, out);
+    return transposed_part(g, x, "attn.c_attn", name, begin, 3 * width, out);
   };
   const Value q = part("q", 0, heads(c)), k = part("k", width, kv_heads(c));
   const Value y = g.attention(q, k, part("v", 2 * width, kv_heads(c)), attention_spec(c, layer));
-  return turned_linear(g, y, "attn.c_proj", hidden(c));
+  return transposed_linear(g, y, "attn.c_proj", hidden(c));
 }
 
 Value gpt2_mlp(Graph& g, const Config& c, Value x, int) {
-  const Value inner = g.map(turned_linear(g, x, "mlp.c_fc", ffn(c)), c.activation);
-  return turned_linear(g, inner, "mlp.c_proj", hidden(c));
+  const Value inner = g.map(transposed_linear(g, x, "mlp.c_fc", ffn(c)), c.activation);
+  return transposed_linear(g, inner, "mlp.c_proj", hidden(c));
 }
 
 // One KV head: all q, then k, then v; else each head's q, k and v together.
