@@ -71,8 +71,7 @@ absl::Status check_class(std::span<const std::string> devices, bool fast) {
   if (!fast || std::ranges::find(devices, "cpu") == devices.end()) return absl::OkStatus();
   return absl::InvalidArgumentError(
       "--fast: wanted GPUs, found processors, whose kernels have the same bits at full speed; "
-      "leave "
-      "it out, or use --strategy reduce for less communication");
+      "leave it out, or use --strategy reduce for less communication");
 }
 
 absl::StatusOr<Backend> open_backend(const std::string& device, bool fast) {

@@ -48,24 +48,25 @@ absl::Status check_rounding(const Program& program, int index, const Backend& ba
       index, op_name(schema.op), backend.numeric_class, dtype_name(dtype_of(last.dtype())));
 }
 
+// Whether a kernel's bits are those that a numeric class promises.
+bool serves_class(const KernelEntry& kernel, std::string_view numeric_class) {
+  return !kernel.own_bits || numeric_class == kAmxClass || is_fast_class(numeric_class);
+}
+
 absl::StatusOr<const KernelEntry*> kernel_of(const Program& program, int index,
                                              const Backend& backend) {
   const Instruction& instruction = program.instructions(index);
   const Op op = op_of(instruction);
   const DType weight = weight_dtype(program, instruction);
   const DType activation = activation_dtype(program, instruction);
-  std::span<const KernelEntry> table = backend.kernels;
-  const KernelEntry* kernel = find_kernel(table, op, weight, activation, backend.isa);
-  while (kernel != nullptr && !serves_class(*kernel, program.numeric_class())) {
-    table = table.subspan(static_cast<size_t>(kernel - table.data()) + 1);
-    kernel = find_kernel(table, op, weight, activation, backend.isa);
-  }
-  if (kernel == nullptr) {
+  const auto kernels = kernels_for(program, backend, op, weight, activation);
+  if (kernels.empty()) {
     return failed_precondition(
         "instruction {}: this worker has no kernel {} for weights in {} and activations in {}; "
         "run the same version everywhere, or another --dtype or --quantize",
         index, op_name(op), dtype_name(weight), dtype_name(activation));
   }
+  const KernelEntry* kernel = kernels.front();
   const OperatorAttrs attrs = bind_attributes(instruction.attributes());
   if (kernel->fits == nullptr) return kernel;
   if (const char* wanted = kernel->fits(attrs, *backend.device); wanted != nullptr) {
@@ -102,8 +103,15 @@ DType activation_dtype(const Program& program, const Instruction& instruction) {
              : DType::kNone;
 }
 
-bool serves_class(const KernelEntry& kernel, std::string_view numeric_class) {
-  return !kernel.own_bits || numeric_class == kAmxClass || is_fast_class(numeric_class);
+std::vector<const KernelEntry*> kernels_for(const Program& program, const Backend& backend, Op op,
+                                            DType weight, DType activation) {
+  std::vector<const KernelEntry*> kernels;
+  std::span<const KernelEntry> table = backend.kernels;
+  while (const auto* kernel = find_kernel(table, op, weight, activation, backend.isa)) {
+    if (serves_class(*kernel, program.numeric_class())) kernels.push_back(kernel);
+    table = table.subspan(static_cast<size_t>(kernel - table.data()) + 1);
+  }
+  return kernels;
 }
 
 absl::StatusOr<Bindings> bind(const Program& program, const Backend& backend,

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <span>
-#include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -34,8 +33,10 @@ absl::StatusOr<Bindings> bind(const program::Program& program, const Backend& ba
 // The types by which an instruction's kernel is looked up.
 DType weight_dtype(const program::Program& program, const program::Instruction& instruction);
 DType activation_dtype(const program::Program& program, const program::Instruction& instruction);
-// Whether a kernel's bits are those that a numeric class promises.
-bool serves_class(const KernelEntry& kernel, std::string_view numeric_class);
+// The backend's kernels for these types whose bits are those that the program's numeric class
+// promises, best first.
+std::vector<const KernelEntry*> kernels_for(const program::Program& program, const Backend& backend,
+                                            Op op, DType weight, DType activation);
 
 inline Op op_of(const program::Instruction& instruction) {
   return static_cast<Op>(instruction.op());

@@ -12,7 +12,6 @@
 #include "base/status.h"
 #include "operators/schema.h"
 #include "worker/bindings.h"
-#include "worker/kernels/find.h"
 
 namespace lockstep {
 namespace {
@@ -55,6 +54,11 @@ std::map<LinearShape, int> shapes_of(const Program& program) {
     shapes.emplace(linear->shape, linear->weight);
   }
   return shapes;
+}
+
+std::vector<const KernelEntry*> candidates_of(const Program& program, const Backend& backend,
+                                              const LinearShape& shape) {
+  return kernels_for(program, backend, Op::kLinear, shape.weight, shape.x);
 }
 
 // Proven at a shape and refused at none.
@@ -183,21 +187,10 @@ bool Proof::complete() const {
       trials, [](const Trial& trial) { return trial.verdict == Verdict::kUnproven; });
 }
 
-std::vector<const KernelEntry*> linear_candidates(const Program& program, const Backend& backend,
-                                                  DType weight, DType x) {
-  std::vector<const KernelEntry*> candidates;
-  std::span<const KernelEntry> table = backend.kernels;
-  while (const KernelEntry* kernel = find_kernel(table, Op::kLinear, weight, x, backend.isa)) {
-    if (serves_class(*kernel, program.numeric_class())) candidates.push_back(kernel);
-    table = table.subspan(static_cast<size_t>(kernel - table.data()) + 1);
-  }
-  return candidates;
-}
-
 Proof untried(const Program& program, const Backend& backend) {
   Proof proof;
   for (const auto& [shape, weight] : shapes_of(program)) {
-    for (const KernelEntry* kernel : linear_candidates(program, backend, shape.weight, shape.x)) {
+    for (const KernelEntry* kernel : candidates_of(program, backend, shape)) {
       proof.trials.push_back({.shape = shape, .kernel = kernel->name});
     }
   }
@@ -219,8 +212,8 @@ absl::Status prove(const Program& program, const Backend& backend, const WeightS
                            [](const auto& one) { return one.first.cols * one.first.depth; });
   Prover prover(place, options, *proof);
   for (const auto& [shape, weight] : ordered) {
-    RETURN_IF_ERROR(prover.prove(shape, program.weights(weight),
-                                 linear_candidates(program, backend, shape.weight, shape.x)));
+    RETURN_IF_ERROR(
+        prover.prove(shape, program.weights(weight), candidates_of(program, backend, shape)));
   }
   return absl::OkStatus();
 }
@@ -261,7 +254,7 @@ absl::StatusOr<std::vector<const KernelEntry*>> chosen_kernels(
     if (!linear) continue;
     const size_t number = linears++;
     const LinearShape& shape = linear->shape;
-    const auto candidates = linear_candidates(program, backend, shape.weight, shape.x);
+    const auto candidates = candidates_of(program, backend, shape);
     if (candidates.empty()) continue;  // As bind() says.
     chosen.back() = choose(candidates, shape, proof, is_fast_class(program.numeric_class()));
     if (wanted.empty()) continue;
@@ -302,7 +295,7 @@ std::vector<std::string> kernels_text(const Program& program, const Backend& bac
     const auto linear = linear_of(program, program.instructions(i));
     if (!linear || chosen[static_cast<size_t>(i)] == nullptr) continue;
     const LinearShape& shape = linear->shape;
-    const auto candidates = linear_candidates(program, backend, shape.weight, shape.x);
+    const auto candidates = candidates_of(program, backend, shape);
     std::string text = chosen[static_cast<size_t>(i)]->name;
     for (const KernelEntry* kernel : candidates) {
       const bool last = kernel == candidates.back();

@@ -32,10 +32,6 @@ struct Proof {
   bool complete() const;  // Every kernel is proven, or refused.
 };
 
-// Kernels that may compute a linear of these types in a program's class, best first.
-std::vector<const KernelEntry*> linear_candidates(const program::Program& program,
-                                                  const Backend& backend, DType weight, DType x);
-
 // Every shape of the program with every candidate, nothing of it tried.
 Proof untried(const program::Program& program, const Backend& backend);
 

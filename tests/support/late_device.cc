@@ -71,13 +71,7 @@ class LateDevice final : public Device {
     copy_rows({.to = to, .from = from, .row_bytes = bytes, .rows = 1});
   }
   void copy_rows(const RowCopy& copy) override {
-    push([copy] {
-      for (int64_t row = 0; row < copy.rows && copy.row_bytes > 0; ++row) {
-        std::memcpy(static_cast<std::byte*>(copy.to) + row * copy.to_stride,
-                    static_cast<const std::byte*>(copy.from) + row * copy.from_stride,
-                    static_cast<size_t>(copy.row_bytes));
-      }
-    });
+    push([copy] { host_device()->copy_rows(copy); });
   }
   void clear(std::byte* memory, int64_t bytes) override {
     push([=] { std::memset(memory, 0, static_cast<size_t>(bytes)); });
