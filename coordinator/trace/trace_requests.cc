@@ -84,7 +84,8 @@ void TraceRequests::take(const std::shared_ptr<http::Exchange>& exchange) {
            .query = *query,
            .traced_before = recorder_->traced(),
            .deadline = steady_clock::now() + std::chrono::seconds(query->timeout_s)});
-      if (query->timeout_s > 0) recorder_->trace_next(query->steps);
+      // An idle engine would trace empty steps for it.
+      if (!is_due(waiting_.back())) recorder_->trace_next(query->steps);
       changed_.notify_all();
       return;
     }
