@@ -5,7 +5,7 @@
 // once it has computed its tokens again, whoever is in that group. But a request may be what the
 // groups are lost for. So a group that is lost while it computes rows that were never computed
 // before counts as a strike against their request, until these rows are computed. With two strikes
-// a request is run alone until then; at the third one it ends. A worker that was killed from
+// a request is run alone until then; at the third one it ends. A worker that was ended from
 // outside is no strike, but that is known only when the next group is formed.
 #include <algorithm>
 #include <map>

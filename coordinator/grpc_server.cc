@@ -5,6 +5,7 @@
 #include <grpcpp/security/tls_certificate_verifier.h>
 #include <grpcpp/security/tls_credentials_options.h>
 
+#include "absl/strings/str_replace.h"
 #include "base/status.h"
 
 namespace lockstep {
@@ -47,13 +48,14 @@ void set_limits(grpc::ServerBuilder& builder, const ConnectionLimits& limits) {
 absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::start(grpc::ServerBuilder& builder,
                                                               const std::string& address,
                                                               int64_t max_connections,
-                                                              const TlsFiles& tls) {
+                                                              const TlsFiles& tls,
+                                                              WhenFull when_full) {
   using Builder = grpc::ServerBuilder::experimental_type;
   using Connection = grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters;
   // gRPC says nothing of files that it cannot use, and would close each connection.
   if (tls.given()) RETURN_IF_ERROR(TlsContext::load(tls).status());
   std::unique_ptr<GrpcServer> server(new GrpcServer);
-  ASSIGN_OR_RETURN(server->listener_, Listener::bind(address, max_connections));
+  ASSIGN_OR_RETURN(server->listener_, Listener::bind(address, max_connections, when_full));
   server->acceptor_ = builder.experimental().AddExternalConnectionAcceptor(
       Builder::ExternalConnectionType::FROM_FD, credentials_of(tls));
   server->server_ = builder.BuildAndStart();
@@ -66,6 +68,12 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::start(grpc::ServerBuilde
     acceptor->HandleNewConnection(&connection);
   });
   return server;
+}
+
+// In a URI's spelling: "ipv6:%5B::1%5D:40123".
+void GrpcServer::keep(const std::string& peer) {
+  const std::string address = peer.substr(peer.find(':') + 1);
+  listener_->keep(absl::StrReplaceAll(address, {{"%5B", "["}, {"%5D", "]"}, {"%25", "%"}}));
 }
 
 void GrpcServer::shutdown(std::chrono::milliseconds patience) {

@@ -34,13 +34,16 @@ class GrpcServer {
   static absl::StatusOr<std::unique_ptr<GrpcServer>> start(grpc::ServerBuilder& builder,
                                                            const std::string& address,
                                                            int64_t max_connections,
-                                                           const TlsFiles& tls = {});
+                                                           const TlsFiles& tls = {},
+                                                           WhenFull when_full = WhenFull::kRefuse);
   // As shutdown(), at once, unless that was called.
   ~GrpcServer();
 
   // As bound: "127.0.0.1:40123".
   const std::string& address() const { return listener_->address(); }
   grpc::Server& server() { return *server_; }
+  // As Listener's. `peer`: as gRPC's contexts name it, "ipv4:127.0.0.1:40123".
+  void keep(const std::string& peer);
   // Takes no more calls; those that are open after `patience` are cancelled. Returns when gRPC is
   // done with all of them.
   void shutdown(std::chrono::milliseconds patience);

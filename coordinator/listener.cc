@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "coordinator/listener.h"
 
+#include <arpa/inet.h>
 #include <fcntl.h>
 #include <netdb.h>
 #include <netinet/in.h>
@@ -76,6 +77,28 @@ uint64_t inode_of(int descriptor) {
   return fstat(descriptor, &status) == 0 && S_ISSOCK(status.st_mode) ? status.st_ino : 0;
 }
 
+// As Listener::keep() has it.
+std::string peer_of(int connection) {
+  sockaddr_storage peer = {};
+  socklen_t bytes = sizeof peer;
+  char text[INET6_ADDRSTRLEN] = {};
+  if (getpeername(connection, reinterpret_cast<sockaddr*>(&peer), &bytes) != 0) return "";
+  if (peer.ss_family == AF_INET) {
+    const auto& four = reinterpret_cast<const sockaddr_in&>(peer);
+    inet_ntop(AF_INET, &four.sin_addr, text, sizeof text);
+    return fmt::format("{}:{}", text, ntohs(four.sin_port));
+  }
+  if (peer.ss_family != AF_INET6) return "";
+  const auto& six = reinterpret_cast<const sockaddr_in6&>(peer);
+  if (IN6_IS_ADDR_V4MAPPED(&six.sin6_addr)) {
+    inet_ntop(AF_INET, &six.sin6_addr.s6_addr[12], text, sizeof text);
+    return fmt::format("{}:{}", text, ntohs(six.sin6_port));
+  }
+  inet_ntop(AF_INET6, &six.sin6_addr, text, sizeof text);
+  const std::string scope = six.sin6_scope_id == 0 ? "" : fmt::format("%{}", six.sin6_scope_id);
+  return fmt::format("[{}{}]:{}", text, scope, ntohs(six.sin6_port));
+}
+
 // Closed with a reset: nothing lingers in the system for a connection that was refused.
 void refuse(int connection) {
   const linger now = {.l_onoff = 1, .l_linger = 0};
@@ -98,8 +121,9 @@ bool is_loopback(const std::string& address) {
 }
 
 absl::StatusOr<std::unique_ptr<Listener>> Listener::bind(const std::string& address,
-                                                         int64_t max_connections) {
-  std::unique_ptr<Listener> listener(new Listener(max_connections));
+                                                         int64_t max_connections,
+                                                         WhenFull when_full) {
+  std::unique_ptr<Listener> listener(new Listener(max_connections, when_full));
   RETURN_IF_ERROR(address.starts_with(kUnixPrefix) ? listener->bind_unix(address)
                                                    : listener->bind_tcp(address));
   listener->wake_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -202,18 +226,50 @@ void Listener::accept_one(int socket) {
 }
 
 void Listener::take(int connection) {
-  if (is_full()) {
-    refuse(connection);
-    if (const int64_t count = refusals_.count(); count > 0) {
-      spdlog::warn("{}: {} connections refused: {} are open, the most that are allowed", address_,
-                   count, max_connections_);
+  {
+    const MutexLock lock(&mutex_);
+    if (is_full() && !close_oldest()) return refuse_above_bound(connection);
+    std::string peer = peer_of(connection);
+    const bool kept = peer.empty();
+    if (count_open_ == nullptr) {
+      open_[connection] = {inode_of(connection), ++accepted_, std::move(peer), kept};
     }
-    return;
   }
   const int yes = 1;
   setsockopt(connection, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);  // Fails on a Unix socket.
-  if (count_open_ == nullptr) open_[connection] = inode_of(connection);
   hand_over_(connection);
+}
+
+void Listener::refuse_above_bound(int connection) {
+  refuse(connection);
+  if (const int64_t count = refusals_.count(); count > 0) {
+    spdlog::warn("{}: {} connections refused: {} are open, the most that are allowed", address_,
+                 count, max_connections_);
+  }
+}
+
+void Listener::keep(const std::string& peer) {
+  const MutexLock lock(&mutex_);
+  for (auto& [descriptor, connection] : open_) connection.kept |= connection.peer == peer;
+}
+
+// Its owner sees that it is over, and closes the descriptor.
+bool Listener::close_oldest() {
+  if (when_full_ == WhenFull::kRefuse) return false;
+  auto oldest = open_.end();
+  for (auto one = open_.begin(); one != open_.end(); ++one) {
+    if (one->second.kept) continue;
+    if (oldest == open_.end() || one->second.number < oldest->second.number) oldest = one;
+  }
+  if (oldest == open_.end()) return false;
+  const auto& [descriptor, connection] = *oldest;
+  if (inode_of(descriptor) == connection.inode) ::shutdown(descriptor, SHUT_RDWR);
+  open_.erase(oldest);
+  if (const int64_t count = refusals_.count(); count > 0) {
+    spdlog::warn("{}: {} connections closed for newer ones: {} are open, the most that are allowed",
+                 address_, count, max_connections_);
+  }
+  return true;
 }
 
 bool Listener::is_full() {
@@ -227,7 +283,8 @@ bool Listener::is_full() {
 }
 
 void Listener::forget_closed() {
-  std::erase_if(open_, [](const auto& entry) { return inode_of(entry.first) != entry.second; });
+  std::erase_if(open_,
+                [](const auto& entry) { return inode_of(entry.first) != entry.second.inode; });
 }
 
 void Listener::refuse_with_spare(int socket) {

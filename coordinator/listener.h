@@ -12,8 +12,10 @@
 #include <thread>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
 #include "base/log_limit.h"
+#include "base/mutex.h"
 
 namespace lockstep {
 
@@ -24,19 +26,29 @@ int64_t connections_within_limit();
 // Whether only this machine's processes reach "host:port" or "unix:/path".
 bool is_loopback(const std::string& address);
 
+// What becomes of a connection that comes when as many are open as may be: it is refused, or the
+// oldest one is closed for it of those that nobody keeps.
+enum class WhenFull : uint8_t { kRefuse, kCloseOldest };
+
 class Listener {
  public:
   // `address`: "host:port", where port 0 takes a free one and a name is bound at all of its
-  // addresses, or "unix:/path". More than `max_connections` at once are refused. kInvalidArgument,
-  // one line: the address cannot be bound. Clients wait from now on; start() accepts them.
+  // addresses, or "unix:/path". No more than `max_connections` are open at once.
+  // kInvalidArgument, one line: the address cannot be bound. Clients wait from now on; start()
+  // accepts them.
   static absl::StatusOr<std::unique_ptr<Listener>> bind(const std::string& address,
-                                                        int64_t max_connections);
+                                                        int64_t max_connections,
+                                                        WhenFull when_full = WhenFull::kRefuse);
   ~Listener() { stop(); }
   Listener(const Listener&) = delete;
   Listener& operator=(const Listener&) = delete;
 
   // As bound: "127.0.0.1:40123".
   const std::string& address() const { return address_; }
+
+  // With WhenFull::kCloseOldest: the connection of this peer stays, "127.0.0.1:40123" or
+  // "[::1]:40123". Any thread.
+  void keep(const std::string& peer) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Once. `hand_over` is called on the accepting thread and owns the descriptor, which is
   // non-blocking and close-on-exec; a connection counts as open until that descriptor is closed.
@@ -47,21 +59,33 @@ class Listener {
   void stop();
 
  private:
-  explicit Listener(int64_t max_connections) : max_connections_(max_connections) {}
+  Listener(int64_t max_connections, WhenFull when_full)
+      : max_connections_(max_connections), when_full_(when_full) {}
   absl::Status bind_tcp(const std::string& address);
   absl::Status bind_unix(const std::string& address);
 
   // The accepting thread's.
   void run();
   void accept_one(int socket);
-  void take(int connection);
-  bool is_full();
-  void forget_closed();
+  void take(int connection) ABSL_LOCKS_EXCLUDED(mutex_);
+  void refuse_above_bound(int connection);
+  bool is_full() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void forget_closed() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool close_oldest() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Out of descriptors: accepts with the spare one, only to refuse.
   void refuse_with_spare(int socket);
   void pause();
 
+  // Handed over, and not known to be closed.
+  struct Connection {
+    uint64_t inode = 0;   // Of a descriptor that is closed, or another file by now, it is another.
+    uint64_t number = 0;  // In the order in which they came.
+    std::string peer;     // "": a Unix socket's, which has no name.
+    bool kept = false;
+  };
+
   const int64_t max_connections_;
+  const WhenFull when_full_;
   std::string address_;
   std::vector<int> sockets_;
   int wake_ = -1;   // An eventfd: run() is to end.
@@ -70,11 +94,12 @@ class Listener {
   std::function<int64_t()> count_open_;
   std::thread thread_;
 
-  // Descriptors handed over, and their inodes: a descriptor that is closed, or is another file by
-  // now, is no open connection.
-  std::map<int, uint64_t> open_;
   std::chrono::steady_clock::time_point last_look_;
+  uint64_t accepted_ = 0;
   LogLimit refusals_{std::chrono::seconds(1)};
+
+  Mutex mutex_;
+  std::map<int, Connection> open_ ABSL_GUARDED_BY(mutex_);  // By descriptor.
 };
 
 }  // namespace lockstep

@@ -34,7 +34,6 @@ constexpr milliseconds kServed{2000};  // A connection that lasted this long.
 // A launched worker goes when its launcher goes, however that happens.
 bool die_with_parent(int parent_pid) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  signal(SIGINT, SIG_IGN);
   return getppid() == parent_pid;
 }
 
@@ -175,7 +174,7 @@ int worker_main(const WorkerMainOptions& given) {
       return 2;
     }
     if (*joined && steady_clock::now() - start > kServed) pause = kMinPause;
-    if (launched) break;
+    if (launched || options.stop.stop_requested()) break;
     if (!std::exchange(waiting, true) || *joined) {
       spdlog::info("no coordinator at {}: dialling until there is one{}", options.coordinator,
                    kept.worker != nullptr ? ", weights stay in memory" : "");

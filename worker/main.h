@@ -22,8 +22,8 @@ struct WorkerMainOptions : SessionOptions {
   // by which this worker reaches the coordinator, where that is allowed.
   std::string data_listen = {};
   bool insecure = false;  // A data port without TLS may be reached by other machines.
-  // The launcher's process: the worker dies with it, leaves Ctrl-C to it, and does not wait for
-  // another coordinator. 0: started by hand.
+  // The launcher's process: the worker dies with it, and does not wait for another coordinator. 0:
+  // started by hand.
   int parent_pid = 0;
 };
 

@@ -130,9 +130,18 @@ void Session::take(SessionAction action) {
   }
 }
 
+// The thread of heartbeats says goodbye. A coordinator that reads nothing holds it up, and whoever
+// else writes.
 void Session::stop() {
-  on([](SessionCore& core) { core.stop(); });
-  link_.cancel();  // A write may be waiting for a coordinator that reads nothing.
+  on([](SessionCore& core) { core.stop(steady_now_ms()); });
+  beat_changed_.notify_all();
+  const auto limit = steady_clock::now() + milliseconds(kGoodbyeMs);
+  {
+    const MutexLock lock(&mutex_);
+    while (!end_.has_value() && beat_changed_.wait_until(&mutex_, limit)) {
+    }
+  }
+  link_.cancel();
 }
 
 // --- The stream.

@@ -88,13 +88,26 @@ void SessionCore::on_assignment(uint64_t epoch, cluster::Assignment assignment) 
     if (epoch > 0) return;
     return send(0, failure_of(invalid_argument("an assignment has an epoch from 1 on, found 0")));
   }
-  end_epoch();
+  if (!preload_serves(assignment)) abort_running();
+  queue_.clear();
   preload_.reset();
   epoch_ = epoch;
   phase_ = Phase::kChecking;
   task_ = {epoch, std::make_shared<const cluster::Assignment>(std::move(assignment))};
   bytes_reported_ = 0;
   run_next();
+}
+
+bool SessionCore::preload_runs() const {
+  return running_.has_value() && running_->kind == Work::kPreload;
+}
+
+// It loads the very weights that this assignment wants, which keeps them then.
+bool SessionCore::preload_serves(const cluster::Assignment& assignment) const {
+  if (!preload_runs() || assignment.reload()) return false;
+  const cluster::Assignment& preload = *running_->task.assignment;
+  return source_of(preload) == source_of(assignment) &&
+         preload.program().SerializeAsString() == assignment.program().SerializeAsString();
 }
 
 // A rank is told nothing of the kind.
@@ -145,7 +158,7 @@ void SessionCore::work_done(int64_t now, WorkResult result) {
   LOCKSTEP_CHECK(running_.has_value());
   const Running done = *std::exchange(running_, std::nullopt);
   remember(done, result);
-  if (!result.device.ok()) hang_up(now, done, result);
+  if (!result.device.ok()) give_up(now, done, result);
   if (ending_.has_value()) return end_if_idle();
   if (done.task.preload) {
     on_preload_done(done, std::move(result));
@@ -230,13 +243,18 @@ void SessionCore::abort_running() {
   actions_.push_back(AbortRunning{});
 }
 
-// A call that is cancelled drops what is still on its way: the coordinator has to hear it first.
-void SessionCore::hang_up(int64_t now, const Running& done, const WorkResult& result) {
+// The device is of no more use.
+void SessionCore::give_up(int64_t now, const Running& done, const WorkResult& result) {
   if (ending_.has_value()) return;
   send(done.task.epoch, failure_of(result.status.ok() ? result.device : result.status));
+  hang_up(now, kHangUpMs, result.device);
+}
+
+// A call that is cancelled drops what is still on its way: the coordinator has to hear it first.
+void SessionCore::hang_up(int64_t now, int64_t patience_ms, absl::Status why) {
   actions_.push_back(FinishSending{});
-  ending_ = result.device;
-  hang_up_at_ = now + kHangUpMs;
+  ending_ = std::move(why);
+  hang_up_at_ = now + patience_ms;
   next_tick_ = std::min(next_tick_, *hang_up_at_);
 }
 
@@ -245,7 +263,14 @@ void SessionCore::closed() {
   end(absl::OkStatus());
 }
 
-void SessionCore::stop() { closed(); }
+void SessionCore::stop(int64_t now) {
+  if (ending_.has_value()) return closed();
+  cluster::WorkerMessage message;
+  message.mutable_goodbye();
+  send(0, std::move(message));
+  hang_up(now, kGoodbyeMs, absl::OkStatus());
+  end_epoch();
+}
 
 void SessionCore::end(absl::Status status) {
   if (!ending_.has_value()) ending_ = std::move(status);
@@ -265,7 +290,9 @@ void SessionCore::end_if_idle() {
 // Counters still have the last epoch's values before this one's assignment was checked.
 uint64_t SessionCore::progress(const Vitals& vitals) const {
   if (phase_ == Phase::kStarted) return kStepsProgress + vitals.instructions;
-  return phase_ == Phase::kLoading || phase_ == Phase::kReady ? vitals.load_progress : 0;
+  const bool waits_for_preload = phase_ == Phase::kChecking && preload_runs();
+  const bool loads = phase_ == Phase::kLoading || phase_ == Phase::kReady || waits_for_preload;
+  return loads ? vitals.load_progress : 0;
 }
 
 void SessionCore::tick(int64_t now, const Vitals& vitals) {

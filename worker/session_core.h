@@ -10,6 +10,7 @@
 //   preload, between epochs -> Run{kCheck} .. Run{kPreload} .. work_done -> Send{Preloaded}
 //   tick -> Send{Heartbeat}
 //   any work that fails -> Send{Failure}; the epoch is over, its other messages are dropped
+//   stop -> Send{Goodbye} .. closed -> End
 #pragma once
 
 #include <cstdint>
@@ -29,6 +30,8 @@ namespace lockstep {
 inline constexpr int64_t kHeartbeatMs = 250;
 // How long a worker that gives up waits for the coordinator to have read why.
 inline constexpr int64_t kHangUpMs = 5000;
+// How long one that is told to end waits for the coordinator to have read its goodbye.
+inline constexpr int64_t kGoodbyeMs = 1000;
 // Progress of a rank that runs steps begins here: it is further than any rank that still loads.
 inline constexpr uint64_t kStepsProgress = uint64_t{1} << 48;
 
@@ -44,8 +47,8 @@ class SessionCore {
   void work_done(int64_t now, WorkResult result);
   // The stream is over, whoever ended it.
   void closed();
-  // The user wants this worker to end.
-  void stop();
+  // The user wants this worker to end: it says goodbye first.
+  void stop(int64_t now);
   void tick(int64_t now, const Vitals& vitals);
   // When tick() has something to do next. An earlier one does nothing.
   int64_t next_tick() const { return next_tick_; }
@@ -70,6 +73,8 @@ class SessionCore {
 
   void on_assignment(uint64_t epoch, cluster::Assignment assignment);
   void on_preload(uint64_t epoch, cluster::Assignment assignment);
+  bool preload_runs() const;
+  bool preload_serves(const cluster::Assignment& assignment) const;
   void run_next();
   void run_message(cluster::CoordinatorMessage message);
   void run(Work work, const Task& task);
@@ -78,7 +83,8 @@ class SessionCore {
   void on_reply(const Running& done, WorkResult result);
   void remember(const Running& done, const WorkResult& result);
   void fail(const absl::Status& status);
-  void hang_up(int64_t now, const Running& done, const WorkResult& result);
+  void give_up(int64_t now, const Running& done, const WorkResult& result);
+  void hang_up(int64_t now, int64_t patience_ms, absl::Status why);
   void end_epoch();
   void abort_running();
   void end(absl::Status status);
@@ -97,7 +103,7 @@ class SessionCore {
   std::optional<Running> running_;
   int64_t bytes_reported_ = 0;
   int64_t next_tick_ = std::numeric_limits<int64_t>::max();
-  std::optional<int64_t> hang_up_at_;   // The device failed: end then, or when closed.
+  std::optional<int64_t> hang_up_at_;   // The last message was sent: end then, or when closed.
   std::optional<absl::Status> ending_;  // What to end with.
   bool ended_ = false;
 };

@@ -68,6 +68,7 @@ void ClusterCore::message(int64_t now, LinkId link, cluster::WorkerMessage messa
     return lose(now, link, How::kRefused, "its first message is no Hello");
   }
   if (message.has_preloaded()) return on_preloaded(now, member, message);
+  if (message.has_goodbye()) return on_goodbye(now, member);
   const int rank = epoch_.rank_of(link);
   if (rank < 0 || message.epoch() != epoch_.number) return;
   switch (message.kind_case()) {
@@ -167,6 +168,17 @@ void ClusterCore::on_progress(int64_t now, int rank, const cluster::LoadProgress
   actions_.push_back(all);
 }
 
+// Its process ends, whatever the epoch: a peer that missed it may have ended its group already.
+void ClusterCore::on_goodbye(int64_t now, const Member& member) {
+  was_killed_ |= member.served > 0 && member.served == last_formed_;
+  const std::string& place = member.hello->data_address();
+  log(LogLevel::kInfo, fmt::format("{}{} leaves: its process was told to end",
+                                   name_of(epoch_.rank_of(member.link), member),
+                                   place.empty() ? "" : " at " + printable(place)));
+  lose(now, member.link, How::kLeft, "its process was told to end");
+  try_form(now);
+}
+
 void ClusterCore::on_answer(int64_t now, int rank, cluster::WorkerMessage message) {
   const absl::Status status =
       epoch_.owes(rank)
@@ -221,7 +233,7 @@ void ClusterCore::worker_exited(int64_t now, int index, const ProcessEnd& end) {
     found = true;
   }
   if (found) lose(now, link, How::kCut, "its process ended, " + end.how);
-  if (!formed_once_ && quick_deaths >= kQuickDeathsHopeless) {
+  if (last_formed_ == 0 && quick_deaths >= kQuickDeathsHopeless) {
     give_up(failed_precondition("worker {} died {} times as soon as it started ({})", index,
                                 quick_deaths, end.how));
   }

@@ -8,6 +8,7 @@
 //   a worker is lost -> Send{Abort} to the others, GroupLost, KillWorker, StartWorker
 //   it does not come back -> a group of fewer ranks; it does later -> GroupLost, a group of all
 //   a spare is idle -> Send{preload}; Preloaded -> it takes that rank's place first
+//   Goodbye -> that worker is lost, and nothing that it computed is to blame
 #pragma once
 
 #include <chrono>
@@ -78,6 +79,7 @@ class ClusterCore {
     kClosed,   // Its stream is closed already.
     kCut,      // The stream is cancelled, and the process killed if it is ours.
     kSilent,   // The same; nothing was heard of it, so that no step can be what it was lost for.
+    kLeft,     // It said goodbye.
     kRefused,  // It is told why first.
   };
 
@@ -88,6 +90,7 @@ class ClusterCore {
   void on_progress(int64_t now, int rank, const cluster::LoadProgress& progress);
   void on_answer(int64_t now, int rank, cluster::WorkerMessage message);
   void on_preloaded(int64_t now, Member& member, const cluster::WorkerMessage& message);
+  void on_goodbye(int64_t now, const Member& member);
   void look_for_silence(int64_t now);
   void look_for_stuck(int64_t now);
   void run_local_workers(int64_t now);
@@ -130,8 +133,8 @@ class ClusterCore {
   Speeds speeds_{options_.speeds, options_.measured_speeds};
   uint64_t epochs_ = 0;
   bool wanted_ = false;
-  bool formed_once_ = false;
-  bool was_killed_ = false;  // The last group: see GroupInfo::follows_a_kill.
+  uint64_t last_formed_ = 0;  // The epoch of the last group that was formed; 0: none was.
+  bool was_killed_ = false;   // That group: see GroupInfo::follows_a_kill.
   bool over_ = false;
   int64_t form_at_ = INT64_MIN;  // Not before.
   int failed_tries_ = 0;         // In a row.

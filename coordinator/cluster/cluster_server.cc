@@ -18,7 +18,8 @@ namespace {
 constexpr char kChallenge[] = "/lockstep.cluster.Cluster/Challenge";
 constexpr char kJoin[] = "/lockstep.cluster.Cluster/Join";
 
-// Workers have one each; the public port has most of the descriptors.
+// Workers have one each; the public port has most of the descriptors. Who has not joined does not
+// keep workers out: there are never so many that the oldest one had not the time for it.
 int64_t max_connections() { return std::max<int64_t>(64, connections_within_limit() / 8); }
 
 }  // namespace
@@ -35,8 +36,8 @@ absl::StatusOr<std::unique_ptr<ClusterServer>> ClusterServer::start(
   builder.SetMaxSendMessageSize(-1);
   builder.RegisterAsyncGenericService(&server->service_);
   server->queue_ = builder.AddCompletionQueue();
-  ASSIGN_OR_RETURN(server->server_,
-                   GrpcServer::start(builder, options.address, max_connections(), options.tls));
+  ASSIGN_OR_RETURN(server->server_, GrpcServer::start(builder, options.address, max_connections(),
+                                                      options.tls, WhenFull::kCloseOldest));
   WorkerCall::accept(server.get(), &server->service_, server->queue_.get());
   server->thread_ = std::thread([raw = server.get()] { raw->serve(); });
   return server;
@@ -76,6 +77,7 @@ void ClusterServer::take(WorkerCall& call) {
   const absl::Status known =
       challenges_.verify(steady_now_ms(), nonce, call.metadata(kProofMetadata));
   if (!known.ok()) return refuse(call, known);
+  server_->keep(call.peer());
   const LinkId link = ++last_link_;
   listener_->on_opened(link);
   std::shared_ptr<WorkerCall> opened = call.open(link);

@@ -242,7 +242,7 @@ void ClusterCore::enter(int64_t now) {
   epoch_.take_answers();
   epoch_.phase = Epoch::Phase::kFormed;
   wanted_ = false;
-  formed_once_ = true;
+  last_formed_ = epoch_.number;
   failed_tries_ = 0;
   local_.formed();
   regroup_.formed(now, epoch_.ranks());
@@ -250,6 +250,7 @@ void ClusterCore::enter(int64_t now) {
     Member& member = members_.at(link);
     member.failures = 0;
     member.known = true;
+    member.served = epoch_.number;
     if (member.own) local_.serve(member.hello->preferred_rank());
   }
   epoch_.info.follows_a_kill = std::exchange(was_killed_, false);
@@ -277,7 +278,7 @@ void ClusterCore::fail_epoch(int64_t now, const absl::Status& why, bool permanen
     actions_.push_back(cluster_action::GroupLost{absl::Status(code, why.message())});
     return;
   }
-  if (permanent && !formed_once_) return give_up(why);
+  if (permanent && last_formed_ == 0) return give_up(why);
   log(LogLevel::kWarning, "no group yet: " + message_of(why));
   form_at_ = now + std::min(kFirstPauseMs << std::min(failed_tries_, 10), kMaxPauseMs);
   ++failed_tries_;
@@ -305,7 +306,8 @@ void ClusterCore::lose(int64_t now, LinkId link, How how, const std::string& why
     send({link}, std::move(message));
   }
   if (how != How::kClosed) {
-    actions_.push_back(cluster_action::Close{link, /*after_sending=*/how == How::kRefused});
+    const bool after_sending = how == How::kRefused || how == How::kLeft;
+    actions_.push_back(cluster_action::Close{link, after_sending});
   }
   if (over_) return;
   const int rank = epoch_.rank_of(link);
@@ -316,7 +318,7 @@ void ClusterCore::lose(int64_t now, LinkId link, How how, const std::string& why
           fmt::format("refused {}{}: {}", name_of(rank, member),
                       workers > 1 ? fmt::format(" and {} others", workers - 1) : "", why));
     }
-  } else if (rank < 0) {
+  } else if (rank < 0 && how != How::kLeft) {
     log(LogLevel::kInfo, fmt::format("{} was lost: {}", name_of(rank, member), why));
   }
   if (member.hello.has_value()) {

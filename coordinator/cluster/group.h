@@ -64,7 +64,7 @@ struct GroupInfo {
   std::string kernels;  // digest_of() those that were proven, part of the class.
   std::string strategy;
   WeightsOrigin weights;
-  bool follows_a_kill = false;  // Somebody killed a worker of ours that was in the group before.
+  bool follows_a_kill = false;  // Somebody ended a worker that was in the group before.
   // In rank order; null where nobody knows.
   std::shared_ptr<const std::vector<RankInfo>> members;
 

@@ -33,6 +33,7 @@ struct Member {
 
   bool own = false;     // It was started here, and is started again when it is lost.
   bool known = false;   // It is our own, or was in a group.
+  uint64_t served = 0;  // The epoch of the last group that was formed with it; 0: none was.
   int last_rank = -1;   // In its last epoch: it gets that one again if it can, and keeps weights.
   bool loaded = false;  // It has weights in memory.
   int64_t weight_bytes = 0;  // Once it has loaded.

@@ -24,8 +24,9 @@ namespace {
 // Keeps what it is given open until it is told to close it.
 class Host {
  public:
-  explicit Host(int64_t max_connections, const std::string& address = "127.0.0.1:0")
-      : listener_(Listener::bind(address, max_connections)) {
+  explicit Host(int64_t max_connections, const std::string& address = "127.0.0.1:0",
+                WhenFull when_full = WhenFull::kRefuse)
+      : listener_(Listener::bind(address, max_connections, when_full)) {
     EXPECT_TRUE(listener_.ok()) << listener_.status();
   }
   ~Host() {
@@ -41,6 +42,7 @@ class Host {
       changed_.notify_all();
     });
   }
+  void keep(const std::string& peer) { (*listener_)->keep(peer); }
   void wait_for(size_t count) {
     MutexLock lock(&mutex_);
     while (accepted_.size() < count) changed_.wait(&mutex_);
@@ -84,6 +86,7 @@ TEST(ListenerTest, ConnectionsAboveTheBoundAreRefusedUntilOneIsClosed) {
   Host host(3);
   host.start();
   std::vector<Socket> clients;
+  clients.reserve(3);
   for (int i = 0; i < 3; ++i) clients.emplace_back(host.address());
   host.wait_for(3);
   for (int i = 0; i < 20; ++i) EXPECT_TRUE(Socket(host.address()).is_closed_by_peer());
@@ -95,9 +98,39 @@ TEST(ListenerTest, ConnectionsAboveTheBoundAreRefusedUntilOneIsClosed) {
   }
 }
 
+// As its peer sees it.
+std::string name_of(const Socket& client) {
+  sockaddr_storage name = {};
+  socklen_t bytes = sizeof name;
+  getsockname(client.descriptor(), reinterpret_cast<sockaddr*>(&name), &bytes);
+  return fmt::format("127.0.0.1:{}", ntohs(reinterpret_cast<sockaddr_in&>(name).sin_port));
+}
+
+TEST(ListenerTest, WhenFullTheOldestThatNobodyKeepsMakesRoom) {
+  Host host(3, "127.0.0.1:0", WhenFull::kCloseOldest);
+  host.start();
+  std::vector<Socket> clients;
+  const auto connect = [&] {
+    clients.emplace_back(host.address());
+    host.wait_for(clients.size());
+  };
+  for (int i = 0; i < 3; ++i) connect();
+  host.keep(name_of(clients[0]));
+  host.keep("127.0.0.1:1");  // Nobody's.
+  for (int i = 1; i < 6; ++i) {
+    connect();
+    EXPECT_TRUE(clients[i].is_closed_by_peer()) << i;
+  }
+  EXPECT_FALSE(clients[0].was_closed());
+  for (const int last : {6, 7}) host.keep(name_of(clients[last]));
+  EXPECT_TRUE(Socket(host.address()).is_closed_by_peer()) << "all are kept: it is refused";
+  EXPECT_EQ(host.count(), clients.size());
+}
+
 TEST(ListenerTest, OutOfDescriptorsItRefusesAndGoesOn) {
   Host host(1000);
   std::vector<Socket> clients;
+  clients.reserve(30);
   for (int i = 0; i < 30; ++i) clients.emplace_back(host.address());  // Wait to be accepted.
   rlimit limit = {};
   getrlimit(RLIMIT_NOFILE, &limit);

@@ -12,7 +12,7 @@ namespace {
 
 constexpr int64_t kLongPause = 1'000'000;  // Milliseconds: longer than any simulation.
 constexpr int64_t kLongestPause = 15;  // A step takes 1 ms or more: less than is unread by then.
-constexpr int64_t kStrikes = 3;        // Groups that may be lost at the same rows.
+constexpr int64_t kStrikes = 3;        // Groups that may fail at the same rows.
 
 bool equal(const std::vector<Logprob>& a, const std::vector<Logprob>& b) {
   return std::ranges::equal(a, b, [](const Logprob& x, const Logprob& y) {
@@ -93,7 +93,7 @@ void Client::submit() {
   world_.tell("client {}: {} tokens, {} choices, {} to draw", number_, request_.prompt_ids.size(),
               request_.n, request_.max_tokens);
   stream_ = *std::move(stream);
-  lost_before_ = engine_.groups_lost();
+  failed_before_ = engine_.groups_failed();
   changed_before_ = engine_.changed();
   check_deadline();
   if (cancels_) {
@@ -205,7 +205,7 @@ bool Client::expected(const absl::Status& status) const {
     case absl::StatusCode::kResourceExhausted:
       return slow_;
     case absl::StatusCode::kInternal:
-      return poisoned_ || engine_.groups_lost() >= lost_before_ + kStrikes;
+      return poisoned_ || engine_.groups_failed() >= failed_before_ + kStrikes;
     default:
       return false;
   }

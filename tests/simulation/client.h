@@ -59,7 +59,7 @@ class Client {
   std::shared_ptr<Stream> stream_;
   size_t offset_ = 0;
   std::vector<Choice> choices_;
-  int64_t lost_before_ = 0;     // Groups, when it was submitted.
+  int64_t failed_before_ = 0;   // Groups, when it was submitted.
   int64_t changed_before_ = 0;  // Those of other weights or class, likewise.
   bool cancelled_ = false;
   bool done_ = false;

@@ -36,6 +36,15 @@ bool ClusterChecks::any_excused() const {
                      [](const Member& member) { return member.link->process.excused(); });
 }
 
+bool ClusterChecks::only_left() const {
+  const auto process = [](const Member& member) -> const Process& { return member.link->process; };
+  return std::ranges::any_of(members_, &Process::leaves, process) &&
+         std::ranges::all_of(members_, [&](const Member& member) {
+           const Process& one = process(member);
+           return one.faultless() && (one.alive() || one.leaves());
+         });
+}
+
 // Ranks have weights of different checkpoints in memory.
 bool ClusterChecks::mixed() const {
   return std::any_of(members_.begin(), members_.end(), [this](const Member& member) {

@@ -27,6 +27,8 @@ class ClusterChecks {
   void unfit_joined(bool joined) { unfit_joined_ = joined; }
   void formed(const GroupInfo& info);
   void lost(const absl::Status& why);
+  // Of the last epoch's members: some were told to leave, and nothing else is wrong with any.
+  bool only_left() const;
   // The core knows that this stream is over.
   void gone(const Link& link) { roster_.gone(link); }
   // The owner is done with the group.

@@ -111,6 +111,7 @@ void ClusterSide::perform(ClusterAction action) {
     wake_engine();
   } else if (auto* lost = std::get_if<GroupLost>(&action)) {
     if (!over_) checks_.lost(lost->why);
+    only_left_ = checks_.only_left();
     lost_ = std::move(lost->why);
     wake_engine();
   } else if (auto* replies = std::get_if<cluster_action::Replies>(&action)) {
@@ -193,6 +194,7 @@ Link* ClusterSide::open(Process* worker) {
       post([&](ClusterCore& core, int64_t now) { core.opened(now, link->id); });
     }
     if (!open_.contains(link->id)) return;
+    if (message.has_goodbye() && world_.planted(Plant::kGoodbyeIgnored)) return;
     checks_.received(*link, message);
     spoil(&message);
     post([&](ClusterCore& core, int64_t now) { core.message(now, link->id, std::move(message)); });

@@ -27,6 +27,7 @@ class ClusterSide final : public Workers, public Port, public ProcessListener {
   void leave_group() override;
   void shutdown() override;
   bool healthy() const override;
+  bool only_left() const override { return only_left_; }
 
   Link* open(Process* worker) override;
   void on_started(int index, int pid) override;
@@ -93,6 +94,7 @@ class ClusterSide final : public Workers, public Port, public ProcessListener {
   bool over_ = false;
   std::optional<GroupInfo> formed_;
   absl::Status lost_;
+  bool only_left_ = false;
   std::optional<Replies> replies_;
 };
 

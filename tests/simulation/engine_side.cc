@@ -83,6 +83,7 @@ void EngineSide::group_formed(const GroupInfo& info) {
 void EngineSide::group_lost(const absl::Status& why) {
   world_.tell("engine: the group is lost: {}", message_of(why));
   ++groups_lost_;
+  groups_failed_ += workers_->only_left() ? 0 : 1;
   answering_ = false;
   inbox_->lost();
   core_.group_lost(why);
@@ -207,6 +208,7 @@ void EngineSide::perform(engine_action::CloseStream& action) {
 void EngineSide::perform(engine_action::LeaveGroup& action) {
   world_.tell("engine: leaves the group: {}", message_of(action.why));
   ++groups_lost_;
+  ++groups_failed_;
   answering_ = false;
   inbox_->lost();
   workers_->leave_group();

@@ -28,6 +28,8 @@ class EngineSide final : public GroupListener {
   EngineStats stats() const { return core_.stats(); }
   int64_t groups() const { return groups_; }
   int64_t groups_lost() const { return groups_lost_; }
+  // Those of them for which a request may be struck.
+  int64_t groups_failed() const { return groups_failed_; }
   // Groups with other weights or another numeric class than the group before.
   int64_t changed() const { return changed_; }
   int64_t fetches() const { return fetches_; }
@@ -71,6 +73,7 @@ class EngineSide final : public GroupListener {
   Demand demand_ = Demand::kNone;
   int64_t groups_ = 0;
   int64_t groups_lost_ = 0;
+  int64_t groups_failed_ = 0;
   WeightsOrigin weights_;  // Of the last group,
   std::string class_;      // as this.
   int64_t changed_ = 0;

@@ -11,6 +11,7 @@ namespace {
 
 constexpr int64_t kMaxFaults = 12;
 constexpr int64_t kMaxSlowMs = 1'500;
+constexpr int64_t kMaxAgain = 5;
 
 }  // namespace
 
@@ -37,6 +38,7 @@ Faults::Drawn Faults::draw() {
   Drawn drawn{.fault = static_cast<Fault>(world_.between(0, kFaults - 1)),
               .phase = static_cast<Phase>(world_.between(0, kPhases + 2)),
               .two = world_.one_in(5)};
+  if (drawn.fault == Fault::kLeave) drawn.again = world_.between(0, kMaxAgain);
   if (static_cast<int>(drawn.phase) >= kPhases) drawn.phase = Phase::kAny;
   // Only then ranks can have different ones.
   if (drawn.fault == Fault::kRewrite && world_.one_in(2)) drawn.phase = Phase::kLoading;
@@ -79,6 +81,8 @@ void Faults::strike(const Drawn& drawn, Process* victim) {
   ++counts_.by_phase[static_cast<size_t>(drawn.phase)];
   inject(drawn.fault, victim);
   if (drawn.two) inject(draw().fault, any_process());
+  if (drawn.again == 0) return;
+  waiting_.push_back({.fault = drawn.fault, .phase = Phase::kStep, .again = drawn.again - 1});
 }
 
 // Some faults are noticed only after the limit for stuck workers: no more of them than can be
@@ -124,6 +128,8 @@ void Faults::inject_process(Fault fault, Process& victim) {
   switch (fault) {
     case Fault::kKill:
       return victim.kill();
+    case Fault::kLeave:
+      return victim.leave();
     case Fault::kStop:
       victim.excuse(kForever);
       return victim.stop();

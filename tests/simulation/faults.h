@@ -13,6 +13,7 @@ namespace lockstep::simulation {
 
 enum class Fault {
   kKill,
+  kLeave,         // SIGTERM, at times to one worker after the other.
   kStop,          // SIGSTOP for good.
   kPause,         // SIGSTOP, SIGCONT.
   kStuck,         // Its work never ends; it sends heartbeats.
@@ -31,8 +32,9 @@ enum class Fault {
   kHoldUp,        // The coordinator's own process is held up.
   kBadDisk,       // It cannot load weights any more.
 };
-inline constexpr int kFaults = 18;
+inline constexpr int kFaults = 19;
 inline constexpr const char* kFaultNames[kFaults] = {"killed",
+                                                     "told to leave",
                                                      "stopped",
                                                      "paused",
                                                      "stuck",
@@ -71,7 +73,8 @@ class Faults {
   struct Drawn {
     Fault fault = Fault::kKill;
     Phase phase = Phase::kAny;
-    bool two = false;  // And another one at once.
+    bool two = false;   // And another one at once.
+    int64_t again = 0;  // Times that it comes again, each in the next step.
   };
   Drawn draw();
   // A worker has entered a phase for which a fault may wait.

@@ -27,6 +27,7 @@ enum class Plant {
   kSpareFirst,            // A spare is used while there are enough others.
   kCoverAlike,            // All spares hold the weights of the same rank.
   kMeasuredAnew,          // A restarted worker's own measurement makes the plan.
+  kGoodbyeIgnored,        // A worker that says goodbye is as one that crashes.
   kEventTwice,            // An event goes to its reader twice.
   kEventLost,             // An event does not go to its reader.
   kPageFreedEarly,        // A sequence gets a page that another one still uses.
@@ -51,6 +52,7 @@ inline constexpr const char* kPlantNames[] = {"none",
                                               "spare-first",
                                               "cover-alike",
                                               "measured-anew",
+                                              "goodbye-ignored",
                                               "event-twice",
                                               "event-lost",
                                               "page-freed-early",

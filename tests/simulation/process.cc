@@ -111,7 +111,7 @@ void Process::end_session() {
   core_.reset();
   std::exchange(link_, nullptr)->up.cut();
   if (!status.ok()) return end({.how = "exit code 2"});
-  if (options_.launched) return end({.how = "exit code 0"});
+  if (options_.launched || leaves_) return end({.how = "exit code 0", .from_outside = true});
   if (host_.world.now() - connected_at_ > kServed) pause_ms_ = kMinPause;
   time_.after(pause_ms_, [this] { dial(); });
   pause_ms_ = std::min(2 * pause_ms_, kMaxPause);
@@ -151,6 +151,14 @@ void Process::die() {
   end({.how = "killed by signal 11"});
 }
 
+void Process::leave() {
+  leaves_ = true;
+  time_.at_once([this] {
+    if (!core_.has_value()) return end({.how = "exit code 0", .from_outside = true});
+    on([this](SessionCore& core) { core.stop(host_.world.now()); });
+  });
+}
+
 void Process::excuse(int64_t for_ms) {
   excused_until_ = std::max(excused_until_, host_.world.now() + for_ms + kAftermathMs);
 }
@@ -166,7 +174,7 @@ void Process::noticed_late(int64_t since) {
 }
 
 bool Process::excused() const {
-  return !alive() || options_.unfit || host_.world.now() < excused_until_;
+  return !alive() || leaves_ || options_.unfit || host_.world.now() < excused_until_;
 }
 
 }  // namespace lockstep::simulation

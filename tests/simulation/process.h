@@ -42,6 +42,8 @@ class Process {
   void kill() { end({.how = "killed by signal 9", .from_outside = true}); }
   // Of what it computes.
   void die();
+  // SIGTERM.
+  void leave();
 
   int pid() const { return options_.hello.pid(); }
   const ProcessOptions& options() const { return options_; }
@@ -60,6 +62,8 @@ class Process {
   // A fault lasts for `for_ms` from now: until some time after that it may be lost.
   void excuse(int64_t for_ms);
   bool excused() const;
+  // It was told to leave.
+  bool leaves() const { return leaves_; }
   // Nothing ever went wrong here.
   bool faultless() const { return excused_until_ < 0; }
   // No more faults: those that it has got over are no excuse for long.
@@ -93,6 +97,7 @@ class Process {
   int64_t pause_ms_ = 0;  // Before it dials again.
   int64_t excused_until_ = -1;
   int64_t halted_at_ = -1;
+  bool leaves_ = false;
 };
 
 }  // namespace lockstep::simulation

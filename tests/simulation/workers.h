@@ -33,6 +33,9 @@ class Workers {
   // As Cluster's.
   virtual void shutdown() = 0;
   virtual bool healthy() const = 0;
+  // The last group was lost, and nothing else was wrong with its workers than that some were told
+  // to leave.
+  virtual bool only_left() const = 0;
 };
 
 }  // namespace lockstep::simulation

@@ -22,6 +22,7 @@ namespace {
 // Greedy, drawn, with stop strings, penalties and log-probabilities.
 std::vector<v1::GenerateRequest> stories() {
   std::vector<v1::GenerateRequest> stories;
+  stories.reserve(5);
   for (int i = 0; i < 5; ++i) stories.push_back(story(400, i));
   stories[1].set_temperature(0);
   stories[2].set_top_p(0.9f);
@@ -35,6 +36,7 @@ TEST(LostWorkerTest, ChangesNoAnswer) {
   Server server({"--workers", "3"});
   const std::vector<v1::GenerateRequest> requests = stories();
   std::vector<Answered> alone;
+  alone.reserve(requests.size());
   for (const v1::GenerateRequest& request : requests) alone.push_back(server.generate(request));
   for (int round = 0; round < 3; ++round) {
     std::vector<Answered> answers(requests.size());
@@ -81,6 +83,16 @@ TEST(LostWorkerTest, AWorkerThatIsKilledSixTimesInARowIsStillStartedAgain) {
   }
   EXPECT_TRUE(
       server.eventually([&](const auto&) { return server.generate(story(5, 1)).status.ok(); }));
+}
+
+// A terminal sends it to them, too.
+TEST(LostWorkerTest, CtrlCIsTheServersAffairAlone) {
+  Server server({"--workers", "2", "--log-level", "info"});
+  const std::vector<pid_t> workers = server.workers();
+  for (const pid_t worker : workers) kill(worker, SIGINT);
+  EXPECT_TRUE(server.generate(story(100, 1)).status.ok());
+  EXPECT_EQ(server.workers(), workers);
+  EXPECT_EQ(server.process().err().find("leaves"), std::string::npos) << server.process().err();
 }
 
 TEST(LostWorkerTest, WithoutAJoinTokenNoPortIsOpened) {
@@ -161,6 +173,7 @@ TEST_F(ByHandTest, ANameThatDoesNotResolveIsWaitedForWithOneLine) {
 TEST_F(ByHandTest, ASpareThatHoldsALostWorkersWeightsTakesItsPlaceWithoutLoading) {
   const std::string address = free_address();
   std::vector<std::unique_ptr<Process>> workers;
+  workers.reserve(3);
   for (int rank = 0; rank < 3; ++rank) {
     workers.push_back(start_worker(address, {"--rank", std::to_string(rank)}));
   }
@@ -191,6 +204,35 @@ TEST_F(ByHandTest, ASpareThatHoldsALostWorkersWeightsTakesItsPlaceWithoutLoading
       fmt::format("rank {} goes to a spare that holds its weights, pid {}", rank, spare->pid())))
       << server.process().err();
   EXPECT_TRUE(spare->wait_for_err("are in memory: nothing is read")) << spare->err();
+}
+
+TEST_F(ByHandTest, FiveRestartsOneAfterTheOtherChangeNoAnswer) {
+  const std::string address = free_address();
+  std::vector<std::unique_ptr<Process>> workers(3);
+  const auto start = [&](int rank) {
+    workers.at(rank) = start_worker(address, {"--rank", std::to_string(rank)});
+  };
+  for (int rank = 0; rank < 3; ++rank) start(rank);
+  Server server(serve(address, {"--grace-ms", "1000000", "--log-level", "info"}, 3), token_);
+  v1::GenerateRequest request = story(900, 5);
+  request.set_temperature(0);
+  const Answered before = server.generate(request);
+  Answered after;
+  std::thread client([&] { after = server.generate(request); });
+  EXPECT_TRUE(server.eventually([](const auto& model) { return model.running() == 1; }));
+  for (int round = 0; round < 5; ++round) {
+    const int rank = round % 3;
+    workers[rank]->signal(SIGTERM);
+    EXPECT_EQ(workers[rank]->wait(), 0);
+    start(rank);
+    EXPECT_TRUE(becomes_true([&] {
+      return lines_with(server.process().err(), ": 3 ranks ready") == round + 2;
+    })) << server.process().err();
+  }
+  client.join();
+  EXPECT_TRUE(after.status.ok()) << after.status.error_message();
+  EXPECT_EQ(after.tokens, before.tokens);
+  EXPECT_EQ(lines_with(server.process().err(), "leaves: its process was told to end"), 5);
 }
 
 TEST_F(ByHandTest, TheOtherWorkersGoOnWithTheSameBits) {

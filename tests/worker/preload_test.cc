@@ -18,6 +18,8 @@ class PreloadTest : public SessionStory {
     result.reply.mutable_preloaded()->set_weight_bytes(70);
     return result;
   }
+
+  uint64_t epoch_ = 0;
 };
 
 TEST_F(PreloadTest, WhatWasPreloadedIsKeptByTheRank) {
@@ -56,20 +58,54 @@ TEST_F(PreloadTest, APreloadThatFailsSaysWhyAndEndsNothing) {
   load_and_start(5);
 }
 
-TEST_F(PreloadTest, AnAssignmentEndsThePreloadUnderWay) {
-  on(preload(1));
-  done({.identity = "i"});
-  EXPECT_EQ(on(assignment(2)), Story({"abort"}));
-  EXPECT_EQ(done({.status = absl::CancelledError("cancelled")}), Story({"run check 2"}));
-  EXPECT_EQ(done({.identity = "i"}), Story({"run load 2"}));
+TEST_F(PreloadTest, AnAssignmentOfOtherWeightsEndsThePreloadUnderWay) {
+  cluster::CoordinatorMessage reload = assignment(2);
+  reload.mutable_assignment()->set_reload(true);
+  cluster::CoordinatorMessage other_part = assignment(2);
+  other_part.mutable_assignment()->mutable_program()->set_vocab(101);
+  for (cluster::CoordinatorMessage other : {assignment(2, "another folder"), reload, other_part}) {
+    const uint64_t epoch = ++epoch_;
+    on(preload(epoch));
+    done({.identity = "i"});
+    other.set_epoch(++epoch_);
+    EXPECT_EQ(on(other), Story({"abort"}));
+    EXPECT_EQ(done({.status = absl::CancelledError("cancelled")}),
+              Story({fmt::format("run check {}", epoch_)}));
+    EXPECT_EQ(done({.identity = "i"}), Story({fmt::format("run load {}", epoch_)}));
+    on(abort_of(epoch_));
+    done({.status = absl::CancelledError("cancelled")});
+  }
 }
 
-TEST_F(PreloadTest, APreloadThatIsDoneAsTheAssignmentComesIsKept) {
+TEST_F(PreloadTest, ThePreloadUnderWayGoesOnForTheAssignmentThatWantsIt) {
+  on(preload(1));
+  done({.identity = "i"});
+  EXPECT_EQ(on(assignment(2)), Story());
+  now_ += kHeartbeatMs;
+  EXPECT_EQ(tick({.load_progress = 9}), Story({"send heartbeat 2"}));
+  EXPECT_EQ(last_.heartbeat().progress(), 9u) << "else it would be taken for stuck";
+  EXPECT_EQ(done(held()), Story({"run check 2"})) << "nobody waits for the answer";
+  now_ += kHeartbeatMs;
+  tick({.load_progress = 9});
+  EXPECT_EQ(last_.heartbeat().progress(), 0u);
+  EXPECT_EQ(done({.identity = "i"}), Story({"run load 2 keep"}));
+}
+
+TEST_F(PreloadTest, APreloadThatGoesOnEndsWithTheEpochThatWantsIt) {
   on(preload(1));
   done({.identity = "i"});
   on(assignment(2));
-  EXPECT_EQ(done(held()), Story({"run check 2"})) << "nobody waits for the answer";
-  EXPECT_EQ(done({.identity = "i"}), Story({"run load 2 keep"}));
+  EXPECT_EQ(on(assignment(3)), Story());
+  EXPECT_EQ(on(abort_of(3)), Story({"abort"}));
+  EXPECT_EQ(done({.status = absl::CancelledError("cancelled")}), Story());
+}
+
+TEST_F(PreloadTest, WhatAPreloadThatGoesOnCouldNotLoadIsLoaded) {
+  on(preload(1));
+  done({.identity = "i"});
+  on(assignment(2));
+  EXPECT_EQ(done({.status = absl::ResourceExhaustedError("no room")}), Story({"run check 2"}));
+  EXPECT_EQ(done({.identity = "i"}), Story({"run load 2"}));
 }
 
 TEST_F(PreloadTest, TheLastOfSeveralPreloadsCounts) {
@@ -96,7 +132,7 @@ TEST_F(PreloadTest, WhilePreloadingItSaysNoProgress) {
   EXPECT_EQ(tick({.load_progress = 9, .bytes_loaded = 9, .bytes_to_load = 10}),
             Story({"send heartbeat 0"}));
   EXPECT_EQ(last_.heartbeat().progress(), 0u);
-  core_.stop();
+  core_.closed();
   EXPECT_EQ(actions(), Story({"abort"}));
   EXPECT_EQ(done({.status = absl::CancelledError("cancelled")}), Story({"end OK"}));
 }

@@ -124,7 +124,7 @@ TEST_F(SessionCoreTest, KeptWeightsServeTheNextEpochOnlyIfProgramSourceAndIdenti
   load(2, "i", true);
   load(3, "another checkpoint");
   load(4, "another checkpoint", true);
-  const auto loads_anew = [this](cluster::CoordinatorMessage message) {
+  const auto loads_anew = [this](const cluster::CoordinatorMessage& message) {
     on(message);
     return done({.identity = "another checkpoint"}) ==
            Story({fmt::format("run load {}", message.epoch())});
@@ -245,15 +245,45 @@ TEST_F(SessionCoreTest, AStreamThatEndsAbortsTheWorkAndWaitsForIt) {
   EXPECT_EQ(done({.status = absl::AbortedError("aborted")}), Story({"end OK"}));
 }
 
-TEST_F(SessionCoreTest, AWorkerThatIsToldToStopDoesSoOnce) {
+TEST_F(SessionCoreTest, AWorkerThatIsToldToStopSaysGoodbyeAndEndsOnce) {
   load_and_start(1);
   on(step(1));
-  core_.stop();
+  core_.stop(now_);
+  EXPECT_EQ(actions(), Story({"send goodbye 0", "finish sending", "abort"}));
+  EXPECT_EQ(tick(), Story()) << "nothing follows a goodbye";
   core_.closed();
-  EXPECT_EQ(actions(), Story({"abort"}));
-  EXPECT_EQ(step_done(), Story({"end OK"}));
-  core_.stop();
   EXPECT_EQ(actions(), Story());
+  EXPECT_EQ(step_done(), Story({"end OK"}));
+  core_.stop(now_);
+  EXPECT_EQ(actions(), Story());
+}
+
+TEST_F(SessionCoreTest, AfterItsGoodbyeAWorkerDoesNothingMoreUntilTheStreamEnds) {
+  core_.stop(now_);
+  EXPECT_EQ(actions(), Story({"send goodbye 0", "finish sending"}));
+  EXPECT_EQ(on(assignment(1)), Story());
+  EXPECT_EQ(on(preload(1)), Story());
+  now_ += kHeartbeatMs;
+  EXPECT_EQ(tick(), Story());
+  core_.closed();
+  EXPECT_EQ(actions(), Story({"end OK"}));
+}
+
+TEST_F(SessionCoreTest, ACoordinatorThatDoesNotReadAGoodbyeIsNotWaitedForLong) {
+  core_.stop(now_);
+  actions();
+  now_ += kGoodbyeMs - 1;
+  EXPECT_EQ(tick(), Story());
+  ++now_;
+  EXPECT_EQ(core_.next_tick(), now_);
+  EXPECT_EQ(tick(), Story({"end OK"}));
+}
+
+TEST_F(SessionCoreTest, AWorkerThatIsToldToStopTwiceWaitsForNobody) {
+  core_.stop(now_);
+  actions();
+  core_.stop(now_);
+  EXPECT_EQ(actions(), Story({"end OK"}));
 }
 
 TEST_F(SessionCoreTest, AFailedDeviceIsToldBeforeTheConnectionEnds) {

@@ -7,6 +7,7 @@
 
 #include <filesystem>
 #include <string>
+#include <thread>
 
 #include "tests/support/safetensors_writer.h"
 #include "tests/support/tiny_program.h"
@@ -241,6 +242,15 @@ TEST(SessionTest, AWorkerInACollectiveStopsWhenItIsToldTo) {
   pair.a.wait_until_it_waits();
   pair.a.stop();
   EXPECT_EQ(pair.a.join(), absl::OkStatus());
+}
+
+TEST(SessionTest, AWorkerThatIsToldToStopSaysGoodbyeBeforeItEnds) {
+  KeptWorker kept;
+  Connection worker(&kept);
+  std::thread signal([&] { worker.stop(); });
+  EXPECT_TRUE(worker.next().has_goodbye());
+  EXPECT_EQ(worker.end(), absl::OkStatus());
+  signal.join();
 }
 
 TEST(SessionTest, AWorkerStopsWhileTheCoordinatorReadsNothing) {

@@ -128,6 +128,8 @@ std::shared_ptr<Command> add_worker(CLI::App& parent) {
     std::stop_source stop;
     options->stop = stop.get_token();
     interrupt.on_signal([stop]() mutable { stop.request_stop(); });
+    // The terminal sends Ctrl-C to all its processes: what it means is the launcher's affair.
+    if (options->parent_pid != 0) interrupt.on_ctrl_c([] {});
     RETURN_IF_ERROR(set_log_level(*log_level));
     ASSIGN_OR_RETURN(const LogFormat format, log_format_of(*log_format));
     const Log log({.format = format});

@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <grpcpp/generic/generic_stub.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <fstream>
@@ -15,6 +16,7 @@
 #include "base/status.h"
 #include "proto/cluster.grpc.pb.h"
 #include "proto/handshake.h"
+#include "tests/support/socket.h"
 #include "tests/support/temp_folder.h"
 
 namespace lockstep {
@@ -284,6 +286,45 @@ TEST_F(ClusterServerTest, EndsWithStreamsOpen) {
   server_.reset();
   EXPECT_FALSE(worker->stream->Finish().ok());
   EXPECT_EQ(listener_.events().back(), "closed 1");
+}
+
+class FewDescriptors {
+ public:
+  FewDescriptors() {
+    getrlimit(RLIMIT_NOFILE, &before_);
+    const rlimit few = {.rlim_cur = 512, .rlim_max = before_.rlim_max};
+    EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
+  }
+  ~FewDescriptors() { setrlimit(RLIMIT_NOFILE, &before_); }
+
+ private:
+  rlimit before_ = {};
+};
+
+// Whose port has room for 64 connections.
+class CrowdedClusterServerTest : FewDescriptors, public ClusterServerTest {};
+
+TEST_F(CrowdedClusterServerTest, WhoSaysNothingKeepsNoWorkerOut) {
+  const auto worker = join();
+  ASSERT_TRUE(worker->stream->Write(message(1)));
+  listener_.wait_for("message 1 1");
+  std::vector<testing::Socket> strangers;
+  strangers.reserve(150);
+  for (int i = 0; i < 150; ++i) strangers.emplace_back(server_->address());
+  while (!strangers.front().receive().empty()) {  // gRPC's settings, until it closes.
+  }
+
+  grpc::ChannelArguments arguments;
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  stub_ = cluster::Cluster::NewStub(
+      grpc::CreateCustomChannel(server_->address(), grpc::InsecureChannelCredentials(), arguments));
+  const auto newcomer = join();
+  ASSERT_TRUE(newcomer->stream->Write(message(2)));
+  listener_.wait_for("message 2 2");
+  ASSERT_TRUE(worker->stream->Write(message(3)));
+  listener_.wait_for("message 1 3");
+  worker->context.TryCancel();
+  newcomer->context.TryCancel();
 }
 
 TEST(ClusterServerAddressTest, ATakenPortIsAnErrorThatNamesIt) {
