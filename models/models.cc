@@ -40,25 +40,14 @@ std::vector<Architecture> all_rows() {
   return all;
 }
 
-absl::StatusOr<const Architecture*> find_architecture(const Json& json) {
-  std::string supported;
+std::string supported_names() {
+  std::string names;
   for (const Architecture& known : architectures()) {
     if (known.is != nullptr) continue;  // Another row has its name.
-    supported += supported.empty() ? known.name : fmt::format(", {}", known.name);
+    names += names.empty() ? known.name : fmt::format(", {}", known.name);
   }
-  for (const std::string_view name : wrapper_names()) supported += fmt::format(", {}", name);
-  const Json found =
-      json.is_object() && json.contains("architectures") ? json["architectures"] : Json();
-  if (!found.is_array() || found.size() != 1 || !found[0].is_string()) {
-    return invalid_argument("architectures: wanted a list of one name of {}, found {}", supported,
-                            describe(found));
-  }
-  const std::string name = found[0].get<std::string>();
-  for (const Architecture& known : architectures()) {
-    if (known.name == name && (known.is == nullptr || known.is(json))) return &known;
-  }
-  return invalid_argument("architectures: \"{}\" is not supported; supported: {}", printable(name),
-                          supported);
+  for (const std::string_view name : wrapper_names()) names += fmt::format(", {}", name);
+  return names;
 }
 
 }  // namespace
@@ -66,6 +55,21 @@ absl::StatusOr<const Architecture*> find_architecture(const Json& json) {
 Architectures architectures() {
   static const std::vector<Architecture> all = all_rows();
   return all;
+}
+
+absl::StatusOr<const Architecture*> find_architecture(const Json& json) {
+  const Json found =
+      json.is_object() && json.contains("architectures") ? json["architectures"] : Json();
+  if (!found.is_array() || found.size() != 1 || !found[0].is_string()) {
+    return invalid_argument("architectures: wanted a list of one name of {}, found {}",
+                            supported_names(), describe(found));
+  }
+  const std::string name = found[0].get<std::string>();
+  for (const Architecture& known : architectures()) {
+    if (known.name == name && (known.is == nullptr || known.is(json))) return &known;
+  }
+  return invalid_argument("architectures: \"{}\" is not supported; supported: {}", printable(name),
+                          supported_names());
 }
 
 absl::StatusOr<ModelDescription> describe_model(const std::filesystem::path& folder,

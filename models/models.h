@@ -15,6 +15,10 @@ namespace lockstep {
 // Of all families.
 Architectures architectures();
 
+// Whose rules a config.json is read by: of the architecture that it names. kInvalidArgument: one
+// line that names the key.
+absl::StatusOr<const Architecture*> find_architecture(const Json& json);
+
 struct ModelDescription {
   Config config;
   Graph graph;

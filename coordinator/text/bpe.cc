@@ -127,6 +127,7 @@ void Bpe::index_characters() {
     const CodePoint point = code_point_at(*text, 0);
     if (point.bytes == text->size()) characters_.emplace(point.value, id);
   }
+  if (!byte_fallback_) return;
   for (int byte = 0; byte < 256; ++byte) {
     bytes_[static_cast<size_t>(byte)] =
         vocabulary_.find(fmt::format("<0x{:02X}>", byte)).value_or(-1);

@@ -7,11 +7,16 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <tuple>
+#include <vector>
 
 #include "coordinator/text/unicode.h"
 
 namespace lockstep {
 namespace {
+
+// A negation inside a class is up to 20 KiB, and PCRE2 compiles no more than some ten of them.
+constexpr size_t kMaxRewrittenBytes = 256 << 10;
 
 // A set as the inside of a PCRE2 class.
 std::string range_text(char32_t first, char32_t last) {
@@ -20,15 +25,46 @@ std::string range_text(char32_t first, char32_t last) {
                      static_cast<uint32_t>(last));
 }
 
+struct Stretch {
+  char32_t first;
+  char32_t last;
+};
+
+// All code points but surrogates, in stretches that every set here has all or nothing of.
+std::vector<Stretch> make_stretches() {
+  constexpr char32_t kEnd = 0x110000;
+  const auto kind_of = [](char32_t c) {
+    return std::tuple(category_of(c), is_space(c), is_pattern_word(c));
+  };
+  std::vector<Stretch> stretches;
+  auto before = kind_of(0);
+  for (char32_t c = 0; c < kEnd; ++c) {
+    if (c == 0xD800) c = 0xE000;
+    const auto kind = kind_of(c);
+    if (stretches.empty() || c == 0xE000 || kind != before) stretches.push_back({c, c});
+    stretches.back().last = c;
+    before = kind;
+  }
+  return stretches;
+}
+
+const std::vector<Stretch>& all_stretches() {
+  static const std::vector<Stretch> stretches = make_stretches();
+  return stretches;
+}
+
 template <typename Predicate>
 std::string ranges_of(Predicate is_member) {
+  const std::vector<Stretch>& stretches = all_stretches();
   std::string text;
-  constexpr char32_t kEnd = 0x110000;
-  for (char32_t c = 0; c < kEnd; ++c) {
-    if ((c >= 0xD800 && c < 0xE000) || !is_member(c)) continue;
-    const char32_t first = c;
-    while (c + 1 < kEnd && c + 1 != 0xD800 && is_member(c + 1)) ++c;
-    text += range_text(first, c);
+  for (size_t i = 0; i < stretches.size(); ++i) {
+    if (!is_member(stretches[i].first)) continue;
+    const char32_t first = stretches[i].first;
+    while (i + 1 < stretches.size() && stretches[i + 1].first == stretches[i].last + 1 &&
+           is_member(stretches[i + 1].first)) {
+      ++i;
+    }
+    text += range_text(first, stretches[i].last);
   }
   return text;
 }
@@ -47,7 +83,14 @@ class Rewriter {
   explicit Rewriter(std::string_view pattern) : in_(pattern) {}
 
   absl::StatusOr<std::string> run() {
-    while (at_ < in_.size()) RETURN_IF_ERROR(in_class_ ? class_item() : item());
+    while (at_ < in_.size()) {
+      RETURN_IF_ERROR(in_class_ ? class_item() : item());
+      if (out_.size() <= kMaxRewrittenBytes) continue;
+      return invalid_argument(
+          "pattern \"{:.80}\": its sets take more than {} bytes when written out; it needs fewer "
+          "negations inside of classes",
+          in_, kMaxRewrittenBytes);
+    }
     if (in_class_) return refuse("a class that is not closed");
     return std::move(out_);
   }

@@ -1,27 +1,40 @@
 // SPDX-License-Identifier: Apache-2.0
-// config.json under every architecture's rules, and the graph that is built of what they accept.
+// The text of a config.json, read as describe_model() reads it: under the rules of the architecture
+// that it names. What they accept becomes a graph; what they refuse is an error of one line. There
+// is a seed for every architecture.
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
 
 #include "base/check.h"
 #include "models/models.h"
+#include "models/python_json.h"
+#include "models/wrappers.h"
+
+namespace {
+
+int refused(const absl::Status& status) {
+  LOCKSTEP_CHECK(lockstep::message_of(status).find('\n') == std::string::npos);
+  return 0;
+}
+
+}  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace lockstep;  // NOLINT: the one function here.
   const std::string_view text(reinterpret_cast<const char*>(data), size);
-  const auto json = parse_json(text, "fuzz", {.depth = 16, .values = 10'000});
-  if (!json.ok()) return 0;
-  for (const Architecture& architecture : architectures()) {
-    const auto config = parse_config(*json, "fuzz", architecture.name, architecture.family, 0);
-    if (!config.ok()) {
-      LOCKSTEP_CHECK(message_of(config.status()).find('\n') == std::string::npos);
-      continue;
-    }
-    if (config->layers > 8) continue;  // More of the same.
-    Graph graph;
-    architecture.build(graph, *config);
-    LOCKSTEP_CHECK(!graph.nodes().empty());
-  }
+  auto json = parse_json(without_python_numbers(text), "fuzz", {.depth = 16, .values = 10'000});
+  if (!json.ok()) return refused(json.status());
+  const auto scope = unwrap_text(*json);
+  if (!scope.ok()) return refused(scope.status());
+  const auto architecture = find_architecture(*json);
+  if (!architecture.ok()) return refused(architecture.status());
+  const auto config =
+      parse_config(*json, "fuzz", (*architecture)->name, (*architecture)->family, 0);
+  if (!config.ok()) return refused(config.status());
+  if (config->layers > 8) return 0;  // More of the same.
+  Graph graph;
+  (*architecture)->build(graph, *config);
+  LOCKSTEP_CHECK(!graph.nodes().empty());
   return 0;
 }

@@ -285,8 +285,8 @@ TEST(ResumptionTest, AFaultIsTheSameErrorForEveryReader) {
 TEST(ResumptionTest, RandomStreamsAreJoinedAtRandomCuts) {
   std::mt19937_64 random(9);
   SCOPED_TRACE("seed 9");
-  for (int i = 0; i < 500; ++i) {
-    std::string bytes(random() % 800, '\0');
+  for (int i = 0; i < 2'000; ++i) {
+    std::string bytes(random() % 200, '\0');
     for (char& byte : bytes) byte = static_cast<char>(random());
     check_resume_input(bytes);
   }

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // The parts of a tokenizer one by one, against values from the reference.
+#include <gmock/gmock.h>
+
 #include <algorithm>
 
 #include "coordinator/text/bpe.h"
 #include "coordinator/text/normalizer.h"
 #include "coordinator/text/pre_tokenizer.h"
 #include "coordinator/text/regex.h"
+#include "coordinator/text/regex_syntax.h"
 #include "coordinator/text/unicode.h"
 #include "coordinator/text/unicode_forms.h"
 #include "gtest/gtest.h"
@@ -146,6 +149,47 @@ TEST(RegexTest, KnowsTheClassesOfTheReference) {
   EXPECT_TRUE(matches(R"(\w)", "\xCC\x81"));
   EXPECT_FALSE(matches(R"(^b)", "ab"));
   EXPECT_TRUE(matches(R"((?i:s))", "\xC5\xBF"));
+}
+
+// Inside a class a negation is written out as ranges: [^\S] is \s.
+TEST(RegexTest, ANegationInsideAClassHasTheCodePointsOfItsSet) {
+  std::string all;
+  std::vector<char32_t> points;
+  for (char32_t c = 1; c < 0x110000; ++c) {
+    if (c >= 0xD800 && c < 0xE000) continue;
+    append_utf8(c, &all);
+    points.push_back(c);
+  }
+  const auto expect = [&](const std::string& pattern, auto is_member) {
+    SCOPED_TRACE(pattern);
+    const auto regex = Regex::compile(pattern);
+    ASSERT_TRUE(regex.ok()) << regex.status();
+    const auto spans = regex->find_all(all);
+    ASSERT_TRUE(spans.ok()) << spans.status();
+    size_t offset = 0, point = 0;
+    for (const Span& span : *spans) {
+      for (; offset < span.end; offset += code_point_at(all, offset).bytes) {
+        ASSERT_EQ(span.is_match, is_member(points[point])) << static_cast<uint32_t>(points[point]);
+        ++point;
+      }
+    }
+    EXPECT_EQ(point, points.size());
+  };
+  expect(R"([^\S])", is_space);
+  expect(R"([^\W])", is_pattern_word);
+  expect(R"([^\D])", [](char32_t c) { return category_of(c) == Category::kNd; });
+  for (const char* name : {"L", "Lu", "N", "Zs", "P"}) {
+    expect(fmt::format(R"([^\P{{{}}}])", name), [&](char32_t c) { return has_category(c, name); });
+  }
+}
+
+// Each costs as much as all code points, so that there were seconds in a pattern.
+TEST(RegexTest, APatternOfNothingButNegationsIsRefused) {
+  std::string pattern = "[";
+  while (pattern.size() + 3 < kMaxPatternBytes) pattern += R"(\W)";
+  const auto regex = Regex::compile(pattern + "]");
+  ASSERT_FALSE(regex.ok());
+  EXPECT_THAT(message_of(regex.status()), testing::HasSubstr("fewer negations inside"));
 }
 
 TEST(RegexTest, LongRunsNeedNoRecursion) {
