@@ -32,10 +32,11 @@ constexpr Pass kBeforeSplit[] = {
     {"round_inputs", round_inputs},
 };
 
-// On each rank's graph: what is gathered, fusions.
+// On each rank's graph: what is rounded before its readers, fusions.
 constexpr Pass kAfterSplit[] = {
-    {"round_parts", round_parts},     {"fuse_linears", fuse_linears}, {"fuse_gated", fuse_gated},
-    {"fuse_add_norm", fuse_add_norm}, {"fuse_rope", fuse_rope},       {"fuse_casts", fuse_casts},
+    {"round_parts", round_parts}, {"round_routed", round_routed},   {"fuse_linears", fuse_linears},
+    {"fuse_gated", fuse_gated},   {"fuse_add_norm", fuse_add_norm}, {"fuse_rope", fuse_rope},
+    {"fuse_casts", fuse_casts},
 };
 
 absl::Status check_stage(const char* stage, const Graph& graph) {

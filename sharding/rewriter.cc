@@ -2,9 +2,11 @@
 // Maps from old to new, filled as nodes are appended.
 #include "sharding/rewriter.h"
 
+#include <string>
 #include <utility>
 
 #include "base/check.h"
+#include "base/quantization.h"
 
 namespace lockstep {
 
@@ -29,8 +31,19 @@ void Rewriter::copy(const Node& node, std::vector<ValueInfo> outputs) {
   for (size_t i = 0; i < values.size(); ++i) replace(node.outputs[i], values[i].id);
 }
 
+void Rewriter::copy_reading(int first, const Node& node) {
+  const int exact = std::exchange(values_[node.inputs[0]], first);
+  copy(node);
+  values_[node.inputs[0]] = exact;
+}
+
 std::vector<Value> Rewriter::append(Node node, std::vector<ValueInfo> outputs) {
   return to_.append(std::move(node), std::move(outputs));
+}
+
+int Rewriter::append_rounded(int old, DType dtype) {
+  Node node{.op = is_rounded(dtype) ? Op::kRoundGroups : Op::kCast, .inputs = {value(old)}};
+  return append(std::move(node), {rounded_info(from_.values()[old], dtype)}).front().id;
 }
 
 int Rewriter::value(int old) const {
@@ -43,6 +56,12 @@ void Rewriter::replace(int old, int fresh) { values_[old] = fresh; }
 int Rewriter::parameter(int old) {
   if (parameters_[old] < 0) parameters_[old] = add_parameter(from_.parameters()[old]);
   return parameters_[old];
+}
+
+ValueInfo rounded_info(ValueInfo info, DType dtype) {
+  info.dtype = dtype;
+  info.name += "." + std::string(dtype_short_name(dtype));
+  return info;
 }
 
 std::vector<int> use_counts(const Graph& graph) {

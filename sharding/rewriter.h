@@ -17,8 +17,12 @@ class Rewriter {
   // Appends the node as it is, or with outputs that are described otherwise.
   void copy(const Node& node);
   void copy(const Node& node, std::vector<ValueInfo> outputs);
+  // Appends the node with this value of the new graph as its first operand.
+  void copy_reading(int first, const Node& node);
   // Appends a node whose operands are already the new graph's.
   std::vector<Value> append(Node node, std::vector<ValueInfo> outputs);
+  // Appends the operator that rounds an old value to a type; what it gives.
+  int append_rounded(int old, DType dtype);
 
   int value(int old) const;
   void replace(int old, int fresh);
@@ -34,6 +38,9 @@ class Rewriter {
   std::vector<int> values_;  // Old to new; -1: not there.
   std::vector<int> parameters_;
 };
+
+// A value that is rounded to a type.
+ValueInfo rounded_info(ValueInfo info, DType dtype);
 
 // How many times each value is an input.
 std::vector<int> use_counts(const Graph& graph);

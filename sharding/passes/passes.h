@@ -23,6 +23,8 @@ Graph round_inputs(const Graph& graph, const CompileOptions& options);
 // What linears that round their rows read of an all_gather is rounded before it, part by part; on
 // processors, which have such linears.
 Graph round_parts(const Graph& graph, const CompileOptions& options);
+// Rows that experts over codes read once for each route are rounded before them; on processors.
+Graph round_routed(const Graph& graph, const CompileOptions& options);
 // Linears of one input become one, and their outputs views of its columns: q, k, v; gate, up. The
 // head stays by itself.
 Graph fuse_linears(const Graph& graph, const CompileOptions& options);

@@ -15,14 +15,6 @@ bool rounds_rows(Op op, DType weight, bool gpus) {
   return weight == DType::kBF16 || (gpus && op == Op::kLinear && quantization(weight).has_value());
 }
 
-int rounded(Rewriter& rewriter, int value) {
-  ValueInfo info = rewriter.from().values()[value];
-  info.dtype = DType::kBF16;
-  info.name += ".bf16";
-  Node cast{.op = Op::kCast, .inputs = {rewriter.value(value)}};
-  return rewriter.append(std::move(cast), {std::move(info)}).front().id;
-}
-
 }  // namespace
 
 Graph round_inputs(const Graph& graph, const CompileOptions& options) {
@@ -37,12 +29,9 @@ Graph round_inputs(const Graph& graph, const CompileOptions& options) {
       rewriter.copy(node);
       continue;
     }
-    const int input = node.inputs[0];
-    if (casts[input] < 0) casts[input] = rounded(rewriter, input);
-    const int exact = rewriter.value(input);
-    rewriter.replace(input, casts[input]);  // For this node alone.
-    rewriter.copy(node);
-    rewriter.replace(input, exact);
+    int& cast = casts[node.inputs[0]];
+    if (cast < 0) cast = rewriter.append_rounded(node.inputs[0], DType::kBF16);
+    rewriter.copy_reading(cast, node);
   }
   return std::move(rewriter).take();
 }

@@ -39,15 +39,10 @@ bool between_groups(const Node& gather) {
 }
 
 void gather_rounded(Rewriter& rewriter, const Node& gather, DType dtype) {
-  ValueInfo part = rewriter.from().values()[gather.inputs[0]];
-  ValueInfo whole = rewriter.from().values()[gather.outputs[0]];
-  for (ValueInfo* info : {&part, &whole}) {
-    info->dtype = dtype;
-    info->name += "." + std::string(dtype_name(dtype));
-  }
-  Node round{.op = Op::kRoundGroups, .inputs = {rewriter.value(gather.inputs[0])}};
-  const int rounded = rewriter.append(std::move(round), {std::move(part)}).front().id;
-  Node all{.op = Op::kAllGather, .inputs = {rounded}, .attributes = gather.attributes};
+  Node all{.op = Op::kAllGather,
+           .inputs = {rewriter.append_rounded(gather.inputs[0], dtype)},
+           .attributes = gather.attributes};
+  ValueInfo whole = rounded_info(rewriter.from().values()[gather.outputs[0]], dtype);
   rewriter.replace(gather.outputs[0],
                    rewriter.append(std::move(all), {std::move(whole)}).front().id);
 }

@@ -181,6 +181,41 @@ TEST(RoundPartsTest, LinearsOfDifferentRoundingsReadFloat32) {
   }
 }
 
+// 8 experts, 2 for each token; 128 of ffn.
+Graph routed_model() {
+  const AxisSize hidden{Axis::kHidden, 64, 1}, vocab{Axis::kVocab, 192, 1};
+  const AxisSize ffn{Axis::kFfn, 128, 1};
+  Graph g;
+  const Value x = g.embed("embed", vocab, hidden);
+  const Routes routes = g.route(g.router(x, "gate", 8), {.chosen = 2});
+  const auto linear = [&](Value from, const char* name, AxisSize out) {
+    return g.expert_linear(from, routes, {.count = 8, .name = name}, out);
+  };
+  const Value up = g.mul(g.map(linear(x, "*.gate", ffn), Function::kSilu), linear(x, "*.up", ffn));
+  const Value y = g.add(x, g.combine(linear(up, "*.down", hidden), routes));
+  g.top_candidates(g.head(g.select_rows(y), "head", vocab));
+  return g;
+}
+
+TEST(RoundRoutedTest, ARowThatSeveralRoutesReadIsRoundedOnceForGateAndUp) {
+  const auto rounded = [](const CompileOptions& options) {
+    const auto graphs = compile_graphs(routed_model(), options);
+    EXPECT_TRUE(graphs.ok()) << message_of(graphs.status());
+    return count_ops(graphs->front(), Op::kRoundGroups);
+  };
+  for (const char* scheme : {"q8", "q4", "q4m"}) {
+    EXPECT_EQ(rounded(options_for_scheme(scheme, 1, Strategy::kGather)), 1) << scheme;
+    EXPECT_EQ(rounded(options_for_scheme(scheme, 2, Strategy::kReduce)), 1) << scheme;
+    // And each rank's part of what down reads, before it is gathered.
+    EXPECT_EQ(rounded(options_for_scheme(scheme, 2, Strategy::kGather)), 2) << scheme;
+  }
+  EXPECT_EQ(rounded(options_for_scheme("q8c", 1, Strategy::kGather)), 0);
+  EXPECT_EQ(rounded(options_for(1, Strategy::kGather, DType::kBF16)), 0);
+  CompileOptions on_gpus = options_for_scheme("q8", 1, Strategy::kGather);
+  for (WorkerFacts& worker : on_gpus.workers) worker.device = "cuda 0000:01:00.0";
+  EXPECT_EQ(rounded(on_gpus), 0);
+}
+
 TEST(SchemeTest, ARemovedNameSaysWhichOneToUse) {
   EXPECT_EQ(no_such_scheme("q4mg64"), "that scheme was removed: use q4m");
   EXPECT_EQ(no_such_scheme("q5"), "wanted one of q8, q4, q4m, q8c");

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// Experts' linears round a row once for each of its routes, and each linear again: gate and up of 8
+// experts 16 times. A row that is rounded before them is rounded once, to the same codes.
+#include <map>
+#include <utility>
+
+#include "base/quantization.h"
+#include "sharding/passes/passes.h"
+#include "sharding/rewriter.h"
+
+namespace lockstep {
+namespace {
+
+// To what a node rounds the rows that several of its routes read; kNone: it does not.
+DType routed_rounding(const Graph& graph, const Node& node) {
+  if (node.op != Op::kExpertLinear) return DType::kNone;
+  const ValueInfo& x = graph.values()[node.inputs[0]];
+  const bool by_route = x.rows == graph.values()[node.outputs[0]].rows;
+  if (by_route || x.dtype != DType::kF32) return DType::kNone;
+  return rounded_rows(graph.parameters()[node.parameters[0]].dtype);
+}
+
+}  // namespace
+
+Graph round_routed(const Graph& graph, const CompileOptions& options) {
+  if (!take_rounded_rows(options.workers)) return graph;
+  Rewriter rewriter(graph);
+  std::map<std::pair<int, DType>, int> rounded;
+  for (const Node& node : graph.nodes()) {
+    const DType dtype = routed_rounding(graph, node);
+    if (dtype == DType::kNone) {
+      rewriter.copy(node);
+      continue;
+    }
+    const auto [found, fresh] = rounded.try_emplace({node.inputs[0], dtype}, -1);
+    if (fresh) found->second = rewriter.append_rounded(node.inputs[0], dtype);
+    rewriter.copy_reading(found->second, node);
+  }
+  return std::move(rewriter).take();
+}
+
+}  // namespace lockstep
