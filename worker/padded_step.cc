@@ -27,13 +27,13 @@ int64_t padded_positions(int64_t positions) {
 }
 
 PaddedStep::PaddedStep(const program::Limits& limits)
-    : most_(std::min({limits.rows(), limits.sequences(), limits.outputs(), kMostPaddedRows})),
-      tokens_(most_),
-      positions_(most_),
-      sequence_of_row_(most_),
-      output_rows_(most_),
-      sequences_(most_),
-      outputs_(most_) {}
+    : limit_(std::min({limits.rows(), limits.sequences(), limits.outputs(), kMostPaddedRows})),
+      tokens_(limit_),
+      positions_(limit_),
+      sequence_of_row_(limit_),
+      output_rows_(limit_),
+      sequences_(limit_),
+      outputs_(limit_) {}
 
 void PaddedStep::use(const StateRoom& room) {
   has_spare_ = room.spare > 0;

@@ -3,6 +3,7 @@
 // that mean nothing, so that what a device is given to do depends on a bucket alone.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -26,6 +27,8 @@ class PaddedStep {
 
   // Rows that fill up write to the spare page and block.
   void use(const StateRoom& room);
+  // Steps of more rows go as they are from now on.
+  void pad_up_to(int64_t rows) { most_ = std::min(rows, limit_); }
 
   // As many rows, sequences and outputs as the bucket has: first those of `step`, whose pointers
   // are used, then sequences of one row at position 0, with one token, and outputs of which nothing
@@ -35,7 +38,8 @@ class PaddedStep {
   StepView* take(const StepView& step);
 
  private:
-  const int64_t most_;
+  const int64_t limit_;
+  int64_t most_ = limit_;
   int32_t page_ = 0;
   int64_t slot_ = 0;
   bool has_spare_ = false;

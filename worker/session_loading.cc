@@ -117,7 +117,8 @@ absl::StatusOr<std::unique_ptr<Collective>> Session::meet(const Work& work) {
   auto collective = device_collective(std::move(met), *backend_.device,
                                       {.timeout = meeting.collective_timeout,
                                        .cancelled = &cancelled_,
-                                       .host = hosts_of(assignment)[meeting.rank]},
+                                       .host = hosts_of(assignment)[meeting.rank],
+                                       .pads = backend_.graphs},
                                       &choice);
   if (program.rank() == 0 && !choice.text.empty()) {
     spdlog::log(choice.fell_back ? spdlog::level::warn : spdlog::level::info, "collectives {}",

@@ -10,12 +10,17 @@
 #include <type_traits>
 
 #include "base/check.h"
+#include "base/quantization.h"
 #include "base/status.h"
 #include "operators/schema.h"
+#include "proto/attributes.h"
+#include "proto/row_domains.h"
 #include "worker/bindings.h"
 
 namespace lockstep {
 namespace {
+
+using program::Program;
 
 // Each takes memory of the driver's. Then all begin anew.
 constexpr size_t kMostShapes = 64;
@@ -25,16 +30,26 @@ bool same(const StepView& one, const StepView& other) {
   return std::memcmp(&one, &other, sizeof(StepView)) == 0;
 }
 
-bool has_collectives(const program::Program& program) {
-  return std::ranges::any_of(program.instructions(), [](const auto& instruction) {
-    return schema_of(op_of(instruction)).run_by == RunBy::kCollective;
+// Whether all collectives of a padded step of so many rows can be captured.
+bool can_capture(const Program& program, const Collective& collective, int64_t rows) {
+  return std::ranges::all_of(program.instructions(), [&](const program::Instruction& instruction) {
+    if (schema_of(op_of(instruction)).run_by != RunBy::kCollective) return true;
+    if (instruction.op() != program::ALL_GATHER) return collective.can_be_captured(0);
+    const program::Value& whole = program.values(instruction.outputs(0));
+    const OperatorAttrs attrs = bind_attributes(instruction.attributes());
+    int64_t widest = 0;
+    for (int64_t i = 0; i + 1 < attrs.boundary_count; ++i) {
+      widest = std::max(widest, attrs.boundaries[i + 1] - attrs.boundaries[i]);
+    }
+    return collective.can_be_captured(rows_in(program.row_domains(whole.rows()), rows, rows) *
+                                      row_bytes(dtype_of(whole.dtype()), widest));
   });
 }
 
 }  // namespace
 
-StepGraphs::StepGraphs(Device& device, const program::Program& program)
-    : device_(device), meets_(has_collectives(program)), padded_(program.limits()) {}
+StepGraphs::StepGraphs(Device& device, const Program& program)
+    : device_(device), program_(program), padded_(program.limits()) {}
 
 void StepGraphs::use(const StateRoom& room) {
   shapes_.clear();
@@ -43,14 +58,17 @@ void StepGraphs::use(const StateRoom& room) {
 
 void StepGraphs::use(const Collective& collective) {
   shapes_.clear();
-  can_capture_ = !meets_ || collective.can_be_captured();
-  if (can_capture_) return;
-  spdlog::info("{}: steps are queued kernel by kernel: how these ranks meet cannot be captured",
+  int64_t rows = kMostPaddedRows;
+  while (rows > 0 && !can_capture(program_, collective, rows)) --rows;
+  padded_.pad_up_to(rows);
+  if (rows > 0) return;
+  spdlog::info("{}: steps are queued kernel by kernel: not all ranks can capture how they meet",
                device_.name());
 }
 
 absl::Status StepGraphs::run(const StepView& on_device,
                              const std::function<absl::Status()>& direct) {
+  if (refused_) return direct();
   const auto known = std::ranges::find_if(
       shapes_, [&](const Shape& shape) { return same(shape.step, on_device); });
   if (known == shapes_.end()) {

@@ -16,19 +16,21 @@
 
 namespace lockstep {
 
-// Of one program and its weights. One thread at a time, between steps but for run(). The device
-// outlives it.
+// Of one program and its weights. One thread at a time, between steps but for run(). Device and
+// program outlive it.
 class StepGraphs {
  public:
   StepGraphs(Device& device, const program::Program& program);
 
-  // Operands have moved, or collectives are others: what was captured is void. A collective that
-  // cannot be captured is told of in a log line, and no step is padded.
+  // Operands have moved, or collectives are others: what was captured is void. Steps are padded up
+  // to the most rows with which all their collectives can be captured; where these never can, no
+  // step is, and a log line says so.
   void use(const StateRoom& room);
   void use(const Collective& collective);
 
-  // See PaddedStep::take(). Null as well where nothing can be captured.
-  StepView* pad(const StepView& step) { return usable() ? padded_.take(step) : nullptr; }
+  // See PaddedStep::take(). Nothing of it depends on what this rank's device refuses: ranks that
+  // meet have the same rows, and each may replay or not.
+  StepView* pad(const StepView& step) { return padded_.take(step); }
 
   // Queues a padded step, which `direct` would do call by call: of the step calls get what
   // `on_device` holds, by value. The first step of a shape goes that way, since what a driver or a
@@ -41,14 +43,12 @@ class StepGraphs {
     StepView step;
     std::unique_ptr<CapturedQueue> queue;  // From its second step on.
   };
-  bool usable() const { return !refused_ && can_capture_; }
   void capture(Shape& shape, const std::function<absl::Status()>& direct);
   void give_up(const std::string& reason);
 
   Device& device_;
-  const bool meets_;  // The program has collectives.
+  const program::Program& program_;
   PaddedStep padded_;
-  bool can_capture_ = false;  // Once a collective is known.
   bool refused_ = false;
   std::vector<Shape> shapes_;
 };

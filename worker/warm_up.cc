@@ -22,6 +22,7 @@ class NoCollective final : public Collective {
   int ranks() const override { return ranks_; }
   absl::Status all_reduce(float*, int64_t, int64_t, int64_t) override { return absl::OkStatus(); }
   absl::Status all_gather(const GatherArgs&) override { return absl::OkStatus(); }
+  bool can_be_captured(int64_t) const override { return true; }
   void abort() override {}
   Waited waited() const override { return {}; }
 

@@ -9,8 +9,8 @@
 #include "checkpoint/checkpoint.h"
 #include "models/models.h"
 #include "sharding/scheme.h"
+#include "worker/collectives/choice.h"
 #include "worker/collectives/local.h"
-#include "worker/collectives/staged.h"
 
 namespace lockstep {
 namespace {
@@ -184,7 +184,10 @@ absl::Status InProcessCluster::load_or_rejoin() {
     WorkerOptions worker_options{.threads = options_.threads};
     if (!backends_.empty()) {
       worker_options.backend = &backends_[rank];
-      collectives[rank] = staged_collective(std::move(collectives[rank]), *backends_[rank].device);
+      CollectiveChoice choice;
+      ASSIGN_OR_RETURN(collectives[rank],
+                       device_collective(std::move(collectives[rank]), *backends_[rank].device,
+                                         {.nccl = "off", .pads = backends_[rank].graphs}, &choice));
     }
     cluster::Assignment assignment;
     *assignment.mutable_program() = programs_[rank];
@@ -225,7 +228,7 @@ absl::StatusOr<cluster::StepResult> InProcessCluster::step_rank(int rank, const 
                                                                 int failing) {
   if (rank != failing) return workers_[rank]->step(step);
   std::this_thread::sleep_for(std::chrono::milliseconds(5));  // Its peers go ahead and wait for it.
-  workers_[rank]->abort();
+  for (const auto& worker : workers_) worker->abort();  // As the coordinator tells all of them.
   return unavailable("rank {} was lost", rank);
 }
 

@@ -5,17 +5,20 @@
 #include <sys/mman.h>
 
 #include <array>
+#include <atomic>
 #include <cstring>
 #include <deque>
 #include <functional>
 #include <iterator>
 #include <mutex>
 #include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "base/check.h"
 #include "operators/schema.h"
+#include "tests/support/shim_peers.h"
 #include "worker/kernels/cuda/shim/table.h"
 
 namespace lockstep {
@@ -23,10 +26,11 @@ namespace {
 
 constexpr int64_t kRoom = int64_t{1} << 30;
 
-class LateDevice final : public Device {
+class LateDevice final : public Device, public ShimPeers {
  public:
-  LateDevice()
-      : room_(static_cast<std::byte*>(
+  explicit LateDevice(std::string address)
+      : address_(std::move(address)),
+        room_(static_cast<std::byte*>(
             mmap(nullptr, kRoom, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0))) {
     LOCKSTEP_CHECK(room_ != MAP_FAILED);
   }
@@ -36,7 +40,7 @@ class LateDevice final : public Device {
   }
 
   std::string name() const override { return "late device"; }
-  std::string address() const override { return "late"; }
+  std::string address() const override { return address_; }
   int64_t total_bytes() const override { return kRoom; }
   int64_t free_bytes() const override { return kRoom - used_; }
 
@@ -56,14 +60,18 @@ class LateDevice final : public Device {
     released_.insert(memory);
     --allocated_;
   }
-  std::byte* allocate_staging(int64_t bytes) override { return new std::byte[bytes + 1]; }
+  std::byte* allocate_staging(int64_t bytes) override {
+    const std::lock_guard lock(mutex_);
+    return *staging_.insert(new std::byte[bytes + 1]).first;
+  }
   void release_staging(std::byte* memory, int64_t) override {
-    LOCKSTEP_CHECK(queue_.empty());
+    const std::lock_guard lock(mutex_);
+    LOCKSTEP_CHECK(queue_.empty() && staging_.erase(memory) == 1);
     delete[] memory;
   }
 
   void copy_in(std::byte* to, const void* from, int64_t bytes) override {
-    LOCKSTEP_CHECK(bytes == 0 || (has(to) && !has(from)));
+    LOCKSTEP_CHECK(bytes == 0 || ((has(to) || is_own(to)) && !has(from)));
     copy_rows({.to = to, .from = from, .row_bytes = bytes, .rows = 1});
   }
   void copy_out(void* to, const std::byte* from, int64_t bytes) override {
@@ -86,6 +94,8 @@ class LateDevice final : public Device {
     LOCKSTEP_CHECK(captured_ != nullptr);
     return std::move(captured_);
   }
+
+  PeerAccess* peer_access() override { return this; }
 
   void* queue() const override { return const_cast<LateDevice*>(this); }
   bool done() override {
@@ -142,6 +152,15 @@ class LateDevice final : public Device {
     std::vector<Work> works;
   };
 
+  // Of a group that is no more there is nothing to wait for.
+  void queue_exchange(Exchange exchange) override {
+    push([this, exchange = std::move(exchange)] {
+      for (const void* operand : exchange.operands) LOCKSTEP_CHECK(has_still(operand));
+      LOCKSTEP_CHECK(staging_.contains(reinterpret_cast<const std::byte*>(exchange.ended)));
+      exchange.run();
+    });
+  }
+
   void push(Work work) {
     if (captured_ != nullptr) return captured_->works.push_back(std::move(work));
     const std::lock_guard lock(mutex_);
@@ -187,10 +206,12 @@ class LateDevice final : public Device {
     }
   }
 
+  const std::string address_;
   std::byte* const room_;
   int64_t used_ = 0;
   int64_t allocated_ = 0;
   std::set<const std::byte*> begins_, released_;  // Of all memory that there ever was.
+  std::set<std::byte*, std::less<>> staging_;     // What there is of it.
   std::unique_ptr<Captured> captured_;            // Null: what is queued is to be done.
   std::mutex working_;                            // One thread at a time.
   std::mutex mutex_;                              // Of the queue: several threads may wait.
@@ -221,14 +242,21 @@ std::vector<KernelEntry> late_kernels() {
   return table;
 }
 
-}  // namespace
-
-Backend late_backend() {
+Backend backend_at(std::string address) {
   static const std::vector<KernelEntry> kernels = late_kernels();
-  return {.device = std::make_unique<LateDevice>(),
+  return {.device = std::make_unique<LateDevice>(std::move(address)),
           .kernels = kernels,
           .numeric_class = fmt::format("{}@late", kCudaExactClass),
           .memory_fraction = 0.9};
+}
+
+}  // namespace
+
+Backend late_backend() { return backend_at("late"); }
+
+Backend late_peer_backend() {
+  static std::atomic<int> count = 0;
+  return backend_at("late " + std::to_string(++count));
 }
 
 }  // namespace lockstep

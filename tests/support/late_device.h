@@ -11,7 +11,10 @@
 
 namespace lockstep {
 
-// Any number of them, each used by one thread at a time.
+// Any number of them, each used by one thread at a time. They pass for one GPU, over which ranks do
+// not meet.
 Backend late_backend();
+// A GPU of its own each time: they reach each other's memory.
+Backend late_peer_backend();
 
 }  // namespace lockstep

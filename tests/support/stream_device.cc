@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/support/stream_device.h"
 
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include <chrono>
 #include <condition_variable>
 #include <cstring>
@@ -14,33 +10,21 @@
 #include <new>
 #include <random>
 #include <thread>
+#include <utility>
 
 #include "base/check.h"
-#include "worker/kernels/cuda/exchange.h"
+#include "tests/support/shim_peers.h"
 
 namespace lockstep {
 namespace {
 
-PeerMemory* map_peer_memory(int file) {
-  void* memory = mmap(nullptr, kPeerMemoryBytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-  return memory == MAP_FAILED ? nullptr : static_cast<PeerMemory*>(memory);
-}
-
-// A driver's handle is the process and its file of the memory.
-struct FileHandle {
-  int64_t process;
-  int file;
-};
-
-class StreamDevice final : public Device, public PeerAccess {
+class StreamDevice final : public Device, public ShimPeers {
  public:
   explicit StreamDevice(const StreamOptions& options)
       : options_(options), random_(options.seed), thread_([this] { work(); }) {}
   ~StreamDevice() override {
     push({});
     thread_.join();
-    if (peer_memory_ != nullptr) munmap(peer_memory_, kPeerMemoryBytes);
-    if (file_ >= 0) ::close(file_);
   }
 
   std::string name() const override { return "stream device"; }
@@ -93,56 +77,21 @@ class StreamDevice final : public Device, public PeerAccess {
 
   PeerAccess* peer_access() override { return options_.has_peers ? this : nullptr; }
 
-  PeerMemory* own(PeerHandle* handle, std::string* problem) override {
-    if (file_ < 0) {
-      file_ = memfd_create("lockstep peer memory", MFD_CLOEXEC);
-      if (file_ >= 0 && ftruncate(file_, kPeerMemoryBytes) == 0) {
-        peer_memory_ = map_peer_memory(file_);
-      }
-    }
-    if (peer_memory_ == nullptr) *problem = "no memory";
-    *handle = {.address = peer_memory_};
-    const FileHandle file{getpid(), file_};
-    std::memcpy(handle->driver, &file, sizeof(file));
-    return peer_memory_;
-  }
   PeerMemory* open(const PeerHandle& peer, std::string* problem) override {
     *problem = options_.refusal;
-    if (!problem->empty()) return nullptr;
-    const FileHandle handle = file_of(peer);
-    if (handle.process == getpid()) return static_cast<PeerMemory*>(peer.address);
-    const std::string path =
-        "/proc/" + std::to_string(handle.process) + "/fd/" + std::to_string(handle.file);
-    const int file = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
-    PeerMemory* const memory = file < 0 ? nullptr : map_peer_memory(file);
-    if (file >= 0) ::close(file);
-    if (memory == nullptr) *problem = path + " cannot be mapped";
-    return memory;
-  }
-  void close(const PeerHandle& peer, PeerMemory* memory) override {
-    if (file_of(peer).process != getpid()) munmap(memory, kPeerMemoryBytes);
+    return problem->empty() ? ShimPeers::open(peer, problem) : nullptr;
   }
   const char* all_reduce(const PeerGroup& group, const PeerSum& sum) override {
-    push([this, group, sum] {
-      delay();
-      if (options_.lies) *reinterpret_cast<float*>(sum.data) += 1;
-      LOCKSTEP_CHECK(cuda_shim::all_reduce(group, sum, nullptr) == nullptr);
-    });
-    return nullptr;
-  }
-  const char* all_gather(const PeerGroup& group, const PeerGather& gather) override {
-    push([this, group, gather] {
-      delay();
-      LOCKSTEP_CHECK(cuda_shim::all_gather(group, gather, nullptr) == nullptr);
-    });
-    return nullptr;
+    if (options_.lies) push([sum] { *reinterpret_cast<float*>(sum.data) += 1; });
+    return ShimPeers::all_reduce(group, sum);
   }
 
  private:
-  static FileHandle file_of(const PeerHandle& peer) {
-    FileHandle file{};
-    std::memcpy(&file, peer.driver, sizeof(file));
-    return file;
+  void queue_exchange(Exchange exchange) override {
+    push([this, run = std::move(exchange.run)] {
+      delay();
+      run();
+    });
   }
 
   // Mostly none; some of hundreds of microseconds. On the device's thread.
@@ -175,8 +124,6 @@ class StreamDevice final : public Device, public PeerAccess {
 
   const StreamOptions options_;
   std::minstd_rand random_;
-  int file_ = -1;
-  PeerMemory* peer_memory_ = nullptr;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<std::function<void()>> queue_;

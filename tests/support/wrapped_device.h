@@ -39,6 +39,8 @@ class WrappedDevice : public Device {
     return inner_->end_capture(problem);
   }
 
+  PeerAccess* peer_access() override { return inner_->peer_access(); }
+
   void* queue() const override { return inner_->queue(); }
   bool done() override { return inner_->done(); }
   const char* synchronize() override { return inner_->synchronize(); }

@@ -129,6 +129,12 @@ TEST(PaddedStepTest, OtherStepsGoAsTheyAre) {
   EXPECT_EQ(padded.take(none.view), nullptr);
   EXPECT_EQ(padded.take(six.view)->rows, 6) << "as many as outputs were planned for";
   EXPECT_EQ(padded.take(seven.view), nullptr);
+  padded.pad_up_to(5);
+  Step five(5, 5);
+  EXPECT_EQ(padded.take(five.view)->rows, 5) << "as many as may be padded";
+  EXPECT_EQ(padded.take(six.view), nullptr);
+  padded.pad_up_to(kMostPaddedRows);
+  EXPECT_EQ(padded.take(six.view)->rows, 6);
   StepView prompt = step.view;
   prompt.sequence_count = 2;
   EXPECT_EQ(padded.take(prompt), nullptr);

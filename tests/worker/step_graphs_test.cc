@@ -9,109 +9,19 @@
 #include <spdlog/sinks/ostream_sink.h>
 #include <spdlog/spdlog.h>
 
-#include <fstream>
-#include <map>
 #include <sstream>
 
 #include "base/status.h"
-#include "tests/support/in_process_cluster.h"
 #include "tests/support/late_device.h"
 #include "tests/support/steps.h"
-#include "tests/support/temp_folder.h"
 #include "tests/support/test_data.h"
 #include "tests/support/tiny_program.h"
-#include "tests/worker/counting_device.h"
+#include "tests/worker/graph_pair.h"
 #include "worker/collectives/local.h"
 #include "worker/collectives/staged.h"
 
 namespace lockstep {
 namespace {
-
-Backend graph_backend(Captures& captures) {
-  Backend backend = late_backend();
-  backend.device = std::make_unique<CountingDevice>(std::move(backend.device), captures);
-  backend.graphs = true;
-  return backend;
-}
-
-// Everything but the time that it took.
-std::string text_of(cluster::StepResult result) {
-  result.clear_times();
-  return result.SerializeAsString();
-}
-
-// A model whose steps are run twice, with graphs and without.
-class Pair {
- public:
-  explicit Pair(InProcessOptions options) {
-    options.limits.set_page_tokens(16);
-    options.limits.set_context(128);
-    options.backend = [this] { return graph_backend(captures); };
-    graphs_ = open(options, graphs_group_);
-    options.backend = late_backend;
-    direct_ = open(options, direct_group_);
-  }
-  // A new group of each, without a restart.
-  void regroup() {
-    graphs_group_ = graphs_->form({}).value();
-    direct_group_ = direct_->form({}).value();
-    step_ = 0;
-  }
-  void run(cluster::Step step) {
-    step.set_step(++step_);
-    const auto found = graphs_group_->run(step), wanted = direct_group_->run(step);
-    ASSERT_EQ(message_of(found.status()), "");
-    ASSERT_EQ(message_of(wanted.status()), "");
-    for (size_t rank = 0; rank < wanted->size(); ++rank) {
-      ASSERT_EQ(text_of((*found)[rank]), text_of((*wanted)[rank])) << "step " << step_;
-    }
-  }
-
-  Captures captures;
-
- private:
-  static std::unique_ptr<InProcessCluster> open(const InProcessOptions& options,
-                                                std::unique_ptr<Group>& group) {
-    auto cluster = InProcessCluster::open(options);
-    EXPECT_EQ(message_of(cluster.status()), "");
-    auto formed = (*cluster)->form({});
-    EXPECT_EQ(message_of(formed.status()), "");
-    group = std::move(formed).value();
-    return std::move(cluster).value();
-  }
-
-  std::unique_ptr<InProcessCluster> graphs_, direct_;
-  std::unique_ptr<Group> graphs_group_, direct_group_;
-  uint64_t step_ = 0;
-};
-
-// Tokens that mean nothing, of sequences that come, grow and come again.
-class Sequences {
- public:
-  // Sequence `slot` begins with so many tokens, in pages of its own: others each time.
-  void begin(cluster::Step& step, int32_t slot, int64_t rows) {
-    lengths_[slot] = 0;
-    const int32_t first = (2 * slot + 6 * (begun_++ % 3)) % 60;
-    add(step, slot, rows, {first, first + 1});
-  }
-  void grow(cluster::Step& step, int32_t slot) { add(step, slot, 1, {}); }
-
- private:
-  void add(cluster::Step& step, int32_t slot, int64_t rows, const std::vector<int32_t>& pages) {
-    std::vector<int32_t> tokens;
-    for (int64_t i = 0; i < rows; ++i) tokens.push_back((7 * slot + 5 * next_++) % 97);
-    add_rows_in_slot(step, slot, tokens, lengths_[slot], pages);
-    cluster::Output& output = *step.mutable_outputs(step.outputs_size() - 1);
-    output.set_temperature(0.5f);
-    output.set_seed(static_cast<uint64_t>(slot));
-    output.set_want_noisy(true);
-    output.set_want_raw_sums(slot % 2 == 0);
-    lengths_[slot] += rows;
-  }
-  std::map<int32_t, int64_t> lengths_;
-  int32_t next_ = 1;
-  int32_t begun_ = 0;
-};
 
 struct Family {
   const char* name;
@@ -145,8 +55,8 @@ TEST_P(StepGraphsFamilyTest, ReplaysHaveTheBitsOfKernelsQueuedOneByOne) {
     pair.run(step);
   };
   for (int i = 0; i < 4; ++i) grow({0, 1, 2});
-  EXPECT_EQ(pair.captures.begun, 1);
-  EXPECT_EQ(pair.captures.replayed, 3);
+  EXPECT_EQ(pair.captures[0].begun, 1);
+  EXPECT_EQ(pair.captures[0].replayed, 3);
   for (int i = 0; i < 3; ++i) grow({2});
   for (int i = 0; i < 2; ++i) grow({2, 0});
   cluster::Step again;  // One has lost its pages and is computed again, beside one that grows.
@@ -159,31 +69,12 @@ TEST_P(StepGraphsFamilyTest, ReplaysHaveTheBitsOfKernelsQueuedOneByOne) {
   pair.run(fresh);
   for (int i = 0; i < 2; ++i) grow({3, 1, 0});
   grow({1, 2, 3, 0});
-  EXPECT_EQ(pair.captures.begun, 3);
-  EXPECT_EQ(pair.captures.replayed, 3 + 2 + 1 + 4);
+  EXPECT_EQ(pair.captures[0].begun, 3);
+  EXPECT_EQ(pair.captures[0].replayed, 3 + 2 + 1 + 4);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, StepGraphsFamilyTest, ::testing::ValuesIn(kFamilies),
                          [](const auto& info) { return std::string(info.param.name); });
-
-// A model of one small layer, with weights that are drawn.
-class SmallModel {
- public:
-  explicit SmallModel(int vocab) {
-    std::ofstream(folder_.path() / "config.json")
-        << R"({"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_act": "silu",
-               "hidden_size": 16, "intermediate_size": 16, "num_hidden_layers": 1,
-               "num_attention_heads": 2, "num_key_value_heads": 2, "rms_norm_eps": 1e-5,
-               "max_position_embeddings": 128, "vocab_size": )"
-        << vocab << "}";
-  }
-  InProcessOptions options(int ranks = 1) const {
-    return {.model = folder_.path(), .ranks = ranks, .dtype = "float32", .random_seed = 5};
-  }
-
- private:
-  TempFolder folder_;
-};
 
 TEST(StepGraphsTest, EveryNumberOfRowsAroundABucketsBorderHasItsBits) {
   const SmallModel model(64);
@@ -194,7 +85,7 @@ TEST(StepGraphsTest, EveryNumberOfRowsAroundABucketsBorderHasItsBits) {
   options.max_pages = 200;
   Pair pair(options);
   for (const int32_t rows : {1, 2, 3, 4, 5, 63, 64, 65}) {
-    const int before = pair.captures.replayed;
+    const int before = pair.captures[0].replayed;
     for (int position = 0; position < 2; ++position) {
       cluster::Step step;
       for (int32_t slot = 0; slot < rows; ++slot) {
@@ -202,12 +93,12 @@ TEST(StepGraphsTest, EveryNumberOfRowsAroundABucketsBorderHasItsBits) {
       }
       pair.run(step);
     }
-    EXPECT_GT(pair.captures.replayed, before) << rows << " rows";
+    EXPECT_GT(pair.captures[0].replayed, before) << rows << " rows";
   }
-  EXPECT_EQ(pair.captures.begun, 6) << "buckets 1, 2, 4, 8, 64 and 80";
+  EXPECT_EQ(pair.captures[0].begun, 6) << "buckets 1, 2, 4, 8, 64 and 80";
 }
 
-TEST(StepGraphsTest, RanksThatMeetCaptureNothing) {
+TEST(StepGraphsTest, RanksThatMeetByWayOfTheHostCaptureNothing) {
   const SmallModel model(64);
   Pair pair(model.options(2));
   for (int position = 0; position < 4; ++position) {
@@ -215,7 +106,7 @@ TEST(StepGraphsTest, RanksThatMeetCaptureNothing) {
     add_rows_in_slot(step, 0, {5}, position, {1});
     pair.run(step);
   }
-  EXPECT_EQ(pair.captures.begun, 0);
+  EXPECT_EQ(pair.captures[0].begun, 0);
 }
 
 // One rank of a program with every operator, which tests ask as a transport would.
@@ -313,11 +204,11 @@ TEST(StepGraphsTest, NothingIsReplayedOnceAStepsArraysAreElsewhere) {
     pair.run(step);
   };
   for (int position = 0; position < 3; ++position) grow(2, position, 1);
-  EXPECT_EQ(pair.captures.replayed, 2);
+  EXPECT_EQ(pair.captures[0].replayed, 2);
   grow(20, 0, 2048);  // 20 * 2048 candidates and logits.
   for (int position = 1; position < 4; ++position) grow(2, position, 1);
-  EXPECT_EQ(pair.captures.begun, 2);
-  EXPECT_EQ(pair.captures.replayed, 4);
+  EXPECT_EQ(pair.captures[0].begun, 2);
+  EXPECT_EQ(pair.captures[0].replayed, 4);
 }
 
 // What is logged while it lives.

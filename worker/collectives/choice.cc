@@ -100,7 +100,8 @@ absl::StatusOr<std::unique_ptr<PeerLink>> link_of(const std::vector<Card>& cards
   return PeerLink::connect(met, device,
                            {.timeout = meeting.timeout,
                             .cancelled = meeting.cancelled,
-                            .off = off ? "switched off by LOCKSTEP_PEER_MEMORY" : ""},
+                            .off = off ? "switched off by LOCKSTEP_PEER_MEMORY" : "",
+                            .pads = meeting.pads},
                            problem);
 }
 

@@ -17,8 +17,9 @@ namespace lockstep {
 struct DeviceMeeting {
   std::chrono::nanoseconds timeout = kCollectiveTimeout;  // Of setting up, and of every step.
   const std::atomic<bool>* cancelled = nullptr;           // Ends the setting up once it is true.
-  std::string nccl;  // Which library to look for: see load_nccl().
-  int host = 0;      // A number of this rank's host: GPUs of two hosts may have one address.
+  std::string nccl;   // Which library to look for: see load_nccl().
+  int host = 0;       // A number of this rank's host: GPUs of two hosts may have one address.
+  bool pads = false;  // See PeerLinkArgs.
 };
 
 struct CollectiveChoice {

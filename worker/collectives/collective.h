@@ -47,9 +47,10 @@ class Collective {
   // Operands on a device may only be queued by the calls above: this waits for all that is
   // queued there, kernels included. Once a step, after its last call.
   virtual absl::Status finish() { return absl::OkStatus(); }
-  // The calls above do nothing but queue, the same for the same arguments: a device may capture
-  // them and replay them without calls.
-  virtual bool can_be_captured() const { return false; }
+  // all_reduce, and all_gather to which no rank gives more bytes than that, do nothing but queue,
+  // the same for the same arguments: a device may capture them and replay them without calls. The
+  // same on all ranks.
+  virtual bool can_be_captured(int64_t /*gather_bytes*/) const { return false; }
 
   // Ends every collective under way or to come, on all ranks that can be reached, with kAborted.
   // From any thread, and from a signal handler's thread; never blocks.

@@ -27,6 +27,12 @@ class DirectCollective final : public Collective {
     return waited;
   }
 
+  // What a launch gets by value depends on the operands alone: exchanges are counted, and ended, in
+  // memory.
+  bool can_be_captured(int64_t gather_bytes) const override {
+    return link_->all_pad() && gather_bytes <= kMaxDirectGatherBytes;
+  }
+
   absl::Status all_reduce(float* data, int64_t rows, int64_t cols, int64_t stride) override {
     constexpr int64_t kSize = sizeof(float);
     if (rows * cols == 0) return absl::OkStatus();

@@ -18,6 +18,7 @@ struct Card {
   PeerHandle handle;
   uint64_t first = 0;  // Of the exchanges' numbers: rank 0's counts.
   bool can = false;    // Its device is of the kind.
+  bool pads = false;   // See PeerLinkArgs.
 };
 
 uint64_t drawn() {
@@ -63,7 +64,7 @@ absl::StatusOr<std::unique_ptr<PeerLink>> PeerLink::connect(Collective& met, Dev
                                                             std::string* problem) {
   problem->clear();
   std::unique_ptr<PeerLink> link(new PeerLink(met, device, args));
-  Card card{.first = drawn(), .can = link->access_ != nullptr};
+  Card card{.first = drawn(), .can = link->access_ != nullptr, .pads = args.pads};
   absl::Status own;
   if (!card.can) {
     own = absl::UnavailableError("its device cannot reach the memory of others");
@@ -84,6 +85,7 @@ absl::StatusOr<std::unique_ptr<PeerLink>> PeerLink::connect(Collective& met, Dev
   if (std::ranges::none_of(cards, &Card::can)) return nullptr;
   ASSIGN_OR_RETURN(*problem, share_outcome(met, own));
   if (!problem->empty()) return nullptr;
+  link->all_pad_ = std::ranges::all_of(cards, &Card::pads);
   std::vector<PeerHandle> handles;
   handles.reserve(cards.size());
   for (const Card& each : cards) handles.push_back(each.handle);

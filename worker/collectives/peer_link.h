@@ -19,7 +19,8 @@ namespace lockstep {
 struct PeerLinkArgs {
   std::chrono::nanoseconds timeout{};            // Of every wait for a peer; trying out has half.
   const std::atomic<bool>* cancelled = nullptr;  // Ends the trying out once it is true.
-  std::string off;  // Not empty: this rank wants none, for this reason.
+  std::string off;    // Not empty: this rank wants none, for this reason.
+  bool pads = false;  // This rank pads steps that may be captured (Backend::graphs).
 };
 
 class PeerLink {
@@ -34,6 +35,9 @@ class PeerLink {
   ~PeerLink();
   PeerLink(const PeerLink&) = delete;
   PeerLink& operator=(const PeerLink&) = delete;
+
+  // All ranks pad steps: operands are of the same rows on each.
+  bool all_pad() const { return all_pad_; }
 
   // Queued, as PeerAccess says. After an error, also one that finish() found, all calls fail.
   absl::Status all_reduce(const PeerSum& sum);
@@ -58,6 +62,7 @@ class PeerLink {
   const std::atomic<bool>* cancelled_;
   PeerGroup group_;
   std::vector<PeerHandle> handles_;
+  bool all_pad_ = false;
   StagingMemory ended_;  // PeerGroup's word.
   absl::Status failure_;
 };

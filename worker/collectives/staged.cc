@@ -21,7 +21,7 @@ class StagedCollective final : public Collective {
   void abort() override { host_->abort(); }
   Waited waited() const override { return host_->waited(); }
   // Without peers at most a copy is queued.
-  bool can_be_captured() const override { return ranks() == 1; }
+  bool can_be_captured(int64_t) const override { return ranks() == 1; }
 
   absl::Status all_reduce(float* data, int64_t rows, int64_t cols, int64_t stride) override {
     if (ranks() == 1) return host_->all_reduce(nullptr, 0, 0, 0);

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// How devices without a GPU reach each other's memory (worker/kernels/peer_memory.h): of this
+// process or of another one of this user. Exchanges are the shim's kernels. No absl.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "worker/kernels/peer_memory.h"
+
+namespace lockstep {
+
+class ShimPeers : public PeerAccess {
+ public:
+  ~ShimPeers() override;
+  PeerMemory* own(PeerHandle* handle, std::string* problem) override;
+  PeerMemory* open(const PeerHandle& peer, std::string* problem) override;
+  void close(const PeerHandle& peer, PeerMemory* memory) override;
+  const char* all_reduce(const PeerGroup& group, const PeerSum& sum) override;
+  const char* all_gather(const PeerGroup& group, const PeerGather& gather) override;
+
+ protected:
+  struct Exchange {
+    const uint32_t* ended;              // PeerGroup's.
+    std::vector<const void*> operands;  // Where they begin on the device.
+    std::function<void()> run;
+  };
+  // To be run in the order of the device's queue.
+  virtual void queue_exchange(Exchange exchange) = 0;
+  bool is_own(const void* memory) const { return memory_ != nullptr && memory == memory_; }
+
+ private:
+  int file_ = -1;
+  PeerMemory* memory_ = nullptr;
+};
+
+}  // namespace lockstep
