@@ -3,8 +3,8 @@
 #include "worker/executor.h"
 
 #include <algorithm>
-#include <cstring>
 #include <type_traits>
+#include <utility>
 
 #include "base/check.h"
 #include "base/clock.h"
@@ -159,6 +159,7 @@ absl::StatusOr<std::unique_ptr<Executor>> Executor::make(const Program& program,
     call.args.queue = device.queue();
     executor->calls_.push_back(std::move(call));
   }
+  executor->find_norms();
   executor->peers_row_ = executor->profile_.row("wait for other ranks");
   executor->place_values(executor->shared_.data());
   if (device.is_host()) return executor;
@@ -209,6 +210,16 @@ void Executor::connect(const Instruction& instruction, const Weights& weights, C
   if (schema_of(op_of(instruction)).state != StateKind::kNone) call.state = call.args.attrs.state;
   call.profile_row = profile_.row(
       call.kernel != nullptr ? call.kernel->name : std::string(op_name(op_of(instruction))));
+}
+
+// A collective may take one with the sum that it reads.
+void Executor::find_norms() {
+  for (size_t i = 0; i + 1 < calls_.size(); ++i) {
+    const Instruction& sum = program_.instructions(calls_[i].instruction);
+    const Instruction& next = program_.instructions(calls_[i + 1].instruction);
+    if (sum.op() != program::ALL_REDUCE || next.op() != program::ADD_NORM) continue;
+    if (next.inputs(1).value() == sum.outputs(0)) calls_[i].norm = &calls_[i + 1];
+  }
 }
 
 // Shared values of the program are at `shared`.
@@ -293,6 +304,7 @@ absl::Status Executor::run_calls(StepView& step, StepView& on_device,
   const bool queued = !device_.is_host();
   int64_t before_ns = steady_now_ns();
   int64_t done = 0;
+  bool is_normed = false;  // The call is an add_norm that its sum has taken with it.
   for (Call& call : calls_) {
     ++done;
     set_rows(domain_rows_, call);
@@ -301,7 +313,8 @@ absl::Status Executor::run_calls(StepView& step, StepView& on_device,
     if (call.kind == Kind::kKernel) {
       if (domain_rows_[call.rows] == 0) continue;
       call.args.step = &on_device;
-      const char* failure = call.kernel->run(call.args);
+      const bool is_done = std::exchange(is_normed, false);
+      const char* failure = is_done ? nullptr : call.kernel->run(call.args);
       if (failure == nullptr && checks_each_) failure = device_.synchronize();
       if (failure != nullptr) return kernel_status(*call.kernel, failure);
       call.args.step = &step;
@@ -310,7 +323,9 @@ absl::Status Executor::run_calls(StepView& step, StepView& on_device,
       LOCKSTEP_CHECK(collective_ != nullptr);
       const WaitingMark waiting(*progress_);
       const int64_t waited_ns = collective_->waited().wait_ns;
-      RETURN_IF_ERROR(call.kind == Kind::kAllReduce ? reduce(call) : gather(call));
+      Call* const norm = values == nullptr ? call.norm : nullptr;  // Sums are to be seen as well.
+      RETURN_IF_ERROR(call.kind == Kind::kAllReduce ? reduce(call, norm, &is_normed)
+                                                    : gather(call));
       if (checks_each_) RETURN_IF_ERROR(collective_->finish());
       if (!call.shared || !shares_) cost = moved_bytes(call.args);
       wait_ns = collective_->waited().wait_ns - waited_ns;
@@ -318,7 +333,9 @@ absl::Status Executor::run_calls(StepView& step, StepView& on_device,
     }
     if (!queued || call.kind != Kind::kKernel) completed(done);
     if (loading_ != nullptr) loading_->add_load(1);
-    if (values != nullptr) RETURN_IF_ERROR(keep_values(call, *values));
+    if (values != nullptr) {
+      RETURN_IF_ERROR(keep_values(program_, call.instruction, call.args.out, device_, *values));
+    }
     const int64_t after_ns = steady_now_ns();
     profile_.add(call.profile_row, after_ns - before_ns - wait_ns, cost);
     if (times != nullptr) times->push_back({call.instruction, before_ns, after_ns, wait_ns});
@@ -333,33 +350,7 @@ void Executor::completed(int64_t calls) {
                                 std::memory_order_relaxed);
 }
 
-absl::Status Executor::keep_values(const Call& call, MadeValues& values) {
-  if (call.instruction < values.begin || values.end <= call.instruction) return absl::OkStatus();
-  const Instruction& instruction = program_.instructions(call.instruction);
-  for (int i = 0; i < instruction.outputs_size(); ++i) {
-    const TensorView& view = call.args.out[i];
-    if (is_rounded(view.dtype)) continue;  // What was rounded is among the values.
-    const int64_t element = dtype_bytes(view.dtype), row_bytes = view.cols * element;
-    MadeValues::Made made{.value = instruction.outputs(i), .rows = {}};
-    made.rows.resize(static_cast<size_t>(view.rows * row_bytes));
-    for (int64_t row = 0; row < view.rows && row_bytes > 0; ++row) {
-      const std::byte* from =
-          static_cast<const std::byte*>(view.data) + row * view.stride * element;
-      char* to = made.rows.data() + row * row_bytes;
-      if (device_.is_host()) {
-        std::memcpy(to, from, static_cast<size_t>(row_bytes));
-      } else {
-        device_.copy_out(to, from, row_bytes);
-      }
-    }
-    // Before the bytes move: until then they are where the copies go.
-    RETURN_IF_ERROR(device_status(device_.synchronize(), device_));
-    values.made.push_back(std::move(made));
-  }
-  return absl::OkStatus();
-}
-
-absl::Status Executor::reduce(const Call& call) {
+absl::Status Executor::reduce(const Call& call, Call* norm, bool* is_normed) {
   const TensorView &x = call.args.in[0], &sum = call.args.out[0];
   constexpr int64_t kBytes = sizeof(float);
   if (x.data != sum.data) {
@@ -369,6 +360,11 @@ absl::Status Executor::reduce(const Call& call) {
                        .from_stride = x.stride * kBytes,
                        .row_bytes = x.cols * kBytes,
                        .rows = x.rows});
+  }
+  if (norm != nullptr) {
+    set_rows(domain_rows_, *norm);
+    ASSIGN_OR_RETURN(*is_normed, collective_->reduce_add_norm(norm->args));
+    if (*is_normed) return absl::OkStatus();
   }
   return collective_->all_reduce(sum.row<float>(0), sum.rows, sum.cols, sum.stride);
 }

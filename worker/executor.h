@@ -14,6 +14,7 @@
 #include "worker/bindings.h"
 #include "worker/collectives/collective.h"
 #include "worker/kernels/device_step.h"
+#include "worker/made_values.h"
 #include "worker/memory.h"
 #include "worker/profile.h"
 #include "worker/progress.h"
@@ -30,18 +31,6 @@ int64_t buffer_bytes(const program::Program& program, const Bindings& bindings, 
 // view costs nothing, a collective the bytes that it makes.
 std::vector<KernelCost> instruction_costs(const program::Program& program, const Bindings& bindings,
                                           const StepView& step);
-
-// What instructions [begin, end) of a run made: kernels' and collectives' outputs, as they were
-// before the next one ran.
-struct MadeValues {
-  struct Made {
-    int value = 0;     // Of the program.
-    std::string rows;  // Its bytes, row by row without gaps.
-  };
-  int begin = 0;
-  int end = 0;
-  std::vector<Made> made;
-};
 
 // When an operator of a run began and ended, by steady_now_ns().
 struct OperatorTime {
@@ -99,6 +88,7 @@ class Executor {
     KernelArgs args;
     std::vector<int64_t> boundaries;  // all_gather: in groups of columns that are stored together
     bool shared = false;              // all_gather: its result is where all ranks see it.
+    Call* norm = nullptr;             // all_reduce: the next call, where that is its add_norm.
     int state = -1;                   // Of operators that have one.
     int profile_row = 0;
     int instruction = 0;  // Of the program.
@@ -112,12 +102,13 @@ class Executor {
                     const KernelEntry* kernel);
   void connect(const program::Instruction& instruction, const Weights& weights, Call& call);
   void place_values(std::byte* shared);
+  void find_norms();
   absl::Status place_tables();
   static void set_rows(const std::vector<int64_t>& domain_rows, Call& call);
   absl::Status run_calls(StepView& step, StepView& on_device, std::vector<OperatorTime>* times,
                          MadeValues* values);
-  absl::Status keep_values(const Call& call, MadeValues& values);
-  absl::Status reduce(const Call& call);
+  // With `norm`, unless it is null, where the collective does both: *is_normed.
+  absl::Status reduce(const Call& call, Call* norm, bool* is_normed);
   absl::Status gather(const Call& call);
   // This many calls of the run are completed.
   void completed(int64_t calls);

@@ -81,4 +81,12 @@ const char* ShimPeers::all_gather(const PeerGroup& group, const PeerGather& gath
   return nullptr;
 }
 
+const char* ShimPeers::reduce_add_norm(const PeerGroup& group, const KernelArgs& args) {
+  queue_exchange(
+      {group.ended,
+       {args.in[0].data, args.in[1].data, args.in[2].data, args.out[0].data, args.out[1].data},
+       [group, args] { LOCKSTEP_CHECK(cuda_shim::reduce_add_norm(group, args) == nullptr); }});
+  return nullptr;
+}
+
 }  // namespace lockstep

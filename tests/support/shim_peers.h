@@ -18,6 +18,7 @@ class ShimPeers : public PeerAccess {
   void close(const PeerHandle& peer, PeerMemory* memory) override;
   const char* all_reduce(const PeerGroup& group, const PeerSum& sum) override;
   const char* all_gather(const PeerGroup& group, const PeerGather& gather) override;
+  const char* reduce_add_norm(const PeerGroup& group, const KernelArgs& args) override;
 
  protected:
   struct Exchange {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <functional>
 
 #include "base/status.h"
 #include "tests/sharding/test_models.h"
@@ -154,7 +155,7 @@ TEST(DeviceRanksTest, RanksThatGatherRoundedPartsHaveTheBitsOfOne) {
 }
 
 // Llama's layer: heads of 8 columns, rows of whole 16 bytes.
-Graph llama_of(int layers) {
+void write_llama(const std::filesystem::path& folder, int layers) {
   const std::filesystem::path config =
       std::filesystem::path(LOCKSTEP_SOURCE_DIR) / "tests/data/configs/llama/config.json";
   std::ifstream file(config);
@@ -166,23 +167,49 @@ Graph llama_of(int layers) {
   };
   replace("\"num_hidden_layers\": 2", "\"num_hidden_layers\": " + std::to_string(layers));
   replace("\"intermediate_size\": 124", "\"intermediate_size\": 128");
+  std::ofstream(folder / "config.json") << text;
+}
+
+Graph llama_of(int layers) {
   const TempFolder folder;
-  std::ofstream(folder.path() / "config.json") << text;
+  write_llama(folder.path(), layers);
   auto model = describe_model(folder.path(), {}, 0);
   EXPECT_EQ(message_of(model.status()), "");
   return std::move(model->graph);
 }
 
-int64_t launches_of(const program::Program& program) {
-  Rank rank(program);
+// Of a step that generates.
+int64_t launches_of(const std::function<void(cluster::Step)>& run) {
   cluster::Step step;
   add_rows_in_slot(step, 0, {3}, 0, {0});
-  rank.run(step);
+  run(step);
   const int64_t before = shim::launches();
   step = {};
   add_rows_in_slot(step, 0, {4}, 1, {});
-  rank.run(step);
+  run(step);
   return shim::launches() - before;
+}
+
+int64_t launches_of(const program::Program& program) {
+  Rank rank(program);
+  return launches_of([&](const cluster::Step& step) { rank.run(step); });
+}
+
+int64_t launches_of_ranks(int layers, const std::function<Backend()>& backend) {
+  const TempFolder folder;
+  write_llama(folder.path(), layers);
+  const auto cluster = InProcessCluster::open({.model = folder.path(),
+                                               .ranks = 2,
+                                               .strategy = Strategy::kReduce,
+                                               .random_seed = 5,
+                                               .backend = backend});
+  EXPECT_EQ(message_of(cluster.status()), "");
+  const auto group = (*cluster)->form({});
+  EXPECT_EQ(message_of(group.status()), "");
+  return launches_of([&, number = uint64_t{0}](cluster::Step step) mutable {
+    step.set_step(++number);
+    EXPECT_EQ(message_of((*group)->run(step).status()), "");
+  });
 }
 
 int64_t launches_per_layer(const Kept& kept, bool fused) {
@@ -202,6 +229,15 @@ TEST(DeviceLaunchesTest, OfFifteenKernelsOfALayerOfLlamasNineAreLeft) {
   const program::Program program = program_for(llama_of(2), kKept[1], true);
   EXPECT_EQ(count_of(program, program::ROPE_ATTENTION), 2);
   EXPECT_EQ(count_of(program, program::CAST), 0);
+}
+
+// A sum over ranks, what is added to it and the norm behind that are one kernel: that of the norm,
+// which ranks have as well that meet by way of the host.
+TEST(DeviceLaunchesTest, RanksThatSumInMemoryThatTheyShareTakeNoMoreKernelsThanOne) {
+  for (const auto& backend : {late_backend, late_peer_backend}) {
+    const int64_t of_a_layer = launches_of_ranks(2, backend) - launches_of_ranks(1, backend);
+    EXPECT_EQ(of_a_layer, 2 * 9);
+  }
 }
 
 }  // namespace

@@ -10,9 +10,12 @@
 #include <span>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "base/parallel.h"
 
 namespace lockstep {
+
+struct KernelArgs;  // worker/kernels/kernel.h
 
 // Columns of all ranks side by side. Every rank gives [rows, columns of its own] and gets all of
 // [rows, total]. Rank r's columns are [boundaries[r], boundaries[r + 1]); they may be none.
@@ -38,6 +41,10 @@ class Collective {
   // sizes. Where at most one addend is not -0.0 no order matters. Rows of `cols` floats, `stride`
   // apart.
   virtual absl::Status all_reduce(float* data, int64_t rows, int64_t cols, int64_t stride) = 0;
+  // all_reduce of in[1] and then the kernel add_norm, whose arguments these are, in one go and with
+  // the same bits. False: nothing was done, since the two do not go together here; the same on all
+  // ranks.
+  virtual absl::StatusOr<bool> reduce_add_norm(const KernelArgs& /*args*/) { return false; }
   // Where `out` is in shared(), at the same place on every rank, there is nothing to move but
   // parts that are elsewhere: the call is over when all ranks have come.
   virtual absl::Status all_gather(const GatherArgs& args) = 0;

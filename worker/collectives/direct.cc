@@ -6,6 +6,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/status.h"
+#include "worker/kernels/kernel.h"
 
 namespace lockstep {
 namespace {
@@ -40,6 +41,15 @@ class DirectCollective final : public Collective {
                               .stride = stride * kSize,
                               .row_bytes = cols * kSize,
                               .rows = rows});
+  }
+
+  // Of sums that are not shared out, so that a rank has whole rows.
+  absl::StatusOr<bool> reduce_add_norm(const KernelArgs& args) override {
+    const TensorView& sum = args.in[1];
+    const int64_t bytes = sum.rows * sum.cols * static_cast<int64_t>(sizeof(float));
+    if (bytes == 0 || bytes >= kMinSharedSumBytes) return false;
+    RETURN_IF_ERROR(link_->reduce_add_norm(args));
+    return true;
   }
 
   absl::Status all_gather(const GatherArgs& args) override {

@@ -181,6 +181,11 @@ absl::Status PeerLink::all_gather(const PeerGather& gather) {
   return queued(access_->all_gather(group_, gather));
 }
 
+absl::Status PeerLink::reduce_add_norm(const KernelArgs& args) {
+  RETURN_IF_ERROR(failure_);
+  return queued(access_->reduce_add_norm(group_, args));
+}
+
 absl::Status PeerLink::state() const {
   const uint32_t ended = word(ended_.data()).load();
   if (ended == kPeersMeet) return absl::OkStatus();

@@ -42,6 +42,7 @@ class PeerLink {
   // Queued, as PeerAccess says. After an error, also one that finish() found, all calls fail.
   absl::Status all_reduce(const PeerSum& sum);
   absl::Status all_gather(const PeerGather& gather);
+  absl::Status reduce_add_norm(const KernelArgs& args);
   // Waits for all that is queued. kAborted, kDeadlineExceeded: the values are undefined.
   absl::Status finish();
   // Any thread; never blocks. Kernels that wait leave within a moment.

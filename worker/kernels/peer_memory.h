@@ -19,6 +19,8 @@
 
 namespace lockstep {
 
+struct KernelArgs;  // kernel.h
+
 inline constexpr int kMaxPeers = 8;  // Ranks that exchange, this one included.
 inline constexpr int kPeerChannels = 32;
 inline constexpr int64_t kPeerSlotBytes = 16 << 10;
@@ -91,6 +93,9 @@ class PeerAccess {
   // Queued. All ranks call the same in the same order, with the same sizes; sums may be of any.
   virtual const char* all_reduce(const PeerGroup& group, const PeerSum& sum) = 0;
   virtual const char* all_gather(const PeerGroup& group, const PeerGather& gather) = 0;
+  // all_reduce of in[1], then the kernel add_norm with these arguments, in one kernel and with the
+  // same bits.
+  virtual const char* reduce_add_norm(const PeerGroup& group, const KernelArgs& args) = 0;
 };
 
 }  // namespace lockstep

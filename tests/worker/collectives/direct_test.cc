@@ -17,6 +17,7 @@
 #include "worker/collectives/local.h"
 #include "worker/collectives/rendezvous.h"
 #include "worker/collectives/staged.h"
+#include "worker/kernels/kernel.h"
 
 namespace lockstep {
 namespace {
@@ -128,6 +129,35 @@ TEST(DirectCollectiveTest, ALargeGatherGoesTheOtherWayAndALargeSumDoesNot) {
               RETURN_IF_ERROR(reduce_and_check(finished, 3, 60'000, 1));
               return gather_and_check(finished, {5, even(3, 30), 1, 0, false});
             }).results);
+}
+
+// The bits are ExchangeTest's affair.
+TEST(DirectCollectiveTest, ANormGoesWithASumThatIsNotSharedOut) {
+  expect_ok(meet(own_devices(3), [](Collective& collective, Device& device) -> absl::Status {
+              constexpr int64_t kCols = 1024;
+              constexpr int64_t kRows = kMinSharedSumBytes / kCols / 4;
+              std::vector<float> x(kRows * kCols), sum(x), norm(x), weight(kCols, 1);
+              KernelArgs args;
+              args.in[2] = {weight.data(), 1, kCols, kCols, DType::kF32};
+              for (const int64_t rows : {int64_t{1}, kRows - 1, kRows, int64_t{0}}) {
+                std::ranges::fill(sum, 1.0f);
+                args.in[0] = {x.data(), rows, kCols, kCols, DType::kF32};
+                args.in[1] = args.out[0] = {sum.data(), rows, kCols, kCols, DType::kF32};
+                args.out[1] = {norm.data(), rows, kCols, kCols, DType::kF32};
+                ASSIGN_OR_RETURN(const bool done, collective.reduce_add_norm(args));
+                RETURN_IF_ERROR(collective.finish());
+                device.synchronize();
+                EXPECT_EQ(done, rows > 0 && rows < kRows) << rows;
+                EXPECT_EQ(sum[0], done ? 3 : 1) << rows;
+              }
+              return absl::OkStatus();
+            }).results);
+}
+
+TEST(DirectCollectiveTest, NoNormGoesWithASumByWayOfTheHost) {
+  const auto device = stream_device();
+  const auto collective = staged_collective(std::move(local_collectives(2)[0]), *device);
+  EXPECT_FALSE(*collective->reduce_add_norm({}));
 }
 
 TEST(DirectCollectiveTest, WhereARankCannotAllGoTheOldWayAndSayTheSame) {

@@ -2,11 +2,11 @@
 // Sums and gathers over memory that devices share (peer_memory.h). A block is a channel, and takes
 // every kPeerChannels-th piece of what there is: it copies its rank's part of the piece into its
 // slot, meets the same block of the other ranks, and reads their slots. Sums are by rank, from 0
-// on, whoever adds them and however they are cut: the same bits on every rank and for any rows.
-// Nothing is read through caches that others' writes pass by: an acquire stands before every read
-// of a slot.
+// on, whoever adds them and however they are cut: the same bits on every rank and for any rows. A
+// small sum may take the add_norm with it that reads it. Nothing is read through caches that
+// others' writes pass by: an acquire stands before every read of a slot.
 #include "worker/kernels/cuda/exchange.h"
-#include "worker/kernels/cuda/scalar.h"
+#include "worker/kernels/cuda/norm_row.h"
 #include "worker/kernels/cuda/system_scope.h"
 
 namespace lockstep::LOCKSTEP_TARGET {
@@ -168,6 +168,46 @@ __global__ void __launch_bounds__(kThreads) reduce_kernel(const __grid_constant_
   }
 }
 
+constexpr int kMostNormThreads = 1024;  // Four floats of a full slot for each.
+
+// A block has whole rows, and takes the norm of each once it is summed up: in as many exchanges as
+// it fills slots. One block at a time on a multiprocessor, or registers would not suffice.
+template <int kFloats>
+__global__ void __launch_bounds__(kMostNormThreads, 1)
+    reduce_norm_kernel(const __grid_constant__ PeerGroup group, TensorView x, TensorView part,
+                       TensorView total, TensorView weight, TensorView out, float eps) {
+  using Unit = Floats<kFloats>;
+  constexpr int64_t kSlot = kPeerSlotBytes / sizeof(float);
+  Channel channel(group);
+  if (channel.ended) return;
+  const auto unit = [](float* row, int64_t col) -> Unit& {
+    return *reinterpret_cast<Unit*>(row + col);
+  };
+  for (int64_t row = blockIdx.x; row < x.rows; row += gridDim.x) {
+    float *const other = x.row<float>(row), *const own = part.row<float>(row);
+    float* const both = total.row<float>(row);
+    for (int64_t begin = 0; begin < x.cols; begin += kSlot) {
+      const int64_t length = min(kSlot, x.cols - begin) * sizeof(float);
+      std::byte* slot = channel.slot();
+      each_unit<Unit>(0, length, [&](int64_t at) {
+        *reinterpret_cast<Unit*>(slot + at) = unit(own + begin, at / sizeof(float));
+      });
+      if (!channel.meet()) return;
+      each_unit<Unit>(0, length, [&](int64_t at) {
+        const int64_t col = begin + at / sizeof(float);
+        Unit sum = sum_of<kFloats>(channel, group.ranks, at);
+        const Unit added = unit(other, col);
+        unit(own, col) = sum;
+#pragma unroll
+        for (int i = 0; i < kFloats; ++i) sum.at[i] = added.at[i] + sum.at[i];
+        unit(both, col) = sum;
+      });
+    }
+    __syncthreads();
+    norm_row(both, static_cast<const float*>(weight.data), x.cols, eps, out, row, 0);
+  }
+}
+
 // A rank's columns in `to`.
 __device__ Packed columns_of(const PeerGather& gather, int rank) {
   return {gather.to + gather.boundaries[rank], gather.to_stride,
@@ -249,6 +289,22 @@ const char* all_gather(const PeerGroup& group, const PeerGather& gather, void* q
                                       : gather_kernel<uint8_t>;
   return launch(kernel, {.x = cut.blocks}, kThreads, queue, group, gather, bytes, cut.piece,
                 placed);
+}
+
+const char* reduce_add_norm(const PeerGroup& group, const KernelArgs& args) {
+  const TensorView &x = args.in[0], &part = args.in[1], &total = args.out[0];
+  int64_t odds = 0;
+  for (const TensorView* view : {&x, &part, &total}) {
+    odds |= static_cast<int64_t>(reinterpret_cast<uintptr_t>(view->data)) |
+            static_cast<int64_t>(view->stride * sizeof(float));
+  }
+  const bool by_four = odds % kAlign == 0 && x.cols % 4 == 0;
+  const int64_t units = by_four ? x.cols / 4 : x.cols;
+  const int64_t threads = min((units + kWarp - 1) / kWarp * kWarp, kMostNormThreads);
+  return launch(by_four ? reduce_norm_kernel<4> : reduce_norm_kernel<1>,
+                {.x = min(x.rows, kPeerChannels)},
+                static_cast<int>(max(threads, norm_threads(x.cols))), args.queue, group, x, part,
+                total, args.in[2], args.out[1], args.attrs.eps);
 }
 
 }  // namespace lockstep::LOCKSTEP_TARGET

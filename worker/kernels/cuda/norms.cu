@@ -3,7 +3,7 @@
 // (add_norm); y = (x - mean) / sqrt(mean of (x - mean)^2 + eps) * weight (+ bias) over a row
 // (layer_norm); either of them over each head of a row (head_norm). One block per row or head; its
 // threads' sums are added in an order that depends on the width alone.
-#include "worker/kernels/cuda/scalar.h"
+#include "worker/kernels/cuda/norm_row.h"
 
 namespace lockstep::LOCKSTEP_TARGET {
 namespace {
@@ -27,16 +27,7 @@ __global__ void norm_kernel(TensorView x, TensorView addend, TensorView total, T
     for (int64_t i = threadIdx.x; i < width; i += blockDim.x) sum[i] = from[i] + other[i];
     from = sum;
   }
-  float squares = 0;
-  for (int64_t i = threadIdx.x; i < width; i += blockDim.x) {
-    squares = fmaf(from[i], from[i], squares);
-  }
-  const float mean = over_block<Sum>(squares) / static_cast<float>(width);
-  const float scale = 1.0f / sqrtf(mean + eps);
-  const float* factor = own_part(weight, x, begin);
-  for (int64_t i = threadIdx.x; i < width; i += blockDim.x) {
-    set_element(out, row, begin + i, from[i] * scale * (factor == nullptr ? 1.0f : factor[i]));
-  }
+  norm_row(from, own_part(weight, x, begin), width, eps, out, row, begin);
 }
 
 // The same columns and weights.
@@ -61,20 +52,17 @@ __global__ void centred_norm_kernel(TensorView x, TensorView weight, TensorView 
   }
 }
 
-// The number of threads decides bits: it follows from the width alone.
-int threads_of(int64_t width) { return width <= 256 ? kWarp : 256; }
-
 const char* norm(const KernelArgs& args, int64_t width) {
   const TensorView& x = args.in[0];
   if (x.cols <= 0) return nullptr;
-  return launch(norm_kernel, {x.rows, x.cols / width}, threads_of(width), args.queue, x,
+  return launch(norm_kernel, {x.rows, x.cols / width}, norm_threads(width), args.queue, x,
                 TensorView{}, TensorView{}, args.in[1], args.out[0], width, args.attrs.eps);
 }
 
 const char* centred_norm(const KernelArgs& args, int64_t width) {
   const TensorView& x = args.in[0];
   if (x.cols <= 0) return nullptr;
-  return launch(centred_norm_kernel, {x.rows, x.cols / width}, threads_of(width), args.queue, x,
+  return launch(centred_norm_kernel, {x.rows, x.cols / width}, norm_threads(width), args.queue, x,
                 args.in[1], args.in[2], args.out[0], width, args.attrs.eps);
 }
 
@@ -92,7 +80,7 @@ const char* head_norm(const KernelArgs& args) {
 const char* add_norm(const KernelArgs& args) {
   const TensorView& x = args.in[0];
   if (x.cols <= 0) return nullptr;
-  return launch(norm_kernel, {x.rows, 1}, threads_of(x.cols), args.queue, x, args.in[1],
+  return launch(norm_kernel, {x.rows, 1}, norm_threads(x.cols), args.queue, x, args.in[1],
                 args.out[0], args.in[2], args.out[1], x.cols, args.attrs.eps);
 }
 

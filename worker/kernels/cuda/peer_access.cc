@@ -13,6 +13,7 @@ namespace lockstep::cuda {
 
 const char* all_reduce(const PeerGroup& group, const PeerSum& sum, void* queue);
 const char* all_gather(const PeerGroup& group, const PeerGather& gather, void* queue);
+const char* reduce_add_norm(const PeerGroup& group, const KernelArgs& args);
 
 namespace {
 
@@ -68,6 +69,9 @@ class CudaPeerAccess final : public PeerAccess {
   }
   const char* all_gather(const PeerGroup& group, const PeerGather& gather) override {
     return cuda::all_gather(group, gather, device_.queue());
+  }
+  const char* reduce_add_norm(const PeerGroup& group, const KernelArgs& args) override {
+    return cuda::reduce_add_norm(group, args);
   }
 
  private:

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// The norm of a row, or of a head's columns of one, by a block of threads: of every kernel that
+// takes one.
+#pragma once
+
+#include "worker/kernels/cuda/scalar.h"
+
+namespace lockstep::LOCKSTEP_TARGET {
+
+// The number of threads that add decides bits: it follows from the width alone.
+constexpr int norm_threads(int64_t width) { return width <= 256 ? kWarp : 256; }
+
+// Columns [begin, begin + width) of out's row are from / sqrt(mean of from^2 + eps) * factor;
+// `factor` may be null. All threads of the block call it: norm_threads(width) or more, of which
+// those beyond add nothing.
+__device__ inline void norm_row(const float* from, const float* factor, int64_t width, float eps,
+                                const TensorView& out, int64_t row, int64_t begin) {
+  const int64_t threads = norm_threads(width);
+  float squares = 0;
+  if (threadIdx.x < threads) {
+    for (int64_t i = threadIdx.x; i < width; i += threads) {
+      squares = fmaf(from[i], from[i], squares);
+    }
+  }
+  const float mean = over_block<Sum>(squares) / static_cast<float>(width);
+  const float scale = 1.0f / sqrtf(mean + eps);
+  for (int64_t i = threadIdx.x; i < width; i += blockDim.x) {
+    set_element(out, row, begin + i, from[i] * scale * (factor == nullptr ? 1.0f : factor[i]));
+  }
+}
+
+}  // namespace lockstep::LOCKSTEP_TARGET
