@@ -77,31 +77,54 @@ absl::Status check_recipe(const program::Weight& weight) {
     }
   }
   const int64_t wanted = beside ? weight.cols() : weight.rows();
+  if (weight.paired() && wanted % 2 != 0) {
+    return invalid_argument("{}: the program asks for pairs of {}, found {}",
+                            printable(weight.name()), beside ? "columns" : "rows", wanted);
+  }
   if (stacked == wanted) return absl::OkStatus();
   return invalid_argument("{}: the program asks for [{}, {}], its pieces make {} {}",
                           printable(weight.name()), weight.rows(), weight.cols(), stacked,
                           beside ? "columns" : "rows");
 }
 
+std::vector<StackedRows> stacked_rows(const program::Weight& weight, int64_t begin, int64_t end) {
+  if (!weight.paired()) return {{begin, end, 0, 1}};
+  const int64_t half = (side_by_side(weight) ? weight.cols() : weight.rows()) / 2;
+  return {{(begin + 1) / 2, (end + 1) / 2, begin % 2, 2},
+          {half + begin / 2, half + end / 2, 1 - begin % 2, 2}};
+}
+
 std::vector<Part> parts_of(const program::Weight& weight, int64_t row_begin, int64_t row_end) {
   LOCKSTEP_CHECK(0 <= row_begin && row_begin <= row_end && row_end <= weight.rows());
+  if (row_begin == row_end) return {};
+  const bool beside = side_by_side(weight);
   std::vector<Part> parts;
-  int64_t top = 0;  // Of the piece, in the weight.
-  int64_t left = 0;
-  for (const program::Piece& piece : weight.pieces()) {
-    const MatrixShape placed = placed_shape(piece);
-    const int64_t first = std::max(top, row_begin);
-    const int64_t last = std::min(top + placed.rows, row_end);
-    if (first < last && placed.cols > 0) {
-      Rectangle source = rectangle_of(piece);
-      // The weight's rows are the source's columns where the piece is transposed.
-      int64_t& begin = piece.transpose() ? source.col_begin : source.row_begin;
-      int64_t& end = piece.transpose() ? source.col_end : source.row_end;
-      end = begin + (last - top);
-      begin += first - top;
-      parts.push_back({&piece, source, first - row_begin, left});
+  for (const StackedRows& rows :
+       beside ? stacked_rows(weight, 0, weight.cols()) : stacked_rows(weight, row_begin, row_end)) {
+    int64_t begins = 0;  // The piece, among all.
+    for (const program::Piece& piece : weight.pieces()) {
+      const MatrixShape placed = placed_shape(piece);
+      const int64_t size = beside ? placed.cols : placed.rows;
+      const int64_t first = std::max(begins, rows.begin);
+      const int64_t last = std::min(begins + size, rows.end);
+      if (first < last && (beside ? placed.rows : placed.cols) > 0) {
+        Rectangle source = rectangle_of(piece);
+        // The weight's rows are the source's columns where the piece is transposed.
+        const bool columns = beside != piece.transpose();
+        int64_t& begin = columns ? source.col_begin : source.row_begin;
+        int64_t& end = columns ? source.col_end : source.row_end;
+        end = begin + (last - begins);
+        begin += first - begins;
+        const int64_t at = rows.first + (first - rows.begin) * rows.step;
+        parts.push_back({.piece = &piece,
+                         .source = source,
+                         .row = beside ? 0 : at,
+                         .col = beside ? at : 0,
+                         .row_step = beside ? 1 : rows.step,
+                         .col_step = beside ? rows.step : 1});
+      }
+      begins += size;
     }
-    (side_by_side(weight) ? left : top) += side_by_side(weight) ? placed.cols : placed.rows;
   }
   return parts;
 }

@@ -85,6 +85,35 @@ void bring_to_length_one(int64_t cols, float* row) {
   for (int64_t i = 0; length > 0 && i < cols; ++i) row[i] = row[i] / length;
 }
 
+// What is in memory from row `row` on.
+QuantizedRows rows_from(const QuantizedRows& rows, const Quantization& kind, int64_t row,
+                        int64_t cols) {
+  const int64_t groups = row * group_count(kind, cols);
+  return {rows.codes + row * cols, rows.scales + groups,
+          kind.minimum ? rows.minima + groups : nullptr};
+}
+
+// The codes of a part's rows, of which the first one goes to `out`.
+absl::Status read_stored(const Checkpoint& checkpoint, const Part& part, const Quantization& kind,
+                         const QuantizedRows& out) {
+  const std::string& name = part.piece->source();
+  if (part.row_step == 1) return read_quantized(checkpoint, name, kind, part.source, out);
+  const int64_t rows = part.source.rows(), cols = part.source.cols();
+  const int64_t groups = group_count(kind, cols);
+  std::vector<int8_t> codes(static_cast<size_t>(rows * cols));
+  std::vector<uint16_t> scales(static_cast<size_t>(rows * groups)), minima(scales.size());
+  const QuantizedRows read{codes.data(), scales.data(), kind.minimum ? minima.data() : nullptr};
+  RETURN_IF_ERROR(read_quantized(checkpoint, name, kind, part.source, read));
+  for (int64_t row = 0; row < rows; ++row) {
+    const QuantizedRows from = rows_from(read, kind, row, cols);
+    const QuantizedRows to = rows_from(out, kind, row * part.row_step, cols);
+    std::copy_n(from.codes, cols, to.codes);
+    std::copy_n(from.scales, groups, to.scales);
+    if (kind.minimum) std::copy_n(from.minima, groups, to.minima);
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::Status WeightSource::check(const program::Weight& weight) const {
@@ -116,7 +145,7 @@ absl::StatusOr<StoredRows> WeightSource::stored_rows(const program::Weight& weig
                                weight.pieces_size() == 1 ? "its columns" : "several tensors");
   }
   const program::Piece& piece = weight.pieces(0);
-  if (piece.plus() != 0 || piece.interleaved() != 0 || piece.unit_rows()) {
+  if (piece.plus() != 0 || piece.interleaved() != 0 || piece.unit_rows() || weight.paired()) {
     return failed_precondition("wanted rows as stored, found others made of them");
   }
   ASSIGN_OR_RETURN(const TensorInfo* tensor, source_of(*checkpoint, weight, piece));
@@ -153,16 +182,29 @@ absl::Status WeightSource::read_rows(const program::Weight& weight, int64_t row_
                                      int64_t row_end, float* out, int64_t out_stride) const {
   LOCKSTEP_CHECK(0 <= row_begin && row_begin <= row_end && row_end <= weight.rows());
   LOCKSTEP_CHECK(out_stride >= weight.cols());
+  std::vector<float> row;
   for (const Part& part : parts_of(weight, row_begin, row_end)) {
     float* to = out + part.row * out_stride + part.col;
-    RETURN_IF_ERROR(part.piece->interleaved() > 1
-                        ? read_interleaved(weight, *part.piece, part.source, to, out_stride)
-                        : read(weight, *part.piece, part.source, to, out_stride));
-    if (std::holds_alternative<RandomWeights>(from_)) continue;  // These are as they are used.
-    if (part.piece->plus() != 0) add_to_row(part.piece->plus(), part.source.cols(), to);
-    for (int64_t r = 0; part.piece->unit_rows() && r < part.source.rows(); ++r) {
-      bring_to_length_one(part.source.cols(), to + r * out_stride);
+    if (part.col_step == 1) {
+      RETURN_IF_ERROR(read_part(weight, part, to, out_stride * part.row_step));
+      continue;
     }
+    row.resize(static_cast<size_t>(part.source.cols()));
+    RETURN_IF_ERROR(read_part(weight, part, row.data(), part.source.cols()));
+    for (size_t i = 0; i < row.size(); ++i) to[static_cast<int64_t>(i) * part.col_step] = row[i];
+  }
+  return absl::OkStatus();
+}
+
+absl::Status WeightSource::read_part(const program::Weight& weight, const Part& part, float* out,
+                                     int64_t out_stride) const {
+  RETURN_IF_ERROR(part.piece->interleaved() > 1
+                      ? read_interleaved(weight, *part.piece, part.source, out, out_stride)
+                      : read(weight, *part.piece, part.source, out, out_stride));
+  if (std::holds_alternative<RandomWeights>(from_)) return absl::OkStatus();  // As they are used.
+  if (part.piece->plus() != 0) add_to_row(part.piece->plus(), part.source.cols(), out);
+  for (int64_t r = 0; part.piece->unit_rows() && r < part.source.rows(); ++r) {
+    bring_to_length_one(part.source.cols(), out + r * out_stride);
   }
   return absl::OkStatus();
 }
@@ -218,7 +260,7 @@ absl::Status WeightSource::read_codes(const program::Weight& weight, int64_t row
     return checkpoint != nullptr && is_quantized(*checkpoint, part.piece->source());
   };
   const std::vector<Part> parts = parts_of(weight, row_begin, row_end);
-  const int64_t cols = weight.cols(), groups = group_count(*kind, cols);
+  const int64_t cols = weight.cols();
   if (std::none_of(parts.begin(), parts.end(), stored)) {
     RETURN_IF_ERROR(read_rows(weight, row_begin, row_end, floats, cols));
     RETURN_IF_ERROR(check_finite(weight.name(), floats, (row_end - row_begin) * cols));
@@ -232,9 +274,8 @@ absl::Status WeightSource::read_codes(const program::Weight& weight, int64_t row
           printable(part.piece->source()), printable(weight.name()));
     }
     RETURN_IF_ERROR(source_of(*checkpoint, weight, *part.piece).status());
-    const QuantizedRows to{out.codes + part.row * cols, out.scales + part.row * groups,
-                           kind->minimum ? out.minima + part.row * groups : nullptr};
-    RETURN_IF_ERROR(read_quantized(*checkpoint, part.piece->source(), *kind, part.source, to));
+    RETURN_IF_ERROR(
+        read_stored(*checkpoint, part, *kind, rows_from(out, *kind, part.row, weight.cols())));
   }
   return absl::OkStatus();
 }

@@ -16,6 +16,8 @@
 
 namespace lockstep {
 
+struct Part;  // recipe.h
+
 // A matrix as a file has it.
 struct StoredRows {
   const File* file = nullptr;  // The source's.
@@ -61,6 +63,9 @@ class WeightSource {
                           float* floats, const QuantizedRows& out) const;
 
  private:
+  // What a part adds, with what is done to its numbers, as if its rows followed each other.
+  absl::Status read_part(const program::Weight& weight, const Part& part, float* out,
+                         int64_t out_stride) const;
   // A rectangle of the piece's source as stored, transposed if the piece is.
   absl::Status read(const program::Weight& weight, const program::Piece& piece,
                     const Rectangle& source, float* out, int64_t out_stride) const;

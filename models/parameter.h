@@ -21,6 +21,7 @@ struct Parameter {
   AxisSize cols = {};
   std::vector<program::Piece> pieces = {};  // Stacked along rows (along columns for BIAS and NORM).
   int64_t matrices = 1;  // Below each other, each of `rows` (side by side, each of `cols`).
+  bool paired = false;   // Rows (columns) of both halves of the pieces alternate.
 
   bool is_vector() const { return role == program::BIAS || role == program::NORM; }
   // Of all matrices.

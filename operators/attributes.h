@@ -98,8 +98,8 @@ struct OperatorAttrs {
   float rope_theta = 0;
   const int64_t* boundaries = nullptr;  // all_gather: [boundary_count], columns where ranks begin
   int64_t boundary_count = 0;
-  Function function = Function::kNone;  // map, gated
-  float factor = 0;                     // map, gated: of the functions that have one
+  Function function = Function::kNone;  // map, gated, gated_linear
+  float factor = 0;                     // The same: of the functions that have one
   int64_t begin = 0;                    // columns: [begin, end) of the input
   int64_t end = 0;
   int64_t experts = 0;  // expert_linear: matrices in the weight

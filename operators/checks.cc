@@ -99,6 +99,15 @@ bool check_heads_and_pages(const OperatorCall& c, const OperandShape& sinks, Fin
          f.within("window", a.window, 0, kMaxColumns) && f.within("chunk", a.chunk, 0, kMaxColumns);
 }
 
+// Of linear and gated_linear: x, the weight, the bias.
+bool check_matrix(const OperatorCall& c, Finding& f) {
+  const OperandShape &x = c.in[0], &weight = c.in[1], &bias = c.in[2];
+  return f.equal("matrices of the weight", weight.matrices, 1) &&
+         f.equal("columns of the weight", weight.cols, x.cols) &&
+         (!bias.present || f.equal("columns of the bias", bias.cols, weight.rows)) &&
+         check_product(x.dtype, weight.dtype, f);
+}
+
 }  // namespace
 
 bool check_embed(const OperatorCall& c, Finding& f) {
@@ -131,12 +140,12 @@ bool check_product(DType x, DType weight, Finding& f) {
 }
 
 bool check_linear(const OperatorCall& c, Finding& f) {
-  const OperandShape &x = c.in[0], &weight = c.in[1], &bias = c.in[2];
-  return f.equal("matrices of the weight", weight.matrices, 1) &&
-         f.equal("columns of the weight", weight.cols, x.cols) &&
-         f.equal("columns of the output", c.out[0].cols, weight.rows) &&
-         (!bias.present || f.equal("columns of the bias", bias.cols, weight.rows)) &&
-         check_product(x.dtype, weight.dtype, f);
+  return check_matrix(c, f) && f.equal("columns of the output", c.out[0].cols, c.in[1].rows);
+}
+
+bool check_gated_linear(const OperatorCall& c, Finding& f) {
+  return check_matrix(c, f) && f.equal("rows of the weight", c.in[1].rows, 2 * c.out[0].cols) &&
+         check_map(c, f);
 }
 
 bool check_norm(const OperatorCall& c, Finding& f) {

@@ -12,13 +12,14 @@ bool check_product(DType x, DType weight, Finding& finding);
 
 bool check_embed(const OperatorCall& call, Finding& finding);
 bool check_linear(const OperatorCall& call, Finding& finding);
+bool check_gated_linear(const OperatorCall& call, Finding& finding);
 bool check_norm(const OperatorCall& call, Finding& finding);  // rms_norm, add_norm, layer_norm
 bool check_head_norm(const OperatorCall& call, Finding& finding);
 bool check_rope_table(const OperatorCall& call, Finding& finding);
 bool check_rope(const OperatorCall& call, Finding& finding);
 bool check_attention(const OperatorCall& call, Finding& finding);
 bool check_rope_attention(const OperatorCall& call, Finding& finding);
-bool check_map(const OperatorCall& call, Finding& finding);  // map, gated
+bool check_map(const OperatorCall& call, Finding& finding);  // map, gated, gated_linear
 bool check_top_candidates(const OperatorCall& call, Finding& finding);
 bool check_all_gather(const OperatorCall& call, Finding& finding);
 bool check_columns(const OperatorCall& call, Finding& finding);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The functions of one number that `map` and `gated` apply: functions.inc is the list.
+// The functions of one number that `map`, `gated` and `gated_linear` apply: functions.inc is the
+// list.
 #pragma once
 
 #include <cstdint>

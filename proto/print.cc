@@ -48,6 +48,7 @@ std::string print_weight(const Program& program, int index) {
                                  program::Role_Name(weight.role()), short_name(weight.dtype()),
                                  weight.rows(), weight.cols());
   if (weight.matrices() > 1) text += fmt::format(" in {} matrices", weight.matrices());
+  if (weight.paired()) text += " in pairs";
   const int count = weight.pieces_size(), hidden = count > kMaxPieces ? count - 3 : 0;
   const char* separator = " = ";
   for (int i = 0; i < count; i += i == 1 ? 1 + hidden : 1) {

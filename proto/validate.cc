@@ -211,6 +211,9 @@ absl::Status check_weight_type(const program::Weight& weight) {
   if (weight.matrices() < 0 || weight.matrices() > kMaxExperts || all % matrices_of(weight) != 0) {
     return fail("matrices", "0 to 1024 and of equal rows (of a bias: columns)", weight.matrices());
   }
+  if (weight.paired() && (all % 2 != 0 || weight.matrices() > 1)) {
+    return fail("rows", "pairs of one matrix where they are paired (of a bias: columns)", all);
+  }
   if (const auto kind = quantized(weight); kind && kind->group == 0 && weight.cols() > kMostCodes) {
     return fail("cols", "0 to 131072 where a row has one scale", weight.cols());
   }

@@ -83,6 +83,8 @@ const char* check_parameter(const Parameter& parameter) {
   const bool vector = parameter.is_vector();
   if (parameter.role == program::NO_ROLE) return "a role";
   if (vector && parameter.rows.columns() != 1) return "one row";
+  const int64_t wanted = vector ? parameter.all_cols() : parameter.all_rows();
+  if (parameter.paired && (wanted % 2 != 0 || parameter.matrices > 1)) return "pairs of one matrix";
   int64_t filled = 0;
   for (const program::Piece& piece : parameter.pieces) {
     int64_t rows = piece.row_end() - piece.row_begin();
@@ -92,7 +94,6 @@ const char* check_parameter(const Parameter& parameter) {
     filled += vector ? cols : rows;
     if (!vector && cols != parameter.cols.columns()) return "columns of a piece";
   }
-  const int64_t wanted = vector ? parameter.all_cols() : parameter.all_rows();
   return filled == wanted ? nullptr : "pieces that add up";
 }
 

@@ -34,8 +34,13 @@ constexpr Pass kBeforeSplit[] = {
 
 // On each rank's graph: what is rounded before its readers, fusions.
 constexpr Pass kAfterSplit[] = {
-    {"round_parts", round_parts}, {"round_routed", round_routed},   {"fuse_linears", fuse_linears},
-    {"fuse_gated", fuse_gated},   {"fuse_add_norm", fuse_add_norm}, {"fuse_rope", fuse_rope},
+    {"round_parts", round_parts},
+    {"round_routed", round_routed},
+    {"fuse_linears", fuse_linears},
+    {"fuse_gated", fuse_gated},
+    {"fuse_gated_linear", fuse_gated_linear},
+    {"fuse_add_norm", fuse_add_norm},
+    {"fuse_rope", fuse_rope},
     {"fuse_casts", fuse_casts},
 };
 

@@ -315,6 +315,7 @@ constexpr auto kRules = table_by_op<Rule>({
     {Op::kExpandHeads, plain<each_head>, local_heads},
     {Op::kRoundGroups},
     {Op::kRopeAttention},
+    {Op::kGatedLinear},
     {Op::kExpertScale, plain<all_whole>},
 });
 #define LOCKSTEP_OP(number, constant, message, word) \

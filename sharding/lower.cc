@@ -36,6 +36,7 @@ void lower_weights(const Graph& graph, program::Program& program) {
     weight.set_rows(parameter.all_rows());
     weight.set_cols(parameter.all_cols());
     if (parameter.matrices > 1) weight.set_matrices(parameter.matrices);
+    weight.set_paired(parameter.paired);
     for (const program::Piece& piece : parameter.pieces) *weight.add_pieces() = piece;
   }
 }

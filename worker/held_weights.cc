@@ -5,6 +5,7 @@
 #include <cstddef>
 
 #include "base/status.h"
+#include "checkpoint/recipe.h"
 
 namespace lockstep {
 namespace {
@@ -37,17 +38,28 @@ std::string recipe_of(const Weight& weight, const KernelEntry* packer, const Pan
   const int64_t above = panel.matrix * (weight.rows() / packed_matrices(weight, packer));
   // Pieces of a bias or a norm are side by side: all of them are in its one row.
   const bool beside = weight.role() == program::BIAS || weight.role() == program::NORM;
-  int64_t row = 0;  // Of the weight, at which the piece begins.
-  for (Piece piece : weight.pieces()) {
-    const int64_t rows = rows_of(piece);
-    const int64_t begin = std::max(above + panel.row_begin - row, int64_t{0});
-    const int64_t end = std::min(above + panel.row_end - row, rows);
-    row += rows;
-    if (!beside && begin >= end) continue;
-    if (!beside) restrict_rows(begin, end, &piece);
+  const auto add = [&text](const Piece& piece) {
     const std::string part = piece.SerializeAsString();
     text += fmt::format("{}:", part.size());
     text += part;
+  };
+  if (weight.paired()) text += "paired:";
+  if (beside) {
+    for (const Piece& piece : weight.pieces()) add(piece);
+    return text;
+  }
+  for (const StackedRows& stacked :
+       stacked_rows(weight, above + panel.row_begin, above + panel.row_end)) {
+    int64_t row = 0;  // At which the piece begins, among all.
+    for (Piece piece : weight.pieces()) {
+      const int64_t rows = rows_of(piece);
+      const int64_t begin = std::max(stacked.begin - row, int64_t{0});
+      const int64_t end = std::min(stacked.end - row, rows);
+      row += rows;
+      if (begin >= end) continue;
+      restrict_rows(begin, end, &piece);
+      add(piece);
+    }
   }
   return text;
 }

@@ -1,22 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// How far two right kernels may be apart. u is 2^-24, w a row of the weight, |w| its norm.
-//
-// x is drawn from [-1, 1], symmetric and independent, so that by Hoeffding's inequality a sum of
-// any of the products x_k * w_k is beyond t * |w| with a probability of at most 2 exp(-t^2 / 2):
-// with t = 9 none of 10^12 sums is. Products of two numbers of 16 bits, codes times scales among
-// them, are exact in float32; those of float32 are rounded together with the sum, by fma.
-//
-//   plain kernel: K sums in order, each rounded by u of itself:      K * u * t * |w|
-//   any other order in float32:                                      the same
-//   tensor cores: a step adds 16 products to a sum and cuts off each of these 17 numbers by at most
-//   2^-23 of the largest, which is no larger than t * |w_j|, w_j being the part of w in the sum's
-//   slice. With n steps a slice, N = K / 16 in all, and Cauchy's inequality:
-//       34 * u * t * (sum over slices of n |w_j|)  <=  34 * u * t * sqrt(n * N) * |w|
-//   slices, then the bias, are added in order:           (slices + 2) * u * (t * |w| + |bias|)
-//
-// The bound of a difference is the sum of both kernels'. |w| is not read from the weight, which is
-// packed, but measured: the mean square of the plain kernel's outputs is |w|^2 / 3, and from 64
-// rows and more it is not off by half.
 #include "worker/kernel_trial.h"
 
 #include <algorithm>
@@ -37,12 +19,7 @@
 namespace lockstep {
 namespace {
 
-constexpr double kUnit = 0x1p-24;
-constexpr double kSpread = 9;      // t.
 constexpr double kNormFactor = 2;  // Of what is measured.
-constexpr int64_t kSliceDepth = 1024;
-constexpr int64_t kStepDepth = 16;
-constexpr int64_t kStepsPerSlice = kSliceDepth / kStepDepth;
 
 constexpr int64_t kLeastRows = 64, kMostRows = 512;  // On all columns.
 constexpr int64_t kWideRows = 8192, kWideCols = 512;
@@ -88,7 +65,8 @@ class Trials final : public ShapeTrials {
   absl::StatusOr<Weights> load(const KernelEntry& packer) const;
   absl::Status place_operands();
   void measure_norms();
-  KernelArgs args(const Weights& weights, int64_t rows, int64_t cols) const;
+  KernelArgs args(const KernelEntry& kernel, const Weights& weights, int64_t rows,
+                  int64_t cols) const;
   // Runs a kernel, and waits. Null, or why it could not be queued.
   absl::StatusOr<const char*> call(const KernelEntry& kernel, const KernelArgs& args, int times);
   absl::StatusOr<bool> compute(const KernelEntry& kernel, const Weights& weights, int64_t rows,
@@ -96,7 +74,7 @@ class Trials final : public ShapeTrials {
   absl::Status time(const KernelEntry& kernel, const Weights& weights, TriedRows* tried);
   absl::Status try_rows(const KernelEntry& kernel, const Weights& weights, int64_t rows,
                         int64_t cols, Outputs* whole, Trial* trial);
-  Worst compare(const Outputs& found, const Outputs& wanted, bool slices) const;
+  Worst compare(const Outputs& found, const Outputs& sums, bool slices) const;
   Worst compare_bits(const Outputs& found, const Outputs& whole) const;
   template <typename OfRow>
   Worst worst_of(int64_t rows, const OfRow& of_row) const;
@@ -149,13 +127,21 @@ absl::Status Trials::place_operands() {
   return device_status(device_.synchronize(), device_);
 }
 
-KernelArgs Trials::args(const Weights& weights, int64_t rows, int64_t cols) const {
+// For the first `cols` rows of the weight.
+KernelArgs Trials::args(const KernelEntry& kernel, const Weights& weights, int64_t rows,
+                        int64_t cols) const {
+  const bool gated = kernel.op == Op::kGatedLinear;
+  const int64_t out_cols = gated ? cols / 2 : cols;
   KernelArgs args;
   args.in[0] = {x_.data(), rows, shape_.depth, shape_.depth, shape_.x};
   args.in[1] = weights.view(0);
   args.in[1].rows = cols;  // The first of them lie alike in every layout.
   if (shape_.bias) args.in[2] = {bias_.data(), 1, cols, cols, DType::kF32};
-  args.out[0] = {out_.data(), rows, cols, cols, DType::kF32};
+  args.out[0] = {out_.data(), rows, out_cols, out_cols, DType::kF32};
+  if (gated) {
+    args.attrs.function = Function::kScale;
+    args.attrs.factor = 1;
+  }
   args.parallel = &place_.parallel;
   args.scratch = scratch_.data();
   args.queue = device_.queue();
@@ -177,21 +163,23 @@ absl::StatusOr<const char*> Trials::call(const KernelEntry& kernel, const Kernel
 // False: it could not be queued, as the trial says.
 absl::StatusOr<bool> Trials::compute(const KernelEntry& kernel, const Weights& weights,
                                      int64_t rows, int64_t cols, Outputs* found, Trial* trial) {
-  device_.clear(out_.data(), rows * cols * 4);  // Of what is not written nothing is right.
-  ASSIGN_OR_RETURN(const char* const refused, call(kernel, args(weights, rows, cols), 1));
+  const KernelArgs call_args = args(kernel, weights, rows, cols);
+  const int64_t out_cols = call_args.out[0].cols;
+  device_.clear(out_.data(), rows * out_cols * 4);  // Of what is not written nothing is right.
+  ASSIGN_OR_RETURN(const char* const refused, call(kernel, call_args, 1));
   if (refused != nullptr) {
     trial->verdict = Verdict::kRefused;
     trial->problem = fmt::format("it cannot run on {} rows: {}", rows, refused);
     return false;
   }
-  *found = {rows, cols, std::vector<float>(static_cast<size_t>(rows * cols))};
-  device_.copy_out(found->at.data(), out_.data(), rows * cols * 4);
+  *found = {rows, out_cols, std::vector<float>(static_cast<size_t>(rows * out_cols))};
+  device_.copy_out(found->at.data(), out_.data(), rows * out_cols * 4);
   RETURN_IF_ERROR(device_status(device_.synchronize(), device_));
   return true;
 }
 
 absl::Status Trials::time(const KernelEntry& kernel, const Weights& weights, TriedRows* tried) {
-  const KernelArgs call_args = args(weights, tried->rows, tried->cols);
+  const KernelArgs call_args = args(kernel, weights, tried->rows, tried->cols);
   int64_t begin = place_.now_ns();
   RETURN_IF_ERROR(call(kernel, call_args, 1).status());
   tried->ns = std::max<int64_t>(1, place_.now_ns() - begin);
@@ -241,17 +229,29 @@ Worst Trials::worst_of(int64_t rows, const OfRow& of_row) const {
   return *std::ranges::max_element(worst, {}, &Worst::error);
 }
 
-Worst Trials::compare(const Outputs& found, const Outputs& wanted, bool slices) const {
+// `sums` are the plain kernel's.
+Worst Trials::compare(const Outputs& found, const Outputs& sums, bool slices) const {
+  std::vector<double> bounds;
+  for (size_t col = 0; col < static_cast<size_t>(sums.cols); ++col) {
+    const double bias = biases_.empty() ? 0 : biases_[col];
+    bounds.push_back(error_bound(shape_, slices, norms_[col], bias));
+  }
+  const auto sum_at = [&](int64_t row, int64_t col) {
+    return Bounded{sums.row(row)[col], bounds[static_cast<size_t>(col)]};
+  };
   return worst_of(found.rows, [&](int64_t row) {
     Worst worst{.row = row};
     for (int64_t col = 0; col < found.cols; ++col) {
-      const float is = found.row(row)[col], should = wanted.row(row)[col];
-      if (same_bits(is, should) || (!std::isfinite(is) && !std::isfinite(should))) continue;
-      const double bias = biases_.empty() ? 0 : biases_[static_cast<size_t>(col)];
-      const double bound = error_bound(shape_, slices, norms_[static_cast<size_t>(col)], bias);
-      const double apart = std::abs(double{is} - double{should});
-      const double error = bound > 0 && std::isfinite(apart)
-                               ? apart / bound
+      const float is = found.row(row)[col];
+      const Bounded should = shape_.op == Op::kLinear
+                                 ? sum_at(row, col)
+                                 : product_of(sum_at(row, 2 * col), sum_at(row, 2 * col + 1));
+      if (same_bits(is, should.value) || (!std::isfinite(is) && !std::isfinite(should.value))) {
+        continue;
+      }
+      const double apart = std::abs(double{is} - double{should.value});
+      const double error = should.bound > 0 && std::isfinite(apart)
+                               ? apart / should.bound
                                : std::numeric_limits<double>::infinity();
       if (error > worst.error) worst = {error, row, col};
     }
@@ -289,7 +289,7 @@ absl::Status Trials::try_rows(const KernelEntry& kernel, const Weights& weights,
       trial->problem = fmt::format(
           "row {}, column {} has other bits among {} rows and {} columns than among {} and {}: "
           "--fast allows that",
-          other.row, other.col, rows, cols, whole->rows, whole->cols);
+          other.row, other.col, rows, found.cols, whole->rows, whole->cols);
     }
   }
   if (trial->verdict != Verdict::kRefused && rows <= rows_) {
@@ -308,7 +308,7 @@ absl::Status Trials::run(const KernelEntry& kernel, Trial* trial) {
     ASSIGN_OR_RETURN(own, load(kernel));
   }
   const Weights& weights = shares ? *plain_weights_ : *own;
-  KernelArgs largest = args(weights, std::max(rows_, wide_rows_), shape_.cols);
+  KernelArgs largest = args(kernel, weights, std::max(rows_, wide_rows_), shape_.cols);
   const int64_t scratch = scratch_bytes(kernel, largest, place_.parallel.threads());
   scratch_ = DeviceMemory();
   ASSIGN_OR_RETURN(scratch_, allocate_memory(device_, std::max(scratch, kMemoryAlign), "trials"));
@@ -332,27 +332,6 @@ absl::Status Trials::run(const KernelEntry& kernel, Trial* trial) {
 }
 
 }  // namespace
-
-std::string text_of(const LinearShape& shape) {
-  const std::string rows =
-      shape.x == shape.weight ? "" : fmt::format(" of {} rows", dtype_short_name(shape.x));
-  return fmt::format("linear {} [{}, {}]{}{}", dtype_short_name(shape.weight), shape.cols,
-                     shape.depth, rows, shape.bias ? " with bias" : "");
-}
-
-double error_bound(const LinearShape& shape, bool slices, double norm, double bias) {
-  const auto depth = static_cast<double>(shape.depth);
-  const double of_plain = depth, size = kSpread * norm;
-  double of_other = depth;
-  double count = 1;
-  if (shape.weight != DType::kF32) {
-    const double steps = std::ceil(depth / kStepDepth);
-    count = slices ? std::ceil(depth / kSliceDepth) : 1;
-    const double in_slice = slices ? std::min<double>(steps, kStepsPerSlice) : steps;
-    of_other = 34 * std::sqrt(in_slice * steps);
-  }
-  return kUnit * ((of_plain + of_other) * size + (count + 2) * (size + std::abs(bias)));
-}
 
 float trial_x(int64_t row, int64_t k) {
   const uint64_t bits =

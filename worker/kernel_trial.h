@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// One kernel at one linear's shape, tried on the device where it is to run and on the model's own
-// weights: beside the plain kernel, which is the specification.
+// One kernel at one shape of a linear or gated_linear, tried on the device where it is to run and
+// on the model's own weights: beside linear's plain kernel, which is the specification.
+// gated_linear is tried with a function that changes nothing, so that an output is the product of
+// two sums.
 #pragma once
 
-#include <compare>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -14,21 +15,12 @@
 #include "base/parallel.h"
 #include "checkpoint/weight_source.h"
 #include "proto/program.pb.h"
+#include "worker/error_bound.h"
 #include "worker/kernels/device.h"
 #include "worker/kernels/kernel.h"
 #include "worker/progress.h"
 
 namespace lockstep {
-
-struct LinearShape {
-  DType weight = DType::kNone;
-  DType x = DType::kNone;
-  int64_t cols = 0;  // Of the output: the weight's rows.
-  int64_t depth = 0;
-  bool bias = false;
-  auto operator<=>(const LinearShape&) const = default;  // NOLINT(modernize-use-nullptr)
-};
-std::string text_of(const LinearShape& shape);  // "linear bf16 [14336, 4096] with bias".
 
 enum class Verdict : uint8_t { kUnproven, kProven, kRefused };
 
@@ -49,11 +41,6 @@ struct Trial {
   std::vector<TriedRows> rows = {};
 };
 
-// The most that a kernel's output may differ from the plain one's, for x of trial_x(), a weight's
-// row of that norm and a bias of that size. Derived in kernel_trial.cc. `slices`: its sums are in
-// slices of K (fragments.h), else in one of which nothing is known.
-double error_bound(const LinearShape& shape, bool slices, double norm, double bias);
-
 // A number of x, exact in every type that x may have: alike for all kernels and numbers of rows.
 float trial_x(int64_t row, int64_t k);
 
@@ -72,7 +59,8 @@ struct TrialPlace {
 class ShapeTrials {
  public:
   virtual ~ShapeTrials() = default;
-  // Computes what is wanted by the plain kernel. kResourceExhausted: there is no room for a trial.
+  // Computes what is wanted by `plain`, linear's plain kernel. kResourceExhausted: there is no room
+  // for a trial.
   static absl::StatusOr<std::unique_ptr<ShapeTrials>> make(const TrialPlace& place,
                                                            const LinearShape& shape,
                                                            const program::Weight& weight,

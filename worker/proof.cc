@@ -8,6 +8,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/check.h"
 #include "base/numeric_class.h"
 #include "base/status.h"
 #include "operators/schema.h"
@@ -21,16 +22,18 @@ using program::Program;
 
 constexpr double kFasterBy = 0.95;
 
-// A linear of the program, and the weight that it reads.
+// A linear or gated_linear of the program, and the weight that it reads.
 struct Linear {
   LinearShape shape;
   int weight = 0;
 };
 
 std::optional<Linear> linear_of(const Program& program, const Instruction& instruction) {
-  if (op_of(instruction) != Op::kLinear) return std::nullopt;
+  const Op op = op_of(instruction);
+  if (op != Op::kLinear && op != Op::kGatedLinear) return std::nullopt;
   Linear linear{.shape = {.weight = weight_dtype(program, instruction),
-                          .x = activation_dtype(program, instruction)}};
+                          .x = activation_dtype(program, instruction),
+                          .op = op}};
   for (const program::Operand& operand : instruction.inputs()) {
     if (operand.kind_case() != program::Operand::kWeight) continue;
     const program::Weight& weight = program.weights(operand.weight());
@@ -58,7 +61,16 @@ std::map<LinearShape, int> shapes_of(const Program& program) {
 
 std::vector<const KernelEntry*> candidates_of(const Program& program, const Backend& backend,
                                               const LinearShape& shape) {
-  return kernels_for(program, backend, Op::kLinear, shape.weight, shape.x);
+  return kernels_for(program, backend, shape.op, shape.weight, shape.x);
+}
+
+// What sums are compared with: of either operator linear's plain kernel, which every table has for
+// the types that gated_linear takes.
+const KernelEntry& plain_linear(const Program& program, const Backend& backend,
+                                const LinearShape& shape) {
+  const auto linears = kernels_for(program, backend, Op::kLinear, shape.weight, shape.x);
+  LOCKSTEP_CHECK(!linears.empty());
+  return *linears.back();
 }
 
 // Proven at a shape and refused at none.
@@ -136,7 +148,7 @@ class Prover {
         end_ns_(options.now_ns() + options.budget_ms * 1'000'000) {}
 
   absl::Status prove(const LinearShape& shape, const program::Weight& weight,
-                     const std::vector<const KernelEntry*>& candidates) {
+                     const std::vector<const KernelEntry*>& candidates, const KernelEntry& plain) {
     std::unique_ptr<ShapeTrials> trials;
     for (Trial& trial : proof_.trials) {
       if (trial.shape != shape || trial.verdict != Verdict::kUnproven) continue;
@@ -148,7 +160,7 @@ class Prover {
         return absl::CancelledError("loading was cancelled");
       }
       if (options_.begins) options_.begins(trial);
-      absl::Status status = try_one(shape, weight, **kernel, *candidates.back(), trials, &trial);
+      absl::Status status = try_one(shape, weight, **kernel, plain, trials, &trial);
       if (absl::IsResourceExhausted(status)) {
         trial.problem = message_of(status);
         return absl::OkStatus();
@@ -212,8 +224,10 @@ absl::Status prove(const Program& program, const Backend& backend, const WeightS
                            [](const auto& one) { return one.first.cols * one.first.depth; });
   Prover prover(place, options, *proof);
   for (const auto& [shape, weight] : ordered) {
-    RETURN_IF_ERROR(
-        prover.prove(shape, program.weights(weight), candidates_of(program, backend, shape)));
+    const auto candidates = candidates_of(program, backend, shape);
+    if (candidates.empty()) continue;  // As bind() says.
+    RETURN_IF_ERROR(prover.prove(shape, program.weights(weight), candidates,
+                                 plain_linear(program, backend, shape)));
   }
   return absl::OkStatus();
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Proof at load: which kernel computes each linear of a program is decided by what kernels do on
-// this device. One that was never tried here, or disagrees with the plain kernel, gives no token.
+// Proof at load: which kernel computes each linear and gated_linear of a program is decided by what
+// kernels do on this device. One that was never tried here, or disagrees with the plain kernel,
+// gives no token.
 //
 // The exact class takes the table's first that is proven, whatever its time: the choice must not
 // depend on how a matrix is cut. The fast class takes the one with the least mean of its times,

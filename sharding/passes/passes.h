@@ -30,6 +30,9 @@ Graph round_routed(const Graph& graph, const CompileOptions& options);
 Graph fuse_linears(const Graph& graph, const CompileOptions& options);
 // mul(map(gate), up) -> gated(gate, up).
 Graph fuse_gated(const Graph& graph, const CompileOptions& options);
+// On GPUs: gated of both halves of a linear by other weights than float32, which nobody else reads
+// -> gated_linear.
+Graph fuse_gated_linear(const Graph& graph, const CompileOptions& options);
 // A sum that goes into an rms_norm -> add_norm, which gives both.
 Graph fuse_add_norm(const Graph& graph, const CompileOptions& options);
 // On GPUs: attention of q and k that rope turned by one table for it alone -> rope_attention.

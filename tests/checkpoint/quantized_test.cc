@@ -19,7 +19,7 @@ using testing::HasSubstr;
 
 constexpr DType kKinds[] = {DType::kQ8, DType::kQ8C, DType::kQ4, DType::kQ4M};
 
-TestTensor random_tensor(unsigned seed, std::vector<int64_t> shape,
+TestTensor random_tensor(unsigned seed, const std::vector<int64_t>& shape,
                          const std::string& dtype = "F32") {
   std::mt19937 engine(seed);
   std::normal_distribution<float> normal(0, 0.05f);
@@ -107,6 +107,24 @@ TEST_F(QuantizedTest, StoredCodesAreThoseOfRoundingAtLoad) {
     const WeightSource stored = open(folder);
     const program::Weight both = weight_of(kind, {{"a", 70}, {"b", 33}}, 391);
     for (const auto& [begin, end] : {std::pair{0, 103}, {5, 6}, {64, 103}, {32, 32}}) {
+      const auto wanted = read_codes(original, both, begin, end);
+      const auto found = read_codes(stored, both, begin, end);
+      ASSERT_TRUE(wanted.ok() && found.ok()) << wanted.status() << found.status();
+      EXPECT_EQ(*wanted, *found) << dtype_name(kind) << " rows " << begin << " to " << end;
+    }
+  }
+}
+
+TEST_F(QuantizedTest, StoredCodesOfAPairedWeightAlternateAsItsRowsDo) {
+  write({{"a", random_tensor(1, {33, 391})}, {"b", random_tensor(2, {33, 391})}});
+  const WeightSource original = open(folder_.path());
+  for (const DType kind : kKinds) {
+    const auto folder = folder_.path() / dtype_name(kind);
+    ASSERT_TRUE(quantize(kind, {"a", "b"}, folder).ok());
+    const WeightSource stored = open(folder);
+    program::Weight both = weight_of(kind, {{"a", 33}, {"b", 33}}, 391);
+    both.set_paired(true);
+    for (const auto& [begin, end] : {std::pair{0, 66}, {5, 6}, {31, 64}}) {
       const auto wanted = read_codes(original, both, begin, end);
       const auto found = read_codes(stored, both, begin, end);
       ASSERT_TRUE(wanted.ok() && found.ok()) << wanted.status() << found.status();

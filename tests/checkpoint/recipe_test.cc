@@ -71,6 +71,12 @@ TEST(RecipeTest, ARankWithoutAShareHasNothing) {
   EXPECT_TRUE(parts_of(weight("rows: 0 cols: 4"), 0, 0).empty());
 }
 
+TEST(RecipeTest, PairsAreOfTwo) {
+  const std::string pieces = "pieces { source: 'a' source_shape: [9, 4] row_end: 5 col_end: 4 }";
+  EXPECT_THAT(problem("role: LINEAR_WEIGHT rows: 5 cols: 4 paired: true " + pieces),
+              HasSubstr("asks for pairs of rows, found 5"));
+}
+
 TEST(RecipeTest, PartsAreThePiecesWithinTheRows) {
   const program::Weight w = weight(
       "role: LINEAR_WEIGHT rows: 6 cols: 4 "

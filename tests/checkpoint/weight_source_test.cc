@@ -87,6 +87,36 @@ TEST_F(WeightSourceTest, BiasesStandSideBySide) {
   EXPECT_EQ(*source.bytes_to_read(w), 20);
 }
 
+// The halves are three rows each, whatever the pieces are.
+TEST_F(WeightSourceTest, OfAPairedWeightRowsOfBothHalvesAlternate) {
+  const WeightSource source = open({{"a", numbered(0, 4, 2)}, {"b", numbered(1000, 2, 3)}});
+  const program::Weight w = weight(
+      "name: 'pairs' role: LINEAR_WEIGHT rows: 6 cols: 2 paired: true "
+      "pieces { source: 'a' source_shape: [4, 2] row_end: 4 col_end: 2 }"
+      "pieces { source: 'b' source_shape: [2, 3] row_end: 2 col_begin: 1 col_end: 3 "
+      "transpose: true }");
+  const std::vector<float> whole = {0, 1, 300, 301, 100, 101, 1001, 1101, 200, 201, 1002, 1102};
+  for (int64_t begin = 0; begin <= 6; ++begin) {
+    for (int64_t end = begin; end <= 6; ++end) {
+      EXPECT_EQ(read(source, w, begin, end),
+                std::vector<float>(whole.begin() + begin * 2, whole.begin() + end * 2));
+    }
+  }
+  EXPECT_THAT(message_of(source.stored_rows(w).status()), HasSubstr("several tensors"));
+}
+
+TEST_F(WeightSourceTest, OfAPairedBiasColumnsAlternate) {
+  TestTensors tensors = {{"a", numbered(0, 1, 6)}, {"b", numbered(50, 1, 3)}};
+  tensors["a"].shape = {6};
+  tensors["b"].shape = {3};
+  const WeightSource source = open(tensors);
+  const program::Weight w = weight(
+      "name: 'bias' role: BIAS rows: 1 cols: 6 paired: true "
+      "pieces { source: 'a' source_shape: 6 row_end: 1 col_begin: 1 col_end: 5 }"
+      "pieces { source: 'b' source_shape: 3 row_end: 1 col_begin: 1 col_end: 3 }");
+  EXPECT_EQ(read(source, w, 0, 1), (std::vector<float>{1, 4, 2, 51, 3, 52}));
+}
+
 TEST_F(WeightSourceTest, AMatrixOfAStackIsReadAsStoredOrTransposed) {
   TestTensors tensors = {{"experts", numbered(0, 6, 3)}};  // Row 100 * r, column c.
   tensors["experts"].shape = {3, 2, 3};

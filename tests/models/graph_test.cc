@@ -90,9 +90,9 @@ TEST(GraphTest, EveryOperatorThatAModelMayNameHasABuilder) {
   x = g.linear(g.mul(q, g.expand_heads(rate, 4)), "mixed", hidden);
   x = g.linear(g.columns(g.linear(x, "wide", {Axis::kNone, 9, 1}), 2, 5), "part", hidden);
   g.top_candidates(g.head(g.select_rows(x), "head", vocab));
-  const std::set<Op> compilers = {Op::kGated,        Op::kAddNorm,   Op::kCast,
-                                  Op::kAllReduce,    Op::kAllGather, Op::kRoundGroups,
-                                  Op::kRopeAttention};
+  const std::set<Op> compilers = {Op::kGated,         Op::kAddNorm,    Op::kCast,
+                                  Op::kAllReduce,     Op::kAllGather,  Op::kRoundGroups,
+                                  Op::kRopeAttention, Op::kGatedLinear};
   for (int i = 1; i < kOpCount; ++i) {
     const Op op = static_cast<Op>(i);
     EXPECT_EQ(count(g, op) > 0, !compilers.contains(op))

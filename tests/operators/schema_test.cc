@@ -91,6 +91,23 @@ TEST(SchemaTest, RopeAttentionIsCheckedAsBothOfWhatItIsMadeOf) {
   EXPECT_EQ(check_call(schema, call), "read_only must not be set");
 }
 
+TEST(SchemaTest, AGatedLinearHasTwoRowsOfItsWeightForEachColumn) {
+  const OperatorSchema& schema = schema_of(Op::kGatedLinear);
+  OperatorCall call{.in = {shape(8, DType::kBF16), shape(8, DType::kBF16), shape(6)},
+                    .out = {shape(3, DType::kBF16)}};
+  call.in[1].rows = 6;
+  EXPECT_THAT(check_call(schema, call), HasSubstr("function must be 1 to"));
+  call.attrs.function = Function::kSilu;
+  EXPECT_EQ(check_call(schema, call), "");
+  call.out[0] = shape(3);
+  EXPECT_EQ(check_call(schema, call), "");
+  call.in[1].rows = 7;
+  call.in[2].cols = 7;
+  EXPECT_EQ(check_call(schema, call), "rows of the weight must be 6, found 7");
+  call.in[1].rows = 6;
+  EXPECT_EQ(check_call(schema, call), "columns of the bias must be 6, found 7");
+}
+
 TEST(SchemaTest, AttributesOutOfRangeAreFoundBeforeWhatReliesOnThem) {
   OperatorCall call{.in = {shape(8), shape(4)}, .out = {shape(8)}};
   call.attrs = {.eps = 1e-5f, .head_dim = 0};  // Would be divided by.

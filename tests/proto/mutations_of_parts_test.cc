@@ -130,6 +130,18 @@ INSTANTIATE_TEST_SUITE_P(
          }},
         {"TwoRowsOfNorm", "rows must be 1",
          [](P p) { weight_named(p, "norm1.weight").set_rows(2); }},
+        {"PairsOfOddRows", "pairs of one matrix",
+         [](P p) {
+           program::Weight& weight = weight_named(p, "o.weight");
+           weight.set_rows(weight.rows() - 1);
+           weight.mutable_pieces(0)->set_row_end(weight.pieces(0).row_end() - 1);
+           weight.set_paired(true);
+         }},
+        {"PairsOfMatrices", "pairs of one matrix",
+         [](P p) {
+           weight_named(p, "o.weight").set_matrices(2);
+           weight_named(p, "o.weight").set_paired(true);
+         }},
         {"PiecesTooFew", "pieces must add up", [](P p) { p.mutable_weights(0)->clear_pieces(); }},
         {"PieceTwice", "pieces must add up",
          [](P p) {

@@ -61,6 +61,12 @@ TEST(PrintTest, OfManyPiecesShowsTheFirstTwoAndTheLast) {
   }
 }
 
+TEST(PrintTest, SaysWhereRowsAreInPairs) {
+  program::Program program;
+  program.add_weights()->set_paired(true);
+  EXPECT_THAT(to_text(program), HasSubstr("[0, 0] in pairs\n"));
+}
+
 TEST(PrintTest, PrintsWhatIsOutOfRange) {
   program::Program program;
   program::Instruction& instruction = *program.add_instructions();

@@ -39,7 +39,7 @@ TEST_P(GpuProgramsTest, GatherTheRowsOfLinearsOverCodesAsBFloat16) {
   ASSERT_EQ(message_of(graphs.status()), "");
   for (const Graph& graph : *graphs) {
     for (const Node& node : graph.nodes()) {
-      if (node.op != Op::kLinear) continue;
+      if (node.op != Op::kLinear && node.op != Op::kGatedLinear) continue;
       const bool codes = graph.parameters()[node.parameters[0]].dtype == DType::kQ8;
       EXPECT_EQ(graph.values()[node.inputs[0]].dtype, codes ? DType::kBF16 : DType::kF32);
     }

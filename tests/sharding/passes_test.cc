@@ -204,6 +204,55 @@ TEST(FuseCastsTest, ProcessorsKeepTheirCasts) {
   }
 }
 
+struct Gated {
+  Fixture f;
+  Value gate, up;
+
+  explicit Gated(bool up_first = false) {
+    const auto half = [&](const char* name) { return f.graph.linear(f.x, name, kFfn, true); };
+    if (up_first) up = half("up");
+    gate = half("gate");
+    if (!up_first) up = half("up");
+  }
+  Graph fused(const CompileOptions& options) {
+    const Value product = f.graph.mul(up, f.graph.map(gate, Function::kSilu));
+    f.finish(f.graph.linear(product, "down", kHidden));
+    const Graph stored = store_weights(f.graph, options);
+    return fuse_gated_linear(fuse_gated(fuse_linears(stored, options), options), options);
+  }
+};
+
+TEST(FuseGatedLinearTest, GateUpAndTheirProductBecomeOne) {
+  for (const bool up_first : {false, true}) {
+    const Graph graph = Gated(up_first).fused(on_gpus(DType::kQ8));
+    EXPECT_EQ(ops(graph), "embed gated_linear linear select_rows linear top_candidates");
+    const Node& node = graph.nodes()[1];
+    EXPECT_EQ(node.attributes.map().function(), program::SILU);
+    EXPECT_EQ(graph.values()[node.outputs[0]].axis.columns(), 24);
+    for (const int id : node.parameters) {
+      const Parameter& parameter = graph.parameters()[id];
+      EXPECT_TRUE(parameter.paired);
+      ASSERT_EQ(parameter.pieces.size(), 2u);
+      EXPECT_EQ(parameter.pieces[0].source().substr(0, 4), "gate");
+      EXPECT_EQ(parameter.pieces[1].source().substr(0, 2), "up");
+    }
+  }
+}
+
+TEST(FuseGatedLinearTest, ProcessorsFloat32AndOtherReadersKeepThemApart) {
+  const CompileOptions gpus = on_gpus(DType::kBF16);
+  EXPECT_EQ(
+      count_ops(Gated().fused(options_for(1, Strategy::kGather, DType::kBF16)), Op::kGatedLinear),
+      0);
+  EXPECT_EQ(count_ops(Gated().fused(on_gpus(DType::kF32)), Op::kGatedLinear), 0);
+  Gated read;  // Whose gate something else reads, too.
+  read.f.graph.top_candidates(read.gate);
+  EXPECT_EQ(count_ops(read.fused(gpus), Op::kGatedLinear), 0);
+  Gated third;  // Beside which a third linear reads x.
+  third.f.finish(third.f.graph.linear(third.f.x, "third", kFfn, true));
+  EXPECT_EQ(count_ops(third.fused(gpus), Op::kGatedLinear), 0);
+}
+
 struct Turned {
   Fixture f;
   Value q, k, v;

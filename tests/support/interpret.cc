@@ -92,6 +92,19 @@ Matrix assemble(const Tensors& tensors, program::Role role, DType dtype, int64_t
   return result;
 }
 
+// A paired one: its first half's rows (columns of a vector) and its second half's alternate.
+Matrix in_pairs(const Matrix& halves, bool vector) {
+  Matrix result(halves.rows, halves.cols);
+  const int64_t half = (vector ? halves.cols : halves.rows) / 2;
+  const auto place = [half](int64_t i) { return i < half ? 2 * i : 2 * (i - half) + 1; };
+  for (int64_t r = 0; r < halves.rows; ++r) {
+    for (int64_t c = 0; c < halves.cols; ++c) {
+      result.at(vector ? r : place(r), vector ? place(c) : c) = halves.at(r, c);
+    }
+  }
+  return result;
+}
+
 class Machine {
  public:
   Machine(const Graph& graph, const Tensors& tensors);
@@ -146,6 +159,7 @@ Machine::Machine(const Graph& graph, const Tensors& tensors) : values_(graph.val
   }
   for (const Parameter& p : graph.parameters()) {
     parameters_.push_back(assemble(tensors, p.role, p.dtype, p.all_rows(), p.all_cols(), p.pieces));
+    if (p.paired) parameters_.back() = in_pairs(parameters_.back(), p.is_vector());
   }
 }
 
@@ -174,6 +188,8 @@ Machine::Machine(const program::Program& program, const Tensors& tensors)
     const std::vector<program::Piece> pieces(w.pieces().begin(), w.pieces().end());
     parameters_.push_back(
         assemble(tensors, w.role(), static_cast<DType>(w.dtype()), w.rows(), w.cols(), pieces));
+    const bool vector = w.role() == program::BIAS;
+    if (w.paired()) parameters_.back() = in_pairs(parameters_.back(), vector);
   }
 }
 

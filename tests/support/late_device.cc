@@ -221,7 +221,7 @@ class LateDevice final : public Device, public ShimPeers {
 };
 
 // A function for each row of the shim's table, which queues that row.
-constexpr size_t kMostKernels = 64;
+constexpr size_t kMostKernels = 96;
 
 template <size_t kRow>
 const char* queue_row(const KernelArgs& args) {

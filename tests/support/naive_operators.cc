@@ -183,6 +183,15 @@ Matrices gated(const Args& a) {
       a, [&](float x, float y) { return static_cast<float>(function_of(a.attributes, x)) * y; });
 }
 
+Matrices gated_linear(const Args& a) {
+  const Matrix pairs = std::move(linear(a).front());
+  std::vector<Matrix> halves(2, Matrix(pairs.rows, pairs.cols / 2));
+  for (int64_t r = 0; r < pairs.rows; ++r) {
+    for (int64_t c = 0; c < pairs.cols; ++c) halves[c % 2].at(r, c / 2) = pairs.at(r, c);
+  }
+  return gated({halves, {}, a.attributes, a.tokens, a.output_rows});
+}
+
 Matrices lerp(const Args& a) {
   Matrix out = a.inputs[0];
   for (size_t i = 0; i < out.data.size(); ++i) {
@@ -274,6 +283,7 @@ constexpr auto kOperators = table_by_op<Row>({
     {Op::kExpandHeads, expand_heads},
     {Op::kRoundGroups, round_groups},
     {Op::kRopeAttention, rope_attention},
+    {Op::kGatedLinear, gated_linear},
     {Op::kExpertScale, expert_scale},
 });
 #define LOCKSTEP_OP(number, constant, message, word)   \

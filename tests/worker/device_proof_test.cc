@@ -36,6 +36,25 @@ program::Program linears(const Backend& backend) {
   return b.program;
 }
 
+// The same of gated_linear.
+program::Program gated_linears(const Backend& backend) {
+  constexpr int64_t kDepth = 70, kCols = 11;
+  ProgramBuilder b(0, 1, 100, kDepth);
+  for (const program::DType type : {program::BF16, program::Q8, program::Q4M}) {
+    const std::string name = "w" + std::to_string(type);
+    b.add(program::GATED_LINEAR, {b.value("x", kDepth, program::TOKENS, program::BF16)},
+          {b.weight(name, program::LINEAR_WEIGHT, 2 * kCols, kDepth, 0, 2 * kCols, type),
+           b.weight(name + "b", program::BIAS, 1, 2 * kCols, 0, 2 * kCols)},
+          {b.value("y", kCols)})
+        .mutable_attributes()
+        ->mutable_map()
+        ->set_function(program::SILU);
+  }
+  b.program.set_numeric_class(backend.numeric_class);
+  b.program.mutable_limits()->set_rows(70);
+  return b.program;
+}
+
 std::vector<std::string> chosen_names(const program::Program& program, const Backend& backend,
                                       const Proof& proof) {
   std::vector<std::string> names;
@@ -62,6 +81,17 @@ TEST(DeviceProofTest, KernelsOnTensorCoresAgreeWithPlainOnes) {
   EXPECT_THAT(chosen_names(program, backend, proof),
               ElementsAre("linear_f32_cuda_shim", "linear_mma_bf16_cuda_shim",
                           "linear_mma_f16_cuda_shim", "linear_mma_q4_cuda_shim"));
+}
+
+TEST(DeviceProofTest, SoDoThoseOfGatedLinears) {
+  const Backend backend = late_backend();
+  const program::Program program = gated_linears(backend);
+  const Proof proof = proven(program, backend);
+  EXPECT_TRUE(proof.complete());
+  EXPECT_THAT(complaints(proof, 20'000), ElementsAre());
+  EXPECT_THAT(chosen_names(program, backend, proof),
+              ElementsAre("gated_linear_mma_bf16_cuda_shim", "gated_linear_mma_q8_cuda_shim",
+                          "gated_linear_mma_q4m_cuda_shim"));
 }
 
 KernelFn original = nullptr;

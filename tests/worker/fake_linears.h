@@ -71,6 +71,23 @@ inline const char* fake_by_rows(const KernelArgs& args) {
 }
 inline const char* fake_refusing(const KernelArgs&) { return "no kernel image is available"; }
 
+// gated_linear of one of these, whose function is a factor.
+template <KernelFn linear>
+const char* fake_gated(const KernelArgs& args) {
+  const TensorView& out = args.out[0];
+  std::vector<float> sums(static_cast<size_t>(2 * out.rows * out.cols));
+  KernelArgs multiplying = args;
+  multiplying.out[0] = {sums.data(), out.rows, 2 * out.cols, 2 * out.cols, DType::kF32};
+  if (const char* failure = linear(multiplying); failure != nullptr) return failure;
+  for (int64_t row = 0; row < out.rows; ++row) {
+    for (int64_t col = 0; col < out.cols; ++col) {
+      const float* const pair = multiplying.out[0].row<float>(row) + 2 * col;
+      out.row<float>(row)[col] = pair[0] * args.attrs.factor * pair[1];
+    }
+  }
+  return nullptr;
+}
+
 inline KernelEntry fake_entry(const char* name, KernelFn run) {
   return {.op = Op::kLinear,
           .weight = DType::kBF16,
@@ -79,6 +96,12 @@ inline KernelEntry fake_entry(const char* name, KernelFn run) {
           .name = name,
           .pack = pack_plain_rows<DType::kBF16>,
           .packed_bytes = plain_row_bytes<DType::kBF16>};
+}
+
+inline KernelEntry fake_gated_entry(const char* name, KernelFn run) {
+  KernelEntry entry = fake_entry(name, run);
+  entry.op = Op::kGatedLinear;
+  return entry;
 }
 
 // This processor as a device whose kernels are proven: these, then the plain one.

@@ -131,6 +131,20 @@ TEST_F(HeldWeightsTest, RowsThatAreInOtherPanelsNowAreReadAgain) {
   EXPECT_EQ(read(before, longer), matrix_bytes(DType::kQ4, 32, kCols));
 }
 
+TEST_F(HeldWeightsTest, PanelsOfPairsServeWhereBothHalvesOfTheirRowsAreTheSame) {
+  const auto gate_up = [](int64_t begin, int64_t end, bool paired) {
+    Slice slice;
+    program::Weight& weight = slice.add(Op::kLinear, program::LINEAR_WEIGHT, DType::kQ4);
+    Slice::rows(weight, "gate", begin, end);
+    Slice::rows(weight, "up", begin, end);
+    weight.set_paired(paired);
+    return slice;
+  };
+  const Slice before = gate_up(160, 320, true);
+  EXPECT_EQ(read(before, gate_up(128, 352, true)), matrix_bytes(DType::kQ4, 128, kCols));
+  EXPECT_EQ(read(before, gate_up(160, 320, false)), all_);
+}
+
 // As q, k and v in one: a panel may have rows of several.
 TEST_F(HeldWeightsTest, PanelsOfSeveralPiecesServeWhereAllTheirRowsAreTheSame) {
   const auto fused = [](int64_t q_begin, int64_t q_end, int64_t k_begin, int64_t k_end) {

@@ -91,6 +91,45 @@ TEST(ProofTest, OneProductThatIsMissingInOneColumnIsFound) {
   EXPECT_THAT(proven.lines()[0], HasSubstr("times its bound off"));
 }
 
+// A gated_linear of `cols` columns, with a bias.
+program::Program gated_program(const Backend& backend, int64_t cols) {
+  ProgramBuilder b(0, 1, 100, kDepth);
+  const int x = b.value("x", kDepth, program::TOKENS, program::BF16);
+  const int weight =
+      b.weight("w", program::LINEAR_WEIGHT, 2 * cols, kDepth, 0, 2 * cols, program::BF16);
+  const int bias = b.weight("b", program::BIAS, 1, 2 * cols, 0, 2 * cols);
+  b.add(program::GATED_LINEAR, {x}, {weight, bias}, {b.value("y", cols)})
+      .mutable_attributes()
+      ->mutable_map()
+      ->set_function(program::SILU);
+  b.program.set_numeric_class(backend.numeric_class);
+  b.program.mutable_limits()->set_rows(600);
+  return b.program;
+}
+
+TEST(ProofTest, OfAGatedLinearTheProductOfBothSumsIsProven) {
+  FakeBackend fake({fake_gated_entry("wrong", fake_gated<fake_wrong_column>),
+                    fake_gated_entry("right", fake_gated<fake_right>),
+                    fake_gated_entry("plain_gated", fake_gated<fake_plain>)});
+  const program::Program program = gated_program(fake.backend, 300);
+  Proof proof = untried(program, fake.backend);
+  ThreadPool pool(2);
+  ASSERT_EQ(message_of(prove(program, fake.backend, WeightSource(RandomWeights(7)), pool,
+                             {.budget_ms = 20'000'000, .now_ns = fake_now}, &proof)),
+            "");
+  EXPECT_TRUE(proof.complete());
+  ASSERT_EQ(proof.trials.size(), 3u);
+  EXPECT_STREQ((*chosen_kernels(program, fake.backend, proof))[0]->name, "right");
+  EXPECT_THAT(complaints(proof, 20'000),
+              ElementsAre(HasSubstr("gated_linear bf16 [600, 40] with bias: wrong is not used")));
+  EXPECT_THAT(complaints(proof, 20'000), ElementsAre(HasSubstr("column 1 is ")));
+  const Trial& right = proof.trials[1];
+  EXPECT_GT(right.rows[0].error, 0);
+  EXPECT_LT(right.rows[0].error, 0.5);
+  EXPECT_EQ(right.rows.back().rows, 600);
+  EXPECT_EQ(proof.trials[2].rows[0].error, 0) << "the same order of sums";
+}
+
 TEST(ProofTest, WhatIsNotWrittenIsNotWhatAnotherKernelLeft) {
   Proven proven({fake_entry("unwritten", fake_unwritten)});
   ASSERT_EQ(message_of(proven.prove()), "");

@@ -10,7 +10,8 @@ const program = JSON.parse($("program").textContent);
 const NAME = 0;
 const GROUP = { name: 0, first: 1, end: 2 };
 const VALUE = { dtype: 1, rows: 2, cols: 3, layout: 4, memory: 5 };
-const WEIGHT = { role: 1, dtype: 2, rows: 3, cols: 4, matrices: 5, bytes: 6, pieces: 7 };
+const WEIGHT = { role: 1, dtype: 2, rows: 3, cols: 4, matrices: 5, bytes: 6, pieces: 7,
+  paired: 8 };
 const PIECE = { source: 0, shape: 1, rowBegin: 2, rowEnd: 3, colBegin: 4, colEnd: 5, done: 6,
   tensors: 7 };
 const CALL = { op: 0, made: 1, read: 2, weights: 3, attributes: 4, state: 5, costs: 6 };
@@ -220,9 +221,10 @@ function weightItem(id) {
   const weight = program.weights[id];
   const item = element("li");
   const matrices = weight[WEIGHT.matrices] > 1 ? ` in ${weight[WEIGHT.matrices]} matrices` : "";
+  const paired = weight[WEIGHT.paired] ? " in pairs" : "";
   item.append(element("code", "", weight[NAME]), element("br"),
     `${weight[WEIGHT.role]} ${weight[WEIGHT.dtype]} [${weight[WEIGHT.rows]}, ` +
-    `${weight[WEIGHT.cols]}]${matrices}, ${bytesText(weight[WEIGHT.bytes])}`);
+    `${weight[WEIGHT.cols]}]${matrices}${paired}, ${bytesText(weight[WEIGHT.bytes])}`);
   for (const piece of weight[WEIGHT.pieces]) item.append(pieceItem(piece));
   return item;
 }

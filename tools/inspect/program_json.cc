@@ -130,14 +130,15 @@ Json pieces_json(const program::Weight& weight) {
   return pieces;
 }
 
-// [name, role, type, rows, columns, matrices, bytes, pieces]
+// [name, role, type, rows, columns, matrices, bytes, pieces, whether rows of both halves alternate]
 Json weights_json(const Program& program) {
   Json weights = Json::array();
   for (const program::Weight& weight : program.weights()) {
     const auto dtype = static_cast<DType>(weight.dtype());
     weights.push_back({weight.name(), program::Role_Name(weight.role()), dtype_text(weight.dtype()),
                        weight.rows(), weight.cols(), std::max<int64_t>(1, weight.matrices()),
-                       matrix_bytes(dtype, weight.rows(), weight.cols()), pieces_json(weight)});
+                       matrix_bytes(dtype, weight.rows(), weight.cols()), pieces_json(weight),
+                       weight.paired()});
   }
   return weights;
 }

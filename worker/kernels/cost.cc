@@ -66,6 +66,14 @@ KernelCost linear_cost(const KernelEntry& kernel, const KernelArgs& args) {
           .flops = 2 * x.rows * x.cols * out.cols};
 }
 
+// That of the linear, and of the function of half its columns.
+KernelCost gated_linear_cost(const KernelEntry& kernel, const KernelArgs& args) {
+  const TensorView &x = args.in[0], &out = args.out[0];
+  return {.bytes = view_bytes(x) + kernel.packed_bytes(2 * out.cols, x.cols) +
+                   view_bytes(args.in[2]) + view_bytes(out),
+          .flops = (4 * x.cols + schema_of(Op::kGated).flops_per_element) * x.rows * out.cols};
+}
+
 // Experts that the routes name; as many as there may be where ids are a device's.
 int64_t expert_count(const KernelArgs& args) {
   const TensorView& ids = args.in[1];
@@ -142,6 +150,8 @@ KernelCost kernel_cost(const KernelEntry& kernel, const KernelArgs& args) {
       return embed_cost(kernel, args);
     case Op::kLinear:
       return linear_cost(kernel, args);
+    case Op::kGatedLinear:
+      return gated_linear_cost(kernel, args);
     case Op::kExpertLinear:
       return expert_linear_cost(kernel, args);
     case Op::kAttention:

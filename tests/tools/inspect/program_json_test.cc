@@ -32,12 +32,13 @@ TEST(ProgramJsonTest, InstructionsNameTheirValuesAndWeights) {
   const Json json = json_of(program);
   ASSERT_EQ(json["instructions"].size(), static_cast<size_t>(program.instructions_size()));
   EXPECT_EQ(json["instructions"][0][0], "embed");
-  EXPECT_EQ(json["instructions"][0][1], Json({0}));
-  EXPECT_EQ(json["instructions"][0][3], Json({0}));
+  EXPECT_EQ(json["instructions"][0][1], Json::array({0}));
+  EXPECT_EQ(json["instructions"][0][3], Json::array({0}));
   const Json weight = json["weights"][0];
   EXPECT_EQ(weight[0], "embed.weight");
   EXPECT_EQ(weight[6], 36 * 8 * 4);  // Bytes: ids 64 to 99 are this rank's.
   EXPECT_EQ(weight[7], Json::parse(R"([["embed.weight", [100, 8], 64, 100, 0, 8, "", 1]])"));
+  EXPECT_EQ(weight[8], false);  // No pairs.
 }
 
 TEST(ProgramJsonTest, LayoutsAreInWords) {

@@ -52,6 +52,7 @@ bool has_cpu_bits(const KernelEntry& kernel) {
   if (!is_in(cuda_shim_kernels(), kernel) && !is_in(cuda_kernels(), kernel)) return true;
   switch (kernel.op) {
     case Op::kLinear:
+    case Op::kGatedLinear:
     case Op::kExpertLinear:
     case Op::kAttention:
     case Op::kRopeAttention:

@@ -26,14 +26,26 @@ TEST(CudaTableTest, EveryOperatorOfTheCpusTableHasAKernelForTheSameTypes) {
   }
 }
 
+// Whose sums are compared with linear's when they are proven.
+TEST(CudaTableTest, GatedLinearIsThereForEveryTypeButFloat32ThatLinearTakes) {
+  for (const KernelEntry& entry : cuda_shim_kernels()) {
+    const bool gated = entry.op == Op::kGatedLinear;
+    if (!gated && (entry.op != Op::kLinear || entry.weight == DType::kF32)) continue;
+    const Op other = gated ? Op::kLinear : Op::kGatedLinear;
+    EXPECT_NE(find_kernel(cuda_shim_kernels(), other, entry.weight, entry.activation, entry.isa),
+              nullptr)
+        << entry.name;
+  }
+}
+
 TEST(CudaTableTest, NamesAreUniqueAndWeightMatricesArePacked) {
   std::set<std::string> names;
   for (const auto table : {cuda_shim_kernels(), cuda_kernels()}) {
     for (const KernelEntry& entry : table) {
       EXPECT_TRUE(names.insert(entry.name).second) << entry.name;
       EXPECT_EQ(std::string(entry.name).find(op_name(entry.op)), 0u) << entry.name;
-      const bool packs =
-          entry.op == Op::kLinear || entry.op == Op::kExpertLinear || entry.op == Op::kEmbed;
+      const bool packs = entry.op == Op::kLinear || entry.op == Op::kGatedLinear ||
+                         entry.op == Op::kExpertLinear || entry.op == Op::kEmbed;
       EXPECT_EQ(entry.pack != nullptr, packs) << entry.name;
       EXPECT_EQ(entry.packed_bytes != nullptr, packs) << entry.name;
     }

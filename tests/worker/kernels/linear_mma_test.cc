@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The linear on tensor cores over the shim: one order of sums, however it is cut into blocks.
-#include "worker/kernels/cuda/linear_mma.h"
-
-#include <map>
-
+#include "tests/worker/kernels/mma_ways.h"
 #include "tests/worker/kernels/weights_case.h"
 #include "worker/kernels/cuda/shim/table.h"
 #include "worker/kernels/cuda/weight_words.h"
@@ -15,38 +12,6 @@ using cuda_shim::MmaBlocks;
 
 constexpr MmaBlocks kOtherBlocks[] = {MmaBlocks::kStream16, MmaBlocks::kStream32,
                                       MmaBlocks::kStream64, MmaBlocks::kTile128};
-
-template <DType kWeight, MmaBlocks kBlocks>
-const char* run_by(const KernelArgs& args) {
-  return cuda_shim::linear_mma_by<kWeight>(kBlocks, args);
-}
-
-template <DType kWeight>
-KernelFn way(MmaBlocks blocks) {
-  switch (blocks) {
-    case MmaBlocks::kStream8:
-      return run_by<kWeight, MmaBlocks::kStream8>;
-    case MmaBlocks::kStream16:
-      return run_by<kWeight, MmaBlocks::kStream16>;
-    case MmaBlocks::kStream32:
-      return run_by<kWeight, MmaBlocks::kStream32>;
-    case MmaBlocks::kStream64:
-      return run_by<kWeight, MmaBlocks::kStream64>;
-    case MmaBlocks::kTile128:
-      break;
-  }
-  return run_by<kWeight, MmaBlocks::kTile128>;
-}
-
-// The kernel of the table, made to cut its work in one way.
-KernelEntry by(KernelEntry kernel, MmaBlocks blocks) {
-  const std::map<DType, KernelFn> runs = {
-      {DType::kBF16, way<DType::kBF16>(blocks)}, {DType::kF16, way<DType::kF16>(blocks)},
-      {DType::kQ8, way<DType::kQ8>(blocks)},     {DType::kQ8C, way<DType::kQ8C>(blocks)},
-      {DType::kQ4, way<DType::kQ4>(blocks)},     {DType::kQ4M, way<DType::kQ4M>(blocks)}};
-  kernel.run = runs.at(kernel.weight);
-  return kernel;
-}
 
 std::vector<KernelEntry> mma_kernels() {
   std::vector<KernelEntry> found;

@@ -79,11 +79,13 @@ bool by_rows(Op op) {
 TEST(KernelTestsTest, EveryOperatorWithAKernelHasTests) {
   // Those that RowCase cannot call have tests of their own, here or in files of their name.
   const std::set<Op> own = {
-      Op::kEmbed,       Op::kLinear,        Op::kRopeTable,   Op::kRope,         Op::kPositionScale,
-      Op::kAttention,   Op::kTopCandidates, Op::kSelectRows,  Op::kRoute,        Op::kExpertLinear,
-      Op::kCombine,     Op::kConv,          Op::kDeltaRule,   Op::kHeadLinear,   Op::kJoinHeads,
-      Op::kBroadcast,   Op::kShift,         Op::kRecurrence,  Op::kHeadDot,      Op::kWkv,
-      Op::kExpandHeads, Op::kRoundGroups,   Op::kExpertScale, Op::kRopeAttention};
+      Op::kEmbed,         Op::kLinear,       Op::kRopeTable,     Op::kRope,
+      Op::kPositionScale, Op::kAttention,    Op::kTopCandidates, Op::kSelectRows,
+      Op::kRoute,         Op::kExpertLinear, Op::kCombine,       Op::kConv,
+      Op::kDeltaRule,     Op::kHeadLinear,   Op::kJoinHeads,     Op::kBroadcast,
+      Op::kShift,         Op::kRecurrence,   Op::kHeadDot,       Op::kWkv,
+      Op::kExpandHeads,   Op::kRoundGroups,  Op::kExpertScale,   Op::kRopeAttention,
+      Op::kGatedLinear};
   for (int i = 1; i < kOpCount; ++i) {
     const Op op = static_cast<Op>(i);
     if (schema_of(op).run_by != RunBy::kKernel) continue;

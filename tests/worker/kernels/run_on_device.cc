@@ -48,7 +48,10 @@ int64_t bytes_of(const TensorView& view) {
 }
 
 // Which operand lies as the kernel packs it: packed_bytes of each matrix, an expert's each.
-int weight_operand(Op op) { return op == Op::kExpertLinear ? 2 : op == Op::kLinear ? 1 : 0; }
+int weight_operand(Op op) {
+  if (op == Op::kExpertLinear) return 2;
+  return op == Op::kLinear || op == Op::kGatedLinear ? 1 : 0;
+}
 
 KernelArgs copy_in(const KernelEntry& kernel, const KernelArgs& host, Mirror& mirror) {
   KernelArgs args = host;

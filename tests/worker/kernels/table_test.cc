@@ -15,7 +15,7 @@ bool has_kernel(Op op) {
 }
 
 // Fused for GPUs, from others that every back end has.
-bool of_gpus_alone(Op op) { return op == Op::kRopeAttention; }
+bool of_gpus_alone(Op op) { return op == Op::kRopeAttention || op == Op::kGatedLinear; }
 
 TEST(KernelTableTest, EveryOperatorThatComputesHasAPortableKernelAndAReference) {
   for (int i = 0; i < kOpCount; ++i) {

@@ -131,7 +131,9 @@ void run_linear(Bench& bench, const KernelEntry& kernel) {
   if (quantization(kernel.weight) && kernel.weight != DType::kQ8 && kernel.weight != DType::kQ4) {
     return;
   }
+  const bool gated = kernel.op == Op::kGatedLinear;
   for (const auto& [cols, depth] : {std::pair(kHidden, kHidden), std::pair(2 * kFfn, kHidden)}) {
+    if (gated && cols == kHidden) continue;
     for (const int64_t rows : {1, 8, 64, 512, 4096}) {
       if (rows > 512 && !is_cublas(kernel)) continue;
       KernelArgs args;
@@ -139,7 +141,9 @@ void run_linear(Bench& bench, const KernelEntry& kernel) {
       const int64_t copies = std::max<int64_t>(1, kCycledBytes / bytes);
       args.in[0] = bench.matrix(rows, depth, kernel.activation);
       args.in[1] = {bench.filled(copies * bytes), cols, depth, depth, kernel.weight};
-      args.out[0] = bench.matrix(rows, cols, DType::kF32);
+      args.out[0] = gated ? bench.matrix(rows, cols / 2, DType::kBF16)
+                          : bench.matrix(rows, cols, DType::kF32);
+      if (gated) args.attrs.function = Function::kSilu;
       run(bench, kernel, args, nullptr,
           std::to_string(rows) + " x " + std::to_string(depth) + " x " + std::to_string(cols),
           copies, bytes);
@@ -246,6 +250,7 @@ void run_all(Bench& bench) {
   for (const KernelEntry& kernel : cuda_kernels()) {
     switch (kernel.op) {
       case Op::kLinear:
+      case Op::kGatedLinear:
         run_linear(bench, kernel);
         break;
       case Op::kAttention:

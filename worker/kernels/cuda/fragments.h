@@ -4,6 +4,8 @@
 // stripe, 64 columns of it a unit, 2 KiB of 16-bit numbers; short ones are filled up with zeros. A
 // unit is four steps of mma.m16n8k16. Lane 4g + t of step 2j + s has of rows g and g + 8 the four
 // columns from 32j + 8t + 4s on: of x, lane 4g + t then takes eight neighbours for both steps of j.
+// Of weights in pairs (gated_linear) rows 2g and 2g + 1 of a stripe are its rows g and g + 8, so
+// that a lane has both sums of a pair.
 #pragma once
 
 #include "worker/kernels/kernel.h"
@@ -61,6 +63,8 @@ template <DType kWeight>
 int64_t fragment_bytes(int64_t rows, int64_t cols);
 template <DType kWeight>
 void pack_fragments(const PackArgs& args);
+template <DType kWeight>
+void pack_paired_fragments(const PackArgs& args);
 
 // Rows of x are read eight numbers at a time, from multiples of 16 bytes. Those that are float32,
 // or do not lie so, are copied into scratch as rows of this many 16-bit numbers.

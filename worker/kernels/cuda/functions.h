@@ -106,4 +106,9 @@ __device__ inline float function_of(Function function, float factor, float x) {
   return x;
 }
 
+// Columns of the product of a linear, or of a gated_linear: its function takes two for one.
+constexpr int64_t product_cols(Function function, int64_t out_cols) {
+  return function == Function::kNone ? out_cols : 2 * out_cols;
+}
+
 }  // namespace lockstep::LOCKSTEP_TARGET

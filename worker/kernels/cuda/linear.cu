@@ -3,7 +3,8 @@
 // accumulator per output, over k in order by fma, independent of the number of rows. Codes and the
 // rows beside them are rounded to bfloat16. Used for float32 where cuBLASLt has no algorithm, and
 // to test the others. A block computes a tile of 16 rows by 16 columns, and reads 32 of k at a time
-// into shared memory.
+// into shared memory. gated_linear is the same, and at its end gated of every two columns.
+#include "worker/kernels/cuda/functions.h"
 #include "worker/kernels/cuda/matrix.h"
 
 namespace lockstep::LOCKSTEP_TARGET {
@@ -24,32 +25,43 @@ __device__ void read_tile(const Matrix& from, int64_t rows, int64_t first, int64
 }
 
 template <typename Rows, typename Matrix, bool kRounds>
-__global__ void linear_kernel(Rows rows, Matrix weight, TensorView bias, TensorView out) {
+__global__ void linear_kernel(Rows rows, Matrix weight, TensorView bias, TensorView out,
+                              Function function, float factor) {
   const TensorView& x = rows.view;
+  const int64_t cols = product_cols(function, out.cols);
   __shared__ float inputs[kTile][kDepth + 1], weights[kTile][kDepth + 1];
   const int64_t first_row = int64_t{blockIdx.y} * kTile, first_col = int64_t{blockIdx.x} * kTile;
   const unsigned r = threadIdx.x / kTile, n = threadIdx.x % kTile;
-  const bool mine = first_row + r < x.rows && first_col + n < out.cols;
+  const bool mine = first_row + r < x.rows && first_col + n < cols;
   float sum = 0;
   for (int64_t depth = 0; depth < x.cols; depth += kDepth) {
     read_tile<kRounds>(rows, x.rows, first_row, depth, inputs);
-    read_tile<kRounds>(weight, out.cols, first_col, depth, weights);
+    read_tile<kRounds>(weight, cols, first_col, depth, weights);
     __syncthreads();
     const int64_t steps = min(kDepth, x.cols - depth);
     for (int64_t k = 0; mine && k < steps; ++k) sum = fmaf(inputs[r][k], weights[n][k], sum);
     __syncthreads();
   }
-  if (!mine) return;
-  if (bias.data != nullptr) sum = sum + bias.row<float>(0)[first_col + n];
-  out.row<float>(first_row + r)[first_col + n] = sum;
+  if (mine && bias.data != nullptr) sum = sum + bias.row<float>(0)[first_col + n];
+  if (function == Function::kNone) {
+    if (mine) out.row<float>(first_row + r)[first_col + n] = sum;
+    return;
+  }
+  inputs[r][n] = sum;
+  __syncthreads();
+  if (!mine || n % 2 != 0) return;
+  const float found = function_of(function, factor, sum);
+  set_element(out, first_row + r, (first_col + n) / 2, found * inputs[r][n + 1]);
 }
 
 template <typename Rows, typename Matrix, bool kRounds = false>
 const char* linear(const KernelArgs& args) {
   const TensorView &x = args.in[0], &out = args.out[0];
+  const int64_t cols = product_cols(args.attrs.function, out.cols);
   return launch(linear_kernel<Rows, Matrix, kRounds>,
-                {(out.cols + kTile - 1) / kTile, (x.rows + kTile - 1) / kTile}, kTile * kTile,
-                args.queue, Rows{x}, Matrix{args.in[1]}, args.in[2], out);
+                {(cols + kTile - 1) / kTile, (x.rows + kTile - 1) / kTile}, kTile * kTile,
+                args.queue, Rows{x}, Matrix{args.in[1]}, args.in[2], out, args.attrs.function,
+                args.attrs.factor);
 }
 
 }  // namespace

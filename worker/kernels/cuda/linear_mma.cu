@@ -2,7 +2,9 @@
 // out[r][n] = sum over k of x[r][k] * weight[n][k] (+ bias[n]) on tensor cores, for weights of 16
 // bits or codes; weights are A, rows of x are B, so that few rows waste little. Every kernel adds
 // an output's products in the order that fragments.h says: the number of rows, of columns and of
-// ranks changes no bit. Rows of float32 beside codes are rounded to bfloat16 first, into scratch.
+// ranks changes no bit. Of gated_linear, which has a function, weights are in pairs, and what is
+// stored is gated of both sums of each (linear_product.h). Rows of float32 beside codes are rounded
+// to bfloat16 first, into scratch.
 #include "worker/kernels/cuda/linear_mma.h"
 #include "worker/kernels/cuda/linear_stream.h"
 #include "worker/kernels/cuda/linear_tile.h"
@@ -44,7 +46,7 @@ __global__ void __launch_bounds__(kMaxStreamWarps* kWarp)
 template <DType kWeight, typename T, int kStripes, int kTiles>
 const char* stream(const Product& product, void* queue) {
   const StreamBlock block = stream_block_of<kStripes, kTiles>(product.x.cols);
-  const int64_t of_cols = (device::stripes_of(product.out.cols) + kStripes - 1) / kStripes;
+  const int64_t of_cols = (device::stripes_of(product.cols()) + kStripes - 1) / kStripes;
   const int64_t of_rows = (product.out.rows + kTiles * 8 - 1) / (kTiles * 8);
   const Grid grid{.x = of_cols * of_rows, .shared_bytes = block.shared_bytes};
   return launch(stream_kernel<kWeight, T, kStripes, kTiles>, grid, block.warps * kWarp, queue,
@@ -53,7 +55,7 @@ const char* stream(const Product& product, void* queue) {
 
 template <DType kWeight, typename T>
 const char* tile(const Product& product, void* queue) {
-  const Grid grid{.x = tiles_of_cols(product.out.cols) * tiles_of_rows(product.out.rows),
+  const Grid grid{.x = tiles_of_cols(product.cols()) * tiles_of_rows(product.out.rows),
                   .shared_bytes = kTileStages * TileStage<kWeight>::kBytes};
   return launch(tile_kernel<kWeight, T>, grid, kTileThreads, queue, product);
 }
@@ -76,7 +78,9 @@ const char* linear_mma_by(MmaBlocks blocks, const KernelArgs& args) {
   Product product{.x = args.in[0],
                   .weight = static_cast<const std::byte*>(args.in[1].data),
                   .bias = args.in[2],
-                  .out = args.out[0]};
+                  .out = args.out[0],
+                  .function = args.attrs.function,
+                  .factor = args.attrs.factor};
   if (const TensorView& x = args.in[0]; !is_whole(x)) {
     const int64_t cols = device::copied_stride(x.cols);
     product.x = {args.scratch, x.rows, cols, cols, DType::kNone};
@@ -100,7 +104,8 @@ const char* linear_mma_by(MmaBlocks blocks, const KernelArgs& args) {
 
 template <DType kWeight>
 const char* linear_mma(const KernelArgs& args) {
-  return linear_mma_by<kWeight>(mma_blocks(args.out[0].rows, args.out[0].cols), args);
+  const int64_t cols = product_cols(args.attrs.function, args.out[0].cols);
+  return linear_mma_by<kWeight>(mma_blocks(args.out[0].rows, cols), args);
 }
 
 #define LOCKSTEP_LINEAR_MMA(KIND)                                                            \

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// linear on tensor cores. How it is cut into blocks is chosen by shape alone and changes no bit:
-// tests ask for each way.
+// linear and gated_linear on tensor cores. How it is cut into blocks is chosen by shape alone and
+// changes no bit: tests ask for each way.
 #pragma once
 
 #include "worker/kernels/cuda/target.h"
@@ -15,7 +15,7 @@ enum class MmaBlocks {
   kTile128,
 };
 
-MmaBlocks mma_blocks(int64_t rows, int64_t cols);
+MmaBlocks mma_blocks(int64_t rows, int64_t cols);  // Of the product.
 
 template <DType kWeight>
 const char* linear_mma_by(MmaBlocks blocks, const KernelArgs& args);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // One product of linear_mma.cu, or of an expert's rows, as its kernels get it, and how they read x
-// and write what they sum.
+// and write what they sum: as it is, or the function of one sum times the other of each pair.
 #pragma once
 
+#include "worker/kernels/cuda/functions.h"
 #include "worker/kernels/cuda/weight_words.h"
 
 namespace lockstep::LOCKSTEP_TARGET {
@@ -12,16 +13,31 @@ struct Product {
   const std::byte* weight;  // Stripes, one behind the other.
   TensorView bias;
   TensorView out;
-  const int32_t* to_row = nullptr;  // Which row of `out` is for a row of x; null: the same.
+  const int32_t* to_row = nullptr;      // Which row of `out` is for a row of x; null: the same.
+  Function function = Function::kNone;  // Of pairs; kNone: sums are not in pairs.
+  float factor = 0;
 
-  __device__ int stripes() const { return static_cast<int>(device::stripes_of(out.cols)); }
+  constexpr bool in_pairs() const { return function != Function::kNone; }
+  constexpr int64_t cols() const { return product_cols(function, out.cols); }
+  __device__ int stripes() const { return static_cast<int>(device::stripes_of(cols())); }
   __device__ int units() const { return static_cast<int>(device::units_of(x.cols)); }
   __device__ int slices() const { return static_cast<int>(device::slices_of(x.cols)); }
 
   __device__ void store(int64_t row, int64_t col, float sum) const {
     if (row >= x.rows || col >= out.cols) return;
     float* to = out.row<float>(to_row == nullptr ? row : to_row[row]);
-    to[col] = bias.data == nullptr ? sum : sum + bias.row<float>(0)[col];
+    to[col] = biased(col, sum);
+  }
+  // The sums 2 * col and 2 * col + 1 of a row.
+  __device__ void store_pair(int64_t row, int64_t col, float gate, float up) const {
+    if (row >= x.rows || col >= out.cols) return;
+    const float found = function_of(function, factor, biased(2 * col, gate));
+    set_element(out, row, col, found * biased(2 * col + 1, up));
+  }
+
+ private:
+  __device__ float biased(int64_t col, float sum) const {
+    return bias.data == nullptr ? sum : sum + bias.row<float>(0)[col];
   }
 };
 

@@ -16,24 +16,59 @@ struct StreamPlace {
   int64_t first_row;
 };
 
-// Adds the partial sums of `count` slices in their order to `totals`, which nobody has written
-// before the first round and which are stored in the last one.
+// The partial sums of `count` slices, which are added in their order to `totals`: nobody has
+// written these before the first round.
+template <int kSums>
+struct Partials {
+  const float* of_slices;
+  int count;
+  const float* totals;
+  bool first;
+
+  __device__ float total(int at) const {
+    float total = first ? 0.0f : totals[at];
+    for (int i = 0; i < count; ++i) total = total + of_slices[i * kSums + at];
+    return total;
+  }
+};
+
+// Of a sum of the block: its row of x, and the weight's rows.
+template <int kTiles>
+struct SumPlace {
+  int number;  // Of C.
+  int64_t row;
+  int stripe;
+  int group;
+
+  __device__ SumPlace(const StreamPlace& place, int at)
+      : number(at / kWarp % 4),
+        row(place.first_row + at / (4 * kWarp) % kTiles * 8 + at % 4 * 2 + number % 2),
+        stripe(place.first_stripe + at / (4 * kWarp * kTiles)),
+        group(at % kWarp / 4) {}
+};
+
 template <int kStripes, int kTiles>
-__device__ void add_partials(const Product& product, const StreamPlace& place,
-                             const float* partials, int count, float* totals, bool first,
-                             bool last) {
+__device__ void store_sums(const Product& product, const StreamPlace& place,
+                           const Partials<kStreamSums<kStripes, kTiles>>& partials) {
   constexpr int kSums = kStreamSums<kStripes, kTiles>;
   for (int at = static_cast<int>(threadIdx.x); at < kSums; at += static_cast<int>(blockDim.x)) {
-    float total = first ? 0.0f : totals[at];
-    for (int i = 0; i < count; ++i) total = total + partials[i * kSums + at];
-    if (!last) {
-      totals[at] = total;
-      continue;
-    }
-    const int lane = at % kWarp, i = at / kWarp % 4, tile = at / (4 * kWarp) % kTiles;
-    const int stripe = place.first_stripe + at / (4 * kWarp * kTiles);
-    product.store(place.first_row + tile * 8 + lane % 4 * 2 + i % 2,
-                  stripe * device::kStripeRows + i / 2 * 8 + lane / 4, total);
+    const SumPlace<kTiles> sum(place, at);
+    product.store(sum.row, sum.stripe * device::kStripeRows + sum.number / 2 * 8 + sum.group,
+                  partials.total(at));
+  }
+}
+
+// Numbers 0 and 2 of a lane's C are a pair, and so are 1 and 3.
+template <int kStripes, int kTiles>
+__device__ void store_pairs(const Product& product, const StreamPlace& place,
+                            const Partials<kStreamSums<kStripes, kTiles>>& partials) {
+  constexpr int kPairs = kStreamSums<kStripes, kTiles> / 2, kBoth = 2 * kWarp;
+#pragma unroll 1
+  for (int i = static_cast<int>(threadIdx.x); i < kPairs; i += static_cast<int>(blockDim.x)) {
+    const int at = i / kBoth * 2 * kBoth + i % kBoth;
+    const SumPlace<kTiles> sum(place, at);
+    product.store_pair(sum.row, sum.stripe * device::kStripeRows / 2 + sum.group,
+                       partials.total(at), partials.total(at + kBoth));
   }
 }
 
@@ -57,8 +92,17 @@ __device__ void stream_block(const Product& product, const StreamPlace& place) {
     }
     __syncthreads();
     const int end = min(begin + warps, slices);
-    add_partials<kStripes, kTiles>(product, place, partials, end - begin, partials + warps * kSums,
-                                   begin == 0, end == slices);
+    float* const totals = partials + warps * kSums;
+    const Partials<kSums> round{partials, end - begin, totals, begin == 0};
+    if (end < slices) {
+      for (int at = static_cast<int>(threadIdx.x); at < kSums; at += warps * kWarp) {
+        totals[at] = round.total(at);
+      }
+    } else if (product.in_pairs()) {
+      store_pairs<kStripes, kTiles>(product, place, round);
+    } else {
+      store_sums<kStripes, kTiles>(product, place, round);
+    }
     __syncthreads();  // The partial sums' memory is free again.
     begin += warps;
   } while (begin < slices);

@@ -75,6 +75,23 @@ struct WarpTile {
           totals[s][tile][i]);
     });
   }
+  // By way of `own`, the thread's numbers in shared memory, which a loop may walk: unrolled it
+  // would have the function 32 times.
+  __device__ void store_pairs(const Product& product, const TilePlace& place, float* own) {
+#pragma unroll
+    for (int s = 0; s < kStripes; ++s) {
+#pragma unroll
+      for (int i = 0; i < kTiles * 4; ++i) own[i * kTileThreads] = totals[s][i / 4][i % 4];
+      const int64_t col =
+          int64_t{place.first_stripe + stripe + s} * device::kStripeRows / 2 + lane / 4;
+#pragma unroll 1
+      for (int i = 0; i < kTiles * 2; ++i) {
+        const float* const pair = own + (i / 2 * 4 + i % 2) * kTileThreads;
+        product.store_pair(place.first_row + row + i / 2 * 8 + lane % 4 * 2 + i % 2, col, pair[0],
+                           pair[2 * kTileThreads]);
+      }
+    }
+  }
 };
 
 template <DType kWeight, typename T>
@@ -101,7 +118,10 @@ __global__ void __launch_bounds__(kTileThreads) tile_kernel(Product product) {
     tile.add_unit(stages + unit % kTileStages * kBytes);
     if ((unit + 1) % kUnits == 0 || unit + 1 == units) tile.end_slice();
   }
-  tile.store(product, place);
+  if (!product.in_pairs()) return tile.store(product, place);
+  static_assert(WarpTile<kWeight, T>::kTiles * 4 * kTileThreads * 4 <= kTileStages * kBytes);
+  __syncthreads();  // The stages' memory is free again.
+  tile.store_pairs(product, place, reinterpret_cast<float*>(stages) + threadIdx.x);
 }
 
 }  // namespace lockstep::LOCKSTEP_TARGET

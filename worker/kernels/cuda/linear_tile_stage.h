@@ -41,7 +41,7 @@ struct TilePlace {
 
   __device__ explicit TilePlace(const Product& product) {
     const int rows = static_cast<int>(tiles_of_rows(product.out.rows));
-    const int cols = static_cast<int>(tiles_of_cols(product.out.cols));
+    const int cols = static_cast<int>(tiles_of_cols(product.cols()));
     const int block = static_cast<int>(blockIdx.x), group = block / (kTileGroup * cols);
     const int in_group = block - group * kTileGroup * cols;
     const int group_rows = min(kTileGroup, rows - group * kTileGroup);

@@ -15,14 +15,18 @@ struct Unit {
   int64_t rows;
   int64_t first_col;
   int64_t cols;
+  bool paired;
 };
+
+// Where a row of the weight is in its stripe.
+int64_t row_place(bool paired, int64_t row) { return paired ? row / 2 + row % 2 * 8 : row; }
 
 template <DType kWeight>
 void pack_numbers(const PackArgs& args, const Unit& unit) {
   for (int64_t r = 0; r < unit.rows; ++r) {
     const float* source = args.source + (unit.first_row + r) * args.source_stride + unit.first_col;
     for (int64_t k = 0; k < unit.cols; ++k) {
-      const FragmentPlace at = fragment_place(r, k);
+      const FragmentPlace at = fragment_place(row_place(unit.paired, r), k);
       const uint16_t number = rounded_to<kWeight>(source[k]);
       std::memcpy(unit.bytes + at.step * 512 + at.lane * 16 + at.word * 4 + at.half * 2, &number,
                   sizeof(number));
@@ -35,7 +39,7 @@ void pack_numbers(const PackArgs& args, const Unit& unit) {
 template <DType kWeight>
 void put_code(const Unit& unit, int64_t row, int64_t col, int code) {
   constexpr Quantization kKind = *quantization(kWeight);
-  const FragmentPlace at = fragment_place(row, col);
+  const FragmentPlace at = fragment_place(row_place(unit.paired, row), col);
   if constexpr (kKind.bits == 8) {
     const int word = at.step % 2 * 2 + at.word / 2, byte = at.word % 2 + at.half * 2;
     unit.bytes[at.step / 2 * 512 + at.lane * 16 + word * 4 + byte] = static_cast<uint8_t>(code);
@@ -62,9 +66,40 @@ void pack_codes(const PackArgs& args, const Unit& unit) {
     for (int64_t r = 0; r < unit.rows; ++r) {
       for (int64_t j = 0; j < 2 && first + j < groups; ++j) {
         const int64_t source = (unit.first_row + r) * groups + first + j;
-        uint8_t* to = unit.bytes + Bytes::kCodes + 2 * scale_place(r, j);
+        uint8_t* to = unit.bytes + Bytes::kCodes + 2 * scale_place(row_place(unit.paired, r), j);
         std::memcpy(to, args.quantized.scales + source, 2);
         if (kKind.minimum) std::memcpy(to + Bytes::kScales, args.quantized.minima + source, 2);
+      }
+    }
+  }
+}
+
+template <DType kWeight>
+void pack(const PackArgs& args, bool paired) {
+  using Bytes = FragmentBytes<kWeight>;
+  static_assert(kPackRows % kStripeRows == 0);
+  for (int64_t row = args.row_begin; row < args.row_end; row += kStripeRows) {
+    const int64_t rows = std::min(kStripeRows, args.row_end - row);
+    const int64_t bytes = Bytes::stripe(args.cols);
+    uint8_t* stripe = static_cast<uint8_t*>(args.packed) + row / kStripeRows * bytes;
+    std::fill_n(stripe, bytes, uint8_t{0});
+    if constexpr (Bytes::kHead > 0) {
+      for (int64_t r = 0; args.cols > 0 && r < rows; ++r) {
+        std::memcpy(stripe + 2 * row_place(paired, r),
+                    args.quantized.scales + (row - args.row_begin) + r, 2);
+      }
+    }
+    for (int64_t col = 0; col < args.cols; col += kUnitDepth) {
+      const Unit unit{.bytes = stripe + Bytes::kHead + col / kUnitDepth * Bytes::kUnit,
+                      .first_row = row - args.row_begin,
+                      .rows = rows,
+                      .first_col = col,
+                      .cols = std::min(kUnitDepth, args.cols - col),
+                      .paired = paired};
+      if constexpr (quantization(kWeight).has_value()) {
+        pack_codes<kWeight>(args, unit);
+      } else {
+        pack_numbers<kWeight>(args, unit);
       }
     }
   }
@@ -79,32 +114,12 @@ int64_t fragment_bytes(int64_t rows, int64_t cols) {
 
 template <DType kWeight>
 void pack_fragments(const PackArgs& args) {
-  using Bytes = FragmentBytes<kWeight>;
-  static_assert(kPackRows % kStripeRows == 0);
-  for (int64_t row = args.row_begin; row < args.row_end; row += kStripeRows) {
-    const int64_t rows = std::min(kStripeRows, args.row_end - row);
-    const int64_t bytes = Bytes::stripe(args.cols);
-    uint8_t* stripe = static_cast<uint8_t*>(args.packed) + row / kStripeRows * bytes;
-    std::fill_n(stripe, bytes, uint8_t{0});
-    if constexpr (Bytes::kHead > 0) {
-      if (args.cols > 0) {
-        std::memcpy(stripe, args.quantized.scales + (row - args.row_begin),
-                    static_cast<size_t>(rows) * 2);
-      }
-    }
-    for (int64_t col = 0; col < args.cols; col += kUnitDepth) {
-      const Unit unit{.bytes = stripe + Bytes::kHead + col / kUnitDepth * Bytes::kUnit,
-                      .first_row = row - args.row_begin,
-                      .rows = rows,
-                      .first_col = col,
-                      .cols = std::min(kUnitDepth, args.cols - col)};
-      if constexpr (quantization(kWeight).has_value()) {
-        pack_codes<kWeight>(args, unit);
-      } else {
-        pack_numbers<kWeight>(args, unit);
-      }
-    }
-  }
+  pack<kWeight>(args, false);
+}
+
+template <DType kWeight>
+void pack_paired_fragments(const PackArgs& args) {
+  pack<kWeight>(args, true);
 }
 
 int64_t mma_scratch_bytes(const KernelArgs& largest, int) {
@@ -115,7 +130,8 @@ int64_t mma_scratch_bytes(const KernelArgs& largest, int) {
 
 #define LOCKSTEP_PACK_FRAGMENTS(KIND)                                       \
   template int64_t fragment_bytes<DType::KIND>(int64_t rows, int64_t cols); \
-  template void pack_fragments<DType::KIND>(const PackArgs& args);
+  template void pack_fragments<DType::KIND>(const PackArgs& args);          \
+  template void pack_paired_fragments<DType::KIND>(const PackArgs& args);
 
 LOCKSTEP_PACK_FRAGMENTS(kF16)
 LOCKSTEP_PACK_FRAGMENTS(kBF16)

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// out = x * weight^T (+ bias).
+// linear: out = x * weight^T (+ bias). gated_linear: gated of its even and its odd columns.
+#include <vector>
+
 #include "worker/kernels/reference/reference.h"
 
 namespace lockstep::reference {
@@ -18,6 +20,24 @@ const char* linear(const KernelArgs& args) {
     }
   }
   return nullptr;
+}
+
+const char* gated_linear(const KernelArgs& args) {
+  const int64_t rows = args.in[0].rows, cols = args.out[0].cols;
+  std::vector<float> pairs(static_cast<size_t>(2 * rows * cols)), halves(pairs.size());
+  KernelArgs multiplying = args;
+  multiplying.out[0] = {pairs.data(), rows, 2 * cols, 2 * cols, DType::kF32};
+  linear(multiplying);
+  KernelArgs gating = args;
+  for (int half = 0; half < 2; ++half) {
+    gating.in[half] = {halves.data() + half * rows * cols, rows, cols, cols, DType::kF32};
+    for (int64_t r = 0; r < rows; ++r) {
+      for (int64_t c = 0; c < cols; ++c) {
+        set_element(gating.in[half], r, c, element(multiplying.out[0], r, 2 * c + half));
+      }
+    }
+  }
+  return kernel(Op::kGated)(gating);
 }
 
 }  // namespace lockstep::reference

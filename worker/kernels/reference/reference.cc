@@ -12,6 +12,7 @@ namespace lockstep::reference {
 #include "operators/ops.inc"
 const char* embed(const KernelArgs& args);
 const char* linear(const KernelArgs& args);
+const char* gated_linear(const KernelArgs& args);
 const char* expert_linear(const KernelArgs& args);
 const char* rope_table(const KernelArgs& args);
 const char* attention(const KernelArgs& args);
@@ -31,6 +32,7 @@ constexpr auto kKernels = table_by_op<Row>({
 #include "operators/ops.inc"
     {Op::kEmbed, embed},
     {Op::kLinear, linear},
+    {Op::kGatedLinear, gated_linear},
     {Op::kExpertLinear, expert_linear},
     {Op::kRopeTable, rope_table},
     {Op::kAttention, attention},
