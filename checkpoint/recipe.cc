@@ -14,10 +14,6 @@ namespace {
 // Of a tensor or a weight: far above any and far below where sums and bytes would overflow.
 constexpr int64_t kMostElements = int64_t{1} << 48;
 
-bool side_by_side(const program::Weight& weight) {
-  return weight.role() == program::BIAS || weight.role() == program::NORM;
-}
-
 Rectangle rectangle_of(const program::Piece& piece) {
   return {piece.row_begin(), piece.row_end(), piece.col_begin(), piece.col_end()};
 }
@@ -30,6 +26,10 @@ MatrixShape placed_shape(const program::Piece& piece) {
 }
 
 }  // namespace
+
+bool side_by_side(const program::Weight& weight) {
+  return weight.role() == program::BIAS || weight.role() == program::NORM;
+}
 
 absl::StatusOr<MatrixShape> source_matrix(const program::Piece& piece) {
   MatrixShape matrix{.rows = 1, .cols = 1};

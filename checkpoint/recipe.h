@@ -26,6 +26,9 @@ absl::StatusOr<MatrixShape> source_matrix(const program::Piece& piece);
 // Whether the rectangles are within their sources and make up exactly [rows, cols] of the weight.
 absl::Status check_recipe(const program::Weight& weight);
 
+// Whether pieces follow each other along columns, in the one row of a BIAS or a NORM.
+bool side_by_side(const program::Weight& weight);
+
 // Rows (of a BIAS or a NORM: columns) `begin` to `end` of a weight's pieces as they follow each
 // other: the i-th of them is number first + i * step of those that were asked for.
 struct StackedRows {

@@ -72,4 +72,9 @@ std::vector<int> use_counts(const Graph& graph) {
   return counts;
 }
 
+const Node* only_maker(const Graph& graph, const std::vector<int>& uses, int value, Op op) {
+  const Node& maker = graph.nodes()[graph.values()[value].node];
+  return maker.op == op && uses[value] == 1 ? &maker : nullptr;
+}
+
 }  // namespace lockstep

@@ -45,4 +45,8 @@ ValueInfo rounded_info(ValueInfo info, DType dtype);
 // How many times each value is an input.
 std::vector<int> use_counts(const Graph& graph);
 
+// The node that makes a value, where it is of this operator and the value is an input once; or
+// null. `uses` are use_counts(graph).
+const Node* only_maker(const Graph& graph, const std::vector<int>& uses, int value, Op op);
+
 }  // namespace lockstep

@@ -36,15 +36,13 @@ std::string recipe_of(const Weight& weight, const KernelEntry* packer, const Pan
       fmt::format("{} {} {} {} {}:", packer != nullptr ? packer->name : "rows", weight.dtype(),
                   static_cast<int>(weight.role()), panel.row_end - panel.row_begin, weight.cols());
   const int64_t above = panel.matrix * (weight.rows() / packed_matrices(weight, packer));
-  // Pieces of a bias or a norm are side by side: all of them are in its one row.
-  const bool beside = weight.role() == program::BIAS || weight.role() == program::NORM;
   const auto add = [&text](const Piece& piece) {
     const std::string part = piece.SerializeAsString();
     text += fmt::format("{}:", part.size());
     text += part;
   };
   if (weight.paired()) text += "paired:";
-  if (beside) {
+  if (side_by_side(weight)) {  // All are in its one row.
     for (const Piece& piece : weight.pieces()) add(piece);
     return text;
   }

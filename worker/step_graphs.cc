@@ -37,10 +37,8 @@ bool can_capture(const Program& program, const Collective& collective, int64_t r
     if (instruction.op() != program::ALL_GATHER) return collective.can_be_captured(0);
     const program::Value& whole = program.values(instruction.outputs(0));
     const OperatorAttrs attrs = bind_attributes(instruction.attributes());
-    int64_t widest = 0;
-    for (int64_t i = 0; i + 1 < attrs.boundary_count; ++i) {
-      widest = std::max(widest, attrs.boundaries[i + 1] - attrs.boundaries[i]);
-    }
+    const int64_t widest =
+        widest_part({attrs.boundaries, static_cast<size_t>(attrs.boundary_count)});
     return collective.can_be_captured(rows_in(program.row_domains(whole.rows()), rows, rows) *
                                       row_bytes(dtype_of(whole.dtype()), widest));
   });

@@ -6,17 +6,6 @@
 #include "sharding/rewriter.h"
 
 namespace lockstep {
-namespace {
-
-// The map that feeds input `which` of a mul and nothing else, or null.
-const Node* only_map(const Graph& graph, const std::vector<int>& uses, const Node& mul,
-                     size_t which) {
-  const int value = mul.inputs[which];
-  const Node& producer = graph.nodes()[graph.values()[value].node];
-  return producer.op == Op::kMap && uses[value] == 1 ? &producer : nullptr;
-}
-
-}  // namespace
 
 Graph fuse_gated(const Graph& graph, const CompileOptions&) {
   const std::vector<int> uses = use_counts(graph);
@@ -26,7 +15,7 @@ Graph fuse_gated(const Graph& graph, const CompileOptions&) {
   for (size_t i = 0; i < graph.nodes().size(); ++i) {
     const Node& node = graph.nodes()[i];
     for (size_t side = 0; node.op == Op::kMul && side < 2 && map_of[i] == nullptr; ++side) {
-      map_of[i] = only_map(graph, uses, node, side);
+      map_of[i] = only_maker(graph, uses, node.inputs[side], Op::kMap);
       side_of[i] = side;
     }
     if (map_of[i] != nullptr) gone[graph.values()[map_of[i]->outputs[0]].node] = true;

@@ -17,16 +17,10 @@ struct Halves {
   bool up_first = false;
 };
 
-// The view that gives a value to one reader, or null.
-const Node* only_view(const Graph& graph, const std::vector<int>& uses, int value) {
-  const Node& producer = graph.nodes()[graph.values()[value].node];
-  return producer.op == Op::kColumns && uses[value] == 1 ? &producer : nullptr;
-}
-
 Halves halves_of(const Graph& graph, const std::vector<int>& uses, const Node& node) {
   if (node.op != Op::kGated) return {};
-  const Node* gate = only_view(graph, uses, node.inputs[0]);
-  const Node* up = only_view(graph, uses, node.inputs[1]);
+  const Node* gate = only_maker(graph, uses, node.inputs[0], Op::kColumns);
+  const Node* up = only_maker(graph, uses, node.inputs[1], Op::kColumns);
   if (gate == nullptr || up == nullptr || gate->inputs != up->inputs) return {};
   const int whole = gate->inputs[0];
   const Node& linear = graph.nodes()[graph.values()[whole].node];

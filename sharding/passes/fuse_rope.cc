@@ -10,12 +10,6 @@
 namespace lockstep {
 namespace {
 
-// The rope that gives a value to one reader, or null.
-const Node* only_rope(const Graph& graph, const std::vector<int>& uses, int value) {
-  const Node& producer = graph.nodes()[graph.values()[value].node];
-  return producer.op == Op::kRope && uses[value] == 1 ? &producer : nullptr;
-}
-
 bool alike(const program::RopeAttrs& a, const program::RopeAttrs& b) {
   return a.head_dim() == b.head_dim() && a.rotary_dim() == b.rotary_dim() &&
          a.interleaved() == b.interleaved() && a.offset() == b.offset();
@@ -27,8 +21,8 @@ std::pair<const Node*, const Node*> ropes_of(const Graph& graph, const std::vect
   if (node.op != Op::kAttention) return {};
   const program::AttentionAttrs& attention = node.attributes.attention();
   if (attention.read_only() || attention.values_in_keys()) return {};
-  const Node* q = only_rope(graph, uses, node.inputs[0]);
-  const Node* k = only_rope(graph, uses, node.inputs[1]);
+  const Node* q = only_maker(graph, uses, node.inputs[0], Op::kRope);
+  const Node* k = only_maker(graph, uses, node.inputs[1], Op::kRope);
   if (q == nullptr || k == nullptr || q->inputs[1] != k->inputs[1]) return {};
   const program::RopeAttrs& rope = q->attributes.rope();
   if (rope.head_dim() != attention.head_dim() || !alike(rope, k->attributes.rope())) return {};

@@ -53,6 +53,19 @@ std::vector<float> read(const WeightSource& source, const program::Weight& weigh
   return out;
 }
 
+// Any rows, read alone, are those of the whole.
+void expect_each_range(const WeightSource& source, const program::Weight& weight,
+                       const std::vector<float>& whole) {
+  const int64_t rows = weight.rows(), cols = weight.cols();
+  EXPECT_EQ(read(source, weight, 0, rows), whole);
+  for (int64_t begin = 0; begin <= rows; ++begin) {
+    for (int64_t end = begin; end <= rows; ++end) {
+      EXPECT_EQ(read(source, weight, begin, end),
+                std::vector<float>(whole.begin() + begin * cols, whole.begin() + end * cols));
+    }
+  }
+}
+
 const char kStacked[] =
     "name: 'qkv' role: LINEAR_WEIGHT rows: 5 cols: 2 "
     "pieces { source: 'q' source_shape: [4, 3] row_begin: 1 row_end: 3 col_begin: 1 col_end: 3 }"
@@ -64,13 +77,7 @@ TEST_F(WeightSourceTest, PiecesStandBelowEachOther) {
       {{"q", numbered(0, 4, 3, "F16")}, {"k", numbered(1000, 2, 6)}, {"v", numbered(5000, 4, 2)}});
   const program::Weight w = weight(kStacked);
   const std::vector<float> whole = {101, 102, 201, 202, 1003, 1103, 1004, 1104, 5300, 5301};
-  EXPECT_EQ(read(source, w, 0, 5), whole);
-  for (int64_t begin = 0; begin <= 5; ++begin) {
-    for (int64_t end = begin; end <= 5; ++end) {
-      EXPECT_EQ(read(source, w, begin, end),
-                std::vector<float>(whole.begin() + begin * 2, whole.begin() + end * 2));
-    }
-  }
+  expect_each_range(source, w, whole);
   EXPECT_EQ(*source.bytes_to_read(w), 4 * 2 + 4 * 4 + 2 * 4);
 }
 
@@ -96,12 +103,7 @@ TEST_F(WeightSourceTest, OfAPairedWeightRowsOfBothHalvesAlternate) {
       "pieces { source: 'b' source_shape: [2, 3] row_end: 2 col_begin: 1 col_end: 3 "
       "transpose: true }");
   const std::vector<float> whole = {0, 1, 300, 301, 100, 101, 1001, 1101, 200, 201, 1002, 1102};
-  for (int64_t begin = 0; begin <= 6; ++begin) {
-    for (int64_t end = begin; end <= 6; ++end) {
-      EXPECT_EQ(read(source, w, begin, end),
-                std::vector<float>(whole.begin() + begin * 2, whole.begin() + end * 2));
-    }
-  }
+  expect_each_range(source, w, whole);
   EXPECT_THAT(message_of(source.stored_rows(w).status()), HasSubstr("several tensors"));
 }
 

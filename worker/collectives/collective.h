@@ -4,6 +4,7 @@
 // abort().
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -28,6 +29,15 @@ struct GatherArgs {
   std::span<const int64_t> boundaries;  // [ranks + 1]
   int64_t element_bytes = 0;
 };
+
+// The most columns that a rank has.
+inline int64_t widest_part(std::span<const int64_t> boundaries) {
+  int64_t widest = 0;
+  for (size_t r = 0; r + 1 < boundaries.size(); ++r) {
+    widest = std::max(widest, boundaries[r + 1] - boundaries[r]);
+  }
+  return widest;
+}
 
 class Collective {
  public:

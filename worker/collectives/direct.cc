@@ -53,11 +53,7 @@ class DirectCollective final : public Collective {
   }
 
   absl::Status all_gather(const GatherArgs& args) override {
-    int64_t widest = 0;
-    for (int r = 0; r < ranks(); ++r) {
-      widest = std::max(widest, args.boundaries[r + 1] - args.boundaries[r]);
-    }
-    const int64_t bytes = args.rows * widest * args.element_bytes;
+    const int64_t bytes = args.rows * widest_part(args.boundaries) * args.element_bytes;
     if (bytes == 0) return absl::OkStatus();
     if (bytes > kMaxDirectGatherBytes) return other_->all_gather(args);
     PeerGather gather{.from = static_cast<const std::byte*>(args.in),

@@ -138,10 +138,6 @@ RowBytes SharedMemoryCollective::slot_piece(int rank, int64_t begin, int64_t end
 
 absl::Status SharedMemoryCollective::all_gather(const GatherArgs& args) {
   check_gather(args, rank_, ranks_);
-  int64_t widest = 0;
-  for (int r = 0; r < ranks_; ++r) {
-    widest = std::max(widest, args.boundaries[r + 1] - args.boundaries[r]);
-  }
   const uint64_t place =
       reinterpret_cast<uintptr_t>(args.out) - reinterpret_cast<uintptr_t>(shared_.data());
   const bool in_place = place < shared_.size();
@@ -152,8 +148,8 @@ absl::Status SharedMemoryCollective::all_gather(const GatherArgs& args) {
                                .boundaries_hash = hash(args.boundaries),
                                .place = in_place ? static_cast<int64_t>(place) : -1});
   if (status.ok()) {
-    status = in_place ? gather_in_place(args)
-                      : gather_chunks(args, args.rows * widest * args.element_bytes);
+    const int64_t bytes = args.rows * widest_part(args.boundaries) * args.element_bytes;
+    status = in_place ? gather_in_place(args) : gather_chunks(args, bytes);
   }
   return leave(std::move(status));
 }
