@@ -74,6 +74,7 @@ class NcclCollective final : public Collective {
   // A call that queues, and may wait for its peers.
   template <typename Function>
   absl::Status call(const Function& function) {
+    if (watchdog_.aborted()) return ended();
     const Clock::time_point begin = Clock::now();
     watchdog_.begin(deadline());
     const int result = function(comm_.load());

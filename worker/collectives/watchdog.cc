@@ -9,6 +9,8 @@ namespace lockstep {
 namespace {
 
 constexpr std::chrono::milliseconds kPause{20};
+// Looks, not time: of a process that was stopped for a while neither thread has gone on.
+constexpr int kLooksBeforeEnd = 20;
 
 }  // namespace
 
@@ -27,6 +29,7 @@ Watchdog::~Watchdog() {
 void Watchdog::begin(Clock::time_point deadline) {
   const std::lock_guard lock(mutex_);
   calling_ = true;
+  looks_ = 0;
   deadline_ = deadline;
 }
 
@@ -40,7 +43,8 @@ void Watchdog::watch() {
   std::unique_lock lock(mutex_);
   while (!stopped_) {
     const bool late = Clock::now() > deadline_, ends = aborted();
-    if (calling_ && verdict_ == Verdict::kInTime && (late || ends)) {
+    const bool waits = calling_ && ++looks_ > kLooksBeforeEnd;
+    if (waits && verdict_ == Verdict::kInTime && (late || ends)) {
       verdict_ = ends ? Verdict::kAborted : Verdict::kLate;
       end_();
     }

@@ -18,14 +18,15 @@ class Watchdog {
 
   // `end` makes the call under way return. It is called at most once, on the watchdog's thread:
   // when a call has lasted beyond its deadline, or abort() was called before or during it, or
-  // `cancelled` was true: until forget_cancelled(), null: nobody cancels.
+  // `cancelled` was true: until forget_cancelled(), null: nobody cancels. It may free what the call
+  // uses: so a call is ended only after some 400 ms, when one that waits for nobody has returned.
   Watchdog(std::function<void()> end, const std::atomic<bool>* cancelled);
   ~Watchdog();
   Watchdog(const Watchdog&) = delete;
   Watchdog& operator=(const Watchdog&) = delete;
 
   // Around a call, by one thread. over() waits for an `end` under way; once it has said anything
-  // but kInTime there may be no further call.
+  // but kInTime, or aborted() has said true, there may be no further call.
   void begin(Clock::time_point deadline);
   Verdict over();
 
@@ -49,6 +50,7 @@ class Watchdog {
   std::mutex mutex_;
   std::condition_variable changed_;
   bool calling_ = false;
+  int looks_ = 0;  // At the call under way.
   bool stopped_ = false;
   Clock::time_point deadline_;
   Verdict verdict_ = Verdict::kInTime;
