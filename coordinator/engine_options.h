@@ -40,7 +40,7 @@ struct EngineOptions {
   int64_t prefill_chunk = 512;  // Prompt tokens of all sequences in one step, at most.
   int64_t max_running = 256;    // Sequences that hold pages at once.
   // What a step in which sequences decode is to take, so that a prompt does not hold up others for
-  // longer. 0: as long as it takes; below: 200 on processors, 50 on GPUs.
+  // longer. 0: as long as it takes; below: 60 on processors, 50 on GPUs.
   int64_t step_budget_ms = -1;
   PrefixOptions prefix;  // What happens to pages of tokens that may come again.
   // What may wait; more is refused with kResourceExhausted. A request that is larger than a bound

@@ -31,7 +31,7 @@ constexpr int kPardons = 30;
 
 int64_t step_budget_ms(const EngineOptions& options, const GroupInfo& info) {
   if (options.step_budget_ms >= 0) return options.step_budget_ms;
-  return is_cuda_class(info.numeric_class) ? 50 : 200;
+  return is_cuda_class(info.numeric_class) ? 50 : 60;
 }
 
 }  // namespace

@@ -1,16 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "coordinator/notifier.h"
 
-#include <sys/resource.h>
-
 #include <utility>
 
+#include "base/thread_priority.h"
+
 namespace lockstep {
-namespace {
-
-constexpr int kNiceness = 10;
-
-}  // namespace
 
 Notifier::Notifier() : thread_([this] { run(); }) {}
 
@@ -38,8 +33,7 @@ void Notifier::tell() {
 }
 
 void Notifier::run() {
-  // Of this thread alone, on Linux: where processors are short, the next step comes first.
-  setpriority(PRIO_PROCESS, 0, kNiceness);
+  lower_thread_priority();  // Where processors are short, the next step comes first.
   std::vector<std::shared_ptr<Stream>> streams;
   for (;;) {
     {

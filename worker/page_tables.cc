@@ -96,6 +96,7 @@ void PageTables::take(const cluster::Step& step) {
     Slot& slot = slots_[static_cast<size_t>(sequence.slot())];
     if (sequence.begins()) slot.pages.clear();
     slot.pages.insert(slot.pages.end(), sequence.pages().begin(), sequence.pages().end());
+    for (const int32_t page : sequence.pages()) pages_used_ = std::max(pages_used_, page + 1);
     slot.rope_length = sequence.rope_length();
     slot.prefix_rows = sequence.prefix_rows();
     slot.positions = sequence.first_position() + sequence.rows();

@@ -31,6 +31,8 @@ class PageTables {
   std::span<const int32_t> of(int32_t slot) const {
     return slots_[static_cast<size_t>(slot)].pages;
   }
+  // No sequence had a page with this id or a higher one.
+  int32_t pages_used() const { return pages_used_; }
 
  private:
   struct Slot {
@@ -48,6 +50,7 @@ class PageTables {
   const bool begins_at_zero_;
   std::optional<uint64_t> last_step_;
   std::vector<Slot> slots_;
+  int32_t pages_used_ = 0;
 };
 
 }  // namespace lockstep

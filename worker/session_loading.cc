@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // From an assignment to weights in memory: as a rank, which meets its peers first, or for later.
 #include <spdlog/spdlog.h>
-#include <sys/resource.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -11,6 +9,7 @@
 
 #include "base/quantization.h"
 #include "base/status.h"
+#include "base/thread_priority.h"
 #include "worker/assignment.h"
 #include "worker/collectives/choice.h"
 #include "worker/collectives/routes.h"
@@ -47,15 +46,11 @@ bool has_room_beside(const cluster::Assignment& assignment, const Backend& backe
   return memory_free <= 0 || 2 * bytes <= memory_free / ranks_here(assignment);
 }
 
-// On a thread of its own, so that this one stays as it is: ranks of this host go first. Threads
-// that it starts have its priority.
+// On a thread of its own, so that this one stays as it is: ranks of this host go first.
 template <typename Function>
 void at_low_priority(const Function& function) {
-  constexpr int kNice = 10;  // A tenth of a rank's share where both want the same processor.
   std::thread([&] {
-    if (setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), kNice) != 0) {
-      spdlog::debug("nice {} was refused", kNice);
-    }
+    lower_thread_priority();
     function();
   }).join();
 }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "base/status.h"
 
@@ -14,6 +15,9 @@ using program::Program;
 
 // Page ids are int32.
 constexpr int64_t kMostPages = std::numeric_limits<int32_t>::max();
+
+// Less is not worth a thread.
+constexpr int64_t kLeastBytesAhead = int64_t{16} << 20;
 
 int64_t layer_page_bytes(const Program& program, const Bindings& bindings, int index) {
   const program::State& state = program.states(index);
@@ -94,6 +98,7 @@ absl::StatusOr<State> State::allocate(const Program& program, const Bindings& bi
                         (room.sequences + room.spare) * block_bytes_of(program, bindings);
   ASSIGN_OR_RETURN(state.memory_, allocate_memory(device, bytes, "KV pages"));
   std::byte* data = state.memory_.data();
+  std::vector<StateView> pages;
   for (int i = 0; i < program.states_size(); ++i) {
     const bool block = program.states(i).has_block();
     const StateView view = {.data = data,
@@ -104,6 +109,10 @@ absl::StatusOr<State> State::allocate(const Program& program, const Bindings& bi
                             .dtype = dtype_of(program.states(i).dtype())};
     data += view.pages * view.page_bytes;
     state.views_.push_back(view);
+    if (!block) pages.push_back(view);
+  }
+  if (device.is_host() && room.pages * page_bytes_of(program, bindings) >= kLeastBytesAhead) {
+    state.ahead_ = std::make_unique<PagesAhead>(std::move(pages));
   }
   return state;
 }

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -12,6 +13,7 @@
 #include "worker/bindings.h"
 #include "worker/kernels/kernel.h"
 #include "worker/memory.h"
+#include "worker/pages_ahead.h"
 #include "worker/state_room.h"
 
 namespace lockstep {
@@ -40,18 +42,24 @@ StateRoom state_that_fits(const program::Program& program, const Bindings& bindi
 
 class State {
  public:
-  // A processor reserves addresses for all of it, and takes memory as pages and blocks are written.
+  // A processor reserves addresses for all of it, and takes memory as pages and blocks are written:
+  // from some size on ahead of that (PagesAhead).
   static absl::StatusOr<State> allocate(const program::Program& program, const Bindings& bindings,
                                         Device& device, const StateRoom& room);
 
   const StateRoom& room() const { return room_; }
   // By index into Program.states. Valid as long as the State is, moves included.
   const StateView& view(int state) const { return views_[state]; }
+  // From now on pages with ids below this are in use.
+  void use_pages(int64_t pages) {
+    if (ahead_ != nullptr) ahead_->use(pages);
+  }
 
  private:
   StateRoom room_;
   DeviceMemory memory_;
   std::vector<StateView> views_;
+  std::unique_ptr<PagesAhead> ahead_;  // The first to go.
 };
 
 }  // namespace lockstep

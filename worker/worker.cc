@@ -315,6 +315,7 @@ absl::StatusOr<cluster::StepResult> WorkerImpl::step(const cluster::Step& step) 
   if (absl::Status status = check_step(step, limits_, *tables_); !status.ok()) return fail(status);
   if (absl::Status status = check_values(step, program_); !status.ok()) return fail(status);
   tables_->take(step);
+  state_->use_pages(tables_->pages_used());
   const Collective::Waited before = collective_->waited();
   last_step_.reset();
   device_.use_from_this_thread();

@@ -62,6 +62,14 @@ TEST_F(PageTablesTest, ASequenceThatBeginsForgetsItsSlotsPages) {
   EXPECT_EQ(take(step(3, 0, 7, 1, {})), "");
 }
 
+TEST_F(PageTablesTest, KnowsBelowWhichIdAllPagesAreThatWereEverUsed) {
+  EXPECT_EQ(tables_.pages_used(), 0);
+  EXPECT_EQ(take(step(0, 0, 0, 6, {7, 3}, true)), "");
+  EXPECT_EQ(tables_.pages_used(), 8);
+  EXPECT_EQ(take(step(1, 0, 0, 2, {4}, true)), "");
+  EXPECT_EQ(tables_.pages_used(), 8);
+}
+
 TEST_F(PageTablesTest, AStepThatIsNotTheNextIsRefused) {
   EXPECT_EQ(take(step(7, 0, 0, 1, {1}, true)), "");
   for (const uint64_t number : {uint64_t{0}, uint64_t{7}, uint64_t{9}, ~uint64_t{0}}) {

@@ -148,7 +148,7 @@ std::shared_ptr<Command> add_serve(CLI::App& parent) {
   command->app
       ->add_option("--step-budget-ms", flags->step_budget_ms,
                    "What a step may take while texts are written: long prompts get what is left of "
-                   "it, and hold up nobody for longer; 0: any time (default: 200, on GPUs 50)")
+                   "it, and hold up nobody for longer; 0: any time (default: 60, on GPUs 50)")
       ->check(CLI::Range(0, 600'000));
   command->app
       ->add_option("--queue-seconds", flags->queue_seconds,
