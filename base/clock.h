@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <ctime>
 
 namespace lockstep {
 
@@ -14,6 +15,13 @@ inline int64_t steady_now_ns() {
       .count();
 }
 inline int64_t steady_now_ms() { return steady_now_ns() / 1'000'000; }
+
+// Processor time of this thread, which other threads do not add to.
+inline int64_t thread_time_ns() {
+  timespec time = {};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
+}
 
 // Since 1970.
 inline int64_t unix_seconds() {

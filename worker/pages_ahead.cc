@@ -6,12 +6,11 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/clock.h"
 #include "base/thread_priority.h"
 
 namespace lockstep {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 constexpr int64_t kMemoryPage = 4096;
 constexpr int64_t kPiece = int64_t{2} << 20;  // Bytes of all layers, touched one after the other.
@@ -75,11 +74,11 @@ bool PagesAhead::populate(int64_t first, int64_t end) {
     std::byte* const begin = view.data + first * view.page_bytes;
     const int64_t bytes = pages * view.page_bytes;
     const auto before = static_cast<int64_t>(reinterpret_cast<uintptr_t>(begin) % kMemoryPage);
-    const Clock::time_point since = Clock::now();
+    const int64_t since = thread_time_ns();
     if (madvise(begin - before, static_cast<size_t>(before + bytes), MADV_POPULATE_WRITE) != 0) {
       return false;
     }
-    if (!rest_after(Clock::now() - since)) return false;
+    if (!rest_after(std::chrono::nanoseconds(thread_time_ns() - since))) return false;
   }
   return true;
 #else
@@ -91,7 +90,7 @@ bool PagesAhead::populate(int64_t first, int64_t end) {
 bool PagesAhead::rest_after(std::chrono::nanoseconds work) {
   const MutexLock lock(&mutex_);
   if (wanted_ == ahead_ || work < kFound) return !stopping_;
-  const Clock::time_point end = Clock::now() + kRest * work;
+  const auto end = std::chrono::steady_clock::now() + kRest * work;
   while (!stopping_ && changed_.wait_until(&mutex_, end)) {
   }
   return !stopping_;

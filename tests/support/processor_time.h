@@ -2,15 +2,10 @@
 // What something costs, for tests that run while others do.
 #pragma once
 
-#include <ctime>
+#include "base/clock.h"
 
 namespace lockstep {
 
-// Processor time of this thread, which other processes do not add to.
-inline double thread_seconds() {
-  timespec time = {};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
-}
+inline double thread_seconds() { return 1e-9 * static_cast<double>(thread_time_ns()); }
 
 }  // namespace lockstep

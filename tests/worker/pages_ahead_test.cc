@@ -14,7 +14,7 @@ namespace {
 
 constexpr int64_t kMiB = int64_t{1} << 20;
 constexpr int64_t kPageBytes = kMiB / 4, kPages = 128, kLayers = 2;
-constexpr int64_t kLayerBytes = kPages * kPageBytes;
+constexpr int64_t kLayerBytes = kPages * kPageBytes, kAllBytes = kLayers * kLayerBytes + 2 * kMiB;
 
 // Layers of 32 MiB; huge pages are 2 MiB, of which each layer has whole ones.
 class PagesAheadTest : public ::testing::Test {
@@ -41,7 +41,7 @@ class PagesAheadTest : public ::testing::Test {
   }
 
   std::unique_ptr<Device> device_ = host_device();
-  DeviceMemory memory_ = DeviceMemory(*device_, kLayers * kLayerBytes + 2 * kMiB);
+  DeviceMemory memory_ = DeviceMemory(*device_, kAllBytes);
   std::vector<StateView> views_;
 };
 
