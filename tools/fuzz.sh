@@ -23,7 +23,8 @@ fi
 
 # Debian's absl and protobuf are built without the sanitizers: a container that they fill would look
 # as if its memory were not its own.
-export ASAN_OPTIONS=detect_container_overflow=0:malloc_context_size=3 UBSAN_OPTIONS=print_stacktrace=1
+export ASAN_OPTIONS=detect_container_overflow=0:malloc_context_size=3
+export UBSAN_OPTIONS=print_stacktrace=1
 run_one() {
   local name=$1 limit=$2 corpus=build/fuzz/corpus/$1 log=build/fuzz/$1.log
   mkdir -p "$corpus"

@@ -42,7 +42,8 @@ void Connection::start(int descriptor) {
 }
 
 void Connection::drain() {
-  if (mode_ == Mode::kReading && reading_ == RequestReader::State::kIdle) close();
+  const bool is_idle = mode_ == Mode::kReading && reading_ == RequestReader::State::kIdle;
+  if (is_idle && was_answered_) close();
 }
 
 void Connection::close() {
@@ -281,6 +282,7 @@ void Connection::finish_answer() {
   if (exchange_ != nullptr) exchange_->finish();
   exchange_.reset();
   if (close_after_ || thread_->server().draining) return linger();
+  was_answered_ = true;
   mode_ = Mode::kReading;
   reading_ = RequestReader::State::kIdle;
   set_deadline(limits_.idle);

@@ -75,6 +75,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::weak_ptr<PendingExchange> waiting_;     // Until it is answered.
   std::shared_ptr<PendingExchange> exchange_;  // While its answer is written.
   std::unique_ptr<BodySource> source_;         // Until its end.
+  bool was_answered_ = false;                  // It had a request, and waits for another one.
   bool owes_answer_ = false;                   // Counted in ServerState::answers.
   bool is_head_ = false;                       // The answer has no body.
   bool chunked_ = false;

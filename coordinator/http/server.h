@@ -47,8 +47,8 @@ class Server {
 
   // As bound: "127.0.0.1:40123".
   const std::string& address() const;
-  // Closes idle connections, and others as soon as their request is answered. New ones are still
-  // accepted, for one request each: probes have to hear that the server drains. Any thread.
+  // Closes idle connections, and others as soon as their request is answered: also those that have
+  // not had any yet, and new ones, since probes have to hear that the server drains. Any thread.
   void drain();
   // Waits until no request is being answered, at most this long. Any thread but its own.
   void wait_answered(std::chrono::milliseconds patience);

@@ -98,8 +98,8 @@ inline Whole whole_of(std::string_view received) {
   return whole;
 }
 
-// A stream that is cut, also before its first event, is joined by what is read from there. It has as
-// many events as there are bytes for, so that short inputs cost little.
+// A stream that is cut, also before its first event, is joined by what is read from there. It has
+// as many events as there are bytes for, so that short inputs cost little.
 inline void check_cut(Draw* draw) {
   constexpr size_t kMaxEvents = 10;
   const auto facts = draw_facts(draw);

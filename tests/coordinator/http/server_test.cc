@@ -5,9 +5,11 @@
 #include <sys/socket.h>
 
 #include <thread>
+#include <vector>
 
 #include "base/status.h"
 #include "tests/coordinator/http/scripted_server.h"
+#include "tests/support/patience.h"
 
 namespace lockstep::http {
 namespace {
@@ -212,6 +214,26 @@ TEST(HttpServerTest, DrainingClosesIdleConnectionsAndLetsStreamsFinish) {
   exchange->wake();
   EXPECT_TRUE(streaming.read_until("rest\r\n0\r\n\r\n"));
   EXPECT_TRUE(streaming.ends());
+}
+
+// Whoever has just connected may be about to send: closed then, a client would not know whether its
+// request was taken.
+TEST(HttpServerTest, DrainingLeavesANewConnectionItsFirstRequest) {
+  ScriptedServer server;
+  HttpClient idle(server.address());
+  EXPECT_EQ(idle.get("/quick").status, 200);
+  std::vector<HttpClient> fresh;
+  fresh.reserve(4);
+  for (int i = 0; i < 4; ++i) fresh.emplace_back(server.address());  // On all of its threads.
+  EXPECT_TRUE(becomes_true([&] { return server.server().connections() == 5; }));
+  server.server().drain();
+  EXPECT_TRUE(idle.ends());
+  for (HttpClient& client : fresh) {
+    const HttpAnswer answer = client.get("/quick");
+    EXPECT_EQ(answer.status, 200);
+    EXPECT_EQ(answer.headers.at("connection"), "close");
+    EXPECT_TRUE(client.ends());
+  }
 }
 
 TEST(HttpServerTest, ExchangesOutliveTheirServer) {
