@@ -13,8 +13,10 @@ namespace {
 // Longer than the pause between two steps of decode: a wake-up of a processor that has halted costs
 // 20 to 40 us on a virtual machine, a hand-over to one that spins 1 us.
 constexpr auto kSpin = std::chrono::microseconds(300);
-// The next loop of a step mostly comes within this; later the processor is offered to others.
-constexpr int kFirstPauses = 64;
+// About 40 us, within which mostly comes what is waited for; later the processor is offered to
+// others. Not before: from Linux 6.17 on whoever yields to a busy program gives it a slice of 3 ms.
+// Not much later: a thread of another rank may want this processor.
+constexpr int kFirstPauses = 512;
 
 void pause() {
 #if defined(__x86_64__)
