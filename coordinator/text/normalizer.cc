@@ -98,7 +98,7 @@ absl::Status Normalizer::normalize(std::string* text, bool* at_start) const {
         if (!text->empty()) text->insert(0, step.text);
         break;
       case Kind::kReplace: {
-        ASSIGN_OR_RETURN(*text, step.pattern->replace_all(*text, step.text));
+        ASSIGN_OR_RETURN(*text, step.pattern->replace_all(*text, step.text, limit));
         break;
       }
       case Kind::kNfc:

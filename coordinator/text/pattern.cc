@@ -70,13 +70,17 @@ absl::StatusOr<std::vector<Span>> Pattern::find_all(std::string_view text) const
   return find_literal(text, literal_);
 }
 
-absl::StatusOr<std::string> Pattern::replace_all(std::string_view text,
-                                                 std::string_view content) const {
+absl::StatusOr<std::string> Pattern::replace_all(std::string_view text, std::string_view content,
+                                                 size_t limit) const {
   ASSIGN_OR_RETURN(const std::vector<Span> spans, find_all(text));
   std::string replaced;
   replaced.reserve(text.size());
   for (const Span& span : spans) {
     replaced += span.is_match ? content : text.substr(span.begin, span.end - span.begin);
+    if (replaced.size() > limit) {
+      return resource_exhausted("replacing makes {} bytes or more of a text; the limit is {}",
+                                replaced.size(), limit);
+    }
   }
   return replaced;
 }

@@ -25,8 +25,9 @@ class Pattern {
   // Cuts the text at all matches; the spans cover it, see Regex::find_all.
   absl::StatusOr<std::vector<Span>> find_all(std::string_view text) const;
 
-  // Replaces every match.
-  absl::StatusOr<std::string> replace_all(std::string_view text, std::string_view content) const;
+  // Replaces every match. kResourceExhausted: that makes more than `limit` bytes.
+  absl::StatusOr<std::string> replace_all(std::string_view text, std::string_view content,
+                                          size_t limit = std::string_view::npos) const;
 
  private:
   Pattern() = default;

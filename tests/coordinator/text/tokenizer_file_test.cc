@@ -131,6 +131,17 @@ TEST(TokenizerFileTest, RefusesReplacementsThatGrowWithoutEnd) {
   EXPECT_EQ((*tokenizer)->encode("a").status().code(), absl::StatusCode::kResourceExhausted);
 }
 
+TEST(TokenizerFileTest, RefusesALastReplacementThatGrowsBeyondTheLimit) {
+  const auto tokenizer = Tokenizer::parse(
+      spec_with(R"("normalizer":{"type":"Replace","pattern":{"String":"a"},"content":")" +
+                std::string(1000, 'b') + "\"}"));
+  ASSERT_TRUE(tokenizer.ok()) << tokenizer.status();
+  EXPECT_TRUE((*tokenizer)->encode("aaaa").ok());
+  const auto ids = (*tokenizer)->encode("aaaaa");
+  EXPECT_EQ(ids.status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(message_of(ids.status()), HasSubstr("the limit is 4416"));
+}
+
 std::string own_file(const char* name) { return read_text(own_tokenizer(name) / "tokenizer.json"); }
 
 void feed(const std::string& input) {
