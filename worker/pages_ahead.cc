@@ -67,7 +67,6 @@ void PagesAhead::run() {
 }
 
 bool PagesAhead::populate(int64_t first, int64_t end) {
-#ifdef MADV_POPULATE_WRITE  // Linux 5.14.
   for (const StateView& view : views_) {
     const int64_t pages = std::min(end, view.pages) - first;
     if (pages <= 0) return false;
@@ -75,16 +74,13 @@ bool PagesAhead::populate(int64_t first, int64_t end) {
     const int64_t bytes = pages * view.page_bytes;
     const auto before = static_cast<int64_t>(reinterpret_cast<uintptr_t>(begin) % kMemoryPage);
     const int64_t since = thread_time_ns();
+    // Linux 5.14.
     if (madvise(begin - before, static_cast<size_t>(before + bytes), MADV_POPULATE_WRITE) != 0) {
       return false;
     }
     if (!rest_after(std::chrono::nanoseconds(thread_time_ns() - since))) return false;
   }
   return true;
-#else
-  static_cast<void>(first + end);
-  return false;
-#endif
 }
 
 bool PagesAhead::rest_after(std::chrono::nanoseconds work) {
