@@ -24,10 +24,7 @@ void Rewriter::copy(const Node& node) {
 }
 
 void Rewriter::copy(const Node& node, std::vector<ValueInfo> outputs) {
-  Node fresh{.op = node.op, .attributes = node.attributes};
-  for (int input : node.inputs) fresh.inputs.push_back(value(input));
-  for (int old : node.parameters) fresh.parameters.push_back(parameter(old));
-  const std::vector<Value> values = append(std::move(fresh), std::move(outputs));
+  const std::vector<Value> values = append(translated(node), std::move(outputs));
   for (size_t i = 0; i < values.size(); ++i) replace(node.outputs[i], values[i].id);
 }
 
@@ -35,6 +32,13 @@ void Rewriter::copy_reading(int first, const Node& node) {
   const int exact = std::exchange(values_[node.inputs[0]], first);
   copy(node);
   values_[node.inputs[0]] = exact;
+}
+
+Node Rewriter::translated(const Node& node) {
+  Node fresh{.op = node.op, .attributes = node.attributes};
+  for (int input : node.inputs) fresh.inputs.push_back(value(input));
+  for (int old : node.parameters) fresh.parameters.push_back(parameter(old));
+  return fresh;
 }
 
 std::vector<Value> Rewriter::append(Node node, std::vector<ValueInfo> outputs) {
@@ -56,6 +60,41 @@ void Rewriter::replace(int old, int fresh) { values_[old] = fresh; }
 int Rewriter::parameter(int old) {
   if (parameters_[old] < 0) parameters_[old] = add_parameter(from_.parameters()[old]);
   return parameters_[old];
+}
+
+namespace {
+
+void append_fusion(Rewriter& rewriter, const Fusion& fusion) {
+  std::vector<ValueInfo> infos;
+  for (const int output : fusion.outputs) infos.push_back(rewriter.from().values()[output]);
+  const std::vector<Value> values = rewriter.append(fusion.node(rewriter), std::move(infos));
+  for (size_t i = 0; i < values.size(); ++i) rewriter.replace(fusion.outputs[i], values[i].id);
+}
+
+}  // namespace
+
+Graph fuse_nodes(const Graph& graph,
+                 const std::function<std::optional<Fusion>(const Node&)>& match) {
+  const size_t count = graph.nodes().size();
+  std::vector<std::optional<Fusion>> fusions(count);  // By the first of their nodes.
+  std::vector<bool> gone(count);
+  const auto index = [&](const Node* node) { return node - graph.nodes().data(); };
+  for (const Node& node : graph.nodes()) {
+    std::optional<Fusion> found = match(node);
+    if (!found || fusions[index(found->nodes[0])]) continue;
+    for (size_t i = 1; i < found->nodes.size(); ++i) gone[index(found->nodes[i])] = true;
+    fusions[index(found->nodes[0])] = std::move(found);
+  }
+  Rewriter rewriter(graph);
+  for (size_t i = 0; i < count; ++i) {
+    if (gone[i]) continue;
+    if (fusions[i]) {
+      append_fusion(rewriter, *fusions[i]);
+    } else {
+      rewriter.copy(graph.nodes()[i]);
+    }
+  }
+  return std::move(rewriter).take();
 }
 
 ValueInfo rounded_info(ValueInfo info, DType dtype) {

@@ -3,6 +3,8 @@
 // their counterparts.
 #pragma once
 
+#include <functional>
+#include <optional>
 #include <vector>
 
 #include "models/graph.h"
@@ -19,6 +21,8 @@ class Rewriter {
   void copy(const Node& node, std::vector<ValueInfo> outputs);
   // Appends the node with this value of the new graph as its first operand.
   void copy_reading(int first, const Node& node);
+  // The node with the new graph's operands.
+  Node translated(const Node& node);
   // Appends a node whose operands are already the new graph's.
   std::vector<Value> append(Node node, std::vector<ValueInfo> outputs);
   // Appends the operator that rounds an old value to a type; what it gives.
@@ -38,6 +42,18 @@ class Rewriter {
   std::vector<int> values_;  // Old to new; -1: not there.
   std::vector<int> parameters_;
 };
+
+// Nodes that become one.
+struct Fusion {
+  std::vector<const Node*> nodes;       // It stands where the first of them stood.
+  std::function<Node(Rewriter&)> node;  // With the new graph's operands.
+  std::vector<int> outputs;             // The old values that its outputs stand for.
+};
+
+// The graph with every fusion that `match` finds, asked for each node once, in order. Of two with
+// one first node, the first is made.
+Graph fuse_nodes(const Graph& graph,
+                 const std::function<std::optional<Fusion>(const Node&)>& match);
 
 // A value that is rounded to a type.
 ValueInfo rounded_info(ValueInfo info, DType dtype);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The bits are those of the cast, which is one kernel less and half of the bytes, twice: written
 // and read.
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -11,34 +12,19 @@ namespace lockstep {
 
 Graph fuse_casts(const Graph& graph, const CompileOptions& options) {
   if (!are_gpus(options.workers)) return graph;
-  const std::vector<int> uses = use_counts(graph);
-  std::vector<const Node*> cast_of(graph.nodes().size());  // By the node that gives its input.
-  std::vector<bool> gone(graph.nodes().size());
-  for (size_t i = 0; i < graph.nodes().size(); ++i) {
-    const Node& node = graph.nodes()[i];
-    if (node.op != Op::kCast || uses[node.inputs[0]] != 1) continue;
-    const int producer = graph.values()[node.inputs[0]].node;
-    const Node& maker = graph.nodes()[producer];
-    if (!schema_of(maker.op).may_round() || maker.outputs.back() != node.inputs[0]) continue;
-    cast_of[producer] = &node;
-    gone[i] = true;
-  }
-  Rewriter rewriter(graph);
-  for (size_t i = 0; i < graph.nodes().size(); ++i) {
-    const Node& node = graph.nodes()[i];
-    if (gone[i]) continue;
-    if (cast_of[i] == nullptr) {
-      rewriter.copy(node);
-      continue;
-    }
-    const int rounded = cast_of[i]->outputs[0];
-    std::vector<ValueInfo> outputs;
-    for (int output : node.outputs) outputs.push_back(graph.values()[output]);
-    outputs.back() = graph.values()[rounded];
-    rewriter.copy(node, std::move(outputs));
-    rewriter.replace(rounded, rewriter.value(node.outputs.back()));
-  }
-  return std::move(rewriter).take();
+  return fuse_nodes(
+      graph, [&, uses = use_counts(graph)](const Node& cast) -> std::optional<Fusion> {
+        if (cast.op != Op::kCast || uses[cast.inputs[0]] != 1) return std::nullopt;
+        const Node& maker = graph.nodes()[graph.values()[cast.inputs[0]].node];
+        if (!schema_of(maker.op).may_round() || maker.outputs.back() != cast.inputs[0]) {
+          return std::nullopt;
+        }
+        std::vector<int> outputs = maker.outputs;
+        outputs.back() = cast.outputs[0];
+        return Fusion{{&maker, &cast},
+                      [&](Rewriter& to) { return to.translated(maker); },
+                      std::move(outputs)};
+      });
 }
 
 }  // namespace lockstep

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Gate and up never leave the kernel that makes them: rows of both alternate in the weight, so that
 // whoever has one sum of a pair has the other. Bits are those of linear and gated.
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -50,37 +51,32 @@ Parameter paired(const Parameter& stacked, bool up_first) {
   return result;
 }
 
+Node fused(Rewriter& rewriter, const Node& gated, const Halves& halves) {
+  const Node& linear = *halves.linear;
+  Node node{.op = Op::kGatedLinear,
+            .inputs = {rewriter.value(linear.inputs[0])},
+            .attributes = gated.attributes};
+  for (const int id : linear.parameters) {
+    const Parameter& stacked = rewriter.from().parameters()[id];
+    node.parameters.push_back(rewriter.add_parameter(paired(stacked, halves.up_first)));
+  }
+  return node;
+}
+
 }  // namespace
 
 Graph fuse_gated_linear(const Graph& graph, const CompileOptions& options) {
   if (!are_gpus(options.workers)) return graph;
-  const std::vector<int> uses = use_counts(graph);
-  std::vector<bool> gone(graph.nodes().size());
-  for (const Node& node : graph.nodes()) {
-    const Node* linear = halves_of(graph, uses, node).linear;
-    if (linear == nullptr) continue;
-    gone[graph.values()[linear->outputs[0]].node] = true;
-    for (const int view : node.inputs) gone[graph.values()[view].node] = true;
-  }
-  Rewriter rewriter(graph);
-  for (size_t i = 0; i < graph.nodes().size(); ++i) {
-    const Node& node = graph.nodes()[i];
-    if (gone[i]) continue;
-    const auto [linear, up_first] = halves_of(graph, uses, node);
-    if (linear == nullptr) {
-      rewriter.copy(node);
-      continue;
-    }
-    Node fused{.op = Op::kGatedLinear,
-               .inputs = {rewriter.value(linear->inputs[0])},
-               .attributes = node.attributes};
-    for (const int id : linear->parameters) {
-      fused.parameters.push_back(rewriter.add_parameter(paired(graph.parameters()[id], up_first)));
-    }
-    const ValueInfo& info = graph.values()[node.outputs[0]];
-    rewriter.replace(node.outputs[0], rewriter.append(std::move(fused), {info}).front().id);
-  }
-  return std::move(rewriter).take();
+  return fuse_nodes(
+      graph, [&, uses = use_counts(graph)](const Node& gated) -> std::optional<Fusion> {
+        const Halves halves = halves_of(graph, uses, gated);
+        if (halves.linear == nullptr) return std::nullopt;
+        const auto maker = [&](int value) { return &graph.nodes()[graph.values()[value].node]; };
+        const auto node = [&, halves](Rewriter& to) { return fused(to, gated, halves); };
+        return Fusion{{&gated, halves.linear, maker(gated.inputs[0]), maker(gated.inputs[1])},
+                      node,
+                      gated.outputs};
+      });
 }
 
 }  // namespace lockstep

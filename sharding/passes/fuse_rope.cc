@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Keys are turned on their way to the pages, queries on theirs to the products: three kernels
 // become one, and neither is written as float32 and read again.
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -46,27 +47,15 @@ Node fused(Rewriter& rewriter, const Node& attention, const Node& q, const Node&
 
 Graph fuse_rope(const Graph& graph, const CompileOptions& options) {
   if (!are_gpus(options.workers)) return graph;
-  const std::vector<int> uses = use_counts(graph);
-  std::vector<bool> gone(graph.nodes().size());
-  for (const Node& node : graph.nodes()) {
-    const auto [q, k] = ropes_of(graph, uses, node);
-    if (q == nullptr) continue;
-    for (const Node* rope : {q, k}) gone[graph.values()[rope->outputs[0]].node] = true;
-  }
-  Rewriter rewriter(graph);
-  for (size_t i = 0; i < graph.nodes().size(); ++i) {
-    const Node& node = graph.nodes()[i];
-    if (gone[i]) continue;
-    const auto [q, k] = ropes_of(graph, uses, node);
-    if (q == nullptr) {
-      rewriter.copy(node);
-      continue;
-    }
-    const std::vector<Value> values =
-        rewriter.append(fused(rewriter, node, *q, *k), {graph.values()[node.outputs[0]]});
-    rewriter.replace(node.outputs[0], values[0].id);
-  }
-  return std::move(rewriter).take();
+  return fuse_nodes(graph,
+                    [&, uses = use_counts(graph)](const Node& attention) -> std::optional<Fusion> {
+                      const auto [q, k] = ropes_of(graph, uses, attention);
+                      if (q == nullptr) return std::nullopt;
+                      const auto node = [&attention, &q = *q, &k = *k](Rewriter& to) {
+                        return fused(to, attention, q, k);
+                      };
+                      return Fusion{{&attention, q, k}, node, attention.outputs};
+                    });
 }
 
 }  // namespace lockstep
