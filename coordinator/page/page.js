@@ -17,11 +17,22 @@ function headers() {
   return key ? { Authorization: "Bearer " + key } : {};
 }
 
+function askForKey() {
+  $("settings").open = true;
+  $("key").focus();
+}
+
+// What went wrong, in the user's words. fetch() and a broken stream throw a TypeError.
+function messageOf(problem) {
+  const silent = problem instanceof TypeError || problem.name === "TimeoutError";
+  return silent ? "the server does not answer" : problem.message;
+}
+
 // ---- Chat ----
 
 const turns = []; // {role, content}
 let running = null; // The AbortController of the answer that is being written.
-let model = "";
+let model; // Undefined, and so left out of requests, until the server has told it.
 
 function show(role, text) {
   const item = element("li", role, text);
@@ -76,6 +87,7 @@ async function readEvents(response, take) {
 }
 
 async function errorOf(response) {
+  if (response.status === 401) return "enter this server's API key";
   const body = await response.text();
   try {
     return JSON.parse(body).error.message;
@@ -90,6 +102,8 @@ class Answer {
     this.thought = null;
     this.text = document.createTextNode("");
     this.item.append(this.text);
+    this.content = ""; // As the model wrote it; shown without the white space that it begins with.
+    this.cut = false;
     this.began = performance.now();
     this.first = 0;
     this.usage = null;
@@ -102,6 +116,7 @@ class Answer {
     if (chunk.usage) this.usage = chunk.usage;
     const choice = (chunk.choices || [])[0];
     if (!choice) return;
+    if (choice.finish_reason === "length") this.cut = true;
     const delta = choice.delta || {};
     if (delta.reasoning_content) this.think(delta.reasoning_content);
     this.write(delta.content || choice.text || "");
@@ -115,18 +130,31 @@ class Answer {
       this.thought = element("span", "thought");
       this.item.prepend(this.thought);
     }
-    this.thought.textContent += text;
+    this.thought.textContent += this.thought.textContent ? text : text.trimStart();
     this.note();
   }
 
   write(text) {
     if (!text) return;
-    this.text.data += text;
+    this.content += text;
+    this.text.data += this.text.data ? text : text.trimStart();
     this.note();
   }
 
   note() {
     if (!this.first) this.first = performance.now();
+    scrollDown();
+  }
+
+  // Keeps what was written as a turn, and says whether it was cut.
+  end() {
+    if (this.text.data) turns.push({ role: "assistant", content: this.content });
+    if (!this.text.data && !this.thought) this.item.remove();
+    if (!this.cut) return;
+    const used = this.usage ? this.usage.prompt_tokens + this.usage.completion_tokens : 0;
+    const full = before && used >= before.state.context_length;
+    const why = full ? "cut: the context is full" : "cut at max tokens";
+    this.item.append(element("span", "cut", why));
     scrollDown();
   }
 
@@ -148,7 +176,8 @@ function setRunning(controller) {
 
 async function answerLast() {
   const answer = new Answer();
-  setRunning(new AbortController());
+  const mine = new AbortController();
+  setRunning(mine);
   $("figures").textContent = "";
   try {
     const path = $("mode").value === "text" ? "/v1/completions" : "/v1/chat/completions";
@@ -156,21 +185,19 @@ async function answerLast() {
       method: "POST",
       headers: { "Content-Type": "application/json", ...headers() },
       body: requestBody(),
-      signal: running.signal,
+      signal: mine.signal,
     });
+    if (response.status === 401) askForKey();
     if (!response.ok) throw new Error(await errorOf(response));
     await readEvents(response, (data) => answer.take(data));
   } catch (problem) {
-    if (problem.name !== "AbortError") show("error", problem.message);
+    if (problem.name !== "AbortError" && running === mine) show("error", messageOf(problem));
   }
-  if (answer.text.data) {
-    turns.push({ role: "assistant", content: answer.text.data });
-  } else {
-    answer.item.remove();
-  }
+  if (running !== mine) return; // The conversation that it belonged to was cleared.
+  answer.end();
   $("figures").textContent = answer.figures();
   setRunning(null);
-  $("prompt").focus();
+  if (document.activeElement !== $("key")) $("prompt").focus();
 }
 
 function send() {
@@ -184,11 +211,9 @@ function send() {
 
 function again() {
   if (running || !turns.length) return;
-  if (turns[turns.length - 1].role === "assistant") {
-    turns.pop();
-    const answers = document.querySelectorAll("#messages .assistant");
-    answers[answers.length - 1].remove();
-  }
+  if (turns[turns.length - 1].role === "assistant") turns.pop();
+  const list = $("messages");
+  while (!list.lastElementChild.matches(".user")) list.lastElementChild.remove();
   answerLast();
 }
 
@@ -197,8 +222,15 @@ function clearChat() {
   turns.length = 0;
   $("messages").replaceChildren();
   $("figures").textContent = "";
-  setRunning(running);
+  setRunning(null);
   $("prompt").focus();
+}
+
+function showHint() {
+  const what = $("mode").value === "text" ?
+    'Begin a text, such as "Once upon a time": the model goes on with it.' :
+    'Ask something, or begin a story: "Once upon a time".';
+  $("prompt").placeholder = what + " Enter sends it, Shift+Enter begins a new line.";
 }
 
 $("ask").addEventListener("submit", (event) => {
@@ -216,6 +248,7 @@ document.addEventListener("keydown", (event) => {
 $("stop").addEventListener("click", () => running && running.abort());
 $("again").addEventListener("click", again);
 $("clear").addEventListener("click", clearChat);
+$("mode").addEventListener("change", showHint);
 $("theme").addEventListener("click", () => {
   const dark = matchMedia("(prefers-color-scheme: dark)").matches;
   const now = document.documentElement.dataset.theme || (dark ? "dark" : "light");
@@ -225,7 +258,9 @@ $("theme").addEventListener("click", () => {
 // ---- Cluster ----
 
 const kParts = ["compute", "wait", "transfer"];
+const kPatienceMs = 5000;
 let before = null; // The state a second ago, to know what happened since.
+let askedForKey = false; // Once, not each second: the user may be elsewhere by then.
 
 function bytes(count) {
   const units = ["B", "KiB", "MiB", "GiB", "TiB"];
@@ -315,7 +350,10 @@ function setStatus(text, className) {
 
 async function poll() {
   try {
-    const response = await fetch("/cluster", { headers: headers(), cache: "no-store" });
+    const signal = AbortSignal.timeout(kPatienceMs);
+    const response = await fetch("/cluster", { headers: headers(), cache: "no-store", signal });
+    if (response.status === 401 && !askedForKey) askForKey();
+    askedForKey = response.status === 401;
     if (!response.ok) throw new Error(await errorOf(response));
     const state = await response.json();
     const now = performance.now();
@@ -330,11 +368,15 @@ async function poll() {
     showRanks(state, past);
     before = { state: state, at: now };
   } catch (problem) {
-    setStatus(problem instanceof TypeError ? "no answer" : problem.message, "down");
+    before = null;
+    setStatus(messageOf(problem), "down");
   }
+  $("cluster").className = before ? "" : "stale";
   setTimeout(poll, 1000);
 }
 
 for (const part of kParts) $("legend").append(element("span", part, part));
+$("legend").append(element("span", "rest", "network, coordinator"));
+showHint();
 setRunning(null);
 poll();

@@ -1,18 +1,34 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """The page at / in a real browser, against a real server: a newcomer gets an answer, stops one, and
-sees the cluster.
+sees the cluster; is asked for an API key, and told that the server is gone.
 
     tests/tools/page_test.py LOCKSTEP MODEL [--screenshots FOLDER]
 
 Exits with 77, which ctest counts as skipped, where Chromium, its driver or Selenium are missing.
 """
+import json
 import sys
+import tempfile
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
 from browser import Keys, Page, run_test  # noqa: E402
 from serve import Server  # noqa: E402
+
+KEY = "a-key-of-the-test"
+ASK_FOR_KEY = "enter this server's API key"
+SILENT = "the server does not answer"
+
+# Keeps the bodies that the page sends.
+KEEP_BODIES = """
+window.bodies = [];
+window.plainFetch ??= window.fetch;
+window.fetch = (path, options) => {
+  if (options.body) window.bodies.push(options.body);
+  return window.plainFetch(path, options);
+};
+"""
 
 
 class ChatPage(Page):
@@ -23,12 +39,30 @@ class ChatPage(Page):
         answers = self.all("#messages .assistant")
         return answers[-1].text if answers else ""
 
+    def shown_answer(self):
+        """The first one, as it is, without the note that it was cut."""
+        return self.run("return document.querySelector('#messages .assistant').firstChild.data")
+
     def ask(self, text):
         self.find("#prompt").send_keys(text, Keys.ENTER)
 
+    def keep_bodies(self):
+        self.run(KEEP_BODIES)
+
+    def bodies(self):
+        """Of the requests since keep_bodies()."""
+        return [json.loads(body) for body in self.run("return window.bodies")]
+
+    def wait_status(self, text):
+        self.wait(f"the status is {text}", lambda: self.find("#status").text == text)
+
+    def is_stale(self):
+        return float(self.find("#cluster").value_of_css_property("opacity")) < 1
+
 
 def check_chat(page):
-    page.wait("the server is ready", lambda: page.find("#status").text == "ready")
+    page.wait_status("ready")
+    assert not page.is_stale()
     assert page.browser.switch_to.active_element == page.find("#prompt"), "the prompt has no focus"
     page.browser.execute_script("document.querySelector('details').open = true")
     page.set("#temperature", "0")
@@ -38,11 +72,41 @@ def check_chat(page):
     assert not page.all("#messages .error"), page.find("#messages .error").text
     first = page.answer()
     assert first.strip(), "no answer"
+    assert first.endswith("cut at max tokens"), first
     assert "tokens/s" in page.find("#figures").text
     page.find("#again").click()
     page.wait_answered()
     assert page.answer() == first, "temperature 0 gave two answers"
     assert len(page.all("#messages .user")) == 1 and len(page.all("#messages .assistant")) == 1
+
+
+def check_leading_blank_is_kept_but_not_shown(page):
+    page.find("#clear").click()
+    page.keep_bodies()
+    page.ask("Once upon a time")
+    page.wait_answered()
+    shown = page.shown_answer()
+    page.ask("And then?")
+    page.wait_answered()
+    kept = page.bodies()[-1]["messages"][1]["content"]
+    assert kept[0] == " " and kept.lstrip() == shown, (kept, shown)
+
+
+def check_full_context(page):
+    page.find("#clear").click()
+    page.set("#max_tokens", "1000")
+    page.ask("Once upon a time " * 250)
+    page.wait_answered()
+    assert page.answer().endswith("cut: the context is full"), page.answer()
+    page.set("#max_tokens", "40")
+
+
+def check_hints(page):
+    for mode, begin in (("text", "Begin a text"), ("chat", "Ask something")):
+        page.set("#mode", mode)
+        page.run("document.getElementById('mode').dispatchEvent(new Event('change'))")
+        hint = page.find("#prompt").get_attribute("placeholder")
+        assert hint.startswith(begin), hint
 
 
 def check_text_is_never_html(page):
@@ -53,15 +117,23 @@ def check_text_is_never_html(page):
     assert page.browser.title == "Lockstep"
 
 
-# Presses Escape as soon as there is something of the answer.
-ESCAPE_AT_ONCE = """
+# Does something as soon as there is something of the answer.
+AT_ONCE = """
 const messages = document.getElementById("messages");
 new MutationObserver((_, observer) => {
   const answer = messages.querySelector(".assistant");
   if (!answer || !answer.textContent) return;
   observer.disconnect();
-  document.dispatchEvent(new KeyboardEvent("keydown", {key: "Escape"}));
+  %s
 }).observe(messages, {childList: true, characterData: true, subtree: true});
+"""
+ESCAPE_AT_ONCE = AT_ONCE % """
+  document.dispatchEvent(new KeyboardEvent("keydown", {key: "Escape"}));
+"""
+CLEAR_AND_ASK_AT_ONCE = AT_ONCE % """
+  document.getElementById("clear").click();
+  document.getElementById("prompt").value = "A new story.";
+  document.getElementById("send").click();
 """
 
 
@@ -77,12 +149,33 @@ def check_stop(page):
     assert page.find("#figures").text == "", "it came to its end"
 
 
+def check_clear_drops_the_answer_that_is_written(page):
+    page.find("#clear").click()
+    page.set("#max_tokens", "400")
+    page.set("#mode", "chat")
+    page.keep_bodies()
+    page.run(CLEAR_AND_ASK_AT_ONCE)
+    page.ask("An old story.")
+    page.wait("the new question is sent", lambda: len(page.bodies()) == 2)
+    page.wait_answered()
+    assert page.bodies()[1]["messages"] == [{"role": "user", "content": "A new story."}]
+    assert [one.text for one in page.all("#messages .user")] == ["A new story."]
+    assert len(page.all("#messages .assistant")) == 1 and not page.all("#messages .error")
+    assert "tokens/s" in page.find("#figures").text, "the old answer's end was taken for the new's"
+    shown = page.shown_answer()
+    page.ask("Go on.")
+    page.wait_answered()
+    kept = [turn["content"].lstrip() for turn in page.bodies()[2]["messages"]]
+    assert kept == ["A new story.", shown, "Go on."], kept
+
+
 def check_cluster(page):
     page.wait("two ranks", lambda: len(page.all("#ranks .row")) == 2)
     page.wait("pages", lambda: " of " in page.find("#pages").text)
     facts = page.find("#facts").text
     assert "tokens generated" in facts and "numeric class" in facts
     assert len(page.all("#coordinator .row")) == 5
+    assert len(page.all("#legend span")) == 4, "a colour of the bars is not in the legend"
 
 
 def check_phone(page):
@@ -91,10 +184,44 @@ def check_phone(page):
     assert page.find("#send").is_displayed()
 
 
+def check_silent_server(page):
+    """After the server's end."""
+    page.wait_status(SILENT)
+    assert page.is_stale()
+    page.ask("Is anybody there?")
+    page.wait_answered()
+    assert page.find("#messages .error").text == SILENT
+
+
+def check_api_keys(browser, arguments):
+    with tempfile.NamedTemporaryFile("w") as keys:
+        keys.write(f"tester {KEY}\n")
+        keys.flush()
+        with Server(arguments.lockstep, arguments.model, "--api-keys", keys.name) as server:
+            page = ChatPage(browser, f"http://{server.address}/")
+            page.wait_status(ASK_FOR_KEY)
+            field = page.find("#key")
+            assert field.is_displayed(), "the settings are closed"
+            assert page.browser.switch_to.active_element == field, "the key has no focus"
+            page.ask("Once upon a time")
+            page.wait_answered()
+            assert page.find("#messages .error").text == ASK_FOR_KEY
+            page.wait("the key has the focus",
+                      lambda: page.browser.switch_to.active_element == field)
+            page.keep_bodies()
+            # At once: before the page can have learned the model's name.
+            page.run("arguments[0].value = arguments[1]; document.getElementById('again').click();",
+                     field, KEY)
+            page.wait_answered()
+            assert page.answer() and not page.all("#messages .error")
+            assert "model" not in page.bodies()[0]
+            page.wait_status("ready")
+
+
 def take_screenshots(page, folder):
     page.find("#clear").click()
     page.set("#mode", "chat")
-    page.set("#max_tokens", "256")
+    page.set("#max_tokens", "512")
     page.browser.execute_script("document.querySelector('details').open = false")
     page.ask("Tell me a story.")
     page.wait_answered()
@@ -109,13 +236,19 @@ def check(browser, arguments):
     with Server(arguments.lockstep, arguments.model) as server:
         page = ChatPage(browser, f"http://{server.address}/")
         check_chat(page)
+        check_leading_blank_is_kept_but_not_shown(page)
+        check_full_context(page)
+        check_hints(page)
         check_text_is_never_html(page)
         check_stop(page)
+        check_clear_drops_the_answer_that_is_written(page)
         check_cluster(page)
         check_phone(page)
         page.check_console()
         if arguments.screenshots:
             take_screenshots(page, arguments.screenshots)
+    check_silent_server(page)
+    check_api_keys(browser, arguments)
 
 
 if __name__ == "__main__":
