@@ -101,20 +101,22 @@ bool take_line(Waiting& waiting, std::string* line) {
   return true;
 }
 
-// Owns the descriptor.
-void write_lines(Waiting& waiting, int descriptor) {
-  for (std::string line; take_line(waiting, &line);) write_out(descriptor, line);
-  ::close(descriptor);
+// To a copy of the descriptor, which this thread may need for longer than its owner; where the
+// process is out of descriptors, to the descriptor itself.
+void write_lines(Waiting& waiting, int descriptor, int copy) {
+  for (std::string line; take_line(waiting, &line);) {
+    write_out(copy >= 0 ? copy : descriptor, line);
+  }
+  if (copy >= 0) ::close(copy);
 }
 
 }  // namespace
 
 class BackgroundSink final : public spdlog::sinks::base_sink<std::mutex> {
  public:
-  // Writes to a copy of the descriptor, which the thread may need for longer than its owner.
   explicit BackgroundSink(int descriptor)
-      : thread_([waiting = waiting_, copy = fcntl(descriptor, F_DUPFD_CLOEXEC, 0)] {
-          write_lines(*waiting, copy);
+      : thread_([waiting = waiting_, descriptor, copy = fcntl(descriptor, F_DUPFD_CLOEXEC, 0)] {
+          write_lines(*waiting, descriptor, copy);
         }) {}
 
   ~BackgroundSink() override {

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -44,6 +45,11 @@ std::string error_text(int error);
 
 // A foreign string as messages show it: printable ASCII, at most 120 bytes.
 std::string printable(std::string_view text);
+
+// "1 worker", "2 workers".
+inline std::string count_of(int64_t count, std::string_view noun) {
+  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
+}
 
 }  // namespace lockstep
 

@@ -129,4 +129,12 @@ absl::Status check_queue(const QueueLoad& waiting, const QueueLoad& more, const 
   return check("bytes", waiting.bytes, more.bytes, max.bytes);
 }
 
+absl::Status no_workers_for(int64_t ms) {
+  return unavailable(
+      "no group of workers could be formed for {} s; try again later, or wait for one by giving "
+      "the "
+      "request a deadline",
+      ms / 1'000);
+}
+
 }  // namespace lockstep

@@ -22,6 +22,9 @@ bool is_too_long(const absl::Status& status);
 absl::Status retry_after(absl::Status refusal, int64_t seconds);
 int64_t retry_after_of(const absl::Status& refusal);
 
+// kUnavailable, of requests without a deadline: EngineOptions::max_outage_ms.
+absl::Status no_workers_for(int64_t ms);
+
 // kResourceExhausted names the bound that `more` would break, with what waits already.
 absl::Status check_queue(const QueueLoad& waiting, const QueueLoad& more, const QueueLoad& max);
 

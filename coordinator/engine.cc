@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/standing_thread.h"
 #include "base/status.h"
 #include "coordinator/inbox.h"
 #include "coordinator/notifier.h"
@@ -100,7 +101,8 @@ class Engine::Loop {
   EngineObserver* const observer_;
   EngineCore core_;
   std::shared_ptr<Group> group_;
-  std::thread forming_;  // Joinable: a group is being formed, and comes by the inbox.
+  std::unique_ptr<StandingThread> former_ = std::make_unique<StandingThread>();
+  bool forming_ = false;  // There, and the group comes by the inbox.
   absl::Status lost_;    // With which the group is left when the actions at hand are carried out.
   bool formed_before_ = false;
   bool answered_ = true;           // The last group completed a step.
@@ -115,14 +117,14 @@ class Engine::Loop {
 
 void Engine::Loop::run() {
   for (;;) {
-    if (group_ == nullptr && !forming_.joinable() && core_.wants_group()) begin_forming();
+    if (group_ == nullptr && !forming_ && core_.wants_group()) begin_forming();
     Messages messages = inbox_->take(core_.wake_at());
     clock_.spent(EnginePart::kIdle);
     if (messages.stopping) return end(absl::CancelledError("the server is stopping"));
     auto formed = std::exchange(messages.formed, std::nullopt);
     feed(std::move(messages));
     if (formed.has_value()) {
-      forming_.join();
+      forming_ = false;
       if (!formed->ok()) return end(formed->status());
       enter(*std::move(*formed));
     }
@@ -134,7 +136,7 @@ void Engine::Loop::run() {
 
 // An engine that has served ends for nothing but stop().
 void Engine::Loop::end(const absl::Status& why) {
-  if (forming_.joinable()) forming_.join();  // stop() shut the cluster down.
+  former_.reset();  // stop() shut the cluster down.
   Messages rest = inbox_->end(
       formed_before_ ? absl::InternalError(fmt::format("the engine ended: {}", message_of(why)))
                      : why);
@@ -146,15 +148,15 @@ void Engine::Loop::end(const absl::Status& why) {
 }
 
 void Engine::Loop::begin_forming() {
-  forming_ =
-      std::thread([this, wish = core_.wish(), first = !formed_before_, answered = answered_] {
-        // A group that answers nothing must not be formed in a circle as fast as it can.
-        if (!answered) inbox_->wait_stopping(kFirstPause);
-        inbox_->formed(form(wish, first));
-      });
+  forming_ = true;
+  former_->post([this, wish = core_.wish(), first = !formed_before_, answered = answered_] {
+    // A group that answers nothing must not be formed in a circle as fast as it can.
+    if (!answered) inbox_->wait_stopping(kFirstPause);
+    inbox_->formed(form(wish, first));
+  });
 }
 
-// On a thread of its own. Once there was a group, the next one is tried for as long as it takes:
+// On the former's thread. Once there was a group, the next one is tried for as long as it takes:
 // what went wrong may be a worker that somebody replaces.
 absl::StatusOr<std::unique_ptr<Group>> Engine::Loop::form(const GroupWish& wish, bool first) {
   for (milliseconds pause = kFirstPause;; pause = std::min(2 * pause, kLongestPause)) {
@@ -172,7 +174,11 @@ absl::StatusOr<std::unique_ptr<Group>> Engine::Loop::form(const GroupWish& wish,
 }
 
 void Engine::Loop::enter(std::unique_ptr<Group> group) {
-  formed_before_ = true;
+  if (std::exchange(formed_before_, true)) {  // At the level at which its loss was logged.
+    const GroupInfo& info = group->info();
+    spdlog::warn("a group of {} serves again, epoch {}", count_of(info.ranks, "worker"),
+                 info.epoch);
+  }
   answered_ = false;
   group_ = std::move(group);
   inbox_->open(group_);
@@ -228,8 +234,9 @@ void Engine::Loop::leave(const absl::Status& why) {
   inbox_->lost();
   core_.group_lost(why);
   if (!inbox_->wait_stopping(milliseconds(0))) {
-    spdlog::warn("the group of workers was lost: {}; {} choices wait for the next one",
-                 message_of(why), core_.stats().waiting);
+    const int64_t waiting = core_.stats().waiting;
+    spdlog::warn("the group of workers was lost: {}; {} {} for the next one", message_of(why),
+                 count_of(waiting, "choice"), waiting == 1 ? "waits" : "wait");
   }
   group_ = nullptr;
   computing_ = nullptr;

@@ -4,11 +4,13 @@
 #include "coordinator/engine_core.h"
 
 #include <algorithm>
+#include <string_view>
 #include <utility>
 
 #include "base/check.h"
 #include "base/status.h"
 #include "coordinator/step_results.h"
+#include "proto/candidates.h"
 
 namespace lockstep {
 
@@ -23,6 +25,7 @@ EngineCore::EngineCore(const Tokenizer* tokenizer, const EngineOptions& options)
 
 std::optional<int64_t> EngineCore::wake_at() const {
   if (!actions_.empty() || !untold_.empty() || !untold_scores_.empty()) return 0;
+  if (options_.max_outage_ms > 0 && group_is_lost() && !lost_at_.has_value()) return 0;
   const std::optional<int64_t> end = next_end();
   if (flight_.has_value() || !has_group()) return end;
   if (has_work() || null_step_due_ || admit_due_) return 0;
@@ -34,9 +37,11 @@ std::optional<int64_t> EngineCore::wake_at() const {
 // When requests end by the clock.
 std::optional<int64_t> EngineCore::next_end() const {
   if (!has_open_jobs()) return std::nullopt;
-  if (deadlines_.empty()) return drain_at_;
-  const int64_t deadline = deadlines_.begin()->first;
-  return std::min(deadline, drain_at_.value_or(deadline));
+  std::optional<int64_t> end = drain_at_;
+  const auto add = [&end](int64_t at) { end = std::min(at, end.value_or(at)); };
+  if (!deadlines_.empty()) add(deadlines_.begin()->first);
+  if (lost_at_.has_value() && !stats_.outage) add(*lost_at_ + options_.max_outage_ms);
+  return end;
 }
 
 void EngineCore::tick(int64_t now_ms) {
@@ -149,7 +154,9 @@ absl::StatusOr<bool> EngineCore::draw(Sequence& sequence, int output,
   const RankCandidates ranks = answers_to(output, *flight_->results);
   Untold untold{.sequence = &sequence};
   if (question.want_logits()) {
-    untold.event.prompt_logits = join_logits(ranks);
+    std::vector<std::string_view> slices;
+    for (const cluster::Candidates* rank : ranks) slices.push_back(rank->logits());
+    untold.event.prompt_logits = join_logits(slices);
     RETURN_IF_ERROR(check_logits(untold.event.prompt_logits));
   }
   bool ends = !sequence.draws();

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The engine as a state machine: which requests there are, what the group computes next, what
-// follows from its answers. Events go in, actions come out; there is no thread, clock, lock or
-// stub in it, so that a test can run it on virtual time. All sequence state is in here.
-//
+// The engine as a state machine: which requests there are, what the group computes next. Events go
+// in, actions come out; there is no thread, clock, lock or stub in it, so that a test can run it on
+// virtual time. All sequence state is in here.
 //   group_formed, submit -> RunStep .. results -> RunStep, then AppendEvent ... CloseStream
 //                                      results -> FetchLogits .. logits -> RunStep, then ...
-//
 // What a step's answers mean for the next step (token ids, ends, pages) is decided at once; texts,
 // stop strings and events come after the next step was given to the group, so that the workers
 // compute meanwhile. A stop string is thus found one step late: what that step drew is dropped.
@@ -117,6 +115,7 @@ class EngineCore {
   void fail(Job& job, const absl::Status& status);
   std::optional<int64_t> next_end() const;
   void end_late(int64_t now_ms);
+  bool group_is_lost() const { return !has_group() && info_.ranks > 0; }
   void close(Job& job, const absl::Status& status);
   std::vector<Job*> jobs_in_order();
   void sweep();
@@ -145,6 +144,7 @@ class EngineCore {
   bool had_event_ = false;  // Since the last tick().
   bool null_step_due_ = false;
   std::optional<int64_t> drain_at_;
+  std::optional<int64_t> lost_at_;  // When tick() first saw that the group is gone.
 };
 
 }  // namespace lockstep

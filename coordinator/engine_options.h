@@ -55,12 +55,16 @@ struct EngineOptions {
   int64_t max_unread_scores_bytes = kMaxUnreadScoresBytes;
   // How long without work until an empty step shows that every rank still answers; 0: never.
   int64_t idle_step_ms = 1000;
+  // How long requests without a deadline wait for workers to form a group again: then they end with
+  // kUnavailable, and others are refused until there is one. 0: as long as it takes.
+  int64_t max_outage_ms = 0;
   EngineObserver* observer = nullptr;  // Outlives the engine; null: nobody.
 };
 
 // A consistent picture of a moment, for GetModel, metrics and tests.
 struct EngineStats {
   bool ready = false;        // A group is formed and healthy, and the engine is not draining.
+  bool outage = false;       // There has been no group for longer than EngineOptions allows.
   GroupInfo group;           // The last group that was formed.
   int64_t pages_free = 0;    // That a new sequence can take.
   int64_t pages_cached = 0;  // Of these, with tokens of earlier sequences.

@@ -47,6 +47,8 @@ void EngineCore::group_formed(const GroupInfo& info) {
   }
   info_ = info;
   stats_.group = info;
+  stats_.outage = false;
+  lost_at_.reset();
   step_ = 0;  // That of the null step, which it has run.
   scheduler_ = std::make_unique<Scheduler>(
       SchedulerLimits{.rows = info_.max_rows,

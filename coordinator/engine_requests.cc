@@ -127,11 +127,20 @@ void EngineCore::cut_off(const Stream* stream, const absl::Status& why) {
 }
 
 void EngineCore::end_late(int64_t now_ms) {
-  if (deadlines_.empty() || deadlines_.begin()->first > now_ms) return;
-  tell_all();
+  if (!deadlines_.empty() && deadlines_.begin()->first <= now_ms) tell_all();
   while (!deadlines_.empty() && deadlines_.begin()->first <= now_ms) {
     cancel(jobs_.at(deadlines_.begin()->second),
            absl::DeadlineExceededError("the request's deadline passed"));
+  }
+  if (!group_is_lost() || options_.max_outage_ms == 0) return;
+  if (!lost_at_.has_value()) lost_at_ = now_ms;
+  if (now_ms < *lost_at_ + options_.max_outage_ms) return;
+  stats_.outage = true;
+  tell_all();
+  for (Job* job : jobs_in_order()) {
+    // Whoever gave a deadline waits until then.
+    if (job->request->request().deadline_ms == 0)
+      fail(*job, no_workers_for(options_.max_outage_ms));
   }
 }
 

@@ -77,6 +77,7 @@ absl::StatusOr<std::shared_ptr<Stream>> Inbox::submit(Request request) {
   GroupInfo serving, largest;
   {
     MutexLock lock(&mutex_);
+    if (stats_.outage && request.deadline_ms == 0) return no_workers_for(options_.max_outage_ms);
     serving = stats_.group;
     largest = largest_;
   }
@@ -221,9 +222,9 @@ bool Inbox::wait_stopping(std::chrono::milliseconds time) {
 
 void Inbox::publish(const EngineStats& stats, const QueueLoad& unstarted) {
   MutexLock lock(&mutex_);
-  const GroupInfo group = std::move(stats_.group);
+  GroupInfo group = std::move(stats_.group);
   stats_ = stats;
-  stats_.group = group;
+  stats_.group = std::move(group);
   unstarted_ = unstarted;
 }
 

@@ -86,12 +86,13 @@ void KeptStreams::follow(KeptStream& kept) {
 
 void KeptStreams::end(KeptStream& kept, const absl::Status& status) {
   std::shared_ptr<Stream> source;  // They go after the locks.
-  std::shared_ptr<const void> pass;
+  std::shared_ptr<Pass> pass;
   {
     MutexLock lock(&kept.mutex_);
     source.swap(kept.source_);
     pass.swap(kept.pass_);
   }
+  if (pass != nullptr) pass->end();
   kept.log().close(status);
   MutexLock lock(&mutex_);
   index_.end(kept.name(), now_ms_());

@@ -16,6 +16,7 @@
 #include "coordinator/engine.h"
 #include "coordinator/kept_index.h"
 #include "coordinator/kept_log.h"
+#include "coordinator/pass.h"
 
 namespace lockstep {
 
@@ -55,15 +56,15 @@ class KeptStream {
   bool cancelled_ ABSL_GUARDED_BY(mutex_) = false;
   // Until it has ended.
   std::shared_ptr<Stream> source_ ABSL_GUARDED_BY(mutex_);
-  std::shared_ptr<const void> pass_ ABSL_GUARDED_BY(mutex_);
+  std::shared_ptr<Pass> pass_ ABSL_GUARDED_BY(mutex_);
 };
 
 // A request that is about to be kept.
 struct KeptRequest {
   KeptName name;
   KeptFacts facts;
-  int64_t bytes = 0;                 // Of the facts, beyond kKeptStreamBytes.
-  std::shared_ptr<const void> pass;  // Kept while it runs: its key's count of requests.
+  int64_t bytes = 0;           // Of the facts, beyond kKeptStreamBytes.
+  std::shared_ptr<Pass> pass;  // Kept while it runs: its key's count of requests. May be null.
 };
 
 // Thread-safe. Outlives the engines.

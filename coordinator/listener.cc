@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "coordinator/listener.h"
 
-#include <arpa/inet.h>
 #include <fcntl.h>
 #include <netdb.h>
 #include <netinet/in.h>
@@ -16,9 +15,12 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstddef>
 #include <cstring>
+#include <string_view>
 #include <utility>
 
+#include "base/address.h"
 #include "base/check.h"
 #include "base/descriptors.h"
 #include "base/status.h"
@@ -30,7 +32,20 @@ constexpr int64_t kMaxConnections = 8192;
 constexpr int kBacklog = 4096;
 constexpr std::chrono::milliseconds kPause{20};         // The system is short of something.
 constexpr std::chrono::milliseconds kLookInterval{10};  // Between looks for closed connections.
-constexpr char kUnixPrefix[] = "unix:";
+constexpr std::string_view kUnixPrefix = "unix:";
+constexpr std::string_view kAbstractPrefix = "unix-abstract:";  // As gRPC has it.
+
+bool is_unix(std::string_view address) {
+  return address.starts_with(kUnixPrefix) || address.starts_with(kAbstractPrefix);
+}
+
+// By a name without a file anybody may connect. Connections by others have no credentials.
+bool is_another_users(int connection) {
+  ucred peer = {};
+  socklen_t bytes = sizeof peer;
+  return getsockopt(connection, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) == 0 &&
+         peer.pid != 0 && peer.uid != geteuid() && peer.uid != 0;
+}
 
 absl::Status cannot_listen(const std::string& address, int error) {
   return invalid_argument(
@@ -77,28 +92,6 @@ uint64_t inode_of(int descriptor) {
   return fstat(descriptor, &status) == 0 && S_ISSOCK(status.st_mode) ? status.st_ino : 0;
 }
 
-// As Listener::keep() has it.
-std::string peer_of(int connection) {
-  sockaddr_storage peer = {};
-  socklen_t bytes = sizeof peer;
-  char text[INET6_ADDRSTRLEN] = {};
-  if (getpeername(connection, reinterpret_cast<sockaddr*>(&peer), &bytes) != 0) return "";
-  if (peer.ss_family == AF_INET) {
-    const auto& four = reinterpret_cast<const sockaddr_in&>(peer);
-    inet_ntop(AF_INET, &four.sin_addr, text, sizeof text);
-    return fmt::format("{}:{}", text, ntohs(four.sin_port));
-  }
-  if (peer.ss_family != AF_INET6) return "";
-  const auto& six = reinterpret_cast<const sockaddr_in6&>(peer);
-  if (IN6_IS_ADDR_V4MAPPED(&six.sin6_addr)) {
-    inet_ntop(AF_INET, &six.sin6_addr.s6_addr[12], text, sizeof text);
-    return fmt::format("{}:{}", text, ntohs(six.sin6_port));
-  }
-  inet_ntop(AF_INET6, &six.sin6_addr, text, sizeof text);
-  const std::string scope = six.sin6_scope_id == 0 ? "" : fmt::format("%{}", six.sin6_scope_id);
-  return fmt::format("[{}{}]:{}", text, scope, ntohs(six.sin6_port));
-}
-
 // Closed with a reset: nothing lingers in the system for a connection that was refused.
 void refuse(int connection) {
   const linger now = {.l_onoff = 1, .l_linger = 0};
@@ -116,16 +109,16 @@ int64_t connections_within_limit() {
 }
 
 bool is_loopback(const std::string& address) {
-  return address.starts_with("127.") || address.starts_with("localhost:") ||
-         address.starts_with("[::1]:") || address.starts_with(kUnixPrefix);
+  if (is_unix(address)) return true;
+  const absl::StatusOr<HostAndPort> parts = split_address(address);
+  return parts.ok() && is_loopback_host(parts->host);
 }
 
 absl::StatusOr<std::unique_ptr<Listener>> Listener::bind(const std::string& address,
                                                          int64_t max_connections,
                                                          WhenFull when_full) {
   std::unique_ptr<Listener> listener(new Listener(max_connections, when_full));
-  RETURN_IF_ERROR(address.starts_with(kUnixPrefix) ? listener->bind_unix(address)
-                                                   : listener->bind_tcp(address));
+  RETURN_IF_ERROR(is_unix(address) ? listener->bind_unix(address) : listener->bind_tcp(address));
   listener->wake_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   listener->spare_ = open_spare();
   if (listener->wake_ < 0 || listener->spare_ < 0) {
@@ -136,15 +129,20 @@ absl::StatusOr<std::unique_ptr<Listener>> Listener::bind(const std::string& addr
 }
 
 absl::Status Listener::bind_unix(const std::string& address) {
-  const std::string path = address.substr(std::strlen(kUnixPrefix));
+  const bool is_abstract = address.starts_with(kAbstractPrefix);
+  const std::string path = address.substr(address.find(':') + 1);
   sockaddr_un place = {};
   place.sun_family = AF_UNIX;
   if (path.empty() || path.size() >= sizeof place.sun_path) {
     return invalid_argument("{}: want a path of 1 to {} bytes, found {}", address,
                             sizeof place.sun_path - 1, path.size());
   }
-  std::memcpy(place.sun_path, path.data(), path.size());
-  const int socket = listen_at(reinterpret_cast<sockaddr*>(&place), sizeof place);
+  // A name without a file begins with a zero, and ends where its length says.
+  std::memcpy(place.sun_path + (is_abstract ? 1 : 0), path.data(), path.size());
+  const size_t bytes =
+      is_abstract ? offsetof(sockaddr_un, sun_path) + 1 + path.size() : sizeof place;
+  const int socket =
+      listen_at(reinterpret_cast<sockaddr*>(&place), static_cast<socklen_t>(bytes));
   if (socket < 0) return cannot_listen(address, errno);
   sockets_.push_back(socket);
   address_ = address;
@@ -152,14 +150,10 @@ absl::Status Listener::bind_unix(const std::string& address) {
 }
 
 absl::Status Listener::bind_tcp(const std::string& address) {
-  const size_t colon = address.rfind(':');
-  if (colon == std::string::npos) return invalid_argument("{}: want HOST:PORT", address);
-  const std::string written = address.substr(0, colon);
-  const bool bracketed = written.starts_with("[") && written.ends_with("]");
-  const std::string host = bracketed ? written.substr(1, written.size() - 2) : written;
+  ASSIGN_OR_RETURN(const HostAndPort parts, split_address(address));
   const addrinfo hints = {.ai_flags = AI_PASSIVE | AI_NUMERICSERV, .ai_socktype = SOCK_STREAM};
   addrinfo* found = nullptr;
-  const int failed = getaddrinfo(host.c_str(), address.substr(colon + 1).c_str(), &hints, &found);
+  const int failed = getaddrinfo(parts.host.c_str(), parts.port.c_str(), &hints, &found);
   if (failed != 0) return invalid_argument("{}: {}", address, gai_strerror(failed));
   const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> all(found, freeaddrinfo);
   int error = EADDRNOTAVAIL;
@@ -174,7 +168,7 @@ absl::Status Listener::bind_tcp(const std::string& address) {
     if (error != EADDRNOTAVAIL && error != EAFNOSUPPORT) return cannot_listen(address, error);
   }
   if (sockets_.empty()) return cannot_listen(address, error);
-  address_ = fmt::format("{}:{}", written, ntohs(port_of(sockets_[0])));
+  address_ = join_address(parts.host, std::to_string(ntohs(port_of(sockets_[0]))));
   return absl::OkStatus();
 }
 
@@ -226,12 +220,15 @@ void Listener::accept_one(int socket) {
 }
 
 void Listener::take(int connection) {
+  if (address_.starts_with(kAbstractPrefix) && is_another_users(connection)) {
+    return refuse(connection);
+  }
   {
     const MutexLock lock(&mutex_);
     if (is_full() && !close_oldest()) return refuse_above_bound(connection);
-    std::string peer = peer_of(connection);
-    const bool kept = peer.empty();
     if (count_open_ == nullptr) {
+      std::string peer = peer_address(connection);
+      const bool kept = peer.empty();
       open_[connection] = {inode_of(connection), ++accepted_, std::move(peer), kept};
     }
   }

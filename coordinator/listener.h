@@ -23,7 +23,7 @@ namespace lockstep {
 // limit of this process, at most 8192.
 int64_t connections_within_limit();
 
-// Whether only this machine's processes reach "host:port" or "unix:/path".
+// Whether only this machine's processes reach "host:port", "unix:/path" or "unix-abstract:name".
 bool is_loopback(const std::string& address);
 
 // What becomes of a connection that comes when as many are open as may be: it is refused, or the
@@ -33,7 +33,8 @@ enum class WhenFull : uint8_t { kRefuse, kCloseOldest };
 class Listener {
  public:
   // `address`: "host:port", where port 0 takes a free one and a name is bound at all of its
-  // addresses, or "unix:/path". No more than `max_connections` are open at once.
+  // addresses, "unix:/path", or "unix-abstract:name", a name without a file, at which only this
+  // user's processes and root's are let in. No more than `max_connections` are open at once.
   // kInvalidArgument, one line: the address cannot be bound. Clients wait from now on; start()
   // accepts them.
   static absl::StatusOr<std::unique_ptr<Listener>> bind(const std::string& address,

@@ -124,13 +124,12 @@ absl::StatusOr<std::unique_ptr<Model>> Model::open(const ModelOptions& options) 
   }
   ASSIGN_OR_RETURN(model->folder_, find_model_folder(options.path));
   const bool is_file = fs::path(options.path).filename() == "config.json";
-  model->name_ = looks_like_hub_name(options.path) && !is_file
-                     ? options.path
-                     : fs::absolute(model->folder_).lexically_normal().filename().string();
-  if (model->name_.empty()) model->name_ = model->folder_.parent_path().filename().string();
   ASSIGN_OR_RETURN(model->description_,
                    describe_model(model->folder_, options.ignore_config, options.max_context));
-  model->description_.graph.model = model->name_;
+  if (looks_like_hub_name(options.path) && !is_file) {
+    model->description_.graph.model = options.path;
+  }
+  model->name_ = model->description_.graph.model;
   RETURN_IF_ERROR(model->choose_scheme());
   ASSIGN_OR_RETURN(model->generation_config_, read_generation_config(model->folder_));
   std::error_code error;

@@ -74,8 +74,8 @@ absl::Status ClusterHost::listen(const Model& model, const ServiceOptions& servi
                                .tls = service.cluster_tls,
                                .max_message_bytes = max_worker_message(model)};
   if (options.address.empty()) {
-    ASSIGN_OR_RETURN(folder_, PrivateFolder::make());
-    options.address = fmt::format("unix:{}/cluster", folder_->path());
+    // A socket without a file: nobody can take the name first, nor clean the file away.
+    options.address = fmt::format("unix-abstract:lockstep-{}", to_hex(draw_nonce()));
   }
   ASSIGN_OR_RETURN(server_, ClusterServer::start(options, cluster_.get()));
   address_ = server_->address();

@@ -10,7 +10,6 @@
 #include "absl/status/statusor.h"
 #include "coordinator/cluster/cluster_server.h"
 #include "coordinator/cluster/launcher.h"
-#include "coordinator/cluster/private_folder.h"
 #include "coordinator/cluster/remote_cluster.h"
 #include "coordinator/engine.h"
 #include "coordinator/model.h"
@@ -63,7 +62,6 @@ class ClusterHost {
   ClusterHost() = default;
   absl::Status listen(const Model& model, const ServiceOptions& service, const std::string& token);
 
-  std::unique_ptr<PrivateFolder> folder_;  // Of the socket, where there is one.
   std::string address_;
   std::unique_ptr<RemoteCluster> cluster_;
   std::unique_ptr<ClusterServer> server_;

@@ -6,20 +6,16 @@
 
 #include "absl/status/status.h"
 #include "coordinator/cluster/group.h"
-#include "coordinator/sampling/sampler.h"
 #include "proto/cluster.pb.h"
 
 namespace lockstep {
 
-// OK where every rank answers what `step` asked: its number, as many outputs, no more candidates
-// than were asked for, token ids of the vocabulary. Numbers may be anything, NaN included.
+// OK where every rank answers what `step` asked: its number, as many outputs, and each of them
+// passes check_candidates().
 absl::Status check_results(const std::vector<cluster::StepResult>& results,
                            const cluster::Step& step, const GroupInfo& group);
 
 // OK where a scheduler can work with such a group.
 absl::Status check_group(const GroupInfo& group);
-
-// The logits of one output, of all ranks.
-std::vector<float> join_logits(const RankCandidates& ranks);
 
 }  // namespace lockstep

@@ -26,11 +26,15 @@ absl::Status read_float(const Json& json, const char* key, double low, double hi
   return absl::OkStatus();
 }
 
+constexpr int64_t kMostCount = 1 << 30;  // Requests have them as 32-bit integers.
+
 absl::Status read_count(const Json& json, const char* key, int64_t low,
                         std::optional<int64_t>& out) {
   if (!given(json, key)) return absl::OkStatus();
   ASSIGN_OR_RETURN(const int64_t value, get_int(json, key));
-  if (value < low) return invalid_argument("{}: wanted at least {}, found {}", key, low, value);
+  if (value < low || value > kMostCount) {
+    return invalid_argument("{}: wanted {} to {}, found {}", key, low, kMostCount, value);
+  }
   out = value;
   return absl::OkStatus();
 }

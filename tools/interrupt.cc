@@ -5,6 +5,8 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <thread>
+#include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
@@ -27,7 +29,14 @@ sigset_t ending_signals() {
   sigemptyset(&set);
   sigaddset(&set, SIGINT);
   sigaddset(&set, SIGTERM);
+  sigaddset(&set, SIGHUP);
   return set;
+}
+
+// As under nohup. A signal that is blocked comes all the same.
+bool is_ignored(int signal) {
+  struct sigaction action = {};
+  return sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
 }
 
 }  // namespace
@@ -39,6 +48,7 @@ Interrupt::Interrupt() : state_(new State) {
     const sigset_t waited = ending_signals();
     int signal = 0;
     while (sigwait(&waited, &signal) == 0) {
+      if (signal == SIGHUP && is_ignored(SIGHUP)) continue;
       absl::MutexLock lock(&state->mutex);
       if (signal == SIGINT && state->ctrl_c) {
         state->ctrl_c();
@@ -55,18 +65,28 @@ Interrupt::Interrupt() : state_(new State) {
 }
 
 Interrupt::~Interrupt() {
-  on_signal(nullptr);
-  on_ctrl_c(nullptr);
+  set_signal(nullptr, nullptr);
+  set_ctrl_c(nullptr);
 }
 
-void Interrupt::on_signal(std::function<void()> first, std::function<void()> second) {
+Interrupt::Actions Interrupt::on_signal(std::function<void()> first, std::function<void()> second) {
+  set_signal(std::move(first), std::move(second));
+  return {this, [](Interrupt* self) { self->set_signal(nullptr, nullptr); }};
+}
+
+Interrupt::Actions Interrupt::on_ctrl_c(std::function<void()> each) {
+  set_ctrl_c(std::move(each));
+  return {this, [](Interrupt* self) { self->set_ctrl_c(nullptr); }};
+}
+
+void Interrupt::set_signal(std::function<void()> first, std::function<void()> second) {
   absl::MutexLock lock(&state_->mutex);
   state_->first = std::move(first);
   state_->second = std::move(second);
   if (state_->count > 0 && state_->first) state_->first();
 }
 
-void Interrupt::on_ctrl_c(std::function<void()> each) {
+void Interrupt::set_ctrl_c(std::function<void()> each) {
   absl::MutexLock lock(&state_->mutex);
   state_->ctrl_c = std::move(each);
 }

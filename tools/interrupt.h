@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ctrl-C and SIGTERM as an event instead of an end: a thread waits for them.
+// Ctrl-C, SIGTERM and SIGHUP as an event instead of an end: a thread waits for them.
 #pragma once
 
 #include <functional>
-#include <thread>
+#include <memory>
 
 namespace lockstep {
 
@@ -14,18 +14,25 @@ class Interrupt {
   Interrupt();
   ~Interrupt();
 
-  // Called on a thread of its own at the first and, if given, at the second signal. nullptr takes
-  // them back.
-  void on_signal(std::function<void()> first, std::function<void()> second = nullptr);
-  // Called on that thread at every Ctrl-C, which then counts as no signal. nullptr takes it back:
-  // on return it is not running.
-  void on_ctrl_c(std::function<void()> each);
+  // Takes its actions back when it ends: then none is running, nor will. Declared behind what they
+  // use. One of each kind at a time.
+  using Actions = std::unique_ptr<Interrupt, void (*)(Interrupt*)>;
+
+  // Called on a thread of its own at the first and, if given, at the second signal; at once where
+  // the first has come.
+  [[nodiscard]] Actions on_signal(std::function<void()> first,
+                                  std::function<void()> second = nullptr);
+  // Called on that thread at every Ctrl-C, which then counts as no signal.
+  [[nodiscard]] Actions on_ctrl_c(std::function<void()> each);
   bool signalled() const;
   // Blocks until a signal came.
   void wait() const;
 
  private:
   struct State;
+  void set_signal(std::function<void()> first, std::function<void()> second);
+  void set_ctrl_c(std::function<void()> each);
+
   State* const state_;
 };
 

@@ -4,12 +4,16 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <system_error>
 
 #include "base/cpu.h"
 #include "base/descriptors.h"
 #include "base/status.h"
 #include "base/version.h"
 #include "tools/commands/command.h"
+#include "tools/commands/flag_checks.h"
 #include "tools/grpc_log.h"
 #include "tools/terminal.h"
 
@@ -34,6 +38,20 @@ std::string one_line(std::string text) {
   return text;
 }
 
+// A command's figures are no use to anybody who gets half of them and exit code 0.
+absl::Status run(const lockstep::Command& command, lockstep::Interrupt& interrupt) {
+  try {
+    const absl::Status status = command.run(interrupt);
+    errno = 0;
+    if (!status.ok() || (std::fflush(stdout) == 0 && std::ferror(stdout) == 0)) return status;
+  } catch (const std::system_error& error) {  // fmt::print's, of a stream that takes no more.
+    errno = error.code().value();
+  }
+  return absl::InternalError(
+      fmt::format("standard output: cannot be written: {}",
+                  errno != 0 ? lockstep::error_text(errno) : "an earlier line was lost"));
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -51,11 +69,15 @@ int main(int argc, char** argv) {
   if (argc > 1 && argv[1][0] != '-' && std::ranges::none_of(commands, is_command)) {
     return fail(fmt::format("there is no command {} (lockstep --help lists them)", argv[1]), 2);
   }
+  for (const auto& command : commands) {
+    check_numbers(*command->app);
+    for (CLI::App* below : command->app->get_subcommands(nullptr)) check_numbers(*below);
+  }
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);
-    return fail(one_line(error.what()) + " (see lockstep --help)", 2);
+    return fail(one_line(explain(error, app)), 2);
   }
   spdlog::set_default_logger(spdlog::stderr_color_mt("lockstep"));
   spdlog::set_level(spdlog::level::warn);
@@ -63,7 +85,7 @@ int main(int argc, char** argv) {
   Interrupt interrupt;
   for (const auto& command : commands) {
     if (!command->app->parsed()) continue;
-    const absl::Status status = command->run(interrupt);
+    const absl::Status status = run(*command, interrupt);
     if (status.ok()) return command->exit_code;
     const int code = exit_code_of(status);
     return code == 130 ? code : fail(one_line(message_of(status)), code);

@@ -9,6 +9,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/address.h"
 #include "base/status.h"
 #include "worker/collectives/routes.h"
 #include "worker/collectives/tcp_socket.h"
@@ -194,7 +195,7 @@ void HostMeeting::step(Clock::time_point now) {
     const bool dials = own_ > one.route.rank || now - start_ >= args_.other_way_after;
     if (channel == nullptr && dials) channel = one.dialler.step(now);
     if (channel == nullptr) return false;
-    const std::string address = peer_address(channel->socket());
+    const std::string address = peer_address(channel->socket().get());
     links_.push_back({one.route, std::move(channel), address});
     return true;
   });

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/address.h"
 #include "base/status.h"
 #include "worker/collectives/tcp_socket.h"
 
@@ -26,7 +27,7 @@ absl::StatusOr<std::unique_ptr<DataPort>> DataPort::open(const std::string& addr
                                                          std::unique_ptr<DataTls> tls) {
   std::unique_ptr<DataPort> port(new DataPort(std::move(tls)));
   ASSIGN_OR_RETURN(port->listener_, listen_tcp(address, kMaxStrangers));
-  port->address_ = local_address(port->listener_);
+  port->address_ = local_address(port->listener_.get());
   ASSIGN_OR_RETURN(const HostAndPort bound, split_address(port->address_));
   if (is_any_host(bound.host)) port->address_ = join_address(told_host, bound.port);
   port->bell_ = FileDescriptor(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
@@ -126,7 +127,10 @@ void DataPort::accept_strangers() {
   for (size_t accepted = 0; accepted < kMaxStrangers; ++accepted) {
     absl::StatusOr<Stranger> stranger = accept_stranger();
     if (!stranger.ok()) {
-      spdlog::warn("data port: {}", message_of(stranger.status()));
+      if (const int64_t times = shortages_.count(); times > 0) {
+        spdlog::warn("data port: {}; {} times since the last such line",
+                     message_of(stranger.status()), times);
+      }
       std::this_thread::sleep_for(milliseconds(20));  // The system is short of something.
       return;
     }
@@ -212,7 +216,7 @@ DataPort::Fate DataPort::on_proof(Stranger& stranger) {
 
 void DataPort::refuse(const Stranger& stranger, const std::string& why) {
   if (const int64_t count = refusals_.count(); count > 0) {
-    spdlog::warn("data port: refused {}{}: {}", peer_address(stranger.channel->socket()),
+    spdlog::warn("data port: refused {}{}: {}", peer_address(stranger.channel->socket().get()),
                  count > 1 ? fmt::format(" and {} others", count - 1) : "", why);
   }
 }

@@ -104,6 +104,7 @@ class DataPort {
   // Of the thread.
   std::vector<Stranger> strangers_;
   LogLimit refusals_{std::chrono::seconds(10)};
+  LogLimit shortages_{std::chrono::seconds(10)};  // Of descriptors or memory.
 
   Mutex mutex_;
   ConditionVariable changed_;

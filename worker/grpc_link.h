@@ -14,7 +14,7 @@
 namespace lockstep {
 
 struct DialOptions {
-  std::string coordinator;  // "host:port" or "unix:/path".
+  std::string coordinator;  // "host:port", "unix:/path" or "unix-abstract:name".
   std::string token;
   TlsFiles tls;  // Not given: plain. The coordinator's certificate is of tls.ca and names its host,
   bool knows_coordinator = false;  // which is not looked at where it started this worker.

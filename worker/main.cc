@@ -15,6 +15,7 @@
 #include <mutex>
 #include <utility>
 
+#include "base/address.h"
 #include "base/status.h"
 #include "base/topology.h"
 #include "worker/collectives/tcp_socket.h"
@@ -56,7 +57,7 @@ bool wait(milliseconds pause, const std::stop_token& stop) {
   return !stop.stop_requested();
 }
 
-bool is_unix(const std::string& address) { return address.starts_with("unix:"); }
+bool is_unix(const std::string& address) { return address.starts_with("unix"); }
 
 // Begins at once, beside what a worker does before it joins. What a launcher starts is alike, and
 // is often to take a lost rank's place in no time: it measures nothing.
@@ -124,7 +125,7 @@ absl::StatusOr<std::unique_ptr<DataPort>> open_data_port(const WorkerMainOptions
   }
   const auto parts = split_address(options.data_listen);
   if (!parts.ok()) return invalid_argument("--data-listen {}", message_of(parts.status()));
-  if (!may_be_reached && !is_loopback_host(parts->host) && parts->host != "localhost") {
+  if (!may_be_reached && !is_loopback_host(parts->host)) {
     return invalid_argument(
         "--data-listen {}: other machines could reach this port, and what goes over it is in plain "
         "text; give --cluster-cert, --cluster-key and --cluster-ca, use a 127.0.0.1 address, or "

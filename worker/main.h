@@ -14,7 +14,7 @@
 namespace lockstep {
 
 struct WorkerMainOptions : SessionOptions {
-  std::string coordinator;     // "host:port" or "unix:/path".
+  std::string coordinator;     // "host:port" or "unix-abstract:name".
   TlsFiles tls;                // Of the cluster, for all its connections; not given: plain.
   std::string device = "cpu";  // As open_backend() takes it.
   bool fast = false;           // Likewise.

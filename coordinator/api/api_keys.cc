@@ -61,6 +61,18 @@ absl::StatusOr<ApiKeys::Key> ApiKeys::parse_line(const std::string& line) {
   if (!(words >> key.name >> secret) || (words >> limit && words >> rest)) {
     return invalid_argument("want NAME KEY [requests=N]");
   }
+  const auto all_of = [](std::string_view text, std::string_view marks) {
+    return std::ranges::all_of(text, [marks](char c) {
+      return absl::ascii_isalnum(static_cast<unsigned char>(c)) || marks.find(c) != marks.npos;
+    });
+  };
+  if (!all_of(key.name, "._@-")) {
+    return invalid_argument("want NAME KEY, a name of letters, digits and ._@-, found {}",
+                            printable(key.name));
+  }
+  if (!all_of(secret, "._~+/=-:")) {  // RFC 6750's, and the colon of a digest.
+    return invalid_argument("want a key of letters, digits and ._~+/=-");
+  }
   if (std::string_view(secret).starts_with(kDigestPrefix)) {
     const auto digest = from_hex(absl::AsciiStrToLower(secret.substr(kDigestPrefix.size())));
     if (!digest.has_value() || digest->size() != key.digest.size()) {
@@ -91,6 +103,7 @@ absl::StatusOr<std::unique_ptr<ApiKeys>> ApiKeys::load(const std::string& path) 
   if (!file) return invalid_argument("--api-keys {}: cannot be read", printable(path));
   std::unique_ptr<ApiKeys> keys(new ApiKeys);
   std::set<std::string> names;
+  std::set<Digest> digests;
   std::string line;
   for (int number = 1; std::getline(file, line); ++number) {
     const size_t begin = line.find_first_not_of(" \t\r");
@@ -98,6 +111,9 @@ absl::StatusOr<std::unique_ptr<ApiKeys>> ApiKeys::load(const std::string& path) 
     absl::StatusOr<Key> key = parse_line(line);
     if (key.ok() && !names.insert(key->name).second) {
       key = invalid_argument("the name {} is there twice", printable(key->name));
+    }
+    if (key.ok() && !digests.insert(key->digest).second) {
+      key = invalid_argument("the key of {} is another name's, too", printable(key->name));
     }
     if (!key.ok()) {
       return invalid_argument("--api-keys {}, line {}: {}", printable(path), number,
@@ -111,17 +127,18 @@ absl::StatusOr<std::unique_ptr<ApiKeys>> ApiKeys::load(const std::string& path) 
   return keys;
 }
 
-ApiKeys::Pass::Pass(std::string name, std::shared_ptr<ApiKeyCount> count)
-    : name_(std::move(name)), count_(std::move(count)) {}
+ApiKeys::KeyPass::KeyPass(std::string name, std::shared_ptr<ApiKeyCount> count)
+    : name_(std::move(name)), count_(std::move(count)), counts_(count_ != nullptr) {}
 
-ApiKeys::Pass::~Pass() {
-  if (count_ != nullptr) count_->give_back();
+void ApiKeys::KeyPass::end() {
+  if (counts_.exchange(false)) count_->give_back();
 }
 
-absl::StatusOr<std::unique_ptr<ApiKeys::Pass>> ApiKeys::admit(std::string_view authorization,
-                                                              bool counts) const {
-  constexpr std::string_view kScheme = "Bearer ";
-  const bool has_scheme = authorization.starts_with(kScheme);
+absl::StatusOr<std::unique_ptr<ApiKeys::KeyPass>> ApiKeys::admit(std::string_view authorization,
+                                                                 bool counts) const {
+  constexpr std::string_view kScheme = "bearer ";  // In any case: RFC 9110, 11.1.
+  const bool has_scheme =
+      absl::AsciiStrToLower(std::string(authorization.substr(0, kScheme.size()))) == kScheme;
   Digest digest;
   digest_of(has_scheme ? authorization.substr(kScheme.size()) : authorization, &digest);
   const Key* found = nullptr;
@@ -132,12 +149,12 @@ absl::StatusOr<std::unique_ptr<ApiKeys::Pass>> ApiKeys::admit(std::string_view a
     return absl::UnauthenticatedError(
         "want an API key of this server, as \"Authorization: Bearer KEY\"");
   }
-  if (!counts) return std::make_unique<Pass>(found->name, nullptr);
+  if (!counts) return std::make_unique<KeyPass>(found->name, nullptr);
   if (!found->count->take(found->max_requests)) {
     return resource_exhausted("the API key of {}: {} requests are under way, all that it may have",
                               found->name, found->max_requests);
   }
-  return std::make_unique<Pass>(found->name, found->count);
+  return std::make_unique<KeyPass>(found->name, found->count);
 }
 
 }  // namespace lockstep

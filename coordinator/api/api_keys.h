@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -12,6 +13,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
 #include "base/mutex.h"
+#include "coordinator/pass.h"
 
 namespace lockstep {
 
@@ -25,27 +27,29 @@ class ApiKeys {
   // shows a key.
   static absl::StatusOr<std::unique_ptr<ApiKeys>> load(const std::string& path);
 
-  // Counts as a request of its key while it lives; may outlive the keys.
-  class Pass {
+  // Counts as a request of its key; may outlive the keys.
+  class KeyPass final : public Pass {
    public:
     // `count`: null where it does not.
-    Pass(std::string name, std::shared_ptr<class ApiKeyCount> count);
-    ~Pass();
-    Pass(const Pass&) = delete;
-    Pass& operator=(const Pass&) = delete;
+    KeyPass(std::string name, std::shared_ptr<class ApiKeyCount> count);
+    ~KeyPass() override { end(); }
+    KeyPass(const KeyPass&) = delete;
+    KeyPass& operator=(const KeyPass&) = delete;
+    void end() override;
     // Of the key: who the request is from.
     const std::string& name() const { return name_; }
 
    private:
     const std::string name_;
     const std::shared_ptr<class ApiKeyCount> count_;
+    std::atomic<bool> counts_;
   };
 
   // `authorization` is the value of the header or metadata of that name: "Bearer KEY".
   // kUnauthenticated: no key, or none of the file. kResourceExhausted: its requests are all under
   // way. The time that it takes says nothing about keys. `counts`: false for what goes on with a
   // request that counts already.
-  absl::StatusOr<std::unique_ptr<Pass>> admit(std::string_view authorization,
+  absl::StatusOr<std::unique_ptr<KeyPass>> admit(std::string_view authorization,
                                               bool counts = true) const;
 
  private:

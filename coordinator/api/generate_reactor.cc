@@ -56,6 +56,7 @@ void GenerateReactor::start(grpc::ByteBuffer body) {
 void GenerateReactor::refuse(const absl::Status& status) {
   log_refused(caller_.client.empty() ? context_->peer() : caller_.client, kGenerateMethod,
               traceparent_in(*context_), status);
+  caller_.end_pass();
   Finish(to_grpc(status));
 }
 

@@ -22,8 +22,6 @@ class GenerateReactor final : public StreamReactor {
   void refuse(const absl::Status& status);
   absl::StatusOr<std::unique_ptr<StreamReader>> submit_kept(const v1::GenerateRequest& message,
                                                             Request request);
-
-  Caller caller_;  // Set before the pool has a task of it.
 };
 
 }  // namespace lockstep

@@ -84,18 +84,22 @@ grpc::ServerUnaryReactor* answer_on_pool(
     reactor->Finish(to_grpc(caller.status()));
     return reactor;
   }
-  const auto run = [=, pass = caller->pass, bytes = body, answer = std::move(answer)]() mutable {
+  const auto run = [=, caller = *caller, bytes = body, answer = std::move(answer)]() mutable {
     if (context->IsCancelled()) return reactor->Finish(grpc::Status::CANCELLED);
     Request request;
     Response message;
     absl::Status status = parse(&bytes, &request);
     if (status.ok()) status = answer(request, &message);
     if (status.ok()) *response = serialize(message);
+    caller.end_pass();
     reactor->Finish(to_grpc(status));
   };
   const absl::Status accepted =
       pool->submit(caller->client, static_cast<int64_t>(body.Length()), run);
-  if (!accepted.ok()) reactor->Finish(to_grpc(accepted));
+  if (!accepted.ok()) {
+    caller->end_pass();
+    reactor->Finish(to_grpc(accepted));
+  }
   return reactor;
 }
 

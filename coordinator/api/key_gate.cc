@@ -15,27 +15,37 @@ using http::BodySource;
 using http::Exchange;
 using http::Response;
 
-// Ends the pass with the answer's last piece.
+using Pass = std::shared_ptr<ApiKeys::KeyPass>;
+
+// Ends the pass before the answer's last piece goes out.
 class PassedSource final : public BodySource {
  public:
-  PassedSource(std::unique_ptr<BodySource> source, std::shared_ptr<ApiKeys::Pass> pass)
+  PassedSource(std::unique_ptr<BodySource> source, Pass pass)
       : pass_(std::move(pass)), source_(std::move(source)) {}
-  State read(std::string* bytes) override { return source_->read(bytes); }
+  State read(std::string* bytes) override {
+    const State state = source_->read(bytes);
+    if (state == State::kEnd) pass_->end();
+    return state;
+  }
   std::string_view keep_alive() const override { return source_->keep_alive(); }
 
  private:
-  const std::shared_ptr<ApiKeys::Pass> pass_;
+  const Pass pass_;
   const std::unique_ptr<BodySource> source_;
 };
 
 class PassedExchange final : public Exchange {
  public:
-  PassedExchange(std::shared_ptr<Exchange> exchange, std::shared_ptr<ApiKeys::Pass> pass)
+  PassedExchange(std::shared_ptr<Exchange> exchange, Pass pass)
       : exchange_(std::move(exchange)), pass_(std::move(pass)) {}
   const http::Request& request() const override { return exchange_->request(); }
+  void drop_body() override { exchange_->drop_body(); }
   const std::string& client() const override { return pass_->name(); }
-  std::shared_ptr<const void> pass() const override { return pass_; }
-  void respond(Response response) override { exchange_->respond(std::move(response)); }
+  std::shared_ptr<lockstep::Pass> pass() const override { return pass_; }
+  void respond(Response response) override {
+    pass_->end();
+    exchange_->respond(std::move(response));
+  }
   void stream(Response head, std::unique_ptr<BodySource> source) override {
     exchange_->stream(std::move(head), std::make_unique<PassedSource>(std::move(source), pass_));
   }
@@ -45,7 +55,7 @@ class PassedExchange final : public Exchange {
 
  private:
   const std::shared_ptr<Exchange> exchange_;
-  const std::shared_ptr<ApiKeys::Pass> pass_;
+  const Pass pass_;
 };
 
 http::Refusal refusal_of(const absl::Status& status) {

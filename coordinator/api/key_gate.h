@@ -11,9 +11,9 @@
 namespace lockstep {
 
 // `handler` behind a look at the key: 401 without one of `keys`, 429 where its requests are all
-// under way. A request counts until it is answered in full. Exchange::client() is the key's name.
-// Paths in `open` need no key; those that begin with `uncounted` need one and are not counted.
-// The keys outlive the handler.
+// under way. A request counts until its whole answer is there. Exchange::client() is the key's
+// name. Paths in `open` need no key; those that begin with `uncounted` need one and are not
+// counted. The keys outlive the handler.
 http::Handler with_keys(const ApiKeys* keys, const std::vector<std::string>& open,
                         const std::string& uncounted, const http::Handler& handler);
 

@@ -14,7 +14,7 @@ ResumeReactor::ResumeReactor(const ServedModel& served, grpc::CallbackServerCont
 
 absl::Status ResumeReactor::begin(grpc::ByteBuffer* body) {
   constexpr size_t kMaxBytes = 4096;  // What is longer has unknown fields.
-  ASSIGN_OR_RETURN(const Caller caller, admit(served_.keys, *context_, /*counts=*/false));
+  ASSIGN_OR_RETURN(caller_, admit(served_.keys, *context_, /*counts=*/false));
   if (body->Length() > kMaxBytes) {
     return invalid_argument("ResumeRequest: want up to {} bytes, found {}", kMaxBytes,
                             body->Length());
@@ -22,7 +22,7 @@ absl::Status ResumeReactor::begin(grpc::ByteBuffer* body) {
   v1::ResumeRequest message;
   RETURN_IF_ERROR(parse(body, &message));
   ASSIGN_OR_RETURN(const std::shared_ptr<KeptStream> kept,
-                   served_.find_kept(caller.client, message.request_id()));
+                   served_.find_kept(caller_.client, message.request_id()));
   ASSIGN_OR_RETURN(const std::shared_ptr<StreamReader> reader, kept->log().open(message.from()));
   follow(message.request_id(), reader, message.from());
   return absl::OkStatus();

@@ -85,6 +85,7 @@ void StreamReactor::write_next() {
     StartWrite(&response_);
   } else if (over) {
     finished_ = true;
+    caller_.end_pass();
     Finish(to_grpc(reader_->status()));
   }
 }

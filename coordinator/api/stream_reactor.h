@@ -36,6 +36,7 @@ class StreamReactor : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
 
   const ServedModel served_;
   grpc::CallbackServerContext* const context_;
+  Caller caller_;  // Set before another thread has this object.
 
  private:
   void OnWriteDone(bool ok) override;

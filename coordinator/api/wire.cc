@@ -19,7 +19,7 @@ absl::StatusOr<Caller> admit(const ApiKeys* keys, const grpc::CallbackServerCont
   if (keys == nullptr) return Caller{.client = context.peer()};
   const auto found = context.client_metadata().find("authorization");
   const bool given = found != context.client_metadata().end();
-  ASSIGN_OR_RETURN(std::shared_ptr<ApiKeys::Pass> pass,
+  ASSIGN_OR_RETURN(std::unique_ptr<ApiKeys::KeyPass> pass,
                    keys->admit(given ? std::string_view(found->second.data(), found->second.size())
                                      : std::string_view(),
                                counts));

@@ -19,7 +19,12 @@ grpc::Status to_grpc(const absl::Status& status);
 // Who calls. It may, while this lives.
 struct Caller {
   std::string client;                   // The name of its key, or its connection.
-  std::shared_ptr<ApiKeys::Pass> pass;  // Null: no key is wanted.
+  std::shared_ptr<Pass> pass;  // Null: no key is wanted.
+
+  // Before the last of its answer.
+  void end_pass() const {
+    if (pass != nullptr) pass->end();
+  }
 };
 // By the metadata "authorization"; see ApiKeys::admit(). `keys` may be null.
 absl::StatusOr<Caller> admit(const ApiKeys* keys, const grpc::CallbackServerContext& context,

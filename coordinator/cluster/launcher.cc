@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "base/cpu.h"
+#include "base/spawn_attributes.h"
 #include "base/status.h"
 #include "base/topology.h"
 
@@ -92,16 +93,9 @@ std::vector<std::string> arguments_for(const LauncherOptions& options, int index
 pid_t spawn_worker(const LauncherOptions& options, int index) {
   std::vector<std::string> arguments = arguments_for(options, index);
   std::vector<std::string> variables = environment_with(options.token);
-  posix_spawnattr_t attributes;
-  posix_spawnattr_init(&attributes);
-  sigset_t none;
-  sigemptyset(&none);
-  posix_spawnattr_setsigmask(&attributes, &none);  // The coordinator's threads block signals.
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
   pid_t pid = 0;
-  const int error = posix_spawn(&pid, "/proc/self/exe", nullptr, &attributes,
+  const int error = posix_spawn(&pid, "/proc/self/exe", nullptr, SpawnAttributes().get(),
                                 pointers(arguments).data(), pointers(variables).data());
-  posix_spawnattr_destroy(&attributes);
   errno = error;
   return error == 0 ? pid : 0;
 }

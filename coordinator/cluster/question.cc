@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "base/status.h"
-#include "proto/block_sums.h"
+#include "proto/candidates.h"
 
 namespace lockstep {
 namespace {
@@ -31,16 +31,6 @@ absl::Status check_text(std::string_view name, std::string_view text) {
   return invalid_argument("{}: wanted at most {} bytes, found {}", name, kMaxText, text.size());
 }
 
-// Logits of a rank's slice of the vocabulary, which may be empty.
-absl::Status check_logits(std::string_view bytes, int64_t vocab) {
-  const auto size = static_cast<int64_t>(bytes.size());
-  if (size % static_cast<int64_t>(sizeof(float)) == 0 &&
-      size <= vocab * static_cast<int64_t>(sizeof(float))) {
-    return absl::OkStatus();
-  }
-  return invalid_argument("logits: wanted at most {} float32, found {} bytes", vocab, size);
-}
-
 absl::Status check_ready(const cluster::Ready& ready) {
   RETURN_IF_ERROR(check_range("Ready.pages", ready.pages(), 1, INT64_MAX));
   RETURN_IF_ERROR(check_range("Ready.sequences", ready.sequences(), 0, INT64_MAX));
@@ -51,33 +41,6 @@ absl::Status check_ready(const cluster::Ready& ready) {
     RETURN_IF_ERROR(check_text("Ready.kernels", names));
   }
   return check_text("Ready.identity", ready.identity());
-}
-
-// `edited`: whether the list has edited logits.
-absl::Status check_list(std::string_view name, const cluster::CandidateList& list, bool edited,
-                        int most, int64_t vocab) {
-  const int count = list.ids_size(), with_edited = edited ? count : 0;
-  RETURN_IF_ERROR(check_range(name, count, 0, most));
-  RETURN_IF_ERROR(check_range("CandidateList.logits", list.logits_size(), count, count));
-  RETURN_IF_ERROR(
-      check_range("CandidateList.edited", list.edited_size(), with_edited, with_edited));
-  for (const int32_t id : list.ids()) {
-    RETURN_IF_ERROR(check_range("Candidate.id", id, 0, vocab - 1));
-  }
-  return absl::OkStatus();
-}
-
-absl::Status check_candidates(const Question::Output& output, const cluster::Candidates& found,
-                              int64_t vocab) {
-  RETURN_IF_ERROR(check_list("Candidates.top", found.top(), true, output.top_count, vocab));
-  RETURN_IF_ERROR(
-      check_list("Candidates.raw_top", found.raw_top(), false, output.raw_top_count, vocab));
-  if (found.has_noisy()) {
-    RETURN_IF_ERROR(check_range("Candidate.id", found.noisy().id(), -1, vocab - 1));
-  }
-  RETURN_IF_ERROR(check_sums(found.edited_sums(), vocab));
-  RETURN_IF_ERROR(check_sums(found.raw_sums(), vocab));
-  return check_logits(found.logits(), vocab);
 }
 
 // Operators in their order, one after the other, within the step.
@@ -111,7 +74,9 @@ absl::Status check_result(const Question& question, int instructions,
   const auto outputs = static_cast<int>(question.outputs.size());
   RETURN_IF_ERROR(check_range("StepResult.outputs", result.outputs_size(), outputs, outputs));
   for (int i = 0; i < outputs; ++i) {
-    RETURN_IF_ERROR(check_candidates(question.outputs[i], result.outputs(i), question.vocab));
+    const Question::Output& asked = question.outputs[i];
+    RETURN_IF_ERROR(
+        check_candidates(result.outputs(i), asked.top_count, asked.raw_top_count, question.vocab));
   }
   const cluster::StepTimes& times = result.times();
   RETURN_IF_ERROR(check_range("StepTimes.compute_ns", times.compute_ns(), 0, INT64_MAX));

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "coordinator/cluster/replies.h"
 
-#include <cstring>
+#include <string_view>
 #include <utility>
 
 #include "base/status.h"
+#include "proto/candidates.h"
 
 namespace lockstep {
 
@@ -19,19 +20,11 @@ std::vector<cluster::StepResult> results_of(std::vector<cluster::WorkerMessage> 
 
 absl::StatusOr<std::vector<float>> logits_of(const std::vector<cluster::WorkerMessage>& replies,
                                              int64_t vocab) {
-  std::vector<float> logits;
-  logits.reserve(vocab);
-  for (const cluster::WorkerMessage& reply : replies) {
-    const std::string& bytes = reply.logits().logits();
-    if (bytes.empty()) continue;  // A rank without a slice.
-    const size_t begin = logits.size();
-    logits.resize(begin + bytes.size() / sizeof(float));
-    std::memcpy(logits.data() + begin, bytes.data(), bytes.size());
-  }
-  if (static_cast<int64_t>(logits.size()) != vocab) {
-    return unavailable("the ranks sent {} logits of {}", logits.size(), vocab);
-  }
-  return logits;
+  std::vector<std::string_view> slices;
+  for (const cluster::WorkerMessage& reply : replies) slices.push_back(reply.logits().logits());
+  std::vector<float> logits = join_logits(slices);
+  if (static_cast<int64_t>(logits.size()) == vocab) return logits;
+  return unavailable("the ranks sent {} logits of {}", logits.size(), vocab);
 }
 
 }  // namespace lockstep

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "coordinator/http/channel.h"
 
-#include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <openssl/err.h>
@@ -81,21 +80,6 @@ void set_socket_options(int descriptor) {
   set(descriptor, IPPROTO_TCP, TCP_KEEPINTVL, 5);
   set(descriptor, IPPROTO_TCP, TCP_KEEPCNT, 1);
   set(descriptor, IPPROTO_TCP, TCP_USER_TIMEOUT, 15'000);
-}
-
-std::string peer_name(int descriptor) {
-  sockaddr_storage peer = {};
-  socklen_t bytes = sizeof peer;
-  char host[NI_MAXHOST];
-  char port[NI_MAXSERV];
-  if (getpeername(descriptor, reinterpret_cast<sockaddr*>(&peer), &bytes) != 0 ||
-      peer.ss_family == AF_UNIX ||
-      getnameinfo(reinterpret_cast<sockaddr*>(&peer), bytes, host, sizeof host, port, sizeof port,
-                  NI_NUMERICHOST | NI_NUMERICSERV) != 0) {
-    return "local";
-  }
-  const std::string name = peer.ss_family == AF_INET6 ? "[" + std::string(host) + "]" : host;
-  return name + ":" + port;
 }
 
 }  // namespace lockstep::http

@@ -5,6 +5,7 @@
 
 #include <utility>
 
+#include "base/address.h"
 #include "base/status.h"
 #include "coordinator/http/response_writer.h"
 
@@ -16,6 +17,12 @@ using Socket = boost::asio::posix::stream_descriptor;
 constexpr Clock::time_point kNever = Clock::time_point::max();
 constexpr int kRounds = 8;                // Of one connection, then it is the others' turn.
 constexpr size_t kKeptBuffer = 32 << 10;  // For the next answer; more is given back.
+
+// "127.0.0.1:40123", "[::1]:40123"; of a Unix socket "local".
+std::string peer_name(int descriptor) {
+  std::string address = peer_address(descriptor);
+  return address.empty() ? "local" : address;
+}
 
 }  // namespace
 
@@ -144,6 +151,7 @@ void Connection::hand_over() {
   Request request = reader_.take();
   request.peer = peer_;
   is_head_ = request.method == "HEAD";
+  is_http_1_1_ = reader_.is_http_1_1();
   close_after_ = !reader_.keeps_alive();
   account();
   ++thread_->server().answers;
@@ -172,7 +180,7 @@ void Connection::begin_answer(std::shared_ptr<PendingExchange> exchange, const R
   exchange_ = std::move(exchange);
   waiting_.reset();
   mode_ = streamed ? Mode::kStreaming : Mode::kWriting;
-  chunked_ = streamed && reader_.is_http_1_1();
+  chunked_ = streamed && is_http_1_1_;
   const BodyKind kind = !streamed  ? is_head_ ? BodyKind::kNone : BodyKind::kLength
                         : chunked_ ? BodyKind::kChunks
                                    : BodyKind::kUntilEnd;
@@ -288,6 +296,8 @@ void Connection::finish_answer() {
   set_deadline(limits_.idle);
   reader_.feed({});
   advance();
+  // The client sends no more, and what it sent is answered.
+  if (mode_ == Mode::kReading && peer_ended_) return close();
   wait_readable();
 }
 

@@ -77,7 +77,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::unique_ptr<BodySource> source_;         // Until its end.
   bool was_answered_ = false;                  // It had a request, and waits for another one.
   bool owes_answer_ = false;                   // Counted in ServerState::answers.
-  bool is_head_ = false;                       // The answer has no body.
+  bool is_head_ = false;                       // Asked for by HEAD: the answer has no body.
+  bool is_http_1_1_ = true;                    // The reader may be at the next request by now.
   bool chunked_ = false;
   bool close_after_ = false;
   bool peer_ended_ = false;

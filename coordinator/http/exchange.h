@@ -11,6 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include "coordinator/pass.h"
+
 namespace lockstep::http {
 
 using Headers = std::vector<std::pair<std::string, std::string>>;
@@ -61,10 +63,13 @@ class Exchange {
   virtual ~Exchange() = default;
 
   virtual const Request& request() const = 0;
+  // Gives back the memory of the body, which was read. Before the answer, by whoever gives it.
+  virtual void drop_body() {}
   // Whom the request counts for: its peer, unless somebody in front of the handler knows better.
   virtual const std::string& client() const { return request().peer; }
-  // While it is held, the request counts as under way, whatever becomes of the answer. May be null.
-  virtual std::shared_ptr<const void> pass() const { return nullptr; }
+  // While it is held and has not ended, the request counts as under way, whatever becomes of the
+  // answer. May be null.
+  virtual std::shared_ptr<Pass> pass() const { return nullptr; }
 
   virtual void respond(Response response) = 0;
   // Begins a chunked answer; `head` has no body.

@@ -25,6 +25,7 @@ class PendingExchange final : public Exchange,
   ~PendingExchange() override;
 
   const Request& request() const override { return request_; }
+  void drop_body() override { std::string().swap(request_.body); }
   void respond(Response response) override;
   void stream(Response head, std::unique_ptr<BodySource> source) override;
   void wake() override;
@@ -44,7 +45,7 @@ class PendingExchange final : public Exchange,
     if (!posted) lose();
   }
 
-  const Request request_;
+  Request request_;
   const std::weak_ptr<Connection> connection_;
   const std::shared_ptr<Postbox> postbox_;
   std::atomic<bool> answered_{false};

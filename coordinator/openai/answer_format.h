@@ -29,7 +29,7 @@ struct AnswerFacts {
   bool echoes = false;            // Prompts, with their log-probabilities if there are any.
   std::vector<std::string> echo;  // By prompt; empty: none.
   OutputOptions output;
-  OrderedJson request;  // Fields that a response repeats.
+  std::string repeated;  // What a response repeats of its request, as repeated_fields() has it.
   const Tokenizer* tokenizer = nullptr;
 
   const std::string& echo_of(size_t prompt) const {

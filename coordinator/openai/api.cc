@@ -54,15 +54,14 @@ absl::StatusOr<bool> flag_of(const OrderedJson& body, const char* name, bool fal
 }
 
 // The ids of "prompt", or of "messages" with what belongs to them.
-absl::StatusOr<std::vector<int32_t>> tokens_of(const OrderedJson& body, const std::string& text,
-                                               const Model& model) {
+absl::StatusOr<std::vector<int32_t>> tokens_of(const OrderedJson& body, const Model& model) {
   ASSIGN_OR_RETURN(const Tokenizer* tokenizer, tokenizer_of(model));
   const bool is_chat = body.contains("messages") && !body["messages"].is_null();
   EncodeOptions options;
   ASSIGN_OR_RETURN(options.add_special, flag_of(body, "add_special_tokens", !is_chat));
   if (is_chat) {
-    ASSIGN_OR_RETURN(const ApiRequest request, parse_request(kChat, text, model));
-    absl::StatusOr<MarkedText> prompt = render_chat(request.prompts[0].chat(), model);
+    ASSIGN_OR_RETURN(const ApiRequest request, read_request(kChat, body, model));
+    absl::StatusOr<MarkedText> prompt = render_chat(request.shared.chat(), model);
     if (!prompt.ok()) return in_json_words(prompt.status(), kChat);
     return tokenizer->encode(*prompt, options.add_special);
   }
@@ -73,7 +72,7 @@ absl::StatusOr<std::vector<int32_t>> tokens_of(const OrderedJson& body, const st
 
 absl::StatusOr<OrderedJson> tokenize(const ServedModel& served, const std::string& text) {
   ASSIGN_OR_RETURN(const OrderedJson body, parse_body(text, *served.model));
-  ASSIGN_OR_RETURN(const std::vector<int32_t> tokens, tokens_of(body, text, *served.model));
+  ASSIGN_OR_RETURN(const std::vector<int32_t> tokens, tokens_of(body, *served.model));
   ASSIGN_OR_RETURN(const bool wants_texts, flag_of(body, "return_token_strs", false));
   OrderedJson texts;
   for (size_t i = 0; wants_texts && i < tokens.size(); ++i) {

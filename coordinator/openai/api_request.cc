@@ -7,6 +7,7 @@
 
 #include "base/status.h"
 #include "coordinator/openai/error.h"
+#include "coordinator/openai/response_writer.h"
 
 namespace lockstep::openai {
 namespace {
@@ -45,10 +46,10 @@ const char* whole_of(Endpoint endpoint) {
 }
 
 absl::Status add_defaults(const Model& model, ApiRequest* request) {
-  v1::GenerateRequest& message = request->prompts[0];
+  v1::GenerateRequest& message = request->shared;
   if (request->n == 0) request->n = message.has_n() ? message.n() : 1;
   if (request->endpoint == kCompletions) {
-    if (!message.has_prompt() && !message.has_prompt_ids()) {
+    if (!request->prompts[0].has_prompt() && !request->prompts[0].has_prompt_ids()) {
       return with_param(invalid_argument("prompt: want one, found none"), "prompt");
     }
     if (!message.has_max_tokens()) message.set_max_tokens(kCompletionTokens);
@@ -67,10 +68,7 @@ absl::Status add_defaults(const Model& model, ApiRequest* request) {
 }  // namespace
 
 v1::GenerateRequest ApiRequest::message(size_t index) const {
-  v1::GenerateRequest message = prompts[0];
-  if (index == 0) return message;
-  message.clear_prompt();
-  message.clear_prompt_ids();
+  v1::GenerateRequest message = shared;
   message.MergeFrom(prompts[index]);
   return message;
 }
@@ -93,12 +91,16 @@ absl::StatusOr<OrderedJson> parse_body(const std::string& body, const Model& mod
 absl::StatusOr<ApiRequest> parse_request(Endpoint endpoint, const std::string& body,
                                          const Model& model) {
   ASSIGN_OR_RETURN(OrderedJson json, parse_body(body, model));
+  return read_request(endpoint, std::move(json), model);
+}
+
+absl::StatusOr<ApiRequest> read_request(Endpoint endpoint, OrderedJson body, const Model& model) {
   ApiRequest request;
   request.endpoint = endpoint;
   request.prompts.resize(1);
   request.n = 0;
-  if (endpoint == kResponses) request.body = json;
-  RETURN_IF_ERROR(read_fields(with_our_words(std::move(json)), &request));
+  if (endpoint == kResponses) request.repeated = repeated_fields(body);
+  RETURN_IF_ERROR(read_fields(with_our_words(std::move(body)), &request));
   RETURN_IF_ERROR(add_defaults(model, &request));
   return request;
 }

@@ -19,10 +19,9 @@ enum Endpoint : unsigned { kCompletions = 1, kChat = 2, kResponses = 4 };
 
 struct ApiRequest {
   Endpoint endpoint = kChat;
-  // The first one has all fields. A completion may have several prompts: the others are these
-  // alone.
-  std::vector<v1::GenerateRequest> prompts;
-  int32_t n = 1;  // Of these the answer has so many.
+  v1::GenerateRequest shared;                // All but the prompts of a completion.
+  std::vector<v1::GenerateRequest> prompts;  // These alone; of a conversation one without fields.
+  int32_t n = 1;                             // Of these the answer has so many.
   bool stream = false;
   bool resumable = false;
   bool include_usage = false;
@@ -31,11 +30,11 @@ struct ApiRequest {
   bool prompt_logprobs = false;
   bool parses_tools = false;
   bool one_call = false;
-  OrderedJson body;        // Of kResponses, whose answers repeat some of it.
+  std::string repeated;    // Of kResponses: repeated_fields().
   int unknown_fields = 0;  // Which were ignored.
 
-  // Prompt `index` with the fields that all share. One at a time: a small body may have many
-  // prompts and large fields.
+  // Prompt `index` with what all share. One at a time: a small body may have many prompts and large
+  // fields.
   v1::GenerateRequest message(size_t index) const;
 };
 
@@ -46,7 +45,7 @@ struct Field {
   const char* name;
   unsigned endpoints;
   const char* grpc;  // GenerateRequest's field that it becomes; "": the HTTP interface's own.
-  Read read;         // Null is not read, but for the default.
+  Read read;         // A field that is null counts as not given.
   const char* note;
 };
 
@@ -60,6 +59,8 @@ std::string parity_table();
 // are counted, nothing more. What limits.h has is checked by to_request().
 absl::StatusOr<ApiRequest> parse_request(Endpoint endpoint, const std::string& body,
                                          const Model& model);
+// Of a body that was parsed by parse_body().
+absl::StatusOr<ApiRequest> read_request(Endpoint endpoint, OrderedJson body, const Model& model);
 
 // A refusal of to_request() or the engine, which names GenerateRequest's fields, in the words of
 // the JSON.

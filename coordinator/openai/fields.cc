@@ -16,7 +16,7 @@ constexpr unsigned kBoth = kCompletions | kChat;
 constexpr unsigned kTalks = kChat | kResponses;
 constexpr unsigned kAll = kBoth | kResponses;
 
-v1::GenerateRequest& message_of(ApiRequest* request) { return request->prompts[0]; }
+v1::GenerateRequest& message_of(ApiRequest* request) { return request->shared; }
 v1::ChatMessages* chat_of(ApiRequest* request) { return message_of(request).mutable_chat(); }
 
 bool is_empty_text(const OrderedJson& value) {

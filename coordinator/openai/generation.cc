@@ -26,11 +26,24 @@ std::string make_id(Endpoint endpoint) {
   return prefix + to_hex(draw_nonce().substr(0, 12));
 }
 
-// About the memory that a stream's facts take, JSON many times that of its text.
+// The memory of a stream's facts that grows with the request.
 int64_t bytes_of(const AnswerFacts& facts) {
-  int64_t bytes = 8 * static_cast<int64_t>(write_json(facts.request).size());
+  int64_t bytes = static_cast<int64_t>(facts.repeated.size());
   for (const std::string& text : facts.echo) bytes += static_cast<int64_t>(text.size());
   return bytes;
+}
+
+// What comes as one request is taken as one: no queue has room for part of it.
+constexpr int64_t kMaxChoices = 4'096;
+
+absl::Status check_choices(const ApiRequest& request) {
+  const auto prompts = static_cast<int64_t>(request.prompts.size());
+  const int64_t n = request.shared.has_n() ? request.shared.n() : 1;
+  if (prompts * n <= kMaxChoices) return absl::OkStatus();
+  return with_param(invalid_argument("prompt: want at most {} choices of one request, found {} "
+                                     "prompts of {}",
+                                     kMaxChoices, prompts, n),
+                    "prompt");
 }
 
 // Of prompts, in an answer that is made whole in memory: some hundred bytes for each.
@@ -124,6 +137,7 @@ void Generation::start() {
   absl::StatusOr<ApiRequest> request =
       parse_request(endpoint_, exchange_->request().body, *context_->served.model);
   if (!request.ok()) return refuse(*exchange_, request.status());
+  exchange_->drop_body();
   context_->unknown_fields += request->unknown_fields;
   if (request->resumable) {
     const absl::Status begun = start_kept(*request);
@@ -150,6 +164,7 @@ void Generation::start() {
 
 absl::Status Generation::submit(const ApiRequest& request,
                                 std::vector<std::shared_ptr<Stream>>* streams) {
+  RETURN_IF_ERROR(check_choices(request));
   facts_ = facts_of(request);
   int64_t scores = 0;
   for (size_t prompt = 0; prompt < request.prompts.size(); ++prompt) {
@@ -215,7 +230,7 @@ AnswerFacts Generation::facts_of(const ApiRequest& request) const {
                        .echoes = request.echo,
                        .tokenizer = model.tokenizer()};
   if (endpoint_ == kCompletions) return facts;
-  if (endpoint_ == kResponses) facts.request = repeated_fields(request.body);
+  if (endpoint_ == kResponses) facts.repeated = request.repeated;
   facts.output = {.thoughts = context_->thoughts,
                   .tools = request.parses_tools ? context_->tools : nullptr,
                   .one_call = request.one_call};
@@ -231,6 +246,7 @@ absl::StatusOr<Request> Generation::to_engine(const ApiRequest& request, size_t 
   one.endpoint = exchange_->request().path;
   one.traceparent = traceparent_of(exchange_->request());
   one.deadline_ms = deadline_ms_;
+  if (prompt == 0) one.answer_bytes = bytes_of(facts_);
   const Tokenizer* tokenizer = model.tokenizer();
   if (tokenizer == nullptr) return one;
   if (request.echo) {
@@ -308,8 +324,8 @@ void Generation::gather_answer(const ApiRequest& request) {
     MutexLock lock(&mutex_);
     streams = streams_;
     progress_.resize(streams.size());
-    const int32_t drawn = request.prompts[0].has_n() ? request.prompts[0].n() : 1;
-    answer_ = std::make_unique<WholeAnswer>(facts_, streams.size(), drawn);
+    const int32_t drawn = request.shared.has_n() ? request.shared.n() : 1;
+    answer_ = std::make_unique<WholeAnswer>(std::move(facts_), streams.size(), drawn);
   }
   for (size_t prompt = 0; prompt < streams.size(); ++prompt) {
     streams[prompt]->set_listener(
@@ -351,7 +367,7 @@ void Generation::respond() {
     failure = failure_;
   }
   http::Response response =
-      failure.ok() ? http::json_response(answer->json()) : error_response(failure);
+      failure.ok() ? http::json_text_response(answer->text()) : error_response(failure);
   response.headers.emplace_back("X-Request-Id", answer->facts().id);
   exchange_->respond(std::move(response));
 }

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "coordinator/openai/response_writer.h"
 
+#include <fmt/format.h>
+
 #include "coordinator/http/event_stream.h"
 #include "coordinator/openai/error.h"
 
 namespace lockstep::openai {
 
-OrderedJson repeated_fields(const OrderedJson& request) {
+std::string repeated_fields(const OrderedJson& request) {
   OrderedJson json = {{"instructions", nullptr},
                       {"max_output_tokens", nullptr},
                       {"metadata", OrderedJson::object()},
@@ -21,7 +23,7 @@ OrderedJson repeated_fields(const OrderedJson& request) {
     const auto found = request.find(field.key());
     if (found != request.end() && !found->is_null()) field.value() = *found;
   }
-  return json;
+  return write_json(json);
 }
 
 ResponseWriter::ResponseWriter(std::shared_ptr<const AnswerFacts> facts)
@@ -30,8 +32,8 @@ ResponseWriter::ResponseWriter(std::shared_ptr<const AnswerFacts> facts)
 void ResponseWriter::write(const StreamEvent& event, size_t, std::optional<uint64_t> id,
                            std::string* bytes) {
   if (!begun_) {
-    emit("response.created", {{"response", response_json("in_progress")}});
-    emit("response.in_progress", {{"response", response_json("in_progress")}});
+    emit_response("response.created", "in_progress");
+    emit_response("response.in_progress", "in_progress");
     begun_ = true;
   }
   take(event);
@@ -39,9 +41,8 @@ void ResponseWriter::write(const StreamEvent& event, size_t, std::optional<uint6
 }
 
 void ResponseWriter::end(std::optional<uint64_t> id, std::string* bytes) {
-  const bool is_complete = finish_reason_ != FinishReason::kLength;
-  emit(is_complete ? "response.completed" : "response.incomplete",
-       {{"response", response_json(final_status())}});
+  const bool is_complete = finish_reason_ == FinishReason::kStop;
+  emit_response(is_complete ? "response.completed" : "response.incomplete", final_status());
   flush(id, bytes);
 }
 
@@ -54,9 +55,9 @@ void ResponseWriter::fail(const absl::Status& status, std::string* bytes) {
   flush(std::nullopt, bytes);
 }
 
-OrderedJson ResponseWriter::response(const StreamEvent& all) {
+std::string ResponseWriter::response(const StreamEvent& all) {
   take(all);
-  return response_json(final_status());
+  return response_text(final_status());
 }
 
 void ResponseWriter::take(const StreamEvent& event) {
@@ -70,8 +71,8 @@ void ResponseWriter::take(const StreamEvent& event) {
   if (!news.content.empty()) add_text(Kind::kMessage, news.content);
   for (const CallDelta& call : news.calls) add_call(call);
   if (event.finish_reason == FinishReason::kNone) return;
-  close();
   finish_reason_ = event.finish_reason;
+  close();
   usage_ = {.prompt_tokens = event.prompt_tokens,
             .cached_tokens = event.cached_tokens,
             .completion_tokens = event.completion_tokens};
@@ -125,7 +126,7 @@ void ResponseWriter::open(Item item) {
 void ResponseWriter::close() {
   if (!std::exchange(is_open_, false)) return;
   const Item& item = items_.back();
-  const OrderedJson whole = item_json(item, "completed");
+  const OrderedJson whole = item_json(item, item_status());
   OrderedJson event = place();
   if (item.kind == Kind::kCall) {
     event.erase("content_index");
@@ -175,10 +176,24 @@ OrderedJson ResponseWriter::item_json(const Item& item, const char* status) cons
 // ---- The response ----
 
 const char* ResponseWriter::final_status() const {
-  return finish_reason_ == FinishReason::kLength ? "incomplete" : "completed";
+  switch (finish_reason_) {
+    case FinishReason::kLength:
+      return "incomplete";
+    case FinishReason::kCancelled:
+      return "cancelled";
+    default:
+      return "completed";
+  }
 }
 
-OrderedJson ResponseWriter::response_json(const char* status) const {
+// Of the item that ends now: one behind which something came is whole.
+const char* ResponseWriter::item_status() const {
+  const bool is_whole =
+      finish_reason_ == FinishReason::kNone || finish_reason_ == FinishReason::kStop;
+  return is_whole ? "completed" : "incomplete";
+}
+
+std::string ResponseWriter::response_text(const char* status) const {
   const bool is_over = finish_reason_ != FinishReason::kNone;
   OrderedJson json = {{"id", facts_->id},
                       {"object", "response"},
@@ -193,9 +208,18 @@ OrderedJson ResponseWriter::response_json(const char* status) const {
                       {"store", false},
                       {"text", {{"format", {{"type", "text"}}}}},
                       {"usage", nullptr}};
-  json.update(repeated_fields(facts_->request));
-  if (!is_over) return json;
-  for (const Item& item : items_) json["output"].push_back(item_json(item, "completed"));
+  if (is_over) add_result(&json);
+  std::string text = write_json(json);
+  text.back() = ',';
+  return text.append(facts_->repeated, 1);
+}
+
+void ResponseWriter::add_result(OrderedJson* response) const {
+  OrderedJson& json = *response;
+  for (const Item& item : items_) {
+    json["output"].push_back(
+        item_json(item, &item == &items_.back() ? item_status() : "completed"));
+  }
   if (finish_reason_ == FinishReason::kLength) {
     json["incomplete_details"] = {{"reason", "max_output_tokens"}};
   }
@@ -204,7 +228,6 @@ OrderedJson ResponseWriter::response_json(const char* status) const {
                    {"output_tokens", usage_.completion_tokens},
                    {"output_tokens_details", {{"reasoning_tokens", 0}}},
                    {"total_tokens", usage_.prompt_tokens + usage_.completion_tokens}};
-  return json;
 }
 
 // ---- On the wire ----
@@ -213,6 +236,11 @@ void ResponseWriter::emit(const char* type, const OrderedJson& event) {
   OrderedJson json = {{"type", type}, {"sequence_number", sequence_++}};
   json.update(event);
   events_.emplace_back(type, write_json(json));
+}
+
+void ResponseWriter::emit_response(const char* type, const char* status) {
+  events_.emplace_back(type, fmt::format(R"({{"type":"{}","sequence_number":{},"response":{}}})",
+                                         type, sequence_++, response_text(status)));
 }
 
 void ResponseWriter::flush(std::optional<uint64_t> id, std::string* bytes) {

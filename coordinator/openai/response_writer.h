@@ -12,8 +12,9 @@
 
 namespace lockstep::openai {
 
-// What a response repeats of its request, with the defaults. The same of its own result.
-OrderedJson repeated_fields(const OrderedJson& request);
+// What a response repeats of its request, with the defaults, as the text of an object: it is kept
+// until the end, and JSON takes many times the memory of its text.
+std::string repeated_fields(const OrderedJson& request);
 
 // For one choice. The last event that a stream's event becomes has its id.
 class ResponseWriter final : public EventWriter {
@@ -26,8 +27,8 @@ class ResponseWriter final : public EventWriter {
   void done(std::string* bytes) override;
   void fail(const absl::Status& status, std::string* bytes) override;
 
-  // The whole response, of an event that has all of it.
-  OrderedJson response(const StreamEvent& all);
+  // The text of the whole response, of an event that has all of it.
+  std::string response(const StreamEvent& all);
 
  private:
   enum class Kind { kThought, kMessage, kCall };
@@ -45,11 +46,14 @@ class ResponseWriter final : public EventWriter {
   void open(Item item);
   void close();
   OrderedJson item_json(const Item& item, const char* status) const;
-  OrderedJson response_json(const char* status) const;
+  std::string response_text(const char* status) const;
+  void add_result(OrderedJson* response) const;
   const char* final_status() const;
+  const char* item_status() const;
   // Of the item that is open.
   OrderedJson place() const;
   void emit(const char* type, const OrderedJson& event);
+  void emit_response(const char* type, const char* status);
   void flush(std::optional<uint64_t> id, std::string* bytes);
 
   const std::shared_ptr<const AnswerFacts> facts_;

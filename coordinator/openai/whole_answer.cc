@@ -88,7 +88,7 @@ OrderedJson WholeAnswer::choice_json(const Choice& choice, int32_t index, size_t
   return json;
 }
 
-OrderedJson WholeAnswer::response_json() const {
+std::string WholeAnswer::response_text() const {
   ResponseWriter writer(std::make_shared<const AnswerFacts>(facts_));
   const Choice& choice = choices_[0][0];
   return writer.response({.text = choice.text,
@@ -98,8 +98,8 @@ OrderedJson WholeAnswer::response_json() const {
                           .cached_tokens = static_cast<int32_t>(usage_.cached_tokens)});
 }
 
-OrderedJson WholeAnswer::json() const {
-  if (facts_.endpoint == kResponses) return response_json();
+std::string WholeAnswer::text() const {
+  if (facts_.endpoint == kResponses) return response_text();
   OrderedJson choices = OrderedJson::array();
   for (size_t prompt = 0; prompt < choices_.size(); ++prompt) {
     OrderedJson echo_logprobs, prompt_logprobs;
@@ -115,13 +115,13 @@ OrderedJson WholeAnswer::json() const {
                                     echo_logprobs, prompt_logprobs));
     }
   }
-  return {{"id", facts_.id},
-          {"object", facts_.endpoint == kChat ? "chat.completion" : "text_completion"},
-          {"created", facts_.created},
-          {"model", facts_.model},
-          {"system_fingerprint", nullptr},
-          {"choices", std::move(choices)},
-          {"usage", usage_json(usage_)}};
+  return write_json({{"id", facts_.id},
+                     {"object", facts_.endpoint == kChat ? "chat.completion" : "text_completion"},
+                     {"created", facts_.created},
+                     {"model", facts_.model},
+                     {"system_fingerprint", nullptr},
+                     {"choices", std::move(choices)},
+                     {"usage", usage_json(usage_)}});
 }
 
 }  // namespace lockstep::openai

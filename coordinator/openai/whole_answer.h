@@ -17,7 +17,7 @@ class WholeAnswer {
 
   void add(const StreamEvent& event, size_t prompt);
   // After the last event of all choices.
-  OrderedJson json() const;
+  std::string text() const;
   const AnswerFacts& facts() const { return facts_; }
 
  private:
@@ -28,7 +28,7 @@ class WholeAnswer {
   };
   // Those of one prompt that are shown.
   std::vector<const Choice*> shown(const std::vector<Choice>& choices) const;
-  OrderedJson response_json() const;
+  std::string response_text() const;
   OrderedJson choice_json(const Choice& choice, int32_t index, size_t prompt,
                           const OrderedJson& echo_logprobs,
                           const OrderedJson& prompt_logprobs) const;

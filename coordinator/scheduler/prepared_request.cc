@@ -32,6 +32,7 @@ int64_t PreparedRequest::bytes() const {
   constexpr size_t kMapNode = 64;  // Of logit_bias, with what the allocator adds.
   size_t bytes = sizeof(*this) + request_.id.size();
   bytes += request_.client.size() + request_.cache_salt.size();
+  bytes += static_cast<size_t>(request_.answer_bytes);
   bytes += (request_.prompt_ids.size() + request_.stop_ids.size()) * sizeof(int32_t);
   bytes += request_.prompt_embeds.size() * sizeof(float);
   bytes += request_.sampling.logit_bias.size() * kMapNode;

@@ -2,15 +2,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """Streams a text from a Lockstep server: a client to copy.
 
-Needs grpcio and protobuf, and the message classes, made once by
+Needs grpcio and protobuf (pip install grpcio protobuf), and the message classes, made once by
     protoc -I proto --python_out=docs/clients proto/generate.proto
 """
 import argparse
 import sys
 
-import grpc
+try:
+    import grpc
 
-import generate_pb2 as api
+    import generate_pb2 as api
+except ImportError as error:
+    sys.exit(f"generate.py: {error}; wanted: pip install grpcio protobuf, "
+             "protoc -I proto --python_out=docs/clients proto/generate.proto")
 
 
 def generate(channel, request):

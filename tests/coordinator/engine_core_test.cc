@@ -51,6 +51,39 @@ TEST(EngineCoreTest, ACancelDuringAStepEndsTheRequestAndKeepsTheOthers) {
   EXPECT_EQ(driven.core().stats().pages_free, 64);
 }
 
+TEST(EngineCoreTest, WithoutAGroupForTooLongRequestsEndButForThoseWithADeadline) {
+  EngineOptions options;
+  options.max_outage_ms = 1'000;
+  Driven driven({}, options);
+  const std::shared_ptr<Stream> endless = driven.submit(request_of(1, 3, 9));
+  Request patient = request_of(2, 5, 9);
+  patient.deadline_ms = 50'000;
+  const std::shared_ptr<Stream> late = driven.submit(patient);
+  driven.act();
+  driven.core().group_lost(absl::UnavailableError("rank 1"));
+  driven.act();
+  EXPECT_EQ(driven.core().wake_at(), 0) << "it has no clock: tick() says when that was";
+  driven.core().tick(10'000);
+  EXPECT_EQ(driven.core().wake_at(), 11'000);
+  driven.core().tick(10'999);
+  driven.act();
+  EXPECT_TRUE(endless->status().ok());
+  driven.core().tick(11'000);
+  driven.act();
+  EXPECT_THAT(message_of(endless->status()), HasSubstr("no group of workers could be formed"));
+  EXPECT_TRUE(absl::IsUnavailable(endless->status()));
+  EXPECT_TRUE(driven.core().stats().outage);
+  EXPECT_EQ(driven.core().wake_at(), 50'000);
+  const std::shared_ptr<Stream> newcomer = driven.submit(request_of(3, 5, 9));
+  driven.core().tick(11'001);
+  driven.act();
+  EXPECT_TRUE(absl::IsUnavailable(newcomer->status()));
+  driven.form(2);
+  EXPECT_FALSE(driven.core().stats().outage);
+  driven.run();
+  EXPECT_EQ(finish(*late)[0].tokens, tokens_alone(request_of(2, 5, 9)));
+}
+
 // Its nucleus is wider than the candidates.
 Request wide_request() {
   Request request = request_of(4, 3, 6);
@@ -115,13 +148,13 @@ TEST(EngineCoreTest, AnswersThatCannotBeEndTheGroupAndNameTheRank) {
       {"want results of 2 ranks", [](auto& all) { all.pop_back(); }},
       {"rank 1 answered step 7", [](auto& all) { all[1].set_step(7); }},
       {"want 1 outputs of rank 1", [](auto& all) { all[1].clear_outputs(); }},
-      {"want a token id below 300, found -1",
+      {"Candidate.id: wanted 0 to 299, found -1",
        [](auto& all) { all[1].mutable_outputs(0)->mutable_raw_top()->set_ids(0, -1); }},
-      {"want a token id below 300, found 300",
+      {"Candidate.id: wanted 0 to 299, found 300",
        [](auto& all) { all[1].mutable_outputs(0)->mutable_noisy()->set_id(300); }},
-      {"want at most 0 and 2 candidates, found 0 and 3",
+      {"Candidates.raw_top: wanted 0 to 2, found 3",
        [](auto& all) { all[0].mutable_outputs(0)->mutable_raw_top()->add_ids(0); }},
-      {"want candidates' lists of 0 and 2, found 0, 0 and 1",
+      {"CandidateList.logits: wanted 2 to 2, found 1",
        [](auto& all) {
          all[0].mutable_outputs(0)->mutable_raw_top()->mutable_logits()->RemoveLast();
        }},

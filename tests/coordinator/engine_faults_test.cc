@@ -355,7 +355,8 @@ TEST(EngineFaultsTest, AGroupThatLiesIsLeftAndTheNextOneServes) {
       continue;
     }
     EXPECT_EQ(stream->status().code(), absl::StatusCode::kInternal) << "who asks only meets liars";
-    EXPECT_THAT(text_of(stream->status()), HasSubstr("want a token id below 300, found 1048576"));
+    EXPECT_THAT(text_of(stream->status()),
+                HasSubstr("Candidate.id: wanted 0 to 299, found 1048576"));
   }
   EXPECT_EQ(finish(**engine.submit(request_of(1, 4, 10)))[0].tokens.size(), 10u);
   EXPECT_EQ(cluster.groups(), 7);

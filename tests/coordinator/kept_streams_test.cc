@@ -24,7 +24,7 @@ class KeptStreamsTest : public ::testing::Test {
     EXPECT_TRUE(engine_->wait_ready().ok());
   }
   absl::StatusOr<std::shared_ptr<KeptStream>> submit(const std::string& id, int32_t max_tokens,
-                                                     std::shared_ptr<const void> pass = nullptr) {
+                                                     std::shared_ptr<Pass> pass = nullptr) {
     return kept_->submit(engine_.get(), request_of(1, 5, max_tokens),
                          {.name = {.owner = "", .id = id}, .pass = std::move(pass)});
   }
@@ -96,11 +96,19 @@ TEST_F(KeptStreamsTest, WithoutRoomForMoreItIsCutOffAndItsPagesAreFree) {
 TEST_F(KeptStreamsTest, ItCountsForItsKeyUntilItsEnd) {
   start();
   StepGate gate(cluster_);
-  auto pass = std::make_shared<int>(0);
+  struct CountedPass final : Pass {
+    void end() override { ended = true; }
+    std::atomic<bool> ended = false;
+  };
+  auto pass = std::make_shared<CountedPass>();
   const auto kept = submit("a", 30, pass);
   ASSERT_TRUE(kept.ok()) << kept.status();
   EXPECT_EQ(pass.use_count(), 2);
+  EXPECT_FALSE(pass->ended);
   gate.open();
+  size_t events = 0;
+  EXPECT_TRUE(finish(**kept, &events).ok());
+  EXPECT_TRUE(pass->ended) << "whoever has read the end may send the next";
   eventually([&] { return pass.use_count() == 1; });
 }
 

@@ -3,14 +3,17 @@
 #include "coordinator/listener.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstddef>
 
 #include "base/descriptors.h"
 #include "base/mutex.h"
@@ -167,10 +170,25 @@ TEST(ListenerTest, NamesNumbersAndPathsAreAddresses) {
     host.wait_for(1);
   }
   for (const char* address : {"no-such-host.invalid:1", "127.0.0.1", "1.2.3.4:0", "127.0.0.1:x",
-                              "unix:", "unix:/no/such/folder/socket"}) {
+                              "unix:", "unix-abstract:", "unix:/no/such/folder/socket"}) {
     EXPECT_EQ(Listener::bind(address, 1).status().code(), absl::StatusCode::kInvalidArgument)
         << address;
   }
+}
+
+TEST(ListenerTest, ANameWithoutAFileIsAnAddressOfThisUser) {
+  const std::string name = fmt::format("lockstep-test-{}", getpid());
+  Host host(5, "unix-abstract:" + name);
+  host.start();
+  sockaddr_un place = {};
+  place.sun_family = AF_UNIX;
+  std::ranges::copy(name, place.sun_path + 1);
+  const auto bytes = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+  const int client = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  EXPECT_EQ(connect(client, reinterpret_cast<const sockaddr*>(&place), bytes), 0);
+  host.wait_for(1);
+  ::close(client);
+  EXPECT_EQ(Listener::bind(host.address(), 1).status().code(), absl::StatusCode::kInvalidArgument);
 }
 
 TEST(ListenerTest, TheBoundLeavesDescriptorsForOthers) {

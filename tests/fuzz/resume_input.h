@@ -48,7 +48,7 @@ inline std::shared_ptr<const AnswerFacts> draw_facts(Draw* draw) {
                        .created = 5,
                        .model = "m",
                        .include_usage = (form & 8) != 0,
-                       .request = OrderedJson::object()};
+                       .repeated = "{}"};
   if (facts.endpoint == kCompletions && (form & 16) != 0) facts.echo = {"echo"};
   if ((form & 32) != 0) facts.output.thoughts = choose_thought_format("think", nullptr).value();
   if ((form & 64) != 0) facts.output.tools = choose_tool_format("hermes", nullptr).value();

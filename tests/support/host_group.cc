@@ -8,6 +8,7 @@
 #include <map>
 #include <utility>
 
+#include "base/address.h"
 #include "base/status.h"
 #include "worker/collectives/region.h"
 #include "worker/collectives/routes.h"
@@ -27,7 +28,7 @@ std::pair<FileDescriptor, FileDescriptor> connected(int from, int to,
                                                     const HostGroupOptions& options) {
   absl::StatusOr<FileDescriptor> listener = listen_tcp("127.0.0.1:0", 8);
   EXPECT_TRUE(listener.ok()) << listener.status();
-  std::string address = local_address(*listener);
+  std::string address = local_address(listener->get());
   if (options.way != nullptr) address = options.way(from, to, address);
   absl::StatusOr<FileDescriptor> dialled = dial_tcp(address);
   EXPECT_TRUE(dialled.ok()) << dialled.status();

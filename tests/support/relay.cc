@@ -9,6 +9,7 @@
 #include <array>
 #include <utility>
 
+#include "base/address.h"
 #include "base/status.h"
 #include "worker/collectives/tcp_socket.h"
 
@@ -36,7 +37,7 @@ Relay::Relay(std::string target) : target_(std::move(target)) {
   absl::StatusOr<FileDescriptor> listener = listen_tcp("127.0.0.1:0", 64);
   EXPECT_TRUE(listener.ok()) << listener.status();
   listener_ = *std::move(listener);
-  address_ = local_address(listener_);
+  address_ = local_address(listener_.get());
   thread_ = std::thread([this] { run(); });
 }
 

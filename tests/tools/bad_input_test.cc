@@ -104,13 +104,42 @@ TEST(BadInputTest, FlagsAreNamed) {
   expect_one_line({"inspect", "--dot", "--stage", "model"}, "--stage model");
   expect_one_line({"inspect", "--html", "a.html", "--dot"}, "leave --dot out");
   expect_one_line({"inspect", "--html", "/none/a.html"}, "--html /none/a.html: it cannot be");
-  expect_one_line({"generate", "--prompt", "a", "--kv-memory=-5"}, "--kv-memory -5");
+  expect_one_line({"generate", "--prompt", "a", "--kv-memory=-5"},
+                  "--kv-memory: wanted a size, e.g. 512MiB or 2GiB, found -5");
+  expect_one_line({"generate", "--prompt", "a", "--kv-memory", "2XB"}, "found 2XB");
   expect_one_line({"generate", "--prompt", "a", "--seed", "-1"}, "--seed");
   expect_one_line({"generate", "--prompt", "a", "--prefill-chunk", "many"},
                   "--prefill-chunk many: wanted auto, or 1 to 65536");
   expect_one_line({"generate", "--prompt", "a", "--prefill-chunk", "0"}, "--prefill-chunk 0");
   expect_one_line({"quantize", kDemo, "/proc/x"}, "/proc/x");
+  expect_one_line({"generate", "--prompt", "a", "--seed", "99999999999999999999"},
+                  "--seed: wanted a whole number from 0 to 18446744073709551615");
+  expect_one_line({"generate", "--prompt", "a", "--max-tokens", "99999999999"},
+                  "--max-tokens: wanted a value that it can hold, found 99999999999");
+  expect_one_line({"generate", "--prompt", "a", "--workers", "x"},
+                  "--workers: wanted a whole number");
+  expect_one_line({"generate", "--prompt", "a", "--logprobs", "2"}, "--logprobs: wants --json");
+  expect_one_line({"generate", "--prompt", "a", "--memory-fraction", "0"}, "--memory-fraction");
+  expect_one_line({"generate", "--prompt", "a", "--log-level", "off"}, "--log-level off");
+  expect_one_line({"serve", "--wrkers", "2"},
+                  "there is no flag --wrkers; did you mean --workers? (see lockstep serve --help)");
+  expect_one_line({"serve", "a", "b"}, "did not expect b");
   expect_one_line({"worker", "--coordinator", "localhost:1", "--log-level", "loud"}, "loud");
+  expect_one_line({"worker", "--coordinator", "localhost"}, "--coordinator localhost: want HOST");
+  expect_one_line({"worker", "--coordinator", "a:1", "--rank", "-1"}, "--rank");
+  expect_one_line({"worker", "--coordinator", "localhost:1"}, "LOCKSTEP_JOIN_TOKEN is not set");
+}
+
+TEST(BadInputTest, WhatCannotBeWrittenIsAnErrorAndNoAbort) {
+  for (const std::string command : {"tokenize --text a", "plan", "generate --json --prompt a",
+                                     "inspect --stage program --all"}) {
+    const std::string line = lockstep_binary() + " " + command + " > /dev/full";
+    Process shell({"/bin/sh", "-c", line});
+    EXPECT_EQ(shell.wait(), 1) << command << shell.err();
+    EXPECT_NE(shell.err().find("standard output: cannot be written: "),
+              std::string::npos)
+        << command << shell.err();
+  }
 }
 
 TEST(BadInputTest, PromptsAreChecked) {

@@ -55,6 +55,16 @@ TEST(DrainTest, SigtermLetsStreamsGoOnToTheirEndAndTakesNoNewOnes) {
   EXPECT_EQ(server.process().wait(), 0) << server.process().err();
 }
 
+TEST(DrainTest, AHangupDrainsAsWell) {
+  Server server({"--workers", "2"});
+  OpenCall held(server, long_story(1));
+  server.process().signal(SIGHUP);
+  const grpc::Status status = held.finish();
+  EXPECT_TRUE(status.ok()) << status.error_message();
+  EXPECT_EQ(held.tokens(), 900);
+  EXPECT_EQ(server.process().wait(), 0) << server.process().err();
+}
+
 TEST(DrainTest, WhatIsCutOffByTheDeadlineEndsCancelled) {
   Server server({"--drain-seconds", "0"});
   OpenCall call(server, long_story(64));

@@ -172,11 +172,8 @@ absl::Status bench(const BenchFlags& flags, Interrupt& interrupt) {
   options.engine.prefix.enabled = false;  // Repeats would find their prompts computed.
   ASSIGN_OR_RETURN(const std::unique_ptr<InferenceService> service,
                    start_service(*model, std::move(options), interrupt));
-  interrupt.on_signal([&] { service->stop(); });
-  const absl::Status status =
-      flags.cases.empty() ? bench_prompt(flags, *service) : bench_cases(flags, *service);
-  interrupt.on_signal(nullptr);
-  return status;
+  const Interrupt::Actions on_signal = interrupt.on_signal([&] { service->stop(); });
+  return flags.cases.empty() ? bench_prompt(flags, *service) : bench_cases(flags, *service);
 }
 
 }  // namespace

@@ -152,7 +152,7 @@ absl::Status bench_serve(const BenchServeFlags& flags, const CLI::App& app, Inte
   if (flags.slo_tpot_ms > 0) report.slo.tpot_ms = flags.slo_tpot_ms;
   Workload workload(std::move(workload_of));
   LoadClient client(std::move(options));
-  interrupt.on_signal([&] { client.stop(); });
+  const Interrupt::Actions on_signal = interrupt.on_signal([&] { client.stop(); });
   absl::Status status = client.prepare();
   if (status.ok()) {
     report.model = client.model();
@@ -172,9 +172,7 @@ absl::Status bench_serve(const BenchServeFlags& flags, const CLI::App& app, Inte
     print(flags, report);
     if (report.summary.answered == 0) status = unavailable("no request was answered");
   }
-  const bool interrupted = interrupt.signalled();
-  interrupt.on_signal(nullptr);
-  return interrupted ? absl::CancelledError("interrupted") : status;
+  return interrupt.signalled() ? absl::CancelledError("interrupted") : status;
 }
 
 void add_load_flags(CLI::App& app, BenchServeFlags& flags) {

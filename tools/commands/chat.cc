@@ -107,14 +107,18 @@ absl::Status chat(const ChatCommandFlags& flags, Interrupt& interrupt, int* exit
   ASSIGN_OR_RETURN(const std::unique_ptr<Model> model,
                    flags.model.open(WeightFiles::kNeeded, flags.group.automatic_chunk()));
   RETURN_IF_ERROR(model->chat_template().status());
+  if (model->tokenizer() == nullptr) {
+    return invalid_argument("{} has no tokenizer.json, without which there is no chat",
+                            model->name());
+  }
   ASSIGN_OR_RETURN(ServiceOptions options, flags.group.service_options(flags.model));
   ASSIGN_OR_RETURN(const std::unique_ptr<InferenceService> service,
                    start_service(*model, std::move(options), interrupt));
   Conversation conversation(model.get(), &service->engine(), flags.request, flags.system);
   Chat chat(&conversation, model->max_context());
   LineReader input;
-  interrupt.on_ctrl_c([&] { conversation.stop(); });
-  interrupt.on_signal([&] {
+  const Interrupt::Actions on_ctrl_c = interrupt.on_ctrl_c([&] { conversation.stop(); });
+  const Interrupt::Actions on_signal = interrupt.on_signal([&] {
     input.stop();
     conversation.stop();
   });
@@ -125,8 +129,6 @@ absl::Status chat(const ChatCommandFlags& flags, Interrupt& interrupt, int* exit
   for (auto line = input.next(); line.has_value() && chat.take(*line); line = input.next()) {
     prompt_for_line();
   }
-  interrupt.on_signal(nullptr);
-  interrupt.on_ctrl_c(nullptr);
   if (interrupt.signalled()) return absl::CancelledError("the chat was ended");
   // A script has to see that a line had no answer; at a terminal it was read.
   if (chat.failed() && isatty(STDIN_FILENO) != 1) *exit_code = 1;

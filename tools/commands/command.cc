@@ -13,6 +13,7 @@
 #include "absl/strings/ascii.h"
 #include "base/cpu.h"
 #include "base/status.h"
+#include "tools/commands/flag_checks.h"
 #include "tools/terminal.h"
 #include "worker/backend.h"
 
@@ -127,7 +128,7 @@ void WeightCacheFlags::add_to(CLI::App& app) {
   app.add_option(
          "--weight-cache-limit", limit_bytes,
          "Largest size of that folder; the files unused for longest are deleted (default: 50 GB)")
-      ->transform(CLI::AsSizeValue(false));
+      ->transform(size_in_bytes());
 }
 
 namespace {
@@ -165,7 +166,7 @@ void GroupFlags::add_to(CLI::App& app) {
   app.add_option("--kv-memory", kv_memory_bytes,
                  "Memory of each worker for what it keeps of sequences (keys and values, recurrent "
                  "state), e.g. 2GiB (default: what is left)")
-      ->transform(CLI::AsSizeValue(false));
+      ->transform(size_in_bytes());
   app.add_option("--silent-ms", silent_ms,
                  "A worker from which nothing comes for this long is lost, and started again")
       ->capture_default_str();
@@ -187,7 +188,7 @@ void GroupFlags::add_to(CLI::App& app) {
                  "others are alike)")
       ->delimiter(',')
       ->allow_extra_args(false)
-      ->check(CLI::Range(1e-6, 1e15));
+      ->check(real_number(1e-6, 1e15));
   weight_cache.add_to(app);
   app.add_option(
          "--log-level", log_level,
@@ -208,7 +209,6 @@ absl::StatusOr<ServiceOptions> GroupFlags::service_options(const ModelFlags& mod
     return invalid_argument("--threads {}: wanted 1 to 1024", threads);
   }
   RETURN_IF_ERROR(set_log_level(log_level));
-  RETURN_IF_ERROR(check_memory_fraction(memory_fraction));
   if (kv_memory_bytes < 0) {
     return invalid_argument("--kv-memory {}: wanted 0 or more bytes", kv_memory_bytes);
   }
@@ -247,11 +247,11 @@ absl::StatusOr<ServiceOptions> GroupFlags::service_options(const ModelFlags& mod
 }
 
 absl::Status set_log_level(const std::string& name) {
-  const spdlog::level::level_enum level = spdlog::level::from_str(name);
-  if (level == spdlog::level::off && name != "off") {
+  constexpr std::string_view kNames[] = {"debug", "info", "warning", "error"};
+  if (std::ranges::count(kNames, name) == 0) {
     return invalid_argument("--log-level {}: wanted debug, info, warning or error", name);
   }
-  spdlog::set_level(level);
+  spdlog::set_level(spdlog::level::from_str(name));
   return absl::OkStatus();
 }
 
@@ -304,12 +304,8 @@ void read_environment(CLI::App& app) {
 void add_memory_fraction(CLI::App& app, double& fraction) {
   app.add_option("--memory-fraction", fraction,
                  "Share of the memory left beside the weights that keys and values may take "
-                 "(default: 0.8 on processors, 0.9 on GPUs)");
-}
-
-absl::Status check_memory_fraction(double fraction) {
-  if (fraction >= 0 && fraction <= 1) return absl::OkStatus();
-  return invalid_argument("--memory-fraction {}: wanted a number above 0, at most 1", fraction);
+                 "(default: 0.8 on processors, 0.9 on GPUs)")
+      ->check(real_number(1e-6, 1));
 }
 
 absl::StatusOr<std::unique_ptr<InferenceService>> start_service(const Model& model,
@@ -325,9 +321,8 @@ absl::StatusOr<std::unique_ptr<InferenceService>> start_service(const Model& mod
   options.engine.max_unread_bytes = kNoBound;
   ASSIGN_OR_RETURN(std::unique_ptr<InferenceService> service,
                    InferenceService::start(&model, std::move(options)));
-  interrupt.on_signal([&] { service->stop(); });
+  const Interrupt::Actions on_signal = interrupt.on_signal([&] { service->stop(); });
   const absl::Status ready = service->wait_ready();
-  interrupt.on_signal(nullptr);
   line->clear();
   RETURN_IF_ERROR(ready);
   return service;

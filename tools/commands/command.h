@@ -119,7 +119,6 @@ absl::Status check_cluster_tls(const TlsFiles& tls);
 
 // --memory-fraction, of every command that starts a worker or is one.
 void add_memory_fraction(CLI::App& app, double& fraction);
-absl::Status check_memory_fraction(double fraction);
 
 // Lets each option of the command be given by the environment too: --drain-seconds by
 // LOCKSTEP_DRAIN_SECONDS, MODEL by LOCKSTEP_MODEL. The line wins; a variable that is empty is none.

@@ -4,14 +4,16 @@
 // Both groups run at once and compute the same positions alternately, so no logits are kept.
 #include <algorithm>
 #include <cmath>
-#include <cstring>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <string_view>
 
 #include "base/json.h"
 #include "base/status.h"
+#include "coordinator/step_results.h"
+#include "proto/candidates.h"
 #include "tools/commands/command.h"
+#include "tools/commands/formed_group.h"
 #include "tools/terminal.h"
 #include "tools/verify/prompt_step.h"
 
@@ -40,26 +42,11 @@ class Computer {
   static absl::StatusOr<std::unique_ptr<Computer>> start(const CompareFlags& flags,
                                                          ModelOptions options,
                                                          Interrupt& interrupt) {
-    std::unique_ptr<Computer> computer(new Computer);
-    ASSIGN_OR_RETURN(computer->model_, Model::open(options));
+    ASSIGN_OR_RETURN(std::unique_ptr<Model> model, Model::open(options));
     ASSIGN_OR_RETURN(ServiceOptions service, flags.group.service_options(flags.model));
-    service.max_pages = computer->model_->pages_of(flags.window);
-    ProgressLine line;
-    service.load_progress = [&](int64_t done, int64_t total) {
-      line.bar("loading weights", done, total);
-    };
-    ASSIGN_OR_RETURN(computer->host_, ClusterHost::start(computer->model_.get(), service));
-    interrupt.on_signal([&] { computer->host_->cluster().shutdown(); });
-    absl::StatusOr<std::unique_ptr<Group>> group = computer->host_->cluster().form({});
-    interrupt.on_signal(nullptr);
-    RETURN_IF_ERROR(group.status());
-    computer->group_ = std::move(*group);
-    return computer;
-  }
-
-  // Workers that end after this are not lost, and nothing is logged.
-  ~Computer() {
-    if (host_ != nullptr) host_->cluster().shutdown();
+    service.max_pages = model->pages_of(flags.window);
+    ASSIGN_OR_RETURN(FormedGroup group, FormedGroup::form(*model, std::move(service), interrupt));
+    return std::unique_ptr<Computer>(new Computer(std::move(model), std::move(group)));
   }
 
   const Model& model() const { return *model_; }
@@ -69,37 +56,31 @@ class Computer {
   // computed.
   absl::StatusOr<std::vector<float>> run(std::span<const int32_t> window, int64_t first,
                                          int64_t rows) {
-    cluster::Step step = prompt_step(window, first, rows, group_->info());
+    const GroupInfo& info = group_->info();
+    cluster::Step step = prompt_step(window, first, rows, info);
     step.set_step(++step_);
-    ASSIGN_OR_RETURN(const std::vector<cluster::StepResult> results, group_->run(step));
-    return join(results, static_cast<int>(rows));
-  }
-
- private:
-  Computer() = default;
-
-  absl::StatusOr<std::vector<float>> join(const std::vector<cluster::StepResult>& ranks,
-                                          int rows) const {
-    const int64_t vocab = group_->info().vocab;
-    std::vector<float> logits(rows * vocab);
-    int64_t begin = 0;
-    for (const cluster::StepResult& rank : ranks) {
-      if (rank.outputs_size() != rows) return absl::InternalError("a rank lost an output");
-      const int64_t columns = static_cast<int64_t>(rank.outputs(0).logits().size() / sizeof(float));
-      if (begin + columns > vocab) return absl::InternalError("more logits than ids");
-      for (int row = 0; row < rows; ++row) {
-        const std::string& bytes = rank.outputs(row).logits();
-        std::memcpy(&logits[row * vocab + begin], bytes.data(), bytes.size());
+    ASSIGN_OR_RETURN(const std::vector<cluster::StepResult> ranks, group_->run(step));
+    RETURN_IF_ERROR(check_results(ranks, step, info));
+    std::vector<float> logits;
+    for (int row = 0; row < rows; ++row) {
+      std::vector<std::string_view> slices;
+      for (const cluster::StepResult& rank : ranks) slices.push_back(rank.outputs(row).logits());
+      const std::vector<float> joined = join_logits(slices);
+      if (static_cast<int64_t>(joined.size()) != info.vocab) {
+        return absl::InternalError(
+            fmt::format("want {} logits of all ranks, found {}", info.vocab, joined.size()));
       }
-      begin += columns;
+      logits.insert(logits.end(), joined.begin(), joined.end());
     }
-    if (begin != vocab) return absl::InternalError("fewer logits than ids");
     return logits;
   }
 
-  std::unique_ptr<Model> model_;
-  std::unique_ptr<ClusterHost> host_;
-  std::unique_ptr<Group> group_;
+ private:
+  Computer(std::unique_ptr<Model> model, FormedGroup group)
+      : model_(std::move(model)), group_(std::move(group)) {}
+
+  const std::unique_ptr<Model> model_;
+  const FormedGroup group_;
   uint64_t step_ = 0;  // That of the null step.
 };
 

@@ -2,6 +2,7 @@
 // `lockstep generate`: one prompt, or a file of requests as one batch, on workers started for it.
 #include <unistd.h>
 
+#include <cerrno>
 #include <charconv>
 #include <chrono>
 #include <fstream>
@@ -68,18 +69,32 @@ absl::Status read_embeds(const std::string& path, const Model& model,
   return absl::OkStatus();
 }
 
+// What the flags say, without a prompt.
+v1::GenerateRequest request_of(const GenerateFlags& flags) {
+  v1::GenerateRequest message = flags.request;
+  message.mutable_stop()->Add(flags.stop.begin(), flags.stop.end());
+  message.mutable_stop_ids()->Add(flags.stop_ids.begin(), flags.stop_ids.end());
+  return message;
+}
+
 absl::StatusOr<std::vector<Request>> requests_from_file(const GenerateFlags& flags,
                                                         const Model& model) {
   std::ifstream file(flags.input);
-  if (!file) return invalid_argument("--input {}: could not open it", flags.input);
+  if (!file) {
+    return invalid_argument("--input {}: cannot be opened: {}", flags.input, error_text(errno));
+  }
+  const v1::GenerateRequest defaults = request_of(flags);
   std::vector<Request> requests;
   std::string line;
   for (int number = 1; std::getline(file, line); ++number) {
     if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
     const auto parse = [&]() -> absl::StatusOr<Request> {
       bool logits = false;
-      ASSIGN_OR_RETURN(const v1::GenerateRequest message,
-                       generate_request_from_json(line, &logits));
+      ASSIGN_OR_RETURN(const v1::GenerateRequest own, generate_request_from_json(line, &logits));
+      v1::GenerateRequest message = defaults;
+      if (own.stop_size() > 0) message.clear_stop();
+      if (own.stop_ids_size() > 0) message.clear_stop_ids();
+      message.MergeFrom(own);
       ASSIGN_OR_RETURN(Request request, to_request(message, model));
       request.prompt_logits = logits || flags.logits;
       return request;
@@ -101,10 +116,13 @@ absl::StatusOr<std::vector<Request>> make_requests(const GenerateFlags& flags, c
     return invalid_argument("wanted one of --prompt, --prompt-ids and --input, found {}",
                             given == 0 ? "none" : "several");
   }
+  const bool is_json = flags.json || !flags.input.empty();
+  if (!is_json && (flags.logits || flags.request.has_logprobs())) {
+    return invalid_argument("{}: wants --json beside it, or it is not seen",
+                            flags.logits ? "--logits" : "--logprobs");
+  }
   if (!flags.input.empty()) return requests_from_file(flags, model);
-  v1::GenerateRequest message = flags.request;
-  message.mutable_stop()->Add(flags.stop.begin(), flags.stop.end());
-  message.mutable_stop_ids()->Add(flags.stop_ids.begin(), flags.stop_ids.end());
+  v1::GenerateRequest message = request_of(flags);
   if (flags.prompt_option->count() > 0) {
     message.set_prompt(flags.prompt);
   } else {
@@ -148,7 +166,7 @@ absl::Status generate(const GenerateFlags& flags, Interrupt& interrupt, int* exi
     ASSIGN_OR_RETURN(std::shared_ptr<Stream> stream, service->engine().submit(request));
     answers.emplace_back(request, std::move(stream));
   }
-  interrupt.on_signal([&] {
+  const Interrupt::Actions on_signal = interrupt.on_signal([&] {
     for (Answer& answer : answers) service->engine().cancel(answer.stream());
   });
   // A file of requests is answered in JSON, however many they are.
@@ -170,15 +188,14 @@ absl::Status generate(const GenerateFlags& flags, Interrupt& interrupt, int* exi
     }
     std::fflush(stdout);
   }
-  interrupt.on_signal(nullptr);
   const double seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   if (stream_text) fmt::print("\n");
   std::fflush(stdout);  // Before what goes to stderr, where both are one terminal or file.
   if (!flags.json) {
-    say(fmt::format("{} tokens in {:.2f} s: {:.1f} tokens/s on {} {}", tokens, seconds,
-                    tokens / std::max(seconds, 1e-9), service->options().workers,
-                    service->options().workers == 1 ? "worker" : "workers"));
+    say(fmt::format("{} tokens in {:.2f} s: {:.1f} tokens/s on {}", tokens, seconds,
+                    tokens / std::max(seconds, 1e-9),
+                    count_of(service->options().workers, "worker")));
   }
   if (interrupt.signalled()) *exit_code = 130;
   return absl::OkStatus();
@@ -209,7 +226,8 @@ std::shared_ptr<Command> add_generate(CLI::App& parent) {
   app.add_option(
       "--input", flags->input,
       "A file of requests, one JSON object per line with the fields of GenerateRequest: run as "
-      "one batch, answered in order with one JSON object per line");
+      "one batch, answered in order with one JSON object per line. What a line leaves out is as "
+      "the flags say");
   add_sampling_flags(app, flags->request);
   add_answer_flags(app, flags->request);
   app.add_option("--stop", flags->stop, "The text ends before this string (repeatable)")

@@ -7,6 +7,7 @@
 #include "base/status.h"
 #include "sharding/cost.h"
 #include "tools/commands/command.h"
+#include "tools/commands/flag_checks.h"
 #include "tools/terminal.h"
 
 namespace lockstep {
@@ -148,7 +149,7 @@ std::shared_ptr<Command> add_plan(CLI::App& parent) {
                    "How fast the workers are beside each other, e.g. 8,8,4 (`worker --speed`)")
       ->delimiter(',')
       ->allow_extra_args(false)
-      ->check(CLI::Range(1e-6, 1e15));
+      ->check(real_number(1e-6, 1e15));
   command->app->add_flag("--json", flags->json, "One JSON object on one line");
   command->run = [flags](Interrupt&) { return plan(*flags); };
   return command;

@@ -170,10 +170,9 @@ absl::Status quantize(const QuantizeFlags& flags, Interrupt& interrupt) {
   RETURN_IF_ERROR(write_config(*model, workshop->folder(), flags.scheme));
   RETURN_IF_ERROR(copy_files(model->folder(), workshop->folder()));
   ThreadPool threads(flags.threads > 0 ? flags.threads : usable_cores());
-  interrupt.on_signal([&] { cancelled = true; });
+  const Interrupt::Actions on_signal = interrupt.on_signal([&] { cancelled = true; });
   const absl::StatusOr<int64_t> bytes =
       quantize_checkpoint(*model->checkpoint(), workshop->folder(), options, threads);
-  interrupt.on_signal(nullptr);
   line.clear();
   RETURN_IF_ERROR(bytes.status());
   RETURN_IF_ERROR(workshop->publish());

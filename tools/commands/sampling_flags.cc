@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/commands/sampling_flags.h"
 
-#include <type_traits>
-
 namespace lockstep {
 namespace {
 
@@ -10,8 +8,7 @@ namespace {
 template <typename T>
 void add_field(CLI::App& app, const std::string& flag, std::function<void(T)> set,
                const std::string& help) {
-  CLI::Option* const option = app.add_option_function<T>(flag, set, help);
-  if (std::is_unsigned_v<T>) option->check(CLI::NonNegativeNumber);  // Else -1 wraps around.
+  app.add_option_function<T>(flag, set, help);
 }
 
 }  // namespace
@@ -19,7 +16,7 @@ void add_field(CLI::App& app, const std::string& flag, std::function<void(T)> se
 void add_sampling_flags(CLI::App& app, v1::GenerateRequest& request) {
   add_field<int32_t>(
       app, "--max-tokens", [&](int32_t v) { request.set_max_tokens(v); },
-      "Tokens to generate (default 128)");
+      "Tokens to generate (default: the model's, else 128)");
   add_field<int32_t>(
       app, "--min-tokens", [&](int32_t v) { request.set_min_tokens(v); },
       "The text does not stop before this many");

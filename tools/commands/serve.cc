@@ -12,6 +12,7 @@
 #include "base/status.h"
 #include "coordinator/request_log.h"
 #include "tools/commands/command.h"
+#include "tools/commands/flag_checks.h"
 #include "tools/commands/serve_ports.h"
 
 namespace lockstep {
@@ -74,14 +75,15 @@ absl::Status serve(const ServeFlags& flags, Interrupt& interrupt) {
     return invalid_argument("--metrics-prefix {}: want letters, digits and _, e.g. vllm",
                             printable(flags.metrics_prefix));
   }
-  if (flags.drain_seconds < 0) {
-    return invalid_argument("--drain-seconds {}: wanted 0 or more", flags.drain_seconds);
-  }
   // The engine's thread must not wait for whoever reads the log.
   ASSIGN_OR_RETURN(const LogFormat format, log_format_of(flags.log_format));
   const Log log({.format = format, .background = true});
   ASSIGN_OR_RETURN(const std::unique_ptr<Model> model,
                    flags.model.open(WeightFiles::kNeeded, flags.group.automatic_chunk()));
+  if (model->tokenizer() == nullptr) {
+    spdlog::warn("{} has no tokenizer.json: prompts are token ids, and answers have no text",
+                 model->name());
+  }
   ASSIGN_OR_RETURN(ServiceOptions options, service_options(flags));
   const int workers = options.workers;
   EngineMetrics metrics(flags.metrics_prefix, model->name());
@@ -92,6 +94,7 @@ absl::Status serve(const ServeFlags& flags, Interrupt& interrupt) {
   if (flags.ports.admin_address != "off") watching.push_back(&recorder);
   EngineObservers observers(std::move(watching));
   options.engine.observer = &observers;
+  options.engine.max_outage_ms = flags.queue_seconds * 1000L;
   KeptStreams kept({.max_bytes = flags.resume_bytes, .after_end_ms = flags.resume_seconds * 1000L});
   ASSIGN_OR_RETURN(const std::unique_ptr<InferenceService> service,
                    InferenceService::start(model.get(), std::move(options)));
@@ -106,11 +109,11 @@ absl::Status serve(const ServeFlags& flags, Interrupt& interrupt) {
            .queue = &queue},
           {.metrics = &metrics, .recorder = &recorder, .log = &log, .cluster = &service->cluster()},
           flags.ports));
-  log.announce(fmt::format("{} on {} {}: {}{}, loading", model->name(), workers,
-                           workers == 1 ? "worker" : "workers", ports->names(),
-                           flags.wait_workers > 0 ? fmt::format(", workers are awaited at {}",
-                                                                service->cluster_address())
-                                                  : ""));
+  log.announce(fmt::format(
+      "{} on {}: {}{}, loading", model->name(), count_of(workers, "worker"), ports->names(),
+      flags.wait_workers > 0
+          ? fmt::format(", workers are awaited at {}", service->cluster_address())
+          : ""));
   Engine& engine = service->engine();
   const auto drain = [&] {
     log.announce(fmt::format("ending; requests have {} s to finish, a second signal ends them",
@@ -118,14 +121,14 @@ absl::Status serve(const ServeFlags& flags, Interrupt& interrupt) {
     engine.drain(std::chrono::seconds(flags.drain_seconds));
     ports->drain();
   };
-  interrupt.on_signal(drain, [&] { engine.stop(); });
+  Interrupt::Actions on_signal = interrupt.on_signal(drain, [&] { engine.stop(); });
   absl::Status status = engine.wait_ready();
   if (status.ok()) {
     log.announce("ready; Ctrl-C ends it");
     status = engine.wait_end();
   }
   const bool signalled = interrupt.signalled();
-  interrupt.on_signal(nullptr);
+  on_signal.reset();
   engine.stop();  // What was not drained in time ends with CANCELLED.
   ports->wait_answered();
   return signalled ? absl::OkStatus() : status;
@@ -149,12 +152,14 @@ std::shared_ptr<Command> add_serve(CLI::App& parent) {
       ->add_option("--step-budget-ms", flags->step_budget_ms,
                    "What a step may take while texts are written: long prompts get what is left of "
                    "it, and hold up nobody for longer; 0: any time (default: 60, on GPUs 50)")
-      ->check(CLI::Range(0, 600'000));
+      ->check(whole_number(0, 600'000));
   command->app
-      ->add_option("--queue-seconds", flags->queue_seconds,
-                   "A request that would wait longer until it begins, as far as that can be known, "
-                   "is refused; 0: any time")
-      ->check(CLI::Range(0, 86'400))
+      ->add_option(
+          "--queue-seconds", flags->queue_seconds,
+          "A request that would wait longer until it begins, as far as that can be known, "
+          "is refused; where all workers are gone for longer, those without a deadline end, "
+          "too; 0: any time")
+      ->check(whole_number(0, 86'400))
       ->capture_default_str();
   command->app->add_flag("--no-prefix-cache", flags->no_prefix_cache,
                          "Keep nothing of a prompt for later ones with the same beginning");
@@ -171,16 +176,17 @@ std::shared_ptr<Command> add_serve(CLI::App& parent) {
   command->app
       ->add_option("--drain-seconds", flags->drain_seconds,
                    "At SIGTERM or Ctrl-C, how long the requests there are may go on")
+      ->check(whole_number(0, 86'400))
       ->capture_default_str();
   command->app
       ->add_option("--resume-bytes", flags->resume_bytes,
                    "Memory for the answers of resumable requests, of all together; 0: none are")
-      ->transform(CLI::AsSizeValue(false))
+      ->transform(size_in_bytes())
       ->default_str("256MiB");
   command->app
       ->add_option("--resume-seconds", flags->resume_seconds,
                    "How long after its end a resumable answer is kept")
-      ->check(CLI::Range(1, 86'400))
+      ->check(whole_number(1, 86'400))
       ->capture_default_str();
   command->app
       ->add_option("--metrics-prefix", flags->metrics_prefix,

@@ -7,6 +7,7 @@
 #include <array>
 #include <iterator>
 
+#include "base/address.h"
 #include "base/status.h"
 #include "coordinator/api/key_gate.h"
 #include "coordinator/http/health_routes.h"
@@ -94,14 +95,10 @@ absl::Status check_tls(const TlsFiles& files) {
 }  // namespace
 
 absl::Status check_address(const char* flag, const std::string& address) {
-  const size_t colon = address.rfind(':');
-  const std::string port = colon == std::string::npos ? "" : address.substr(colon + 1);
-  const bool digits = !port.empty() && port.size() <= 5 &&
-                      port.find_first_not_of("0123456789") == std::string::npos;
-  if (colon == 0 || !digits || std::stoi(port) > 65535) {
-    return invalid_argument("{} {}: want HOST:PORT, e.g. 127.0.0.1:50051", flag, address);
-  }
-  return absl::OkStatus();
+  const absl::StatusOr<HostAndPort> parts = split_address(address);
+  if (parts.ok() && !parts->host.empty()) return absl::OkStatus();
+  if (parts.ok()) return invalid_argument("{} {}: want HOST:PORT, found no host", flag, address);
+  return invalid_argument("{} {}", flag, message_of(parts.status()));
 }
 
 void PortFlags::add_to(CLI::App& app) {

@@ -4,14 +4,16 @@
 #include "tools/verify/verify.h"
 
 #include <algorithm>
+#include <cerrno>
+#include <cstdlib>
 #include <filesystem>
 
 #include "base/quantization.h"
 #include "base/status.h"
-#include "coordinator/cluster/private_folder.h"
 #include "sharding/scheme.h"
 #include "sharding/value_parts.h"
 #include "tools/commands/command.h"
+#include "tools/commands/formed_group.h"
 #include "tools/terminal.h"
 #include "tools/verify/report.h"
 #include "tools/verify/transformers.h"
@@ -85,9 +87,26 @@ absl::Status check_prompt(const Ids& ids, const Model& model) {
   return absl::OkStatus();
 }
 
+using Folder = std::shared_ptr<const std::filesystem::path>;
+
+// Only this user can enter it; it goes with its last holder.
+absl::StatusOr<Folder> make_folder() {
+  std::error_code error;
+  std::string name =
+      (std::filesystem::temp_directory_path(error) / "lockstep-verify-XXXXXX").string();
+  if (error || mkdtemp(name.data()) == nullptr) {
+    return failed_precondition("could not make a folder {}: {}", name, error_text(errno));
+  }
+  return Folder(new std::filesystem::path(name), [](const std::filesystem::path* path) {
+    std::error_code ignored;
+    std::filesystem::remove_all(*path, ignored);
+    delete path;
+  });
+}
+
 // Where the reference's file is, and who computed it.
 struct ReferenceFile {
-  std::unique_ptr<PrivateFolder> folder;  // That it is in, if it is to go.
+  Folder folder;  // That it is in, if it is to go.
   std::filesystem::path path;
   std::string by;
 };
@@ -97,8 +116,8 @@ absl::StatusOr<ReferenceFile> reference_of(const VerifyFlags& flags, const Model
   ASSIGN_OR_RETURN(const Ids ids, prompt_of(flags, model));
   RETURN_IF_ERROR(check_prompt(ids, model));
   ReferenceFile file;
-  ASSIGN_OR_RETURN(file.folder, PrivateFolder::make());
-  file.path = std::filesystem::path(file.folder->path()) / "reference.safetensors";
+  ASSIGN_OR_RETURN(file.folder, make_folder());
+  file.path = *file.folder / "reference.safetensors";
   TransformersOptions options = flags.transformers;
   options.model = model.folder();
   ProgressLine line;
@@ -130,25 +149,13 @@ absl::StatusOr<Verification> run(const VerifyFlags& flags, const Model& model,
   ASSIGN_OR_RETURN(ServiceOptions service, flags.group.service_options(flags.model));
   const auto tokens = static_cast<int64_t>(reference.tokens().size());
   service.max_pages = model.pages_of(tokens);
+  ASSIGN_OR_RETURN(const FormedGroup group,
+                   FormedGroup::form(model, std::move(service), interrupt));
+  const Interrupt::Actions on_signal = interrupt.on_signal([&] { group->abort(); });
   ProgressLine line;
-  service.load_progress = [&](int64_t done, int64_t total) {
-    line.bar("loading weights", done, total);
-  };
-  ASSIGN_OR_RETURN(const std::unique_ptr<ClusterHost> host, ClusterHost::start(&model, service));
-  interrupt.on_signal([&] { host->cluster().shutdown(); });
-  absl::StatusOr<std::unique_ptr<Group>> group = host->cluster().form({});
-  absl::StatusOr<Verification> result = Verification();
-  if (!group.ok()) {
-    result = group.status();
-  } else {
-    interrupt.on_signal([&] { (*group)->abort(); });
-    line.spin("comparing values");
-    result = verify(model.graph(), programs, parts, reference,
-                    {.tolerance = tolerance, .rows = model.options().max_rows}, **group);
-  }
-  interrupt.on_signal(nullptr);
-  host->cluster().shutdown();  // Workers that end after this are not lost, and nothing is logged.
-  return result;
+  line.spin("comparing values");
+  return verify(model.graph(), programs, parts, reference,
+                {.tolerance = tolerance, .rows = model.options().max_rows}, *group);
 }
 
 // Rounded weights and inputs are further from float32: what the demo's six layers stay within, and
@@ -166,8 +173,10 @@ double tolerance_of(const VerifyFlags& flags, const Model& model) {
 absl::Status verify_model(const VerifyFlags& flags, Interrupt& interrupt, int* exit_code) {
   RETURN_IF_ERROR(check_flags(flags));
   ASSIGN_OR_RETURN(const std::unique_ptr<Model> named, flags.model.open());
-  ASSIGN_OR_RETURN(const ReferenceFile file, reference_of(flags, *named));
-  ASSIGN_OR_RETURN(const Reference reference, Reference::open(file.path));
+  absl::StatusOr<ReferenceFile> file = reference_of(flags, *named);
+  if (!file.ok() && interrupt.signalled()) return absl::CancelledError("interrupted");
+  RETURN_IF_ERROR(file.status());
+  ASSIGN_OR_RETURN(const Reference reference, Reference::open(file->path));
   RETURN_IF_ERROR(check_prompt(reference.tokens(), *named));
   const auto tokens = static_cast<int64_t>(reference.tokens().size());
   ASSIGN_OR_RETURN(const int64_t chunk, flags.model.chunk(flags.group.automatic_chunk()));
@@ -179,7 +188,7 @@ absl::Status verify_model(const VerifyFlags& flags, Interrupt& interrupt, int* e
   ASSIGN_OR_RETURN(const Verification verification,
                    run(flags, *model, reference, programs, tolerance, interrupt));
   const VerifyContext context{
-      .program = &programs[0], .reference = file.by, .tokens = tokens, .tolerance = tolerance};
+      .program = &programs[0], .reference = file->by, .tokens = tokens, .tolerance = tolerance};
   fmt::print("{}",
              flags.json ? verify_json(verification, context) : verify_text(verification, context));
   if (verification.first) *exit_code = 1;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <csignal>
 #include <cstdlib>
 
 #include "base/cpu.h"
@@ -11,11 +12,23 @@
 #include "base/status.h"
 #include "base/topology.h"
 #include "tools/commands/command.h"
+#include "tools/commands/flag_checks.h"
+#include "tools/commands/serve_ports.h"
 #include "worker/backend.h"
 #include "worker/main.h"
 
 namespace lockstep {
 namespace {
+
+struct WorkerFlags {
+  WorkerMainOptions options;
+  std::vector<std::string> insecure;
+  std::string processors;
+  std::string device = "auto";
+  std::string log_level = "info";
+  std::string log_format = "text";
+  WeightCacheFlags weight_cache;
+};
 
 // As many as threads: they are named in the order of their ids.
 absl::Status read_processors(const std::string& text, WorkerMainOptions* options) {
@@ -83,73 +96,83 @@ absl::Status choose_device(const std::string& wanted, WorkerMainOptions* options
   return check_class({&options->device, 1}, options->fast);
 }
 
+absl::Status work(WorkerFlags& flags, Interrupt& interrupt, int* exit_code) {
+  WorkerMainOptions& options = flags.options;
+  std::stop_source stop;
+  options.stop = stop.get_token();
+  const Interrupt::Actions on_signal =
+      interrupt.on_signal([stop]() mutable { stop.request_stop(); });
+  // The terminal sends Ctrl-C to all its processes, and tells all that it is gone: what that means
+  // is the launcher's affair.
+  Interrupt::Actions on_ctrl_c{nullptr, nullptr};
+  if (options.parent_pid != 0) {
+    on_ctrl_c = interrupt.on_ctrl_c([] {});
+    std::signal(SIGHUP, SIG_IGN);
+  }
+  RETURN_IF_ERROR(set_log_level(flags.log_level));
+  ASSIGN_OR_RETURN(const LogFormat format, log_format_of(flags.log_format));
+  const Log log({.format = format});
+  if (!options.coordinator.starts_with("unix")) {
+    RETURN_IF_ERROR(check_address("--coordinator", options.coordinator));
+  }
+  if (options.threads < 0 || options.threads > 1024) {
+    return invalid_argument("--threads {}: wanted 1 to 1024", options.threads);
+  }
+  RETURN_IF_ERROR(check_hosts(flags.insecure, &options));
+  RETURN_IF_ERROR(read_processors(flags.processors, &options));
+  if (options.threads == 0) options.threads = usable_cores();
+  RETURN_IF_ERROR(check_cluster_tls(options.tls));
+  const char* token = std::getenv("LOCKSTEP_JOIN_TOKEN");
+  options.token = token != nullptr ? token : "";
+  if (options.token.empty()) {
+    return invalid_argument(
+        "LOCKSTEP_JOIN_TOKEN is not set: set it to what it is for `lockstep serve`");
+  }
+  RETURN_IF_ERROR(choose_device(flags.device, &options));
+  options.weight_cache =
+      packed_cache_options(flags.weight_cache.choice, flags.weight_cache.limit_bytes);
+  *exit_code = worker_main(options);
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 std::shared_ptr<Command> add_worker(CLI::App& parent) {
   auto command = std::make_shared<Command>();
-  auto options = std::make_shared<WorkerMainOptions>();
-  auto processors = std::make_shared<std::string>();
-  auto device = std::make_shared<std::string>("auto");
-  auto log_level = std::make_shared<std::string>("info");
-  auto log_format = std::make_shared<std::string>("text");
+  auto flags = std::make_shared<WorkerFlags>();
+  WorkerMainOptions& options = flags->options;
   command->app = parent.add_subcommand(
       "worker",
       "One worker process: joins the coordinator, receives a slice of the model and runs it.\n"
       "The join token is read from LOCKSTEP_JOIN_TOKEN.");
-  options->threads = 0;
-  command->app->add_option("--coordinator", options->coordinator, "HOST:PORT of `lockstep serve`")
+  options.threads = 0;
+  command->app->add_option("--coordinator", options.coordinator, "HOST:PORT of `lockstep serve`")
       ->required();
-  command->app->add_option("--threads", options->threads, "Threads (default: all usable cores)");
-  command->app->add_option("--processors", *processors,
+  command->app->add_option("--threads", options.threads, "Threads (default: all usable cores)");
+  command->app->add_option("--processors", flags->processors,
                            "Processors that the threads are bound to, one each, e.g. 0-3,8 "
                            "(default: none)");
-  add_device(*command->app, *device, *options);
-  add_memory_fraction(*command->app, options->memory_fraction);
-  add_cluster_tls(*command->app, options->tls);
-  auto insecure = std::make_shared<std::vector<std::string>>();
-  add_hosts(*command->app, *options, *insecure);
-  command->app->add_option("--rank", options->preferred_rank,
-                           "Rank to ask for (default: any that is free)");
-  command->app->add_flag("--spare", options->spare,
+  add_device(*command->app, flags->device, options);
+  add_memory_fraction(*command->app, options.memory_fraction);
+  add_cluster_tls(*command->app, options.tls);
+  add_hosts(*command->app, options, flags->insecure);
+  command->app
+      ->add_option("--rank", options.preferred_rank, "Rank to ask for (default: any that is free)")
+      ->check(whole_number(0, 65'535));
+  command->app->add_flag("--spare", options.spare,
                          "Hold a rank's weights until its worker is lost, and take its place");
   command->app
-      ->add_option("--speed", options->speed,
+      ->add_option("--speed", options.speed,
                    "How fast it is beside the others, which say so, too: one with 8 gets twice the "
                    "part of one with 4 (default: as fast as it reads memory)")
-      ->check(CLI::Range(1e-6, 1e15));
-  auto weight_cache = std::make_shared<WeightCacheFlags>();
-  weight_cache->add_to(*command->app);
-  command->app->add_option("--parent-pid", options->parent_pid)->group("");
-  command->app->add_option("--log-level", *log_level, "debug, info, warning or error")
+      ->check(real_number(1e-6, 1e15));
+  flags->weight_cache.add_to(*command->app);
+  command->app->add_option("--parent-pid", options.parent_pid)->group("");
+  command->app->add_option("--log-level", flags->log_level, "debug, info, warning or error")
       ->capture_default_str();
-  add_log_format(*command->app, *log_format);
-  command->run = [options, insecure, processors, device, log_level, log_format, weight_cache,
-                  shared = command.get()](Interrupt& interrupt) -> absl::Status {
-    std::stop_source stop;
-    options->stop = stop.get_token();
-    interrupt.on_signal([stop]() mutable { stop.request_stop(); });
-    // The terminal sends Ctrl-C to all its processes: what it means is the launcher's affair.
-    if (options->parent_pid != 0) interrupt.on_ctrl_c([] {});
-    RETURN_IF_ERROR(set_log_level(*log_level));
-    ASSIGN_OR_RETURN(const LogFormat format, log_format_of(*log_format));
-    const Log log({.format = format});
-    if (options->threads < 0 || options->threads > 1024) {
-      return invalid_argument("--threads {}: wanted 1 to 1024", options->threads);
-    }
-    if (!std::isfinite(options->speed)) {
-      return invalid_argument("--speed {}: wanted a finite number", options->speed);
-    }
-    RETURN_IF_ERROR(check_hosts(*insecure, options.get()));
-    RETURN_IF_ERROR(read_processors(*processors, options.get()));
-    if (options->threads == 0) options->threads = usable_cores();
-    RETURN_IF_ERROR(check_cluster_tls(options->tls));
-    RETURN_IF_ERROR(check_memory_fraction(options->memory_fraction));
-    RETURN_IF_ERROR(choose_device(*device, options.get()));
-    options->weight_cache = packed_cache_options(weight_cache->choice, weight_cache->limit_bytes);
-    const char* token = std::getenv("LOCKSTEP_JOIN_TOKEN");
-    options->token = token != nullptr ? token : "";
-    shared->exit_code = worker_main(*options);
-    return absl::OkStatus();
+  add_log_format(*command->app, flags->log_format);
+  command->run = [flags, shared = command.get()](Interrupt& interrupt) {
+    return work(*flags, interrupt, &shared->exit_code);
   };
   return command;
 }

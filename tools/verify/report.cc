@@ -91,9 +91,9 @@ Json first_json(const Verification& verification) {
 
 std::string verify_text(const Verification& verification, const VerifyContext& context) {
   const program::Program& program = *context.program;
-  std::string text = fmt::format("{} on {} worker{}, {}, {} tokens, beside {}\n\n", program.model(),
-                                 program.ranks(), program.ranks() == 1 ? "" : "s",
-                                 program.strategy(), context.tokens, context.reference);
+  std::string text = fmt::format("{} on {}, {}, {} tokens, beside {}\n\n", program.model(),
+                                 count_of(program.ranks(), "worker"), program.strategy(),
+                                 context.tokens, context.reference);
   text += fmt::format("{:<18}  {:>8}  {:>13}  {}\n", "", "compared", "largest error", "at");
   for (const LayerErrors& layer : by_layer(verification, program)) {
     text += fmt::format("{:<18}  {:>8}", layer.name, layer.compared);

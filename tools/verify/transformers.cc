@@ -15,6 +15,7 @@
 
 #include "base/file.h"
 #include "base/source_dir.h"
+#include "base/spawn_attributes.h"
 #include "base/status.h"
 
 namespace lockstep {
@@ -53,7 +54,8 @@ absl::StatusOr<int> run(const std::vector<std::string>& words, const fs::path& o
   posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, out.c_str(), kFlags, 0600);
   posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, err.c_str(), kFlags, 0600);
   pid_t pid = 0;
-  const int failed = posix_spawnp(&pid, arguments[0], &actions, nullptr, arguments.data(), environ);
+  const int failed = posix_spawnp(&pid, arguments[0], &actions, SpawnAttributes().get(),
+                                  arguments.data(), environ);
   posix_spawn_file_actions_destroy(&actions);
   if (failed != 0) {
     return failed_precondition("--python {}: {}", words[0], error_text(failed));

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/collectives/tcp_socket.h"
 
-#include <arpa/inet.h>
 #include <ifaddrs.h>
 #include <netdb.h>
 #include <netinet/in.h>
@@ -13,6 +12,7 @@
 #include <memory>
 #include <string_view>
 
+#include "base/address.h"
 #include "base/status.h"
 
 namespace lockstep {
@@ -63,21 +63,6 @@ void make_prompt(const FileDescriptor& fd) {
   leave_bbr(fd);
 }
 
-using AddressOf = int (*)(int, sockaddr*, socklen_t*);
-
-std::string address_by(AddressOf address_of, const FileDescriptor& socket) {
-  sockaddr_storage storage{};
-  socklen_t bytes = sizeof(storage);
-  auto* address = reinterpret_cast<sockaddr*>(&storage);
-  char host[NI_MAXHOST], port[NI_MAXSERV];
-  if (address_of(socket.get(), address, &bytes) != 0 ||
-      getnameinfo(address, bytes, host, sizeof(host), port, sizeof(port),
-                  NI_NUMERICHOST | NI_NUMERICSERV) != 0) {
-    return "";
-  }
-  return join_address(host, port);
-}
-
 }  // namespace
 
 absl::StatusOr<FileDescriptor> listen_tcp(const std::string& address, int backlog) {
@@ -116,10 +101,6 @@ int connect_error(const FileDescriptor& socket) {
   return getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &error, &bytes) == 0 ? error : errno;
 }
 
-std::string local_address(const FileDescriptor& socket) { return address_by(getsockname, socket); }
-
-std::string peer_address(const FileDescriptor& socket) { return address_by(getpeername, socket); }
-
 // A datagram socket that is connected has sent nothing, but has its address.
 absl::StatusOr<std::string> local_host_towards(const std::string& address) {
   ASSIGN_OR_RETURN(const Found found, look_up(address, SOCK_DGRAM, 0));
@@ -127,7 +108,7 @@ absl::StatusOr<std::string> local_host_towards(const std::string& address) {
   if (connect(fd.get(), found->ai_addr, found->ai_addrlen) != 0) {
     return unavailable("{}: {}", printable(address), error_text(errno));
   }
-  ASSIGN_OR_RETURN(const HostAndPort local, split_address(local_address(fd)));
+  ASSIGN_OR_RETURN(const HostAndPort local, split_address(local_address(fd.get())));
   return local.host;
 }
 
@@ -147,36 +128,6 @@ std::string interface_of(const std::string& host) {
     }
   }
   return "";
-}
-
-absl::StatusOr<HostAndPort> split_address(const std::string& address) {
-  const size_t colon = address.rfind(':');
-  const std::string port = colon == std::string::npos ? "" : address.substr(colon + 1);
-  std::string host = address.substr(0, colon == std::string::npos ? 0 : colon);
-  const bool digits = !port.empty() && port.size() <= 5 &&
-                      port.find_first_not_of("0123456789") == std::string::npos;
-  const bool bracketed = host.size() >= 2 && host.front() == '[' && host.back() == ']';
-  if (bracketed) host = host.substr(1, host.size() - 2);
-  if (!digits || std::stoi(port) > 65535 || (!bracketed && host.find(':') != std::string::npos)) {
-    return invalid_argument("{}: want ADDRESS:PORT, e.g. 10.0.0.2:50053 or [fd00::2]:50053",
-                            printable(address));
-  }
-  return HostAndPort{.host = std::move(host), .port = port};
-}
-
-std::string join_address(const std::string& host, const std::string& port) {
-  return host.find(':') == std::string::npos ? host + ":" + port : "[" + host + "]:" + port;
-}
-
-bool is_loopback_host(const std::string& host) {
-  in_addr v4{};
-  in6_addr v6{};
-  if (inet_pton(AF_INET, host.c_str(), &v4) == 1) return ntohl(v4.s_addr) >> 24 == 127;
-  return inet_pton(AF_INET6, host.c_str(), &v6) == 1 && IN6_IS_ADDR_LOOPBACK(&v6);
-}
-
-bool is_any_host(const std::string& host) {
-  return host.empty() || host == "0.0.0.0" || host == "::";
 }
 
 }  // namespace lockstep

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the data connections between hosts need of TCP. Addresses are "10.0.0.2:50053" or
-// "[fd00::2]:50053"; whoever listens may give a name. Nothing of these sockets blocks.
+// What the data connections between hosts need of TCP. Addresses are those of
+// base/address.h; whoever listens may give a name. Nothing of these sockets blocks.
 #pragma once
 
 #include <string>
@@ -24,27 +24,10 @@ absl::StatusOr<FileDescriptor> dial_tcp(const std::string& address);
 // 0, or an errno.
 int connect_error(const FileDescriptor& socket);
 
-// The address of this end, or "" where it has none.
-std::string local_address(const FileDescriptor& socket);
-// Of the other end.
-std::string peer_address(const FileDescriptor& socket);
-
 // The host part of the address from which this machine would call `address`: "10.0.0.2".
 absl::StatusOr<std::string> local_host_towards(const std::string& address);
 
 // The network interface that has this address, a number: "eth0". "": none of this machine has it.
 std::string interface_of(const std::string& host);
-
-// "10.0.0.2" and "50053"; the host of "[fd00::2]:1" is without brackets. Nothing is looked up.
-struct HostAndPort {
-  std::string host, port;
-};
-absl::StatusOr<HostAndPort> split_address(const std::string& address);
-std::string join_address(const std::string& host, const std::string& port);
-
-// Of 127.0.0.0/8 or ::1, as a number: nobody outside this machine can reach it.
-bool is_loopback_host(const std::string& host);
-// "0.0.0.0", "::" or "": every address of this machine.
-bool is_any_host(const std::string& host);
 
 }  // namespace lockstep

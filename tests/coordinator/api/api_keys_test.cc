@@ -31,9 +31,24 @@ class ApiKeysTest : public testing::Test {
 TEST_F(ApiKeysTest, ABearerOfAKeyIsLetInByItsName) {
   const auto keys = load(std::string("# team\n\nalice ") + kKey + "\n");
   ASSERT_TRUE(keys.ok()) << keys.status();
-  const auto pass = (*keys)->admit(std::string("Bearer ") + kKey);
-  ASSERT_TRUE(pass.ok()) << pass.status();
-  EXPECT_EQ((*pass)->name(), "alice");
+  for (const char* scheme : {"Bearer ", "bearer ", "BEARER "}) {
+    const auto pass = (*keys)->admit(std::string(scheme) + kKey);
+    ASSERT_TRUE(pass.ok()) << pass.status();
+    EXPECT_EQ((*pass)->name(), "alice");
+  }
+}
+
+TEST_F(ApiKeysTest, NamesAndKeysAreOfPlainLetters) {
+  const char* wrong[][2] = {
+      {R"({"alice": "sk-0123456789abcdef"})", "line 1: want NAME KEY"},
+      {"alice \"sk-0123456789abcdef\"", "want a key of letters"},
+      {"alice sk-0123456789abcdef\nbob sk-0123456789abcdef", "line 2: the key of bob is another"}};
+  for (const auto& [text, says] : wrong) {
+    const auto keys = load(text);
+    ASSERT_FALSE(keys.ok()) << text;
+    EXPECT_THAT(message_of(keys.status()), HasSubstr(says));
+    EXPECT_THAT(message_of(keys.status()), Not(HasSubstr(kKey)));
+  }
 }
 
 TEST_F(ApiKeysTest, AnythingElseIsNot) {
@@ -41,7 +56,7 @@ TEST_F(ApiKeysTest, AnythingElseIsNot) {
   ASSERT_TRUE(keys.ok()) << keys.status();
   for (const std::string& wrong :
        {std::string(), std::string(kKey), std::string("Bearer "),
-        std::string("Bearer ") + kKey + "x", std::string("bearer ") + kKey,
+        std::string("Bearer ") + kKey + "x", std::string("Bearer") + kKey,
         std::string("Basic ") + kKey, std::string(1 << 20, 'x')}) {
     EXPECT_EQ((*keys)->admit(wrong).status().code(), absl::StatusCode::kUnauthenticated);
   }

@@ -19,6 +19,20 @@ using testing::FakeExchange;
 
 constexpr const char* kKey = "sk-0123456789abcdef";
 
+// Says something once it is told to.
+class ToldSource final : public http::BodySource {
+ public:
+  explicit ToldSource(const std::atomic<bool>* told) : told_(told) {}
+  State read(std::string* bytes) override {
+    if (!*told_) return State::kMore;
+    *bytes += "x";
+    return State::kEnd;
+  }
+
+ private:
+  const std::atomic<bool>* const told_;
+};
+
 class KeyGateTest : public ::testing::Test {
  protected:
   KeyGateTest() {
@@ -87,6 +101,21 @@ TEST_F(KeyGateTest, ARequestCountsUntilItsAnswerIsComplete) {
   EXPECT_EQ(held_.size(), 1u);
 }
 
+TEST_F(KeyGateTest, WhoHasTheWholeAnswerMaySendTheNextThoughTheHandlerStillHoldsIt) {
+  const std::string bearer = std::string("Bearer ") + kKey;
+  const auto first = call("/v1/completions", bearer);
+  held_[0]->respond({.body = "whole"});
+  const auto second = call("/v1/completions", bearer);
+  ASSERT_EQ(held_.size(), 2u);
+  std::atomic<bool> told = true;
+  held_[1]->stream({}, std::make_unique<ToldSource>(&told));
+  std::string bytes;
+  second->read_more(&bytes);
+  EXPECT_EQ(bytes, "x");
+  call("/v1/completions", bearer);
+  EXPECT_EQ(held_.size(), 3u);
+}
+
 TEST_F(KeyGateTest, WhatGoesOnWithARequestIsNotCountedAndNeedsAKey) {
   const std::string bearer = std::string("Bearer ") + kKey;
   call("/v1/completions", bearer);
@@ -100,7 +129,7 @@ TEST_F(KeyGateTest, WhatGoesOnWithARequestIsNotCountedAndNeedsAKey) {
 TEST_F(KeyGateTest, ARequestCountsWhileItsPassIsHeldThoughItsClientIsGone) {
   const std::string bearer = std::string("Bearer ") + kKey;
   const auto first = call("/v1/completions", bearer);
-  std::shared_ptr<const void> pass = held_[0]->pass();
+  std::shared_ptr<Pass> pass = held_[0]->pass();
   held_.clear();
   first->go();
   EXPECT_EQ(call("/v1/completions", bearer)->wait().status, 429);
@@ -108,20 +137,6 @@ TEST_F(KeyGateTest, ARequestCountsWhileItsPassIsHeldThoughItsClientIsGone) {
   call("/v1/completions", bearer);
   EXPECT_EQ(held_.size(), 1u);
 }
-
-// Says something once it is told to.
-class ToldSource final : public http::BodySource {
- public:
-  explicit ToldSource(const std::atomic<bool>* told) : told_(told) {}
-  State read(std::string* bytes) override {
-    if (!*told_) return State::kMore;
-    *bytes += "x";
-    return State::kEnd;
-  }
-
- private:
-  const std::atomic<bool>* const told_;
-};
 
 TEST_F(KeyGateTest, AnAnswerIsWokenWhenItsHandlerHasLetGoOfIt) {
   const auto exchange = call("/v1/completions", std::string("Bearer ") + kKey);

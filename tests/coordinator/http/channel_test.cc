@@ -30,14 +30,6 @@ TEST(ChannelTest, AHalfOpenConnectionIsFoundWithin15Seconds) {
   close(descriptor);
 }
 
-TEST(ChannelTest, APeerIsNamedByAddressAndPort) {
-  int ends[2];
-  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
-  EXPECT_EQ(peer_name(ends[0]), "local");
-  for (const int end : ends) close(end);
-  EXPECT_EQ(peer_name(-1), "local");
-}
-
 TEST(ChannelTest, NothingToReadIsNoEndAndAClosedPeerIs) {
   int ends[2];
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends), 0);

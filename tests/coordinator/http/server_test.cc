@@ -93,6 +93,31 @@ TEST(HttpServerTest, ToHttp10AStreamEndsWithTheConnection) {
   EXPECT_EQ(answer.headers.at("connection"), "close");
 }
 
+TEST(HttpServerTest, TheVersionOfARequestBehindItChangesNothingForAStream) {
+  ScriptedServer server;
+  HttpClient client(server.address());
+  client.send(http_request("GET", "/stream"));
+  const auto exchange = server.take_held();
+  client.send("GET /quick HTTP/1.0\r\n\r\n");
+  for (int i = 0; i < 8; ++i) server.expect_alive();  // By then it has been read.
+  server.begin_stream(exchange)->say("all of it", /*end=*/true);
+  exchange->wake();
+  EXPECT_EQ(client.read().headers.at("transfer-encoding"), "chunked");
+  EXPECT_EQ(client.read().body, "quick");
+}
+
+TEST(HttpServerTest, AClientThatEndsItsSideDuringAnAnswerIsClosedBehindIt) {
+  ScriptedServer server;
+  HttpClient client(server.address());
+  // Longer than what the system takes at once: the end is seen while the answer is written.
+  const std::string body(4 << 20, 'e');
+  client.send(http_request("POST", "/echo", "", body));
+  EXPECT_TRUE(client.read_until("\r\n\r\n"));
+  shutdown(client.socket().descriptor(), SHUT_WR);
+  EXPECT_TRUE(client.read_until(body));
+  EXPECT_TRUE(client.ends());
+}
+
 TEST(HttpServerTest, AClientThatWaitsForContinueIsTold) {
   ScriptedServer server;
   HttpClient client(server.address());

@@ -38,7 +38,7 @@ std::vector<StreamEvent> events_of(const std::string& text, size_t size) {
 TEST(WholeAnswerTest, ThoughtsAndCallsAreFieldsOfTheMessage) {
   WholeAnswer answer(facts(), 1, 1);
   for (const StreamEvent& event : events_of(kText, 7)) answer.add(event, 0);
-  const OrderedJson choice = answer.json()["choices"][0];
+  const OrderedJson choice = OrderedJson::parse(answer.text())["choices"][0];
   EXPECT_EQ(choice["finish_reason"], "tool_calls");
   const OrderedJson& message = choice["message"];
   EXPECT_EQ(message["content"], "I look.");
@@ -58,7 +58,7 @@ TEST(WholeAnswerTest, AnAnswerOfCallsAloneHasNoContent) {
   for (const auto& event : events_of("<tool_call>{\"name\": \"now\"}</tool_call>", 100)) {
     answer.add(event, 0);
   }
-  EXPECT_TRUE(answer.json()["choices"][0]["message"]["content"].is_null());
+  EXPECT_TRUE(OrderedJson::parse(answer.text())["choices"][0]["message"]["content"].is_null());
 }
 
 TEST(ChunkWriterTest, DeltasAddUpToTheWholeMessage) {
@@ -96,7 +96,7 @@ TEST(ChunkWriterTest, DeltasAddUpToTheWholeMessage) {
       }
     }
     EXPECT_EQ(reason, "tool_calls");
-    EXPECT_EQ(message, whole.json()["choices"][0]["message"]) << size;
+    EXPECT_EQ(message, OrderedJson::parse(whole.text())["choices"][0]["message"]) << size;
     const OrderedJson usage = OrderedJson::parse(writer.usage_chunk().value());
     EXPECT_EQ(usage["usage"]["total_tokens"], 12);
   }

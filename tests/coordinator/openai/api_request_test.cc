@@ -63,7 +63,7 @@ TEST_F(ApiRequestTest, FieldsBecomeGenerateRequests) {
           "frequency_penalty": -1, "logit_bias": {"7": 2, "8": -3.5}, "seed": 11, "stop": "x",
           "stop_token_ids": [1, 2], "ignore_eos": true, "n": 2, "logprobs": 3})");
   ASSERT_EQ(request.prompts.size(), 1u);
-  const v1::GenerateRequest& message = request.prompts[0];
+  const v1::GenerateRequest message = request.message(0);
   EXPECT_EQ(message.prompt(), "a");
   EXPECT_EQ(message.max_tokens(), 5);
   EXPECT_EQ(message.min_tokens(), 1);
@@ -87,17 +87,15 @@ TEST_F(ApiRequestTest, FieldsBecomeGenerateRequests) {
 
 TEST_F(ApiRequestTest, DefaultsAreOpenAis) {
   const ApiRequest completion = parsed(kCompletions, R"({"prompt": "a"})");
-  EXPECT_EQ(completion.prompts[0].max_tokens(), 16);
+  EXPECT_EQ(completion.shared.max_tokens(), 16);
   EXPECT_EQ(completion.n, 1);
   EXPECT_FALSE(completion.stream);
   // The demo's generation_config.json has a default of its own, which to_request() takes.
-  EXPECT_FALSE(parsed(kChat, R"({"messages": [{"role": "user", "content": "a"}]})")
-                   .prompts[0]
-                   .has_max_tokens());
+  EXPECT_FALSE(
+      parsed(kChat, R"({"messages": [{"role": "user", "content": "a"}]})").shared.has_max_tokens());
   EXPECT_EQ(parsed(kChat, R"({"messages": [{"role": "user", "content": "a"}], "max_tokens": 5,
                               "max_completion_tokens": 6})")
-                .prompts[0]
-                .max_tokens(),
+                .shared.max_tokens(),
             6);
 }
 
@@ -106,6 +104,7 @@ TEST_F(ApiRequestTest, SeveralPromptsShareTheOtherFields) {
       parsed(kCompletions, R"({"prompt": ["a", [1, 2]], "stop": ["x", "y"], "max_tokens": 3})");
   ASSERT_EQ(request.prompts.size(), 2u);
   EXPECT_EQ(request.prompts[0].prompt(), "a");
+  EXPECT_FALSE(request.shared.has_prompt()) << "or every other one would copy it";
   EXPECT_FALSE(request.message(1).has_prompt());
   EXPECT_EQ(request.message(1).prompt_ids().ids_size(), 2);
   for (const size_t prompt : {0, 1}) {
@@ -124,7 +123,7 @@ TEST_F(ApiRequestTest, ConversationsAreReadWithTheirCallsAndParts) {
                    {"role": "tool", "tool_call_id": "x", "content": "2"}],
       "tools": [{"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}],
       "parallel_tool_calls": false, "chat_template_kwargs": {"enable_thinking": false}})");
-  const v1::ChatMessages& chat = request.prompts[0].chat();
+  const v1::ChatMessages& chat = request.shared.chat();
   EXPECT_EQ(chat.messages(0).content(), "a\nb");
   EXPECT_FALSE(chat.messages(1).has_content());
   EXPECT_EQ(chat.messages(1).reasoning_content(), "hm");
@@ -138,7 +137,7 @@ TEST_F(ApiRequestTest, ConversationsAreReadWithTheirCallsAndParts) {
   const ApiRequest none = parsed(kChat, R"({"messages": [{"role": "user", "content": "a"}],
       "tools": [{"type": "function", "function": {"name": "f"}}], "tool_choice": "none"})");
   EXPECT_FALSE(none.parses_tools);
-  EXPECT_EQ(none.prompts[0].chat().tools_size(), 0);
+  EXPECT_EQ(none.shared.chat().tools_size(), 0);
 }
 
 // A value for any field: plausible, out of range, or of another type.

@@ -150,6 +150,8 @@ TEST(OpenAiEchoTest, WhatWouldBeTooLargeInOneAnswerIsRefusedBeforeItIsComputed) 
   std::vector<std::vector<int>> prompts(200, std::vector<int>(100, 7));
   const OrderedJson body = with(kEchoed, {{"prompt", prompts}, {"n", 20}, {"max_tokens", 0}});
   expect_error(server.post("/v1/completions", body.dump()), 400, "echo", nullptr, "stream it");
+  expect_error(server.post("/v1/completions", with(body, {{"n", 21}}).dump()), 400, "prompt",
+               nullptr, "4096 choices of one request, found 200 prompts of 21");
   EXPECT_EQ(server.engine().stats().completion_tokens, 0);
 }
 

@@ -61,7 +61,7 @@ TEST(ResponsesTest, ThoughtsAndCallsAreItems) {
                   .id = "resp_1",
                   .output = {.thoughts = choose_thought_format("think", nullptr).value(),
                              .tools = choose_tool_format("hermes", nullptr).value()},
-                  .request = OrderedJson::object()}));
+                  .repeated = repeated_fields(OrderedJson::object())}));
   const std::string text =
       "<think>hm</think>Wait.<tool_call>{\"name\": \"f\", \"arguments\": {\"a\": 1}}</tool_call>";
   std::string bytes;
@@ -92,6 +92,26 @@ TEST(ResponsesTest, ThoughtsAndCallsAreItems) {
   EXPECT_EQ(done, 3u);
 }
 
+TEST(ResponsesTest, WhatWasCancelledDoesNotSayThatItIsComplete) {
+  ResponseWriter writer(std::make_shared<const AnswerFacts>(
+      AnswerFacts{.endpoint = kResponses,
+                  .id = "resp_1",
+                  .repeated = repeated_fields({{"metadata", {{"a", "\"}{"}}}})}));
+  std::string bytes;
+  writer.write({.text = "Once"}, 0, std::nullopt, &bytes);
+  writer.write({.finish_reason = FinishReason::kCancelled}, 0, std::nullopt, &bytes);
+  writer.end(std::nullopt, &bytes);
+  const std::vector<SseEvent> events = events_of(bytes);
+  const OrderedJson last = OrderedJson::parse(events.back().data);
+  EXPECT_EQ(last["type"], "response.incomplete");
+  EXPECT_EQ(last["response"]["status"], "cancelled");
+  EXPECT_EQ(last["response"]["output"][0]["status"], "incomplete");
+  EXPECT_EQ(last["response"]["metadata"]["a"], "\"}{");
+  const OrderedJson done = OrderedJson::parse(events[events.size() - 2].data);
+  EXPECT_EQ(done["type"], "response.output_item.done");
+  EXPECT_EQ(done["item"]["status"], "incomplete");
+}
+
 TEST(ResponsesTest, ItemsOfInputBecomeMessages) {
   ApiServer server;
   const auto request = parse_request(kResponses,
@@ -104,7 +124,7 @@ TEST(ResponsesTest, ItemsOfInputBecomeMessages) {
         "tools": [{"type": "function", "name": "f", "parameters": {}}]})",
                                      server.model());
   ASSERT_TRUE(request.ok()) << request.status();
-  const v1::ChatMessages& chat = request->prompts[0].chat();
+  const v1::ChatMessages& chat = request->shared.chat();
   ASSERT_EQ(chat.messages_size(), 4);
   EXPECT_EQ(chat.messages(0).role(), "system");
   EXPECT_EQ(chat.messages(1).content(), "a");

@@ -9,6 +9,8 @@
 
 #include <string>
 
+#include "base/address.h"
+
 namespace lockstep {
 namespace {
 
@@ -23,7 +25,7 @@ std::string congestion_control(const FileDescriptor& fd) {
 TEST(TcpSocketTest, NeitherEndIsPacedByBbr) {
   const auto listener = listen_tcp("127.0.0.1:0", 1);
   ASSERT_TRUE(listener.ok()) << listener.status();
-  const auto dialled = dial_tcp(local_address(*listener));
+  const auto dialled = dial_tcp(local_address(listener->get()));
   ASSERT_TRUE(dialled.ok()) << dialled.status();
   pollfd polled{.fd = listener->get(), .events = POLLIN, .revents = 0};
   ASSERT_EQ(poll(&polled, 1, -1), 1);

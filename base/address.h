@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// Addresses as users write them and sockets have them: "10.0.0.2:50053", "[fd00::2]:50053",
+// "localhost:8000". Nothing is looked up here.
+#pragma once
+
+#include <string>
+
+#include "absl/status/statusor.h"
+
+namespace lockstep {
+
+// "10.0.0.2" and "50053"; the host of "[fd00::2]:1" is without brackets.
+struct HostAndPort {
+  std::string host, port;
+};
+// kInvalidArgument: it is not HOST:PORT with a port of 0 to 65535. The host may be empty.
+absl::StatusOr<HostAndPort> split_address(const std::string& address);
+std::string join_address(const std::string& host, const std::string& port);
+
+// A number of 127.0.0.0/8, ::1 or "localhost": nobody outside this machine can reach it.
+bool is_loopback_host(const std::string& host);
+// "0.0.0.0", "::" or "": every address of this machine.
+bool is_any_host(const std::string& host);
+
+// The address of this end of a socket, with numbers alone; "" where it has none, as a Unix socket.
+// An IPv4 address is written as one on an IPv6 socket, too.
+std::string local_address(int socket);
+// Of the other end.
+std::string peer_address(int socket);
+
+}  // namespace lockstep

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "proto/candidates.h"
+
+#include <cstring>
+
+#include "base/status.h"
+#include "proto/block_sums.h"
+
+namespace lockstep {
+namespace {
+
+absl::Status check_range(std::string_view name, int64_t found, int64_t least, int64_t most) {
+  if (least <= found && found <= most) return absl::OkStatus();
+  return invalid_argument("{}: wanted {} to {}, found {}", name, least, most, found);
+}
+
+// `edited`: whether the list has edited logits.
+absl::Status check_list(std::string_view name, const cluster::CandidateList& list, bool edited,
+                        int most, int64_t vocab) {
+  const int count = list.ids_size(), with_edited = edited ? count : 0;
+  RETURN_IF_ERROR(check_range(name, count, 0, most));
+  RETURN_IF_ERROR(check_range("CandidateList.logits", list.logits_size(), count, count));
+  RETURN_IF_ERROR(
+      check_range("CandidateList.edited", list.edited_size(), with_edited, with_edited));
+  for (const int32_t id : list.ids()) {
+    RETURN_IF_ERROR(check_range("Candidate.id", id, 0, vocab - 1));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status check_candidates(const cluster::Candidates& found, int top_count, int raw_top_count,
+                              int64_t vocab) {
+  RETURN_IF_ERROR(check_list("Candidates.top", found.top(), true, top_count, vocab));
+  RETURN_IF_ERROR(check_list("Candidates.raw_top", found.raw_top(), false, raw_top_count, vocab));
+  if (found.has_noisy()) {
+    RETURN_IF_ERROR(check_range("Candidate.id", found.noisy().id(), 0, vocab - 1));
+  }
+  RETURN_IF_ERROR(check_sums(found.edited_sums(), vocab));
+  RETURN_IF_ERROR(check_sums(found.raw_sums(), vocab));
+  return check_logits(found.logits(), vocab);
+}
+
+absl::Status check_logits(std::string_view bytes, int64_t vocab) {
+  const auto size = static_cast<int64_t>(bytes.size());
+  if (size % static_cast<int64_t>(sizeof(float)) == 0 &&
+      size <= vocab * static_cast<int64_t>(sizeof(float))) {
+    return absl::OkStatus();
+  }
+  return invalid_argument("logits: wanted at most {} float32, found {} bytes", vocab, size);
+}
+
+std::vector<float> join_logits(std::span<const std::string_view> slices) {
+  size_t bytes = 0;
+  for (const std::string_view slice : slices) bytes += slice.size();
+  std::vector<float> logits(bytes / sizeof(float));
+  auto* to = reinterpret_cast<std::byte*>(logits.data());
+  for (const std::string_view slice : slices) {
+    if (!slice.empty()) std::memcpy(to, slice.data(), slice.size());
+    to += slice.size();
+  }
+  return logits;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/commands/flag_checks.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <cstdlib>
+#include <limits>
+#include <numeric>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
+#include "base/status.h"
+
+namespace lockstep {
+namespace {
+
+using Check = std::function<std::string(std::string&)>;
+
+template <typename T>
+std::optional<T> whole(std::string_view text) {
+  T value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+template <typename T>
+CLI::Validator whole_number_of(T low, T high) {
+  const Check check = [low, high](std::string& text) -> std::string {
+    const std::optional<T> value = whole<T>(text);
+    if (value.has_value() && low <= *value && *value <= high) return "";
+    return fmt::format("wanted a whole number from {} to {}, found {}", low, high, printable(text));
+  };
+  return {check, ""};
+}
+
+// The power of 1024 that a unit stands for.
+std::optional<int> power_of(std::string unit) {
+  absl::AsciiStrToLower(&unit);
+  constexpr std::string_view kLetters = "kmgtp";
+  if (unit.empty() || unit == "b") return 0;
+  const size_t at = kLetters.find(unit[0]);
+  const std::string rest = unit.substr(1);
+  if (at == kLetters.npos || (!rest.empty() && rest != "b" && rest != "i" && rest != "ib")) {
+    return std::nullopt;
+  }
+  return static_cast<int>(at) + 1;
+}
+
+std::string to_bytes(std::string& text) {
+  const size_t digits = std::min(text.find_first_not_of("0123456789."), text.size());
+  size_t begin = digits;
+  while (begin < text.size() && text[begin] == ' ') ++begin;
+  const std::optional<int> power = power_of(text.substr(begin));
+  double number = 0;
+  constexpr double kMost = 1LL << 60;
+  if (power.has_value() && absl::SimpleAtod(text.substr(0, digits), &number)) {
+    number = std::ldexp(number, 10 * *power);
+    if (number <= kMost) {
+      text = std::to_string(static_cast<int64_t>(number));
+      return "";
+    }
+  }
+  return fmt::format("wanted a size, e.g. 512MiB or 2GiB, found {}", printable(text));
+}
+
+// How many letters one has to add, drop or change to make `b` of `a`.
+size_t distance(std::string_view a, std::string_view b) {
+  std::vector<size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), size_t{0});
+  for (size_t i = 1; i <= a.size(); ++i) {
+    size_t diagonal = std::exchange(row[0], i);
+    for (size_t j = 1; j <= b.size(); ++j) {
+      const size_t changed = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
+      diagonal = row[j];
+      row[j] = std::min({row[j] + 1, row[j - 1] + 1, changed});
+    }
+  }
+  return row.back();
+}
+
+// The flag of the command that is most like what was written; "": none is near.
+std::string nearest(const std::string& written, const CLI::App& command) {
+  std::string best;
+  size_t least = std::max<size_t>(written.size() / 3, 1) + 1;
+  for (const CLI::Option* option : command.get_options()) {
+    if (option->get_lnames().empty()) continue;
+    const std::string name = "--" + option->get_lnames()[0];
+    if (const size_t letters = distance(written, name); letters < least) {
+      least = letters;
+      best = name;
+    }
+  }
+  return best;
+}
+
+std::string unknown_text(const std::string& written, const CLI::App& command) {
+  if (!written.starts_with("-")) return "did not expect " + printable(written);
+  const std::string flag = written.substr(0, written.find('='));
+  const std::string near = nearest(flag, command);
+  return fmt::format("there is no flag {}{}", printable(flag),
+                     near.empty() ? "" : "; did you mean " + near + "?");
+}
+
+// Of CLI11's "Could not convert: --workers = 99999999999".
+std::string unconverted_text(const std::string& message) {
+  constexpr std::string_view kBegin = "Could not convert: ";
+  const size_t equals = message.find(" = ");
+  if (!message.starts_with(kBegin) || equals == message.npos) return message;
+  return fmt::format("{}: wanted a value that it can hold, found {}",
+                     message.substr(kBegin.size(), equals - kBegin.size()),
+                     printable(message.substr(equals + 3)));
+}
+
+// " (from LOCKSTEP_WORKERS)": where the value that was refused came from, if not from the line.
+std::string source_of(const std::string& message, const CLI::App& command) {
+  for (const CLI::Option* option : command.get_options()) {
+    if (option->get_envname().empty() || option->get_lnames().empty()) continue;
+    const std::string name = "--" + option->get_lnames()[0];
+    if (!message.starts_with(name + ":")) continue;
+    const char* value = std::getenv(option->get_envname().c_str());
+    if (value != nullptr && *value != '\0' && message.ends_with(printable(value))) {
+      return " (from " + option->get_envname() + ")";
+    }
+  }
+  return "";
+}
+
+}  // namespace
+
+CLI::Validator whole_number(int64_t low, int64_t high) { return whole_number_of(low, high); }
+
+CLI::Validator real_number(double low, double high) {
+  const Check check = [low, high](std::string& text) -> std::string {
+    double value = 0;
+    if (absl::SimpleAtod(text, &value) && low <= value && value <= high) return "";
+    return fmt::format("wanted a number from {:g} to {:g}, found {}", low, high, printable(text));
+  };
+  return {check, ""};
+}
+
+CLI::Validator size_in_bytes() { return {Check(to_bytes), ""}; }
+
+void check_numbers(CLI::App& app) {
+  for (CLI::Option* option : app.get_options()) {
+    const std::string type = option->get_type_name();
+    if (type.starts_with("INT")) {
+      option->check(whole_number_of<int64_t>(std::numeric_limits<int64_t>::min(),
+                                             std::numeric_limits<int64_t>::max()));
+    } else if (type.starts_with("UINT")) {
+      option->check(whole_number_of<uint64_t>(0, std::numeric_limits<uint64_t>::max()));
+    } else if (type.starts_with("FLOAT")) {
+      option->check(real_number(-1e30, 1e30));
+    }
+  }
+}
+
+std::string explain(const CLI::ParseError& error, const CLI::App& app) {
+  const CLI::App* command = &app;
+  std::string path = "lockstep";
+  while (!command->get_subcommands().empty()) {
+    command = command->get_subcommands().front();
+    path += " " + command->get_name();
+  }
+  const std::vector<std::string> unknown = command->remaining();
+  std::string message = error.what();
+  if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr && !unknown.empty()) {
+    message = unknown_text(unknown.front(), *command);
+  } else if (dynamic_cast<const CLI::ConversionError*>(&error) != nullptr) {
+    message = unconverted_text(message);
+  }
+  message += source_of(message, *command);
+  return message + " (see " + path + " --help)";
+}
+
+}  // namespace lockstep
