@@ -103,7 +103,7 @@ class Engine::Loop {
   std::shared_ptr<Group> group_;
   std::unique_ptr<StandingThread> former_ = std::make_unique<StandingThread>();
   bool forming_ = false;  // There, and the group comes by the inbox.
-  absl::Status lost_;    // With which the group is left when the actions at hand are carried out.
+  absl::Status lost_;     // With which the group is left when the actions at hand are carried out.
   bool formed_before_ = false;
   bool answered_ = true;           // The last group completed a step.
   Demand demand_ = Demand::kNone;  // As the cluster was told.

@@ -155,6 +155,7 @@ absl::StatusOr<bool> EngineCore::draw(Sequence& sequence, int output,
   Untold untold{.sequence = &sequence};
   if (question.want_logits()) {
     std::vector<std::string_view> slices;
+    slices.reserve(ranks.size());
     for (const cluster::Candidates* rank : ranks) slices.push_back(rank->logits());
     untold.event.prompt_logits = join_logits(slices);
     RETURN_IF_ERROR(check_logits(untold.event.prompt_logits));

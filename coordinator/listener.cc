@@ -43,15 +43,16 @@ bool is_unix(std::string_view address) {
 bool is_another_users(int connection) {
   ucred peer = {};
   socklen_t bytes = sizeof peer;
-  return getsockopt(connection, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) == 0 &&
-         peer.pid != 0 && peer.uid != geteuid() && peer.uid != 0;
+  return getsockopt(connection, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) == 0 && peer.pid != 0 &&
+         peer.uid != geteuid() && peer.uid != 0;
 }
 
 absl::Status cannot_listen(const std::string& address, int error) {
-  return invalid_argument(
-      "could not listen on {}: {}; the port is in use, or the address is not this machine's: "
-      "choose another",
-      address, error_text(error));
+  const char* fix = error == EADDRINUSE      ? "choose another port, or end what has this one"
+                    : error == EADDRNOTAVAIL ? "choose an address of this machine"
+                    : error == EACCES        ? "choose a port of 1024 and above"
+                                             : "choose another";
+  return invalid_argument("could not listen on {}: {}; {}", address, error_text(error), fix);
 }
 
 // A listening socket, or -1 and errno.
@@ -141,8 +142,7 @@ absl::Status Listener::bind_unix(const std::string& address) {
   std::memcpy(place.sun_path + (is_abstract ? 1 : 0), path.data(), path.size());
   const size_t bytes =
       is_abstract ? offsetof(sockaddr_un, sun_path) + 1 + path.size() : sizeof place;
-  const int socket =
-      listen_at(reinterpret_cast<sockaddr*>(&place), static_cast<socklen_t>(bytes));
+  const int socket = listen_at(reinterpret_cast<sockaddr*>(&place), static_cast<socklen_t>(bytes));
   if (socket < 0) return cannot_listen(address, errno);
   sockets_.push_back(socket);
   address_ = address;

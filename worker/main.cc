@@ -72,22 +72,26 @@ std::shared_future<double> start_measuring(const WorkerMainOptions& options,
       .share();
 }
 
-// One connection, from dialling to its end. True: it is over; false: there was none to be had.
+// One connection, from dialling to its end. True: it is over; false: there was none to be had, and
+// why.
 absl::StatusOr<bool> connect_once(const WorkerMainOptions& options, const Backend& backend,
-                                  const std::shared_future<double>& read_rate, KeptWorker* kept) {
+                                  const std::shared_future<double>& read_rate, KeptWorker* kept,
+                                  std::string* why) {
   const auto link = dial({.coordinator = options.coordinator,
                           .token = options.token,
                           .tls = options.tls,
                           .knows_coordinator = options.parent_pid != 0},
                          options.stop);
   if (link.ok()) {
+    spdlog::info("joined {}", options.coordinator);
     SessionOptions session = options;
     session.read_rate = read_rate.get();
     RETURN_IF_ERROR(Session(session, backend, kept, **link).run());
     return true;
   }
   if (absl::IsPermissionDenied(link.status())) return link.status();
-  spdlog::debug("{}: {}", options.coordinator, message_of(link.status()));
+  *why = message_of(link.status());
+  spdlog::debug("{}: {}", options.coordinator, *why);
   return false;
 }
 
@@ -169,7 +173,8 @@ int worker_main(const WorkerMainOptions& given) {
         name_interface_to_nccl(port->address());
       }
     }
-    const absl::StatusOr<bool> joined = connect_once(options, *backend, read_rate, &kept);
+    std::string why = "it went away";
+    const absl::StatusOr<bool> joined = connect_once(options, *backend, read_rate, &kept, &why);
     if (!joined.ok()) {
       std::fprintf(stderr, "lockstep worker: %s\n", message_of(joined.status()).c_str());
       return 2;
@@ -177,8 +182,8 @@ int worker_main(const WorkerMainOptions& given) {
     if (*joined && steady_clock::now() - start > kServed) pause = kMinPause;
     if (launched || options.stop.stop_requested()) break;
     if (!std::exchange(waiting, true) || *joined) {
-      spdlog::info("no coordinator at {}: dialling until there is one{}", options.coordinator,
-                   kept.worker != nullptr ? ", weights stay in memory" : "");
+      spdlog::info("no coordinator at {} ({}): dialling until there is one{}", options.coordinator,
+                   why, kept.worker != nullptr ? ", weights stay in memory" : "");
     }
     if (!wait(pause, options.stop)) break;
     pause = std::min(2 * pause, kMaxPause);

@@ -41,7 +41,7 @@ class ApiKeyCount {
 namespace {
 
 constexpr std::string_view kDigestPrefix = "sha256:";
-constexpr std::string_view kLimitPrefix = "requests=";
+constexpr int64_t kMaxPriority = 1'000;  // As limits.cc has it.
 constexpr size_t kMinKeyBytes = 16;
 constexpr size_t kMaxKeyBytes = 512;
 
@@ -50,16 +50,21 @@ void digest_of(std::string_view key, Digest* digest) {
   SHA256(reinterpret_cast<const unsigned char*>(key.data()), key.size(), digest->data());
 }
 
+bool read_limit(std::string_view text, std::string_view name, int64_t least, int64_t* value) {
+  if (!text.starts_with(name)) return false;
+  const char* end = text.data() + text.size();
+  const auto [stopped, error] = std::from_chars(text.data() + name.size(), end, *value);
+  return error == std::errc() && stopped == end && least <= *value && *value <= INT32_MAX;
+}
+
 }  // namespace
 
 absl::StatusOr<ApiKeys::Key> ApiKeys::parse_line(const std::string& line) {
   std::istringstream words(line);
   Key key;
   std::string secret;
-  std::string limit;
-  std::string rest;
-  if (!(words >> key.name >> secret) || (words >> limit && words >> rest)) {
-    return invalid_argument("want NAME KEY [requests=N]");
+  if (!(words >> key.name >> secret)) {
+    return invalid_argument("want NAME KEY [requests=N] [priority=M]");
   }
   const auto all_of = [](std::string_view text, std::string_view marks) {
     return std::ranges::all_of(text, [marks](char c) {
@@ -85,13 +90,12 @@ absl::StatusOr<ApiKeys::Key> ApiKeys::parse_line(const std::string& line) {
   } else {
     digest_of(secret, &key.digest);
   }
-  if (!limit.empty()) {
-    const bool named = std::string_view(limit).starts_with(kLimitPrefix);
-    const char* end = limit.data() + limit.size();
-    const char* begin = named ? limit.data() + kLimitPrefix.size() : end;
-    const auto [stopped, error] = std::from_chars(begin, end, key.max_requests);
-    if (error != std::errc() || stopped != end || key.max_requests < 1) {
-      return invalid_argument("want requests=N with N from 1, found {}", printable(limit));
+  for (std::string limit; words >> limit;) {
+    const bool known = read_limit(limit, "requests=", 1, &key.max_requests) ||
+                       read_limit(limit, "priority=", -kMaxPriority, &key.least_priority);
+    if (!known) {
+      return invalid_argument("want requests=N with N from 1, or priority=M, found {}",
+                              printable(limit));
     }
   }
   key.count = std::make_shared<ApiKeyCount>();
@@ -127,11 +131,21 @@ absl::StatusOr<std::unique_ptr<ApiKeys>> ApiKeys::load(const std::string& path) 
   return keys;
 }
 
-ApiKeys::KeyPass::KeyPass(std::string name, std::shared_ptr<ApiKeyCount> count)
-    : name_(std::move(name)), count_(std::move(count)), counts_(count_ != nullptr) {}
+ApiKeys::KeyPass::KeyPass(std::string name, std::shared_ptr<ApiKeyCount> count,
+                          int32_t least_priority)
+    : name_(std::move(name)),
+      count_(std::move(count)),
+      counts_(count_ != nullptr),
+      least_priority_(least_priority) {}
 
 void ApiKeys::KeyPass::end() {
   if (counts_.exchange(false)) count_->give_back();
+}
+
+absl::Status ApiKeys::KeyPass::check_priority(int32_t priority) const {
+  if (priority >= least_priority_) return absl::OkStatus();
+  return invalid_argument("priority: the API key of {} may ask for {} or more, found {}", name_,
+                          least_priority_, priority);
 }
 
 absl::StatusOr<std::unique_ptr<ApiKeys::KeyPass>> ApiKeys::admit(std::string_view authorization,
@@ -149,12 +163,13 @@ absl::StatusOr<std::unique_ptr<ApiKeys::KeyPass>> ApiKeys::admit(std::string_vie
     return absl::UnauthenticatedError(
         "want an API key of this server, as \"Authorization: Bearer KEY\"");
   }
-  if (!counts) return std::make_unique<KeyPass>(found->name, nullptr);
+  const auto least_priority = static_cast<int32_t>(found->least_priority);
+  if (!counts) return std::make_unique<KeyPass>(found->name, nullptr, least_priority);
   if (!found->count->take(found->max_requests)) {
-    return resource_exhausted("the API key of {}: {} requests are under way, all that it may have",
-                              found->name, found->max_requests);
+    return resource_exhausted("the API key of {}: {} under way, all that it may have", found->name,
+                              count_of(found->max_requests, "request"));
   }
-  return std::make_unique<KeyPass>(found->name, found->count);
+  return std::make_unique<KeyPass>(found->name, found->count, least_priority);
 }
 
 }  // namespace lockstep

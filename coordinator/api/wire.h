@@ -18,7 +18,7 @@ grpc::Status to_grpc(const absl::Status& status);
 
 // Who calls. It may, while this lives.
 struct Caller {
-  std::string client;                   // The name of its key, or its connection.
+  std::string client;          // The name of its key, or its connection.
   std::shared_ptr<Pass> pass;  // Null: no key is wanted.
 
   // Before the last of its answer.

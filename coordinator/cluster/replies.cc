@@ -21,6 +21,7 @@ std::vector<cluster::StepResult> results_of(std::vector<cluster::WorkerMessage> 
 absl::StatusOr<std::vector<float>> logits_of(const std::vector<cluster::WorkerMessage>& replies,
                                              int64_t vocab) {
   std::vector<std::string_view> slices;
+  slices.reserve(replies.size());
   for (const cluster::WorkerMessage& reply : replies) slices.push_back(reply.logits().logits());
   std::vector<float> logits = join_logits(slices);
   if (static_cast<int64_t>(logits.size()) == vocab) return logits;

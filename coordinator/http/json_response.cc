@@ -10,9 +10,8 @@ Response json_response(const OrderedJson& body, int status) {
 }
 
 Response json_text_response(std::string body, int status) {
-  return {.status = status,
-          .headers = {{"Content-Type", "application/json"}},
-          .body = std::move(body)};
+  return {
+      .status = status, .headers = {{"Content-Type", "application/json"}}, .body = std::move(body)};
 }
 
 }  // namespace lockstep::http

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "coordinator/http/router.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <optional>
+#include <string_view>
 
 #include "base/status.h"
 
@@ -41,6 +44,17 @@ void allow(const std::string& method, std::string* methods) {
 
 }  // namespace
 
+// "; there are /v1/models, ...": of the same first folder.
+std::string Router::others_like(std::string_view path) const {
+  const std::string_view folder = path.substr(0, path.find('/', 1) + 1);
+  std::vector<std::string_view> paths;
+  for (const Route& route : routes_) {
+    if (folder.size() < 2 || !route.path.starts_with(folder)) continue;
+    if (std::ranges::count(paths, route.path) == 0) paths.push_back(route.path);
+  }
+  return paths.empty() ? "" : fmt::format("; there are {}", fmt::join(paths, ", "));
+}
+
 void Router::operator()(std::shared_ptr<Exchange> exchange) const {
   const Request& request = exchange->request();
   const std::string& method = request.method == "HEAD" ? "GET" : request.method;
@@ -57,7 +71,8 @@ void Router::operator()(std::shared_ptr<Exchange> exchange) const {
     return exchange->respond(
         refusal_({.status = 404,
                   .code = "not_found",
-                  .message = fmt::format("there is no path {}", printable(request.path))}));
+                  .message = fmt::format("there is no path {}{}", printable(request.path),
+                                         others_like(request.path))}));
   }
   allow("OPTIONS", &allowed);
   if (method == "OPTIONS") {

@@ -53,6 +53,8 @@ class Router {
   const std::vector<Route>& routes() const { return routes_; }
 
  private:
+  std::string others_like(std::string_view path) const;
+
   std::vector<Route> routes_;
   RenderRefusal refusal_;
 };

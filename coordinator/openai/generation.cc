@@ -242,6 +242,9 @@ absl::StatusOr<Request> Generation::to_engine(const ApiRequest& request, size_t 
   const Model& model = *context_->served.model;
   ASSIGN_OR_RETURN(Request one, to_request(request.message(prompt), model));
   one.id = facts_.id;
+  if (const std::shared_ptr<Pass> pass = exchange_->pass(); pass != nullptr) {
+    RETURN_IF_ERROR(pass->check_priority(one.priority));
+  }
   one.client = exchange_->client();
   one.endpoint = exchange_->request().path;
   one.traceparent = traceparent_of(exchange_->request());

@@ -13,9 +13,9 @@ namespace {
 
 // Of the rows that begin at `begin`, those that have no id.
 void add_embeddings(const Request& request, int64_t begin, int64_t rows, std::string* to) {
-  if (request.prompt_embeds.empty()) return;
   const std::span<const int32_t> ids = request.prompt_ids;
   const auto length = static_cast<int64_t>(ids.size());
+  if (request.prompt_embeds.empty() || begin >= length) return;
   const auto given = [&](int64_t end) {
     return std::ranges::count(ids.first(static_cast<size_t>(std::min(end, length))), -1);
   };

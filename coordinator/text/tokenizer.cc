@@ -131,14 +131,15 @@ absl::Status Tokenizer::encode_marked(const MarkedText& text, const Segment& seg
   const auto part = [&](const auto& range) {
     return bytes.substr(range.begin, range.end - range.begin);
   };
-  bool at_start = segment.begin == 0;
+  const bool at_start = segment.begin == 0;
+  if (!marked) return encode_text(part(segment), at_start, /*parse_special=*/true, scratch, ids);
+  bool start = at_start;
   std::string normalized(part(segment));
-  RETURN_IF_ERROR(normalizer_.normalize(&normalized, &at_start));
-  const bool cut = marked && std::ranges::any_of(added_tokens_.split_normalized(normalized, true),
-                                                 [&](const Segment& found) {
-                                                   return found.id >= 0 && is_special(found.id);
-                                                 });
-  if (!cut) return encode_text(part(segment), segment.begin == 0, !marked, scratch, ids);
+  RETURN_IF_ERROR(normalizer_.normalize(&normalized, &start));
+  const bool cut = std::ranges::any_of(
+      added_tokens_.split_normalized(normalized, true),
+      [&](const Segment& found) { return found.id >= 0 && is_special(found.id); });
+  if (!cut) return encode_text(part(segment), at_start, /*parse_special=*/false, scratch, ids);
   for (const MarkedPiece& piece : pieces) {
     RETURN_IF_ERROR(encode_text(part(piece), piece.begin == 0, !piece.from_request, scratch, ids));
   }

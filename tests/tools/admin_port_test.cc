@@ -59,7 +59,7 @@ TEST(AdminPortTest, ListsTheWorkers) {
     EXPECT_GT(worker["weight_bytes"].get<int64_t>(), 0);
     EXPECT_GE(worker["joined_ms"].get<int64_t>(), worker["heard_ms"].get<int64_t>());
   }
-  const std::string admin = "http://" + server.admin_address();
+  const std::string& admin = server.admin_address();
   const ProcessResult table = run_lockstep({"workers", "--admin", admin});
   EXPECT_EQ(table.code, 0) << table.err;
   EXPECT_EQ(std::ranges::count(table.out, '\n'), 3) << table.out;
@@ -73,10 +73,12 @@ TEST(AdminPortTest, WhoListsWorkersElsewhereIsToldWhatIsThere) {
   const std::string api = "http://" + server.http_address();
   const ProcessResult other_port = run_lockstep({"workers", "--admin", api});
   EXPECT_EQ(other_port.code, 2);
-  EXPECT_EQ(other_port.err, "lockstep: " + api + "/workers: HTTP 404\n");
+  EXPECT_EQ(other_port.err, "lockstep: " + api +
+                                "/workers: HTTP 404 (--admin wants the operator's port: `lockstep "
+                                "serve --admin ...`)\n");
   const ProcessResult nobody = run_lockstep({"workers", "--admin", "http://127.0.0.1:1"});
   EXPECT_EQ(nobody.code, 2);
-  EXPECT_NE(nobody.err.find("is a server running there?"), std::string::npos) << nobody.err;
+  EXPECT_NE(nobody.err.find("is a server running there"), std::string::npos) << nobody.err;
 }
 
 TEST(AdminPortTest, IsOffUnlessAskedFor) {
@@ -114,6 +116,20 @@ TEST(AdminPortTest, OffLoopbackItWantsCertificatesOfClients) {
   TlsClient known(server.admin_address(),
                   {.ca = authority.path(), .identity = authority.sign("operator")});
   EXPECT_TRUE(known.request(metrics).starts_with("HTTP/1.1 200"));
+
+  const std::string url = "https://" + server.admin_address();
+  const Authority::Identity own = authority.sign("another");
+  const auto workers = [&](const std::string& ca, std::vector<std::string> more) {
+    std::vector<std::string> arguments = {"workers", "--admin", url, "--ca", ca};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return run_lockstep(arguments);
+  };
+  const ProcessResult listed = workers(authority.path(), {"--cert", own.cert, "--key", own.key});
+  EXPECT_EQ(listed.code, 0) << listed.err;
+  EXPECT_EQ(std::ranges::count(listed.out, '\n'), 2) << listed.out;
+  EXPECT_EQ(workers(authority.path(), {}).code, 2) << "the server wants a certificate";
+  const Authority others;
+  EXPECT_EQ(workers(others.path(), {"--cert", own.cert, "--key", own.key}).code, 2);
 }
 
 TEST(AdminPortTest, StaysOpenWhileTheServerDrains) {

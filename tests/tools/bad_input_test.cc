@@ -132,12 +132,11 @@ TEST(BadInputTest, FlagsAreNamed) {
 
 TEST(BadInputTest, WhatCannotBeWrittenIsAnErrorAndNoAbort) {
   for (const std::string command : {"tokenize --text a", "plan", "generate --json --prompt a",
-                                     "inspect --stage program --all"}) {
+                                    "inspect --stage program --all"}) {
     const std::string line = lockstep_binary() + " " + command + " > /dev/full";
     Process shell({"/bin/sh", "-c", line});
     EXPECT_EQ(shell.wait(), 1) << command << shell.err();
-    EXPECT_NE(shell.err().find("standard output: cannot be written: "),
-              std::string::npos)
+    EXPECT_NE(shell.err().find("standard output: cannot be written: "), std::string::npos)
         << command << shell.err();
   }
 }

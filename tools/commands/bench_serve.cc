@@ -103,6 +103,9 @@ absl::StatusOr<std::string> read_api_key(const std::string& variable) {
 absl::StatusOr<LoadOptions> load_options(const BenchServeFlags& flags) {
   LoadOptions options{.model = flags.model, .concurrency = flags.concurrency};
   ASSIGN_OR_RETURN(options.url, parse_url("--url", flags.url));
+  if (options.url.tls) {
+    return invalid_argument("--url {}: this load speaks no TLS: name a port without", flags.url);
+  }
   ASSIGN_OR_RETURN(options.api_key, read_api_key(flags.api_key_env));
   ASSIGN_OR_RETURN(options.extra, parse_json(flags.extra_body, "--extra-body"));
   if (!options.extra.is_object()) {

@@ -64,6 +64,7 @@ class Computer {
     std::vector<float> logits;
     for (int row = 0; row < rows; ++row) {
       std::vector<std::string_view> slices;
+      slices.reserve(ranks.size());
       for (const cluster::StepResult& rank : ranks) slices.push_back(rank.outputs(row).logits());
       const std::vector<float> joined = join_logits(slices);
       if (static_cast<int64_t>(joined.size()) != info.vocab) {

@@ -156,7 +156,10 @@ void check_numbers(CLI::App& app) {
     } else if (type.starts_with("UINT")) {
       option->check(whole_number_of<uint64_t>(0, std::numeric_limits<uint64_t>::max()));
     } else if (type.starts_with("FLOAT")) {
-      option->check(real_number(-1e30, 1e30));
+      option->check([](const std::string& text) -> std::string {
+        double value = 0;
+        return absl::SimpleAtod(text, &value) ? "" : "wanted a number, found " + printable(text);
+      });
     }
   }
 }

@@ -92,6 +92,11 @@ absl::Status check_tls(const TlsFiles& files) {
   return absl::OkStatus();
 }
 
+// Which of the ports it is that cannot be opened.
+absl::Status of_flag(const char* flag, const absl::Status& status) {
+  return {status.code(), fmt::format("{}: {}", flag, message_of(status))};
+}
+
 }  // namespace
 
 absl::Status check_address(const char* flag, const std::string& address) {
@@ -122,9 +127,11 @@ void PortFlags::add_to(CLI::App& app) {
   app.add_option("--tls-key", tls.key, "PEM file of its key");
   app.add_option("--tls-ca", tls.ca,
                  "PEM file of an authority: only clients with a certificate of it are served");
-  app.add_option("--api-keys", api_keys,
-                 "File of lines NAME KEY [requests=N]: clients of both ports need one of the keys "
-                 "(Authorization: Bearer KEY), and have at most N requests at once")
+  app.add_option(
+         "--api-keys", api_keys,
+         "File of lines NAME KEY [requests=N] [priority=M]: clients of both ports need one of the "
+         "keys (Authorization: Bearer KEY), have at most N requests at once, and may ask for "
+         "priorities of M (0) and above")
       ->type_name("FILE");
   app.add_option("--tool-parser", openai.tool_parser,
                  "How tool calls are cut out of texts: auto (by the chat template), hermes, "
@@ -176,10 +183,11 @@ absl::StatusOr<std::unique_ptr<ServedPorts>> ServedPorts::start(ServedModel serv
   const int64_t admin = has_admin ? std::min(all / 8, kMaxAdminConnections) : 0;
   const int64_t connections = (all - admin) / (has_grpc && has_http ? 2 : 1);
   if (has_grpc) {
-    ASSIGN_OR_RETURN(ports->grpc_, PublicServer::start(served, ports->pool_.get(),
-                                                       {.address = flags.grpc_address,
-                                                        .max_connections = connections,
-                                                        .tls = flags.tls}));
+    auto grpc = PublicServer::start(
+        served, ports->pool_.get(),
+        {.address = flags.grpc_address, .max_connections = connections, .tls = flags.tls});
+    if (!grpc.ok()) return of_flag("--grpc", grpc.status());
+    ports->grpc_ = *std::move(grpc);
   }
   if (has_http) RETURN_IF_ERROR(ports->start_http(served, observed, flags, connections));
   if (has_admin) RETURN_IF_ERROR(ports->start_admin(served, observed, flags, admin));
@@ -209,10 +217,11 @@ absl::Status ServedPorts::start_http(const ServedModel& served, const Observed& 
   http::Handler handler = http::Router(std::move(routes));
   if (served.keys != nullptr)
     handler = with_keys(served.keys, open, /*uncounted=*/"/v1/streams/", handler);
-  ASSIGN_OR_RETURN(http_, http::Server::start({.address = flags.http_address,
-                                               .max_connections = max_connections,
-                                               .tls = flags.tls},
-                                              std::move(handler)));
+  auto server = http::Server::start(
+      {.address = flags.http_address, .max_connections = max_connections, .tls = flags.tls},
+      std::move(handler));
+  if (!server.ok()) return of_flag("--http", server.status());
+  http_ = *std::move(server);
   return absl::OkStatus();
 }
 
@@ -225,11 +234,13 @@ absl::Status ServedPorts::start_admin(const ServedModel& served, const Observed&
     std::ranges::move(more, std::back_inserter(routes));
   }
   routes.push_back(workers_route(observed.cluster));
-  ASSIGN_OR_RETURN(admin_, http::Server::start({.address = flags.admin_address,
-                                                .threads = 1,
-                                                .max_connections = max_connections,
-                                                .tls = flags.tls},
-                                               http::Router(std::move(routes))));
+  auto server = http::Server::start({.address = flags.admin_address,
+                                     .threads = 1,
+                                     .max_connections = max_connections,
+                                     .tls = flags.tls},
+                                    http::Router(std::move(routes)));
+  if (!server.ok()) return of_flag("--admin", server.status());
+  admin_ = *std::move(server);
   return absl::OkStatus();
 }
 

@@ -9,7 +9,8 @@ namespace lockstep {
 namespace {
 
 struct WorkersFlags {
-  std::string admin = "http://127.0.0.1:8001";
+  std::string admin = "127.0.0.1:8001";
+  TlsFiles tls;
   bool json = false;
 };
 
@@ -49,14 +50,23 @@ absl::StatusOr<std::string> row_of(const Json& worker) {
 }
 
 absl::Status workers(const WorkersFlags& flags) {
-  ASSIGN_OR_RETURN(Url url, parse_url("--admin", flags.admin));
+  if (flags.tls.cert.empty() != flags.tls.key.empty()) {
+    return invalid_argument("--cert and --key: wanted both or none");
+  }
+  const bool has_scheme = flags.admin.find("://") != std::string::npos;
+  ASSIGN_OR_RETURN(Url url, parse_url("--admin", (has_scheme ? "" : "http://") + flags.admin));
   url.path = "/workers";
-  ASSIGN_OR_RETURN(const std::string body, http_get(url, std::chrono::seconds(10)));
+  const absl::StatusOr<std::string> body = http_get(url, std::chrono::seconds(10), flags.tls);
+  if (!body.ok()) {
+    return absl::Status(body.status().code(),
+                        message_of(body.status()) +
+                            " (--admin wants the operator's port: `lockstep serve --admin ...`)");
+  }
   if (flags.json) {
-    fmt::print("{}\n", body);
+    fmt::print("{}\n", *body);
     return absl::OkStatus();
   }
-  ASSIGN_OR_RETURN(const Json answer, parse_json(body, url.text()));
+  ASSIGN_OR_RETURN(const Json answer, parse_json(*body, url.text()));
   const auto list = answer.find("workers");
   if (list == answer.end() || !list->is_array()) {
     return failed_precondition("{}: wanted the operator's port of a server, --admin of serve",
@@ -83,8 +93,17 @@ std::shared_ptr<Command> add_workers(CLI::App& parent) {
                             "each, the weights that it\n"
                             "holds, since when; of a spare, whose rank's weights these are. Asks "
                             "the operator's port,\n--admin of serve.");
-  command->app->add_option("--admin", flags->admin, "The server's operator port")
+  command->app
+      ->add_option("--admin", flags->admin,
+                   "The server's operator port: HOST:PORT, or https://HOST:PORT of a server "
+                   "with --tls-cert")
       ->capture_default_str();
+  command->app->add_option("--ca", flags->tls.ca,
+                           "PEM file of the authority of that server's certificate (default: those "
+                           "that the system knows)");
+  command->app->add_option("--cert", flags->tls.cert,
+                           "PEM file of a certificate for a server with --tls-ca");
+  command->app->add_option("--key", flags->tls.key, "PEM file of its key");
   command->app->add_flag("--json", flags->json,
                          "The answer of GET /workers: one JSON object on one line");
   command->run = [flags](Interrupt&) { return workers(*flags); };

@@ -27,17 +27,15 @@ std::string Url::authority() const {
 }
 
 absl::StatusOr<Url> parse_url(std::string_view flag, std::string_view text) {
-  constexpr std::string_view kScheme = "http://";
   const auto refuse = [&] {
-    return invalid_argument(
-        "{} {}: wanted http://HOST:PORT, e.g. http://127.0.0.1:8000 (https is not spoken: name a "
-        "port without TLS)",
-        flag, printable(text));
+    return invalid_argument("{} {}: wanted http://HOST:PORT or https://HOST:PORT", flag,
+                            printable(text));
   };
-  if (!text.starts_with(kScheme) || !is_plain(text)) return refuse();
-  std::string_view rest = text.substr(kScheme.size());
+  const bool tls = text.starts_with("https://");
+  if ((!tls && !text.starts_with("http://")) || !is_plain(text)) return refuse();
+  std::string_view rest = text.substr(text.find("//") + 2);
   const size_t slash = std::min(rest.find('/'), rest.size());
-  Url url{.port = "80", .path = std::string(rest.substr(slash))};
+  Url url{.port = tls ? "443" : "80", .path = std::string(rest.substr(slash)), .tls = tls};
   rest = rest.substr(0, slash);
   const size_t bracket = rest.find(']');
   const size_t colon = rest.find(':', bracket == rest.npos ? 0 : bracket);

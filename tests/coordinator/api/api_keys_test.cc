@@ -73,6 +73,20 @@ TEST_F(ApiKeysTest, ADigestStandsForItsKey) {
   EXPECT_EQ((*pass)->name(), "bob");
 }
 
+TEST_F(ApiKeysTest, AKeyIsServedBeforeOthersOnlyWhereItsLineSaysSo) {
+  const auto keys = load(std::string("alice ") + kKey + "\nbob bob-123456789abcdef priority=-5");
+  ASSERT_TRUE(keys.ok()) << keys.status();
+  const auto alice = (*keys)->admit(std::string("Bearer ") + kKey);
+  const auto bob = (*keys)->admit("Bearer bob-123456789abcdef");
+  ASSERT_TRUE(alice.ok() && bob.ok());
+  EXPECT_TRUE((*alice)->check_priority(0).ok());
+  EXPECT_TRUE((*alice)->check_priority(7).ok());
+  EXPECT_THAT(message_of((*alice)->check_priority(-1)),
+              HasSubstr("priority: the API key of alice may ask for 0 or more, found -1"));
+  EXPECT_TRUE((*bob)->check_priority(-5).ok());
+  EXPECT_FALSE((*bob)->check_priority(-6).ok());
+}
+
 TEST_F(ApiKeysTest, AKeyHasSoManyRequestsUnderWayAndNotMore) {
   const auto keys = load(std::string("alice ") + kKey + " requests=2");
   ASSERT_TRUE(keys.ok()) << keys.status();
@@ -92,7 +106,7 @@ TEST_F(ApiKeysTest, AFileThatIsWrongNamesItsLineAndShowsNoKey) {
            {"# a\nalice short-secret\n", "line 2: want a key of 16 to 512 bytes, found 12"},
            {std::string("alice ") + kKey + " requests=0", "requests=N with N from 1"},
            {std::string("alice ") + kKey + " requests=9x", "requests=N with N from 1"},
-           {std::string("alice ") + kKey + " requests=2 more", "want NAME KEY"},
+           {std::string("alice ") + kKey + " requests=2 more", "found more"},
            {"alice sha256:12", "64 hex digits"},
            {std::string("alice ") + kKey + "\nalice " + kKey + "2", "alice is there twice"}}) {
     const absl::Status status = load(text).status();
