@@ -80,10 +80,11 @@ class Builder {
   }
 
   bool parse_error(size_t, const std::string&, const nlohmann::detail::exception& error) {
-    const std::string_view text = error.what();  // "[json.exception...] parse error at ...: why"
-    const size_t why = text.find(": ");
-    return fail("not valid JSON: " +
-                printable(why == std::string_view::npos ? text : text.substr(why + 2)));
+    // "[json.exception...] parse error at ...: why", or "[json.exception...] why".
+    std::string_view text = error.what();
+    if (const size_t name = text.find("] "); name != text.npos) text.remove_prefix(name + 2);
+    if (const size_t why = text.find(": "); why != text.npos) text.remove_prefix(why + 2);
+    return fail("not valid JSON: " + printable(text));
   }
 
   const std::string& problem() const { return problem_; }

@@ -224,6 +224,11 @@ absl::StatusOr<std::vector<TensorInfo>> read_safetensors_header(const File& file
   uint64_t length = 0;
   RETURN_IF_ERROR(file.read_at(0, kLengthBytes, &length));
   const int64_t longest = std::min(kMaxHeaderBytes, file.bytes() - kLengthBytes);
+  if (std::memcmp(&length, "version ", kLengthBytes) == 0) {
+    return failed_precondition(
+        "{}: it only says where Git LFS has the file: fetch the file itself by `git lfs pull`",
+        what);
+  }
   if (length > static_cast<uint64_t>(longest)) {
     return failed_precondition(
         "{}: wanted a header of at most {} bytes, found a length of {}; the file has {} bytes: is "

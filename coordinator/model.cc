@@ -109,7 +109,8 @@ absl::StatusOr<fs::path> find_model_folder(const std::string& path) {
         "{} is neither a folder nor in the Hugging Face cache: `hf download {}` fetches it", path,
         path);
   }
-  return invalid_argument("there is no folder {}", path);
+  return invalid_argument("there is no folder {}{}", path,
+                          path.find(' ') == path.npos ? "" : " (a text is given by --prompt)");
 }
 
 absl::StatusOr<std::unique_ptr<Model>> Model::open(const ModelOptions& options) {
@@ -129,7 +130,7 @@ absl::StatusOr<std::unique_ptr<Model>> Model::open(const ModelOptions& options) 
   if (looks_like_hub_name(options.path) && !is_file) {
     model->description_.graph.model = options.path;
   }
-  model->name_ = model->description_.graph.model;
+  model->name_ = options.name.empty() ? model->description_.graph.model : options.name;
   RETURN_IF_ERROR(model->choose_scheme());
   ASSIGN_OR_RETURN(model->generation_config_, read_generation_config(model->folder_));
   std::error_code error;

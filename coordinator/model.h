@@ -38,6 +38,7 @@ struct ModelOptions {
   // Embeddings are kept as the checkpoint has them, so that workers can leave them in its file.
   bool embedding_in_file = false;
   Strategy strategy = Strategy::kGather;
+  std::string name;         // What it is called; "": as its folder is.
   int64_t max_context = 0;  // 0: the config's.
   int64_t max_rows = 512;   // Tokens of a step: a prefill chunk and one for each running sequence.
   int64_t max_sequences = 256;

@@ -89,6 +89,12 @@ absl::StatusOr<OrderedJson> detokenize(const ServedModel& served, const std::str
   ASSIGN_OR_RETURN(const Tokenizer* tokenizer, tokenizer_of(*served.model));
   ASSIGN_OR_RETURN(const std::vector<int32_t> tokens,
                    as_ids("tokens", body.contains("tokens") ? body["tokens"] : OrderedJson()));
+  const int64_t vocabulary = served.model->config().vocab_size;
+  for (const int32_t id : tokens) {
+    if (0 <= id && id < vocabulary) continue;
+    return refusal("tokens",
+                   fmt::format("want token ids of 0 to {}, found {}", vocabulary - 1, id));
+  }
   return OrderedJson{{"prompt", tokenizer->decode(tokens, /*skip_special=*/false)}};
 }
 

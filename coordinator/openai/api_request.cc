@@ -28,7 +28,8 @@ absl::Status read_fields(const OrderedJson& body, ApiRequest* request) {
 
 // -1 is how some clients say "off".
 OrderedJson with_our_words(OrderedJson body) {
-  if (const auto top_k = body.find("top_k"); top_k != body.end() && *top_k == -1) *top_k = 0;
+  const auto top_k = body.find("top_k");
+  if (top_k != body.end() && top_k->is_number() && top_k->get<double>() == -1) *top_k = 0;
   return body;
 }
 

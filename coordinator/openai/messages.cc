@@ -93,9 +93,8 @@ absl::Status read_message(const std::string& field, const OrderedJson& value,
 }  // namespace
 
 absl::Status read_messages(const OrderedJson& value, v1::ChatMessages* chat) {
-  if (!value.is_array() || value.empty()) {
-    return wrong_value("messages", "a list of at least one message", value);
-  }
+  if (!value.is_array()) return wrong_value("messages", "a list of messages", value);
+  if (value.empty()) return refusal("messages", "want at least one message, found none");
   for (size_t i = 0; i < value.size(); ++i) {
     RETURN_IF_ERROR(read_message(fmt::format("messages[{}]", i), value[i], chat->add_messages()));
   }

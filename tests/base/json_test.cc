@@ -29,6 +29,7 @@ TEST(JsonTest, ScalarsAloneParse) {
 
 TEST(JsonTest, ErrorsNameTheTextAndTheByte) {
   EXPECT_THAT(problem(R"({"a": nope})"), HasSubstr("config.json: not valid JSON: "));
+  EXPECT_THAT(problem(R"({"a": 1e400})"), HasSubstr("not valid JSON: number overflow"));
   EXPECT_THAT(problem(R"({"a": nope})"), HasSubstr("(at byte 8)"));
   EXPECT_THAT(problem(""), HasSubstr("(at byte 0)"));
   EXPECT_THAT(problem(R"({"a": 1} x)"), HasSubstr("(at byte 10)"));

@@ -88,6 +88,12 @@ TEST(SafetensorsTest, AFileBelowEightBytesIsRefused) {
   }
 }
 
+TEST(SafetensorsTest, APointerOfGitLfsIsCalledOne) {
+  const std::string pointer =
+      "version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 2200119864\n";
+  EXPECT_THAT(message_of(read_bytes(pointer).status()), HasSubstr("`git lfs pull`"));
+}
+
 TEST(SafetensorsTest, AHeaderLongerThanTheFileIsRefused) {
   for (const uint64_t length :
        {uint64_t{3}, uint64_t{100'000'001}, uint64_t{1} << 63, ~uint64_t{0}, ~uint64_t{0} - 7}) {

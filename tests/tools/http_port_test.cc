@@ -53,13 +53,17 @@ TEST(HttpPortTest, OffOpensNone) {
 }
 
 TEST(HttpPortTest, ItServesAloneWhereGrpcIsOff) {
-  Process server({lockstep_binary(), "serve", "--grpc", "off", "--http", "127.0.0.1:0"});
+  Process server({lockstep_binary(), "serve", "--grpc", "off", "--http", "127.0.0.1:0",
+                  "--served-model-name", "team/story"});
   ASSERT_TRUE(server.wait_for_err("ready;")) << server.err();
   const std::string err = server.err();
   EXPECT_EQ(err.find("gRPC"), std::string::npos) << err;
   const size_t at = err.find("HTTP at ") + 8;
   HttpClient client(err.substr(at, err.find(',', at) - at));
-  EXPECT_EQ(client.post("/v1/completions", R"({"prompt": "Once", "max_tokens": 1})").status, 200);
+  const HttpAnswer answer = client.post(
+      "/v1/completions", R"({"prompt": "Once", "max_tokens": 1, "model": "team/story"})");
+  EXPECT_EQ(answer.status, 200) << answer.body;
+  EXPECT_EQ(json_of(answer).at("model"), "team/story");
   server.signal(SIGTERM);
   EXPECT_EQ(server.wait(), 0) << server.err();
 }

@@ -81,6 +81,7 @@ absl::StatusOr<std::unique_ptr<Model>> ModelFlags::open(WeightFiles files,
   options.chat_template = chat.file;
   options.template_variables = chat.variables;
   options.takes_prompt_embeds = takes_prompt_embeds;
+  options.name = served_name;
   if (embedding != "memory" && embedding != "file") {
     return invalid_argument("--embedding {}: wanted memory or file", embedding);
   }

@@ -65,6 +65,7 @@ struct ModelFlags {
   std::string prefill_chunk = "auto";
   int64_t max_running = 64;
   bool takes_prompt_embeds = false;
+  std::string served_name;  // What clients call the model; "": as its folder is called.
   ChatFlags chat;  // Added by those who need it.
 
   void add_to(CLI::App& app);

@@ -40,7 +40,7 @@ using Ids = std::vector<int32_t>;
 class Computer {
  public:
   static absl::StatusOr<std::unique_ptr<Computer>> start(const CompareFlags& flags,
-                                                         ModelOptions options,
+                                                         const ModelOptions& options,
                                                          Interrupt& interrupt) {
     ASSIGN_OR_RETURN(std::unique_ptr<Model> model, Model::open(options));
     ASSIGN_OR_RETURN(ServiceOptions service, flags.group.service_options(flags.model));

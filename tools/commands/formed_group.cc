@@ -15,7 +15,7 @@ absl::StatusOr<FormedGroup> FormedGroup::form(const Model& model, ServiceOptions
     line->bar("loading weights", done, total);
   };
   FormedGroup formed;
-  ASSIGN_OR_RETURN(formed.host_, ClusterHost::start(&model, std::move(options)));
+  ASSIGN_OR_RETURN(formed.host_, ClusterHost::start(&model, options));
   const Interrupt::Actions on_signal =
       interrupt.on_signal([&] { formed.host_->cluster().shutdown(); });
   absl::StatusOr<std::unique_ptr<Group>> group = formed.host_->cluster().form({});

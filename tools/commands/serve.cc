@@ -134,6 +134,47 @@ absl::Status serve(const ServeFlags& flags, Interrupt& interrupt) {
   return signalled ? absl::OkStatus() : status;
 }
 
+// What requests may want, and how long they wait, run and stay.
+void add_request_flags(CLI::App& app, ServeFlags& flags) {
+  app.add_option("--step-budget-ms", flags.step_budget_ms,
+                 "What a step may take while texts are written: long prompts get what is left of "
+                 "it, and hold up nobody for longer; 0: any time (default: 60, on GPUs 50)")
+      ->check(whole_number(0, 600'000));
+  app.add_option("--queue-seconds", flags.queue_seconds,
+                 "A request that would wait longer until it begins, as far as that can be known, "
+                 "is refused; where all workers are gone for longer, those without a deadline end, "
+                 "too; 0: any time")
+      ->check(whole_number(0, 86'400))
+      ->capture_default_str();
+  app.add_flag("--no-prefix-cache", flags.no_prefix_cache,
+               "Keep nothing of a prompt for later ones with the same beginning");
+  app.add_flag("--share-prefixes", flags.share_prefixes,
+               "Let clients use each other's cached prompts, as without --api-keys; who "
+               "measures times can then find out what others asked");
+  app.add_option("--served-model-name", flags.model.served_name,
+                 "What clients call the model (default: as its folder is called)")
+      ->check([](const std::string& name) -> std::string {
+        const auto plain = [](char c) { return c > ' ' && c <= '~' && c != '"' && c != '\\'; };
+        if (!name.empty() && name.size() <= 256 && std::ranges::all_of(name, plain)) return "";
+        return "wanted up to 256 printable characters without blanks and quotes, found " +
+               printable(name);
+      });
+  app.add_flag("--prompt-embeds", flags.model.takes_prompt_embeds,
+               "Take rows of embeddings in prompts (prompt_embeds of gRPC's Generate)");
+  app.add_option("--drain-seconds", flags.drain_seconds,
+                 "At SIGTERM or Ctrl-C, how long the requests there are may go on")
+      ->check(whole_number(0, 86'400))
+      ->capture_default_str();
+  app.add_option("--resume-bytes", flags.resume_bytes,
+                 "Memory for the answers of resumable requests, of all together; 0: none are")
+      ->transform(size_in_bytes())
+      ->default_str("256MiB");
+  app.add_option("--resume-seconds", flags.resume_seconds,
+                 "How long after its end a resumable answer is kept")
+      ->check(whole_number(1, 86'400))
+      ->capture_default_str();
+}
+
 }  // namespace
 
 std::shared_ptr<Command> add_serve(CLI::App& parent) {
@@ -148,46 +189,12 @@ std::shared_ptr<Command> add_serve(CLI::App& parent) {
   flags->model.chat.add_to(*command->app);
   flags->group.add_to(*command->app);
   flags->ports.add_to(*command->app);
-  command->app
-      ->add_option("--step-budget-ms", flags->step_budget_ms,
-                   "What a step may take while texts are written: long prompts get what is left of "
-                   "it, and hold up nobody for longer; 0: any time (default: 60, on GPUs 50)")
-      ->check(whole_number(0, 600'000));
-  command->app
-      ->add_option(
-          "--queue-seconds", flags->queue_seconds,
-          "A request that would wait longer until it begins, as far as that can be known, "
-          "is refused; where all workers are gone for longer, those without a deadline end, "
-          "too; 0: any time")
-      ->check(whole_number(0, 86'400))
-      ->capture_default_str();
-  command->app->add_flag("--no-prefix-cache", flags->no_prefix_cache,
-                         "Keep nothing of a prompt for later ones with the same beginning");
-  command->app->add_flag("--share-prefixes", flags->share_prefixes,
-                         "Let clients use each other's cached prompts, as without --api-keys; who "
-                         "measures times can then find out what others asked");
-  command->app->add_flag("--prompt-embeds", flags->model.takes_prompt_embeds,
-                         "Take rows of embeddings in prompts (prompt_embeds of gRPC's Generate)");
+  add_request_flags(*command->app, *flags);
   command->app->add_option("--wait-workers", flags->wait_workers,
                            "Start no worker: wait for this many `lockstep worker` to join");
   command->app->add_option("--cluster", flags->cluster_address,
                            "Where workers join (default with --wait-workers: 127.0.0.1:50052)");
   add_cluster_tls(*command->app, flags->cluster_tls);
-  command->app
-      ->add_option("--drain-seconds", flags->drain_seconds,
-                   "At SIGTERM or Ctrl-C, how long the requests there are may go on")
-      ->check(whole_number(0, 86'400))
-      ->capture_default_str();
-  command->app
-      ->add_option("--resume-bytes", flags->resume_bytes,
-                   "Memory for the answers of resumable requests, of all together; 0: none are")
-      ->transform(size_in_bytes())
-      ->default_str("256MiB");
-  command->app
-      ->add_option("--resume-seconds", flags->resume_seconds,
-                   "How long after its end a resumable answer is kept")
-      ->check(whole_number(1, 86'400))
-      ->capture_default_str();
   command->app
       ->add_option("--metrics-prefix", flags->metrics_prefix,
                    "What names at /metrics begin with; vllm gives them the names of vLLM's")

@@ -2,6 +2,7 @@
 // The routes as clients see them.
 #include "coordinator/openai/api.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "tests/coordinator/openai/api_server.h"
@@ -210,7 +211,9 @@ TEST(OpenAiApiTest, BadRequestsAre400AndNameTheField) {
   refused({{"temperature", "hot"}}, "temperature", "want a number, found \"hot\"");
   refused({{"max_tokens", -1}}, "max_tokens", "max_tokens: want 0 to");
   refused({{"stop_token_ids", {99999}}}, "stop_token_ids", "stop_token_ids: want token ids of 0");
-  refused({{"messages", OrderedJson::array()}}, "messages", "at least one message");
+  refused({{"messages", OrderedJson::array()}}, "messages", "at least one message, found none");
+  refused({{"top_k", UINT64_MAX}}, "top_k",
+          "want an integer of 64 bits, found 18446744073709551615");
   refused({{"messages", {{{"role", ""}, {"content", "a"}}}}}, "messages[0].role",
           "messages[0].role: want 1 to 64 bytes");
   refused({{"messages", {{{"role", "user"}}}}}, "messages[0].content", "found null");
@@ -292,6 +295,10 @@ TEST(OpenAiApiTest, TokenizeAndDetokenizeHaveVllmsShapes) {
   EXPECT_EQ(server.post_json("/detokenize", {{"tokens", plain["tokens"]}})["prompt"],
             "<|story|>Once upon a time");
   expect_error(server.post("/tokenize", "{}"), 400, "prompt", nullptr, "want a string");
+  for (const char* id : {"-1", "3072"}) {
+    expect_error(server.post("/detokenize", fmt::format("{{\"tokens\": [1, {}]}}", id)), 400,
+                 "tokens", nullptr, std::string("want token ids of 0 to 3071, found ") + id);
+  }
   expect_error(server.post("/detokenize", "{\"tokens\": [\"a\"]}"), 400, "tokens", nullptr,
                "want an integer");
 }
