@@ -3,12 +3,16 @@
 
 #include <openssl/bio.h>
 #include <openssl/err.h>
+#include <openssl/pem.h>
 #include <openssl/ssl.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 
 #include <cerrno>
+#include <cstdint>
+#include <utility>
+#include <vector>
 
+#include "base/file.h"
 #include "base/status.h"
 
 namespace lockstep {
@@ -54,8 +58,105 @@ BIO_METHOD* socket_method() {
   return method;
 }
 
-// A key behind a password is an error, not a question on the terminal.
-int no_password(char* /*buffer*/, int /*size*/, int /*writing*/, void* /*user*/) { return 0; }
+// ---- Certificates and keys ----
+
+constexpr int64_t kMaxFileBytes = 4 << 20;  // A system's authorities are a fraction of a MiB.
+
+using Bio = std::unique_ptr<BIO, decltype(&BIO_free)>;
+using Certificate = std::unique_ptr<X509, decltype(&X509_free)>;
+using Key = std::unique_ptr<EVP_PKEY, decltype(&EVP_PKEY_free)>;
+
+Bio bio_of(const std::string& bytes) {
+  return {BIO_new_mem_buf(bytes.data(), static_cast<int>(bytes.size())), BIO_free};
+}
+
+// A key behind a passphrase is an error, not a question on the terminal.
+int refuse_passphrase(char* /*buffer*/, int /*size*/, int /*writing*/, void* was_asked) {
+  *static_cast<bool*>(was_asked) = true;
+  return 0;
+}
+
+// One at least. A NUL would be the end for who takes the same bytes as a C string.
+absl::StatusOr<std::vector<Certificate>> certificates_in(const std::string& bytes) {
+  const Bio bio = bio_of(bytes);
+  std::vector<Certificate> found;
+  while (X509* next = PEM_read_bio_X509_AUX(bio.get(), nullptr, nullptr, nullptr)) {
+    found.emplace_back(next, X509_free);
+  }
+  const bool at_end = ERR_GET_REASON(ERR_peek_last_error()) == PEM_R_NO_START_LINE;
+  const std::string reason = take_tls_error();
+  if (!at_end) return invalid_argument("its PEM is cut off or broken: {}", reason);
+  if (found.empty() || bytes.find('\0') != std::string::npos) {
+    return invalid_argument("want PEM (-----BEGIN CERTIFICATE-----), found none");
+  }
+  return found;
+}
+
+// OpenSSL's reason is "unsupported", whatever is wrong.
+absl::StatusOr<Key> key_in(const std::string& bytes) {
+  const Bio bio = bio_of(bytes);
+  bool is_encrypted = false;
+  Key key(PEM_read_bio_PrivateKey(bio.get(), nullptr, refuse_passphrase, &is_encrypted),
+          EVP_PKEY_free);
+  ERR_clear_error();
+  if (is_encrypted) return invalid_argument("it is encrypted: want a key without a passphrase");
+  if (bytes.find(" PRIVATE KEY-----") == std::string::npos ||
+      bytes.find('\0') != std::string::npos) {
+    return invalid_argument("want PEM (-----BEGIN PRIVATE KEY-----), found none");
+  }
+  if (key == nullptr) return invalid_argument("its PEM is cut off, broken or of an unknown kind");
+  return key;
+}
+
+// One's own, and then those that lead to an authority.
+absl::Status use_chain(SSL_CTX* context, const std::string& bytes) {
+  ASSIGN_OR_RETURN(std::vector<Certificate> chain, certificates_in(bytes));
+  if (SSL_CTX_use_certificate(context, chain[0].get()) != 1) {
+    return invalid_argument("{}", take_tls_error());
+  }
+  for (size_t i = 1; i < chain.size(); ++i) {
+    if (SSL_CTX_add1_chain_cert(context, chain[i].get()) != 1) {
+      return invalid_argument("{}", take_tls_error());
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status use_key(SSL_CTX* context, const TlsFiles& files, const std::string& bytes) {
+  ASSIGN_OR_RETURN(const Key key, key_in(bytes));
+  if (X509_check_private_key(SSL_CTX_get0_certificate(context), key.get()) != 1) {
+    return invalid_argument("it does not belong to {}", files.cert);
+  }
+  if (SSL_CTX_use_PrivateKey(context, key.get()) != 1) {
+    return invalid_argument("{}", take_tls_error());
+  }
+  return absl::OkStatus();
+}
+
+absl::Status use_authorities(SSL_CTX* context, const std::string& bytes) {
+  ASSIGN_OR_RETURN(const std::vector<Certificate> authorities, certificates_in(bytes));
+  for (const Certificate& authority : authorities) {
+    if (X509_STORE_add_cert(SSL_CTX_get_cert_store(context), authority.get()) != 1 ||
+        SSL_CTX_add_client_CA(context, authority.get()) != 1) {
+      return invalid_argument("{}", take_tls_error());
+    }
+  }
+  SSL_CTX_set_verify(context, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nullptr);
+  return absl::OkStatus();
+}
+
+// "TLS key k.pem: it is encrypted: want a key without a passphrase".
+absl::Status about(const char* what, const std::string& path, const absl::Status& status) {
+  if (status.ok()) return status;
+  return invalid_argument("TLS {} {}: {}", what, path, message_of(status));
+}
+
+absl::StatusOr<std::string> read(const char* what, const std::string& path) {
+  absl::StatusOr<std::string> bytes = read_file(path, kMaxFileBytes);
+  if (bytes.ok()) return bytes;
+  const std::string why = message_of(bytes.status());
+  return invalid_argument("TLS {} {}", what, why);  // Which begins with the path.
+}
 
 }  // namespace
 
@@ -66,43 +167,28 @@ std::string take_tls_error() {
   return text != nullptr ? text : "no reason is known";
 }
 
-absl::StatusOr<std::shared_ptr<SSL_CTX>> read_tls_files(const TlsFiles& files) {
+absl::StatusOr<TlsBytes> read_tls_bytes(const TlsFiles& files) {
+  TlsBytes bytes;
+  ASSIGN_OR_RETURN(bytes.cert, read("certificate", files.cert));
+  ASSIGN_OR_RETURN(bytes.key, read("key", files.key));
+  if (files.ca.empty()) return bytes;
+  ASSIGN_OR_RETURN(bytes.ca, read("authority", files.ca));
+  return bytes;
+}
+
+absl::StatusOr<std::shared_ptr<SSL_CTX>> make_tls_context(const TlsFiles& files,
+                                                          const TlsBytes& bytes) {
   ERR_clear_error();
   std::shared_ptr<SSL_CTX> context(SSL_CTX_new(TLS_method()), SSL_CTX_free);
   if (context == nullptr) return resource_exhausted("TLS: {}", take_tls_error());
   SSL_CTX* raw = context.get();
   SSL_CTX_set_options(raw, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION);
   SSL_CTX_set_mode(raw, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
-  SSL_CTX_set_default_passwd_cb(raw, no_password);
-  if (SSL_CTX_use_certificate_chain_file(raw, files.cert.c_str()) != 1) {
-    return invalid_argument("TLS certificate {}: {}", files.cert, take_tls_error());
-  }
-  if (SSL_CTX_use_PrivateKey_file(raw, files.key.c_str(), SSL_FILETYPE_PEM) != 1 ||
-      SSL_CTX_check_private_key(raw) != 1) {
-    return invalid_argument("TLS key {}, for {}: {}", files.key, files.cert, take_tls_error());
-  }
+  RETURN_IF_ERROR(about("certificate", files.cert, use_chain(raw, bytes.cert)));
+  RETURN_IF_ERROR(about("key", files.key, use_key(raw, files, bytes.key)));
   if (files.ca.empty()) return context;
-  STACK_OF(X509_NAME)* names = SSL_load_client_CA_file(files.ca.c_str());
-  if (names == nullptr || SSL_CTX_load_verify_file(raw, files.ca.c_str()) != 1) {
-    return invalid_argument("TLS authority {}: {}", files.ca, take_tls_error());
-  }
-  SSL_CTX_set_client_CA_list(raw, names);
-  SSL_CTX_set_verify(raw, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nullptr);
+  RETURN_IF_ERROR(about("authority", files.ca, use_authorities(raw, bytes.ca)));
   return context;
-}
-
-TlsFilesVersion version_of(const TlsFiles& files) {
-  TlsFilesVersion version = {};
-  size_t next = 0;
-  for (const std::string& path : {files.cert, files.key, files.ca}) {
-    struct stat status = {};
-    if (!path.empty()) stat(path.c_str(), &status);
-    version[next++] = static_cast<int64_t>(status.st_ino);
-    version[next++] = status.st_size;
-    version[next++] = status.st_mtim.tv_sec;
-    version[next++] = status.st_mtim.tv_nsec;
-  }
-  return version;
 }
 
 std::shared_ptr<SSL> open_tls(SSL_CTX* context, int descriptor) {

@@ -3,8 +3,6 @@
 // that do not block.
 #pragma once
 
-#include <array>
-#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -16,13 +14,15 @@ struct ssl_st;
 
 namespace lockstep {
 
-// For either side, without renegotiation and compression; with partial writes from memory that may
-// move. kInvalidArgument: one line for a file that cannot be read, or a key that does not fit.
-absl::StatusOr<std::shared_ptr<ssl_ctx_st>> read_tls_files(const TlsFiles& files);
+// What the files hold; `ca` is empty where none is named. kInvalidArgument: one line for a file
+// that cannot be read.
+absl::StatusOr<TlsBytes> read_tls_bytes(const TlsFiles& files);
 
-// Changes with each of the files, replaced or rewritten.
-using TlsFilesVersion = std::array<int64_t, 12>;
-TlsFilesVersion version_of(const TlsFiles& files);
+// For either side, without renegotiation and compression; with partial writes from memory that may
+// move. kInvalidArgument: one line for bytes that cannot be used, or a key of another certificate;
+// it names the file where they are from.
+absl::StatusOr<std::shared_ptr<ssl_ctx_st>> make_tls_context(const TlsFiles& files,
+                                                             const TlsBytes& bytes);
 
 // A connection over the socket, which it does not own: neither side's yet. It stays valid without
 // the context's owner. Null where OpenSSL has no memory.

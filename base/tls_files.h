@@ -15,4 +15,13 @@ struct TlsFiles {
   bool given() const { return !cert.empty(); }
 };
 
+// Their content at one moment.
+struct TlsBytes {
+  std::string cert;
+  std::string key;
+  std::string ca;
+
+  bool operator==(const TlsBytes&) const = default;
+};
+
 }  // namespace lockstep

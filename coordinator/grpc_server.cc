@@ -1,33 +1,75 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "coordinator/grpc_server.h"
 
-#include <grpcpp/security/tls_certificate_provider.h>
-#include <grpcpp/security/tls_certificate_verifier.h>
-#include <grpcpp/security/tls_credentials_options.h>
+#include <grpc/grpc.h>
+#include <grpc/grpc_security.h>
+#include <grpcpp/security/server_credentials.h>
+
+#include <utility>
 
 #include "absl/strings/str_replace.h"
+#include "base/check.h"
+#include "base/last_good_tls.h"
 #include "base/status.h"
 
 namespace lockstep {
 namespace {
 
-constexpr unsigned kLookSeconds = 1;  // For changed files.
+// By TLS with the last good files. gRPC asks for them when a connection begins, on one thread at a
+// time: the one that starts the server, then its listener's. (gRPC 1.51's own watcher of files
+// takes what it finds, refuses handshakes by it, and aborts the process where a file is empty.)
+class TlsCredentials final : public grpc::ServerCredentials {
+ public:
+  TlsCredentials(std::unique_ptr<LastGoodTls> files, bool mutual)
+      : files_(std::move(files)),
+        // That the authority signed it is enough: a client has no host name to compare.
+        credentials_(grpc_ssl_server_credentials_create_with_options(
+            grpc_ssl_server_credentials_create_options_using_config_fetcher(
+                mutual ? GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY
+                       : GRPC_SSL_DONT_REQUEST_CLIENT_CERTIFICATE,
+                fetch, this))) {}
+  ~TlsCredentials() override { grpc_server_credentials_release(credentials_); }
 
-std::shared_ptr<grpc::ServerCredentials> credentials_of(const TlsFiles& files) {
-  if (!files.given()) return grpc::InsecureServerCredentials();
-  using grpc::experimental::FileWatcherCertificateProvider;
-  grpc::experimental::TlsServerCredentialsOptions options(
-      std::make_shared<FileWatcherCertificateProvider>(files.key, files.cert, files.ca,
-                                                       kLookSeconds));
-  options.watch_identity_key_cert_pairs();
-  if (!files.ca.empty()) {
-    options.watch_root_certs();
-    options.set_cert_request_type(GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
-    // That the authority signed it is enough: a client has no host name to compare.
-    options.set_certificate_verifier(
-        std::make_shared<grpc::experimental::NoOpCertificateVerifier>());
+  void SetAuthMetadataProcessor(
+      const std::shared_ptr<grpc::AuthMetadataProcessor>& /*processor*/) override {
+    LOCKSTEP_CHECK(false);  // API keys are the services' own.
   }
-  return grpc::experimental::TlsServerCredentials(options);
+
+ private:
+  int AddPortToServer(const std::string& address, grpc_server* server) override {
+    return grpc_server_add_http2_port(server, address.c_str(), credentials_);
+  }
+
+  static grpc_ssl_certificate_config_reload_status fetch(
+      void* self, grpc_ssl_server_certificate_config** config) {
+    return static_cast<TlsCredentials*>(self)->fetch(config);
+  }
+  grpc_ssl_certificate_config_reload_status fetch(grpc_ssl_server_certificate_config** config);
+
+  const std::unique_ptr<LastGoodTls> files_;
+  std::shared_ptr<const GoodTls> used_;  // By gRPC; null: none yet.
+  grpc_server_credentials* const credentials_;
+};
+
+grpc_ssl_certificate_config_reload_status TlsCredentials::fetch(
+    grpc_ssl_server_certificate_config** config) {
+  std::shared_ptr<const GoodTls> good = files_->get();
+  if (good == used_) return GRPC_SSL_CERTIFICATE_CONFIG_RELOAD_UNCHANGED;
+  const TlsBytes& bytes = good->bytes;
+  const grpc_ssl_pem_key_cert_pair pair = {.private_key = bytes.key.c_str(),
+                                           .cert_chain = bytes.cert.c_str()};
+  // Debian's gRPC asserts that there are authorities, even where no client is asked for anything.
+  const std::string& authorities = bytes.ca.empty() ? bytes.cert : bytes.ca;
+  *config = grpc_ssl_server_certificate_config_create(authorities.c_str(), &pair, 1);
+  used_ = std::move(good);
+  return GRPC_SSL_CERTIFICATE_CONFIG_RELOAD_NEW;
+}
+
+absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> credentials_of(
+    const TlsFiles& files, const std::string& address) {
+  if (!files.given()) return grpc::InsecureServerCredentials();
+  ASSIGN_OR_RETURN(auto loaded, LastGoodTls::load(files, {.user = address}));
+  return std::make_shared<TlsCredentials>(std::move(loaded), /*mutual=*/!files.ca.empty());
 }
 
 }  // namespace
@@ -52,12 +94,11 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::start(grpc::ServerBuilde
                                                               WhenFull when_full) {
   using Builder = grpc::ServerBuilder::experimental_type;
   using Connection = grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters;
-  // gRPC says nothing of files that it cannot use, and would close each connection.
-  if (tls.given()) RETURN_IF_ERROR(TlsContext::load(tls).status());
   std::unique_ptr<GrpcServer> server(new GrpcServer);
   ASSIGN_OR_RETURN(server->listener_, Listener::bind(address, max_connections, when_full));
+  ASSIGN_OR_RETURN(server->credentials_, credentials_of(tls, server->address()));
   server->acceptor_ = builder.experimental().AddExternalConnectionAcceptor(
-      Builder::ExternalConnectionType::FROM_FD, credentials_of(tls));
+      Builder::ExternalConnectionType::FROM_FD, server->credentials_);
   server->server_ = builder.BuildAndStart();
   if (server->server_ == nullptr) {
     return absl::InternalError(fmt::format("gRPC did not start a server at {}", address));

@@ -9,8 +9,8 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "base/tls_files.h"
 #include "coordinator/listener.h"
-#include "coordinator/tls.h"
 
 namespace lockstep {
 
@@ -29,8 +29,8 @@ void set_limits(grpc::ServerBuilder& builder, const ConnectionLimits& limits);
 class GrpcServer {
  public:
   // Binds `address` (as Listener::bind), then starts what the builder describes, by TLS where its
-  // files are given: gRPC reads them anew every second. kInvalidArgument, one line: the address
-  // cannot be bound, or the certificate not be used.
+  // files are given, which may change (LastGoodTls). kInvalidArgument, one line: the address cannot
+  // be bound, or the certificate not be used.
   static absl::StatusOr<std::unique_ptr<GrpcServer>> start(grpc::ServerBuilder& builder,
                                                            const std::string& address,
                                                            int64_t max_connections,
@@ -51,6 +51,7 @@ class GrpcServer {
  private:
   GrpcServer() = default;
 
+  std::shared_ptr<grpc::ServerCredentials> credentials_;  // Goes last: the server asks it.
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor_;
   std::unique_ptr<grpc::Server> server_;
   std::unique_ptr<Listener> listener_;  // Goes first: its thread uses the acceptor.

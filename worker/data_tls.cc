@@ -4,7 +4,6 @@
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
-#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <array>
@@ -14,6 +13,7 @@
 
 #include "base/check.h"
 #include "base/status.h"
+#include "base/tls.h"
 
 namespace lockstep {
 namespace {
@@ -142,18 +142,16 @@ std::string TlsChannel::problem() const {
   return fmt::format("its certificate does not count: {}", X509_verify_cert_error_string(verified));
 }
 
-absl::StatusOr<std::shared_ptr<SSL_CTX>> context_of(const TlsFiles& files) {
-  ASSIGN_OR_RETURN(std::shared_ptr<SSL_CTX> context, read_tls_files(files));
-  SSL_CTX* raw = context.get();
-  SSL_CTX_set_min_proto_version(raw, TLS1_3_VERSION);
+void prepare(SSL_CTX* context) {
+  SSL_CTX_set_min_proto_version(context, TLS1_3_VERSION);
   // Each connection looks at certificates; and a ticket that nobody has read when a connection is
   // closed would reset it.
-  SSL_CTX_set_session_cache_mode(raw, SSL_SESS_CACHE_OFF);
-  SSL_CTX_set_num_tickets(raw, 0);
-  SSL_CTX_set_read_ahead(raw, 1);
-  SSL_CTX_set_default_read_buffer_len(raw, kReadBytes);
-  SSL_CTX_set_purpose(raw, X509_PURPOSE_ANY);  // A worker is here the one side, there the other.
-  return context;
+  SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
+  SSL_CTX_set_num_tickets(context, 0);
+  SSL_CTX_set_read_ahead(context, 1);
+  SSL_CTX_set_default_read_buffer_len(context, kReadBytes);
+  SSL_CTX_set_purpose(context,
+                      X509_PURPOSE_ANY);  // A worker is here the one side, there the other.
 }
 
 }  // namespace
@@ -161,32 +159,18 @@ absl::StatusOr<std::shared_ptr<SSL_CTX>> context_of(const TlsFiles& files) {
 absl::StatusOr<std::unique_ptr<DataTls>> DataTls::load(const TlsFiles& files,
                                                        int64_t records_per_key) {
   LOCKSTEP_CHECK(!files.cert.empty() && !files.key.empty() && !files.ca.empty());
-  std::unique_ptr<DataTls> tls(new DataTls(files, records_per_key));
-  const MutexLock lock(&tls->mutex_);
-  RETURN_IF_ERROR(tls->read_files());
-  return tls;
+  ASSIGN_OR_RETURN(auto loaded,
+                   LastGoodTls::load(files, {.user = "data connections",
+                                             .prepare = prepare,
+                                             .looks = LastGoodTls::Looks::kWhenAsked}));
+  return std::unique_ptr<DataTls>(new DataTls(std::move(loaded), records_per_key));
 }
 
 absl::StatusOr<std::unique_ptr<DataChannel>> DataTls::open(FileDescriptor socket, Side side) {
-  std::shared_ptr<SSL> ssl;
-  {
-    const MutexLock lock(&mutex_);
-    if (const absl::Status status = read_files(); !status.ok()) {
-      spdlog::warn("{}; for data connections the last good certificate stays", message_of(status));
-    }
-    ssl = open_tls(context_.get(), socket.get());
-  }
+  std::shared_ptr<SSL> ssl = open_tls(files_->get()->context.get(), socket.get());
   if (ssl == nullptr) return resource_exhausted("no memory for TLS");
   side == Side::kListens ? SSL_set_accept_state(ssl.get()) : SSL_set_connect_state(ssl.get());
   return std::make_unique<TlsChannel>(std::move(socket), std::move(ssl), records_per_key_);
-}
-
-// If they have changed since the last try.
-absl::Status DataTls::read_files() {
-  const TlsFilesVersion version = version_of(files_);
-  if (version == std::exchange(version_, version)) return absl::OkStatus();
-  ASSIGN_OR_RETURN(context_, context_of(files_));
-  return absl::OkStatus();
 }
 
 }  // namespace lockstep

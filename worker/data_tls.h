@@ -6,12 +6,10 @@
 
 #include <cstdint>
 #include <memory>
+#include <utility>
 
-#include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
-#include "base/mutex.h"
-#include "base/tls.h"
-#include "base/tls_files.h"
+#include "base/last_good_tls.h"
 #include "worker/collectives/data_channel.h"
 
 namespace lockstep {
@@ -30,19 +28,14 @@ class DataTls {
 
   // Its handshake is done by the first who sends or receives, with the files as they are now; those
   // that do not fit are logged, and the last good ones serve.
-  absl::StatusOr<std::unique_ptr<DataChannel>> open(FileDescriptor socket, Side side)
-      ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::StatusOr<std::unique_ptr<DataChannel>> open(FileDescriptor socket, Side side);
 
  private:
-  DataTls(const TlsFiles& files, int64_t records_per_key)
-      : files_(files), records_per_key_(records_per_key) {}
-  absl::Status read_files() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  DataTls(std::unique_ptr<LastGoodTls> files, int64_t records_per_key)
+      : files_(std::move(files)), records_per_key_(records_per_key) {}
 
-  const TlsFiles files_;
+  const std::unique_ptr<LastGoodTls> files_;
   const int64_t records_per_key_;
-  Mutex mutex_;
-  TlsFilesVersion version_ ABSL_GUARDED_BY(mutex_) = {};  // Of the last try to read them.
-  std::shared_ptr<ssl_ctx_st> context_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace lockstep

@@ -9,6 +9,7 @@
 
 #include <chrono>
 #include <utility>
+#include <vector>
 
 #include "base/status.h"
 #include "proto/cluster.grpc.pb.h"
@@ -18,7 +19,6 @@ namespace lockstep {
 namespace {
 
 constexpr std::chrono::seconds kChallengeTimeout{5};
-constexpr unsigned kLookSeconds = 1;  // For changed files.
 
 // What a refusal by gRPC means; "" if it means nothing but that another try may help.
 std::string why_refused(const grpc::Status& status) {
@@ -39,13 +39,18 @@ std::string why_refused(const grpc::Status& status) {
   }
 }
 
-// The files are read when a connection is made, and those that changed are used for the next one.
+// Of the files as they are now, if those are good: the next link has a channel of its own, and asks
+// anew. A watcher of gRPC 1.51 would abort the process where a file is empty.
 std::shared_ptr<grpc::ChannelCredentials> credentials_of(const DialOptions& dial) {
-  if (!dial.tls.given()) return grpc::InsecureChannelCredentials();
+  if (dial.tls == nullptr) return grpc::InsecureChannelCredentials();
+  using grpc::experimental::IdentityKeyCertPair;
+  using grpc::experimental::StaticDataCertificateProvider;
+  const std::shared_ptr<const GoodTls> good = dial.tls->get();
+  const IdentityKeyCertPair own{.private_key = good->bytes.key,
+                                .certificate_chain = good->bytes.cert};
   grpc::experimental::TlsChannelCredentialsOptions options;
   options.set_certificate_provider(
-      std::make_shared<grpc::experimental::FileWatcherCertificateProvider>(
-          dial.tls.key, dial.tls.cert, dial.tls.ca, kLookSeconds));
+      std::make_shared<StaticDataCertificateProvider>(good->bytes.ca, std::vector{own}));
   options.watch_identity_key_cert_pairs();
   options.watch_root_certs();
   if (dial.knows_coordinator) {

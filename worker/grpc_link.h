@@ -8,7 +8,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "base/tls_files.h"
+#include "base/last_good_tls.h"
 #include "worker/link.h"
 
 namespace lockstep {
@@ -16,8 +16,9 @@ namespace lockstep {
 struct DialOptions {
   std::string coordinator;  // "host:port", "unix:/path" or "unix-abstract:name".
   std::string token;
-  TlsFiles tls;  // Not given: plain. The coordinator's certificate is of tls.ca and names its host,
-  bool knows_coordinator = false;  // which is not looked at where it started this worker.
+  // Null: plain. Else the coordinator's certificate is of its authority, and names the host.
+  LastGoodTls* tls = nullptr;
+  bool knows_coordinator = false;  // It started this worker: the host is not looked at.
 };
 
 // kUnavailable: nobody answers there now, so that another try may help. kPermissionDenied: it does

@@ -72,14 +72,22 @@ std::shared_future<double> start_measuring(const WorkerMainOptions& options,
       .share();
 }
 
+// Null: the cluster has no certificates.
+absl::StatusOr<std::unique_ptr<LastGoodTls>> load_tls(const WorkerMainOptions& options) {
+  if (!options.tls.given()) return nullptr;
+  return LastGoodTls::load(options.tls, {.user = "the connection to " + options.coordinator,
+                                         .looks = LastGoodTls::Looks::kWhenAsked});
+}
+
 // One connection, from dialling to its end. True: it is over; false: there was none to be had, and
 // why.
-absl::StatusOr<bool> connect_once(const WorkerMainOptions& options, const Backend& backend,
+absl::StatusOr<bool> connect_once(const WorkerMainOptions& options, LastGoodTls* tls,
+                                  const Backend& backend,
                                   const std::shared_future<double>& read_rate, KeptWorker* kept,
                                   std::string* why) {
   const auto link = dial({.coordinator = options.coordinator,
                           .token = options.token,
-                          .tls = options.tls,
+                          .tls = tls,
                           .knows_coordinator = options.parent_pid != 0},
                          options.stop);
   if (link.ok()) {
@@ -153,6 +161,11 @@ int worker_main(const WorkerMainOptions& given) {
     std::fprintf(stderr, "lockstep worker: %s\n", message_of(backend.status()).c_str());
     return 2;
   }
+  const absl::StatusOr<std::unique_ptr<LastGoodTls>> tls = load_tls(options);
+  if (!tls.ok()) {
+    std::fprintf(stderr, "lockstep worker: %s\n", message_of(tls.status()).c_str());
+    return 2;
+  }
   const std::shared_future<double> read_rate = start_measuring(options, *backend);
   std::unique_ptr<DataPort> port;
   KeptWorker kept;
@@ -174,7 +187,8 @@ int worker_main(const WorkerMainOptions& given) {
       }
     }
     std::string why = "it went away";
-    const absl::StatusOr<bool> joined = connect_once(options, *backend, read_rate, &kept, &why);
+    const absl::StatusOr<bool> joined =
+        connect_once(options, tls->get(), *backend, read_rate, &kept, &why);
     if (!joined.ok()) {
       std::fprintf(stderr, "lockstep worker: %s\n", message_of(joined.status()).c_str());
       return 2;

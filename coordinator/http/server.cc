@@ -65,7 +65,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::start(const ServerOptions& optio
   ASSIGN_OR_RETURN(auto listener, Listener::bind(options.address, connections));
   std::unique_ptr<TlsContext> tls;
   if (options.tls.given()) {
-    ASSIGN_OR_RETURN(tls, TlsContext::load(options.tls));
+    ASSIGN_OR_RETURN(tls, TlsContext::load(options.tls, listener->address()));
   }
   try {
     return std::unique_ptr<Server>(new Server(

@@ -3,22 +3,20 @@
 #include <grpcpp/security/credentials.h>
 
 #include <chrono>
-#include <fstream>
-#include <iterator>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <vector>
 
 #include "tests/support/by_hand.h"
 #include "tests/support/http_client.h"
 #include "tests/support/server.h"
 #include "tests/support/socket.h"
+#include "tests/support/spoiled_files.h"
 #include "tests/support/tls_client.h"
 
 namespace lockstep::testing {
 namespace {
-
-std::string content(const std::string& path) {
-  std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
 
 // A call over a connection of its own.
 struct TlsCall {
@@ -28,10 +26,10 @@ struct TlsCall {
 TlsCall get_model(const std::string& address, const std::string& ca,
                   const Authority::Identity& identity = {}) {
   grpc::SslCredentialsOptions options;
-  options.pem_root_certs = content(ca);
+  options.pem_root_certs = content_of(ca);
   if (!identity.cert.empty()) {
-    options.pem_cert_chain = content(identity.cert);
-    options.pem_private_key = content(identity.key);
+    options.pem_cert_chain = content_of(identity.cert);
+    options.pem_private_key = content_of(identity.key);
   }
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
@@ -66,6 +64,55 @@ TEST(TlsPortsTest, BothAreServedByOneCertificateWhichMayChange) {
     const TlsCall call = get_model(server.address(), authority.path());
     EXPECT_TRUE(call.status.ok()) << call.status.error_message();
     return http.server_name() == "renewed" && call.server_name == "renewed";
+  }));
+}
+
+// Spoils each file in three ways, each of which takes a second. Once per change the process says
+// that `user` keeps what was good, and then does what `check` wants, the file being spoiled.
+template <typename Check>
+void spoil_one_by_one(const std::vector<std::string>& paths, Process& process,
+                      const std::string& user, const Check& check) {
+  const std::string words = "; for " + user + " the last good certificate stays";
+  for (const std::string& path : paths) {
+    for (const Spoiler& spoiler : std::span(kSpoilers).first(3)) {
+      SCOPED_TRACE(path + " is " + spoiler.name);
+      const size_t before = process.err().size();
+      const SpoiledFile spoiled(path, spoiler);
+      ASSERT_TRUE(becomes_true([&] {
+        return process.err(before).find(words) != std::string::npos || !is_alive(process.pid());
+      })) << process.err();
+      ASSERT_TRUE(is_alive(process.pid())) << process.err();
+      check();
+      const std::string err = process.err(before);
+      EXPECT_NE(err.find(path + ": "), std::string::npos) << err;
+      EXPECT_EQ(err.find(words), err.rfind(words)) << err;
+    }
+  }
+}
+
+TEST(TlsPortsTest, WhateverHappensToAFileClientsAreServedWithTheLastGoodOnes) {
+  const Authority authority;
+  const Authority::Identity identity = authority.sign("server");
+  const Authority::Identity client = authority.sign("friend");
+  const std::string ca = authority.path() + ".changing";
+  put_content(ca, content_of(authority.path()));
+  Server server({"--tls-cert", identity.cert, "--tls-key", identity.key, "--tls-ca", ca});
+  const auto name = [&] {
+    const TlsCall call = get_model(server.address(), authority.path(), client);
+    EXPECT_TRUE(call.status.ok()) << call.status.error_message();
+    return call.server_name;
+  };
+  spoil_one_by_one({identity.cert, identity.key, ca}, server.process(), server.address(), [&] {
+    EXPECT_EQ(name(), "server");
+    TlsClient http(server.http_address(), {.ca = authority.path(), .identity = client});
+    EXPECT_TRUE(http.request(http_request("GET", "/health")).starts_with("HTTP/1.1 200"));
+  });
+  replace(identity, authority.sign("renewed"));
+  EXPECT_TRUE(becomes_true([&] { return name() == "renewed"; }));
+  const Authority others;
+  put_content(ca, content_of(others.path()));
+  EXPECT_TRUE(becomes_true([&] {
+    return get_model(server.address(), authority.path(), others.sign("stranger")).status.ok();
   }));
 }
 
@@ -156,6 +203,55 @@ TEST_F(ClusterTlsTest, OnlyWorkersOfTheAuthorityJoinAndCertificatesMayChange) {
   EXPECT_TRUE(becomes_true([&] {
     return coordinator_->err().find("ranks ready", before) != std::string::npos;
   })) << coordinator_->err();
+}
+
+TEST_F(ClusterTlsTest, WhateverHappensToAFileWorkersAreAcceptedWithTheLastGoodOnes) {
+  const TlsClientOptions friendly = {
+      .ca = authority_.path(), .identity = authority_.sign("friend"), .protocol = "h2"};
+  const auto name = [&] { return TlsClient(address_, friendly).server_name(); };
+  spoil_one_by_one({server_.cert, server_.key}, *coordinator_, address_,
+                   [&] { EXPECT_EQ(name(), "server"); });
+  replace(server_, authority_.sign("renewed"));
+  EXPECT_TRUE(becomes_true([&] { return name() == "renewed"; }));
+  const auto first = worker(flags(friendly.identity, authority_));
+  EXPECT_TRUE(coordinator_->wait_for_err("ready;")) << coordinator_->err();
+}
+
+TEST_F(ClusterTlsTest, WhateverHappensToAFileAWorkerDialsOnAndTakesANewOne) {
+  const Authority others;
+  const Authority::Identity changing = others.sign("stranger");
+  const auto dialling = worker(flags(changing, authority_));
+  ASSERT_TRUE(dialling->wait_for_err("no coordinator at")) << dialling->err();
+  spoil_one_by_one({changing.cert, changing.key}, *dialling, "the connection to " + address_,
+                   [] {});
+  EXPECT_EQ(coordinator_->err().find("a worker joined"), std::string::npos);
+  replace(changing, authority_.sign("friend"));
+  EXPECT_TRUE(coordinator_->wait_for_err("ready;")) << dialling->err();
+}
+
+TEST_F(ClusterTlsTest, AWorkerWhoseFileIsSpoiledJoinsWithItsLastGoodOnes) {
+  const Authority others;
+  replace(server_, others.sign("stranger"));  // The coordinator is one as yet.
+  EXPECT_TRUE(becomes_true([&] {
+    return TlsClient(address_, {.ca = others.path(), .protocol = "h2"}).server_name() == "stranger";
+  }));
+  const Authority::Identity friendly = authority_.sign("friend");
+  const auto dialling = worker(flags(friendly, authority_));
+  ASSERT_TRUE(dialling->wait_for_err("no coordinator at")) << dialling->err();
+  const SpoiledFile spoiled(friendly.cert, kSpoilers[0]);
+  ASSERT_TRUE(dialling->wait_for_err("the last good certificate stays")) << dialling->err();
+  replace(server_, authority_.sign("renewed"));
+  EXPECT_TRUE(coordinator_->wait_for_err("ready;")) << coordinator_->err();
+}
+
+TEST_F(ClusterTlsTest, AWorkerWhoseFirstFilesCannotBeUsedEndsWithOneLine) {
+  const Authority::Identity own = authority_.sign("friend");
+  for (const Spoiler& spoiler : kSpoilers) {
+    const SpoiledFile spoiled(own.key, spoiler);
+    const auto ended = worker(flags(own, authority_));
+    EXPECT_EQ(ended->wait(), 2);
+    EXPECT_NE(ended->err().find("key " + own.key + ": "), std::string::npos) << ended->err();
+  }
 }
 
 TEST_F(ClusterTlsTest, WorkersThatAreStartedHereJoinByTls) {

@@ -46,6 +46,7 @@ std::string last_line(std::string_view text) {
 absl::StatusOr<int> run(const std::vector<std::string>& words, const fs::path& out,
                         const fs::path& err) {
   std::vector<char*> arguments;
+  arguments.reserve(words.size() + 1);
   for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
   arguments.push_back(nullptr);
   posix_spawn_file_actions_t actions;
