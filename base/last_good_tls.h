@@ -21,8 +21,8 @@ struct GoodTls {
   std::shared_ptr<ssl_ctx_st> context;  // Of these bytes.
 };
 
-// A change that cannot be used, such as files of which half are copied, is one line of the log, and
-// what was good stays. Thread-safe.
+// Where a change cannot be used, as while files are copied one after the other, one line of the log
+// says why, and what was good stays. Thread-safe.
 class LastGoodTls {
  public:
   enum class Looks {
@@ -40,13 +40,13 @@ class LastGoodTls {
   ~LastGoodTls();
 
   // Never null. Another one after each change that was good.
-  std::shared_ptr<const GoodTls> get() ABSL_LOCKS_EXCLUDED(mutex_);
+  std::shared_ptr<const GoodTls> get() ABSL_LOCKS_EXCLUDED(looking_, mutex_);
 
  private:
   LastGoodTls(const TlsFiles& files, Options options);
   absl::StatusOr<std::shared_ptr<const GoodTls>> make(const TlsBytes& bytes) const;
-  void look() ABSL_LOCKS_EXCLUDED(mutex_);
-  void watch() ABSL_LOCKS_EXCLUDED(mutex_);
+  void look() ABSL_LOCKS_EXCLUDED(looking_, mutex_);
+  void watch() ABSL_LOCKS_EXCLUDED(looking_, mutex_);
 
   const TlsFiles files_;
   const Options options_;

@@ -150,8 +150,8 @@ void prepare(SSL_CTX* context) {
   SSL_CTX_set_num_tickets(context, 0);
   SSL_CTX_set_read_ahead(context, 1);
   SSL_CTX_set_default_read_buffer_len(context, kReadBytes);
-  SSL_CTX_set_purpose(context,
-                      X509_PURPOSE_ANY);  // A worker is here the one side, there the other.
+  // A worker is here the one side, there the other.
+  SSL_CTX_set_purpose(context, X509_PURPOSE_ANY);
 }
 
 }  // namespace
