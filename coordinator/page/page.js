@@ -262,6 +262,10 @@ const kPatienceMs = 5000;
 let before = null; // The state a second ago, to know what happened since.
 let askedForKey = false; // Once, not each second: the user may be elsewhere by then.
 
+function counted(count, noun) {
+  return `${count} ${noun}${count === 1 ? "" : "s"}`;
+}
+
 function bytes(count) {
   const units = ["B", "KiB", "MiB", "GiB", "TiB"];
   let unit = 0;
@@ -298,7 +302,7 @@ function showFacts(state, rate) {
     ["context", `${state.context_length} tokens`],
     ["numeric class", state.numeric_class],
     ["cut by", state.strategy],
-    ["group", `number ${state.epoch}, ${state.ranks.length} ranks`],
+    ["group", `number ${state.epoch}, ${counted(state.ranks.length, "rank")}`],
   ];
   $("facts").replaceChildren(...facts.flatMap(([name, value]) => [
     element("dt", "", name), element("dd", "", String(value))]));
