@@ -7,17 +7,16 @@
 #include <unistd.h>
 
 #include <chrono>
-#include <condition_variable>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <future>
-#include <mutex>
 #include <utility>
 
 #include "base/address.h"
 #include "base/status.h"
 #include "base/topology.h"
+#include "base/wait.h"
 #include "worker/collectives/tcp_socket.h"
 #include "worker/grpc_link.h"
 #include "worker/read_rate.h"
@@ -46,15 +45,6 @@ void spread_memory(const std::vector<int>& processors) {
   if (nodes.size() > 1 && !interleave_memory(nodes)) {
     spdlog::warn("memory could not be spread over the {} NUMA nodes of this worker", nodes.size());
   }
-}
-
-// False: stopped meanwhile.
-bool wait(milliseconds pause, const std::stop_token& stop) {
-  std::mutex mutex;
-  std::condition_variable_any never;
-  std::unique_lock lock(mutex);
-  never.wait_for(lock, stop, pause, [] { return false; });
-  return !stop.stop_requested();
 }
 
 bool is_unix(const std::string& address) { return address.starts_with("unix"); }

@@ -161,6 +161,20 @@ TEST_F(ByHandTest, WorkersWaitForACoordinatorAndOutliveItWithTheirWeights) {
   EXPECT_EQ(lines_with(first->err(), "dialling until"), 2) << first->err();
 }
 
+TEST_F(ByHandTest, TheServerSaysHowManyHaveJoined) {
+  const std::string address = free_address();
+  std::vector<std::string> arguments = {lockstep_binary(), "serve",      "--http", "off",
+                                        "--grpc",          "127.0.0.1:0"};
+  const std::vector<std::string> more = serve(address);
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  Process server(arguments, token_);
+  const auto first = start_worker(address);
+  EXPECT_TRUE(server.wait_for_err("1 of 2 workers have joined")) << server.err();
+  EXPECT_TRUE(first->wait_for_err("joined " + address)) << first->err();
+  const auto second = start_worker(address);
+  EXPECT_TRUE(server.wait_for_err("ready;")) << server.err();
+}
+
 TEST_F(ByHandTest, ANameThatDoesNotResolveIsWaitedForWithOneLine) {
   const auto waiting = start_worker("no-such-host.invalid:50052");
   ASSERT_TRUE(waiting->wait_for_err("no coordinator at no-such-host.invalid:50052"))

@@ -7,9 +7,11 @@
 #include <cctype>
 #include <csignal>
 #include <cstdlib>
+#include <thread>
 
 #include "base/log.h"
 #include "base/status.h"
+#include "base/wait.h"
 #include "coordinator/request_log.h"
 #include "tools/commands/command.h"
 #include "tools/commands/flag_checks.h"
@@ -67,6 +69,33 @@ bool is_metric_prefix(const std::string& prefix) {
          std::ranges::all_of(prefix, belongs);
 }
 
+// Until it ends, says how many of the workers that are waited for have joined.
+std::jthread say_who_joined(const Log& log, const Cluster& cluster, int wanted) {
+  return std::jthread([&log, &cluster, wanted](const std::stop_token& stop) {
+    int64_t said = 0;
+    do {
+      const std::vector<WorkerState> workers = cluster.workers();
+      const int64_t joined = std::ranges::count_if(
+          workers, [](const WorkerState& one) { return one.role != WorkerState::Role::kSpare; });
+      if (joined != said && joined < wanted) {
+        log.announce(fmt::format("{} of {} workers have joined", joined, wanted));
+      }
+      said = joined;
+    } while (wait(std::chrono::milliseconds(200), stop));
+  });
+}
+
+absl::Status wait_end(const ServeFlags& flags, InferenceService& service, const Log& log) {
+  std::jthread joining;
+  if (flags.wait_workers > 0) {
+    joining = say_who_joined(log, service.cluster(), flags.wait_workers);
+  }
+  RETURN_IF_ERROR(service.engine().wait_ready());
+  joining = {};
+  log.announce("ready; Ctrl-C ends it");
+  return service.engine().wait_end();
+}
+
 absl::Status serve(const ServeFlags& flags, Interrupt& interrupt) {
   std::signal(SIGPIPE, SIG_IGN);  // Whoever read the log may go away.
   RETURN_IF_ERROR(check_cluster_tls(flags.cluster_tls));
@@ -122,11 +151,7 @@ absl::Status serve(const ServeFlags& flags, Interrupt& interrupt) {
     ports->drain();
   };
   Interrupt::Actions on_signal = interrupt.on_signal(drain, [&] { engine.stop(); });
-  absl::Status status = engine.wait_ready();
-  if (status.ok()) {
-    log.announce("ready; Ctrl-C ends it");
-    status = engine.wait_end();
-  }
+  const absl::Status status = wait_end(flags, *service, log);
   const bool signalled = interrupt.signalled();
   on_signal.reset();
   engine.stop();  // What was not drained in time ends with CANCELLED.
