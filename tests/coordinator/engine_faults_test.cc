@@ -98,6 +98,7 @@ TEST(EngineFaultsTest, ALostGroupsRequestsGoOnWithTheNextOne) {
       return absl::UnavailableError("rank 2 (pid 77): the connection was lost");
     });
     std::vector<std::shared_ptr<Stream>> streams;
+    streams.reserve(16);
     for (int32_t i = 0; i < 12; ++i) {  // Running, waiting and not yet taken ones.
       streams.push_back(*engine.submit(request_of(i, 8, 30)));
     }

@@ -32,8 +32,8 @@ std::pair<FileDescriptor, FileDescriptor> connected(int from, int to,
   if (options.way != nullptr) address = options.way(from, to, address);
   absl::StatusOr<FileDescriptor> dialled = dial_tcp(address);
   EXPECT_TRUE(dialled.ok()) << dialled.status();
-  *listener = wait_for(*std::move(listener), POLLIN);
-  absl::StatusOr<FileDescriptor> accepted = accept_tcp(*listener);
+  const FileDescriptor called = wait_for(*std::move(listener), POLLIN);
+  absl::StatusOr<FileDescriptor> accepted = accept_tcp(called);
   EXPECT_TRUE(accepted.ok()) << accepted.status();
   return {wait_for(*std::move(dialled), POLLOUT), *std::move(accepted)};
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The end of `lockstep serve` as its clients see it: SIGTERM under load.
-#include <signal.h>
+#include <csignal>
 
 #include "tests/support/server.h"
 
