@@ -60,6 +60,10 @@ std::string join_address(const std::string& host, const std::string& port) {
   return host.find(':') == std::string::npos ? host + ":" + port : "[" + host + "]:" + port;
 }
 
+bool is_unix_address(std::string_view address) {
+  return address.starts_with(kUnixPrefix) || address.starts_with(kAbstractPrefix);
+}
+
 bool is_loopback_host(const std::string& host) {
   if (host == "localhost") return true;
   in_addr v4{};

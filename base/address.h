@@ -4,6 +4,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "absl/status/statusor.h"
 
@@ -16,6 +17,11 @@ struct HostAndPort {
 // kInvalidArgument: it is not HOST:PORT with a port of 0 to 65535. The host may be empty.
 absl::StatusOr<HostAndPort> split_address(const std::string& address);
 std::string join_address(const std::string& host, const std::string& port);
+
+// "unix:/path", or "unix-abstract:name", which has no file: Unix sockets, as gRPC writes them.
+inline constexpr std::string_view kUnixPrefix = "unix:";
+inline constexpr std::string_view kAbstractPrefix = "unix-abstract:";
+bool is_unix_address(std::string_view address);
 
 // A number of 127.0.0.0/8, ::1 or "localhost": nobody outside this machine can reach it.
 bool is_loopback_host(const std::string& host);

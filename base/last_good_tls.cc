@@ -9,6 +9,7 @@
 
 #include "base/status.h"
 #include "base/tls.h"
+#include "base/wait.h"
 
 namespace lockstep {
 namespace {
@@ -30,18 +31,11 @@ absl::StatusOr<std::unique_ptr<LastGoodTls>> LastGoodTls::load(const TlsFiles& f
     ASSIGN_OR_RETURN(loaded->good_, loaded->make(*loaded->seen_));
   }
   if (loaded->options_.looks == Looks::kEverySecond) {
-    loaded->watcher_ = std::thread([raw = loaded.get()] { raw->watch(); });
+    loaded->watcher_ = std::jthread([raw = loaded.get()](const std::stop_token& stop) {
+      while (wait(kInterval, stop)) raw->look();
+    });
   }
   return loaded;
-}
-
-LastGoodTls::~LastGoodTls() {
-  {
-    const MutexLock lock(&mutex_);
-    stopping_ = true;
-    changed_.notify_all();
-  }
-  if (watcher_.joinable()) watcher_.join();
 }
 
 std::shared_ptr<const GoodTls> LastGoodTls::get() {
@@ -69,19 +63,6 @@ void LastGoodTls::look() {
   }
   const MutexLock lock(&mutex_);
   good_ = *std::move(made);
-}
-
-void LastGoodTls::watch() {
-  while (true) {
-    {
-      const MutexLock lock(&mutex_);
-      const auto next = std::chrono::steady_clock::now() + kInterval;
-      while (!stopping_ && changed_.wait_until(&mutex_, next)) {
-      }
-      if (stopping_) return;
-    }
-    look();
-  }
 }
 
 }  // namespace lockstep

@@ -37,7 +37,6 @@ class LastGoodTls {
 
   // kInvalidArgument: one line for a file that cannot be used.
   static absl::StatusOr<std::unique_ptr<LastGoodTls>> load(const TlsFiles& files, Options options);
-  ~LastGoodTls();
 
   // Never null. Another one after each change that was good.
   std::shared_ptr<const GoodTls> get() ABSL_LOCKS_EXCLUDED(looking_, mutex_);
@@ -46,17 +45,14 @@ class LastGoodTls {
   LastGoodTls(const TlsFiles& files, Options options);
   absl::StatusOr<std::shared_ptr<const GoodTls>> make(const TlsBytes& bytes) const;
   void look() ABSL_LOCKS_EXCLUDED(looking_, mutex_);
-  void watch() ABSL_LOCKS_EXCLUDED(looking_, mutex_);
 
   const TlsFiles files_;
   const Options options_;
   Mutex looking_;                                            // Locked before mutex_.
   absl::StatusOr<TlsBytes> seen_ ABSL_GUARDED_BY(looking_);  // At the last look, good or not.
   Mutex mutex_;
-  ConditionVariable changed_;  // stopping_
   std::shared_ptr<const GoodTls> good_ ABSL_GUARDED_BY(mutex_);
-  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
-  std::thread watcher_;
+  std::jthread watcher_;  // Goes first: it uses the rest.
 };
 
 }  // namespace lockstep

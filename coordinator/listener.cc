@@ -32,12 +32,6 @@ constexpr int64_t kMaxConnections = 8192;
 constexpr int kBacklog = 4096;
 constexpr std::chrono::milliseconds kPause{20};         // The system is short of something.
 constexpr std::chrono::milliseconds kLookInterval{10};  // Between looks for closed connections.
-constexpr std::string_view kUnixPrefix = "unix:";
-constexpr std::string_view kAbstractPrefix = "unix-abstract:";  // As gRPC has it.
-
-bool is_unix(std::string_view address) {
-  return address.starts_with(kUnixPrefix) || address.starts_with(kAbstractPrefix);
-}
 
 // By a name without a file anybody may connect. Connections by others have no credentials.
 bool is_another_users(int connection) {
@@ -110,7 +104,7 @@ int64_t connections_within_limit() {
 }
 
 bool is_loopback(const std::string& address) {
-  if (is_unix(address)) return true;
+  if (is_unix_address(address)) return true;
   const absl::StatusOr<HostAndPort> parts = split_address(address);
   return parts.ok() && is_loopback_host(parts->host);
 }
@@ -119,7 +113,8 @@ absl::StatusOr<std::unique_ptr<Listener>> Listener::bind(const std::string& addr
                                                          int64_t max_connections,
                                                          WhenFull when_full) {
   std::unique_ptr<Listener> listener(new Listener(max_connections, when_full));
-  RETURN_IF_ERROR(is_unix(address) ? listener->bind_unix(address) : listener->bind_tcp(address));
+  RETURN_IF_ERROR(is_unix_address(address) ? listener->bind_unix(address)
+                                           : listener->bind_tcp(address));
   listener->wake_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   listener->spare_ = open_spare();
   if (listener->wake_ < 0 || listener->spare_ < 0) {

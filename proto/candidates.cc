@@ -9,11 +9,6 @@
 namespace lockstep {
 namespace {
 
-absl::Status check_range(std::string_view name, int64_t found, int64_t least, int64_t most) {
-  if (least <= found && found <= most) return absl::OkStatus();
-  return invalid_argument("{}: wanted {} to {}, found {}", name, least, most, found);
-}
-
 // `edited`: whether the list has edited logits.
 absl::Status check_list(std::string_view name, const cluster::CandidateList& list, bool edited,
                         int most, int64_t vocab) {
@@ -29,6 +24,11 @@ absl::Status check_list(std::string_view name, const cluster::CandidateList& lis
 }
 
 }  // namespace
+
+absl::Status check_range(std::string_view name, int64_t found, int64_t least, int64_t most) {
+  if (least <= found && found <= most) return absl::OkStatus();
+  return invalid_argument("{}: wanted {} to {}, found {}", name, least, most, found);
+}
 
 absl::Status check_candidates(const cluster::Candidates& found, int top_count, int raw_top_count,
                               int64_t vocab) {

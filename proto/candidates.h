@@ -12,6 +12,9 @@
 
 namespace lockstep {
 
+// Of a number that a rank answers. kInvalidArgument: it is not one of `least` to `most`.
+absl::Status check_range(std::string_view name, int64_t found, int64_t least, int64_t most);
+
 // OK where the answer fits a vocabulary of `vocab` ids and has no more candidates than were asked
 // for. Numbers may be anything, NaN included. kInvalidArgument names the field.
 absl::Status check_candidates(const cluster::Candidates& found, int top_count, int raw_top_count,

@@ -47,8 +47,6 @@ void spread_memory(const std::vector<int>& processors) {
   }
 }
 
-bool is_unix(const std::string& address) { return address.starts_with("unix"); }
-
 // Begins at once, beside what a worker does before it joins. What a launcher starts is alike, and
 // is often to take a lost rank's place in no time: it measures nothing.
 std::shared_future<double> start_measuring(const WorkerMainOptions& options,
@@ -120,7 +118,8 @@ absl::StatusOr<std::unique_ptr<DataPort>> open_data_port(const WorkerMainOptions
   const bool may_be_reached = options.tls.given() || options.insecure;
   if (options.data_listen == "off") return nullptr;
   if (options.data_listen.empty()) {
-    if (is_unix(options.coordinator) || options.parent_pid != 0 || !may_be_reached) return nullptr;
+    if (is_unix_address(options.coordinator) || options.parent_pid != 0 || !may_be_reached)
+      return nullptr;
     const auto host = local_host_towards(options.coordinator);
     if (!host.ok() || is_loopback_host(*host)) return nullptr;  // A name may be known later.
     return listen_for_data(options, join_address(*host, "0"), *host);

@@ -16,11 +16,6 @@ constexpr size_t kMaxText = 256;                  // Of Hello and Ready.
 constexpr int64_t kMaxLinears = 65'536;           // Of a program.
 constexpr int64_t kMaxStepNs = int64_t{1} << 50;  // Twelve days: sums of it stay in range.
 
-absl::Status check_range(std::string_view name, int64_t found, int64_t least, int64_t most) {
-  if (least <= found && found <= most) return absl::OkStatus();
-  return invalid_argument("{}: wanted {} to {}, found {}", name, least, most, found);
-}
-
 absl::Status check_speed(std::string_view name, double found) {
   if (std::isfinite(found) && found >= 0) return absl::OkStatus();
   return invalid_argument("{}: wanted 0 or more, found {}", name, found);

@@ -30,6 +30,13 @@ TEST(AddressTest, WhatIsNoAddressIsNamed) {
   }
 }
 
+TEST(AddressTest, AHostWhoseNameBeginsWithUnixIsNoSocket) {
+  EXPECT_TRUE(is_unix_address("unix:/tmp/socket"));
+  EXPECT_TRUE(is_unix_address("unix-abstract:name"));
+  EXPECT_FALSE(is_unix_address("unix-server:50052"));
+  EXPECT_FALSE(is_unix_address("unixhost:1"));
+}
+
 TEST(AddressTest, OnlyNumbersOfTheLoopbackAndLocalhostAreOnLoopback) {
   for (const char* host : {"127.0.0.1", "127.1.2.3", "::1", "localhost"}) {
     EXPECT_TRUE(is_loopback_host(host)) << host;

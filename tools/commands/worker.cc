@@ -3,10 +3,10 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
-#include <cmath>
 #include <csignal>
 #include <cstdlib>
 
+#include "base/address.h"
 #include "base/cpu.h"
 #include "base/log.h"
 #include "base/status.h"
@@ -112,7 +112,7 @@ absl::Status work(WorkerFlags& flags, Interrupt& interrupt, int* exit_code) {
   RETURN_IF_ERROR(set_log_level(flags.log_level));
   ASSIGN_OR_RETURN(const LogFormat format, log_format_of(flags.log_format));
   const Log log({.format = format});
-  if (!options.coordinator.starts_with("unix")) {
+  if (!is_unix_address(options.coordinator)) {
     RETURN_IF_ERROR(check_address("--coordinator", options.coordinator));
   }
   if (options.threads < 0 || options.threads > 1024) {

@@ -5,6 +5,8 @@
 #include <charconv>
 #include <cstdint>
 
+#include "base/address.h"
+
 namespace lockstep {
 namespace {
 
@@ -21,10 +23,7 @@ bool is_plain(std::string_view text) {
 
 }  // namespace
 
-std::string Url::authority() const {
-  const bool is_ipv6 = host.find(':') != std::string::npos;
-  return is_ipv6 ? fmt::format("[{}]:{}", host, port) : fmt::format("{}:{}", host, port);
-}
+std::string Url::authority() const { return join_address(host, port); }
 
 absl::StatusOr<Url> parse_url(std::string_view flag, std::string_view text) {
   const auto refuse = [&] {
