@@ -97,7 +97,9 @@ class Builder {
   }
 
   bool count() {
-    return ++values_ <= limits_.values ||
+    constexpr int64_t kValuesPerSign = 4096;
+    if (++values_ % kValuesPerSign == 0 && limits_.alive) limits_.alive();
+    return values_ <= limits_.values ||
            fail(fmt::format("more than {} values and keys", limits_.values));
   }
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -20,6 +21,7 @@ struct JsonLimits {
   int depth = 64;                     // Objects and arrays within each other; "{}" has depth 1.
   int64_t values = 10'000'000;        // Values and keys in all: the budget of time and memory.
   bool reject_duplicate_keys = true;  // Else the last one wins.
+  std::function<void()> alive = {};   // Called every few thousand values: a sign of life.
 };
 
 // `what` names the text in errors, e.g. its path. The byte is the parser's place, which may be a

@@ -35,10 +35,11 @@ bool is_shard_name(std::string_view name) {
          name.find('\0') == name.npos;
 }
 
-absl::StatusOr<WeightMap> read_index(const fs::path& path) {
+absl::StatusOr<WeightMap> read_index(const fs::path& path, const SignOfLife& alive) {
   ASSIGN_OR_RETURN(const std::string text, read_file(path, kMaxHeaderBytes));
-  ASSIGN_OR_RETURN(const Json index,
-                   parse_json(text, path.string(), {.depth = 16, .values = 20 * kMaxTensors}));
+  ASSIGN_OR_RETURN(
+      const Json index,
+      parse_json(text, path.string(), {.depth = 16, .values = 20 * kMaxTensors, .alive = alive}));
   const auto map = index.is_object() ? index.find("weight_map") : index.end();
   if (map == index.end() || !map->is_object()) {
     return failed_precondition("{}: weight_map: wanted an object, found {}", path.string(),
@@ -115,27 +116,37 @@ absl::StatusOr<std::string> header_of(const File& file) {
   return header;
 }
 
+absl::StatusOr<struct stat> stat_of(const File& file) {
+  struct stat info {};
+  if (::fstat(file.descriptor(), &info) == 0) return info;
+  return failed_precondition("{}: cannot be examined", file.path().string());
+}
+
+std::string time_text(const timespec& time) {
+  return fmt::format("{}.{:09}", time.tv_sec, time.tv_nsec);
+}
+
 }  // namespace
 
-absl::StatusOr<Checkpoint> Checkpoint::open(const fs::path& folder) {
+absl::StatusOr<Checkpoint> Checkpoint::open(const fs::path& folder, const SignOfLife& alive) {
   Checkpoint checkpoint;
   checkpoint.folder_ = folder;
   std::error_code ignored;  // What cannot be examined is reported by the last of the three.
   if (fs::exists(folder / kSingleName, ignored)) {
-    RETURN_IF_ERROR(checkpoint.add_file(folder / kSingleName));
+    RETURN_IF_ERROR(checkpoint.add_file(folder / kSingleName, alive));
   } else if (fs::exists(folder / kIndexName, ignored)) {
-    RETURN_IF_ERROR(checkpoint.open_shards(folder / kIndexName));
+    RETURN_IF_ERROR(checkpoint.open_shards(folder / kIndexName, alive));
   } else {
     ASSIGN_OR_RETURN(const fs::path path, lone_file(folder));
-    RETURN_IF_ERROR(checkpoint.add_file(path));
+    RETURN_IF_ERROR(checkpoint.add_file(path, alive));
   }
   RETURN_IF_ERROR(checkpoint.sort_tensors());
   return checkpoint;
 }
 
-absl::Status Checkpoint::add_file(const fs::path& path) {
+absl::Status Checkpoint::add_file(const fs::path& path, const SignOfLife& alive) {
   ASSIGN_OR_RETURN(File file, File::open(path));
-  ASSIGN_OR_RETURN(std::vector<TensorInfo> tensors, read_safetensors_header(file));
+  ASSIGN_OR_RETURN(std::vector<TensorInfo> tensors, read_safetensors_header(file, alive));
   for (TensorInfo& tensor : tensors) {
     tensor.file = static_cast<int32_t>(files_.size());
     tensors_.push_back(std::move(tensor));
@@ -144,11 +155,11 @@ absl::Status Checkpoint::add_file(const fs::path& path) {
   return absl::OkStatus();
 }
 
-absl::Status Checkpoint::open_shards(const fs::path& index_path) {
-  ASSIGN_OR_RETURN(const WeightMap shards, read_index(index_path));
+absl::Status Checkpoint::open_shards(const fs::path& index_path, const SignOfLife& alive) {
+  ASSIGN_OR_RETURN(const WeightMap shards, read_index(index_path, alive));
   std::set<std::string> names;
   for (const auto& [tensor, shard] : shards) names.insert(shard);
-  for (const std::string& name : names) RETURN_IF_ERROR(add_file(folder_ / name));
+  for (const std::string& name : names) RETURN_IF_ERROR(add_file(folder_ / name, alive));
 
   std::set<std::pair<std::string_view, std::string_view>> stored;         // Shard and tensor.
   const std::vector<std::string> file_names(names.begin(), names.end());  // As in files_.
@@ -184,39 +195,45 @@ const TensorInfo* Checkpoint::find(std::string_view name) const {
   return found != tensors_.end() && found->name == name ? &*found : nullptr;
 }
 
-absl::StatusOr<std::string> Checkpoint::identity() const {
+absl::StatusOr<std::string> Checkpoint::stamp() const {
   std::string text;
   for (const File& file : files_) {
-    struct stat info {};
-    if (::fstat(file.descriptor(), &info) != 0) {
-      return failed_precondition("{}: cannot be examined", file.path().string());
-    }
+    ASSIGN_OR_RETURN(const struct stat info, stat_of(file));
     ASSIGN_OR_RETURN(const std::string header, header_of(file));
-    text += fmt::format("{} {} {}.{:09} {}:", info.st_ino, info.st_size, info.st_mtim.tv_sec,
-                        info.st_mtim.tv_nsec, header.size());
+    text += fmt::format("{} {} {} {} {} {}:", info.st_dev, info.st_ino, info.st_size,
+                        time_text(info.st_mtim), time_text(info.st_ctim), header.size());
     text += header;
   }
   return text;
 }
 
-absl::StatusOr<std::string> Checkpoint::contents() const {
-  constexpr int64_t kBlocks = 64, kBlockBytes = 4096;
+absl::StatusOr<std::string> Checkpoint::written_at() const {
   std::string text;
-  std::array<char, kBlockBytes> block;
   for (const File& file : files_) {
-    ASSIGN_OR_RETURN(const std::string header, header_of(file));
-    const int64_t size = file.bytes();
-    uint32_t checksum = 0;
-    for (int64_t i = 0; i < kBlocks; ++i) {
-      const int64_t begin = std::max<int64_t>(size - kBlockBytes, 0) * i / (kBlocks - 1);
-      const int64_t bytes = std::min(kBlockBytes, size - begin);
-      RETURN_IF_ERROR(file.read_at(begin, bytes, block.data()));
-      checksum = crc32c(block.data(), static_cast<size_t>(bytes), checksum);
-    }
-    text += fmt::format("{} {:08x} {}:", size, checksum, header.size());
-    text += header;
+    ASSIGN_OR_RETURN(const struct stat info, stat_of(file));
+    text += time_text(info.st_mtim) + "\n";
   }
   return text;
+}
+
+absl::StatusOr<std::string> Checkpoint::contents(const SignOfLife& alive) const {
+  constexpr int64_t kBlockBytes = 4096;
+  std::string text;
+  for (const File& file : files_) {
+    ASSIGN_OR_RETURN(const std::string header, header_of(file));
+    text += fmt::format("{} {}:", file.bytes(), header.size());
+    text += header;
+  }
+  std::array<char, kBlockBytes> block;
+  uint32_t checksum = 0;
+  for (const TensorInfo& tensor : tensors_) {
+    const int64_t bytes = std::min(kBlockBytes, tensor.end - tensor.begin);
+    const int64_t begin = tensor.begin + (tensor.end - tensor.begin - bytes) / 2;
+    RETURN_IF_ERROR(file_of(tensor).read_at(begin, bytes, block.data()));
+    checksum = crc32c(block.data(), static_cast<size_t>(bytes), checksum);
+    if (alive) alive();
+  }
+  return text + fmt::format("{:08x}", checksum);
 }
 
 absl::Status Checkpoint::read(const TensorInfo& tensor, const Rectangle& rectangle, bool transposed,

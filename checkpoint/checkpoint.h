@@ -22,8 +22,10 @@ namespace lockstep {
 class Checkpoint {
  public:
   // model.safetensors, else model.safetensors.index.json with its shards, else the only
-  // *.safetensors of the folder. All headers are read and checked.
-  static absl::StatusOr<Checkpoint> open(const std::filesystem::path& folder);
+  // *.safetensors of the folder. All headers are read and checked, which takes seconds where they
+  // have many MB: `alive` is called meanwhile.
+  static absl::StatusOr<Checkpoint> open(const std::filesystem::path& folder,
+                                         const SignOfLife& alive = {});
 
   const std::filesystem::path& folder() const { return folder_; }
   const std::vector<TensorInfo>& tensors() const { return tensors_; }  // By name, ascending.
@@ -34,12 +36,16 @@ class Checkpoint {
   // That a tensor of this checkpoint is in.
   const File& file_of(const TensorInfo& tensor) const { return files_[tensor.file]; }
 
-  // What tells these files from others, and from themselves once they were changed: of each its
-  // inode, size, time of change and header.
-  absl::StatusOr<std::string> identity() const;
-  // The same for copies on other machines, whose inodes and times differ: of each file its size,
-  // its header and a checksum of 64 blocks of 4 KiB that are spread over it.
-  absl::StatusOr<std::string> contents() const;
+  // Tells these files from what they are once they were changed, to the process that read them: of
+  // each its device, inode, size, times of change and header. Nobody can set the time of an inode's
+  // change. Other mounts and copies of the same files have other stamps.
+  absl::StatusOr<std::string> stamp() const;
+  // Tells these weights from others, in any process and on any host or mount: of each file its
+  // size, its header and a checksum of 4 KiB from the middle of every tensor, as a fine-tune may
+  // change one matrix alone. Calls `alive` for each tensor.
+  absl::StatusOr<std::string> contents(const SignOfLife& alive = {}) const;
+  // When each file was last written, as its time says: remounts, images and `cp -p` keep it.
+  absl::StatusOr<std::string> written_at() const;
 
   // A rectangle of a tensor (of this checkpoint, seen as a matrix) as float32:
   // out[r * out_stride + c], or out[c * out_stride + r] if transposed, r and c counted from the
@@ -52,8 +58,8 @@ class Checkpoint {
 
  private:
   Checkpoint() = default;
-  absl::Status add_file(const std::filesystem::path& path);
-  absl::Status open_shards(const std::filesystem::path& index_path);
+  absl::Status add_file(const std::filesystem::path& path, const SignOfLife& alive);
+  absl::Status open_shards(const std::filesystem::path& index_path, const SignOfLife& alive);
   absl::Status sort_tensors();
 
   std::filesystem::path folder_;

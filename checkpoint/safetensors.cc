@@ -176,7 +176,8 @@ absl::Status check_cover(const std::vector<TensorInfo>& tensors, int64_t data_by
 
 absl::StatusOr<std::vector<TensorInfo>> parse_safetensors_header(std::string_view header,
                                                                  int64_t file_bytes,
-                                                                 std::string_view what) {
+                                                                 std::string_view what,
+                                                                 const SignOfLife& alive) {
   const auto header_bytes = static_cast<int64_t>(header.size());
   if (header_bytes > kMaxHeaderBytes || header_bytes > file_bytes - kLengthBytes) {
     return failed_precondition("{}: a header of {} bytes does not fit a file of {}", what,
@@ -187,8 +188,9 @@ absl::StatusOr<std::vector<TensorInfo>> parse_safetensors_header(std::string_vie
                                header.empty() ? "an empty one" : printable(header.substr(0, 1)));
   }
   // Depth: the map, a tensor, its shape, and one to spare for keys that we do not know.
-  ASSIGN_OR_RETURN(const Json json,
-                   parse_json(header, what, {.depth = 4, .values = 20 * kMaxTensors}));
+  ASSIGN_OR_RETURN(
+      const Json json,
+      parse_json(header, what, {.depth = 4, .values = 20 * kMaxTensors, .alive = alive}));
   if (static_cast<int64_t>(json.size()) > kMaxTensors) {
     return failed_precondition("{}: wanted at most {} tensors, found {}", what, kMaxTensors,
                                json.size());
@@ -215,7 +217,8 @@ absl::StatusOr<std::vector<TensorInfo>> parse_safetensors_header(std::string_vie
   return tensors;
 }
 
-absl::StatusOr<std::vector<TensorInfo>> read_safetensors_header(const File& file) {
+absl::StatusOr<std::vector<TensorInfo>> read_safetensors_header(const File& file,
+                                                                const SignOfLife& alive) {
   const std::string what = file.path().string();
   if (file.bytes() < kLengthBytes) {
     return failed_precondition("{}: wanted a safetensors file, found only {} bytes", what,
@@ -238,7 +241,7 @@ absl::StatusOr<std::vector<TensorInfo>> read_safetensors_header(const File& file
   std::string header(length, '\0');
   RETURN_IF_ERROR(file.read_at(kLengthBytes, static_cast<int64_t>(length), header.data()));
   RETURN_IF_ERROR(file.check_size());
-  return parse_safetensors_header(header, file.bytes(), what);
+  return parse_safetensors_header(header, file.bytes(), what, alive);
 }
 
 int64_t stored_bits(std::string_view dtype_name) {

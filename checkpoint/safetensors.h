@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,6 +17,9 @@ namespace lockstep {
 
 // What a tensor is and where its bytes are. Seen as a matrix: cols is the last dimension, rows the
 // product of the others; one dimension is one row, none is one element.
+// Called again and again by what may take seconds, so that a caller can show that it goes on.
+using SignOfLife = std::function<void()>;
+
 struct TensorInfo {
   std::string name;
   DType dtype = DType::kNone;   // kNone: a type that cannot be read as float32, see dtype_name.
@@ -37,10 +41,12 @@ inline constexpr int64_t kMaxTensorRank = 8;
 // In order of place in the file.
 absl::StatusOr<std::vector<TensorInfo>> parse_safetensors_header(std::string_view header,
                                                                  int64_t file_bytes,
-                                                                 std::string_view what);
+                                                                 std::string_view what,
+                                                                 const SignOfLife& alive = {});
 
 // Reads and parses the header of a file.
-absl::StatusOr<std::vector<TensorInfo>> read_safetensors_header(const File& file);
+absl::StatusOr<std::vector<TensorInfo>> read_safetensors_header(const File& file,
+                                                                const SignOfLife& alive = {});
 
 // Bits of an element of a type as headers spell it; 0: the format has no such type.
 int64_t stored_bits(std::string_view dtype_name);

@@ -125,16 +125,21 @@ absl::Status WeightSource::check(const program::Weight& weight) const {
   return check_recipe(weight);
 }
 
-absl::StatusOr<std::string> WeightSource::identity() const {
+absl::StatusOr<std::string> WeightSource::stamp() const {
   if (const auto* random = std::get_if<RandomWeights>(&from_)) {
     return fmt::format("random {}", random->seed());
   }
-  return std::get<Checkpoint>(from_).identity();
+  return std::get<Checkpoint>(from_).stamp();
 }
 
-absl::StatusOr<std::string> WeightSource::contents() const {
+absl::StatusOr<std::string> WeightSource::contents(const SignOfLife& alive) const {
   const auto* checkpoint = std::get_if<Checkpoint>(&from_);
-  return checkpoint == nullptr ? identity() : checkpoint->contents();
+  return checkpoint == nullptr ? stamp() : checkpoint->contents(alive);
+}
+
+absl::StatusOr<std::string> WeightSource::written_at() const {
+  const auto* checkpoint = std::get_if<Checkpoint>(&from_);
+  return checkpoint == nullptr ? "" : checkpoint->written_at();
 }
 
 absl::StatusOr<StoredRows> WeightSource::stored_rows(const program::Weight& weight) const {

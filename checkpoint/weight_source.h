@@ -37,10 +37,10 @@ class WeightSource {
   // Random weights have every source.
   absl::Status check(const program::Weight& weight) const;
 
-  // What tells this source from any other, see Checkpoint::identity.
-  absl::StatusOr<std::string> identity() const;
-  // The same on another host, see Checkpoint::contents.
-  absl::StatusOr<std::string> contents() const;
+  // As of Checkpoint; of random weights their seed.
+  absl::StatusOr<std::string> stamp() const;
+  absl::StatusOr<std::string> contents(const SignOfLife& alive = {}) const;
+  absl::StatusOr<std::string> written_at() const;
 
   // Where plain rows of the weight, which passed check(), are in a file in the weight's own type;
   // else why they do not.

@@ -12,7 +12,7 @@
 namespace lockstep {
 
 // Of cluster.proto. Raised when an older worker or coordinator could not take part.
-inline constexpr uint32_t kProtocolVersion = 6;
+inline constexpr uint32_t kProtocolVersion = 7;
 
 // Metadata of the calls; values are lower-case hexadecimal digits.
 inline constexpr char kNonceMetadata[] = "lockstep-nonce";

@@ -41,6 +41,12 @@ absl::Status check_hosts(const cluster::Assignment& assignment) {
                           assignment.data_key().size());
 }
 
+SignOfLife sign_on(Progress* progress) {
+  return [progress] {
+    if (progress != nullptr) progress->add_load(1);
+  };
+}
+
 }  // namespace
 
 absl::Status check_load(const cluster::Assignment& assignment) {
@@ -86,19 +92,21 @@ int ranks_here(const cluster::Assignment& assignment) {
   return count;
 }
 
-absl::StatusOr<WeightSource> open_source(const cluster::Assignment& assignment) {
+absl::StatusOr<WeightSource> open_source(const cluster::Assignment& assignment,
+                                         Progress* progress) {
   if (assignment.random_weights()) return WeightSource(RandomWeights(assignment.random_seed()));
-  ASSIGN_OR_RETURN(Checkpoint checkpoint, Checkpoint::open(assignment.checkpoint()));
+  ASSIGN_OR_RETURN(Checkpoint checkpoint,
+                   Checkpoint::open(assignment.checkpoint(), sign_on(progress)));
   return WeightSource(std::move(checkpoint));
 }
 
-absl::StatusOr<std::string> source_identity(const WeightSource& source) {
-  ASSIGN_OR_RETURN(const std::string identity, source.identity());
-  return sha256(identity);
+absl::StatusOr<std::string> source_stamp(const WeightSource& source) {
+  ASSIGN_OR_RETURN(const std::string stamp, source.stamp());
+  return sha256(stamp);
 }
 
-absl::StatusOr<std::string> source_contents(const WeightSource& source) {
-  ASSIGN_OR_RETURN(const std::string contents, source.contents());
+absl::StatusOr<std::string> source_contents(const WeightSource& source, Progress* progress) {
+  ASSIGN_OR_RETURN(const std::string contents, source.contents(sign_on(progress)));
   return sha256(contents);
 }
 

@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "checkpoint/weight_source.h"
 #include "proto/cluster.pb.h"
+#include "worker/progress.h"
 
 namespace lockstep {
 
@@ -31,14 +32,15 @@ std::vector<int> hosts_of(const cluster::Assignment& assignment);
 // told.
 int ranks_here(const cluster::Assignment& assignment);
 
-// Opens the checkpoint's files and reads their headers, no weights.
-absl::StatusOr<WeightSource> open_source(const cluster::Assignment& assignment);
+// Opens the checkpoint's files and reads their headers, no weights. Shows `progress` meanwhile,
+// which may be null.
+absl::StatusOr<WeightSource> open_source(const cluster::Assignment& assignment, Progress* progress);
 
-// 64 hexadecimal digits, different wherever the weights could be: of a checkpoint's files (inode,
-// size, time of the last change) and their headers, or of the seed of random weights.
-absl::StatusOr<std::string> source_identity(const WeightSource& source);
+// WeightSource::stamp as 64 hexadecimal digits: whether this process would read again what it read.
+absl::StatusOr<std::string> source_stamp(const WeightSource& source);
 
-// The same of what a copy of the files has as well: sizes, headers, and bytes here and there.
-absl::StatusOr<std::string> source_contents(const WeightSource& source);
+// WeightSource::contents as 64 hexadecimal digits: whether two processes read the same weights.
+// Shows `progress` as above.
+absl::StatusOr<std::string> source_contents(const WeightSource& source, Progress* progress);
 
 }  // namespace lockstep

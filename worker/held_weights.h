@@ -14,7 +14,7 @@
 namespace lockstep {
 
 struct HeldWeights {
-  std::string identity;      // Of their source, see source_identity().
+  std::string stamp;         // Of their source, see source_stamp().
   program::Program program;  // Of which only the weights count.
   Bindings bindings;
   Weights weights;

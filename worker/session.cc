@@ -231,8 +231,8 @@ absl::StatusOr<WorkResult> Session::try_perform(const Work& work) {
       progress_.load = 0;
       progress_.bytes_loaded = 0;
       RETURN_IF_ERROR(check_assignment(*work.assignment));
-      ASSIGN_OR_RETURN(const WeightSource source, open_source(*work.assignment));
-      ASSIGN_OR_RETURN(result.identity, source_identity(source));
+      ASSIGN_OR_RETURN(const WeightSource source, open_source(*work.assignment, &progress_));
+      ASSIGN_OR_RETURN(result.stamp, source_stamp(source));
       return result;
     }
     case Work::kLoad:

@@ -15,15 +15,18 @@ namespace lockstep {
 
 // Describes the weights in memory, which outlive epochs and connections. Empty: there are none.
 struct KeptWeights {
-  std::string program;   // Serialized.
-  std::string source;    // Folder, or the seed of random weights, and how they were read.
-  std::string identity;  // As Ready.identity.
+  std::string program;  // Serialized.
+  std::string source;   // Folder, or the seed of random weights, and how they were read.
+  std::string stamp;    // Of their source, see source_stamp().
+  // The files were written after these weights or earlier ones had been read; until a Ready says
+  // so.
+  bool rewritten = false;
 };
 
 // One long action. At most one is under way; each is answered by exactly one work_done().
 struct Work {
   enum Kind {
-    kCheck,    // Check the assignment; WorkResult::identity says what its weights are now.
+    kCheck,    // Check the assignment; WorkResult::stamp says what its weights are now.
     kLoad,     // Meet the other ranks, then load the weights, see `keep`. Reply: Ready.
     kStart,    // Allocate KV pages. No reply.
     kStep,     // Reply: StepResult.
@@ -41,8 +44,8 @@ struct Work {
 
 struct WorkResult {
   absl::Status status = {};
-  cluster::WorkerMessage reply = {};  // The core adds the epoch, and its identity to Ready.
-  std::string identity = {};          // kCheck: of the source; loads: of what is in memory.
+  cluster::WorkerMessage reply = {};  // The core adds the epoch, and Ready.rewritten.
+  std::string stamp = {};             // kCheck: of the source; loads: of what is in memory.
   int64_t bytes_loaded = 0;           // kLoad: for the last LoadProgress; 0: none.
   absl::Status device = {};           // Not OK: it is of no more use to this process.
 };

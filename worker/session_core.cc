@@ -22,7 +22,7 @@ using session_action::Send;
 // The coordinator sends a Start and the null step at once, and else waits for answers.
 constexpr size_t kMaxQueued = 16;
 
-// Where the weights come from and how they are read: all that their identity does not say.
+// Where the weights come from and how they are read: all that their stamp does not say.
 std::string source_of(const cluster::Assignment& assignment) {
   return fmt::format("{}#{}#{}#{}", assignment.checkpoint(), assignment.random_weights(),
                      assignment.random_seed(), assignment.embedding_in_file());
@@ -167,7 +167,7 @@ void SessionCore::work_done(int64_t now, WorkResult result) {
       fail(result.status);
     } else if (done.kind == Work::kCheck) {
       phase_ = Phase::kLoading;
-      run_load(task_, result.identity);
+      run_load(task_, result.stamp);
     } else {
       on_reply(done, std::move(result));
     }
@@ -181,17 +181,19 @@ void SessionCore::remember(const Running& done, const WorkResult& result) {
   if (!loads || !result.status.ok()) return;
   *kept_ = {.program = done.task.assignment->program().SerializeAsString(),
             .source = source_of(*done.task.assignment),
-            .identity = result.identity};
+            .stamp = result.stamp,
+            .rewritten = kept_->rewritten};
 }
 
-// The assignment is sound, and its weights are now those of this identity.
-void SessionCore::run_load(const Task& task, const std::string& identity) {
+// The assignment is sound, and its weights are now those of this stamp.
+void SessionCore::run_load(const Task& task, const std::string& stamp) {
   const cluster::Assignment& assignment = *task.assignment;
-  const bool same = !assignment.reload() && !identity.empty() && kept_->identity == identity &&
-                    kept_->source == source_of(assignment) &&
+  const bool same_source = !kept_->stamp.empty() && kept_->source == source_of(assignment);
+  const bool same = !assignment.reload() && same_source && kept_->stamp == stamp &&
                     !fault_point("session.forget_weights");
+  if (same_source && kept_->stamp != stamp) kept_->rewritten = true;
   const bool keep = same && kept_->program == assignment.program().SerializeAsString();
-  if (!same) *kept_ = {};
+  if (!same) *kept_ = {.rewritten = kept_->rewritten};
   run({.kind = task.preload ? Work::kPreload : Work::kLoad, .keep = keep, .reuse = same && !keep},
       task);
 }
@@ -199,7 +201,7 @@ void SessionCore::run_load(const Task& task, const std::string& identity) {
 // Nobody wants it any more where another task came meanwhile.
 void SessionCore::on_preload_done(const Running& done, WorkResult result) {
   if (!preload_.has_value() || preload_->assignment != done.task.assignment) return;
-  if (result.status.ok() && done.kind == Work::kCheck) return run_load(*preload_, result.identity);
+  if (result.status.ok() && done.kind == Work::kCheck) return run_load(*preload_, result.stamp);
   preload_.reset();
   if (!result.status.ok()) {
     *result.reply.mutable_preloaded()->mutable_failure() = failure_of(result.status).failure();
@@ -220,7 +222,7 @@ void SessionCore::on_reply(const Running& done, WorkResult result) {
       all.mutable_progress()->set_bytes_total(result.bytes_loaded);
       send(done.task.epoch, std::move(all));
     }
-    result.reply.mutable_ready()->set_identity(result.identity);
+    result.reply.mutable_ready()->set_rewritten(std::exchange(kept_->rewritten, false));
   }
   send(done.task.epoch, std::move(result.reply));
 }

@@ -78,7 +78,7 @@ class SessionCore {
   void run_next();
   void run_message(cluster::CoordinatorMessage message);
   void run(Work work, const Task& task);
-  void run_load(const Task& task, const std::string& identity);
+  void run_load(const Task& task, const std::string& stamp);
   void on_preload_done(const Running& done, WorkResult result);
   void on_reply(const Running& done, WorkResult result);
   void remember(const Running& done, const WorkResult& result);

@@ -18,9 +18,10 @@ inline constexpr int kPackingVersion = 1;
 // As 64 hexadecimal digits.
 std::string sha256(const std::string& text);
 
-// SHA-256 of where the weights come from, their recipes, the kernels that
-// pack them, and what those make of small weights.
+// SHA-256 of the weights' source, their recipes, the kernels that pack them, and what those make of
+// small weights. `contents` is the source's, see source_contents(): a sample, which misses a few
+// rows that a fine-tune changed, so the times at which the files were written count, too.
 absl::StatusOr<std::string> weights_key(const program::Program& program, const Bindings& bindings,
-                                        const WeightSource& source);
+                                        const WeightSource& source, const std::string& contents);
 
 }  // namespace lockstep

@@ -71,11 +71,12 @@ void give_trace(const std::vector<OperatorTime>& operators, int64_t begin_ns, in
 absl::StatusOr<std::optional<PackedCache>> open_cache(const WorkerOptions& worker_options,
                                                       const Device& device, const Program& program,
                                                       const Bindings& bindings,
-                                                      const WeightSource& source, int64_t bytes) {
+                                                      const WeightSource& source,
+                                                      const std::string& contents, int64_t bytes) {
   const PackedCacheOptions& options = worker_options.weight_cache;
   const bool kept = device.is_host() && !options.folder.empty() && bytes >= options.least_bytes;
   if (!kept) return std::nullopt;
-  ASSIGN_OR_RETURN(std::string key, weights_key(program, bindings, source));
+  ASSIGN_OR_RETURN(std::string key, weights_key(program, bindings, source, contents));
   return PackedCache(options, std::move(key), worker_options.progress);
 }
 
@@ -105,7 +106,8 @@ class WorkerImpl final : public Worker {
                                                        const WorkerOptions& options);
 
   int64_t weight_bytes() const override { return weights_->bytes(); }
-  const std::string& identity() const override { return identity_; }
+  const std::string& stamp() const override { return stamp_; }
+  const std::string& contents() const override { return contents_; }
   const std::vector<std::string>& kernels() const override { return kernels_; }
   int64_t pages_possible() const override { return room_.pages; }
   int64_t sequences_possible() const override { return room_.sequences; }
@@ -142,7 +144,8 @@ class WorkerImpl final : public Worker {
   std::unique_ptr<Collective> collective_;
   Bindings bindings_;
   std::optional<Weights> weights_;
-  std::string identity_;
+  std::string stamp_;  // Of the weights' source.
+  std::string contents_;
   std::vector<std::string> kernels_;
   std::unique_ptr<Executor> executor_;
   Progress* progress_;
@@ -177,8 +180,9 @@ absl::Status WorkerImpl::prepare(const cluster::Assignment& assignment,
                                  const WorkerOptions& options) {
   RETURN_IF_ERROR(check_serves(backend_, program_.numeric_class()));
   device_.use_from_this_thread();
-  ASSIGN_OR_RETURN(const WeightSource source, open_source(assignment));
-  ASSIGN_OR_RETURN(identity_, source_identity(source));
+  ASSIGN_OR_RETURN(const WeightSource source, open_source(assignment, options.progress));
+  ASSIGN_OR_RETURN(stamp_, source_stamp(source));
+  ASSIGN_OR_RETURN(contents_, source_contents(source, options.progress));
   ProvenOptions proven{.folder = options.weight_cache.folder,
                        .wanted = {assignment.kernels().begin(), assignment.kernels().end()},
                        .progress = options.progress,
@@ -189,8 +193,8 @@ absl::Status WorkerImpl::prepare(const cluster::Assignment& assignment,
     mapped = map_embeddings(program_, source, &bindings_);
   }
   RETURN_IF_ERROR(load_weights(assignment, options, source));
-  ASSIGN_OR_RETURN(const std::string identity_now, source_identity(source));
-  if (identity_now != identity_) {
+  ASSIGN_OR_RETURN(const std::string stamp_now, source_stamp(source));
+  if (stamp_now != stamp_) {
     return unavailable("{}: the files were rewritten while they were read; they are read again",
                        assignment.checkpoint());
   }
@@ -208,7 +212,7 @@ absl::Status WorkerImpl::load_weights(const cluster::Assignment& assignment,
       options.memory_free_bytes > 0 ? options.memory_free_bytes : free_bytes_of(device_);
   std::unique_ptr<HeldWeights> none;
   std::unique_ptr<HeldWeights>& held = options.held != nullptr ? *options.held : none;
-  if (held != nullptr && held->identity != identity_) held.reset();
+  if (held != nullptr && held->stamp != stamp_) held.reset();
   if (held != nullptr && held->serve_all(program_, bindings_)) {
     RETURN_IF_ERROR(check_memory(device_, 0, buffers, assignment.loading_here(), free_bytes));
     spdlog::info("weights: all {} are in memory: nothing is read",
@@ -227,8 +231,9 @@ absl::Status WorkerImpl::load_weights(const cluster::Assignment& assignment,
   }
   RETURN_IF_ERROR(
       check_memory(device_, plan.bytes, buffers, assignment.loading_here(), free_bytes));
-  ASSIGN_OR_RETURN(const std::optional<PackedCache> cache,
-                   open_cache(options, device_, program_, bindings_, source, plan.bytes));
+  ASSIGN_OR_RETURN(
+      const std::optional<PackedCache> cache,
+      open_cache(options, device_, program_, bindings_, source, contents_, plan.bytes));
   ASSIGN_OR_RETURN(weights_, Weights::load(program_, bindings_, plan, source, device_, threads_,
                                            {.progress = options.progress,
                                             .cancelled = options.cancelled,
@@ -241,7 +246,7 @@ std::unique_ptr<HeldWeights> WorkerImpl::release() {
   drop_pages();
   executor_.reset();
   auto held = std::make_unique<HeldWeights>();
-  held->identity = identity_;
+  held->stamp = stamp_;
   *held->program.mutable_weights() = program_.weights();
   held->bindings = std::move(bindings_);
   held->weights = *std::move(weights_);

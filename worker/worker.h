@@ -55,8 +55,9 @@ class Worker {
   virtual ~Worker() = default;
 
   virtual int64_t weight_bytes() const = 0;
-  // Of what the weights were loaded from: see source_identity().
-  virtual const std::string& identity() const = 0;
+  // What the weights were loaded from, as it was then: see source_stamp() and source_contents().
+  virtual const std::string& stamp() const = 0;
+  virtual const std::string& contents() const = 0;
   // Of each linear, where kernels are proven: as cluster.Ready has them.
   virtual const std::vector<std::string>& kernels() const = 0;
   // KV pages that there is room for, and sequences whose state blocks there is room for beside

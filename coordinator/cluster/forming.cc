@@ -190,7 +190,6 @@ void ClusterCore::prove(int64_t now) {
   const int64_t most = options_.assignment.max_pages();
   epoch_.info.pages = most > 0 ? most : INT64_MAX;
   int other = 0;  // A rank that loaded another checkpoint than rank 0.
-  std::vector<WeightsOrigin> weights;
   std::vector<RankInfo> members;
   for (int rank = 0; rank < epoch_.ranks(); ++rank) {
     const cluster::Ready& ready = readies[rank].ready();
@@ -207,9 +206,7 @@ void ClusterCore::prove(int64_t now) {
                        .isa = hello.isa(),
                        .weight_bytes = ready.weight_bytes(),
                        .operators = epoch_.operators[rank]});
-    weights.push_back(
-        {.host = hello.host(), .identity = ready.identity(), .contents = ready.contents()});
-    if (!weights[rank].same_as(weights[0])) other = rank;
+    if (ready.contents() != readies[0].ready().contents()) other = rank;
   }
   if (other > 0) {
     const absl::Status why = failed_precondition(
@@ -224,7 +221,7 @@ void ClusterCore::prove(int64_t now) {
     abort_members("the checkpoint was rewritten");
     return open_epoch(now, std::move(roster), /*reload=*/true);
   }
-  epoch_.info.weights = std::move(weights[0]);
+  epoch_.info.weights = fmt::format("{}#{}", readies[0].ready().contents(), rewrites_);
   epoch_.info.members = std::make_shared<const std::vector<RankInfo>>(std::move(members));
   cluster::CoordinatorMessage start;
   start.mutable_start()->set_pages(epoch_.info.pages);

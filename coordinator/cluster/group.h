@@ -33,18 +33,6 @@ struct RankInfo {
   std::vector<OperatorName> operators;  // By instruction.
 };
 
-// The files that weights are from. A copy of them on another host is another one, whatever is in
-// it.
-struct WeightsOrigin {
-  std::string host;
-  std::string identity;  // Of the files there, as of cluster.Ready.
-  std::string contents;
-
-  bool same_as(const WeightsOrigin& other) const {
-    return host == other.host ? identity == other.identity : contents == other.contents;
-  }
-};
-
 // What the group can do, fixed for an epoch.
 struct GroupInfo {
   uint64_t epoch = 0;
@@ -63,7 +51,8 @@ struct GroupInfo {
   std::string numeric_class;
   std::string kernels;  // digest_of() those that were proven, part of the class.
   std::string strategy;
-  WeightsOrigin weights;
+  // Names the weights: groups with the same name compute with the same ones, on whatever hosts.
+  std::string weights;
   bool follows_a_kill = false;  // Somebody ended a worker that was in the group before.
   // In rank order; null where nobody knows.
   std::shared_ptr<const std::vector<RankInfo>> members;

@@ -30,12 +30,11 @@ absl::Status check_ready(const cluster::Ready& ready) {
   RETURN_IF_ERROR(check_range("Ready.pages", ready.pages(), 1, INT64_MAX));
   RETURN_IF_ERROR(check_range("Ready.sequences", ready.sequences(), 0, INT64_MAX));
   RETURN_IF_ERROR(check_range("Ready.weight_bytes", ready.weight_bytes(), 0, kMaxWeightBytes));
-  RETURN_IF_ERROR(check_text("Ready.contents", ready.contents()));
   RETURN_IF_ERROR(check_range("Ready.kernels", ready.kernels_size(), 0, kMaxLinears));
   for (const std::string& names : ready.kernels()) {
     RETURN_IF_ERROR(check_text("Ready.kernels", names));
   }
-  return check_text("Ready.identity", ready.identity());
+  return check_text("Ready.contents", ready.contents());
 }
 
 // Operators in their order, one after the other, within the step.

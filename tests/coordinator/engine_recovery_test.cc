@@ -181,9 +181,9 @@ TEST_F(EngineRecoveryTest, WithoutAGroupRequestsEndByDeadlineCancelAndDrain) {
 
 // ---- The next group is another one ----
 
-GroupInfo changed(GroupInfo info, const std::string& numeric_class, const std::string& identity) {
+GroupInfo changed(GroupInfo info, const std::string& numeric_class, const std::string& weights) {
   info.numeric_class = numeric_class;
-  info.weights.identity = identity;
+  info.weights = weights;
   return info;
 }
 
@@ -270,23 +270,6 @@ TEST_F(EngineRecoveryTest, WhatDoesNotFitASmallerGroupWaitsForALargerOne) {
   EXPECT_EQ(driven.core().demand(), Demand::kNone);
   EXPECT_EQ(finish(*waits)[0].tokens, finish(*alone)[0].tokens);
   EXPECT_EQ(finish(*fits)[0].tokens.size(), 20u);
-}
-
-TEST_F(EngineRecoveryTest, ACopyOfTheWeightsOnAnotherHostIsAsGood) {
-  Driven driven(model_);
-  GroupInfo info = fake_info(model_, 1);
-  driven.core().group_lost(kLost);
-  info.weights = {.host = "a", .identity = "a's file", .contents = "these"};
-  driven.form(info);
-  const std::shared_ptr<Stream> told = driven.submit(request_of(1, 3, 9));
-  driven.act();
-  driven.answer();
-  driven.core().group_lost(kLost);
-  info.weights = {.host = "b", .identity = "b's file", .contents = "these"};
-  driven.form(info);
-  driven.run();
-  EXPECT_EQ(message_of(told->status()), "");
-  EXPECT_EQ(finish(*told)[0].tokens.size(), 9u);
 }
 
 // ---- A request for which groups are lost ----

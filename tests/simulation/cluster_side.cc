@@ -218,7 +218,7 @@ void ClusterSide::spoil(ToCoordinator* message) {
     hello.set_read_rate(hello.read_rate() * (1 + hello.pid() % 3));
   }
   if (world_.planted(Plant::kIdentityIgnored) && message->has_ready()) {
-    message->mutable_ready()->set_identity("any");
+    message->mutable_ready()->set_contents("any");
   }
   if (world_.planted(Plant::kStuckIgnored) && message->has_heartbeat()) {
     message->mutable_heartbeat()->set_progress(static_cast<uint64_t>(world_.now()));

@@ -15,7 +15,7 @@ constexpr int kParts = 4;  // Of half a step, and of a load: between them progre
 constexpr int64_t kWeightBytes = 1'000;
 constexpr int64_t kShortMs = 12;
 
-std::string identity_of(int checkpoint) { return fmt::format("checkpoint {}", checkpoint); }
+std::string stamp_of(int checkpoint) { return fmt::format("checkpoint {}", checkpoint); }
 
 }  // namespace
 
@@ -130,7 +130,7 @@ void RankWork::check() {
   vitals_.bytes_loaded = 0;
   later(host_.world.between(1, 10), [this] {
     checked_ = host_.checkpoint;
-    finish({.identity = identity_of(checked_)});
+    finish({.stamp = stamp_of(checked_)});
   });
 }
 
@@ -209,13 +209,12 @@ void RankWork::read_weights() {
 void RankWork::loaded() {
   if (!failure_.ok()) return fail();
   weights_.whole = true;
-  WorkResult result{.identity = identity_of(weights_.checkpoint),
-                    .bytes_loaded = vitals_.bytes_loaded};
+  WorkResult result{.stamp = stamp_of(weights_.checkpoint), .bytes_loaded = vitals_.bytes_loaded};
   if (work_->kind == Work::kPreload) {
     result.reply.mutable_preloaded()->set_weight_bytes(lie_ == Lie::kPreloaded ? -1 : kWeightBytes);
     return finish(std::move(result));
   }
-  result.reply.mutable_ready()->set_contents(result.identity);
+  result.reply.mutable_ready()->set_contents(result.stamp);
   result.reply.mutable_ready()->set_pages(pages());
   if (host_.model.blocks > 0) {
     const bool first = rank_ == 0;  // It has the fewest.

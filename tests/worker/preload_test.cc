@@ -14,7 +14,7 @@ namespace {
 class PreloadTest : public SessionStory {
  protected:
   static WorkResult held() {
-    WorkResult result{.identity = "i"};
+    WorkResult result{.stamp = "i"};
     result.reply.mutable_preloaded()->set_weight_bytes(70);
     return result;
   }
@@ -24,7 +24,7 @@ class PreloadTest : public SessionStory {
 
 TEST_F(PreloadTest, WhatWasPreloadedIsKeptByTheRank) {
   EXPECT_EQ(on(preload(5)), Story({"run check 5"}));
-  EXPECT_EQ(done({.identity = "i"}), Story({"run preload 5"}));
+  EXPECT_EQ(done({.stamp = "i"}), Story({"run preload 5"}));
   EXPECT_EQ(done(held()), Story({"send preloaded 5"}));
   EXPECT_EQ(last_.preloaded().weight_bytes(), 70);
   load(6, "i", true);
@@ -32,16 +32,16 @@ TEST_F(PreloadTest, WhatWasPreloadedIsKeptByTheRank) {
 
 TEST_F(PreloadTest, APreloadOfTheNextGroupKeepsWhatItCan) {
   on(preload(1));
-  done({.identity = "i"});
+  done({.stamp = "i"});
   done(held());
   on(preload(2));
-  EXPECT_EQ(done({.identity = "i"}), Story({"run preload 2 keep"}));
+  EXPECT_EQ(done({.stamp = "i"}), Story({"run preload 2 keep"}));
   EXPECT_EQ(done(held()), Story({"send preloaded 2"}));
   on(preload(3, 101));
-  EXPECT_EQ(done({.identity = "i"}), Story({"run preload 3 reuse"}));
+  EXPECT_EQ(done({.stamp = "i"}), Story({"run preload 3 reuse"}));
   EXPECT_EQ(done(held()), Story({"send preloaded 3"}));
   on(preload(4, 101));
-  EXPECT_EQ(done({.identity = "another checkpoint"}), Story({"run preload 4"}));
+  EXPECT_EQ(done({.stamp = "another checkpoint"}), Story({"run preload 4"}));
 }
 
 TEST_F(PreloadTest, APreloadThatFailsSaysWhyAndEndsNothing) {
@@ -50,11 +50,11 @@ TEST_F(PreloadTest, APreloadThatFailsSaysWhyAndEndsNothing) {
             Story({"send preloaded 3"}));
   EXPECT_EQ(last_.preloaded().failure().message(), "a bad program");
   on(preload(4));
-  done({.identity = "i"});
+  done({.stamp = "i"});
   EXPECT_EQ(done({.status = absl::ResourceExhaustedError("no room")}), Story({"send preloaded 4"}));
   EXPECT_EQ(last_.preloaded().failure().code(),
             static_cast<int>(absl::StatusCode::kResourceExhausted));
-  EXPECT_EQ(kept_.identity, "");
+  EXPECT_EQ(kept_.stamp, "");
   load_and_start(5);
 }
 
@@ -66,12 +66,12 @@ TEST_F(PreloadTest, AnAssignmentOfOtherWeightsEndsThePreloadUnderWay) {
   for (cluster::CoordinatorMessage other : {assignment(2, "another folder"), reload, other_part}) {
     const uint64_t epoch = ++epoch_;
     on(preload(epoch));
-    done({.identity = "i"});
+    done({.stamp = "i"});
     other.set_epoch(++epoch_);
     EXPECT_EQ(on(other), Story({"abort"}));
     EXPECT_EQ(done({.status = absl::CancelledError("cancelled")}),
               Story({fmt::format("run check {}", epoch_)}));
-    EXPECT_EQ(done({.identity = "i"}), Story({fmt::format("run load {}", epoch_)}));
+    EXPECT_EQ(done({.stamp = "i"}), Story({fmt::format("run load {}", epoch_)}));
     on(abort_of(epoch_));
     done({.status = absl::CancelledError("cancelled")});
   }
@@ -79,7 +79,7 @@ TEST_F(PreloadTest, AnAssignmentOfOtherWeightsEndsThePreloadUnderWay) {
 
 TEST_F(PreloadTest, ThePreloadUnderWayGoesOnForTheAssignmentThatWantsIt) {
   on(preload(1));
-  done({.identity = "i"});
+  done({.stamp = "i"});
   EXPECT_EQ(on(assignment(2)), Story());
   now_ += kHeartbeatMs;
   EXPECT_EQ(tick({.load_progress = 9}), Story({"send heartbeat 2"}));
@@ -88,12 +88,12 @@ TEST_F(PreloadTest, ThePreloadUnderWayGoesOnForTheAssignmentThatWantsIt) {
   now_ += kHeartbeatMs;
   tick({.load_progress = 9});
   EXPECT_EQ(last_.heartbeat().progress(), 0u);
-  EXPECT_EQ(done({.identity = "i"}), Story({"run load 2 keep"}));
+  EXPECT_EQ(done({.stamp = "i"}), Story({"run load 2 keep"}));
 }
 
 TEST_F(PreloadTest, APreloadThatGoesOnEndsWithTheEpochThatWantsIt) {
   on(preload(1));
-  done({.identity = "i"});
+  done({.stamp = "i"});
   on(assignment(2));
   EXPECT_EQ(on(assignment(3)), Story());
   EXPECT_EQ(on(abort_of(3)), Story({"abort"}));
@@ -102,18 +102,18 @@ TEST_F(PreloadTest, APreloadThatGoesOnEndsWithTheEpochThatWantsIt) {
 
 TEST_F(PreloadTest, WhatAPreloadThatGoesOnCouldNotLoadIsLoaded) {
   on(preload(1));
-  done({.identity = "i"});
+  done({.stamp = "i"});
   on(assignment(2));
   EXPECT_EQ(done({.status = absl::ResourceExhaustedError("no room")}), Story({"run check 2"}));
-  EXPECT_EQ(done({.identity = "i"}), Story({"run load 2"}));
+  EXPECT_EQ(done({.stamp = "i"}), Story({"run load 2"}));
 }
 
 TEST_F(PreloadTest, TheLastOfSeveralPreloadsCounts) {
   on(preload(1));
   EXPECT_EQ(on(preload(2)), Story({"abort"}));
   EXPECT_EQ(on(preload(3)), Story());
-  EXPECT_EQ(done({.identity = "i"}), Story({"run check 3"}));
-  EXPECT_EQ(done({.identity = "i"}), Story({"run preload 3"}));
+  EXPECT_EQ(done({.stamp = "i"}), Story({"run check 3"}));
+  EXPECT_EQ(done({.stamp = "i"}), Story({"run preload 3"}));
   EXPECT_EQ(done(held()), Story({"send preloaded 3"}));
 }
 
@@ -127,7 +127,7 @@ TEST_F(PreloadTest, ARankPreloadsNothing) {
 
 TEST_F(PreloadTest, WhilePreloadingItSaysNoProgress) {
   on(preload(1));
-  done({.identity = "i"});
+  done({.stamp = "i"});
   now_ += kHeartbeatMs;
   EXPECT_EQ(tick({.load_progress = 9, .bytes_loaded = 9, .bytes_to_load = 10}),
             Story({"send heartbeat 0"}));

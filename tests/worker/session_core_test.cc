@@ -61,7 +61,7 @@ TEST_F(SessionCoreTest, ANewAssignmentWaitsForTheWorkOfTheOldEpochWhichIsAborted
   EXPECT_EQ(on(assignment(2)), Story({"abort"}));
   EXPECT_EQ(on(assignment(3)), Story());
   EXPECT_EQ(step_done(), Story({"run check 3"}));  // The old epoch's result is dropped.
-  EXPECT_EQ(done({.identity = "i"}), Story({"run load 3 keep"}));
+  EXPECT_EQ(done({.stamp = "i"}), Story({"run load 3 keep"}));
 }
 
 TEST_F(SessionCoreTest, AWorkerThatWasStoppedAnswersInItsOldEpoch) {
@@ -99,7 +99,7 @@ TEST_F(SessionCoreTest, StepsAndLogitsBeforeTheStartEndTheEpoch) {
     on(assignment(++epoch));
     early.set_epoch(epoch);
     EXPECT_EQ(on(early), Story());  // While the weights are looked at.
-    done({.identity = "i"});
+    done({.stamp = "i"});
     ASSERT_EQ(done(loaded("i")).back(), fmt::format("send failure {}", epoch));
     EXPECT_EQ(last_.failure().code(), static_cast<int>(absl::StatusCode::kFailedPrecondition));
   }
@@ -119,14 +119,14 @@ TEST_F(SessionCoreTest, MoreMessagesThanAnybodySendsEndTheEpoch) {
 
 // --- Weights that are kept.
 
-TEST_F(SessionCoreTest, KeptWeightsServeTheNextEpochOnlyIfProgramSourceAndIdentityAreTheSame) {
+TEST_F(SessionCoreTest, KeptWeightsServeTheNextEpochOnlyIfProgramSourceAndStampAreTheSame) {
   load(1);
   load(2, "i", true);
   load(3, "another checkpoint");
   load(4, "another checkpoint", true);
   const auto loads_anew = [this](const cluster::CoordinatorMessage& message) {
     on(message);
-    return done({.identity = "another checkpoint"}) ==
+    return done({.stamp = "another checkpoint"}) ==
            Story({fmt::format("run load {}", message.epoch())});
   };
   EXPECT_TRUE(loads_anew(assignment(5, "another folder")));
@@ -134,7 +134,7 @@ TEST_F(SessionCoreTest, KeptWeightsServeTheNextEpochOnlyIfProgramSourceAndIdenti
   cluster::CoordinatorMessage other = assignment(6, "another folder");
   other.mutable_assignment()->mutable_program()->set_vocab(101);
   on(other);
-  EXPECT_EQ(done({.identity = "another checkpoint"}), Story({"run load 6 reuse"}));
+  EXPECT_EQ(done({.stamp = "another checkpoint"}), Story({"run load 6 reuse"}));
   done(loaded("another checkpoint"));
   other.set_epoch(7);
   other.mutable_assignment()->set_embedding_in_file(true);
@@ -145,35 +145,56 @@ TEST_F(SessionCoreTest, KeptWeightsServeTheNextEpochOnlyIfProgramSourceAndIdenti
   EXPECT_TRUE(loads_anew(other));
 }
 
+// Contents are a sample: that the files were written is more than a peer can see.
+TEST_F(SessionCoreTest, WhoeverReadsRewrittenFilesAnewSaysSoOnce) {
+  load(1);
+  EXPECT_FALSE(last_.ready().rewritten());
+  on(assignment(2));
+  EXPECT_EQ(done({.stamp = "new"}), Story({"run load 2"}));
+  done({.status = absl::DeadlineExceededError("nobody came")});
+  load(3, "new");
+  EXPECT_TRUE(last_.ready().rewritten());
+  load(4, "new", true);
+  EXPECT_FALSE(last_.ready().rewritten());
+}
+
+TEST_F(SessionCoreTest, AnotherFolderIsNoRewrittenOne) {
+  load(1);
+  on(assignment(2, "another folder"));
+  EXPECT_EQ(done({.stamp = "another"}), Story({"run load 2"}));
+  done(loaded("another"));
+  EXPECT_FALSE(last_.ready().rewritten());
+}
+
 TEST_F(SessionCoreTest, AnAssignmentCanAskForARead) {
   load(1);
   cluster::CoordinatorMessage message = assignment(2);
   message.mutable_assignment()->set_reload(true);
   on(message);
-  EXPECT_EQ(done({.identity = "i"}), Story({"run load 2"}));
+  EXPECT_EQ(done({.stamp = "i"}), Story({"run load 2"}));
 }
 
 TEST_F(SessionCoreTest, WeightsThatCouldNotBeLoadedAreNotKept) {
   load(1);
   on(assignment(2));
-  EXPECT_EQ(done({.identity = "new"}), Story({"run load 2"}));
+  EXPECT_EQ(done({.stamp = "new"}), Story({"run load 2"}));
   done({.status = absl::ResourceExhaustedError("no memory")});
-  EXPECT_EQ(kept_.identity, "");
+  EXPECT_EQ(kept_.stamp, "");
   on(assignment(3));
-  EXPECT_EQ(done({.identity = "i"}), Story({"run load 3"}));
+  EXPECT_EQ(done({.stamp = "i"}), Story({"run load 3"}));
 }
 
 TEST_F(SessionCoreTest, AMeetingThatFailsLosesNoWeights) {
   load(1);
   on(assignment(2));
-  done({.identity = "i"});
+  done({.stamp = "i"});
   done({.status = absl::DeadlineExceededError("nobody came")});
   load(3, "i", true);
 }
 
 TEST_F(SessionCoreTest, WeightsThatAreLoadedInAnEpochThatIsOverAreKeptAllTheSame) {
   on(assignment(1));
-  done({.identity = "i"});
+  done({.stamp = "i"});
   EXPECT_EQ(on(abort_of(1)), Story({"abort"}));
   EXPECT_EQ(done(loaded("i")), Story());
   load(2, "i", true);
@@ -200,7 +221,7 @@ TEST_F(SessionCoreTest, ProgressOnlyGrowsWithinAnEpochAndIsComparableOnceStepsRu
             kStepsProgress);
   on(assignment(2));  // The counters are still those of the epoch before.
   EXPECT_EQ(beat({.load_progress = 1'000'000, .instructions = 7}).heartbeat().progress(), 0u);
-  done({.identity = "new"});
+  done({.stamp = "new"});
   EXPECT_EQ(beat({.load_progress = 10, .instructions = 7}).heartbeat().progress(), 10u);
   done(loaded("new"));
   EXPECT_EQ(beat({.load_progress = 20, .instructions = 7}).heartbeat().progress(), 20u);
@@ -215,7 +236,7 @@ TEST_F(SessionCoreTest, ProgressOnlyGrowsWithinAnEpochAndIsComparableOnceStepsRu
 
 TEST_F(SessionCoreTest, LoadingIsToldWithHeartbeatsAndItsEndWithReady) {
   on(assignment(1));
-  done({.identity = "i"});
+  done({.stamp = "i"});
   now_ += kHeartbeatMs;
   const Vitals vitals{.bytes_loaded = 5, .bytes_to_load = 50};
   EXPECT_EQ(tick(vitals), Story({"send heartbeat 1", "send progress 1"}));

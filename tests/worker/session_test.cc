@@ -99,7 +99,7 @@ TEST(SessionTest, WeightsOutliveTheConnection) {
   Connection second(&kept);
   const cluster::Ready after = second.ready(assign(1, layer_program()), &loaded);
   EXPECT_FALSE(loaded);
-  EXPECT_EQ(after.identity(), before.identity());
+  EXPECT_EQ(after.contents(), before.contents());
   second.send(start(1));
   second.send(step(1, 1));
   EXPECT_TRUE(second.next().has_result());
@@ -202,16 +202,16 @@ TEST(SessionTest, ASurvivorOfARewrittenCheckpointLoadsItAnewAndSaysSo) {
   write_checkpoint(folder.path(), layer_program(), 1);
   KeptWorker kept, fresh;
   Connection survivor(&kept);
-  const std::string before = survivor.ready(of_checkpoint(1)).identity();
+  const std::string before = survivor.ready(of_checkpoint(1)).contents();
   const std::string old_logits = logits(survivor, 1);
-  EXPECT_EQ(survivor.ready(of_checkpoint(2)).identity(), before);
+  EXPECT_EQ(survivor.ready(of_checkpoint(2)).contents(), before);
 
   std::filesystem::remove(folder.path() / "model.safetensors");
   write_checkpoint(folder.path(), layer_program(), 2);
   Connection rejoining(&fresh);
-  const std::string after = rejoining.ready(of_checkpoint(3)).identity();
+  const std::string after = rejoining.ready(of_checkpoint(3)).contents();
   EXPECT_NE(after, before);
-  EXPECT_EQ(survivor.ready(of_checkpoint(3)).identity(), after);
+  EXPECT_EQ(survivor.ready(of_checkpoint(3)).contents(), after);
   const std::string new_logits = logits(survivor, 3);
   EXPECT_NE(new_logits, old_logits);
   EXPECT_EQ(new_logits, logits(rejoining, 3));

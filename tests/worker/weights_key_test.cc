@@ -19,7 +19,8 @@ namespace fs = std::filesystem;
 
 std::string key_of(const program::Program& program, const WeightSource& source,
                    Isa isa = Isa::kPortable) {
-  const auto key = weights_key(program, bind(program, cpu_backend(isa)).value(), source);
+  const auto key = weights_key(program, bind(program, cpu_backend(isa)).value(), source,
+                               source.contents().value());
   EXPECT_TRUE(key.ok()) << key.status();
   return key.value_or("");
 }
@@ -53,8 +54,8 @@ TEST(WeightsKeyTest, DiffersWithWhatAPackerMakesOfASmallWeight) {
   changed.pack = [](const PackArgs& args) { static_cast<char*>(args.packed)[0] = 1; };
   Bindings others = bindings;
   others.packers[1] = &changed;
-  EXPECT_NE(weights_key(program, bindings, random).value(),
-            weights_key(program, others, random).value());
+  EXPECT_NE(weights_key(program, bindings, random, "").value(),
+            weights_key(program, others, random, "").value());
 }
 
 // A checkpoint of the tiny program's sources.
@@ -86,13 +87,28 @@ TEST(WeightsKeyTest, AFileThatWasWrittenAgainIsAnotherSource) {
   const std::string key = key_of(source.program, source.open());
   EXPECT_EQ(key, key_of(source.program, source.open()));
   fs::last_write_time(source.path(), fs::last_write_time(source.path()) + std::chrono::seconds(1));
-  const std::string touched = key_of(source.program, source.open());
-  EXPECT_NE(key, touched);
+  EXPECT_NE(key, key_of(source.program, source.open()));
+}
+
+// An image that is pulled again, or a copy by `cp -p`: another inode, perhaps another device.
+TEST(WeightsKeyTest, ACopyWithItsTimesIsTheSameSource) {
+  const Source source;
+  const std::string key = key_of(source.program, source.open());
   const auto time = fs::last_write_time(source.path());
   fs::copy_file(source.path(), source.folder.path() / "copy");
   fs::rename(source.folder.path() / "copy", source.path());
   fs::last_write_time(source.path(), time);
-  EXPECT_NE(touched, key_of(source.program, source.open()));  // Another file of that name and time.
+  EXPECT_EQ(key, key_of(source.program, source.open()));
+}
+
+// Archives and images give all files one time, and file systems give inodes out again.
+TEST(WeightsKeyTest, OtherWeightsOfTheSameTimeAreAnotherSource) {
+  const Source source;
+  const std::string key = key_of(source.program, source.open());
+  const auto time = fs::last_write_time(source.path());
+  source.write(2);
+  fs::last_write_time(source.path(), time);
+  EXPECT_NE(key, key_of(source.program, source.open()));
 }
 
 TEST(WeightsKeyTest, WeightsFromAFileHaveTheSameBits) {
@@ -103,7 +119,7 @@ TEST(WeightsKeyTest, WeightsFromAFileHaveTheSameBits) {
     const Bindings bindings = bind(program, cpu_backend(Isa::kPortable)).value();
     const WeightPlan plan = plan_weights(program, bindings);
     const PackedCache cache({.folder = folder.path().string()},
-                            weights_key(program, bindings, source.open()).value());
+                            weights_key(program, bindings, source.open(), "").value());
     ThreadPool pool(2);
     const std::unique_ptr<Device> device = host_device();
     const auto load = [&](const PackedCache* from) {

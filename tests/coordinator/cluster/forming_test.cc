@@ -103,14 +103,14 @@ TEST(FormingTest, MessagesOfAnotherEpochAreDropped) {
 TEST(FormingTest, RanksThatLoadedDifferentCheckpointsAllLoadAgain) {
   VirtualCluster cluster(VirtualCluster::default_options());
   const LinkId kept = cluster.join();
-  const LinkId fresh = cluster.join(VirtualCluster::default_hello(), {.identity = "checkpoint 2"});
+  const LinkId fresh = cluster.join(VirtualCluster::default_hello(), {.contents = "checkpoint 2"});
   cluster.worker(kept).received.clear();
   // The survivor reads the new bytes once it is told to.
   cluster.worker(kept).loads = false;
   cluster.want_group();
   cluster::WorkerMessage ready;
   ready.mutable_ready()->set_pages(5);
-  ready.mutable_ready()->set_identity("checkpoint 1");
+  ready.mutable_ready()->set_contents("checkpoint 1");
   cluster.say(kept, ready);
   EXPECT_FALSE(cluster.formed());
   EXPECT_THAT(cluster.log(), HasSubstr("/models/one was rewritten"));
@@ -118,7 +118,7 @@ TEST(FormingTest, RanksThatLoadedDifferentCheckpointsAllLoadAgain) {
   EXPECT_TRUE(cluster.worker(fresh).assignment().reload());
   EXPECT_EQ(cluster.worker(fresh).assignment().loading_here(), 2);
   ready.set_epoch(cluster.worker(kept).epoch);
-  ready.mutable_ready()->set_identity("checkpoint 2");
+  ready.mutable_ready()->set_contents("checkpoint 2");
   cluster.say(kept, ready);
   EXPECT_TRUE(cluster.formed());
 }
@@ -126,13 +126,29 @@ TEST(FormingTest, RanksThatLoadedDifferentCheckpointsAllLoadAgain) {
 TEST(FormingTest, CheckpointsThatDifferAfterLoadingAgainFailTheTryAndNotTheServer) {
   VirtualCluster cluster(VirtualCluster::default_options());
   const LinkId first = cluster.join();
-  cluster.join(VirtualCluster::default_hello(), {.identity = "checkpoint 2"});
+  cluster.join(VirtualCluster::default_hello(), {.contents = "checkpoint 2"});
   cluster.want_group();
   EXPECT_FALSE(cluster.formed());
   EXPECT_EQ(cluster.hopeless(), "");
-  cluster.worker(first).identity = "checkpoint 2";
+  cluster.worker(first).contents = "checkpoint 2";
   cluster.pass(500);
   EXPECT_TRUE(cluster.formed());
+}
+
+TEST(FormingTest, GroupsOfOneCheckpointNameItAlikeAndWhoReadRewrittenFilesEndsThat) {
+  VirtualCluster cluster(VirtualCluster::default_options());
+  const LinkId first = cluster.join();
+  cluster.join();
+  cluster.want_group();
+  const std::string weights = cluster.info().weights;
+  cluster.hang_up(first);
+  const LinkId second = cluster.join();
+  cluster.want_group();
+  EXPECT_EQ(cluster.info().weights, weights);
+  cluster.hang_up(second);
+  cluster.join(VirtualCluster::default_hello(), {.rewritten = true});
+  cluster.want_group();
+  EXPECT_NE(cluster.info().weights, weights);
 }
 
 // ---- What a worker may not say ----

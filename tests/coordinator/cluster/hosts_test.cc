@@ -23,8 +23,8 @@ cluster::Hello on_host(const std::string& host, const std::string& data_address,
 
 TEST(HostsTest, WorkersOfSeveralHostsLearnEachOthersAddressesAndAKey) {
   VirtualCluster cluster(VirtualCluster::default_options());
-  const LinkId first = cluster.join(on_host("a", "10.0.0.1:1"), {.identity = "inode 1"});
-  const LinkId second = cluster.join(on_host("b", "10.0.0.2:2"), {.identity = "inode 2"});
+  const LinkId first = cluster.join(on_host("a", "10.0.0.1:1"));
+  const LinkId second = cluster.join(on_host("b", "10.0.0.2:2"));
   cluster.want_group();
   EXPECT_TRUE(cluster.formed());  // A copy of the same files serves.
   for (const LinkId link : {first, second}) {

@@ -167,7 +167,7 @@ TEST_F(LivenessTest, ReadyIsFalseBeforeAGroupIsFormedAndAfterItIsLost) {
   EXPECT_FALSE(ready());
   cluster::WorkerMessage message;
   message.mutable_ready()->set_pages(1);
-  message.mutable_ready()->set_identity("checkpoint 1");
+  message.mutable_ready()->set_contents("checkpoint 1");
   cluster_.say(third, message);
   EXPECT_TRUE(ready());
 }

@@ -190,8 +190,8 @@ void VirtualCluster::answer(VirtualWorker& worker, const cluster::CoordinatorMes
   } else if (message.has_assignment()) {
     reply.mutable_ready()->set_pages(worker.pages);
     reply.mutable_ready()->set_weight_bytes(worker.weight_bytes);
-    reply.mutable_ready()->set_identity(worker.identity);
     reply.mutable_ready()->set_contents(worker.contents);
+    reply.mutable_ready()->set_rewritten(std::exchange(worker.rewritten, false));
     for (size_t i = 0; i < worker.kernels.size(); ++i) {
       std::string all;
       const bool told = worker.obeys && message.assignment().kernels_size() > 0;

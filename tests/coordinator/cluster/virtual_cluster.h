@@ -26,8 +26,8 @@ struct VirtualWorker {
   bool waits = false;     // They say that it waits for a peer.
   int64_t pages = 10;
   int64_t weight_bytes = 1'000;
-  std::string identity = "checkpoint 1";
-  std::string contents = "the same everywhere";
+  std::string contents = "checkpoint 1";
+  bool rewritten = false;  // Its next Ready says so.
   // Of each linear, all that it has proven: it computes by the first, or by what it is told.
   std::vector<std::vector<std::string>> kernels = {};
   bool obeys = true;  // What it is told of kernels.

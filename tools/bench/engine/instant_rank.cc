@@ -83,7 +83,7 @@ class InstantRank {
       epoch_ = message.epoch();
       reply.mutable_ready()->set_pages(std::min(kPages, message.assignment().max_pages()));
       reply.mutable_ready()->set_weight_bytes(1);
-      reply.mutable_ready()->set_identity("bench");
+      reply.mutable_ready()->set_contents("bench");
       write(reply);
     } else if (message.has_step()) {
       answer_step(message.step(), reply);
