@@ -11,6 +11,7 @@
 #include <initializer_list>
 
 #include "base/check.h"
+#include "base/status.h"
 
 namespace lockstep {
 namespace {
@@ -51,6 +52,19 @@ std::string draw_nonce() {
   std::string nonce(kNonceBytes, '\0');
   LOCKSTEP_CHECK(getentropy(nonce.data(), nonce.size()) == 0);
   return nonce;
+}
+
+absl::Status check_join_token(std::string_view token) {
+  if (token.size() >= kMinTokenBytes) return absl::OkStatus();
+  return invalid_argument(
+      "LOCKSTEP_JOIN_TOKEN: must have at least {} characters, found {}; `openssl rand -hex 16` "
+      "makes one",
+      kMinTokenBytes, token.size());
+}
+
+std::string nonce_mac(std::string_view key, std::string_view stated, std::string_view worker_nonce,
+                      std::string_view peer) {
+  return hmac_sha256(key, {"lockstep nonce", stated, worker_nonce, peer});
 }
 
 std::string coordinator_proof(std::string_view token, std::string_view worker_nonce,

@@ -9,6 +9,8 @@
 #include <string>
 #include <string_view>
 
+#include "absl/status/status.h"
+
 namespace lockstep {
 
 // Of cluster.proto. Raised when an older worker or coordinator could not take part.
@@ -16,11 +18,22 @@ inline constexpr uint32_t kProtocolVersion = 7;
 
 // Metadata of the calls; values are lower-case hexadecimal digits.
 inline constexpr char kNonceMetadata[] = "lockstep-nonce";
+inline constexpr char kWorkerNonceMetadata[] = "lockstep-worker-nonce";
 inline constexpr char kProofMetadata[] = "lockstep-proof";
 inline constexpr size_t kNonceBytes = 32;
 
+// A stranger who asks for one challenge may try guesses of the token offline: it is no word.
+inline constexpr size_t kMinTokenBytes = 16;
+// kInvalidArgument: the token is shorter than that.
+absl::Status check_join_token(std::string_view token);
+
 // Nobody can guess it, and none comes twice.
 std::string draw_nonce();
+
+// By which a coordinator knows a nonce of its own again: `stated` is the rest of that nonce, `peer`
+// the address to which it went.
+std::string nonce_mac(std::string_view key, std::string_view stated, std::string_view worker_nonce,
+                      std::string_view peer);
 
 // Sent by the coordinator, in answer to a worker's nonce.
 std::string coordinator_proof(std::string_view token, std::string_view worker_nonce,

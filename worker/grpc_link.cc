@@ -118,6 +118,7 @@ absl::Status GrpcLink::open(const std::string& token, const std::stop_token& sto
         "same on both sides");
   }
   context_.AddMetadata(kNonceMetadata, to_hex(reply.nonce()));
+  context_.AddMetadata(kWorkerNonceMetadata, to_hex(nonce));
   context_.AddMetadata(kProofMetadata, to_hex(worker_proof(token, reply.nonce(), nonce)));
   stream_ = stub_->Join(&context_);
   return absl::OkStatus();

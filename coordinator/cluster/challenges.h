@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The coordinator's side of the handshake that cluster.proto describes: nonces that were given out,
-// and whether a worker's proof answers one of them.
+// The coordinator's side of the handshake that cluster.proto describes. A nonce that it gives out
+// is its own proof: it carries its time and a MAC of it, so any number may be open and none is
+// kept.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
-#include <deque>
+#include <map>
 #include <string>
 #include <string_view>
 
@@ -15,31 +15,40 @@
 namespace lockstep {
 
 inline constexpr int64_t kNonceMs = 5'000;  // From the challenge to Join.
-inline constexpr size_t kOpenNonces = 64;   // One more closes the oldest.
 
-// One thread at a time; `now` in milliseconds of a steady clock.
+// What a call brings to Join, as its metadata has it: hexadecimal digits.
+struct JoinProof {
+  std::string_view nonce;         // The coordinator's.
+  std::string_view worker_nonce;  // As in the worker's Challenge.
+  std::string_view proof;
+};
+
+// One thread at a time. `now` is in milliseconds of a steady clock; `peer` is the caller's address
+// without its port: a nonce serves the address that asked for it.
 class Challenges {
  public:
-  explicit Challenges(std::string token) : token_(std::move(token)) {}
+  // `key` is kNonceBytes that nobody can guess, drawn by this process.
+  Challenges(std::string token, std::string key);
 
-  // `nonce` as in the call's metadata; `fresh` are kNonceBytes that nobody can guess.
+  // `worker_nonce` as in the call's metadata; `salt` is kSaltBytes that no other call has.
   // kInvalidArgument: it is no nonce.
-  absl::StatusOr<cluster::ChallengeReply> open(int64_t now, std::string_view nonce,
-                                               std::string fresh);
-  // `nonce` and `proof` as in the metadata of Join; the nonce is used up. kUnavailable: the nonce
-  // is not open any more, so another challenge helps. kPermissionDenied: another token.
-  absl::Status verify(int64_t now, std::string_view nonce, std::string_view proof);
+  absl::StatusOr<cluster::ChallengeReply> open(int64_t now, std::string_view peer,
+                                               std::string_view worker_nonce,
+                                               std::string_view salt) const;
+  // A nonce whose proof was right is used up. kUnavailable: the nonce is used, too old, another
+  // address's or another process's, so another challenge helps. kPermissionDenied: another token.
+  absl::Status verify(int64_t now, std::string_view peer, const JoinProof& join);
+
+  static constexpr size_t kSaltBytes = 8;
 
  private:
-  struct Open {
-    std::string nonce;
-    std::string worker_nonce;
-    int64_t until = 0;
-  };
-  void forget_old(int64_t now);
+  // Of the nonce's first part.
+  std::string mac(std::string_view stated, std::string_view peer,
+                  std::string_view worker_nonce) const;
 
   const std::string token_;
-  std::deque<Open> open_;  // The oldest first.
+  const std::string key_;
+  std::map<std::string, int64_t> used_;  // Until when. Only who knows the token adds to it.
 };
 
 }  // namespace lockstep

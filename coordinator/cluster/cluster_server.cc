@@ -22,6 +22,11 @@ constexpr char kJoin[] = "/lockstep.cluster.Cluster/Join";
 // keep workers out: there are never so many that the oldest one had not the time for it.
 int64_t max_connections() { return std::max<int64_t>(64, connections_within_limit() / 8); }
 
+// "ipv4:10.0.0.1:50052" -> "ipv4:10.0.0.1". A socket of this host stays as it is.
+std::string without_port(const std::string& peer) {
+  return peer.starts_with("ip") ? peer.substr(0, peer.rfind(':')) : peer;
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<ClusterServer>> ClusterServer::start(
@@ -69,13 +74,17 @@ void ClusterServer::serve() {
 
 void ClusterServer::take(WorkerCall& call) {
   const std::string nonce = call.metadata(kNonceMetadata);
+  const std::string peer = without_port(call.peer());
   if (call.method() == kChallenge) {
-    const auto reply = challenges_.open(steady_now_ms(), nonce, draw_nonce());
+    const std::string salt = draw_nonce().substr(0, Challenges::kSaltBytes);
+    const auto reply = challenges_.open(steady_now_ms(), peer, nonce, salt);
     return reply.ok() ? call.reply(*reply) : refuse(call, reply.status());
   }
   if (call.method() != kJoin) return refuse(call, absl::UnimplementedError("no such call here"));
-  const absl::Status known =
-      challenges_.verify(steady_now_ms(), nonce, call.metadata(kProofMetadata));
+  const std::string worker_nonce = call.metadata(kWorkerNonceMetadata);
+  const std::string proof = call.metadata(kProofMetadata);
+  const absl::Status known = challenges_.verify(
+      steady_now_ms(), peer, {.nonce = nonce, .worker_nonce = worker_nonce, .proof = proof});
   if (!known.ok()) return refuse(call, known);
   server_->keep(call.peer());
   const LinkId link = ++last_link_;

@@ -19,6 +19,7 @@
 #include "coordinator/cluster/challenges.h"
 #include "coordinator/cluster/transport.h"
 #include "coordinator/grpc_server.h"
+#include "proto/handshake.h"
 
 namespace lockstep {
 
@@ -51,7 +52,7 @@ class ClusterServer final : public WorkerTransport {
   friend class WorkerCall;
 
   ClusterServer(const ClusterServerOptions& options, LinkListener* listener)
-      : listener_(listener), challenges_(options.token) {}
+      : listener_(listener), challenges_(options.token, draw_nonce()) {}
   void serve();
   // Of the queue's thread: a call has come, and is answered or becomes a link.
   void take(WorkerCall& call);

@@ -31,6 +31,7 @@ grpc::Status join_without_token(const std::string& address) {
   grpc::ClientContext context;
   context.set_deadline(in_a_minute());
   context.AddMetadata(kNonceMetadata, to_hex(reply.nonce()));
+  context.AddMetadata(kWorkerNonceMetadata, to_hex(nonce));
   context.AddMetadata(kProofMetadata, to_hex(worker_proof("a guess", reply.nonce(), nonce)));
   const auto stream = stub->Join(&context);
   cluster::CoordinatorMessage message;

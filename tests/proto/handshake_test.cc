@@ -27,6 +27,13 @@ TEST(HandshakeTest, ProofsAreThoseOfTheProtocol) {
             "db8e8439ebd7a5e003d76780c79cb858dc25a517e8eb5d7397770f74865e0ed8");
 }
 
+TEST(HandshakeTest, ATokenThatCanBeGuessedIsRefused) {
+  EXPECT_TRUE(check_join_token("0123456789abcdef").ok());
+  EXPECT_EQ(check_join_token("try").message(),
+            "LOCKSTEP_JOIN_TOKEN: must have at least 16 characters, found 3; `openssl rand -hex "
+            "16` makes one");
+}
+
 TEST(HandshakeTest, NoncesAreNeverTheSame) {
   std::set<std::string> seen;
   for (int i = 0; i < 100; ++i) {

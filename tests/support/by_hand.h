@@ -13,7 +13,7 @@
 
 namespace lockstep::testing {
 
-inline ProcessOptions with_join_token(const std::string& token = "sesame") {
+inline ProcessOptions with_join_token(const std::string& token = "sesame, open please") {
   return {.input = "", .environment = {{"LOCKSTEP_JOIN_TOKEN", token}}};
 }
 
@@ -38,7 +38,7 @@ inline std::string join_address(Process& coordinator) {
 
 inline std::unique_ptr<Process> start_worker(const std::string& coordinator,
                                              const std::vector<std::string>& more = {},
-                                             const std::string& token = "sesame") {
+                                             const std::string& token = "sesame, open please") {
   std::vector<std::string> arguments = {lockstep_binary(), "worker",    "--coordinator",
                                         coordinator,       "--threads", "1"};
   arguments.insert(arguments.end(), more.begin(), more.end());

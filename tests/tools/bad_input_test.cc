@@ -128,6 +128,14 @@ TEST(BadInputTest, FlagsAreNamed) {
   expect_one_line({"worker", "--coordinator", "localhost"}, "--coordinator localhost: want HOST");
   expect_one_line({"worker", "--coordinator", "a:1", "--rank", "-1"}, "--rank");
   expect_one_line({"worker", "--coordinator", "localhost:1"}, "LOCKSTEP_JOIN_TOKEN is not set");
+  const ProcessOptions guessed = {.environment = {{"LOCKSTEP_JOIN_TOKEN", "try"}}};
+  for (const std::vector<std::string>& arguments :
+       {std::vector<std::string>{"worker", "--coordinator", "localhost:1"},
+        {"serve", "--wait-workers", "1"}}) {
+    const ProcessResult result = run_lockstep(arguments, guessed);
+    EXPECT_EQ(result.code, 2);
+    EXPECT_NE(result.err.find("must have at least 16 characters, found 3"), std::string::npos);
+  }
 }
 
 TEST(BadInputTest, WhatCannotBeWrittenIsAnErrorAndNoAbort) {

@@ -32,7 +32,7 @@ TEST(HttpPortTest, ProbesAreAnswered) {
 TEST(HttpPortTest, WithoutAGroupItIsAliveAndNotReady) {
   Process server({lockstep_binary(), "serve", "--grpc", "127.0.0.1:0", "--http", "127.0.0.1:0",
                   "--cluster", "127.0.0.1:0", "--wait-workers", "1"},
-                 {.environment = {{"LOCKSTEP_JOIN_TOKEN", "sesame"}}});
+                 {.environment = {{"LOCKSTEP_JOIN_TOKEN", "sesame, open please"}}});
   ASSERT_TRUE(server.wait_for_err("HTTP at ")) << server.err();
   const std::string err = server.err();
   const size_t at = err.find("HTTP at ") + 8;

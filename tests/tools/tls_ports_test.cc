@@ -313,7 +313,7 @@ TEST_F(ClusterTlsTest, RanksOfTwoHostsExchangeTheirDataByTlsAndCertificatesMayCh
 TEST_F(ClusterTlsTest, ADataPortOffLoopbackWantsCertificatesOrConsent) {
   const ProcessResult plain =
       run_lockstep({"worker", "--coordinator", address_, "--data-listen", "0.0.0.0:0"},
-                   {.environment = {{"LOCKSTEP_JOIN_TOKEN", "sesame"}}});
+                   {.environment = {{"LOCKSTEP_JOIN_TOKEN", "sesame, open please"}}});
   EXPECT_EQ(plain.code, 2);
   EXPECT_NE(plain.err.find("in plain text; give --cluster-cert"), std::string::npos) << plain.err;
 }

@@ -66,6 +66,7 @@ class TestServer : public cluster::Cluster::Service {
       const std::lock_guard lock(mutex_);
       const std::string nonce = metadata(*context, kNonceMetadata);
       EXPECT_TRUE(worker_nonces_.contains(nonce)) << "no challenge of ours";
+      EXPECT_EQ(metadata(*context, kWorkerNonceMetadata), worker_nonces_[nonce]);
       EXPECT_EQ(metadata(*context, kProofMetadata),
                 worker_proof(token_, nonce, worker_nonces_[nonce]));
     }

@@ -33,7 +33,7 @@ SECOND = ["ip", "netns", "exec", "lockstep2"]
 
 def start(command: list) -> subprocess.Popen:
     return subprocess.Popen(command, stderr=subprocess.PIPE, text=True,
-                            env={**os.environ, "LOCKSTEP_JOIN_TOKEN": "bench"})
+                            env={**os.environ, "LOCKSTEP_JOIN_TOKEN": "a token of the benchmark"})
 
 
 def found_in(process: subprocess.Popen, pattern: str) -> re.Match:

@@ -60,6 +60,7 @@ absl::StatusOr<ServiceOptions> service_options(const ServeFlags& flags) {
   RETURN_IF_ERROR(check_address("--cluster", options.cluster_address));
   const char* token = std::getenv("LOCKSTEP_JOIN_TOKEN");
   options.token = token != nullptr ? token : "";
+  if (!options.token.empty()) RETURN_IF_ERROR(check_join_token(options.token));
   return options;
 }
 

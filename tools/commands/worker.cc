@@ -128,6 +128,7 @@ absl::Status work(WorkerFlags& flags, Interrupt& interrupt, int* exit_code) {
     return invalid_argument(
         "LOCKSTEP_JOIN_TOKEN is not set: set it to what it is for `lockstep serve`");
   }
+  RETURN_IF_ERROR(check_join_token(options.token));
   RETURN_IF_ERROR(choose_device(flags.device, &options));
   options.weight_cache =
       packed_cache_options(flags.weight_cache.choice, flags.weight_cache.limit_bytes);

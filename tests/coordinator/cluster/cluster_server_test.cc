@@ -105,6 +105,7 @@ class ClusterServerTest : public ::testing::Test {
   std::unique_ptr<Join> join(const cluster::ChallengeReply& reply, const std::string& proof) {
     auto join = std::make_unique<Join>();
     join->context.AddMetadata(kNonceMetadata, to_hex(reply.nonce()));
+    join->context.AddMetadata(kWorkerNonceMetadata, to_hex(nonce_));
     if (!proof.empty()) join->context.AddMetadata(kProofMetadata, proof);
     join->stream = stub_->Join(&join->context);
     return join;
