@@ -16,6 +16,11 @@ inline int64_t steady_now_ns() {
 }
 inline int64_t steady_now_ms() { return steady_now_ns() / 1'000'000; }
 
+// The moment at which steady_now_ms() is `ms`.
+inline std::chrono::steady_clock::time_point steady_time(int64_t ms) {
+  return std::chrono::steady_clock::time_point(std::chrono::milliseconds(ms));
+}
+
 // Processor time of this thread, which other threads do not add to.
 inline int64_t thread_time_ns() {
   timespec time = {};

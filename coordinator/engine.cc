@@ -21,6 +21,9 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kFirstPause{100};  // After an error of form(); doubled each time.
 constexpr milliseconds kLongestPause{5000};
+// While workers compute, messages are looked for so often: requests end by deadline, cancellation
+// or hang-up while a step is stuck, too.
+constexpr int64_t kGlanceMs = 25;
 
 // Splits a thread's time by what it does.
 class PartClock {
@@ -80,7 +83,10 @@ class Engine::Loop {
   void begin_forming();
   absl::StatusOr<std::unique_ptr<Group>> form(const GroupWish& wish, bool first);
   void enter(std::unique_ptr<Group> group);
+  bool awaits_workers() const { return computing_ != nullptr || fetching_; }
   bool receive();
+  absl::Status receive_results(int64_t until_ms);
+  absl::Status receive_logits(int64_t until_ms);
   void feed(Messages messages);
   void leave(const absl::Status& why);
   void publish();
@@ -109,6 +115,7 @@ class Engine::Loop {
   Demand demand_ = Demand::kNone;  // As the cluster was told.
   // Of the step that it was sent and has not answered; null: there is none.
   std::shared_ptr<const cluster::Step> computing_;
+  bool fetching_ = false;  // It was asked for logits of its last step, and has not answered.
   int64_t sent_ns_ = 0;
   PartClock clock_{observer_};
   Notifier notifier_;
@@ -118,7 +125,7 @@ class Engine::Loop {
 void Engine::Loop::run() {
   for (;;) {
     if (group_ == nullptr && !forming_ && core_.wants_group()) begin_forming();
-    Messages messages = inbox_->take(core_.wake_at());
+    Messages messages = inbox_->take(awaits_workers() ? 0 : core_.wake_at());
     clock_.spent(EnginePart::kIdle);
     if (messages.stopping) return end(absl::CancelledError("the server is stopping"));
     auto formed = std::exchange(messages.formed, std::nullopt);
@@ -130,7 +137,7 @@ void Engine::Loop::run() {
     }
     core_.tick(steady_now_ms());
     perform_all();
-    if (computing_ != nullptr && !receive()) perform_all();
+    if (awaits_workers() && !receive()) perform_all();
   }
 }
 
@@ -144,6 +151,7 @@ void Engine::Loop::end(const absl::Status& why) {
   core_.stop();
   group_ = nullptr;
   computing_ = nullptr;
+  fetching_ = false;
   perform_all();
 }
 
@@ -185,21 +193,38 @@ void Engine::Loop::enter(std::unique_ptr<Group> group) {
   core_.group_formed(group_->info());
 }
 
-// False: the group was lost.
+// Waits for what workers were asked, but only until there is something else to do. False: the group
+// was lost.
 bool Engine::Loop::receive() {
-  absl::StatusOr<std::vector<cluster::StepResult>> results = group_->receive();
+  const int64_t glance = steady_now_ms() + kGlanceMs;
+  const int64_t until = std::min(glance, core_.wake_at().value_or(glance));
+  const absl::Status status = fetching_ ? receive_logits(until) : receive_results(until);
+  if (status.ok()) return true;
+  leave(status);
+  return false;
+}
+
+absl::Status Engine::Loop::receive_results(int64_t until_ms) {
+  ASSIGN_OR_RETURN(std::optional<StepResults> results, group_->receive(until_ms));
   clock_.spent(EnginePart::kWait);
-  if (!results.ok()) {
-    leave(results.status());
-    return false;
-  }
+  if (!results.has_value()) return absl::OkStatus();
   const int64_t step_ns = clock_.since_ns() - sent_ns_;
   report(*results);
   computing_ = nullptr;
   answered_ = true;
   core_.results(*std::move(results), step_ns);
   clock_.spent(EnginePart::kDecide);
-  return true;
+  return absl::OkStatus();
+}
+
+absl::Status Engine::Loop::receive_logits(int64_t until_ms) {
+  ASSIGN_OR_RETURN(const std::optional<std::vector<float>> logits,
+                   group_->receive_logits(until_ms));
+  clock_.spent(EnginePart::kWait);
+  if (!logits.has_value()) return absl::OkStatus();
+  fetching_ = false;
+  core_.logits(*logits);
+  return absl::OkStatus();
 }
 
 // Takes the traces out of the results.
@@ -240,6 +265,7 @@ void Engine::Loop::leave(const absl::Status& why) {
   }
   group_ = nullptr;
   computing_ = nullptr;
+  fetching_ = false;
 }
 
 void Engine::Loop::publish() {
@@ -282,12 +308,12 @@ void Engine::Loop::perform(engine_action::RunStep& action) {
 
 void Engine::Loop::perform(engine_action::FetchLogits& action) {
   clock_.spent(EnginePart::kTell);
-  const absl::StatusOr<std::vector<float>> logits = group_->logits(action.step, action.output);
-  clock_.spent(EnginePart::kWait);
-  if (!logits.ok()) {
-    lost_ = logits.status();
+  const absl::Status status = group_->ask_logits(action.step, action.output);
+  clock_.spent(EnginePart::kSend);
+  if (!status.ok()) {
+    lost_ = status;
   } else {
-    core_.logits(*logits);
+    fetching_ = true;
   }
 }
 

@@ -9,13 +9,6 @@
 #include "coordinator/admission.h"
 
 namespace lockstep {
-namespace {
-
-std::chrono::steady_clock::time_point time_of(int64_t ms) {
-  return std::chrono::steady_clock::time_point(std::chrono::milliseconds(ms));
-}
-
-}  // namespace
 
 // ---- Other threads ----
 
@@ -143,7 +136,7 @@ absl::Status Inbox::wait_end() const {
       continue;
     }
     if (streams_ == 0) return absl::OkStatus();
-    if (!changed_.wait_until(&mutex_, time_of(*drain_ms_))) return absl::OkStatus();
+    if (!changed_.wait_until(&mutex_, steady_time(*drain_ms_))) return absl::OkStatus();
   }
 }
 
@@ -199,7 +192,7 @@ Messages Inbox::take(std::optional<int64_t> until_ms) {
   while (!has_news() && until_ms != 0) {
     if (!until_ms.has_value()) {
       changed_.wait(&mutex_);
-    } else if (!changed_.wait_until(&mutex_, time_of(*until_ms))) {
+    } else if (!changed_.wait_until(&mutex_, steady_time(*until_ms))) {
       break;
     }
   }

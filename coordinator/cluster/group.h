@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -83,33 +85,52 @@ inline GroupInfo group_info(const program::Program& program) {
 // that run, or will.
 enum class Demand : uint8_t { kNone, kLarger, kRuns };
 
+using StepResults = std::vector<cluster::StepResult>;  // In rank order.
+
 // A complete group of one epoch. Used by the engine's thread alone, but for abort().
 class Group {
  public:
   virtual ~Group() = default;
   virtual const GroupInfo& info() const = 0;
 
-  // Gives every rank a step, and does not wait for it: receive() follows before the next one.
+  // Gives every rank a step, and does not wait for it: receive() follows, until it has the results.
   // After any error, of this or of another call, the group is over: kUnavailable names the rank
   // that was lost; kDeadlineExceeded: the same, whatever it computed; kAborted: nothing is wrong,
   // but another group can be formed that is better.
   virtual absl::Status send(std::shared_ptr<const cluster::Step> step) = 0;
-  // Waits for the results of the step that was sent, in rank order.
-  virtual absl::StatusOr<std::vector<cluster::StepResult>> receive() = 0;
-  // Both.
-  absl::StatusOr<std::vector<cluster::StepResult>> run(const cluster::Step& step);
+  // Waits for the results of the step that was sent, in rank order, until the steady clock says
+  // `until_ms`. Nothing: they are not there yet.
+  virtual absl::StatusOr<std::optional<StepResults>> receive(int64_t until_ms) = 0;
+  // Both, for as long as it takes.
+  absl::StatusOr<StepResults> run(const cluster::Step& step);
 
-  // The raw logits of output `output` of the last step, over the whole vocabulary.
-  virtual absl::StatusOr<std::vector<float>> logits(uint64_t step, int output) = 0;
+  // The same for the raw logits of output `output` of the last step, over the whole vocabulary.
+  virtual absl::Status ask_logits(uint64_t step, int output) = 0;
+  virtual absl::StatusOr<std::optional<std::vector<float>>> receive_logits(int64_t until_ms) = 0;
+  absl::StatusOr<std::vector<float>> logits(uint64_t step, int output);
 
   // Makes a receive() under way return an error soon. Any thread.
   virtual void abort() = 0;
 };
 
-inline absl::StatusOr<std::vector<cluster::StepResult>> Group::run(const cluster::Step& step) {
+inline absl::StatusOr<StepResults> Group::run(const cluster::Step& step) {
   absl::Status status = send(std::make_shared<const cluster::Step>(step));
   if (!status.ok()) return status;
-  return receive();
+  for (;;) {
+    absl::StatusOr<std::optional<StepResults>> results = receive(INT64_MAX);
+    if (!results.ok()) return results.status();
+    if (results->has_value()) return **std::move(results);
+  }
+}
+
+inline absl::StatusOr<std::vector<float>> Group::logits(uint64_t step, int output) {
+  absl::Status status = ask_logits(step, output);
+  if (!status.ok()) return status;
+  for (;;) {
+    absl::StatusOr<std::optional<std::vector<float>>> logits = receive_logits(INT64_MAX);
+    if (!logits.ok()) return logits.status();
+    if (logits->has_value()) return **std::move(logits);
+  }
 }
 
 // What its owner needs of the next group, where it can be had.

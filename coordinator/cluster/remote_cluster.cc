@@ -28,18 +28,23 @@ class RemoteCluster::RemoteGroup final : public Group {
     return cluster_->ask(info_.epoch, std::move(message));
   }
 
-  absl::StatusOr<std::vector<cluster::StepResult>> receive() override {
-    ASSIGN_OR_RETURN(Replies replies, cluster_->wait_replies());
-    return results_of(std::move(replies));
+  absl::StatusOr<std::optional<StepResults>> receive(int64_t until_ms) override {
+    ASSIGN_OR_RETURN(std::optional<Replies> replies, cluster_->wait_replies(until_ms));
+    if (!replies.has_value()) return std::nullopt;
+    return results_of(*std::move(replies));
   }
 
-  absl::StatusOr<std::vector<float>> logits(uint64_t step, int output) override {
+  absl::Status ask_logits(uint64_t step, int output) override {
     cluster::CoordinatorMessage message;
     message.mutable_logits()->set_step(step);
     message.mutable_logits()->set_output(output);
-    RETURN_IF_ERROR(cluster_->ask(info_.epoch, std::move(message)));
-    ASSIGN_OR_RETURN(const Replies replies, cluster_->wait_replies());
-    return logits_of(replies, info_.vocab);
+    return cluster_->ask(info_.epoch, std::move(message));
+  }
+
+  absl::StatusOr<std::optional<std::vector<float>>> receive_logits(int64_t until_ms) override {
+    ASSIGN_OR_RETURN(const std::optional<Replies> replies, cluster_->wait_replies(until_ms));
+    if (!replies.has_value()) return std::nullopt;
+    return logits_of(*replies, info_.vocab);
   }
 
   void abort() override {
@@ -172,11 +177,18 @@ absl::Status RemoteCluster::ask(uint64_t epoch, cluster::CoordinatorMessage mess
   return absl::OkStatus();
 }
 
-absl::StatusOr<RemoteCluster::Replies> RemoteCluster::wait_replies() {
+absl::StatusOr<std::optional<RemoteCluster::Replies>> RemoteCluster::wait_replies(
+    int64_t until_ms) {
   MutexLock lock(&mutex_);
-  while (!replies_.has_value() && lost_.ok()) changed_.wait(&mutex_);
+  while (!replies_.has_value() && lost_.ok()) {
+    if (until_ms == INT64_MAX) {
+      changed_.wait(&mutex_);
+    } else if (!changed_.wait_until(&mutex_, steady_time(until_ms))) {
+      break;
+    }
+  }
   if (!lost_.ok()) return lost_;
-  return *std::exchange(replies_, std::nullopt);
+  return std::exchange(replies_, std::nullopt);
 }
 
 void RemoteCluster::leave(uint64_t epoch, const absl::Status& why) {

@@ -59,7 +59,8 @@ class RemoteCluster final : public Cluster, public LinkListener, public ProcessL
 
   // Asks the group of that epoch; wait_replies() follows.
   absl::Status ask(uint64_t epoch, cluster::CoordinatorMessage message) ABSL_LOCKS_EXCLUDED(mutex_);
-  absl::StatusOr<Replies> wait_replies() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Nothing: they are not there at `until_ms`.
+  absl::StatusOr<std::optional<Replies>> wait_replies(int64_t until_ms) ABSL_LOCKS_EXCLUDED(mutex_);
   void leave(uint64_t epoch, const absl::Status& why) ABSL_LOCKS_EXCLUDED(mutex_);
 
   const std::function<void(int64_t, int64_t)> progress_;

@@ -22,10 +22,13 @@ class EngineSide::Formed final : public Group {
   absl::Status send(std::shared_ptr<const cluster::Step>) override {
     return absl::UnimplementedError("a simulated group is told by events");
   }
-  absl::StatusOr<std::vector<cluster::StepResult>> receive() override {
+  absl::StatusOr<std::optional<StepResults>> receive(int64_t) override {
     return absl::UnimplementedError("a simulated group is told by events");
   }
-  absl::StatusOr<std::vector<float>> logits(uint64_t, int) override {
+  absl::Status ask_logits(uint64_t, int) override {
+    return absl::UnimplementedError("a simulated group is told by events");
+  }
+  absl::StatusOr<std::optional<std::vector<float>>> receive_logits(int64_t) override {
     return absl::UnimplementedError("a simulated group is told by events");
   }
   void abort() override {}

@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "base/clock.h"
 #include "base/status.h"
 
 namespace lockstep {
@@ -19,7 +20,8 @@ class FakeCluster::FakeGroup : public Group {
     return absl::OkStatus();
   }
 
-  absl::StatusOr<std::vector<cluster::StepResult>> receive() override {
+  absl::StatusOr<std::optional<StepResults>> receive(int64_t until_ms) override {
+    if (!cluster_->answers(until_ms)) return std::nullopt;
     const cluster::Step& step = *step_;
     Hook hook;
     Falsifier falsifier;
@@ -29,18 +31,21 @@ class FakeCluster::FakeGroup : public Group {
       falsifier = cluster_->falsifier_;
     }
     if (hook) RETURN_IF_ERROR(hook(step));
-    absl::StatusOr<std::vector<cluster::StepResult>> results = remember(workers_.run(step));
-    if (results.ok() && falsifier && step.outputs_size() > 0) falsifier(&*results);
+    ASSIGN_OR_RETURN(StepResults results, remember(workers_.run(step)));
+    if (falsifier && step.outputs_size() > 0) falsifier(&results);
     return results;
   }
 
-  absl::StatusOr<std::vector<float>> logits(uint64_t step, int output) override {
-    {
-      MutexLock lock(&cluster_->mutex_);
-      ++cluster_->logits_fetched_;
-      RETURN_IF_ERROR(cluster_->logits_failure_);
-    }
-    return remember(workers_.logits(step, output));
+  absl::Status ask_logits(uint64_t step, int output) override {
+    question_ = {step, output};
+    MutexLock lock(&cluster_->mutex_);
+    ++cluster_->logits_fetched_;
+    return cluster_->logits_failure_;
+  }
+
+  absl::StatusOr<std::optional<std::vector<float>>> receive_logits(int64_t until_ms) override {
+    if (!cluster_->answers(until_ms)) return std::nullopt;
+    return remember(workers_.logits(question_.first, question_.second));
   }
 
   void abort() override {
@@ -62,6 +67,7 @@ class FakeCluster::FakeGroup : public Group {
   GroupInfo info_;
   FakeWorkers workers_;
   std::shared_ptr<const cluster::Step> step_;
+  std::pair<uint64_t, int> question_;  // A step and an output of it.
 };
 
 absl::StatusOr<std::unique_ptr<Group>> FakeCluster::form(const GroupWish&) {
@@ -91,6 +97,19 @@ void FakeCluster::shutdown() {
 void FakeCluster::set_hook(Hook hook) {
   MutexLock lock(&mutex_);
   hook_ = std::move(hook);
+}
+
+void FakeCluster::hold(bool held) {
+  MutexLock lock(&mutex_);
+  held_ = held;
+  changed_.notify_all();
+}
+
+bool FakeCluster::answers(int64_t until_ms) {
+  MutexLock lock(&mutex_);
+  while (held_ && changed_.wait_until(&mutex_, steady_time(until_ms))) {
+  }
+  return !held_;
 }
 
 void FakeCluster::fail_logits(absl::Status why) {

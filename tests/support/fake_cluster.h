@@ -32,6 +32,8 @@ class FakeCluster : public Cluster {
   void change(const FakeModel& model);
   void set_hook(Hook hook);
   void falsify(Falsifier falsifier);
+  // While it is held, no step and no question for logits is answered.
+  void hold(bool held);
   // Every question for logits ends the group with this from now on.
   void fail_logits(absl::Status why);
   // form() waits while it is not allowed.
@@ -48,12 +50,16 @@ class FakeCluster : public Cluster {
  private:
   class FakeGroup;
 
+  // False: it was held until then.
+  bool answers(int64_t until_ms);
+
   mutable Mutex mutex_;
   FakeModel model_ ABSL_GUARDED_BY(mutex_);
-  ConditionVariable changed_;  // allowed_, stopped_, refusal_
+  ConditionVariable changed_;  // allowed_, held_, stopped_, refusal_
   Hook hook_ ABSL_GUARDED_BY(mutex_);
   Falsifier falsifier_ ABSL_GUARDED_BY(mutex_);
   absl::Status logits_failure_ ABSL_GUARDED_BY(mutex_);
+  bool held_ ABSL_GUARDED_BY(mutex_) = false;
   bool allowed_ ABSL_GUARDED_BY(mutex_) = true;
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Status refusal_ ABSL_GUARDED_BY(mutex_);

@@ -88,20 +88,24 @@ class InProcessCluster::InProcessGroup final : public Group {
     return absl::OkStatus();
   }
 
-  absl::StatusOr<std::vector<cluster::StepResult>> receive() override {
+  absl::StatusOr<std::optional<StepResults>> receive(int64_t) override {
     auto results = cluster_.step(*step_);
     over_ = !results.ok();
-    return results;
+    if (!results.ok()) return results.status();
+    return *std::move(results);
   }
 
-  absl::StatusOr<std::vector<float>> logits(uint64_t step, int output) override {
+  absl::Status ask_logits(uint64_t step, int output) override {
     if (over_ || cluster_.epoch_ != info_.epoch) return unavailable("the group is over");
-    cluster::LogitsRequest request;
-    request.set_step(step);
-    request.set_output(output);
+    question_.set_step(step);
+    question_.set_output(output);
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<std::optional<std::vector<float>>> receive_logits(int64_t) override {
     std::string bytes;
     for (const auto& worker : cluster_.workers_) {
-      ASSIGN_OR_RETURN(const cluster::LogitsReply reply, worker->logits(request));
+      ASSIGN_OR_RETURN(const cluster::LogitsReply reply, worker->logits(question_));
       bytes += reply.logits();
     }
     std::vector<float> logits(bytes.size() / sizeof(float));
@@ -118,6 +122,7 @@ class InProcessCluster::InProcessGroup final : public Group {
   const GroupInfo info_;
   bool over_ = false;
   std::shared_ptr<const cluster::Step> step_;  // Of the last send().
+  cluster::LogitsRequest question_;            // Of the last ask_logits().
 };
 
 absl::StatusOr<std::unique_ptr<InProcessCluster>> InProcessCluster::open(

@@ -49,6 +49,21 @@ TEST(HealingTest, OnceAGroupWasFormedNoErrorIsPermanent) {
   }
 }
 
+// Else a step that a worker ends so each time would be tried without end.
+TEST(HealingTest, AWorkerDoesNotSayThatNobodyIsToBlame) {
+  for (const absl::StatusCode code :
+       {absl::StatusCode::kAborted, absl::StatusCode::kDeadlineExceeded}) {
+    VirtualCluster cluster(VirtualCluster::default_options());
+    cluster.join();
+    const LinkId second = cluster.join();
+    cluster.want_group();
+    cluster.worker(second).failure = failure_of(code);
+    cluster.step(1);
+    EXPECT_EQ(cluster.lost(), "rank 1: it went wrong");
+    EXPECT_EQ(cluster.lost_code(), absl::StatusCode::kUnavailable);
+  }
+}
+
 TEST(HealingTest, AModelThatCannotBeCompiledIsHopelessAtFirstAndRetriedLater) {
   bool compiles = false;
   ClusterCoreOptions options = VirtualCluster::default_options();

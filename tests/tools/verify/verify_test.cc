@@ -122,9 +122,10 @@ class LyingGroup final : public Group {
   absl::Status send(std::shared_ptr<const cluster::Step> step) override {
     return group_.send(std::move(step));
   }
-  absl::StatusOr<std::vector<cluster::StepResult>> receive() override {
-    ASSIGN_OR_RETURN(std::vector<cluster::StepResult> results, group_.receive());
-    for (cluster::StepValue& value : *results[1].mutable_values()) {
+  absl::StatusOr<std::optional<StepResults>> receive(int64_t until_ms) override {
+    ASSIGN_OR_RETURN(std::optional<StepResults> results, group_.receive(until_ms));
+    if (!results.has_value()) return results;
+    for (cluster::StepValue& value : *(*results)[1].mutable_values()) {
       for (const program::Instruction& instruction : program_.instructions()) {
         const bool made = instruction.outputs_size() > 0 && instruction.outputs(0) == value.value();
         if (!made || instruction.op() != op_ || value.rows().empty()) continue;
@@ -135,8 +136,11 @@ class LyingGroup final : public Group {
     }
     return results;
   }
-  absl::StatusOr<std::vector<float>> logits(uint64_t step, int output) override {
-    return group_.logits(step, output);
+  absl::Status ask_logits(uint64_t step, int output) override {
+    return group_.ask_logits(step, output);
+  }
+  absl::StatusOr<std::optional<std::vector<float>>> receive_logits(int64_t until_ms) override {
+    return group_.receive_logits(until_ms);
   }
   void abort() override { group_.abort(); }
 
