@@ -110,25 +110,6 @@ absl::Status check_request(const Request& request, const GroupInfo& group) {
   return check_prefix(request, group);
 }
 
-absl::Status check_queue(const QueueLoad& waiting, const QueueLoad& more, const QueueLoad& max) {
-  if (waiting.requests + more.requests > max.requests) {
-    return resource_exhausted(
-        "the queue is full: want fewer than {} waiting requests, found {}; try again later",
-        max.requests, waiting.requests);
-  }
-  const auto check = [&](const char* what, int64_t now, int64_t add, int64_t bound) {
-    if (waiting.requests == 0 || now + add <= bound) return absl::OkStatus();
-    return resource_exhausted(
-        "the queue is full: want at most {} {} of waiting requests, found {} and {} more; try "
-        "again later",
-        bound, what, now, add);
-  };
-  RETURN_IF_ERROR(check("choices", waiting.choices, more.choices, max.choices));
-  RETURN_IF_ERROR(
-      check("prompt tokens", waiting.prompt_tokens, more.prompt_tokens, max.prompt_tokens));
-  return check("bytes", waiting.bytes, more.bytes, max.bytes);
-}
-
 absl::Status no_workers_for(int64_t ms) {
   return unavailable(
       "no group of workers could be formed for {} s; try again later, or wait for one by giving "

@@ -25,7 +25,4 @@ int64_t retry_after_of(const absl::Status& refusal);
 // kUnavailable, of requests without a deadline: EngineOptions::max_outage_ms.
 absl::Status no_workers_for(int64_t ms);
 
-// kResourceExhausted names the bound that `more` would break, with what waits already.
-absl::Status check_queue(const QueueLoad& waiting, const QueueLoad& more, const QueueLoad& max);
-
 }  // namespace lockstep

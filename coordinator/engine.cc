@@ -250,6 +250,9 @@ void Engine::Loop::feed(Messages messages) {
     core_.submit(std::move(submission));
   }
   for (const std::shared_ptr<Stream>& stream : messages.cancelled) core_.cancel(stream.get());
+  for (const std::shared_ptr<Stream>& stream : messages.displaced) {
+    core_.turn_away(stream.get(), displaced());
+  }
   if (messages.drain_ms.has_value()) core_.drain(*messages.drain_ms);
 }
 
@@ -271,7 +274,7 @@ void Engine::Loop::leave(const absl::Status& why) {
 void Engine::Loop::publish() {
   EngineStats stats = core_.stats();
   stats.times_ns = clock_.times();
-  inbox_->publish(stats, core_.unstarted());
+  inbox_->publish(stats);
   const Demand demand = core_.demand();
   if (demand != std::exchange(demand_, demand)) cluster_->note_demand(demand);
 }
@@ -318,6 +321,7 @@ void Engine::Loop::perform(engine_action::FetchLogits& action) {
 }
 
 void Engine::Loop::perform(engine_action::NoteStarted& action) {
+  inbox_->leave(action.stream.get());
   observer_->on_started(action.stream.get(), clock_.since_ns());
 }
 
@@ -329,6 +333,7 @@ void Engine::Loop::perform(engine_action::AppendEvent& action) {
 }
 
 void Engine::Loop::perform(engine_action::CloseStream& action) {
+  inbox_->leave(action.stream.get());
   observer_->on_closed(action.stream.get(), action.status, clock_.since_ns());
   action.stream->close(action.status);
   notifier_.changed(action.stream);
@@ -348,6 +353,10 @@ absl::StatusOr<std::shared_ptr<Stream>> Engine::submit(Request request) {
 }
 
 absl::Status Engine::accepting() const { return loop_->inbox().accepting(); }
+
+absl::Status Engine::accepting(const std::string& client) const {
+  return loop_->inbox().accepting(client);
+}
 
 void Engine::cancel(const std::shared_ptr<Stream>& stream) { loop_->inbox().cancel(stream); }
 

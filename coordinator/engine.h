@@ -34,6 +34,8 @@ class Engine {
   // Whether the smallest request would be taken now, and if not, why: for whoever has work to do
   // before it can submit. Any thread.
   absl::Status accepting() const;
+  // The same of a request of this client, which may take another's place in a queue that is full.
+  absl::Status accepting(const std::string& client) const;
   // Ends the request soon, frees its pages; its stream ends with finish reason kCancelled and
   // status OK. Without effect on one that has ended. Any thread.
   void cancel(const std::shared_ptr<Stream>& stream);

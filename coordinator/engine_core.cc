@@ -94,7 +94,6 @@ std::vector<std::shared_ptr<Stream>> EngineCore::note_started(const Batch& batch
     if (sequence.pages_sent().has_value() || sequence.generated_tokens() > 0) continue;
     Job& job = jobs_.at(sequence.stream());
     if (std::exchange(job.started, true)) continue;
-    unstarted_ -= load_of(*job.request);
     started.push_back(job.stream);
   }
   return started;

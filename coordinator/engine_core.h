@@ -55,6 +55,8 @@ class EngineCore {
   void cancel(const Stream* stream, const absl::Status& status = absl::OkStatus());
   // Closes its stream with `why`, without a further event.
   void cut_off(const Stream* stream, const absl::Status& why);
+  // The same, unless rows of it were computed.
+  void turn_away(const Stream* stream, const absl::Status& why);
 
   // ---- The end: what has not ended by then is cancelled, with the status kCancelled ----
   void drain(int64_t deadline_ms);
@@ -74,8 +76,6 @@ class EngineCore {
   bool wants_group() const { return !drain_at_.has_value() || has_open_jobs(); }
   Demand demand() const;      // Without a group, or before it has them all, requests are to run.
   EngineStats stats() const;  // All but `ready` and the times.
-  // Of the requests of which nothing has run.
-  const QueueLoad& unstarted() const { return unstarted_; }
 
  private:
   template <typename Action, typename... Args>
@@ -136,7 +136,6 @@ class EngineCore {
   bool admit_due_ = false;             // Jobs may have to enter the scheduler, or leave it.
   Job* alone_ = nullptr;               // The only job in it, since groups were lost at its rows.
   int64_t struck_ = 0;                 // Open jobs that have strikes.
-  QueueLoad unstarted_;
   EngineStats stats_;
   uint64_t submitted_ = 0;
   uint64_t step_ = 0;

@@ -35,9 +35,9 @@ struct Job {
   std::shared_ptr<const PreparedRequest> request;
   std::shared_ptr<Stream> stream;
   std::vector<std::unique_ptr<Sequence>> choices = {};
-  int32_t open = 0;     // Choices that are not finished.
-  bool queued = false;  // They are in the scheduler.
-  bool started = false;
+  int32_t open = 0;                        // Choices that are not finished.
+  bool queued = false;                     // They are in the scheduler.
+  bool started = false;                    // Rows of it were computed, or it has ended.
   std::optional<Origin> origin = {};       // Of what its reader was told.
   std::optional<Accusation> accused = {};  // Until the next group is formed.
   // Groups that were lost while they computed its rows, and none has since come to where the last

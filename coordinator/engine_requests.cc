@@ -39,7 +39,6 @@ void EngineCore::submit(Submission submission) {
         std::make_unique<Sequence>(*job.request, index, context, job.stream.get(), tokenizer_));
   }
   parked_ += job.open;
-  unstarted_ += load_of(*job.request);
   const Stream* key = job.stream.get();
   if (request.deadline_ms > 0) deadlines_.emplace(request.deadline_ms, key);
   Job& kept = jobs_.emplace(key, std::move(job)).first->second;
@@ -97,7 +96,7 @@ void EngineCore::leave_scheduler(const Job& job, Sequence& choice) {
 
 // The job itself goes away with sweep(): the step under way may still point to its choices.
 void EngineCore::close(Job& job, const absl::Status& status) {
-  if (!std::exchange(job.started, true)) unstarted_ -= load_of(*job.request);
+  job.started = true;
   act<CloseStream>(job.stream, status);
   closed_.push_back(job.stream.get());
   acquit(job);
@@ -142,6 +141,11 @@ void EngineCore::end_late(int64_t now_ms) {
     if (job->request->request().deadline_ms == 0)
       fail(*job, no_workers_for(options_.max_outage_ms));
   }
+}
+
+void EngineCore::turn_away(const Stream* stream, const absl::Status& why) {
+  const auto job = jobs_.find(stream);
+  if (job != jobs_.end() && !job->second.started) cut_off(stream, why);
 }
 
 void EngineCore::fail(Job& job, const absl::Status& status) {

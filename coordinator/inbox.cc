@@ -2,6 +2,8 @@
 // A request is checked and prepared on its caller's thread, without the lock.
 #include "coordinator/inbox.h"
 
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "base/clock.h"
@@ -22,16 +24,24 @@ absl::Status Inbox::check_open() const {
   return absl::OkStatus();
 }
 
-QueueLoad Inbox::waiting() const {
-  QueueLoad waiting = unstarted_;
-  waiting += untaken_;
-  return waiting;
+absl::Status displaced() {
+  return resource_exhausted(
+      "the queue is full, and this client has most of it: its newest requests make room for "
+      "others; try again later");
 }
 
 absl::Status Inbox::accepting() const {
   MutexLock lock(&mutex_);
   RETURN_IF_ERROR(check_open());
-  return check_queue(waiting(), {.requests = 1}, options_.max_waiting);
+  if (queue_.all().requests < options_.max_waiting.requests) return absl::OkStatus();
+  return resource_exhausted("the queue is full: {} requests wait; try again later",
+                            queue_.all().requests);
+}
+
+absl::Status Inbox::accepting(const std::string& client) const {
+  MutexLock lock(&mutex_);
+  RETURN_IF_ERROR(check_open());
+  return queue_.check(client);
 }
 
 // Counted until its last holder lets go of it.
@@ -66,7 +76,7 @@ absl::StatusOr<const GroupInfo*> Inbox::group_for(const Request& request, const 
 }
 
 absl::StatusOr<std::shared_ptr<Stream>> Inbox::submit(Request request) {
-  RETURN_IF_ERROR(accepting());
+  RETURN_IF_ERROR(accepting(request.client));
   GroupInfo serving, largest;
   {
     MutexLock lock(&mutex_);
@@ -87,9 +97,11 @@ absl::StatusOr<std::shared_ptr<Stream>> Inbox::submit(Request request) {
                            .needs_larger = group == &largest};
   MutexLock lock(&mutex_);
   RETURN_IF_ERROR(check_open());
-  RETURN_IF_ERROR(check_queue(waiting(), load, options_.max_waiting));
+  ASSIGN_OR_RETURN(std::vector<std::shared_ptr<Stream>> displaced,
+                   queue_.join(prepared->request().client, load, stream));
+  std::ranges::move(displaced, std::back_inserter(messages_.displaced));
   messages_.submitted.push_back(std::move(submission));
-  untaken_ += load;
+  untaken_choices_ += load.choices;
   changed_.notify_all();
   return stream;
 }
@@ -105,7 +117,7 @@ EngineStats Inbox::stats() const {
   MutexLock lock(&mutex_);
   EngineStats stats = stats_;
   stats.ready = group_ != nullptr && check_open().ok();
-  stats.waiting += untaken_.choices;
+  stats.waiting += untaken_choices_;
   return stats;
 }
 
@@ -169,7 +181,8 @@ Messages Inbox::end(absl::Status why) {
   why_ended_ = std::move(why);
   changed_.notify_all();
   group_ = nullptr;
-  untaken_ = unstarted_ = {};
+  queue_.clear();
+  untaken_choices_ = 0;
   const bool stopping = messages_.stopping;
   Messages rest = std::exchange(messages_, {});
   messages_.stopping = stopping;
@@ -184,7 +197,8 @@ void Inbox::formed(absl::StatusOr<std::unique_ptr<Group>> group) {
 
 bool Inbox::has_news() const {
   return messages_.stopping || messages_.drain_ms.has_value() || !messages_.submitted.empty() ||
-         !messages_.cancelled.empty() || messages_.formed.has_value();
+         !messages_.cancelled.empty() || !messages_.displaced.empty() ||
+         messages_.formed.has_value();
 }
 
 Messages Inbox::take(std::optional<int64_t> until_ms) {
@@ -200,8 +214,7 @@ Messages Inbox::take(std::optional<int64_t> until_ms) {
   taken.stopping = messages_.stopping;
   if (taken.stopping) return taken;
   std::swap(taken, messages_);
-  stats_.waiting += untaken_.choices;
-  unstarted_ += std::exchange(untaken_, {});
+  stats_.waiting += std::exchange(untaken_choices_, 0);
   return taken;
 }
 
@@ -213,12 +226,16 @@ bool Inbox::wait_stopping(std::chrono::milliseconds time) {
   return messages_.stopping;
 }
 
-void Inbox::publish(const EngineStats& stats, const QueueLoad& unstarted) {
+void Inbox::leave(const Stream* stream) {
+  MutexLock lock(&mutex_);
+  queue_.leave(stream);
+}
+
+void Inbox::publish(const EngineStats& stats) {
   MutexLock lock(&mutex_);
   GroupInfo group = std::move(stats_.group);
   stats_ = stats;
   stats_.group = std::move(group);
-  unstarted_ = unstarted;
 }
 
 }  // namespace lockstep

@@ -14,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "base/mutex.h"
 #include "coordinator/engine_core.h"
+#include "coordinator/queue_shares.h"
 
 namespace lockstep {
 
@@ -21,11 +22,16 @@ namespace lockstep {
 struct Messages {
   std::vector<Submission> submitted;
   std::vector<std::shared_ptr<Stream>> cancelled;
+  // They made room in the queue for others: displaced() is their end, unless they have begun.
+  std::vector<std::shared_ptr<Stream>> displaced;
   std::optional<int64_t> drain_ms;  // The deadline, once.
   // What became of Cluster::form(), once for each time.
   std::optional<absl::StatusOr<std::unique_ptr<Group>>> formed;
   bool stopping = false;
 };
+
+// kResourceExhausted, of a request whose place in the queue another client's took.
+absl::Status displaced();
 
 // Thread-safe. Streams that it made may outlive it.
 class Inbox : public std::enable_shared_from_this<Inbox> {
@@ -36,6 +42,7 @@ class Inbox : public std::enable_shared_from_this<Inbox> {
 
   // Other threads' side: as Engine's methods of these names.
   absl::Status accepting() const ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status accepting(const std::string& client) const ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<std::shared_ptr<Stream>> submit(Request request) ABSL_LOCKS_EXCLUDED(mutex_);
   void cancel(std::shared_ptr<Stream> stream) ABSL_LOCKS_EXCLUDED(mutex_);
   EngineStats stats() const ABSL_LOCKS_EXCLUDED(mutex_);
@@ -58,19 +65,21 @@ class Inbox : public std::enable_shared_from_this<Inbox> {
   Messages take(std::optional<int64_t> until_ms) ABSL_LOCKS_EXCLUDED(mutex_);
   // Waits this long, or until the engine is to end: then true.
   bool wait_stopping(std::chrono::milliseconds time) ABSL_LOCKS_EXCLUDED(mutex_);
-  // The engine's part of the picture. `unstarted`: taken, and nothing has run yet.
-  void publish(const EngineStats& stats, const QueueLoad& unstarted) ABSL_LOCKS_EXCLUDED(mutex_);
+  // A request has begun or ended: it is in the queue no more.
+  void leave(const Stream* stream) ABSL_LOCKS_EXCLUDED(mutex_);
+  // The engine's part of the picture.
+  void publish(const EngineStats& stats) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   explicit Inbox(const EngineOptions& options)
       : options_(options),
-        unread_scores_(std::make_shared<UnreadScores>(options.max_unread_scores_bytes)) {}
+        unread_scores_(std::make_shared<UnreadScores>(options.max_unread_scores_bytes)),
+        queue_(options.max_waiting) {}
 
   std::shared_ptr<Stream> make_stream() ABSL_LOCKS_EXCLUDED(mutex_);
   bool has_news() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Whether requests are taken, and if not, why.
   absl::Status check_open() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  QueueLoad waiting() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Of these two the group in which the request has room; an error: none, or it cannot wait for it.
   static absl::StatusOr<const GroupInfo*> group_for(const Request& request,
                                                     const GroupInfo& serving,
@@ -84,8 +93,8 @@ class Inbox : public std::enable_shared_from_this<Inbox> {
   std::shared_ptr<Group> group_ ABSL_GUARDED_BY(mutex_);  // Null: there is none.
   EngineStats stats_ ABSL_GUARDED_BY(mutex_);
   GroupInfo largest_ ABSL_GUARDED_BY(mutex_);  // The last group of the most ranks so far.
-  QueueLoad untaken_ ABSL_GUARDED_BY(mutex_);
-  QueueLoad unstarted_ ABSL_GUARDED_BY(mutex_);
+  QueueShares queue_ ABSL_GUARDED_BY(mutex_);
+  int64_t untaken_choices_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t streams_ ABSL_GUARDED_BY(mutex_) = 0;  // That somebody still holds.
   std::optional<int64_t> drain_ms_ ABSL_GUARDED_BY(mutex_);
   bool ended_ ABSL_GUARDED_BY(mutex_) = false;

@@ -42,7 +42,7 @@ GenerateReactor::GenerateReactor(const ServedModel& served, TaskPool* pool,
 
 absl::Status GenerateReactor::hand_over(TaskPool* pool, const grpc::ByteBuffer& body) {
   ASSIGN_OR_RETURN(caller_, admit(served_.keys, *context_));
-  RETURN_IF_ERROR(served_.engine->accepting());
+  RETURN_IF_ERROR(served_.engine->accepting(caller_.client));
   return pool->submit(caller_.client, static_cast<int64_t>(body.Length()),
                       [this, body] { start(body); });
 }

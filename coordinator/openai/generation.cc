@@ -104,7 +104,7 @@ void Generation::begin(Endpoint endpoint, ApiContext* context,
   const http::Request& request = exchange->request();
   const absl::StatusOr<int64_t> timeout_ms = timeout_of(request);
   if (!timeout_ms.ok()) return refuse(*exchange, timeout_ms.status());
-  absl::Status accepted = context->served.engine->accepting();
+  absl::Status accepted = context->served.engine->accepting(exchange->client());
   if (accepted.ok()) {
     const auto generation = std::make_shared<Generation>(endpoint, context, exchange);
     if (*timeout_ms > 0) generation->deadline_ms_ = steady_now_ms() + *timeout_ms;

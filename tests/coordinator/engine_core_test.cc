@@ -26,7 +26,6 @@ TEST(EngineCoreTest, RequestsThatComeTogetherShareTheFirstStep) {
   driven.act();
   ASSERT_NE(driven.step(), nullptr);
   EXPECT_EQ(driven.step()->tokens_size(), 8);
-  EXPECT_EQ(driven.core().unstarted().requests, 0);
   driven.core().results(driven.answers());
   driven.run();
   EXPECT_EQ(finish(*first)[0].tokens, tokens_alone(request_of(1, 3, 4)));

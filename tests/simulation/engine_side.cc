@@ -119,11 +119,14 @@ void EngineSide::feed() {
   Messages messages = inbox_->take(0);
   for (Submission& submission : messages.submitted) core_.submit(std::move(submission));
   for (const std::shared_ptr<Stream>& stream : messages.cancelled) core_.cancel(stream.get());
+  for (const std::shared_ptr<Stream>& stream : messages.displaced) {
+    core_.turn_away(stream.get(), displaced());
+  }
   if (messages.drain_ms.has_value()) core_.drain(*messages.drain_ms);
 }
 
 void EngineSide::publish() {
-  inbox_->publish(core_.stats(), core_.unstarted());
+  inbox_->publish(core_.stats());
   const Demand demand = core_.demand();
   if (demand != std::exchange(demand_, demand)) workers_->note_demand(demand);
 }
@@ -193,7 +196,7 @@ void EngineSide::perform(engine_action::FetchLogits& action) {
   workers_->fetch_logits(action.step, action.output);
 }
 
-void EngineSide::perform(engine_action::NoteStarted&) {}
+void EngineSide::perform(engine_action::NoteStarted& action) { inbox_->leave(action.stream.get()); }
 
 void EngineSide::perform(engine_action::AppendEvent& action) {
   if (world_.planted(Plant::kEventLost) && world_.one_in(20)) return;
@@ -205,6 +208,7 @@ void EngineSide::perform(engine_action::AppendEvent& action) {
 }
 
 void EngineSide::perform(engine_action::CloseStream& action) {
+  inbox_->leave(action.stream.get());
   action.stream->close(action.status);
 }
 
