@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "base/status.h"
-#include "coordinator/http/refusal.h"
+#include "coordinator/http/forwarding_exchange.h"
 #include "coordinator/request_log.h"
 
 namespace lockstep {
@@ -34,27 +34,22 @@ class PassedSource final : public BodySource {
   const std::unique_ptr<BodySource> source_;
 };
 
-class PassedExchange final : public Exchange {
+class PassedExchange final : public http::ForwardingExchange {
  public:
   PassedExchange(std::shared_ptr<Exchange> exchange, Pass pass)
-      : exchange_(std::move(exchange)), pass_(std::move(pass)) {}
-  const http::Request& request() const override { return exchange_->request(); }
-  void drop_body() override { exchange_->drop_body(); }
+      : ForwardingExchange(std::move(exchange)), pass_(std::move(pass)) {}
   const std::string& client() const override { return pass_->name(); }
   std::shared_ptr<lockstep::Pass> pass() const override { return pass_; }
   void respond(Response response) override {
     pass_->end();
-    exchange_->respond(std::move(response));
+    ForwardingExchange::respond(std::move(response));
   }
   void stream(Response head, std::unique_ptr<BodySource> source) override {
-    exchange_->stream(std::move(head), std::make_unique<PassedSource>(std::move(source), pass_));
+    ForwardingExchange::stream(std::move(head),
+                               std::make_unique<PassedSource>(std::move(source), pass_));
   }
-  void wake() override { exchange_->wake(); }
-  std::function<void()> waker() override { return exchange_->waker(); }
-  void on_gone(std::function<void()> gone) override { exchange_->on_gone(std::move(gone)); }
 
  private:
-  const std::shared_ptr<Exchange> exchange_;
   const Pass pass_;
 };
 
@@ -72,6 +67,16 @@ http::Refusal refusal_of(const absl::Status& status) {
 }
 
 }  // namespace
+
+http::Gate gate_of(const ApiKeys* keys, const std::vector<std::string>& open) {
+  return [=](const http::Request& head) -> std::optional<http::Refusal> {
+    if (std::ranges::count(open, head.path) > 0) return std::nullopt;
+    const auto pass = keys->admit(head.header("Authorization"), /*counts=*/false);
+    if (pass.ok()) return std::nullopt;
+    log_refused(head.peer, printable(head.path), /*traceparent=*/"", pass.status());
+    return refusal_of(pass.status());
+  };
+}
 
 http::Handler with_keys(const ApiKeys* keys, const std::vector<std::string>& open,
                         const std::string& uncounted, const http::Handler& handler) {

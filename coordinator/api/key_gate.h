@@ -7,6 +7,7 @@
 
 #include "coordinator/api/api_keys.h"
 #include "coordinator/http/exchange.h"
+#include "coordinator/http/refusal.h"
 
 namespace lockstep {
 
@@ -16,5 +17,8 @@ namespace lockstep {
 // counted. The keys outlive the handler.
 http::Handler with_keys(const ApiKeys* keys, const std::vector<std::string>& open,
                         const std::string& uncounted, const http::Handler& handler);
+
+// 401 as soon as a request's head is there: without a key of these nobody's body is received.
+http::Gate gate_of(const ApiKeys* keys, const std::vector<std::string>& open);
 
 }  // namespace lockstep

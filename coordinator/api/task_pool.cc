@@ -29,18 +29,25 @@ TaskPool::~TaskPool() {
   for (std::thread& thread : threads_) thread.join();
 }
 
-absl::Status TaskPool::check_room(const Load& client, int64_t bytes) const {
-  const auto check = [&](const char* whose, const Load& load, int64_t share) {
-    if (load.tasks < options_.max_tasks / share && load.bytes + bytes <= options_.max_bytes / share)
-      return absl::OkStatus();
+// Long texts leave room for short ones, which may fill what long ones leave.
+absl::Status TaskPool::check_room(const Client& client, int64_t bytes) const {
+  const auto check = [&](const char* whose, const Load& load, int64_t tasks, int64_t most) {
+    if (load.tasks < tasks && load.bytes + bytes <= most) return absl::OkStatus();
     return resource_exhausted(
         "{} waiting to be read: want at most {} requests of {} bytes together, found {} of {}; try "
         "again later",
-        whose, options_.max_tasks / share, options_.max_bytes / share, load.tasks + 1,
-        load.bytes + bytes);
+        whose, tasks, most, load.tasks + 1, load.bytes + bytes);
   };
-  RETURN_IF_ERROR(check("requests of this connection", client, 2));
-  return check("requests", all_, 1);
+  const auto both = [](const Client& one) {
+    return Load{one.of_short.tasks + one.of_long.tasks, one.of_short.bytes + one.of_long.bytes};
+  };
+  const auto& [threads, tasks, most] = options_;
+  if (bytes <= kLongBytes) {
+    RETURN_IF_ERROR(check("requests of this client", client.of_short, tasks / 2, most / 4));
+    return check("requests", both(all_), tasks, most);
+  }
+  RETURN_IF_ERROR(check("requests of this client", client.of_long, tasks / 2, most / 2));
+  return check("long requests", all_.of_long, tasks - tasks / 4, most - most / 4);
 }
 
 absl::Status TaskPool::submit(const std::string& client, int64_t bytes,
@@ -48,17 +55,20 @@ absl::Status TaskPool::submit(const std::string& client, int64_t bytes,
   MutexLock lock(&mutex_);
   LOCKSTEP_CHECK(!stopping_);
   const auto known = clients_.find(client);
-  RETURN_IF_ERROR(check_room(known == clients_.end() ? Load() : known->second, bytes));
-  Load& load = clients_[client];
-  for (Load* each : {&load, &all_}) {
-    each->tasks += 1;
-    each->bytes += bytes;
-  }
-  load.last_tag = std::max(clock_, load.last_tag) + bytes + kTaskCost;
+  RETURN_IF_ERROR(check_room(known == clients_.end() ? Client() : known->second, bytes));
+  Client& own = clients_[client];
+  for (Client* each : {&own, &all_}) count(*each, bytes, 1);
+  own.last_tag = std::max(clock_, own.last_tag) + bytes + kTaskCost;
   (bytes > kLongBytes ? long_ : short_)
-      .emplace(std::pair(load.last_tag, arrivals_++), Task{client, bytes, std::move(task)});
+      .emplace(std::pair(own.last_tag, arrivals_++), Task{client, bytes, std::move(task)});
   changed_.notify_all();
   return absl::OkStatus();
+}
+
+void TaskPool::count(Client& client, int64_t bytes, int64_t change) {
+  Load& load = bytes > kLongBytes ? client.of_long : client.of_short;
+  load.tasks += change;
+  load.bytes += change * bytes;
 }
 
 TaskPool::Queue* TaskPool::next(bool short_only) {
@@ -69,11 +79,8 @@ TaskPool::Queue* TaskPool::next(bool short_only) {
 
 void TaskPool::leave(const Task& task) {
   const auto client = clients_.find(task.client);
-  for (Load* each : {&client->second, &all_}) {
-    each->tasks -= 1;
-    each->bytes -= task.bytes;
-  }
-  if (client->second.tasks == 0) clients_.erase(client);
+  for (Client* each : {&client->second, &all_}) count(*each, task.bytes, -1);
+  if (client->second.of_short.tasks + client->second.of_long.tasks == 0) clients_.erase(client);
 }
 
 void TaskPool::work(bool short_only) {

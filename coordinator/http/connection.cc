@@ -48,9 +48,13 @@ void Connection::start(int descriptor) {
   wait_readable();
 }
 
-void Connection::drain() {
+std::optional<Clock::time_point> Connection::idle_since() const {
   const bool is_idle = mode_ == Mode::kReading && reading_ == RequestReader::State::kIdle;
-  if (is_idle && was_answered_) close();
+  return is_idle ? std::optional(idle_since_) : std::nullopt;
+}
+
+void Connection::drain() {
+  if (idle_since().has_value() && was_answered_) close();
 }
 
 void Connection::close() {
@@ -119,7 +123,12 @@ void Connection::advance() {
       if (before != reading_) set_deadline(limits_.header);
       return;
     case RequestReader::State::kBody:
-      if (before != reading_) set_deadline(limits_.body);
+      if (before != reading_) {
+        set_deadline(limits_.body);
+        const Gate& gate = thread_->server().gate;
+        if (const auto refusal = gate ? gate(reader_.head()) : std::nullopt)
+          return refuse(*refusal);
+      }
       if (reader_.take_continue()) {
         out_ += "HTTP/1.1 100 Continue\r\n\r\n";
         flush();
@@ -294,6 +303,7 @@ void Connection::finish_answer() {
   mode_ = Mode::kReading;
   reading_ = RequestReader::State::kIdle;
   set_deadline(limits_.idle);
+  idle_since_ = Clock::now();
   reader_.feed({});
   advance();
   // The client sends no more, and what it sent is answered.

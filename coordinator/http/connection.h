@@ -6,6 +6,7 @@
 
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "coordinator/http/channel.h"
@@ -24,6 +25,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   // Looks at the deadlines.
   void tick(Clock::time_point now);
   void drain();
+  // Since when it has waited for a request. Nothing: it has one, or a part of it.
+  std::optional<Clock::time_point> idle_since() const;
   // At once: its exchange's client is gone. Without effect a second time.
   void close();
 
@@ -91,6 +94,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   Clock::time_point deadline_ = Clock::time_point::max();        // Of what is read.
   Clock::time_point write_deadline_ = Clock::time_point::max();  // While out_ waits.
   Clock::time_point last_write_;
+  Clock::time_point idle_since_ = Clock::now();
 };
 
 }  // namespace lockstep::http

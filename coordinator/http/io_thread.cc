@@ -51,6 +51,17 @@ void IoThread::drain() {
   postbox_->post([this] { for_each([](Connection& connection) { connection.drain(); }); });
 }
 
+void IoThread::close_idlest() {
+  postbox_->post([this] {
+    std::shared_ptr<Connection> idlest;
+    for (const auto& [key, connection] : connections_) {
+      if (!connection->idle_since().has_value()) continue;
+      if (idlest == nullptr || connection->idle_since() < idlest->idle_since()) idlest = connection;
+    }
+    if (idlest != nullptr) idlest->close();
+  });
+}
+
 void IoThread::open(int descriptor) {
   auto connection = std::make_shared<Connection>(this, descriptor);
   connections_.emplace(connection.get(), connection);

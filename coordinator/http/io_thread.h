@@ -31,6 +31,7 @@ struct ServerState {
   Limits limits;
   Handler handler;
   RenderRefusal refusal;
+  Gate gate;
   std::unique_ptr<TlsContext> tls;     // Null: plain.
   std::atomic<int64_t> body_bytes{0};  // Held by connections, of requests that are being received.
   std::atomic<int64_t> connections{0};
@@ -72,6 +73,8 @@ class IoThread {
   // Any thread. Owns the descriptor, which is counted in ServerState::connections.
   void adopt(int descriptor);
   void drain();
+  // Closes the connection that has waited longest for a request, if any waits.
+  void close_idlest();
 
   // Its own thread.
   ServerState& server() { return *server_; }

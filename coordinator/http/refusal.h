@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "coordinator/http/exchange.h"
@@ -15,6 +16,10 @@ struct Refusal {
   std::string message;    // For people, one line.
   Headers headers;        // "Allow", "Retry-After".
 };
+
+// Looks at a request whose body is not there yet: with a refusal it is not received. Called by an
+// I/O thread; must not block.
+using Gate = std::function<std::optional<Refusal>(const Request& head)>;
 
 using RenderRefusal = std::function<Response(const Refusal&)>;
 

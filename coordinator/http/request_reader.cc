@@ -207,6 +207,11 @@ void RequestReader::read_body() {
   state_ = State::kWhole;
 }
 
+const Request& RequestReader::head() const {
+  LOCKSTEP_CHECK(state_ == State::kBody);
+  return parser_->request;
+}
+
 bool RequestReader::take_continue() { return std::exchange(continue_wanted_, false); }
 
 Request RequestReader::take() {

@@ -37,6 +37,8 @@ class RequestReader {
   // kept, or dropped.
   State feed(std::string_view bytes);
   State state() const { return state_; }
+  // In kBody: the request without its body.
+  const Request& head() const;
   // True once per request that expects it: "100 Continue" is to be sent.
   bool take_continue();
   // In kWhole. What follows it is read by the next feed(), which may be of nothing.

@@ -13,6 +13,7 @@ namespace lockstep::http {
 namespace {
 
 constexpr std::chrono::milliseconds kPoll{2};  // Of the end's last moments.
+constexpr int64_t kComing = 8;
 
 }  // namespace
 
@@ -24,13 +25,17 @@ class Server::Impl {
     state_.tls = std::move(tls);
     state_.limits = options.limits;
     state_.refusal = options.refusal;
+    state_.gate = options.gate;
     state_.handler = std::move(handler);
     for (int i = 0; i < options.threads; ++i) {
       threads_.push_back(std::make_unique<IoThread>(&state_));
     }
     listener_->start(
-        [this](int descriptor) {
-          ++state_.connections;
+        [this, most = options.when_full == WhenFull::kCloseOldest ? options.max_connections
+                                                                  : INT64_MAX](int descriptor) {
+          if (++state_.connections > most) {
+            for (const auto& thread : threads_) thread->close_idlest();
+          }
           threads_[next_++ % threads_.size()]->adopt(descriptor);
         },
         [this] { return state_.connections.load(); });
@@ -62,7 +67,9 @@ absl::StatusOr<std::unique_ptr<Server>> Server::start(const ServerOptions& optio
                                                       Handler handler) {
   const int64_t connections =
       options.max_connections > 0 ? options.max_connections : connections_within_limit();
-  ASSIGN_OR_RETURN(auto listener, Listener::bind(options.address, connections));
+  // Those that come while idle ones are closed are above the bound for a moment.
+  const int64_t coming = options.when_full == WhenFull::kCloseOldest ? kComing : 0;
+  ASSIGN_OR_RETURN(auto listener, Listener::bind(options.address, connections + coming));
   std::unique_ptr<TlsContext> tls;
   if (options.tls.given()) {
     ASSIGN_OR_RETURN(tls, TlsContext::load(options.tls, listener->address()));

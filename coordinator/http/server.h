@@ -11,6 +11,7 @@
 #include "coordinator/http/exchange.h"
 #include "coordinator/http/refusal.h"
 #include "coordinator/http/request_reader.h"
+#include "coordinator/listener.h"
 #include "coordinator/tls.h"
 
 namespace lockstep::http {
@@ -33,6 +34,9 @@ struct ServerOptions {
   int64_t max_connections = 0;  // More are refused; 0: connections_within_limit().
   Limits limits;
   RenderRefusal refusal = render_refusal;
+  Gate gate = {};  // Null: every body is received.
+  // kCloseOldest: where more come, each thread closes the connection that has been idle longest.
+  WhenFull when_full = WhenFull::kRefuse;
   TlsFiles tls;  // Not given: plain.
 };
 

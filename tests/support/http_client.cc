@@ -112,7 +112,7 @@ std::string http_request(const std::string& method, const std::string& path,
                          const std::string& lines, const std::string& body) {
   const std::string length =
       body.empty() ? "" : "Content-Length: " + std::to_string(body.size()) + "\r\n";
-  return method + " " + path + " HTTP/1.1\r\nHost: test\r\n" + lines + length + "\r\n" + body;
+  return method + " " + path + " HTTP/1.1\r\nHost: localhost\r\n" + lines + length + "\r\n" + body;
 }
 
 }  // namespace lockstep::testing

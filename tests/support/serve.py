@@ -83,7 +83,7 @@ class Answer:
 
 
 def head_of(method: str, path: str, body: bytes) -> bytes:
-    return (f"{method} {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
+    return (f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
             f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n").encode()
 
 

@@ -133,6 +133,16 @@ void PortFlags::add_to(CLI::App& app) {
          "keys (Authorization: Bearer KEY), have at most N requests at once, and may ask for "
          "priorities of M (0) and above")
       ->type_name("FILE");
+  app.add_option("--allow-host", browsers.hosts,
+                 "Names that a browser may call the HTTP ports by where they are reached from this "
+                 "machine alone and without a key, as by a proxy here: chat.example.com")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  app.add_option("--allow-origin", browsers.origins,
+                 "Origins whose web pages may call by HTTP and read the answers (CORS): "
+                 "https://chat.example.com, or * for all")
+      ->delimiter(',')
+      ->allow_extra_args(false);
   app.add_option("--tool-parser", openai.tool_parser,
                  "How tool calls are cut out of texts: auto (by the chat template), hermes, "
                  "llama3_json, mistral, off")
@@ -156,6 +166,7 @@ absl::Status PortFlags::check(const std::string& cluster_address,
     return invalid_argument("--api-threads {}: want 1 to 256", api_threads);
   }
   RETURN_IF_ERROR(check_tls(tls));
+  RETURN_IF_ERROR(http::check(browsers));
   for (const std::string& name : insecure) {
     if (std::ranges::count(kPortNames, name) > 0) continue;
     return invalid_argument("--insecure {}: want http, grpc, cluster or admin", name);
@@ -214,12 +225,17 @@ absl::Status ServedPorts::start_http(const ServedModel& served, const Observed& 
            http::health_routes(served), routes_of_metrics(served, observed), api_->routes()}) {
     std::ranges::move(more, std::back_inserter(routes));
   }
+  http::ServerOptions options = {
+      .address = flags.http_address, .max_connections = max_connections, .tls = flags.tls};
   http::Handler handler = http::Router(std::move(routes));
-  if (served.keys != nullptr)
+  if (served.keys != nullptr) {
     handler = with_keys(served.keys, open, /*uncounted=*/"/v1/streams/", handler);
-  auto server = http::Server::start(
-      {.address = flags.http_address, .max_connections = max_connections, .tls = flags.tls},
-      std::move(handler));
+    options.gate = gate_of(served.keys, open);
+  }
+  http::BrowserRules browsers = flags.browsers;
+  browsers.local = served.keys == nullptr && is_loopback(flags.http_address);
+  auto server =
+      http::Server::start(options, http::with_browser_rules(browsers, std::move(handler)));
   if (!server.ok()) return of_flag("--http", server.status());
   http_ = *std::move(server);
   return absl::OkStatus();
@@ -234,11 +250,15 @@ absl::Status ServedPorts::start_admin(const ServedModel& served, const Observed&
     std::ranges::move(more, std::back_inserter(routes));
   }
   routes.push_back(workers_route(observed.cluster));
-  auto server = http::Server::start({.address = flags.admin_address,
-                                     .threads = 1,
-                                     .max_connections = max_connections,
-                                     .tls = flags.tls},
-                                    http::Router(std::move(routes)));
+  http::BrowserRules browsers = flags.browsers;
+  browsers.local = is_loopback(flags.admin_address);
+  auto server =
+      http::Server::start({.address = flags.admin_address,
+                           .threads = 1,
+                           .max_connections = max_connections,
+                           .when_full = WhenFull::kCloseOldest,
+                           .tls = flags.tls},
+                          http::with_browser_rules(browsers, http::Router(std::move(routes))));
   if (!server.ok()) return of_flag("--admin", server.status());
   admin_ = *std::move(server);
   return absl::OkStatus();

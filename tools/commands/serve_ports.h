@@ -13,6 +13,7 @@
 #include "coordinator/api/api_keys.h"
 #include "coordinator/api/public_server.h"
 #include "coordinator/api/task_pool.h"
+#include "coordinator/http/browser_rules.h"
 #include "coordinator/http/server.h"
 #include "coordinator/metrics/engine_metrics.h"
 #include "coordinator/openai/api.h"
@@ -39,6 +40,7 @@ struct PortFlags {
   TlsFiles tls;                       // Of all three.
   std::vector<std::string> insecure;  // Ports that may be plain off loopback.
   std::string api_keys;               // A file; "": everybody may call.
+  http::BrowserRules browsers;
   openai::ApiOptions openai;
 
   void add_to(CLI::App& app);

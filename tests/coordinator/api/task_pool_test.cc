@@ -120,7 +120,7 @@ TEST(TaskPoolTest, OneClientMayHaveHalfOfTheRoomAndAllTogetherAllOfIt) {
   for (int i = 0; i < 6; ++i) EXPECT_TRUE(held.submit("a", 1, "a").ok());
   const absl::Status seventh = held.submit("a", 1, "a");
   EXPECT_EQ(seventh.code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_NE(message_of(seventh).find("this connection"), std::string::npos) << seventh;
+  EXPECT_NE(message_of(seventh).find("this client"), std::string::npos) << seventh;
   for (int i = 0; i < 4; ++i) EXPECT_TRUE(held.submit("b", 1, "b").ok());
   EXPECT_EQ(held.submit("c", 1, "c").code(), absl::StatusCode::kResourceExhausted);
   held.gate.open();
@@ -135,6 +135,31 @@ TEST(TaskPoolTest, BytesAreBoundedAndFreeAgainWhenATaskHasRun) {
   held.record.wait_for(1);
   while (!held.submit("a", kLong, "second").ok()) std::this_thread::yield();
   EXPECT_THAT(held.record.wait_for(2), testing::ElementsAre("first", "second"));
+}
+
+TEST(TaskPoolTest, LongTextsLeaveRoomForShortOnes) {
+  HeldPool held({.threads = 1, .max_tasks = 100, .max_bytes = 20 * kLong});
+  int taken = 1;  // The holder's.
+  for (int client = 0; client < 40; ++client) {
+    taken += held.submit(std::to_string(client), kLong, "long").ok() ? 1 : 0;
+  }
+  EXPECT_EQ(taken, 15);
+  for (int client = 0; client < 4; ++client) {
+    EXPECT_TRUE(held.submit("s" + std::to_string(client), TaskPool::kLongBytes, "short").ok());
+  }
+  held.gate.open();
+  held.record.wait_for(18);
+}
+
+TEST(TaskPoolTest, ShortTextsOfOneClientLeaveRoomForThoseOfOthers) {
+  HeldPool held({.threads = 1, .max_tasks = 1000, .max_bytes = 20 * kLong});
+  int taken = 0;
+  while (held.submit("much", TaskPool::kLongBytes, "m").ok()) ++taken;
+  EXPECT_EQ(taken, 5);
+  EXPECT_TRUE(held.submit("little", 1000, "l").ok());
+  EXPECT_TRUE(held.submit("little", kLong, "l").ok());
+  held.gate.open();
+  held.record.wait_for(7);
 }
 
 TEST(TaskPoolTest, WhatWasAcceptedIsRunBeforeThePoolGoes) {

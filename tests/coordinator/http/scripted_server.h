@@ -83,9 +83,12 @@ class EndlessSource final : public CountedSource {
 class ScriptedServer {
  public:
   explicit ScriptedServer(const Limits& limits = {}, int64_t max_connections = 5000,
-                          const TlsFiles& tls = {}) {
-    const ServerOptions options = {
-        .address = "127.0.0.1:0", .max_connections = max_connections, .limits = limits, .tls = tls};
+                          const TlsFiles& tls = {})
+      : ScriptedServer(
+            ServerOptions{.max_connections = max_connections, .limits = limits, .tls = tls}) {}
+  // At a port of its own.
+  explicit ScriptedServer(ServerOptions options) {
+    options.address = "127.0.0.1:0";
     auto server = Server::start(
         options, [this](std::shared_ptr<Exchange> exchange) { answer(std::move(exchange)); });
     EXPECT_TRUE(server.ok()) << server.status();

@@ -28,6 +28,49 @@ TEST(HttpServerTest, AConnectionServesRequestAfterRequest) {
   EXPECT_EQ(server.server().connections(), 1);
 }
 
+// What the gate refuses by its head is not received: no memory is held for it.
+TEST(HttpServerTest, TheGateLooksAtTheHeadAlone) {
+  const Gate gate = [](const Request& head) -> std::optional<Refusal> {
+    if (head.header("Authorization") == "Bearer key") return std::nullopt;
+    return Refusal{.status = 401, .code = "invalid_api_key", .message = "want a key"};
+  };
+  ScriptedServer server(ServerOptions{.max_connections = 10, .gate = gate});
+  HttpClient stranger(server.address());
+  stranger.send("POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 4000000\r\n\r\nbegin");
+  const HttpAnswer refused = stranger.read();
+  EXPECT_EQ(refused.status, 401);
+  EXPECT_EQ(refused.headers.at("connection"), "close");
+  HttpClient waiting(server.address());
+  waiting.send(
+      "POST /echo HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\n");
+  EXPECT_EQ(waiting.read().status, 401) << "and no 100 before it";
+  EXPECT_EQ(server.counts().requests, 0);
+  HttpClient known(server.address());
+  known.send(
+      "POST /echo HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer key\r\nContent-Length: 4"
+      "\r\n\r\nbo");
+  known.send("dy");
+  EXPECT_EQ(known.read().body, "body");
+}
+
+TEST(HttpServerTest, AnIdleConnectionMakesRoomForANewOneWhereThatIsWanted) {
+  ScriptedServer server(
+      ServerOptions{.threads = 1, .max_connections = 4, .when_full = WhenFull::kCloseOldest});
+  HttpClient first(server.address());
+  EXPECT_EQ(first.get("/quick").body, "quick");
+  HttpClient busy(server.address());
+  busy.send(http_request("GET", "/held"));
+  const auto held = server.take_held();
+  std::vector<std::unique_ptr<HttpClient>> silent;
+  for (int i = 0; i < 20; ++i) {
+    silent.push_back(std::make_unique<HttpClient>(server.address()));
+    server.expect_alive();
+  }
+  EXPECT_TRUE(first.ends());
+  held->respond({.body = "late"});
+  EXPECT_EQ(busy.read().body, "late");
+}
+
 TEST(HttpServerTest, PipelinedRequestsAreAnsweredInOrder) {
   ScriptedServer server;
   HttpClient client(server.address());

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "coordinator/http/browser_rules.h"
+
+#include <algorithm>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "base/address.h"
+#include "base/status.h"
+#include "coordinator/http/ascii.h"
+#include "coordinator/http/forwarding_exchange.h"
+#include "coordinator/http/refusal.h"
+
+namespace lockstep::http {
+namespace {
+
+// "localhost:8000" -> "localhost", "[::1]:8000" -> "::1".
+std::string_view name_of(std::string_view host) {
+  if (host.starts_with('[')) return host.substr(1, host.find(']') - 1);
+  return host.substr(0, host.find(':'));
+}
+
+// Browsers resolve names below "localhost" themselves.
+bool is_name_of_this_machine(std::string_view name) {
+  std::string lower(name);
+  std::ranges::transform(lower, lower.begin(), to_lower);
+  return is_loopback_host(lower) || lower.ends_with(".localhost");
+}
+
+// "https://chat.example.com" -> "chat.example.com"; nothing: it is no origin of a page.
+std::optional<std::string_view> authority_of(std::string_view origin) {
+  const size_t end = origin.find("://");
+  if (end == origin.npos || end == 0) return std::nullopt;
+  const std::string_view authority = origin.substr(end + 3);
+  if (authority.empty() || authority.find('/') != authority.npos) return std::nullopt;
+  return authority;
+}
+
+bool contains(const std::vector<std::string>& names, std::string_view name) {
+  return std::ranges::any_of(
+      names, [name](const std::string& one) { return equal_ignoring_case(one, name); });
+}
+
+bool is_allowed(const BrowserRules& rules, std::string_view origin) {
+  return contains(rules.origins, "*") || contains(rules.origins, origin);
+}
+
+bool is_own(std::string_view origin, std::string_view host) {
+  const std::optional<std::string_view> authority = authority_of(origin);
+  return authority.has_value() && equal_ignoring_case(*authority, host);
+}
+
+std::optional<Refusal> check_request(const BrowserRules& rules, const Request& request) {
+  const std::string_view host = request.header("Host"), origin = request.header("Origin");
+  if (!rules.local) return std::nullopt;
+  if (!host.empty() && !is_name_of_this_machine(name_of(host)) &&
+      !contains(rules.hosts, name_of(host))) {
+    return Refusal{.status = 403,
+                   .code = "host_not_allowed",
+                   .message = fmt::format("Host: must be a name of this machine, found {}; "
+                                          "--allow-host {} serves this one",
+                                          printable(host), printable(name_of(host))),
+                   .headers = {}};
+  }
+  if (origin.empty() || is_own(origin, host) || is_allowed(rules, origin)) return std::nullopt;
+  return Refusal{.status = 403,
+                 .code = "origin_not_allowed",
+                 .message = fmt::format("Origin: must be that of this server, found {}; "
+                                        "--allow-origin {} lets its pages call",
+                                        printable(origin), printable(origin)),
+                 .headers = {}};
+}
+
+Headers cors_headers(const BrowserRules& rules, std::string_view origin) {
+  const bool any = contains(rules.origins, "*");
+  return {{"Access-Control-Allow-Origin", any ? "*" : std::string(origin)},
+          {"Access-Control-Expose-Headers", "X-Request-Id, Retry-After"},
+          {"Vary", "Origin"}};
+}
+
+// What a page wants to send is the client library's affair: any header may come.
+Response answer_preflight(const BrowserRules& rules, const Request& request) {
+  Response response = {.status = 204, .headers = cors_headers(rules, request.header("Origin"))};
+  const auto add = [&response](const char* name, std::string value) {
+    response.headers.emplace_back(name, std::move(value));
+  };
+  add("Access-Control-Allow-Methods", "GET, POST, PUT, DELETE");
+  if (const std::string_view wanted = request.header("Access-Control-Request-Headers");
+      !wanted.empty()) {
+    add("Access-Control-Allow-Headers", std::string(wanted));
+  }
+  if (request.header("Access-Control-Request-Private-Network") == "true") {
+    add("Access-Control-Allow-Private-Network", "true");
+  }
+  add("Access-Control-Max-Age", "600");
+  return response;
+}
+
+// Its answers may be read by the page that asked.
+class SharedExchange final : public ForwardingExchange {
+ public:
+  SharedExchange(std::shared_ptr<Exchange> exchange, Headers headers)
+      : ForwardingExchange(std::move(exchange)), headers_(std::move(headers)) {}
+  void respond(Response response) override {
+    ForwardingExchange::respond(with_headers(std::move(response)));
+  }
+  void stream(Response head, std::unique_ptr<BodySource> source) override {
+    ForwardingExchange::stream(with_headers(std::move(head)), std::move(source));
+  }
+
+ private:
+  Response with_headers(Response response) const {
+    response.headers.insert(response.headers.end(), headers_.begin(), headers_.end());
+    return response;
+  }
+
+  const Headers headers_;
+};
+
+}  // namespace
+
+absl::Status check(const BrowserRules& rules) {
+  for (const std::string& host : rules.hosts) {
+    if (!host.empty() && host.find_first_of("/:* ") == host.npos) continue;
+    return invalid_argument(
+        "--allow-host {}: must be a name as browsers call it, without a port: chat.example.com",
+        printable(host));
+  }
+  for (const std::string& origin : rules.origins) {
+    if (origin == "*" || authority_of(origin).has_value()) continue;
+    return invalid_argument(
+        "--allow-origin {}: must be an origin, https://chat.example.com, or * for every page",
+        printable(origin));
+  }
+  return absl::OkStatus();
+}
+
+Handler with_browser_rules(const BrowserRules& rules, Handler handler) {
+  return [rules, handler = std::move(handler)](std::shared_ptr<Exchange> exchange) {
+    const Request& request = exchange->request();
+    if (const std::optional<Refusal> refusal = check_request(rules, request)) {
+      return exchange->respond(render_refusal(*refusal));
+    }
+    const std::string_view origin = request.header("Origin");
+    if (origin.empty() || !is_allowed(rules, origin)) return handler(std::move(exchange));
+    if (request.method == "OPTIONS" && !request.header("Access-Control-Request-Method").empty()) {
+      return exchange->respond(answer_preflight(rules, request));
+    }
+    handler(std::make_shared<SharedExchange>(exchange, cors_headers(rules, origin)));
+  };
+}
+
+}  // namespace lockstep::http

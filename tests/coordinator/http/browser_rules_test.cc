@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which names and pages are served, and what a page of another origin may read.
+#include "coordinator/http/browser_rules.h"
+
+#include <gtest/gtest.h>
+
+#include "base/status.h"
+#include "tests/support/fake_exchange.h"
+
+namespace lockstep::http {
+namespace {
+
+using testing::FakeExchange;
+
+std::string header(const Response& response, const std::string& name) {
+  for (const auto& [key, value] : response.headers) {
+    if (key == name) return value;
+  }
+  return "";
+}
+
+Response ask(const BrowserRules& rules, const Headers& headers,
+             const std::string& method = "POST") {
+  const Handler handler = with_browser_rules(rules, [](const std::shared_ptr<Exchange>& exchange) {
+    exchange->respond({.status = 200, .headers = {}, .body = "the answer"});
+  });
+  const auto exchange = std::make_shared<FakeExchange>(method, "/v1/models", "", headers);
+  handler(exchange);
+  return exchange->wait();
+}
+
+const BrowserRules kLocal = {.local = true};
+
+TEST(BrowserRulesTest, NamesOfThisMachineAreServed) {
+  for (const char* host : {"localhost", "LOCALHOST:8000", "127.0.0.1:8000", "127.1.2.3", "[::1]",
+                           "[::1]:8000", "chat.localhost:8000"}) {
+    EXPECT_EQ(ask(kLocal, {{"Host", host}}).status, 200) << host;
+  }
+  EXPECT_EQ(ask(kLocal, {}).status, 200) << "HTTP/1.0";
+}
+
+// A page may have any name point to 127.0.0.1 while it runs.
+TEST(BrowserRulesTest, OtherNamesAre403AndTheFlagIsNamed) {
+  for (const char* host : {"evil.example:8000", "10.0.0.1", "localhost.evil.example", "[::2]:1",
+                           "127.0.0.1.evil.example", "evil-localhost"}) {
+    EXPECT_EQ(ask(kLocal, {{"Host", host}}).status, 403) << host;
+  }
+  const Response refused = ask(kLocal, {{"Host", "evil.example:8000"}});
+  EXPECT_NE(refused.body.find("--allow-host evil.example"), std::string::npos) << refused.body;
+  const BrowserRules proxied = {.local = true, .hosts = {"chat.example.com"}};
+  EXPECT_EQ(ask(proxied, {{"Host", "Chat.Example.com:443"}}).status, 200);
+  EXPECT_EQ(ask(proxied, {{"Host", "evil.example"}}).status, 403);
+}
+
+TEST(BrowserRulesTest, PagesOfOtherOriginsAre403AndTheFlagIsNamed) {
+  const std::string host = "127.0.0.1:8000";
+  EXPECT_EQ(ask(kLocal, {{"Host", host}, {"Origin", "http://127.0.0.1:8000"}}).status, 200);
+  for (const char* origin : {"https://evil.example", "null", "http://127.0.0.1:9000", "x"}) {
+    EXPECT_EQ(ask(kLocal, {{"Host", host}, {"Origin", origin}}).status, 403) << origin;
+  }
+  const Response refused = ask(kLocal, {{"Host", host}, {"Origin", "https://evil.example"}});
+  EXPECT_NE(refused.body.find("--allow-origin https://evil.example"), std::string::npos);
+  EXPECT_EQ(header(refused, "Access-Control-Allow-Origin"), "");
+}
+
+TEST(BrowserRulesTest, AllowedOriginsMayCallAndRead) {
+  const BrowserRules rules = {.local = true, .origins = {"https://chat.example.com"}};
+  const Headers page = {{"Host", "localhost:8000"}, {"Origin", "https://chat.example.com"}};
+  const Response answer = ask(rules, page);
+  EXPECT_EQ(answer.body, "the answer");
+  EXPECT_EQ(header(answer, "Access-Control-Allow-Origin"), "https://chat.example.com");
+  EXPECT_EQ(header(answer, "Vary"), "Origin");
+  EXPECT_EQ(header(ask(rules, {{"Host", "localhost"}}), "Access-Control-Allow-Origin"), "");
+  EXPECT_EQ(ask(rules, {{"Host", "localhost"}, {"Origin", "https://evil.example"}}).status, 403);
+  const BrowserRules any = {.local = true, .origins = {"*"}};
+  EXPECT_EQ(header(ask(any, page), "Access-Control-Allow-Origin"), "*");
+}
+
+TEST(BrowserRulesTest, PreflightsOfAllowedOriginsAreAnswered) {
+  const BrowserRules rules = {.local = true, .origins = {"https://chat.example.com"}};
+  Headers headers = {{"Host", "localhost:8000"},
+                     {"Origin", "https://chat.example.com"},
+                     {"Access-Control-Request-Method", "POST"},
+                     {"Access-Control-Request-Headers", "authorization, x-stainless-os"}};
+  const Response answer = ask(rules, headers, "OPTIONS");
+  EXPECT_EQ(answer.status, 204);
+  EXPECT_EQ(answer.body, "");
+  EXPECT_EQ(header(answer, "Access-Control-Allow-Headers"), "authorization, x-stainless-os");
+  EXPECT_NE(header(answer, "Access-Control-Allow-Methods").find("POST"), std::string::npos);
+  headers[1].second = "https://evil.example";
+  EXPECT_EQ(ask(rules, headers, "OPTIONS").status, 403);
+}
+
+// A key, or another machine's name, is asked for there; nobody else's page can read.
+TEST(BrowserRulesTest, PortsWithKeysServeAnyNameAndShareNothing) {
+  const Headers page = {{"Host", "chat.example.com"}, {"Origin", "https://evil.example"}};
+  const Response answer = ask({}, page);
+  EXPECT_EQ(answer.status, 200);
+  EXPECT_EQ(header(answer, "Access-Control-Allow-Origin"), "");
+  const Response shared = ask({.origins = {"https://evil.example"}}, page);
+  EXPECT_EQ(header(shared, "Access-Control-Allow-Origin"), "https://evil.example");
+}
+
+TEST(BrowserRulesTest, ValuesOfTheFlagsAreChecked) {
+  EXPECT_TRUE(check({.hosts = {"chat.example.com"}, .origins = {"https://a.b", "*"}}).ok());
+  for (const char* host : {"", "https://a.b", "a:80", "*"}) {
+    EXPECT_NE(message_of(check({.hosts = {host}})).find("--allow-host"), std::string::npos) << host;
+  }
+  for (const char* origin : {"", "a.b", "https://a.b/", "https://"}) {
+    EXPECT_NE(message_of(check({.origins = {origin}})).find("--allow-origin"), std::string::npos)
+        << origin;
+  }
+}
+
+}  // namespace
+}  // namespace lockstep::http
