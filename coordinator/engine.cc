@@ -205,7 +205,7 @@ bool Engine::Loop::receive() {
 }
 
 absl::Status Engine::Loop::receive_results(int64_t until_ms) {
-  ASSIGN_OR_RETURN(std::optional<StepResults> results, group_->receive(until_ms));
+  ASSIGN_OR_RETURN(std::optional<RankResults> results, group_->receive(until_ms));
   clock_.spent(EnginePart::kWait);
   if (!results.has_value()) return absl::OkStatus();
   const int64_t step_ns = clock_.since_ns() - sent_ns_;

@@ -67,19 +67,6 @@ void give_trace(const std::vector<OperatorTime>& operators, int64_t begin_ns, in
   }
 }
 
-// Where this rank's weights are kept packed, if anywhere.
-absl::StatusOr<std::optional<PackedCache>> open_cache(const WorkerOptions& worker_options,
-                                                      const Device& device, const Program& program,
-                                                      const Bindings& bindings,
-                                                      const WeightSource& source,
-                                                      const std::string& contents, int64_t bytes) {
-  const PackedCacheOptions& options = worker_options.weight_cache;
-  const bool kept = device.is_host() && !options.folder.empty() && bytes >= options.least_bytes;
-  if (!kept) return std::nullopt;
-  ASSIGN_OR_RETURN(std::string key, weights_key(program, bindings, source, contents));
-  return PackedCache(options, std::move(key), worker_options.progress);
-}
-
 absl::Status of_rank(const Program& program, const absl::Status& status) {
   return absl::Status(status.code(),
                       fmt::format("rank {}: {}", program.rank(), message_of(status)));
@@ -129,6 +116,9 @@ class WorkerImpl final : public Worker {
   absl::Status prepare(const cluster::Assignment& assignment, const WorkerOptions& options);
   absl::Status load_weights(const cluster::Assignment& assignment, const WorkerOptions& options,
                             const WeightSource& source);
+  // Where this rank's weights are kept packed, if anywhere.
+  absl::StatusOr<std::optional<PackedCache>> open_cache(const WorkerOptions& options,
+                                                        const WeightSource& source, int64_t bytes);
   absl::Status count_pages(const cluster::Assignment& assignment);
   absl::Status fail(const absl::Status& status) const { return of_rank(program_, status); }
 
@@ -144,8 +134,7 @@ class WorkerImpl final : public Worker {
   std::unique_ptr<Collective> collective_;
   Bindings bindings_;
   std::optional<Weights> weights_;
-  std::string stamp_;  // Of the weights' source.
-  std::string contents_;
+  std::string stamp_, contents_;  // Of the weights' source.
   std::vector<std::string> kernels_;
   std::unique_ptr<Executor> executor_;
   Progress* progress_;
@@ -231,15 +220,23 @@ absl::Status WorkerImpl::load_weights(const cluster::Assignment& assignment,
   }
   RETURN_IF_ERROR(
       check_memory(device_, plan.bytes, buffers, assignment.loading_here(), free_bytes));
-  ASSIGN_OR_RETURN(
-      const std::optional<PackedCache> cache,
-      open_cache(options, device_, program_, bindings_, source, contents_, plan.bytes));
+  ASSIGN_OR_RETURN(const std::optional<PackedCache> cache, open_cache(options, source, plan.bytes));
   ASSIGN_OR_RETURN(weights_, Weights::load(program_, bindings_, plan, source, device_, threads_,
                                            {.progress = options.progress,
                                             .cancelled = options.cancelled,
                                             .cache = cache.has_value() ? &*cache : nullptr,
                                             .held = &held}));
   return absl::OkStatus();
+}
+
+absl::StatusOr<std::optional<PackedCache>> WorkerImpl::open_cache(const WorkerOptions& options,
+                                                                  const WeightSource& source,
+                                                                  int64_t bytes) {
+  const PackedCacheOptions& cache = options.weight_cache;
+  const bool kept = device_.is_host() && !cache.folder.empty() && bytes >= cache.least_bytes;
+  if (!kept) return std::nullopt;
+  ASSIGN_OR_RETURN(std::string key, weights_key(program_, bindings_, source, contents_));
+  return PackedCache(cache, std::move(key), options.progress);
 }
 
 std::unique_ptr<HeldWeights> WorkerImpl::release() {

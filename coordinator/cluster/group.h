@@ -85,7 +85,7 @@ inline GroupInfo group_info(const program::Program& program) {
 // that run, or will.
 enum class Demand : uint8_t { kNone, kLarger, kRuns };
 
-using StepResults = std::vector<cluster::StepResult>;  // In rank order.
+using RankResults = std::vector<cluster::StepResult>;  // In rank order.
 
 // A complete group of one epoch. Used by the engine's thread alone, but for abort().
 class Group {
@@ -100,36 +100,25 @@ class Group {
   virtual absl::Status send(std::shared_ptr<const cluster::Step> step) = 0;
   // Waits for the results of the step that was sent, in rank order, until the steady clock says
   // `until_ms`. Nothing: they are not there yet.
-  virtual absl::StatusOr<std::optional<StepResults>> receive(int64_t until_ms) = 0;
+  virtual absl::StatusOr<std::optional<RankResults>> receive(int64_t until_ms) = 0;
   // Both, for as long as it takes.
-  absl::StatusOr<StepResults> run(const cluster::Step& step);
+  absl::StatusOr<RankResults> run(const cluster::Step& step);
 
   // The same for the raw logits of output `output` of the last step, over the whole vocabulary.
   virtual absl::Status ask_logits(uint64_t step, int output) = 0;
   virtual absl::StatusOr<std::optional<std::vector<float>>> receive_logits(int64_t until_ms) = 0;
-  absl::StatusOr<std::vector<float>> logits(uint64_t step, int output);
 
   // Makes a receive() under way return an error soon. Any thread.
   virtual void abort() = 0;
 };
 
-inline absl::StatusOr<StepResults> Group::run(const cluster::Step& step) {
+inline absl::StatusOr<RankResults> Group::run(const cluster::Step& step) {
   absl::Status status = send(std::make_shared<const cluster::Step>(step));
   if (!status.ok()) return status;
   for (;;) {
-    absl::StatusOr<std::optional<StepResults>> results = receive(INT64_MAX);
+    absl::StatusOr<std::optional<RankResults>> results = receive(INT64_MAX);
     if (!results.ok()) return results.status();
     if (results->has_value()) return **std::move(results);
-  }
-}
-
-inline absl::StatusOr<std::vector<float>> Group::logits(uint64_t step, int output) {
-  absl::Status status = ask_logits(step, output);
-  if (!status.ok()) return status;
-  for (;;) {
-    absl::StatusOr<std::optional<std::vector<float>>> logits = receive_logits(INT64_MAX);
-    if (!logits.ok()) return logits.status();
-    if (logits->has_value()) return **std::move(logits);
   }
 }
 

@@ -28,7 +28,7 @@ class RemoteCluster::RemoteGroup final : public Group {
     return cluster_->ask(info_.epoch, std::move(message));
   }
 
-  absl::StatusOr<std::optional<StepResults>> receive(int64_t until_ms) override {
+  absl::StatusOr<std::optional<RankResults>> receive(int64_t until_ms) override {
     ASSIGN_OR_RETURN(std::optional<Replies> replies, cluster_->wait_replies(until_ms));
     if (!replies.has_value()) return std::nullopt;
     return results_of(*std::move(replies));

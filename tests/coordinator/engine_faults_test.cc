@@ -220,7 +220,7 @@ TEST(EngineFaultsTest, AFullQueueRefusesAndServesAgainWhenItHasDrained) {
   const absl::Status refused = submit_until_refused(
       engine, 100, [](int32_t i) { return request_of(i, 3, 5); }, &streams);
   EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_THAT(text_of(refused), HasSubstr("fewer than 5"));
+  EXPECT_THAT(text_of(refused), HasSubstr("5 requests wait"));
   EXPECT_THAT(streams.size(), testing::AllOf(testing::Ge(5u), testing::Le(7u)));
   EXPECT_GE(engine.stats().waiting, 3);
   gate.open();

@@ -67,10 +67,11 @@ TEST_F(InProcessClusterTest, GivesTheWholeVocabularysLogitsAfterAStep) {
   const auto group = cluster_->form({});
   const auto results = (*group)->run(step());
   ASSERT_EQ(message_of(results.status()), "");
-  const auto logits = (*group)->logits(1, 0);
+  ASSERT_EQ(message_of((*group)->ask_logits(1, 0)), "");
+  const auto logits = (*group)->receive_logits(INT64_MAX);
   ASSERT_EQ(message_of(logits.status()), "");
-  EXPECT_EQ(*logits, logits_of(*results, 0));
-  EXPECT_EQ(logits->size(), 130u);
+  EXPECT_EQ(**logits, logits_of(*results, 0));
+  EXPECT_EQ((*logits)->size(), 130u);
   EXPECT_EQ(cluster_->pages_of_last_step(), 2);
 }
 

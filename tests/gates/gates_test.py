@@ -111,8 +111,9 @@ class GatesTest(unittest.IsolatedAsyncioTestCase):
         for _ in range(20):
             _, writer = await asyncio.open_connection("127.0.0.1", self.port, limit=1)
             writer.transport.pause_reading()
-            writer.write(f"POST {COMPLETIONS} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}"
-                         "\r\n\r\n".encode() + body)
+            head = (f"POST {COMPLETIONS} HTTP/1.1\r\nHost: localhost\r\n"
+                    f"Content-Length: {len(body)}\r\n\r\n")
+            writer.write(head.encode() + body)
             sockets.append(writer)
         await asyncio.sleep(0.2)
         self.assertEqual(await streamed_text(self.port, {**STORY, "priority": -1}), self.alone)

@@ -22,7 +22,7 @@ class EngineSide::Formed final : public Group {
   absl::Status send(std::shared_ptr<const cluster::Step>) override {
     return absl::UnimplementedError("a simulated group is told by events");
   }
-  absl::StatusOr<std::optional<StepResults>> receive(int64_t) override {
+  absl::StatusOr<std::optional<RankResults>> receive(int64_t) override {
     return absl::UnimplementedError("a simulated group is told by events");
   }
   absl::Status ask_logits(uint64_t, int) override {

@@ -20,7 +20,7 @@ class FakeCluster::FakeGroup : public Group {
     return absl::OkStatus();
   }
 
-  absl::StatusOr<std::optional<StepResults>> receive(int64_t until_ms) override {
+  absl::StatusOr<std::optional<RankResults>> receive(int64_t until_ms) override {
     if (!cluster_->answers(until_ms)) return std::nullopt;
     const cluster::Step& step = *step_;
     Hook hook;
@@ -31,7 +31,7 @@ class FakeCluster::FakeGroup : public Group {
       falsifier = cluster_->falsifier_;
     }
     if (hook) RETURN_IF_ERROR(hook(step));
-    ASSIGN_OR_RETURN(StepResults results, remember(workers_.run(step)));
+    ASSIGN_OR_RETURN(RankResults results, remember(workers_.run(step)));
     if (falsifier && step.outputs_size() > 0) falsifier(&results);
     return results;
   }

@@ -88,7 +88,7 @@ class InProcessCluster::InProcessGroup final : public Group {
     return absl::OkStatus();
   }
 
-  absl::StatusOr<std::optional<StepResults>> receive(int64_t) override {
+  absl::StatusOr<std::optional<RankResults>> receive(int64_t) override {
     auto results = cluster_.step(*step_);
     over_ = !results.ok();
     if (!results.ok()) return results.status();

@@ -128,6 +128,9 @@ TEST(BadInputTest, FlagsAreNamed) {
   expect_one_line({"worker", "--coordinator", "localhost"}, "--coordinator localhost: want HOST");
   expect_one_line({"worker", "--coordinator", "a:1", "--rank", "-1"}, "--rank");
   expect_one_line({"worker", "--coordinator", "localhost:1"}, "LOCKSTEP_JOIN_TOKEN is not set");
+}
+
+TEST(BadInputTest, AShortJoinTokenIsNamed) {
   const ProcessOptions guessed = {.environment = {{"LOCKSTEP_JOIN_TOKEN", "try"}}};
   for (const std::vector<std::string>& arguments :
        {std::vector<std::string>{"worker", "--coordinator", "localhost:1"},

@@ -108,7 +108,7 @@ TEST(LostWorkerTest, WorkersStartedByHandJoinWithTheToken) {
   const auto coordinator = start_coordinator(2);
   const std::string address = join_address(*coordinator);
 
-  const auto stranger = start_worker(address, {}, "open");
+  const auto stranger = start_worker(address, {}, "another, open please");
   EXPECT_EQ(stranger->wait(), 2);
   EXPECT_NE(stranger->err().find("join token"), std::string::npos) << stranger->err();
 

@@ -30,7 +30,7 @@ std::string prompt_answer(const std::string& model, const std::vector<std::strin
 }
 
 // A folder in which the demo model lies, and a fine-tune of it: one matrix has other signs.
-class SwappedCheckpointTest : public testing::Test {
+class SwappedCheckpointTest : public ::testing::Test {
  protected:
   SwappedCheckpointTest() {
     fs::create_directories(tuned_);
@@ -98,7 +98,7 @@ class SwappedCheckpointTest : public testing::Test {
   const fs::file_time_type time_ = fs::last_write_time(folder_.path()) - std::chrono::hours(24);
 };
 
-class EveryWayTest : public SwappedCheckpointTest, public testing::WithParamInterface<int> {
+class EveryWayTest : public SwappedCheckpointTest, public ::testing::WithParamInterface<int> {
  protected:
   void swap() const {
     static constexpr void (EveryWayTest::*kWays[])() const = {
@@ -136,13 +136,13 @@ TEST_P(EveryWayTest, AGroupThatLosesAWorkerLoadsThemWhole) {
   EXPECT_EQ(server.generate(story(30, 1)).tokens, wanted.tokens);
 }
 
-std::string name_of(const testing::TestParamInfo<int>& info) {
+std::string name_of(const ::testing::TestParamInfo<int>& info) {
   static constexpr const char* kNames[] = {"InPlace", "RemovedAndCopied", "RenamedOver",
                                            "FolderReplaced", "OnAnotherFileSystem"};
   return kNames[info.param];
 }
 
-INSTANTIATE_TEST_SUITE_P(SwappedCheckpointTest, EveryWayTest, testing::Range(0, 5), name_of);
+INSTANTIATE_TEST_SUITE_P(SwappedCheckpointTest, EveryWayTest, ::testing::Range(0, 5), name_of);
 
 }  // namespace
 }  // namespace lockstep::testing

@@ -155,9 +155,10 @@ TEST_F(RemoteClusterTest, AGroupRunsSteps) {
     ASSERT_EQ(results->size(), 2u);
     EXPECT_EQ((*results)[1].step(), number);
   }
-  const auto logits = group->logits(300, 0);
+  ASSERT_EQ(message_of(group->ask_logits(300, 0)), "");
+  const auto logits = group->receive_logits(INT64_MAX);
   ASSERT_EQ(message_of(logits.status()), "");
-  EXPECT_EQ(logits->size(), 128u);
+  EXPECT_EQ((*logits)->size(), 128u);
 }
 
 TEST_F(RemoteClusterTest, AStepUnderWayEndsWhenAWorkerIsLostAndTheNextGroupIsFormed) {

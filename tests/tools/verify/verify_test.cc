@@ -122,8 +122,8 @@ class LyingGroup final : public Group {
   absl::Status send(std::shared_ptr<const cluster::Step> step) override {
     return group_.send(std::move(step));
   }
-  absl::StatusOr<std::optional<StepResults>> receive(int64_t until_ms) override {
-    ASSIGN_OR_RETURN(std::optional<StepResults> results, group_.receive(until_ms));
+  absl::StatusOr<std::optional<RankResults>> receive(int64_t until_ms) override {
+    ASSIGN_OR_RETURN(std::optional<RankResults> results, group_.receive(until_ms));
     if (!results.has_value()) return results;
     for (cluster::StepValue& value : *(*results)[1].mutable_values()) {
       for (const program::Instruction& instruction : program_.instructions()) {
