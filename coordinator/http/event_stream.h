@@ -21,12 +21,20 @@ void append_event(std::string_view data, std::optional<uint64_t> id, std::string
 // "data: [DONE]", OpenAI's last event.
 void append_done(std::string* bytes);
 
-// A source of events: silence is filled with comments, which clients skip. No empty line ends one:
-// the official OpenAI client for Python takes any after an event with an id for an event without
-// data, and fails.
+// A source of events. Silence is filled with a line that all clients skip: an empty one, as those
+// of benchmarks take any other for an event. But after an event with an id the official OpenAI
+// client for Python takes an empty line for an event without data, and fails: there it is a
+// comment.
 class EventSource : public BodySource {
  public:
-  std::string_view keep_alive() const override { return ": keep-alive\n"; }
+  explicit EventSource(bool has_ids = false) : has_ids_(has_ids) {}
+  std::string_view keep_alive() const override { return has_ids_ ? ": keep-alive\n" : "\n"; }
+
+ protected:
+  bool has_ids() const { return has_ids_; }
+
+ private:
+  const bool has_ids_;
 };
 
 }  // namespace lockstep::http

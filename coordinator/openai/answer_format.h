@@ -23,6 +23,7 @@ struct AnswerFacts {
   int64_t created = 0;
   std::string model;
   int32_t choices_per_prompt = 1;
+  bool resumable = false;  // Its events have ids.
   bool include_usage = false;
   bool logprobs = false;
   bool prompt_logprobs = false;   // In a field of their own.

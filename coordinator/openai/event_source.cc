@@ -9,9 +9,9 @@
 
 namespace lockstep::openai {
 
-EventSource::EventSource(std::unique_ptr<EventWriter> writer,
+EventSource::EventSource(std::shared_ptr<const AnswerFacts> facts,
                          std::vector<std::unique_ptr<StreamReader>> readers, size_t from)
-    : writer_(std::move(writer)), from_(from) {
+    : http::EventSource(facts->resumable), writer_(make_writer(std::move(facts))), from_(from) {
   for (std::unique_ptr<StreamReader>& log : readers) readers_.push_back({.log = std::move(log)});
 }
 
@@ -83,7 +83,7 @@ void EventSource::write_end(std::string* bytes) {
 }
 
 std::optional<uint64_t> EventSource::id(size_t offset) const {
-  return readers_.size() == 1 ? std::optional(offset) : std::nullopt;
+  return has_ids() ? std::optional(offset) : std::nullopt;
 }
 
 void answer_with_events(const std::shared_ptr<http::Exchange>& exchange,
@@ -98,7 +98,7 @@ void answer_with_events(const std::shared_ptr<http::Exchange>& exchange,
 void begin_events(const std::shared_ptr<http::Exchange>& exchange,
                   const std::shared_ptr<const AnswerFacts>& facts,
                   std::vector<std::unique_ptr<StreamReader>> readers, size_t from) {
-  auto source = std::make_unique<EventSource>(make_writer(facts), std::move(readers), from);
+  auto source = std::make_unique<EventSource>(facts, std::move(readers), from);
   source->catch_up();
   http::Response head = http::event_stream_head();
   head.headers.emplace_back("X-Request-Id", facts->id);

@@ -17,9 +17,9 @@ namespace lockstep::openai {
 // A failure is the last event. Goes away with the client, and its readers with it.
 class EventSource final : public http::EventSource {
  public:
-  // One reader per prompt. `from`: the offset of the first event that is shown, where there is one
-  // reader alone; the writer is given those before, whose bytes are left out.
-  EventSource(std::unique_ptr<EventWriter> writer,
+  // One reader per prompt; a resumable answer has one. `from`: the offset of the first event that
+  // is shown of such an answer; the writer is given those before, whose bytes are left out.
+  EventSource(std::shared_ptr<const AnswerFacts> facts,
               std::vector<std::unique_ptr<StreamReader>> readers, size_t from = 0);
 
   // Gives the writer what is left out, as far as it is there: read() would, however long it takes.
@@ -43,7 +43,7 @@ class EventSource final : public http::EventSource {
   void write(size_t prompt, std::string* bytes);
   void write_end(std::string* bytes);
   absl::Status failure() const;
-  // Of an event of several streams there is none.
+  // None where the answer cannot be resumed: benchmark clients know no line but `data: `.
   std::optional<uint64_t> id(size_t offset) const;
 
   const std::unique_ptr<EventWriter> writer_;

@@ -20,7 +20,7 @@ class EventWriter {
   virtual ~EventWriter() = default;
 
   // Appends what an event becomes; nothing where it says nothing that is shown. `id`: its offset in
-  // the stream's log, where there is one stream alone.
+  // the stream's log, where the answer is resumable.
   virtual void write(const StreamEvent& event, size_t prompt, std::optional<uint64_t> id,
                      std::string* bytes) = 0;
   // All choices are finished; `id`: how many events there were.

@@ -224,6 +224,7 @@ AnswerFacts Generation::facts_of(const ApiRequest& request) const {
                        .created = unix_seconds(),
                        .model = model.name(),
                        .choices_per_prompt = request.n,
+                       .resumable = request.resumable,
                        .include_usage = request.include_usage,
                        .logprobs = request.logprobs,
                        .prompt_logprobs = request.prompt_logprobs,

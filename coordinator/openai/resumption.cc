@@ -50,6 +50,7 @@ std::shared_ptr<const AnswerFacts> facts_of(const KeptStream& kept, const Model&
                   .id = kept.name().id,
                   .created = facts.created_s,
                   .model = model.name(),
+                  .resumable = true,
                   .logprobs = facts.logprobs,
                   .tokenizer = model.tokenizer()});
 }

@@ -47,6 +47,7 @@ inline std::shared_ptr<const AnswerFacts> draw_facts(Draw* draw) {
                        .id = "resp_1",
                        .created = 5,
                        .model = "m",
+                       .resumable = true,
                        .include_usage = (form & 8) != 0,
                        .repeated = "{}"};
   if (facts.endpoint == kCompletions && (form & 16) != 0) facts.echo = {"echo"};
@@ -75,7 +76,7 @@ inline std::string read_from(size_t from, const std::shared_ptr<KeptLog>& log,
                              const std::shared_ptr<const AnswerFacts>& facts) {
   std::vector<std::unique_ptr<StreamReader>> readers;
   readers.push_back(log->open(from).value());
-  EventSource source(make_writer(facts), std::move(readers), from);
+  EventSource source(facts, std::move(readers), from);
   source.catch_up();
   std::string bytes;
   while (source.read(&bytes) == http::BodySource::State::kMore) {
@@ -108,7 +109,7 @@ inline void check_cut(Draw* draw) {
   const auto log = std::make_shared<KeptLog>();
   std::vector<std::unique_ptr<StreamReader>> readers;
   readers.push_back(log->open(0).value());
-  EventSource live(make_writer(facts), std::move(readers));
+  EventSource live(facts, std::move(readers));
   std::string uncut;
   size_t events = 0;
   for (bool is_last = false; !is_last;) {

@@ -7,10 +7,10 @@
 
 Starts `lockstep serve` with the demo model on two workers. `--busy` clients stream one answer after
 the other, over a new connection each; `--idle` clients wait in the queue behind them all the time,
-kept alive by comments, and are served when the busy ones have stopped. Each answer is compared with
-what the same request gave alone. Prints, twice a minute, what was streamed, the server's memory and
-descriptors, and how long the page and its state took. Exit code 1 where an answer was lost or
-differs, or the memory of the second half grew by more than --growth.
+kept alive by empty lines, and are served when the busy ones have stopped. Each answer is compared
+with what the same request gave alone. Prints, twice a minute, what was streamed, the server's
+memory and descriptors, and how long the page and its state took. Exit code 1 where an answer was
+lost or differs, or the memory of the second half grew by more than --growth.
 """
 
 import argparse
@@ -50,14 +50,14 @@ class Soak:
     def __init__(self, server: Server, options: argparse.Namespace):
         self.server = server
         self.options = options
-        self.counts = {"events": 0, "comments": 0}
+        self.counts = {"events": 0, "fillers": 0}
         self.answers = 0
         self.losses: list[str] = []
         self.alone: dict[int, str] = {}
         self.end = 0.0
 
     def count(self, line: bytes) -> None:
-        self.counts["comments" if line.startswith(b":") else "events"] += 1
+        self.counts["events" if line else "fillers"] += 1
 
     async def one(self, number: int, priority: int) -> None:
         try:
@@ -76,7 +76,7 @@ class Soak:
 
     async def watch(self, begin: float) -> list[tuple[float, int]]:
         """Prints a line per period, and gives the memory by time."""
-        print("   min  answers  events/s  comments  lost  memory  descriptors   page  /cluster")
+        print("   min  answers  events/s   fillers  lost  memory  descriptors   page  /cluster")
         memory = []
         events = 0
         while time.monotonic() < self.end:
@@ -87,7 +87,7 @@ class Soak:
             rate = (self.counts["events"] - events) / PERIOD_S
             events = self.counts["events"]
             print(f"{memory[-1][0] / 60:6.1f} {self.answers:8} {rate:9.0f} "
-                  f"{self.counts['comments']:9} {len(self.losses):5} "
+                  f"{self.counts['fillers']:9} {len(self.losses):5} "
                   f"{memory[-1][1] / 2**20:5.0f} M {self.server.descriptors():12} "
                   f"{page_ms:3.0f} ms {state_ms:6.0f} ms", flush=True)
         return memory

@@ -116,7 +116,8 @@ class Lost(Exception):
 
 
 async def events(port: int, request: dict):
-    """Opens a stream of server-sent events, and gives the lines of its data and comments."""
+    """Opens a stream of server-sent events, and gives the lines of its data, and those that are
+    empty where an event would begin: they fill silence."""
     body = json.dumps({**request, "stream": True}).encode()
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     try:
@@ -124,13 +125,14 @@ async def events(port: int, request: dict):
         head = await reader.readuntil(b"\r\n\r\n")
         if not head.startswith(b"HTTP/1.1 200"):
             raise Lost(f"{head[:40]!r} {await reader.read(500)!r}")
-        rest, ended = b"", False
+        rest, ended, within = b"", False, False
         async for chunk in chunks(reader):
             *lines, rest = (rest + chunk).split(b"\n")
             for line in lines:
                 ended = ended or line == b"data: [DONE]"
-                if line.startswith((b":", b"data: {")):
+                if line.startswith(b"data: {") or not (line or within):
                     yield line
+                within = line != b""
         if not ended:
             raise Lost("a stream broke off")
     finally:
@@ -142,7 +144,7 @@ async def streamed_text(port: int, request: dict, on_line=lambda line: None) -> 
     text = ""
     async for line in events(port, request):
         on_line(line)
-        if line.startswith(b":"):
+        if not line:
             continue
         event = json.loads(line[len("data: "):])
         if "error" in event:

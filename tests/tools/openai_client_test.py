@@ -88,14 +88,16 @@ class OpenAiClientTest(unittest.TestCase):
                     text += json.loads(line[6:])["choices"][0]["text"]
         self.assertEqual(text, whole)
 
-    def test_a_stream_that_falls_silent_goes_on(self):
+    def test_streams_that_fall_silent_go_on(self):
         with Server(LOCKSTEP, "--silent-ms", "600000", "--stuck-ms", "600000") as server:
             client = openai.OpenAI(base_url=f"http://{server.address}/v1", api_key="none",
                                    max_retries=0)
             story = STORY | {"max_tokens": 200}
             whole = client.completions.create(**story).choices[0].text
-            stream = client.completions.create(**story, stream=True)
-            text = next(stream).choices[0].text
+            streams = [client.completions.create(**story, stream=True,
+                                                 extra_body={"resumable": resumable})
+                       for resumable in (False, True)]
+            texts = [next(stream).choices[0].text for stream in streams]
             beside = urllib.request.urlopen(urllib.request.Request(
                 f"http://{server.address}/v1/completions", json.dumps(story | {"stream": True})
                 .encode(), {"Content-Type": "application/json"}))
@@ -103,18 +105,19 @@ class OpenAiClientTest(unittest.TestCase):
             stopped = signal_children(server.process.pid, signal.SIGSTOP)
 
             def go_on():
-                while not beside.readline().startswith(b":"):
-                    pass
-                time.sleep(2)  # Until the client's stream has its comment too.
+                while beside.readline() != b"\n" or beside.readline() != b"\n":
+                    pass  # Until an empty line fills the silence.
+                time.sleep(2)  # The other streams' silence is as old.
                 signal_children(server.process.pid, signal.SIGCONT)
 
             waker = threading.Thread(target=go_on)
             waker.start()
-            text += "".join(choice.text for chunk in stream for choice in chunk.choices)
+            for i, stream in enumerate(streams):
+                texts[i] += "".join(choice.text for chunk in stream for choice in chunk.choices)
             waker.join()
             beside.close()
             self.assertEqual(len(stopped), 2)
-            self.assertEqual(text, whole)
+            self.assertEqual(texts, [whole, whole])
 
     def test_a_chat_whole_and_streamed(self):
         whole = self.client.chat.completions.create(**TALK, n=2, logprobs=True, top_logprobs=1)

@@ -30,11 +30,17 @@ TEST(EventStreamTest, TheEndIsOpenAIs) {
   EXPECT_EQ(bytes, "data: x\n\ndata: [DONE]\n\n");
 }
 
-TEST(EventStreamTest, NoCacheKeepsItAndSilenceIsFilledWithAComment) {
+TEST(EventStreamTest, SilenceIsFilledWithWhatEndsNoEvent) {
   class Silent final : public EventSource {
+   public:
+    using EventSource::EventSource;
     State read(std::string*) override { return State::kMore; }
   };
-  EXPECT_EQ(Silent().keep_alive(), ": keep-alive\n") << "an empty line would end an event";
+  EXPECT_EQ(Silent().keep_alive(), "\n");
+  EXPECT_EQ(Silent(/*has_ids=*/true).keep_alive(), ": keep-alive\n");
+}
+
+TEST(EventStreamTest, NoCacheKeepsIt) {
   const Response head = event_stream_head();
   EXPECT_EQ(head.headers[0].second.substr(0, 17), "text/event-stream");
   EXPECT_EQ(head.headers[1].second, "no-cache");
