@@ -90,10 +90,10 @@ TEST(LimitsTest, IntegersAreComparedExactly) {
 TEST(LimitsTest, MessagesSayWhatIsWantedAndWhatWasFound) {
   v1::GenerateRequest message = good();
   message.set_top_p(1.5f);
-  expect_refused(message, "top_p: want above 0, up to 1, found 1.5");
+  expect_refused(message, "top_p: want 0 to 1, found 1.5");
   message = good();
-  message.set_n(65);
-  expect_refused(message, "n: want 1 to 64, found 65");
+  message.set_n(129);
+  expect_refused(message, "n: want 1 to 128, found 129");
   message = good();
   (*message.mutable_logit_bias())[7] = 101;
   expect_refused(message, "logit_bias: want -100 to 100, found 101");

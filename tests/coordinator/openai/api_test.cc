@@ -76,6 +76,17 @@ TEST(OpenAiApiTest, AStreamedCompletionIsTheWholeOneInPieces) {
   EXPECT_EQ(usage["usage"]["completion_tokens"], 60);
 }
 
+TEST(OpenAiApiTest, TheEndsOfOpenAisRangesAreTaken) {
+  ApiServer server;
+  const OrderedJson greedy =
+      server.post_json("/v1/completions", with(kStory, {{"temperature", 0}}))["choices"][0];
+  const OrderedJson likeliest = server.post_json(
+      "/v1/completions", with(kStory, {{"temperature", 1}, {"top_p", 0}}))["choices"][0];
+  EXPECT_EQ(likeliest["text"], greedy["text"]);
+  const OrderedJson many = server.post_json("/v1/chat/completions", with(kTalk, {{"n", 128}}));
+  EXPECT_EQ(many["choices"].size(), 128u);
+}
+
 TEST(OpenAiApiTest, AChatHasOpenAisShapeWholeAndStreamed) {
   ApiServer server;
   const OrderedJson whole = server.post_json("/v1/chat/completions", kTalk);

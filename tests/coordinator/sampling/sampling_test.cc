@@ -135,7 +135,7 @@ Trial random_trial(uint64_t seed, int64_t vocab) {
   SamplingParams& params = trial.params;
   params.temperature = static_cast<float>(pick(0, 0.5, 1, 1, 1.7, 20));
   params.top_k = static_cast<int32_t>(pick(0, 0, 0, 1, 3, 50, 64, 65, 256, 300, 5000));
-  params.top_p = static_cast<float>(pick(1, 1, 0.95, 0.9, 0.5, 0.01, 0.9999));
+  params.top_p = static_cast<float>(pick(1, 1, 0.95, 0.9, 0.5, 0.01, 0.9999, 0));
   params.min_p = static_cast<float>(pick(0, 0, 0, 0.05, 0.5, 1, 1e-4));
   params.repetition_penalty = static_cast<float>(pick(1, 1, 1.2, 0.8));
   params.presence_penalty = static_cast<float>(pick(0, 0, 0.5, -0.5));
@@ -263,11 +263,12 @@ TEST(SamplingTest, EachFilterKeepsAtLeastTheBestToken) {
   trial.logits = fake_logits({.vocab = 200, .seed = 8}, {});
   const int32_t best = static_cast<int32_t>(
       std::max_element(trial.logits.begin(), trial.logits.end()) - trial.logits.begin());
-  for (const SamplingParams& params : {SamplingParams{.top_k = 1, .logit_bias = {}},
-                                       SamplingParams{.top_p = 1e-9f, .logit_bias = {}},
-                                       SamplingParams{.min_p = 1, .logit_bias = {}},
-                                       SamplingParams{.temperature = 0, .logit_bias = {}},
-                                       SamplingParams{.temperature = 1e-38f, .logit_bias = {}}}) {
+  for (const SamplingParams& params :
+       {SamplingParams{.top_k = 1, .logit_bias = {}},
+        SamplingParams{.top_p = 1e-9f, .logit_bias = {}},
+        SamplingParams{.top_p = 0, .logit_bias = {}}, SamplingParams{.min_p = 1, .logit_bias = {}},
+        SamplingParams{.temperature = 0, .logit_bias = {}},
+        SamplingParams{.temperature = 1e-38f, .logit_bias = {}}}) {
     trial.params = params;
     EXPECT_EQ(draw(trial, question(trial), 2)->id, best);
   }
