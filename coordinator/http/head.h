@@ -25,8 +25,9 @@ struct Framing {
 std::optional<Refusal> check_lines(std::string_view head);
 
 // Fills `framing`. Refuses a missing, second or impossible Host; a second Content-Length; both
-// Content-Length and Transfer-Encoding; a Transfer-Encoding other than chunked; an Expect other
-// than 100-continue; a body above `max_body_bytes`. `minor` is the version's: 1 of HTTP/1.1.
+// Content-Length and Transfer-Encoding; a Transfer-Encoding other than chunked; a Content-Encoding
+// other than identity; an Expect other than 100-continue; a body above `max_body_bytes`. `minor` is
+// the version's: 1 of HTTP/1.1.
 std::optional<Refusal> check_headers(const Headers& headers, int minor, size_t max_body_bytes,
                                      Framing* framing);
 

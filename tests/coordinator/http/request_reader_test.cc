@@ -153,6 +153,19 @@ TEST(RequestReaderTest, WhatCouldBeReadInTwoWaysIsRefused) {
   EXPECT_EQ(status_of("POST /a HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n"), 400);
 }
 
+TEST(RequestReaderTest, ABodyThatIsCompressedIsRefusedAsThat) {
+  for (const char* encoding : {"gzip", "br", "zstd", "gzip, identity", ""}) {
+    RequestReader reader(kLimits);
+    reader.feed(
+        with_head("Content-Length: 3\r\ncontent-encoding: " + std::string(encoding) + "\r\n"));
+    ASSERT_EQ(reader.state(), State::kRefused) << encoding;
+    EXPECT_EQ(reader.refusal().status, 415) << encoding;
+    EXPECT_NE(reader.refusal().message.find(encoding), std::string::npos);
+    EXPECT_EQ(reader.refusal().headers, (Headers{{"Accept-Encoding", "identity"}}));
+  }
+  EXPECT_EQ(status_of(with_head("Content-Length: 3\r\nContent-Encoding: Identity\r\n")), 0);
+}
+
 TEST(RequestReaderTest, RequestLinesAreReadStrictly) {
   for (const char* line :
        {"GET  / HTTP/1.1", " GET / HTTP/1.1", "GET / HTTP/1.1 ", "GET /", "GET / http/1.1",
