@@ -89,12 +89,11 @@ absl::Status read_input(const OrderedJson& value, v1::ChatMessages* chat) {
 absl::Status read_flat_tools(const OrderedJson& value, v1::ChatMessages* chat) {
   if (!value.is_array()) return wrong_value("tools", "a list of functions", value);
   for (size_t i = 0; i < value.size(); ++i) {
-    const OrderedJson* type = value[i].is_object() ? member(value[i], "type") : nullptr;
-    const OrderedJson* name =
-        type != nullptr && *type == "function" ? member(value[i], "name") : nullptr;
+    const std::string field = fmt::format("tools[{}]", i);
+    RETURN_IF_ERROR(check_tool(field, value[i]));
+    const OrderedJson* name = member(value[i], "name");
     if (name == nullptr || !name->is_string()) {
-      return wrong_value(fmt::format("tools[{}]", i), "{\"type\": \"function\", \"name\": ...}",
-                         value[i]);
+      return wrong_value(field, "{\"type\": \"function\", \"name\": ...}", value[i]);
     }
     OrderedJson function = value[i];
     function.erase("type");

@@ -101,13 +101,20 @@ absl::Status read_messages(const OrderedJson& value, v1::ChatMessages* chat) {
   return absl::OkStatus();
 }
 
+absl::Status check_tool(const std::string& field, const OrderedJson& tool) {
+  if (!tool.is_object()) return wrong_value(field, "an object", tool);
+  const OrderedJson* type = member(tool, "type");
+  if (type != nullptr && *type == "function") return absl::OkStatus();
+  return wrong_value(field + ".type", "\"function\" (this server has no tools of its own)",
+                     type == nullptr ? OrderedJson() : *type);
+}
+
 absl::Status read_tools(const OrderedJson& value, v1::ChatMessages* chat) {
   if (!value.is_array()) return wrong_value("tools", "a list of functions", value);
   for (size_t i = 0; i < value.size(); ++i) {
     const std::string field = fmt::format("tools[{}]", i);
-    const OrderedJson* type = value[i].is_object() ? member(value[i], "type") : nullptr;
-    const bool is_function = type != nullptr && *type == "function";
-    const OrderedJson* function = is_function ? member(value[i], "function") : nullptr;
+    RETURN_IF_ERROR(check_tool(field, value[i]));
+    const OrderedJson* function = member(value[i], "function");
     if (function == nullptr || !function->is_object() || member(*function, "name") == nullptr ||
         !(*function)["name"].is_string()) {
       return wrong_value(field, "{\"type\": \"function\", \"function\": {\"name\": ...}}",

@@ -36,6 +36,8 @@ absl::Status read_tools(const OrderedJson& value, v1::ChatMessages* chat);
 // The same of /v1/responses: items, and tools whose functions are not members of their own.
 absl::Status read_input(const OrderedJson& value, v1::ChatMessages* chat);
 absl::Status read_flat_tools(const OrderedJson& value, v1::ChatMessages* chat);
+// Refuses a tool of another type than "function" by that type.
+absl::Status check_tool(const std::string& field, const OrderedJson& tool);
 // Null where it is missing or null.
 const OrderedJson* member(const OrderedJson& object, const char* name);
 

@@ -225,7 +225,10 @@ TEST(OpenAiApiTest, BadRequestsAre400AndNameTheField) {
   refused({{"messages", {{{"role", "user"}}}}}, "messages[0].content", "found null");
   refused({{"messages", {{{"role", "user"}, {"content", {{{"type", "image_url"}}}}}}}},
           "messages[0].content[0].type", "reads no images");
-  refused({{"tools", {{{"type", "retrieval"}}}}}, "tools[0]", "\"function\"");
+  refused({{"tools", {{{"type", "retrieval"}}}}}, "tools[0].type",
+          "want \"function\" (this server has no tools of its own), found \"retrieval\"");
+  refused({{"tools", {OrderedJson::object()}}}, "tools[0].type", "found null");
+  refused({{"tools", {{{"type", "function"}}}}}, "tools[0]", "\"name\"");
   refused({{"chat_template_kwargs", {{"mood", 1}}}}, "chat_template_kwargs", "--template-vars");
   refused({{"stream_options", {{"include_usage", true}}}}, "stream_options", "\"stream\": true");
   refused({{"top_logprobs", 3}}, "top_logprobs", "\"logprobs\": true");
