@@ -15,6 +15,7 @@ namespace {
 using Socket = boost::asio::posix::stream_descriptor;
 
 constexpr Clock::time_point kNever = Clock::time_point::max();
+constexpr char kContinue[] = "HTTP/1.1 100 Continue\r\n\r\n";
 constexpr int kRounds = 8;                // Of one connection, then it is the others' turn.
 constexpr size_t kKeptBuffer = 32 << 10;  // For the next answer; more is given back.
 
@@ -95,7 +96,7 @@ void Connection::receive() {
       read_wants_write_ = true;
       return wait_writable();
     }
-    if (outcome != Channel::Outcome::kDone) return on_end_of_input();
+    if (outcome != Channel::Outcome::kDone) return on_end_of_input(outcome);
     reader_.feed(std::string_view(scratch).substr(0, bytes));
     if (mode_ != Mode::kReading) continue;
     advance();
@@ -105,10 +106,24 @@ void Connection::receive() {
   boost::asio::post(thread_->context(), [self = shared_from_this()] { self->receive(); });
 }
 
-void Connection::on_end_of_input() {
+// The client has hung up, or ended its side only and waits for its answer.
+void Connection::on_end_of_input(Channel::Outcome outcome) {
   peer_ended_ = true;
-  // Its last answer is on its way: the client may have ended its side only.
-  if (mode_ != Mode::kWriting) close();
+  if (mode_ == Mode::kWriting) return;  // The rest of the answer shows which.
+  const bool may_be_probed =
+      mode_ == Mode::kStreaming || (mode_ == Mode::kAnswering && is_http_1_1_);
+  if (outcome != Channel::Outcome::kEnd || !may_be_probed) return close();
+  probe();
+}
+
+// Sends what clients skip: one that has hung up resets the connection, which is an error here.
+void Connection::probe() {
+  socket_.async_wait(Socket::wait_error, [self = shared_from_this()](const auto& error) {
+    if (!error) self->close();
+  });
+  if (mode_ == Mode::kStreaming) return fill_silence();
+  out_ += kContinue;
+  flush();
 }
 
 // Acts on what was read.
@@ -130,7 +145,7 @@ void Connection::advance() {
           return refuse(*refusal);
       }
       if (reader_.take_continue()) {
-        out_ += "HTTP/1.1 100 Continue\r\n\r\n";
+        out_ += kContinue;
         flush();
       }
       return;
@@ -193,7 +208,8 @@ void Connection::begin_answer(std::shared_ptr<PendingExchange> exchange, const R
   const BodyKind kind = !streamed  ? is_head_ ? BodyKind::kNone : BodyKind::kLength
                         : chunked_ ? BodyKind::kChunks
                                    : BodyKind::kUntilEnd;
-  close_after_ |= thread_->server().draining || peer_ended_ || kind == BodyKind::kUntilEnd;
+  const bool is_last = peer_ended_ && reader_.bytes_ahead() == 0;
+  close_after_ |= thread_->server().draining || is_last || kind == BodyKind::kUntilEnd;
   append_head(head, kind, !close_after_, &out_);
 }
 
@@ -346,19 +362,21 @@ void Connection::tick(Clock::time_point now) {
     if (!half_read) return close();
     return refuse({.status = 408, .code = "timeout", .message = "the request took too long"});
   }
-  if (mode_ == Mode::kStreaming && source_ != nullptr && out_.empty() &&
-      now - last_write_ >= limits_.silence) {
-    if (const std::string_view bytes = source_->keep_alive(); !bytes.empty()) {
-      if (chunked_) {
-        ChunkWriter chunk(&out_);
-        out_ += bytes;
-        chunk.end();
-      } else {
-        out_ += bytes;
-      }
-      flush();
-    }
+  if (mode_ == Mode::kStreaming && now - last_write_ >= limits_.silence) fill_silence();
+}
+
+void Connection::fill_silence() {
+  if (source_ == nullptr || !out_.empty()) return;
+  const std::string_view bytes = source_->keep_alive();
+  if (bytes.empty()) return;
+  if (chunked_) {
+    ChunkWriter chunk(&out_);
+    out_ += bytes;
+    chunk.end();
+  } else {
+    out_ += bytes;
   }
+  flush();
 }
 
 }  // namespace lockstep::http

@@ -51,7 +51,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void wait_writable();
   void receive();
   void discard();
-  void on_end_of_input();
+  void on_end_of_input(Channel::Outcome outcome);
+  void probe();
+  void fill_silence();
   void advance();
   void account();
   void hand_over();
