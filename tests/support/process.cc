@@ -131,6 +131,15 @@ int Process::wait(std::chrono::seconds timeout) {
   return code_;
 }
 
+int lines_said(const std::string& err) {
+  std::istringstream lines(err);
+  int said = 0;
+  for (std::string line; std::getline(lines, line);) {
+    said += line.find("] [lockstep] [") == std::string::npos ? 1 : 0;
+  }
+  return said;
+}
+
 ProcessResult run_lockstep(std::vector<std::string> arguments, const ProcessOptions& options,
                            std::chrono::seconds timeout) {
   arguments.insert(arguments.begin(), lockstep_binary());

@@ -57,6 +57,9 @@ struct ProcessResult {
   std::string out;
   std::string err;
 };
+// How many lines a command said on standard error. Those of its log are left out: they may warn of
+// a slow machine at any time.
+int lines_said(const std::string& err);
 // Runs `lockstep ARGUMENTS...` to its end.
 ProcessResult run_lockstep(std::vector<std::string> arguments, const ProcessOptions& options = {},
                            std::chrono::seconds timeout = kPatience);

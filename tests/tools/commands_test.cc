@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // The commands that start no group: tokenize, plan, inspect, doctor, --help; and bench.
-#include <algorithm>
 #include <iterator>
 #include <sstream>
 #include <utility>
@@ -275,7 +274,7 @@ TEST(CommandsTest, BenchRefusesACaseThatItCannotRun) {
     const ProcessResult result = run_lockstep({"bench", "--cases", list, "--json"});
     EXPECT_EQ(result.code, 2) << list;
     EXPECT_NE(result.err.find(word), std::string::npos) << result.err;
-    EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
+    EXPECT_EQ(lines_said(result.err), 1) << result.err;
   }
 }
 

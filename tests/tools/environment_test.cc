@@ -18,7 +18,7 @@ std::string refusal_of(const Variables& environment, std::vector<std::string> ar
   arguments.insert(arguments.begin(), "serve");
   const ProcessResult result = run_lockstep(std::move(arguments), {.environment = environment});
   EXPECT_EQ(result.code, 2) << result.err;
-  EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
+  EXPECT_EQ(lines_said(result.err), 1) << result.err;
   return result.err;
 }
 

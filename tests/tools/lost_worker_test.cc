@@ -2,7 +2,6 @@
 // Workers that die, come late or should not come at all.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <csignal>
 #include <cstdlib>
 #include <map>
@@ -101,7 +100,7 @@ TEST(LostWorkerTest, WithoutAJoinTokenNoPortIsOpened) {
                    {.environment = {{"LOCKSTEP_JOIN_TOKEN", ""}}});
   EXPECT_EQ(result.code, 2);
   EXPECT_NE(result.err.find("LOCKSTEP_JOIN_TOKEN is not set"), std::string::npos) << result.err;
-  EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
+  EXPECT_EQ(lines_said(result.err), 1) << result.err;
 }
 
 TEST(LostWorkerTest, WorkersStartedByHandJoinWithTheToken) {

@@ -135,7 +135,7 @@ TEST(PromptEmbedsTest, AFileThatIsNoneIsOneLineThatSaysWhatWasWanted) {
                       folder.write("rows.npy", content)});
     EXPECT_EQ(result.code, 2) << says;
     EXPECT_NE(result.err.find(says), std::string::npos) << result.err;
-    EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
+    EXPECT_EQ(lines_said(result.err), 1) << result.err;
   }
 }
 

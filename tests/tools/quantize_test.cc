@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Quantized models as a user meets them: quantize, plan, generate, compare.
-#include <algorithm>
 #include <cmath>
 #include <filesystem>
 
@@ -24,7 +23,7 @@ nlohmann::json json_of(const std::vector<std::string>& arguments) {
 void expect_refused(const std::vector<std::string>& arguments, const std::string& named) {
   const ProcessResult result = run_lockstep(arguments);
   EXPECT_EQ(result.code, 2) << result.err;
-  EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
+  EXPECT_EQ(lines_said(result.err), 1) << result.err;
   EXPECT_NE(result.err.find(named), std::string::npos) << result.err;
 }
 

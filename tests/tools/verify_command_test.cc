@@ -66,7 +66,7 @@ void expect_one_line(const std::vector<std::string>& more, const std::string& wa
   const ProcessResult result = run_lockstep(arguments);
   EXPECT_EQ(result.code, 2);
   EXPECT_THAT(result.err, HasSubstr(wanted));
-  EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
+  EXPECT_EQ(lines_said(result.err), 1) << result.err;
 }
 
 TEST(VerifyCommandTest, WhatIsMissingIsSaidInOneLine) {

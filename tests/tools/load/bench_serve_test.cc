@@ -3,8 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
-
 #include "base/source_dir.h"
 #include "tests/support/process.h"
 #include "tests/tools/load/fake_openai.h"
@@ -125,7 +123,7 @@ TEST(BenchServeTest, BadInputIsOneLine) {
     all.insert(all.end(), arguments.begin(), arguments.end());
     const ProcessResult result = run_lockstep(all);
     EXPECT_EQ(result.code, 2) << named << "\n" << result.err;
-    EXPECT_EQ(std::ranges::count(result.err, '\n'), 1) << result.err;
+    EXPECT_EQ(lines_said(result.err), 1) << result.err;
     EXPECT_THAT(result.err, HasSubstr(named));
     EXPECT_EQ(result.out, "");
   }
