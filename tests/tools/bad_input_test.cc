@@ -157,20 +157,58 @@ TEST(BadInputTest, PromptsAreChecked) {
   expect_one_line({"generate", "--prompt-ids", ids}, "context");
 }
 
-TEST(BadInputTest, ALineOfInputIsNamedBeforeAnythingRuns) {
+TEST(BadInputTest, ABadLineOfInputIsNamedAndTheOthersAreAnswered) {
   TemporaryFolder folder;
-  const std::string good = "{\"prompt\": \"a\"}\n";
-  const auto refuse = [&](const std::string& line, const std::string& named) {
-    const std::string path = folder.write("requests.jsonl", good + line + "\n" + good);
-    expect_one_line({"generate", "--input", path}, "line 2");
-    expect_one_line({"generate", "--input", path}, named);
-  };
-  refuse("{\"prompt\": ", "JSON");
-  refuse("[1, 2]", "object");
-  refuse("{\"prompt\": \"a\", \"max_token\": 3}", "max_token");
-  refuse("{\"prompt\": \"a\", \"max_tokens\": -3}", "max_tokens");
-  refuse("{\"prompt_ids\": [1, 2.5]}", "2.5");
+  const std::string good = "{\"prompt\": \"a\", \"max_tokens\": 2, \"ignore_eos\": true}\n";
+  const std::pair<const char*, const char*> bad[] = {
+      {"{\"prompt\": ", "JSON"},
+      {"[1, 2]", "object"},
+      {R"({"prompt": "a", "max_token": 3})", "max_token"},
+      {R"({"prompt": "a", "max_tokens": -3})", "max_tokens"},
+      {R"({"prompt_ids": [1, 2.5]})", "2.5"}};
+  std::string all = good;
+  for (const auto& [line, named] : bad) all += std::string(line) + "\n" + good;
+  const std::string path = folder.write("requests.jsonl", all);
+  const ProcessResult result = run_lockstep({"generate", "--json", "--input", path});
+  EXPECT_EQ(result.code, 2);
+  EXPECT_EQ(lines_said(result.err), 1) << result.err;
+  EXPECT_NE(result.err.find("5 lines got an error, the first is " + path + " line 2: "),
+            std::string::npos)
+      << result.err;
+  const std::vector<nlohmann::json> answers = json_lines(result.out);
+  ASSERT_EQ(answers.size(), 11u);
+  for (size_t i = 0; i < 11; ++i) {
+    if (i % 2 == 0) {
+      EXPECT_EQ(answers[i].at("tokens").size(), 2u) << answers[i];
+      continue;
+    }
+    const std::string error = answers[i].at("error");
+    EXPECT_TRUE(error.starts_with(path + " line " + std::to_string(i + 1) + ": ")) << error;
+    EXPECT_NE(error.find(bad[i / 2].second), std::string::npos) << error;
+  }
   expect_one_line({"generate", "--input", folder.path() + "/missing"}, "missing");
+}
+
+TEST(BadInputTest, WhereNoLineIsGoodNothingIsStarted) {
+  const ProcessResult result =
+      run_lockstep({"generate", "--input", "-", "--log-level", "debug"}, {.input = "\n{}\n"});
+  EXPECT_EQ(result.code, 2);
+  EXPECT_EQ(json_lines(result.out).size(), 1u);
+  EXPECT_NE(result.err.find("standard input line 2: "), std::string::npos) << result.err;
+  EXPECT_EQ(result.err.find("worker"), std::string::npos) << result.err;
+}
+
+TEST(BadInputTest, ABadLineOfTextCostsNoOtherItsTokens) {
+  const ProcessResult result =
+      run_lockstep({"tokenize", "--jsonl"}, {.input = "\"a\"\n17\n\"\nnull\n\"b\"\n"});
+  EXPECT_EQ(result.code, 2);
+  EXPECT_EQ(lines_said(result.err), 1) << result.err;
+  const std::vector<nlohmann::json> lines = json_lines(result.out);
+  ASSERT_EQ(lines.size(), 5u);
+  EXPECT_EQ(lines[0].at("text"), "a");
+  EXPECT_EQ(lines[1].at("error"), "standard input line 2: wanted a JSON string, found number");
+  EXPECT_NE(lines[2].at("error").get<std::string>().find("JSON"), std::string::npos) << lines[2];
+  EXPECT_EQ(lines[4].at("text"), "b");
 }
 
 TEST(BadInputTest, ModelFoldersAreChecked) {

@@ -104,6 +104,24 @@ TEST(GenerateTest, AFileOfOneRequestIsAnsweredInJsonAlone) {
   EXPECT_EQ(lines[0]["tokens"].size(), 3u);
 }
 
+TEST(GenerateTest, AMinusIsStandardInput) {
+  const std::string request = R"({"prompt": "The", "max_tokens": 3, "seed": 1})";
+  TemporaryFolder folder;
+  const std::string path = folder.write("requests.jsonl", request + "\n" + request);
+  const auto from_file = generate_json({"--input", path});
+  EXPECT_EQ(from_file.size(), 2u);
+  EXPECT_EQ(generate_json({"--input", "-"}, {.input = request + "\n" + request}), from_file);
+}
+
+// The engine's queue has 4,096 places.
+TEST(GenerateTest, AFileMayHaveMoreRequestsThanTheQueueHasRoomFor) {
+  std::string lines;
+  for (int i = 0; i < 4200; ++i) lines += "{\"prompt_ids\": [1], \"max_tokens\": 1}\n";
+  const auto answers = generate_json({"--input", "-"}, {.input = lines});
+  ASSERT_EQ(answers.size(), 4200u);
+  for (const nlohmann::json& answer : answers) ASSERT_EQ(answer.at("tokens").size(), 1u);
+}
+
 TEST(GenerateTest, StreamsTextAndSaysHowFast) {
   const ProcessResult result = run_lockstep({"generate", "--prompt", kPrompt, "--seed", "3"});
   EXPECT_EQ(result.code, 0);

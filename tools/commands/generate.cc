@@ -2,16 +2,19 @@
 // `lockstep generate`: one prompt, or a file of requests as one batch, on workers started for it.
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <chrono>
 #include <fstream>
+#include <iostream>
 
 #include "base/file.h"
 #include "base/status.h"
 #include "coordinator/api/generate_request.h"
 #include "coordinator/api/limits.h"
-#include "tools/commands/answer.h"
+#include "tools/commands/bad_lines.h"
+#include "tools/commands/batch.h"
 #include "tools/commands/command.h"
 #include "tools/commands/sampling_flags.h"
 #include "tools/npy.h"
@@ -77,39 +80,46 @@ v1::GenerateRequest request_of(const GenerateFlags& flags) {
   return message;
 }
 
-absl::StatusOr<std::vector<Request>> requests_from_file(const GenerateFlags& flags,
-                                                        const Model& model) {
-  std::ifstream file(flags.input);
+// One request, or one per line of --input, good or bad.
+struct Questions {
+  std::vector<absl::StatusOr<Request>> requests;
+  std::vector<int> lines;  // By request, where there are lines.
+};
+
+absl::StatusOr<Request> request_of_line(const GenerateFlags& flags, const std::string& line,
+                                        const Model& model) {
+  bool logits = false;
+  ASSIGN_OR_RETURN(const v1::GenerateRequest own, generate_request_from_json(line, &logits));
+  v1::GenerateRequest message = request_of(flags);
+  if (own.stop_size() > 0) message.clear_stop();
+  if (own.stop_ids_size() > 0) message.clear_stop_ids();
+  message.MergeFrom(own);
+  ASSIGN_OR_RETURN(Request request, to_request(message, model));
+  request.prompt_logits = logits || flags.logits;
+  return request;
+}
+
+absl::StatusOr<Questions> questions_of_input(const GenerateFlags& flags, const Model& model) {
+  std::ifstream file;
+  const bool is_file = flags.input != "-";
+  if (is_file) file.open(flags.input);
   if (!file) {
     return invalid_argument("--input {}: cannot be opened: {}", flags.input, error_text(errno));
   }
-  const v1::GenerateRequest defaults = request_of(flags);
-  std::vector<Request> requests;
+  Questions questions;
   std::string line;
-  for (int number = 1; std::getline(file, line); ++number) {
+  for (int number = 1; std::getline(is_file ? file : std::cin, line); ++number) {
     if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
-    const auto parse = [&]() -> absl::StatusOr<Request> {
-      bool logits = false;
-      ASSIGN_OR_RETURN(const v1::GenerateRequest own, generate_request_from_json(line, &logits));
-      v1::GenerateRequest message = defaults;
-      if (own.stop_size() > 0) message.clear_stop();
-      if (own.stop_ids_size() > 0) message.clear_stop_ids();
-      message.MergeFrom(own);
-      ASSIGN_OR_RETURN(Request request, to_request(message, model));
-      request.prompt_logits = logits || flags.logits;
-      return request;
-    };
-    absl::StatusOr<Request> request = parse();
-    if (!request.ok()) {
-      return invalid_argument("{} line {}: {}", flags.input, number, message_of(request.status()));
-    }
-    requests.push_back(*std::move(request));
+    questions.requests.push_back(request_of_line(flags, line, model));
+    questions.lines.push_back(number);
   }
-  if (requests.empty()) return invalid_argument("--input {}: it has no request", flags.input);
-  return requests;
+  if (questions.lines.empty()) {
+    return invalid_argument("--input {}: it has no request", flags.input);
+  }
+  return questions;
 }
 
-absl::StatusOr<std::vector<Request>> make_requests(const GenerateFlags& flags, const Model& model) {
+absl::StatusOr<Questions> make_questions(const GenerateFlags& flags, const Model& model) {
   const int given = (flags.prompt_option->count() > 0) + (flags.prompt_ids_option->count() > 0) +
                     !flags.input.empty();
   if (given != 1) {
@@ -121,7 +131,7 @@ absl::StatusOr<std::vector<Request>> make_requests(const GenerateFlags& flags, c
     return invalid_argument("{}: wants --json beside it, or it is not seen",
                             flags.logits ? "--logits" : "--logprobs");
   }
-  if (!flags.input.empty()) return requests_from_file(flags, model);
+  if (!flags.input.empty()) return questions_of_input(flags, model);
   v1::GenerateRequest message = request_of(flags);
   if (flags.prompt_option->count() > 0) {
     message.set_prompt(flags.prompt);
@@ -131,7 +141,7 @@ absl::StatusOr<std::vector<Request>> make_requests(const GenerateFlags& flags, c
   RETURN_IF_ERROR(read_embeds(flags.prompt_embeds, model, &message));
   ASSIGN_OR_RETURN(Request request, to_request(message, model));
   request.prompt_logits = flags.logits;
-  return std::vector<Request>{std::move(request)};
+  return Questions{.requests = {std::move(request)}};
 }
 
 // Text as it comes for one prompt at a terminal or in a pipe; a spinner where the text goes
@@ -153,51 +163,66 @@ absl::Status follow(Answer& answer, bool stream_text, ProgressLine& line) {
   return answer.status();
 }
 
-absl::Status generate(const GenerateFlags& flags, Interrupt& interrupt, int* exit_code) {
-  ASSIGN_OR_RETURN(const std::unique_ptr<Model> model,
-                   flags.model.open(WeightFiles::kNeeded, flags.group.automatic_chunk()));
-  ASSIGN_OR_RETURN(const std::vector<Request> requests, make_requests(flags, *model));
-  ASSIGN_OR_RETURN(ServiceOptions options, flags.group.service_options(flags.model));
-  ASSIGN_OR_RETURN(const std::unique_ptr<InferenceService> service,
-                   start_service(*model, std::move(options), interrupt));
-
-  std::vector<Answer> answers;
-  for (const Request& request : requests) {
-    ASSIGN_OR_RETURN(std::shared_ptr<Stream> stream, service->engine().submit(request));
-    answers.emplace_back(request, std::move(stream));
-  }
-  const Interrupt::Actions on_signal = interrupt.on_signal([&] {
-    for (Answer& answer : answers) service->engine().cancel(answer.stream());
-  });
-  // A file of requests is answered in JSON, however many they are.
+// Prints the answers in order. `lines`: the requests' lines of --input; empty: of one request.
+absl::Status answer_all(const GenerateFlags& flags, const Model& model,
+                        const std::vector<int>& lines, bool stream_text, Batch& batch,
+                        const Interrupt& interrupt, int64_t* tokens) {
   const bool json = flags.json || !flags.input.empty();
-  const bool stream_text = !json && requests[0].n == 1 && model->tokenizer() != nullptr;
-  // A reader at a terminal sees the whole text; a pipe gets what was generated.
-  if (stream_text && isatty(STDOUT_FILENO) == 1) fmt::print("{}", flags.prompt);
-  const auto start = std::chrono::steady_clock::now();
-  ProgressLine line;
-  int64_t tokens = 0;
-  for (Answer& answer : answers) {
-    RETURN_IF_ERROR(follow(answer, stream_text, line));
-    line.clear();
-    tokens += answer.completion_tokens();
-    if (json) {
-      fmt::print("{}\n", answer.to_json(*model));
+  BadLines bad(flags.input == "-" ? "standard input" : flags.input);
+  ProgressLine progress;
+  for (size_t i = 0; i < batch.size(); ++i) {
+    const absl::StatusOr<Answer*> answer = batch.start(i);
+    const absl::Status status =
+        answer.ok() ? follow(**answer, stream_text, progress) : answer.status();
+    progress.clear();
+    if (!answer.ok() && interrupt.signalled()) break;
+    if (!status.ok() && lines.empty()) return status;
+    if (answer.ok()) *tokens += (*answer)->completion_tokens();
+    if (!status.ok()) {
+      bad.print(lines[i], status);
+    } else if (json) {
+      fmt::print("{}\n", (*answer)->to_json(model));
     } else if (!stream_text) {
-      fmt::print("{}", answer.to_text());
+      fmt::print("{}", (*answer)->to_text());
     }
     std::fflush(stdout);
   }
+  return bad.status();
+}
+
+absl::Status generate(const GenerateFlags& flags, Interrupt& interrupt, int* exit_code) {
+  ASSIGN_OR_RETURN(const std::unique_ptr<Model> model,
+                   flags.model.open(WeightFiles::kNeeded, flags.group.automatic_chunk()));
+  ASSIGN_OR_RETURN(Questions questions, make_questions(flags, *model));
+  ASSIGN_OR_RETURN(ServiceOptions options, flags.group.service_options(flags.model));
+  const int workers = options.workers;
+  const auto is_good = [](const absl::StatusOr<Request>& request) { return request.ok(); };
+  std::unique_ptr<InferenceService> service;  // Null where there is nothing to run.
+  if (std::ranges::any_of(questions.requests, is_good)) {
+    ASSIGN_OR_RETURN(service, start_service(*model, std::move(options), interrupt));
+  }
+
+  // A reader at a terminal sees the whole text; a pipe gets what was generated.
+  const bool stream_text = !flags.json && questions.lines.empty() &&
+                           questions.requests[0]->n == 1 && model->tokenizer() != nullptr;
+  if (stream_text && isatty(STDOUT_FILENO) == 1) fmt::print("{}", flags.prompt);
+  Batch batch(service != nullptr ? &service->engine() : nullptr, std::move(questions.requests));
+  const Interrupt::Actions on_signal = interrupt.on_signal([&] { batch.cancel(); });
+  const auto start = std::chrono::steady_clock::now();
+  int64_t tokens = 0;
+  const absl::Status status =
+      answer_all(flags, *model, questions.lines, stream_text, batch, interrupt, &tokens);
+  if (!status.ok() && questions.lines.empty()) return status;
   const double seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   if (stream_text) fmt::print("\n");
   std::fflush(stdout);  // Before what goes to stderr, where both are one terminal or file.
-  if (!flags.json) {
+  if (service != nullptr && !flags.json) {
     say(fmt::format("{} tokens in {:.2f} s: {:.1f} tokens/s on {}", tokens, seconds,
-                    tokens / std::max(seconds, 1e-9),
-                    count_of(service->options().workers, "worker")));
+                    tokens / std::max(seconds, 1e-9), count_of(workers, "worker")));
   }
-  if (interrupt.signalled()) *exit_code = 130;
+  if (!interrupt.signalled()) return status;
+  *exit_code = 130;
   return absl::OkStatus();
 }
 
@@ -225,9 +250,9 @@ std::shared_ptr<Command> add_generate(CLI::App& parent) {
       ->needs(flags->prompt_ids_option);
   app.add_option(
       "--input", flags->input,
-      "A file of requests, one JSON object per line with the fields of GenerateRequest: run as "
-      "one batch, answered in order with one JSON object per line. What a line leaves out is as "
-      "the flags say");
+      "A file of requests, or - for standard input, one JSON object per line with the fields of "
+      "GenerateRequest: run as one batch, answered in order with one JSON object per line, of a "
+      "bad line {\"error\": ...}. What a line leaves out is as the flags say");
   add_sampling_flags(app, flags->request);
   add_answer_flags(app, flags->request);
   app.add_option("--stop", flags->stop, "The text ends before this string (repeatable)")

@@ -7,6 +7,7 @@
 #include "base/json.h"
 #include "base/status.h"
 #include "coordinator/model.h"
+#include "tools/commands/bad_lines.h"
 #include "tools/commands/command.h"
 
 namespace lockstep {
@@ -48,6 +49,15 @@ absl::Status print_line(const TokenizeFlags& flags, const Tokenizer& tokenizer,
   return absl::OkStatus();
 }
 
+absl::Status answer_line(const TokenizeFlags& flags, const Tokenizer& tokenizer,
+                         const std::string& line) {
+  ASSIGN_OR_RETURN(const nlohmann::json text, parse_json(line, "the line"));
+  if (!text.is_string()) {
+    return invalid_argument("wanted a JSON string, found {}", text.type_name());
+  }
+  return print_line(flags, tokenizer, text.get<std::string>());
+}
+
 absl::Status tokenize(const TokenizeFlags& flags) {
   ASSIGN_OR_RETURN(const std::unique_ptr<Tokenizer> tokenizer, open_tokenizer(flags.path));
   if (!flags.jsonl) {
@@ -55,17 +65,14 @@ absl::Status tokenize(const TokenizeFlags& flags) {
     if (text.empty()) text.assign(std::istreambuf_iterator<char>(std::cin), {});
     return print_line(flags, *tokenizer, text);
   }
+  BadLines bad("standard input");
   std::string line;
   for (int number = 1; std::getline(std::cin, line); ++number) {
     if (line.empty()) continue;
-    const std::string what = fmt::format("line {} of the input", number);
-    ASSIGN_OR_RETURN(const nlohmann::json text, parse_json(line, what));
-    if (!text.is_string()) {
-      return invalid_argument("{}: wanted a JSON string, found {}", what, text.type_name());
-    }
-    RETURN_IF_ERROR(print_line(flags, *tokenizer, text.get<std::string>()));
+    const absl::Status status = answer_line(flags, *tokenizer, line);
+    if (!status.ok()) bad.print(number, status);
   }
-  return absl::OkStatus();
+  return bad.status();
 }
 
 }  // namespace
