@@ -2,9 +2,11 @@
 #include "tools/interrupt.h"
 
 #include <pthread.h>
+#include <spdlog/spdlog.h>
 #include <unistd.h>
 
 #include <csignal>
+#include <cstring>
 #include <thread>
 #include <utility>
 
@@ -24,12 +26,16 @@ struct Interrupt::State {
 
 namespace {
 
-sigset_t ending_signals() {
+bool means_nothing(int signal) {
+  return signal == SIGUSR1 || signal == SIGUSR2 || signal == SIGALRM;
+}
+
+sigset_t awaited_signals() {
   sigset_t set;
   sigemptyset(&set);
-  sigaddset(&set, SIGINT);
-  sigaddset(&set, SIGTERM);
-  sigaddset(&set, SIGHUP);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGALRM}) {
+    sigaddset(&set, signal);
+  }
   return set;
 }
 
@@ -42,13 +48,17 @@ bool is_ignored(int signal) {
 }  // namespace
 
 Interrupt::Interrupt() : state_(new State) {
-  const sigset_t set = ending_signals();
+  const sigset_t set = awaited_signals();
   pthread_sigmask(SIG_BLOCK, &set, nullptr);
   std::thread([state = state_] {
-    const sigset_t waited = ending_signals();
+    const sigset_t waited = awaited_signals();
     int signal = 0;
     while (sigwait(&waited, &signal) == 0) {
       if (signal == SIGHUP && is_ignored(SIGHUP)) continue;
+      if (means_nothing(signal)) {
+        spdlog::default_logger()->warn("SIG{} is ignored", sigabbrev_np(signal));
+        continue;
+      }
       absl::MutexLock lock(&state->mutex);
       if (signal == SIGINT && state->ctrl_c) {
         state->ctrl_c();

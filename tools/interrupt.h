@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ctrl-C, SIGTERM and SIGHUP as an event instead of an end: a thread waits for them.
+// Ctrl-C, SIGTERM and SIGHUP as an event instead of an end: a thread waits for them. SIGUSR1,
+// SIGUSR2 and SIGALRM, which mean nothing here and would end the process, are ignored with a log
+// line.
 #pragma once
 
 #include <functional>

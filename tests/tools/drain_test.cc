@@ -85,6 +85,26 @@ TEST(DrainTest, ASecondSignalEndsTheDrainAtOnce) {
   EXPECT_EQ(server.process().wait(), 0) << server.process().err();
 }
 
+// Other programs write statistics or open their log again at these.
+TEST(DrainTest, SignalsThatMeanNothingAreIgnoredWithALine) {
+  Server server({"--workers", "2"});
+  OpenCall call(server, long_story(1));
+  const std::vector<pid_t> workers = server.workers();
+  for (const int signal : {SIGUSR1, SIGUSR2, SIGALRM}) {
+    server.process().signal(signal);
+    for (const pid_t worker : workers) kill(worker, signal);
+  }
+  for (const char* name : {"SIGUSR1", "SIGUSR2", "SIGALRM"}) {
+    EXPECT_TRUE(server.process().wait_for_err(std::string(name) + " is ignored"))
+        << server.process().err();
+  }
+  EXPECT_TRUE(call.finish().ok());
+  EXPECT_EQ(call.tokens(), 900);
+  EXPECT_EQ(server.workers(), workers) << "none was lost";
+  server.process().signal(SIGTERM);
+  EXPECT_EQ(server.process().wait(), 0) << server.process().err();
+}
+
 TEST(DrainTest, WithoutRequestsSigtermEndsAtOnce) {
   Server server({"--workers", "2"});
   const std::vector<pid_t> workers = server.workers();
