@@ -1,9 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/descriptors.h"
 
+#include <fcntl.h>
 #include <sys/resource.h>
+#include <unistd.h>
+
+#include <initializer_list>
 
 namespace lockstep {
+
+void open_standard_descriptors() {
+  for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (fcntl(descriptor, F_GETFD) >= 0) continue;
+    open("/dev/null", O_RDONLY);  // It gets the lowest number that is free: this one.
+  }
+}
 
 int64_t descriptor_limit() {
   rlimit limit = {};

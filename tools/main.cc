@@ -25,6 +25,10 @@ constexpr char kAbout[] =
     "  lockstep generate --prompt \"Once upon a time\" --workers 2\n"
     "  lockstep serve MODEL --workers 4";
 
+// Runs before anything else of the process: gRPC opens a descriptor when it is loaded.
+[[gnu::section(".preinit_array"),
+  gnu::used]] void (*before_libraries)() = lockstep::open_standard_descriptors;
+
 int fail(const std::string& message, int code) {
   lockstep::say("lockstep: " + message);
   return code;

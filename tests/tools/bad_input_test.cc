@@ -140,9 +140,10 @@ TEST(BadInputTest, AShortJoinTokenIsNamed) {
 }
 
 TEST(BadInputTest, WhatCannotBeWrittenIsAnErrorAndNoAbort) {
-  for (const std::string command : {"tokenize --text a", "plan", "generate --json --prompt a",
-                                    "inspect --stage program --all"}) {
-    const std::string line = lockstep_binary() + " " + command + " > /dev/full";
+  for (const std::string command :
+       {"tokenize --text a >/dev/full", "plan >/dev/full", "generate --json --prompt a >/dev/full",
+        "inspect --stage program --all >/dev/full", "tokenize --text a >&-"}) {
+    const std::string line = lockstep_binary() + " " + command;
     Process shell({"/bin/sh", "-c", line});
     EXPECT_EQ(shell.wait(), 1) << command << shell.err();
     EXPECT_NE(shell.err().find("standard output: cannot be written: "), std::string::npos)

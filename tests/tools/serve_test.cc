@@ -2,6 +2,7 @@
 // `lockstep serve` as its clients see it: real processes, real gRPC.
 #include <atomic>
 #include <csignal>
+#include <filesystem>
 #include <tuple>
 
 #include "tests/support/server.h"
@@ -129,6 +130,21 @@ TEST(ServeTest, WorkersDieWithAKilledCoordinator) {
   server.process().wait();
   while (is_alive(workers[0]) || is_alive(workers[1])) {  // Until ctest ends it.
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+}
+
+// Else the next file that is opened, such as a checkpoint, is written to as if it were the log.
+TEST(ServeTest, StandardDescriptorsThatAreClosedAreOpenedFirst) {
+  const std::string command =
+      lockstep_binary() + " serve --grpc off --http 127.0.0.1:0 <&- >&- 2>&-";
+  const Process server({"/bin/sh", "-c", "exec " + command});
+  ASSERT_TRUE(becomes_true([&] { return !children_of(server.pid()).empty(); }));
+  for (const pid_t process : {server.pid(), children_of(server.pid())[0]}) {
+    for (const char* descriptor : {"0", "1", "2"}) {
+      std::error_code error;
+      const std::string path = "/proc/" + std::to_string(process) + "/fd/" + descriptor;
+      EXPECT_EQ(std::filesystem::read_symlink(path, error), "/dev/null") << error.message();
+    }
   }
 }
 
