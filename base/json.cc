@@ -153,6 +153,10 @@ absl::StatusOr<Tree> parse_tree(std::string_view text, std::string_view what,
   const char* reached = text.data();
   const bool parsed = Tree::sax_parse(Cursor(text.data(), &reached),
                                       Cursor(text.data() + text.size(), &reached), &builder);
+  if (!parsed && text.starts_with("version https://git-lfs")) {
+    return invalid_argument(
+        "{}: it only says where Git LFS has the file: `git lfs pull` fetches it", what);
+  }
   if (!parsed) {
     return invalid_argument("{}: {} (at byte {})", what, builder.problem(), reached - text.data());
   }

@@ -36,19 +36,23 @@ bool is_inside_word(std::string_view text, size_t begin, size_t end) {
 
 }  // namespace
 
-absl::StatusOr<AddedTokens> AddedTokens::from_json(const Json& spec, const Vocabulary& vocabulary,
+absl::StatusOr<AddedTokens> AddedTokens::from_json(const Json& spec,
+                                                   std::span<const DeclaredToken> declared,
+                                                   const Vocabulary& vocabulary,
                                                    const Normalizer& normalizer) {
   AddedTokens added;
-  if (spec.is_null()) return added;
-  if (!spec.is_array()) return invalid_argument("\"added_tokens\" must be a list");
+  if (!spec.is_null() && !spec.is_array()) {
+    return invalid_argument("\"added_tokens\" must be a list");
+  }
   for (const Json& token : spec) RETURN_IF_ERROR(added.add(token, vocabulary));
+  for (const DeclaredToken& token : declared) RETURN_IF_ERROR(added.declare(token, vocabulary));
   RETURN_IF_ERROR(added.index(normalizer));
   return added;
 }
 
 absl::Status AddedTokens::add(const Json& spec, const Vocabulary& vocabulary) {
   const std::string where = fmt::format("added_tokens: entry {}", tokens_.size());
-  Token token{};
+  AddedToken token;
   ASSIGN_OR_RETURN(token.text, string_member(spec, "content", where));
   const std::string what = fmt::format("added token \"{:.60}\"", token.text);
   if (token.text.empty()) return invalid_argument("{}: \"content\" is empty", where);
@@ -69,8 +73,37 @@ absl::Status AddedTokens::add(const Json& spec, const Vocabulary& vocabulary) {
       other != nullptr && *other != token.text) {
     return invalid_argument("{} has the id {} of \"{:.60}\"", what, id, *other);
   }
-  RETURN_IF_ERROR(vocabulary_.add(token.text, id));
+  return put(std::move(token));
+}
+
+absl::Status AddedTokens::declare(const DeclaredToken& declared, const Vocabulary& vocabulary) {
+  AddedToken token = declared.token;
+  if (const auto known = vocabulary_.find(token.text); known.has_value()) {
+    AddedToken& present = tokens_[places_[*known]];
+    const bool special =
+        present.special || (token.special && (declared.replaces || declared.makes_special));
+    if (declared.replaces) present = std::move(token);
+    present.id = *known;
+    present.special = special;
+    if (special) special_.insert(*known);
+    return absl::OkStatus();
+  }
+  const auto of_model = vocabulary.find(token.text);
+  const bool taken = vocabulary_.text(token.id) != nullptr;
+  if (taken && !declared.replaces) return absl::OkStatus();  // The row is from an older tokenizer.
+  if (of_model.has_value()) {
+    token.id = *of_model;
+  } else if (token.id < 0 || token.id >= kMaxVocabulary || taken ||
+             vocabulary.text(token.id) != nullptr) {
+    token.id = std::max(vocabulary.size(), vocabulary_.size());
+  }
+  return put(std::move(token));
+}
+
+absl::Status AddedTokens::put(AddedToken token) {
+  RETURN_IF_ERROR(vocabulary_.add(token.text, token.id));
   if (token.special) special_.insert(token.id);
+  places_[token.id] = tokens_.size();
   tokens_.push_back(std::move(token));
   return absl::OkStatus();
 }
@@ -80,7 +113,7 @@ absl::Status AddedTokens::index(const Normalizer& normalizer) {
   // first special one, else the first.
   for (const bool special : {true, false}) {
     for (size_t i = 0; i < tokens_.size(); ++i) {
-      const Token& token = tokens_[i];
+      const AddedToken& token = tokens_[i];
       if (token.special != special) continue;
       std::string text = token.text;
       bool at_start = true;
@@ -105,7 +138,7 @@ std::vector<Segment> AddedTokens::split(std::string_view text, const StringTrie&
       ++offset;
       continue;
     }
-    const Token& token = tokens_[static_cast<size_t>(match.value)];
+    const AddedToken& token = tokens_[static_cast<size_t>(match.value)];
     size_t begin = offset;
     size_t end = offset + match.bytes;
     offset = end;

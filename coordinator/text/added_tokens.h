@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The "added_tokens" of tokenizer.json: strings that are tokens wherever they occur in a text,
-// found before the model sees it. Special ones control the model, and decoding leaves them out.
+// The "added_tokens" of tokenizer.json, and those of the files beside it: strings that are tokens
+// wherever they occur in a text, found before the model sees it.
 #pragma once
 
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -16,6 +17,7 @@
 #include "coordinator/text/marked_text.h"
 #include "coordinator/text/normalizer.h"
 #include "coordinator/text/string_trie.h"
+#include "coordinator/text/token_files.h"
 #include "coordinator/text/vocabulary.h"
 
 namespace lockstep {
@@ -30,8 +32,13 @@ struct Segment {
 // Immutable once made, for any thread.
 class AddedTokens {
  public:
-  // Refuses a token whose text or id contradicts the model's vocabulary or another added token.
-  static absl::StatusOr<AddedTokens> from_json(const Json& spec, const Vocabulary& vocabulary,
+  // Refuses a token of `spec` whose text or id contradicts the model's vocabulary or another added
+  // token. Declared ones that are new get the id that the vocabulary has, else the stated one where
+  // it is free, else the next: as the reference, but for ids with gaps between them, which it
+  // closes.
+  static absl::StatusOr<AddedTokens> from_json(const Json& spec,
+                                               std::span<const DeclaredToken> declared,
+                                               const Vocabulary& vocabulary,
                                                const Normalizer& normalizer);
 
   // Cuts a text at the tokens that are looked for before, or after, normalization. Special ones
@@ -65,24 +72,17 @@ class AddedTokens {
   const Vocabulary& vocabulary() const { return vocabulary_; }
 
  private:
-  struct Token {
-    int32_t id;
-    std::string text;
-    bool single_word;
-    bool lstrip;
-    bool rstrip;
-    bool normalized;
-    bool special;
-  };
-
   absl::Status add(const Json& spec, const Vocabulary& vocabulary);
+  absl::Status declare(const DeclaredToken& declared, const Vocabulary& vocabulary);
+  absl::Status put(AddedToken token);
   absl::Status index(const Normalizer& normalizer);
   // Says of a special token that is written at [begin, end): whether it is one.
   using IsToken = std::function<bool(size_t begin, size_t end)>;
   std::vector<Segment> split(std::string_view text, const StringTrie& trie,
                              const IsToken& is_token) const;
 
-  std::vector<Token> tokens_;
+  std::vector<AddedToken> tokens_;
+  std::unordered_map<int32_t, size_t> places_;  // An id's place in tokens_.
   Vocabulary vocabulary_;
   std::unordered_set<int32_t> special_;
   std::unordered_map<int32_t, Shown> shown_;

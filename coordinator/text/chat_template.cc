@@ -5,15 +5,13 @@
 
 #include "base/file.h"
 #include "coordinator/text/continued_message.h"
+#include "coordinator/text/token_files.h"
 #include "coordinator/text/unicode.h"
 
 namespace lockstep {
 namespace {
 
 constexpr int64_t kMaxFileBytes = int64_t{256} << 20;
-
-constexpr std::string_view kSpecialTokens[] = {"bos_token", "eos_token", "unk_token", "sep_token",
-                                               "pad_token", "cls_token", "mask_token"};
 
 // Under these names a message may have its reasoning; templates read the first or second.
 constexpr std::string_view kReasoningFields[] = {"reasoning_content", "thinking", "reasoning"};
@@ -91,12 +89,8 @@ absl::StatusOr<ChatTemplate> ChatTemplate::load(const std::filesystem::path& fol
   }
   auto loaded = file.empty() ? find(folder, config) : load_file(file);
   RETURN_IF_ERROR(loaded.status());
-  for (const std::string_view name : kSpecialTokens) {
-    if (!config.is_object() || !config.contains(name)) continue;
-    const OrderedJson& token = config[std::string(name)];
-    const OrderedJson& text = token.is_object() ? token.value("content", OrderedJson()) : token;
-    if (text.is_string()) loaded->set_special_token(std::string(name), text.get<std::string>());
-  }
+  ASSIGN_OR_RETURN(const TokenFiles tokens, read_token_files(folder));
+  for (const auto& [name, text] : tokens.names) loaded->set_special_token(name, text);
   return loaded;
 }
 
@@ -168,7 +162,7 @@ bool ChatTemplate::mentions(std::string_view text) const {
 }
 
 bool ChatTemplate::is_special_token_name(std::string_view name) {
-  return std::ranges::find(kSpecialTokens, name) != std::end(kSpecialTokens);
+  return std::ranges::find(kTokenNames, name) != std::end(kTokenNames);
 }
 
 void ChatTemplate::set_special_token(const std::string& name, const std::string& text) {

@@ -33,7 +33,7 @@ struct ChatRequest {
 class ChatTemplate {
  public:
   // From a model's folder: chat_template.jinja, chat_template.json or tokenizer_config.json, the
-  // first that has one, or else the file that is named; special tokens from tokenizer_config.json.
+  // first that has one, or else the file that is named; special tokens by token_files.h.
   // Errors name the file.
   static absl::StatusOr<ChatTemplate> load(const std::filesystem::path& folder,
                                            const std::filesystem::path& file = {});

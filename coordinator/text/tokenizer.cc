@@ -37,26 +37,21 @@ absl::Status check_text(std::string_view text) {
 absl::StatusOr<std::unique_ptr<Tokenizer>> Tokenizer::load(const std::filesystem::path& folder) {
   ASSIGN_OR_RETURN(const std::string tokenizer,
                    read_file(folder / "tokenizer.json", kMaxFileBytes));
-  std::string config;
-  std::error_code error;
-  if (std::filesystem::exists(folder / "tokenizer_config.json", error)) {
-    ASSIGN_OR_RETURN(config, read_file(folder / "tokenizer_config.json", kMaxFileBytes));
-  }
-  auto loaded = parse(tokenizer, config);
+  ASSIGN_OR_RETURN(const TokenFiles files, read_token_files(folder));
+  auto loaded = parse(tokenizer, files);
   if (!loaded.ok()) return named(folder.string(), loaded.status());
   return loaded;
 }
 
 absl::StatusOr<std::unique_ptr<Tokenizer>> Tokenizer::parse(std::string_view tokenizer_json,
-                                                            std::string_view config_json) {
+                                                            const TokenFiles& files) {
   ASSIGN_OR_RETURN(const Json spec, parse_json(tokenizer_json, "tokenizer.json"));
   std::unique_ptr<Tokenizer> tokenizer(new Tokenizer);
-  RETURN_IF_ERROR(named("tokenizer.json", tokenizer->read(spec)));
-  RETURN_IF_ERROR(tokenizer->read_config(config_json));
+  RETURN_IF_ERROR(named("tokenizer.json", tokenizer->read(spec, files)));
   return tokenizer;
 }
 
-absl::Status Tokenizer::read(const Json& spec) {
+absl::Status Tokenizer::read(const Json& spec, const TokenFiles& files) {
   if (!spec.is_object()) {
     return invalid_argument("wanted an object, found {}", describe(spec));
   }
@@ -65,26 +60,18 @@ absl::Status Tokenizer::read(const Json& spec) {
   ASSIGN_OR_RETURN(normalizer_, Normalizer::from_json(member(spec, "normalizer")));
   ASSIGN_OR_RETURN(pre_tokenizer_, PreTokenizer::from_json(member(spec, "pre_tokenizer")));
   ASSIGN_OR_RETURN(decoder_, Decoder::from_json(member(spec, "decoder")));
-  ASSIGN_OR_RETURN(added_tokens_, AddedTokens::from_json(member(spec, "added_tokens"),
+  ASSIGN_OR_RETURN(added_tokens_, AddedTokens::from_json(member(spec, "added_tokens"), files.tokens,
                                                          model_.vocabulary(), normalizer_));
   ASSIGN_OR_RETURN(post_processor_,
                    PostProcessor::from_json(member(spec, "post_processor"), vocab_size()));
-  bos_id_ = post_processor_.first();
-  eos_id_ = post_processor_.last();
-  return absl::OkStatus();
-}
-
-absl::Status Tokenizer::read_config(std::string_view config_json) {
-  if (config_json.empty()) return absl::OkStatus();
-  ASSIGN_OR_RETURN(const Json config, parse_json(config_json, "tokenizer_config.json"));
-  // A name, or an object with the name as its content.
-  const auto find = [&](const char* key) {
-    const Json& value = member(config, key);
-    const Json& name = value.is_object() ? member(value, "content") : value;
-    return name.is_string() ? token_id(name.get_ref<const std::string&>()) : std::nullopt;
+  const auto named_id = [&](std::string_view name) {
+    const auto found = files.names.find(name);
+    return found == files.names.end() ? std::nullopt : token_id(found->second);
   };
-  if (const auto bos = find("bos_token"); bos.has_value()) bos_id_ = bos;
-  if (const auto eos = find("eos_token"); eos.has_value()) eos_id_ = eos;
+  bos_id_ = named_id("bos_token");
+  eos_id_ = named_id("eos_token");
+  if (!bos_id_.has_value()) bos_id_ = post_processor_.first();
+  if (!eos_id_.has_value()) eos_id_ = post_processor_.last();
   return absl::OkStatus();
 }
 

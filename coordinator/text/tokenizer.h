@@ -21,6 +21,7 @@
 #include "coordinator/text/normalizer.h"
 #include "coordinator/text/post_processor.h"
 #include "coordinator/text/pre_tokenizer.h"
+#include "coordinator/text/token_files.h"
 
 namespace lockstep {
 
@@ -33,14 +34,13 @@ struct EncodeOptions {
 // Immutable once loaded: any thread may call any method.
 class Tokenizer {
  public:
-  // Reads tokenizer.json and, where it is there, tokenizer_config.json. A file that is missing,
-  // damaged or asks for what is not supported is a Status of one line that names the file and the
-  // thing.
+  // Reads tokenizer.json and the files beside it (token_files.h). A file that is missing, damaged
+  // or asks for what is not supported is a Status of one line that names the file and the thing.
   static absl::StatusOr<std::unique_ptr<Tokenizer>> load(const std::filesystem::path& folder);
 
-  // The same from the files' contents; an empty config counts as none.
+  // The same from the file's content.
   static absl::StatusOr<std::unique_ptr<Tokenizer>> parse(std::string_view tokenizer_json,
-                                                          std::string_view config_json = {});
+                                                          const TokenFiles& files = {});
 
   // Text to ids. InvalidArgument for text that is not UTF-8 (naming the byte), that is over 256
   // MiB, or that the model has no token for; ResourceExhausted where a pattern of the tokenizer
@@ -58,7 +58,7 @@ class Tokenizer {
 
   // One more than the largest id, added tokens included. The model's own vocabulary may be larger.
   int32_t vocab_size() const;
-  // By tokenizer_config.json, else by what the post-processor puts first (last).
+  // The files' bos_token (eos_token), else what the post-processor puts first (last).
   std::optional<int32_t> bos_id() const { return bos_id_; }
   std::optional<int32_t> eos_id() const { return eos_id_; }
   bool is_special(int32_t id) const { return added_tokens_.is_special(id); }
@@ -73,8 +73,7 @@ class Tokenizer {
 
  private:
   Tokenizer() = default;
-  absl::Status read(const Json& spec);
-  absl::Status read_config(std::string_view config_json);
+  absl::Status read(const Json& spec, const TokenFiles& files);
   absl::Status encode_text(std::string_view text, bool at_start, bool parse_special,
                            Bpe::Scratch* scratch, std::vector<int32_t>* ids) const;
   absl::Status encode_marked(const MarkedText& text, const Segment& segment, Bpe::Scratch* scratch,

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the files beside tokenizer.json say of tokens: tokenizer_config.json,
+// special_tokens_map.json and added_tokens.json, merged as the reference (transformers 5's
+// AutoTokenizer) merges them. Free functions, for any thread.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+
+namespace lockstep {
+
+// A string that is a token wherever it occurs in a text.
+struct AddedToken {
+  std::string text;
+  int32_t id = -1;           // -1: not stated.
+  bool single_word = false;  // Only where no letter or digit touches it.
+  bool lstrip = false;       // Takes the blanks before (behind) it.
+  bool rstrip = false;
+  bool normalized = false;  // Looked for after normalization.
+  bool special = false;     // Controls the model; decoding leaves it out.
+};
+
+// An added token of these files. One that tokenizer.json has too stays as it is there, except:
+struct DeclaredToken {
+  AddedToken token;
+  bool replaces = false;       // It gets the flags of `token`.
+  bool makes_special = false;  // It becomes special.
+};
+
+// Names that every tokenizer may have; others end with "_token", too.
+inline constexpr std::string_view kTokenNames[] = {
+    "bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token"};
+
+struct TokenFiles {
+  std::map<std::string, std::string, std::less<>> names;  // "bos_token": "<s>"
+  std::vector<DeclaredToken> tokens;                      // In the order in which they get ids.
+};
+
+// Files that are missing say nothing. An error is one line that names the file and the key.
+absl::StatusOr<TokenFiles> read_token_files(const std::filesystem::path& folder);
+
+// The same from the files' contents; an empty one counts as missing.
+absl::StatusOr<TokenFiles> merge_token_files(std::string_view tokenizer_config,
+                                             std::string_view special_tokens_map,
+                                             std::string_view added_tokens);
+
+}  // namespace lockstep
