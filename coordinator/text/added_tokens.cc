@@ -155,9 +155,10 @@ std::vector<Segment> AddedTokens::split(std::string_view text, const StringTrie&
   return segments;
 }
 
-std::vector<Segment> AddedTokens::split_marked(const MarkedText& text) const {
+std::vector<Segment> AddedTokens::split_marked(const MarkedText& text,
+                                               const StringTrie& trie) const {
   std::vector<size_t> cuts;  // Borders inside of what would be a token.
-  const std::vector<Segment> segments = split(text.bytes, raw_, [&](size_t begin, size_t end) {
+  const std::vector<Segment> segments = split(text.bytes, trie, [&](size_t begin, size_t end) {
     const std::vector<MarkedPiece> pieces = pieces_of(text, begin, end);
     for (size_t i = 1; i < pieces.size(); ++i) cuts.push_back(pieces[i].begin);
     return pieces.size() == 1 && !pieces[0].from_request;

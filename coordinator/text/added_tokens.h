@@ -50,9 +50,12 @@ class AddedTokens {
     return split(text, normalized_, [parse_special](size_t, size_t) { return parse_special; });
   }
 
-  // split_raw of a text of which some parts came from a request: special tokens are found only in
+  // The same of a text of which some parts came from a request: special tokens are found only in
   // the rest. One that is written across the border of the two is cut there.
-  std::vector<Segment> split_marked(const MarkedText& text) const;
+  std::vector<Segment> split_raw(const MarkedText& text) const { return split_marked(text, raw_); }
+  std::vector<Segment> split_normalized(const MarkedText& text) const {
+    return split_marked(text, normalized_);
+  }
 
   bool is_special(int32_t id) const { return special_.count(id) > 0; }
 
@@ -80,6 +83,7 @@ class AddedTokens {
   using IsToken = std::function<bool(size_t begin, size_t end)>;
   std::vector<Segment> split(std::string_view text, const StringTrie& trie,
                              const IsToken& is_token) const;
+  std::vector<Segment> split_marked(const MarkedText& text, const StringTrie& trie) const;
 
   std::vector<AddedToken> tokens_;
   std::unordered_map<int32_t, size_t> places_;  // An id's place in tokens_.

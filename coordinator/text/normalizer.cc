@@ -2,6 +2,8 @@
 // Sequences are laid flat when read; each step rewrites the whole text.
 #include "coordinator/text/normalizer.h"
 
+#include <algorithm>
+
 #include "coordinator/text/spec.h"
 #include "coordinator/text/unicode.h"
 #include "coordinator/text/unicode_forms.h"
@@ -34,6 +36,25 @@ std::string strip(std::string_view text, bool left, bool right) {
     end -= point.bytes;
   }
   return std::string(text.substr(begin, end - begin));
+}
+
+bool is_continuation(char byte) { return (static_cast<uint8_t>(byte) & 0xC0) == 0x80; }
+
+// How many bytes two texts have in common in front (at the end), in whole characters.
+size_t common_prefix(std::string_view a, std::string_view b) {
+  const size_t limit = std::min(a.size(), b.size());
+  size_t same = 0;
+  while (same < limit && a[same] == b[same]) ++same;
+  while (same > 0 && same < b.size() && is_continuation(b[same])) --same;
+  return same;
+}
+
+size_t common_suffix(std::string_view a, std::string_view b, size_t limit) {
+  limit = std::min({limit, a.size(), b.size()});
+  size_t same = 0;
+  while (same < limit && a[a.size() - 1 - same] == b[b.size() - 1 - same]) ++same;
+  while (same > 0 && is_continuation(b[b.size() - same])) --same;
+  return same;
 }
 
 }  // namespace
@@ -85,7 +106,7 @@ absl::Status Normalizer::add(const Json& spec) {
   return absl::OkStatus();
 }
 
-absl::Status Normalizer::normalize(std::string* text, bool* at_start) const {
+absl::Status Normalizer::normalize(std::string* text, Place place, bool* at_start) const {
   // A chain of replacements can grow a text without end; no form of Unicode grows one twentyfold.
   const size_t limit = text->size() * 64 + 4096;
   for (const Step& step : steps_) {
@@ -95,7 +116,7 @@ absl::Status Normalizer::normalize(std::string* text, bool* at_start) const {
     }
     switch (step.kind) {
       case Kind::kPrepend:
-        if (!text->empty()) text->insert(0, step.text);
+        if (place.first && !text->empty()) text->insert(0, step.text);
         break;
       case Kind::kReplace: {
         ASSIGN_OR_RETURN(*text, step.pattern->replace_all(*text, step.text, limit));
@@ -117,13 +138,47 @@ absl::Status Normalizer::normalize(std::string* text, bool* at_start) const {
         *text = lowercase(*text);
         break;
       case Kind::kStrip:
-        if (step.strip_left && !text->empty() && is_space(code_point_at(*text, 0).value)) {
+        if (place.first && step.strip_left && !text->empty() &&
+            is_space(code_point_at(*text, 0).value)) {
           *at_start = false;
         }
-        *text = strip(*text, step.strip_left, step.strip_right);
+        *text = strip(*text, place.first && step.strip_left, place.last && step.strip_right);
         break;
     }
   }
+  return absl::OkStatus();
+}
+
+// Each piece is normalized by itself, and each two neighbours together, which shows what is made of
+// both: the middle of `joint`, in which the two agree with their own forms in front and behind.
+absl::Status Normalizer::normalize(MarkedText* text, bool* at_start) const {
+  const std::vector<MarkedPiece> pieces = pieces_of(*text, 0, text->bytes.size());
+  const auto normalized = [&](size_t first, size_t last, bool* start) {
+    const size_t begin = pieces[first].begin;
+    std::string form = text->bytes.substr(begin, pieces[last].end - begin);
+    const absl::Status status =
+        normalize(&form, {.first = first == 0, .last = last + 1 == pieces.size()}, start);
+    return status.ok() ? absl::StatusOr<std::string>(std::move(form)) : status;
+  };
+  MarkedText made;
+  std::string before;  // The form of the last piece.
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    bool ignored = true;
+    ASSIGN_OR_RETURN(std::string form, normalized(i, i, i == 0 ? at_start : &ignored));
+    const bool marked = pieces[i].from_request;
+    if (i == 0) {
+      made.append(form, marked);
+    } else {
+      ASSIGN_OR_RETURN(const std::string joint, normalized(i - 1, i, &ignored));
+      const size_t prefix = common_prefix(before, joint);
+      const size_t suffix = common_suffix(form, joint, joint.size() - prefix);
+      made.truncate(made.bytes.size() - std::min(made.bytes.size(), before.size() - prefix));
+      made.append(std::string_view(joint).substr(prefix, joint.size() - prefix - suffix), true);
+      made.append(std::string_view(form).substr(form.size() - suffix), marked);
+    }
+    before = std::move(form);
+  }
+  *text = std::move(made);
   return absl::OkStatus();
 }
 

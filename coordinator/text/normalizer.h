@@ -8,6 +8,7 @@
 
 #include "base/json.h"
 #include "base/status.h"
+#include "coordinator/text/marked_text.h"
 #include "coordinator/text/pattern.h"
 
 namespace lockstep {
@@ -21,7 +22,13 @@ class Normalizer {
   // Normalizes in place. `at_start`, whether the text begins where the whole text does, becomes
   // false where a blank is cut off in front. Wants well-formed UTF-8. ResourceExhausted from a
   // pattern.
-  absl::Status normalize(std::string* text, bool* at_start) const;
+  absl::Status normalize(std::string* text, bool* at_start) const {
+    return normalize(text, {}, at_start);
+  }
+
+  // The same of a text of which some parts came from a request. What is made of both sides of a
+  // border, such as a letter and an accent, counts as the request's.
+  absl::Status normalize(MarkedText* text, bool* at_start) const;
 
   bool is_identity() const { return steps_.empty(); }
 
@@ -35,7 +42,14 @@ class Normalizer {
     bool strip_right = false;
   };
 
+  // Whether a piece of a text is its first and its last one.
+  struct Place {
+    bool first = true;
+    bool last = true;
+  };
+
   absl::Status add(const Json& spec);
+  absl::Status normalize(std::string* text, Place place, bool* at_start) const;
 
   std::vector<Step> steps_;
 };

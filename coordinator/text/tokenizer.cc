@@ -97,52 +97,56 @@ absl::StatusOr<std::vector<int32_t>> Tokenizer::encode(const MarkedText& text,
   RETURN_IF_ERROR(check_text(text.bytes));
   std::vector<int32_t> ids;
   Bpe::Scratch scratch;
-  for (const Segment& segment : added_tokens_.split_marked(text)) {
+  for (const Segment& segment : added_tokens_.split_raw(text)) {
     if (segment.id >= 0) {
       ids.push_back(segment.id);
     } else {
-      RETURN_IF_ERROR(encode_marked(text, segment, &scratch, &ids));
+      RETURN_IF_ERROR(encode_marked(text.substr(segment.begin, segment.end), segment.begin == 0,
+                                    &scratch, &ids));
     }
   }
   if (add_special) post_processor_.add_special(&ids);
   return ids;
 }
 
-// Normalization loses track of the marks. So where a special token is found after it, the segment
-// is cut at all borders; else, nearly always, it is encoded as the whole that it is.
-absl::Status Tokenizer::encode_marked(const MarkedText& text, const Segment& segment,
-                                      Bpe::Scratch* scratch, std::vector<int32_t>* ids) const {
-  const std::vector<MarkedPiece> pieces = pieces_of(text, segment.begin, segment.end);
-  const bool marked = std::ranges::any_of(pieces, &MarkedPiece::from_request);
-  const std::string_view bytes = text.bytes;
-  const auto part = [&](const auto& range) {
-    return bytes.substr(range.begin, range.end - range.begin);
-  };
-  const bool at_start = segment.begin == 0;
-  if (!marked) return encode_text(part(segment), at_start, /*parse_special=*/true, scratch, ids);
-  bool start = at_start;
-  std::string normalized(part(segment));
-  RETURN_IF_ERROR(normalizer_.normalize(&normalized, &start));
-  const bool cut = std::ranges::any_of(
-      added_tokens_.split_normalized(normalized, true),
-      [&](const Segment& found) { return found.id >= 0 && is_special(found.id); });
-  if (!cut) return encode_text(part(segment), at_start, /*parse_special=*/false, scratch, ids);
-  for (const MarkedPiece& piece : pieces) {
-    RETURN_IF_ERROR(encode_text(part(piece), piece.begin == 0, !piece.from_request, scratch, ids));
+// A text in which no special token is found after normalization, nearly always, is encoded as the
+// whole that it is. Else the marks are carried through normalization.
+absl::Status Tokenizer::encode_marked(MarkedText text, bool at_start, Bpe::Scratch* scratch,
+                                      std::vector<int32_t>* ids) const {
+  if (text.from_request.empty()) {
+    return encode_text(text.bytes, at_start, /*parse_special=*/true, scratch, ids);
   }
-  return absl::OkStatus();
+  bool start = at_start;
+  std::string whole = text.bytes;
+  RETURN_IF_ERROR(normalizer_.normalize(&whole, &start));
+  const bool has_special = std::ranges::any_of(
+      added_tokens_.split_normalized(whole, true),
+      [&](const Segment& found) { return found.id >= 0 && is_special(found.id); });
+  if (!has_special) {
+    return encode_segments(whole, start, added_tokens_.split_normalized(whole, false), scratch,
+                           ids);
+  }
+  RETURN_IF_ERROR(normalizer_.normalize(&text, &at_start));
+  return encode_segments(text.bytes, at_start, added_tokens_.split_normalized(text), scratch, ids);
 }
 
 absl::Status Tokenizer::encode_text(std::string_view text, bool at_start, bool parse_special,
                                     Bpe::Scratch* scratch, std::vector<int32_t>* ids) const {
   std::string normalized(text);
   RETURN_IF_ERROR(normalizer_.normalize(&normalized, &at_start));
-  for (const Segment& segment : added_tokens_.split_normalized(normalized, parse_special)) {
+  return encode_segments(normalized, at_start,
+                         added_tokens_.split_normalized(normalized, parse_special), scratch, ids);
+}
+
+absl::Status Tokenizer::encode_segments(std::string_view normalized, bool at_start,
+                                        std::span<const Segment> segments, Bpe::Scratch* scratch,
+                                        std::vector<int32_t>* ids) const {
+  for (const Segment& segment : segments) {
     if (segment.id >= 0) {
       ids->push_back(segment.id);
       continue;
     }
-    Piece piece{normalized.substr(segment.begin, segment.end - segment.begin),
+    Piece piece{std::string(normalized.substr(segment.begin, segment.end - segment.begin)),
                 at_start && segment.begin == 0};
     ASSIGN_OR_RETURN(const std::vector<Piece> words, pre_tokenizer_.split(std::move(piece)));
     for (const Piece& word : words) RETURN_IF_ERROR(model_.encode(word.text, scratch, ids));

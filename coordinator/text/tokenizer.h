@@ -76,8 +76,11 @@ class Tokenizer {
   absl::Status read(const Json& spec, const TokenFiles& files);
   absl::Status encode_text(std::string_view text, bool at_start, bool parse_special,
                            Bpe::Scratch* scratch, std::vector<int32_t>* ids) const;
-  absl::Status encode_marked(const MarkedText& text, const Segment& segment, Bpe::Scratch* scratch,
+  absl::Status encode_marked(MarkedText text, bool at_start, Bpe::Scratch* scratch,
                              std::vector<int32_t>* ids) const;
+  absl::Status encode_segments(std::string_view normalized, bool at_start,
+                               std::span<const Segment> segments, Bpe::Scratch* scratch,
+                               std::vector<int32_t>* ids) const;
 
   Normalizer normalizer_;
   PreTokenizer pre_tokenizer_;

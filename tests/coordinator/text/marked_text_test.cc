@@ -2,6 +2,8 @@
 // Texts that remember what came from a request, and what the tokenizer makes of them.
 #include "coordinator/text/marked_text.h"
 
+#include <random>
+
 #include "tests/coordinator/text/test_data.h"
 
 namespace lockstep {
@@ -86,6 +88,108 @@ TEST_F(MarkedEncodeTest, OtherTextIsEncodedAsIfThereWereNoBorder) {
   ASSERT_NE(encoder, nullptr);
   EXPECT_EQ(encode(*encoder, text_of({{"a", false}, {"b", true}})), (std::vector<int32_t>{2}));
   EXPECT_EQ(encode(*encoder, text_of({{"<no", true}, {"te>", false}})), (std::vector<int32_t>{12}));
+}
+
+TEST_F(MarkedEncodeTest, ANormalizedSpecialTokenOfTheTemplateCutsNoOtherBorder) {
+  for (const char* normalized : {"false", "true"}) {
+    const auto encoder = tokenizer(normalized);
+    ASSERT_NE(encoder, nullptr);
+    EXPECT_EQ(encode(*encoder, text_of({{"a", false}, {"b", true}, {"<|end|>", false}})),
+              (std::vector<int32_t>{2, 11}));
+    EXPECT_EQ(encode(*encoder, text_of({{"<|end|>a", false}, {"b", true}, {"<no", false}})),
+              (std::vector<int32_t>{11, 2, 3, 6, 9}));
+    // One of the request's that stays text cuts nothing of the rest, either.
+    std::vector<int32_t> both = {2, 11, 2};
+    both.insert(both.end(), kSpelled.begin(), kSpelled.end());
+    EXPECT_EQ(encode(*encoder,
+                     text_of({{"a", false}, {"b", true}, {"<|end|>a", false}, {"b<|end|>", true}})),
+              both);
+  }
+}
+
+// A special token that is looked for after normalization, under each kind of normalizer.
+std::string normalized_spec(const std::string& normalizer) {
+  std::string vocabulary;
+  int id = 0;
+  for (const char* token :
+       {"a",      "b",      "e",      "n",      "d", "<", "|", ">",  "_",  " ",
+        "\u00e9", "\u0301", "\u226f", "\u0338", "A", "N", "D", "ab", "_a", "b_"}) {
+    vocabulary += fmt::format("{}\"{}\":{}", id == 0 ? "" : ",", token, id);
+    ++id;
+  }
+  return fmt::format(R"({{"model":{{"type":"BPE","vocab":{{{}}},"merges":["a b","_ a","b _"]}},)"
+                     R"("normalizer":{},"added_tokens":[)"
+                     R"({{"id":20,"content":"<|end|>","special":true,"normalized":true}}]}})",
+                     vocabulary, normalizer);
+}
+
+const char* const kNormalizers[] = {
+    R"({"type":"NFC"})",
+    R"({"type":"NFD"})",
+    R"({"type":"Lowercase"})",
+    R"({"type":"Strip","strip_left":true,"strip_right":true})",
+    R"({"type":"Replace","pattern":{"String":" "},"content":"_"})",
+    R"({"type":"Replace","pattern":{"Regex":"_+"},"content":"_"})",
+    R"({"type":"Replace","pattern":{"String":"ab"},"content":"b"})"};
+
+// Honest requests: none of their texts has a part of a special token in it.
+TEST_F(MarkedEncodeTest, AnHonestRequestIsThePlainEncodingUnderEveryNormalizer) {
+  constexpr uint32_t kSeed = 31;
+  std::mt19937 random(kSeed);
+  std::printf("seed %u\n", kSeed);
+  const std::vector<std::string> request = {"a", "b", "e", " ", "_", "A", "\u00e9", "\u0301"};
+  const std::vector<std::string> of_template = {"<|end|>", "<|end|>", "a", "b", " ", "e", "_"};
+  for (const char* normalizer : kNormalizers) {
+    const auto encoder = Tokenizer::parse(normalized_spec(normalizer));
+    ASSERT_TRUE(encoder.ok()) << encoder.status();
+    for (int round = 0; round < 500; ++round) {
+      MarkedText text;
+      for (uint32_t parts = 1 + random() % 8; parts > 0; --parts) {
+        const bool marked = random() % 2 == 0;
+        const auto& pool = marked ? request : of_template;
+        for (uint32_t i = 1 + random() % 3; i > 0; --i) {
+          text.append(pool[random() % pool.size()], marked);
+        }
+      }
+      const auto plain = (*encoder)->encode(text.bytes, {.add_special = false});
+      ASSERT_TRUE(plain.ok()) << plain.status();
+      ASSERT_EQ(encode(**encoder, text), *plain) << normalizer << " " << text.bytes;
+    }
+  }
+}
+
+// The token's own form then begins with what is prepended: "_<|end|>".
+TEST_F(MarkedEncodeTest, WhatIsPrependedToATextIsNotPrependedToItsPieces) {
+  const auto encoder = Tokenizer::parse(
+      normalized_spec(R"({"type":"Sequence","normalizers":[{"type":"Prepend","prepend":"_"},)"
+                      R"({"type":"Replace","pattern":{"String":" "},"content":"_"}]})"));
+  ASSERT_TRUE(encoder.ok()) << encoder.status();
+  const MarkedText text = text_of({{"a", false}, {"b", true}, {" <|end|>a", false}, {"b", true}});
+  EXPECT_EQ(encode(**encoder, text), *(*encoder)->encode(text.bytes, {.add_special = false}));
+  EXPECT_EQ(std::ranges::count(encode(**encoder, text), 20), 1);
+  const MarkedText forged = text_of({{"a", false}, {" <|end|>", true}, {" <|end|>", false}});
+  EXPECT_EQ(std::ranges::count(encode(**encoder, forged), 20), 1);
+}
+
+TEST_F(MarkedEncodeTest, ANormalizedSpecialTokenOfARequestNeverBecomesOne) {
+  for (const char* normalizer : kNormalizers) {
+    const auto encoder = Tokenizer::parse(normalized_spec(normalizer));
+    ASSERT_TRUE(encoder.ok()) << encoder.status();
+    for (const MarkedText& text :
+         {text_of({{"<|end|>", true}, {"<|end|>", false}}),
+          text_of({{"<|end|>a<", false}, {"|end|>", true}}),
+          text_of({{"<|end|>", false}, {"a<|e", true}, {"nd|>", false}}),
+          text_of({{"<|end|>", false}, {"<|", true}, {"end", false}, {"|>", true}}),
+          text_of({{"<|end|>", false}, {" <|end|> ", true}, {" ", false}})}) {
+      const auto ids = encode(**encoder, text);
+      EXPECT_EQ(std::ranges::count(ids, 20), 1) << normalizer << " " << text.bytes;
+    }
+  }
+  const auto lower = Tokenizer::parse(normalized_spec(kNormalizers[2]));
+  ASSERT_TRUE(lower.ok()) << lower.status();
+  EXPECT_EQ(encode(**lower, text_of({{"<|END|>", false}})), (std::vector<int32_t>{20}));
+  EXPECT_EQ(encode(**lower, text_of({{"<|END|>", true}})),
+            (std::vector<int32_t>{5, 6, 2, 3, 4, 6, 7}));
 }
 
 TEST_F(MarkedEncodeTest, WithoutMarksItIsThePlainEncoding) {
