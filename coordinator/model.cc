@@ -1,14 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "coordinator/model.h"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <cstdlib>
 
-#include "base/json.h"
-#include "base/source_dir.h"
 #include "base/status.h"
+#include "coordinator/model_folder.h"
 
 namespace lockstep {
 namespace {
@@ -25,58 +21,6 @@ std::optional<DType> kv_dtype_named(const std::string& name) {
   return std::nullopt;
 }
 
-// Beside the binary as it is installed, bundled or built.
-std::optional<fs::path> find_demo_model() {
-  std::error_code error;
-  const fs::path binary = fs::read_symlink("/proc/self/exe", error);
-  const fs::path folder = binary.parent_path();
-  for (const fs::path& candidate : {folder / "../share/lockstep/demo", folder / "demo",
-                                    fs::path(LOCKSTEP_SOURCE_DIR) / "demo"}) {
-    if (fs::exists(candidate / "config.json", error)) return candidate.lexically_normal();
-  }
-  return std::nullopt;
-}
-
-// The snapshot of `org/name` that the cache's main branch points to.
-std::optional<fs::path> find_in_hub_cache(const std::string& name) {
-  const char* home = std::getenv("HOME");
-  const char* hf_home = std::getenv("HF_HOME");
-  const char* cache = std::getenv("HF_HUB_CACHE");
-  const fs::path root = cache != nullptr     ? fs::path(cache)
-                        : hf_home != nullptr ? fs::path(hf_home) / "hub"
-                        : home != nullptr    ? fs::path(home) / ".cache/huggingface/hub"
-                                             : fs::path();
-  std::string folder = "models--" + name;
-  folder.replace(folder.find('/'), 1, "--");
-  std::error_code error;
-  std::string revision;
-  if (FILE* file = std::fopen((root / folder / "refs/main").c_str(), "r")) {
-    char text[128] = {};
-    if (std::fgets(text, sizeof(text), file) != nullptr) revision = text;
-    std::fclose(file);
-  }
-  while (!revision.empty() && std::isspace(static_cast<unsigned char>(revision.back()))) {
-    revision.pop_back();
-  }
-  const fs::path snapshot = root / folder / "snapshots" / revision;
-  if (revision.empty() || !fs::exists(snapshot / "config.json", error)) return std::nullopt;
-  return snapshot;
-}
-
-bool has_weights(const fs::path& folder) {
-  std::error_code error;
-  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
-    const std::string name = it->path().filename().string();
-    if (name.ends_with(".safetensors") || name.ends_with(".safetensors.index.json")) return true;
-  }
-  return false;
-}
-
-bool looks_like_hub_name(const std::string& path) {
-  return std::count(path.begin(), path.end(), '/') == 1 && path.front() != '/' &&
-         path.front() != '.' && path.back() != '/';
-}
-
 // Some checkpoints leave out the name that all others begin with: "h.0" for "transformer.h.0".
 void use_short_names(const Checkpoint& checkpoint, Graph& graph) {
   const std::string& first = graph.parameters().front().pieces.front().source();
@@ -86,32 +30,6 @@ void use_short_names(const Checkpoint& checkpoint, Graph& graph) {
 }
 
 }  // namespace
-
-absl::StatusOr<fs::path> find_model_folder(const std::string& path) {
-  std::error_code error;
-  if (path.empty()) {
-    if (const auto demo = find_demo_model()) return *demo;
-    return invalid_argument("the demo model is not beside this program: name a model folder");
-  }
-  if (fs::exists(fs::path(path) / "config.json", error)) return fs::path(path);
-  if (fs::is_regular_file(path, error) && fs::path(path).filename() == "config.json") {
-    return fs::absolute(path).parent_path();
-  }
-  if (fs::is_directory(path, error)) {
-    return invalid_argument("{} has no config.json: name a folder in Hugging Face layout", path);
-  }
-  if (fs::exists(path, error)) {
-    return invalid_argument("{} is a file: name the folder that holds config.json", path);
-  }
-  if (looks_like_hub_name(path)) {
-    if (const auto snapshot = find_in_hub_cache(path)) return *snapshot;
-    return invalid_argument(
-        "{} is neither a folder nor in the Hugging Face cache: `hf download {}` fetches it", path,
-        path);
-  }
-  return invalid_argument("there is no folder {}{}", path,
-                          path.find(' ') == path.npos ? "" : " (a text is given by --prompt)");
-}
 
 absl::StatusOr<std::unique_ptr<Model>> Model::open(const ModelOptions& options) {
   std::unique_ptr<Model> model(new Model);
@@ -124,6 +42,10 @@ absl::StatusOr<std::unique_ptr<Model>> Model::open(const ModelOptions& options) 
                             options.kv_dtype);
   }
   ASSIGN_OR_RETURN(model->folder_, find_model_folder(options.path));
+  const bool needs_weights = options.weight_files == WeightFiles::kNeeded;
+  if (needs_weights && !options.random_weights.has_value()) {
+    RETURN_IF_ERROR(check_weights(model->folder_));
+  }
   const bool is_file = fs::path(options.path).filename() == "config.json";
   ASSIGN_OR_RETURN(model->description_,
                    describe_model(model->folder_, options.ignore_config, options.max_context));
@@ -139,8 +61,7 @@ absl::StatusOr<std::unique_ptr<Model>> Model::open(const ModelOptions& options) 
   }
   model->chat_template_ = ChatTemplate::load(model->folder_, options.chat_template);
   if (!options.chat_template.empty()) RETURN_IF_ERROR(model->chat_template_.status());
-  const bool wanted = options.weight_files == WeightFiles::kNeeded || has_weights(model->folder_);
-  if (wanted && !options.random_weights.has_value()) {
+  if ((needs_weights || has_weights(model->folder_)) && !options.random_weights.has_value()) {
     ASSIGN_OR_RETURN(model->checkpoint_, Checkpoint::open(model->folder_));
     use_short_names(*model->checkpoint_, model->description_.graph);
   }
@@ -156,6 +77,10 @@ absl::StatusOr<std::unique_ptr<Model>> Model::open(const ModelOptions& options) 
 absl::StatusOr<const ChatTemplate*> Model::chat_template() const {
   if (!chat_template_.ok()) return chat_template_.status();
   return &*chat_template_;
+}
+
+std::string Model::without_tokenizer() const {
+  return fmt::format("{} {}", name_, missing_tokenizer(folder_));
 }
 
 int64_t Model::max_pages() const { return limits_.sequences() * pages_of(limits_.context()); }

@@ -44,10 +44,6 @@ struct ModelOptions {
   int64_t max_sequences = 256;
 };
 
-// The folder that `path` means; a path to a config.json means its folder. kInvalidArgument: where
-// was looked, and how to get one.
-absl::StatusOr<std::filesystem::path> find_model_folder(const std::string& path);
-
 // Thread-safe once open.
 class Model {
  public:
@@ -60,6 +56,8 @@ class Model {
   const GenerationConfig& generation_config() const { return generation_config_; }
   // Null where the folder has no tokenizer: then prompts are ids.
   const Tokenizer* tokenizer() const { return tokenizer_.get(); }
+  // "NAME has no tokenizer.json": the beginning of a message.
+  std::string without_tokenizer() const;
   // An error says why there is none: nothing was found, or what was found is no template. The
   // model outlives it.
   absl::StatusOr<const ChatTemplate*> chat_template() const;

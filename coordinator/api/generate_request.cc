@@ -45,7 +45,7 @@ absl::Status check_prompt(const v1::GenerateRequest& message, const Model& model
                             given == 0 ? "none" : "several");
   }
   if (message.has_prompt_ids() || model.tokenizer() != nullptr) return absl::OkStatus();
-  return invalid_argument("{} has no tokenizer.json: give the prompt as token ids", model.name());
+  return invalid_argument("{}: give the prompt as token ids", model.without_tokenizer());
 }
 
 absl::Status fill_prompt_embeds(const v1::GenerateRequest& message, const Model& model,

@@ -17,7 +17,7 @@ constexpr size_t kMaxSmallBytes = 4096;  // Of a message with small fields: it m
 
 absl::StatusOr<const Tokenizer*> tokenizer_of(const Model& model) {
   if (model.tokenizer() != nullptr) return model.tokenizer();
-  return failed_precondition("{} has no tokenizer.json", model.name());
+  return failed_precondition("{}", model.without_tokenizer());
 }
 
 absl::Status tokenize(const Model& model, const v1::TokenizeRequest& request,

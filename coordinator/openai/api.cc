@@ -44,7 +44,7 @@ void get_model(const ServedModel& served, int64_t created, const ExchangePtr& ex
 
 absl::StatusOr<const Tokenizer*> tokenizer_of(const Model& model) {
   if (model.tokenizer() != nullptr) return model.tokenizer();
-  return failed_precondition("{} has no tokenizer.json", model.name());
+  return failed_precondition("{}", model.without_tokenizer());
 }
 
 absl::StatusOr<bool> flag_of(const OrderedJson& body, const char* name, bool fallback) {

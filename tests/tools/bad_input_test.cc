@@ -217,6 +217,11 @@ TEST(BadInputTest, ModelFoldersAreChecked) {
   expect_one_line({"generate", "some-org/some-model", "--prompt", "a"}, "Hugging Face");
   TemporaryFolder empty;
   expect_one_line({"generate", empty.path(), "--prompt", "a"}, "config.json");
+  const std::string file = empty.write("model.gguf", "GGUF");
+  expect_one_line({"generate", file, "--prompt", "a"}, "model.gguf: GGUF");
+  expect_one_line({"serve", empty.path()}, "holds model.gguf: GGUF");
+  empty.write("config.json", R"({"model_type": "llama"})");
+  expect_one_line({"serve", empty.path()}, "holds model.gguf: GGUF");
 }
 
 TEST(BadInputTest, TokenizeAsksForATokenizerAndNotForAConfig) {
@@ -225,6 +230,8 @@ TEST(BadInputTest, TokenizeAsksForATokenizerAndNotForAConfig) {
   const std::string file = empty.write("notes.txt", "");
   expect_one_line({"tokenize", file, "--text", "a"}, "name the folder that holds tokenizer.json");
   expect_one_line({"tokenize", "/no/such/folder", "--text", "a"}, "no folder /no/such/folder");
+  empty.write("tokenizer.model", "");
+  expect_one_line({"tokenize", empty.path(), "--text", "a"}, "tokenizer.model is not read");
 }
 
 TEST(BadInputTest, ConfigsAreChecked) {

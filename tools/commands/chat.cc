@@ -108,8 +108,7 @@ absl::Status chat(const ChatCommandFlags& flags, Interrupt& interrupt, int* exit
                    flags.model.open(WeightFiles::kNeeded, flags.group.automatic_chunk()));
   RETURN_IF_ERROR(model->chat_template().status());
   if (model->tokenizer() == nullptr) {
-    return invalid_argument("{} has no tokenizer.json, without which there is no chat",
-                            model->name());
+    return invalid_argument("{}, without which there is no chat", model->without_tokenizer());
   }
   ASSIGN_OR_RETURN(ServiceOptions options, flags.group.service_options(flags.model));
   ASSIGN_OR_RETURN(const std::unique_ptr<InferenceService> service,

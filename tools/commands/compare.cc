@@ -154,7 +154,7 @@ absl::StatusOr<std::vector<std::string>> read_texts(const CompareFlags& flags) {
 absl::StatusOr<std::vector<Ids>> make_windows(const CompareFlags& flags, const Model& model) {
   ASSIGN_OR_RETURN(const std::vector<std::string> texts, read_texts(flags));
   if (model.tokenizer() == nullptr) {
-    return invalid_argument("{} has no tokenizer.json, so no text can be read", model.name());
+    return invalid_argument("{}, so no text can be read", model.without_tokenizer());
   }
   Ids before;
   if (model.tokenizer()->bos_id()) {

@@ -12,7 +12,7 @@
 #include "base/status.h"
 #include "base/topology.h"
 #include "base/version.h"
-#include "coordinator/model.h"
+#include "coordinator/model_folder.h"
 #include "tools/commands/command.h"
 #include "tools/terminal.h"
 #include "worker/backend.h"

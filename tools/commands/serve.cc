@@ -111,8 +111,7 @@ absl::Status serve(const ServeFlags& flags, Interrupt& interrupt) {
   ASSIGN_OR_RETURN(const std::unique_ptr<Model> model,
                    flags.model.open(WeightFiles::kNeeded, flags.group.automatic_chunk()));
   if (model->tokenizer() == nullptr) {
-    spdlog::warn("{} has no tokenizer.json: prompts are token ids, and answers have no text",
-                 model->name());
+    spdlog::warn("{}: prompts are token ids, and answers have no text", model->without_tokenizer());
   }
   ASSIGN_OR_RETURN(ServiceOptions options, service_options(flags));
   const int workers = options.workers;

@@ -6,7 +6,8 @@
 
 #include "base/json.h"
 #include "base/status.h"
-#include "coordinator/model.h"
+#include "coordinator/model_folder.h"
+#include "coordinator/text/tokenizer.h"
 #include "tools/commands/bad_lines.h"
 #include "tools/commands/command.h"
 
@@ -33,7 +34,7 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> open_tokenizer(const std::string& pat
     ASSIGN_OR_RETURN(folder, find_model_folder(path));
   }
   if (!std::filesystem::exists(folder / "tokenizer.json", error)) {
-    return invalid_argument("{} has no tokenizer.json", folder.string());
+    return invalid_argument("{} {}", folder.string(), missing_tokenizer(folder));
   }
   return Tokenizer::load(folder);
 }

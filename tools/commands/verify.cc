@@ -64,7 +64,7 @@ absl::StatusOr<Ids> prompt_of(const VerifyFlags& flags, const Model& model) {
     return model.tokenizer()->encode(flags.prompt.empty() ? kPrompt : flags.prompt);
   }
   if (!flags.prompt.empty()) {
-    return invalid_argument("{} has no tokenizer.json: use --prompt-ids", model.name());
+    return invalid_argument("{}: use --prompt-ids", model.without_tokenizer());
   }
   Ids ids;
   const int64_t count = std::min(kMadeUpTokens, model.max_context());
