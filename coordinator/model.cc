@@ -5,6 +5,7 @@
 
 #include "base/status.h"
 #include "coordinator/model_folder.h"
+#include "coordinator/text/template_tags.h"
 
 namespace lockstep {
 namespace {
@@ -61,6 +62,8 @@ absl::StatusOr<std::unique_ptr<Model>> Model::open(const ModelOptions& options) 
   }
   model->chat_template_ = ChatTemplate::load(model->folder_, options.chat_template);
   if (!options.chat_template.empty()) RETURN_IF_ERROR(model->chat_template_.status());
+  model->find_end_ids();
+  model->check_tags();
   if ((needs_weights || has_weights(model->folder_)) && !options.random_weights.has_value()) {
     ASSIGN_OR_RETURN(model->checkpoint_, Checkpoint::open(model->folder_));
     use_short_names(*model->checkpoint_, model->description_.graph);
@@ -81,6 +84,34 @@ absl::StatusOr<const ChatTemplate*> Model::chat_template() const {
 
 std::string Model::without_tokenizer() const {
   return fmt::format("{} {}", name_, missing_tokenizer(folder_));
+}
+
+void Model::find_end_ids() {
+  const std::vector<int64_t>& configured = generation_config_.eos_token_ids;
+  end_ids_ = configured.empty() ? config().eos_token_ids : configured;
+  chat_end_ids_ = end_ids_;
+  const auto eos = tokenizer_ != nullptr ? tokenizer_->eos_id() : std::nullopt;
+  if (!eos.has_value() || *eos >= config().vocab_size) return;
+  if (std::ranges::find(end_ids_, *eos) != end_ids_.end()) return;
+  const auto is_written = [&](int64_t id) {
+    const std::string text = tokenizer_->token_text(static_cast<int32_t>(id));
+    return chat_template_.ok() && !text.empty() && chat_template_->mentions(text);
+  };
+  const bool writes_it =
+      is_written(*eos) || (chat_template_.ok() && chat_template_->mentions("eos_token"));
+  if (writes_it || std::ranges::none_of(end_ids_, is_written)) chat_end_ids_.push_back(*eos);
+  end_ids_.push_back(*eos);
+}
+
+void Model::check_tags() {
+  if (tokenizer_ == nullptr || !chat_template_.ok()) return;
+  const std::vector<std::string> tags = tags_without_token(*chat_template_, *tokenizer_);
+  if (tags.empty()) return;
+  warnings_.push_back(fmt::format(
+      "the chat template writes {}{}, which the tokenizer has no token for: are all of the "
+      "tokenizer's files there, and is it this model's template?",
+      fmt::join(tags.begin(), tags.begin() + std::min<ptrdiff_t>(3, std::ssize(tags)), ", "),
+      tags.size() > 3 ? fmt::format(" and {} more", tags.size() - 3) : ""));
 }
 
 int64_t Model::max_pages() const { return limits_.sequences() * pages_of(limits_.context()); }

@@ -58,6 +58,12 @@ class Model {
   const Tokenizer* tokenizer() const { return tokenizer_.get(); }
   // "NAME has no tokenizer.json": the beginning of a message.
   std::string without_tokenizer() const;
+  // Tokens that end an answer: generation_config.json's, else config.json's, and beside them the
+  // tokenizer's eos_token. In a chat that one does not count where the template writes another of
+  // them and never it.
+  const std::vector<int64_t>& end_ids(bool is_chat) const {
+    return is_chat ? chat_end_ids_ : end_ids_;
+  }
   // An error says why there is none: nothing was found, or what was found is no template. The
   // model outlives it.
   absl::StatusOr<const ChatTemplate*> chat_template() const;
@@ -66,6 +72,8 @@ class Model {
   const Scheme* scheme() const { return scheme_; }
   // Null where weights are random, or optional and missing.
   const Checkpoint* checkpoint() const { return checkpoint_.has_value() ? &*checkpoint_ : nullptr; }
+  // Notes on files that do not fit each other, for the log: one line each.
+  const std::vector<std::string>& warnings() const { return warnings_; }
   // What linears compute in, or would if they were not quantized: the type of KV pages, too, unless
   // `kv_dtype` names one.
   DType linear_dtype() const;
@@ -82,6 +90,8 @@ class Model {
  private:
   Model() = default;
   absl::Status choose_scheme();
+  void find_end_ids();
+  void check_tags();
   DType plain_dtype(const std::string& source) const;
   DType weight_dtype(const std::string& source, program::Role role) const;
 
@@ -93,7 +103,10 @@ class Model {
   GenerationConfig generation_config_;
   std::unique_ptr<Tokenizer> tokenizer_;
   absl::StatusOr<ChatTemplate> chat_template_ = absl::InternalError("not loaded");
+  std::vector<int64_t> end_ids_;
+  std::vector<int64_t> chat_end_ids_;
   std::optional<Checkpoint> checkpoint_;
+  std::vector<std::string> warnings_;
   program::Limits limits_;
 };
 

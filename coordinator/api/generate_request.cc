@@ -153,9 +153,7 @@ absl::StatusOr<Request> to_request(const v1::GenerateRequest& message, const Mod
   request.stop.assign(message.stop().begin(), message.stop().end());
   request.stop_ids.assign(message.stop_ids().begin(), message.stop_ids().end());
   if (!message.ignore_eos()) {
-    const std::vector<int64_t>& configured = model.generation_config().eos_token_ids;
-    const std::vector<int64_t>& ends =
-        configured.empty() ? model.config().eos_token_ids : configured;
+    const std::vector<int64_t>& ends = model.end_ids(message.has_chat());
     request.stop_ids.insert(request.stop_ids.end(), ends.begin(), ends.end());
   }
   request.n = message.has_n() ? message.n() : 1;

@@ -161,6 +161,12 @@ bool ChatTemplate::mentions(std::string_view text) const {
       templates_, [&](const Named& named) { return named.source.find(text) != std::string::npos; });
 }
 
+std::vector<std::string_view> ChatTemplate::sources() const {
+  std::vector<std::string_view> sources;
+  for (const Named& named : templates_) sources.push_back(named.source);
+  return sources;
+}
+
 bool ChatTemplate::is_special_token_name(std::string_view name) {
   return std::ranges::find(kTokenNames, name) != std::end(kTokenNames);
 }

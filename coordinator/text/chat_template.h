@@ -44,6 +44,8 @@ class ChatTemplate {
 
   // Whether one of its templates has this text.
   bool mentions(std::string_view text) const;
+  // The texts of all its templates.
+  std::vector<std::string_view> sources() const;
 
   // Variables of the tokenizer: bos_token and its like.
   static bool is_special_token_name(std::string_view name);

@@ -108,7 +108,9 @@ absl::StatusOr<std::unique_ptr<Model>> ModelFlags::open(WeightFiles files,
   options.max_context = max_context;
   options.max_rows = chunk_rows + max_running;
   options.max_sequences = max_running;
-  return Model::open(options);
+  ASSIGN_OR_RETURN(std::unique_ptr<Model> model, Model::open(options));
+  for (const std::string& warning : model->warnings()) spdlog::warn("{}", warning);
+  return model;
 }
 
 void ChatFlags::add_to(CLI::App& app) {

@@ -5,12 +5,15 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <fstream>
 #include <limits>
 #include <random>
 
+#include "base/source_dir.h"
 #include "base/status.h"
 #include "coordinator/api/limits.h"
 #include "tests/fuzz/generate_request_input.h"
+#include "tests/support/temp_folder.h"
 
 namespace lockstep {
 namespace {
@@ -115,6 +118,31 @@ TEST_F(GenerateRequestTest, WhatIsSetIsTaken) {
   EXPECT_EQ(request.n, 2);
   EXPECT_EQ(request.logprobs, 0);
   EXPECT_EQ(request.id, "mine");
+}
+
+TEST_F(GenerateRequestTest, ChatsAndPromptsEndAtTheirOwnEndTokens) {
+  const TempFolder folder;
+  for (const char* name : {"config.json", "tokenizer.json", "model.safetensors"}) {
+    std::filesystem::create_symlink(std::filesystem::path(LOCKSTEP_SOURCE_DIR) / "demo" / name,
+                                    folder.path() / name);
+  }
+  std::ofstream(folder.path() / "tokenizer_config.json") << R"({"eos_token": "<|story|>"})";
+  std::ofstream(folder.path() / "generation_config.json") << R"({"eos_token_id": 1})";
+  std::ofstream(folder.path() / "chat_template.jinja") << "{{ messages[0].content }}<|end|>";
+  auto model = Model::open({.path = folder.path()});
+  ASSERT_TRUE(model.ok()) << model.status();
+  model_ = *std::move(model);
+  EXPECT_EQ(accepted().stop_ids, (std::vector<int32_t>{1, 0}));
+  message_.add_stop_ids(9);
+  EXPECT_EQ(accepted().stop_ids, (std::vector<int32_t>{9, 1, 0}));
+  message_.set_ignore_eos(true);
+  EXPECT_EQ(accepted().stop_ids, (std::vector<int32_t>{9}));
+  message_.clear_ignore_eos();
+  message_.clear_prompt();
+  v1::ChatMessage* turn = message_.mutable_chat()->add_messages();
+  turn->set_role("user");
+  turn->set_content("Once");
+  EXPECT_EQ(accepted().stop_ids, (std::vector<int32_t>{9, 1}));
 }
 
 TEST_F(GenerateRequestTest, OnePromptIsWanted) {
