@@ -60,6 +60,31 @@ std::optional<Value> macro_attribute(Runtime& runtime, const MacroSyntax& macro,
   return std::nullopt;
 }
 
+std::optional<Value> cycler_attribute(Runtime& runtime, const Cycler& cycler,
+                                      std::string_view name) {
+  if (name == "current") return cycler.items[cycler.place];
+  if (name == "pos") return Value(static_cast<int64_t>(cycler.place));
+  if (name == "items") return runtime.tuple(cycler.items);
+  return std::nullopt;
+}
+
+// The attributes that Python's numbers have.
+std::optional<Value> number_attribute(const Value& value, std::string_view name) {
+  const bool is_integer = value.is_integer();
+  if (name == "real" || (is_integer && name == "numerator")) {
+    return is_integer ? Value(value.integer()) : value;
+  }
+  if (name == "imag") return is_integer ? Value(int64_t{0}) : Value(0.0);
+  if (is_integer && name == "denominator") return Value(int64_t{1});
+  return std::nullopt;
+}
+
+std::optional<Value> group_attribute(const Sequence& group, std::string_view name) {
+  if (name == "grouper") return group.items[0];
+  if (name == "list") return group.items[1];
+  return std::nullopt;
+}
+
 // What Python's getattr finds: methods, and the parts of namespaces, macros and loops.
 absl::StatusOr<std::optional<Value>> own_attribute(Runtime& runtime, const Value& value,
                                                    std::string_view name) {
@@ -74,6 +99,15 @@ absl::StatusOr<std::optional<Value>> own_attribute(Runtime& runtime, const Value
   if (const auto* loop = value.get_if<Loop*>()) {
     ASSIGN_OR_RETURN(Found found, (*loop)->attribute(name));
     if (found.has_value()) return found;
+  }
+  if (const auto* cycler = value.get_if<Cycler*>()) {
+    if (Found found = cycler_attribute(runtime, **cycler, name)) return found;
+  }
+  if (value.is_number()) {
+    if (Found found = number_attribute(value, name)) return found;
+  }
+  if (const Sequence* sequence = value.sequence(); sequence != nullptr && sequence->is_group) {
+    if (Found found = group_attribute(*sequence, name)) return found;
   }
   if (changes(value, name)) {
     return Found(Value::undefined(
@@ -217,6 +251,8 @@ Result item(Runtime& runtime, const Value& value, const Value& key) {
 }
 
 Result attribute(Runtime& runtime, const Value& value, std::string_view name) {
+  if (value.is_undefined() && name.starts_with("__"))
+    return missing(runtime, value, runtime.text(name));
   if (value.is_undefined()) return undefined_error(value);
   ASSIGN_OR_RETURN(std::optional<Value> found, own_attribute(runtime, value, name));
   if (found.has_value()) return *std::move(found);

@@ -74,7 +74,9 @@ Result round_filter(Call& call) {
   }
   const double unit = std::pow(10.0, static_cast<double>(precision));
   const double scaled = call.self.number() * unit;
-  return (method == "ceil" ? std::ceil(scaled) : std::floor(scaled)) / unit;
+  // Python rounds to an integer here, which has no -0.
+  const double whole = (method == "ceil" ? std::ceil(scaled) : std::floor(scaled)) + 0.0;
+  return whole / unit;
 }
 
 Result absolute(Call& call) {

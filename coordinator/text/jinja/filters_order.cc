@@ -165,7 +165,7 @@ Result groupby(Call& call) {
     // The key as the first item has it, in its own case. An item may be unequal to itself: NaN.
     if (end == begin) items.push_back(keyed[end++].item);
     ASSIGN_OR_RETURN(Value key, path.get(call.runtime, items[0], call.given(1)));
-    groups.push_back(call.runtime.tuple({std::move(key), call.runtime.list(std::move(items))}));
+    groups.push_back(call.runtime.group(std::move(key), std::move(items)));
     RETURN_IF_ERROR(call.budget().status());
     begin = end;
   }

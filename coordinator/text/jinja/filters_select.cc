@@ -20,7 +20,6 @@ Arguments without_first(const Arguments& arguments, size_t count) {
 }
 
 absl::StatusOr<std::vector<Value>> own_items(Call& call) {
-  if (!truth(call.self)) return std::vector<Value>();
   ASSIGN_OR_RETURN(std::vector<Value> items, items_of(call.runtime, call.self));
   call.budget().spend(static_cast<int64_t>(items.size()));
   RETURN_IF_ERROR(call.budget().status());
@@ -51,6 +50,8 @@ Result map_attribute(Call& call) {
 }
 
 Result map_filter(Call& call) {
+  // Jinja looks at the arguments only where there is something to map.
+  if (!truth(call.self)) return call.runtime.iterator({});
   const Arguments& arguments = call.arguments;
   if (arguments.positional.empty()) {
     const bool named = std::ranges::any_of(
@@ -74,6 +75,7 @@ Result map_filter(Call& call) {
 // Keeps the items (or those whose attribute) for which the test, else their truth, is kWanted.
 template <bool kWanted, bool kAttribute>
 Result select(Call& call) {
+  if (!truth(call.self)) return call.runtime.iterator({});
   const auto& positional = call.arguments.positional;
   AttributePath path;
   size_t used = 0;

@@ -174,9 +174,8 @@ absl::StatusOr<MarkedText> fill_field(Runtime& runtime, const FormatSpec& spec,
 
 absl::StatusOr<MarkedText> apply_format(Runtime& runtime, const FormatSpec& spec,
                                         const Value& value) {
-  const bool as_text = spec.type == 's' || (spec.type == '\0' && value.is<bool>());
-  if (value.is_number() && !as_text) return format_number(runtime, spec, value);
-  if (value.is_number() && !value.is<bool>()) {
+  if (value.is_number() && spec.type != 's') return format_number(runtime, spec, value);
+  if (value.is_number()) {
     return invalid_argument("Unknown format code 's' for object of type '{}'", type_name(value));
   }
   if (spec.type != '\0' && spec.type != 's') {

@@ -51,6 +51,7 @@ absl::StatusOr<Dict> make_dict(Call& call) {
   if (!arguments.positional.empty() && arguments.positional[0].dict() != nullptr) {
     for (const auto& [key, value] : arguments.positional[0].dict()->entries) dict.set(key, value);
   } else if (!arguments.positional.empty()) {
+    if (arguments.positional[0].is_undefined()) return undefined_error(arguments.positional[0]);
     ASSIGN_OR_RETURN(const std::vector<Value> pairs,
                      items_of(call.runtime, arguments.positional[0]));
     for (const Value& pair : pairs) {
@@ -82,6 +83,27 @@ Result namespace_function(Call& call) {
   }
   call.budget().take(static_cast<int64_t>(attributes.entries.size() * 5 * sizeof(Value)));
   return call.runtime.make_namespace(std::move(attributes));
+}
+
+// cycler(a, b, ...): each call of next() gives the item that `current` is, and goes on.
+Result cycler(Call& call) {
+  if (call.arguments.positional.empty() || !call.arguments.named.empty()) {
+    return invalid_argument("cycler: wanted items, at least one, and no names");
+  }
+  return call.runtime.cycler(call.arguments.positional);
+}
+
+Result join_again(Call& call) {
+  Cycler& cycler = **call.self.get_if<Cycler*>();
+  return cycler.items[std::exchange(cycler.place, 1)];
+}
+
+// joiner(separator): a function that gives "" the first time and the separator from then on.
+Result joiner(Call& call) {
+  static constexpr Builtin kJoin = {"joiner", "", join_again};
+  Value separator = call.has(0) ? call[0] : call.runtime.text(", ");
+  Cycler* cycler = call.runtime.cycler({call.runtime.text(""), std::move(separator)});
+  return FunctionRef(std::make_shared<Function>(Function{&kJoin, cycler}));
 }
 
 Result raise_exception(Call& call) {
@@ -120,7 +142,9 @@ Result strftime_now(Call& call) {
 }
 
 constexpr Builtin kFunctions[] = {
+    {"cycler", "*", cycler},
     {"dict", "*", dict_function},
+    {"joiner", "sep?", joiner},
     {"namespace", "*", namespace_function},
     {"raise_exception", "message", raise_exception},
     {"range", "start stop? step?", range},

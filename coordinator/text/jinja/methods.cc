@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The methods of dicts, lists, numbers and loops. Those of texts have files of their own.
+// The methods of dicts, lists, numbers, cyclers and loops. Those of texts have files of their own.
+#include <bit>
 #include <cmath>
 
 #include "coordinator/text/jinja/access.h"
@@ -75,6 +76,31 @@ Result changed(Call& call) {
   return has_changed;
 }
 
+Result next(Call& call) {
+  Cycler& cycler = **call.self.get_if<Cycler*>();
+  const size_t place = std::exchange(cycler.place, (cycler.place + 1) % cycler.items.size());
+  return cycler.items[place];
+}
+
+Result reset(Call& call) {
+  (*call.self.get_if<Cycler*>())->place = 0;
+  return None{};
+}
+
+template <typename F>
+Result count_bits(Call& call, F&& count) {
+  const int64_t value = call.self.integer();
+  const auto bits = static_cast<uint64_t>(value);
+  return static_cast<int64_t>(count(value < 0 ? -bits : bits));
+}
+Result bit_length(Call& call) {
+  return count_bits(call, [](uint64_t bits) { return std::bit_width(bits); });
+}
+Result bit_count(Call& call) {
+  return count_bits(call, [](uint64_t bits) { return std::popcount(bits); });
+}
+Result conjugate(Call& call) { return positive(call.self); }
+
 constexpr Builtin kDictMethods[] = {
     {"copy", "", itself},
     {"get", "key default?", get},
@@ -87,7 +113,10 @@ constexpr Builtin kSequenceMethods[] = {
     {"index", "value start? stop?", index},
     {"copy", "", itself},  // Of lists only.
 };
-constexpr Builtin kFloatMethods[] = {{"is_integer", "", is_whole}};
+constexpr Builtin kIntegerMethods[] = {
+    {"bit_count", "", bit_count}, {"bit_length", "", bit_length}, {"conjugate", "", conjugate}};
+constexpr Builtin kFloatMethods[] = {{"conjugate", "", conjugate}, {"is_integer", "", is_whole}};
+constexpr Builtin kCyclerMethods[] = {{"next", "", next}, {"reset", "", reset}};
 constexpr Builtin kLoopMethods[] = {{"changed", "*", changed}, {"cycle", "*", cycle}};
 
 }  // namespace
@@ -99,6 +128,8 @@ const Builtin* find_method(const Value& value, std::string_view name) {
   }
   if (value.dict() != nullptr) return find_builtin(kDictMethods, name);
   if (value.is<Loop*>()) return find_builtin(kLoopMethods, name);
+  if (value.is<Cycler*>()) return find_builtin(kCyclerMethods, name);
+  if (value.is_integer()) return find_builtin(kIntegerMethods, name);
   if (value.is<double>()) return find_builtin(kFloatMethods, name);
   const Sequence* sequence = value.sequence();
   if (sequence == nullptr || !sequence->is_indexed()) return nullptr;

@@ -5,6 +5,7 @@
 
 #include <initializer_list>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,6 +23,8 @@ class Parser {
 
   // The whole template. Errors name the line.
   absl::StatusOr<Body> run();
+  // Every name whose value an expression of the template reads.
+  const std::set<std::string, std::less<>>& names() const { return names_; }
 
  private:
   using Parsed = absl::StatusOr<ExpressionPtr>;
@@ -116,6 +119,7 @@ class Parser {
   // Whether an unknown filter is an error only once it is used: in conditions, as in Jinja.
   bool soft_ = false;
   std::vector<MacroSyntax*> macros_;  // Around this place.
+  std::set<std::string, std::less<>> names_;
 };
 
 }  // namespace lockstep::jinja

@@ -177,6 +177,7 @@ Parser::Parsed Parser::primary() {
   } else {
     node->kind = Kind::kName;
     node->name = token.text;
+    names_.insert(node->name);
     for (MacroSyntax* macro : macros_) {
       macro->uses_varargs |= token.text == "varargs";
       macro->uses_kwargs |= token.text == "kwargs";

@@ -45,16 +45,23 @@ int Runtime::depth_with(int depth, const Value& item) {
   return std::max(depth, below + 1);
 }
 
-Value Runtime::sequence(Sequence::Type type, std::vector<Value> items, std::string shown) {
+Value Runtime::sequence(Sequence::Type type, std::vector<Value> items, std::string shown,
+                        bool is_group) {
   auto made = std::make_shared<Sequence>();
   made->type = type;
   for (const Value& item : items) made->depth = depth_with(made->depth, item);
   made->items = std::move(items);
   made->shown = std::move(shown);
+  made->is_group = is_group;
   const size_t memory = sizeof(Sequence) + made->items.size() * sizeof(Value);
   budget.copy(memory);
   made->charge = Charge(&budget, static_cast<int64_t>(memory));
   return SequenceRef(std::move(made));
+}
+
+Value Runtime::group(Value key, std::vector<Value> items) {
+  return sequence(Sequence::Type::kTuple, {std::move(key), list(std::move(items))}, {},
+                  /*is_group=*/true);
 }
 
 Value Runtime::dict(Dict dict) {
@@ -76,6 +83,13 @@ Scope* Runtime::scope(Scope* parent) {
 Namespace* Runtime::make_namespace(Dict attributes) {
   Namespace* made = keep(&namespaces_, &budget);
   made->attributes = std::move(attributes);
+  return made;
+}
+
+Cycler* Runtime::cycler(std::vector<Value> items) {
+  Cycler* made = keep(&cyclers_, &budget);
+  budget.take(static_cast<int64_t>(items.size() * sizeof(Value)));
+  made->items = std::move(items);
   return made;
 }
 

@@ -28,7 +28,8 @@ class Runtime {
   // The same for a text that may have become too long, which is an error.
   Result checked_text(MarkedText content);
 
-  Value sequence(Sequence::Type type, std::vector<Value> items, std::string shown = {});
+  Value sequence(Sequence::Type type, std::vector<Value> items, std::string shown = {},
+                 bool is_group = false);
   Value list(std::vector<Value> items) { return sequence(Sequence::Type::kList, std::move(items)); }
   Value tuple(std::vector<Value> items) {
     return sequence(Sequence::Type::kTuple, std::move(items));
@@ -36,10 +37,13 @@ class Runtime {
   Value iterator(std::vector<Value> items) {
     return sequence(Sequence::Type::kIterator, std::move(items));
   }
+  // A pair of groupby.
+  Value group(Value key, std::vector<Value> items);
   Value dict(Dict dict);
 
   Scope* scope(Scope* parent);
   Namespace* make_namespace(Dict attributes);
+  Cycler* cycler(std::vector<Value> items);
   Macro* macro();
   Loop* loop();
 
@@ -49,6 +53,7 @@ class Runtime {
  private:
   std::vector<std::unique_ptr<Scope>> scopes_;
   std::vector<std::unique_ptr<Namespace>> namespaces_;
+  std::vector<std::unique_ptr<Cycler>> cyclers_;
   std::vector<std::unique_ptr<Macro>> macros_;
   std::vector<std::unique_ptr<Loop>> loops_;
 };

@@ -41,6 +41,12 @@ struct Namespace {
   Dict attributes;
 };
 
+// Items that are given in turn.
+struct Cycler {
+  std::vector<Value> items;
+  size_t place = 0;  // The next item's.
+};
+
 // A macro, or the body of a call block, with the scope in which it was made.
 struct Macro {
   const MacroSyntax* syntax = nullptr;

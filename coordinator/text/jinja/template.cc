@@ -10,6 +10,7 @@ namespace lockstep::jinja {
 
 struct Syntax {
   Body body;
+  std::set<std::string, std::less<>> names;
 };
 
 absl::StatusOr<Template> Template::parse(std::string_view source, const Limits& limits) {
@@ -23,12 +24,16 @@ absl::StatusOr<Template> Template::parse(std::string_view source, const Limits& 
   const std::string text = normalize_newlines(source);
   ASSIGN_OR_RETURN(const std::vector<Token> tokens, tokenize(text));
   auto syntax = std::make_shared<Syntax>();
-  ASSIGN_OR_RETURN(syntax->body, Parser(tokens, limits).run());
+  Parser parser(tokens, limits);
+  ASSIGN_OR_RETURN(syntax->body, parser.run());
+  syntax->names = parser.names();
   Template parsed;
   parsed.syntax_ = std::move(syntax);
   parsed.limits_ = limits;
   return parsed;
 }
+
+bool Template::reads(std::string_view name) const { return syntax_->names.contains(name); }
 
 absl::StatusOr<MarkedText> Template::render(const std::vector<Variable>& variables,
                                             const std::tm& now) const {

@@ -33,6 +33,9 @@ class Template {
   // "line 3: what" is the form of all errors, here and in render.
   static absl::StatusOr<Template> parse(std::string_view source, const Limits& limits = {});
 
+  // Whether it looks at a variable of this name anywhere.
+  bool reads(std::string_view name) const;
+
   // The text that it prints, with the ranges that came from the request. `now` is the local time
   // that strftime_now shows. kInvalidArgument for the template's errors, raise_exception among
   // them; kResourceExhausted where it asks for too much.

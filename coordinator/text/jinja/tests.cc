@@ -63,6 +63,9 @@ Result is_upper(Call& call) { return has_case(call, "isupper"); }
 
 template <const Builtin* (*kFind)(std::string_view)>
 Result is_name_of(Call& call) {
+  if (!is_hashable(&call.budget(), call.self)) {
+    return invalid_argument("unhashable type: '{}'", type_name(call.self));
+  }
   return call.self.text() != nullptr && kFind(call.self.text()->bytes()) != nullptr;
 }
 

@@ -23,8 +23,6 @@ Result transformed(Call& call) {
   return call.runtime.checked_text(kTransform(own(call)));
 }
 
-MarkedText fold_case(const MarkedText& text) { return to_lower(to_upper(text)); }
-
 template <Ends kEnds>
 Result stripped(Call& call) {
   std::optional<std::string_view> characters;
@@ -197,9 +195,10 @@ Result zfill(Call& call) {
   const bool sign = text.bytes.starts_with('-') || text.bytes.starts_with('+');
   const size_t begin = sign ? 1 : 0;
   const int64_t shift = sign ? 1 : 0;
-  ASSIGN_OR_RETURN(MarkedText digits, pad(&call.budget(), text.substr(begin, text.bytes.size()),
-                                          call.self.text()->length - shift,
-                                          std::max<int64_t>(width, 1) - shift, "0", Ends::kLeft));
+  ASSIGN_OR_RETURN(
+      MarkedText digits,
+      pad(&call.budget(), text.substr(begin, text.bytes.size()), call.self.text()->length - shift,
+          std::max<int64_t>(width, shift) - shift, "0", Ends::kLeft));
   MarkedText made = text.substr(0, begin);
   made.append(digits);
   return call.runtime.text(std::move(made));

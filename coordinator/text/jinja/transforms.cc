@@ -133,6 +133,10 @@ MarkedText to_lower(const MarkedText& text) {
   return made;
 }
 
+MarkedText fold_case(const MarkedText& text) {
+  return in_cases(to_upper(text), [](char32_t, size_t, size_t) { return Case::kLower; });
+}
+
 MarkedText swap_case(const MarkedText& text) {
   return in_cases(text, [](char32_t c, size_t, size_t) {
     const Case own = case_of(c);

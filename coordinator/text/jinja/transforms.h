@@ -14,6 +14,7 @@ namespace lockstep::jinja {
 
 MarkedText to_upper(const MarkedText& text);
 MarkedText to_lower(const MarkedText& text);
+MarkedText fold_case(const MarkedText& text);  // For comparisons without case.
 MarkedText swap_case(const MarkedText& text);
 MarkedText capitalize(const MarkedText& text);
 // Each letter behind another one is lower case, each other one title case.

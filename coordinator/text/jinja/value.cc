@@ -86,6 +86,7 @@ std::string_view type_name(const Value& value) {
   if (value.is<TextRef>()) return "str";
   if (value.is<DictRef>()) return "dict";
   if (value.is<Namespace*>()) return "Namespace";
+  if (value.is<Cycler*>()) return "Cycler";
   if (value.is<const Macro*>()) return "Macro";
   if (value.is<Loop*>()) return "LoopContext";
   if (const Sequence* sequence = value.sequence()) return type_name(*sequence);

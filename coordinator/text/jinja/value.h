@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The values of a template: what JSON has, and what Python's Jinja has besides. Texts, lists and
-// dicts never change once made, and are shared; namespaces, macros and loops belong to the
+// dicts never change once made, and are shared; namespaces, cyclers, macros and loops belong to the
 // rendering (runtime.h) and are only pointed to, so that no cycle can keep memory.
 #pragma once
 
@@ -23,6 +23,7 @@ struct Sequence;
 struct Dict;
 struct Function;
 struct Namespace;
+struct Cycler;
 struct Macro;
 class Loop;
 
@@ -40,7 +41,7 @@ using FunctionRef = std::shared_ptr<const Function>;
 
 class Value {
   using Data = std::variant<Undefined, None, bool, int64_t, double, TextRef, SequenceRef, DictRef,
-                            FunctionRef, Namespace*, const Macro*, Loop*>;
+                            FunctionRef, Namespace*, Cycler*, const Macro*, Loop*>;
 
  public:
   Value() = default;  // Undefined, without a message.
@@ -103,6 +104,7 @@ struct Sequence {
   int depth = 1;  // Of sequences and dicts in each other.
   std::vector<Value> items;
   std::string shown;            // Of a range: as Python shows it.
+  bool is_group = false;        // A pair of groupby: its items are .grouper and .list, too.
   mutable size_t consumed = 0;  // Of an iterator: how many items were taken.
   Charge charge;
   bool is_indexed() const {

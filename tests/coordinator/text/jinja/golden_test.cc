@@ -40,6 +40,28 @@ INSTANTIATE_TEST_SUITE_P(Files, TemplateGoldenTest,
                                            "random_statements"),
                          [](const auto& info) { return std::string(info.param); });
 
+// Every filter, test, function and method over many values (tools/testdata/make_builtins.py).
+TEST(BuiltinGoldenTest, EachGivesWhatTheReferenceGives) {
+  const OrderedJson file = read_cases(std::filesystem::path(LOCKSTEP_SOURCE_DIR) / "tests" /
+                                      "data" / "templates" / "builtins.json");
+  int compared = 0;
+  for (const auto& [call, texts] : file["calls"].items()) {
+    for (size_t i = 0; i < file["values"].size(); ++i) {
+      const OrderedJson wanted = i < texts.size() ? texts[i] : OrderedJson();
+      if (wanted.is_boolean()) continue;
+      const std::string source =
+          fmt::format("{{% set v = {} %}}{{{{ {} }}}}", file["values"][i].get<std::string>(), call);
+      const std::string rendered = render(source);
+      EXPECT_EQ(wanted.is_null() ? rendered.substr(0, 12) : rendered,
+                wanted.is_null() ? "error: line " : wanted.get<std::string>())
+          << source << "\n"
+          << rendered;
+      ++compared;
+    }
+  }
+  EXPECT_GT(compared, 12'000);
+}
+
 TEST(PublishedTemplateTest, RendersWhatTheReferenceRenders) {
   LOCKSTEP_NEEDS_TEST_DATA("chat_templates");
   int cases = 0;
