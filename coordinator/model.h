@@ -31,9 +31,9 @@ struct ModelOptions {
   std::optional<uint64_t> random_weights;  // Seed; then config.json is all that is read.
   WeightFiles weight_files = WeightFiles::kNeeded;
   std::vector<std::string> ignore_config;
-  std::string chat_template;  // A file; "": the folder's.
-  // That a request may pass to the chat template.
-  std::vector<std::string> template_variables = {"enable_thinking"};
+  std::string chat_template;  // A file, or a known template's name; "": the folder's.
+  // What a request may set beside ChatTemplate::kThinkingVariables.
+  std::vector<std::string> template_variables;
   bool takes_prompt_embeds = false;  // Requests may bring rows of embeddings.
   // Embeddings are kept as the checkpoint has them, so that workers can leave them in its file.
   bool embedding_in_file = false;

@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "coordinator/api/chat_prompt.h"
 
-#include <fmt/ranges.h>
-
-#include <algorithm>
-
 #include "base/json.h"
 #include "base/status.h"
+#include "coordinator/api/template_variables.h"
 
 namespace lockstep {
 namespace {
@@ -55,24 +52,11 @@ absl::StatusOr<OrderedJson> to_json(const v1::ChatMessage& message, const std::s
   return json;
 }
 
-absl::StatusOr<OrderedJson> parse_variables(const std::string& text,
-                                            const std::vector<std::string>& allowed) {
-  ASSIGN_OR_RETURN(OrderedJson variables, parse_object(text, "chat.template_variables"));
-  for (const auto& [name, value] : variables.items()) {
-    if (std::ranges::find(allowed, name) != allowed.end()) continue;
-    return invalid_argument(
-        "chat.template_variables: {} is not among the variables that this server passes ({}); "
-        "start it with --template-vars to add it",
-        printable(name), fmt::join(allowed, ", "));
-  }
-  return variables;
-}
-
 }  // namespace
 
-absl::StatusOr<ChatRequest> to_chat_request(const v1::ChatMessages& chat,
-                                            const std::vector<std::string>& variables) {
+absl::StatusOr<ChatRequest> to_chat_request(const v1::ChatMessages& chat, OrderedJson variables) {
   ChatRequest request;
+  request.variables = std::move(variables);
   request.messages = OrderedJson::array();
   for (int i = 0; i < chat.messages_size(); ++i) {
     ASSIGN_OR_RETURN(OrderedJson message,
@@ -84,16 +68,17 @@ absl::StatusOr<ChatRequest> to_chat_request(const v1::ChatMessages& chat,
   request.continue_final_message = chat.continue_final_message();
   request.add_generation_prompt = chat.has_add_generation_prompt() ? chat.add_generation_prompt()
                                                                    : !chat.continue_final_message();
-  if (!chat.template_variables().empty()) {
-    ASSIGN_OR_RETURN(request.variables, parse_variables(chat.template_variables(), variables));
-  }
   return request;
 }
 
 absl::StatusOr<MarkedText> render_chat(const v1::ChatMessages& chat, const Model& model) {
-  ASSIGN_OR_RETURN(const ChatTemplate* chat_template, model.chat_template());
-  ASSIGN_OR_RETURN(const ChatRequest request,
-                   to_chat_request(chat, model.options().template_variables));
+  const absl::StatusOr<const ChatTemplate*> found = model.chat_template();
+  if (!found.ok()) return invalid_argument("chat: {}", message_of(found.status()));
+  const ChatTemplate* chat_template = *found;
+  ASSIGN_OR_RETURN(OrderedJson variables,
+                   template_variables(chat.template_variables(), model.options().template_variables,
+                                      *chat_template));
+  ASSIGN_OR_RETURN(const ChatRequest request, to_chat_request(chat, std::move(variables)));
   const std::time_t seconds = std::time(nullptr);
   std::tm now{};
   localtime_r(&seconds, &now);

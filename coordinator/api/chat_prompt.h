@@ -9,10 +9,10 @@
 
 namespace lockstep {
 
-// What the template is given. kInvalidArgument names the field: what has to be JSON is none, or a
-// variable is not among those that the server passes. Wants the limits checked.
+// What the template is given, with these variables (template_variables.h). kInvalidArgument names
+// the field: what has to be JSON is none. Wants the limits checked.
 absl::StatusOr<ChatRequest> to_chat_request(const v1::ChatMessages& chat,
-                                            const std::vector<std::string>& variables);
+                                            OrderedJson variables = OrderedJson::object());
 
 // kInvalidArgument, one line: the model has no chat template, or the template refuses the
 // conversation. Takes up to 2 MiB of stack and, for a hostile template, seconds. Thread-safe.

@@ -191,6 +191,26 @@ absl::Status chat_template_kwargs(const Field& field, const OrderedJson& value,
   return absl::OkStatus();
 }
 
+// Comes behind chat_template_kwargs, and goes before its value. A response has it in an object.
+absl::Status effort(const Field& field, const OrderedJson& value, ApiRequest* request) {
+  constexpr std::string_view kEfforts[] = {"none", "minimal", "low", "medium",
+                                           "high", "xhigh",   "max"};
+  const bool is_member = request->endpoint == kResponses;
+  if (is_member && !value.is_object()) return wrong_value(field.name, "an object", value);
+  const OrderedJson* given = is_member ? member(value, "effort") : &value;
+  if (given == nullptr) return absl::OkStatus();
+  const std::string name = is_member ? "reasoning.effort" : field.name;
+  ASSIGN_OR_RETURN(const std::string wanted, as_string(name, *given));
+  if (std::ranges::find(kEfforts, wanted) == std::end(kEfforts)) {
+    return wrong_value(name, "none, minimal, low, medium, high, xhigh or max", *given);
+  }
+  std::string& json = *chat_of(request)->mutable_template_variables();
+  OrderedJson variables = OrderedJson::parse(json.empty() ? "{}" : json);
+  variables["reasoning_effort"] = wanted;
+  json = variables.dump();
+  return absl::OkStatus();
+}
+
 // ---- The answer's form ----
 
 absl::Status stream(const Field& field, const OrderedJson& value, ApiRequest* request) {
@@ -281,7 +301,14 @@ constexpr Field kFields[] = {
      "Default: true unless continue_final_message is"},
     {"continue_final_message", kChat, "chat.continue_final_message", continue_final_message, ""},
     {"chat_template_kwargs", kTalks, "chat.template_variables", chat_template_kwargs,
-     "Variables that `--template-vars` names"},
+     "`enable_thinking`, `thinking`, `reasoning_effort`, and what `--template-vars` names; others "
+     "are 400, unless the template reads none of that name"},
+    {"reasoning_effort", kChat, "chat.template_variables", effort,
+     "`none`, `minimal`, `low`, `medium`, `high`, `xhigh` or `max`, for templates that read it; "
+     "sets "
+     "`enable_thinking`, too, unless it is set: false for `none`"},
+    {"reasoning", kResponses, "chat.template_variables", effort,
+     "Its `effort`, as chat's `reasoning_effort`"},
     {"max_tokens", kBoth, "max_tokens", scalar,
      "Default: 16 for completions; for chat the model's, else what the context has room for"},
     {"max_completion_tokens", kChat, "max_tokens", scalar, "Goes before max_tokens"},
@@ -341,7 +368,6 @@ constexpr Field kFields[] = {
     {"service_tier", kAll, "", ignored, "Taken and not used"},
     {"truncation", kResponses, "", ignored, "Nothing is cut: what is too long is refused"},
     {"include", kResponses, "", ignored, "Taken and not used"},
-    {"reasoning", kResponses, "", ignored, "Taken and not used"},
 };
 
 // What goes before the note of a field that has one value alone.

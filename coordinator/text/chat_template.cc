@@ -3,8 +3,10 @@
 
 #include <algorithm>
 
+#include "absl/strings/str_replace.h"
 #include "base/file.h"
 #include "coordinator/text/continued_message.h"
+#include "coordinator/text/known_templates.h"
 #include "coordinator/text/token_files.h"
 #include "coordinator/text/unicode.h"
 
@@ -31,6 +33,13 @@ absl::StatusOr<OrderedJson> read_json_file(const std::filesystem::path& path) {
 
 absl::Status named(const std::string& what, const absl::Status& status) {
   return absl::Status(status.code(), fmt::format("{}: {}", what, message_of(status)));
+}
+
+// The folder's name is the server's own affair: what is in the folder is named from there.
+absl::Status without_folder(const std::filesystem::path& folder, const absl::Status& status) {
+  if (folder.empty()) return status;
+  const std::string prefix = (folder / "").string();
+  return absl::Status(status.code(), absl::StrReplaceAll(message_of(status), {{prefix, ""}}));
 }
 
 bool is_list_of_objects(const OrderedJson& json) {
@@ -80,29 +89,33 @@ OrderedJson with_reasoning_names(const OrderedJson& messages) {
 }  // namespace
 
 absl::StatusOr<ChatTemplate> ChatTemplate::load(const std::filesystem::path& folder,
-                                                const std::filesystem::path& file) {
+                                                const std::string& chosen) {
   std::error_code error;
   const std::filesystem::path config_path = folder / "tokenizer_config.json";
   OrderedJson config;
   if (std::filesystem::exists(config_path, error)) {
-    ASSIGN_OR_RETURN(config, read_json_file(config_path));
+    auto read = read_json_file(config_path);
+    if (!read.ok()) return without_folder(folder, read.status());
+    config = *std::move(read);
   }
-  auto loaded = file.empty() ? find(folder, config) : load_file(file);
-  RETURN_IF_ERROR(loaded.status());
-  ASSIGN_OR_RETURN(const TokenFiles tokens, read_token_files(folder));
-  for (const auto& [name, text] : tokens.names) loaded->set_special_token(name, text);
+  auto loaded = chosen.empty() ? find(folder, config) : load_chosen(chosen);
+  if (!loaded.ok()) {
+    return chosen.empty() ? without_folder(folder, loaded.status()) : loaded.status();
+  }
+  const absl::StatusOr<TokenFiles> tokens = read_token_files(folder);
+  if (!tokens.ok()) return without_folder(folder, tokens.status());
+  for (const auto& [name, text] : tokens->names) loaded->set_special_token(name, text);
   return loaded;
 }
 
 absl::StatusOr<ChatTemplate> ChatTemplate::find(const std::filesystem::path& folder,
                                                 const OrderedJson& config) {
+  ASSIGN_OR_RETURN(ChatTemplate of_files, find_files(folder));
+  if (!of_files.templates_.empty()) return of_files;
   std::error_code error;
   const auto has_template = [](const OrderedJson& json) {
     return json.is_object() && json.contains("chat_template") && !json["chat_template"].is_null();
   };
-  if (std::filesystem::exists(folder / "chat_template.jinja", error)) {
-    return load_file(folder / "chat_template.jinja");
-  }
   std::filesystem::path path = folder / "chat_template.json";
   OrderedJson json = config;
   if (std::filesystem::exists(path, error)) {
@@ -110,19 +123,46 @@ absl::StatusOr<ChatTemplate> ChatTemplate::find(const std::filesystem::path& fol
     if (!has_template(json)) return invalid_argument("{}: wanted \"chat_template\"", path.string());
   } else if (path = folder / "tokenizer_config.json"; !has_template(config)) {
     return invalid_argument(
-        "{} has no chat template: neither chat_template.jinja, chat_template.json nor "
-        "\"chat_template\" in tokenizer_config.json",
-        folder.string());
+        "the model has no chat template (chat_template.jinja, chat_template.json, or "
+        "\"chat_template\" in tokenizer_config.json): give it one with --chat-template FILE, or "
+        "one "
+        "that is known by name ({})",
+        known_template_names());
   }
   auto loaded = from_json(json["chat_template"]);
   return loaded.ok() ? std::move(loaded) : named(path.string(), loaded.status());
 }
 
-absl::StatusOr<ChatTemplate> ChatTemplate::load_file(const std::filesystem::path& path) {
-  ASSIGN_OR_RETURN(const std::string source, read_file(path, kMaxFileBytes));
+absl::StatusOr<ChatTemplate> ChatTemplate::find_files(const std::filesystem::path& folder) {
   ChatTemplate loaded;
-  const absl::Status status = loaded.add({}, source);
-  if (!status.ok()) return named(path.string(), status);
+  std::error_code error;
+  std::vector<std::filesystem::path> additional;
+  std::filesystem::directory_iterator file(folder / "additional_chat_templates", error);
+  for (; !error && file != std::filesystem::directory_iterator(); file.increment(error)) {
+    if (file->path().extension() == ".jinja") additional.push_back(file->path());
+  }
+  std::ranges::sort(additional);
+  if (const auto path = folder / "chat_template.jinja"; std::filesystem::exists(path, error)) {
+    RETURN_IF_ERROR(loaded.add_file(additional.empty() ? "" : "default", path));
+  }
+  for (const std::filesystem::path& path : additional) {
+    RETURN_IF_ERROR(loaded.add_file(path.stem().string(), path));
+  }
+  return loaded;
+}
+
+absl::StatusOr<ChatTemplate> ChatTemplate::load_chosen(const std::string& chosen) {
+  ChatTemplate loaded;
+  std::error_code error;
+  if (const KnownTemplate* known = find_known_template(chosen)) {
+    RETURN_IF_ERROR(loaded.add({}, std::string(known->source)));
+  } else if (!std::filesystem::exists(chosen, error)) {
+    return invalid_argument(
+        "--chat-template {}: there is no such file, nor is it a template that is known by name: {}",
+        chosen, known_template_names());
+  } else {
+    RETURN_IF_ERROR(loaded.add_file({}, chosen));
+  }
   return loaded;
 }
 
@@ -132,10 +172,17 @@ absl::StatusOr<ChatTemplate> ChatTemplate::from_json(const OrderedJson& json) {
     RETURN_IF_ERROR(loaded.add({}, json.get<std::string>()));
     return loaded;
   }
-  if (!json.is_array() || json.empty()) {
+  OrderedJson list = json;
+  if (json.is_object()) {
+    list = OrderedJson::array();
+    for (const auto& [name, source] : json.items()) {
+      list.push_back({{"name", name}, {"template", source}});
+    }
+  }
+  if (!list.is_array() || list.empty()) {
     return invalid_argument("chat_template: wanted a string or a list of named templates");
   }
-  for (const OrderedJson& item : json) {
+  for (const OrderedJson& item : list) {
     const bool fits = item.is_object() && item.contains("name") && item.contains("template") &&
                       item["name"].is_string() && item["template"].is_string();
     if (!fits) {
@@ -152,8 +199,20 @@ absl::StatusOr<ChatTemplate> ChatTemplate::from_json(const OrderedJson& json) {
 
 absl::Status ChatTemplate::add(const std::string& name, const std::string& source) {
   ASSIGN_OR_RETURN(jinja::Template parsed, jinja::Template::parse(source));
+  std::erase_if(templates_, [&](const Named& other) { return other.name == name; });
   templates_.push_back({name, source, std::move(parsed)});
   return absl::OkStatus();
+}
+
+absl::Status ChatTemplate::add_file(const std::string& name, const std::filesystem::path& path) {
+  ASSIGN_OR_RETURN(const std::string source, read_file(path, kMaxFileBytes));
+  const absl::Status status = add(name, source);
+  return status.ok() ? status : named(path.string(), status);
+}
+
+bool ChatTemplate::reads(std::string_view variable) const {
+  return std::ranges::any_of(templates_,
+                             [&](const Named& named) { return named.parsed.reads(variable); });
 }
 
 bool ChatTemplate::mentions(std::string_view text) const {
@@ -175,23 +234,27 @@ void ChatTemplate::set_special_token(const std::string& name, const std::string&
   special_tokens_[name] = text;
 }
 
-absl::StatusOr<const ChatTemplate::Named*> ChatTemplate::choose(bool has_tools) const {
+absl::StatusOr<const ChatTemplate::Named*> ChatTemplate::choose(bool has_tools,
+                                                                bool has_documents) const {
   if (templates_.size() == 1 && templates_[0].name.empty()) return &templates_[0];
-  const Named* found = nullptr;
+  const std::string_view wanted[] = {has_tools ? "tool_use" : "", has_documents ? "rag" : "",
+                                     "default"};
+  for (const std::string_view name : wanted) {
+    const auto found = std::ranges::find(templates_, name, &Named::name);
+    if (!name.empty() && found != templates_.end()) return &*found;
+  }
   std::string names;
   for (const Named& entry : templates_) {
-    if (has_tools && entry.name == "tool_use") return &entry;
-    if (entry.name == "default") found = &entry;
     names += (names.empty() ? "" : ", ") + one_line(entry.name);
   }
-  if (found != nullptr) return found;
   return invalid_argument("there is no chat template of the name \"default\", only: {}", names);
 }
 
 absl::StatusOr<MarkedText> ChatTemplate::render(const ChatRequest& request,
                                                 const std::tm& now) const {
   RETURN_IF_ERROR(check(request));
-  ASSIGN_OR_RETURN(const Named* chosen, choose(!request.tools.is_null()));
+  ASSIGN_OR_RETURN(const Named* chosen,
+                   choose(!request.tools.is_null(), !request.documents.is_null()));
   OrderedJson messages = with_reasoning_names(request.messages);
   std::optional<ContinuedMessage> continued;
   if (continues(request.continue_final_message)) {

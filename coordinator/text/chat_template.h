@@ -32,20 +32,29 @@ struct ChatRequest {
 // Immutable once loaded: any thread may render it.
 class ChatTemplate {
  public:
-  // From a model's folder: chat_template.jinja, chat_template.json or tokenizer_config.json, the
-  // first that has one, or else the file that is named; special tokens by token_files.h.
-  // Errors name the file.
+  // From a model's folder: chat_template.jinja with additional_chat_templates/*.jinja,
+  // chat_template.json or tokenizer_config.json, the first that has one, or else what is chosen;
+  // special tokens by token_files.h. Errors name the file, and never its folder: clients read them.
   static absl::StatusOr<ChatTemplate> load(const std::filesystem::path& folder,
-                                           const std::filesystem::path& file = {});
-  // From a file with the template alone.
-  static absl::StatusOr<ChatTemplate> load_file(const std::filesystem::path& path);
-  // From JSON: the template's text, or a list of {"name": ..., "template": ...}.
+                                           const std::string& chosen = {});
+  // The choice of --chat-template: a template that is known by name (known_templates.h), or a file
+  // with a template alone.
+  static absl::StatusOr<ChatTemplate> load_chosen(const std::string& chosen);
+  // From JSON: the template's text, or several by name, as {"name": "text"} or as a list of
+  // {"name": ..., "template": ...}.
   static absl::StatusOr<ChatTemplate> from_json(const OrderedJson& json);
 
   // Whether one of its templates has this text.
   bool mentions(std::string_view text) const;
   // The texts of all its templates.
   std::vector<std::string_view> sources() const;
+
+  // Whether one of its templates looks at a variable of this name.
+  bool reads(std::string_view variable) const;
+
+  // Variables that any request may set: whether the model thinks, and how much.
+  static constexpr std::string_view kThinkingVariables[] = {"enable_thinking", "thinking",
+                                                            "reasoning_effort"};
 
   // Variables of the tokenizer: bos_token and its like.
   static bool is_special_token_name(std::string_view name);
@@ -57,14 +66,18 @@ class ChatTemplate {
 
  private:
   struct Named {
-    std::string name;  // "default", "tool_use", ...; empty where there is one template.
+    std::string name;  // "default", "tool_use", ...; empty where there is one without a name.
     std::string source;
     jinja::Template parsed;
   };
   static absl::StatusOr<ChatTemplate> find(const std::filesystem::path& folder,
                                            const OrderedJson& tokenizer_config);
+  // The folder's .jinja files; without a template where it has none.
+  static absl::StatusOr<ChatTemplate> find_files(const std::filesystem::path& folder);
+  // In place of one of the same name.
   absl::Status add(const std::string& name, const std::string& source);
-  absl::StatusOr<const Named*> choose(bool has_tools) const;
+  absl::Status add_file(const std::string& name, const std::filesystem::path& path);
+  absl::StatusOr<const Named*> choose(bool has_tools, bool has_documents) const;
 
   std::vector<Named> templates_;
   OrderedJson special_tokens_ = OrderedJson::object();

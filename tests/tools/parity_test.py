@@ -57,6 +57,8 @@ TAKEN = {
     "add_generation_prompt": (False, {"add_generation_prompt": False}),
     "continue_final_message": (True, {"continue_final_message": True}),
     "chat_template_kwargs": ({"enable_thinking": True}, {}),
+    "reasoning_effort": ("low", {}),
+    "reasoning": ({"effort": "low"}, {}),
     "max_tokens": (5, {"max_tokens": 5}),
     "max_completion_tokens": (5, {"max_tokens": 5}),
     "max_output_tokens": (5, {"max_tokens": 5}),
@@ -97,7 +99,6 @@ TAKEN = {
     "service_tier": ("auto", {}),
     "truncation": ("disabled", {}),
     "include": ([], {}),
-    "reasoning": ({"effort": "low"}, {}),
 }
 # What a field needs beside it.
 BESIDE = {"resumable": {"stream": True}, "stream_options": {"stream": True},

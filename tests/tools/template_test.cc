@@ -45,8 +45,7 @@ TEST(TemplateCommandTest, PassesOtherVariablesOnlyIfTheyAreNamed) {
                                        {"enable_thinking", false},
                                        {"mood", "good"}};
   EXPECT_EQ(template_lines({line})[0]["text"], "False");
-  EXPECT_EQ(template_lines({line}, {"--template-vars", "mood,enable_thinking"})[0]["text"],
-            "Falsegood");
+  EXPECT_EQ(template_lines({line}, {"--template-vars", "mood,weather"})[0]["text"], "Falsegood");
 }
 
 TEST(TemplateCommandTest, TakesATemplateFromAFileOrAModel) {
@@ -54,6 +53,8 @@ TEST(TemplateCommandTest, TakesATemplateFromAFileOrAModel) {
   const std::string file = folder.write("chat_template.jinja", "file {{ messages|length }}\n");
   EXPECT_EQ(template_lines({{{"messages", kHello}}}, {"--chat-template", file})[0]["text"],
             "file 1");
+  EXPECT_EQ(template_lines({{{"messages", kHello}}}, {"--chat-template", "chatml"})[0]["text"],
+            "<|im_start|>user\nHi <|end|><|im_end|>\n");
   EXPECT_EQ(template_lines({{{"messages", kHello}}}, {folder.path()})[0]["text"], "file 1");
   EXPECT_EQ(template_lines({{{"messages", kHello}, {"model", folder.path()}}})[0]["text"],
             "file 1");

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/commands/command.h"
 
+#include <fmt/ranges.h>
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
 #include <unistd.h>
@@ -13,6 +14,7 @@
 #include "absl/strings/ascii.h"
 #include "base/cpu.h"
 #include "base/status.h"
+#include "coordinator/text/known_templates.h"
 #include "tools/commands/flag_checks.h"
 #include "tools/terminal.h"
 #include "worker/backend.h"
@@ -78,7 +80,7 @@ absl::StatusOr<std::unique_ptr<Model>> ModelFlags::open(WeightFiles files,
   options.quantize = quantize;
   options.kv_dtype = kv_dtype;
   options.ignore_config = ignore_config;
-  options.chat_template = chat.file;
+  options.chat_template = chat.choice;
   options.template_variables = chat.variables;
   options.takes_prompt_embeds = takes_prompt_embeds;
   options.name = served_name;
@@ -114,12 +116,15 @@ absl::StatusOr<std::unique_ptr<Model>> ModelFlags::open(WeightFiles files,
 }
 
 void ChatFlags::add_to(CLI::App& app) {
-  app.add_option("--chat-template", file, "A file with a chat template, in place of MODEL's");
+  app.add_option("--chat-template", choice,
+                 fmt::format("A file with a chat template, or one that is known by name ({}), in "
+                             "place of MODEL's",
+                             known_template_names()));
   app.add_option("--template-vars", variables,
-                 "Names of variables that a request may pass to the chat template, with commas "
-                 "between them")
-      ->delimiter(',')
-      ->capture_default_str();
+                 fmt::format("Names of variables that a request may pass to the chat template, "
+                             "with commas between them, beside {}",
+                             fmt::join(ChatTemplate::kThinkingVariables, ", ")))
+      ->delimiter(',');
 }
 
 void WeightCacheFlags::add_to(CLI::App& app) {

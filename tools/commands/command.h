@@ -40,8 +40,8 @@ std::shared_ptr<Command> add_verify(CLI::App& parent);
 
 // The chat template, of commands that render conversations.
 struct ChatFlags {
-  std::string file;
-  std::vector<std::string> variables = ModelOptions().template_variables;
+  std::string choice;
+  std::vector<std::string> variables;
 
   void add_to(CLI::App& app);
 };
@@ -66,7 +66,7 @@ struct ModelFlags {
   int64_t max_running = 64;
   bool takes_prompt_embeds = false;
   std::string served_name;  // What clients call the model; "": as its folder is called.
-  ChatFlags chat;  // Added by those who need it.
+  ChatFlags chat;           // Added by those who need it.
 
   void add_to(CLI::App& app);
   // What --prefill-chunk says, or what is given where that is auto.

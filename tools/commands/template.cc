@@ -24,14 +24,15 @@ constexpr char kInput[] =
     "  add_generation_prompt   true: the prompt ends where the assistant's answer begins\n"
     "  continue_final_message  true: the prompt ends behind the last message's text\n"
     "  bos_token, eos_token    and other special tokens; default: the model's\n"
-    "Any other key is passed only if --template-vars names it.\n\n"
+    "  enable_thinking, thinking, reasoning_effort\n"
+    "                          passed to the template; any other key only if --template-vars names "
+    "it\n\n"
     "A line of output is {\"text\": ...}, or {\"error\": \"line N: ...\"} with the template's "
     "line.";
 
 struct TemplateFlags {
   std::string path;
-  std::string file;
-  std::vector<std::string> variables = {"enable_thinking"};
+  ChatFlags chat;
   bool jsonl = false;
   bool ranges = false;
 };
@@ -50,8 +51,8 @@ absl::StatusOr<ChatTemplate> load_of_model(const std::string& path) {
 class Templates {
  public:
   absl::Status open(const TemplateFlags& flags) {
-    if (!flags.file.empty()) {
-      ASSIGN_OR_RETURN(fallback_, ChatTemplate::load_file(flags.file));
+    if (!flags.chat.choice.empty()) {
+      ASSIGN_OR_RETURN(fallback_, ChatTemplate::load_chosen(flags.chat.choice));
     } else if (!flags.path.empty()) {
       ASSIGN_OR_RETURN(fallback_, load_of_model(flags.path));
     }
@@ -92,6 +93,12 @@ absl::StatusOr<bool> read_bool(const OrderedJson& line, const char* key) {
   return line[key].get<bool>();
 }
 
+bool is_passed(const TemplateFlags& flags, const std::string& key) {
+  const auto& always = ChatTemplate::kThinkingVariables;
+  return std::ranges::find(always, key) != std::end(always) ||
+         std::ranges::find(flags.chat.variables, key) != flags.chat.variables.end();
+}
+
 absl::StatusOr<MarkedText> render(const TemplateFlags& flags, const OrderedJson& line,
                                   Templates* templates) {
   if (!line.is_object()) return invalid_argument("wanted a JSON object");
@@ -106,7 +113,7 @@ absl::StatusOr<MarkedText> render(const TemplateFlags& flags, const OrderedJson&
   for (const auto& [key, value] : line.items()) {
     if (ChatTemplate::is_special_token_name(key) && value.is_string()) {
       chosen.set_special_token(key, value.get<std::string>());
-    } else if (std::ranges::find(flags.variables, key) != flags.variables.end()) {
+    } else if (is_passed(flags, key)) {
       request.variables[key] = value;
     }
   }
@@ -158,13 +165,7 @@ std::shared_ptr<Command> add_template(CLI::App& parent) {
   command->app->footer(kInput);
   command->app->add_option("MODEL", flags->path,
                            "A folder with a chat template, for input that names none");
-  command->app->add_option("--chat-template", flags->file,
-                           "A file with a chat template, in place of MODEL's");
-  command->app
-      ->add_option("--template-vars", flags->variables,
-                   "Names of other keys that are passed to the template, with commas between them")
-      ->delimiter(',')
-      ->capture_default_str();
+  flags->chat.add_to(*command->app);
   command->app->add_flag("--jsonl", flags->jsonl,
                          "Standard input has one JSON object per line: one line of output each");
   command->app->add_flag("--ranges", flags->ranges,

@@ -16,8 +16,6 @@
 namespace lockstep {
 namespace {
 
-const std::vector<std::string> kVariables = {"enable_thinking"};
-
 v1::ChatMessage* add(v1::ChatMessages* chat, const std::string& role, const std::string& content) {
   v1::ChatMessage* message = chat->add_messages();
   message->set_role(role);
@@ -54,8 +52,7 @@ TEST(ChatPromptTest, TheTemplateGetsMessagesAsOpenAiHasThemWithArgumentsAsObject
   call->add_tool_calls()->set_name("now");
   add(&chat, "tool", "3")->set_tool_call_id("c1");
   chat.add_tools(R"({"type": "function", "function": {"name": "add"}})");
-  chat.set_template_variables(R"({"enable_thinking": false})");
-  const auto request = to_chat_request(chat, kVariables);
+  const auto request = to_chat_request(chat, OrderedJson{{"enable_thinking", false}});
   ASSERT_TRUE(request.ok()) << request.status();
   EXPECT_EQ(request->messages.dump(),
             R"([{"role":"user","content":"Hi","name":"Ann"},)"
@@ -92,10 +89,6 @@ TEST(ChatPromptTest, WhatHasToBeJsonIsRefusedByItsName) {
   call->clear_arguments();
   chat.add_tools("{");
   expect_refused(to_chat_request(chat, {}).status(), "chat.tools[0]");
-  chat.clear_tools();
-  chat.set_template_variables(R"({"mood": 1})");
-  expect_refused(to_chat_request(chat, kVariables).status(),
-                 "mood is not among the variables that this server passes (enable_thinking)");
 }
 
 TEST(ChatPromptTest, SpecialTokensInAMessageStayText) {
@@ -131,7 +124,7 @@ TEST(ChatPromptTest, APromptThatCannotFitIsRefusedBeforeItIsTokenized) {
   EXPECT_TRUE(is_too_long(status));
 }
 
-TEST(ChatPromptTest, AModelWithoutATemplateSaysWhereItLooked) {
+TEST(ChatPromptTest, AModelWithoutATemplateSaysHowToGiveItOne) {
   const TempFolder folder;
   for (const char* name : {"config.json", "generation_config.json", "tokenizer.json",
                            "tokenizer_config.json", "model.safetensors"}) {
@@ -142,7 +135,15 @@ TEST(ChatPromptTest, AModelWithoutATemplateSaysWhereItLooked) {
   ASSERT_TRUE(model.ok()) << model.status();
   v1::GenerateRequest message;
   add(message.mutable_chat(), "user", "Hi");
-  expect_refused(to_request(message, **model).status(), "has no chat template: neither");
+  const absl::Status status = to_request(message, **model).status();
+  expect_refused(status, "chat: the model has no chat template (chat_template.jinja, ");
+  expect_refused(status, "give it one with --chat-template FILE, or one that is known by name");
+  EXPECT_EQ(message_of(status).find(folder.path().string()), std::string::npos) << status;
+  const auto named = Model::open({.path = folder.path(), .chat_template = "chatml"});
+  ASSERT_TRUE(named.ok()) << named.status();
+  const auto text = render_chat(message.chat(), **named);
+  ASSERT_TRUE(text.ok()) << text.status();
+  EXPECT_EQ(text->bytes, "<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n");
   EXPECT_FALSE(Model::open({.path = folder.path(), .chat_template = "none.jinja"}).ok());
 }
 

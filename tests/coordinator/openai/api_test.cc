@@ -229,7 +229,10 @@ TEST(OpenAiApiTest, BadRequestsAre400AndNameTheField) {
           "want \"function\" (this server has no tools of its own), found \"retrieval\"");
   refused({{"tools", {OrderedJson::object()}}}, "tools[0].type", "found null");
   refused({{"tools", {{{"type", "function"}}}}}, "tools[0]", "\"name\"");
-  refused({{"chat_template_kwargs", {{"mood", 1}}}}, "chat_template_kwargs", "--template-vars");
+  refused({{"chat_template_kwargs", {{"messages", 1}}}}, "chat_template_kwargs", "--template-vars");
+  refused({{"reasoning_effort", "huge"}}, "reasoning_effort",
+          "reasoning_effort: want none, minimal, low, medium, high, xhigh or max, found \"huge\"");
+  refused({{"reasoning_effort", 3}}, "reasoning_effort", "want a string, found 3");
   refused({{"stream_options", {{"include_usage", true}}}}, "stream_options", "\"stream\": true");
   refused({{"top_logprobs", 3}}, "top_logprobs", "\"logprobs\": true");
   refused({{"logit_bias", {{"x", 1}}}}, "logit_bias", "token ids as keys");

@@ -46,6 +46,102 @@ TEST(ChatTemplateTest, IsFoundInThreePlacesTheFirstOfWhichCounts) {
             std::string::npos);
 }
 
+TEST(ChatTemplateTest, ErrorsNameTheFileAndNotItsFolder) {
+  const TempFolder folder;
+  const auto error = [&] { return shown(ChatTemplate::load(folder.path()), request_of(kHello)); };
+  write(folder.path() / "tokenizer_config.json", R"({"chat_template":"{{ }}"})");
+  EXPECT_EQ(error(), "error: tokenizer_config.json: line 1: wanted an expression, found '}}'");
+  write(folder.path() / "tokenizer_config.json", "{");
+  EXPECT_TRUE(error().starts_with("error: tokenizer_config.json: ")) << error();
+  write(folder.path() / "tokenizer_config.json", "{}");
+  write(folder.path() / "chat_template.json", "{}");
+  EXPECT_EQ(error(), "error: chat_template.json: wanted \"chat_template\"");
+  std::filesystem::create_directory(folder.path() / "additional_chat_templates");
+  write(folder.path() / "additional_chat_templates" / "rag.jinja", "\n{{ }}");
+  EXPECT_TRUE(error().starts_with("error: additional_chat_templates/rag.jinja: line 2: "))
+      << error();
+}
+
+// The layout that the reference's save_pretrained has written since 4.51, and what its
+// AutoTokenizer makes of it.
+TEST(ChatTemplateTest, AdditionalTemplatesAreFiles) {
+  const TempFolder folder;
+  const auto text = [&](const ChatRequest& request) {
+    return shown(ChatTemplate::load(folder.path()), request);
+  };
+  ChatRequest plain = request_of(kHello);
+  ChatRequest tools = plain;
+  tools.tools = OrderedJson::array({OrderedJson::object()});
+  ChatRequest documents = plain;
+  documents.documents = tools.tools;
+  ChatRequest both = tools;
+  both.documents = tools.tools;
+  const auto additional = folder.path() / "additional_chat_templates";
+  std::filesystem::create_directory(additional);
+  write(folder.path() / "tokenizer_config.json",
+        R"({"bos_token": "<s>", "chat_template": "config"})");
+  EXPECT_EQ(text(tools), "config");
+  write(folder.path() / "chat_template.jinja", "plain");
+  EXPECT_EQ(text(tools), "plain");
+  write(additional / "tool_use.jinja", "{{ bos_token }}tools");
+  write(additional / "notes.txt", "{{ }}");
+  EXPECT_EQ(text(plain), "plain");
+  EXPECT_EQ(text(tools), "<s>tools");
+  EXPECT_EQ(text(documents), "plain");
+  write(additional / "rag.jinja", "documents");
+  EXPECT_EQ(text(documents), "documents");
+  EXPECT_EQ(text(both), "<s>tools");
+  write(additional / "default.jinja", "other");
+  EXPECT_EQ(text(plain), "other");
+  std::filesystem::remove(folder.path() / "chat_template.jinja");
+  std::filesystem::remove(additional / "default.jinja");
+  EXPECT_EQ(text(plain),
+            "error: there is no chat template of the name \"default\", only: rag, tool_use");
+}
+
+TEST(ChatTemplateTest, IsChosenByAKnownNameOrAFile) {
+  const TempFolder folder;
+  const std::string file = folder.path() / "mine.jinja";
+  write(file, "mine {{ eos_token }}");
+  write(folder.path() / "chat_template.jinja", "theirs");
+  write(folder.path() / "tokenizer_config.json", R"({"eos_token": "</s>"})");
+  ChatRequest request = request_of(kHello);
+  EXPECT_EQ(shown(ChatTemplate::load(folder.path(), file), request), "mine </s>");
+  EXPECT_EQ(shown(ChatTemplate::load(folder.path(), "chatml"), request),
+            "<|im_start|>user\nHi<|im_end|>\n");
+  request.add_generation_prompt = true;
+  EXPECT_EQ(shown(ChatTemplate::load_chosen("chatml"), request),
+            "<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n");
+  EXPECT_EQ(shown(ChatTemplate::load_chosen("vicuna"), request),
+            "error: --chat-template vicuna: there is no such file, nor is it a template that is "
+            "known by name: chatml");
+}
+
+TEST(ChatTemplateTest, KnownTemplatesAreThePublishedOnes) {
+  LOCKSTEP_NEEDS_TEST_DATA("chat_templates");
+  for (const std::string name : {"chatml"}) {
+    const OrderedJson published =
+        OrderedJson::parse(read_text(test_data("chat_templates") / (name + ".json")));
+    const auto chat = ChatTemplate::load_chosen(name);
+    ASSERT_GT(published["cases"].size(), 3u);
+    for (const OrderedJson& golden : published["cases"]) {
+      ChatRequest request = request_of(golden["messages"]);
+      request.add_generation_prompt = golden["add_generation_prompt"];
+      EXPECT_EQ(shown(chat, request), golden["text"].get<std::string>());
+    }
+  }
+}
+
+TEST(ChatTemplateTest, SaysWhichVariablesItReads) {
+  const auto chat = ChatTemplate::from_json(
+      {{"default", "{{ a.b }}"}, {"rag", "{% if c is defined %}{% set d = 1 %}{% endif %}"}});
+  ASSERT_TRUE(chat.ok()) << chat.status();
+  EXPECT_TRUE(chat->reads("a"));
+  EXPECT_TRUE(chat->reads("c"));
+  EXPECT_FALSE(chat->reads("b"));
+  EXPECT_FALSE(chat->reads("d"));
+}
+
 TEST(ChatTemplateTest, OfAListToolsTakeTheirOwn) {
   const auto chat = ChatTemplate::from_json({{{"name", "default"}, {"template", "plain"}},
                                              {{"name", "tool_use"}, {"template", "tools"}}});
@@ -53,6 +149,12 @@ TEST(ChatTemplateTest, OfAListToolsTakeTheirOwn) {
   EXPECT_EQ(shown(chat, request), "plain");
   request.tools = OrderedJson::array({OrderedJson::object()});
   EXPECT_EQ(shown(chat, request), "tools");
+  EXPECT_EQ(
+      shown(ChatTemplate::from_json({{"default", "plain"}, {"tool_use", "by name"}}), request),
+      "by name");
+  const auto twice = ChatTemplate::from_json({{{"name", "default"}, {"template", "first"}},
+                                              {{"name", "default"}, {"template", "second"}}});
+  EXPECT_EQ(shown(twice, request), "second");
   const auto other = ChatTemplate::from_json({{{"name", "rag"}, {"template", "x"}}});
   EXPECT_EQ(shown(other, request),
             "error: there is no chat template of the name \"default\", only: rag");

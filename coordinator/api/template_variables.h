@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// The variables that a request sets for the chat template, beside its conversation.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "base/json.h"
+#include "coordinator/text/chat_template.h"
+
+namespace lockstep {
+
+// From a JSON object, or "", those of ChatTemplate::kThinkingVariables and those that are `named`.
+// Others are left out where the template never reads them, else kInvalidArgument. A
+// reasoning_effort says enable_thinking, too, unless the request does: false for "none".
+absl::StatusOr<OrderedJson> template_variables(const std::string& json,
+                                               const std::vector<std::string>& named,
+                                               const ChatTemplate& chat_template);
+
+}  // namespace lockstep
