@@ -26,7 +26,6 @@ struct Namespace;
 struct Cycler;
 struct Macro;
 class Loop;
-
 struct None {};
 
 // What a name or an attribute that does not exist gives: printed as nothing, an error in use.
@@ -96,8 +95,7 @@ struct Text {
   bool is_ascii() const { return length == static_cast<int64_t>(content.bytes.size()); }
 };
 
-// All that is walked in order. Only lists, tuples and ranges have an index; an iterator (what
-// Python's generators and reversed() are) is walked once.
+// All that is walked in order. Lists, tuples and ranges have an index; an iterator is walked once.
 struct Sequence {
   enum class Type : uint8_t { kList, kTuple, kRange, kKeys, kValues, kItems, kIterator };
   Type type = Type::kList;
