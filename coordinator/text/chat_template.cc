@@ -105,6 +105,14 @@ absl::StatusOr<ChatTemplate> ChatTemplate::load(const std::filesystem::path& fol
   const absl::StatusOr<TokenFiles> tokens = read_token_files(folder);
   if (!tokens.ok()) return without_folder(folder, tokens.status());
   for (const auto& [name, text] : tokens->names) loaded->set_special_token(name, text);
+  constexpr std::tm kAnyDay = {.tm_mday = 1, .tm_mon = 0, .tm_year = 100, .tm_wday = 6};
+  for (Named& named : loaded->templates_) {
+    named.traits = TemplateTraits::ask(
+        named.source, [&](const ChatRequest& request) -> absl::StatusOr<std::string> {
+          ASSIGN_OR_RETURN(MarkedText text, loaded->render(named, request, kAnyDay));
+          return std::move(text.bytes);
+        });
+  }
   return loaded;
 }
 
@@ -255,11 +263,22 @@ absl::StatusOr<MarkedText> ChatTemplate::render(const ChatRequest& request,
   RETURN_IF_ERROR(check(request));
   ASSIGN_OR_RETURN(const Named* chosen,
                    choose(!request.tools.is_null(), !request.documents.is_null()));
+  return render(*chosen, request, now);
+}
+
+const TemplateTraits& ChatTemplate::traits(bool has_tools, bool has_documents) const {
+  static const TemplateTraits kNotAsked;
+  const absl::StatusOr<const Named*> chosen = choose(has_tools, has_documents);
+  return chosen.ok() ? (*chosen)->traits : kNotAsked;
+}
+
+absl::StatusOr<MarkedText> ChatTemplate::render(const Named& chosen, const ChatRequest& request,
+                                                const std::tm& now) const {
   OrderedJson messages = with_reasoning_names(request.messages);
   std::optional<ContinuedMessage> continued;
   if (continues(request.continue_final_message)) {
     ASSIGN_OR_RETURN(continued, ContinuedMessage::mark(request.continue_final_message,
-                                                       chosen->source, &messages));
+                                                       chosen.source, &messages));
   }
   const OrderedJson add_generation_prompt = request.add_generation_prompt;
   std::vector<jinja::Variable> variables;
@@ -273,7 +292,7 @@ absl::StatusOr<MarkedText> ChatTemplate::render(const ChatRequest& request,
   variables.push_back({"tools", &request.tools, is_of_request});
   variables.push_back({"documents", &request.documents, is_of_request});
   variables.push_back({"add_generation_prompt", &add_generation_prompt, is_of_request});
-  ASSIGN_OR_RETURN(MarkedText text, chosen->parsed.render(variables, now));
+  ASSIGN_OR_RETURN(MarkedText text, chosen.parsed.render(variables, now));
   if (continued.has_value()) RETURN_IF_ERROR(continued->cut(&text));
   return text;
 }

@@ -13,6 +13,7 @@
 
 #include "base/json.h"
 #include "coordinator/text/jinja/template.h"
+#include "coordinator/text/template_traits.h"
 
 namespace lockstep {
 
@@ -60,6 +61,9 @@ class ChatTemplate {
   static bool is_special_token_name(std::string_view name);
   void set_special_token(const std::string& name, const std::string& text);
 
+  // The answers that load() got of the template that is taken with or without tools.
+  const TemplateTraits& traits(bool has_tools, bool has_documents = false) const;
+
   // The prompt, with the ranges that came from the request. Roles by their usual names count as
   // the template's own words: some templates make special tokens of them.
   absl::StatusOr<MarkedText> render(const ChatRequest& request, const std::tm& now) const;
@@ -69,6 +73,7 @@ class ChatTemplate {
     std::string name;  // "default", "tool_use", ...; empty where there is one without a name.
     std::string source;
     jinja::Template parsed;
+    TemplateTraits traits;
   };
   static absl::StatusOr<ChatTemplate> find(const std::filesystem::path& folder,
                                            const OrderedJson& tokenizer_config);
@@ -78,6 +83,8 @@ class ChatTemplate {
   absl::Status add(const std::string& name, const std::string& source);
   absl::Status add_file(const std::string& name, const std::filesystem::path& path);
   absl::StatusOr<const Named*> choose(bool has_tools, bool has_documents) const;
+  absl::StatusOr<MarkedText> render(const Named& named, const ChatRequest& request,
+                                    const std::tm& now) const;
 
   std::vector<Named> templates_;
   OrderedJson special_tokens_ = OrderedJson::object();
