@@ -289,7 +289,7 @@ constexpr Field kFields[] = {
     {"model", kAll, "", ignored, "The served model's name, else 404; may be left out"},
     {"prompt", kCompletions, "prompt, prompt_ids", prompt,
      "Text, token ids, or a list of up to 1024 of these"},
-    {"messages", kChat, "chat.messages", messages, "Content as text or text parts"},
+    {"messages", kChat, "chat.messages", messages, "Content as text, or a list of its parts"},
     {"input", kResponses, "chat.messages", input, "Text, or messages, calls and their outputs"},
     {"instructions", kResponses, "chat.messages", instructions, "The system message"},
     {"tools", kTalks, "chat.tools", tools, "Functions"},

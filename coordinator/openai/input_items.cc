@@ -12,60 +12,67 @@ absl::StatusOr<std::string> text_at(const std::string& field, const OrderedJson&
   return as_string(field + "." + name, found == nullptr ? OrderedJson() : *found);
 }
 
-absl::StatusOr<std::string> text_of_content(const std::string& field, const OrderedJson& content) {
-  if (!content.is_array()) return as_string(field, content);
-  std::string text;
-  for (size_t i = 0; i < content.size(); ++i) {
-    const std::string name = fmt::format("{}[{}]", field, i);
-    if (!content[i].is_object()) return wrong_value(name, "an object", content[i]);
-    ASSIGN_OR_RETURN(const std::string type, text_at(name, content[i], "type"));
-    if (type != "input_text" && type != "output_text" && type != "text") {
-      return wrong_value(name + ".type", "input_text or output_text (this server reads text alone)",
-                         OrderedJson(type));
-    }
-    ASSIGN_OR_RETURN(const std::string piece, text_at(name, content[i], "text"));
-    text += (i > 0 ? "\n" : "") + piece;
-  }
-  return text;
-}
-
-// Calls that follow one another are one message.
-absl::Status read_call(const std::string& field, const OrderedJson& item, v1::ChatMessages* chat) {
-  auto* messages = chat->mutable_messages();
-  const bool goes_on = !messages->empty() && messages->rbegin()->role() == "assistant";
-  v1::ChatMessage* message = goes_on ? &*messages->rbegin() : messages->Add();
-  message->set_role("assistant");
-  v1::ToolCall* call = message->add_tool_calls();
-  ASSIGN_OR_RETURN(*call->mutable_id(), text_at(field, item, "call_id"));
-  ASSIGN_OR_RETURN(*call->mutable_name(), text_at(field, item, "name"));
-  ASSIGN_OR_RETURN(*call->mutable_arguments(), text_at(field, item, "arguments"));
+// Into the message's text and thoughts. `thought` is what came before it.
+absl::Status read_message_content(const std::string& field, const OrderedJson* content,
+                                  std::string thought, v1::ChatMessage* message) {
+  ASSIGN_OR_RETURN(ContentText read,
+                   read_content(field, content == nullptr ? OrderedJson() : *content));
+  message->set_content(std::move(read.text));
+  if (thought.empty()) thought = std::move(read.thoughts);
+  if (!thought.empty()) message->set_reasoning_content(std::move(thought));
   return absl::OkStatus();
 }
 
-absl::Status read_item(const std::string& field, const OrderedJson& item, v1::ChatMessages* chat) {
+// Calls that follow one another are one message.
+absl::Status read_call(const std::string& field, const OrderedJson& item, std::string thought,
+                       v1::ChatMessages* chat) {
+  auto* messages = chat->mutable_messages();
+  const bool goes_on =
+      thought.empty() && !messages->empty() && messages->rbegin()->role() == "assistant";
+  v1::ChatMessage* message = goes_on ? &*messages->rbegin() : messages->Add();
+  message->set_role("assistant");
+  if (!thought.empty()) message->set_reasoning_content(std::move(thought));
+  v1::ToolCall* call = message->add_tool_calls();
+  ASSIGN_OR_RETURN(*call->mutable_id(), text_at(field, item, "call_id"));
+  ASSIGN_OR_RETURN(*call->mutable_name(), text_at(field, item, "name"));
+  call->set_arguments(arguments_text(member(item, "arguments")));
+  return absl::OkStatus();
+}
+
+// A reasoning item's thoughts, else its summary.
+absl::StatusOr<std::string> read_thought(const std::string& field, const OrderedJson& item) {
+  for (const char* name : {"content", "summary"}) {
+    const OrderedJson* parts = member(item, name);
+    if (parts == nullptr || parts->empty()) continue;
+    ASSIGN_OR_RETURN(ContentText read, read_content(field + "." + name, *parts));
+    return std::move(read.thoughts);
+  }
+  return std::string();
+}
+
+// `thought` is that of the item before, and becomes this one's.
+absl::Status read_item(const std::string& field, const OrderedJson& item, std::string* thought,
+                       v1::ChatMessages* chat) {
   if (!item.is_object()) return wrong_value(field, "an object", item);
+  const std::string before = std::exchange(*thought, {});
   const OrderedJson* type = member(item, "type");
   if (type == nullptr || *type == "message") {
     v1::ChatMessage* message = chat->add_messages();
     ASSIGN_OR_RETURN(*message->mutable_role(), text_at(field, item, "role"));
-    const OrderedJson* content = member(item, "content");
-    ASSIGN_OR_RETURN(
-        *message->mutable_content(),
-        text_of_content(field + ".content", content == nullptr ? OrderedJson() : *content));
-    return absl::OkStatus();
+    return read_message_content(field + ".content", member(item, "content"),
+                                message->role() == "assistant" ? before : "", message);
   }
-  if (*type == "function_call") return read_call(field, item, chat);
+  if (*type == "function_call") return read_call(field, item, before, chat);
   if (*type == "function_call_output") {
     v1::ChatMessage* message = chat->add_messages();
     message->set_role("tool");
     ASSIGN_OR_RETURN(*message->mutable_tool_call_id(), text_at(field, item, "call_id"));
-    const OrderedJson* output = member(item, "output");
-    ASSIGN_OR_RETURN(
-        *message->mutable_content(),
-        text_of_content(field + ".output", output == nullptr ? OrderedJson() : *output));
+    return read_message_content(field + ".output", member(item, "output"), "", message);
+  }
+  if (*type == "reasoning") {
+    ASSIGN_OR_RETURN(*thought, read_thought(field, item));
     return absl::OkStatus();
   }
-  if (*type == "reasoning") return absl::OkStatus();  // Thoughts of earlier answers are not kept.
   return wrong_value(field + ".type", "message, function_call, function_call_output or reasoning",
                      *type);
 }
@@ -80,8 +87,9 @@ absl::Status read_input(const OrderedJson& value, v1::ChatMessages* chat) {
     return absl::OkStatus();
   }
   if (!value.is_array()) return wrong_value("input", "a string or a list of items", value);
+  std::string thought;
   for (size_t i = 0; i < value.size(); ++i) {
-    RETURN_IF_ERROR(read_item(fmt::format("input[{}]", i), value[i], chat));
+    RETURN_IF_ERROR(read_item(fmt::format("input[{}]", i), value[i], &thought, chat));
   }
   return absl::OkStatus();
 }

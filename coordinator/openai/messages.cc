@@ -7,28 +7,6 @@
 namespace lockstep::openai {
 namespace {
 
-// Parts are put together with line ends between them, as vLLM does it for templates that take
-// strings.
-absl::StatusOr<std::string> text_of_parts(const std::string& field, const OrderedJson& parts) {
-  std::string text;
-  for (size_t i = 0; i < parts.size(); ++i) {
-    const std::string name = fmt::format("{}[{}]", field, i);
-    const OrderedJson& part = parts[i];
-    if (!part.is_object()) return wrong_value(name, "an object", part);
-    const OrderedJson* type = member(part, "type");
-    if (type == nullptr || *type != "text") {
-      return wrong_value(name + ".type", "\"text\" (this server reads no images, audio or files)",
-                         type == nullptr ? OrderedJson() : *type);
-    }
-    const OrderedJson* value = member(part, "text");
-    ASSIGN_OR_RETURN(const std::string piece,
-                     as_string(name + ".text", value == nullptr ? OrderedJson() : *value));
-    if (i > 0) text += '\n';
-    text += piece;
-  }
-  return text;
-}
-
 absl::Status read_tool_call(const std::string& field, const OrderedJson& value,
                             v1::ToolCall* call) {
   const OrderedJson* function = value.is_object() ? member(value, "function") : nullptr;
@@ -41,14 +19,7 @@ absl::Status read_tool_call(const std::string& field, const OrderedJson& value,
   const OrderedJson* name = member(*function, "name");
   ASSIGN_OR_RETURN(*call->mutable_name(),
                    as_string(field + ".function.name", name == nullptr ? OrderedJson() : *name));
-  if (const OrderedJson* arguments = member(*function, "arguments")) {
-    if (arguments->is_object()) {
-      call->set_arguments(arguments->dump());
-    } else {
-      ASSIGN_OR_RETURN(*call->mutable_arguments(),
-                       as_string(field + ".function.arguments", *arguments));
-    }
-  }
+  call->set_arguments(arguments_text(member(*function, "arguments")));
   return absl::OkStatus();
 }
 
@@ -60,10 +31,10 @@ absl::Status read_message(const std::string& field, const OrderedJson& value,
                    as_string(field + ".role", role == nullptr ? OrderedJson() : *role));
   const OrderedJson* calls = member(value, "tool_calls");
   const OrderedJson* content = member(value, "content");
-  if (content != nullptr && content->is_array()) {
-    ASSIGN_OR_RETURN(*message->mutable_content(), text_of_parts(field + ".content", *content));
-  } else if (content != nullptr && content->is_string()) {
-    message->set_content(content->get<std::string>());
+  if (content != nullptr && (content->is_array() || content->is_string())) {
+    ASSIGN_OR_RETURN(ContentText read, read_content(field + ".content", *content));
+    message->set_content(std::move(read.text));
+    if (!read.thoughts.empty()) message->set_reasoning_content(std::move(read.thoughts));
   } else if (content != nullptr || (calls == nullptr && message->role() != "assistant")) {
     return wrong_value(field + ".content", "a string or a list of text parts",
                        content == nullptr ? OrderedJson() : *content);

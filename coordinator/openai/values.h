@@ -30,6 +30,18 @@ absl::StatusOr<std::vector<int32_t>> as_ids(const std::string& field, const Orde
 absl::Status set_scalar(const std::string& field, const OrderedJson& value, const char* name,
                         v1::GenerateRequest* message);
 
+// A message's content. Parts of some types are thoughts, all others text.
+struct ContentText {
+  std::string text;
+  std::string thoughts;
+};
+// A string, or a list of parts and strings, with line ends between them. Images, audio and files
+// are refused.
+absl::StatusOr<ContentText> read_content(const std::string& field, const OrderedJson& value);
+
+// The arguments of a call that a model made earlier: as they are, whatever it wrote.
+std::string arguments_text(const OrderedJson* value);
+
 // OpenAI's messages and tools.
 absl::Status read_messages(const OrderedJson& value, v1::ChatMessages* chat);
 absl::Status read_tools(const OrderedJson& value, v1::ChatMessages* chat);
