@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "coordinator/model.h"
 
+#include <spdlog/spdlog.h>
+
 #include <algorithm>
 
 #include "base/status.h"
@@ -28,6 +30,19 @@ void use_short_names(const Checkpoint& checkpoint, Graph& graph) {
   const std::string outer = first.substr(0, first.find('.') + 1);
   if (checkpoint.find(first) != nullptr || outer.empty()) return;
   if (checkpoint.find(first.substr(outer.size())) != nullptr) graph.rename(outer, "");
+}
+
+void warn_of(const ChatTemplate& chat_template) {
+  const TemplateTraits& traits = chat_template.traits(/*has_tools=*/true);
+  if (!chat_template.traits(/*has_tools=*/false).asked) {
+    spdlog::warn(
+        "the chat template does not show every turn of a plain conversation: what else it leaves "
+        "out of requests is not looked for");
+  } else if (traits.calls == Fate::kShown && traits.tools == Fate::kLeftOut) {
+    spdlog::warn(
+        "the chat template shows calls of tools, but no tools: those of a request are not in its "
+        "prompt");
+  }
 }
 
 }  // namespace
@@ -62,6 +77,7 @@ absl::StatusOr<std::unique_ptr<Model>> Model::open(const ModelOptions& options) 
   }
   model->chat_template_ = ChatTemplate::load(model->folder_, options.chat_template);
   if (!options.chat_template.empty()) RETURN_IF_ERROR(model->chat_template_.status());
+  if (model->chat_template_.ok()) warn_of(*model->chat_template_);
   model->find_end_ids();
   model->check_tags();
   if ((needs_weights || has_weights(model->folder_)) && !options.random_weights.has_value()) {

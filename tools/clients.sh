@@ -66,7 +66,8 @@ summary() {
 
 start_server() {
   : >"$venv/server.log"
-  "$binary" serve --workers 2 --http 127.0.0.1:0 --grpc 127.0.0.1:0 2>"$venv/server.log" &
+  "$binary" serve --workers 2 --http 127.0.0.1:0 --grpc 127.0.0.1:0 \
+    --chat-template "$root/tests/tools/stories_with_tools.jinja" 2>"$venv/server.log" &
   server=$!
   trap 'kill "$server"; wait "$server" || true' EXIT
   until grep -q "ready;" "$venv/server.log"; do

@@ -9,10 +9,12 @@
 
 namespace lockstep {
 
-// What the template is given, with these variables (template_variables.h). kInvalidArgument names
-// the field: what has to be JSON is none. Wants the limits checked.
+// The request to a template of these traits, with these variables (template_variables.h).
+// kInvalidArgument names the field: what has to be JSON is none, or the template leaves it out. The
+// limits have to be checked before.
 absl::StatusOr<ChatRequest> to_chat_request(const v1::ChatMessages& chat,
-                                            OrderedJson variables = OrderedJson::object());
+                                            OrderedJson variables = OrderedJson::object(),
+                                            const TemplateTraits& traits = {});
 
 // kInvalidArgument, one line: the model has no chat template, or the template refuses the
 // conversation. Takes up to 2 MiB of stack and, for a hostile template, seconds. Thread-safe.

@@ -149,11 +149,12 @@ class OpenAiClientTest(unittest.TestCase):
         self.assertEqual(event.type, "response.incomplete")
         self.assertEqual(event.response.usage.output_tokens, 20)
 
-    def test_tools_are_taken(self):
-        answer = self.client.chat.completions.create(
-            **TALK, tools=[{"type": "function", "function": {"name": "f", "parameters": {
-                "type": "object", "properties": {}}}}], tool_choice="auto")
-        self.assertIsNone(answer.choices[0].message.tool_calls)
+    def test_tools_that_the_template_never_shows_are_refused(self):
+        with self.assertRaises(openai.BadRequestError) as caught:
+            self.client.chat.completions.create(
+                **TALK, tools=[{"type": "function", "function": {"name": "f", "parameters": {
+                    "type": "object", "properties": {}}}}], tool_choice="auto")
+        self.assertEqual(caught.exception.param, "tools")
 
     def test_extra_fields_of_vllm(self):
         answer = self.client.completions.create(

@@ -40,6 +40,8 @@ PROMPT = "Once upon a time"
 TALK = [{"role": "user", "content": PROMPT}]
 SAMPLING = {"seed": 3, "max_tokens": 12, "temperature": 1.0, "top_p": 1.0}
 FUNCTION = {"name": "add", "parameters": {"type": "object"}}
+TOOL = {"type": "function", "function": FUNCTION}
+DOCUMENT = {"title": "a", "text": "b"}
 
 # What a field is set to, and what of gRPC's request is set by it: {} where nothing is. A key of
 # "field@endpoint" goes before that of the field.
@@ -49,11 +51,11 @@ TAKEN = {
     "messages": (TALK, {}),
     "input": (PROMPT, {}),
     "instructions": ("Be brief.", {"system": "Be brief."}),
-    "tools": ([{"type": "function", "function": FUNCTION}], {}),
-    "tools@responses": ([{"type": "function", **FUNCTION}], {}),
+    "tools": ([TOOL], {"tools": [TOOL]}),
+    "tools@responses": ([{"type": "function", **FUNCTION}], {"tools": [TOOL]}),
     "tool_choice": ("none", {}),
     "parallel_tool_calls": (False, {}),
-    "documents": ([{"title": "a", "text": "b"}], {}),
+    "documents": ([DOCUMENT], {"documents": [DOCUMENT]}),
     "add_generation_prompt": (False, {"add_generation_prompt": False}),
     "continue_final_message": (True, {"continue_final_message": True}),
     "chat_template_kwargs": ({"enable_thinking": True}, {}),
@@ -134,7 +136,8 @@ def single(value: float) -> float:
 class ParityTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.server = Server(LOCKSTEP)
+        template = SOURCE / "tests/tools/stories_with_tools.jinja"
+        cls.server = Server(LOCKSTEP, "--chat-template", str(template))
         cls.channel = grpc.insecure_channel(cls.server.grpc_address)
 
     @classmethod
@@ -192,6 +195,8 @@ class ParityTest(unittest.TestCase):
             if system:
                 request.chat.messages.add(role="system", content=system)
             request.chat.messages.add(role="user", content=PROMPT)
+            for name in ("tools", "documents"):
+                getattr(request.chat, name).extend(map(json.dumps, fields.pop(name, [])))
             for name in ("add_generation_prompt", "continue_final_message"):
                 if name in fields:
                     setattr(request.chat, name, fields.pop(name))

@@ -64,9 +64,9 @@ TOKENIZER = {
 }
 CHAT_TEMPLATE = """\
 {#- The demo model tells stories and follows no instructions: a conversation is one story, which
-    both sides go on with. System prompts are left out. -#}
+    begins with the system's text and both sides go on with. -#}
 {{- bos_token -}}
-{%- for message in messages if message.role != 'system' -%}
+{%- for message in messages -%}
   {%- if not loop.first %}{{ ' ' }}{% endif -%}
   {{- message.content | trim -}}
 {%- endfor -%}

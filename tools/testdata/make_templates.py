@@ -2,8 +2,9 @@
 """Makes tests/data/templates: templates, variables, and what the reference renders.
 
 A case has a template, variables beside those of its file, and the text, or true as its error.
-language.json and chats.json are written by hand but for that result: to add a case, add its
-template and run this. The others are random. Run it from the root of the repository after `pip
+language.json, chats.json and conversations.json are written by hand but for that result: to add a
+case, add its template and run this. A case of conversations.json also has the request, of which
+Lockstep makes the variables. The others are random. Run it from the root of the repository after `pip
 install transformers==5.23.0 jinja2==3.1.6`: what renders is the environment of transformers' chat
 templates.
 """
@@ -60,6 +61,7 @@ def render_again(name):
 def main():
     render_again("language")
     render_again("chats")
+    render_again("conversations")
     write("random_expressions", random_templates.VARIABLES, random_cases(
         1, 250, lambda g: "{{ " + g.expression(g.random.randint(1, 3)) + " }}"))
     write("random_statements", random_templates.VARIABLES, random_cases(

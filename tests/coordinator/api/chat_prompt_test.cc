@@ -79,16 +79,27 @@ TEST(ChatPromptTest, AnAnswerBeginsUnlessTheLastMessageGoesOn) {
 
 TEST(ChatPromptTest, WhatHasToBeJsonIsRefusedByItsName) {
   v1::ChatMessages chat;
-  v1::ToolCall* call = add(&chat, "assistant", "")->add_tool_calls();
-  call->set_name("f");
-  call->set_arguments("[1]");
-  expect_refused(to_chat_request(chat, {}).status(),
-                 "chat.messages[0].tool_calls[0].arguments: want a JSON object, found array");
-  call->set_arguments("{\"a\": NaN}");
-  expect_refused(to_chat_request(chat, {}).status(), "not valid JSON");
-  call->clear_arguments();
+  add(&chat, "user", "Hi");
   chat.add_tools("{");
   expect_refused(to_chat_request(chat, {}).status(), "chat.tools[0]");
+}
+
+TEST(ChatPromptTest, ArgumentsOfTheHistoryAreTakenWhateverTheyAre) {
+  v1::ChatMessages chat;
+  v1::ToolCall* call = add(&chat, "assistant", "")->add_tool_calls();
+  call->set_name("f");
+  for (const char* arguments : {"{\"a\": NaN}", "{\"a\": ", "null", "[1]", "text"}) {
+    call->set_arguments(arguments);
+    const auto as_object = to_chat_request(chat, {});
+    ASSERT_TRUE(as_object.ok()) << as_object.status();
+    const auto arguments_of = [](const ChatRequest& request) {
+      return request.messages[0]["tool_calls"][0]["function"]["arguments"];
+    };
+    EXPECT_EQ(arguments_of(*as_object), OrderedJson::object()) << arguments;
+    TemplateTraits traits;
+    traits.arguments_as_text = true;
+    EXPECT_EQ(arguments_of(*to_chat_request(chat, {}, traits)), arguments);
+  }
 }
 
 TEST(ChatPromptTest, SpecialTokensInAMessageStayText) {
@@ -157,7 +168,7 @@ TEST(ChatPromptTest, TheDemosTemplateMakesOneStoryOfTheConversation) {
   add(&chat, "user", "It rained.");
   const auto text = render_chat(chat, **model);
   ASSERT_TRUE(text.ok()) << text.status();
-  EXPECT_EQ(text->bytes, "<|story|>Once upon a time there was a goose. It rained.");
+  EXPECT_EQ(text->bytes, "<|story|>You are a poet. Once upon a time there was a goose. It rained.");
 }
 
 }  // namespace

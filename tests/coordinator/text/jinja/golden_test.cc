@@ -36,8 +36,8 @@ TEST_P(TemplateGoldenTest, RendersWhatTheReferenceRenders) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Files, TemplateGoldenTest,
-                         ::testing::Values("language", "chats", "random_expressions",
-                                           "random_statements"),
+                         ::testing::Values("language", "chats", "conversations",
+                                           "random_expressions", "random_statements"),
                          [](const auto& info) { return std::string(info.param); });
 
 // Every filter, test, function and method over many values (tools/testdata/make_builtins.py).

@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "coordinator/api/template_messages.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "base/status.h"
+
+namespace lockstep {
+namespace {
+
+using Messages = google::protobuf::RepeatedPtrField<v1::ChatMessage>;
+
+bool is_instruction(const v1::ChatMessage& message) {
+  return message.role() == "system" || message.role() == "developer";
+}
+
+// The role under which the template shows an instruction in a place, and its fate there.
+struct Role {
+  const char* name;
+  Fate fate;
+};
+
+Role best_role(const v1::ChatMessage& message, Place place, const TemplateTraits& traits) {
+  const Role system = {"system", traits.system[static_cast<size_t>(place)]};
+  const Role developer = {"developer", traits.developer[static_cast<size_t>(place)]};
+  if (message.role() == "system") return system;
+  if (!traits.asked) return developer;
+  // A template that shows any role was made for models that know the usual ones alone.
+  const bool is_known = traits.names.contains("developer") || system.fate != Fate::kShown;
+  return is_known && developer.fate == Fate::kShown ? developer : system;
+}
+
+// The fates of a conversation's messages.
+class Conversation {
+ public:
+  Conversation(const Messages& messages, const TemplateTraits& traits)
+      : messages_(messages),
+        traits_(traits),
+        first_instruction_(index_of(std::ranges::find_if(messages, is_instruction))),
+        first_other_(index_of(std::ranges::find_if_not(messages, is_instruction))) {}
+
+  // The number of instructions before all other messages.
+  int instructions_at_start() const { return first_other_; }
+
+  Place place_of(int index) const {
+    if (index >= first_other_) return Place::kLater;
+    return first_other_ == messages_.size() ? Place::kAlone : Place::kFirst;
+  }
+
+  Fate fate_of_role(int index) const {
+    const v1::ChatMessage& message = messages_[index];
+    if (is_instruction(message)) {
+      const Place place = place_of(index);
+      const bool replaces = place == Place::kLater && index > first_instruction_ &&
+                            traits_.later_instruction_replaces;
+      return replaces ? Fate::kLeftOut : best_role(message, place, traits_).fate;
+    }
+    if (message.role() == "tool") return traits_.results;
+    const bool is_known = message.role() == "user" || message.role() == "assistant" ||
+                          traits_.names.contains(message.role());
+    return is_known ? Fate::kShown : traits_.other_roles;
+  }
+
+ private:
+  int index_of(Messages::const_iterator at) const {
+    return static_cast<int>(at - messages_.begin());
+  }
+
+  const Messages& messages_;
+  const TemplateTraits& traits_;
+  const int first_instruction_;
+  const int first_other_;
+};
+
+// Parsed where it is an object.
+std::optional<OrderedJson> object_of(const std::string& arguments) {
+  if (arguments.empty()) return OrderedJson::object();
+  auto json = parse_ordered_json(arguments, "arguments", {.reject_duplicate_keys = false});
+  if (!json.ok() || !json->is_object()) return std::nullopt;
+  return *std::move(json);
+}
+
+class Writer {
+ public:
+  Writer(const Messages& messages, const TemplateTraits& traits)
+      : messages_(messages), traits_(traits), conversation_(messages, traits) {}
+
+  absl::StatusOr<OrderedJson> write() {
+    const int first = conversation_.instructions_at_start();
+    for (int i = 0; i < messages_.size(); ++i) RETURN_IF_ERROR(check(i));
+    const bool joins = first > 1 && !traits_.several_instructions;
+    if (joins) add_joined(first);
+    for (int i = joins ? first : 0; i < messages_.size();) i = add(i);
+    return std::move(written_);
+  }
+
+ private:
+  absl::Status check(int index) const {
+    const v1::ChatMessage& message = messages_[index];
+    const std::string name = fmt::format("chat.messages[{}]", index);
+    if (!message.content().empty() && conversation_.fate_of_role(index) == Fate::kLeftOut) {
+      return role_left_out(name, index);
+    }
+    const int calls = message.tool_calls_size();
+    if (calls == 0) return absl::OkStatus();
+    if (traits_.calls == Fate::kLeftOut) {
+      return invalid_argument("{}.tool_calls: the model's chat template shows no calls of tools",
+                              name);
+    }
+    if (calls > 1 && traits_.several_calls == Pairing::kOneOnly) {
+      return invalid_argument(
+          "{}.tool_calls: the model's chat template shows one call alone, found {}", name, calls);
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status role_left_out(const std::string& name, int index) const {
+    const v1::ChatMessage& message = messages_[index];
+    const bool is_later = conversation_.place_of(index) == Place::kLater;
+    const bool at_start = is_instruction(message) && is_later &&
+                          best_role(message, Place::kFirst, traits_).fate == Fate::kShown;
+    return invalid_argument(
+        "{}.role: the model's chat template leaves out messages of the role {}{}", name,
+        printable(message.role()),
+        at_start                  ? ", but for those before all others"
+        : is_instruction(message) ? " there: put the text into the user's"
+                                  : "");
+  }
+
+  OrderedJson content_of(const std::string& text, bool in_parts) const {
+    if (!in_parts) return text;
+    OrderedJson parts = OrderedJson::array();
+    if (!text.empty()) parts.push_back({{"type", "text"}, {"text", text}});
+    return parts;
+  }
+
+  // Its instructions as one message, of the first one's role.
+  void add_joined(int count) {
+    std::string text;
+    for (int i = 0; i < count; ++i) {
+      if (!text.empty() && !messages_[i].content().empty()) text += "\n\n";
+      text += messages_[i].content();
+    }
+    written_.push_back({{"role", best_role(messages_[0], conversation_.place_of(0), traits_).name},
+                        {"content", content_of(text, traits_.instructions_in_parts)}});
+  }
+
+  // All of a message but its calls.
+  OrderedJson plain(int index) const {
+    const v1::ChatMessage& message = messages_[index];
+    std::string role = message.role();
+    bool parts = traits_.turns_in_parts;
+    if (is_instruction(message)) {
+      role = best_role(message, conversation_.place_of(index), traits_).name;
+      parts = traits_.instructions_in_parts;
+    } else if (role == "tool") {
+      parts = traits_.results_in_parts;
+    }
+    OrderedJson json = {{"role", role}, {"content", content_of(message.content(), parts)}};
+    if (message.has_name()) json["name"] = message.name();
+    if (message.has_tool_call_id()) json["tool_call_id"] = message.tool_call_id();
+    if (message.has_reasoning_content()) json["reasoning_content"] = message.reasoning_content();
+    return json;
+  }
+
+  // The call in the form of OpenAI's API, but for its arguments.
+  OrderedJson call_of(int index, int number) const {
+    const v1::ToolCall& call = messages_[index].tool_calls(number);
+    const std::optional<OrderedJson> object = object_of(call.arguments());
+    OrderedJson arguments = OrderedJson::object();
+    if (object.has_value() && traits_.arguments_as_object) {
+      arguments = *object;
+    } else if (traits_.arguments_as_text) {
+      arguments = call.arguments().empty() ? "{}" : call.arguments();
+    } else {
+      spdlog::info(
+          "chat.messages[{}].tool_calls[{}].arguments: no JSON object, which is all that the "
+          "model's "
+          "chat template takes: passed as {{}}",
+          index, number);
+    }
+    return {{"id", call.id()},
+            {"type", "function"},
+            {"function", {{"name", call.name()}, {"arguments", std::move(arguments)}}}};
+  }
+
+  // `json` with these calls. Empty content takes the form that the template needs.
+  void add_calls(OrderedJson json, int index, int begin, int end) {
+    if (json["content"].empty() || json["content"] == "") {
+      if (traits_.no_content == NoContent::kNull) json["content"] = nullptr;
+      if (traits_.no_content == NoContent::kAbsent) json.erase("content");
+    }
+    for (int i = begin; i < end; ++i) json["tool_calls"].push_back(call_of(index, i));
+    written_.push_back(std::move(json));
+  }
+
+  // A message, and what answers its calls where these are taken apart. Returns the next one's
+  // index.
+  int add(int index) {
+    const v1::ChatMessage& message = messages_[index];
+    OrderedJson json = plain(index);
+    const int calls = message.tool_calls_size();
+    if (calls == 0) {
+      written_.push_back(std::move(json));
+      return index + 1;
+    }
+    if (!message.content().empty() && traits_.content_and_calls != Pairing::kTogether) {
+      if (traits_.content_and_calls == Pairing::kApart) {
+        written_.push_back(json);
+        json = {{"role", message.role()}};
+      } else {
+        spdlog::info(
+            "chat.messages[{}].content: left out beside calls, as the model's chat template "
+            "does",
+            index);
+      }
+      json["content"] = content_of({}, traits_.turns_in_parts);
+    }
+    if (calls == 1 || traits_.several_calls == Pairing::kTogether) {
+      add_calls(std::move(json), index, 0, calls);
+      return index + 1;
+    }
+    return add_one_by_one(std::move(json), index);
+  }
+
+  // Each call before its result, which has its id or, without ids, its number.
+  int add_one_by_one(OrderedJson json, int index) {
+    const v1::ChatMessage& message = messages_[index];
+    int end = index + 1;
+    while (end < messages_.size() && messages_[end].role() == "tool") ++end;
+    std::vector<bool> added(end - index - 1, false);
+    for (int number = 0; number < message.tool_calls_size(); ++number) {
+      add_calls(std::move(json), index, number, number + 1);
+      json = {{"role", message.role()}, {"content", content_of({}, traits_.turns_in_parts)}};
+      for (int i = index + 1; i < end; ++i) {
+        const std::string& id = messages_[i].tool_call_id();
+        const bool answers =
+            id.empty() ? i - index - 1 == number : id == message.tool_calls(number).id();
+        if (!answers || added[i - index - 1]) continue;
+        added[i - index - 1] = true;
+        written_.push_back(plain(i));
+      }
+    }
+    for (int i = index + 1; i < end; ++i) {
+      if (!added[i - index - 1]) written_.push_back(plain(i));
+    }
+    return end;
+  }
+
+  const Messages& messages_;
+  const TemplateTraits& traits_;
+  const Conversation conversation_;
+  OrderedJson written_ = OrderedJson::array();
+};
+
+}  // namespace
+
+absl::StatusOr<OrderedJson> to_template_messages(const v1::ChatMessages& chat,
+                                                 const TemplateTraits& traits) {
+  return Writer(chat.messages(), traits).write();
+}
+
+absl::Status check_shown(const v1::ChatMessages& chat, const TemplateTraits& traits) {
+  const auto left_out = [](const char* field) {
+    return invalid_argument(
+        "chat.{}: the model's chat template shows none: leave them out, or name a template that "
+        "shows them with --chat-template",
+        field);
+  };
+  if (chat.tools_size() > 0 && traits.tools == Fate::kLeftOut) return left_out("tools");
+  if (chat.documents_size() > 0 && traits.documents == Fate::kLeftOut) return left_out("documents");
+  return absl::OkStatus();
+}
+
+std::string refused_field(const v1::ChatMessages& chat, const TemplateTraits& traits) {
+  if (chat.tools_size() > 0 && traits.tools == Fate::kRefused) return "chat.tools";
+  if (chat.documents_size() > 0 && traits.documents == Fate::kRefused) return "chat.documents";
+  const Conversation conversation(chat.messages(), traits);
+  for (int i = 0; i < chat.messages_size(); ++i) {
+    if (conversation.fate_of_role(i) == Fate::kRefused) {
+      return fmt::format("chat.messages[{}].role", i);
+    }
+    if (chat.messages(i).tool_calls_size() > 0 && traits.calls == Fate::kRefused) {
+      return fmt::format("chat.messages[{}].tool_calls", i);
+    }
+  }
+  return "chat";
+}
+
+}  // namespace lockstep

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+// A conversation as clients send it becomes the prompt that the model's template means.
+// tests/data/templates has the reference's renders of the messages that each template needs. A text
+// that a template leaves out is a 400.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "base/source_dir.h"
+#include "coordinator/api/chat_prompt.h"
+#include "coordinator/openai/values.h"
+#include "tests/coordinator/openai/api_server.h"
+#include "tests/coordinator/openai/bodies.h"
+#include "tests/support/temp_folder.h"
+
+namespace lockstep::openai {
+namespace {
+
+constexpr char kEveryTurn[] = "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}";
+constexpr char kThreeRoles[] =
+    "{% for m in messages if m.role in ['user', 'assistant', 'tool'] %}<{{ m.role }}>"
+    "{{ m.content }}{% for c in m.tool_calls %}<call>{{ c.function|tojson }}{% endfor %}"
+    "{% endfor %}";
+constexpr char kSystemFirst[] =
+    "{{ messages[0].content }}{% for m in messages if m.role == 'user' or m.role == 'assistant' %}"
+    "<{{ m.role }}>{{ m.content }}{% endfor %}";
+constexpr char kAlternating[] =
+    "{% for m in messages %}{% if (m.role == 'user') != (loop.index0 % 2 == 0) %}"
+    "{{ raise_exception('Roles must alternate.') }}{% endif %}<{{ m.role }}>{{ m.content }}"
+    "{% endfor %}";
+
+const OrderedJson kTool = {{"type", "function"}, {"function", {{"name", "look"}}}};
+const OrderedJson kQuestion = {{"role", "user"}, {"content", "Where?"}};
+const OrderedJson kAnswer = {{"role", "assistant"}, {"content", "There."}};
+const OrderedJson kSystem = {{"role", "system"}, {"content", "Be brief."}};
+const OrderedJson kCall = OrderedJson::parse(R"({"role": "assistant", "content": null,
+    "tool_calls": [{"id": "a", "function": {"name": "look", "arguments": "{}"}}]})");
+const OrderedJson kResult = {{"role", "tool"}, {"tool_call_id", "a"}, {"content", "Here."}};
+
+// A model's folder with this template alone.
+class Template {
+ public:
+  explicit Template(const std::string& source) {
+    std::ofstream(folder_.path() / "tokenizer_config.json")
+        << R"({"bos_token": "<s>", "eos_token": "</s>"})";
+    std::ofstream(path()) << source;
+  }
+  std::string path() const { return folder_.path() / "chat_template.jinja"; }
+
+  // The prompt that chat completions make of these fields.
+  absl::StatusOr<std::string> prompt_of(const OrderedJson& request) const {
+    ASSIGN_OR_RETURN(const ChatTemplate loaded, ChatTemplate::load(folder_.path()));
+    v1::ChatMessages chat;
+    RETURN_IF_ERROR(read_messages(request["messages"], &chat));
+    if (request.contains("tools")) RETURN_IF_ERROR(read_tools(request["tools"], &chat));
+    if (request.contains("documents")) {
+      for (const OrderedJson& each : request["documents"]) chat.add_documents(each.dump());
+    }
+    ASSIGN_OR_RETURN(const ChatRequest made,
+                     to_chat_request(chat, {}, loaded.traits(chat.tools_size() > 0)));
+    ASSIGN_OR_RETURN(MarkedText text, loaded.render(made, std::tm{.tm_mday = 1}));
+    return std::move(text.bytes);
+  }
+
+ private:
+  TempFolder folder_;
+};
+
+TEST(ConversationsTest, EachTemplateGetsWhatTheReferenceWouldHaveToBeGiven) {
+  const auto path =
+      std::filesystem::path(LOCKSTEP_SOURCE_DIR) / "tests/data/templates" / "conversations.json";
+  std::ifstream file(path);
+  const OrderedJson cases = OrderedJson::parse(file)["cases"];
+  ASSERT_GT(cases.size(), 30u);
+  for (const OrderedJson& golden : cases) {
+    const Template chat_template(golden["template"].get<std::string>());
+    const auto prompt = chat_template.prompt_of(golden["request"]);
+    ASSERT_TRUE(prompt.ok()) << golden["name"] << prompt.status();
+    EXPECT_EQ(*prompt, golden["text"].get<std::string>()) << golden["name"];
+  }
+}
+
+struct LeftOut {
+  const char* what;
+  const char* source;
+  OrderedJson more;  // Fields of the body.
+  const char* param;
+  const char* text;
+};
+
+std::vector<LeftOut> left_out() {
+  const OrderedJson critic = {{"role", "critic"}, {"content", "Good."}};
+  return {
+      {"tools", kEveryTurn, {{"tools", {kTool}}}, "tools", "shows none"},
+      {"documents", kEveryTurn, {{"documents", {{{"text", "a"}}}}}, "documents", "shows none"},
+      {"a call",
+       kEveryTurn,
+       {{"messages", {kQuestion, kCall, kResult}}},
+       "messages[1].tool_calls",
+       "shows no calls"},
+      {"a result",
+       kSystemFirst,
+       {{"messages", {kQuestion, kResult, kQuestion}}},
+       "messages[1].role",
+       "leaves out messages of the role tool"},
+      {"a system's text",
+       kThreeRoles,
+       {{"messages", {kSystem, kQuestion}}},
+       "messages[0].role",
+       "put the text into the user's"},
+      {"a later system's text",
+       kSystemFirst,
+       {{"messages", {kSystem, kQuestion, kAnswer, kSystem, kQuestion}}},
+       "messages[3].role",
+       "but for those before all others"},
+      {"an unknown role",
+       kThreeRoles,
+       {{"messages", {kQuestion, critic}}},
+       "messages[1].role",
+       "leaves out messages of the role critic"},
+      {"a role that is refused",
+       kAlternating,
+       {{"messages", {kSystem, kQuestion}}},
+       "messages[0].role",
+       "Roles must alternate."},
+      {"turns that are refused",
+       kAlternating,
+       {{"messages", {kQuestion, kQuestion}}},
+       "messages",
+       "Roles must alternate."},
+  };
+}
+
+TEST(ConversationsTest, WhatTheTemplateLeavesOutIsRefusedByItsName) {
+  for (const LeftOut& each : left_out()) {
+    const Template chat_template(each.source);
+    ApiServer server({}, {.chat_template = chat_template.path()});
+    for (const char* path : {"/v1/chat/completions", "/tokenize"}) {
+      SCOPED_TRACE(std::string(each.what) + " at " + path);
+      expect_error(server.post(path, with({{"messages", {kQuestion}}}, each.more).dump()), 400,
+                   each.param, nullptr, each.text);
+    }
+  }
+}
+
+TEST(ConversationsTest, WhatSaysNothingIsNoLoss) {
+  const OrderedJson unknown_name = {{"role", "user"}, {"name", "Ann"}, {"content", "Hi"}};
+  OrderedJson thinking = kAnswer;
+  thinking["reasoning_content"] = "Hm.";
+  const OrderedJson bodies[] = {
+      {{"tools", OrderedJson::array()}},
+      {{"tools", {kTool}}, {"tool_choice", "none"}},
+      {{"documents", OrderedJson::array()}},
+      {{"messages", {unknown_name, thinking, kQuestion}}},
+      {{"messages", {kQuestion, {{"role", "assistant"}, {"content", ""}}, kQuestion}}},
+  };
+  const Template chat_template(kThreeRoles);
+  ApiServer server({}, {.chat_template = chat_template.path()});
+  for (const OrderedJson& more : bodies) {
+    const http::Response response =
+        server.post("/tokenize", with({{"messages", {kQuestion}}}, more).dump());
+    EXPECT_EQ(response.status, 200) << more << response.body;
+  }
+}
+
+// It is given everything, and shows what it likes.
+TEST(ConversationsTest, ATemplateOfTheLastMessageIsNotJudged) {
+  const Template chat_template("{{ messages[-1].content }}");
+  const auto prompt = chat_template.prompt_of(
+      {{"messages", {kSystem, kQuestion, kCall, kResult, kQuestion}}, {"tools", {kTool}}});
+  ASSERT_TRUE(prompt.ok()) << prompt.status();
+  EXPECT_EQ(*prompt, "Where?");
+}
+
+TEST(ConversationsTest, ResponsesTakeInstructionsDevelopersAndBrokenCalls) {
+  const Template chat_template(
+      "{% if messages[0].role == 'system' %}<system>{{ messages[0].content }}{% endif %}"
+      "{% for m in messages if m.role != 'system' and m.role != 'developer' %}<{{ m.role }}>"
+      "{{ m.reasoning_content }}{{ m.content }}{% for c in m.tool_calls %}<call>"
+      "{% for k, v in c.function.arguments.items() %}{{ k }}={{ v }}{% endfor %}{% endfor %}"
+      "{% endfor %}");
+  const auto model = Model::open({.chat_template = chat_template.path()});
+  ASSERT_TRUE(model.ok()) << model.status();
+  const auto request = parse_request(kResponses, R"({"instructions": "Be brief.", "input": [
+      {"role": "developer", "content": "Rhyme."}, {"role": "user", "content": "Where?"},
+      {"type": "reasoning", "summary": [], "content": [{"type": "reasoning_text", "text": "Hm."}]},
+      {"type": "function_call", "call_id": "x", "name": "f", "arguments": "{\"place\": \"Be"},
+      {"type": "function_call_output", "call_id": "x",
+       "output": [{"type": "input_text", "text": "a"}, {"type": "input_text", "text": "b"}]}]})",
+                                     **model);
+  ASSERT_TRUE(request.ok()) << request.status();
+  const auto prompt = render_chat(request->shared.chat(), **model);
+  ASSERT_TRUE(prompt.ok()) << prompt.status();
+  EXPECT_EQ(prompt->bytes, "<system>Be brief.\n\nRhyme.<user>Where?<assistant>Hm.<call><tool>a\nb");
+}
+
+TEST(ConversationsTest, PicturesAndSoundsAreRefusedInAnyContent) {
+  ApiServer server;
+  for (const char* type : {"image_url", "input_image", "input_audio", "file"}) {
+    const OrderedJson content = OrderedJson::array({{{"type", type}}});
+    expect_error(
+        server.post("/v1/chat/completions",
+                    OrderedJson{{"messages", {{{"role", "tool"}, {"content", content}}}}}.dump()),
+        400, "messages[0].content[0].type", nullptr, "reads no images");
+    expect_error(
+        server.post("/v1/responses",
+                    OrderedJson{{"input", {{{"role", "user"}, {"content", content}}}}}.dump()),
+        400, "input[0].content[0].type", nullptr, "reads no images");
+  }
+}
+
+}  // namespace
+}  // namespace lockstep::openai
