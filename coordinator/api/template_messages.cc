@@ -272,7 +272,9 @@ absl::Status check_shown(const v1::ChatMessages& chat, const TemplateTraits& tra
         "shows them with --chat-template",
         field);
   };
-  if (chat.tools_size() > 0 && traits.tools == Fate::kLeftOut) return left_out("tools");
+  // DeepSeek's templates show calls alone: what tools there are is in the text of their clients.
+  const bool shows_tools = traits.tools != Fate::kLeftOut || traits.calls == Fate::kShown;
+  if (chat.tools_size() > 0 && !shows_tools) return left_out("tools");
   if (chat.documents_size() > 0 && traits.documents == Fate::kLeftOut) return left_out("documents");
   return absl::OkStatus();
 }
