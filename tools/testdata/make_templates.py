@@ -4,9 +4,9 @@
 A case has a template, variables beside those of its file, and the text, or true as its error.
 language.json, chats.json and conversations.json are written by hand but for that result: to add a
 case, add its template and run this. A case of conversations.json also has the request, of which
-Lockstep makes the variables. The others are random. Run it from the root of the repository after `pip
-install transformers==5.23.0 jinja2==3.1.6`: what renders is the environment of transformers' chat
-templates.
+Lockstep makes the variables. The others are random. Run it from the root of the repository after
+`pip install transformers==5.23.0 jinja2==3.1.6`: what renders is the environment of transformers'
+chat templates.
 """
 
 import json

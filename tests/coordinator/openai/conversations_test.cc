@@ -13,6 +13,7 @@
 #include "tests/coordinator/openai/api_server.h"
 #include "tests/coordinator/openai/bodies.h"
 #include "tests/support/temp_folder.h"
+#include "tests/support/test_data.h"
 
 namespace lockstep::openai {
 namespace {
@@ -41,9 +42,10 @@ const OrderedJson kResult = {{"role", "tool"}, {"tool_call_id", "a"}, {"content"
 // A model's folder with this template alone.
 class Template {
  public:
-  explicit Template(const std::string& source) {
+  explicit Template(const std::string& source, const OrderedJson& bos_token = "<s>",
+                    const OrderedJson& eos_token = "</s>") {
     std::ofstream(folder_.path() / "tokenizer_config.json")
-        << R"({"bos_token": "<s>", "eos_token": "</s>"})";
+        << OrderedJson{{"bos_token", bos_token}, {"eos_token", eos_token}}.dump();
     std::ofstream(path()) << source;
   }
   std::string path() const { return folder_.path() / "chat_template.jinja"; }
@@ -54,6 +56,7 @@ class Template {
     v1::ChatMessages chat;
     RETURN_IF_ERROR(read_messages(request["messages"], &chat));
     if (request.contains("tools")) RETURN_IF_ERROR(read_tools(request["tools"], &chat));
+    chat.set_add_generation_prompt(request.value("add_generation_prompt", true));
     if (request.contains("documents")) {
       for (const OrderedJson& each : request["documents"]) chat.add_documents(each.dump());
     }
@@ -79,6 +82,27 @@ TEST(ConversationsTest, EachTemplateGetsWhatTheReferenceWouldHaveToBeGiven) {
     ASSERT_TRUE(prompt.ok()) << golden["name"] << prompt.status();
     EXPECT_EQ(*prompt, golden["text"].get<std::string>()) << golden["name"];
   }
+}
+
+TEST(ConversationsTest, PublishedTemplatesGetHonestConversationsAsTheyAre) {
+  LOCKSTEP_NEEDS_TEST_DATA("chat_templates");
+  int cases = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(test_data("chat_templates"))) {
+    if (entry.path().extension() != ".json") continue;
+    std::ifstream file(entry.path());
+    const OrderedJson published = OrderedJson::parse(file);
+    const Template chat_template(published["chat_template"].get<std::string>(),
+                                 published["bos_token"], published["eos_token"]);
+    for (const OrderedJson& golden : published["cases"]) {
+      const auto prompt = chat_template.prompt_of(golden);
+      ASSERT_EQ(prompt.ok(), golden.contains("text")) << entry.path() << prompt.status();
+      if (prompt.ok()) {
+        EXPECT_EQ(*prompt, golden["text"].get<std::string>()) << entry.path();
+      }
+      ++cases;
+    }
+  }
+  EXPECT_GT(cases, 40);
 }
 
 struct LeftOut {
