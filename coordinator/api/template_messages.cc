@@ -139,7 +139,7 @@ class Writer {
     return parts;
   }
 
-  // Its instructions as one message, of the first one's role.
+  // The instructions at the start as one message, of the first one's role.
   void add_joined(int count) {
     std::string text;
     for (int i = 0; i < count; ++i) {
@@ -179,9 +179,9 @@ class Writer {
       arguments = call.arguments().empty() ? "{}" : call.arguments();
     } else {
       spdlog::info(
-          "chat.messages[{}].tool_calls[{}].arguments: no JSON object, which is all that the "
-          "model's "
-          "chat template takes: passed as {{}}",
+          "chat.messages[{}].tool_calls[{}].arguments: no JSON object, and the model's chat "
+          "template "
+          "takes no text: passed as {{}}",
           index, number);
     }
     return {{"id", call.id()},
@@ -199,8 +199,7 @@ class Writer {
     written_.push_back(std::move(json));
   }
 
-  // A message, and what answers its calls where these are taken apart. Returns the next one's
-  // index.
+  // A message, and the results of its calls where these are taken apart. Returns the next index.
   int add(int index) {
     const v1::ChatMessage& message = messages_[index];
     OrderedJson json = plain(index);
@@ -215,8 +214,7 @@ class Writer {
         json = {{"role", message.role()}};
       } else {
         spdlog::info(
-            "chat.messages[{}].content: left out beside calls, as the model's chat template "
-            "does",
+            "chat.messages[{}].content: left out, as the model's chat template does beside calls",
             index);
       }
       json["content"] = content_of({}, traits_.turns_in_parts);
