@@ -65,7 +65,7 @@ if(NOT LOCKSTEP_KERNELS_ONLY)
   find_package(prometheus-cpp CONFIG REQUIRED)
   find_package(Boost 1.81 REQUIRED)  # Headers alone: Asio and Beast.
   find_package(PkgConfig REQUIRED)
-  pkg_check_modules(PCRE2 REQUIRED IMPORTED_TARGET libpcre2-8)
+  pkg_check_modules(ONIGURUMA REQUIRED IMPORTED_TARGET oniguruma)
   pkg_check_modules(UTF8PROC REQUIRED IMPORTED_TARGET libutf8proc)
 endif()
 

@@ -7,7 +7,7 @@ set -euo pipefail
 lockstep_packages=(
   g++ cmake ninja-build ccache pkg-config
   libgrpc++-dev protobuf-compiler-grpc libprotobuf-dev protobuf-compiler libabsl-dev libssl-dev
-  libspdlog-dev libfmt-dev nlohmann-json3-dev libcli11-dev libpcre2-dev libutf8proc-dev
+  libspdlog-dev libfmt-dev nlohmann-json3-dev libcli11-dev libonig-dev libutf8proc-dev
   libboost1.81-dev prometheus-cpp-dev
 )
 lockstep_test_packages=(

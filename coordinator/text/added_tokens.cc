@@ -64,6 +64,16 @@ absl::Status AddedTokens::add(const Json& spec, const Vocabulary& vocabulary) {
   ASSIGN_OR_RETURN(token.lstrip, bool_member(spec, "lstrip", what, false));
   ASSIGN_OR_RETURN(token.rstrip, bool_member(spec, "rstrip", what, false));
 
+  // A token that is listed twice has its first id and its last flags, as in the reference.
+  if (const auto listed = vocabulary_.find(token.text); listed.has_value()) {
+    token.id = *listed;
+    if (!token.special) special_.erase(token.id);
+    if (token.special) special_.insert(token.id);
+    *std::find_if(tokens_.begin(), tokens_.end(),
+                  [&](const Token& other) { return other.id == token.id; }) = std::move(token);
+    return absl::OkStatus();
+  }
+
   const auto known = vocabulary.find(token.text);
   if (known.value_or(token.id) != token.id) {
     return invalid_argument("{} has two ids: {}, and {} in the model's vocabulary", what, id,

@@ -133,7 +133,7 @@ absl::Status PreTokenizer::read_characters(const Json& spec, const std::string& 
   if (type == "Digits") {
     ASSIGN_OR_RETURN(const bool individual, bool_member(spec, "individual_digits", what, false));
     step->behavior = individual ? Behavior::kIsolated : Behavior::kContiguous;
-    step->is_delimiter = is_number;
+    step->is_delimiter = is_numeric;
   } else if (type == "Punctuation") {
     const Json& behavior = member(spec, "behavior");
     if (!behavior.is_null()) {

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// A compiled regular expression with the meaning that it has in the reference, run by PCRE2 under
-// limits.
+// A compiled regular expression of Oniguruma's dialect, with the meaning that it has in the
+// reference.
 #pragma once
 
 #include <memory>
-#include <string>
+#include <optional>
 #include <string_view>
 #include <vector>
 
 #include "base/status.h"
-
-struct pcre2_real_code_8;
+#include "coordinator/text/oniguruma.h"
+#include "coordinator/text/regex_program.h"
 
 namespace lockstep {
 
@@ -22,23 +22,26 @@ struct Span {
   bool is_match;
 };
 
+inline constexpr size_t kMaxPatternBytes = 4096;
+
 // Immutable once compiled, for any thread; keeps nothing of the pattern's text.
 class Regex {
  public:
   static absl::StatusOr<Regex> compile(std::string_view pattern);
 
   // Cuts the text at all matches, from left to right; the spans cover it. A text of no bytes is one
-  // span that does not match. ResourceExhausted when the search takes too long. Wants well-formed
-  // UTF-8.
+  // span that does not match. Where is_linear, the time is linear in the text and the answer is
+  // never an error; else ResourceExhausted when the search takes too long. The text must be
+  // well-formed UTF-8.
   absl::StatusOr<std::vector<Span>> find_all(std::string_view text) const;
 
- private:
-  struct Free {
-    void operator()(pcre2_real_code_8* code) const;
-  };
-  explicit Regex(pcre2_real_code_8* code) : code_(code, Free()) {}
+  // False for what only Oniguruma's own engine matches: back references, calls, absent groups.
+  bool is_linear() const { return program_ != nullptr; }
 
-  std::shared_ptr<pcre2_real_code_8> code_;  // Shared so that patterns can be copied.
+ private:
+  // Shared so that patterns can be copied.
+  std::shared_ptr<const RegexProgram> program_;
+  std::optional<OnigurumaRegex> oniguruma_;  // Set if there is no program.
 };
 
 }  // namespace lockstep

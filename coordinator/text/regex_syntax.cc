@@ -1,286 +1,351 @@
 // SPDX-License-Identifier: Apache-2.0
-// A walk over the pattern. Properties are completed by the code points that PCRE2's tables lack;
-// \s, \w and \d, which the two engines define differently, become classes; negations inside a class
-// become ranges.
+// A descent over alternatives, sequences, repeats and atoms. Anchors become looks; letters whose
+// case does not count become the sets and alternatives of their variants.
 #include "coordinator/text/regex_syntax.h"
 
-#include <algorithm>
-#include <array>
 #include <cctype>
-#include <tuple>
-#include <vector>
+#include <string>
+#include <utility>
 
+#include "coordinator/text/regex_class.h"
 #include "coordinator/text/unicode.h"
+#include "coordinator/text/unicode_properties.h"
 
 namespace lockstep {
 namespace {
 
-// A negation inside a class is up to 20 KiB, and PCRE2 compiles no more than some ten of them.
-constexpr size_t kMaxRewrittenBytes = 256 << 10;
+constexpr int kMaxGroupDepth = 100;
+constexpr size_t kMaxVariants = 2000;  // Nodes that letters of any case become.
+constexpr int kMaxRepeats = 1000;
 
-// A set as the inside of a PCRE2 class.
-std::string range_text(char32_t first, char32_t last) {
-  if (first == last) return fmt::format("\\x{{{:X}}}", static_cast<uint32_t>(first));
-  return fmt::format("\\x{{{:X}}}-\\x{{{:X}}}", static_cast<uint32_t>(first),
-                     static_cast<uint32_t>(last));
-}
-
-struct Stretch {
-  char32_t first;
-  char32_t last;
+struct Options {
+  bool ignore_case = false;
+  bool dot_is_all = false;
+  bool extended = false;
 };
 
-// All code points but surrogates, in stretches that every set here has all or nothing of.
-std::vector<Stretch> make_stretches() {
-  constexpr char32_t kEnd = 0x110000;
-  const auto kind_of = [](char32_t c) {
-    return std::tuple(category_of(c), is_space(c), is_pattern_word(c));
-  };
-  std::vector<Stretch> stretches;
-  auto before = kind_of(0);
-  for (char32_t c = 0; c < kEnd; ++c) {
-    if (c == 0xD800) c = 0xE000;
-    const auto kind = kind_of(c);
-    if (stretches.empty() || c == 0xE000 || kind != before) stretches.push_back({c, c});
-    stretches.back().last = c;
-    before = kind;
-  }
-  return stretches;
-}
+CodePointSet any_but_newline() { return CodePointSet{{'\n', '\n'}}.complement(); }
 
-const std::vector<Stretch>& all_stretches() {
-  static const std::vector<Stretch> stretches = make_stretches();
-  return stretches;
-}
-
-template <typename Predicate>
-std::string ranges_of(Predicate is_member) {
-  const std::vector<Stretch>& stretches = all_stretches();
-  std::string text;
-  for (size_t i = 0; i < stretches.size(); ++i) {
-    if (!is_member(stretches[i].first)) continue;
-    const char32_t first = stretches[i].first;
-    while (i + 1 < stretches.size() && stretches[i + 1].first == stretches[i].last + 1 &&
-           is_member(stretches[i + 1].first)) {
-      ++i;
-    }
-    text += range_text(first, stretches[i].last);
-  }
-  return text;
-}
-
-// The members of a category: PCRE2's own, and those that it does not know yet.
-std::string category_text(std::string_view name) {
-  std::string text = fmt::format("\\p{{{}}}", name);
-  for (const CategoryRange& range : assigned_after_unicode_14()) {
-    if (is_in(range.category, name)) text += range_text(range.first, range.last);
-  }
-  return text;
-}
-
-class Rewriter {
+class Parser {
  public:
-  explicit Rewriter(std::string_view pattern) : in_(pattern) {}
+  explicit Parser(std::string_view pattern) : cursor_{pattern} {}
 
-  absl::StatusOr<std::string> run() {
-    while (at_ < in_.size()) {
-      RETURN_IF_ERROR(in_class_ ? class_item() : item());
-      if (out_.size() <= kMaxRewrittenBytes) continue;
-      return invalid_argument(
-          "pattern \"{:.80}\": its sets take more than {} bytes when written out; it needs fewer "
-          "negations inside of classes",
-          in_, kMaxRewrittenBytes);
-    }
-    if (in_class_) return refuse("a class that is not closed");
-    return std::move(out_);
+  absl::StatusOr<RegexNode> run() {
+    ASSIGN_OR_RETURN(RegexNode node, alternatives(Options(), 0));
+    if (!cursor_.done()) return leave_to_oniguruma("a single )");
+    return node;
   }
 
  private:
-  absl::Status refuse(std::string_view construct) const {
-    return invalid_argument("pattern \"{:.80}\": {} is not supported", in_, construct);
+  // Up to the end or a ")", which stays.
+  absl::StatusOr<RegexNode> alternatives(Options options, int depth) {
+    if (depth > kMaxGroupDepth) return leave_to_oniguruma("groups nested so deep");
+    std::vector<RegexNode> branches;
+    do {
+      ASSIGN_OR_RETURN(RegexNode branch, sequence(options, depth));
+      branches.push_back(std::move(branch));
+    } while (cursor_.take("|"));
+    return alternate_node(std::move(branches));
   }
 
-  bool next_is(std::string_view wanted) const { return in_.substr(at_).starts_with(wanted); }
-
-  void copy(size_t bytes) {
-    out_ += in_.substr(at_, bytes);
-    at_ += bytes;
-  }
-
-  absl::Status item() {
-    switch (in_[at_]) {
-      case '\\':
-        return escape();
-      case '[':
-        return open_class();
-      case '(':
-        return group();
-      case '{':
-        return repeat();
-      default:
-        copy(1);
-        return absl::OkStatus();
+  absl::StatusOr<RegexNode> sequence(Options options, int depth) {
+    std::vector<RegexNode> items;
+    std::vector<char32_t> letters;  // The last ones, which case makes one text of.
+    while (!cursor_.done() && !cursor_.next_is("|") && !cursor_.next_is(")")) {
+      if (options.extended && skip_blank()) continue;
+      if (cursor_.next_is("(?#")) {
+        cursor_.at += std::min(cursor_.rest().find(')'), cursor_.rest().size() - 1) + 1;
+        continue;
+      }
+      RegexNode item;
+      std::optional<char32_t> letter;
+      bool to_the_end = false;
+      RETURN_IF_ERROR(atom(options, depth, &item, &letter, &to_the_end));
+      while (options.extended && skip_blank()) {
+      }
+      const bool repeated = is_repeat_next();
+      if (letter.has_value() && !repeated) {
+        letters.push_back(*letter);
+        continue;
+      }
+      RETURN_IF_ERROR(add_letters(options, &letters, &items));
+      if (letter.has_value()) {
+        letters = {*letter};
+        std::vector<RegexNode> alone;
+        RETURN_IF_ERROR(add_letters(options, &letters, &alone));
+        item = sequence_node(std::move(alone));
+      }
+      if (!to_the_end) RETURN_IF_ERROR(repeats(options, &item));
+      items.push_back(std::move(item));
     }
+    RETURN_IF_ERROR(add_letters(options, &letters, &items));
+    return sequence_node(std::move(items));
   }
 
-  // Plain, look-around and atomic groups and caseless ones mean the same in both engines.
-  absl::Status group() {
-    static constexpr std::array<std::string_view, 7> kKnown = {
-        "(?:", "(?=", "(?!", "(?i:", "(?<=", "(?<!", "(?>"};
-    for (std::string_view opening : kKnown) {
-      if (next_is(opening)) {
-        copy(opening.size());
+  // Skips what counts for nothing under (?x): a blank, or a comment up to the end of its line.
+  bool skip_blank() {
+    if (cursor_.done()) return false;
+    const char c = cursor_.rest()[0];
+    if (c == '#') {
+      cursor_.at += std::min(cursor_.rest().find('\n'), cursor_.rest().size());
+      return true;
+    }
+    if (c != ' ' && (c < '\t' || c > '\r')) return false;
+    ++cursor_.at;
+    return true;
+  }
+
+  bool is_repeat_next() const {
+    return cursor_.next_is("*") || cursor_.next_is("+") || cursor_.next_is("?") ||
+           cursor_.next_is("{");
+  }
+
+  // One item, or a letter. `to_the_end`: options that hold up to the end of the group, which `item`
+  // has whole.
+  absl::Status atom(Options options, int depth, RegexNode* item, std::optional<char32_t>* letter,
+                    bool* to_the_end) {
+    if (cursor_.take("\\")) return escape(letter, item);
+    if (cursor_.take("[")) return char_class(options, item);
+    if (cursor_.take("(")) return group(options, depth, item, to_the_end);
+    if (cursor_.take(".")) {
+      *item = set_node(options.dot_is_all ? CodePointSet::all() : any_but_newline());
+    } else if (cursor_.take("^")) {
+      *item = line_begin_node();
+    } else if (cursor_.take("$")) {
+      *item = line_end_node();
+    } else if (is_repeat_next()) {
+      return leave_to_oniguruma("a repeat of nothing");
+    } else {
+      *letter = cursor_.take_character();
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status escape(std::optional<char32_t>* letter, RegexNode* item) {
+    if (cursor_.done()) return leave_to_oniguruma("a \\ at the end");
+    const char kind = cursor_.rest()[0];
+    ++cursor_.at;
+    switch (kind) {
+      case 'b':
+      case 'B':
+        *item = word_border_node(kind == 'B');
         return absl::OkStatus();
+      case 'A':
+        *item = text_begin_node();
+        return absl::OkStatus();
+      case 'z':
+        *item = text_end_node();
+        return absl::OkStatus();
+      case 'Z':
+        *item = last_line_end_node();
+        return absl::OkStatus();
+      case 'R':
+        *item = line_break_node();
+        return absl::OkStatus();
+      case 'N':
+        *item = set_node(any_but_newline());
+        return absl::OkStatus();
+      case 'O':
+        *item = set_node(CodePointSet::all());
+        return absl::OkStatus();
+      default:
+        break;
+    }
+    --cursor_.at;
+    ASSIGN_OR_RETURN(RegexMember member, parse_set_escape(&cursor_, false));
+    *letter = member.character;
+    *item = set_node(std::move(member.set));
+    return absl::OkStatus();
+  }
+
+  absl::Status char_class(Options options, RegexNode* item) {
+    ASSIGN_OR_RETURN(RegexClass parsed, parse_class(&cursor_, 0));
+    std::vector<RegexNode> choices(1);
+    if (options.ignore_case) {
+      for (const std::vector<char32_t>& text : add_case_variants(&parsed.set)) {
+        if (parsed.negated) break;
+        std::vector<RegexNode> variant;
+        std::vector<char32_t> letters = text;
+        RETURN_IF_ERROR(add_letters(options, &letters, &variant));
+        choices.push_back(sequence_node(std::move(variant)));
       }
     }
-    if (next_is("(?") || next_is("(*")) return refuse(fmt::format("{:.4}", in_.substr(at_)));
-    copy(1);
+    choices[0] = set_node(parsed.negated ? parsed.set.complement() : std::move(parsed.set));
+    *item = alternate_node(std::move(choices));
     return absl::OkStatus();
   }
 
-  // {n}, {n,} and {n,m}; Oniguruma reads "{,m}" and a "+" after it in its own way.
-  absl::Status repeat() {
-    const size_t close = in_.find('}', at_);
-    if (close == std::string_view::npos) return refuse("a single {");
-    const std::string_view inside = in_.substr(at_ + 1, close - at_ - 1);
-    const size_t digits = std::min(inside.find_first_not_of("0123456789"), inside.size());
-    const std::string_view rest = inside.substr(digits);
-    const bool is_count = digits > 0 && (rest.empty() || rest[0] == ',') &&
-                          rest.find_first_not_of("0123456789,") == std::string_view::npos &&
-                          std::count(rest.begin(), rest.end(), ',') <= 1;
-    if (!is_count) return refuse(fmt::format("\"{{{:.20}}}\"", inside));
-    copy(close + 1 - at_);
-    if (next_is("+")) return refuse("\"}+\"");
-    return absl::OkStatus();
-  }
-
-  absl::Status open_class() {
-    in_class_ = true;
-    copy(1);
-    if (next_is("^")) copy(1);
-    if (next_is("]")) return refuse("\"]\" at the beginning of a class");
-    return absl::OkStatus();
-  }
-
-  absl::Status class_item() {
-    if (next_is("&&")) return refuse("\"&&\" in a class");
-    switch (in_[at_]) {
-      case '[':
-        return refuse("a class in a class");
-      case ']':
-        in_class_ = false;
-        copy(1);
-        return absl::OkStatus();
-      case '\\':
-        return escape();
-      default:
-        copy(1);
-        return absl::OkStatus();
+  absl::Status group(Options options, int depth, RegexNode* item, bool* to_the_end) {
+    enum class Wrap { kNone, kLook, kAtomic } wrap = Wrap::kNone;
+    bool behind = false, negated = false;
+    if (cursor_.take("?")) {
+      if (cursor_.take("<=") || cursor_.take("<!")) {
+        wrap = Wrap::kLook;
+        behind = true;
+        negated = cursor_.pattern[cursor_.at - 1] == '!';
+      } else if (cursor_.take("=") || cursor_.take("!")) {
+        wrap = Wrap::kLook;
+        negated = cursor_.pattern[cursor_.at - 1] == '!';
+      } else if (cursor_.take(">")) {
+        wrap = Wrap::kAtomic;
+      } else if (cursor_.next_is("<") || cursor_.next_is("'")) {
+        RETURN_IF_ERROR(skip_name());
+      } else {
+        RETURN_IF_ERROR(read_options(&options));
+        // The options of "(?i)" hold for all that follows in its group, alternatives too.
+        *to_the_end = cursor_.take(")");
+        if (!*to_the_end && !cursor_.take(":")) return leave_to_oniguruma("a group of options");
+      }
+    } else if (cursor_.next_is("*")) {
+      return leave_to_oniguruma("(*");
     }
+    ASSIGN_OR_RETURN(RegexNode inner, alternatives(options, depth + 1));
+    if (!*to_the_end && !cursor_.take(")")) return leave_to_oniguruma("a group without )");
+    *item = wrap == Wrap::kLook     ? look_node(std::move(inner), behind, negated)
+            : wrap == Wrap::kAtomic ? atomic_node(std::move(inner))
+                                    : std::move(inner);
+    return absl::OkStatus();
   }
 
-  // Appends a set given by its members' text and, for a negation inside a class, its complement.
-  template <typename Predicate>
-  void set(bool negated, const std::string& members, Predicate is_member) {
-    if (!in_class_) {
-      out_ += negated ? "[^" : "[";
-      out_ += members + "]";
-    } else if (!negated) {
-      out_ += members;
+  // <name> or 'name': nothing refers to it.
+  absl::Status skip_name() {
+    const char close = cursor_.next_is("<") ? '>' : '\'';
+    const size_t end = cursor_.rest().find(close, 1);
+    if (end == std::string_view::npos) return leave_to_oniguruma("a name");
+    cursor_.at += end + 1;
+    return absl::OkStatus();
+  }
+
+  // i, m and x, and after "-" the same ones off.
+  absl::Status read_options(Options* options) {
+    bool value = true;
+    for (; !cursor_.done() && !cursor_.next_is(")") && !cursor_.next_is(":"); ++cursor_.at) {
+      switch (cursor_.rest()[0]) {
+        case '-':
+          value = false;
+          break;
+        case 'i':
+          options->ignore_case = value;
+          break;
+        case 'm':
+          options->dot_is_all = value;
+          break;
+        case 'x':
+          options->extended = value;
+          break;
+        default:
+          return leave_to_oniguruma("an option");
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status repeats(Options options, RegexNode* item) {
+    for (bool first = true; is_repeat_next(); first = false) {
+      RegexNode repeat;
+      repeat.kind = RegexNode::Kind::kRepeat;
+      const bool is_count = cursor_.next_is("{");
+      bool possessive = false;
+      if (is_count) {
+        RETURN_IF_ERROR(read_counts(&repeat));
+        // "{n}?" is an optional one; a "+" behind counts is a repeat of its own.
+        repeat.lazy = repeat.min != repeat.max && cursor_.take("?");
+      } else {
+        repeat.min = cursor_.next_is("+") ? 1 : 0;
+        repeat.max = cursor_.next_is("?") ? 1 : RegexNode::kNoMax;
+        ++cursor_.at;
+        repeat.lazy = cursor_.take("?");
+        possessive = !repeat.lazy && cursor_.take("+");
+      }
+      // Oniguruma rewrites some of these.
+      if (!first && (repeat.lazy || possessive || item->lazy)) {
+        return leave_to_oniguruma("a repeat of a repeat");
+      }
+      repeat.children.push_back(std::move(*item));
+      *item = possessive ? atomic_node(std::move(repeat)) : std::move(repeat);
+      while (options.extended && skip_blank()) {
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  // {n}, {n,}, {n,m} and {,m}.
+  absl::Status read_counts(RegexNode* repeat) {
+    cursor_.take("{");
+    const size_t close = cursor_.rest().find('}');
+    if (close == std::string_view::npos) return leave_to_oniguruma("a single {");
+    const auto number = [&]() -> std::optional<int> {
+      std::optional<int> value;
+      while (!cursor_.done() && std::isdigit(static_cast<unsigned char>(cursor_.rest()[0])) != 0) {
+        value = std::min(value.value_or(0) * 10 + (cursor_.rest()[0] - '0'), kMaxRepeats + 1);
+        ++cursor_.at;
+      }
+      return value;
+    };
+    const std::optional<int> min = number();
+    const bool comma = cursor_.take(",");
+    const std::optional<int> max = comma ? number() : min;
+    if (!cursor_.take("}") || !(min.has_value() || max.has_value())) {
+      return leave_to_oniguruma("this form of {");
+    }
+    repeat->min = min.value_or(0);
+    repeat->max = max.value_or(RegexNode::kNoMax);
+    if (std::max(repeat->min, repeat->max) > kMaxRepeats) return leave_to_oniguruma("a count");
+    if (max.has_value() && repeat->min > *max) return leave_to_oniguruma("counts in reverse");
+    return absl::OkStatus();
+  }
+
+  // Appends the letters as sets, or as what they are in any case, and takes them away.
+  absl::Status add_letters(Options options, std::vector<char32_t>* letters,
+                           std::vector<RegexNode>* items) {
+    if (options.ignore_case) {
+      std::string text;
+      for (const char32_t c : *letters) append_utf8(c, &text);
+      RETURN_IF_ERROR(add_any_case(text, items));
     } else {
-      out_ += ranges_of([&](char32_t c) { return !is_member(c); });
+      for (const char32_t c : *letters) items->push_back(set_node({{c, c}}));
     }
-  }
-
-  absl::Status property() {
-    const bool upper = in_[at_ + 1] == 'P';
-    size_t end = at_ + 3;
-    std::string_view name = in_.substr(at_ + 2, 1);
-    if (name == "{") {
-      end = in_.find('}', at_);
-      if (end == std::string_view::npos) return refuse("\\p without }");
-      name = in_.substr(at_ + 3, end - at_ - 3);
-      ++end;
-    } else {
-      return refuse("\\p without {");
-    }
-    const bool caret = name.starts_with("^");
-    if (caret) name.remove_prefix(1);
-    const bool negated = upper != caret;
-    if (name == "Han") {
-      // Oniguruma's is the script alone, without the extensions that PCRE2 counts in.
-      if (negated && in_class_) return refuse("\\P{Han} in a class");
-      set(negated,
-          "\\p{sc:Han}" + range_text(0x2B739, 0x2B739) + range_text(0x2EBF0, 0x2EE5D) +
-              range_text(0x31350, 0x323AF),
-          [](char32_t) { return false; });
-    } else if (is_category_name(name) && !name.starts_with("C")) {
-      set(negated, category_text(name), [&](char32_t c) { return has_category(c, name); });
-    } else {
-      return refuse(fmt::format("\\p{{{:.20}}}", name));
-    }
-    at_ = end;
+    letters->clear();
     return absl::OkStatus();
   }
 
-  absl::Status escape() {
-    if (at_ + 1 == in_.size()) return refuse("a \\ at the end");
-    const char c = in_[at_ + 1];
-    if (c == 'p' || c == 'P') return property();
-    static const std::string kSpaces = ranges_of(is_space);
-    static const std::string kDigits = category_text("Nd");
-    static const std::string kWord = category_text("L") + category_text("M") + kDigits +
-                                     category_text("Nl") + category_text("Pc") +
-                                     "\\x{24B6}-\\x{24E9}\\x{1F130}-"
-                                     "\\x{1F149}\\x{1F150}-\\x{1F169}\\x{1F170}-\\x{1F189}";
-    if (c == 's' || c == 'S') {
-      set(c == 'S', kSpaces, is_space);
-    } else if (c == 'd' || c == 'D') {
-      set(c == 'D', kDigits, [](char32_t v) { return category_of(v) == Category::kNd; });
-    } else if (c == 'w' || c == 'W') {
-      // Outside a class Oniguruma counts six numbers of Latin-1 in as well.
-      set(c == 'W', in_class_ ? kWord : kWord + "\\xB2\\xB3\\xB9\\xBC-\\xBE", is_pattern_word);
-    } else if (c == 'x') {
-      return hex_escape();
-    } else if (std::string_view("rntfv").find(c) != std::string_view::npos) {
-      out_ += c == 'v' ? "\\x0B" : std::string("\\") + c;  // PCRE2's \v is a set.
-    } else if (static_cast<unsigned char>(c) < 0x80 &&
-               !std::isalnum(static_cast<unsigned char>(c))) {
-      out_ += in_.substr(at_, 2);
-    } else {
-      return refuse(fmt::format("\\{:.1}", in_.substr(at_ + 1)));
+  absl::Status add_any_case(std::string_view text, std::vector<RegexNode>* items) {
+    while (!text.empty()) {
+      if (++variants_ > kMaxVariants) return leave_to_oniguruma("too many variants of letters");
+      const CodePoint first = code_point_at(text, 0);
+      CodePointSet same = {{first.value, first.value}};
+      std::vector<RegexNode> others;
+      for (const CaseVariant& variant : case_variants(text)) {
+        if (variant.bytes == first.bytes && variant.text.size() == 1) {
+          same.add(CodePointSet::Range{variant.text[0], variant.text[0]});
+          continue;
+        }
+        std::vector<RegexNode> other;
+        for (const char32_t c : variant.text) other.push_back(set_node({{c, c}}));
+        RETURN_IF_ERROR(add_any_case(text.substr(variant.bytes), &other));
+        others.push_back(sequence_node(std::move(other)));
+      }
+      text.remove_prefix(first.bytes);
+      if (others.empty()) {
+        items->push_back(set_node(std::move(same)));
+        continue;
+      }
+      std::vector<RegexNode> plain;
+      plain.push_back(set_node(std::move(same)));
+      RETURN_IF_ERROR(add_any_case(text, &plain));
+      others.insert(others.begin(), sequence_node(std::move(plain)));
+      items->push_back(alternate_node(std::move(others)));
+      return absl::OkStatus();
     }
-    at_ += 2;
     return absl::OkStatus();
   }
 
-  // \xHH below 80 (above, Oniguruma means a byte) or \x{H...}.
-  absl::Status hex_escape() {
-    const bool braces = in_.substr(at_ + 2).starts_with("{");
-    const size_t first = at_ + (braces ? 3 : 2);
-    size_t end = first;
-    while (end < in_.size() && std::isxdigit(static_cast<unsigned char>(in_[end]))) ++end;
-    const bool closed = braces ? end > first && in_.substr(end).starts_with("}")
-                               : end >= first + 2 && in_[first] < '8';
-    if (!closed) return refuse("this form of \\x");
-    copy((braces ? end + 1 : first + 2) - at_);
-    return absl::OkStatus();
-  }
-
-  std::string_view in_;
-  size_t at_ = 0;
-  std::string out_;
-  bool in_class_ = false;
+  RegexCursor cursor_;
+  size_t variants_ = 0;
 };
 
 }  // namespace
 
-absl::StatusOr<std::string> to_pcre2(std::string_view pattern) {
-  if (pattern.size() > kMaxPatternBytes) {
-    return invalid_argument("a pattern of {} bytes; the limit is {}", pattern.size(),
-                            kMaxPatternBytes);
-  }
-  return Rewriter(pattern).run();
-}
+absl::StatusOr<RegexNode> parse_regex(std::string_view pattern) { return Parser(pattern).run(); }
 
 }  // namespace lockstep

@@ -164,6 +164,10 @@ bool is_space(char32_t c) {
          c == 0x2029 || c == 0x202F || c == 0x205F || c == 0x3000;
 }
 
+bool is_numeric(char32_t c) {
+  return is_number(c) || (c >= 0x11DE0 && c <= 0x11DE9) || (c >= 0x16FF4 && c <= 0x16FF6);
+}
+
 bool is_word(char32_t c) { return is_pattern_word(c) || c == 0x200C || c == 0x200D; }
 
 bool is_pattern_word(char32_t c) {

@@ -91,6 +91,9 @@ bool is_letter(char32_t code_point);
 bool is_number(char32_t code_point);
 bool is_space(char32_t code_point);  // White_Space
 
+// The numbers of Unicode 17, at which the reference's Digits splits.
+bool is_numeric(char32_t code_point);
+
 // \w of the reference's two engines: Rust's for added tokens and Whitespace, Oniguruma's in
 // patterns.
 bool is_word(char32_t code_point);
@@ -105,7 +108,7 @@ void append_lowercase(char32_t code_point, std::string* text);
 // The text with its control characters as escapes, for a message of one line.
 std::string one_line(std::string_view text);
 
-// Code points that Unicode 14 (PCRE2's tables) does not know, in order.
+// Code points that Unicode 14 (Oniguruma's tables) does not know, in order.
 std::span<const CategoryRange> assigned_after_unicode_14();
 
 // Code points that the reference's normaliser, whose tables are those of Unicode 9, leaves alone.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the tables of utf8proc 2.8 (Unicode 15) and PCRE2 10.42 (Unicode 14) differ from those of
-// the reference. Facts of the Unicode Character Database, listed by asking the reference about
+// Where the tables of utf8proc 2.8 (Unicode 15) and Oniguruma 6.9.8 (Unicode 14) differ from those
+// of the reference. Facts of the Unicode Character Database, listed by asking the reference about
 // every code point.
 #include <algorithm>
 #include <iterator>

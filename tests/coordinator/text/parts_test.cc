@@ -7,8 +7,6 @@
 #include "coordinator/text/bpe.h"
 #include "coordinator/text/normalizer.h"
 #include "coordinator/text/pre_tokenizer.h"
-#include "coordinator/text/regex.h"
-#include "coordinator/text/regex_syntax.h"
 #include "coordinator/text/unicode.h"
 #include "coordinator/text/unicode_forms.h"
 #include "gtest/gtest.h"
@@ -66,6 +64,8 @@ TEST(PreTokenizerTest, CutsDigitsPunctuationAndBlanks) {
   EXPECT_EQ(words(R"({"type":"Digits","individual_digits":true})", "a12b"),
             (Words{"a", "1", "2", "b"}));
   EXPECT_EQ(words(R"({"type":"Digits"})", "a12b"), (Words{"a", "12", "b"}));
+  // A digit of Unicode 17.
+  EXPECT_EQ(words(R"({"type":"Digits"})", "a\xF0\x91\xB7\xA1"), (Words{"a", "\xF0\x91\xB7\xA1"}));
   EXPECT_EQ(words(R"({"type":"Punctuation"})", "a,$b"), (Words{"a", ",", "$", "b"}));
   EXPECT_EQ(words(R"({"type":"WhitespaceSplit"})", " a\tb.c "), (Words{"a", "b.c"}));
   EXPECT_EQ(words(R"({"type":"Whitespace"})", " a_1\tb.,c "), (Words{"a_1", "b", ".,", "c"}));
@@ -132,72 +132,6 @@ TEST(UnicodeTest, CutsBrokenBytesAtMaximalSubparts) {
   // The example of the Unicode Standard, table 3-11.
   EXPECT_EQ(lengths("\xE1\x80\xE2\xF0\x91\x92\xF1\xBF\x41"), (std::vector<size_t>{2, 1, 3, 2, 1}));
   EXPECT_EQ(lengths("\xC0\xAF\xED\xA0\x80"), (std::vector<size_t>{1, 1, 1, 1, 1}));
-}
-
-TEST(RegexTest, KnowsTheClassesOfTheReference) {
-  const auto matches = [](const std::string& pattern, const std::string& text) {
-    const auto regex = Regex::compile(pattern);
-    EXPECT_TRUE(regex.ok()) << regex.status();
-    const auto spans = regex->find_all(text);
-    return spans->size() == 1 && spans->front().is_match;
-  };
-  EXPECT_TRUE(matches(R"(\p{L})", "\xF0\x91\x8E\x80"));  // U+11380, of Unicode 16.
-  EXPECT_TRUE(matches(R"([^\P{L}])", "\xF0\x91\x8E\x80"));
-  EXPECT_FALSE(matches(R"(\s)", "\xE1\xA0\x8E"));  // U+180E, a blank for PCRE2.
-  EXPECT_TRUE(matches(R"(\S)", "\xE1\xA0\x8E"));
-  EXPECT_FALSE(matches(R"(\p{Han})", "\xE3\x80\x81"));  // The ideographic comma: an extension.
-  EXPECT_TRUE(matches(R"(\w)", "\xCC\x81"));
-  EXPECT_FALSE(matches(R"(^b)", "ab"));
-  EXPECT_TRUE(matches(R"((?i:s))", "\xC5\xBF"));
-}
-
-// Inside a class a negation is written out as ranges: [^\S] is \s.
-TEST(RegexTest, ANegationInsideAClassHasTheCodePointsOfItsSet) {
-  std::string all;
-  std::vector<char32_t> points;
-  for (char32_t c = 1; c < 0x110000; ++c) {
-    if (c >= 0xD800 && c < 0xE000) continue;
-    append_utf8(c, &all);
-    points.push_back(c);
-  }
-  const auto expect = [&](const std::string& pattern, auto is_member) {
-    SCOPED_TRACE(pattern);
-    const auto regex = Regex::compile(pattern);
-    ASSERT_TRUE(regex.ok()) << regex.status();
-    const auto spans = regex->find_all(all);
-    ASSERT_TRUE(spans.ok()) << spans.status();
-    size_t offset = 0, point = 0;
-    for (const Span& span : *spans) {
-      for (; offset < span.end; offset += code_point_at(all, offset).bytes) {
-        ASSERT_EQ(span.is_match, is_member(points[point])) << static_cast<uint32_t>(points[point]);
-        ++point;
-      }
-    }
-    EXPECT_EQ(point, points.size());
-  };
-  expect(R"([^\S])", is_space);
-  expect(R"([^\W])", is_pattern_word);
-  expect(R"([^\D])", [](char32_t c) { return category_of(c) == Category::kNd; });
-  for (const char* name : {"L", "Lu", "N", "Zs", "P"}) {
-    expect(fmt::format(R"([^\P{{{}}}])", name), [&](char32_t c) { return has_category(c, name); });
-  }
-}
-
-// Each costs as much as all code points, so that there were seconds in a pattern.
-TEST(RegexTest, APatternOfNothingButNegationsIsRefused) {
-  std::string pattern = "[";
-  while (pattern.size() + 3 < kMaxPatternBytes) pattern += R"(\W)";
-  const auto regex = Regex::compile(pattern + "]");
-  ASSERT_FALSE(regex.ok());
-  EXPECT_THAT(message_of(regex.status()), testing::HasSubstr("fewer negations inside"));
-}
-
-TEST(RegexTest, LongRunsNeedNoRecursion) {
-  const auto regex = Regex::compile(R"((?:a|b)+|\s+(?!\S)|\s+)");
-  ASSERT_TRUE(regex.ok()) << regex.status();
-  const auto spans = regex->find_all(std::string(200'000, ' ') + "x");
-  ASSERT_TRUE(spans.ok()) << spans.status();
-  EXPECT_EQ(spans->size(), 3u);
 }
 
 std::vector<int32_t> bpe_ids(const std::string& model, const std::string& word) {
@@ -267,6 +201,17 @@ TEST(AddedTokensTest, TakesBlanksAndWholeWordsAsAsked) {
   EXPECT_EQ(ids_with_tokens(tokens, "a\t L b"), (std::vector<int32_t>{0, 8, 5, 8, 1}));
   EXPECT_EQ(ids_with_tokens(tokens, "a R\t\nb"), (std::vector<int32_t>{0, 8, 6, 1}));
   EXPECT_EQ(ids_with_tokens(tokens, "aW W."), (std::vector<int32_t>{0, 8, 7}));
+}
+
+TEST(AddedTokensTest, OfATokenThatIsListedTwiceTheFirstIdAndTheLastFlagsCount) {
+  const std::string tokens = R"({"id":5,"content":"<x>","special":true,"normalized":false},)"
+                             R"({"id":6,"content":"<y>"},{"id":5,"content":"<x>","rstrip":true})";
+  EXPECT_EQ(ids_with_tokens(tokens, "a<x> \tb<y>"), (std::vector<int32_t>{0, 5, 1, 6}));
+  const auto tokenizer = Tokenizer::parse(spec_with("\"added_tokens\":[" + tokens + "]"));
+  ASSERT_TRUE(tokenizer.ok()) << tokenizer.status();
+  EXPECT_FALSE((*tokenizer)->is_special(5));
+  EXPECT_EQ(ids_with_tokens(R"({"id":5,"content":"<x>"},{"id":7,"content":"<x>"})", "<x>"),
+            (std::vector<int32_t>{5}));
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The hand-written scanners against PCRE2 with the same pattern.
+// The hand-written scanners against the engine with the same pattern.
 #include "coordinator/text/split_scanners.h"
 
 #include <random>
@@ -45,7 +45,7 @@ class ScannerTest : public testing::TestWithParam<std::string_view> {
   std::optional<Regex> regex_;
 };
 
-TEST_P(ScannerTest, AgreesWithPcre2OnEveryCodePoint) {
+TEST_P(ScannerTest, AgreesWithTheEngineOnEveryCodePoint) {
   for (char32_t c = 0; c < 0x110000; ++c) {
     if (c >= 0xD800 && c < 0xE000) continue;
     std::string text = "a";
@@ -59,7 +59,7 @@ TEST_P(ScannerTest, AgreesWithPcre2OnEveryCodePoint) {
   }
 }
 
-TEST_P(ScannerTest, AgreesWithPcre2OnRandomText) {
+TEST_P(ScannerTest, AgreesWithTheEngineOnRandomText) {
   static constexpr char32_t kChosen[] =
       U"'''sStTrReEvVmMlLdD\u017F  \n\n\r\t\u00A0\u3000\u180E\u2028aZ09.,!-\u0301é中²½٣";
   constexpr size_t kChosenCount = std::size(kChosen) - 1;
