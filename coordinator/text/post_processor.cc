@@ -16,6 +16,9 @@ absl::StatusOr<PostProcessor> PostProcessor::from_json(const Json& spec, int32_t
 absl::Status PostProcessor::add(const Json& spec, int32_t vocabulary_size) {
   ASSIGN_OR_RETURN(const std::string type, type_member(spec, "post_processor"));
   if (type == "TemplateProcessing") return add_template(spec, vocabulary_size);
+  if (type == "BertProcessing" || type == "RobertaProcessing") {
+    return add_pair(spec, type, vocabulary_size);
+  }
   if (type == "ByteLevel") return absl::OkStatus();  // It moves offsets, never ids.
   if (type == "Sequence") {
     const Json& parts = member(spec, "processors");
@@ -27,8 +30,27 @@ absl::Status PostProcessor::add(const Json& spec, int32_t vocabulary_size) {
   }
   return invalid_argument(
       "post_processor \"{:.60}\" is not supported; supported: Sequence, TemplateProcessing, "
-      "ByteLevel",
+      "BertProcessing, RobertaProcessing, ByteLevel",
       type);
+}
+
+// {"cls": [text, id], "sep": [text, id]}: one token in front and one behind.
+absl::Status PostProcessor::add_pair(const Json& spec, const std::string& type,
+                                     int32_t vocabulary_size) {
+  const auto id_of = [&](const char* key) -> absl::StatusOr<int32_t> {
+    const Json& token = member(spec, key);
+    if (!token.is_array() || token.size() != 2 || !token[1].is_number_integer() || token[1] < 0 ||
+        token[1] >= vocabulary_size) {
+      return invalid_argument("post_processor \"{}\": \"{}\" must be [text, id of a token]", type,
+                              key);
+    }
+    return token[1].get<int32_t>();
+  };
+  ASSIGN_OR_RETURN(const int32_t begin, id_of("cls"));
+  ASSIGN_OR_RETURN(const int32_t end, id_of("sep"));
+  before_.insert(before_.begin(), begin);
+  after_.push_back(end);
+  return absl::OkStatus();
 }
 
 absl::Status PostProcessor::add_template(const Json& spec, int32_t vocabulary_size) {

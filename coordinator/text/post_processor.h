@@ -25,6 +25,7 @@ class PostProcessor {
 
  private:
   absl::Status add(const Json& spec, int32_t vocabulary_size);
+  absl::Status add_pair(const Json& spec, const std::string& type, int32_t vocabulary_size);
   absl::Status add_template(const Json& spec, int32_t vocabulary_size);
 
   std::vector<int32_t> before_;

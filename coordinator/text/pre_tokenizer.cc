@@ -12,7 +12,8 @@ namespace lockstep {
 namespace {
 
 constexpr const char* kSupported =
-    "Sequence, ByteLevel, Split, Metaspace, Digits, Punctuation, Whitespace, WhitespaceSplit";
+    "Sequence, ByteLevel, Split, CharDelimiterSplit, FixedLength, Metaspace, Digits, Punctuation, "
+    "Whitespace, WhitespaceSplit, BertPreTokenizer";
 
 constexpr size_t kMaxSteps = 32;
 
@@ -28,6 +29,18 @@ std::vector<Span> find_characters(std::string_view text, bool (*is_delimiter)(ch
       spans.push_back({offset, end, is_match});
     }
     offset = end;
+  }
+  return spans;
+}
+
+// Parts of `length` characters each; the last may be shorter.
+std::vector<Span> cut_to_length(std::string_view text, size_t length) {
+  std::vector<Span> spans;
+  size_t characters = 0;
+  for (size_t offset = 0; offset < text.size(); ++characters) {
+    if (characters % length == 0) spans.push_back({offset, offset, false});
+    offset += code_point_at(text, offset).bytes;
+    spans.back().end = offset;
   }
   return spans;
 }
@@ -159,9 +172,20 @@ absl::Status PreTokenizer::add(const Json& spec) {
     for (const Json& part : parts) RETURN_IF_ERROR(add(part));
     return absl::OkStatus();
   }
+  if (type == "BertPreTokenizer") {
+    RETURN_IF_ERROR(add({{"type", "WhitespaceSplit"}}));
+    return add({{"type", "Punctuation"}});
+  }
   Step step;
   if (type == "Split") {
     RETURN_IF_ERROR(read_split(spec, what, &step));
+  } else if (type == "CharDelimiterSplit") {
+    ASSIGN_OR_RETURN(const std::string delimiter, character_member(spec, "delimiter", what));
+    step.pattern = Pattern::from_string(delimiter);
+    step.behavior = Behavior::kRemoved;
+  } else if (type == "FixedLength") {
+    step.kind = Kind::kFixedLength;
+    ASSIGN_OR_RETURN(step.length, int_member(spec, "length", what, 1, INT32_MAX));
   } else if (type == "ByteLevel") {
     RETURN_IF_ERROR(read_byte_level(spec, what, &step));
   } else if (type == "Metaspace") {
@@ -228,6 +252,8 @@ absl::Status PreTokenizer::run(const Step& step, Piece piece, std::vector<Piece>
   std::vector<Span> spans;
   if (!step.cut) {
     spans = {{0, piece.text.size(), false}};
+  } else if (step.kind == Kind::kFixedLength) {
+    spans = cut_to_length(piece.text, static_cast<size_t>(step.length));
   } else if (step.pattern.has_value()) {
     ASSIGN_OR_RETURN(spans, step.pattern->find_all(piece.text));
   } else if (step.is_delimiter != nullptr) {

@@ -29,7 +29,7 @@ class PreTokenizer {
   absl::StatusOr<std::vector<Piece>> split(Piece text) const;
 
  private:
-  enum class Kind { kSplit, kByteLevel, kMetaspace, kCharacters };
+  enum class Kind { kSplit, kByteLevel, kMetaspace, kCharacters, kFixedLength };
   enum class Behavior { kIsolated, kRemoved, kMergedWithPrevious, kMergedWithNext, kContiguous };
   enum class Prepend { kAlways, kFirst, kNever };
   struct Step {
@@ -41,6 +41,7 @@ class PreTokenizer {
     std::optional<Pattern> pattern;
     std::string replacement;                   // Metaspace's mark.
     bool (*is_delimiter)(char32_t) = nullptr;  // kCharacters.
+    int64_t length = 0;                        // kFixedLength: in characters.
   };
 
   static absl::StatusOr<Behavior> read_behavior(const Json& value, const std::string& what);

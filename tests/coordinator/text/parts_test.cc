@@ -71,6 +71,27 @@ TEST(PreTokenizerTest, CutsDigitsPunctuationAndBlanks) {
   EXPECT_EQ(words(R"({"type":"Whitespace"})", " a_1\tb.,c "), (Words{"a_1", "b", ".,", "c"}));
 }
 
+TEST(PreTokenizerTest, CutsAtADelimiterToALengthAndAsBertDoes) {
+  EXPECT_EQ(words(R"({"type":"CharDelimiterSplit","delimiter":"|"})", "a||b|c|"),
+            (Words{"a", "b", "c"}));
+  EXPECT_EQ(words(R"({"type":"FixedLength","length":3})", "abcde\u00e9fg\u6f22"),
+            (Words{"abc", "de\u00e9", "fg\u6f22"}));
+  EXPECT_EQ(words(R"({"type":"BertPreTokenizer"})", "Hey, friend!  \u00e9\u6f22\u3002x$y"),
+            (Words{"Hey", ",", "friend", "!", "\u00e9\u6f22", "\u3002", "x", "$", "y"}));
+}
+
+TEST(PostProcessorTest, BertAndRobertaPutOneTokenOnEachSide) {
+  for (const std::string type : {"BertProcessing", "RobertaProcessing"}) {
+    const auto tokenizer = Tokenizer::parse(
+        spec_with(R"("post_processor":{"type":")" + type + R"(","sep":["c",3],"cls":["a",0]})"));
+    ASSERT_TRUE(tokenizer.ok()) << tokenizer.status();
+    EXPECT_EQ(*(*tokenizer)->encode("b", {.add_special = true}), (std::vector<int32_t>{0, 1, 3}));
+    EXPECT_FALSE(Tokenizer::parse(spec_with(R"("post_processor":{"type":")" + type +
+                                            R"(","sep":["c",30],"cls":["a",0]})"))
+                     .ok());
+  }
+}
+
 TEST(PreTokenizerTest, ByteLevelWritesEveryByteAsACharacter) {
   EXPECT_EQ(words(R"({"type":"ByteLevel","add_prefix_space":true})", "a \n\xC3\xA9"),
             (Words{"\xC4\xA0"
