@@ -25,6 +25,21 @@ TEST(CommandsTest, TokenizeGivesIdsAndTheirText) {
   EXPECT_EQ(run_lockstep({"tokenize", "--jsonl"}, {.input = "17\n"}).code, 2);
 }
 
+TEST(CommandsTest, ATextThatFailsIsTheErrorOfItsLineAlone) {
+  const TemporaryFolder folder;
+  folder.write("tokenizer.json",
+               R"({"model":{"type":"BPE","vocab":{"a":0,"b":1},"merges":[]},"pre_tokenizer":)"
+               R"({"type":"Split","behavior":"Isolated","pattern":{"Regex":"(a*)*\\1$"}}})");
+  const ProcessResult result =
+      run_lockstep({"tokenize", folder.path(), "--jsonl"},
+                   {.input = "\"" + std::string(5000, 'a') + "b\"\n\"ab\"\n"});
+  ASSERT_EQ(result.code, 0) << result.err;
+  const size_t end = result.out.find('\n');
+  const auto failed = nlohmann::json::parse(result.out.substr(0, end));
+  EXPECT_NE(failed.value("error", "").find("retry-limit"), std::string::npos) << failed;
+  EXPECT_EQ(nlohmann::json::parse(result.out.substr(end + 1))["ids"], nlohmann::json({0, 1}));
+}
+
 TEST(CommandsTest, TokenizeKeepsSpecialTokensInItsTextAndInItsInputWhereAsked) {
   const auto line = [](const std::vector<std::string>& more) {
     std::vector<std::string> arguments = {"tokenize", "--text", "One.<|end|>"};

@@ -98,7 +98,7 @@ INSTANTIATE_TEST_SUITE_P(All, PatternFileTest, testing::Values("published", "dia
 
 // Quadratic work would be thousands of steps per character.
 void expect_linear_work(const std::string& pattern) {
-  constexpr size_t kCharacters = 20'000, kMaxSteps = 150;
+  constexpr size_t kCharacters = 5'000, kMaxSteps = 150;
   const auto program = program_of(pattern);
   ASSERT_TRUE(program.has_value()) << pattern;
   for (const std::string unit :
