@@ -69,8 +69,7 @@ absl::Status AddedTokens::add(const Json& spec, const Vocabulary& vocabulary) {
     token.id = *listed;
     if (!token.special) special_.erase(token.id);
     if (token.special) special_.insert(token.id);
-    *std::find_if(tokens_.begin(), tokens_.end(),
-                  [&](const Token& other) { return other.id == token.id; }) = std::move(token);
+    tokens_[places_[token.id]] = std::move(token);
     return absl::OkStatus();
   }
 
@@ -142,6 +141,7 @@ std::vector<Segment> AddedTokens::split(std::string_view text, const StringTrie&
   if (trie.empty()) return {{-1, 0, text.size()}};
   std::vector<Segment> segments;
   size_t covered = 0;
+  size_t run_begin = 1, run_end = 0;  // Blanks that were walked over: tokens may be blanks, too.
   for (size_t offset = 0; offset < text.size();) {
     const StringTrie::Match match = trie.find_at(text, offset);
     if (match.value < 0) {
@@ -156,7 +156,11 @@ std::vector<Segment> AddedTokens::split(std::string_view text, const StringTrie&
     if (token.single_word && is_inside_word(text, begin, end)) continue;
     if (token.lstrip)
       begin = std::max(blanks_begin(text, begin, std::min(covered, begin)), covered);
-    if (token.rstrip) end = blanks_end(text, end);
+    if (token.rstrip) {
+      const bool known = run_begin <= end && end <= run_end;
+      if (!known) run_begin = end, run_end = blanks_end(text, end);
+      end = run_end;
+    }
     if (covered < begin) segments.push_back({-1, covered, begin});
     if (begin < end) segments.push_back({token.id, begin, end});
     covered = end;

@@ -33,7 +33,7 @@ TEST(CommandsTest, ATextThatFailsIsTheErrorOfItsLineAlone) {
   const ProcessResult result =
       run_lockstep({"tokenize", folder.path(), "--jsonl"},
                    {.input = "\"" + std::string(5000, 'a') + "b\"\n\"ab\"\n"});
-  ASSERT_EQ(result.code, 0) << result.err;
+  EXPECT_NE(result.code, 0);
   const size_t end = result.out.find('\n');
   const auto failed = nlohmann::json::parse(result.out.substr(0, end));
   EXPECT_NE(failed.value("error", "").find("retry-limit"), std::string::npos) << failed;
