@@ -10,41 +10,22 @@
 #include "base/math.h"
 #include "models/config_keys.h"
 #include "models/config_layers.h"
+#include "models/config_quantization.h"
 #include "models/query_scales.h"
 #include "models/rope.h"
+#include "models/size_names.h"
 
 namespace lockstep {
 namespace {
-
-// {"quant_method": "lockstep", "scheme": "q4", "version": 1}; whose schemes there are is not known
-// here.
-absl::Status read_quantization(const Json& json, Config& config) {
-  const auto found = json.find("quantization_config");
-  if (found == json.end() || found->is_null()) return absl::OkStatus();
-  const auto field = [&](const char* key) {
-    return found->is_object() && found->contains(key) ? (*found)[key] : Json();
-  };
-  if (field("quant_method") != "lockstep") {
-    return invalid_argument(
-        "quantization_config: {} is not supported; supported: weights stored as float32, bfloat16 "
-        "or float16, or by `lockstep quantize`",
-        describe(field("quant_method").is_null() ? *found : field("quant_method")));
-  }
-  if (field("version") != 1 || !field("scheme").is_string()) {
-    return invalid_argument(
-        "quantization_config: wanted version 1 and a scheme, found version {} and {}: was it "
-        "written by a newer lockstep?",
-        describe(field("version")), describe(field("scheme")));
-  }
-  config.scheme = field("scheme").get<std::string>();
-  return absl::OkStatus();
-}
 
 absl::Status read_sizes(const Json& json, const Family& family, Config& config) {
   ASSIGN_OR_RETURN(config.vocab_size, get_count(json, "vocab_size", 1 << 24));
   ASSIGN_OR_RETURN(config.hidden_size, get_count(json, "hidden_size", kMostColumns));
   std::optional<int64_t> ffn;
-  if (family.ffn_per_hidden != 0) ffn = family.ffn_per_hidden * config.hidden_size;
+  if (family.ffn_per_hidden != 0) {
+    const double hidden = static_cast<double>(config.hidden_size);
+    ffn = static_cast<int64_t>(family.ffn_per_hidden * hidden);
+  }
   ASSIGN_OR_RETURN(config.intermediate_size,
                    get_count(json, "intermediate_size", kMostColumns, ffn));
   ASSIGN_OR_RETURN(const int64_t layers, get_count(json, "num_hidden_layers", 1024));
@@ -84,10 +65,17 @@ struct Activation {
   Function function;
 };
 constexpr Activation kActivations[] = {
-    {"silu", Function::kSilu},         {"swish", Function::kSilu},
-    {"gelu", Function::kGelu},         {"gelu_pytorch_tanh", Function::kGeluTanh},
-    {"gelu_new", Function::kGeluTanh}, {"relu", Function::kRelu},
-    {"relu2", Function::kReluSquared}, {"sqrelu", Function::kReluSquared},
+    {"silu", Function::kSilu},
+    {"swish", Function::kSilu},
+    {"gelu", Function::kGelu},
+    {"gelu_python", Function::kGelu},
+    {"gelu_pytorch_tanh", Function::kGeluTanh},
+    {"gelu_new", Function::kGeluTanh},
+    {"gelu_fast", Function::kGeluTanh},  // The same formula, with sqrt(2 / pi) to 8 digits.
+    {"gelu_accurate", Function::kGeluTanh},
+    {"relu", Function::kRelu},
+    {"relu2", Function::kReluSquared},
+    {"sqrelu", Function::kReluSquared},
 };
 
 absl::StatusOr<Function> read_activation(const Json& json, const Family& family,
@@ -237,11 +225,6 @@ absl::StatusOr<double> read_ropes(const Json& json, const Family& family, Config
     ASSIGN_OR_RETURN(facts.dim, get_count(json, "rotary_dim", config.head_dim, config.head_dim));
   }
   Json full = json, window = Json::object();
-  if (reads_key(family, "mrope_section") && full["rope_parameters"].is_object()) {
-    // Which positions turn which columns: of text all three are alike.
-    for (const char* key : {"mrope_section", "mrope_interleaved"})
-      full["rope_parameters"].erase(key);
-  }
   if (family.window_rope_theta != 0) {
     ASSIGN_OR_RETURN(window["rope_theta"],
                      get_double(json, "rope_local_base_freq", family.window_rope_theta));
@@ -274,17 +257,22 @@ absl::StatusOr<double> read_ropes(const Json& json, const Family& family, Config
   return rope.reach;
 }
 
+// Every key is read, harmless by a rule, or an error.
+absl::Status check_keys(const Json& json, const ConfigSource& source, const Family& family) {
+  ASSIGN_OR_RETURN(const Json beside, unknown_keys(source.beside, Family{}));
+  ASSIGN_OR_RETURN(const Json unknown, unknown_keys(json, family));
+  const UnknownKeys all[] = {{"", beside},
+                             {source.object.empty() ? "" : source.object + ".", unknown}};
+  return refuse_unknown(all);
+}
+
 absl::Status read_all(const Json& json, const Family& family, int64_t max_context_override,
                       Config& config) {
-  if (!json.is_object()) return invalid_argument("wanted an object, found {}", describe(json));
-  if (family.check != nullptr) RETURN_IF_ERROR(family.check(json));
-  RETURN_IF_ERROR(check_keys(json, family));
   RETURN_IF_ERROR(read_sizes(json, family, config));
   RETURN_IF_ERROR(read_maths(json, family, config));
   if (family.refine != nullptr) RETURN_IF_ERROR(family.refine(json, config));
   RETURN_IF_ERROR(read_factors(json, family, config));
   RETURN_IF_ERROR(read_dtype(json, config));
-  RETURN_IF_ERROR(read_quantization(json, config));
   RETURN_IF_ERROR(read_layers(json, family, config));
   ASSIGN_OR_RETURN(config.experts,
                    read_experts(json, family.experts, config.layers, config.intermediate_size));
@@ -297,39 +285,69 @@ absl::Status read_all(const Json& json, const Family& family, int64_t max_contex
 
 }  // namespace
 
-absl::Status ignore_keys(Json& json, const std::vector<std::string>& keys) {
-  for (const std::string& key : keys) {
-    const size_t dot = key.find('.');
-    const std::string outer = key.substr(0, dot);
-    Json* object = &json;
-    std::string inner = outer;
-    if (dot != std::string::npos && json.is_object() && json.contains(outer)) {
-      object = &json[outer];
-      inner = key.substr(dot + 1);
-    }
-    if (!object->is_object() || object->erase(inner) == 0) {
-      return invalid_argument("--ignore-config {}: the config has no such key", printable(key));
-    }
+namespace {
+
+// Takes the member at this path away; its names may have dots in them. Null: there is none.
+std::optional<Json> take(Json& json, std::string_view path) {
+  if (!json.is_object()) return std::nullopt;
+  if (const auto whole = json.find(std::string(path)); whole != json.end()) {
+    std::optional<Json> value = *whole;
+    json.erase(whole);
+    return value;
   }
-  return absl::OkStatus();
+  for (size_t dot = path.find('.'); dot != path.npos; dot = path.find('.', dot + 1)) {
+    const auto inner = json.find(std::string(path.substr(0, dot)));
+    if (inner == json.end()) continue;
+    if (auto value = take(*inner, path.substr(dot + 1)); value.has_value()) return value;
+  }
+  return std::nullopt;
 }
 
-absl::StatusOr<Config> parse_config(const Json& json, std::string_view file,
+}  // namespace
+
+absl::StatusOr<Json> ignore_keys(Json& json, const std::vector<std::string>& keys) {
+  Json ignored = Json::object();
+  for (const std::string& key : keys) {
+    std::optional<Json> value = take(json, key);
+    for (const std::string_view object : kTextObjects) {
+      if (value.has_value() || !json.is_object()) break;
+      const auto text = json.find(std::string(object));
+      if (text != json.end()) value = take(*text, key);
+    }
+    if (!value.has_value()) {
+      return invalid_argument("--ignore-config {}: the config has no such key", printable(key));
+    }
+    ignored[key.substr(key.rfind('.') + 1)] = *std::move(value);
+  }
+  return ignored;
+}
+
+absl::StatusOr<Config> parse_config(const Json& json, const ConfigSource& source,
                                     std::string_view architecture, const Family& family,
                                     int64_t max_context_override) {
-  Config config;
-  config.architecture = architecture;
-  Json ours = json;
-  absl::Status status = use_our_names(ours, family);
-  if (family.defaults != nullptr && ours.is_object()) {
-    const Json defaults = Json::parse(family.defaults);
-    for (const auto& [key, value] : defaults.items()) {
-      if (Json& own = ours[key]; own.is_null()) own = value;
+  const auto read = [&]() -> absl::StatusOr<Config> {
+    if (!json.is_object()) return invalid_argument("wanted an object, found {}", describe(json));
+    Config config;
+    config.architecture = architecture;
+    Json ours = json;
+    RETURN_IF_ERROR(use_our_names(ours, family));
+    ASSIGN_OR_RETURN(config.scheme, read_quantization(ours));
+    RETURN_IF_ERROR(check_ignored_sizes(source.ignored, ours, family));
+    if (family.defaults != nullptr) {
+      const Json defaults = Json::parse(family.defaults);
+      for (const auto& [key, value] : defaults.items()) {
+        if (Json& own = ours[key]; own.is_null()) own = value;
+      }
     }
-  }
-  if (status.ok()) status = read_all(ours, family, max_context_override, config);
-  if (status.ok()) return config;
-  return invalid_argument("{}: {}", file, with_published_name(json, family, message_of(status)));
+    if (family.check != nullptr) RETURN_IF_ERROR(family.check(ours));
+    RETURN_IF_ERROR(check_keys(ours, source, family));
+    RETURN_IF_ERROR(read_all(ours, family, max_context_override, config));
+    return config;
+  };
+  absl::StatusOr<Config> config = read();
+  if (config.ok()) return config;
+  return invalid_argument("{}: {}", source.file,
+                          with_published_name(json, family, message_of(config.status())));
 }
 
 }  // namespace lockstep

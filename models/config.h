@@ -96,13 +96,25 @@ inline AxisSize kv_heads(const Config& c) {
 inline AxisSize ffn(const Config& c) { return {Axis::kFfn, c.intermediate_size, 1}; }
 inline AxisSize vocab(const Config& c) { return {Axis::kVocab, c.vocab_size, 1}; }
 
-// Takes away keys that the user says to ignore: "key", or "object.key" for one within an object.
-// One that is not there is an error.
-absl::Status ignore_keys(Json& json, const std::vector<std::string>& keys);
+// Names of the object that has the text part of a multimodal model.
+inline constexpr std::string_view kTextObjects[] = {"text_config", "language_config", "llm_config"};
 
-// Errors are one line that begins with `file`. `max_context_override` of 0: what the model says;
+// Takes away keys that the user says to ignore, and returns them: "key", "object.key" for one
+// within an object; those of a text part's object by "key", too. Names may have dots in them. One
+// that is not there is an error.
+absl::StatusOr<Json> ignore_keys(Json& json, const std::vector<std::string>& keys);
+
+// The origin of a model's config.
+struct ConfigSource {
+  std::string file;
+  std::string object = "";        // One of kTextObjects that has it; "": the file itself.
+  Json beside = Json::object();   // The other keys of the file that may matter.
+  Json ignored = Json::object();  // By ignore_keys().
+};
+
+// Errors are one line that begins with the file. `max_context_override` of 0: what the model says;
 // more than the model was made for (with its rotary scaling) is an error.
-absl::StatusOr<Config> parse_config(const Json& json, std::string_view file,
+absl::StatusOr<Config> parse_config(const Json& json, const ConfigSource& source,
                                     std::string_view architecture, const Family& family,
                                     int64_t max_context_override);
 

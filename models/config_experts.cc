@@ -79,15 +79,20 @@ absl::Status read_expert_layers(const Json& json, ExpertConfig& experts) {
 
 }  // namespace
 
+std::vector<std::string_view> expert_keys(const FamilyExperts& family) {
+  if (family.count_key.empty()) return {};
+  std::vector<std::string_view> keys = {family.count_key, "num_experts_per_tok"};
+  if (family.size != 0) keys.push_back("moe_intermediate_size");
+  if (family.shared_size != 0) keys.push_back("shared_expert_intermediate_size");
+  if (!family.always_renormalised) keys.push_back("norm_topk_prob");
+  if (family.by_layer) keys.insert(keys.end(), {"decoder_sparse_step", "mlp_only_layers"});
+  if (family.grouped) keys.insert(keys.end(), std::begin(kGroupedKeys), std::end(kGroupedKeys));
+  return keys;
+}
+
 bool reads_expert_key(const FamilyExperts& family, std::string_view key) {
-  if (family.count_key.empty()) return false;
-  const bool by_layer = key == "decoder_sparse_step" || key == "mlp_only_layers";
-  return key == family.count_key || key == "num_experts_per_tok" ||
-         (key == "moe_intermediate_size" && family.size != 0) ||
-         (key == "shared_expert_intermediate_size" && family.shared_size != 0) ||
-         (key == "norm_topk_prob" && !family.always_renormalised) ||
-         (by_layer && family.by_layer) ||
-         (family.grouped && std::ranges::find(kGroupedKeys, key) != std::end(kGroupedKeys));
+  const std::vector<std::string_view> keys = expert_keys(family);
+  return std::ranges::find(keys, key) != keys.end();
 }
 
 absl::StatusOr<std::vector<size_t>> read_layer_list(const Json& json, std::string_view key,

@@ -38,7 +38,8 @@ struct ExpertConfig {
   std::vector<bool> in_layer;  // [layers]; others have a dense MLP.
 };
 
-// Whether a family with these experts reads the key.
+// The keys that a family with these experts reads, and whether one is among them.
+std::vector<std::string_view> expert_keys(const FamilyExperts& family);
 bool reads_expert_key(const FamilyExperts& family, std::string_view key);
 
 // The layers that a list names; none where the key is missing.

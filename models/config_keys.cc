@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "models/config_keys.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
+#include <iterator>
 #include <string>
+
+#include "models/key_rules.h"
 
 namespace lockstep {
 namespace {
@@ -33,118 +38,17 @@ constexpr std::string_view kKnownKeys[] = {
     "original_max_position_embeddings",
 };
 
-// Keys that decide nothing that is computed here: training, other programs, the reference's ways of
-// computing the same (pretraining_tp), and old places of generation settings.
-constexpr std::string_view kHarmlessKeys[] = {
-    "_name_or_path",
-    "_commit_hash",
-    "_attn_implementation",
-    "_attn_implementation_autoset",
-    "attn_implementation",
-    "model_type",
-    "transformers_version",
-    "use_cache",
-    "initializer_range",
-    "attention_dropout",
-    "attention_probs_dropout_prob",
-    "hidden_dropout_prob",
-    "hidden_dropout",
-    "resid_pdrop",
-    "embd_pdrop",
-    "mlp_dropout",
-    "pad_token_id",
-    "sep_token_id",
-    "decoder_start_token_id",
-    "pretraining_tp",
-    "output_attentions",
-    "output_hidden_states",
-    "return_dict",
-    "return_dict_in_generate",
-    "output_scores",
-    "tokenizer_class",
-    "auto_map",
-    "chunk_size_feed_forward",
-    "problem_type",
-    "id2label",
-    "label2id",
-    "num_labels",
-    "pruned_heads",
-    "finetuning_task",
-    "task_specific_params",
-    "prefix",
-    "torchscript",
-    "tie_encoder_decoder",
-    "temperature",
-    "top_k",
-    "top_p",
-    "min_p",
-    "typical_p",
-    "repetition_penalty",
-    "length_penalty",
-    "diversity_penalty",
-    "do_sample",
-    "early_stopping",
-    "max_length",
-    "min_length",
-    "max_new_tokens",
-    "num_beams",
-    "num_beam_groups",
-    "num_return_sequences",
-    "no_repeat_ngram_size",
-    "encoder_no_repeat_ngram_size",
-    "exponential_decay_length_penalty",
-    "bad_words_ids",
-    "begin_suppress_tokens",
-    "suppress_tokens",
-    "forced_bos_token_id",
-    "forced_eos_token_id",
-    "remove_invalid_values",
-    "unsloth_version",
-    "unsloth_fixed",
-    "_flash_attn_2_enabled",
-    "model_max_length",
-    "output_router_logits",
-    "router_aux_loss_coef",
-    "router_jitter_noise",
-    "cache_implementation",
-    "classifier_dropout",
-    "attn_pdrop",
-    "residual_dropout",
-    "embedding_dropout",
-    "gradient_checkpointing",
-    "summary_activation",
-    "summary_first_dropout",
-    "summary_proj_to_labels",
-    "summary_type",
-    "summary_use_proj",
-    "attention_softmax_in_fp32",
-    "scale_attention_softmax_in_fp32",
-    "bias_dropout_fusion",
-    "masked_softmax_fusion",
-    "skip_bias_add",
-    "unk_token_id",
-    "dropout",
-    "layerdrop",
-    "init_std",
-    "emb_pdrop",
-    "embedding_fraction",
-    "emb_dropout_prob",
-    "attn_dropout_prob",
-    "use_flash_attn",
-    "use_cache_quantization",
-    "use_cache_kernel",
-    "softmax_in_fp32",
-    "bf16",
-    "fp16",
-    "fp32",
-    "ep_size",
-    "aux_loss_alpha",
-    "seq_aux",
-    "init_config",
-    "init_device",
-    "tokenizer_name",
-    "verbose",
-};
+// Keys of Mamba-2, by the names of Bamba and Granite 4; some of them decide nothing.
+constexpr std::string_view kMambaKeys[] = {
+    "mamba_d_conv",      "mamba_conv_bias",       "mamba_n_heads",     "mamba_n_groups",
+    "mamba_d_state",     "mamba_d_head",          "mamba_expand",      "mamba_proj_bias",
+    "use_bias",          "time_step_limit",       "time_step_min",     "time_step_max",
+    "time_step_floor",   "time_step_rank",        "mamba_chunk_size",  "chunk_size",
+    "use_mamba_kernels", "mamba_ssm_cache_dtype", "num_logits_to_keep"};
+
+// How many experts there are has three names in published files.
+constexpr std::string_view kExpertCounts[] = {"num_experts", "num_local_experts",
+                                              "n_routed_experts"};
 
 template <typename Range>
 bool contains(const Range& range, std::string_view key) {
@@ -162,14 +66,6 @@ absl::StatusOr<int64_t> get_count(const Json& json, std::string_view key, int64_
   return value;
 }
 
-// Of Mamba-2, by the names of Bamba and Granite 4, and some that decide nothing.
-constexpr std::string_view kMambaKeys[] = {
-    "mamba_d_conv",      "mamba_conv_bias",       "mamba_n_heads",     "mamba_n_groups",
-    "mamba_d_state",     "mamba_d_head",          "mamba_expand",      "mamba_proj_bias",
-    "use_bias",          "time_step_limit",       "time_step_min",     "time_step_max",
-    "time_step_floor",   "time_step_rank",        "mamba_chunk_size",  "chunk_size",
-    "use_mamba_kernels", "mamba_ssm_cache_dtype", "num_logits_to_keep"};
-
 bool is_known_key(std::string_view key) { return contains(kKnownKeys, key); }
 
 bool reads_key(const Family& family, std::string_view key) {
@@ -177,17 +73,43 @@ bool reads_key(const Family& family, std::string_view key) {
          (family.mamba && contains(kMambaKeys, key));
 }
 
-absl::Status check_keys(const Json& json, const Family& family) {
+std::vector<std::string_view> read_keys(const Family& family) {
+  std::vector<std::string_view> keys(std::begin(kKnownKeys), std::end(kKnownKeys));
+  std::ranges::copy_if(family.keys, std::back_inserter(keys),
+                       [](auto key) { return !key.empty(); });
+  if (family.mamba) keys.insert(keys.end(), std::begin(kMambaKeys), std::end(kMambaKeys));
+  for (const std::string_view key : expert_keys(family.experts)) keys.push_back(key);
+  return keys;
+}
+
+absl::StatusOr<Json> unknown_keys(const Json& json, const Family& family) {
+  Json unknown = Json::object();
   for (const auto& [key, value] : json.items()) {
-    if (value.is_null() || value == false) continue;
-    if (contains(kKnownKeys, key) || contains(kHarmlessKeys, key)) continue;
-    if (reads_key(family, key) || reads_expert_key(family.experts, key)) continue;
-    return invalid_argument(
-        "{0}: unknown here and may change what the model computes (found {1}); "
-        "--ignore-config {0} runs without it",
-        printable(key), describe(value));
+    if (is_known_key(key) || reads_key(family, key)) continue;
+    if (reads_expert_key(family.experts, key)) continue;
+    ASSIGN_OR_RETURN(const bool harmless, is_harmless(key, value, family));
+    if (!harmless) unknown[key] = value;
   }
-  return absl::OkStatus();
+  return unknown;
+}
+
+absl::Status refuse_unknown(std::span<const UnknownKeys> unknown) {
+  constexpr size_t kMaxNamed = 32;
+  std::vector<std::string> names, values, flags;
+  for (const auto& [inside, keys] : unknown) {
+    for (const auto& [key, value] : keys.items()) {
+      names.push_back(inside + printable(key));
+      values.push_back(describe(value));
+      flags.push_back("--ignore-config " + names.back());
+    }
+  }
+  if (names.empty()) return absl::OkStatus();
+  const size_t all = names.size();
+  for (auto* list : {&names, &values, &flags}) list->resize(std::min(all, kMaxNamed));
+  return invalid_argument(
+      "{}{}: unknown here and may change what the model computes (found {}); {} runs without {}",
+      fmt::join(names, ", "), all > kMaxNamed ? fmt::format(" and {} more", all - kMaxNamed) : "",
+      fmt::join(values, ", "), fmt::join(flags, " "), all == 1 ? "it" : "them");
 }
 
 absl::Status check_only(const Json& json, std::span<const OnlyValue> only) {
@@ -200,29 +122,65 @@ absl::Status check_only(const Json& json, std::span<const OnlyValue> only) {
   return absl::OkStatus();
 }
 
+namespace {
+
+// The names that the config has for keys of ours: the family's, and those of any family.
+std::vector<KeyName> published_names(const Json& json, const Family& family) {
+  std::vector<KeyName> names;
+  std::ranges::copy_if(family.names, std::back_inserter(names),
+                       [](const KeyName& name) { return !name.published.empty(); });
+  names.push_back({"compression_config", "quantization_config"});
+  const std::string_view count =
+      reads_key(family, "num_local_experts") ? "num_local_experts" : family.experts.count_key;
+  for (const std::string_view name : kExpertCounts) {
+    if (!count.empty() && name != count && !reads_key(family, name)) names.push_back({name, count});
+  }
+  for (const auto& [key, value] :
+       json.get_ref<const Json::object_t&>()) {  // Older releases of transformers write it.
+    const std::string_view plain = std::string_view(key).substr(key.starts_with('_') ? 1 : 0);
+    if (plain != key && (is_known_key(plain) || reads_key(family, plain))) {
+      names.push_back({key, plain});
+    }
+  }
+  return names;
+}
+
+// A list by layer says how many there are.
+void count_layers(const Family& family, Json& json) {
+  for (const char* key : {"layers_block_type", "layer_types"}) {
+    const Json layers = json.value(key, Json());
+    if (!json.value("num_hidden_layers", Json()).is_null()) return;
+    if (layers.is_array() && reads_key(family, key)) json["num_hidden_layers"] = layers.size();
+  }
+}
+
+}  // namespace
+
 absl::Status use_our_names(Json& json, const Family& family) {
   if (!json.is_object()) return absl::OkStatus();
-  for (const KeyName& name : family.names) {
+  const Json published = json;  // Names may refer to its keys.
+  for (const KeyName& name : published_names(published, family)) {
     const auto found = json.find(std::string(name.published));
-    if (name.published.empty() || found == json.end()) continue;
+    if (found == json.end()) continue;
     const Json value = *found;
     json.erase(found);
     Json& ours = json[std::string(name.ours)];
     if (value.is_null()) continue;
-    if (!ours.is_null() && ours != value) {
+    if (!ours.is_null() && ours != value && !name.wins) {
       return invalid_argument("{} and {} are both there and differ: keep one", name.published,
                               name.ours);
     }
     ours = value;
   }
+  count_layers(family, json);
   return absl::OkStatus();
 }
 
 std::string with_published_name(const Json& json, const Family& family, std::string message) {
-  for (const KeyName& name : family.names) {
+  if (!json.is_object()) return message;
+  for (const KeyName& name : published_names(json, family)) {
     const std::string prefix = std::string(name.ours) + ":";
-    if (name.published.empty() || !message.starts_with(prefix)) continue;
-    if (!json.is_object() || !json.contains(std::string(name.published))) continue;
+    if (!message.starts_with(prefix) || !json.contains(std::string(name.published))) continue;
     return std::string(name.published) + message.substr(name.ours.size());
   }
   return message;

@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "base/json.h"
@@ -27,8 +28,20 @@ bool is_known_key(std::string_view key);
 // Whether it is one of Family::keys.
 bool reads_key(const Family& family, std::string_view key);
 
-// An error for each key that is neither known, nor the family's, nor harmless, null or false.
-absl::Status check_keys(const Json& json, const Family& family);
+// Every key that the family reads, in our names.
+std::vector<std::string_view> read_keys(const Family& family);
+
+// The members that are neither read by the family nor harmless by a rule (models/key_rules.h). An
+// error names a key whose value a rule refuses.
+absl::StatusOr<Json> unknown_keys(const Json& json, const Family& family);
+
+// One line that names them all, with the flags that ignore them; `inside` is the path to `unknown`,
+// "text_config." or "". Ok where there are none.
+struct UnknownKeys {
+  std::string inside;
+  Json keys;
+};
+absl::Status refuse_unknown(std::span<const UnknownKeys> unknown);
 
 // An error where a key of these is there, not null, and has another value.
 struct OnlyValue {
@@ -37,7 +50,8 @@ struct OnlyValue {
 };
 absl::Status check_only(const Json& json, std::span<const OnlyValue> only);
 
-// Gives keys of Family::names our names. Where both are there, they must say the same.
+// Gives keys our names: those of Family::names, and those that any family may have. Where both are
+// there, they must say the same.
 absl::Status use_our_names(Json& json, const Family& family);
 
 // A message about the key `ours: ...` with the name that the file has: json as it was published.

@@ -97,6 +97,11 @@ absl::Status read_chunks(const Json& json, Config& config) {
   return absl::OkStatus();
 }
 
+// Attention to the positions that an indexer chooses: all, as far as a context goes here.
+bool is_indexed(const Json& type) {
+  return type == "indexed_attention" || type == "deepseek_sparse_attention";
+}
+
 // layer_types is by layer what the other keys say for all; where it is read, it decides.
 absl::Status read_layer_types(const Json& json, const Family& family, Config& config) {
   if (!json.contains("layer_types") || json["layer_types"].is_null()) return absl::OkStatus();
@@ -113,7 +118,8 @@ absl::Status read_layer_types(const Json& json, const Family& family, Config& co
     config.recurrent.in_layer[i] =
         !recurrent.empty() && (types[i] == recurrent || types[i] == "linear_attention");
     if (config.recurrent.in_layer[i]) continue;
-    const bool full = types[i] == "full_attention" || types[i] == "attention";
+    const bool full = types[i] == "full_attention" || types[i] == "attention" ||
+                      (config.most_positions > 0 && is_indexed(types[i]));
     if (!full && (!slides || types[i] != "sliding_attention")) {
       return invalid_argument("layer_types[{}]: {} is not supported; supported: full_attention, {}",
                               i, describe(types[i]), slides ? "sliding_attention" : recurrent);

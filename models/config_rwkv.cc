@@ -34,7 +34,14 @@ absl::Status read_rwkv4(const Json& json, Config& c) {
   return absl::OkStatus();
 }
 
-absl::Status read_rwkv5(const Json&, Config& c) { return read_heads(c); }
+absl::Status read_rwkv5(const Json& json, Config& c) {
+  RETURN_IF_ERROR(read_heads(c));
+  ASSIGN_OR_RETURN(const int64_t width,
+                   get_count(json, "attention_hidden_size", kMostColumns, c.hidden_size));
+  if (width == c.hidden_size) return absl::OkStatus();
+  return invalid_argument("attention_hidden_size: wanted hidden_size ({}), found {}", c.hidden_size,
+                          width);
+}
 
 absl::Status read_rwkv6(const Json& json, Config& c) {
   RETURN_IF_ERROR(read_heads(c));

@@ -18,6 +18,7 @@ namespace lockstep {
 struct KeyName {
   std::string_view published;
   std::string_view ours;
+  bool wins = false;  // It counts where ours says something else.
 };
 
 // A key that config.json may leave to the tensors: a dimension of one of them.
@@ -54,7 +55,7 @@ struct Family {
   bool rope_interleaved = false;  // Pairs (2i, 2i + 1) turn.
   bool yarn_is_longrope = false;  // The kinds "yarn" and "su" are older names of "longrope".
   bool rope_fixed_alpha = false;  // An alpha beside the kind "dynamic" is for every length.
-  int64_t ffn_per_hidden = 0;     // intermediate_size / hidden_size, where the key is missing.
+  double ffn_per_hidden = 0;      // intermediate_size / hidden_size, where the key is missing.
   int64_t positions = 0;          // max_position_embeddings where the key is missing.
   int64_t kv_heads = 0;           // Where the key is missing, not null; 0: num_attention_heads.
   int64_t head_dim = 0;           // 0: hidden_size / num_attention_heads.

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "models/models.h"
 
+#include <fmt/ranges.h>
+
 #include <optional>
 #include <utility>
 
 #include "base/file.h"
+#include "base/nearest.h"
+#include "models/config_quantization.h"
 #include "models/families/families.h"
 #include "models/python_json.h"
 #include "models/tensor_sizes.h"
@@ -28,7 +32,7 @@ constexpr Architectures (*kFamilies[])() = {
     families::qwen3_next::rows, families::gpt2::rows,       families::opt::rows,
     families::bloom::rows,      families::mpt::rows,        families::gpt_oss::rows,
     families::qwen1::rows,      families::deepseek::rows,   families::deepseek_sparse::rows,
-    families::rwkv4::rows,      families::rwkv5::rows,      families::rwkv6::rows,
+    families::rwkv5::rows,      families::rwkv4::rows,      families::rwkv6::rows,
     families::rwkv7::rows,      families::granite4::rows,   families::bamba::rows,
     families::nemotron_h::rows, families::gemma4::rows,     families::llama4::rows,
     families::mistral4::rows,   families::hunyuan::rows,    families::nemotron::rows,
@@ -40,13 +44,9 @@ std::vector<Architecture> all_rows() {
   return all;
 }
 
-std::string supported_names() {
-  std::string names;
-  for (const Architecture& known : architectures()) {
-    if (known.is != nullptr) continue;  // Another row has its name.
-    names += names.empty() ? known.name : fmt::format(", {}", known.name);
-  }
-  for (const std::string_view name : wrapper_names()) names += fmt::format(", {}", name);
+std::vector<std::string_view> all_names() {
+  std::vector<std::string_view> names = wrapper_names();
+  for (const Architecture& known : architectures()) names.push_back(known.name);
   return names;
 }
 
@@ -61,15 +61,18 @@ absl::StatusOr<const Architecture*> find_architecture(const Json& json) {
   const Json found =
       json.is_object() && json.contains("architectures") ? json["architectures"] : Json();
   if (!found.is_array() || found.size() != 1 || !found[0].is_string()) {
-    return invalid_argument("architectures: wanted a list of one name of {}, found {}",
-                            supported_names(), describe(found));
+    return invalid_argument(
+        "architectures: wanted a list of one name (docs/models.md has them), found {}",
+        describe(found));
   }
   const std::string name = found[0].get<std::string>();
   for (const Architecture& known : architectures()) {
     if (known.name == name && (known.is == nullptr || known.is(json))) return &known;
   }
-  return invalid_argument("architectures: \"{}\" is not supported; supported: {}", printable(name),
-                          supported_names());
+  return invalid_argument(
+      "architectures: \"{}\" is not supported; the nearest names that are: {} (docs/models.md has "
+      "all)",
+      printable(name), fmt::join(nearest(name, all_names(), 3), ", "));
 }
 
 absl::StatusOr<ModelDescription> describe_model(const std::filesystem::path& folder,
@@ -77,27 +80,31 @@ absl::StatusOr<ModelDescription> describe_model(const std::filesystem::path& fol
                                                 int64_t max_context_override) {
   const std::filesystem::path path = folder / "config.json";
   ASSIGN_OR_RETURN(const std::string text, read_file(path, kMostConfigBytes));
-  ASSIGN_OR_RETURN(Json json, parse_json(without_python_numbers(text), path.string()));
-  RETURN_IF_ERROR(ignore_keys(json, ignore_config_keys));
-  const absl::StatusOr<std::string> scope = unwrap_text(json);
-  if (!scope.ok()) return invalid_argument("{}: {}", path.string(), message_of(scope.status()));
+  ASSIGN_OR_RETURN(Json json, parse_python_json(text, path.string()));
+  ConfigSource source{.file = path.string()};
+  ASSIGN_OR_RETURN(source.ignored, ignore_keys(json, ignore_config_keys));
+  RETURN_IF_ERROR(check_quantization_file(folder, json));
+  absl::StatusOr<TextPart> part = unwrap_text(json);
+  if (!part.ok()) return invalid_argument("{}: {}", source.file, message_of(part.status()));
+  source.object = part->object;
+  source.beside = std::move(part->beside);
   const absl::StatusOr<const Architecture*> architecture = find_architecture(json);
   if (!architecture.ok()) {
-    return invalid_argument("{}: {}", path.string(), message_of(architecture.status()));
+    return invalid_argument("{}: {}", source.file, message_of(architecture.status()));
   }
   read_tensor_sizes(folder, (*architecture)->family, json);
   ModelDescription model;
-  ASSIGN_OR_RETURN(model.config, parse_config(json, path.string(), (*architecture)->name,
+  ASSIGN_OR_RETURN(model.config, parse_config(json, source, (*architecture)->name,
                                               (*architecture)->family, max_context_override));
   const std::filesystem::path name = std::filesystem::absolute(folder).lexically_normal();
   model.graph.model = name.has_filename() ? name.filename() : name.parent_path().filename();
   std::optional<Scope> wrapped;
-  const bool inside = scope->starts_with("model.");
-  if (!scope->empty() && !inside) wrapped.emplace(model.graph, *scope);
+  const bool inside = part->scope.starts_with("model.");
+  if (!part->scope.empty() && !inside) wrapped.emplace(model.graph, part->scope);
   model.graph.sequence_rules.set_rope_length_of_prompt(model.config.ntk_length > 0);
   (*architecture)->build(model.graph, model.config);
   wrapped.reset();  // It refers to the graph, which moves.
-  if (inside) model.graph.rename("model.", *scope + ".");
+  if (inside) model.graph.rename("model.", part->scope + ".");
   return model;
 }
 

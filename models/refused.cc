@@ -4,7 +4,6 @@
 namespace lockstep {
 namespace {
 
-constexpr std::string_view kMrope = "its text part turns by three positions per token (mrope)";
 constexpr std::string_view kStateSpace = "state space layers (Mamba) are missing here";
 constexpr std::string_view kEncoderDecoder = "it is an encoder with a decoder";
 constexpr std::string_view kEncoder = "it is an encoder, which writes nothing";
@@ -13,11 +12,6 @@ constexpr std::string_view kSparse = "sparse attention is missing here";
 constexpr std::string_view kStreams = "several residual streams (AltUp) are missing here";
 
 constexpr RefusedArchitecture kRefused[] = {
-    {"Qwen2VLForConditionalGeneration", kMrope},
-    {"Qwen2_5_VLForConditionalGeneration", kMrope},
-    {"Qwen3VLMoeForConditionalGeneration", kMrope},
-    {"Glm4vForConditionalGeneration", kMrope},
-    {"Glm4vMoeForConditionalGeneration", kMrope},
     {"DeepseekV4ForCausalLM", kSparse},
     {"Gemma3nForCausalLM", kStreams},
     {"Gemma3nForConditionalGeneration", kStreams},

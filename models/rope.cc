@@ -2,8 +2,11 @@
 #include "models/rope.h"
 
 #include <algorithm>
+#include <iterator>
 #include <string>
+#include <string_view>
 
+#include "models/config_keys.h"
 #include "models/rope_kinds.h"
 
 namespace lockstep {
@@ -12,18 +15,24 @@ namespace {
 constexpr double kLeastTheta = 1.0001;
 constexpr double kMostTheta = 1e15;
 
+// Images alone have several positions, each of which turns columns of its own: text has one.
+constexpr std::string_view kHarmlessKeys[] = {"rope_type", "type",          "rope_theta",
+                                              kRotaryPart, "mrope_section", "mrope_interleaved"};
+
 absl::Status check_keys(const RopeScaling& scaling, const RopeKind& kind) {
+  Json unknown = Json::object();
   for (const auto& [key, value] : scaling.object->items()) {
-    if (value.is_null() || key == "rope_type" || key == "type" || key == "rope_theta") continue;
-    if (std::find(kind.keys.begin(), kind.keys.end(), key) != kind.keys.end()) continue;
+    if (value.is_null() || std::ranges::find(kHarmlessKeys, key) != std::end(kHarmlessKeys)) {
+      continue;
+    }
+    if (std::ranges::find(kind.keys, key) != kind.keys.end()) continue;
     if (key == kOriginalPositions && kind.name != "default") continue;
-    if (key == kRotaryPart) continue;
-    return invalid_argument(
-        "{0}.{1}: unknown for the kind \"{2}\" (found {3}); --ignore-config {0}.{1} runs without "
-        "it",
-        scaling.key, printable(key), kind.name, describe(value));
+    unknown[key] = value;
   }
-  return absl::OkStatus();
+  const UnknownKeys all[] = {{scaling.key + ".", unknown}};
+  const absl::Status status = refuse_unknown(all);
+  if (status.ok()) return status;
+  return invalid_argument("{} (of the kind \"{}\")", message_of(status), kind.name);
 }
 
 // The object and what both forms say beside it.
@@ -45,7 +54,9 @@ absl::StatusOr<RopeScaling> find_scaling(const Json& json, const RopeFacts& fact
       return invalid_argument("{}: wanted an object, found {}", key, describe(json[key]));
     }
     if (scaling.object != &kNothing) {
-      return invalid_argument("rope_scaling and rope_parameters are both there: keep one");
+      if (*scaling.object == json[key]) continue;
+      return invalid_argument(
+          "rope_scaling and rope_parameters are both there and differ: keep one");
     }
     scaling.object = &json[key];
     scaling.key = key;

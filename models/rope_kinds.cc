@@ -234,10 +234,12 @@ constexpr RopeKind kKinds[] = {
     {"llama3", llama3, {"factor", "low_freq_factor", "high_freq_factor", kOriginalPositions}},
     {"yarn",
      yarn,
+     // attn_factor is read by other programs, as a factor of what transformers infers.
      {"factor", "attention_factor", "beta_fast", "beta_slow", "mscale", "mscale_all_dim",
-      "truncate"}},
+      "truncate", "attn_factor"}},
     {"longrope", longrope, {"short_factor", "long_factor", "factor", "attention_factor"}},
     {"proportional", proportional, {"factor"}, /*whole_heads=*/true},
+    {"mrope", plain, {}},  // By three positions, which are alike in text.
 };
 constexpr RopeKind kFixedAlpha = {
     "dynamic",

@@ -51,7 +51,7 @@ struct RopeKind {
   std::string_view name;
   // Sets frequencies, factor and reach.
   absl::Status (*apply)(const RopeScaling& scaling, RopeConfig& out);
-  std::array<std::string_view, 7> keys;  // Besides rope_type, type and rope_theta.
+  std::array<std::string_view, 8> keys;  // Besides rope_type, type and rope_theta.
   bool whole_heads = false;              // Which part of a head turns is the kind's own affair.
 };
 

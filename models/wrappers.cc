@@ -2,140 +2,176 @@
 #include "models/wrappers.h"
 
 #include <algorithm>
-#include <array>
+#include <iterator>
 #include <utility>
 
+#include "models/config.h"
 #include "models/config_keys.h"
 #include "models/refused.h"
 
 namespace lockstep {
 namespace {
 
-// By text_config's model_type.
+struct Wrapper {
+  std::string_view name;
+  std::string_view text;                      // The model_type of a text part that has none.
+  std::string_view scope = "language_model";  // TextPart::scope.
+};
+
+constexpr std::string_view kInside = "model.language_model";
+
+constexpr Wrapper kWrappers[] = {
+    {"Mistral3ForConditionalGeneration", "mistral"},
+    {"Gemma3ForConditionalGeneration", "gemma3_text"},
+    {"Llama4ForConditionalGeneration", "llama4_text"},
+    {"Qwen2VLForConditionalGeneration", "qwen2_vl_text", ""},
+    {"Qwen2_5_VLForConditionalGeneration", "qwen2_5_vl_text", ""},
+    {"Qwen3VLForConditionalGeneration", "qwen3_vl_text", kInside},
+    {"Qwen3VLMoeForConditionalGeneration", "qwen3_vl_moe_text", kInside},
+    {"Qwen3_5ForConditionalGeneration", "qwen3_5_text", kInside},
+    {"Qwen3_5MoeForConditionalGeneration", "qwen3_5_moe_text", kInside},
+    {"Gemma4ForConditionalGeneration", "gemma4_text", kInside},
+    {"LlavaForConditionalGeneration", "llama"},
+    {"LlavaNextForConditionalGeneration", "llama"},
+    {"LlavaOnevisionForConditionalGeneration", "qwen2"},
+    {"InternVLForConditionalGeneration", "qwen2"},
+    {"InternVLChatModel", "internlm2"},
+    {"KimiK25ForConditionalGeneration", "kimi_k2"},
+    {"Kimi_K25ForConditionalGeneration", "deepseek_v3"},
+    {"Exaone4_5_ForConditionalGeneration", "exaone4", kInside},
+    {"Glm4vForConditionalGeneration", "glm4v_text", kInside},
+    {"Glm4vMoeForConditionalGeneration", "glm4v_moe_text", kInside},
+    {"Glm46VForConditionalGeneration", "glm4v_text", kInside},
+};
+
 struct TextModel {
   std::string_view model_type;
   std::string_view architecture;
+  const char* defaults = "{}";  // Values of missing keys, where those of the architecture differ.
 };
 
-struct Wrapper {
-  std::string_view name;
-  std::array<TextModel, 3> text;         // The first where text_config has no model_type.
-  std::array<std::string_view, 8> keys;  // Of the outer object: they say nothing of the text part.
-  std::string_view scope = "language_model";  // What its tensors' names begin with.
-  bool mrope = false;  // Three positions turn a head, which are alike in text.
-};
+// Files of LLaVA have no more than what differs from these.
+constexpr char kLlama[] = R"({"vocab_size": 32000, "hidden_size": 4096, "intermediate_size": 11008,
+    "num_hidden_layers": 32, "num_attention_heads": 32, "max_position_embeddings": 2048})";
+constexpr char kMistral[] = R"({"vocab_size": 32000, "hidden_size": 4096,
+    "intermediate_size": 14336, "num_hidden_layers": 32, "num_attention_heads": 32,
+    "num_key_value_heads": 8, "max_position_embeddings": 131072})";
+constexpr char kQwen2Vl[] = R"({"rms_norm_eps": 1e-5, "rope_theta": 1000000.0,
+    "num_key_value_heads": 8, "max_window_layers": 80, "max_position_embeddings": 32768})";
+constexpr char kGlm4v[] = R"({"attention_bias": true, "partial_rotary_factor": 1.0})";
+constexpr char kGlm4vMoe[] = R"({"attention_bias": true})";
 
-constexpr Wrapper kWrappers[] = {
-    {"Mistral3ForConditionalGeneration",
-     {{{"mistral", "MistralForCausalLM"},
-       {"ministral3", "Ministral3ForCausalLM"},
-       {"mistral4", "Mistral4ForCausalLM"}}},
-     {"image_token_index", "image_token_id", "multimodal_projector_bias", "projector_hidden_act",
-      "spatial_merge_size", "vision_feature_layer"}},
-    {"Gemma3ForConditionalGeneration",
-     {{{"gemma3_text", "Gemma3ForCausalLM"}}},
-     {"image_token_index", "image_token_id", "boi_token_index", "eoi_token_index",
-      "mm_tokens_per_image"}},
-    {"Llama4ForConditionalGeneration",
-     {{{"llama4_text", "Llama4ForCausalLM"}}},
-     {"image_token_index", "image_token_id", "boi_token_index", "eoi_token_index", "boi_token_id",
-      "eoi_token_id"}},
-    {"Qwen3VLForConditionalGeneration",
-     {{{"qwen3_vl_text", "Qwen3ForCausalLM"}}},
-     {"image_token_id", "video_token_id", "vision_start_token_id", "vision_end_token_id"},
-     "model.language_model",
-     /*mrope=*/true},
-    {"Qwen3_5ForConditionalGeneration",
-     {{{"qwen3_5_text", "Qwen3_5ForCausalLM"}}},
-     {"image_token_id", "video_token_id", "vision_start_token_id", "vision_end_token_id"},
-     "model.language_model",
-     /*mrope=*/true},
-    {"Qwen3_5MoeForConditionalGeneration",
-     {{{"qwen3_5_moe_text", "Qwen3_5MoeForCausalLM"}}},
-     {"image_token_id", "video_token_id", "vision_start_token_id", "vision_end_token_id"},
-     "model.language_model",
-     /*mrope=*/true},
-    {"Gemma4ForConditionalGeneration",
-     {{{"gemma4_text", "Gemma4ForCausalLM"}}},
-     {"image_token_id", "video_token_id", "audio_token_id", "boi_token_id", "eoi_token_id",
-      "boa_token_id", "eoa_token_index", "vision_soft_tokens_per_image"},
-     "model.language_model"},
+constexpr TextModel kTextModels[] = {
+    {"llama", "LlamaForCausalLM", kLlama},
+    {"mistral", "MistralForCausalLM", kMistral},
+    {"ministral3", "Ministral3ForCausalLM"},
+    {"mistral4", "Mistral4ForCausalLM"},
+    {"mixtral", "MixtralForCausalLM"},
+    {"gemma", "GemmaForCausalLM"},
+    {"gemma2", "Gemma2ForCausalLM"},
+    {"gemma3_text", "Gemma3ForCausalLM"},
+    {"gemma4_text", "Gemma4ForCausalLM"},
+    {"llama4_text", "Llama4ForCausalLM"},
+    {"qwen2", "Qwen2ForCausalLM"},
+    {"qwen2_vl", "Qwen2ForCausalLM", kQwen2Vl},
+    {"qwen2_vl_text", "Qwen2ForCausalLM", kQwen2Vl},
+    {"qwen2_5_vl", "Qwen2ForCausalLM", kQwen2Vl},
+    {"qwen2_5_vl_text", "Qwen2ForCausalLM", kQwen2Vl},
+    {"qwen3", "Qwen3ForCausalLM"},
+    {"qwen3_moe", "Qwen3MoeForCausalLM"},
+    {"qwen3_vl_text", "Qwen3ForCausalLM"},
+    {"qwen3_vl_moe_text", "Qwen3MoeForCausalLM"},
+    {"qwen3_5_text", "Qwen3_5ForCausalLM"},
+    {"qwen3_5_moe_text", "Qwen3_5MoeForCausalLM"},
+    {"gpt_oss", "GptOssForCausalLM"},
+    {"internlm2", "InternLM2ForCausalLM"},
+    {"phi3", "Phi3ForCausalLM"},
+    {"kimi_k2", "DeepseekV3ForCausalLM"},
+    {"deepseek_v3", "DeepseekV3ForCausalLM"},
+    {"exaone4", "Exaone4ForCausalLM"},
+    {"exaone4_5_text", "Exaone4ForCausalLM"},
+    {"glm4v_text", "Glm4ForCausalLM", kGlm4v},
+    {"glm4v_moe_text", "Glm4MoeForCausalLM", kGlm4vMoe},
 };
-
-// Which positions turn which columns matters to images alone.
-void forget_mrope(Json& text) {
-  for (const char* key : {"rope_parameters", "rope_scaling"}) {
-    const auto found = text.find(key);
-    if (found == text.end() || !found->is_object()) continue;
-    for (const char* inner : {"mrope_section", "mrope_interleaved"}) found->erase(inner);
-  }
-}
 
 // Of the outer object, which wins.
-constexpr std::string_view kSharedKeys[] = {
-    "tie_word_embeddings", "torch_dtype",  "dtype",
-    "bos_token_id",        "eos_token_id", "quantization_config"};
+constexpr std::string_view kSharedKeys[] = {"torch_dtype", "dtype", "bos_token_id", "eos_token_id",
+                                            "quantization_config"};
 
-template <typename Range>
-bool contains(const Range& range, std::string_view key) {
-  return std::find(std::begin(range), std::end(range), key) != std::end(range);
+const TextModel* find_text_model(const Json& model_type) {
+  const auto* found = std::ranges::find_if(
+      kTextModels, [&](const TextModel& known) { return model_type == known.model_type; });
+  return found == std::end(kTextModels) ? nullptr : found;
 }
 
-absl::StatusOr<std::string_view> text_architecture(const Wrapper& wrapper, const Json& text) {
-  ASSIGN_OR_RETURN(const std::string model_type,
-                   get_string(text, "model_type", std::string(wrapper.text[0].model_type)));
-  std::string supported;
-  for (const TextModel& known : wrapper.text) {
-    if (known.model_type.empty()) continue;
-    if (known.model_type == model_type) return known.architecture;
-    supported += supported.empty() ? known.model_type : fmt::format(", {}", known.model_type);
-  }
-  return invalid_argument("text_config.model_type: \"{}\" is not supported in {}; supported: {}",
-                          printable(model_type), wrapper.name, supported);
+// Whether the head is the embedding: where both objects say it and differ, it is not. Releases of
+// transformers write a default of the outer one.
+void tie_text(const Json& outer, Json& text) {
+  const Json tied = outer.value("tie_word_embeddings", Json());
+  if (tied.is_null()) return;
+  Json& inner = text["tie_word_embeddings"];
+  const bool differ = inner.is_boolean() && tied.is_boolean() && inner != tied;
+  inner = differ ? Json(false) : tied;
 }
 
-absl::StatusOr<Json> text_of(const Wrapper& wrapper, const Json& json) {
-  const auto found = json.find("text_config");
-  if (found == json.end() || !found->is_object()) {
-    return invalid_argument("text_config: wanted an object, found {}",
-                            describe(found == json.end() ? Json() : *found));
-  }
-  Json text = *found;
-  if (wrapper.mrope) forget_mrope(text);
-  ASSIGN_OR_RETURN(const std::string_view architecture, text_architecture(wrapper, text));
-  text["architectures"] = Json::array({architecture});
-  Json unknown = Json::object();
-  for (const auto& [key, value] : json.items()) {
-    if (value.is_null() || key == "architectures" || key == "text_config") continue;
-    if (key == "vision_config" || key == "audio_config" || contains(wrapper.keys, key)) continue;
-    if (contains(kSharedKeys, key)) {
+// Sorts the members beside the text part's object: what it shares, what repeats it, what is left.
+absl::Status read_outer(const Json& outer, std::string_view object, Json& text, Json& beside) {
+  for (const auto& [key, value] : outer.items()) {
+    if (value.is_null() || key == object || key == "architectures") continue;
+    if (key == "tie_word_embeddings" || text.value(key, Json()) == value) continue;
+    if (std::ranges::find(kSharedKeys, key) != std::end(kSharedKeys)) {
       text[key] = value;
-    } else if (is_known_key(key)) {
-      return invalid_argument("{}: wanted in text_config, found beside it", key);
+    } else if (!is_known_key(key)) {
+      beside[key] = value;
     } else {
-      unknown[key] = value;
+      return invalid_argument("{}: wanted in {}, found beside it", key, object);
     }
   }
-  RETURN_IF_ERROR(check_keys(unknown, Family{}));
-  return text;
+  tie_text(outer, text);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<TextPart> text_of(const Wrapper& wrapper, Json& json) {
+  TextPart part{.scope = std::string(wrapper.scope)};
+  Json text = json;
+  for (const std::string_view object : kTextObjects) {
+    if (json.value(std::string(object), Json()).is_object()) part.object = object;
+  }
+  if (!part.object.empty()) {
+    text = json[part.object];
+    RETURN_IF_ERROR(read_outer(json, part.object, text, part.beside));
+  } else if (find_text_model(json.value("model_type", Json())) == nullptr) {
+    return invalid_argument("text_config: wanted an object, found {}",
+                            describe(json.value("text_config", Json())));
+  }
+  const TextModel* model = find_text_model(text.value("model_type", Json(wrapper.text)));
+  if (model == nullptr) {
+    return invalid_argument("{}.model_type: {} is not supported in {}; docs/models.md has what is",
+                            part.object, describe(text["model_type"]), wrapper.name);
+  }
+  text["architectures"] = Json::array({model->architecture});
+  const Json defaults = Json::parse(model->defaults);
+  for (const auto& [key, value] : defaults.items()) {
+    if (Json& own = text[key]; own.is_null()) own = value;
+  }
+  json = std::move(text);
+  return part;
 }
 
 }  // namespace
 
-absl::StatusOr<std::string> unwrap_text(Json& json) {
+absl::StatusOr<TextPart> unwrap_text(Json& json) {
   const Json names = json.is_object() ? json.value("architectures", Json()) : Json();
-  if (!names.is_array() || names.size() != 1 || !names[0].is_string()) return "";
-  const std::string name = names[0].get<std::string>();
+  if (!names.is_array() || names.size() != 1 || !names[0].is_string()) return TextPart();
   for (const RefusedArchitecture& refused : refused_architectures()) {
-    if (refused.name != name) continue;
-    return invalid_argument("architectures: \"{}\" is not supported: {}", name, refused.because);
+    if (names[0] != refused.name) continue;
+    return invalid_argument("architectures: \"{}\" is not supported: {}", refused.name,
+                            refused.because);
   }
   for (const Wrapper& wrapper : kWrappers) {
-    if (wrapper.name != name) continue;
-    ASSIGN_OR_RETURN(json, text_of(wrapper, json));
-    return std::string(wrapper.scope);
+    if (names[0] == wrapper.name) return text_of(wrapper, json);
   }
-  return "";
+  return TextPart();
 }
 
 std::vector<std::string_view> wrapper_names() {

@@ -12,12 +12,18 @@
 
 namespace lockstep {
 
-// Makes the config.json of such a checkpoint that of its text part: text_config, with what the
-// outer object says of weights and tokens, under the architecture that its model_type names. Any
-// other stays as it is. Returns what the names of the text part's tensors begin with, "" for any
-// other: "language_model", or "model.language_model" in place of the "model" that they have alone.
-// An error names the key.
-absl::StatusOr<std::string> unwrap_text(Json& json);
+struct TextPart {
+  // The begin of its tensors' names: "language_model", or "model.language_model" in place
+  // of the "model" that they have alone; "": they are as they are alone.
+  std::string scope;
+  std::string object;            // The one of kTextObjects that it was in; "": of none.
+  Json beside = Json::object();  // The members beside that object that may matter.
+};
+
+// Makes the config.json of such a checkpoint that of its text part: the object of kTextObjects that
+// it has, or all of it, with what is said beside it of weights and tokens, under the architecture
+// that its model_type names. Any other stays as it is. An error names the key.
+absl::StatusOr<TextPart> unwrap_text(Json& json);
 
 // The architectures that unwrap_text() knows.
 std::vector<std::string_view> wrapper_names();

@@ -2,6 +2,7 @@
 // Bamba: in most layers Mamba-2 in place of attention, of which half of each head turns.
 #include "base/status.h"
 #include "models/blocks.h"
+#include "models/config_keys.h"
 #include "models/families/families.h"
 #include "models/mamba_blocks.h"
 
@@ -30,6 +31,8 @@ void build(Graph& g, const Config& c) {
 
 absl::Status refine(const Json& json, Config& c) {
   RETURN_IF_ERROR(read_mamba(json, c));
+  const OnlyValue only[] = {{"mlp_bias", false}};
+  RETURN_IF_ERROR(check_only(json, only));
   if (json.value("layer_types", Json()).is_array()) return absl::OkStatus();
   const bool named = !json.value("attn_layer_indices", Json()).is_null();
   if (named) return read_full_layers(json, "attn_layer_indices", c);

@@ -23,8 +23,7 @@ constexpr Family sparse() {
   Family family = kDeepseekV3;
   family.refine = refine_sparse;
   const auto end = std::find(family.keys.begin(), family.keys.end(), std::string_view());
-  std::string_view more[] = {"index_topk",    "index_n_heads", "index_head_dim",
-                             "indexer_types", "layer_types",   "mlp_bias"};
+  std::string_view more[] = {"index_topk", "layer_types", "mlp_bias"};
   std::copy(std::begin(more), std::end(more), end);
   return family;
 }

@@ -27,9 +27,9 @@ inline constexpr Family kDeepseekV3 = {
         "v_head_dim": 128, "n_group": 8, "topk_group": 4, "routed_scaling_factor": 2.5,
         "first_k_dense_replace": 3})",
     .keys = {"q_lora_rank", "kv_lora_rank", "qk_nope_head_dim", "v_head_dim", "qk_head_dim",
-             "attention_bias", "rope_interleave", "topk_method", "scoring_func", "moe_layer_freq",
-             "num_nextn_predict_layers", "num_mtp_layers"},
-    .names = {{{"qk_rope_head_dim", "head_dim"}}},
+             "attention_bias", "rope_interleave", "topk_method", "scoring_func", "moe_layer_freq"},
+    // The reference sets head_dim to it, whatever the file says.
+    .names = {{{"qk_rope_head_dim", "head_dim", /*wins=*/true}}},
     .experts = {.count_key = "n_routed_experts",
                 .count = 256,
                 .chosen = 8,

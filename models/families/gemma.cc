@@ -45,7 +45,7 @@ constexpr Architecture kRows[] = {
       .full_every = 2,
       .keys = {"attention_bias", "query_pre_attn_scalar", "attn_logit_softcapping",
                "final_logit_softcapping", "sliding_window", "layer_types"},
-      .names = {{{"hidden_activation", "hidden_act"}}}}},
+      .names = {{{"hidden_activation", "hidden_act"}, {"sliding_window_size", "sliding_window"}}}}},
     {"Gemma3ForCausalLM",
      build_gemma2,
      {.tie_word_embeddings = true,
@@ -65,8 +65,7 @@ constexpr Architecture kRows[] = {
       .keys = {"attention_bias", "query_pre_attn_scalar", "attn_logit_softcapping",
                "final_logit_softcapping", "sliding_window", "sliding_window_pattern",
                "rope_local_base_freq", "layer_types"},
-      .names = {{{"hidden_activation", "hidden_act"},
-                 {"_sliding_window_pattern", "sliding_window_pattern"}}}}},
+      .names = {{{"hidden_activation", "hidden_act"}}}}},
 };
 
 }  // namespace

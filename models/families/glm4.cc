@@ -55,7 +55,7 @@ constexpr Architecture kRows[] = {
       .norm_eps = 1e-5,
       .partial_rotary = 0.5,
       .kv_heads = 8,
-      .keys = {"use_qkv_bias", "use_qk_norm", "num_nextn_predict_layers", "num_mtp_layers"},
+      .keys = {"use_qkv_bias", "use_qk_norm"},
       .names = {{{"attention_bias", "use_qkv_bias"}}},
       .experts = {.count_key = "n_routed_experts",
                   .count = 128,

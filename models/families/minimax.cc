@@ -44,10 +44,9 @@ constexpr Architecture kRows[] = {
       .defaults = R"({"use_qk_norm": true})",
       .keys = {"rotary_dim", "use_qk_norm", "qk_norm_type", "scoring_func", "use_routing_bias",
                "attn_type_list", "layernorm_full_attention_beta", "layernorm_mlp_beta",
-               // Of what no layer has: linear attention, a dense or shared MLP, further tokens.
+               // Of what no layer has: linear attention, a dense or shared MLP.
                "layernorm_linear_attention_beta", "mlp_intermediate_size",
-               "shared_intermediate_size", "shared_moe_mode", "use_mtp", "num_mtp_modules",
-               "mtp_transformer_layers"},
+               "shared_intermediate_size", "shared_moe_mode"},
       .experts = {.count_key = "num_local_experts",
                   .count = 256,
                   .chosen = 8,

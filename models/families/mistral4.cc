@@ -39,7 +39,7 @@ constexpr Architecture kRows[] = {
           "mscale": 1.0, "llama_4_scaling_beta": 0.1}})",
       .keys = {"q_lora_rank", "kv_lora_rank", "qk_nope_head_dim", "v_head_dim", "qk_head_dim",
                "attention_bias", "rope_interleave", "llama_4_scaling_beta"},
-      .names = {{{"qk_rope_head_dim", "head_dim"}}},
+      .names = {{{"qk_rope_head_dim", "head_dim", /*wins=*/true}}},
       .experts = {.count_key = "n_routed_experts",
                   .count = 128,
                   .chosen = 4,

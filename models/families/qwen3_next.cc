@@ -59,7 +59,7 @@ void build_3_5_moe(Graph& g, const Config& c) {
   build_layers(g, c, {.attention = mixer<project_apart>, .mlp = qwen_experts});
 }
 
-constexpr Family family(FamilyExperts experts, int64_t ffn_per_hidden = 0) {
+constexpr Family family(FamilyExperts experts, double ffn_per_hidden = 0) {
   return {.qk_norm = kHeadNorms,
           .norm_plus_one = true,
           .partial_rotary = 0.25,
@@ -68,7 +68,7 @@ constexpr Family family(FamilyExperts experts, int64_t ffn_per_hidden = 0) {
           .recurrent_type = "linear_attention",
           .keys = {"attention_bias", "layer_types", "full_attention_interval", "attn_output_gate",
                    "linear_conv_kernel_dim", "linear_key_head_dim", "linear_value_head_dim",
-                   "linear_num_key_heads", "linear_num_value_heads", "mrope_section"},
+                   "linear_num_key_heads", "linear_num_value_heads"},
           .experts = experts,
           .check = check_output_gate,
           .refine = read_delta_rule};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Qwen2-MoE and Qwen3-MoE: the attention of Qwen2 and Qwen3; some layers may have a dense MLP;
-// Qwen2 has a shared expert beside the chosen ones.
+// Qwen2 has a shared expert beside the chosen ones. In Qwen3-VL the experts are in stacks, inputs
+// first.
 #include "models/expert_blocks.h"
 #include "models/families/families.h"
 
@@ -8,6 +9,31 @@ namespace lockstep::families::qwen_moe {
 namespace {
 
 void build_qwen_moe(Graph& g, const Config& c) { build_layers(g, c, {.mlp = qwen_experts}); }
+
+Value stacked_mlp_experts(Graph& g, const Config& c, Value x, int layer) {
+  if (!c.experts.in_layer[static_cast<size_t>(layer)]) return gated_mlp(g, c, x, layer);
+  const Scope scope(g, "mlp");
+  const Routes routes = g.route(g.router(x, "gate", c.experts.count), with_config(RouteSpec(), c));
+  return g.combine(stacked_experts(g, c, x, routes, /*transposed=*/true), routes);
+}
+
+void build_qwen3_vl_moe(Graph& g, const Config& c) {
+  build_layers(g, c, {.mlp = stacked_mlp_experts});
+}
+
+bool is_qwen3_vl(const Json& json) {
+  return json.value("model_type", Json()) == "qwen3_vl_moe_text";
+}
+
+constexpr Family qwen3_moe(FamilyExperts experts) {
+  return {.qk_norm = kHeadNorms,
+          .window = WindowRule::kByLayer,
+          .default_window = 4096,
+          .max_window_layers = 28,
+          .keys = {"attention_bias", "use_sliding_window", "sliding_window", "max_window_layers",
+                   "layer_types"},
+          .experts = experts};
+}
 
 constexpr Architecture kRows[] = {
     {"Qwen2MoeForCausalLM",
@@ -25,16 +51,17 @@ constexpr Architecture kRows[] = {
                   .size = 1408,
                   .shared_size = 5632,
                   .by_layer = true}}},
-    {"Qwen3MoeForCausalLM",
-     build_qwen_moe,
-     {.qk_norm = kHeadNorms,
-      .window = WindowRule::kByLayer,
-      .default_window = 4096,
-      .max_window_layers = 28,
-      .keys = {"attention_bias", "use_sliding_window", "sliding_window", "max_window_layers",
-               "layer_types"},
-      .experts =
-          {.count_key = "num_experts", .count = 128, .chosen = 8, .size = 768, .by_layer = true}}},
+    {"Qwen3MoeForCausalLM", build_qwen3_vl_moe,
+     qwen3_moe({.count_key = "num_experts",
+                .count = 60,
+                .chosen = 4,
+                .size = 1408,
+                .always_renormalised = true,
+                .by_layer = true}),
+     is_qwen3_vl},
+    {"Qwen3MoeForCausalLM", build_qwen_moe,
+     qwen3_moe(
+         {.count_key = "num_experts", .count = 128, .chosen = 8, .size = 768, .by_layer = true})},
 };
 
 }  // namespace

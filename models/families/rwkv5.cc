@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // RWKV 5 (Eagle, https://arxiv.org/abs/2404.05892), with the names of the published files.
 #include "models/blocks.h"
+#include "models/config_keys.h"
 #include "models/families/families.h"
 #include "models/rwkv_blocks.h"
 
@@ -39,18 +40,31 @@ void build(Graph& g, const Config& c) {
                 .head = "head"});
 }
 
+absl::Status check(const Json& json) {
+  const OnlyValue only[] = {{"model_version", "5_2"}};
+  return check_only(json, only);
+}
+
+// The first files have RWKV 4's name.
+bool is_rwkv5(const Json& json) { return json.value("model_type", Json()) == "rwkv5"; }
+
+constexpr Family kFamily = {.layer_norm = true,
+                            .norm_eps = 1e-5,
+                            .activation = "relu2",
+                            .ffn_per_hidden = 3.5,
+                            .positions = 4096,
+                            .defaults = R"({"num_attention_heads": 1, "head_dim": 64})",
+                            .keys = {"attention_hidden_size", "rescale_every", "model_version"},
+                            .names = {{{"layer_norm_epsilon", "rms_norm_eps"},
+                                       {"head_size", "head_dim"},
+                                       {"context_length", "max_position_embeddings"}}},
+                            .sizes = {{{"intermediate_size", "blocks.0.ffn.key.weight", 0}}},
+                            .check = check,
+                            .refine = read_rwkv5};
+
 constexpr Architecture kRows[] = {
-    {"Rwkv5ForCausalLM",
-     build,
-     {.layer_norm = true,
-      .norm_eps = 1e-5,
-      .activation = "relu2",
-      .positions = 4096,
-      .defaults = R"({"num_attention_heads": 1, "head_dim": 64})",
-      .keys = {"attention_hidden_size", "rescale_every"},
-      .names = {{{"layer_norm_epsilon", "rms_norm_eps"}, {"head_size", "head_dim"}}},
-      .sizes = {{{"intermediate_size", "blocks.0.ffn.key.weight", 0}}},
-      .refine = read_rwkv5}},
+    {"Rwkv5ForCausalLM", build, kFamily},
+    {"RwkvForCausalLM", build, kFamily, is_rwkv5},
 };
 
 }  // namespace

@@ -14,8 +14,9 @@ constexpr Architecture kRows[] = {
       .kv_heads = 4,
       .window = WindowRule::kNoRope,
       .no_rope_every = 4,
+      // The reference does not read max_window_layers.
       .keys = {"attention_bias", "mlp_bias", "no_rope_layers", "no_rope_layer_interval",
-               "use_sliding_window", "sliding_window", "layer_types"}}},
+               "use_sliding_window", "sliding_window", "layer_types", "max_window_layers"}}},
 };
 
 }  // namespace

@@ -41,7 +41,9 @@ constexpr Architecture kRows[] = {
       .activation = "gelu_pytorch_tanh",
       .kv_heads = 2,
       .window = WindowRule::kAllLayers,
-      .keys = {"attention_bias", "sliding_window", "norm_type", "mlp_type"},
+      // The last two are left of an older class: the reference does not read them.
+      .keys = {"attention_bias", "sliding_window", "norm_type", "mlp_type", "activation_function",
+               "layer_norm_epsilon"},
       .names = {{{"norm_epsilon", "rms_norm_eps"}, {"use_bias", "attention_bias"}}},
       .check = check_starcoder2,
       .refine = refine_starcoder2}},

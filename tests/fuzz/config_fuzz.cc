@@ -23,14 +23,15 @@ int refused(const absl::Status& status) {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace lockstep;  // NOLINT: the one function here.
   const std::string_view text(reinterpret_cast<const char*>(data), size);
-  auto json = parse_json(without_python_numbers(text), "fuzz", {.depth = 16, .values = 10'000});
+  auto json = parse_python_json(text, "fuzz", {.depth = 16, .values = 10'000});
   if (!json.ok()) return refused(json.status());
-  const auto scope = unwrap_text(*json);
-  if (!scope.ok()) return refused(scope.status());
+  const auto part = unwrap_text(*json);
+  if (!part.ok()) return refused(part.status());
   const auto architecture = find_architecture(*json);
   if (!architecture.ok()) return refused(architecture.status());
+  const ConfigSource source{.file = "fuzz", .object = part->object, .beside = part->beside};
   const auto config =
-      parse_config(*json, "fuzz", (*architecture)->name, (*architecture)->family, 0);
+      parse_config(*json, source, (*architecture)->name, (*architecture)->family, 0);
   if (!config.ok()) return refused(config.status());
   if (config->layers > 8) return 0;  // More of the same.
   Graph graph;

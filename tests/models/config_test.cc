@@ -70,9 +70,9 @@ constexpr Wrong kWrong[] = {
     {"AnotherActivation", R"({"hidden_act": "quick_gelu"})",
      "hidden_act: \"quick_gelu\" is not supported for LlamaForCausalLM; supported: silu, "},
     {"Quantized", R"({"quantization_config": {"quant_method": "gptq", "bits": 4}})",
-     "quantization_config: a string (\"gptq\") is not supported"},
+     "quantization_config: the weights are stored by the method \"gptq\""},
     {"QuantizedInNoWay", R"({"quantization_config": {"bits": 4}})",
-     "quantization_config: an object is not supported; supported: weights stored as float32, "},
+     "quantization_config: the weights are stored by an object, which is not read; take the "},
     {"QuantizedByANewerVersion",
      R"({"quantization_config": {"quant_method": "lockstep", "scheme": "q4", "version": 2}})",
      "quantization_config: wanted version 1 and a scheme, found version an integer (2)"},
@@ -86,10 +86,11 @@ constexpr Wrong kWrong[] = {
      "no integer (30)); --ignore-config logits_soft_cap runs without it"},
     {"UnknownKeyThatIsTrue", R"({"use_parallel_residual": true})", "use_parallel_residual"},
     {"WindowInAFamilyWithout", R"({"sliding_window": 16})", "--ignore-config sliding_window"},
-    {"NoArchitecture", R"({"architectures": null})", "architectures: wanted a list of one name of"},
+    {"NoArchitecture", R"({"architectures": null})",
+     "architectures: wanted a list of one name (docs/models.md"},
     {"TwoArchitectures", R"({"architectures": ["LlamaForCausalLM", "X"]})", "architectures"},
     {"AnotherArchitecture", R"({"architectures": ["FnordForCausalLM"]})",
-     "architectures: \"FnordForCausalLM\" is not supported; supported: LlamaForCausalLM, "},
+     "architectures: \"FnordForCausalLM\" is not supported; the nearest names that are: "},
     {"RopeThetaOfZero", R"({"rope_theta": 0})", "rope_theta: wanted a number from"},
     {"RopeThetaOfAnotherType", R"({"rope_theta": "big"})", "rope_theta: wanted a number"},
     {"RopeScalingOfAnotherType", R"({"rope_scaling": 3})", "rope_scaling: wanted an object"},
@@ -104,8 +105,8 @@ constexpr Wrong kWrong[] = {
      R"({"rope_scaling": {"rope_type": "llama3", "factor": 8, "low_freq_factor": 4,
          "high_freq_factor": 1, "original_max_position_embeddings": 64}})",
      "rope_scaling.high_freq_factor: wanted low_freq_factor (4) or more"},
-    {"UnknownRopeKey", R"({"rope_scaling": {"rope_type": "default", "mrope_section": [1]}})",
-     "--ignore-config rope_scaling.mrope_section"},
+    {"UnknownRopeKey", R"({"rope_scaling": {"rope_type": "default", "beta_fast": 2}})",
+     "--ignore-config rope_scaling.beta_fast"},
     {"BothRopeForms", R"({"rope_scaling": {"type": "linear", "factor": 2},
                           "rope_parameters": {"rope_type": "default"}})",
      "rope_scaling and rope_parameters are both there"},
@@ -128,7 +129,7 @@ constexpr Wrong kWrong[] = {
      "rope_scaling.short_factor: wanted a list of"},
     {"LongropeByAnOlderName",
      R"({"architectures": ["Phi3ForCausalLM"], "rope_scaling": {"type": "yarn", "beta_fast": 2}})",
-     "rope_scaling.beta_fast: unknown for the kind \"longrope\""},
+     "--ignore-config rope_scaling.beta_fast runs without it (of the kind \"longrope\")"},
     {"NoRopeLayersOfAnotherLength",
      R"({"architectures": ["SmolLM3ForCausalLM"], "no_rope_layers": [1, 0, 1]})",
      "no_rope_layers: wanted a list of 4 layers, found 3"},
@@ -190,8 +191,8 @@ TEST(ConfigTest, IgnoredKeysDecideNothing) {
   const Folder folder;
   EXPECT_TRUE(folder.describe(R"({"logits_soft_cap": 30.0})", {"logits_soft_cap"}).ok());
   EXPECT_TRUE(folder
-                  .describe(R"({"rope_scaling": {"rope_type": "default", "mrope_section": [1]}})",
-                            {"rope_scaling.mrope_section"})
+                  .describe(R"({"rope_scaling": {"rope_type": "default", "beta_fast": 2}})",
+                            {"rope_scaling.beta_fast"})
                   .ok());
   const absl::StatusOr<ModelDescription> model = folder.describe("{}", {"no_such_key"});
   ASSERT_FALSE(model.ok());

@@ -95,13 +95,25 @@ TEST(PythonJsonTest, NumbersThatJsonLacksBecomeStrings) {
   EXPECT_EQ(without_python_numbers("\"\\"), "\"\\");
 }
 
+TEST(PythonJsonTest, TransformersWritesThemAsObjects) {
+  const absl::StatusOr<Json> json = parse_python_json(
+      R"({"a": [{"__float__": "Infinity"}, -Infinity], "b": {"__float__": "NaN"},
+          "c": {"__float__": "other"}, "d": {"__float__": "NaN", "e": 1}})",
+      "text");
+  ASSERT_TRUE(json.ok()) << json.status();
+  EXPECT_EQ(*json, Json::parse(R"({"a": ["Infinity", "-Infinity"], "b": "NaN",
+      "c": {"__float__": "other"}, "d": {"__float__": "NaN", "e": 1}})"));
+}
+
 TEST(PythonJsonTest, AConfigMayHaveThem) {
-  std::string text = Json::parse(kGranite4).dump();
-  text.insert(1, R"("time_step_limit": [0.0, Infinity], )");
-  const TempFolder folder;
-  std::ofstream(folder.path() / "config.json") << text;
-  const absl::StatusOr<ModelDescription> model = describe_model(folder.path(), {}, 0);
-  EXPECT_TRUE(model.ok()) << model.status();
+  for (const char* infinity : {"Infinity", R"({"__float__": "Infinity"})"}) {
+    std::string text = Json::parse(kGranite4).dump();
+    text.insert(1, fmt::format(R"("time_step_limit": [0.0, {}], )", infinity));
+    const TempFolder folder;
+    std::ofstream(folder.path() / "config.json") << text;
+    const absl::StatusOr<ModelDescription> model = describe_model(folder.path(), {}, 0);
+    EXPECT_TRUE(model.ok()) << model.status();
+  }
 }
 
 }  // namespace

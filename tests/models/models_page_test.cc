@@ -33,12 +33,17 @@ A test writes this page: `LOCKSTEP_REWRITE=1 build/cpu/tests/models_test`.
 | --- | --- |
 )";
 constexpr char kWrappers[] = R"(
-Of these the text part runs; what sees or hears is not read:
+transformers decides what a key means: like transformers, and unlike some servers, we ignore
+`attn_factor` of YaRN (they multiply by it) and `dual_chunk_attention_config`.
+
+The text part of these runs (`text_config`, `language_config` or `llm_config`, of any architecture
+above that its `model_type` names, or the whole file); vision and audio parts are not read:
 
 )";
 constexpr char kRefused[] = R"(
-These are refused by name, with the reason. Any other name, and any key of config.json that is not
-known, is an error that says so.
+These are refused by name, with the reason. Any other name is an error with the nearest ones above.
+A key of config.json that nothing reads passes where a rule says that it decides nothing; all others
+are one error with the `--ignore-config` flags that run without them.
 
 | architecture | why not |
 | --- | --- |
