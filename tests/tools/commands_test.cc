@@ -72,6 +72,20 @@ TEST(CommandsTest, PlanCoversEveryColumnOnce) {
   EXPECT_EQ(run_lockstep({"plan"}).code, 0);
 }
 
+TEST(CommandsTest, PlanBeginsWithHowTheConfigWasRead) {
+  const ProcessResult text = run_lockstep({"plan"});
+  EXPECT_EQ(
+      text.out.substr(0, text.out.find(" million parameters\n")),
+      "LlamaForCausalLM: 6 layers of 192 columns, 6 heads of 32 (2 of keys and values), MLP of "
+      "560, 3072 tokens, context of 1024, 3.118");
+  const auto plan = nlohmann::json::parse(run_lockstep({"plan", "--json"}).out);
+  EXPECT_EQ(plan["architecture"], "LlamaForCausalLM");
+  EXPECT_EQ(plan["layers"], 6);
+  EXPECT_EQ(plan["hidden_size"], 192);
+  EXPECT_EQ(plan["context"], 1024);
+  EXPECT_EQ(plan["parameters"], 3'117'504);
+}
+
 TEST(CommandsTest, PlanSaysWhatGoesBetweenHosts) {
   const ProcessResult result = run_lockstep({"plan", "--workers", "5", "--hosts", "3", "--json"});
   ASSERT_EQ(result.code, 0) << result.err;

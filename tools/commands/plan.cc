@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "models/parameter_count.h"
 #include "sharding/cost.h"
 #include "tools/commands/command.h"
 #include "tools/commands/flag_checks.h"
@@ -21,8 +22,14 @@ struct PlanFlags {
   bool json = false;
 };
 
-std::string plan_json(const PlanTable& table, const std::vector<PlanHost>& hosts) {
+std::string plan_json(const Model& model, const PlanTable& table,
+                      const std::vector<PlanHost>& hosts) {
   nlohmann::ordered_json json = {{"model", table.model},
+                                 {"architecture", model.config().architecture},
+                                 {"layers", model.config().layers},
+                                 {"hidden_size", model.config().hidden_size},
+                                 {"context", model.max_context()},
+                                 {"parameters", count_parameters(model.graph())},
                                  {"strategy", strategy_name(table.strategy)},
                                  {"kv_dtype", dtype_name(table.kv_dtype)}};
   for (const PlanRow& row : table.rows) {
@@ -45,6 +52,24 @@ std::string plan_json(const PlanTable& table, const std::vector<PlanHost>& hosts
                              {"received_bytes_per_token", host.received_bytes_per_token}});
   }
   return json.dump();
+}
+
+// How config.json was read: a wrong size shows in the number of parameters.
+std::string model_text(const Model& model) {
+  const Config& c = model.config();
+  std::string text = fmt::format("{}: {} layers of {} columns, {} heads of {}", c.architecture,
+                                 c.layers, c.hidden_size, c.heads, c.head_dim);
+  if (c.kv_heads != c.heads) text += fmt::format(" ({} of keys and values)", c.kv_heads);
+  text += fmt::format(", MLP of {}", c.intermediate_size);
+  if (c.experts.count > 0) {
+    text += fmt::format(", {} experts of {} ({} chosen)", c.experts.count, c.experts.size,
+                        c.experts.chosen);
+  }
+  const auto parameters = static_cast<double>(count_parameters(model.graph()));
+  const bool billions = parameters >= 1e8;
+  return text + fmt::format(", {} tokens, context of {}, {:.3f} {} parameters\n", c.vocab_size,
+                            model.max_context(), parameters / (billions ? 1e9 : 1e6),
+                            billions ? "billion" : "million");
 }
 
 // Columns are shown as "0-63", both ends included; "-" where a rank has none.
@@ -121,9 +146,10 @@ absl::Status plan(const PlanFlags& flags) {
                    plan_table(model->graph(), model->compile_options(workers), programs));
   const std::vector<PlanHost> hosts = plan_hosts(table, flags.hosts);
   if (flags.json) {
-    fmt::print("{}\n", plan_json(table, hosts));
+    fmt::print("{}\n", plan_json(*model, table, hosts));
   } else {
-    fmt::print("{}{}", plan_text(table), hosts.size() > 1 ? hosts_text(hosts) : "");
+    fmt::print("{}{}{}", model_text(*model), plan_text(table),
+               hosts.size() > 1 ? hosts_text(hosts) : "");
   }
   return absl::OkStatus();
 }
