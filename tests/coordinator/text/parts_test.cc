@@ -11,6 +11,7 @@
 #include "coordinator/text/unicode_forms.h"
 #include "gtest/gtest.h"
 #include "tests/coordinator/text/test_data.h"
+#include "tests/support/processor_time.h"
 
 namespace lockstep {
 namespace {
@@ -222,6 +223,14 @@ TEST(AddedTokensTest, TakesBlanksAndWholeWordsAsAsked) {
   EXPECT_EQ(ids_with_tokens(tokens, "a\t L b"), (std::vector<int32_t>{0, 8, 5, 8, 1}));
   EXPECT_EQ(ids_with_tokens(tokens, "a R\t\nb"), (std::vector<int32_t>{0, 8, 6, 1}));
   EXPECT_EQ(ids_with_tokens(tokens, "aW W."), (std::vector<int32_t>{0, 8, 7}));
+}
+
+// Looked for behind each of them, the end of 300,000 blanks took minutes.
+TEST(AddedTokensTest, ABlankThatTakesBlanksIsLinear) {
+  const std::string tokens = R"({"id":5,"content":" ","rstrip":true})";
+  const double begin = thread_seconds();
+  EXPECT_EQ(ids_with_tokens(tokens, std::string(300'000, ' ')).size(), 300'000u);
+  EXPECT_LT(thread_seconds() - begin, 20);
 }
 
 TEST(AddedTokensTest, OfATokenThatIsListedTwiceTheFirstIdAndTheLastFlagsCount) {
