@@ -47,14 +47,16 @@ absl::StatusOr<Work> plan_work(const Checkpoint& from, const QuantizeOptions& op
   for (const TensorInfo& tensor : from.tensors()) {
     const auto wanted = options.kinds.find(tensor.name);
     const auto kind = wanted == options.kinds.end() ? std::nullopt : quantization(wanted->second);
-    if (kind && (!widens(tensor.dtype) || tensor.shape.size() != 2)) {
-      return failed_precondition("{}: wanted a matrix in F32, BF16 or F16 to quantize, found {} {}",
-                                 printable(tensor.name), tensor.dtype_name,
-                                 shape_text(tensor.shape));
+    const bool matrices = tensor.shape.size() == 2 || tensor.shape.size() == 3;
+    if (kind && (!widens(tensor.dtype) || !matrices)) {
+      return failed_precondition(
+          "{}: must be a matrix or a stack of them in F32, BF16 or F16 to be quantized, found {} "
+          "{}",
+          printable(tensor.name), tensor.dtype_name, shape_text(tensor.shape));
     }
     add_blocks(tensor, kind, work);
     std::vector<TensorSpec> specs = {{tensor.name, std::string(tensor.dtype_name), tensor.shape}};
-    if (kind) specs = quantized_tensors(tensor.name, *kind, tensor.rows, tensor.cols);
+    if (kind) specs = quantized_tensors(tensor.name, *kind, tensor.shape);
     work.specs.insert(work.specs.end(), specs.begin(), specs.end());
   }
   return work;

@@ -15,7 +15,7 @@
 namespace lockstep {
 
 struct QuantizeOptions {
-  std::map<std::string, DType> kinds;  // By tensor; all others are copied as they are.
+  std::map<std::string, DType> kinds;  // By matrix or stack; all others are copied as they are.
   int64_t shard_bytes = int64_t{4} << 30;
   std::function<void(int64_t done, int64_t total)> progress = {};  // Bytes; the calling thread.
   std::function<bool()> cancelled = {};

@@ -68,12 +68,13 @@ absl::Status read_scales(const Checkpoint& checkpoint, const std::string& name,
 }  // namespace
 
 std::vector<TensorSpec> quantized_tensors(const std::string& name, const Quantization& kind,
-                                          int64_t rows, int64_t cols) {
-  const int64_t groups = group_count(kind, cols);
-  std::vector<TensorSpec> tensors = {
-      {name, kind.bits == 8 ? "I8" : "U8", {rows, code_columns(kind, cols)}},
-      {joined(name, kScales), "BF16", {rows, groups}}};
-  if (kind.minimum) tensors.push_back({joined(name, kMinima), "BF16", {rows, groups}});
+                                          const std::vector<int64_t>& shape) {
+  std::vector<int64_t> codes = shape, groups = shape;
+  codes.back() = code_columns(kind, shape.back());
+  groups.back() = group_count(kind, shape.back());
+  std::vector<TensorSpec> tensors = {{name, kind.bits == 8 ? "I8" : "U8", codes},
+                                     {joined(name, kScales), "BF16", groups}};
+  if (kind.minimum) tensors.push_back({joined(name, kMinima), "BF16", groups});
   return tensors;
 }
 
@@ -84,10 +85,10 @@ bool is_quantized(const Checkpoint& checkpoint, std::string_view name) {
 }
 
 absl::Status check_quantized(const Checkpoint& checkpoint, const std::string& name, DType dtype,
-                             int64_t rows, int64_t cols) {
+                             const std::vector<int64_t>& shape) {
   const std::optional<Quantization> kind = quantization(dtype);
   LOCKSTEP_CHECK(kind.has_value());
-  for (const TensorSpec& wanted : quantized_tensors(name, *kind, rows, cols)) {
+  for (const TensorSpec& wanted : quantized_tensors(name, *kind, shape)) {
     const TensorInfo* found = checkpoint.find(wanted.name);
     if (found != nullptr && found->dtype_name == wanted.dtype && found->shape == wanted.shape) {
       continue;

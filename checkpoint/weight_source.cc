@@ -15,6 +15,10 @@
 namespace lockstep {
 namespace {
 
+std::vector<int64_t> shape_of(const program::Piece& piece) {
+  return {piece.source_shape().begin(), piece.source_shape().end()};
+}
+
 DType kind_of(const program::Weight& weight) { return static_cast<DType>(weight.dtype()); }
 
 // A matrix of codes as a weight of that kind, or of none, can use it.
@@ -27,42 +31,24 @@ absl::Status check_codes(const Checkpoint& checkpoint, const program::Weight& we
         printable(name), dtype_name(kind_of(weight)));
   }
   const bool made = piece.transpose() || piece.interleaved() != 0 || piece.unit_rows();
-  if (made || piece.source_shape_size() != 2) {
+  if (made || piece.source_shape_size() < 2) {
     return failed_precondition(
-        "{}: {} cannot be stored quantized; quantize at start instead", printable(name),
-        made ? "a matrix that is not used as it is stored" : "a stack of matrices");
+        "{}: a matrix that is not used as it is stored cannot be stored quantized; quantize at "
+        "start instead",
+        printable(name));
   }
-  return check_quantized(checkpoint, name, kind_of(weight), piece.source_shape(0),
-                         piece.source_shape(1));
+  return check_quantized(checkpoint, name, kind_of(weight), shape_of(piece));
 }
 
 // The tensor that a piece asks for, in the shape and type that it can be used in.
 absl::StatusOr<const TensorInfo*> source_of(const Checkpoint& checkpoint,
                                             const program::Weight& weight,
                                             const program::Piece& piece) {
-  const TensorInfo* tensor = checkpoint.find(piece.source());
-  if (tensor == nullptr) {
-    return failed_precondition(
-        "{} is missing from the checkpoint {}; does its config.json belong to these weights?",
-        printable(piece.source()), checkpoint.folder().string());
-  }
+  RETURN_IF_ERROR(check_source(checkpoint, piece));
   if (is_quantized(checkpoint, piece.source())) {
     RETURN_IF_ERROR(check_codes(checkpoint, weight, piece));
-    return tensor;
   }
-  const std::vector<int64_t> wanted(piece.source_shape().begin(), piece.source_shape().end());
-  if (tensor->shape != wanted) {
-    return failed_precondition(
-        "{}: the config asks for {}, the checkpoint has {}; does {} belong to these weights?",
-        printable(piece.source()), shape_text(wanted), shape_text(tensor->shape),
-        (checkpoint.folder() / "config.json").string());
-  }
-  if (!widens(tensor->dtype)) {
-    return failed_precondition(
-        "{}: wanted F32, BF16 or F16, the checkpoint has {}; convert it to one of them",
-        printable(piece.source()), tensor->dtype_name);
-  }
-  return tensor;
+  return checkpoint.find(piece.source());
 }
 
 // Where it is, but as one row of all its elements.
@@ -115,6 +101,26 @@ absl::Status read_stored(const Checkpoint& checkpoint, const Part& part, const Q
 }
 
 }  // namespace
+
+absl::Status check_source(const Checkpoint& checkpoint, const program::Piece& piece) {
+  const TensorInfo* tensor = checkpoint.find(piece.source());
+  if (tensor == nullptr) {
+    return failed_precondition(
+        "{} is missing from the checkpoint {}; does its config.json belong to these weights?",
+        printable(piece.source()), checkpoint.folder().string());
+  }
+  if (is_quantized(checkpoint, piece.source())) return absl::OkStatus();
+  if (tensor->shape != shape_of(piece)) {
+    return failed_precondition(
+        "{}: the config asks for {}, the checkpoint has {}; does {} belong to these weights?",
+        printable(piece.source()), shape_text(shape_of(piece)), shape_text(tensor->shape),
+        (checkpoint.folder() / "config.json").string());
+  }
+  if (widens(tensor->dtype)) return absl::OkStatus();
+  return failed_precondition(
+      "{}: wanted F32, BF16 or F16, the checkpoint has {}; convert it to one of them",
+      printable(piece.source()), tensor->dtype_name);
+}
 
 absl::Status WeightSource::check(const program::Weight& weight) const {
   if (const auto* checkpoint = std::get_if<Checkpoint>(&from_)) {

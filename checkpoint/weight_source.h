@@ -25,6 +25,10 @@ struct StoredRows {
   int64_t stride = 0;          // Elements from one row to the next.
 };
 
+// Whether the piece's source is in the checkpoint, in the shape that the piece expects and in a
+// type that can be read; codes of any kind pass: WeightSource::check has theirs.
+absl::Status check_source(const Checkpoint& checkpoint, const program::Piece& piece);
+
 // Const members may be called from several threads at once.
 class WeightSource {
  public:

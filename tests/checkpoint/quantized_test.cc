@@ -133,6 +133,22 @@ TEST_F(QuantizedTest, StoredCodesOfAPairedWeightAlternateAsItsRowsDo) {
   }
 }
 
+// Rows of the stack's matrices are those of one matrix with all of them below each other.
+TEST_F(QuantizedTest, AStackIsStoredAsAStack) {
+  write({{"a", random_tensor(1, {3, 10, 70})}});
+  const WeightSource original = open(folder_.path());
+  program::Weight weight = weight_of(DType::kQ4M, {{"a", 30}}, 70);
+  weight.mutable_pieces(0)->clear_source_shape();
+  for (const int64_t size : {3, 10, 70}) weight.mutable_pieces(0)->add_source_shape(size);
+  ASSERT_TRUE(quantize(DType::kQ4M, {"a"}, out_).ok());
+  EXPECT_EQ(Checkpoint::open(out_)->find("a")->shape, (std::vector<int64_t>{3, 10, 35}));
+  EXPECT_EQ(Checkpoint::open(out_)->find("a.minima")->shape, (std::vector<int64_t>{3, 10, 3}));
+  const auto wanted = read_codes(original, weight, 7, 23);
+  const auto found = read_codes(open(out_), weight, 7, 23);
+  ASSERT_TRUE(wanted.ok() && found.ok()) << wanted.status() << found.status();
+  EXPECT_EQ(*wanted, *found);
+}
+
 TEST_F(QuantizedTest, WholeGroupsOfColumnsAreReadAlone) {
   write({{"a", random_tensor(3, {9, 300})}});
   const WeightSource original = open(folder_.path());

@@ -142,6 +142,26 @@ TEST_F(QuantizeTest, AFolderGivesTheSameBitsAsRoundingAtLoad) {
   }
 }
 
+TEST_F(QuantizeTest, StacksOfExpertsGiveTheSameBitsAsRoundingAtLoad) {
+  for (const std::string name : {"gemma4_moe", "granite4"}) {
+    const std::string model = LOCKSTEP_SOURCE_DIR "/tests/data/goldens/" + name;
+    const auto answer = [](const std::string& folder, const std::vector<std::string>& more) {
+      std::vector<std::string> arguments = {
+          "generate", folder,   "--prompt-ids", "5,9,17", "--temperature",
+          "0",        "--json", "--max-tokens", "8",      "--logits",
+          "--seed",   "1",      "--workers"};
+      arguments.insert(arguments.end(), more.begin(), more.end());
+      return json_of(arguments);
+    };
+    for (const std::string scheme : {"q8", "q4m"}) {
+      const std::string out = folder_.path() + "/" + name + scheme;
+      json_of({"quantize", model, out, "--scheme", scheme, "--json"});
+      EXPECT_TRUE(answer(out, {"3"}) == answer(model, {"1", "--quantize", scheme}))
+          << name << " " << scheme;
+    }
+  }
+}
+
 TEST_F(QuantizeTest, AnyNumberOfWorkersThreadsAndChunksGivesTheSameBits) {
   for (const std::string scheme : {"q8", "q4", "q8c", "q4m"}) {
     const nlohmann::json one =
