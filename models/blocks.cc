@@ -174,7 +174,9 @@ void build_layers(Graph& g, const Config& c, const Layers& model) {
   const auto kept = [&](Value x, Value normed) {
     return c.kept_norm == 0 ? x : scaled(normed, c.kept_norm);
   };
-  Value x = scaled(g.embed(model.embedding, vocab(c), hidden(c)), c.embedding_multiplier);
+  const bool narrow = embedding(c).columns() != c.hidden_size;
+  Value x = scaled(g.embed(model.embedding, vocab(c), embedding(c)), c.embedding_multiplier);
+  if (narrow) x = g.linear(x, model.project_in, hidden(c));
   if (c.position_rows > 0) {
     x = g.add(x, g.embed_positions(model.positions, c.position_rows, c.position_offset, hidden(c)));
   }
@@ -186,16 +188,19 @@ void build_layers(Graph& g, const Config& c, const Layers& model) {
     const Value a =
         scaled(norm(g, c, model.attention(g, c, normed, layer), model.attention_out_norm),
                c.residual_multiplier);
-    if (c.parallel_norms == 0) x = g.add(kept(x, normed), a);
+    if (c.parallel_norms == 0) {
+      x = norm(g, c, g.add(kept(x, normed), a), model.attention_end_norm);
+    }
     const Value mlp_in = c.parallel_norms == 1 ? normed : norm(g, c, x, model.mlp_norm);
     Value m = scaled(norm(g, c, model.mlp(g, c, mlp_in, layer), model.mlp_out_norm),
                      c.residual_multiplier);
     // Added before they are made whole: one collective for both.
     if (c.parallel_norms != 0) m = g.add(a, m);
-    x = g.add(kept(x, mlp_in), m);
+    x = norm(g, c, g.add(kept(x, mlp_in), m), model.mlp_end_norm);
     if (model.stream != nullptr) x = model.stream(g, c, x, layer);
   }
   x = norm(g, c, g.select_rows(x), model.norm);
+  if (narrow) x = g.linear(x, model.project_out, embedding(c));
   x = g.head(x, c.tie_word_embeddings ? model.embedding : model.head, vocab(c), c.head_bias,
              c.head_unit_rows);
   x = scaled(x, c.logits_multiplier);

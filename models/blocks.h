@@ -63,7 +63,8 @@ Value stacked_mlp(Graph& graph, const Config& config, Value x, const std::string
                   const std::string& down);
 
 // A model of layers, x += attention(norm(x)); x += mlp(norm(x)), between embedding and head; with
-// norms after the two halves where they have names. Parallel halves both read the layer's x:
+// norms after the two halves where they have names, of what a half adds (out_norm) or of the stream
+// that goes on (end_norm). Parallel halves both read the layer's x:
 // x += attention(norm(x)) + mlp(norm(x)).
 struct Layers {
   Block attention = llama_attention;
@@ -74,12 +75,17 @@ struct Layers {
   // Names in the checkpoint.
   const char* embedding = "model.embed_tokens";
   const char* positions = nullptr;  // Learned ones, where Config::position_rows is set.
+  // Between embeddings of Config::embedding_width columns and the stream, both ways.
+  const char* project_in = nullptr;
+  const char* project_out = nullptr;
   const char* embedding_norm = nullptr;
   const char* layers = "model.layers";
   const char* attention_norm = "input_layernorm";
   const char* attention_out_norm = nullptr;
+  const char* attention_end_norm = nullptr;
   const char* mlp_norm = "post_attention_layernorm";
   const char* mlp_out_norm = nullptr;
+  const char* mlp_end_norm = nullptr;
   const char* norm = "model.norm";
   const char* head = "lm_head";
 };

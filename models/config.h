@@ -69,6 +69,8 @@ struct Config {
   int parallel_norms = 0;
   // The residual stream goes on with what a half's norm gave, times this; 0: as it was.
   float kept_norm = 0;
+  bool end_norms = false;        // A norm follows each addition of a half, and none is before it.
+  int64_t embedding_width = 0;   // Of embedding and head; 0: hidden_size.
   std::vector<bool> turns;       // [layers]: whether q and k are rotated.
   std::vector<int64_t> windows;  // [layers]: 0, or how many positions a query sees.
   std::vector<int64_t> chunks;   // [layers], of runs of positions that see each other, or empty.
@@ -89,6 +91,9 @@ struct Config {
 
 // Axes of a model in the words of its config.
 inline AxisSize hidden(const Config& c) { return {Axis::kHidden, c.hidden_size, 1}; }
+inline AxisSize embedding(const Config& c) {
+  return {Axis::kHidden, c.embedding_width > 0 ? c.embedding_width : c.hidden_size, 1};
+}
 inline AxisSize heads(const Config& c) { return {Axis::kHeads, c.heads, c.head_dim}; }
 inline AxisSize kv_heads(const Config& c) {
   return {Axis::kKvHeads, c.kv_heads, c.head_dim, c.heads};

@@ -111,7 +111,7 @@ bool check_matrix(const OperatorCall& c, Finding& f) {
 }  // namespace
 
 bool check_embed(const OperatorCall& c, Finding& f) {
-  const bool own = c.program != nullptr && !c.attrs.beside;
+  const bool own = c.program != nullptr && !c.attrs.beside && !c.attrs.by_position;
   const int64_t hidden = own ? c.program->hidden : c.out[0].cols;
   if (c.attrs.beside &&
       !(f.holds(!c.attrs.by_position, "by_position and beside must not both be set") &&

@@ -79,8 +79,10 @@ absl::Status check_limits(const program::Limits& limits) {
 LowerArgs model_sizes(const Graph& model) {
   LowerArgs args;
   for (const Node& node : model.nodes()) {
-    if (node.op == Op::kEmbed && !node.attributes.embed().beside())
+    const program::EmbedAttrs& embed = node.attributes.embed();
+    if (node.op == Op::kEmbed && !embed.beside() && !embed.by_position()) {
       args.hidden = model.values()[node.outputs[0]].axis.columns();
+    }
     if (node.op == Op::kTopCandidates) args.vocab = model.values()[node.inputs[0]].axis.columns();
   }
   return args;

@@ -28,7 +28,10 @@ void build_bloom(Graph& g, const Config& c) {
                 .norm = "transformer.ln_f"});
 }
 
-absl::Status refine_bloom(const Json&, Config& c) {
+absl::Status refine_bloom(const Json& json, Config& c) {
+  ASSIGN_OR_RETURN(const bool normed,
+                   get_bool(json, "apply_residual_connection_post_layernorm", false));
+  c.kept_norm = normed ? 1 : 0;
   c.slopes = alibi_slopes(c.heads);
   return absl::OkStatus();
 }
@@ -44,7 +47,7 @@ constexpr Architecture kRows[] = {
       .activation = "gelu_pytorch_tanh",
       .ffn_per_hidden = 4,
       .positions = 2048,
-      .keys = {"offset_alibi"},
+      .keys = {"offset_alibi", "apply_residual_connection_post_layernorm"},
       .names = {{{"n_embed", "hidden_size"},
                  {"n_layer", "num_hidden_layers"},
                  {"n_head", "num_attention_heads"},

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// OPT with its norms in front of the blocks: learned positions, of which the first has row 2.
+// OPT: learned positions, of which the first has row 2; norms before the blocks, or after them
+// (350m, which also has narrow embeddings, projected both ways).
+#include <utility>
+
 #include "base/status.h"
 #include "models/blocks.h"
 #include "models/config_keys.h"
@@ -17,30 +20,35 @@ Value attention(Graph& g, const Config& c, Value x, int layer) {
 Value mlp(Graph& g, const Config& c, Value x, int) { return plain_mlp(g, c, x, "fc1", "fc2"); }
 
 void build_opt(Graph& g, const Config& c) {
-  build_layers(g, c,
-               {.attention = attention,
-                .mlp = mlp,
-                .embedding = "model.decoder.embed_tokens",
-                .positions = "model.decoder.embed_positions",
-                .layers = "model.decoder.layers",
-                .attention_norm = "self_attn_layer_norm",
-                .mlp_norm = "final_layer_norm",
-                .norm = "model.decoder.final_layer_norm"});
+  Layers model{.attention = attention,
+               .mlp = mlp,
+               .embedding = "model.decoder.embed_tokens",
+               .positions = "model.decoder.embed_positions",
+               .project_in = "model.decoder.project_in",
+               .project_out = "model.decoder.project_out",
+               .layers = "model.decoder.layers",
+               .attention_norm = "self_attn_layer_norm",
+               .mlp_norm = "final_layer_norm",
+               .norm = "model.decoder.final_layer_norm"};
+  if (c.end_norms) {
+    model.attention_end_norm = std::exchange(model.attention_norm, nullptr);
+    model.mlp_end_norm = std::exchange(model.mlp_norm, nullptr);
+    model.norm = nullptr;
+  }
+  build_layers(g, c, model);
 }
 
 absl::Status check_opt(const Json& json) {
-  for (const char* key : {"do_layer_norm_before", "layer_norm_elementwise_affine"}) {
-    ASSIGN_OR_RETURN(const bool found, get_bool(json, key, true));
-    if (!found) return invalid_argument("{}: false is not supported; supported: true", key);
-  }
-  ASSIGN_OR_RETURN(const int64_t hidden, get_count(json, "hidden_size", kMostColumns));
-  ASSIGN_OR_RETURN(const int64_t width,
-                   get_count(json, "word_embed_proj_dim", kMostColumns, hidden));
-  if (width == hidden) return absl::OkStatus();
-  return invalid_argument("word_embed_proj_dim: wanted hidden_size ({}), found {}", hidden, width);
+  const OnlyValue only[] = {{"layer_norm_elementwise_affine", true},
+                            {"_remove_final_layer_norm", false}};
+  return check_only(json, only);
 }
 
-absl::Status refine_opt(const Json&, Config& c) {
+absl::Status refine_opt(const Json& json, Config& c) {
+  ASSIGN_OR_RETURN(const bool before, get_bool(json, "do_layer_norm_before", true));
+  ASSIGN_OR_RETURN(c.embedding_width,
+                   get_count(json, "word_embed_proj_dim", kMostColumns, c.hidden_size));
+  c.end_norms = !before;
   c.mlp_bias = c.output_bias;
   c.position_rows = c.max_position_embeddings + kFirstPosition;
   c.position_offset = kFirstPosition;
@@ -57,7 +65,7 @@ constexpr Architecture kRows[] = {
       .activation = "relu",
       .positions = 2048,
       .keys = {"attention_bias", "do_layer_norm_before", "layer_norm_elementwise_affine",
-               "word_embed_proj_dim"},
+               "_remove_final_layer_norm", "word_embed_proj_dim"},
       .names = {{{"ffn_dim", "intermediate_size"},
                  {"activation_function", "hidden_act"},
                  {"enable_bias", "attention_bias"}}},

@@ -275,11 +275,32 @@ TEST(OptTest, TheFirstPositionHasTheThirdRow) {
   EXPECT_TRUE(config.qkv_bias && config.output_bias && config.mlp_bias);
 }
 
+// OPT-350m is such a one.
+TEST(OptTest, NormsMayBeBehindTheBlocksAndEmbeddingsNarrower) {
+  EXPECT_FALSE(config_of(kOpt).end_norms);
+  EXPECT_EQ(config_of(kOpt).embedding_width, 64);
+  const Config config =
+      config_of(with(kOpt, R"("do_layer_norm_before": false, "word_embed_proj_dim": 32)"));
+  EXPECT_TRUE(config.end_norms);
+  EXPECT_EQ(config.embedding_width, 32);
+}
+
 TEST(OptTest, WhatIsNotSupportedIsNamed) {
-  expect_refused(with(kOpt, R"("do_layer_norm_before": false)"),
-                 "do_layer_norm_before: false is not supported; supported: true");
-  expect_refused(with(kOpt, R"("word_embed_proj_dim": 32)"),
-                 "word_embed_proj_dim: wanted hidden_size (64), found 32");
+  for (const char* key : {"layer_norm_elementwise_affine", "_remove_final_layer_norm"}) {
+    const bool wrong = key[0] == '_';
+    expect_refused(with(kOpt, fmt::format(R"("{}": {})", key, wrong)),
+                   fmt::format("{}: {} is not supported; supported: {}", key, wrong, !wrong));
+  }
+  EXPECT_FALSE(config_of(with(kOpt, R"("_remove_final_layer_norm": false)")).end_norms);
+}
+
+TEST(BloomTest, AHalfMayAddToWhatItsNormGave) {
+  const std::string bloom = R"({"architectures": ["BloomForCausalLM"], "vocab_size": 320,
+      "hidden_size": 64, "n_layer": 2, "n_head": 4})";
+  EXPECT_EQ(config_of(bloom).kept_norm, 0);
+  const std::string key = R"("apply_residual_connection_post_layernorm": )";
+  EXPECT_EQ(config_of(with(bloom, key + "false")).kept_norm, 0);
+  EXPECT_EQ(config_of(with(bloom, key + "true")).kept_norm, 1);
 }
 
 TEST(AlibiTest, SlopesBetweenPowersOfTwoComeFromTheNextOne) {

@@ -63,10 +63,11 @@ absl::Status read_embeds(const std::string& path, const Model& model,
   if (!matrix.ok()) {
     return invalid_argument("--prompt-embeds {}: {}", path, message_of(matrix.status()));
   }
-  if (matrix->cols != model.config().hidden_size) {
+  const int64_t wanted = embedding(model.config()).columns();
+  if (matrix->cols != wanted) {
     return invalid_argument(
-        "--prompt-embeds {}: wanted rows of the model's hidden size {}, found {}", path,
-        model.config().hidden_size, matrix->cols);
+        "--prompt-embeds {}: wanted rows of the model's hidden size {}, found {}", path, wanted,
+        matrix->cols);
   }
   message->set_prompt_embeds(std::string(matrix->bytes));
   return absl::OkStatus();
