@@ -8,6 +8,8 @@
 #include "base/status.h"
 #include "coordinator/model_folder.h"
 #include "coordinator/text/template_tags.h"
+#include "models/tensor_check.h"
+#include "models/tensor_names.h"
 
 namespace lockstep {
 namespace {
@@ -22,14 +24,6 @@ std::optional<DType> kv_dtype_named(const std::string& name) {
     if (name == dtype_name(dtype)) return dtype;
   }
   return std::nullopt;
-}
-
-// Some checkpoints leave out the name that all others begin with: "h.0" for "transformer.h.0".
-void use_short_names(const Checkpoint& checkpoint, Graph& graph) {
-  const std::string& first = graph.parameters().front().pieces.front().source();
-  const std::string outer = first.substr(0, first.find('.') + 1);
-  if (checkpoint.find(first) != nullptr || outer.empty()) return;
-  if (checkpoint.find(first.substr(outer.size())) != nullptr) graph.rename(outer, "");
 }
 
 void warn_of(const ChatTemplate& chat_template) {
@@ -81,8 +75,7 @@ absl::StatusOr<std::unique_ptr<Model>> Model::open(const ModelOptions& options) 
   model->find_end_ids();
   model->check_tags();
   if ((needs_weights || has_weights(model->folder_)) && !options.random_weights.has_value()) {
-    ASSIGN_OR_RETURN(model->checkpoint_, Checkpoint::open(model->folder_));
-    use_short_names(*model->checkpoint_, model->description_.graph);
+    RETURN_IF_ERROR(model->open_checkpoint());
   }
   program::Limits& limits = model->limits_;
   limits.set_context(model->config().context);
@@ -134,6 +127,17 @@ int64_t Model::max_pages() const { return limits_.sequences() * pages_of(limits_
 
 int64_t Model::pages_of(int64_t positions) const {
   return (positions + limits_.page_tokens() - 1) / limits_.page_tokens();
+}
+
+absl::Status Model::open_checkpoint() {
+  ASSIGN_OR_RETURN(checkpoint_, Checkpoint::open(folder_));
+  for (std::string& warning : use_names_of(*checkpoint_, config(), description_.graph)) {
+    warnings_.push_back(std::move(warning));
+  }
+  RETURN_IF_ERROR(check_tensors(*checkpoint_, graph()));
+  const std::string unread = unread_tensors(*checkpoint_, graph());
+  if (!unread.empty()) warnings_.push_back(unread);
+  return absl::OkStatus();
 }
 
 absl::Status Model::choose_scheme() {

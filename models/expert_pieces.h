@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the matrices of experts are in a checkpoint: for models/graph.cc alone.
+// Where the matrices of experts are in a checkpoint.
 #pragma once
 
 #include <string>

@@ -93,6 +93,7 @@ class Graph {
   // --- For passes: append anything, read everything.
   void rename(std::string_view from, std::string_view to);  // What sources' names begin with.
   int add_parameter(Parameter parameter);
+  std::vector<Parameter>& mutable_parameters() { return parameters_; }  // To read them elsewhere.
   // Appends a node; outputs take the given infos (node is filled in). Returns their values.
   std::vector<Value> append(Node node, std::vector<ValueInfo> outputs);
   const std::vector<Node>& nodes() const { return nodes_; }

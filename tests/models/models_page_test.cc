@@ -49,6 +49,22 @@ are one error with the `--ignore-config` flags that run without them.
 | --- | --- |
 )";
 
+constexpr char kNotes[] = R"(
+## Names of tensors
+
+A tensor may have the name that its family publishes, that of a class of transformers 5, or one
+without the name that all begin with; experts may be single or in stacks, layer by layer
+(`models/tensor_names.cc` has the table). A head in the checkpoint is used even where config.json
+ties it to the embedding.
+
+## Where implementations differ
+
+- `NemotronHForCausalLM`: transformers 5.24 raises each step of Mamba to `time_step_min` at least.
+  Here steps are as the model computes them, with SGLang and mlx-lm: `time_step_min` is for drawing
+  weights, and `time_step_limit`, which bounds steps, is [0, infinity] in what is published. Where
+  no step is below (0.001), nothing differs; on random weights it was 7e-4 of the largest logit.
+)";
+
 // Of each architecture, the goldens, in their order.
 std::map<std::string, std::string> goldens() {
   std::map<std::string, std::string> found;
@@ -79,7 +95,7 @@ std::string models_page() {
   for (const RefusedArchitecture& refused : refused_architectures()) {
     page += "| `" + std::string(refused.name) + "` | " + std::string(refused.because) + " |\n";
   }
-  return page;
+  return page + kNotes;
 }
 
 // LOCKSTEP_REWRITE=1 writes the page instead.

@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Small models of our own making (tests/data/configs), random weights for them, and options to
-// compile them with.
+// Small models of our own making (tests/data/configs), and options to compile them with.
 #pragma once
 
-#include <cmath>
 #include <filesystem>
-#include <random>
 #include <string>
 #include <string_view>
 
@@ -13,7 +10,7 @@
 #include "base/source_dir.h"
 #include "models/models.h"
 #include "sharding/compile.h"
-#include "tests/support/interpret.h"
+#include "tests/support/random_tensors.h"
 
 namespace lockstep {
 
@@ -53,27 +50,6 @@ inline CompileOptions options_for(int ranks, Strategy strategy, DType dtype = DT
   options.limits.set_page_tokens(16);
   options.weight_dtype = [dtype](const std::string&, program::Role) { return dtype; };
   return options;
-}
-
-// Weights of about unit gain, so that nothing fades or blows up; norms near 1.
-inline naive::Tensors random_tensors(const Graph& graph, uint64_t seed) {
-  std::mt19937_64 random(seed);
-  std::normal_distribution<float> normal;
-  naive::Tensors tensors;
-  for (const Parameter& parameter : graph.parameters()) {
-    for (const program::Piece& piece : parameter.pieces) {
-      naive::Tensor& tensor = tensors[piece.source()];
-      if (!tensor.data.empty()) continue;
-      tensor.shape.assign(piece.source_shape().begin(), piece.source_shape().end());
-      int64_t size = 1;
-      for (int64_t dimension : tensor.shape) size *= dimension;
-      const bool norm = parameter.role == program::NORM;
-      const float scale = norm ? 0.1f : 1 / std::sqrt(static_cast<float>(tensor.shape.back()));
-      for (int64_t i = 0; i < size; ++i)
-        tensor.data.push_back(normal(random) * scale + (norm ? 1 : 0));
-    }
-  }
-  return tensors;
 }
 
 inline int count_ops(const Graph& graph, Op op) {

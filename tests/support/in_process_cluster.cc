@@ -8,6 +8,7 @@
 #include "base/status.h"
 #include "checkpoint/checkpoint.h"
 #include "models/models.h"
+#include "models/tensor_names.h"
 #include "sharding/scheme.h"
 #include "worker/collectives/choice.h"
 #include "worker/collectives/local.h"
@@ -129,10 +130,11 @@ absl::StatusOr<std::unique_ptr<InProcessCluster>> InProcessCluster::open(
     const InProcessOptions& options) {
   std::unique_ptr<InProcessCluster> cluster(new InProcessCluster);
   cluster->options_ = options;
-  ASSIGN_OR_RETURN(const ModelDescription description, describe_model(options.model, {}, 0));
+  ASSIGN_OR_RETURN(ModelDescription description, describe_model(options.model, {}, 0));
   std::optional<Checkpoint> checkpoint;
   if (!options.random_seed.has_value()) {
     ASSIGN_OR_RETURN(checkpoint, Checkpoint::open(options.model));
+    use_names_of(*checkpoint, description.config, description.graph);
   }
   CompileOptions compile_options;
   compile_options.strategy = options.strategy;

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The command line against the reference's goldens: what a user would compare.
 #include <cmath>
-#include <cstring>
-#include <filesystem>
 
 #include "base/source_dir.h"
 #include "tests/support/test_data.h"
@@ -59,36 +57,6 @@ TEST_P(GoldenGenerateTest, AgreesWithTheReference) {
     EXPECT_EQ(by_text[0]["tokens"], text["greedy"]);
     EXPECT_EQ(by_text[0]["prompt_tokens"], text["ids"].size());
   }
-}
-
-// As GPT-2, BLOOM and OPT were published: "h.0" for "transformer.h.0".
-TEST(ShortNamesTest, ACheckpointMayLeaveOutTheNameThatAllBeginWith) {
-  const std::string folder = LOCKSTEP_SOURCE_DIR "/tests/data/goldens/bloom";
-  const std::string outer = "transformer.";
-  TemporaryFolder temporary;
-  const std::string file = read_file(folder + "/model.safetensors");
-  uint64_t size = 0;
-  std::memcpy(&size, file.data(), sizeof(size));
-  const auto published = nlohmann::json::parse(file.substr(8, size));
-  nlohmann::json header;
-  for (const auto& [name, tensor] : published.items()) {
-    header[name.starts_with(outer) ? name.substr(outer.size()) : name] = tensor;
-  }
-  const std::string text = header.dump();
-  const uint64_t length = text.size();
-  temporary.write("model.safetensors",
-                  std::string(reinterpret_cast<const char*>(&length), sizeof(length)) + text +
-                      file.substr(8 + size));
-  const std::string copy =
-      std::filesystem::path(temporary.write("config.json", read_file(folder + "/config.json")))
-          .parent_path();
-  const auto golden = nlohmann::json::parse(read_file(folder + "/golden.json"))["prompts"][1];
-  std::string ids;
-  for (const auto& id : golden["ids"]) ids += (ids.empty() ? "" : ",") + id.dump();
-  const auto answer = generate_json({copy, "--dtype", "float32", "--workers", "2", "--prompt-ids",
-                                     ids, "--temperature", "0", "--ignore-eos", "--max-tokens",
-                                     std::to_string(golden["greedy"].size())});
-  EXPECT_EQ(answer[0]["tokens"], golden["greedy"]);
 }
 
 INSTANTIATE_TEST_SUITE_P(

@@ -24,7 +24,9 @@ std::string run_name(const ::testing::TestParamInfo<Run>& info) {
 
 std::vector<Run> all_runs() {
   std::vector<Run> runs;
-  for (const GoldenName& c : kGoldens) {
+  std::vector<GoldenName> all(std::begin(kGoldens), std::end(kGoldens));
+  all.insert(all.end(), std::begin(kOtherNames), std::end(kOtherNames));
+  for (const GoldenName& c : all) {
     for (const int ranks : {1, 2, 3, 5}) {
       if (ranks > c.heads) continue;
       runs.push_back({c.name, ranks, Strategy::kGather});

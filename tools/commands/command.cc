@@ -21,6 +21,14 @@
 
 namespace lockstep {
 
+absl::StatusOr<std::unique_ptr<Model>> open_model(const ModelOptions& options) {
+  ASSIGN_OR_RETURN(std::unique_ptr<Model> model, Model::open(options));
+  for (const std::string& warning : model->warnings()) {
+    spdlog::warn("{}: {}", model->name(), warning);
+  }
+  return model;
+}
+
 void ModelFlags::add_to(CLI::App& app) {
   app.add_option("MODEL", path,
                  "A folder in Hugging Face layout, or org/name in the local Hugging Face cache; "
@@ -110,9 +118,7 @@ absl::StatusOr<std::unique_ptr<Model>> ModelFlags::open(WeightFiles files,
   options.max_context = max_context;
   options.max_rows = chunk_rows + max_running;
   options.max_sequences = max_running;
-  ASSIGN_OR_RETURN(std::unique_ptr<Model> model, Model::open(options));
-  for (const std::string& warning : model->warnings()) spdlog::warn("{}", warning);
-  return model;
+  return open_model(options);
 }
 
 void ChatFlags::add_to(CLI::App& app) {

@@ -50,6 +50,9 @@ struct ChatFlags {
 inline constexpr int64_t kChunk = 512;
 inline constexpr int64_t kGpuChunk = 4096;
 
+// Opens it, and says on stderr what a user should know of its checkpoint.
+absl::StatusOr<std::unique_ptr<Model>> open_model(const ModelOptions& options);
+
 // MODEL and how it is read and cut: of every command that opens one.
 struct ModelFlags {
   std::string path;

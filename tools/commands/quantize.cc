@@ -155,7 +155,7 @@ absl::Status quantize(const QuantizeFlags& flags, Interrupt& interrupt) {
     return invalid_argument("--threads {}: wanted 1 to 1024", flags.threads);
   }
   ASSIGN_OR_RETURN(const std::unique_ptr<Model> model,
-                   Model::open({.path = flags.model, .ignore_config = flags.ignore_config}));
+                   open_model({.path = flags.model, .ignore_config = flags.ignore_config}));
   if (model->scheme() != nullptr) {
     return invalid_argument("{} is already quantized as {}: name the original model", model->name(),
                             model->scheme()->name);

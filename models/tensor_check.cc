@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "models/tensor_check.h"
+
+#include <algorithm>
+#include <cctype>
+#include <set>
+#include <string_view>
+#include <tuple>
+#include <vector>
+
+#include "base/status.h"
+#include "checkpoint/quantized_tensor.h"
+#include "checkpoint/weight_source.h"
+
+namespace lockstep {
+namespace {
+
+constexpr size_t kNamed = 3;
+
+// Parts of names of tensors that no maths here reads.
+constexpr std::string_view kNotRead[] = {
+    ".rotary_emb.", ".inv_freq",        // Rotary tables, which are computed.
+    ".attn.bias",   ".attention.bias",  // Causal masks of GPT-2, GPT-NeoX and their like:
+    ".masked_bias", ".causal_mask",     // tables of constants under the name of a bias.
+    ".indexer.",                        // Sparse attention within its context reads all keys.
+    ".0.att.v0",    ".0.att.v1",        // RWKV-7's first layer has no layer before it
+    ".0.att.v2",                        // whose values it could mix in.
+};
+
+// A layer that reads another one's keys and values (Gemma 4) may have these, too.
+constexpr std::string_view kKeysAndValues[] = {"self_attn.k_proj.", "self_attn.v_proj.",
+                                               "self_attn.k_norm.", "self_attn.v_norm."};
+
+std::vector<std::string_view> parts_of_name(std::string_view name) {
+  std::vector<std::string_view> parts;
+  while (!name.empty()) {
+    const size_t end = std::min(name.find('.'), name.size());
+    parts.push_back(name.substr(0, end));
+    name.remove_prefix(std::min(end + 1, name.size()));
+  }
+  return parts;
+}
+
+// By parts that are the same at the beginning, then at the end, then by length: two spellings of
+// one tensor have its layer in common, or its last words.
+std::tuple<int64_t, int64_t, int64_t> likeness(std::string_view wanted, std::string_view found) {
+  const std::vector<std::string_view> a = parts_of_name(wanted), b = parts_of_name(found);
+  const auto front = std::ranges::mismatch(a, b).in1 - a.begin();
+  const auto back = std::mismatch(a.rbegin(), a.rend(), b.rbegin(), b.rend()).first - a.rbegin();
+  return {front, back, -std::abs(std::ssize(wanted) - std::ssize(found))};
+}
+
+std::string nearest_tensor(const Checkpoint& checkpoint, const std::string& wanted) {
+  const auto& all = checkpoint.tensors();
+  if (all.empty()) return "it has none at all";
+  const TensorInfo& found = *std::ranges::max_element(
+      all, {}, [&](const TensorInfo& tensor) { return likeness(wanted, tensor.name); });
+  return fmt::format("nearest to the first is {} {}", printable(found.name),
+                     shape_text(found.shape));
+}
+
+std::string first_of(const std::vector<std::string>& names) {
+  std::string text;
+  for (size_t i = 0; i < std::min(names.size(), kNamed); ++i) {
+    text += (i == 0 ? "" : ", ") + printable(names[i]);
+  }
+  return text + (names.size() > kNamed ? ", ..." : "");
+}
+
+// The place of a tensor: "model.layers.3." of all in that layer, else what is before the last dot.
+std::string_view place_of(std::string_view name) {
+  for (size_t begin = 0; begin < name.size();) {
+    const size_t end = std::min(name.find('.', begin), name.size());
+    const auto is_digit = [](unsigned char c) { return std::isdigit(c) != 0; };
+    if (end > begin && std::all_of(name.begin() + begin, name.begin() + end, is_digit)) {
+      return name.substr(0, std::min(end + 1, name.size()));
+    }
+    begin = end + 1;
+  }
+  return name.substr(0, name.rfind('.') + 1);
+}
+
+using Names = std::set<std::string, std::less<>>;
+
+bool is_meant(const Names& read, std::string_view name) {
+  for (const std::string_view part : kNotRead) {
+    if (name.find(part) != std::string_view::npos) return false;
+  }
+  const std::string place(place_of(name));
+  if (read.contains(place + "self_attn.k_proj.weight")) return true;
+  return std::ranges::none_of(kKeysAndValues, [&](std::string_view part) {
+    return name.substr(place.size()).starts_with(part);
+  });
+}
+
+bool is_part_of_codes(const Checkpoint& checkpoint, std::string_view name) {
+  return is_quantized(checkpoint, name.substr(0, name.rfind('.')));
+}
+
+}  // namespace
+
+absl::Status check_tensors(const Checkpoint& checkpoint, const Graph& graph) {
+  std::set<std::string_view> wanted;
+  std::vector<std::string> missing;  // In the graph's order.
+  for (const Parameter& parameter : graph.parameters()) {
+    for (const program::Piece& piece : parameter.pieces) {
+      if (!wanted.insert(piece.source()).second || checkpoint.find(piece.source())) continue;
+      missing.push_back(piece.source());
+    }
+  }
+  if (!missing.empty()) {
+    return failed_precondition(
+        "{} of {} tensors are missing from the checkpoint {}: {}; {}; does its config.json belong "
+        "to these weights?",
+        missing.size(), wanted.size(), checkpoint.folder().string(), first_of(missing),
+        nearest_tensor(checkpoint, missing.front()));
+  }
+  for (const Parameter& parameter : graph.parameters()) {
+    for (const program::Piece& piece : parameter.pieces) {
+      RETURN_IF_ERROR(check_source(checkpoint, piece));
+    }
+  }
+  return absl::OkStatus();
+}
+
+std::string unread_tensors(const Checkpoint& checkpoint, const Graph& graph) {
+  Names read;
+  std::set<std::string_view> places;
+  for (const Parameter& parameter : graph.parameters()) {
+    for (const program::Piece& piece : parameter.pieces) {
+      read.insert(piece.source());
+      places.insert(place_of(piece.source()));
+    }
+  }
+  std::vector<std::string> unread;
+  for (const TensorInfo& tensor : checkpoint.tensors()) {
+    const std::string& name = tensor.name;
+    if (read.contains(name) || !places.contains(place_of(name))) continue;
+    if (is_meant(read, name) && !is_part_of_codes(checkpoint, name)) unread.push_back(name);
+  }
+  if (unread.empty()) return "";
+  return fmt::format(
+      "{} in the checkpoint's layers or beside what is read {} not read: {}; does config.json "
+      "belong to these weights?",
+      count_of(std::ssize(unread), "tensor"), unread.size() == 1 ? "is" : "are", first_of(unread));
+}
+
+}  // namespace lockstep
