@@ -96,6 +96,7 @@ absl::StatusOr<ModelDescription> describe_model(const std::filesystem::path& fol
   ModelDescription model;
   ASSIGN_OR_RETURN(model.config, parse_config(json, source, (*architecture)->name,
                                               (*architecture)->family, max_context_override));
+  model.config.tie_disputed = part->tie_disputed;
   const std::filesystem::path name = std::filesystem::absolute(folder).lexically_normal();
   model.graph.model = name.has_filename() ? name.filename() : name.parent_path().filename();
   std::optional<Scope> wrapped;

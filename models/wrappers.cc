@@ -104,14 +104,16 @@ const TextModel* find_text_model(const Json& model_type) {
   return found == std::end(kTextModels) ? nullptr : found;
 }
 
-// Whether the head is the embedding: where both objects say it and differ, it is not. Releases of
-// transformers write a default of the outer one.
-void tie_text(const Json& outer, Json& text) {
+// Whether the head is the embedding: where both objects say it and differ, it is not, unless the
+// checkpoint has no head. Releases of transformers write a default of the outer one. True: they
+// differ.
+bool tie_text(const Json& outer, Json& text) {
   const Json tied = outer.value("tie_word_embeddings", Json());
-  if (tied.is_null()) return;
+  if (tied.is_null()) return false;
   Json& inner = text["tie_word_embeddings"];
   const bool differ = inner.is_boolean() && tied.is_boolean() && inner != tied;
   inner = differ ? Json(false) : tied;
+  return differ;
 }
 
 // Sorts the members beside the text part's object: what it shares, what repeats it, what is left.
@@ -127,7 +129,6 @@ absl::Status read_outer(const Json& outer, std::string_view object, Json& text, 
       return invalid_argument("{}: wanted in {}, found beside it", key, object);
     }
   }
-  tie_text(outer, text);
   return absl::OkStatus();
 }
 
@@ -140,6 +141,7 @@ absl::StatusOr<TextPart> text_of(const Wrapper& wrapper, Json& json) {
   if (!part.object.empty()) {
     text = json[part.object];
     RETURN_IF_ERROR(read_outer(json, part.object, text, part.beside));
+    part.tie_disputed = tie_text(json, text);
   } else if (find_text_model(json.value("model_type", Json())) == nullptr) {
     return invalid_argument("text_config: wanted an object, found {}",
                             describe(json.value("text_config", Json())));

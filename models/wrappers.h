@@ -18,6 +18,7 @@ struct TextPart {
   std::string scope;
   std::string object;            // The one of kTextObjects that it was in; "": of none.
   Json beside = Json::object();  // The members beside that object that may matter.
+  bool tie_disputed = false;     // See Config.
 };
 
 // Makes the config.json of such a checkpoint that of its text part: the object of kTextObjects that
