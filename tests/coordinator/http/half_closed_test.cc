@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// Clients that end their sending side and wait for their answers.
+#include <sys/socket.h>
+
+#include "tests/coordinator/http/scripted_server.h"
+
+namespace lockstep::http {
+namespace {
+
+// It is asked whether it is still there by what clients skip: else it may as well have hung up.
+TEST(HalfClosedTest, AClientThatEndsItsSideBehindARequestGetsItsAnswer) {
+  ScriptedServer server;
+  HttpClient waiting(server.address());
+  waiting.send(http_request("GET", "/held"));
+  shutdown(waiting.socket().descriptor(), SHUT_WR);
+  EXPECT_TRUE(waiting.read_until("HTTP/1.1 100 Continue\r\n\r\n"));
+  server.take_held()->respond({.body = "late"});
+  EXPECT_EQ(waiting.read().body, "late");
+  EXPECT_TRUE(waiting.ends());
+
+  HttpClient streaming(server.address());
+  streaming.send(http_request("GET", "/stream"));
+  const auto exchange = server.take_held();
+  const auto feed = server.begin_stream(exchange);
+  EXPECT_TRUE(streaming.read_until("\r\n\r\n"));
+  shutdown(streaming.socket().descriptor(), SHUT_WR);
+  EXPECT_TRUE(streaming.read_until("1\r\n\n\r\n"));
+  feed->say("end", true);
+  exchange->wake();
+  EXPECT_TRUE(streaming.read_until("end\r\n0\r\n\r\n"));
+  EXPECT_TRUE(streaming.ends());
+  EXPECT_EQ(server.counts().gone, 0);
+}
+
+TEST(HalfClosedTest, AClientThatEndsItsSideBehindSeveralRequestsGetsAllAnswers) {
+  ScriptedServer server;
+  HttpClient client(server.address());
+  client.send(http_request("GET", "/held") + http_request("GET", "/quick") +
+              http_request("GET", "/held"));
+  shutdown(client.socket().descriptor(), SHUT_WR);
+  EXPECT_TRUE(client.read_until("HTTP/1.1 100 Continue\r\n\r\n"));
+  server.take_held()->respond({.body = "first"});
+  EXPECT_EQ(client.read().body, "first");
+  EXPECT_EQ(client.read().body, "quick");
+  server.take_held()->respond({.body = "last"});
+  EXPECT_EQ(client.read().body, "last");
+  EXPECT_TRUE(client.ends());
+}
+
+TEST(HalfClosedTest, AClientThatEndsItsSideDuringAnAnswerIsClosedBehindIt) {
+  ScriptedServer server;
+  HttpClient client(server.address());
+  // Longer than what the system takes at once: the end is seen while the answer is written.
+  const std::string body(4 << 20, 'e');
+  client.send(http_request("POST", "/echo", "", body));
+  EXPECT_TRUE(client.read_until("\r\n\r\n"));
+  shutdown(client.socket().descriptor(), SHUT_WR);
+  EXPECT_TRUE(client.read_until(body));
+  EXPECT_TRUE(client.ends());
+}
+
+}  // namespace
+}  // namespace lockstep::http
