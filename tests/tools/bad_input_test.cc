@@ -101,6 +101,8 @@ TEST(BadInputTest, FlagsAreNamed) {
                   "/none.pem");
   expect_one_line({"inspect", "--dot", "--stage", "model"}, "--stage model");
   expect_one_line({"inspect", "--html", "a.html", "--dot"}, "leave --dot out");
+  expect_one_line({"inspect", "--json", "--dot"}, "leave --dot out");
+  expect_one_line({"inspect", "--json", "--stage", "model"}, "leave --stage out");
   expect_one_line({"inspect", "--html", "/none/a.html"}, "--html /none/a.html: it cannot be");
   expect_one_line({"generate", "--prompt", "a", "--kv-memory=-5"},
                   "--kv-memory: wanted a size, e.g. 512MiB or 2GiB, found -5");

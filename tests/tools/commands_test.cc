@@ -159,6 +159,24 @@ TEST(CommandsTest, InspectShowsEveryStage) {
   EXPECT_EQ(picture.out.substr(0, 7), "digraph");
 }
 
+TEST(CommandsTest, InspectCountsTheModelInJson) {
+  const ProcessResult result = run_lockstep({"inspect", "--json"});
+  ASSERT_EQ(result.code, 0) << result.err;
+  const auto found = nlohmann::json::parse(result.out);
+  const auto config = nlohmann::json::parse(read_file(LOCKSTEP_SOURCE_DIR "/demo/config.json"));
+  EXPECT_EQ(found["architecture"], config["architectures"][0]);
+  EXPECT_EQ(found["layers"], config["num_hidden_layers"]);
+  EXPECT_EQ(found["windows"].size(), config["num_hidden_layers"]);
+  EXPECT_EQ(found["rotary"].size(), 1u);
+  int64_t elements = 0;
+  for (const auto& [name, shape] : found["tensors"].items()) {
+    int64_t count = 1;
+    for (const int64_t size : shape) count *= size;
+    elements += count;
+  }
+  EXPECT_EQ(found["parameters"], elements);
+}
+
 TEST(CommandsTest, AConfigAloneIsEnoughForPlanAndInspect) {
   TemporaryFolder folder;
   const std::string file =

@@ -2,7 +2,9 @@
 // `lockstep inspect`: a model's graph after each pass, and the program that a rank would run.
 #include <fstream>
 
+#include "base/json.h"
 #include "base/status.h"
+#include "models/summary.h"
 #include "sharding/text.h"
 #include "sharding/value_parts.h"
 #include "tools/commands/command.h"
@@ -22,6 +24,7 @@ struct InspectFlags {
   std::string html;
   bool dot = false;
   bool all = false;
+  bool json = false;
 };
 
 absl::Status check_flags(const InspectFlags& flags) {
@@ -32,6 +35,12 @@ absl::Status check_flags(const InspectFlags& flags) {
   if (flags.dot && !flags.stage.empty()) {
     return invalid_argument("--stage {}: --dot draws the rank's last graph: leave one of them out",
                             flags.stage);
+  }
+  if (flags.json && (flags.dot || !flags.stage.empty() || !flags.html.empty())) {
+    return invalid_argument("--json shows the model before it is cut: leave {} out",
+                            flags.dot            ? "--dot"
+                            : flags.html.empty() ? "--stage"
+                                                 : "--html");
   }
   if (flags.html.empty() || (flags.stage.empty() && !flags.dot)) return absl::OkStatus();
   return invalid_argument("--html {}: it shows the rank's program: leave {} out", flags.html,
@@ -54,6 +63,28 @@ std::vector<KernelCost> costs_of(const program::Program& program, const Bindings
   const StepView step = {
       .rows = rows, .sequences = &sequence, .sequence_count = 1, .output_count = 1};
   return instruction_costs(program, bindings, step);
+}
+
+// On one line. Frequencies are inverse ones, of those columns that turn.
+std::string summary_json(const Model& model) {
+  const Summary summary = summarize(model.graph());
+  OrderedJson json = {{"architecture", model.config().architecture},
+                      {"layers", model.config().layers},
+                      {"context", model.max_context()},
+                      {"parameters", summary.parameters},
+                      {"rotary", OrderedJson::array()},
+                      {"windows", OrderedJson::object()},
+                      {"tensors", summary.tensors}};
+  for (const RotarySummary& table : summary.rotary) {
+    json["rotary"].push_back({{"count", table.count},
+                              {"first", table.first},
+                              {"last", table.last},
+                              {"factor", table.factor}});
+  }
+  for (const auto& [layer, window] : summary.windows) {
+    json["windows"][std::to_string(layer)] = window;
+  }
+  return write_json(json);
 }
 
 absl::Status write_page(const InspectFlags& flags, const Model& model,
@@ -83,6 +114,10 @@ absl::Status write_page(const InspectFlags& flags, const Model& model,
 absl::Status inspect(const InspectFlags& flags) {
   RETURN_IF_ERROR(check_flags(flags));
   ASSIGN_OR_RETURN(const std::unique_ptr<Model> model, flags.model.open(WeightFiles::kOptional));
+  if (flags.json) {
+    fmt::print("{}\n", summary_json(*model));
+    return absl::OkStatus();
+  }
   ASSIGN_OR_RETURN(std::vector<WorkerFacts> workers, alike_workers(flags.workers));
   CompileOptions options = model->compile_options(std::move(workers));
   if (!flags.html.empty()) return write_page(flags, *model, options);
@@ -128,6 +163,9 @@ std::shared_ptr<Command> add_inspect(CLI::App& parent) {
                            "Write the rank's program to this file instead, as a page for a browser "
                            "(needs no network)");
   command->app->add_flag("--all", flags->all, "Every layer (default: layers that are alike once)");
+  command->app->add_flag("--json", flags->json,
+                         "The model in one JSON object on one line: parameters, tensors and their "
+                         "shapes, rotary tables, and how far attention sees by layer");
   command->app->add_flag("--dot", flags->dot, "The rank's graph in Graphviz' language");
   command->run = [flags](Interrupt&) { return inspect(*flags); };
   return command;
