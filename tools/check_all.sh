@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # All that tools/test.sh looks at a part of, without its limits: every test under the sanitizers,
-# clang-tidy over every file, long runs of what is random. Takes hours.
+# clang-tidy over every file, long runs of what is random, every architecture against transformers.
+# Takes hours.
 #   tools/check_all.sh [SECONDS]     for each fuzzer; 600 where not given
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -9,6 +10,7 @@ cd "$(dirname "$0")/.."
 tools/test.sh release
 build/cpu/tests/simulation/simulation --seeds 100000 --jobs "$(nproc)"
 for seed in 1 2 3; do build/cpu/tests/faults/faults --faults 200 --seed "$seed"; done
+tools/survey/survey.py
 tools/lint.sh --all
 tools/sanitize.sh
 tools/fuzz.sh "${1:-600}"

@@ -14,6 +14,8 @@ import subprocess
 import sys
 import tempfile
 
+TOLERANCE = 2e-4  # The largest logit is 1.
+
 
 def answers(lockstep, folder, prompts, flags):
     with tempfile.NamedTemporaryFile("w", suffix=".jsonl") as requests:
@@ -25,14 +27,25 @@ def answers(lockstep, folder, prompts, flags):
         command = [lockstep, "generate", str(folder), "--input", requests.name, "--json", *flags]
         ended = subprocess.run(command, capture_output=True, text=True, timeout=300)
     if ended.returncode != 0:
-        raise SystemExit(f"golden_check: {folder.name}: exit code {ended.returncode}: "
-                         f"{ended.stderr.strip()}")
+        raise RuntimeError(f"{folder.name}: exit code {ended.returncode}: {ended.stderr.strip()}")
     return [json.loads(line) for line in ended.stdout.splitlines()]
 
 
 def difference(found, wanted):
     largest = max(abs(x) for x in wanted)
     return max(abs(a - b) for a, b in zip(found, wanted, strict=True)) / largest
+
+
+def check(lockstep, folder, flags):
+    """Whether `folder` agrees with its golden.json, and in words how far it does."""
+    prompts = json.loads((folder / "golden.json").read_text())["prompts"]
+    found = answers(lockstep, folder, prompts, ["--dtype", "float32", *flags])
+    tokens = sum(a["tokens"] == p["greedy"] for a, p in zip(found, prompts, strict=True))
+    worst = max(difference(a["prompt_logits"], p["last_logits"])
+                for a, p in zip(found, prompts, strict=True))
+    return tokens == len(prompts) and worst <= TOLERANCE, (
+        f"{tokens} of {len(prompts)} prompts have the reference's tokens, "
+        f"logits differ by {worst:.1e}")
 
 
 def main():
@@ -45,15 +58,12 @@ def main():
         raise SystemExit(__doc__)
     failures = 0
     for folder in map(pathlib.Path, arguments[1:]):
-        prompts = json.loads((folder / "golden.json").read_text())["prompts"]
-        found = answers(arguments[0], folder, prompts, ["--dtype", "float32", *flags])
-        tokens = sum(a["tokens"] == p["greedy"] for a, p in zip(found, prompts, strict=True))
-        worst = max(difference(a["prompt_logits"], p["last_logits"])
-                    for a, p in zip(found, prompts, strict=True))
-        good = tokens == len(prompts) and worst <= 2e-4
+        try:
+            good, said = check(arguments[0], folder, flags)
+        except RuntimeError as error:
+            raise SystemExit(f"golden_check: {error}") from None
         failures += not good
-        print(f"{folder.name}: {tokens} of {len(prompts)} prompts have the reference's tokens, "
-              f"logits differ by {worst:.1e}{'' if good else ': FAILED'}")
+        print(f"{folder.name}: {said}{'' if good else ': FAILED'}")
     return 1 if failures else 0
 
 

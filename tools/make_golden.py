@@ -26,13 +26,18 @@ GREEDY = 24
 MARGIN = 0.01
 
 
-def draw(config, seed, folder, attention):
-    """A model with random weights, stored and read back in float32."""
+def plain_options(attention):
+    """Arguments for a model that runs without fused kernels."""
+    options = {"attn_implementation": attention}
+    if int(transformers.__version__.split(".")[0]) >= 5:
+        options["experts_implementation"] = "eager"  # Other kinds need rows of 16 bytes.
+    return options
+
+
+def draw(architecture, config, seed, stored, attention="eager"):
+    """A model with random weights that are rounded to the type `stored`."""
     torch.manual_seed(seed)
-    stored = getattr(torch, json.loads((folder / "config.json").read_text())["torch_dtype"])
-    architecture = getattr(transformers, config.architectures[0])
-    plainly = {"attn_implementation": attention, "experts_implementation": "eager"}
-    model = architecture._from_config(config, **plainly)
+    model = architecture._from_config(config, dtype=torch.float32, **plain_options(attention))
     for name, parameter in model.named_parameters():
         vector = parameter.dim() == 1
         norm = vector and name.endswith(("weight", "scale"))
@@ -43,10 +48,13 @@ def draw(config, seed, folder, attention):
             torch.nn.init.normal_(buffer, float(name.endswith("layer_scalar")), 0.1)
     for parameter in model.parameters():  # Not buffers: rotary frequencies stay in float32.
         parameter.data = parameter.data.to(stored)
-    with tempfile.TemporaryDirectory() as saved:  # Tensors have their published names there.
-        model.save_pretrained(saved)
-        shutil.copyfile(pathlib.Path(saved, "model.safetensors"), folder / "model.safetensors")
-        return architecture.from_pretrained(saved, dtype=torch.float32, **plainly).eval()
+    return model
+
+
+def read_back(architecture, folder, attention="eager"):
+    """The model that is saved in the folder, in float32."""
+    return architecture.from_pretrained(
+        folder, dtype=torch.float32, **plain_options(attention)).eval()
 
 
 def answer(model, prompt):
@@ -81,9 +89,14 @@ def answered_prompts(model, seed, vocab_size, prepare=lambda length: None):
 
 def make(folder, seed, attention):
     config = transformers.AutoConfig.from_pretrained(folder)
+    architecture = getattr(transformers, config.architectures[0])
+    stored = getattr(torch, json.loads((folder / "config.json").read_text())["torch_dtype"])
     vocab_size = config.get_text_config().vocab_size
     for seed in range(seed, seed + 500):
-        model = draw(config, seed, folder, attention)
+        with tempfile.TemporaryDirectory() as saved:  # Tensors have their published names there.
+            draw(architecture, config, seed, stored, attention).save_pretrained(saved)
+            shutil.copyfile(pathlib.Path(saved, "model.safetensors"), folder / "model.safetensors")
+            model = read_back(architecture, saved, attention)
         prompts = answered_prompts(model, seed, vocab_size)
         if prompts:
             golden = {"reference": f"transformers {transformers.__version__}", "seed": seed,
