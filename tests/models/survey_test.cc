@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+// What transformers says of small models of every architecture that it knows, as tools/survey has
+// written it down: the config that its class saves is accepted, and describes the same model.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cctype>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "models/models.h"
+#include "models/summary.h"
+#include "models/tensor_check.h"
+#include "models/tensor_names.h"
+#include "tests/models/spelled_tensors.h"
+#include "tests/support/test_data.h"
+
+namespace lockstep {
+namespace {
+
+using Shapes = std::map<std::string, std::vector<int64_t>>;
+
+struct Surveyed {
+  std::string release;
+  Json model;
+
+  friend void PrintTo(const Surveyed& surveyed, std::ostream* out) {
+    *out << surveyed.release << " " << surveyed.model["name"];
+  }
+};
+
+std::vector<Surveyed> surveyed() {
+  std::vector<Surveyed> models;
+  for (const auto& file : std::filesystem::directory_iterator(test_data("tests/data/survey"))) {
+    std::ifstream lines(file.path());
+    for (std::string line; std::getline(lines, line);) {
+      models.push_back({file.path().stem().string(), Json::parse(line)});
+    }
+  }
+  return models;
+}
+
+// Every "{0-2}" in a name is three names.
+void expand(const std::string& name, const std::vector<int64_t>& shape, Shapes& shapes) {
+  const size_t begin = name.find('{'), dash = name.find('-', begin), end = name.find('}', begin);
+  if (begin == name.npos) {
+    shapes[name] = shape;
+    return;
+  }
+  const int last = std::stoi(name.substr(dash + 1));
+  for (int i = std::stoi(name.substr(begin + 1)); i <= last; ++i) {
+    expand(name.substr(0, begin) + std::to_string(i) + name.substr(end + 1), shape, shapes);
+  }
+}
+
+naive::Tensors zeros(const Shapes& shapes) {
+  naive::Tensors tensors;
+  for (const auto& [name, shape] : shapes) {
+    int64_t count = 1;
+    for (const int64_t size : shape) count *= size;
+    tensors[name] = {.shape = shape, .data = std::vector<float>(static_cast<size_t>(count))};
+  }
+  return tensors;
+}
+
+class SurveyTest : public testing::TestWithParam<Surveyed> {
+ protected:
+  // The model of the config alone, or as the checkpoint that is beside it lets it be read.
+  ModelDescription described() {
+    std::ofstream(folder_.path() / "config.json") << model_["config"].dump();
+    absl::StatusOr<ModelDescription> model = describe_model(folder_.path(), {}, 0);
+    EXPECT_TRUE(model.ok()) << model.status();
+    return model.ok() ? *std::move(model) : ModelDescription();
+  }
+
+  const TempFolder folder_;
+  const Json model_ = GetParam().model;
+};
+
+TEST_P(SurveyTest, TensorsAreThoseOfItsClassInEveryForm) {
+  for (const auto& [form, folded] : model_["tensors"].items()) {
+    SCOPED_TRACE(form);
+    Shapes wanted;
+    for (const auto& [name, shape] : folded.items()) expand(name, shape, wanted);
+    write_checkpoint(folder_.path(), zeros(wanted));
+    const absl::StatusOr<Checkpoint> checkpoint = Checkpoint::open(folder_.path());
+    ASSERT_TRUE(checkpoint.ok()) << checkpoint.status();
+    ModelDescription model = described();
+    EXPECT_THAT(use_names_of(*checkpoint, model.config, model.graph), testing::IsEmpty());
+    EXPECT_TRUE(check_tensors(*checkpoint, model.graph).ok());
+    EXPECT_EQ(unread_tensors(*checkpoint, model.graph), "");
+    const Summary summary = summarize(model.graph);
+    EXPECT_EQ(summary.tensors, wanted);
+    EXPECT_EQ(summary.parameters, model_["parameters"]);
+  }
+}
+
+// A class that computes the angles without a table says nothing of them.
+TEST_P(SurveyTest, HeadsTurnAndSeeAsInItsClass) {
+  const Summary summary = summarize(described().graph);
+  const Json& wanted = model_["rotary"];
+  EXPECT_TRUE(wanted.empty() || wanted.size() == summary.rotary.size()) << summary.rotary.size();
+  for (size_t i = 0; i < std::min(wanted.size(), summary.rotary.size()); ++i) {
+    const RotarySummary& table = summary.rotary[i];
+    EXPECT_EQ(table.count, wanted[i]["count"]);
+    EXPECT_FLOAT_EQ(table.first, wanted[i]["first"].get<float>());
+    EXPECT_FLOAT_EQ(table.last, wanted[i]["last"].get<float>());
+    EXPECT_FLOAT_EQ(table.factor, wanted[i]["factor"].get<float>());
+  }
+  for (const auto& [layer, window] : summary.windows) {
+    EXPECT_EQ(window, model_["windows"].value(std::to_string(layer), int64_t{0})) << layer;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, SurveyTest, testing::ValuesIn(surveyed()), [](const auto& info) {
+  std::string name =
+      info.param.release + "_" + info.param.model["name"].template get<std::string>();
+  std::ranges::replace_if(
+      name, [](unsigned char c) { return std::isalnum(c) == 0; }, '_');
+  return name;
+});
+
+}  // namespace
+}  // namespace lockstep
