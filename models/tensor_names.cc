@@ -53,6 +53,8 @@ constexpr Spelling kParts[] = {
     {".block_sparse_moe.input_linear.weight", ".block_sparse_moe.experts.gate_up_proj"},
     {".block_sparse_moe.output_linear.weight", ".block_sparse_moe.experts.down_proj"},
     {".block_sparse_moe.router.layer.", ".block_sparse_moe.router."},
+    // Kimi K2.5, as transformers saves it.
+    {".layers.", ".blocks."},
 };
 
 // `experts.N.<single>.weight` of all experts, and the stack in which they are share number `share`

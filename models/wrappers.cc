@@ -163,7 +163,12 @@ absl::StatusOr<TextPart> text_of(const Wrapper& wrapper, Json& json) {
 }  // namespace
 
 absl::StatusOr<TextPart> unwrap_text(Json& json) {
-  const Json names = json.is_object() ? json.value("architectures", Json()) : Json();
+  if (!json.is_object()) return TextPart();
+  Json names = json.value("architectures", Json());
+  if (names.is_null()) {  // As transformers 4.57 saves Qwen2-VL.
+    const Json text = json.value("text_config", Json());
+    if (text.is_object()) names = text.value("architectures", Json());
+  }
   if (!names.is_array() || names.size() != 1 || !names[0].is_string()) return TextPart();
   for (const RefusedArchitecture& refused : refused_architectures()) {
     if (names[0] != refused.name) continue;

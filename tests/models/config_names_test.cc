@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "models/config_keys.h"
-#include "models/parameter_count.h"
+#include "models/summary.h"
 #include "tests/models/described_config.h"
 
 namespace lockstep {
@@ -193,7 +193,7 @@ TEST(ConfigNamesTest, AnUnknownArchitectureNamesTheNearest) {
 
 TEST(ConfigNamesTest, ParametersAreCountedOnceEach) {
   const auto count = [](const char* patch) {
-    return count_parameters(describe_config(kMoe, patch)->graph);
+    return summarize(describe_config(kMoe, patch)->graph).parameters;
   };
   const int64_t attention = 64 * (64 + 32 + 32) + 64 * 64 + 2 * 16;
   const int64_t experts = 6 * 64 + 6 * 3 * 64 * 32;

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "models/parameter_count.h"
+#include "models/summary.h"
 #include "tests/sharding/test_models.h"
 #include "tests/support/temp_folder.h"
 #include "tests/support/test_data.h"
@@ -53,7 +53,7 @@ TEST(PublishedConfigsTest, EachHasItsNumberOfParametersOnOneWorkerAndOnThree) {
       continue;
     }
     ASSERT_TRUE(model.ok()) << model.status();
-    const double found = static_cast<double>(count_parameters(model->graph)) / 1e9;
+    const double found = static_cast<double>(summarize(model->graph).parameters) / 1e9;
     EXPECT_NEAR(found, billions, std::max(billions * 5e-4, 5e-4));
     for (const int ranks : {1, 3}) {
       const auto programs = compile(model->graph, options_for(ranks, Strategy::kGather));

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/status.h"
-#include "models/parameter_count.h"
+#include "models/summary.h"
 #include "sharding/cost.h"
 #include "tools/commands/command.h"
 #include "tools/commands/flag_checks.h"
@@ -29,7 +29,7 @@ std::string plan_json(const Model& model, const PlanTable& table,
                                  {"layers", model.config().layers},
                                  {"hidden_size", model.config().hidden_size},
                                  {"context", model.max_context()},
-                                 {"parameters", count_parameters(model.graph())},
+                                 {"parameters", summarize(model.graph()).parameters},
                                  {"strategy", strategy_name(table.strategy)},
                                  {"kv_dtype", dtype_name(table.kv_dtype)}};
   for (const PlanRow& row : table.rows) {
@@ -65,7 +65,7 @@ std::string model_text(const Model& model) {
     text += fmt::format(", {} experts of {} ({} chosen)", c.experts.count, c.experts.size,
                         c.experts.chosen);
   }
-  const auto parameters = static_cast<double>(count_parameters(model.graph()));
+  const auto parameters = static_cast<double>(summarize(model.graph()).parameters);
   const bool billions = parameters >= 1e8;
   return text + fmt::format(", {} tokens, context of {}, {:.3f} {} parameters\n", c.vocab_size,
                             model.max_context(), parameters / (billions ? 1e9 : 1e6),
