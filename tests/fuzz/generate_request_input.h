@@ -25,7 +25,7 @@ inline bool check_generate_request_input(const std::string& bytes, const Model& 
   LOCKSTEP_CHECK(check_limits(message).ok());
   LOCKSTEP_CHECK(!request->prompt_ids.empty());
   LOCKSTEP_CHECK(request->stop.size() <= 16 && request->id.size() <= 128);
-  LOCKSTEP_CHECK(request->n >= 1 && request->n <= 64 && request->max_tokens >= 0);
+  LOCKSTEP_CHECK(request->n >= 1 && request->n <= 128 && request->max_tokens >= 0);
   LOCKSTEP_CHECK(request->sampling.temperature >= 0 && request->sampling.logit_bias.size() <= 1024);
   return true;
 }

@@ -35,7 +35,7 @@ inline bool check_openai_input(Endpoint endpoint, const std::string& body, const
     check_error(one.status());
     return false;
   }
-  LOCKSTEP_CHECK(request->n >= 1 && request->n <= 64);
+  LOCKSTEP_CHECK(request->n >= 1 && request->n <= 128);
   return true;
 }
 
