@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/status.h"
+#include "coordinator/inbox.h"
 
 namespace lockstep::simulation {
 namespace {
@@ -213,6 +214,10 @@ bool Client::expected(const absl::Status& status) const {
 
 void Client::close(const absl::Status& status) {
   world_.tell("client {}: closed, {}", number_, status.ok() ? "OK" : message_of(status));
+  if (status == displaced() && offset_ == 0) {  // As if the queue had been full when it came.
+    stream_ = nullptr;
+    return try_again();
+  }
   if (!expected(status)) world_.broken("client {}: closed with {}", number_, status.ToString());
   struck_out_ = status.code() == absl::StatusCode::kInternal && !poisoned_;
   const bool whole =

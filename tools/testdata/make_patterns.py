@@ -60,7 +60,8 @@ PUBLISHED = [
 DIALECT = [
     # Counts and repeats: "{n,m}+" is a repeat of a repeat, "{n}?" an optional one.
     r"a{1,3}+", r"a{2}?", r"a{,2}", r"a{3,1}", r"a{2,}?b", r"a{,3}?b", r"a{3}+", r"a{1,2}{3}?",
-    r"(?:a{2})?+a", r"a{0}b", r"a++", r"a?+a", r"a*+a", r"a**", r"a+?", r"a??", r"x?*", r"(?:x+)??x",
+    r"(?:a{2})?+a", r"a{0}b", r"a++", r"a?+a", r"a*+a", r"a**", r"a+?", r"a??", r"x?*",
+    r"(?:x+)??x",
     r"a{", r"{", r"a{,}", r"a{ 1}", r"a{1,2", r"(?:a?)*b", r"(?:|a)+b?", r"(?:a*b?)*c", r"(a|b?)+",
     # Classes.
     r"[a-z&&[^aeiou]]", r"[^a&&b]", r"[a&&]", r"[&&a]", r"[a-z&&b-y&&c]", r"[^a-z&&b]", r"[[^a]b]",
@@ -83,7 +84,8 @@ DIALECT = [
     r"(?=a)*b", r"(?<=(?=a))a",
     # Groups.
     r"(?>a+)b", r"(?>a|ab)c", r"(?<n>a)b", r"(?'n'a)b", r"a(?#c)b", r"(?x: a b # c)", r"(?m:.)",
-    r"(?s:.)", r"(?:)", "", r"a||b", r"(?~b)", r"(a)\1", r"(?<n>a)\k<n>", r"(?(1)a|b)", r"(*FAIL)|a",
+    r"(?s:.)", r"(?:)", "", r"a||b", r"(?~b)", r"(a)\1", r"(?<n>a)\k<n>", r"(?(1)a|b)",
+    r"(*FAIL)|a",
     r"(a", r"a)", r"(?P<n>a)",
     # Case.
     r"(?i)ss", r"(?i:[ß])", r"(?i)[\p{L}]+", r"(?i)\p{Lu}", r"(?i)[\p{Lu}]", r"(?i)[^s]", r"(?i:K)",
