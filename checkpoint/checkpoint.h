@@ -36,9 +36,9 @@ class Checkpoint {
   // That a tensor of this checkpoint is in.
   const File& file_of(const TensorInfo& tensor) const { return files_[tensor.file]; }
 
-  // Tells these files from what they are once they were changed, to the process that read them: of
-  // each its device, inode, size, times of change and header. Nobody can set the time of an inode's
-  // change. Other mounts and copies of the same files have other stamps.
+  // A process that has read these files knows by it whether they changed since: device, inode,
+  // size, times of change and header of each. No user can set the time of an inode's change. Other
+  // mounts and copies of the same files have other stamps.
   absl::StatusOr<std::string> stamp() const;
   // Tells these weights from others, in any process and on any host or mount: of each file its
   // size, its header and a checksum of 4 KiB from the middle of every tensor, as a fine-tune may

@@ -41,7 +41,7 @@ class WeightSource {
   // Random weights have every source.
   absl::Status check(const program::Weight& weight) const;
 
-  // As of Checkpoint; of random weights their seed.
+  // The same as Checkpoint's; for random weights their seed.
   absl::StatusOr<std::string> stamp() const;
   absl::StatusOr<std::string> contents(const SignOfLife& alive = {}) const;
   absl::StatusOr<std::string> written_at() const;

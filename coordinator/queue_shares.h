@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How the engine's queue is shared: as long as there is room each client may have any part of it.
 // Where it is full, a request of a client that has less takes the place of the newest one of the
-// client that has most, so that nobody keeps others out.
+// client that has most, so that no client keeps others out.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@
 
 namespace lockstep {
 
-// One thread at a time. A stream is a request's name here: nobody keeps it.
+// One thread at a time. A stream is a request's name here and is not kept.
 class QueueShares {
  public:
   explicit QueueShares(const QueueLoad& max) : max_(max) {}
@@ -32,7 +32,7 @@ class QueueShares {
   // It has begun or ended. Without effect for one that does not wait.
   void leave(const Stream* stream);
   void clear();
-  // What waits.
+  // The requests that wait.
   const QueueLoad& all() const { return all_; }
 
  private:

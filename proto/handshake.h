@@ -30,8 +30,8 @@ absl::Status check_join_token(std::string_view token);
 // Nobody can guess it, and none comes twice.
 std::string draw_nonce();
 
-// By which a coordinator knows a nonce of its own again: `stated` is the rest of that nonce, `peer`
-// the address to which it went.
+// A coordinator knows its own nonces by it: `stated` is the rest of the nonce, `peer` the address
+// to which it went.
 std::string nonce_mac(std::string_view key, std::string_view stated, std::string_view worker_nonce,
                       std::string_view peer);
 

@@ -14,7 +14,7 @@
 namespace lockstep {
 
 struct HeldWeights {
-  std::string stamp;         // Of their source, see source_stamp().
+  std::string stamp;         // source_stamp() of their source.
   program::Program program;  // Of which only the weights count.
   Bindings bindings;
   Weights weights;

@@ -22,7 +22,7 @@ using session_action::Send;
 // The coordinator sends a Start and the null step at once, and else waits for answers.
 constexpr size_t kMaxQueued = 16;
 
-// Where the weights come from and how they are read: all that their stamp does not say.
+// The weights' place and how they are read: all that their stamp does not say.
 std::string source_of(const cluster::Assignment& assignment) {
   return fmt::format("{}#{}#{}#{}", assignment.checkpoint(), assignment.random_weights(),
                      assignment.random_seed(), assignment.embedding_in_file());

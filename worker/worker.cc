@@ -116,7 +116,7 @@ class WorkerImpl final : public Worker {
   absl::Status prepare(const cluster::Assignment& assignment, const WorkerOptions& options);
   absl::Status load_weights(const cluster::Assignment& assignment, const WorkerOptions& options,
                             const WeightSource& source);
-  // Where this rank's weights are kept packed, if anywhere.
+  // The file that keeps this rank's packed weights; nothing: they are not kept.
   absl::StatusOr<std::optional<PackedCache>> open_cache(const WorkerOptions& options,
                                                         const WeightSource& source, int64_t bytes);
   absl::Status count_pages(const cluster::Assignment& assignment);
@@ -134,7 +134,7 @@ class WorkerImpl final : public Worker {
   std::unique_ptr<Collective> collective_;
   Bindings bindings_;
   std::optional<Weights> weights_;
-  std::string stamp_, contents_;  // Of the weights' source.
+  std::string stamp_, contents_;  // See source_stamp(), source_contents().
   std::vector<std::string> kernels_;
   std::unique_ptr<Executor> executor_;
   Progress* progress_;

@@ -55,7 +55,7 @@ class Worker {
   virtual ~Worker() = default;
 
   virtual int64_t weight_bytes() const = 0;
-  // What the weights were loaded from, as it was then: see source_stamp() and source_contents().
+  // The weights' source as it was when they were loaded: source_stamp(), source_contents().
   virtual const std::string& stamp() const = 0;
   virtual const std::string& contents() const = 0;
   // Of each linear, where kernels are proven: as cluster.Ready has them.

@@ -18,7 +18,8 @@ namespace lockstep {
 http::Handler with_keys(const ApiKeys* keys, const std::vector<std::string>& open,
                         const std::string& uncounted, const http::Handler& handler);
 
-// 401 as soon as a request's head is there: without a key of these nobody's body is received.
+// Refuses a request without a key of these with 401 as soon as its head is there: the body is not
+// received.
 http::Gate gate_of(const ApiKeys* keys, const std::vector<std::string>& open);
 
 }  // namespace lockstep

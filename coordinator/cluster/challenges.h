@@ -16,7 +16,7 @@ namespace lockstep {
 
 inline constexpr int64_t kNonceMs = 5'000;  // From the challenge to Join.
 
-// What a call brings to Join, as its metadata has it: hexadecimal digits.
+// The metadata of a Join call, as hexadecimal digits.
 struct JoinProof {
   std::string_view nonce;         // The coordinator's.
   std::string_view worker_nonce;  // As in the worker's Challenge.
@@ -27,7 +27,7 @@ struct JoinProof {
 // without its port: a nonce serves the address that asked for it.
 class Challenges {
  public:
-  // `key` is kNonceBytes that nobody can guess, drawn by this process.
+  // `key` is kNonceBytes of draw_nonce(), this process' own.
   Challenges(std::string token, std::string key);
 
   // `worker_nonce` as in the call's metadata; `salt` is kSaltBytes that no other call has.
@@ -42,7 +42,7 @@ class Challenges {
   static constexpr size_t kSaltBytes = 8;
 
  private:
-  // Of the nonce's first part.
+  // The MAC of a nonce's first part.
   std::string mac(std::string_view stated, std::string_view peer,
                   std::string_view worker_nonce) const;
 

@@ -151,8 +151,8 @@ void ClusterCore::on_failure(int64_t now, int rank, const cluster::Failure& fail
     member_of(rank).failed_at = now;
   }
   if (epoch_.phase != Epoch::Phase::kFormed) regroup_.failed(now, epoch_.links, status.code());
-  // That nobody is to blame is for the coordinator to say: a step that ends so each time would be
-  // tried without end.
+  // Only the coordinator says that no rank is to blame: a step that a worker ends so each time
+  // would be tried without end.
   if (absl::IsAborted(status) || absl::IsDeadlineExceeded(status)) {
     return fail_epoch(now, unavailable("{}", message_of(status)));
   }

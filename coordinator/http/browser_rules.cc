@@ -79,7 +79,7 @@ Headers cors_headers(const BrowserRules& rules, std::string_view origin) {
           {"Vary", "Origin"}};
 }
 
-// What a page wants to send is the client library's affair: any header may come.
+// Client libraries choose the headers that a page sends: any may come.
 Response answer_preflight(const BrowserRules& rules, const Request& request) {
   Response response = {.status = 204, .headers = cors_headers(rules, request.header("Origin"))};
   const auto add = [&response](const char* name, std::string value) {

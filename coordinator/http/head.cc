@@ -131,12 +131,11 @@ std::optional<Refusal> check_headers(const Headers& headers, int minor, size_t m
       framing->chunked = equal_ignoring_case(value, "chunked");
     } else if (equal_ignoring_case(name, "Content-Encoding")) {
       if (equal_ignoring_case(value, "identity")) continue;
-      return Refusal{
-          .status = 415,
-          .code = "content_encoding_not_supported",
-          .message = fmt::format("Content-Encoding {}: the body must be sent as it is",
-                                 printable(value)),
-          .headers = {{"Accept-Encoding", "identity"}}};
+      return Refusal{.status = 415,
+                     .code = "content_encoding_not_supported",
+                     .message = fmt::format("Content-Encoding {}: the body must be sent as it is",
+                                            printable(value)),
+                     .headers = {{"Accept-Encoding", "identity"}}};
     } else if (equal_ignoring_case(name, "Expect")) {
       framing->expects_continue = equal_ignoring_case(value, "100-continue");
       if (framing->expects_continue) continue;

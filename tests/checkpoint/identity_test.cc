@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What tells the files of one checkpoint from those of another, and from themselves rewritten.
+// Stamps and contents differ where files or weights do.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -93,7 +93,7 @@ TEST_F(IdentityTest, AFileThatIsRewrittenInPlaceWithItsOldTimesHasAnotherStamp) 
   EXPECT_NE(before.stamp().value(), stamp) << "who holds it open sees it, too";
 }
 
-// Where the inode's number is given out again, as ext4 does, its time of change is another one.
+// File systems give inodes out again; the time of change is then another one.
 TEST_F(IdentityTest, AFileThatTakesAnothersPlaceHasAnotherStamp) {
   const std::string stamp = open().stamp().value();
   const auto time = fs::last_write_time(path());

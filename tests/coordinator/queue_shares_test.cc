@@ -86,7 +86,7 @@ TEST_F(QueueSharesTest, EveryBoundIsShared) {
   }
 }
 
-// It would have more than bob is left with: nobody is turned away for nothing.
+// It would have more than bob is left with: no request is turned away for nothing.
 TEST_F(QueueSharesTest, ALargeRequestTakesNoMoreThanItsShare) {
   fill("bob", 3);
   EXPECT_EQ(join("alice", "large", {.requests = 1, .prompt_tokens = 80}), std::nullopt);

@@ -67,7 +67,7 @@ class SwappedCheckpointTest : public ::testing::Test {
     fs::last_write_time(weights_of(model_), time_);
   }
   void rename_over() const { fs::rename(weights_of(tuned_), weights_of(model_)); }
-  // As when an image's next version is mounted there.
+  // An image's next version is mounted there.
   void replace_folder() const {
     fs::rename(model_, folder_.path() / "old");
     fs::rename(tuned_, model_);

@@ -90,7 +90,7 @@ def forms():
 
 
 def text_model(model):
-    """What answers: Llama 4's class with a tower does not give text alone back."""
+    """The part that answers: Llama 4's class with a tower fails on text alone."""
     inner = getattr(model, "language_model", model)
     return inner if hasattr(inner, "lm_head") else model
 

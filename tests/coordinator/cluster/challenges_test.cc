@@ -22,7 +22,7 @@ std::string salt_of(int number) {
   return salt;
 }
 
-// What a worker keeps of a challenge, until it joins.
+// A worker's answer to a challenge, with which it joins.
 struct Answer {
   std::string nonce;
   std::string worker_nonce = to_hex(kWorkerNonce);

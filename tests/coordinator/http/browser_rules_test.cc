@@ -91,7 +91,7 @@ TEST(BrowserRulesTest, PreflightsOfAllowedOriginsAreAnswered) {
   EXPECT_EQ(ask(rules, headers, "OPTIONS").status, 403);
 }
 
-// A key, or another machine's name, is asked for there; nobody else's page can read.
+// Such a port asks for a key, or serves other machines; pages of other origins read nothing.
 TEST(BrowserRulesTest, PortsWithKeysServeAnyNameAndShareNothing) {
   const Headers page = {{"Host", "chat.example.com"}, {"Origin", "https://evil.example"}};
   const Response answer = ask({}, page);

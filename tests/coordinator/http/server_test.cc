@@ -28,7 +28,7 @@ TEST(HttpServerTest, AConnectionServesRequestAfterRequest) {
   EXPECT_EQ(server.server().connections(), 1);
 }
 
-// What the gate refuses by its head is not received: no memory is held for it.
+// A body that the gate refuses is not received: no memory is held for it.
 TEST(HttpServerTest, TheGateLooksAtTheHeadAlone) {
   const Gate gate = [](const Request& head) -> std::optional<Refusal> {
     if (head.header("Authorization") == "Bearer key") return std::nullopt;

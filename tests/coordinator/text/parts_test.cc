@@ -225,7 +225,7 @@ TEST(AddedTokensTest, TakesBlanksAndWholeWordsAsAsked) {
   EXPECT_EQ(ids_with_tokens(tokens, "aW W."), (std::vector<int32_t>{0, 8, 7}));
 }
 
-// Looked for behind each of them, the end of 300,000 blanks took minutes.
+// A walk to the end of 300,000 blanks from each of them took minutes.
 TEST(AddedTokensTest, ABlankThatTakesBlanksIsLinear) {
   const std::string tokens = R"({"id":5,"content":" ","rstrip":true})";
   const double begin = thread_seconds();
