@@ -19,7 +19,7 @@ namespace lockstep {
 // What decides the bits of a group's answers.
 struct Origin {
   std::string numeric_class;
-  std::string weights;
+  WeightsOrigin weights;
   std::string kernels;  // See GroupInfo.
 };
 

@@ -64,7 +64,7 @@ void EngineCore::group_formed(const GroupInfo& info) {
   for (Job* job : jobs_in_order()) {
     judge(*job);
     if (job->open == 0 || !job->origin.has_value()) continue;
-    if (job->origin->weights != info_.weights) {
+    if (!job->origin->weights.same_as(info_.weights)) {
       fail(*job, unavailable("the checkpoint was rewritten while the request ran"));
     } else if (job->origin->numeric_class != info_.numeric_class) {
       fail(*job,

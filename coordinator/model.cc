@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "coordinator/model.h"
 
-#include <spdlog/spdlog.h>
-
 #include <algorithm>
 
 #include "base/status.h"
@@ -26,17 +24,24 @@ std::optional<DType> kv_dtype_named(const std::string& name) {
   return std::nullopt;
 }
 
-void warn_of(const ChatTemplate& chat_template) {
+// What a template does not show of conversations, for a note; "": nothing.
+std::string note_of(const ChatTemplate& chat_template) {
   const TemplateTraits& traits = chat_template.traits(/*has_tools=*/true);
   if (!chat_template.traits(/*has_tools=*/false).asked) {
-    spdlog::warn(
-        "the chat template does not show every turn of a plain conversation: what else it leaves "
-        "out of requests is not looked for");
-  } else if (traits.calls == Fate::kShown && traits.tools == Fate::kLeftOut) {
-    spdlog::warn(
-        "the chat template shows calls of tools, but no tools: those of a request are not in its "
-        "prompt");
+    return "the chat template does not show every turn of a plain conversation: what else it "
+           "leaves "
+           "out of requests is not looked for";
   }
+  if (traits.calls == traits.tools) return "";
+  if (traits.tools == Fate::kLeftOut) {
+    return "the chat template shows calls of tools, but no tools: those of a request are not in "
+           "its "
+           "prompt";
+  }
+  return traits.calls == Fate::kLeftOut ? "the chat template shows tools, but no calls of them: a "
+                                          "request that brings calls of "
+                                          "earlier turns is refused"
+                                        : "";
 }
 
 }  // namespace
@@ -71,7 +76,11 @@ absl::StatusOr<std::unique_ptr<Model>> Model::open(const ModelOptions& options) 
   }
   model->chat_template_ = ChatTemplate::load(model->folder_, options.chat_template);
   if (!options.chat_template.empty()) RETURN_IF_ERROR(model->chat_template_.status());
-  if (model->chat_template_.ok()) warn_of(*model->chat_template_);
+  if (model->chat_template_.ok()) {
+    if (std::string note = note_of(*model->chat_template_); !note.empty()) {
+      model->warnings_.push_back(std::move(note));
+    }
+  }
   model->find_end_ids();
   model->check_tags();
   if ((needs_weights || has_weights(model->folder_)) && !options.random_weights.has_value()) {

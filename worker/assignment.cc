@@ -105,9 +105,14 @@ absl::StatusOr<std::string> source_stamp(const WeightSource& source) {
   return sha256(stamp);
 }
 
-absl::StatusOr<std::string> source_contents(const WeightSource& source, Progress* progress) {
+absl::StatusOr<SourceMark> source_mark(const WeightSource& source, Progress* progress) {
+  SourceMark mark;
+  ASSIGN_OR_RETURN(mark.stamp, source_stamp(source));
   ASSIGN_OR_RETURN(const std::string contents, source.contents(sign_on(progress)));
-  return sha256(contents);
+  ASSIGN_OR_RETURN(const std::string written_at, source.written_at());
+  mark.contents = sha256(contents);
+  mark.written_at = sha256(written_at);
+  return mark;
 }
 
 }  // namespace lockstep

@@ -39,8 +39,14 @@ absl::StatusOr<WeightSource> open_source(const cluster::Assignment& assignment, 
 // WeightSource::stamp as 64 hexadecimal digits: whether this process would read again what it read.
 absl::StatusOr<std::string> source_stamp(const WeightSource& source);
 
-// WeightSource::contents as 64 hexadecimal digits: whether two processes read the same weights.
+// What is known of the weights' source when they are loaded: as of WeightSource, each as 64
+// hexadecimal digits.
+struct SourceMark {
+  std::string stamp;       // See source_stamp().
+  std::string contents;    // Whether two processes read the same weights, on whatever hosts.
+  std::string written_at;  // Whether two processes of a host did, at whatever times.
+};
 // Shows `progress` as above.
-absl::StatusOr<std::string> source_contents(const WeightSource& source, Progress* progress);
+absl::StatusOr<SourceMark> source_mark(const WeightSource& source, Progress* progress);
 
 }  // namespace lockstep

@@ -44,7 +44,7 @@ struct Work {
 
 struct WorkResult {
   absl::Status status = {};
-  cluster::WorkerMessage reply = {};  // The core adds the epoch, and Ready.rewritten.
+  cluster::WorkerMessage reply = {};  // The core adds the epoch.
   std::string stamp = {};             // kCheck: of the source; loads: of what is in memory.
   int64_t bytes_loaded = 0;           // kLoad: for the last LoadProgress; 0: none.
   absl::Status device = {};           // Not OK: it is of no more use to this process.

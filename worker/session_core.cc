@@ -181,19 +181,17 @@ void SessionCore::remember(const Running& done, const WorkResult& result) {
   if (!loads || !result.status.ok()) return;
   *kept_ = {.program = done.task.assignment->program().SerializeAsString(),
             .source = source_of(*done.task.assignment),
-            .stamp = result.stamp,
-            .rewritten = kept_->rewritten};
+            .stamp = result.stamp};
 }
 
 // The assignment is sound, and its weights are now those of this stamp.
 void SessionCore::run_load(const Task& task, const std::string& stamp) {
   const cluster::Assignment& assignment = *task.assignment;
-  const bool same_source = !kept_->stamp.empty() && kept_->source == source_of(assignment);
-  const bool same = !assignment.reload() && same_source && kept_->stamp == stamp &&
+  const bool same = !assignment.reload() && !stamp.empty() && kept_->stamp == stamp &&
+                    kept_->source == source_of(assignment) &&
                     !fault_point("session.forget_weights");
-  if (same_source && kept_->stamp != stamp) kept_->rewritten = true;
   const bool keep = same && kept_->program == assignment.program().SerializeAsString();
-  if (!same) *kept_ = {.rewritten = kept_->rewritten};
+  if (!same) *kept_ = {};
   run({.kind = task.preload ? Work::kPreload : Work::kLoad, .keep = keep, .reuse = same && !keep},
       task);
 }
@@ -222,7 +220,6 @@ void SessionCore::on_reply(const Running& done, WorkResult result) {
       all.mutable_progress()->set_bytes_total(result.bytes_loaded);
       send(done.task.epoch, std::move(all));
     }
-    result.reply.mutable_ready()->set_rewritten(std::exchange(kept_->rewritten, false));
   }
   send(done.task.epoch, std::move(result.reply));
 }

@@ -78,13 +78,15 @@ absl::StatusOr<WorkResult> Session::load(const Work& work) {
   RETURN_IF_ERROR(check_shared_bytes(work.assignment->program(), memory_free));
   ASSIGN_OR_RETURN(std::unique_ptr<Collective> met, meet(work));
   RETURN_IF_ERROR(load_worker(work, std::move(met), memory_free));
-  WorkResult result{.stamp = kept_->worker->stamp(), .bytes_loaded = progress_.bytes_loaded.load()};
+  WorkResult result{.stamp = kept_->worker->source().stamp,
+                    .bytes_loaded = progress_.bytes_loaded.load()};
   result.reply.mutable_ready()->set_pages(kept_->worker->pages_possible());
   result.reply.mutable_ready()->set_sequences(kept_->worker->sequences_possible());
   result.reply.mutable_ready()->set_weight_bytes(kept_->worker->weight_bytes());
   const std::vector<std::string>& kernels = kept_->worker->kernels();
   *result.reply.mutable_ready()->mutable_kernels() = {kernels.begin(), kernels.end()};
-  result.reply.mutable_ready()->set_contents(kept_->worker->contents());
+  result.reply.mutable_ready()->set_contents(kept_->worker->source().contents);
+  result.reply.mutable_ready()->set_written_at(kept_->worker->source().written_at);
   return result;
 }
 
@@ -197,7 +199,7 @@ absl::StatusOr<WorkResult> Session::preload(const Work& work) {
   }
   WorkResult result;
   const bool rank = kept_->worker != nullptr;
-  result.stamp = rank ? kept_->worker->stamp() : kept_->held->stamp;
+  result.stamp = rank ? kept_->worker->source().stamp : kept_->held->stamp;
   result.reply.mutable_preloaded()->set_weight_bytes(rank ? kept_->worker->weight_bytes()
                                                           : kept_->held->weights.bytes());
   return result;

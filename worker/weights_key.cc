@@ -68,7 +68,7 @@ std::string sha256(const std::string& text) {
 }
 
 absl::StatusOr<std::string> weights_key(const Program& program, const Bindings& bindings,
-                                        const WeightSource& source, const std::string& contents) {
+                                        const SourceMark& source) {
   // Every part with its length, so that no two lists of parts read the same.
   std::string text;
   const auto add = [&text](const std::string& part) {
@@ -76,9 +76,8 @@ absl::StatusOr<std::string> weights_key(const Program& program, const Bindings& 
     text += part;
   };
   add(fmt::format("packing {}", kPackingVersion));
-  add(contents);
-  ASSIGN_OR_RETURN(const std::string written_at, source.written_at());
-  add(written_at);
+  add(source.contents);
+  add(source.written_at);
   for (int i = 0; i < program.weights_size(); ++i) {
     if (!bindings.used[i]) continue;
     const KernelEntry* packer = bindings.packers[i];

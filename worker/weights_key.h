@@ -5,8 +5,8 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "checkpoint/weight_source.h"
 #include "proto/program.pb.h"
+#include "worker/assignment.h"
 #include "worker/bindings.h"
 
 namespace lockstep {
@@ -19,9 +19,9 @@ inline constexpr int kPackingVersion = 1;
 std::string sha256(const std::string& text);
 
 // SHA-256 of the weights' source, their recipes, the kernels that pack them, and what those make of
-// small weights. `contents` is the source's, see source_contents(): a sample, which misses a few
-// rows that a fine-tune changed, so the times at which the files were written count, too.
+// small weights. A source's contents are a sample, which misses a few rows that a fine-tune
+// changed, so the times at which its files were written count, too.
 absl::StatusOr<std::string> weights_key(const program::Program& program, const Bindings& bindings,
-                                        const WeightSource& source, const std::string& contents);
+                                        const SourceMark& source);
 
 }  // namespace lockstep

@@ -93,8 +93,7 @@ class WorkerImpl final : public Worker {
                                                        const WorkerOptions& options);
 
   int64_t weight_bytes() const override { return weights_->bytes(); }
-  const std::string& stamp() const override { return stamp_; }
-  const std::string& contents() const override { return contents_; }
+  const SourceMark& source() const override { return source_; }
   const std::vector<std::string>& kernels() const override { return kernels_; }
   int64_t pages_possible() const override { return room_.pages; }
   int64_t sequences_possible() const override { return room_.sequences; }
@@ -118,7 +117,7 @@ class WorkerImpl final : public Worker {
                             const WeightSource& source);
   // The file that keeps this rank's packed weights; nothing: they are not kept.
   absl::StatusOr<std::optional<PackedCache>> open_cache(const WorkerOptions& options,
-                                                        const WeightSource& source, int64_t bytes);
+                                                        int64_t bytes);
   absl::Status count_pages(const cluster::Assignment& assignment);
   absl::Status fail(const absl::Status& status) const { return of_rank(program_, status); }
 
@@ -134,7 +133,7 @@ class WorkerImpl final : public Worker {
   std::unique_ptr<Collective> collective_;
   Bindings bindings_;
   std::optional<Weights> weights_;
-  std::string stamp_, contents_;  // See source_stamp(), source_contents().
+  SourceMark source_;
   std::vector<std::string> kernels_;
   std::unique_ptr<Executor> executor_;
   Progress* progress_;
@@ -170,8 +169,7 @@ absl::Status WorkerImpl::prepare(const cluster::Assignment& assignment,
   RETURN_IF_ERROR(check_serves(backend_, program_.numeric_class()));
   device_.use_from_this_thread();
   ASSIGN_OR_RETURN(const WeightSource source, open_source(assignment, options.progress));
-  ASSIGN_OR_RETURN(stamp_, source_stamp(source));
-  ASSIGN_OR_RETURN(contents_, source_contents(source, options.progress));
+  ASSIGN_OR_RETURN(source_, source_mark(source, options.progress));
   ProvenOptions proven{.folder = options.weight_cache.folder,
                        .wanted = {assignment.kernels().begin(), assignment.kernels().end()},
                        .progress = options.progress,
@@ -183,7 +181,7 @@ absl::Status WorkerImpl::prepare(const cluster::Assignment& assignment,
   }
   RETURN_IF_ERROR(load_weights(assignment, options, source));
   ASSIGN_OR_RETURN(const std::string stamp_now, source_stamp(source));
-  if (stamp_now != stamp_) {
+  if (stamp_now != source_.stamp) {
     return unavailable("{}: the files were rewritten while they were read; they are read again",
                        assignment.checkpoint());
   }
@@ -201,7 +199,7 @@ absl::Status WorkerImpl::load_weights(const cluster::Assignment& assignment,
       options.memory_free_bytes > 0 ? options.memory_free_bytes : free_bytes_of(device_);
   std::unique_ptr<HeldWeights> none;
   std::unique_ptr<HeldWeights>& held = options.held != nullptr ? *options.held : none;
-  if (held != nullptr && held->stamp != stamp_) held.reset();
+  if (held != nullptr && held->stamp != source_.stamp) held.reset();
   if (held != nullptr && held->serve_all(program_, bindings_)) {
     RETURN_IF_ERROR(check_memory(device_, 0, buffers, assignment.loading_here(), free_bytes));
     spdlog::info("weights: all {} are in memory: nothing is read",
@@ -220,7 +218,7 @@ absl::Status WorkerImpl::load_weights(const cluster::Assignment& assignment,
   }
   RETURN_IF_ERROR(
       check_memory(device_, plan.bytes, buffers, assignment.loading_here(), free_bytes));
-  ASSIGN_OR_RETURN(const std::optional<PackedCache> cache, open_cache(options, source, plan.bytes));
+  ASSIGN_OR_RETURN(const std::optional<PackedCache> cache, open_cache(options, plan.bytes));
   ASSIGN_OR_RETURN(weights_, Weights::load(program_, bindings_, plan, source, device_, threads_,
                                            {.progress = options.progress,
                                             .cancelled = options.cancelled,
@@ -230,12 +228,11 @@ absl::Status WorkerImpl::load_weights(const cluster::Assignment& assignment,
 }
 
 absl::StatusOr<std::optional<PackedCache>> WorkerImpl::open_cache(const WorkerOptions& options,
-                                                                  const WeightSource& source,
                                                                   int64_t bytes) {
   const PackedCacheOptions& cache = options.weight_cache;
   const bool kept = device_.is_host() && !cache.folder.empty() && bytes >= cache.least_bytes;
   if (!kept) return std::nullopt;
-  ASSIGN_OR_RETURN(std::string key, weights_key(program_, bindings_, source, contents_));
+  ASSIGN_OR_RETURN(std::string key, weights_key(program_, bindings_, source_));
   return PackedCache(cache, std::move(key), options.progress);
 }
 
@@ -243,7 +240,7 @@ std::unique_ptr<HeldWeights> WorkerImpl::release() {
   drop_pages();
   executor_.reset();
   auto held = std::make_unique<HeldWeights>();
-  held->stamp = stamp_;
+  held->stamp = source_.stamp;
   *held->program.mutable_weights() = program_.weights();
   held->bindings = std::move(bindings_);
   held->weights = *std::move(weights_);

@@ -11,6 +11,7 @@
 
 #include "absl/status/statusor.h"
 #include "proto/cluster.pb.h"
+#include "worker/assignment.h"
 #include "worker/backend.h"
 #include "worker/collectives/collective.h"
 #include "worker/held_weights.h"
@@ -55,9 +56,8 @@ class Worker {
   virtual ~Worker() = default;
 
   virtual int64_t weight_bytes() const = 0;
-  // The weights' source as it was when they were loaded: source_stamp(), source_contents().
-  virtual const std::string& stamp() const = 0;
-  virtual const std::string& contents() const = 0;
+  // The weights' source as it was when they were loaded.
+  virtual const SourceMark& source() const = 0;
   // Of each linear, where kernels are proven: as cluster.Ready has them.
   virtual const std::vector<std::string>& kernels() const = 0;
   // KV pages that there is room for, and sequences whose state blocks there is room for beside

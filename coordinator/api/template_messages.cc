@@ -8,10 +8,19 @@
 #include <utility>
 #include <vector>
 
+#include "base/log_limit.h"
 #include "base/status.h"
 
 namespace lockstep {
 namespace {
+
+// A line for what a prompt lacks of a request, at most one per second.
+void warn(const std::string& line) {
+  static LogLimit limit{std::chrono::seconds(1)};
+  if (const int64_t lines = limit.count(); lines > 0) {
+    spdlog::warn("{}{}", line, lines > 1 ? fmt::format(" (and {} more)", lines - 1) : "");
+  }
+}
 
 using Messages = google::protobuf::RepeatedPtrField<v1::ChatMessage>;
 
@@ -178,11 +187,10 @@ class Writer {
     } else if (traits_.arguments_as_text) {
       arguments = call.arguments().empty() ? "{}" : call.arguments();
     } else {
-      spdlog::info(
+      warn(fmt::format(
           "chat.messages[{}].tool_calls[{}].arguments: no JSON object, and the model's chat "
-          "template "
-          "takes no text: passed as {{}}",
-          index, number);
+          "template takes no text: passed as {{}}",
+          index, number));
     }
     return {{"id", call.id()},
             {"type", "function"},
@@ -213,9 +221,9 @@ class Writer {
         written_.push_back(json);
         json = {{"role", message.role()}};
       } else {
-        spdlog::info(
+        warn(fmt::format(
             "chat.messages[{}].content: left out, as the model's chat template does beside calls",
-            index);
+            index));
       }
       json["content"] = content_of({}, traits_.turns_in_parts);
     }

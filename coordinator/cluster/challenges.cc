@@ -53,7 +53,9 @@ absl::Status Challenges::verify(int64_t now, std::string_view peer, const JoinPr
   const std::optional<std::string> proof = from_hex(join.proof);
   if (!nonce.has_value() || nonce->size() != kNonceBytes || !worker_nonce.has_value() ||
       worker_nonce->size() != kNonceBytes || !proof.has_value()) {
-    return absl::PermissionDeniedError("a worker joins with nonces and a proof; it sent none");
+    return absl::PermissionDeniedError(
+        "a worker joins with two nonces and a proof, which are not there: is it of another "
+        "version?");
   }
   std::erase_if(used_, [now](const auto& used) { return used.second <= now; });
   const std::string_view stated = std::string_view(*nonce).substr(0, kStatedBytes);

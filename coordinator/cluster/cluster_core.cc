@@ -191,7 +191,6 @@ void ClusterCore::on_answer(int64_t now, int rank, cluster::WorkerMessage messag
           : invalid_argument("it answered what was not asked");
   if (!status.ok()) return lose(now, epoch_.links[rank], How::kRefused, message_of(status));
   if (message.has_ready()) member_of(rank).loaded = true;
-  if (message.ready().rewritten()) ++rewrites_;
   member_of(rank).progress_at = now;
   epoch_.answers[rank] = std::move(message);
   if (!epoch_.complete()) return;

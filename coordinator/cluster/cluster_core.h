@@ -138,7 +138,6 @@ class ClusterCore {
   bool over_ = false;
   int64_t form_at_ = INT64_MIN;  // Not before.
   int failed_tries_ = 0;         // In a row.
-  int64_t rewrites_ = 0;         // Files that workers had read and found written since.
   int64_t last_tick_ = -1;
   LogLimit refusals_{std::chrono::seconds(1)};
   std::vector<ClusterAction> actions_;

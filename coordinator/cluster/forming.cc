@@ -190,6 +190,7 @@ void ClusterCore::prove(int64_t now) {
   const int64_t most = options_.assignment.max_pages();
   epoch_.info.pages = most > 0 ? most : INT64_MAX;
   int other = 0;  // A rank that loaded another checkpoint than rank 0.
+  WeightsOrigin weights;
   std::vector<RankInfo> members;
   for (int rank = 0; rank < epoch_.ranks(); ++rank) {
     const cluster::Ready& ready = readies[rank].ready();
@@ -206,7 +207,11 @@ void ClusterCore::prove(int64_t now) {
                        .isa = hello.isa(),
                        .weight_bytes = ready.weight_bytes(),
                        .operators = epoch_.operators[rank]});
-    if (ready.contents() != readies[0].ready().contents()) other = rank;
+    const WeightsOrigin origin = {.contents = ready.contents(),
+                                  .written_at = {{hello.host(), ready.written_at()}}};
+    if (rank == 0) weights.contents = ready.contents();
+    if (!weights.same_as(origin)) other = rank;
+    weights.written_at.emplace(hello.host(), ready.written_at());
   }
   if (other > 0) {
     const absl::Status why = failed_precondition(
@@ -221,7 +226,7 @@ void ClusterCore::prove(int64_t now) {
     abort_members("the checkpoint was rewritten");
     return open_epoch(now, std::move(roster), /*reload=*/true);
   }
-  epoch_.info.weights = fmt::format("{}#{}", readies[0].ready().contents(), rewrites_);
+  epoch_.info.weights = std::move(weights);
   epoch_.info.members = std::make_shared<const std::vector<RankInfo>>(std::move(members));
   cluster::CoordinatorMessage start;
   start.mutable_start()->set_pages(epoch_.info.pages);

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "coordinator/cluster/weights_origin.h"
 #include "coordinator/cluster/worker_state.h"
 #include "proto/cluster.pb.h"
 #include "proto/sequence_rules.h"
@@ -53,8 +54,7 @@ struct GroupInfo {
   std::string numeric_class;
   std::string kernels;  // digest_of() those that were proven, part of the class.
   std::string strategy;
-  // Names the weights: groups with the same name compute with the same ones, on whatever hosts.
-  std::string weights;
+  WeightsOrigin weights;
   bool follows_a_kill = false;  // Somebody ended a worker that was in the group before.
   // In rank order; null where nobody knows.
   std::shared_ptr<const std::vector<RankInfo>> members;

@@ -34,6 +34,7 @@ absl::Status check_ready(const cluster::Ready& ready) {
   for (const std::string& names : ready.kernels()) {
     RETURN_IF_ERROR(check_text("Ready.kernels", names));
   }
+  RETURN_IF_ERROR(check_text("Ready.written_at", ready.written_at()));
   return check_text("Ready.contents", ready.contents());
 }
 

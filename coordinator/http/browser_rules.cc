@@ -15,10 +15,13 @@
 namespace lockstep::http {
 namespace {
 
-// "localhost:8000" -> "localhost", "[::1]:8000" -> "::1".
+// "localhost:8000" -> "localhost", "[::1]:8000" -> "::1". What is no name stays as it is.
 std::string_view name_of(std::string_view host) {
-  if (host.starts_with('[')) return host.substr(1, host.find(']') - 1);
-  return host.substr(0, host.find(':'));
+  if (!host.starts_with('[')) return host.substr(0, host.find(':'));
+  const size_t end = host.find(']');
+  if (end == host.npos) return host;
+  const std::string_view rest = host.substr(end + 1);
+  return rest.empty() || rest.starts_with(':') ? host.substr(1, end - 1) : host;
 }
 
 // Browsers resolve names below "localhost" themselves.

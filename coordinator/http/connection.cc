@@ -15,6 +15,7 @@ namespace {
 using Socket = boost::asio::posix::stream_descriptor;
 
 constexpr Clock::time_point kNever = Clock::time_point::max();
+constexpr std::chrono::milliseconds kProbe{1'000};  // Between looks for a client's end.
 constexpr char kContinue[] = "HTTP/1.1 100 Continue\r\n\r\n";
 constexpr int kRounds = 8;                // Of one connection, then it is the others' turn.
 constexpr size_t kKeptBuffer = 32 << 10;  // For the next answer; more is given back.
@@ -50,12 +51,13 @@ void Connection::start(int descriptor) {
 }
 
 std::optional<Clock::time_point> Connection::idle_since() const {
-  const bool is_idle = mode_ == Mode::kReading && reading_ == RequestReader::State::kIdle;
-  return is_idle ? std::optional(idle_since_) : std::nullopt;
+  const bool waits = mode_ == Mode::kReading && reading_ != RequestReader::State::kBody;
+  return waits ? std::optional(idle_since_) : std::nullopt;
 }
 
 void Connection::drain() {
-  if (idle_since().has_value() && was_answered_) close();
+  const bool is_idle = mode_ == Mode::kReading && reading_ == RequestReader::State::kIdle;
+  if (is_idle && was_answered_) close();
 }
 
 void Connection::close() {
@@ -121,7 +123,10 @@ void Connection::probe() {
   socket_.async_wait(Socket::wait_error, [self = shared_from_this()](const auto& error) {
     if (!error) self->close();
   });
-  if (mode_ == Mode::kStreaming) return fill_silence();
+  mode_ == Mode::kStreaming ? fill_silence() : say_continue();
+}
+
+void Connection::say_continue() {
   out_ += kContinue;
   flush();
 }
@@ -140,9 +145,11 @@ void Connection::advance() {
     case RequestReader::State::kBody:
       if (before != reading_) {
         set_deadline(limits_.body);
-        const Gate& gate = thread_->server().gate;
-        if (const auto refusal = gate ? gate(reader_.head()) : std::nullopt)
-          return refuse(*refusal);
+        if (const Gate& gate = thread_->server().gate) {
+          Request head = reader_.head();
+          head.peer = peer_;
+          if (const auto refusal = gate(head)) return refuse(*refusal);
+        }
       }
       if (reader_.take_continue()) {
         out_ += kContinue;
@@ -362,7 +369,11 @@ void Connection::tick(Clock::time_point now) {
     if (!half_read) return close();
     return refuse({.status = 408, .code = "timeout", .message = "the request took too long"});
   }
-  if (mode_ == Mode::kStreaming && now - last_write_ >= limits_.silence) fill_silence();
+  // A relay between takes the first of what a client that is gone should have refused.
+  const Clock::duration silence = peer_ended_ ? std::min(limits_.silence, kProbe) : limits_.silence;
+  if (now - last_write_ < silence) return;
+  if (mode_ == Mode::kStreaming) fill_silence();
+  if (mode_ == Mode::kAnswering && peer_ended_ && out_.empty()) say_continue();
 }
 
 void Connection::fill_silence() {

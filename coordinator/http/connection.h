@@ -25,7 +25,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   // Looks at the deadlines.
   void tick(Clock::time_point now);
   void drain();
-  // Since when it has waited for a request. Nothing: it has one, or a part of it.
+  // Since when it has waited for the end of a request's head. Nothing: that is there.
   std::optional<Clock::time_point> idle_since() const;
   // At once: its exchange's client is gone. Without effect a second time.
   void close();
@@ -54,6 +54,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void on_end_of_input(Channel::Outcome outcome);
   void probe();
   void fill_silence();
+  void say_continue();
   void advance();
   void account();
   void hand_over();

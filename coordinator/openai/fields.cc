@@ -305,8 +305,7 @@ constexpr Field kFields[] = {
      "are 400, unless the template reads none of that name"},
     {"reasoning_effort", kChat, "chat.template_variables", effort,
      "`none`, `minimal`, `low`, `medium`, `high`, `xhigh` or `max`, for templates that read it; "
-     "sets "
-     "`enable_thinking`, too, unless it is set: false for `none`"},
+     "sets `enable_thinking`, too, unless it is set: false for `none`"},
     {"reasoning", kResponses, "chat.template_variables", effort,
      "Its `effort`, as chat's `reasoning_effort`"},
     {"max_tokens", kBoth, "max_tokens", scalar,

@@ -133,8 +133,7 @@ absl::StatusOr<ChatTemplate> ChatTemplate::find(const std::filesystem::path& fol
     return invalid_argument(
         "the model has no chat template (chat_template.jinja, chat_template.json, or "
         "\"chat_template\" in tokenizer_config.json): give it one with --chat-template FILE, or "
-        "one "
-        "that is known by name ({})",
+        "one that is known by name ({})",
         known_template_names());
   }
   auto loaded = from_json(json["chat_template"]);

@@ -149,37 +149,75 @@ absl::Status Normalizer::normalize(std::string* text, Place place, bool* at_star
   return absl::OkStatus();
 }
 
+namespace {
+
+// Two pieces become one of the request.
+void merge_with_next(size_t index, std::vector<MarkedPiece>* pieces) {
+  MarkedPiece& first = (*pieces)[index];
+  first.end = (*pieces)[index + 1].end;
+  first.from_request = true;
+  pieces->erase(pieces->begin() + static_cast<ptrdiff_t>(index) + 1);
+}
+
+}  // namespace
+
 // Each piece is normalized by itself, and each two neighbours together, which shows what is made of
 // both: the middle of `joint`, in which the two agree with their own forms in front and behind.
+// Where what two made reaches through a whole piece into the next one, pieces are put together, and
+// where even so the parts are not the whole, all of it counts as the request's.
 absl::Status Normalizer::normalize(MarkedText* text, bool* at_start) const {
-  const std::vector<MarkedPiece> pieces = pieces_of(*text, 0, text->bytes.size());
+  constexpr int kMaxMerges = 8;  // More, as by a client that looks for it: all is one piece.
+  std::vector<MarkedPiece> pieces = pieces_of(*text, 0, text->bytes.size());
+  for (int merges = 0;; ++merges) {
+    bool start = *at_start;
+    MarkedText made;
+    ASSIGN_OR_RETURN(const size_t done, normalize_pieces(*text, pieces, &start, &made));
+    if (done == pieces.size()) {
+      std::string whole = text->bytes;
+      RETURN_IF_ERROR(normalize(&whole, {}, at_start));
+      *text = whole == made.bytes ? std::move(made) : MarkedText::of(whole, true);
+      return absl::OkStatus();
+    }
+    merge_with_next(done - 1, &pieces);
+    while (merges >= kMaxMerges && pieces.size() > 1) merge_with_next(0, &pieces);
+  }
+}
+
+// The number of pieces that are in `made`: a join with the next one would change more of it than
+// the last piece left as it was.
+absl::StatusOr<size_t> Normalizer::normalize_pieces(const MarkedText& text,
+                                                    const std::vector<MarkedPiece>& pieces,
+                                                    bool* at_start, MarkedText* made) const {
   const auto normalized = [&](size_t first, size_t last, bool* start) {
     const size_t begin = pieces[first].begin;
-    std::string form = text->bytes.substr(begin, pieces[last].end - begin);
+    std::string form = text.bytes.substr(begin, pieces[last].end - begin);
     const absl::Status status =
         normalize(&form, {.first = first == 0, .last = last + 1 == pieces.size()}, start);
     return status.ok() ? absl::StatusOr<std::string>(std::move(form)) : status;
   };
-  MarkedText made;
   std::string before;  // The form of the last piece.
+  size_t intact = 0;   // The bytes of its end that `made` ends in.
   for (size_t i = 0; i < pieces.size(); ++i) {
     bool ignored = true;
     ASSIGN_OR_RETURN(std::string form, normalized(i, i, i == 0 ? at_start : &ignored));
     const bool marked = pieces[i].from_request;
     if (i == 0) {
-      made.append(form, marked);
+      made->append(form, marked);
+      intact = form.size();
     } else {
       ASSIGN_OR_RETURN(const std::string joint, normalized(i - 1, i, &ignored));
       const size_t prefix = common_prefix(before, joint);
       const size_t suffix = common_suffix(form, joint, joint.size() - prefix);
-      made.truncate(made.bytes.size() - std::min(made.bytes.size(), before.size() - prefix));
-      made.append(std::string_view(joint).substr(prefix, joint.size() - prefix - suffix), true);
-      made.append(std::string_view(form).substr(form.size() - suffix), marked);
+      const size_t changed = before.size() - prefix;
+      if (changed > intact) return i;
+      made->truncate(made->bytes.size() - changed);
+      made->append(std::string_view(joint).substr(prefix, joint.size() - prefix - suffix), true);
+      made->append(std::string_view(form).substr(form.size() - suffix), marked);
+      intact = suffix;
     }
     before = std::move(form);
   }
-  *text = std::move(made);
-  return absl::OkStatus();
+  return pieces.size();
 }
 
 }  // namespace lockstep

@@ -47,6 +47,9 @@ class Normalizer {
     bool first = true;
     bool last = true;
   };
+  absl::StatusOr<size_t> normalize_pieces(const MarkedText& text,
+                                          const std::vector<MarkedPiece>& pieces, bool* at_start,
+                                          MarkedText* made) const;
 
   absl::Status add(const Json& spec);
   absl::Status normalize(std::string* text, Place place, bool* at_start) const;

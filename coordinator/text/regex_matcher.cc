@@ -193,10 +193,12 @@ bool RegexMatcher::go_back(size_t base, uint32_t* pc, size_t* at) {
 size_t RegexMatcher::end_of_take(const Instruction& take, size_t at) {
   auto& [begin, end] = take_spans_[take.choice];
   if (at >= begin && at <= end) return end;
-  begin = at;
-  while (is_in(take, at)) ++at;
-  steps_ += at - begin;
-  end = at;
+  // A look goes over its places from the last one on.
+  const size_t from = at, known = begin <= end ? begin : SIZE_MAX;
+  while (at != known && is_in(take, at)) ++at;
+  steps_ += at - from;
+  begin = from;
+  if (at != known) end = at;
   return end;
 }
 

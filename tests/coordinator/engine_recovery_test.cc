@@ -182,7 +182,7 @@ TEST_F(EngineRecoveryTest, WithoutAGroupRequestsEndByDeadlineCancelAndDrain) {
 
 GroupInfo changed(GroupInfo info, const std::string& numeric_class, const std::string& weights) {
   info.numeric_class = numeric_class;
-  info.weights = weights;
+  info.weights.contents = weights;
   return info;
 }
 

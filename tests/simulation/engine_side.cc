@@ -75,7 +75,7 @@ void EngineSide::group_formed(const GroupInfo& info) {
   ++groups_;
   if (core_.has_group()) world_.broken("a group was formed while there was one");
   answering_ = answered_ = false;
-  const bool same_weights = std::exchange(weights_, info.weights) == info.weights;
+  const bool same_weights = std::exchange(weights_, info.weights).same_as(info.weights);
   const bool same_class = std::exchange(class_, info.numeric_class) == info.numeric_class;
   if (!same_weights || !same_class) ++changed_;
   inbox_->open(std::make_shared<Formed>(info));

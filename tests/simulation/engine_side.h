@@ -74,8 +74,8 @@ class EngineSide final : public GroupListener {
   int64_t groups_ = 0;
   int64_t groups_lost_ = 0;
   int64_t groups_failed_ = 0;
-  std::string weights_;  // Of the last group,
-  std::string class_;    // as this.
+  WeightsOrigin weights_;  // Of the last group,
+  std::string class_;      // as this.
   int64_t changed_ = 0;
   int64_t fetches_ = 0;
   std::map<int32_t, int32_t> last_page_;  // By slot.

@@ -246,7 +246,7 @@ TEST_F(HeldWeightsTest, TheCacheIsReadForTheRestAlone) {
   }
   after.linear("another", 0, 1000, DType::kF32);
   const PackedCache cache({.folder = folder.path().string()},
-                          *weights_key(after.program, after.bindings, source_, ""));
+                          *weights_key(after.program, after.bindings, {}));
   const Loaded fresh = load(after, nullptr, &cache);
   const auto expect_same = [&fresh](const Loaded& found) {
     const auto wanted = fresh.weights.contents();

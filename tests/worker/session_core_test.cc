@@ -145,27 +145,6 @@ TEST_F(SessionCoreTest, KeptWeightsServeTheNextEpochOnlyIfProgramSourceAndStampA
   EXPECT_TRUE(loads_anew(other));
 }
 
-// Contents are a sample: that the files were written is more than a peer can see.
-TEST_F(SessionCoreTest, WhoeverReadsRewrittenFilesAnewSaysSoOnce) {
-  load(1);
-  EXPECT_FALSE(last_.ready().rewritten());
-  on(assignment(2));
-  EXPECT_EQ(done({.stamp = "new"}), Story({"run load 2"}));
-  done({.status = absl::DeadlineExceededError("nobody came")});
-  load(3, "new");
-  EXPECT_TRUE(last_.ready().rewritten());
-  load(4, "new", true);
-  EXPECT_FALSE(last_.ready().rewritten());
-}
-
-TEST_F(SessionCoreTest, AnotherFolderIsNoRewrittenOne) {
-  load(1);
-  on(assignment(2, "another folder"));
-  EXPECT_EQ(done({.stamp = "another"}), Story({"run load 2"}));
-  done(loaded("another"));
-  EXPECT_FALSE(last_.ready().rewritten());
-}
-
 TEST_F(SessionCoreTest, AnAssignmentCanAskForARead) {
   load(1);
   cluster::CoordinatorMessage message = assignment(2);

@@ -19,8 +19,8 @@ namespace fs = std::filesystem;
 
 std::string key_of(const program::Program& program, const WeightSource& source,
                    Isa isa = Isa::kPortable) {
-  const auto key = weights_key(program, bind(program, cpu_backend(isa)).value(), source,
-                               source.contents().value());
+  const auto key = weights_key(program, bind(program, cpu_backend(isa)).value(),
+                               source_mark(source, nullptr).value());
   EXPECT_TRUE(key.ok()) << key.status();
   return key.value_or("");
 }
@@ -54,8 +54,7 @@ TEST(WeightsKeyTest, DiffersWithWhatAPackerMakesOfASmallWeight) {
   changed.pack = [](const PackArgs& args) { static_cast<char*>(args.packed)[0] = 1; };
   Bindings others = bindings;
   others.packers[1] = &changed;
-  EXPECT_NE(weights_key(program, bindings, random, "").value(),
-            weights_key(program, others, random, "").value());
+  EXPECT_NE(weights_key(program, bindings, {}).value(), weights_key(program, others, {}).value());
 }
 
 // A checkpoint of the tiny program's sources.
@@ -119,7 +118,7 @@ TEST(WeightsKeyTest, WeightsFromAFileHaveTheSameBits) {
     const Bindings bindings = bind(program, cpu_backend(Isa::kPortable)).value();
     const WeightPlan plan = plan_weights(program, bindings);
     const PackedCache cache({.folder = folder.path().string()},
-                            weights_key(program, bindings, source.open(), "").value());
+                            weights_key(program, bindings, {}).value());
     ThreadPool pool(2);
     const std::unique_ptr<Device> device = host_device();
     const auto load = [&](const PackedCache* from) {

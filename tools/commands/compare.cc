@@ -42,7 +42,7 @@ class Computer {
   static absl::StatusOr<std::unique_ptr<Computer>> start(const CompareFlags& flags,
                                                          const ModelOptions& options,
                                                          Interrupt& interrupt) {
-    ASSIGN_OR_RETURN(std::unique_ptr<Model> model, Model::open(options));
+    ASSIGN_OR_RETURN(std::unique_ptr<Model> model, open_model(options));
     ASSIGN_OR_RETURN(ServiceOptions service, flags.group.service_options(flags.model));
     service.max_pages = model->pages_of(flags.window);
     ASSIGN_OR_RETURN(FormedGroup group, FormedGroup::form(*model, std::move(service), interrupt));

@@ -250,8 +250,9 @@ absl::Status ServedPorts::start_admin(const ServedModel& served, const Observed&
     std::ranges::move(more, std::back_inserter(routes));
   }
   routes.push_back(workers_route(observed.cluster));
-  http::BrowserRules browsers = flags.browsers;
-  browsers.local = is_loopback(flags.admin_address);
+  // No page of another origin calls here: the port asks for no key.
+  const http::BrowserRules browsers = {
+      .local = is_loopback(flags.admin_address), .hosts = flags.browsers.hosts, .origins = {}};
   auto server =
       http::Server::start({.address = flags.admin_address,
                            .threads = 1,

@@ -181,7 +181,7 @@ absl::Status verify_model(const VerifyFlags& flags, Interrupt& interrupt, int* e
   const auto tokens = static_cast<int64_t>(reference.tokens().size());
   ASSIGN_OR_RETURN(const int64_t chunk, flags.model.chunk(flags.group.automatic_chunk()));
   ASSIGN_OR_RETURN(const std::unique_ptr<Model> model,
-                   Model::open(options_for(*named, tokens, chunk)));
+                   open_model(options_for(*named, tokens, chunk)));
   ASSIGN_OR_RETURN(std::vector<WorkerFacts> workers, alike_workers(flags.group.workers));
   ASSIGN_OR_RETURN(const std::vector<program::Program> programs, model->compile(workers));
   const double tolerance = tolerance_of(flags, *model);

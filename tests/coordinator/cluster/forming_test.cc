@@ -111,6 +111,7 @@ TEST(FormingTest, RanksThatLoadedDifferentCheckpointsAllLoadAgain) {
   cluster::WorkerMessage ready;
   ready.mutable_ready()->set_pages(5);
   ready.mutable_ready()->set_contents("checkpoint 1");
+  ready.mutable_ready()->set_written_at("noon");
   cluster.say(kept, ready);
   EXPECT_FALSE(cluster.formed());
   EXPECT_THAT(cluster.log(), HasSubstr("/models/one was rewritten"));
@@ -133,22 +134,6 @@ TEST(FormingTest, CheckpointsThatDifferAfterLoadingAgainFailTheTryAndNotTheServe
   cluster.worker(first).contents = "checkpoint 2";
   cluster.pass(500);
   EXPECT_TRUE(cluster.formed());
-}
-
-TEST(FormingTest, GroupsOfOneCheckpointNameItAlikeAndWhoReadRewrittenFilesEndsThat) {
-  VirtualCluster cluster(VirtualCluster::default_options());
-  const LinkId first = cluster.join();
-  cluster.join();
-  cluster.want_group();
-  const std::string weights = cluster.info().weights;
-  cluster.hang_up(first);
-  const LinkId second = cluster.join();
-  cluster.want_group();
-  EXPECT_EQ(cluster.info().weights, weights);
-  cluster.hang_up(second);
-  cluster.join(VirtualCluster::default_hello(), {.rewritten = true});
-  cluster.want_group();
-  EXPECT_NE(cluster.info().weights, weights);
 }
 
 // ---- What a worker may not say ----

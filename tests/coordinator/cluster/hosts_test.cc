@@ -54,6 +54,35 @@ TEST(HostsTest, CopiesThatDifferOnAnotherHostMakeNoGroup) {
   EXPECT_THAT(cluster.log(), HasSubstr("ranks 0 and 1 loaded different checkpoints"));
 }
 
+// Contents are a sample: of the files of a host their times count, too.
+TEST(HostsTest, GroupsOfFilesThatWereWrittenBetweenThemHaveOtherWeights) {
+  VirtualCluster cluster(VirtualCluster::default_options());
+  const LinkId first = cluster.join();
+  const LinkId second = cluster.join();
+  cluster.want_group();
+  const WeightsOrigin weights = cluster.info().weights;
+  cluster.hang_up(first);
+  const LinkId third = cluster.join();
+  cluster.want_group();
+  EXPECT_TRUE(cluster.info().weights.same_as(weights));
+  cluster.hang_up(second);
+  cluster.hang_up(third);
+  for (int i = 0; i < 2; ++i) {
+    cluster.join(VirtualCluster::default_hello(), {.written_at = "one o'clock"});
+  }
+  cluster.want_group();
+  EXPECT_FALSE(cluster.info().weights.same_as(weights));
+}
+
+TEST(HostsTest, RanksOfAHostThatReadFilesOfOtherTimesLoadAgain) {
+  VirtualCluster cluster(VirtualCluster::default_options());
+  const LinkId first = cluster.join();
+  cluster.join(VirtualCluster::default_hello(), {.written_at = "one o'clock"});
+  cluster.want_group();
+  EXPECT_FALSE(cluster.formed());
+  EXPECT_TRUE(cluster.worker(first).assignment().reload());
+}
+
 TEST(HostsTest, AWorkerOfAnotherHostNeedsADataPortAtBothEnds) {
   for (const char* own : {"", "10.0.0.1:1"}) {
     VirtualCluster cluster(VirtualCluster::default_options());

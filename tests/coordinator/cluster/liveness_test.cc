@@ -168,6 +168,7 @@ TEST_F(LivenessTest, ReadyIsFalseBeforeAGroupIsFormedAndAfterItIsLost) {
   cluster::WorkerMessage message;
   message.mutable_ready()->set_pages(1);
   message.mutable_ready()->set_contents("checkpoint 1");
+  message.mutable_ready()->set_written_at("noon");
   cluster_.say(third, message);
   EXPECT_TRUE(ready());
 }

@@ -191,7 +191,7 @@ void VirtualCluster::answer(VirtualWorker& worker, const cluster::CoordinatorMes
     reply.mutable_ready()->set_pages(worker.pages);
     reply.mutable_ready()->set_weight_bytes(worker.weight_bytes);
     reply.mutable_ready()->set_contents(worker.contents);
-    reply.mutable_ready()->set_rewritten(std::exchange(worker.rewritten, false));
+    reply.mutable_ready()->set_written_at(worker.written_at);
     for (size_t i = 0; i < worker.kernels.size(); ++i) {
       std::string all;
       const bool told = worker.obeys && message.assignment().kernels_size() > 0;

@@ -27,7 +27,7 @@ struct VirtualWorker {
   int64_t pages = 10;
   int64_t weight_bytes = 1'000;
   std::string contents = "checkpoint 1";
-  bool rewritten = false;  // Its next Ready says so.
+  std::string written_at = "noon";
   // Of each linear, all that it has proven: it computes by the first, or by what it is told.
   std::vector<std::vector<std::string>> kernels = {};
   bool obeys = true;  // What it is told of kernels.

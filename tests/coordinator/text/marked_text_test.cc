@@ -171,6 +171,35 @@ TEST_F(MarkedEncodeTest, WhatIsPrependedToATextIsNotPrependedToItsPieces) {
   EXPECT_EQ(std::ranges::count(encode(**encoder, forged), 20), 1);
 }
 
+// Two pieces may make something that reaches through all of the one before.
+TEST_F(MarkedEncodeTest, NormalizersThatReachThroughPiecesMakeNoOtherText) {
+  constexpr uint32_t kSeed = 32;
+  std::mt19937 random(kSeed);
+  std::printf("seed %u\n", kSeed);
+  const std::vector<std::string> pool = {"a", "b", "e", " ", "  ", "ea", "ab"};
+  for (const std::string normalizer :
+       {R"({"type":"Replace","pattern":{"Regex":" {2,}"},"content":"_"})",
+        R"({"type":"Sequence","normalizers":[)"
+        R"({"type":"Replace","pattern":{"String":"ea"},"content":"\u00e9"},)"
+        R"({"type":"Replace","pattern":{"String":"ab"},"content":""}]})"}) {
+    const auto encoder = Tokenizer::parse(normalized_spec(normalizer));
+    ASSERT_TRUE(encoder.ok()) << encoder.status();
+    for (int round = 0; round < 2000; ++round) {
+      MarkedText text;
+      for (uint32_t parts = 2 + random() % 30; parts > 0; --parts) {
+        text.append(pool[random() % pool.size()], random() % 2 == 0);
+      }
+      text.append("<|end|>", false);
+      // Without its end token, which a piece that was put together may hide.
+      std::vector<int32_t> ids = encode(**encoder, text);
+      std::vector<int32_t> plain = *(*encoder)->encode(text.bytes, {.add_special = false});
+      ids.resize(std::min(ids.size(), plain.size() - 1));
+      plain.pop_back();
+      ASSERT_EQ(ids, plain) << normalizer << " " << text.bytes;
+    }
+  }
+}
+
 TEST_F(MarkedEncodeTest, ANormalizedSpecialTokenOfARequestNeverBecomesOne) {
   for (const char* normalizer : kNormalizers) {
     const auto encoder = Tokenizer::parse(normalized_spec(normalizer));

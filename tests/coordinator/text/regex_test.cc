@@ -123,7 +123,7 @@ TEST(RegexWorkTest, IsLinearWherePerlsEnginesTakePowers) {
   for (const char* pattern :
        {"(a+)+$", "(?:a|a)*b", "(?:a*)*b", "(?>a+)b", "(?=(a+)*$)a", "(?<!a*b)a", R"(\s+$)",
         "(?:a|ab|b)*?c", "a*?a*?a*?b", "(?>(?:a|b)+)c", R"((?=.*\d).)", R"((?<=.*)x)", "a++b",
-        "(?:(?=a*b)a)*c", "(?>(?:a(?>a|b)*)*)c"}) {
+        "(?:(?=a*b)a)*c", "(?>(?:a(?>a|b)*)*)c", R"(\s+(?=\s++x))"}) {
     expect_linear_work(pattern);
   }
 }
