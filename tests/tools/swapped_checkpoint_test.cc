@@ -38,17 +38,25 @@ class SwappedCheckpointTest : public ::testing::Test {
       fs::copy(fs::path(LOCKSTEP_SOURCE_DIR) / "demo", folder, fs::copy_options::recursive);
       fs::last_write_time(weights_of(folder), time_);
     }
+    tune(0);
+    fs::last_write_time(weights_of(tuned_), time_);
+  }
+
+  // Turns the signs of one matrix, but those of so many bytes in its middle.
+  void tune(size_t spared_bytes) const {
     const Checkpoint checkpoint = Checkpoint::open(tuned_).value();
     const TensorInfo& tensor = *checkpoint.find(kTuned);
     std::fstream file(weights_of(tuned_), std::ios::in | std::ios::out | std::ios::binary);
     std::string bytes(static_cast<size_t>(tensor.end - tensor.begin), '\0');
     file.seekg(tensor.begin);
     file.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-    for (size_t i = 1; i < bytes.size(); i += 2) bytes[i] = static_cast<char>(bytes[i] ^ 0x80);
+    const size_t spared = (bytes.size() - spared_bytes) / 2;
+    for (size_t i = 1; i < bytes.size(); i += 2) {
+      const bool is_spared = spared <= i && i < spared + spared_bytes;
+      if (!is_spared) bytes[i] = static_cast<char>(bytes[i] ^ 0x80);
+    }
     file.seekp(tensor.begin);
     file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-    file.close();
-    fs::last_write_time(weights_of(tuned_), time_);
   }
 
   static fs::path weights_of(const fs::path& folder) { return folder / "model.safetensors"; }
@@ -134,6 +142,40 @@ TEST_P(EveryWayTest, AGroupThatLosesAWorkerLoadsThemWhole) {
     return server.generate(story(30, 1)).tokens == wanted.tokens;
   })) << server.process().err();
   EXPECT_EQ(server.generate(story(30, 1)).tokens, wanted.tokens);
+}
+
+// No worker is left that knows the old files, and what ranks compare of the new ones is as it was.
+TEST_F(SwappedCheckpointTest, NoAnswerBeginsWithOneModelAndEndsWithAnother) {
+  tune(0);  // As it was.
+  tune(8192);
+  Server server({model_.string(), "--workers", "1"});
+  Answered answer;
+  std::thread client([&] {
+    v1::GenerateRequest request = story(900, 1);
+    request.set_n(8);
+    answer = server.generate(request);
+  });
+  EXPECT_TRUE(server.eventually([](const auto& model) { return model.running() == 8; }));
+  fs::last_write_time(weights_of(tuned_), time_ + std::chrono::hours(1));
+  fs::rename(weights_of(tuned_), weights_of(model_));
+  kill(server.workers().at(0), SIGKILL);
+  client.join();
+  EXPECT_EQ(answer.status.error_code(), grpc::StatusCode::UNAVAILABLE);
+  EXPECT_NE(answer.status.error_message().find("rewritten"), std::string::npos);
+}
+
+// A change of the inode alone, as by chmod or a hard link.
+TEST_F(SwappedCheckpointTest, ATouchedInodeEndsNoRequest) {
+  Server server({model_.string(), "--workers", "2"});
+  const Answered alone = server.generate(story(900, 1));
+  Answered answer;
+  std::thread client([&] { answer = server.generate(story(900, 1)); });
+  EXPECT_TRUE(server.eventually([](const auto& model) { return model.running() == 1; }));
+  fs::create_hard_link(weights_of(model_), folder_.path() / "link");
+  kill(server.workers().at(1), SIGKILL);
+  client.join();
+  EXPECT_TRUE(answer.status.ok()) << answer.status.error_message();
+  EXPECT_EQ(answer.tokens, alone.tokens);
 }
 
 std::string name_of(const ::testing::TestParamInfo<int>& info) {
