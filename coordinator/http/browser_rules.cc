@@ -67,11 +67,13 @@ std::optional<Refusal> check_request(const BrowserRules& rules, const Request& r
                    .headers = {}};
   }
   if (origin.empty() || is_own(origin, host) || is_allowed(rules, origin)) return std::nullopt;
+  const std::string way_out =
+      rules.shares ? fmt::format("--allow-origin {} lets its pages call", printable(origin))
+                   : "pages of other origins cannot call this port";
   return Refusal{.status = 403,
                  .code = "origin_not_allowed",
-                 .message = fmt::format("Origin: must be that of this server, found {}; "
-                                        "--allow-origin {} lets its pages call",
-                                        printable(origin), printable(origin)),
+                 .message = fmt::format("Origin: must be that of this server, found {}; {}",
+                                        printable(origin), way_out),
                  .headers = {}};
 }
 

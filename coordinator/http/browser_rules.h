@@ -18,6 +18,7 @@ struct BrowserRules {
   // machine is all that a page elsewhere needs. Then 403 answers a Host that is no name of this
   // machine, and an Origin other than the server's own.
   bool local = false;
+  bool shares = true;                // Whether `origins` may name any, and an error says so.
   std::vector<std::string> hosts;    // Other names that a Host may have: "chat.example.com".
   std::vector<std::string> origins;  // That may call and read: "https://chat.example.com", or "*".
 };

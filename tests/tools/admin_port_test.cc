@@ -12,6 +12,20 @@
 namespace lockstep::testing {
 namespace {
 
+// Pages may call the API, which wants a key; this port wants none.
+TEST(AdminPortTest, NoPageOfAnotherOriginCallsIt) {
+  Server server({"--admin", "127.0.0.1:0", "--allow-origin", "*"});
+  const std::string origin = "Origin: https://chat.example.com\r\n";
+  HttpClient admin(server.admin_address());
+  admin.send(http_request("PUT", "/log-level?level=debug", origin));
+  const HttpAnswer refused = admin.read();
+  EXPECT_EQ(refused.status, 403);
+  EXPECT_FALSE(refused.headers.contains("access-control-allow-origin"));
+  HttpClient api(server.http_address());
+  api.send(http_request("GET", "/v1/models", origin));
+  EXPECT_EQ(api.read().headers["access-control-allow-origin"], "*");
+}
+
 TEST(AdminPortTest, HasMetricsAndProbesAndNothingOfTheApi) {
   Server server({"--admin", "127.0.0.1:0"});
   HttpClient client(server.admin_address());

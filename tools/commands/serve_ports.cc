@@ -252,7 +252,7 @@ absl::Status ServedPorts::start_admin(const ServedModel& served, const Observed&
   routes.push_back(workers_route(observed.cluster));
   // No page of another origin calls here: the port asks for no key.
   const http::BrowserRules browsers = {
-      .local = is_loopback(flags.admin_address), .hosts = flags.browsers.hosts, .origins = {}};
+      .local = is_loopback(flags.admin_address), .shares = false, .hosts = flags.browsers.hosts};
   auto server =
       http::Server::start({.address = flags.admin_address,
                            .threads = 1,

@@ -62,6 +62,9 @@ TEST(BrowserRulesTest, PagesOfOtherOriginsAre403AndTheFlagIsNamed) {
   const Response refused = ask(kLocal, {{"Host", host}, {"Origin", "https://evil.example"}});
   EXPECT_NE(refused.body.find("--allow-origin https://evil.example"), std::string::npos);
   EXPECT_EQ(header(refused, "Access-Control-Allow-Origin"), "");
+  const Response closed =
+      ask({.local = true, .shares = false}, {{"Host", host}, {"Origin", "https://evil.example"}});
+  EXPECT_EQ(closed.body.find("--allow-origin"), std::string::npos) << closed.body;
 }
 
 TEST(BrowserRulesTest, AllowedOriginsMayCallAndRead) {
