@@ -69,12 +69,12 @@ http::Refusal refusal_of(const absl::Status& status) {
 }  // namespace
 
 http::Gate gate_of(const ApiKeys* keys, const std::vector<std::string>& open) {
-  return [=](const http::Request& head) -> std::optional<http::Refusal> {
-    if (std::ranges::count(open, head.path) > 0) return std::nullopt;
+  return [=](const http::Request& head) -> http::Admission {
+    if (std::ranges::count(open, head.path) > 0) return {};
     const auto pass = keys->admit(head.header("Authorization"), /*counts=*/false);
-    if (pass.ok()) return std::nullopt;
+    if (pass.ok()) return {.refusal = std::nullopt, .client = (*pass)->name()};
     log_refused(head.peer, printable(head.path), /*traceparent=*/"", pass.status());
-    return refusal_of(pass.status());
+    return {.refusal = refusal_of(pass.status()), .client = ""};
   };
 }
 

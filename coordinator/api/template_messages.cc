@@ -199,7 +199,8 @@ class Writer {
 
   // `json` with these calls. Empty content takes the form that the template needs.
   void add_calls(OrderedJson json, int index, int begin, int end) {
-    if (json["content"].empty() || json["content"] == "") {
+    const OrderedJson& content = json["content"];
+    if (content.empty() || (content.is_string() && content.get_ref<const std::string&>().empty())) {
       if (traits_.no_content == NoContent::kNull) json["content"] = nullptr;
       if (traits_.no_content == NoContent::kAbsent) json.erase("content");
     }

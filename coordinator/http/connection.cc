@@ -34,7 +34,8 @@ Connection::Connection(IoThread* thread, int descriptor)
       socket_(thread->context()),
       channel_(descriptor, thread->server().open_tls(descriptor)),
       peer_(peer_name(descriptor)),
-      reader_(limits_.read) {
+      reader_(limits_.read),
+      received_(&thread->server().received) {
   set_socket_options(descriptor);
 }
 
@@ -64,7 +65,7 @@ void Connection::close() {
   if (mode_ == Mode::kClosed) return;
   mode_ = Mode::kClosed;
   settle();
-  thread_->server().body_bytes -= std::exchange(accounted_bytes_, 0);
+  received_.hold(0);
   boost::system::error_code ignored;
   socket_.close(ignored);
   // Both may end what holds this connection's last other owner: nothing of it is used behind them.
@@ -148,7 +149,11 @@ void Connection::advance() {
         if (const Gate& gate = thread_->server().gate) {
           Request head = reader_.head();
           head.peer = peer_;
-          if (const auto refusal = gate(head)) return refuse(*refusal);
+          const Admission admission = gate(head);
+          if (admission.refusal.has_value()) return refuse(*admission.refusal);
+          received_.belong_to(admission.client);
+          account();
+          if (mode_ != Mode::kReading) return;
         }
       }
       if (reader_.take_continue()) {
@@ -163,15 +168,15 @@ void Connection::advance() {
   }
 }
 
-// Of all connections together, what is being received is bounded.
 void Connection::account() {
-  const auto bytes = static_cast<int64_t>(reader_.bytes());
-  const int64_t all = thread_->server().body_bytes += bytes - accounted_bytes_;
-  accounted_bytes_ = bytes;
-  if (reader_.state() == RequestReader::State::kBody && all > limits_.all_body_bytes) {
+  const ReceivedBytes::Sums held = received_.hold(static_cast<int64_t>(reader_.bytes()));
+  const bool is_full = held.of_all > limits_.all_body_bytes;
+  const bool is_much = is_full || held.of_client > limits_.all_body_bytes / 2;
+  if (is_much && reader_.state() == RequestReader::State::kBody) {
     refuse({.status = 503,
             .code = "overloaded",
-            .message = "too much is being received at once; try again",
+            .message = is_full ? "too much is being received at once; try again"
+                               : "too much is being received with this key at once; try again",
             .headers = {{"Retry-After", "1"}}});
   }
 }
@@ -203,6 +208,8 @@ void Connection::refuse(const Refusal& refusal) {
   const Response response = thread_->server().refusal(refusal);
   append_head(response, BodyKind::kLength, /*keep_alive=*/false, &out_);
   out_ += response.body;
+  reader_.drop();
+  received_.hold(0);
   on_written();
 }
 

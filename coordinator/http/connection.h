@@ -76,7 +76,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   RequestReader reader_;
   RequestReader::State reading_ = RequestReader::State::kIdle;  // As of the last look.
   Mode mode_ = Mode::kReading;
-  int64_t accounted_bytes_ = 0;
+  ReceivedBytes::Share received_;
 
   std::weak_ptr<PendingExchange> waiting_;     // Until it is answered.
   std::shared_ptr<PendingExchange> exchange_;  // While its answer is written.

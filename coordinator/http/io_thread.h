@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "base/mutex.h"
+#include "coordinator/http/received_bytes.h"
 #include "coordinator/http/server.h"
 #include "coordinator/tls.h"
 
@@ -32,8 +33,8 @@ struct ServerState {
   Handler handler;
   RenderRefusal refusal;
   Gate gate;
-  std::unique_ptr<TlsContext> tls;     // Null: plain.
-  std::atomic<int64_t> body_bytes{0};  // Held by connections, of requests that are being received.
+  std::unique_ptr<TlsContext> tls;  // Null: plain.
+  ReceivedBytes received;
   std::atomic<int64_t> connections{0};
   std::atomic<int64_t> answers{0};  // Requests that were handed over and are not answered in full.
   std::atomic<bool> draining{false};

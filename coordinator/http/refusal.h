@@ -17,9 +17,13 @@ struct Refusal {
   Headers headers;        // "Allow", "Retry-After".
 };
 
-// Looks at a request whose body is not there yet: with a refusal it is not received. Called by an
-// I/O thread; must not block.
-using Gate = std::function<std::optional<Refusal>(const Request& head)>;
+// What a gate says of a request whose body is not there yet.
+struct Admission {
+  std::optional<Refusal> refusal;  // With one the body is not received.
+  std::string client;              // For whom it is received; "": for its connection.
+};
+// Called by an I/O thread; must not block.
+using Gate = std::function<Admission(const Request& head)>;
 
 using RenderRefusal = std::function<Response(const Refusal&)>;
 

@@ -121,6 +121,12 @@ RequestReader::State RequestReader::feed(std::string_view bytes) {
   return state_;
 }
 
+void RequestReader::drop() {
+  state_ = State::kRefused;
+  std::string().swap(buffer_);
+  parser_.reset();
+}
+
 // An empty line before a request is left over from the one before it (RFC 9112, section 2.2).
 void RequestReader::begin() {
   size_t blank = 0;

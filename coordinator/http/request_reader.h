@@ -49,6 +49,8 @@ class RequestReader {
   bool is_http_1_1() const { return framing_.http_1_1; }
   // In kRefused.
   const Refusal& refusal() const { return refusal_; }
+  // Lets go of what is held, for good: kRefused.
+  void drop();
   // About what is held here, and of it what belongs to requests behind the one in kWhole.
   size_t bytes() const;
   size_t bytes_ahead() const { return buffer_.size(); }

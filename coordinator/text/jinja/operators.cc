@@ -243,7 +243,7 @@ bool truth(const Value& value) {
 }
 
 bool equal(Budget* budget, const Value& a, const Value& b) {
-  if (a.is_number() && b.is_number()) return order_of_numbers(a, b) == 0;
+  if (a.is_number() && b.is_number()) return std::is_eq(order_of_numbers(a, b));
   if (a.text() != nullptr && b.text() != nullptr) {
     if (a.text() == b.text()) return true;
     if (a.text()->bytes().size() != b.text()->bytes().size()) return false;
@@ -281,13 +281,13 @@ absl::StatusOr<bool> compare(Budget* budget, Operator op, const Value& a, const 
   ASSIGN_OR_RETURN(const std::partial_ordering ordering, order(budget, op, a, b));
   switch (op) {
     case Operator::kLess:
-      return ordering < 0;
+      return std::is_lt(ordering);
     case Operator::kLessEqual:
-      return ordering <= 0;
+      return std::is_lteq(ordering);
     case Operator::kGreater:
-      return ordering > 0;
+      return std::is_gt(ordering);
     default:
-      return ordering >= 0;
+      return std::is_gteq(ordering);
   }
 }
 

@@ -29,7 +29,7 @@ Operator operator_of(std::string_view text) {
   return std::ranges::find(kSymbols, text, &Symbol::text)->op;
 }
 
-Value constant_text(std::string text) {
+Value constant_text(const std::string& text) {
   const int64_t length = count_code_points(text);
   return TextRef(std::make_shared<Text>(Text{MarkedText::of(text, false), length, {}}));
 }
@@ -198,7 +198,7 @@ Parser::Parsed Parser::string_literal() {
     text += *part;
     next();
   }
-  node->constant = constant_text(std::move(text));
+  node->constant = constant_text(text);
   return node;
 }
 

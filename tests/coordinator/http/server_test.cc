@@ -30,9 +30,9 @@ TEST(HttpServerTest, AConnectionServesRequestAfterRequest) {
 
 // A body that the gate refuses is not received: no memory is held for it.
 TEST(HttpServerTest, TheGateLooksAtTheHeadAlone) {
-  const Gate gate = [](const Request& head) -> std::optional<Refusal> {
-    if (head.header("Authorization") == "Bearer key") return std::nullopt;
-    return Refusal{.status = 401, .code = "invalid_api_key", .message = "want a key"};
+  const Gate gate = [](const Request& head) -> Admission {
+    if (head.header("Authorization") == "Bearer key") return {};
+    return {.refusal = Refusal{.status = 401, .code = "invalid_api_key", .message = "want a key"}};
   };
   ScriptedServer server(ServerOptions{.max_connections = 10, .gate = gate});
   HttpClient stranger(server.address());
@@ -51,6 +51,32 @@ TEST(HttpServerTest, TheGateLooksAtTheHeadAlone) {
       "\r\n\r\nbo");
   known.send("dy");
   EXPECT_EQ(known.read().body, "body");
+}
+
+// With bodies that it never ends a client would keep those of others out.
+TEST(HttpServerTest, OneClientMayHaveHalfOfWhatIsBeingReceived) {
+  const Gate gate = [](const Request& head) -> Admission {
+    return {.refusal = std::nullopt, .client = std::string(head.header("Client"))};
+  };
+  ScriptedServer server(
+      ServerOptions{.max_connections = 50, .limits = {.all_body_bytes = 4'000'000}, .gate = gate});
+  const std::string rest = "Content-Length: 100001\r\n\r\n" + std::string(100'000, 'x');
+  std::vector<std::unique_ptr<HttpClient>> clients;
+  for (int i = 0; i < 30; ++i) {
+    clients.push_back(std::make_unique<HttpClient>(server.address()));
+    clients.back()->send("POST /echo HTTP/1.1\r\nHost: x\r\nClient: bob\r\n" + rest);
+  }
+  HttpClient other(server.address());
+  other.send("POST /echo HTTP/1.1\r\nHost: x\r\nClient: alice\r\n" + rest);
+  other.send("x");
+  EXPECT_EQ(other.read().status, 200);
+  int refused = 0;
+  for (const auto& client : clients) {
+    client->send("x");
+    refused += client->read().status == 503 ? 1 : 0;
+  }
+  EXPECT_GT(refused, 0);
+  EXPECT_LT(refused, 30);
 }
 
 TEST(HttpServerTest, AnIdleConnectionMakesRoomForANewOneWhereThatIsWanted) {
