@@ -89,8 +89,9 @@ class Questions {
           OrderedJson::array({{{"doc_id", "1"}, {"title", "Title"}, {"text", kDocument}}});
     }
     absl::StatusOr<std::string> text = render_(request);
-    prompt_ = text.ok() ? *std::move(text) : "";
+    prompt_.clear();
     if (!text.ok()) return Fate::kRefused;
+    prompt_ = *std::move(text);
     const bool has_all =
         std::ranges::all_of(words, [&](std::string_view word) { return has(word); });
     return has_all ? Fate::kShown : Fate::kLeftOut;
@@ -179,7 +180,8 @@ class Questions {
   }
 
   // A message of the first calls. Without a text it has what no_content says.
-  OrderedJson calls(std::vector<size_t> which, bool as_object, std::string_view text = {}) const {
+  OrderedJson calls(const std::vector<size_t>& which, bool as_object,
+                    std::string_view text = {}) const {
     OrderedJson message = {{"role", "assistant"}};
     if (!text.empty() || traits_.no_content == NoContent::kEmpty) {
       message["content"] = content_of(text, traits_.turns_in_parts);

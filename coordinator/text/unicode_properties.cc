@@ -299,6 +299,7 @@ std::vector<CaseVariant> case_variants(std::string_view text) {
   const int count = onig_utf8()->get_case_fold_codes_by_str(ONIGENC_CASE_FOLD_MIN, begin,
                                                             begin + text.size(), items);
   std::vector<CaseVariant> variants;
+  variants.reserve(static_cast<size_t>(std::max(count, 0)));
   for (int i = 0; i < count; ++i) {
     variants.push_back({static_cast<size_t>(items[i].byte_len),
                         {items[i].code, items[i].code + items[i].code_len}});
