@@ -25,6 +25,7 @@ struct KeyRule {
 };
 
 bool norms_q_and_k(const Family& family, std::string_view) { return family.qk_norm.any(); }
+bool has_layer_norm(const Family& family, std::string_view) { return family.layer_norm; }
 bool has_experts(const Family& family, std::string_view) {
   return !family.experts.count_key.empty();
 }
@@ -57,9 +58,11 @@ bool is_mark(const Family&, std::string_view key) {
 // The first row that has the key and says something of the value decides.
 constexpr KeyRule kRules[] = {
     // These say what is done anyway.
-    {Says::kOnly, "is_causal causal use_causal_mask", "[true]"},
+    {Says::kOnly, "*non_causal* *noncausal*", "[false]"},
+    {Says::kOnly, "*causal*", "[true]"},
     {Says::kOnly, "_remove_final_layer_norm", "[false]"},
     {Says::kOnly, "scale_attn_weights", "[true]"},
+    {Says::kOnly, "norm_type", R"(["layernorm", "low_precision_layernorm"])", has_layer_norm},
     {Says::kOnly, "use_qk_norm qk_layernorm use_qk_layernorm", "[true]", norms_q_and_k},
     {Says::kOnly, "attention_bias mlp_bias use_qkv_bias use_parallel_residual", "[true]",
      has_by_default},
@@ -73,7 +76,8 @@ constexpr KeyRule kRules[] = {
     {Says::kHarmless, "_*", "", is_mark},
     {Says::kHarmless,
      "transformers_version transformers.* *.js_config model_type auto_map custom_pipelines "
-     "tokenizer_class tokenizer_name unsloth_* is_llama_config for_llm_compressor verbose",
+     "tokenizer_class tokenizer_name unsloth_* is_llama_config is_composition for_llm_compressor "
+     "verbose",
      ""},
     // Classes with other tasks than to predict the next token have these.
     {Says::kHarmless,
@@ -86,7 +90,7 @@ constexpr KeyRule kRules[] = {
      "attn_implementation use_flash_attn use_cache use_cache_* cache_implementation output_past "
      "return_dict return_dict_in_generate output_attentions output_hidden_states output_scores "
      "output_router_logits gradient_checkpointing chunk_size_feed_forward torchscript "
-     "pretraining_tp ep_size bf16 fp16 fp32 softmax_in_fp32 attention_softmax_in_fp32 "
+     "pretraining_tp ep_size bf16 fp16 fp32 use_bfloat16 softmax_in_fp32 attention_softmax_in_fp32 "
      "scale_attention_softmax_in_fp32 masked_softmax_fusion bias_dropout_fusion skip_bias_add "
      "pad_key_length validate_runner_input",
      ""},
@@ -124,10 +128,12 @@ constexpr KeyRule kRules[] = {
     // A number of what there is none of, and a list of nothing.
     {Says::kHarmlessAt, "num_* n_* *_size", "[0]"},
     {Says::kHarmlessAt, "*", R"([[], {}, ""])"},
+    {Says::kHarmlessAt, "rms_norm use_rms_norm rmsnorm use_rmsnorm", "[false]", has_layer_norm},
     // Without these a model computes something else; any other false is a part that is not there.
     {Says::kUnknownAt,
-     "use_rope use_rotary use_rotary_* rotary use_pos_enc pre_norm norm_first "
-     "do_layer_norm_before *elementwise_affine *_causal use_gated_* use_swiglu use_glu",
+     "rope use_rope use_rotary use_rotary_* rotary use_pos_enc pre_norm *prenorm norm_first "
+     "do_layer_norm_before *normalize_before *elementwise_affine rms_norm use_rms_norm rmsnorm "
+     "use_rmsnorm gated_* use_gated_* *glu",
      "[false]"},
     {Says::kHarmlessAt, "*", "[false]"},
 };

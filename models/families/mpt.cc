@@ -28,18 +28,22 @@ void build_mpt(Graph& g, const Config& c) {
                 .norm = "transformer.norm_f"});
 }
 
-// Keys of attn_config that only have one value here.
+// The members of attn_config. Nothing turns, however it would.
+constexpr Family kAttention = {.keys = {"alibi", "alibi_bias_max", "attn_type", "qk_ln",
+                                        "prefix_lm", "rope", "attn_impl", "rope_impl",
+                                        "rope_dail_config", "rope_hf_config", "sliding_window_size",
+                                        "clip_qkv", "softmax_scale"}};
+
 absl::Status check_attention(const Json& config) {
-  const std::pair<const char*, Json> only[] = {
-      {"alibi", true},  {"alibi_bias_max", 8}, {"attn_type", "multihead_attention"},
-      {"qk_ln", false}, {"prefix_lm", false},  {"rope", false}};
-  for (const auto& [key, value] : only) {
-    const Json found = config.value(key, value);
-    if (found.is_null() || found == value) continue;
-    return invalid_argument("attn_config.{}: {} is not supported; supported: {}", key,
-                            describe(found), describe(value));
-  }
-  return absl::OkStatus();
+  const OnlyValue only[] = {{"alibi", true},      {"alibi_bias_max", 8},
+                            {"qk_ln", false},     {"attn_type", "multihead_attention"},
+                            {"prefix_lm", false}, {"sliding_window_size", -1},
+                            {"rope", false}};
+  const absl::Status status = check_only(config, only);
+  if (!status.ok()) return invalid_argument("attn_config.{}", message_of(status));
+  ASSIGN_OR_RETURN(const Json unknown, unknown_keys(config, kAttention));
+  const UnknownKeys all[] = {{"attn_config.", unknown}};
+  return refuse_unknown(all);
 }
 
 absl::Status refine_mpt(const Json& json, Config& c) {
@@ -72,7 +76,7 @@ constexpr Family kMpt = {
     .ffn_per_hidden = 4,
     .positions = 2048,
     // With alibi no position is learned, whatever learned_pos_emb says.
-    .keys = {"attn_config", "expansion_ratio", "no_bias", "norm_type", "learned_pos_emb"},
+    .keys = {"attn_config", "expansion_ratio", "no_bias", "learned_pos_emb"},
     .names = {{{"d_model", "hidden_size"},
                {"n_layers", "num_hidden_layers"},
                {"n_heads", "num_attention_heads"},

@@ -39,8 +39,7 @@ void build_opt(Graph& g, const Config& c) {
 }
 
 absl::Status check_opt(const Json& json) {
-  const OnlyValue only[] = {{"layer_norm_elementwise_affine", true},
-                            {"_remove_final_layer_norm", false}};
+  const OnlyValue only[] = {{"layer_norm_elementwise_affine", true}};
   return check_only(json, only);
 }
 
@@ -65,7 +64,7 @@ constexpr Architecture kRows[] = {
       .activation = "relu",
       .positions = 2048,
       .keys = {"attention_bias", "do_layer_norm_before", "layer_norm_elementwise_affine",
-               "_remove_final_layer_norm", "word_embed_proj_dim"},
+               "word_embed_proj_dim"},
       .names = {{{"ffn_dim", "intermediate_size"},
                  {"activation_function", "hidden_act"},
                  {"enable_bias", "attention_bias"}}},

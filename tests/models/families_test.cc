@@ -261,6 +261,14 @@ TEST(MptTest, WhatIsNotSupportedIsNamed) {
   std::string config = kMpt;
   config.replace(config.find("true"), 4, "false");
   expect_refused(config, "attn_config.alibi: false is not supported; supported: true");
+  expect_refused(kMpt, R"({"attn_config": {"kv_n_heads": 2}})",
+                 "attn_config.kv_n_heads: unknown here and may change what the model computes "
+                 "(found an integer (2)); --ignore-config attn_config.kv_n_heads runs without it");
+  EXPECT_TRUE(describe_config(kMpt, R"({"norm_type": "low_precision_layernorm", "attn_config": {
+      "attn_impl": "torch", "attn_pdrop": 0, "rope": false, "rope_theta": 10000}})")
+                  .ok());
+  expect_refused(kMpt, R"({"norm_type": "rmsnorm"})",
+                 "norm_type: a string (\"rmsnorm\") is not supported; supported: ");
 }
 
 constexpr char kOpt[] = R"({"architectures": ["OPTForCausalLM"], "vocab_size": 320,

@@ -73,6 +73,9 @@ TEST(KeyRulesTest, WhatDecidesNothingPassesInEveryFamily) {
            Member{"output_past", "true"},
            Member{"mamba_ssm_dtype", "\"float32\""},
            Member{"is_causal", "true"},
+           Member{"non_causal", "false"},
+           Member{"use_bfloat16", "true"},
+           Member{"is_composition", "true"},
            Member{"use_sliding_window", "false"},
        }) {
     const absl::StatusOr<ModelDescription> model = with_key(key, Json::parse(value));
@@ -84,6 +87,9 @@ TEST(KeyRulesTest, AValueThatSaysAnotherModelIsRefusedByName) {
   for (const auto& [key, value] : {
            Member{"is_causal", "false"},
            Member{"use_causal_mask", "false"},
+           Member{"causal_mask", "false"},
+           Member{"causal_attention", "false"},
+           Member{"is_non_causal", "true"},
            Member{"_remove_final_layer_norm", "true"},
            Member{"scale_attn_weights", "false"},
            Member{"mamba_ssm_dtype", "\"bfloat16\""},
@@ -97,8 +103,10 @@ TEST(KeyRulesTest, AValueThatSaysAnotherModelIsRefusedByName) {
 }
 
 TEST(KeyRulesTest, AFalseWithoutWhichAModelIsAnotherIsUnknown) {
-  for (const char* key : {"use_rope", "rotary", "use_rotary_embeddings", "do_layer_norm_before",
-                          "layer_norm_elementwise_affine", "use_gated_mlp", "norm_first"}) {
+  for (const char* key :
+       {"use_rope", "rotary", "use_rotary_embeddings", "do_layer_norm_before",
+        "layer_norm_elementwise_affine", "use_gated_mlp", "norm_first", "rope", "use_rmsnorm",
+        "rms_norm", "gated_mlp", "glu", "swiglu", "normalize_before", "use_prenorm"}) {
     const absl::StatusOr<ModelDescription> model = with_key(key, false);
     ASSERT_FALSE(model.ok()) << key;
     EXPECT_THAT(message_of(model.status()), HasSubstr(std::string(key) + ": unknown here"));
@@ -147,6 +155,9 @@ TEST(KeyRulesTest, WhatIsDoneAnywayDependsOnTheFamily) {
   EXPECT_FALSE(harmless("LlamaForCausalLM", "output_gate_type", "swish"));
   EXPECT_TRUE(harmless("GlmMoeDsaForCausalLM", "index_topk_freq", 4));
   EXPECT_FALSE(harmless("DeepseekV3ForCausalLM", "index_topk_freq", 4));
+  EXPECT_TRUE(harmless("GPT2LMHeadModel", "use_rmsnorm", false));
+  EXPECT_TRUE(harmless("GPT2LMHeadModel", "norm_type", "layernorm"));
+  EXPECT_FALSE(harmless("LlamaForCausalLM", "norm_type", "layernorm"));
   EXPECT_TRUE(harmless("MixtralForCausalLM", "norm_topk_prob", true));
   EXPECT_FALSE(harmless("MixtralForCausalLM", "norm_topk_prob", false));
 }
