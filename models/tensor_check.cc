@@ -31,6 +31,9 @@ constexpr std::string_view kNotRead[] = {
 constexpr std::string_view kKeysAndValues[] = {"self_attn.k_proj.", "self_attn.v_proj.",
                                                "self_attn.k_norm.", "self_attn.v_norm."};
 
+// Names that only a layer has which drafts further tokens.
+constexpr std::string_view kOfDrafts[] = {"eh_proj.", "enorm.", "shared_head."};
+
 std::vector<std::string_view> parts_of_name(std::string_view name) {
   std::vector<std::string_view> parts;
   while (!name.empty()) {
@@ -41,13 +44,17 @@ std::vector<std::string_view> parts_of_name(std::string_view name) {
   return parts;
 }
 
-// By parts that are the same at the beginning, then at the end, then by length: two spellings of
-// one tensor have its layer in common, or its last words.
+// By parts that are the same at both ends, then at the end, then by length: two spellings of one
+// tensor have its layer in common, its last words, or both. That both end with "weight" says
+// nothing.
 std::tuple<int64_t, int64_t, int64_t> likeness(std::string_view wanted, std::string_view found) {
-  const std::vector<std::string_view> a = parts_of_name(wanted), b = parts_of_name(found);
+  std::vector<std::string_view> a = parts_of_name(wanted), b = parts_of_name(found);
+  for (auto* parts : {&a, &b}) {
+    if (!parts->empty() && parts->back() == "weight") parts->pop_back();
+  }
   const auto front = std::ranges::mismatch(a, b).in1 - a.begin();
   const auto back = std::mismatch(a.rbegin(), a.rend(), b.rbegin(), b.rend()).first - a.rbegin();
-  return {front, back, -std::abs(std::ssize(wanted) - std::ssize(found))};
+  return {front + back, back, -std::abs(std::ssize(wanted) - std::ssize(found))};
 }
 
 std::string nearest_tensor(const Checkpoint& checkpoint, const std::string& wanted) {
@@ -82,11 +89,45 @@ std::string_view place_of(std::string_view name) {
 
 using Names = std::set<std::string, std::less<>>;
 
-bool is_meant(const Names& read, std::string_view name) {
+// "model.layers." of the place of a layer; "": it is another place.
+std::string_view layers_of(std::string_view place) {
+  place.remove_suffix(place.empty() ? 0 : 1);
+  const size_t number = place.rfind('.') + 1;
+  const bool is_layer = place.find_first_not_of("0123456789", number) == place.npos;
+  return is_layer ? place.substr(0, number) : "";
+}
+
+// Places of the tensors that a graph reads, and of draft layers, which follow a model's own under
+// the same name.
+struct Places {
+  std::set<std::string_view> read;
+  std::set<std::string_view> layers;  // By layers_of().
+  std::set<std::string_view> drafts;
+};
+
+void find_drafts(const Checkpoint& checkpoint, Places& places) {
+  for (const TensorInfo& tensor : checkpoint.tensors()) {
+    const std::string_view place = place_of(tensor.name);
+    const std::string_view inner = std::string_view(tensor.name).substr(place.size());
+    for (const std::string_view part : kOfDrafts) {
+      if (inner.starts_with(part)) places.drafts.insert(place);
+    }
+  }
+}
+
+// Whether a tensor there belongs to what is read: to a place of it, or to a further layer.
+bool is_beside(const Places& places, std::string_view place) {
+  if (places.read.contains(place)) return true;
+  return places.layers.contains(layers_of(place)) && !places.drafts.contains(place);
+}
+
+bool is_meant(const Names& read, const Places& places, std::string_view name) {
   for (const std::string_view part : kNotRead) {
     if (name.find(part) != std::string_view::npos) return false;
   }
   const std::string place(place_of(name));
+  if (!is_beside(places, place)) return false;
+  if (!places.read.contains(place)) return true;
   if (read.contains(place + "self_attn.k_proj.weight")) return true;
   return std::ranges::none_of(kKeysAndValues, [&](std::string_view part) {
     return name.substr(place.size()).starts_with(part);
@@ -125,18 +166,21 @@ absl::Status check_tensors(const Checkpoint& checkpoint, const Graph& graph) {
 
 std::string unread_tensors(const Checkpoint& checkpoint, const Graph& graph) {
   Names read;
-  std::set<std::string_view> places;
+  Places places;
+  find_drafts(checkpoint, places);
   for (const Parameter& parameter : graph.parameters()) {
     for (const program::Piece& piece : parameter.pieces) {
       read.insert(piece.source());
-      places.insert(place_of(piece.source()));
+      const std::string_view place = place_of(piece.source());
+      places.read.insert(place);
+      if (const auto layers = layers_of(place); !layers.empty()) places.layers.insert(layers);
     }
   }
   std::vector<std::string> unread;
   for (const TensorInfo& tensor : checkpoint.tensors()) {
     const std::string& name = tensor.name;
-    if (read.contains(name) || !places.contains(place_of(name))) continue;
-    if (is_meant(read, name) && !is_part_of_codes(checkpoint, name)) unread.push_back(name);
+    if (read.contains(name) || !is_meant(read, places, name)) continue;
+    if (!is_part_of_codes(checkpoint, name)) unread.push_back(name);
   }
   if (unread.empty()) return "";
   return fmt::format(

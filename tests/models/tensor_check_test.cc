@@ -62,6 +62,13 @@ TEST_F(TensorCheckTest, TheNearestNameMayHaveAnotherBeginning) {
   EXPECT_THAT(message, HasSubstr("is language_model.model.embed_tokens.weight [64, 32]; does"));
 }
 
+TEST_F(TensorCheckTest, TheNearestNameIsNotThatOfATowerThatBeginsAlike) {
+  naive::Tensors other = renamed(tensors_, "model.", "language_model.model.");
+  other["model.vision_tower.patches.weight"] = {.shape = {2}, .data = {1, 2}};
+  EXPECT_THAT(message_of(check(other)),
+              HasSubstr("is language_model.model.embed_tokens.weight [64, 32]; does"));
+}
+
 TEST_F(TensorCheckTest, AnotherShapeIsNamedOnBothSides) {
   naive::Tensors other = tensors_;
   other["model.norm.weight"].shape = {2, 16};
@@ -78,6 +85,18 @@ TEST_F(TensorCheckTest, TensorsOfTheTextPartThatNothingReadsAreOneLine) {
   EXPECT_THAT(unread({"model.layers.0.a", "model.layers.0.b", "model.norm.bias", "lm_head.bias"}),
               StartsWith("4 tensors in the checkpoint's layers or beside what is read are not "
                          "read: lm_head.bias, model.layers.0.a, model.layers.0.b, ...; "));
+}
+
+TEST_F(TensorCheckTest, FurtherLayersAreNotRead) {
+  EXPECT_THAT(unread({"model.layers.1.input_layernorm.weight", "model.layers.1.mlp.gate.weight",
+                      "model.layers.9.self_attn.k_proj.weight"}),
+              StartsWith("3 tensors in the checkpoint's layers or beside what is read are not "
+                         "read: model.layers.1.input_layernorm.weight, "));
+  for (const char* draft : {"eh_proj.weight", "enorm.weight", "shared_head.norm.weight"}) {
+    const std::string layer = "model.layers.1.";
+    EXPECT_EQ(unread({layer + draft, layer + "input_layernorm.weight"}), "") << draft;
+    EXPECT_NE(unread({layer + draft, "model.layers.2.input_layernorm.weight"}), "") << draft;
+  }
 }
 
 TEST_F(TensorCheckTest, KeysOfALayerThatReadsAnothersAreNotMeant) {
