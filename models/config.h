@@ -57,6 +57,7 @@ struct Config {
   // Qwen); 0: they don't.
   int64_t ntk_length = 0;
   bool tie_word_embeddings = false;
+  std::string own_head;       // The tensor of a tied model's head, if it had one of its own.
   bool tie_disputed = false;  // Two objects of config.json differ in it: the checkpoint decides.
   bool qkv_bias = false;
   bool output_bias = false;  // Of the attention's output projection.

@@ -129,7 +129,6 @@ absl::StatusOr<ExpertConfig> read_experts(const Json& json, const FamilyExperts&
     ASSIGN_OR_RETURN(experts.shared_size, get_count(json, "shared_expert_intermediate_size",
                                                     kMostColumns, family.shared_size));
   }
-  experts.transposed_stacks = json.value("model_type", Json()) == "qwen3_vl_moe_text";
   experts.renormalised = family.always_renormalised;
   if (!family.always_renormalised) {
     ASSIGN_OR_RETURN(experts.renormalised, get_bool(json, "norm_topk_prob", family.renormalised));

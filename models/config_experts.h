@@ -34,9 +34,9 @@ struct ExpertConfig {
   bool renormalised = false;
   int64_t groups = 1;  // Neighbours together, and experts of so many groups are chosen:
   int64_t chosen_groups = 1;
-  float scale = 1;                 // Of the chosen weights.
-  bool transposed_stacks = false;  // A checkpoint that stacks single experts has [columns, rows].
-  std::vector<bool> in_layer;      // [layers]; others have a dense MLP.
+  float scale = 1;             // Of the chosen weights.
+  bool either_layout = false;  // Stacks are stored with inputs first or outputs first.
+  std::vector<bool> in_layer;  // [layers]; others have a dense MLP.
 };
 
 // The keys that a family with these experts reads, and whether one is among them.

@@ -3,6 +3,7 @@
 
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -48,6 +49,27 @@ std::vector<std::string_view> all_names() {
   std::vector<std::string_view> names = wrapper_names();
   for (const Architecture& known : architectures()) names.push_back(known.name);
   return names;
+}
+
+// `scope`: TextPart::scope.
+Graph build(const Architecture& architecture, const Config& config, const std::string& scope) {
+  Graph graph;
+  graph.sequence_rules.set_rope_length_of_prompt(config.ntk_length > 0);
+  std::optional<Scope> wrapped;
+  const bool inside = scope.starts_with("model.");
+  if (!scope.empty() && !inside) wrapped.emplace(graph, scope);
+  architecture.build(graph, config);
+  wrapped.reset();  // It refers to the graph, which moves.
+  if (inside) graph.rename("model.", scope + ".");
+  return graph;
+}
+
+// The tensor that would be the head if it was not the embedding.
+std::string own_head(const Architecture& architecture, Config config, const std::string& scope) {
+  config.tie_word_embeddings = false;
+  const Graph untied = build(architecture, config, scope);
+  const auto head = std::ranges::find(untied.parameters(), program::HEAD_WEIGHT, &Parameter::role);
+  return head == untied.parameters().end() ? "" : head->pieces.front().source();
 }
 
 }  // namespace
@@ -97,15 +119,12 @@ absl::StatusOr<ModelDescription> describe_model(const std::filesystem::path& fol
   ASSIGN_OR_RETURN(model.config, parse_config(json, source, (*architecture)->name,
                                               (*architecture)->family, max_context_override));
   model.config.tie_disputed = part->tie_disputed;
+  if (model.config.tie_word_embeddings) {
+    model.config.own_head = own_head(**architecture, model.config, part->scope);
+  }
+  model.graph = build(**architecture, model.config, part->scope);
   const std::filesystem::path name = std::filesystem::absolute(folder).lexically_normal();
   model.graph.model = name.has_filename() ? name.filename() : name.parent_path().filename();
-  std::optional<Scope> wrapped;
-  const bool inside = part->scope.starts_with("model.");
-  if (!part->scope.empty() && !inside) wrapped.emplace(model.graph, part->scope);
-  model.graph.sequence_rules.set_rope_length_of_prompt(model.config.ntk_length > 0);
-  (*architecture)->build(model.graph, model.config);
-  wrapped.reset();  // It refers to the graph, which moves.
-  if (inside) model.graph.rename("model.", part->scope + ".");
   return model;
 }
 

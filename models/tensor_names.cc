@@ -19,7 +19,7 @@ struct Spelling {
   std::string_view other;
 };
 
-// The beginning of a name; at most one row holds for it.
+// The beginning of a name: each row that holds for it gives one spelling more.
 //
 // `language_model.model.` is no other spelling of Qwen3.5's `model.language_model.`: MLX writes it,
 // with 1 added to the weights of norms.
@@ -73,9 +73,8 @@ constexpr Stack kStacks[] = {
 };
 constexpr std::string_view kExperts = ".experts.";
 
-// In the order in which they are looked for: a wrapper's, a family's own.
-constexpr std::string_view kHeads[] = {"language_model.lm_head.weight", "lm_head.weight",
-                                       "embed_out.weight"};
+// Heads of transformers' classes, whatever the family's own is called.
+constexpr std::string_view kHeads[] = {"language_model.lm_head.weight", "lm_head.weight"};
 
 // The name and its other spellings.
 std::vector<std::string> spellings(const std::string& name) {
@@ -97,8 +96,8 @@ std::vector<std::string> spellings(const std::string& name) {
 
 // The place of experts in the checkpoint if not as the family has them: one stack, or one by one.
 // `name`: a spelling of the first one's, or of the stack's.
-std::optional<Experts> experts_elsewhere(const Checkpoint& checkpoint, const Config& config,
-                                         const Parameter& parameter, const std::string& name) {
+std::optional<Experts> experts_elsewhere(const Checkpoint& checkpoint, const Parameter& parameter,
+                                         const std::string& name) {
   const size_t at = name.find(kExperts);
   if (at == std::string::npos || parameter.is_vector()) return std::nullopt;
   const std::string scope = name.substr(0, at + kExperts.size());
@@ -113,8 +112,7 @@ std::optional<Experts> experts_elsewhere(const Checkpoint& checkpoint, const Con
       return Experts{.count = parameter.matrices,
                      .name = stack,
                      .stack_rows = row.shares * rows,
-                     .row_begin = row.share * rows,
-                     .transposed = config.experts.transposed_stacks};
+                     .row_begin = row.share * rows};
     }
     const bool is_share = tail == row.stack && begin == row.share * rows;
     if (is_share && checkpoint.find(scope + of_first) != nullptr) {
@@ -124,11 +122,11 @@ std::optional<Experts> experts_elsewhere(const Checkpoint& checkpoint, const Con
   return std::nullopt;
 }
 
-void use_names_of(const Checkpoint& checkpoint, const Config& config, Parameter& parameter) {
+void use_names_of(const Checkpoint& checkpoint, Parameter& parameter) {
   const auto is_there = [&](const std::string& name) { return checkpoint.find(name) != nullptr; };
   if (is_there(parameter.pieces.front().source())) return;
   for (const std::string& name : spellings(parameter.pieces.front().source())) {
-    const auto experts = experts_elsewhere(checkpoint, config, parameter, name);
+    const auto experts = experts_elsewhere(checkpoint, parameter, name);
     if (!experts) continue;
     parameter.pieces =
         expert_weight(experts->name, *experts, parameter.rows, parameter.cols).pieces;
@@ -139,6 +137,27 @@ void use_names_of(const Checkpoint& checkpoint, const Config& config, Parameter&
     const auto found = std::ranges::find_if(names, is_there);
     if (found != names.end()) piece.set_source(*found);
   }
+}
+
+// Reads a stack with inputs first as one with outputs first where the checkpoint's pair of stacks
+// has these shapes. One of the two may be square, so that it has both; the pair never has.
+void use_layout_of(const Checkpoint& checkpoint, const Config& config, Parameter& parameter) {
+  const program::Piece first = parameter.pieces.front();
+  const size_t at = first.source().find(kExperts);
+  if (at == std::string::npos || !first.transpose()) return;
+  const std::string scope = first.source().substr(0, at + kExperts.size());
+  const TensorInfo* gate_up = checkpoint.find(scope + "gate_up_proj");
+  const TensorInfo* down = checkpoint.find(scope + "down_proj");
+  const int64_t count = config.experts.count, size = config.experts.size;
+  const std::vector<int64_t> up_shape = {count, 2 * size, config.hidden_size};
+  const std::vector<int64_t> down_shape = {count, config.hidden_size, size};
+  if (gate_up == nullptr || down == nullptr) return;
+  if (gate_up->shape != up_shape || down->shape != down_shape) return;
+  const Experts experts{.count = count,
+                        .name = first.source(),
+                        .stack_rows = first.source_shape(2),
+                        .row_begin = first.col_begin()};
+  parameter.pieces = expert_weight(experts.name, experts, parameter.rows, parameter.cols).pieces;
 }
 
 // Whether the two tensors begin alike. One that was trained differs from the first row on, and the
@@ -170,9 +189,11 @@ std::optional<std::string> choose_head(const Checkpoint& checkpoint, const Confi
     return other.role == program::EMBEDDING && other.pieces.front().source() == tied;
   });
   if (embedding == all.end()) return std::nullopt;
+  std::vector<std::string> names = spellings(config.own_head);
+  names.insert(names.end(), std::begin(kHeads), std::end(kHeads));
   const auto own = std::ranges::find_if(
-      kHeads, [&](std::string_view name) { return checkpoint.find(name) != nullptr; });
-  if (own == std::end(kHeads) || *own == tied) return std::nullopt;
+      names, [&](const std::string& name) { return checkpoint.find(name) != nullptr; });
+  if (own == names.end() || *own == tied) return std::nullopt;
   const TensorInfo* rows = checkpoint.find(tied);
   head->name = *own;
   head->pieces.front().set_source(head->name);
@@ -192,7 +213,8 @@ std::optional<std::string> choose_head(const Checkpoint& checkpoint, const Confi
 std::vector<std::string> use_names_of(const Checkpoint& checkpoint, const Config& config,
                                       Graph& graph) {
   for (Parameter& parameter : graph.mutable_parameters()) {
-    use_names_of(checkpoint, config, parameter);
+    use_names_of(checkpoint, parameter);
+    if (config.experts.either_layout) use_layout_of(checkpoint, config, parameter);
   }
   const std::optional<std::string> said = choose_head(checkpoint, config, graph);
   return said ? std::vector{*said} : std::vector<std::string>();

@@ -16,7 +16,8 @@ namespace lockstep {
 // Lets the graph's weights be read from tensors that the checkpoint has. A name that is there
 // stays; for one that is not, its alternatives are looked for, for each weight by itself: the
 // experts of one layer may be single and those of the next a stack. Only names decide, never a
-// shape. What is there under no name keeps its own (check_tensors names it).
+// shape, but in a family whose stacks have two layouts (ExpertConfig::either_layout). What is there
+// under no name keeps its own (check_tensors names it).
 //
 // A tied model's head is the embedding, unless the checkpoint has a head of its own: then that one
 // is used; where it has the head alone, it is the embedding, too. transformers 5 does both

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Qwen2-MoE and Qwen3-MoE: the attention of Qwen2 and Qwen3; some layers may have a dense MLP;
 // Qwen2 has a shared expert beside the chosen ones. In Qwen3-VL the experts are in stacks, inputs
-// first.
+// first as published, outputs first as transformers 5 saves them.
 #include "models/expert_blocks.h"
 #include "models/families/families.h"
 
@@ -25,14 +25,21 @@ bool is_qwen3_vl(const Json& json) {
   return json.value("model_type", Json()) == "qwen3_vl_moe_text";
 }
 
-constexpr Family qwen3_moe(FamilyExperts experts) {
+absl::Status refine_qwen3_vl(const Json&, Config& c) {
+  c.experts.either_layout = true;
+  return absl::OkStatus();
+}
+
+constexpr Family qwen3_moe(FamilyExperts experts,
+                           absl::Status (*refine)(const Json&, Config&) = nullptr) {
   return {.qk_norm = kHeadNorms,
           .window = WindowRule::kByLayer,
           .default_window = 4096,
           .max_window_layers = 28,
           .keys = {"attention_bias", "use_sliding_window", "sliding_window", "max_window_layers",
                    "layer_types"},
-          .experts = experts};
+          .experts = experts,
+          .refine_layers = refine};
 }
 
 constexpr Architecture kRows[] = {
@@ -57,7 +64,8 @@ constexpr Architecture kRows[] = {
                 .chosen = 4,
                 .size = 1408,
                 .always_renormalised = true,
-                .by_layer = true}),
+                .by_layer = true},
+               refine_qwen3_vl),
      is_qwen3_vl},
     {"Qwen3MoeForCausalLM", build_qwen_moe,
      qwen3_moe(

@@ -117,11 +117,22 @@ TEST(TensorNamesTest, AStackOfSquaresIsNotTransposed) {
   expect_same_logits(own, other);
 }
 
-TEST(TensorNamesTest, StacksOfQwen3VlAreTransposed) {
-  std::string config = kQwen3Moe;
-  config.insert(1, R"("model_type": "qwen3_vl_moe_text", )");
-  const Spelled own = of_config(config);
-  expect_same_logits(own, stacked(own.tensors, "", /*transposed=*/true));
+// Also where the stack of gate and up, or the one of down, is square and so has both shapes.
+TEST(TensorNamesTest, StacksOfQwen3VlMayHaveInputsFirstOrOutputsFirst) {
+  for (const int size : {16, 24, 32}) {
+    Json config = Json::parse(kQwen3Moe);
+    config["model_type"] = "qwen3_vl_moe_text";
+    config["moe_intermediate_size"] = size;
+    const Spelled own = of_config(config.dump());
+    const std::string gate_up = "model.layers.1.mlp.experts.gate_up_proj";
+    ASSERT_EQ(own.tensors.at(gate_up).shape, (std::vector<int64_t>{4, 32, 2 * size}));
+    expect_same_logits(own, own.tensors);
+    const naive::Tensors each = single(own.tensors, /*transposed=*/true);
+    expect_same_logits(own, each);
+    const naive::Tensors other = stacked(each);
+    ASSERT_EQ(other.at(gate_up).shape, (std::vector<int64_t>{4, 2 * size, 32}));
+    expect_same_logits(own, other);
+  }
 }
 
 TEST(TensorNamesTest, MixtralAndMiniMaxMayHaveTheNamesOfTransformers5) {
@@ -231,6 +242,46 @@ TEST(TensorNamesTest, ATiedModelWithAHeadOfItsOwnUsesItAndSaysSo) {
   EXPECT_TRUE(read.found.ok()) << read.found;
   EXPECT_THAT(read.said, ElementsAre(HasSubstr("has another lm_head.weight: that is used")));
   EXPECT_EQ(logits_of(read.graph, untied.tensors), logits_of(untied.model.graph, untied.tensors));
+}
+
+TEST(TensorNamesTest, AHeadOfATiedModelsOwnMayHaveTheNameOfItsFamily) {
+  const Json sizes = {{"vocab_size", 64},
+                      {"hidden_size", 64},
+                      {"intermediate_size", 48},
+                      {"num_hidden_layers", 1},
+                      {"num_attention_heads", 4},
+                      {"num_key_value_heads", 2},
+                      {"max_position_embeddings", 64}};
+  Json internlm2 = sizes, rwkv = sizes;
+  internlm2["architectures"] = {"InternLM2ForCausalLM"};
+  rwkv["architectures"] = {"RwkvForCausalLM"};
+  for (const char* key : {"num_attention_heads", "num_key_value_heads"}) rwkv.erase(key);
+  Json text = sizes;
+  text["model_type"] = "internlm2";
+  const Json wrapped = {{"architectures", {"InternVLChatModel"}}, {"llm_config", text}};
+  const Json chatglm = {{"architectures", {"ChatGLMModel"}},
+                        {"padded_vocab_size", 64},
+                        {"hidden_size", 64},
+                        {"ffn_hidden_size", 48},
+                        {"num_layers", 1},
+                        {"num_attention_heads", 4},
+                        {"seq_length", 64},
+                        {"kv_channels", 16}};
+  for (const auto& [config, name] : {std::pair{internlm2, "output.weight"},
+                                     {wrapped, "language_model.output.weight"},
+                                     {chatglm, "transformer.output_layer.weight"},
+                                     {rwkv, "head.weight"}}) {
+    SCOPED_TRACE(name);
+    Json ties = config;
+    (ties.contains("llm_config") ? ties["llm_config"] : ties)["tie_word_embeddings"] = true;
+    const Spelled untied = of_config(config.dump()), tied = of_config(ties.dump());
+    ASSERT_TRUE(untied.tensors.contains(name));
+    ASSERT_FALSE(tied.tensors.contains(name));
+    const Read read = read_from(tied.model, untied.tensors);
+    EXPECT_TRUE(read.found.ok()) << read.found;
+    EXPECT_THAT(read.said, ElementsAre(HasSubstr(name)));
+    EXPECT_EQ(logits_of(read.graph, untied.tensors), logits_of(untied.model.graph, untied.tensors));
+  }
 }
 
 TEST(TensorNamesTest, ATiedModelWhoseHeadIsItsEmbeddingNeedsNoWord) {
