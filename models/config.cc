@@ -225,6 +225,7 @@ absl::StatusOr<double> read_ropes(const Json& json, const Family& family, Config
     ASSIGN_OR_RETURN(facts.dim, get_count(json, "rotary_dim", config.head_dim, config.head_dim));
   }
   Json full = json, window = Json::object();
+  bool by_layer = false;
   if (family.window_rope_theta != 0) {
     ASSIGN_OR_RETURN(window["rope_theta"],
                      get_double(json, "rope_local_base_freq", family.window_rope_theta));
@@ -232,6 +233,7 @@ absl::StatusOr<double> read_ropes(const Json& json, const Family& family, Config
     if (by_kind.is_object() && by_kind.contains("full_attention")) {
       full["rope_parameters"] = by_kind["full_attention"];
       window["rope_parameters"] = by_kind.value("sliding_attention", Json());
+      by_layer = true;
     }
   }
   QueryScaling queries;
@@ -245,6 +247,7 @@ absl::StatusOr<double> read_ropes(const Json& json, const Family& family, Config
     full["rope_parameters"].erase("partial_rotary_factor");  // That of nope_dim + head_dim.
   }
   RopeFacts of_full = facts;
+  if (by_layer) of_full.member = ".full_attention", facts.member = ".sliding_attention";
   if (config.kinds.full_head_dim != 0) of_full.head_dim = config.kinds.full_head_dim;
   ASSIGN_OR_RETURN(RopeConfig rope, parse_rope(full, of_full));
   const double positions = static_cast<double>(config.max_position_embeddings) * rope.reach;
@@ -303,6 +306,20 @@ std::optional<Json> take(Json& json, std::string_view path) {
   return std::nullopt;
 }
 
+// The path without a text part's object.
+std::string within_text(const std::string& path) {
+  for (const std::string_view object : kTextObjects) {
+    if (path.starts_with(fmt::format("{}.", object))) return path.substr(object.size() + 1);
+  }
+  return path;
+}
+
+void fill_missing(const Json& defaults, Json& json) {
+  for (const auto& [key, value] : defaults.items()) {
+    if (Json& own = json[key]; own.is_null()) own = value;
+  }
+}
+
 }  // namespace
 
 absl::StatusOr<Json> ignore_keys(Json& json, const std::vector<std::string>& keys) {
@@ -317,7 +334,7 @@ absl::StatusOr<Json> ignore_keys(Json& json, const std::vector<std::string>& key
     if (!value.has_value()) {
       return invalid_argument("--ignore-config {}: the config has no such key", printable(key));
     }
-    ignored[key.substr(key.rfind('.') + 1)] = *std::move(value);
+    ignored[within_text(key)] = *std::move(value);
   }
   return ignored;
 }
@@ -333,12 +350,8 @@ absl::StatusOr<Config> parse_config(const Json& json, const ConfigSource& source
     RETURN_IF_ERROR(use_our_names(ours, family));
     ASSIGN_OR_RETURN(config.scheme, read_quantization(ours));
     RETURN_IF_ERROR(check_ignored_sizes(source.ignored, ours, family));
-    if (family.defaults != nullptr) {
-      const Json defaults = Json::parse(family.defaults);
-      for (const auto& [key, value] : defaults.items()) {
-        if (Json& own = ours[key]; own.is_null()) own = value;
-      }
-    }
+    fill_missing(source.defaults, ours);
+    if (family.defaults != nullptr) fill_missing(Json::parse(family.defaults), ours);
     if (family.check != nullptr) RETURN_IF_ERROR(family.check(ours));
     RETURN_IF_ERROR(check_keys(ours, source, family));
     RETURN_IF_ERROR(read_all(ours, family, max_context_override, config));

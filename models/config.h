@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a model's config.json says, parsed and checked, in both of the published forms
-// (rope_scaling, torch_dtype; rope_parameters, dtype). A key that is neither harmless nor one that
-// changes the maths is an error, unless it is null or false.
+// (rope_scaling, torch_dtype; rope_parameters, dtype). A key that the family does not read and that
+// no rule (models/key_rules.h) calls harmless is an error.
 #pragma once
 
 #include <array>
@@ -106,17 +106,18 @@ inline AxisSize vocab(const Config& c) { return {Axis::kVocab, c.vocab_size, 1};
 // Names of the object that has the text part of a multimodal model.
 inline constexpr std::string_view kTextObjects[] = {"text_config", "language_config", "llm_config"};
 
-// Takes away keys that the user says to ignore, and returns them: "key", "object.key" for one
-// within an object; those of a text part's object by "key", too. Names may have dots in them. One
-// that is not there is an error.
+// Takes away keys that the user says to ignore, and returns them by path: "key", "object.key" for
+// one within an object; those of a text part's object may be and are returned by "key". Names may
+// have dots in them. One that is not there is an error.
 absl::StatusOr<Json> ignore_keys(Json& json, const std::vector<std::string>& keys);
 
 // The origin of a model's config.
 struct ConfigSource {
   std::string file;
-  std::string object = "";        // One of kTextObjects that has it; "": the file itself.
-  Json beside = Json::object();   // The other keys of the file that may matter.
-  Json ignored = Json::object();  // By ignore_keys().
+  std::string object = "";         // One of kTextObjects that has it; "": the file itself.
+  Json beside = Json::object();    // The other keys of the file that may matter.
+  Json ignored = Json::object();   // By ignore_keys().
+  Json defaults = Json::object();  // Values of missing keys, in our names, before the family's.
 };
 
 // Errors are one line that begins with the file. `max_context_override` of 0: what the model says;

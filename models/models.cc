@@ -110,6 +110,7 @@ absl::StatusOr<ModelDescription> describe_model(const std::filesystem::path& fol
   if (!part.ok()) return invalid_argument("{}: {}", source.file, message_of(part.status()));
   source.object = part->object;
   source.beside = std::move(part->beside);
+  source.defaults = std::move(part->defaults);
   const absl::StatusOr<const Architecture*> architecture = find_architecture(json);
   if (!architecture.ok()) {
     return invalid_argument("{}: {}", source.file, message_of(architecture.status()));

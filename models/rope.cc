@@ -48,7 +48,7 @@ absl::StatusOr<RopeScaling> find_scaling(const Json& json, const RopeFacts& fact
                       .yarn_is_longrope = facts.yarn_is_longrope,
                       .fixed_alpha = facts.fixed_alpha,
                       .ntk_length = facts.ntk_length};
-  for (const char* key : {"rope_scaling", "rope_parameters"}) {
+  for (const std::string key : {"rope_scaling", "rope_parameters"}) {
     if (!json.contains(key) || json[key].is_null()) continue;
     if (!json[key].is_object()) {
       return invalid_argument("{}: wanted an object, found {}", key, describe(json[key]));
@@ -59,7 +59,7 @@ absl::StatusOr<RopeScaling> find_scaling(const Json& json, const RopeFacts& fact
           "rope_scaling and rope_parameters are both there and differ: keep one");
     }
     scaling.object = &json[key];
-    scaling.key = key;
+    scaling.key = key + facts.member;
   }
   ASSIGN_OR_RETURN(scaling.part, get_double(json, kRotaryPart, scaling.part));
   ASSIGN_OR_RETURN(const double theta, get_double(json, "rope_theta", scaling.theta));

@@ -3,6 +3,8 @@
 // cos and sin.
 #pragma once
 
+#include <string>
+
 #include "absl/status/statusor.h"
 #include "base/json.h"
 #include "models/graph.h"
@@ -25,6 +27,7 @@ struct RopeFacts {
   bool yarn_is_longrope = false;  // As Family::yarn_is_longrope.
   bool fixed_alpha = false;       // As Family::rope_fixed_alpha.
   int64_t ntk_length = 0;         // As Config::ntk_length.
+  std::string member = "";        // ".full_attention" of rope_parameters, for messages.
 };
 
 // From the top level of a config.json, both forms. Errors name the key; the caller names the file.

@@ -5,13 +5,14 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "models/config_keys.h"
 
 namespace lockstep {
 namespace {
 
-// Words of one meaning; "": the word says nothing by itself.
+// Words of one meaning; "": the word says nothing of which size it is.
 struct Word {
   std::string_view word;
   std::string_view meaning;
@@ -22,6 +23,10 @@ constexpr Word kWords[] = {
     {"number", ""},
     {"of", ""},
     {"per", ""},
+    {"total", ""},
+    {"count", ""},
+    {"multi", ""},
+    {"forward", ""},
     {"local", ""},
     {"routed", ""},
     {"attention", ""},
@@ -37,6 +42,10 @@ constexpr Word kWords[] = {
     {"kv", "kv"},
     {"key", "kv"},
     {"value", "kv"},
+    {"gqa", "kv"},
+    {"query", "query"},
+    {"group", "group"},
+    {"groups", "group"},
     {"hidden", "hidden"},
     {"model", "hidden"},
     {"embd", "hidden"},
@@ -44,6 +53,8 @@ constexpr Word kWords[] = {
     {"intermediate", "ffn"},
     {"inner", "ffn"},
     {"ffn", "ffn"},
+    {"ff", "ffn"},
+    {"feed", "ffn"},
     {"mlp", "ffn"},
     {"vocab", "vocab"},
     {"shared", "shared"},
@@ -57,6 +68,23 @@ constexpr Word kWords[] = {
 
 using Meanings = std::set<std::string_view>;
 
+// Meanings without those that add nothing beside another: "num_hidden_layers" counts layers as
+// "n_layers" does, "hidden_size" is a width as "n_embd" is, and heads of keys and values are what
+// groups of queries share.
+Meanings plain(Meanings meanings) {
+  if (meanings.contains("query") && meanings.contains("group")) meanings.insert("kv");
+  meanings.erase("query");
+  if (meanings.contains("kv")) {
+    meanings.erase("group");
+    if (!meanings.contains("width")) meanings.erase("head");
+  }
+  if (meanings.contains("layer")) meanings.erase("hidden");
+  for (const char* width : {"hidden", "ffn", "vocab"}) {
+    if (meanings.contains(width)) meanings.erase("width");
+  }
+  return meanings;
+}
+
 // Empty where a word is none of a size's.
 Meanings meanings_of(std::string_view key) {
   Meanings meanings;
@@ -68,17 +96,16 @@ Meanings meanings_of(std::string_view key) {
     if (known == std::end(kWords)) return {};
     if (!known->meaning.empty()) meanings.insert(known->meaning);
   }
-  return meanings;
+  return plain(std::move(meanings));
 }
 
-// The size that the family reads, that the config lacks, and that these words may mean; "": none.
+// The size that the family reads and the config lacks, all of whose meanings are among these; "":
+// none.
 std::string_view missing_size(const Meanings& meanings, const Json& json, const Family& family) {
   for (const std::string_view size : read_keys(family)) {
     const Meanings wanted = meanings_of(size);
     if (wanted.empty() || !json.value(std::string(size), Json()).is_null()) continue;
-    if (std::ranges::includes(wanted, meanings) || std::ranges::includes(meanings, wanted)) {
-      return size;
-    }
+    if (std::ranges::includes(meanings, wanted)) return size;
   }
   return "";
 }

@@ -47,7 +47,7 @@ constexpr Wrapper kWrappers[] = {
 struct TextModel {
   std::string_view model_type;
   std::string_view architecture;
-  const char* defaults = "{}";  // Values of missing keys, where those of the architecture differ.
+  const char* defaults = "{}";  // TextPart::defaults, where those of the architecture differ.
 };
 
 // Files of LLaVA have no more than what differs from these.
@@ -56,10 +56,12 @@ constexpr char kLlama[] = R"({"vocab_size": 32000, "hidden_size": 4096, "interme
 constexpr char kMistral[] = R"({"vocab_size": 32000, "hidden_size": 4096,
     "intermediate_size": 14336, "num_hidden_layers": 32, "num_attention_heads": 32,
     "num_key_value_heads": 8, "max_position_embeddings": 131072})";
+constexpr char kQwen2[] = R"({"vocab_size": 151936, "hidden_size": 4096,
+    "intermediate_size": 22016, "num_hidden_layers": 32, "num_attention_heads": 32,
+    "num_key_value_heads": 32, "max_position_embeddings": 32768})";
 constexpr char kQwen2Vl[] = R"({"rms_norm_eps": 1e-5, "rope_theta": 1000000.0,
     "num_key_value_heads": 8, "max_window_layers": 80, "max_position_embeddings": 32768})";
-constexpr char kGlm4v[] = R"({"attention_bias": true, "partial_rotary_factor": 1.0})";
-constexpr char kGlm4vMoe[] = R"({"attention_bias": true})";
+constexpr char kGlm4vMoe[] = R"({"use_qkv_bias": true})";
 
 constexpr TextModel kTextModels[] = {
     {"llama", "LlamaForCausalLM", kLlama},
@@ -72,7 +74,7 @@ constexpr TextModel kTextModels[] = {
     {"gemma3_text", "Gemma3ForCausalLM"},
     {"gemma4_text", "Gemma4ForCausalLM"},
     {"llama4_text", "Llama4ForCausalLM"},
-    {"qwen2", "Qwen2ForCausalLM"},
+    {"qwen2", "Qwen2ForCausalLM", kQwen2},
     {"qwen2_vl", "Qwen2ForCausalLM", kQwen2Vl},
     {"qwen2_vl_text", "Qwen2ForCausalLM", kQwen2Vl},
     {"qwen2_5_vl", "Qwen2ForCausalLM", kQwen2Vl},
@@ -90,7 +92,7 @@ constexpr TextModel kTextModels[] = {
     {"deepseek_v3", "DeepseekV3ForCausalLM"},
     {"exaone4", "Exaone4ForCausalLM"},
     {"exaone4_5_text", "Exaone4ForCausalLM"},
-    {"glm4v_text", "Glm4ForCausalLM", kGlm4v},
+    {"glm4v_text", "Glm4ForCausalLM"},
     {"glm4v_moe_text", "Glm4MoeForCausalLM", kGlm4vMoe},
 };
 
@@ -152,10 +154,8 @@ absl::StatusOr<TextPart> text_of(const Wrapper& wrapper, Json& json) {
                             part.object, describe(text["model_type"]), wrapper.name);
   }
   text["architectures"] = Json::array({model->architecture});
-  const Json defaults = Json::parse(model->defaults);
-  for (const auto& [key, value] : defaults.items()) {
-    if (Json& own = text[key]; own.is_null()) own = value;
-  }
+  text["model_type"] = model->model_type;
+  part.defaults = Json::parse(model->defaults);
   json = std::move(text);
   return part;
 }

@@ -19,6 +19,8 @@ struct TextPart {
   std::string object;            // The one of kTextObjects that it was in; "": of none.
   Json beside = Json::object();  // The members beside that object that may matter.
   bool tie_disputed = false;     // See Config.
+  // Values of keys that are missing, in our names: those of the text model's own class.
+  Json defaults = Json::object();
 };
 
 // Makes the config.json of such a checkpoint that of its text part: the object of kTextObjects that

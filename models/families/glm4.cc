@@ -24,6 +24,9 @@ void build_glm4(Graph& g, const Config& c) {
 
 void build_glm4_moe(Graph& g, const Config& c) { build_layers(g, c, {.mlp = biased_experts}); }
 
+// Glm4ForCausalLM with biases and whole heads that turn, each hidden_size / heads wide.
+bool is_glm4v(const Json& json) { return json.value("model_type", Json()) == "glm4v_text"; }
+
 absl::Status check_dots1(const Json& json) {
   const OnlyValue only[] = {{"scoring_func", "noaux_tc"}, {"use_sliding_window", false}};
   return check_only(json, only);
@@ -40,6 +43,16 @@ constexpr Architecture kRows[] = {
       .head_dim = 128,
       .keys = {"use_qkv_bias"},
       .names = {{{"attention_bias", "use_qkv_bias"}}}}},
+    {"Glm4ForCausalLM",
+     build_glm4,
+     {.qkv_bias = true,
+      .norm_eps = 1e-5,
+      .partial_rotary = 1,
+      .rope_interleaved = true,
+      .kv_heads = 2,
+      .keys = {"use_qkv_bias"},
+      .names = {{{"attention_bias", "use_qkv_bias"}}}},
+     is_glm4v},
     {"Glm4ForCausalLM",
      build_glm4,
      {.norm_eps = 1e-5,

@@ -149,6 +149,25 @@ TEST(ConfigNamesTest, UnknownKeysOfRotaryScalingAreOneMessageToo) {
   EXPECT_TRUE(ignoring(json, flags).ok());
 }
 
+TEST(ConfigNamesTest, TheFlagOfARopeByKindOfLayerReachesItsKey) {
+  Json text = {{"model_type", "gemma3_text"}, {"vocab_size", 320},       {"hidden_size", 64},
+               {"intermediate_size", 96},     {"num_hidden_layers", 2},  {"head_dim", 16},
+               {"num_attention_heads", 4},    {"num_key_value_heads", 2}};
+  for (const std::string kind : {"full_attention", "sliding_attention"}) {
+    Json json = {{"architectures", {"Gemma3ForConditionalGeneration"}}, {"text_config", text}};
+    Json& ropes = json["text_config"]["rope_parameters"];
+    ropes = {{"full_attention", {{"rope_type", "default"}}},
+             {"sliding_attention", {{"rope_type", "default"}}}};
+    ropes[kind]["shift"] = 1;
+    const absl::StatusOr<ModelDescription> model = ignoring(json, {});
+    ASSERT_FALSE(model.ok()) << kind;
+    const std::vector<std::string> flags = flags_of(message_of(model.status()));
+    EXPECT_THAT(flags, testing::ElementsAre("rope_parameters." + kind + ".shift"));
+    const absl::StatusOr<ModelDescription> rest = ignoring(json, flags);
+    EXPECT_TRUE(rest.ok()) << rest.status();
+  }
+}
+
 TEST(ConfigNamesTest, AMessageOfAThousandKeysIsCut) {
   Json json = Json::parse(kMoe);
   for (int i = 0; i < 1000; ++i) json[fmt::format("unheard_{}", i)] = i + 1;
@@ -178,6 +197,51 @@ TEST(ConfigNamesTest, AnIgnoredKeyNeverLeavesASizeToADefault) {
   EXPECT_TRUE(ignoring(json, {"n_kv_heads"}).ok());
   json.erase("num_key_value_heads");
   EXPECT_FALSE(ignoring(json, {"n_kv_heads"}).ok());
+}
+
+struct Ignored {
+  const char* config;
+  const char* size;  // Missing.
+  std::vector<const char*> spellings;
+};
+
+TEST(ConfigNamesTest, ASizeMayBeSpelledInManyWords) {
+  constexpr char kLlama[] = R"({"architectures": ["LlamaForCausalLM"], "vocab_size": 320,
+      "hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 2, "num_attention_heads": 4,
+      "num_key_value_heads": 2, "max_position_embeddings": 128})";
+  constexpr char kGpt2[] = R"({"architectures": ["GPT2LMHeadModel"], "vocab_size": 320,
+      "n_embd": 64, "n_layer": 2, "n_head": 4, "n_positions": 128, "n_inner": 96})";
+  const Ignored all[] = {
+      {kMoe, "num_experts", {"expert_count", "num_experts_total", "total_experts"}},
+      {kLlama,
+       "num_key_value_heads",
+       {"num_query_groups", "num_gqa_groups", "kv_groups", "multi_query_group_num"}},
+      {kGpt2, "n_inner", {"feed_forward_size", "d_ff", "n_ff"}}};
+  for (const Ignored& ignored : all) {
+    for (const char* spelling : ignored.spellings) {
+      Json json = Json::parse(ignored.config);
+      json[spelling] = json[ignored.size];
+      EXPECT_TRUE(ignoring(json, {spelling}).ok()) << spelling;
+      json.erase(ignored.size);
+      const absl::StatusOr<ModelDescription> model = ignoring(json, {spelling});
+      ASSERT_FALSE(model.ok()) << spelling;
+      EXPECT_THAT(message_of(model.status()), HasSubstr(": it may be ")) << spelling;
+    }
+  }
+}
+
+TEST(ConfigNamesTest, AnIgnoredKeyOfAnotherMeaningMayGo) {
+  Json json = Json::parse(kMoe);
+  json.erase("num_key_value_heads");
+  json.erase("head_dim");
+  json["n_heads"] = 4;
+  EXPECT_TRUE(ignoring(json, {"n_heads"}).ok());  // num_attention_heads is there.
+  Json vision = Json::parse(kVision);
+  vision["text_config"].erase("head_dim");
+  vision["vision_config"] = {{"head_dim", 72}};
+  EXPECT_TRUE(ignoring(vision, {"vision_config.head_dim"}).ok());
+  vision["text_config"]["dim_head"] = 16;
+  EXPECT_FALSE(ignoring(vision, {"text_config.dim_head"}).ok());
 }
 
 TEST(ConfigNamesTest, AnUnknownArchitectureNamesTheNearest) {

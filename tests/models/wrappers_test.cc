@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <fstream>
 #include <string>
@@ -34,10 +35,11 @@ constexpr char kMistral[] = R"({"architectures": ["Mistral3ForConditionalGenerat
     "max_position_embeddings": 128, "model_type": "mistral", "num_attention_heads": 4,
     "num_hidden_layers": 2, "num_key_value_heads": 2, "sliding_window": null}})";
 
-absl::StatusOr<ModelDescription> describe(const Json& config) {
+absl::StatusOr<ModelDescription> describe(const Json& config,
+                                          const std::vector<std::string>& ignored = {}) {
   const TempFolder folder;
   std::ofstream(folder.path() / "config.json") << config;
-  return describe_model(folder.path(), {}, 0);
+  return describe_model(folder.path(), ignored, 0);
 }
 
 std::string error_of(const Json& config) {
@@ -303,6 +305,42 @@ TEST(WrappersTest, AFileOfLlavaLeavesSizesToItsTextModelsClass) {
   EXPECT_EQ(model->config.layers, 32);
 }
 
+TEST(WrappersTest, AFileOfLlavaOnevisionLeavesSizesToQwen2) {
+  const absl::StatusOr<ModelDescription> model =
+      describe({{"architectures", {"LlavaOnevisionForConditionalGeneration"}},
+                {"text_config", {{"model_type", "qwen2"}, {"num_hidden_layers", 2}}}});
+  ASSERT_TRUE(model.ok()) << model.status();
+  EXPECT_EQ(model->config.vocab_size, 151936);
+  EXPECT_EQ(model->config.intermediate_size, 22016);
+  EXPECT_EQ(model->config.kv_heads, 32);
+  EXPECT_EQ(model->config.context, 32768);
+}
+
+// Not even one that the text model's class would fill in.
+TEST(WrappersTest, AnIgnoredKeyNeverLeavesASizeToADefault) {
+  for (const auto& [wrapper, type] : {std::pair{"LlavaForConditionalGeneration", "llama"},
+                                      {"Mistral3ForConditionalGeneration", "mistral"}}) {
+    const Json config = {
+        {"architectures", {wrapper}},
+        {"text_config", {{"model_type", type}, {"n_layers", 40}, {"vocab_size", 32064}}}};
+    EXPECT_THAT(message_of(describe(config, {"text_config.n_layers"}).status()),
+                HasSubstr("--ignore-config n_layers: it may be num_hidden_layers, which"));
+  }
+}
+
+TEST(WrappersTest, AMissingModelTypeIsThatOfTheWrapper) {
+  Json text = wrapped_models()[2].text;
+  text.erase("model_type");
+  const absl::StatusOr<ModelDescription> model =
+      describe({{"architectures", {"Qwen3VLMoeForConditionalGeneration"}}, {"text_config", text}});
+  ASSERT_TRUE(model.ok()) << model.status();
+  EXPECT_TRUE(model->config.experts.either_layout);
+  const auto& parameters = model->graph.parameters();
+  EXPECT_TRUE(std::ranges::any_of(parameters, [](const Parameter& parameter) {
+    return parameter.pieces.front().source().ends_with("experts.gate_up_proj");
+  }));
+}
+
 TEST(WrappersTest, BiasesOfGlmThatSeesAreThereUnlessItSaysOtherwise) {
   Json config = {{"architectures", {"Glm4vForConditionalGeneration"}},
                  {"text_config", text_of("glm4v_text", {{"head_dim", 16}})}};
@@ -311,6 +349,8 @@ TEST(WrappersTest, BiasesOfGlmThatSeesAreThereUnlessItSaysOtherwise) {
   config["text_config"]["rope_parameters"] = {
       {"rope_type", "default"}, {"mrope_section", {2, 1, 1}}, {"partial_rotary_factor", 0.5}};
   EXPECT_EQ(describe(config)->config.rope.rotary_dim, 8);
+  config["text_config"].erase("head_dim");
+  EXPECT_EQ(describe(config)->config.head_dim, 16);
 }
 
 }  // namespace
