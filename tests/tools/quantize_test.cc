@@ -68,6 +68,23 @@ TEST_F(QuantizeTest, WritesAFolderThatKnowsItsScheme) {
             weight_bytes({"plan", "--workers", "1", "--json", "--quantize", "q4m"}));
 }
 
+TEST_F(QuantizeTest, AFolderKeepsItsTemplatesAndNumbersOfPython) {
+  const std::string model = folder_.path() + "/model";
+  fs::copy(LOCKSTEP_SOURCE_DIR "/tests/data/goldens/granite4", model);
+  std::string config = read_file(model + "/config.json");
+  config.insert(config.find('{') + 1, R"("time_step_limit": [0.0, Infinity], )");
+  folder_.write("model/config.json", config);
+  fs::create_directory(model + "/additional_chat_templates");
+  folder_.write("model/additional_chat_templates/rag.jinja", "{{ messages }}");
+  folder_.write("model/additional_chat_templates/notes.txt", "mine");
+  const std::string out = folder_.path() + "/out";
+  json_of({"quantize", model, out, "--json"});
+  EXPECT_EQ(read_file(out + "/additional_chat_templates/rag.jinja"), "{{ messages }}");
+  EXPECT_FALSE(fs::exists(out + "/additional_chat_templates/notes.txt"));
+  EXPECT_EQ(weight_bytes({"plan", out, "--workers", "1", "--json"}),
+            weight_bytes({"plan", model, "--workers", "1", "--json", "--quantize", "q8"}));
+}
+
 TEST_F(QuantizeTest, PlanShowsHowMuchSmallerAModelBecomes) {
   const auto bytes = [](const std::vector<std::string>& more) {
     std::vector<std::string> arguments = {"plan", "--workers", "1", "--json"};

@@ -13,6 +13,7 @@
 #include "base/status.h"
 #include "base/thread_pool.h"
 #include "checkpoint/quantize_checkpoint.h"
+#include "models/python_json.h"
 #include "tools/commands/command.h"
 #include "tools/terminal.h"
 
@@ -22,6 +23,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int64_t kMostConfigBytes = 16 << 20;
+constexpr char kTemplates[] = "additional_chat_templates";
 
 struct QuantizeFlags {
   std::string model;
@@ -46,7 +48,9 @@ absl::Status file_error(const fs::path& path, const std::error_code& error) {
   return failed_precondition("{}: {}", path.string(), error.message());
 }
 
-absl::Status copy_files(const fs::path& from, const fs::path& to) {
+// Those of one folder.
+absl::Status copy_files(const fs::path& from, const fs::path& to,
+                        bool (*is_copied)(const std::string& name)) {
   std::error_code error;
   for (fs::directory_iterator it(from, error), end; !error && it != end; it.increment(error)) {
     const std::string name = it->path().filename().string();
@@ -57,11 +61,18 @@ absl::Status copy_files(const fs::path& from, const fs::path& to) {
   return error ? file_error(from, error) : absl::OkStatus();
 }
 
+absl::Status copy_templates(const fs::path& from, const fs::path& to) {
+  std::error_code error;
+  if (!fs::is_directory(from, error)) return absl::OkStatus();
+  if (!fs::create_directory(to, error)) return file_error(to, error);
+  return copy_files(from, to, [](const std::string& name) { return name.ends_with(".jinja"); });
+}
+
 // config.json with the scheme in it, and with the type that decides how KV pages are kept.
 absl::Status write_config(const Model& model, const fs::path& to, const std::string& scheme) {
   const fs::path path = model.folder() / "config.json";
   ASSIGN_OR_RETURN(const std::string text, read_file(path, kMostConfigBytes));
-  ASSIGN_OR_RETURN(Json config, parse_json(text, path.string(), {.depth = 32, .values = 1 << 20}));
+  ASSIGN_OR_RETURN(Json config, parse_python_json(text, path.string()));
   config.erase("dtype");
   config["torch_dtype"] = dtype_name(model.linear_dtype());
   config["quantization_config"] = {
@@ -168,7 +179,8 @@ absl::Status quantize(const QuantizeFlags& flags, Interrupt& interrupt) {
   options.cancelled = [&] { return cancelled.load(); };
   ASSIGN_OR_RETURN(const std::unique_ptr<Workshop> workshop, Workshop::open(flags.out));
   RETURN_IF_ERROR(write_config(*model, workshop->folder(), flags.scheme));
-  RETURN_IF_ERROR(copy_files(model->folder(), workshop->folder()));
+  RETURN_IF_ERROR(copy_files(model->folder(), workshop->folder(), is_copied));
+  RETURN_IF_ERROR(copy_templates(model->folder() / kTemplates, workshop->folder() / kTemplates));
   ThreadPool threads(flags.threads > 0 ? flags.threads : usable_cores());
   const Interrupt::Actions on_signal = interrupt.on_signal([&] { cancelled = true; });
   const absl::StatusOr<int64_t> bytes =
