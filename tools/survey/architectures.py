@@ -287,7 +287,7 @@ ROWS = {
         vision_config=dict(GLM_VISION, model_type="glm4v_vision")), ("visual",)),
     "glm4v_moe": Row("Glm4vMoeForConditionalGeneration", dict(
         text_config=dict(WIDE, **ROUTED, rope_scaling=dict(MROPE, mrope_section=[1, 1, 0])),
-        vision_config=GLM_VISION), ("visual",)),
+        vision_config=GLM_VISION), ("visual",), since=5),
     "gemma4": Row("Gemma4ForConditionalGeneration", dict(
         text_config=dict(GEMMA4, num_hidden_layers=6, num_key_value_heads=2,
                          vocab_size_per_layer_input=101, hidden_size_per_layer_input=5,
@@ -303,4 +303,5 @@ REMOTE_CODE = (
     "ChatGLMModel", "ChatGLMForConditionalGeneration", "MossForCausalLM",
     "StableLMEpochForCausalLM", "RWForCausalLM", "MPTForCausalLM", "QWenLMHeadModel",
     "Rwkv5ForCausalLM", "Rwkv6ForCausalLM", "Rwkv7ForCausalLM", "RWKV7ForCausalLM",
+    "InternVLChatModel", "KimiK25ForConditionalGeneration",
 )
