@@ -198,8 +198,8 @@ class Questions {
     }
     return message;
   }
-  OrderedJson calls(std::vector<size_t> which, std::string_view text = {}) const {
-    return calls(std::move(which), traits_.arguments_as_object, text);
+  OrderedJson calls(const std::vector<size_t>& which, std::string_view text = {}) const {
+    return calls(which, traits_.arguments_as_object, text);
   }
   OrderedJson result(size_t i) const {
     OrderedJson message = turn("tool", kResults[i], traits_.results_in_parts);

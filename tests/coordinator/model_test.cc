@@ -83,9 +83,10 @@ TEST_F(ModelTest, AnEndTokenBeyondTheModelsVocabularyEndsNothing) {
 }
 
 TEST_F(ModelTest, ATagOfTheTemplateThatIsNoTokenIsAWarning) {
-  write("chat_template.jinja", "<|end|>{{ messages[-1].content }}");
+  const std::string turns = "{% for m in messages %}{{ m.content }}{% endfor %}";
+  write("chat_template.jinja", "<|end|>" + turns);
   EXPECT_THAT(open()->warnings(), IsEmpty());
-  write("chat_template.jinja", "<|a|><|b|>{{ messages[-1].content }}<|c|><|d|><|e|>");
+  write("chat_template.jinja", "<|a|><|b|>" + turns + "<|c|><|d|><|e|>");
   EXPECT_THAT(open()->warnings(),
               ElementsAre(HasSubstr("the chat template writes <|a|>, <|b|>, <|c|> and 2 more, "
                                     "which the tokenizer has no token for")));
