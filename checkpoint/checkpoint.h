@@ -40,9 +40,9 @@ class Checkpoint {
   // size, times of change and header of each. No user can set the time of an inode's change. Other
   // mounts and copies of the same files have other stamps.
   absl::StatusOr<std::string> stamp() const;
-  // Tells these weights from others, in any process and on any host or mount: of each file its
-  // size, its header and a checksum of 4 KiB from the middle of every tensor, as a fine-tune may
-  // change one matrix alone. Calls `alive` for each tensor.
+  // Distinguishes these weights from others, in any process and on any host or mount: of each file
+  // its size, its header and a checksum of 4 KiB from the middle of every tensor, as a fine-tune
+  // may change one matrix alone. Calls `alive` for each tensor.
   absl::StatusOr<std::string> contents(const SignOfLife& alive = {}) const;
   // When each file was last written, as its time says: remounts, images and `cp -p` keep it.
   absl::StatusOr<std::string> written_at() const;

@@ -24,24 +24,21 @@ std::optional<DType> kv_dtype_named(const std::string& name) {
   return std::nullopt;
 }
 
-// What a template does not show of conversations, for a note; "": nothing.
+// A note on what a template does not show of conversations; "": it shows everything.
 std::string note_of(const ChatTemplate& chat_template) {
   const TemplateTraits& traits = chat_template.traits(/*has_tools=*/true);
   if (!chat_template.traits(/*has_tools=*/false).asked) {
     return "the chat template does not show every turn of a plain conversation: what else it "
-           "leaves "
-           "out of requests is not looked for";
+           "leaves out of requests is not looked for";
   }
   if (traits.calls == traits.tools) return "";
   if (traits.tools == Fate::kLeftOut) {
     return "the chat template shows calls of tools, but no tools: those of a request are not in "
-           "its "
-           "prompt";
+           "its prompt";
   }
-  return traits.calls == Fate::kLeftOut ? "the chat template shows tools, but no calls of them: a "
-                                          "request that brings calls of "
-                                          "earlier turns is refused"
-                                        : "";
+  if (traits.calls != Fate::kLeftOut) return "";
+  return "the chat template shows tools, but no calls of them: a request that brings calls of "
+         "earlier turns is refused";
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a graph has of what a model is known by, for people and for checks against other programs.
+// The figures of a graph that a model is known by, for people and for checks against other
+// programs.
 #pragma once
 
 #include <compare>
@@ -17,7 +18,7 @@ struct RotarySummary {
   int64_t count = 0;
   float first = 0;
   float last = 0;
-  float factor = 1;  // Of cos and sin.
+  float factor = 1;  // Multiplies cos and sin.
 
   friend auto operator<=>(const RotarySummary&, const RotarySummary&) = default;
 };

@@ -9,7 +9,7 @@
 namespace lockstep {
 
 struct WeightsOrigin {
-  std::string contents;                           // As of cluster.Ready.
+  std::string contents;                           // A sample; see cluster.Ready.
   std::map<std::string, std::string> written_at;  // The same, by host: copies have other times.
 
   // Contents are a sample, so the files of a host that both know must be as old, too.

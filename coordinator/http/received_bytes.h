@@ -19,7 +19,7 @@ class ReceivedBytes {
     int64_t of_all = 0;
   };
 
-  // What one connection holds. Used by its thread alone.
+  // The bytes that one connection holds. Used by its thread alone.
   class Share {
    public:
     explicit Share(ReceivedBytes* all) : all_(*all) {}
@@ -30,7 +30,7 @@ class ReceivedBytes {
     Share& operator=(const Share&) = delete;
 
     Sums hold(int64_t bytes);
-    // What it holds is this client's from here on; "": nobody's.
+    // This client holds the bytes from here on; "": no client.
     void belong_to(const std::string& client);
 
    private:

@@ -17,10 +17,10 @@ struct Refusal {
   Headers headers;        // "Allow", "Retry-After".
 };
 
-// What a gate says of a request whose body is not there yet.
+// A gate's answer to a request whose body is not there yet.
 struct Admission {
   std::optional<Refusal> refusal;  // With one the body is not received.
-  std::string client;              // For whom it is received; "": for its connection.
+  std::string client;              // That the body is received for; "": none is named.
 };
 // Called by an I/O thread; must not block.
 using Gate = std::function<Admission(const Request& head)>;

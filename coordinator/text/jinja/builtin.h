@@ -79,7 +79,7 @@ struct Function {
 const Builtin* find_builtin(std::span<const Builtin> table, std::string_view name);
 const Builtin* find_filter(std::string_view name);
 const Builtin* find_test(std::string_view name);
-// Of range, namespace, dict, joiner, cycler, raise_exception and strftime_now.
+// Finds range, namespace, dict, joiner, cycler, raise_exception and strftime_now.
 const Builtin* find_function(std::string_view name);
 const Builtin* find_method(const Value& value, std::string_view name);
 

@@ -18,6 +18,17 @@ constexpr absl::StatusCode kPermanent[] = {
     absl::StatusCode::kInvalidArgument, absl::StatusCode::kFailedPrecondition,
     absl::StatusCode::kResourceExhausted, absl::StatusCode::kNotFound, absl::StatusCode::kInternal};
 
+// A group of two is formed and loses its second worker to this error.
+LinkId lose_second(absl::StatusCode code, VirtualCluster& cluster) {
+  cluster.join();
+  const LinkId second = cluster.join();
+  cluster.want_group();
+  cluster.worker(second).failure = failure_of(code);
+  cluster.step(1);
+  EXPECT_EQ(cluster.lost(), "rank 1: it went wrong");
+  return second;
+}
+
 TEST(HealingTest, BeforeAFirstGroupAnErrorThatATryWouldRepeatIsHopeless) {
   for (const absl::StatusCode code : kPermanent) {
     VirtualCluster cluster(VirtualCluster::default_options());
@@ -33,12 +44,7 @@ TEST(HealingTest, BeforeAFirstGroupAnErrorThatATryWouldRepeatIsHopeless) {
 TEST(HealingTest, OnceAGroupWasFormedNoErrorIsPermanent) {
   for (const absl::StatusCode code : kPermanent) {
     VirtualCluster cluster(VirtualCluster::default_options());
-    cluster.join();
-    const LinkId second = cluster.join();
-    cluster.want_group();
-    cluster.worker(second).failure = failure_of(code);
-    cluster.step(1);
-    EXPECT_EQ(cluster.lost(), "rank 1: it went wrong");
+    const LinkId second = lose_second(code, cluster);
     cluster.worker(second).failure = failure_of(code);  // And again while it loads.
     cluster.want_group();
     EXPECT_FALSE(cluster.formed());
@@ -54,12 +60,7 @@ TEST(HealingTest, AWorkerDoesNotSayThatNobodyIsToBlame) {
   for (const absl::StatusCode code :
        {absl::StatusCode::kAborted, absl::StatusCode::kDeadlineExceeded}) {
     VirtualCluster cluster(VirtualCluster::default_options());
-    cluster.join();
-    const LinkId second = cluster.join();
-    cluster.want_group();
-    cluster.worker(second).failure = failure_of(code);
-    cluster.step(1);
-    EXPECT_EQ(cluster.lost(), "rank 1: it went wrong");
+    lose_second(code, cluster);
     EXPECT_EQ(cluster.lost_code(), absl::StatusCode::kUnavailable);
   }
 }

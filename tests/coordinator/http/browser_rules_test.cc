@@ -95,7 +95,7 @@ TEST(BrowserRulesTest, PreflightsOfAllowedOriginsAreAnswered) {
   EXPECT_EQ(ask(rules, headers, "OPTIONS").status, 403);
 }
 
-// Such a port asks for a key, or serves other machines; pages of other origins read nothing.
+// The port asks for a key, or serves other machines; pages of other origins read nothing.
 TEST(BrowserRulesTest, PortsWithKeysServeAnyNameAndShareNothing) {
   const Headers page = {{"Host", "chat.example.com"}, {"Origin", "https://evil.example"}};
   const Response answer = ask({}, page);
