@@ -66,6 +66,10 @@ if(NOT LOCKSTEP_KERNELS_ONLY)
   find_package(Boost 1.81 REQUIRED)  # Headers alone: Asio and Beast.
   find_package(PkgConfig REQUIRED)
   pkg_check_modules(ONIGURUMA REQUIRED IMPORTED_TARGET oniguruma)
+  # Oniguruma exports regcomp and regexec of its own. The C library comes first, so that other
+  # users of these names get one dialect, and AddressSanitizer no mixture of both.
+  set_property(TARGET PkgConfig::ONIGURUMA PROPERTY
+    INTERFACE_LINK_LIBRARIES -Wl,-lc ${ONIGURUMA_LINK_LIBRARIES})
   pkg_check_modules(UTF8PROC REQUIRED IMPORTED_TARGET libutf8proc)
 endif()
 

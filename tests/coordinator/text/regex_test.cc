@@ -4,6 +4,7 @@
 #include "coordinator/text/regex.h"
 
 #include <gmock/gmock.h>
+#include <regex.h>
 
 #include "coordinator/text/regex_matcher.h"
 #include "coordinator/text/regex_syntax.h"
@@ -249,6 +250,15 @@ TEST(UnicodePropertyTest, NamesAreReadWithoutCaseAndSigns) {
   EXPECT_EQ(property_set("Foo"), std::nullopt);
   EXPECT_TRUE(property_set("Kawi")->contains(0x11F00));
   EXPECT_TRUE(property_set("Han")->contains(0x31350));
+}
+
+// Oniguruma exports functions of the same names, whose dialect knows (?i).
+TEST(OnigurumaTest, TheCLibrarysRegcompStaysItsOwn) {
+  regex_t pattern;
+  EXPECT_EQ(regcomp(&pattern, "(?i)a", REG_EXTENDED), REG_BADRPT);
+  ASSERT_EQ(regcomp(&pattern, "a+", REG_EXTENDED), 0);
+  EXPECT_EQ(regexec(&pattern, "baa", 0, nullptr, 0), 0);
+  regfree(&pattern);
 }
 
 }  // namespace
