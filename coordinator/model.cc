@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/first_names.h"
 #include "base/status.h"
 #include "coordinator/model_folder.h"
 #include "coordinator/text/template_tags.h"
@@ -123,10 +124,9 @@ void Model::check_tags() {
   const std::vector<std::string> tags = tags_without_token(*chat_template_, *tokenizer_);
   if (tags.empty()) return;
   warnings_.push_back(fmt::format(
-      "the chat template writes {}{}, which the tokenizer has no token for: are all of the "
+      "the chat template writes {}, which the tokenizer has no token for: are all of the "
       "tokenizer's files there, and is it this model's template?",
-      fmt::join(tags.begin(), tags.begin() + std::min<ptrdiff_t>(3, std::ssize(tags)), ", "),
-      tags.size() > 3 ? fmt::format(" and {} more", tags.size() - 3) : ""));
+      first_names(tags)));
 }
 
 int64_t Model::max_pages() const { return limits_.sequences() * pages_of(limits_.context()); }

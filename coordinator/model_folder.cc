@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/first_names.h"
 #include "base/source_dir.h"
 #include "base/status.h"
 
@@ -159,16 +160,14 @@ absl::StatusOr<fs::path> check_folder(const fs::path& folder) {
   if (fs::exists(folder / "config.json", error)) return folder;
   RETURN_IF_ERROR(check_foreign(folder));
   if (const auto snapshot = find_snapshot(folder)) return check_folder(*snapshot);
-  std::string models;
-  int count = 0;
+  std::vector<std::string> models;
   for (const std::string& name : names_in(folder)) {
-    if (!fs::exists(folder / name / "config.json", error)) continue;
-    if (++count <= 3) models += (count == 1 ? "" : ", ") + printable(name);
+    if (fs::exists(folder / name / "config.json", error)) models.push_back(name);
   }
-  if (count > 0) {
-    return invalid_argument("{} has no config.json, but {}: name {} ({}{})", folder.string(),
-                            count_of(count, "folder") + " with one", count == 1 ? "it" : "one",
-                            models, count > 3 ? ", ..." : "");
+  if (!models.empty()) {
+    return invalid_argument("{} has no config.json, but {} with one: name {} ({})", folder.string(),
+                            count_of(std::ssize(models), "folder"),
+                            models.size() == 1 ? "it" : "one", first_names(models));
   }
   return invalid_argument("{} has no config.json: name a folder in Hugging Face layout",
                           folder.string());

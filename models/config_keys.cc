@@ -7,6 +7,7 @@
 #include <iterator>
 #include <string>
 
+#include "base/first_names.h"
 #include "models/key_rules.h"
 
 namespace lockstep {
@@ -83,10 +84,10 @@ std::vector<std::string_view> read_keys(const Family& family) {
 }
 
 absl::StatusOr<Json> unknown_keys(const Json& json, const Family& family) {
+  const std::vector<std::string_view> read = read_keys(family);
   Json unknown = Json::object();
   for (const auto& [key, value] : json.items()) {
-    if (is_known_key(key) || reads_key(family, key)) continue;
-    if (reads_expert_key(family.experts, key)) continue;
+    if (contains(read, key)) continue;
     ASSIGN_OR_RETURN(const bool harmless, is_harmless(key, value, family));
     if (!harmless) unknown[key] = value;
   }
@@ -104,12 +105,11 @@ absl::Status refuse_unknown(std::span<const UnknownKeys> unknown) {
     }
   }
   if (names.empty()) return absl::OkStatus();
-  const size_t all = names.size();
-  for (auto* list : {&names, &values, &flags}) list->resize(std::min(all, kMaxNamed));
+  for (auto* list : {&values, &flags}) list->resize(std::min(names.size(), kMaxNamed));
   return invalid_argument(
-      "{}{}: unknown here and may change what the model computes (found {}); {} runs without {}",
-      fmt::join(names, ", "), all > kMaxNamed ? fmt::format(" and {} more", all - kMaxNamed) : "",
-      fmt::join(values, ", "), fmt::join(flags, " "), all == 1 ? "it" : "them");
+      "{}: unknown here and may change what the model computes (found {}); {} runs without {}",
+      first_names(names, kMaxNamed), fmt::join(values, ", "), fmt::join(flags, " "),
+      names.size() == 1 ? "it" : "them");
 }
 
 absl::Status check_only(const Json& json, std::span<const OnlyValue> only) {

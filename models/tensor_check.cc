@@ -8,14 +8,13 @@
 #include <tuple>
 #include <vector>
 
+#include "base/first_names.h"
 #include "base/status.h"
 #include "checkpoint/quantized_tensor.h"
 #include "checkpoint/weight_source.h"
 
 namespace lockstep {
 namespace {
-
-constexpr size_t kNamed = 3;
 
 // Parts of names of tensors that no maths here reads.
 constexpr std::string_view kNotRead[] = {
@@ -64,14 +63,6 @@ std::string nearest_tensor(const Checkpoint& checkpoint, const std::string& want
       all, {}, [&](const TensorInfo& tensor) { return likeness(wanted, tensor.name); });
   return fmt::format("nearest to the first is {} {}", printable(found.name),
                      shape_text(found.shape));
-}
-
-std::string first_of(const std::vector<std::string>& names) {
-  std::string text;
-  for (size_t i = 0; i < std::min(names.size(), kNamed); ++i) {
-    text += (i == 0 ? "" : ", ") + printable(names[i]);
-  }
-  return text + (names.size() > kNamed ? ", ..." : "");
 }
 
 // The place of a tensor: "model.layers.3." of all in that layer, else what is before the last dot.
@@ -153,7 +144,7 @@ absl::Status check_tensors(const Checkpoint& checkpoint, const Graph& graph) {
     return failed_precondition(
         "{} of {} tensors are missing from the checkpoint {}: {}; {}; does its config.json belong "
         "to these weights?",
-        missing.size(), wanted.size(), checkpoint.folder().string(), first_of(missing),
+        missing.size(), wanted.size(), checkpoint.folder().string(), first_names(missing),
         nearest_tensor(checkpoint, missing.front()));
   }
   for (const Parameter& parameter : graph.parameters()) {
@@ -186,7 +177,8 @@ std::string unread_tensors(const Checkpoint& checkpoint, const Graph& graph) {
   return fmt::format(
       "{} in the checkpoint's layers or beside what is read {} not read: {}; does config.json "
       "belong to these weights?",
-      count_of(std::ssize(unread), "tensor"), unread.size() == 1 ? "is" : "are", first_of(unread));
+      count_of(std::ssize(unread), "tensor"), unread.size() == 1 ? "is" : "are",
+      first_names(unread));
 }
 
 }  // namespace lockstep

@@ -105,7 +105,8 @@ TEST_F(ModelFolderTest, OfAFolderOfModelsTheNamesAreShown) {
   write("small/config.json");
   EXPECT_THAT(refusal(), HasSubstr("has no config.json, but 1 folder with one: name it (small)"));
   for (const char* name : {"large", "medium", "tiny"}) write(std::string(name) + "/config.json");
-  EXPECT_THAT(refusal(), HasSubstr("but 4 folders with one: name one (large, medium, small, ...)"));
+  EXPECT_THAT(refusal(),
+              HasSubstr("but 4 folders with one: name one (large, medium, small and 1 more)"));
 }
 
 TEST_F(ModelFolderTest, ATokenizerOfAnotherFormIsNamed) {

@@ -50,7 +50,7 @@ TEST_F(TensorCheckTest, MissingTensorsAreCountedAndTheNearestIsNamedWithItsShape
           folder_.path().string() +
           ": model.layers.0.mlp.experts.0.gate_proj.weight, "
           "model.layers.0.mlp.experts.1.gate_proj.weight, "
-          "model.layers.0.mlp.experts.2.gate_proj.weight, ...; nearest to the first is "
+          "model.layers.0.mlp.experts.2.gate_proj.weight and 9 more; nearest to the first is "
           "model.layers.0.mlp.experts.gate_up_proj [4, 48, 32]; does its config.json belong to "
           "these weights?");
 }
@@ -84,7 +84,7 @@ TEST_F(TensorCheckTest, TensorsOfTheTextPartThatNothingReadsAreOneLine) {
                          "model.layers.0.self_attn.q_proj.bias; "));
   EXPECT_THAT(unread({"model.layers.0.a", "model.layers.0.b", "model.norm.bias", "lm_head.bias"}),
               StartsWith("4 tensors in the checkpoint's layers or beside what is read are not "
-                         "read: lm_head.bias, model.layers.0.a, model.layers.0.b, ...; "));
+                         "read: lm_head.bias, model.layers.0.a, model.layers.0.b and 1 more; "));
 }
 
 TEST_F(TensorCheckTest, FurtherLayersAreNotRead) {
