@@ -48,6 +48,8 @@ struct TextModel {
   std::string_view model_type;
   std::string_view architecture;
   const char* defaults = "{}";  // TextPart::defaults, where those of the architecture differ.
+  bool divides_hidden =
+      false;  // Heads are hidden_size / num_attention_heads wide, as in its class.
 };
 
 // Files of LLaVA have no more than what differs from these.
@@ -59,8 +61,10 @@ constexpr char kMistral[] = R"({"vocab_size": 32000, "hidden_size": 4096,
 constexpr char kQwen2[] = R"({"vocab_size": 151936, "hidden_size": 4096,
     "intermediate_size": 22016, "num_hidden_layers": 32, "num_attention_heads": 32,
     "num_key_value_heads": 32, "max_position_embeddings": 32768})";
-constexpr char kQwen2Vl[] = R"({"rms_norm_eps": 1e-5, "rope_theta": 1000000.0,
-    "num_key_value_heads": 8, "max_window_layers": 80, "max_position_embeddings": 32768})";
+constexpr char kQwen2Vl[] = R"({"vocab_size": 152064, "hidden_size": 8192,
+    "intermediate_size": 29568, "num_hidden_layers": 80, "num_attention_heads": 64,
+    "num_key_value_heads": 8, "rms_norm_eps": 1e-5, "rope_theta": 1000000.0,
+    "max_window_layers": 80, "max_position_embeddings": 32768})";
 constexpr char kGlm4vMoe[] = R"({"use_qkv_bias": true})";
 
 constexpr TextModel kTextModels[] = {
@@ -75,10 +79,10 @@ constexpr TextModel kTextModels[] = {
     {"gemma4_text", "Gemma4ForCausalLM"},
     {"llama4_text", "Llama4ForCausalLM"},
     {"qwen2", "Qwen2ForCausalLM", kQwen2},
-    {"qwen2_vl", "Qwen2ForCausalLM", kQwen2Vl},
-    {"qwen2_vl_text", "Qwen2ForCausalLM", kQwen2Vl},
-    {"qwen2_5_vl", "Qwen2ForCausalLM", kQwen2Vl},
-    {"qwen2_5_vl_text", "Qwen2ForCausalLM", kQwen2Vl},
+    {"qwen2_vl", "Qwen2ForCausalLM", kQwen2Vl, true},
+    {"qwen2_vl_text", "Qwen2ForCausalLM", kQwen2Vl, true},
+    {"qwen2_5_vl", "Qwen2ForCausalLM", kQwen2Vl, true},
+    {"qwen2_5_vl_text", "Qwen2ForCausalLM", kQwen2Vl, true},
     {"qwen3", "Qwen3ForCausalLM"},
     {"qwen3_moe", "Qwen3MoeForCausalLM"},
     {"qwen3_vl_text", "Qwen3ForCausalLM"},
@@ -92,7 +96,7 @@ constexpr TextModel kTextModels[] = {
     {"deepseek_v3", "DeepseekV3ForCausalLM"},
     {"exaone4", "Exaone4ForCausalLM"},
     {"exaone4_5_text", "Exaone4ForCausalLM"},
-    {"glm4v_text", "Glm4ForCausalLM"},
+    {"glm4v_text", "Glm4ForCausalLM", "{}", true},
     {"glm4v_moe_text", "Glm4MoeForCausalLM", kGlm4vMoe},
 };
 
@@ -134,6 +138,23 @@ absl::Status read_outer(const Json& outer, std::string_view object, Json& text, 
   return absl::OkStatus();
 }
 
+// A head_dim that the class does not read must say what it computes.
+absl::Status check_head_dim(const TextModel& model, const Json& text) {
+  const Json head_dim = text.value("head_dim", Json());
+  if (!model.divides_hidden || !head_dim.is_number_integer()) return absl::OkStatus();
+  Json sizes = Json::parse(model.defaults);
+  sizes.update(text);
+  const Json hidden = sizes.value("hidden_size", Json());
+  const Json heads = sizes.value("num_attention_heads", Json());
+  if (!hidden.is_number_integer() || !heads.is_number_integer()) return absl::OkStatus();
+  if (heads > 0 && head_dim == hidden.get<int64_t>() / heads.get<int64_t>()) {
+    return absl::OkStatus();
+  }
+  return invalid_argument(
+      "head_dim: wanted hidden_size / num_attention_heads ({} / {}), as {} has it, found {}",
+      hidden.dump(), heads.dump(), model.model_type, describe(head_dim));
+}
+
 absl::StatusOr<TextPart> text_of(const Wrapper& wrapper, Json& json) {
   TextPart part{.scope = std::string(wrapper.scope)};
   Json text = json;
@@ -153,6 +174,7 @@ absl::StatusOr<TextPart> text_of(const Wrapper& wrapper, Json& json) {
     return invalid_argument("{}.model_type: {} is not supported in {}; docs/models.md has what is",
                             part.object, describe(text["model_type"]), wrapper.name);
   }
+  RETURN_IF_ERROR(check_head_dim(*model, text));
   text["architectures"] = Json::array({model->architecture});
   text["model_type"] = model->model_type;
   part.defaults = Json::parse(model->defaults);

@@ -294,6 +294,30 @@ TEST(WrappersTest, AFlatConfigIsTheTextPart) {
   EXPECT_THAT(error_of(config), HasSubstr("is_causal: false is not supported"));
 }
 
+TEST(WrappersTest, AFlatConfigOfQwen2VlLeavesSizesToItsClass) {
+  const absl::StatusOr<ModelDescription> model = describe(
+      {{"architectures", {"Qwen2VLForConditionalGeneration"}}, {"model_type", "qwen2_vl"}});
+  ASSERT_TRUE(model.ok()) << model.status();
+  EXPECT_EQ(model->config.hidden_size, 8192);
+  EXPECT_EQ(model->config.intermediate_size, 29568);
+  EXPECT_EQ(model->config.layers, 80);
+  EXPECT_EQ(model->config.heads, 64);
+  EXPECT_EQ(model->config.kv_heads, 8);
+  EXPECT_EQ(model->config.vocab_size, 152064);
+}
+
+TEST(WrappersTest, AHeadDimThatTheClassDoesNotReadMustSayWhatItComputes) {
+  for (const char* type : {"glm4v_text", "qwen2_vl_text", "qwen2_5_vl_text"}) {
+    const std::string name =
+        type[0] == 'g' ? "Glm4vForConditionalGeneration" : "Qwen2VLForConditionalGeneration";
+    Json config = {{"architectures", {name}}, {"text_config", text_of(type, {{"head_dim", 16}})}};
+    EXPECT_TRUE(describe(config).ok()) << describe(config).status();
+    config["text_config"]["head_dim"] = 32;
+    EXPECT_THAT(error_of(config),
+                HasSubstr("head_dim: wanted hidden_size / num_attention_heads (64 / 4)"));
+  }
+}
+
 TEST(WrappersTest, AFileOfLlavaLeavesSizesToItsTextModelsClass) {
   const absl::StatusOr<ModelDescription> model =
       describe({{"architectures", {"LlavaForConditionalGeneration"}},
