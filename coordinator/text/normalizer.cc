@@ -6,6 +6,7 @@
 
 #include "coordinator/text/spec.h"
 #include "coordinator/text/unicode.h"
+#include "coordinator/text/unicode_9.h"
 #include "coordinator/text/unicode_forms.h"
 
 namespace lockstep {
@@ -36,6 +37,42 @@ std::string strip(std::string_view text, bool left, bool right) {
     end -= point.bytes;
   }
   return std::string(text.substr(begin, end - begin));
+}
+
+// The text without the characters that `removes` says. `at_start` becomes false where the first is
+// one of them.
+template <typename Removes>
+std::string without(std::string_view text, Removes removes, bool* at_start) {
+  std::string kept;
+  for (size_t offset = 0; offset < text.size();) {
+    const CodePoint point = code_point_at(text, offset);
+    if (!removes(point.value)) {
+      kept += text.substr(offset, point.bytes);
+    } else if (offset == 0) {
+      *at_start = false;
+    }
+    offset += point.bytes;
+  }
+  return kept;
+}
+
+// The reference's Nmt: control characters go, other blanks and what shows nothing become blanks.
+bool is_removed_by_nmt(char32_t c) {
+  return (c >= 0x1 && c <= 0x8) || c == 0xB || (c >= 0xE && c <= 0x1F) || c == 0x7F || c == 0x8F ||
+         c == 0x9F;
+}
+
+std::string with_blanks_of_nmt(std::string_view text) {
+  constexpr char32_t kBlanks[] = {0x9,    0xA,    0xC,    0xD,    0x1680, 0x200B, 0x200C, 0x200D,
+                                  0x200E, 0x200F, 0x2028, 0x2029, 0x2581, 0xFEFF, 0xFFFD};
+  std::string blank;
+  for (size_t offset = 0; offset < text.size();) {
+    const CodePoint point = code_point_at(text, offset);
+    const bool is_blank = std::ranges::find(kBlanks, point.value) != std::end(kBlanks);
+    blank += is_blank ? " " : text.substr(offset, point.bytes);
+    offset += point.bytes;
+  }
+  return blank;
 }
 
 bool is_continuation(char byte) { return (static_cast<uint8_t>(byte) & 0xC0) == 0x80; }
@@ -96,10 +133,14 @@ absl::Status Normalizer::add(const Json& spec) {
     step.kind = Kind::kStrip;
     ASSIGN_OR_RETURN(step.strip_left, bool_member(spec, "strip_left", what, std::nullopt));
     ASSIGN_OR_RETURN(step.strip_right, bool_member(spec, "strip_right", what, std::nullopt));
+  } else if (type == "StripAccents") {
+    step.kind = Kind::kStripAccents;
+  } else if (type == "Nmt") {
+    step.kind = Kind::kNmt;
   } else {
     return invalid_argument(
         "{} is not supported; supported: Sequence, Prepend, Replace, NFC, NFD, NFKC, NFKD, "
-        "Lowercase, Strip",
+        "Lowercase, Strip, StripAccents, Nmt",
         what);
   }
   steps_.push_back(std::move(step));
@@ -109,6 +150,7 @@ absl::Status Normalizer::add(const Json& spec) {
 absl::Status Normalizer::normalize(std::string* text, Place place, bool* at_start) const {
   // A chain of replacements can grow a text without end; no form of Unicode grows one twentyfold.
   const size_t limit = text->size() * 64 + 4096;
+  bool ignored = false;
   for (const Step& step : steps_) {
     if (text->size() > limit) {
       return resource_exhausted("normalizing makes {} bytes or more of the text; the limit is {}",
@@ -143,6 +185,13 @@ absl::Status Normalizer::normalize(std::string* text, Place place, bool* at_star
           *at_start = false;
         }
         *text = strip(*text, place.first && step.strip_left, place.last && step.strip_right);
+        break;
+      case Kind::kStripAccents:
+        *text = without(*text, is_mark_of_unicode_9, place.first ? at_start : &ignored);
+        break;
+      case Kind::kNmt:
+        *text = with_blanks_of_nmt(
+            without(*text, is_removed_by_nmt, place.first ? at_start : &ignored));
         break;
     }
   }

@@ -33,7 +33,18 @@ class Normalizer {
   bool is_identity() const { return steps_.empty(); }
 
  private:
-  enum class Kind { kPrepend, kReplace, kNfc, kNfd, kNfkc, kNfkd, kLowercase, kStrip };
+  enum class Kind {
+    kPrepend,
+    kReplace,
+    kNfc,
+    kNfd,
+    kNfkc,
+    kNfkd,
+    kLowercase,
+    kStrip,
+    kStripAccents,
+    kNmt
+  };
   struct Step {
     Kind kind;
     std::string text;  // What is put before or in place.

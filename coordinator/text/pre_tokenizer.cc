@@ -7,13 +7,14 @@
 #include "coordinator/text/byte_level.h"
 #include "coordinator/text/spec.h"
 #include "coordinator/text/unicode.h"
+#include "coordinator/text/unicode_9.h"
 
 namespace lockstep {
 namespace {
 
 constexpr const char* kSupported =
     "Sequence, ByteLevel, Split, CharDelimiterSplit, FixedLength, Metaspace, Digits, Punctuation, "
-    "Whitespace, WhitespaceSplit, BertPreTokenizer";
+    "Whitespace, WhitespaceSplit, BertPreTokenizer, UnicodeScripts";
 
 constexpr size_t kMaxSteps = 32;
 
@@ -41,6 +42,24 @@ std::vector<Span> cut_to_length(std::string_view text, size_t length) {
     if (characters % length == 0) spans.push_back({offset, offset, false});
     offset += code_point_at(text, offset).bytes;
     spans.back().end = offset;
+  }
+  return spans;
+}
+
+// Parts of one script each. Any script goes on with what is before it; in front it is dropped, as
+// in the reference.
+std::vector<Span> cut_at_scripts(std::string_view text) {
+  std::vector<Span> spans;
+  int last = kAnyScript;
+  for (size_t offset = 0; offset < text.size();) {
+    const CodePoint point = code_point_at(text, offset);
+    const int script = script_of_unicode_9(point.value);
+    if (script != kAnyScript && script != last) {
+      spans.push_back({offset, offset, false});
+      last = script;
+    }
+    offset += point.bytes;
+    if (!spans.empty()) spans.back().end = offset;
   }
   return spans;
 }
@@ -186,6 +205,8 @@ absl::Status PreTokenizer::add(const Json& spec) {
   } else if (type == "FixedLength") {
     step.kind = Kind::kFixedLength;
     ASSIGN_OR_RETURN(step.length, int_member(spec, "length", what, 1, INT32_MAX));
+  } else if (type == "UnicodeScripts") {
+    step.kind = Kind::kScripts;
   } else if (type == "ByteLevel") {
     RETURN_IF_ERROR(read_byte_level(spec, what, &step));
   } else if (type == "Metaspace") {
@@ -252,6 +273,8 @@ absl::Status PreTokenizer::run(const Step& step, Piece piece, std::vector<Piece>
   std::vector<Span> spans;
   if (!step.cut) {
     spans = {{0, piece.text.size(), false}};
+  } else if (step.kind == Kind::kScripts) {
+    spans = cut_at_scripts(piece.text);
   } else if (step.kind == Kind::kFixedLength) {
     spans = cut_to_length(piece.text, static_cast<size_t>(step.length));
   } else if (step.pattern.has_value()) {

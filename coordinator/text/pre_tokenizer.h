@@ -29,7 +29,7 @@ class PreTokenizer {
   absl::StatusOr<std::vector<Piece>> split(Piece text) const;
 
  private:
-  enum class Kind { kSplit, kByteLevel, kMetaspace, kCharacters, kFixedLength };
+  enum class Kind { kSplit, kByteLevel, kMetaspace, kCharacters, kFixedLength, kScripts };
   enum class Behavior { kIsolated, kRemoved, kMergedWithPrevious, kMergedWithNext, kContiguous };
   enum class Prepend { kAlways, kFirst, kNever };
   struct Step {

@@ -123,14 +123,15 @@ std::string normalized_spec(const std::string& normalizer) {
                      vocabulary, normalizer);
 }
 
-const char* const kNormalizers[] = {
-    R"({"type":"NFC"})",
-    R"({"type":"NFD"})",
-    R"({"type":"Lowercase"})",
-    R"({"type":"Strip","strip_left":true,"strip_right":true})",
-    R"({"type":"Replace","pattern":{"String":" "},"content":"_"})",
-    R"({"type":"Replace","pattern":{"Regex":"_+"},"content":"_"})",
-    R"({"type":"Replace","pattern":{"String":"ab"},"content":"b"})"};
+const char* const kNormalizers[] = {R"({"type":"NFC"})",
+                                    R"({"type":"NFD"})",
+                                    R"({"type":"Lowercase"})",
+                                    R"({"type":"Strip","strip_left":true,"strip_right":true})",
+                                    R"({"type":"Replace","pattern":{"String":" "},"content":"_"})",
+                                    R"({"type":"Replace","pattern":{"Regex":"_+"},"content":"_"})",
+                                    R"({"type":"Replace","pattern":{"String":"ab"},"content":"b"})",
+                                    R"({"type":"StripAccents"})",
+                                    R"({"type":"Nmt"})"};
 
 // Honest requests: none of their texts has a part of a special token in it.
 TEST_F(MarkedEncodeTest, AnHonestRequestIsThePlainEncodingUnderEveryNormalizer) {

@@ -3,11 +3,16 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <map>
 
+#include "base/source_dir.h"
 #include "coordinator/text/bpe.h"
 #include "coordinator/text/normalizer.h"
 #include "coordinator/text/pre_tokenizer.h"
 #include "coordinator/text/unicode.h"
+#include "coordinator/text/unicode_9.h"
 #include "coordinator/text/unicode_forms.h"
 #include "gtest/gtest.h"
 #include "tests/coordinator/text/test_data.h"
@@ -119,6 +124,78 @@ TEST(NormalizerTest, AppliesASequenceInOrder) {
                        &at_start),
             "a");
   EXPECT_FALSE(at_start);
+}
+
+// The reference's doings with each character, and the places where it cuts texts.
+const json& characters() {
+  static const json data = [] {
+    std::ifstream file(std::filesystem::path(LOCKSTEP_SOURCE_DIR) / "tests" / "data" /
+                       "tokenizers" / "characters.json");
+    return json::parse(file);
+  }();
+  return data;
+}
+
+// Calls `use` for each character with the value of its run: [[first character, value], ...].
+template <typename Use>
+void for_each_character(const json& runs, Use use) {
+  size_t run = 0;
+  for (char32_t c = 0; c <= kLastCodePoint; ++c) {
+    if (run + 1 < runs.size() && runs[run + 1][0] == c) ++run;
+    if (c < 0xD800 || c >= 0xE000) use(c, runs[run][1]);
+  }
+}
+
+TEST(NormalizerTest, StripAccentsAndNmtDoWithEachCharacterWhatTheReferenceDoes) {
+  const auto accents = Normalizer::from_json({{"type", "StripAccents"}});
+  const auto nmt = Normalizer::from_json({{"type", "Nmt"}});
+  ASSERT_TRUE(accents.ok() && nmt.ok());
+  std::map<char32_t, std::string> changed;
+  for (const json& pair : characters()["Nmt"]) changed[pair[0].get<char32_t>()] = pair[1];
+  EXPECT_GT(changed.size(), 40u);
+  for_each_character(characters()["StripAccents"], [&](char32_t c, const json& stays) {
+    std::string character;
+    append_utf8(c, &character);
+    bool at_start = true;
+    std::string text = "a" + character + "b";
+    ASSERT_TRUE(accents->normalize(&text, &at_start).ok());
+    ASSERT_EQ(text, stays ? "a" + character + "b" : "ab") << std::hex << uint32_t{c};
+    text = "a" + character + "b";
+    ASSERT_TRUE(nmt->normalize(&text, &at_start).ok());
+    const auto made = changed.find(c);
+    ASSERT_EQ(text, "a" + (made == changed.end() ? character : made->second) + "b")
+        << std::hex << uint32_t{c};
+    ASSERT_TRUE(at_start);
+  });
+}
+
+TEST(NormalizerTest, WhatIsRemovedInFrontMovesTheBeginning) {
+  bool at_start = true;
+  EXPECT_EQ(normalized(R"({"type":"StripAccents"})", "a\xCC\x81", &at_start), "a");
+  EXPECT_EQ(normalized(R"({"type":"Nmt"})", "\tb\x01", &at_start), " b");
+  EXPECT_TRUE(at_start);
+  EXPECT_EQ(normalized(R"({"type":"StripAccents"})", "\xCC\x81 a", &at_start), " a");
+  EXPECT_FALSE(at_start);
+  at_start = true;
+  EXPECT_EQ(normalized(R"({"type":"Nmt"})", "\x01 a", &at_start), " a");
+  EXPECT_FALSE(at_start);
+}
+
+TEST(PreTokenizerTest, ScriptsAreTheReferences) {
+  std::map<int, int> ours_of;
+  std::map<int, int> theirs_of;
+  for_each_character(characters()["UnicodeScripts"], [&](char32_t c, const json& script) {
+    const int theirs = script.get<int>();
+    const int ours = script_of_unicode_9(c);
+    ASSERT_EQ(ours == kAnyScript, theirs == -1) << std::hex << uint32_t{c};
+    ASSERT_EQ(ours_of.emplace(theirs, ours).first->second, ours) << std::hex << uint32_t{c};
+    ASSERT_EQ(theirs_of.emplace(ours, theirs).first->second, theirs) << std::hex << uint32_t{c};
+  });
+  EXPECT_GT(ours_of.size(), 130u);
+  for (const json& pair : characters()["texts"]) {
+    EXPECT_EQ(words(R"({"type":"UnicodeScripts"})", pair[0].get<std::string>()),
+              pair[1].get<Words>());
+  }
 }
 
 TEST(UnicodeFormTest, OrdersMarksAndComposes) {
