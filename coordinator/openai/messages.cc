@@ -7,6 +7,17 @@
 namespace lockstep::openai {
 namespace {
 
+// The name and the arguments of a call.
+absl::Status read_function(const std::string& field, const OrderedJson& function,
+                           v1::ToolCall* call) {
+  if (!function.is_object()) return wrong_value(field, "an object with \"name\"", function);
+  const OrderedJson* name = member(function, "name");
+  ASSIGN_OR_RETURN(*call->mutable_name(),
+                   as_string(field + ".name", name == nullptr ? OrderedJson() : *name));
+  call->set_arguments(arguments_text(member(function, "arguments")));
+  return absl::OkStatus();
+}
+
 absl::Status read_tool_call(const std::string& field, const OrderedJson& value,
                             v1::ToolCall* call) {
   const OrderedJson* function = value.is_object() ? member(value, "function") : nullptr;
@@ -16,26 +27,52 @@ absl::Status read_tool_call(const std::string& field, const OrderedJson& value,
   if (const OrderedJson* id = member(value, "id")) {
     ASSIGN_OR_RETURN(*call->mutable_id(), as_string(field + ".id", *id));
   }
-  const OrderedJson* name = member(*function, "name");
-  ASSIGN_OR_RETURN(*call->mutable_name(),
-                   as_string(field + ".function.name", name == nullptr ? OrderedJson() : *name));
-  call->set_arguments(arguments_text(member(*function, "arguments")));
-  return absl::OkStatus();
+  return read_function(field + ".function", *function, call);
 }
 
-absl::Status read_message(const std::string& field, const OrderedJson& value,
+// The calls of a message: "tool_calls", or the one of its former form, "function_call", which gets
+// an id of the message's place. Nine letters and digits: Mistral's templates take no other.
+absl::Status read_calls(const std::string& field, const OrderedJson& value, size_t index,
+                        v1::ChatMessage* message) {
+  const OrderedJson* calls = member(value, "tool_calls");
+  if (calls != nullptr && !calls->is_array()) {
+    return wrong_value(field + ".tool_calls", "a list", *calls);
+  }
+  for (size_t i = 0; calls != nullptr && i < calls->size(); ++i) {
+    RETURN_IF_ERROR(read_tool_call(fmt::format("{}.tool_calls[{}]", field, i), (*calls)[i],
+                                   message->add_tool_calls()));
+  }
+  const OrderedJson* function_call = member(value, "function_call");
+  if (function_call == nullptr || message->tool_calls_size() > 0) return absl::OkStatus();
+  v1::ToolCall* call = message->add_tool_calls();
+  call->set_id(fmt::format("call{:05}", index % 100000));
+  return read_function(field + ".function_call", *function_call, call);
+}
+
+// A result of the former form, role "function", is one of a tool: of the call before it.
+void use_tool_role(const google::protobuf::RepeatedPtrField<v1::ChatMessage>& before,
+                   v1::ChatMessage* message) {
+  if (message->role() != "function") return;
+  message->set_role("tool");
+  if (message->has_tool_call_id() || before.empty()) return;
+  const v1::ChatMessage& last = *before.rbegin();
+  if (last.tool_calls_size() == 1) message->set_tool_call_id(last.tool_calls(0).id());
+}
+
+absl::Status read_message(const std::string& field, const OrderedJson& value, size_t index,
                           v1::ChatMessage* message) {
   if (!value.is_object()) return wrong_value(field, "an object", value);
   const OrderedJson* role = member(value, "role");
   ASSIGN_OR_RETURN(*message->mutable_role(),
                    as_string(field + ".role", role == nullptr ? OrderedJson() : *role));
-  const OrderedJson* calls = member(value, "tool_calls");
+  RETURN_IF_ERROR(read_calls(field, value, index, message));
   const OrderedJson* content = member(value, "content");
   if (content != nullptr && (content->is_array() || content->is_string())) {
     ASSIGN_OR_RETURN(ContentText read, read_content(field + ".content", *content));
     message->set_content(std::move(read.text));
     if (!read.thoughts.empty()) message->set_reasoning_content(std::move(read.thoughts));
-  } else if (content != nullptr || (calls == nullptr && message->role() != "assistant")) {
+  } else if (content != nullptr ||
+             (member(value, "tool_calls") == nullptr && message->role() != "assistant")) {
     return wrong_value(field + ".content", "a string or a list of text parts",
                        content == nullptr ? OrderedJson() : *content);
   }
@@ -52,12 +89,6 @@ absl::Status read_message(const std::string& field, const OrderedJson& value,
       break;
     }
   }
-  if (calls == nullptr) return absl::OkStatus();
-  if (!calls->is_array()) return wrong_value(field + ".tool_calls", "a list", *calls);
-  for (size_t i = 0; i < calls->size(); ++i) {
-    RETURN_IF_ERROR(read_tool_call(fmt::format("{}.tool_calls[{}]", field, i), (*calls)[i],
-                                   message->add_tool_calls()));
-  }
   return absl::OkStatus();
 }
 
@@ -67,7 +98,10 @@ absl::Status read_messages(const OrderedJson& value, v1::ChatMessages* chat) {
   if (!value.is_array()) return wrong_value("messages", "a list of messages", value);
   if (value.empty()) return refusal("messages", "want at least one message, found none");
   for (size_t i = 0; i < value.size(); ++i) {
-    RETURN_IF_ERROR(read_message(fmt::format("messages[{}]", i), value[i], chat->add_messages()));
+    v1::ChatMessage message;
+    RETURN_IF_ERROR(read_message(fmt::format("messages[{}]", i), value[i], i, &message));
+    use_tool_role(chat->messages(), &message);
+    *chat->add_messages() = std::move(message);
   }
   return absl::OkStatus();
 }

@@ -236,3 +236,21 @@ TEST(ConversationsTest, PicturesAndSoundsAreRefusedInAnyContent) {
 
 }  // namespace
 }  // namespace lockstep::openai
+TEST(ConversationsTest, AFormerFunctionCallIsReadAndItsErrorsAreNamed) {
+  v1::ChatMessages chat;
+  const OrderedJson answer = {{"role", "assistant"}, {"content", "Hi"}, {"function_call", nullptr}};
+  ASSERT_TRUE(read_messages({kQuestion, answer}, &chat).ok());
+  EXPECT_EQ(chat.messages(1).tool_calls_size(), 0);
+  OrderedJson both = kCall;
+  both["function_call"] = {{"name", "look"}, {"arguments", "{}"}};
+  ASSERT_TRUE(read_messages({kQuestion, both}, &chat).ok());
+  EXPECT_EQ(chat.messages(3).tool_calls_size(), 1);
+  const OrderedJson wrong[] = {5, {{"arguments", "{}"}}};
+  const char* fields[] = {"messages[0].function_call: ", "messages[0].function_call.name: "};
+  for (int i = 0; i < 2; ++i) {
+    const absl::Status status =
+        read_messages({{{"role", "assistant"}, {"function_call", wrong[i]}}}, &chat);
+    EXPECT_EQ(message_of(status).rfind(fields[i], 0), 0u) << status;
+  }
+}
+
