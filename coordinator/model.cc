@@ -81,6 +81,7 @@ absl::StatusOr<std::unique_ptr<Model>> Model::open(const ModelOptions& options) 
   }
   model->find_end_ids();
   model->check_tags();
+  model->check_vocabulary();
   if ((needs_weights || has_weights(model->folder_)) && !options.random_weights.has_value()) {
     RETURN_IF_ERROR(model->open_checkpoint());
   }
@@ -127,6 +128,16 @@ void Model::check_tags() {
       "the chat template writes {}, which the tokenizer has no token for: are all of the "
       "tokenizer's files there, and is it this model's template?",
       first_names(tags)));
+}
+
+void Model::check_vocabulary() {
+  const int64_t rows = config().vocab_size;
+  if (tokenizer_ == nullptr || tokenizer_->vocab_size() <= rows) return;
+  warnings_.push_back(fmt::format(
+      "the tokenizer has ids up to {}, and the model's embedding {} rows: a prompt with {} or a "
+      "later one is refused",
+      tokenizer_->vocab_size() - 1, rows,
+      printable(tokenizer_->token_text(static_cast<int32_t>(rows)))));
 }
 
 int64_t Model::max_pages() const { return limits_.sequences() * pages_of(limits_.context()); }

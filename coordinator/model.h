@@ -92,6 +92,7 @@ class Model {
   absl::Status choose_scheme();
   void find_end_ids();
   void check_tags();
+  void check_vocabulary();
   absl::Status open_checkpoint();
   DType plain_dtype(const std::string& source) const;
   DType weight_dtype(const std::string& source, program::Role role) const;

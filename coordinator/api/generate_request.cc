@@ -88,16 +88,31 @@ absl::Status check_text(std::string_view text, const Model& model) {
       kPromptBytesPerToken * context, kPromptBytesPerToken, context, bytes));
 }
 
+// A tokenizer may have tokens that the model has no row for.
+absl::Status check_tokens(const Request& request, const char* field, const Model& model) {
+  const int64_t rows = model.config().vocab_size;
+  for (const int32_t id : request.prompt_ids) {
+    if (id < rows) continue;
+    return invalid_argument(
+        "{}: the token {} has the id {}, and the model's embedding has {} rows: leave the token "
+        "out",
+        field, printable(model.tokenizer()->token_text(id)), id, rows);
+  }
+  return absl::OkStatus();
+}
+
 absl::Status fill_prompt(const v1::GenerateRequest& message, const Model& model, Request* request) {
   request->prompt_is_text = !message.has_prompt_ids();
   if (message.has_prompt()) {
     RETURN_IF_ERROR(check_text(message.prompt(), model));
     ASSIGN_OR_RETURN(request->prompt_ids, model.tokenizer()->encode(message.prompt()));
+    RETURN_IF_ERROR(check_tokens(*request, "prompt", model));
   } else if (message.has_chat()) {
     ASSIGN_OR_RETURN(const MarkedText text, render_chat(message.chat(), model));
     RETURN_IF_ERROR(check_text(text.bytes, model));
     // The template writes begin tokens itself.
     ASSIGN_OR_RETURN(request->prompt_ids, model.tokenizer()->encode(text, /*add_special=*/false));
+    RETURN_IF_ERROR(check_tokens(*request, "chat", model));
   } else {
     request->prompt_ids.assign(message.prompt_ids().ids().begin(),
                                message.prompt_ids().ids().end());

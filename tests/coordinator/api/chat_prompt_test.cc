@@ -149,6 +149,26 @@ TEST(ChatPromptTest, AModelWithoutATemplateSaysHowToGiveItOne) {
   const absl::Status status = to_request(message, **model).status();
   expect_refused(status, "chat: the model has no chat template (chat_template.jinja, ");
   expect_refused(status, "give it one with --chat-template FILE, or one that is known by name");
+TEST(ChatPromptTest, ATokenBeyondTheEmbeddingIsRefusedWhereAPromptHasIt) {
+  const TempFolder folder;
+  for (const char* name : {"config.json", "tokenizer.json", "model.safetensors"}) {
+    std::filesystem::create_symlink(std::filesystem::path(LOCKSTEP_SOURCE_DIR) / "demo" / name,
+                                    folder.path() / name);
+  }
+  std::ofstream(folder.path() / "tokenizer_config.json") << R"({"pad_token": "<|pad|>",
+      "chat_template": "{% for m in messages %}{{ m.content }}{% endfor %}{{ pad_token }}"})";
+  const auto model = Model::open({.path = folder.path()});
+  ASSERT_TRUE(model.ok()) << model.status();
+  v1::GenerateRequest message;
+  message.set_prompt("Once");
+  EXPECT_TRUE(to_request(message, **model).ok());
+  message.set_prompt("Once<|pad|>");
+  expect_refused(to_request(message, **model).status(), "prompt: the token <|pad|> has the id ");
+  message.clear_prompt();
+  add(message.mutable_chat(), "user", "Once");
+  expect_refused(to_request(message, **model).status(), "chat: the token <|pad|> has the id ");
+}
+
   EXPECT_EQ(message_of(status).find(folder.path().string()), std::string::npos) << status;
   const auto named = Model::open({.path = folder.path(), .chat_template = "chatml"});
   ASSERT_TRUE(named.ok()) << named.status();
