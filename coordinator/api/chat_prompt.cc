@@ -3,6 +3,7 @@
 
 #include "base/json.h"
 #include "base/status.h"
+#include "coordinator/api/prompt_losses.h"
 #include "coordinator/api/template_messages.h"
 #include "coordinator/api/template_variables.h"
 
@@ -49,17 +50,25 @@ absl::StatusOr<MarkedText> render_chat(const v1::ChatMessages& chat, const Model
   const ChatTemplate* chat_template = *found;
   const TemplateTraits& traits = chat_template->traits(/*has_tools=*/chat.tools_size() > 0,
                                                        /*has_documents=*/chat.documents_size() > 0);
-  ASSIGN_OR_RETURN(OrderedJson variables,
+  ASSIGN_OR_RETURN(const OrderedJson variables,
                    template_variables(chat.template_variables(), model.options().template_variables,
                                       *chat_template));
-  ASSIGN_OR_RETURN(const ChatRequest request, to_chat_request(chat, std::move(variables), traits));
+  ASSIGN_OR_RETURN(const ChatRequest request, to_chat_request(chat, variables, traits));
   const std::time_t seconds = std::time(nullptr);
   std::tm now{};
   localtime_r(&seconds, &now);
   absl::StatusOr<MarkedText> text = chat_template->render(request, now);
-  if (text.ok()) return text;
-  return invalid_argument("{}: the model's template: {}", refused_field(chat, traits),
-                          message_of(text.status()));
+  if (!text.ok()) {
+    return invalid_argument("{}: the model's template: {}", refused_field(chat, traits),
+                            message_of(text.status()));
+  }
+  const auto render = [&](const v1::ChatMessages& other) -> absl::StatusOr<std::string> {
+    ASSIGN_OR_RETURN(const ChatRequest made, to_chat_request(other, variables, traits));
+    ASSIGN_OR_RETURN(MarkedText rendered, chat_template->render(made, now));
+    return std::move(rendered.bytes);
+  };
+  RETURN_IF_ERROR(check_losses(chat, request, traits, text->bytes, render));
+  return text;
 }
 
 }  // namespace lockstep

@@ -1,26 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "coordinator/api/template_messages.h"
 
-#include <spdlog/spdlog.h>
-
 #include <algorithm>
 #include <optional>
 #include <utility>
 #include <vector>
 
-#include "base/log_limit.h"
 #include "base/status.h"
+#include "coordinator/api/prompt_losses.h"
 
 namespace lockstep {
 namespace {
-
-// A line for what a prompt lacks of a request, at most one per second.
-void warn(const std::string& line) {
-  static LogLimit limit{std::chrono::seconds(1)};
-  if (const int64_t lines = limit.count(); lines > 0) {
-    spdlog::warn("{}{}", line, lines > 1 ? fmt::format(" (and {} more)", lines - 1) : "");
-  }
-}
 
 using Messages = google::protobuf::RepeatedPtrField<v1::ChatMessage>;
 
@@ -187,7 +177,7 @@ class Writer {
     } else if (traits_.arguments_as_text) {
       arguments = call.arguments().empty() ? "{}" : call.arguments();
     } else {
-      warn(fmt::format(
+      log_loss(fmt::format(
           "chat.messages[{}].tool_calls[{}].arguments: no JSON object, and the model's chat "
           "template takes no text: passed as {{}}",
           index, number));
@@ -222,7 +212,7 @@ class Writer {
         written_.push_back(json);
         json = {{"role", message.role()}};
       } else {
-        warn(fmt::format(
+        log_loss(fmt::format(
             "chat.messages[{}].content: left out, as the model's chat template does beside calls",
             index));
       }

@@ -166,6 +166,70 @@ TEST(ConversationsTest, WhatTheTemplateLeavesOutIsRefusedByItsName) {
                    each.param, nullptr, each.text);
     }
   }
+// Templates that leave out in some conversations what they show in the usual ones.
+TEST(ConversationsTest, WhatIsLeftOutOfOneConversationIsRefusedByItsName) {
+  const std::string turns =
+      "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% for c in m.tool_calls %}"
+      "{{ c.function|tojson }}{% endfor %}{% endfor %}";
+  const OrderedJson second = {{"role", "user"}, {"content", "And now?"}};
+  const LeftOut left_out[] = {
+      {"tools after a turn",
+       "{% if messages|length < 3 %}{{ tools|tojson }}{% endif %}",
+       {{"messages", {kQuestion, kAnswer, second}}, {"tools", {kTool}}},
+       "tools[0]",
+       "leaves the tool out of this conversation"},
+      {"a system's text after five turns",
+       "{% if messages|length > 6 and messages[0].role == 'system' %}"
+       "{% set messages = messages[1:] %}{% endif %}",
+       {{"messages",
+         {kSystem, kQuestion, kAnswer, kQuestion, kAnswer, kQuestion, kAnswer, second}}},
+       "messages[0].content",
+       "leaves the text of the role system out of this conversation"},
+      {"the second result",
+       "{% if messages|length > 4 %}{% set messages = messages[:4] %}{% endif %}",
+       {{"messages", {kQuestion, kCall, kResult, kCall, {{"role", "tool"}, {"content", "Gone."}}}}},
+       "messages[4].content",
+       "leaves the text of the role tool out of this conversation"},
+  };
+  for (const LeftOut& each : left_out) {
+    const Template chat_template(each.source + turns);
+    ApiServer server({}, {.chat_template = chat_template.path()});
+    expect_error(server.post("/tokenize", each.more.dump()), 400, each.param, nullptr, each.text);
+  }
+}
+
+// A template drops by design what its model was trained without: no error of the client's.
+TEST(ConversationsTest, WhatIsLeftOutOfEarlierTurnsAndBetweenCallsIsTaken) {
+  const Template early("{% set messages = messages[-3:] %}" + std::string(kEveryTurn));
+  ApiServer short_memory({}, {.chat_template = early.path()});
+  const OrderedJson turns = {
+      kQuestion, kAnswer, kQuestion, kAnswer, {{"role", "user"}, {"content", "And now?"}}};
+  EXPECT_EQ(short_memory.post("/tokenize", OrderedJson{{"messages", turns}}.dump()).status, 200);
+  const Template tools(
+      "{% if messages[-1].role == 'user' %}{{ tools|tojson }}{% endif %}{% for m in messages %}"
+      "<{{ m.role }}>{{ m.content }}{% for c in m.tool_calls %}{{ c.function|tojson }}{% endfor %}"
+      "{% endfor %}");
+  ApiServer no_tools({}, {.chat_template = tools.path()});
+  const OrderedJson loop = {{"messages", {kQuestion, kCall, kResult}}, {"tools", {kTool}}};
+  EXPECT_EQ(no_tools.post("/tokenize", loop.dump()).status, 200);
+}
+
+// Trimmed, escaped, in another order, without thoughts: all is there.
+TEST(ConversationsTest, WhatATemplateShowsInAnotherFormIsNoLoss) {
+  const OrderedJson odd = {{"role", "user"}, {"content", " \"So\"\n\té & <b>? "}};
+  const OrderedJson messages = {kSystem, odd, kCall, kResult, kAnswer, odd};
+  for (const char* shown : {"m.content|trim", "m.content|tojson", "m.content|upper", "m.content|e",
+                            "m.content.split('<b>')[-1]"}) {
+    const Template chat_template(
+        "{% for m in messages|reverse %}{{ " + std::string(shown) +
+        " }}{% for c in m.tool_calls %}{{ c.function|tojson }}{% endfor %}{% endfor %}");
+    ApiServer server({}, {.chat_template = chat_template.path()});
+    const http::Response response =
+        server.post("/tokenize", OrderedJson{{"messages", messages}}.dump());
+    EXPECT_EQ(response.status, 200) << shown << response.body;
+  }
+}
+
 }
 
 TEST(ConversationsTest, WhatSaysNothingIsNoLoss) {

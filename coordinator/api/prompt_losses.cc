@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "coordinator/api/prompt_losses.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "absl/container/flat_hash_set.h"
+#include "base/log_limit.h"
+#include "base/status.h"
+#include "coordinator/text/jinja/characters.h"
+
+namespace lockstep {
+namespace {
+
+// Finds texts in about the order in which the prompt has them.
+class Search {
+ public:
+  explicit Search(std::string_view prompt) : prompt_(prompt) {}
+
+  // Whether the text is after those found before (or before them, if `anywhere`), as it is or as
+  // JSON has it, but for blanks around it. False after a few searches in vain: each reads all.
+  bool finds(std::string_view text, bool anywhere) {
+    const size_t begin = jinja::blanks_end(text, 0);
+    if (begin == text.size()) return true;
+    text = text.substr(begin, jinja::blanks_begin(text) - begin);
+    if (finds_form(text, anywhere)) return true;
+    std::string json =
+        OrderedJson(text).dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
+    json = json.substr(1, json.size() - 2);
+    return json != text && finds_form(json, anywhere);
+  }
+
+ private:
+  bool finds_form(std::string_view text, bool anywhere) {
+    if (finds_after(text, after_)) return true;
+    return anywhere && finds_after(text, 0);
+  }
+  bool finds_after(std::string_view text, size_t begin) {
+    if (tries_ == 0) return false;
+    // In linear time, which string_view::find() does not promise.
+    const void* at =
+        memmem(prompt_.data() + begin, prompt_.size() - begin, text.data(), text.size());
+    if (at == nullptr) {
+      --tries_;
+      return false;
+    }
+    after_ = static_cast<const char*>(at) - prompt_.data() + text.size();
+    return true;
+  }
+
+  const std::string_view prompt_;
+  size_t after_ = 0;
+  int tries_ = 16;
+};
+
+// Whether nothing is missing. That something is may be an error.
+bool has_all(const v1::ChatMessages& chat, const ChatRequest& request, bool with_tools,
+             std::string_view prompt) {
+  Search search(prompt);
+  for (const v1::ChatMessage& message : chat.messages()) {
+    const bool is_answer = message.role() == "assistant";
+    if (!is_answer && !search.finds(message.content(), /*anywhere=*/true)) return false;
+    for (const v1::ToolCall& call : message.tool_calls()) {
+      if (!search.finds(call.name(), /*anywhere=*/false)) return false;
+    }
+  }
+  if (!with_tools) return true;
+  Search tools(prompt);
+  for (const OrderedJson& tool : request.tools) {
+    const OrderedJson function = tool.value("function", OrderedJson());
+    const OrderedJson name = function.is_object() ? function.value("name", OrderedJson()) : nullptr;
+    if (name.is_string() && !tools.finds(name.get<std::string>(), /*anywhere=*/false)) return false;
+  }
+  return true;
+}
+
+// The texts by which parts of a conversation are known. Letters and digits alone, which no escaping
+// changes; each has an end, so that none begins another one. Four letters say the kind.
+constexpr std::string_view kMark = "probe";
+constexpr std::string_view kMarkEnd = "end";
+std::string text_mark(int message) { return fmt::format("{}text{}{}", kMark, message, kMarkEnd); }
+std::string call_mark(int message, int call) {
+  return fmt::format("{}call{}x{}{}", kMark, message, call, kMarkEnd);
+}
+std::string tool_mark(int tool) { return fmt::format("{}tool{}{}", kMark, tool, kMarkEnd); }
+
+v1::ChatMessages marked(const v1::ChatMessages& chat, const OrderedJson& tools) {
+  v1::ChatMessages made = chat;
+  for (int i = 0; i < made.messages_size(); ++i) {
+    v1::ChatMessage& message = *made.mutable_messages(i);
+    if (!message.content().empty()) message.set_content(text_mark(i));
+    for (int call = 0; call < message.tool_calls_size(); ++call) {
+      message.mutable_tool_calls(call)->set_arguments(
+          OrderedJson{{"key", call_mark(i, call)}}.dump());
+    }
+  }
+  for (int i = 0; i < made.tools_size(); ++i) {
+    OrderedJson tool = tools[i];
+    if (tool.contains("function") && tool["function"].is_object()) {
+      tool["function"]["name"] = tool_mark(i);
+      made.set_tools(i, tool.dump());
+    }
+  }
+  return made;
+}
+
+absl::flat_hash_set<std::string> marks_in(std::string_view prompt) {
+  absl::flat_hash_set<std::string> marks;
+  for (size_t at = prompt.find(kMark); at != prompt.npos; at = prompt.find(kMark, at + 1)) {
+    const size_t digits = std::min(at + kMark.size() + 4, prompt.size());
+    const size_t end = prompt.find_first_not_of("0123456789x", digits);
+    if (end != prompt.npos) marks.emplace(prompt.substr(at, end + kMarkEnd.size() - at));
+  }
+  return marks;
+}
+
+// An error for a part that is missing and matters, a line in the log for one that does not.
+absl::Status judge(const std::string& field, const std::string& what, bool matters) {
+  absl::Status status = invalid_argument(
+      "{}: the model's chat template leaves {} out of this conversation", field, what);
+  if (matters) return status;
+  log_loss(message_of(status));
+  return absl::OkStatus();
+}
+
+absl::Status judge_message(const v1::ChatMessages& chat, int index, bool is_last_turn,
+                           bool is_question_last, const absl::flat_hash_set<std::string>& marks) {
+  const v1::ChatMessage& message = chat.messages(index);
+  const std::string field = fmt::format("chat.messages[{}]", index);
+  const bool is_instruction = message.role() == "system" || message.role() == "developer";
+  const bool is_answer = message.role() == "assistant";
+  if (!is_answer && !message.content().empty() && !marks.contains(text_mark(index))) {
+    RETURN_IF_ERROR(judge(field + ".content",
+                          fmt::format("the text of the role {}", printable(message.role())),
+                          is_instruction ? is_question_last : is_last_turn));
+  }
+  for (int call = 0; call < message.tool_calls_size(); ++call) {
+    if (marks.contains(call_mark(index, call))) continue;
+    RETURN_IF_ERROR(judge(fmt::format("{}.tool_calls[{}]", field, call), "the call", is_last_turn));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void log_loss(const std::string& line) {
+  static LogLimit limit{std::chrono::seconds(1)};
+  if (const int64_t lines = limit.count(); lines > 0) {
+    spdlog::warn("{}{}", line, lines > 1 ? fmt::format(" (and {} more)", lines - 1) : "");
+  }
+}
+
+absl::Status check_losses(const v1::ChatMessages& chat, const ChatRequest& request,
+                          const TemplateTraits& traits, std::string_view prompt,
+                          RenderChat render) {
+  if (!traits.asked || chat.messages().empty()) return absl::OkStatus();
+  const bool with_tools = traits.tools == Fate::kShown;
+  if (has_all(chat, request, with_tools, prompt)) return absl::OkStatus();
+  const absl::StatusOr<std::string> other = render(marked(chat, request.tools));
+  if (!other.ok()) return absl::OkStatus();
+  const absl::flat_hash_set<std::string> marks = marks_in(*other);
+
+  const int count = chat.messages_size();
+  int last_question = count - 1;
+  while (last_question >= 0 && chat.messages(last_question).role() != "user") --last_question;
+  const bool is_question_last = last_question == count - 1;
+  for (int i = 0; with_tools && i < chat.tools_size(); ++i) {
+    if (marks.contains(tool_mark(i))) continue;
+    RETURN_IF_ERROR(judge(fmt::format("chat.tools[{}]", i), "the tool", is_question_last));
+  }
+  for (int i = 0; i < count; ++i) {
+    RETURN_IF_ERROR(judge_message(chat, i, i >= last_question, is_question_last, marks));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace lockstep
