@@ -32,14 +32,14 @@ std::string note_of(const ChatTemplate& chat_template) {
     return "the chat template does not show every turn of a plain conversation: what else it "
            "leaves out of requests is not looked for";
   }
-  if (traits.calls == traits.tools) return "";
-  if (traits.tools == Fate::kLeftOut) {
+  const bool shows_calls = traits.calls == Fate::kShown;
+  if (traits.tools == Fate::kLeftOut && shows_calls) {
     return "the chat template shows calls of tools, but no tools: those of a request are not in "
            "its prompt";
   }
-  if (traits.calls != Fate::kLeftOut) return "";
-  return "the chat template shows tools, but no calls of them: a request that brings calls of "
-         "earlier turns is refused";
+  if (traits.tools != Fate::kShown || shows_calls) return "";
+  return "the chat template shows tools, but no calls of them: those of earlier turns are written "
+         "as JSON into the text";
 }
 
 }  // namespace

@@ -86,32 +86,42 @@ std::optional<OrderedJson> object_of(const std::string& arguments) {
 
 class Writer {
  public:
-  Writer(const Messages& messages, const TemplateTraits& traits)
-      : messages_(messages), traits_(traits), conversation_(messages, traits) {}
+  Writer(const v1::ChatMessages& chat, const TemplateTraits& traits)
+      : messages_(chat.messages()),
+        continues_(chat.continue_final_message()),
+        calls_as_text_(traits.asked && traits.calls != Fate::kShown),
+        traits_(traits),
+        conversation_(chat.messages(), traits) {}
 
   absl::StatusOr<OrderedJson> write() {
     const int first = conversation_.instructions_at_start();
     for (int i = 0; i < messages_.size(); ++i) RETURN_IF_ERROR(check(i));
-    const bool joins = first > 1 && !traits_.several_instructions;
-    if (joins) add_joined(first);
-    for (int i = joins ? first : 0; i < messages_.size();) i = add(i);
+    if (traits_.instructions_need_question) question_ = question_that_is_not_last();
+    const bool moves = first > 0 && question_ >= 0;
+    const bool joins = !moves && first > 1 && !traits_.several_instructions;
+    if (joins) add_joined();
+    for (int i = moves || joins ? first : 0; i < messages_.size();) i = add(i);
     return std::move(written_);
   }
 
  private:
+  // The last message of a user, where others follow it; else -1.
+  int question_that_is_not_last() const {
+    int index = messages_.size() - 1;
+    while (index >= 0 && messages_[index].role() != "user") --index;
+    return index + 1 < messages_.size() ? index : -1;
+  }
+
   absl::Status check(int index) const {
     const v1::ChatMessage& message = messages_[index];
     const std::string name = fmt::format("chat.messages[{}]", index);
-    if (!message.content().empty() && conversation_.fate_of_role(index) == Fate::kLeftOut) {
+    const bool is_moved = calls_as_text_ && message.role() == "tool";
+    if (!is_moved && !message.content().empty() &&
+        conversation_.fate_of_role(index) == Fate::kLeftOut) {
       return role_left_out(name, index);
     }
     const int calls = message.tool_calls_size();
-    if (calls == 0) return absl::OkStatus();
-    if (traits_.calls == Fate::kLeftOut) {
-      return invalid_argument("{}.tool_calls: the model's chat template shows no calls of tools",
-                              name);
-    }
-    if (calls > 1 && traits_.several_calls == Pairing::kOneOnly) {
+    if (calls > 1 && !calls_as_text_ && traits_.several_calls == Pairing::kOneOnly) {
       return invalid_argument(
           "{}.tool_calls: the model's chat template shows one call alone, found {}", name, calls);
     }
@@ -131,22 +141,32 @@ class Writer {
                                   : "");
   }
 
-  OrderedJson content_of(const std::string& text, bool in_parts) const {
+  OrderedJson content_of(const std::string& text, bool in_parts, bool is_open = false) const {
     if (!in_parts) return text;
     OrderedJson parts = OrderedJson::array();
-    if (!text.empty()) parts.push_back({{"type", "text"}, {"text", text}});
+    if (!text.empty() || is_open) parts.push_back({{"type", "text"}, {"text", text}});
     return parts;
   }
 
-  // The instructions at the start as one message, of the first one's role.
-  void add_joined(int count) {
+  static void append_text(const std::string& more, const char* between, std::string* text) {
+    if (!text->empty() && !more.empty()) *text += between;
+    *text += more;
+  }
+
+  // The texts of the instructions at the start.
+  std::string joined_instructions() const {
     std::string text;
-    for (int i = 0; i < count; ++i) {
-      if (!text.empty() && !messages_[i].content().empty()) text += "\n\n";
-      text += messages_[i].content();
+    for (int i = 0; i < conversation_.instructions_at_start(); ++i) {
+      append_text(messages_[i].content(), "\n\n", &text);
     }
-    written_.push_back({{"role", best_role(messages_[0], conversation_.place_of(0), traits_).name},
-                        {"content", content_of(text, traits_.instructions_in_parts)}});
+    return text;
+  }
+
+  // The instructions at the start as one message, of the first one's role.
+  void add_joined() {
+    written_.push_back(
+        {{"role", best_role(messages_[0], conversation_.place_of(0), traits_).name},
+         {"content", content_of(joined_instructions(), traits_.instructions_in_parts)}});
   }
 
   // All of a message but its calls.
@@ -160,7 +180,11 @@ class Writer {
     } else if (role == "tool") {
       parts = traits_.results_in_parts;
     }
-    OrderedJson json = {{"role", role}, {"content", content_of(message.content(), parts)}};
+    std::string text;
+    if (index == question_) text = joined_instructions();
+    append_text(message.content(), "\n\n", &text);
+    const bool is_open = continues_ && index + 1 == messages_.size();
+    OrderedJson json = {{"role", role}, {"content", content_of(text, parts, is_open)}};
     if (message.has_name()) json["name"] = message.name();
     if (message.has_tool_call_id()) json["tool_call_id"] = message.tool_call_id();
     if (message.has_reasoning_content()) json["reasoning_content"] = message.reasoning_content();
@@ -201,6 +225,9 @@ class Writer {
   // A message, and the results of its calls where these are taken apart. Returns the next index.
   int add(int index) {
     const v1::ChatMessage& message = messages_[index];
+    if (calls_as_text_ && (message.tool_calls_size() > 0 || message.role() == "tool")) {
+      return message.role() == "tool" ? add_results_as_text(index) : add_calls_as_text(index);
+    }
     OrderedJson json = plain(index);
     const int calls = message.tool_calls_size();
     if (calls == 0) {
@@ -225,7 +252,53 @@ class Writer {
     return add_one_by_one(std::move(json), index);
   }
 
-  // Each call before its result, which has its id or, without ids, its number.
+  // For a template that shows no calls: a line of JSON for each, after the message's text.
+  int add_calls_as_text(int index) {
+    const v1::ChatMessage& message = messages_[index];
+    std::string text = message.content();
+    for (const v1::ToolCall& call : message.tool_calls()) {
+      const std::optional<OrderedJson> object = object_of(call.arguments());
+      const OrderedJson json = {{"name", call.name()},
+                                {"arguments", object.value_or(OrderedJson(call.arguments()))}};
+      append_text(json.dump(), "\n", &text);
+    }
+    log_loss(
+        fmt::format("chat.messages[{}].tool_calls: written as text, as the model's chat template "
+                    "shows no calls",
+                    index));
+    OrderedJson json = plain(index);
+    json["content"] = content_of(text, traits_.turns_in_parts);
+    written_.push_back(std::move(json));
+    return index + 1;
+  }
+
+  // The results of calls that are text: as they are, or as one message of the user where the
+  // template does not take their role. Returns the next index.
+  int add_results_as_text(int index) {
+    if (traits_.results == Fate::kShown) {
+      written_.push_back(plain(index));
+      return index + 1;
+    }
+    std::string text;
+    for (; index < messages_.size() && messages_[index].role() == "tool"; ++index) {
+      OrderedJson json = OrderedJson::object();
+      if (messages_[index].has_name()) json["name"] = messages_[index].name();
+      json["result"] = messages_[index].content();
+      append_text(json.dump(), "\n", &text);
+    }
+    written_.push_back({{"role", "user"}, {"content", content_of(text, traits_.turns_in_parts)}});
+    return index;
+  }
+
+  static bool is_last_of_its_id(const v1::ChatMessage& message, int number) {
+    for (int later = number + 1; later < message.tool_calls_size(); ++later) {
+      if (message.tool_calls(later).id() == message.tool_calls(number).id()) return false;
+    }
+    return true;
+  }
+
+  // Each call before its results, which have its id or, without ids, its number. Of several calls
+  // of one id each has one result, the last has all others.
   int add_one_by_one(OrderedJson json, int index) {
     const v1::ChatMessage& message = messages_[index];
     int end = index + 1;
@@ -234,6 +307,7 @@ class Writer {
     for (int number = 0; number < message.tool_calls_size(); ++number) {
       add_calls(std::move(json), index, number, number + 1);
       json = {{"role", message.role()}, {"content", content_of({}, traits_.turns_in_parts)}};
+      const bool is_last = is_last_of_its_id(message, number);
       for (int i = index + 1; i < end; ++i) {
         const std::string& id = messages_[i].tool_call_id();
         const bool answers =
@@ -241,6 +315,7 @@ class Writer {
         if (!answers || added[i - index - 1]) continue;
         added[i - index - 1] = true;
         written_.push_back(plain(i));
+        if (!is_last) break;
       }
     }
     for (int i = index + 1; i < end; ++i) {
@@ -250,6 +325,9 @@ class Writer {
   }
 
   const Messages& messages_;
+  const bool continues_;      // With the last message.
+  const bool calls_as_text_;  // The template shows none.
+  int question_ = -1;         // The message that the instructions are moved into.
   const TemplateTraits& traits_;
   const Conversation conversation_;
   OrderedJson written_ = OrderedJson::array();
@@ -259,7 +337,7 @@ class Writer {
 
 absl::StatusOr<OrderedJson> to_template_messages(const v1::ChatMessages& chat,
                                                  const TemplateTraits& traits) {
-  return Writer(chat.messages(), traits).write();
+  return Writer(chat, traits).write();
 }
 
 absl::Status check_shown(const v1::ChatMessages& chat, const TemplateTraits& traits) {
@@ -281,11 +359,9 @@ std::string refused_field(const v1::ChatMessages& chat, const TemplateTraits& tr
   if (chat.documents_size() > 0 && traits.documents == Fate::kRefused) return "chat.documents";
   const Conversation conversation(chat.messages(), traits);
   for (int i = 0; i < chat.messages_size(); ++i) {
-    if (conversation.fate_of_role(i) == Fate::kRefused) {
+    const bool is_text = chat.messages(i).role() == "tool" && traits.calls != Fate::kShown;
+    if (!is_text && conversation.fate_of_role(i) == Fate::kRefused) {
       return fmt::format("chat.messages[{}].role", i);
-    }
-    if (chat.messages(i).tool_calls_size() > 0 && traits.calls == Fate::kRefused) {
-      return fmt::format("chat.messages[{}].tool_calls", i);
     }
   }
   return "chat";

@@ -13,8 +13,10 @@
 namespace lockstep {
 
 // A developer's message becomes a system's where the template does not know the role; instructions
-// at the start become one where it shows no second one; a message's text and calls, or its calls,
-// follow one another where it does not show them together. Earlier arguments that are no JSON
+// at the start become one where it shows no second one, and go into the last user's message where
+// it shows them with that alone, and other messages follow it; a message's text and calls, or its
+// calls, follow one another where it does not show them together; calls become text where it shows
+// none. Earlier arguments that are no JSON
 // object are passed as their text, or as {} with a line in the log. kInvalidArgument names the
 // field that the template leaves out. The limits have to be checked before.
 absl::StatusOr<OrderedJson> to_template_messages(const v1::ChatMessages& chat,

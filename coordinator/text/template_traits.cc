@@ -164,6 +164,9 @@ class Questions {
     const OrderedJson second = turn("system", kSecond, parts);
     traits_.later_instruction_replaces =
         fate_of({system, user(), assistant(), second, user(kNext)}, {kSystem}) == Fate::kLeftOut;
+    traits_.instructions_need_question =
+        traits_.system[static_cast<size_t>(Place::kFirst)] == Fate::kShown &&
+        fate_of({system, user(), assistant()}, {kSystem}) == Fate::kLeftOut;
   }
 
   void ask_tools_and_documents() {

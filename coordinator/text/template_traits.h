@@ -43,6 +43,7 @@ struct TemplateTraits {
   std::array<Fate, 3> developer = {};
   bool several_instructions = true;         // Two at the start are both shown.
   bool later_instruction_replaces = false;  // Those before it are then left out.
+  bool instructions_need_question = false;  // They are shown where the user's text is the last.
   Fate other_roles = Fate::kShown;  // One that no template knows, and so any that it does not name.
   absl::flat_hash_set<std::string> names;  // Words in quotes: roles that it names are among them.
 

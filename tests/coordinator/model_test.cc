@@ -95,6 +95,24 @@ TEST_F(ModelTest, ATagOfTheTemplateThatIsNoTokenIsAWarning) {
                                               HasSubstr("a prompt with <|a|> or a later one")));
 }
 
+TEST_F(ModelTest, ATemplateOfToolsOrCallsAloneIsAWarning) {
+  const std::string turns =
+      "{% for m in messages %}{% if m.role == 'tool' and refuses %}{{ raise_exception('no') }}"
+      "{% endif %}{{ m.content }}";
+  const std::string end = "{% endfor %}";
+  const std::string tools = "{{ tools|tojson }}";
+  write("chat_template.jinja", turns + end);
+  EXPECT_THAT(open()->warnings(), IsEmpty());
+  write("chat_template.jinja", "{% set refuses = true %}" + turns + end);
+  EXPECT_THAT(open()->warnings(), IsEmpty());
+  write("chat_template.jinja", turns + "{{ m.tool_calls }}" + end);
+  EXPECT_THAT(open()->warnings(), ElementsAre(HasSubstr("shows calls of tools, but no tools")));
+  for (const char* refuses : {"", "{% set refuses = true %}"}) {
+    write("chat_template.jinja", refuses + turns + end + tools);
+    EXPECT_THAT(open()->warnings(), ElementsAre(HasSubstr("shows tools, but no calls of them")));
+  }
+}
+
 TEST_F(ModelTest, AForeignTokenizerIsNamedWhereOneIsMissing) {
   fs::remove(folder_.path() / "tokenizer.json");
   write("tokenizer.model", "");

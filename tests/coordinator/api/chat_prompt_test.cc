@@ -77,6 +77,20 @@ TEST(ChatPromptTest, AnAnswerBeginsUnlessTheLastMessageGoesOn) {
   EXPECT_FALSE(to_chat_request(chat, {})->add_generation_prompt);
 }
 
+TEST(ChatPromptTest, AnEmptyMessageGoesOnUnderATemplateOfParts) {
+  const auto model = model_with(
+      "{% for m in messages %}<{{ m.role }}>{% for p in m.content %}{{ p.text }}{% endfor %}</>"
+      "{% endfor %}");
+  v1::ChatMessages chat;
+  add(&chat, "user", "Hi");
+  add(&chat, "assistant", "");
+  EXPECT_EQ(render_chat(chat, *model)->bytes, "<user>Hi</><assistant></>");
+  chat.set_continue_final_message(true);
+  const auto text = render_chat(chat, *model);
+  ASSERT_TRUE(text.ok()) << text.status();
+  EXPECT_EQ(text->bytes, "<user>Hi</><assistant>");
+}
+
 TEST(ChatPromptTest, WhatHasToBeJsonIsRefusedByItsName) {
   v1::ChatMessages chat;
   add(&chat, "user", "Hi");
@@ -135,20 +149,6 @@ TEST(ChatPromptTest, APromptThatCannotFitIsRefusedBeforeItIsTokenized) {
   EXPECT_TRUE(is_too_long(status));
 }
 
-TEST(ChatPromptTest, AModelWithoutATemplateSaysHowToGiveItOne) {
-  const TempFolder folder;
-  for (const char* name : {"config.json", "generation_config.json", "tokenizer.json",
-                           "tokenizer_config.json", "model.safetensors"}) {
-    std::filesystem::create_symlink(std::filesystem::path(LOCKSTEP_SOURCE_DIR) / "demo" / name,
-                                    folder.path() / name);
-  }
-  const auto model = Model::open({.path = folder.path()});
-  ASSERT_TRUE(model.ok()) << model.status();
-  v1::GenerateRequest message;
-  add(message.mutable_chat(), "user", "Hi");
-  const absl::Status status = to_request(message, **model).status();
-  expect_refused(status, "chat: the model has no chat template (chat_template.jinja, ");
-  expect_refused(status, "give it one with --chat-template FILE, or one that is known by name");
 TEST(ChatPromptTest, ATokenBeyondTheEmbeddingIsRefusedWhereAPromptHasIt) {
   const TempFolder folder;
   for (const char* name : {"config.json", "tokenizer.json", "model.safetensors"}) {
@@ -169,6 +169,20 @@ TEST(ChatPromptTest, ATokenBeyondTheEmbeddingIsRefusedWhereAPromptHasIt) {
   expect_refused(to_request(message, **model).status(), "chat: the token <|pad|> has the id ");
 }
 
+TEST(ChatPromptTest, AModelWithoutATemplateSaysHowToGiveItOne) {
+  const TempFolder folder;
+  for (const char* name : {"config.json", "generation_config.json", "tokenizer.json",
+                           "tokenizer_config.json", "model.safetensors"}) {
+    std::filesystem::create_symlink(std::filesystem::path(LOCKSTEP_SOURCE_DIR) / "demo" / name,
+                                    folder.path() / name);
+  }
+  const auto model = Model::open({.path = folder.path()});
+  ASSERT_TRUE(model.ok()) << model.status();
+  v1::GenerateRequest message;
+  add(message.mutable_chat(), "user", "Hi");
+  const absl::Status status = to_request(message, **model).status();
+  expect_refused(status, "chat: the model has no chat template (chat_template.jinja, ");
+  expect_refused(status, "give it one with --chat-template FILE, or one that is known by name");
   EXPECT_EQ(message_of(status).find(folder.path().string()), std::string::npos) << status;
   const auto named = Model::open({.path = folder.path(), .chat_template = "chatml"});
   ASSERT_TRUE(named.ok()) << named.status();

@@ -26,6 +26,9 @@ constexpr char kThreeRoles[] =
 constexpr char kSystemFirst[] =
     "{{ messages[0].content }}{% for m in messages if m.role == 'user' or m.role == 'assistant' %}"
     "<{{ m.role }}>{{ m.content }}{% endfor %}";
+constexpr char kCallsAlone[] =
+    "{% for m in messages if m.role in ['user', 'assistant'] %}<{{ m.role }}>{{ m.content }}"
+    "{% for c in m.tool_calls %}<call>{{ c.function|tojson }}{% endfor %}{% endfor %}";
 constexpr char kAlternating[] =
     "{% for m in messages %}{% if (m.role == 'user') != (loop.index0 % 2 == 0) %}"
     "{{ raise_exception('Roles must alternate.') }}{% endif %}<{{ m.role }}>{{ m.content }}"
@@ -118,15 +121,10 @@ std::vector<LeftOut> left_out() {
   return {
       {"tools", kEveryTurn, {{"tools", {kTool}}}, "tools", "shows none"},
       {"documents", kEveryTurn, {{"documents", {{{"text", "a"}}}}}, "documents", "shows none"},
-      {"a call",
-       kEveryTurn,
-       {{"messages", {kQuestion, kCall, kResult}}},
-       "messages[1].tool_calls",
-       "shows no calls"},
       {"a result",
-       kSystemFirst,
-       {{"messages", {kQuestion, kResult, kQuestion}}},
-       "messages[1].role",
+       kCallsAlone,
+       {{"messages", {kQuestion, kCall, kResult}}},
+       "messages[2].role",
        "leaves out messages of the role tool"},
       {"a system's text",
        kThreeRoles,
@@ -166,6 +164,8 @@ TEST(ConversationsTest, WhatTheTemplateLeavesOutIsRefusedByItsName) {
                    each.param, nullptr, each.text);
     }
   }
+}
+
 // Templates that leave out in some conversations what they show in the usual ones.
 TEST(ConversationsTest, WhatIsLeftOutOfOneConversationIsRefusedByItsName) {
   const std::string turns =
@@ -230,8 +230,6 @@ TEST(ConversationsTest, WhatATemplateShowsInAnotherFormIsNoLoss) {
   }
 }
 
-}
-
 TEST(ConversationsTest, WhatSaysNothingIsNoLoss) {
   const OrderedJson unknown_name = {{"role", "user"}, {"name", "Ann"}, {"content", "Hi"}};
   OrderedJson thinking = kAnswer;
@@ -283,23 +281,6 @@ TEST(ConversationsTest, ResponsesTakeInstructionsDevelopersAndBrokenCalls) {
   EXPECT_EQ(prompt->bytes, "<system>Be brief.\n\nRhyme.<user>Where?<assistant>Hm.<call><tool>a\nb");
 }
 
-TEST(ConversationsTest, PicturesAndSoundsAreRefusedInAnyContent) {
-  ApiServer server;
-  for (const char* type : {"image_url", "input_image", "input_audio", "file"}) {
-    const OrderedJson content = OrderedJson::array({{{"type", type}}});
-    expect_error(
-        server.post("/v1/chat/completions",
-                    OrderedJson{{"messages", {{{"role", "tool"}, {"content", content}}}}}.dump()),
-        400, "messages[0].content[0].type", nullptr, "reads no images");
-    expect_error(
-        server.post("/v1/responses",
-                    OrderedJson{{"input", {{{"role", "user"}, {"content", content}}}}}.dump()),
-        400, "input[0].content[0].type", nullptr, "reads no images");
-  }
-}
-
-}  // namespace
-}  // namespace lockstep::openai
 TEST(ConversationsTest, AFormerFunctionCallIsReadAndItsErrorsAreNamed) {
   v1::ChatMessages chat;
   const OrderedJson answer = {{"role", "assistant"}, {"content", "Hi"}, {"function_call", nullptr}};
@@ -318,3 +299,20 @@ TEST(ConversationsTest, AFormerFunctionCallIsReadAndItsErrorsAreNamed) {
   }
 }
 
+TEST(ConversationsTest, PicturesAndSoundsAreRefusedInAnyContent) {
+  ApiServer server;
+  for (const char* type : {"image_url", "input_image", "input_audio", "file"}) {
+    const OrderedJson content = OrderedJson::array({{{"type", type}}});
+    expect_error(
+        server.post("/v1/chat/completions",
+                    OrderedJson{{"messages", {{{"role", "tool"}, {"content", content}}}}}.dump()),
+        400, "messages[0].content[0].type", nullptr, "reads no images");
+    expect_error(
+        server.post("/v1/responses",
+                    OrderedJson{{"input", {{{"role", "user"}, {"content", content}}}}}.dump()),
+        400, "input[0].content[0].type", nullptr, "reads no images");
+  }
+}
+
+}  // namespace
+}  // namespace lockstep::openai
