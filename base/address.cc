@@ -5,8 +5,11 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
+#include "absl/strings/str_replace.h"
 #include "base/status.h"
 
 namespace lockstep {
@@ -79,5 +82,31 @@ bool is_any_host(const std::string& host) {
 std::string local_address(int socket) { return address_by(getsockname, socket); }
 
 std::string peer_address(int socket) { return address_by(getpeername, socket); }
+
+bool is_on_loopback(int socket) {
+  const std::string address = local_address(socket);
+  if (address.empty()) return true;
+  const absl::StatusOr<HostAndPort> parts = split_address(address);
+  return parts.ok() && is_loopback_host(parts->host);
+}
+
+std::string address_of_grpc_peer(const std::string& peer) {
+  if (!peer.starts_with("ipv4:") && !peer.starts_with("ipv6:")) return peer;
+  const std::string address = peer.substr(peer.find(':') + 1);
+  return absl::StrReplaceAll(address, {{"%5B", "["}, {"%5D", "]"}, {"%25", "%"}});
+}
+
+std::string network_of(const std::string& address) {
+  const size_t colon = address.rfind(':');
+  if (colon == std::string::npos) return address;
+  std::string host = address.substr(0, colon);
+  in6_addr six{};
+  if (inet_pton(AF_INET, host.c_str(), &six) == 1) return host;
+  if (!host.starts_with('[') || !host.ends_with(']')) return address;
+  host = host.substr(1, std::min(host.find('%'), host.size() - 1) - 1);
+  if (inet_pton(AF_INET6, host.c_str(), &six) != 1) return address;
+  std::fill(std::begin(six.s6_addr) + 8, std::end(six.s6_addr), 0);
+  return host_of(AF_INET6, &six);
+}
 
 }  // namespace lockstep

@@ -7,7 +7,7 @@
 
 #include <utility>
 
-#include "absl/strings/str_replace.h"
+#include "base/address.h"
 #include "base/check.h"
 #include "base/last_good_tls.h"
 #include "base/status.h"
@@ -111,11 +111,7 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::start(grpc::ServerBuilde
   return server;
 }
 
-// In a URI's spelling: "ipv6:%5B::1%5D:40123".
-void GrpcServer::keep(const std::string& peer) {
-  const std::string address = peer.substr(peer.find(':') + 1);
-  listener_->keep(absl::StrReplaceAll(address, {{"%5B", "["}, {"%5D", "]"}, {"%25", "%"}}));
-}
+void GrpcServer::keep(const std::string& peer) { listener_->keep(address_of_grpc_peer(peer)); }
 
 void GrpcServer::shutdown(std::chrono::milliseconds patience) {
   stopped_ = true;

@@ -10,6 +10,7 @@
 
 #include "base/cpu.h"
 #include "base/descriptors.h"
+#include "base/out_of_memory.h"
 #include "base/status.h"
 #include "base/version.h"
 #include "tools/commands/command.h"
@@ -49,6 +50,7 @@ absl::Status run(const lockstep::Command& command, lockstep::Interrupt& interrup
     errno = 0;
     if (!status.ok() || (std::fflush(stdout) == 0 && std::ferror(stdout) == 0)) return status;
   } catch (const std::system_error& error) {  // fmt::print's, of a stream that takes no more.
+    if (error.code() == std::errc::resource_unavailable_try_again) throw;  // std::thread's.
     errno = error.code().value();
   }
   return absl::InternalError(
@@ -60,6 +62,7 @@ absl::Status run(const lockstep::Command& command, lockstep::Interrupt& interrup
 
 int main(int argc, char** argv) {
   using namespace lockstep;
+  explain_ends_of_memory();
   raise_descriptor_limit();
   limit_grpc_log();
   CLI::App app(kAbout, "lockstep");

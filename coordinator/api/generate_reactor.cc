@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <chrono>
 
+#include "base/address.h"
 #include "base/clock.h"
+#include "base/out_of_memory.h"
 #include "base/status.h"
 #include "coordinator/api/generate_request.h"
 #include "coordinator/api/traceparent.h"
@@ -49,12 +51,13 @@ absl::Status GenerateReactor::hand_over(TaskPool* pool, const grpc::ByteBuffer& 
 
 void GenerateReactor::start(grpc::ByteBuffer body) {
   if (context_->IsCancelled()) return Finish(grpc::Status::CANCELLED);
-  const absl::Status submitted = submit(&body);
+  const absl::Status submitted = within_memory([&] { return submit(&body); });
   if (!submitted.ok()) refuse(submitted);
 }
 
 void GenerateReactor::refuse(const absl::Status& status) {
-  log_refused(caller_.client.empty() ? context_->peer() : caller_.client, kGenerateMethod,
+  const bool is_known = !caller_.client.empty();
+  log_refused(is_known ? caller_.client : address_of_grpc_peer(context_->peer()), kGenerateMethod,
               traceparent_in(*context_), status);
   caller_.end_pass();
   Finish(to_grpc(status));

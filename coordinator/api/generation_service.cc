@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "base/out_of_memory.h"
 #include "base/status.h"
 #include "base/version.h"
 #include "coordinator/api/generate_reactor.h"
@@ -86,11 +87,14 @@ grpc::ServerUnaryReactor* answer_on_pool(
   }
   const auto run = [=, caller = *caller, bytes = body, answer = std::move(answer)]() mutable {
     if (context->IsCancelled()) return reactor->Finish(grpc::Status::CANCELLED);
-    Request request;
-    Response message;
-    absl::Status status = parse(&bytes, &request);
-    if (status.ok()) status = answer(request, &message);
-    if (status.ok()) *response = serialize(message);
+    const absl::Status status = within_memory([&]() -> absl::Status {
+      Request request;
+      Response message;
+      RETURN_IF_ERROR(parse(&bytes, &request));
+      RETURN_IF_ERROR(answer(request, &message));
+      *response = serialize(message);
+      return absl::OkStatus();
+    });
     caller.end_pass();
     reactor->Finish(to_grpc(status));
   };

@@ -5,6 +5,7 @@
 #include <grpcpp/support/proto_buffer_reader.h>
 #include <spdlog/spdlog.h>
 
+#include "base/address.h"
 #include "base/status.h"
 #include "coordinator/api/limits.h"
 
@@ -16,7 +17,7 @@ grpc::Status to_grpc(const absl::Status& status) {
 
 absl::StatusOr<Caller> admit(const ApiKeys* keys, const grpc::CallbackServerContext& context,
                              bool counts) {
-  if (keys == nullptr) return Caller{.client = context.peer()};
+  if (keys == nullptr) return Caller{.client = address_of_grpc_peer(context.peer())};
   const auto found = context.client_metadata().find("authorization");
   const bool given = found != context.client_metadata().end();
   ASSIGN_OR_RETURN(std::unique_ptr<ApiKeys::KeyPass> pass,

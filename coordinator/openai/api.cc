@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/clock.h"
+#include "base/out_of_memory.h"
 #include "base/status.h"
 #include "coordinator/api/chat_prompt.h"
 #include "coordinator/openai/api_request.h"
@@ -102,8 +103,13 @@ absl::StatusOr<OrderedJson> detokenize(const ServedModel& served, const std::str
 using Answer = absl::StatusOr<OrderedJson> (*)(const ServedModel& served, const std::string& text);
 void answer_on_pool(ApiContext* context, const ExchangePtr& exchange, Answer answer) {
   const auto run = [context, exchange, answer] {
-    const absl::StatusOr<OrderedJson> json = answer(context->served, exchange->request().body);
-    exchange->respond(json.ok() ? http::json_response(*json) : error_response(json.status()));
+    http::Response response;
+    const absl::Status status = within_memory([&]() -> absl::Status {
+      ASSIGN_OR_RETURN(const OrderedJson json, answer(context->served, exchange->request().body));
+      response = http::json_response(json);
+      return absl::OkStatus();
+    });
+    exchange->respond(status.ok() ? std::move(response) : error_response(status));
   };
   const http::Request& request = exchange->request();
   const absl::Status accepted =

@@ -2,10 +2,10 @@
 #include "coordinator/openai/generation.h"
 
 #include <algorithm>
-#include <charconv>
 
 #include "absl/strings/match.h"
 #include "base/clock.h"
+#include "base/out_of_memory.h"
 #include "base/status.h"
 #include "coordinator/admission.h"
 #include "coordinator/api/generate_request.h"
@@ -13,6 +13,7 @@
 #include "coordinator/openai/error.h"
 #include "coordinator/openai/event_source.h"
 #include "coordinator/openai/response_writer.h"
+#include "coordinator/openai/values.h"
 #include "coordinator/request_log.h"
 #include "proto/handshake.h"
 
@@ -59,21 +60,6 @@ void show(std::string_view tag, const Tokenizer& tokenizer, Request* request) {
   if (id.has_value() && tokenizer.is_special(*id)) request->shown_special_ids.push_back(*id);
 }
 
-// What the client gives the request from now on, in milliseconds; 0: all the time.
-constexpr char kTimeout[] = "X-Request-Timeout-Ms";
-constexpr int64_t kMaxTimeoutMs = 86'400'000;
-
-absl::StatusOr<int64_t> timeout_of(const http::Request& request) {
-  const std::string_view text = request.header(kTimeout);
-  if (text.empty()) return 0;
-  int64_t ms = 0;
-  const char* end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, ms);
-  if (error == std::errc() && stop == end && 1 <= ms && ms <= kMaxTimeoutMs) return ms;
-  return invalid_argument("{}: want 1 to {} milliseconds, found {}", kTimeout, kMaxTimeoutMs,
-                          printable(text));
-}
-
 // Of several headers none counts.
 std::string traceparent_of(const http::Request& request) {
   const auto is_it = [](const auto& header) {
@@ -102,7 +88,7 @@ bool has_begun(const std::vector<StreamEvent>& events, bool closed, const absl::
 void Generation::begin(Endpoint endpoint, ApiContext* context,
                        const std::shared_ptr<http::Exchange>& exchange) {
   const http::Request& request = exchange->request();
-  const absl::StatusOr<int64_t> timeout_ms = timeout_of(request);
+  const absl::StatusOr<int64_t> timeout_ms = timeout_of(request.header(kTimeoutHeader));
   if (!timeout_ms.ok()) return refuse(*exchange, timeout_ms.status());
   absl::Status accepted = context->served.engine->accepting(exchange->client());
   if (accepted.ok()) {
@@ -131,35 +117,33 @@ void Generation::start() {
     MutexLock lock(&mutex_);
     if (gone_) return;
   }
-  if (const absl::Status status = check_deadline(); !status.ok()) {
-    return refuse(*exchange_, status);
-  }
-  absl::StatusOr<ApiRequest> request =
-      parse_request(endpoint_, exchange_->request().body, *context_->served.model);
-  if (!request.ok()) return refuse(*exchange_, request.status());
-  exchange_->drop_body();
-  context_->unknown_fields += request->unknown_fields;
-  if (request->resumable) {
-    const absl::Status begun = start_kept(*request);
-    if (!begun.ok()) refuse(*exchange_, in_json_words(begun, endpoint_));
-    return;
-  }
   std::vector<std::shared_ptr<Stream>> streams;
-  const absl::Status submitted = submit(*request, &streams);
-  bool gone = false;
+  const absl::Status status = within_memory([&] { return answer(&streams); });
+  if (status.ok()) return;
+  cancel_all(streams);
+  refuse(*exchange_, status);
+}
+
+absl::Status Generation::answer(std::vector<std::shared_ptr<Stream>>* streams) {
+  RETURN_IF_ERROR(check_deadline());
+  ASSIGN_OR_RETURN(const ApiRequest request,
+                   parse_request(endpoint_, exchange_->request().body, *context_->served.model));
+  exchange_->drop_body();
+  context_->unknown_fields += request.unknown_fields;
+  if (request.resumable) return in_json_words(start_kept(request), endpoint_);
+  const absl::Status submitted = submit(request, streams);
+  if (!submitted.ok()) return in_json_words(submitted, endpoint_);
   {
     MutexLock lock(&mutex_);
-    streams_ = streams;
-    gone = gone_;
+    streams_ = *streams;
+    if (gone_) return absl::CancelledError("the client is gone");
   }
-  if (!submitted.ok() || gone) cancel_all(streams);
-  if (!submitted.ok()) return refuse(*exchange_, in_json_words(submitted, endpoint_));
-  if (gone) return;
-  if (request->stream) {
+  if (request.stream) {
     stream_answer();
   } else {
-    gather_answer(*request);
+    gather_answer(request);
   }
+  return absl::OkStatus();
 }
 
 absl::Status Generation::submit(const ApiRequest& request,
@@ -338,9 +322,10 @@ void Generation::gather_answer(const ApiRequest& request) {
 }
 
 // The streams keep their listeners, which keep this object, until they are closed: then it lets go
-// of them.
+// of them. One that fails is the end of all: the others' answers would not be read.
 void Generation::read_stream(size_t prompt) {
   std::vector<std::shared_ptr<Stream>> closed;  // Goes after the lock.
+  bool failed = false;
   absl::Status accepted;
   {
     MutexLock lock(&mutex_);
@@ -350,13 +335,15 @@ void Generation::read_stream(size_t prompt) {
     progress_[prompt].offset += events.size();
     for (const StreamEvent& event : events) answer_->add(event, prompt);
     if (!progress_[prompt].closed) return;
-    if (failure_.ok()) failure_ = streams_[prompt]->status();
-    if (!std::ranges::all_of(progress_, &Progress::closed)) return;
+    failure_ = streams_[prompt]->status();
+    failed = !failure_.ok();
+    if (!failed && !std::ranges::all_of(progress_, &Progress::closed)) return;
     closed = std::exchange(streams_, {});
     if (gone_) return;
     accepted = context_->pool->submit(exchange_->client(), 0,
                                       [self = shared_from_this()] { self->respond(); });
   }
+  if (failed) cancel_all(closed);
   // An answer that was computed is worth a moment of the notifier's thread.
   if (!accepted.ok()) respond();
 }
@@ -370,8 +357,14 @@ void Generation::respond() {
     answer = std::move(answer_);
     failure = failure_;
   }
-  http::Response response =
-      failure.ok() ? http::json_text_response(answer->text()) : error_response(failure);
+  http::Response response;
+  if (failure.ok()) {
+    failure = within_memory([&] {
+      response = http::json_text_response(answer->text());
+      return absl::OkStatus();
+    });
+  }
+  if (!failure.ok()) response = error_response(failure);
   response.headers.emplace_back("X-Request-Id", answer->facts().id);
   exchange_->respond(std::move(response));
 }

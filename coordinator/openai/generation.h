@@ -46,6 +46,8 @@ class Generation : public std::enable_shared_from_this<Generation> {
 
   // On the pool.
   void start() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Adds the streams that it began; an error is the answer, and they are to be cancelled.
+  absl::Status answer(std::vector<std::shared_ptr<Stream>>* streams) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status submit(const ApiRequest& request, std::vector<std::shared_ptr<Stream>>* streams);
   absl::Status start_kept(const ApiRequest& request);
   absl::StatusOr<Request> to_engine(const ApiRequest& request, size_t prompt);

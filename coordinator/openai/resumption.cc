@@ -5,6 +5,7 @@
 #include <optional>
 #include <string_view>
 
+#include "base/out_of_memory.h"
 #include "base/status.h"
 #include "coordinator/http/ascii.h"
 #include "coordinator/http/refusal.h"
@@ -78,11 +79,14 @@ void resume_stream(ApiContext* context, const ExchangePtr& exchange, const std::
   const auto kept = context->served.find_kept(exchange->client(), id);
   if (!kept.ok()) return refuse(*exchange, kept.status());
   const auto begin = [context, exchange, kept = *kept, from = *from] {
-    std::vector<std::unique_ptr<StreamReader>> readers;
-    auto reader = kept->log().open(from);
-    if (!reader.ok()) return refuse(*exchange, reader.status());
-    readers.push_back(*std::move(reader));
-    answer_with_events(exchange, facts_of(*kept, *context->served.model), std::move(readers), from);
+    const absl::Status begun = within_memory([&]() -> absl::Status {
+      std::vector<std::unique_ptr<StreamReader>> readers(1);
+      ASSIGN_OR_RETURN(readers[0], kept->log().open(from));
+      answer_with_events(exchange, facts_of(*kept, *context->served.model), std::move(readers),
+                         from);
+      return absl::OkStatus();
+    });
+    if (!begun.ok()) refuse(*exchange, begun);
   };
   const int64_t events = static_cast<int64_t>(std::min(*from, (*kept)->log().size()));
   const absl::Status accepted =

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "coordinator/openai/values.h"
 
+#include <charconv>
 #include <cmath>
 #include <limits>
 
@@ -22,6 +23,17 @@ std::string shown(const OrderedJson& value) {
 const OrderedJson* member(const OrderedJson& object, const char* name) {
   const auto found = object.find(name);
   return found == object.end() || found->is_null() ? nullptr : &*found;
+}
+
+absl::StatusOr<int64_t> timeout_of(std::string_view header) {
+  constexpr int64_t kMaxMs = 86'400'000;
+  if (header.empty()) return 0;
+  int64_t ms = 0;
+  const char* end = header.data() + header.size();
+  const auto [stop, error] = std::from_chars(header.data(), end, ms);
+  if (error == std::errc() && stop == end && 1 <= ms && ms <= kMaxMs) return ms;
+  return invalid_argument("{}: want 1 to {} milliseconds, found {}", kTimeoutHeader, kMaxMs,
+                          printable(header));
 }
 
 absl::Status refusal(const std::string& field, const std::string& text) {

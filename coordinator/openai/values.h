@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -15,6 +16,9 @@ namespace lockstep::openai {
 
 absl::Status wrong_value(const std::string& field, const std::string& wanted,
                          const OrderedJson& found);
+// The time that a client gives its request, in milliseconds; 0: no header, all the time.
+inline constexpr char kTimeoutHeader[] = "X-Request-Timeout-Ms";
+absl::StatusOr<int64_t> timeout_of(std::string_view header);
 // An error of this field with this text.
 absl::Status refusal(const std::string& field, const std::string& text);
 

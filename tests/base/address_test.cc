@@ -46,6 +46,21 @@ TEST(AddressTest, OnlyNumbersOfTheLoopbackAndLocalhostAreOnLoopback) {
   }
 }
 
+TEST(AddressTest, PeersOfGrpcAreAddresses) {
+  EXPECT_EQ(address_of_grpc_peer("ipv4:10.0.0.2:40123"), "10.0.0.2:40123");
+  EXPECT_EQ(address_of_grpc_peer("ipv6:%5Bfe80::1%25eth0%5D:1"), "[fe80::1%eth0]:1");
+  EXPECT_EQ(address_of_grpc_peer("unix:/tmp/socket"), "unix:/tmp/socket");
+}
+
+TEST(AddressTest, ANetworkIsWhatOneUserHas) {
+  EXPECT_EQ(network_of("10.0.0.2:40123"), "10.0.0.2");
+  EXPECT_EQ(network_of("[2001:db8:1:2:3:4:5:6]:40123"), "2001:db8:1:2::");
+  EXPECT_EQ(network_of("[fe80::1%2]:40123"), "fe80::");
+  for (const char* name : {"alice", "alice@example.com", "local", "unix:", "a:1", "[a]:1", ""}) {
+    EXPECT_EQ(network_of(name), name);
+  }
+}
+
 TEST(AddressTest, WhoCallsAnIpv6SocketByIpv4HasAnIpv4Address) {
   const int listener = socket(AF_INET6, SOCK_STREAM, 0);
   sockaddr_in6 any = {};

@@ -35,6 +35,36 @@ TEST(OpenAiEndsTest, AFullQueueIs429AndADrainingServer503BeforeTheBodyIsRead) {
   EXPECT_EQ(waiting->wait().status, 200);
 }
 
+// The rest of it would be computed in vain.
+TEST(OpenAiEndsTest, ABatchFailsAtOnceAndWholeWhenItLosesAPlaceInTheQueue) {
+  EngineOptions options;
+  options.max_waiting.requests = 4;
+  options.max_running = 1;
+  ApiServer server(options);
+  server.cluster().hold(true);
+  const OrderedJson prompts = {"Once", "Twice", "Three", "Four"};
+  const auto batch = server.send("POST", "/v1/completions",
+                                 with(kStory, {{"prompt", prompts}, {"max_tokens", 900}}).dump());
+  EXPECT_TRUE(becomes_true([&] {
+    const EngineStats stats = server.engine().stats();
+    return stats.running == 1 && stats.waiting == 3;
+  }));
+  Request other;
+  other.prompt_ids = {1, 2, 3};
+  other.max_tokens = 5;
+  other.client = "10.0.0.2:1";
+  const auto fills = server.engine().submit(other);
+  const auto displaces = server.engine().submit(other);
+  ASSERT_TRUE(fills.ok() && displaces.ok()) << displaces.status();
+  expect_error(batch->wait(), 429, nullptr, "rate_limit_exceeded", "make room for others");
+  server.cluster().hold(false);
+  EXPECT_TRUE(becomes_true([&] {
+    const EngineStats stats = server.engine().stats();
+    return stats.running + stats.waiting == 0;
+  }));
+  EXPECT_LT(server.engine().stats().completion_tokens, 900);
+}
+
 TEST(OpenAiEndsTest, AClientThatGoesAwayCancels) {
   ApiServer server;
   for (const bool stream : {false, true}) {
