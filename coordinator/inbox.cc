@@ -98,7 +98,7 @@ absl::StatusOr<std::shared_ptr<Stream>> Inbox::submit(Request request) {
   MutexLock lock(&mutex_);
   RETURN_IF_ERROR(check_open());
   ASSIGN_OR_RETURN(std::vector<std::shared_ptr<Stream>> displaced,
-                   queue_.join(prepared->request().client, load, stream));
+                   queue_.join(prepared->request(), load, stream));
   std::ranges::move(displaced, std::back_inserter(messages_.displaced));
   messages_.submitted.push_back(std::move(submission));
   untaken_choices_ += load.choices;

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+// Shares are a tree: all, networks, clients. Each keeps its members in order of what they have, by
+// each measure.
 #include "coordinator/queue_shares.h"
 
 #include <algorithm>
-#include <utility>
 
+#include "base/address.h"
 #include "base/check.h"
 #include "base/status.h"
 
@@ -11,6 +13,7 @@ namespace lockstep {
 
 // One measure of what waits.
 struct QueueShares::Bound {
+  size_t index;  // In Share::ranks.
   const char* what;
   int64_t QueueLoad::*measure;
   // A request that is larger than the bound is taken while the queue is empty.
@@ -23,83 +26,139 @@ struct QueueShares::Bound {
   }
 };
 
-const QueueShares::Bound QueueShares::kBounds[] = {
-    {"requests", &QueueLoad::requests, /*takes_one=*/false},
-    {"choices", &QueueLoad::choices},
-    {"prompt tokens", &QueueLoad::prompt_tokens},
-    {"bytes", &QueueLoad::bytes},
-};
+const std::array<QueueShares::Bound, QueueShares::kMeasures> QueueShares::kBounds = {{
+    {0, "requests", &QueueLoad::requests, /*takes_one=*/false},
+    {1, "choices", &QueueLoad::choices},
+    {2, "prompt tokens", &QueueLoad::prompt_tokens},
+    {3, "bytes", &QueueLoad::bytes},
+}};
 
-bool QueueShares::can_give(const Bound& bound, int64_t share, int64_t room) const {
-  int64_t given = 0;
-  for (const auto& [name, client] : clients_) {
-    given += std::max<int64_t>(client.load.*bound.measure - share, 0);
-    if (given >= room) return true;
-  }
-  return room <= 0;
+QueueShares::Names QueueShares::names_of(const std::string& client) {
+  return {network_of(client), client};
 }
 
-absl::Status QueueShares::check_bounds(const std::string& client, const QueueLoad& load) const {
-  const auto known = clients_.find(client);
+QueueShares::Share* QueueShares::member(const Share& share, const std::string& name) {
+  const auto found = share.members.find(name);
+  return found == share.members.end() ? nullptr : found->second.get();
+}
+
+bool QueueShares::can_give(const Bound& bound, const Names& names, int64_t more,
+                           int64_t room) const {
+  int64_t given = 0;
+  const Share* share = &root_;
+  for (const std::string& name : names) {
+    const Share* own = member(*share, name);
+    const int64_t wanted = (own == nullptr ? 0 : own->load.*bound.measure) + more;
+    const std::set<Rank>& ranks = share->ranks[bound.index];
+    for (auto at = ranks.rbegin(); at != ranks.rend() && given < room; ++at) {
+      const int64_t has = std::get<0>(*at);
+      if (has <= wanted) break;
+      given += has - wanted;
+    }
+    if (own == nullptr) break;
+    share = own;
+  }
+  return given >= room;
+}
+
+absl::Status QueueShares::check_bounds(const Names& names, const QueueLoad& load) const {
   for (const Bound& bound : kBounds) {
-    const int64_t excess = bound.excess(all_, load, max_);
-    if (excess == 0) continue;
-    const int64_t own = known == clients_.end() ? 0 : known->second.load.*bound.measure;
-    if (can_give(bound, own + load.*bound.measure, excess)) continue;
+    const int64_t excess = bound.excess(all(), load, max_);
+    if (excess == 0 || can_give(bound, names, load.*bound.measure, excess)) continue;
     return resource_exhausted(
         "the queue is full: {} {} wait, this request adds {}, the max is {}; try again later",
-        all_.*bound.measure, bound.what, load.*bound.measure, max_.*bound.measure);
+        all().*bound.measure, bound.what, load.*bound.measure, max_.*bound.measure);
   }
   return absl::OkStatus();
 }
 
 absl::Status QueueShares::check(const std::string& client) const {
-  return check_bounds(client, {.requests = 1});
+  return check_bounds(names_of(client), {.requests = 1});
 }
 
 absl::StatusOr<std::vector<std::shared_ptr<Stream>>> QueueShares::join(
-    const std::string& client, const QueueLoad& load, const std::shared_ptr<Stream>& stream) {
-  RETURN_IF_ERROR(check_bounds(client, load));
+    const Request& request, const QueueLoad& load, const std::shared_ptr<Stream>& stream) {
+  const Names names = names_of(request.client);
+  RETURN_IF_ERROR(check_bounds(names, load));
   std::vector<std::shared_ptr<Stream>> displaced;
   for (const Bound& bound : kBounds) {
-    while (bound.excess(all_, load, max_) > 0) {
-      if (std::shared_ptr<Stream> one = displace(bound)) displaced.push_back(std::move(one));
+    while (bound.excess(all(), load, max_) > 0) {
+      std::shared_ptr<Stream> one = displace(bound, names, load.*bound.measure);
+      if (one != nullptr) displaced.push_back(std::move(one));
     }
   }
   const uint64_t arrival = ++arrivals_;
-  places_[stream.get()] = {client, arrival};
-  Client& own = clients_[client];
-  own.load += load;
-  own.requests[arrival] = {load, stream.get(), stream};
-  all_ += load;
+  Share* share = &root_;
+  for (const std::string& name : names) {
+    std::unique_ptr<Share>& own = share->members[name];
+    if (own == nullptr) {
+      own = std::make_unique<Share>(Share{.parent = share, .name = name, .since = arrival});
+      rank(own.get(), /*ranked=*/true);
+    }
+    share = own.get();
+  }
+  const Order order = {request.priority, arrival};
+  places_[stream.get()] = {share, order};
+  share->requests[order] = {load, stream.get(), stream};
+  change(share, load, {});
   return displaced;
 }
 
-std::shared_ptr<Stream> QueueShares::displace(const Bound& bound) {
-  const auto most = std::ranges::max_element(
-      clients_, {}, [&](const auto& client) { return client.second.load.*bound.measure; });
-  LOCKSTEP_CHECK(most != clients_.end());
-  const Waiting newest = most->second.requests.rbegin()->second;
-  leave(newest.name);
-  return newest.stream.lock();
+// Takes from the network that has max, and there from such a client; from the request's own network
+// where no other has more.
+std::shared_ptr<Stream> QueueShares::displace(const Bound& bound, const Names& names,
+                                              int64_t more) {
+  const Share* share = &root_;
+  bool is_own = true;
+  for (const std::string& name : names) {
+    const Share* own = is_own ? member(*share, name) : nullptr;
+    const auto& [has, since, top] = *share->ranks[bound.index].rbegin();
+    const int64_t wanted = (own == nullptr ? 0 : own->load.*bound.measure) + more;
+    is_own = is_own && has <= wanted;
+    share = is_own ? own : top;
+    LOCKSTEP_CHECK(share != nullptr);
+  }
+  const Waiting last = share->requests.rbegin()->second;
+  leave(last.name);
+  return last.stream.lock();
+}
+
+void QueueShares::rank(Share* share, bool ranked) {
+  for (const Bound& bound : kBounds) {
+    const Rank rank = {share->load.*bound.measure, share->since, share};
+    std::set<Rank>& ranks = share->parent->ranks[bound.index];
+    ranked ? static_cast<void>(ranks.insert(rank)) : static_cast<void>(ranks.erase(rank));
+  }
+}
+
+void QueueShares::change(Share* client, const QueueLoad& more, const QueueLoad& less) {
+  for (Share* share = client; share != nullptr; share = share->parent) {
+    if (share->parent != nullptr) rank(share, /*ranked=*/false);
+    share->load += more;
+    share->load -= less;
+    if (share->parent != nullptr) rank(share, /*ranked=*/true);
+  }
 }
 
 void QueueShares::leave(const Stream* stream) {
   const auto place = places_.find(stream);
   if (place == places_.end()) return;
-  const auto client = clients_.find(place->second.client);
-  const auto request = client->second.requests.find(place->second.arrival);
-  all_ -= request->second.load;
-  client->second.load -= request->second.load;
+  const auto [client, order] = place->second;
   places_.erase(place);
-  client->second.requests.erase(request);
-  if (client->second.requests.empty()) clients_.erase(client);
+  const auto request = client->requests.find(order);
+  change(client, {}, request->second.load);
+  client->requests.erase(request);
+  for (Share* share = client; share->load.requests == 0 && share->parent != nullptr;) {
+    Share* const parent = share->parent;
+    rank(share, /*ranked=*/false);
+    parent->members.erase(std::string(share->name));
+    share = parent;
+  }
 }
 
 void QueueShares::clear() {
-  clients_.clear();
   places_.clear();
-  all_ = {};
+  root_ = {};
 }
 
 }  // namespace lockstep

@@ -7,6 +7,7 @@
 
 #include <map>
 #include <optional>
+#include <random>
 
 #include "base/status.h"
 #include "tests/coordinator/helpers.h"
@@ -24,9 +25,12 @@ class QueueSharesTest : public testing::Test {
  protected:
   // The names of the requests that made room; nothing: it was refused, and why_ says why.
   std::optional<std::vector<std::string>> join(const std::string& client, const std::string& name,
-                                               const QueueLoad& load = kOne) {
+                                               const QueueLoad& load = kOne, int32_t priority = 0) {
     streams_[name] = std::make_shared<Stream>();
-    const auto displaced = shares_.join(client, load, streams_[name]);
+    Request request;
+    request.client = client;
+    request.priority = priority;
+    const auto displaced = shares_.join(request, load, streams_[name]);
     why_ = message_of(displaced.status());
     if (!displaced.ok()) return std::nullopt;
     std::vector<std::string> names;
@@ -92,6 +96,74 @@ TEST_F(QueueSharesTest, ALargeRequestTakesNoMoreThanItsShare) {
   EXPECT_EQ(join("alice", "large", {.requests = 1, .prompt_tokens = 80}), std::nullopt);
   EXPECT_THAT(why_, HasSubstr("30 prompt tokens wait, this request adds 80, the max is 100"));
   EXPECT_EQ(shares_.all().requests, 3);
+}
+
+// bob's urgent request came last, and what he can spare goes first.
+TEST_F(QueueSharesTest, TheWorstPriorityMakesRoomFirst) {
+  join("bob", "spare", kOne, 10);
+  join("bob", "sparer", kOne, 10);
+  join("bob", "plain");
+  join("bob", "urgent", kOne, -10);
+  EXPECT_THAT(join("alice", "a").value(), ElementsAre("sparer"));
+  EXPECT_THAT(join("alice", "b", kOne, 20).value(), ElementsAre("spare"));
+  EXPECT_EQ(join("alice", "c", kOne, -20), std::nullopt) << "no priority makes a share larger";
+}
+
+TEST_F(QueueSharesTest, ManyConnectionsOfOneNetworkKeepNobodyOut) {
+  for (const char* port : {"1", "2", "3", "4"}) {
+    join(std::string("10.0.0.1:") + port, port);
+  }
+  EXPECT_EQ(join("10.0.0.1:5", "5"), std::nullopt);
+  EXPECT_THAT(join("10.0.0.2:1", "other").value(), ElementsAre("4"));
+  EXPECT_THAT(join("[fd00::1]:1", "third").value(), ElementsAre("3"));
+  EXPECT_EQ(join("10.0.0.1:6", "6"), std::nullopt);
+  EXPECT_EQ(join("[fd00::2]:1", "neighbour"), std::nullopt) << "of one network of 64 bits";
+}
+
+// Two clients of one proxy share as if there were no other network.
+TEST_F(QueueSharesTest, ConnectionsOfOneNetworkShareItsPart) {
+  fill("10.0.0.1:1", 3);
+  join("10.0.0.2:1", "other");
+  EXPECT_THAT(join("10.0.0.1:2", "new").value(), ElementsAre("10.0.0.1:12"));
+  EXPECT_THAT(join("10.0.0.2:2", "second").value(), ElementsAre("10.0.0.1:11"));
+  EXPECT_EQ(join("10.0.0.1:2", "more"), std::nullopt);
+  EXPECT_EQ(shares_.all().requests, 4);
+}
+
+// The queue stays within its bounds, no request is lost, and it is empty in the end.
+TEST_F(QueueSharesTest, AnythingMayComeAndGo) {
+  std::mt19937 random(7);
+  const auto draw = [&](int below) { return static_cast<int>(random() % below); };
+  for (int i = 0; i < 3000; ++i) {
+    const std::string name = std::to_string(i);
+    const QueueLoad load = {.requests = 1,
+                            .choices = 1 + draw(4),
+                            .prompt_tokens = 1 + draw(40),
+                            .bytes = 1 + draw(400)};
+    const QueueLoad before = shares_.all();
+    const auto displaced = join("10.0.0." + std::to_string(draw(3)) + ":" + std::to_string(draw(3)),
+                                name, load, draw(3));
+    if (!displaced.has_value()) {
+      EXPECT_EQ(shares_.all().requests, before.requests);
+      streams_.erase(name);
+      continue;
+    }
+    EXPECT_LE(shares_.all().requests, 4);
+    if (shares_.all().requests > 1) {
+      EXPECT_LE(shares_.all().choices, 10);
+      EXPECT_LE(shares_.all().prompt_tokens, 100);
+      EXPECT_LE(shares_.all().bytes, 1000);
+    }
+    EXPECT_EQ(shares_.all().requests + displaced->size(), before.requests + 1);
+    for (const std::string& one : *displaced) streams_.erase(one);
+    if (draw(3) == 0) {
+      shares_.leave(streams_.begin()->second.get());
+      streams_.erase(streams_.begin());
+    }
+  }
+  for (const auto& [name, stream] : streams_) shares_.leave(stream.get());
+  EXPECT_EQ(shares_.all().requests, 0);
+  EXPECT_EQ(shares_.all().bytes, 0);
 }
 
 TEST_F(QueueSharesTest, AnEmptyQueueTakesOneOfAnySize) {
