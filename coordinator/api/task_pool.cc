@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/address.h"
 #include "base/check.h"
 #include "base/status.h"
 
@@ -30,7 +31,7 @@ TaskPool::~TaskPool() {
 }
 
 // Long texts leave room for short ones, which may fill what long ones leave.
-absl::Status TaskPool::check_room(const Client& client, int64_t bytes) const {
+absl::Status TaskPool::check_room(const std::string& client, int64_t bytes) const {
   const auto check = [&](const char* whose, const Load& load, int64_t tasks, int64_t most) {
     if (load.tasks < tasks && load.bytes + bytes <= most) return absl::OkStatus();
     return resource_exhausted(
@@ -38,26 +39,31 @@ absl::Status TaskPool::check_room(const Client& client, int64_t bytes) const {
         "again later",
         whose, tasks, most, load.tasks + 1, load.bytes + bytes);
   };
-  const auto both = [](const Client& one) {
-    return Load{one.of_short.tasks + one.of_long.tasks, one.of_short.bytes + one.of_long.bytes};
-  };
   const auto& [threads, tasks, most] = options_;
-  if (bytes <= kLongBytes) {
-    RETURN_IF_ERROR(check("requests of this client", client.of_short, tasks / 2, most / 4));
-    return check("requests", both(all_), tasks, most);
+  const bool is_long = bytes > kLongBytes;
+  const auto known = clients_.find(client);
+  const Loads own = known == clients_.end() ? Loads() : known->second.loads;
+  RETURN_IF_ERROR(check("requests of this client",
+                        {own.all().tasks, is_long ? own.of_long.bytes : own.of_short.bytes},
+                        tasks / 2, is_long ? most / 2 : most / 4));
+  const auto network = networks_.find(network_of(client));
+  if (network != networks_.end()) {
+    RETURN_IF_ERROR(check("requests of this client's network", network->second.all(),
+                          tasks - tasks / 8, most - most / 8));
   }
-  RETURN_IF_ERROR(check("requests of this client", client.of_long, tasks / 2, most / 2));
-  return check("long requests", all_.of_long, tasks - tasks / 4, most - most / 4);
+  if (is_long) {
+    RETURN_IF_ERROR(check("long requests", all_.of_long, tasks - tasks / 4, most - most / 4));
+  }
+  return check("requests", all_.all(), tasks, most);
 }
 
 absl::Status TaskPool::submit(const std::string& client, int64_t bytes,
                               std::function<void()> task) {
   MutexLock lock(&mutex_);
   LOCKSTEP_CHECK(!stopping_);
-  const auto known = clients_.find(client);
-  RETURN_IF_ERROR(check_room(known == clients_.end() ? Client() : known->second, bytes));
+  RETURN_IF_ERROR(check_room(client, bytes));
+  count(client, bytes, 1);
   Client& own = clients_[client];
-  for (Client* each : {&own, &all_}) count(*each, bytes, 1);
   own.last_tag = std::max(clock_, own.last_tag) + bytes + kTaskCost;
   (bytes > kLongBytes ? long_ : short_)
       .emplace(std::pair(own.last_tag, arrivals_++), Task{client, bytes, std::move(task)});
@@ -65,10 +71,12 @@ absl::Status TaskPool::submit(const std::string& client, int64_t bytes,
   return absl::OkStatus();
 }
 
-void TaskPool::count(Client& client, int64_t bytes, int64_t change) {
-  Load& load = bytes > kLongBytes ? client.of_long : client.of_short;
-  load.tasks += change;
-  load.bytes += change * bytes;
+void TaskPool::count(const std::string& client, int64_t bytes, int64_t change) {
+  for (Loads* loads : {&clients_[client].loads, &networks_[network_of(client)], &all_}) {
+    Load& load = bytes > kLongBytes ? loads->of_long : loads->of_short;
+    load.tasks += change;
+    load.bytes += change * bytes;
+  }
 }
 
 TaskPool::Queue* TaskPool::next(bool short_only) {
@@ -78,9 +86,11 @@ TaskPool::Queue* TaskPool::next(bool short_only) {
 }
 
 void TaskPool::leave(const Task& task) {
+  count(task.client, task.bytes, -1);
   const auto client = clients_.find(task.client);
-  for (Client* each : {&client->second, &all_}) count(*each, task.bytes, -1);
-  if (client->second.of_short.tasks + client->second.of_long.tasks == 0) clients_.erase(client);
+  if (client->second.loads.all().tasks == 0) clients_.erase(client);
+  const auto network = networks_.find(network_of(task.client));
+  if (network->second.all().tasks == 0) networks_.erase(network);
 }
 
 void TaskPool::work(bool short_only) {

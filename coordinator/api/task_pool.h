@@ -21,8 +21,8 @@ namespace lockstep {
 struct TaskPoolOptions {
   int threads = 2;  // For tasks of any size; one more thread takes only short ones.
   // Of all tasks that wait or run. A quarter is kept for short ones: long ones may have the rest.
-  // One client may have half of the tasks and bytes of each kind, and of the short ones' bytes a
-  // quarter of what all may have.
+  // One client may have half of the tasks, and of the bytes half with long ones and a quarter with
+  // short ones. Clients of one network (network_of()) may together have seven eighths.
   int64_t max_tasks = 4096;
   int64_t max_bytes = 256 << 20;
 };
@@ -55,18 +55,23 @@ class TaskPool {
     int64_t tasks = 0;  // Waiting and running.
     int64_t bytes = 0;
   };
-  struct Client {
+  struct Loads {
     Load of_short, of_long;
+    Load all() const { return {of_short.tasks + of_long.tasks, of_short.bytes + of_long.bytes}; }
+  };
+  struct Client {
+    Loads loads;
     int64_t last_tag = 0;
   };
   using Queue = std::map<std::pair<int64_t, uint64_t>, Task>;  // By tag, then in order of arrival.
 
-  absl::Status check_room(const Client& client, int64_t bytes) const
+  absl::Status check_room(const std::string& client, int64_t bytes) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void work(bool short_only) ABSL_LOCKS_EXCLUDED(mutex_);
   // The queue whose first task is next; null where there is none.
   Queue* next(bool short_only) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  static void count(Client& client, int64_t bytes, int64_t change);
+  void count(const std::string& client, int64_t bytes, int64_t change)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void leave(const Task& task) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const TaskPoolOptions options_;
@@ -75,7 +80,8 @@ class TaskPool {
   Queue short_ ABSL_GUARDED_BY(mutex_);
   Queue long_ ABSL_GUARDED_BY(mutex_);
   std::unordered_map<std::string, Client> clients_ ABSL_GUARDED_BY(mutex_);  // Those with tasks.
-  Client all_ ABSL_GUARDED_BY(mutex_);
+  std::unordered_map<std::string, Loads> networks_ ABSL_GUARDED_BY(mutex_);  // The same.
+  Loads all_ ABSL_GUARDED_BY(mutex_);
   int64_t clock_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t arrivals_ ABSL_GUARDED_BY(mutex_) = 0;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;

@@ -127,6 +127,30 @@ TEST(TaskPoolTest, OneClientMayHaveHalfOfTheRoomAndAllTogetherAllOfIt) {
   held.record.wait_for(10);
 }
 
+TEST(TaskPoolTest, ShortAndLongTasksOfOneClientCountTogether) {
+  HeldPool held({.threads = 1, .max_tasks = 12});
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_TRUE(held.submit("a", 1, "a").ok());
+    EXPECT_TRUE(held.submit("a", kLong, "a").ok());
+  }
+  EXPECT_EQ(held.submit("a", 1, "a").code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(held.submit("a", kLong, "a").code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_TRUE(held.submit("b", 1, "b").ok());
+  held.gate.open();
+  held.record.wait_for(7);
+}
+
+// Without API keys each connection is a client, and one host may open thousands.
+TEST(TaskPoolTest, ConnectionsOfOneNetworkLeaveRoomForOthers) {
+  HeldPool held({.threads = 1, .max_tasks = 24});
+  int taken = 0;
+  while (held.submit("10.0.0.1:" + std::to_string(taken), 1, "much").ok()) ++taken;
+  EXPECT_EQ(taken, 21);
+  EXPECT_TRUE(held.submit("10.0.0.2:1", 1, "other").ok());
+  held.gate.open();
+  held.record.wait_for(22);
+}
+
 TEST(TaskPoolTest, BytesAreBoundedAndFreeAgainWhenATaskHasRun) {
   HeldPool held({.threads = 1, .max_tasks = 100, .max_bytes = 1000 + 2 * kLong});
   EXPECT_TRUE(held.submit("a", 600, "first").ok());
