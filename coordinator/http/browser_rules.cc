@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "coordinator/http/browser_rules.h"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -24,11 +27,18 @@ std::string_view name_of(std::string_view host) {
   return rest.empty() || rest.starts_with(':') ? host.substr(1, end - 1) : host;
 }
 
+// /etc/hosts often has it for 127.0.1.1. A page elsewhere cannot let this name point here.
+std::string host_name() {
+  std::array<char, 256> name = {};
+  return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
+}
+
 // Browsers resolve names below "localhost" themselves.
 bool is_name_of_this_machine(std::string_view name) {
   std::string lower(name);
   std::ranges::transform(lower, lower.begin(), to_lower);
-  return is_loopback_host(lower) || lower.ends_with(".localhost");
+  return is_loopback_host(lower) || lower.ends_with(".localhost") ||
+         equal_ignoring_case(lower, host_name());
 }
 
 // "https://chat.example.com" -> "chat.example.com"; nothing: it is no origin of a page.
@@ -56,7 +66,7 @@ bool is_own(std::string_view origin, std::string_view host) {
 
 std::optional<Refusal> check_request(const BrowserRules& rules, const Request& request) {
   const std::string_view host = request.header("Host"), origin = request.header("Origin");
-  if (!rules.local) return std::nullopt;
+  if (!rules.keyless || !request.on_loopback) return std::nullopt;
   if (!host.empty() && !is_name_of_this_machine(name_of(host)) &&
       !contains(rules.hosts, name_of(host))) {
     return Refusal{.status = 403,
@@ -139,6 +149,13 @@ absl::Status check(const BrowserRules& rules) {
         printable(origin));
   }
   return absl::OkStatus();
+}
+
+PageHeaders page_headers_of(const BrowserRules& rules) {
+  return [rules](std::string_view origin) {
+    const bool shares = !origin.empty() && is_allowed(rules, origin);
+    return shares ? cors_headers(rules, origin) : Headers();
+  };
 }
 
 Handler with_browser_rules(const BrowserRules& rules, Handler handler) {

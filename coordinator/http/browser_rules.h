@@ -10,14 +10,16 @@
 
 #include "absl/status/status.h"
 #include "coordinator/http/exchange.h"
+#include "coordinator/http/refusal.h"
 
 namespace lockstep::http {
 
 struct BrowserRules {
-  // The port is reached by processes of this machine and asks for no key, so a browser on this
-  // machine is all that a page elsewhere needs. Then 403 answers a Host that is no name of this
-  // machine, and an Origin other than the server's own.
-  bool local = false;
+  // The port asks for no key, so a browser on this machine is all that a page elsewhere needs. Then
+  // requests that come to a loopback address, whatever else the port is bound to, are answered with
+  // 403 where Host is no name of this machine, or Origin another one than the server's own.
+  // Requests from other machines are not looked at: their names for this one are not known.
+  bool keyless = false;
   bool shares = true;                // Whether `origins` may name any, and an error says so.
   std::vector<std::string> hosts;    // Other names that a Host may have: "chat.example.com".
   std::vector<std::string> origins;  // That may call and read: "https://chat.example.com", or "*".
@@ -29,5 +31,8 @@ absl::Status check(const BrowserRules& rules);
 // `handler` behind these rules. It answers preflights of the allowed origins itself, and writes
 // CORS headers into answers for them, and only them.
 Handler with_browser_rules(const BrowserRules& rules, Handler handler);
+// The CORS headers of what is refused before that handler sees it: an allowed origin's page may
+// read why.
+PageHeaders page_headers_of(const BrowserRules& rules);
 
 }  // namespace lockstep::http

@@ -9,6 +9,8 @@
 
 #include <cerrno>
 
+#include "base/address.h"
+
 namespace lockstep::http {
 namespace {
 
@@ -80,6 +82,11 @@ void set_socket_options(int descriptor) {
   set(descriptor, IPPROTO_TCP, TCP_KEEPINTVL, 5);
   set(descriptor, IPPROTO_TCP, TCP_KEEPCNT, 1);
   set(descriptor, IPPROTO_TCP, TCP_USER_TIMEOUT, 15'000);
+}
+
+std::string peer_name(int descriptor) {
+  std::string address = peer_address(descriptor);
+  return address.empty() ? "local" : address;
 }
 
 }  // namespace lockstep::http

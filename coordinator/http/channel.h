@@ -51,4 +51,7 @@ class Channel {
 // of silence and 5 s without an answer, or 15 s without an acknowledgement.
 void set_socket_options(int descriptor);
 
+// "127.0.0.1:40123", "[::1]:40123"; of a Unix socket "local".
+std::string peer_name(int descriptor);
+
 }  // namespace lockstep::http

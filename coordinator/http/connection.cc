@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "base/address.h"
-#include "base/status.h"
+#include "base/out_of_memory.h"
 #include "coordinator/http/response_writer.h"
 
 namespace lockstep::http {
@@ -15,16 +15,10 @@ namespace {
 using Socket = boost::asio::posix::stream_descriptor;
 
 constexpr Clock::time_point kNever = Clock::time_point::max();
-constexpr std::chrono::milliseconds kProbe{1'000};  // Between looks for a client's end.
 constexpr char kContinue[] = "HTTP/1.1 100 Continue\r\n\r\n";
-constexpr int kRounds = 8;                // Of one connection, then it is the others' turn.
-constexpr size_t kKeptBuffer = 32 << 10;  // For the next answer; more is given back.
-
-// "127.0.0.1:40123", "[::1]:40123"; of a Unix socket "local".
-std::string peer_name(int descriptor) {
-  std::string address = peer_address(descriptor);
-  return address.empty() ? "local" : address;
-}
+constexpr int kRounds = 8;                 // Of one connection, then it is the others' turn.
+constexpr size_t kSmallAnswer = 64 << 10;  // There is always room for one.
+constexpr size_t kKeptBuffer = 32 << 10;   // For the next answer; more is given back.
 
 }  // namespace
 
@@ -33,9 +27,10 @@ Connection::Connection(IoThread* thread, int descriptor)
       limits_(thread->server().limits),
       socket_(thread->context()),
       channel_(descriptor, thread->server().open_tls(descriptor)),
-      peer_(peer_name(descriptor)),
-      reader_(limits_.read),
-      received_(&thread->server().received) {
+      reader_(limits_.read,
+              {.peer = peer_name(descriptor), .on_loopback = is_on_loopback(descriptor)}),
+      received_(&thread->server().received),
+      unsent_(&thread->server().unsent) {
   set_socket_options(descriptor);
 }
 
@@ -66,6 +61,7 @@ void Connection::close() {
   mode_ = Mode::kClosed;
   settle();
   received_.hold(0);
+  unsent_.hold(0);
   boost::system::error_code ignored;
   socket_.close(ignored);
   // Both may end what holds this connection's last other owner: nothing of it is used behind them.
@@ -87,6 +83,11 @@ void Connection::wait_readable() {
 }
 
 void Connection::receive() {
+  const auto read = [this] { return read_rounds(), absl::OkStatus(); };
+  if (!within_memory(read).ok()) close();
+}
+
+void Connection::read_rounds() {
   std::string& scratch = thread_->scratch();
   for (int round = 0; round < kRounds; ++round) {
     if (mode_ == Mode::kLingering) return discard();
@@ -147,11 +148,10 @@ void Connection::advance() {
       if (before != reading_) {
         set_deadline(limits_.body);
         if (const Gate& gate = thread_->server().gate) {
-          Request head = reader_.head();
-          head.peer = peer_;
-          const Admission admission = gate(head);
+          const Admission admission = gate(reader_.head());
           if (admission.refusal.has_value()) return refuse(*admission.refusal);
           received_.belong_to(admission.client);
+          unsent_.belong_to(admission.client);
           account();
           if (mode_ != Mode::kReading) return;
         }
@@ -168,8 +168,17 @@ void Connection::advance() {
   }
 }
 
+// An answer is held until the client has taken all of it.
+bool Connection::has_room_for(size_t answer_bytes) {
+  const HeldBytes::Sums held = unsent_.hold(static_cast<int64_t>(answer_bytes));
+  const int64_t most = limits_.all_answer_bytes;
+  if (held.of_all <= most && held.of_client <= most / 2) return true;
+  unsent_.hold(0);
+  return false;
+}
+
 void Connection::account() {
-  const ReceivedBytes::Sums held = received_.hold(static_cast<int64_t>(reader_.bytes()));
+  const HeldBytes::Sums held = received_.hold(static_cast<int64_t>(reader_.bytes()));
   const bool is_full = held.of_all > limits_.all_body_bytes;
   const bool is_much = is_full || held.of_client > limits_.all_body_bytes / 2;
   if (is_much && reader_.state() == RequestReader::State::kBody) {
@@ -185,7 +194,6 @@ void Connection::hand_over() {
   mode_ = Mode::kAnswering;
   deadline_ = kNever;
   Request request = reader_.take();
-  request.peer = peer_;
   is_head_ = request.method == "HEAD";
   is_http_1_1_ = reader_.is_http_1_1();
   close_after_ = !reader_.keeps_alive();
@@ -200,12 +208,20 @@ void Connection::hand_over() {
 
 // ---- Answering ----
 
+Response Connection::refusal_of(const Refusal& refusal) const {
+  Response response = thread_->server().refusal(refusal);
+  if (const PageHeaders& more = thread_->server().page_headers) {
+    for (auto& header : more(reader_.origin())) response.headers.push_back(std::move(header));
+  }
+  return response;
+}
+
 void Connection::refuse(const Refusal& refusal) {
   if (mode_ != Mode::kReading) return;
   mode_ = Mode::kWriting;
   deadline_ = kNever;
   close_after_ = true;
-  const Response response = thread_->server().refusal(refusal);
+  const Response response = refusal_of(refusal);
   append_head(response, BodyKind::kLength, /*keep_alive=*/false, &out_);
   out_ += response.body;
   reader_.drop();
@@ -229,6 +245,13 @@ void Connection::begin_answer(std::shared_ptr<PendingExchange> exchange, const R
 
 void Connection::respond(std::shared_ptr<PendingExchange> exchange, const Response& response) {
   if (mode_ != Mode::kAnswering) return;
+  if (response.body.size() > kSmallAnswer && !has_room_for(response.body.size())) {
+    return respond(std::move(exchange),
+                   refusal_of({.status = 503,
+                               .code = "overloaded",
+                               .message = "too much of answers waits to be read; try again",
+                               .headers = {{"Retry-After", "1"}}}));
+  }
   begin_answer(std::move(exchange), response, /*streamed=*/false);
   if (!is_head_) out_ += response.body;
   on_written();
@@ -326,6 +349,7 @@ void Connection::on_written() {
 
 void Connection::finish_answer() {
   settle();
+  unsent_.hold(0);
   if (exchange_ != nullptr) exchange_->finish();
   exchange_.reset();
   if (close_after_ || thread_->server().draining) return linger();
@@ -362,39 +386,6 @@ void Connection::discard() {
     return outcome == Channel::Outcome::kWantRead ? wait_readable() : close();
   }
   wait_readable();
-}
-
-// ---- Deadlines ----
-
-void Connection::tick(Clock::time_point now) {
-  if (now >= write_deadline_) {
-    channel_.reset_on_close();
-    return close();
-  }
-  if (now >= deadline_) {
-    const bool half_read = mode_ == Mode::kReading && reading_ != RequestReader::State::kIdle;
-    if (!half_read) return close();
-    return refuse({.status = 408, .code = "timeout", .message = "the request took too long"});
-  }
-  // A relay between takes the first of what a client that is gone should have refused.
-  const Clock::duration silence = peer_ended_ ? std::min(limits_.silence, kProbe) : limits_.silence;
-  if (now - last_write_ < silence) return;
-  if (mode_ == Mode::kStreaming) fill_silence();
-  if (mode_ == Mode::kAnswering && peer_ended_ && out_.empty()) say_continue();
-}
-
-void Connection::fill_silence() {
-  if (source_ == nullptr || !out_.empty()) return;
-  const std::string_view bytes = source_->keep_alive();
-  if (bytes.empty()) return;
-  if (chunked_) {
-    ChunkWriter chunk(&out_);
-    out_ += bytes;
-    chunk.end();
-  } else {
-    out_ += bytes;
-  }
-  flush();
 }
 
 }  // namespace lockstep::http

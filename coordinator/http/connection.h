@@ -50,6 +50,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void wait_readable();
   void wait_writable();
   void receive();
+  void read_rounds();
   void discard();
   void on_end_of_input(Channel::Outcome outcome);
   void probe();
@@ -57,6 +58,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void say_continue();
   void advance();
   void account();
+  bool has_room_for(size_t answer_bytes);
+  Response refusal_of(const Refusal& refusal) const;
   void hand_over();
   void refuse(const Refusal& refusal);
   void begin_answer(std::shared_ptr<PendingExchange> exchange, const Response& head, bool streamed);
@@ -72,11 +75,11 @@ class Connection : public std::enable_shared_from_this<Connection> {
   const Limits& limits_;
   boost::asio::posix::stream_descriptor socket_;
   Channel channel_;
-  const std::string peer_;
   RequestReader reader_;
   RequestReader::State reading_ = RequestReader::State::kIdle;  // As of the last look.
   Mode mode_ = Mode::kReading;
-  ReceivedBytes::Share received_;
+  HeldBytes::Share received_;
+  HeldBytes::Share unsent_;  // A whole answer's bytes.
 
   std::weak_ptr<PendingExchange> waiting_;     // Until it is answered.
   std::shared_ptr<PendingExchange> exchange_;  // While its answer is written.

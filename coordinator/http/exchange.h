@@ -24,7 +24,8 @@ struct Request {
   std::string query;   // What follows the question mark, as sent.
   Headers headers;
   std::string body;
-  std::string peer;  // "127.0.0.1:40123"
+  std::string peer;         // "127.0.0.1:40123"
+  bool on_loopback = true;  // It came to an address that only this machine reaches.
 
   // The first value of a header; its name in any case. Empty where there is none.
   std::string_view header(std::string_view name) const;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The bytes that connections hold of requests that are being received: of all of them together, and
-// of each client that the server's gate names.
+// The bytes that connections hold of requests that are being received, or of answers that are being
+// sent: of all of them together, and of each client that the server's gate names.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 namespace lockstep::http {
 
 // Thread-safe. Outlives its shares.
-class ReceivedBytes {
+class HeldBytes {
  public:
   struct Sums {
     int64_t of_client = 0;  // 0 without a client.
@@ -22,7 +22,7 @@ class ReceivedBytes {
   // The bytes that one connection holds. Used by its thread alone.
   class Share {
    public:
-    explicit Share(ReceivedBytes* all) : all_(*all) {}
+    explicit Share(HeldBytes* all) : all_(*all) {}
     ~Share() {
       if (bytes_ != 0) hold(0);
     }
@@ -34,7 +34,7 @@ class ReceivedBytes {
     void belong_to(const std::string& client);
 
    private:
-    ReceivedBytes& all_;
+    HeldBytes& all_;
     std::string client_;
     int64_t bytes_ = 0;
   };

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "coordinator/http/io_thread.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <vector>
 
+#include "base/out_of_memory.h"
 #include "coordinator/http/connection.h"
 
 namespace lockstep::http {
@@ -29,7 +32,7 @@ IoThread::IoThread(ServerState* server)
       tick_time_(tick_time_of(server->limits)),
       scratch_(kScratchBytes, '\0') {
   tick();
-  thread_ = std::thread([this] { context_.run(); });
+  thread_ = std::thread([this] { run(); });
 }
 
 IoThread::~IoThread() {
@@ -62,10 +65,21 @@ void IoThread::close_idlest() {
   });
 }
 
+void IoThread::run() {
+  while (!within_memory([this] { return context_.run(), absl::OkStatus(); }).ok()) {
+  }
+}
+
 void IoThread::open(int descriptor) {
-  auto connection = std::make_shared<Connection>(this, descriptor);
-  connections_.emplace(connection.get(), connection);
-  connection->start(descriptor);
+  std::shared_ptr<Connection> connection;
+  const absl::Status made = within_memory([&] {
+    connection = std::make_shared<Connection>(this, descriptor);
+    connections_.emplace(connection.get(), connection);
+    return absl::OkStatus();
+  });
+  if (made.ok()) return connection->start(descriptor);
+  ::close(descriptor);
+  --server_->connections;
 }
 
 void IoThread::forget(Connection* connection) {
@@ -85,9 +99,9 @@ void IoThread::tick() {
   ticker_.expires_after(tick_time_);
   ticker_.async_wait([this](const boost::system::error_code& error) {
     if (error || stopping_) return;
+    tick();
     const Clock::time_point now = Clock::now();
     for_each([now](Connection& connection) { connection.tick(now); });
-    tick();
   });
 }
 

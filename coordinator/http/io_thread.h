@@ -15,7 +15,7 @@
 #include <utility>
 
 #include "base/mutex.h"
-#include "coordinator/http/received_bytes.h"
+#include "coordinator/http/held_bytes.h"
 #include "coordinator/http/server.h"
 #include "coordinator/tls.h"
 
@@ -33,8 +33,10 @@ struct ServerState {
   Handler handler;
   RenderRefusal refusal;
   Gate gate;
+  PageHeaders page_headers;
   std::unique_ptr<TlsContext> tls;  // Null: plain.
-  ReceivedBytes received;
+  HeldBytes received;
+  HeldBytes unsent;
   std::atomic<int64_t> connections{0};
   std::atomic<int64_t> answers{0};  // Requests that were handed over and are not answered in full.
   std::atomic<bool> draining{false};
@@ -89,6 +91,9 @@ class IoThread {
   template <typename Act>
   void for_each(const Act& act);
   void open(int descriptor);
+  // Until the end. Work that runs out of memory is one connection's, which goes with its client or
+  // its deadline.
+  void run();
   void tick();
 
   ServerState* const server_;

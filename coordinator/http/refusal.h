@@ -5,6 +5,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "coordinator/http/exchange.h"
 
@@ -26,6 +27,8 @@ struct Admission {
 using Gate = std::function<Admission(const Request& head)>;
 
 using RenderRefusal = std::function<Response(const Refusal&)>;
+// The headers of a refusal besides, where a web page of this origin asked.
+using PageHeaders = std::function<Headers(std::string_view origin)>;
 
 // What an error of this status is called: "rate_limit_error" for 429, and so on.
 const char* error_type(int status);

@@ -105,7 +105,8 @@ class RequestReader::Parser final : public beast::http::basic_parser<true> {
   size_t chunk_left_ = 0;  // of the last one's data, what was not.
 };
 
-RequestReader::RequestReader(const ReadLimits& limits) : limits_(limits) {}
+RequestReader::RequestReader(const ReadLimits& limits, Request blank)
+    : limits_(limits), blank_(std::move(blank)) {}
 RequestReader::~RequestReader() = default;
 
 size_t RequestReader::bytes() const {
@@ -135,6 +136,7 @@ void RequestReader::begin() {
   if (buffer_.empty() || buffer_ == "\r") return;
   state_ = State::kHeader;
   looked_at_ = 0;
+  origin_.clear();
 }
 
 void RequestReader::read_head() {
@@ -163,6 +165,7 @@ void RequestReader::read_head() {
 void RequestReader::finish_head(std::string_view head) {
   if (auto refusal = check_lines(head)) return refuse(*std::move(refusal));
   parser_ = std::make_unique<Parser>();
+  parser_->request = blank_;
   parser_->body_limit(limits_.body_bytes);
   beast::error_code error;
   size_t parsed = 0;
@@ -170,6 +173,7 @@ void RequestReader::finish_head(std::string_view head) {
     parsed += parser_->put({head.data() + parsed, head.size() - parsed}, error);
   }
   Request& request = parser_->request;
+  origin_ = request.header("Origin");
   if (error && error != beast::http::error::body_limit) {  // Which check_headers() says better.
     return refuse({.code = "malformed_request", .message = error.message()});
   }

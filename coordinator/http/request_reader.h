@@ -30,7 +30,8 @@ class RequestReader {
     kWhole,    // take() gives it.
     kRefused,  // For good.
   };
-  explicit RequestReader(const ReadLimits& limits);
+  // Each request begins as `blank`: what its connection knows of it.
+  explicit RequestReader(const ReadLimits& limits, Request blank = {});
   ~RequestReader();
 
   // Reads on with these bytes behind those that are left. In kWhole and kRefused they are only
@@ -49,6 +50,9 @@ class RequestReader {
   bool is_http_1_1() const { return framing_.http_1_1; }
   // In kRefused.
   const Refusal& refusal() const { return refusal_; }
+  // The Origin of the request that is being read or refused; "" without one, and before the end of
+  // its head.
+  const std::string& origin() const { return origin_; }
   // Lets go of what is held, for good: kRefused.
   void drop();
   // About what is held here, and of it what belongs to requests behind the one in kWhole.
@@ -65,6 +69,7 @@ class RequestReader {
   void refuse(Refusal refusal);
 
   const ReadLimits limits_;
+  const Request blank_;
   State state_ = State::kIdle;
   std::string buffer_;    // Received, and not parsed yet.
   size_t looked_at_ = 0;  // Of it, for the end of the head.
@@ -74,6 +79,7 @@ class RequestReader {
   bool keeps_alive_ = false;
   Request request_;
   Refusal refusal_;
+  std::string origin_;
 };
 
 }  // namespace lockstep::http

@@ -26,6 +26,7 @@ class Server::Impl {
     state_.limits = options.limits;
     state_.refusal = options.refusal;
     state_.gate = options.gate;
+    state_.page_headers = options.page_headers;
     state_.handler = std::move(handler);
     for (int i = 0; i < options.threads; ++i) {
       threads_.push_back(std::make_unique<IoThread>(&state_));

@@ -19,6 +19,7 @@ namespace lockstep::http {
 struct Limits {
   ReadLimits read;
   int64_t all_body_bytes = 256 << 20;        // Of all requests that are being received.
+  int64_t all_answer_bytes = 256 << 20;      // Of whole answers above 64 KiB, until they are sent.
   size_t pipelined_bytes = 64 << 10;         // Read ahead while a request is answered.
   std::chrono::milliseconds header{10'000};  // From its first byte; of a first request from accept.
   std::chrono::milliseconds body{30'000};    // From the end of the headers.
@@ -34,7 +35,8 @@ struct ServerOptions {
   int64_t max_connections = 0;  // More are refused; 0: connections_within_limit().
   Limits limits;
   RenderRefusal refusal = render_refusal;
-  Gate gate = {};  // Null: every body is received.
+  Gate gate = {};                 // Null: every body is received.
+  PageHeaders page_headers = {};  // Of what is refused before a handler sees it. Null: none.
   // kCloseOldest: where more come, each thread closes the connection that has been idle longest.
   WhenFull when_full = WhenFull::kRefuse;
   TlsFiles tls;  // Not given: plain.

@@ -30,6 +30,8 @@ class FakeExchange final : public http::Exchange,
                  .peer = "127.0.0.1:1"} {}
 
   const http::Request& request() const override { return request_; }
+  // Before it is handed over.
+  void come_from_another_machine() { request_.on_loopback = false; }
 
   void respond(http::Response response) override {
     MutexLock lock(&mutex_);
@@ -108,7 +110,7 @@ class FakeExchange final : public http::Exchange,
   }
 
  private:
-  const http::Request request_;
+  http::Request request_;
   mutable Mutex mutex_;
   ConditionVariable changed_;
   std::optional<http::Response> response_ ABSL_GUARDED_BY(mutex_);

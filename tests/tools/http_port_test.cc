@@ -96,6 +96,22 @@ TEST(HttpPortTest, AKeyFindsOnlyWhatItCachedItself) {
   EXPECT_GT(cached_tokens(server, a), 0);
 }
 
+// Also where the body is not received.
+TEST(HttpPortTest, APageOfAnAllowedOriginReadsWhyItWasRefused) {
+  const TemporaryFolder folder;
+  Server server({"--api-keys", folder.write("keys", "a sk-0123456789abcdef\n"), "--allow-origin",
+                 "https://chat.example.com"});
+  for (const std::string page : {"https://chat.example.com", "https://evil.example"}) {
+    HttpClient client(server.http_address());
+    client.send("POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\nOrigin: " + page +
+                "\r\n\r\n{");
+    const HttpAnswer refused = client.read();
+    EXPECT_EQ(refused.status, 401);
+    EXPECT_EQ(refused.headers.contains("access-control-allow-origin"),
+              page == "https://chat.example.com");
+  }
+}
+
 TEST(HttpPortTest, NoPortAtAllIsRefused) {
   const ProcessResult result = run_lockstep({"serve", "--grpc", "off", "--http", "off"});
   EXPECT_EQ(result.code, 2);

@@ -233,7 +233,8 @@ absl::Status ServedPorts::start_http(const ServedModel& served, const Observed& 
     options.gate = gate_of(served.keys, open);
   }
   http::BrowserRules browsers = flags.browsers;
-  browsers.local = served.keys == nullptr && is_loopback(flags.http_address);
+  browsers.keyless = served.keys == nullptr;
+  options.page_headers = http::page_headers_of(browsers);
   auto server =
       http::Server::start(options, http::with_browser_rules(browsers, std::move(handler)));
   if (!server.ok()) return of_flag("--http", server.status());
@@ -252,7 +253,7 @@ absl::Status ServedPorts::start_admin(const ServedModel& served, const Observed&
   routes.push_back(workers_route(observed.cluster));
   // No page of another origin calls here: the port asks for no key.
   const http::BrowserRules browsers = {
-      .local = is_loopback(flags.admin_address), .shares = false, .hosts = flags.browsers.hosts};
+      .keyless = true, .shares = false, .hosts = flags.browsers.hosts};
   auto server =
       http::Server::start({.address = flags.admin_address,
                            .threads = 1,

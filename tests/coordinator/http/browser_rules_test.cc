@@ -2,9 +2,16 @@
 // Which names and pages are served, and what a page of another origin may read.
 #include "coordinator/http/browser_rules.h"
 
+#include <arpa/inet.h>
 #include <gtest/gtest.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <unistd.h>
+
+#include <array>
 
 #include "base/status.h"
+#include "tests/coordinator/http/scripted_server.h"
 #include "tests/support/fake_exchange.h"
 
 namespace lockstep::http {
@@ -29,7 +36,7 @@ Response ask(const BrowserRules& rules, const Headers& headers,
   return exchange->wait();
 }
 
-const BrowserRules kLocal = {.local = true};
+const BrowserRules kLocal = {.keyless = true};
 
 TEST(BrowserRulesTest, NamesOfThisMachineAreServed) {
   for (const char* host : {"localhost", "LOCALHOST:8000", "127.0.0.1:8000", "127.1.2.3", "[::1]",
@@ -37,6 +44,24 @@ TEST(BrowserRulesTest, NamesOfThisMachineAreServed) {
     EXPECT_EQ(ask(kLocal, {{"Host", host}}).status, 200) << host;
   }
   EXPECT_EQ(ask(kLocal, {}).status, 200) << "HTTP/1.0";
+}
+
+// /etc/hosts often has it for 127.0.1.1.
+TEST(BrowserRulesTest, TheHostsOwnNameIsServed) {
+  std::array<char, 256> name = {};
+  ASSERT_EQ(gethostname(name.data(), name.size() - 1), 0);
+  EXPECT_EQ(ask(kLocal, {{"Host", std::string(name.data()) + ":8000"}}).status, 200);
+}
+
+// The names that other machines have for this one are not known here.
+TEST(BrowserRulesTest, RequestsFromOtherMachinesAreNotLookedAt) {
+  const auto exchange = std::make_shared<FakeExchange>(
+      "POST", "/v1/models", "", Headers{{"Host", "lockstep"}, {"Origin", "http://chat"}});
+  exchange->come_from_another_machine();
+  with_browser_rules(kLocal, [](const std::shared_ptr<Exchange>& one) {
+    one->respond({.status = 200});
+  })(exchange);
+  EXPECT_EQ(exchange->wait().status, 200);
 }
 
 // A page may have any name point to 127.0.0.1 while it runs.
@@ -48,7 +73,7 @@ TEST(BrowserRulesTest, OtherNamesAre403AndTheFlagIsNamed) {
   }
   const Response refused = ask(kLocal, {{"Host", "evil.example:8000"}});
   EXPECT_NE(refused.body.find("--allow-host evil.example"), std::string::npos) << refused.body;
-  const BrowserRules proxied = {.local = true, .hosts = {"chat.example.com"}};
+  const BrowserRules proxied = {.keyless = true, .hosts = {"chat.example.com"}};
   EXPECT_EQ(ask(proxied, {{"Host", "Chat.Example.com:443"}}).status, 200);
   EXPECT_EQ(ask(proxied, {{"Host", "evil.example"}}).status, 403);
 }
@@ -63,12 +88,12 @@ TEST(BrowserRulesTest, PagesOfOtherOriginsAre403AndTheFlagIsNamed) {
   EXPECT_NE(refused.body.find("--allow-origin https://evil.example"), std::string::npos);
   EXPECT_EQ(header(refused, "Access-Control-Allow-Origin"), "");
   const Response closed =
-      ask({.local = true, .shares = false}, {{"Host", host}, {"Origin", "https://evil.example"}});
+      ask({.keyless = true, .shares = false}, {{"Host", host}, {"Origin", "https://evil.example"}});
   EXPECT_EQ(closed.body.find("--allow-origin"), std::string::npos) << closed.body;
 }
 
 TEST(BrowserRulesTest, AllowedOriginsMayCallAndRead) {
-  const BrowserRules rules = {.local = true, .origins = {"https://chat.example.com"}};
+  const BrowserRules rules = {.keyless = true, .origins = {"https://chat.example.com"}};
   const Headers page = {{"Host", "localhost:8000"}, {"Origin", "https://chat.example.com"}};
   const Response answer = ask(rules, page);
   EXPECT_EQ(answer.body, "the answer");
@@ -76,12 +101,12 @@ TEST(BrowserRulesTest, AllowedOriginsMayCallAndRead) {
   EXPECT_EQ(header(answer, "Vary"), "Origin");
   EXPECT_EQ(header(ask(rules, {{"Host", "localhost"}}), "Access-Control-Allow-Origin"), "");
   EXPECT_EQ(ask(rules, {{"Host", "localhost"}, {"Origin", "https://evil.example"}}).status, 403);
-  const BrowserRules any = {.local = true, .origins = {"*"}};
+  const BrowserRules any = {.keyless = true, .origins = {"*"}};
   EXPECT_EQ(header(ask(any, page), "Access-Control-Allow-Origin"), "*");
 }
 
 TEST(BrowserRulesTest, PreflightsOfAllowedOriginsAreAnswered) {
-  const BrowserRules rules = {.local = true, .origins = {"https://chat.example.com"}};
+  const BrowserRules rules = {.keyless = true, .origins = {"https://chat.example.com"}};
   Headers headers = {{"Host", "localhost:8000"},
                      {"Origin", "https://chat.example.com"},
                      {"Access-Control-Request-Method", "POST"},
@@ -114,6 +139,59 @@ TEST(BrowserRulesTest, ValuesOfTheFlagsAreChecked) {
     EXPECT_NE(message_of(check({.origins = {origin}})).find("--allow-origin"), std::string::npos)
         << origin;
   }
+}
+
+// A browser shows its page no answer without them.
+TEST(BrowserRulesTest, WhatIsRefusedBeforeAHandlerSeesItHasThePagesHeaders) {
+  const Gate gate = [](const Request&) -> Admission {
+    return {.refusal = Refusal{.status = 401, .code = "invalid_api_key", .message = "want a key"}};
+  };
+  const BrowserRules rules = {.origins = {"https://chat.example.com"}};
+  ScriptedServer server(
+      ServerOptions{.max_connections = 10, .gate = gate, .page_headers = page_headers_of(rules)});
+  const auto ask = [&](const std::string& origin, int64_t bytes) {
+    HttpClient client(server.address());
+    client.send("POST /echo HTTP/1.1\r\nHost: x\r\nOrigin: " + origin +
+                "\r\nContent-Length: " + std::to_string(bytes) + "\r\n\r\nbegin");
+    return client.read();
+  };
+  for (const auto& [bytes, status] : {std::pair(1000, 401), {100'000'000, 413}}) {
+    const HttpAnswer shown = ask("https://chat.example.com", bytes);
+    EXPECT_EQ(shown.status, status);
+    ASSERT_TRUE(shown.headers.contains("access-control-allow-origin")) << status;
+    EXPECT_EQ(shown.headers.at("access-control-allow-origin"), "https://chat.example.com");
+    EXPECT_FALSE(
+        ask("https://evil.example", bytes).headers.contains("access-control-allow-origin"));
+  }
+}
+
+// A port that is bound to every address is reached by a browser on this machine, too.
+TEST(BrowserRulesTest, APortOfEveryAddressIsLocalToWhoComesByLoopback) {
+  const Handler handler = [](const std::shared_ptr<Exchange>& exchange) {
+    exchange->respond({.body = exchange->request().on_loopback ? "local" : "remote"});
+  };
+  auto server = Server::start({.address = "0.0.0.0:0", .max_connections = 10},
+                              with_browser_rules({.keyless = true}, handler));
+  ASSERT_TRUE(server.ok()) << server.status();
+  const std::string port = (*server)->address().substr((*server)->address().rfind(':'));
+  const auto ask = [&](const std::string& host, const std::string& name) {
+    HttpClient client(host + port);
+    client.send("GET / HTTP/1.1\r\nHost: " + name + "\r\n\r\n");
+    return client.read();
+  };
+  EXPECT_EQ(ask("127.0.0.1", "evil.example").status, 403);
+  EXPECT_EQ(ask("127.0.0.1", "localhost").body, "local");
+  ifaddrs* all = nullptr;
+  ASSERT_EQ(getifaddrs(&all), 0);
+  for (const ifaddrs* one = all; one != nullptr; one = one->ifa_next) {
+    if (one->ifa_addr == nullptr || one->ifa_addr->sa_family != AF_INET) continue;
+    if ((one->ifa_flags & IFF_LOOPBACK) != 0 || (one->ifa_flags & IFF_UP) == 0) continue;
+    char text[INET_ADDRSTRLEN] = {};
+    inet_ntop(AF_INET, &reinterpret_cast<const sockaddr_in*>(one->ifa_addr)->sin_addr, text,
+              sizeof text);
+    EXPECT_EQ(ask(text, "lockstep").body, "remote") << text;
+  }
+  freeifaddrs(all);
 }
 
 }  // namespace

@@ -169,6 +169,24 @@ TEST(SlowClientsTest, OutOfDescriptorsItRefusesAndGoesOn) {
   EXPECT_EQ(clients.back().get("/quick").status, 200);
 }
 
+// They would hold any number of large answers, which come whole.
+TEST(SlowClientsTest, AnswersThatWaitToBeReadAreBoundedTogether) {
+  ScriptedServer server({.all_answer_bytes = 9'000'000});
+  const std::string body(3'000'000, 'a');  // More than the system takes of an answer.
+  std::vector<std::unique_ptr<HttpClient>> slow;
+  for (int i = 0; i < 3; ++i) {
+    slow.push_back(std::make_unique<HttpClient>(server.address()));
+    slow.back()->send(http_request("POST", "/echo", "", body));
+  }
+  EXPECT_TRUE(becomes_true([&] { return server.counts().requests == 3; }));
+  const HttpAnswer refused = HttpClient(server.address()).post("/echo", body);
+  EXPECT_EQ(refused.status, 503);
+  EXPECT_EQ(refused.headers.at("retry-after"), "1");
+  EXPECT_EQ(HttpClient(server.address()).post("/echo", std::string(64 << 10, 'a')).status, 200);
+  for (const auto& client : slow) EXPECT_EQ(client->read().body.size(), body.size());
+  EXPECT_EQ(HttpClient(server.address()).post("/echo", body).status, 200);
+}
+
 TEST(SlowClientsTest, BodiesAreBoundedTogether) {
   ScriptedServer server({.all_body_bytes = 1 << 20});
   std::vector<HttpClient> clients;
