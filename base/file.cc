@@ -99,6 +99,10 @@ absl::StatusOr<std::string> read_file(const std::filesystem::path& path, int64_t
   return text;
 }
 
+void File::expect_read(int64_t offset, int64_t bytes) const {
+  ::posix_fadvise(descriptor_, offset, bytes, POSIX_FADV_WILLNEED);
+}
+
 int64_t write_at(int descriptor, int64_t offset, const void* data, int64_t bytes) {
   const auto* from = static_cast<const std::byte*>(data);
   int64_t done = 0;

@@ -28,6 +28,9 @@ class File {
 
   // Fills out[0, bytes) from the file's [offset, offset + bytes), or says why not.
   absl::Status read_at(int64_t offset, int64_t bytes, void* out) const;
+  // The system begins to read this part, if it likes, and this call does not wait for it: many
+  // parts are then read at once.
+  void expect_read(int64_t offset, int64_t bytes) const;
 
   // Fails where the size is no longer bytes().
   absl::Status check_size() const;

@@ -6,11 +6,15 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
+#include <ctime>
 #include <map>
 #include <memory>
 #include <set>
 #include <string>
 #include <system_error>
+#include <thread>
+#include <utility>
 
 #include "base/check.h"
 #include "base/crc32c.h"
@@ -122,6 +126,30 @@ absl::StatusOr<struct stat> stat_of(const File& file) {
   return failed_precondition("{}: cannot be examined", file.path().string());
 }
 
+constexpr int64_t kBlockBytes = 4096;
+
+// The middle of a tensor: where it begins in its file, and its bytes.
+std::pair<int64_t, int64_t> block_of(const TensorInfo& tensor) {
+  const int64_t bytes = std::min(kBlockBytes, tensor.end - tensor.begin);
+  return {tensor.begin + (tensor.end - tensor.begin - bytes) / 2, bytes};
+}
+
+int64_t ns_of(const timespec& time) { return time.tv_sec * 1'000'000'000 + time.tv_nsec; }
+
+// Waits until the file's last change is some ticks ago, by this host's clock: the next has another
+// time. Where the file's times come from another clock, or it changes all the time, as it is.
+absl::StatusOr<struct stat> settled_stat_of(const File& file) {
+  constexpr int64_t kTicksNs = 20'000'000;  // A tick is 1 to 10 ms.
+  for (int tries = 0;; ++tries) {
+    ASSIGN_OR_RETURN(const struct stat info, stat_of(file));
+    timespec now = {};
+    clock_gettime(CLOCK_REALTIME, &now);
+    const int64_t age_ns = ns_of(now) - ns_of(info.st_ctim);
+    if (age_ns < 0 || age_ns >= kTicksNs || tries == 3) return info;
+    std::this_thread::sleep_for(std::chrono::nanoseconds(kTicksNs - age_ns));
+  }
+}
+
 std::string time_text(const timespec& time) {
   return fmt::format("{}.{:09}", time.tv_sec, time.tv_nsec);
 }
@@ -198,7 +226,7 @@ const TensorInfo* Checkpoint::find(std::string_view name) const {
 absl::StatusOr<std::string> Checkpoint::stamp() const {
   std::string text;
   for (const File& file : files_) {
-    ASSIGN_OR_RETURN(const struct stat info, stat_of(file));
+    ASSIGN_OR_RETURN(const struct stat info, settled_stat_of(file));
     ASSIGN_OR_RETURN(const std::string header, header_of(file));
     text += fmt::format("{} {} {} {} {} {}:", info.st_dev, info.st_ino, info.st_size,
                         time_text(info.st_mtim), time_text(info.st_ctim), header.size());
@@ -217,18 +245,20 @@ absl::StatusOr<std::string> Checkpoint::written_at() const {
 }
 
 absl::StatusOr<std::string> Checkpoint::contents(const SignOfLife& alive) const {
-  constexpr int64_t kBlockBytes = 4096;
   std::string text;
   for (const File& file : files_) {
     ASSIGN_OR_RETURN(const std::string header, header_of(file));
     text += fmt::format("{} {}:", file.bytes(), header.size());
     text += header;
   }
+  for (const TensorInfo& tensor : tensors_) {
+    const auto [begin, bytes] = block_of(tensor);
+    file_of(tensor).expect_read(begin, bytes);
+  }
   std::array<char, kBlockBytes> block;
   uint32_t checksum = 0;
   for (const TensorInfo& tensor : tensors_) {
-    const int64_t bytes = std::min(kBlockBytes, tensor.end - tensor.begin);
-    const int64_t begin = tensor.begin + (tensor.end - tensor.begin - bytes) / 2;
+    const auto [begin, bytes] = block_of(tensor);
     RETURN_IF_ERROR(file_of(tensor).read_at(begin, bytes, block.data()));
     checksum = crc32c(block.data(), static_cast<size_t>(bytes), checksum);
     if (alive) alive();

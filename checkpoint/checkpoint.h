@@ -37,8 +37,9 @@ class Checkpoint {
   const File& file_of(const TensorInfo& tensor) const { return files_[tensor.file]; }
 
   // A process that has read these files knows by it whether they changed since: device, inode,
-  // size, times of change and header of each. No user can set the time of an inode's change. Other
-  // mounts and copies of the same files have other stamps.
+  // size, times of change and header of each. No user can set the time of an inode's change, and a
+  // write within the same tick of the clock would not change it: files that were written a moment
+  // ago are waited for, 20 ms. Other mounts and copies of the same files have other stamps.
   absl::StatusOr<std::string> stamp() const;
   // Distinguishes these weights from others, in any process and on any host or mount: of each file
   // its size, its header and a checksum of 4 KiB from the middle of every tensor, as a fine-tune
