@@ -44,7 +44,7 @@ struct Job {
   // of these rows ended.
   int strikes = 0;
   int64_t struck_at = 0;
-  int pardons = 0;        // Groups that were killed from outside instead: no strikes.
+  int pardons = 0;        // Groups that chance may have ended: no strikes.
   absl::Status end = {};  // With which the stream closes when all choices are finished.
 };
 

@@ -6,7 +6,8 @@
 // groups are lost for. So a group that is lost while it computes rows that were never computed
 // before counts as a strike against their request, until these rows are computed. With two strikes
 // a request is run alone until then; at the third one it ends. A worker that was ended from
-// outside is no strike, but that is known only when the next group is formed.
+// outside or silent is no strike, up to a number; the first is known only when the next group
+// is formed.
 #include <algorithm>
 #include <map>
 #include <utility>
@@ -26,7 +27,8 @@ namespace {
 
 constexpr int kStrikesUntilAlone = 2;
 constexpr int kStrikesUntilOut = 3;
-// The kernel kills as well, for want of memory: a request that causes this must not go on for ever.
+// The kernel kills as well, where memory runs out, and a step may time out each time: a request that
+// causes this must not go on for ever.
 constexpr int kPardons = 30;
 
 int64_t step_budget_ms(const EngineOptions& options, const GroupInfo& info) {
@@ -153,9 +155,7 @@ void EngineCore::acquit_computed() {
 
 // The group is lost: at which rows?
 void EngineCore::blame(const absl::Status& why) {
-  // A worker of which nothing was heard had no processor or no network, as those around it may not
-  // have either: that can happen to the same request three times in a row.
-  if (!flight_.has_value() || absl::IsAborted(why) || absl::IsDeadlineExceeded(why)) return;
+  if (!flight_.has_value()) return;
   if (flight_->results != nullptr) {  // At a question for logits, or at what it answered.
     if (flight_->next == flight_->draws.size()) return;
     const Sequence& sequence = *flight_->draws[flight_->next].sequence;
@@ -181,7 +181,11 @@ void EngineCore::accuse(Job& job, int64_t end, const absl::Status& why) {
 void EngineCore::judge(Job& job) {
   const std::optional<Accusation> accused = std::exchange(job.accused, std::nullopt);
   if (!accused.has_value() || job.open == 0) return;
-  if (info_.follows_a_kill && job.pardons < kPardons) {
+  // A silent worker had no processor or no network, and its neighbours may have neither: that can
+  // happen to the same request three times in a row.
+  const bool may_be_chance = info_.follows_a_kill || absl::IsAborted(accused->why) ||
+                             absl::IsDeadlineExceeded(accused->why);
+  if (may_be_chance && job.pardons < kPardons) {
     ++job.pardons;
     return;
   }

@@ -329,5 +329,22 @@ TEST_F(EngineRecoveryTest, TwoDeadlyRequestsTakeNobodyAlong) {
   expect_all(streams);
 }
 
+TEST(EngineFetchTest, ALossWhileLogitsAreFetchedChangesNoAnswer) {
+  FakeCluster cluster({.ranks = 2, .vocab = 2000, .pages = 1000, .max_context = 16'000});
+  Engine engine(&cluster, nullptr, {});
+  ASSERT_TRUE(engine.wait_ready().ok());
+  Request wide = request_of(2, 5, 40);
+  wide.sampling = {.temperature = 10, .top_p = 0.9f, .logit_bias = {}};
+  const Answer alone = finish(**engine.submit(wide))[0];
+  ASSERT_GT(cluster.logits_fetched(), 0);
+  cluster.lose_fetch(absl::UnavailableError("rank 1 (pid 33) was lost: its stream ended"));
+  const std::shared_ptr<Stream> greedy = *engine.submit(request_of(1, 5, 60));
+  const std::shared_ptr<Stream> asked = *engine.submit(wide);
+  EXPECT_EQ(finish(*asked)[0].tokens, alone.tokens);
+  EXPECT_EQ(finish(*greedy)[0].tokens.size(), 60u);
+  EXPECT_EQ(cluster.groups(), 2);
+  EXPECT_THAT(cluster.lies(), testing::IsEmpty());
+}
+
 }  // namespace
 }  // namespace lockstep

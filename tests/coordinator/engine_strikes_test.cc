@@ -46,6 +46,23 @@ TEST(EngineStrikesTest, AGroupThatGrowsOrASilentWorkerStrikesNobody) {
   }
 }
 
+TEST(EngineStrikesTest, ARequestAtWhichStepsAreAbortedOrTimeOutForEverEnds) {
+  for (const absl::Status& why : {absl::AbortedError("the step was aborted"),
+                                  absl::DeadlineExceededError("a collective took too long")}) {
+    Driven driven(kModel);
+    const std::shared_ptr<Stream> stream = driven.submit(request_of(1, 3, 9));
+    uint64_t epoch = 1;
+    while (stream->status().ok() && epoch < 100) {
+      driven.act();
+      driven.core().group_lost(why);
+      driven.form(++epoch);
+      driven.act();
+    }
+    EXPECT_EQ(stream->status().code(), absl::StatusCode::kInternal);
+    EXPECT_GT(epoch, 20u);
+  }
+}
+
 // Five kills before its next token, then three losses without.
 TEST(EngineStrikesTest, WorkersThatAreKilledFromOutsideAreNoStrike) {
   Driven driven(kModel);

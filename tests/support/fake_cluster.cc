@@ -45,6 +45,10 @@ class FakeCluster::FakeGroup : public Group {
 
   absl::StatusOr<std::optional<std::vector<float>>> receive_logits(int64_t until_ms) override {
     if (!cluster_->answers(until_ms)) return std::nullopt;
+    {
+      MutexLock lock(&cluster_->mutex_);
+      RETURN_IF_ERROR(std::exchange(cluster_->fetch_loss_, absl::OkStatus()));
+    }
     return remember(workers_.logits(question_.first, question_.second));
   }
 
@@ -110,6 +114,11 @@ bool FakeCluster::answers(int64_t until_ms) {
   while (held_ && changed_.wait_until(&mutex_, steady_time(until_ms))) {
   }
   return !held_;
+}
+
+void FakeCluster::lose_fetch(absl::Status why) {
+  MutexLock lock(&mutex_);
+  fetch_loss_ = std::move(why);
 }
 
 void FakeCluster::fail_logits(absl::Status why) {

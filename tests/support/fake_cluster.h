@@ -36,6 +36,8 @@ class FakeCluster : public Cluster {
   void hold(bool held);
   // Every question for logits ends the group with this from now on.
   void fail_logits(absl::Status why);
+  // The next question for logits is taken, and the group ends with this while it is waited for.
+  void lose_fetch(absl::Status why);
   // form() waits while it is not allowed.
   void allow_forming(bool allowed);
   // form() fails with this from now on; OK: no longer.
@@ -59,6 +61,7 @@ class FakeCluster : public Cluster {
   Hook hook_ ABSL_GUARDED_BY(mutex_);
   Falsifier falsifier_ ABSL_GUARDED_BY(mutex_);
   absl::Status logits_failure_ ABSL_GUARDED_BY(mutex_);
+  absl::Status fetch_loss_ ABSL_GUARDED_BY(mutex_);
   bool held_ ABSL_GUARDED_BY(mutex_) = false;
   bool allowed_ ABSL_GUARDED_BY(mutex_) = true;
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;

@@ -48,10 +48,10 @@ class FakeTransport final : public WorkerTransport {
     }
     cluster_->on_closed(link);
   }
-  // Steps are no longer answered.
-  void stall() {
+  // Whether steps and questions for logits stay without an answer.
+  void stall(bool stalled = true) {
     MutexLock lock(&mutex_);
-    stalled_ = true;
+    stalled_ = stalled;
   }
 
   void send(const std::vector<LinkId>& links, const cluster::CoordinatorMessage& message) override {
@@ -97,6 +97,8 @@ class FakeTransport final : public WorkerTransport {
       if (stalled_) return;
       reply.mutable_result()->set_step(message.step().step());
     } else if (message.has_logits()) {
+      MutexLock lock(&mutex_);
+      if (stalled_) return;
       reply.mutable_logits()->set_step(message.logits().step());
       reply.mutable_logits()->set_output(message.logits().output());
       reply.mutable_logits()->set_logits(std::string(64 * sizeof(float), '\0'));
@@ -171,6 +173,25 @@ TEST_F(RemoteClusterTest, AStepUnderWayEndsWhenAWorkerIsLostAndTheNextGroupIsFor
     EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
     EXPECT_THAT(message_of(status), HasSubstr("was lost"));
     EXPECT_EQ(group->run(step(1)).status(), status);
+    transport_.hang_up(last_link_ - 1);
+  }
+}
+
+TEST_F(RemoteClusterTest, AFetchOfLogitsEndsWhenAWorkerIsLostAndTheNextGroupIsFormed) {
+  for (int round = 0; round < 20; ++round) {
+    std::unique_ptr<Group> group = form();
+    ASSERT_EQ(message_of(group->run(step(1)).status()), "");
+    transport_.stall();
+    ASSERT_EQ(message_of(group->ask_logits(1, 0)), "");
+    const auto early = group->receive_logits(0);
+    ASSERT_TRUE(early.ok() && !early->has_value());
+    std::thread killer([&] { transport_.hang_up(last_link_); });
+    const absl::Status status = group->receive_logits(INT64_MAX).status();
+    killer.join();
+    EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
+    EXPECT_THAT(message_of(status), HasSubstr("was lost"));
+    EXPECT_EQ(group->ask_logits(1, 0), status);
+    transport_.stall(false);
     transport_.hang_up(last_link_ - 1);
   }
 }
