@@ -27,8 +27,8 @@ namespace {
 
 constexpr int kStrikesUntilAlone = 2;
 constexpr int kStrikesUntilOut = 3;
-// The kernel kills as well, where memory runs out, and a step may time out each time: a request that
-// causes this must not go on for ever.
+// The kernel kills as well, where memory runs out, and a step may time out each time: a request
+// that causes this must not go on for ever.
 constexpr int kPardons = 30;
 
 int64_t step_budget_ms(const EngineOptions& options, const GroupInfo& info) {

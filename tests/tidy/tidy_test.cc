@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <ostream>
 #include <set>
+#include <string>
 
 #include "base/source_dir.h"
 #include "tests/tidy/rules.h"
@@ -102,6 +103,32 @@ TEST(TidyTreeTest, TheWholeTreeIsRead) {
     EXPECT_TRUE(paths.contains(path)) << path;
   }
   EXPECT_GT(paths.size(), 200u);
+}
+
+// A row of docs/security.md is only as true as the test that it names.
+TEST(TidyTreeTest, TestsThatThePageOfAttemptsNamesAreThere) {
+  std::string page, tests;  // In one line each.
+  for (const SourceFile& file : tree()) {
+    const bool is_page = file.path == "docs/security.md";
+    if (!is_page && !(file.is_in("tests") && file.is_cpp())) continue;
+    for (const std::string& line : file.lines) {
+      const size_t begin = std::min(line.find_first_not_of(' '), line.size());
+      (is_page ? page : tests) += line.substr(begin) + " ";
+    }
+  }
+  int named = 0;
+  for (size_t at = page.find('`'); at != page.npos; at = page.find('`', at + 1)) {
+    const size_t begin = at + 1;
+    at = std::min(page.find('`', begin), page.size() - 1);
+    const std::string name = page.substr(begin, at - begin);
+    const size_t dot = name.find('.');
+    const std::string suite = name.substr(0, dot);
+    if (!suite.ends_with("Test")) continue;
+    ++named;
+    const std::string test = dot == name.npos ? "" : " " + name.substr(dot + 1) + ")";
+    EXPECT_NE(tests.find("(" + suite + "," + test), std::string::npos) << name;
+  }
+  EXPECT_GT(named, 30);
 }
 
 TEST(TidyTreeTest, CodeIsWhatIsNeitherStringNorComment) {
