@@ -83,11 +83,12 @@ OrderedJson finish_reason_json(FinishReason reason, bool has_calls) {
   return finish_reason_name(reason);
 }
 
-std::string call_id(const std::string& answer_id, int32_t choice, size_t call) {
+std::string call_id(const std::string& answer_id, int32_t choice, const CallDelta& call) {
+  if (!call.id.empty()) return call.id;
   constexpr std::string_view kDigits =
       "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
   uint64_t hash = 14695981039346656037u;  // FNV-1a
-  for (const char c : answer_id + "/" + std::to_string(choice) + "/" + std::to_string(call)) {
+  for (const char c : answer_id + "/" + std::to_string(choice) + "/" + std::to_string(call.index)) {
     hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211u;
   }
   std::string id;

@@ -9,7 +9,7 @@
 
 #include "base/json.h"
 #include "coordinator/openai/api_request.h"
-#include "coordinator/openai/output_parser.h"
+#include "coordinator/output/output_parser.h"
 #include "coordinator/stream.h"
 #include "coordinator/text/detokenizer.h"
 #include "coordinator/text/tokenizer.h"
@@ -49,8 +49,9 @@ OrderedJson usage_json(const UsageCounts& usage);
 // "stop", "length", "tool_calls"; null for none.
 OrderedJson finish_reason_json(FinishReason reason, bool has_calls);
 
-// Nine letters and digits, which templates of Mistral want; the same for the same call.
-std::string call_id(const std::string& answer_id, int32_t choice, size_t call);
+// The model's own id, else nine letters and digits, which templates of Mistral need; the same for
+// the same call.
+std::string call_id(const std::string& answer_id, int32_t choice, const CallDelta& call);
 
 // Log-probabilities of one choice's tokens: of chat, or of a completion, where a token's place in
 // the text counts on from `*offset` characters.

@@ -22,21 +22,25 @@ int64_t servable_context(const ServedModel& served) {
   return room > 0 ? std::min(served.model->max_context(), room) : served.model->max_context();
 }
 
-OrderedJson model_json(const ServedModel& served, int64_t created) {
+OrderedJson model_json(const ApiContext& context, int64_t created) {
+  const ServedModel& served = context.served;
   return {{"id", served.model->name()},
           {"object", "model"},
           {"created", created},
           {"owned_by", "lockstep"},
           {"root", served.model->name()},
           {"parent", nullptr},
-          {"max_model_len", servable_context(served)}};
+          {"max_model_len", servable_context(served)},
+          {"tool_parser", name_of(context.formats.tools)},
+          {"reasoning_parser", name_of(context.formats.thoughts)}};
 }
 
-void get_model(const ServedModel& served, int64_t created, const ExchangePtr& exchange) {
+void get_model(const ApiContext& context, int64_t created, const ExchangePtr& exchange) {
+  const ServedModel& served = context.served;
   constexpr std::string_view kPrefix = "/v1/models/";
   const std::string wanted = exchange->request().path.substr(kPrefix.size());
   if (wanted == served.model->name()) {
-    return exchange->respond(http::json_response(model_json(served, created)));
+    return exchange->respond(http::json_response(model_json(context, created)));
   }
   const absl::Status missing = absl::NotFoundError(fmt::format(
       "model: there is no model {}, this server has {}", printable(wanted), served.model->name()));
@@ -126,9 +130,18 @@ absl::StatusOr<std::unique_ptr<Api>> Api::create(const ServedModel& served, Task
   api->context_.pool = pool;
   const absl::StatusOr<const ChatTemplate*> found = served.model->chat_template();
   const ChatTemplate* chat_template = found.ok() ? *found : nullptr;
-  ASSIGN_OR_RETURN(api->context_.tools, choose_tool_format(options.tool_parser, chat_template));
-  ASSIGN_OR_RETURN(api->context_.thoughts,
-                   choose_thought_format(options.reasoning_parser, chat_template));
+  ASSIGN_OR_RETURN(api->context_.formats,
+                   choose_formats(options.tool_parser, options.reasoning_parser, chat_template));
+  const FormatChoice& formats = api->context_.formats;
+  if (const Tokenizer* tokenizer = served.model->tokenizer(); tokenizer != nullptr) {
+    api->context_.special_ids = special_ids(*tokenizer);
+    if (formats.tools != nullptr) {
+      api->context_.tool_tag_ids = tag_ids(call_tags(*formats.tools), *tokenizer);
+    }
+    if (formats.thoughts != nullptr) {
+      api->context_.thought_tag_ids = tag_ids(thought_tags(*formats.thoughts), *tokenizer);
+    }
+  }
   return api;
 }
 
@@ -136,11 +149,11 @@ std::vector<http::Route> Api::routes() {
   ApiContext* context = &context_;
   const int64_t created = unix_seconds();
   const auto list = [context, created](const ExchangePtr& exchange) {
-    OrderedJson models = OrderedJson::array({model_json(context->served, created)});
+    OrderedJson models = OrderedJson::array({model_json(*context, created)});
     exchange->respond(http::json_response({{"object", "list"}, {"data", std::move(models)}}));
   };
   const auto one = [context, created](const ExchangePtr& exchange) {
-    get_model(context->served, created, exchange);
+    get_model(*context, created, exchange);
   };
   const auto generate = [context](Endpoint endpoint) {
     return [context, endpoint](const ExchangePtr& exchange) {

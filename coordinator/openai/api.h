@@ -13,8 +13,8 @@
 namespace lockstep::openai {
 
 struct ApiOptions {
-  std::string tool_parser = "auto";       // See choose_tool_format().
-  std::string reasoning_parser = "auto";  // See choose_thought_format().
+  std::string tool_parser = "auto";  // See choose_formats().
+  std::string reasoning_parser = "auto";
 };
 
 // Outlives whoever calls its handlers, and what they have begun.
@@ -25,6 +25,7 @@ class Api {
                                                      const ApiOptions& options);
 
   std::vector<http::Route> routes();
+  const FormatChoice& formats() const { return context_.formats; }
   // Of all requests, which were ignored.
   int64_t unknown_fields() const { return context_.unknown_fields; }
 

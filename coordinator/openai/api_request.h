@@ -30,8 +30,9 @@ struct ApiRequest {
   bool prompt_logprobs = false;
   bool parses_tools = false;
   bool one_call = false;
-  std::string repeated;    // Of kResponses: repeated_fields().
-  int unknown_fields = 0;  // Which were ignored.
+  bool skips_special = true;  // Special tokens are not in the text.
+  std::string repeated;       // Of kResponses: repeated_fields().
+  int unknown_fields = 0;     // Which were ignored.
 
   // Prompt `index` with what all share. One at a time: a small body may have many prompts and large
   // fields.

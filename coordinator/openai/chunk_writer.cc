@@ -24,7 +24,7 @@ OrderedJson calls_json(const AnswerFacts& facts, int32_t index,
   for (const CallDelta& call : calls) {
     OrderedJson json = {{"index", call.index}};
     if (!call.name.empty()) {
-      json["id"] = call_id(facts.id, index, call.index);
+      json["id"] = call_id(facts.id, index, call);
       json["type"] = "function";
       json["function"]["name"] = call.name;
     }
@@ -59,9 +59,7 @@ void ChunkWriter::fail(const absl::Status& status, std::string* bytes) {
 OrderedJson ChunkWriter::chat_delta(const StreamEvent& event, int32_t index, Choice* choice) const {
   OutputDelta news = choice->parser.push(event.text);
   if (event.finish_reason != FinishReason::kNone) {
-    const OutputDelta rest = choice->parser.finish();
-    news.thought += rest.thought;
-    news.content += rest.content;
+    news.append(choice->parser.finish(/*is_cut=*/event.finish_reason == FinishReason::kLength));
   }
   OrderedJson delta = OrderedJson::object();
   if (!choice->begun) {

@@ -213,8 +213,9 @@ absl::Status effort(const Field& field, const OrderedJson& value, ApiRequest* re
 
 // ---- The answer's form ----
 
-absl::Status stream(const Field& field, const OrderedJson& value, ApiRequest* request) {
-  ASSIGN_OR_RETURN(request->stream, as_bool(field.name, value));
+template <bool ApiRequest::*kMember>
+absl::Status flag(const Field& field, const OrderedJson& value, ApiRequest* request) {
+  ASSIGN_OR_RETURN(request->*kMember, as_bool(field.name, value));
   return absl::OkStatus();
 }
 
@@ -325,7 +326,7 @@ constexpr Field kFields[] = {
     {"stop", kAll, "stop", stop, "A string or a list"},
     {"stop_token_ids", kAll, "stop_ids", stop_token_ids, ""},
     {"ignore_eos", kAll, "ignore_eos", scalar, ""},
-    {"stream", kAll, "", stream, "gRPC always streams"},
+    {"stream", kAll, "", flag<&ApiRequest::stream>, "gRPC always streams"},
     {"resumable", kAll, "resumable", resumable,
      "With `stream`, one prompt: runs on without its client, see [Streams](#streams-that-resume)"},
     {"stream_options", kBoth, "", stream_options, "`include_usage`"},
@@ -356,7 +357,8 @@ constexpr Field kFields[] = {
     {"modalities", kChat, "", text_alone, "this server writes text alone"},
     {"audio", kChat, "", never, "this server writes text alone"},
     {"web_search_options", kChat, "", never, "this server searches nothing"},
-    {"skip_special_tokens", kBoth, "", only<true>, "this server never shows special tokens"},
+    {"skip_special_tokens", kBoth, "", flag<&ApiRequest::skips_special>,
+     "false: special tokens are in the text, but for the end token"},
     {"include_stop_str_in_output", kBoth, "", only<false>,
      "this server ends the text before a stop string"},
     {"priority", kAll, "priority", scalar, "Lower is served first"},
@@ -371,7 +373,6 @@ constexpr Field kFields[] = {
 
 // What goes before the note of a field that has one value alone.
 const char* allowed(const Field& field) {
-  if (field.read == only<true>) return "`true`; else 400: ";
   if (field.read == only<false>) return "`false`; else 400: ";
   if (field.read == text_alone || field.read == text_format) return "Text; else 400: ";
   return field.read == never ? "400: " : "";

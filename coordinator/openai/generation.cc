@@ -31,6 +31,7 @@ std::string make_id(Endpoint endpoint) {
 int64_t bytes_of(const AnswerFacts& facts) {
   int64_t bytes = static_cast<int64_t>(facts.repeated.size());
   for (const std::string& text : facts.echo) bytes += static_cast<int64_t>(text.size());
+  if (facts.output.functions != nullptr) bytes += facts.output.functions->bytes();
   return bytes;
 }
 
@@ -53,11 +54,6 @@ constexpr int64_t kMaxScores = 1 << 20;
 int64_t scores_of(const Request& request, int32_t n) {
   if (request.prompt_logprobs < 0) return 0;
   return static_cast<int64_t>(request.prompt_ids.size()) * (1 + request.prompt_logprobs) * n;
-}
-
-void show(std::string_view tag, const Tokenizer& tokenizer, Request* request) {
-  const std::optional<int32_t> id = tokenizer.token_id(tag);
-  if (id.has_value() && tokenizer.is_special(*id)) request->shown_special_ids.push_back(*id);
 }
 
 // Of several headers none counts.
@@ -216,9 +212,12 @@ AnswerFacts Generation::facts_of(const ApiRequest& request) const {
                        .tokenizer = model.tokenizer()};
   if (endpoint_ == kCompletions) return facts;
   if (endpoint_ == kResponses) facts.repeated = request.repeated;
-  facts.output = {.thoughts = context_->thoughts,
-                  .tools = request.parses_tools ? context_->tools : nullptr,
-                  .one_call = request.one_call};
+  facts.output = {.thoughts = context_->formats.thoughts, .one_call = request.one_call};
+  if (!request.parses_tools) return facts;
+  facts.output.tools = context_->formats.tools;
+  const auto& tools = request.shared.chat().tools();
+  facts.output.functions =
+      std::make_shared<const FunctionSchemas>(std::vector<std::string>(tools.begin(), tools.end()));
   return facts;
 }
 
@@ -237,17 +236,20 @@ absl::StatusOr<Request> Generation::to_engine(const ApiRequest& request, size_t 
   if (prompt == 0) one.answer_bytes = bytes_of(facts_);
   const Tokenizer* tokenizer = model.tokenizer();
   if (tokenizer == nullptr) return one;
+  if (!request.skips_special) one.shown_special_ids = context_->special_ids;
   if (request.echo) {
     const v1::GenerateRequest& given = request.prompts[prompt];
     facts_.echo.push_back(given.has_prompt() ? given.prompt() : tokenizer->decode(one.prompt_ids));
   }
-  if (const ToolFormat* tools = facts_.output.tools; tools != nullptr) {
-    for (const char* tag : {"[ARGS]", "[CALL_ID]"}) show(tag, *tokenizer, &one);
-    for (const std::string_view tag : {tools->begin, tools->end}) show(tag, *tokenizer, &one);
+  if (request.parses_tools) {
+    RETURN_IF_ERROR(with_param(context_->formats.check_tools(), "tools"));
   }
-  if (const ThoughtFormat* thoughts = facts_.output.thoughts; thoughts != nullptr) {
-    for (const std::string_view tag : {thoughts->begin, thoughts->end}) show(tag, *tokenizer, &one);
-    facts_.output.in_thought = ends_in_thought(one.prompt_ids, *thoughts, *tokenizer);
+  if (facts_.output.tools != nullptr) {
+    std::ranges::copy(context_->tool_tag_ids, std::back_inserter(one.shown_special_ids));
+  }
+  if (const Format* thoughts = facts_.output.thoughts; thoughts != nullptr) {
+    std::ranges::copy(context_->thought_tag_ids, std::back_inserter(one.shown_special_ids));
+    facts_.output.place = thought_place(one.prompt_ids, *thoughts, *tokenizer);
   }
   return one;
 }

@@ -14,6 +14,7 @@
 #include "coordinator/api/task_pool.h"
 #include "coordinator/http/exchange.h"
 #include "coordinator/openai/whole_answer.h"
+#include "coordinator/output/format_choice.h"
 #include "coordinator/stream_reader.h"
 
 namespace lockstep::openai {
@@ -22,8 +23,10 @@ namespace lockstep::openai {
 struct ApiContext {
   ServedModel served;
   TaskPool* pool = nullptr;
-  const ToolFormat* tools = nullptr;
-  const ThoughtFormat* thoughts = nullptr;
+  FormatChoice formats;
+  std::vector<int32_t> special_ids;   // Special tokens, all of them,
+  std::vector<int32_t> tool_tag_ids;  // and those that the parsers have to see.
+  std::vector<int32_t> thought_tag_ids;
   std::atomic<int64_t> unknown_fields = 0;  // Of all requests, which were ignored.
 };
 

@@ -63,9 +63,7 @@ std::string ResponseWriter::response(const StreamEvent& all) {
 void ResponseWriter::take(const StreamEvent& event) {
   OutputDelta news = parser_.push(event.text);
   if (event.finish_reason != FinishReason::kNone) {
-    const OutputDelta rest = parser_.finish();
-    news.thought += rest.thought;
-    news.content += rest.content;
+    news.append(parser_.finish(/*is_cut=*/event.finish_reason == FinishReason::kLength));
   }
   if (!news.thought.empty()) add_text(Kind::kThought, news.thought);
   if (!news.content.empty()) add_text(Kind::kMessage, news.content);
@@ -97,7 +95,7 @@ void ResponseWriter::add_call(const CallDelta& call) {
     open({.kind = Kind::kCall,
           .id = "fc_",
           .name = call.name,
-          .call_id = call_id(facts_->id, 0, call.index)});
+          .call_id = call_id(facts_->id, 0, call)});
   }
   if (call.arguments.empty()) return;
   items_.back().text += call.arguments;

@@ -51,16 +51,14 @@ std::vector<const WholeAnswer::Choice*> WholeAnswer::shown(
 OrderedJson WholeAnswer::message_json(const Choice& choice, int32_t index, bool* has_calls) const {
   OutputParser parser(facts_.output);
   OutputDelta all = parser.push(choice.text);
-  const OutputDelta rest = parser.finish();
-  all.thought += rest.thought;
-  all.content += rest.content;
+  all.append(parser.finish(/*is_cut=*/choice.finish_reason == FinishReason::kLength));
   *has_calls = parser.has_calls();
   OrderedJson message = {{"role", "assistant"}, {"content", nullptr}, {"refusal", nullptr}};
   if (!all.content.empty() || !*has_calls) message["content"] = std::move(all.content);
   if (!all.thought.empty()) message["reasoning_content"] = std::move(all.thought);
   for (const CallDelta& call : all.calls) {
     message["tool_calls"].push_back(
-        {{"id", call_id(facts_.id, index, call.index)},
+        {{"id", call_id(facts_.id, index, call)},
          {"type", "function"},
          {"function", {{"name", call.name}, {"arguments", call.arguments}}}});
   }

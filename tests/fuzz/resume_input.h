@@ -51,8 +51,8 @@ inline std::shared_ptr<const AnswerFacts> draw_facts(Draw* draw) {
                        .include_usage = (form & 8) != 0,
                        .repeated = "{}"};
   if (facts.endpoint == kCompletions && (form & 16) != 0) facts.echo = {"echo"};
-  if ((form & 32) != 0) facts.output.thoughts = choose_thought_format("think", nullptr).value();
-  if ((form & 64) != 0) facts.output.tools = choose_tool_format("hermes", nullptr).value();
+  if ((form & 32) != 0) facts.output.thoughts = find_format("think");
+  if ((form & 64) != 0) facts.output.tools = find_format("hermes");
   return std::make_shared<const AnswerFacts>(std::move(facts));
 }
 

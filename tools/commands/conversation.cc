@@ -6,7 +6,7 @@
 
 #include "base/status.h"
 #include "coordinator/api/generate_request.h"
-#include "coordinator/openai/output_parser.h"
+#include "coordinator/output/format_choice.h"
 
 namespace lockstep {
 namespace {
@@ -23,7 +23,7 @@ Conversation::Conversation(const Model* model, Engine* engine, v1::GenerateReque
                            const std::string& system)
     : model_(model), engine_(engine), request_(std::move(request)), system_(system) {
   const auto chat_template = model->chat_template();
-  if (chat_template.ok()) thoughts_ = openai::choose_thought_format("auto", *chat_template).value();
+  if (chat_template.ok()) thoughts_ = choose_formats("none", "auto", *chat_template)->thoughts;
   if (!request_.has_max_tokens() && !model->generation_config().max_new_tokens.has_value()) {
     request_.set_max_tokens(static_cast<int32_t>(std::min<int64_t>(model->max_context(), 1 << 30)));
   }
@@ -68,7 +68,10 @@ void Conversation::stop() {
 }
 
 absl::StatusOr<AnswerStats> Conversation::answer(const Show& show) {
-  ASSIGN_OR_RETURN(const Request request, to_request(request_, *model_));
+  ASSIGN_OR_RETURN(Request request, to_request(request_, *model_));
+  if (thoughts_ != nullptr) {
+    request.shown_special_ids = tag_ids(thought_tags(*thoughts_), *model_->tokenizer());
+  }
   if (request_.has_seed()) request_.set_seed(request_.seed() + 1);
   ASSIGN_OR_RETURN(const std::shared_ptr<Stream> stream, engine_->submit(request));
   {
@@ -87,13 +90,13 @@ absl::StatusOr<AnswerStats> Conversation::follow(const Request& request,
                                                  const std::shared_ptr<Stream>& stream,
                                                  const Show& show) {
   const Clock::time_point begin = Clock::now();
-  const bool in_thought =
-      thoughts_ != nullptr &&
-      openai::ends_in_thought(request.prompt_ids, *thoughts_, *model_->tokenizer());
-  openai::OutputParser parser({.thoughts = thoughts_, .in_thought = in_thought});
+  const ThoughtPlace place =
+      thoughts_ == nullptr ? ThoughtPlace::kBefore
+                           : thought_place(request.prompt_ids, *thoughts_, *model_->tokenizer());
+  OutputParser parser({.thoughts = thoughts_, .place = place});
   std::string thought;
   std::string content;
-  const auto tell = [&](const openai::OutputDelta& delta) {
+  const auto tell = [&](const OutputDelta& delta) {
     thought += delta.thought;
     content += delta.content;
     if (!delta.thought.empty()) show(delta.thought, /*is_thought=*/true);

@@ -13,7 +13,7 @@
 #include "base/mutex.h"
 #include "coordinator/engine.h"
 #include "coordinator/model.h"
-#include "coordinator/openai/output_format.h"
+#include "coordinator/output/format.h"
 #include "proto/generate.pb.h"
 
 namespace lockstep {
@@ -57,7 +57,7 @@ class Conversation {
 
   const Model* const model_;
   Engine* const engine_;
-  const openai::ThoughtFormat* thoughts_ = nullptr;
+  const Format* thoughts_ = nullptr;
   v1::GenerateRequest request_;  // Its chat is the conversation.
   const std::string system_;
 

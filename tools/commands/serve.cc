@@ -143,6 +143,7 @@ absl::Status serve(const ServeFlags& flags, Interrupt& interrupt) {
       flags.wait_workers > 0
           ? fmt::format(", workers are awaited at {}", service->cluster_address())
           : ""));
+  if (const std::string parsers = ports->parsers(); !parsers.empty()) log.announce(parsers);
   Engine& engine = service->engine();
   const auto drain = [&] {
     log.announce(fmt::format("ending; requests have {} s to finish, a second signal ends them",

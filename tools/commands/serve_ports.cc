@@ -144,11 +144,12 @@ void PortFlags::add_to(CLI::App& app) {
       ->delimiter(',')
       ->allow_extra_args(false);
   app.add_option("--tool-parser", openai.tool_parser,
-                 "How tool calls are cut out of texts: auto (by the chat template), hermes, "
-                 "llama3_json, mistral, off")
+                 "How tool calls are cut out of texts: auto (by the chat template), none, or a "
+                 "format of docs/http.md, such as hermes")
       ->capture_default_str();
   app.add_option("--reasoning-parser", openai.reasoning_parser,
-                 "How thoughts are: auto (by the chat template), think, off")
+                 "How thoughts are: auto (by the chat template), none, or a format of "
+                 "docs/http.md, such as think")
       ->capture_default_str();
   app.add_option(
          "--insecure", insecure,

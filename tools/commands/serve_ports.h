@@ -57,6 +57,8 @@ class ServedPorts {
 
   // "gRPC at 127.0.0.1:50051, HTTP at 127.0.0.1:8000"
   std::string names() const;
+  // The parsers of OpenAI's API, by FormatChoice::line(); empty without HTTP.
+  std::string parsers() const { return api_ == nullptr ? "" : api_->formats().line(); }
   // Idle connections go; answers that were begun are finished. The operator's port stays as it is.
   void drain();
   // Waits until they are, for a moment.

@@ -20,8 +20,7 @@ AnswerFacts facts() {
           .created = 5,
           .model = "m",
           .include_usage = true,
-          .output = {.thoughts = choose_thought_format("think", nullptr).value(),
-                     .tools = choose_tool_format("hermes", nullptr).value()}};
+          .output = {.thoughts = find_format("think"), .tools = find_format("hermes")}};
 }
 
 // The text in pieces of so many bytes, the last one with the end.
@@ -118,14 +117,18 @@ TEST(ChunkWriterTest, AnEventThatShowsNothingHasNoChunk) {
   EXPECT_TRUE(writer.chunk({.finish_reason = FinishReason::kLength}, 0).has_value());
 }
 
+TEST(CallIdTest, IsTheModelsWhereItWroteOne) {
+  EXPECT_EQ(call_id("chatcmpl-1", 0, {.id = "functions.f:0"}), "functions.f:0");
+}
+
 TEST(CallIdTest, IsNineLettersAndDigitsThatDependOnAnswerChoiceAndCall) {
-  const std::string id = call_id("chatcmpl-1", 0, 0);
-  EXPECT_EQ(id, call_id("chatcmpl-1", 0, 0));
+  const std::string id = call_id("chatcmpl-1", 0, {.index = 0});
+  EXPECT_EQ(id, call_id("chatcmpl-1", 0, {.index = 0}));
   EXPECT_EQ(id.size(), 9u);
   for (const char c : id) EXPECT_TRUE(std::isalnum(static_cast<unsigned char>(c))) << id;
-  EXPECT_NE(id, call_id("chatcmpl-1", 0, 1));
-  EXPECT_NE(id, call_id("chatcmpl-1", 1, 0));
-  EXPECT_NE(id, call_id("chatcmpl-2", 0, 0));
+  EXPECT_NE(id, call_id("chatcmpl-1", 0, {.index = 1}));
+  EXPECT_NE(id, call_id("chatcmpl-1", 1, {.index = 0}));
+  EXPECT_NE(id, call_id("chatcmpl-2", 0, {.index = 0}));
 }
 
 }  // namespace

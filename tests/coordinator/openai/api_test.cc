@@ -11,12 +11,27 @@
 namespace lockstep::openai {
 namespace {
 
+TEST(OpenAiApiTest, SpecialTokensAreShownWhereTheyAreWanted) {
+  ApiServer server;
+  const int32_t special = *server.model().tokenizer()->bos_id();
+  OrderedJson body = {{"prompt", "a"},
+                      {"max_tokens", 2},
+                      {"temperature", 0},
+                      {"logit_bias", {{std::to_string(special), 100}}}};
+  EXPECT_EQ(server.post_json("/v1/completions", body)["choices"][0]["text"], "");
+  body["skip_special_tokens"] = false;
+  const std::string text = server.model().tokenizer()->token_text(special);
+  EXPECT_EQ(server.post_json("/v1/completions", body)["choices"][0]["text"], text + text);
+}
+
 TEST(OpenAiApiTest, TheModelIsListedAndFoundByItsName) {
   ApiServer server;
   const OrderedJson list = OrderedJson::parse(server.send("GET", "/v1/models", "")->wait().body);
   EXPECT_EQ(list["object"], "list");
   EXPECT_EQ(list["data"][0]["id"], "demo");
   EXPECT_EQ(list["data"][0]["max_model_len"], server.model().max_context());
+  EXPECT_EQ(list["data"][0]["tool_parser"], "none");
+  EXPECT_EQ(list["data"][0]["reasoning_parser"], "none");
   const auto get = [&](const std::string& pattern, const std::string& path) {
     return server.send("GET", pattern, "", path)->wait();
   };

@@ -230,6 +230,22 @@ TEST(ConversationsTest, WhatATemplateShowsInAnotherFormIsNoLoss) {
   }
 }
 
+// A template that shows tools, and no format of calls that is known.
+TEST(ConversationsTest, ToolsWhoseCallsCannotBeReadAreRefused) {
+  const Template chat_template("{{ messages[-1].content }}{{ tools }}");
+  const std::string body =
+      with({{"messages", {kQuestion}}}, {{"tools", {kTool}}, {"max_tokens", 1}}).dump();
+  const auto answer = [&](const ApiOptions& options, const char* path, const std::string& text) {
+    ApiServer server({}, {.chat_template = chat_template.path()}, options);
+    return server.post(path, text);
+  };
+  expect_error(answer({}, "/v1/chat/completions", body), 400, "tools", nullptr,
+               "--tool-parser none");
+  EXPECT_EQ(answer({.tool_parser = "none"}, "/v1/chat/completions", body).status, 200);
+  EXPECT_EQ(answer({.tool_parser = "hermes"}, "/v1/chat/completions", body).status, 200);
+  EXPECT_EQ(answer({}, "/tokenize", body).status, 200);
+}
+
 TEST(ConversationsTest, WhatSaysNothingIsNoLoss) {
   const OrderedJson unknown_name = {{"role", "user"}, {"name", "Ann"}, {"content", "Hi"}};
   OrderedJson thinking = kAnswer;

@@ -59,8 +59,7 @@ TEST(ResponsesTest, ThoughtsAndCallsAreItems) {
   ResponseWriter writer(std::make_shared<const AnswerFacts>(
       AnswerFacts{.endpoint = kResponses,
                   .id = "resp_1",
-                  .output = {.thoughts = choose_thought_format("think", nullptr).value(),
-                             .tools = choose_tool_format("hermes", nullptr).value()},
+                  .output = {.thoughts = find_format("think"), .tools = find_format("hermes")},
                   .repeated = repeated_fields(OrderedJson::object())}));
   const std::string text =
       "<think>hm</think>Wait.<tool_call>{\"name\": \"f\", \"arguments\": {\"a\": 1}}</tool_call>";

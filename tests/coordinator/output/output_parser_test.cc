@@ -1,77 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 // Texts as models write them, cut in every way: what is cut out of them is always the same.
-#include "coordinator/openai/output_parser.h"
+#include "coordinator/output/output_parser.h"
 
 #include <gtest/gtest.h>
 
 #include <random>
 
-#include "base/check.h"
-#include "base/status.h"
+#include "tests/coordinator/output/parsing.h"
+#include "tests/fuzz/parser_input.h"
 
-namespace lockstep::openai {
+namespace lockstep {
 namespace {
 
-const ToolFormat* format_of(const std::string& name) {
-  return choose_tool_format(name, nullptr).value();
-}
-const ThoughtFormat* think() { return choose_thought_format("think", nullptr).value(); }
+const Format* format_of(const std::string& name) { return find_format(name); }
+const Format* think() { return find_format("think"); }
 
-// "thought|content|name(arguments)|..."
-struct Gathered {
-  std::string thought;
-  std::string content;
-  std::vector<std::pair<std::string, std::string>> calls;
-
-  void add(const OutputDelta& delta) {
-    thought += delta.thought;
-    content += delta.content;
-    for (const CallDelta& call : delta.calls) {
-      if (call.index == calls.size()) calls.emplace_back(call.name, "");
-      EXPECT_TRUE(call.index + 1 == calls.size() && !calls.back().first.empty());
-      EXPECT_TRUE(calls.back().second.empty() || call.name.empty());
-      calls.back().second += call.arguments;
-    }
-  }
-  std::string shown() const {
-    std::string text = thought + "|" + content;
-    for (const auto& [name, arguments] : calls) text += "|" + name + "(" + arguments + ")";
-    return text;
-  }
-};
-
-std::string parse(const OutputOptions& options, const std::vector<std::string_view>& pieces) {
-  OutputParser parser(options);
-  Gathered gathered;
-  for (const std::string_view piece : pieces) gathered.add(parser.push(piece));
-  gathered.add(parser.finish());
-  EXPECT_EQ(parser.has_calls(), !gathered.calls.empty());
-  return gathered.shown();
-}
-
-// Whole, cut once and twice at every byte, byte by byte, and 50 times at random (seed 1).
 void expect_parsed(const OutputOptions& options, const std::string& text,
                    const std::string& expected) {
-  const std::string_view all = text;
-  ASSERT_EQ(parse(options, {all}), expected) << text;
-  std::vector<std::string_view> bytes;
-  for (size_t i = 0; i < all.size(); ++i) {
-    bytes.push_back(all.substr(i, 1));
-    EXPECT_EQ(parse(options, {all.substr(0, i), all.substr(i)}), expected) << text << " at " << i;
-    for (size_t j = i; all.size() < 120 && j < all.size(); ++j) {
-      ASSERT_EQ(parse(options, {all.substr(0, i), all.substr(i, j - i), all.substr(j)}), expected)
-          << text << " at " << i << " and " << j;
-    }
-  }
-  EXPECT_EQ(parse(options, bytes), expected) << text;
-  std::mt19937 random(1);
-  for (int i = 0; i < 50; ++i) {
-    std::vector<std::string_view> pieces;
-    for (size_t at = 0; at < all.size();) {
-      pieces.push_back(all.substr(at, 1 + random() % 9));
-      at += pieces.back().size();
-    }
-    EXPECT_EQ(parse(options, pieces), expected) << text;
+  ASSERT_EQ(parse(options, {text}).shown(), expected) << text;
+  for (const auto& pieces : all_cuts(text)) {
+    ASSERT_EQ(parse(options, pieces).shown(), expected) << text << " after " << pieces[0];
   }
 }
 
@@ -173,7 +121,8 @@ TEST(OutputParserTest, ThoughtsAreAtTheBeginning) {
     expect_parsed(options, text, "|" + std::string(text));
   }
   // DeepSeek-R1: the prompt ends with <think>.
-  expect_parsed({.thoughts = think(), .in_thought = true}, "\nHm.</think>So.", "Hm.|So.");
+  expect_parsed({.thoughts = think(), .place = ThoughtPlace::kWithin}, "\nHm.</think>So.",
+                "Hm.|So.");
 }
 
 TEST(OutputParserTest, CallsFollowThoughts) {
@@ -191,68 +140,108 @@ TEST(OutputParserTest, OneCallIsKeptWhereOneIsWanted) {
                 "||a({})");
 }
 
-// Any text, seed 2: pieces of the formats in any order.
+// Pieces of calls and tags of all formats in any order, seed 2.
 TEST(OutputParserTest, AnyTextIsTheSameHoweverItIsCut) {
-  const std::vector<std::string> words = {"<tool_call>",
-                                          "</tool_call>",
-                                          "[TOOL_CALLS]",
-                                          "[ARGS]",
-                                          "{",
+  const std::vector<std::string> words = {"{",
                                           "}",
                                           "[",
                                           "]",
+                                          "(",
+                                          ")",
                                           "\"name\"",
                                           "\"arguments\"",
-                                          "\"parameters\"",
-                                          ":",
-                                          ",",
                                           "\"f\"",
                                           "f",
+                                          "k",
+                                          "n",
+                                          "=",
+                                          ":",
+                                          ",",
+                                          ";",
+                                          "\"",
+                                          "'",
+                                          "\\",
                                           " ",
                                           "\n",
-                                          "\\",
-                                          "\"",
                                           "1",
                                           "<",
-                                          "<think>",
-                                          "</think>",
-                                          "\xc3\xa9",
-                                          ";"};
+                                          ">",
+                                          "/>",
+                                          "\"k\"",
+                                          "call:",
+                                          "to=functions.f",
+                                          "f(k='v')",
+                                          "{\"name\": \"f\", \"arguments\": {",
+                                          "\"k\" string=\"true\"",
+                                          "functions.f:0",
+                                          "```json\n",
+                                          "None"};
   std::mt19937 random(2);
-  for (int i = 0; i < 3000; ++i) {
-    std::string text = random() % 2 == 0 ? "<tool_call>{\"name\":" : "";
-    for (uint32_t n = random() % 30; n > 0; --n) text += words[random() % words.size()];
-    const auto& tools = tool_formats()[random() % tool_formats().size()];
-    const OutputOptions options = {.thoughts = random() % 2 == 0 ? think() : nullptr,
-                                   .tools = &tools};
-    const std::string whole = parse(options, {text});
-    std::vector<std::string_view> bytes;
-    for (size_t at = 0; at < text.size(); ++at) bytes.emplace_back(&text[at], 1);
-    ASSERT_EQ(parse(options, bytes), whole) << text;
+  for (int i = 0; i < 20'000; ++i) {
+    std::string input;
+    for (int n = 0; n < 3; ++n) input += static_cast<char>(random() % 256);
+    for (uint32_t n = random() % 30; n > 0; --n) {
+      const bool is_tag = random() % 3 == 0;
+      input += is_tag ? std::string(1, static_cast<char>(0x80 + random() % 128))
+                      : words[random() % words.size()];
+    }
+    check_parser_input(input);
   }
 }
 
-TEST(OutputFormatTest, AutoTakesWhatTheTemplateShows) {
-  const auto of = [](const std::string& source) {
-    const ChatTemplate chat_template = ChatTemplate::from_json(OrderedJson(source)).value();
-    const ToolFormat* tools = choose_tool_format("auto", &chat_template).value();
-    const ThoughtFormat* thoughts = choose_thought_format("auto", &chat_template).value();
-    return std::string(tools != nullptr ? tools->name : "") + "," +
-           (thoughts != nullptr ? thoughts->name : "");
-  };
-  EXPECT_EQ(of("<tool_call> {{ 'a' }} </think>"), "hermes,think");
-  EXPECT_EQ(of("<tool_call><function=f>"), ",");
-  EXPECT_EQ(of("\"name\": function name, \"parameters\": dictionary of argument name"),
-            "llama3_json,");
-  EXPECT_EQ(of("[TOOL_CALLS]"), "mistral,");
-  EXPECT_EQ(of("{{ messages }}"), ",");
-  EXPECT_EQ(choose_tool_format("auto", nullptr).value(), nullptr);
-  EXPECT_EQ(choose_tool_format("off", nullptr).value(), nullptr);
-  EXPECT_EQ(message_of(choose_tool_format("x", nullptr).status()),
-            "--tool-parser x: want auto, hermes, llama3_json, mistral or off");
-  EXPECT_EQ(message_of(choose_thought_format("x", nullptr).status()),
-            "--reasoning-parser x: want auto, think or off");
+// Answers that keep something open: each would take minutes if it took time by its square.
+TEST(OutputParserTest, TimeIsLinearInTheAnswer) {
+  constexpr size_t kBytes = 1 << 16;
+  for (const Format& format : formats()) {
+    const OutputOptions options = {.thoughts = format.has_thoughts() ? &format : nullptr,
+                                   .tools = format.has_calls() ? &format : nullptr};
+    const std::string begin(format.begins[0]),
+        call(format.tagged.call.empty() ? format.headed.call : format.tagged.call);
+    for (const std::string& part :
+         {begin, begin + call, begin + "f(k='", begin + "{\"", std::string("["), std::string(" "),
+          std::string("<"), std::string(format.thoughts[0].begin), call + "f"}) {
+      std::string text = begin;
+      while (!part.empty() && text.size() < kBytes) text += part;
+      OutputParser parser(options);
+      parser.push(text);
+      parser.finish();
+    }
+  }
+}
+
+// A name is sent when it is whole, arguments as they come, and text that is no tag at once.
+TEST(OutputParserTest, NothingIsHeldBackButWhatMayBecomeATag) {
+  OutputParser parser({.thoughts = think(), .tools = format_of("qwen3_coder")});
+  EXPECT_EQ(parser.push("a <tool").content, "a");
+  EXPECT_EQ(parser.push("box> b").content, " <toolbox> b");
+  EXPECT_TRUE(parser.push("<tool_call>\n<function=f").empty());
+  EXPECT_EQ(parser.push(">").calls[0].name, "f");
+  OutputParser json({.tools = format_of("hermes")});
+  EXPECT_TRUE(json.push("<tool_call>{\"name\": \"f\", \"arguments\"").empty());
+  EXPECT_EQ(json.push(": {\"a").calls[0].arguments, "{\"a");
+  EXPECT_EQ(json.push("\": 1").calls[0].arguments, "\": 1");
+}
+
+TEST(OutputParserTest, AStringsValueIsToldWhileItGrows) {
+  const std::string tools[] = {
+      R"({"function": {"name": "f", "parameters": {"properties": {"k": {"type": "string"}}}}})"};
+  OutputParser parser({.tools = format_of("qwen3_coder"),
+                       .functions = std::make_shared<const FunctionSchemas>(tools)});
+  EXPECT_EQ(parser.push("<function=f><parameter=k>\na \"b\n").calls[0].arguments,
+            "{\"k\": \"a \\\"b");
+  EXPECT_EQ(parser.push("c</para").calls[0].arguments, "\\nc");
+  EXPECT_EQ(parser.push("meter></function>").calls[0].arguments, "\"}");
+}
+
+TEST(OutputParserTest, AnIdOfTheModelsIsGivenOnce) {
+  OutputParser parser({.tools = format_of("kimi_k2")});
+  const std::string call =
+      "<|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>{}<|tool_call_end|>";
+  const OutputDelta delta = parser.push(call + call);
+  ASSERT_EQ(delta.calls.size(), 2u);
+  EXPECT_EQ(delta.calls[0].id, "functions.f:0");
+  EXPECT_EQ(delta.calls[1].id, "");
 }
 
 }  // namespace
-}  // namespace lockstep::openai
+}  // namespace lockstep

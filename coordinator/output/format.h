@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// How models write thoughts and tool calls into their text: one table. A row is tags, the notation
+// of calls, and what in a chat template shows that a model was trained on it.
+#pragma once
+
+#include <array>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace lockstep {
+
+using Tags = std::array<std::string_view, 4>;  // Empty ones are none.
+
+struct TagPair {
+  std::string_view begin;
+  std::string_view end;
+};
+using TagPairs = std::array<TagPair, 4>;
+
+enum class CallNotation {
+  kNone,
+  kJson,     // {"name": ..., "arguments": ...}, several in a list or one after the other.
+  kHeaded,   // A name, a tag, and the arguments as a JSON object.
+  kTagged,   // Name, keys and values between tags, typed by the function's schema.
+  kPython,   // f(k="v", n=3), several in a list or one per line.
+  kGemma,    // call:f{k:v,n:3} with tags in place of quotes.
+  kHarmony,  // The whole answer is a row of messages with headers, thoughts too.
+};
+
+struct JsonTags {
+  std::string_view name = "name";  // The key of the name; empty: an object is {name: arguments}.
+};
+
+struct HeadedTags {
+  std::string_view call;       // Before each name.
+  std::string_view id;         // Between name and id.
+  std::string_view arguments;  // Before the object.
+  std::string_view end;        // After it.
+  // The name is functions.NAME:NUMBER, and this is the call's id.
+  bool is_id = false;
+};
+
+struct TaggedTags {
+  std::string_view call;      // Before each name.
+  std::string_view name_end;  // Empty: the name ends before `key`, `separator` or `end`.
+  std::string_view separator;
+  std::string_view key;  // Before each key.
+  std::string_view key_end;
+  std::string_view value;  // Between key_end and the value; may be empty.
+  std::string_view value_end;
+  std::string_view end;    // After the last value.
+  bool has_lines = false;  // One line break at either end of a value belongs to the tags.
+};
+
+struct Format {
+  Tags names;
+  std::string_view models;  // Their chat templates or cards have it.
+
+  TagPairs thoughts = {};
+  bool thinks_again = false;       // Thoughts may follow content, too.
+  bool call_ends_thought = false;  // Where the thought has no end.
+  TagPairs wraps = {};             // Tags around content: no part of it.
+  Tags hidden = {};                // Tags that are never shown.
+
+  CallNotation notation = CallNotation::kNone;
+  bool has_json = false;  // kJson, too, where a brace follows the begin.
+  bool is_bare = false;   // Calls also begin a text without a tag.
+  bool at_start = false;  // Calls are at the beginning of content alone.
+  Tags begins = {};       // Before the calls,
+  Tags ends = {};         // and after them. Without: a list's or a call's end is theirs.
+  JsonTags json = {};
+  HeadedTags headed = {};
+  TaggedTags tagged = {};
+  std::string_view quote;  // kGemma
+  bool suffixes = false;   // Tags may have a suffix: <tag:word>.
+
+  // A template that mentions all of one list, and nothing of `not_marks`, is of this format.
+  std::array<Tags, 2> marks = {};
+  Tags not_marks = {};
+
+  bool has_calls() const { return notation != CallNotation::kNone; }
+  bool has_thoughts() const {
+    return !thoughts[0].begin.empty() || notation == CallNotation::kHarmony;
+  }
+};
+
+std::span<const Format> formats();
+// Null where there is none of this name.
+const Format* find_format(std::string_view name);
+
+// The tags that a parser looks for to find thoughts and content, and to find calls.
+std::vector<std::string_view> thought_tags(const Format& format);
+std::vector<std::string_view> call_tags(const Format& format);
+
+// The table of docs/http.md.
+std::string format_table();
+
+}  // namespace lockstep

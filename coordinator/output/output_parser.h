@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// Cuts thoughts and tool calls out of a model's text as it comes. The pieces, joined, are the same
+// for every way in which the text was cut.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "coordinator/output/call_reader.h"
+#include "coordinator/output/format.h"
+#include "coordinator/output/output_sink.h"
+#include "coordinator/output/schema_type.h"
+#include "coordinator/output/tag_finder.h"
+
+namespace lockstep {
+
+// The end of the prompt: templates may begin a thought for the model, or give it an empty one.
+enum class ThoughtPlace { kBefore, kWithin, kAfter };
+
+// The formats outlive the options.
+struct OutputOptions {
+  const Format* thoughts = nullptr;  // Null: everything is content.
+  ThoughtPlace place = ThoughtPlace::kBefore;
+  const Format* tools = nullptr;                               // Null: no call is looked for.
+  bool one_call = false;                                       // Further ones are dropped.
+  std::shared_ptr<const FunctionSchemas> functions = nullptr;  // May be null: types are unknown.
+};
+
+// Text that looks like a call and is none stays content. Held back are: bytes that may become a
+// tag, calls whose name is not known yet, and in a thought that a call may end all from the call's
+// tag on.
+class OutputParser {
+ public:
+  explicit OutputParser(const OutputOptions& options);
+
+  OutputDelta push(std::string_view text);
+  // The text is over. `is_cut`: by max_tokens; then a call that was begun between tags and has no
+  // name is left out, else it is content.
+  OutputDelta finish(bool is_cut = false);
+  bool has_calls() const { return sink_.calls() > 0; }
+
+ private:
+  enum class Place { kStart, kThought, kContent, kCalls };
+
+  void push(char c);
+  void at_start(char c);
+  void in_thought(char c);
+  void in_content(char c);
+  void in_calls(char c);
+  void begin_thought(std::string_view begin);
+  void end_thought();
+  void begin_content();
+  void begin_calls(std::string_view tag);
+  void end_calls();
+  void content_byte(char c);
+  void content_tag(std::string_view tag);
+
+  const OutputOptions options_;
+  OutputSink sink_;
+  Place place_ = Place::kStart;
+  TagFinder tags_;                   // Those of the place.
+  std::string_view thought_end_;     // Empty: any of the format's.
+  bool in_call_of_thought_ = false;  // A call's tag was in the thought:
+  std::string call_of_thought_;      // from there on.
+  bool is_fresh_ = true;             // Content has not begun, but for blanks and wraps.
+  std::string_view wrap_end_;        // Of the wrap that is open.
+  std::unique_ptr<CallReader> calls_;
+  bool has_tag_ = false;  // The calls began with a tag.
+};
+
+}  // namespace lockstep

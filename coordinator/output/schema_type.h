@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// The types of a function's parameters, for models that write arguments as text.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/json.h"
+
+namespace lockstep {
+
+// The types that a parameter may have, in the order of its schema, each once; none: not known.
+class SchemaType {
+ public:
+  enum class Kind { kString, kInteger, kNumber, kBoolean, kArray, kObject, kNull };
+
+  SchemaType() = default;
+  // `root`: the parameters' whole schema, in which "$ref" looks.
+  SchemaType(const OrderedJson& schema, const OrderedJson& root);
+
+  // A string and nothing else: its text is the value as it is.
+  bool is_string() const { return kinds_.size() == 1 && kinds_[0] == Kind::kString; }
+  // The JSON of a value that a model wrote as a text. What fits no other type is a string.
+  std::string json_of(std::string_view text) const;
+
+ private:
+  void add(const OrderedJson& schema, const OrderedJson& root, int depth);
+  void add(Kind kind);
+  void add_named(const OrderedJson& name);
+
+  std::vector<Kind> kinds_;
+};
+
+// The functions that a request offers.
+class FunctionSchemas {
+ public:
+  // Each the JSON of {"type": "function", "function": {"name": ..., "parameters": ...}}. Others
+  // are left out.
+  explicit FunctionSchemas(std::span<const std::string> tools);
+
+  // About the memory that they take.
+  int64_t bytes() const { return bytes_; }
+  // Unknown where there is no such function or parameter.
+  SchemaType type_of(std::string_view function, std::string_view parameter) const;
+
+ private:
+  std::map<std::string, OrderedJson, std::less<>> parameters_;  // By function.
+  int64_t bytes_ = 0;
+};
+
+}  // namespace lockstep
