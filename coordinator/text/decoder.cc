@@ -39,6 +39,13 @@ std::string replace(const Pattern& pattern, std::string_view text, std::string_v
   return replaced.ok() ? *std::move(replaced) : std::string(text);  // Over a limit: as it is.
 }
 
+// The same of a token's own bytes: a part of a character matches nothing.
+std::string replace_whole(const Pattern& pattern, std::string_view bytes,
+                          std::string_view content) {
+  return first_invalid_utf8(bytes).has_value() ? std::string(bytes)
+                                               : replace(pattern, bytes, content);
+}
+
 // Cuts off up to `start` contents in front and up to `stop` behind.
 std::string_view strip(std::string_view token, std::string_view content, size_t start,
                        size_t stop) {
@@ -134,8 +141,13 @@ absl::Status Decoder::read_metaspace(const Json& spec, const std::string& what, 
   return absl::OkStatus();
 }
 
-Decoder::State Decoder::start(bool keep_leading_blank) const {
+bool Decoder::State::holds_back() const {
+  return std::ranges::any_of(steps, [](const StepState& step) { return !step.held.empty(); });
+}
+
+Decoder::State Decoder::start(bool keep_leading_blank, Gives gives) const {
   State state;
+  state.gives = gives;
   state.steps.resize(steps_.size());
   for (size_t i = 0; i < steps_.size(); ++i) {
     const bool at_beginning = steps_[i].kind == Kind::kMetaspace ||
@@ -148,7 +160,7 @@ Decoder::State Decoder::start(bool keep_leading_blank) const {
 void Decoder::push(std::string_view token, State* state, std::string* text) const {
   if (joins_by_blanks_ && state->started) text->push_back(' ');
   state->started = true;
-  emit(0, token, state, text);
+  state->gives == Gives::kText ? emit(0, token, state, text) : emit_bytes(0, token, state, text);
 }
 
 void Decoder::emit(size_t index, std::string_view token, State* state, std::string* text) const {
@@ -197,6 +209,42 @@ void Decoder::emit(size_t index, std::string_view token, State* state, std::stri
   }
 }
 
+// Holds nothing back: what other tokens could still change of the text is not this token's own.
+void Decoder::emit_bytes(size_t index, std::string_view token, State* state,
+                         std::string* bytes) const {
+  std::string own(token);
+  for (; index < steps_.size(); ++index) {
+    const Step& step = steps_[index];
+    StepState& at = state->steps[index];
+    switch (step.kind) {
+      case Kind::kReplace:
+        own = replace_whole(*step.pattern, own, step.content);
+        break;
+      case Kind::kByteFallback:
+        if (const auto byte = byte_of(own); byte.has_value()) own.assign(1, *byte);
+        break;
+      case Kind::kFuse:
+        break;
+      case Kind::kStrip:
+        own = std::string(step.whole_text ? strip_front(step, own, &at)
+                                          : strip(own, step.content, step.start, step.stop));
+        break;
+      case Kind::kByteLevel: {
+        std::string decoded;
+        append_byte_level_decoded(own, &decoded);
+        own = std::move(decoded);
+        break;
+      }
+      case Kind::kMetaspace: {
+        const bool drops = step.drops_leading && !std::exchange(at.started, true);
+        own = replace_whole(Pattern::from_string(step.content), own, drops ? "" : " ");
+        break;
+      }
+    }
+  }
+  bytes->append(own);
+}
+
 void Decoder::finish(State* state, std::string* text) const {
   for (size_t i = 0; i < steps_.size(); ++i) {
     const Step& step = steps_[i];
@@ -241,35 +289,36 @@ void Decoder::end_byte_run(size_t index, State* state, std::string* text) const 
   for (size_t i = 0; i < run.size(); ++i) emit(index + 1, kReplacement, state, text);
 }
 
+Replaces Decoder::replaces() const {
+  const bool each_byte = std::ranges::any_of(
+      steps_, [](const Step& step) { return step.kind == Kind::kByteFallback; });
+  return each_byte ? Replaces::kBytes : Replaces::kSequences;
+}
+
 // Passes on the whole characters among the held bytes, and at the end what is left of one.
 void Decoder::byte_level(size_t index, bool is_end, State* state, std::string* text) const {
-  std::string& held = state->steps[index].held;
-  std::string certain;
-  size_t offset = 0;
-  while (offset < held.size()) {
-    const auto rest = std::string_view(held).substr(offset);
-    const Utf8Sequence sequence = first_sequence(rest);
-    if (sequence.kind == Utf8Sequence::Kind::kCut && !is_end) break;
-    certain +=
-        sequence.kind == Utf8Sequence::Kind::kWhole ? rest.substr(0, sequence.bytes) : kReplacement;
-    offset += sequence.bytes;
-  }
-  held.erase(0, offset);
+  const std::string certain =
+      take_characters(&state->steps[index].held, is_end, Replaces::kSequences);
   if (!certain.empty()) emit(index + 1, certain, state, text);
 }
 
-// Strips a text that comes in parts: contents at its beginning are dropped, and the last ones are
-// held back until something follows them.
+// Drops the contents at the beginning of a text that comes in parts.
+std::string_view Decoder::strip_front(const Step& step, std::string_view part, StepState* own) {
+  while (!own->started && !part.empty()) {
+    own->started = own->count == step.start || !part.starts_with(step.content);
+    if (own->started) break;
+    part.remove_prefix(step.content.size());
+    ++own->count;
+  }
+  return part;
+}
+
+// Strips a text that comes in parts: the last contents are held back until something follows them.
 void Decoder::strip_stream(size_t index, std::string_view part, State* state,
                            std::string* text) const {
   const Step& step = steps_[index];
   StepState& own = state->steps[index];
-  while (!own.started && !part.empty()) {
-    own.started = own.count == step.start || !part.starts_with(step.content);
-    if (own.started) break;
-    part.remove_prefix(step.content.size());
-    ++own.count;
-  }
+  part = strip_front(step, part, &own);
   if (part.empty()) return;
   std::string certain = std::move(own.held);
   certain += part;

@@ -13,6 +13,7 @@
 #include "base/json.h"
 #include "base/status.h"
 #include "coordinator/text/pattern.h"
+#include "coordinator/text/unicode.h"
 
 namespace lockstep {
 
@@ -24,10 +25,16 @@ class Decoder {
     size_t count = 0;      // Of characters stripped, or held back.
     bool started = false;  // A token, or a character that stays, has come.
   };
+  // A stream gives well-formed text, as it becomes certain, or every token's own bytes at once,
+  // which may be a part of a character.
+  enum class Gives { kText, kBytes };
   // One stream's. Copying it forks the stream.
   struct State {
     std::vector<StepState> steps;
     bool started = false;
+    Gives gives = Gives::kText;
+
+    bool holds_back() const;  // Some of the text is still to be shown.
   };
 
   // null gives the reference's default, blanks between tokens; a kind that is not supported is an
@@ -36,13 +43,15 @@ class Decoder {
 
   // `keep_leading_blank`: the stream continues other text, so that the blank at its beginning is
   // shown.
-  State start(bool keep_leading_blank) const;
+  State start(bool keep_leading_blank, Gives gives = Gives::kText) const;
 
   // Appends to `text` what is now certain. Takes time by the token's length, but for what was held
   // back.
   void push(std::string_view token, State* state, std::string* text) const;
   // Appends the rest; the stream is over.
   void finish(State* state, std::string* text) const;
+
+  Replaces replaces() const;  // By U+FFFD, in its text.
 
  private:
   enum class Kind { kReplace, kByteFallback, kFuse, kStrip, kByteLevel, kMetaspace };
@@ -63,9 +72,11 @@ class Decoder {
   bool joins_tokens(const Step& step) const;
 
   void emit(size_t step, std::string_view token, State* state, std::string* text) const;
+  void emit_bytes(size_t step, std::string_view token, State* state, std::string* bytes) const;
   void byte_fallback(size_t index, std::string_view token, State* state, std::string* text) const;
   void end_byte_run(size_t index, State* state, std::string* text) const;
   void byte_level(size_t index, bool is_end, State* state, std::string* text) const;
+  static std::string_view strip_front(const Step& step, std::string_view part, StepState* own);
   void strip_stream(size_t index, std::string_view part, State* state, std::string* text) const;
   void metaspace(size_t index, std::string_view token, State* state, std::string* text) const;
 

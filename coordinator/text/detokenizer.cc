@@ -8,11 +8,11 @@
 
 namespace lockstep {
 
-Detokenizer::Detokenizer(const Tokenizer* tokenizer, bool after_text_prompt,
+Detokenizer::Detokenizer(const Tokenizer* tokenizer, bool continues,
                          std::span<const int32_t> shown_special_ids)
     : tokenizer_(tokenizer),
       shown_special_ids_(shown_special_ids),
-      state_(tokenizer->decoder().start(after_text_prompt)) {}
+      state_(tokenizer->decoder().start(continues)) {}
 
 std::string Detokenizer::push(int32_t id) {
   LOCKSTEP_CHECK(!finished_);

@@ -11,10 +11,10 @@
 
 namespace lockstep {
 
-// Pieces, joined, are exactly Tokenizer::decode(generated ids, skip_special true), except that
-// after a prompt given as text the blank at the beginning, which decode drops as that of a whole
-// text's first word, is kept. Every piece is well-formed UTF-8. A token takes time by its own
-// length, however long the sequence is.
+// Pieces, joined, are exactly Tokenizer::decode(ids, skip_special true), except that a text that
+// continues other text keeps the blank at its beginning, which decode drops as that of a whole
+// text's first word. Every piece is well-formed UTF-8. A token takes time by its own length,
+// however long the sequence is.
 //
 // Special tokens among `shown_special_ids` are shown nevertheless.
 //
@@ -22,7 +22,7 @@ namespace lockstep {
 // place, independently.
 class Detokenizer {
  public:
-  Detokenizer(const Tokenizer* tokenizer, bool after_text_prompt,
+  Detokenizer(const Tokenizer* tokenizer, bool continues,
               std::span<const int32_t> shown_special_ids = {});
 
   // The text that is now certain: empty while a character, or a run of single-byte tokens, is

@@ -93,6 +93,29 @@ std::optional<size_t> first_invalid_utf8(std::string_view text) {
   return std::nullopt;
 }
 
+std::string take_characters(std::string* bytes, bool is_end, Replaces replaces) {
+  std::string text;
+  size_t offset = 0;
+  while (offset < bytes->size()) {
+    const auto rest = std::string_view(*bytes).substr(offset);
+    const Utf8Sequence sequence = first_sequence(rest);
+    if (sequence.kind == Utf8Sequence::Kind::kCut && !is_end) break;
+    if (sequence.kind == Utf8Sequence::Kind::kWhole) {
+      text += rest.substr(0, sequence.bytes);
+    } else {
+      const size_t count = replaces == Replaces::kBytes ? sequence.bytes : 1;
+      for (size_t i = 0; i < count; ++i) text += kReplacement;
+    }
+    offset += sequence.bytes;
+  }
+  bytes->erase(0, offset);
+  return text;
+}
+
+int64_t count_characters(std::string_view text) {
+  return std::ranges::count_if(text, [](char c) { return (c & 0xc0) != 0x80; });
+}
+
 CodePoint code_point_at(std::string_view text, size_t offset) {
   const uint8_t lead = byte_at(text, offset);
   if (lead < 0x80) return {lead, 1};

@@ -70,6 +70,16 @@ inline constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
 // Wants at least one byte.
 Utf8Sequence first_sequence(std::string_view bytes);
 
+// One U+FFFD stands for each broken sequence, or for each byte of it.
+enum class Replaces { kSequences, kBytes };
+
+// Takes the whole characters off the front of bytes, with U+FFFD for what is broken; a sequence
+// that the end of the bytes cuts stays, unless this is the end.
+std::string take_characters(std::string* bytes, bool is_end, Replaces replaces);
+
+// In well-formed text.
+int64_t count_characters(std::string_view text);
+
 // The offset of the first byte that is not part of well-formed UTF-8.
 std::optional<size_t> first_invalid_utf8(std::string_view text);
 

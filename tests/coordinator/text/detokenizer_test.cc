@@ -49,16 +49,16 @@ TEST_F(SentencePieceDetokenizerTest, ASpecialTokenDoesNotEndAByteRun) {
   EXPECT_EQ(stream.finish(), "\xC3\xA9");
 }
 
-TEST_F(SentencePieceDetokenizerTest, KeepsTheLeadingBlankAfterATextPrompt) {
-  for (const bool after_text : {false, true}) {
-    Detokenizer stream(tokenizer_.get(), after_text);
+TEST_F(SentencePieceDetokenizerTest, KeepsTheLeadingBlankOfATextThatContinues) {
+  for (const bool continues : {false, true}) {
+    Detokenizer stream(tokenizer_.get(), continues);
     std::string text =
         stream.push(id("\xE2\x96\x81"
                        "the"));
     text +=
         stream.push(id("\xE2\x96\x81"
                        "the"));
-    EXPECT_EQ(text + stream.finish(), after_text ? " the the" : "the the");
+    EXPECT_EQ(text + stream.finish(), continues ? " the the" : "the the");
   }
 }
 

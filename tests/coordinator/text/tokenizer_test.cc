@@ -18,8 +18,8 @@ using nlohmann::json;
 
 // What a stream of these ids shows; every piece must be UTF-8 by itself.
 std::string streamed(const Tokenizer& tokenizer, const std::vector<int32_t>& ids,
-                     bool after_text_prompt = false) {
-  Detokenizer detokenizer(&tokenizer, after_text_prompt);
+                     bool continues = false) {
+  Detokenizer detokenizer(&tokenizer, continues);
   std::string text;
   const auto append = [&](const std::string& piece) {
     EXPECT_EQ(first_invalid_utf8(piece), std::nullopt);
