@@ -33,9 +33,8 @@ absl::Status check_results(const std::vector<cluster::StepResult>& results,
                       step.outputs_size(), rank, result.outputs_size());
     }
     for (int i = 0; i < step.outputs_size(); ++i) {
-      const cluster::Output& asked = step.outputs(i);
-      const absl::Status status = check_candidates(result.outputs(i), asked.top_count(),
-                                                   asked.raw_top_count(), group.vocab);
+      const absl::Status status =
+          check_candidates(result.outputs(i), counts_of(step.outputs(i)), group.vocab);
       if (status.ok()) continue;
       return internal("step {}, output {} of rank {}: {}", step.step(), i, rank,
                       message_of(status));

@@ -30,10 +30,16 @@ absl::Status check_range(std::string_view name, int64_t found, int64_t least, in
   return invalid_argument("{}: wanted {} to {}, found {}", name, least, most, found);
 }
 
-absl::Status check_candidates(const cluster::Candidates& found, int top_count, int raw_top_count,
+CandidateCounts counts_of(const cluster::Output& output) {
+  return {output.top_count(), output.raw_top_count(), output.raw_ids_size()};
+}
+
+absl::Status check_candidates(const cluster::Candidates& found, const CandidateCounts& asked,
                               int64_t vocab) {
-  RETURN_IF_ERROR(check_list("Candidates.top", found.top(), true, top_count, vocab));
-  RETURN_IF_ERROR(check_list("Candidates.raw_top", found.raw_top(), false, raw_top_count, vocab));
+  RETURN_IF_ERROR(check_list("Candidates.top", found.top(), true, asked.top, vocab));
+  RETURN_IF_ERROR(check_list("Candidates.raw_top", found.raw_top(), false, asked.raw_top, vocab));
+  RETURN_IF_ERROR(
+      check_list("Candidates.raw_logits", found.raw_logits(), false, asked.raw_ids, vocab));
   if (found.has_noisy()) {
     RETURN_IF_ERROR(check_range("Candidate.id", found.noisy().id(), 0, vocab - 1));
   }

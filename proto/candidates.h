@@ -15,9 +15,17 @@ namespace lockstep {
 // Of a number that a rank answers. kInvalidArgument: it is not one of `least` to `most`.
 absl::Status check_range(std::string_view name, int64_t found, int64_t least, int64_t most);
 
+// How many candidates an output asks each rank for, at most.
+struct CandidateCounts {
+  int top = 0;
+  int raw_top = 0;
+  int raw_ids = 0;
+};
+CandidateCounts counts_of(const cluster::Output& output);
+
 // OK where the answer fits a vocabulary of `vocab` ids and has no more candidates than were asked
 // for. Numbers may be anything, NaN included. kInvalidArgument names the field.
-absl::Status check_candidates(const cluster::Candidates& found, int top_count, int raw_top_count,
+absl::Status check_candidates(const cluster::Candidates& found, const CandidateCounts& asked,
                               int64_t vocab);
 // Of a slice's logits as bytes of float32; a slice may be empty.
 absl::Status check_logits(std::string_view bytes, int64_t vocab);

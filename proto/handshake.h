@@ -14,7 +14,7 @@
 namespace lockstep {
 
 // Of cluster.proto. Raised when an older worker or coordinator could not take part.
-inline constexpr uint32_t kProtocolVersion = 7;
+inline constexpr uint32_t kProtocolVersion = 8;
 
 // Metadata of the calls; values are lower-case hexadecimal digits.
 inline constexpr char kNonceMetadata[] = "lockstep-nonce";

@@ -92,6 +92,9 @@ absl::Status check_output(const cluster::Step& step, int index, const StepLimits
   if (!output.mask().empty() && output.mask().size() != mask_bytes) {
     return fail("mask must be a bit an id in words of 64, or empty", output.mask().size());
   }
+  for (const int32_t id : output.raw_ids()) {
+    if (id < 0 || id >= limits.vocab) return fail("raw_ids must be of the vocabulary", id);
+  }
   return check_edits(step, index, limits);
 }
 
@@ -110,6 +113,11 @@ void set_list(std::span<const Candidate> from, cluster::CandidateList* to) {
     to->add_ids(candidate.id);
     to->add_logits(candidate.logit);
   }
+}
+
+// All of a row's are copied where some are: the kernels know no more.
+bool wants_logits(const cluster::Output& output) {
+  return output.want_logits() || output.raw_ids_size() > 0;
 }
 
 // The next `count` of a buffer that is large enough.
@@ -208,7 +216,7 @@ void StepBuffers::reserve_answers(const cluster::Step& step) {
     candidates += std::min<int64_t>(output.top_count(), columns_) +
                   std::min<int64_t>(output.raw_top_count(), columns_);
     sums += blocks_ * (output.want_edited_sums() + output.want_raw_sums());
-    logits += output.want_logits() ? columns_ : 0;
+    logits += wants_logits(output) ? columns_ : 0;
   }
   grow(edits_, edits);
   grow(candidates_, candidates);
@@ -240,7 +248,7 @@ void StepBuffers::take_output(const cluster::Output& output, OutputRequest& requ
   request.want_noisy = output.want_noisy();
   if (output.want_edited_sums()) request.edited_sums = share(sums_, sums_taken_, blocks_);
   if (output.want_raw_sums()) request.raw_sums = share(sums_, sums_taken_, blocks_);
-  if (output.want_logits()) request.logits = share(logits_, logits_taken_, columns_);
+  if (wants_logits(output)) request.logits = share(logits_, logits_taken_, columns_);
 }
 
 void StepBuffers::give(const cluster::Step& step, cluster::StepResult* result) const {
@@ -265,8 +273,15 @@ void StepBuffers::give(const cluster::Step& step, cluster::StepResult* result) c
     if (request.raw_sums != nullptr) {
       set_sums(first_block_, {request.raw_sums, blocks}, answer->mutable_raw_sums());
     }
-    if (request.logits == nullptr) continue;
-    answer->set_logits(request.logits, static_cast<size_t>(columns_) * sizeof(float));
+    if (step.outputs(i).want_logits()) {
+      answer->set_logits(request.logits, static_cast<size_t>(columns_) * sizeof(float));
+    }
+    for (const int32_t id : step.outputs(i).raw_ids()) {
+      const int64_t column = id - first_block_ * kVocabBlock;
+      if (column < 0 || column >= columns_) continue;
+      answer->mutable_raw_logits()->add_ids(id);
+      answer->mutable_raw_logits()->add_logits(request.logits[column]);
+    }
   }
 }
 

@@ -69,9 +69,7 @@ absl::Status check_result(const Question& question, int instructions,
   const auto outputs = static_cast<int>(question.outputs.size());
   RETURN_IF_ERROR(check_range("StepResult.outputs", result.outputs_size(), outputs, outputs));
   for (int i = 0; i < outputs; ++i) {
-    const Question::Output& asked = question.outputs[i];
-    RETURN_IF_ERROR(
-        check_candidates(result.outputs(i), asked.top_count, asked.raw_top_count, question.vocab));
+    RETURN_IF_ERROR(check_candidates(result.outputs(i), question.outputs[i], question.vocab));
   }
   const cluster::StepTimes& times = result.times();
   RETURN_IF_ERROR(check_range("StepTimes.compute_ns", times.compute_ns(), 0, INT64_MAX));
@@ -107,7 +105,7 @@ Question question_of(const cluster::CoordinatorMessage& message, int64_t vocab) 
   question.trace = message.step().trace();
   question.values = message.step().has_values();
   for (const cluster::Output& output : message.step().outputs()) {
-    question.outputs.push_back({output.top_count(), output.raw_top_count()});
+    question.outputs.push_back(counts_of(output));
   }
   return question;
 }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "proto/candidates.h"
 #include "proto/cluster.pb.h"
 
 namespace lockstep {
@@ -15,14 +16,10 @@ inline constexpr int64_t kMaxWeightBytes = int64_t{1} << 50;  // Of one rank: mo
 
 struct Question {
   enum class Kind { kReady, kStep, kLogits };
-  struct Output {
-    int top_count = 0;
-    int raw_top_count = 0;
-  };
   Kind kind = Kind::kReady;
   uint64_t step = 0;
-  int output = 0;               // kLogits.
-  std::vector<Output> outputs;  // kStep.
+  int output = 0;                        // kLogits.
+  std::vector<CandidateCounts> outputs;  // kStep.
   int64_t vocab = 0;
   bool trace = false;   // kStep: times of operators are wanted.
   bool values = false;  // kStep: what instructions made is wanted.

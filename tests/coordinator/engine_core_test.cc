@@ -153,6 +153,8 @@ TEST(EngineCoreTest, AnswersThatCannotBeEndTheGroupAndNameTheRank) {
        [](auto& all) { all[1].mutable_outputs(0)->mutable_noisy()->set_id(300); }},
       {"Candidates.raw_top: wanted 0 to 2, found 3",
        [](auto& all) { all[0].mutable_outputs(0)->mutable_raw_top()->add_ids(0); }},
+      {"Candidates.raw_logits: wanted 0 to 0, found 1",
+       [](auto& all) { all[0].mutable_outputs(0)->mutable_raw_logits()->add_ids(0); }},
       {"CandidateList.logits: wanted 2 to 2, found 1",
        [](auto& all) {
          all[0].mutable_outputs(0)->mutable_raw_top()->mutable_logits()->RemoveLast();

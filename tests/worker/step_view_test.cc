@@ -109,6 +109,8 @@ INSTANTIATE_TEST_SUITE_P(
          [](S s) { s.mutable_outputs(0)->set_top_count(-1); }},
         {"RawTopNegative", "raw_top_count must be",
          [](S s) { s.mutable_outputs(0)->set_raw_top_count(-1); }},
+        {"RawIdBehindVocab", "raw_ids must be of the vocabulary, found 100",
+         [](S s) { s.mutable_outputs(0)->add_raw_ids(100); }},
         {"MaskShort", "mask must be", [](S s) { s.mutable_outputs(1)->set_mask("12345678"); }},
         {"EditTwice", "edits must have ids ascending",
          [](S s) { s.mutable_outputs(1)->mutable_edits(1)->set_id(3); }},
