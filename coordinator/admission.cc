@@ -16,6 +16,13 @@ constexpr char kTooLong[] = "lockstep/too_long";
 constexpr char kRetryAfter[] = "lockstep/retry_after";  // In seconds.
 
 absl::Status check_ids(const Request& request, int64_t vocab) {
+  for (const auto& [name, ids] : {std::pair("allowed_ids", &request.sampling.allowed_ids),
+                                  std::pair("logprob_ids", &request.logprob_ids)}) {
+    for (const int32_t id : *ids) {
+      if (0 <= id && id < vocab) continue;
+      return invalid_argument("{}: must be token ids below {}, found {}", name, vocab, id);
+    }
+  }
   const std::vector<int32_t>& ids = request.prompt_ids;
   const int32_t least = request.prompt_embeds.empty() ? 0 : -1;
   for (size_t i = 0; i < ids.size(); ++i) {

@@ -24,9 +24,17 @@ const char* finish_reason_name(FinishReason reason) {
   return "";
 }
 
+std::vector<int32_t> ids_of(const std::vector<Logprob>& token) {
+  std::vector<int32_t> ids;
+  ids.reserve(token.size());
+  for (const Logprob& one : token) ids.push_back(one.id);
+  return ids;
+}
+
 int64_t bytes_of(const StreamEvent& event) {
   size_t bytes = sizeof(event) + event.text.size();
-  bytes += event.token_ids.size() * sizeof(int32_t) + event.prompt_logits.size() * sizeof(float);
+  bytes += (event.token_ids.size() + event.prompt_ids.size()) * sizeof(int32_t);
+  bytes += event.prompt_logits.size() * sizeof(float);
   for (const auto* tokens : {&event.logprobs, &event.prompt_logprobs}) {
     for (const std::vector<Logprob>& token : *tokens) {
       bytes += sizeof(std::vector<Logprob>) + token.size() * sizeof(Logprob);

@@ -29,6 +29,9 @@ struct Logprob {
   float logprob = 0;
 };
 
+// The ids of a token and of the others beside it.
+std::vector<int32_t> ids_of(const std::vector<Logprob>& token);
+
 // One step's news of one choice. Text is what became safe to show with this token; it may be empty
 // and come with a later one. The last event of a choice has a finish reason and may have no token.
 struct StreamEvent {
@@ -41,10 +44,12 @@ struct StreamEvent {
   // events come first and have nothing else. The first token, which nothing comes before, has 0.
   std::vector<std::vector<Logprob>> prompt_logprobs;
   FinishReason finish_reason = FinishReason::kNone;
+  bool is_end_token = false;      // The token is a stop id: no part of the text.
   int32_t prompt_tokens = 0;      // With a finish reason.
   int32_t completion_tokens = 0;  // With a finish reason.
   int32_t cached_tokens = 0;      // With a finish reason: of the prompt, not computed again.
   uint64_t seed = 0;
+  std::vector<int32_t> prompt_ids;   // In choice 0's first event of these, where asked for.
   std::vector<float> prompt_logits;  // In choice 0's first event, where asked for.
 };
 

@@ -35,7 +35,31 @@ absl::Status check_ids(const v1::GenerateRequest& message, int64_t vocabulary) {
   for (const auto& [id, bias] : message.logit_bias()) {
     RETURN_IF_ERROR(check_id("logit_bias", id, vocabulary));
   }
+  for (const int32_t id : message.logprob_ids()) {
+    RETURN_IF_ERROR(check_id("logprob_ids", id, vocabulary));
+  }
+  for (const int32_t id : message.allowed_ids()) {
+    RETURN_IF_ERROR(check_id("allowed_ids", id, vocabulary));
+  }
   return absl::OkStatus();
+}
+
+absl::Status check_logprob_ids(const v1::GenerateRequest& message) {
+  if (message.logprob_ids().empty() || message.has_logprobs()) return absl::OkStatus();
+  return invalid_argument("logprob_ids: must have logprobs beside them, found none");
+}
+
+absl::Status check_truncation(const v1::GenerateRequest& message) {
+  const std::string& side = message.truncation_side();
+  if (message.has_truncation_side() && side != "left" && side != "right") {
+    return invalid_argument("truncation_side: must be left or right, found {}", printable(side));
+  }
+  if (!message.has_truncate_prompt_tokens()) return absl::OkStatus();
+  if (message.truncate_prompt_tokens() == 0) {
+    return invalid_argument("truncate_prompt_tokens: must be -1, or 1 or more, found 0");
+  }
+  if (!message.has_prompt_embeds()) return absl::OkStatus();
+  return invalid_argument("truncate_prompt_tokens: must not be beside prompt_embeds");
 }
 
 absl::Status check_prompt(const v1::GenerateRequest& message, const Model& model) {
@@ -102,16 +126,17 @@ absl::Status check_tokens(const Request& request, const char* field, const Model
 }
 
 absl::Status fill_prompt(const v1::GenerateRequest& message, const Model& model, Request* request) {
-  request->prompt_is_text = !message.has_prompt_ids();
   if (message.has_prompt()) {
     RETURN_IF_ERROR(check_text(message.prompt(), model));
-    ASSIGN_OR_RETURN(request->prompt_ids, model.tokenizer()->encode(message.prompt()));
+    const EncodeOptions options = {.add_special =
+                                       !message.has_add_special() || message.add_special()};
+    ASSIGN_OR_RETURN(request->prompt_ids, model.tokenizer()->encode(message.prompt(), options));
     RETURN_IF_ERROR(check_tokens(*request, "prompt", model));
   } else if (message.has_chat()) {
     ASSIGN_OR_RETURN(const MarkedText text, render_chat(message.chat(), model));
     RETURN_IF_ERROR(check_text(text.bytes, model));
-    // The template writes begin tokens itself.
-    ASSIGN_OR_RETURN(request->prompt_ids, model.tokenizer()->encode(text, /*add_special=*/false));
+    // The template writes begin tokens itself: they are not added unless the caller says so.
+    ASSIGN_OR_RETURN(request->prompt_ids, model.tokenizer()->encode(text, message.add_special()));
     RETURN_IF_ERROR(check_tokens(*request, "chat", model));
   } else {
     request->prompt_ids.assign(message.prompt_ids().ids().begin(),
@@ -119,6 +144,46 @@ absl::Status fill_prompt(const v1::GenerateRequest& message, const Model& model,
   }
   if (!request->prompt_ids.empty()) return absl::OkStatus();
   return invalid_argument("the prompt is empty: want at least one token");
+}
+
+// A max_tokens that leaves no room at all counts as one token.
+void truncate_prompt(const v1::GenerateRequest& message, const Model& model, Request* request) {
+  if (!message.has_truncate_prompt_tokens()) return;
+  int64_t wanted = message.truncate_prompt_tokens();
+  if (wanted < 0) {
+    const int64_t room = model.max_context() - request->max_tokens;
+    wanted = std::max<int64_t>(room > 0 ? room : model.max_context() - 1, 1);
+  }
+  std::vector<int32_t>& ids = request->prompt_ids;
+  const int64_t excess = static_cast<int64_t>(ids.size()) - wanted;
+  if (excess <= 0) return;
+  const auto first = message.truncation_side() == "right" ? ids.begin() + wanted : ids.begin();
+  ids.erase(first, first + excess);
+}
+
+// A word as it is, and as it is after other words where that is one token as long: the tokens of
+// both are forbidden, as vLLM has it.
+absl::Status fill_bad_words(const v1::GenerateRequest& message, const Model& model,
+                            Request* request) {
+  if (message.bad_words().empty()) return absl::OkStatus();
+  const Tokenizer* tokenizer = model.tokenizer();
+  if (tokenizer == nullptr) return invalid_argument("bad_words: {}", model.without_tokenizer());
+  for (const std::string& word : message.bad_words()) {
+    const size_t begin = word.find_first_not_of(" \t\r\n\v\f");
+    if (begin == std::string::npos) {
+      return invalid_argument("bad_words: must be words, found blanks alone");
+    }
+    const std::string text = word.substr(begin);
+    const EncodeOptions options = {.add_special = false};
+    ASSIGN_OR_RETURN(std::vector<int32_t> first, tokenizer->encode(text, options));
+    ASSIGN_OR_RETURN(std::vector<int32_t> later, tokenizer->encode(" " + text, options));
+    if (first.empty()) return invalid_argument("bad_words: {} has no tokens", printable(word));
+    std::vector<std::vector<int32_t>>& words = request->sampling.bad_words;
+    const bool is_another = later.size() == first.size() && later[0] != first[0];
+    words.push_back(std::move(first));
+    if (is_another) words.push_back(std::move(later));
+  }
+  return absl::OkStatus();
 }
 
 SamplingParams sampling_of(const v1::GenerateRequest& message, const GenerationConfig& defaults) {
@@ -137,6 +202,7 @@ SamplingParams sampling_of(const v1::GenerateRequest& message, const GenerationC
   sampling.presence_penalty = message.presence_penalty();
   sampling.frequency_penalty = message.frequency_penalty();
   sampling.logit_bias.insert(message.logit_bias().begin(), message.logit_bias().end());
+  sampling.allowed_ids.assign(message.allowed_ids().begin(), message.allowed_ids().end());
   return sampling;
 }
 
@@ -154,6 +220,8 @@ absl::StatusOr<Request> to_request(const v1::GenerateRequest& message, const Mod
   RETURN_IF_ERROR(check_limits(message));
   RETURN_IF_ERROR(check_prompt(message, model));
   RETURN_IF_ERROR(check_ids(message, model.config().vocab_size));
+  RETURN_IF_ERROR(check_logprob_ids(message));
+  RETURN_IF_ERROR(check_truncation(message));
   Request request;
   RETURN_IF_ERROR(fill_prompt(message, model, &request));
   RETURN_IF_ERROR(fill_prompt_embeds(message, model, &request));
@@ -162,8 +230,10 @@ absl::StatusOr<Request> to_request(const v1::GenerateRequest& message, const Mod
                            ? message.max_tokens()
                            : static_cast<int32_t>(model.generation_config().max_new_tokens.value_or(
                                  kDefaultMaxTokens));
+  truncate_prompt(message, model, &request);
   request.min_tokens = message.min_tokens();
   request.sampling = sampling_of(message, model.generation_config());
+  RETURN_IF_ERROR(fill_bad_words(message, model, &request));
   request.seed = message.has_seed() ? message.seed() : draw_seed();
   request.stop.assign(message.stop().begin(), message.stop().end());
   request.stop_ids.assign(message.stop_ids().begin(), message.stop_ids().end());
@@ -173,6 +243,8 @@ absl::StatusOr<Request> to_request(const v1::GenerateRequest& message, const Mod
   }
   request.n = message.has_n() ? message.n() : 1;
   request.logprobs = message.has_logprobs() ? message.logprobs() : -1;
+  request.logprob_ids.assign(message.logprob_ids().begin(), message.logprob_ids().end());
+  request.return_prompt_ids = message.return_prompt_ids();
   request.prompt_logprobs = message.has_prompt_logprobs() ? message.prompt_logprobs() : -1;
   request.priority = message.priority();
   request.cache_salt = message.cache_salt();

@@ -4,9 +4,11 @@
 #include <grpc/grpc.h>
 
 #include <iterator>
+#include <optional>
 #include <utility>
 
 #include "base/status.h"
+#include "coordinator/text/token_texts.h"
 
 namespace lockstep {
 namespace {
@@ -25,19 +27,20 @@ v1::FinishReason to_proto(FinishReason reason) {
   return v1::FINISH_REASON_UNSPECIFIED;
 }
 
-void fill(const Logprob& logprob, const Tokenizer* tokenizer, v1::TokenLogprob* message) {
+// `texts`: null without a tokenizer. A call that resumes has not seen the tokens before, so each
+// token is shown as it is within any text.
+void fill(const Logprob& logprob, const TokenTexts* texts, v1::TokenLogprob* message) {
   message->set_id(logprob.id);
   message->set_logprob(logprob.logprob);
-  if (tokenizer != nullptr) {
-    const int32_t ids[] = {logprob.id};
-    message->set_text(tokenizer->decode(ids, /*skip_special=*/false));
-  }
+  if (texts == nullptr) return;
+  TokenText token = texts->instead(logprob.id);
+  message->set_text(std::move(token.text));
+  message->set_bytes(std::move(token.bytes));
 }
 
-void fill(const std::vector<Logprob>& token, const Tokenizer* tokenizer,
-          v1::TokenLogprobs* message) {
+void fill(const std::vector<Logprob>& token, const TokenTexts* texts, v1::TokenLogprobs* message) {
   for (size_t i = 0; i < token.size(); ++i) {
-    fill(token[i], tokenizer, i == 0 ? message->mutable_chosen() : message->add_top());
+    fill(token[i], texts, i == 0 ? message->mutable_chosen() : message->add_top());
   }
 }
 
@@ -97,13 +100,8 @@ v1::GenerateResponse StreamReactor::to_response(const StreamEvent& event, size_t
   response.set_index(event.index);
   response.set_text(event.text);
   response.mutable_token_ids()->Add(event.token_ids.begin(), event.token_ids.end());
-  const Tokenizer* tokenizer = served_.model->tokenizer();
-  for (const std::vector<Logprob>& token : event.logprobs) {
-    fill(token, tokenizer, response.add_logprobs());
-  }
-  for (const std::vector<Logprob>& token : event.prompt_logprobs) {
-    fill(token, tokenizer, response.add_prompt_logprobs());
-  }
+  response.mutable_prompt_ids()->Add(event.prompt_ids.begin(), event.prompt_ids.end());
+  if (!event.logprobs.empty() || !event.prompt_logprobs.empty()) add_logprobs(event, &response);
   response.set_seed(event.seed);
   response.set_finish_reason(to_proto(event.finish_reason));
   if (event.finish_reason != FinishReason::kNone) {
@@ -112,6 +110,19 @@ v1::GenerateResponse StreamReactor::to_response(const StreamEvent& event, size_t
     response.mutable_usage()->set_cached_tokens(event.cached_tokens);
   }
   return response;
+}
+
+void StreamReactor::add_logprobs(const StreamEvent& event, v1::GenerateResponse* response) const {
+  std::optional<TokenTexts> texts;
+  const Tokenizer* tokenizer = served_.model->tokenizer();
+  if (tokenizer != nullptr) texts.emplace(tokenizer, /*continues=*/true);
+  const TokenTexts* within = texts.has_value() ? &*texts : nullptr;
+  for (const std::vector<Logprob>& token : event.logprobs) {
+    fill(token, within, response->add_logprobs());
+  }
+  for (const std::vector<Logprob>& token : event.prompt_logprobs) {
+    fill(token, within, response->add_prompt_logprobs());
+  }
 }
 
 void StreamReactor::OnWriteDone(bool ok) {

@@ -47,6 +47,7 @@ class StreamReactor : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
   void pump() ABSL_LOCKS_EXCLUDED(mutex_);
   void write_next() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   v1::GenerateResponse to_response(const StreamEvent& event, size_t offset) const;
+  void add_logprobs(const StreamEvent& event, v1::GenerateResponse* response) const;
 
   std::string request_id_;  // Set before the reader is.
 

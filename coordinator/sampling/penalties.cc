@@ -12,15 +12,32 @@ namespace {
 // so that its quotient by the smallest temperature is still a float.
 constexpr float kForbidden = -1e30f;
 
+std::string mask_of(std::span<const int32_t> allowed, int64_t vocab) {
+  if (allowed.empty()) return "";
+  std::string mask(static_cast<size_t>((vocab + 63) / 64 * 8), '\0');
+  for (const int32_t id : allowed) {
+    if (id < 0 || id >= vocab) continue;
+    char& bits = mask[static_cast<size_t>(id / 8)];
+    bits = static_cast<char>(bits | 1 << id % 8);
+  }
+  return mask;
+}
+
 }  // namespace
 
 LogitRules::LogitRules(const SamplingParams& params, std::span<const int32_t> prompt,
                        std::span<const int32_t> stop_ids, int64_t vocab)
-    : repetition_(params.repetition_penalty),
+    : bad_words_(params.bad_words),
+      mask_(mask_of(params.allowed_ids, vocab)),
+      repetition_(params.repetition_penalty),
       presence_(params.presence_penalty),
       frequency_(params.frequency_penalty) {
   for (const int32_t id : stop_ids) rules_.push_back({.id = id, .stop = true});
   for (const auto& [id, bias] : params.logit_bias) rules_.push_back({.id = id, .bias = bias});
+  for (const std::vector<int32_t>& word : bad_words_) {
+    rules_.push_back({.id = word.back(), .ends_bad_word = true});
+    longest_prefix_ = std::max(longest_prefix_, word.size() - 1);
+  }
   if (repetition_ != 1) {
     for (const int32_t id : prompt) rules_.push_back({.id = id, .in_prompt = true});
   }
@@ -35,26 +52,38 @@ LogitRules::LogitRules(const SamplingParams& params, std::span<const int32_t> pr
     Rule& joined = rules_[kept - 1];
     joined.in_prompt = joined.in_prompt || rule.in_prompt;
     joined.stop = joined.stop || rule.stop;
+    joined.ends_bad_word = joined.ends_bad_word || rule.ends_bad_word;
     if (rule.bias != 0) joined.bias = rule.bias;
   }
   rules_.resize(kept);
   rules_.shrink_to_fit();
 }
 
-void LogitRules::add_edit(const Rule& rule, int32_t generated, bool forbid_stops,
+bool LogitRules::completes_bad_word(int32_t id, std::span<const int32_t> before) const {
+  return std::ranges::any_of(bad_words_, [&](const std::vector<int32_t>& word) {
+    const std::span<const int32_t> prefix(word.data(), word.size() - 1);
+    return word.back() == id && prefix.size() <= before.size() &&
+           std::ranges::equal(prefix, before.last(prefix.size()));
+  });
+}
+
+void LogitRules::add_edit(const Rule& rule, int32_t generated, bool is_forbidden,
                           cluster::Output* output) const {
   const double add = static_cast<double>(rule.bias) - (generated > 0 ? presence_ : 0.0) -
                      static_cast<double>(frequency_) * generated;
-  const bool forbidden = forbid_stops && rule.stop;
   const bool repeated = repetition_ != 1 && (rule.in_prompt || generated > 0);
-  if (!forbidden && !repeated && add == 0) return;
+  if (!is_forbidden && !repeated && add == 0) return;
   cluster::LogitEdit* edit = output->add_edits();
   edit->set_id(rule.id);
   edit->set_repetition(repeated ? repetition_ : 1);
-  edit->set_add(forbidden ? kForbidden : static_cast<float>(add));
+  edit->set_add(is_forbidden ? kForbidden : static_cast<float>(add));
 }
 
 void Penalties::append(int32_t id) {
+  if (const size_t wanted = rules_.longest_prefix(); wanted > 0) {
+    if (last_.size() == wanted) last_.erase(last_.begin());
+    last_.push_back(id);
+  }
   if (!rules_.counting()) return;
   auto place =
       std::lower_bound(counts_.begin(), counts_.end(), id,
@@ -64,6 +93,7 @@ void Penalties::append(int32_t id) {
 }
 
 void Penalties::fill(bool forbid_stops, cluster::Output* output) const {
+  output->set_mask(rules_.mask());
   auto rule = rules_.rules().begin();
   const auto last_rule = rules_.rules().end();
   auto count = counts_.begin();
@@ -71,7 +101,10 @@ void Penalties::fill(bool forbid_stops, cluster::Output* output) const {
     const bool ruled = count == counts_.end() || (rule != last_rule && rule->id <= count->id);
     const bool counted = rule == last_rule || (count != counts_.end() && count->id <= rule->id);
     const LogitRules::Rule plain = {.id = counted ? count->id : 0};
-    rules_.add_edit(ruled ? *rule : plain, counted ? count->generated : 0, forbid_stops, output);
+    const LogitRules::Rule& one = ruled ? *rule : plain;
+    const bool is_forbidden = (forbid_stops && one.stop) ||
+                              (one.ends_bad_word && rules_.completes_bad_word(one.id, last_));
+    rules_.add_edit(one, counted ? count->generated : 0, is_forbidden, output);
     if (ruled) ++rule;
     if (counted) ++count;
   }

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "coordinator/request.h"
@@ -12,14 +13,15 @@
 
 namespace lockstep {
 
-// What a request asks for by token id: stop ids, biases, and the prompt's tokens where the
-// repetition penalty falls on them. Made once per request; immutable.
+// A request's wishes by token id: stop ids, biases, allowed ids, bad words, and the prompt's
+// tokens where the repetition penalty falls on them. Made once per request; immutable.
 class LogitRules {
  public:
   struct Rule {
     int32_t id = 0;
     bool in_prompt = false;
     bool stop = false;
+    bool ends_bad_word = false;
     float bias = 0;
   };
 
@@ -31,12 +33,22 @@ class LogitRules {
   // A penalty is on, so that generated tokens have to be counted.
   bool counting() const { return repetition_ != 1 || presence_ != 0 || frequency_ != 0; }
 
+  // How many tokens before the last one of a bad word decide, at most.
+  size_t longest_prefix() const { return longest_prefix_; }
+  // Whether a bad word would be whole with this token. `before`: the tokens that were generated
+  // last, up to longest_prefix() of them.
+  bool completes_bad_word(int32_t id, std::span<const int32_t> before) const;
+  const std::string& mask() const { return mask_; }  // See cluster.Output.
+
   // Adds the edit of one token that was generated this often, where there is one.
-  void add_edit(const Rule& rule, int32_t generated, bool forbid_stops,
+  void add_edit(const Rule& rule, int32_t generated, bool is_forbidden,
                 cluster::Output* output) const;
 
  private:
   std::vector<Rule> rules_;
+  std::vector<std::vector<int32_t>> bad_words_;
+  size_t longest_prefix_ = 0;
+  std::string mask_;
   float repetition_;
   float presence_;
   float frequency_;
@@ -53,8 +65,8 @@ class Penalties {
   // A token was generated.
   void append(int32_t id);
 
-  // Writes the edits into `output`, ascending ids. With `forbid_stops` no stop id can win while
-  // another token can.
+  // Writes the edits into `output`, ascending ids, and the mask of allowed ids. No token that
+  // completes a bad word, and with `forbid_stops` no stop id, can win while another one can.
   void fill(bool forbid_stops, cluster::Output* output) const;
 
  private:
@@ -65,6 +77,7 @@ class Penalties {
 
   const LogitRules& rules_;
   std::vector<Count> counts_;  // Ascending ids.
+  std::vector<int32_t> last_;  // Generated; those that bad words need.
 };
 
 }  // namespace lockstep

@@ -6,6 +6,7 @@
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <map>
 
 #include "base/check.h"
 #include "base/math.h"
@@ -146,8 +147,40 @@ std::optional<ScoredToken> decide_from_logits(const SamplingParams& params,
   }
 }
 
-std::vector<Logprob> logprobs_of(const ScoredToken& chosen, int32_t count,
-                                 const RankCandidates& ranks) {
+// The `count` best by the raw logit, in order.
+std::vector<ScoredToken> best_of(int32_t count, const RankCandidates& ranks) {
+  std::vector<ScoredToken> best;
+  for (const cluster::Candidates* rank : ranks) {
+    const cluster::CandidateList& top = rank->raw_top();
+    for (int i = 0; i < top.ids_size(); ++i) {
+      best.push_back({.id = top.ids(i), .edited = top.logits(i)});
+    }
+  }
+  std::erase_if(best, [](const ScoredToken& token) { return std::isnan(token.edited); });
+  std::sort(best.begin(), best.end(), better);
+  best.resize(std::min(best.size(), static_cast<size_t>(count)));
+  return best;
+}
+
+// Those that the output names, each from the rank that has it.
+std::vector<ScoredToken> named_of(const cluster::Output& output, const RankCandidates& ranks) {
+  std::map<int32_t, float> logits;
+  for (const cluster::Candidates* rank : ranks) {
+    const cluster::CandidateList& named = rank->raw_logits();
+    for (int i = 0; i < named.ids_size(); ++i) logits[named.ids(i)] = named.logits(i);
+  }
+  std::vector<ScoredToken> tokens;
+  for (const int32_t id : output.raw_ids()) {
+    const auto found = logits.find(id);
+    tokens.push_back({.id = id,
+                      .edited = found == logits.end() ? -std::numeric_limits<float>::infinity()
+                                                      : found->second});
+  }
+  return tokens;
+}
+
+std::vector<Logprob> logprobs_of(const ScoredToken& chosen, const cluster::Output& output,
+                                 int32_t count, const RankCandidates& ranks) {
   std::vector<Logprob> logprobs;
   if (count < 0) return logprobs;
   const Sums sums = combine_sums(ranks, /*raw=*/true);
@@ -159,17 +192,8 @@ std::vector<Logprob> logprobs_of(const ScoredToken& chosen, int32_t count,
                                                        : static_cast<float>(logprob)});
   };
   add(chosen.id, chosen.logit);
-  std::vector<ScoredToken> best;  // Ordered by the raw logit here.
-  for (const cluster::Candidates* rank : ranks) {
-    const cluster::CandidateList& top = rank->raw_top();
-    for (int i = 0; i < top.ids_size(); ++i) {
-      best.push_back({.id = top.ids(i), .edited = top.logits(i)});
-    }
-  }
-  std::erase_if(best, [](const ScoredToken& token) { return std::isnan(token.edited); });
-  std::sort(best.begin(), best.end(), better);
-  best.resize(std::min(best.size(), static_cast<size_t>(count)));
-  for (const ScoredToken& token : best) add(token.id, token.edited);
+  const auto others = output.raw_ids().empty() ? best_of(count, ranks) : named_of(output, ranks);
+  for (const ScoredToken& token : others) add(token.id, token.edited);
   return logprobs;
 }
 
@@ -192,7 +216,8 @@ cluster::Output plan_output(const SamplingParams& params, const DrawPoint& point
   }
   if (point.logprobs >= 0) {
     output.set_want_raw_sums(true);
-    output.set_raw_top_count(point.logprobs);
+    if (point.logprob_ids.empty()) output.set_raw_top_count(point.logprobs);
+    output.mutable_raw_ids()->Add(point.logprob_ids.begin(), point.logprob_ids.end());
   }
   return output;
 }
@@ -204,7 +229,7 @@ std::optional<Sampled> sample(const SamplingParams& params, const cluster::Outpu
     winner = decide(params, output, rank_candidates(output, ranks), ranks, winner);
   }
   if (!winner.has_value()) return std::nullopt;
-  return Sampled{.id = winner->id, .logprobs = logprobs_of(*winner, logprobs, ranks)};
+  return Sampled{.id = winner->id, .logprobs = logprobs_of(*winner, output, logprobs, ranks)};
 }
 
 absl::StatusOr<Sampled> sample_from_logits(const SamplingParams& params,
@@ -218,7 +243,7 @@ absl::StatusOr<Sampled> sample_from_logits(const SamplingParams& params,
                     "NaN, -inf or masked ones; is the checkpoint damaged?",
                     output.position()));
   }
-  return Sampled{.id = winner->id, .logprobs = logprobs_of(*winner, logprobs, ranks)};
+  return Sampled{.id = winner->id, .logprobs = logprobs_of(*winner, output, logprobs, ranks)};
 }
 
 cluster::Output plan_score(int32_t token, int32_t logprobs) {
@@ -238,7 +263,7 @@ std::vector<Logprob> score(int32_t token, int32_t logprobs, const RankCandidates
   for (const cluster::Candidates* rank : ranks) {
     if (rank->has_noisy() && rank->noisy().id() == token) scored.logit = rank->noisy().logit();
   }
-  return logprobs_of(scored, logprobs, ranks);
+  return logprobs_of(scored, cluster::Output(), logprobs, ranks);
 }
 
 }  // namespace lockstep

@@ -16,6 +16,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -37,6 +38,7 @@ struct DrawPoint {
   uint64_t seed = 0;
   int64_t position = 0;   // That the drawn token will take.
   int32_t logprobs = -1;  // As in Request.
+  std::span<const int32_t> logprob_ids = {};
 };
 
 // The question to the workers, but for its row and edits. `candidates` is a parameter so that
@@ -46,7 +48,8 @@ cluster::Output plan_output(const SamplingParams& params, const DrawPoint& point
 
 struct Sampled {
   int32_t id = 0;
-  std::vector<Logprob> logprobs;  // The chosen token, then the best; empty where not wanted.
+  // The chosen token, then the best or those that were named; empty where not wanted.
+  std::vector<Logprob> logprobs;
 };
 
 // One row's answers, a slice of the vocabulary each, in rank order.

@@ -36,6 +36,11 @@ int64_t PreparedRequest::bytes() const {
   bytes += (request_.prompt_ids.size() + request_.stop_ids.size()) * sizeof(int32_t);
   bytes += request_.prompt_embeds.size() * sizeof(float);
   bytes += request_.sampling.logit_bias.size() * kMapNode;
+  bytes += (request_.sampling.allowed_ids.size() + request_.logprob_ids.size()) * sizeof(int32_t);
+  bytes += rules_.mask().size();
+  for (const std::vector<int32_t>& word : request_.sampling.bad_words) {  // Kept twice.
+    bytes += 2 * (sizeof(word) + word.size() * sizeof(int32_t));
+  }
   bytes += rules_.rules().size() * sizeof(LogitRules::Rule);
   for (const std::string& stop : request_.stop) {  // Kept twice, and a number for each byte.
     bytes += 2 * sizeof(std::string) + stop.size() * (2 + sizeof(uint32_t));

@@ -21,7 +21,7 @@ Sequence::Sequence(const PreparedRequest& request, int32_t index, int64_t contex
       stop_matcher_(&request.stops()) {
   LOCKSTEP_CHECK(!request_.prompt_ids.empty());
   if (tokenizer != nullptr) {
-    detokenizer_.emplace(tokenizer, request_.prompt_is_text, request_.shown_special_ids);
+    detokenizer_.emplace(tokenizer, /*continues=*/true, request_.shown_special_ids);
   }
 }
 
@@ -100,8 +100,10 @@ cluster::Output Sequence::plan() const {
     output.set_want_logits(request_.prompt_logits && index_ == 0);
     return output;
   }
-  cluster::Output output = plan_output(
-      request_.sampling, {.seed = seed(), .position = length(), .logprobs = request_.logprobs});
+  cluster::Output output = plan_output(request_.sampling, {.seed = seed(),
+                                                           .position = length(),
+                                                           .logprobs = request_.logprobs,
+                                                           .logprob_ids = request_.logprob_ids});
   penalties_.fill(/*forbid_stops=*/generated_tokens() < request_.min_tokens, &output);
   output.set_want_logits(request_.prompt_logits && index_ == 0 && generated_.empty());
   return output;
@@ -128,8 +130,12 @@ bool Sequence::append(int32_t id) {
 
 SequenceNews Sequence::tell() {
   LOCKSTEP_CHECK(!generated_.empty() && finish_reason_ == FinishReason::kNone);
-  if (end_ == FinishReason::kStop) return finish(end_);  // The end token's own text isn't shown.
   SequenceNews news;
+  if (end_ == FinishReason::kStop) {
+    news = finish(end_);
+    news.is_end_token = true;  // Its own text is not shown.
+    return news;
+  }
   if (detokenizer_.has_value()) news.text = show(detokenizer_->push(generated_.back()));
   if (stop_matcher_.stopped()) {
     finish_reason_ = news.finish_reason = FinishReason::kStop;

@@ -26,6 +26,7 @@ namespace lockstep {
 struct SequenceNews {
   std::string text = "";  // Became safe to show.
   FinishReason finish_reason = FinishReason::kNone;
+  bool is_end_token = false;  // The token is a stop id, which ends the text and is no part of it.
 };
 
 // Used by the engine's thread alone.
@@ -85,8 +86,7 @@ class Sequence {
   int64_t rope_length() const { return rope_length_; }      // When it last started.
   const Prefix& prefix() const { return prepared_.prefix(); }
 
-  // By which the workers know it while it runs.
-  int32_t slot() const { return slot_; }
+  int32_t slot() const { return slot_; }  // By which the workers know it while it runs.
   // How many of its pages the workers know; nothing: they know the slot as another sequence's.
   std::optional<size_t> pages_sent() const { return pages_sent_; }
   void note_sent() { pages_sent_ = pages_.size(); }  // A step names all that it has.

@@ -78,7 +78,6 @@ std::vector<Request> mixed_requests(const Tokenizer& tokenizer, int count) {
     Request request;
     const std::string prompt = text.substr(0, 4 + random() % (text.size() - 4));
     request.prompt_ids = *tokenizer.encode(prompt);
-    request.prompt_is_text = true;
     request.max_tokens = static_cast<int32_t>(1 + random() % 24);
     request.seed = random();
     request.logprobs = static_cast<int32_t>(random() % 4) - 1;
@@ -90,6 +89,11 @@ std::vector<Request> mixed_requests(const Tokenizer& tokenizer, int count) {
     if (random() % 4 == 0) sampling.min_p = 0.02f;
     if (random() % 3 == 0) sampling.repetition_penalty = 1.3f;
     if (random() % 3 == 0) sampling.frequency_penalty = 0.5f;
+    if (random() % 4 == 0) sampling.bad_words = {*tokenizer.encode(" was"), {9, 10}};
+    if (random() % 5 == 0) {
+      for (int id = 2; id < 600; ++id) sampling.allowed_ids.push_back(id);
+    }
+    if (request.logprobs >= 0 && random() % 3 == 0) request.logprob_ids = {2900, 3, 70};
     if (random() % 3 == 0) request.stop = {" the", "."};
     request.stop_ids = {1};
     request.min_tokens = static_cast<int32_t>(random() % 3);

@@ -8,27 +8,35 @@
 #include <cmath>
 #include <iterator>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <utility>
+
+#include "coordinator/text/token_texts.h"
 
 namespace lockstep {
 namespace {
 
 using OrderedJson = nlohmann::ordered_json;
 
-OrderedJson logprob_to_json(const Logprob& logprob, const Tokenizer* tokenizer) {
-  OrderedJson json = {{"id", logprob.id}, {"logprob", logprob.logprob}};
-  const int32_t ids[] = {logprob.id};
-  if (tokenizer != nullptr) json["text"] = tokenizer->decode(ids, /*skip_special=*/false);
-  return json;
-}
-
-// The chosen token, with the best ones beside it.
-OrderedJson token_to_json(const std::vector<Logprob>& token, const Tokenizer* tokenizer) {
-  OrderedJson json = logprob_to_json(token[0], tokenizer);
-  json["top"] = OrderedJson::array();
-  for (size_t i = 1; i < token.size(); ++i) {
-    json["top"].push_back(logprob_to_json(token[i], tokenizer));
+// Each token of a text, with the best ones beside it.
+OrderedJson tokens_to_json(const std::vector<std::vector<Logprob>>& tokens, bool continues,
+                           const Tokenizer* tokenizer) {
+  std::optional<TokenTexts> texts;
+  if (tokenizer != nullptr) texts.emplace(tokenizer, continues);
+  OrderedJson list = OrderedJson::array();
+  for (const std::vector<Logprob>& token : tokens) {
+    std::vector<OrderedJson> all;
+    for (const Logprob& one : token) all.push_back({{"id", one.id}, {"logprob", one.logprob}});
+    if (texts.has_value()) {
+      const std::vector<TokenText> shown = texts->push_first(ids_of(token));
+      for (size_t i = 0; i < all.size(); ++i) all[i]["text"] = shown[i].text;
+    }
+    OrderedJson json = std::move(all[0]);
+    json["top"] = OrderedJson::array();
+    std::move(all.begin() + 1, all.end(), std::back_inserter(json["top"]));
+    list.push_back(std::move(json));
   }
-  return json;
+  return list;
 }
 
 // Nine significant digits name a float; JSON has no infinities and no NaN.
@@ -84,11 +92,12 @@ std::string Answer::to_json(const Model& model) const {
                         {"prompt_tokens", choice.prompt_tokens},
                         {"cached_tokens", choice.cached_tokens},
                         {"seed", choice.seed}};
-    for (const std::vector<Logprob>& token : choice.prompt_logprobs) {
-      json["prompt_logprobs"].push_back(token_to_json(token, model.tokenizer()));
+    if (!choice.prompt_logprobs.empty()) {
+      json["prompt_logprobs"] =
+          tokens_to_json(choice.prompt_logprobs, /*continues=*/false, model.tokenizer());
     }
-    for (const std::vector<Logprob>& token : choice.logprobs) {
-      json["logprobs"].push_back(token_to_json(token, model.tokenizer()));
+    if (!choice.logprobs.empty()) {
+      json["logprobs"] = tokens_to_json(choice.logprobs, /*continues=*/true, model.tokenizer());
     }
     return json;
   };

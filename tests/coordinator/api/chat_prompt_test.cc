@@ -127,7 +127,6 @@ TEST(ChatPromptTest, SpecialTokensInAMessageStayText) {
   EXPECT_EQ(std::ranges::count(ids, 1), 1);  // <|end|>
   EXPECT_EQ(model->tokenizer()->decode(ids, /*skip_special=*/false),
             "<|story|>Once <|end|><|story|><|end|>");
-  EXPECT_TRUE(request->prompt_is_text);
 }
 
 TEST(ChatPromptTest, WhatTheTemplateRefusesIsTheRequestsFault) {

@@ -45,7 +45,6 @@ class GenerateRequestTest : public ::testing::Test {
 
 TEST_F(GenerateRequestTest, WhatIsNotSetTakesTheDefaults) {
   const Request request = accepted();
-  EXPECT_TRUE(request.prompt_is_text);
   EXPECT_GT(request.prompt_ids.size(), 1u);
   EXPECT_EQ(request.max_tokens, model_->generation_config().max_new_tokens.value_or(128));
   EXPECT_EQ(request.n, 1);
@@ -120,6 +119,58 @@ TEST_F(GenerateRequestTest, WhatIsSetIsTaken) {
   EXPECT_EQ(request.id, "mine");
 }
 
+TEST_F(GenerateRequestTest, APromptIsCutToItsLastOrFirstTokens) {
+  const std::vector<int32_t> all = accepted().prompt_ids;
+  ASSERT_GT(all.size(), 1u);
+  message_.set_truncate_prompt_tokens(1);
+  EXPECT_EQ(accepted().prompt_ids, std::vector<int32_t>{all.back()});
+  message_.set_truncation_side("right");
+  EXPECT_EQ(accepted().prompt_ids, std::vector<int32_t>{all.front()});
+  message_.set_truncation_side("up");
+  expect_refused("truncation_side: must be left or right, found up");
+  message_.clear_truncation_side();
+  message_.set_truncate_prompt_tokens(0);
+  expect_refused("truncate_prompt_tokens: must be -1, or 1 or more, found 0");
+  message_.clear_prompt();
+  for (int i = 0; i < 2000; ++i) message_.mutable_prompt_ids()->add_ids(7);
+  message_.set_truncate_prompt_tokens(-1);
+  message_.set_max_tokens(24);
+  EXPECT_EQ(accepted().prompt_ids.size(), 1000u) << "of 1024";
+  message_.set_max_tokens(5000);
+  EXPECT_EQ(accepted().prompt_ids.size(), 1023u);
+  message_.set_prompt_embeds("a");
+  expect_refused("truncate_prompt_tokens: must not be beside prompt_embeds");
+}
+
+TEST_F(GenerateRequestTest, ABadWordIsTheTokensOfItsTextWithAndWithoutABlank) {
+  const Tokenizer& tokenizer = *model_->tokenizer();
+  const EncodeOptions plain = {.add_special = false};
+  message_.add_bad_words(" was");
+  const std::vector<int32_t> word = *tokenizer.encode("was", plain);
+  const std::vector<int32_t> later = *tokenizer.encode(" was", plain);
+  std::vector<std::vector<int32_t>> expected = {word};
+  if (later.size() == word.size()) expected.push_back(later);
+  EXPECT_EQ(accepted().sampling.bad_words, expected);
+  message_.add_bad_words("\t ");
+  expect_refused("bad_words: must be words, found blanks alone");
+  message_.add_bad_words("");
+  expect_refused("bad_words: want 1 to 256 bytes, found 0");
+}
+
+TEST_F(GenerateRequestTest, IdsOfLogprobsAndOfWhatIsAllowedAreTheVocabularys) {
+  message_.add_allowed_ids(3);
+  message_.add_logprob_ids(4);
+  expect_refused("logprob_ids: must have logprobs beside them, found none");
+  message_.set_logprobs(2);
+  EXPECT_EQ(accepted().sampling.allowed_ids, std::vector<int32_t>{3});
+  EXPECT_EQ(accepted().logprob_ids, std::vector<int32_t>{4});
+  message_.add_logprob_ids(3072);
+  expect_refused("logprob_ids: want token ids of 0 to 3071, found 3072");
+  message_.clear_logprob_ids();
+  message_.add_allowed_ids(-1);
+  expect_refused("allowed_ids: want token ids of 0 to 3071, found -1");
+}
+
 TEST_F(GenerateRequestTest, ChatsAndPromptsEndAtTheirOwnEndTokens) {
   const TempFolder folder;
   for (const char* name : {"config.json", "tokenizer.json", "model.safetensors"}) {
@@ -150,7 +201,6 @@ TEST_F(GenerateRequestTest, OnePromptIsWanted) {
   expect_refused("want one of prompt, prompt_ids and chat, found several");
   message_.clear_prompt();
   EXPECT_EQ(accepted().prompt_ids, std::vector<int32_t>{5});
-  EXPECT_FALSE(accepted().prompt_is_text);
   message_.clear_prompt_ids();
   expect_refused("want one of prompt, prompt_ids and chat, found none");
   message_.mutable_prompt_ids();

@@ -98,6 +98,37 @@ TEST(PublicServerTest, GenerateStreamsEachTokenOnceAndTellsHowItEnded) {
   }
 }
 
+TEST(PublicServerTest, TokensHaveTheirBytesAndThePromptItsIdsOnce) {
+  ApiServer server;
+  v1::GenerateRequest request = story(20);
+  request.set_n(2);
+  request.set_logprobs(0);
+  request.set_prompt_logprobs(0);
+  request.set_return_prompt_ids(true);
+  grpc::ClientContext context;
+  const auto reader = server.stub().Generate(&context, request);
+  std::vector<int32_t> prompt, scored;
+  std::string text[2], bytes[2];
+  for (v1::GenerateResponse response; reader->Read(&response);) {
+    prompt.insert(prompt.end(), response.prompt_ids().begin(), response.prompt_ids().end());
+    for (const v1::TokenLogprobs& token : response.prompt_logprobs()) {
+      scored.push_back(token.chosen().id());
+    }
+    text[response.index()] += response.text();
+    for (const v1::TokenLogprobs& token : response.logprobs()) {
+      if (server.model().tokenizer()->is_special(token.chosen().id())) continue;
+      bytes[response.index()] += token.chosen().bytes();
+    }
+  }
+  EXPECT_TRUE(reader->Finish().ok());
+  EXPECT_EQ(prompt, *server.model().tokenizer()->encode(request.prompt()));
+  EXPECT_EQ(prompt, scored);
+  for (int i = 0; i < 2; ++i) {
+    if (text[i].find("\xEF\xBF\xBD") != std::string::npos) continue;
+    EXPECT_EQ(bytes[i], text[i]);
+  }
+}
+
 TEST(PublicServerTest, TheContextIsWhatThePagesHold) {
   const ApiServer server({}, /*pages=*/10);
   v1::GetModelResponse model;

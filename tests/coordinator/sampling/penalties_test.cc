@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "coordinator/sampling/sampler.h"
 #include "tests/support/fake_group.h"
 
@@ -78,6 +80,42 @@ TEST(PenaltiesTest, ChoicesShareTheirRulesAndCountForThemselves) {
   EXPECT_EQ(of_first.edits(1).id(), 8);
   ASSERT_EQ(of_second.edits_size(), 1);
   EXPECT_EQ(of_second.edits(0).add(), 2.0f);
+}
+
+TEST(PenaltiesTest, ABadWordsLastTokenIsForbiddenWhileTheOthersWereGeneratedLast) {
+  const SamplingParams params = {.logit_bias = {{9, 1.0f}},
+                                 .bad_words = {{5}, {1, 2, 9}, {2, 9}, {300}}};
+  const LogitRules rules(params, {}, {}, 100);
+  Penalties penalties(&rules);
+  const auto forbidden = [&] {
+    cluster::Output output;
+    penalties.fill(false, &output);
+    std::vector<int32_t> ids;
+    for (const cluster::LogitEdit& edit : output.edits()) {
+      if (edit.add() < -1e20f) ids.push_back(edit.id());
+    }
+    return ids;
+  };
+  EXPECT_EQ(forbidden(), (std::vector<int32_t>{5})) << "300 is out of the vocabulary";
+  penalties.append(1);
+  EXPECT_EQ(forbidden(), (std::vector<int32_t>{5}));
+  penalties.append(2);
+  EXPECT_EQ(forbidden(), (std::vector<int32_t>{5, 9}));
+  penalties.append(3);
+  EXPECT_EQ(forbidden(), (std::vector<int32_t>{5}));
+  penalties.append(2);
+  EXPECT_EQ(forbidden(), (std::vector<int32_t>{5, 9})) << "the shorter word";
+}
+
+TEST(PenaltiesTest, AllowedIdsAreABitEachInWordsOf64) {
+  const SamplingParams params = {.logit_bias = {}, .allowed_ids = {0, 9, 69, 70, -1}};
+  const LogitRules rules(params, {}, {}, 70);
+  cluster::Output output;
+  Penalties(&rules).fill(false, &output);
+  ASSERT_EQ(output.mask().size(), 16u);
+  EXPECT_EQ(output.mask().substr(0, 2), std::string("\x01\x02", 2));
+  EXPECT_EQ(output.mask()[8], '\x20');
+  EXPECT_EQ(std::ranges::count(output.mask(), '\0'), 13);
 }
 
 }  // namespace

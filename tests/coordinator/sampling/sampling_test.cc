@@ -71,6 +71,12 @@ std::vector<float> edit(const Trial& trial) {
     if (count > 0) add -= p.presence_penalty;
     add -= static_cast<double>(p.frequency_penalty) * static_cast<double>(count);
     x += static_cast<float>(add);
+    std::vector<int32_t> written = trial.generated;
+    written.push_back(wanted);
+    for (const std::vector<int32_t>& word : p.bad_words) {
+      if (std::equal(word.rbegin(), word.rend(), written.rbegin())) x = -1e30f;
+    }
+    if (!p.allowed_ids.empty() && std::ranges::count(p.allowed_ids, wanted) == 0) x = -kInf;
   }
   return edited;
 }
@@ -80,6 +86,7 @@ std::vector<int32_t> kept(const SamplingParams& params, const std::vector<float>
   std::vector<int32_t> ids(values.size());
   std::iota(ids.begin(), ids.end(), 0);
   const auto value = [&](int32_t id) { return values[static_cast<size_t>(id)]; };
+  std::erase_if(ids, [&](int32_t id) { return value(id) == -kInf; });
   std::stable_sort(ids.begin(), ids.end(),
                    [&](int32_t a, int32_t b) { return value(a) > value(b); });
   if (params.top_k > 0) ids.resize(std::min(ids.size(), static_cast<size_t>(params.top_k)));
@@ -145,6 +152,12 @@ Trial random_trial(uint64_t seed, int64_t vocab) {
     trial.generated.push_back(static_cast<int32_t>(random() % 10));
   }
   if (random() % 3 == 0) params.logit_bias = {{1, 5.0f}, {7, -100.0f}, {100, 2.5f}};
+  if (random() % 4 == 0) {
+    params.allowed_ids.resize(30);
+    for (int32_t& id : params.allowed_ids) id = static_cast<int32_t>(random() % 700);
+  }
+  const int32_t last = trial.generated[19];
+  if (random() % 3 == 0) params.bad_words = {{0}, {last, 7}, {last, 8}, {last, 9}};
   trial.point = {
       .seed = random(), .position = static_cast<int64_t>(random() % 4096), .logprobs = 3};
   return trial;
