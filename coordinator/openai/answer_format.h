@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,7 +10,6 @@
 #include "coordinator/openai/api_request.h"
 #include "coordinator/output/output_parser.h"
 #include "coordinator/stream.h"
-#include "coordinator/text/detokenizer.h"
 #include "coordinator/text/tokenizer.h"
 
 namespace lockstep::openai {
@@ -29,6 +27,9 @@ struct AnswerFacts {
   bool prompt_logprobs = false;   // In a field of their own.
   bool echoes = false;            // Prompts, with their log-probabilities if there are any.
   std::vector<std::string> echo;  // By prompt; empty: none.
+  bool token_ids = false;         // The ids of prompts and choices are shown.
+  bool tokens_as_ids = false;     // Log-probabilities name tokens "token_id:5".
+  std::vector<std::vector<int32_t>> prompt_ids;  // By prompt; empty unless `token_ids`.
   OutputOptions output;
   std::string repeated;  // What a response repeats of its request, as repeated_fields() has it.
   const Tokenizer* tokenizer = nullptr;
@@ -37,7 +38,12 @@ struct AnswerFacts {
     static const std::string none;
     return echo.empty() ? none : echo[prompt];
   }
+  // A list of ids has it, and log-probabilities go with ids one by one.
+  bool shows_end_token() const { return token_ids || tokens_as_ids; }
 };
+
+// The memory of it that grows with the request.
+int64_t bytes_of(const AnswerFacts& facts);
 
 struct UsageCounts {
   int64_t prompt_tokens = 0;
@@ -52,28 +58,5 @@ OrderedJson finish_reason_json(FinishReason reason, bool has_calls);
 // The model's own id, else nine letters and digits, which templates of Mistral need; the same for
 // the same call.
 std::string call_id(const std::string& answer_id, int32_t choice, const CallDelta& call);
-
-// Log-probabilities of one choice's tokens: of chat, or of a completion, where a token's place in
-// the text counts on from `*offset` characters.
-OrderedJson logprobs_json(const AnswerFacts& facts, const std::vector<std::vector<Logprob>>& tokens,
-                          int64_t* offset);
-int64_t count_characters(std::string_view text);
-
-// Where the next token of a prompt that is echoed is.
-struct EchoPlace {
-  explicit EchoPlace(const AnswerFacts& facts);
-  std::optional<Detokenizer> detokenizer;  // None without a tokenizer.
-  int64_t tokens = 0;
-  int64_t offset = 0;  // In characters of the echo.
-};
-// Of some tokens of a prompt, which follow those before; null for the first one.
-OrderedJson echo_logprobs_json(const AnswerFacts& facts,
-                               const std::vector<std::vector<Logprob>>& tokens, EchoPlace* place);
-// Of all tokens of a prompt, as vLLM gives them: for each an object by token id, the prompt's own
-// first; a rank is known of the best ones alone. Null for the first token.
-OrderedJson prompt_logprobs_json(const AnswerFacts& facts,
-                                 const std::vector<std::vector<Logprob>>& tokens);
-// Appends what follows to what came before, which may be null.
-void append_logprobs(OrderedJson more, OrderedJson* logprobs);
 
 }  // namespace lockstep::openai

@@ -28,6 +28,8 @@ struct ApiRequest {
   bool echo = false;
   bool logprobs = false;
   bool prompt_logprobs = false;
+  bool token_ids = false;      // See AnswerFacts.
+  bool tokens_as_ids = false;  // See AnswerFacts.
   bool parses_tools = false;
   bool one_call = false;
   bool skips_special = true;  // Special tokens are not in the text.

@@ -3,6 +3,7 @@
 
 #include "coordinator/http/event_stream.h"
 #include "coordinator/openai/error.h"
+#include "coordinator/text/unicode.h"
 
 namespace lockstep::openai {
 namespace {
@@ -35,6 +36,10 @@ OrderedJson calls_json(const AnswerFacts& facts, int32_t index,
 }
 
 }  // namespace
+
+ChunkWriter::Choice::Choice(const AnswerFacts& facts, size_t prompt)
+    : parser(facts.output),
+      logprobs(facts, LogprobWriter::Of::kAnswer, count_characters(facts.echo_of(prompt))) {}
 
 ChunkWriter::ChunkWriter(std::shared_ptr<const AnswerFacts> facts)
     : facts_(std::move(facts)), head_(head_of(*facts_)) {}
@@ -73,46 +78,59 @@ OrderedJson ChunkWriter::chat_delta(const StreamEvent& event, int32_t index, Cho
 }
 
 std::string ChunkWriter::completion_text(const StreamEvent& event, size_t prompt,
-                                         Choice* choice) const {
-  if (choice->begun) return event.text;
-  choice->offset = count_characters(facts_->echo_of(prompt));
-  return facts_->echo_of(prompt) + event.text;
+                                         const Choice& choice) const {
+  return choice.begun ? event.text : facts_->echo_of(prompt) + event.text;
 }
 
-std::string ChunkWriter::chunk_of(const std::string& choices) const {
-  return head_ + "\"choices\":[" + choices + "]" +
-         (facts_->include_usage ? ",\"usage\":null}" : "}");
+// The first chunk of a choice has the prompt's: a completion in the choice, chat beside it.
+void ChunkWriter::add_token_ids(const StreamEvent& event, size_t prompt, const Choice& choice,
+                                OrderedJson* json) const {
+  if (!facts_->token_ids) return;
+  (*json)["token_ids"] = event.token_ids;
+  if (facts_->endpoint == kCompletions && !choice.begun) {
+    (*json)["prompt_token_ids"] = facts_->prompt_ids[prompt];
+  }
+}
+
+std::string ChunkWriter::chunk_of(const std::string& choices,
+                                  const std::vector<int32_t>* prompt_ids) const {
+  std::string chunk = head_ + "\"choices\":[" + choices + "]";
+  if (prompt_ids != nullptr) {
+    chunk += ",\"prompt_token_ids\":" + write_json(OrderedJson(*prompt_ids));
+  }
+  return chunk + (facts_->include_usage ? ",\"usage\":null}" : "}");
 }
 
 // Every choice has the prompt's log-probabilities, which come before any of its tokens.
 std::string ChunkWriter::prompt_chunk(const StreamEvent& event, size_t prompt) {
-  EchoPlace& place = echoes_.try_emplace(prompt, *facts_).first->second;
-  const std::string logprobs =
-      write_json(echo_logprobs_json(*facts_, event.prompt_logprobs, &place));
+  LogprobWriter& echo =
+      echoes_.try_emplace(prompt, *facts_, LogprobWriter::Of::kPrompt).first->second;
+  const std::string logprobs = write_json(echo.completion(event.prompt_logprobs));
   const int32_t first = static_cast<int32_t>(prompt) * facts_->choices_per_prompt;
   std::string choices;
   for (int32_t index = first; index < first + facts_->choices_per_prompt; ++index) {
-    Choice& choice = choices_.try_emplace(index, facts_->output).first->second;
-    const OrderedJson json = {{"index", index}, {"text", completion_text(event, prompt, &choice)}};
+    Choice& choice = choices_.try_emplace(index, *facts_, prompt).first->second;
+    OrderedJson json = {{"index", index}, {"text", completion_text(event, prompt, choice)}};
+    add_token_ids(event, prompt, choice, &json);
     choice.begun = true;
     std::string text = write_json(json);
     text.pop_back();
     choices += (choices.empty() ? "" : ",") + text + ",\"logprobs\":" + logprobs +
                ",\"finish_reason\":null}";
   }
-  return chunk_of(choices);
+  return chunk_of(choices, nullptr);
 }
 
 std::optional<std::string> ChunkWriter::chunk(const StreamEvent& event, size_t prompt) {
   if (!event.prompt_logprobs.empty()) return prompt_chunk(event, prompt);
   const int32_t index = static_cast<int32_t>(prompt) * facts_->choices_per_prompt + event.index;
-  Choice& choice = choices_.try_emplace(index, facts_->output).first->second;
+  Choice& choice = choices_.try_emplace(index, *facts_, prompt).first->second;
   const bool is_chat = facts_->endpoint == kChat;
   OrderedJson json = {{"index", index}};
   if (is_chat) {
     json["delta"] = chat_delta(event, index, &choice);
   } else {
-    json["text"] = completion_text(event, prompt, &choice);
+    json["text"] = completion_text(event, prompt, choice);
   }
   if (event.finish_reason != FinishReason::kNone) {
     if (event.index == 0) {
@@ -121,18 +139,22 @@ std::optional<std::string> ChunkWriter::chunk(const StreamEvent& event, size_t p
     }
     usage_.completion_tokens += event.completion_tokens;
   }
+  const TokenLogprobs tokens = shown_logprobs(*facts_, event);
   const bool says_nothing =
       is_chat ? json["delta"].empty() : json["text"].get_ref<const std::string&>().empty();
   if (choice.begun && says_nothing && event.finish_reason == FinishReason::kNone &&
-      event.logprobs.empty()) {
+      tokens.empty() && !(facts_->token_ids && !event.token_ids.empty())) {
     return std::nullopt;
   }
-  choice.begun = true;
-  json["logprobs"] = facts_->logprobs && !event.logprobs.empty()
-                         ? logprobs_json(*facts_, event.logprobs, &choice.offset)
-                         : OrderedJson();
+  const bool has_prompt_ids = is_chat && facts_->token_ids && !choice.begun;
+  json["logprobs"] = nullptr;
+  if (facts_->logprobs && !tokens.empty()) {
+    json["logprobs"] = is_chat ? choice.logprobs.chat(tokens) : choice.logprobs.completion(tokens);
+  }
   json["finish_reason"] = finish_reason_json(event.finish_reason, choice.parser.has_calls());
-  return chunk_of(write_json(json));
+  add_token_ids(event, prompt, choice, &json);
+  choice.begun = true;
+  return chunk_of(write_json(json), has_prompt_ids ? &facts_->prompt_ids[prompt] : nullptr);
 }
 
 std::optional<std::string> ChunkWriter::usage_chunk() const {

@@ -10,6 +10,7 @@
 
 #include "coordinator/openai/answer_format.h"
 #include "coordinator/openai/event_writer.h"
+#include "coordinator/openai/logprobs.h"
 
 namespace lockstep::openai {
 
@@ -31,21 +32,23 @@ class ChunkWriter final : public EventWriter {
 
  private:
   struct Choice {
-    explicit Choice(const OutputOptions& options) : parser(options) {}
+    Choice(const AnswerFacts& facts, size_t prompt);
     OutputParser parser;
+    LogprobWriter logprobs;
     bool begun = false;
-    int64_t offset = 0;  // Characters of the text so far.
   };
 
   std::string prompt_chunk(const StreamEvent& event, size_t prompt);
-  std::string chunk_of(const std::string& choices) const;
+  std::string chunk_of(const std::string& choices, const std::vector<int32_t>* prompt_ids) const;
+  void add_token_ids(const StreamEvent& event, size_t prompt, const Choice& choice,
+                     OrderedJson* json) const;
   OrderedJson chat_delta(const StreamEvent& event, int32_t index, Choice* choice) const;
-  std::string completion_text(const StreamEvent& event, size_t prompt, Choice* choice) const;
+  std::string completion_text(const StreamEvent& event, size_t prompt, const Choice& choice) const;
 
   const std::shared_ptr<const AnswerFacts> facts_;
   const std::string head_;  // What all chunks begin with.
   std::map<int32_t, Choice> choices_;
-  std::map<size_t, EchoPlace> echoes_;  // By prompt.
+  std::map<size_t, LogprobWriter> echoes_;  // By prompt.
   UsageCounts usage_;
 };
 

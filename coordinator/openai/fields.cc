@@ -5,6 +5,7 @@
 #include "base/status.h"
 #include "coordinator/openai/api_request.h"
 #include "coordinator/openai/error.h"
+#include "coordinator/openai/token_fields.h"
 #include "coordinator/openai/values.h"
 
 namespace lockstep::openai {
@@ -55,25 +56,6 @@ absl::Status logit_bias(const Field& field, const OrderedJson& value, ApiRequest
     ASSIGN_OR_RETURN((*message_of(request).mutable_logit_bias())[token],
                      as_float(field.name, bias));
   }
-  return absl::OkStatus();
-}
-
-absl::Status logprobs(const Field& field, const OrderedJson& value, ApiRequest* request) {
-  if (request->endpoint == kCompletions) {
-    request->logprobs = true;
-    return scalar(field, value, request);
-  }
-  ASSIGN_OR_RETURN(request->logprobs, as_bool(field.name, value));
-  if (request->logprobs) message_of(request).set_logprobs(0);
-  return absl::OkStatus();
-}
-
-absl::Status top_logprobs(const Field& field, const OrderedJson& value, ApiRequest* request) {
-  if (value == 0) return absl::OkStatus();
-  if (!request->logprobs) return refusal(field.name, "wants \"logprobs\": true beside it");
-  ASSIGN_OR_RETURN(const int32_t count, as_int32(field.name, value));
-  if (count < 0 || count > 20) return wrong_value(field.name, "0 to 20", value);
-  message_of(request).set_logprobs(count);
   return absl::OkStatus();
 }
 
@@ -331,11 +313,27 @@ constexpr Field kFields[] = {
      "With `stream`, one prompt: runs on without its client, see [Streams](#streams-that-resume)"},
     {"stream_options", kBoth, "", stream_options, "`include_usage`"},
     {"logprobs", kBoth, "logprobs", logprobs, "A number for completions, true for chat"},
-    {"top_logprobs", kChat, "logprobs", top_logprobs, "With `logprobs`"},
+    {"include", kResponses, "", include,
+     "`message.output_text.logprobs`; others are taken and not used"},
+    {"top_logprobs", kTalks, "logprobs", top_logprobs, "With `logprobs`, or with `include`"},
+    {"logprob_token_ids", kBoth, "logprob_ids", logprob_token_ids,
+     "With `logprobs`: these tokens in place of the best ones"},
+    {"return_token_ids", kBoth, "return_prompt_ids", return_token_ids,
+     "`prompt_token_ids` and each choice's `token_ids`, in streams too"},
+    {"return_tokens_as_token_ids", kBoth, "", return_tokens_as_token_ids,
+     "Log-probabilities name tokens `token_id:5`"},
+    {"allowed_token_ids", kBoth, "allowed_ids", allowed_token_ids, "Nothing else is drawn"},
+    {"bad_words", kBoth, "bad_words", bad_words, "Words that the answer does not get"},
+    {"add_special_tokens", kBoth, "add_special", scalar,
+     "Begin and end tokens; default: true for completions, false for chat"},
+    {"truncate_prompt_tokens", kBoth, "truncate_prompt_tokens", scalar,
+     "-1: what the context has room for beside max_tokens"},
+    {"truncation_side", kBoth, "truncation_side", scalar,
+     "`left` (default): the last tokens stay; `right`"},
     {"n", kBoth, "n", scalar, ""},
     {"best_of", kCompletions, "n", best_of, "Answers that are drawn; `n` of them are returned"},
-    {"prompt_logprobs", kCompletions, "prompt_logprobs", prompt_logprobs,
-     "As vLLM gives them, in each choice; not streamed"},
+    {"prompt_logprobs", kBoth, "prompt_logprobs", prompt_logprobs,
+     "As vLLM gives them, in each choice, or beside those of a chat; not streamed"},
     {"echo", kCompletions, "prompt_logprobs", echo,
      "With `logprobs` also those of the prompt's tokens"},
     {"prompt_embeds", kBoth, "prompt_embeds", never, "this server takes embeddings over gRPC"},
@@ -368,7 +366,6 @@ constexpr Field kFields[] = {
     {"metadata", kAll, "", ignored, "Taken and not used"},
     {"service_tier", kAll, "", ignored, "Taken and not used"},
     {"truncation", kResponses, "", ignored, "Nothing is cut: what is too long is refused"},
-    {"include", kResponses, "", ignored, "Taken and not used"},
 };
 
 // What goes before the note of a field that has one value alone.

@@ -27,14 +27,6 @@ std::string make_id(Endpoint endpoint) {
   return prefix + to_hex(draw_nonce().substr(0, 12));
 }
 
-// The memory of a stream's facts that grows with the request.
-int64_t bytes_of(const AnswerFacts& facts) {
-  int64_t bytes = static_cast<int64_t>(facts.repeated.size());
-  for (const std::string& text : facts.echo) bytes += static_cast<int64_t>(text.size());
-  if (facts.output.functions != nullptr) bytes += facts.output.functions->bytes();
-  return bytes;
-}
-
 // What comes as one request is taken as one: no queue has room for part of it.
 constexpr int64_t kMaxChoices = 4'096;
 
@@ -209,6 +201,8 @@ AnswerFacts Generation::facts_of(const ApiRequest& request) const {
                        .logprobs = request.logprobs,
                        .prompt_logprobs = request.prompt_logprobs,
                        .echoes = request.echo,
+                       .token_ids = request.token_ids,
+                       .tokens_as_ids = request.tokens_as_ids,
                        .tokenizer = model.tokenizer()};
   if (endpoint_ == kCompletions) return facts;
   if (endpoint_ == kResponses) facts.repeated = request.repeated;
@@ -234,12 +228,14 @@ absl::StatusOr<Request> Generation::to_engine(const ApiRequest& request, size_t 
   one.traceparent = traceparent_of(exchange_->request());
   one.deadline_ms = deadline_ms_;
   if (prompt == 0) one.answer_bytes = bytes_of(facts_);
+  if (request.token_ids) facts_.prompt_ids.push_back(one.prompt_ids);
   const Tokenizer* tokenizer = model.tokenizer();
   if (tokenizer == nullptr) return one;
   if (!request.skips_special) one.shown_special_ids = context_->special_ids;
   if (request.echo) {
     const v1::GenerateRequest& given = request.prompts[prompt];
-    facts_.echo.push_back(given.has_prompt() ? given.prompt() : tokenizer->decode(one.prompt_ids));
+    const bool is_whole = given.has_prompt() && !request.shared.has_truncate_prompt_tokens();
+    facts_.echo.push_back(is_whole ? given.prompt() : tokenizer->decode(one.prompt_ids));
   }
   if (request.parses_tools) {
     RETURN_IF_ERROR(with_param(context_->formats.check_tools(), "tools"));

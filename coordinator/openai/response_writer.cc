@@ -27,7 +27,9 @@ std::string repeated_fields(const OrderedJson& request) {
 }
 
 ResponseWriter::ResponseWriter(std::shared_ptr<const AnswerFacts> facts)
-    : facts_(std::move(facts)), parser_(facts_->output) {}
+    : facts_(std::move(facts)),
+      parser_(facts_->output),
+      logprobs_(*facts_, LogprobWriter::Of::kAnswer) {}
 
 void ResponseWriter::write(const StreamEvent& event, size_t, std::optional<uint64_t> id,
                            std::string* bytes) {
@@ -55,12 +57,40 @@ void ResponseWriter::fail(const absl::Status& status, std::string* bytes) {
   flush(std::nullopt, bytes);
 }
 
-std::string ResponseWriter::response(const StreamEvent& all) {
-  take(all);
+std::string ResponseWriter::response(std::span<const StreamEvent> all) {
+  for (const StreamEvent& event : all) {
+    take(event);
+    events_.clear();
+  }
   return response_text(final_status());
 }
 
+// A token before the text that comes now shows part of a tag or of a blank that is
+// dropped, and so is what came with thoughts and calls alone.
+OrderedJson ResponseWriter::take_logprobs(const std::string& text) {
+  const auto shows_text = [&](size_t first) {
+    std::string rest;
+    for (size_t i = first; i < unshown_.size(); ++i) {
+      rest += unshown_[i]["token"].get_ref<const std::string&>();
+    }
+    return rest.find(text) != std::string::npos;
+  };
+  size_t first = 0;
+  while (first < unshown_.size() && unshown_[first]["token"] != "" && shows_text(first + 1)) {
+    ++first;
+  }
+  OrderedJson shown = OrderedJson::array();
+  for (; first < unshown_.size(); ++first) shown.push_back(std::move(unshown_[first]));
+  unshown_.clear();
+  return shown;
+}
+
 void ResponseWriter::take(const StreamEvent& event) {
+  if (facts_->logprobs) {
+    for (OrderedJson& entry : logprobs_.entries(shown_logprobs(*facts_, event))) {
+      unshown_.push_back(std::move(entry));
+    }
+  }
   OutputDelta news = parser_.push(event.text);
   if (event.finish_reason != FinishReason::kNone) {
     news.append(parser_.finish(/*is_cut=*/event.finish_reason == FinishReason::kLength));
@@ -68,6 +98,7 @@ void ResponseWriter::take(const StreamEvent& event) {
   if (!news.thought.empty()) add_text(Kind::kThought, news.thought);
   if (!news.content.empty()) add_text(Kind::kMessage, news.content);
   for (const CallDelta& call : news.calls) add_call(call);
+  if (!news.thought.empty() || !news.calls.empty()) unshown_.clear();
   if (event.finish_reason == FinishReason::kNone) return;
   finish_reason_ = event.finish_reason;
   close();
@@ -85,7 +116,10 @@ void ResponseWriter::add_text(Kind kind, const std::string& text) {
   items_.back().text += text;
   OrderedJson event = place();
   event["delta"] = text;
-  if (kind == Kind::kMessage) event["logprobs"] = OrderedJson::array();
+  if (kind == Kind::kMessage) {
+    event["logprobs"] = take_logprobs(text);
+    for (const OrderedJson& entry : event["logprobs"]) items_.back().logprobs.push_back(entry);
+  }
   emit(kind == Kind::kThought ? "response.reasoning_text.delta" : "response.output_text.delta",
        event);
 }
@@ -133,9 +167,11 @@ void ResponseWriter::close() {
     emit("response.function_call_arguments.done", event);
   } else {
     event["text"] = item.text;
+    if (item.kind == Kind::kMessage) event["logprobs"] = item.logprobs;
     emit(item.kind == Kind::kThought ? "response.reasoning_text.done" : "response.output_text.done",
          event);
     event.erase("text");
+    event.erase("logprobs");
     event["part"] = whole["content"][0];
     emit("response.content_part.done", event);
   }
@@ -163,7 +199,7 @@ OrderedJson ResponseWriter::item_json(const Item& item, const char* status) cons
               {"content", OrderedJson::array({OrderedJson{{"type", "output_text"},
                                                           {"text", item.text},
                                                           {"annotations", OrderedJson::array()},
-                                                          {"logprobs", OrderedJson::array()}}})}};
+                                                          {"logprobs", item.logprobs}}})}};
     case Kind::kCall:
       return {{"id", item.id},           {"type", "function_call"}, {"status", status},
               {"call_id", item.call_id}, {"name", item.name},       {"arguments", item.text}};

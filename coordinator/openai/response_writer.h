@@ -3,12 +3,14 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "coordinator/openai/answer_format.h"
 #include "coordinator/openai/event_writer.h"
+#include "coordinator/openai/logprobs.h"
 
 namespace lockstep::openai {
 
@@ -27,8 +29,8 @@ class ResponseWriter final : public EventWriter {
   void done(std::string* bytes) override;
   void fail(const absl::Status& status, std::string* bytes) override;
 
-  // The text of the whole response, of an event that has all of it.
-  std::string response(const StreamEvent& all);
+  // The text of the whole response, of all its events.
+  std::string response(std::span<const StreamEvent> all);
 
  private:
   enum class Kind { kThought, kMessage, kCall };
@@ -38,8 +40,11 @@ class ResponseWriter final : public EventWriter {
     std::string text;  // A call's arguments.
     std::string name;  // Of a call.
     std::string call_id;
+    OrderedJson logprobs = OrderedJson::array();  // A message has some.
   };
 
+  // Those of the tokens that show this text of a message.
+  OrderedJson take_logprobs(const std::string& text);
   void take(const StreamEvent& event);
   void add_text(Kind kind, const std::string& text);
   void add_call(const CallDelta& call);
@@ -58,6 +63,8 @@ class ResponseWriter final : public EventWriter {
 
   const std::shared_ptr<const AnswerFacts> facts_;
   OutputParser parser_;
+  LogprobWriter logprobs_;
+  std::vector<OrderedJson> unshown_;  // Log-probabilities of tokens whose text is still to come.
   std::vector<Item> items_;
   bool is_open_ = false;  // The last item.
   bool begun_ = false;

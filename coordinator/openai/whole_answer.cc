@@ -3,7 +3,9 @@
 
 #include <algorithm>
 
+#include "coordinator/openai/logprobs.h"
 #include "coordinator/openai/response_writer.h"
+#include "coordinator/text/unicode.h"
 
 namespace lockstep::openai {
 namespace {
@@ -25,6 +27,9 @@ void WholeAnswer::add(const StreamEvent& event, size_t prompt) {
   Choice& choice = choices_[prompt][event.index];
   std::ranges::copy(event.prompt_logprobs, std::back_inserter(prompt_logprobs_[prompt]));
   choice.text += event.text;
+  if (facts_.endpoint == kResponses && facts_.logprobs) events_.push_back(event);
+  if (facts_.token_ids) std::ranges::copy(event.token_ids, std::back_inserter(choice.token_ids));
+  choice.shown_logprobs += shown_logprobs(facts_, event).size();
   choice.logprobs.insert(choice.logprobs.end(), event.logprobs.begin(), event.logprobs.end());
   if (event.finish_reason == FinishReason::kNone) return;
   choice.finish_reason = event.finish_reason;
@@ -65,13 +70,22 @@ OrderedJson WholeAnswer::message_json(const Choice& choice, int32_t index, bool*
   return message;
 }
 
+// To each choice of a completion, and to a chat beside its choices.
+void WholeAnswer::add_prompt(size_t prompt, OrderedJson* json) const {
+  if (facts_.prompt_logprobs) {
+    LogprobWriter writer(facts_, LogprobWriter::Of::kPrompt);
+    (*json)["prompt_logprobs"] = writer.prompt(prompt_logprobs_[prompt]);
+  }
+  if (facts_.token_ids) (*json)["prompt_token_ids"] = facts_.prompt_ids[prompt];
+}
+
 OrderedJson WholeAnswer::choice_json(const Choice& choice, int32_t index, size_t prompt,
-                                     const OrderedJson& echo_logprobs,
-                                     const OrderedJson& prompt_logprobs) const {
+                                     const OrderedJson& echo_logprobs) const {
   bool has_calls = false;
   OrderedJson json = {{"index", index}};
   int64_t offset = 0;
-  if (facts_.endpoint == kChat) {
+  const bool is_chat = facts_.endpoint == kChat;
+  if (is_chat) {
     json["message"] = message_json(choice, index, &has_calls);
   } else {
     json["text"] = facts_.echo_of(prompt) + choice.text;
@@ -79,47 +93,52 @@ OrderedJson WholeAnswer::choice_json(const Choice& choice, int32_t index, size_t
   }
   json["logprobs"] = echo_logprobs;
   if (facts_.logprobs) {
-    append_logprobs(logprobs_json(facts_, choice.logprobs, &offset), &json["logprobs"]);
+    LogprobWriter writer(facts_, LogprobWriter::Of::kAnswer, offset);
+    const TokenLogprobs tokens = TokenLogprobs(choice.logprobs).first(choice.shown_logprobs);
+    append_logprobs(is_chat ? writer.chat(tokens) : writer.completion(tokens), &json["logprobs"]);
   }
   json["finish_reason"] = finish_reason_json(choice.finish_reason, has_calls);
-  if (facts_.prompt_logprobs) json["prompt_logprobs"] = prompt_logprobs;
+  if (facts_.token_ids) json["token_ids"] = choice.token_ids;
+  if (!is_chat) add_prompt(prompt, &json);
   return json;
 }
 
 std::string WholeAnswer::response_text() const {
   ResponseWriter writer(std::make_shared<const AnswerFacts>(facts_));
+  if (!events_.empty()) return writer.response(events_);
   const Choice& choice = choices_[0][0];
-  return writer.response({.text = choice.text,
-                          .finish_reason = choice.finish_reason,
-                          .prompt_tokens = static_cast<int32_t>(usage_.prompt_tokens),
-                          .completion_tokens = static_cast<int32_t>(usage_.completion_tokens),
-                          .cached_tokens = static_cast<int32_t>(usage_.cached_tokens)});
+  const StreamEvent all = {.text = choice.text,
+                           .finish_reason = choice.finish_reason,
+                           .prompt_tokens = static_cast<int32_t>(usage_.prompt_tokens),
+                           .completion_tokens = static_cast<int32_t>(usage_.completion_tokens),
+                           .cached_tokens = static_cast<int32_t>(usage_.cached_tokens)};
+  return writer.response(std::span(&all, 1));
 }
 
 std::string WholeAnswer::text() const {
   if (facts_.endpoint == kResponses) return response_text();
   OrderedJson choices = OrderedJson::array();
   for (size_t prompt = 0; prompt < choices_.size(); ++prompt) {
-    OrderedJson echo_logprobs, prompt_logprobs;
+    OrderedJson echo_logprobs;
     if (facts_.logprobs && !prompt_logprobs_[prompt].empty() && facts_.echoes) {
-      EchoPlace place(facts_);
-      echo_logprobs = echo_logprobs_json(facts_, prompt_logprobs_[prompt], &place);
-    }
-    if (facts_.prompt_logprobs) {
-      prompt_logprobs = prompt_logprobs_json(facts_, prompt_logprobs_[prompt]);
+      echo_logprobs =
+          LogprobWriter(facts_, LogprobWriter::Of::kPrompt).completion(prompt_logprobs_[prompt]);
     }
     for (const Choice* choice : shown(choices_[prompt])) {
-      choices.push_back(choice_json(*choice, static_cast<int32_t>(choices.size()), prompt,
-                                    echo_logprobs, prompt_logprobs));
+      choices.push_back(
+          choice_json(*choice, static_cast<int32_t>(choices.size()), prompt, echo_logprobs));
     }
   }
-  return write_json({{"id", facts_.id},
-                     {"object", facts_.endpoint == kChat ? "chat.completion" : "text_completion"},
-                     {"created", facts_.created},
-                     {"model", facts_.model},
-                     {"system_fingerprint", nullptr},
-                     {"choices", std::move(choices)},
-                     {"usage", usage_json(usage_)}});
+  const bool is_chat = facts_.endpoint == kChat;
+  OrderedJson json = {{"id", facts_.id},
+                      {"object", is_chat ? "chat.completion" : "text_completion"},
+                      {"created", facts_.created},
+                      {"model", facts_.model},
+                      {"system_fingerprint", nullptr},
+                      {"choices", std::move(choices)},
+                      {"usage", usage_json(usage_)}};
+  if (is_chat) add_prompt(0, &json);
+  return write_json(json);
 }
 
 }  // namespace lockstep::openai

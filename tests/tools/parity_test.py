@@ -83,6 +83,15 @@ TAKEN = {
     "logprobs": (2, {"logprobs": 2}),
     "logprobs@chat/completions": (True, {"logprobs": 0}),
     "top_logprobs": (2, {"logprobs": 2}),
+    "top_logprobs@responses": (2, {}),
+    "logprob_token_ids": ([300, 5], {"logprobs": 0, "logprob_ids": [300, 5]}),
+    "return_token_ids": (True, {"return_prompt_ids": True}),
+    "return_tokens_as_token_ids": (True, {}),
+    "allowed_token_ids": ([300, 301, 302], {"allowed_ids": [300, 301, 302]}),
+    "bad_words": (["was"], {"bad_words": ["was"]}),
+    "add_special_tokens": (False, {"add_special": False}),
+    "truncate_prompt_tokens": (3, {"truncate_prompt_tokens": 3}),
+    "truncation_side": ("right", {"truncate_prompt_tokens": 3, "truncation_side": "right"}),
     "n": (3, {"n": 3}),
     "best_of": (3, {"n": 3}),
     "echo": (True, {"logprobs": 2, "prompt_logprobs": 2}),
@@ -104,7 +113,10 @@ TAKEN = {
 }
 # What a field needs beside it.
 BESIDE = {"resumable": {"stream": True}, "stream_options": {"stream": True},
-          "top_logprobs": {"logprobs": True}, "echo": {"logprobs": 2}}
+          "top_logprobs": {"logprobs": True}, "echo": {"logprobs": 2},
+          "truncation_side": {"truncate_prompt_tokens": 3},
+          "logprob_token_ids@completions": {"logprobs": 0},
+          "logprob_token_ids@chat/completions": {"logprobs": True}}
 # What is 400, of fields that are taken with another value, or never.
 REFUSED = {
     "response_format": {"type": "json_object"}, "text": {"format": {"type": "json_object"}},
@@ -159,7 +171,8 @@ class ParityTest(unittest.TestCase):
             body["max_output_tokens"] = body.pop("max_tokens")
         body["messages" if "chat" in endpoint else "input" if endpoint == "responses"
              else "prompt"] = TALK if "chat" in endpoint else PROMPT
-        return {**body, **BESIDE.get(field, {}), field: value}
+        beside = BESIDE.get(f"{field}@{endpoint}") or BESIDE.get(field, {})
+        return {**body, **beside, field: value}
 
     def choices(self, answer: dict) -> list[dict]:
         """Text, and log-probabilities of chosen tokens, of every choice."""

@@ -2,6 +2,7 @@
 // echo with logprobs: what evaluations of language models ask for.
 #include <gtest/gtest.h>
 
+#include "coordinator/openai/logprobs.h"
 #include "tests/coordinator/openai/api_server.h"
 #include "tests/coordinator/openai/bodies.h"
 
