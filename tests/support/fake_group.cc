@@ -35,13 +35,16 @@ void set(cluster::Candidate* candidate, int64_t id, float logit, float edited, f
   candidate->set_noisy(noisy);
 }
 
-void add_raw_logits(const cluster::Output& output, const std::vector<float>& logits, int64_t begin,
-                    int64_t end, cluster::Candidates* answer) {
+// Those of named ids, and all of the slice, where wanted.
+void add_logits(const cluster::Output& output, const std::vector<float>& logits, int64_t begin,
+                int64_t end, cluster::Candidates* answer) {
   for (const int32_t id : output.raw_ids()) {
     if (id < begin || id >= end) continue;
     answer->mutable_raw_logits()->add_ids(id);
     answer->mutable_raw_logits()->add_logits(logits[static_cast<size_t>(id)]);
   }
+  if (!output.want_logits()) return;
+  answer->set_logits(logits.data() + begin, static_cast<size_t>(end - begin) * sizeof(float));
 }
 
 BlockSum sum_of(const std::vector<float>& values) {
@@ -175,10 +178,7 @@ cluster::Candidates fake_candidates(const cluster::Output& output, const std::ve
       set(answer.mutable_noisy(), token.id, token.logit, token.edited, token.noisy);
     });
   }
-  add_raw_logits(output, logits, begin, end, &answer);
-  if (output.want_logits()) {
-    answer.set_logits(logits.data() + begin, static_cast<size_t>(end - begin) * sizeof(float));
-  }
+  add_logits(output, logits, begin, end, &answer);
   return answer;
 }
 
