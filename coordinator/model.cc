@@ -65,9 +65,10 @@ absl::StatusOr<std::unique_ptr<Model>> Model::open(const ModelOptions& options) 
   if (looks_like_hub_name(options.path) && !is_file) {
     model->description_.graph.model = options.path;
   }
-  model->name_ = options.name.empty() ? model->description_.graph.model : options.name;
+  model->names_ = options.names;
+  if (model->names_.empty()) model->names_ = {model->description_.graph.model};
   RETURN_IF_ERROR(model->choose_scheme());
-  ASSIGN_OR_RETURN(model->generation_config_, read_generation_config(model->folder_));
+  RETURN_IF_ERROR(model->read_defaults());
   std::error_code error;
   if (fs::exists(model->folder_ / "tokenizer.json", error)) {
     ASSIGN_OR_RETURN(model->tokenizer_, Tokenizer::load(model->folder_));
@@ -100,7 +101,23 @@ absl::StatusOr<const ChatTemplate*> Model::chat_template() const {
 }
 
 std::string Model::without_tokenizer() const {
-  return fmt::format("{} {}", name_, missing_tokenizer(folder_));
+  return fmt::format("{} {}", name(), missing_tokenizer(folder_));
+}
+
+absl::Status Model::read_defaults() {
+  ASSIGN_OR_RETURN(generation_config_, read_generation_config(folder_));
+  const RequestDefaults& defaults = options_.defaults;
+  if (!defaults.sampling.empty()) {
+    const absl::Status added = add_sampling_defaults(defaults.sampling, &generation_config_);
+    if (!added.ok()) return invalid_argument("--sampling-defaults: {}", message_of(added));
+  }
+  if (defaults.max_tokens.has_value()) generation_config_.max_new_tokens = defaults.max_tokens;
+  if (defaults.template_variables.empty()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(template_defaults_,
+                   parse_ordered_json(defaults.template_variables, "--chat-template-kwargs"));
+  if (template_defaults_.is_object()) return absl::OkStatus();
+  return invalid_argument("--chat-template-kwargs: want a JSON object, found {}",
+                          template_defaults_.type_name());
 }
 
 void Model::find_end_ids() {
@@ -172,7 +189,7 @@ absl::Status Model::choose_scheme() {
     return invalid_argument(
         "--quantize {}: {} is already quantized as {}: leave --quantize out, or name the original "
         "model",
-        wanted, name_, stored);
+        wanted, name(), stored);
   }
   scheme_ = find_scheme(stored.empty() ? wanted : stored);
   return absl::OkStatus();

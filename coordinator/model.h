@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "base/json.h"
 #include "checkpoint/checkpoint.h"
 #include "coordinator/text/chat_template.h"
 #include "coordinator/text/tokenizer.h"
@@ -22,6 +23,13 @@ namespace lockstep {
 
 // Whether a model can be used without its weights: to look at, not to run.
 enum class WeightFiles { kNeeded, kOptional };
+
+// What requests get that do not say it themselves, over what the model's files say.
+struct RequestDefaults {
+  std::string sampling;               // A JSON object, see add_sampling_defaults(); "": none.
+  std::optional<int32_t> max_tokens;  // Of every endpoint.
+  std::string template_variables;     // A JSON object for the chat template; "": none.
+};
 
 struct ModelOptions {
   std::string path;  // A folder, `org/name` in the Hugging Face cache, or "": the demo model.
@@ -38,7 +46,8 @@ struct ModelOptions {
   // Embeddings are kept as the checkpoint has them, so that workers can leave them in its file.
   bool embedding_in_file = false;
   Strategy strategy = Strategy::kGather;
-  std::string name;         // What it is called; "": as its folder is.
+  std::vector<std::string> names;  // What it is called, the first in answers; none: as its folder.
+  RequestDefaults defaults;
   int64_t max_context = 0;  // 0: the config's.
   int64_t max_rows = 512;   // Tokens of a step: a prefill chunk and one for each running sequence.
   int64_t max_sequences = 256;
@@ -49,11 +58,15 @@ class Model {
  public:
   static absl::StatusOr<std::unique_ptr<Model>> open(const ModelOptions& options);
 
-  const std::string& name() const { return name_; }
+  const std::string& name() const { return names_[0]; }
+  const std::vector<std::string>& names() const { return names_; }
   const std::filesystem::path& folder() const { return folder_; }
   const Config& config() const { return description_.config; }
   const Graph& graph() const { return description_.graph; }
+  // With the options' defaults over it.
   const GenerationConfig& generation_config() const { return generation_config_; }
+  // Variables of the chat template that requests need not set: an object.
+  const OrderedJson& template_defaults() const { return template_defaults_; }
   // Null where the folder has no tokenizer: then prompts are ids.
   const Tokenizer* tokenizer() const { return tokenizer_.get(); }
   // "NAME has no tokenizer.json": the beginning of a message.
@@ -90,6 +103,7 @@ class Model {
  private:
   Model() = default;
   absl::Status choose_scheme();
+  absl::Status read_defaults();
   void find_end_ids();
   void check_tags();
   void check_vocabulary();
@@ -97,12 +111,13 @@ class Model {
   DType plain_dtype(const std::string& source) const;
   DType weight_dtype(const std::string& source, program::Role role) const;
 
-  std::string name_;
+  std::vector<std::string> names_;  // At least one.
   std::filesystem::path folder_;
   ModelOptions options_;
   ModelDescription description_;
   const Scheme* scheme_ = nullptr;
   GenerationConfig generation_config_;
+  OrderedJson template_defaults_ = OrderedJson::object();
   std::unique_ptr<Tokenizer> tokenizer_;
   absl::StatusOr<ChatTemplate> chat_template_ = absl::InternalError("not loaded");
   std::vector<int64_t> end_ids_;

@@ -2,13 +2,22 @@
 // generation_config.json, field by field with its range.
 #include "models/generation_config.h"
 
+#include <fmt/ranges.h>
+
+#include <algorithm>
 #include <string>
+#include <string_view>
 
 #include "base/file.h"
 #include "base/json.h"
 
 namespace lockstep {
 namespace {
+
+// What requests may say, too.
+constexpr std::string_view kSamplingKeys[] = {
+    "temperature",      "top_k", "top_p", "min_p", "repetition_penalty", "presence_penalty",
+    "frequency_penalty"};
 
 constexpr int64_t kMostBytes = 1 << 20;
 constexpr int64_t kMostTokenId = (1 << 24) - 1;
@@ -52,17 +61,24 @@ absl::Status read_ids(const Json& json, const char* key, std::vector<int64_t>& o
   return absl::OkStatus();
 }
 
-absl::Status read_all(const Json& json, GenerationConfig& out) {
-  if (!json.is_object()) return invalid_argument("wanted an object, found {}", describe(json));
+absl::Status read_sampling(const Json& json, GenerationConfig& out) {
   RETURN_IF_ERROR(read_float(json, "temperature", 0, 1e4, out.temperature));
   RETURN_IF_ERROR(read_count(json, "top_k", -1, out.top_k));
   RETURN_IF_ERROR(read_float(json, "top_p", 0, 1, out.top_p));
   RETURN_IF_ERROR(read_float(json, "min_p", 0, 1, out.min_p));
   RETURN_IF_ERROR(read_float(json, "repetition_penalty", 1e-3, 1e3, out.repetition_penalty));
+  RETURN_IF_ERROR(read_float(json, "presence_penalty", -2, 2, out.presence_penalty));
+  RETURN_IF_ERROR(read_float(json, "frequency_penalty", -2, 2, out.frequency_penalty));
+  if (out.top_k == -1) out.top_k = 0;  // Both are in use for "all".
+  return absl::OkStatus();
+}
+
+absl::Status read_all(const Json& json, GenerationConfig& out) {
+  if (!json.is_object()) return invalid_argument("wanted an object, found {}", describe(json));
+  RETURN_IF_ERROR(read_sampling(json, out));
   RETURN_IF_ERROR(read_count(json, "max_new_tokens", 1, out.max_new_tokens));
   RETURN_IF_ERROR(read_ids(json, "bos_token_id", out.bos_token_ids));
   RETURN_IF_ERROR(read_ids(json, "eos_token_id", out.eos_token_ids));
-  if (out.top_k == -1) out.top_k = 0;  // Both are in use for "all".
   ASSIGN_OR_RETURN(const bool sample, get_bool(json, "do_sample", true));
   if (!sample) out.temperature = 0;
   return absl::OkStatus();
@@ -79,6 +95,18 @@ absl::StatusOr<GenerationConfig> read_generation_config(const std::filesystem::p
   const absl::Status status = read_all(json, out);
   if (!status.ok()) return invalid_argument("{}: {}", path.string(), message_of(status));
   return out;
+}
+
+absl::Status add_sampling_defaults(const std::string& json, GenerationConfig* config) {
+  ASSIGN_OR_RETURN(const Json defaults, parse_json(json, "the text"));
+  if (!defaults.is_object()) {
+    return invalid_argument("wanted a JSON object, found {}", describe(defaults));
+  }
+  for (const auto& [key, value] : defaults.items()) {
+    if (std::ranges::find(kSamplingKeys, key) != std::end(kSamplingKeys)) continue;
+    return invalid_argument("{}: wanted one of {}", printable(key), fmt::join(kSamplingKeys, ", "));
+  }
+  return read_sampling(defaults, *config);
 }
 
 }  // namespace lockstep

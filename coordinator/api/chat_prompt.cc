@@ -52,7 +52,7 @@ absl::StatusOr<MarkedText> render_chat(const v1::ChatMessages& chat, const Model
                                                        /*has_documents=*/chat.documents_size() > 0);
   ASSIGN_OR_RETURN(const OrderedJson variables,
                    template_variables(chat.template_variables(), model.options().template_variables,
-                                      *chat_template));
+                                      *chat_template, model.template_defaults()));
   ASSIGN_OR_RETURN(const ChatRequest request, to_chat_request(chat, variables, traits));
   const std::time_t seconds = std::time(nullptr);
   std::tm now{};

@@ -199,8 +199,10 @@ SamplingParams sampling_of(const v1::GenerateRequest& message, const GenerationC
   sampling.min_p = pick(message.has_min_p(), message.min_p(), defaults.min_p, standard.min_p);
   sampling.repetition_penalty = pick(message.has_repetition_penalty(), message.repetition_penalty(),
                                      defaults.repetition_penalty, standard.repetition_penalty);
-  sampling.presence_penalty = message.presence_penalty();
-  sampling.frequency_penalty = message.frequency_penalty();
+  sampling.presence_penalty = pick(message.has_presence_penalty(), message.presence_penalty(),
+                                   defaults.presence_penalty, standard.presence_penalty);
+  sampling.frequency_penalty = pick(message.has_frequency_penalty(), message.frequency_penalty(),
+                                    defaults.frequency_penalty, standard.frequency_penalty);
   sampling.logit_bias.insert(message.logit_bias().begin(), message.logit_bias().end());
   sampling.allowed_ids.assign(message.allowed_ids().begin(), message.allowed_ids().end());
   return sampling;

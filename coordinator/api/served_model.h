@@ -2,6 +2,7 @@
 // What the public ports serve.
 #pragma once
 
+#include <algorithm>
 #include <string>
 
 #include "base/clock.h"
@@ -37,6 +38,11 @@ struct ServedModel {
                                                         const std::string& id) const {
     if (kept == nullptr) return absl::NotFoundError("this server keeps no streams");
     return kept->find({.owner = owner_of(client), .id = id});
+  }
+  // Tokens that a sequence may have: the model's, or those that the group's pages hold.
+  int64_t servable_context() const {
+    const int64_t room = engine->stats().group.servable_context();  // 0 before there is one.
+    return room > 0 ? std::min(model->max_context(), room) : model->max_context();
   }
   // Whose streams a client may resume.
   std::string owner_of(const std::string& client) const { return keys != nullptr ? client : ""; }

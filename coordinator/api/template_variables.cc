@@ -12,13 +12,15 @@ namespace {
 
 constexpr char kField[] = "chat.template_variables";
 
-}  // namespace
+void add_thinking_of_effort(OrderedJson* variables) {
+  const auto effort = variables->find("reasoning_effort");
+  if (effort == variables->end() || effort->is_null()) return;
+  const bool thinks = *effort != "none";
+  variables->emplace("enable_thinking", thinks);
+}
 
-absl::StatusOr<OrderedJson> template_variables(const std::string& json,
-                                               const std::vector<std::string>& named,
-                                               const ChatTemplate& chat_template) {
-  OrderedJson variables = OrderedJson::object();
-  if (json.empty()) return variables;
+absl::Status add_given(const std::string& json, const std::vector<std::string>& named,
+                       const ChatTemplate& chat_template, OrderedJson* variables) {
   ASSIGN_OR_RETURN(const OrderedJson given, parse_ordered_json(json, kField));
   if (!given.is_object()) {
     return invalid_argument("{}: want a JSON object, found {}", kField, given.type_name());
@@ -28,7 +30,7 @@ absl::StatusOr<OrderedJson> template_variables(const std::string& json,
   passed.insert(passed.end(), named.begin(), named.end());
   for (const auto& [name, value] : given.items()) {
     if (std::ranges::find(passed, name) != passed.end()) {
-      variables[name] = value;
+      (*variables)[name] = value;
     } else if (chat_template.reads(name)) {
       return invalid_argument(
           "{}: {} is not among the variables that this server passes ({}); start it with "
@@ -36,11 +38,22 @@ absl::StatusOr<OrderedJson> template_variables(const std::string& json,
           kField, printable(name), fmt::join(passed, ", "));
     }
   }
-  const auto effort = variables.find("reasoning_effort");
-  if (effort != variables.end() && !effort->is_null()) {
-    const bool thinks = *effort != "none";
-    variables.emplace("enable_thinking", thinks);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<OrderedJson> template_variables(const std::string& json,
+                                               const std::vector<std::string>& named,
+                                               const ChatTemplate& chat_template,
+                                               const OrderedJson& defaults) {
+  OrderedJson variables = OrderedJson::object();
+  if (!json.empty()) RETURN_IF_ERROR(add_given(json, named, chat_template, &variables));
+  add_thinking_of_effort(&variables);
+  for (const auto& [name, value] : defaults.items()) {
+    if (!variables.contains(name)) variables[name] = value;
   }
+  add_thinking_of_effort(&variables);
   return variables;
 }
 

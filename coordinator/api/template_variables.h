@@ -14,8 +14,10 @@ namespace lockstep {
 // From a JSON object, or "", those of ChatTemplate::kThinkingVariables and those that are `named`.
 // Others are left out where the template never reads them, else kInvalidArgument. A
 // reasoning_effort says enable_thinking, too, unless the request does: false for "none".
+// `defaults` are those that the request does not set: any, as an object.
 absl::StatusOr<OrderedJson> template_variables(const std::string& json,
                                                const std::vector<std::string>& named,
-                                               const ChatTemplate& chat_template);
+                                               const ChatTemplate& chat_template,
+                                               const OrderedJson& defaults = OrderedJson::object());
 
 }  // namespace lockstep

@@ -45,6 +45,24 @@ TEST(GenerationConfigTest, FieldsAreRead) {
   EXPECT_EQ(config->eos_token_ids, (std::vector<int64_t>{2, 3}));
 }
 
+TEST(GenerationConfigTest, SamplingDefaultsGoOverIt) {
+  auto config = read(R"({"temperature": 0.5, "top_k": 20, "presence_penalty": 1.5})");
+  ASSERT_TRUE(config.ok());
+  EXPECT_EQ(config->presence_penalty, 1.5f);
+  ASSERT_TRUE(
+      add_sampling_defaults(R"({"temperature": 0.25, "frequency_penalty": -1})", &*config).ok());
+  EXPECT_EQ(config->temperature, 0.25f);
+  EXPECT_EQ(config->top_k, 20);
+  EXPECT_EQ(config->frequency_penalty, -1.0f);
+  for (const auto& [json, text] :
+       {std::pair{"[]", "wanted a JSON object, found an array"},
+        std::pair{R"({"warmth": 1})", "warmth: wanted one of temperature"},
+        std::pair{R"({"top_p": 2})", "top_p: wanted a number from 0 to 1"}}) {
+    const absl::Status status = add_sampling_defaults(json, &*config);
+    EXPECT_NE(message_of(status).find(text), std::string::npos) << status;
+  }
+}
+
 TEST(GenerationConfigTest, NotToSampleIsTemperatureZero) {
   EXPECT_EQ(*read(R"({"do_sample": false, "temperature": 0.6})")->temperature, 0);
   EXPECT_EQ(*read(R"({"do_sample": false})")->temperature, 0);

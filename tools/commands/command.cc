@@ -91,7 +91,8 @@ absl::StatusOr<std::unique_ptr<Model>> ModelFlags::open(WeightFiles files,
   options.chat_template = chat.choice;
   options.template_variables = chat.variables;
   options.takes_prompt_embeds = takes_prompt_embeds;
-  options.name = served_name;
+  options.names = served_names;
+  options.defaults = defaults;
   if (embedding != "memory" && embedding != "file") {
     return invalid_argument("--embedding {}: wanted memory or file", embedding);
   }

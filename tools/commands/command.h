@@ -68,8 +68,9 @@ struct ModelFlags {
   std::string prefill_chunk = "auto";
   int64_t max_running = 64;
   bool takes_prompt_embeds = false;
-  std::string served_name;  // What clients call the model; "": as its folder is called.
-  ChatFlags chat;           // Added by those who need it.
+  std::vector<std::string> served_names;  // What clients call it; none: as its folder is called.
+  RequestDefaults defaults;
+  ChatFlags chat;  // Added by those who need it.
 
   void add_to(CLI::App& app);
   // What --prefill-chunk says, or what is given where that is auto.

@@ -160,6 +160,29 @@ absl::Status serve(const ServeFlags& flags, Interrupt& interrupt) {
   return signalled ? absl::OkStatus() : status;
 }
 
+// What clients call the model, and what requests get that do not say it.
+void add_default_flags(CLI::App& app, ModelFlags& flags) {
+  app.add_option("--served-model-name", flags.served_names,
+                 "What clients call the model (default: as its folder is called); repeatable, the "
+                 "first is in answers")
+      ->allow_extra_args(false)
+      ->check([](const std::string& name) -> std::string {
+        const auto plain = [](char c) { return c > ' ' && c <= '~' && c != '"' && c != '\\'; };
+        if (!name.empty() && name.size() <= 256 && std::ranges::all_of(name, plain)) return "";
+        return "wanted up to 256 printable characters without blanks and quotes, found " +
+               printable(name);
+      });
+  app.add_option("--sampling-defaults", flags.defaults.sampling,
+                 "Sampling of requests that do not say it, over the model's generation_config, as "
+                 "JSON: {\"temperature\": 0.6, \"presence_penalty\": 1}");
+  app.add_option("--max-tokens-default", flags.defaults.max_tokens,
+                 "Tokens of answers to requests that do not say how many they want")
+      ->check(whole_number(1, 1 << 30));
+  app.add_option("--chat-template-kwargs", flags.defaults.template_variables,
+                 "Variables of the chat template that requests need not set, as JSON: "
+                 "{\"enable_thinking\": false}");
+}
+
 // What requests may want, and how long they wait, run and stay.
 void add_request_flags(CLI::App& app, ServeFlags& flags) {
   app.add_option("--step-budget-ms", flags.step_budget_ms,
@@ -177,14 +200,6 @@ void add_request_flags(CLI::App& app, ServeFlags& flags) {
   app.add_flag("--share-prefixes", flags.share_prefixes,
                "Let clients use each other's cached prompts, as without --api-keys; who "
                "measures times can then find out what others asked");
-  app.add_option("--served-model-name", flags.model.served_name,
-                 "What clients call the model (default: as its folder is called)")
-      ->check([](const std::string& name) -> std::string {
-        const auto plain = [](char c) { return c > ' ' && c <= '~' && c != '"' && c != '\\'; };
-        if (!name.empty() && name.size() <= 256 && std::ranges::all_of(name, plain)) return "";
-        return "wanted up to 256 printable characters without blanks and quotes, found " +
-               printable(name);
-      });
   app.add_flag("--prompt-embeds", flags.model.takes_prompt_embeds,
                "Take rows of embeddings in prompts (prompt_embeds of gRPC's Generate)");
   app.add_option("--drain-seconds", flags.drain_seconds,
@@ -215,6 +230,7 @@ std::shared_ptr<Command> add_serve(CLI::App& parent) {
   flags->model.chat.add_to(*command->app);
   flags->group.add_to(*command->app);
   flags->ports.add_to(*command->app);
+  add_default_flags(*command->app, flags->model);
   add_request_flags(*command->app, *flags);
   command->app->add_option("--wait-workers", flags->wait_workers,
                            "Start no worker: wait for this many `lockstep worker` to join");

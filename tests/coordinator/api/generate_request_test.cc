@@ -55,6 +55,24 @@ TEST_F(GenerateRequestTest, WhatIsNotSetTakesTheDefaults) {
   EXPECT_NE(accepted().id, request.id);
 }
 
+TEST_F(GenerateRequestTest, TheServersDefaultsGoOverTheModels) {
+  const RequestDefaults defaults = {
+      .sampling = R"({"temperature": 0.25, "presence_penalty": 0.5, "frequency_penalty": -0.5})",
+      .max_tokens = 77};
+  auto model = Model::open({.defaults = defaults});
+  ASSERT_TRUE(model.ok()) << model.status();
+  model_ = *std::move(model);
+  const Request request = accepted();
+  EXPECT_EQ(request.sampling.temperature, 0.25f);
+  EXPECT_EQ(request.sampling.presence_penalty, 0.5f);
+  EXPECT_EQ(request.sampling.frequency_penalty, -0.5f);
+  EXPECT_EQ(request.max_tokens, 77);
+  message_.set_presence_penalty(1);
+  message_.set_max_tokens(3);
+  EXPECT_EQ(accepted().sampling.presence_penalty, 1);
+  EXPECT_EQ(accepted().max_tokens, 3);
+}
+
 TEST_F(GenerateRequestTest, RowsOfEmbeddingsAreAsManyAsIdsOfMinusOne) {
   message_.clear_prompt();
   for (const int32_t id : {5, -1, -1}) message_.mutable_prompt_ids()->add_ids(id);

@@ -11,10 +11,11 @@ namespace {
 
 // The variables that are passed, as JSON, or the error.
 std::string passed(const std::string& json, const std::vector<std::string>& named = {},
-                   const std::string& source = "{{ mood }}{{ messages }}") {
+                   const std::string& source = "{{ mood }}{{ messages }}",
+                   const OrderedJson& defaults = OrderedJson::object()) {
   const auto chat_template = ChatTemplate::from_json(source);
   EXPECT_TRUE(chat_template.ok()) << chat_template.status();
-  const auto variables = template_variables(json, named, *chat_template);
+  const auto variables = template_variables(json, named, *chat_template, defaults);
   if (variables.ok()) return variables->dump();
   EXPECT_EQ(variables.status().code(), absl::StatusCode::kInvalidArgument);
   return message_of(variables.status());
@@ -46,6 +47,17 @@ TEST(TemplateVariablesTest, WhatTheTemplateNeverReadsIsPassedOver) {
     EXPECT_NE(passed(R"({"mood": 1})", {}, source).find("--template-vars"), std::string::npos)
         << source;
   }
+}
+
+TEST(TemplateVariablesTest, TheServersDefaultsAreThoseThatTheRequestDoesNotSet) {
+  const OrderedJson defaults = {{"enable_thinking", false}, {"mood", "good"}};
+  EXPECT_EQ(passed("", {}, "x", defaults), R"({"enable_thinking":false,"mood":"good"})");
+  EXPECT_EQ(passed(R"({"enable_thinking": true})", {}, "x", defaults),
+            R"({"enable_thinking":true,"mood":"good"})");
+  EXPECT_EQ(passed(R"({"reasoning_effort": "low"})", {}, "x", defaults),
+            R"({"reasoning_effort":"low","enable_thinking":true,"mood":"good"})");
+  EXPECT_EQ(passed("", {}, "x", {{"reasoning_effort", "none"}}),
+            R"({"reasoning_effort":"none","enable_thinking":false})");
 }
 
 TEST(TemplateVariablesTest, AnEffortSaysWhetherToThinkUnlessTheRequestDoes) {

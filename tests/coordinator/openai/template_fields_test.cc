@@ -78,13 +78,13 @@ TEST(TemplateFieldsTest, AModelWithoutATemplateSaysWhatToDoAndNotWhereItIs) {
     std::filesystem::create_symlink(std::filesystem::path(LOCKSTEP_SOURCE_DIR) / "demo" / name,
                                     folder.path() / name);
   }
-  ApiServer server({}, {.path = folder.path(), .name = "demo"});
+  ApiServer server({}, {.path = folder.path(), .names = {"demo"}});
   const http::Response refused = server.post("/v1/chat/completions", kTalk.dump());
   expect_error(refused, 400, "messages", nullptr, "--chat-template FILE");
   EXPECT_NE(refused.body.find("chatml"), std::string::npos) << refused.body;
   EXPECT_EQ(refused.body.find(folder.path().string()), std::string::npos) << refused.body;
   std::ofstream(folder.path() / "chat_template.jinja") << "{{ 1 + }}";
-  ApiServer broken({}, {.path = folder.path(), .name = "demo"});
+  ApiServer broken({}, {.path = folder.path(), .names = {"demo"}});
   expect_error(broken.post("/v1/chat/completions", kTalk.dump()), 400, "messages", nullptr,
                "messages: chat_template.jinja: line 1: ");
 }
