@@ -5,6 +5,8 @@
 
 #include <prometheus/text_serializer.h>
 
+#include <algorithm>
+#include <iterator>
 #include <sstream>
 #include <utility>
 
@@ -41,6 +43,11 @@ EngineMetrics::EngineMetrics(std::string prefix, const std::string& model_name)
       between_tokens_s_(kSeconds),
       request_s_(kSeconds),
       queue_s_(kSeconds),
+      prefill_s_(kSeconds),
+      decode_s_(kSeconds),
+      inference_s_(kSeconds),
+      choices_(kTokens),
+      max_tokens_(kTokens),
       prompt_tokens_(kTokens),
       generation_tokens_(kTokens),
       step_tokens_(kTokens) {
@@ -50,15 +57,32 @@ EngineMetrics::EngineMetrics(std::string prefix, const std::string& model_name)
 
 // ---- What happens ----
 
-void EngineMetrics::on_submitted(const Stream* stream, const Request& /*request*/,
-                                 int64_t came_ns) {
-  requests_[stream] = {.came_ns = came_ns};
+void EngineMetrics::on_submitted(const Stream* stream, const Request& request, int64_t came_ns) {
+  requests_[stream] = {
+      .came_ns = came_ns, .prompt_tokens = std::ssize(request.prompt_ids), .choices = request.n};
+  choices_.Observe(request.n);
+  max_tokens_.Observe(request.max_tokens);
+}
+
+void EngineMetrics::on_set_aside(const Stream* stream) { set_aside(stream, true); }
+
+void EngineMetrics::set_aside(const Stream* stream, bool aside) {
+  const auto found = requests_.find(stream);
+  const int64_t choices = found != requests_.end() ? found->second.choices : 0;
+  MutexLock lock(&mutex_);
+  if (aside) {
+    aside_[stream] = choices;
+  } else {
+    aside_.erase(stream);
+  }
 }
 
 void EngineMetrics::on_started(const Stream* stream, int64_t now_ns) {
   const auto found = requests_.find(stream);
-  if (found == requests_.end() || std::exchange(found->second.started, true)) return;
+  if (found == requests_.end() || found->second.started_ns != 0) return;
+  found->second.started_ns = now_ns;
   queue_s_.Observe(seconds(now_ns - found->second.came_ns));
+  set_aside(stream, false);
 }
 
 void EngineMetrics::on_event(const Stream* stream, const StreamEvent& event, int64_t now_ns) {
@@ -66,23 +90,42 @@ void EngineMetrics::on_event(const Stream* stream, const StreamEvent& event, int
   if (found == requests_.end()) return;
   RequestTimes& times = found->second;
   if (!event.token_ids.empty()) {
-    const auto [last, first] = times.last_token_ns.try_emplace(event.index, now_ns);
+    const auto [told, first] = times.told.try_emplace(event.index, ChoiceTimes{now_ns, now_ns});
+    told_tokens_ += std::ssize(event.token_ids) + (first ? times.prompt_tokens : 0);
     if (first) {
       first_token_s_.Observe(seconds(now_ns - times.came_ns));
+      MutexLock lock(&mutex_);
+      prompt_tokens_total_ += times.prompt_tokens;
     } else {
-      between_tokens_s_.Observe(seconds(now_ns - std::exchange(last->second, now_ns)));
+      between_tokens_s_.Observe(seconds(now_ns - told->second.last_token_ns));
+      told->second.last_token_ns = now_ns;
     }
   }
-  if (event.finish_reason == FinishReason::kNone) return;
+  if (event.finish_reason != FinishReason::kNone) observe_end(times, event, now_ns);
+}
+
+void EngineMetrics::observe_end(const RequestTimes& times, const StreamEvent& event,
+                                int64_t now_ns) {
   request_s_.Observe(seconds(now_ns - times.came_ns));
   prompt_tokens_.Observe(event.prompt_tokens);
   generation_tokens_.Observe(event.completion_tokens);
+  const auto told = times.told.find(event.index);
+  if (told != times.told.end()) {
+    const ChoiceTimes& choice = told->second;
+    prefill_s_.Observe(seconds(choice.first_token_ns - times.started_ns));
+    decode_s_.Observe(seconds(choice.last_token_ns - choice.first_token_ns));
+    inference_s_.Observe(seconds(choice.last_token_ns - times.started_ns));
+  }
   MutexLock lock(&mutex_);
+  // Without tokens its prompt was all that was wanted.
+  const bool scored = told == times.told.end() && event.finish_reason != FinishReason::kCancelled;
+  if (scored) prompt_tokens_total_ += times.prompt_tokens;
   ++ended_[ended_as(event.finish_reason)];
 }
 
 void EngineMetrics::on_closed(const Stream* stream, const absl::Status& status,
                               int64_t /*now_ns*/) {
+  set_aside(stream, false);
   requests_.erase(stream);
   if (status.ok() || absl::IsCancelled(status)) return;  // Its choices were counted.
   MutexLock lock(&mutex_);
@@ -90,8 +133,9 @@ void EngineMetrics::on_closed(const Stream* stream, const absl::Status& status,
 }
 
 void EngineMetrics::on_step(const StepReport& report) {
+  const int64_t tokens = std::exchange(told_tokens_, 0);  // Of the step before.
+  if (tokens > 0) step_tokens_.Observe(static_cast<double>(tokens));
   if (report.sequences == 0) return;
-  step_tokens_.Observe(static_cast<double>(report.rows));
   MutexLock lock(&mutex_);
   step_ns_ += report.answered_ns - report.sent_ns;
   ranks_.resize(std::max(ranks_.size(), report.ranks.size()));
@@ -132,10 +176,43 @@ void EngineMetrics::add_state(const EngineStats& stats, Families* families) cons
             static_cast<double>(stats.running), families);
   add_gauge("num_requests_waiting", "Choices of requests that wait for rows or pages.",
             static_cast<double>(stats.waiting), families);
+  add_waiting(stats, families);
+  add_cache(stats, families);
   const int64_t pages = stats.group.pages;
   add_gauge("kv_cache_usage_perc", "Share of the KV pages that are in use: 1 is all of them.",
             pages > 0 ? 1 - static_cast<double>(stats.pages_free) / static_cast<double>(pages) : 0,
             families);
+}
+
+void EngineMetrics::add_waiting(const EngineStats& stats, Families* families) const {
+  int64_t deferred = 0;
+  {
+    MutexLock lock(&mutex_);
+    for (const auto& [stream, choices] : aside_) deferred += choices;
+  }
+  deferred = std::min(deferred, stats.waiting);
+  MetricFamily waiting = family("num_requests_waiting_by_reason",
+                                "Choices that wait: for rows or pages (capacity), for a larger "
+                                "group (deferred).",
+                                MetricType::Gauge);
+  for (const auto& [reason, count] :
+       {std::pair{"capacity", stats.waiting - deferred}, std::pair{"deferred", deferred}}) {
+    waiting.metric.push_back(metric({{"reason", reason}}));
+    waiting.metric.back().gauge.value = static_cast<double>(count);
+  }
+  families->push_back(std::move(waiting));
+}
+
+// Endpoint pickers read a page's tokens and the number of pages of it.
+void EngineMetrics::add_cache(const EngineStats& stats, Families* families) const {
+  MetricFamily cache =
+      family("cache_config_info", "The KV pages: block_size tokens each.", MetricType::Gauge);
+  cache.metric.push_back(
+      metric({{"block_size", std::to_string(stats.group.page_tokens)},
+              {"num_gpu_blocks", std::to_string(stats.group.pages)},
+              {"enable_prefix_caching", stats.group.shares_prefixes ? "True" : "False"}}));
+  cache.metric.back().gauge.value = 1;
+  families->push_back(std::move(cache));
 }
 
 void EngineMetrics::add_kept(const KeptCounts& kept, Families* families) const {
@@ -155,7 +232,8 @@ void EngineMetrics::add_totals(const EngineStats& stats, Families* families) con
               static_cast<double>(stats.prefix.queries), families);
   add_counter("prefix_cache_hits_total", "Prompt tokens found in the prefix cache.",
               static_cast<double>(stats.prefix.hits), families);
-  add_counter("prompt_tokens_total", "Prompt tokens computed, those computed again included.",
+  add_counter("computed_prompt_tokens_total",
+              "Prompt tokens computed, those computed again included.",
               static_cast<double>(stats.prompt_tokens), families);
   add_counter("generation_tokens_total", "Tokens generated.",
               static_cast<double>(stats.completion_tokens), families);
@@ -165,6 +243,8 @@ void EngineMetrics::add_totals(const EngineStats& stats, Families* families) con
                               "Choices that ended, by reason; \"error\": requests that failed.",
                               MetricType::Counter);
   MutexLock lock(&mutex_);
+  add_counter("prompt_tokens_total", "Tokens of prompts that were read, cached ones included.",
+              static_cast<double>(prompt_tokens_total_), families);
   for (const auto& [reason, count] : ended_) {
     ended.metric.push_back(metric({{"finished_reason", reason}}));
     ended.metric.back().counter.value = static_cast<double>(count);
@@ -212,11 +292,22 @@ void EngineMetrics::add_histograms(Families* families) const {
                 request_s_, families);
   add_histogram("request_queue_time_seconds", "From a request's arrival to its first step.",
                 queue_s_, families);
+  add_histogram("request_prefill_time_seconds",
+                "From a request's first step to a choice's first token.", prefill_s_, families);
+  add_histogram("request_decode_time_seconds", "From a choice's first token to its last.",
+                decode_s_, families);
+  add_histogram("request_inference_time_seconds",
+                "From a request's first step to a choice's last token.", inference_s_, families);
+  add_histogram("request_params_n", "Choices that requests ask for.", choices_, families);
+  add_histogram("request_params_max_tokens", "Tokens that requests ask for at most.", max_tokens_,
+                families);
   add_histogram("request_prompt_tokens", "Prompt tokens of choices that ended.", prompt_tokens_,
                 families);
   add_histogram("request_generation_tokens", "Tokens of choices that ended.", generation_tokens_,
                 families);
-  add_histogram("iteration_tokens_total", "Rows of a step.", step_tokens_, families);
+  add_histogram("iteration_tokens_total",
+                "Tokens of a step: those drawn, and prompts whose last token it read.",
+                step_tokens_, families);
 }
 
 // ---- Prometheus' forms ----

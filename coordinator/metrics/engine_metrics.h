@@ -41,6 +41,7 @@ class EngineMetrics final : public EngineObserver {
   EngineMetrics(std::string prefix, const std::string& model_name);
 
   void on_submitted(const Stream* stream, const Request& request, int64_t came_ns) override;
+  void on_set_aside(const Stream* stream) override;
   void on_started(const Stream* stream, int64_t now_ns) override;
   void on_event(const Stream* stream, const StreamEvent& event, int64_t now_ns) override;
   void on_closed(const Stream* stream, const absl::Status& status, int64_t now_ns) override;
@@ -54,15 +55,28 @@ class EngineMetrics final : public EngineObserver {
                          const std::vector<WorkerState>& workers = {}) const;
 
  private:
+  struct ChoiceTimes {
+    int64_t first_token_ns = 0;
+    int64_t last_token_ns = 0;
+  };
   // Of a request under way.
   struct RequestTimes {
     int64_t came_ns = 0;
-    bool started = false;
-    std::map<int32_t, int64_t> last_token_ns;  // By choice.
+    int64_t started_ns = 0;  // 0: not yet.
+    int64_t prompt_tokens = 0;
+    int64_t choices = 0;
+    std::map<int32_t, ChoiceTimes> told;  // The choices that had a token.
   };
 
   using Families = std::vector<prometheus::MetricFamily>;
-  void add_state(const EngineStats& stats, Families* families) const;
+  // A choice that ended had all of its prompt computed, or found in the cache.
+  void observe_end(const RequestTimes& times, const StreamEvent& event, int64_t now_ns)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  void set_aside(const Stream* stream, bool aside) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  void add_state(const EngineStats& stats, Families* families) const ABSL_LOCKS_EXCLUDED(mutex_);
+  void add_waiting(const EngineStats& stats, Families* families) const ABSL_LOCKS_EXCLUDED(mutex_);
+  void add_cache(const EngineStats& stats, Families* families) const;
   void add_totals(const EngineStats& stats, Families* families) const;
   void add_kept(const KeptCounts& kept, Families* families) const;
   void add_times(const EngineStats& stats, Families* families) const ABSL_LOCKS_EXCLUDED(mutex_);
@@ -79,13 +93,20 @@ class EngineMetrics final : public EngineObserver {
   const std::string prefix_;
   const std::string model_name_;
 
-  std::unordered_map<const Stream*, RequestTimes> requests_;  // Of the engine's thread.
+  // The engine's thread uses these alone.
+  std::unordered_map<const Stream*, RequestTimes> requests_;
+  int64_t told_tokens_ = 0;  // Since the last step was answered, prompts included.
 
   // Each has a lock of its own.
   prometheus::Histogram first_token_s_;
   prometheus::Histogram between_tokens_s_;
   prometheus::Histogram request_s_;
   prometheus::Histogram queue_s_;
+  prometheus::Histogram prefill_s_;
+  prometheus::Histogram decode_s_;
+  prometheus::Histogram inference_s_;
+  prometheus::Histogram choices_;
+  prometheus::Histogram max_tokens_;
   prometheus::Histogram prompt_tokens_;
   prometheus::Histogram generation_tokens_;
   prometheus::Histogram step_tokens_;
@@ -93,6 +114,9 @@ class EngineMetrics final : public EngineObserver {
   mutable Mutex mutex_;
   std::map<std::string, int64_t> ended_ ABSL_GUARDED_BY(mutex_);  // Choices, by reason.
   std::vector<RankTimes> ranks_ ABSL_GUARDED_BY(mutex_);
+  int64_t prompt_tokens_total_ ABSL_GUARDED_BY(mutex_) = 0;
+  // Requests that wait for a larger group, with their choices.
+  std::unordered_map<const Stream*, int64_t> aside_ ABSL_GUARDED_BY(mutex_);
   int64_t step_ns_ ABSL_GUARDED_BY(mutex_) = 0;  // From sent to answered, of all steps with rows.
 };
 
