@@ -60,6 +60,12 @@ absl::Status too_long(absl::Status refusal) {
   return refusal;
 }
 
+absl::Status too_long(int64_t context, int64_t found, std::string_view why) {
+  return too_long(invalid_argument(
+      "This model's maximum context length is {} tokens, but the request has {} ({})", context,
+      found, why));
+}
+
 bool is_too_long(const absl::Status& status) { return status.GetPayload(kTooLong).has_value(); }
 
 absl::Status retry_after(absl::Status refusal, int64_t seconds) {
@@ -76,17 +82,19 @@ absl::Status check_length(const Request& request, const GroupInfo& group) {
   const int64_t prompt = static_cast<int64_t>(request.prompt_ids.size());
   const int64_t first = request.max_tokens > 0 ? 1 : 0;
   if (prompt + first > group.max_context) {
-    return too_long(invalid_argument(
-        "prompt: want at most {} tokens, so that one more fits the context of {}, found {}; "
-        "shorten it or raise --max-context",
-        group.max_context - first, group.max_context, prompt));
+    return too_long(
+        group.max_context, prompt,
+        fmt::format("it must be at most {}, so that one more fits; shorten the prompt or "
+                    "raise --max-context",
+                    group.max_context - first));
   }
   const int64_t room = group.pages * group.page_tokens;
   if (prompt + first > room) {
-    return too_long(invalid_argument(
-        "prompt: want at most {} tokens, so that one more fits the {} KV pages of {}, found {}; "
-        "shorten it or raise --kv-memory",
-        room - first, group.pages, group.page_tokens, prompt));
+    return too_long(
+        room, prompt,
+        fmt::format("it must be at most {}, so that one more fits the {} KV pages of {}; "
+                    "shorten the prompt or raise --kv-memory",
+                    room - first, group.pages, group.page_tokens));
   }
   return absl::OkStatus();
 }
@@ -95,10 +103,11 @@ absl::Status check_length(const Request& request, const GroupInfo& group) {
 absl::Status check_prefix(const Request& request, const GroupInfo& group) {
   ASSIGN_OR_RETURN(const Prefix prefix, group.prefix.find(request.prompt_ids));
   if (prefix.rows > group.max_prefix_rows()) {
-    return too_long(invalid_argument(
-        "prompt: want at most {} tokens before its token {}, so that they fit one step, found {}; "
-        "shorten it or raise --prefill-chunk",
-        group.max_prefix_rows(), group.prefix.end, prefix.rows));
+    return too_long(
+        group.max_prefix_rows(), prefix.rows,
+        fmt::format("there must be at most {} tokens before its token {}, so that they fit one "
+                    "step; shorten the prompt or raise --prefill-chunk",
+                    group.max_prefix_rows(), group.prefix.end));
   }
   if (!group.prefix.any() || request.prompt_logprobs < 0) return absl::OkStatus();
   return invalid_argument(

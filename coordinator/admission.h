@@ -2,6 +2,9 @@
 // Admission before work: what cannot be served, or would wait behind too much, is refused.
 #pragma once
 
+#include <cstdint>
+#include <string_view>
+
 #include "absl/status/status.h"
 #include "coordinator/engine_options.h"
 #include "coordinator/request.h"
@@ -16,6 +19,8 @@ absl::Status check_length(const Request& request, const GroupInfo& group);
 
 // Marks a refusal as one of a prompt that is too long, for which OpenAI has a code of its own.
 absl::Status too_long(absl::Status refusal);
+// The same in the words by which clients of other servers know it; `why` also says how to fix it.
+absl::Status too_long(int64_t context, int64_t found, std::string_view why);
 bool is_too_long(const absl::Status& status);
 
 // Says when it is worth another try; 1 where nothing was said.

@@ -67,7 +67,7 @@ void EngineCore::emit(Sequence& sequence, StreamEvent event, const SequenceNews&
   event.seed = sequence.seed();
   event.text = news.text;
   event.finish_reason = news.finish_reason;
-  event.is_end_token = news.is_end_token;
+  event.stop = news.stop;
   const bool is_first = static_cast<int64_t>(event.token_ids.size()) == sequence.generated_tokens();
   if (sequence.request().return_prompt_ids && sequence.index() == 0 && is_first) {
     event.prompt_ids = sequence.request().prompt_ids;

@@ -116,7 +116,7 @@ absl::Status Model::read_defaults() {
   ASSIGN_OR_RETURN(template_defaults_,
                    parse_ordered_json(defaults.template_variables, "--chat-template-kwargs"));
   if (template_defaults_.is_object()) return absl::OkStatus();
-  return invalid_argument("--chat-template-kwargs: want a JSON object, found {}",
+  return invalid_argument("--chat-template-kwargs: must be a JSON object, found {}",
                           template_defaults_.type_name());
 }
 

@@ -24,7 +24,7 @@ namespace lockstep {
 // Whether a model can be used without its weights: to look at, not to run.
 enum class WeightFiles { kNeeded, kOptional };
 
-// What requests get that do not say it themselves, over what the model's files say.
+// Values for requests that do not say them, over those of the model's files.
 struct RequestDefaults {
   std::string sampling;               // A JSON object, see add_sampling_defaults(); "": none.
   std::optional<int32_t> max_tokens;  // Of every endpoint.
@@ -46,7 +46,7 @@ struct ModelOptions {
   // Embeddings are kept as the checkpoint has them, so that workers can leave them in its file.
   bool embedding_in_file = false;
   Strategy strategy = Strategy::kGather;
-  std::vector<std::string> names;  // What it is called, the first in answers; none: as its folder.
+  std::vector<std::string> names;  // The first is in answers; none: the folder's.
   RequestDefaults defaults;
   int64_t max_context = 0;  // 0: the config's.
   int64_t max_rows = 512;   // Tokens of a step: a prefill chunk and one for each running sequence.

@@ -18,12 +18,14 @@ double in_ms(int64_t ns) { return std::round(static_cast<double>(ns) / 1e3) / 1e
 }  // namespace
 
 void log_refused(std::string_view client, std::string_view endpoint, std::string_view traceparent,
-                 const absl::Status& status) {
+                 const absl::Status& status, std::string_view id) {
   if (!spdlog::should_log(spdlog::level::info)) return;
-  OrderedJson fields = {{"client", client},
-                        {"endpoint", endpoint},
-                        {"status", absl::StatusCodeToString(status.code())},
-                        {"refused", true}};
+  OrderedJson fields = OrderedJson::object();
+  if (!id.empty()) fields["id"] = id;
+  fields.update({{"client", client},
+                 {"endpoint", endpoint},
+                 {"status", absl::StatusCodeToString(status.code())},
+                 {"refused", true}});
   if (!traceparent.empty()) fields["traceparent"] = traceparent;
   log_fields("request", fields);
 }

@@ -13,10 +13,10 @@
 
 namespace lockstep {
 
-// The line of one that was refused before it reached the queue; `traceparent` may be empty. Any
-// thread.
+// The line of one that was refused before it reached the queue; `traceparent` and `id` may be
+// empty. Any thread.
 void log_refused(std::string_view client, std::string_view endpoint, std::string_view traceparent,
-                 const absl::Status& status);
+                 const absl::Status& status, std::string_view id = {});
 
 // Observes an engine. A request that comes while the level is above info has no line.
 class RequestLog final : public EngineObserver {

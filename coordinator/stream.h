@@ -32,6 +32,12 @@ struct Logprob {
 // The ids of a token and of the others beside it.
 std::vector<int32_t> ids_of(const std::vector<Logprob>& token);
 
+// The token, or the text of the request, that ended a choice with kStop.
+struct StopCause {
+  int32_t id = -1;   // -1: none.
+  std::string text;  // Empty: none.
+};
+
 // One step's news of one choice. Text is what became safe to show with this token; it may be empty
 // and come with a later one. The last event of a choice has a finish reason and may have no token.
 struct StreamEvent {
@@ -44,7 +50,7 @@ struct StreamEvent {
   // events come first and have nothing else. The first token, which nothing comes before, has 0.
   std::vector<std::vector<Logprob>> prompt_logprobs;
   FinishReason finish_reason = FinishReason::kNone;
-  bool is_end_token = false;      // The token is a stop id: no part of the text.
+  StopCause stop;
   int32_t prompt_tokens = 0;      // With a finish reason.
   int32_t completion_tokens = 0;  // With a finish reason.
   int32_t cached_tokens = 0;      // With a finish reason: of the prompt, not computed again.

@@ -14,7 +14,7 @@
 namespace lockstep {
 namespace {
 
-// What requests may say, too.
+// Requests may say these, too.
 constexpr std::string_view kSamplingKeys[] = {
     "temperature",      "top_k", "top_p", "min_p", "repetition_penalty", "presence_penalty",
     "frequency_penalty"};

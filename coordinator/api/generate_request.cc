@@ -107,9 +107,10 @@ absl::Status check_text(std::string_view text, const Model& model) {
   const int64_t bytes = static_cast<int64_t>(text.size());
   const int64_t context = model.max_context();
   if (bytes / kPromptBytesPerToken < context) return absl::OkStatus();
-  return too_long(invalid_argument(
-      "prompt: want fewer than {} bytes, {} for each token of the context of {}, found {}",
-      kPromptBytesPerToken * context, kPromptBytesPerToken, context, bytes));
+  return too_long(context, bytes / kPromptBytesPerToken,
+                  fmt::format("or more: its text must be fewer than {} bytes, {} for each token, "
+                              "found {}; shorten it",
+                              kPromptBytesPerToken * context, kPromptBytesPerToken, bytes));
 }
 
 // A tokenizer may have tokens that the model has no row for.

@@ -9,8 +9,9 @@
 
 namespace lockstep::http {
 
-// GET /health and /livez: 200 while the process answers, whatever its workers do. /readyz: 200
-// while a request would be taken, else 503 with {"status": "unavailable", "reason"}. /version.
+// GET /livez: 200 while the process answers, whatever its workers do. /readyz: 200 while a request
+// would be taken, else 503 with {"status": "unavailable", "reason"}. /health and /ping: 200 from
+// the first whole group of workers on, before it 503. /version.
 std::vector<Route> health_routes(const ServedModel& served);
 
 }  // namespace lockstep::http

@@ -36,6 +36,21 @@ std::optional<PathParameters> match(std::string_view pattern, std::string_view p
   return parameters;
 }
 
+// The names of a path: without empty segments, and with or without /v1 before it.
+std::vector<std::string> spellings(std::string_view path) {
+  if (path == "*") return {"*"};
+  constexpr std::string_view kVersion = "/v1/";
+  std::string plain;
+  while (!path.empty()) {
+    const std::string_view segment = take_segment(&path);
+    if (!segment.empty()) plain.append("/").append(segment);
+  }
+  if (plain.empty()) return {"/"};
+  const bool has_version = plain.starts_with(kVersion);
+  std::string other = has_version ? plain.substr(kVersion.size() - 1) : "/v1" + plain;
+  return {std::move(plain), std::move(other)};
+}
+
 void allow(const std::string& method, std::string* methods) {
   for (const std::string& one : {method, std::string(method == "GET" ? "HEAD" : "")}) {
     if (!one.empty()) *methods += (methods->empty() ? "" : ", ") + one;
@@ -59,13 +74,15 @@ void Router::operator()(std::shared_ptr<Exchange> exchange) const {
   const Request& request = exchange->request();
   const std::string& method = request.method == "HEAD" ? "GET" : request.method;
   std::string allowed;
-  for (const Route& route : routes_) {
-    const auto parameters = match(route.path, request.path);
-    if (!parameters && request.path != "*") continue;  // "OPTIONS *" asks for the server's methods.
-    if (parameters && route.method == method) {
-      return route.handler(std::move(exchange), *parameters);
+  for (const std::string& path : spellings(request.path)) {
+    for (const Route& route : routes_) {
+      const auto parameters = match(route.path, path);
+      if (!parameters && path != "*") continue;  // "OPTIONS *" asks for the server's methods.
+      if (parameters && route.method == method) {
+        return route.handler(std::move(exchange), *parameters);
+      }
+      if (allowed.find(route.method) == std::string::npos) allow(route.method, &allowed);
     }
-    if (allowed.find(route.method) == std::string::npos) allow(route.method, &allowed);
   }
   if (allowed.empty()) {
     return exchange->respond(

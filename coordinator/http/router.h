@@ -47,7 +47,8 @@ class Router {
       : routes_(std::move(routes)), refusal_(std::move(refusal)) {}
 
   // A path of the table goes to its handler; with another method it is answered with 405 and
-  // Allow, with OPTIONS with 204 and Allow, any other path with 404.
+  // Allow, with OPTIONS with 204 and Allow, any other path with 404. Slashes at the end and doubled
+  // ones count for nothing, and /v1 before a path may be left out, or be one too many.
   void operator()(std::shared_ptr<Exchange> exchange) const;
 
   const std::vector<Route>& routes() const { return routes_; }

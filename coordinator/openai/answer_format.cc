@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "coordinator/openai/answer_format.h"
 
+#include <algorithm>
+
+#include "coordinator/openai/unknown_fields.h"
+
 namespace lockstep::openai {
 
 int64_t bytes_of(const AnswerFacts& facts) {
@@ -13,17 +17,33 @@ int64_t bytes_of(const AnswerFacts& facts) {
   return bytes;
 }
 
+void add_headers(const AnswerFacts& facts, http::Response* response) {
+  response->headers.emplace_back("X-Request-Id", facts.id);
+  if (!facts.ignored_fields.empty()) {
+    response->headers.emplace_back(kIgnoredFields, facts.ignored_fields);
+  }
+}
+
 OrderedJson usage_json(const UsageCounts& usage) {
   return {{"prompt_tokens", usage.prompt_tokens},
           {"completion_tokens", usage.completion_tokens},
           {"total_tokens", usage.prompt_tokens + usage.completion_tokens},
-          {"prompt_tokens_details", {{"cached_tokens", usage.cached_tokens}}}};
+          {"prompt_tokens_details", {{"cached_tokens", usage.cached_tokens}}},
+          {"completion_tokens_details", {{"reasoning_tokens", usage.reasoning_tokens}}}};
 }
 
-OrderedJson finish_reason_json(FinishReason reason, bool has_calls) {
-  if (reason == FinishReason::kNone) return nullptr;
-  if (reason == FinishReason::kStop && has_calls) return "tool_calls";
-  return finish_reason_name(reason);
+void add_end(const AnswerFacts& facts, const StreamEvent& event, bool has_calls,
+             OrderedJson* json) {
+  const bool calls = event.finish_reason == FinishReason::kStop && has_calls;
+  const StopCause& stop = event.stop;
+  const OrderedJson matched = !stop.text.empty() ? OrderedJson(stop.text)
+                              : stop.id >= 0     ? OrderedJson(stop.id)
+                                                 : OrderedJson();
+  const bool is_named =
+      !stop.text.empty() || std::ranges::find(facts.stop_ids, stop.id) != facts.stop_ids.end();
+  (*json)["finish_reason"] = calls ? "tool_calls" : finish_reason_name(event.finish_reason);
+  (*json)["stop_reason"] = is_named ? matched : OrderedJson();
+  (*json)["matched_stop"] = matched;
 }
 
 std::string call_id(const std::string& answer_id, int32_t choice, const CallDelta& call) {

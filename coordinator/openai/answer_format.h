@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/json.h"
+#include "coordinator/http/exchange.h"
 #include "coordinator/openai/api_request.h"
 #include "coordinator/output/output_parser.h"
 #include "coordinator/stream.h"
@@ -23,6 +24,8 @@ struct AnswerFacts {
   int32_t choices_per_prompt = 1;
   bool resumable = false;  // Its events have ids.
   bool include_usage = false;
+  bool continuous_usage = false;  // In each chunk.
+  bool include_reasoning = true;
   bool logprobs = false;
   bool prompt_logprobs = false;   // In a field of their own.
   bool echoes = false;            // Prompts, with their log-probabilities if there are any.
@@ -30,7 +33,10 @@ struct AnswerFacts {
   bool token_ids = false;         // The ids of prompts and choices are shown.
   bool tokens_as_ids = false;     // Log-probabilities name tokens "token_id:5".
   std::vector<std::vector<int32_t>> prompt_ids;  // By prompt; empty unless `token_ids`.
+  std::vector<int64_t> prompt_tokens;            // By prompt.
+  std::vector<int32_t> stop_ids;                 // That the request named.
   OutputOptions output;
+  std::string ignored_fields;  // See UnknownFields::take().
   std::string repeated;  // What a response repeats of its request, as repeated_fields() has it.
   const Tokenizer* tokenizer = nullptr;
 
@@ -45,15 +51,21 @@ struct AnswerFacts {
 // The memory of it that grows with the request.
 int64_t bytes_of(const AnswerFacts& facts);
 
+// X-Request-Id, and what the request had that no table knows.
+void add_headers(const AnswerFacts& facts, http::Response* response);
+
 struct UsageCounts {
   int64_t prompt_tokens = 0;
   int64_t cached_tokens = 0;  // Of the prompt's, that need not be computed.
   int64_t completion_tokens = 0;
+  int64_t reasoning_tokens = 0;  // Those of thoughts among them.
 };
 OrderedJson usage_json(const UsageCounts& usage);
 
-// "stop", "length", "tool_calls"; null for none.
-OrderedJson finish_reason_json(FinishReason reason, bool has_calls);
+// "finish_reason" ("stop", "length", "tool_calls"; null for none), "stop_reason" as vLLM has it
+// (the text, or the token that the request named, else null) and "matched_stop" as SGLang (the text
+// or any token).
+void add_end(const AnswerFacts& facts, const StreamEvent& event, bool has_calls, OrderedJson* json);
 
 // The model's own id, else nine letters and digits, which templates of Mistral need; the same for
 // the same call.

@@ -15,19 +15,20 @@ namespace lockstep::openai {
 struct ApiOptions {
   std::string tool_parser = "auto";  // See choose_formats().
   std::string reasoning_parser = "auto";
+  std::string unknown_fields = "pass";  // See UnknownFields::set_mode().
 };
 
 // Outlives whoever calls its handlers, and what they have begun.
 class Api {
  public:
-  // What is served and the pool outlive it. kInvalidArgument: a parser that there is not.
+  // What is served and the pool outlive it. kInvalidArgument: a parser or mode that there is not.
   static absl::StatusOr<std::unique_ptr<Api>> create(const ServedModel& served, TaskPool* pool,
                                                      const ApiOptions& options);
 
   std::vector<http::Route> routes();
   const FormatChoice& formats() const { return context_.formats; }
   // Of all requests, which were ignored.
-  int64_t unknown_fields() const { return context_.unknown_fields; }
+  int64_t unknown_fields() const { return context_.unknown_fields.count(); }
 
  private:
   Api() = default;

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// A request's body -> what the engine is asked for, and how the answer is to look. One table says
-// which fields there are and where each goes; docs/http.md's is made from it.
+// A request's body -> what the engine is asked for, and how the answer is to look. Fields are those
+// of field_table.h.
 #pragma once
 
 #include <cstdint>
-#include <span>
+#include <map>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -15,7 +17,16 @@
 
 namespace lockstep::openai {
 
-enum Endpoint : unsigned { kCompletions = 1, kChat = 2, kResponses = 4 };
+enum Endpoint : unsigned {
+  kCompletions = 1,
+  kChat = 2,
+  kResponses = 4,
+  kTokenize = 8,
+  kDetokenize = 16,
+};
+
+// max_tokens of a request that ends with the context alone.
+inline constexpr int32_t kAllTokens = 1 << 30;
 
 struct ApiRequest {
   Endpoint endpoint = kChat;
@@ -25,6 +36,8 @@ struct ApiRequest {
   bool stream = false;
   bool resumable = false;
   bool include_usage = false;
+  bool continuous_usage = false;  // In each chunk.
+  bool include_reasoning = true;
   bool echo = false;
   bool logprobs = false;
   bool prompt_logprobs = false;
@@ -33,43 +46,28 @@ struct ApiRequest {
   bool parses_tools = false;
   bool one_call = false;
   bool skips_special = true;  // Special tokens are not in the text.
-  std::string repeated;       // Of kResponses: repeated_fields().
-  int unknown_fields = 0;     // Which were ignored.
+  std::string repeated;       // For kResponses: repeated_fields().
+  bool return_token_strs = false;
+  std::optional<std::vector<int32_t>> tokens;  // For kDetokenize.
+  std::vector<std::string> unknown_fields;     // Names that no table has, which were passed over.
+  // By GenerateRequest's field, the JSON field that it was read from.
+  std::map<std::string_view, const char*> names;
 
   // Prompt `index` with what all share. One at a time: a small body may have many prompts and large
   // fields.
   v1::GenerateRequest message(size_t index) const;
 };
 
-// A JSON field of a request.
-struct Field {
-  using Read = absl::Status (*)(const Field& field, const OrderedJson& value, ApiRequest* request);
-
-  const char* name;
-  unsigned endpoints;
-  const char* grpc;  // GenerateRequest's field that it becomes; "": the HTTP interface's own.
-  Read read;         // A field that is null counts as not given.
-  const char* note;
-};
-
-// In the order in which they are read.
-std::span<const Field> fields();
-// The table of docs/http.md.
-std::string parity_table();
-
 // kInvalidArgument, with the field as param: no JSON, a value out of its range, or one that is
-// known and that this server can't do, by its name; kNotFound: another model's name. Unknown fields
-// are counted, nothing more. What limits.h has is checked by to_request().
+// known and that this server can't do, by its name; kNotFound: another model's name. What limits.h
+// has is checked by to_request().
 absl::StatusOr<ApiRequest> parse_request(Endpoint endpoint, const std::string& body,
                                          const Model& model);
-// Of a body that was parsed by parse_body().
-absl::StatusOr<ApiRequest> read_request(Endpoint endpoint, OrderedJson body, const Model& model);
-
 // A refusal of to_request() or the engine, which names GenerateRequest's fields, in the words of
-// the JSON.
-absl::Status in_json_words(const absl::Status& status, Endpoint endpoint);
+// the JSON that it was read from.
+absl::Status in_json_words(const absl::Status& status, const ApiRequest& request);
 
-// The body as an object; its "model", if given, has to be this one.
-absl::StatusOr<OrderedJson> parse_body(const std::string& body, const Model& model);
+// kNotFound: the model is not called so.
+absl::Status check_model_name(const Model& model, const std::string& name);
 
 }  // namespace lockstep::openai

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "coordinator/openai/chunk_writer.h"
 
+#include <algorithm>
+#include <utility>
+
 #include "coordinator/http/event_stream.h"
 #include "coordinator/openai/error.h"
 #include "coordinator/text/unicode.h"
@@ -16,6 +19,7 @@ std::string head_of(const AnswerFacts& facts) {
                                  {"model", facts.model},
                                  {"system_fingerprint", nullptr}});
   head.back() = ',';
+  if (facts.endpoint == kChat) head += "\"service_tier\":null,";
   return head;
 }
 
@@ -38,7 +42,7 @@ OrderedJson calls_json(const AnswerFacts& facts, int32_t index,
 }  // namespace
 
 ChunkWriter::Choice::Choice(const AnswerFacts& facts, size_t prompt)
-    : parser(facts.output),
+    : reader(facts.output, facts.include_reasoning),
       logprobs(facts, LogprobWriter::Of::kAnswer, count_characters(facts.echo_of(prompt))) {}
 
 ChunkWriter::ChunkWriter(std::shared_ptr<const AnswerFacts> facts)
@@ -46,8 +50,10 @@ ChunkWriter::ChunkWriter(std::shared_ptr<const AnswerFacts> facts)
 
 void ChunkWriter::write(const StreamEvent& event, size_t prompt, std::optional<uint64_t> id,
                         std::string* bytes) {
-  const std::optional<std::string> data = chunk(event, prompt);
-  if (data.has_value()) http::append_event(*data, id, bytes);
+  const std::vector<std::string> all = chunks(event, prompt);
+  for (const std::string& data : all) {
+    http::append_event(data, &data == &all.back() ? id : std::nullopt, bytes);
+  }
 }
 
 void ChunkWriter::end(std::optional<uint64_t> id, std::string* bytes) {
@@ -61,20 +67,67 @@ void ChunkWriter::fail(const absl::Status& status, std::string* bytes) {
   http::append_event(write_json(error_body(status)), std::nullopt, bytes);
 }
 
-OrderedJson ChunkWriter::chat_delta(const StreamEvent& event, int32_t index, Choice* choice) const {
-  OutputDelta news = choice->parser.push(event.text);
-  if (event.finish_reason != FinishReason::kNone) {
-    news.append(choice->parser.finish(/*is_cut=*/event.finish_reason == FinishReason::kLength));
+// Each delta says whether it has a thought, where these are looked for.
+OrderedJson ChunkWriter::delta(OrderedJson members, const std::string& thought) const {
+  if (facts_->output.thoughts == nullptr) return members;
+  for (const char* key : {"reasoning", "reasoning_content"}) {
+    members[key] = thought.empty() ? OrderedJson() : OrderedJson(thought);
   }
-  OrderedJson delta = OrderedJson::object();
-  if (!choice->begun) {
-    delta["role"] = "assistant";
-    if (news.thought.empty() && news.calls.empty()) delta["content"] = "";
+  return members;
+}
+
+// Whether the event has something of its tokens to show, beside their text.
+bool ChunkWriter::shows_tokens(const StreamEvent& event) const {
+  const bool has_ids = facts_->token_ids && !event.token_ids.empty();
+  return has_ids || (facts_->logprobs && !shown_logprobs(*facts_, event).empty());
+}
+
+std::vector<ChunkWriter::Piece> ChunkWriter::chat_pieces(const StreamEvent& event, int32_t index,
+                                                         Choice* choice) const {
+  const OutputDelta news = choice->reader.read(event);
+  const bool ends = event.finish_reason != FinishReason::kNone;
+  const bool shows = shows_tokens(event);
+  std::vector<Piece> pieces;
+  if (news.empty() && !shows && !ends) return pieces;
+  if (!std::exchange(choice->begun, true)) {
+    const bool begins_with_call =
+        news.thought.empty() && news.content.empty() && !news.calls.empty();
+    pieces.push_back({.key = "delta",
+                      .value = delta({{"role", "assistant"},
+                                      {"content", begins_with_call ? OrderedJson() : ""},
+                                      {"refusal", nullptr}}),
+                      .is_role = true});
   }
-  if (!news.thought.empty()) delta["reasoning_content"] = std::move(news.thought);
-  if (!news.content.empty()) delta["content"] = std::move(news.content);
-  if (!news.calls.empty()) delta["tool_calls"] = calls_json(*facts_, index, news.calls);
-  return delta;
+  if (!news.thought.empty()) {
+    pieces.push_back({.key = "delta", .value = delta(OrderedJson::object(), news.thought)});
+  }
+  OrderedJson said = OrderedJson::object();
+  if (!news.content.empty()) said["content"] = news.content;
+  if (!news.calls.empty()) said["tool_calls"] = calls_json(*facts_, index, news.calls);
+  if (!said.empty() || (news.thought.empty() && shows)) {
+    pieces.push_back({.key = "delta", .value = delta(std::move(said))});
+  }
+  return pieces;
+}
+
+std::vector<ChunkWriter::Piece> ChunkWriter::text_pieces(const StreamEvent& event, size_t prompt,
+                                                         Choice* choice) const {
+  std::string text = completion_text(event, prompt, *choice);
+  choice->begun = true;
+  if (text.empty() && !shows_tokens(event)) return {};
+  return {{.key = "text", .value = std::move(text)}};
+}
+
+ChunkWriter::Piece ChunkWriter::last_piece(const StreamEvent& event, const Choice& choice) const {
+  Piece last = {.key = "text", .value = "", .end = OrderedJson::object(), .tokens = choice.tokens};
+  if (facts_->endpoint == kChat) {
+    // Loops that read either thoughts or content need a text here, too.
+    const bool has_thoughts = facts_->output.thoughts != nullptr;
+    last.key = "delta";
+    last.value = has_thoughts ? delta({{"content", ""}}) : OrderedJson::object();
+  }
+  add_end(*facts_, event, choice.reader.has_calls(), &last.end);
+  return last;
 }
 
 std::string ChunkWriter::completion_text(const StreamEvent& event, size_t prompt,
@@ -82,79 +135,83 @@ std::string ChunkWriter::completion_text(const StreamEvent& event, size_t prompt
   return choice.begun ? event.text : facts_->echo_of(prompt) + event.text;
 }
 
-// The first chunk of a choice has the prompt's: a completion in the choice, chat beside it.
-void ChunkWriter::add_token_ids(const StreamEvent& event, size_t prompt, const Choice& choice,
-                                OrderedJson* json) const {
-  if (!facts_->token_ids) return;
-  (*json)["token_ids"] = event.token_ids;
-  if (facts_->endpoint == kCompletions && !choice.begun) {
-    (*json)["prompt_token_ids"] = facts_->prompt_ids[prompt];
+void ChunkWriter::count(const StreamEvent& event, Choice* choice) {
+  choice->tokens += std::ssize(event.token_ids);
+  if (event.finish_reason == FinishReason::kNone) return;
+  if (event.index == 0) {
+    usage_.prompt_tokens += event.prompt_tokens;
+    usage_.cached_tokens += event.cached_tokens;
   }
+  usage_.completion_tokens += event.completion_tokens;
+  usage_.reasoning_tokens += choice->reader.reasoning_tokens();
 }
 
-std::string ChunkWriter::chunk_of(const std::string& choices,
-                                  const std::vector<int32_t>* prompt_ids) const {
-  std::string chunk = head_ + "\"choices\":[" + choices + "]";
-  if (prompt_ids != nullptr) {
-    chunk += ",\"prompt_token_ids\":" + write_json(OrderedJson(*prompt_ids));
+// A completion has its prompt's ids in the choice, a chat beside its choices.
+std::string ChunkWriter::chunk_of(const Piece& piece, int32_t index, size_t prompt) const {
+  const bool has_prompt_ids = facts_->token_ids && piece.is_first;
+  const std::string prompt_ids =
+      has_prompt_ids
+          ? ",\"prompt_token_ids\":" + write_json(OrderedJson(facts_->prompt_ids[prompt]))
+          : "";
+  const bool is_chat = facts_->endpoint == kChat;
+  std::string choice = write_json({{"index", index}, {piece.key, piece.value}});
+  choice.pop_back();
+  if (facts_->token_ids) choice += ",\"token_ids\":" + write_json(OrderedJson(piece.token_ids));
+  if (!is_chat) choice += prompt_ids;
+  choice += ",\"logprobs\":" + piece.logprobs + "," + write_json(piece.end).substr(1);
+  std::string usage = "null";
+  if (facts_->continuous_usage) {
+    const std::vector<int64_t>& prompts = facts_->prompt_tokens;
+    usage = write_json(usage_json({.prompt_tokens = prompt < prompts.size() ? prompts[prompt] : 0,
+                                   .completion_tokens = piece.tokens}));
   }
-  return chunk + (facts_->include_usage ? ",\"usage\":null}" : "}");
+  return head_ + "\"choices\":[" + choice + "]" + (is_chat ? prompt_ids : "") +
+         (facts_->include_usage ? ",\"usage\":" + usage : "") + "}";
 }
 
 // Every choice has the prompt's log-probabilities, which come before any of its tokens.
-std::string ChunkWriter::prompt_chunk(const StreamEvent& event, size_t prompt) {
+std::vector<std::string> ChunkWriter::prompt_chunks(const StreamEvent& event, size_t prompt) {
   LogprobWriter& echo =
       echoes_.try_emplace(prompt, *facts_, LogprobWriter::Of::kPrompt).first->second;
   const std::string logprobs = write_json(echo.completion(event.prompt_logprobs));
   const int32_t first = static_cast<int32_t>(prompt) * facts_->choices_per_prompt;
-  std::string choices;
+  std::vector<std::string> chunks;
   for (int32_t index = first; index < first + facts_->choices_per_prompt; ++index) {
     Choice& choice = choices_.try_emplace(index, *facts_, prompt).first->second;
-    OrderedJson json = {{"index", index}, {"text", completion_text(event, prompt, choice)}};
-    add_token_ids(event, prompt, choice, &json);
-    choice.begun = true;
-    std::string text = write_json(json);
-    text.pop_back();
-    choices += (choices.empty() ? "" : ",") + text + ",\"logprobs\":" + logprobs +
-               ",\"finish_reason\":null}";
+    Piece piece = {.key = "text", .value = completion_text(event, prompt, choice)};
+    piece.is_first = !std::exchange(choice.begun, true);
+    piece.logprobs = logprobs;
+    chunks.push_back(chunk_of(piece, index, prompt));
   }
-  return chunk_of(choices, nullptr);
+  return chunks;
 }
 
-std::optional<std::string> ChunkWriter::chunk(const StreamEvent& event, size_t prompt) {
-  if (!event.prompt_logprobs.empty()) return prompt_chunk(event, prompt);
+std::vector<std::string> ChunkWriter::chunks(const StreamEvent& event, size_t prompt) {
+  if (!event.prompt_logprobs.empty()) return prompt_chunks(event, prompt);
   const int32_t index = static_cast<int32_t>(prompt) * facts_->choices_per_prompt + event.index;
   Choice& choice = choices_.try_emplace(index, *facts_, prompt).first->second;
   const bool is_chat = facts_->endpoint == kChat;
-  OrderedJson json = {{"index", index}};
-  if (is_chat) {
-    json["delta"] = chat_delta(event, index, &choice);
-  } else {
-    json["text"] = completion_text(event, prompt, choice);
-  }
-  if (event.finish_reason != FinishReason::kNone) {
-    if (event.index == 0) {
-      usage_.prompt_tokens += event.prompt_tokens;
-      usage_.cached_tokens += event.cached_tokens;
+  const bool is_first = !choice.begun;
+  std::vector<Piece> pieces =
+      is_chat ? chat_pieces(event, index, &choice) : text_pieces(event, prompt, &choice);
+  count(event, &choice);
+  // What is known of the tokens goes with the first piece that has something of them.
+  const auto first = std::ranges::find(pieces, false, &Piece::is_role);
+  if (first != pieces.end()) {
+    first->token_ids = event.token_ids;
+    if (const TokenLogprobs tokens = shown_logprobs(*facts_, event);
+        facts_->logprobs && !tokens.empty()) {
+      first->logprobs =
+          write_json(is_chat ? choice.logprobs.chat(tokens) : choice.logprobs.completion(tokens));
     }
-    usage_.completion_tokens += event.completion_tokens;
   }
-  const TokenLogprobs tokens = shown_logprobs(*facts_, event);
-  const bool says_nothing =
-      is_chat ? json["delta"].empty() : json["text"].get_ref<const std::string&>().empty();
-  if (choice.begun && says_nothing && event.finish_reason == FinishReason::kNone &&
-      tokens.empty() && !(facts_->token_ids && !event.token_ids.empty())) {
-    return std::nullopt;
-  }
-  const bool has_prompt_ids = is_chat && facts_->token_ids && !choice.begun;
-  json["logprobs"] = nullptr;
-  if (facts_->logprobs && !tokens.empty()) {
-    json["logprobs"] = is_chat ? choice.logprobs.chat(tokens) : choice.logprobs.completion(tokens);
-  }
-  json["finish_reason"] = finish_reason_json(event.finish_reason, choice.parser.has_calls());
-  add_token_ids(event, prompt, choice, &json);
-  choice.begun = true;
-  return chunk_of(write_json(json), has_prompt_ids ? &facts_->prompt_ids[prompt] : nullptr);
+  for (auto piece = first; piece != pieces.end(); ++piece) piece->tokens = choice.tokens;
+  if (event.finish_reason != FinishReason::kNone) pieces.push_back(last_piece(event, choice));
+  if (!pieces.empty()) pieces[0].is_first = is_first;
+  std::vector<std::string> chunks;
+  chunks.reserve(pieces.size());
+  for (const Piece& piece : pieces) chunks.push_back(chunk_of(piece, index, prompt));
+  return chunks;
 }
 
 std::optional<std::string> ChunkWriter::usage_chunk() const {

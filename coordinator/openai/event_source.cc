@@ -101,7 +101,7 @@ void begin_events(const std::shared_ptr<http::Exchange>& exchange,
   auto source = std::make_unique<EventSource>(facts, std::move(readers), from);
   source->catch_up();
   http::Response head = http::event_stream_head();
-  head.headers.emplace_back("X-Request-Id", facts->id);
+  add_headers(*facts, &head);
   exchange->stream(std::move(head), std::move(source));
 }
 

@@ -3,15 +3,14 @@
 
 #include <algorithm>
 
-#include "absl/strings/match.h"
 #include "base/clock.h"
 #include "base/out_of_memory.h"
 #include "base/status.h"
 #include "coordinator/admission.h"
 #include "coordinator/api/generate_request.h"
-#include "coordinator/api/traceparent.h"
 #include "coordinator/openai/error.h"
 #include "coordinator/openai/event_source.h"
+#include "coordinator/openai/request_headers.h"
 #include "coordinator/openai/response_writer.h"
 #include "coordinator/openai/values.h"
 #include "coordinator/request_log.h"
@@ -48,19 +47,13 @@ int64_t scores_of(const Request& request, int32_t n) {
   return static_cast<int64_t>(request.prompt_ids.size()) * (1 + request.prompt_logprobs) * n;
 }
 
-// Of several headers none counts.
-std::string traceparent_of(const http::Request& request) {
-  const auto is_it = [](const auto& header) {
-    return absl::EqualsIgnoreCase(header.first, "traceparent");
-  };
-  if (std::ranges::count_if(request.headers, is_it) != 1) return "";
-  return lockstep::traceparent_of(request.header("traceparent"));
-}
-
 void refuse(http::Exchange& exchange, const absl::Status& status) {
   const http::Request& request = exchange.request();
-  log_refused(exchange.client(), request.path, traceparent_of(request), status);
-  exchange.respond(error_response(status));
+  const std::string id = id_of(request);
+  log_refused(exchange.client(), request.path, traceparent_of(request), status, id);
+  http::Response response = error_response(status);
+  if (!id.empty()) response.headers.emplace_back("X-Request-Id", id);
+  exchange.respond(std::move(response));
 }
 
 // Whether the reader of a stream has something to see, or there is nothing more to come.
@@ -116,11 +109,14 @@ absl::Status Generation::answer(std::vector<std::shared_ptr<Stream>>* streams) {
   RETURN_IF_ERROR(check_deadline());
   ASSIGN_OR_RETURN(const ApiRequest request,
                    parse_request(endpoint_, exchange_->request().body, *context_->served.model));
+  ASSIGN_OR_RETURN(std::string ignored,
+                   context_->unknown_fields.take(*exchange_, request.unknown_fields));
   exchange_->drop_body();
-  context_->unknown_fields += request.unknown_fields;
-  if (request.resumable) return in_json_words(start_kept(request), endpoint_);
+  facts_ = facts_of(request);
+  facts_.ignored_fields = std::move(ignored);
+  if (request.resumable) return in_json_words(start_kept(request), request);
   const absl::Status submitted = submit(request, streams);
-  if (!submitted.ok()) return in_json_words(submitted, endpoint_);
+  if (!submitted.ok()) return in_json_words(submitted, request);
   {
     MutexLock lock(&mutex_);
     streams_ = *streams;
@@ -137,7 +133,6 @@ absl::Status Generation::answer(std::vector<std::shared_ptr<Stream>>* streams) {
 absl::Status Generation::submit(const ApiRequest& request,
                                 std::vector<std::shared_ptr<Stream>>* streams) {
   RETURN_IF_ERROR(check_choices(request));
-  facts_ = facts_of(request);
   int64_t scores = 0;
   for (size_t prompt = 0; prompt < request.prompts.size(); ++prompt) {
     ASSIGN_OR_RETURN(Request one, to_engine(request, prompt));
@@ -164,13 +159,9 @@ absl::Status Generation::start_kept(const ApiRequest& request) {
   const ServedModel& served = context_->served;
   absl::Status resumable = served.check_resumable();
   if (!resumable.ok()) return with_param(resumable, "resumable");
-  facts_ = facts_of(request);
   const std::string_view given = exchange_->request().header("X-Request-Id");
-  if (!given.empty()) {
-    facts_.id = given;
-    const absl::Status status = check_kept_id(given);
-    if (!status.ok()) return with_param(status, "X-Request-Id");
-  }
+  const absl::Status named = given.empty() ? absl::OkStatus() : check_kept_id(given);
+  if (!named.ok()) return with_param(named, "X-Request-Id");
   ASSIGN_OR_RETURN(Request one, to_engine(request, 0));
   RETURN_IF_ERROR(served.check_wait(one));
   const std::shared_ptr<const AnswerFacts> facts = take_facts();
@@ -191,19 +182,24 @@ absl::Status Generation::start_kept(const ApiRequest& request) {
 
 AnswerFacts Generation::facts_of(const ApiRequest& request) const {
   const Model& model = *context_->served.model;
-  AnswerFacts facts = {.endpoint = endpoint_,
-                       .id = make_id(endpoint_),
-                       .created = unix_seconds(),
-                       .model = model.name(),
-                       .choices_per_prompt = request.n,
-                       .resumable = request.resumable,
-                       .include_usage = request.include_usage,
-                       .logprobs = request.logprobs,
-                       .prompt_logprobs = request.prompt_logprobs,
-                       .echoes = request.echo,
-                       .token_ids = request.token_ids,
-                       .tokens_as_ids = request.tokens_as_ids,
-                       .tokenizer = model.tokenizer()};
+  std::string id = id_of(exchange_->request());
+  AnswerFacts facts = {
+      .endpoint = endpoint_,
+      .id = id.empty() ? make_id(endpoint_) : std::move(id),
+      .created = unix_seconds(),
+      .model = model.name(),
+      .choices_per_prompt = request.n,
+      .resumable = request.resumable,
+      .include_usage = request.include_usage,
+      .continuous_usage = request.continuous_usage,
+      .include_reasoning = request.include_reasoning,
+      .logprobs = request.logprobs,
+      .prompt_logprobs = request.prompt_logprobs,
+      .echoes = request.echo,
+      .token_ids = request.token_ids,
+      .tokens_as_ids = request.tokens_as_ids,
+      .stop_ids = {request.shared.stop_ids().begin(), request.shared.stop_ids().end()},
+      .tokenizer = model.tokenizer()};
   if (endpoint_ == kCompletions) return facts;
   if (endpoint_ == kResponses) facts.repeated = request.repeated;
   facts.output = {.thoughts = context_->formats.thoughts, .one_call = request.one_call};
@@ -227,6 +223,7 @@ absl::StatusOr<Request> Generation::to_engine(const ApiRequest& request, size_t 
   one.endpoint = exchange_->request().path;
   one.traceparent = traceparent_of(exchange_->request());
   one.deadline_ms = deadline_ms_;
+  facts_.prompt_tokens.push_back(std::ssize(one.prompt_ids));
   if (prompt == 0) one.answer_bytes = bytes_of(facts_);
   if (request.token_ids) facts_.prompt_ids.push_back(one.prompt_ids);
   const Tokenizer* tokenizer = model.tokenizer();
@@ -285,7 +282,9 @@ void Generation::on_news() {
   }
   if (failure.ok()) return begin_events(exchange_, take_facts(), readers_of(streams));
   cancel_all(streams);
-  exchange_->respond(error_response(failure));
+  http::Response response = error_response(failure);
+  add_headers(facts_, &response);
+  exchange_->respond(std::move(response));
 }
 
 std::shared_ptr<const AnswerFacts> Generation::take_facts() {
@@ -363,7 +362,7 @@ void Generation::respond() {
     });
   }
   if (!failure.ok()) response = error_response(failure);
-  response.headers.emplace_back("X-Request-Id", answer->facts().id);
+  add_headers(answer->facts(), &response);
   exchange_->respond(std::move(response));
 }
 

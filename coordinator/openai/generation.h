@@ -3,7 +3,6 @@
 // streams become the answer.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -13,6 +12,7 @@
 #include "coordinator/api/served_model.h"
 #include "coordinator/api/task_pool.h"
 #include "coordinator/http/exchange.h"
+#include "coordinator/openai/unknown_fields.h"
 #include "coordinator/openai/whole_answer.h"
 #include "coordinator/output/format_choice.h"
 #include "coordinator/stream_reader.h"
@@ -27,7 +27,7 @@ struct ApiContext {
   std::vector<int32_t> special_ids;   // Special tokens, all of them,
   std::vector<int32_t> tool_tag_ids;  // and those that the parsers have to see.
   std::vector<int32_t> thought_tag_ids;
-  std::atomic<int64_t> unknown_fields = 0;  // Of all requests, which were ignored.
+  UnknownFields unknown_fields;
 };
 
 // Keeps itself alive until it has answered, or until the client is gone and its streams are closed.

@@ -17,7 +17,7 @@ std::string id_name(int32_t id) { return "token_id:" + std::to_string(id); }
 }  // namespace
 
 TokenLogprobs shown_logprobs(const AnswerFacts& facts, const StreamEvent& event) {
-  const bool hides_last = event.is_end_token && !facts.shows_end_token();
+  const bool hides_last = event.stop.id >= 0 && !facts.shows_end_token();
   return TokenLogprobs(event.logprobs)
       .first(event.logprobs.size() - (hides_last && !event.logprobs.empty() ? 1 : 0));
 }

@@ -9,13 +9,22 @@
 namespace lockstep::openai {
 
 std::string repeated_fields(const OrderedJson& request) {
-  OrderedJson json = {{"instructions", nullptr},
+  OrderedJson json = {{"background", false},
+                      {"instructions", nullptr},
                       {"max_output_tokens", nullptr},
+                      {"max_tool_calls", nullptr},
                       {"metadata", OrderedJson::object()},
                       {"parallel_tool_calls", true},
+                      {"prompt", nullptr},
+                      {"prompt_cache_key", nullptr},
+                      {"reasoning", {{"effort", nullptr}, {"summary", nullptr}}},
+                      {"safety_identifier", nullptr},
+                      {"service_tier", nullptr},
                       {"temperature", nullptr},
+                      {"text", {{"format", {{"type", "text"}}}}},
                       {"tool_choice", "auto"},
                       {"tools", OrderedJson::array()},
+                      {"top_logprobs", nullptr},
                       {"top_p", nullptr},
                       {"truncation", "disabled"},
                       {"user", nullptr}};
@@ -28,7 +37,7 @@ std::string repeated_fields(const OrderedJson& request) {
 
 ResponseWriter::ResponseWriter(std::shared_ptr<const AnswerFacts> facts)
     : facts_(std::move(facts)),
-      parser_(facts_->output),
+      reader_(facts_->output, facts_->include_reasoning),
       logprobs_(*facts_, LogprobWriter::Of::kAnswer) {}
 
 void ResponseWriter::write(const StreamEvent& event, size_t, std::optional<uint64_t> id,
@@ -85,26 +94,38 @@ OrderedJson ResponseWriter::take_logprobs(const std::string& text) {
   return shown;
 }
 
+std::string ResponseWriter::response(const OutputDelta& all, FinishReason reason,
+                                     const UsageCounts& usage) {
+  take(all);
+  finish(reason, usage);
+  return response_text(final_status());
+}
+
 void ResponseWriter::take(const StreamEvent& event) {
   if (facts_->logprobs) {
     for (OrderedJson& entry : logprobs_.entries(shown_logprobs(*facts_, event))) {
       unshown_.push_back(std::move(entry));
     }
   }
-  OutputDelta news = parser_.push(event.text);
-  if (event.finish_reason != FinishReason::kNone) {
-    news.append(parser_.finish(/*is_cut=*/event.finish_reason == FinishReason::kLength));
-  }
+  take(reader_.read(event));
+  if (event.finish_reason == FinishReason::kNone) return;
+  finish(event.finish_reason, {.prompt_tokens = event.prompt_tokens,
+                               .cached_tokens = event.cached_tokens,
+                               .completion_tokens = event.completion_tokens,
+                               .reasoning_tokens = reader_.reasoning_tokens()});
+}
+
+void ResponseWriter::take(const OutputDelta& news) {
   if (!news.thought.empty()) add_text(Kind::kThought, news.thought);
   if (!news.content.empty()) add_text(Kind::kMessage, news.content);
   for (const CallDelta& call : news.calls) add_call(call);
   if (!news.thought.empty() || !news.calls.empty()) unshown_.clear();
-  if (event.finish_reason == FinishReason::kNone) return;
-  finish_reason_ = event.finish_reason;
+}
+
+void ResponseWriter::finish(FinishReason reason, const UsageCounts& usage) {
+  finish_reason_ = reason;
   close();
-  usage_ = {.prompt_tokens = event.prompt_tokens,
-            .cached_tokens = event.cached_tokens,
-            .completion_tokens = event.completion_tokens};
+  usage_ = usage;
 }
 
 // ---- Items ----
@@ -238,9 +259,7 @@ std::string ResponseWriter::response_text(const char* status) const {
                       {"model", facts_->model},
                       {"output", OrderedJson::array()},
                       {"previous_response_id", nullptr},
-                      {"reasoning", {{"effort", nullptr}, {"summary", nullptr}}},
                       {"store", false},
-                      {"text", {{"format", {{"type", "text"}}}}},
                       {"usage", nullptr}};
   if (is_over) add_result(&json);
   std::string text = write_json(json);
@@ -258,9 +277,10 @@ void ResponseWriter::add_result(OrderedJson* response) const {
     json["incomplete_details"] = {{"reason", "max_output_tokens"}};
   }
   json["usage"] = {{"input_tokens", usage_.prompt_tokens},
-                   {"input_tokens_details", {{"cached_tokens", usage_.cached_tokens}}},
+                   {"input_tokens_details",
+                    {{"cached_tokens", usage_.cached_tokens}, {"cache_write_tokens", 0}}},
                    {"output_tokens", usage_.completion_tokens},
-                   {"output_tokens_details", {{"reasoning_tokens", 0}}},
+                   {"output_tokens_details", {{"reasoning_tokens", usage_.reasoning_tokens}}},
                    {"total_tokens", usage_.prompt_tokens + usage_.completion_tokens}};
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "coordinator/openai/answer_format.h"
+#include "coordinator/openai/choice_reader.h"
 #include "coordinator/openai/event_writer.h"
 #include "coordinator/openai/logprobs.h"
 
@@ -29,8 +30,9 @@ class ResponseWriter final : public EventWriter {
   void done(std::string* bytes) override;
   void fail(const absl::Status& status, std::string* bytes) override;
 
-  // The text of the whole response, of all its events.
+  // The text of the whole response: of all its events, or of what they said.
   std::string response(std::span<const StreamEvent> all);
+  std::string response(const OutputDelta& all, FinishReason reason, const UsageCounts& usage);
 
  private:
   enum class Kind { kThought, kMessage, kCall };
@@ -46,6 +48,8 @@ class ResponseWriter final : public EventWriter {
   // Those of the tokens that show this text of a message.
   OrderedJson take_logprobs(const std::string& text);
   void take(const StreamEvent& event);
+  void take(const OutputDelta& news);
+  void finish(FinishReason reason, const UsageCounts& usage);
   void add_text(Kind kind, const std::string& text);
   void add_call(const CallDelta& call);
   void open(Item item);
@@ -62,7 +66,7 @@ class ResponseWriter final : public EventWriter {
   void flush(std::optional<uint64_t> id, std::string* bytes);
 
   const std::shared_ptr<const AnswerFacts> facts_;
-  OutputParser parser_;
+  ChoiceReader reader_;
   LogprobWriter logprobs_;
   std::vector<OrderedJson> unshown_;  // Log-probabilities of tokens whose text is still to come.
   std::vector<Item> items_;

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "coordinator/openai/token_fields.h"
-
 #include "base/status.h"
+#include "coordinator/openai/field_readers.h"
 #include "coordinator/openai/values.h"
 
-namespace lockstep::openai {
+namespace lockstep::openai::read {
 
 absl::Status logprobs(const Field& field, const OrderedJson& value, ApiRequest* request) {
   if (request->endpoint == kCompletions) {
     request->logprobs = true;
-    return set_scalar(field.name, value, field.grpc, &request->shared);
+    return scalar(field, value, request);
   }
   ASSIGN_OR_RETURN(request->logprobs, as_bool(field.name, value));
   if (request->logprobs) request->shared.set_logprobs(0);
@@ -20,8 +19,9 @@ absl::Status logprobs(const Field& field, const OrderedJson& value, ApiRequest* 
 absl::Status top_logprobs(const Field& field, const OrderedJson& value, ApiRequest* request) {
   if (value == 0) return absl::OkStatus();
   const bool is_chat = request->endpoint == kChat;
-  if (is_chat && !request->logprobs)
+  if (is_chat && !request->logprobs) {
     return refusal(field.name, "wants \"logprobs\": true beside it");
+  }
   ASSIGN_OR_RETURN(const int32_t count, as_int32(field.name, value));
   if (count < 0 || count > 20) return wrong_value(field.name, "0 to 20", value);
   if (!request->logprobs) return absl::OkStatus();
@@ -66,6 +66,12 @@ absl::Status return_tokens_as_token_ids(const Field& field, const OrderedJson& v
   return absl::OkStatus();
 }
 
+absl::Status skip_special_tokens(const Field& field, const OrderedJson& value,
+                                 ApiRequest* request) {
+  ASSIGN_OR_RETURN(request->skips_special, as_bool(field.name, value));
+  return absl::OkStatus();
+}
+
 absl::Status include(const Field& field, const OrderedJson& value, ApiRequest* request) {
   if (!value.is_array()) return wrong_value(field.name, "a list of strings", value);
   for (const OrderedJson& name : value) {
@@ -75,4 +81,4 @@ absl::Status include(const Field& field, const OrderedJson& value, ApiRequest* r
   return absl::OkStatus();
 }
 
-}  // namespace lockstep::openai
+}  // namespace lockstep::openai::read

@@ -19,29 +19,32 @@ double mean_logprob(const std::vector<std::vector<Logprob>>& tokens) {
 }  // namespace
 
 WholeAnswer::WholeAnswer(AnswerFacts facts, size_t prompts, int32_t drawn)
-    : facts_(std::move(facts)),
-      choices_(prompts, std::vector<Choice>(drawn)),
-      prompt_logprobs_(prompts) {}
+    : facts_(std::move(facts)), choices_(prompts), prompt_logprobs_(prompts) {
+  for (std::deque<Choice>& choices : choices_) {
+    for (int32_t choice = 0; choice < drawn; ++choice) choices.emplace_back(facts_);
+  }
+}
 
 void WholeAnswer::add(const StreamEvent& event, size_t prompt) {
   Choice& choice = choices_[prompt][event.index];
   std::ranges::copy(event.prompt_logprobs, std::back_inserter(prompt_logprobs_[prompt]));
-  choice.text += event.text;
   if (facts_.endpoint == kResponses && facts_.logprobs) events_.push_back(event);
   if (facts_.token_ids) std::ranges::copy(event.token_ids, std::back_inserter(choice.token_ids));
   choice.shown_logprobs += shown_logprobs(facts_, event).size();
+  choice.output.append(choice.reader.read(event));
   choice.logprobs.insert(choice.logprobs.end(), event.logprobs.begin(), event.logprobs.end());
   if (event.finish_reason == FinishReason::kNone) return;
-  choice.finish_reason = event.finish_reason;
+  choice.end = {.finish_reason = event.finish_reason, .stop = event.stop};
   if (event.index == 0) {
     usage_.prompt_tokens += event.prompt_tokens;
     usage_.cached_tokens += event.cached_tokens;
   }
   usage_.completion_tokens += event.completion_tokens;
+  usage_.reasoning_tokens += choice.reader.reasoning_tokens();
 }
 
 std::vector<const WholeAnswer::Choice*> WholeAnswer::shown(
-    const std::vector<Choice>& choices) const {
+    const std::deque<Choice>& choices) const {
   std::vector<const Choice*> all;
   all.reserve(choices.size());
   for (const Choice& choice : choices) all.push_back(&choice);
@@ -53,15 +56,18 @@ std::vector<const WholeAnswer::Choice*> WholeAnswer::shown(
   return all;
 }
 
-OrderedJson WholeAnswer::message_json(const Choice& choice, int32_t index, bool* has_calls) const {
-  OutputParser parser(facts_.output);
-  OutputDelta all = parser.push(choice.text);
-  all.append(parser.finish(/*is_cut=*/choice.finish_reason == FinishReason::kLength));
-  *has_calls = parser.has_calls();
-  OrderedJson message = {{"role", "assistant"}, {"content", nullptr}, {"refusal", nullptr}};
-  if (!all.content.empty() || !*has_calls) message["content"] = std::move(all.content);
-  if (!all.thought.empty()) message["reasoning_content"] = std::move(all.thought);
-  for (const CallDelta& call : all.calls) {
+OrderedJson WholeAnswer::message_json(const Choice& choice, int32_t index) const {
+  const OutputDelta& output = choice.output;
+  OrderedJson message = {{"role", "assistant"}, {"content", nullptr},
+                         {"refusal", nullptr},  {"annotations", nullptr},
+                         {"audio", nullptr},    {"function_call", nullptr}};
+  if (!output.content.empty() || output.calls.empty()) message["content"] = output.content;
+  if (facts_.output.thoughts != nullptr) {
+    for (const char* key : {"reasoning", "reasoning_content"}) {
+      message[key] = output.thought.empty() ? OrderedJson() : OrderedJson(output.thought);
+    }
+  }
+  for (const CallDelta& call : output.calls) {
     message["tool_calls"].push_back(
         {{"id", call_id(facts_.id, index, call)},
          {"type", "function"},
@@ -72,6 +78,7 @@ OrderedJson WholeAnswer::message_json(const Choice& choice, int32_t index, bool*
 
 // To each choice of a completion, and to a chat beside its choices.
 void WholeAnswer::add_prompt(size_t prompt, OrderedJson* json) const {
+  (*json)["prompt_logprobs"] = nullptr;
   if (facts_.prompt_logprobs) {
     LogprobWriter writer(facts_, LogprobWriter::Of::kPrompt);
     (*json)["prompt_logprobs"] = writer.prompt(prompt_logprobs_[prompt]);
@@ -81,14 +88,13 @@ void WholeAnswer::add_prompt(size_t prompt, OrderedJson* json) const {
 
 OrderedJson WholeAnswer::choice_json(const Choice& choice, int32_t index, size_t prompt,
                                      const OrderedJson& echo_logprobs) const {
-  bool has_calls = false;
   OrderedJson json = {{"index", index}};
   int64_t offset = 0;
   const bool is_chat = facts_.endpoint == kChat;
   if (is_chat) {
-    json["message"] = message_json(choice, index, &has_calls);
+    json["message"] = message_json(choice, index);
   } else {
-    json["text"] = facts_.echo_of(prompt) + choice.text;
+    json["text"] = facts_.echo_of(prompt) + choice.output.content;
     offset = count_characters(facts_.echo_of(prompt));
   }
   json["logprobs"] = echo_logprobs;
@@ -97,7 +103,7 @@ OrderedJson WholeAnswer::choice_json(const Choice& choice, int32_t index, size_t
     const TokenLogprobs tokens = TokenLogprobs(choice.logprobs).first(choice.shown_logprobs);
     append_logprobs(is_chat ? writer.chat(tokens) : writer.completion(tokens), &json["logprobs"]);
   }
-  json["finish_reason"] = finish_reason_json(choice.finish_reason, has_calls);
+  add_end(facts_, choice.end, choice.reader.has_calls(), &json);
   if (facts_.token_ids) json["token_ids"] = choice.token_ids;
   if (!is_chat) add_prompt(prompt, &json);
   return json;
@@ -107,12 +113,7 @@ std::string WholeAnswer::response_text() const {
   ResponseWriter writer(std::make_shared<const AnswerFacts>(facts_));
   if (!events_.empty()) return writer.response(events_);
   const Choice& choice = choices_[0][0];
-  const StreamEvent all = {.text = choice.text,
-                           .finish_reason = choice.finish_reason,
-                           .prompt_tokens = static_cast<int32_t>(usage_.prompt_tokens),
-                           .completion_tokens = static_cast<int32_t>(usage_.completion_tokens),
-                           .cached_tokens = static_cast<int32_t>(usage_.cached_tokens)};
-  return writer.response(std::span(&all, 1));
+  return writer.response(choice.output, choice.end.finish_reason, usage_);
 }
 
 std::string WholeAnswer::text() const {
@@ -137,7 +138,10 @@ std::string WholeAnswer::text() const {
                       {"system_fingerprint", nullptr},
                       {"choices", std::move(choices)},
                       {"usage", usage_json(usage_)}};
-  if (is_chat) add_prompt(0, &json);
+  if (is_chat) {
+    json["service_tier"] = nullptr;
+    add_prompt(0, &json);
+  }
   return write_json(json);
 }
 

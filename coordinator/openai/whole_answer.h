@@ -2,10 +2,12 @@
 // An answer that is given at once, gathered from its streams.
 #pragma once
 
+#include <deque>
 #include <string>
 #include <vector>
 
 #include "coordinator/openai/answer_format.h"
+#include "coordinator/openai/choice_reader.h"
 
 namespace lockstep::openai {
 
@@ -22,22 +24,24 @@ class WholeAnswer {
 
  private:
   struct Choice {
-    std::string text;
+    explicit Choice(const AnswerFacts& facts) : reader(facts.output, facts.include_reasoning) {}
+    ChoiceReader reader;
+    OutputDelta output;
     std::vector<int32_t> token_ids;
     std::vector<std::vector<Logprob>> logprobs;  // One entry for each drawn token.
     size_t shown_logprobs = 0;                   // How many of these the answer has.
-    FinishReason finish_reason = FinishReason::kNone;
+    StreamEvent end;  // The last event, without its text and log-probabilities.
   };
   // Those of one prompt that are shown.
-  std::vector<const Choice*> shown(const std::vector<Choice>& choices) const;
+  std::vector<const Choice*> shown(const std::deque<Choice>& choices) const;
   std::string response_text() const;
   OrderedJson choice_json(const Choice& choice, int32_t index, size_t prompt,
                           const OrderedJson& echo_logprobs) const;
   void add_prompt(size_t prompt, OrderedJson* json) const;
-  OrderedJson message_json(const Choice& choice, int32_t index, bool* has_calls) const;
+  OrderedJson message_json(const Choice& choice, int32_t index) const;
 
   const AnswerFacts facts_;
-  std::vector<std::vector<Choice>> choices_;                        // By prompt.
+  std::vector<std::deque<Choice>> choices_;                         // By prompt.
   std::vector<std::vector<std::vector<Logprob>>> prompt_logprobs_;  // By prompt, of its tokens.
   std::vector<StreamEvent> events_;  // Of a response with log-probabilities: each has its place.
   UsageCounts usage_;

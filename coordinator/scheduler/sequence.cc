@@ -132,13 +132,14 @@ SequenceNews Sequence::tell() {
   LOCKSTEP_CHECK(!generated_.empty() && finish_reason_ == FinishReason::kNone);
   SequenceNews news;
   if (end_ == FinishReason::kStop) {
-    news = finish(end_);
-    news.is_end_token = true;  // Its own text is not shown.
+    news = finish(end_);  // The end token's own text is not shown.
+    news.stop.id = generated_.back();
     return news;
   }
   if (detokenizer_.has_value()) news.text = show(detokenizer_->push(generated_.back()));
   if (stop_matcher_.stopped()) {
     finish_reason_ = news.finish_reason = FinishReason::kStop;
+    news.stop.text = stop_matcher_.found();
   } else if (end_ == FinishReason::kLength) {
     SequenceNews rest = finish(end_);
     rest.text.insert(0, news.text);
@@ -156,6 +157,7 @@ SequenceNews Sequence::finish(FinishReason reason) {
     // The last bytes may have completed a stop string.
     if (stop_matcher_.stopped() && reason == FinishReason::kLength) {
       news.finish_reason = FinishReason::kStop;
+      news.stop.text = stop_matcher_.found();
     }
   }
   finish_reason_ = news.finish_reason;

@@ -6,7 +6,6 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -26,7 +25,7 @@ namespace lockstep {
 struct SequenceNews {
   std::string text = "";  // Became safe to show.
   FinishReason finish_reason = FinishReason::kNone;
-  bool is_end_token = false;  // The token is a stop id, which ends the text and is no part of it.
+  StopCause stop = {};
 };
 
 // Used by the engine's thread alone.

@@ -30,7 +30,7 @@ size_t StopStrings::advance(size_t index, size_t matched, char byte) const {
 }
 
 std::string StopMatcher::push(std::string_view text) {
-  if (stopped_) return "";
+  if (stopped()) return "";
   if (stops_.size() == 0) return std::string(text);
   size_t pending = 0;  // Of the text's end, how much may begin a stop string.
   for (const char byte : text) {
@@ -43,7 +43,7 @@ std::string StopMatcher::push(std::string_view text) {
       if (matched_[i] == stops_.length(i)) found = std::max(found, matched_[i]);
     }
     if (found == 0) continue;
-    stopped_ = true;
+    found_ = held_.substr(held_.size() - found);
     held_.resize(held_.size() - found);
     return std::exchange(held_, "");
   }
@@ -54,7 +54,7 @@ std::string StopMatcher::push(std::string_view text) {
 }
 
 std::string StopMatcher::finish() {
-  if (stopped_) return "";
+  if (stopped()) return "";
   return std::exchange(held_, "");
 }
 

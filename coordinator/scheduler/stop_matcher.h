@@ -45,13 +45,15 @@ class StopMatcher {
   std::string push(std::string_view text);
   // The text is over: what was held back.
   std::string finish();
-  bool stopped() const { return stopped_; }
+  bool stopped() const { return !found_.empty(); }
+  // The stop string that ended the text; empty before.
+  const std::string& found() const { return found_; }
 
  private:
   const StopStrings& stops_;
   std::vector<size_t> matched_;  // By stop string: how much of it the text's end matches.
   std::string held_;
-  bool stopped_ = false;
+  std::string found_;
 };
 
 }  // namespace lockstep

@@ -227,6 +227,12 @@ bool ChatTemplate::mentions(std::string_view text) const {
       templates_, [&](const Named& named) { return named.source.find(text) != std::string::npos; });
 }
 
+std::string ChatTemplate::name(bool has_tools, bool has_documents) const {
+  const absl::StatusOr<const Named*> chosen = choose(has_tools, has_documents);
+  if (!chosen.ok()) return "";
+  return (*chosen)->name.empty() ? "default" : (*chosen)->name;
+}
+
 std::vector<std::string_view> ChatTemplate::sources() const {
   std::vector<std::string_view> sources;
   for (const Named& named : templates_) sources.push_back(named.source);

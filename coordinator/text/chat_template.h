@@ -47,6 +47,8 @@ class ChatTemplate {
 
   // Whether one of its templates has this text.
   bool mentions(std::string_view text) const;
+  // The name of the one that render() takes: "default" for one without a name, "" for none.
+  std::string name(bool has_tools, bool has_documents) const;
   // The texts of all its templates.
   std::vector<std::string_view> sources() const;
 

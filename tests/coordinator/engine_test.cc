@@ -203,7 +203,7 @@ TEST(EngineTest, BadRequestsAreRefusedWithOneLineThatNamesTheThing) {
   EXPECT_THAT(message(request), testing::HasSubstr("prompt_ids[1]"));
   request.prompt_ids[1] = -1;
   EXPECT_THAT(message(request), testing::HasSubstr("found -1"));
-  EXPECT_THAT(message(request_of(1, 20, 1)), testing::HasSubstr("at most 19 tokens"));
+  EXPECT_THAT(message(request_of(1, 20, 1)), testing::HasSubstr("at most 19, so"));
   EXPECT_THAT(message(request_of(1, 0, 1)), testing::HasSubstr("at least one token"));
   request = request_of(1, 3, 1);
   request.sampling.logit_bias = {{300, 1.0f}};
@@ -232,7 +232,7 @@ TEST(EngineTest, APromptWhoseTokensSeeOneAnotherEndsItsPrefixByATokenAndFitsOneS
   scored.prompt_logprobs = 1;
   EXPECT_THAT(message(scored), testing::HasSubstr("prompt_logprobs: "));
   request.prompt_ids.insert(request.prompt_ids.begin(), 1);
-  EXPECT_THAT(message(request), testing::HasSubstr("want at most 9 tokens before its token 60"));
+  EXPECT_THAT(message(request), testing::HasSubstr("at most 9 tokens before its token 60"));
 }
 
 TEST(EngineTest, AListenerSeesEveryEventAndManyThreadsMaySubmit) {

@@ -15,7 +15,7 @@ namespace lockstep::openai {
 // all of its members.
 inline bool check_openai_input(Endpoint endpoint, const std::string& body, const Model& model) {
   const auto check_error = [&](const absl::Status& status) {
-    const http::Response response = error_response(in_json_words(status, endpoint));
+    const http::Response response = error_response(status);
     LOCKSTEP_CHECK(response.status >= 400 && response.status < 500);
     const OrderedJson error = OrderedJson::parse(response.body).at("error");
     for (const char* key : {"message", "type", "param", "code"}) {
@@ -32,7 +32,7 @@ inline bool check_openai_input(Endpoint endpoint, const std::string& body, const
   for (size_t prompt = 0; prompt < request->prompts.size(); ++prompt) {
     const absl::StatusOr<Request> one = to_request(request->message(prompt), model);
     if (one.ok()) continue;
-    check_error(one.status());
+    check_error(in_json_words(one.status(), *request));
     return false;
   }
   LOCKSTEP_CHECK(request->n >= 1 && request->n <= 128);

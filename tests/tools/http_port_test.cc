@@ -19,7 +19,7 @@ nlohmann::json json_of(const HttpAnswer& answer) {
 TEST(HttpPortTest, ProbesAreAnswered) {
   Server server;
   HttpClient client(server.http_address());
-  for (const char* path : {"/health", "/livez", "/readyz"}) {
+  for (const char* path : {"/health", "/livez", "/ping", "/readyz"}) {
     const HttpAnswer answer = client.get(path);
     EXPECT_EQ(answer.status, 200) << path;
     EXPECT_EQ(json_of(answer).at("status"), "ok") << path;
@@ -38,6 +38,8 @@ TEST(HttpPortTest, WithoutAGroupItIsAliveAndNotReady) {
   const size_t at = err.find("HTTP at ") + 8;
   HttpClient client(err.substr(at, err.find(',', at) - at));
   EXPECT_EQ(client.get("/livez").status, 200);
+  EXPECT_EQ(client.get("/health").status, 503);
+  EXPECT_EQ(client.get("/ping").status, 503);
   const HttpAnswer answer = client.get("/readyz");
   EXPECT_EQ(answer.status, 503);
   EXPECT_TRUE(answer.headers.contains("retry-after"));

@@ -16,6 +16,7 @@ from pathlib import Path
 
 try:
     import openai
+    import pydantic
 except ImportError:
     print("openai is not installed: skipped")
     sys.exit(77)
@@ -149,6 +150,56 @@ class OpenAiClientTest(unittest.TestCase):
         self.assertEqual(event.type, "response.incomplete")
         self.assertEqual(event.response.usage.output_tokens, 20)
 
+    def test_a_stream_has_openais_shape(self):
+        for create, ask in ((self.client.chat.completions.create, TALK),
+                            (self.client.completions.create, STORY)):
+            chunks = list(create(**ask, n=2, stream=True))
+            self.assertTrue(all(len(chunk.choices) == 1 for chunk in chunks))
+            for index in (0, 1):
+                mine = [chunk.choices[0] for chunk in chunks if chunk.choices[0].index == index]
+                if ask is TALK:
+                    self.assertEqual(mine[0].delta.role, "assistant")
+                    self.assertEqual(mine[0].delta.content, "")
+                    self.assertEqual(mine[-1].delta.to_dict(), {})
+                else:
+                    self.assertEqual(mine[-1].text, "")
+                self.assertEqual([choice.finish_reason for choice in mine[:-1]],
+                                 [None] * (len(mine) - 1))
+                self.assertEqual(mine[-1].finish_reason, "length")
+
+    def test_bodies_and_events_are_of_the_clients_types(self):
+        types = {"/v1/completions": (openai.types.Completion, STORY),
+                 "/v1/chat/completions": (openai.types.chat.ChatCompletion, TALK | {
+                     "logprobs": True, "top_logprobs": 2}),
+                 "/v1/responses": (openai.types.responses.Response,
+                                   {"input": "Once", "max_output_tokens": 20})}
+        for path, (kind, ask) in types.items():
+            with urllib.request.urlopen(urllib.request.Request(
+                    f"http://{self.server.address}{path}", json.dumps(ask).encode())) as answer:
+                kind.model_validate_json(answer.read(), strict=True)
+        event = pydantic.TypeAdapter(openai.types.responses.ResponseStreamEvent)
+        with urllib.request.urlopen(urllib.request.Request(
+                f"http://{self.server.address}/v1/responses",
+                json.dumps(types["/v1/responses"][1] | {"stream": True}).encode())) as answer:
+            events = [line[6:] for line in answer if line.startswith(b"data: ")]
+        self.assertGreater(len(events), 20)
+        for each in events:
+            event.validate_json(each, strict=True)
+
+    def test_thoughts_are_read_as_other_servers_clients_do(self):
+        with Server(LOCKSTEP, "--reasoning-parser", "think") as server:
+            client = openai.OpenAI(base_url=f"http://{server.address}/v1", api_key="none")
+            content = ""
+            for chunk in client.chat.completions.create(**TALK, stream=True):
+                if chunk.choices[0].delta.reasoning_content:
+                    self.fail("the demo does not think")
+                else:
+                    content += chunk.choices[0].delta.content
+            whole = client.chat.completions.create(**TALK)
+            self.assertEqual(content, whole.choices[0].message.content)
+            self.assertIsNone(whole.choices[0].message.reasoning)
+            self.assertEqual(whole.usage.completion_tokens_details.reasoning_tokens, 0)
+
     def test_tools_that_the_template_never_shows_are_refused(self):
         with self.assertRaises(openai.BadRequestError) as caught:
             self.client.chat.completions.create(
@@ -168,6 +219,8 @@ class OpenAiClientTest(unittest.TestCase):
         with self.assertRaises(openai.BadRequestError) as caught:
             self.client.completions.create(**{**STORY, "prompt": [7] * 2000})
         self.assertEqual(caught.exception.code, "context_length_exceeded")
+        self.assertRegex(caught.exception.message, "This model's maximum context length is \\d+ "
+                         "tokens, but the request has 2000 ")
         with self.assertRaises(openai.NotFoundError) as caught:
             self.client.completions.create(**{**STORY, "model": "gpt-4o"})
         self.assertEqual(caught.exception.code, "model_not_found")

@@ -96,47 +96,39 @@ TAKEN = {
     "best_of": (3, {"n": 3}),
     "echo": (True, {"logprobs": 2, "prompt_logprobs": 2}),
     "prompt_logprobs": (2, {"prompt_logprobs": 2}),
-    "response_format": ({"type": "text"}, {}),
     "text": ({"format": {"type": "text"}}, {}),
-    "background": (False, {}),
-    "modalities": (["text"], {}),
-    "skip_special_tokens": (True, {}),
-    "include_stop_str_in_output": (False, {}),
     "priority": (-2, {"priority": -2}),
     "cache_salt": ("sea", {"cache_salt": "sea"}),
-    "user": ("me", {}),
-    "store": (False, {}),
-    "metadata": ({"a": "b"}, {}),
-    "service_tier": ("auto", {}),
-    "truncation": ("disabled", {}),
-    "include": ([], {}),
+    "n_predict": (5, {"max_tokens": 5}),
+    "max_new_tokens": (5, {"max_tokens": 5}),
+    "repeat_penalty": (1.5, {"repetition_penalty": 1.5}),
+    "include_reasoning": (False, {}),
+    "include": (["message.output_text.logprobs"], {}),
+    "skip_special_tokens": (True, {}),
 }
 # What a field needs beside it.
 BESIDE = {"resumable": {"stream": True}, "stream_options": {"stream": True},
-          "top_logprobs": {"logprobs": True}, "echo": {"logprobs": 2},
+          "top_logprobs": {"logprobs": True}, "top_logprobs@responses": {},
+          "echo@completions": {"logprobs": 2},
           "truncation_side": {"truncate_prompt_tokens": 3},
           "logprob_token_ids@completions": {"logprobs": 0},
           "logprob_token_ids@chat/completions": {"logprobs": True}}
-# What is 400, of fields that are taken with another value, or never.
-REFUSED = {
-    "response_format": {"type": "json_object"}, "text": {"format": {"type": "json_object"}},
-    "tool_choice": "required", "background": True, "modalities": ["audio"],
-    "skip_special_tokens": False, "include_stop_str_in_output": True,
-    "suffix": "end", "structured_outputs": {"json": {}}, "guided_json": {}, "guided_regex": "a",
-    "guided_choice": ["a"], "guided_grammar": "a", "functions": [FUNCTION],
-    "function_call": "auto", "previous_response_id": "resp_1", "conversation": "conv_1",
-    "audio": {"voice": "a"}, "web_search_options": {}, "prompt_embeds": "k05VTVBZ",
-}
+# What is 400 of fields that are served with another value, and of those that are refused.
+WRONG = {"text": {"format": {"type": "json_object"}}, "tool_choice": "required"}
+REFUSED = {"thing": ["odd", 0.25]}
 
 
-def table() -> list[tuple[str, list[str]]]:
-    """The fields, and which endpoints have each."""
+def table(kind: str) -> list[tuple[str, list[str], str]]:
+    """The fields of a list, which endpoints have each, and the cell behind these."""
     rows = []
-    for line in (SOURCE / "docs/http.md").read_text().splitlines():
-        row = re.match(r"\| `(\w+)` \| (yes)? ?\| (yes)? ?\| (yes)? ?\|", line)
+    page = (SOURCE / "docs/http.md").read_text()
+    for line in page.partition(f"### {kind}\n")[2].partition("\n#")[0].splitlines():
+        row = re.match(r"\| `(\w+)` \|((?: (?:yes)? ?\|){4})([^|]*)\|", line)
         if row:
-            has = [name for name, yes in zip(ENDPOINTS, row.groups()[1:]) if yes]
-            rows.append((row[1], has))
+            marks = [mark.strip() for mark in row[2].split("|")]
+            has = [name for name, mark in zip(ENDPOINTS, marks) if mark]
+            rows.append((row[1], has, row[3].strip(" `")))
+    assert rows, kind
     return rows
 
 
@@ -171,7 +163,10 @@ class ParityTest(unittest.TestCase):
             body["max_output_tokens"] = body.pop("max_tokens")
         body["messages" if "chat" in endpoint else "input" if endpoint == "responses"
              else "prompt"] = TALK if "chat" in endpoint else PROMPT
-        beside = BESIDE.get(f"{field}@{endpoint}") or BESIDE.get(field, {})
+        if "max_tokens" in TAKEN.get(field, (None, {}))[1]:  # Of two names one goes before.
+            body.pop("max_tokens", None)
+            body.pop("max_output_tokens", None)
+        beside = BESIDE.get(f"{field}@{endpoint}", BESIDE.get(field, {}))
         return {**body, **beside, field: value}
 
     def choices(self, answer: dict) -> list[dict]:
@@ -230,10 +225,7 @@ class ParityTest(unittest.TestCase):
         return found
 
     def test_every_field_that_is_taken_does_by_both_what_it_says(self):
-        for field, endpoints in table():
-            if field not in TAKEN:
-                self.assertIn(field, REFUSED, "a field of the page without a case here")
-                continue
+        for field, endpoints, _ in table("Served"):
             for endpoint in endpoints:
                 value, fields = TAKEN.get(f"{field}@{endpoint}") or TAKEN[field]
                 with self.subTest(f"{field} of {endpoint}"):
@@ -258,15 +250,35 @@ class ParityTest(unittest.TestCase):
                 self.assertEqual([single(value or 0) for value in one["logprobs"]],
                                  other["logprobs"])
 
+    def expect_400(self, endpoint: str, field: str, value) -> None:
+        with self.subTest(f"{field} of {endpoint}"):
+            status, answer = self.curl(endpoint, self.body(endpoint, field, value))
+            self.assertEqual(status, 400, answer)
+            error = json.loads(answer)["error"]
+            self.assertEqual(error["param"].split(".")[0], field)
+            self.assertEqual(set(error), {"message", "type", "param", "code"})
+
     def test_what_cannot_be_done_is_400_and_names_the_field(self):
-        for field, endpoints in table():
-            for endpoint in endpoints if field in REFUSED else ():
+        for field, endpoints, neutral in table("Refused"):
+            for endpoint in endpoints:
+                self.expect_400(endpoint, field, REFUSED)
+                for value in json.loads(f"[{neutral}]"):
+                    status, answer = self.curl(endpoint, self.body(endpoint, field, value))
+                    self.assertEqual(status, 200, answer)
+        for field, endpoints, _ in table("Served"):
+            for endpoint in endpoints if field in WRONG else ():
+                self.expect_400(endpoint, field, WRONG[field])
+
+    def test_what_is_harmless_changes_nothing(self):
+        for endpoint in ENDPOINTS:
+            plain = self.curl(endpoint, self.body(endpoint, "seed", 3))[1]
+            for field, endpoints, _ in table("Harmless"):
                 with self.subTest(f"{field} of {endpoint}"):
-                    status, answer = self.curl(endpoint, self.body(endpoint, field, REFUSED[field]))
-                    self.assertEqual(status, 400, answer)
-                    error = json.loads(answer)["error"]
-                    self.assertEqual(error["param"].split(".")[0], field)
-                    self.assertEqual(set(error), {"message", "type", "param", "code"})
+                    if endpoint in endpoints:
+                        status, answer = self.curl(endpoint, self.body(endpoint, field, REFUSED))
+                        self.assertEqual(status, 200, answer)
+                        self.assertEqual(self.choices(json.loads(answer)),
+                                         self.choices(json.loads(plain)))
 
 
 if __name__ == "__main__":

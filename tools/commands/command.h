@@ -68,7 +68,7 @@ struct ModelFlags {
   std::string prefill_chunk = "auto";
   int64_t max_running = 64;
   bool takes_prompt_embeds = false;
-  std::vector<std::string> served_names;  // What clients call it; none: as its folder is called.
+  std::vector<std::string> served_names;  // None: as its folder is called.
   RequestDefaults defaults;
   ChatFlags chat;  // Added by those who need it.
 

@@ -160,7 +160,7 @@ absl::Status serve(const ServeFlags& flags, Interrupt& interrupt) {
   return signalled ? absl::OkStatus() : status;
 }
 
-// What clients call the model, and what requests get that do not say it.
+// Names of the model, and values for requests that do not say them.
 void add_default_flags(CLI::App& app, ModelFlags& flags) {
   app.add_option("--served-model-name", flags.served_names,
                  "What clients call the model (default: as its folder is called); repeatable, the "
@@ -176,7 +176,7 @@ void add_default_flags(CLI::App& app, ModelFlags& flags) {
                  "Sampling of requests that do not say it, over the model's generation_config, as "
                  "JSON: {\"temperature\": 0.6, \"presence_penalty\": 1}");
   app.add_option("--max-tokens-default", flags.defaults.max_tokens,
-                 "Tokens of answers to requests that do not say how many they want")
+                 "Tokens of answers to requests that do not say a number")
       ->check(whole_number(1, 1 << 30));
   app.add_option("--chat-template-kwargs", flags.defaults.template_variables,
                  "Variables of the chat template that requests need not set, as JSON: "

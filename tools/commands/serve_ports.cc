@@ -151,6 +151,10 @@ void PortFlags::add_to(CLI::App& app) {
                  "How thoughts are: auto (by the chat template), none, or a format of "
                  "docs/http.md, such as think")
       ->capture_default_str();
+  app.add_option("--unknown-fields", openai.unknown_fields,
+                 "Fields of requests that no table of docs/http.md has: pass (over them, by the "
+                 "header X-Ignored-Fields and the log) or error (400)")
+      ->capture_default_str();
   app.add_option(
          "--insecure", insecure,
          "Ports that may be reached in plain text by other machines: http,grpc,cluster,admin")
@@ -219,7 +223,7 @@ std::vector<http::Route> ServedPorts::routes_of_metrics(const ServedModel& serve
 absl::Status ServedPorts::start_http(const ServedModel& served, const Observed& observed,
                                      const PortFlags& flags, int64_t max_connections) {
   ASSIGN_OR_RETURN(api_, openai::Api::create(served, pool_.get(), flags.openai));
-  std::vector<std::string> open = {"/health", "/livez", "/readyz"};
+  std::vector<std::string> open = {"/health", "/livez", "/ping", "/readyz"};
   std::vector<http::Route> routes = page_routes();
   for (const http::Route& route : routes) open.push_back(route.path);
   for (std::vector<http::Route>& more : std::array{

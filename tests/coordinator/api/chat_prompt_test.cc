@@ -144,7 +144,7 @@ TEST(ChatPromptTest, APromptThatCannotFitIsRefusedBeforeItIsTokenized) {
   v1::GenerateRequest message;
   add(message.mutable_chat(), "user", "");
   const absl::Status status = to_request(message, *model).status();
-  expect_refused(status, "prompt: want fewer than 65536 bytes");
+  expect_refused(status, "fewer than 65536 bytes");
   EXPECT_TRUE(is_too_long(status));
 }
 

@@ -247,7 +247,7 @@ TEST_F(GenerateRequestTest, IdsAreOfTheVocabulary) {
 TEST_F(GenerateRequestTest, APromptThatCannotFitIsRefusedBeforeItIsTokenized) {
   const size_t most = model_->max_context() * kPromptBytesPerToken;
   message_.set_prompt(std::string(most, '\xff'));
-  expect_refused("prompt: want fewer than " + std::to_string(most) + " bytes");
+  expect_refused("fewer than " + std::to_string(most) + " bytes");
   message_.set_prompt(std::string(most - 1, '\xff'));
   expect_refused("UTF-8");
 }

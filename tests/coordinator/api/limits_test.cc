@@ -127,8 +127,8 @@ TEST(LimitsTest, CountsOfEntriesAreBounded) {
   message.add_stop_ids(5);
   expect_refused(message, "stop_ids: want up to 1024 entries, found 1025");
   message = good();
-  for (int i = 0; i < 17; ++i) message.add_stop("a");
-  expect_refused(message, "stop: want up to 16 entries, found 17");
+  for (int i = 0; i < 65; ++i) message.add_stop("a");
+  expect_refused(message, "stop: want up to 64 entries, found 65");
   message = good();
   for (int i = 0; i < 1025; ++i) (*message.mutable_logit_bias())[i] = 1;
   expect_refused(message, "logit_bias: want up to 1024 entries, found 1025");

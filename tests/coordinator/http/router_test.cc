@@ -70,13 +70,21 @@ TEST(RouterTest, MethodAndPathFindTheHandler) {
 
 TEST(RouterTest, ASegmentInBracesIsAnyThatIsNotEmpty) {
   EXPECT_EQ(ask("GET", "/v1/models/llama-2.7b").body, "model=llama-2.7b");
-  EXPECT_EQ(ask("GET", "/v1/models/").status, 404);
   EXPECT_EQ(ask("GET", "/v1/models/a/b").status, 404);
 }
 
-TEST(RouterTest, AnUnknownPathIs404InOpenAIsForm) {
+TEST(RouterTest, SlashesAndTheVersionMayBeLeftOutOrDoubled) {
   for (const char* path :
-       {"/v1/model", "/v1/models/x/y", "/v1", "/v1/chat/", "//", "/v1//models", "*"}) {
+       {"/v1/models/", "//v1/models", "/v1//models", "/models", "/models//", "/v1/v1/models"}) {
+    EXPECT_EQ(ask("GET", path).body, "models") << path;
+  }
+  EXPECT_EQ(ask("GET", "//").body, "page");
+  EXPECT_EQ(ask("GET", "/models/a").body, "model=a");
+  EXPECT_EQ(header(ask("GET", "/chat"), "Allow"), "POST, OPTIONS");
+}
+
+TEST(RouterTest, AnUnknownPathIs404InOpenAIsForm) {
+  for (const char* path : {"/v1/model", "/v1/models/x/y", "/v1", "/v1/chatty/", "*"}) {
     const Response answer = ask("GET", path);
     if (std::string(path) == "*") continue;
     EXPECT_EQ(answer.status, 404) << path;

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of fields: that each becomes what it says, and that any body is read or refused.
+// Bodies of requests: what becomes of their fields, and that any is read or refused.
 #include "coordinator/openai/api_request.h"
 
 #include <gtest/gtest.h>
 
-#include <fstream>
 #include <random>
-#include <sstream>
 
-#include "base/source_dir.h"
+#include "coordinator/openai/field_table.h"
 #include "tests/fuzz/openai_input.h"
 
 namespace lockstep::openai {
@@ -28,32 +26,6 @@ class ApiRequestTest : public ::testing::Test {
   }
   std::unique_ptr<Model> model_;
 };
-
-TEST_F(ApiRequestTest, EveryGrpcFieldOfTheTableIsThereAndMostOfThemAreInTheTable) {
-  std::string all;
-  for (const Field& field : fields()) {
-    all += std::string(" ") + field.grpc + ",";
-    std::istringstream words{std::string(field.grpc)};
-    for (std::string word; std::getline(words >> std::ws, word, ',');) {
-      const bool in_chat = word.starts_with("chat.");
-      const auto* descriptor =
-          in_chat ? v1::ChatMessages::descriptor() : v1::GenerateRequest::descriptor();
-      EXPECT_NE(descriptor->FindFieldByName(in_chat ? word.substr(5) : word), nullptr) << word;
-    }
-  }
-  for (int i = 0; i < v1::GenerateRequest::descriptor()->field_count(); ++i) {
-    const std::string name = v1::GenerateRequest::descriptor()->field(i)->name();
-    if (name == "request_id" || name == "chat") continue;  // Made here; its fields are listed.
-    EXPECT_NE(all.find(" " + name + ","), std::string::npos) << name;
-  }
-}
-
-TEST_F(ApiRequestTest, TheTableInTheDocumentsIsThisOne) {
-  std::ifstream file(LOCKSTEP_SOURCE_DIR "/docs/http.md");
-  const std::string page(std::istreambuf_iterator<char>(file), {});
-  EXPECT_NE(page.find(parity_table()), std::string::npos) << "docs/http.md wants this table:\n"
-                                                          << parity_table();
-}
 
 TEST_F(ApiRequestTest, FieldsBecomeGenerateRequests) {
   const ApiRequest request =
@@ -97,6 +69,48 @@ TEST_F(ApiRequestTest, DefaultsAreOpenAis) {
                               "max_completion_tokens": 6})")
                 .shared.max_tokens(),
             6);
+}
+
+TEST_F(ApiRequestTest, OtherServersWordsAreOurs) {
+  const ApiRequest llama =
+      parsed(kCompletions, R"({"prompt": "a", "n_predict": 7, "repeat_penalty": 1.5, "seed": -1})");
+  EXPECT_EQ(llama.shared.max_tokens(), 7);
+  EXPECT_EQ(llama.shared.repetition_penalty(), 1.5f);
+  EXPECT_FALSE(llama.shared.has_seed()) << "-1 is a seed that is drawn";
+  EXPECT_EQ(parsed(kCompletions, R"({"prompt": "a", "n_predict": -1})").shared.max_tokens(),
+            kAllTokens);
+  EXPECT_EQ(parsed(kCompletions, R"({"prompt": "a", "top_k": -1})").shared.top_k(), 0);
+  EXPECT_EQ(parsed(kResponses, R"({"input": "a", "max_tokens": 2})").shared.max_tokens(), 2);
+  EXPECT_EQ(parsed(kChat, R"({"messages": [{"role": "user", "content": "a"}], "max_tokens": 5,
+                              "n_predict": 6})")
+                .shared.max_tokens(),
+            5)
+      << "the field's own name goes before";
+}
+
+TEST_F(ApiRequestTest, SeedsHave64Bits) {
+  const auto seed = [&](const std::string& value) {
+    return parsed(kCompletions, R"({"prompt": "a", "seed": )" + value + "}").shared.seed();
+  };
+  EXPECT_EQ(seed("18446744073709551615"), UINT64_MAX);
+  EXPECT_EQ(seed("9223372036854775808"), uint64_t{1} << 63);
+  EXPECT_EQ(seed("-2"), UINT64_MAX - 1);
+}
+
+TEST_F(ApiRequestTest, ARefusalHasTheNameThatTheClientUsed) {
+  const auto param = [&](const std::string& more) {
+    const ApiRequest request =
+        parsed(kChat, R"({"messages": [{"role": "user", "content": "a"}], )" + more + "}");
+    const auto one = to_request(request.message(0), *model_);
+    EXPECT_FALSE(one.ok());
+    const http::Response response = error_response(in_json_words(one.status(), request));
+    return OrderedJson::parse(response.body)["error"]["param"].get<std::string>();
+  };
+  EXPECT_EQ(param(R"("max_tokens": -5)"), "max_tokens");
+  EXPECT_EQ(param(R"("n_predict": -5)"), "n_predict");
+  EXPECT_EQ(param(R"("max_tokens": 5, "max_completion_tokens": -5)"), "max_completion_tokens");
+  EXPECT_EQ(param(R"("repeat_penalty": 0)"), "repeat_penalty");
+  EXPECT_EQ(param(R"("cache_salt": "")"), "cache_salt");
 }
 
 TEST_F(ApiRequestTest, SeveralPromptsShareTheOtherFields) {

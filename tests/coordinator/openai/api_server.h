@@ -57,6 +57,11 @@ class ApiServer {
   std::shared_ptr<FakeExchange> hand_over(const std::string& pattern,
                                           const std::shared_ptr<FakeExchange>& exchange,
                                           const http::PathParameters& parameters = {}) {
+    if (parameters.empty()) {
+      const http::Router router(api_->routes());
+      router(exchange);
+      return exchange;
+    }
     const std::string& method = exchange->request().method;
     for (const http::Route& route : api_->routes()) {
       if (method == route.method && pattern == route.path) {

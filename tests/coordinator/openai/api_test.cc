@@ -2,8 +2,10 @@
 // The routes as clients see them.
 #include "coordinator/openai/api.h"
 
-#include <fmt/format.h>
 #include <gtest/gtest.h>
+
+#include <functional>
+#include <map>
 
 #include "tests/coordinator/openai/api_server.h"
 #include "tests/coordinator/openai/bodies.h"
@@ -40,6 +42,32 @@ TEST(OpenAiApiTest, TheModelIsListedAndFoundByItsName) {
                "there is no model gpt, this server has demo");
   expect_error(get("/v1/models/{organization}/{model}", "/v1/models/a/demo"), 404, "model",
                "model_not_found", "a/demo");
+}
+
+TEST(OpenAiApiTest, AModelMayHaveSeveralNames) {
+  ApiServer server({}, {.names = {"first", "org/second"}});
+  const OrderedJson list = OrderedJson::parse(server.send("GET", "/v1/models", "")->wait().body);
+  ASSERT_EQ(list["data"].size(), 2u);
+  EXPECT_EQ(list["data"][1]["id"], "org/second");
+  const OrderedJson answer =
+      server.post_json("/v1/completions", with(kStory, {{"model", "org/second"}}));
+  EXPECT_EQ(answer["model"], "first");
+  EXPECT_EQ(server.send("GET", "/v1/models/{organization}/{model}", "", "/v1/models/org/second")
+                ->wait()
+                .status,
+            200);
+  expect_error(server.post("/v1/completions", with(kStory, {{"model", ""}}).dump()), 404, "model",
+               "model_not_found", "there is no model \"\", this server has first, org/second");
+}
+
+TEST(OpenAiApiTest, TheServersDefaultsAreOfEveryEndpoint) {
+  ApiServer server({}, {.defaults = {.max_tokens = 3}});
+  for (const auto& [path, body] :
+       {std::pair{"/v1/completions", kStory}, std::pair{"/v1/chat/completions", kTalk}}) {
+    OrderedJson without = body;
+    without.erase("max_tokens");
+    EXPECT_EQ(server.post_json(path, without)["usage"]["completion_tokens"], 3) << path;
+  }
 }
 
 TEST(OpenAiApiTest, ACompletionHasOpenAisShape) {
@@ -296,38 +324,37 @@ TEST(OpenAiApiTest, APromptThatIsTooLongHasItsOwnCodeWithBothNumbers) {
   const OrderedJson ids(std::vector<int>(2000, 7));
   const http::Response tokens =
       server.post("/v1/completions", with(kStory, {{"prompt", ids}}).dump());
-  expect_error(tokens, 400, "prompt", "context_length_exceeded", "found 2000");
-  EXPECT_NE(tokens.body.find("context of " + context), std::string::npos) << tokens.body;
+  expect_error(
+      tokens, 400, "prompt", "context_length_exceeded",
+      "This model's maximum context length is " + context + " tokens, but the request has 2000 (");
+  EXPECT_NE(tokens.body.find("must be at most "), std::string::npos) << tokens.body;
   const http::Response bytes = server.post(
       "/v1/chat/completions",
       with(kTalk, {{"messages", {{{"role", "user"}, {"content", std::string(100'000, 'a')}}}}})
           .dump());
   expect_error(bytes, 400, "messages", "context_length_exceeded", "found 100009");
-  EXPECT_NE(bytes.body.find("context of " + context), std::string::npos) << bytes.body;
+  EXPECT_NE(bytes.body.find("maximum context length is " + context), std::string::npos)
+      << bytes.body;
 }
 
-TEST(OpenAiApiTest, TokenizeAndDetokenizeHaveVllmsShapes) {
+TEST(OpenAiApiTest, AClientsNameOfARequestIsInHeadAndBodyOfAnyAnswer) {
   ApiServer server;
-  const OrderedJson plain = server.post_json("/tokenize", {{"prompt", "Once upon a time"}});
-  EXPECT_EQ(plain["count"], plain["tokens"].size());
-  EXPECT_EQ(plain["max_model_len"], server.model().max_context());
-  EXPECT_TRUE(plain["token_strs"].is_null());
-  EXPECT_EQ(plain["tokens"][0], 0);  // The begin token.
-  const OrderedJson bare = server.post_json(
-      "/tokenize",
-      {{"prompt", "Once"}, {"add_special_tokens", false}, {"return_token_strs", true}});
-  EXPECT_EQ(bare["token_strs"], OrderedJson::array({"Once"}));
-  EXPECT_EQ(server.post_json("/tokenize", {{"messages", kTalk["messages"]}})["tokens"],
-            plain["tokens"]);
-  EXPECT_EQ(server.post_json("/detokenize", {{"tokens", plain["tokens"]}})["prompt"],
-            "<|story|>Once upon a time");
-  expect_error(server.post("/tokenize", "{}"), 400, "prompt", nullptr, "want a string");
-  for (const char* id : {"-1", "3072"}) {
-    expect_error(server.post("/detokenize", fmt::format("{{\"tokens\": [1, {}]}}", id)), 400,
-                 "tokens", nullptr, std::string("want token ids of 0 to 3071, found ") + id);
+  const http::Headers named = {{"X-Request-Id", "mine-1"}};
+  for (const bool streams : {false, true}) {
+    const std::string body = with(kStory, {{"stream", streams}}).dump();
+    const http::Response answer = server.send("POST", "/v1/completions", body, "", named)->wait();
+    EXPECT_EQ(header(answer, "X-Request-Id"), "mine-1");
+    EXPECT_NE(answer.body.find(R"("id":"mine-1")"), std::string::npos) << answer.body;
   }
-  expect_error(server.post("/detokenize", "{\"tokens\": [\"a\"]}"), 400, "tokens", nullptr,
-               "want an integer");
+  const http::Response refused =
+      server.send("POST", "/v1/completions", R"({"prompt": 3})", "", named)->wait();
+  EXPECT_EQ(refused.status, 400);
+  EXPECT_EQ(header(refused, "X-Request-Id"), "mine-1");
+  const http::Response odd =
+      server.send("POST", "/v1/completions", kStory.dump(), "", {{"X-Request-Id", "a b\r\n"}})
+          ->wait();
+  EXPECT_EQ(odd.status, 200);
+  EXPECT_TRUE(header(odd, "X-Request-Id").starts_with("cmpl-"));
 }
 
 }  // namespace

@@ -251,7 +251,6 @@ TEST(ConversationsTest, WhatSaysNothingIsNoLoss) {
   OrderedJson thinking = kAnswer;
   thinking["reasoning_content"] = "Hm.";
   const OrderedJson bodies[] = {
-      {{"tools", OrderedJson::array()}},
       {{"tools", {kTool}}, {"tool_choice", "none"}},
       {{"documents", OrderedJson::array()}},
       {{"messages", {unknown_name, thinking, kQuestion}}},

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <numeric>
 
 #include "base/clock.h"
 #include "tests/coordinator/openai/api_server.h"
@@ -201,6 +202,28 @@ TEST(OpenAiEndsTest, AFaultIs500BeforeTheAnswerAndAnEventWithinIt) {
     EXPECT_EQ(error["code"], "internal_error");
     EXPECT_NE(error["message"].get<std::string>().find("rank 1 was lost"), std::string::npos);
   }
+}
+
+TEST(OpenAiEndsTest, WhatEndedAnAnswerIsNamed) {
+  ApiServer server;
+  const OrderedJson choice = server.post_json("/v1/completions", kStory)["choices"][0];
+  EXPECT_TRUE(choice.at("stop_reason").is_null());
+  EXPECT_TRUE(choice.at("matched_stop").is_null());
+  const std::string text = choice["text"];
+  const std::string stop = text.substr(text.size() / 2, 3);
+  const OrderedJson by_text =
+      server.post_json("/v1/completions", with(kStory, {{"stop", {"zzz", stop}}}))["choices"][0];
+  EXPECT_EQ(by_text["finish_reason"], "stop");
+  EXPECT_EQ(by_text["stop_reason"], stop);
+  EXPECT_EQ(by_text["matched_stop"], stop);
+  std::vector<int> all(server.model().config().vocab_size);
+  std::iota(all.begin(), all.end(), 0);
+  all.resize(1024);
+  const OrderedJson by_id =
+      server.post_json("/v1/completions",
+                       with(kStory, {{"stop_token_ids", all}, {"max_tokens", 200}}))["choices"][0];
+  EXPECT_EQ(by_id["finish_reason"], "stop");
+  EXPECT_TRUE(by_id["stop_reason"].is_number_integer()) << by_id;
 }
 
 }  // namespace

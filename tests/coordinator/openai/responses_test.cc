@@ -140,7 +140,7 @@ TEST(ResponsesTest, WhatIsKeptNowhereIsRefused) {
   };
   refused({{"previous_response_id", "resp_1"}}, "previous_response_id", "keeps no responses");
   refused({{"background", true}}, "background", "keeps no responses");
-  refused({{"text", {{"format", {{"type", "json_schema"}}}}}}, "text", "grammar");
+  refused({{"text", {{"format", {{"type", "json_schema"}}}}}}, "text.format", "grammar");
   refused({{"input", {{{"type", "computer_call"}}}}}, "input[0].type", "want message");
   refused({{"tools", {{{"type", "function"}, {"name", "f"}}, {{"type", "web_search"}}}}},
           "tools[1].type", "found \"web_search\"");

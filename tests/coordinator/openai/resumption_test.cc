@@ -135,7 +135,7 @@ TEST(ResumptionTest, AClientThatIsKilledAtEveryEventLosesNothing) {
   const std::string uncut =
       post(server, "/v1/chat/completions", resumable(kTalk, usage), "uncut")->wait().body;
   const size_t events = openai::events_of(uncut).size();
-  ASSERT_EQ(events, 22u) << "20 tokens, the usage and [DONE]";
+  ASSERT_EQ(events, 24u) << "the role, 20 tokens, the reason, the usage and [DONE]";
   for (size_t killed = 0; killed <= events; ++killed) {
     std::string joined;
     size_t bytes = 0;
@@ -143,7 +143,8 @@ TEST(ResumptionTest, AClientThatIsKilledAtEveryEventLosesNothing) {
     const Kept kept = kept_of(uncut.substr(0, bytes));
     joined = kept.bytes + call(server, "GET", "uncut", "", kept.last_id)->wait().body;
     EXPECT_EQ(joined, uncut) << killed;
-    const std::string from = "from=" + std::to_string(std::min<size_t>(killed, 21));
+    const int next = kept.last_id.empty() ? 0 : std::stoi(kept.last_id) + 1;
+    const std::string from = "from=" + std::to_string(std::min(next, 21));
     EXPECT_EQ(kept.bytes.size() + call(server, "GET", "uncut", from)->wait().body.size(),
               uncut.size());
   }
@@ -159,9 +160,10 @@ TEST(ResumptionTest, ADroppedClientDoesNotCancelAndAnOffsetThatIsToComeIsWaitedF
   EXPECT_EQ(rest->wait_head().status, 200);
   gate.open();
   const std::vector<SseEvent> events = openai::events_of(rest->wait().body);
-  ASSERT_EQ(events.size(), 3u);
+  ASSERT_EQ(events.size(), 4u);
   EXPECT_EQ(events[0].id, "18");
-  EXPECT_EQ(events[1].id, "19");
+  EXPECT_EQ(events[1].id, "") << "the last text: its reason follows, which is of the same event";
+  EXPECT_EQ(events[2].id, "19");
   EXPECT_EQ(OrderedJson::parse(events[0].data)["id"], "story") << "one name";
   EXPECT_EQ(server.engine().stats().completion_tokens, 20);
 }

@@ -92,7 +92,8 @@ TEST(StreamLinesTest, WhatFillsSilenceIsNoPiece) {
   log->close(absl::OkStatus());
   EXPECT_EQ(source.read(&stream), http::BodySource::State::kEnd);
   expect_data_alone(stream);
-  EXPECT_EQ(data_of(stream, "\n\n").size(), 4u) << "three events and [DONE]: " << stream;
+  EXPECT_EQ(data_of(stream, "\n\n").size(), 6u)
+      << "a role, three texts, a reason and [DONE]: " << stream;
 }
 
 TEST(StreamLinesTest, AResponseHasTypesBesideItsDataAndIdsWhereItIsResumable) {

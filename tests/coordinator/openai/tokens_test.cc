@@ -203,8 +203,9 @@ TEST_F(TokensTest, AStreamHasTheIdsOfTheWholeAnswer) {
       for (const OrderedJson& part : chunk["choices"]) {
         const size_t index = part["index"];
         const OrderedJson& holder = is_chat ? chunk : part;
-        if (ids[index].empty()) prompts[index] = holder.value("prompt_token_ids", OrderedJson());
-        EXPECT_EQ(holder.contains("prompt_token_ids"), ids[index].empty());
+        EXPECT_EQ(holder.contains("prompt_token_ids"), prompts[index].is_null());
+        if (prompts[index].is_null())
+          prompts[index] = holder.value("prompt_token_ids", OrderedJson());
         std::ranges::copy(part["token_ids"].get<std::vector<int32_t>>(),
                           std::back_inserter(ids[index]));
       }
@@ -328,8 +329,7 @@ TEST_F(TokensTest, AResponsesThoughtsAndTagsAreNotAmongItsMessagesTokens) {
       AnswerFacts{.endpoint = kResponses,
                   .id = "resp_1",
                   .logprobs = true,
-                  .output = {.thoughts = choose_thought_format("think", nullptr).value(),
-                             .tools = choose_tool_format("hermes", nullptr).value()},
+                  .output = {.thoughts = find_format("think"), .tools = find_format("hermes")},
                   .repeated = repeated_fields(OrderedJson::object()),
                   .tokenizer = tokenizer}));
   const std::string text = "<think>a</think>\nthe b<tool_call>{\"name\": \"f\"}</tool_call>";

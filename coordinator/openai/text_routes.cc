@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "coordinator/openai/text_routes.h"
+
+#include "base/out_of_memory.h"
+#include "base/status.h"
+#include "coordinator/api/chat_prompt.h"
+#include "coordinator/openai/api_request.h"
+#include "coordinator/openai/error.h"
+#include "coordinator/openai/values.h"
+
+namespace lockstep::openai {
+namespace {
+
+using ExchangePtr = std::shared_ptr<http::Exchange>;
+
+absl::StatusOr<const Tokenizer*> tokenizer_of(const Model& model) {
+  if (model.tokenizer() != nullptr) return model.tokenizer();
+  return failed_precondition("{}", model.without_tokenizer());
+}
+
+bool add_special(const ApiRequest& request, bool fallback) {
+  return request.shared.has_add_special() ? request.shared.add_special() : fallback;
+}
+
+absl::StatusOr<std::vector<int32_t>> tokens_of(const ApiRequest& request, const Model& model) {
+  ASSIGN_OR_RETURN(const Tokenizer* tokenizer, tokenizer_of(model));
+  if (request.shared.chat().messages_size() > 0) {
+    absl::StatusOr<MarkedText> prompt = render_chat(request.shared.chat(), model);
+    if (!prompt.ok()) return in_json_words(prompt.status(), request);
+    return tokenizer->encode(*prompt, add_special(request, /*fallback=*/false));
+  }
+  if (request.prompts.size() != 1 || !request.prompts[0].has_prompt()) {
+    return refusal("prompt", "must be a string, or messages in its place");
+  }
+  EncodeOptions options;
+  options.add_special = add_special(request, /*fallback=*/true);
+  return tokenizer->encode(request.prompts[0].prompt(), options);
+}
+
+absl::StatusOr<OrderedJson> tokenize(const ApiContext& context, const ApiRequest& request) {
+  ASSIGN_OR_RETURN(const std::vector<int32_t> tokens, tokens_of(request, *context.served.model));
+  OrderedJson texts;
+  for (size_t i = 0; request.return_token_strs && i < tokens.size(); ++i) {
+    texts.push_back(context.served.model->tokenizer()->token_text(tokens[i]));
+  }
+  return OrderedJson{{"count", tokens.size()},
+                     {"max_model_len", context.served.servable_context()},
+                     {"tokens", tokens},
+                     {"token_strs", std::move(texts)}};
+}
+
+absl::StatusOr<OrderedJson> detokenize(const ApiContext& context, const ApiRequest& request) {
+  const Model& model = *context.served.model;
+  ASSIGN_OR_RETURN(const Tokenizer* tokenizer, tokenizer_of(model));
+  if (!request.tokens.has_value()) {
+    return wrong_value("tokens", "a list of token ids", OrderedJson());
+  }
+  const int64_t vocabulary = model.config().vocab_size;
+  for (const int32_t id : *request.tokens) {
+    if (0 <= id && id < vocabulary) continue;
+    return refusal("tokens",
+                   fmt::format("want token ids of 0 to {}, found {}", vocabulary - 1, id));
+  }
+  return OrderedJson{{"prompt", tokenizer->decode(*request.tokens, /*skip_special=*/false)}};
+}
+
+// The prompt that a chat would be answered from, and the parsers of the answer.
+absl::StatusOr<OrderedJson> render(const ApiContext& context, const ApiRequest& request) {
+  const Model& model = *context.served.model;
+  const v1::ChatMessages& chat = request.shared.chat();
+  const absl::StatusOr<MarkedText> prompt = render_chat(chat, model);
+  if (!prompt.ok()) return in_json_words(prompt.status(), request);
+  ASSIGN_OR_RETURN(const std::vector<int32_t> tokens, tokens_of(request, model));
+  ASSIGN_OR_RETURN(const ChatTemplate* chat_template, model.chat_template());
+  return OrderedJson{
+      {"object", "chat.completion.prompt"},
+      {"model", model.name()},
+      {"prompt", prompt->bytes},
+      {"tokens", tokens},
+      {"count", tokens.size()},
+      {"max_model_len", context.served.servable_context()},
+      {"chat_template", chat_template->name(chat.tools_size() > 0, chat.documents_size() > 0)},
+      {"tool_parser", name_of(context.formats.tools)},
+      {"reasoning_parser", name_of(context.formats.thoughts)}};
+}
+
+absl::StatusOr<OrderedJson> count_input(const ApiContext& context, const ApiRequest& request) {
+  ASSIGN_OR_RETURN(const std::vector<int32_t> tokens, tokens_of(request, *context.served.model));
+  return OrderedJson{{"object", "response.input_tokens"}, {"input_tokens", tokens.size()}};
+}
+
+// Has the pool read the body.
+struct TextCall {
+  Endpoint endpoint;
+  absl::StatusOr<OrderedJson> (*answer)(const ApiContext& context, const ApiRequest& request);
+};
+
+absl::StatusOr<http::Response> respond_to(const TextCall& call, ApiContext* context,
+                                          const http::Exchange& exchange) {
+  ASSIGN_OR_RETURN(const ApiRequest request,
+                   parse_request(call.endpoint, exchange.request().body, *context->served.model));
+  ASSIGN_OR_RETURN(std::string ignored,
+                   context->unknown_fields.take(exchange, request.unknown_fields));
+  ASSIGN_OR_RETURN(const OrderedJson json, call.answer(*context, request));
+  http::Response response = http::json_response(json);
+  if (!ignored.empty()) response.headers.emplace_back(kIgnoredFields, std::move(ignored));
+  return response;
+}
+
+void answer_on_pool(ApiContext* context, const ExchangePtr& exchange, const TextCall& call) {
+  const auto run = [context, exchange, call] {
+    http::Response response;
+    const absl::Status status = within_memory([&]() -> absl::Status {
+      ASSIGN_OR_RETURN(response, respond_to(call, context, *exchange));
+      return absl::OkStatus();
+    });
+    exchange->respond(status.ok() ? std::move(response) : error_response(status));
+  };
+  const http::Request& request = exchange->request();
+  const absl::Status accepted =
+      context->pool->submit(exchange->client(), static_cast<int64_t>(request.body.size()), run);
+  if (!accepted.ok()) exchange->respond(error_response(accepted));
+}
+
+}  // namespace
+
+std::vector<http::Route> text_routes(ApiContext* context) {
+  const auto route = [context](const char* path, const TextCall& call) {
+    return http::Route("POST", path, [context, call](const ExchangePtr& exchange) {
+      answer_on_pool(context, exchange, call);
+    });
+  };
+  return {route("/v1/chat/completions/render", {kChat, render}),
+          route("/v1/responses/input_tokens", {kResponses, count_input}),
+          route("/tokenize", {kTokenize, tokenize}),
+          route("/detokenize", {kDetokenize, detokenize})};
+}
+
+}  // namespace lockstep::openai

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// What of a request can be had without generating: its tokens, its prompt, and texts of tokens.
+#pragma once
+
+#include <vector>
+
+#include "coordinator/http/router.h"
+#include "coordinator/openai/generation.h"
+
+namespace lockstep::openai {
+
+// The context outlives the routes.
+std::vector<http::Route> text_routes(ApiContext* context);
+
+}  // namespace lockstep::openai

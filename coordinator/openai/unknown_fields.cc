@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "coordinator/openai/unknown_fields.h"
+
+#include <algorithm>
+
+#include "base/log.h"
+#include "base/status.h"
+#include "coordinator/openai/error.h"
+
+namespace lockstep::openai {
+namespace {
+
+// A header has room for so many names of one request.
+constexpr size_t kMaxNames = 64;
+constexpr size_t kMaxNameBytes = 64;
+constexpr size_t kMaxLogged = 4096;  // All clients together.
+
+// A name in the characters of a header.
+std::string header_name(std::string name) {
+  name.resize(std::min(name.size(), kMaxNameBytes));
+  std::ranges::replace_if(
+      name, [](char c) { return c <= ' ' || c > '~' || c == ','; }, '?');
+  return name;
+}
+
+// Without keys a client is its host: each connection has another port.
+std::string client_of(const http::Exchange& exchange) {
+  const std::string& client = exchange.client();
+  return client == exchange.request().peer ? client.substr(0, client.rfind(':')) : client;
+}
+
+}  // namespace
+
+absl::Status UnknownFields::set_mode(const std::string& mode) {
+  if (mode != "pass" && mode != "error") {
+    return invalid_argument("--unknown-fields {}: must be pass or error", printable(mode));
+  }
+  refuses_ = mode == "error";
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::string> UnknownFields::take(const http::Exchange& exchange,
+                                                const std::vector<std::string>& names) {
+  if (names.empty()) return "";
+  count_ += static_cast<int64_t>(names.size());
+  if (refuses_) {
+    const std::string name = printable(names[0].substr(0, kMaxNameBytes));
+    return with_param(
+        invalid_argument("{}: this server has no such field (--unknown-fields error)", name), name);
+  }
+  const std::string client = client_of(exchange);
+  std::string value;
+  for (size_t i = 0; i < std::min(names.size(), kMaxNames); ++i) {
+    const std::string name = header_name(names[i]);
+    value += (value.empty() ? "" : ", ") + name;
+    if (!is_new(client, name)) continue;
+    log_fields("a field that is not known was passed over",
+               {{"client", client}, {"endpoint", exchange.request().path}, {"field", name}});
+  }
+  return value;
+}
+
+bool UnknownFields::is_new(const std::string& client, const std::string& name) {
+  const MutexLock lock(&mutex_);
+  return logged_.size() < kMaxLogged && logged_.emplace(client, name).second;
+}
+
+}  // namespace lockstep::openai

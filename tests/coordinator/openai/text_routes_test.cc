@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tokens and prompts of requests that are not answered.
+#include "coordinator/openai/text_routes.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "tests/coordinator/openai/api_server.h"
+#include "tests/coordinator/openai/bodies.h"
+
+namespace lockstep::openai {
+namespace {
+
+TEST(TextRoutesTest, TokenizeAndDetokenizeHaveVllmsShapes) {
+  ApiServer server;
+  const OrderedJson plain = server.post_json("/tokenize", {{"prompt", "Once upon a time"}});
+  EXPECT_EQ(plain["count"], plain["tokens"].size());
+  EXPECT_EQ(plain["max_model_len"], server.model().max_context());
+  EXPECT_TRUE(plain["token_strs"].is_null());
+  EXPECT_EQ(plain["tokens"][0], 0);  // The begin token.
+  const OrderedJson bare = server.post_json(
+      "/tokenize",
+      {{"prompt", "Once"}, {"add_special_tokens", false}, {"return_token_strs", true}});
+  EXPECT_EQ(bare["token_strs"], OrderedJson::array({"Once"}));
+  EXPECT_EQ(server.post_json("/tokenize", {{"messages", kTalk["messages"]}})["tokens"],
+            plain["tokens"]);
+  EXPECT_EQ(server.post_json("/detokenize", {{"tokens", plain["tokens"]}})["prompt"],
+            "<|story|>Once upon a time");
+  expect_error(server.post("/tokenize", "{}"), 400, "prompt", nullptr, "must be a string");
+  for (const char* id : {"-1", "3072"}) {
+    expect_error(server.post("/detokenize", fmt::format("{{\"tokens\": [1, {}]}}", id)), 400,
+                 "tokens", nullptr, std::string("want token ids of 0 to 3071, found ") + id);
+  }
+  expect_error(server.post("/detokenize", "{\"tokens\": [\"a\"]}"), 400, "tokens", nullptr,
+               "want an integer");
+}
+
+TEST(TextRoutesTest, ARequestShowsItsPromptWithoutAnAnswer) {
+  ApiServer server;
+  const OrderedJson shown = server.post_json("/v1/chat/completions/render", kTalk);
+  EXPECT_EQ(shown["prompt"], "<|story|>Once upon a time");
+  EXPECT_EQ(shown["chat_template"], "default");
+  EXPECT_EQ(shown["tool_parser"], "none");
+  const OrderedJson tokens =
+      server.post_json("/tokenize", {{"messages", kTalk["messages"]}})["tokens"];
+  EXPECT_EQ(shown["tokens"], tokens);
+  EXPECT_EQ(shown["count"], tokens.size());
+  const OrderedJson counted =
+      server.post_json("/v1/responses/input_tokens", {{"input", "Once upon a time"}});
+  EXPECT_EQ(counted["object"], "response.input_tokens");
+  EXPECT_EQ(counted["input_tokens"], tokens.size());
+  ApiServer parsing({}, {}, {.tool_parser = "hermes", .reasoning_parser = "think"});
+  const OrderedJson parsed = parsing.post_json("/v1/chat/completions/render", kTalk);
+  EXPECT_EQ(parsed["tool_parser"], "hermes");
+  EXPECT_EQ(parsed["reasoning_parser"], "think");
+}
+
+}  // namespace
+}  // namespace lockstep::openai
