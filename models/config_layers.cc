@@ -53,8 +53,9 @@ absl::Status read_windows(const Json& json, const Family& family, Config& config
   config.windows.assign(config.layers, 0);
   if (family.window == WindowRule::kNone) return absl::OkStatus();
   ASSIGN_OR_RETURN(const bool used, get_bool(json, "use_sliding_window", false));
-  const bool asked = family.window == WindowRule::kByLayer || family.window == WindowRule::kNoRope;
-  if (asked && !used) return absl::OkStatus();
+  const bool always =
+      family.window == WindowRule::kAllLayers || family.window == WindowRule::kPattern;
+  if (!always && !used) return absl::OkStatus();
   const bool given = json.contains("sliding_window");
   if (given ? json["sliding_window"].is_null() : family.default_window == 0) {
     return absl::OkStatus();

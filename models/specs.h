@@ -60,6 +60,7 @@ inline constexpr QkNorm kNormOverAllHeads = {.over = QkNorm::Over::kAllHeads};
 enum class WindowRule : uint8_t {
   kNone,       // Every layer sees all positions.
   kAllLayers,  // sliding_window holds for every layer, when it is not null.
+  kAsked,      // The same, where use_sliding_window asks for it.
   kByLayer,    // use_sliding_window, from max_window_layers on, or as layer_types says.
   kPattern,    // All but every so many-th layer, or as layer_types says.
   kChunks,     // attention_chunk_size, in layers that turn, or as layer_types says.

@@ -30,12 +30,12 @@ absl::Status refine_qwen3_vl(const Json&, Config& c) {
   return absl::OkStatus();
 }
 
-constexpr Family qwen3_moe(FamilyExperts experts,
+// The reference does not read max_window_layers.
+constexpr Family qwen3_moe(WindowRule window, FamilyExperts experts,
                            absl::Status (*refine)(const Json&, Config&) = nullptr) {
   return {.qk_norm = kHeadNorms,
-          .window = WindowRule::kByLayer,
+          .window = window,
           .default_window = 4096,
-          .max_window_layers = 28,
           .keys = {"attention_bias", "use_sliding_window", "sliding_window", "max_window_layers",
                    "layer_types"},
           .experts = experts,
@@ -59,7 +59,8 @@ constexpr Architecture kRows[] = {
                   .shared_size = 5632,
                   .by_layer = true}}},
     {"Qwen3MoeForCausalLM", build_qwen3_vl_moe,
-     qwen3_moe({.count_key = "num_experts",
+     qwen3_moe(WindowRule::kNone,
+               {.count_key = "num_experts",
                 .count = 60,
                 .chosen = 4,
                 .size = 1408,
@@ -69,6 +70,7 @@ constexpr Architecture kRows[] = {
      is_qwen3_vl},
     {"Qwen3MoeForCausalLM", build_qwen_moe,
      qwen3_moe(
+         WindowRule::kAsked,
          {.count_key = "num_experts", .count = 128, .chosen = 8, .size = 768, .by_layer = true})},
 };
 

@@ -296,6 +296,13 @@ TEST(ConfigTest, WindowsFollowTheFamily) {
       ["sliding_attention", "full_attention", "sliding_attention", "full_attention"]})")
                 .windows,
             (Windows{32, 0, 32, 0}));
+  const std::string moe = R"({"architectures": ["Qwen3MoeForCausalLM"], "sliding_window": 32, )";
+  EXPECT_EQ(folder.config(moe + R"("use_sliding_window": true, "max_window_layers": 3})").windows,
+            Windows(4, 32));
+  EXPECT_EQ(folder.config(moe + R"("max_window_layers": 3})").windows, Windows(4, 0));
+  EXPECT_EQ(folder.config(moe + R"("use_sliding_window": true, "model_type": "qwen3_vl_moe_text"})")
+                .windows,
+            Windows(4, 0));
   std::string text = std::string(kLlama).insert(1, R"("sliding_window": null,)");
   text.replace(text.find("Llama"), 5, "Mistral");
   const absl::StatusOr<ModelDescription> mistral = folder.describe_text(text);
