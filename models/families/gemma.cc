@@ -13,6 +13,12 @@ void build_gemma2(Graph& g, const Config& c) {
                 .mlp_out_norm = "post_feedforward_layernorm"});
 }
 
+// The reference has the key attn_logit_softcapping and caps no scores by it.
+absl::Status uncap_scores(const Json&, Config& config) {
+  config.attention_cap = 0;
+  return absl::OkStatus();
+}
+
 // Published wrappers' text_config says no more than what differs.
 constexpr char kGemma3Defaults[] = R"({"vocab_size": 262208, "hidden_size": 2304,
     "intermediate_size": 9216, "num_hidden_layers": 26, "num_attention_heads": 8,
@@ -65,7 +71,8 @@ constexpr Architecture kRows[] = {
       .keys = {"attention_bias", "query_pre_attn_scalar", "attn_logit_softcapping",
                "final_logit_softcapping", "sliding_window", "sliding_window_pattern",
                "rope_local_base_freq", "layer_types"},
-      .names = {{{"hidden_activation", "hidden_act"}}}}},
+      .names = {{{"hidden_activation", "hidden_act"}}},
+      .refine_layers = uncap_scores}},
 };
 
 }  // namespace

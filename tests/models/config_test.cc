@@ -310,6 +310,17 @@ TEST(ConfigTest, WindowsFollowTheFamily) {
   EXPECT_EQ(mistral->config.windows, Windows(4, 0));
 }
 
+TEST(ConfigTest, Gemma3CapsLogitsAndNoScores) {
+  const Folder folder;
+  const std::string caps = R"("attn_logit_softcapping": 5, "final_logit_softcapping": 7})";
+  const Config second = folder.config(R"({"architectures": ["Gemma2ForCausalLM"], )" + caps);
+  EXPECT_EQ(second.attention_cap, 5);
+  EXPECT_EQ(second.logits_cap, 7);
+  const Config third = folder.config(R"({"architectures": ["Gemma3ForCausalLM"], )" + caps);
+  EXPECT_EQ(third.attention_cap, 0);
+  EXPECT_EQ(third.logits_cap, 7);
+}
+
 TEST(ConfigTest, BothFormsMeanTheSame) {
   const Folder folder;
   const Config old_form = folder.config(R"({"rope_theta": 5e5, "torch_dtype": "bfloat16",
