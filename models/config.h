@@ -37,6 +37,7 @@ struct Config {
   float norm_plus = 0;  // Added to stored norm weights.
   Function activation = Function::kSilu;
   float attention_scale = 0;
+  bool scale_by_layer = false;     // The scale is divided by the layer's number, from 1.
   float attention_cap = 0;         // 0: none.
   std::vector<float> slopes = {};  // [heads], of alibi; with any, nothing turns.
   std::string sinks;               // The tensor of attention's sinks in a layer; "": none.

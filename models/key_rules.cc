@@ -62,6 +62,7 @@ constexpr KeyRule kRules[] = {
     {Says::kOnly, "*causal*", "[true]"},
     {Says::kOnly, "_remove_final_layer_norm", "[false]"},
     {Says::kOnly, "scale_attn_weights", "[true]"},
+    {Says::kOnly, "scale_attn_by_inverse_layer_idx", "[false]"},
     {Says::kOnly, "norm_type", R"(["layernorm", "low_precision_layernorm"])", has_layer_norm},
     {Says::kOnly, "use_qk_norm qk_layernorm use_qk_layernorm", "[true]", norms_q_and_k},
     {Says::kOnly, "attention_bias mlp_bias use_qkv_bias use_parallel_residual", "[true]",
@@ -91,8 +92,8 @@ constexpr KeyRule kRules[] = {
      "return_dict return_dict_in_generate output_attentions output_hidden_states output_scores "
      "output_router_logits gradient_checkpointing chunk_size_feed_forward torchscript "
      "pretraining_tp ep_size bf16 fp16 fp32 use_bfloat16 softmax_in_fp32 attention_softmax_in_fp32 "
-     "scale_attention_softmax_in_fp32 masked_softmax_fusion bias_dropout_fusion skip_bias_add "
-     "pad_key_length validate_runner_input",
+     "scale_attention_softmax_in_fp32 reorder_and_upcast_attn masked_softmax_fusion "
+     "bias_dropout_fusion skip_bias_add pad_key_length validate_runner_input",
      ""},
     {Says::kHarmlessAt, "inference_runner use_backbone_lora use_llm_lora", "[0]"},
     // The reference knows no such attention: it sees all positions.

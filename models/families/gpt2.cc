@@ -15,7 +15,9 @@ Value gpt2_attention(Graph& g, const Config& c, Value x, int layer) {
     return transposed_part(g, x, "attn.c_attn", name, begin, 3 * width, out);
   };
   const Value q = part("q", 0, heads(c)), k = part("k", width, kv_heads(c));
-  const Value y = g.attention(q, k, part("v", 2 * width, kv_heads(c)), attention_spec(c, layer));
+  AttentionSpec spec = attention_spec(c, layer);
+  if (c.scale_by_layer) spec.scale /= static_cast<float>(layer + 1);
+  const Value y = g.attention(q, k, part("v", 2 * width, kv_heads(c)), spec);
   return transposed_linear(g, y, "attn.c_proj", hidden(c));
 }
 
@@ -48,9 +50,10 @@ void build(Graph& g, const Config& c, const Block& attention, const Block& mlp) 
 void build_gpt2(Graph& g, const Config& c) { build(g, c, gpt2_attention, gpt2_mlp); }
 void build_bigcode(Graph& g, const Config& c) { build(g, c, bigcode_attention, bigcode_mlp); }
 
-absl::Status refine_gpt2(const Json& json, Config& c) {
+absl::Status refine(const Json& json, Config& c) {
   ASSIGN_OR_RETURN(const bool scaled, get_bool(json, "scale_attn_weights", true));
   if (!scaled) c.attention_scale = 1;
+  ASSIGN_OR_RETURN(c.scale_by_layer, get_bool(json, "scale_attn_by_inverse_layer_idx", false));
   c.position_rows = c.max_position_embeddings;
   return absl::OkStatus();
 }
@@ -58,10 +61,10 @@ absl::Status refine_gpt2(const Json& json, Config& c) {
 absl::Status refine_bigcode(const Json& json, Config& c) {
   ASSIGN_OR_RETURN(const bool one_kv_head, get_bool(json, "multi_query", true));
   c.kv_heads = one_kv_head ? 1 : c.heads;
-  return refine_gpt2(json, c);
+  return refine(json, c);
 }
 
-constexpr Family family_of(std::string_view activation,
+constexpr Family family_of(std::string_view activation, std::string_view own_key,
                            absl::Status (*refine)(const Json&, Config&)) {
   return {.tie_word_embeddings = true,
           .attention_bias = true,
@@ -71,7 +74,7 @@ constexpr Family family_of(std::string_view activation,
           .activation = activation,
           .ffn_per_hidden = 4,
           .positions = 1024,
-          .keys = {"n_ctx", "scale_attn_weights", "multi_query"},
+          .keys = {"n_ctx", "scale_attn_weights", own_key},
           .names = {{{"n_embd", "hidden_size"},
                      {"n_layer", "num_hidden_layers"},
                      {"n_head", "num_attention_heads"},
@@ -83,8 +86,10 @@ constexpr Family family_of(std::string_view activation,
 }
 
 constexpr Architecture kRows[] = {
-    {"GPT2LMHeadModel", build_gpt2, family_of("gelu_new", refine_gpt2)},
-    {"GPTBigCodeForCausalLM", build_bigcode, family_of("gelu_pytorch_tanh", refine_bigcode)},
+    {"GPT2LMHeadModel", build_gpt2,
+     family_of("gelu_new", "scale_attn_by_inverse_layer_idx", refine)},
+    {"GPTBigCodeForCausalLM", build_bigcode,
+     family_of("gelu_pytorch_tanh", "multi_query", refine_bigcode)},
 };
 
 }  // namespace

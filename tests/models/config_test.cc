@@ -321,6 +321,24 @@ TEST(ConfigTest, Gemma3CapsLogitsAndNoScores) {
   EXPECT_EQ(third.logits_cap, 7);
 }
 
+TEST(ConfigTest, Gpt2MayDivideScoresByTheLayersNumber) {
+  const Folder folder;
+  const auto scales = [&](const std::string& patch) {
+    const absl::StatusOr<ModelDescription> model = folder.describe(patch);
+    EXPECT_TRUE(model.ok()) << message_of(model.status());
+    std::vector<float> found;
+    for (const Node& node : model->graph.nodes()) {
+      if (node.op == Op::kAttention) found.push_back(node.attributes.attention().scale());
+    }
+    return found;
+  };
+  const std::string gpt2 = R"({"architectures": ["GPT2LMHeadModel"], "num_hidden_layers": 3)";
+  const std::vector<float> same = scales(gpt2 + R"(, "reorder_and_upcast_attn": true})");
+  ASSERT_EQ(same, std::vector<float>(3, same[0]));
+  EXPECT_EQ(scales(gpt2 + R"(, "scale_attn_by_inverse_layer_idx": true})"),
+            (std::vector<float>{same[0], same[0] / 2, same[0] / 3}));
+}
+
 TEST(ConfigTest, BothFormsMeanTheSame) {
   const Folder folder;
   const Config old_form = folder.config(R"({"rope_theta": 5e5, "torch_dtype": "bfloat16",

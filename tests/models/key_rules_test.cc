@@ -92,6 +92,7 @@ TEST(KeyRulesTest, AValueThatSaysAnotherModelIsRefusedByName) {
            Member{"is_non_causal", "true"},
            Member{"_remove_final_layer_norm", "true"},
            Member{"scale_attn_weights", "false"},
+           Member{"scale_attn_by_inverse_layer_idx", "true"},
            Member{"mamba_ssm_dtype", "\"bfloat16\""},
            Member{"moe_router_dtype", "\"bfloat16\""},
        }) {
