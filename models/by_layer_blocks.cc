@@ -72,7 +72,7 @@ Value mlp_beside_experts(Graph& g, const Config& c, Value x, int layer) {
 Value embeddings_by_layer(Graph& g, const Config& c, Value x) {
   const int64_t width = c.kinds.by_layer_width;
   const AxisSize all = {Axis::kFfn, c.layers, width};  // Cut between layers.
-  const Value own = g.embed_beside("model.embed_tokens_per_layer", vocab(c),
+  const Value own = g.embed_beside("model.embed_tokens_per_layer", c.kinds.by_layer_rows, vocab(c),
                                    {Axis::kNone, all.columns(), 1}, c.kinds.absent_id);
   const Value made = g.map(g.linear(x, "model.per_layer_model_projection", all), Function::kScale,
                            inverse_root(c.hidden_size));

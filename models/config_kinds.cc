@@ -68,10 +68,10 @@ absl::Status read_embeddings_by_layer(const Json& json, Config& config) {
                             kinds.by_layer_width);
   }
   if (kinds.by_layer_width == 0) return absl::OkStatus();
-  ASSIGN_OR_RETURN(const int64_t rows, get_int(json, "vocab_size_per_layer_input", 262144));
-  if (rows != config.vocab_size) {
-    return invalid_argument("vocab_size_per_layer_input: wanted vocab_size, {}, found {}",
-                            config.vocab_size, rows);
+  ASSIGN_OR_RETURN(kinds.by_layer_rows, get_int(json, "vocab_size_per_layer_input", 262144));
+  if (kinds.by_layer_rows < config.vocab_size || kinds.by_layer_rows > 1 << 24) {
+    return invalid_argument("vocab_size_per_layer_input: wanted vocab_size ({}) to {}, found {}",
+                            config.vocab_size, 1 << 24, kinds.by_layer_rows);
   }
   ASSIGN_OR_RETURN(kinds.absent_id, get_int(json, "pad_token_id", 0));
   if (kinds.absent_id >= 0 && kinds.absent_id < config.vocab_size) return absl::OkStatus();

@@ -19,6 +19,7 @@ struct KindConfig {
   int first_sharing = 0;     // From this layer on, pages are those of the last one of the same kind
   int64_t sharing_ffn = 0;   // before it; and so wide is their MLP.
   int64_t by_layer_width = 0;  // Columns that each layer has of an embedding of its own; 0: none.
+  int64_t by_layer_rows = 0;   // Of its table: the vocabulary's, and more that nothing reads.
   int64_t absent_id = 0;       // Whose one what came as a row of embeddings has.
 };
 

@@ -96,9 +96,11 @@ Value Graph::embed(const std::string& name, AxisSize vocab, AxisSize hidden) {
   return append_one(std::move(node), {.name = scoped(name), .axis = hidden});
 }
 
-Value Graph::embed_beside(const std::string& name, AxisSize vocab, AxisSize width,
+Value Graph::embed_beside(const std::string& name, int64_t rows, AxisSize vocab, AxisSize width,
                           int64_t absent_id) {
   const Value value = embed(name, vocab, width);
+  Parameter& table = parameters_[nodes_[info(value).node].parameters.front()];
+  table.pieces = cut_out(table.pieces.front(), {.all_rows = rows, .rows = {{0, vocab.count}}});
   program::EmbedAttrs& attributes = *nodes_[info(value).node].attributes.mutable_embed();
   attributes.set_beside(true);
   attributes.set_absent_id(absent_id);

@@ -33,7 +33,9 @@ class Graph {
   // "model.layers.3.mlp.up_proj.weight" (and ".bias") in the checkpoint.
   Value embed(const std::string& name, AxisSize vocab, AxisSize hidden);
   // Beside the model's own, of any width; what came with the step as rows has that of absent_id.
-  Value embed_beside(const std::string& name, AxisSize vocab, AxisSize width, int64_t absent_id);
+  // The checkpoint's tensor has `rows`, of which the first are the vocabulary's.
+  Value embed_beside(const std::string& name, int64_t rows, AxisSize vocab, AxisSize width,
+                     int64_t absent_id);
   // The row of position + offset in a table of `rows`.
   Value embed_positions(const std::string& name, int64_t rows, int64_t offset, AxisSize hidden);
   Value linear(Value x, const std::string& name, AxisSize out, bool bias = false);

@@ -142,6 +142,19 @@ TEST(Gemma4Test, AWrappersTensorsHaveItsNameInTheMiddle) {
   }
 }
 
+TEST(Gemma4Test, ATableByLayerMayHaveMoreRowsThanTheVocabulary) {
+  const absl::StatusOr<ModelDescription> model =
+      describe_config(kSmall, R"({"vocab_size_per_layer_input": 262144})");
+  ASSERT_TRUE(model.ok()) << model.status();
+  const auto table = std::ranges::find_if(model->graph.parameters(), [](const Parameter& found) {
+    return found.pieces.front().source() == "model.embed_tokens_per_layer.weight";
+  });
+  ASSERT_NE(table, model->graph.parameters().end());
+  EXPECT_EQ(table->rows.count, 1024);
+  EXPECT_EQ(table->pieces.front().source_shape(0), 262144);
+  EXPECT_EQ(table->pieces.front().row_end(), 1024);
+}
+
 TEST(Gemma4Test, WhatItDoesNotComputeIsRefused) {
   expect_refused(kSmall, R"({"use_bidirectional_attention": "all"})",
                  "use_bidirectional_attention: ");
@@ -149,7 +162,7 @@ TEST(Gemma4Test, WhatItDoesNotComputeIsRefused) {
   expect_refused(kSmall, R"({"num_kv_shared_layers": 6})",
                  "num_kv_shared_layers: no layer of the kind full_attention is left");
   expect_refused(kSmall, R"({"vocab_size_per_layer_input": 512})",
-                 "vocab_size_per_layer_input: wanted vocab_size, 1024, found 512");
+                 "vocab_size_per_layer_input: wanted vocab_size (1024) to 16777216, found 512");
   expect_refused(kSmall, R"({"hidden_size_per_layer_input": -1})",
                  "hidden_size_per_layer_input: wanted");
   expect_refused(kSmall, R"({"pad_token_id": 1024})",
