@@ -148,13 +148,20 @@ void Model::check_tags() {
 }
 
 void Model::check_vocabulary() {
-  const int64_t rows = config().vocab_size;
-  if (tokenizer_ == nullptr || tokenizer_->vocab_size() <= rows) return;
+  if (tokenizer_ == nullptr) return;
+  const int64_t rows = config().vocab_size, ids = tokenizer_->vocab_size();
+  // Embeddings are padded to multiples of 64 to 256, and by up to 2 % for further tokens.
+  if (rows - ids > std::max<int64_t>(rows / 10, 256)) {
+    warnings_.push_back(
+        fmt::format("the tokenizer has ids up to {}, and the model's embedding {} rows: later ids "
+                    "have no text and are left out of answers; is it this model's tokenizer?",
+                    ids - 1, rows));
+  }
+  if (ids <= rows) return;
   warnings_.push_back(fmt::format(
       "the tokenizer has ids up to {}, and the model's embedding {} rows: a prompt with {} or a "
       "later one is refused",
-      tokenizer_->vocab_size() - 1, rows,
-      printable(tokenizer_->token_text(static_cast<int32_t>(rows)))));
+      ids - 1, rows, printable(tokenizer_->token_text(static_cast<int32_t>(rows)))));
 }
 
 int64_t Model::max_pages() const { return limits_.sequences() * pages_of(limits_.context()); }

@@ -82,6 +82,23 @@ TEST_F(ModelTest, AnEndTokenBeyondTheModelsVocabularyEndsNothing) {
   EXPECT_THAT(model->end_ids(false), ElementsAre(1));
 }
 
+// 3,072 tokens are in the demo's tokenizer.
+TEST_F(ModelTest, ATokenizerOfFarFewerTokensThanTheModelHasRowsIsAWarning) {
+  std::ifstream demo(LOCKSTEP_SOURCE_DIR "/demo/config.json");
+  Json config = Json::parse(demo);
+  fs::remove(folder_.path() / "config.json");
+  const auto warnings = [&](int64_t rows) {
+    config["vocab_size"] = rows;
+    write("config.json", config.dump());
+    const auto model = Model::open({.path = folder_.path(), .random_weights = 1});
+    EXPECT_TRUE(model.ok()) << model.status();
+    return (*model)->warnings();
+  };
+  EXPECT_THAT(warnings(3413), IsEmpty());
+  EXPECT_THAT(warnings(3414),
+              ElementsAre(HasSubstr("has ids up to 3071, and the model's embedding 3414 rows: ")));
+}
+
 TEST_F(ModelTest, ATagOfTheTemplateThatIsNoTokenIsAWarning) {
   const std::string turns = "{% for m in messages %}{{ m.content }}{% endfor %}";
   write("chat_template.jinja", "<|end|>" + turns);
