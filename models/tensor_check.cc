@@ -56,13 +56,31 @@ std::tuple<int64_t, int64_t, int64_t> likeness(std::string_view wanted, std::str
   return {front + back, back, -std::abs(std::ssize(wanted) - std::ssize(found))};
 }
 
-std::string nearest_tensor(const Checkpoint& checkpoint, const std::string& wanted) {
-  const auto& all = checkpoint.tensors();
-  if (all.empty()) return "it has none at all";
-  const TensorInfo& found = *std::ranges::max_element(
-      all, {}, [&](const TensorInfo& tensor) { return likeness(wanted, tensor.name); });
-  return fmt::format("nearest to the first is {} {}", printable(found.name),
-                     shape_text(found.shape));
+// One that nothing reads: a tensor that is read is no other spelling.
+std::string nearest_tensor(const Checkpoint& checkpoint, const std::set<std::string_view>& read,
+                           const std::string& wanted) {
+  if (checkpoint.tensors().empty()) return "it has none at all; ";
+  const TensorInfo* nearest = nullptr;
+  auto most = std::tuple<int64_t, int64_t, int64_t>(0, 0, 0);  // Something must be the same.
+  for (const TensorInfo& tensor : checkpoint.tensors()) {
+    const auto now = likeness(wanted, tensor.name);
+    if (now <= most || read.contains(tensor.name)) continue;
+    most = now;
+    nearest = &tensor;
+  }
+  if (nearest == nullptr) return "";
+  return fmt::format("nearest to the first is {} {}; ", printable(nearest->name),
+                     shape_text(nearest->shape));
+}
+
+// A head that alone is missing is most often the embedding. A tied one is never missing.
+std::string_view probable_cause(const Graph& graph, const std::vector<std::string>& missing) {
+  const auto head = std::ranges::find(graph.parameters(), program::HEAD_WEIGHT, &Parameter::role);
+  const bool is_head = missing.size() == 1 && head != graph.parameters().end() &&
+                       head->pieces.front().source() == missing.front();
+  return is_head
+             ? "if the head is the embedding, config.json must say \"tie_word_embeddings\": true"
+             : "does its config.json belong to these weights?";
 }
 
 // The place of a tensor: "model.layers.3." of all in that layer, else what is before the last dot.
@@ -141,11 +159,11 @@ absl::Status check_tensors(const Checkpoint& checkpoint, const Graph& graph) {
     }
   }
   if (!missing.empty()) {
-    return failed_precondition(
-        "{} of {} tensors are missing from the checkpoint {}: {}; {}; does its config.json belong "
-        "to these weights?",
-        missing.size(), wanted.size(), checkpoint.folder().string(), first_names(missing),
-        nearest_tensor(checkpoint, missing.front()));
+    return failed_precondition("{} of {} tensors {} missing from the checkpoint {}: {}; {}{}",
+                               missing.size(), wanted.size(), missing.size() == 1 ? "is" : "are",
+                               checkpoint.folder().string(), first_names(missing),
+                               nearest_tensor(checkpoint, wanted, missing.front()),
+                               probable_cause(graph, missing));
   }
   for (const Parameter& parameter : graph.parameters()) {
     for (const program::Piece& piece : parameter.pieces) {

@@ -69,6 +69,30 @@ TEST_F(TensorCheckTest, TheNearestNameIsNotThatOfATowerThatBeginsAlike) {
               HasSubstr("is language_model.model.embed_tokens.weight [64, 32]; does"));
 }
 
+TEST_F(TensorCheckTest, TheNearestNameIsOneThatNothingReads) {
+  const std::string layer = "model.layers.0.";
+  const std::string k = layer + "self_attn.k_proj.weight";
+  naive::Tensors other = tensors_;
+  other[layer + "attention.key.weight"] = other[k];
+  other.erase(k);
+  EXPECT_THAT(message_of(check(other)),
+              HasSubstr(": " + k + "; nearest to the first is " + layer +
+                        "attention.key.weight [16, 32]; does its config.json"));
+  other.erase(layer + "attention.key.weight");
+  EXPECT_THAT(message_of(check(other)), HasSubstr(": " + k + "; does its config.json"));
+}
+
+TEST_F(TensorCheckTest, AHeadThatAloneIsMissingMayBeTheEmbedding) {
+  naive::Tensors other = tensors_;
+  other.erase("lm_head.weight");
+  EXPECT_THAT(message_of(check(other)),
+              testing::EndsWith(": lm_head.weight; if the head is the embedding, config.json must "
+                                "say \"tie_word_embeddings\": true"));
+  other.erase("model.norm.weight");
+  EXPECT_THAT(message_of(check(other)),
+              testing::EndsWith("; does its config.json belong to these weights?"));
+}
+
 TEST_F(TensorCheckTest, AnotherShapeIsNamedOnBothSides) {
   naive::Tensors other = tensors_;
   other["model.norm.weight"].shape = {2, 16};
