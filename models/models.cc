@@ -80,12 +80,12 @@ Architectures architectures() {
 }
 
 absl::StatusOr<const Architecture*> find_architecture(const Json& json) {
-  const Json found =
-      json.is_object() && json.contains("architectures") ? json["architectures"] : Json();
+  const bool given = json.is_object() && json.contains("architectures");
+  const Json found = given ? json["architectures"] : Json();
   if (!found.is_array() || found.size() != 1 || !found[0].is_string()) {
     return invalid_argument(
         "architectures: wanted a list of one name (docs/models.md has them), found {}",
-        describe(found));
+        given ? describe(found) : "nothing");
   }
   const std::string name = found[0].get<std::string>();
   for (const Architecture& known : architectures()) {

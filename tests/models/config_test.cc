@@ -87,7 +87,7 @@ constexpr Wrong kWrong[] = {
     {"UnknownKeyThatIsTrue", R"({"use_parallel_residual": true})", "use_parallel_residual"},
     {"WindowInAFamilyWithout", R"({"sliding_window": 16})", "--ignore-config sliding_window"},
     {"NoArchitecture", R"({"architectures": null})",
-     "architectures: wanted a list of one name (docs/models.md"},
+     "architectures: wanted a list of one name (docs/models.md has them), found nothing"},
     {"TwoArchitectures", R"({"architectures": ["LlamaForCausalLM", "X"]})", "architectures"},
     {"AnotherArchitecture", R"({"architectures": ["FnordForCausalLM"]})",
      "architectures: \"FnordForCausalLM\" is not supported; the nearest names that are: "},
