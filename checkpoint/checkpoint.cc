@@ -187,7 +187,15 @@ absl::Status Checkpoint::open_shards(const fs::path& index_path, const SignOfLif
   ASSIGN_OR_RETURN(const WeightMap shards, read_index(index_path, alive));
   std::set<std::string> names;
   for (const auto& [tensor, shard] : shards) names.insert(shard);
-  for (const std::string& name : names) RETURN_IF_ERROR(add_file(folder_ / name, alive));
+  for (const std::string& name : names) {
+    const fs::path path = folder_ / name;
+    std::error_code ignored;  // add_file() reports a path that cannot be examined.
+    if (fs::status(path, ignored).type() == fs::file_type::not_found) {
+      return failed_precondition("{}: wanted this file, which {} names, found none; fetch it again",
+                                 path.string(), kIndexName);
+    }
+    RETURN_IF_ERROR(add_file(path, alive));
+  }
 
   std::set<std::pair<std::string_view, std::string_view>> stored;         // Shard and tensor.
   const std::vector<std::string> file_names(names.begin(), names.end());  // As in files_.

@@ -221,8 +221,8 @@ absl::StatusOr<std::vector<TensorInfo>> read_safetensors_header(const File& file
                                                                 const SignOfLife& alive) {
   const std::string what = file.path().string();
   if (file.bytes() < kLengthBytes) {
-    return failed_precondition("{}: wanted a safetensors file, found only {} bytes", what,
-                               file.bytes());
+    return failed_precondition("{}: wanted a safetensors file, found only {} bytes; fetch it again",
+                               what, file.bytes());
   }
   uint64_t length = 0;
   RETURN_IF_ERROR(file.read_at(0, kLengthBytes, &length));

@@ -116,8 +116,10 @@ TEST_F(IndexTest, AgreesWithTheShards) {
               HasSubstr("s1.safetensors: wanted the tensor \"b\""));
   EXPECT_THAT(problem_of(R"({"weight_map":{"b":"s1.safetensors","a":"s2.safetensors"}})"),
               HasSubstr("wanted the tensor"));
-  EXPECT_THAT(problem_of(R"({"weight_map":{"a":"s3.safetensors"}})"),
-              HasSubstr("s3.safetensors: cannot be opened"));
+  EXPECT_THAT(
+      problem_of(R"({"weight_map":{"a":"s3.safetensors"}})"),
+      HasSubstr("s3.safetensors: wanted this file, which model.safetensors.index.json names, "
+                "found none; fetch it again"));
 }
 
 TEST_F(IndexTest, ATensorInTwoShardsIsRefused) {

@@ -2,6 +2,7 @@
 // Each check of a safetensors header, by the file that would pass without it.
 #include "checkpoint/safetensors.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -84,7 +85,8 @@ TEST(SafetensorsTest, MetadataPaddingAndUnknownKeysAreFine) {
 TEST(SafetensorsTest, AFileBelowEightBytesIsRefused) {
   for (size_t size = 0; size < 8; ++size) {
     EXPECT_THAT(message_of(read_bytes(std::string(size, '\0')).status()),
-                HasSubstr("wanted a safetensors file, found only " + std::to_string(size)));
+                HasSubstr(fmt::format(
+                    "wanted a safetensors file, found only {} bytes; fetch it again", size)));
   }
 }
 
