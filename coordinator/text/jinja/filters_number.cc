@@ -99,6 +99,7 @@ Result int_filter(Call& call) {
   ASSIGN_OR_RETURN(const int64_t base, call.integer_or(1, 10));
   if (call.self.is_undefined()) return undefined_error(call.self);
   if (call.self.is_integer()) return call.self.integer();
+  if (call.self.is<Unsigned>()) return call.self;
   if (call.self.is<double>()) {
     if (std::isinf(call.self.number())) {
       return invalid_argument("cannot convert float infinity to integer");
@@ -116,6 +117,7 @@ Result int_filter(Call& call) {
 Result float_filter(Call& call) {
   if (call.self.is_undefined()) return undefined_error(call.self);
   if (call.self.is_number()) return call.self.number();
+  if (const auto* wide = call.self.get_if<Unsigned>()) return static_cast<double>(*wide);
   const Value fallback = call.has(0) ? call[0] : Value(0.0);
   const Text* text = call.self.text();
   if (text == nullptr) return fallback;

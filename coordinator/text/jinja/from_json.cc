@@ -18,8 +18,7 @@ Result convert(Runtime& runtime, const OrderedJson& json, std::string_view key,
       return json.get<int64_t>();
     case OrderedJson::value_t::number_unsigned:
       if (json.get<uint64_t>() > uint64_t{INT64_MAX}) {
-        return invalid_argument("{}: integers of more than 64 bits are not supported",
-                                json.get<uint64_t>());
+        return Unsigned{json.get<uint64_t>()};
       }
       return json.get<int64_t>();
     case OrderedJson::value_t::number_float:

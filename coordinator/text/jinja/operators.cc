@@ -264,7 +264,8 @@ bool equal(Budget* budget, const Value& a, const Value& b) {
     return pointer != nullptr && other != nullptr && *pointer == *other;
   };
   return same(a.get_if<Namespace*>()) || same(a.get_if<Cycler*>()) ||
-         same(a.get_if<const Macro*>()) || same(a.get_if<Loop*>()) || same(a.get_if<FunctionRef>());
+         same(a.get_if<const Macro*>()) || same(a.get_if<Loop*>()) ||
+         same(a.get_if<FunctionRef>()) || same(a.get_if<Unsigned>());
 }
 
 absl::StatusOr<bool> less(Budget* budget, const Value& a, const Value& b) {

@@ -52,6 +52,8 @@ class Repr {
     if (value.is_none()) return "None";
     if (value.is<bool>()) return value.integer() != 0 ? "True" : "False";
     if (value.is<int64_t>()) return std::to_string(value.integer());
+    if (const auto* wide = value.get_if<Unsigned>())
+      return std::to_string(static_cast<uint64_t>(*wide));
     if (value.is<double>()) return show_float(value.number());
     if (const auto* macro = value.get_if<const Macro*>()) {
       const std::string& name = (*macro)->syntax->name;

@@ -41,6 +41,8 @@ class JsonWriter {
     if (value.is_none()) return "null";
     if (value.is<bool>()) return value.integer() != 0 ? "true" : "false";
     if (value.is<int64_t>()) return std::to_string(value.integer());
+    if (const auto* wide = value.get_if<Unsigned>())
+      return std::to_string(static_cast<uint64_t>(*wide));
     if (!value.is<double>()) return std::nullopt;
     if (std::isnan(value.number())) return "NaN";
     if (std::isinf(value.number())) return value.number() > 0 ? "Infinity" : "-Infinity";

@@ -13,9 +13,9 @@ Result is_none(Call& call) { return call.self.is_none(); }
 Result is_boolean(Call& call) { return call.self.is<bool>(); }
 Result is_true(Call& call) { return call.self.is<bool>() && truth(call.self); }
 Result is_false(Call& call) { return call.self.is<bool>() && !truth(call.self); }
-Result is_integer(Call& call) { return call.self.is<int64_t>(); }
+Result is_integer(Call& call) { return call.self.is<int64_t>() || call.self.is<Unsigned>(); }
 Result is_float(Call& call) { return call.self.is<double>(); }
-Result is_number(Call& call) { return call.self.is_number(); }
+Result is_number(Call& call) { return call.self.is_number() || call.self.is<Unsigned>(); }
 Result is_string(Call& call) { return call.self.text() != nullptr; }
 Result is_mapping(Call& call) { return call.self.dict() != nullptr; }
 Result is_escaped(Call&) { return false; }

@@ -82,6 +82,7 @@ std::string_view type_name(const Value& value) {
   if (value.is_none()) return "NoneType";
   if (value.is<bool>()) return "bool";
   if (value.is<int64_t>()) return "int";
+  if (value.is<Unsigned>()) return "int of 64 bits without a sign";
   if (value.is<double>()) return "float";
   if (value.is<TextRef>()) return "str";
   if (value.is<DictRef>()) return "dict";

@@ -27,6 +27,7 @@ struct Cycler;
 struct Macro;
 class Loop;
 struct None {};
+enum class Unsigned : uint64_t {};  // JSON's, above INT64_MAX: shown, equal to itself, no operand.
 
 // What a name or an attribute that does not exist gives: printed as nothing, an error in use.
 struct Undefined {
@@ -39,8 +40,8 @@ using DictRef = std::shared_ptr<const Dict>;
 using FunctionRef = std::shared_ptr<const Function>;
 
 class Value {
-  using Data = std::variant<Undefined, None, bool, int64_t, double, TextRef, SequenceRef, DictRef,
-                            FunctionRef, Namespace*, Cycler*, const Macro*, Loop*>;
+  using Data = std::variant<Undefined, None, bool, int64_t, Unsigned, double, TextRef, SequenceRef,
+                            DictRef, FunctionRef, Namespace*, Cycler*, const Macro*, Loop*>;
 
  public:
   Value() = default;  // Undefined, without a message.
@@ -121,8 +122,7 @@ struct KeyEqual {
   bool operator()(const Value& a, const Value& b) const;
   bool operator()(const Value& a, std::string_view b) const;
 };
-// Whether the value may be a key, as in Python; of tuples only short ones without others in them.
-// Pays for the look-up that follows.
+// Whether it may be a key, as in Python; of tuples short, flat ones. Pays for the look-up.
 bool is_hashable(Budget* budget, const Value& key);
 
 // Keys in the order in which they were added.

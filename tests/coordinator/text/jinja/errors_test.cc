@@ -41,10 +41,21 @@ TEST(TemplateErrorTest, RefusesIntegersOfMoreThan64Bits) {
   EXPECT_NE(render("{{ 9223372036854775807 + 1 }}").find("64 bits"), std::string::npos);
   EXPECT_NE(render("{{ 2 ** 64 }}").find("64 bits"), std::string::npos);
   EXPECT_NE(render("{{ 9223372036854775808 }}").find("64 bits"), std::string::npos);
-  EXPECT_NE(render("{{ x }}", {{"x", 9223372036854775808u}}).find("64 bits"), std::string::npos);
+  EXPECT_NE(render("{{ x + 1 }}", {{"x", 9223372036854775808u}}).find("64 bits"),
+            std::string::npos);
   EXPECT_EQ(
       render("{{ -9223372036854775807 - 1 }} {{ (-9223372036854775807 - 1) // -1 }}").substr(0, 6),
       "error:");
+}
+
+TEST(TemplateErrorTest, ShowsIntegersOfJsonThatNeedAll64Bits) {
+  const OrderedJson variables = {{"x", {{"maximum", UINT64_MAX}}}};
+  EXPECT_EQ(render("{{ x|tojson }} {{ x.maximum }} {{ x.maximum is number }} "
+                   "{{ x.maximum == x.maximum }} {{ x.maximum == 1 }} {{ 1 if x.maximum }} "
+                   "{{ x.maximum|int }} {{ x.maximum|float }}",
+                   variables),
+            R"({"maximum": 18446744073709551615} 18446744073709551615 True True False 1 )"
+            "18446744073709551615 1.8446744073709552e+19");
 }
 
 TEST(TemplateErrorTest, RefusesTextsThatAreNotUtf8) {
