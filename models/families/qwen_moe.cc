@@ -2,6 +2,7 @@
 // Qwen2-MoE and Qwen3-MoE: the attention of Qwen2 and Qwen3; some layers may have a dense MLP;
 // Qwen2 has a shared expert beside the chosen ones. In Qwen3-VL the experts are in stacks, inputs
 // first as published, outputs first as transformers 5 saves them.
+#include "base/status.h"
 #include "models/expert_blocks.h"
 #include "models/families/families.h"
 
@@ -19,6 +20,16 @@ Value stacked_mlp_experts(Graph& g, const Config& c, Value x, int layer) {
 
 void build_qwen3_vl_moe(Graph& g, const Config& c) {
   build_layers(g, c, {.mlp = stacked_mlp_experts});
+}
+
+// Without layer_types, transformers 4 has the window in every layer, transformers 5 in every second
+// one below max_window_layers.
+absl::Status check_qwen2(const Json& json) {
+  if (json.value("use_sliding_window", Json()) != true) return absl::OkStatus();
+  if (!json.value("layer_types", Json()).is_null()) return absl::OkStatus();
+  return invalid_argument(
+      "use_sliding_window: releases of transformers differ in which layers have the window: wanted "
+      "layer_types, which says it, found nothing");
 }
 
 bool is_qwen3_vl(const Json& json) {
@@ -48,7 +59,6 @@ constexpr Architecture kRows[] = {
      {.qkv_bias = true,
       .window = WindowRule::kByLayer,
       .default_window = 4096,
-      .max_window_layers = 28,
       .keys = {"use_qkv_bias", "use_sliding_window", "sliding_window", "max_window_layers",
                "layer_types"},
       .names = {{{"qkv_bias", "use_qkv_bias"}}},
@@ -57,7 +67,8 @@ constexpr Architecture kRows[] = {
                   .chosen = 4,
                   .size = 1408,
                   .shared_size = 5632,
-                  .by_layer = true}}},
+                  .by_layer = true},
+      .check = check_qwen2}},
     {"Qwen3MoeForCausalLM", build_qwen3_vl_moe,
      qwen3_moe(WindowRule::kNone,
                {.count_key = "num_experts",

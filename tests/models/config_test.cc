@@ -296,6 +296,10 @@ TEST(ConfigTest, WindowsFollowTheFamily) {
       ["sliding_attention", "full_attention", "sliding_attention", "full_attention"]})")
                 .windows,
             (Windows{32, 0, 32, 0}));
+  const absl::StatusOr<ModelDescription> unsaid =
+      folder.describe(R"({"architectures": ["Qwen2MoeForCausalLM"], "use_sliding_window": true})");
+  EXPECT_NE(message_of(unsaid.status()).find("use_sliding_window: releases of transformers differ"),
+            std::string::npos);
   const std::string moe = R"({"architectures": ["Qwen3MoeForCausalLM"], "sliding_window": 32, )";
   EXPECT_EQ(folder.config(moe + R"("use_sliding_window": true, "max_window_layers": 3})").windows,
             Windows(4, 32));
