@@ -7,9 +7,8 @@
 #include <utility>
 
 namespace lockstep {
-namespace {
 
-size_t distance(std::string_view a, std::string_view b) {
+size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<size_t> row(b.size() + 1);  // From `a` so far to each beginning of `b`.
   std::iota(row.begin(), row.end(), 0);
   for (size_t i = 0; i < a.size(); ++i) {
@@ -23,15 +22,13 @@ size_t distance(std::string_view a, std::string_view b) {
   return row.back();
 }
 
-}  // namespace
-
 std::vector<std::string_view> nearest(std::string_view name, std::vector<std::string_view> names,
                                       size_t count) {
   constexpr size_t kMaxLetters = 256;  // The table has as many columns as the name has letters.
   name = name.substr(0, kMaxLetters);
   std::vector<std::pair<size_t, std::string_view>> by_distance;
   for (const std::string_view known : names) {
-    const std::pair<size_t, std::string_view> entry = {distance(known, name), known};
+    const std::pair<size_t, std::string_view> entry = {edit_distance(known, name), known};
     if (std::ranges::find(by_distance, entry) == by_distance.end()) by_distance.push_back(entry);
   }
   std::ranges::stable_sort(by_distance, {}, &std::pair<size_t, std::string_view>::first);

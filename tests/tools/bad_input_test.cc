@@ -121,13 +121,27 @@ TEST(BadInputTest, FlagsAreNamed) {
   expect_one_line({"generate", "--prompt", "a", "--logprobs", "2"}, "--logprobs: wants --json");
   expect_one_line({"generate", "--prompt", "a", "--memory-fraction", "0"}, "--memory-fraction");
   expect_one_line({"generate", "--prompt", "a", "--log-level", "off"}, "--log-level off");
-  expect_one_line({"serve", "--wrkers", "2"},
-                  "there is no flag --wrkers; did you mean --workers? (see lockstep serve --help)");
   expect_one_line({"serve", "a", "b"}, "did not expect b");
   expect_one_line({"worker", "--coordinator", "localhost:1", "--log-level", "loud"}, "loud");
   expect_one_line({"worker", "--coordinator", "localhost"}, "--coordinator localhost: want HOST");
   expect_one_line({"worker", "--coordinator", "a:1", "--rank", "-1"}, "--rank");
   expect_one_line({"worker", "--coordinator", "localhost:1"}, "LOCKSTEP_JOIN_TOKEN is not set");
+}
+
+TEST(BadInputTest, AnUnknownFlagNamesTheOneThatIsMeant) {
+  expect_one_line({"serve", "--wrkers", "2"},
+                  "there is no flag --wrkers; did you mean --workers? (see lockstep serve --help)");
+  expect_one_line({"generate", "--temp", "0"},
+                  "there is no flag --temp; did you mean --temperature? (see lockstep generate");
+  expect_one_line({"serve", "--host", "::"},
+                  "there is no flag --host; here it is --http HOST:PORT (see lockstep serve");
+  expect_one_line({"serve", "--model", "a"}, "--model; here it is the argument MODEL (see");
+  expect_one_line({"serve", "--tensor-parallel-size", "2"}, "here it is --workers N (see");
+  expect_one_line({"generate", "--max-model-len=8"}, "--max-model-len; here it is --max-context N");
+  expect_one_line({"serve", "-ngl", "99"}, "-ngl; here it is --device cuda (see");
+  expect_one_line({"generate", "-c", "8"}, "-c; here it is --max-context N (see");
+  expect_one_line({"generate", "--host", "a"}, "there is no flag --host (see");
+  expect_one_line({"generate", "--wait", "a"}, "there is no flag --wait (see");
 }
 
 TEST(BadInputTest, AShortJoinTokenIsNamed) {

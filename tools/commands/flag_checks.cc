@@ -8,13 +8,13 @@
 #include <cmath>
 #include <cstdlib>
 #include <limits>
-#include <numeric>
 #include <optional>
 #include <string_view>
 #include <vector>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
+#include "base/nearest.h"
 #include "base/status.h"
 
 namespace lockstep {
@@ -70,42 +70,72 @@ std::string to_bytes(std::string& text) {
   return fmt::format("wanted a size, e.g. 512MiB or 2GiB, found {}", printable(text));
 }
 
-// How many letters one has to add, drop or change to make `b` of `a`.
-size_t distance(std::string_view a, std::string_view b) {
-  std::vector<size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), size_t{0});
-  for (size_t i = 1; i <= a.size(); ++i) {
-    size_t diagonal = std::exchange(row[0], i);
-    for (size_t j = 1; j <= b.size(); ++j) {
-      const size_t changed = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
-      diagonal = row[j];
-      row[j] = std::min({row[j] + 1, row[j - 1] + 1, changed});
-    }
-  }
-  return row.back();
+// A flag of other servers for something that is here, too.
+struct ForeignFlag {
+  std::string_view theirs;
+  std::string_view ours;  // A flag, with an example of its value; or MODEL.
+};
+constexpr ForeignFlag kForeignFlags[] = {
+    {"--host", "--http HOST:PORT"},
+    {"--port", "--http HOST:PORT"},
+    {"--model", "MODEL"},
+    {"-m", "MODEL"},
+    {"--tensor-parallel-size", "--workers N"},
+    {"--tp-size", "--workers N"},
+    {"--tp", "--workers N"},
+    {"-tp", "--workers N"},
+    {"--max-model-len", "--max-context N"},
+    {"--context-length", "--max-context N"},
+    {"--ctx-size", "--max-context N"},
+    {"-c", "--max-context N"},
+    {"--n-gpu-layers", "--device cuda"},
+    {"-ngl", "--device cuda"},
+    {"--gpu-memory-utilization", "--memory-fraction F"},
+    {"--mem-fraction-static", "--memory-fraction F"},
+    {"--max-num-seqs", "--max-running N"},
+    {"--api-key", "--api-keys FILE"},
+    {"--n-predict", "--max-tokens N"},
+    {"-n", "--max-tokens N"},
+    {"-t", "--threads N"},
+    {"-p", "--prompt TEXT"},
+};
+
+// Our name of another server's flag; "": it is none, or the command has no such flag.
+std::string ours(std::string_view written, const CLI::App& command) {
+  const auto known = std::ranges::find(kForeignFlags, written, &ForeignFlag::theirs);
+  if (known == std::end(kForeignFlags)) return "";
+  const std::string name(known->ours.substr(0, known->ours.find(' ')));
+  if (command.get_option_no_throw(name) == nullptr) return "";
+  return name == known->ours ? fmt::format("the argument {}", name) : std::string(known->ours);
 }
 
-// The flag of the command that is most like what was written; "": none is near.
-std::string nearest(const std::string& written, const CLI::App& command) {
-  std::string best;
-  size_t least = std::max<size_t>(written.size() / 3, 1) + 1;
+// The shortest flag of the command that begins so, else the one that a few letters make of what was
+// written; "": none is near.
+std::string nearest_flag(std::string_view written, const CLI::App& command) {
+  constexpr size_t kMinWritten = 4;  // With both dashes.
+  std::string begun, best;
+  if (written.size() < kMinWritten) return "";
+  size_t least = std::clamp<size_t>((written.size() - 2) / 3, 1, 3) + 1;
   for (const CLI::Option* option : command.get_options()) {
     if (option->get_lnames().empty()) continue;
     const std::string name = "--" + option->get_lnames()[0];
-    if (const size_t letters = distance(written, name); letters < least) {
+    if (name.starts_with(written) && (begun.empty() || name.size() < begun.size())) begun = name;
+    if (const size_t letters = edit_distance(written, name); letters < least) {
       least = letters;
       best = name;
     }
   }
-  return best;
+  return begun.empty() ? best : begun;
 }
 
 std::string unknown_text(const std::string& written, const CLI::App& command) {
   if (!written.starts_with("-")) return "did not expect " + printable(written);
   const std::string flag = written.substr(0, written.find('='));
-  const std::string near = nearest(flag, command);
+  const std::string here = ours(flag, command), near = nearest_flag(flag, command);
   return fmt::format("there is no flag {}{}", printable(flag),
-                     near.empty() ? "" : "; did you mean " + near + "?");
+                     !here.empty()   ? "; here it is " + here
+                     : !near.empty() ? "; did you mean " + near + "?"
+                                     : "");
 }
 
 // Of CLI11's "Could not convert: --workers = 99999999999".
