@@ -238,10 +238,10 @@ absl::StatusOr<Sampled> sample_from_logits(const SamplingParams& params,
                                            const std::vector<float>& logits) {
   const std::optional<ScoredToken> winner = decide_from_logits(params, output, logits, ranks);
   if (!winner.has_value()) {
-    return absl::InternalError(
-        fmt::format("position {}: no token can be drawn: want a logit that is a number, found only "
-                    "NaN, -inf or masked ones; is the checkpoint damaged?",
-                    output.position()));
+    return absl::DataLossError(fmt::format(
+        "position {}: no token can be drawn: must have a logit that is a number, found only "
+        "NaN, -inf or masked ones; do the weights have NaN or inf? fetch the checkpoint again",
+        output.position()));
   }
   return Sampled{.id = winner->id, .logprobs = logprobs_of(*winner, output, logprobs, ranks)};
 }

@@ -59,7 +59,7 @@ using RankCandidates = std::vector<const cluster::Candidates*>;
 // included. Nothing where the candidates don't settle the draw: then the row's raw logits decide.
 std::optional<Sampled> sample(const SamplingParams& params, const cluster::Output& output,
                               int32_t logprobs, const RankCandidates& ranks);
-// The same draw, from the row's raw logits over the whole vocabulary. kInternal: no token can be
+// The same draw, from the row's raw logits over the whole vocabulary. kDataLoss: no token can be
 // drawn, for every logit is NaN, -inf or masked.
 absl::StatusOr<Sampled> sample_from_logits(const SamplingParams& params,
                                            const cluster::Output& output, int32_t logprobs,

@@ -286,7 +286,7 @@ TEST(EngineFaultsTest, ARowOfNanEndsItsRequestAlone) {
   const std::shared_ptr<Stream> good = *engine.submit(request_of(2, 3, 50));
   const std::shared_ptr<Stream> stream = *engine.submit(bad);
   finish(*stream);
-  EXPECT_EQ(stream->status().code(), absl::StatusCode::kInternal);
+  EXPECT_EQ(stream->status().code(), absl::StatusCode::kDataLoss);
   EXPECT_EQ(finish(*good)[0].tokens.size(), 50u);
   eventually([&] { return engine.stats().pages_free == 64; });
   EXPECT_EQ(cluster.groups(), 1);

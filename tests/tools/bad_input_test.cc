@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Bad input: one line on stderr that names the thing, exit code 2, never an abort.
+#include <algorithm>
 #include <cstring>
 #include <filesystem>
 #include <functional>
@@ -58,6 +59,16 @@ class SpoiledModel {
  private:
   TemporaryFolder folder_;
 };
+
+TEST(BadInputTest, WeightsThatAreNoNumbersAreBadInput) {
+  const SpoiledModel model;
+  std::string file = model.read("model.safetensors");
+  uint64_t length = 0;
+  std::memcpy(&length, file.data(), 8);
+  std::fill(file.begin() + 8 + static_cast<int64_t>(length), file.end(), '\xff');
+  model.write("model.safetensors", file);
+  model.expect_refused("do the weights have NaN or inf? fetch the checkpoint again");
+}
 
 TEST(BadInputTest, FlagsAreNamed) {
   expect_one_line({"generate", "--prompt", "a", "--workers", "0"}, "--workers 0");

@@ -353,6 +353,7 @@ int exit_code_of(const absl::Status& status) {
     case absl::StatusCode::kNotFound:
     case absl::StatusCode::kPermissionDenied:
     case absl::StatusCode::kOutOfRange:
+    case absl::StatusCode::kDataLoss:
       return 2;
     case absl::StatusCode::kCancelled:
       return 130;

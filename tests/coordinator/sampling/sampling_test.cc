@@ -325,7 +325,7 @@ TEST(SamplingTest, ARowWithoutAnyNumberIsAnErrorThatNamesThePosition) {
   trial.logits.assign(100, kNan);
   trial.point.position = 41;
   const absl::Status status = draw(trial, question(trial), 2).status();
-  EXPECT_EQ(status.code(), absl::StatusCode::kInternal);
+  EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
   EXPECT_THAT(std::string(status.message()), testing::HasSubstr("position 41"));
 }
 
