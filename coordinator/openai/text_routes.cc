@@ -38,6 +38,12 @@ absl::StatusOr<std::vector<int32_t>> tokens_of(const ApiRequest& request, const 
 }
 
 absl::StatusOr<OrderedJson> tokenize(const ApiContext& context, const ApiRequest& request) {
+  const v1::GenerateRequest& prompt = request.prompts[0];
+  const bool has_prompt =
+      request.prompts.size() > 1 || prompt.has_prompt() || prompt.has_prompt_ids();
+  if (has_prompt && request.shared.chat().messages_size() > 0) {
+    return refusal("messages", "must be left out beside a prompt");
+  }
   ASSIGN_OR_RETURN(const std::vector<int32_t> tokens, tokens_of(request, *context.served.model));
   OrderedJson texts;
   for (size_t i = 0; request.return_token_strs && i < tokens.size(); ++i) {

@@ -27,6 +27,9 @@ TEST(TextRoutesTest, TokenizeAndDetokenizeHaveVllmsShapes) {
   EXPECT_EQ(server.post_json("/detokenize", {{"tokens", plain["tokens"]}})["prompt"],
             "<|story|>Once upon a time");
   expect_error(server.post("/tokenize", "{}"), 400, "prompt", nullptr, "must be a string");
+  const OrderedJson both = {{"prompt", "Once"}, {"messages", kTalk["messages"]}};
+  expect_error(server.post("/tokenize", both.dump()), 400, "messages", nullptr,
+               "must be left out beside a prompt");
   for (const char* id : {"-1", "3072"}) {
     expect_error(server.post("/detokenize", fmt::format("{{\"tokens\": [1, {}]}}", id)), 400,
                  "tokens", nullptr, std::string("want token ids of 0 to 3071, found ") + id);
