@@ -3,9 +3,11 @@
 
 #include <grpc/grpc.h>
 #include <grpc/grpc_security.h>
+#include <grpcpp/ext/health_check_service_server_builder_option.h>
 #include <grpcpp/security/server_credentials.h>
 
 #include <utility>
+#include <vector>
 
 #include "base/address.h"
 #include "base/check.h"
@@ -72,6 +74,14 @@ absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> credentials_of(
   return std::make_shared<TlsCredentials>(std::move(loaded), /*mutual=*/!files.ca.empty());
 }
 
+class NoPlugins final : public grpc::ServerBuilderOption {
+ public:
+  void UpdateArguments(grpc::ChannelArguments* /*arguments*/) override {}
+  void UpdatePlugins(std::vector<std::unique_ptr<grpc::ServerBuilderPlugin>>* plugins) override {
+    plugins->clear();
+  }
+};
+
 }  // namespace
 
 void set_limits(grpc::ServerBuilder& builder, const ConnectionLimits& limits) {
@@ -85,6 +95,11 @@ void set_limits(grpc::ServerBuilder& builder, const ConnectionLimits& limits) {
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);  // Ours, to a quiet peer.
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS,
                              limits.min_ping_interval_ms);
+}
+
+void serve_nothing_else(grpc::ServerBuilder& builder) {
+  builder.SetOption(std::make_unique<NoPlugins>());
+  builder.SetOption(std::make_unique<grpc::HealthCheckServiceServerBuilderOption>(nullptr));
 }
 
 absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::start(grpc::ServerBuilder& builder,

@@ -26,6 +26,10 @@ struct ConnectionLimits {
 };
 void set_limits(grpc::ServerBuilder& builder, const ConnectionLimits& limits);
 
+// Without the services that gRPC adds to every server of a process once one of them has asked for
+// them: reflection and health.
+void serve_nothing_else(grpc::ServerBuilder& builder);
+
 class GrpcServer {
  public:
   // Binds `address` (as Listener::bind), then starts what the builder describes, by TLS where its

@@ -4,8 +4,12 @@
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/health_check_service_interface.h>
 
+#include <utility>
+#include <vector>
+
 #include "base/status.h"
 #include "coordinator/api/limits.h"
+#include "coordinator/api/reflection_guard.h"
 #include "coordinator/api/wire.h"
 
 namespace lockstep {
@@ -30,6 +34,9 @@ absl::StatusOr<std::unique_ptr<PublicServer>> PublicServer::start(
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   grpc::ServerBuilder builder;
   set_limits(builder, kConnectionLimits);
+  std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>> guards;
+  guards.push_back(guard_reflection(served.keys));
+  builder.experimental().SetInterceptorCreators(std::move(guards));
   builder.RegisterService(&server->generation_);
   const int64_t connections =
       options.max_connections > 0 ? options.max_connections : connections_within_limit();

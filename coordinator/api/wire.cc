@@ -15,7 +15,7 @@ grpc::Status to_grpc(const absl::Status& status) {
   return {static_cast<grpc::StatusCode>(status.code()), message_of(status)};
 }
 
-absl::StatusOr<Caller> admit(const ApiKeys* keys, const grpc::CallbackServerContext& context,
+absl::StatusOr<Caller> admit(const ApiKeys* keys, const grpc::ServerContextBase& context,
                              bool counts) {
   if (keys == nullptr) return Caller{.client = address_of_grpc_peer(context.peer())};
   const auto found = context.client_metadata().find("authorization");

@@ -27,7 +27,7 @@ struct Caller {
   }
 };
 // By the metadata "authorization"; see ApiKeys::admit(). `keys` may be null.
-absl::StatusOr<Caller> admit(const ApiKeys* keys, const grpc::CallbackServerContext& context,
+absl::StatusOr<Caller> admit(const ApiKeys* keys, const grpc::ServerContextBase& context,
                              bool counts = true);
 
 // Parses and checks the limits of its fields. Empties `bytes`. kInvalidArgument, one line: the

@@ -39,6 +39,7 @@ absl::StatusOr<std::unique_ptr<ClusterServer>> ClusterServer::start(
                        .idle_ms = 30'000,
                        .min_ping_interval_ms = 2'000});
   builder.SetMaxSendMessageSize(-1);
+  serve_nothing_else(builder);
   builder.RegisterAsyncGenericService(&server->service_);
   server->queue_ = builder.AddCompletionQueue();
   ASSIGN_OR_RETURN(server->server_, GrpcServer::start(builder, options.address, max_connections(),

@@ -19,7 +19,7 @@ namespace lockstep {
 class ApiServer {
  public:
   explicit ApiServer(const EngineOptions& options = {}, int64_t pages = 64,
-                     const KeptOptions& kept_options = {})
+                     const KeptOptions& kept_options = {}, const ApiKeys* keys = nullptr)
       : kept_(kept_options) {
     auto model = Model::open({});
     EXPECT_TRUE(model.ok()) << model.status();
@@ -32,9 +32,9 @@ class ApiServer {
     cluster_ = std::make_unique<FakeCluster>(fake);
     engine_ = std::make_unique<Engine>(cluster_.get(), model_->tokenizer(), options);
     EXPECT_TRUE(engine_->wait_ready().ok());
-    auto server =
-        PublicServer::start({.model = model_.get(), .engine = engine_.get(), .kept = &kept_},
-                            &pool_, {.address = "127.0.0.1:0"});
+    auto server = PublicServer::start(
+        {.model = model_.get(), .engine = engine_.get(), .keys = keys, .kept = &kept_}, &pool_,
+        {.address = "127.0.0.1:0"});
     EXPECT_TRUE(server.ok()) << server.status();
     server_ = *std::move(server);
     channel_ = new_channel();
@@ -68,10 +68,12 @@ class ApiServer {
     std::string bytes;  // Of all messages, one after the other.
   };
   // Sends bytes as the method's message, whether they are one or not.
-  Answer call(const std::string& path, const std::string& bytes) const {
+  Answer call(const std::string& path, const std::string& bytes,
+              const std::string& authorization = "") const {
     grpc::GenericStub stub(channel_);
     grpc::CompletionQueue queue;
     grpc::ClientContext context;
+    if (!authorization.empty()) context.AddMetadata("authorization", authorization);
     const auto call = stub.PrepareCall(&context, path, &queue);
     call->StartCall(nullptr);
     next(&queue);

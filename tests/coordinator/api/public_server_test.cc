@@ -4,15 +4,19 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <random>
 #include <thread>
 
 #include "tests/coordinator/api/api_server.h"
+#include "tests/support/temp_folder.h"
 
 namespace lockstep {
 namespace {
 
 const std::string kGeneration = "/lockstep.v1.Generation/";
+const std::string kReflection = "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo";
+const std::string kListServices("\x3a\x00", 2);
 
 v1::GenerateRequest story(int32_t max_tokens) {
   v1::GenerateRequest request;
@@ -21,6 +25,41 @@ v1::GenerateRequest story(int32_t max_tokens) {
   request.set_ignore_eos(true);
   return request;
 }
+
+// A call that has had an answer to its first message, and goes on.
+class OpenCall {
+ public:
+  OpenCall(const std::shared_ptr<grpc::Channel>& channel, const std::string& path,
+           const std::string& bytes)
+      : stub_(channel), call_(stub_.PrepareCall(&context_, path, &queue_)) {
+    call_->StartCall(nullptr);
+    next();
+    const grpc::Slice slice(bytes);
+    call_->Write(grpc::ByteBuffer(&slice, 1), nullptr);
+    next();
+    call_->Read(&answer_, nullptr);
+    next();
+  }
+  ~OpenCall() {
+    context_.TryCancel();
+    call_->Finish(&status_, nullptr);
+    next();
+  }
+
+ private:
+  void next() {
+    void* tag = nullptr;
+    bool ok = false;
+    EXPECT_TRUE(queue_.Next(&tag, &ok));
+  }
+
+  grpc::GenericStub stub_;
+  grpc::CompletionQueue queue_;
+  grpc::ClientContext context_;
+  std::unique_ptr<grpc::GenericClientAsyncReaderWriter> call_;
+  grpc::ByteBuffer answer_;
+  grpc::Status status_;
+};
 
 TEST(PublicServerTest, MalformedMessagesAndTextThatIsNotUtf8AreInvalidArgument) {
   const ApiServer server;
@@ -66,12 +105,49 @@ TEST(PublicServerTest, HealthAndReflectionAnswerAndUnknownMethodsAreUnimplemente
   while (server.call("/grpc.health.v1.Health/Check", "").bytes != "\x08\x01") {
     std::this_thread::yield();
   }
-  const auto services = server.call(
-      "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", std::string("\x3a\x00", 2));
+  const auto services = server.call(kReflection, kListServices);
   EXPECT_NE(services.bytes.find("lockstep.v1.Generation"), std::string::npos);
   for (const char* path : {"/lockstep.v1.Generation/NoSuch", "/no.such.Service/Method"}) {
     EXPECT_EQ(server.call(path, "").status.error_code(), grpc::StatusCode::UNIMPLEMENTED) << path;
   }
+}
+
+TEST(PublicServerTest, ReflectionLooksUpNoLongNames) {
+  const ApiServer server;
+  std::string name;
+  while (name.size() < 200'000) name += "a.";
+  const std::string varint = {'\xc0', '\x9a', '\x0c'};                   // 200,000.
+  const auto answer = server.call(kReflection, "\x22" + varint + name);  // The file of a symbol.
+  EXPECT_EQ(answer.status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_NE(answer.status.error_message().find("want a request of up to 1024 bytes, found 200004"),
+            std::string::npos)
+      << answer.status.error_message();
+  EXPECT_EQ(answer.bytes, "");
+}
+
+TEST(PublicServerTest, ReflectionHas16CallsAtOnce) {
+  const ApiServer server;
+  std::vector<std::unique_ptr<OpenCall>> calls;
+  for (int i = 0; i < 16; ++i) {
+    calls.push_back(std::make_unique<OpenCall>(server.new_channel(), kReflection, kListServices));
+  }
+  EXPECT_EQ(server.call(kReflection, kListServices).status.error_code(),
+            grpc::StatusCode::RESOURCE_EXHAUSTED);
+  calls.clear();
+  while (!server.call(kReflection, kListServices).status.ok()) std::this_thread::yield();
+}
+
+TEST(PublicServerTest, ReflectionNeedsAKeyWhereCallsDo) {
+  const TempFolder folder;
+  std::ofstream(folder.path() / "keys") << "alice sk-0123456789abcdef\n";
+  const auto keys = ApiKeys::load(folder.path() / "keys");
+  ASSERT_TRUE(keys.ok()) << keys.status();
+  const ApiServer server({}, /*pages=*/64, {}, keys->get());
+  const auto answer = server.call(kReflection, kListServices);
+  EXPECT_EQ(answer.status.error_code(), grpc::StatusCode::UNAUTHENTICATED);
+  EXPECT_EQ(answer.bytes, "");
+  const auto known = server.call(kReflection, kListServices, "Bearer sk-0123456789abcdef");
+  EXPECT_NE(known.bytes.find("lockstep.v1.Generation"), std::string::npos);
 }
 
 TEST(PublicServerTest, GenerateStreamsEachTokenOnceAndTellsHowItEnded) {

@@ -4,7 +4,9 @@
 #include "coordinator/cluster/cluster_server.h"
 
 #include <gmock/gmock.h>
+#include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/generic/generic_stub.h>
+#include <grpcpp/health_check_service_interface.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
@@ -80,6 +82,9 @@ struct Join {
 class ClusterServerTest : public ::testing::Test {
  protected:
   ClusterServerTest() {
+    // The public port of the same process has both.
+    grpc::reflection::InitProtoReflectionServerBuilderPlugin();
+    grpc::EnableDefaultHealthCheckService(true);
     auto server = ClusterServer::start(
         {.address = "127.0.0.1:0", .token = "sesame", .max_message_bytes = 1 << 20}, &listener_);
     EXPECT_EQ(message_of(server.status()), "");
