@@ -151,7 +151,6 @@ void Connection::advance() {
           const Admission admission = gate(reader_.head());
           if (admission.refusal.has_value()) return refuse(*admission.refusal);
           received_.belong_to(admission.client);
-          unsent_.belong_to(admission.client);
           account();
           if (mode_ != Mode::kReading) return;
         }
@@ -169,7 +168,8 @@ void Connection::advance() {
 }
 
 // An answer is held until the client has taken all of it.
-bool Connection::has_room_for(size_t answer_bytes) {
+bool Connection::has_room_for(size_t answer_bytes, const Request& request) {
+  if (const Gate& gate = thread_->server().gate) unsent_.belong_to(gate(request).client);
   const HeldBytes::Sums held = unsent_.hold(static_cast<int64_t>(answer_bytes));
   const int64_t most = limits_.all_answer_bytes;
   if (held.of_all <= most && held.of_client <= most / 2) return true;
@@ -197,6 +197,7 @@ void Connection::hand_over() {
   is_head_ = request.method == "HEAD";
   is_http_1_1_ = reader_.is_http_1_1();
   close_after_ = !reader_.keeps_alive();
+  received_.belong_to("");  // What is read ahead: the next request's head says whose that is.
   account();
   ++thread_->server().answers;
   owes_answer_ = true;
@@ -245,7 +246,8 @@ void Connection::begin_answer(std::shared_ptr<PendingExchange> exchange, const R
 
 void Connection::respond(std::shared_ptr<PendingExchange> exchange, const Response& response) {
   if (mode_ != Mode::kAnswering) return;
-  if (response.body.size() > kSmallAnswer && !has_room_for(response.body.size())) {
+  if (response.body.size() > kSmallAnswer &&
+      !has_room_for(response.body.size(), exchange->request())) {
     return respond(std::move(exchange),
                    refusal_of({.status = 503,
                                .code = "overloaded",

@@ -58,7 +58,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void say_continue();
   void advance();
   void account();
-  bool has_room_for(size_t answer_bytes);
+  bool has_room_for(size_t answer_bytes, const Request& request);
   Response refusal_of(const Refusal& refusal) const;
   void hand_over();
   void refuse(const Refusal& refusal);

@@ -187,6 +187,34 @@ TEST(SlowClientsTest, AnswersThatWaitToBeReadAreBoundedTogether) {
   EXPECT_EQ(HttpClient(server.address()).post("/echo", body).status, 200);
 }
 
+// Requests that come whole, on one connection after another's: each answer counts for its own.
+TEST(SlowClientsTest, OneClientMayHaveHalfOfTheAnswersThatAreNotRead) {
+  const Gate gate = [](const Request& head) -> Admission {
+    return {.refusal = std::nullopt, .client = std::string(head.header("Client"))};
+  };
+  ScriptedServer server(ServerOptions{.threads = 1,
+                                      .max_connections = 50,
+                                      .limits = {.all_answer_bytes = 40'000'000},
+                                      .gate = gate});
+  const auto ask = [&](HttpClient& client, const std::string& name) {
+    client.send(http_request("GET", "/held", "Client: " + name + "\r\n"));
+    server.take_held()->respond({.body = std::string(9'000'000, 'a')});
+  };
+  std::vector<std::unique_ptr<HttpClient>> clients;
+  const auto begin = [&](const std::string& name) {
+    clients.push_back(std::make_unique<HttpClient>(server.address()));
+    clients.back()->send(http_request("POST", "/echo", "Client: carol\r\n", "a"));
+    EXPECT_EQ(clients.back()->read().status, 200);
+    ask(*clients.back(), name);
+  };
+  for (int i = 0; i < 2; ++i) begin("bob");
+  HttpClient third(server.address());
+  ask(third, "bob");
+  EXPECT_EQ(third.read().status, 503);
+  begin("alice");
+  for (const auto& client : clients) EXPECT_EQ(client->read().body.size(), 9'000'000u);
+}
+
 TEST(SlowClientsTest, BodiesAreBoundedTogether) {
   ScriptedServer server({.all_body_bytes = 1 << 20});
   std::vector<HttpClient> clients;
