@@ -180,7 +180,7 @@ void Listener::stop() {
   }
 }
 
-void Listener::start(std::function<void(int)> hand_over, std::function<int64_t()> count_open) {
+void Listener::start(std::function<void(int)> hand_over, CountOpen count_open) {
   LOCKSTEP_CHECK(!thread_.joinable());
   hand_over_ = std::move(hand_over);
   count_open_ = std::move(count_open);
@@ -218,13 +218,17 @@ void Listener::take(int connection) {
   if (address_.starts_with(kAbstractPrefix) && is_another_users(connection)) {
     return refuse(connection);
   }
+  std::string peer = peer_address(connection);
   {
     const MutexLock lock(&mutex_);
-    if (is_full() && !close_oldest()) return refuse_above_bound(connection);
+    const std::string network = network_of(peer);
+    const OpenConnections open = count(network);
+    if (is_full(open) && !close_oldest()) return refuse_above_bound(connection, open);
     if (count_open_ == nullptr) {
-      std::string peer = peer_address(connection);
       const bool kept = peer.empty();
+      if (const auto old = open_.find(connection); old != open_.end()) forget(old);
       open_[connection] = {inode_of(connection), ++accepted_, std::move(peer), kept};
+      ++networks_[network];
     }
   }
   const int yes = 1;
@@ -232,11 +236,12 @@ void Listener::take(int connection) {
   hand_over_(connection);
 }
 
-void Listener::refuse_above_bound(int connection) {
+void Listener::refuse_above_bound(int connection, const OpenConnections& open) {
   refuse(connection);
   if (const int64_t count = refusals_.count(); count > 0) {
-    spdlog::warn("{}: {} connections refused: {} are open, the most that are allowed", address_,
-                 count, max_connections_);
+    spdlog::warn(
+        "{}: {} connections refused: {} are open, {} of them of one network; {} are allowed",
+        address_, count, open.all, open.of_network, max_connections_);
   }
 }
 
@@ -247,7 +252,7 @@ void Listener::keep(const std::string& peer) {
 
 // Its owner sees that it is over, and closes the descriptor.
 bool Listener::close_oldest() {
-  if (when_full_ == WhenFull::kRefuse) return false;
+  if (when_full_ != WhenFull::kCloseOldest) return false;
   auto oldest = open_.end();
   for (auto one = open_.begin(); one != open_.end(); ++one) {
     if (one->second.kept) continue;
@@ -256,7 +261,7 @@ bool Listener::close_oldest() {
   if (oldest == open_.end()) return false;
   const auto& [descriptor, connection] = *oldest;
   if (inode_of(descriptor) == connection.inode) ::shutdown(descriptor, SHUT_RDWR);
-  open_.erase(oldest);
+  forget(oldest);
   if (const int64_t count = refusals_.count(); count > 0) {
     spdlog::warn("{}: {} connections closed for newer ones: {} are open, the most that are allowed",
                  address_, count, max_connections_);
@@ -264,19 +269,37 @@ bool Listener::close_oldest() {
   return true;
 }
 
-bool Listener::is_full() {
-  if (count_open_ != nullptr) return count_open_() >= max_connections_;
-  if (static_cast<int64_t>(open_.size()) < max_connections_) return false;
+OpenConnections Listener::count(const std::string& network) {
+  if (count_open_ != nullptr) return count_open_(network);
+  const auto known = [&]() -> OpenConnections {
+    const auto own = networks_.find(network);
+    return {static_cast<int64_t>(open_.size()), own == networks_.end() ? 0 : own->second};
+  };
   const auto now = std::chrono::steady_clock::now();
-  if (now - last_look_ < kLookInterval) return true;
+  if (!is_full(known()) || now - last_look_ < kLookInterval) return known();
   last_look_ = now;
   forget_closed();
-  return static_cast<int64_t>(open_.size()) >= max_connections_;
+  return known();
+}
+
+bool Listener::is_full(const OpenConnections& open) const {
+  const bool shares = when_full_ == WhenFull::kShare;
+  return open.all >= max_connections_ ||
+         (shares && open.of_network >= max_connections_ - max_connections_ / 8);
 }
 
 void Listener::forget_closed() {
-  std::erase_if(open_,
-                [](const auto& entry) { return inode_of(entry.first) != entry.second.inode; });
+  for (auto one = open_.begin(); one != open_.end();) {
+    const auto next = std::next(one);
+    if (inode_of(one->first) != one->second.inode) forget(one);
+    one = next;
+  }
+}
+
+void Listener::forget(std::map<int, Connection>::iterator one) {
+  const auto network = networks_.find(network_of(one->second.peer));
+  if (--network->second == 0) networks_.erase(network);
+  open_.erase(one);
 }
 
 void Listener::refuse_with_spare(int socket) {

@@ -10,6 +10,7 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <unordered_map>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -26,9 +27,16 @@ int64_t connections_within_limit();
 // Whether only this machine's processes reach "host:port", "unix:/path" or "unix-abstract:name".
 bool is_loopback(const std::string& address);
 
-// What becomes of a connection that comes when as many are open as may be: it is refused, or the
-// oldest one is closed for it of those that nobody keeps.
-enum class WhenFull : uint8_t { kRefuse, kCloseOldest };
+// What becomes of a connection that comes when as many are open as may be: it is refused, and with
+// kShare already where its network (network_of()) has seven eighths of them; or the oldest one is
+// closed for it of those that nobody keeps.
+enum class WhenFull : uint8_t { kRefuse, kShare, kCloseOldest };
+
+// Connections that are open.
+struct OpenConnections {
+  int64_t all = 0;
+  int64_t of_network = 0;  // Of one network.
+};
 
 class Listener {
  public:
@@ -54,8 +62,8 @@ class Listener {
   // Once. `hand_over` is called on the accepting thread and owns the descriptor, which is
   // non-blocking and close-on-exec; a connection counts as open until that descriptor is closed.
   // `count_open`: how many are, where its owner knows; else the listener looks at the descriptors.
-  void start(std::function<void(int descriptor)> hand_over,
-             std::function<int64_t()> count_open = nullptr);
+  using CountOpen = std::function<OpenConnections(const std::string& network)>;
+  void start(std::function<void(int descriptor)> hand_over, CountOpen count_open = nullptr);
   // Accepts no more: clients are refused by the system, connections handed over are not touched.
   void stop();
 
@@ -65,18 +73,6 @@ class Listener {
   absl::Status bind_tcp(const std::string& address);
   absl::Status bind_unix(const std::string& address);
 
-  // The accepting thread's.
-  void run();
-  void accept_one(int socket);
-  void take(int connection) ABSL_LOCKS_EXCLUDED(mutex_);
-  void refuse_above_bound(int connection);
-  bool is_full() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void forget_closed() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  bool close_oldest() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Out of descriptors: accepts with the spare one, only to refuse.
-  void refuse_with_spare(int socket);
-  void pause();
-
   // Handed over, and not known to be closed.
   struct Connection {
     uint64_t inode = 0;   // Of a descriptor that is closed, or another file by now, it is another.
@@ -85,6 +81,20 @@ class Listener {
     bool kept = false;
   };
 
+  // The accepting thread's.
+  void run();
+  void accept_one(int socket);
+  void take(int connection) ABSL_LOCKS_EXCLUDED(mutex_);
+  void refuse_above_bound(int connection, const OpenConnections& open);
+  OpenConnections count(const std::string& network) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool is_full(const OpenConnections& open) const;
+  void forget_closed() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void forget(std::map<int, Connection>::iterator one) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool close_oldest() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Out of descriptors: accepts with the spare one, only to refuse.
+  void refuse_with_spare(int socket);
+  void pause();
+
   const int64_t max_connections_;
   const WhenFull when_full_;
   std::string address_;
@@ -92,7 +102,7 @@ class Listener {
   int wake_ = -1;   // An eventfd: run() is to end.
   int spare_ = -1;  // /dev/null; -1 while it could not be opened again.
   std::function<void(int)> hand_over_;
-  std::function<int64_t()> count_open_;
+  CountOpen count_open_;
   std::thread thread_;
 
   std::chrono::steady_clock::time_point last_look_;
@@ -100,7 +110,8 @@ class Listener {
   LogLimit refusals_{std::chrono::seconds(1)};
 
   Mutex mutex_;
-  std::map<int, Connection> open_ ABSL_GUARDED_BY(mutex_);  // By descriptor.
+  std::map<int, Connection> open_ ABSL_GUARDED_BY(mutex_);                     // By descriptor.
+  std::unordered_map<std::string, int64_t> networks_ ABSL_GUARDED_BY(mutex_);  // Of open_.
 };
 
 }  // namespace lockstep

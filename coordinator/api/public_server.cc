@@ -40,8 +40,8 @@ absl::StatusOr<std::unique_ptr<PublicServer>> PublicServer::start(
   builder.RegisterService(&server->generation_);
   const int64_t connections =
       options.max_connections > 0 ? options.max_connections : connections_within_limit();
-  ASSIGN_OR_RETURN(server->server_,
-                   GrpcServer::start(builder, options.address, connections, options.tls));
+  ASSIGN_OR_RETURN(server->server_, GrpcServer::start(builder, options.address, connections,
+                                                      options.tls, WhenFull::kShare));
   server->readiness_ = std::thread([raw = server.get()] { raw->follow_readiness(); });
   return server;
 }

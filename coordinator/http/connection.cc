@@ -22,8 +22,9 @@ constexpr size_t kKeptBuffer = 32 << 10;   // For the next answer; more is given
 
 }  // namespace
 
-Connection::Connection(IoThread* thread, int descriptor)
+Connection::Connection(IoThread* thread, int descriptor, std::string network)
     : thread_(thread),
+      network_(std::move(network)),
       limits_(thread->server().limits),
       socket_(thread->context()),
       channel_(descriptor, thread->server().open_tls(descriptor)),

@@ -18,8 +18,10 @@ namespace lockstep::http {
 
 class Connection : public std::enable_shared_from_this<Connection> {
  public:
-  // Owns the descriptor from start() on.
-  Connection(IoThread* thread, int descriptor);
+  // Owns the descriptor from start() on. `network`: that it comes from.
+  Connection(IoThread* thread, int descriptor, std::string network);
+
+  const std::string& network() const { return network_; }
 
   void start(int descriptor);
   // Looks at the deadlines.
@@ -72,6 +74,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void set_deadline(Clock::duration time) { deadline_ = Clock::now() + time; }
 
   IoThread* const thread_;
+  const std::string network_;
   const Limits& limits_;
   boost::asio::posix::stream_descriptor socket_;
   Channel channel_;

@@ -46,8 +46,8 @@ IoThread::~IoThread() {
   thread_.join();
 }
 
-void IoThread::adopt(int descriptor) {
-  postbox_->post([this, descriptor] { open(descriptor); });
+void IoThread::adopt(int descriptor, std::string network) {
+  postbox_->post([this, descriptor, network = std::move(network)] { open(descriptor, network); });
 }
 
 void IoThread::drain() {
@@ -70,20 +70,23 @@ void IoThread::run() {
   }
 }
 
-void IoThread::open(int descriptor) {
+void IoThread::open(int descriptor, const std::string& network) {
   std::shared_ptr<Connection> connection;
   const absl::Status made = within_memory([&] {
-    connection = std::make_shared<Connection>(this, descriptor);
+    connection = std::make_shared<Connection>(this, descriptor, network);
     connections_.emplace(connection.get(), connection);
     return absl::OkStatus();
   });
   if (made.ok()) return connection->start(descriptor);
   ::close(descriptor);
-  --server_->connections;
+  server_->connections.remove(network);
 }
 
 void IoThread::forget(Connection* connection) {
-  if (connections_.erase(connection) == 1) --server_->connections;
+  const auto known = connections_.find(connection);
+  if (known == connections_.end()) return;
+  server_->connections.remove(connection->network());
+  connections_.erase(known);
 }
 
 // Some of them may go meanwhile.

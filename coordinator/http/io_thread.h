@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "base/mutex.h"
+#include "coordinator/http/connection_counts.h"
 #include "coordinator/http/held_bytes.h"
 #include "coordinator/http/server.h"
 #include "coordinator/tls.h"
@@ -37,7 +38,7 @@ struct ServerState {
   std::unique_ptr<TlsContext> tls;  // Null: plain.
   HeldBytes received;
   HeldBytes unsent;
-  std::atomic<int64_t> connections{0};
+  ConnectionCounts connections;
   std::atomic<int64_t> answers{0};  // Requests that were handed over and are not answered in full.
   std::atomic<bool> draining{false};
 };
@@ -73,8 +74,8 @@ class IoThread {
   // Closes its connections.
   ~IoThread();
 
-  // Any thread. Owns the descriptor, which is counted in ServerState::connections.
-  void adopt(int descriptor);
+  // Any thread. Owns the descriptor, which ServerState::connections counts for this network.
+  void adopt(int descriptor, std::string network);
   void drain();
   // Closes the connection that has waited longest for a request, if any waits.
   void close_idlest();
@@ -90,7 +91,7 @@ class IoThread {
  private:
   template <typename Act>
   void for_each(const Act& act);
-  void open(int descriptor);
+  void open(int descriptor, const std::string& network);
   // Until the end. Work that runs out of memory is one connection's, which goes with its client or
   // its deadline.
   void run();

@@ -4,6 +4,7 @@
 #include <system_error>
 #include <vector>
 
+#include "base/address.h"
 #include "base/status.h"
 #include "coordinator/http/io_thread.h"
 #include "coordinator/listener.h"
@@ -34,17 +35,18 @@ class Server::Impl {
     listener_->start(
         [this, most = options.when_full == WhenFull::kCloseOldest ? options.max_connections
                                                                   : INT64_MAX](int descriptor) {
-          if (++state_.connections > most) {
+          std::string network = network_of(peer_address(descriptor));
+          if (state_.connections.add(network) > most) {
             for (const auto& thread : threads_) thread->close_idlest();
           }
-          threads_[next_++ % threads_.size()]->adopt(descriptor);
+          threads_[next_++ % threads_.size()]->adopt(descriptor, std::move(network));
         },
-        [this] { return state_.connections.load(); });
+        [this](const std::string& network) { return state_.connections.of(network); });
   }
   ~Impl() { listener_->stop(); }
 
   const std::string& address() const { return listener_->address(); }
-  int64_t connections() const { return state_.connections; }
+  int64_t connections() const { return state_.connections.all(); }
   void wait_answered(std::chrono::milliseconds patience) {
     const auto deadline = Clock::now() + patience;
     while (state_.answers > 0 && Clock::now() < deadline) std::this_thread::sleep_for(kPoll);
@@ -69,8 +71,10 @@ absl::StatusOr<std::unique_ptr<Server>> Server::start(const ServerOptions& optio
   const int64_t connections =
       options.max_connections > 0 ? options.max_connections : connections_within_limit();
   // Those that come while idle ones are closed are above the bound for a moment.
-  const int64_t coming = options.when_full == WhenFull::kCloseOldest ? kComing : 0;
-  ASSIGN_OR_RETURN(auto listener, Listener::bind(options.address, connections + coming));
+  const bool closes = options.when_full == WhenFull::kCloseOldest;
+  ASSIGN_OR_RETURN(auto listener,
+                   Listener::bind(options.address, connections + (closes ? kComing : 0),
+                                  closes ? WhenFull::kRefuse : options.when_full));
   std::unique_ptr<TlsContext> tls;
   if (options.tls.given()) {
     ASSIGN_OR_RETURN(tls, TlsContext::load(options.tls, listener->address()));

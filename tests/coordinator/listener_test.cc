@@ -101,6 +101,23 @@ TEST(ListenerTest, ConnectionsAboveTheBoundAreRefusedUntilOneIsClosed) {
   }
 }
 
+TEST(ListenerTest, OneNetworkLeavesRoomForOthers) {
+  Host host(16, "127.0.0.1:0", WhenFull::kShare);
+  host.start();
+  std::vector<Socket> clients;
+  for (int i = 0; i < 14; ++i) clients.emplace_back(host.address());
+  host.wait_for(14);
+  EXPECT_TRUE(Socket(host.address()).is_closed_by_peer());
+  for (int i = 0; i < 2; ++i) clients.emplace_back(host.address(), "127.0.0.2");
+  host.wait_for(16);
+  EXPECT_TRUE(Socket(host.address(), "127.0.0.3").is_closed_by_peer());
+  host.close_all();
+  while (host.count() == 0) {  // The listener looks for closed connections at an interval.
+    const Socket again(host.address());
+    while (host.count() == 0 && !again.was_closed()) std::this_thread::yield();
+  }
+}
+
 // As its peer sees it.
 std::string name_of(const Socket& client) {
   sockaddr_storage name = {};

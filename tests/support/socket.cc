@@ -26,7 +26,7 @@ int connect_unix(const std::string& path) {
   return descriptor;
 }
 
-int connect_tcp(const std::string& address) {
+int connect_tcp(const std::string& address, const std::string& from) {
   const size_t colon = address.rfind(':');
   sockaddr_in place = {};
   place.sin_family = AF_INET;
@@ -34,6 +34,13 @@ int connect_tcp(const std::string& address) {
   LOCKSTEP_CHECK(inet_pton(AF_INET, address.substr(0, colon).c_str(), &place.sin_addr) == 1);
   const int descriptor = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   LOCKSTEP_CHECK(descriptor >= 0);
+  if (from != "127.0.0.1") {
+    sockaddr_in source = {};
+    source.sin_family = AF_INET;
+    LOCKSTEP_CHECK(inet_pton(AF_INET, from.c_str(), &source.sin_addr) == 1);
+    LOCKSTEP_CHECK(bind(descriptor, reinterpret_cast<const sockaddr*>(&source), sizeof source) ==
+                   0);
+  }
   const int result = connect(descriptor, reinterpret_cast<const sockaddr*>(&place), sizeof place);
   // Accepted and refused before this returned: it looks like any connection that was closed.
   LOCKSTEP_CHECK(result == 0 || errno == ECONNRESET);
@@ -42,9 +49,9 @@ int connect_tcp(const std::string& address) {
 
 }  // namespace
 
-Socket::Socket(const std::string& address)
+Socket::Socket(const std::string& address, const std::string& from)
     : descriptor_(address.starts_with("unix:") ? connect_unix(address.substr(5))
-                                               : connect_tcp(address)) {}
+                                               : connect_tcp(address, from)) {}
 
 Socket::~Socket() {
   if (descriptor_ >= 0) ::close(descriptor_);

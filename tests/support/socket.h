@@ -12,8 +12,9 @@ namespace lockstep::testing {
 // One thread. Closes on destruction.
 class Socket {
  public:
-  // Connects to "ipv4:port" or "unix:/path"; the test fails where it cannot.
-  explicit Socket(const std::string& address);
+  // Connects to "ipv4:port" or "unix:/path"; the test fails where it cannot. `from`: an address of
+  // this machine's loopback, as another network's.
+  explicit Socket(const std::string& address, const std::string& from = "127.0.0.1");
   ~Socket();
   Socket(Socket&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
   Socket& operator=(Socket&& other) noexcept {

@@ -230,8 +230,10 @@ absl::Status ServedPorts::start_http(const ServedModel& served, const Observed& 
            http::health_routes(served), routes_of_metrics(served, observed), api_->routes()}) {
     std::ranges::move(more, std::back_inserter(routes));
   }
-  http::ServerOptions options = {
-      .address = flags.http_address, .max_connections = max_connections, .tls = flags.tls};
+  http::ServerOptions options = {.address = flags.http_address,
+                                 .max_connections = max_connections,
+                                 .when_full = WhenFull::kShare,
+                                 .tls = flags.tls};
   http::Handler handler = http::Router(std::move(routes));
   if (served.keys != nullptr) {
     handler = with_keys(served.keys, open, /*uncounted=*/"/v1/streams/", handler);

@@ -215,6 +215,22 @@ TEST(SlowClientsTest, OneClientMayHaveHalfOfTheAnswersThatAreNotRead) {
   for (const auto& client : clients) EXPECT_EQ(client->read().body.size(), 9'000'000u);
 }
 
+TEST(SlowClientsTest, ConnectionsOfOneNetworkLeaveRoomForOthers) {
+  ScriptedServer server(ServerOptions{.max_connections = 8, .when_full = WhenFull::kShare});
+  std::vector<std::unique_ptr<HttpClient>> silent;
+  for (int i = 0; i < 7; ++i) {
+    silent.push_back(std::make_unique<HttpClient>(server.address()));
+    EXPECT_EQ(silent.back()->get("/quick").status, 200);
+  }
+  EXPECT_TRUE(testing::Socket(server.address()).is_closed_by_peer());
+  const testing::Socket other(server.address(), "127.0.0.2");
+  EXPECT_TRUE(other.send(http_request("GET", "/quick")));
+  EXPECT_NE(other.receive().find("200 OK"), std::string::npos);
+  silent.pop_back();
+  EXPECT_TRUE(becomes_true([&] { return server.server().connections() == 7; }));
+  EXPECT_EQ(HttpClient(server.address()).get("/quick").status, 200);
+}
+
 TEST(SlowClientsTest, BodiesAreBoundedTogether) {
   ScriptedServer server({.all_body_bytes = 1 << 20});
   std::vector<HttpClient> clients;
