@@ -8,6 +8,7 @@
 #include "base/status.h"
 #include "coordinator/admission.h"
 #include "coordinator/api/generate_request.h"
+#include "coordinator/openai/answer_bounds.h"
 #include "coordinator/openai/error.h"
 #include "coordinator/openai/event_source.h"
 #include "coordinator/openai/request_headers.h"
@@ -24,27 +25,6 @@ std::string make_id(Endpoint endpoint) {
                        : endpoint == kCompletions ? "cmpl-"
                                                   : "resp_";
   return prefix + to_hex(draw_nonce().substr(0, 12));
-}
-
-// What comes as one request is taken as one: no queue has room for part of it.
-constexpr int64_t kMaxChoices = 4'096;
-
-absl::Status check_choices(const ApiRequest& request) {
-  const auto prompts = static_cast<int64_t>(request.prompts.size());
-  const int64_t n = request.shared.has_n() ? request.shared.n() : 1;
-  if (prompts * n <= kMaxChoices) return absl::OkStatus();
-  return with_param(invalid_argument("prompt: want at most {} choices of one request, found {} "
-                                     "prompts of {}",
-                                     kMaxChoices, prompts, n),
-                    "prompt");
-}
-
-// Of prompts, in an answer that is made whole in memory: some hundred bytes for each.
-constexpr int64_t kMaxScores = 1 << 20;
-
-int64_t scores_of(const Request& request, int32_t n) {
-  if (request.prompt_logprobs < 0) return 0;
-  return static_cast<int64_t>(request.prompt_ids.size()) * (1 + request.prompt_logprobs) * n;
 }
 
 void refuse(http::Exchange& exchange, const absl::Status& status) {
@@ -78,8 +58,9 @@ void Generation::begin(Endpoint endpoint, ApiContext* context,
     exchange->on_gone([weak = std::weak_ptr<Generation>(generation)] {
       if (const std::shared_ptr<Generation> self = weak.lock()) self->abandon();
     });
-    accepted = context->pool->submit(exchange->client(), static_cast<int64_t>(request.body.size()),
-                                     [generation] { generation->start(); });
+    accepted = context->pool->submit(
+        exchange->client(), static_cast<int64_t>(request.body.size()),
+        [generation] { generation->start(); });
   }
   if (!accepted.ok()) refuse(*exchange, accepted);
 }
@@ -133,18 +114,11 @@ absl::Status Generation::answer(std::vector<std::shared_ptr<Stream>>* streams) {
 absl::Status Generation::submit(const ApiRequest& request,
                                 std::vector<std::shared_ptr<Stream>>* streams) {
   RETURN_IF_ERROR(check_choices(request));
-  int64_t scores = 0;
+  ScoreCount scores;
   for (size_t prompt = 0; prompt < request.prompts.size(); ++prompt) {
     ASSIGN_OR_RETURN(Request one, to_engine(request, prompt));
-    scores += scores_of(one, request.n);
-    const char* field = request.echo ? "echo" : "prompt_logprobs";
-    if (!request.stream && scores > kMaxScores) {
-      return with_param(
-          invalid_argument("{}: want up to {} log-probabilities of prompts in one answer (for "
-                           "each token 1 + logprobs, n times), found more; stream it (echo), or "
-                           "send fewer prompts at once",
-                           field, kMaxScores),
-          field);
+    if (!request.stream) {
+      RETURN_IF_ERROR(scores.add(request, one, context_->served.model->max_context()));
     }
     RETURN_IF_ERROR(context_->served.check_wait(one));
     ASSIGN_OR_RETURN(std::shared_ptr<Stream> stream,
@@ -331,14 +305,15 @@ void Generation::read_stream(size_t prompt) {
     progress_[prompt].closed = streams_[prompt]->read(progress_[prompt].offset, &events);
     progress_[prompt].offset += events.size();
     for (const StreamEvent& event : events) answer_->add(event, prompt);
-    if (!progress_[prompt].closed) return;
-    failure_ = streams_[prompt]->status();
+    const absl::Status fits = ScoreCount::check(answer_->scores());
+    if (!progress_[prompt].closed && fits.ok()) return;
+    failure_ = fits.ok() ? streams_[prompt]->status() : fits;
     failed = !failure_.ok();
     if (!failed && !std::ranges::all_of(progress_, &Progress::closed)) return;
     closed = std::exchange(streams_, {});
     if (gone_) return;
-    accepted = context_->pool->submit(exchange_->client(), 0,
-                                      [self = shared_from_this()] { self->respond(); });
+    accepted = context_->pool->submit(
+        exchange_->client(), 0, [self = shared_from_this()] { self->respond(); });
   }
   if (failed) cancel_all(closed);
   // An answer that was computed is worth a moment of the notifier's thread.

@@ -33,6 +33,7 @@ void WholeAnswer::add(const StreamEvent& event, size_t prompt) {
   choice.shown_logprobs += shown_logprobs(facts_, event).size();
   choice.output.append(choice.reader.read(event));
   choice.logprobs.insert(choice.logprobs.end(), event.logprobs.begin(), event.logprobs.end());
+  for (const std::vector<Logprob>& token : event.logprobs) scores_ += std::ssize(token);
   if (event.finish_reason == FinishReason::kNone) return;
   choice.end = {.finish_reason = event.finish_reason, .stop = event.stop};
   if (event.index == 0) {
@@ -116,9 +117,10 @@ std::string WholeAnswer::response_text() const {
   return writer.response(choice.output, choice.end.finish_reason, usage_);
 }
 
-std::string WholeAnswer::text() const {
-  if (facts_.endpoint == kResponses) return response_text();
-  OrderedJson choices = OrderedJson::array();
+// A choice becomes text before the next one is built: values take many times the memory of text.
+std::string WholeAnswer::choices_text() const {
+  std::string text;
+  int32_t index = 0;
   for (size_t prompt = 0; prompt < choices_.size(); ++prompt) {
     OrderedJson echo_logprobs;
     if (facts_.logprobs && !prompt_logprobs_[prompt].empty() && facts_.echoes) {
@@ -126,23 +128,29 @@ std::string WholeAnswer::text() const {
           LogprobWriter(facts_, LogprobWriter::Of::kPrompt).completion(prompt_logprobs_[prompt]);
     }
     for (const Choice* choice : shown(choices_[prompt])) {
-      choices.push_back(
-          choice_json(*choice, static_cast<int32_t>(choices.size()), prompt, echo_logprobs));
+      if (index > 0) text += ',';
+      text += write_json(choice_json(*choice, index++, prompt, echo_logprobs));
     }
   }
+  return text;
+}
+
+std::string WholeAnswer::text() const {
+  if (facts_.endpoint == kResponses) return response_text();
   const bool is_chat = facts_.endpoint == kChat;
-  OrderedJson json = {{"id", facts_.id},
-                      {"object", is_chat ? "chat.completion" : "text_completion"},
-                      {"created", facts_.created},
-                      {"model", facts_.model},
-                      {"system_fingerprint", nullptr},
-                      {"choices", std::move(choices)},
-                      {"usage", usage_json(usage_)}};
+  std::string text = write_json({{"id", facts_.id},
+                                 {"object", is_chat ? "chat.completion" : "text_completion"},
+                                 {"created", facts_.created},
+                                 {"model", facts_.model},
+                                 {"system_fingerprint", nullptr}});
+  text.back() = ',';  // The object goes on.
+  text += R"("choices":[)" + choices_text() + "],";
+  OrderedJson rest = {{"usage", usage_json(usage_)}};
   if (is_chat) {
-    json["service_tier"] = nullptr;
-    add_prompt(0, &json);
+    rest["service_tier"] = nullptr;
+    add_prompt(0, &rest);
   }
-  return write_json(json);
+  return text.append(write_json(rest), 1);
 }
 
 }  // namespace lockstep::openai

@@ -18,6 +18,8 @@ class WholeAnswer {
   WholeAnswer(AnswerFacts facts, size_t prompts, int32_t drawn);
 
   void add(const StreamEvent& event, size_t prompt);
+  // Log-probabilities that were added, but for prompts'.
+  int64_t scores() const { return scores_; }
   // After the last event of all choices.
   std::string text() const;
   const AnswerFacts& facts() const { return facts_; }
@@ -35,6 +37,7 @@ class WholeAnswer {
   // Those of one prompt that are shown.
   std::vector<const Choice*> shown(const std::deque<Choice>& choices) const;
   std::string response_text() const;
+  std::string choices_text() const;
   OrderedJson choice_json(const Choice& choice, int32_t index, size_t prompt,
                           const OrderedJson& echo_logprobs) const;
   void add_prompt(size_t prompt, OrderedJson* json) const;
@@ -44,6 +47,7 @@ class WholeAnswer {
   std::vector<std::deque<Choice>> choices_;                         // By prompt.
   std::vector<std::vector<std::vector<Logprob>>> prompt_logprobs_;  // By prompt, of its tokens.
   std::vector<StreamEvent> events_;  // Of a response with log-probabilities: each has its place.
+  int64_t scores_ = 0;
   UsageCounts usage_;
 };
 

@@ -2,9 +2,12 @@
 // echo with logprobs: what evaluations of language models ask for.
 #include <gtest/gtest.h>
 
+#include <numeric>
+
 #include "coordinator/openai/logprobs.h"
 #include "tests/coordinator/openai/api_server.h"
 #include "tests/coordinator/openai/bodies.h"
+#include "tests/support/patience.h"
 
 namespace lockstep::openai {
 namespace {
@@ -154,6 +157,31 @@ TEST(OpenAiEchoTest, WhatWouldBeTooLargeInOneAnswerIsRefusedBeforeItIsComputed) 
   expect_error(server.post("/v1/completions", with(body, {{"n", 21}}).dump()), 400, "prompt",
                nullptr, "4096 choices of one request, found 200 prompts of 21");
   EXPECT_EQ(server.engine().stats().completion_tokens, 0);
+}
+
+TEST(OpenAiLogprobsTest, MoreThanOneAnswerHoldsIsRefusedBeforeItIsComputed) {
+  ApiServer server;
+  const OrderedJson many = {{"n", 128}, {"max_tokens", 400}, {"logprobs", true}};
+  const OrderedJson chat = with(with(kTalk, many), {{"top_logprobs", 20}});
+  expect_error(server.post("/v1/chat/completions", chat.dump()), 400, "top_logprobs", nullptr,
+               "found 1075200; stream it");
+  const OrderedJson prompts = std::vector<std::string>(10, "Once");
+  const OrderedJson body = {{"prompt", prompts}, {"n", 128}, {"max_tokens", 400}, {"logprobs", 2}};
+  expect_error(server.post("/v1/completions", body.dump()), 400, "logprobs", nullptr,
+               "want up to 1048576 log-probabilities in one answer");
+  EXPECT_EQ(server.engine().stats().completion_tokens, 0);
+}
+
+TEST(OpenAiLogprobsTest, AnAnswerWithoutMaxTokensEndsWhereItsLogprobsDo) {
+  ApiServer server;
+  std::vector<int> ids(128);
+  std::iota(ids.begin(), ids.end(), 0);
+  const OrderedJson body = {
+      {"prompt", "Once"},   {"n", 16},   {"n_predict", -1},         {"logprobs", 1},
+      {"ignore_eos", true}, {"seed", 1}, {"logprob_token_ids", ids}};
+  expect_error(server.post("/v1/completions", body.dump()), 400, "logprobs", nullptr,
+               "want up to 1048576 log-probabilities in one answer");
+  EXPECT_TRUE(becomes_true([&] { return server.engine().stats().running == 0; }));
 }
 
 }  // namespace

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// How much one request may ask for at once.
+#pragma once
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "coordinator/openai/api_request.h"
+#include "coordinator/request.h"
+
+namespace lockstep::openai {
+
+// kInvalidArgument: the prompts and their choices are more than any queue takes at once.
+absl::Status check_choices(const ApiRequest& request);
+
+// The log-probabilities of an answer that is made whole in memory. Errors are kInvalidArgument.
+class ScoreCount {
+ public:
+  // Before anything is computed: those of one more of the request's prompts, and of its answers.
+  // Answers that may go on to the end of the context, as none does, count while they are gathered.
+  absl::Status add(const ApiRequest& request, const Request& prompt, int64_t context);
+  // Of answers, as they come.
+  static absl::Status check(int64_t scores);
+
+ private:
+  int64_t of_prompts_ = 0;
+  int64_t of_answers_ = 0;
+};
+
+}  // namespace lockstep::openai
