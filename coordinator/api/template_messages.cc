@@ -2,7 +2,10 @@
 #include "coordinator/api/template_messages.h"
 
 #include <algorithm>
+#include <deque>
 #include <optional>
+#include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -290,36 +293,37 @@ class Writer {
     return index;
   }
 
-  static bool is_last_of_its_id(const v1::ChatMessage& message, int number) {
-    for (int later = number + 1; later < message.tool_calls_size(); ++later) {
-      if (message.tool_calls(later).id() == message.tool_calls(number).id()) return false;
-    }
-    return true;
-  }
-
   // Each call before its results, which have its id or, without ids, its number. Of several calls
   // of one id each has one result, the last has all others.
   int add_one_by_one(OrderedJson json, int index) {
     const v1::ChatMessage& message = messages_[index];
+    std::unordered_map<std::string_view, std::deque<int>> results;  // By id, those not yet added.
     int end = index + 1;
-    while (end < messages_.size() && messages_[end].role() == "tool") ++end;
-    std::vector<bool> added(end - index - 1, false);
-    for (int number = 0; number < message.tool_calls_size(); ++number) {
+    for (; end < messages_.size() && messages_[end].role() == "tool"; ++end) {
+      const std::string& id = messages_[end].tool_call_id();
+      if (!id.empty()) results[id].push_back(end);
+    }
+    std::unordered_map<std::string_view, int> last_calls;  // By id.
+    const int calls = message.tool_calls_size();
+    for (int i = 0; i < calls; ++i) last_calls[message.tool_calls(i).id()] = i;
+    std::vector<bool> added(end, false);
+    for (int number = 0; number < calls; ++number) {
       add_calls(std::move(json), index, number, number + 1);
       json = {{"role", message.role()}, {"content", content_of({}, traits_.turns_in_parts)}};
-      const bool is_last = is_last_of_its_id(message, number);
-      for (int i = index + 1; i < end; ++i) {
-        const std::string& id = messages_[i].tool_call_id();
-        const bool answers =
-            id.empty() ? i - index - 1 == number : id == message.tool_calls(number).id();
-        if (!answers || added[i - index - 1]) continue;
-        added[i - index - 1] = true;
-        written_.push_back(plain(i));
-        if (!is_last) break;
+      const std::string& id = message.tool_calls(number).id();
+      std::deque<int>& own = results[id];
+      const int place = index + 1 + number;
+      if (place < end && messages_[place].tool_call_id().empty()) {
+        own.insert(std::ranges::lower_bound(own, place), place);
+      }
+      for (bool goes_on = true; goes_on && !own.empty(); own.pop_front()) {
+        added[own.front()] = true;
+        written_.push_back(plain(own.front()));
+        goes_on = last_calls[id] == number;
       }
     }
     for (int i = index + 1; i < end; ++i) {
-      if (!added[i - index - 1]) written_.push_back(plain(i));
+      if (!added[i]) written_.push_back(plain(i));
     }
     return end;
   }

@@ -4,6 +4,7 @@
 #include "base/out_of_memory.h"
 #include "base/status.h"
 #include "coordinator/api/chat_prompt.h"
+#include "coordinator/api/limits.h"
 #include "coordinator/openai/api_request.h"
 #include "coordinator/openai/error.h"
 #include "coordinator/openai/values.h"
@@ -22,12 +23,22 @@ bool add_special(const ApiRequest& request, bool fallback) {
   return request.shared.has_add_special() ? request.shared.add_special() : fallback;
 }
 
+// Within the limits of a chat that is answered.
+absl::StatusOr<MarkedText> chat_prompt(const ApiRequest& request, const Model& model) {
+  const auto render = [&]() -> absl::StatusOr<MarkedText> {
+    RETURN_IF_ERROR(check_limits(request.shared));
+    return render_chat(request.shared.chat(), model);
+  };
+  absl::StatusOr<MarkedText> prompt = render();
+  if (!prompt.ok()) return in_json_words(prompt.status(), request);
+  return prompt;
+}
+
 absl::StatusOr<std::vector<int32_t>> tokens_of(const ApiRequest& request, const Model& model) {
   ASSIGN_OR_RETURN(const Tokenizer* tokenizer, tokenizer_of(model));
   if (request.shared.chat().messages_size() > 0) {
-    absl::StatusOr<MarkedText> prompt = render_chat(request.shared.chat(), model);
-    if (!prompt.ok()) return in_json_words(prompt.status(), request);
-    return tokenizer->encode(*prompt, add_special(request, /*fallback=*/false));
+    ASSIGN_OR_RETURN(const MarkedText prompt, chat_prompt(request, model));
+    return tokenizer->encode(prompt, add_special(request, /*fallback=*/false));
   }
   if (request.prompts.size() != 1 || !request.prompts[0].has_prompt()) {
     return refusal("prompt", "must be a string, or messages in its place");
@@ -74,14 +85,13 @@ absl::StatusOr<OrderedJson> detokenize(const ApiContext& context, const ApiReque
 absl::StatusOr<OrderedJson> render(const ApiContext& context, const ApiRequest& request) {
   const Model& model = *context.served.model;
   const v1::ChatMessages& chat = request.shared.chat();
-  const absl::StatusOr<MarkedText> prompt = render_chat(chat, model);
-  if (!prompt.ok()) return in_json_words(prompt.status(), request);
+  ASSIGN_OR_RETURN(const MarkedText prompt, chat_prompt(request, model));
   ASSIGN_OR_RETURN(const std::vector<int32_t> tokens, tokens_of(request, model));
   ASSIGN_OR_RETURN(const ChatTemplate* chat_template, model.chat_template());
   return OrderedJson{
       {"object", "chat.completion.prompt"},
       {"model", model.name()},
-      {"prompt", prompt->bytes},
+      {"prompt", prompt.bytes},
       {"tokens", tokens},
       {"count", tokens.size()},
       {"max_model_len", context.served.servable_context()},

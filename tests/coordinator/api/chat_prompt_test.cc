@@ -7,10 +7,12 @@
 #include <algorithm>
 #include <fstream>
 
+#include "base/clock.h"
 #include "base/source_dir.h"
 #include "base/status.h"
 #include "coordinator/admission.h"
 #include "coordinator/api/generate_request.h"
+#include "coordinator/api/template_messages.h"
 #include "tests/support/temp_folder.h"
 
 namespace lockstep {
@@ -64,6 +66,30 @@ TEST(ChatPromptTest, TheTemplateGetsMessagesAsOpenAiHasThemWithArgumentsAsObject
   EXPECT_TRUE(request->documents.is_null());
   EXPECT_EQ(request->variables.dump(), R"({"enable_thinking":false})");
   EXPECT_TRUE(request->add_generation_prompt);
+}
+
+TEST(ChatPromptTest, CallsAreGivenTheirResultsInLinearTime) {
+  for (const bool same_id : {true, false}) {
+    v1::ChatMessages chat;
+    v1::ChatMessage* message = chat.add_messages();
+    message->set_role("assistant");
+    const auto id = [&](int i) { return same_id ? "call" : "call" + std::to_string(i); };
+    constexpr int kCalls = 60'000;
+    for (int i = 0; i < kCalls; ++i) {
+      v1::ToolCall* call = message->add_tool_calls();
+      call->set_id(id(i));
+      call->set_name("f");
+    }
+    for (int i = kCalls - 1; i >= 0; --i) add(&chat, "tool", "x")->set_tool_call_id(id(i));
+    const int64_t before = thread_time_ns();
+    const auto messages =
+        to_template_messages(chat, {.asked = true, .several_calls = Pairing::kApart});
+    EXPECT_LT(thread_time_ns() - before, 5'000'000'000);
+    ASSERT_TRUE(messages.ok()) << messages.status();
+    ASSERT_EQ(messages->size(), 2u * kCalls);
+    EXPECT_EQ(messages->at(2)["tool_calls"][0]["id"], id(1));
+    EXPECT_EQ(messages->at(3)["tool_call_id"], id(1));
+  }
 }
 
 TEST(ChatPromptTest, AnAnswerBeginsUnlessTheLastMessageGoesOn) {

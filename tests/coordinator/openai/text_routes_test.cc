@@ -58,5 +58,25 @@ TEST(TextRoutesTest, ARequestShowsItsPromptWithoutAnAnswer) {
   EXPECT_EQ(parsed["reasoning_parser"], "think");
 }
 
+TEST(TextRoutesTest, AConversationHasTheLimitsOfAChat) {
+  ApiServer server;
+  const OrderedJson call = {
+      {"id", "a"}, {"type", "function"}, {"function", {{"name", "f"}, {"arguments", "{}"}}}};
+  const OrderedJson calls(257, call);
+  const OrderedJson with_calls = {
+      {"messages",
+       {{{"role", "user"}, {"content", "Hi"}}, {{"role", "assistant"}, {"tool_calls", calls}}}}};
+  const OrderedJson one = {{"role", "user"}, {"content", "a"}};
+  const OrderedJson long_one = {{"messages", OrderedJson(16'385, one)}};
+  for (const char* path : {"/tokenize", "/v1/chat/completions/render", "/v1/chat/completions"}) {
+    expect_error(server.post(path, with_calls.dump()), 400, "messages[1].tool_calls", nullptr,
+                 "want up to 256 entries, found 257");
+    expect_error(server.post(path, long_one.dump()), 400, "messages", nullptr,
+                 "1 to 16384 entries, found 16385");
+  }
+  const OrderedJson input = {{"input", OrderedJson(16'385, one)}};
+  EXPECT_EQ(server.post("/v1/responses/input_tokens", input.dump()).status, 400);
+}
+
 }  // namespace
 }  // namespace lockstep::openai
