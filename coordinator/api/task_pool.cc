@@ -5,6 +5,7 @@
 
 #include "base/address.h"
 #include "base/check.h"
+#include "base/clock.h"
 #include "base/status.h"
 
 namespace lockstep {
@@ -19,6 +20,7 @@ TaskPool::TaskPool(const TaskPoolOptions& options) : options_(options) {
   for (int i = 0; i <= options.threads; ++i) {
     threads_.emplace_back([this, i] { work(/*short_only=*/i == 0); });
   }
+  threads_.emplace_back([this] { run_late_ones(); });
 }
 
 TaskPool::~TaskPool() {
@@ -26,6 +28,7 @@ TaskPool::~TaskPool() {
     MutexLock lock(&mutex_);
     stopping_ = true;
     changed_.notify_all();
+    sooner_.notify_all();
   }
   for (std::thread& thread : threads_) thread.join();
 }
@@ -57,16 +60,21 @@ absl::Status TaskPool::check_room(const std::string& client, int64_t bytes) cons
   return check("requests", all_.all(), tasks, most);
 }
 
-absl::Status TaskPool::submit(const std::string& client, int64_t bytes,
-                              std::function<void()> task) {
+absl::Status TaskPool::submit(const std::string& client, int64_t bytes, std::function<void()> task,
+                              int64_t deadline_ms) {
   MutexLock lock(&mutex_);
   LOCKSTEP_CHECK(!stopping_);
   RETURN_IF_ERROR(check_room(client, bytes));
   count(client, bytes, 1);
   Client& own = clients_[client];
   own.last_tag = std::max(clock_, own.last_tag) + bytes + kTaskCost;
-  (bytes > kLongBytes ? long_ : short_)
-      .emplace(std::pair(own.last_tag, arrivals_++), Task{client, bytes, std::move(task)});
+  const Place place(own.last_tag, arrivals_++);
+  Queue& queue = queue_of(bytes);
+  queue.emplace(place, Task{client, bytes, std::move(task), deadline_ms});
+  if (deadline_ms != 0) {
+    const auto added = deadlines_.emplace(std::pair(deadline_ms, place), &queue).first;
+    if (added == deadlines_.begin()) sooner_.notify_all();
+  }
   changed_.notify_all();
   return absl::OkStatus();
 }
@@ -93,6 +101,18 @@ void TaskPool::leave(const Task& task) {
   if (network->second.all().tasks == 0) networks_.erase(network);
 }
 
+TaskPool::Task TaskPool::take(Queue* queue, Queue::iterator task) {
+  deadlines_.erase({task->second.deadline_ms, task->first});
+  return std::move(queue->extract(task).mapped());
+}
+
+void TaskPool::run(Task task) {
+  task.run();
+  task.run = nullptr;  // What it holds goes before its bytes are free again.
+  MutexLock lock(&mutex_);
+  leave(task);
+}
+
 void TaskPool::work(bool short_only) {
   while (true) {
     Task task;
@@ -102,12 +122,30 @@ void TaskPool::work(bool short_only) {
       for (; queue == nullptr && !stopping_; queue = next(short_only)) changed_.wait(&mutex_);
       if (queue == nullptr) return;
       clock_ = std::max(clock_, queue->begin()->first.first);
-      task = std::move(queue->extract(queue->begin()).mapped());
+      task = take(queue, queue->begin());
     }
-    task.run();
-    task.run = nullptr;  // What it holds goes before its bytes are free again.
-    MutexLock lock(&mutex_);
-    leave(task);
+    run(std::move(task));
+  }
+}
+
+void TaskPool::run_late_ones() {
+  while (true) {
+    Task task;
+    {
+      MutexLock lock(&mutex_);
+      while (!stopping_ &&
+             (deadlines_.empty() || steady_now_ms() < deadlines_.begin()->first.first)) {
+        if (deadlines_.empty()) {
+          sooner_.wait(&mutex_);
+        } else {
+          sooner_.wait_until(&mutex_, steady_time(deadlines_.begin()->first.first));
+        }
+      }
+      if (stopping_) return;  // The others run what is left.
+      const auto [deadline, queue] = *deadlines_.begin();
+      task = take(queue, queue->find(deadline.second));
+    }
+    run(std::move(task));
   }
 }
 

@@ -40,16 +40,18 @@ class TaskPool {
   // Runs what was accepted.
   ~TaskPool();
 
-  // Does not block. `bytes`: the task's size, a measure of its time and memory. kResourceExhausted:
-  // too much waits already.
-  absl::Status submit(const std::string& client, int64_t bytes, std::function<void()> task)
-      ABSL_LOCKS_EXCLUDED(mutex_);
+  // Does not block. `bytes`: the task's size, a measure of its time and memory. A task that still
+  // waits at `deadline_ms` (steady_now_ms(); 0: none) is run out of turn, on a thread for that
+  // alone: it sees that it is late. kResourceExhausted: too much waits already.
+  absl::Status submit(const std::string& client, int64_t bytes, std::function<void()> task,
+                      int64_t deadline_ms = 0) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   struct Task {
     std::string client;
     int64_t bytes = 0;
     std::function<void()> run;
+    int64_t deadline_ms = 0;
   };
   struct Load {
     int64_t tasks = 0;  // Waiting and running.
@@ -63,11 +65,18 @@ class TaskPool {
     Loads loads;
     int64_t last_tag = 0;
   };
-  using Queue = std::map<std::pair<int64_t, uint64_t>, Task>;  // By tag, then in order of arrival.
+  using Place = std::pair<int64_t, uint64_t>;  // By tag, then in order of arrival.
+  using Queue = std::map<Place, Task>;
 
   absl::Status check_room(const std::string& client, int64_t bytes) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void work(bool short_only) ABSL_LOCKS_EXCLUDED(mutex_);
+  void run_late_ones() ABSL_LOCKS_EXCLUDED(mutex_);
+  Task take(Queue* queue, Queue::iterator task) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void run(Task task) ABSL_LOCKS_EXCLUDED(mutex_);
+  Queue& queue_of(int64_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return bytes > kLongBytes ? long_ : short_;
+  }
   // The queue whose first task is next; null where there is none.
   Queue* next(bool short_only) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void count(const std::string& client, int64_t bytes, int64_t change)
@@ -79,6 +88,9 @@ class TaskPool {
   ConditionVariable changed_;  // short_, long_, stopping_
   Queue short_ ABSL_GUARDED_BY(mutex_);
   Queue long_ ABSL_GUARDED_BY(mutex_);
+  // By deadline, of the tasks that wait and have one: the task's place, and its queue.
+  std::map<std::pair<int64_t, Place>, Queue*> deadlines_ ABSL_GUARDED_BY(mutex_);
+  ConditionVariable sooner_;  // deadlines_ begins earlier, stopping_
   std::unordered_map<std::string, Client> clients_ ABSL_GUARDED_BY(mutex_);  // Those with tasks.
   std::unordered_map<std::string, Loads> networks_ ABSL_GUARDED_BY(mutex_);  // The same.
   Loads all_ ABSL_GUARDED_BY(mutex_);

@@ -60,7 +60,7 @@ void Generation::begin(Endpoint endpoint, ApiContext* context,
     });
     accepted = context->pool->submit(
         exchange->client(), static_cast<int64_t>(request.body.size()),
-        [generation] { generation->start(); });
+        [generation] { generation->start(); }, generation->deadline_ms_);
   }
   if (!accepted.ok()) refuse(*exchange, accepted);
 }
@@ -313,7 +313,7 @@ void Generation::read_stream(size_t prompt) {
     closed = std::exchange(streams_, {});
     if (gone_) return;
     accepted = context_->pool->submit(
-        exchange_->client(), 0, [self = shared_from_this()] { self->respond(); });
+        exchange_->client(), 0, [self = shared_from_this()] { self->respond(); }, deadline_ms_);
   }
   if (failed) cancel_all(closed);
   // An answer that was computed is worth a moment of the notifier's thread.

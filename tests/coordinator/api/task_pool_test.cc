@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/status.h"
 
 namespace lockstep {
@@ -91,6 +92,22 @@ TEST(TaskPoolTest, LongTasksOfOneClientLetThoseOfOthersPass) {
   EXPECT_TRUE(held.submit("little", kLong, "little").ok());
   held.gate.open();
   EXPECT_THAT(held.record.wait_for(4), testing::ElementsAre("m0", "little", "m1", "m2"));
+}
+
+TEST(TaskPoolTest, ATaskThatStillWaitsIsRunAtItsDeadline) {
+  HeldPool held;
+  const int64_t soon = steady_now_ms() + 20;
+  const auto submit = [&](int64_t bytes, const std::string& name, int64_t deadline_ms) {
+    EXPECT_TRUE(held.pool.submit("a", bytes, held.record.task(name), deadline_ms).ok());
+  };
+  submit(kLong, "long", 0);
+  submit(0, "much later", soon + 3'600'000);
+  submit(0, "second", soon + 1);
+  submit(kLong, "first", soon);
+  EXPECT_THAT(held.record.wait_for(2), testing::ElementsAre("first", "second"));
+  EXPECT_GE(steady_now_ms(), soon + 1);
+  held.gate.open();
+  EXPECT_EQ(held.record.wait_for(4).size(), 4u);
 }
 
 TEST(TaskPoolTest, AShortTaskPassesLongOnesThatCameBefore) {

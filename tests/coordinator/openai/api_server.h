@@ -46,6 +46,7 @@ class ApiServer {
   Engine& engine() { return *engine_; }
   Api& api() { return *api_; }
   KeptStreams& kept() { return kept_; }
+  TaskPool& pool() { return *pool_; }
 
   // Hands a request to the route of this method and pattern.
   std::shared_ptr<FakeExchange> send(const std::string& method, const std::string& pattern,

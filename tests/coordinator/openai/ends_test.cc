@@ -126,6 +126,24 @@ TEST(OpenAiEndsTest, ADeadlineThatPassesInTheQueueIs408StreamedOrNot) {
   }
 }
 
+TEST(OpenAiEndsTest, ADeadlineThatPassesBeforeTheBodyIsReadIs408AtOnce) {
+  Mutex held;  // By a test that keeps all threads of the pool busy.
+  std::atomic<int> arrived = 0;
+  ApiServer server;
+  held.lock();
+  for (int i = 0; i < 6; ++i) {
+    const auto wait = [&] {
+      ++arrived;
+      const MutexLock lock(&held);
+    };
+    EXPECT_TRUE(server.pool().submit("other", 0, wait).ok());
+  }
+  EXPECT_TRUE(becomes_true([&] { return arrived == 3; }));
+  const auto late = send_with_timeout(server, "20", kStory);
+  expect_error(late->wait(), 408, nullptr, "deadline_exceeded", "the request's deadline passed");
+  held.unlock();
+}
+
 TEST(OpenAiEndsTest, ADeadlineThatPassesWithinAStreamIsItsLastEvent) {
   ApiServer server;
   std::atomic<int> steps = 0;
