@@ -63,7 +63,8 @@ constexpr Field kFields[] = {
      "-1: what the context has room for beside max_tokens"},
     {"truncation_side", kAll, "truncation_side", scalar,
      "`left` (default): the last tokens stay; `right`"},
-    {"return_token_strs", kTokenize, "", return_token_strs, "Each token's text as well"},
+    {"return_token_strs", kTokenize, "", return_token_strs,
+     "Each token's text as well, up to 262144"},
     // ---- Sampling ----
     {"n_predict", kAll, "max_tokens", scalar_or_all, "llama.cpp's `max_tokens`; -1: no end"},
     {"max_new_tokens", kAll, "max_tokens", scalar, "`max_tokens` of others"},

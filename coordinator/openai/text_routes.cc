@@ -48,6 +48,9 @@ absl::StatusOr<std::vector<int32_t>> tokens_of(const ApiRequest& request, const 
   return tokenizer->encode(request.prompts[0].prompt(), options);
 }
 
+// Texts that one answer shows: as many tokens as are read at once the other way.
+constexpr size_t kMaxTokenTexts = 1 << 18;
+
 absl::StatusOr<OrderedJson> tokenize(const ApiContext& context, const ApiRequest& request) {
   const v1::GenerateRequest& prompt = request.prompts[0];
   const bool has_prompt =
@@ -56,6 +59,11 @@ absl::StatusOr<OrderedJson> tokenize(const ApiContext& context, const ApiRequest
     return refusal("messages", "must be left out beside a prompt");
   }
   ASSIGN_OR_RETURN(const std::vector<int32_t> tokens, tokens_of(request, *context.served.model));
+  if (request.return_token_strs && tokens.size() > kMaxTokenTexts) {
+    return refusal("return_token_strs", fmt::format("want up to {} tokens, found {}; send less at "
+                                                    "once, or leave it out",
+                                                    kMaxTokenTexts, tokens.size()));
+  }
   OrderedJson texts;
   for (size_t i = 0; request.return_token_strs && i < tokens.size(); ++i) {
     texts.push_back(context.served.model->tokenizer()->token_text(tokens[i]));

@@ -38,6 +38,16 @@ TEST(TextRoutesTest, TokenizeAndDetokenizeHaveVllmsShapes) {
                "want an integer");
 }
 
+TEST(TextRoutesTest, TextsOfTokensAreBounded) {
+  ApiServer server;
+  std::string text;
+  for (int i = 0; i < 262'200; ++i) text += " a";
+  const OrderedJson body = {{"prompt", text}, {"add_special_tokens", false}};
+  EXPECT_GT(server.post_json("/tokenize", body)["count"], 262'144);
+  expect_error(server.post("/tokenize", with(body, {{"return_token_strs", true}}).dump()), 400,
+               "return_token_strs", nullptr, "want up to 262144 tokens, found ");
+}
+
 TEST(TextRoutesTest, ARequestShowsItsPromptWithoutAnAnswer) {
   ApiServer server;
   const OrderedJson shown = server.post_json("/v1/chat/completions/render", kTalk);
