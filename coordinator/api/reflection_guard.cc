@@ -50,13 +50,13 @@ class Guard final : public Interceptor {
     RETURN_IF_ERROR(admit(keys_, *context_, /*counts=*/false).status());
     if (number_ <= kMaxCalls) return absl::OkStatus();
     return absl::ResourceExhaustedError(
-        fmt::format("reflection: want at most {} calls at once; try again", kMaxCalls));
+        fmt::format("reflection: at most {} calls may be open at once; try again", kMaxCalls));
   }
 
   static absl::Status check_request(const google::protobuf::Message& request) {
     const size_t bytes = request.ByteSizeLong();
     if (bytes <= kMaxRequestBytes) return absl::OkStatus();
-    return invalid_argument("reflection: want a request of up to {} bytes, found {}",
+    return invalid_argument("reflection: a request must have at most {} bytes, found {}",
                             kMaxRequestBytes, bytes);
   }
 
@@ -70,7 +70,7 @@ class Guard final : public Interceptor {
   const ApiKeys* const keys_;
   const std::shared_ptr<std::atomic<int>> calls_;
   grpc::ServerContextBase* const context_;
-  const int number_;  // Of the calls at once, when it began.
+  const int number_;  // Calls that were open when it began, with it.
   bool ended_ = false;
 };
 

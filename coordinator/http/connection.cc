@@ -198,7 +198,7 @@ void Connection::hand_over() {
   is_head_ = request.method == "HEAD";
   is_http_1_1_ = reader_.is_http_1_1();
   close_after_ = !reader_.keeps_alive();
-  received_.belong_to("");  // What is read ahead: the next request's head says whose that is.
+  received_.belong_to("");  // The next request's head says whose bytes are read ahead.
   account();
   ++thread_->server().answers;
   owes_answer_ = true;

@@ -9,7 +9,7 @@
 namespace lockstep::openai {
 namespace {
 
-// What comes as one request is taken as one: no queue has room for part of it.
+// A request is taken as one: no queue has room for part of it.
 constexpr int64_t kMaxChoices = 4'096;
 // About a hundred bytes each as text, which a client takes as one: less than may wait to be read of
 // one key. While a choice is written, several hundred.
@@ -50,7 +50,7 @@ absl::Status ScoreCount::add(const ApiRequest& request, const Request& prompt, i
 absl::Status ScoreCount::check(int64_t scores) {
   if (scores <= kMaxScores) return absl::OkStatus();
   return with_param(
-      invalid_argument("logprobs: want up to {} log-probabilities in one answer (choices times "
+      invalid_argument("logprobs: one answer must have at most {} log-probabilities (choices times "
                        "max_tokens times 1 + logprobs), found {}; stream it, or ask for fewer",
                        kMaxScores, scores),
       "logprobs");

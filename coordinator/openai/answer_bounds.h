@@ -19,7 +19,7 @@ class ScoreCount {
   // Before anything is computed: those of one more of the request's prompts, and of its answers.
   // Answers that may go on to the end of the context, as none does, count while they are gathered.
   absl::Status add(const ApiRequest& request, const Request& prompt, int64_t context);
-  // Of answers, as they come.
+  // The answers' number, while they come.
   static absl::Status check(int64_t scores);
 
  private:

@@ -60,9 +60,10 @@ absl::StatusOr<OrderedJson> tokenize(const ApiContext& context, const ApiRequest
   }
   ASSIGN_OR_RETURN(const std::vector<int32_t> tokens, tokens_of(request, *context.served.model));
   if (request.return_token_strs && tokens.size() > kMaxTokenTexts) {
-    return refusal("return_token_strs", fmt::format("want up to {} tokens, found {}; send less at "
-                                                    "once, or leave it out",
-                                                    kMaxTokenTexts, tokens.size()));
+    return refusal("return_token_strs",
+                   fmt::format("must be of at most {} tokens, found {}; send less at once, or "
+                               "leave it out",
+                               kMaxTokenTexts, tokens.size()));
   }
   OrderedJson texts;
   for (size_t i = 0; request.return_token_strs && i < tokens.size(); ++i) {

@@ -119,8 +119,9 @@ TEST(PublicServerTest, ReflectionLooksUpNoLongNames) {
   const std::string varint = {'\xc0', '\x9a', '\x0c'};                   // 200,000.
   const auto answer = server.call(kReflection, "\x22" + varint + name);  // The file of a symbol.
   EXPECT_EQ(answer.status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
-  EXPECT_NE(answer.status.error_message().find("want a request of up to 1024 bytes, found 200004"),
-            std::string::npos)
+  EXPECT_NE(
+      answer.status.error_message().find("a request must have at most 1024 bytes, found 200004"),
+      std::string::npos)
       << answer.status.error_message();
   EXPECT_EQ(answer.bytes, "");
 }

@@ -168,7 +168,7 @@ TEST(OpenAiLogprobsTest, MoreThanOneAnswerHoldsIsRefusedBeforeItIsComputed) {
   const OrderedJson prompts = std::vector<std::string>(10, "Once");
   const OrderedJson body = {{"prompt", prompts}, {"n", 128}, {"max_tokens", 400}, {"logprobs", 2}};
   expect_error(server.post("/v1/completions", body.dump()), 400, "logprobs", nullptr,
-               "want up to 1048576 log-probabilities in one answer");
+               "one answer must have at most 1048576 log-probabilities");
   EXPECT_EQ(server.engine().stats().completion_tokens, 0);
 }
 
@@ -180,7 +180,7 @@ TEST(OpenAiLogprobsTest, AnAnswerWithoutMaxTokensEndsWhereItsLogprobsDo) {
       {"prompt", "Once"},   {"n", 16},   {"n_predict", -1},         {"logprobs", 1},
       {"ignore_eos", true}, {"seed", 1}, {"logprob_token_ids", ids}};
   expect_error(server.post("/v1/completions", body.dump()), 400, "logprobs", nullptr,
-               "want up to 1048576 log-probabilities in one answer");
+               "one answer must have at most 1048576 log-probabilities");
   EXPECT_TRUE(becomes_true([&] { return server.engine().stats().running == 0; }));
 }
 

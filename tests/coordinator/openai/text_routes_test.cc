@@ -45,7 +45,7 @@ TEST(TextRoutesTest, TextsOfTokensAreBounded) {
   const OrderedJson body = {{"prompt", text}, {"add_special_tokens", false}};
   EXPECT_GT(server.post_json("/tokenize", body)["count"], 262'144);
   expect_error(server.post("/tokenize", with(body, {{"return_token_strs", true}}).dump()), 400,
-               "return_token_strs", nullptr, "want up to 262144 tokens, found ");
+               "return_token_strs", nullptr, "must be of at most 262144 tokens, found ");
 }
 
 TEST(TextRoutesTest, ARequestShowsItsPromptWithoutAnAnswer) {
