@@ -83,6 +83,10 @@ void Generation::start() {
   const absl::Status status = within_memory([&] { return answer(&streams); });
   if (status.ok()) return;
   cancel_all(streams);
+  {
+    MutexLock lock(&mutex_);
+    if (gone_) return;
+  }
   refuse(*exchange_, status);
 }
 
