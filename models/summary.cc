@@ -43,8 +43,9 @@ Summary summarize(const Graph& graph) {
     }
   }
   std::ranges::sort(summary.rotary);
-  const auto repeated = std::ranges::unique(summary.rotary);
-  summary.rotary.erase(repeated.begin(), repeated.end());
+  // Clang 14 does not compile std::ranges::unique of GCC 12's library.
+  const auto repeated = std::unique(summary.rotary.begin(), summary.rotary.end());
+  summary.rotary.erase(repeated, summary.rotary.end());
   return summary;
 }
 
