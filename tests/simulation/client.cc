@@ -205,8 +205,10 @@ bool Client::expected(const absl::Status& status) const {
       return hurries_ && all_finished && world_.now() >= request_.deadline_ms;
     case absl::StatusCode::kResourceExhausted:
       return slow_;
+    case absl::StatusCode::kDataLoss:
+      return poisoned_;
     case absl::StatusCode::kInternal:
-      return poisoned_ || engine_.groups_failed() >= failed_before_ + kStrikes;
+      return engine_.groups_failed() >= failed_before_ + kStrikes;
     default:
       return false;
   }

@@ -141,7 +141,7 @@ class ParityTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         template = SOURCE / "tests/tools/stories_with_tools.jinja"
-        cls.server = Server(LOCKSTEP, "--chat-template", str(template))
+        cls.server = Server(LOCKSTEP, "--chat-template", str(template), "--tool-parser", "hermes")
         cls.channel = grpc.insecure_channel(cls.server.grpc_address)
 
     @classmethod
