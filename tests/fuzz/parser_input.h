@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/check.h"
@@ -20,10 +21,11 @@ inline std::string parsed(const OutputOptions& options, std::string_view text, u
   OutputParser parser(options);
   OutputDelta all;
   const auto add = [&](OutputDelta delta) {
-    for (const CallDelta& call : delta.calls) {
+    for (const CallDelta& call : std::exchange(delta.calls, {})) {
       const bool is_new = all.calls.empty() || call.index > all.calls.back().index;
       LOCKSTEP_CHECK(is_new != call.name.empty());
       LOCKSTEP_CHECK(call.index == (all.calls.empty() ? 0 : all.calls.back().index + is_new));
+      all.append({.calls = {call}});
     }
     all.append(std::move(delta));
   };
