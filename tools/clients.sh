@@ -2,16 +2,16 @@
 # SPDX-License-Identifier: Apache-2.0
 # Clients that others wrote for OpenAI's API, against a server with the demo model: litellm,
 # langchain-openai, guidellm, lm-evaluation-harness and SGLang's benchmark of serving, which know
-# nothing but the base URL.
+# nothing but the base URL; and vLLM's own HTTP tests, which start servers of their own.
 #   tools/clients.sh [CLIENT...]     all where none is named
 # Installs each into build/clients when it is first run (all: about 7 GB, with torch; sglang alone:
-# 0.9 GB, without); their output is build/clients/NAME.log.
+# 0.9 GB, without; vllm alone: 0.5 GB); their output is build/clients/NAME.log.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 root=$PWD
 binary=$root/build/cpu/bin/lockstep
 venv=build/clients
-names=(litellm langchain guidellm lm_eval sglang)
+names=(litellm langchain guidellm lm_eval sglang vllm)
 declare -A packages=(
   [litellm]="litellm"
   [langchain]="langchain-openai"
@@ -19,6 +19,8 @@ declare -A packages=(
   [lm_eval]="lm_eval[api]"
   [sglang]="aiohttp datasets msgspec numpy orjson pillow psutil pybase64 pyzmq requests tqdm
             transformers"
+  [vllm]="anthropic httpx jinja2 jsonschema numpy openai prometheus-client pybase64 pytest
+          pytest-asyncio pytest-timeout regex requests transformers"
 )
 
 fail() { echo "clients: $*" >&2; exit 1; }
@@ -43,6 +45,7 @@ lm_eval() {
 }
 
 sglang() { "$venv/bin/python" tools/clients/sglang_client.py "$url" "$root/demo"; }
+vllm() { "$venv/bin/python" tools/clients/vllm/run.py "$binary"; }
 
 install() {
   [ -e "$venv/$1.installed" ] && return
