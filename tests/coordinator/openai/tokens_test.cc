@@ -262,7 +262,8 @@ TEST_F(TokensTest, NothingButAllowedIdsIsDrawnAndNoBadWord) {
                             {"bad_words", {"the"}},
                             {"return_token_ids", true},
                             {"max_tokens", 20}};
-  for (const int id : choice(body)["token_ids"]) EXPECT_EQ(id, 301);
+  const OrderedJson left = choice(body);
+  for (const int id : left["token_ids"]) EXPECT_EQ(id, 301);
   expect_refused({{"allowed_token_ids", OrderedJson::array()}}, "allowed_token_ids", "at least");
   expect_refused({{"allowed_token_ids", {-1}}}, "allowed_token_ids", "0 to 511");
   expect_refused({{"bad_words", {" "}}}, "bad_words", "blanks");

@@ -58,7 +58,8 @@ TEST(TokenTextsTest, TokensOfAPublishedTokenizersGoldensAreTheirText) {
     const std::filesystem::path folder = test_data("tokenizers") / name;
     const auto tokenizer = load_tokenizer(folder);
     ASSERT_NE(tokenizer, nullptr);
-    for (const nlohmann::json& test : read_json(folder / "tokens.json")["cases"]) {
+    const nlohmann::json tokens = read_json(folder / "tokens.json");
+    for (const nlohmann::json& test : tokens["cases"]) {
       expect_text(*tokenizer, test["ids"].get<std::vector<int32_t>>(), /*continues=*/false);
       ASSERT_FALSE(HasFailure()) << name << ": " << test["text"];
     }
