@@ -30,11 +30,6 @@ absl::Status parallel_tool_calls(const Field& field, const OrderedJson& value,
   return absl::OkStatus();
 }
 
-absl::Status stream(const Field& field, const OrderedJson& value, ApiRequest* request) {
-  ASSIGN_OR_RETURN(request->stream, as_bool(field.name, value));
-  return absl::OkStatus();
-}
-
 absl::Status resumable(const Field& field, const OrderedJson& value, ApiRequest* request) {
   ASSIGN_OR_RETURN(request->resumable, as_bool(field.name, value));
   if (!request->resumable) return absl::OkStatus();
@@ -83,16 +78,6 @@ absl::Status text(const Field& field, const OrderedJson& value, ApiRequest*) {
   if (verbosity == nullptr || *verbosity == "medium") return absl::OkStatus();
   return wrong_value("text.verbosity", "\"medium\": say in a message how long the answer should be",
                      *verbosity);
-}
-
-absl::Status include_reasoning(const Field& field, const OrderedJson& value, ApiRequest* request) {
-  ASSIGN_OR_RETURN(request->include_reasoning, as_bool(field.name, value));
-  return absl::OkStatus();
-}
-
-absl::Status return_token_strs(const Field& field, const OrderedJson& value, ApiRequest* request) {
-  ASSIGN_OR_RETURN(request->return_token_strs, as_bool(field.name, value));
-  return absl::OkStatus();
 }
 
 absl::Status model(const Field&, const OrderedJson&, ApiRequest*) { return absl::OkStatus(); }

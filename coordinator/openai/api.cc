@@ -54,12 +54,12 @@ absl::StatusOr<std::unique_ptr<Api>> Api::create(const ServedModel& served, Task
                    choose_formats(options.tool_parser, options.reasoning_parser, chat_template));
   const FormatChoice& formats = api->context_.formats;
   if (const Tokenizer* tokenizer = served.model->tokenizer(); tokenizer != nullptr) {
-    api->context_.special_ids = special_ids(*tokenizer);
+    const std::vector<int32_t>& special = api->context_.special_ids = special_ids(*tokenizer);
     if (formats.tools != nullptr) {
-      api->context_.tool_tag_ids = tag_ids(call_tags(*formats.tools), *tokenizer);
+      api->context_.tool_tag_ids = tag_ids(call_tags(*formats.tools), special, *tokenizer);
     }
     if (formats.thoughts != nullptr) {
-      api->context_.thought_tag_ids = tag_ids(thought_tags(*formats.thoughts), *tokenizer);
+      api->context_.thought_tag_ids = tag_ids(thought_tags(*formats.thoughts), special, *tokenizer);
     }
   }
   return api;

@@ -3,7 +3,9 @@
 #pragma once
 
 #include "absl/status/status.h"
+#include "base/status.h"
 #include "coordinator/openai/field_table.h"
+#include "coordinator/openai/values.h"
 
 namespace lockstep::openai::read {
 
@@ -12,6 +14,13 @@ inline constexpr char kNoGrammar[] = "this server does not constrain output to a
 
 #define LOCKSTEP_FIELD_READER(name) \
   absl::Status name(const Field& field, const OrderedJson& value, ApiRequest* request)
+
+// true or false, which is a member of ApiRequest.
+template <bool ApiRequest::*kMember>
+LOCKSTEP_FIELD_READER(flag) {
+  ASSIGN_OR_RETURN(request->*kMember, as_bool(field.name, value));
+  return absl::OkStatus();
+}
 
 // sampling_fields.cc: what GenerateRequest has, or nearly.
 LOCKSTEP_FIELD_READER(scalar);
@@ -30,9 +39,6 @@ LOCKSTEP_FIELD_READER(top_logprobs);  // After what turns them on.
 LOCKSTEP_FIELD_READER(logprob_token_ids);
 LOCKSTEP_FIELD_READER(allowed_token_ids);
 LOCKSTEP_FIELD_READER(bad_words);
-LOCKSTEP_FIELD_READER(return_token_ids);
-LOCKSTEP_FIELD_READER(return_tokens_as_token_ids);
-LOCKSTEP_FIELD_READER(skip_special_tokens);
 
 // message_fields.cc: prompts and conversations.
 LOCKSTEP_FIELD_READER(prompt);
@@ -50,14 +56,11 @@ LOCKSTEP_FIELD_READER(effort);
 
 // answer_fields.cc: the answer's form.
 LOCKSTEP_FIELD_READER(parallel_tool_calls);
-LOCKSTEP_FIELD_READER(stream);
 LOCKSTEP_FIELD_READER(resumable);
 LOCKSTEP_FIELD_READER(stream_options);
 LOCKSTEP_FIELD_READER(prompt_logprobs);
 LOCKSTEP_FIELD_READER(echo);
 LOCKSTEP_FIELD_READER(text);
-LOCKSTEP_FIELD_READER(include_reasoning);
-LOCKSTEP_FIELD_READER(return_token_strs);
 LOCKSTEP_FIELD_READER(model);  // Nothing: parse_body() has checked it.
 LOCKSTEP_FIELD_READER(refused);
 LOCKSTEP_FIELD_READER(harmless);

@@ -183,6 +183,7 @@ AnswerFacts Generation::facts_of(const ApiRequest& request) const {
   facts.output = {.thoughts = context_->formats.thoughts, .one_call = request.one_call};
   if (!request.parses_tools) return facts;
   facts.output.tools = context_->formats.tools;
+  if (facts.output.tools == nullptr || !facts.output.tools->has_types()) return facts;
   const auto& tools = request.shared.chat().tools();
   facts.output.functions =
       std::make_shared<const FunctionSchemas>(std::vector<std::string>(tools.begin(), tools.end()));

@@ -34,11 +34,17 @@ absl::StatusOr<MarkedText> chat_prompt(const ApiRequest& request, const Model& m
   return prompt;
 }
 
+absl::StatusOr<std::vector<int32_t>> tokens_of_chat(const MarkedText& prompt,
+                                                    const ApiRequest& request, const Model& model) {
+  ASSIGN_OR_RETURN(const Tokenizer* tokenizer, tokenizer_of(model));
+  return tokenizer->encode(prompt, add_special(request, /*fallback=*/false));
+}
+
 absl::StatusOr<std::vector<int32_t>> tokens_of(const ApiRequest& request, const Model& model) {
   ASSIGN_OR_RETURN(const Tokenizer* tokenizer, tokenizer_of(model));
   if (request.shared.chat().messages_size() > 0) {
     ASSIGN_OR_RETURN(const MarkedText prompt, chat_prompt(request, model));
-    return tokenizer->encode(prompt, add_special(request, /*fallback=*/false));
+    return tokens_of_chat(prompt, request, model);
   }
   if (request.prompts.size() != 1 || !request.prompts[0].has_prompt()) {
     return refusal("prompt", "must be a string, or messages in its place");
@@ -95,7 +101,7 @@ absl::StatusOr<OrderedJson> render(const ApiContext& context, const ApiRequest& 
   const Model& model = *context.served.model;
   const v1::ChatMessages& chat = request.shared.chat();
   ASSIGN_OR_RETURN(const MarkedText prompt, chat_prompt(request, model));
-  ASSIGN_OR_RETURN(const std::vector<int32_t> tokens, tokens_of(request, model));
+  ASSIGN_OR_RETURN(const std::vector<int32_t> tokens, tokens_of_chat(prompt, request, model));
   ASSIGN_OR_RETURN(const ChatTemplate* chat_template, model.chat_template());
   return OrderedJson{
       {"object", "chat.completion.prompt"},

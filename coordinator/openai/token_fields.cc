@@ -55,23 +55,6 @@ absl::Status bad_words(const Field& field, const OrderedJson& value, ApiRequest*
   return absl::OkStatus();
 }
 
-absl::Status return_token_ids(const Field& field, const OrderedJson& value, ApiRequest* request) {
-  ASSIGN_OR_RETURN(request->token_ids, as_bool(field.name, value));
-  return absl::OkStatus();
-}
-
-absl::Status return_tokens_as_token_ids(const Field& field, const OrderedJson& value,
-                                        ApiRequest* request) {
-  ASSIGN_OR_RETURN(request->tokens_as_ids, as_bool(field.name, value));
-  return absl::OkStatus();
-}
-
-absl::Status skip_special_tokens(const Field& field, const OrderedJson& value,
-                                 ApiRequest* request) {
-  ASSIGN_OR_RETURN(request->skips_special, as_bool(field.name, value));
-  return absl::OkStatus();
-}
-
 absl::Status include(const Field& field, const OrderedJson& value, ApiRequest* request) {
   if (!value.is_array()) return wrong_value(field.name, "a list of strings", value);
   for (const OrderedJson& name : value) {

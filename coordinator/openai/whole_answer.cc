@@ -28,10 +28,13 @@ WholeAnswer::WholeAnswer(AnswerFacts facts, size_t prompts, int32_t drawn)
 void WholeAnswer::add(const StreamEvent& event, size_t prompt) {
   Choice& choice = choices_[prompt][event.index];
   std::ranges::copy(event.prompt_logprobs, std::back_inserter(prompt_logprobs_[prompt]));
-  if (facts_.endpoint == kResponses && facts_.logprobs) events_.push_back(event);
   if (facts_.token_ids) std::ranges::copy(event.token_ids, std::back_inserter(choice.token_ids));
   choice.shown_logprobs += shown_logprobs(facts_, event).size();
-  choice.output.append(choice.reader.read(event));
+  if (facts_.endpoint == kResponses && facts_.logprobs) {
+    events_.push_back(event);  // ResponseWriter reads them.
+  } else {
+    choice.output.append(choice.reader.read(event));
+  }
   choice.logprobs.insert(choice.logprobs.end(), event.logprobs.begin(), event.logprobs.end());
   for (const std::vector<Logprob>& token : event.logprobs) scores_ += std::ssize(token);
   if (event.finish_reason == FinishReason::kNone) return;

@@ -5,7 +5,6 @@
 #include "coordinator/output/headed_call.h"
 #include "coordinator/output/json_call.h"
 #include "coordinator/output/python_call.h"
-#include "coordinator/output/tag_finder.h"
 #include "coordinator/output/tagged_call.h"
 
 namespace lockstep {

@@ -10,6 +10,7 @@
 #include "coordinator/output/format.h"
 #include "coordinator/output/output_sink.h"
 #include "coordinator/output/schema_type.h"
+#include "coordinator/output/tag_finder.h"
 
 namespace lockstep {
 
@@ -32,6 +33,21 @@ class CallReader {
   std::string take_text() { return std::exchange(text_, {}); }
 
  protected:
+  // Hands a byte on by way of `tags`: at_text(char) gets the text that is no tag, at_tag(tag) a
+  // tag. Where at_text() ends the block, the bytes after its byte are in text_.
+  template <typename AtText, typename AtTag>
+  State read(char c, TagFinder* tags, const AtText& at_text, const AtTag& at_tag) {
+    std::string text;
+    const auto tag = tags->push(c, &text);
+    for (size_t i = 0; i < text.size(); ++i) {
+      const State state = at_text(text[i]);
+      if (state == State::kMore) continue;
+      text_ += text.substr(i + 1) + tags->take_held();
+      return state;
+    }
+    return tag.has_value() ? at_tag(*tag) : State::kMore;
+  }
+
   std::string text_;
 };
 

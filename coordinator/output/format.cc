@@ -10,6 +10,13 @@ namespace {
 
 constexpr TagPair kThink = {"<think>", "</think>"};
 constexpr TagPairs kThinks = {kThink};
+constexpr TaggedTags kFunctionTags = {.call = "<function=",
+                                      .name_end = ">",
+                                      .key = "<parameter=",
+                                      .key_end = ">",
+                                      .value_end = "</parameter>",
+                                      .end = "</function>",
+                                      .has_lines = true};
 
 constexpr Format kFormats[] = {
     {.names = {"hermes", "granite4"},
@@ -36,13 +43,7 @@ constexpr Format kFormats[] = {
      .notation = CallNotation::kTagged,
      .begins = {"<tool_call>", "<function="},
      .ends = {"</tool_call>"},
-     .tagged = {.call = "<function=",
-                .name_end = ">",
-                .key = "<parameter=",
-                .key_end = ">",
-                .value_end = "</parameter>",
-                .end = "</function>",
-                .has_lines = true},
+     .tagged = kFunctionTags,
      .marks = {{{"<function=", "<parameter="}, {"<tool_call>", "<function="}}},
      .not_marks = {"<seed:tool_call>"}},
     {.names = {"deepseek_v3", "deepseek_v3.1"},
@@ -188,13 +189,7 @@ constexpr Format kFormats[] = {
      .notation = CallNotation::kTagged,
      .begins = {"<seed:tool_call>"},
      .ends = {"</seed:tool_call>"},
-     .tagged = {.call = "<function=",
-                .name_end = ">",
-                .key = "<parameter=",
-                .key_end = ">",
-                .value_end = "</parameter>",
-                .end = "</function>",
-                .has_lines = true},
+     .tagged = kFunctionTags,
      .marks = {{{"<seed:tool_call>"}}}},
     {.names = {"longcat"},
      .models = "LongCat-Flash",
@@ -304,6 +299,13 @@ const Format* find_format(std::string_view name) {
   return found == std::end(kFormats) ? nullptr : found;
 }
 
+std::vector<std::string_view> block_tags(const Format& format) {
+  std::vector<std::string_view> tags;
+  add(format.begins, &tags);
+  add(format.ends, &tags);
+  return tags;
+}
+
 std::vector<std::string_view> thought_tags(const Format& format) {
   std::vector<std::string_view> tags;
   if (format.notation == CallNotation::kHarmony) return call_tags(format);
@@ -314,8 +316,8 @@ std::vector<std::string_view> thought_tags(const Format& format) {
 }
 
 std::vector<std::string_view> call_tags(const Format& format) {
-  std::vector<std::string_view> tags;
-  for (const Tags& some : {format.begins, format.ends, format.hidden}) add(some, &tags);
+  std::vector<std::string_view> tags = block_tags(format);
+  add(format.hidden, &tags);
   add(format.wraps, &tags);
   const HeadedTags& headed = format.headed;
   const TaggedTags& tagged = format.tagged;

@@ -80,6 +80,8 @@ struct Format {
   std::array<Tags, 2> marks = {};
   Tags not_marks = {};
 
+  // Whether arguments are typed by the functions' schemas.
+  bool has_types() const { return notation == CallNotation::kTagged; }
   bool has_calls() const { return notation != CallNotation::kNone; }
   bool has_thoughts() const {
     return !thoughts[0].begin.empty() || notation == CallNotation::kHarmony;
@@ -90,6 +92,8 @@ std::span<const Format> formats();
 // Null where there is none of this name.
 const Format* find_format(std::string_view name);
 
+// The tags before and after the calls.
+std::vector<std::string_view> block_tags(const Format& format);
 // The tags that a parser looks for to find thoughts and content, and to find calls.
 std::vector<std::string_view> thought_tags(const Format& format);
 std::vector<std::string_view> call_tags(const Format& format);

@@ -134,9 +134,10 @@ std::vector<int32_t> special_ids(const Tokenizer& tokenizer) {
   return ids;
 }
 
-std::vector<int32_t> tag_ids(std::span<const std::string_view> tags, const Tokenizer& tokenizer) {
+std::vector<int32_t> tag_ids(std::span<const std::string_view> tags,
+                             std::span<const int32_t> special, const Tokenizer& tokenizer) {
   std::vector<int32_t> ids;
-  for (const int32_t id : special_ids(tokenizer)) {
+  for (const int32_t id : special) {
     std::string text = tokenizer.token_text(id);
     if (const size_t suffix = text.find(':'); suffix != std::string::npos && text.ends_with('>')) {
       const std::string plain = text.substr(0, suffix) + ">";

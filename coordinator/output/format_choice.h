@@ -38,8 +38,10 @@ absl::StatusOr<FormatChoice> choose_formats(const std::string& tool_parser,
                                             const ChatTemplate* chat_template);
 
 std::vector<int32_t> special_ids(const Tokenizer& tokenizer);
-// The special tokens that are, or are a part of, one of the tags: parsers have to see them.
-std::vector<int32_t> tag_ids(std::span<const std::string_view> tags, const Tokenizer& tokenizer);
+// Those of the special tokens that are, or are a part of, one of the tags: parsers have to see
+// them.
+std::vector<int32_t> tag_ids(std::span<const std::string_view> tags,
+                             std::span<const int32_t> special, const Tokenizer& tokenizer);
 
 // The place at which a prompt ends.
 ThoughtPlace thought_place(std::span<const int32_t> prompt_ids, const Format& format,

@@ -28,15 +28,9 @@ GemmaCalls::GemmaCalls(const Format& format)
     : format_(format), tags_({format.begins[0], format.ends[0], format.quote}) {}
 
 CallReader::State GemmaCalls::push(char c, OutputSink* sink) {
-  std::string text;
-  const auto tag = tags_.push(c, &text);
-  for (size_t i = 0; i < text.size(); ++i) {
-    const State state = at_text(text[i], sink);
-    if (state == State::kMore) continue;
-    text_ += text.substr(i + 1) + tags_.take_held();
-    return state;
-  }
-  return tag.has_value() ? at_tag(*tag, sink) : State::kMore;
+  return read(
+      c, &tags_, [&](char next) { return at_text(next, sink); },
+      [&](std::string_view tag) { return at_tag(tag, sink); });
 }
 
 CallReader::State GemmaCalls::at_text(char c, OutputSink* sink) {

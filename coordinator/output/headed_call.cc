@@ -32,24 +32,18 @@ bool is_name(std::string_view name) {
 
 HeadedCalls::HeadedCalls(const Format& format)
     : format_(format), tags_([&] {
+        std::vector<std::string_view> all = block_tags(format);
         const HeadedTags& tags = format.headed;
-        std::vector<std::string_view> all = {tags.call, tags.id, tags.arguments, tags.end};
-        all.insert(all.end(), format.begins.begin(), format.begins.end());
-        all.insert(all.end(), format.ends.begin(), format.ends.end());
+        all.insert(all.end(), {tags.call, tags.id, tags.arguments, tags.end});
         return all;
       }()) {}
 
 CallReader::State HeadedCalls::push(char c, OutputSink* sink) {
   if (place_ == Place::kBody) return in_body(c, sink);
-  std::string text;
-  const auto tag = tags_.push(c, &text);
-  for (size_t i = 0; i < text.size(); ++i) {
-    const State state = place_ == Place::kBody ? in_body(text[i], sink) : text_byte(text[i], sink);
-    if (state == State::kMore) continue;
-    text_ += text.substr(i + 1) + tags_.take_held();
-    return state;
-  }
-  return tag.has_value() ? at_tag(*tag, sink) : State::kMore;
+  const auto at_text = [&](char next) {
+    return place_ == Place::kBody ? in_body(next, sink) : text_byte(next, sink);
+  };
+  return read(c, &tags_, at_text, [&](std::string_view tag) { return at_tag(tag, sink); });
 }
 
 CallReader::State HeadedCalls::text_byte(char c, OutputSink* sink) {

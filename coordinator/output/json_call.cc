@@ -17,16 +17,6 @@ std::optional<std::string> unquoted(const std::string& text) {
   return json->get<std::string>();
 }
 
-std::vector<std::string_view> begins_and_ends(const Format& format) {
-  std::vector<std::string_view> tags(format.begins.begin(), format.begins.end());
-  tags.insert(tags.end(), format.ends.begin(), format.ends.end());
-  return tags;
-}
-
-bool is_end(const Format& format, std::string_view tag) {
-  return std::ranges::find(format.ends, tag) != format.ends.end();
-}
-
 }  // namespace
 
 // ---- One object ----
@@ -136,26 +126,22 @@ CallScanner::State CallScanner::end_value() {
 // ---- Several ----
 
 JsonCalls::JsonCalls(const Format& format)
-    : format_(format), tags_(begins_and_ends(format)), scanner_(format.json.name) {}
+    : format_(format), tags_(block_tags(format)), scanner_(format.json.name) {}
 
 CallReader::State JsonCalls::push(char c, OutputSink* sink) {
   return in_call_ ? in_call(c, sink) : between(c, sink);
 }
 
 CallReader::State JsonCalls::between(char c, OutputSink* sink) {
-  std::string text;
-  const std::optional<std::string_view> tag = tags_.push(c, &text);
-  State state = State::kMore;
-  for (size_t i = 0; i < text.size(); ++i) {
-    state = in_call_ ? in_call(text[i], sink) : separator(text[i], sink);
-    if (state == State::kMore) continue;
-    text_ += text.substr(i + 1) + tags_.take_held();
-    return state;
-  }
-  if (!tag.has_value()) return state;
-  if (is_end(format_, *tag)) return State::kDone;
-  if (!after_call_) text_ += *tag;
-  return State::kMore;
+  const auto at_text = [&](char next) {
+    return in_call_ ? in_call(next, sink) : separator(next, sink);
+  };
+  const auto at_tag = [&](std::string_view tag) {
+    if (std::ranges::count(format_.ends, tag) != 0) return State::kDone;
+    if (!after_call_) text_ += tag;
+    return State::kMore;
+  };
+  return read(c, &tags_, at_text, at_tag);
 }
 
 CallReader::State JsonCalls::separator(char c, OutputSink* sink) {

@@ -8,27 +8,19 @@
 
 namespace lockstep {
 
-PythonCalls::PythonCalls(const Format& format)
-    : format_(format), tags_([&] {
-        std::vector<std::string_view> all(format.begins.begin(), format.begins.end());
-        all.insert(all.end(), format.ends.begin(), format.ends.end());
-        return all;
-      }()) {}
+PythonCalls::PythonCalls(const Format& format) : format_(format), tags_(block_tags(format)) {}
 
 CallReader::State PythonCalls::push(char c, OutputSink* sink) {
   if (place_ != Place::kBetween) return in_call(c, sink);
-  std::string text;
-  const auto tag = tags_.push(c, &text);
-  for (size_t i = 0; i < text.size(); ++i) {
-    const State state = place_ == Place::kBetween ? between(text[i]) : in_call(text[i], sink);
-    if (state == State::kMore) continue;
-    text_ += text.substr(i + 1) + tags_.take_held();
-    return state;
-  }
-  if (!tag.has_value()) return State::kMore;
-  if (std::ranges::count(format_.ends, *tag) != 0) return State::kDone;
-  if (!after_call_) text_ += *tag;
-  return State::kMore;
+  const auto at_text = [&](char next) {
+    return place_ == Place::kBetween ? between(next) : in_call(next, sink);
+  };
+  const auto at_tag = [&](std::string_view tag) {
+    if (std::ranges::count(format_.ends, tag) != 0) return State::kDone;
+    if (!after_call_) text_ += tag;
+    return State::kMore;
+  };
+  return read(c, &tags_, at_text, at_tag);
 }
 
 CallReader::State PythonCalls::between(char c) {

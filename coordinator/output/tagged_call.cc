@@ -42,19 +42,9 @@ TaggedCalls::TaggedCalls(const Format& format, const FunctionSchemas* functions)
 
 CallReader::State TaggedCalls::push(char c, OutputSink* sink) {
   if (place_ == Place::kBody) return at_text(c, sink);
-  std::string text;
-  const auto tag = tags_.push(c, &text);
-  if (place_ == Place::kValue) {
-    add_to_value(text, sink);
-  } else {
-    for (size_t i = 0; i < text.size(); ++i) {
-      const State state = at_text(text[i], sink);
-      if (state == State::kMore) continue;
-      text_ += text.substr(i + 1) + tags_.take_held();
-      return state;
-    }
-  }
-  return tag.has_value() ? at_tag(*tag, sink) : State::kMore;
+  return read(
+      c, &tags_, [&](char next) { return at_text(next, sink); },
+      [&](std::string_view tag) { return at_tag(tag, sink); });
 }
 
 CallReader::State TaggedCalls::at_text(char c, OutputSink* sink) {
@@ -78,6 +68,9 @@ CallReader::State TaggedCalls::at_text(char c, OutputSink* sink) {
         return at_text(c, sink);
       }
       return State::kMore;  // It belongs to nothing.
+    case Place::kValue:
+      add_to_value({&c, 1}, sink);
+      return State::kMore;
     case Place::kBody: {
       const JsonSpan::State state = body_.push(c);
       if (state != JsonSpan::State::kBad) sink->add_arguments({&c, 1});

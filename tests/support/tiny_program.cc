@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/support/tiny_program.h"
 
+#include <utility>
+
 #include "proto/row_domains.h"
 #include "proto/validate.h"
 
@@ -258,6 +260,14 @@ program::Program tiny_program(int rank, int ranks) {
   const int x = embed(b, vocab);
   head(b, x, vocab);
   return b.program;
+}
+
+cluster::Assignment random_assignment(program::Program program) {
+  cluster::Assignment assignment;
+  *assignment.mutable_program() = std::move(program);
+  assignment.set_random_weights(true);
+  assignment.set_max_pages(16);
+  return assignment;
 }
 
 program::Program layer_program(int rank, int ranks) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "operators/schema.h"
+#include "proto/cluster.pb.h"
 #include "proto/program.pb.h"
 
 namespace lockstep {
@@ -33,6 +34,9 @@ class ProgramBuilder {
 
 // embed, all_reduce, linear with a bias, top_candidates.
 program::Program tiny_program(int rank = 0, int ranks = 1);
+
+// A rank's assignment of a program, with random weights and 16 pages.
+cluster::Assignment random_assignment(program::Program program = tiny_program());
 
 // A transformer layer that has every operator, in the gather strategy, for one or two ranks:
 // vocabulary 100, width 8, 2 heads of 4 over one KV head, 6 inner columns. Logits do not depend on

@@ -20,11 +20,7 @@ TEST(KernelFailureTest, AKernelThatFailsEndsTheStepAndIsNamed) {
     if (kernel.op == Op::kLinear) kernel.run = refuse;
   }
   const Backend backend{.device = host_device(), .kernels = kernels};
-  cluster::Assignment assignment;
-  *assignment.mutable_program() = tiny_program();
-  assignment.set_random_weights(true);
-  assignment.set_max_pages(16);
-  auto worker = Worker::load(assignment, single_collective(), {.backend = &backend});
+  auto worker = Worker::load(random_assignment(), single_collective(), {.backend = &backend});
   ASSERT_EQ(message_of(worker.status()), "");
   ASSERT_EQ(message_of((*worker)->start(8)), "");
   cluster::Step step;

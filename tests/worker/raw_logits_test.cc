@@ -12,11 +12,7 @@ namespace lockstep {
 namespace {
 
 TEST(RawLogitsTest, NamedIdsHaveTheModelsOwnLogitsInTheirOrderWithoutTheOthers) {
-  cluster::Assignment assignment;
-  *assignment.mutable_program() = tiny_program();
-  assignment.set_random_weights(true);
-  assignment.set_max_pages(16);
-  const auto worker = Worker::load(assignment, single_collective(), {}).value();
+  const auto worker = Worker::load(random_assignment(), single_collective(), {}).value();
   ASSERT_EQ(message_of(worker->start(8)), "");
   cluster::Step step;
   step.set_step(1);

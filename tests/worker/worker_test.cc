@@ -24,11 +24,8 @@ using ::testing::HasSubstr;
 constexpr uint64_t kSeed = 7;
 
 cluster::Assignment assignment_of(program::Program program) {
-  cluster::Assignment assignment;
-  *assignment.mutable_program() = std::move(program);
-  assignment.set_random_weights(true);
+  cluster::Assignment assignment = random_assignment(std::move(program));
   assignment.set_random_seed(kSeed);
-  assignment.set_max_pages(16);
   return assignment;
 }
 

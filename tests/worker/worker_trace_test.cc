@@ -13,11 +13,7 @@ namespace {
 
 TEST(WorkerTraceTest, TracesEveryOperatorThatRanIfTheStepAsksForIt) {
   const program::Program program = tiny_program();
-  cluster::Assignment assignment;
-  *assignment.mutable_program() = program;
-  assignment.set_random_weights(true);
-  assignment.set_max_pages(16);
-  const auto worker = Worker::load(assignment, single_collective(), {}).value();
+  const auto worker = Worker::load(random_assignment(program), single_collective(), {}).value();
   ASSERT_EQ(message_of(worker->start(8)), "");
   cluster::Step step;
   step.set_step(1);

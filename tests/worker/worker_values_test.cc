@@ -20,11 +20,7 @@ using ::testing::HasSubstr;
 class WorkerValuesTest : public testing::Test {
  protected:
   WorkerValuesTest() {
-    cluster::Assignment assignment;
-    *assignment.mutable_program() = program_;
-    assignment.set_random_weights(true);
-    assignment.set_max_pages(16);
-    worker_ = Worker::load(assignment, single_collective(), {}).value();
+    worker_ = Worker::load(random_assignment(program_), single_collective(), {}).value();
     EXPECT_EQ(message_of(worker_->start(8)), "");
   }
 

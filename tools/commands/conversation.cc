@@ -70,7 +70,9 @@ void Conversation::stop() {
 absl::StatusOr<AnswerStats> Conversation::answer(const Show& show) {
   ASSIGN_OR_RETURN(Request request, to_request(request_, *model_));
   if (thoughts_ != nullptr) {
-    request.shown_special_ids = tag_ids(thought_tags(*thoughts_), *model_->tokenizer());
+    const Tokenizer& tokenizer = *model_->tokenizer();
+    request.shown_special_ids =
+        tag_ids(thought_tags(*thoughts_), special_ids(tokenizer), tokenizer);
   }
   if (request_.has_seed()) request_.set_seed(request_.seed() + 1);
   ASSIGN_OR_RETURN(const std::shared_ptr<Stream> stream, engine_->submit(request));

@@ -124,7 +124,7 @@ TEST(TagIdsTest, SpecialTokensThatAreTagsOrPartsOfOneAreSeen) {
                                        "<tool_calls:word>", "<|action_start|>", "<other:word>"});
   ASSERT_NE(tokenizer, nullptr);
   const auto ids = [&](const char* format) {
-    return tag_ids(call_tags(*find_format(format)), *tokenizer);
+    return tag_ids(call_tags(*find_format(format)), special_ids(*tokenizer), *tokenizer);
   };
   EXPECT_EQ(ids("deepseek_v3.2"), std::vector<int32_t>{2});
   EXPECT_EQ(ids("kimi_k2"), std::vector<int32_t>{3});
