@@ -13,7 +13,7 @@ namespace lockstep {
 // kUnavailable: the request may be sent again.
 absl::Status out_of_memory();
 
-// What `work` returns, or out_of_memory() where it ran out of it. Whatever it holds goes with it.
+// Returns work()'s status, or out_of_memory() where it ran out of it. Its values end with it.
 template <typename Work>
 absl::Status within_memory(Work work) {
   try {

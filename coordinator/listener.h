@@ -27,15 +27,15 @@ int64_t connections_within_limit();
 // Whether only this machine's processes reach "host:port", "unix:/path" or "unix-abstract:name".
 bool is_loopback(const std::string& address);
 
-// What becomes of a connection that comes when as many are open as may be: it is refused, and with
-// kShare already where its network (network_of()) has seven eighths of them; or the oldest one is
-// closed for it of those that nobody keeps.
+// The rule for a connection that comes when the max number is open: it is refused, and with kShare
+// already where its network (network_of()) has seven eighths of that number; or the oldest one that
+// is not kept is closed for it.
 enum class WhenFull : uint8_t { kRefuse, kShare, kCloseOldest };
 
 // Connections that are open.
 struct OpenConnections {
   int64_t all = 0;
-  int64_t of_network = 0;  // Of one network.
+  int64_t of_network = 0;  // Those of one network.
 };
 
 class Listener {
@@ -75,7 +75,7 @@ class Listener {
 
   // Handed over, and not known to be closed.
   struct Connection {
-    uint64_t inode = 0;   // Of a descriptor that is closed, or another file by now, it is another.
+    uint64_t inode = 0;   // It differs once the descriptor is closed, or another file.
     uint64_t number = 0;  // In the order in which they came.
     std::string peer;     // "": a Unix socket's, which has no name.
     bool kept = false;

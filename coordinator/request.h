@@ -41,7 +41,7 @@ struct Request {
   int32_t prompt_logprobs = -1;      // The same of the prompt's tokens, with choice 0.
   bool return_prompt_ids = false;    // In the first event of choice 0 that is not about the prompt.
   bool prompt_logits = false;        // The last prompt position's logits, in the first event.
-  int64_t answer_bytes = 0;          // That whoever writes the answer keeps of the request for it.
+  int64_t answer_bytes = 0;          // Kept by the answer's writer until it ends.
   std::string client;                // Who asks: an API key's name, or a connection.
   std::string endpoint;              // Where: a path of HTTP or gRPC.
   std::string traceparent;           // The client's trace, as traceparent_of() has it; "": none.

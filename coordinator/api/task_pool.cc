@@ -108,7 +108,7 @@ TaskPool::Task TaskPool::take(Queue* queue, Queue::iterator task) {
 
 void TaskPool::run(Task task) {
   task.run();
-  task.run = nullptr;  // What it holds goes before its bytes are free again.
+  task.run = nullptr;  // Its values end before its bytes are free again.
   MutexLock lock(&mutex_);
   leave(task);
 }

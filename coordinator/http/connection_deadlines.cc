@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What time does to a connection.
+// The deadlines of a connection, and the bytes that fill its silence.
 #include "coordinator/http/connection.h"
 #include "coordinator/http/response_writer.h"
 

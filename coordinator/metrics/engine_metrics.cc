@@ -133,7 +133,7 @@ void EngineMetrics::on_closed(const Stream* stream, const absl::Status& status,
 }
 
 void EngineMetrics::on_step(const StepReport& report) {
-  const int64_t tokens = std::exchange(told_tokens_, 0);  // Of the step before.
+  const int64_t tokens = std::exchange(told_tokens_, 0);  // The last step's.
   if (tokens > 0) step_tokens_.Observe(static_cast<double>(tokens));
   if (report.sequences == 0) return;
   MutexLock lock(&mutex_);

@@ -21,7 +21,7 @@ struct ApiOptions {
 // Outlives whoever calls its handlers, and what they have begun.
 class Api {
  public:
-  // What is served and the pool outlive it. kInvalidArgument: a parser or mode that there is not.
+  // The served model and the pool outlive it. kInvalidArgument: there is no such parser or mode.
   static absl::StatusOr<std::unique_ptr<Api>> create(const ServedModel& served, TaskPool* pool,
                                                      const ApiOptions& options);
 

@@ -15,7 +15,7 @@ class ChoiceReader {
   explicit ChoiceReader(const OutputOptions& options, bool shows_thoughts = true)
       : parser_(options), shows_thoughts_(shows_thoughts) {}
 
-  // What the event adds; with a finish reason also what was held back.
+  // The text that the event adds; with a finish reason also the text that was held back.
   OutputDelta read(const StreamEvent& event);
 
   bool has_calls() const { return parser_.has_calls(); }

@@ -195,7 +195,7 @@ std::vector<std::string> ChunkWriter::chunks(const StreamEvent& event, size_t pr
   std::vector<Piece> pieces =
       is_chat ? chat_pieces(event, index, &choice) : text_pieces(event, prompt, &choice);
   count(event, &choice);
-  // What is known of the tokens goes with the first piece that has something of them.
+  // Ids and log-probabilities of the tokens go with the first piece that shows their text.
   const auto first = std::ranges::find(pieces, false, &Piece::is_role);
   if (first != pieces.end()) {
     first->token_ids = event.token_ids;

@@ -51,7 +51,7 @@ class ChunkWriter final : public EventWriter {
     OrderedJson end = {{"finish_reason", nullptr}};
     int64_t tokens = 0;  // Of the choice so far.
     std::vector<int32_t> token_ids = {};
-    bool is_first = false;  // Of the choice.
+    bool is_first = false;  // The choice's first chunk.
   };
 
   bool shows_tokens(const StreamEvent& event) const;

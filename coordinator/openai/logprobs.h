@@ -22,7 +22,8 @@ using TokenLogprobs = std::span<const std::vector<Logprob>>;
 // for answers that show token ids.
 TokenLogprobs shown_logprobs(const AnswerFacts& facts, const StreamEvent& event);
 
-// Of one text, some tokens at a time, in its order. One thread at a time; the facts outlive it.
+// Writes those of one text, some tokens at a time, in order. One thread at a time; the facts
+// outlive it.
 class LogprobWriter {
  public:
   // A prompt's first token has no log-probability: nothing comes before it.
@@ -32,7 +33,7 @@ class LogprobWriter {
 
   // A list of objects, as chat and responses have it.
   OrderedJson entries(TokenLogprobs tokens);
-  // What a choice has in its "logprobs".
+  // The value of a choice's "logprobs".
   OrderedJson chat(TokenLogprobs tokens);
   OrderedJson completion(TokenLogprobs tokens);
   // A prompt's as vLLM gives them: for each token an object by token id, its own first; a rank is

@@ -10,7 +10,7 @@
 namespace lockstep::openai {
 namespace {
 
-// A header has room for so many names of one request.
+// The max number of names in a header.
 constexpr size_t kMaxNames = 64;
 constexpr size_t kMaxNameBytes = 64;
 constexpr size_t kMaxLogged = 4096;  // All clients together.

@@ -22,10 +22,9 @@ enum class ThoughtPlace { kBefore, kWithin, kAfter };
 struct OutputOptions {
   const Format* thoughts = nullptr;  // Null: everything is content.
   ThoughtPlace place = ThoughtPlace::kBefore;
-  const Format* tools = nullptr;  // Null: no call is looked for.
-  bool one_call = false;          // Further ones are dropped.
-  std::shared_ptr<const FunctionSchemas> functions =
-      nullptr;  // Where tools->has_types(). Null: unknown.
+  const Format* tools = nullptr;                               // Null: no call is looked for.
+  bool one_call = false;                                       // Further ones are dropped.
+  std::shared_ptr<const FunctionSchemas> functions = nullptr;  // Null: types are unknown.
 };
 
 // Text that looks like a call and is none stays content. Held back are: bytes that may become a

@@ -85,7 +85,7 @@ class Sequence {
   int64_t rope_length() const { return rope_length_; }      // When it last started.
   const Prefix& prefix() const { return prepared_.prefix(); }
 
-  int32_t slot() const { return slot_; }  // By which the workers know it while it runs.
+  int32_t slot() const { return slot_; }  // The workers' name for it while it runs.
   // How many of its pages the workers know; nothing: they know the slot as another sequence's.
   std::optional<size_t> pages_sent() const { return pages_sent_; }
   void note_sent() { pages_sent_ = pages_.size(); }  // A step names all that it has.

@@ -141,7 +141,7 @@ transformers.AutoTokenizer.from_pretrained = get_tokenizer
 
 
 class ModelConfig:
-    """What tests ask of vLLM's: how many tokens the model has."""
+    """Answers the tests' question: how many tokens the model has."""
     def __init__(self, *_, **__):
         self.config = json.loads((Path(MODEL) / "config.json").read_text())
 
@@ -157,7 +157,7 @@ class Absent:
         return Absent()
 
     def __call__(self, *arguments, **_):
-        # As a decorator, itself without effect.
+        # A decorator without effect.
         return arguments[0] if len(arguments) == 1 and callable(arguments[0]) else Absent()
 
     def __bool__(self):
