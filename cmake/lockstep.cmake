@@ -46,7 +46,8 @@ if(CMAKE_UNITY_BUILD)
   add_compile_options($<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
 endif()
 if(LOCKSTEP_SANITIZE)
-  # With a sanitizer's calls between them, GCC 12 loses track of which values were set.
+  # With a sanitizer's calls between them, GCC 12 loses track of which values were set: it warns
+  # without cause, so that the presets of the sanitizers do not make errors of warnings.
   add_compile_options($<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
   add_compile_options(-fsanitize=${LOCKSTEP_SANITIZE} -fno-omit-frame-pointer
                       -fno-sanitize-recover=all)

@@ -44,7 +44,7 @@ std::string StopMatcher::push(std::string_view text) {
     }
     if (found == 0) continue;
     found_ = held_.substr(held_.size() - found);
-    held_.resize(held_.size() - found);
+    held_.erase(held_.size() - found);
     return std::exchange(held_, "");
   }
   if (text.empty()) return "";
