@@ -37,6 +37,7 @@ absl::StatusOr<ChatRequest> to_chat_request(const v1::ChatMessages& chat, Ordere
   request.variables = std::move(variables);
   ASSIGN_OR_RETURN(request.messages, to_template_messages(chat, traits));
   ASSIGN_OR_RETURN(request.tools, parse_objects(chat.tools(), "tools"));
+  request.tools_variable = traits.tools_variable;
   ASSIGN_OR_RETURN(request.documents, parse_objects(chat.documents(), "documents"));
   request.continue_final_message = chat.continue_final_message();
   request.add_generation_prompt = chat.has_add_generation_prompt() ? chat.add_generation_prompt()

@@ -52,6 +52,8 @@ constexpr FieldLimit kLimits[] = {
     {"ChatMessages", "template_variables", Measure::kBytes, 0, 64 << 10},
     {"ChatMessage", "role", Measure::kBytes, 1, 64},
     {"ChatMessage", "content", Measure::kBytes, 0, kMaxMessageBytes},
+    {"ChatMessage", "content_parts", Measure::kCount, 0, 1 << 14},
+    {"ChatMessage", "content_parts", Measure::kBytes, 0, kMaxMessageBytes},
     {"ChatMessage", "name", Measure::kBytes, 0, 256},
     {"ChatMessage", "tool_call_id", Measure::kBytes, 0, 256},
     {"ChatMessage", "tool_calls", Measure::kCount, 0, 256},

@@ -9,6 +9,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "base/log_limit.h"
 #include "base/status.h"
+#include "coordinator/api/message_text.h"
 #include "coordinator/text/jinja/characters.h"
 
 namespace lockstep {
@@ -30,6 +31,14 @@ class Search {
         OrderedJson(text).dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
     json = json.substr(1, json.size() - 2);
     return json != text && finds_form(json, anywhere);
+  }
+
+  // A template that takes lists shows parts apart.
+  bool finds_content(const v1::ChatMessage& message) {
+    const auto& parts = message.content_parts();
+    if (parts.empty()) return finds(message.content(), /*anywhere=*/true);
+    return std::ranges::all_of(
+        parts, [&](const std::string& part) { return finds(part, /*anywhere=*/true); });
   }
 
  private:
@@ -61,7 +70,7 @@ bool has_all(const v1::ChatMessages& chat, const ChatRequest& request, bool with
   Search search(prompt);
   for (const v1::ChatMessage& message : chat.messages()) {
     const bool is_answer = message.role() == "assistant";
-    if (!is_answer && !search.finds(message.content(), /*anywhere=*/true)) return false;
+    if (!is_answer && !search.finds_content(message)) return false;
     for (const v1::ToolCall& call : message.tool_calls()) {
       if (!search.finds(call.name(), /*anywhere=*/false)) return false;
     }
@@ -90,7 +99,8 @@ v1::ChatMessages marked(const v1::ChatMessages& chat, const OrderedJson& tools) 
   v1::ChatMessages made = chat;
   for (int i = 0; i < made.messages_size(); ++i) {
     v1::ChatMessage& message = *made.mutable_messages(i);
-    if (!message.content().empty()) message.set_content(text_mark(i));
+    if (has_text(message)) message.set_content(text_mark(i));
+    message.clear_content_parts();
     for (int call = 0; call < message.tool_calls_size(); ++call) {
       message.mutable_tool_calls(call)->set_arguments(
           OrderedJson{{"key", call_mark(i, call)}}.dump());
@@ -131,7 +141,7 @@ absl::Status judge_message(const v1::ChatMessages& chat, int index, bool is_last
   const std::string field = fmt::format("chat.messages[{}]", index);
   const bool is_instruction = message.role() == "system" || message.role() == "developer";
   const bool is_answer = message.role() == "assistant";
-  if (!is_answer && !message.content().empty() && !marks.contains(text_mark(index))) {
+  if (!is_answer && has_text(message) && !marks.contains(text_mark(index))) {
     RETURN_IF_ERROR(judge(field + ".content",
                           fmt::format("the text of the role {}", printable(message.role())),
                           is_instruction ? is_question_last : is_last_turn));

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "coordinator/api/message_text.h"
 #include "coordinator/api/prompt_losses.h"
 
 namespace lockstep {
@@ -119,8 +120,11 @@ class Writer {
     const v1::ChatMessage& message = messages_[index];
     const std::string name = fmt::format("chat.messages[{}]", index);
     const bool is_moved = calls_as_text_ && message.role() == "tool";
-    if (!is_moved && !message.content().empty() &&
-        conversation_.fate_of_role(index) == Fate::kLeftOut) {
+    if (message.has_content() && message.content_parts_size() > 0) {
+      return invalid_argument("{}.content_parts: found content beside it: set one of the two",
+                              name);
+    }
+    if (!is_moved && has_text(message) && conversation_.fate_of_role(index) == Fate::kLeftOut) {
       return role_left_out(name, index);
     }
     const int calls = message.tool_calls_size();
@@ -144,10 +148,20 @@ class Writer {
                                   : "");
   }
 
-  OrderedJson content_of(const std::string& text, bool in_parts, bool is_open = false) const {
-    if (!in_parts) return text;
+  OrderedJson content_of(const std::string& text, ContentForm form, bool is_open = false) const {
+    if (form != ContentForm::kParts) return text;
     OrderedJson parts = OrderedJson::array();
     if (!text.empty() || is_open) parts.push_back({{"type", "text"}, {"text", text}});
+    return parts;
+  }
+
+  // The parts as they are, but for `before`, which is put before the first one's text.
+  static OrderedJson parts_of(const v1::ChatMessage& message, std::string before) {
+    OrderedJson parts = OrderedJson::array();
+    for (const std::string& part : message.content_parts()) {
+      append_text(part, "\n\n", &before);
+      parts.push_back({{"type", "text"}, {"text", std::exchange(before, {})}});
+    }
     return parts;
   }
 
@@ -160,7 +174,7 @@ class Writer {
   std::string joined_instructions() const {
     std::string text;
     for (int i = 0; i < conversation_.instructions_at_start(); ++i) {
-      append_text(messages_[i].content(), "\n\n", &text);
+      append_text(text_of(messages_[i]), "\n\n", &text);
     }
     return text;
   }
@@ -169,25 +183,28 @@ class Writer {
   void add_joined() {
     written_.push_back(
         {{"role", best_role(messages_[0], conversation_.place_of(0), traits_).name},
-         {"content", content_of(joined_instructions(), traits_.instructions_in_parts)}});
+         {"content", content_of(joined_instructions(), traits_.instruction_content)}});
   }
 
   // All of a message but its calls.
   OrderedJson plain(int index) const {
     const v1::ChatMessage& message = messages_[index];
     std::string role = message.role();
-    bool parts = traits_.turns_in_parts;
+    ContentForm form = traits_.turn_content;
     if (is_instruction(message)) {
       role = best_role(message, conversation_.place_of(index), traits_).name;
-      parts = traits_.instructions_in_parts;
+      form = traits_.instruction_content;
     } else if (role == "tool") {
-      parts = traits_.results_in_parts;
+      form = traits_.result_content;
     }
     std::string text;
     if (index == question_) text = joined_instructions();
-    append_text(message.content(), "\n\n", &text);
+    append_text(text_of(message), "\n\n", &text);
     const bool is_open = continues_ && index + 1 == messages_.size();
-    OrderedJson json = {{"role", role}, {"content", content_of(text, parts, is_open)}};
+    OrderedJson json = {{"role", role}, {"content", content_of(text, form, is_open)}};
+    if (message.content_parts_size() > 1 && form != ContentForm::kText) {
+      json["content"] = parts_of(message, index == question_ ? joined_instructions() : "");
+    }
     if (message.has_name()) json["name"] = message.name();
     if (message.has_tool_call_id()) json["tool_call_id"] = message.tool_call_id();
     if (message.has_reasoning_content()) json["reasoning_content"] = message.reasoning_content();
@@ -237,7 +254,7 @@ class Writer {
       written_.push_back(std::move(json));
       return index + 1;
     }
-    if (!message.content().empty() && traits_.content_and_calls != Pairing::kTogether) {
+    if (has_text(message) && traits_.content_and_calls != Pairing::kTogether) {
       if (traits_.content_and_calls == Pairing::kApart) {
         written_.push_back(json);
         json = {{"role", message.role()}};
@@ -246,7 +263,7 @@ class Writer {
             "chat.messages[{}].content: left out, as the model's chat template does beside calls",
             index));
       }
-      json["content"] = content_of({}, traits_.turns_in_parts);
+      json["content"] = content_of({}, traits_.turn_content);
     }
     if (calls == 1 || traits_.several_calls == Pairing::kTogether) {
       add_calls(std::move(json), index, 0, calls);
@@ -258,7 +275,7 @@ class Writer {
   // For a template that shows no calls: a line of JSON for each, after the message's text.
   int add_calls_as_text(int index) {
     const v1::ChatMessage& message = messages_[index];
-    std::string text = message.content();
+    std::string text = text_of(message);
     for (const v1::ToolCall& call : message.tool_calls()) {
       const std::optional<OrderedJson> object = object_of(call.arguments());
       const OrderedJson json = {{"name", call.name()},
@@ -270,7 +287,7 @@ class Writer {
                     "shows no calls",
                     index));
     OrderedJson json = plain(index);
-    json["content"] = content_of(text, traits_.turns_in_parts);
+    json["content"] = content_of(text, traits_.turn_content);
     written_.push_back(std::move(json));
     return index + 1;
   }
@@ -286,10 +303,10 @@ class Writer {
     for (; index < messages_.size() && messages_[index].role() == "tool"; ++index) {
       OrderedJson json = OrderedJson::object();
       if (messages_[index].has_name()) json["name"] = messages_[index].name();
-      json["result"] = messages_[index].content();
+      json["result"] = text_of(messages_[index]);
       append_text(json.dump(), "\n", &text);
     }
-    written_.push_back({{"role", "user"}, {"content", content_of(text, traits_.turns_in_parts)}});
+    written_.push_back({{"role", "user"}, {"content", content_of(text, traits_.turn_content)}});
     return index;
   }
 
@@ -309,7 +326,7 @@ class Writer {
     std::vector<bool> added(end, false);
     for (int number = 0; number < calls; ++number) {
       add_calls(std::move(json), index, number, number + 1);
-      json = {{"role", message.role()}, {"content", content_of({}, traits_.turns_in_parts)}};
+      json = {{"role", message.role()}, {"content", content_of({}, traits_.turn_content)}};
       const std::string& id = message.tool_calls(number).id();
       std::deque<int>& own = results[id];
       const int place = index + 1 + number;

@@ -16,9 +16,9 @@ namespace lockstep {
 // at the start become one where it shows no second one, and go into the last user's message where
 // it shows them with that alone, and other messages follow it; a message's text and calls, or its
 // calls, follow one another where it does not show them together; calls become text where it shows
-// none. Earlier arguments that are no JSON
-// object are passed as their text, or as {} with a line in the log. kInvalidArgument names the
-// field that the template leaves out. The limits have to be checked before.
+// none. Several parts of a content stay a list where the template takes one. Earlier arguments that
+// are no JSON object are passed as their text, or as {} with a line in the log. kInvalidArgument
+// names the field that the template leaves out. The limits have to be checked before.
 absl::StatusOr<OrderedJson> to_template_messages(const v1::ChatMessages& chat,
                                                  const TemplateTraits& traits);
 

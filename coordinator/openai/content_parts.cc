@@ -45,15 +45,9 @@ absl::StatusOr<std::string> text_in(const std::string& field, const OrderedJson&
   return text;
 }
 
-absl::Status read_part(const std::string& field, const OrderedJson& part, ContentText* content,
-                       bool* has_text) {
-  const auto add_text = [&](const std::string& text) {
-    // Between two texts, be they empty or not, as vLLM does it for templates that take strings.
-    if (std::exchange(*has_text, true)) content->text += '\n';
-    content->text += text;
-  };
+absl::Status read_part(const std::string& field, const OrderedJson& part, ContentText* content) {
   if (part.is_string()) {
-    add_text(part.get<std::string>());
+    content->texts.push_back(part.get<std::string>());
     return absl::OkStatus();
   }
   if (!part.is_object()) return wrong_value(field, "an object or a string", part);
@@ -73,10 +67,10 @@ absl::Status read_part(const std::string& field, const OrderedJson& part, Conten
   }
   const OrderedJson* value = member(part, known->member);
   if (value == nullptr && known->is_thought) return absl::OkStatus();
-  ASSIGN_OR_RETURN(const std::string text,
+  ASSIGN_OR_RETURN(std::string text,
                    text_in(field + "." + known->member, value == nullptr ? OrderedJson() : *value));
   if (!known->is_thought) {
-    add_text(text);
+    content->texts.push_back(std::move(text));
   } else if (!text.empty()) {
     append_line(text, &content->thoughts);
   }
@@ -88,14 +82,18 @@ absl::Status read_part(const std::string& field, const OrderedJson& part, Conten
 absl::StatusOr<ContentText> read_content(const std::string& field, const OrderedJson& value) {
   ContentText content;
   if (!value.is_array()) {
-    ASSIGN_OR_RETURN(content.text, as_string(field, value));
+    ASSIGN_OR_RETURN(content.texts.emplace_back(), as_string(field, value));
     return content;
   }
-  bool has_text = false;
   for (size_t i = 0; i < value.size(); ++i) {
-    RETURN_IF_ERROR(read_part(fmt::format("{}[{}]", field, i), value[i], &content, &has_text));
+    RETURN_IF_ERROR(read_part(fmt::format("{}[{}]", field, i), value[i], &content));
   }
   return content;
+}
+
+void set_texts(std::vector<std::string> texts, v1::ChatMessage* message) {
+  if (texts.size() < 2) return message->set_content(texts.empty() ? "" : std::move(texts[0]));
+  for (std::string& text : texts) message->add_content_parts(std::move(text));
 }
 
 std::string arguments_text(const OrderedJson* value) {

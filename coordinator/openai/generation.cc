@@ -90,10 +90,23 @@ void Generation::start() {
   refuse(*exchange_, status);
 }
 
+// A conversation in which another model called tools is answered where calls cannot be read, as it
+// would be stuck: with text alone, and its tools are named as passed over.
+bool Generation::goes_on_without_tools(const ApiRequest& request) const {
+  return !context_->formats.check_tools().ok() && !context_->unknown_fields.refuses() &&
+         std::ranges::any_of(request.shared.chat().messages(), [](const v1::ChatMessage& message) {
+           return message.tool_calls_size() > 0;
+         });
+}
+
 absl::Status Generation::answer(std::vector<std::shared_ptr<Stream>>* streams) {
   RETURN_IF_ERROR(check_deadline());
-  ASSIGN_OR_RETURN(const ApiRequest request,
+  ASSIGN_OR_RETURN(ApiRequest request,
                    parse_request(endpoint_, exchange_->request().body, *context_->served.model));
+  if (request.parses_tools && goes_on_without_tools(request)) {
+    request.parses_tools = false;
+    request.unknown_fields.emplace_back("tools");
+  }
   ASSIGN_OR_RETURN(std::string ignored,
                    context_->unknown_fields.take(*exchange_, request.unknown_fields));
   exchange_->drop_body();

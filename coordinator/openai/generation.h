@@ -53,6 +53,7 @@ class Generation : public std::enable_shared_from_this<Generation> {
   absl::Status answer(std::vector<std::shared_ptr<Stream>>* streams) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status submit(const ApiRequest& request, std::vector<std::shared_ptr<Stream>>* streams);
   absl::Status start_kept(const ApiRequest& request);
+  bool goes_on_without_tools(const ApiRequest& request) const;
   absl::StatusOr<Request> to_engine(const ApiRequest& request, size_t prompt);
   AnswerFacts facts_of(const ApiRequest& request) const;
   absl::Status check_deadline() const;

@@ -17,7 +17,7 @@ absl::Status read_message_content(const std::string& field, const OrderedJson* c
                                   std::string thought, v1::ChatMessage* message) {
   ASSIGN_OR_RETURN(ContentText read,
                    read_content(field, content == nullptr ? OrderedJson() : *content));
-  message->set_content(std::move(read.text));
+  set_texts(std::move(read.texts), message);
   if (thought.empty()) thought = std::move(read.thoughts);
   if (!thought.empty()) message->set_reasoning_content(std::move(thought));
   return absl::OkStatus();

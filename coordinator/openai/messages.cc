@@ -69,7 +69,7 @@ absl::Status read_message(const std::string& field, const OrderedJson& value, si
   const OrderedJson* content = member(value, "content");
   if (content != nullptr && (content->is_array() || content->is_string())) {
     ASSIGN_OR_RETURN(ContentText read, read_content(field + ".content", *content));
-    message->set_content(std::move(read.text));
+    set_texts(std::move(read.texts), message);
     if (!read.thoughts.empty()) message->set_reasoning_content(std::move(read.thoughts));
   } else if (content != nullptr ||
              (member(value, "tool_calls") == nullptr && message->role() != "assistant")) {

@@ -25,6 +25,8 @@ class UnknownFields {
   // `mode`: "pass" or "error"; kInvalidArgument, with the flag's name, is another.
   absl::Status set_mode(const std::string& mode);
 
+  bool refuses() const { return refuses_; }
+
   // Counts the names of one request, and logs each at info the first time that its client sends it.
   // Returns kIgnoredFields' value, "" for none. kInvalidArgument, with the first one as param: they
   // are refused.

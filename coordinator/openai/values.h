@@ -36,12 +36,13 @@ absl::Status set_scalar(const std::string& field, const OrderedJson& value, cons
 
 // A message's content. Parts of some types are thoughts, all others text.
 struct ContentText {
-  std::string text;
-  std::string thoughts;
+  std::vector<std::string> texts;
+  std::string thoughts;  // With line ends between them.
 };
-// A string, or a list of parts and strings, with line ends between them. Images, audio and files
-// are refused.
+// A string, or a list of parts and strings. Images, audio and files are refused.
 absl::StatusOr<ContentText> read_content(const std::string& field, const OrderedJson& value);
+// One text is the message's content, several are its parts.
+void set_texts(std::vector<std::string> texts, v1::ChatMessage* message);
 
 // The arguments of a call that a model made earlier: as they are, whatever it wrote.
 std::string arguments_text(const OrderedJson* value);

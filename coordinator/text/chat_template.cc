@@ -294,7 +294,7 @@ absl::StatusOr<MarkedText> ChatTemplate::render(const Named& chosen, const ChatR
     variables.push_back({name, &value, is_of_request});
   }
   variables.push_back({"messages", &messages, is_of_request});
-  variables.push_back({"tools", &request.tools, is_of_request});
+  variables.push_back({std::string(request.tools_variable), &request.tools, is_of_request});
   variables.push_back({"documents", &request.documents, is_of_request});
   variables.push_back({"add_generation_prompt", &add_generation_prompt, is_of_request});
   ASSIGN_OR_RETURN(MarkedText text, chosen.parsed.render(variables, now));

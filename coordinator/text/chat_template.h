@@ -21,6 +21,7 @@ namespace lockstep {
 struct ChatRequest {
   OrderedJson messages;
   OrderedJson tools;
+  std::string_view tools_variable = "tools";  // See TemplateTraits.
   OrderedJson documents;
   bool add_generation_prompt = false;
   // The last message is left open for the model to go on with: true, or the name of the field that

@@ -2,6 +2,7 @@
 #include "coordinator/text/template_traits.h"
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "coordinator/text/chat_template.h"
@@ -18,6 +19,7 @@ constexpr std::string_view kSystem = "probesystem";
 constexpr std::string_view kSecond = "probesecond";
 constexpr std::string_view kOther = "probeother";
 constexpr std::string_view kTool = "probetool";
+constexpr std::string_view kXmlTools = "xml_tools";
 constexpr std::string_view kKey = "probekey";
 constexpr std::string_view kValues[] = {"probevalueone", "probevaluetwo"};
 constexpr std::string_view kResults[] = {"proberesultone", "proberesulttwo"};
@@ -25,15 +27,21 @@ constexpr std::string_view kDocument = "probedocument";
 // Mistral's templates take nine letters or digits only.
 constexpr std::string_view kIds[] = {"probe0001", "probe0002"};
 
-using Words = std::vector<std::string_view>;
-
-OrderedJson content_of(std::string_view text, bool in_parts) {
-  if (!in_parts) return text;
-  return OrderedJson::array({{{"type", "text"}, {"text", text}}});
+constexpr ContentForm other_than(ContentForm form) {
+  return form == ContentForm::kText ? ContentForm::kParts : ContentForm::kText;
 }
 
-OrderedJson turn(std::string_view role, std::string_view text, bool in_parts = false) {
-  return {{"role", role}, {"content", content_of(text, in_parts)}};
+using Words = std::vector<std::string_view>;
+
+OrderedJson part(std::string_view text) { return {{"type", "text"}, {"text", text}}; }
+
+OrderedJson content_of(std::string_view text, ContentForm form) {
+  if (form != ContentForm::kParts) return text;
+  return OrderedJson::array({part(text)});
+}
+
+OrderedJson turn(std::string_view role, std::string_view text, ContentForm form) {
+  return {{"role", role}, {"content", content_of(text, form)}};
 }
 
 OrderedJson one_tool() {
@@ -60,7 +68,8 @@ absl::flat_hash_set<std::string> quoted_words(std::string_view source) {
 
 class Questions {
  public:
-  Questions(std::string_view source, TemplateTraits::Render render) : render_(render) {
+  Questions(std::string_view source, TemplateTraits::Render render)
+      : source_(source), render_(render) {
     traits_.names = quoted_words(source);
   }
 
@@ -69,11 +78,12 @@ class Questions {
     if (!traits_.asked) return {};
     ask_instructions();
     ask_tools_and_documents();
-    traits_.results_in_parts = traits_.turns_in_parts;
+    traits_.result_content = traits_.turn_content;
     if (ask_calls()) {
       ask_results();
       ask_pairings();
     }
+    ask_lists();
     return traits_;
   }
 
@@ -83,6 +93,7 @@ class Questions {
     ChatRequest request;
     request.messages = messages;
     request.add_generation_prompt = true;
+    request.tools_variable = traits_.tools_variable;
     if (gives_tools_) request.tools = one_tool();
     if (gives_documents_) {
       request.documents =
@@ -102,18 +113,18 @@ class Questions {
   }
 
   OrderedJson user(std::string_view text = kQuestion) const {
-    return turn("user", text, traits_.turns_in_parts);
+    return turn("user", text, traits_.turn_content);
   }
   OrderedJson assistant(std::string_view text = kAnswer) const {
-    return turn("assistant", text, traits_.turns_in_parts);
+    return turn("assistant", text, traits_.turn_content);
   }
 
   // Some templates of tools alone fail without any.
   bool ask_turns() {
     for (const bool tools : {false, true}) {
-      for (const bool parts : {false, true}) {
+      for (const ContentForm form : {ContentForm::kText, ContentForm::kParts}) {
         gives_tools_ = tools;
-        traits_.turns_in_parts = parts;
+        traits_.turn_content = form;
         if (shows({user(), assistant(), user(kNext)}, {kQuestion, kAnswer, kNext})) return true;
       }
     }
@@ -121,7 +132,7 @@ class Questions {
   }
 
   Fate instruction(std::string_view role, Place place) {
-    const OrderedJson given = turn(role, kSystem, traits_.instructions_in_parts);
+    const OrderedJson given = turn(role, kSystem, traits_.instruction_content);
     switch (place) {
       case Place::kAlone:
         return fate_of(OrderedJson::array({given}), {kSystem});
@@ -134,34 +145,34 @@ class Questions {
   }
 
   void ask_instructions() {
-    traits_.instructions_in_parts = traits_.turns_in_parts;
+    traits_.instruction_content = traits_.turn_content;
     if (instruction("system", Place::kFirst) != Fate::kShown) {
-      traits_.instructions_in_parts = !traits_.turns_in_parts;
+      traits_.instruction_content = other_than(traits_.turn_content);
       const bool helps = instruction("system", Place::kFirst) == Fate::kShown;
-      if (!helps) traits_.instructions_in_parts = traits_.turns_in_parts;
+      if (!helps) traits_.instruction_content = traits_.turn_content;
     }
     for (const Place place : {Place::kAlone, Place::kFirst, Place::kLater}) {
       traits_.system[static_cast<size_t>(place)] = instruction("system", place);
       traits_.developer[static_cast<size_t>(place)] = instruction("developer", place);
     }
-    traits_.other_roles = std::min(
-        fate_of({user(), turn(kOther, kSecond, traits_.turns_in_parts)}, {kSecond}),
-        fate_of({user(), assistant(), turn(kOther, kSecond, traits_.turns_in_parts), user()},
-                {kSecond}));
-    const bool parts = traits_.instructions_in_parts;
+    traits_.other_roles =
+        std::min(fate_of({user(), turn(kOther, kSecond, traits_.turn_content)}, {kSecond}),
+                 fate_of({user(), assistant(), turn(kOther, kSecond, traits_.turn_content), user()},
+                         {kSecond}));
+    const ContentForm form = traits_.instruction_content;
     for (const char* first : {"system", "developer"}) {
       for (const char* second : {"system", "developer"}) {
         // A developer's message is a system's where the template does not name it.
         const std::string_view roles[] = {first, second};
         const bool developer = std::ranges::find(roles, "developer") != std::end(roles);
         if (developer && !traits_.names.contains("developer")) continue;
-        const OrderedJson messages = {turn(first, kSystem, parts), turn(second, kSecond, parts),
+        const OrderedJson messages = {turn(first, kSystem, form), turn(second, kSecond, form),
                                       user()};
         traits_.several_instructions &= shows(messages, {kSystem, kSecond});
       }
     }
-    const OrderedJson system = turn("system", kSystem, parts);
-    const OrderedJson second = turn("system", kSecond, parts);
+    const OrderedJson system = turn("system", kSystem, form);
+    const OrderedJson second = turn("system", kSecond, form);
     traits_.later_instruction_replaces =
         fate_of({system, user(), assistant(), second, user(kNext)}, {kSystem}) == Fate::kLeftOut;
     traits_.instructions_need_question =
@@ -171,10 +182,17 @@ class Questions {
 
   void ask_tools_and_documents() {
     const bool gave_tools = gives_tools_;
-    const OrderedJson system = turn("system", kSystem, traits_.instructions_in_parts);
+    const OrderedJson system = turn("system", kSystem, traits_.instruction_content);
     gives_tools_ = true;
-    traits_.tools = std::min(fate_of(OrderedJson::array({user()}), {kTool}),
-                             fate_of({system, user()}, {kTool}));
+    const auto fate = [&] {
+      return std::min(fate_of(OrderedJson::array({user()}), {kTool}),
+                      fate_of({system, user()}, {kTool}));
+    };
+    traits_.tools = fate();
+    if (traits_.tools == Fate::kLeftOut && source_.find(kXmlTools) != source_.npos) {
+      traits_.tools_variable = kXmlTools;
+      traits_.tools = fate();
+    }
     gives_tools_ = gave_tools;
     gives_documents_ = true;
     traits_.documents = std::min(fate_of(OrderedJson::array({user()}), {kDocument}),
@@ -187,8 +205,10 @@ class Questions {
                     std::string_view text = {}) const {
     OrderedJson message = {{"role", "assistant"}};
     if (!text.empty() || traits_.no_content == NoContent::kEmpty) {
-      message["content"] = content_of(text, traits_.turns_in_parts);
-      if (text.empty() && traits_.turns_in_parts) message["content"] = OrderedJson::array();
+      message["content"] = content_of(text, traits_.turn_content);
+      if (text.empty() && traits_.turn_content == ContentForm::kParts) {
+        message["content"] = OrderedJson::array();
+      }
     } else if (traits_.no_content == NoContent::kNull) {
       message["content"] = nullptr;
     }
@@ -205,7 +225,7 @@ class Questions {
     return calls(which, traits_.arguments_as_object, text);
   }
   OrderedJson result(size_t i) const {
-    OrderedJson message = turn("tool", kResults[i], traits_.results_in_parts);
+    OrderedJson message = turn("tool", kResults[i], traits_.result_content);
     message["tool_call_id"] = kIds[i];
     return message;
   }
@@ -278,11 +298,12 @@ class Questions {
       return shows(conversation({calls({0}), result(0)}), {kValues[0], kResults[0]});
     };
     if (shown()) return;
-    traits_.results_in_parts = !traits_.results_in_parts;
+    const ContentForm tried =
+        std::exchange(traits_.result_content, other_than(traits_.result_content));
     if (shown()) {
       traits_.results = Fate::kShown;
     } else {
-      traits_.results_in_parts = !traits_.results_in_parts;
+      traits_.result_content = tried;
     }
   }
 
@@ -303,6 +324,35 @@ class Questions {
                                        {kValues[0], kValues[1], kResults[0], kResults[1]});
   }
 
+  // For a form that takes a string: whether a list of one text gives the same prompt, and a list of two
+  // texts shows both.
+  void ask_list(const OrderedJson& messages, const Words& roles, ContentForm* form) {
+    if (*form == ContentForm::kParts || fate_of(messages, {}) == Fate::kRefused) return;
+    const std::string prompt = prompt_;
+    Words halves;
+    OrderedJson whole = messages, halved = messages;
+    for (size_t i = 0; i < messages.size(); ++i) {
+      const auto& role = messages[i]["role"].get_ref<const std::string&>();
+      if (std::ranges::find(roles, role) == roles.end()) continue;
+      const auto& text = messages[i]["content"].get_ref<const std::string&>();
+      const std::string_view first = std::string_view(text).substr(0, text.size() / 2);
+      const std::string_view second = std::string_view(text).substr(text.size() / 2);
+      whole[i]["content"] = OrderedJson::array({part(text)});
+      halved[i]["content"] = OrderedJson::array({part(first), part(second)});
+      halves.insert(halves.end(), {first, second});
+    }
+    const bool is_same = fate_of(whole, {}) == Fate::kShown && prompt_ == prompt;
+    if (is_same && shows(halved, halves)) *form = ContentForm::kEither;
+  }
+
+  void ask_lists() {
+    ask_list({user(), assistant(), user(kNext)}, {"user", "assistant"}, &traits_.turn_content);
+    const OrderedJson system = turn("system", kSystem, traits_.instruction_content);
+    ask_list({system, user()}, {"system"}, &traits_.instruction_content);
+    ask_list(conversation({calls({0}), result(0)}), {"tool"}, &traits_.result_content);
+  }
+
+  const std::string_view source_;
   const TemplateTraits::Render render_;
   TemplateTraits traits_;
   bool gives_tools_ = false;

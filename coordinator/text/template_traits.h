@@ -22,6 +22,10 @@ enum class Fate : uint8_t { kShown, kLeftOut, kRefused };
 // The place of a system's or developer's text: without a user's, before one, after a turn.
 enum class Place : uint8_t { kAlone, kFirst, kLater };
 
+// The forms of content that a template takes: a string, a list of {"type": "text", "text": ...}, or
+// either with one result.
+enum class ContentForm : uint8_t { kText, kParts, kEither };
+
 // The content of a message that has calls and no text.
 enum class NoContent : uint8_t { kEmpty, kNull, kAbsent };
 
@@ -34,10 +38,9 @@ struct TemplateTraits {
   // Whether a plain conversation is shown. If not, nothing else was asked.
   bool asked = false;
 
-  // Content is a list of {"type": "text", "text": ...}, else a string.
-  bool turns_in_parts = false;
-  bool instructions_in_parts = false;
-  bool results_in_parts = false;
+  ContentForm turn_content = ContentForm::kText;
+  ContentForm instruction_content = ContentForm::kText;
+  ContentForm result_content = ContentForm::kText;
 
   std::array<Fate, 3> system = {};  // By Place.
   std::array<Fate, 3> developer = {};
@@ -48,6 +51,7 @@ struct TemplateTraits {
   absl::flat_hash_set<std::string> names;  // Words in quotes: roles that it names are among them.
 
   Fate tools = Fate::kShown;
+  std::string_view tools_variable = "tools";  // SmolLM3 reads them as "xml_tools".
   Fate documents = Fate::kShown;
   Fate calls = Fate::kShown;
   Fate results = Fate::kShown;
@@ -59,7 +63,7 @@ struct TemplateTraits {
   Pairing several_calls = Pairing::kTogether;
 
   using Render = absl::FunctionRef<absl::StatusOr<std::string>(const ChatRequest& request)>;
-  // Asks a template with this text. Some 50 small conversations are rendered.
+  // Asks a template with this text. Some 60 small conversations are rendered.
   static TemplateTraits ask(std::string_view source, Render render);
 };
 

@@ -138,7 +138,10 @@ TEST_F(ApiRequestTest, ConversationsAreReadWithTheirCallsAndParts) {
       "tools": [{"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}],
       "parallel_tool_calls": false, "chat_template_kwargs": {"enable_thinking": false}})");
   const v1::ChatMessages& chat = request.shared.chat();
-  EXPECT_EQ(chat.messages(0).content(), "a\nb");
+  EXPECT_FALSE(chat.messages(0).has_content());
+  EXPECT_EQ(std::vector<std::string>(chat.messages(0).content_parts().begin(),
+                                     chat.messages(0).content_parts().end()),
+            (std::vector<std::string>{"a", "b"}));
   EXPECT_FALSE(chat.messages(1).has_content());
   EXPECT_EQ(chat.messages(1).reasoning_content(), "hm");
   EXPECT_EQ(chat.messages(1).tool_calls(0).arguments(), "{\"q\": 1}");

@@ -246,6 +246,60 @@ TEST(ConversationsTest, ToolsWhoseCallsCannotBeReadAreRefused) {
   EXPECT_EQ(answer({}, "/tokenize", body).status, 200);
 }
 
+// A client that changed its model in the middle would be stuck.
+TEST(ConversationsTest, AConversationWithCallsGoesOnWhereNoCallsCanBeRead) {
+  const Template chat_template("{% for m in messages %}{{ m }}{% endfor %}{{ tools }}");
+  const std::string body = with({{"messages", {kQuestion, kCall, kResult, kAnswer, kQuestion}}},
+                                {{"tools", {kTool}}, {"max_tokens", 1}})
+                               .dump();
+  const auto answer = [&](const char* mode) {
+    ApiServer server({}, {.chat_template = chat_template.path()}, {.unknown_fields = mode});
+    return server.post("/v1/chat/completions", body);
+  };
+  const http::Response passed = answer("pass");
+  EXPECT_EQ(passed.status, 200) << passed.body;
+  const std::pair<std::string, std::string> named = {"X-Ignored-Fields", "tools"};
+  EXPECT_NE(std::ranges::find(passed.headers, named), passed.headers.end());
+  expect_error(answer("error"), 400, "tools", nullptr, "--tool-parser none");
+}
+
+TEST(ConversationsTest, SeveralTextsStayAListWhereTheTemplateTakesOne) {
+  const OrderedJson parts = {{{"type", "text"}, {"text", " A "}}, "", "B"};
+  const OrderedJson message = {{"role", "user"}, {"content", parts}};
+  const OrderedJson alone = OrderedJson::array({message});
+  const auto prompt_of = [](const std::string& content, const OrderedJson& messages) {
+    const Template chat_template("{% for m in messages %}<{{ m.role }}>" + content +
+                                 "{% endfor %}");
+    return chat_template.prompt_of({{"messages", messages}, {"add_generation_prompt", false}});
+  };
+  const std::string walked = "{% for p in m.content %}[{{ p.text }}]{% endfor %}";
+  const std::string either =
+      "{% if m.content is string %}[{{ m.content }}]{% else %}" + walked + "{% endif %}";
+  EXPECT_EQ(*prompt_of("[{{ m.content }}]", alone), "<user>[ A \n\nB]");
+  EXPECT_EQ(*prompt_of(either, alone), "<user>[ A ][][B]");
+  EXPECT_EQ(*prompt_of(walked, alone), "<user>[ A ][][B]");
+  EXPECT_EQ(
+      *prompt_of("{% if m.role == 'user' %}" + either + "{% else %}{{ m.content }}{% endif %}",
+                 alone),
+      "<user>[ A \n\nB]");
+  // Instructions that it shows beside a last question alone go before the first text.
+  const std::string beside_question =
+      "{% if m.role != 'system' or messages[-1].role == 'user' %}" + either + "{% endif %}";
+  EXPECT_EQ(*prompt_of(beside_question, {kSystem, message, kAnswer}),
+            "<user>[Be brief.\n\n A ][][B]<assistant>[There.]");
+}
+
+TEST(ConversationsTest, ToolsAreGivenByTheNameThatTheTemplateReads) {
+  for (const char* name : {"tools", "xml_tools"}) {
+    const Template chat_template("{% for m in messages %}{{ m.content }}{% endfor %}{% for t in " +
+                                 std::string(name) +
+                                 " or [] %}[{{ t.function.name }}]{% endfor %}");
+    EXPECT_EQ(*chat_template.prompt_of({{"messages", OrderedJson::array({kQuestion})},
+                                        {"tools", OrderedJson::array({kTool})}}),
+              "Where?[look]");
+  }
+}
+
 TEST(ConversationsTest, WhatSaysNothingIsNoLoss) {
   const OrderedJson unknown_name = {{"role", "user"}, {"name", "Ann"}, {"content", "Hi"}};
   OrderedJson thinking = kAnswer;

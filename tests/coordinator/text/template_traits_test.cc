@@ -27,7 +27,7 @@ TEST(TemplateTraitsTest, APlainTemplateShowsEveryRoleAndNothingElse) {
   const TemplateTraits traits =
       traits_of("{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}");
   EXPECT_TRUE(traits.asked);
-  EXPECT_FALSE(traits.turns_in_parts);
+  EXPECT_EQ(traits.turn_content, ContentForm::kText);
   EXPECT_EQ(at(traits.system, Place::kLater), Fate::kShown);
   EXPECT_EQ(at(traits.developer, Place::kFirst), Fate::kShown);
   EXPECT_FALSE(traits.names.contains("developer"));
@@ -72,13 +72,30 @@ TEST(TemplateTraitsTest, RolesInQuotesAreNamed) {
   EXPECT_FALSE(traits.names.contains("content"));
 }
 
+// A list of one text gives what a string gives, and each text of a longer one is shown.
+TEST(TemplateTraitsTest, ListsAreTakenWhereTheyAreShownAsStringsAre) {
+  const auto form_of = [](const std::string& content, const char* before = "") {
+    return traits_of(before + std::string("{% for m in messages %}<{{ m.role }}>") + content +
+                     "{% endfor %}")
+        .turn_content;
+  };
+  const std::string either =
+      "{% if m.content is string %}{{ m.content }}{% else %}{% for p in m.content %}";
+  EXPECT_EQ(form_of(either + "{{ p.text }}{% endfor %}{% endif %}"), ContentForm::kEither);
+  EXPECT_EQ(form_of(either + "{{ p.text|trim }}\n{% endfor %}{% endif %}"), ContentForm::kText);
+  EXPECT_EQ(form_of(either + "{% if loop.first %}{{ p.text }}{% endif %}{% endfor %}{% endif %}"),
+            ContentForm::kText);
+  EXPECT_EQ(form_of("{{ m.content }}"), ContentForm::kText);
+  EXPECT_EQ(form_of("{{ m.content[0].text }}"), ContentForm::kParts);
+}
+
 TEST(TemplateTraitsTest, ATemplateThatShowsNoConversationIsNotAskedFurther) {
   for (const char* source : {"{{ messages[-1].content }}", "{{ raise_exception('no') }}", "",
                              "{% for i in range(99999) %}{{ 'x' * 9999 }}{% endfor %}"}) {
     const TemplateTraits traits = traits_of(source);
     EXPECT_FALSE(traits.asked) << source;
     EXPECT_EQ(traits.tools, Fate::kShown) << source;
-    EXPECT_FALSE(traits.turns_in_parts) << source;
+    EXPECT_EQ(traits.turn_content, ContentForm::kText) << source;
   }
 }
 
@@ -97,8 +114,8 @@ TEST(TemplateTraitsTest, QuestionsAreFew) {
     return renders;
   };
   EXPECT_LE(count("{{ raise_exception('no') }}"), 4);
-  EXPECT_LE(count("{% for m in messages %}{{ m.content }}{{ m.tool_calls }}{% endfor %}"), 60);
-  EXPECT_LE(count("{% for m in messages %}{{ m.content }}{% endfor %}"), 60);
+  EXPECT_LE(count("{% for m in messages %}{{ m.content }}{{ m.tool_calls }}{% endfor %}"), 70);
+  EXPECT_LE(count("{% for m in messages %}{{ m.content }}{% endfor %}"), 70);
 }
 
 TEST(TemplateTraitsTest, EachNamedTemplateHasItsOwn) {
