@@ -117,7 +117,7 @@ class FieldsCheck {
 
   static ModelOptions model_options() {
     return {.chat_template = LOCKSTEP_SOURCE_DIR "/tests/tools/stories_with_tools.jinja",
-            .max_context = 64};
+            .max_context = 24};
   }
 
   static ApiOptions api_options(const std::string& unknown_fields) {
