@@ -60,10 +60,12 @@ absl::Status too_long(absl::Status refusal) {
   return refusal;
 }
 
+// Clients know it by two of its phrases: litellm by the first one, langchain-openai by the second.
 absl::Status too_long(int64_t context, int64_t found, std::string_view why) {
   return too_long(invalid_argument(
-      "This model's maximum context length is {} tokens, but the request has {} ({})", context,
-      found, why));
+      "This model's maximum context length is {} tokens, but the request has {} (the prompt is too "
+      "long: {})",
+      context, found, why));
 }
 
 bool is_too_long(const absl::Status& status) { return status.GetPayload(kTooLong).has_value(); }

@@ -1,21 +1,25 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Clients that others wrote for OpenAI's API, against a server with the demo model: litellm,
-# langchain-openai, guidellm, lm-evaluation-harness and SGLang's benchmark of serving, which know
-# nothing but the base URL; and vLLM's own HTTP tests, which start servers of their own.
+# Clients that others wrote for OpenAI's API, against a server with the demo model and one with a
+# model that calls a tool: litellm, langchain-openai, openai-agents, guidellm, aiperf,
+# lm-evaluation-harness and SGLang's benchmark of serving, which know nothing but the base URL; and
+# vLLM's own HTTP tests, which start servers of their own.
 #   tools/clients.sh [CLIENT...]     all where none is named
 # Installs each into build/clients when it is first run (all: about 7 GB, with torch; sglang alone:
-# 0.9 GB, without; vllm alone: 0.5 GB); their output is build/clients/NAME.log.
+# 0.9 GB, without; vllm alone: 0.5 GB; aiperf, which has a folder of its own there because it asks
+# for other versions: 1.2 GB); their output is build/clients/NAME.log.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 root=$PWD
 binary=$root/build/cpu/bin/lockstep
 venv=build/clients
-names=(litellm langchain guidellm lm_eval sglang vllm)
+names=(litellm langchain openai_agents guidellm aiperf lm_eval sglang vllm)
 declare -A packages=(
   [litellm]="litellm"
   [langchain]="langchain-openai"
+  [openai_agents]="openai-agents"
   [guidellm]="guidellm"
+  [aiperf]="aiperf"
   [lm_eval]="lm_eval[api]"
   [sglang]="aiohttp datasets msgspec numpy orjson pillow psutil pybase64 pyzmq requests tqdm
             transformers"
@@ -25,8 +29,9 @@ declare -A packages=(
 
 fail() { echo "clients: $*" >&2; exit 1; }
 
-litellm() { "$venv/bin/python" tools/clients/litellm_client.py "$url/v1"; }
-langchain() { "$venv/bin/python" tools/clients/langchain_client.py "$url/v1"; }
+litellm() { "$venv/bin/python" tools/clients/litellm_client.py "$url/v1" "$scripted_url/v1"; }
+langchain() { "$venv/bin/python" tools/clients/langchain_client.py "$url/v1" "$scripted_url/v1"; }
+openai_agents() { "$venv/bin/python" tools/clients/openai_agents_client.py "$scripted_url/v1"; }
 
 guidellm() {
   "$venv/bin/guidellm" run --backend "kind=openai_http,target=$url" \
@@ -34,6 +39,11 @@ guidellm() {
     --tokenizer "kind=hf_auto,model=$root/demo" \
     --data kind=synthetic_text,prompt_tokens=32,output_tokens=16 \
     --disable-console-interactive --output kind=console
+}
+
+# Offline it takes the folder for a name of the hub.
+aiperf() {
+  env -u HF_HUB_OFFLINE "$venv/aiperf/bin/python" tools/clients/aiperf_client.py "$url" "$root/demo"
 }
 
 lm_eval() {
@@ -49,10 +59,12 @@ vllm() { "$venv/bin/python" tools/clients/vllm/run.py "$binary"; }
 
 install() {
   [ -e "$venv/$1.installed" ] && return
-  echo "clients: installing $1 into $venv"
-  [ -x "$venv/bin/pip" ] || python3 -m venv "$venv"
+  local folder=$venv
+  [ "$1" != aiperf ] || folder=$venv/aiperf
+  echo "clients: installing $1 into $folder"
+  [ -x "$folder/bin/pip" ] || python3 -m venv "$folder"
   # shellcheck disable=SC2086 # A list.
-  "$venv/bin/pip" install -q ${packages[$1]}
+  "$folder/bin/pip" install -q ${packages[$1]}
   # Without what its server needs.
   [ "$1" != sglang ] || "$venv/bin/pip" install -q --no-deps sglang==0.5.23
   touch "$venv/$1.installed"
@@ -67,17 +79,25 @@ summary() {
   esac
 }
 
+# NAME ARGUMENT...: starts a server, whose log is NAME.log; its URL is $started.
+servers=()
+stop_servers() {
+  kill "${servers[@]}"
+  wait "${servers[@]}" || true
+}
 start_server() {
-  : >"$venv/server.log"
-  "$binary" serve --workers 2 --http 127.0.0.1:0 --grpc 127.0.0.1:0 \
-    --chat-template "$root/tests/tools/stories_with_tools.jinja" 2>"$venv/server.log" &
+  local log=$venv/$1.log server
+  shift
+  : >"$log"
+  "$binary" serve --workers 2 --http 127.0.0.1:0 --grpc 127.0.0.1:0 "$@" 2>"$log" &
   server=$!
-  trap 'kill "$server"; wait "$server" || true' EXIT
-  until grep -q "ready;" "$venv/server.log"; do
-    kill -0 "$server" 2>/dev/null || fail "the server ended: $(tail -1 "$venv/server.log")"
+  servers+=("$server")
+  trap stop_servers EXIT
+  until grep -q "ready;" "$log"; do
+    kill -0 "$server" 2>/dev/null || fail "the server ended: $(tail -1 "$log")"
     sleep 0.2
   done
-  url=http://$(grep -oE "HTTP at [^,]+" "$venv/server.log" | cut -d' ' -f3)
+  started=http://$(grep -oE "HTTP at [^,]+" "$log" | cut -d' ' -f3)
 }
 
 [ -x "$binary" ] || fail "no $binary: run tools/quickstart.sh first"
@@ -86,8 +106,12 @@ for name in "$@"; do
   case " ${names[*]} " in *" $name "*) ;; *) fail "$name: want one of ${names[*]}" ;; esac
   install "$name"
 done
-start_server
-export HF_HUB_OFFLINE=1 NO_COLOR=1
+start_server demo --chat-template "$root/tests/tools/stories_with_tools.jinja" --tool-parser none
+url=$started
+python3 tools/clients/scripted_model.py "$venv/scripted"
+start_server scripted "$venv/scripted"
+scripted_url=$started
+export HF_HUB_OFFLINE=1 LITELLM_LOCAL_MODEL_COST_MAP=True NO_COLOR=1
 failed=0
 for name in "$@"; do
   log=$venv/$name.log

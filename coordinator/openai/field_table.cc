@@ -126,7 +126,8 @@ constexpr Field kFields[] = {
     {"input_ids", kAll, "", refused, "use prompt, of /v1/completions, with a list of token ids"},
     {"prompt", kResponses, "", refused, "this server keeps no prompts: use input"},
     {"suffix", kCompletions, "", refused, "this server does not insert text before a suffix"},
-    {"chat_template", kTalks, "", refused, "this server takes one as it starts: --chat-template"},
+    {"chat_template", kTalks | kTokenize, "", refused,
+     "this server takes one as it starts: --chat-template"},
     {"functions", kTalks, "", refused, "is the former name of tools: use that"},
     {"function_call", kTalks, "", refused, "is the former name of tool_choice: use that"},
     {"response_format", kAll, "", refused, kNoGrammar, R"({"type": "text"})"},
@@ -220,7 +221,7 @@ constexpr Field kFields[] = {
     {"n_keep", kAll, "", harmless, "Nothing is cut: what is too long is refused"},
     {"n_discard", kAll, "", harmless, "Nothing is cut: what is too long is refused"},
     {"id_slot", kAll, "", harmless, "The scheduler knows no slots"},
-    {"mm_processor_kwargs", kAll, "", harmless, "Images, audio and files are 400"},
+    {"mm_processor_kwargs", kAll | kTokenize, "", harmless, "Images, audio and files are 400"},
     {"media_io_kwargs", kAll, "", harmless, "Images, audio and files are 400"},
 };
 

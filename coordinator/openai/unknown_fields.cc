@@ -10,7 +10,7 @@
 namespace lockstep::openai {
 namespace {
 
-// The max number of names in a header.
+// The max number of names in a header: clients and proxies bound its bytes.
 constexpr size_t kMaxNames = 64;
 constexpr size_t kMaxNameBytes = 64;
 constexpr size_t kMaxLogged = 4096;  // All clients together.
@@ -20,7 +20,7 @@ std::string header_name(std::string name) {
   name.resize(std::min(name.size(), kMaxNameBytes));
   std::ranges::replace_if(
       name, [](char c) { return c <= ' ' || c > '~' || c == ','; }, '?');
-  return name;
+  return name.empty() ? "?" : name;
 }
 
 // Without keys a client is its host: each connection has another port.
@@ -43,15 +43,20 @@ absl::StatusOr<std::string> UnknownFields::take(const http::Exchange& exchange,
                                                 const std::vector<std::string>& names) {
   if (names.empty()) return "";
   count_ += static_cast<int64_t>(names.size());
-  if (refuses_) {
-    const std::string name = printable(names[0].substr(0, kMaxNameBytes));
-    return with_param(
-        invalid_argument("{}: this server has no such field (--unknown-fields error)", name), name);
+  const auto refusal_of = [&](size_t index, const std::string& text) {
+    const std::string name = printable(names[index].substr(0, kMaxNameBytes));
+    return with_param(invalid_argument("{}: {}", name, text), name);
+  };
+  if (refuses_) return refusal_of(0, "this server has no such field (--unknown-fields error)");
+  if (names.size() > kMaxNames) {
+    return refusal_of(kMaxNames, fmt::format("must be one of at most {} unknown fields, found {}; "
+                                             "send fewer",
+                                             kMaxNames, names.size()));
   }
   const std::string client = client_of(exchange);
   std::string value;
-  for (size_t i = 0; i < std::min(names.size(), kMaxNames); ++i) {
-    const std::string name = header_name(names[i]);
+  for (const std::string& sent : names) {
+    const std::string name = header_name(sent);
     value += (value.empty() ? "" : ", ") + name;
     if (!is_new(client, name)) continue;
     log_fields("a field that is not known was passed over",

@@ -28,8 +28,8 @@ class UnknownFields {
   bool refuses() const { return refuses_; }
 
   // Counts the names of one request, and logs each at info the first time that its client sends it.
-  // Returns kIgnoredFields' value, "" for none. kInvalidArgument, with the first one as param: they
-  // are refused.
+  // Returns kIgnoredFields' value, "" for none. kInvalidArgument, with one of them as param: they
+  // are refused, or too many for a header.
   absl::StatusOr<std::string> take(const http::Exchange& exchange,
                                    const std::vector<std::string>& names)
       ABSL_LOCKS_EXCLUDED(mutex_);

@@ -14,30 +14,9 @@
 #include "coordinator/openai/error.h"
 #include "coordinator/openai/event_source.h"
 #include "coordinator/openai/resumption.h"
+#include "tests/fuzz/draw.h"
 
 namespace lockstep::openai {
-
-// Numbers and texts out of bytes; 0 and "" at their end.
-class Draw {
- public:
-  explicit Draw(std::string_view bytes) : bytes_(bytes) {}
-
-  bool is_over() const { return bytes_.empty(); }
-  unsigned number() {
-    if (bytes_.empty()) return 0;
-    const auto byte = static_cast<unsigned char>(bytes_[0]);
-    bytes_.remove_prefix(1);
-    return byte;
-  }
-  std::string text(size_t max) {
-    const std::string taken(bytes_.substr(0, number() % (max + 1)));
-    bytes_.remove_prefix(std::min(taken.size(), bytes_.size()));
-    return taken;
-  }
-
- private:
-  std::string_view bytes_;
-};
 
 inline std::shared_ptr<const AnswerFacts> draw_facts(Draw* draw) {
   const unsigned form = draw->number();

@@ -324,9 +324,9 @@ TEST(OpenAiApiTest, APromptThatIsTooLongHasItsOwnCodeWithBothNumbers) {
   const OrderedJson ids(std::vector<int>(2000, 7));
   const http::Response tokens =
       server.post("/v1/completions", with(kStory, {{"prompt", ids}}).dump());
-  expect_error(
-      tokens, 400, "prompt", "context_length_exceeded",
-      "This model's maximum context length is " + context + " tokens, but the request has 2000 (");
+  expect_error(tokens, 400, "prompt", "context_length_exceeded",
+               "This model's maximum context length is " + context +
+                   " tokens, but the request has 2000 (the prompt is too long: ");
   EXPECT_NE(tokens.body.find("must be at most "), std::string::npos) << tokens.body;
   const http::Response bytes = server.post(
       "/v1/chat/completions",

@@ -8,6 +8,7 @@
 
 #include "base/json.h"
 #include "coordinator/http/exchange.h"
+#include "coordinator/openai/field_table.h"
 
 namespace lockstep::openai {
 
@@ -18,6 +19,30 @@ inline const OrderedJson kTalk = {
     {"max_tokens", 20},
     {"seed", 1},
     {"ignore_eos", true}};
+
+// An endpoint that reads a body, and a small one.
+struct BodyPath {
+  Endpoint endpoint;
+  const char* path;
+  OrderedJson body;
+};
+
+inline const BodyPath kBodyPaths[] = {
+    {kCompletions, "/v1/completions", {{"prompt", "Once"}, {"max_tokens", 2}}},
+    {kChat,
+     "/v1/chat/completions",
+     {{"messages", {{{"role", "user"}, {"content", "Once"}}}}, {"max_tokens", 2}}},
+    {kResponses, "/v1/responses", {{"input", "Once"}, {"max_output_tokens", 2}}},
+    {kTokenize, "/tokenize", {{"prompt", "Once"}}},
+    {kDetokenize, "/detokenize", {{"tokens", {5, 6}}}},
+    {kChat, "/v1/chat/completions/render", {{"messages", {{{"role", "user"}, {"content", "a"}}}}}},
+    {kResponses, "/v1/responses/input_tokens", {{"input", "Once"}}}};
+
+// The values that a refused field may have.
+inline OrderedJson neutral_values(const Field& field) {
+  const std::string values = *field.neutral == '\0' ? "\"\", [], false" : field.neutral;
+  return OrderedJson::parse("[" + values + "]");
+}
 
 inline OrderedJson with(OrderedJson body, const OrderedJson& more) {
   body.update(more);
