@@ -14,7 +14,8 @@ namespace {
 
 using Kind = SchemaType::Kind;
 
-constexpr int kMaxDepth = 16;  // Schemas within each other, and references.
+constexpr int kMaxDepth = 16;   // Schemas within each other, and references.
+constexpr int kMaxSteps = 512;  // Without it references make a tree without end of a few bytes.
 
 constexpr std::pair<std::string_view, Kind> kNames[] = {
     {"string", Kind::kString},   {"integer", Kind::kInteger}, {"number", Kind::kNumber},
@@ -29,13 +30,14 @@ Kind kind_of(const OrderedJson& value) {
   return value.is_object() ? Kind::kObject : Kind::kString;
 }
 
-// "#/$defs/Name" in the root; null where it is not there.
-const OrderedJson* find_reference(const OrderedJson& reference, const OrderedJson& root) {
+// "#/$defs/Name" in the root; null where it is not there, or too deep.
+const OrderedJson* find_reference(const OrderedJson& reference, const OrderedJson& root,
+                                  int* steps) {
   if (!reference.is_string()) return nullptr;
   std::string_view path = reference.get_ref<const std::string&>();
   if (!path.starts_with("#/")) return nullptr;
   const OrderedJson* found = &root;
-  for (path.remove_prefix(2); found != nullptr;) {
+  for (path.remove_prefix(2); --*steps >= 0;) {
     const size_t slash = path.find('/');
     const auto next =
         found->is_object() ? found->find(std::string(path.substr(0, slash))) : found->end();
@@ -82,7 +84,8 @@ bool fits(const Read& value, Kind wanted) {
 }  // namespace
 
 SchemaType::SchemaType(const OrderedJson& schema, const OrderedJson& root) {
-  add(schema, root, kMaxDepth);
+  int steps = kMaxSteps;
+  add(schema, root, kMaxDepth, &steps);
 }
 
 void SchemaType::add(Kind kind) {
@@ -95,28 +98,34 @@ void SchemaType::add_named(const OrderedJson& name) {
   }
 }
 
-void SchemaType::add(const OrderedJson& schema, const OrderedJson& root, int depth) {
-  if (!schema.is_object() || depth == 0) return;
+void SchemaType::add(const OrderedJson& schema, const OrderedJson& root, int depth, int* steps) {
+  if (!schema.is_object() || depth == 0 || --*steps < 0) return;
   const auto member = [&](const char* key) {
     const auto found = schema.find(key);
     return found == schema.end() ? nullptr : &*found;
   };
   if (const OrderedJson* reference = member("$ref"); reference != nullptr) {
-    const OrderedJson* found = find_reference(*reference, root);
-    if (found != nullptr) return add(*found, root, depth - 1);
+    const OrderedJson* found = find_reference(*reference, root, steps);
+    if (found != nullptr) return add(*found, root, depth - 1, steps);
   }
   if (const OrderedJson* type = member("type"); type != nullptr) {
     if (!type->is_array()) return add_named(*type);
-    for (const OrderedJson& name : *type) add_named(name);
+    for (const OrderedJson& name : *type) {
+      if (--*steps >= 0) add_named(name);
+    }
     return;
   }
   for (const char* key : {"anyOf", "oneOf", "allOf"}) {
     const OrderedJson* choices = member(key);
     if (choices == nullptr || !choices->is_array()) continue;
-    for (const OrderedJson& choice : *choices) add(choice, root, depth - 1);
+    for (const OrderedJson& choice : *choices) {
+      if (*steps >= 0) add(choice, root, depth - 1, steps);
+    }
   }
   if (const OrderedJson* values = member("enum"); values != nullptr && values->is_array()) {
-    for (const OrderedJson& value : *values) add(kind_of(value));
+    for (const OrderedJson& value : *values) {
+      if (--*steps >= 0) add(kind_of(value));
+    }
   }
   if (const OrderedJson* value = member("const"); value != nullptr) add(kind_of(*value));
   if (member("properties") != nullptr) add(Kind::kObject);

@@ -14,6 +14,7 @@
 namespace lockstep {
 
 // The types that a parameter may have, in the order of its schema, each once; none: not known.
+// A schema is looked at for a bounded time, whatever it refers to.
 class SchemaType {
  public:
   enum class Kind { kString, kInteger, kNumber, kBoolean, kArray, kObject, kNull };
@@ -28,7 +29,8 @@ class SchemaType {
   std::string json_of(std::string_view text) const;
 
  private:
-  void add(const OrderedJson& schema, const OrderedJson& root, int depth);
+  // `steps`: how many more schemas, names and values are looked at.
+  void add(const OrderedJson& schema, const OrderedJson& root, int depth, int* steps);
   void add(Kind kind);
   void add_named(const OrderedJson& name);
 

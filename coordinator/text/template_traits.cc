@@ -324,8 +324,8 @@ class Questions {
                                        {kValues[0], kValues[1], kResults[0], kResults[1]});
   }
 
-  // For a form that takes a string: whether a list of one text gives the same prompt, and a list of two
-  // texts shows both.
+  // For a form that takes a string: whether a list of one text gives the same prompt, and a list
+  // of two texts shows both.
   void ask_list(const OrderedJson& messages, const Words& roles, ContentForm* form) {
     if (*form == ContentForm::kParts || fate_of(messages, {}) == Fate::kRefused) return;
     const std::string prompt = prompt_;

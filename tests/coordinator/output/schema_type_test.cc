@@ -51,6 +51,21 @@ TEST(SchemaTypeTest, OfSeveralTypesTheFirstThatFitsIsTaken) {
   EXPECT_EQ(json_of(R"({"oneOf": [{"items": {}}, {"properties": {}}]})", "{}"), "{}");
 }
 
+// Each reference doubles what is to be looked at; a path walks in a circle; lists are long.
+TEST(SchemaTypeTest, HostileSchemasAreLookedAtForABoundedTime) {
+  OrderedJson root = {{"a", {{"anyOf", OrderedJson::array()}}}};
+  for (int i = 0; i < 1000; ++i) root["a"]["anyOf"].push_back({{"$ref", "#/a"}});
+  EXPECT_EQ(SchemaType({{"$ref", "#/a"}}, root).json_of("5"), "5");
+  OrderedJson deep = {{"anyOf", OrderedJson::array()}};
+  std::string path = "#";
+  for (int i = 0; i < 2000; ++i) path += "/a";
+  for (int i = 0; i < 1000; ++i) deep["anyOf"].push_back({{"$ref", path}});
+  EXPECT_EQ(SchemaType(deep, root).json_of("5"), "5");
+  OrderedJson names = OrderedJson::array();
+  for (int i = 0; i < 100'000; ++i) names.push_back(std::to_string(i));
+  EXPECT_EQ(SchemaType({{"enum", names}}, root).json_of("5"), "\"5\"");
+}
+
 TEST(SchemaTypeTest, WithoutATypeJsonIsReadWhereItIsJson) {
   for (const char* schema : {"{}", "null", "5", R"({"type": "date"})", R"({"$ref": "#/none"})"}) {
     EXPECT_EQ(json_of(schema, "5"), "5");
