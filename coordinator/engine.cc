@@ -291,6 +291,7 @@ void Engine::Loop::perform_all() {
     for (EngineAction& action : actions) {
       std::visit([this](auto& one) { perform(one); }, action);
     }
+    clock_.spent(EnginePart::kTell);  // Who reads an event finds it in the metrics.
     notifier_.tell();
     if (!lost_.ok()) leave(std::exchange(lost_, absl::OkStatus()));
   }

@@ -71,6 +71,7 @@ struct EngineStats {
   int64_t running = 0;       // Choices of requests that hold pages, or are about to.
   int64_t waiting = 0;       // Choices that don't, preempted ones included.
   int64_t preemptions = 0;
+  QueueLoad refused;  // By bound of the queue, the requests that were refused for it.
   int64_t groups_lost = 0;
   int64_t steps = 0;
   int64_t prompt_tokens = 0;  // Computed, recomputed ones included.

@@ -76,8 +76,9 @@ void EngineCore::emit(Sequence& sequence, StreamEvent event, const SequenceNews&
   if (last) {
     event.prompt_tokens = static_cast<int32_t>(sequence.prompt_tokens());
     event.completion_tokens = static_cast<int32_t>(sequence.generated_tokens());
-    event.cached_tokens = static_cast<int32_t>(sequence.cached_tokens());
+    event.preemptions = static_cast<int32_t>(sequence.preemptions());
   }
+  if (is_first || last) event.cached_tokens = static_cast<int32_t>(sequence.cached_tokens());
   note_told(job);
   act<AppendEvent>(job.stream, std::move(event));
   if (!last) return;

@@ -38,7 +38,7 @@ absl::Status Inbox::accepting() const {
                             queue_.all().requests);
 }
 
-absl::Status Inbox::accepting(const std::string& client) const {
+absl::Status Inbox::accepting(const std::string& client) {
   MutexLock lock(&mutex_);
   RETURN_IF_ERROR(check_open());
   return queue_.check(client);
@@ -118,6 +118,7 @@ EngineStats Inbox::stats() const {
   EngineStats stats = stats_;
   stats.ready = group_ != nullptr && check_open().ok();
   stats.waiting += untaken_choices_;
+  stats.refused = queue_.refused();
   return stats;
 }
 

@@ -42,7 +42,7 @@ class Inbox : public std::enable_shared_from_this<Inbox> {
 
   // Other threads' side: as Engine's methods of these names.
   absl::Status accepting() const ABSL_LOCKS_EXCLUDED(mutex_);
-  absl::Status accepting(const std::string& client) const ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status accepting(const std::string& client) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<std::shared_ptr<Stream>> submit(Request request) ABSL_LOCKS_EXCLUDED(mutex_);
   void cancel(std::shared_ptr<Stream> stream) ABSL_LOCKS_EXCLUDED(mutex_);
   EngineStats stats() const ABSL_LOCKS_EXCLUDED(mutex_);

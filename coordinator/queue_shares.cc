@@ -61,10 +61,11 @@ bool QueueShares::can_give(const Bound& bound, const Names& names, int64_t more,
   return given >= room;
 }
 
-absl::Status QueueShares::check_bounds(const Names& names, const QueueLoad& load) const {
+absl::Status QueueShares::check_bounds(const Names& names, const QueueLoad& load) {
   for (const Bound& bound : kBounds) {
     const int64_t excess = bound.excess(all(), load, max_);
     if (excess == 0 || can_give(bound, names, load.*bound.measure, excess)) continue;
+    ++(refused_.*bound.measure);
     return resource_exhausted(
         "the queue is full: {} {} wait, this request adds {}, the max is {}; try again later",
         all().*bound.measure, bound.what, load.*bound.measure, max_.*bound.measure);
@@ -72,7 +73,7 @@ absl::Status QueueShares::check_bounds(const Names& names, const QueueLoad& load
   return absl::OkStatus();
 }
 
-absl::Status QueueShares::check(const std::string& client) const {
+absl::Status QueueShares::check(const std::string& client) {
   return check_bounds(names_of(client), {.requests = 1});
 }
 
@@ -84,7 +85,9 @@ absl::StatusOr<std::vector<std::shared_ptr<Stream>>> QueueShares::join(
   for (const Bound& bound : kBounds) {
     while (bound.excess(all(), load, max_) > 0) {
       std::shared_ptr<Stream> one = displace(bound, names, load.*bound.measure);
-      if (one != nullptr) displaced.push_back(std::move(one));
+      if (one == nullptr) continue;
+      displaced.push_back(std::move(one));
+      ++(refused_.*bound.measure);
     }
   }
   const uint64_t arrival = ++arrivals_;

@@ -32,7 +32,7 @@ class QueueShares {
   explicit QueueShares(const QueueLoad& max) : max_(max) {}
 
   // Whether a request of this client, whose size is not known yet, may come.
-  absl::Status check(const std::string& client) const;
+  absl::Status check(const std::string& client);
   // The request waits from now on, until leave(). Gives the requests that make room for it: they
   // have left. Of a client those of the worst priority make room first, and of these the newest.
   // kResourceExhausted names the bound that it would break; then nothing has changed.
@@ -44,6 +44,8 @@ class QueueShares {
   void clear();
   // The requests that wait.
   const QueueLoad& all() const { return root_.load; }
+  // By bound, the requests that found no room or made it for others, since the beginning.
+  const QueueLoad& refused() const { return refused_; }
 
  private:
   struct Share;
@@ -77,7 +79,7 @@ class QueueShares {
   static Share* member(const Share& share, const std::string& name);  // Null: it has none.
   static void rank(Share* share, bool ranked);
   static void change(Share* client, const QueueLoad& more, const QueueLoad& less);
-  absl::Status check_bounds(const Names& names, const QueueLoad& load) const;
+  absl::Status check_bounds(const Names& names, const QueueLoad& load);
   // Whether those that have more than the named ones would, with `more`, exceed it by `room`
   // together.
   bool can_give(const Bound& bound, const Names& names, int64_t more, int64_t room) const;
@@ -88,6 +90,7 @@ class QueueShares {
 
   const QueueLoad max_;
   Share root_;
+  QueueLoad refused_;
   std::unordered_map<const Stream*, Place> places_;
   uint64_t arrivals_ = 0;
 };

@@ -53,7 +53,9 @@ struct StreamEvent {
   StopCause stop;
   int32_t prompt_tokens = 0;      // With a finish reason.
   int32_t completion_tokens = 0;  // With a finish reason.
-  int32_t cached_tokens = 0;      // With a finish reason: of the prompt, not computed again.
+  // With a finish reason, and with the first token: of the prompt, not computed again.
+  int32_t cached_tokens = 0;
+  int32_t preemptions = 0;  // With a finish reason: times that it gave up its pages.
   uint64_t seed = 0;
   std::vector<int32_t> prompt_ids;   // In choice 0's first event of these, where asked for.
   std::vector<float> prompt_logits;  // In choice 0's first event, where asked for.

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # All that tools/test.sh looks at a part of, without its limits: every test under the sanitizers,
-# clang-tidy over every file, long runs of what is random, every architecture against transformers.
+# clang-tidy over every file, long runs of what is random, every architecture against transformers,
+# all of vLLM's HTTP tests.
 # Takes hours.
 #   tools/check_all.sh [SECONDS]     for each fuzzer; 600 where not given
 set -euo pipefail
@@ -11,6 +12,7 @@ tools/test.sh release
 build/cpu/tests/simulation/simulation --seeds 100000 --jobs "$(nproc)"
 for seed in 1 2 3; do build/cpu/tests/faults/faults --faults 200 --seed "$seed"; done
 tools/survey/survey.py
+tools/clients.sh vllm
 tools/lint.sh --all
 tools/sanitize.sh
 tools/fuzz.sh "${1:-600}"

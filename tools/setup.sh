@@ -43,11 +43,18 @@ install_packages() {
     apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
 }
 
-# Makes build/python, an environment with what tests check manifests by, and the official client of
-# OpenAI's API. Without a network there is none, and those tests are skipped.
+# Makes build/python, an environment with what tests check manifests by, the official client of
+# OpenAI's API, and what vLLM's HTTP tests import. Without a network there is none, and those tests
+# are skipped.
 install_python_packages() {
-  local packages=(kubernetes-validate==1.37.0 openai==3.54.0)
-  build/python/bin/python -c 'import kubernetes_validate, openai' 2>/dev/null && return 0
+  local packages=(
+    kubernetes-validate==1.37.0 openai==3.54.0
+    jinja2==3.1.6 prometheus-client==0.26.0 pytest==9.2.0 pytest-asyncio==1.5.0
+    pybase64==1.5.1 pytest-timeout==2.4.0 regex==2026.11.19 requests==2.34.2 transformers==5.24.0
+  )
+  build/python/bin/python -c \
+    'import kubernetes_validate, openai, pybase64, pytest_timeout, transformers' \
+    2>/dev/null && return 0
   python3 -m venv build/python >/dev/null && build/python/bin/pip install -q "${packages[@]}" ||
     { rm -rf build/python; echo "lockstep: could not install ${packages[*]}: tests will skip it"; }
 }

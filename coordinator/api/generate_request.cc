@@ -23,7 +23,9 @@ constexpr int32_t kDefaultMaxTokens = 128;
 
 absl::Status check_id(const char* field, int32_t id, int64_t vocabulary) {
   if (0 <= id && id < vocabulary) return absl::OkStatus();
-  return invalid_argument("{}: want token ids of 0 to {}, found {}", field, vocabulary - 1, id);
+  return invalid_argument(
+      "{}: must be token ids of 0 to {}, found {}, which is out of vocabulary ({} tokens)", field,
+      vocabulary - 1, id, vocabulary);
 }
 
 absl::Status check_ids(const v1::GenerateRequest& message, int64_t vocabulary) {

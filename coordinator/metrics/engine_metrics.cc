@@ -3,6 +3,7 @@
 // when somebody asks, and costs nothing before.
 #include "coordinator/metrics/engine_metrics.h"
 
+#include <fmt/format.h>
 #include <prometheus/text_serializer.h>
 
 #include <algorithm>
@@ -26,6 +27,7 @@ const Histogram::BucketBoundaries kSeconds = {0.0005, 0.001, 0.0025, 0.005, 0.01
                                               25,     50,    100,    250,   500,  1000};
 const Histogram::BucketBoundaries kTokens = {1,   2,    5,    10,   20,    50,    100,   200,
                                              500, 1000, 2000, 5000, 10000, 20000, 50000, 100000};
+const Histogram::BucketBoundaries kPreemptions = {0, 1, 2, 5, 10, 20};
 
 double seconds(int64_t ns) { return static_cast<double>(ns) * 1e-9; }
 
@@ -50,7 +52,8 @@ EngineMetrics::EngineMetrics(std::string prefix, const std::string& model_name)
       max_tokens_(kTokens),
       prompt_tokens_(kTokens),
       generation_tokens_(kTokens),
-      step_tokens_(kTokens) {
+      step_tokens_(kTokens),
+      preemptions_(kPreemptions) {
   // Those that are there from the start can be charted before they count.
   for (const char* reason : {"stop", "length", "abort", "error"}) ended_[reason] = 0;
 }
@@ -91,7 +94,8 @@ void EngineMetrics::on_event(const Stream* stream, const StreamEvent& event, int
   RequestTimes& times = found->second;
   if (!event.token_ids.empty()) {
     const auto [told, first] = times.told.try_emplace(event.index, ChoiceTimes{now_ns, now_ns});
-    told_tokens_ += std::ssize(event.token_ids) + (first ? times.prompt_tokens : 0);
+    told_tokens_ += std::ssize(event.token_ids);
+    if (first) told_tokens_ += times.prompt_tokens - event.cached_tokens;
     if (first) {
       first_token_s_.Observe(seconds(now_ns - times.came_ns));
       MutexLock lock(&mutex_);
@@ -109,6 +113,7 @@ void EngineMetrics::observe_end(const RequestTimes& times, const StreamEvent& ev
   request_s_.Observe(seconds(now_ns - times.came_ns));
   prompt_tokens_.Observe(event.prompt_tokens);
   generation_tokens_.Observe(event.completion_tokens);
+  preemptions_.Observe(event.preemptions);
   const auto told = times.told.find(event.index);
   if (told != times.told.end()) {
     const ChoiceTimes& choice = told->second;
@@ -132,9 +137,13 @@ void EngineMetrics::on_closed(const Stream* stream, const absl::Status& status,
   ++ended_["error"];
 }
 
+// All events of a step come in one such part.
+void EngineMetrics::on_part(EnginePart part, int64_t /*begin_ns*/, int64_t /*end_ns*/) {
+  if (part != EnginePart::kTell || told_tokens_ == 0) return;
+  step_tokens_.Observe(static_cast<double>(std::exchange(told_tokens_, 0)));
+}
+
 void EngineMetrics::on_step(const StepReport& report) {
-  const int64_t tokens = std::exchange(told_tokens_, 0);  // The last step's.
-  if (tokens > 0) step_tokens_.Observe(static_cast<double>(tokens));
   if (report.sequences == 0) return;
   MutexLock lock(&mutex_);
   step_ns_ += report.answered_ns - report.sent_ns;
@@ -203,14 +212,20 @@ void EngineMetrics::add_waiting(const EngineStats& stats, Families* families) co
   families->push_back(std::move(waiting));
 }
 
-// Endpoint pickers read a page's tokens and the number of pages of it.
+// Endpoint pickers read these labels.
 void EngineMetrics::add_cache(const EngineStats& stats, Families* families) const {
   MetricFamily cache =
       family("cache_config_info", "The KV pages: block_size tokens each.", MetricType::Gauge);
+  const GroupInfo& group = stats.group;
+  const int64_t tokens = group.pages * group.page_tokens;
+  const double whole_contexts =
+      static_cast<double>(tokens) / static_cast<double>(std::max<int64_t>(group.max_context, 1));
   cache.metric.push_back(
-      metric({{"block_size", std::to_string(stats.group.page_tokens)},
-              {"num_gpu_blocks", std::to_string(stats.group.pages)},
-              {"enable_prefix_caching", stats.group.shares_prefixes ? "True" : "False"}}));
+      metric({{"block_size", std::to_string(group.page_tokens)},
+              {"num_gpu_blocks", std::to_string(group.pages)},
+              {"kv_cache_size_tokens", std::to_string(tokens)},
+              {"kv_cache_max_concurrency", fmt::format("{}", whole_contexts)},
+              {"enable_prefix_caching", group.shares_prefixes ? "True" : "False"}}));
   cache.metric.back().gauge.value = 1;
   families->push_back(std::move(cache));
 }
@@ -228,6 +243,7 @@ void EngineMetrics::add_totals(const EngineStats& stats, Families* families) con
   add_counter("num_preemptions_total",
               "Times that a choice gave up its pages to be computed again.",
               static_cast<double>(stats.preemptions), families);
+  add_refused(stats.refused, families);
   add_counter("prefix_cache_queries_total", "Prompt tokens looked for in the prefix cache.",
               static_cast<double>(stats.prefix.queries), families);
   add_counter("prefix_cache_hits_total", "Prompt tokens found in the prefix cache.",
@@ -250,6 +266,20 @@ void EngineMetrics::add_totals(const EngineStats& stats, Families* families) con
     ended.metric.back().counter.value = static_cast<double>(count);
   }
   families->push_back(std::move(ended));
+}
+
+void EngineMetrics::add_refused(const QueueLoad& refused, Families* families) const {
+  MetricFamily rejections =
+      family("admission_rejections_total",
+             "Requests that a bound of the queue refused, by the bound.", MetricType::Counter);
+  for (const auto& [reason, count] :
+       {std::pair{"max_num_queued_reqs", refused.requests + refused.choices},
+        std::pair{"max_num_queued_tokens", refused.prompt_tokens},
+        std::pair{"max_num_queued_bytes", refused.bytes}}) {
+    rejections.metric.push_back(metric({{"reason", reason}}));
+    rejections.metric.back().counter.value = static_cast<double>(count);
+  }
+  families->push_back(std::move(rejections));
 }
 
 void EngineMetrics::add_times(const EngineStats& stats, Families* families) const {
@@ -306,8 +336,10 @@ void EngineMetrics::add_histograms(Families* families) const {
   add_histogram("request_generation_tokens", "Tokens of choices that ended.", generation_tokens_,
                 families);
   add_histogram("iteration_tokens_total",
-                "Tokens of a step: those drawn, and prompts whose last token it read.",
+                "Tokens of a step: those drawn, and computed ones of prompts that it ends.",
                 step_tokens_, families);
+  add_histogram("request_num_preemptions", "Times that a choice that ended gave up its pages.",
+                preemptions_, families);
 }
 
 // ---- Prometheus' forms ----

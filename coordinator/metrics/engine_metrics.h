@@ -46,6 +46,7 @@ class EngineMetrics final : public EngineObserver {
   void on_event(const Stream* stream, const StreamEvent& event, int64_t now_ns) override;
   void on_closed(const Stream* stream, const absl::Status& status, int64_t now_ns) override;
   void on_step(const StepReport& report) override;
+  void on_part(EnginePart part, int64_t begin_ns, int64_t end_ns) override;
 
   // Everything, with the engine's state at this moment. Any thread.
   std::string text(const EngineStats& stats, const ServerCounts& counts = {}) const;
@@ -78,6 +79,7 @@ class EngineMetrics final : public EngineObserver {
   void add_waiting(const EngineStats& stats, Families* families) const ABSL_LOCKS_EXCLUDED(mutex_);
   void add_cache(const EngineStats& stats, Families* families) const;
   void add_totals(const EngineStats& stats, Families* families) const;
+  void add_refused(const QueueLoad& refused, Families* families) const;
   void add_kept(const KeptCounts& kept, Families* families) const;
   void add_times(const EngineStats& stats, Families* families) const ABSL_LOCKS_EXCLUDED(mutex_);
   void add_histograms(Families* families) const;
@@ -95,7 +97,7 @@ class EngineMetrics final : public EngineObserver {
 
   // The engine's thread uses these alone.
   std::unordered_map<const Stream*, RequestTimes> requests_;
-  int64_t told_tokens_ = 0;  // Since the last step was answered, prompts included.
+  int64_t told_tokens_ = 0;  // The tokens so far in this step's events.
 
   // Each has a lock of its own.
   prometheus::Histogram first_token_s_;
@@ -110,6 +112,7 @@ class EngineMetrics final : public EngineObserver {
   prometheus::Histogram prompt_tokens_;
   prometheus::Histogram generation_tokens_;
   prometheus::Histogram step_tokens_;
+  prometheus::Histogram preemptions_;
 
   mutable Mutex mutex_;
   std::map<std::string, int64_t> ended_ ABSL_GUARDED_BY(mutex_);  // Choices, by reason.

@@ -29,7 +29,7 @@ struct AnswerFacts {
   bool logprobs = false;
   bool prompt_logprobs = false;   // In a field of their own.
   bool echoes = false;            // Prompts, with their log-probabilities if there are any.
-  std::vector<std::string> echo;  // By prompt; empty: none.
+  std::vector<std::string> echo;  // By prompt, before each of its answers; empty: none.
   bool token_ids = false;         // The ids of prompts and choices are shown.
   bool tokens_as_ids = false;     // Log-probabilities name tokens "token_id:5".
   std::vector<std::vector<int32_t>> prompt_ids;  // By prompt; empty unless `token_ids`.

@@ -6,7 +6,6 @@
 
 #include "coordinator/http/event_stream.h"
 #include "coordinator/openai/error.h"
-#include "coordinator/text/unicode.h"
 
 namespace lockstep::openai {
 namespace {
@@ -43,7 +42,7 @@ OrderedJson calls_json(const AnswerFacts& facts, int32_t index,
 
 ChunkWriter::Choice::Choice(const AnswerFacts& facts, size_t prompt)
     : reader(facts.output, facts.include_reasoning),
-      logprobs(facts, LogprobWriter::Of::kAnswer, count_characters(facts.echo_of(prompt))) {}
+      logprobs(facts, LogprobWriter::Of::kAnswer, prompt) {}
 
 ChunkWriter::ChunkWriter(std::shared_ptr<const AnswerFacts> facts)
     : facts_(std::move(facts)), head_(head_of(*facts_)) {}
@@ -90,13 +89,17 @@ std::vector<ChunkWriter::Piece> ChunkWriter::chat_pieces(const StreamEvent& even
   std::vector<Piece> pieces;
   if (news.empty() && !shows && !ends) return pieces;
   if (!std::exchange(choice->begun, true)) {
+    const std::string& echo = facts_->echo_of(0);
     const bool begins_with_call =
-        news.thought.empty() && news.content.empty() && !news.calls.empty();
+        echo.empty() && news.thought.empty() && news.content.empty() && !news.calls.empty();
     pieces.push_back({.key = "delta",
                       .value = delta({{"role", "assistant"},
                                       {"content", begins_with_call ? OrderedJson() : ""},
                                       {"refusal", nullptr}}),
                       .is_role = true});
+    if (!echo.empty()) {
+      pieces.push_back({.key = "delta", .value = delta({{"content", echo}}), .is_role = true});
+    }
   }
   if (!news.thought.empty()) {
     pieces.push_back({.key = "delta", .value = delta(OrderedJson::object(), news.thought)});
@@ -172,7 +175,7 @@ std::string ChunkWriter::chunk_of(const Piece& piece, int32_t index, size_t prom
 // Every choice has the prompt's log-probabilities, which come before any of its tokens.
 std::vector<std::string> ChunkWriter::prompt_chunks(const StreamEvent& event, size_t prompt) {
   LogprobWriter& echo =
-      echoes_.try_emplace(prompt, *facts_, LogprobWriter::Of::kPrompt).first->second;
+      echoes_.try_emplace(prompt, *facts_, LogprobWriter::Of::kPrompt, prompt).first->second;
   const std::string logprobs = write_json(echo.completion(event.prompt_logprobs));
   const int32_t first = static_cast<int32_t>(prompt) * facts_->choices_per_prompt;
   std::vector<std::string> chunks;

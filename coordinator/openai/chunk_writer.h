@@ -46,7 +46,7 @@ class ChunkWriter final : public EventWriter {
   struct Piece {
     const char* key;  // "text", "delta"
     OrderedJson value;
-    bool is_role = false;           // Nothing of the event's tokens.
+    bool is_role = false;           // Or an echo: nothing of the event's tokens.
     std::string logprobs = "null";  // JSON.
     OrderedJson end = {{"finish_reason", nullptr}};
     int64_t tokens = 0;  // Of the choice so far.

@@ -2,12 +2,14 @@
 #include "coordinator/openai/generation.h"
 
 #include <algorithm>
+#include <span>
 
 #include "base/clock.h"
 #include "base/out_of_memory.h"
 #include "base/status.h"
 #include "coordinator/admission.h"
 #include "coordinator/api/generate_request.h"
+#include "coordinator/api/message_text.h"
 #include "coordinator/openai/answer_bounds.h"
 #include "coordinator/openai/error.h"
 #include "coordinator/openai/event_source.h"
@@ -34,6 +36,31 @@ void refuse(http::Exchange& exchange, const absl::Status& status) {
   http::Response response = error_response(status);
   if (!id.empty()) response.headers.emplace_back("X-Request-Id", id);
   exchange.respond(std::move(response));
+}
+
+// How many of the ids are begin tokens that a text would get: they are no part of its echo.
+size_t added_begin(const ApiRequest& request, const std::vector<int32_t>& ids,
+                   const Tokenizer& tokenizer) {
+  if (request.shared.has_add_special() && !request.shared.add_special()) return 0;
+  const absl::StatusOr<std::vector<int32_t>> added = tokenizer.encode("");
+  if (!added.ok()) return 0;
+  return static_cast<size_t>(std::ranges::mismatch(ids, *added).in1 - ids.begin());
+}
+
+// The text of prompt `index`, of token ids `ids`, before its answers.
+std::string echo_of(const ApiRequest& request, size_t index, const std::vector<int32_t>& ids,
+                    const Tokenizer& tokenizer) {
+  if (request.endpoint == kChat) {
+    const v1::ChatMessage& last = *request.shared.chat().messages().rbegin();
+    return last.role() == "assistant" ? text_of(last) : "";
+  }
+  const v1::GenerateRequest& given = request.prompts[index];
+  if (given.has_prompt()) {
+    return request.shared.has_truncate_prompt_tokens() ? tokenizer.decode(ids) : given.prompt();
+  }
+  const std::span<const int32_t> all(ids);
+  return tokenizer.decode(all.subspan(added_begin(request, ids, tokenizer)),
+                          /*skip_special=*/false);
 }
 
 // Whether the reader of a stream has something to see, or there is nothing more to come.
@@ -186,7 +213,7 @@ AnswerFacts Generation::facts_of(const ApiRequest& request) const {
       .include_reasoning = request.include_reasoning,
       .logprobs = request.logprobs,
       .prompt_logprobs = request.prompt_logprobs,
-      .echoes = request.echo,
+      .echoes = request.echo && endpoint_ == kCompletions,
       .token_ids = request.token_ids,
       .tokens_as_ids = request.tokens_as_ids,
       .stop_ids = {request.shared.stop_ids().begin(), request.shared.stop_ids().end()},
@@ -221,11 +248,7 @@ absl::StatusOr<Request> Generation::to_engine(const ApiRequest& request, size_t 
   const Tokenizer* tokenizer = model.tokenizer();
   if (tokenizer == nullptr) return one;
   if (!request.skips_special) one.shown_special_ids = context_->special_ids;
-  if (request.echo) {
-    const v1::GenerateRequest& given = request.prompts[prompt];
-    const bool is_whole = given.has_prompt() && !request.shared.has_truncate_prompt_tokens();
-    facts_.echo.push_back(is_whole ? given.prompt() : tokenizer->decode(one.prompt_ids));
-  }
+  if (request.echo) facts_.echo.push_back(echo_of(request, prompt, one.prompt_ids, *tokenizer));
   if (request.parses_tools) {
     RETURN_IF_ERROR(with_param(context_->formats.check_tools(), "tools"));
   }

@@ -2,7 +2,10 @@
 #include "coordinator/openai/logprobs.h"
 
 #include <algorithm>
+#include <string_view>
 #include <utility>
+
+#include "coordinator/text/unicode.h"
 
 namespace lockstep::openai {
 namespace {
@@ -22,9 +25,14 @@ TokenLogprobs shown_logprobs(const AnswerFacts& facts, const StreamEvent& event)
       .first(event.logprobs.size() - (hides_last && !event.logprobs.empty() ? 1 : 0));
 }
 
-LogprobWriter::LogprobWriter(const AnswerFacts& facts, Of of, int64_t offset)
-    : facts_(facts), offset_(offset), has_begun_(of == Of::kAnswer) {
-  if (facts.tokenizer != nullptr) texts_.emplace(facts.tokenizer, /*continues=*/has_begun_);
+LogprobWriter::LogprobWriter(const AnswerFacts& facts, Of of, size_t prompt)
+    : facts_(facts),
+      offset_(of == Of::kAnswer ? count_characters(facts.echo_of(prompt)) : 0),
+      has_begun_(of == Of::kAnswer) {
+  if (facts.tokenizer == nullptr) return;
+  std::string_view known;
+  if (of == Of::kPrompt) known = facts.echo_of(prompt);
+  texts_.emplace(facts.tokenizer, /*continues=*/has_begun_, known);
 }
 
 std::vector<TokenText> LogprobWriter::texts_of(const std::vector<Logprob>& token) {
@@ -74,19 +82,17 @@ OrderedJson LogprobWriter::completion(TokenLogprobs tokens) {
   return json;
 }
 
-// The token is among the best ones, or is added to them. Of several with one text, each but the
-// token itself and the first other one goes by its id.
+// The token itself comes first. Of several with one text, each but the first goes by its id.
 void LogprobWriter::add_completion(const std::vector<Logprob>& token, OrderedJson* json) {
   const std::vector<TokenText> texts = texts_of(token);
   const std::string own = name(token[0].id, texts[0]);
-  OrderedJson top = OrderedJson::object();
+  OrderedJson top = {{own, finite(token[0].logprob)}};
   for (size_t i = 1; i < token.size(); ++i) {
-    const bool is_own = token[i].id == token[0].id;
-    std::string key = is_own ? own : name(token[i].id, texts[i]);
-    if (!is_own && (key == own || top.contains(key))) key = id_name(token[i].id);
+    if (token[i].id == token[0].id) continue;
+    std::string key = name(token[i].id, texts[i]);
+    if (top.contains(key)) key = id_name(token[i].id);
     top.emplace(std::move(key), finite(token[i].logprob));
   }
-  top.emplace(own, finite(token[0].logprob));
   const bool is_scored = std::exchange(has_begun_, true);
   (*json)["text_offset"].push_back(offset_ + texts[0].offset);
   (*json)["token_logprobs"].push_back(is_scored ? OrderedJson(finite(token[0].logprob))

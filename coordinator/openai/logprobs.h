@@ -26,10 +26,10 @@ TokenLogprobs shown_logprobs(const AnswerFacts& facts, const StreamEvent& event)
 // outlive it.
 class LogprobWriter {
  public:
-  // A prompt's first token has no log-probability: nothing comes before it.
+  // A prompt's first token has no log-probability: nothing comes before it. An answer's text begins
+  // after the echo of its prompt.
   enum class Of { kPrompt, kAnswer };
-  // `offset`: of the text's first character.
-  LogprobWriter(const AnswerFacts& facts, Of of, int64_t offset = 0);
+  LogprobWriter(const AnswerFacts& facts, Of of, size_t prompt = 0);
 
   // A list of objects, as chat and responses have it.
   OrderedJson entries(TokenLogprobs tokens);

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "base/first_names.h"
 #include "base/status.h"
 #include "coordinator/openai/field_readers.h"
 #include "coordinator/openai/values.h"
@@ -44,15 +45,18 @@ absl::Status stop_token_ids(const Field& field, const OrderedJson& value, ApiReq
 
 absl::Status logit_bias(const Field& field, const OrderedJson& value, ApiRequest* request) {
   if (!value.is_object()) return wrong_value(field.name, "an object of token ids", value);
+  std::vector<std::string> wrong_keys;
   for (const auto& [key, bias] : value.items()) {
     const OrderedJson id = OrderedJson::parse(key, nullptr, /*allow_exceptions=*/false);
     if (!id.is_number_integer()) {
-      return wrong_value(field.name, "token ids as keys", OrderedJson(key));
+      wrong_keys.push_back(key);
+      continue;
     }
     ASSIGN_OR_RETURN(const int32_t token, as_int32(field.name, id));
     ASSIGN_OR_RETURN((*request->shared.mutable_logit_bias())[token], as_float(field.name, bias));
   }
-  return absl::OkStatus();
+  if (wrong_keys.empty()) return absl::OkStatus();
+  return refusal(field.name, "must have token ids as keys, found " + first_names(wrong_keys));
 }
 
 absl::Status best_of(const Field& field, const OrderedJson& value, ApiRequest* request) {

@@ -5,7 +5,6 @@
 
 #include "coordinator/openai/logprobs.h"
 #include "coordinator/openai/response_writer.h"
-#include "coordinator/text/unicode.h"
 
 namespace lockstep::openai {
 namespace {
@@ -65,7 +64,8 @@ OrderedJson WholeAnswer::message_json(const Choice& choice, int32_t index) const
   OrderedJson message = {{"role", "assistant"}, {"content", nullptr},
                          {"refusal", nullptr},  {"annotations", nullptr},
                          {"audio", nullptr},    {"function_call", nullptr}};
-  if (!output.content.empty() || output.calls.empty()) message["content"] = output.content;
+  const std::string content = facts_.echo_of(0) + output.content;
+  if (!content.empty() || output.calls.empty()) message["content"] = content;
   if (facts_.output.thoughts != nullptr) {
     for (const char* key : {"reasoning", "reasoning_content"}) {
       message[key] = output.thought.empty() ? OrderedJson() : OrderedJson(output.thought);
@@ -84,31 +84,30 @@ OrderedJson WholeAnswer::message_json(const Choice& choice, int32_t index) const
 void WholeAnswer::add_prompt(size_t prompt, OrderedJson* json) const {
   (*json)["prompt_logprobs"] = nullptr;
   if (facts_.prompt_logprobs) {
-    LogprobWriter writer(facts_, LogprobWriter::Of::kPrompt);
+    LogprobWriter writer(facts_, LogprobWriter::Of::kPrompt, prompt);
     (*json)["prompt_logprobs"] = writer.prompt(prompt_logprobs_[prompt]);
   }
+  (*json)["prompt_token_ids"] = nullptr;
   if (facts_.token_ids) (*json)["prompt_token_ids"] = facts_.prompt_ids[prompt];
 }
 
 OrderedJson WholeAnswer::choice_json(const Choice& choice, int32_t index, size_t prompt,
                                      const OrderedJson& echo_logprobs) const {
   OrderedJson json = {{"index", index}};
-  int64_t offset = 0;
   const bool is_chat = facts_.endpoint == kChat;
   if (is_chat) {
     json["message"] = message_json(choice, index);
   } else {
     json["text"] = facts_.echo_of(prompt) + choice.output.content;
-    offset = count_characters(facts_.echo_of(prompt));
   }
   json["logprobs"] = echo_logprobs;
   if (facts_.logprobs) {
-    LogprobWriter writer(facts_, LogprobWriter::Of::kAnswer, offset);
+    LogprobWriter writer(facts_, LogprobWriter::Of::kAnswer, prompt);
     const TokenLogprobs tokens = TokenLogprobs(choice.logprobs).first(choice.shown_logprobs);
     append_logprobs(is_chat ? writer.chat(tokens) : writer.completion(tokens), &json["logprobs"]);
   }
   add_end(facts_, choice.end, choice.reader.has_calls(), &json);
-  if (facts_.token_ids) json["token_ids"] = choice.token_ids;
+  json["token_ids"] = facts_.token_ids ? OrderedJson(choice.token_ids) : OrderedJson();
   if (!is_chat) add_prompt(prompt, &json);
   return json;
 }
@@ -127,8 +126,8 @@ std::string WholeAnswer::choices_text() const {
   for (size_t prompt = 0; prompt < choices_.size(); ++prompt) {
     OrderedJson echo_logprobs;
     if (facts_.logprobs && !prompt_logprobs_[prompt].empty() && facts_.echoes) {
-      echo_logprobs =
-          LogprobWriter(facts_, LogprobWriter::Of::kPrompt).completion(prompt_logprobs_[prompt]);
+      LogprobWriter writer(facts_, LogprobWriter::Of::kPrompt, prompt);
+      echo_logprobs = writer.completion(prompt_logprobs_[prompt]);
     }
     for (const Choice* choice : shown(choices_[prompt])) {
       if (index > 0) text += ',';

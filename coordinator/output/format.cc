@@ -20,6 +20,7 @@ constexpr TaggedTags kFunctionTags = {.call = "<function=",
 
 constexpr Format kFormats[] = {
     {.names = {"hermes", "granite4"},
+     .aliases = {"qwen", "qwen25", "qwen3_json"},
      .models = "Hermes 2 Pro and 3, Qwen2.5, QwQ, Qwen3, Granite 4",
      .thoughts = kThinks,
      .notation = CallNotation::kJson,
@@ -37,6 +38,7 @@ constexpr Format kFormats[] = {
      .marks = {{{"<tool_call>", "<response>"}}},
      .not_marks = {"<|tool_call|>"}},
     {.names = {"qwen3_coder", "qwen3.5", "step3.5"},
+     .aliases = {"qwen3_xml", "step3p5"},
      .models = "Qwen3-Coder, Qwen3.5 and 3.6, Step-3.5-Flash, Nemotron 3",
      .thoughts = kThinks,
      .call_ends_thought = true,
@@ -70,6 +72,7 @@ constexpr Format kFormats[] = {
                 .end = "</｜DSML｜invoke>"},
      .marks = {{{"｜DSML｜"}}}},
     {.names = {"harmony"},
+     .aliases = {"openai", "openai_gptoss", "gpt-oss"},
      .models = "gpt-oss",
      .thoughts = {{{"<|channel|>analysis<|message|>", "<|end|>"}}},
      .notation = CallNotation::kHarmony,
@@ -90,6 +93,7 @@ constexpr Format kFormats[] = {
                 .is_id = true},
      .marks = {{{"<|tool_calls_section_begin|>"}}}},
     {.names = {"glm4.5", "glm4.7"},
+     .aliases = {"glm"},
      .models = "GLM-4.5 to 5",
      .thoughts = kThinks,
      .call_ends_thought = true,
@@ -104,6 +108,7 @@ constexpr Format kFormats[] = {
      .marks = {{{"<arg_key>"}}},
      .not_marks = {"<tool_sep"}},
     {.names = {"hunyuan_v3"},
+     .aliases = {"hy_v3"},
      .models = "Hy3",
      .thoughts = kThinks,
      .notation = CallNotation::kTagged,
@@ -128,6 +133,7 @@ constexpr Format kFormats[] = {
      .headed = {.call = "[TOOL_CALLS]", .id = "[CALL_ID]", .arguments = "[ARGS]"},
      .marks = {{{"[TOOL_CALLS]"}}}},
     {.names = {"llama3_json"},
+     .aliases = {"llama3", "llama4_json"},
      .models = "Llama 3.1 to 3.3",
      .notation = CallNotation::kJson,
      .is_bare = true,
@@ -160,6 +166,7 @@ constexpr Format kFormats[] = {
      .quote = "<escape>",
      .marks = {{{"<start_function_call>"}}}},
     {.names = {"minimax_m2"},
+     .aliases = {"minimax"},
      .models = "MiniMax-M2 to M2.5",
      .thoughts = kThinks,
      .notation = CallNotation::kTagged,
@@ -174,6 +181,7 @@ constexpr Format kFormats[] = {
                 .has_lines = true},
      .marks = {{{"<minimax:tool_call>"}}}},
     {.names = {"granite3"},
+     .aliases = {"granite"},
      .models = "Granite 3",
      .thoughts = {{kThink,
                    {"Here is my thought process:", "Here is my response:"},
@@ -221,6 +229,7 @@ constexpr Format kFormats[] = {
      .ends = {"</function_calls>"},
      .marks = {{{"<function_calls>"}}}},
     {.names = {"command_r"},
+     .aliases = {"cohere_command3", "cohere_command4"},
      .models = "Command R7B and A",
      .thoughts = {{{"<|START_THINKING|>", "<|END_THINKING|>"}}},
      .thinks_again = true,
@@ -231,6 +240,7 @@ constexpr Format kFormats[] = {
      .json = {.name = "tool_name"},
      .marks = {{{"<|START_ACTION|>"}}}},
     {.names = {"internlm2"},
+     .aliases = {"internlm", "interns1"},
      .models = "InternLM2.5 and 3, Intern-S1",
      .thoughts = kThinks,
      .notation = CallNotation::kJson,
@@ -245,6 +255,7 @@ constexpr Format kFormats[] = {
      .ends = {"</TOOLCALL>"},
      .marks = {{{"<TOOLCALL>"}}}},
     {.names = {"hunyuan"},
+     .aliases = {"hunyuan_a13b"},
      .models = "Hunyuan-A13B and 0.5B to 7B",
      .thoughts = kThinks,
      .wraps = {{{"<answer>", "</answer>"}}},
@@ -271,13 +282,17 @@ constexpr Format kFormats[] = {
      .json = {.name = ""},
      .marks = {{{"<|tools_prefix|>"}}}},
     {.names = {"phi4_mini"},
+     .aliases = {"phi4_mini_json"},
      .models = "Phi-4-mini",
      .notation = CallNotation::kJson,
      .at_start = true,
      .begins = {"functools["},
      .marks = {{{"functools"}}}},
     {.names = {"xlam"}, .models = "xLAM-2", .notation = CallNotation::kJson, .is_bare = true},
-    {.names = {"think"}, .models = "Thoughts of other models", .thoughts = kThinks},
+    {.names = {"think"},
+     .aliases = {"deepseek_r1", "qwen3", "qwen3-thinking", "nemotron_v3", "nemotron_3"},
+     .models = "Thoughts of other models",
+     .thoughts = kThinks},
 };
 
 void add(const Tags& tags, std::vector<std::string_view>* all) {
@@ -288,13 +303,34 @@ void add(const TagPairs& pairs, std::vector<std::string_view>* all) {
   for (const TagPair& pair : pairs) add(Tags{pair.begin, pair.end}, all);
 }
 
+// Servers write one name with different marks in it.
+std::string plain(std::string_view name) {
+  std::string letters;
+  std::ranges::copy_if(name, std::back_inserter(letters),
+                       [](char c) { return std::string_view("-_.").find(c) == std::string::npos; });
+  return letters;
+}
+
+template <size_t kCount>
+std::string in_code(const std::array<std::string_view, kCount>& names) {
+  std::string list;
+  for (const std::string_view name : names) {
+    if (!name.empty()) list += fmt::format("{}`{}`", list.empty() ? "" : ", ", name);
+  }
+  return list;
+}
+
 }  // namespace
 
 std::span<const Format> formats() { return kFormats; }
 
 const Format* find_format(std::string_view name) {
+  const std::string wanted = plain(name);
+  if (wanted.empty()) return nullptr;
+  const auto is_wanted = [&](std::string_view one) { return plain(one) == wanted; };
   const auto* found = std::ranges::find_if(kFormats, [&](const Format& format) {
-    return !name.empty() && std::ranges::find(format.names, name) != format.names.end();
+    return std::ranges::any_of(format.names, is_wanted) ||
+           std::ranges::any_of(format.aliases, is_wanted);
   });
   return found == std::end(kFormats) ? nullptr : found;
 }
@@ -329,13 +365,10 @@ std::vector<std::string_view> call_tags(const Format& format) {
 }
 
 std::string format_table() {
-  std::string table = "| name | models |\n| --- | --- |\n";
+  std::string table = "| name | other servers' names | models |\n| --- | --- | --- |\n";
   for (const Format& format : kFormats) {
-    std::string names;
-    for (const std::string_view name : format.names) {
-      if (!name.empty()) names += fmt::format("{}`{}`", names.empty() ? "" : ", ", name);
-    }
-    table += fmt::format("| {} | {} |\n", names, format.models);
+    table += fmt::format("| {} | {} | {} |\n", in_code(format.names), in_code(format.aliases),
+                         format.models);
   }
   return table;
 }

@@ -56,7 +56,8 @@ struct TaggedTags {
 
 struct Format {
   Tags names;
-  std::string_view models;  // Their chat templates or cards have it.
+  std::array<std::string_view, 5> aliases = {};  // Names in vLLM and SGLang.
+  std::string_view models;                       // Their chat templates or cards have it.
 
   TagPairs thoughts = {};
   bool thinks_again = false;       // Thoughts may follow content, too.
@@ -89,7 +90,7 @@ struct Format {
 };
 
 std::span<const Format> formats();
-// Null where there is none of this name.
+// By a name or an alias, in which - _ and . do not count; null where there is none.
 const Format* find_format(std::string_view name);
 
 // The tags before and after the calls.

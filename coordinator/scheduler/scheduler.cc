@@ -311,6 +311,7 @@ void Scheduler::preempt(size_t index) {
   promised_ -= missing(*sequence);
   pages_.leave(*sequence);
   sequence->preempt();
+  ++sequence->preemptions();
   queue_.add(sequence);
   ++preemptions_;
 }

@@ -82,7 +82,8 @@ class Sequence {
   int64_t pages_in_tree() const { return pages_in_tree_; }
   void note_in_tree(int64_t pages) { pages_in_tree_ = pages; }
   int64_t cached_tokens() const { return cached_tokens_; }  // When it first started.
-  int64_t rope_length() const { return rope_length_; }      // When it last started.
+  int64_t& preemptions() { return preemptions_; }       // How often it gave up its pages to others.
+  int64_t rope_length() const { return rope_length_; }  // When it last started.
   const Prefix& prefix() const { return prepared_.prefix(); }
 
   int32_t slot() const { return slot_; }  // The workers' name for it while it runs.
@@ -140,7 +141,7 @@ class Sequence {
   uint64_t number_ = 0;
   const Sequence* first_ = this;
   int64_t planned_ = 0, computed_ = 0, reached_ = 0, scored_ = 0;
-  int64_t cached_tokens_ = 0, rope_length_ = 0, pages_in_tree_ = 0;
+  int64_t cached_tokens_ = 0, rope_length_ = 0, pages_in_tree_ = 0, preemptions_ = 0;
   std::vector<int32_t> pages_;
   int32_t slot_ = -1;
   std::optional<size_t> pages_sent_;

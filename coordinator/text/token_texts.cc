@@ -3,18 +3,28 @@
 // the text, which says where they are.
 #include "coordinator/text/token_texts.h"
 
+#include <algorithm>
+
 #include "coordinator/text/unicode.h"
 
 namespace lockstep {
 
-TokenTexts::TokenTexts(const Tokenizer* tokenizer, bool continues)
+TokenTexts::TokenTexts(const Tokenizer* tokenizer, bool continues, std::string_view known)
     : tokenizer_(tokenizer),
+      known_(known),
       text_(tokenizer->decoder().start(continues)),
       bytes_(tokenizer->decoder().start(continues, Decoder::Gives::kBytes)) {}
+
+const std::string* TokenTexts::known_text(int32_t id) const {
+  const std::string* special = tokenizer_->shown_text(id, /*skip_special=*/false);
+  return special != nullptr && !special->empty() && known_.starts_with(*special) ? special
+                                                                                 : nullptr;
+}
 
 TokenText TokenTexts::push(int32_t id) {
   const Decoder& decoder = tokenizer_->decoder();
   const std::string* shown = tokenizer_->shown_text(id, /*skip_special=*/true);
+  if (shown == nullptr) shown = known_text(id);
   if (shown == nullptr) return instead(id);
   TokenText token = {.offset = offset_};
   decoder.push(*shown, &bytes_, &token.bytes);
@@ -22,6 +32,7 @@ TokenText TokenTexts::push(int32_t id) {
   token.text = take_characters(&begun_, /*is_end=*/false, decoder.replaces());
   std::string certain;
   decoder.push(*shown, &text_, &certain);
+  known_.remove_prefix(std::min(certain.size(), known_.size()));
   shown_ += count_characters(certain);
   offset_ = text_.holds_back() ? offset_ + count_characters(token.text) : shown_;
   return token;

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "coordinator/text/decoder.h"
@@ -21,15 +22,16 @@ struct TokenText {
 };
 
 // The tokens of one text, one after the other. Their texts, joined, are the text that Detokenizer
-// gives, without special tokens: these have a text that is no part of it. (A run of single-byte
-// tokens that is not UTF-8 is U+FFFD for each byte in that text; here only from the first byte on
-// that shows it. Offsets count as the text does.)
+// gives, without special tokens: these have a text that is no part of it, unless the text is known
+// and has it. (A run of single-byte tokens that is not UTF-8 is U+FFFD for each byte in that text;
+// here only from the first byte on that shows it. Offsets count as the text does.)
 //
-// One thread at a time; the tokenizer must outlive it.
+// One thread at a time; the tokenizer and the known text must outlive it.
 class TokenTexts {
  public:
-  // `continues`: other text comes before, so that the blank at the beginning is shown.
-  TokenTexts(const Tokenizer* tokenizer, bool continues);
+  // `continues`: other text comes before, so that the blank at the beginning is shown. `known`: the
+  // text, where special tokens may be written in it.
+  TokenTexts(const Tokenizer* tokenizer, bool continues, std::string_view known = {});
 
   TokenText push(int32_t id);
   // Another token in place of the one that comes next, as if the text ended with it. It completes a
@@ -39,7 +41,11 @@ class TokenTexts {
   std::vector<TokenText> push_first(std::span<const int32_t> ids);
 
  private:
+  // A special token's text, where it is what comes next in the known text; else null.
+  const std::string* known_text(int32_t id) const;
+
   const Tokenizer* tokenizer_;
+  std::string_view known_;  // From `shown_` on.
   Decoder::State text_;
   Decoder::State bytes_;
   std::string begun_;   // Bytes of a character that is not whole yet.

@@ -90,6 +90,16 @@ TEST_F(QueueSharesTest, EveryBoundIsShared) {
   }
 }
 
+TEST_F(QueueSharesTest, EveryRequestWithoutRoomIsCountedByTheBound) {
+  fill("bob", 4);
+  EXPECT_FALSE(shares_.check("bob").ok());
+  EXPECT_EQ(join("bob", "late"), std::nullopt);
+  EXPECT_THAT(join("alice", "a").value(), ElementsAre("bob3"));
+  EXPECT_EQ(join("carol", "large", {.requests = 1, .prompt_tokens = 95}), std::nullopt);
+  EXPECT_EQ(shares_.refused().requests + shares_.refused().prompt_tokens, 4);
+  EXPECT_EQ(shares_.refused().bytes, 0);
+}
+
 // It would have more than bob is left with: no request is turned away for nothing.
 TEST_F(QueueSharesTest, ALargeRequestTakesNoMoreThanItsShare) {
   fill("bob", 3);

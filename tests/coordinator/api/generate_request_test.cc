@@ -183,10 +183,10 @@ TEST_F(GenerateRequestTest, IdsOfLogprobsAndOfWhatIsAllowedAreTheVocabularys) {
   EXPECT_EQ(accepted().sampling.allowed_ids, std::vector<int32_t>{3});
   EXPECT_EQ(accepted().logprob_ids, std::vector<int32_t>{4});
   message_.add_logprob_ids(3072);
-  expect_refused("logprob_ids: want token ids of 0 to 3071, found 3072");
+  expect_refused("logprob_ids: must be token ids of 0 to 3071, found 3072");
   message_.clear_logprob_ids();
   message_.add_allowed_ids(-1);
-  expect_refused("allowed_ids: want token ids of 0 to 3071, found -1");
+  expect_refused("allowed_ids: must be token ids of 0 to 3071, found -1");
 }
 
 TEST_F(GenerateRequestTest, ChatsAndPromptsEndAtTheirOwnEndTokens) {
@@ -231,13 +231,13 @@ TEST_F(GenerateRequestTest, IdsAreOfTheVocabulary) {
   for (const int32_t bad : {-1, vocabulary}) {
     message_.mutable_prompt_ids()->clear_ids();
     message_.mutable_prompt_ids()->add_ids(bad);
-    expect_refused("prompt_ids: want token ids of 0 to");
+    expect_refused("prompt_ids: must be token ids of 0 to");
     message_.mutable_prompt_ids()->set_ids(0, vocabulary - 1);
     message_.add_stop_ids(bad);
-    expect_refused("stop_ids: want token ids of 0 to");
+    expect_refused("stop_ids: must be token ids of 0 to");
     message_.clear_stop_ids();
     (*message_.mutable_logit_bias())[bad] = 1;
-    expect_refused("logit_bias: want token ids of 0 to");
+    expect_refused("logit_bias: must be token ids of 0 to");
     message_.clear_logit_bias();
     accepted();
   }

@@ -101,12 +101,40 @@ TEST_F(EngineMetricsTest, PromptsCountWhetherTheyAreCachedOrNot) {
   EXPECT_NEAR(value("request_decode_time_seconds_sum"), 0.050, 1e-9);
   EXPECT_NEAR(value("request_inference_time_seconds_sum"), 0.130, 1e-9);
   EXPECT_EQ(value("iteration_tokens_total_count"), 0) << "the step may have more";
-  metrics_.on_step({.step = 2});
+  metrics_.on_part(EnginePart::kSend, 0, 1);
+  EXPECT_EQ(value("iteration_tokens_total_count"), 0);
+  metrics_.on_part(EnginePart::kTell, 1, 2);
   EXPECT_EQ(value("iteration_tokens_total_sum"), 63) << "both prompts and three tokens";
-  metrics_.on_step({.step = 3});
+  metrics_.on_part(EnginePart::kTell, 2, 3);
   EXPECT_EQ(value("iteration_tokens_total_count"), 1);
   EXPECT_EQ(value("request_params_n_sum"), 2);
   EXPECT_EQ(value("request_params_max_tokens_sum"), 50);
+}
+
+TEST_F(EngineMetricsTest, AStepsTokensAreThoseThatWereComputed) {
+  metrics_.on_submitted(&stream_, {.prompt_ids = std::vector<int32_t>(30, 7)}, 0);
+  StreamEvent first = token_of(0);
+  first.cached_tokens = 16;
+  metrics_.on_event(&stream_, first, 100 * kMs);
+  metrics_.on_part(EnginePart::kTell, 0, 1);
+  EXPECT_EQ(value("iteration_tokens_total_sum"), 15);
+}
+
+TEST_F(EngineMetricsTest, AChoiceThatEndedSaysHowOftenItWasPreempted) {
+  metrics_.on_submitted(&stream_, {.n = 2}, 0);
+  StreamEvent last = token_of(0, FinishReason::kStop);
+  last.preemptions = 3;
+  metrics_.on_event(&stream_, last, 10 * kMs);
+  metrics_.on_event(&stream_, token_of(1, FinishReason::kStop), 10 * kMs);
+  EXPECT_EQ(value("request_num_preemptions_sum"), 3);
+  EXPECT_EQ(value("request_num_preemptions_count"), 2);
+}
+
+TEST_F(EngineMetricsTest, RequestsThatTheQueueRefusedCountByItsBound) {
+  stats_.refused = {.requests = 2, .choices = 1, .prompt_tokens = 4, .bytes = 5};
+  EXPECT_EQ(value("admission_rejections_total", "reason=\"max_num_queued_reqs\","), 3);
+  EXPECT_EQ(value("admission_rejections_total", "reason=\"max_num_queued_tokens\","), 4);
+  EXPECT_EQ(value("admission_rejections_total", "reason=\"max_num_queued_bytes\","), 5);
 }
 
 TEST_F(EngineMetricsTest, WhatWaitsForALargerGroupIsDeferred) {
@@ -122,8 +150,10 @@ TEST_F(EngineMetricsTest, WhatWaitsForALargerGroupIsDeferred) {
 TEST_F(EngineMetricsTest, EndpointPickersSeeThePages) {
   stats_.group.pages = 80;
   stats_.group.page_tokens = 16;
+  stats_.group.max_context = 512;
   EXPECT_EQ(value("cache_config_info",
-                  "block_size=\"16\",num_gpu_blocks=\"80\","
+                  "block_size=\"16\",num_gpu_blocks=\"80\",kv_cache_size_tokens=\"1280\","
+                  "kv_cache_max_concurrency=\"2.5\","
                   "enable_prefix_caching=\"True\","),
             1);
 }

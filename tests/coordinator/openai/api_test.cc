@@ -82,6 +82,8 @@ TEST(OpenAiApiTest, ACompletionHasOpenAisShape) {
   EXPECT_EQ(choice["index"], 0);
   EXPECT_FALSE(choice["text"].get<std::string>().empty());
   EXPECT_TRUE(choice["logprobs"].is_null());
+  EXPECT_TRUE(choice.at("token_ids").is_null());
+  EXPECT_TRUE(choice.at("prompt_token_ids").is_null());
   EXPECT_EQ(choice["finish_reason"], "length");
   const int64_t prompt = answer["usage"]["prompt_tokens"];
   EXPECT_EQ(answer["usage"]["completion_tokens"], 20);
@@ -224,6 +226,9 @@ TEST(OpenAiApiTest, LogprobsHaveTheShapeOfEachEndpoint) {
   }
   EXPECT_EQ(flat["text_offset"][0], 0);
   EXPECT_GE(flat["top_logprobs"][0].size(), 2u);
+  for (size_t i = 0; i < flat["tokens"].size(); ++i) {
+    EXPECT_EQ(flat["top_logprobs"][i].begin().key(), flat["tokens"][i]) << "its own comes first";
+  }
   EXPECT_EQ(flat["top_logprobs"][0][flat["tokens"][0].get<std::string>()],
             flat["token_logprobs"][0]);
   const OrderedJson chat = server.post_json(
@@ -259,7 +264,8 @@ TEST(OpenAiApiTest, BadRequestsAre400AndNameTheField) {
   refused({{"temperature", 101}}, "temperature", "temperature: want 0 to 100, found 101");
   refused({{"temperature", "hot"}}, "temperature", "want a number, found \"hot\"");
   refused({{"max_tokens", -1}}, "max_tokens", "max_tokens: want 0 to");
-  refused({{"stop_token_ids", {99999}}}, "stop_token_ids", "stop_token_ids: want token ids of 0");
+  refused({{"stop_token_ids", {99999}}}, "stop_token_ids",
+          "stop_token_ids: must be token ids of 0");
   refused({{"messages", OrderedJson::array()}}, "messages", "at least one message, found none");
   refused({{"top_k", UINT64_MAX}}, "top_k",
           "want an integer of 64 bits, found 18446744073709551615");
@@ -278,7 +284,10 @@ TEST(OpenAiApiTest, BadRequestsAre400AndNameTheField) {
   refused({{"reasoning_effort", 3}}, "reasoning_effort", "want a string, found 3");
   refused({{"stream_options", {{"include_usage", true}}}}, "stream_options", "\"stream\": true");
   refused({{"top_logprobs", 3}}, "top_logprobs", "\"logprobs\": true");
-  refused({{"logit_bias", {{"x", 1}}}}, "logit_bias", "token ids as keys");
+  refused({{"logit_bias", {{"x", 1}, {"5", 1}, {"y", 2}}}}, "logit_bias",
+          "logit_bias: must have token ids as keys, found x, y");
+  refused({{"logit_bias", {{"3072", 1}}}}, "logit_bias",
+          "must be token ids of 0 to 3071, found 3072, which is out of vocabulary (3072 tokens)");
   // Known, and not to be had.
   refused({{"response_format", {{"type", "json_object"}}}}, "response_format", "grammar");
   refused({{"tool_choice", "required"}}, "tool_choice", "cannot force a call");

@@ -135,6 +135,53 @@ TEST(OpenAiEchoTest, PromptLogprobsAreThoseOfEchoAsVllmGivesThem) {
   }
 }
 
+TEST(OpenAiEchoTest, SpecialTokensOfIdsArePartOfTheTextAndOfItsOffsets) {
+  ApiServer server;
+  const std::string special = server.model().tokenizer()->decode(std::vector<int32_t>{0}, false);
+  ASSERT_EQ(special, "<|story|>");
+  for (const OrderedJson& prompt : {OrderedJson(std::vector<int>{0, 0}), OrderedJson(special)}) {
+    const OrderedJson body =
+        with(kEchoed, {{"prompt", prompt}, {"add_special_tokens", false}, {"max_tokens", 3}});
+    const OrderedJson choice = server.post_json("/v1/completions", body)["choices"][0];
+    const size_t tokens = prompt.is_array() ? 2 : 1;
+    const std::string echo = prompt.is_array() ? special + special : special;
+    EXPECT_TRUE(choice["text"].get<std::string>().starts_with(echo)) << choice["text"];
+    const OrderedJson& logprobs = choice["logprobs"];
+    EXPECT_EQ(logprobs["tokens"][tokens - 1], special);
+    EXPECT_EQ(logprobs["text_offset"][tokens - 1], special.size() * (tokens - 1));
+    EXPECT_EQ(logprobs["text_offset"][tokens], echo.size());
+  }
+}
+
+TEST(OpenAiEchoTest, AChatRepeatsTheAssistantsLastMessage) {
+  ApiServer server;
+  const OrderedJson talk = with(
+      kTalk,
+      {{"messages",
+        {{{"role", "user"}, {"content", "Hi"}}, {{"role", "assistant"}, {"content", "Once upon"}}}},
+       {"continue_final_message", true},
+       {"logprobs", true}});
+  const OrderedJson plain = server.post_json("/v1/chat/completions", talk)["choices"][0];
+  const OrderedJson echoed = with(talk, {{"echo", true}});
+  const OrderedJson choice = server.post_json("/v1/chat/completions", echoed)["choices"][0];
+  const std::string text = "Once upon" + plain["message"]["content"].get<std::string>();
+  EXPECT_EQ(choice["message"]["content"], text);
+  EXPECT_EQ(choice["logprobs"], plain["logprobs"]);
+  std::string streamed;
+  for (const SseEvent& event : events_of(
+           server.post("/v1/chat/completions", with(echoed, {{"stream", true}}).dump()).body)) {
+    if (event.data == "[DONE]") break;
+    const OrderedJson part = OrderedJson::parse(event.data)["choices"][0];
+    streamed += part["delta"].value("content", "");
+    EXPECT_TRUE(!part["delta"].contains("role") || part["delta"]["content"] == "");
+  }
+  EXPECT_EQ(streamed, text);
+  const OrderedJson asked = server.post_json("/v1/chat/completions", with(kTalk, {{"echo", true}}));
+  EXPECT_EQ(asked["choices"][0]["message"]["content"],
+            server.post_json("/v1/chat/completions", kTalk)["choices"][0]["message"]["content"])
+      << "the last message is the user's";
+}
+
 TEST(OpenAiEchoTest, PromptLogprobsThatCannotBeGivenAreRefused) {
   ApiServer server;
   const auto expect_refused = [&](const OrderedJson& more, const char* what) {

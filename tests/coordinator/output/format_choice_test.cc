@@ -100,6 +100,36 @@ TEST(FormatChoiceTest, FlagsAreStronger) {
   EXPECT_TRUE(thoughts.ends_with(", think or none")) << thoughts;
 }
 
+TEST(FormatChoiceTest, OtherServersNamesAreTakenToo) {
+  for (const auto& [name, own] : {std::pair{"granite", "granite3"},
+                                  {"internlm", "internlm2"},
+                                  {"llama4_json", "llama3_json"},
+                                  {"deepseekv31", "deepseek_v3"},
+                                  {"deepseek_v32", "deepseek_v3.2"},
+                                  {"minimax-m2", "minimax_m2"},
+                                  {"glm45", "glm4.5"},
+                                  {"step3p5", "qwen3_coder"},
+                                  {"gpt-oss", "harmony"}}) {
+    EXPECT_EQ(name_of(choose_formats(name, "none", nullptr)->tools), own) << name;
+  }
+  for (const char* name : {"qwen3", "deepseek_r1", "deepseek-r1"}) {
+    EXPECT_EQ(name_of(choose_formats("none", name, nullptr)->thoughts), "think") << name;
+  }
+  EXPECT_FALSE(choose_formats("qwen3", "none", nullptr).ok()) << "it has no calls";
+}
+
+TEST(FormatChoiceTest, NoNameIsThatOfTwoFormats) {
+  for (const Format& format : formats()) {
+    for (const auto& names : {std::vector(format.names.begin(), format.names.end()),
+                              std::vector(format.aliases.begin(), format.aliases.end())}) {
+      for (const std::string_view name : names) {
+        if (name.empty()) continue;
+        EXPECT_EQ(find_format(name), &format) << name;
+      }
+    }
+  }
+}
+
 // The tokens by their ids; those with a bracket or a bar are special.
 std::unique_ptr<Tokenizer> tokenizer_of(const std::vector<std::string>& tokens) {
   Json vocabulary = Json::object(), added = Json::array();

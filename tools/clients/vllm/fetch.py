@@ -36,7 +36,11 @@ def source_package() -> bytes:
 
 folder = Path(sys.argv[1])
 if not (folder / "tests").exists():
-    with tarfile.open(fileobj=io.BytesIO(source_package())) as package:
+    try:
+        data = source_package()
+    except OSError as error:
+        sys.exit(f"fetch: {INDEX} must answer, found {error}")
+    with tarfile.open(fileobj=io.BytesIO(data)) as package:
         for member in package:
             name = member.name.partition("/")[2]
             if member.isfile() and name.startswith(WANTED) and not name.startswith(UNWANTED):

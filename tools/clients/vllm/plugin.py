@@ -39,15 +39,15 @@ FLAGS = {
     "--tool-call-parser": "--tool-parser",
     **dict.fromkeys((
         "--config-format", "--dtype", "--enable-auto-tool-choice", "--enable-chunked-prefill",
-        "--enable-lora", "--enable-prefix-caching", "--enable-prompt-tokens-details",
-        "--enable-server-load-tracking", "--enable-tokenizer-info-endpoint", "--enforce-eager",
-        "--gpu-memory-utilization", "--load-format", "--lora-modules", "--max-cpu-loras",
+        "--enable-lora", "--enable-per-request-metrics", "--enable-prefix-caching",
+        "--enable-prompt-tokens-details", "--enable-server-load-tracking",
+        "--enable-tokenizer-info-endpoint", "--enforce-eager", "--gpu-memory-utilization",
+        "--ignore-patterns", "--load-format", "--lora-modules", "--max-cpu-loras",
         "--max-logprobs", "--max-lora-rank", "--max-num-batched-tokens", "--no-async-scheduling",
         "--seed", "--show-hidden-metrics-for-version", "--structured-outputs-config.backend",
         "--tensor-parallel-size", "--tokenizer-mode", "--trust-remote-code",
         "--trust-request-chat-template")),
 }
-PARSERS = {"qwen3": "think", "deepseek_r1": "think"}  # vLLM's names for ours.
 # The demo's tokenizer has 3,072 tokens: a prompt is some three times as long as vLLM's authors saw.
 MIN_CONTEXT = 8192
 
@@ -66,7 +66,7 @@ def our_flags(arguments: list[str], folder: Path) -> list[str]:
         if name not in FLAGS:
             pytest.skip(f"no flag of ours is like {name}")
         if FLAGS[name] is not None:
-            flags[FLAGS[name]] = [PARSERS.get(value, value) for value in values[:1]]
+            flags[FLAGS[name]] = values[:1]
     if "--api-keys" in flags:
         keys = folder / "keys"
         keys.write_text(f"suite {flags['--api-keys'][0]}\n")
@@ -184,7 +184,7 @@ def absent_module(name: str) -> types.ModuleType:
 
 class AbsentPackages(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     """Finds vllm, torch and what only its engine's tests import."""
-    ROOTS = {"vllm", "torch", "schemathesis", "starlette", "fastapi", "uvicorn"}
+    ROOTS = {"vllm", "torch", "schemathesis", "starlette", "fastapi", "uvicorn", "openai_harmony"}
 
     def find_spec(self, name, path=None, target=None):
         if name.partition(".")[0] not in self.ROOTS:
@@ -221,9 +221,14 @@ def starts_server(item, module_fixtures: dict) -> bool:
     return any("RemoteOpenAIServer(" in inspect.getsource(function) for function in functions)
 
 
+class AbsentAssets:
+    def __getattr__(self, name):
+        pytest.skip("images and sound")
+
+
 @pytest.fixture(scope="session")
 def local_asset_server():
-    pytest.skip("images and sound")
+    return AbsentAssets()
 
 
 def pytest_collection_modifyitems(config, items):
