@@ -283,6 +283,7 @@ void Connection::pump() {
     if (mode_ != Mode::kStreaming || write_armed_) return;
     const size_t before = out_.size();
     append_piece();
+    if (mode_ == Mode::kClosed) return;
     if (source_ == nullptr) {  // What is left of the answer is known.
       mode_ = Mode::kWriting;
       return on_written();
@@ -303,6 +304,10 @@ void Connection::append_piece() {
     chunk.end();
   } else {
     state = source_->read(&out_);
+  }
+  // An event may be of any size, and one that is read slowly waits here.
+  if (out_.size() > kSmallAnswer && !has_room_for(out_.size(), exchange_->request())) {
+    return close();
   }
   if (state == BodySource::State::kMore) return;
   source_.reset();
@@ -326,6 +331,7 @@ bool Connection::flush() {
     write_deadline_ = kNever;
   }
   sent_ = 0;
+  if (out_.size() > kSmallAnswer) unsent_.hold(0);
   out_.clear();
   if (out_.capacity() > kKeptBuffer) out_.shrink_to_fit();
   return true;

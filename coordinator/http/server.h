@@ -19,7 +19,7 @@ namespace lockstep::http {
 struct Limits {
   ReadLimits read;
   int64_t all_body_bytes = 256 << 20;        // Of all requests that are being received.
-  int64_t all_answer_bytes = 256 << 20;      // Of whole answers above 64 KiB, until they are sent.
+  int64_t all_answer_bytes = 256 << 20;      // Of answers and pieces above 64 KiB, until sent.
   size_t pipelined_bytes = 64 << 10;         // Read ahead while a request is answered.
   std::chrono::milliseconds header{10'000};  // From its first byte; of a first request from accept.
   std::chrono::milliseconds body{30'000};    // From the end of the headers.

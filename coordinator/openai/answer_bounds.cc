@@ -14,6 +14,13 @@ constexpr int64_t kMaxChoices = 4'096;
 // About a hundred bytes each as text, which a client takes as one: less than may wait to be read of
 // one key. While a choice is written, several hundred.
 constexpr int64_t kMaxScores = 1 << 20;
+// Four of the last events have them all, and wait to be read with others'.
+constexpr int64_t kMaxResponseScores = 1 << 17;
+
+// The log-probabilities of one token of an answer.
+int64_t scores_per_token(const Request& request) {
+  return 1 + (request.logprob_ids.empty() ? request.logprobs : std::ssize(request.logprob_ids));
+}
 
 }  // namespace
 
@@ -25,6 +32,23 @@ absl::Status check_choices(const ApiRequest& request) {
                                      "prompts of {}",
                                      kMaxChoices, prompts, n),
                     "prompt");
+}
+
+absl::Status bound_response(int64_t context, Request* request) {
+  if (request->logprobs < 0) return absl::OkStatus();
+  const int64_t most = kMaxResponseScores / scores_per_token(*request);
+  const int64_t room = context - std::ssize(request->prompt_ids);
+  if (std::min<int64_t>(room, request->max_tokens) <= most) return absl::OkStatus();
+  if (request->max_tokens == kAllTokens) {
+    request->max_tokens = static_cast<int32_t>(most);
+    return absl::OkStatus();
+  }
+  return with_param(
+      invalid_argument("max_output_tokens: a streamed response with {} log-probabilities for each "
+                       "token must have at most {} tokens, found {}; ask for fewer, or do not "
+                       "stream it",
+                       scores_per_token(*request), most, request->max_tokens),
+      "max_output_tokens");
 }
 
 absl::Status ScoreCount::add(const ApiRequest& request, const Request& prompt, int64_t context) {
@@ -41,9 +65,7 @@ absl::Status ScoreCount::add(const ApiRequest& request, const Request& prompt, i
   }
   if (prompt.logprobs < 0 || prompt.max_tokens == kAllTokens) return absl::OkStatus();
   const int64_t room = std::clamp<int64_t>(context - tokens, 0, prompt.max_tokens);
-  const int64_t others =
-      prompt.logprob_ids.empty() ? prompt.logprobs : std::ssize(prompt.logprob_ids);
-  of_answers_ += prompt.n * room * (1 + others);
+  of_answers_ += prompt.n * room * scores_per_token(prompt);
   return check(of_answers_);
 }
 

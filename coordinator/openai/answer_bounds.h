@@ -13,6 +13,11 @@ namespace lockstep::openai {
 // kInvalidArgument: the prompts and their choices are more than any queue takes at once.
 absl::Status check_choices(const ApiRequest& request);
 
+// The log-probabilities of a streamed response, whose last events repeat them all. Where the
+// request has no max_tokens, it gets the most that may have theirs. kInvalidArgument: it asks for
+// more.
+absl::Status bound_response(int64_t context, Request* request);
+
 // The log-probabilities of an answer that is made whole in memory. Errors are kInvalidArgument.
 class ScoreCount {
  public:

@@ -116,7 +116,9 @@ absl::StatusOr<ApiRequest> parse_request(Endpoint endpoint, const std::string& t
   request.endpoint = endpoint;
   request.prompts.resize(1);
   request.n = 0;
-  if (endpoint == kResponses) request.repeated = repeated_fields(body);
+  if (endpoint == kResponses) {
+    ASSIGN_OR_RETURN(request.repeated, repeated_fields(body));
+  }
   RETURN_IF_ERROR(read_fields(body, &request));
   if ((endpoint & (kTokenize | kDetokenize)) == 0) RETURN_IF_ERROR(add_defaults(model, &request));
   return request;

@@ -2,15 +2,14 @@
 #include "coordinator/openai/generation.h"
 
 #include <algorithm>
-#include <span>
 
 #include "base/clock.h"
 #include "base/out_of_memory.h"
 #include "base/status.h"
 #include "coordinator/admission.h"
 #include "coordinator/api/generate_request.h"
-#include "coordinator/api/message_text.h"
 #include "coordinator/openai/answer_bounds.h"
+#include "coordinator/openai/echo.h"
 #include "coordinator/openai/error.h"
 #include "coordinator/openai/event_source.h"
 #include "coordinator/openai/request_headers.h"
@@ -36,31 +35,6 @@ void refuse(http::Exchange& exchange, const absl::Status& status) {
   http::Response response = error_response(status);
   if (!id.empty()) response.headers.emplace_back("X-Request-Id", id);
   exchange.respond(std::move(response));
-}
-
-// How many of the ids are begin tokens that a text would get: they are no part of its echo.
-size_t added_begin(const ApiRequest& request, const std::vector<int32_t>& ids,
-                   const Tokenizer& tokenizer) {
-  if (request.shared.has_add_special() && !request.shared.add_special()) return 0;
-  const absl::StatusOr<std::vector<int32_t>> added = tokenizer.encode("");
-  if (!added.ok()) return 0;
-  return static_cast<size_t>(std::ranges::mismatch(ids, *added).in1 - ids.begin());
-}
-
-// The text of prompt `index`, of token ids `ids`, before its answers.
-std::string echo_of(const ApiRequest& request, size_t index, const std::vector<int32_t>& ids,
-                    const Tokenizer& tokenizer) {
-  if (request.endpoint == kChat) {
-    const v1::ChatMessage& last = *request.shared.chat().messages().rbegin();
-    return last.role() == "assistant" ? text_of(last) : "";
-  }
-  const v1::GenerateRequest& given = request.prompts[index];
-  if (given.has_prompt()) {
-    return request.shared.has_truncate_prompt_tokens() ? tokenizer.decode(ids) : given.prompt();
-  }
-  const std::span<const int32_t> all(ids);
-  return tokenizer.decode(all.subspan(added_begin(request, ids, tokenizer)),
-                          /*skip_special=*/false);
 }
 
 // Whether the reader of a stream has something to see, or there is nothing more to come.
@@ -234,6 +208,9 @@ AnswerFacts Generation::facts_of(const ApiRequest& request) const {
 absl::StatusOr<Request> Generation::to_engine(const ApiRequest& request, size_t prompt) {
   const Model& model = *context_->served.model;
   ASSIGN_OR_RETURN(Request one, to_request(request.message(prompt), model));
+  if (endpoint_ == kResponses && request.stream) {
+    RETURN_IF_ERROR(bound_response(model.max_context(), &one));
+  }
   one.id = facts_.id;
   if (const std::shared_ptr<Pass> pass = exchange_->pass(); pass != nullptr) {
     RETURN_IF_ERROR(pass->check_priority(one.priority));

@@ -3,12 +3,38 @@
 
 #include <fmt/format.h>
 
+#include "base/status.h"
 #include "coordinator/http/event_stream.h"
 #include "coordinator/openai/error.h"
 
 namespace lockstep::openai {
 
-std::string repeated_fields(const OrderedJson& request) {
+namespace {
+
+// Three events of a stream have it.
+constexpr size_t kMaxRepeatedBytes = 64 << 10;
+
+// The text of an object with one more member, whose value is the text of JSON. Log-probabilities
+// are many: as text they take a fraction of what they take as values, and nothing is copied twice.
+std::string with_member(const OrderedJson& object, const char* name, std::string_view value) {
+  std::string text = write_json(object);
+  text.pop_back();
+  for (const std::string_view more : {std::string_view(",\""), std::string_view(name),
+                                      std::string_view("\":"), value, std::string_view("}")}) {
+    text += more;
+  }
+  return text;
+}
+
+// To the entries of a list.
+void append_entry(std::string_view entry, std::string* list) {
+  if (!list->empty()) *list += ',';
+  *list += entry;
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> repeated_fields(const OrderedJson& request) {
   OrderedJson json = {{"background", false},
                       {"instructions", nullptr},
                       {"max_output_tokens", nullptr},
@@ -28,9 +54,19 @@ std::string repeated_fields(const OrderedJson& request) {
                       {"top_p", nullptr},
                       {"truncation", "disabled"},
                       {"user", nullptr}};
+  size_t bytes = 0;
   for (auto field = json.begin(); field != json.end(); ++field) {
     const auto found = request.find(field.key());
-    if (found != request.end() && !found->is_null()) field.value() = *found;
+    if (found == request.end() || found->is_null()) continue;
+    field.value() = *found;
+    const bool is_prompt = field.key() == "instructions" || field.key() == "tools";
+    if (!is_prompt) bytes += write_json(*found).size();
+    if (bytes <= kMaxRepeatedBytes) continue;
+    return with_param(
+        invalid_argument("{}: all that a response repeats of its request, but for instructions and "
+                         "tools, must be at most {} bytes of JSON, found more",
+                         field.key(), kMaxRepeatedBytes),
+        field.key());
   }
   return write_json(json);
 }
@@ -67,35 +103,32 @@ void ResponseWriter::fail(const absl::Status& status, std::string* bytes) {
 }
 
 std::string ResponseWriter::response(std::span<const StreamEvent> all) {
-  for (const StreamEvent& event : all) {
-    take(event);
-    events_.clear();
-  }
+  tells_ = false;
+  for (const StreamEvent& event : all) take(event);
   return response_text(final_status());
 }
 
 // A token before the text that comes now shows part of a tag or of a blank that is
 // dropped, and so is what came with thoughts and calls alone.
-OrderedJson ResponseWriter::take_logprobs(const std::string& text) {
-  const auto shows_text = [&](size_t first) {
-    std::string rest;
-    for (size_t i = first; i < unshown_.size(); ++i) {
-      rest += unshown_[i]["token"].get_ref<const std::string&>();
-    }
-    return rest.find(text) != std::string::npos;
-  };
-  size_t first = 0;
-  while (first < unshown_.size() && unshown_[first]["token"] != "" && shows_text(first + 1)) {
-    ++first;
+std::string ResponseWriter::take_logprobs(const std::string& text) {
+  std::string tokens;
+  for (const ScoredToken& one : unshown_) tokens += one.token;
+  const size_t at = tokens.rfind(text);
+  std::string shown;
+  size_t end = 0;  // The end of a token that may come before the text.
+  bool is_before = at != std::string::npos;
+  for (const ScoredToken& one : unshown_) {
+    end += one.token.size();
+    is_before = is_before && !one.token.empty() && end <= at;
+    if (!is_before) append_entry(one.json, &shown);
   }
-  OrderedJson shown = OrderedJson::array();
-  for (; first < unshown_.size(); ++first) shown.push_back(std::move(unshown_[first]));
   unshown_.clear();
   return shown;
 }
 
 std::string ResponseWriter::response(const OutputDelta& all, FinishReason reason,
                                      const UsageCounts& usage) {
+  tells_ = false;
   take(all);
   finish(reason, usage);
   return response_text(final_status());
@@ -103,8 +136,9 @@ std::string ResponseWriter::response(const OutputDelta& all, FinishReason reason
 
 void ResponseWriter::take(const StreamEvent& event) {
   if (facts_->logprobs) {
-    for (OrderedJson& entry : logprobs_.entries(shown_logprobs(*facts_, event))) {
-      unshown_.push_back(std::move(entry));
+    const OrderedJson entries = logprobs_.entries(shown_logprobs(*facts_, event));
+    for (const OrderedJson& entry : entries) {
+      unshown_.push_back({entry["token"].get<std::string>(), write_json(entry)});
     }
   }
   take(reader_.read(event));
@@ -137,12 +171,10 @@ void ResponseWriter::add_text(Kind kind, const std::string& text) {
   items_.back().text += text;
   OrderedJson event = place();
   event["delta"] = text;
-  if (kind == Kind::kMessage) {
-    event["logprobs"] = take_logprobs(text);
-    for (const OrderedJson& entry : event["logprobs"]) items_.back().logprobs.push_back(entry);
-  }
-  emit(kind == Kind::kThought ? "response.reasoning_text.delta" : "response.output_text.delta",
-       event);
+  if (kind == Kind::kThought) return emit("response.reasoning_text.delta", event);
+  const std::string shown = take_logprobs(text);
+  if (!shown.empty()) append_entry(shown, &items_.back().logprobs);
+  emit("response.output_text.delta", event, "logprobs", "[" + shown + "]");
 }
 
 void ResponseWriter::add_call(const CallDelta& call) {
@@ -166,20 +198,17 @@ void ResponseWriter::open(Item item) {
   items_.push_back(std::move(item));
   is_open_ = true;
   const Item& added = items_.back();
-  OrderedJson shown = item_json(added, "in_progress");
+  OrderedJson shown = item_head(added, "in_progress");
   if (added.kind != Kind::kCall) shown["content"] = OrderedJson::array();
   emit("response.output_item.added",
        {{"output_index", items_.size() - 1}, {"item", std::move(shown)}});
   if (added.kind == Kind::kCall) return;
-  OrderedJson event = place();
-  event["part"] = item_json(added, "in_progress")["content"][0];
-  emit("response.content_part.added", event);
+  emit("response.content_part.added", place(), "part", part_text(added));
 }
 
 void ResponseWriter::close() {
-  if (!std::exchange(is_open_, false)) return;
+  if (!std::exchange(is_open_, false) || !tells_) return;
   const Item& item = items_.back();
-  const OrderedJson whole = item_json(item, item_status());
   OrderedJson event = place();
   if (item.kind == Kind::kCall) {
     event.erase("content_index");
@@ -188,44 +217,50 @@ void ResponseWriter::close() {
     emit("response.function_call_arguments.done", event);
   } else {
     event["text"] = item.text;
-    if (item.kind == Kind::kMessage) event["logprobs"] = item.logprobs;
-    emit(item.kind == Kind::kThought ? "response.reasoning_text.done" : "response.output_text.done",
-         event);
-    event.erase("text");
-    event.erase("logprobs");
-    event["part"] = whole["content"][0];
-    emit("response.content_part.done", event);
+    if (item.kind == Kind::kThought) {
+      emit("response.reasoning_text.done", event);
+    } else {
+      emit("response.output_text.done", event, "logprobs", "[" + item.logprobs + "]");
+    }
+    emit("response.content_part.done", place(), "part", part_text(item));
   }
-  emit("response.output_item.done", {{"output_index", items_.size() - 1}, {"item", whole}});
+  emit("response.output_item.done", {{"output_index", items_.size() - 1}}, "item",
+       item_text(item, item_status()));
 }
 
 OrderedJson ResponseWriter::place() const {
   return {{"item_id", items_.back().id}, {"output_index", items_.size() - 1}, {"content_index", 0}};
 }
 
-OrderedJson ResponseWriter::item_json(const Item& item, const char* status) const {
+OrderedJson ResponseWriter::item_head(const Item& item, const char* status) {
   switch (item.kind) {
     case Kind::kThought:
       return {{"id", item.id},
               {"type", "reasoning"},
               {"status", status},
-              {"summary", OrderedJson::array()},
-              {"content",
-               OrderedJson::array({OrderedJson{{"type", "reasoning_text"}, {"text", item.text}}})}};
+              {"summary", OrderedJson::array()}};
     case Kind::kMessage:
-      return {{"id", item.id},
-              {"type", "message"},
-              {"status", status},
-              {"role", "assistant"},
-              {"content", OrderedJson::array({OrderedJson{{"type", "output_text"},
-                                                          {"text", item.text},
-                                                          {"annotations", OrderedJson::array()},
-                                                          {"logprobs", item.logprobs}}})}};
+      return {{"id", item.id}, {"type", "message"}, {"status", status}, {"role", "assistant"}};
     case Kind::kCall:
       return {{"id", item.id},           {"type", "function_call"}, {"status", status},
               {"call_id", item.call_id}, {"name", item.name},       {"arguments", item.text}};
   }
   return nullptr;
+}
+
+std::string ResponseWriter::part_text(const Item& item) {
+  if (item.kind == Kind::kThought) {
+    return write_json({{"type", "reasoning_text"}, {"text", item.text}});
+  }
+  return with_member(
+      {{"type", "output_text"}, {"text", item.text}, {"annotations", OrderedJson::array()}},
+      "logprobs", "[" + item.logprobs + "]");
+}
+
+std::string ResponseWriter::item_text(const Item& item, const char* status) {
+  const OrderedJson head = item_head(item, status);
+  if (item.kind == Kind::kCall) return write_json(head);
+  return with_member(head, "content", "[" + part_text(item) + "]");
 }
 
 // ---- The response ----
@@ -257,39 +292,39 @@ std::string ResponseWriter::response_text(const char* status) const {
                       {"error", nullptr},
                       {"incomplete_details", nullptr},
                       {"model", facts_->model},
-                      {"output", OrderedJson::array()},
                       {"previous_response_id", nullptr},
                       {"store", false},
-                      {"usage", nullptr}};
-  if (is_over) add_result(&json);
-  std::string text = write_json(json);
+                      {"usage", is_over ? usage_json() : nullptr}};
+  if (finish_reason_ == FinishReason::kLength) {
+    json["incomplete_details"] = {{"reason", "max_output_tokens"}};
+  }
+  std::string output;
+  for (size_t i = 0; is_over && i < items_.size(); ++i) {
+    const bool is_last = i + 1 == items_.size();
+    append_entry(item_text(items_[i], is_last ? item_status() : "completed"), &output);
+  }
+  std::string text = with_member(json, "output", "[" + output + "]");
   text.back() = ',';
   return text.append(facts_->repeated, 1);
 }
 
-void ResponseWriter::add_result(OrderedJson* response) const {
-  OrderedJson& json = *response;
-  for (const Item& item : items_) {
-    json["output"].push_back(
-        item_json(item, &item == &items_.back() ? item_status() : "completed"));
-  }
-  if (finish_reason_ == FinishReason::kLength) {
-    json["incomplete_details"] = {{"reason", "max_output_tokens"}};
-  }
-  json["usage"] = {{"input_tokens", usage_.prompt_tokens},
-                   {"input_tokens_details",
-                    {{"cached_tokens", usage_.cached_tokens}, {"cache_write_tokens", 0}}},
-                   {"output_tokens", usage_.completion_tokens},
-                   {"output_tokens_details", {{"reasoning_tokens", usage_.reasoning_tokens}}},
-                   {"total_tokens", usage_.prompt_tokens + usage_.completion_tokens}};
+OrderedJson ResponseWriter::usage_json() const {
+  return {{"input_tokens", usage_.prompt_tokens},
+          {"input_tokens_details",
+           {{"cached_tokens", usage_.cached_tokens}, {"cache_write_tokens", 0}}},
+          {"output_tokens", usage_.completion_tokens},
+          {"output_tokens_details", {{"reasoning_tokens", usage_.reasoning_tokens}}},
+          {"total_tokens", usage_.prompt_tokens + usage_.completion_tokens}};
 }
 
 // ---- On the wire ----
 
-void ResponseWriter::emit(const char* type, const OrderedJson& event) {
+void ResponseWriter::emit(const char* type, const OrderedJson& event, const char* name,
+                          std::string_view value) {
+  if (!tells_) return;
   OrderedJson json = {{"type", type}, {"sequence_number", sequence_++}};
   json.update(event);
-  events_.emplace_back(type, write_json(json));
+  events_.emplace_back(type, name == nullptr ? write_json(json) : with_member(json, name, value));
 }
 
 void ResponseWriter::emit_response(const char* type, const char* status) {
@@ -300,7 +335,8 @@ void ResponseWriter::emit_response(const char* type, const char* status) {
 void ResponseWriter::flush(std::optional<uint64_t> id, std::string* bytes) {
   for (size_t i = 0; i < events_.size(); ++i) {
     const bool is_last = i + 1 == events_.size();
-    http::append_event(events_[i].second, is_last ? id : std::nullopt, bytes, events_[i].first);
+    http::append_event(std::exchange(events_[i].second, {}), is_last ? id : std::nullopt, bytes,
+                       events_[i].first);
   }
   events_.clear();
 }

@@ -16,8 +16,8 @@
 namespace lockstep::openai {
 
 // What a response repeats of its request, with the defaults, as the text of an object: it is kept
-// until the end, and JSON takes many times the memory of its text.
-std::string repeated_fields(const OrderedJson& request);
+// until the end, and JSON takes many times the memory of its text. kInvalidArgument: it is long.
+absl::StatusOr<std::string> repeated_fields(const OrderedJson& request);
 
 // For one choice. The last event that a stream's event becomes has its id.
 class ResponseWriter final : public EventWriter {
@@ -42,11 +42,15 @@ class ResponseWriter final : public EventWriter {
     std::string text;  // A call's arguments.
     std::string name;  // Of a call.
     std::string call_id;
-    OrderedJson logprobs = OrderedJson::array();  // A message has some.
+    std::string logprobs;  // A message's: entries of a list, as JSON.
+  };
+  struct ScoredToken {
+    std::string token;
+    std::string json;
   };
 
-  // Those of the tokens that show this text of a message.
-  OrderedJson take_logprobs(const std::string& text);
+  // Those of the tokens that show this text of a message, as entries of a list.
+  std::string take_logprobs(const std::string& text);
   void take(const StreamEvent& event);
   void take(const OutputDelta& news);
   void finish(FinishReason reason, const UsageCounts& usage);
@@ -54,21 +58,27 @@ class ResponseWriter final : public EventWriter {
   void add_call(const CallDelta& call);
   void open(Item item);
   void close();
-  OrderedJson item_json(const Item& item, const char* status) const;
+  // All of an item but its content; its content's only part; all of it.
+  static OrderedJson item_head(const Item& item, const char* status);
+  static std::string part_text(const Item& item);
+  static std::string item_text(const Item& item, const char* status);
   std::string response_text(const char* status) const;
-  void add_result(OrderedJson* response) const;
+  OrderedJson usage_json() const;
   const char* final_status() const;
   const char* item_status() const;
   // Of the item that is open.
   OrderedJson place() const;
-  void emit(const char* type, const OrderedJson& event);
+  // With one more member, where it has a name: its value is the text of JSON.
+  void emit(const char* type, const OrderedJson& event, const char* name = nullptr,
+            std::string_view value = {});
   void emit_response(const char* type, const char* status);
   void flush(std::optional<uint64_t> id, std::string* bytes);
 
   const std::shared_ptr<const AnswerFacts> facts_;
   ChoiceReader reader_;
   LogprobWriter logprobs_;
-  std::vector<OrderedJson> unshown_;  // Log-probabilities of tokens whose text is still to come.
+  std::vector<ScoredToken> unshown_;  // Tokens whose text is still to come.
+  bool tells_ = true;                 // Events, and not the whole response alone.
   std::vector<Item> items_;
   bool is_open_ = false;  // The last item.
   bool begun_ = false;

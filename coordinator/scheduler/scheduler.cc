@@ -310,8 +310,7 @@ void Scheduler::preempt(size_t index) {
   count_running(*sequence, -1);
   promised_ -= missing(*sequence);
   pages_.leave(*sequence);
-  sequence->preempt();
-  ++sequence->preemptions();
+  sequence->preempt(/*for_others=*/true);
   queue_.add(sequence);
   ++preemptions_;
 }

@@ -64,7 +64,8 @@ std::vector<int32_t> Sequence::drop_pages() {
   return std::exchange(pages_, {});
 }
 
-void Sequence::preempt() {
+void Sequence::preempt(bool for_others) {
+  preemptions_ += for_others ? 1 : 0;
   LOCKSTEP_CHECK(state_ == State::kRunning && pages_.empty());
   state_ = State::kPreempted;
   planned_ = 0;

@@ -82,7 +82,7 @@ class Sequence {
   int64_t pages_in_tree() const { return pages_in_tree_; }
   void note_in_tree(int64_t pages) { pages_in_tree_ = pages; }
   int64_t cached_tokens() const { return cached_tokens_; }  // When it first started.
-  int64_t& preemptions() { return preemptions_; }       // How often it gave up its pages to others.
+  int64_t preemptions() const { return preemptions_; }  // How often it gave up its pages to others.
   int64_t rope_length() const { return rope_length_; }  // When it last started.
   const Prefix& prefix() const { return prepared_.prefix(); }
 
@@ -99,7 +99,7 @@ class Sequence {
   // Nothing of it is computed any more; returns the pages that held it.
   std::vector<int32_t> drop_pages();
   // It has no pages, and waits to be started again, or is over.
-  void preempt();
+  void preempt(bool for_others = false);
   void release();
 
   // Engine's side. What the workers are asked for at the last token, but for its row. It is built

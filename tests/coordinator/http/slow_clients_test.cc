@@ -187,6 +187,40 @@ TEST(SlowClientsTest, AnswersThatWaitToBeReadAreBoundedTogether) {
   EXPECT_EQ(HttpClient(server.address()).post("/echo", body).status, 200);
 }
 
+// One event of any size, which comes at once.
+class LongEvent final : public BodySource {
+ public:
+  State read(std::string* bytes) override {
+    bytes->append(kBytes, 'a');
+    return State::kEnd;
+  }
+  static constexpr size_t kBytes = 3'000'000;  // More than the system takes of an answer.
+};
+
+// They have begun, and cannot be refused: those for which there is no room are closed.
+TEST(SlowClientsTest, StreamsThatWaitToBeReadAreBoundedTogether) {
+  ScriptedServer server({.all_answer_bytes = 9'500'000});
+  std::vector<testing::Socket> slow;
+  const auto ask = [&] {
+    slow.emplace_back(server.address());
+    EXPECT_TRUE(slow.back().send(http_request("GET", "/held")));
+    server.take_held()->stream({}, std::make_unique<LongEvent>());
+  };
+  const auto read = [](const testing::Socket& socket) {
+    size_t bytes = 0;
+    for (std::string piece = socket.receive(); !piece.empty(); piece = socket.receive()) {
+      bytes += piece.size();
+      if (piece.ends_with("0\r\n\r\n")) break;
+    }
+    return bytes;
+  };
+  for (int i = 0; i < 4; ++i) ask();
+  EXPECT_LT(read(slow[3]), LongEvent::kBytes);
+  for (int i = 0; i < 3; ++i) EXPECT_GT(read(slow[i]), LongEvent::kBytes);
+  ask();
+  EXPECT_GT(read(slow[4]), LongEvent::kBytes);
+}
+
 // Requests that come whole, on one connection after another's: each answer counts for its own.
 TEST(SlowClientsTest, OneClientMayHaveHalfOfTheAnswersThatAreNotRead) {
   const Gate gate = [](const Request& head) -> Admission {

@@ -60,7 +60,7 @@ TEST(ResponsesTest, ThoughtsAndCallsAreItems) {
       AnswerFacts{.endpoint = kResponses,
                   .id = "resp_1",
                   .output = {.thoughts = find_format("think"), .tools = find_format("hermes")},
-                  .repeated = repeated_fields(OrderedJson::object())}));
+                  .repeated = *repeated_fields(OrderedJson::object())}));
   const std::string text =
       "<think>hm</think>Wait.<tool_call>{\"name\": \"f\", \"arguments\": {\"a\": 1}}</tool_call>";
   std::string bytes;
@@ -95,7 +95,7 @@ TEST(ResponsesTest, WhatWasCancelledDoesNotSayThatItIsComplete) {
   ResponseWriter writer(std::make_shared<const AnswerFacts>(
       AnswerFacts{.endpoint = kResponses,
                   .id = "resp_1",
-                  .repeated = repeated_fields({{"metadata", {{"a", "\"}{"}}}})}));
+                  .repeated = *repeated_fields({{"metadata", {{"a", "\"}{"}}}})}));
   std::string bytes;
   writer.write({.text = "Once"}, 0, std::nullopt, &bytes);
   writer.write({.finish_reason = FinishReason::kCancelled}, 0, std::nullopt, &bytes);
@@ -109,6 +109,15 @@ TEST(ResponsesTest, WhatWasCancelledDoesNotSayThatItIsComplete) {
   const OrderedJson done = OrderedJson::parse(events[events.size() - 2].data);
   EXPECT_EQ(done["type"], "response.output_item.done");
   EXPECT_EQ(done["item"]["status"], "incomplete");
+}
+
+TEST(ResponsesTest, WhatAResponseRepeatsIsBounded) {
+  ApiServer server;
+  const OrderedJson body = {{"input", "a"},
+                            {"user", std::string(30'000, 'u')},
+                            {"metadata", {{"key", std::string(40'000, 'm')}}}};
+  expect_error(server.post("/v1/responses", body.dump()), 400, "user", nullptr, "65536 bytes");
+  EXPECT_TRUE(repeated_fields({{"instructions", std::string(100'000, 'i')}}).ok());
 }
 
 TEST(ResponsesTest, ItemsOfInputBecomeMessages) {

@@ -331,7 +331,7 @@ TEST_F(TokensTest, AResponsesThoughtsAndTagsAreNotAmongItsMessagesTokens) {
                   .id = "resp_1",
                   .logprobs = true,
                   .output = {.thoughts = find_format("think"), .tools = find_format("hermes")},
-                  .repeated = repeated_fields(OrderedJson::object()),
+                  .repeated = *repeated_fields(OrderedJson::object()),
                   .tokenizer = tokenizer}));
   const std::string text = "<think>a</think>\nthe b<tool_call>{\"name\": \"f\"}</tool_call>";
   std::vector<StreamEvent> events;
