@@ -187,7 +187,7 @@ TEST_F(ClusterTlsTest, OnlyWorkersOfTheAuthorityJoinAndCertificatesMayChange) {
   const auto plain = worker({});
   const auto stranger = worker(flags(others.sign("stranger"), authority_));
   const auto misled = worker(flags(authority_.sign("friend"), others));
-  const auto expired = worker(flags(authority_.sign("friend", /*days=*/-1), authority_));
+  const auto expired = worker(flags(authority_.sign("expired", /*days=*/-1), authority_));
   for (const auto& refused : {plain.get(), stranger.get(), misled.get(), expired.get()}) {
     EXPECT_TRUE(refused->wait_for_err("no coordinator at")) << refused->err();
   }
