@@ -166,7 +166,7 @@ constexpr Field kFields[] = {
     {"thinking_token_budget", kAll, "", refused,
      "this server does not end thoughts: use reasoning_effort, or max_tokens"},
     {"separate_reasoning", kAll, "", refused,
-     "this server takes that as it starts: --reasoning-parser off", "true"},
+     "this server takes that as it starts: --reasoning-parser none", "true"},
     {"stream_reasoning", kAll, "", refused, "this server streams thoughts as they come", "true"},
     {"skip_special_tokens", kResponses, "", refused, kHidden, "true"},
     {"include_stop_str_in_output", kAll, "", refused,

@@ -148,6 +148,7 @@ TEST(BadInputTest, AnUnknownFlagNamesTheOneThatIsMeant) {
                   "there is no flag --host; here it is --http HOST:PORT (see lockstep serve");
   expect_one_line({"serve", "--model", "a"}, "--model; here it is the argument MODEL (see");
   expect_one_line({"serve", "--tensor-parallel-size", "2"}, "here it is --workers N (see");
+  expect_one_line({"serve", "--tool-call-parser", "hermes"}, "here it is --tool-parser NAME (see");
   expect_one_line({"generate", "--max-model-len=8"}, "--max-model-len; here it is --max-context N");
   expect_one_line({"serve", "-ngl", "99"}, "-ngl; here it is --device cuda (see");
   expect_one_line({"generate", "-c", "8"}, "-c; here it is --max-context N (see");

@@ -93,6 +93,8 @@ constexpr ForeignFlag kForeignFlags[] = {
     {"--gpu-memory-utilization", "--memory-fraction F"},
     {"--mem-fraction-static", "--memory-fraction F"},
     {"--max-num-seqs", "--max-running N"},
+    {"--tool-call-parser", "--tool-parser NAME"},
+    {"--enable-auto-tool-choice", "--tool-parser NAME"},
     {"--api-key", "--api-keys FILE"},
     {"--n-predict", "--max-tokens N"},
     {"-n", "--max-tokens N"},
