@@ -151,16 +151,22 @@ class Writer {
   OrderedJson content_of(const std::string& text, ContentForm form, bool is_open = false) const {
     if (form != ContentForm::kParts) return text;
     OrderedJson parts = OrderedJson::array();
-    if (!text.empty() || is_open) parts.push_back({{"type", "text"}, {"text", text}});
+    if (!text.empty() || is_open) parts.push_back(text_part(text));
     return parts;
   }
 
-  // The parts as they are, but for `before`, which is put before the first one's text.
-  static OrderedJson parts_of(const v1::ChatMessage& message, std::string before) {
+  // The message's own, with `before` in front. Several parts stay a list where the template takes
+  // one.
+  OrderedJson content_of(const v1::ChatMessage& message, std::string before, ContentForm form,
+                         bool is_open) const {
+    if (message.content_parts_size() < 2 || form == ContentForm::kText) {
+      append_text(text_of(message), "\n\n", &before);
+      return content_of(before, form, is_open);
+    }
     OrderedJson parts = OrderedJson::array();
     for (const std::string& part : message.content_parts()) {
       append_text(part, "\n\n", &before);
-      parts.push_back({{"type", "text"}, {"text", std::exchange(before, {})}});
+      parts.push_back(text_part(std::exchange(before, {})));
     }
     return parts;
   }
@@ -197,14 +203,10 @@ class Writer {
     } else if (role == "tool") {
       form = traits_.result_content;
     }
-    std::string text;
-    if (index == question_) text = joined_instructions();
-    append_text(text_of(message), "\n\n", &text);
     const bool is_open = continues_ && index + 1 == messages_.size();
-    OrderedJson json = {{"role", role}, {"content", content_of(text, form, is_open)}};
-    if (message.content_parts_size() > 1 && form != ContentForm::kText) {
-      json["content"] = parts_of(message, index == question_ ? joined_instructions() : "");
-    }
+    OrderedJson content =
+        content_of(message, index == question_ ? joined_instructions() : "", form, is_open);
+    OrderedJson json = {{"role", role}, {"content", std::move(content)}};
     if (message.has_name()) json["name"] = message.name();
     if (message.has_tool_call_id()) json["tool_call_id"] = message.tool_call_id();
     if (message.has_reasoning_content()) json["reasoning_content"] = message.reasoning_content();

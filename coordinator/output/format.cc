@@ -311,8 +311,7 @@ std::string plain(std::string_view name) {
   return letters;
 }
 
-template <size_t kCount>
-std::string in_code(const std::array<std::string_view, kCount>& names) {
+std::string in_code(std::span<const std::string_view> names) {
   std::string list;
   for (const std::string_view name : names) {
     if (!name.empty()) list += fmt::format("{}`{}`", list.empty() ? "" : ", ", name);

@@ -33,11 +33,9 @@ constexpr ContentForm other_than(ContentForm form) {
 
 using Words = std::vector<std::string_view>;
 
-OrderedJson part(std::string_view text) { return {{"type", "text"}, {"text", text}}; }
-
 OrderedJson content_of(std::string_view text, ContentForm form) {
   if (form != ContentForm::kParts) return text;
-  return OrderedJson::array({part(text)});
+  return OrderedJson::array({text_part(text)});
 }
 
 OrderedJson turn(std::string_view role, std::string_view text, ContentForm form) {
@@ -337,8 +335,8 @@ class Questions {
       const auto& text = messages[i]["content"].get_ref<const std::string&>();
       const std::string_view first = std::string_view(text).substr(0, text.size() / 2);
       const std::string_view second = std::string_view(text).substr(text.size() / 2);
-      whole[i]["content"] = OrderedJson::array({part(text)});
-      halved[i]["content"] = OrderedJson::array({part(first), part(second)});
+      whole[i]["content"] = OrderedJson::array({text_part(text)});
+      halved[i]["content"] = OrderedJson::array({text_part(first), text_part(second)});
       halves.insert(halves.end(), {first, second});
     }
     const bool is_same = fate_of(whole, {}) == Fate::kShown && prompt_ == prompt;
@@ -364,6 +362,8 @@ class Questions {
 };
 
 }  // namespace
+
+OrderedJson text_part(std::string_view text) { return {{"type", "text"}, {"text", text}}; }
 
 TemplateTraits TemplateTraits::ask(std::string_view source, Render render) {
   return Questions(source, render).ask();

@@ -11,6 +11,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
+#include "base/json.h"
 
 namespace lockstep {
 
@@ -25,6 +26,9 @@ enum class Place : uint8_t { kAlone, kFirst, kLater };
 // The forms of content that a template takes: a string, a list of {"type": "text", "text": ...}, or
 // either with one result.
 enum class ContentForm : uint8_t { kText, kParts, kEither };
+
+// One text of a content that is a list.
+OrderedJson text_part(std::string_view text);
 
 // The content of a message that has calls and no text.
 enum class NoContent : uint8_t { kEmpty, kNull, kAbsent };

@@ -68,7 +68,7 @@ TEST(ChatPromptTest, TheTemplateGetsMessagesAsOpenAiHasThemWithArgumentsAsObject
   EXPECT_TRUE(request->add_generation_prompt);
 }
 
-// The time in which so many calls of one message get their results.
+// The time that it takes to give a message's calls their results.
 int64_t pairing_time_ns(int calls, bool same_id) {
   v1::ChatMessages chat;
   v1::ChatMessage* message = chat.add_messages();
