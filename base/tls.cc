@@ -8,7 +8,6 @@
 #include <sys/socket.h>
 
 #include <cerrno>
-#include <cstdint>
 #include <utility>
 #include <vector>
 
@@ -20,8 +19,31 @@ namespace {
 
 // ---- The socket, as OpenSSL reads and writes it: its own way would raise SIGPIPE ----
 
-int descriptor_of(BIO* bio) {
-  return static_cast<int>(reinterpret_cast<intptr_t>(BIO_get_data(bio)));
+// The max number of handshake messages without data between them: a handshake has six at most.
+// OpenSSL reads one after the other within one call: a peer that sends nothing else, as updates of
+// its key, would keep the thread.
+constexpr int kMaxMessages = 32;
+
+struct TlsSocket {
+  int descriptor = -1;
+  int messages = 0;  // Since the last record of data.
+};
+
+TlsSocket& socket_of(BIO* bio) { return *static_cast<TlsSocket*>(BIO_get_data(bio)); }
+
+// Counts what OpenSSL receives, record by record.
+void count_messages(int written, int /*version*/, int type, const void* bytes, size_t size,
+                    SSL* ssl, void* argument) {
+  if (written != 0 || size == 0) return;
+  auto* socket = static_cast<TlsSocket*>(argument);
+  // TLS 1.3 hides what a record holds within it; of TLS 1.2 the header says it.
+  const bool is_type =
+      type == (SSL_version(ssl) >= TLS1_3_VERSION ? SSL3_RT_INNER_CONTENT_TYPE : SSL3_RT_HEADER);
+  if (is_type && *static_cast<const unsigned char*>(bytes) == SSL3_RT_APPLICATION_DATA) {
+    socket->messages = 0;
+  } else if (type == SSL3_RT_HANDSHAKE) {
+    ++socket->messages;
+  }
 }
 
 int finish(BIO* bio, ssize_t count, int retry) {
@@ -33,17 +55,29 @@ int finish(BIO* bio, ssize_t count, int retry) {
 }
 
 int write_socket(BIO* bio, const char* bytes, int size) {
-  const ssize_t count = send(descriptor_of(bio), bytes, static_cast<size_t>(size), MSG_NOSIGNAL);
+  const ssize_t count =
+      send(socket_of(bio).descriptor, bytes, static_cast<size_t>(size), MSG_NOSIGNAL);
   return finish(bio, count, BIO_FLAGS_WRITE);
 }
 
 int read_socket(BIO* bio, char* bytes, int size) {
-  const ssize_t count = recv(descriptor_of(bio), bytes, static_cast<size_t>(size), 0);
+  const TlsSocket& socket = socket_of(bio);
+  if (socket.messages > kMaxMessages) {
+    BIO_clear_retry_flags(bio);
+    errno = EPROTO;
+    return -1;
+  }
+  const ssize_t count = recv(socket.descriptor, bytes, static_cast<size_t>(size), 0);
   return finish(bio, count, BIO_FLAGS_READ);
 }
 
 long control(BIO* /*bio*/, int command, long /*number*/, void* /*pointer*/) {
   return command == BIO_CTRL_FLUSH ? 1 : 0;
+}
+
+int free_socket(BIO* bio) {
+  delete &socket_of(bio);
+  return 1;
 }
 
 BIO_METHOD* socket_method() {
@@ -53,6 +87,7 @@ BIO_METHOD* socket_method() {
     BIO_meth_set_write(made, write_socket);
     BIO_meth_set_read(made, read_socket);
     BIO_meth_set_ctrl(made, control);
+    BIO_meth_set_destroy(made, free_socket);
     return made;
   }();
   return method;
@@ -195,10 +230,12 @@ std::shared_ptr<SSL> open_tls(SSL_CTX* context, int descriptor) {
   std::shared_ptr<SSL> ssl(SSL_new(context), SSL_free);
   BIO* bio = ssl == nullptr ? nullptr : BIO_new(socket_method());
   if (bio == nullptr) return nullptr;
-  // NOLINTNEXTLINE(performance-no-int-to-ptr): it is never followed.
-  BIO_set_data(bio, reinterpret_cast<void*>(static_cast<intptr_t>(descriptor)));
+  auto* socket = new TlsSocket{.descriptor = descriptor};
+  BIO_set_data(bio, socket);  // The BIO frees it.
   BIO_set_init(bio, 1);
   SSL_set_bio(ssl.get(), bio, bio);
+  SSL_set_msg_callback(ssl.get(), count_messages);
+  SSL_set_msg_callback_arg(ssl.get(), socket);
   return ssl;
 }
 

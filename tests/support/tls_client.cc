@@ -52,6 +52,13 @@ std::string TlsClient::request(std::string_view bytes) {
   }
 }
 
+void TlsClient::update_keys(int count) {
+  for (int i = 0; i < count; ++i) {
+    if (SSL_key_update(tls_.get(), SSL_KEY_UPDATE_NOT_REQUESTED) != 1) return;
+    if (SSL_do_handshake(tls_.get()) != 1) return;
+  }
+}
+
 std::string TlsClient::server_name() const {
   const std::unique_ptr<X509, decltype(&X509_free)> certificate(
       SSL_get1_peer_certificate(tls_.get()), X509_free);

@@ -30,6 +30,8 @@ class TlsClient {
   bool connected() const { return connected_; }
   // The answer's bytes up to the end of a body with a length; "": the connection failed.
   std::string request(std::string_view bytes);
+  // Sends `count` KeyUpdate messages (TLS 1.3), as long as the connection holds.
+  void update_keys(int count);
   // What the server's certificate says: the name that it was made for.
   std::string server_name() const;
   std::string protocol() const;  // Chosen by ALPN.

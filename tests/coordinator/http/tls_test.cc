@@ -69,6 +69,18 @@ TEST(HttpTlsTest, AHandshakeThatNeverComesIsCutOff) {
   EXPECT_TRUE(half.ends());
 }
 
+TEST(HttpTlsTest, KeysMayBeUpdatedButNotWithoutEnd) {
+  TlsSetup setup;
+  TlsClient client(setup.server.address(), setup.client());
+  for (int i = 0; i < 10; ++i) {
+    client.update_keys(20);
+    EXPECT_TRUE(is_quick(client.request(kQuick)));
+  }
+  client.update_keys(100);
+  EXPECT_EQ(client.request(kQuick), "");
+  EXPECT_TRUE(is_quick(TlsClient(setup.server.address(), setup.client()).request(kQuick)));
+}
+
 TEST(HttpTlsTest, WithAnAuthorityOnlyItsClientsAreServed) {
   TlsSetup setup(/*mutual=*/true);
   const Authority stranger;
