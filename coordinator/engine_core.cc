@@ -179,6 +179,7 @@ absl::StatusOr<bool> EngineCore::draw(Sequence& sequence, int output,
       }
       sampled = *std::move(drawn);
     }
+    scheduler_->full_draws().note(&sequence, logits != nullptr);
     ++stats_.completion_tokens;
     untold.event.token_ids = {sampled->id};
     if (request.logprobs >= 0) untold.event.logprobs = {std::move(sampled->logprobs)};

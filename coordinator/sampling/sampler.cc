@@ -11,6 +11,7 @@
 #include "base/check.h"
 #include "base/math.h"
 #include "base/status.h"
+#include "coordinator/sampling/nucleus.h"
 #include "coordinator/sampling/ranking.h"
 
 namespace lockstep {
@@ -61,17 +62,18 @@ std::optional<ScoredToken> noisiest(const RankCandidates& ranks) {
   return ScoredToken{.id = best->id(), .logit = best->logit(), .edited = best->edited()};
 }
 
-// The sum of the probabilities of all tokens that top_k keeps, relative to the best one's. None:
-// the order isn't known far enough.
+// The sum of the probabilities of all tokens, relative to the best one's.
+double mass_of_all(const ScoredToken& best, const RankCandidates& ranks) {
+  const Sums sums = combine_sums(ranks, /*raw=*/false);
+  const double mass = sums.sum * exact_exp(sums.max - static_cast<double>(best.edited));
+  return std::isfinite(mass) ? mass : 1.0;
+}
+
+// The same of the tokens that top_k keeps. None: the order isn't known far enough.
 std::optional<double> mass_below_top_p(const SamplingParams& params, const Ranking& ranking,
                                        const RankCandidates& ranks) {
   const ScoredToken& best = ranking.tokens.front();
-  if (params.top_k == 0) {
-    const Sums sums = combine_sums(ranks, /*raw=*/false);
-    const double scale = exact_exp(sums.max - static_cast<double>(best.edited));
-    const double mass = sums.sum * scale;
-    return std::isfinite(mass) ? mass : 1.0;
-  }
+  if (params.top_k == 0) return mass_of_all(best, ranks);
   const size_t kept = static_cast<size_t>(params.top_k);
   const bool all = ranking.complete && ranking.known == ranking.tokens.size();
   if (ranking.known < kept && !all) return std::nullopt;
@@ -119,31 +121,39 @@ std::optional<ScoredToken> decide(const SamplingParams& params, const cluster::O
   return std::nullopt;
 }
 
+// The one with the largest noisy value, or of greedy draws the largest value.
+ScoredToken noisiest_of(std::span<const ScoredToken> tokens, const cluster::Output& output) {
+  const bool greedy = output.temperature() == 0;
+  const ScoredToken* winner = nullptr;
+  float max = 0;
+  for (const ScoredToken& token : tokens) {
+    if (!greedy && winner != nullptr && !may_reach(token, output, max)) continue;
+    const float value = greedy ? token.edited : noisy_of(token, output);
+    if (winner != nullptr && (value < max || (value == max && token.id > winner->id))) continue;
+    winner = &token;
+    max = value;
+  }
+  return *winner;
+}
+
 std::optional<ScoredToken> decide_from_logits(const SamplingParams& params,
                                               const cluster::Output& output,
                                               const std::vector<float>& logits,
                                               const RankCandidates& ranks) {
   Ranking ranking = rank_logits(output, logits);
-  if (ranking.tokens.empty()) return std::nullopt;
-  if (output.temperature() == 0 || !filters(params)) {
-    const bool greedy = output.temperature() == 0;
-    const ScoredToken* winner = nullptr;
-    float max = 0;
-    for (const ScoredToken& token : ranking.tokens) {
-      if (!greedy && winner != nullptr && !may_reach(token, output, max)) continue;
-      const float value = greedy ? token.edited : noisy_of(token, output);
-      if (winner != nullptr && value <= max) continue;
-      winner = &token;
-      max = value;
-    }
-    return *winner;
+  std::vector<ScoredToken>& tokens = ranking.tokens;
+  if (tokens.empty()) return std::nullopt;
+  if (output.temperature() == 0 || !filters(params)) return noisiest_of(tokens, output);
+  const double mass = mass_of_all(*std::ranges::min_element(tokens, better), ranks);
+  if (const std::optional<size_t> kept = select_kept(params, mass, &tokens); kept.has_value()) {
+    return noisiest_of(std::span(tokens).first(*kept), output);
   }
   const std::optional<ScoredToken> overall = noisiest(ranks);
   for (size_t ordered = kFirstOrdered;; ordered *= 16) {
     extend_order(&ranking, ordered);
     const std::optional<ScoredToken> winner = decide(params, output, ranking, ranks, overall);
     if (winner.has_value()) return winner;
-    LOCKSTEP_CHECK(ranking.known < ranking.tokens.size());
+    LOCKSTEP_CHECK(ranking.known < tokens.size());
   }
 }
 

@@ -55,6 +55,7 @@ void Scheduler::release_followers(const Sequence* first) {
 
 void Scheduler::leave(Sequence* sequence) {
   release_followers(sequence);
+  full_draws_.forget(sequence);
   if (sequence->state() == Sequence::State::kRunning) {
     LOCKSTEP_CHECK(std::erase(running_, sequence) == 1);
     free_slots_.push_back(sequence->slot());
@@ -113,11 +114,11 @@ void Scheduler::plan() {
     compute_again_if_outgrown(*sequence);
     promised_ += missing(*sequence);
     sequence->set_planned(sequence->remaining() == 1 ? 1 : 0);
-    if (sequence->planned() == 0) {
-      prompts.push_back(sequence);
-    } else {
-      room.work = room.work.with(sequence->computed(), 1);
-    }
+    if (sequence->planned() == 0) prompts.push_back(sequence);
+  }
+  full_draws_.limit(running_);
+  for (const Sequence* sequence : running_) {
+    if (sequence->planned() > 0) room.work = room.work.with(sequence->computed(), 1);
   }
   room.rows = std::min(limits_.rows - room.work.rows, limits_.prefill_chunk);
   room.limited = room.work.rows > 0 && limits_.step_budget_ns > 0;

@@ -3,7 +3,7 @@
 // over paged KV (vLLM, Kwon et al., 2023): which sequences compute which rows next.
 //
 // A step is planned in three parts:
-//   1. Every running sequence whose prompt is done computes one row.
+//   1. Every running sequence whose prompt is done computes one row (or waits: full_draws.h).
 //   2. What is left of the step's rows, and of its time while others decode (step_cost.h), is
 //      prompt. Clients take turns for it (fair_queue.h), with prompts that run and with sequences
 //      that wait, of which those of requests that have begun come first. One that waits is started
@@ -46,6 +46,7 @@
 
 #include "coordinator/scheduler/batch.h"
 #include "coordinator/scheduler/fair_queue.h"
+#include "coordinator/scheduler/full_draws.h"
 #include "coordinator/scheduler/kv_pages.h"
 #include "coordinator/scheduler/scheduler_limits.h"
 #include "coordinator/scheduler/sequence.h"
@@ -77,6 +78,7 @@ class Scheduler {
   // on.
   void computed(const Batch& batch, int64_t time_ns);
 
+  FullDraws& full_draws() { return full_draws_; }
   int64_t running() const { return static_cast<int64_t>(running_.size()); }
   int64_t waiting() const { return queue_.size() + followers_count_; }
   const KvPages& pages() const { return pages_; }
@@ -132,6 +134,7 @@ class Scheduler {
   std::vector<int32_t> free_slots_;  // The last is given out first.
   std::vector<Sequence*> running_;   // In order.
   FairQueue queue_;
+  FullDraws full_draws_;
   std::map<std::pair<int32_t, std::string>, int64_t> running_by_client_;  // By priority, too.
   int64_t promised_ = 0;               // Available pages that running sequences have yet to take.
   const Sequence* blocked_ = nullptr;  // Had no room in this step; the one whose client runs least.

@@ -45,6 +45,31 @@ TEST(FairnessTest, ClientsTakeTurnsOfRowsForTheirPrompts) {
   EXPECT_THAT(bench.step(), ElementsAre(Pair(a, 92), Pair(b, 36)));
 }
 
+TEST(FairnessTest, DrawsThatNeedAllLogitsTakeTurnsByClient) {
+  Bench bench(kLimits);
+  Sequence* first = bench.add(of_client("first", 4, 300))[0];
+  Request request = of_client("many", 4, 300);
+  request.n = 20;
+  const std::vector<Sequence*> many = bench.add(request);
+  Sequence* other = bench.add(of_client("other", 4, 300))[0];
+  bench.step();
+  bench.step();
+  FullDraws& full = bench.scheduler().full_draws();
+  for (Sequence* sequence : many) full.note(sequence, true);
+  full.note(other, true);
+  std::map<Sequence*, int> draws;
+  for (int step = 0; step < 20; ++step) {
+    const auto rows = bench.step();
+    EXPECT_EQ(rows.size(), 1 + kFullDraws);
+    for (const auto& [sequence, count] : rows) draws[sequence] += static_cast<int>(count);
+  }
+  EXPECT_EQ(draws[first], 20);  // Nothing holds it back.
+  EXPECT_EQ(draws[other], 20);  // Its client has one of the turns of each step.
+  for (Sequence* sequence : many) EXPECT_NEAR(draws[sequence], 3, 1);
+  for (Sequence* sequence : many) full.note(sequence, false);
+  EXPECT_EQ(bench.step().size(), 22);
+}
+
 TEST(FairnessTest, AClientsOwnPromptsAreServedAsTheyCame) {
   Bench bench(kLimits);
   Sequence* a = bench.add(of_client("a", 200, 1))[0];
