@@ -19,31 +19,21 @@ namespace {
 
 // ---- The socket, as OpenSSL reads and writes it: its own way would raise SIGPIPE ----
 
-// The max number of handshake messages without data between them: a handshake has six at most.
-// OpenSSL reads one after the other within one call: a peer that sends nothing else, as updates of
-// its key, would keep the thread.
+// The max number of handshake messages that one call may read: a handshake has six at most.
+// OpenSSL reads until there is data: a peer that sends nothing else, as updates of its key or empty
+// records between them, would keep the thread.
 constexpr int kMaxMessages = 32;
 
 struct TlsSocket {
   int descriptor = -1;
-  int messages = 0;  // Since the last record of data.
+  int messages = 0;  // Since read_tls() last gave data.
 };
 
 TlsSocket& socket_of(BIO* bio) { return *static_cast<TlsSocket*>(BIO_get_data(bio)); }
 
-// Counts what OpenSSL receives, record by record.
-void count_messages(int written, int /*version*/, int type, const void* bytes, size_t size,
-                    SSL* ssl, void* argument) {
-  if (written != 0 || size == 0) return;
-  auto* socket = static_cast<TlsSocket*>(argument);
-  // TLS 1.3 hides what a record holds within it; of TLS 1.2 the header says it.
-  const bool is_type =
-      type == (SSL_version(ssl) >= TLS1_3_VERSION ? SSL3_RT_INNER_CONTENT_TYPE : SSL3_RT_HEADER);
-  if (is_type && *static_cast<const unsigned char*>(bytes) == SSL3_RT_APPLICATION_DATA) {
-    socket->messages = 0;
-  } else if (type == SSL3_RT_HANDSHAKE) {
-    ++socket->messages;
-  }
+void count_messages(int written, int /*version*/, int type, const void* /*bytes*/, size_t /*size*/,
+                    SSL* /*ssl*/, void* socket) {
+  if (written == 0 && type == SSL3_RT_HANDSHAKE) ++static_cast<TlsSocket*>(socket)->messages;
 }
 
 int finish(BIO* bio, ssize_t count, int retry) {
@@ -237,6 +227,13 @@ std::shared_ptr<SSL> open_tls(SSL_CTX* context, int descriptor) {
   SSL_set_msg_callback(ssl.get(), count_messages);
   SSL_set_msg_callback_arg(ssl.get(), socket);
   return ssl;
+}
+
+bool read_tls(SSL* ssl, void* bytes, size_t size, size_t* read) {
+  ERR_clear_error();
+  if (SSL_read_ex(ssl, bytes, size, read) != 1) return false;
+  socket_of(SSL_get_rbio(ssl)).messages = 0;
+  return true;
 }
 
 }  // namespace lockstep

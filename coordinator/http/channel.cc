@@ -10,6 +10,7 @@
 #include <cerrno>
 
 #include "base/address.h"
+#include "base/tls.h"
 
 namespace lockstep::http {
 namespace {
@@ -42,10 +43,9 @@ Channel::Outcome Channel::outcome_of_tls(int result) {
 
 Channel::Progress Channel::read(char* bytes, size_t size) {
   if (tls_ != nullptr) {
-    ERR_clear_error();
     size_t done = 0;
-    const int result = SSL_read_ex(tls_.get(), bytes, size, &done);
-    return result == 1 ? Progress{Outcome::kDone, done} : Progress{outcome_of_tls(result)};
+    return read_tls(tls_.get(), bytes, size, &done) ? Progress{Outcome::kDone, done}
+                                                    : Progress{outcome_of_tls(0)};
   }
   const ssize_t count = recv(descriptor_, bytes, size, 0);
   if (count < 0) return {outcome_of_errno(Outcome::kWantRead)};
