@@ -209,6 +209,11 @@ std::vector<Logprob> logprobs_of(const ScoredToken& chosen, const cluster::Outpu
 
 }  // namespace
 
+bool may_need_all_logits(const SamplingParams& params) {
+  const bool whole = params.top_k > 0 && params.top_k <= kTopKCandidates;
+  return params.temperature >= kMinTemperature && filters(params) && !whole;
+}
+
 cluster::Output plan_output(const SamplingParams& params, const DrawPoint& point,
                             int32_t candidates) {
   cluster::Output output;

@@ -41,6 +41,10 @@ struct DrawPoint {
   std::span<const int32_t> logprob_ids = {};
 };
 
+// Whether candidates may leave a draw undecided: tokens are filtered, and more are kept perhaps
+// than candidates are sent.
+bool may_need_all_logits(const SamplingParams& params);
+
 // The question to the workers, but for its row and edits. `candidates` is a parameter so that
 // tests can show that it does not matter.
 cluster::Output plan_output(const SamplingParams& params, const DrawPoint& point,

@@ -54,6 +54,12 @@ void FairQueue::remove(Sequence* sequence) {
   settle(share);
 }
 
+int64_t FairQueue::clients() const {
+  int64_t clients = 0;
+  for (const auto& [priority, ring] : rings_) clients += static_cast<int64_t>(ring.shares.size());
+  return clients;
+}
+
 void FairQueue::begin(std::span<Sequence* const> prompts) {
   std::vector<Share*> changed;
   changed.swap(blocked_);

@@ -43,6 +43,8 @@ class FairQueue {
   void add(Sequence* sequence);
   void remove(Sequence* sequence);
   int64_t size() const { return size_; }
+  // How many clients have something that waits or, in this step, prompt to compute.
+  int64_t clients() const;
 
   // A step is planned; these sequences run and have prompt to compute. In order.
   void begin(std::span<Sequence* const> prompts);

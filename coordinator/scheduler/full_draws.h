@@ -14,6 +14,8 @@ namespace lockstep {
 
 // The max number of such draws in a step, beside first draws and that of the first in order.
 inline constexpr size_t kFullDraws = 4;
+// The max number of sequences that start in a step and whose first draw may be one.
+inline constexpr int kFirstDraws = 16;
 
 class FullDraws {
  public:

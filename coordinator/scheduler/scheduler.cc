@@ -7,9 +7,14 @@
 
 #include "base/check.h"
 #include "base/fault_point.h"
+#include "coordinator/sampling/sampler.h"
 
 namespace lockstep {
 namespace {
+
+// While no sequence decodes, a step of several clients' prompts may take this many budgets, or this
+// many times as long as the smallest step: a client that comes waits for the step that runs.
+constexpr int64_t kPromptBudgets = 4;
 
 // A running sequence may need a row and an output in every step, so that no more run than there
 // are of either. One whose prompt is scored may take all outputs that are left.
@@ -121,13 +126,22 @@ void Scheduler::plan() {
     if (sequence->planned() > 0) room.work = room.work.with(sequence->computed(), 1);
   }
   room.rows = std::min(limits_.rows - room.work.rows, limits_.prefill_chunk);
-  room.limited = room.work.rows > 0 && limits_.step_budget_ns > 0;
+  const bool decodes = room.work.rows > 0;
   if (!prompts.empty() && prompts[0] == running_[0]) give(*prompts[0], 1, &room);
   queue_.begin(prompts);
+  room.budget_ns = budget_ns(decodes);
+  int first_draws = 0;
   while (room.rows > 0) {
     Sequence* next = queue_.next();
     if (next == nullptr || prefix_left(*next) > limits_.rows - room.work.rows) break;
-    if (next->state() != Sequence::State::kRunning && !start(next)) {
+    const bool starts = next->state() != Sequence::State::kRunning;
+    const bool may_be_full = starts && may_need_all_logits(next->request().sampling);
+    if (may_be_full && first_draws++ == kFirstDraws) {
+      queue_.block(FairQueue::Starters::kAll);
+      --first_draws;
+      continue;
+    }
+    if (starts && !start(next)) {
       if (!must_wait(*next)) blocked_ = next;
       queue_.block(starters());
       continue;
@@ -135,6 +149,13 @@ void Scheduler::plan() {
     const int64_t rows = give(*next, queue_.rows_left(), &room);
     queue_.take(rows, /*all=*/next->planned() == next->remaining());
   }
+}
+
+int64_t Scheduler::budget_ns(bool decodes) const {
+  if (decodes || limits_.step_budget_ns == 0) return limits_.step_budget_ns;
+  if (queue_.clients() < 2) return 0;
+  const auto smallest = static_cast<int64_t>(cost_.time_ns({.rows = 1}));
+  return kPromptBudgets * std::max(limits_.step_budget_ns, smallest);
 }
 
 void Scheduler::compute_again_if_outgrown(Sequence& sequence) {
@@ -177,8 +198,8 @@ int64_t Scheduler::give(Sequence& sequence, int64_t most, Room* room) const {
   const int64_t unwanted = std::max<int64_t>(sequence.first_wanted_row() - position, 0);
   int64_t rows = std::min({wanted, std::max(room->rows, prefix), unwanted + outputs_left()});
   if (rows > 1 && fault_point("scheduler.short_chunk")) rows = std::max<int64_t>(prefix, 1);
-  if (room->limited) {
-    const int64_t fit = cost_.rows_within(limits_.step_budget_ns, room->work, position, rows);
+  if (room->budget_ns > 0) {
+    const int64_t fit = cost_.rows_within(room->budget_ns, room->work, position, rows);
     rows = std::min(rows, std::max({fit, kMinPromptRows - room->given, prefix}));
   }
   room->rows = rows < wanted ? 0 : std::max<int64_t>(room->rows - rows, 0);

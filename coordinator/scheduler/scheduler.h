@@ -4,14 +4,14 @@
 //
 // A step is planned in three parts:
 //   1. Every running sequence whose prompt is done computes one row (or waits: full_draws.h).
-//   2. What is left of the step's rows, and of its time while others decode (step_cost.h), is
-//      prompt. Clients take turns for it (fair_queue.h), with prompts that run and with sequences
-//      that wait, of which those of requests that have begun come first. One that waits is started
-//      if there is a slot and pages for all its tokens, beside those that running prompts have yet
-//      to take. If there is not, it may preempt running ones of a worse priority, and of clients
-//      that run more than their own share (a part of all that run), at least two more than its
-//      own. If that does not help either, only clients that run fewer than its own may start any
-//      in this step: so nobody is passed for ever.
+//   2. What is left of the step's rows, and of its time while others decode or other clients have
+//      prompts (step_cost.h), is prompt. Clients take turns for it (fair_queue.h), with prompts
+//      that run and with sequences that wait, of which those of requests that have begun come
+//      first. One that waits is started if there is a slot and pages for all its tokens, beside
+//      those that running prompts have yet to take. If there is not, it may preempt running ones of
+//      a worse priority, and of clients that run more than their own share (a part of all that
+//      run), at least two more than its own. If that does not help either, only clients that run
+//      fewer than its own may start any in this step: so nobody is passed for ever.
 //   3. Pages are taken, in order (by priority, then by age), those that only the prefix tree has
 //      included (kv_pages.h). Where there is none, one that is later in order gives up its own: of
 //      the worst priority, of the client that runs most and more than its own share, the youngest;
@@ -88,14 +88,15 @@ class Scheduler {
   // What a step has left for prompts.
   struct Room {
     int64_t rows = 0;
-    int64_t given = 0;     // Of prompts, until now.
-    bool limited = false;  // By the budget of time.
-    StepWork work = {};    // Of the step, until now.
+    int64_t given = 0;      // Of prompts, until now.
+    int64_t budget_ns = 0;  // Of the step; 0: none.
+    StepWork work = {};     // Of the step, until now.
   };
 
   void compute_again_if_outgrown(Sequence& sequence);
   // Parts 1 and 2: says in each running sequence how many rows it is to compute.
   void plan();
+  int64_t budget_ns(bool decodes) const;  // Of a step; 0: none.
   // Of the step's outputs, those that nothing planned needs.
   int64_t outputs_left() const;
   // One starts: at least one output is left for it.

@@ -70,6 +70,22 @@ TEST(FairnessTest, DrawsThatNeedAllLogitsTakeTurnsByClient) {
   EXPECT_EQ(bench.step().size(), 22);
 }
 
+TEST(FairnessTest, FewSequencesStartInAStepWhoseFirstDrawsMayNeedAllLogits) {
+  Bench bench(kLimits);
+  Request request = of_client("many", 4, 300);
+  request.n = 40;
+  request.sampling = {.temperature = 1, .top_p = 0.9f, .logit_bias = {}};
+  bench.add(request);
+  request.sampling.top_p = 1;
+  request.n = 1;
+  request.client = "other";
+  const Sequence* other = bench.add(request)[0];
+  EXPECT_EQ(bench.step().size(), 1 + kFirstDraws);
+  EXPECT_EQ(other->generated_tokens(), 1);
+  EXPECT_EQ(bench.step().size(), 1 + 2 * kFirstDraws);
+  EXPECT_EQ(bench.step().size(), 41);
+}
+
 TEST(FairnessTest, AClientsOwnPromptsAreServedAsTheyCame) {
   Bench bench(kLimits);
   Sequence* a = bench.add(of_client("a", 200, 1))[0];

@@ -52,6 +52,21 @@ TEST(StepBudgetTest, WithoutDecodingAPromptGetsTheWholeChunk) {
   EXPECT_THAT(bench.step(), ElementsAre(Pair(b, 512)));
 }
 
+TEST(StepBudgetTest, WithoutDecodingPromptsOfTwoClientsGetFourBudgets) {
+  SchedulerLimits limits = kLimits;
+  limits.step_budget_ns = 75'000'000;
+  Bench bench(limits);
+  bench.scheduler().remove(decoding(bench));
+  bench.add(800, 3);
+  Request request = request_of(77, 800, 3);
+  request.client = "other";
+  bench.add(request);
+  int64_t rows = 0;
+  for (const auto& [sequence, count] : bench.step()) rows += count;
+  // 4 x 75 ms are less than 4 x 101 ms, of the smallest step.
+  EXPECT_NEAR(static_cast<double>(rows), 300, 12);
+}
+
 TEST(StepBudgetTest, SixteenRowsArePromptWhateverDecodingTakes) {
   SchedulerLimits limits = kLimits;
   limits.step_budget_ns = 1'000'000;
