@@ -19,8 +19,8 @@
 #include <thread>
 #include <utility>
 
-#include "base/mutex.h"
 #include "base/status.h"
+#include "base/threads/mutex.h"
 
 namespace lockstep {
 namespace {

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <utility>
 
-#include "base/mutex.h"
+#include "base/threads/mutex.h"
 
 namespace lockstep {
 

@@ -17,8 +17,8 @@
 #include <utility>
 
 #include "base/check.h"
-#include "base/crc32c.h"
 #include "base/json.h"
+#include "base/numbers/crc32c.h"
 
 namespace lockstep {
 namespace {

@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "base/file.h"
 #include "base/status.h"
+#include "base/system/file.h"
 #include "checkpoint/rectangle.h"
 #include "checkpoint/safetensors.h"
 

@@ -9,7 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/check.h"
-#include "base/file.h"
+#include "base/system/file.h"
 #include "checkpoint/safetensors.h"
 
 namespace lockstep {

@@ -8,8 +8,8 @@
 #include <map>
 #include <string>
 
-#include "base/parallel.h"
 #include "base/status.h"
+#include "base/threads/parallel.h"
 #include "checkpoint/checkpoint.h"
 
 namespace lockstep {

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/quantization.h"
+#include "base/numbers/quantization.h"
 #include "base/status.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/checkpoint_writer.h"

@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "base/dtype.h"
+#include "base/numbers/dtype.h"
 
 namespace lockstep {
 

@@ -9,9 +9,9 @@
 #include <string_view>
 #include <vector>
 
-#include "base/dtype.h"
-#include "base/file.h"
+#include "base/numbers/dtype.h"
 #include "base/status.h"
+#include "base/system/file.h"
 
 namespace lockstep {
 

@@ -8,7 +8,7 @@
 #include <utility>
 #include <variant>
 
-#include "base/quantization.h"
+#include "base/numbers/quantization.h"
 #include "base/status.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/random_weights.h"

@@ -9,10 +9,10 @@
 
 #include "absl/status/statusor.h"
 #include "coordinator/cluster/cluster_server.h"
-#include "coordinator/cluster/launcher.h"
 #include "coordinator/cluster/remote_cluster.h"
-#include "coordinator/engine.h"
-#include "coordinator/model.h"
+#include "coordinator/cluster/workers/launcher.h"
+#include "coordinator/engine/engine.h"
+#include "coordinator/model/model.h"
 
 namespace lockstep {
 

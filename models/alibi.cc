@@ -4,7 +4,7 @@
 #include <bit>
 #include <cstddef>
 
-#include "base/math.h"
+#include "base/numbers/math.h"
 
 namespace lockstep {
 namespace {

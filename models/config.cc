@@ -7,7 +7,7 @@
 #include <optional>
 #include <utility>
 
-#include "base/math.h"
+#include "base/numbers/math.h"
 #include "models/config_keys.h"
 #include "models/config_layers.h"
 #include "models/config_quantization.h"

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "base/dtype.h"
 #include "base/json.h"
+#include "base/numbers/dtype.h"
 #include "models/config_experts.h"
 #include "models/config_kinds.h"
 #include "models/config_latent.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "models/config_latent.h"
 
-#include "base/math.h"
+#include "base/numbers/math.h"
 #include "base/status.h"
 #include "models/config.h"
 #include "models/config_keys.h"

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <string_view>
 
-#include "base/file.h"
 #include "base/status.h"
+#include "base/system/file.h"
 
 namespace lockstep {
 namespace {

@@ -8,8 +8,8 @@
 #include <string>
 #include <string_view>
 
-#include "base/file.h"
 #include "base/json.h"
+#include "base/system/file.h"
 
 namespace lockstep {
 namespace {

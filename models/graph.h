@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/dtype.h"
+#include "base/numbers/dtype.h"
 #include "models/axis.h"
 #include "models/node.h"
 #include "models/parameter.h"

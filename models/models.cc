@@ -7,8 +7,8 @@
 #include <optional>
 #include <utility>
 
-#include "base/file.h"
 #include "base/nearest.h"
+#include "base/system/file.h"
 #include "models/config_quantization.h"
 #include "models/families/families.h"
 #include "models/python_json.h"

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "base/dtype.h"
+#include "base/numbers/dtype.h"
 #include "models/axis.h"
 #include "proto/program.pb.h"
 

@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "base/math.h"
+#include "base/numbers/math.h"
 #include "models/config_keys.h"
 
 namespace lockstep {

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <vector>
 
-#include "base/math.h"
+#include "base/numbers/math.h"
 
 namespace lockstep {
 namespace {

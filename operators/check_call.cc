@@ -4,7 +4,7 @@
 #include <span>
 #include <string>
 
-#include "base/quantization.h"
+#include "base/numbers/quantization.h"
 #include "operators/schema.h"
 
 namespace lockstep {

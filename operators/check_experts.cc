@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // route, expert_linear and combine: their row domains go together by rows for each token.
-#include "base/quantization.h"
+#include "base/numbers/quantization.h"
 #include "operators/checks.h"
 #include "operators/limits.h"
 

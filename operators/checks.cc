@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-#include "base/quantization.h"
+#include "base/numbers/quantization.h"
 #include "operators/limits.h"
 
 namespace lockstep {

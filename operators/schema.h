@@ -9,7 +9,7 @@
 #include <span>
 #include <string>
 
-#include "base/dtype.h"
+#include "base/numbers/dtype.h"
 #include "operators/attributes.h"
 #include "operators/limits.h"
 #include "operators/op.h"

@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "base/check.h"
-#include "base/exact_exps.h"
+#include "base/numbers/exact_exps.h"
 #include "base/status.h"
 #include "operators/limits.h"
 

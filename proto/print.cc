@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "base/dtype.h"
+#include "base/numbers/dtype.h"
 #include "operators/op.h"
 #include "proto/attributes.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "proto/step_values.h"
 
-#include "base/dtype.h"
+#include "base/numbers/dtype.h"
 #include "base/status.h"
 #include "proto/row_domains.h"
 

@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-#include "base/quantization.h"
+#include "base/numbers/quantization.h"
 #include "base/status.h"
 #include "proto/row_domains.h"
 #include "proto/validate_parts.h"

@@ -9,13 +9,13 @@
 #include "proto/print.h"
 #include "proto/validate.h"
 #include "sharding/check.h"
-#include "sharding/lower.h"
+#include "sharding/layout/plan.h"
+#include "sharding/layout/split.h"
+#include "sharding/layout/value_parts.h"
+#include "sharding/lowering/lower.h"
+#include "sharding/lowering/plan_memory.h"
 #include "sharding/passes/passes.h"
-#include "sharding/plan.h"
-#include "sharding/plan_memory.h"
-#include "sharding/split.h"
 #include "sharding/text.h"
-#include "sharding/value_parts.h"
 
 namespace lockstep {
 namespace {

@@ -3,7 +3,7 @@
 #include "sharding/cost.h"
 
 #include "base/check.h"
-#include "base/quantization.h"
+#include "base/numbers/quantization.h"
 #include "base/status.h"
 
 namespace lockstep {

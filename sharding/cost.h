@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "models/graph.h"
-#include "sharding/plan.h"
+#include "sharding/layout/plan.h"
 
 namespace lockstep {
 
@@ -44,7 +44,7 @@ absl::StatusOr<PlanTable> plan_table(const Graph& model, const CompileOptions& o
                                      const std::vector<program::Program>& programs);
 
 // Ranks in their order, as many on one host as on another or one more. A rank's part goes to each
-// other host once (worker/collectives/routes.h); an all_reduce counts as for a single row.
+// other host once (worker/collectives/hosts/routes.h); an all_reduce counts as for a single row.
 std::vector<PlanHost> plan_hosts(const PlanTable& table, int hosts);
 
 }  // namespace lockstep

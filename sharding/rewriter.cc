@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "base/check.h"
-#include "base/quantization.h"
+#include "base/numbers/quantization.h"
 
 namespace lockstep {
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "base/dtype.h"
+#include "base/numbers/dtype.h"
 #include "proto/program.pb.h"
 
 namespace lockstep {

@@ -7,7 +7,7 @@
 
 #include <vector>
 
-#include "base/dtype.h"
+#include "base/numbers/dtype.h"
 #include "proto/attributes.h"
 
 namespace lockstep {

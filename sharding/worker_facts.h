@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "base/numeric_class.h"
+#include "base/numbers/numeric_class.h"
 
 namespace lockstep {
 

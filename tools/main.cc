@@ -8,10 +8,10 @@
 #include <cstdio>
 #include <system_error>
 
-#include "base/cpu.h"
-#include "base/descriptors.h"
-#include "base/out_of_memory.h"
 #include "base/status.h"
+#include "base/system/cpu.h"
+#include "base/system/descriptors.h"
+#include "base/system/out_of_memory.h"
 #include "base/version.h"
 #include "tools/commands/command.h"
 #include "tools/commands/flag_checks.h"

@@ -8,7 +8,7 @@
 #include "base/status.h"
 #include "proto/handshake.h"
 #include "proto/validate.h"
-#include "worker/weights_key.h"
+#include "worker/weights/weights_key.h"
 
 namespace lockstep {
 namespace {

@@ -7,8 +7,8 @@
 #include <charconv>
 #include <cstdlib>
 
-#include "base/cpu.h"
 #include "base/status.h"
+#include "base/system/cpu.h"
 #include "worker/kernels/find.h"
 #include "worker/kernels/report.h"
 

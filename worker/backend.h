@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "base/cpu.h"
-#include "base/isa.h"
-#include "base/numeric_class.h"
+#include "base/numbers/numeric_class.h"
+#include "base/system/cpu.h"
+#include "base/system/isa.h"
 #include "worker/kernels/device.h"
 #include "worker/kernels/kernel.h"
 

@@ -13,13 +13,13 @@
 #include <future>
 #include <utility>
 
-#include "base/address.h"
+#include "base/sockets/address.h"
 #include "base/status.h"
-#include "base/topology.h"
-#include "base/wait.h"
-#include "worker/collectives/tcp_socket.h"
-#include "worker/grpc_link.h"
-#include "worker/read_rate.h"
+#include "base/system/topology.h"
+#include "base/threads/wait.h"
+#include "worker/collectives/hosts/tcp_socket.h"
+#include "worker/host/read_rate.h"
+#include "worker/session/grpc_link.h"
 
 namespace lockstep {
 namespace {

@@ -7,9 +7,9 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "base/tls_files.h"
-#include "worker/data_port.h"
-#include "worker/session.h"
+#include "base/tls/tls_files.h"
+#include "worker/data/data_port.h"
+#include "worker/session/session.h"
 
 namespace lockstep {
 

@@ -10,17 +10,17 @@
 #include <string>
 
 #include "base/check.h"
-#include "base/clock.h"
 #include "base/status.h"
-#include "base/thread_pool.h"
+#include "base/system/clock.h"
+#include "base/threads/thread_pool.h"
 #include "proto/step_values.h"
 #include "proto/validate.h"
 #include "worker/assignment.h"
-#include "worker/executor.h"
-#include "worker/proven_kernels.h"
-#include "worker/step_view.h"
-#include "worker/warm_up.h"
-#include "worker/weights_key.h"
+#include "worker/kernel_choice/proven_kernels.h"
+#include "worker/steps/executor.h"
+#include "worker/steps/step_view.h"
+#include "worker/steps/warm_up.h"
+#include "worker/weights/weights_key.h"
 
 namespace lockstep {
 namespace {

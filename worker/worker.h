@@ -14,9 +14,9 @@
 #include "worker/assignment.h"
 #include "worker/backend.h"
 #include "worker/collectives/collective.h"
-#include "worker/held_weights.h"
-#include "worker/packed_cache.h"
 #include "worker/progress.h"
+#include "worker/weights/held_weights.h"
+#include "worker/weights/packed_cache.h"
 
 namespace lockstep {
 

@@ -12,8 +12,8 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
-#include "base/mutex.h"
-#include "coordinator/pass.h"
+#include "base/threads/mutex.h"
+#include "coordinator/admission/pass.h"
 
 namespace lockstep {
 

@@ -11,8 +11,8 @@
 
 #include "base/json.h"
 #include "base/status.h"
-#include "coordinator/admission.h"
-#include "coordinator/api/chat_prompt.h"
+#include "coordinator/admission/admission.h"
+#include "coordinator/api/chat/chat_prompt.h"
 #include "coordinator/api/limits.h"
 #include "proto/handshake.h"
 

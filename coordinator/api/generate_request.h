@@ -6,8 +6,8 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "coordinator/model.h"
-#include "coordinator/request.h"
+#include "coordinator/engine/request.h"
+#include "coordinator/model/model.h"
 #include "proto/generate.pb.h"
 
 namespace lockstep {

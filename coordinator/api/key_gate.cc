@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "base/status.h"
-#include "coordinator/http/forwarding_exchange.h"
-#include "coordinator/request_log.h"
+#include "coordinator/engine/request_log.h"
+#include "coordinator/http/connection/forwarding_exchange.h"
 
 namespace lockstep {
 namespace {

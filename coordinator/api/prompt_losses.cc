@@ -9,7 +9,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "base/log_limit.h"
 #include "base/status.h"
-#include "coordinator/api/message_text.h"
+#include "coordinator/api/chat/message_text.h"
 #include "coordinator/text/jinja/characters.h"
 
 namespace lockstep {

@@ -5,12 +5,12 @@
 #include <algorithm>
 #include <string>
 
-#include "base/clock.h"
+#include "base/system/clock.h"
+#include "coordinator/admission/queue_times.h"
 #include "coordinator/api/api_keys.h"
-#include "coordinator/engine.h"
-#include "coordinator/kept_streams.h"
-#include "coordinator/model.h"
-#include "coordinator/queue_times.h"
+#include "coordinator/engine/engine.h"
+#include "coordinator/model/model.h"
+#include "coordinator/streams/kept_streams.h"
 
 namespace lockstep {
 

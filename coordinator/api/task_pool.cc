@@ -3,10 +3,10 @@
 
 #include <algorithm>
 
-#include "base/address.h"
 #include "base/check.h"
-#include "base/clock.h"
+#include "base/sockets/address.h"
 #include "base/status.h"
+#include "base/system/clock.h"
 
 namespace lockstep {
 namespace {

@@ -14,7 +14,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
-#include "base/mutex.h"
+#include "base/threads/mutex.h"
 
 namespace lockstep {
 

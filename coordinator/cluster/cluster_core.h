@@ -21,12 +21,12 @@
 #include "base/log_limit.h"
 #include "coordinator/cluster/cluster_actions.h"
 #include "coordinator/cluster/cluster_options.h"
-#include "coordinator/cluster/epoch.h"
-#include "coordinator/cluster/local_workers.h"
-#include "coordinator/cluster/member.h"
-#include "coordinator/cluster/process_end.h"
-#include "coordinator/cluster/regroup.h"
-#include "coordinator/cluster/speeds.h"
+#include "coordinator/cluster/forming/epoch.h"
+#include "coordinator/cluster/forming/regroup.h"
+#include "coordinator/cluster/workers/local_workers.h"
+#include "coordinator/cluster/workers/member.h"
+#include "coordinator/cluster/workers/process_end.h"
+#include "coordinator/cluster/workers/speeds.h"
 
 namespace lockstep {
 

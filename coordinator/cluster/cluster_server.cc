@@ -7,9 +7,9 @@
 #include <chrono>
 #include <utility>
 
-#include "base/clock.h"
 #include "base/status.h"
-#include "coordinator/cluster/worker_call.h"
+#include "base/system/clock.h"
+#include "coordinator/cluster/workers/worker_call.h"
 #include "proto/handshake.h"
 
 namespace lockstep {

@@ -15,10 +15,10 @@
 
 #include "absl/status/statusor.h"
 #include "base/log_limit.h"
-#include "base/mutex.h"
-#include "coordinator/cluster/challenges.h"
+#include "base/threads/mutex.h"
+#include "coordinator/cluster/forming/challenges.h"
 #include "coordinator/cluster/transport.h"
-#include "coordinator/grpc_server.h"
+#include "coordinator/ports/grpc_server.h"
 #include "proto/handshake.h"
 
 namespace lockstep {

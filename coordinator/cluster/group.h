@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "coordinator/cluster/weights_origin.h"
-#include "coordinator/cluster/worker_state.h"
+#include "coordinator/cluster/forming/weights_origin.h"
+#include "coordinator/cluster/workers/worker_state.h"
 #include "proto/cluster.pb.h"
 #include "proto/sequence_rules.h"
 #include "proto/validate.h"

@@ -7,8 +7,8 @@
 #include <chrono>
 #include <utility>
 
-#include "base/clock.h"
 #include "base/status.h"
+#include "base/system/clock.h"
 #include "coordinator/cluster/replies.h"
 
 namespace lockstep {

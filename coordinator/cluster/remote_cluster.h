@@ -11,7 +11,7 @@
 #include <thread>
 #include <vector>
 
-#include "base/mutex.h"
+#include "base/threads/mutex.h"
 #include "coordinator/cluster/cluster_core.h"
 #include "coordinator/cluster/group.h"
 #include "coordinator/cluster/transport.h"

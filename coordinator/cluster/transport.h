@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "coordinator/cluster/cluster_actions.h"
-#include "coordinator/cluster/process_end.h"
+#include "coordinator/cluster/workers/process_end.h"
 
 namespace lockstep {
 

@@ -9,10 +9,10 @@
 #include <string_view>
 #include <utility>
 
-#include "base/address.h"
+#include "base/sockets/address.h"
 #include "base/status.h"
 #include "coordinator/http/ascii.h"
-#include "coordinator/http/forwarding_exchange.h"
+#include "coordinator/http/connection/forwarding_exchange.h"
 #include "coordinator/http/refusal.h"
 
 namespace lockstep::http {

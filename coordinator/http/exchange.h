@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "coordinator/pass.h"
+#include "coordinator/admission/pass.h"
 
 namespace lockstep::http {
 

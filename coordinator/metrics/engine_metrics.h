@@ -13,10 +13,10 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
-#include "base/mutex.h"
-#include "coordinator/engine_observer.h"
-#include "coordinator/engine_options.h"
-#include "coordinator/kept_index.h"
+#include "base/threads/mutex.h"
+#include "coordinator/engine/engine_observer.h"
+#include "coordinator/engine/engine_options.h"
+#include "coordinator/streams/kept_index.h"
 
 namespace lockstep {
 

@@ -5,10 +5,10 @@
 #include <functional>
 #include <vector>
 
-#include "coordinator/engine.h"
+#include "coordinator/engine/engine.h"
 #include "coordinator/http/router.h"
-#include "coordinator/kept_streams.h"
 #include "coordinator/metrics/engine_metrics.h"
+#include "coordinator/streams/kept_streams.h"
 
 namespace lockstep {
 

@@ -5,8 +5,8 @@
 #include <cstdint>
 
 #include "absl/status/status.h"
+#include "coordinator/engine/request.h"
 #include "coordinator/openai/api_request.h"
-#include "coordinator/request.h"
 
 namespace lockstep::openai {
 

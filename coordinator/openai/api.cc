@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <iterator>
 
-#include "base/clock.h"
 #include "base/status.h"
+#include "base/system/clock.h"
+#include "coordinator/openai/answers/resumption.h"
 #include "coordinator/openai/api_request.h"
 #include "coordinator/openai/error.h"
-#include "coordinator/openai/resumption.h"
 #include "coordinator/openai/text_routes.h"
 
 namespace lockstep::openai {

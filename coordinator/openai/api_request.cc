@@ -8,10 +8,10 @@
 #include <string_view>
 
 #include "base/status.h"
-#include "coordinator/admission.h"
+#include "coordinator/admission/admission.h"
+#include "coordinator/openai/answers/response_writer.h"
 #include "coordinator/openai/error.h"
-#include "coordinator/openai/field_table.h"
-#include "coordinator/openai/response_writer.h"
+#include "coordinator/openai/fields/field_table.h"
 
 namespace lockstep::openai {
 namespace {

@@ -12,7 +12,7 @@
 
 #include "absl/status/statusor.h"
 #include "base/json.h"
-#include "coordinator/model.h"
+#include "coordinator/model/model.h"
 #include "proto/generate.pb.h"
 
 namespace lockstep::openai {

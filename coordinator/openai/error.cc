@@ -3,7 +3,7 @@
 
 #include "absl/strings/cord.h"
 #include "base/status.h"
-#include "coordinator/admission.h"
+#include "coordinator/admission/admission.h"
 #include "coordinator/http/refusal.h"
 
 namespace lockstep::openai {

@@ -3,19 +3,19 @@
 
 #include <algorithm>
 
-#include "base/clock.h"
-#include "base/out_of_memory.h"
 #include "base/status.h"
-#include "coordinator/admission.h"
+#include "base/system/clock.h"
+#include "base/system/out_of_memory.h"
+#include "coordinator/admission/admission.h"
 #include "coordinator/api/generate_request.h"
+#include "coordinator/engine/request_log.h"
 #include "coordinator/openai/answer_bounds.h"
-#include "coordinator/openai/echo.h"
+#include "coordinator/openai/answers/echo.h"
+#include "coordinator/openai/answers/event_source.h"
+#include "coordinator/openai/answers/response_writer.h"
 #include "coordinator/openai/error.h"
-#include "coordinator/openai/event_source.h"
+#include "coordinator/openai/fields/values.h"
 #include "coordinator/openai/request_headers.h"
-#include "coordinator/openai/response_writer.h"
-#include "coordinator/openai/values.h"
-#include "coordinator/request_log.h"
 #include "proto/handshake.h"
 
 namespace lockstep::openai {

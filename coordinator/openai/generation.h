@@ -8,14 +8,14 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
-#include "base/mutex.h"
+#include "base/threads/mutex.h"
 #include "coordinator/api/served_model.h"
 #include "coordinator/api/task_pool.h"
 #include "coordinator/http/exchange.h"
-#include "coordinator/openai/unknown_fields.h"
-#include "coordinator/openai/whole_answer.h"
+#include "coordinator/openai/answers/whole_answer.h"
+#include "coordinator/openai/fields/unknown_fields.h"
 #include "coordinator/output/format_choice.h"
-#include "coordinator/stream_reader.h"
+#include "coordinator/streams/stream_reader.h"
 
 namespace lockstep::openai {
 

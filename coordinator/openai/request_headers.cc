@@ -6,7 +6,7 @@
 
 #include "absl/strings/match.h"
 #include "coordinator/api/traceparent.h"
-#include "coordinator/kept_index.h"
+#include "coordinator/streams/kept_index.h"
 
 namespace lockstep::openai {
 

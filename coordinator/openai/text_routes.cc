@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "coordinator/openai/text_routes.h"
 
-#include "base/out_of_memory.h"
 #include "base/status.h"
-#include "coordinator/api/chat_prompt.h"
+#include "base/system/out_of_memory.h"
+#include "coordinator/api/chat/chat_prompt.h"
 #include "coordinator/api/limits.h"
 #include "coordinator/openai/api_request.h"
 #include "coordinator/openai/error.h"
-#include "coordinator/openai/values.h"
+#include "coordinator/openai/fields/values.h"
 
 namespace lockstep::openai {
 namespace {

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "base/status.h"
-#include "coordinator/output/json_text.h"
+#include "coordinator/output/calls/json_text.h"
 
 namespace lockstep {
 namespace {

@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "base/check.h"
-#include "coordinator/output/harmony.h"
-#include "coordinator/output/json_text.h"
+#include "coordinator/output/calls/harmony.h"
+#include "coordinator/output/calls/json_text.h"
 
 namespace lockstep {
 namespace {

@@ -7,10 +7,10 @@
 #include <string>
 #include <string_view>
 
-#include "coordinator/output/call_reader.h"
+#include "coordinator/output/calls/call_reader.h"
+#include "coordinator/output/calls/schema_type.h"
 #include "coordinator/output/format.h"
 #include "coordinator/output/output_sink.h"
-#include "coordinator/output/schema_type.h"
 #include "coordinator/output/tag_finder.h"
 
 namespace lockstep {

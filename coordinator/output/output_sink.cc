@@ -3,7 +3,7 @@
 
 #include <utility>
 
-#include "coordinator/output/json_text.h"
+#include "coordinator/output/calls/json_text.h"
 
 namespace lockstep {
 

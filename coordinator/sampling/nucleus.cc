@@ -5,7 +5,7 @@
 #include <cmath>
 #include <span>
 
-#include "base/exact_exps.h"
+#include "base/numbers/exact_exps.h"
 
 namespace lockstep {
 namespace {

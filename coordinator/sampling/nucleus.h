@@ -7,7 +7,7 @@
 #include <optional>
 #include <vector>
 
-#include "coordinator/request.h"
+#include "coordinator/engine/request.h"
 #include "coordinator/sampling/ranking.h"
 
 namespace lockstep {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "coordinator/request.h"
+#include "coordinator/engine/request.h"
 #include "proto/cluster.pb.h"
 
 namespace lockstep {

@@ -7,7 +7,7 @@
 #include <limits>
 #include <span>
 
-#include "base/exact_exps.h"
+#include "base/numbers/exact_exps.h"
 #include "proto/block_sums.h"
 
 namespace lockstep {

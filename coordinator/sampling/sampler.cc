@@ -9,7 +9,7 @@
 #include <map>
 
 #include "base/check.h"
-#include "base/math.h"
+#include "base/numbers/math.h"
 #include "base/status.h"
 #include "coordinator/sampling/nucleus.h"
 #include "coordinator/sampling/ranking.h"

@@ -20,8 +20,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "coordinator/request.h"
-#include "coordinator/stream.h"
+#include "coordinator/engine/request.h"
+#include "coordinator/streams/stream.h"
 #include "proto/cluster.pb.h"
 
 namespace lockstep {

@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "coordinator/request.h"
+#include "coordinator/engine/request.h"
 #include "coordinator/sampling/penalties.h"
 #include "coordinator/scheduler/stop_matcher.h"
 #include "proto/sequence_rules.h"

@@ -10,11 +10,11 @@
 #include <string>
 #include <vector>
 
-#include "coordinator/request.h"
+#include "coordinator/engine/request.h"
 #include "coordinator/sampling/penalties.h"
 #include "coordinator/scheduler/prepared_request.h"
 #include "coordinator/scheduler/stop_matcher.h"
-#include "coordinator/stream.h"
+#include "coordinator/streams/stream.h"
 #include "coordinator/text/detokenizer.h"
 #include "coordinator/text/tokenizer.h"
 #include "proto/cluster.pb.h"

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_replace.h"
-#include "base/file.h"
+#include "base/system/file.h"
 #include "coordinator/text/continued_message.h"
 #include "coordinator/text/known_templates.h"
 #include "coordinator/text/token_files.h"

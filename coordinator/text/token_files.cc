@@ -9,8 +9,8 @@
 #include <unordered_set>
 #include <utility>
 
-#include "base/file.h"
 #include "base/json.h"
+#include "base/system/file.h"
 
 namespace lockstep {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "base/file.h"
+#include "base/system/file.h"
 #include "coordinator/text/spec.h"
 #include "coordinator/text/unicode.h"
 

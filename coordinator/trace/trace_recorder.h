@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
-#include "base/mutex.h"
-#include "coordinator/engine_observer.h"
+#include "base/threads/mutex.h"
+#include "coordinator/engine/engine_observer.h"
 
 namespace lockstep {
 

@@ -11,8 +11,8 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
-#include "base/mutex.h"
-#include "coordinator/engine.h"
+#include "base/threads/mutex.h"
+#include "coordinator/engine/engine.h"
 #include "coordinator/http/router.h"
 #include "coordinator/trace/trace_recorder.h"
 

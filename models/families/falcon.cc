@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Falcon of 7B (one KV head; one norm feeds attention and MLP), of 40B and 180B (grouped heads, a
 // norm each), of 11B (grouped heads, one norm); and those with alibi.
-#include "base/math.h"
+#include "base/numbers/math.h"
 #include "base/status.h"
 #include "models/alibi.h"
 #include "models/blocks.h"

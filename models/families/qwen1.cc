@@ -2,7 +2,7 @@
 // The first Qwen: Llama's maths with q, k and v in one matrix and the activation on the second of
 // the MLP's two. Beyond seq_length queries are scaled by position (log-n) and turned by frequencies
 // that depend on the prompt's length (dynamic NTK).
-#include "base/math.h"
+#include "base/numbers/math.h"
 #include "base/status.h"
 #include "models/blocks.h"
 #include "models/config_keys.h"

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "sharding/cut.h"
+#include "sharding/layout/cut.h"
 #include "sharding/passes/passes.h"
 #include "sharding/rewriter.h"
 

@@ -3,7 +3,7 @@
 // operator of its own it is done once per value, and a collective behind it moves half the bytes.
 #include <vector>
 
-#include "base/quantization.h"
+#include "base/numbers/quantization.h"
 #include "sharding/passes/passes.h"
 #include "sharding/rewriter.h"
 

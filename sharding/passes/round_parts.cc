@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "base/quantization.h"
+#include "base/numbers/quantization.h"
 #include "sharding/passes/passes.h"
 #include "sharding/rewriter.h"
 

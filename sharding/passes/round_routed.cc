@@ -4,7 +4,7 @@
 #include <map>
 #include <utility>
 
-#include "base/quantization.h"
+#include "base/numbers/quantization.h"
 #include "sharding/passes/passes.h"
 #include "sharding/rewriter.h"
 

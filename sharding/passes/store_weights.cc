@@ -2,7 +2,7 @@
 // Matrices are kept as the caller says; vectors and what chooses experts are small and stay
 // float32.
 #include "base/check.h"
-#include "base/quantization.h"
+#include "base/numbers/quantization.h"
 #include "sharding/passes/passes.h"
 #include "sharding/rewriter.h"
 

@@ -6,7 +6,7 @@
 
 #include <random>
 
-#include "base/thread_pool.h"
+#include "base/threads/thread_pool.h"
 #include "checkpoint/quantize_checkpoint.h"
 #include "checkpoint/quantized_tensor.h"
 #include "checkpoint/weight_source.h"

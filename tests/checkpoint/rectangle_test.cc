@@ -9,7 +9,7 @@
 #include <numeric>
 #include <vector>
 
-#include "base/float16.h"
+#include "base/numbers/float16.h"
 
 namespace lockstep {
 namespace {

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "coordinator/engine.h"
+#include "coordinator/engine/engine.h"
 #include "coordinator/text/tokenizer.h"
 #include "tests/support/fake_cluster.h"
 #include "tests/support/patience.h"

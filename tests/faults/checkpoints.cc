@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/check.h"
-#include "base/float16.h"
+#include "base/numbers/float16.h"
 #include "base/source_dir.h"
 #include "checkpoint/checkpoint_writer.h"
 

@@ -6,8 +6,8 @@
 #include "proto/cluster.grpc.pb.h"
 #include "proto/handshake.h"
 #include "worker/backend.h"
-#include "worker/grpc_link.h"
-#include "worker/session.h"
+#include "worker/session/grpc_link.h"
+#include "worker/session/session.h"
 
 namespace lockstep::faults {
 namespace {

@@ -11,7 +11,7 @@
 
 #include "base/status.h"
 #include "tests/faults/observed_server.h"
-#include "worker/link.h"
+#include "worker/session/link.h"
 
 namespace lockstep::faults {
 

@@ -6,7 +6,7 @@
 
 #include "base/json.h"
 #include "base/status.h"
-#include "coordinator/openai/field_table.h"
+#include "coordinator/openai/fields/field_table.h"
 #include "tests/fuzz/draw.h"
 
 namespace lockstep::openai {

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "base/source_dir.h"
-#include "coordinator/openai/field_table.h"
-#include "coordinator/openai/unknown_fields.h"
+#include "coordinator/openai/fields/field_table.h"
+#include "coordinator/openai/fields/unknown_fields.h"
 #include "tests/coordinator/openai/api_server.h"
 #include "tests/coordinator/openai/bodies.h"
 #include "tests/fuzz/draw.h"

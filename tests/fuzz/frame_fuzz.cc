@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "base/check.h"
-#include "base/crc32c.h"
-#include "worker/collectives/frame.h"
+#include "base/numbers/crc32c.h"
+#include "worker/collectives/hosts/frame.h"
 
 namespace lockstep {
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Bytes of a Program: parse, validate, print. Anything may be refused; nothing may crash. Inputs
 // grow out of valid programs, which random bytes would not become. What is accepted is bound,
-// loaded and run by tests/worker/binding_fuzz_test.cc.
+// loaded and run by tests/worker/kernel_choice/binding_fuzz_test.cc.
 #include <google/protobuf/stubs/logging.h>
 
 #include <cstddef>

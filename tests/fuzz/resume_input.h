@@ -9,11 +9,11 @@
 #include <vector>
 
 #include "base/check.h"
-#include "coordinator/kept_log.h"
-#include "coordinator/openai/answer_format.h"
+#include "coordinator/openai/answers/answer_format.h"
+#include "coordinator/openai/answers/event_source.h"
+#include "coordinator/openai/answers/resumption.h"
 #include "coordinator/openai/error.h"
-#include "coordinator/openai/event_source.h"
-#include "coordinator/openai/resumption.h"
+#include "coordinator/streams/kept_log.h"
 #include "tests/fuzz/draw.h"
 
 namespace lockstep::openai {

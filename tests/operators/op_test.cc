@@ -7,7 +7,7 @@
 #include <set>
 #include <string>
 
-#include "base/dtype.h"
+#include "base/numbers/dtype.h"
 
 namespace lockstep {
 namespace {

@@ -6,11 +6,11 @@
 
 #include <set>
 
-#include "base/quantization.h"
+#include "base/numbers/quantization.h"
 #include "base/status.h"
 #include "proto/validate.h"
 #include "sharding/cost.h"
-#include "sharding/plan.h"
+#include "sharding/layout/plan.h"
 #include "tests/sharding/test_models.h"
 
 namespace lockstep {

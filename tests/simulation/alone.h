@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "coordinator/scheduler/prepared_request.h"
-#include "coordinator/stream.h"
+#include "coordinator/streams/stream.h"
 #include "tests/support/fake_group.h"
 
 namespace lockstep::simulation {

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "base/status.h"
-#include "coordinator/inbox.h"
+#include "coordinator/engine/inbox.h"
 
 namespace lockstep::simulation {
 namespace {

@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-#include "coordinator/inbox.h"
+#include "coordinator/engine/inbox.h"
 #include "tests/simulation/workers.h"
 #include "tests/simulation/world.h"
 

@@ -7,10 +7,10 @@
 #include <optional>
 #include <string>
 
-#include "coordinator/cluster/process_end.h"
+#include "coordinator/cluster/workers/process_end.h"
 #include "tests/simulation/link.h"
 #include "tests/simulation/rank_work.h"
-#include "worker/session_core.h"
+#include "worker/session/session_core.h"
 
 namespace lockstep::simulation {
 

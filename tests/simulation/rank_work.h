@@ -10,7 +10,7 @@
 
 #include "tests/simulation/host.h"
 #include "tests/simulation/process_time.h"
-#include "worker/session_actions.h"
+#include "worker/session/session_actions.h"
 
 namespace lockstep::simulation {
 

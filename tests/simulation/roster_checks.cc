@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "coordinator/cluster/regroup.h"
-#include "coordinator/cluster/roster.h"
+#include "coordinator/cluster/forming/regroup.h"
+#include "coordinator/cluster/workers/roster.h"
 
 namespace lockstep::simulation {
 

@@ -3,8 +3,8 @@
 
 #include <utility>
 
-#include "base/clock.h"
 #include "base/status.h"
+#include "base/system/clock.h"
 
 namespace lockstep {
 

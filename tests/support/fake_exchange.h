@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
-#include "base/mutex.h"
+#include "base/threads/mutex.h"
 #include "coordinator/http/exchange.h"
 
 namespace lockstep::testing {

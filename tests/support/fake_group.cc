@@ -6,7 +6,7 @@
 #include <cmath>
 #include <limits>
 
-#include "base/math.h"
+#include "base/numbers/math.h"
 #include "base/status.h"
 #include "operators/limits.h"
 #include "proto/block_sums.h"

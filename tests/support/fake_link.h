@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
-#include "base/mutex.h"
-#include "worker/link.h"
+#include "base/threads/mutex.h"
+#include "worker/session/link.h"
 
 namespace lockstep {
 

@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/check.h"
-#include "base/float16.h"
+#include "base/numbers/float16.h"
 #include "tests/support/test_data.h"
 
 namespace lockstep {

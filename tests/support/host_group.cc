@@ -8,11 +8,11 @@
 #include <map>
 #include <utility>
 
-#include "base/address.h"
+#include "base/sockets/address.h"
 #include "base/status.h"
-#include "worker/collectives/region.h"
-#include "worker/collectives/routes.h"
-#include "worker/collectives/tcp_socket.h"
+#include "worker/collectives/host/region.h"
+#include "worker/collectives/hosts/routes.h"
+#include "worker/collectives/hosts/tcp_socket.h"
 
 namespace lockstep::testing {
 namespace {

@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
+#include "base/sockets/data_channel.h"
 #include "worker/collectives/collective.h"
-#include "worker/collectives/data_channel.h"
-#include "worker/collectives/shared_memory.h"
+#include "worker/collectives/host/shared_memory.h"
 
 namespace lockstep::testing {
 

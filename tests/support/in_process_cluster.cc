@@ -10,7 +10,7 @@
 #include "models/models.h"
 #include "models/tensor_names.h"
 #include "sharding/scheme.h"
-#include "worker/collectives/choice.h"
+#include "worker/collectives/devices/choice.h"
 #include "worker/collectives/local.h"
 
 namespace lockstep {

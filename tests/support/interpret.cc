@@ -8,9 +8,9 @@
 #include <cstring>
 
 #include "base/check.h"
-#include "base/dtype.h"
-#include "base/float16.h"
-#include "base/quantization.h"
+#include "base/numbers/dtype.h"
+#include "base/numbers/float16.h"
+#include "base/numbers/quantization.h"
 #include "operators/op.h"
 #include "tests/support/naive_operators.h"
 

@@ -7,7 +7,7 @@
 #include <cmath>
 
 #include "base/check.h"
-#include "base/float16.h"
+#include "base/numbers/float16.h"
 #include "tests/support/naive_kernels.h"
 
 namespace lockstep::naive {

@@ -2,7 +2,7 @@
 // What something costs, for tests that run while others do.
 #pragma once
 
-#include "base/clock.h"
+#include "base/system/clock.h"
 
 namespace lockstep {
 

@@ -9,9 +9,9 @@
 #include <array>
 #include <utility>
 
-#include "base/address.h"
+#include "base/sockets/address.h"
 #include "base/status.h"
-#include "worker/collectives/tcp_socket.h"
+#include "worker/collectives/hosts/tcp_socket.h"
 
 namespace lockstep::testing {
 namespace {

@@ -11,7 +11,7 @@
 #include <thread>
 #include <vector>
 
-#include "worker/collectives/file_descriptor.h"
+#include "base/sockets/file_descriptor.h"
 
 namespace lockstep::testing {
 

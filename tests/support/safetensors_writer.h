@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "base/float16.h"
+#include "base/numbers/float16.h"
 #include "checkpoint/checkpoint_writer.h"
 #include "tests/support/temp_folder.h"
 

@@ -213,7 +213,7 @@ std::vector<Finding> isa_files_include_little(const SourceFile& file) {
     const std::string name = included_name(file.lines[i]);
     if (name.empty() || name == "worker/kernels/kernel.h" ||
         name == "worker/kernels/quantized_rows.h" || name == "worker/kernels/choose_experts.h" ||
-        name == "base/parallel.h" || is_compiled_per_isa({.path = name, .lines = {}})) {
+        name == "base/threads/parallel.h" || is_compiled_per_isa({.path = name, .lines = {}})) {
       continue;
     }
     const bool of_c = name == "immintrin.h" || name == "cstdint" || name == "cstddef" ||
@@ -233,8 +233,8 @@ std::vector<Finding> cuda_files_include_little(const SourceFile& file) {
     const bool fits = name.empty() || name.starts_with("worker/kernels/cuda/") ||
                       name == "worker/kernels/kernel.h" ||
                       name == "worker/kernels/quantized_rows.h" ||
-                      name == "worker/kernels/choose_experts.h" || name == "base/exact.h" ||
-                      name == "base/noise.h" || name == "base/float16.h";
+                      name == "worker/kernels/choose_experts.h" || name == "base/numbers/exact.h" ||
+                      name == "base/numbers/noise.h" || name == "base/numbers/float16.h";
     if (!fits) findings.push_back({i + 1, "compiled for a GPU and includes " + name});
   }
   return findings;
@@ -319,7 +319,7 @@ const std::vector<Rule>& rules() {
        "#include \"models/config.h\"\n"},
       {"GrpcStaysAtTheEnds", grpc_stays_at_the_ends, "worker/worker.cc",
        "#include <grpcpp/grpcpp.h>\n"},
-      {"BoostStaysInFewFiles", boost_stays_in_few_files, "coordinator/http/server.cc",
+      {"BoostStaysInFewFiles", boost_stays_in_few_files, "coordinator/http/connection/server.cc",
        "#include <boost/asio/io_context.hpp>\n"},
       {"ModelsKnowNoRanks", models_know_no_ranks, "models/families/llama.cc",
        "// Rank 0 has it.\n"},
@@ -327,7 +327,7 @@ const std::vector<Rule>& rules() {
        "#include <vector>\n"},
       {"CudaFilesIncludeLittle", cuda_files_include_little, "worker/kernels/cuda/linear.cu",
        "#include <absl/status/status.h>\n"},
-      {"BackEndsAreApart", back_ends_are_apart, "worker/executor.h",
+      {"BackEndsAreApart", back_ends_are_apart, "worker/steps/executor.h",
        "#include \"worker/kernels/cuda/sizes.h\"\n"},
       {"CallsAreSafe", calls_are_safe, "base/a.cc", "  std::sprintf(text, format);\n"},
       {"NoMachineIsNamed", no_machine_is_named, "docs/a.md", std::string("see /wo") + "rk/main\n"},

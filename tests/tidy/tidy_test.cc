@@ -28,7 +28,7 @@ constexpr Exception kExceptions[] = {
     {"FileIsShort", "worker/kernels/kernel.h", "the kernels' whole interface, one struct each"},
     {"FileIsShort", "worker/kernels/cpu/linear.h", "one loop that all kinds of weights share"},
     {"IsaFilesIncludeLittle", "worker/kernels/cpu/top_candidates.cc",
-     "base/math.h declares plain functions only: nothing inline to compile for an ISA"},
+     "base/numbers/math.h declares plain functions only: nothing inline to compile for an ISA"},
 };
 
 const std::vector<SourceFile>& tree() {

@@ -4,7 +4,7 @@
 #include <csignal>
 #include <nlohmann/json.hpp>
 
-#include "base/descriptors.h"
+#include "base/system/descriptors.h"
 #include "tests/support/http_client.h"
 #include "tests/support/server.h"
 

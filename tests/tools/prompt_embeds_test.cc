@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
-#include "base/float16.h"
+#include "base/numbers/float16.h"
 #include "base/source_dir.h"
 #include "tests/support/golden_case.h"
 #include "tests/support/server.h"

@@ -7,8 +7,8 @@
 #include <memory>
 
 #include "base/status.h"
+#include "base/tls/data_tls.h"
 #include "tests/support/certificates.h"
-#include "worker/data_tls.h"
 
 namespace lockstep::testing {
 

@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "base/status.h"
-#include "worker/collectives/rendezvous.h"
+#include "worker/collectives/host/rendezvous.h"
 
 namespace lockstep {
 namespace {

@@ -19,9 +19,9 @@
 #include <vector>
 
 #include "base/status.h"
-#include "worker/collectives/region.h"
-#include "worker/collectives/shared_memory.h"
-#include "worker/collectives/tcp_socket.h"
+#include "worker/collectives/host/region.h"
+#include "worker/collectives/host/shared_memory.h"
+#include "worker/collectives/hosts/tcp_socket.h"
 
 namespace lockstep {
 namespace {

@@ -20,10 +20,10 @@
 #include <vector>
 
 #include "base/check.h"
-#include "base/descriptors.h"
-#include "base/mutex.h"
+#include "base/system/descriptors.h"
+#include "base/threads/mutex.h"
+#include "coordinator/http/connection/server.h"
 #include "coordinator/http/event_stream.h"
-#include "coordinator/http/server.h"
 
 namespace {
 

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "base/cpu.h"
+#include "base/system/cpu.h"
 #include "tools/bench/memory.h"
 #include "tools/bench/peaks.h"
 #include "worker/kernels/find.h"

@@ -24,7 +24,7 @@
 #include <thread>
 #include <vector>
 
-#include "base/cpu.h"
+#include "base/system/cpu.h"
 #include "tools/bench/peaks.h"
 
 namespace lockstep {

@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/cpu.h"
+#include "base/system/cpu.h"
 #include "tools/bench/memory.h"
 #include "tools/bench/peaks.h"
 #include "worker/kernels/find.h"

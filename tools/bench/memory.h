@@ -11,8 +11,8 @@
 #include <cstdint>
 #include <cstdlib>
 
-#include "base/cpu.h"
-#include "base/thread_pool.h"
+#include "base/system/cpu.h"
+#include "base/threads/thread_pool.h"
 #include "tools/bench/peaks.h"
 
 namespace lockstep {

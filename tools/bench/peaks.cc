@@ -7,7 +7,7 @@
 #include <immintrin.h>
 #endif
 
-#include "base/read_loop.h"
+#include "base/system/read_loop.h"
 
 namespace lockstep {
 namespace {

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <span>
 
-#include "base/isa.h"
+#include "base/system/isa.h"
 
 namespace lockstep {
 
@@ -16,7 +16,7 @@ struct Peak {
   // "fp32", "bf16" (where there is no instruction for it as "fp32": widening is not counted),
   // "int8", "int4" (by int8): what is multiplied.
   const char* kind;
-  Isa isa;           // What it needs.
+  Isa isa;  // What it needs.
   // Runs the loop and returns how many multiplications and additions it did.
   int64_t (*run)(int64_t iterations);
 };

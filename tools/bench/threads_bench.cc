@@ -15,8 +15,8 @@
 #include <thread>
 #include <vector>
 
-#include "base/thread_pool.h"
-#include "base/topology.h"
+#include "base/system/topology.h"
+#include "base/threads/thread_pool.h"
 
 namespace lockstep {
 namespace {

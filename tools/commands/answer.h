@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "coordinator/model.h"
-#include "coordinator/request.h"
-#include "coordinator/stream.h"
+#include "coordinator/engine/request.h"
+#include "coordinator/model/model.h"
+#include "coordinator/streams/stream.h"
 
 namespace lockstep {
 

@@ -6,8 +6,8 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
-#include "base/mutex.h"
-#include "coordinator/engine.h"
+#include "base/threads/mutex.h"
+#include "coordinator/engine/engine.h"
 #include "tools/commands/answer.h"
 
 namespace lockstep {

@@ -7,8 +7,8 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
-#include "base/cpu.h"
 #include "base/status.h"
+#include "base/system/cpu.h"
 #include "tools/commands/bench_case.h"
 #include "tools/commands/command.h"
 #include "tools/terminal.h"

@@ -12,8 +12,8 @@
 #include <utility>
 
 #include "absl/strings/ascii.h"
-#include "base/cpu.h"
 #include "base/status.h"
+#include "base/system/cpu.h"
 #include "coordinator/text/known_templates.h"
 #include "tools/commands/flag_checks.h"
 #include "tools/terminal.h"

@@ -9,10 +9,10 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "base/tls_files.h"
+#include "base/tls/tls_files.h"
 #include "coordinator/service.h"
 #include "tools/interrupt.h"
-#include "worker/packed_cache.h"
+#include "worker/weights/packed_cache.h"
 
 namespace lockstep {
 

@@ -10,7 +10,7 @@
 
 #include "base/json.h"
 #include "base/status.h"
-#include "coordinator/step_results.h"
+#include "coordinator/engine/step_results.h"
 #include "proto/candidates.h"
 #include "tools/commands/command.h"
 #include "tools/commands/formed_group.h"

@@ -10,9 +10,9 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
-#include "base/mutex.h"
-#include "coordinator/engine.h"
-#include "coordinator/model.h"
+#include "base/threads/mutex.h"
+#include "coordinator/engine/engine.h"
+#include "coordinator/model/model.h"
 #include "coordinator/output/format.h"
 #include "proto/generate.pb.h"
 

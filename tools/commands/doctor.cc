@@ -8,17 +8,17 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "base/cpu.h"
 #include "base/status.h"
-#include "base/topology.h"
+#include "base/system/cpu.h"
+#include "base/system/topology.h"
 #include "base/version.h"
-#include "coordinator/model_folder.h"
+#include "coordinator/model/model_folder.h"
 #include "tools/commands/command.h"
 #include "tools/terminal.h"
 #include "worker/backend.h"
-#include "worker/memory.h"
-#include "worker/packed_cache.h"
-#include "worker/proof_cache.h"
+#include "worker/host/memory.h"
+#include "worker/kernel_choice/proof_cache.h"
+#include "worker/weights/packed_cache.h"
 
 namespace lockstep {
 namespace {
@@ -142,7 +142,7 @@ void print_proof(const ProofRecord& record) {
   }
 }
 
-// What workers on this machine's GPUs have proven, see worker/proof.h.
+// What workers on this machine's GPUs have proven, see worker/kernel_choice/proof.h.
 absl::Status show_proofs(const std::string& cache, bool json) {
   const std::string folder = packed_cache_options(cache, kPackedCacheLimit).folder;
   const std::vector<ProofRecord> records =

@@ -9,8 +9,8 @@
 #include <fstream>
 #include <iostream>
 
-#include "base/file.h"
 #include "base/status.h"
+#include "base/system/file.h"
 #include "coordinator/api/generate_request.h"
 #include "coordinator/api/limits.h"
 #include "tools/commands/bad_lines.h"

@@ -5,13 +5,13 @@
 #include "base/json.h"
 #include "base/status.h"
 #include "models/summary.h"
+#include "sharding/layout/value_parts.h"
 #include "sharding/text.h"
-#include "sharding/value_parts.h"
 #include "tools/commands/command.h"
 #include "tools/commands/fold_layers.h"
 #include "tools/inspect/program_page.h"
 #include "tools/terminal.h"
-#include "worker/executor.h"
+#include "worker/steps/executor.h"
 
 namespace lockstep {
 namespace {

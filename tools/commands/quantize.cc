@@ -7,11 +7,11 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "base/cpu.h"
 #include "base/json.h"
-#include "base/quantization.h"
+#include "base/numbers/quantization.h"
 #include "base/status.h"
-#include "base/thread_pool.h"
+#include "base/system/cpu.h"
+#include "base/threads/thread_pool.h"
 #include "checkpoint/quantize_checkpoint.h"
 #include "models/python_json.h"
 #include "tools/commands/command.h"

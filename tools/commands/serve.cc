@@ -11,8 +11,8 @@
 
 #include "base/log.h"
 #include "base/status.h"
-#include "base/wait.h"
-#include "coordinator/request_log.h"
+#include "base/threads/wait.h"
+#include "coordinator/engine/request_log.h"
 #include "tools/commands/command.h"
 #include "tools/commands/flag_checks.h"
 #include "tools/commands/serve_ports.h"

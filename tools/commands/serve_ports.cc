@@ -7,15 +7,15 @@
 #include <array>
 #include <iterator>
 
-#include "base/address.h"
+#include "base/sockets/address.h"
 #include "base/status.h"
+#include "coordinator/api/health_routes.h"
 #include "coordinator/api/key_gate.h"
-#include "coordinator/http/health_routes.h"
 #include "coordinator/http/json_response.h"
-#include "coordinator/listener.h"
 #include "coordinator/metrics/metrics_routes.h"
 #include "coordinator/metrics/workers_route.h"
 #include "coordinator/page/page_routes.h"
+#include "coordinator/ports/listener.h"
 #include "tools/commands/command.h"
 
 namespace lockstep {

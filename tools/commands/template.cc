@@ -7,7 +7,7 @@
 
 #include "base/json.h"
 #include "base/status.h"
-#include "coordinator/model_folder.h"
+#include "coordinator/model/model_folder.h"
 #include "coordinator/text/chat_template.h"
 #include "tools/commands/command.h"
 

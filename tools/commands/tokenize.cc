@@ -6,7 +6,7 @@
 
 #include "base/json.h"
 #include "base/status.h"
-#include "coordinator/model_folder.h"
+#include "coordinator/model/model_folder.h"
 #include "coordinator/text/tokenizer.h"
 #include "tools/commands/bad_lines.h"
 #include "tools/commands/command.h"

@@ -8,10 +8,10 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "base/quantization.h"
+#include "base/numbers/quantization.h"
 #include "base/status.h"
+#include "sharding/layout/value_parts.h"
 #include "sharding/scheme.h"
-#include "sharding/value_parts.h"
 #include "tools/commands/command.h"
 #include "tools/commands/formed_group.h"
 #include "tools/terminal.h"

@@ -6,11 +6,11 @@
 #include <csignal>
 #include <cstdlib>
 
-#include "base/address.h"
-#include "base/cpu.h"
 #include "base/log.h"
+#include "base/sockets/address.h"
 #include "base/status.h"
-#include "base/topology.h"
+#include "base/system/cpu.h"
+#include "base/system/topology.h"
 #include "tools/commands/command.h"
 #include "tools/commands/flag_checks.h"
 #include "tools/commands/serve_ports.h"

@@ -7,8 +7,8 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
-#include "base/dtype.h"
-#include "base/quantization.h"
+#include "base/numbers/dtype.h"
+#include "base/numbers/quantization.h"
 #include "operators/schema.h"
 #include "proto/attributes.h"
 #include "tools/inspect/layer_groups.h"

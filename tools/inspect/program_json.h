@@ -9,7 +9,7 @@
 
 #include "proto/program.pb.h"
 #include "sharding/cost.h"
-#include "sharding/value_parts.h"
+#include "sharding/layout/value_parts.h"
 #include "worker/kernels/find.h"
 
 namespace lockstep {

@@ -5,7 +5,7 @@
 #include <chrono>
 #include <string>
 
-#include "base/tls_files.h"
+#include "base/tls/tls_files.h"
 #include "tools/load/url.h"
 
 namespace lockstep {

@@ -9,7 +9,7 @@
 #include <numbers>
 #include <optional>
 
-#include "base/math.h"
+#include "base/numbers/math.h"
 
 namespace lockstep {
 namespace {

@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "base/file.h"
 #include "base/json.h"
+#include "base/system/file.h"
 #include "tools/load/lengths.h"
 
 namespace lockstep {

@@ -5,7 +5,7 @@
 #include <charconv>
 #include <cstdint>
 
-#include "base/address.h"
+#include "base/sockets/address.h"
 
 namespace lockstep {
 namespace {

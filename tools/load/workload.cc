@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/load/workload.h"
 
-#include "base/math.h"
+#include "base/numbers/math.h"
 
 namespace lockstep {
 namespace {

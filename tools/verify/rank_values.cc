@@ -6,8 +6,8 @@
 #include <string>
 #include <utility>
 
-#include "base/dtype.h"
-#include "base/float16.h"
+#include "base/numbers/dtype.h"
+#include "base/numbers/float16.h"
 #include "base/status.h"
 #include "proto/row_domains.h"
 #include "proto/step_values.h"

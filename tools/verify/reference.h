@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "base/file.h"
+#include "base/system/file.h"
 #include "checkpoint/safetensors.h"
 
 namespace lockstep {

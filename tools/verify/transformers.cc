@@ -13,10 +13,10 @@
 #include <string_view>
 #include <vector>
 
-#include "base/file.h"
 #include "base/source_dir.h"
-#include "base/spawn_attributes.h"
 #include "base/status.h"
+#include "base/system/file.h"
+#include "base/system/spawn_attributes.h"
 
 namespace lockstep {
 namespace {

@@ -13,7 +13,7 @@
 #include "coordinator/cluster/group.h"
 #include "models/graph.h"
 #include "proto/program.pb.h"
-#include "sharding/value_parts.h"
+#include "sharding/layout/value_parts.h"
 #include "tools/verify/reference.h"
 
 namespace lockstep {

@@ -12,7 +12,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "base/parallel.h"
+#include "base/threads/parallel.h"
 
 namespace lockstep {
 

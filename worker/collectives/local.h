@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "worker/collectives/collective.h"
-#include "worker/collectives/shared_memory.h"
+#include "worker/collectives/host/shared_memory.h"
 
 namespace lockstep {
 

@@ -7,10 +7,10 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "base/dtype.h"
-#include "base/isa.h"
-#include "base/parallel.h"
-#include "base/quantization.h"
+#include "base/numbers/dtype.h"
+#include "base/numbers/quantization.h"
+#include "base/system/isa.h"
+#include "base/threads/parallel.h"
 #include "operators/attributes.h"
 #include "operators/block_sum.h"
 #include "operators/limits.h"
@@ -21,7 +21,8 @@ namespace lockstep {
 class Device;  // device.h
 
 // A matrix in memory: rows of `cols` elements, `stride` elements from one row to the next. Where
-// these are rounded (base/quantization.h), a row is RoundedGroups and the stride whole groups.
+// these are rounded (base/numbers/quantization.h), a row is RoundedGroups and the stride whole
+// groups.
 struct TensorView {
   void* data = nullptr;
   int64_t rows = 0;

@@ -3,7 +3,7 @@
 // on the host for every device.
 #pragma once
 
-#include "base/float16.h"
+#include "base/numbers/float16.h"
 #include "worker/kernels/kernel.h"
 
 namespace lockstep {

@@ -10,7 +10,7 @@
 #include <memory>
 #include <string>
 
-#include "coordinator/api/public_server.h"
+#include "coordinator/api/grpc/public_server.h"
 #include "proto/generate.grpc.pb.h"
 #include "tests/support/fake_cluster.h"
 

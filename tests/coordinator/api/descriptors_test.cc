@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A server that runs out of descriptors refuses connections, and answers as soon as there are some.
-#include "base/descriptors.h"
+#include "base/system/descriptors.h"
 
 #include <csignal>
 

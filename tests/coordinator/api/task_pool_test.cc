@@ -10,8 +10,8 @@
 #include <thread>
 #include <vector>
 
-#include "base/clock.h"
 #include "base/status.h"
+#include "base/system/clock.h"
 
 namespace lockstep {
 namespace {

@@ -10,9 +10,9 @@
 #include <utility>
 #include <vector>
 
-#include "base/mutex.h"
+#include "base/threads/mutex.h"
+#include "coordinator/http/connection/server.h"
 #include "coordinator/http/event_stream.h"
-#include "coordinator/http/server.h"
 #include "tests/support/http_client.h"
 #include "tests/support/patience.h"
 

@@ -5,7 +5,7 @@
 
 #include <fstream>
 
-#include "base/descriptors.h"
+#include "base/system/descriptors.h"
 #include "tests/coordinator/http/scripted_server.h"
 
 namespace lockstep::http {

@@ -11,7 +11,7 @@
 #include <string>
 
 #include "base/status.h"
-#include "coordinator/engine.h"
+#include "coordinator/engine/engine.h"
 #include "tests/coordinator/helpers.h"
 #include "tests/support/fake_cluster.h"
 #include "tests/support/patience.h"

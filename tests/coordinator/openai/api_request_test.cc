@@ -6,7 +6,7 @@
 
 #include <random>
 
-#include "coordinator/openai/field_table.h"
+#include "coordinator/openai/fields/field_table.h"
 #include "tests/fuzz/openai_input.h"
 
 namespace lockstep::openai {

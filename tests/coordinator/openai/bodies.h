@@ -8,7 +8,7 @@
 
 #include "base/json.h"
 #include "coordinator/http/exchange.h"
-#include "coordinator/openai/field_table.h"
+#include "coordinator/openai/fields/field_table.h"
 
 namespace lockstep::openai {
 

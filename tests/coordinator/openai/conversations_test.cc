@@ -8,8 +8,8 @@
 #include <fstream>
 
 #include "base/source_dir.h"
-#include "coordinator/api/chat_prompt.h"
-#include "coordinator/openai/values.h"
+#include "coordinator/api/chat/chat_prompt.h"
+#include "coordinator/openai/fields/values.h"
 #include "tests/coordinator/openai/api_server.h"
 #include "tests/coordinator/openai/bodies.h"
 #include "tests/support/temp_folder.h"

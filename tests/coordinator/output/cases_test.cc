@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <map>
 
-#include "base/file.h"
 #include "base/json.h"
-#include "coordinator/output/json_text.h"
+#include "base/system/file.h"
+#include "coordinator/output/calls/json_text.h"
 #include "tests/coordinator/output/parsing.h"
 #include "tests/support/test_data.h"
 

@@ -6,8 +6,8 @@
 #include <filesystem>
 #include <set>
 
-#include "base/file.h"
 #include "base/status.h"
+#include "base/system/file.h"
 #include "tests/support/test_data.h"
 
 namespace lockstep {

@@ -8,7 +8,7 @@
 #include <random>
 #include <vector>
 
-#include "base/math.h"
+#include "base/numbers/math.h"
 
 namespace lockstep {
 namespace {

@@ -10,7 +10,7 @@
 #include <numeric>
 #include <random>
 
-#include "base/math.h"
+#include "base/numbers/math.h"
 #include "coordinator/sampling/penalties.h"
 #include "coordinator/sampling/sampler.h"
 #include "tests/support/fake_group.h"

@@ -10,7 +10,7 @@
 #include "tests/support/tiny_program.h"
 #include "tools/inspect/layer_groups.h"
 #include "tools/inspect/program_page.h"
-#include "worker/executor.h"
+#include "worker/steps/executor.h"
 
 namespace lockstep {
 namespace {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/json.h"
-#include "base/mutex.h"
+#include "base/threads/mutex.h"
 
 namespace lockstep::testing {
 

@@ -13,11 +13,11 @@
 #include "base/status.h"
 #include "tests/support/patience.h"
 #include "tests/support/wrapped_device.h"
-#include "worker/collectives/choice.h"
+#include "worker/collectives/devices/choice.h"
+#include "worker/collectives/devices/nccl.h"
+#include "worker/collectives/devices/nccl_joining.h"
+#include "worker/collectives/devices/staged.h"
 #include "worker/collectives/local.h"
-#include "worker/collectives/nccl.h"
-#include "worker/collectives/nccl_joining.h"
-#include "worker/collectives/staged.h"
 
 namespace lockstep {
 namespace {

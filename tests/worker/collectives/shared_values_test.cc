@@ -14,8 +14,8 @@
 
 #include "base/status.h"
 #include "tests/support/child_process.h"
+#include "worker/collectives/host/rendezvous.h"
 #include "worker/collectives/local.h"
-#include "worker/collectives/rendezvous.h"
 
 namespace lockstep {
 namespace {

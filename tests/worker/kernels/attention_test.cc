@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
-#include "base/cpu.h"
+#include "base/system/cpu.h"
 #include "tests/worker/kernels/conversation.h"
 
 namespace lockstep {

@@ -4,7 +4,7 @@
 #include <set>
 #include <thread>
 
-#include "base/math.h"
+#include "base/numbers/math.h"
 #include "tests/worker/kernels/kernel_case.h"
 #include "worker/kernels/cuda/shim/table.h"
 #include "worker/kernels/cuda/sizes.h"

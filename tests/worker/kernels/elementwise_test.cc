@@ -2,7 +2,7 @@
 // Functions of single numbers where they are hard: near zero, at the ends of the range, NaN.
 #include <cmath>
 
-#include "base/math.h"
+#include "base/numbers/math.h"
 #include "tests/worker/kernels/weights_case.h"
 
 namespace lockstep {

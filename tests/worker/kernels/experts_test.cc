@@ -3,7 +3,7 @@
 // bits over rows, threads and instruction sets.
 #include <set>
 
-#include "base/thread_pool.h"
+#include "base/threads/thread_pool.h"
 #include "tests/worker/kernels/weights_case.h"
 
 namespace lockstep {

@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "base/float16.h"
+#include "base/numbers/float16.h"
 #include "tests/worker/kernels/tables.h"
 #include "worker/kernels/find.h"
 #include "worker/kernels/kernel.h"

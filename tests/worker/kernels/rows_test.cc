@@ -2,7 +2,7 @@
 // Operators that treat every row by itself: norms, rotary embedding, element-wise ones, copies.
 #include <set>
 
-#include "base/math.h"
+#include "base/numbers/math.h"
 #include "operators/schema.h"
 #include "tests/worker/kernels/weights_case.h"
 

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <new>
 
-#include "base/thread_pool.h"
+#include "base/threads/thread_pool.h"
 #include "worker/kernels/find.h"
 
 namespace lockstep {

@@ -2,7 +2,7 @@
 #include <set>
 #include <string>
 
-#include "base/cpu.h"
+#include "base/system/cpu.h"
 #include "operators/schema.h"
 #include "tests/worker/kernels/kernel_case.h"
 #include "worker/kernels/device.h"

@@ -4,7 +4,7 @@
 #define LOCKSTEP_ISA amx_emulated
 #include "worker/kernels/cpu/tile.h"
 
-#include "base/cpu.h"
+#include "base/system/cpu.h"
 #include "tests/worker/kernels/run_on_host.h"
 #include "tests/worker/kernels/weights_case.h"
 #include "worker/kernels/cpu/twins/table.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <limits>
 
-#include "base/math.h"
+#include "base/numbers/math.h"
 #include "tests/worker/kernels/kernel_case.h"
 
 namespace lockstep {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The twins of kernels whose instructions this machine may lack.
-#include "base/cpu.h"
+#include "base/system/cpu.h"
 #include "tests/worker/kernels/run_on_host.h"
 #include "tests/worker/kernels/tables.h"
 #include "worker/kernels/cpu/twins/table.h"

@@ -23,9 +23,9 @@
 #include <optional>
 #include <thread>
 
-#include "base/clock.h"
 #include "base/status.h"
-#include "coordinator/api/public_server.h"
+#include "base/system/clock.h"
+#include "coordinator/api/grpc/public_server.h"
 #include "coordinator/service.h"
 #include "tools/bench/engine/clients.h"
 #include "tools/bench/engine/instant_rank.h"

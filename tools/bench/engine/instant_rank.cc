@@ -8,14 +8,14 @@
 #include <stop_token>
 #include <thread>
 
-#include "base/clock.h"
-#include "base/mutex.h"
-#include "base/numeric_class.h"
+#include "base/numbers/numeric_class.h"
 #include "base/status.h"
+#include "base/system/clock.h"
+#include "base/threads/mutex.h"
 #include "operators/limits.h"
 #include "proto/block_sums.h"
 #include "proto/handshake.h"
-#include "worker/grpc_link.h"
+#include "worker/session/grpc_link.h"
 
 namespace lockstep::bench {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "base/parallel.h"
+#include "base/threads/parallel.h"
 
 namespace lockstep::LOCKSTEP_ISA {
 

@@ -3,7 +3,7 @@
 // sequence's rope_length. The angle is a float32 product, as the reference computes it; cos and sin
 // are those of that float. Compiled for one ISA only: it runs once per step, and its functions are
 // exact.
-#include "base/math.h"
+#include "base/numbers/math.h"
 #include "worker/kernels/kernel.h"
 
 namespace lockstep::portable {

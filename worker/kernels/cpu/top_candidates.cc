@@ -4,7 +4,7 @@
 // largest value, noise), then the best: the k-th largest of the blocks' largest values bounds the
 // k-th best from below, so few blocks need a second look. NaN counts as -inf in sums and comes
 // after all numbers.
-#include "base/math.h"
+#include "base/numbers/math.h"
 #include "worker/kernels/cpu/scratch.h"
 #include "worker/kernels/cpu/vec.h"
 #include "worker/kernels/cpu/vec_math.h"

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <string>
 
-#include "base/vendor_library.h"
+#include "base/system/vendor_library.h"
 
 namespace lockstep::cuda {
 

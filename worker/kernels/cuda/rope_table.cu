@@ -2,7 +2,7 @@
 // out[r] = cos | sin of inv_freq[i] * position of r, times rope_factor; inv_freq is that of the
 // sequence's rope_length. The angle is a float32 product, as the reference computes it; cos and sin
 // are those of that float. The CPU's bits.
-#include "base/exact.h"
+#include "base/numbers/exact.h"
 #include "worker/kernels/cuda/scalar.h"
 
 namespace lockstep::LOCKSTEP_TARGET {

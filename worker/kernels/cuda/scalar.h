@@ -5,7 +5,7 @@
 
 #include <type_traits>
 
-#include "base/float16.h"
+#include "base/numbers/float16.h"
 #include "worker/kernels/cuda/target.h"
 
 namespace lockstep::LOCKSTEP_TARGET {

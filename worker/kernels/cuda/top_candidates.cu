@@ -6,7 +6,7 @@
 // lowest value). One kernel takes slices of the vocabulary: sums, copies and the slice's best noisy
 // key, kept in scratch. Another takes a whole row twice: the key of the last that is wanted is
 // found eight bits at a time, all that are not below it are gathered, and those few sorted.
-#include "base/noise.h"
+#include "base/numbers/noise.h"
 #include "worker/kernels/cuda/scalar.h"
 #include "worker/kernels/cuda/sizes.h"
 

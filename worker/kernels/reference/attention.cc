@@ -5,7 +5,7 @@
 #include <cmath>
 #include <vector>
 
-#include "base/float16.h"
+#include "base/numbers/float16.h"
 #include "worker/kernels/reference/reference.h"
 
 namespace lockstep::reference {

@@ -5,7 +5,7 @@
 #include <numeric>
 #include <vector>
 
-#include "base/quantization.h"
+#include "base/numbers/quantization.h"
 #include "worker/kernels/reference/reference.h"
 
 namespace lockstep::reference {

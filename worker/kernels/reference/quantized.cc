@@ -6,7 +6,7 @@
 #include <limits>
 #include <vector>
 
-#include "base/float16.h"
+#include "base/numbers/float16.h"
 #include "worker/kernels/reference/reference.h"
 
 namespace lockstep::reference {

@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "base/float16.h"
+#include "base/numbers/float16.h"
 
 namespace lockstep::reference {
 

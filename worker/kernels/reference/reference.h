@@ -3,8 +3,8 @@
 // Sums are in double. Same arguments as the kernels, but weights are plain rows [N, K] (their view
 // has rows, cols, stride and dtype), and a page of the KV state is [page_tokens][kv_heads][2]
 // [head_dim] (for int8 with the scales behind), of the same size. parallel and scratch are not
-// used. The data of a view whose type is quantized is a QuantizedRows (base/quantization.h) of its
-// rows and cols; its stride says nothing.
+// used. The data of a view whose type is quantized is a QuantizedRows (base/numbers/quantization.h)
+// of its rows and cols; its stride says nothing.
 #pragma once
 
 #include "worker/kernels/kernel.h"

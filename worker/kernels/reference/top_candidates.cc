@@ -5,7 +5,7 @@
 #include <limits>
 #include <vector>
 
-#include "base/math.h"
+#include "base/numbers/math.h"
 #include "worker/kernels/reference/reference.h"
 
 namespace lockstep::reference {

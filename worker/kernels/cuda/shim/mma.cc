@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "base/check.h"
-#include "base/float16.h"
+#include "base/numbers/float16.h"
 #include "worker/kernels/cuda/shim/shim.h"
 
 namespace lockstep::shim {

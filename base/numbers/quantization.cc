@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: Apache-2.0
+// int8 goes group by group. int4 takes the same group of four rows at a time, one row per lane: a
+// sum over a group runs in order of its elements, the search is vector code without a horizontal
+// sum, and its bits are the same everywhere.
+#include "base/numbers/quantization.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <iterator>
+
+#include "base/numbers/float16.h"
+
+namespace lockstep {
+namespace {
+
+constexpr int kLanes = 4;
+using Floats [[gnu::vector_size(16)]] = float;
+using Ints [[gnu::vector_size(16)]] = int32_t;
+using Bits [[gnu::vector_size(16)]] = uint32_t;
+
+constexpr int64_t kMostInGroup = 32;
+// Adding it to a value below 2^22 rounds to the nearest integer, ties to even, in the low bits.
+constexpr float kRounder = 12582912.0f;  // 1.5 * 2^23
+constexpr int32_t kRounderBits = std::bit_cast<int32_t>(kRounder);
+constexpr float kLeast = 0x1p-100f;  // Groups below it are zeros: their scales would be subnormal.
+
+Floats all(float value) { return Floats{value, value, value, value}; }
+Floats select(Ints mask, Floats a, Floats b) { return mask ? a : b; }
+Floats smaller(Floats a, Floats b) { return a < b ? a : b; }
+Floats larger(Floats a, Floats b) { return a > b ? a : b; }
+Floats magnitude(Floats x) { return std::bit_cast<Floats>(std::bit_cast<Bits>(x) & 0x7fffffffu); }
+Floats inverse(Floats x) { return select(x == 0, all(0), 1.0f / x); }
+
+Floats load(const float* from) {
+  Floats result;
+  std::memcpy(&result, from, sizeof(result));
+  return result;
+}
+
+// To the nearest bfloat16; finite values.
+Floats to_bf16(Floats x) {
+  const Bits bits = std::bit_cast<Bits>(x);
+  return std::bit_cast<Floats>((bits + 0x7fffu + ((bits >> 16) & 1u)) & 0xffff0000u);
+}
+
+uint16_t upper_half(float bf16) {
+  return static_cast<uint16_t>(std::bit_cast<uint32_t>(bf16) >> 16);
+}
+
+// --- int8.
+
+float largest_magnitude(const float* x, int64_t count) {
+  Floats most = all(0);
+  int64_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) most = larger(most, magnitude(load(x + i)));
+  float result = std::max(std::max(most[0], most[1]), std::max(most[2], most[3]));
+  for (; i < count; ++i) result = std::max(result, std::abs(x[i]));
+  return result;
+}
+
+// The largest magnitude gives 127: the scale's rounding moves the quotient by 127 * 2^-9 < 0.5.
+void quantize_int8_group(const float* x, int64_t count, int8_t* codes, uint16_t* scale) {
+  constexpr int kBlock = 16;
+  const float most = largest_magnitude(x, count);
+  *scale = most < kLeast ? 0 : float_to_bf16(most / 127.0f);
+  const float factor = *scale == 0 ? 0.0f : 1.0f / bf16_to_float(*scale);
+  int64_t i = 0;
+  for (; i + kBlock <= count; i += kBlock) {
+    int32_t rounded[kBlock];
+    for (int j = 0; j < kBlock; ++j) {
+      rounded[j] = std::bit_cast<int32_t>(x[i + j] * factor + kRounder);
+    }
+    for (int j = 0; j < kBlock; ++j) codes[i + j] = static_cast<int8_t>(rounded[j] - kRounderBits);
+  }
+  for (; i < count; ++i) {
+    const int32_t rounded = std::bit_cast<int32_t>(x[i] * factor + kRounder);
+    codes[i] = static_cast<int8_t>(rounded - kRounderBits);
+  }
+}
+
+void quantize_int8(const Quantization& kind, const float* source, int64_t stride, int64_t rows,
+                   int64_t cols, const QuantizedRows& out) {
+  const int64_t groups = group_count(kind, cols);
+  const int64_t size = kind.group == 0 ? cols : kind.group;
+  for (int64_t row = 0; row < rows; ++row) {
+    for (int64_t group = 0; group < groups; ++group) {
+      const int64_t begin = group * size;
+      quantize_int8_group(source + row * stride + begin, std::min(size, cols - begin),
+                          out.codes + row * cols + begin, out.scales + row * groups + group);
+    }
+  }
+}
+
+// --- int4.
+
+// The scale that maps the largest magnitude m to the code -8 is m / -8. Trials map it to 7 .. 8.6
+// steps (what is beyond -8 is cut off), and to the other side: which side has few large elements
+// decides. Plain rounding is the first.
+constexpr float kSteps[] = {-8.0f, -7.0f, -7.4f, -7.7f, -8.3f, -8.6f,
+                            6.6f,  6.9f,  7.2f,  7.5f,  7.8f,  8.2f};
+// With a minimum the range is divided into this many steps around the same middle: more trials
+// gain nothing, since least squares move both ends.
+constexpr float kRanges[] = {15.0f, 14.4f, 16.0f, 17.0f, 18.0f, 19.0f};
+constexpr int kRefinements = 3;  // Least squares for the codes so far, then codes again.
+
+// A group of each of four rows, in units of a power of two such that the largest is 1 to 4.
+struct Lane4 {
+  Floats x[kMostInGroup];
+  int64_t count;
+  Floats unit;
+  Floats low;
+  Floats high;
+  Floats extreme;  // The first of the largest magnitude.
+};
+
+// How a lane's elements become codes: x is about code * scale + minimum.
+struct Fit {
+  Floats scale = all(0);
+  Floats minimum = all(0);
+  Floats error = all(0);  // Sum of squares.
+
+  void take_better(const Fit& other) {
+    const Ints better = other.error < error;
+    scale = select(better, other.scale, scale);
+    minimum = select(better, other.minimum, minimum);
+    error = select(better, other.error, error);
+  }
+};
+
+template <bool kMinimum>
+[[gnu::always_inline]] inline Floats code_of(Floats x, Floats factor, Floats minimum) {
+  const Floats least = all(kMinimum ? 0.0f : -8.0f);
+  const Floats most = all(kMinimum ? 15.0f : 7.0f);
+  const Floats steps = (kMinimum ? x - minimum : x) * factor;
+  return (smaller(larger(steps, least), most) + kRounder) - kRounder;
+}
+
+template <bool kMinimum>
+[[gnu::always_inline]] inline Floats residue(Floats x, const Fit& fit, Floats factor) {
+  const Floats back = code_of<kMinimum>(x, factor, fit.minimum) * fit.scale;
+  return x - (kMinimum ? back + fit.minimum : back);
+}
+
+// Two at once: one alone would wait for its own sum.
+template <bool kMinimum>
+void measure(const Lane4& lanes, Fit& a, Fit& b) {
+  const Floats factor_a = inverse(a.scale), factor_b = inverse(b.scale);
+  Floats error_a = all(0), error_b = all(0);
+  for (int64_t k = 0; k < lanes.count; ++k) {
+    const Floats off_a = residue<kMinimum>(lanes.x[k], a, factor_a);
+    const Floats off_b = residue<kMinimum>(lanes.x[k], b, factor_b);
+    error_a += off_a * off_a;
+    error_b += off_b * off_b;
+  }
+  a.error = error_a;
+  b.error = error_b;
+}
+
+template <bool kMinimum>
+Fit trial(const Lane4& lanes, int index) {
+  if (!kMinimum) return {.scale = to_bf16(lanes.extreme / kSteps[index])};
+  const Floats scale = to_bf16((lanes.high - lanes.low) / kRanges[index]);
+  const Floats middle = (lanes.high + lanes.low) * 0.5f;
+  return {.scale = scale, .minimum = to_bf16(index == 0 ? lanes.low : middle - scale * 7.5f)};
+}
+
+Floats quotient_or(Floats above, Floats below, Floats otherwise) {
+  return select(below == 0, otherwise, above / below);
+}
+
+// The least squares of x over the codes that `fit` gives; the same where one code is all there is.
+template <bool kMinimum>
+Fit refined(const Lane4& lanes, const Fit& fit) {
+  const Floats factor = inverse(fit.scale);
+  Floats codes = all(0), squares = all(0), sum = all(0), products = all(0);
+  for (int64_t k = 0; k < lanes.count; ++k) {
+    const Floats code = code_of<kMinimum>(lanes.x[k], factor, fit.minimum);
+    codes += code;
+    squares += code * code;
+    sum += lanes.x[k];
+    products += code * lanes.x[k];
+  }
+  if (!kMinimum) return {.scale = to_bf16(quotient_or(products, squares, fit.scale))};
+  const auto count = static_cast<float>(lanes.count);
+  const Floats scale = to_bf16(
+      quotient_or(products * count - codes * sum, squares * count - codes * codes, fit.scale));
+  return {.scale = scale, .minimum = to_bf16((sum - scale * codes) / count)};
+}
+
+template <bool kMinimum>
+Fit search(const Lane4& lanes) {
+  constexpr int kTrials = kMinimum ? std::size(kRanges) : std::size(kSteps);
+  static_assert(kTrials % 2 == 0);
+  Fit best;
+  for (int i = 0; i < kTrials; i += 2) {
+    Fit a = trial<kMinimum>(lanes, i), b = trial<kMinimum>(lanes, i + 1);
+    measure<kMinimum>(lanes, a, b);
+    if (i == 0) best = a;
+    best.take_better(a);
+    best.take_better(b);
+  }
+  for (int i = 0; i < kRefinements; ++i) {
+    Fit fit = refined<kMinimum>(lanes, best), again = fit;
+    measure<kMinimum>(lanes, fit, again);
+    best.take_better(fit);
+  }
+  return best;
+}
+
+// `rows` are where the group begins in each lane's row.
+void gather(const float* const rows[kLanes], int64_t count, Lane4& lanes) {
+  Floats most = all(0);
+  lanes.count = count;
+  for (int64_t k = 0; k < count; ++k) {
+    lanes.x[k] = Floats{rows[0][k], rows[1][k], rows[2][k], rows[3][k]};
+    most = larger(most, magnitude(lanes.x[k]));
+  }
+  // Powers of two change no bit, and keep squares far from overflow.
+  const Bits exponent = std::bit_cast<Bits>(most) & 0x7f800000u;
+  const Bits capped = exponent < 0x7e800000u ? exponent : exponent * 0 + 0x7e800000u;
+  const Floats factor = select(most < kLeast, all(0), std::bit_cast<Floats>(0x7f000000u - capped));
+  lanes.unit = select(most < kLeast, all(0), std::bit_cast<Floats>(capped));
+  lanes.low = lanes.high = lanes.extreme = lanes.x[0] * factor;
+  for (int64_t k = 0; k < count; ++k) {
+    const Floats x = lanes.x[k] = lanes.x[k] * factor;
+    lanes.low = smaller(lanes.low, x);
+    lanes.high = larger(lanes.high, x);
+    lanes.extreme = select(magnitude(x) > magnitude(lanes.extreme), x, lanes.extreme);
+  }
+}
+
+template <bool kMinimum>
+void quantize_int4(int64_t group_size, const float* source, int64_t stride, int64_t rows,
+                   int64_t cols, const QuantizedRows& out) {
+  const int64_t groups = (cols + group_size - 1) / group_size;
+  Lane4 lanes;
+  Ints codes[kMostInGroup];
+  for (int64_t row = 0; row < rows; row += kLanes) {
+    const int used = static_cast<int>(std::min<int64_t>(kLanes, rows - row));
+    for (int64_t group = 0; group < groups; ++group) {
+      const int64_t begin = group * group_size;
+      const int64_t count = std::min(group_size, cols - begin);
+      const float* from[kLanes];
+      for (int i = 0; i < kLanes; ++i) {
+        from[i] = source + (row + std::min(i, used - 1)) * stride + begin;
+      }
+      gather(from, count, lanes);
+      const Fit fit = search<kMinimum>(lanes);
+      const Floats factor = inverse(fit.scale);
+      for (int64_t k = 0; k < count; ++k) {
+        codes[k] =
+            __builtin_convertvector(code_of<kMinimum>(lanes.x[k], factor, fit.minimum), Ints);
+      }
+      const Floats scale = fit.scale * lanes.unit, minimum = fit.minimum * lanes.unit;
+      for (int i = 0; i < used; ++i) {
+        int8_t* to = out.codes + (row + i) * cols + begin;
+        for (int64_t k = 0; k < count; ++k) to[k] = static_cast<int8_t>(codes[k][i]);
+        out.scales[(row + i) * groups + group] = upper_half(scale[i]);
+        if (kMinimum) out.minima[(row + i) * groups + group] = upper_half(minimum[i]);
+      }
+    }
+  }
+}
+
+}  // namespace
+
+void quantize_rows(const Quantization& kind, const float* source, int64_t stride, int64_t rows,
+                   int64_t cols, const QuantizedRows& out) {
+  if (kind.bits == 8) {
+    quantize_int8(kind, source, stride, rows, cols, out);
+  } else if (kind.minimum) {
+    quantize_int4<true>(kind.group, source, stride, rows, cols, out);
+  } else {
+    quantize_int4<false>(kind.group, source, stride, rows, cols, out);
+  }
+}
+
+// A code has 8 bits and a scale too: their product is exact, so the sum is the only rounding.
+void dequantize_rows(const Quantization& kind, const QuantizedRows& in, int64_t rows, int64_t cols,
+                     float* out, int64_t stride) {
+  const int64_t groups = group_count(kind, cols);
+  const int64_t size = kind.group == 0 ? cols : kind.group;
+  for (int64_t row = 0; row < rows; ++row) {
+    for (int64_t group = 0; group < groups; ++group) {
+      const float scale = bf16_to_float(in.scales[row * groups + group]);
+      const float minimum = kind.minimum ? bf16_to_float(in.minima[row * groups + group]) : 0.0f;
+      const int64_t end = std::min(cols, (group + 1) * size);
+      for (int64_t k = group * size; k < end; ++k) {
+        const float product = static_cast<float>(in.codes[row * cols + k]) * scale;
+        out[row * stride + k] = kind.minimum ? product + minimum : product;
+      }
+    }
+  }
+}
+
+}  // namespace lockstep

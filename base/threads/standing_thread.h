@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// A thread that is there before it is needed: a process may have no room for one later.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <thread>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "base/threads/mutex.h"
+
+namespace lockstep {
+
+// Runs one task after the other, in the order in which they came. Thread-safe.
+class StandingThread {
+ public:
+  StandingThread() : thread_([this] { run(); }) {}
+  // When all tasks have run.
+  ~StandingThread() {
+    {
+      MutexLock lock(&mutex_);
+      ending_ = true;
+      changed_.notify_all();
+    }
+    thread_.join();
+  }
+  StandingThread(const StandingThread&) = delete;
+  StandingThread& operator=(const StandingThread&) = delete;
+
+  void post(std::function<void()> task) ABSL_LOCKS_EXCLUDED(mutex_) {
+    MutexLock lock(&mutex_);
+    tasks_.push_back(std::move(task));
+    changed_.notify_all();
+  }
+
+ private:
+  // Empty: the end.
+  std::function<void()> take() ABSL_LOCKS_EXCLUDED(mutex_) {
+    MutexLock lock(&mutex_);
+    while (tasks_.empty() && !ending_) changed_.wait(&mutex_);
+    if (tasks_.empty()) return nullptr;
+    std::function<void()> task = std::move(tasks_.front());
+    tasks_.pop_front();
+    return task;
+  }
+  void run() {
+    while (const std::function<void()> task = take()) task();
+  }
+
+  Mutex mutex_;
+  ConditionVariable changed_;
+  std::deque<std::function<void()>> tasks_ ABSL_GUARDED_BY(mutex_);
+  bool ending_ ABSL_GUARDED_BY(mutex_) = false;
+  std::thread thread_;
+};
+
+}  // namespace lockstep

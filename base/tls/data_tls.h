@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// TLS 1.3 on data connections. Both sides show a certificate of the cluster's authority; neither
+// names nor uses are compared, since who a rank is the handshake under the epoch's key says, which
+// goes on inside (data_port.h).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "base/sockets/data_channel.h"
+#include "base/tls/last_good_tls.h"
+
+namespace lockstep {
+
+// Thread-safe.
+class DataTls {
+ public:
+  enum class Side { kListens, kDials };
+
+  // AES-GCM wants another key before 2^24.5 records (RFC 8446, 5.5).
+  static constexpr int64_t kRecordsPerKey = int64_t{1} << 23;
+
+  // Wants all three files. kInvalidArgument: one cannot be read, or they do not fit each other.
+  static absl::StatusOr<std::unique_ptr<DataTls>> load(const TlsFiles& files,
+                                                       int64_t records_per_key = kRecordsPerKey);
+
+  // Its handshake is done by the first who sends or receives, with the files as they are now; those
+  // that do not fit are logged, and the last good ones serve.
+  absl::StatusOr<std::unique_ptr<DataChannel>> open(FileDescriptor socket, Side side);
+
+ private:
+  DataTls(std::unique_ptr<LastGoodTls> files, int64_t records_per_key)
+      : files_(std::move(files)), records_per_key_(records_per_key) {}
+
+  const std::unique_ptr<LastGoodTls> files_;
+  const int64_t records_per_key_;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// Checks of one request, and of the queue that it would join.
+#include "coordinator/admission/admission.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include "absl/strings/cord.h"
+#include "base/status.h"
+
+namespace lockstep {
+namespace {
+
+constexpr char kTooLong[] = "lockstep/too_long";
+constexpr char kRetryAfter[] = "lockstep/retry_after";  // In seconds.
+
+absl::Status check_ids(const Request& request, int64_t vocab) {
+  for (const auto& [name, ids] : {std::pair("allowed_ids", &request.sampling.allowed_ids),
+                                  std::pair("logprob_ids", &request.logprob_ids)}) {
+    for (const int32_t id : *ids) {
+      if (0 <= id && id < vocab) continue;
+      return invalid_argument("{}: must be token ids below {}, found {}", name, vocab, id);
+    }
+  }
+  const std::vector<int32_t>& ids = request.prompt_ids;
+  const int32_t least = request.prompt_embeds.empty() ? 0 : -1;
+  for (size_t i = 0; i < ids.size(); ++i) {
+    if (least <= ids[i] && ids[i] < vocab) continue;
+    return invalid_argument("prompt_ids[{}]: want a token id below {}, found {}", i, vocab, ids[i]);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status check_sampling(const SamplingParams& params, int64_t vocab) {
+  const auto number = [](const char* name, float value, bool in_range) {
+    return in_range && std::isfinite(value) ? absl::OkStatus()
+                                            : invalid_argument("{}: out of range: {}", name, value);
+  };
+  const float repetition = params.repetition_penalty;
+  RETURN_IF_ERROR(number("temperature", params.temperature, params.temperature >= 0));
+  RETURN_IF_ERROR(number("top_p", params.top_p, params.top_p >= 0));
+  RETURN_IF_ERROR(number("min_p", params.min_p, params.min_p >= 0));
+  RETURN_IF_ERROR(number("repetition_penalty", repetition, repetition > 0));
+  RETURN_IF_ERROR(number("presence_penalty", params.presence_penalty, true));
+  RETURN_IF_ERROR(number("frequency_penalty", params.frequency_penalty, true));
+  for (const auto& [id, bias] : params.logit_bias) {
+    if (id < 0 || id >= vocab) {
+      return invalid_argument("logit_bias: want a token id below {}, found {}", vocab, id);
+    }
+    RETURN_IF_ERROR(number("logit_bias", bias, true));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status too_long(absl::Status refusal) {
+  refusal.SetPayload(kTooLong, absl::Cord());
+  return refusal;
+}
+
+// Clients know it by two of its phrases: litellm by the first one, langchain-openai by the second.
+absl::Status too_long(int64_t context, int64_t found, std::string_view why) {
+  return too_long(invalid_argument(
+      "This model's maximum context length is {} tokens, but the request has {} (the prompt is too "
+      "long: {})",
+      context, found, why));
+}
+
+bool is_too_long(const absl::Status& status) { return status.GetPayload(kTooLong).has_value(); }
+
+absl::Status retry_after(absl::Status refusal, int64_t seconds) {
+  refusal.SetPayload(kRetryAfter, absl::Cord(std::to_string(std::max<int64_t>(seconds, 1))));
+  return refusal;
+}
+
+int64_t retry_after_of(const absl::Status& refusal) {
+  const absl::optional<absl::Cord> seconds = refusal.GetPayload(kRetryAfter);
+  return seconds.has_value() ? std::stoll(std::string(*seconds)) : 1;
+}
+
+absl::Status check_length(const Request& request, const GroupInfo& group) {
+  const int64_t prompt = static_cast<int64_t>(request.prompt_ids.size());
+  const int64_t first = request.max_tokens > 0 ? 1 : 0;
+  if (prompt + first > group.max_context) {
+    return too_long(
+        group.max_context, prompt,
+        fmt::format("it must be at most {}, so that one more fits; shorten the prompt or "
+                    "raise --max-context",
+                    group.max_context - first));
+  }
+  const int64_t room = group.pages * group.page_tokens;
+  if (prompt + first > room) {
+    return too_long(
+        room, prompt,
+        fmt::format("it must be at most {}, so that one more fits the {} KV pages of {}; "
+                    "shorten the prompt or raise --kv-memory",
+                    room - first, group.pages, group.page_tokens));
+  }
+  return absl::OkStatus();
+}
+
+// All of it is computed in one step, beside rows of all other sequences.
+absl::Status check_prefix(const Request& request, const GroupInfo& group) {
+  ASSIGN_OR_RETURN(const Prefix prefix, group.prefix.find(request.prompt_ids));
+  if (prefix.rows > group.max_prefix_rows()) {
+    return too_long(
+        group.max_prefix_rows(), prefix.rows,
+        fmt::format("there must be at most {} tokens before its token {}, so that they fit one "
+                    "step; shorten the prompt or raise --prefill-chunk",
+                    group.max_prefix_rows(), group.prefix.end));
+  }
+  if (!group.prefix.any() || request.prompt_logprobs < 0) return absl::OkStatus();
+  return invalid_argument(
+      "prompt_logprobs: in this model the tokens of a prompt see those that follow, so they have "
+      "no probabilities");
+}
+
+absl::Status check_request(const Request& request, const GroupInfo& group) {
+  if (request.prompt_ids.empty()) {
+    return invalid_argument("prompt: want at least one token, found none");
+  }
+  if (request.n < 1) return invalid_argument("n: want at least 1, found {}", request.n);
+  RETURN_IF_ERROR(check_ids(request, group.vocab));
+  RETURN_IF_ERROR(check_sampling(request.sampling, group.vocab));
+  RETURN_IF_ERROR(check_length(request, group));
+  return check_prefix(request, group);
+}
+
+absl::Status no_workers_for(int64_t ms) {
+  return unavailable(
+      "no group of workers could be formed for {} s; try again later, or wait for one by giving "
+      "the "
+      "request a deadline",
+      ms / 1'000);
+}
+
+}  // namespace lockstep

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// A request's conversation -> the prompt, by the model's chat template.
+#pragma once
+
+#include "absl/status/statusor.h"
+#include "coordinator/model/model.h"
+#include "coordinator/text/chat_template.h"
+#include "proto/generate.pb.h"
+
+namespace lockstep {
+
+// The request to a template of these traits, with these variables (template_variables.h).
+// kInvalidArgument names the field: what has to be JSON is none, or the template leaves it out. The
+// limits have to be checked before.
+absl::StatusOr<ChatRequest> to_chat_request(const v1::ChatMessages& chat,
+                                            OrderedJson variables = OrderedJson::object(),
+                                            const TemplateTraits& traits = {});
+
+// kInvalidArgument, one line: the model has no chat template, or the template refuses the
+// conversation. Takes up to 2 MiB of stack and, for a hostile template, seconds. Thread-safe.
+absl::StatusOr<MarkedText> render_chat(const v1::ChatMessages& chat, const Model& model);
+
+}  // namespace lockstep

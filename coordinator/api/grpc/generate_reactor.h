@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// One Generate call: has its request read on the pool, then follows its answer.
+#pragma once
+
+#include "coordinator/api/grpc/stream_reactor.h"
+#include "coordinator/api/task_pool.h"
+
+namespace lockstep {
+
+class GenerateReactor final : public StreamReactor {
+ public:
+  // On gRPC's thread: looks for room in the engine's queue, and hands the bytes to the pool. Pool
+  // and context outlive the call.
+  GenerateReactor(const ServedModel& served, TaskPool* pool, grpc::CallbackServerContext* context,
+                  const grpc::ByteBuffer& body);
+
+ private:
+  absl::Status hand_over(TaskPool* pool, const grpc::ByteBuffer& body);
+  // On the pool: parses, checks, tokenizes, submits.
+  void start(grpc::ByteBuffer body);
+  absl::Status submit(grpc::ByteBuffer* body);
+  void refuse(const absl::Status& status);
+  absl::StatusOr<std::unique_ptr<StreamReader>> submit_kept(const v1::GenerateRequest& message,
+                                                            Request request);
+};
+
+}  // namespace lockstep

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "coordinator/api/grpc/generation_service.h"
+
+#include <algorithm>
+#include <functional>
+
+#include "base/status.h"
+#include "base/system/out_of_memory.h"
+#include "base/version.h"
+#include "coordinator/api/grpc/generate_reactor.h"
+#include "coordinator/api/grpc/resume_reactor.h"
+#include "coordinator/api/grpc/wire.h"
+
+namespace lockstep {
+namespace {
+
+constexpr size_t kMaxSmallBytes = 4096;  // Of a message with small fields: it may have others.
+
+absl::StatusOr<const Tokenizer*> tokenizer_of(const Model& model) {
+  if (model.tokenizer() != nullptr) return model.tokenizer();
+  return failed_precondition("{}", model.without_tokenizer());
+}
+
+absl::Status tokenize(const Model& model, const v1::TokenizeRequest& request,
+                      v1::TokenizeResponse* response) {
+  ASSIGN_OR_RETURN(const Tokenizer* tokenizer, tokenizer_of(model));
+  EncodeOptions options;
+  options.add_special = !request.has_add_special() || request.add_special();
+  ASSIGN_OR_RETURN(const std::vector<int32_t> ids, tokenizer->encode(request.text(), options));
+  response->mutable_ids()->Add(ids.begin(), ids.end());
+  return absl::OkStatus();
+}
+
+absl::Status detokenize(const Model& model, const v1::DetokenizeRequest& request,
+                        v1::DetokenizeResponse* response) {
+  ASSIGN_OR_RETURN(const Tokenizer* tokenizer, tokenizer_of(model));
+  const std::vector<int32_t> ids(request.ids().begin(), request.ids().end());
+  response->set_text(tokenizer->decode(ids, /*skip_special=*/!request.keep_special()));
+  return absl::OkStatus();
+}
+
+absl::Status parse_small(grpc::ByteBuffer bytes, google::protobuf::Message* message) {
+  if (bytes.Length() <= kMaxSmallBytes) return parse(&bytes, message);
+  return invalid_argument("{}: want up to {} bytes, found {}", message->GetDescriptor()->name(),
+                          kMaxSmallBytes, bytes.Length());
+}
+
+v1::GetModelResponse describe(const ServedModel& served) {
+  const Model& model = *served.model;
+  const EngineStats stats = served.engine->stats();
+  const GroupInfo& group = stats.group;
+  v1::GetModelResponse response;
+  response.set_name(model.name());
+  response.set_architecture(model.config().architecture);
+  const int64_t room = group.servable_context();  // 0 before the first group.
+  const int64_t context = model.max_context();
+  response.set_context_length(static_cast<int32_t>(room > 0 ? std::min(context, room) : context));
+  response.set_vocabulary(static_cast<int32_t>(model.config().vocab_size));
+  response.set_workers(served.workers);
+  response.set_strategy(strategy_name(model.options().strategy));
+  response.set_numeric_class(group.numeric_class);
+  response.set_ready(stats.ready);
+  response.set_weight_bytes(group.weight_bytes);
+  response.set_pages_total(group.pages);
+  response.set_pages_free(stats.pages_free);
+  response.set_page_tokens(group.page_tokens);
+  response.set_running(static_cast<int32_t>(stats.running));
+  response.set_waiting(static_cast<int32_t>(stats.waiting));
+  response.set_version(kVersion);
+  response.set_pages_cached(stats.pages_cached);
+  response.set_prefix_queries(stats.prefix.queries);
+  response.set_prefix_hits(stats.prefix.hits);
+  return response;
+}
+
+// Has the pool parse the bytes and `answer` them; ends the call with what that says.
+template <typename Request, typename Response>
+grpc::ServerUnaryReactor* answer_on_pool(
+    const ApiKeys* keys, TaskPool* pool, grpc::CallbackServerContext* context,
+    const grpc::ByteBuffer& body, grpc::ByteBuffer* response,
+    std::function<absl::Status(const Request&, Response*)> answer) {
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  const absl::StatusOr<Caller> caller = admit(keys, *context);
+  if (!caller.ok()) {
+    reactor->Finish(to_grpc(caller.status()));
+    return reactor;
+  }
+  const auto run = [=, caller = *caller, bytes = body, answer = std::move(answer)]() mutable {
+    if (context->IsCancelled()) return reactor->Finish(grpc::Status::CANCELLED);
+    const absl::Status status = within_memory([&]() -> absl::Status {
+      Request request;
+      Response message;
+      RETURN_IF_ERROR(parse(&bytes, &request));
+      RETURN_IF_ERROR(answer(request, &message));
+      *response = serialize(message);
+      return absl::OkStatus();
+    });
+    caller.end_pass();
+    reactor->Finish(to_grpc(status));
+  };
+  const absl::Status accepted =
+      pool->submit(caller->client, static_cast<int64_t>(body.Length()), run);
+  if (!accepted.ok()) {
+    caller->end_pass();
+    reactor->Finish(to_grpc(accepted));
+  }
+  return reactor;
+}
+
+}  // namespace
+
+grpc::ServerWriteReactor<grpc::ByteBuffer>* GenerationService::Generate(
+    grpc::CallbackServerContext* context, const grpc::ByteBuffer* body) {
+  auto* reactor = new GenerateReactor(served_, pool_, context, *body);
+  // gRPC would keep the bytes until the call is over; the reactor has a reference of its own.
+  const_cast<grpc::ByteBuffer*>(body)->Clear();
+  return reactor;
+}
+
+grpc::ServerWriteReactor<grpc::ByteBuffer>* GenerationService::Resume(
+    grpc::CallbackServerContext* context, const grpc::ByteBuffer* body) {
+  return new ResumeReactor(served_, context, *body);
+}
+
+grpc::ServerUnaryReactor* GenerationService::Tokenize(grpc::CallbackServerContext* context,
+                                                      const grpc::ByteBuffer* body,
+                                                      grpc::ByteBuffer* response) {
+  return answer_on_pool<v1::TokenizeRequest, v1::TokenizeResponse>(
+      served_.keys, pool_, context, *body, response, [this](const auto& request, auto* message) {
+        return tokenize(*served_.model, request, message);
+      });
+}
+
+grpc::ServerUnaryReactor* GenerationService::Detokenize(grpc::CallbackServerContext* context,
+                                                        const grpc::ByteBuffer* body,
+                                                        grpc::ByteBuffer* response) {
+  return answer_on_pool<v1::DetokenizeRequest, v1::DetokenizeResponse>(
+      served_.keys, pool_, context, *body, response, [this](const auto& request, auto* message) {
+        return detokenize(*served_.model, request, message);
+      });
+}
+
+// These are answered here, whatever the pool has to do: it takes microseconds.
+grpc::ServerUnaryReactor* GenerationService::GetModel(grpc::CallbackServerContext* context,
+                                                      const grpc::ByteBuffer* body,
+                                                      grpc::ByteBuffer* response) {
+  v1::GetModelRequest request;
+  absl::Status status = admit(served_.keys, *context).status();
+  if (status.ok()) status = parse_small(*body, &request);
+  if (status.ok()) *response = serialize(describe(served_));
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  reactor->Finish(to_grpc(status));
+  return reactor;
+}
+
+grpc::ServerUnaryReactor* GenerationService::Cancel(grpc::CallbackServerContext* context,
+                                                    const grpc::ByteBuffer* body,
+                                                    grpc::ByteBuffer* response) {
+  const auto cancel = [&]() -> absl::Status {
+    ASSIGN_OR_RETURN(const Caller caller, admit(served_.keys, *context, /*counts=*/false));
+    v1::CancelRequest request;
+    RETURN_IF_ERROR(parse_small(*body, &request));
+    ASSIGN_OR_RETURN(const std::shared_ptr<KeptStream> kept,
+                     served_.find_kept(caller.client, request.request_id()));
+    kept->cancel();
+    *response = serialize(v1::CancelResponse());
+    return absl::OkStatus();
+  };
+  const absl::Status status = cancel();
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  reactor->Finish(to_grpc(status));
+  return reactor;
+}
+
+}  // namespace lockstep

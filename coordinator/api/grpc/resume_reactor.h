@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// One Resume call: the rest of a stream that is kept.
+#pragma once
+
+#include "coordinator/api/grpc/stream_reactor.h"
+
+namespace lockstep {
+
+class ResumeReactor final : public StreamReactor {
+ public:
+  // On gRPC's thread: it takes microseconds. The context outlives the call.
+  ResumeReactor(const ServedModel& served, grpc::CallbackServerContext* context,
+                grpc::ByteBuffer body);
+
+ private:
+  absl::Status begin(grpc::ByteBuffer* body);
+};
+
+}  // namespace lockstep

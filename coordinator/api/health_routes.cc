@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "coordinator/api/health_routes.h"
+
+#include "base/version.h"
+#include "coordinator/http/json_response.h"
+
+namespace lockstep::http {
+namespace {
+
+// Of the moment: kept by no cache.
+Response state_response(const OrderedJson& json, int status = 200) {
+  Response response = json_response(json, status);
+  response.headers.emplace_back("Cache-Control", "no-store");
+  return response;
+}
+
+Response unavailable(const std::string& reason) {
+  Response response = state_response({{"status", "unavailable"}, {"reason", reason}}, 503);
+  response.headers.emplace_back("Retry-After", "1");
+  return response;
+}
+
+// A group that is lost is formed again: until then requests wait, and the server needs no help.
+Response health(const Engine& engine) {
+  if (engine.stats().group.ranks > 0) return state_response({{"status", "ok"}});
+  return unavailable("no group of workers is complete yet");
+}
+
+Response readiness(const Engine& engine) {
+  if (engine.stats().ready) return state_response({{"status", "ok"}});
+  const absl::Status accepting = engine.accepting();
+  const std::string reason =
+      accepting.ok() ? "a worker does not answer at the moment" : message_of(accepting);
+  return unavailable(reason);
+}
+
+}  // namespace
+
+std::vector<Route> health_routes(const ServedModel& served) {
+  const auto alive = [](const std::shared_ptr<Exchange>& exchange) {
+    exchange->respond(state_response({{"status", "ok"}}));
+  };
+  const auto healthy = [engine = served.engine](const std::shared_ptr<Exchange>& exchange) {
+    exchange->respond(health(*engine));
+  };
+  const auto ready = [engine = served.engine](const std::shared_ptr<Exchange>& exchange) {
+    exchange->respond(readiness(*engine));
+  };
+  const auto version = [](const std::shared_ptr<Exchange>& exchange) {
+    exchange->respond(state_response({{"version", kVersion}}));
+  };
+  return {{"GET", "/health", healthy},
+          {"GET", "/ping", healthy},
+          {"GET", "/livez", alive},
+          {"GET", "/readyz", ready},
+          {"GET", "/version", version}};
+}
+
+}  // namespace lockstep::http

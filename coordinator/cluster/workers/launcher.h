@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// Workers of this machine: starts them as processes of this same program when it is told to, says
+// when one ended, ends them all. They die with this process however it ends.
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/threads/mutex.h"
+#include "base/tls/tls_files.h"
+#include "coordinator/cluster/transport.h"
+
+namespace lockstep {
+
+struct LauncherOptions {
+  int workers = 1;
+  int threads = 1;  // Of each.
+  bool pin = true;  // Bind threads to processors where every thread can have its own.
+  std::vector<std::string> devices;  // Of each worker, as its --device; empty: processors.
+  bool fast = false;                 // In their fast numeric class, as `worker --fast`.
+  double memory_fraction = 0;        // 0: each device's own default.
+  std::string coordinator;           // The address that they dial.
+  TlsFiles tls;                      // With which they do.
+  std::string token;      // Handed over in the environment, where other users cannot read it.
+  std::string log_level;  // As `lockstep worker` takes them.
+  std::string log_format = "text";
+  std::string weight_cache = "off";  // As `lockstep worker --weight-cache` takes it, and its limit.
+  int64_t weight_cache_limit = 0;
+};
+
+// One thread starts, kills and reaps: Linux sends a child its parent's death when the thread that
+// made it ends, so it lives as long as the launcher. Thread-safe.
+class Launcher final : public WorkerProcesses {
+ public:
+  // `listener` is called on the launcher's thread and outlives it.
+  Launcher(LauncherOptions options, ProcessListener* listener);
+  // Ends all workers: politely, then after 2 s by force. They are gone when it returns.
+  ~Launcher() override;
+
+  void start(int index) override ABSL_LOCKS_EXCLUDED(mutex_);
+  void kill(int index) override ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Process ids by worker, 0 for one that is down; for tests and for people.
+  std::vector<pid_t> pids() const ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  struct Order {
+    bool start = false;  // Else kill.
+    int index = 0;
+  };
+
+  void supervise() ABSL_LOCKS_EXCLUDED(mutex_);
+  void follow(const Order& order) ABSL_LOCKS_EXCLUDED(mutex_);
+  void reap() ABSL_LOCKS_EXCLUDED(mutex_);
+  void end_all() ABSL_LOCKS_EXCLUDED(mutex_);
+
+  const LauncherOptions options_;
+  ProcessListener* const listener_;
+  mutable Mutex mutex_;
+  ConditionVariable changed_;
+  std::vector<Order> orders_ ABSL_GUARDED_BY(mutex_);
+  std::vector<pid_t> pids_ ABSL_GUARDED_BY(mutex_);  // Written by the launcher's thread alone.
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  std::thread thread_;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,378 @@
+// SPDX-License-Identifier: Apache-2.0
+// One thread carries out what the core wants; while there is no group, another one waits for it.
+#include "coordinator/engine/engine.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <thread>
+#include <utility>
+
+#include "base/status.h"
+#include "base/system/clock.h"
+#include "base/threads/standing_thread.h"
+#include "coordinator/engine/inbox.h"
+#include "coordinator/streams/notifier.h"
+
+namespace lockstep {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr milliseconds kFirstPause{100};  // After an error of form(); doubled each time.
+constexpr milliseconds kLongestPause{5000};
+// While workers compute, messages are looked for so often: requests end by deadline, cancellation
+// or hang-up while a step is stuck, too.
+constexpr int64_t kGlanceMs = 25;
+
+// Splits a thread's time by what it does.
+class PartClock {
+ public:
+  explicit PartClock(EngineObserver* observer) : observer_(observer) {}
+
+  // What was done since the last call was this.
+  void spent(EnginePart part) {
+    const int64_t now = steady_now_ns();
+    times_[static_cast<size_t>(part)] += now - since_ns_;
+    observer_->on_part(part, since_ns_, now);
+    since_ns_ = now;
+  }
+  const EngineTimes& times() const { return times_; }
+  int64_t since_ns() const { return since_ns_; }
+
+ private:
+  EngineObserver* const observer_;
+  int64_t since_ns_ = steady_now_ns();
+  EngineTimes times_ = {};
+};
+
+bool begins_with_step(const std::vector<EngineAction>& actions) {
+  return !actions.empty() && std::holds_alternative<engine_action::RunStep>(actions.front());
+}
+
+}  // namespace
+
+// All but the inbox belongs to the thread.
+class Engine::Loop {
+ public:
+  Loop(Cluster* cluster, const Tokenizer* tokenizer, const EngineOptions& options)
+      : inbox_(Inbox::create(options)),
+        cluster_(cluster),
+        observer_(options.observer != nullptr ? options.observer : &nobody_),
+        core_(tokenizer, options) {
+    thread_ = std::thread([this] { run(); });
+  }
+
+  ~Loop() {
+    stop();
+    thread_.join();
+  }
+
+  void stop() {
+    const std::shared_ptr<Group> group = inbox_->stop();
+    cluster_->shutdown();
+    if (group != nullptr) group->abort();
+  }
+
+  Inbox& inbox() { return *inbox_; }
+  bool healthy() const { return cluster_->healthy(); }
+
+ private:
+  void run();
+  void end(const absl::Status& why);
+  void begin_forming();
+  absl::StatusOr<std::unique_ptr<Group>> form(const GroupWish& wish, bool first);
+  void enter(std::unique_ptr<Group> group);
+  bool awaits_workers() const { return computing_ != nullptr || fetching_; }
+  bool receive();
+  absl::Status receive_results(int64_t until_ms);
+  absl::Status receive_logits(int64_t until_ms);
+  void feed(Messages messages);
+  void leave(const absl::Status& why);
+  void publish();
+
+  void perform(engine_action::RunStep& action);
+  void perform(engine_action::FetchLogits& action);
+  void perform(engine_action::NoteStarted& action);
+  void perform(engine_action::AppendEvent& action);
+  void perform(engine_action::CloseStream& action);
+  void perform(engine_action::LeaveGroup& action);
+  void perform_all();
+  std::vector<EngineAction> take_actions() { return core_.take_actions(observer_->wants_trace()); }
+  void report(std::vector<cluster::StepResult>& results);
+
+  const std::shared_ptr<Inbox> inbox_;
+  Cluster* const cluster_;
+  EngineObserver nobody_;
+  EngineObserver* const observer_;
+  EngineCore core_;
+  std::shared_ptr<Group> group_;
+  std::unique_ptr<StandingThread> former_ = std::make_unique<StandingThread>();
+  bool forming_ = false;  // There, and the group comes by the inbox.
+  absl::Status lost_;     // With which the group is left when the actions at hand are carried out.
+  bool formed_before_ = false;
+  bool answered_ = true;           // The last group completed a step.
+  Demand demand_ = Demand::kNone;  // As the cluster was told.
+  // Of the step that it was sent and has not answered; null: there is none.
+  std::shared_ptr<const cluster::Step> computing_;
+  bool fetching_ = false;  // It was asked for logits of its last step, and has not answered.
+  int64_t sent_ns_ = 0;
+  PartClock clock_{observer_};
+  Notifier notifier_;
+  std::thread thread_;
+};
+
+void Engine::Loop::run() {
+  for (;;) {
+    if (group_ == nullptr && !forming_ && core_.wants_group()) begin_forming();
+    Messages messages = inbox_->take(awaits_workers() ? 0 : core_.wake_at());
+    clock_.spent(EnginePart::kIdle);
+    if (messages.stopping) return end(absl::CancelledError("the server is stopping"));
+    auto formed = std::exchange(messages.formed, std::nullopt);
+    feed(std::move(messages));
+    if (formed.has_value()) {
+      forming_ = false;
+      if (!formed->ok()) return end(formed->status());
+      enter(*std::move(*formed));
+    }
+    core_.tick(steady_now_ms());
+    perform_all();
+    if (awaits_workers() && !receive()) perform_all();
+  }
+}
+
+// An engine that has served ends for nothing but stop().
+void Engine::Loop::end(const absl::Status& why) {
+  former_.reset();  // stop() shut the cluster down.
+  Messages rest = inbox_->end(
+      formed_before_ ? absl::InternalError(fmt::format("the engine ended: {}", message_of(why)))
+                     : why);
+  feed(std::move(rest));
+  core_.stop();
+  group_ = nullptr;
+  computing_ = nullptr;
+  fetching_ = false;
+  perform_all();
+}
+
+void Engine::Loop::begin_forming() {
+  forming_ = true;
+  former_->post([this, wish = core_.wish(), first = !formed_before_, answered = answered_] {
+    // A group that answers nothing must not be formed in a circle as fast as it can.
+    if (!answered) inbox_->wait_stopping(kFirstPause);
+    inbox_->formed(form(wish, first));
+  });
+}
+
+// On the former's thread. Once there was a group, the next one is tried for as long as it takes:
+// what went wrong may be a worker that somebody replaces.
+absl::StatusOr<std::unique_ptr<Group>> Engine::Loop::form(const GroupWish& wish, bool first) {
+  for (milliseconds pause = kFirstPause;; pause = std::min(2 * pause, kLongestPause)) {
+    // Workers would load for nothing, where the cluster is not shut down yet.
+    if (inbox_->wait_stopping(milliseconds(0))) {
+      return absl::CancelledError("the server is stopping");
+    }
+    absl::StatusOr<std::unique_ptr<Group>> group = cluster_->form(wish);
+    if (group.ok() || first) return group;
+    if (group.status().code() == absl::StatusCode::kCancelled) return group;
+    spdlog::warn("no group of workers, trying again in {} ms: {}", pause.count(),
+                 message_of(group.status()));
+    if (inbox_->wait_stopping(pause)) return absl::CancelledError("the server is stopping");
+  }
+}
+
+void Engine::Loop::enter(std::unique_ptr<Group> group) {
+  if (std::exchange(formed_before_, true)) {  // At the level at which its loss was logged.
+    const GroupInfo& info = group->info();
+    spdlog::warn("a group of {} serves again, epoch {}", count_of(info.ranks, "worker"),
+                 info.epoch);
+  }
+  answered_ = false;
+  group_ = std::move(group);
+  inbox_->open(group_);
+  core_.group_formed(group_->info());
+}
+
+// Waits for what workers were asked, but only until there is something else to do. False: the group
+// was lost.
+bool Engine::Loop::receive() {
+  const int64_t glance = steady_now_ms() + kGlanceMs;
+  const int64_t until = std::min(glance, core_.wake_at().value_or(glance));
+  const absl::Status status = fetching_ ? receive_logits(until) : receive_results(until);
+  if (status.ok()) return true;
+  leave(status);
+  return false;
+}
+
+absl::Status Engine::Loop::receive_results(int64_t until_ms) {
+  ASSIGN_OR_RETURN(std::optional<RankResults> results, group_->receive(until_ms));
+  clock_.spent(EnginePart::kWait);
+  if (!results.has_value()) return absl::OkStatus();
+  const int64_t step_ns = clock_.since_ns() - sent_ns_;
+  report(*results);
+  computing_ = nullptr;
+  answered_ = true;
+  core_.results(*std::move(results), step_ns);
+  clock_.spent(EnginePart::kDecide);
+  return absl::OkStatus();
+}
+
+absl::Status Engine::Loop::receive_logits(int64_t until_ms) {
+  ASSIGN_OR_RETURN(const std::optional<std::vector<float>> logits,
+                   group_->receive_logits(until_ms));
+  clock_.spent(EnginePart::kWait);
+  if (!logits.has_value()) return absl::OkStatus();
+  fetching_ = false;
+  core_.logits(*logits);
+  return absl::OkStatus();
+}
+
+// Takes the traces out of the results.
+void Engine::Loop::report(std::vector<cluster::StepResult>& results) {
+  StepReport report = {.step = computing_->step(),
+                       .sequences = computing_->sequences_size(),
+                       .rows = computing_->tokens_size(),
+                       .sent_ns = sent_ns_,
+                       .answered_ns = clock_.since_ns(),
+                       .group = &group_->info()};
+  for (cluster::StepResult& result : results) {
+    report.ranks.push_back(result.times());
+    if (computing_->trace()) report.traces.push_back(std::move(*result.mutable_trace()));
+  }
+  observer_->on_step(report);
+}
+
+void Engine::Loop::feed(Messages messages) {
+  for (Submission& submission : messages.submitted) {
+    observer_->on_submitted(submission.stream.get(), submission.request->request(),
+                            submission.came_ns);
+    if (submission.needs_larger) observer_->on_set_aside(submission.stream.get());
+    core_.submit(std::move(submission));
+  }
+  for (const std::shared_ptr<Stream>& stream : messages.cancelled) core_.cancel(stream.get());
+  for (const std::shared_ptr<Stream>& stream : messages.displaced) {
+    core_.turn_away(stream.get(), displaced());
+  }
+  if (messages.drain_ms.has_value()) core_.drain(*messages.drain_ms);
+}
+
+// The group is over, and the next one is formed. What follows from it is carried out by
+// perform_all().
+void Engine::Loop::leave(const absl::Status& why) {
+  inbox_->lost();
+  core_.group_lost(why);
+  if (!inbox_->wait_stopping(milliseconds(0))) {
+    const int64_t waiting = core_.stats().waiting;
+    spdlog::warn("the group of workers was lost: {}; {} {} for the next one", message_of(why),
+                 count_of(waiting, "choice"), waiting == 1 ? "waits" : "wait");
+  }
+  group_ = nullptr;
+  computing_ = nullptr;
+  fetching_ = false;
+}
+
+void Engine::Loop::publish() {
+  EngineStats stats = core_.stats();
+  stats.times_ns = clock_.times();
+  inbox_->publish(stats);
+  const Demand demand = core_.demand();
+  if (demand != std::exchange(demand_, demand)) cluster_->note_demand(demand);
+}
+
+// ---- Actions ----
+
+// The next step goes to the workers before readers are told of the one before. Where the group is
+// lost, what the core had wanted before comes first: its streams are open until then.
+void Engine::Loop::perform_all() {
+  std::vector<EngineAction> actions = take_actions();
+  clock_.spent(begins_with_step(actions) ? EnginePart::kDecide : EnginePart::kTell);
+  publish();
+  for (; !actions.empty(); actions = take_actions(), publish()) {
+    for (EngineAction& action : actions) {
+      std::visit([this](auto& one) { perform(one); }, action);
+    }
+    clock_.spent(EnginePart::kTell);  // Who reads an event finds it in the metrics.
+    notifier_.tell();
+    if (!lost_.ok()) leave(std::exchange(lost_, absl::OkStatus()));
+  }
+  clock_.spent(EnginePart::kTell);
+}
+
+void Engine::Loop::perform(engine_action::RunStep& action) {
+  clock_.spent(EnginePart::kDecide);
+  sent_ns_ = clock_.since_ns();
+  const absl::Status status = group_->send(action.step);
+  clock_.spent(EnginePart::kSend);
+  if (!status.ok()) {
+    lost_ = status;
+  } else {
+    computing_ = std::move(action.step);
+  }
+}
+
+void Engine::Loop::perform(engine_action::FetchLogits& action) {
+  clock_.spent(EnginePart::kTell);
+  const absl::Status status = group_->ask_logits(action.step, action.output);
+  clock_.spent(EnginePart::kSend);
+  if (!status.ok()) {
+    lost_ = status;
+  } else {
+    fetching_ = true;
+  }
+}
+
+void Engine::Loop::perform(engine_action::NoteStarted& action) {
+  inbox_->leave(action.stream.get());
+  observer_->on_started(action.stream.get(), clock_.since_ns());
+}
+
+void Engine::Loop::perform(engine_action::AppendEvent& action) {
+  observer_->on_event(action.stream.get(), action.event, clock_.since_ns());
+  const absl::Status status = action.stream->append(std::move(action.event));
+  notifier_.changed(action.stream);
+  if (!status.ok()) core_.cut_off(action.stream.get(), status);
+}
+
+void Engine::Loop::perform(engine_action::CloseStream& action) {
+  inbox_->leave(action.stream.get());
+  observer_->on_closed(action.stream.get(), action.status, clock_.since_ns());
+  action.stream->close(action.status);
+  notifier_.changed(action.stream);
+}
+
+void Engine::Loop::perform(engine_action::LeaveGroup& action) { lost_ = action.why; }
+
+// ---- Any thread ----
+
+Engine::Engine(Cluster* cluster, const Tokenizer* tokenizer, const EngineOptions& options)
+    : loop_(std::make_unique<Loop>(cluster, tokenizer, options)) {}
+
+Engine::~Engine() = default;
+
+absl::StatusOr<std::shared_ptr<Stream>> Engine::submit(Request request) {
+  return loop_->inbox().submit(std::move(request));
+}
+
+absl::Status Engine::accepting() const { return loop_->inbox().accepting(); }
+
+absl::Status Engine::accepting(const std::string& client) const {
+  return loop_->inbox().accepting(client);
+}
+
+void Engine::cancel(const std::shared_ptr<Stream>& stream) { loop_->inbox().cancel(stream); }
+
+EngineStats Engine::stats() const {
+  EngineStats stats = loop_->inbox().stats();
+  stats.ready = stats.ready && loop_->healthy();
+  return stats;
+}
+
+absl::Status Engine::wait_ready() { return loop_->inbox().wait_ready(); }
+
+void Engine::drain(milliseconds time) { loop_->inbox().drain(steady_now_ms() + time.count()); }
+
+void Engine::stop() { loop_->stop(); }
+
+absl::Status Engine::wait_end() { return loop_->inbox().wait_end(); }
+
+}  // namespace lockstep

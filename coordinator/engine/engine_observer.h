@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// What an engine reports while it works, for metrics and traces.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "coordinator/cluster/group.h"
+#include "coordinator/engine/request.h"
+#include "coordinator/streams/stream.h"
+#include "proto/cluster.pb.h"
+
+namespace lockstep {
+
+// What the engine's thread does; together all of its time.
+enum class EnginePart {
+  kIdle,    // There is nothing to do, or no group of workers.
+  kWait,    // For the workers.
+  kDecide,  // Tokens are drawn from answers, the next step is chosen.
+  kSend,    // The step goes to the transport.
+  kTell,    // Texts, stop strings, events.
+};
+inline constexpr int kEngineParts = 5;
+// "idle", "wait", "decide", "send", "tell".
+const char* engine_part_name(EnginePart part);
+using EngineTimes = std::array<int64_t, kEngineParts>;  // Nanoseconds by part.
+// The coordinator's own share: all but idling and waiting.
+int64_t coordinator_ns(const EngineTimes& times);
+
+// A step that every rank has answered. Times are nanoseconds of a steady clock.
+struct StepReport {
+  uint64_t step = 0;
+  int64_t sequences = 0;  // None: an empty step, which shows that every rank answers.
+  int64_t rows = 0;
+  int64_t sent_ns = 0;
+  int64_t answered_ns = 0;
+  std::vector<cluster::StepTimes> ranks;   // In rank order.
+  std::vector<cluster::StepTrace> traces;  // In rank order; empty where the step was not traced.
+  const GroupInfo* group = nullptr;        // That ran it; lives as long as the call.
+};
+
+// Called by the engine's thread, in the order in which things happen; must not block. A stream is
+// the name of a request: it is not touched. Times as StepReport's. An observer overrides what it
+// wants to know.
+class EngineObserver {
+ public:
+  virtual ~EngineObserver() = default;
+  // The engine took the request, which came at `came_ns`.
+  virtual void on_submitted(const Stream* /*stream*/, const Request& /*request*/,
+                            int64_t /*came_ns*/) {}
+  // Follows on_submitted(): it waits for a larger group, and is in nobody's way.
+  virtual void on_set_aside(const Stream* /*stream*/) {}
+  // The first step with a row of it was sent.
+  virtual void on_started(const Stream* /*stream*/, int64_t /*now_ns*/) {}
+  virtual void on_event(const Stream* /*stream*/, const StreamEvent& /*event*/,
+                        int64_t /*now_ns*/) {}
+  // Follows each on_submitted(), once.
+  virtual void on_closed(const Stream* /*stream*/, const absl::Status& /*status*/,
+                         int64_t /*now_ns*/) {}
+  virtual void on_step(const StepReport& /*report*/) {}
+  // Follows each stretch of the engine's time, without a gap between them.
+  virtual void on_part(EnginePart /*part*/, int64_t /*begin_ns*/, int64_t /*end_ns*/) {}
+  // Whether the next step is to be traced.
+  virtual bool wants_trace() const { return false; }
+};
+
+// Hands everything on to several, in their order.
+class EngineObservers final : public EngineObserver {
+ public:
+  // Each outlives this.
+  explicit EngineObservers(std::vector<EngineObserver*> observers)
+      : observers_(std::move(observers)) {}
+
+  void on_submitted(const Stream* stream, const Request& request, int64_t came_ns) override;
+  void on_set_aside(const Stream* stream) override;
+  void on_started(const Stream* stream, int64_t now_ns) override;
+  void on_event(const Stream* stream, const StreamEvent& event, int64_t now_ns) override;
+  void on_closed(const Stream* stream, const absl::Status& status, int64_t now_ns) override;
+  void on_step(const StepReport& report) override;
+  void on_part(EnginePart part, int64_t begin_ns, int64_t end_ns) override;
+  bool wants_trace() const override;
+
+ private:
+  const std::vector<EngineObserver*> observers_;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// A step that was given to the group, and what is wanted of its answers: which outputs draw tokens,
+// and which score those of a prompt.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "coordinator/sampling/sampler.h"
+#include "coordinator/scheduler/batch.h"
+#include "coordinator/streams/stream.h"
+#include "proto/cluster.pb.h"
+
+namespace lockstep {
+
+using StepResults = std::shared_ptr<const std::vector<cluster::StepResult>>;
+
+// All ranks' answers to one output. They point into `results`.
+RankCandidates answers_to(int output, const std::vector<cluster::StepResult>& results);
+
+// Tokens [begin, end) of a prompt, which these outputs score, one after the other; the first token
+// of a prompt has none.
+struct PromptScores {
+  Sequence* sequence = nullptr;
+  int64_t begin = 0;
+  int64_t end = 0;
+  int first_output = 0;
+  StepResults results = nullptr;
+};
+// What its reader gets: some tokens in each event.
+std::vector<StreamEvent> score_events(const PromptScores& scores);
+
+// Its sequences live until it is done.
+struct Flight {
+  struct Draw {
+    Sequence* sequence = nullptr;
+    int output = 0;
+  };
+
+  // Takes the pages of `batch` as sent. `trace`: ranks are asked for their operators' times.
+  Flight(Batch batch_to_run, uint64_t number, bool trace);
+
+  Batch batch;
+  std::shared_ptr<const cluster::Step> step;
+  std::vector<Draw> draws;           // In the order of outputs.
+  std::vector<PromptScores> scores;  // Without results, which come later.
+  StepResults results;               // Null until the group answered.
+  size_t next = 0;                   // What is drawn next.
+  bool fetching = false;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// A log line at level info for each request that ended or was refused: whose it was, how it ended,
+// how much it was and how long it took. Never what it says.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+#include "coordinator/engine/engine_observer.h"
+
+namespace lockstep {
+
+// The line of one that was refused before it reached the queue; `traceparent` and `id` may be
+// empty. Any thread.
+void log_refused(std::string_view client, std::string_view endpoint, std::string_view traceparent,
+                 const absl::Status& status, std::string_view id = {});
+
+// Observes an engine. A request that comes while the level is above info has no line.
+class RequestLog final : public EngineObserver {
+ public:
+  void on_submitted(const Stream* stream, const Request& request, int64_t came_ns) override;
+  void on_started(const Stream* stream, int64_t now_ns) override;
+  void on_event(const Stream* stream, const StreamEvent& event, int64_t now_ns) override;
+  void on_closed(const Stream* stream, const absl::Status& status, int64_t now_ns) override;
+
+ private:
+  struct Entry {
+    std::string id;
+    std::string client;
+    std::string endpoint;
+    std::string traceparent;
+    int64_t choices = 0;
+    int64_t prompt_tokens = 0;
+    int64_t completion_tokens = 0;
+    int64_t cached_tokens = 0;
+    FinishReason finish_reason = FinishReason::kNone;  // Of the choice that ended last.
+    int64_t came_ns = 0;
+    std::optional<int64_t> started_ns;
+    std::optional<int64_t> first_token_ns;
+  };
+  std::unordered_map<const Stream*, Entry> entries_;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,400 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "coordinator/http/connection/connection.h"
+
+#include <unistd.h>
+
+#include <utility>
+
+#include "base/sockets/address.h"
+#include "base/system/out_of_memory.h"
+#include "coordinator/http/response_writer.h"
+
+namespace lockstep::http {
+namespace {
+
+using Socket = boost::asio::posix::stream_descriptor;
+
+constexpr Clock::time_point kNever = Clock::time_point::max();
+constexpr char kContinue[] = "HTTP/1.1 100 Continue\r\n\r\n";
+constexpr int kRounds = 8;                 // Of one connection, then it is the others' turn.
+constexpr size_t kSmallAnswer = 64 << 10;  // There is always room for one.
+constexpr size_t kKeptBuffer = 32 << 10;   // For the next answer; more is given back.
+
+}  // namespace
+
+Connection::Connection(IoThread* thread, int descriptor, std::string network)
+    : thread_(thread),
+      network_(std::move(network)),
+      limits_(thread->server().limits),
+      socket_(thread->context()),
+      channel_(descriptor, thread->server().open_tls(descriptor)),
+      reader_(limits_.read,
+              {.peer = peer_name(descriptor), .on_loopback = is_on_loopback(descriptor)}),
+      received_(&thread->server().received),
+      unsent_(&thread->server().unsent) {
+  set_socket_options(descriptor);
+}
+
+void Connection::start(int descriptor) {
+  boost::system::error_code error;
+  if (socket_.assign(descriptor, error); error) {  // The system is out of what epoll needs.
+    ::close(descriptor);
+    return close();
+  }
+  // Without memory for TLS nothing is read, and above all not as plain text.
+  if (channel_.is_tls() != (thread_->server().tls != nullptr)) return close();
+  set_deadline(limits_.header);
+  wait_readable();
+}
+
+std::optional<Clock::time_point> Connection::idle_since() const {
+  const bool waits = mode_ == Mode::kReading && reading_ != RequestReader::State::kBody;
+  return waits ? std::optional(idle_since_) : std::nullopt;
+}
+
+void Connection::drain() {
+  const bool is_idle = mode_ == Mode::kReading && reading_ == RequestReader::State::kIdle;
+  if (is_idle && was_answered_) close();
+}
+
+void Connection::close() {
+  if (mode_ == Mode::kClosed) return;
+  mode_ = Mode::kClosed;
+  settle();
+  received_.hold(0);
+  unsent_.hold(0);
+  boost::system::error_code ignored;
+  socket_.close(ignored);
+  // Both may end what holds this connection's last other owner: nothing of it is used behind them.
+  auto exchange = exchange_ != nullptr ? std::move(exchange_) : waiting_.lock();
+  auto source = std::move(source_);
+  thread_->forget(this);
+  if (exchange != nullptr) exchange->lose();
+}
+
+// ---- Reading ----
+
+void Connection::wait_readable() {
+  if (read_armed_ || mode_ == Mode::kClosed) return;
+  read_armed_ = true;
+  socket_.async_wait(Socket::wait_read, [self = shared_from_this()](const auto& error) {
+    self->read_armed_ = false;
+    if (!error) self->receive();
+  });
+}
+
+void Connection::receive() {
+  const auto read = [this] { return read_rounds(), absl::OkStatus(); };
+  if (!within_memory(read).ok()) close();
+}
+
+void Connection::read_rounds() {
+  std::string& scratch = thread_->scratch();
+  for (int round = 0; round < kRounds; ++round) {
+    if (mode_ == Mode::kLingering) return discard();
+    if (mode_ == Mode::kClosed || peer_ended_) return;
+    // Enough is read ahead: on with it once this request is answered.
+    if (mode_ != Mode::kReading && reader_.bytes_ahead() > limits_.pipelined_bytes) return;
+    const auto [outcome, bytes] = channel_.read(scratch.data(), scratch.size());
+    if (outcome == Channel::Outcome::kWantRead) return wait_readable();
+    if (outcome == Channel::Outcome::kWantWrite) {
+      read_wants_write_ = true;
+      return wait_writable();
+    }
+    if (outcome != Channel::Outcome::kDone) return on_end_of_input(outcome);
+    reader_.feed(std::string_view(scratch).substr(0, bytes));
+    if (mode_ != Mode::kReading) continue;
+    advance();
+    // What is answered at once is on its way before an end of input is seen.
+    if (mode_ == Mode::kAnswering) return wait_readable();
+  }
+  boost::asio::post(thread_->context(), [self = shared_from_this()] { self->receive(); });
+}
+
+// The client has hung up, or ended its side only and waits for its answer.
+void Connection::on_end_of_input(Channel::Outcome outcome) {
+  peer_ended_ = true;
+  if (mode_ == Mode::kWriting) return;  // The rest of the answer shows which.
+  const bool may_be_probed =
+      mode_ == Mode::kStreaming || (mode_ == Mode::kAnswering && is_http_1_1_);
+  if (outcome != Channel::Outcome::kEnd || !may_be_probed) return close();
+  probe();
+}
+
+// Sends what clients skip: one that has hung up resets the connection, which is an error here.
+void Connection::probe() {
+  socket_.async_wait(Socket::wait_error, [self = shared_from_this()](const auto& error) {
+    if (!error) self->close();
+  });
+  mode_ == Mode::kStreaming ? fill_silence() : say_continue();
+}
+
+void Connection::say_continue() {
+  out_ += kContinue;
+  flush();
+}
+
+// Acts on what was read.
+void Connection::advance() {
+  account();
+  if (mode_ != Mode::kReading) return;
+  const RequestReader::State before = std::exchange(reading_, reader_.state());
+  switch (reading_) {
+    case RequestReader::State::kIdle:
+      return;
+    case RequestReader::State::kHeader:
+      if (before != reading_) set_deadline(limits_.header);
+      return;
+    case RequestReader::State::kBody:
+      if (before != reading_) {
+        set_deadline(limits_.body);
+        if (const Gate& gate = thread_->server().gate) {
+          const Admission admission = gate(reader_.head());
+          if (admission.refusal.has_value()) return refuse(*admission.refusal);
+          received_.belong_to(admission.client);
+          account();
+          if (mode_ != Mode::kReading) return;
+        }
+      }
+      if (reader_.take_continue()) {
+        out_ += kContinue;
+        flush();
+      }
+      return;
+    case RequestReader::State::kWhole:
+      return hand_over();
+    case RequestReader::State::kRefused:
+      return refuse(reader_.refusal());
+  }
+}
+
+// An answer is held until the client has taken all of it.
+bool Connection::has_room_for(size_t answer_bytes, const Request& request) {
+  if (const Gate& gate = thread_->server().gate) unsent_.belong_to(gate(request).client);
+  const HeldBytes::Sums held = unsent_.hold(static_cast<int64_t>(answer_bytes));
+  const int64_t most = limits_.all_answer_bytes;
+  if (held.of_all <= most && held.of_client <= most / 2) return true;
+  unsent_.hold(0);
+  return false;
+}
+
+void Connection::account() {
+  const HeldBytes::Sums held = received_.hold(static_cast<int64_t>(reader_.bytes()));
+  const bool is_full = held.of_all > limits_.all_body_bytes;
+  const bool is_much = is_full || held.of_client > limits_.all_body_bytes / 2;
+  if (is_much && reader_.state() == RequestReader::State::kBody) {
+    refuse({.status = 503,
+            .code = "overloaded",
+            .message = is_full ? "too much is being received at once; try again"
+                               : "too much is being received with this key at once; try again",
+            .headers = {{"Retry-After", "1"}}});
+  }
+}
+
+void Connection::hand_over() {
+  mode_ = Mode::kAnswering;
+  deadline_ = kNever;
+  Request request = reader_.take();
+  is_head_ = request.method == "HEAD";
+  is_http_1_1_ = reader_.is_http_1_1();
+  close_after_ = !reader_.keeps_alive();
+  received_.belong_to("");  // The next request's head says whose bytes are read ahead.
+  account();
+  ++thread_->server().answers;
+  owes_answer_ = true;
+  auto exchange =
+      std::make_shared<PendingExchange>(std::move(request), weak_from_this(), thread_->postbox());
+  waiting_ = exchange;
+  thread_->server().handler(std::move(exchange));
+}
+
+// ---- Answering ----
+
+Response Connection::refusal_of(const Refusal& refusal) const {
+  Response response = thread_->server().refusal(refusal);
+  if (const PageHeaders& more = thread_->server().page_headers) {
+    for (auto& header : more(reader_.origin())) response.headers.push_back(std::move(header));
+  }
+  return response;
+}
+
+void Connection::refuse(const Refusal& refusal) {
+  if (mode_ != Mode::kReading) return;
+  mode_ = Mode::kWriting;
+  deadline_ = kNever;
+  close_after_ = true;
+  const Response response = refusal_of(refusal);
+  append_head(response, BodyKind::kLength, /*keep_alive=*/false, &out_);
+  out_ += response.body;
+  reader_.drop();
+  received_.hold(0);
+  on_written();
+}
+
+void Connection::begin_answer(std::shared_ptr<PendingExchange> exchange, const Response& head,
+                              bool streamed) {
+  exchange_ = std::move(exchange);
+  waiting_.reset();
+  mode_ = streamed ? Mode::kStreaming : Mode::kWriting;
+  chunked_ = streamed && is_http_1_1_;
+  const BodyKind kind = !streamed  ? is_head_ ? BodyKind::kNone : BodyKind::kLength
+                        : chunked_ ? BodyKind::kChunks
+                                   : BodyKind::kUntilEnd;
+  const bool is_last = peer_ended_ && reader_.bytes_ahead() == 0;
+  close_after_ |= thread_->server().draining || is_last || kind == BodyKind::kUntilEnd;
+  append_head(head, kind, !close_after_, &out_);
+}
+
+void Connection::respond(std::shared_ptr<PendingExchange> exchange, const Response& response) {
+  if (mode_ != Mode::kAnswering) return;
+  if (response.body.size() > kSmallAnswer &&
+      !has_room_for(response.body.size(), exchange->request())) {
+    return respond(std::move(exchange),
+                   refusal_of({.status = 503,
+                               .code = "overloaded",
+                               .message = "too much of answers waits to be read; try again",
+                               .headers = {{"Retry-After", "1"}}}));
+  }
+  begin_answer(std::move(exchange), response, /*streamed=*/false);
+  if (!is_head_) out_ += response.body;
+  on_written();
+}
+
+void Connection::stream(std::shared_ptr<PendingExchange> exchange, const Response& head,
+                        std::unique_ptr<BodySource> source) {
+  if (mode_ != Mode::kAnswering) return;
+  begin_answer(std::move(exchange), head, /*streamed=*/true);
+  last_write_ = Clock::now();
+  if (is_head_) {
+    source.reset();
+    mode_ = Mode::kWriting;
+    return on_written();
+  }
+  source_ = std::move(source);
+  pump();
+}
+
+void Connection::abandon() {
+  if (mode_ == Mode::kAnswering) close();
+}
+
+void Connection::pump() {
+  for (int round = 0; round < kRounds; ++round) {
+    if (mode_ != Mode::kStreaming || write_armed_) return;
+    const size_t before = out_.size();
+    append_piece();
+    if (mode_ == Mode::kClosed) return;
+    if (source_ == nullptr) {  // What is left of the answer is known.
+      mode_ = Mode::kWriting;
+      return on_written();
+    }
+    const bool gave_something = out_.size() > before;
+    if (!flush() || !gave_something) return;
+  }
+  boost::asio::post(thread_->context(), [self = shared_from_this()] { self->pump(); });
+}
+
+// Of the source, what it has by now.
+void Connection::append_piece() {
+  exchange_->heard();
+  BodySource::State state = BodySource::State::kMore;
+  if (chunked_) {
+    ChunkWriter chunk(&out_);
+    state = source_->read(&out_);
+    chunk.end();
+  } else {
+    state = source_->read(&out_);
+  }
+  // An event may be of any size, and one that is read slowly waits here.
+  if (out_.size() > kSmallAnswer && !has_room_for(out_.size(), exchange_->request())) {
+    return close();
+  }
+  if (state == BodySource::State::kMore) return;
+  source_.reset();
+  if (chunked_) out_ += kLastChunk;
+}
+
+// Whether all of out_ is with the system.
+bool Connection::flush() {
+  while (sent_ < out_.size()) {
+    const auto [outcome, bytes] = channel_.write(std::string_view(out_).substr(sent_));
+    if (outcome == Channel::Outcome::kWantWrite) {
+      wait_writable();
+      return false;
+    }
+    if (outcome != Channel::Outcome::kDone) {
+      close();
+      return false;
+    }
+    sent_ += bytes;
+    last_write_ = Clock::now();
+    write_deadline_ = kNever;
+  }
+  sent_ = 0;
+  if (out_.size() > kSmallAnswer) unsent_.hold(0);
+  out_.clear();
+  if (out_.capacity() > kKeptBuffer) out_.shrink_to_fit();
+  return true;
+}
+
+void Connection::wait_writable() {
+  if (write_armed_ || mode_ == Mode::kClosed) return;
+  write_armed_ = true;
+  if (!out_.empty() && write_deadline_ == kNever) write_deadline_ = Clock::now() + limits_.write;
+  socket_.async_wait(Socket::wait_write, [self = shared_from_this()](const auto& error) {
+    self->write_armed_ = false;
+    if (error) return;
+    if (std::exchange(self->read_wants_write_, false)) self->receive();
+    self->on_written();
+  });
+}
+
+// Writes on, and goes on with what comes behind it.
+void Connection::on_written() {
+  if (mode_ == Mode::kClosed || !flush()) return;
+  if (mode_ == Mode::kWriting) return finish_answer();
+  if (mode_ == Mode::kStreaming) pump();
+}
+
+void Connection::finish_answer() {
+  settle();
+  unsent_.hold(0);
+  if (exchange_ != nullptr) exchange_->finish();
+  exchange_.reset();
+  if (close_after_ || thread_->server().draining) return linger();
+  was_answered_ = true;
+  mode_ = Mode::kReading;
+  reading_ = RequestReader::State::kIdle;
+  set_deadline(limits_.idle);
+  idle_since_ = Clock::now();
+  reader_.feed({});
+  advance();
+  // The client sends no more, and what it sent is answered.
+  if (mode_ == Mode::kReading && peer_ended_) return close();
+  wait_readable();
+}
+
+void Connection::settle() {
+  if (std::exchange(owes_answer_, false)) --thread_->server().answers;
+}
+
+// A socket that is closed with bytes unread is reset, which may cost the client its answer.
+void Connection::linger() {
+  if (peer_ended_) return close();
+  mode_ = Mode::kLingering;
+  channel_.end_writing();
+  set_deadline(limits_.linger);
+  wait_readable();
+}
+
+void Connection::discard() {
+  std::string& scratch = thread_->scratch();
+  for (int round = 0; round < kRounds; ++round) {
+    const Channel::Outcome outcome = channel_.read(scratch.data(), scratch.size()).outcome;
+    if (outcome == Channel::Outcome::kDone) continue;
+    return outcome == Channel::Outcome::kWantRead ? wait_readable() : close();
+  }
+  wait_readable();
+}
+
+}  // namespace lockstep::http

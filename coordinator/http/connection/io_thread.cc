@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "coordinator/http/connection/io_thread.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "base/system/out_of_memory.h"
+#include "coordinator/http/connection/connection.h"
+
+namespace lockstep::http {
+namespace {
+
+constexpr size_t kScratchBytes = 64 << 10;
+
+// A deadline is met within a quarter of it, and not looked at more often than worth while.
+Clock::duration tick_time_of(const Limits& limits) {
+  const auto shortest = std::min(
+      {limits.header, limits.body, limits.idle, limits.write, limits.linger, limits.silence});
+  return std::clamp<Clock::duration>(shortest / 4, std::chrono::milliseconds(5),
+                                     std::chrono::milliseconds(250));
+}
+
+}  // namespace
+
+IoThread::IoThread(ServerState* server)
+    : server_(server),
+      work_(boost::asio::make_work_guard(context_)),
+      postbox_(std::make_shared<Postbox>(&context_)),
+      ticker_(context_),
+      tick_time_(tick_time_of(server->limits)),
+      scratch_(kScratchBytes, '\0') {
+  tick();
+  thread_ = std::thread([this] { run(); });
+}
+
+IoThread::~IoThread() {
+  postbox_->post([this] {
+    stopping_ = true;
+    ticker_.cancel();
+    for_each([](Connection& connection) { connection.close(); });
+    work_.reset();
+  });
+  postbox_->close();  // run() still does what was posted before.
+  thread_.join();
+}
+
+void IoThread::adopt(int descriptor, std::string network) {
+  postbox_->post([this, descriptor, network = std::move(network)] { open(descriptor, network); });
+}
+
+void IoThread::drain() {
+  postbox_->post([this] { for_each([](Connection& connection) { connection.drain(); }); });
+}
+
+void IoThread::close_idlest() {
+  postbox_->post([this] {
+    std::shared_ptr<Connection> idlest;
+    for (const auto& [key, connection] : connections_) {
+      if (!connection->idle_since().has_value()) continue;
+      if (idlest == nullptr || connection->idle_since() < idlest->idle_since()) idlest = connection;
+    }
+    if (idlest != nullptr) idlest->close();
+  });
+}
+
+void IoThread::run() {
+  while (!within_memory([this] { return context_.run(), absl::OkStatus(); }).ok()) {
+  }
+}
+
+void IoThread::open(int descriptor, const std::string& network) {
+  std::shared_ptr<Connection> connection;
+  const absl::Status made = within_memory([&] {
+    connection = std::make_shared<Connection>(this, descriptor, network);
+    connections_.emplace(connection.get(), connection);
+    return absl::OkStatus();
+  });
+  if (made.ok()) return connection->start(descriptor);
+  ::close(descriptor);
+  server_->connections.remove(network);
+}
+
+void IoThread::forget(Connection* connection) {
+  const auto known = connections_.find(connection);
+  if (known == connections_.end()) return;
+  server_->connections.remove(connection->network());
+  connections_.erase(known);
+}
+
+// Some of them may go meanwhile.
+template <typename Act>
+void IoThread::for_each(const Act& act) {
+  std::vector<std::shared_ptr<Connection>> all;
+  all.reserve(connections_.size());
+  for (const auto& [key, connection] : connections_) all.push_back(connection);
+  for (const auto& connection : all) act(*connection);
+}
+
+void IoThread::tick() {
+  ticker_.expires_after(tick_time_);
+  ticker_.async_wait([this](const boost::system::error_code& error) {
+    if (error || stopping_) return;
+    tick();
+    const Clock::time_point now = Clock::now();
+    for_each([now](Connection& connection) { connection.tick(now); });
+  });
+}
+
+}  // namespace lockstep::http

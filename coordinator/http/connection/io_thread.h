@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// A thread with an io_context of its own, and the connections that it serves. A connection stays
+// with its thread, so what it does needs neither locks nor strands. Private to this folder: few
+// files pay for Asio's headers.
+#pragma once
+
+#include <atomic>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <memory>
+#include <string>
+#include <thread>
+#include <unordered_map>
+#include <utility>
+
+#include "base/threads/mutex.h"
+#include "base/tls/server_tls.h"
+#include "coordinator/http/connection/connection_counts.h"
+#include "coordinator/http/connection/held_bytes.h"
+#include "coordinator/http/connection/server.h"
+
+namespace lockstep::http {
+
+using Clock = std::chrono::steady_clock;
+
+// What all connections of a server share. Outlives its threads.
+struct ServerState {
+  std::shared_ptr<ssl_st> open_tls(int descriptor) const {
+    return tls != nullptr ? tls->open(descriptor) : nullptr;
+  }
+
+  Limits limits;
+  Handler handler;
+  RenderRefusal refusal;
+  Gate gate;
+  PageHeaders page_headers;
+  std::unique_ptr<TlsContext> tls;  // Null: plain.
+  HeldBytes received;
+  HeldBytes unsent;
+  ConnectionCounts connections;
+  std::atomic<int64_t> answers{0};  // Requests that were handed over and are not answered in full.
+  std::atomic<bool> draining{false};
+};
+
+// The way to an I/O thread for those who may outlive it. Thread-safe.
+class Postbox {
+ public:
+  explicit Postbox(boost::asio::io_context* context) : context_(context) {}
+
+  // False: the thread has ended, and the work is dropped.
+  template <typename Work>
+  bool post(Work work) ABSL_LOCKS_EXCLUDED(mutex_) {
+    MutexLock lock(&mutex_);
+    if (context_ == nullptr) return false;
+    boost::asio::post(*context_, std::move(work));
+    return true;
+  }
+  void close() ABSL_LOCKS_EXCLUDED(mutex_) {
+    MutexLock lock(&mutex_);
+    context_ = nullptr;
+  }
+
+ private:
+  Mutex mutex_;
+  boost::asio::io_context* context_ ABSL_GUARDED_BY(mutex_);
+};
+
+class Connection;
+
+class IoThread {
+ public:
+  explicit IoThread(ServerState* server);
+  // Closes its connections.
+  ~IoThread();
+
+  // Any thread. Owns the descriptor, which ServerState::connections counts for this network.
+  void adopt(int descriptor, std::string network);
+  void drain();
+  // Closes the connection that has waited longest for a request, if any waits.
+  void close_idlest();
+
+  // Its own thread.
+  ServerState& server() { return *server_; }
+  boost::asio::io_context& context() { return context_; }
+  const std::shared_ptr<Postbox>& postbox() const { return postbox_; }
+  // What was read just now, whoever reads: an idle connection has no buffer.
+  std::string& scratch() { return scratch_; }
+  void forget(Connection* connection);
+
+ private:
+  template <typename Act>
+  void for_each(const Act& act);
+  void open(int descriptor, const std::string& network);
+  // Until the end. Work that runs out of memory is one connection's, which goes with its client or
+  // its deadline.
+  void run();
+  void tick();
+
+  ServerState* const server_;
+  boost::asio::io_context context_{1};
+  boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work_;
+  const std::shared_ptr<Postbox> postbox_;
+  // Deadlines are looked at in turn: with thousands of streams that costs less than a timer each.
+  boost::asio::steady_timer ticker_;
+  const Clock::duration tick_time_;
+  std::string scratch_;
+  std::unordered_map<Connection*, std::shared_ptr<Connection>> connections_;
+  bool stopping_ = false;
+  std::thread thread_;
+};
+
+}  // namespace lockstep::http

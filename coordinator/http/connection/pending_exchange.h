@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// The exchange as handlers hold it, from any thread, while its connection belongs to an I/O thread.
+// Private to this folder.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <utility>
+
+#include "base/threads/mutex.h"
+#include "coordinator/http/connection/io_thread.h"
+#include "coordinator/http/exchange.h"
+
+namespace lockstep::http {
+
+class PendingExchange final : public Exchange,
+                              public std::enable_shared_from_this<PendingExchange> {
+ public:
+  PendingExchange(Request request, std::weak_ptr<Connection> connection,
+                  std::shared_ptr<Postbox> postbox)
+      : request_(std::move(request)),
+        connection_(std::move(connection)),
+        postbox_(std::move(postbox)) {}
+  ~PendingExchange() override;
+
+  const Request& request() const override { return request_; }
+  void drop_body() override { std::string().swap(request_.body); }
+  void respond(Response response) override;
+  void stream(Response head, std::unique_ptr<BodySource> source) override;
+  void wake() override;
+  std::function<void()> waker() override;
+  void on_gone(std::function<void()> gone) override ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // The connection's side. The source is about to be read: wake() counts from now on.
+  void heard() { woken_ = false; }
+  // It is over: the client has its answer, or is gone.
+  void finish() ABSL_LOCKS_EXCLUDED(mutex_);
+  void lose() ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  enum class End { kOpen, kFinished, kGone };
+  // The client is gone, without anybody who would say so.
+  void lose_unless_posted(bool posted) {
+    if (!posted) lose();
+  }
+
+  Request request_;
+  const std::weak_ptr<Connection> connection_;
+  const std::shared_ptr<Postbox> postbox_;
+  std::atomic<bool> answered_{false};
+  std::atomic<bool> woken_{false};
+  Mutex mutex_;
+  End end_ ABSL_GUARDED_BY(mutex_) = End::kOpen;
+  std::function<void()> gone_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace lockstep::http

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "coordinator/http/connection/server.h"
+
+#include <system_error>
+#include <vector>
+
+#include "base/sockets/address.h"
+#include "base/status.h"
+#include "coordinator/http/connection/io_thread.h"
+#include "coordinator/ports/listener.h"
+
+namespace lockstep::http {
+
+namespace {
+
+constexpr std::chrono::milliseconds kPoll{2};  // Of the end's last moments.
+constexpr int64_t kComing = 8;
+
+}  // namespace
+
+class Server::Impl {
+ public:
+  Impl(const ServerOptions& options, Handler handler, std::unique_ptr<Listener> listener,
+       std::unique_ptr<TlsContext> tls)
+      : listener_(std::move(listener)) {
+    state_.tls = std::move(tls);
+    state_.limits = options.limits;
+    state_.refusal = options.refusal;
+    state_.gate = options.gate;
+    state_.page_headers = options.page_headers;
+    state_.handler = std::move(handler);
+    for (int i = 0; i < options.threads; ++i) {
+      threads_.push_back(std::make_unique<IoThread>(&state_));
+    }
+    listener_->start(
+        [this, most = options.when_full == WhenFull::kCloseOldest ? options.max_connections
+                                                                  : INT64_MAX](int descriptor) {
+          std::string network = network_of(peer_address(descriptor));
+          if (state_.connections.add(network) > most) {
+            for (const auto& thread : threads_) thread->close_idlest();
+          }
+          threads_[next_++ % threads_.size()]->adopt(descriptor, std::move(network));
+        },
+        [this](const std::string& network) { return state_.connections.of(network); });
+  }
+  ~Impl() { listener_->stop(); }
+
+  const std::string& address() const { return listener_->address(); }
+  int64_t connections() const { return state_.connections.all(); }
+  void wait_answered(std::chrono::milliseconds patience) {
+    const auto deadline = Clock::now() + patience;
+    while (state_.answers > 0 && Clock::now() < deadline) std::this_thread::sleep_for(kPoll);
+  }
+  void drain() {
+    state_.draining = true;
+    for (const auto& thread : threads_) thread->drain();
+  }
+
+ private:
+  ServerState state_;
+  std::unique_ptr<Listener> listener_;
+  std::vector<std::unique_ptr<IoThread>> threads_;
+  size_t next_ = 0;  // The accepting thread's.
+};
+
+Server::Server(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Server::~Server() = default;
+
+absl::StatusOr<std::unique_ptr<Server>> Server::start(const ServerOptions& options,
+                                                      Handler handler) {
+  const int64_t connections =
+      options.max_connections > 0 ? options.max_connections : connections_within_limit();
+  // Those that come while idle ones are closed are above the bound for a moment.
+  const bool closes = options.when_full == WhenFull::kCloseOldest;
+  ASSIGN_OR_RETURN(auto listener,
+                   Listener::bind(options.address, connections + (closes ? kComing : 0),
+                                  closes ? WhenFull::kRefuse : options.when_full));
+  std::unique_ptr<TlsContext> tls;
+  if (options.tls.given()) {
+    ASSIGN_OR_RETURN(tls, TlsContext::load(options.tls, listener->address()));
+  }
+  try {
+    return std::unique_ptr<Server>(new Server(
+        std::make_unique<Impl>(options, std::move(handler), std::move(listener), std::move(tls))));
+  } catch (const std::system_error& error) {  // Threads, and descriptors of io_contexts.
+    return resource_exhausted("could not serve HTTP at {}: {}", options.address, error.what());
+  }
+}
+
+const std::string& Server::address() const { return impl_->address(); }
+void Server::drain() { impl_->drain(); }
+void Server::wait_answered(std::chrono::milliseconds patience) { impl_->wait_answered(patience); }
+int64_t Server::connections() const { return impl_->connections(); }
+
+}  // namespace lockstep::http

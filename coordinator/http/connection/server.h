@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// An HTTP/1.1 port: sockets, limits and deadlines. What is answered is the handler's matter.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "base/tls/server_tls.h"
+#include "coordinator/http/exchange.h"
+#include "coordinator/http/refusal.h"
+#include "coordinator/http/request_reader.h"
+#include "coordinator/ports/listener.h"
+
+namespace lockstep::http {
+
+struct Limits {
+  ReadLimits read;
+  int64_t all_body_bytes = 256 << 20;        // Of all requests that are being received.
+  int64_t all_answer_bytes = 256 << 20;      // Of answers and pieces above 64 KiB, until sent.
+  size_t pipelined_bytes = 64 << 10;         // Read ahead while a request is answered.
+  std::chrono::milliseconds header{10'000};  // From its first byte; of a first request from accept.
+  std::chrono::milliseconds body{30'000};    // From the end of the headers.
+  std::chrono::milliseconds idle{75'000};    // Between requests.
+  std::chrono::milliseconds write{15'000};   // In which the client takes nothing of what is sent.
+  std::chrono::milliseconds linger{2'000};   // For the client to read a last answer.
+  std::chrono::milliseconds silence{15'000};  // See BodySource::keep_alive().
+};
+
+struct ServerOptions {
+  std::string address;  // As Listener::bind takes it.
+  int threads = 2;
+  int64_t max_connections = 0;  // More are refused; 0: connections_within_limit().
+  Limits limits;
+  RenderRefusal refusal = render_refusal;
+  Gate gate = {};                 // Null: every body is received.
+  PageHeaders page_headers = {};  // Of what is refused before a handler sees it. Null: none.
+  // kCloseOldest: where more come, each thread closes the connection that has been idle longest.
+  WhenFull when_full = WhenFull::kRefuse;
+  TlsFiles tls;  // Not given: plain.
+};
+
+class Server {
+ public:
+  // Accepts from now on. kInvalidArgument, one line: the address cannot be bound, or the
+  // certificate not be used.
+  static absl::StatusOr<std::unique_ptr<Server>> start(const ServerOptions& options,
+                                                       Handler handler);
+  // Closes all connections; exchanges may outlive it, and what they are told is dropped.
+  ~Server();
+
+  // As bound: "127.0.0.1:40123".
+  const std::string& address() const;
+  // Closes idle connections, and others as soon as their request is answered: also those that have
+  // not had any yet, and new ones, since probes have to hear that the server drains. Any thread.
+  void drain();
+  // Waits until no request is being answered, at most this long. Any thread but its own.
+  void wait_answered(std::chrono::milliseconds patience);
+  // Connections that are open. Any thread.
+  int64_t connections() const;
+
+ private:
+  class Impl;
+  explicit Server(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace lockstep::http

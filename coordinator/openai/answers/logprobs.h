@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// Log-probabilities of tokens as the APIs write them.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "coordinator/openai/answers/answer_format.h"
+#include "coordinator/streams/stream.h"
+#include "coordinator/text/token_texts.h"
+
+namespace lockstep::openai {
+
+// For each token: the token itself, then the others.
+using TokenLogprobs = std::span<const std::vector<Logprob>>;
+
+// The tokens of an event that its answer shows: the one that ends the text is no part of it, but
+// for answers that show token ids.
+TokenLogprobs shown_logprobs(const AnswerFacts& facts, const StreamEvent& event);
+
+// Writes those of one text, some tokens at a time, in order. One thread at a time; the facts
+// outlive it.
+class LogprobWriter {
+ public:
+  // A prompt's first token has no log-probability: nothing comes before it. An answer's text begins
+  // after the echo of its prompt.
+  enum class Of { kPrompt, kAnswer };
+  LogprobWriter(const AnswerFacts& facts, Of of, size_t prompt = 0);
+
+  // A list of objects, as chat and responses have it.
+  OrderedJson entries(TokenLogprobs tokens);
+  // The value of a choice's "logprobs".
+  OrderedJson chat(TokenLogprobs tokens);
+  OrderedJson completion(TokenLogprobs tokens);
+  // A prompt's as vLLM gives them: for each token an object by token id, its own first; a rank is
+  // known of the best ones alone.
+  OrderedJson prompt(TokenLogprobs tokens);
+
+ private:
+  // Those of one token, each in its place in the text.
+  std::vector<TokenText> texts_of(const std::vector<Logprob>& token);
+  std::string name(int32_t id, const TokenText& text) const;
+  OrderedJson entry(const Logprob& logprob, const TokenText& text) const;
+  void add_completion(const std::vector<Logprob>& token, OrderedJson* json);
+
+  const AnswerFacts& facts_;
+  const int64_t offset_;
+  bool has_begun_;
+  std::optional<TokenTexts> texts_;  // None without a tokenizer.
+};
+
+// Appends what follows to what came before, which may be null.
+void append_logprobs(OrderedJson more, OrderedJson* logprobs);
+
+}  // namespace lockstep::openai

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// A stream's events as those of /v1/responses: items of output that begin, grow and end.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "coordinator/openai/answers/answer_format.h"
+#include "coordinator/openai/answers/choice_reader.h"
+#include "coordinator/openai/answers/event_writer.h"
+#include "coordinator/openai/answers/logprobs.h"
+
+namespace lockstep::openai {
+
+// What a response repeats of its request, with the defaults, as the text of an object: it is kept
+// until the end, and JSON takes many times the memory of its text. kInvalidArgument: it is long.
+absl::StatusOr<std::string> repeated_fields(const OrderedJson& request);
+
+// For one choice. The last event that a stream's event becomes has its id.
+class ResponseWriter final : public EventWriter {
+ public:
+  explicit ResponseWriter(std::shared_ptr<const AnswerFacts> facts);
+
+  void write(const StreamEvent& event, size_t prompt, std::optional<uint64_t> id,
+             std::string* bytes) override;
+  void end(std::optional<uint64_t> id, std::string* bytes) override;
+  void done(std::string* bytes) override;
+  void fail(const absl::Status& status, std::string* bytes) override;
+
+  // The text of the whole response: of all its events, or of what they said.
+  std::string response(std::span<const StreamEvent> all);
+  std::string response(const OutputDelta& all, FinishReason reason, const UsageCounts& usage);
+
+ private:
+  enum class Kind { kThought, kMessage, kCall };
+  struct Item {
+    Kind kind = Kind::kMessage;
+    std::string id;
+    std::string text;  // A call's arguments.
+    std::string name;  // Of a call.
+    std::string call_id;
+    std::string logprobs;  // A message's: entries of a list, as JSON.
+  };
+  struct ScoredToken {
+    std::string token;
+    std::string json;
+  };
+
+  // Those of the tokens that show this text of a message, as entries of a list.
+  std::string take_logprobs(const std::string& text);
+  void take(const StreamEvent& event);
+  void take(const OutputDelta& news);
+  void finish(FinishReason reason, const UsageCounts& usage);
+  void add_text(Kind kind, const std::string& text);
+  void add_call(const CallDelta& call);
+  void open(Item item);
+  void close();
+  // All of an item but its content; its content's only part; all of it.
+  static OrderedJson item_head(const Item& item, const char* status);
+  static std::string part_text(const Item& item);
+  static std::string item_text(const Item& item, const char* status);
+  std::string response_text(const char* status) const;
+  OrderedJson usage_json() const;
+  const char* final_status() const;
+  const char* item_status() const;
+  // Of the item that is open.
+  OrderedJson place() const;
+  // With one more member, where it has a name: its value is the text of JSON.
+  void emit(const char* type, const OrderedJson& event, const char* name = nullptr,
+            std::string_view value = {});
+  void emit_response(const char* type, const char* status);
+  void flush(std::optional<uint64_t> id, std::string* bytes);
+
+  const std::shared_ptr<const AnswerFacts> facts_;
+  ChoiceReader reader_;
+  LogprobWriter logprobs_;
+  std::vector<ScoredToken> unshown_;  // Tokens whose text is still to come.
+  bool tells_ = true;                 // Events, and not the whole response alone.
+  std::vector<Item> items_;
+  bool is_open_ = false;  // The last item.
+  bool begun_ = false;
+  FinishReason finish_reason_ = FinishReason::kNone;
+  UsageCounts usage_;
+  int64_t sequence_ = 0;
+  std::vector<std::pair<const char*, std::string>> events_;  // Type and data, to be written.
+};
+
+}  // namespace lockstep::openai

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "coordinator/openai/answers/resumption.h"
+
+#include <algorithm>
+#include <optional>
+#include <string_view>
+
+#include "base/status.h"
+#include "base/system/out_of_memory.h"
+#include "coordinator/http/ascii.h"
+#include "coordinator/http/refusal.h"
+#include "coordinator/openai/answers/event_source.h"
+#include "coordinator/openai/error.h"
+
+namespace lockstep::openai {
+namespace {
+
+using ExchangePtr = std::shared_ptr<http::Exchange>;
+
+// What an event costs that is read again and not sent, as if it were this much text to tokenize.
+constexpr int64_t kBytesPerEvent = 64;
+
+absl::StatusOr<size_t> as_offset(const char* name, std::string_view text) {
+  if (text.empty() || text.size() > 18 || !std::ranges::all_of(text, http::is_digit)) {
+    return with_param(
+        invalid_argument("{}: want an offset of the stream, found {}", name, printable(text)),
+        name);
+  }
+  size_t value = 0;
+  for (const char c : text) value = value * 10 + static_cast<size_t>(c - '0');
+  return value;
+}
+
+void refuse(http::Exchange& exchange, const absl::Status& status) {
+  const auto refusal = [&](int code, const char* name) {
+    exchange.respond(
+        http::render_refusal({.status = code, .code = name, .message = message_of(status)}));
+  };
+  if (status == kept_log_is_gone()) return refusal(410, "stream_gone");
+  if (status.code() == absl::StatusCode::kNotFound) return refusal(404, "stream_not_found");
+  const bool is_behind = status.code() == absl::StatusCode::kOutOfRange;
+  exchange.respond(error_response(is_behind ? with_param(status, "from") : status));
+}
+
+// As it was begun. One that came by gRPC is text alone.
+std::shared_ptr<const AnswerFacts> facts_of(const KeptStream& kept, const Model& model) {
+  const KeptFacts& facts = kept.facts();
+  if (facts.http != nullptr) return facts.http;
+  return std::make_shared<const AnswerFacts>(
+      AnswerFacts{.endpoint = facts.is_chat ? kChat : kCompletions,
+                  .id = kept.name().id,
+                  .created = facts.created_s,
+                  .model = model.name(),
+                  .resumable = true,
+                  .logprobs = facts.logprobs,
+                  .tokenizer = model.tokenizer()});
+}
+
+}  // namespace
+
+absl::StatusOr<size_t> resume_offset(const http::Request& request) {
+  const std::string_view last = request.header("Last-Event-ID");
+  if (!last.empty()) {
+    ASSIGN_OR_RETURN(const size_t offset, as_offset("Last-Event-ID", last));
+    return offset + 1;
+  }
+  constexpr std::string_view kFrom = "from=";
+  for (std::string_view rest = request.query; !rest.empty();) {
+    const std::string_view field = rest.substr(0, rest.find('&'));
+    rest.remove_prefix(std::min(field.size() + 1, rest.size()));
+    if (field.starts_with(kFrom)) return as_offset("from", field.substr(kFrom.size()));
+  }
+  return 0;
+}
+
+void resume_stream(ApiContext* context, const ExchangePtr& exchange, const std::string& id) {
+  const absl::StatusOr<size_t> from = resume_offset(exchange->request());
+  if (!from.ok()) return refuse(*exchange, from.status());
+  const auto kept = context->served.find_kept(exchange->client(), id);
+  if (!kept.ok()) return refuse(*exchange, kept.status());
+  const auto begin = [context, exchange, kept = *kept, from = *from] {
+    const absl::Status begun = within_memory([&]() -> absl::Status {
+      std::vector<std::unique_ptr<StreamReader>> readers(1);
+      ASSIGN_OR_RETURN(readers[0], kept->log().open(from));
+      answer_with_events(exchange, facts_of(*kept, *context->served.model), std::move(readers),
+                         from);
+      return absl::OkStatus();
+    });
+    if (!begun.ok()) refuse(*exchange, begun);
+  };
+  const int64_t events = static_cast<int64_t>(std::min(*from, (*kept)->log().size()));
+  const absl::Status accepted =
+      context->pool->submit(exchange->client(), kBytesPerEvent * events, begin);
+  if (!accepted.ok()) refuse(*exchange, accepted);
+}
+
+void cancel_stream(ApiContext* context, const ExchangePtr& exchange, const std::string& id) {
+  const auto kept = context->served.find_kept(exchange->client(), id);
+  if (!kept.ok()) return refuse(*exchange, kept.status());
+  (*kept)->cancel();
+  exchange->respond({.status = 204});
+}
+
+}  // namespace lockstep::openai

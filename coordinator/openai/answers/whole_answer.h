@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// An answer that is given at once, gathered from its streams.
+#pragma once
+
+#include <deque>
+#include <string>
+#include <vector>
+
+#include "coordinator/openai/answers/answer_format.h"
+#include "coordinator/openai/answers/choice_reader.h"
+
+namespace lockstep::openai {
+
+// One thread at a time.
+class WholeAnswer {
+ public:
+  // `drawn`: choices of each prompt, of which the likeliest facts.choices_per_prompt are shown.
+  WholeAnswer(AnswerFacts facts, size_t prompts, int32_t drawn);
+
+  void add(const StreamEvent& event, size_t prompt);
+  // Log-probabilities that were added, but for prompts'.
+  int64_t scores() const { return scores_; }
+  // After the last event of all choices.
+  std::string text() const;
+  const AnswerFacts& facts() const { return facts_; }
+
+ private:
+  struct Choice {
+    explicit Choice(const AnswerFacts& facts) : reader(facts.output, facts.include_reasoning) {}
+    ChoiceReader reader;
+    OutputDelta output;
+    std::vector<int32_t> token_ids;
+    std::vector<std::vector<Logprob>> logprobs;  // One entry for each drawn token.
+    size_t shown_logprobs = 0;                   // How many of these the answer has.
+    StreamEvent end;  // The last event, without its text and log-probabilities.
+  };
+  // Those of one prompt that are shown.
+  std::vector<const Choice*> shown(const std::deque<Choice>& choices) const;
+  std::string response_text() const;
+  std::string choices_text() const;
+  OrderedJson choice_json(const Choice& choice, int32_t index, size_t prompt,
+                          const OrderedJson& echo_logprobs) const;
+  void add_prompt(size_t prompt, OrderedJson* json) const;
+  OrderedJson message_json(const Choice& choice, int32_t index) const;
+
+  const AnswerFacts facts_;
+  std::vector<std::deque<Choice>> choices_;                         // By prompt.
+  std::vector<std::vector<std::vector<Logprob>>> prompt_logprobs_;  // By prompt, of its tokens.
+  std::vector<StreamEvent> events_;  // Of a response with log-probabilities: each has its place.
+  int64_t scores_ = 0;
+  UsageCounts usage_;
+};
+
+}  // namespace lockstep::openai

@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "coordinator/openai/fields/field_table.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "coordinator/openai/fields/field_readers.h"
+
+namespace lockstep::openai {
+namespace {
+
+using namespace read;  // NOLINT(google-build-using-namespace): the table names little else.
+
+constexpr unsigned kBoth = kCompletions | kChat;
+constexpr unsigned kTalks = kChat | kResponses;
+constexpr unsigned kAll = kBoth | kResponses;
+constexpr unsigned kText = kCompletions | kTokenize;
+constexpr unsigned kTemplated = kChat | kTokenize;
+
+constexpr char kKeepsNone[] = "this server keeps no responses: send all input";
+constexpr char kChatHasIt[] = "use it with /v1/chat/completions";
+constexpr char kTextAlone[] = "this server writes text alone";
+constexpr char kTokenByToken[] =
+    "this server draws by temperature, top_k, top_p and min_p: use these";
+constexpr char kPenalties[] =
+    "this server has repetition_penalty, presence_penalty and frequency_penalty: use these";
+constexpr char kHidden[] = "this server shows special tokens to parsers alone";
+constexpr char kByCommand[] = "this server runs no code and loads no weights of requests";
+constexpr char kNotUsed[] = "Taken and not used";
+
+constexpr Field kFields[] = {
+    {"model", kAll | kTokenize | kDetokenize, "", model,
+     "A name of the served model, else 404; may be left out"},
+    // ---- Prompts and conversations ----
+    {"prompt", kText, "prompt, prompt_ids", prompt,
+     "Text, token ids, or a list of up to 1024 of these; /tokenize takes text"},
+    {"tokens", kDetokenize, "", tokens, "Token ids, of /detokenize alone"},
+    {"messages", kTemplated, "chat.messages", messages, "Content as text, or a list of its parts"},
+    {"input", kResponses, "chat.messages", input, "Text, or messages, calls and their outputs"},
+    {"instructions", kResponses, "chat.messages", instructions, "The system message"},
+    {"tools", kTalks | kTokenize, "chat.tools", tools, "Functions"},
+    {"tool_choice", kTalks | kTokenize, "", tool_choice, "`auto` or `none`, which hides the tools"},
+    {"parallel_tool_calls", kTalks, "", parallel_tool_calls,
+     "false: calls after the first are dropped"},
+    {"documents", kTemplated, "chat.documents", documents, "For templates that show them"},
+    {"add_generation_prompt", kTemplated, "chat.add_generation_prompt", add_generation_prompt,
+     "Default: true unless continue_final_message is"},
+    {"continue_final_message", kTemplated, "chat.continue_final_message", continue_final_message,
+     ""},
+    {"chat_template_kwargs", kTalks | kTokenize, "chat.template_variables", chat_template_kwargs,
+     "`enable_thinking`, `thinking`, `reasoning_effort`, and what `--template-vars` names; others "
+     "are 400, unless the template reads none of that name"},
+    {"reasoning_effort", kTemplated, "chat.template_variables", effort,
+     "`none`, `minimal`, `low`, `medium`, `high`, `xhigh` or `max`, for templates that read it; "
+     "sets `enable_thinking`, too, unless it is set: false for `none`"},
+    {"reasoning", kResponses, "chat.template_variables", effort,
+     "Its `effort`, as chat's `reasoning_effort`"},
+    {"add_special_tokens", kAll | kTokenize, "add_special", scalar,
+     "Begin and end tokens; default: true of `prompt`, false of `messages`, whose template writes "
+     "them"},
+    {"truncate_prompt_tokens", kAll, "truncate_prompt_tokens", scalar,
+     "-1: what the context has room for beside max_tokens"},
+    {"truncation_side", kAll, "truncation_side", scalar,
+     "`left` (default): the last tokens stay; `right`"},
+    {"return_token_strs", kTokenize, "", flag<&ApiRequest::return_token_strs>,
+     "Each token's text as well, up to 262144"},
+    // ---- Sampling ----
+    {"n_predict", kAll, "max_tokens", scalar_or_all, "llama.cpp's `max_tokens`; -1: no end"},
+    {"max_new_tokens", kAll, "max_tokens", scalar, "`max_tokens` of others"},
+    {"max_tokens", kAll, "max_tokens", scalar,
+     "Default: what `--max-tokens-default` says; else 16 for completions, for others the model's, "
+     "else what the context has room for. An answer ends with the context, too"},
+    {"max_completion_tokens", kChat, "max_tokens", scalar, "Goes before max_tokens"},
+    {"max_output_tokens", kResponses, "max_tokens", scalar, "Goes before max_tokens"},
+    {"min_tokens", kAll, "min_tokens", scalar, ""},
+    {"temperature", kAll, "temperature", scalar, ""},
+    {"top_p", kAll, "top_p", scalar, ""},
+    {"top_k", kAll, "top_k", scalar_or_off, "-1 is off, too"},
+    {"min_p", kAll, "min_p", scalar, ""},
+    {"repeat_penalty", kAll, "repetition_penalty", scalar, "llama.cpp's `repetition_penalty`"},
+    {"repetition_penalty", kAll, "repetition_penalty", scalar, ""},
+    {"presence_penalty", kAll, "presence_penalty", scalar, ""},
+    {"frequency_penalty", kAll, "frequency_penalty", scalar, ""},
+    {"logit_bias", kAll, "logit_bias", logit_bias, ""},
+    {"seed", kAll, "seed", scalar_or_default, "Choice i draws with seed + i; -1: drawn"},
+    {"stop", kAll, "stop", stop, "A string or a list"},
+    {"stop_token_ids", kAll, "stop_ids", stop_token_ids, ""},
+    {"ignore_eos", kAll, "ignore_eos", scalar, ""},
+    {"allowed_token_ids", kAll, "allowed_ids", allowed_token_ids, "Nothing else is drawn"},
+    {"bad_words", kAll, "bad_words", bad_words, "Words that the answer does not get"},
+    {"priority", kAll, "priority", scalar, "Lower is served first"},
+    {"cache_salt", kAll, "cache_salt", scalar, "Cached prompts serve the same salt only"},
+    // ---- The answer's form ----
+    {"stream", kAll, "", flag<&ApiRequest::stream>, "gRPC always streams"},
+    {"resumable", kAll, "resumable", resumable,
+     "With `stream`, one prompt: runs on without its client, see [Streams](#streams-that-resume)"},
+    {"stream_options", kAll, "", stream_options,
+     "`include_usage`, and with it `continuous_usage_stats`: usage so far in every chunk. In "
+     "responses it says nothing"},
+    {"logprobs", kBoth, "logprobs", logprobs, "A number for completions, true for chat"},
+    {"include", kResponses, "", include,
+     "`message.output_text.logprobs`; others are taken and not used"},
+    {"top_logprobs", kTalks, "logprobs", top_logprobs, "With `logprobs`, or with `include`"},
+    {"logprob_token_ids", kBoth, "logprob_ids", logprob_token_ids,
+     "With `logprobs`: these tokens in place of the best ones"},
+    {"return_token_ids", kBoth, "return_prompt_ids", flag<&ApiRequest::token_ids>,
+     "`prompt_token_ids` and each choice's `token_ids`, in streams too"},
+    {"return_tokens_as_token_ids", kBoth, "", flag<&ApiRequest::tokens_as_ids>,
+     "Log-probabilities name tokens `token_id:5`"},
+    {"skip_special_tokens", kBoth, "", flag<&ApiRequest::skips_special>,
+     "false: special tokens are in the text, but for the end token"},
+    {"n", kBoth, "n", scalar, ""},
+    {"best_of", kCompletions, "n", best_of, "Answers that are drawn; `n` of them are returned"},
+    {"prompt_logprobs", kBoth, "prompt_logprobs", prompt_logprobs,
+     "As vLLM gives them, in each choice, or beside those of a chat; not streamed"},
+    {"echo", kCompletions, "prompt_logprobs", echo,
+     "With `logprobs` also those of the prompt's tokens"},
+    {"echo", kChat, "", flag<&ApiRequest::echo>,
+     "The last message before the answer, where it is the assistant's"},
+    {"include_reasoning", kTalks, "", flag<&ApiRequest::include_reasoning>,
+     "false: thoughts are dropped"},
+    {"text", kResponses, "", text,
+     "Its `format` is text and its `verbosity` medium; others are 400"},
+    // ---- Refused ----
+    {"prompt_embeds", kAll, "prompt_embeds", refused, "this server takes embeddings over gRPC"},
+    {"input_embeds", kAll, "", refused, "this server takes embeddings over gRPC"},
+    {"input_ids", kAll, "", refused, "use prompt, of /v1/completions, with a list of token ids"},
+    {"prompt", kResponses, "", refused, "this server keeps no prompts: use input"},
+    {"suffix", kCompletions, "", refused, "this server does not insert text before a suffix"},
+    {"chat_template", kTalks | kTokenize, "", refused,
+     "this server takes one as it starts: --chat-template"},
+    {"functions", kTalks, "", refused, "is the former name of tools: use that"},
+    {"function_call", kTalks, "", refused, "is the former name of tool_choice: use that"},
+    {"response_format", kAll, "", refused, kNoGrammar, R"({"type": "text"})"},
+    {"structured_outputs", kAll, "", refused, kNoGrammar},
+    {"structural_tag", kAll, "", refused, kNoGrammar},
+    {"guided_json", kAll, "", refused, kNoGrammar},
+    {"guided_regex", kAll, "", refused, kNoGrammar},
+    {"guided_choice", kAll, "", refused, kNoGrammar},
+    {"guided_grammar", kAll, "", refused, kNoGrammar},
+    {"grammar", kAll, "", refused, kNoGrammar},
+    {"json_schema", kAll, "", refused, kNoGrammar},
+    {"regex", kAll, "", refused, kNoGrammar},
+    {"ebnf", kAll, "", refused, kNoGrammar},
+    {"stop_regex", kAll, "", refused, "this server stops at texts: use stop"},
+    {"use_beam_search", kAll, "", refused, kTokenByToken},
+    {"do_sample", kAll, "", refused, "use \"temperature\": 0 for the likeliest tokens", "true"},
+    {"mirostat", kAll, "", refused, kTokenByToken, "0"},
+    {"typical_p", kAll, "", refused, kTokenByToken, "1"},
+    {"typ_p", kAll, "", refused, kTokenByToken, "1"},
+    {"tfs_z", kAll, "", refused, kTokenByToken, "1"},
+    {"top_a", kAll, "", refused, kTokenByToken, "0"},
+    {"top_n_sigma", kAll, "", refused, kTokenByToken, "-1, 0"},
+    {"dynatemp_range", kAll, "", refused, kTokenByToken, "0"},
+    {"xtc_probability", kAll, "", refused, kTokenByToken, "0"},
+    {"samplers", kAll, "", refused, kTokenByToken},
+    {"dry_multiplier", kAll, "", refused, kPenalties, "0"},
+    {"repeat_last_n", kAll, "", refused, "repetition_penalty looks at all tokens here", "-1"},
+    {"repetition_detection", kAll, "", refused, kPenalties},
+    {"custom_logit_processor", kAll, "", refused, kByCommand},
+    {"logits_processors", kAll, "", refused, kByCommand},
+    {"lora", kAll, "", refused, kByCommand},
+    {"lora_path", kAll, "", refused, kByCommand},
+    {"session_params", kAll, "", refused, kKeepsNone},
+    {"thinking_token_budget", kAll, "", refused,
+     "this server does not end thoughts: use reasoning_effort, or max_tokens"},
+    {"separate_reasoning", kAll, "", refused,
+     "this server takes that as it starts: --reasoning-parser none", "true"},
+    {"stream_reasoning", kAll, "", refused, "this server streams thoughts as they come", "true"},
+    {"skip_special_tokens", kResponses, "", refused, kHidden, "true"},
+    {"include_stop_str_in_output", kAll, "", refused,
+     "this server ends the text before a stop string", "false"},
+    {"no_stop_trim", kAll, "", refused, "this server ends the text before a stop string", "false"},
+    {"n_probs", kAll, "", refused, "use logprobs", "0"},
+    {"return_hidden_states", kAll, "", refused, kTextAlone, "false"},
+    {"t_max_predict_ms", kAll, "", refused, "use the header X-Request-Timeout-Ms", "-1, 0"},
+    {"echo", kResponses, "", refused, kChatHasIt, "false"},
+    {"prompt_logprobs", kResponses, "", refused, "this server scores prompts of /v1/completions"},
+    {"best_of", kTalks, "", refused, "this server chooses among answers of /v1/completions", "1"},
+    {"n", kResponses, "", refused, "a response has one answer: use /v1/chat/completions", "1"},
+    {"logprobs", kResponses, "", refused, "use include, with message.output_text.logprobs",
+     "false"},
+    {"logprob_token_ids", kResponses, "", refused, kChatHasIt},
+    {"return_token_ids", kResponses, "", refused, kChatHasIt, "false"},
+    {"return_tokens_as_token_ids", kResponses, "", refused, kChatHasIt, "false"},
+    {"previous_response_id", kResponses, "", refused, kKeepsNone},
+    {"conversation", kResponses, "", refused, "this server keeps no conversations: send all input"},
+    {"background", kResponses, "", refused, kKeepsNone, "false"},
+    {"context_management", kResponses, "", refused, "nothing is cut: send what is to be read"},
+    {"modalities", kChat, "", refused, kTextAlone, R"(["text"])"},
+    {"audio", kChat, "", refused, kTextAlone},
+    {"verbosity", kChat, "", refused, "say in a message how long the answer should be",
+     "\"medium\""},
+    {"web_search_options", kChat, "", refused, "this server searches nothing"},
+    // ---- Harmless ----
+    {"user", kAll, "", harmless, kNotUsed},
+    {"store", kAll, "", harmless, "Nothing is stored"},
+    {"metadata", kAll, "", harmless, "Taken and not used, but that a response repeats it"},
+    {"service_tier", kAll, "", harmless, kNotUsed},
+    {"safety_identifier", kAll, "", harmless, kNotUsed},
+    {"prompt_cache_key", kAll, "", harmless, "Prompts with the same beginning share it anyway"},
+    {"prompt_cache_retention", kAll, "", harmless, "What is cached stays while there is room"},
+    {"cache_prompt", kAll, "", harmless, "Bits are the same with a cached prompt"},
+    {"prediction", kChat, "", harmless, "It would be faster, not another answer"},
+    {"request_id", kAll, "", harmless, "The header X-Request-Id names a request"},
+    {"rid", kAll, "", harmless, "The header X-Request-Id names a request"},
+    {"truncation", kResponses, "", harmless, "Nothing is cut: what is too long is refused"},
+    {"max_tool_calls", kResponses, "", harmless, "It bounds calls of hosted tools, which are 400"},
+    {"length_penalty", kAll, "", harmless, "It belongs to use_beam_search, which is 400"},
+    {"early_stopping", kAll, "", harmless, "It belongs to use_beam_search, which is 400"},
+    {"mirostat_tau", kAll, "", harmless, "It belongs to mirostat, which is 400"},
+    {"mirostat_eta", kAll, "", harmless, "It belongs to mirostat, which is 400"},
+    {"dynatemp_exponent", kAll, "", harmless, "It belongs to dynatemp_range, which is 400"},
+    {"xtc_threshold", kAll, "", harmless, "It belongs to xtc_probability, which is 400"},
+    {"dry_base", kAll, "", harmless, "It belongs to dry_multiplier, which is 400"},
+    {"dry_allowed_length", kAll, "", harmless, "It belongs to dry_multiplier, which is 400"},
+    {"dry_penalty_last_n", kAll, "", harmless, "It belongs to dry_multiplier, which is 400"},
+    {"dry_sequence_breakers", kAll, "", harmless, "It belongs to dry_multiplier, which is 400"},
+    {"guided_decoding_backend", kAll, "", harmless, "It belongs to guided_json, which is 400"},
+    {"guided_whitespace_pattern", kAll, "", harmless, "It belongs to guided_json, which is 400"},
+    {"spaces_between_special_tokens", kAll, "", harmless, "Special tokens are not shown"},
+    {"n_keep", kAll, "", harmless, "Nothing is cut: what is too long is refused"},
+    {"n_discard", kAll, "", harmless, "Nothing is cut: what is too long is refused"},
+    {"id_slot", kAll, "", harmless, "The scheduler knows no slots"},
+    {"mm_processor_kwargs", kAll | kTokenize, "", harmless, "Images, audio and files are 400"},
+    {"media_io_kwargs", kAll, "", harmless, "Images, audio and files are 400"},
+};
+
+constexpr Endpoint kEndpoints[] = {kCompletions, kChat, kResponses, kTokenize};
+
+// A kind's rows; `last` makes the cells that `head` names.
+std::string table_of(FieldKind kind, const std::string& head, std::string (*last)(const Field&)) {
+  std::string table = "| JSON | completions | chat | responses | tokenize | " + head + " |\n|";
+  for (int64_t columns = 6 + std::ranges::count(head, '|'); columns > 0; --columns) {
+    table += " --- |";
+  }
+  for (const Field& field : kFields) {
+    if (kind_of(field) != kind) continue;
+    table += fmt::format("\n| `{}` |", field.name);
+    for (const Endpoint endpoint : kEndpoints) {
+      table += (field.endpoints & endpoint) != 0 ? " yes |" : "  |";
+    }
+    table += fmt::format(" {} |", last(field));
+  }
+  return table + "\n";
+}
+
+std::string in_code(const char* text) { return *text == '\0' ? "" : fmt::format("`{}`", text); }
+
+}  // namespace
+
+FieldKind kind_of(const Field& field) {
+  if (field.read == refused) return FieldKind::kRefused;
+  return field.read == harmless ? FieldKind::kHarmless : FieldKind::kServed;
+}
+
+std::span<const Field> fields() { return kFields; }
+
+std::string served_fields_table() {
+  return table_of(FieldKind::kServed, "gRPC | note", [](const Field& field) {
+    return fmt::format("{} | {}", in_code(field.grpc), field.note);
+  });
+}
+
+std::string refused_fields_table() {
+  return table_of(FieldKind::kRefused, "taken | else 400", [](const Field& field) {
+    return fmt::format("{} | {}", in_code(field.neutral), field.note);
+  });
+}
+
+std::string harmless_fields_table() {
+  return table_of(FieldKind::kHarmless, "why",
+                  [](const Field& field) { return std::string(field.note); });
+}
+
+}  // namespace lockstep::openai

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// Fields that no table has: they are passed over and named, or refused.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/statusor.h"
+#include "base/threads/mutex.h"
+#include "coordinator/http/exchange.h"
+
+namespace lockstep::openai {
+
+// The header of an answer that names them.
+inline constexpr char kIgnoredFields[] = "X-Ignored-Fields";
+
+// Thread-safe.
+class UnknownFields {
+ public:
+  // `mode`: "pass" or "error"; kInvalidArgument, with the flag's name, is another.
+  absl::Status set_mode(const std::string& mode);
+
+  bool refuses() const { return refuses_; }
+
+  // Counts the names of one request, and logs each at info the first time that its client sends it.
+  // Returns kIgnoredFields' value, "" for none. kInvalidArgument, with one of them as param: they
+  // are refused, or too many for a header.
+  absl::StatusOr<std::string> take(const http::Exchange& exchange,
+                                   const std::vector<std::string>& names)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
+  int64_t count() const { return count_; }
+
+ private:
+  bool is_new(const std::string& client, const std::string& name) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  bool refuses_ = false;
+  std::atomic<int64_t> count_ = 0;
+  Mutex mutex_;
+  std::set<std::pair<std::string, std::string>> logged_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace lockstep::openai

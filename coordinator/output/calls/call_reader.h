@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads the calls of one block: from its begin tag, or from the first byte of a text that may be a
+// call, to its end.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "coordinator/output/calls/schema_type.h"
+#include "coordinator/output/format.h"
+#include "coordinator/output/output_sink.h"
+#include "coordinator/output/tag_finder.h"
+
+namespace lockstep {
+
+class CallReader {
+ public:
+  enum class State {
+    kMore,
+    kDone,  // The block is over with this byte.
+    kText,  // It is over, or was none: take_text() is content.
+  };
+
+  virtual ~CallReader() = default;
+
+  // Neither after kDone nor after kText.
+  virtual State push(char c, OutputSink* sink) = 0;
+  // The answer is over; `is_cut`: by max_tokens. What is complete but for its end tag counts.
+  virtual void finish(bool is_cut, OutputSink* sink) = 0;
+
+  // The bytes since the last call, which belong to none.
+  std::string take_text() { return std::exchange(text_, {}); }
+
+ protected:
+  // Hands a byte on by way of `tags`: at_text(char) gets the text that is no tag, at_tag(tag) a
+  // tag. Where at_text() ends the block, the bytes after its byte are in text_.
+  template <typename AtText, typename AtTag>
+  State read(char c, TagFinder* tags, const AtText& at_text, const AtTag& at_tag) {
+    std::string text;
+    const auto tag = tags->push(c, &text);
+    for (size_t i = 0; i < text.size(); ++i) {
+      const State state = at_text(text[i]);
+      if (state == State::kMore) continue;
+      text_ += text.substr(i + 1) + tags->take_held();
+      return state;
+    }
+    return tag.has_value() ? at_tag(*tag) : State::kMore;
+  }
+
+  std::string text_;
+};
+
+// The format outlives the reader. `functions` may be null.
+std::unique_ptr<CallReader> make_call_reader(const Format& format,
+                                             const FunctionSchemas* functions);
+
+}  // namespace lockstep

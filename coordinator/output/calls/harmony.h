@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// gpt-oss's answers: a row of messages, each a header with a channel and perhaps a recipient, and a
+// body. analysis is a thought, a recipient functions.f makes a call, all else is content.
+#pragma once
+
+#include <string>
+
+#include "coordinator/output/calls/call_reader.h"
+#include "coordinator/output/calls/json_text.h"
+#include "coordinator/output/tag_finder.h"
+
+namespace lockstep {
+
+// Never done: it reads the whole answer.
+class Harmony final : public CallReader {
+ public:
+  struct Options {
+    bool thoughts = true;     // Else a thought is content,
+    bool calls = true;        // and so is a call.
+    bool in_thought = false;  // The prompt ends within one.
+  };
+  Harmony(const Format& format, const Options& options, OutputSink* sink);
+
+  State push(char c, OutputSink* sink) override;
+  void finish(bool is_cut, OutputSink* sink) override;
+
+ private:
+  // kOpen: where a header may begin or be left out.
+  enum class Place { kOpen, kHeader, kThought, kContent, kCall };
+
+  void add_text(char c, OutputSink* sink);
+  void at_tag(std::string_view tag, OutputSink* sink);
+  void in_call(char c, OutputSink* sink);
+  void begin_body(OutputSink* sink);
+  void end_body(OutputSink* sink);
+
+  const Options options_;
+  TagFinder tags_;
+  Place place_ = Place::kOpen;
+  std::string header_;
+  JsonSpan arguments_;
+  bool is_object_ = false;  // The arguments have begun, as an object,
+  bool is_over_ = false;    // which has ended.
+};
+
+}  // namespace lockstep

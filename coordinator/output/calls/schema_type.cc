@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "coordinator/output/calls/schema_type.h"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <utility>
+
+#include "coordinator/output/calls/json_text.h"
+#include "coordinator/output/calls/python_literal.h"
+
+namespace lockstep {
+namespace {
+
+using Kind = SchemaType::Kind;
+
+constexpr int kMaxDepth = 16;   // Schemas within each other, and references.
+constexpr int kMaxSteps = 512;  // Without it references make a tree without end of a few bytes.
+
+constexpr std::pair<std::string_view, Kind> kNames[] = {
+    {"string", Kind::kString},   {"integer", Kind::kInteger}, {"number", Kind::kNumber},
+    {"boolean", Kind::kBoolean}, {"array", Kind::kArray},     {"object", Kind::kObject},
+    {"null", Kind::kNull}};
+
+Kind kind_of(const OrderedJson& value) {
+  if (value.is_null()) return Kind::kNull;
+  if (value.is_boolean()) return Kind::kBoolean;
+  if (value.is_number()) return value.is_number_float() ? Kind::kNumber : Kind::kInteger;
+  if (value.is_array()) return Kind::kArray;
+  return value.is_object() ? Kind::kObject : Kind::kString;
+}
+
+// "#/$defs/Name" in the root; null where it is not there, or too deep.
+const OrderedJson* find_reference(const OrderedJson& reference, const OrderedJson& root,
+                                  int* steps) {
+  if (!reference.is_string()) return nullptr;
+  std::string_view path = reference.get_ref<const std::string&>();
+  if (!path.starts_with("#/")) return nullptr;
+  const OrderedJson* found = &root;
+  for (path.remove_prefix(2); --*steps >= 0;) {
+    const size_t slash = path.find('/');
+    const auto next =
+        found->is_object() ? found->find(std::string(path.substr(0, slash))) : found->end();
+    if (next == found->end()) return nullptr;
+    found = &*next;
+    if (slash == std::string_view::npos) return found;
+    path.remove_prefix(slash + 1);
+  }
+  return nullptr;
+}
+
+// A value that was read as JSON, or else as Python, and its text as JSON.
+struct Read {
+  Kind kind;
+  bool is_whole = false;  // A number without a fraction.
+  std::string json;
+};
+
+std::optional<Read> read_value(std::string_view text) {
+  std::string json(trimmed(text));
+  JsonLimits limits;
+  limits.reject_duplicate_keys = false;
+  absl::StatusOr<OrderedJson> value = parse_ordered_json(json, "", limits);
+  if (!value.ok()) {
+    const std::optional<std::string> python = json_of_python(json);
+    if (!python.has_value()) return std::nullopt;
+    json = *python;
+    value = parse_ordered_json(json, "", limits);
+    if (!value.ok()) return std::nullopt;
+  }
+  // A number of more digits than a double has stays as it was written.
+  const bool is_integer = json.find_first_not_of("-0123456789") == std::string::npos;
+  const bool is_whole = value->is_number_float() && std::trunc(value->get<double>()) == *value;
+  return Read{is_integer ? Kind::kInteger : kind_of(*value), is_whole, std::move(json)};
+}
+
+// A text is a string as it is, whatever quotes it has.
+bool fits(const Read& value, Kind wanted) {
+  if (wanted == Kind::kString) return false;
+  if (wanted == Kind::kNumber && value.kind == Kind::kInteger) return true;
+  return value.kind == wanted || (wanted == Kind::kInteger && value.is_whole);
+}
+
+}  // namespace
+
+SchemaType::SchemaType(const OrderedJson& schema, const OrderedJson& root) {
+  int steps = kMaxSteps;
+  add(schema, root, kMaxDepth, &steps);
+}
+
+void SchemaType::add(Kind kind) {
+  if (std::ranges::find(kinds_, kind) == kinds_.end()) kinds_.push_back(kind);
+}
+
+void SchemaType::add_named(const OrderedJson& name) {
+  for (const auto& [known, kind] : kNames) {
+    if (name == known) add(kind);
+  }
+}
+
+void SchemaType::add(const OrderedJson& schema, const OrderedJson& root, int depth, int* steps) {
+  if (!schema.is_object() || depth == 0 || --*steps < 0) return;
+  const auto member = [&](const char* key) {
+    const auto found = schema.find(key);
+    return found == schema.end() ? nullptr : &*found;
+  };
+  if (const OrderedJson* reference = member("$ref"); reference != nullptr) {
+    const OrderedJson* found = find_reference(*reference, root, steps);
+    if (found != nullptr) return add(*found, root, depth - 1, steps);
+  }
+  if (const OrderedJson* type = member("type"); type != nullptr) {
+    if (!type->is_array()) return add_named(*type);
+    for (const OrderedJson& name : *type) {
+      if (--*steps >= 0) add_named(name);
+    }
+    return;
+  }
+  for (const char* key : {"anyOf", "oneOf", "allOf"}) {
+    const OrderedJson* choices = member(key);
+    if (choices == nullptr || !choices->is_array()) continue;
+    for (const OrderedJson& choice : *choices) {
+      if (*steps >= 0) add(choice, root, depth - 1, steps);
+    }
+  }
+  if (const OrderedJson* values = member("enum"); values != nullptr && values->is_array()) {
+    for (const OrderedJson& value : *values) {
+      if (--*steps >= 0) add(kind_of(value));
+    }
+  }
+  if (const OrderedJson* value = member("const"); value != nullptr) add(kind_of(*value));
+  if (member("properties") != nullptr) add(Kind::kObject);
+  if (member("items") != nullptr) add(Kind::kArray);
+}
+
+std::string SchemaType::json_of(std::string_view text) const {
+  if (is_string()) return json_string(text);
+  const std::optional<Read> value = read_value(text);
+  if (!value.has_value()) return json_string(text);
+  const auto fits_it = [&](Kind wanted) { return fits(*value, wanted); };
+  const bool is_known = kinds_.empty() || std::ranges::any_of(kinds_, fits_it);
+  return is_known ? value->json : json_string(text);
+}
+
+// ---- Functions ----
+
+FunctionSchemas::FunctionSchemas(std::span<const std::string> tools) {
+  constexpr int64_t kBytesPerByte = 16;  // A value takes more room than its text.
+  for (const std::string& tool : tools) {
+    bytes_ += kBytesPerByte * static_cast<int64_t>(tool.size());
+    absl::StatusOr<OrderedJson> json = parse_ordered_json(tool, "a tool");
+    if (!json.ok() || !json->is_object() || !json->contains("function")) continue;
+    OrderedJson& function = (*json)["function"];
+    if (!function.is_object() || !function.contains("name") || !function["name"].is_string() ||
+        !function.contains("parameters")) {
+      continue;
+    }
+    parameters_[function["name"].get<std::string>()] = std::move(function["parameters"]);
+  }
+}
+
+SchemaType FunctionSchemas::type_of(std::string_view function, std::string_view parameter) const {
+  const auto found = parameters_.find(function);
+  if (found == parameters_.end() || !found->second.is_object()) return {};
+  const OrderedJson& root = found->second;
+  const auto properties = root.find("properties");
+  if (properties == root.end() || !properties->is_object()) return {};
+  const auto schema = properties->find(std::string(parameter));
+  return schema == properties->end() ? SchemaType() : SchemaType(*schema, root);
+}
+
+}  // namespace lockstep

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+// No lock of the log is held while a listener runs: a listener may be what ends its own reader.
+#include "coordinator/streams/kept_log.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+#include "base/status.h"
+
+namespace lockstep {
+
+absl::Status kept_log_is_gone() {
+  return absl::OutOfRangeError("the stream ended a while ago and is no longer kept");
+}
+
+class KeptLog::Reader final : public StreamReader {
+ public:
+  Reader(std::shared_ptr<KeptLog> log, std::shared_ptr<Listener> listener)
+      : log_(std::move(log)), listener_(std::move(listener)) {}
+  ~Reader() override { log_->remove(listener_.get()); }
+
+  bool read(size_t offset, std::vector<StreamEvent>* events) override {
+    if (!gone_) return log_->read(offset, events, &status_);
+    events->clear();
+    status_ = absl::CancelledError("the client is gone");
+    return true;
+  }
+  absl::Status status() const override { return status_; }
+  void set_listener(std::function<void()> function) override {
+    MutexLock lock(&listener_->mutex);
+    listener_->function = std::move(function);
+    if (listener_->function) listener_->function();
+  }
+  void abandon() override {
+    gone_ = true;
+    listener_->call();
+  }
+
+ private:
+  const std::shared_ptr<KeptLog> log_;
+  const std::shared_ptr<Listener> listener_;
+  std::atomic<bool> gone_{false};
+  absl::Status status_;
+};
+
+void KeptLog::Listener::call() {
+  MutexLock lock(&mutex);
+  if (function) function();
+}
+
+void KeptLog::append(StreamEvent event) {
+  {
+    MutexLock lock(&mutex_);
+    LOCKSTEP_CHECK(!closed_);
+    events_.push_back(std::move(event));
+  }
+  notify();
+}
+
+void KeptLog::close(absl::Status status) {
+  {
+    MutexLock lock(&mutex_);
+    LOCKSTEP_CHECK(!closed_);
+    closed_ = true;
+    status_ = std::move(status);
+  }
+  notify();
+}
+
+void KeptLog::drop() {
+  std::deque<StreamEvent> events;  // Goes after the lock.
+  {
+    MutexLock lock(&mutex_);
+    LOCKSTEP_CHECK(closed_);
+    dropped_ = true;
+    events.swap(events_);
+  }
+  notify();
+}
+
+size_t KeptLog::size() const {
+  MutexLock lock(&mutex_);
+  return events_.size();
+}
+
+absl::StatusOr<std::unique_ptr<StreamReader>> KeptLog::open(size_t from) {
+  MutexLock lock(&mutex_);
+  if (dropped_) return kept_log_is_gone();
+  if (closed_ && from > events_.size() + 1) {
+    return absl::OutOfRangeError(fmt::format(
+        "from: want up to {}, the stream has ended there, found {}", events_.size() + 1, from));
+  }
+  if (listeners_.size() >= kMaxKeptReaders) {
+    return resource_exhausted("{} clients follow this stream, all that may", listeners_.size());
+  }
+  listeners_.push_back(std::make_shared<Listener>());
+  return std::make_unique<Reader>(shared_from_this(), listeners_.back());
+}
+
+bool KeptLog::read(size_t offset, std::vector<StreamEvent>* events, absl::Status* status) const {
+  events->clear();
+  MutexLock lock(&mutex_);
+  if (dropped_) {
+    *status = kept_log_is_gone();
+    return true;
+  }
+  int64_t bytes = 0;
+  for (; offset < events_.size() && bytes < kReaderPieceBytes; ++offset) {
+    events->push_back(events_[offset]);
+    bytes += bytes_of(events_[offset]);
+  }
+  if (!closed_ || offset < events_.size()) return false;
+  *status = status_;
+  return true;
+}
+
+void KeptLog::notify() {
+  std::vector<std::shared_ptr<Listener>> listeners;
+  {
+    MutexLock lock(&mutex_);
+    listeners = listeners_;
+  }
+  for (const std::shared_ptr<Listener>& listener : listeners) listener->call();
+}
+
+void KeptLog::remove(const Listener* listener) {
+  MutexLock lock(&mutex_);
+  std::erase_if(listeners_, [=](const auto& one) { return one.get() == listener; });
+}
+
+}  // namespace lockstep

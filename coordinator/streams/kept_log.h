@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// A log of events that is kept whole, so that several readers can follow it, each from where it
+// likes.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/statusor.h"
+#include "base/threads/mutex.h"
+#include "coordinator/streams/stream_reader.h"
+
+namespace lockstep {
+
+// Each costs the notifier's thread a call per event.
+inline constexpr size_t kMaxKeptReaders = 8;
+// Of a log, that a reader is given at once.
+inline constexpr int64_t kReaderPieceBytes = 64 << 10;
+
+// Thread-safe. One thread appends.
+class KeptLog : public std::enable_shared_from_this<KeptLog> {
+ public:
+  void append(StreamEvent event) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Nothing is appended after it.
+  void close(absl::Status status) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Frees the events of a closed log. Readers that have not come to the end are ended with
+  // kOutOfRange.
+  void drop() ABSL_LOCKS_EXCLUDED(mutex_);
+
+  size_t size() const ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // A reader that will begin at `from`. kOutOfRange: the log has ended before; its end itself has
+  // the offset size(), and what comes behind the end is one more. kResourceExhausted:
+  // kMaxKeptReaders follow it.
+  absl::StatusOr<std::unique_ptr<StreamReader>> open(size_t from) ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  class Reader;
+  // A reader's listener. It outlives the reader while it is called.
+  struct Listener {
+    void call() ABSL_LOCKS_EXCLUDED(mutex);
+    Mutex mutex;
+    std::function<void()> function ABSL_GUARDED_BY(mutex);
+  };
+
+  void notify() ABSL_LOCKS_EXCLUDED(mutex_);
+  // As StreamReader::read(). `status`: how it ended, with true.
+  bool read(size_t offset, std::vector<StreamEvent>* events, absl::Status* status) const
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  void remove(const Listener* listener) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  mutable Mutex mutex_;
+  std::deque<StreamEvent> events_ ABSL_GUARDED_BY(mutex_);
+  bool closed_ ABSL_GUARDED_BY(mutex_) = false;
+  bool dropped_ ABSL_GUARDED_BY(mutex_) = false;
+  absl::Status status_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::shared_ptr<Listener>> listeners_ ABSL_GUARDED_BY(mutex_);  // One per reader.
+};
+
+// What all say of a log that was freed.
+absl::Status kept_log_is_gone();
+
+}  // namespace lockstep

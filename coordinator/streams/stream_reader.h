@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who follows the log of a request: the border between the engine's answers and those who write
+// them to clients.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "coordinator/engine/engine.h"
+#include "coordinator/streams/stream.h"
+
+namespace lockstep {
+
+// One thread at a time, but for abandon().
+class StreamReader {
+ public:
+  virtual ~StreamReader() = default;
+
+  // Copies events from `offset` on, at least one if there is one; the reader is done with all
+  // before. True once the log has ended and these are its last.
+  virtual bool read(size_t offset, std::vector<StreamEvent>* events) = 0;
+  // How it ended; meaningful once read() returned true.
+  virtual absl::Status status() const = 0;
+  // Called after changes of the log, from the notifier's thread, and once at once; must not block.
+  // nullptr takes it back: on return it is not running and will not be called again.
+  virtual void set_listener(std::function<void()> listener) = 0;
+  // The client is gone: the log will end soon, for this reader at least. Any thread.
+  virtual void abandon() = 0;
+};
+
+// The only reader of a stream. A request that nobody reads is cancelled: by abandon(), and when
+// this goes away before the end.
+class SoleReader final : public StreamReader {
+ public:
+  // The engine outlives it.
+  SoleReader(Engine* engine, std::shared_ptr<Stream> stream)
+      : engine_(engine), stream_(std::move(stream)) {}
+  ~SoleReader() override {
+    if (!ended_) abandon();
+  }
+
+  bool read(size_t offset, std::vector<StreamEvent>* events) override {
+    return ended_ = stream_->read(offset, events);
+  }
+  absl::Status status() const override { return stream_->status(); }
+  void set_listener(std::function<void()> listener) override {
+    stream_->set_listener(std::move(listener));
+  }
+  void abandon() override { engine_->cancel(stream_); }
+
+ private:
+  Engine* const engine_;
+  const std::shared_ptr<Stream> stream_;
+  bool ended_ = false;
+};
+
+}  // namespace lockstep

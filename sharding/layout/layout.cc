@@ -1,0 +1,352 @@
+// SPDX-License-Identifier: Apache-2.0
+// The rules, and their table: one row per operator.
+#include "sharding/layout/layout.h"
+
+#include <algorithm>
+#include <array>
+#include <string>
+
+#include "base/check.h"
+#include "base/status.h"
+
+namespace lockstep {
+namespace {
+
+struct Context {
+  const Graph& graph;
+  const Node& node;
+  std::span<const Layout> inputs;
+  const Plan& plan;
+
+  AxisSize output_axis() const { return graph.values()[node.outputs[0]].axis; }
+};
+
+Layout split_if_cut(const Plan& plan, Axis axis) {
+  return plan.splits(axis) ? split_over(axis) : kWholeLayout;
+}
+
+// Every input whole, every output whole, every parameter too.
+Decision all_whole(const Context& c) {
+  return {.inputs = std::vector<Layout>(c.inputs.size(), kWholeLayout),
+          .outputs = std::vector<Layout>(c.node.outputs.size(), kWholeLayout),
+          .parameters = std::vector<ParameterCut>(c.node.parameters.size(), ParameterCut::kWhole)};
+}
+
+// Rows of the vocabulary that a rank does not own give -0.0, which changes no bit of a sum.
+Decision embed(const Context& c) {
+  const Parameter& weight = c.graph.parameters()[c.node.parameters[0]];
+  if (!c.plan.splits(weight.rows.axis)) return all_whole(c);
+  return {.inputs = {}, .outputs = {kPartialLayout}, .parameters = {ParameterCut::kRows}};
+}
+
+// Whole in: cut as the output is. Split in: under reduce the contracted axis is cut and the output
+// is partial; under gather the input is made whole, so that one rank computes an element wholly.
+Decision linear(const Context& c) {
+  const bool contracts =
+      c.inputs[0].kind == LayoutKind::kSplit && c.plan.strategy == Strategy::kReduce;
+  Decision decision;
+  decision.inputs = {contracts ? c.inputs[0] : kWholeLayout};
+  if (contracts) {
+    decision.outputs = {kPartialLayout};
+    decision.parameters = {ParameterCut::kCols, ParameterCut::kFirstRank};
+  } else {
+    const Layout out = split_if_cut(c.plan, c.output_axis().axis);
+    const bool cut = out.kind == LayoutKind::kSplit;
+    decision.outputs = {out};
+    decision.parameters = {cut ? ParameterCut::kRows : ParameterCut::kWhole,
+                           cut ? ParameterCut::kCols : ParameterCut::kWhole};
+  }
+  decision.parameters.resize(c.node.parameters.size());
+  return decision;
+}
+
+// As linear inside every expert; ids are whole.
+Decision expert_linear(const Context& c) {
+  Decision decision = linear(c);
+  decision.inputs.push_back(kWholeLayout);
+  return decision;
+}
+
+// Columns of x each by itself, and linear in x: a split stays, a partial too.
+Decision combine(const Context& c) {
+  return {.inputs = {c.inputs[0], kWholeLayout}, .outputs = {c.inputs[0]}, .parameters = {}};
+}
+
+// Columns each by themselves, with what is stored of them: values that are split alike stay so, a
+// partial is refused.
+Decision by_column(const Context& c) {
+  const Layout first = c.inputs[0];
+  const bool alike = std::all_of(c.inputs.begin(), c.inputs.end(),
+                                 [first](const Layout& layout) { return layout == first; });
+  if (!alike || first.kind != LayoutKind::kSplit) return all_whole(c);
+  return {.inputs = std::vector<Layout>(c.inputs.size(), first),
+          .outputs = {first},
+          .parameters = std::vector<ParameterCut>(c.node.parameters.size(), ParameterCut::kCols)};
+}
+
+// A sum of addends is an addend of the sum.
+Decision add(const Context& c) {
+  if (c.inputs[0] != kPartialLayout || c.inputs[1] != kPartialLayout) return by_column(c);
+  return {
+      .inputs = {kPartialLayout, kPartialLayout}, .outputs = {kPartialLayout}, .parameters = {}};
+}
+
+// By column; and the product of addends with a factor is an addend of the product.
+Decision map(const Context& c) {
+  const bool linear = c.node.attributes.map().function() == program::SCALE;
+  if (!linear || c.inputs[0] != kPartialLayout) return by_column(c);
+  return {.inputs = {kPartialLayout}, .outputs = {kPartialLayout}, .parameters = {}};
+}
+
+// Linear in rows: whatever its input is.
+Decision select_rows(const Context& c) {
+  return {.inputs = {c.inputs[0]}, .outputs = {c.inputs[0]}, .parameters = {}};
+}
+
+// Heads of the first input each by themselves: of a whole value a rank computes its own only.
+Decision by_head(const Context& c) {
+  const Axis axis = c.graph.values()[c.node.inputs[0]].axis.axis;
+  const bool of_heads = axis == Axis::kHeads || axis == Axis::kKvHeads;
+  Decision decision = all_whole(c);
+  if (c.inputs[0].kind == LayoutKind::kSplit) {
+    decision.inputs[0] = decision.outputs[0] = c.inputs[0];
+  } else if (c.inputs[0] == kWholeLayout && of_heads) {
+    decision.inputs[0] = decision.outputs[0] = split_if_cut(c.plan, axis);
+  }
+  return decision;
+}
+
+// A weight for each head is cut with them, one for all is on every rank. What is normed over
+// several heads together is whole.
+Decision head_norm(const Context& c) {
+  const AxisSize heads = c.output_axis();
+  if (heads.unit > 1 && heads.unit < c.node.attributes.norm().head_dim()) return all_whole(c);
+  Decision decision = by_head(c);
+  if (decision.outputs[0] == kWholeLayout) return decision;
+  for (size_t i = 0; i < c.node.parameters.size(); ++i) {
+    const Axis axis = c.graph.parameters()[c.node.parameters[i]].cols.axis;
+    if (axis == c.output_axis().axis) decision.parameters[i] = ParameterCut::kCols;
+  }
+  return decision;
+}
+
+// Heads stay where they are: q as the plan cuts heads, k and v as it covers them with KV heads.
+// Of what is whole every rank takes its own.
+absl::StatusOr<Decision> attention(const Context& c) {
+  const Layout heads = split_if_cut(c.plan, Axis::kHeads);
+  const Layout kv_heads = split_if_cut(c.plan, Axis::kKvHeads);
+  const auto fits = [&](size_t i, Axis axis, Layout wanted) {
+    const bool of_axis = c.graph.values()[c.node.inputs[i]].axis.axis == axis;
+    return c.inputs[i] == wanted || (c.inputs[i] == kWholeLayout && of_axis);
+  };
+  if (!fits(0, Axis::kHeads, heads) || !fits(1, Axis::kKvHeads, kv_heads) ||
+      !fits(2, Axis::kKvHeads, kv_heads)) {
+    return absl::InternalError("attention: q, k and v are not cut as the plan cuts heads");
+  }
+  const bool cut = heads.kind == LayoutKind::kSplit;  // And the sinks with the heads.
+  return Decision{.inputs = {heads, kv_heads, kv_heads},
+                  .outputs = {heads},
+                  .parameters = std::vector<ParameterCut>(
+                      c.node.parameters.size(), cut ? ParameterCut::kCols : ParameterCut::kWhole)};
+}
+
+// Heads each by themselves, with their matrices. Of what is whole a rank takes its own, where heads
+// are cut; other values (the one key of latent attention) stay whole.
+Decision each_head(const Context& c) {
+  Decision decision = all_whole(c);
+  const Layout heads = split_if_cut(c.plan, Axis::kHeads);
+  if (c.output_axis().axis != Axis::kHeads || heads.kind != LayoutKind::kSplit) return decision;
+  for (size_t i = 0; i < c.inputs.size(); ++i) {
+    LOCKSTEP_CHECK(c.graph.values()[c.node.inputs[i]].axis.axis == Axis::kHeads);
+    decision.inputs[i] = heads;
+  }
+  decision.outputs[0] = heads;
+  for (ParameterCut& how : decision.parameters) how = ParameterCut::kCols;
+  return decision;
+}
+
+// The same for every row, beside values that are cut as the plan cuts their axis; those of the
+// hidden axis are what a layer's norms give, which is whole.
+Decision broadcast(const Context& c) {
+  const Axis axis = c.output_axis().axis;
+  const Layout out = axis == Axis::kHidden ? kWholeLayout : split_if_cut(c.plan, axis);
+  const bool cut = out.kind == LayoutKind::kSplit;
+  return {.inputs = {},
+          .outputs = {out},
+          .parameters = {cut ? ParameterCut::kCols : ParameterCut::kWhole}};
+}
+
+// Heads stay where they are, each input as the plan cuts its axis; of what is whole every rank
+// takes its own.
+absl::StatusOr<Decision> recurrence(const Context& c) {
+  Decision decision = {
+      .inputs = {}, .outputs = {split_if_cut(c.plan, Axis::kHeads)}, .parameters = {}};
+  for (size_t i = 0; i < c.inputs.size(); ++i) {
+    const Axis axis = c.graph.values()[c.node.inputs[i]].axis.axis;
+    const Layout wanted = split_if_cut(c.plan, axis);
+    const bool of_heads = axis == Axis::kHeads || (axis == Axis::kKvHeads && i < 2);
+    if (!of_heads || (c.inputs[i] != wanted && c.inputs[i] != kWholeLayout)) {
+      return absl::InternalError(
+          fmt::format("{}: input {} is not cut by heads", op_name(c.node.op), i));
+    }
+    decision.inputs.push_back(wanted);
+  }
+  return decision;
+}
+
+// Each rank gives candidates of its own ids: whole logits would give every candidate twice.
+absl::StatusOr<Decision> top_candidates(const Context& c) {
+  const Layout vocab = split_if_cut(c.plan, Axis::kVocab);
+  if (c.inputs[0] != vocab) {
+    return absl::InternalError("top_candidates: logits are not cut as the plan cuts vocab");
+  }
+  return Decision{.inputs = {vocab}, .outputs = {}, .parameters = {}};
+}
+
+using LayoutRule = absl::StatusOr<Decision> (*)(const Context& context);
+using LocalRule = void (*)(const Context& context, int rank, program::Attributes& attributes);
+
+// A rank without ids begins at the end, so that the one rank that begins at 0 has some: it is the
+// one that adds embeddings which come with a step.
+Range vocab_of(AxisSize vocab, const Plan& plan, int rank) {
+  const Range range = plan.columns(vocab, rank);
+  return range.size() == 0 ? Range{vocab.columns(), vocab.columns()} : range;
+}
+
+void local_embed(const Context& c, int rank, program::Attributes& attributes) {
+  if (attributes.embed().by_position()) return;
+  const AxisSize vocab = c.graph.parameters()[c.node.parameters[0]].rows;
+  attributes.mutable_embed()->set_vocab_begin(vocab_of(vocab, c.plan, rank).begin);
+}
+
+void local_top_candidates(const Context& c, int rank, program::Attributes& attributes) {
+  const AxisSize vocab = c.graph.values()[c.node.inputs[0]].axis;
+  const int64_t begin = vocab_of(vocab, c.plan, rank).begin;
+  const int64_t whole_blocks = (begin + kVocabBlock - 1) / kVocabBlock;  // Past the last one's end.
+  attributes.mutable_top_candidates()->set_vocab_begin(whole_blocks * kVocabBlock);
+}
+
+// A rank's query heads, the KV heads that cover them, and the map between, counted from its first.
+void local_attention(const Context& c, int rank, program::Attributes& attributes) {
+  const program::AttentionAttrs& model = c.node.attributes.attention();
+  const Range heads = c.plan.units({Axis::kHeads, model.heads(), 1}, rank);
+  const Range kv_heads = c.plan.units({Axis::kKvHeads, model.kv_heads(), 1, model.heads()}, rank);
+  program::AttentionAttrs& local = *attributes.mutable_attention();
+  local.set_heads(heads.size());
+  local.set_kv_heads(kv_heads.size());
+  local.clear_kv_head_of();
+  local.clear_slopes();
+  for (int64_t head = heads.begin; head < heads.end; ++head) {
+    const int64_t kv_head = model.kv_head_of(static_cast<int>(head));
+    LOCKSTEP_CHECK(kv_heads.begin <= kv_head && kv_head < kv_heads.end);
+    local.add_kv_head_of(static_cast<int32_t>(kv_head - kv_heads.begin));
+    if (model.slopes_size() > 0) local.add_slopes(model.slopes(static_cast<int>(head)));
+  }
+}
+
+void local_recurrence(const Context& c, int rank, program::Attributes& attributes) {
+  const program::RecurrenceAttrs& model = c.node.attributes.recurrence();
+  const Range heads = c.plan.units({Axis::kHeads, model.heads(), 1}, rank);
+  const Range key_heads = c.plan.units({Axis::kKvHeads, model.key_heads(), 1, model.heads()}, rank);
+  program::RecurrenceAttrs& local = *attributes.mutable_recurrence();
+  local.set_heads(heads.size());
+  local.set_key_heads(key_heads.size());
+  local.clear_key_head_of();
+  for (int64_t head = heads.begin; head < heads.end; ++head) {
+    const int64_t key_head = model.key_head_of(static_cast<int>(head));
+    LOCKSTEP_CHECK(key_heads.begin <= key_head && key_head < key_heads.end);
+    local.add_key_head_of(static_cast<int32_t>(key_head - key_heads.begin));
+  }
+}
+
+void local_heads(const Context& c, int rank, program::Attributes& attributes) {
+  if (c.output_axis().axis != Axis::kHeads) return;
+  const Range heads = c.plan.units({Axis::kHeads, c.node.attributes.heads().heads(), 1}, rank);
+  attributes.mutable_heads()->set_heads(heads.size());
+}
+
+struct Rule {
+  Op op = Op::kNone;
+  LayoutRule layout = nullptr;  // Null: an operator that no model has, the compiler's own.
+  LocalRule local = nullptr;    // Null: the model's attributes hold on every rank.
+};
+
+// A rule that cannot fail.
+template <Decision (*rule)(const Context&)>
+absl::StatusOr<Decision> plain(const Context& context) {
+  return rule(context);
+}
+
+constexpr auto kRules = table_by_op<Rule>({
+    {Op::kEmbed, plain<embed>, local_embed},
+    {Op::kLinear, plain<linear>},
+    {Op::kRmsNorm, plain<all_whole>},
+    {Op::kLayerNorm, plain<all_whole>},
+    {Op::kHeadNorm, plain<head_norm>},
+    {Op::kRopeTable, plain<all_whole>},
+    {Op::kRope, plain<by_head>},
+    {Op::kPositionScale, plain<by_head>},
+    {Op::kAttention, attention, local_attention},
+    {Op::kMap, plain<map>},
+    {Op::kMul, plain<by_column>},
+    {Op::kAdd, plain<add>},
+    {Op::kGated, plain<by_column>},
+    {Op::kAddNorm, plain<all_whole>},
+    {Op::kCast, plain<by_column>},
+    {Op::kSelectRows, plain<select_rows>},
+    {Op::kTopCandidates, top_candidates, local_top_candidates},
+    {Op::kAllReduce},
+    {Op::kAllGather},
+    {Op::kColumns, plain<all_whole>},
+    {Op::kRoute, plain<all_whole>},
+    {Op::kExpertLinear, plain<expert_linear>},
+    {Op::kCombine, plain<combine>},
+    {Op::kConv, plain<by_column>},
+    {Op::kDeltaRule, recurrence, local_recurrence},
+    {Op::kDecay, plain<by_column>},
+    {Op::kHeadLinear, plain<each_head>, local_heads},
+    {Op::kJoinHeads, plain<each_head>, local_heads},
+    {Op::kBroadcast, plain<broadcast>},
+    {Op::kShift, plain<by_column>},
+    {Op::kLerp, plain<by_column>},
+    {Op::kRecurrence, recurrence, local_recurrence},
+    {Op::kHeadDot, plain<each_head>, local_heads},
+    {Op::kWkv, plain<by_column>},
+    {Op::kExpandHeads, plain<each_head>, local_heads},
+    {Op::kRoundGroups},
+    {Op::kRopeAttention},
+    {Op::kGatedLinear},
+    {Op::kExpertScale, plain<all_whole>},
+});
+#define LOCKSTEP_OP(number, constant, message, word) \
+  static_assert(kRules[number].op == Op::constant,   \
+                #word " has no rule in sharding/layout/layout.cc");
+#include "operators/ops.inc"
+
+const Rule& rule_of(Op op) { return kRules[static_cast<size_t>(op)]; }
+
+}  // namespace
+
+absl::StatusOr<Decision> decide(const Graph& graph, const Node& node,
+                                std::span<const Layout> inputs, const Plan& plan) {
+  const Rule& rule = rule_of(node.op);
+  if (rule.layout == nullptr) {
+    return absl::InternalError(fmt::format("no layout rule for {}", op_name(node.op)));
+  }
+  ASSIGN_OR_RETURN(Decision decision, rule.layout({graph, node, inputs, plan}));
+  LOCKSTEP_CHECK(decision.inputs.size() == node.inputs.size());
+  LOCKSTEP_CHECK(decision.outputs.size() == node.outputs.size());
+  LOCKSTEP_CHECK(decision.parameters.size() == node.parameters.size());
+  return decision;
+}
+
+program::Attributes local_attributes(const Graph& graph, const Node& node, const Plan& plan,
+                                     int rank) {
+  program::Attributes attributes = node.attributes;
+  const Rule& rule = rule_of(node.op);
+  if (rule.local != nullptr && plan.ranks > 1)
+    rule.local({graph, node, {}, plan}, rank, attributes);
+  return attributes;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// A rank's graph as the Program that its worker runs: values placed in the arena, weights with
+// their recipes, one state per layer, instructions in order. Columns stay as instructions without
+// work: they say what a view is of.
+#pragma once
+
+#include <string>
+
+#include "models/graph.h"
+#include "sharding/compile.h"
+#include "sharding/lowering/plan_memory.h"
+
+namespace lockstep {
+
+struct LowerArgs {
+  int rank = 0;
+  int ranks = 1;
+  std::string numeric_class = {};  // Of the whole group.
+  int64_t vocab = 0;               // Of the whole model.
+  int64_t hidden = 0;
+};
+
+program::Program lower(const Graph& graph, const MemoryPlan& memory, const CompileOptions& options,
+                       const LowerArgs& args);
+
+}  // namespace lockstep

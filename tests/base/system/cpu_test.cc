@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/system/cpu.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+namespace lockstep {
+namespace {
+
+constexpr int64_t kMiB = 1 << 20;
+
+// A folder with files as /proc and /sys would have them.
+class FakeSystem {
+ public:
+  explicit FakeSystem(const std::string& name)
+      : root_(std::filesystem::path(testing::TempDir()) / ("lockstep_cpu_test_" + name)) {
+    std::filesystem::remove_all(root_);
+  }
+  ~FakeSystem() { std::filesystem::remove_all(root_); }
+  void write(const std::string& path, const std::string& text) const {
+    const auto file = root_ / path;
+    std::filesystem::create_directories(file.parent_path());
+    std::ofstream(file) << text;
+  }
+  std::string root() const { return root_.string(); }
+
+ private:
+  std::filesystem::path root_;
+};
+
+TEST(CpuQuotaTest, IsUnlimitedWithoutFilesOrWithMax) {
+  const FakeSystem none("none");
+  EXPECT_FALSE(cpu_quota(none.root()));
+  const FakeSystem max("max");
+  max.write("proc/self/cgroup", "0::/a\n");
+  max.write("sys/fs/cgroup/a/cpu.max", "max 100000\n");
+  EXPECT_FALSE(cpu_quota(max.root()));
+}
+
+TEST(CpuQuotaTest, TakesTheLeastOfGroupAndAncestors) {
+  const FakeSystem system("ancestors");
+  system.write("proc/self/cgroup", "0::/pod/container\n");
+  system.write("sys/fs/cgroup/pod/container/cpu.max", "400000 100000\n");
+  system.write("sys/fs/cgroup/pod/cpu.max", "150000 100000\n");
+  system.write("sys/fs/cgroup/cpu.max", "max 100000\n");
+  EXPECT_DOUBLE_EQ(cpu_quota(system.root()).value(), 1.5);
+}
+
+TEST(CpuQuotaTest, ReadsTheMountsRootWhereThePathIsTheHosts) {
+  const FakeSystem system("host_path");
+  system.write("proc/self/cgroup", "0::/../../kubepods/x\n");
+  system.write("sys/fs/cgroup/cpu.max", "200000 100000\n");
+  EXPECT_DOUBLE_EQ(cpu_quota(system.root()).value(), 2);
+}
+
+TEST(CpuQuotaTest, ReadsVersionOne) {
+  const FakeSystem system("v1");
+  system.write("proc/self/cgroup", "5:memory:/x\n4:cpu,cpuacct:/docker/1\n1:name=systemd:/x\n");
+  system.write("sys/fs/cgroup/cpu,cpuacct/docker/1/cpu.cfs_quota_us", "50000\n");
+  system.write("sys/fs/cgroup/cpu,cpuacct/docker/1/cpu.cfs_period_us", "100000\n");
+  system.write("sys/fs/cgroup/cpu,cpuacct/cpu.cfs_quota_us", "-1\n");
+  system.write("sys/fs/cgroup/cpu,cpuacct/cpu.cfs_period_us", "100000\n");
+  EXPECT_DOUBLE_EQ(cpu_quota(system.root()).value(), 0.5);
+}
+
+TEST(MemoryTest, IsTheMachinesWhereNothingLimitsIt) {
+  const FakeSystem system("machine");
+  system.write("proc/meminfo", "MemTotal:  2048 kB\nMemFree: 1 kB\nMemAvailable:  1024 kB\n");
+  EXPECT_EQ(memory_total_bytes(system.root()), 2 * kMiB);
+  EXPECT_EQ(memory_free_bytes(system.root()), kMiB);
+}
+
+TEST(MemoryTest, PageCacheCountsAsFreeAndSharedMemoryDoesNot) {
+  const FakeSystem system("v2_memory");
+  system.write("proc/meminfo", "MemTotal: 1048576 kB\nMemAvailable: 524288 kB\n");
+  system.write("proc/self/cgroup", "0::/a/b\n");
+  system.write("sys/fs/cgroup/a/memory.max", std::to_string(100 * kMiB) + "\n");
+  system.write("sys/fs/cgroup/a/memory.current", std::to_string(70 * kMiB) + "\n");
+  system.write("sys/fs/cgroup/a/memory.stat",
+               "anon 1\nfile " + std::to_string(60 * kMiB) + "\nshmem " +
+                   std::to_string(40 * kMiB) + "\ninactive_file " + std::to_string(15 * kMiB) +
+                   "\nactive_file " + std::to_string(5 * kMiB) + "\n");
+  system.write("sys/fs/cgroup/a/b/memory.max", "max\n");
+  EXPECT_EQ(memory_total_bytes(system.root()), 100 * kMiB);
+  EXPECT_EQ(memory_free_bytes(system.root()), 50 * kMiB);
+}
+
+TEST(MemoryTest, ReadsVersionOneAndItsUnlimitedNumber) {
+  const FakeSystem system("v1_memory");
+  system.write("proc/meminfo", "MemTotal: 1048576 kB\nMemAvailable: 524288 kB\n");
+  system.write("proc/self/cgroup", "7:memory:/a\n");
+  system.write("sys/fs/cgroup/memory/a/memory.limit_in_bytes", std::to_string(64 * kMiB));
+  system.write("sys/fs/cgroup/memory/a/memory.usage_in_bytes", std::to_string(65 * kMiB));
+  system.write("sys/fs/cgroup/memory/a/memory.stat", "total_inactive_file 0\n");
+  system.write("sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
+  EXPECT_EQ(memory_total_bytes(system.root()), 64 * kMiB);
+  EXPECT_EQ(memory_free_bytes(system.root()), 0);
+}
+
+TEST(CpuTest, ThisMachineHasACoreAndMemoryAndAName) {
+  EXPECT_GE(usable_cores(), 1);
+  EXPECT_GT(memory_total_bytes(), 0);
+  EXPECT_LE(memory_free_bytes(), memory_total_bytes());
+  EXPECT_FALSE(cpu_model_name().empty());
+  EXPECT_EQ(cpu_model_name("/nonexistent"), "unknown");
+}
+
+// Sets LOCKSTEP_ISA for one test and puts the old value back.
+class IsaVariable {
+ public:
+  explicit IsaVariable(const char* value) {
+    if (const char* old = std::getenv("LOCKSTEP_ISA")) old_ = old;
+    setenv("LOCKSTEP_ISA", value, 1);
+  }
+  ~IsaVariable() {
+    if (old_.empty()) {
+      unsetenv("LOCKSTEP_ISA");
+    } else {
+      setenv("LOCKSTEP_ISA", old_.c_str(), 1);
+    }
+  }
+
+ private:
+  std::string old_;
+};
+
+TEST(IsaTest, NamesLeadBack) {
+  for (int i = 0; i < kIsaCount; ++i) {
+    const Isa isa = static_cast<Isa>(i);
+    EXPECT_EQ(find_isa(isa_name(isa)), isa);
+  }
+  EXPECT_FALSE(find_isa("neon"));
+}
+
+TEST(IsaTest, TheEnvironmentChoosesLess) {
+  const IsaVariable variable("portable");
+  EXPECT_FALSE(isa_problem());
+  EXPECT_EQ(best_isa(), Isa::kPortable);
+}
+
+TEST(IsaTest, AnEmptyValueIsNone) {
+  const IsaVariable variable("");
+  EXPECT_FALSE(isa_problem());
+  EXPECT_EQ(best_isa(), machine_isa());
+}
+
+TEST(IsaTest, OneThatTheMachineLacksBelowItsBestIsReported) {
+  if (machine_runs(Isa::kAvx2Vnni) || machine_isa() < Isa::kAvx2Vnni) {
+    GTEST_SKIP() << "what this machine has is without gaps";
+  }
+  const IsaVariable variable("avx2_vnni");
+  EXPECT_TRUE(isa_problem());
+  EXPECT_EQ(best_isa(), machine_isa());
+}
+
+TEST(IsaTest, TheMachinesBestAndThePortableOneRun) {
+  EXPECT_TRUE(machine_runs(Isa::kPortable));
+  EXPECT_TRUE(machine_runs(machine_isa()));
+  for (int i = static_cast<int>(machine_isa()) + 1; i < kIsaCount; ++i) {
+    EXPECT_FALSE(machine_runs(static_cast<Isa>(i)));
+  }
+}
+
+TEST(IsaTest, AnUnknownValueIsReportedAndPassedOver) {
+  const IsaVariable variable("sse9");
+  EXPECT_NE(isa_problem().value_or("").find("sse9"), std::string::npos);
+  EXPECT_EQ(best_isa(), machine_isa());
+}
+
+TEST(IsaTest, MoreThanTheMachineHasIsReported) {
+  if (machine_runs(Isa::kAmx)) GTEST_SKIP() << "this machine has the best there is";
+  const IsaVariable variable("amx");
+  EXPECT_NE(isa_problem().value_or("").find("amx is not what this processor has"),
+            std::string::npos);
+  EXPECT_EQ(best_isa(), machine_isa());
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/tls/last_good_tls.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <spdlog/sinks/ostream_sink.h>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <sstream>
+#include <string>
+#include <utility>
+
+#include "base/status.h"
+#include "tests/support/certificates.h"
+#include "tests/support/patience.h"
+#include "tests/support/spoiled_files.h"
+
+namespace lockstep {
+namespace {
+
+using testing::Authority;
+using testing::kSpoilers;
+using testing::Spoiler;
+using Looks = LastGoodTls::Looks;
+
+// What is logged goes here, as long as this lives.
+class CaughtLog {
+ public:
+  CaughtLog() : before_(spdlog::default_logger()) {
+    spdlog::set_default_logger(std::make_shared<spdlog::logger>(
+        "caught", std::make_shared<spdlog::sinks::ostream_sink_mt>(text_)));
+  }
+  ~CaughtLog() { spdlog::set_default_logger(before_); }
+  // Since the last call. The caller knows that nobody logs meanwhile.
+  std::string take() { return std::exchange(text_, std::ostringstream()).str(); }
+
+ private:
+  std::ostringstream text_;
+  const std::shared_ptr<spdlog::logger> before_;
+};
+
+class LastGoodTlsTest : public ::testing::Test {
+ protected:
+  std::unique_ptr<LastGoodTls> load(Looks looks, void (*prepare)(ssl_ctx_st*) = nullptr) const {
+    auto loaded =
+        LastGoodTls::load(files_, {.user = "the test", .prepare = prepare, .looks = looks});
+    EXPECT_TRUE(loaded.ok()) << loaded.status();
+    return loaded.ok() ? *std::move(loaded) : nullptr;
+  }
+
+  const Authority authority_;
+  const Authority others_;
+  const Authority::Identity identity_ = authority_.sign("own");
+  const TlsFiles files_ = {identity_.cert, identity_.key, authority_.path()};
+};
+
+TEST_F(LastGoodTlsTest, WhateverHappensToAFileTheLastGoodOnesStayWithOneLine) {
+  const auto tls = load(Looks::kWhenAsked);
+  const std::shared_ptr<const GoodTls> good = tls->get();
+  CaughtLog log;
+  for (const std::string& path : {files_.cert, files_.key, files_.ca}) {
+    for (const Spoiler& spoiler : kSpoilers) {
+      SCOPED_TRACE(path + " is " + spoiler.name);
+      const testing::SpoiledFile spoiled(path, spoiler);
+      for (int look = 0; look < 3; ++look) EXPECT_EQ(tls->get()->bytes, good->bytes);
+      const std::string line = log.take();
+      EXPECT_EQ(std::ranges::count(line, '\n'), 1) << line;
+      EXPECT_THAT(line, ::testing::HasSubstr(path + ": "));
+      EXPECT_THAT(line, ::testing::HasSubstr("; for the test the last good certificate stays"));
+    }
+  }
+  EXPECT_EQ(tls->get()->bytes, good->bytes);  // All as before.
+  EXPECT_EQ(log.take(), "");
+}
+
+TEST_F(LastGoodTlsTest, AGoodChangeIsTakenAndWhatWasGivenStaysValid) {
+  const auto tls = load(Looks::kWhenAsked);
+  const std::shared_ptr<const GoodTls> before = tls->get();
+  EXPECT_EQ(tls->get(), before);
+  replace(identity_, authority_.sign("renewed"));
+  const std::shared_ptr<const GoodTls> after = tls->get();
+  EXPECT_NE(after, before);
+  EXPECT_NE(after->bytes, before->bytes);
+  EXPECT_NE(after->context, before->context);
+  EXPECT_EQ(tls->get(), after);
+}
+
+TEST_F(LastGoodTlsTest, HalfOfAChangeIsNoneAndItsOtherHalfCompletesIt) {
+  const auto tls = load(Looks::kWhenAsked);
+  const std::shared_ptr<const GoodTls> before = tls->get();
+  const Authority::Identity renewed = authority_.sign("renewed");
+  replace({identity_.cert, renewed.key}, renewed);  // The key stays the old one.
+  EXPECT_EQ(tls->get(), before);
+  replace(identity_, renewed);
+  EXPECT_NE(tls->get(), before);
+}
+
+TEST_F(LastGoodTlsTest, EachContextIsPreparedBeforeItIsGiven) {
+  static int prepared;
+  prepared = 0;
+  const auto tls = load(Looks::kWhenAsked, [](ssl_ctx_st*) { ++prepared; });
+  EXPECT_EQ(prepared, 1);
+  replace(identity_, authority_.sign("renewed"));
+  tls->get();
+  EXPECT_EQ(prepared, 2);
+}
+
+TEST_F(LastGoodTlsTest, AThreadLooksWhereAskingMustNotWait) {
+  const auto tls = load(Looks::kEverySecond);
+  const std::shared_ptr<const GoodTls> before = tls->get();
+  replace(identity_, others_.sign("renewed"));
+  EXPECT_TRUE(becomes_true([&] { return tls->get() != before; }));
+}
+
+TEST_F(LastGoodTlsTest, ThereIsNoneWhereTheFirstFilesCannotBeUsed) {
+  for (const Spoiler& spoiler : kSpoilers) {
+    const testing::SpoiledFile spoiled(files_.key, spoiler);
+    const absl::Status status = LastGoodTls::load(files_, {.user = "the test"}).status();
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+  }
+}
+
+// Two changes of one size within the clock's tick: their times are the same.
+TEST_F(LastGoodTlsTest, AChangeThatTheFilesTimesDoNotShowIsSeen) {
+  const auto tls = load(Looks::kWhenAsked);
+  const auto time = std::filesystem::last_write_time(files_.ca);
+  const std::shared_ptr<const GoodTls> before = tls->get();
+  std::filesystem::copy_file(others_.path(), files_.ca,
+                             std::filesystem::copy_options::overwrite_existing);
+  std::filesystem::last_write_time(files_.ca, time);
+  EXPECT_NE(tls->get(), before);
+}
+
+}  // namespace
+}  // namespace lockstep

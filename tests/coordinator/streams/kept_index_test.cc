@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+// Names, times and room of streams that are kept.
+#include "coordinator/streams/kept_index.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <random>
+
+#include "coordinator/streams/kept_log.h"
+
+namespace lockstep {
+namespace {
+
+constexpr int64_t kMinute = 60'000;
+
+// Room for this many streams without events.
+KeptOptions room_for(int64_t streams) {
+  return {.max_bytes = streams * kKeptStreamBytes, .after_end_ms = kMinute};
+}
+
+KeptName name(const std::string& id, const std::string& owner = "alice") {
+  return {.owner = owner, .id = id};
+}
+
+absl::StatusCode code_of(const KeptIndex& index, const KeptName& name) {
+  return index.find(name).status().code();
+}
+
+TEST(KeptIndexTest, ANameIsOneStreamOfItsOwnerAndNobodyElses) {
+  KeptIndex index(room_for(9));
+  EXPECT_TRUE(index.add(name("a"), nullptr, 0).ok());
+  EXPECT_EQ(index.add(name("a"), nullptr, 0).code(), absl::StatusCode::kAlreadyExists);
+  EXPECT_TRUE(index.add(name("a", "bob"), nullptr, 0).ok());
+  EXPECT_TRUE(index.find(name("a")).ok());
+  EXPECT_EQ(code_of(index, name("a", "eve")), absl::StatusCode::kNotFound);
+  EXPECT_EQ(code_of(index, name("b")), absl::StatusCode::kNotFound);
+  index.end(name("a"), 0);
+  EXPECT_EQ(index.add(name("a"), nullptr, 0).code(), absl::StatusCode::kAlreadyExists)
+      << "as long as it is kept";
+}
+
+TEST(KeptIndexTest, AnEndedStreamIsKeptForItsTimeAndThenRememberedAsGone) {
+  KeptIndex index(room_for(9));
+  ASSERT_TRUE(index.add(name("a"), nullptr, 0).ok());
+  index.tick(100 * kMinute);
+  EXPECT_TRUE(index.find(name("a")).ok()) << "one that runs has no time";
+  EXPECT_EQ(index.wake_at(), std::nullopt);
+  index.end(name("a"), 7);
+  EXPECT_EQ(index.wake_at(), 7 + kMinute);
+  index.tick(6 + kMinute);
+  EXPECT_TRUE(index.find(name("a")).ok());
+  index.tick(7 + kMinute);
+  EXPECT_EQ(index.find(name("a")).status(), kept_log_is_gone());
+  EXPECT_EQ(code_of(index, name("a", "bob")), absl::StatusCode::kNotFound);
+  EXPECT_EQ(index.take_dropped().size(), 1u);
+  EXPECT_EQ(index.take_dropped().size(), 0u);
+  EXPECT_EQ(index.counts().bytes, 0);
+  EXPECT_TRUE(index.add(name("a"), nullptr, 0).ok()) << "the name is free again";
+  EXPECT_TRUE(index.find(name("a")).ok());
+}
+
+TEST(KeptIndexTest, TheOldestEndMakesRoomAndWhatRunsDoesNot) {
+  KeptIndex index(room_for(4));
+  for (const char* id : {"first", "second", "runs"}) {
+    ASSERT_TRUE(index.add(name(id), nullptr, 0).ok());
+  }
+  index.end(name("second"), 1);
+  index.end(name("first"), 2);
+  EXPECT_TRUE(index.grow(name("runs"), kKeptStreamBytes).ok()) << "there is room";
+  EXPECT_TRUE(index.grow(name("runs"), 1).ok());
+  EXPECT_EQ(code_of(index, name("second")), absl::StatusCode::kOutOfRange);
+  EXPECT_TRUE(index.find(name("first")).ok());
+  EXPECT_TRUE(index.add(name("new"), nullptr, 0).ok());
+  EXPECT_EQ(code_of(index, name("first")), absl::StatusCode::kOutOfRange);
+  const absl::Status full = index.grow(name("new"), kKeptStreamBytes);
+  EXPECT_EQ(full.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_NE(full.message().find("--resume-bytes"), std::string::npos) << full;
+  EXPECT_EQ(index.add(name("more"), nullptr, kKeptStreamBytes).code(),
+            absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(index.counts().streams, 2);
+  EXPECT_EQ(index.counts().bytes, 3 * kKeptStreamBytes + 1) << "what was refused does not count";
+}
+
+TEST(KeptIndexTest, NobodyIsPushedOutOfHisShareByOthers) {
+  KeptIndex index(room_for(8));
+  for (const char* id : {"1", "2", "3"}) {
+    ASSERT_TRUE(index.add(name(id, "bob"), nullptr, 0).ok());
+    index.end(name(id, "bob"), 0);
+  }
+  for (int i = 0; i < 100; ++i) {
+    const KeptName one = name(std::to_string(i));
+    ASSERT_TRUE(index.add(one, nullptr, 0).ok());
+    index.end(one, 1 + i);
+  }
+  for (const char* id : {"1", "2", "3"}) EXPECT_TRUE(index.find(name(id, "bob")).ok()) << id;
+  EXPECT_EQ(code_of(index, name("94")), absl::StatusCode::kOutOfRange);
+  EXPECT_TRUE(index.find(name("95")).ok());
+  ASSERT_TRUE(index.add(name("4", "bob"), nullptr, 0).ok()) << "of what alice has beyond her share";
+  EXPECT_TRUE(index.find(name("1", "bob")).ok());
+  EXPECT_EQ(code_of(index, name("95")), absl::StatusCode::kOutOfRange);
+  ASSERT_TRUE(index.add(name("5", "bob"), nullptr, 0).ok()) << "of his own";
+  EXPECT_EQ(code_of(index, name("1", "bob")), absl::StatusCode::kOutOfRange);
+  EXPECT_TRUE(index.find(name("96")).ok());
+}
+
+TEST(KeptIndexTest, AThirdOwnerMakesSharesSmaller) {
+  KeptIndex index(room_for(6));
+  for (const char* owner : {"alice", "bob"}) {
+    for (const char* id : {"1", "2", "3"}) {
+      ASSERT_TRUE(index.add(name(id, owner), nullptr, 0).ok());
+      index.end(name(id, owner), owner[0]);
+    }
+  }
+  for (const char* id : {"1", "2"}) ASSERT_TRUE(index.add(name(id, "eve"), nullptr, 0).ok());
+  EXPECT_EQ(code_of(index, name("1", "alice")), absl::StatusCode::kOutOfRange);
+  EXPECT_EQ(code_of(index, name("1", "bob")), absl::StatusCode::kOutOfRange);
+  const absl::Status full = index.add(name("3", "eve"), nullptr, 0);
+  EXPECT_EQ(full.code(), absl::StatusCode::kResourceExhausted) << "hers run";
+  EXPECT_TRUE(index.find(name("2", "alice")).ok());
+}
+
+TEST(KeptIndexTest, ManyTinyStreamsCountAndTheirNamesAreForgotten) {
+  KeptIndex index(room_for(16));
+  for (int i = 0; i < 100'000; ++i) {
+    const KeptName one = name(std::to_string(i));
+    ASSERT_TRUE(index.add(one, nullptr, 0).ok());
+    index.end(one, 0);
+  }
+  EXPECT_EQ(index.counts().streams, 16);
+  EXPECT_EQ(code_of(index, name("0")), absl::StatusCode::kNotFound);
+  const int gone = 100'000 - 16;
+  EXPECT_EQ(code_of(index, name(std::to_string(gone - 1))), absl::StatusCode::kOutOfRange);
+  EXPECT_EQ(code_of(index, name(std::to_string(gone - static_cast<int>(kMaxGoneNames)))),
+            absl::StatusCode::kOutOfRange);
+  EXPECT_EQ(code_of(index, name(std::to_string(gone - static_cast<int>(kMaxGoneNames) - 1))),
+            absl::StatusCode::kNotFound);
+}
+
+TEST(KeptIndexTest, OneThatNeverBeganLeavesNoTrace) {
+  KeptIndex index(room_for(1));
+  ASSERT_TRUE(index.add(name("a"), nullptr, 0).ok());
+  index.remove(name("a"));
+  EXPECT_EQ(index.counts().bytes, 0);
+  EXPECT_EQ(index.counts().streams, 0);
+  EXPECT_EQ(code_of(index, name("a")), absl::StatusCode::kNotFound);
+  EXPECT_TRUE(index.take_dropped().empty());
+}
+
+TEST(KeptIndexTest, WhateverHappensItsCountsAreThoseOfWhatItHas) {
+  std::mt19937_64 random(5);
+  SCOPED_TRACE("seed 5");
+  KeptIndex index(room_for(20));
+  std::map<KeptName, int64_t> running;  // Bytes.
+  int64_t now = 0;
+  int64_t added = 0;
+  int64_t refused = 0;
+  int64_t dropped = 0;
+  int64_t ended = 0;
+  for (int i = 0; i < 20'000; ++i) {
+    const uint64_t drawn = random() % 60;
+    const KeptName id = name(std::to_string(drawn), drawn < 40 ? "alice" : "bob");
+    const auto found = running.find(id);
+    now += static_cast<int64_t>(random() % 3000);
+    index.tick(now);
+    if (found == running.end()) {
+      const int64_t bytes = static_cast<int64_t>(random() % 5000);
+      const absl::Status status = index.add(id, nullptr, bytes);
+      refused += absl::IsResourceExhausted(status) ? 1 : 0;
+      if (status.ok()) running[id] = bytes + kKeptStreamBytes;
+      added += status.ok() ? 1 : 0;
+    } else if (random() % 3 != 0) {
+      const int64_t bytes = static_cast<int64_t>(random() % 3000);
+      if (index.grow(id, bytes).ok()) found->second += bytes;
+    } else {
+      index.end(id, now);
+      running.erase(found);
+      ++ended;
+    }
+    dropped += static_cast<int64_t>(index.take_dropped().size());
+    int64_t bytes = 0;
+    for (const auto& [one, size] : running) {
+      ASSERT_TRUE(index.find(one).ok()) << "what runs is there";
+      bytes += size;
+    }
+    ASSERT_LE(bytes, index.counts().bytes);
+    ASSERT_LE(index.counts().bytes, 20 * kKeptStreamBytes);
+    ASSERT_EQ(index.counts().streams, added - dropped);
+  }
+  EXPECT_GT(refused, 100);
+  EXPECT_GT(dropped, 1000);
+  while (!running.empty()) {
+    index.end(running.begin()->first, now);
+    running.erase(running.begin());
+  }
+  index.tick(now + kMinute);
+  EXPECT_EQ(index.counts().bytes, 0);
+  EXPECT_EQ(index.counts().streams, 0);
+}
+
+TEST(KeptIndexTest, AnIdFitsAPath) {
+  for (const char* id : {"a", "chatcmpl-1f", "0A9_~.:-", "550e8400-e29b-41d4-a716-446655440000"}) {
+    EXPECT_TRUE(check_kept_id(id).ok()) << id;
+  }
+  EXPECT_TRUE(check_kept_id(std::string(128, 'x')).ok());
+  const std::string long_id(129, 'x');
+  for (const char* id :
+       {"", ".", "..", "-a", "a/b", "a b", "a%2f", "a?b", "a\r\nb", "\xc3\xa4", long_id.c_str()}) {
+    EXPECT_EQ(check_kept_id(id).code(), absl::StatusCode::kInvalidArgument) << id;
+  }
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "coordinator/streams/notifier.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <latch>
+#include <memory>
+#include <thread>
+
+namespace lockstep {
+namespace {
+
+TEST(NotifierTest, AReaderIsCalledOnAThreadOfItsOwnOncePerTellingAndNotBefore) {
+  Notifier notifier;
+  const auto stream = std::make_shared<Stream>();
+  std::atomic<int> calls = 0;
+  std::latch called(2);  // Once at once, and then for all three changes.
+  std::thread::id caller;
+  stream->set_listener([&] {
+    ++calls;
+    caller = std::this_thread::get_id();
+    called.count_down();
+  });
+  for (int i = 0; i < 3; ++i) notifier.changed(stream);
+  EXPECT_EQ(calls, 1);
+  notifier.tell();
+  called.wait();
+  stream->set_listener(nullptr);
+  EXPECT_EQ(calls, 2);
+  EXPECT_NE(caller, std::this_thread::get_id());
+}
+
+TEST(NotifierTest, WhatIsLeftIsToldBeforeItGoes) {
+  std::atomic<int> calls = 0;
+  const auto one = std::make_shared<Stream>();
+  const auto other = std::make_shared<Stream>();
+  {
+    Notifier notifier;
+    for (const auto& stream : {one, other}) stream->set_listener([&] { ++calls; });
+    notifier.changed(one);
+    notifier.tell();
+    notifier.changed(other);
+  }
+  EXPECT_EQ(calls, 4);
+}
+
+TEST(NotifierTest, OneWhoseReaderIsBusyHoldsUpNobodyWhoTells) {
+  Notifier notifier;
+  std::latch free(1);
+  std::atomic<bool> waits = false;
+  const auto stream = std::make_shared<Stream>();
+  stream->set_listener([&] {
+    if (waits) free.wait();
+  });
+  waits = true;
+  for (int i = 0; i < 100; ++i) {  // All of them return.
+    notifier.changed(stream);
+    notifier.tell();
+  }
+  free.count_down();
+}
+
+}  // namespace
+}  // namespace lockstep

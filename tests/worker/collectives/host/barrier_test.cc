@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// Waiting itself, one call at a time: who is woken, by whom, and what of it is counted.
+#include "worker/collectives/host/barrier.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "base/status.h"
+#include "worker/collectives/host/region.h"
+
+namespace lockstep {
+namespace {
+
+using testing::HasSubstr;
+using Clock = Barrier::Clock;
+
+class BarrierTest : public testing::Test {
+ protected:
+  explicit BarrierTest(int ranks = 4) : region_(Region::in_process({.ranks = ranks})) {
+    for (int rank = 0; rank < ranks; ++rank) ranks_.emplace_back(region_->header(), rank);
+  }
+
+  // `rank` arrives and waits on a thread of its own, and sleeps when this returns.
+  std::thread sleeper(int rank, absl::Status* status, int64_t* wait_ns) {
+    std::thread thread([=, this] {
+      ranks_[rank].arrive();
+      *status = ranks_[rank].wait(Clock::now() + std::chrono::hours(1), wait_ns);
+    });
+    while (region_->header().sleepers.load() == 0) std::this_thread::yield();
+    return thread;
+  }
+  uint32_t bell() { return region_->header().bell.load(); }
+
+  const std::shared_ptr<Region> region_;
+  std::vector<Barrier> ranks_;
+  absl::Status status_;
+  int64_t wait_ns_ = 0;
+};
+
+TEST_F(BarrierTest, OnlyTheLastToArriveWakesASleeper) {
+  std::thread thread = sleeper(0, &status_, &wait_ns_);
+  const uint32_t before = bell();
+  ranks_[1].arrive();
+  ranks_[2].arrive();
+  EXPECT_EQ(bell(), before);
+  ranks_[3].arrive();
+  EXPECT_EQ(bell(), before + 1);
+  thread.join();
+  EXPECT_EQ(status_, absl::OkStatus());
+}
+
+TEST_F(BarrierTest, NobodyIsWokenWhereNobodySleeps) {
+  const uint32_t before = bell();
+  for (Barrier& rank : ranks_) rank.arrive();
+  EXPECT_EQ(bell(), before);
+}
+
+TEST_F(BarrierTest, AnAbortWakesSleepers) {
+  std::thread thread = sleeper(0, &status_, &wait_ns_);
+  const uint32_t before = bell();
+  ranks_[2].fail(Failure::kAborted, 2);
+  EXPECT_EQ(bell(), before + 1);
+  thread.join();
+  EXPECT_TRUE(absl::IsAborted(status_)) << status_;
+  EXPECT_THAT(message_of(status_), HasSubstr("aborted by rank 2"));
+}
+
+TEST_F(BarrierTest, ADeadlineNamesTheRanksThatDidNotCome) {
+  ranks_[0].arrive();
+  ranks_[3].arrive();
+  const absl::Status status = ranks_[0].wait(Clock::now(), &wait_ns_);
+  EXPECT_TRUE(absl::IsDeadlineExceeded(status)) << status;
+  EXPECT_THAT(message_of(status), HasSubstr("rank 0 waited to its deadline; ranks that have not "
+                                            "come: rank 1, rank 2"));
+  EXPECT_TRUE(
+      absl::IsDeadlineExceeded(ranks_[3].wait(Clock::now() + std::chrono::hours(1), &wait_ns_)));
+}
+
+TEST_F(BarrierTest, WaitingIsCountedAndTheLastToArriveDoesNotWait) {
+  constexpr std::chrono::milliseconds kPause(20);
+  std::thread thread = sleeper(0, &status_, &wait_ns_);
+  std::this_thread::sleep_for(kPause);  // Time that rank 0 waits for sure.
+  for (int rank : {1, 2, 3}) ranks_[rank].arrive();
+  int64_t last_ns = 0;
+  EXPECT_EQ(ranks_[3].wait(Clock::now(), &last_ns), absl::OkStatus());
+  EXPECT_EQ(last_ns, 0);
+  thread.join();
+  EXPECT_GE(wait_ns_, std::chrono::nanoseconds(kPause).count());
+}
+
+}  // namespace
+}  // namespace lockstep

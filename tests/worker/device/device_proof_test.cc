@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+// Proof at load of the kernels of .cu files, on a device without a GPU.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/status.h"
+#include "base/threads/thread_pool.h"
+#include "tests/support/late_device.h"
+#include "tests/support/steps.h"
+#include "tests/support/tiny_program.h"
+#include "worker/collectives/devices/staged.h"
+#include "worker/collectives/local.h"
+#include "worker/kernel_choice/proof.h"
+#include "worker/worker.h"
+
+namespace lockstep {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+// Of each type of weights one linear, with a bias.
+program::Program linears(const Backend& backend) {
+  constexpr int64_t kDepth = 70, kCols = 20;
+  ProgramBuilder b(0, 1, 100, kDepth);
+  for (const program::DType type : {program::F32, program::BF16, program::F16, program::Q4}) {
+    const auto x = type == program::Q4 ? program::F32 : type;
+    const std::string name = "w" + std::to_string(type);
+    b.add(program::LINEAR, {b.value("x", kDepth, program::TOKENS, x)},
+          {b.weight(name, program::LINEAR_WEIGHT, kCols, kDepth, 0, kCols, type),
+           b.weight(name + "b", program::BIAS, 1, kCols, 0, kCols)},
+          {b.value("y", kCols)});
+  }
+  b.program.set_numeric_class(backend.numeric_class);
+  b.program.mutable_limits()->set_rows(70);
+  return b.program;
+}
+
+// The same of gated_linear.
+program::Program gated_linears(const Backend& backend) {
+  constexpr int64_t kDepth = 70, kCols = 11;
+  ProgramBuilder b(0, 1, 100, kDepth);
+  for (const program::DType type : {program::BF16, program::Q8, program::Q4M}) {
+    const std::string name = "w" + std::to_string(type);
+    b.add(program::GATED_LINEAR, {b.value("x", kDepth, program::TOKENS, program::BF16)},
+          {b.weight(name, program::LINEAR_WEIGHT, 2 * kCols, kDepth, 0, 2 * kCols, type),
+           b.weight(name + "b", program::BIAS, 1, 2 * kCols, 0, 2 * kCols)},
+          {b.value("y", kCols)})
+        .mutable_attributes()
+        ->mutable_map()
+        ->set_function(program::SILU);
+  }
+  b.program.set_numeric_class(backend.numeric_class);
+  b.program.mutable_limits()->set_rows(70);
+  return b.program;
+}
+
+std::vector<std::string> chosen_names(const program::Program& program, const Backend& backend,
+                                      const Proof& proof) {
+  std::vector<std::string> names;
+  const auto chosen = chosen_kernels(program, backend, proof);
+  for (const KernelEntry* kernel : *chosen) names.emplace_back(kernel->name);
+  return names;
+}
+
+Proof proven(const program::Program& program, const Backend& backend) {
+  ThreadPool pool(2);
+  Proof proof = untried(program, backend);
+  EXPECT_EQ(message_of(prove(program, backend, WeightSource(RandomWeights(7)), pool,
+                             {.budget_ms = 600'000}, &proof)),
+            "");
+  return proof;
+}
+
+// All are proven without a complaint; the names of those that are chosen.
+std::vector<std::string> names_proven(const program::Program& program, const Backend& backend) {
+  const Proof proof = proven(program, backend);
+  EXPECT_TRUE(proof.complete());
+  EXPECT_THAT(complaints(proof, 20'000), ElementsAre());
+  return chosen_names(program, backend, proof);
+}
+
+TEST(DeviceProofTest, KernelsOnTensorCoresAgreeWithPlainOnes) {
+  const Backend backend = late_backend();
+  EXPECT_THAT(names_proven(linears(backend), backend),
+              ElementsAre("linear_f32_cuda_shim", "linear_mma_bf16_cuda_shim",
+                          "linear_mma_f16_cuda_shim", "linear_mma_q4_cuda_shim"));
+}
+
+TEST(DeviceProofTest, SoDoThoseOfGatedLinears) {
+  const Backend backend = late_backend();
+  EXPECT_THAT(names_proven(gated_linears(backend), backend),
+              ElementsAre("gated_linear_mma_bf16_cuda_shim", "gated_linear_mma_q8_cuda_shim",
+                          "gated_linear_mma_q4m_cuda_shim"));
+}
+
+KernelFn original = nullptr;
+
+// As if a block of threads had the wrong weights.
+const char* one_column_wrong(const KernelArgs& args) {
+  if (const char* failure = original(args); failure != nullptr) return failure;
+  KernelArgs again = args;
+  again.out[0].data = args.out[0].row<float>(0) + 5;
+  again.out[0].cols = 1;
+  again.in[1].rows = 1;
+  return original(again);
+}
+
+TEST(DeviceProofTest, AColumnThatIsAnotherOnesIsFound) {
+  Backend backend = late_backend();
+  std::vector<KernelEntry> kernels(backend.kernels.begin(), backend.kernels.end());
+  for (KernelEntry& kernel : kernels) {
+    if (std::string(kernel.name) != "linear_mma_q4_cuda_shim") continue;
+    original = kernel.run;
+    kernel.run = one_column_wrong;
+  }
+  backend.kernels = kernels;
+  const program::Program program = linears(backend);
+  const Proof proof = proven(program, backend);
+  EXPECT_THAT(complaints(proof, 20'000),
+              ElementsAre(HasSubstr("linear q4 [20, 70] of f32 rows with bias: "
+                                    "linear_mma_q4_cuda_shim is not used: of 70 rows, row ")));
+  EXPECT_THAT(complaints(proof, 20'000), ElementsAre(HasSubstr("column 5 is ")));
+  EXPECT_THAT(chosen_names(program, backend, proof),
+              ElementsAre("linear_f32_cuda_shim", "linear_mma_bf16_cuda_shim",
+                          "linear_mma_f16_cuda_shim", "linear_q4_cuda_shim"));
+}
+
+TEST(DeviceProofTest, AWorkerAnswersByWhatIsProven) {
+  std::vector<std::string> answers;
+  for (const bool proves : {false, true}) {
+    Backend backend = late_backend();
+    if (proves) backend.proof_ms = 600'000;
+    cluster::Assignment assignment;
+    *assignment.mutable_program() = layer_program();
+    assignment.mutable_program()->set_numeric_class(backend.numeric_class);
+    assignment.set_random_weights(true);
+    assignment.set_random_seed(7);
+    assignment.set_max_pages(16);
+    auto worker = Worker::load(assignment, staged_collective(single_collective(), *backend.device),
+                               {.threads = 2, .backend = &backend});
+    ASSERT_EQ(message_of(worker.status()), "");
+    EXPECT_EQ((*worker)->kernels().empty(), !proves);
+    if (proves) {
+      EXPECT_EQ((*worker)->kernels().front(), "linear_f32_cuda_shim");
+    }
+    ASSERT_EQ(message_of((*worker)->start(8)), "");
+    cluster::Step step;
+    step.set_step(1);
+    add_rows(step, {3, 99, 4}, 0, {1, 0});
+    const auto result = (*worker)->step(step);
+    ASSERT_EQ(message_of(result.status()), "");
+    answers.push_back(result->outputs(0).SerializeAsString());
+  }
+  EXPECT_EQ(answers[0], answers[1]);
+}
+
+}  // namespace
+}  // namespace lockstep

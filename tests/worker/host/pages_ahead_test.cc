@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/host/pages_ahead.h"
+
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+
+#include "tests/support/patience.h"
+#include "worker/kernels/device.h"
+
+namespace lockstep {
+namespace {
+
+constexpr int64_t kMiB = int64_t{1} << 20;
+constexpr int64_t kPageBytes = kMiB / 4, kPages = 128, kLayers = 2;
+constexpr int64_t kLayerBytes = kPages * kPageBytes, kAllBytes = kLayers * kLayerBytes + 2 * kMiB;
+
+// Layers of 32 MiB; huge pages are 2 MiB, of which each layer has whole ones.
+class PagesAheadTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    for (int layer = 0; layer < kLayers; ++layer) {
+      views_.push_back({.data = memory_.data() + layer * kLayerBytes,
+                        .page_bytes = kPageBytes,
+                        .pages = kPages});
+    }
+    // Behind the layers, to see whether the system can (Linux 5.14).
+    if (madvise(memory_.data() + kLayers * kLayerBytes, 4096, MADV_POPULATE_WRITE) != 0) {
+      GTEST_SKIP() << "this system does not know MADV_POPULATE_WRITE";
+    }
+  }
+  // Of a layer: bytes that have memory.
+  int64_t resident(int layer) const {
+    std::vector<unsigned char> pages(static_cast<size_t>(kLayerBytes / 4096));
+    EXPECT_EQ(mincore(views_[layer].data, kLayerBytes, pages.data()), 0);
+    return 4096 * std::ranges::count_if(pages, [](unsigned char page) { return page & 1; });
+  }
+  bool becomes_resident(int64_t bytes) const {
+    return becomes_true([&] { return resident(0) == bytes && resident(1) == bytes; });
+  }
+
+  std::unique_ptr<Device> device_ = host_device();
+  DeviceMemory memory_ = DeviceMemory(*device_, kAllBytes);
+  std::vector<StateView> views_;
+};
+
+TEST_F(PagesAheadTest, PagesHaveMemoryBeforeTheyAreUsed) {
+  PagesAhead ahead(views_, kLayers * 4 * kMiB);
+  EXPECT_TRUE(becomes_resident(4 * kMiB));
+  ahead.use(16);
+  EXPECT_TRUE(becomes_resident(8 * kMiB));
+  ahead.use(8);  // Never fewer.
+  ahead.use(40);
+  EXPECT_TRUE(becomes_resident(14 * kMiB));
+}
+
+TEST_F(PagesAheadTest, WhatWasWrittenStaysAndTheLastPageIsTheEnd) {
+  for (int64_t page = 0; page < kPages; page += 3) {
+    views_[1].data[page * kPageBytes + 7] = std::byte{5};
+  }
+  PagesAhead ahead(views_, kMiB);
+  ahead.use(kPages);
+  EXPECT_TRUE(becomes_resident(kLayerBytes));
+  for (int64_t page = 0; page < kPages; ++page) {
+    const int found = std::to_integer<int>(views_[1].data[page * kPageBytes + 7]);
+    EXPECT_EQ(found, page % 3 == 0 ? 5 : 0) << page;
+  }
+}
+
+TEST_F(PagesAheadTest, EndsInTheMiddleOfItsWork) { const PagesAhead ahead(views_, 64 * kMiB); }
+
+}  // namespace
+}  // namespace lockstep

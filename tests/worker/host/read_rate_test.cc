@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/host/read_rate.h"
+
+#include <gtest/gtest.h>
+
+#include <ctime>
+
+namespace lockstep {
+namespace {
+
+TEST(ReadRateTest, IsThatOfAMemoryAndCostsLittle) {
+  for (const int threads : {1, 3}) {
+    const clock_t before = clock();
+    const double rate = measure_read_rate(threads, {});
+    EXPECT_GT(rate, 1e7);   // Disks are as fast.
+    EXPECT_LT(rate, 1e14);  // Nothing was read.
+    // A tenth, but sanitizers take longer.
+    EXPECT_LT(clock() - before, 2 * CLOCKS_PER_SEC);
+  }
+}
+
+}  // namespace
+}  // namespace lockstep

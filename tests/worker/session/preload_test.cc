@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+// Weights of a rank that a worker may become: what it does about them on virtual time, and with
+// its threads.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/support/tiny_program.h"
+#include "tests/worker/session/connection.h"
+#include "tests/worker/session/session_story.h"
+
+namespace lockstep {
+namespace {
+
+class PreloadTest : public SessionStory {
+ protected:
+  static WorkResult held() {
+    WorkResult result{.stamp = "i"};
+    result.reply.mutable_preloaded()->set_weight_bytes(70);
+    return result;
+  }
+
+  uint64_t epoch_ = 0;
+};
+
+TEST_F(PreloadTest, WhatWasPreloadedIsKeptByTheRank) {
+  EXPECT_EQ(on(preload(5)), Story({"run check 5"}));
+  EXPECT_EQ(done({.stamp = "i"}), Story({"run preload 5"}));
+  EXPECT_EQ(done(held()), Story({"send preloaded 5"}));
+  EXPECT_EQ(last_.preloaded().weight_bytes(), 70);
+  load(6, "i", true);
+}
+
+TEST_F(PreloadTest, APreloadOfTheNextGroupKeepsWhatItCan) {
+  on(preload(1));
+  done({.stamp = "i"});
+  done(held());
+  on(preload(2));
+  EXPECT_EQ(done({.stamp = "i"}), Story({"run preload 2 keep"}));
+  EXPECT_EQ(done(held()), Story({"send preloaded 2"}));
+  on(preload(3, 101));
+  EXPECT_EQ(done({.stamp = "i"}), Story({"run preload 3 reuse"}));
+  EXPECT_EQ(done(held()), Story({"send preloaded 3"}));
+  on(preload(4, 101));
+  EXPECT_EQ(done({.stamp = "another checkpoint"}), Story({"run preload 4"}));
+}
+
+TEST_F(PreloadTest, APreloadThatFailsSaysWhyAndEndsNothing) {
+  on(preload(3));
+  EXPECT_EQ(done({.status = absl::InvalidArgumentError("a bad program")}),
+            Story({"send preloaded 3"}));
+  EXPECT_EQ(last_.preloaded().failure().message(), "a bad program");
+  on(preload(4));
+  done({.stamp = "i"});
+  EXPECT_EQ(done({.status = absl::ResourceExhaustedError("no room")}), Story({"send preloaded 4"}));
+  EXPECT_EQ(last_.preloaded().failure().code(),
+            static_cast<int>(absl::StatusCode::kResourceExhausted));
+  EXPECT_EQ(kept_.stamp, "");
+  load_and_start(5);
+}
+
+TEST_F(PreloadTest, AnAssignmentOfOtherWeightsEndsThePreloadUnderWay) {
+  cluster::CoordinatorMessage reload = assignment(2);
+  reload.mutable_assignment()->set_reload(true);
+  cluster::CoordinatorMessage other_part = assignment(2);
+  other_part.mutable_assignment()->mutable_program()->set_vocab(101);
+  for (cluster::CoordinatorMessage other : {assignment(2, "another folder"), reload, other_part}) {
+    const uint64_t epoch = ++epoch_;
+    on(preload(epoch));
+    done({.stamp = "i"});
+    other.set_epoch(++epoch_);
+    EXPECT_EQ(on(other), Story({"abort"}));
+    EXPECT_EQ(done({.status = absl::CancelledError("cancelled")}),
+              Story({fmt::format("run check {}", epoch_)}));
+    EXPECT_EQ(done({.stamp = "i"}), Story({fmt::format("run load {}", epoch_)}));
+    on(abort_of(epoch_));
+    done({.status = absl::CancelledError("cancelled")});
+  }
+}
+
+TEST_F(PreloadTest, ThePreloadUnderWayGoesOnForTheAssignmentThatWantsIt) {
+  on(preload(1));
+  done({.stamp = "i"});
+  EXPECT_EQ(on(assignment(2)), Story());
+  now_ += kHeartbeatMs;
+  EXPECT_EQ(tick({.load_progress = 9}), Story({"send heartbeat 2"}));
+  EXPECT_EQ(last_.heartbeat().progress(), 9u) << "else it would be taken for stuck";
+  EXPECT_EQ(done(held()), Story({"run check 2"})) << "nobody waits for the answer";
+  now_ += kHeartbeatMs;
+  tick({.load_progress = 9});
+  EXPECT_EQ(last_.heartbeat().progress(), 0u);
+  EXPECT_EQ(done({.stamp = "i"}), Story({"run load 2 keep"}));
+}
+
+TEST_F(PreloadTest, APreloadThatGoesOnEndsWithTheEpochThatWantsIt) {
+  on(preload(1));
+  done({.stamp = "i"});
+  on(assignment(2));
+  EXPECT_EQ(on(assignment(3)), Story());
+  EXPECT_EQ(on(abort_of(3)), Story({"abort"}));
+  EXPECT_EQ(done({.status = absl::CancelledError("cancelled")}), Story());
+}
+
+TEST_F(PreloadTest, WhatAPreloadThatGoesOnCouldNotLoadIsLoaded) {
+  on(preload(1));
+  done({.stamp = "i"});
+  on(assignment(2));
+  EXPECT_EQ(done({.status = absl::ResourceExhaustedError("no room")}), Story({"run check 2"}));
+  EXPECT_EQ(done({.stamp = "i"}), Story({"run load 2"}));
+}
+
+TEST_F(PreloadTest, TheLastOfSeveralPreloadsCounts) {
+  on(preload(1));
+  EXPECT_EQ(on(preload(2)), Story({"abort"}));
+  EXPECT_EQ(on(preload(3)), Story());
+  EXPECT_EQ(done({.stamp = "i"}), Story({"run check 3"}));
+  EXPECT_EQ(done({.stamp = "i"}), Story({"run preload 3"}));
+  EXPECT_EQ(done(held()), Story({"send preloaded 3"}));
+}
+
+TEST_F(PreloadTest, ARankPreloadsNothing) {
+  load_and_start(1);
+  EXPECT_EQ(on(preload(1)), Story());
+  EXPECT_EQ(on(preload(2)), Story());
+  EXPECT_EQ(on(abort_of(1)), Story());
+  EXPECT_EQ(on(preload(2)), Story({"run check 2"}));
+}
+
+TEST_F(PreloadTest, WhilePreloadingItSaysNoProgress) {
+  on(preload(1));
+  done({.stamp = "i"});
+  now_ += kHeartbeatMs;
+  EXPECT_EQ(tick({.load_progress = 9, .bytes_loaded = 9, .bytes_to_load = 10}),
+            Story({"send heartbeat 0"}));
+  EXPECT_EQ(last_.heartbeat().progress(), 0u);
+  core_.closed();
+  EXPECT_EQ(actions(), Story({"abort"}));
+  EXPECT_EQ(done({.status = absl::CancelledError("cancelled")}), Story({"end OK"}));
+}
+
+// --- With its threads.
+
+cluster::CoordinatorMessage preload_of(uint64_t epoch, const program::Program& program) {
+  cluster::CoordinatorMessage message;
+  message.set_epoch(epoch);
+  *message.mutable_preload() = assign(epoch, program).assignment();
+  return message;
+}
+
+cluster::Preloaded preloaded(Connection& worker, uint64_t epoch, const program::Program& program) {
+  worker.send(preload_of(epoch, program));
+  const cluster::WorkerMessage answer = worker.next();
+  EXPECT_TRUE(answer.has_preloaded()) << answer.ShortDebugString();
+  EXPECT_EQ(answer.epoch(), epoch);
+  return answer.preloaded();
+}
+
+TEST(PreloadingSessionTest, TheRankThatFollowsReadsNothingAndComputes) {
+  KeptWorker kept;
+  Connection worker(&kept);
+  const cluster::Preloaded held = preloaded(worker, 4, layer_program());
+  EXPECT_FALSE(held.has_failure()) << held.failure().message();
+  bool loaded = true;
+  const cluster::Ready ready = worker.ready(assign(5, layer_program()), &loaded);
+  EXPECT_FALSE(loaded);
+  EXPECT_EQ(ready.weight_bytes(), held.weight_bytes());
+  worker.send(start(5));
+  worker.send(step(5, 1));
+  EXPECT_TRUE(worker.next().has_result());
+}
+
+// One of two ranks, whose peer is not there: nobody is met.
+TEST(PreloadingSessionTest, NobodyIsMet) {
+  KeptWorker kept;
+  Connection worker(&kept);
+  EXPECT_FALSE(preloaded(worker, 4, shared_layer_program(1, 2)).has_failure());
+  EXPECT_FALSE(preloaded(worker, 5, shared_layer_program(0, 2)).has_failure());
+}
+
+TEST(PreloadingSessionTest, ItIsHeldForTheNextCoordinatorToo) {
+  KeptWorker kept;
+  Connection first(&kept);
+  EXPECT_FALSE(preloaded(first, 9, layer_program()).has_failure());
+  EXPECT_EQ(first.end(), absl::OkStatus());
+  Connection second(&kept);
+  bool loaded = true;
+  second.ready(assign(1, layer_program()), &loaded);
+  EXPECT_FALSE(loaded);
+}
+
+TEST(PreloadingSessionTest, WhoWasARankKeepsItsWeightsForIt) {
+  KeptWorker kept;
+  Connection worker(&kept);
+  worker.ready(assign(1, layer_program()));
+  worker.send(start(1));
+  worker.send(abort_of(1));
+  EXPECT_FALSE(preloaded(worker, 2, layer_program()).has_failure());
+  bool loaded = true;
+  worker.ready(assign(3, layer_program()), &loaded);
+  EXPECT_FALSE(loaded);
+}
+
+TEST(PreloadingSessionTest, WithoutRoomItSaysSoInOneLineAndStays) {
+  KeptWorker kept;
+  Connection worker(&kept);
+  cluster::CoordinatorMessage message = preload_of(1, layer_program());
+  message.mutable_preload()->set_kv_memory_bytes(1);
+  worker.send(message);
+  const cluster::Failure failure = worker.next().preloaded().failure();
+  EXPECT_THAT(failure.message(), ::testing::HasSubstr("rank 0: no room for one KV page"));
+  EXPECT_EQ(failure.code(), static_cast<int>(absl::StatusCode::kResourceExhausted));
+  worker.ready(assign(2, layer_program()));
+}
+
+TEST(PreloadingSessionTest, AProgramThatLiesIsRefusedAndTheWorkerStays) {
+  KeptWorker kept;
+  Connection worker(&kept);
+  program::Program program = layer_program();
+  program.set_rank(7);
+  EXPECT_TRUE(preloaded(worker, 1, program).has_failure());
+  worker.ready(assign(2, layer_program()));
+}
+
+}  // namespace
+}  // namespace lockstep

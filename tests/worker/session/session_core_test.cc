@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: Apache-2.0
+// A worker's side of the protocol on virtual time: what it runs, what it sends, when it gives up.
+#include <gtest/gtest.h>
+
+#include "tests/worker/session/session_story.h"
+
+namespace lockstep {
+namespace {
+
+class SessionCoreTest : public SessionStory {};
+
+TEST_F(SessionCoreTest, AGroupIsFormedAndRunsSteps) {
+  load_and_start(3);
+  EXPECT_EQ(on(step(3, 5)), Story({"run step 3"}));
+  EXPECT_EQ(step_done(5), Story({"send result 3"}));
+  EXPECT_EQ(last_.result().step(), 5u);
+  cluster::CoordinatorMessage logits = of(3);
+  logits.mutable_logits();
+  EXPECT_EQ(on(logits), Story({"run logits 3"}));
+}
+
+TEST_F(SessionCoreTest, AStartAndAStepThatComeTogetherRunOneAfterTheOther) {
+  load(1);
+  EXPECT_EQ(on(start(1)), Story({"run start 1"}));
+  EXPECT_EQ(on(step(1)), Story());
+  EXPECT_EQ(done(), Story({"run step 1"}));
+}
+
+TEST_F(SessionCoreTest, MessagesOfOtherEpochsAreDropped) {
+  EXPECT_EQ(on(step(0)), Story());  // Before any was assigned.
+  load_and_start(4);
+  for (const uint64_t epoch : {0, 3, 5}) {
+    EXPECT_EQ(on(step(epoch)), Story());
+    EXPECT_EQ(on(start(epoch)), Story());
+    EXPECT_EQ(on(abort_of(epoch)), Story());
+  }
+  EXPECT_EQ(on(assignment(4)), Story());
+  EXPECT_EQ(on(assignment(3)), Story());
+  EXPECT_EQ(on(step(4)), Story({"run step 4"}));
+}
+
+TEST_F(SessionCoreTest, AnAssignmentWithoutAnEpochIsRefused) {
+  EXPECT_EQ(on(assignment(0)), Story({"send failure 0"}));
+  EXPECT_EQ(last_.failure().message(), "an assignment has an epoch from 1 on, found 0");
+}
+
+TEST_F(SessionCoreTest, AnAbortReachesTheStepUnderWayAndNothingMoreIsSaidOfTheEpoch) {
+  load_and_start(1);
+  on(step(1));
+  EXPECT_EQ(on(abort_of(1)), Story({"abort"}));
+  EXPECT_EQ(on(abort_of(1)), Story());
+  EXPECT_EQ(done({.status = absl::AbortedError("aborted")}), Story());
+  EXPECT_EQ(on(step(1)), Story());
+  load(2, "i", true);
+}
+
+// As after SIGSTOP and SIGCONT: everything that was sent meanwhile arrives at once.
+TEST_F(SessionCoreTest, ANewAssignmentWaitsForTheWorkOfTheOldEpochWhichIsAborted) {
+  load_and_start(1);
+  on(step(1));
+  EXPECT_EQ(on(assignment(2)), Story({"abort"}));
+  EXPECT_EQ(on(assignment(3)), Story());
+  EXPECT_EQ(step_done(), Story({"run check 3"}));  // The old epoch's result is dropped.
+  EXPECT_EQ(done({.stamp = "i"}), Story({"run load 3 keep"}));
+}
+
+TEST_F(SessionCoreTest, AWorkerThatWasStoppedAnswersInItsOldEpoch) {
+  load_and_start(1);
+  on(step(1));
+  now_ += 60'000;  // It was stopped; the group is long over, which it has not read yet.
+  EXPECT_EQ(tick(), Story({"send heartbeat 1"}));
+  EXPECT_EQ(step_done(), Story({"send result 1"}));
+  EXPECT_EQ(on(abort_of(1)), Story());
+  EXPECT_EQ(on(assignment(7)), Story({"run check 7"}));
+  now_ += kHeartbeatMs;
+  EXPECT_EQ(tick(), Story({"send heartbeat 7"}));
+}
+
+TEST_F(SessionCoreTest, AFailureSaysWhyAndWhetherAPeerIsToBlame) {
+  using enum absl::StatusCode;
+  uint64_t epoch = 0;
+  for (const auto code : {kUnavailable, kAborted, kCancelled, kDeadlineExceeded, kInvalidArgument,
+                          kResourceExhausted, kInternal}) {
+    on(assignment(++epoch));
+    EXPECT_EQ(done({.status = absl::Status(code, "why")}),
+              Story({fmt::format("send failure {}", epoch)}));
+    EXPECT_EQ(last_.failure().message(), "why");
+    EXPECT_EQ(last_.failure().code(), static_cast<int>(code));
+    EXPECT_EQ(last_.failure().peer_lost(), epoch <= 4);
+    EXPECT_EQ(on(start(epoch)), Story());  // The epoch is over.
+  }
+}
+
+TEST_F(SessionCoreTest, StepsAndLogitsBeforeTheStartEndTheEpoch) {
+  cluster::CoordinatorMessage logits;
+  logits.mutable_logits();
+  uint64_t epoch = 0;
+  for (cluster::CoordinatorMessage early : {step(0), logits}) {
+    on(assignment(++epoch));
+    early.set_epoch(epoch);
+    EXPECT_EQ(on(early), Story());  // While the weights are looked at.
+    done({.stamp = "i"});
+    ASSERT_EQ(done(loaded("i")).back(), fmt::format("send failure {}", epoch));
+    EXPECT_EQ(last_.failure().code(), static_cast<int>(absl::StatusCode::kFailedPrecondition));
+  }
+  load(9, "i", true);
+  on(start(9));
+  done();
+  EXPECT_EQ(on(start(9)), Story({"send failure 9"}));
+  EXPECT_EQ(last_.failure().message(), "a Start came after the group was started");
+}
+
+TEST_F(SessionCoreTest, MoreMessagesThanAnybodySendsEndTheEpoch) {
+  load_and_start(1);
+  for (int i = 0; i < 17; ++i) on(step(1));
+  EXPECT_EQ(on(step(1)), Story({"send failure 1", "abort"}));
+  EXPECT_EQ(step_done(), Story());
+}
+
+// --- Weights that are kept.
+
+TEST_F(SessionCoreTest, KeptWeightsServeTheNextEpochOnlyIfProgramSourceAndStampAreTheSame) {
+  load(1);
+  load(2, "i", true);
+  load(3, "another checkpoint");
+  load(4, "another checkpoint", true);
+  const auto loads_anew = [this](const cluster::CoordinatorMessage& message) {
+    on(message);
+    return done({.stamp = "another checkpoint"}) ==
+           Story({fmt::format("run load {}", message.epoch())});
+  };
+  EXPECT_TRUE(loads_anew(assignment(5, "another folder")));
+  done(loaded("another checkpoint"));
+  cluster::CoordinatorMessage other = assignment(6, "another folder");
+  other.mutable_assignment()->mutable_program()->set_vocab(101);
+  on(other);
+  EXPECT_EQ(done({.stamp = "another checkpoint"}), Story({"run load 6 reuse"}));
+  done(loaded("another checkpoint"));
+  other.set_epoch(7);
+  other.mutable_assignment()->set_embedding_in_file(true);
+  EXPECT_TRUE(loads_anew(other));
+  done(loaded("another checkpoint"));
+  other.set_epoch(8);
+  other.mutable_assignment()->set_random_weights(true);
+  EXPECT_TRUE(loads_anew(other));
+}
+
+TEST_F(SessionCoreTest, AnAssignmentCanAskForARead) {
+  load(1);
+  cluster::CoordinatorMessage message = assignment(2);
+  message.mutable_assignment()->set_reload(true);
+  on(message);
+  EXPECT_EQ(done({.stamp = "i"}), Story({"run load 2"}));
+}
+
+TEST_F(SessionCoreTest, WeightsThatCouldNotBeLoadedAreNotKept) {
+  load(1);
+  on(assignment(2));
+  EXPECT_EQ(done({.stamp = "new"}), Story({"run load 2"}));
+  done({.status = absl::ResourceExhaustedError("no memory")});
+  EXPECT_EQ(kept_.stamp, "");
+  on(assignment(3));
+  EXPECT_EQ(done({.stamp = "i"}), Story({"run load 3"}));
+}
+
+TEST_F(SessionCoreTest, AMeetingThatFailsLosesNoWeights) {
+  load(1);
+  on(assignment(2));
+  done({.stamp = "i"});
+  done({.status = absl::DeadlineExceededError("nobody came")});
+  load(3, "i", true);
+}
+
+TEST_F(SessionCoreTest, WeightsThatAreLoadedInAnEpochThatIsOverAreKeptAllTheSame) {
+  on(assignment(1));
+  done({.stamp = "i"});
+  EXPECT_EQ(on(abort_of(1)), Story({"abort"}));
+  EXPECT_EQ(done(loaded("i")), Story());
+  load(2, "i", true);
+}
+
+// --- Heartbeats.
+
+TEST_F(SessionCoreTest, AHeartbeatGoesOutEvery250Milliseconds) {
+  int beats = 0;
+  const int64_t begin = now_;
+  for (; now_ < begin + 10 * kHeartbeatMs; now_ += 10) beats += static_cast<int>(tick().size());
+  EXPECT_EQ(beats, 9);
+  EXPECT_EQ(core_.next_tick(), begin + 10 * kHeartbeatMs);
+}
+
+TEST_F(SessionCoreTest, ProgressOnlyGrowsWithinAnEpochAndIsComparableOnceStepsRun) {
+  const auto beat = [this](const Vitals& vitals) {
+    now_ += kHeartbeatMs;
+    tick(vitals);
+    return last_;
+  };
+  load_and_start(1);  // Has loaded a lot, a peer may have kept its weights.
+  EXPECT_EQ(beat({.load_progress = 1'000'000, .instructions = 0}).heartbeat().progress(),
+            kStepsProgress);
+  on(assignment(2));  // The counters are still those of the epoch before.
+  EXPECT_EQ(beat({.load_progress = 1'000'000, .instructions = 7}).heartbeat().progress(), 0u);
+  done({.stamp = "new"});
+  EXPECT_EQ(beat({.load_progress = 10, .instructions = 7}).heartbeat().progress(), 10u);
+  done(loaded("new"));
+  EXPECT_EQ(beat({.load_progress = 20, .instructions = 7}).heartbeat().progress(), 20u);
+  on(start(2));
+  EXPECT_EQ(beat({.load_progress = 20, .instructions = 0}).heartbeat().progress(), 20u);
+  done();
+  const cluster::WorkerMessage last = beat({.instructions = 4, .waiting = true});
+  EXPECT_EQ(last.epoch(), 2u);
+  EXPECT_EQ(last.heartbeat().progress(), kStepsProgress + 4);
+  EXPECT_TRUE(last.heartbeat().waiting());
+}
+
+TEST_F(SessionCoreTest, LoadingIsToldWithHeartbeatsAndItsEndWithReady) {
+  on(assignment(1));
+  done({.stamp = "i"});
+  now_ += kHeartbeatMs;
+  const Vitals vitals{.bytes_loaded = 5, .bytes_to_load = 50};
+  EXPECT_EQ(tick(vitals), Story({"send heartbeat 1", "send progress 1"}));
+  EXPECT_EQ(last_.progress().bytes_done(), 5);
+  EXPECT_EQ(last_.progress().bytes_total(), 50);
+  now_ += kHeartbeatMs;
+  EXPECT_EQ(tick(vitals), Story({"send heartbeat 1"}));
+  WorkResult result = loaded("i");
+  result.bytes_loaded = 50;
+  EXPECT_EQ(done(std::move(result)), Story({"send progress 1", "send ready 1"}));
+}
+
+// --- Ends.
+
+TEST_F(SessionCoreTest, ARefusalEndsTheConnectionWithItsReason) {
+  cluster::CoordinatorMessage message;
+  message.mutable_refusal()->set_reason("another version");
+  EXPECT_EQ(on(message), Story({"end another version"}));
+}
+
+TEST_F(SessionCoreTest, AStreamThatEndsAbortsTheWorkAndWaitsForIt) {
+  load_and_start(1);
+  on(step(1));
+  core_.closed();
+  EXPECT_EQ(actions(), Story({"abort"}));
+  EXPECT_EQ(tick(), Story());
+  EXPECT_EQ(done({.status = absl::AbortedError("aborted")}), Story({"end OK"}));
+}
+
+TEST_F(SessionCoreTest, AWorkerThatIsToldToStopSaysGoodbyeAndEndsOnce) {
+  load_and_start(1);
+  on(step(1));
+  core_.stop(now_);
+  EXPECT_EQ(actions(), Story({"send goodbye 0", "finish sending", "abort"}));
+  EXPECT_EQ(tick(), Story()) << "nothing follows a goodbye";
+  core_.closed();
+  EXPECT_EQ(actions(), Story());
+  EXPECT_EQ(step_done(), Story({"end OK"}));
+  core_.stop(now_);
+  EXPECT_EQ(actions(), Story());
+}
+
+TEST_F(SessionCoreTest, AfterItsGoodbyeAWorkerDoesNothingMoreUntilTheStreamEnds) {
+  core_.stop(now_);
+  EXPECT_EQ(actions(), Story({"send goodbye 0", "finish sending"}));
+  EXPECT_EQ(on(assignment(1)), Story());
+  EXPECT_EQ(on(preload(1)), Story());
+  now_ += kHeartbeatMs;
+  EXPECT_EQ(tick(), Story());
+  core_.closed();
+  EXPECT_EQ(actions(), Story({"end OK"}));
+}
+
+TEST_F(SessionCoreTest, ACoordinatorThatDoesNotReadAGoodbyeIsNotWaitedForLong) {
+  core_.stop(now_);
+  actions();
+  now_ += kGoodbyeMs - 1;
+  EXPECT_EQ(tick(), Story());
+  ++now_;
+  EXPECT_EQ(core_.next_tick(), now_);
+  EXPECT_EQ(tick(), Story({"end OK"}));
+}
+
+TEST_F(SessionCoreTest, AWorkerThatIsToldToStopTwiceWaitsForNobody) {
+  core_.stop(now_);
+  actions();
+  core_.stop(now_);
+  EXPECT_EQ(actions(), Story({"end OK"}));
+}
+
+TEST_F(SessionCoreTest, AFailedDeviceIsToldBeforeTheConnectionEnds) {
+  load_and_start(1);
+  on(step(1));
+  EXPECT_EQ(done({.status = absl::InternalError("rank 0: GPU: fault"),
+                  .device = absl::InternalError("GPU: fault")}),
+            Story({"send failure 1", "finish sending"}));
+  EXPECT_EQ(on(assignment(2)), Story());
+  core_.closed();
+  EXPECT_EQ(actions(), Story({"end GPU: fault"}));
+}
+
+TEST_F(SessionCoreTest, ACoordinatorThatDoesNotListenIsNotWaitedForLong) {
+  load_and_start(1);
+  on(step(1));
+  done({.status = absl::InternalError("fault"), .device = absl::InternalError("fault")});
+  now_ += kHangUpMs - 1;
+  EXPECT_EQ(tick(), Story());
+  ++now_;
+  EXPECT_EQ(core_.next_tick(), now_);
+  EXPECT_EQ(tick(), Story({"end fault"}));
+}
+
+}  // namespace
+}  // namespace lockstep

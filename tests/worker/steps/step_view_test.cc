@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+// Steps that lie, one lie at a time, and what honest ones turn into.
+#include "worker/steps/step_view.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+
+#include "base/status.h"
+#include "tests/support/steps.h"
+
+namespace lockstep {
+namespace {
+
+using ::testing::HasSubstr;
+
+StepLimits limits() {
+  StepLimits limits{.vocab = 100, .hidden = 8, .slice_columns = 100};
+  limits.limits.set_rows(8);
+  limits.limits.set_outputs(3);
+  limits.limits.set_sequences(2);
+  limits.limits.set_context(40);
+  limits.limits.set_page_tokens(16);
+  return limits;
+}
+
+PageTables tables() {
+  return PageTables(limits().limits, {.pages = 5, .sequences = limits().limits.sequences()}, false);
+}
+
+cluster::Step honest_step() {
+  cluster::Step step;
+  add_rows(step, {1, 99, 0}, 30, {4, 0, 1});
+  add_rows(step, {7, -1}, 0, {2});
+  step.set_embeddings(std::string(32, '\0'));
+  cluster::LogitEdit* edit = step.mutable_outputs(1)->add_edits();
+  edit->set_id(3);
+  edit = step.mutable_outputs(1)->add_edits();
+  edit->set_id(99);
+  edit->set_repetition(1.5f);
+  edit->set_add(-1);
+  step.mutable_outputs(1)->set_mask(std::string(16, '\xff'));
+  return step;
+}
+
+struct Lie {
+  const char* name;
+  const char* message;
+  std::function<void(cluster::Step&)> tell;
+};
+class LieTest : public ::testing::TestWithParam<Lie> {};
+
+TEST_P(LieTest, IsRefusedAndNamed) {
+  cluster::Step step = honest_step();
+  ASSERT_EQ(message_of(check_step(step, limits(), tables())), "");
+  GetParam().tell(step);
+  const absl::Status status = check_step(step, limits(), tables());
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(message_of(status), HasSubstr(GetParam().message));
+}
+
+using S = cluster::Step&;
+
+INSTANTIATE_TEST_SUITE_P(
+    Step, LieTest,
+    ::testing::ValuesIn(std::vector<Lie>{
+        {"TokenBehindVocab", "token of row 1 must be", [](S s) { s.set_tokens(1, 100); }},
+        {"TokenNegative", "token of row 1 must be", [](S s) { s.set_tokens(1, -2); }},
+        {"EmbeddingsMissing", "need 32 bytes of embeddings, found 0",
+         [](S s) { s.clear_embeddings(); }},
+        {"EmbeddingsUnasked", "0 rows with token -1", [](S s) { s.set_tokens(4, 3); }},
+        {"TooManyRows", "at most 8 rows",
+         [](S s) {
+           for (int i = 0; i < 4; ++i) s.add_tokens(1);
+         }},
+        {"RowsBesideSequences", "must add up to 6 tokens, found 5", [](S s) { s.add_tokens(1); }},
+        {"TooManySequences", "at most 2 sequences",
+         [](S s) { *s.add_sequences() = cluster::StepSequence(s.sequences(0)); }},
+        {"NoRowsInSequence", "sequence 1: rows must be 1",
+         [](S s) { s.mutable_sequences(1)->set_rows(0); }},
+        {"HugeRowsInSequence", "sequence 1: rows must be",
+         [](S s) { s.mutable_sequences(1)->set_rows(INT64_MAX); }},
+        {"PositionNegative", "first_position must be",
+         [](S s) { s.mutable_sequences(0)->set_first_position(-1); }},
+        {"PositionBehindContext", "first_position must be 0 to 37, found 38",
+         [](S s) { s.mutable_sequences(0)->set_first_position(38); }},
+        {"PositionOverflows", "first_position must be",
+         [](S s) { s.mutable_sequences(0)->set_first_position(INT64_MAX); }},
+        {"PagesTooFew", "number of new pages must be 3",
+         [](S s) { s.mutable_sequences(0)->mutable_pages()->RemoveLast(); }},
+        {"PageNegative", "page must be 0 to 4, found -1",
+         [](S s) { s.mutable_sequences(0)->set_pages(1, -1); }},
+        {"PageBehindLast", "page must be 0 to 4, found 5",
+         [](S s) { s.mutable_sequences(0)->set_pages(1, 5); }},
+        {"TooManyOutputs", "at most 3 outputs",
+         [](S s) {
+           for (int i = 0; i < 2; ++i) s.add_outputs()->set_row(4);
+         }},
+        {"OutputBehindRows", "output 1: row must", [](S s) { s.mutable_outputs(1)->set_row(5); }},
+        {"OutputNegative", "output 0: row must", [](S s) { s.mutable_outputs(0)->set_row(-1); }},
+        {"OutputDescends", "output 1: row must", [](S s) { s.mutable_outputs(1)->set_row(0); }},
+        {"TemperatureNegative", "temperature must be",
+         [](S s) { s.mutable_outputs(0)->set_temperature(-1); }},
+        {"TemperatureNan", "temperature must be",
+         [](S s) { s.mutable_outputs(0)->set_temperature(NAN); }},
+        {"TopNegative", "output 0: top_count must be",
+         [](S s) { s.mutable_outputs(0)->set_top_count(-1); }},
+        {"RawTopNegative", "raw_top_count must be",
+         [](S s) { s.mutable_outputs(0)->set_raw_top_count(-1); }},
+        {"RawIdBehindVocab", "raw_ids must be of the vocabulary, found 100",
+         [](S s) { s.mutable_outputs(0)->add_raw_ids(100); }},
+        {"MaskShort", "mask must be", [](S s) { s.mutable_outputs(1)->set_mask("12345678"); }},
+        {"EditTwice", "edits must have ids ascending",
+         [](S s) { s.mutable_outputs(1)->mutable_edits(1)->set_id(3); }},
+        {"EditBehindVocab", "edits must have ids ascending to 99, found 100",
+         [](S s) { s.mutable_outputs(1)->mutable_edits(1)->set_id(100); }},
+        {"EditNegative", "edits must have ids",
+         [](S s) { s.mutable_outputs(1)->mutable_edits(0)->set_id(-5); }},
+        {"RepetitionNan", "edit of id 99 must be of numbers",
+         [](S s) { s.mutable_outputs(1)->mutable_edits(1)->set_repetition(NAN); }},
+    }),
+    [](const auto& info) { return info.param.name; });
+
+TEST(StepBuffersTest, LayOutRowsOfAllSequencesEndToEnd) {
+  const cluster::Step step = honest_step();
+  PageTables known = tables();
+  known.take(step);
+  StepBuffers buffers(limits());
+  const StepView& view = buffers.take(step, known);
+  EXPECT_EQ(view.rows, 5);
+  EXPECT_THAT(std::vector<int32_t>(view.positions, view.positions + 5),
+              ::testing::ElementsAre(30, 31, 32, 0, 1));
+  EXPECT_THAT(std::vector<int32_t>(view.sequence_of_row, view.sequence_of_row + 5),
+              ::testing::ElementsAre(0, 0, 0, 1, 1));
+  EXPECT_EQ(view.sequences[1].first_row, 3);
+  EXPECT_EQ(view.sequences[0].pages[2], 1);
+  EXPECT_EQ(view.outputs[1].edit_count, 2);
+  EXPECT_EQ(view.outputs[1].edits[0].repetition, 1);
+  EXPECT_EQ(view.outputs[1].mask[1], ~uint64_t{0});
+}
+
+TEST(StepBuffersTest, GiveNoMoreCandidatesThanThereAreIds) {
+  cluster::Step step = honest_step();
+  step.mutable_outputs(0)->set_top_count(INT32_MAX);
+  PageTables known = tables();
+  known.take(step);
+  StepBuffers buffers(limits());
+  EXPECT_EQ(buffers.take(step, known).outputs[0].top_count, 100);
+}
+
+TEST(StepBuffersTest, AllowOneRowToBeWantedTwice) {
+  cluster::Step step = honest_step();
+  step.mutable_outputs(0)->set_row(4);
+  EXPECT_EQ(message_of(check_step(step, limits(), tables())), "");
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// Collectives between GPUs by NCCL.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "worker/collectives/collective.h"
+#include "worker/collectives/devices/nccl_library.h"
+#include "worker/kernels/device.h"
+
+namespace lockstep {
+
+// `met` brings the communicator's id from rank 0 to the others. They connect and gather once, for
+// at most half of `timeout`, and tell each other how it went: where one of them failed all get
+// null, with the same `problem`, and `met` is the caller's as before; else it stays for its
+// abort(). An error is `met`'s, or kAborted once `cancelled` is true. Calls queue work on the
+// device, and may block for at most `timeout`; finish() waits for the work, for as long. all_reduce
+// adds in an order that NCCL chooses by the number of bytes: the bits of an element depend on how
+// many there are. After any error the communicator is aborted, never destroyed, and every later
+// call fails with that error.
+absl::StatusOr<std::unique_ptr<Collective>> nccl_collective(
+    const Nccl& nccl, std::unique_ptr<Collective>& met, Device& device,
+    std::chrono::nanoseconds timeout, const std::atomic<bool>* cancelled, std::string* problem);
+
+}  // namespace lockstep

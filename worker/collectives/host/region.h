@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// The memory that the ranks of one host share: a header, two slots for what each rank of the group
+// sends, then values that all of them see. What ranks of other hosts send is put into their slots
+// by whoever receives it here. Processes map one sealed memfd, threads use plain memory; the layout
+// is the same.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "worker/collectives/host/process.h"
+#include "worker/collectives/hosts/call.h"
+
+namespace lockstep {
+
+inline constexpr int kMaxRegionRanks = 64;
+// A slot holds 256 KiB: slot, source and destination of a chunk stay within a core's L2 together.
+inline constexpr int64_t kSlotBytes = 256 * 1024;
+
+// Why a group has ended. The first cause stays; a region is never used again after it.
+enum class Failure : uint32_t { kNone, kAborted, kGone, kLeft, kDeadline, kMismatch, kDamaged };
+
+// The same, as one host tells another one.
+struct Goodbye {
+  Failure failure = Failure::kAborted;  // Or kGone, kLeft.
+  int64_t number = 0;                   // Of the rank that aborted the group, or was lost.
+
+  bool operator==(const Goodbye&) const = default;
+};
+
+// No checksum: this is memory of one machine, guarded by its own ECC like every other byte that a
+// step touches, and sizes are taken from the reader's own arguments, never from here. TCP has one.
+struct alignas(64) Slot {
+  Call call;
+  alignas(64) std::byte data[kSlotBytes];
+};
+
+struct RegionHeader {
+  uint64_t magic = 0;
+  uint64_t bytes = 0;
+  uint64_t epoch = 0;
+  int64_t ranks = 0;  // That map it: those of one host. Below they are counted from 0.
+  int64_t slots = 0;  // One for each rank of the group.
+  // Written by the first rank before any other attaches.
+  int64_t numbers[kMaxRegionRanks];  // In the group, ascending.
+  ProcessIdentity processes[kMaxRegionRanks];
+
+  // Read in every call, written only when somebody sleeps or fails.
+  // Failure, and the group's number of the rank that it names << 8.
+  alignas(128) std::atomic<uint32_t> failure{0};
+  std::atomic<uint32_t> sleepers{0};
+  std::atomic<uint32_t> bell{0};  // The futex: moves whenever sleepers are to look again.
+
+  // 128 bytes each, since processors fetch lines in pairs.
+  struct alignas(128) Rank {
+    std::atomic<uint64_t> sequence{0};  // How often this rank has arrived.
+    std::atomic<uint32_t> cpu{0};       // On which it was then, and 1; 0: unknown.
+    std::atomic<uint32_t> left{0};
+  };
+  Rank at[kMaxRegionRanks];
+};
+static_assert(std::atomic<uint64_t>::is_always_lock_free);
+
+struct RegionShape {
+  int ranks = 1;  // Of this host.
+  uint64_t epoch = 0;
+  int64_t shared_bytes = 0;
+  std::vector<int> numbers = {};  // Of the host's ranks in the group; empty: 0, 1, ...
+  int slots = 0;                  // Ranks of the group; 0: those of this host are all.
+};
+
+// Owns one mapping of a region. The last owner's end unmaps it; peers keep theirs.
+class Region {
+ public:
+  // A region of a memfd, all of it allocated at once: memory that is short is an error here and not
+  // a SIGBUS in a step. *fd is the caller's to pass on and close.
+  static absl::StatusOr<std::shared_ptr<Region>> create(const RegionShape& shape, int* fd);
+  // Maps what another process made. Does not take `fd`. Refuses what is not such a region.
+  static absl::StatusOr<std::shared_ptr<Region>> attach(int fd, const RegionShape& shape);
+  // For threads of one process.
+  static std::shared_ptr<Region> in_process(const RegionShape& shape);
+
+  Region(const Region&) = delete;
+  Region& operator=(const Region&) = delete;
+  ~Region();
+
+  RegionHeader& header() { return *static_cast<RegionHeader*>(memory_); }
+  Slot& slot(int number, int buffer);  // Of a rank's number in the group.
+  std::span<std::byte> shared();       // Begins on a page.
+
+ private:
+  Region(void* memory, size_t bytes, int64_t shared_bytes, bool mapped);
+
+  void* memory_;
+  size_t bytes_;
+  int64_t shared_bytes_;
+  bool mapped_;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// The port where ranks of other hosts connect for the data of collectives. A worker has one for as
+// long as it lives. Who connects has to prove that it knows the epoch's key; nothing else of its
+// bytes is looked at before, and no more of them taken than that proof has. With certificates all
+// of it is inside TLS (data_tls.h).
+//
+//   dialling rank                       listening rank
+//   DataHello (epoch, ranks, nonce) ->
+//                                   <-  DataAnswer (nonce, proof)
+//   DataProof                       ->
+//                                   <-  one byte: the connection counts
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/statusor.h"
+#include "base/log_limit.h"
+#include "base/sockets/data_channel.h"
+#include "base/sockets/file_descriptor.h"
+#include "base/threads/mutex.h"
+#include "base/tls/data_tls.h"
+#include "worker/data/data_handshake.h"
+
+namespace lockstep {
+
+// What the port needs to know of the epoch whose ranks may connect.
+struct DataEpoch {
+  uint64_t epoch = 0;
+  std::string key;
+  int rank = 0;  // This one's,
+  int ranks = 0;
+};
+
+class DataPort {
+ public:
+  static constexpr std::chrono::milliseconds kStrangerTime{5'000};  // From connecting to the proof.
+  static constexpr size_t kMaxStrangers = 64;                       // The oldest go first.
+
+  // Listens at `address` ("10.0.0.2:0": a free port). kInvalidArgument: it cannot.
+  // `told_host` is what peers dial where the address is that of no interface: "0.0.0.0". `tls` may
+  // be null: connections are plain.
+  static absl::StatusOr<std::unique_ptr<DataPort>> open(const std::string& address,
+                                                        const std::string& told_host,
+                                                        std::unique_ptr<DataTls> tls = nullptr);
+  ~DataPort();
+
+  // As peers dial it: "10.0.0.2:40123".
+  const std::string& address() const { return address_; }
+  bool speaks_tls() const { return tls_ != nullptr; }
+
+  // A connection to the port of a peer, which speaks as this one.
+  absl::StatusOr<std::unique_ptr<DataChannel>> dialled(FileDescriptor socket) const;
+
+  // From now on this epoch's ranks may connect, and no others.
+  void begin(DataEpoch epoch) ABSL_LOCKS_EXCLUDED(mutex_);
+  void end() ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Of a pair of ranks the lower one decides which connection counts: the first that asks. True:
+  // this one. Given back where nothing came of it.
+  bool claim(int rank) ABSL_LOCKS_EXCLUDED(mutex_);
+  void unclaim(int rank) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // The connection of a rank that has proved who it is; null: it has not come.
+  std::unique_ptr<DataChannel> take(int rank) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Waits until somebody has come, but not for longer.
+  void wait(std::chrono::milliseconds at_most) ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  struct Stranger {
+    std::unique_ptr<DataChannel> channel;
+    std::chrono::steady_clock::time_point deadline;
+    DataListening handshake;
+  };
+  enum class Fate { kStays, kGoes };
+
+  explicit DataPort(std::unique_ptr<DataTls> tls) : tls_(std::move(tls)) {}
+  void run();
+  void accept_strangers();
+  absl::StatusOr<Stranger> accept_stranger() const;
+  Fate hear(Stranger& stranger) ABSL_LOCKS_EXCLUDED(mutex_);
+  Fate on_hello(Stranger& stranger) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Fate on_proof(Stranger& stranger) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Fate on_end(const Stranger& stranger, const absl::Status& why);
+  void refuse(const Stranger& stranger, const std::string& why);
+  void wake() const;
+
+  const std::unique_ptr<DataTls> tls_;
+  FileDescriptor listener_;
+  FileDescriptor bell_;  // Wakes the thread: an epoch has begun, or the end.
+  std::string address_;
+  std::thread thread_;
+
+  // Of the thread.
+  std::vector<Stranger> strangers_;
+  LogLimit refusals_{std::chrono::seconds(10)};
+  LogLimit shortages_{std::chrono::seconds(10)};  // Of descriptors or memory.
+
+  Mutex mutex_;
+  ConditionVariable changed_;
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  DataEpoch epoch_ ABSL_GUARDED_BY(mutex_);  // 0: none.
+  std::set<int> claimed_ ABSL_GUARDED_BY(mutex_);
+  std::map<int, std::unique_ptr<DataChannel>> arrived_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace lockstep

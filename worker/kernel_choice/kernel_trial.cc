@@ -1,0 +1,351 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/kernel_choice/kernel_trial.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <optional>
+#include <utility>
+
+#include "base/numbers/float16.h"
+#include "base/numbers/noise.h"
+#include "base/status.h"
+#include "worker/host/memory.h"
+#include "worker/kernels/find.h"
+#include "worker/weights/weights.h"
+
+namespace lockstep {
+namespace {
+
+constexpr double kNormFactor = 2;  // Of what is measured.
+
+constexpr int64_t kLeastRows = 64, kMostRows = 512;  // On all columns.
+constexpr int64_t kWideRows = 8192, kWideCols = 512;
+constexpr int64_t kRowCounts[] = {1, 7, 8, kLeastRows};  // Beside the most.
+constexpr int64_t kTimedNs = 20'000'000;
+constexpr int64_t kMostTimed = 10;
+
+// Where a kernel is farthest from what is wanted.
+struct Worst {
+  double error = 0;  // In parts of the bound.
+  int64_t row = 0;
+  int64_t col = 0;
+};
+
+// A matrix of outputs, here.
+struct Outputs {
+  int64_t rows = 0;
+  int64_t cols = 0;
+  std::vector<float> at;
+
+  const float* row(int64_t index) const { return at.data() + index * cols; }
+};
+
+bool same_bits(float a, float b) {
+  return std::bit_cast<uint32_t>(a) == std::bit_cast<uint32_t>(b);
+}
+
+class Trials final : public ShapeTrials {
+ public:
+  Trials(const TrialPlace& place, const LinearShape& shape, const program::Weight& weight,
+         const KernelEntry& plain)
+      : place_(place), device_(place.device), shape_(shape), plain_(plain) {
+    *program_.add_weights() = weight;
+    rows_ = std::clamp(place.most_rows, kLeastRows, kMostRows);
+    if (place.most_rows > kMostRows) wide_rows_ = std::min(place.most_rows, kWideRows);
+    wide_cols_ = std::min(shape.cols, kWideCols);
+  }
+
+  absl::Status prepare();
+  absl::Status run(const KernelEntry& kernel, Trial* trial) override;
+
+ private:
+  absl::StatusOr<Weights> load(const KernelEntry& packer) const;
+  absl::Status place_operands();
+  void measure_norms();
+  KernelArgs args(const KernelEntry& kernel, const Weights& weights, int64_t rows,
+                  int64_t cols) const;
+  // Runs a kernel, and waits. Null, or why it could not be queued.
+  absl::StatusOr<const char*> call(const KernelEntry& kernel, const KernelArgs& args, int times);
+  absl::StatusOr<bool> compute(const KernelEntry& kernel, const Weights& weights, int64_t rows,
+                               int64_t cols, Outputs* found, Trial* trial);
+  absl::Status time(const KernelEntry& kernel, const Weights& weights, TriedRows* tried);
+  absl::Status try_rows(const KernelEntry& kernel, const Weights& weights, int64_t rows,
+                        int64_t cols, Outputs* whole, Trial* trial);
+  Worst compare(const Outputs& found, const Outputs& sums, bool slices) const;
+  Worst compare_bits(const Outputs& found, const Outputs& whole) const;
+  template <typename OfRow>
+  Worst worst_of(int64_t rows, const OfRow& of_row) const;
+
+  const TrialPlace& place_;
+  Device& device_;
+  const LinearShape shape_;
+  const KernelEntry& plain_;
+  program::Program program_;  // Of this weight alone.
+  int64_t rows_ = 0;
+  int64_t wide_rows_ = 0;  // 0: steps never have so many.
+  int64_t wide_cols_ = 0;
+  std::optional<Weights> plain_weights_;
+  DeviceMemory x_, bias_, out_, scratch_;
+  std::vector<float> biases_;
+  std::vector<double> norms_;  // By column.
+  Outputs wanted_, wide_wanted_;
+};
+
+absl::StatusOr<Weights> Trials::load(const KernelEntry& packer) const {
+  Bindings packing;
+  packing.packers.push_back(&packer);
+  packing.used.push_back(true);
+  return Weights::load(program_, packing, plan_weights(program_, packing), place_.source, device_,
+                       place_.parallel, {.progress = place_.progress, .for_trial = true});
+}
+
+absl::Status Trials::place_operands() {
+  const int64_t rows = std::max(rows_, wide_rows_), depth = shape_.depth;
+  const bool wide = shape_.x == DType::kF32;
+  std::vector<std::byte> x(static_cast<size_t>(rows * depth * (wide ? 4 : 2)));
+  for_each(place_.parallel, rows, [&](int64_t row) {
+    for (int64_t k = 0; k < depth; ++k) {
+      const float number = trial_x(row, k);
+      const uint16_t half = shape_.x == DType::kF16 ? float_to_f16(number) : float_to_bf16(number);
+      std::byte* const to = x.data() + (row * depth + k) * (wide ? 4 : 2);
+      std::memcpy(to, wide ? static_cast<const void*>(&number) : &half, wide ? 4 : 2);
+    }
+  });
+  for (int64_t col = 0; shape_.bias && col < shape_.cols; ++col) {
+    biases_.push_back(trial_x(-1, col));
+  }
+  const int64_t bias_bytes = static_cast<int64_t>(biases_.size() * sizeof(float));
+  const int64_t out_floats = std::max(rows_ * shape_.cols, wide_rows_ * wide_cols_);
+  ASSIGN_OR_RETURN(x_, allocate_memory(device_, static_cast<int64_t>(x.size()), "trials"));
+  ASSIGN_OR_RETURN(bias_, allocate_memory(device_, bias_bytes, "trials"));
+  ASSIGN_OR_RETURN(out_, allocate_memory(device_, out_floats * 4, "trials"));
+  device_.copy_in(x_.data(), x.data(), static_cast<int64_t>(x.size()));
+  device_.copy_in(bias_.data(), biases_.data(), bias_bytes);
+  return device_status(device_.synchronize(), device_);
+}
+
+// For the first `cols` rows of the weight.
+KernelArgs Trials::args(const KernelEntry& kernel, const Weights& weights, int64_t rows,
+                        int64_t cols) const {
+  const bool gated = kernel.op == Op::kGatedLinear;
+  const int64_t out_cols = gated ? cols / 2 : cols;
+  KernelArgs args;
+  args.in[0] = {x_.data(), rows, shape_.depth, shape_.depth, shape_.x};
+  args.in[1] = weights.view(0);
+  args.in[1].rows = cols;  // The first of them lie alike in every layout.
+  if (shape_.bias) args.in[2] = {bias_.data(), 1, cols, cols, DType::kF32};
+  args.out[0] = {out_.data(), rows, out_cols, out_cols, DType::kF32};
+  if (gated) {
+    args.attrs.function = Function::kScale;
+    args.attrs.factor = 1;
+  }
+  args.parallel = &place_.parallel;
+  args.scratch = scratch_.data();
+  args.queue = device_.queue();
+  return args;
+}
+
+absl::StatusOr<const char*> Trials::call(const KernelEntry& kernel, const KernelArgs& args,
+                                         int times) {
+  StepView step{.rows = args.out[0].rows};
+  KernelArgs now = args;
+  now.step = &step;
+  const char* refused = nullptr;
+  for (int i = 0; refused == nullptr && i < times; ++i) refused = kernel.run(now);
+  RETURN_IF_ERROR(device_status(device_.synchronize(), device_));
+  if (place_.progress != nullptr) place_.progress->add_load(1);
+  return refused;
+}
+
+// False: it could not be queued, as the trial says.
+absl::StatusOr<bool> Trials::compute(const KernelEntry& kernel, const Weights& weights,
+                                     int64_t rows, int64_t cols, Outputs* found, Trial* trial) {
+  const KernelArgs call_args = args(kernel, weights, rows, cols);
+  const int64_t out_cols = call_args.out[0].cols;
+  device_.clear(out_.data(), rows * out_cols * 4);  // Of what is not written nothing is right.
+  ASSIGN_OR_RETURN(const char* const refused, call(kernel, call_args, 1));
+  if (refused != nullptr) {
+    trial->verdict = Verdict::kRefused;
+    trial->problem = fmt::format("it cannot run on {} rows: {}", rows, refused);
+    return false;
+  }
+  *found = {rows, out_cols, std::vector<float>(static_cast<size_t>(rows * out_cols))};
+  device_.copy_out(found->at.data(), out_.data(), rows * out_cols * 4);
+  RETURN_IF_ERROR(device_status(device_.synchronize(), device_));
+  return true;
+}
+
+absl::Status Trials::time(const KernelEntry& kernel, const Weights& weights, TriedRows* tried) {
+  const KernelArgs call_args = args(kernel, weights, tried->rows, tried->cols);
+  int64_t begin = place_.now_ns();
+  RETURN_IF_ERROR(call(kernel, call_args, 1).status());
+  tried->ns = std::max<int64_t>(1, place_.now_ns() - begin);
+  const int times = static_cast<int>(std::min(kMostTimed, kTimedNs / tried->ns));
+  if (times < 2) return absl::OkStatus();
+  begin = place_.now_ns();
+  RETURN_IF_ERROR(call(kernel, call_args, times).status());
+  tried->ns = std::max<int64_t>(1, (place_.now_ns() - begin) / times);
+  return absl::OkStatus();
+}
+
+void Trials::measure_norms() {
+  norms_.resize(static_cast<size_t>(shape_.cols));
+  for_each(place_.parallel, shape_.cols, [&](int64_t col) {
+    const double bias = biases_.empty() ? 0 : biases_[static_cast<size_t>(col)];
+    double squares = 0;
+    for (int64_t row = 0; row < rows_; ++row) {
+      const double sum = double{wanted_.row(row)[col]} - bias;
+      squares += sum * sum;
+    }
+    norms_[static_cast<size_t>(col)] =
+        kNormFactor * std::sqrt(3 * squares / static_cast<double>(rows_));
+  });
+}
+
+absl::Status Trials::prepare() {
+  RETURN_IF_ERROR(place_operands());
+  ASSIGN_OR_RETURN(plain_weights_, load(plain_));
+  ASSIGN_OR_RETURN(scratch_, allocate_memory(device_, kMemoryAlign, "trials"));
+  Trial unused;
+  ASSIGN_OR_RETURN(bool done,
+                   compute(plain_, *plain_weights_, rows_, shape_.cols, &wanted_, &unused));
+  if (done && wide_rows_ > 0) {
+    ASSIGN_OR_RETURN(
+        done, compute(plain_, *plain_weights_, wide_rows_, wide_cols_, &wide_wanted_, &unused));
+  }
+  if (!done) return failed_precondition("{}: {}", plain_.name, unused.problem);
+  measure_norms();
+  return absl::OkStatus();
+}
+
+template <typename OfRow>
+Worst Trials::worst_of(int64_t rows, const OfRow& of_row) const {
+  std::vector<Worst> worst(static_cast<size_t>(rows));
+  for_each(place_.parallel, rows,
+           [&](int64_t row) { worst[static_cast<size_t>(row)] = of_row(row); });
+  return *std::ranges::max_element(worst, {}, &Worst::error);
+}
+
+// `sums` are the plain kernel's.
+Worst Trials::compare(const Outputs& found, const Outputs& sums, bool slices) const {
+  std::vector<double> bounds;
+  for (size_t col = 0; col < static_cast<size_t>(sums.cols); ++col) {
+    const double bias = biases_.empty() ? 0 : biases_[col];
+    bounds.push_back(error_bound(shape_, slices, norms_[col], bias));
+  }
+  const auto sum_at = [&](int64_t row, int64_t col) {
+    return Bounded{sums.row(row)[col], bounds[static_cast<size_t>(col)]};
+  };
+  return worst_of(found.rows, [&](int64_t row) {
+    Worst worst{.row = row};
+    for (int64_t col = 0; col < found.cols; ++col) {
+      const float is = found.row(row)[col];
+      const Bounded should = shape_.op == Op::kLinear
+                                 ? sum_at(row, col)
+                                 : product_of(sum_at(row, 2 * col), sum_at(row, 2 * col + 1));
+      if (same_bits(is, should.value) || (!std::isfinite(is) && !std::isfinite(should.value))) {
+        continue;
+      }
+      const double apart = std::abs(double{is} - double{should.value});
+      const double error = should.bound > 0 && std::isfinite(apart)
+                               ? apart / should.bound
+                               : std::numeric_limits<double>::infinity();
+      if (error > worst.error) worst = {error, row, col};
+    }
+    return worst;
+  });
+}
+
+// Error 1: a bit is another one.
+Worst Trials::compare_bits(const Outputs& found, const Outputs& whole) const {
+  return worst_of(std::min(found.rows, whole.rows), [&](int64_t row) {
+    for (int64_t col = 0; col < found.cols; ++col) {
+      if (!same_bits(found.row(row)[col], whole.row(row)[col])) return Worst{1, row, col};
+    }
+    return Worst{.row = row};
+  });
+}
+
+// `whole` is filled by the first call and compared by the others.
+absl::Status Trials::try_rows(const KernelEntry& kernel, const Weights& weights, int64_t rows,
+                              int64_t cols, Outputs* whole, Trial* trial) {
+  Outputs found;
+  ASSIGN_OR_RETURN(const bool done, compute(kernel, weights, rows, cols, &found, trial));
+  if (!done) return absl::OkStatus();
+  const bool slices = !kernel.own_bits && shape_.weight != DType::kF32;
+  const Worst worst = compare(found, rows > rows_ ? wide_wanted_ : wanted_, slices);
+  TriedRows tried{.rows = rows, .cols = cols, .error = worst.error};
+  if (worst.error > 1) {
+    trial->verdict = Verdict::kRefused;
+    trial->problem = fmt::format("of {} rows, row {}, column {} is {:.3g} times its bound off",
+                                 rows, worst.row, worst.col, worst.error);
+  } else if (place_.same_bits && whole->rows > 0) {
+    const Worst other = compare_bits(found, *whole);
+    if (other.error > 0) {
+      trial->verdict = Verdict::kRefused;
+      trial->problem = fmt::format(
+          "row {}, column {} has other bits among {} rows and {} columns than among {} and {}: "
+          "--fast allows that",
+          other.row, other.col, rows, found.cols, whole->rows, whole->cols);
+    }
+  }
+  if (trial->verdict != Verdict::kRefused && rows <= rows_) {
+    RETURN_IF_ERROR(time(kernel, weights, &tried));
+  }
+  if (whole->rows == 0) *whole = std::move(found);
+  trial->rows.push_back(tried);
+  return absl::OkStatus();
+}
+
+absl::Status Trials::run(const KernelEntry& kernel, Trial* trial) {
+  trial->rows.clear();
+  const bool shares = kernel.pack == plain_.pack && kernel.packed_bytes == plain_.packed_bytes;
+  std::optional<Weights> own;
+  if (!shares) {
+    ASSIGN_OR_RETURN(own, load(kernel));
+  }
+  const Weights& weights = shares ? *plain_weights_ : *own;
+  KernelArgs largest = args(kernel, weights, std::max(rows_, wide_rows_), shape_.cols);
+  const int64_t scratch = scratch_bytes(kernel, largest, place_.parallel.threads());
+  scratch_ = DeviceMemory();
+  ASSIGN_OR_RETURN(scratch_, allocate_memory(device_, std::max(scratch, kMemoryAlign), "trials"));
+  Outputs whole;
+  std::vector<std::pair<int64_t, int64_t>> counts = {{rows_, shape_.cols}};
+  for (const int64_t rows : kRowCounts) {
+    if (rows < rows_) counts.emplace_back(rows, shape_.cols);
+  }
+  if (wide_rows_ > 0) counts.emplace_back(wide_rows_, wide_cols_);
+  for (const auto& [rows, cols] : counts) {
+    const absl::Status status = try_rows(kernel, weights, rows, cols, &whole, trial);
+    if (absl::IsInternal(status)) {
+      trial->verdict = Verdict::kRefused;
+      trial->problem = fmt::format("on {} rows: {}", rows, message_of(status));
+    }
+    RETURN_IF_ERROR(status);
+    if (trial->verdict == Verdict::kRefused) return absl::OkStatus();
+  }
+  trial->verdict = Verdict::kProven;
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+float trial_x(int64_t row, int64_t k) {
+  const uint64_t bits =
+      exact::mix(static_cast<uint64_t>(row) * 0x9e3779b97f4a7c15u + static_cast<uint64_t>(k) + 1);
+  return static_cast<float>(static_cast<int>(bits >> 32) % 128) / 128.0f;  // 8 bits and a sign.
+}
+
+absl::StatusOr<std::unique_ptr<ShapeTrials>> ShapeTrials::make(const TrialPlace& place,
+                                                               const LinearShape& shape,
+                                                               const program::Weight& weight,
+                                                               const KernelEntry& plain) {
+  auto trials = std::make_unique<Trials>(place, shape, weight, plain);
+  RETURN_IF_ERROR(trials->prepare());
+  return trials;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,324 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/kernel_choice/proof.h"
+
+#include <algorithm>
+#include <iterator>
+#include <limits>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "base/check.h"
+#include "base/numbers/numeric_class.h"
+#include "base/status.h"
+#include "operators/schema.h"
+#include "worker/kernel_choice/bindings.h"
+
+namespace lockstep {
+namespace {
+
+using program::Instruction;
+using program::Program;
+
+constexpr double kFasterBy = 0.95;
+
+// A linear or gated_linear of the program, and the weight that it reads.
+struct Linear {
+  LinearShape shape;
+  int weight = 0;
+};
+
+std::optional<Linear> linear_of(const Program& program, const Instruction& instruction) {
+  const Op op = op_of(instruction);
+  if (op != Op::kLinear && op != Op::kGatedLinear) return std::nullopt;
+  Linear linear{.shape = {.weight = weight_dtype(program, instruction),
+                          .x = activation_dtype(program, instruction),
+                          .op = op}};
+  for (const program::Operand& operand : instruction.inputs()) {
+    if (operand.kind_case() != program::Operand::kWeight) continue;
+    const program::Weight& weight = program.weights(operand.weight());
+    if (weight.role() == program::BIAS) {
+      linear.shape.bias = true;
+    } else {
+      linear.weight = operand.weight();
+      linear.shape.cols = weight.rows();
+      linear.shape.depth = weight.cols();
+    }
+  }
+  return linear;
+}
+
+// Of each shape the first weight that has it. A rank without columns has nothing to compute.
+std::map<LinearShape, int> shapes_of(const Program& program) {
+  std::map<LinearShape, int> shapes;
+  for (const Instruction& instruction : program.instructions()) {
+    const auto linear = linear_of(program, instruction);
+    if (!linear || linear->shape.cols == 0 || linear->shape.depth == 0) continue;
+    shapes.emplace(linear->shape, linear->weight);
+  }
+  return shapes;
+}
+
+std::vector<const KernelEntry*> candidates_of(const Program& program, const Backend& backend,
+                                              const LinearShape& shape) {
+  return kernels_for(program, backend, shape.op, shape.weight, shape.x);
+}
+
+// What sums are compared with: of either operator linear's plain kernel, which every table has for
+// the types that gated_linear takes.
+const KernelEntry& plain_linear(const Program& program, const Backend& backend,
+                                const LinearShape& shape) {
+  const auto linears = kernels_for(program, backend, Op::kLinear, shape.weight, shape.x);
+  LOCKSTEP_CHECK(!linears.empty());
+  return *linears.back();
+}
+
+// Proven at a shape and refused at none.
+bool is_trusted(const Proof& proof, const std::string& kernel) {
+  bool proven = false;
+  for (const Trial& trial : proof.trials) {
+    if (trial.kernel != kernel) continue;
+    if (trial.verdict == Verdict::kRefused) return false;
+    proven |= trial.verdict == Verdict::kProven;
+  }
+  return proven;
+}
+
+bool may_serve(const Proof& proof, const LinearShape& shape, const std::string& kernel) {
+  if (shape.cols == 0 || shape.depth == 0) return true;  // A rank without a share: nothing to do.
+  const Trial* trial = proof.find(shape, kernel);
+  if (trial == nullptr || trial->verdict == Verdict::kUnproven) return is_trusted(proof, kernel);
+  return trial->verdict == Verdict::kProven;
+}
+
+// The mean of a kernel's times, each in parts of the fastest for so many rows.
+double mean_of_times(const Proof& proof, const Trial& trial) {
+  double sum = 0;
+  int count = 0;
+  for (const TriedRows& own : trial.rows) {
+    if (own.ns == 0) continue;
+    int64_t best = own.ns;
+    for (const Trial& other : proof.trials) {
+      if (other.shape != trial.shape || other.verdict != Verdict::kProven) continue;
+      for (const TriedRows& tried : other.rows) {
+        if (tried.rows == own.rows && tried.ns > 0) best = std::min(best, tried.ns);
+      }
+    }
+    sum += static_cast<double>(own.ns) / static_cast<double>(best);
+    ++count;
+  }
+  return count == 0 ? std::numeric_limits<double>::infinity() : sum / count;
+}
+
+const KernelEntry* choose(const std::vector<const KernelEntry*>& candidates,
+                          const LinearShape& shape, const Proof& proof, bool by_time) {
+  const KernelEntry* best = nullptr;
+  double best_mean = std::numeric_limits<double>::infinity();
+  for (const KernelEntry* kernel : candidates) {
+    const Trial* trial = proof.find(shape, kernel->name);
+    if (!by_time || trial == nullptr || trial->verdict != Verdict::kProven) continue;
+    const double mean = mean_of_times(proof, *trial);
+    if (best == nullptr || mean < kFasterBy * best_mean) {
+      best = kernel;
+      best_mean = mean;
+    }
+  }
+  if (best != nullptr) return best;
+  for (const KernelEntry* kernel : candidates) {
+    if (may_serve(proof, shape, kernel->name)) return kernel;
+  }
+  return candidates.back();
+}
+
+std::string names_of(const std::vector<const KernelEntry*>& candidates) {
+  std::string names;
+  for (const KernelEntry* kernel : candidates) {
+    names += fmt::format("{}{}", names.empty() ? "" : ", ", kernel->name);
+  }
+  return names;
+}
+
+// All kernels of one shape. What there is no room for stays unproven.
+class Prover {
+ public:
+  Prover(const TrialPlace& place, const ProofOptions& options, Proof& proof)
+      : place_(place),
+        options_(options),
+        proof_(proof),
+        end_ns_(options.now_ns() + options.budget_ms * 1'000'000) {}
+
+  absl::Status prove(const LinearShape& shape, const program::Weight& weight,
+                     const std::vector<const KernelEntry*>& candidates, const KernelEntry& plain) {
+    std::unique_ptr<ShapeTrials> trials;
+    for (Trial& trial : proof_.trials) {
+      if (trial.shape != shape || trial.verdict != Verdict::kUnproven) continue;
+      const auto kernel = std::ranges::find_if(
+          candidates, [&](const KernelEntry* one) { return trial.kernel == one->name; });
+      if (kernel == candidates.end()) continue;
+      if (options_.now_ns() >= end_ns_) return absl::OkStatus();
+      if (options_.cancelled != nullptr && options_.cancelled->load()) {
+        return absl::CancelledError("loading was cancelled");
+      }
+      if (options_.begins) options_.begins(trial);
+      absl::Status status = try_one(shape, weight, **kernel, plain, trials, &trial);
+      if (absl::IsResourceExhausted(status)) {
+        trial.problem = message_of(status);
+        return absl::OkStatus();
+      }
+      RETURN_IF_ERROR(status);
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  absl::Status try_one(const LinearShape& shape, const program::Weight& weight,
+                       const KernelEntry& kernel, const KernelEntry& plain,
+                       std::unique_ptr<ShapeTrials>& trials, Trial* trial) {
+    if (trials == nullptr) {
+      ASSIGN_OR_RETURN(trials, ShapeTrials::make(place_, shape, weight, plain));
+    }
+    return trials->run(kernel, trial);
+  }
+
+  const TrialPlace& place_;
+  const ProofOptions& options_;
+  Proof& proof_;
+  const int64_t end_ns_;
+};
+
+}  // namespace
+
+const Trial* Proof::find(const LinearShape& shape, const std::string& kernel) const {
+  const auto found = std::ranges::find_if(
+      trials, [&](const Trial& trial) { return trial.shape == shape && trial.kernel == kernel; });
+  return found == trials.end() ? nullptr : &*found;
+}
+
+bool Proof::complete() const {
+  return std::ranges::none_of(
+      trials, [](const Trial& trial) { return trial.verdict == Verdict::kUnproven; });
+}
+
+Proof untried(const Program& program, const Backend& backend) {
+  Proof proof;
+  for (const auto& [shape, weight] : shapes_of(program)) {
+    for (const KernelEntry* kernel : candidates_of(program, backend, shape)) {
+      proof.trials.push_back({.shape = shape, .kernel = kernel->name});
+    }
+  }
+  return proof;
+}
+
+absl::Status prove(const Program& program, const Backend& backend, const WeightSource& source,
+                   Parallel& parallel, const ProofOptions& options, Proof* proof) {
+  const TrialPlace place{.device = *backend.device,
+                         .source = source,
+                         .parallel = parallel,
+                         .most_rows = program.limits().rows(),
+                         .same_bits = !is_fast_class(program.numeric_class()),
+                         .now_ns = options.now_ns,
+                         .progress = options.progress};
+  const std::map<LinearShape, int> shapes = shapes_of(program);
+  std::vector<std::pair<LinearShape, int>> ordered(shapes.begin(), shapes.end());
+  std::ranges::stable_sort(ordered, {},
+                           [](const auto& one) { return one.first.cols * one.first.depth; });
+  Prover prover(place, options, *proof);
+  for (const auto& [shape, weight] : ordered) {
+    const auto candidates = candidates_of(program, backend, shape);
+    if (candidates.empty()) continue;  // As bind() says.
+    RETURN_IF_ERROR(prover.prove(shape, program.weights(weight), candidates,
+                                 plain_linear(program, backend, shape)));
+  }
+  return absl::OkStatus();
+}
+
+std::vector<std::string> complaints(const Proof& proof, int64_t budget_ms) {
+  std::vector<std::string> lines;
+  std::string left;
+  const LinearShape* last = nullptr;
+  int shapes = 0;
+  for (const Trial& trial : proof.trials) {
+    if (trial.verdict == Verdict::kRefused) {
+      lines.push_back(
+          fmt::format("{}: {} is not used: {}", text_of(trial.shape), trial.kernel, trial.problem));
+    }
+    if (trial.verdict != Verdict::kUnproven || (last != nullptr && *last == trial.shape)) continue;
+    last = &trial.shape;
+    ++shapes;
+    left += fmt::format("{}{}{}", left.empty() ? "" : ", ", text_of(trial.shape),
+                        trial.problem.empty() ? "" : " (" + trial.problem + ")");
+  }
+  if (shapes == 0) return lines;
+  lines.push_back(fmt::format(
+      "kernels of {} shapes are not proven in the {} s that a start has for it, and the "
+      "next start goes on: {}; computed by kernels proven at other shapes, else by "
+      "plain ones, many times slower",
+      shapes, static_cast<double>(budget_ms) / 1000, left));
+  return lines;
+}
+
+absl::StatusOr<std::vector<const KernelEntry*>> chosen_kernels(
+    const Program& program, const Backend& backend, const Proof& proof,
+    std::span<const std::string> wanted) {
+  std::vector<const KernelEntry*> chosen;
+  size_t linears = 0;
+  for (const Instruction& instruction : program.instructions()) {
+    chosen.push_back(nullptr);
+    const auto linear = linear_of(program, instruction);
+    if (!linear) continue;
+    const size_t number = linears++;
+    const LinearShape& shape = linear->shape;
+    const auto candidates = candidates_of(program, backend, shape);
+    if (candidates.empty()) continue;  // As bind() says.
+    chosen.back() = choose(candidates, shape, proof, is_fast_class(program.numeric_class()));
+    if (wanted.empty()) continue;
+    const std::string name = number < wanted.size() ? wanted[number] : "";
+    const auto found = std::ranges::find_if(
+        candidates, [&](const KernelEntry* kernel) { return name == kernel->name; });
+    if (found == candidates.end()) {
+      return failed_precondition("kernel of linear {}: wanted one of {}, found \"{}\"", number,
+                                 names_of(candidates), printable(name));
+    }
+    if (const Trial* trial = proof.find(shape, name);
+        trial != nullptr && trial->verdict == Verdict::kRefused && *found != candidates.back()) {
+      return failed_precondition("kernel of linear {}: {} is refused here: {}", number, name,
+                                 trial->problem);
+    }
+    chosen.back() = *found;
+  }
+  if (wanted.empty() || linears == wanted.size()) return chosen;
+  return failed_precondition("kernels of {} linears wanted, found {}", linears, wanted.size());
+}
+
+std::map<LinearShape, std::string> by_shape(const Program& program,
+                                            const std::vector<const KernelEntry*>& chosen) {
+  std::map<LinearShape, std::string> kernels;
+  for (int i = 0; i < program.instructions_size(); ++i) {
+    const auto linear = linear_of(program, program.instructions(i));
+    const KernelEntry* kernel = chosen[static_cast<size_t>(i)];
+    if (linear && kernel != nullptr) kernels.emplace(linear->shape, kernel->name);
+  }
+  return kernels;
+}
+
+std::vector<std::string> kernels_text(const Program& program, const Backend& backend,
+                                      const Proof& proof,
+                                      const std::vector<const KernelEntry*>& chosen) {
+  std::vector<std::string> all;
+  for (int i = 0; i < program.instructions_size(); ++i) {
+    const auto linear = linear_of(program, program.instructions(i));
+    if (!linear || chosen[static_cast<size_t>(i)] == nullptr) continue;
+    const LinearShape& shape = linear->shape;
+    const auto candidates = candidates_of(program, backend, shape);
+    std::string text = chosen[static_cast<size_t>(i)]->name;
+    for (const KernelEntry* kernel : candidates) {
+      const bool last = kernel == candidates.back();
+      if (kernel == chosen[static_cast<size_t>(i)]) continue;
+      if (last || may_serve(proof, shape, kernel->name)) text += fmt::format(",{}", kernel->name);
+    }
+    all.push_back(std::move(text));
+  }
+  return all;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// The stream to the coordinator over gRPC. Before it is opened both sides prove that they know the
+// join token.
+#pragma once
+
+#include <memory>
+#include <stop_token>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "base/tls/last_good_tls.h"
+#include "worker/session/link.h"
+
+namespace lockstep {
+
+struct DialOptions {
+  std::string coordinator;  // "host:port", "unix:/path" or "unix-abstract:name".
+  std::string token;
+  // Null: plain. Else the coordinator's certificate is of its authority, and names the host.
+  LastGoodTls* tls = nullptr;
+  bool knows_coordinator = false;  // It started this worker: the host is not looked at.
+};
+
+// kUnavailable: nobody answers there now, so that another try may help. kPermissionDenied: it does
+// not know the token, or is of another version. kCancelled: `stop` was requested.
+absl::StatusOr<std::unique_ptr<Link>> dial(const DialOptions& options, const std::stop_token& stop);
+
+}  // namespace lockstep

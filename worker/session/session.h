@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// The threads around a SessionCore: one reads the stream, so that an abort reaches a spinning
+// collective at once; one sends heartbeats and computes nothing; the caller's does the work, one
+// piece after the other. The worker itself outlives the connection.
+#pragma once
+
+#include <atomic>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "base/threads/mutex.h"
+#include "worker/backend.h"
+#include "worker/collectives/host/rendezvous.h"
+#include "worker/data/data_port.h"
+#include "worker/progress.h"
+#include "worker/session/link.h"
+#include "worker/session/session_core.h"
+#include "worker/weights/packed_cache.h"
+#include "worker/worker.h"
+
+namespace lockstep {
+
+struct SessionOptions {
+  std::string token;  // The join token; ranks of one host know each other by it as well.
+  int threads = 1;
+  std::vector<int> processors;  // One per thread, to be bound to; empty: threads go anywhere.
+  double memory_fraction = 0;   // See Backend; 0: the device's own.
+  int preferred_rank = -1;      // Which worker of its launcher this is; -1: any rank.
+  bool spare = false;           // It waits until a rank is lost, and takes its place.
+  double speed = 0;             // As the user says it, see WorkerFacts; 0: he does not.
+  double read_rate = 0;         // As measured, bytes per second; 0: not measured.
+  PackedCacheOptions weight_cache = {};
+  // Tells hosts apart that share a kernel; "": by its namespaces and users alone.
+  std::string host_name = {};
+  // Where ranks of other hosts connect; outlives the session. Null: they cannot.
+  DataPort* data_port = nullptr;
+  std::stop_token stop;  // Ends the worker between two steps.
+};
+
+// What survives epochs and connections: weights in memory serve the next epoch that wants them.
+struct KeptWorker {
+  Progress progress;  // The worker's.
+  std::unique_ptr<Worker> worker;
+  std::unique_ptr<HeldWeights> held;  // Of a worker whose program is over, in its place.
+  KeptWeights weights;
+};
+
+// How this process introduces itself to a coordinator.
+cluster::Hello hello_of(const SessionOptions& options, const Backend& backend);
+
+// One connection. Everything it is given outlives it.
+class Session {
+ public:
+  Session(const SessionOptions& options, const Backend& backend, KeptWorker* kept, Link& link);
+
+  // Joins and serves until the stream ends. OK: the coordinator went away, or options.stop.
+  // kPermissionDenied: it refused this worker, and why. kInternal: the device failed, and is of no
+  // more use to this process.
+  absl::Status run();
+
+ private:
+  // Gives the core an event and takes its actions. True: there is something to write.
+  template <typename Event>
+  bool on(const Event& event) ABSL_LOCKS_EXCLUDED(mutex_);
+  void take(SessionAction action) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void write_out() ABSL_LOCKS_EXCLUDED(mutex_, write_mutex_);
+  void read_all();
+  void send_heartbeats();
+  void stop();
+  bool is_closed() ABSL_LOCKS_EXCLUDED(mutex_);
+  std::optional<Work> next_work() ABSL_LOCKS_EXCLUDED(mutex_);
+  Vitals vitals() const;
+
+  WorkResult perform(const Work& work);
+  absl::StatusOr<WorkResult> try_perform(const Work& work);
+
+  // Weights, in session_loading.cc.
+  absl::StatusOr<WorkResult> load(const Work& work);
+  absl::StatusOr<WorkResult> preload(const Work& work);
+  WorkerOptions worker_options(int64_t memory_free);
+  void leave_last_epoch(const Work& work);
+  absl::Status load_worker(const Work& work, std::unique_ptr<Collective> met, int64_t memory_free);
+  absl::StatusOr<std::unique_ptr<Collective>> meet(const Work& work);
+  absl::StatusOr<std::unique_ptr<Collective>> meet_over_hosts(const Work& work, MeetArgs meeting);
+
+  const SessionOptions& options_;
+  const Backend& backend_;
+  KeptWorker* const kept_;
+  Link& link_;
+  Progress& progress_;
+  std::atomic<bool> cancelled_{false};  // The work under way was aborted.
+
+  Mutex mutex_;
+  ConditionVariable work_changed_;  // Work to do, or the end.
+  ConditionVariable beat_changed_;  // Something to write, or the end.
+  SessionCore core_ ABSL_GUARDED_BY(mutex_);
+  std::optional<Work> work_ ABSL_GUARDED_BY(mutex_);
+  // In order; nothing: the end of writing.
+  std::deque<std::optional<cluster::WorkerMessage>> outbox_ ABSL_GUARDED_BY(mutex_);
+  bool closed_ ABSL_GUARDED_BY(mutex_) = false;  // The other side ended the stream.
+  std::optional<absl::Status> end_ ABSL_GUARDED_BY(mutex_);
+  Worker* running_ ABSL_GUARDED_BY(mutex_) = nullptr;  // What an abort has to reach.
+
+  Mutex write_mutex_;  // Held while writing, so that messages leave in order.
+};
+
+}  // namespace lockstep

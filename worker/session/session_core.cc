@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whatever was asked for in an epoch is answered with that epoch's number, however late, so that
+// the coordinator can tell what belongs to the past.
+#include "worker/session/session_core.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+#include "base/fault_point.h"
+#include "base/status.h"
+
+namespace lockstep {
+namespace {
+
+using session_action::AbortRunning;
+using session_action::End;
+using session_action::FinishSending;
+using session_action::Run;
+using session_action::Send;
+
+// The coordinator sends a Start and the null step at once, and else waits for answers.
+constexpr size_t kMaxQueued = 16;
+
+// The weights' place and how they are read: all that their stamp does not say.
+std::string source_of(const cluster::Assignment& assignment) {
+  return fmt::format("{}#{}#{}#{}", assignment.checkpoint(), assignment.random_weights(),
+                     assignment.random_seed(), assignment.embedding_in_file());
+}
+
+// Errors that follow from another rank's end, or from an abort: not this rank's fault.
+bool is_peers_fault(absl::StatusCode code) {
+  return code == absl::StatusCode::kUnavailable || code == absl::StatusCode::kAborted ||
+         code == absl::StatusCode::kCancelled || code == absl::StatusCode::kDeadlineExceeded;
+}
+
+cluster::WorkerMessage failure_of(const absl::Status& status) {
+  cluster::WorkerMessage message;
+  message.mutable_failure()->set_message(message_of(status));
+  message.mutable_failure()->set_code(static_cast<int32_t>(status.code()));
+  message.mutable_failure()->set_peer_lost(is_peers_fault(status.code()));
+  return message;
+}
+
+const char* name_of(const cluster::CoordinatorMessage& message) {
+  if (message.has_start()) return "Start";
+  return message.has_step() ? "Step" : "LogitsRequest";
+}
+
+}  // namespace
+
+SessionCore::SessionCore(cluster::Hello hello, KeptWeights* kept)
+    : hello_(std::move(hello)), kept_(kept) {}
+
+std::vector<SessionAction> SessionCore::take_actions() { return std::exchange(actions_, {}); }
+
+void SessionCore::connected(int64_t now) {
+  cluster::WorkerMessage message;
+  *message.mutable_hello() = hello_;
+  send(0, std::move(message));
+  next_tick_ = now + kHeartbeatMs;
+}
+
+// --- What the coordinator sends.
+
+void SessionCore::message(int64_t, cluster::CoordinatorMessage message) {
+  if (ending_.has_value()) return;
+  if (message.has_refusal()) return end(absl::PermissionDeniedError(message.refusal().reason()));
+  if (message.has_assignment()) {
+    return on_assignment(message.epoch(), std::move(*message.mutable_assignment()));
+  }
+  if (message.has_preload()) {
+    return on_preload(message.epoch(), std::move(*message.mutable_preload()));
+  }
+  if (message.epoch() != epoch_ || phase_ == Phase::kOver) return;
+  if (message.has_abort()) return end_epoch();
+  if (!message.has_start() && !message.has_step() && !message.has_logits()) return;
+  if (queue_.size() >= kMaxQueued) {
+    return fail(invalid_argument("{} messages wait behind the one under way, wanted {} at most",
+                                 queue_.size() + 1, kMaxQueued));
+  }
+  queue_.push_back(std::move(message));
+  run_next();
+}
+
+void SessionCore::on_assignment(uint64_t epoch, cluster::Assignment assignment) {
+  if (epoch <= epoch_) {
+    if (epoch > 0) return;
+    return send(0, failure_of(invalid_argument("an assignment has an epoch from 1 on, found 0")));
+  }
+  if (!preload_serves(assignment)) abort_running();
+  queue_.clear();
+  preload_.reset();
+  epoch_ = epoch;
+  phase_ = Phase::kChecking;
+  task_ = {epoch, std::make_shared<const cluster::Assignment>(std::move(assignment))};
+  bytes_reported_ = 0;
+  run_next();
+}
+
+bool SessionCore::preload_runs() const {
+  return running_.has_value() && running_->kind == Work::kPreload;
+}
+
+// It loads the very weights that this assignment wants, which keeps them then.
+bool SessionCore::preload_serves(const cluster::Assignment& assignment) const {
+  if (!preload_runs() || assignment.reload()) return false;
+  const cluster::Assignment& preload = *running_->task.assignment;
+  return source_of(preload) == source_of(assignment) &&
+         preload.program().SerializeAsString() == assignment.program().SerializeAsString();
+}
+
+// A rank is told nothing of the kind.
+void SessionCore::on_preload(uint64_t epoch, cluster::Assignment assignment) {
+  if (phase_ != Phase::kOver) return;
+  abort_running();
+  preload_ = {epoch, std::make_shared<const cluster::Assignment>(std::move(assignment)),
+              /*preload=*/true};
+  run_next();
+}
+
+// --- Work, one piece at a time.
+
+void SessionCore::run_next() {
+  if (running_.has_value()) return;
+  if (phase_ == Phase::kOver) {
+    if (preload_.has_value()) run({.kind = Work::kCheck}, *preload_);
+    return;
+  }
+  if (phase_ == Phase::kChecking) return run({.kind = Work::kCheck}, task_);
+  if (queue_.empty()) return;
+  cluster::CoordinatorMessage message = std::move(queue_.front());
+  queue_.pop_front();
+  run_message(std::move(message));
+}
+
+void SessionCore::run_message(cluster::CoordinatorMessage message) {
+  const Phase wanted = message.has_start() ? Phase::kReady : Phase::kStarted;
+  if (phase_ != wanted) {
+    return fail(failed_precondition("a {} came {}", name_of(message),
+                                    phase_ == Phase::kStarted ? "after the group was started"
+                                                              : "before the group was started"));
+  }
+  const Work::Kind kind = message.has_start()  ? Work::kStart
+                          : message.has_step() ? Work::kStep
+                                               : Work::kLogits;
+  run({.kind = kind, .message = std::move(message)}, task_);
+}
+
+void SessionCore::run(Work work, const Task& task) {
+  work.epoch = task.epoch;
+  work.assignment = task.assignment;
+  running_ = Running{.kind = work.kind, .task = task};
+  actions_.push_back(Run{std::move(work)});
+}
+
+void SessionCore::work_done(int64_t now, WorkResult result) {
+  LOCKSTEP_CHECK(running_.has_value());
+  const Running done = *std::exchange(running_, std::nullopt);
+  remember(done, result);
+  if (!result.device.ok()) give_up(now, done, result);
+  if (ending_.has_value()) return end_if_idle();
+  if (done.task.preload) {
+    on_preload_done(done, std::move(result));
+  } else if (done.task.epoch == epoch_ && phase_ != Phase::kOver) {
+    if (!result.status.ok()) {
+      fail(result.status);
+    } else if (done.kind == Work::kCheck) {
+      phase_ = Phase::kLoading;
+      run_load(task_, result.stamp);
+    } else {
+      on_reply(done, std::move(result));
+    }
+  }
+  run_next();
+}
+
+// What is in memory is so whether or not anybody still wants it.
+void SessionCore::remember(const Running& done, const WorkResult& result) {
+  const bool loads = done.kind == Work::kLoad || done.kind == Work::kPreload;
+  if (!loads || !result.status.ok()) return;
+  *kept_ = {.program = done.task.assignment->program().SerializeAsString(),
+            .source = source_of(*done.task.assignment),
+            .stamp = result.stamp};
+}
+
+// The assignment is sound, and its weights are now those of this stamp.
+void SessionCore::run_load(const Task& task, const std::string& stamp) {
+  const cluster::Assignment& assignment = *task.assignment;
+  const bool same = !assignment.reload() && !stamp.empty() && kept_->stamp == stamp &&
+                    kept_->source == source_of(assignment) &&
+                    !fault_point("session.forget_weights");
+  const bool keep = same && kept_->program == assignment.program().SerializeAsString();
+  if (!same) *kept_ = {};
+  run({.kind = task.preload ? Work::kPreload : Work::kLoad, .keep = keep, .reuse = same && !keep},
+      task);
+}
+
+// Nobody wants it any more where another task came meanwhile.
+void SessionCore::on_preload_done(const Running& done, WorkResult result) {
+  if (!preload_.has_value() || preload_->assignment != done.task.assignment) return;
+  if (result.status.ok() && done.kind == Work::kCheck) return run_load(*preload_, result.stamp);
+  preload_.reset();
+  if (!result.status.ok()) {
+    *result.reply.mutable_preloaded()->mutable_failure() = failure_of(result.status).failure();
+  }
+  send(done.task.epoch, std::move(result.reply));
+}
+
+void SessionCore::on_reply(const Running& done, WorkResult result) {
+  if (done.kind == Work::kStart) {
+    phase_ = Phase::kStarted;
+    return;
+  }
+  if (done.kind == Work::kLoad) {
+    phase_ = Phase::kReady;
+    if (result.bytes_loaded > 0) {
+      cluster::WorkerMessage all;
+      all.mutable_progress()->set_bytes_done(result.bytes_loaded);
+      all.mutable_progress()->set_bytes_total(result.bytes_loaded);
+      send(done.task.epoch, std::move(all));
+    }
+  }
+  send(done.task.epoch, std::move(result.reply));
+}
+
+// --- Ends: of an epoch, of the connection.
+
+void SessionCore::fail(const absl::Status& status) {
+  send(epoch_, failure_of(status));
+  end_epoch();
+}
+
+void SessionCore::end_epoch() {
+  phase_ = Phase::kOver;
+  queue_.clear();
+  abort_running();
+}
+
+void SessionCore::abort_running() {
+  if (!running_.has_value() || std::exchange(running_->aborted, true)) return;
+  actions_.push_back(AbortRunning{});
+}
+
+// The device is of no more use.
+void SessionCore::give_up(int64_t now, const Running& done, const WorkResult& result) {
+  if (ending_.has_value()) return;
+  send(done.task.epoch, failure_of(result.status.ok() ? result.device : result.status));
+  hang_up(now, kHangUpMs, result.device);
+}
+
+// A call that is cancelled drops what is still on its way: the coordinator has to hear it first.
+void SessionCore::hang_up(int64_t now, int64_t patience_ms, absl::Status why) {
+  actions_.push_back(FinishSending{});
+  ending_ = std::move(why);
+  hang_up_at_ = now + patience_ms;
+  next_tick_ = std::min(next_tick_, *hang_up_at_);
+}
+
+void SessionCore::closed() {
+  hang_up_at_.reset();
+  end(absl::OkStatus());
+}
+
+void SessionCore::stop(int64_t now) {
+  if (ending_.has_value()) return closed();
+  cluster::WorkerMessage message;
+  message.mutable_goodbye();
+  send(0, std::move(message));
+  hang_up(now, kGoodbyeMs, absl::OkStatus());
+  end_epoch();
+}
+
+void SessionCore::end(absl::Status status) {
+  if (!ending_.has_value()) ending_ = std::move(status);
+  end_epoch();
+  end_if_idle();
+}
+
+void SessionCore::end_if_idle() {
+  if (ended_ || running_.has_value() || hang_up_at_.has_value()) return;
+  ended_ = true;
+  next_tick_ = std::numeric_limits<int64_t>::max();
+  actions_.push_back(End{*ending_});
+}
+
+// --- What is sent without being asked for.
+
+// Counters still have the last epoch's values before this one's assignment was checked.
+uint64_t SessionCore::progress(const Vitals& vitals) const {
+  if (phase_ == Phase::kStarted) return kStepsProgress + vitals.instructions;
+  const bool waits_for_preload = phase_ == Phase::kChecking && preload_runs();
+  const bool loads = phase_ == Phase::kLoading || phase_ == Phase::kReady || waits_for_preload;
+  return loads ? vitals.load_progress : 0;
+}
+
+void SessionCore::tick(int64_t now, const Vitals& vitals) {
+  if (now < next_tick_ || ended_) return;
+  if (hang_up_at_.has_value() && now >= *hang_up_at_) return closed();
+  next_tick_ = hang_up_at_.value_or(now + kHeartbeatMs);
+  cluster::WorkerMessage beat;
+  beat.mutable_heartbeat()->set_progress(progress(vitals));
+  beat.mutable_heartbeat()->set_waiting(vitals.waiting);
+  send(epoch_, std::move(beat));
+  if (phase_ != Phase::kLoading || vitals.bytes_loaded == bytes_reported_) return;
+  bytes_reported_ = vitals.bytes_loaded;
+  cluster::WorkerMessage loaded;
+  loaded.mutable_progress()->set_bytes_done(vitals.bytes_loaded);
+  loaded.mutable_progress()->set_bytes_total(vitals.bytes_to_load);
+  send(epoch_, std::move(loaded));
+}
+
+void SessionCore::send(uint64_t epoch, cluster::WorkerMessage message) {
+  if (ending_.has_value()) return;
+  message.set_epoch(epoch);
+  actions_.push_back(Send{std::move(message)});
+}
+
+}  // namespace lockstep

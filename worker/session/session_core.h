@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a worker does about one connection to the coordinator, as a state machine: events go in,
+// actions come out. There is no thread, clock, lock or stream in it: session.h has those, and a
+// simulation runs many of these on virtual time.
+//
+//   connected -> Send{Hello}
+//   Assignment -> Run{kCheck} .. work_done -> Run{kLoad} .. work_done -> Send{Ready}
+//   Start -> Run{kStart} .. work_done
+//   Step -> Run{kStep} .. work_done -> Send{StepResult}
+//   preload, between epochs -> Run{kCheck} .. Run{kPreload} .. work_done -> Send{Preloaded}
+//   tick -> Send{Heartbeat}
+//   any work that fails -> Send{Failure}; the epoch is over, its other messages are dropped
+//   stop -> Send{Goodbye} .. closed -> End
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "proto/cluster.pb.h"
+#include "worker/session/session_actions.h"
+
+namespace lockstep {
+
+inline constexpr int64_t kHeartbeatMs = 250;
+// How long a worker that gives up waits for the coordinator to have read why.
+inline constexpr int64_t kHangUpMs = 5000;
+// How long one that is told to end waits for the coordinator to have read its goodbye.
+inline constexpr int64_t kGoodbyeMs = 1000;
+// Progress of a rank that runs steps begins here: it is further than any rank that still loads.
+inline constexpr uint64_t kStepsProgress = uint64_t{1} << 48;
+
+// One thread at a time. `now` is in milliseconds of a steady clock. After each event
+// take_actions() says what is to be done, in order.
+class SessionCore {
+ public:
+  // `kept` outlives it, and is changed by events only.
+  SessionCore(cluster::Hello hello, KeptWeights* kept);
+
+  void connected(int64_t now);
+  void message(int64_t now, cluster::CoordinatorMessage message);
+  void work_done(int64_t now, WorkResult result);
+  // The stream is over, whoever ended it.
+  void closed();
+  // The user wants this worker to end: it says goodbye first.
+  void stop(int64_t now);
+  void tick(int64_t now, const Vitals& vitals);
+  // When tick() has something to do next. An earlier one does nothing.
+  int64_t next_tick() const { return next_tick_; }
+
+  std::vector<SessionAction> take_actions();
+
+ private:
+  // Of the epoch. kOver: aborted, failed, or there was none yet.
+  enum class Phase { kOver, kChecking, kLoading, kReady, kStarted };
+
+  // What a worker is told to be, or, without a rank, to be ready for.
+  struct Task {
+    uint64_t epoch = 0;
+    std::shared_ptr<const cluster::Assignment> assignment;
+    bool preload = false;
+  };
+  struct Running {
+    Work::Kind kind;
+    Task task;
+    bool aborted = false;
+  };
+
+  void on_assignment(uint64_t epoch, cluster::Assignment assignment);
+  void on_preload(uint64_t epoch, cluster::Assignment assignment);
+  bool preload_runs() const;
+  bool preload_serves(const cluster::Assignment& assignment) const;
+  void run_next();
+  void run_message(cluster::CoordinatorMessage message);
+  void run(Work work, const Task& task);
+  void run_load(const Task& task, const std::string& stamp);
+  void on_preload_done(const Running& done, WorkResult result);
+  void on_reply(const Running& done, WorkResult result);
+  void remember(const Running& done, const WorkResult& result);
+  void fail(const absl::Status& status);
+  void give_up(int64_t now, const Running& done, const WorkResult& result);
+  void hang_up(int64_t now, int64_t patience_ms, absl::Status why);
+  void end_epoch();
+  void abort_running();
+  void end(absl::Status status);
+  void end_if_idle();
+  void send(uint64_t epoch, cluster::WorkerMessage message);
+  uint64_t progress(const Vitals& vitals) const;
+
+  const cluster::Hello hello_;
+  KeptWeights* const kept_;
+  std::vector<SessionAction> actions_;
+  uint64_t epoch_ = 0;  // The last one assigned.
+  Phase phase_ = Phase::kOver;
+  Task task_;                                      // Of the epoch.
+  std::optional<Task> preload_;                    // Only between epochs.
+  std::deque<cluster::CoordinatorMessage> queue_;  // Of the epoch, to be run one by one.
+  std::optional<Running> running_;
+  int64_t bytes_reported_ = 0;
+  int64_t next_tick_ = std::numeric_limits<int64_t>::max();
+  std::optional<int64_t> hang_up_at_;   // The last message was sent: end then, or when closed.
+  std::optional<absl::Status> ending_;  // What to end with.
+  bool ended_ = false;
+};
+
+}  // namespace lockstep

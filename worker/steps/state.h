@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// KV pages and state blocks of all layers of this rank. Which sequence has which page is the
+// coordinator's affair; a page id means the same page in every layer. A sequence's blocks are those
+// of its slot.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "proto/program.pb.h"
+#include "worker/host/memory.h"
+#include "worker/host/pages_ahead.h"
+#include "worker/kernel_choice/bindings.h"
+#include "worker/kernels/kernel.h"
+#include "worker/steps/state_room.h"
+
+namespace lockstep {
+
+// Bytes of one page over all layers, as their kernels size them; 0 without layers that keep
+// anything.
+int64_t page_bytes_of(const program::Program& program, const Bindings& bindings);
+
+// Bytes of a sequence's blocks over all layers, likewise.
+int64_t block_bytes_of(const program::Program& program, const Bindings& bindings);
+
+// What decides how much there is room for.
+struct PageBudget {
+  int64_t memory_bytes = 0;  // At most this much; 0: a share of what is free.
+  int64_t free_bytes = 0;    // Now, after the weights; 0: unknown.
+  int64_t total_bytes = 0;   // Of the machine or container; 0: unknown.
+  int64_t weight_bytes = 0;  // Of this rank.
+  int ranks_here = 1;        // That share this memory.
+  double fraction = 0.8;     // Of this rank's part, where memory_bytes does not say how much.
+  int64_t max_pages = 0;     // More would never be used; 0: as many as fit.
+  int64_t spare = 0;         // See StateRoom.
+};
+// Either may be 0. Blocks get half of the memory at most where there are pages too.
+StateRoom state_that_fits(const program::Program& program, const Bindings& bindings,
+                          const PageBudget& budget);
+
+class State {
+ public:
+  // A processor reserves addresses for all of it, and takes memory as pages and blocks are written:
+  // from some size on ahead of that (PagesAhead).
+  static absl::StatusOr<State> allocate(const program::Program& program, const Bindings& bindings,
+                                        Device& device, const StateRoom& room);
+
+  const StateRoom& room() const { return room_; }
+  // By index into Program.states. Valid as long as the State is, moves included.
+  const StateView& view(int state) const { return views_[state]; }
+  // From now on pages with ids below this are in use.
+  void use_pages(int64_t pages) {
+    if (ahead_ != nullptr) ahead_->use(pages);
+  }
+
+ private:
+  StateRoom room_;
+  DeviceMemory memory_;
+  std::vector<StateView> views_;
+  std::unique_ptr<PagesAhead> ahead_;  // The first to go.
+};
+
+}  // namespace lockstep

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a device is given to do in steps of one shape, captured once and replayed: one call of the
+// driver in place of hundreds.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "proto/program.pb.h"
+#include "worker/collectives/collective.h"
+#include "worker/kernels/device.h"
+#include "worker/steps/padded_step.h"
+
+namespace lockstep {
+
+// Of one program and its weights. One thread at a time, between steps but for run(). Device and
+// program outlive it.
+class StepGraphs {
+ public:
+  StepGraphs(Device& device, const program::Program& program);
+
+  // Operands have moved, or collectives are others: what was captured is void. Steps are padded up
+  // to the most rows with which all their collectives can be captured; where these never can, no
+  // step is, and a log line says so.
+  void use(const StateRoom& room);
+  void use(const Collective& collective);
+
+  // See PaddedStep::take(). Nothing of it depends on what this rank's device refuses: ranks that
+  // meet have the same rows, and each may replay or not.
+  StepView* pad(const StepView& step) { return padded_.take(step); }
+
+  // Queues a padded step, which `direct` would do call by call: of the step calls get what
+  // `on_device` holds, by value. The first step of a shape goes that way, since what a driver or a
+  // library does at a first use cannot be captured; the second is captured and replayed. Where the
+  // device refuses, all goes the direct way from then on, with a log line. Errors are direct's.
+  absl::Status run(const StepView& on_device, const std::function<absl::Status()>& direct);
+
+ private:
+  struct Shape {
+    StepView step;
+    std::unique_ptr<CapturedQueue> queue;  // From its second step on.
+  };
+  void capture(Shape& shape, const std::function<absl::Status()>& direct);
+  void give_up(const std::string& reason);
+
+  Device& device_;
+  const program::Program& program_;
+  PaddedStep padded_;
+  bool refused_ = false;
+  std::vector<Shape> shapes_;
+};
+
+}  // namespace lockstep

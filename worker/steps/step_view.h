@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// A cluster::Step as kernels see it, and what they found as cluster::Candidates. The buffers
+// between are made once, for the largest step.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "proto/cluster.pb.h"
+#include "proto/program.pb.h"
+#include "worker/kernels/kernel.h"
+#include "worker/steps/page_tables.h"
+
+namespace lockstep {
+
+// What a step is checked against.
+struct StepLimits {
+  program::Limits limits = {};
+  int64_t vocab = 0;        // Of all ranks.
+  int64_t hidden = 0;       // Columns of an embedding row.
+  int64_t slice_begin = 0;  // This rank's first id, a multiple of kVocabBlock.
+  int64_t slice_columns = 0;
+};
+
+// Everything that kernels rely on, in one pass and before anything changes: kInvalidArgument names
+// the sequence, output or row and what is wrong with it.
+absl::Status check_step(const cluster::Step& step, const StepLimits& limits,
+                        const PageTables& tables);
+
+// One thread at a time.
+class StepBuffers {
+ public:
+  explicit StepBuffers(const StepLimits& limits);
+
+  // Takes a step that passed check_step() and was taken by `tables`; both must outlive its run. The
+  // view is valid until the next take().
+  StepView& take(const cluster::Step& step, const PageTables& tables);
+  // What the run has found, in the order of the step's outputs.
+  void give(const cluster::Step& step, cluster::StepResult* result) const;
+
+ private:
+  void take_rows(const cluster::Step& step, const PageTables& tables);
+  void take_outputs(const cluster::Step& step);
+  void take_output(const cluster::Output& output, OutputRequest& request);
+  void reserve_answers(const cluster::Step& step);
+
+  const int64_t columns_;
+  const int64_t first_block_;  // Of kVocabBlock ids, of this rank's part,
+  const int64_t blocks_;       // which has so many.
+
+  std::vector<int32_t> positions_;
+  std::vector<int32_t> sequence_of_row_;
+  std::vector<StepSequence> sequences_;
+  std::vector<int32_t> output_rows_;
+  std::vector<OutputRequest> requests_;
+  // Shared out to the requests; they grow to the most that was ever wanted.
+  std::vector<LogitEdit> edits_;
+  std::vector<Candidate> candidates_;
+  std::vector<BlockSum> sums_;
+  std::vector<float> logits_;
+  int64_t edits_taken_ = 0;
+  int64_t candidates_taken_ = 0;
+  int64_t sums_taken_ = 0;
+  int64_t logits_taken_ = 0;
+  StepView view_;
+};
+
+}  // namespace lockstep
