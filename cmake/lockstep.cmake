@@ -153,12 +153,13 @@ function(lockstep_test name)
     PROPERTIES TIMEOUT ${ARG_TIMEOUT} LABELS ${label})
 endfunction()
 
-# lockstep_embed(page.cc index.html page.css): page.cc, from page.cc.in, where @index.html@ stands
-# for that file's text. A change of one of them configures again.
-function(lockstep_embed output)
-  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${ARGN})
+# lockstep_embed(page.cc web/chat index.html page.css): page.cc, from page.cc.in, where @index.html@
+# stands for the text of that folder's file. A change of one of them configures again.
+function(lockstep_embed output folder)
   foreach(file ${ARGN})
-    file(READ ${file} ${file})
+    set(path ${PROJECT_SOURCE_DIR}/${folder}/${file})
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${path})
+    file(READ ${path} ${file})
   endforeach()
   configure_file(${output}.in ${output} @ONLY)
 endfunction()

@@ -12,7 +12,7 @@
 #include "base/sockets/address.h"
 #include "base/tls/tls.h"
 
-namespace lockstep::http {
+namespace lockstep {
 namespace {
 
 constexpr int kSendBuffer = 128 << 10;  // The system takes twice this much.
@@ -89,4 +89,4 @@ std::string peer_name(int descriptor) {
   return address.empty() ? "local" : address;
 }
 
-}  // namespace lockstep::http
+}  // namespace lockstep

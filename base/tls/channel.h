@@ -10,7 +10,7 @@
 
 struct ssl_st;
 
-namespace lockstep::http {
+namespace lockstep {
 
 // Does not own its descriptor, which is non-blocking. One thread.
 class Channel {
@@ -54,4 +54,4 @@ void set_socket_options(int descriptor);
 // "127.0.0.1:40123", "[::1]:40123"; of a Unix socket "local".
 std::string peer_name(int descriptor);
 
-}  // namespace lockstep::http
+}  // namespace lockstep

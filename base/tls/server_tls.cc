@@ -22,7 +22,7 @@ int choose_protocol(SSL* /*ssl*/, const unsigned char** chosen, unsigned char* s
   return SSL_TLSEXT_ERR_OK;
 }
 
-void prepare(SSL_CTX* context) {
+void prepare_server(SSL_CTX* context) {
   SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION);
   SSL_CTX_set_mode(context, SSL_MODE_RELEASE_BUFFERS);
   SSL_CTX_set_alpn_select_cb(context, choose_protocol, nullptr);
@@ -34,7 +34,8 @@ void prepare(SSL_CTX* context) {
 
 absl::StatusOr<std::unique_ptr<TlsContext>> TlsContext::load(const TlsFiles& files,
                                                              const std::string& address) {
-  ASSIGN_OR_RETURN(auto loaded, LastGoodTls::load(files, {.user = address, .prepare = prepare}));
+  ASSIGN_OR_RETURN(auto loaded,
+                   LastGoodTls::load(files, {.user = address, .prepare = prepare_server}));
   return std::unique_ptr<TlsContext>(new TlsContext(std::move(loaded)));
 }
 

@@ -23,9 +23,6 @@ struct Submission {
   bool needs_larger = false;       // It has no room in the group that serves as it comes.
 };
 
-// What it adds to the queue.
-QueueLoad load_of(const PreparedRequest& request);
-
 namespace engine_action {
 
 // Answered by results(), or group_lost(). One at a time. A step without tokens asks whether every

@@ -4,17 +4,22 @@
 #include "coordinator/engine/engine_core.h"
 
 #include <algorithm>
+#include <map>
 #include <string_view>
 #include <utility>
 
 #include "base/check.h"
 #include "base/status.h"
+#include "coordinator/admission/admission.h"
 #include "coordinator/engine/step_results.h"
 #include "proto/candidates.h"
 
 namespace lockstep {
 
+using engine_action::AppendEvent;
+using engine_action::CloseStream;
 using engine_action::FetchLogits;
+using engine_action::LeaveGroup;
 using engine_action::NoteStarted;
 using engine_action::RunStep;
 
@@ -194,6 +199,401 @@ absl::Status EngineCore::check_logits(const std::vector<float>& logits) const {
   if (static_cast<int64_t>(logits.size()) == info_.vocab) return absl::OkStatus();
   return absl::InternalError(fmt::format("step {}: want {} logits of all ranks, found {}", step_,
                                          info_.vocab, logits.size()));
+}
+
+// ---- Requests ----
+
+void EngineCore::submit(Submission submission) {
+  had_event_ = true;
+  const Request& request = submission.request->request();
+  if (info_.ranks == 0) {
+    act<CloseStream>(std::move(submission.stream),
+                     unavailable("there was no group of workers yet"));
+    return;
+  }
+  Job job = {.number = ++submitted_,
+             .request = std::move(submission.request),
+             .stream = std::move(submission.stream),
+             .open = request.n};
+  const int64_t context = submission.context > 0 ? submission.context : info_.servable_context();
+  for (int32_t index = 0; index < job.open; ++index) {
+    job.choices.push_back(
+        std::make_unique<Sequence>(*job.request, index, context, job.stream.get(), tokenizer_));
+  }
+  parked_ += job.open;
+  const Stream* key = job.stream.get();
+  if (request.deadline_ms > 0) deadlines_.emplace(request.deadline_ms, key);
+  Job& kept = jobs_.emplace(key, std::move(job)).first->second;
+  if (has_group() && alone_ == nullptr && fits(kept)) enqueue(kept);
+}
+
+void EngineCore::tell_all() {
+  answers_ = nullptr;
+  for (const PromptScores& scores : std::exchange(untold_scores_, {})) {
+    Job& job = jobs_.at(scores.sequence->stream());
+    note_told(job);
+    for (StreamEvent& event : score_events(scores)) act<AppendEvent>(job.stream, std::move(event));
+  }
+  for (Untold& untold : std::exchange(untold_, {})) {
+    Sequence& sequence = *untold.sequence;
+    const bool drawn = !untold.event.token_ids.empty();
+    emit(sequence, std::move(untold.event),
+         drawn ? sequence.tell() : sequence.finish(FinishReason::kLength));
+  }
+}
+
+// With a finish reason the choice's pages are free, and the last one closes the stream.
+void EngineCore::emit(Sequence& sequence, StreamEvent event, const SequenceNews& news) {
+  Job& job = jobs_.at(sequence.stream());
+  event.index = sequence.index();
+  event.seed = sequence.seed();
+  event.text = news.text;
+  event.finish_reason = news.finish_reason;
+  event.stop = news.stop;
+  const bool is_first = static_cast<int64_t>(event.token_ids.size()) == sequence.generated_tokens();
+  if (sequence.request().return_prompt_ids && sequence.index() == 0 && is_first) {
+    event.prompt_ids = sequence.request().prompt_ids;
+  }
+  const bool last = news.finish_reason != FinishReason::kNone;
+  if (last) {
+    event.prompt_tokens = static_cast<int32_t>(sequence.prompt_tokens());
+    event.completion_tokens = static_cast<int32_t>(sequence.generated_tokens());
+    event.preemptions = static_cast<int32_t>(sequence.preemptions());
+  }
+  if (is_first || last) event.cached_tokens = static_cast<int32_t>(sequence.cached_tokens());
+  note_told(job);
+  act<AppendEvent>(job.stream, std::move(event));
+  if (!last) return;
+  leave_scheduler(job, sequence);
+  if (!job.queued) --parked_;
+  if (--job.open == 0) close(job, job.end);
+}
+
+// Only a group with the same bits may go on with it.
+void EngineCore::note_told(Job& job) {
+  if (!job.origin.has_value()) {
+    job.origin = {info_.numeric_class, info_.weights, info_.kernels};
+  }
+}
+
+// It is finished. While its job is not in the scheduler, it only waits.
+void EngineCore::leave_scheduler(const Job& job, Sequence& choice) {
+  if (choice.state() == Sequence::State::kFinished) return;
+  job.queued ? scheduler_->remove(&choice) : choice.release();
+}
+
+// The job itself goes away with sweep(): the step under way may still point to its choices.
+void EngineCore::close(Job& job, const absl::Status& status) {
+  job.started = true;
+  act<CloseStream>(job.stream, status);
+  closed_.push_back(job.stream.get());
+  acquit(job);
+  deadlines_.erase({job.request->request().deadline_ms, job.stream.get()});
+}
+
+void EngineCore::cancel(const Stream* stream, const absl::Status& status) {
+  had_event_ = true;
+  tell_all();
+  const auto job = jobs_.find(stream);
+  if (job != jobs_.end()) cancel(job->second, status);
+}
+
+void EngineCore::cancel(Job& job, const absl::Status& status) {
+  if (job.open > 0) job.end = status;
+  for (const std::unique_ptr<Sequence>& choice : job.choices) {
+    if (choice->state() == Sequence::State::kFinished) continue;
+    emit(*choice, {}, choice->finish(FinishReason::kCancelled));
+  }
+}
+
+void EngineCore::cut_off(const Stream* stream, const absl::Status& why) {
+  had_event_ = true;
+  tell_all();
+  const auto job = jobs_.find(stream);
+  if (job != jobs_.end()) fail(job->second, why);
+}
+
+void EngineCore::end_late(int64_t now_ms) {
+  if (!deadlines_.empty() && deadlines_.begin()->first <= now_ms) tell_all();
+  while (!deadlines_.empty() && deadlines_.begin()->first <= now_ms) {
+    cancel(jobs_.at(deadlines_.begin()->second),
+           absl::DeadlineExceededError("the request's deadline passed"));
+  }
+  if (!group_is_lost() || options_.max_outage_ms == 0) return;
+  if (!lost_at_.has_value()) lost_at_ = now_ms;
+  if (now_ms < *lost_at_ + options_.max_outage_ms) return;
+  stats_.outage = true;
+  tell_all();
+  for (Job* job : jobs_in_order()) {
+    // Whoever gave a deadline waits until then.
+    if (job->request->request().deadline_ms == 0)
+      fail(*job, no_workers_for(options_.max_outage_ms));
+  }
+}
+
+void EngineCore::turn_away(const Stream* stream, const absl::Status& why) {
+  const auto job = jobs_.find(stream);
+  if (job != jobs_.end() && !job->second.started) cut_off(stream, why);
+}
+
+void EngineCore::fail(Job& job, const absl::Status& status) {
+  if (job.open == 0) return;  // It has ended.
+  for (const std::unique_ptr<Sequence>& choice : job.choices) leave_scheduler(job, *choice);
+  if (!job.queued) parked_ -= job.open;
+  job.open = 0;
+  close(job, status);
+}
+
+std::vector<Job*> EngineCore::jobs_in_order() {
+  std::vector<Job*> jobs;
+  for (auto& [stream, job] : jobs_) jobs.push_back(&job);
+  std::sort(jobs.begin(), jobs.end(),
+            [](const Job* a, const Job* b) { return a->number < b->number; });
+  return jobs;
+}
+
+void EngineCore::sweep() {
+  for (const Stream* stream : closed_) jobs_.erase(stream);
+  closed_.clear();
+}
+
+void EngineCore::drain(int64_t deadline_ms) { drain_at_ = deadline_ms; }
+
+void EngineCore::stop() {
+  tell_all();
+  const absl::Status over = absl::CancelledError("the server is stopping");
+  for (Job* job : jobs_in_order()) cancel(*job, over);
+  if (has_group()) forget_group();
+}
+
+Demand EngineCore::demand() const {
+  if (has_work()) return Demand::kRuns;
+  if (parked_ == 0) return Demand::kNone;
+  return has_group() && !admit_due_ ? Demand::kLarger : Demand::kRuns;
+}
+
+EngineStats EngineCore::stats() const {
+  EngineStats stats = stats_;
+  stats.waiting = parked_;
+  if (!has_group()) return stats;
+  stats.pages_free = scheduler_->pages().available();
+  stats.pages_cached = scheduler_->pages().cached();
+  stats.prefix += scheduler_->pages().counts();
+  stats.running = scheduler_->running();
+  stats.waiting += scheduler_->waiting();
+  stats.preemptions += scheduler_->preemptions();
+  return stats;
+}
+
+// ---- Groups ----
+//
+// A request's sequences hold all that decides its next token, so any next group goes on with it
+// once it has computed its tokens again. But a request may be the cause of the loss. A group that
+// is lost while it computes rows for the first time counts as a strike against their request, until
+// these rows are computed. A request with two strikes runs alone until then; the third one ends it.
+// A worker that was killed from outside or fell silent is no strike, up to a number of times; the
+// first of these is known only when the next group forms.
+
+namespace {
+
+constexpr int kStrikesUntilAlone = 2;
+constexpr int kStrikesUntilOut = 3;
+// The kernel kills as well, where memory runs out, and a step may time out each time: a request
+// that causes this must not go on for ever.
+constexpr int kPardons = 30;
+
+}  // namespace
+
+void EngineCore::group_formed(const GroupInfo& info) {
+  LOCKSTEP_CHECK(!has_group());
+  had_event_ = true;
+  if (absl::Status status = check_group(info); !status.ok()) {
+    act<LeaveGroup>(std::move(status));
+    return;
+  }
+  info_ = info;
+  stats_.group = info;
+  stats_.outage = false;
+  lost_at_.reset();
+  step_ = 0;  // That of the null step, which it has run.
+  scheduler_ = std::make_unique<Scheduler>(
+      SchedulerLimits{.rows = info_.max_rows,
+                      .prefill_chunk = options_.prefill_chunk,
+                      .running = std::min(options_.max_running, info_.max_sequences),
+                      .outputs = info_.max_outputs,
+                      .pages = info_.pages,
+                      .page_tokens = info_.page_tokens,
+                      .step_budget_ns = options_.step_budget_of(info_.numeric_class) * 1'000'000,
+                      .rope = info_.rope,
+                      .prefix = {.enabled = options_.prefix.enabled && info_.shares_prefixes,
+                                 .shared = options_.prefix.shared}});
+  for (Job* job : jobs_in_order()) {
+    judge(*job);
+    if (job->open == 0 || !job->origin.has_value()) continue;
+    if (!job->origin->weights.same_as(info_.weights)) {
+      fail(*job, unavailable("the checkpoint was rewritten while the request ran"));
+    } else if (job->origin->numeric_class != info_.numeric_class) {
+      fail(*job,
+           unavailable("the request ran in numeric class {}, in which no group of workers can "
+                       "be formed any more; the one at hand computes in {}",
+                       job->origin->numeric_class, info_.numeric_class));
+    } else if (job->origin->kernels != info_.kernels && !is_fast_class(info_.numeric_class)) {
+      fail(*job, unavailable("the request ran with kernels {} of numeric class {}, the group at "
+                             "hand has proven {}",
+                             job->origin->kernels, info_.numeric_class, info_.kernels));
+    }
+  }
+  admit_due_ = true;
+}
+
+GroupWish EngineCore::wish() const {
+  for (const auto& [stream, job] : jobs_) {
+    if (job.open > 0 && job.origin.has_value()) {
+      return {.numeric_class = job.origin->numeric_class};
+    }
+  }
+  return {};
+}
+
+// ---- Who is in the scheduler ----
+
+// Alone it has room, whatever it draws.
+bool EngineCore::fits(const Job& job) const {
+  return std::all_of(job.choices.begin(), job.choices.end(), [this](const auto& choice) {
+    return choice->extent() <= info_.servable_context();
+  });
+}
+
+void EngineCore::enqueue(Job& job) {
+  std::vector<Sequence*> choices;
+  for (const std::unique_ptr<Sequence>& choice : job.choices) {
+    if (choice->state() != Sequence::State::kFinished) choices.push_back(choice.get());
+  }
+  scheduler_->add(choices);
+  job.queued = true;
+  parked_ -= job.open;
+}
+
+void EngineCore::withdraw(Job& job) {
+  for (const std::unique_ptr<Sequence>& choice : job.choices) {
+    if (choice->state() != Sequence::State::kFinished) scheduler_->withdraw(choice.get());
+  }
+  job.queued = false;
+  parked_ += job.open;
+}
+
+// No step is under way.
+void EngineCore::admit() {
+  tell_all();  // Now a choice that is open is not finished.
+  const std::vector<Job*> jobs = jobs_in_order();
+  const auto suspect = std::find_if(jobs.begin(), jobs.end(), [this](const Job* job) {
+    return job->open > 0 && job->strikes >= kStrikesUntilAlone && fits(*job);
+  });
+  alone_ = suspect == jobs.end() ? nullptr : *suspect;
+  for (Job* job : jobs) {
+    if (alone_ != nullptr && job != alone_ && job->queued) withdraw(*job);
+  }
+  for (Job* job : jobs) {
+    if (job->open == 0 || job->queued || !fits(*job)) continue;
+    if (alone_ == nullptr || job == alone_) enqueue(*job);
+  }
+}
+
+// ---- Who may be to blame ----
+
+void EngineCore::acquit(Job& job) {
+  if (std::exchange(job.strikes, 0) > 0) --struck_;
+  if (&job != alone_) return;
+  alone_ = nullptr;
+  admit_due_ = true;
+}
+
+// The rows of the step under way were computed.
+void EngineCore::acquit_computed() {
+  if (struck_ == 0) return;
+  for (const BatchItem& item : flight_->batch.items) {
+    Job& job = jobs_.at(item.sequence->stream());
+    if (job.open > 0 && item.sequence->computed() + item.rows >= job.struck_at) acquit(job);
+  }
+}
+
+// The group is lost: at which rows?
+void EngineCore::blame(const absl::Status& why) {
+  if (!flight_.has_value()) return;
+  if (flight_->results != nullptr) {  // At a question for logits, or at what it answered.
+    if (flight_->next == flight_->draws.size()) return;
+    const Sequence& sequence = *flight_->draws[flight_->next].sequence;
+    return accuse(jobs_.at(sequence.stream()), sequence.length() + 1, why);
+  }
+  std::map<uint64_t, std::pair<Job*, int64_t>> ends;  // Of new rows, over all choices; in order.
+  for (const BatchItem& item : flight_->batch.items) {
+    const int64_t end = item.sequence->computed() + item.rows;
+    if (end <= item.sequence->reached()) continue;
+    Job& job = jobs_.at(item.sequence->stream());
+    auto& [accused, last] = ends[job.number];
+    accused = &job;
+    last = std::max(last, end);
+  }
+  for (const auto& [number, rows] : ends) accuse(*rows.first, rows.second, why);
+}
+
+void EngineCore::accuse(Job& job, int64_t end, const absl::Status& why) {
+  if (job.open > 0) job.accused = {.end = end, .why = why};
+}
+
+// A group is formed: was the one before lost at this request?
+void EngineCore::judge(Job& job) {
+  const std::optional<Accusation> accused = std::exchange(job.accused, std::nullopt);
+  if (!accused.has_value() || job.open == 0) return;
+  // A silent worker had no processor or no network, and its neighbours may have neither: that can
+  // happen to the same request three times in a row.
+  const bool may_be_chance = info_.follows_a_kill || absl::IsAborted(accused->why) ||
+                             absl::IsDeadlineExceeded(accused->why);
+  if (may_be_chance && job.pardons < kPardons) {
+    ++job.pardons;
+    return;
+  }
+  if (job.strikes++ == 0) ++struck_;
+  job.struck_at = std::max(job.struck_at, accused->end);
+  if (job.strikes < kStrikesUntilOut) return;
+  fail(job, absl::InternalError(
+                fmt::format("{} groups of workers were lost while they computed the request up to "
+                            "token {}, the last one alone with it: {}",
+                            kStrikesUntilOut, job.struck_at, message_of(accused->why))));
+}
+
+// ---- A group goes ----
+
+void EngineCore::group_lost(const absl::Status& why) {
+  if (!has_group()) return;
+  tell_all();
+  blame(why);
+  for (Job* job : jobs_in_order()) {
+    if (job->queued && job->open > 0) withdraw(*job);
+  }
+  ++stats_.groups_lost;
+  forget_group();
+}
+
+void EngineCore::refuse_group(const absl::Status& why) {
+  group_lost(why);
+  act<LeaveGroup>(why);
+}
+
+void EngineCore::forget_group() {
+  had_event_ = true;
+  flight_.reset();
+  // Nobody would answer it.
+  std::erase_if(actions_, [](const EngineAction& action) {
+    return std::holds_alternative<FetchLogits>(action);
+  });
+  null_step_due_ = false;
+  alone_ = nullptr;
+  sweep();
+  LOCKSTEP_CHECK(scheduler_->pages().available() == scheduler_->pages().total());
+  stats_.preemptions += scheduler_->preemptions();
+  stats_.prefix += scheduler_->pages().counts();
+  scheduler_ = nullptr;
 }
 
 }  // namespace lockstep

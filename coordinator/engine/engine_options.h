@@ -3,7 +3,9 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
+#include "base/numbers/numeric_class.h"
 #include "coordinator/cluster/group.h"
 #include "coordinator/engine/engine_observer.h"
 #include "coordinator/scheduler/prefix_options.h"
@@ -42,6 +44,10 @@ struct EngineOptions {
   // What a step in which sequences decode is to take, so that a prompt does not hold up others for
   // longer. 0: as long as it takes; below: 60 on processors, 50 on GPUs.
   int64_t step_budget_ms = -1;
+  int64_t step_budget_of(const std::string& numeric_class) const {
+    if (step_budget_ms >= 0) return step_budget_ms;
+    return is_cuda_class(numeric_class) ? 50 : 60;
+  }
   PrefixOptions prefix;  // What happens to pages of tokens that may come again.
   // What may wait; more is refused with kResourceExhausted. A request that is larger than a bound
   // on tokens, choices or bytes is taken while the queue is empty.

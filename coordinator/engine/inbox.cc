@@ -24,6 +24,14 @@ absl::Status Inbox::check_open() const {
   return absl::OkStatus();
 }
 
+QueueLoad load_of(const PreparedRequest& request) {
+  const int64_t prompt = static_cast<int64_t>(request.request().prompt_ids.size());
+  return {.requests = 1,
+          .choices = request.request().n,
+          .prompt_tokens = prompt,
+          .bytes = request.bytes()};
+}
+
 absl::Status displaced() {
   return resource_exhausted(
       "the queue is full, and this client has most of it: its newest requests make room for "

@@ -30,6 +30,9 @@ struct Messages {
   bool stopping = false;
 };
 
+// The load that a request adds to the queue.
+QueueLoad load_of(const PreparedRequest& request);
+
 // kResourceExhausted, of a request whose place in the queue another client's took.
 absl::Status displaced();
 

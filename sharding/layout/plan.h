@@ -11,7 +11,7 @@
 #include "absl/status/statusor.h"
 #include "models/graph.h"
 #include "proto/validate.h"
-#include "sharding/compile.h"
+#include "sharding/compile_options.h"
 
 namespace lockstep {
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "sharding/compile.h"
+#include "sharding/compile_options.h"
 #include "sharding/layout/layout.h"
 
 namespace lockstep {

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "models/graph.h"
-#include "sharding/compile.h"
+#include "sharding/compile_options.h"
 #include "sharding/lowering/plan_memory.h"
 
 namespace lockstep {

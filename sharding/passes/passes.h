@@ -4,7 +4,7 @@
 #pragma once
 
 #include "models/graph.h"
-#include "sharding/compile.h"
+#include "sharding/compile_options.h"
 
 namespace lockstep {
 

@@ -8,9 +8,8 @@
 namespace lockstep::testing {
 namespace {
 
-constexpr size_t kFileLines = 400;
+constexpr size_t kFileLines = 600;
 constexpr size_t kHeaderLines = 150;
-constexpr size_t kFamilyLines = 99;
 constexpr size_t kFunctionLines = 70;
 constexpr size_t kColumns = 100;
 
@@ -31,11 +30,11 @@ std::vector<Finding> has_licence(const SourceFile& file) {
 }
 
 std::vector<Finding> file_is_short(const SourceFile& file) {
-  const size_t most = file.is_header()                            ? kHeaderLines
-                      : file.path.starts_with("models/families/") ? kFamilyLines
-                                                                  : kFileLines;
-  if (!file.is_code() || file.lines.size() <= most) return {};
-  return {{file.lines.size(), "more than " + std::to_string(most) + " lines"}};
+  // A family's file is as long as the family's config and graph are.
+  if (!file.is_code() || file.path.starts_with("models/families/")) return {};
+  const size_t max = file.is_header() ? kHeaderLines : kFileLines;
+  if (file.lines.size() <= max) return {};
+  return {{file.lines.size(), "more than " + std::to_string(max) + " lines"}};
 }
 
 size_t columns_of(const std::string& line) {
@@ -138,8 +137,8 @@ std::vector<Finding> includes_follow_layers(const SourceFile& file) {
 
 std::vector<Finding> grpc_stays_at_the_ends(const SourceFile& file) {
   for (const char* allowed :
-       {"worker/grpc_link.", "coordinator/cluster/", "tests/", "coordinator/api/",
-        "coordinator/grpc_server.", "tools/grpc_log.", "tools/bench/engine/"}) {
+       {"worker/session/grpc_link.", "coordinator/cluster/", "tests/", "coordinator/api/",
+        "coordinator/ports/grpc_server.", "tools/grpc_log.", "tools/bench/engine/"}) {
     if (file.path.starts_with(allowed)) return {};
   }
   std::vector<Finding> findings;
@@ -155,7 +154,7 @@ std::vector<Finding> grpc_stays_at_the_ends(const SourceFile& file) {
 // Asio's and Beast's headers take seconds to compile.
 std::vector<Finding> boost_stays_in_few_files(const SourceFile& file) {
   for (const char* allowed :
-       {"coordinator/http/connection.", "coordinator/http/io_thread.",
+       {"coordinator/http/connection/connection.", "coordinator/http/connection/io_thread.",
         "coordinator/http/request_reader.cc", "tools/load/client.cc", "tools/load/http_get.cc"}) {
     if (file.path.starts_with(allowed)) return {};
   }

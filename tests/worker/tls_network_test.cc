@@ -14,7 +14,7 @@
 #include "tests/support/patience.h"
 #include "tests/support/relay.h"
 #include "tests/worker/collectives/checks.h"
-#include "tests/worker/tls_files.h"
+#include "tests/support/data_tls.h"
 
 namespace lockstep {
 namespace {

@@ -8,7 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-namespace lockstep::http {
+namespace lockstep {
 namespace {
 
 int option(int descriptor, int level, int name) {
@@ -48,4 +48,4 @@ TEST(ChannelTest, NothingToReadIsNoEndAndAClosedPeerIs) {
 }
 
 }  // namespace
-}  // namespace lockstep::http
+}  // namespace lockstep

@@ -10,6 +10,7 @@
 #include <functional>
 
 #include "base/status.h"
+#include "coordinator/engine/inbox.h"
 #include "tests/coordinator/engine/driven_core.h"
 
 namespace lockstep {

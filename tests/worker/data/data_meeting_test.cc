@@ -16,7 +16,7 @@
 
 #include "base/status.h"
 #include "tests/support/patience.h"
-#include "tests/worker/tls_files.h"
+#include "tests/support/data_tls.h"
 #include "worker/collectives/hosts/routes.h"
 #include "worker/collectives/hosts/tcp_socket.h"
 
