@@ -41,7 +41,7 @@ std::string host_name(const std::string& said) {
 
 }  // namespace
 
-cluster::Hello hello_of(const SessionOptions& options, const Backend& backend) {
+cluster::Hello hello_of(const WorkerProcessOptions& options, const Backend& backend) {
   cluster::Hello hello;
   hello.set_protocol(kProtocolVersion);
   const Device& device = *backend.device;
@@ -63,7 +63,7 @@ cluster::Hello hello_of(const SessionOptions& options, const Backend& backend) {
   return hello;
 }
 
-Session::Session(const SessionOptions& options, const Backend& backend, KeptWorker* kept,
+Session::Session(const WorkerProcessOptions& options, const Backend& backend, KeptWorker* kept,
                  Link& link)
     : options_(options),
       backend_(backend),

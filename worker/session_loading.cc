@@ -155,12 +155,11 @@ absl::StatusOr<std::unique_ptr<Collective>> Session::meet_over_hosts(const Work&
 
 WorkerOptions Session::worker_options(int64_t memory_free) {
   return {.threads = options_.threads,
-          .processors = options_.processors,
+          .processors = options_.processor_ids(),
           .progress = &progress_,
           .cancelled = &cancelled_,
           .backend = &backend_,
-          .memory_fraction = options_.memory_fraction,
-          .weight_cache = options_.weight_cache,
+          .weight_cache = packed_cache_options(options_.weight_cache, options_.weight_cache_limit),
           .memory_free_bytes = memory_free,
           .held = &kept_->held};
 }
