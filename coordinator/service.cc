@@ -23,56 +23,27 @@ int max_worker_message(const Model& model) {
   return static_cast<int>(std::min<int64_t>(bytes, INT32_MAX));
 }
 
-ClusterCoreOptions core_options(const Model& model, const ServiceOptions& options) {
-  ClusterCoreOptions core{
-      .workers = options.workers,
-      .min_workers = options.min_workers,
-      .launch = options.launch,
-      .silent_ms = options.silent_ms,
-      .stuck_ms = options.stuck_ms,
-      .grace_ms = options.grace_ms,
-      .regrow_ms = options.regrow_ms,
-      .speeds = options.speeds,
-      .measured_speeds = model.options().strategy == Strategy::kGather,
-      .compile =
-          [&model](std::vector<WorkerFacts> workers) { return model.compile(std::move(workers)); },
-      .draw_group_name = random_name,
-      .draw_data_key = draw_nonce};
+ClusterCoreOptions core_options(const Model& model, ClusterCoreOptions core) {
+  core.measured_speeds = model.options().strategy == Strategy::kGather;
+  core.compile = [&model](std::vector<WorkerFacts> workers) {
+    return model.compile(std::move(workers));
+  };
+  core.draw_group_name = random_name;
+  core.draw_data_key = draw_nonce;
   cluster::Assignment& assignment = core.assignment;
   assignment.set_checkpoint(std::filesystem::absolute(model.folder()).string());
   assignment.set_random_weights(model.options().random_weights.has_value());
   assignment.set_random_seed(model.options().random_weights.value_or(0));
-  assignment.set_embedding_in_file(model.options().embedding_in_file);
-  assignment.set_kv_memory_bytes(options.kv_memory_bytes);
-  assignment.set_max_pages(options.max_pages > 0 ? options.max_pages : model.max_pages());
+  assignment.set_embedding_in_file(model.options().embedding == "file");
+  assignment.set_kv_memory_bytes(core.kv_memory_bytes);
+  if (assignment.max_pages() == 0) assignment.set_max_pages(model.max_pages());
   return core;
-}
-
-LauncherOptions launcher_options(const ServiceOptions& options, const std::string& address,
-                                 const std::string& token) {
-  return {.workers = options.workers,
-          .threads = options.threads,
-          .pin = options.pin,
-          .devices = options.devices,
-          .fast = options.fast,
-          .memory_fraction = options.memory_fraction,
-          .coordinator = address,
-          .tls = options.cluster_tls,
-          .token = token,
-          .log_level = options.log_level,
-          .log_format = options.log_format,
-          .weight_cache = options.weight_cache,
-          .weight_cache_limit = options.weight_cache_limit};
 }
 
 }  // namespace
 
-absl::Status ClusterHost::listen(const Model& model, const ServiceOptions& service,
-                                 const std::string& token) {
-  ClusterServerOptions options{.address = service.cluster_address,
-                               .token = token,
-                               .tls = service.cluster_tls,
-                               .max_message_bytes = max_worker_message(model)};
+absl::Status ClusterHost::listen(const Model& model, ClusterServerOptions options) {
+  options.max_message_bytes = max_worker_message(model);
   if (options.address.empty()) {
     // A socket without a file: nobody can take the name first, nor clean the file away.
     options.address = fmt::format("unix-abstract:lockstep-{}", to_hex(draw_nonce()));
@@ -84,32 +55,41 @@ absl::Status ClusterHost::listen(const Model& model, const ServiceOptions& servi
 
 absl::StatusOr<std::unique_ptr<ClusterHost>> ClusterHost::start(const Model* model,
                                                                 const ServiceOptions& options) {
+  const ClusterCoreOptions& cluster = options.cluster;
   // What the user can fix is said before anything is started.
-  ASSIGN_OR_RETURN(std::vector<WorkerFacts> workers, alike_workers(options.workers));
+  ASSIGN_OR_RETURN(std::vector<WorkerFacts> workers, alike_workers(cluster.workers));
   RETURN_IF_ERROR(model->compile(std::move(workers)).status());
-  if (options.min_workers > options.workers) {
-    return invalid_argument("--min-workers {}: wanted {}, as --workers, or fewer",
-                            options.min_workers, options.workers);
+  if (cluster.min_workers > cluster.workers) {
+    return invalid_argument("--min-workers: must be {} (--workers) or fewer, found {}",
+                            cluster.workers, cluster.min_workers);
   }
-  const auto speeds = static_cast<int>(options.speeds.size());
-  if (speeds > 0 && speeds != options.workers) {
-    return invalid_argument("--speeds: wanted one for each of the {} workers, found {}",
-                            options.workers, speeds);
+  if (cluster.stuck_ms < cluster.silent_ms) {
+    return invalid_argument("--stuck-ms: must be {} (--silent-ms) or more, found {}",
+                            cluster.silent_ms, cluster.stuck_ms);
   }
-  if (!options.cluster_address.empty() && options.token.empty()) {
+  const auto speeds = static_cast<int>(cluster.speeds.size());
+  if (speeds > 0 && speeds != cluster.workers) {
+    return invalid_argument("--speeds: must be one for each of the {} workers, found {}",
+                            cluster.workers, speeds);
+  }
+  ClusterServerOptions server = options.server;
+  if (!server.address.empty() && server.token.empty()) {
     return invalid_argument(
         "LOCKSTEP_JOIN_TOKEN is not set: workers that join at {} have to know it; set it for them "
         "and for this command, e.g. to what `openssl rand -hex 16` prints",
-        options.cluster_address);
+        server.address);
   }
-  const std::string token = options.token.empty() ? to_hex(draw_nonce()) : options.token;
+  if (server.token.empty()) server.token = to_hex(draw_nonce());
   std::unique_ptr<ClusterHost> host(new ClusterHost);
   host->cluster_ =
-      std::make_unique<RemoteCluster>(core_options(*model, options), options.load_progress);
-  RETURN_IF_ERROR(host->listen(*model, options, token));
-  if (options.launch) {
-    host->launcher_ = std::make_unique<Launcher>(launcher_options(options, host->address_, token),
-                                                 host->cluster_.get());
+      std::make_unique<RemoteCluster>(core_options(*model, cluster), options.load_progress);
+  RETURN_IF_ERROR(host->listen(*model, server));
+  if (cluster.launch) {
+    LauncherOptions launch{.workers = cluster.workers,
+                           .arguments = options.worker_arguments,
+                           .coordinator = host->address_,
+                           .token = server.token};
+    host->launcher_ = std::make_unique<Launcher>(std::move(launch), host->cluster_.get());
   }
   host->cluster_->run(host->server_.get(), host->launcher_.get());
   return host;

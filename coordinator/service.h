@@ -17,29 +17,13 @@
 namespace lockstep {
 
 struct ServiceOptions {
-  int workers = 1;                   // Ranks of the group.
-  bool launch = true;                // Start them here; else they are awaited at `cluster_address`.
-  int threads = 1;                   // Of each local worker.
-  bool pin = true;                   // See LauncherOptions.
-  std::vector<std::string> devices;  // Of each local worker; empty: processors.
-  bool fast = false;                 // See LauncherOptions.
-  double memory_fraction = 0;        // Likewise.
-  // Where workers dial in, "host:port"; "": a private Unix socket, for local workers only.
-  std::string cluster_address;
-  std::string token;     // Wanted with `cluster_address`; "": drawn.
-  TlsFiles cluster_tls;  // Of that port, both ways; not given: plain.
-  int64_t kv_memory_bytes = 0;
-  int64_t max_pages = 0;  // KV pages that can be of use; 0: as many as the model's limits fill.
-  std::string log_level = "warning";
-  std::string log_format = "text";
-  std::string weight_cache = "off";  // Of local workers, see LauncherOptions.
-  int64_t weight_cache_limit = 0;
-  int64_t silent_ms = 1'000;  // See ClusterCoreOptions.
-  int64_t stuck_ms = 10'000;
-  int64_t grace_ms = 1'500;
-  int min_workers = 1;
-  int64_t regrow_ms = 60'000;
-  std::vector<double> speeds = {};
+  // With `launch` the workers are started here, by `worker_arguments`; else they are awaited. The
+  // service adds what depends on the model.
+  ClusterCoreOptions cluster;
+  // The port where workers dial in. Address "": a private Unix socket, for local workers only;
+  // token "": drawn, where there is no address.
+  ClusterServerOptions server;
+  std::function<std::vector<std::string>(int index)> worker_arguments;  // See LauncherOptions.
   EngineOptions engine;
   std::function<void(int64_t done, int64_t total)> load_progress;
 };
@@ -60,7 +44,7 @@ class ClusterHost {
 
  private:
   ClusterHost() = default;
-  absl::Status listen(const Model& model, const ServiceOptions& service, const std::string& token);
+  absl::Status listen(const Model& model, ClusterServerOptions options);
 
   std::string address_;
   std::unique_ptr<RemoteCluster> cluster_;

@@ -76,10 +76,6 @@ int main(int argc, char** argv) {
   if (argc > 1 && argv[1][0] != '-' && std::ranges::none_of(commands, is_command)) {
     return fail(fmt::format("there is no command {} (lockstep --help lists them)", argv[1]), 2);
   }
-  for (const auto& command : commands) {
-    check_numbers(*command->app);
-    for (CLI::App* below : command->app->get_subcommands(nullptr)) check_numbers(*below);
-  }
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

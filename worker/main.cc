@@ -20,6 +20,7 @@
 #include "worker/collectives/hosts/tcp_socket.h"
 #include "worker/host/read_rate.h"
 #include "worker/session/grpc_link.h"
+#include "worker/session/session.h"
 
 namespace lockstep {
 namespace {
@@ -49,19 +50,19 @@ void spread_memory(const std::vector<int>& processors) {
 
 // Begins at once, beside what a worker does before it joins. What a launcher starts is alike, and
 // is often to take a lost rank's place in no time: it measures nothing.
-std::shared_future<double> start_measuring(const WorkerMainOptions& options,
+std::shared_future<double> start_measuring(const WorkerProcessOptions& options,
                                            const Backend& backend) {
   if (options.parent_pid != 0 || options.speed > 0 || !backend.device->is_host()) {
     std::promise<double> unknown;
     unknown.set_value(0);
     return unknown.get_future().share();
   }
-  return std::async(std::launch::async, measure_read_rate, options.threads, options.processors)
+  return std::async(std::launch::async, measure_read_rate, options.threads, options.processor_ids())
       .share();
 }
 
 // Null: the cluster has no certificates.
-absl::StatusOr<std::unique_ptr<LastGoodTls>> load_tls(const WorkerMainOptions& options) {
+absl::StatusOr<std::unique_ptr<LastGoodTls>> load_tls(const WorkerProcessOptions& options) {
   if (!options.tls.given()) return nullptr;
   return LastGoodTls::load(options.tls, {.user = "the connection to " + options.coordinator,
                                          .looks = LastGoodTls::Looks::kWhenAsked});
@@ -69,7 +70,7 @@ absl::StatusOr<std::unique_ptr<LastGoodTls>> load_tls(const WorkerMainOptions& o
 
 // One connection, from dialling to its end. True: it is over; false: there was none to be had, and
 // why.
-absl::StatusOr<bool> connect_once(const WorkerMainOptions& options, LastGoodTls* tls,
+absl::StatusOr<bool> connect_once(const WorkerProcessOptions& options, LastGoodTls* tls,
                                   const Backend& backend,
                                   const std::shared_future<double>& read_rate, KeptWorker* kept,
                                   std::string* why) {
@@ -80,7 +81,7 @@ absl::StatusOr<bool> connect_once(const WorkerMainOptions& options, LastGoodTls*
                          options.stop);
   if (link.ok()) {
     spdlog::info("joined {}", options.coordinator);
-    SessionOptions session = options;
+    WorkerProcessOptions session = options;
     session.read_rate = read_rate.get();
     RETURN_IF_ERROR(Session(session, backend, kept, **link).run());
     return true;
@@ -102,7 +103,7 @@ void name_interface_to_nccl(const std::string& data_address) {
   spdlog::debug("NCCL_SOCKET_IFNAME is {}", std::getenv("NCCL_SOCKET_IFNAME"));
 }
 
-absl::StatusOr<std::unique_ptr<DataPort>> listen_for_data(const WorkerMainOptions& options,
+absl::StatusOr<std::unique_ptr<DataPort>> listen_for_data(const WorkerProcessOptions& options,
                                                           const std::string& address,
                                                           const std::string& told_host) {
   std::unique_ptr<DataTls> tls;
@@ -114,8 +115,8 @@ absl::StatusOr<std::unique_ptr<DataPort>> listen_for_data(const WorkerMainOption
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<DataPort>> open_data_port(const WorkerMainOptions& options) {
-  const bool may_be_reached = options.tls.given() || options.insecure;
+absl::StatusOr<std::unique_ptr<DataPort>> open_data_port(const WorkerProcessOptions& options) {
+  const bool may_be_reached = options.tls.given() || !options.insecure.empty();
   if (options.data_listen == "off") return nullptr;
   if (options.data_listen.empty()) {
     if (is_unix_address(options.coordinator) || options.parent_pid != 0 || !may_be_reached)
@@ -139,17 +140,18 @@ absl::StatusOr<std::unique_ptr<DataPort>> open_data_port(const WorkerMainOptions
   return listen_for_data(options, options.data_listen, *host);
 }
 
-int worker_main(const WorkerMainOptions& given) {
-  WorkerMainOptions options = given;
+int worker_main(const WorkerProcessOptions& given) {
+  WorkerProcessOptions options = given;
   signal(SIGPIPE, SIG_IGN);  // Whoever read the log may go away.
   const bool launched = options.parent_pid != 0;
   if (launched && !die_with_parent(options.parent_pid)) return 0;
-  spread_memory(options.processors);
-  const absl::StatusOr<Backend> backend = open_backend(options.device, options.fast);
+  spread_memory(options.processor_ids());
+  absl::StatusOr<Backend> backend = open_backend(options.device, options.fast);
   if (!backend.ok()) {
     std::fprintf(stderr, "lockstep worker: %s\n", message_of(backend.status()).c_str());
     return 2;
   }
+  if (options.memory_fraction > 0) backend->memory_fraction = options.memory_fraction;
   const absl::StatusOr<std::unique_ptr<LastGoodTls>> tls = load_tls(options);
   if (!tls.ok()) {
     std::fprintf(stderr, "lockstep worker: %s\n", message_of(tls.status()).c_str());

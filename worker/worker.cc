@@ -80,8 +80,6 @@ class WorkerImpl final : public Worker {
         processor_(options.backend == nullptr ? cpu_backend() : Backend()),
         backend_(options.backend == nullptr ? processor_ : *options.backend),
         device_(*backend_.device),
-        memory_fraction_(options.memory_fraction > 0 ? options.memory_fraction
-                                                     : backend_.memory_fraction),
         limits_(step_limits(program_)),
         buffers_(limits_),
         threads_(options.threads, options.processors),
@@ -125,7 +123,6 @@ class WorkerImpl final : public Worker {
   const Backend processor_;  // Empty where another was given.
   const Backend& backend_;
   Device& device_;
-  const double memory_fraction_;
   const StepLimits limits_;
   StepBuffers buffers_;
   ThreadPool threads_;
@@ -253,7 +250,7 @@ absl::Status WorkerImpl::count_pages(const cluster::Assignment& assignment) {
                           .total_bytes = total_bytes_of(device_),
                           .weight_bytes = weights_->bytes(),
                           .ranks_here = ranks_here(assignment),
-                          .fraction = memory_fraction_,
+                          .fraction = backend_.memory_fraction,
                           .max_pages = assignment.max_pages(),
                           .spare = backend_.graphs ? 1 : 0};
   room_ = state_that_fits(program_, bindings_, budget);

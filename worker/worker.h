@@ -29,7 +29,6 @@ struct WorkerOptions {
   // What it computes on, and what holds the collective's operands; outlives the worker. Null: this
   // processor.
   const Backend* backend = nullptr;
-  double memory_fraction = 0;            // See Backend; 0: the backend's own.
   PackedCacheOptions weight_cache = {};  // Of processors; GPUs pack what they load each time.
   // Memory of the device that was free before any rank that shares it began to load; 0: what is
   // free now.

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "base/flag.h"
 #include "proto/cluster.pb.h"
 #include "proto/program.pb.h"
 #include "sharding/worker_facts.h"
@@ -36,6 +37,7 @@ struct ClusterCoreOptions {
   int64_t grace_ms = 1'500;
   // A worker that could make the group larger waits this long while requests run.
   int64_t regrow_ms = 60'000;
+  int64_t kv_memory_bytes = 0;      // Of each worker, for pages and blocks; 0: what is left.
   std::vector<double> speeds = {};  // See Speeds: by rank, of a group of `workers`.
   // Parts may be cut by what workers measured. Not where the bits depend on where they are cut.
   bool measured_speeds = false;
@@ -47,6 +49,35 @@ struct ClusterCoreOptions {
   std::function<std::string()> draw_group_name;
   // The fresh key of an epoch that spans hosts.
   std::function<std::string()> draw_data_key;
+
+  std::vector<Flag> flags();
 };
+
+inline std::vector<Flag> ClusterCoreOptions::flags() {
+  return {
+      {"--workers", &workers, "Worker processes that share the model", FlagValues{.min = 1}},
+      {"--kv-memory", &kv_memory_bytes,
+       "Memory of each worker for what it keeps of sequences (keys and values, recurrent state), "
+       "e.g. 2GiB (default: what is left)",
+       FlagValues{.is_size = true}},
+      {"--silent-ms", &silent_ms,
+       "A worker from which nothing comes for this long is lost, and started again",
+       FlagValues{.min = 500}},
+      {"--stuck-ms", &stuck_ms,
+       "A worker that holds up the others, and does nothing for this long, is lost"},
+      {"--grace-ms", &grace_ms,
+       "A lost worker has this long to come back; then the others go on without it",
+       FlagValues{.min = 0, .max = 1e9}},
+      {"--min-workers", &min_workers, "Fewest workers that go on without those that were lost",
+       FlagValues{.min = 1}},
+      {"--regrow-seconds", &regrow_ms,
+       "A worker that comes later is used when no request runs, or after this long",
+       FlagValues{.min = 0, .max = 1e6, .unit = 1'000}},
+      {"--speeds", &speeds,
+       "How fast the workers are beside each other, by rank, e.g. 8,8,4: one with 8 gets twice the "
+       "part of one with 4 (default: by what workers started by hand measure; others are alike)",
+       FlagValues{.min = 1e-6, .max = 1e15, .has_commas = true}},
+  };
+}
 
 }  // namespace lockstep

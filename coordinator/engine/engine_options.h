@@ -2,9 +2,13 @@
 // How an engine is set up, what may wait in its queue, and what it reports of itself.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <cstdint>
 #include <string>
+#include <vector>
 
+#include "base/flag.h"
 #include "base/numbers/numeric_class.h"
 #include "coordinator/cluster/group.h"
 #include "coordinator/engine/engine_observer.h"
@@ -38,9 +42,13 @@ struct QueueLoad {
 
 inline constexpr int64_t kNoBound = int64_t{1} << 62;
 
+// Prompt tokens of a step where --prefill-chunk is auto. More rows keep a GPU's tensor cores busy.
+inline constexpr int64_t kChunk = 512;
+inline constexpr int64_t kGpuChunk = 4096;
+
 struct EngineOptions {
-  int64_t prefill_chunk = 512;  // Prompt tokens of all sequences in one step, at most.
-  int64_t max_running = 256;    // Sequences that hold pages at once.
+  int64_t prefill_chunk = kChunk;  // Max prompt tokens of all sequences in one step.
+  int64_t max_running = 64;        // Max sequences that hold pages at once.
   // What a step in which sequences decode is to take, so that a prompt does not hold up others for
   // longer. 0: as long as it takes; below: 60 on processors, 50 on GPUs.
   int64_t step_budget_ms = -1;
@@ -65,7 +73,36 @@ struct EngineOptions {
   // kUnavailable, and others are refused until there is one. 0: as long as it takes.
   int64_t max_outage_ms = 0;
   EngineObserver* observer = nullptr;  // Outlives the engine; null: nobody.
+
+  // Every command that opens a model has these. --prefill-chunk auto is 0 here.
+  std::vector<Flag> flags();
+  std::vector<Flag> serve_flags();
 };
+
+inline std::vector<Flag> EngineOptions::flags() {
+  return {
+      {"--prefill-chunk", &prefill_chunk,
+       fmt::format("Prompt tokens computed in one step: a number, or auto ({} where this host's "
+                   "workers have GPUs, else {})",
+                   kGpuChunk, kChunk),
+       FlagValues{.min = 1, .max = 65'536, .words = {"auto"}}},
+      {"--max-running", &max_running, "Max sequences computed together",
+       FlagValues{.min = 1, .max = 4096}},
+  };
+}
+
+inline std::vector<Flag> EngineOptions::serve_flags() {
+  return {
+      {"--step-budget-ms", &step_budget_ms,
+       "What a step may take while texts are written: long prompts get what is left of it, and "
+       "hold up no other for longer; 0: any time (default: 60, on GPUs 50)",
+       FlagValues{.min = 0, .max = 600'000}},
+      {"--queue-seconds", &max_outage_ms,
+       "A request that would wait longer until it begins, as far as that can be known, is refused; "
+       "where all workers are gone for longer, those without a deadline end, too; 0: any time",
+       FlagValues{.min = 0, .max = 86'400, .unit = 1'000}},
+  };
+}
 
 // A consistent picture of a moment, for GetModel, metrics and tests.
 struct EngineStats {

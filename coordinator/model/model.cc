@@ -212,7 +212,7 @@ DType Model::plain_dtype(const std::string& source) const {
 }
 
 DType Model::weight_dtype(const std::string& source, program::Role role) const {
-  if (options_.embedding_in_file && role == program::EMBEDDING && checkpoint_.has_value()) {
+  if (options_.embedding == "file" && role == program::EMBEDDING && checkpoint_.has_value()) {
     const TensorInfo* stored = checkpoint_->find(source);
     if (stored != nullptr && widens(stored->dtype)) return stored->dtype;
   }

@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "base/json.h"
 #include "checkpoint/checkpoint.h"
+#include "coordinator/model/model_options.h"
 #include "coordinator/text/chat_template.h"
 #include "coordinator/text/tokenizer.h"
 #include "models/generation_config.h"
@@ -20,38 +21,6 @@
 #include "sharding/scheme.h"
 
 namespace lockstep {
-
-// Whether a model can be used without its weights: to look at, not to run.
-enum class WeightFiles { kNeeded, kOptional };
-
-// Values for requests that do not say them, over those of the model's files.
-struct RequestDefaults {
-  std::string sampling;               // A JSON object, see add_sampling_defaults(); "": none.
-  std::optional<int32_t> max_tokens;  // Of every endpoint.
-  std::string template_variables;     // A JSON object for the chat template; "": none.
-};
-
-struct ModelOptions {
-  std::string path;  // A folder, `org/name` in the Hugging Face cache, or "": the demo model.
-  std::string dtype = "auto";              // auto, float32, bfloat16
-  std::string quantize;                    // A scheme (sharding/scheme.h); "": the checkpoint's.
-  std::string kv_dtype = "auto";           // auto, float32, bfloat16, int8
-  std::optional<uint64_t> random_weights;  // Seed; then config.json is all that is read.
-  WeightFiles weight_files = WeightFiles::kNeeded;
-  std::vector<std::string> ignore_config;
-  std::string chat_template;  // A file, or a known template's name; "": the folder's.
-  // What a request may set beside ChatTemplate::kThinkingVariables.
-  std::vector<std::string> template_variables;
-  bool takes_prompt_embeds = false;  // Requests may bring rows of embeddings.
-  // Embeddings are kept as the checkpoint has them, so that workers can leave them in its file.
-  bool embedding_in_file = false;
-  Strategy strategy = Strategy::kGather;
-  std::vector<std::string> names;  // The first is in answers; none: the folder's.
-  RequestDefaults defaults;
-  int64_t max_context = 0;  // 0: the config's.
-  int64_t max_rows = 512;   // Tokens of a step: a prefill chunk and one for each running sequence.
-  int64_t max_sequences = 256;
-};
 
 // Thread-safe once open.
 class Model {

@@ -71,7 +71,8 @@ TEST(BadInputTest, WeightsThatAreNoNumbersAreBadInput) {
 }
 
 TEST(BadInputTest, FlagsAreNamed) {
-  expect_one_line({"generate", "--prompt", "a", "--workers", "0"}, "--workers 0");
+  expect_one_line({"generate", "--prompt", "a", "--workers", "0"},
+                  "--workers: must be a whole number of 1 or more, found 0");
   expect_one_line({"generate", "--prompt", "a", "--workers", "7"}, "6 heads");
   expect_one_line({"generate", "--prompt", "a", "--workers", "two"}, "two");
   expect_one_line({"generate", "--prompt", "a", "--dtype", "float17"}, "float17");
@@ -103,7 +104,8 @@ TEST(BadInputTest, FlagsAreNamed) {
   expect_one_line({"serve", "--grpc", "0.0.0.0:0"}, "--insecure grpc");
   expect_one_line({"serve", "--http", "[::]:0", "--insecure", "grpc,cluster"}, "--insecure http");
   expect_one_line({"serve", "--cluster", "0.0.0.0:0"}, "--insecure cluster");
-  expect_one_line({"serve", "--insecure", "web"}, "--insecure web");
+  expect_one_line({"serve", "--insecure", "web"},
+                  "--insecure: must be http or grpc or cluster or admin, found web");
   expect_one_line({"serve", "--insecure", "grpc,http", "/none"}, "no folder /none");
   expect_one_line({"serve", "--tls-cert", "a.pem"}, "--tls-key");
   expect_one_line({"serve", "--tls-ca", "a.pem"}, "--tls-ca a.pem");
@@ -115,20 +117,25 @@ TEST(BadInputTest, FlagsAreNamed) {
   expect_one_line({"inspect", "--json", "--dot"}, "leave --dot out");
   expect_one_line({"inspect", "--json", "--stage", "model"}, "leave --stage out");
   expect_one_line({"inspect", "--html", "/none/a.html"}, "--html /none/a.html: it cannot be");
+}
+
+TEST(BadInputTest, NumbersOfFlagsAreChecked) {
   expect_one_line({"generate", "--prompt", "a", "--kv-memory=-5"},
-                  "--kv-memory: wanted a size, e.g. 512MiB or 2GiB, found -5");
+                  "--kv-memory: must be a size such as 512MiB or 2GiB, found -5");
   expect_one_line({"generate", "--prompt", "a", "--kv-memory", "2XB"}, "found 2XB");
   expect_one_line({"generate", "--prompt", "a", "--seed", "-1"}, "--seed");
   expect_one_line({"generate", "--prompt", "a", "--prefill-chunk", "many"},
-                  "--prefill-chunk many: wanted auto, or 1 to 65536");
-  expect_one_line({"generate", "--prompt", "a", "--prefill-chunk", "0"}, "--prefill-chunk 0");
+                  "--prefill-chunk: must be auto or a whole number from 1 to 65536, found many");
+  expect_one_line({"generate", "--prompt", "a", "--prefill-chunk", "0"},
+                  "--prefill-chunk: must be auto or a whole number from 1 to 65536, found 0");
   expect_one_line({"quantize", kDemo, "/proc/x"}, "/proc/x");
   expect_one_line({"generate", "--prompt", "a", "--seed", "99999999999999999999"},
-                  "--seed: wanted a whole number from 0 to 18446744073709551615");
-  expect_one_line({"generate", "--prompt", "a", "--max-tokens", "99999999999"},
-                  "--max-tokens: wanted a value that it can hold, found 99999999999");
+                  "--seed: must be a whole number from 0 to 18446744073709551615");
+  expect_one_line(
+      {"generate", "--prompt", "a", "--max-tokens", "99999999999"},
+      "--max-tokens: must be a whole number from -2147483648 to 2147483647, found 99999999999");
   expect_one_line({"generate", "--prompt", "a", "--workers", "x"},
-                  "--workers: wanted a whole number");
+                  "--workers: must be a whole number of 1 or more, found x");
   expect_one_line({"generate", "--prompt", "a", "--logprobs", "2"}, "--logprobs: wants --json");
   expect_one_line({"generate", "--prompt", "a", "--memory-fraction", "0"}, "--memory-fraction");
   expect_one_line({"generate", "--prompt", "a", "--log-level", "off"}, "--log-level off");

@@ -80,7 +80,7 @@ TEST(VerifyCommandTest, WhatIsMissingIsSaidInOneLine) {
   expect_one_line({"--reference", kModel + "/model.safetensors"}, "wanted F32, found BF16");
   expect_one_line({"--prompt-ids", "1,128"}, "token 128: wanted 0 to 127");
   expect_one_line({"--prompt", "a"}, "has no tokenizer.json");
-  expect_one_line({"--tolerance", "2"}, "--tolerance 2: wanted 0 to 1");
+  expect_one_line({"--tolerance", "2"}, "--tolerance: must be a number from 0 to 1, found 2");
   expect_one_line({"--random-weights", "1"}, "--random-weights");
 }
 

@@ -17,8 +17,7 @@ namespace lockstep {
 namespace {
 
 struct BenchFlags {
-  ModelFlags model;
-  GroupFlags group;
+  RunOptions run;
   int64_t prompt_tokens = 512;
   int64_t output_tokens = 128;
   int64_t batch = 1;
@@ -30,15 +29,6 @@ struct BenchFlags {
 double median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   return values[values.size() / 2];
-}
-
-absl::Status check(const BenchFlags& flags) {
-  if (flags.prompt_tokens >= 1 && flags.output_tokens >= 2 && flags.batch >= 1 &&
-      flags.repeat >= 1) {
-    return absl::OkStatus();
-  }
-  return invalid_argument(
-      "wanted --prompt-tokens and --batch and --repeat of 1 or more, --output-tokens of 2 or more");
 }
 
 absl::StatusOr<std::vector<BenchTimes>> repeat_case(const BenchCase& bench_case, int repeat,
@@ -68,11 +58,16 @@ std::vector<int64_t> resident_bytes(const InferenceService& service) {
 }
 
 // What is measured, and on what.
-nlohmann::ordered_json describe_group(const InferenceService& service, const EngineStats& stats) {
-  return {{"model", service.model().name()},      {"weight_bytes", stats.group.weight_bytes},
-          {"workers", service.options().workers}, {"threads", service.options().threads},
-          {"strategy", stats.group.strategy},     {"numeric_class", stats.group.numeric_class},
-          {"devices", service.options().devices}, {"isa", isa_name(best_isa())},
+nlohmann::ordered_json describe_group(const RunOptions& run, const InferenceService& service,
+                                      const EngineStats& stats) {
+  return {{"model", service.model().name()},
+          {"weight_bytes", stats.group.weight_bytes},
+          {"workers", run.service.cluster.workers},
+          {"threads", run.threads()},
+          {"strategy", stats.group.strategy},
+          {"numeric_class", stats.group.numeric_class},
+          {"devices", run.devices().value_or(std::vector<std::string>())},
+          {"isa", isa_name(best_isa())},
           {"processor", cpu_model_name()}};
 }
 
@@ -119,7 +114,7 @@ absl::Status bench_prompt(const BenchFlags& flags, InferenceService& service) {
       {"worker_resident_bytes", resident_bytes(service)},
       {"coordinator_us_per_step",
        stats.steps > 0 ? coordinator_ns(stats.times_ns) / 1000.0 / stats.steps : 0.0}};
-  figures.update(describe_group(service, stats));
+  figures.update(describe_group(flags.run, service, stats));
   print(flags, figures);
   return absl::OkStatus();
 }
@@ -146,7 +141,7 @@ absl::Status bench_case(const BenchFlags& flags, const BenchCase& bench_case,
 }
 
 absl::Status bench_cases(const BenchFlags& flags, InferenceService& service) {
-  const nlohmann::ordered_json group = describe_group(service, service.engine().stats());
+  const nlohmann::ordered_json group = describe_group(flags.run, service, service.engine().stats());
   if (flags.json) {
     fmt::print("{}\n", group.dump());
   } else {
@@ -163,12 +158,10 @@ absl::Status bench_cases(const BenchFlags& flags, InferenceService& service) {
 }
 
 absl::Status bench(const BenchFlags& flags, Interrupt& interrupt) {
-  RETURN_IF_ERROR(check(flags));
   const bool has_list = !flags.cases.empty() && flags.cases != "-";
   if (has_list) RETURN_IF_ERROR(parse_bench_cases(flags.cases).status());  // Before it loads.
-  ASSIGN_OR_RETURN(const std::unique_ptr<Model> model,
-                   flags.model.open(WeightFiles::kNeeded, flags.group.automatic_chunk()));
-  ASSIGN_OR_RETURN(ServiceOptions options, flags.group.service_options(flags.model));
+  ASSIGN_OR_RETURN(const std::unique_ptr<Model> model, flags.run.open());
+  ASSIGN_OR_RETURN(ServiceOptions options, flags.run.service_options());
   options.engine.prefix.enabled = false;  // Repeats would find their prompts computed.
   ASSIGN_OR_RETURN(const std::unique_ptr<InferenceService> service,
                    start_service(*model, std::move(options), interrupt));
@@ -183,22 +176,20 @@ std::shared_ptr<Command> add_bench(CLI::App& parent) {
   auto flags = std::make_shared<BenchFlags>();
   command->app = parent.add_subcommand(
       "bench", "Measures tokens per second of prefill and of decode: medians of several runs.");
-  flags->model.add_to(*command->app);
-  flags->group.add_to(*command->app);
-  command->app->add_option("--prompt-tokens", flags->prompt_tokens, "Of each sequence")
-      ->capture_default_str();
-  command->app->add_option("--output-tokens", flags->output_tokens, "Of each sequence")
-      ->capture_default_str();
-  command->app->add_option("--batch", flags->batch, "Sequences at once")->capture_default_str();
-  command->app->add_option(
-      "--cases", flags->cases,
-      "Instead of these three, cases with commas between: prefill:512, decode:128 (steps), "
-      "decode:128@4096 (behind 4096 tokens), decode:128x8 (8 sequences at once); \"-\" reads them "
-      "from standard input, one line at a time. With --json: a line about the group, then one per "
-      "case");
-  command->app->add_option("--repeat", flags->repeat, "Runs; medians are printed")
-      ->capture_default_str();
-  command->app->add_flag("--json", flags->json, "One JSON object on one line");
+  add_flags(*command->app, flags->run.model_flags());
+  add_flags(*command->app, flags->run.group_flags());
+  add_flags(
+      *command->app,
+      {{"--prompt-tokens", &flags->prompt_tokens, "Of each sequence", FlagValues{.min = 1}},
+       {"--output-tokens", &flags->output_tokens, "Of each sequence", FlagValues{.min = 2}},
+       {"--batch", &flags->batch, "Sequences at once", FlagValues{.min = 1}},
+       {"--cases", &flags->cases,
+        "Instead of these three, cases with commas between: prefill:512, decode:128 (steps), "
+        "decode:128@4096 (behind 4096 tokens), decode:128x8 (8 sequences at once); \"-\" reads "
+        "them from standard input, one line at a time. With --json: a line about the group, then "
+        "one per case"},
+       {"--repeat", &flags->repeat, "Runs; medians are printed", FlagValues{.min = 1}},
+       {"--json", &flags->json, "One JSON object on one line"}});
   const std::shared_ptr<Command> serve = add_bench_serve(*command->app);
   command->run = [flags, serve](Interrupt& interrupt) {
     return serve->app->parsed() ? serve->run(interrupt) : bench(*flags, interrupt);

@@ -3,7 +3,6 @@
 #include <sys/resource.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstdlib>
 
 #include "base/json.h"
@@ -29,56 +28,22 @@ constexpr char kFooter[] =
 constexpr int64_t kDefaultRequests = 100;
 
 struct BenchServeFlags {
+  LoadOptions load;
+  WorkloadOptions workload;
+  Slo slo;
   std::string url = "http://127.0.0.1:8000";
   std::string endpoint = "completions";
-  std::string model;
   std::string api_key_env = "OPENAI_API_KEY";
-  double rate = 0;
   std::string trace;
-  int concurrency = 0;
-  int64_t requests = 0;
-  double duration_s = 0;
   std::string prompt_tokens = "128";
   std::string output_tokens = "128";
   std::string prompts;
   std::string extra_body = "{}";
-  uint64_t seed = 1;
-  double timeout_s = 600;
-  double slo_ttft_ms = 0;
-  double slo_tpot_ms = 0;
   bool json = false;
 };
 
-bool is_positive(double value) { return std::isfinite(value) && value > 0; }
-
-absl::Status check(const BenchServeFlags& flags, const CLI::App& app) {
-  if (app.count("--rate") + app.count("--trace") + app.count("--concurrency") != 1) {
-    return invalid_argument("wanted one of --rate, --trace and --concurrency");
-  }
-  const std::pair<const char*, double> numbers[] = {{"--rate", flags.rate},
-                                                    {"--duration", flags.duration_s},
-                                                    {"--timeout", flags.timeout_s},
-                                                    {"--slo-ttft-ms", flags.slo_ttft_ms},
-                                                    {"--slo-tpot-ms", flags.slo_tpot_ms}};
-  for (const auto& [name, value] : numbers) {
-    if (app.count(name) > 0 && (!is_positive(value) || value > 1e6)) {
-      return invalid_argument("{} {}: wanted a number above 0, at most 1000000", name, value);
-    }
-  }
-  if (app.count("--concurrency") > 0 && (flags.concurrency < 1 || flags.concurrency > 65536)) {
-    return invalid_argument("--concurrency {}: wanted 1 to 65536", flags.concurrency);
-  }
-  if (app.count("--requests") > 0 && flags.requests < 1) {
-    return invalid_argument("--requests {}: wanted 1 or more", flags.requests);
-  }
-  if (flags.endpoint != "completions" && flags.endpoint != "chat") {
-    return invalid_argument("--endpoint {}: wanted completions or chat", flags.endpoint);
-  }
-  return absl::OkStatus();
-}
-
 absl::StatusOr<WorkloadOptions> workload_options(const BenchServeFlags& flags) {
-  WorkloadOptions options{.rate = flags.rate, .requests = flags.requests, .seed = flags.seed};
+  WorkloadOptions options = flags.workload;
   ASSIGN_OR_RETURN(options.prompt_tokens, Lengths::parse("--prompt-tokens", flags.prompt_tokens));
   ASSIGN_OR_RETURN(options.output_tokens, Lengths::parse("--output-tokens", flags.output_tokens));
   if (!flags.prompts.empty()) {
@@ -86,7 +51,7 @@ absl::StatusOr<WorkloadOptions> workload_options(const BenchServeFlags& flags) {
   }
   if (!flags.trace.empty()) {
     ASSIGN_OR_RETURN(options.trace, read_trace(flags.trace));
-  } else if (flags.requests == 0 && flags.duration_s == 0) {
+  } else if (options.requests == 0 && !flags.load.duration_s.has_value()) {
     options.requests = kDefaultRequests;
   }
   return options;
@@ -101,7 +66,7 @@ absl::StatusOr<std::string> read_api_key(const std::string& variable) {
 }
 
 absl::StatusOr<LoadOptions> load_options(const BenchServeFlags& flags) {
-  LoadOptions options{.model = flags.model, .concurrency = flags.concurrency};
+  LoadOptions options = flags.load;
   ASSIGN_OR_RETURN(options.url, parse_url("--url", flags.url));
   if (options.url.tls) {
     return invalid_argument("--url {}: this load speaks no TLS: name a port without", flags.url);
@@ -112,20 +77,18 @@ absl::StatusOr<LoadOptions> load_options(const BenchServeFlags& flags) {
     return invalid_argument("--extra-body: wanted an object, found {}", describe(options.extra));
   }
   if (flags.endpoint == "chat") options.endpoint = Endpoint::kChat;
-  if (flags.duration_s > 0) options.duration_s = flags.duration_s;
-  options.timeout_s = flags.timeout_s;
   return options;
 }
 
 std::string load_text(const BenchServeFlags& flags) {
   if (!flags.trace.empty()) return fmt::format("trace {}", flags.trace);
-  const std::string load = flags.concurrency > 0
-                               ? fmt::format("{} at a time", flags.concurrency)
-                               : fmt::format("Poisson, {} requests/s", flags.rate);
+  const std::string load = flags.load.concurrency > 0
+                               ? fmt::format("{} at a time", flags.load.concurrency)
+                               : fmt::format("Poisson, {} requests/s", flags.workload.rate);
   const std::string prompts =
       flags.prompts.empty() ? flags.prompt_tokens + " words" : fmt::format("of {}", flags.prompts);
-  return fmt::format("{}, seed {}; prompts {}, answers {} tokens at most", load, flags.seed,
-                     prompts, flags.output_tokens);
+  return fmt::format("{}, seed {}; prompts {}, answers {} tokens at most", load,
+                     flags.workload.seed, prompts, flags.output_tokens);
 }
 
 double processor_seconds() {
@@ -146,13 +109,15 @@ void print(const BenchServeFlags& flags, const LoadReport& report) {
 }
 
 absl::Status bench_serve(const BenchServeFlags& flags, const CLI::App& app, Interrupt& interrupt) {
-  RETURN_IF_ERROR(check(flags, app));
+  if (app.count("--rate") + app.count("--trace") + app.count("--concurrency") != 1) {
+    return invalid_argument("wanted one of --rate, --trace and --concurrency");
+  }
   ASSIGN_OR_RETURN(WorkloadOptions workload_of, workload_options(flags));
   ASSIGN_OR_RETURN(LoadOptions options, load_options(flags));
-  LoadReport report{
-      .url = options.url.text(), .endpoint = flags.endpoint, .load = load_text(flags)};
-  if (flags.slo_ttft_ms > 0) report.slo.ttft_ms = flags.slo_ttft_ms;
-  if (flags.slo_tpot_ms > 0) report.slo.tpot_ms = flags.slo_tpot_ms;
+  LoadReport report{.url = options.url.text(),
+                    .endpoint = flags.endpoint,
+                    .load = load_text(flags),
+                    .slo = flags.slo};
   Workload workload(std::move(workload_of));
   LoadClient client(std::move(options));
   const Interrupt::Actions on_signal = interrupt.on_signal([&] { client.stop(); });
@@ -179,25 +144,31 @@ absl::Status bench_serve(const BenchServeFlags& flags, const CLI::App& app, Inte
 }
 
 void add_load_flags(CLI::App& app, BenchServeFlags& flags) {
-  app.add_option("--rate", flags.rate, "Requests per second, on average");
-  app.add_option("--trace", flags.trace, "A file that says what arrives when");
-  app.add_option("--concurrency", flags.concurrency, "Requests under way at any time");
-  app.add_option("--requests", flags.requests,
-                 "How many to send (default: 100, or without end where --duration is given)")
-      ->excludes("--trace");
-  app.add_option("--duration", flags.duration_s,
-                 "Seconds after which none is sent; those under way are waited for");
-  app.add_option("--prompt-tokens", flags.prompt_tokens,
-                 "Length of prompts, which are frequent English words: about a token each")
-      ->capture_default_str()
-      ->excludes("--trace");
-  app.add_option("--output-tokens", flags.output_tokens, "max_tokens of requests")
-      ->capture_default_str()
-      ->excludes("--trace");
-  app.add_option("--prompts", flags.prompts, "A file with a prompt per line, taken in turn")
-      ->excludes("--trace")
-      ->excludes("--prompt-tokens");
-  app.add_option("--seed", flags.seed, "Of arrivals, lengths and words")->capture_default_str();
+  const FlagValues positive{.min = 1e-9, .max = 1e6};
+  add_flags(app, {{"--rate", &flags.workload.rate, "Requests per second, on average", positive},
+                  {"--trace", &flags.trace, "A file that says what arrives when"},
+                  {"--concurrency", &flags.load.concurrency, "Requests under way at any time",
+                   FlagValues{.min = 1, .max = 65'536}},
+                  {"--requests", &flags.workload.requests,
+                   "How many to send (default: 100, or without end where --duration is given)",
+                   FlagValues{.min = 1}},
+                  {"--duration", &flags.load.duration_s,
+                   "Seconds after which none is sent; those under way are waited for", positive},
+                  {"--prompt-tokens", &flags.prompt_tokens,
+                   "Length of prompts, which are frequent English words: about a token each"},
+                  {"--output-tokens", &flags.output_tokens, "max_tokens of requests"},
+                  {"--prompts", &flags.prompts, "A file with a prompt per line, taken in turn"},
+                  {"--seed", &flags.workload.seed, "Of arrivals, lengths and words"},
+                  {"--timeout", &flags.load.timeout_s, "Seconds after which a request is given up",
+                   positive},
+                  {"--slo-ttft-ms", &flags.slo.ttft_ms,
+                   "Goodput counts answers whose first token came within this time", positive},
+                  {"--slo-tpot-ms", &flags.slo.tpot_ms,
+                   "and whose further tokens took this much each, at most", positive}});
+  for (const char* name : {"--requests", "--prompt-tokens", "--output-tokens", "--prompts"}) {
+    app.get_option(name)->excludes("--trace");
+  }
+  app.get_option("--prompts")->excludes("--prompt-tokens");
 }
 
 }  // namespace
@@ -207,23 +178,17 @@ std::shared_ptr<Command> add_bench_serve(CLI::App& parent) {
   auto flags = std::make_shared<BenchServeFlags>();
   CLI::App* app = command->app = parent.add_subcommand("serve", kAbout);
   app->footer(kFooter);
-  app->add_option("--url", flags->url, "Where the server is; /v1 is added where no path is given")
-      ->capture_default_str();
-  app->add_option("--endpoint", flags->endpoint, "completions or chat")->capture_default_str();
-  app->add_option("--model", flags->model, "Its name (default: the first that the server lists)");
-  app->add_option("--api-key-env", flags->api_key_env,
-                  "The environment's variable that holds the API key, if there is one")
-      ->capture_default_str();
+  add_flags(*app,
+            {{"--url", &flags->url, "Where the server is; /v1 is added where no path is given"},
+             {"--endpoint", &flags->endpoint, "completions or chat",
+              FlagValues{.words = {"completions", "chat"}}},
+             {"--model", &flags->load.model, "Its name (default: the first that the server lists)"},
+             {"--api-key-env", &flags->api_key_env,
+              "The environment's variable that holds the API key, if there is one"},
+             {"--extra-body", &flags->extra_body,
+              "A JSON object whose members every request has, e.g. '{\"ignore_eos\": true}'"},
+             {"--json", &flags->json, "One JSON object on one line"}});
   add_load_flags(*app, *flags);
-  app->add_option("--extra-body", flags->extra_body,
-                  "A JSON object whose members every request has, e.g. '{\"ignore_eos\": true}'");
-  app->add_option("--timeout", flags->timeout_s, "Seconds after which a request is given up")
-      ->capture_default_str();
-  app->add_option("--slo-ttft-ms", flags->slo_ttft_ms,
-                  "Goodput counts answers whose first token came within this time");
-  app->add_option("--slo-tpot-ms", flags->slo_tpot_ms,
-                  "and whose further tokens took this much each, at most");
-  app->add_flag("--json", flags->json, "One JSON object on one line");
   command->run = [flags, app](Interrupt& interrupt) {
     return bench_serve(*flags, *app, interrupt);
   };

@@ -21,8 +21,7 @@ constexpr char kHelp[] =
     "/quit        end, as does Ctrl-D; Ctrl-C stops an answer\n";
 
 struct ChatCommandFlags {
-  ModelFlags model;
-  GroupFlags group;
+  RunOptions run;
   std::string system;
   v1::GenerateRequest request;  // Sampling.
 };
@@ -104,13 +103,12 @@ void prompt_for_line() {
 }
 
 absl::Status chat(const ChatCommandFlags& flags, Interrupt& interrupt, int* exit_code) {
-  ASSIGN_OR_RETURN(const std::unique_ptr<Model> model,
-                   flags.model.open(WeightFiles::kNeeded, flags.group.automatic_chunk()));
+  ASSIGN_OR_RETURN(const std::unique_ptr<Model> model, flags.run.open());
   RETURN_IF_ERROR(model->chat_template().status());
   if (model->tokenizer() == nullptr) {
     return invalid_argument("{}, without which there is no chat", model->without_tokenizer());
   }
-  ASSIGN_OR_RETURN(ServiceOptions options, flags.group.service_options(flags.model));
+  ASSIGN_OR_RETURN(ServiceOptions options, flags.run.service_options());
   ASSIGN_OR_RETURN(const std::unique_ptr<InferenceService> service,
                    start_service(*model, std::move(options), interrupt));
   Conversation conversation(model.get(), &service->engine(), flags.request, flags.system);
@@ -145,10 +143,10 @@ std::shared_ptr<Command> add_chat(CLI::App& parent) {
                                        "is a message.");
   CLI::App& app = *command->app;
   app.footer(kHelp);
-  flags->model.add_to(app);
-  flags->model.chat.add_to(app);
-  flags->group.add_to(app);
-  app.add_option("--system", flags->system, "The system prompt");
+  add_flags(app, flags->run.model_flags());
+  add_chat_flags(app, flags->run.model);
+  add_flags(app, flags->run.group_flags());
+  add_flags(app, {{"--system", &flags->system, "The system prompt"}});
   add_sampling_flags(app, flags->request);
   command->run = [flags, shared = command.get()](Interrupt& interrupt) {
     return chat(*flags, interrupt, &shared->exit_code);

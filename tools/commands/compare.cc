@@ -25,8 +25,7 @@ constexpr int64_t kMostTextBytes = 64 << 20;
 constexpr int64_t kStepLogits = 8 << 20;
 
 struct CompareFlags {
-  ModelFlags model;
-  GroupFlags group;
+  RunOptions run;
   std::string text;
   std::vector<std::string> prompts;
   int64_t window = 512;
@@ -43,8 +42,8 @@ class Computer {
                                                          const ModelOptions& options,
                                                          Interrupt& interrupt) {
     ASSIGN_OR_RETURN(std::unique_ptr<Model> model, open_model(options));
-    ASSIGN_OR_RETURN(ServiceOptions service, flags.group.service_options(flags.model));
-    service.max_pages = model->pages_of(flags.window);
+    ASSIGN_OR_RETURN(ServiceOptions service, flags.run.service_options());
+    service.cluster.assignment.set_max_pages(model->pages_of(flags.window));
     ASSIGN_OR_RETURN(FormedGroup group, FormedGroup::form(*model, std::move(service), interrupt));
     return std::unique_ptr<Computer>(new Computer(std::move(model), std::move(group)));
   }
@@ -191,8 +190,8 @@ void report(const CompareFlags& flags, const Computer& exact, const Computer& ot
   const nlohmann::ordered_json json = {
       {"model", other.model().name()},
       {"scheme", other.model().scheme() != nullptr ? other.model().scheme()->name : ""},
-      {"dtype", flags.model.dtype},
-      {"kv_dtype", flags.model.kv_dtype},
+      {"dtype", flags.run.model.dtype},
+      {"kv_dtype", flags.run.model.kv_dtype},
       {"positions", sorted.size()},
       {"kl_mean", std::accumulate(sorted.begin(), sorted.end(), 0.0) / count},
       {"kl_median", share_at(sorted, 0.5)},
@@ -225,7 +224,6 @@ absl::Status check_flags(const CompareFlags& flags, const Model& model) {
         "{} is already quantized as {}: name the original model and --quantize {}", model.name(),
         stored, stored);
   }
-  if (flags.tokens < 0) return invalid_argument("--tokens {}: wanted 1 or more", flags.tokens);
   if (2 <= flags.window && flags.window <= model.max_context()) return absl::OkStatus();
   return invalid_argument("--window {}: wanted 2 to {}, the model's context", flags.window,
                           model.max_context());
@@ -241,7 +239,7 @@ ModelOptions step_options(const CompareFlags& flags, const Model& model) {
 }
 
 absl::Status compare(const CompareFlags& flags, Interrupt& interrupt) {
-  ASSIGN_OR_RETURN(const std::unique_ptr<Model> model, flags.model.open());
+  ASSIGN_OR_RETURN(const std::unique_ptr<Model> model, flags.run.open());
   RETURN_IF_ERROR(check_flags(flags, *model));
   ASSIGN_OR_RETURN(const std::vector<Ids> windows, make_windows(flags, *model));
   const ModelOptions options = step_options(flags, *model);
@@ -275,15 +273,14 @@ std::shared_ptr<Command> add_compare(CLI::App& parent) {
       "Measures how far MODEL with these flags (--quantize, --dtype, ...) is from itself in "
       "float32:\nKL divergence of the next token's distribution, best token, perplexity.");
   CLI::App& app = *command->app;
-  flags->model.add_to(app);
-  flags->group.add_to(app);
-  app.add_option("--text", flags->text, "A file of text that the model was not trained on");
-  app.add_option("--prompt", flags->prompts, "A text instead (repeatable)")
-      ->allow_extra_args(false);
-  app.add_option("--window", flags->window, "Tokens that are computed as one sequence")
-      ->capture_default_str();
-  app.add_option("--tokens", flags->tokens, "Of the text, at most (default: all)");
-  app.add_flag("--json", flags->json, "One JSON object on one line");
+  add_flags(app, flags->run.model_flags());
+  add_flags(app, flags->run.group_flags());
+  add_flags(app, {{"--text", &flags->text, "A file of text that the model was not trained on"},
+                  {"--prompt", &flags->prompts, "A text instead (repeatable)"},
+                  {"--window", &flags->window, "Tokens that are computed as one sequence"},
+                  {"--tokens", &flags->tokens, "Max tokens of the text (default: all)",
+                   FlagValues{.min = 0}},
+                  {"--json", &flags->json, "One JSON object on one line"}});
   command->run = [flags](Interrupt& interrupt) { return compare(*flags, interrupt); };
   return command;
 }

@@ -231,12 +231,12 @@ std::shared_ptr<Command> add_doctor(CLI::App& parent) {
   command->app = parent.add_subcommand(
       "doctor",
       "Prints what this machine has: instruction sets, cores, caches, memory, huge pages, GPUs.");
-  command->app->add_flag("--json", *json, "One JSON object on one line");
-  command->app->add_flag("--gpu", *gpu,
-                         "Instead: the kernels that workers on GPUs have proven, with their times, "
-                         "their largest error in parts of its bound, and which ones compute (*)");
-  command->app->add_option("--weight-cache", *cache, "With --gpu: the workers' folder of this name")
-      ->capture_default_str();
+  add_flags(*command->app,
+            {{"--json", json.get(), "One JSON object on one line"},
+             {"--gpu", gpu.get(),
+              "Instead: the kernels that workers on GPUs have proven, with their times, their "
+              "largest error in parts of its bound, and which ones compute (*)"},
+             {"--weight-cache", cache.get(), "With --gpu: the workers' folder of this name"}});
   command->run = [json, gpu, cache](Interrupt&) {
     return *gpu ? show_proofs(*cache, *json) : doctor(*json);
   };

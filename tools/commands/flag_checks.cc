@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/commands/flag_checks.h"
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <charconv>
@@ -10,6 +10,8 @@
 #include <limits>
 #include <optional>
 #include <string_view>
+#include <type_traits>
+#include <variant>
 #include <vector>
 
 #include "absl/strings/ascii.h"
@@ -19,26 +21,6 @@
 
 namespace lockstep {
 namespace {
-
-using Check = std::function<std::string(std::string&)>;
-
-template <typename T>
-std::optional<T> whole(std::string_view text) {
-  T value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
-
-template <typename T>
-CLI::Validator whole_number_of(T low, T high) {
-  const Check check = [low, high](std::string& text) -> std::string {
-    const std::optional<T> value = whole<T>(text);
-    if (value.has_value() && low <= *value && *value <= high) return "";
-    return fmt::format("wanted a whole number from {} to {}, found {}", low, high, printable(text));
-  };
-  return {check, ""};
-}
 
 // The power of 1024 that a unit stands for.
 std::optional<int> power_of(std::string unit) {
@@ -53,21 +35,119 @@ std::optional<int> power_of(std::string unit) {
   return static_cast<int>(at) + 1;
 }
 
-std::string to_bytes(std::string& text) {
+std::optional<int64_t> bytes_of(std::string_view text) {
   const size_t digits = std::min(text.find_first_not_of("0123456789."), text.size());
   size_t begin = digits;
   while (begin < text.size() && text[begin] == ' ') ++begin;
-  const std::optional<int> power = power_of(text.substr(begin));
+  const std::optional<int> power = power_of(std::string(text.substr(begin)));
   double number = 0;
-  constexpr double kMost = 1LL << 60;
-  if (power.has_value() && absl::SimpleAtod(text.substr(0, digits), &number)) {
-    number = std::ldexp(number, 10 * *power);
-    if (number <= kMost) {
-      text = std::to_string(static_cast<int64_t>(number));
-      return "";
+  constexpr double kMax = 1LL << 60;
+  if (!power.has_value() || !absl::SimpleAtod(std::string(text.substr(0, digits)), &number))
+    return {};
+  number = std::ldexp(number, 10 * *power);
+  return number <= kMax ? std::optional(static_cast<int64_t>(number)) : std::nullopt;
+}
+
+// "auto or a whole number from 1 to 4096"
+template <typename T>
+std::string wanted_text(const FlagValues& values) {
+  if (values.is_size) return "a size such as 512MiB or 2GiB";
+  std::vector<std::string> words = values.words;
+  std::erase(words, "");
+  std::string text = fmt::format("{}", fmt::join(words, " or "));
+  if constexpr (std::is_arithmetic_v<T>) {
+    using Limits = std::numeric_limits<T>;
+    if (!text.empty()) text += " or ";
+    text += Limits::is_integer ? "a whole number" : "a number";
+    if (std::isfinite(values.max)) {
+      text += fmt::format(" from {} to {}", values.min, values.max);
+    } else if (std::isfinite(values.min)) {
+      text += fmt::format(" of {} or more", values.min);
+    } else if (Limits::is_integer) {
+      text += fmt::format(" from {} to {}", Limits::lowest(), Limits::max());
     }
   }
-  return fmt::format("wanted a size, e.g. 512MiB or 2GiB, found {}", printable(text));
+  return text;
+}
+
+// The number, in the variable's unit; none: the flag takes no such value.
+template <typename T>
+std::optional<T> number_of(const FlagValues& values, const std::string& text) {
+  T number = 0;
+  if (values.is_size) return bytes_of(text);
+  if constexpr (std::is_integral_v<T>) {
+    const char* const end = text.data() + text.size();
+    const auto [stop, error] = std::from_chars(text.data(), end, number);
+    if (error != std::errc() || stop != end) return std::nullopt;
+  } else {
+    double read = 0;
+    if (!absl::SimpleAtod(text, &read)) return std::nullopt;
+    number = static_cast<T>(read);
+  }
+  const auto compared = static_cast<double>(number);
+  if (!(values.min <= compared && compared <= values.max)) return std::nullopt;
+  return number * static_cast<T>(values.unit);
+}
+
+// Returns "", or what is wrong with a value's text, which it rewrites as CLI11 reads it.
+template <typename T>
+std::string read_value(const FlagValues& values, std::string& text) {
+  const bool is_word = std::ranges::count(values.words, text) > 0;
+  std::string wanted;
+  if constexpr (std::is_same_v<T, std::string>) {
+    if (values.check != nullptr) wanted = values.check(text);
+    if (!values.words.empty() && !is_word) wanted = wanted_text<T>(values);
+  } else if (is_word) {
+    text = "0";
+  } else {
+    const auto number = number_of<T>(values, text);
+    if (!number.has_value()) wanted = wanted_text<T>(values);
+    if (number.has_value() && (values.is_size || values.unit != 1)) {
+      text = fmt::format("{}", *number);
+    }
+  }
+  return wanted.empty() ? "" : fmt::format("must be {}, found {}", wanted, printable(text));
+}
+
+template <typename T>
+CLI::Validator reader(const FlagValues& values, bool may_be_empty = false) {
+  const std::function<std::string(std::string&)> read = [=](std::string& text) {
+    return may_be_empty && text.empty() ? "" : read_value<T>(values, text);
+  };
+  return {read, ""};
+}
+
+// The type of the values that a variable holds.
+template <typename T>
+T value_in(const T*);
+template <typename T>
+T value_in(const std::vector<T>*);
+template <typename T>
+T value_in(const std::optional<T>*);
+
+template <typename T>
+CLI::Option* add_flag(CLI::App& app, const Flag& flag, T* variable) {
+  using Value = decltype(value_in(variable));
+  CLI::Option* option = app.add_option(flag.name, *variable, flag.help);
+  const bool is_list = option->get_expected_max() > 1;
+  if (is_list) option->allow_extra_args(false);
+  if (flag.values.has_commas) option->delimiter(',');
+  // An empty text is none for an optional without bounds.
+  const bool is_optional = !std::is_same_v<T, Value> && !is_list;
+  option->transform(reader<Value>(flag.values, is_optional && !std::isfinite(flag.values.min)));
+  const std::string shown = text_of(flag);
+  if (shown != "0" && flag.help.find("default:") == flag.help.npos) option->default_str(shown);
+  return option;
+}
+
+CLI::Option* add_flag(CLI::App& app, const Flag& flag, bool* variable) {
+  return app.add_flag(flag.name, *variable, flag.help);
+}
+
+template <typename T>
+CLI::Option* add_flag(CLI::App& app, const Flag& flag, const std::function<void(T)>& set) {
+  const std::function<void(const T&)> call = set;
+  return app.add_option_function(flag.name, call, flag.help)->transform(reader<T>(flag.values));
 }
 
 // A flag of other servers for something that is here, too.
@@ -140,16 +220,6 @@ std::string unknown_text(const std::string& written, const CLI::App& command) {
                                      : "");
 }
 
-// Of CLI11's "Could not convert: --workers = 99999999999".
-std::string unconverted_text(const std::string& message) {
-  constexpr std::string_view kBegin = "Could not convert: ";
-  const size_t equals = message.find(" = ");
-  if (!message.starts_with(kBegin) || equals == message.npos) return message;
-  return fmt::format("{}: wanted a value that it can hold, found {}",
-                     message.substr(kBegin.size(), equals - kBegin.size()),
-                     printable(message.substr(equals + 3)));
-}
-
 // " (from LOCKSTEP_WORKERS)": where the value that was refused came from, if not from the line.
 std::string source_of(const std::string& message, const CLI::App& command) {
   for (const CLI::Option* option : command.get_options()) {
@@ -166,33 +236,11 @@ std::string source_of(const std::string& message, const CLI::App& command) {
 
 }  // namespace
 
-CLI::Validator whole_number(int64_t low, int64_t high) { return whole_number_of(low, high); }
-
-CLI::Validator real_number(double low, double high) {
-  const Check check = [low, high](std::string& text) -> std::string {
-    double value = 0;
-    if (absl::SimpleAtod(text, &value) && low <= value && value <= high) return "";
-    return fmt::format("wanted a number from {:g} to {:g}, found {}", low, high, printable(text));
-  };
-  return {check, ""};
-}
-
-CLI::Validator size_in_bytes() { return {Check(to_bytes), ""}; }
-
-void check_numbers(CLI::App& app) {
-  for (CLI::Option* option : app.get_options()) {
-    const std::string type = option->get_type_name();
-    if (type.starts_with("INT")) {
-      option->check(whole_number_of<int64_t>(std::numeric_limits<int64_t>::min(),
-                                             std::numeric_limits<int64_t>::max()));
-    } else if (type.starts_with("UINT")) {
-      option->check(whole_number_of<uint64_t>(0, std::numeric_limits<uint64_t>::max()));
-    } else if (type.starts_with("FLOAT")) {
-      option->check([](const std::string& text) -> std::string {
-        double value = 0;
-        return absl::SimpleAtod(text, &value) ? "" : "wanted a number, found " + printable(text);
-      });
-    }
+void add_flags(CLI::App& app, const std::vector<Flag>& flags) {
+  for (const Flag& flag : flags) {
+    CLI::Option* option =
+        std::visit([&](auto variable) { return add_flag(app, flag, variable); }, flag.variable);
+    if (flag.help.empty()) option->group("");
   }
 }
 
@@ -207,8 +255,6 @@ std::string explain(const CLI::ParseError& error, const CLI::App& app) {
   std::string message = error.what();
   if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr && !unknown.empty()) {
     message = unknown_text(unknown.front(), *command);
-  } else if (dynamic_cast<const CLI::ConversionError*>(&error) != nullptr) {
-    message = unconverted_text(message);
   }
   message += source_of(message, *command);
   return message + " (see " + path + " --help)";

@@ -24,8 +24,7 @@ namespace lockstep {
 namespace {
 
 struct GenerateFlags {
-  ModelFlags model;
-  GroupFlags group;
+  RunOptions run;
   std::string prompt;
   std::string prompt_ids;
   std::string prompt_embeds;
@@ -192,11 +191,10 @@ absl::Status answer_all(const GenerateFlags& flags, const Model& model,
 }
 
 absl::Status generate(const GenerateFlags& flags, Interrupt& interrupt, int* exit_code) {
-  ASSIGN_OR_RETURN(const std::unique_ptr<Model> model,
-                   flags.model.open(WeightFiles::kNeeded, flags.group.automatic_chunk()));
+  ASSIGN_OR_RETURN(const std::unique_ptr<Model> model, flags.run.open());
   ASSIGN_OR_RETURN(Questions questions, make_questions(flags, *model));
-  ASSIGN_OR_RETURN(ServiceOptions options, flags.group.service_options(flags.model));
-  const int workers = options.workers;
+  ASSIGN_OR_RETURN(ServiceOptions options, flags.run.service_options());
+  const int workers = options.cluster.workers;
   const auto is_good = [](const absl::StatusOr<Request>& request) { return request.ok(); };
   std::unique_ptr<InferenceService> service;  // Null where there is nothing to run.
   if (std::ranges::any_of(questions.requests, is_good)) {
@@ -238,32 +236,32 @@ std::shared_ptr<Command> add_generate(CLI::App& parent) {
       "--json prints {\"tokens\": [...], \"text\": \"...\", \"finish_reason\": \"...\"} on one "
       "line.");
   CLI::App& app = *command->app;
-  flags->model.add_to(app);
-  flags->model.chat.add_to(app);
-  flags->group.add_to(app);
-  flags->prompt_option = app.add_option("--prompt", flags->prompt, "The text to continue");
-  flags->prompt_ids_option = app.add_option("--prompt-ids", flags->prompt_ids,
-                                            "Token ids instead, fed exactly as given: 1,2,3");
-  flags->model.takes_prompt_embeds = true;
-  app.add_option("--prompt-embeds", flags->prompt_embeds,
-                 "A .npy file of float32 [rows, hidden size]: in order, the rows of embeddings for "
-                 "those of --prompt-ids that are -1 (an image's, for instance)")
-      ->needs(flags->prompt_ids_option);
-  app.add_option(
-      "--input", flags->input,
-      "A file of requests, or - for standard input, one JSON object per line with the fields of "
-      "GenerateRequest: run as one batch, answered in order with one JSON object per line, of a "
-      "bad line {\"error\": ...}. What a line leaves out is as the flags say");
+  add_flags(app, flags->run.model_flags());
+  add_chat_flags(app, flags->run.model);
+  add_flags(app, flags->run.group_flags());
+  flags->run.model.takes_prompt_embeds = true;
+  add_flags(
+      app,
+      {{"--prompt", &flags->prompt, "The text to continue"},
+       {"--prompt-ids", &flags->prompt_ids, "Token ids instead, fed exactly as given: 1,2,3"},
+       {"--prompt-embeds", &flags->prompt_embeds,
+        "A .npy file of float32 [rows, hidden size]: in order, the rows of embeddings for those of "
+        "--prompt-ids that are -1 (an image's, for instance)"},
+       {"--input", &flags->input,
+        "A file of requests, or - for standard input, one JSON object per line with the fields of "
+        "GenerateRequest: run as one batch, answered in order with one JSON object per line, of a "
+        "bad line {\"error\": ...}. What a line leaves out is as the flags say"}});
+  flags->prompt_option = app.get_option("--prompt");
+  flags->prompt_ids_option = app.get_option("--prompt-ids");
+  app.get_option("--prompt-embeds")->needs(flags->prompt_ids_option);
   add_sampling_flags(app, flags->request);
   add_answer_flags(app, flags->request);
-  app.add_option("--stop", flags->stop, "The text ends before this string (repeatable)")
-      ->allow_extra_args(false);
-  app.add_option("--stop-ids", flags->stop_ids, "Token ids that end the text: 1,2,3")
-      ->delimiter(',')
-      ->allow_extra_args(false);
-  app.add_flag("--json", flags->json, "One JSON object on one line");
-  app.add_flag("--logits", flags->logits,
-               "Add \"prompt_logits\": the last prompt position's logits (with --json)");
+  add_flags(app, {{"--stop", &flags->stop, "The text ends before this string (repeatable)"},
+                  {"--stop-ids", &flags->stop_ids, "Token ids that end the text: 1,2,3",
+                   FlagValues{.has_commas = true}},
+                  {"--json", &flags->json, "One JSON object on one line"},
+                  {"--logits", &flags->logits,
+                   "Add \"prompt_logits\": the last prompt position's logits (with --json)"}});
   command->run = [flags, shared = command.get()](Interrupt& interrupt) {
     return generate(*flags, interrupt, &shared->exit_code);
   };

@@ -17,7 +17,9 @@ namespace lockstep {
 namespace {
 
 struct InspectFlags {
-  ModelFlags model;
+  InspectFlags() { run.worker.device = "cpu"; }
+
+  RunOptions run;
   int workers = 2;
   int rank = 0;
   std::string stage;
@@ -28,7 +30,6 @@ struct InspectFlags {
 };
 
 absl::Status check_flags(const InspectFlags& flags) {
-  if (flags.workers < 1) return invalid_argument("--workers {}: wanted 1 or more", flags.workers);
   if (flags.rank < 0 || flags.rank >= flags.workers) {
     return invalid_argument("--rank {}: wanted 0 to {}", flags.rank, flags.workers - 1);
   }
@@ -113,7 +114,7 @@ absl::Status write_page(const InspectFlags& flags, const Model& model,
 
 absl::Status inspect(const InspectFlags& flags) {
   RETURN_IF_ERROR(check_flags(flags));
-  ASSIGN_OR_RETURN(const std::unique_ptr<Model> model, flags.model.open(WeightFiles::kOptional));
+  ASSIGN_OR_RETURN(const std::unique_ptr<Model> model, flags.run.open(WeightFiles::kOptional));
   if (flags.json) {
     fmt::print("{}\n", summary_json(*model));
     return absl::OkStatus();
@@ -154,19 +155,20 @@ std::shared_ptr<Command> add_inspect(CLI::App& parent) {
       "  lockstep inspect MODEL --workers 4 --rank 1 --html rank1.html\n\n"
       "writes a page to click through: layers, and of every operator its shapes, layouts,\n"
       "weights with the parts of the checkpoint that they are read from, bytes and arithmetic.");
-  flags->model.add_to(*command->app);
-  command->app->add_option("--workers", flags->workers, "Workers to compile for")
-      ->capture_default_str();
-  command->app->add_option("--rank", flags->rank, "The rank that is shown")->capture_default_str();
-  command->app->add_option("--stage", flags->stage, "Only this stage, e.g. program");
-  command->app->add_option("--html", flags->html,
-                           "Write the rank's program to this file instead, as a page for a browser "
-                           "(needs no network)");
-  command->app->add_flag("--all", flags->all, "Every layer (default: layers that are alike once)");
-  command->app->add_flag("--json", flags->json,
-                         "The model in one JSON object on one line: parameters, tensors and their "
-                         "shapes, rotary tables, and how far attention sees by layer");
-  command->app->add_flag("--dot", flags->dot, "The rank's graph in Graphviz' language");
+  add_flags(*command->app, flags->run.model_flags());
+  add_flags(
+      *command->app,
+      {{"--workers", &flags->workers, "Workers to compile for", FlagValues{.min = 1}},
+       {"--rank", &flags->rank, "The rank that is shown (default: 0)"},
+       {"--stage", &flags->stage, "Only this stage, e.g. program"},
+       {"--html", &flags->html,
+        "Write the rank's program to this file instead, as a page for a browser (needs no "
+        "network)"},
+       {"--all", &flags->all, "Every layer (default: layers that are alike once)"},
+       {"--json", &flags->json,
+        "The model in one JSON object on one line: parameters, tensors and their shapes, rotary "
+        "tables, and how far attention sees by layer"},
+       {"--dot", &flags->dot, "The rank's graph in Graphviz' language"}});
   command->run = [flags](Interrupt&) { return inspect(*flags); };
   return command;
 }

@@ -8,14 +8,15 @@
 #include "models/summary.h"
 #include "sharding/cost.h"
 #include "tools/commands/command.h"
-#include "tools/commands/flag_checks.h"
 #include "tools/terminal.h"
 
 namespace lockstep {
 namespace {
 
 struct PlanFlags {
-  ModelFlags model;
+  PlanFlags() { run.worker.device = "cpu"; }
+
+  RunOptions run;
   int workers = 2;
   int hosts = 1;
   std::vector<double> speeds;
@@ -129,12 +130,11 @@ std::string hosts_text(const std::vector<PlanHost>& hosts) {
 }
 
 absl::Status plan(const PlanFlags& flags) {
-  if (flags.workers < 1) return invalid_argument("--workers {}: wanted 1 or more", flags.workers);
   if (flags.hosts < 1 || flags.hosts > flags.workers) {
     return invalid_argument("--hosts {}: wanted 1 to {}, one worker at least on each", flags.hosts,
                             flags.workers);
   }
-  ASSIGN_OR_RETURN(const std::unique_ptr<Model> model, flags.model.open(WeightFiles::kOptional));
+  ASSIGN_OR_RETURN(const std::unique_ptr<Model> model, flags.run.open(WeightFiles::kOptional));
   ASSIGN_OR_RETURN(std::vector<WorkerFacts> workers, alike_workers(flags.workers));
   if (!flags.speeds.empty() && flags.speeds.size() != workers.size()) {
     return invalid_argument("--speeds: wanted one for each of the {} workers, found {}",
@@ -163,20 +163,15 @@ std::shared_ptr<Command> add_plan(CLI::App& parent) {
       "plan",
       "Prints which slices and how many bytes each worker would hold; starts nothing.\n"
       "config.json alone is enough: weights that are there only say in which types they are.");
-  flags->model.add_to(*command->app);
-  command->app->add_option("--workers", flags->workers, "Workers to plan for")
-      ->capture_default_str();
-  command->app
-      ->add_option("--hosts", flags->hosts,
-                   "Hosts over which the workers are spread, to see what goes between them")
-      ->capture_default_str();
-  command->app
-      ->add_option("--speeds", flags->speeds,
-                   "How fast the workers are beside each other, e.g. 8,8,4 (`worker --speed`)")
-      ->delimiter(',')
-      ->allow_extra_args(false)
-      ->check(real_number(1e-6, 1e15));
-  command->app->add_flag("--json", flags->json, "One JSON object on one line");
+  add_flags(*command->app, flags->run.model_flags());
+  add_flags(*command->app,
+            {{"--workers", &flags->workers, "Workers to plan for", FlagValues{.min = 1}},
+             {"--hosts", &flags->hosts,
+              "Hosts over which the workers are spread, to see what goes between them"},
+             {"--speeds", &flags->speeds,
+              "How fast the workers are beside each other, e.g. 8,8,4 (`worker --speed`)",
+              FlagValues{.min = 1e-6, .max = 1e15, .has_commas = true}},
+             {"--json", &flags->json, "One JSON object on one line"}});
   command->run = [flags](Interrupt&) { return plan(*flags); };
   return command;
 }

@@ -162,9 +162,6 @@ absl::Status quantize(const QuantizeFlags& flags, Interrupt& interrupt) {
   if (scheme == nullptr) {
     return invalid_argument("--scheme {}: {}", flags.scheme, no_such_scheme(flags.scheme));
   }
-  if (flags.threads < 0 || flags.threads > 1024) {
-    return invalid_argument("--threads {}: wanted 1 to 1024", flags.threads);
-  }
   ASSIGN_OR_RETURN(const std::unique_ptr<Model> model,
                    open_model({.path = flags.model, .ignore_config = flags.ignore_config}));
   if (model->scheme() != nullptr) {
@@ -202,16 +199,17 @@ std::shared_ptr<Command> add_quantize(CLI::App& parent) {
       "Writes MODEL as a folder of small integers, which loads faster and takes less disk.\n"
       "It gives the same bits as --quantize when MODEL is loaded.");
   CLI::App& app = *command->app;
-  app.add_option("MODEL", flags->model, "A folder in Hugging Face layout, or org/name in the cache")
-      ->required();
-  app.add_option("OUT", flags->out, "The folder to make; an existing one must be empty")
-      ->required();
-  app.add_option("--scheme", flags->scheme, "One of " + scheme_names())->capture_default_str();
-  app.add_option("--ignore-config", flags->ignore_config,
-                 "A key of config.json to ignore (repeatable)")
-      ->allow_extra_args(false);
-  app.add_option("--threads", flags->threads, "Default: all cores");
-  app.add_flag("--json", flags->json, "One JSON object on one line");
+  add_flags(
+      app,
+      {{"MODEL", &flags->model, "A folder in Hugging Face layout, or org/name in the cache"},
+       {"OUT", &flags->out, "The folder to make; an existing one must be empty"},
+       {"--scheme", &flags->scheme, "One of " + scheme_names()},
+       {"--ignore-config", &flags->ignore_config, "A key of config.json to ignore (repeatable)"},
+       {"--threads", &flags->threads, "Threads (default: all cores)",
+        FlagValues{.min = 0, .max = 1024}},
+       {"--json", &flags->json, "One JSON object on one line"}});
+  app.get_option("MODEL")->required();
+  app.get_option("OUT")->required();
   command->run = [flags](Interrupt& interrupt) { return quantize(*flags, interrupt); };
   return command;
 }

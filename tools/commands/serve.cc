@@ -13,61 +13,52 @@
 #include "base/status.h"
 #include "base/threads/wait.h"
 #include "coordinator/engine/request_log.h"
+#include "coordinator/streams/kept_index.h"
 #include "tools/commands/command.h"
-#include "tools/commands/flag_checks.h"
 #include "tools/commands/serve_ports.h"
 
 namespace lockstep {
 namespace {
 
 struct ServeFlags {
-  ModelFlags model;
-  GroupFlags group;
+  ServeFlags() { run.service.engine.max_outage_ms = 600'000; }
+
+  RunOptions run;
   PortFlags ports;
-  std::string cluster_address;
-  TlsFiles cluster_tls;
   int wait_workers = 0;
   int drain_seconds = 120;
-  int64_t step_budget_ms = -1;
   bool no_prefix_cache = false;
   bool share_prefixes = false;
   std::string metrics_prefix = "lockstep";
-  std::string log_format = "text";
-  int64_t resume_bytes = int64_t{256} << 20;
-  int resume_seconds = 60;
-  int queue_seconds = 600;
+  KeptOptions kept;
 };
 
 absl::StatusOr<ServiceOptions> service_options(const ServeFlags& flags) {
-  ASSIGN_OR_RETURN(ServiceOptions options,
-                   flags.group.service_options(flags.model, flags.wait_workers == 0));
-  if (flags.wait_workers < 0) {
-    return invalid_argument("--wait-workers {}: wanted 1 or more", flags.wait_workers);
-  }
-  options.engine.step_budget_ms = flags.step_budget_ms;
+  RunOptions run = flags.run;
+  ServiceOptions& given = run.service;
   // Without keys nobody is told apart: the connections of one client are many.
   const bool shared = flags.share_prefixes || flags.ports.api_keys.empty();
-  options.engine.prefix = {.enabled = !flags.no_prefix_cache, .shared = shared};
-  options.cluster_address = flags.cluster_address;
-  options.cluster_tls = flags.cluster_tls;
-  options.log_format = flags.log_format;
+  given.engine.prefix = {.enabled = !flags.no_prefix_cache, .shared = shared};
+  given.cluster.launch = flags.wait_workers == 0;
+  ASSIGN_OR_RETURN(ServiceOptions options, run.service_options());
+  std::string& address = options.server.address;
   if (flags.wait_workers > 0) {
-    options.launch = false;
-    options.workers = flags.wait_workers;
-    if (options.cluster_address.empty()) options.cluster_address = "127.0.0.1:50052";
+    options.cluster.workers = flags.wait_workers;
+    if (address.empty()) address = "127.0.0.1:50052";
   }
-  if (options.cluster_address.empty()) return options;
-  RETURN_IF_ERROR(check_address("--cluster", options.cluster_address));
+  if (address.empty()) return options;
+  RETURN_IF_ERROR(check_address("--cluster", address));
   const char* token = std::getenv("LOCKSTEP_JOIN_TOKEN");
-  options.token = token != nullptr ? token : "";
-  if (!options.token.empty()) RETURN_IF_ERROR(check_join_token(options.token));
+  options.server.token = token != nullptr ? token : "";
+  if (!options.server.token.empty()) RETURN_IF_ERROR(check_join_token(options.server.token));
   return options;
 }
 
-bool is_metric_prefix(const std::string& prefix) {
+std::string check_metrics_prefix(const std::string& prefix) {
   const auto belongs = [](unsigned char c) { return std::isalnum(c) || c == '_'; };
-  return !prefix.empty() && !std::isdigit(static_cast<unsigned char>(prefix[0])) &&
-         std::ranges::all_of(prefix, belongs);
+  const bool good = !prefix.empty() && !std::isdigit(static_cast<unsigned char>(prefix[0])) &&
+                    std::ranges::all_of(prefix, belongs);
+  return good ? "" : "letters, digits and _, e.g. vllm";
 }
 
 // Until it ends, says how many of the workers that are waited for have joined.
@@ -99,32 +90,26 @@ absl::Status wait_end(const ServeFlags& flags, InferenceService& service, const 
 
 absl::Status serve(const ServeFlags& flags, Interrupt& interrupt) {
   std::signal(SIGPIPE, SIG_IGN);  // Whoever read the log may go away.
-  RETURN_IF_ERROR(check_cluster_tls(flags.cluster_tls));
-  RETURN_IF_ERROR(flags.ports.check(flags.cluster_address, flags.cluster_tls));
-  if (!is_metric_prefix(flags.metrics_prefix)) {
-    return invalid_argument("--metrics-prefix {}: want letters, digits and _, e.g. vllm",
-                            printable(flags.metrics_prefix));
-  }
+  RETURN_IF_ERROR(check_cluster_tls(flags.run.service.server.tls));
+  RETURN_IF_ERROR(flags.ports.check(flags.run.service.server));
   // The engine's thread must not wait for whoever reads the log.
-  ASSIGN_OR_RETURN(const LogFormat format, log_format_of(flags.log_format));
+  ASSIGN_OR_RETURN(const LogFormat format, log_format_of(flags.run.worker.log_format));
   const Log log({.format = format, .background = true});
-  ASSIGN_OR_RETURN(const std::unique_ptr<Model> model,
-                   flags.model.open(WeightFiles::kNeeded, flags.group.automatic_chunk()));
+  ASSIGN_OR_RETURN(const std::unique_ptr<Model> model, flags.run.open());
   if (model->tokenizer() == nullptr) {
     spdlog::warn("{}: prompts are token ids, and answers have no text", model->without_tokenizer());
   }
   ASSIGN_OR_RETURN(ServiceOptions options, service_options(flags));
-  const int workers = options.workers;
+  const int workers = options.cluster.workers;
   EngineMetrics metrics(flags.metrics_prefix, model->name());
   TraceRecorder recorder;
   RequestLog request_log;
-  QueueTimes queue(flags.queue_seconds * 1000L);
+  QueueTimes queue(options.engine.max_outage_ms);
   std::vector<EngineObserver*> watching = {&metrics, &request_log, &queue};
   if (flags.ports.admin_address != "off") watching.push_back(&recorder);
   EngineObservers observers(std::move(watching));
   options.engine.observer = &observers;
-  options.engine.max_outage_ms = flags.queue_seconds * 1000L;
-  KeptStreams kept({.max_bytes = flags.resume_bytes, .after_end_ms = flags.resume_seconds * 1000L});
+  KeptStreams kept(flags.kept);
   ASSIGN_OR_RETURN(const std::unique_ptr<InferenceService> service,
                    InferenceService::start(model.get(), std::move(options)));
   // Ports answer at once, as not ready, so that probes see a process that is starting.
@@ -134,7 +119,7 @@ absl::Status serve(const ServeFlags& flags, Interrupt& interrupt) {
           {.model = model.get(),
            .engine = &service->engine(),
            .workers = workers,
-           .kept = flags.resume_bytes > 0 ? &kept : nullptr,
+           .kept = flags.kept.max_bytes > 0 ? &kept : nullptr,
            .queue = &queue},
           {.metrics = &metrics, .recorder = &recorder, .log = &log, .cluster = &service->cluster()},
           flags.ports));
@@ -160,60 +145,33 @@ absl::Status serve(const ServeFlags& flags, Interrupt& interrupt) {
   return signalled ? absl::OkStatus() : status;
 }
 
-// Names of the model, and values for requests that do not say them.
-void add_default_flags(CLI::App& app, ModelFlags& flags) {
-  app.add_option("--served-model-name", flags.served_names,
-                 "What clients call the model (default: as its folder is called); repeatable, the "
-                 "first is in answers")
-      ->allow_extra_args(false)
-      ->check([](const std::string& name) -> std::string {
-        const auto plain = [](char c) { return c > ' ' && c <= '~' && c != '"' && c != '\\'; };
-        if (!name.empty() && name.size() <= 256 && std::ranges::all_of(name, plain)) return "";
-        return "wanted up to 256 printable characters without blanks and quotes, found " +
-               printable(name);
-      });
-  app.add_option("--sampling-defaults", flags.defaults.sampling,
-                 "Sampling of requests that do not say it, over the model's generation_config, as "
-                 "JSON: {\"temperature\": 0.6, \"presence_penalty\": 1}");
-  app.add_option("--max-tokens-default", flags.defaults.max_tokens,
-                 "Tokens of answers to requests that do not say a number")
-      ->check(whole_number(1, 1 << 30));
-  app.add_option("--chat-template-kwargs", flags.defaults.template_variables,
-                 "Variables of the chat template that requests need not set, as JSON: "
-                 "{\"enable_thinking\": false}");
-}
-
-// What requests may want, and how long they wait, run and stay.
-void add_request_flags(CLI::App& app, ServeFlags& flags) {
-  app.add_option("--step-budget-ms", flags.step_budget_ms,
-                 "What a step may take while texts are written: long prompts get what is left of "
-                 "it, and hold up nobody for longer; 0: any time (default: 60, on GPUs 50)")
-      ->check(whole_number(0, 600'000));
-  app.add_option("--queue-seconds", flags.queue_seconds,
-                 "A request that would wait longer until it begins, as far as that can be known, "
-                 "is refused; where all workers are gone for longer, those without a deadline end, "
-                 "too; 0: any time")
-      ->check(whole_number(0, 86'400))
-      ->capture_default_str();
-  app.add_flag("--no-prefix-cache", flags.no_prefix_cache,
-               "Keep nothing of a prompt for later ones with the same beginning");
-  app.add_flag("--share-prefixes", flags.share_prefixes,
-               "Let clients use each other's cached prompts, as without --api-keys; who "
-               "measures times can then find out what others asked");
-  app.add_flag("--prompt-embeds", flags.model.takes_prompt_embeds,
-               "Take rows of embeddings in prompts (prompt_embeds of gRPC's Generate)");
-  app.add_option("--drain-seconds", flags.drain_seconds,
-                 "At SIGTERM or Ctrl-C, how long the requests there are may go on")
-      ->check(whole_number(0, 86'400))
-      ->capture_default_str();
-  app.add_option("--resume-bytes", flags.resume_bytes,
-                 "Memory for the answers of resumable requests, of all together; 0: none are")
-      ->transform(size_in_bytes())
-      ->default_str("256MiB");
-  app.add_option("--resume-seconds", flags.resume_seconds,
-                 "How long after its end a resumable answer is kept")
-      ->check(whole_number(1, 86'400))
-      ->capture_default_str();
+// Everything but the ports, the model and the group.
+std::vector<Flag> flags_of_serving(ServeFlags& flags) {
+  return {
+      {"--no-prefix-cache", &flags.no_prefix_cache,
+       "Keep nothing of a prompt for later ones with the same beginning"},
+      {"--share-prefixes", &flags.share_prefixes,
+       "Let clients use each other's cached prompts, as without --api-keys; who measures times can "
+       "then find out what others asked"},
+      {"--drain-seconds", &flags.drain_seconds,
+       "At SIGTERM or Ctrl-C, how long the requests there are may go on",
+       FlagValues{.min = 0, .max = 86'400}},
+      {"--resume-bytes", &flags.kept.max_bytes,
+       "Memory for the answers of resumable requests, of all together; 0: none are",
+       FlagValues{.is_size = true}},
+      {"--resume-seconds", &flags.kept.after_end_ms,
+       "How long after its end a resumable answer is kept",
+       FlagValues{.min = 1, .max = 86'400, .unit = 1'000}},
+      {"--wait-workers", &flags.wait_workers,
+       "Start no worker: wait for this many `lockstep worker` to join", FlagValues{.min = 0}},
+      {"--cluster", &flags.run.service.server.address,
+       "The address where workers join (default with --wait-workers: 127.0.0.1:50052)"},
+      {"--metrics-prefix", &flags.metrics_prefix,
+       "What names at /metrics begin with; vllm gives them the names of vLLM's",
+       FlagValues{.check = check_metrics_prefix}},
+      {"--log-format", &flags.run.worker.log_format,
+       "text, or json: each line of the log is one object"},
+  };
 }
 
 }  // namespace
@@ -221,29 +179,24 @@ void add_request_flags(CLI::App& app, ServeFlags& flags) {
 std::shared_ptr<Command> add_serve(CLI::App& parent) {
   auto command = std::make_shared<Command>();
   auto flags = std::make_shared<ServeFlags>();
-  command->app = parent.add_subcommand(
-      "serve",
-      "Serves MODEL over HTTP (OpenAI's API, a page at /, metrics, probes) and gRPC\n"
-      "(lockstep.v1.Generation, health, reflection).\n"
-      "Starts its workers on this machine, or waits for others with --wait-workers.");
-  flags->model.add_to(*command->app);
-  flags->model.chat.add_to(*command->app);
-  flags->group.add_to(*command->app);
-  flags->ports.add_to(*command->app);
-  add_default_flags(*command->app, flags->model);
-  add_request_flags(*command->app, *flags);
-  command->app->add_option("--wait-workers", flags->wait_workers,
-                           "Start no worker: wait for this many `lockstep worker` to join");
-  command->app->add_option("--cluster", flags->cluster_address,
-                           "Where workers join (default with --wait-workers: 127.0.0.1:50052)");
-  add_cluster_tls(*command->app, flags->cluster_tls);
-  command->app
-      ->add_option("--metrics-prefix", flags->metrics_prefix,
-                   "What names at /metrics begin with; vllm gives them the names of vLLM's")
-      ->capture_default_str();
-  add_log_format(*command->app, flags->log_format);
-  read_environment(*command->app);
-  command->app->footer(
+  CLI::App& app =
+      *(command->app = parent.add_subcommand(
+            "serve",
+            "Serves MODEL over HTTP (OpenAI's API, a page at /, metrics, probes) and gRPC\n"
+            "(lockstep.v1.Generation, health, reflection).\n"
+            "Starts its workers on this machine, or waits for others with "
+            "--wait-workers."));
+  RunOptions& run = flags->run;
+  add_flags(app, run.model_flags());
+  add_chat_flags(app, run.model);
+  add_flags(app, run.group_flags());
+  add_flags(app, flags->ports.flags());
+  add_flags(app, run.model.serve_flags());
+  add_flags(app, run.service.engine.serve_flags());
+  add_flags(app, flags_of_serving(*flags));
+  add_flags(app, cluster_tls_flags(run.service.server.tls));
+  read_environment(app);
+  app.footer(
       "Each of these may be given by the environment instead, by the variable named with it. What "
       "is on the command's line wins.");
   command->run = [flags](Interrupt& interrupt) { return serve(*flags, interrupt); };

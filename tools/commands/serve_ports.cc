@@ -25,8 +25,6 @@ constexpr std::chrono::milliseconds kLastAnswers{1'000};
 
 constexpr int64_t kMaxAdminConnections = 64;
 
-constexpr const char* kPortNames[] = {"http", "grpc", "cluster", "admin"};
-
 // Off loopback a port is behind TLS, or named by --insecure.
 absl::Status check_plaintext(const PortFlags& flags, const std::string& name,
                              const std::string& address, bool has_tls) {
@@ -106,81 +104,62 @@ absl::Status check_address(const char* flag, const std::string& address) {
   return invalid_argument("{} {}", flag, message_of(parts.status()));
 }
 
-void PortFlags::add_to(CLI::App& app) {
-  app.add_option("--grpc", grpc_address,
-                 "Where clients call by gRPC; port 0 takes a free one, off opens none")
-      ->capture_default_str();
-  app.add_option("--http", http_address,
-                 "Where clients and probes call by HTTP; port 0 takes a free one, off opens none")
-      ->capture_default_str();
-  app.add_option("--admin", admin_address,
-                 "Where the operator calls by HTTP: metrics, traces, log level, without a key; "
-                 "port 0 takes a free one, off opens none")
-      ->capture_default_str();
-  app.add_option("--api-threads", api_threads,
-                 "Threads that read requests and tokenize long texts; one more takes only short "
-                 "ones")
-      ->capture_default_str();
-  app.add_option("--tls-cert", tls.cert,
-                 "PEM file of the certificate, for --grpc, --http and --admin; read anew when it "
-                 "changes");
-  app.add_option("--tls-key", tls.key, "PEM file of its key");
-  app.add_option("--tls-ca", tls.ca,
-                 "PEM file of an authority: only clients with a certificate of it are served");
-  app.add_option(
-         "--api-keys", api_keys,
-         "File of lines NAME KEY [requests=N] [priority=M]: clients of both ports need one of the "
-         "keys (Authorization: Bearer KEY), have at most N requests at once, and may ask for "
-         "priorities of M (0) and above")
-      ->type_name("FILE");
-  app.add_option("--allow-host", browsers.hosts,
-                 "Names that a browser may call the HTTP ports by where they are reached from this "
-                 "machine alone and without a key, as by a proxy here: chat.example.com")
-      ->delimiter(',')
-      ->allow_extra_args(false);
-  app.add_option("--allow-origin", browsers.origins,
-                 "Origins whose web pages may call by HTTP and read the answers (CORS): "
-                 "https://chat.example.com, or * for all")
-      ->delimiter(',')
-      ->allow_extra_args(false);
-  app.add_option("--tool-parser", openai.tool_parser,
-                 "How tool calls are cut out of texts: auto (by the chat template), none, or a "
-                 "format of docs/http.md, such as hermes")
-      ->capture_default_str();
-  app.add_option("--reasoning-parser", openai.reasoning_parser,
-                 "How thoughts are: auto (by the chat template), none, or a format of "
-                 "docs/http.md, such as think")
-      ->capture_default_str();
-  app.add_option("--unknown-fields", openai.unknown_fields,
-                 "Fields of requests that no table of docs/http.md has: pass (over them, by the "
-                 "header X-Ignored-Fields and the log) or error (400)")
-      ->capture_default_str();
-  app.add_option(
-         "--insecure", insecure,
-         "Ports that may be reached in plain text by other machines: http,grpc,cluster,admin")
-      ->delimiter(',')
-      ->allow_extra_args(false);
+std::vector<Flag> PortFlags::flags() {
+  return {
+      {"--grpc", &grpc_address,
+       "The address for clients' gRPC calls; port 0 takes a free one, off opens none"},
+      {"--http", &http_address,
+       "The address for HTTP calls of clients and probes; port 0 takes a free one, off opens none"},
+      {"--admin", &admin_address,
+       "The address for the operator's HTTP calls: metrics, traces, log level, without a key; port "
+       "0 "
+       "takes a free one, off opens none"},
+      {"--api-threads", &api_threads,
+       "Threads that read requests and tokenize long texts; one more takes only short ones",
+       FlagValues{.min = 1, .max = 256}},
+      {"--tls-cert", &tls.cert,
+       "PEM file of the certificate, for --grpc, --http and --admin; read anew when it changes"},
+      {"--tls-key", &tls.key, "PEM file of its key"},
+      {"--tls-ca", &tls.ca,
+       "PEM file of an authority: only clients with a certificate of it are served"},
+      {"--api-keys", &api_keys,
+       "File of lines NAME KEY [requests=N] [priority=M]: clients of both ports need one of the "
+       "keys (Authorization: Bearer KEY), have at most N requests at once, and may ask for "
+       "priorities of M (0) and above"},
+      {"--allow-host", &browsers.hosts,
+       "Names that a browser may call the HTTP ports by where they are reached from this machine "
+       "alone and without a key, as by a proxy here: chat.example.com",
+       FlagValues{.has_commas = true}},
+      {"--allow-origin", &browsers.origins,
+       "Origins whose web pages may call by HTTP and read the answers (CORS): "
+       "https://chat.example.com, or * for all",
+       FlagValues{.has_commas = true}},
+      {"--tool-parser", &openai.tool_parser,
+       "How tool calls are cut out of texts: auto (by the chat template), none, or a format of "
+       "docs/http.md, such as hermes"},
+      {"--reasoning-parser", &openai.reasoning_parser,
+       "How thoughts are: auto (by the chat template), none, or a format of docs/http.md, such as "
+       "think"},
+      {"--unknown-fields", &openai.unknown_fields,
+       "Fields of requests that no table of docs/http.md has: pass (over them, by the header "
+       "X-Ignored-Fields and the log) or error (400)"},
+      {"--insecure", &insecure,
+       "Ports that may be reached in plain text by other machines: http,grpc,cluster,admin",
+       FlagValues{.words = {"http", "grpc", "cluster", "admin"}, .has_commas = true}},
+  };
 }
 
-absl::Status PortFlags::check(const std::string& cluster_address,
-                              const TlsFiles& cluster_tls) const {
+absl::Status PortFlags::check(const ClusterServerOptions& cluster) const {
   if (grpc_address == "off" && http_address == "off") {
     return invalid_argument("--grpc off and --http off: clients could not call; want one of them");
   }
-  if (api_threads < 1 || api_threads > 256) {
-    return invalid_argument("--api-threads {}: want 1 to 256", api_threads);
-  }
   RETURN_IF_ERROR(check_tls(tls));
   RETURN_IF_ERROR(http::check(browsers));
-  for (const std::string& name : insecure) {
-    if (std::ranges::count(kPortNames, name) > 0) continue;
-    return invalid_argument("--insecure {}: want http, grpc, cluster or admin", name);
-  }
   RETURN_IF_ERROR(check_public(*this, "grpc", grpc_address));
   RETURN_IF_ERROR(check_public(*this, "http", http_address));
   RETURN_IF_ERROR(check_admin(*this));
-  if (cluster_address.empty()) return absl::OkStatus();
-  return check_plaintext(*this, "cluster", cluster_address, cluster_tls.given());
+  if (cluster.address.empty()) return absl::OkStatus();
+  return check_plaintext(*this, "cluster", cluster.address, cluster.tls.given());
 }
 
 absl::StatusOr<std::unique_ptr<ServedPorts>> ServedPorts::start(ServedModel served,

@@ -3,16 +3,17 @@
 // them.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "base/flag.h"
 #include "base/log.h"
 #include "coordinator/api/api_keys.h"
 #include "coordinator/api/grpc/public_server.h"
 #include "coordinator/api/task_pool.h"
+#include "coordinator/cluster/cluster_server.h"
 #include "coordinator/http/browser_rules.h"
 #include "coordinator/http/connection/server.h"
 #include "coordinator/metrics/engine_metrics.h"
@@ -43,8 +44,8 @@ struct PortFlags {
   http::BrowserRules browsers;
   openai::ApiOptions openai;
 
-  void add_to(CLI::App& app);
-  absl::Status check(const std::string& cluster_address, const TlsFiles& cluster_tls) const;
+  std::vector<Flag> flags();
+  absl::Status check(const ClusterServerOptions& cluster) const;
 };
 
 // The ports of one engine.

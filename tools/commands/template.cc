@@ -31,8 +31,7 @@ constexpr char kInput[] =
     "line.";
 
 struct TemplateFlags {
-  std::string path;
-  ChatFlags chat;
+  ModelOptions model;
   bool jsonl = false;
   bool ranges = false;
 };
@@ -51,10 +50,10 @@ absl::StatusOr<ChatTemplate> load_of_model(const std::string& path) {
 class Templates {
  public:
   absl::Status open(const TemplateFlags& flags) {
-    if (!flags.chat.choice.empty()) {
-      ASSIGN_OR_RETURN(fallback_, ChatTemplate::load_chosen(flags.chat.choice));
-    } else if (!flags.path.empty()) {
-      ASSIGN_OR_RETURN(fallback_, load_of_model(flags.path));
+    if (!flags.model.chat_template.empty()) {
+      ASSIGN_OR_RETURN(fallback_, ChatTemplate::load_chosen(flags.model.chat_template));
+    } else if (!flags.model.path.empty()) {
+      ASSIGN_OR_RETURN(fallback_, load_of_model(flags.model.path));
     }
     return absl::OkStatus();
   }
@@ -96,7 +95,8 @@ absl::StatusOr<bool> read_bool(const OrderedJson& line, const char* key) {
 bool is_passed(const TemplateFlags& flags, const std::string& key) {
   const auto& always = ChatTemplate::kThinkingVariables;
   return std::ranges::find(always, key) != std::end(always) ||
-         std::ranges::find(flags.chat.variables, key) != flags.chat.variables.end();
+         std::ranges::find(flags.model.template_variables, key) !=
+             flags.model.template_variables.end();
 }
 
 absl::StatusOr<MarkedText> render(const TemplateFlags& flags, const OrderedJson& line,
@@ -163,14 +163,15 @@ std::shared_ptr<Command> add_template(CLI::App& parent) {
   command->app = parent.add_subcommand(
       "template", "Prints the prompt that a model's chat template makes of a conversation.");
   command->app->footer(kInput);
-  command->app->add_option("MODEL", flags->path,
-                           "A folder with a chat template, for input that names none");
-  flags->chat.add_to(*command->app);
-  command->app->add_flag("--jsonl", flags->jsonl,
-                         "Standard input has one JSON object per line: one line of output each");
-  command->app->add_flag("--ranges", flags->ranges,
-                         "Print which bytes of the text came from the input, as \"from_request\": "
-                         "special tokens that are written there stay text");
+  add_flags(*command->app, {{"MODEL", &flags->model.path,
+                             "A folder with a chat template, for input that names none"}});
+  add_chat_flags(*command->app, flags->model);
+  add_flags(*command->app,
+            {{"--jsonl", &flags->jsonl,
+              "Standard input has one JSON object per line: one line of output each"},
+             {"--ranges", &flags->ranges,
+              "Print which bytes of the text came from the input, as \"from_request\": special "
+              "tokens that are written there stay text"}});
   command->run = [flags](Interrupt&) { return print_template(*flags); };
   return command;
 }

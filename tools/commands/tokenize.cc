@@ -83,18 +83,18 @@ std::shared_ptr<Command> add_tokenize(CLI::App& parent) {
   auto flags = std::make_shared<TokenizeFlags>();
   command->app = parent.add_subcommand(
       "tokenize", "Prints a text's token ids, and the text that they decode to, as a JSON line.");
-  command->app->add_option("MODEL", flags->path,
-                           "A folder with tokenizer.json; nothing: the demo model");
-  command->app->add_option("--text", flags->text, "The text (default: all of standard input)");
-  command->app->add_flag("--jsonl", flags->jsonl,
-                         "Standard input has one JSON string per line: one answer per line");
-  command->app->add_flag("--add-special", flags->add_special,
-                         "Add the begin and end tokens that a prompt gets");
-  command->app->add_flag("--no-parse-special", flags->no_parse_special,
-                         "Special tokens that are written in the text, such as </s>, stay text "
-                         "(default: they become tokens)");
-  command->app->add_flag("--keep-special", flags->keep_special,
-                         "Show special tokens in the decoded text (default: left out)");
+  add_flags(
+      *command->app,
+      {{"MODEL", &flags->path, "A folder with tokenizer.json; nothing: the demo model"},
+       {"--text", &flags->text, "The text (default: all of standard input)"},
+       {"--jsonl", &flags->jsonl,
+        "Standard input has one JSON string per line: one answer per line"},
+       {"--add-special", &flags->add_special, "Add the begin and end tokens that a prompt gets"},
+       {"--no-parse-special", &flags->no_parse_special,
+        "Special tokens that are written in the text, such as </s>, stay text (default: they "
+        "become tokens)"},
+       {"--keep-special", &flags->keep_special,
+        "Show special tokens in the decoded text (default: left out)"}});
   command->run = [flags](Interrupt&) { return tokenize(*flags); };
   return command;
 }

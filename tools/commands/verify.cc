@@ -25,8 +25,7 @@ constexpr char kPrompt[] = "The quick brown fox jumps over the lazy dog, and nob
 constexpr int64_t kMadeUpTokens = 24;  // Of a prompt for a model without a tokenizer.
 
 struct VerifyFlags {
-  ModelFlags model;
-  GroupFlags group;
+  RunOptions run;
   TransformersOptions transformers;
   std::string prompt;
   std::vector<int32_t> prompt_ids;
@@ -50,11 +49,10 @@ absl::Status check_flags(const VerifyFlags& flags) {
   if (!flags.prompt.empty() && !flags.prompt_ids.empty()) {
     return invalid_argument("wanted one of --prompt and --prompt-ids, found both");
   }
-  if (!flags.model.random_weights.empty()) {
+  if (flags.run.model.random_weights.has_value()) {
     return invalid_argument("--random-weights: there are none that another program could read");
   }
-  if (flags.tolerance >= 0 && flags.tolerance <= 1) return absl::OkStatus();
-  return invalid_argument("--tolerance {}: wanted 0 to 1", flags.tolerance);
+  return absl::OkStatus();
 }
 
 // The prompt of the flags, or one that every model has.
@@ -143,12 +141,13 @@ absl::StatusOr<Verification> run(const VerifyFlags& flags, const Model& model,
                                  const Reference& reference,
                                  const std::vector<program::Program>& programs, double tolerance,
                                  Interrupt& interrupt) {
-  ASSIGN_OR_RETURN(std::vector<WorkerFacts> workers, alike_workers(flags.group.workers));
+  ASSIGN_OR_RETURN(std::vector<WorkerFacts> workers,
+                   alike_workers(flags.run.service.cluster.workers));
   ASSIGN_OR_RETURN(const std::vector<ValueParts> parts,
                    value_parts(model.graph(), model.compile_options(std::move(workers))));
-  ASSIGN_OR_RETURN(ServiceOptions service, flags.group.service_options(flags.model));
+  ASSIGN_OR_RETURN(ServiceOptions service, flags.run.service_options());
   const auto tokens = static_cast<int64_t>(reference.tokens().size());
-  service.max_pages = model.pages_of(tokens);
+  service.cluster.assignment.set_max_pages(model.pages_of(tokens));
   ASSIGN_OR_RETURN(const FormedGroup group,
                    FormedGroup::form(model, std::move(service), interrupt));
   const Interrupt::Actions on_signal = interrupt.on_signal([&] { group->abort(); });
@@ -166,23 +165,23 @@ double tolerance_of(const VerifyFlags& flags, const Model& model) {
     return quantization(scheme->linear)->bits == 8 ? 0.15 : 0.7;
   }
   const bool exact = model.linear_dtype() == DType::kF32 &&
-                     (flags.model.kv_dtype == "auto" || flags.model.kv_dtype == "float32");
+                     (flags.run.model.kv_dtype == "auto" || flags.run.model.kv_dtype == "float32");
   return exact ? 2e-4 : 5e-2;
 }
 
 absl::Status verify_model(const VerifyFlags& flags, Interrupt& interrupt, int* exit_code) {
   RETURN_IF_ERROR(check_flags(flags));
-  ASSIGN_OR_RETURN(const std::unique_ptr<Model> named, flags.model.open());
+  ASSIGN_OR_RETURN(const std::unique_ptr<Model> named, flags.run.open());
   absl::StatusOr<ReferenceFile> file = reference_of(flags, *named);
   if (!file.ok() && interrupt.signalled()) return absl::CancelledError("interrupted");
   RETURN_IF_ERROR(file.status());
   ASSIGN_OR_RETURN(const Reference reference, Reference::open(file->path));
   RETURN_IF_ERROR(check_prompt(reference.tokens(), *named));
   const auto tokens = static_cast<int64_t>(reference.tokens().size());
-  ASSIGN_OR_RETURN(const int64_t chunk, flags.model.chunk(flags.group.automatic_chunk()));
   ASSIGN_OR_RETURN(const std::unique_ptr<Model> model,
-                   open_model(options_for(*named, tokens, chunk)));
-  ASSIGN_OR_RETURN(std::vector<WorkerFacts> workers, alike_workers(flags.group.workers));
+                   open_model(options_for(*named, tokens, flags.run.prefill_chunk())));
+  ASSIGN_OR_RETURN(std::vector<WorkerFacts> workers,
+                   alike_workers(flags.run.service.cluster.workers));
   ASSIGN_OR_RETURN(const std::vector<program::Program> programs, model->compile(workers));
   const double tolerance = tolerance_of(flags, *model);
   ASSIGN_OR_RETURN(const Verification verification,
@@ -200,7 +199,7 @@ absl::Status verify_model(const VerifyFlags& flags, Interrupt& interrupt, int* e
 std::shared_ptr<Command> add_verify(CLI::App& parent) {
   auto command = std::make_shared<Command>();
   auto flags = std::make_shared<VerifyFlags>();
-  flags->model.dtype = "float32";
+  flags->run.model.dtype = "float32";
   command->app = parent.add_subcommand(
       "verify",
       "Computes a prompt with MODEL here and with Hugging Face transformers, both in float32 on\n"
@@ -210,22 +209,25 @@ std::shared_ptr<Command> add_verify(CLI::App& parent) {
       "  python3 -m venv hf && hf/bin/pip install torch transformers\n"
       "  lockstep verify MODEL --workers 3 --python hf/bin/python");
   CLI::App& app = *command->app;
-  flags->model.add_to(app);
-  flags->group.add_to(app);
-  app.add_option("--prompt", flags->prompt, "The text (default: a sentence of ours)");
-  app.add_option("--prompt-ids", flags->prompt_ids, "Token ids instead, with commas between them")
-      ->delimiter(',');
-  app.add_option("--python", flags->transformers.python, "An interpreter that has transformers")
-      ->capture_default_str();
-  app.add_flag("--trust-remote-code", flags->transformers.trust_remote_code,
-               "Let transformers run the modeling code that is in MODEL's folder");
-  app.add_option("--keep", flags->keep, "Keep what transformers computed in this file");
-  app.add_option("--reference", flags->reference,
-                 "Such a file: its prompt and values are taken, and no Python is run");
-  app.add_option("--tolerance", flags->tolerance,
-                 "Largest error, relative to a value's largest element (default: 2e-4; 5e-2 where "
-                 "weights or KV pages are rounded; 0.15 with weights of 8 bits, 0.7 of 4)");
-  app.add_flag("--json", flags->json, "One JSON object on one line, with every value's error");
+  add_flags(app, flags->run.model_flags());
+  add_flags(app, flags->run.group_flags());
+  add_flags(app,
+            {{"--prompt", &flags->prompt, "The text (default: a sentence of ours)"},
+             {"--prompt-ids", &flags->prompt_ids, "Token ids instead, with commas between them",
+              FlagValues{.has_commas = true}},
+             {"--python", &flags->transformers.python, "An interpreter that has transformers"},
+             {"--trust-remote-code", &flags->transformers.trust_remote_code,
+              "Let transformers run the modeling code that is in MODEL's folder"},
+             {"--keep", &flags->keep, "Keep what transformers computed in this file"},
+             {"--reference", &flags->reference,
+              "Such a file: its prompt and values are taken, and no Python is run"},
+             {"--tolerance", &flags->tolerance,
+              "Largest error, relative to a value's largest element (default: 2e-4; 5e-2 where "
+              "weights or "
+              "KV pages are rounded; 0.15 with weights of 8 bits, 0.7 of 4)",
+              FlagValues{.min = 0, .max = 1}},
+             {"--json", &flags->json, "One JSON object on one line, with every value's error"}});
+  app.get_option("--prompt-ids")->allow_extra_args();
   auto* const shared = command.get();
   command->run = [flags, shared](Interrupt& interrupt) {
     return verify_model(*flags, interrupt, &shared->exit_code);

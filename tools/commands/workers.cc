@@ -93,19 +93,16 @@ std::shared_ptr<Command> add_workers(CLI::App& parent) {
                             "each, the weights that it\n"
                             "holds, since when; of a spare, whose rank's weights these are. Asks "
                             "the operator's port,\n--admin of serve.");
-  command->app
-      ->add_option("--admin", flags->admin,
-                   "The server's operator port: HOST:PORT, or https://HOST:PORT of a server "
-                   "with --tls-cert")
-      ->capture_default_str();
-  command->app->add_option("--ca", flags->tls.ca,
-                           "PEM file of the authority of that server's certificate (default: those "
-                           "that the system knows)");
-  command->app->add_option("--cert", flags->tls.cert,
-                           "PEM file of a certificate for a server with --tls-ca");
-  command->app->add_option("--key", flags->tls.key, "PEM file of its key");
-  command->app->add_flag("--json", flags->json,
-                         "The answer of GET /workers: one JSON object on one line");
+  add_flags(*command->app,
+            {{"--admin", &flags->admin,
+              "The server's operator port: HOST:PORT, or https://HOST:PORT of a server with "
+              "--tls-cert"},
+             {"--ca", &flags->tls.ca,
+              "PEM file of the authority of that server's certificate (default: those that the "
+              "system knows)"},
+             {"--cert", &flags->tls.cert, "PEM file of a certificate for a server with --tls-ca"},
+             {"--key", &flags->tls.key, "PEM file of its key"},
+             {"--json", &flags->json, "The answer of GET /workers: one JSON object on one line"}});
   command->run = [flags](Interrupt&) { return workers(*flags); };
   return command;
 }

@@ -2,55 +2,36 @@
 #include "tools/load/url.h"
 
 #include <algorithm>
-#include <charconv>
-#include <cstdint>
 
 #include "base/sockets/address.h"
 
 namespace lockstep {
-namespace {
-
-bool is_port(std::string_view text) {
-  uint16_t port = 0;
-  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), port);
-  return error == std::errc() && stop == text.data() + text.size() && port > 0;
-}
-
-// Printable ASCII without blanks: it is written into a request's head.
-bool is_plain(std::string_view text) {
-  return std::ranges::all_of(text, [](char c) { return c > ' ' && c <= '~'; });
-}
-
-}  // namespace
 
 std::string Url::authority() const { return join_address(host, port); }
 
 absl::StatusOr<Url> parse_url(std::string_view flag, std::string_view text) {
-  const auto refuse = [&] {
-    return invalid_argument("{} {}: wanted http://HOST:PORT or https://HOST:PORT", flag,
-                            printable(text));
-  };
+  const absl::Status refusal = invalid_argument(
+      "{} {}: wanted http://HOST:PORT or https://HOST:PORT", flag, printable(text));
   const bool tls = text.starts_with("https://");
-  if ((!tls && !text.starts_with("http://")) || !is_plain(text)) return refuse();
-  std::string_view rest = text.substr(text.find("//") + 2);
+  // Printable ASCII without blanks: it is written into a request's head.
+  const auto belongs = [](char c) { return c > ' ' && c <= '~' && c != '?' && c != '#'; };
+  if ((!tls && !text.starts_with("http://")) || !std::ranges::all_of(text, belongs)) return refusal;
+  const std::string_view rest = text.substr(tls ? 8 : 7);
   const size_t slash = std::min(rest.find('/'), rest.size());
-  Url url{.port = tls ? "443" : "80", .path = std::string(rest.substr(slash)), .tls = tls};
-  rest = rest.substr(0, slash);
-  const size_t bracket = rest.find(']');
-  const size_t colon = rest.find(':', bracket == rest.npos ? 0 : bracket);
-  if (colon != rest.npos) url.port = rest.substr(colon + 1);
-  url.host = rest.substr(0, colon);
-  if (bracket != rest.npos) {
-    if (!url.host.starts_with('[') || !url.host.ends_with(']')) return refuse();
-    url.host = url.host.substr(1, url.host.size() - 2);
+  std::string address(rest.substr(0, slash)), path(rest.substr(slash));
+  const bool has_port = address.find(':') != address.npos && !address.ends_with(']');
+  if (!has_port) address += tls ? ":443" : ":80";
+  absl::StatusOr<HostAndPort> parts = split_address(address);
+  if (!parts.ok() || parts->host.empty() || std::stoi(parts->port) == 0 ||
+      parts->host.find_first_of("@[]") != std::string::npos) {
+    return refusal;
   }
-  while (url.path.ends_with('/')) url.path.pop_back();
-  if (url.path.empty()) url.path = "/v1";
-  if (url.host.empty() || url.host.find_first_of("@?#[]") != url.host.npos || !is_port(url.port) ||
-      url.path.find_first_of("?#") != url.path.npos) {
-    return refuse();
-  }
-  return url;
+  while (path.ends_with('/')) path.pop_back();
+  if (path.empty()) path = "/v1";
+  return Url{.host = std::move(parts->host),
+             .port = std::move(parts->port),
+             .path = std::move(path),
+             .tls = tls};
 }
 
 }  // namespace lockstep

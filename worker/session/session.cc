@@ -48,7 +48,7 @@ std::string host_name(const std::string& said) {
 
 }  // namespace
 
-cluster::Hello hello_of(const SessionOptions& options, const Backend& backend) {
+cluster::Hello hello_of(const WorkerProcessOptions& options, const Backend& backend) {
   cluster::Hello hello;
   hello.set_protocol(kProtocolVersion);
   const Device& device = *backend.device;
@@ -70,7 +70,7 @@ cluster::Hello hello_of(const SessionOptions& options, const Backend& backend) {
   return hello;
 }
 
-Session::Session(const SessionOptions& options, const Backend& backend, KeptWorker* kept,
+Session::Session(const WorkerProcessOptions& options, const Backend& backend, KeptWorker* kept,
                  Link& link)
     : options_(options),
       backend_(backend),
@@ -398,12 +398,11 @@ absl::StatusOr<std::unique_ptr<Collective>> Session::meet_over_hosts(const Work&
 
 WorkerOptions Session::worker_options(int64_t memory_free) {
   return {.threads = options_.threads,
-          .processors = options_.processors,
+          .processors = options_.processor_ids(),
           .progress = &progress_,
           .cancelled = &cancelled_,
           .backend = &backend_,
-          .memory_fraction = options_.memory_fraction,
-          .weight_cache = options_.weight_cache,
+          .weight_cache = packed_cache_options(options_.weight_cache, options_.weight_cache_limit),
           .memory_free_bytes = memory_free,
           .held = &kept_->held};
 }

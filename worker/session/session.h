@@ -8,7 +8,6 @@
 #include <deque>
 #include <memory>
 #include <optional>
-#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -19,30 +18,13 @@
 #include "worker/backend.h"
 #include "worker/collectives/host/rendezvous.h"
 #include "worker/data/data_port.h"
+#include "worker/options.h"
 #include "worker/progress.h"
 #include "worker/session/link.h"
 #include "worker/session/session_core.h"
-#include "worker/weights/packed_cache.h"
 #include "worker/worker.h"
 
 namespace lockstep {
-
-struct SessionOptions {
-  std::string token;  // The join token; ranks of one host know each other by it as well.
-  int threads = 1;
-  std::vector<int> processors;  // One per thread, to be bound to; empty: threads go anywhere.
-  double memory_fraction = 0;   // See Backend; 0: the device's own.
-  int preferred_rank = -1;      // Which worker of its launcher this is; -1: any rank.
-  bool spare = false;           // It waits until a rank is lost, and takes its place.
-  double speed = 0;             // As the user says it, see WorkerFacts; 0: he does not.
-  double read_rate = 0;         // As measured, bytes per second; 0: not measured.
-  PackedCacheOptions weight_cache = {};
-  // Tells hosts apart that share a kernel; "": by its namespaces and users alone.
-  std::string host_name = {};
-  // Where ranks of other hosts connect; outlives the session. Null: they cannot.
-  DataPort* data_port = nullptr;
-  std::stop_token stop;  // Ends the worker between two steps.
-};
 
 // What survives epochs and connections: weights in memory serve the next epoch that wants them.
 struct KeptWorker {
@@ -53,12 +35,13 @@ struct KeptWorker {
 };
 
 // How this process introduces itself to a coordinator.
-cluster::Hello hello_of(const SessionOptions& options, const Backend& backend);
+cluster::Hello hello_of(const WorkerProcessOptions& options, const Backend& backend);
 
 // One connection. Everything it is given outlives it.
 class Session {
  public:
-  Session(const SessionOptions& options, const Backend& backend, KeptWorker* kept, Link& link);
+  Session(const WorkerProcessOptions& options, const Backend& backend, KeptWorker* kept,
+          Link& link);
 
   // Joins and serves until the stream ends. OK: the coordinator went away, or options.stop.
   // kPermissionDenied: it refused this worker, and why. kInternal: the device failed, and is of no
@@ -90,7 +73,7 @@ class Session {
   absl::StatusOr<std::unique_ptr<Collective>> meet(const Work& work);
   absl::StatusOr<std::unique_ptr<Collective>> meet_over_hosts(const Work& work, MeetArgs meeting);
 
-  const SessionOptions& options_;
+  const WorkerProcessOptions& options_;
   const Backend& backend_;
   KeptWorker* const kept_;
   Link& link_;

@@ -13,9 +13,7 @@
 #include <utility>
 
 #include "base/status.h"
-#include "base/system/cpu.h"
 #include "base/system/spawn_attributes.h"
-#include "base/system/topology.h"
 
 extern char** environ;
 
@@ -45,47 +43,12 @@ std::vector<char*> pointers(std::vector<std::string>& strings) {
   return result;
 }
 
-// What the worker's threads are bound to. Not where a quota says that the processors are shared
-// with others, who may be bound to the same ones.
-std::vector<int> processors_for(const LauncherOptions& options, int index) {
-  const std::vector<int> usable = thread_processors();
-  if (!options.pin || usable_cores() < static_cast<int>(usable.size())) return {};
-  return processors_of_worker(locate_processors(usable), options.workers, options.threads, index);
-}
-
 std::vector<std::string> arguments_for(const LauncherOptions& options, int index) {
-  std::vector<std::string> arguments = {"lockstep",
-                                        "worker",
-                                        "--coordinator",
-                                        options.coordinator,
-                                        "--threads",
-                                        std::to_string(options.threads),
-                                        "--rank",
-                                        std::to_string(index),
-                                        "--parent-pid",
-                                        std::to_string(getpid()),
-                                        "--log-level",
-                                        options.log_level,
-                                        "--log-format",
-                                        options.log_format,
-                                        "--weight-cache",
-                                        options.weight_cache,
-                                        "--weight-cache-limit",
-                                        std::to_string(options.weight_cache_limit)};
-  if (const std::vector<int> processors = processors_for(options, index); !processors.empty()) {
-    arguments.insert(arguments.end(), {"--processors", processors_text(processors)});
-  }
-  arguments.insert(arguments.end(),
-                   {"--device", options.devices.empty() ? "cpu" : options.devices[index]});
-  if (options.fast) arguments.emplace_back("--fast");
-  if (options.tls.given()) {
-    arguments.insert(arguments.end(), {"--cluster-cert", options.tls.cert, "--cluster-key",
-                                       options.tls.key, "--cluster-ca", options.tls.ca});
-  }
-  if (options.memory_fraction > 0) {
-    arguments.insert(arguments.end(),
-                     {"--memory-fraction", std::to_string(options.memory_fraction)});
-  }
+  std::vector<std::string> arguments = {"lockstep",      "worker",
+                                        "--coordinator", options.coordinator,
+                                        "--rank",        std::to_string(index),
+                                        "--parent-pid",  std::to_string(getpid())};
+  for (std::string& argument : options.arguments(index)) arguments.push_back(std::move(argument));
   return arguments;
 }
 

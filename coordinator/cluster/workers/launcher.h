@@ -5,30 +5,23 @@
 
 #include <sys/types.h>
 
+#include <functional>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "base/threads/mutex.h"
-#include "base/tls/tls_files.h"
 #include "coordinator/cluster/transport.h"
 
 namespace lockstep {
 
 struct LauncherOptions {
   int workers = 1;
-  int threads = 1;  // Of each.
-  bool pin = true;  // Bind threads to processors where every thread can have its own.
-  std::vector<std::string> devices;  // Of each worker, as its --device; empty: processors.
-  bool fast = false;                 // In their fast numeric class, as `worker --fast`.
-  double memory_fraction = 0;        // 0: each device's own default.
-  std::string coordinator;           // The address that they dial.
-  TlsFiles tls;                      // With which they do.
-  std::string token;      // Handed over in the environment, where other users cannot read it.
-  std::string log_level;  // As `lockstep worker` takes them.
-  std::string log_format = "text";
-  std::string weight_cache = "off";  // As `lockstep worker --weight-cache` takes it, and its limit.
-  int64_t weight_cache_limit = 0;
+  // The arguments of `lockstep worker` number `index`, but for the coordinator's address, the rank
+  // and the parent, which the launcher adds.
+  std::function<std::vector<std::string>(int index)> arguments;
+  std::string coordinator;  // Its address.
+  std::string token;        // Handed over in the environment, where other users cannot read it.
 };
 
 // One thread starts, kills and reaps: Linux sends a child its parent's death when the thread that

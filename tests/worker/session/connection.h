@@ -75,7 +75,8 @@ class Connection {
  public:
   explicit Connection(KeptWorker* kept)
       : thread_([this, kept] {
-          const SessionOptions options{.token = "secret", .stop = stop_.get_token()};
+          const WorkerProcessOptions options{
+              .token = "secret", .threads = 1, .weight_cache = "off", .stop = stop_.get_token()};
           status_ = Session(options, processor(), kept, link_).run();
         }) {
     EXPECT_TRUE(next().has_hello());

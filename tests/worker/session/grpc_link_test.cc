@@ -153,7 +153,7 @@ class Coordinator final : public TestServer {
 // A worker that serves over this link until it ends.
 absl::Status run_session(const std::string& address, const std::string& token,
                          const Backend& backend) {
-  const SessionOptions options{.token = token};
+  const WorkerProcessOptions options{.token = token, .threads = 1, .weight_cache = "off"};
   KeptWorker kept;
   auto link = dial({.coordinator = address, .token = token}, {});
   if (!link.ok()) return link.status();

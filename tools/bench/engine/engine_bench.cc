@@ -167,7 +167,7 @@ Result run_case(const Case& one, const Child& client, InferenceService& service,
   const double seconds = static_cast<double>(steady_now_ns() - begin) / 1e9;
   const double read = static_cast<double>(std::max<int64_t>(1, timeline.tokens - tokens));
   const double used = cpu_seconds() - cpu;
-  std::vector<double> found = gaps(timeline, service.options().workers, begin, one.streams);
+  std::vector<double> found = gaps(timeline, service.options().cluster.workers, begin, one.streams);
   return {.gap_us = percentile(found, 0.5),
           .gap_p99_us = percentile(found, 0.99),
           .cpu_us = used / read * 1e6,
@@ -187,7 +187,7 @@ absl::StatusOr<double> measure_wire(const Model& model, const ServiceOptions& op
     empty.set_step(step);
     RETURN_IF_ERROR(group->run(empty).status());
   }
-  std::vector<double> found = gaps(timeline, options.workers, begin, 0);
+  std::vector<double> found = gaps(timeline, options.cluster.workers, begin, 0);
   return percentile(found, 0.5);
 }
 
@@ -241,7 +241,7 @@ absl::Status run(const Flags& flags, const std::string& model_path, Timeline& ti
   const auto serve = [&]() -> absl::Status {
     ModelOptions wanted{.path = model_path, .random_weights = 1};
     ASSIGN_OR_RETURN(const std::unique_ptr<Model> model, Model::open(wanted));
-    ServiceOptions options{.workers = flags.ranks, .launch = false, .token = kToken};
+    ServiceOptions options{.cluster = {.workers = flags.ranks}, .server = {.token = kToken}};
     ASSIGN_OR_RETURN(const double wire, measure_wire(*model, options, wire_ranks, timeline));
     ASSIGN_OR_RETURN(const std::unique_ptr<InferenceService> service,
                      InferenceService::start(model.get(), options));

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// The options of a worker process, and its flags.
+#pragma once
+
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "base/flag.h"
+#include "base/system/topology.h"
+#include "base/tls/tls_files.h"
+#include "worker/weights/packed_cache.h"
+
+namespace lockstep {
+
+class DataPort;
+
+struct WorkerProcessOptions {
+  std::string coordinator;      // "host:port" or "unix-abstract:name".
+  std::string token;            // The join token; ranks of one host know each other by it as well.
+  TlsFiles tls;                 // Of the cluster, for all its connections; not given: plain.
+  int threads = 0;              // 0: one for each usable core.
+  std::string processors = {};  // "0-3,8": one per thread, to be bound to; "": none.
+  std::string device = "auto";  // As open_backend() takes it; "auto" is resolved before.
+  bool fast = false;            // Likewise.
+  double memory_fraction = 0;   // See Backend; 0: the device's own.
+  std::string weight_cache = "auto";  // As packed_cache_options() takes it.
+  int64_t weight_cache_limit = kPackedCacheLimit;
+  int preferred_rank = -1;  // The rank that it asks for; -1: any.
+  bool spare = false;       // It waits until a rank is lost, and takes its place.
+  double speed = 0;         // As the user says it, see WorkerFacts; 0: he does not.
+  // The name by which hosts that share a kernel differ; "": by its namespaces and users alone.
+  std::string host_name = {};
+  // The port where ranks of other hosts connect: "10.0.0.2:50053", "off", or "": a free one at the
+  // address by which this worker reaches the coordinator, where that is allowed.
+  std::string data_listen = {};
+  std::vector<std::string> insecure = {};  // "cluster": others may reach a data port without TLS.
+  // The launcher's process: the worker dies with it, and does not wait for another coordinator. 0:
+  // started by hand.
+  int parent_pid = 0;
+  std::string log_level = "info";
+  std::string log_format = "text";
+  // The process sets these; they are no flags.
+  double read_rate = 0;           // As measured, bytes per second; 0: not measured.
+  DataPort* data_port = nullptr;  // Outlives the session. Null: other hosts cannot connect.
+  std::stop_token stop = {};      // Ends the worker between two steps.
+
+  std::vector<int> processor_ids() const {
+    return parse_processors(processors).value_or(std::vector<int>());
+  }
+  // Commands that start workers have these, too, and pass them on.
+  std::vector<Flag> shared_flags();
+  std::vector<Flag> flags();
+};
+
+// --cluster-cert, --cluster-key and --cluster-ca, of coordinator and worker.
+std::vector<Flag> cluster_tls_flags(TlsFiles& tls);
+
+inline std::vector<Flag> WorkerProcessOptions::shared_flags() {
+  return {
+      {"--memory-fraction", &memory_fraction,
+       "Share of the memory left beside the weights that keys and values may take (default: 0.8 on "
+       "processors, 0.9 on GPUs)",
+       FlagValues{.min = 1e-6, .max = 1}},
+      {"--weight-cache", &weight_cache,
+       "Folder where each worker keeps its weights packed for this machine, so that the next start "
+       "is fast: DIR, auto (lockstep in the user's cache folder, for weights of 64 MiB and more) "
+       "or off"},
+      {"--weight-cache-limit", &weight_cache_limit,
+       "Largest size of that folder; the files unused for longest are deleted (default: 50 GB)",
+       FlagValues{.is_size = true}},
+      {"--log-level", &log_level,
+       "debug (a worker prints a profile by kernel at the end), info, warning or error"},
+  };
+}
+
+inline std::vector<Flag> cluster_tls_flags(TlsFiles& tls) {
+  return {
+      {"--cluster-cert", &tls.cert,
+       "PEM file of this process's certificate for the port where workers join and for their data; "
+       "coordinator and workers each have one, read anew when it changes"},
+      {"--cluster-key", &tls.key, "PEM file of its key"},
+      {"--cluster-ca", &tls.ca,
+       "PEM file of the authority that signed the certificates of all of them"},
+  };
+}
+
+inline std::vector<Flag> WorkerProcessOptions::flags() {
+  std::vector<Flag> own = {
+      {"--coordinator", &coordinator, "HOST:PORT of `lockstep serve`"},
+      {"--threads", &threads, "Threads (default: all usable cores)",
+       FlagValues{.min = 0, .max = 1024}},
+      {"--processors", &processors,
+       "Processors that the threads are bound to, one each, e.g. 0-3,8 (default: none)"},
+      {"--device", &device,
+       "The device to compute on: cpu, cuda (the GPU whose number is --rank), cuda:N, auto"},
+      {"--fast", &fast,
+       "Compute in the GPU's fast numeric class, as all ranks of a group must; `serve --fast` says "
+       "what that means"},
+      {"--data-listen", &data_listen,
+       "ADDRESS:PORT where ranks of other hosts connect; port 0 takes a free one, off opens none "
+       "(default: with --cluster-cert or --insecure cluster a free one at the address by which the "
+       "coordinator is reached)"},
+      {"--host-name", &host_name, "Workers with different names count as on different hosts",
+       FlagValues{.check = [](const std::string& name) -> std::string {
+         return name.size() <= 64 ? "" : "up to 64 bytes";
+       }}},
+      {"--insecure", &insecure,
+       "cluster: other machines may reach the data port without --cluster-cert",
+       FlagValues{.words = {"cluster"}, .has_commas = true}},
+      {"--rank", &preferred_rank, "Rank to ask for (default: any that is free)",
+       FlagValues{.min = 0, .max = 65'535}},
+      {"--spare", &spare, "Hold a rank's weights until its worker is lost, and take its place"},
+      {"--speed", &speed,
+       "How fast it is beside the others, which say so, too: one with 8 gets twice the part of one "
+       "with 4 (default: as fast as it reads memory)",
+       FlagValues{.min = 1e-6, .max = 1e15}},
+      {"--parent-pid", &parent_pid},
+      {"--log-format", &log_format, "text, or json: each line of the log is one object"},
+  };
+  return join(join(std::move(own), shared_flags()), cluster_tls_flags(tls));
+}
+
+}  // namespace lockstep
