@@ -23,6 +23,7 @@ TEST(FloodsTest, TinyFramesLoseNoGroup) {
     sockets.emplace_back(server.address());
     sockets.back().send(http2::preface());
   }
+  floods.reserve(kFloods);
   for (const Socket& socket : sockets) {
     floods.emplace_back([&] {
       while (socket.send(updates)) {
