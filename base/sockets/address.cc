@@ -91,8 +91,11 @@ bool is_on_loopback(int socket) {
 }
 
 std::string address_of_grpc_peer(const std::string& peer) {
-  if (!peer.starts_with("ipv4:") && !peer.starts_with("ipv6:")) return peer;
-  const std::string address = peer.substr(peer.find(':') + 1);
+  static const std::string kRelayed = std::string(kAbstractPrefix) += kRelayedName;
+  const bool is_relayed = peer.starts_with(kRelayed);
+  if (!is_relayed && !peer.starts_with("ipv4:") && !peer.starts_with("ipv6:")) return peer;
+  const size_t before = is_relayed ? peer.find('/', kRelayed.size()) : peer.find(':');
+  const std::string address = peer.substr(before + 1);  // All of it, where there is no slash.
   return absl::StrReplaceAll(address, {{"%5B", "["}, {"%5D", "]"}, {"%25", "%"}});
 }
 

@@ -35,7 +35,11 @@ std::string local_address(int socket);
 std::string peer_address(int socket);
 // Whether only this machine reaches this end: a loopback address, or a Unix socket.
 bool is_on_loopback(int socket);
-// The address of a peer as gRPC names it: "ipv6:%5B::1%5D:40123". A Unix socket's name stays.
+// A name without a file of a socket that stands between gRPC and a client begins so. Up to a slash
+// it has anything, and then the client's address: "lockstep-relay/4c/10.0.0.2:40123".
+inline constexpr std::string_view kRelayedName = "lockstep-relay/";
+// The address of a peer as gRPC names it: "ipv6:%5B::1%5D:40123"; of a relayed one the client's.
+// Another Unix socket's name stays.
 std::string address_of_grpc_peer(const std::string& peer);
 // The part of an address that one user has: "10.0.0.2" of "10.0.0.2:40123"; of IPv6 the 64 bits of
 // a network, "fd00::". What is no address with numbers, as a name or a Unix socket, stays.

@@ -10,7 +10,6 @@
 #include <cerrno>
 
 #include "base/sockets/address.h"
-#include "base/tls/tls.h"
 
 namespace lockstep {
 namespace {
@@ -43,9 +42,10 @@ Channel::Outcome Channel::outcome_of_tls(int result) {
 
 Channel::Progress Channel::read(char* bytes, size_t size) {
   if (tls_ != nullptr) {
+    ERR_clear_error();
     size_t done = 0;
-    return read_tls(tls_.get(), bytes, size, &done) ? Progress{Outcome::kDone, done}
-                                                    : Progress{outcome_of_tls(0)};
+    const int result = SSL_read_ex(tls_.get(), bytes, size, &done);
+    return result == 1 ? Progress{Outcome::kDone, done} : Progress{outcome_of_tls(result)};
   }
   const ssize_t count = recv(descriptor_, bytes, size, 0);
   if (count < 0) return {outcome_of_errno(Outcome::kWantRead)};

@@ -71,9 +71,10 @@ absl::StatusOr<size_t> TlsChannel::receive(std::span<const iovec> parts) {
   for (const iovec& part : parts) {
     size_t filled = 0;
     while (filled < part.iov_len && end_.ok()) {
+      ERR_clear_error();
       size_t bytes = 0;
       auto* next = static_cast<std::byte*>(part.iov_base) + filled;
-      if (!read_tls(ssl_.get(), next, part.iov_len - filled, &bytes)) {
+      if (SSL_read_ex(ssl_.get(), next, part.iov_len - filled, &bytes) != 1) {
         not_now(&receive_events_);
         break;
       }

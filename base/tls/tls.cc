@@ -19,21 +19,34 @@ namespace {
 
 // ---- The socket, as OpenSSL reads and writes it: its own way would raise SIGPIPE ----
 
-// The max number of handshake messages that one call may read: a handshake has six at most.
-// OpenSSL reads until there is data: a peer that sends nothing else, as updates of its key or empty
-// records between them, would keep the thread.
-constexpr int kMaxMessages = 32;
+// The max number of records that are no data, and how many bytes received allow one more. A
+// handshake has six or so; after it only updates of keys are of use, one in gigabytes. OpenSSL
+// reads such records one after the other within one call, and each takes longer than it takes to
+// send.
+constexpr int64_t kMaxOthers = 256;
+constexpr int64_t kBytesPerOther = 4096;
+// The bytes after which the caller has to ask again: records of data may be empty, and OpenSSL
+// reads on.
+constexpr int64_t kBytesPerCall = 256 << 10;
 
 struct TlsSocket {
   int descriptor = -1;
-  int messages = 0;  // Since read_tls() last gave data.
+  int64_t others = 0;  // Records received that are no data.
+  int64_t received = 0;
+  int64_t pause_at = kBytesPerCall;  // The count of `received`.
 };
 
 TlsSocket& socket_of(BIO* bio) { return *static_cast<TlsSocket*>(BIO_get_data(bio)); }
 
-void count_messages(int written, int /*version*/, int type, const void* /*bytes*/, size_t /*size*/,
-                    SSL* /*ssl*/, void* socket) {
-  if (written == 0 && type == SSL3_RT_HANDSHAKE) ++static_cast<TlsSocket*>(socket)->messages;
+// Looks at what OpenSSL receives, record by record. The header says what is in it; of one that TLS
+// 1.3 encrypts it says data, and what is within follows.
+void count_others(int written, int /*version*/, int type, const void* bytes, size_t size,
+                  SSL* /*ssl*/, void* argument) {
+  const bool is_kind = type == SSL3_RT_HEADER || type == SSL3_RT_INNER_CONTENT_TYPE;
+  if (written != 0 || size == 0 || !is_kind) return;
+  if (*static_cast<const unsigned char*>(bytes) != SSL3_RT_APPLICATION_DATA) {
+    ++static_cast<TlsSocket*>(argument)->others;
+  }
 }
 
 int finish(BIO* bio, ssize_t count, int retry) {
@@ -51,13 +64,19 @@ int write_socket(BIO* bio, const char* bytes, int size) {
 }
 
 int read_socket(BIO* bio, char* bytes, int size) {
-  const TlsSocket& socket = socket_of(bio);
-  if (socket.messages > kMaxMessages) {
+  TlsSocket& socket = socket_of(bio);
+  if (socket.others > kMaxOthers + socket.received / kBytesPerOther) {
     BIO_clear_retry_flags(bio);
     errno = EPROTO;
     return -1;
   }
+  if (socket.received >= socket.pause_at) {
+    socket.pause_at = socket.received + kBytesPerCall;
+    errno = EAGAIN;
+    return finish(bio, -1, BIO_FLAGS_READ);
+  }
   const ssize_t count = recv(socket.descriptor, bytes, static_cast<size_t>(size), 0);
+  if (count > 0) socket.received += count;
   return finish(bio, count, BIO_FLAGS_READ);
 }
 
@@ -224,16 +243,9 @@ std::shared_ptr<SSL> open_tls(SSL_CTX* context, int descriptor) {
   BIO_set_data(bio, socket);  // The BIO frees it.
   BIO_set_init(bio, 1);
   SSL_set_bio(ssl.get(), bio, bio);
-  SSL_set_msg_callback(ssl.get(), count_messages);
+  SSL_set_msg_callback(ssl.get(), count_others);
   SSL_set_msg_callback_arg(ssl.get(), socket);
   return ssl;
-}
-
-bool read_tls(SSL* ssl, void* bytes, size_t size, size_t* read) {
-  ERR_clear_error();
-  if (SSL_read_ex(ssl, bytes, size, read) != 1) return false;
-  socket_of(SSL_get_rbio(ssl)).messages = 0;
-  return true;
 }
 
 }  // namespace lockstep

@@ -3,7 +3,6 @@
 // that do not block.
 #pragma once
 
-#include <cstddef>
 #include <memory>
 #include <string>
 
@@ -28,10 +27,6 @@ absl::StatusOr<std::shared_ptr<ssl_ctx_st>> make_tls_context(const TlsFiles& fil
 // A connection over the socket, which it does not own: neither side's yet. It stays valid without
 // the context's owner. Null where OpenSSL has no memory.
 std::shared_ptr<ssl_st> open_tls(ssl_ctx_st* context, int descriptor);
-
-// Reads some of the data that came, of a connection of open_tls(). False: SSL_get_error(ssl, 0)
-// says why. A peer that sends more than 32 handshake messages and no data fails.
-bool read_tls(ssl_st* ssl, void* bytes, size_t size, size_t* read);
 
 // The first of this thread's errors that OpenSSL has in store, which is the cause of the others;
 // none are left.

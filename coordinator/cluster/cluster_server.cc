@@ -42,8 +42,11 @@ absl::StatusOr<std::unique_ptr<ClusterServer>> ClusterServer::start(
   serve_nothing_else(builder);
   builder.RegisterAsyncGenericService(&server->service_);
   server->queue_ = builder.AddCompletionQueue();
-  ASSIGN_OR_RETURN(server->server_, GrpcServer::start(builder, options.address, max_connections(),
-                                                      options.tls, WhenFull::kCloseOldest));
+  ASSIGN_OR_RETURN(server->server_,
+                   GrpcServer::start(builder, {.address = options.address,
+                                               .max_connections = max_connections(),
+                                               .tls = options.tls,
+                                               .when_full = WhenFull::kCloseOldest}));
   WorkerCall::accept(server.get(), &server->service_, server->queue_.get());
   server->thread_ = std::thread([raw = server.get()] { raw->serve(); });
   return server;

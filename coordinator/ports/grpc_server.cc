@@ -103,26 +103,35 @@ void serve_nothing_else(grpc::ServerBuilder& builder) {
 }
 
 absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::start(grpc::ServerBuilder& builder,
-                                                              const std::string& address,
-                                                              int64_t max_connections,
-                                                              const TlsFiles& tls,
-                                                              WhenFull when_full) {
+                                                              const GrpcServerOptions& options) {
   using Builder = grpc::ServerBuilder::experimental_type;
   using Connection = grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters;
   std::unique_ptr<GrpcServer> server(new GrpcServer);
-  ASSIGN_OR_RETURN(server->listener_, Listener::bind(address, max_connections, when_full));
-  ASSIGN_OR_RETURN(server->credentials_, credentials_of(tls, server->address()));
+  ASSIGN_OR_RETURN(server->listener_,
+                   Listener::bind(options.address, options.max_connections, options.when_full));
+  const TlsFiles grpc_tls = options.has_front ? TlsFiles() : options.tls;
+  ASSIGN_OR_RETURN(server->credentials_, credentials_of(grpc_tls, server->address()));
   server->acceptor_ = builder.experimental().AddExternalConnectionAcceptor(
       Builder::ExternalConnectionType::FROM_FD, server->credentials_);
-  server->server_ = builder.BuildAndStart();
-  if (server->server_ == nullptr) {
-    return absl::InternalError(fmt::format("gRPC did not start a server at {}", address));
-  }
-  server->listener_->start([acceptor = server->acceptor_.get()](int descriptor) {
+  std::function<void(int)> hand_over = [acceptor = server->acceptor_.get()](int descriptor) {
     Connection connection;
     connection.fd = descriptor;
     acceptor->HandleNewConnection(&connection);
-  });
+  };
+  if (options.has_front) {
+    std::unique_ptr<TlsContext> tls;
+    if (options.tls.given()) {
+      ASSIGN_OR_RETURN(tls, TlsContext::load(options.tls, server->address(), TlsProtocol::kHttp2));
+    }
+    ASSIGN_OR_RETURN(server->front_,
+                     GrpcFront::start(server->address(), std::move(tls), std::move(hand_over)));
+    hand_over = [front = server->front_.get()](int descriptor) { front->adopt(descriptor); };
+  }
+  server->server_ = builder.BuildAndStart();
+  if (server->server_ == nullptr) {
+    return absl::InternalError(fmt::format("gRPC did not start a server at {}", options.address));
+  }
+  server->listener_->start(std::move(hand_over));
   return server;
 }
 
@@ -131,6 +140,7 @@ void GrpcServer::keep(const std::string& peer) { listener_->keep(address_of_grpc
 void GrpcServer::shutdown(std::chrono::milliseconds patience) {
   stopped_ = true;
   listener_->stop();
+  if (front_ != nullptr) front_->stop();
   server_->Shutdown(std::chrono::system_clock::now() + patience);
   server_->Wait();
 }

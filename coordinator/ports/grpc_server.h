@@ -10,6 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "base/tls/tls_files.h"
+#include "coordinator/ports/grpc_front.h"
 #include "coordinator/ports/listener.h"
 
 namespace lockstep {
@@ -30,16 +31,20 @@ void set_limits(grpc::ServerBuilder& builder, const ConnectionLimits& limits);
 // them: reflection and health.
 void serve_nothing_else(grpc::ServerBuilder& builder);
 
+struct GrpcServerOptions {
+  std::string address;  // See Listener::bind.
+  int64_t max_connections = 0;
+  TlsFiles tls;  // May change (LastGoodTls). Not given: plain.
+  WhenFull when_full = WhenFull::kRefuse;
+  bool has_front = false;  // Connections come through a GrpcFront.
+};
+
 class GrpcServer {
  public:
-  // Binds `address` (as Listener::bind), then starts what the builder describes, by TLS where its
-  // files are given, which may change (LastGoodTls). kInvalidArgument, one line: the address cannot
-  // be bound, or the certificate not be used.
+  // Binds the address, then starts what the builder describes. kInvalidArgument, one line: the
+  // address cannot be bound, or the certificate not be used.
   static absl::StatusOr<std::unique_ptr<GrpcServer>> start(grpc::ServerBuilder& builder,
-                                                           const std::string& address,
-                                                           int64_t max_connections,
-                                                           const TlsFiles& tls = {},
-                                                           WhenFull when_full = WhenFull::kRefuse);
+                                                           const GrpcServerOptions& options);
   // As shutdown(), at once, unless that was called.
   ~GrpcServer();
 
@@ -57,8 +62,9 @@ class GrpcServer {
 
   std::shared_ptr<grpc::ServerCredentials> credentials_;  // Goes last: the server asks it.
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor_;
+  std::unique_ptr<GrpcFront> front_;  // Null: none. Sends the server's last bytes.
   std::unique_ptr<grpc::Server> server_;
-  std::unique_ptr<Listener> listener_;  // Goes first: its thread uses the acceptor.
+  std::unique_ptr<Listener> listener_;  // Goes first: its thread uses the rest.
   bool stopped_ = false;
 };
 

@@ -98,9 +98,10 @@ int open_spare() { return ::open("/dev/null", O_RDONLY | O_CLOEXEC); }
 
 }  // namespace
 
-int64_t connections_within_limit() {
+int64_t connections_within_limit(int64_t descriptors_each) {
   const int64_t limit = descriptor_limit();
-  return std::clamp<int64_t>(limit - std::max<int64_t>(limit / 4, 40), 8, kMaxConnections);
+  const int64_t descriptors = limit - std::max<int64_t>(limit / 4, 40);
+  return std::clamp<int64_t>(descriptors / descriptors_each, 8, kMaxConnections);
 }
 
 bool is_loopback(const std::string& address) {

@@ -20,9 +20,9 @@
 
 namespace lockstep {
 
-// Connections that leave descriptors for workers, files and other ports: three quarters of the
-// limit of this process, at most 8192.
-int64_t connections_within_limit();
+// Connections, each of that many descriptors, that leave some for workers, files and other ports:
+// they have three quarters of the limit of this process, and are at most 8192.
+int64_t connections_within_limit(int64_t descriptors_each = 1);
 
 // Whether only this machine's processes reach "host:port", "unix:/path" or "unix-abstract:name".
 bool is_loopback(const std::string& address);

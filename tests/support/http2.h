@@ -15,6 +15,7 @@ enum FrameType : uint8_t {
   kResetStream = 3,
   kSettings = 4,
   kPing = 6,
+  kWindowUpdate = 8,
   kContinuation = 9,
 };
 constexpr uint8_t kEndStream = 1;

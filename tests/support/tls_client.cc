@@ -3,12 +3,15 @@
 
 #include <openssl/ssl.h>
 
+#include <csignal>
+
 #include "base/check.h"
 
 namespace lockstep::testing {
 
 TlsClient::TlsClient(const std::string& address, const TlsClientOptions& options)
     : socket_(address) {
+  std::signal(SIGPIPE, SIG_IGN);  // OpenSSL writes to what the server has closed.
   const std::unique_ptr<SSL_CTX, decltype(&SSL_CTX_free)> context(SSL_CTX_new(TLS_client_method()),
                                                                   SSL_CTX_free);
   SSL_CTX_set_verify(context.get(), SSL_VERIFY_PEER, nullptr);

@@ -176,11 +176,14 @@ absl::StatusOr<std::unique_ptr<ServedPorts>> ServedPorts::start(ServedModel serv
   const bool has_admin = flags.admin_address != "off";
   const int64_t all = connections_within_limit();
   const int64_t admin = has_admin ? std::min(all / 8, kMaxAdminConnections) : 0;
-  const int64_t connections = (all - admin) / (has_grpc && has_http ? 2 : 1);
+  const int64_t sharers = has_grpc && has_http ? 2 : 1;
+  const int64_t connections = (all - admin) / sharers;
   if (has_grpc) {
     auto grpc = PublicServer::start(
         served, ports->pool_.get(),
-        {.address = flags.grpc_address, .max_connections = connections, .tls = flags.tls});
+        {.address = flags.grpc_address,
+         .max_connections = std::min(connections, PublicServer::max_connections() / sharers),
+         .tls = flags.tls});
     if (!grpc.ok()) return of_flag("--grpc", grpc.status());
     ports->grpc_ = *std::move(grpc);
   }

@@ -26,6 +26,10 @@ constexpr ConnectionLimits kConnectionLimits = {.max_message_bytes = kMaxMessage
 
 }  // namespace
 
+int64_t PublicServer::max_connections() {
+  return connections_within_limit(GrpcFront::kDescriptors);
+}
+
 absl::StatusOr<std::unique_ptr<PublicServer>> PublicServer::start(
     const ServedModel& served, TaskPool* pool, const PublicServerOptions& options) {
   quieten_protobuf();
@@ -38,10 +42,14 @@ absl::StatusOr<std::unique_ptr<PublicServer>> PublicServer::start(
   guards.push_back(guard_reflection(served.keys));
   builder.experimental().SetInterceptorCreators(std::move(guards));
   builder.RegisterService(&server->generation_);
-  const int64_t connections =
-      options.max_connections > 0 ? options.max_connections : connections_within_limit();
-  ASSIGN_OR_RETURN(server->server_, GrpcServer::start(builder, options.address, connections,
-                                                      options.tls, WhenFull::kShare));
+  ASSIGN_OR_RETURN(server->server_,
+                   GrpcServer::start(builder, {.address = options.address,
+                                               .max_connections = options.max_connections > 0
+                                                                      ? options.max_connections
+                                                                      : max_connections(),
+                                               .tls = options.tls,
+                                               .when_full = WhenFull::kShare,
+                                               .has_front = true}));
   server->readiness_ = std::thread([raw = server.get()] { raw->follow_readiness(); });
   return server;
 }

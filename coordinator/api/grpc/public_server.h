@@ -19,12 +19,14 @@ namespace lockstep {
 
 struct PublicServerOptions {
   std::string address;          // As Listener::bind takes it.
-  int64_t max_connections = 0;  // More are refused; 0: connections_within_limit().
+  int64_t max_connections = 0;  // More are refused; 0: PublicServer::max_connections().
   TlsFiles tls;                 // Not given: plain.
 };
 
 class PublicServer {
  public:
+  // Those for which this process has descriptors, beside other things that need them.
+  static int64_t max_connections();
   // The pool outlives it: its tasks end calls.
   static absl::StatusOr<std::unique_ptr<PublicServer>> start(const ServedModel& served,
                                                              TaskPool* pool,

@@ -77,7 +77,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::start(const ServerOptions& optio
                                   closes ? WhenFull::kRefuse : options.when_full));
   std::unique_ptr<TlsContext> tls;
   if (options.tls.given()) {
-    ASSIGN_OR_RETURN(tls, TlsContext::load(options.tls, listener->address()));
+    ASSIGN_OR_RETURN(tls, TlsContext::load(options.tls, listener->address(), TlsProtocol::kHttp11));
   }
   try {
     return std::unique_ptr<Server>(new Server(

@@ -50,6 +50,10 @@ TEST(AddressTest, PeersOfGrpcAreAddresses) {
   EXPECT_EQ(address_of_grpc_peer("ipv4:10.0.0.2:40123"), "10.0.0.2:40123");
   EXPECT_EQ(address_of_grpc_peer("ipv6:%5Bfe80::1%25eth0%5D:1"), "[fe80::1%eth0]:1");
   EXPECT_EQ(address_of_grpc_peer("unix:/tmp/socket"), "unix:/tmp/socket");
+  const std::string relay = "unix-abstract:" + std::string(kRelayedName);
+  EXPECT_EQ(address_of_grpc_peer(relay + "1f-a/10.0.0.2:40123"), "10.0.0.2:40123");
+  EXPECT_EQ(address_of_grpc_peer(relay + "1f-a/%5Bfe80::1%252%5D:1"), "[fe80::1%2]:1");
+  EXPECT_EQ(address_of_grpc_peer(relay + "1f-a/unix:"), "unix:");
 }
 
 TEST(AddressTest, ANetworkIsWhatOneUserHas) {

@@ -1,0 +1,361 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "coordinator/ports/grpc_front.h"
+
+#include <spdlog/spdlog.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstddef>
+#include <cstring>
+#include <optional>
+#include <set>
+#include <thread>
+#include <tuple>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "base/check.h"
+#include "base/log_limit.h"
+#include "base/sockets/address.h"
+#include "base/status.h"
+#include "base/system/descriptors.h"
+#include "base/system/out_of_memory.h"
+#include "base/threads/mutex.h"
+#include "coordinator/ports/grpc_connection.h"
+#include "coordinator/ports/grpc_pace.h"
+#include "proto/handshake.h"
+
+namespace lockstep {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr int kEvents = 64;  // Per look: the system reports descriptors round robin.
+constexpr std::chrono::seconds kLastBytes{1};
+
+// Gives the socket a name without a file, which its peer can read. False, and errno: it cannot.
+bool bind_name(int socket, const std::string& name) {
+  sockaddr_un place = {};
+  place.sun_family = AF_UNIX;
+  if (name.size() >= sizeof place.sun_path) return errno = ENAMETOOLONG, false;
+  std::memcpy(place.sun_path + 1, name.data(), name.size());
+  const size_t bytes = offsetof(sockaddr_un, sun_path) + 1 + name.size();
+  return bind(socket, reinterpret_cast<const sockaddr*>(&place), static_cast<socklen_t>(bytes)) ==
+         0;
+}
+
+}  // namespace
+
+class GrpcFront::Impl {
+ public:
+  // Owns both descriptors.
+  Impl(const std::string& address, std::unique_ptr<TlsContext> tls, HandOver hand_over, int epoll,
+       int wake);
+  ~Impl();
+
+  void adopt(int client) ABSL_LOCKS_EXCLUDED(mutex_, handing_over_);
+  void stop() ABSL_LOCKS_EXCLUDED(handing_over_);
+
+ private:
+  struct Watched {
+    Watched(GrpcConnection::Ends ends, const GrpcPace& pace, Clock::time_point now)
+        : connection(std::move(ends), pace, now) {}
+    GrpcConnection connection;
+    std::optional<uint32_t> client_events;  // Nullopt: the descriptor is not watched.
+    std::optional<uint32_t> inner_events;
+    std::tuple<Clock::time_point, uint64_t, uint64_t> time{GrpcConnection::kNever, 0, 0};
+    uint64_t last_turn = 0;
+  };
+  using Connections = std::unordered_map<uint64_t, Watched>;
+
+  // Any thread. This side's end of a pair, of which gRPC has the other one; -1: there is none.
+  int open_inner(int client) ABSL_LOCKS_EXCLUDED(handing_over_);
+  void wake() const;
+  void log(const std::string& peer, const std::string& problem);
+
+  // Its own thread.
+  void run();
+  int wait_ms() const;
+  void on_event(const epoll_event& event);
+  void on_times();
+  void take_adopted() ABSL_LOCKS_EXCLUDED(mutex_);
+  void open(int client, int inner);
+  template <typename Act>
+  void act_on(Connections::iterator found, const Act& act);
+  bool watch(uint64_t id, Watched& watched);
+  bool watch(uint64_t key, int descriptor, std::optional<uint32_t> events,
+             std::optional<uint32_t>& watched) const;
+  void set_time(uint64_t id, Watched& watched, Clock::time_point time);
+
+  const std::string address_;
+  const std::unique_ptr<TlsContext> tls_;
+  const HandOver hand_over_;
+  const std::string name_;  // No other process' pairs have it.
+  const int epoll_;
+  const int wake_;
+  LogLimit problems_{std::chrono::seconds(1)};
+
+  Mutex handing_over_;
+  bool stopped_ ABSL_GUARDED_BY(handing_over_) = false;
+  uint64_t pairs_ ABSL_GUARDED_BY(handing_over_) = 0;
+  Mutex mutex_;
+  std::vector<std::pair<int, int>> adopted_ ABSL_GUARDED_BY(mutex_);  // Client's and inner end.
+  bool ending_ ABSL_GUARDED_BY(mutex_) = false;
+
+  // The thread's.
+  Clock::time_point now_ = Clock::now();
+  TokenBucket all_ = GrpcPace::for_all(now_);
+  std::vector<char> scratch_ = std::vector<char>(GrpcConnection::kTurnBytes);
+  Connections connections_;
+  // Among those with the same time, the one that has waited longest for a turn comes first.
+  std::set<std::tuple<Clock::time_point, uint64_t, uint64_t>> times_;
+  uint64_t last_id_ = 0;
+  uint64_t turns_ = 0;
+  Clock::time_point end_ = GrpcConnection::kNever;
+  std::thread thread_;
+};
+
+GrpcFront::Impl::Impl(const std::string& address, std::unique_ptr<TlsContext> tls,
+                      HandOver hand_over, int epoll, int wake)
+    : address_(address),
+      tls_(std::move(tls)),
+      hand_over_(std::move(hand_over)),
+      name_(fmt::format("{}{}-", kRelayedName, to_hex(draw_nonce().substr(0, 8)))),
+      epoll_(epoll),
+      wake_(wake) {
+  epoll_event event = {.events = EPOLLIN, .data = {.u64 = 0}};
+  LOCKSTEP_CHECK(epoll_ctl(epoll_, EPOLL_CTL_ADD, wake_, &event) == 0);
+  thread_ = std::thread([this] { run(); });
+}
+
+GrpcFront::Impl::~Impl() {
+  stop();
+  {
+    const MutexLock lock(&mutex_);
+    ending_ = true;
+  }
+  wake();
+  thread_.join();
+  ::close(epoll_);
+  ::close(wake_);
+}
+
+// ---- Any thread ----
+
+void GrpcFront::Impl::adopt(int client) {
+  int inner = -1;
+  if (tls_ == nullptr) {
+    inner = open_inner(client);
+    if (inner < 0) {
+      ::close(client);
+      return;
+    }
+  }
+  {
+    const MutexLock lock(&mutex_);
+    adopted_.emplace_back(client, inner);
+  }
+  wake();
+}
+
+void GrpcFront::Impl::stop() {
+  const MutexLock lock(&handing_over_);
+  stopped_ = true;
+}
+
+int GrpcFront::Impl::open_inner(int client) {
+  std::string peer = peer_address(client);
+  if (peer.empty()) peer = kUnixPrefix;
+  const MutexLock lock(&handing_over_);
+  if (stopped_) return -1;
+  int pair[2];
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, pair) != 0) {
+    log(peer, fmt::format("no sockets: {}; raise the limit (ulimit -n)", error_text(errno)));
+    return -1;
+  }
+  if (!bind_name(pair[0], fmt::format("{}{:x}/{}", name_, ++pairs_, peer))) {
+    log(peer, fmt::format("no name for a socket: {}", error_text(errno)));
+    ::close(pair[0]);
+    ::close(pair[1]);
+    return -1;
+  }
+  hand_over_(pair[1]);
+  return pair[0];
+}
+
+void GrpcFront::Impl::wake() const {
+  const uint64_t one = 1;
+  LOCKSTEP_CHECK(write(wake_, &one, sizeof one) == sizeof one);
+}
+
+void GrpcFront::Impl::log(const std::string& peer, const std::string& problem) {
+  const int64_t count = problems_.count();
+  if (count == 0) return;
+  spdlog::warn("gRPC: {}: the connection of {} failed: {}{}", address_, peer, printable(problem),
+               count > 1 ? fmt::format(" ({} connections)", count) : "");
+}
+
+// ---- Its own thread ----
+
+void GrpcFront::Impl::run() {
+  std::array<epoll_event, kEvents> events;
+  while (now_ < end_ && (end_ == GrpcConnection::kNever || !connections_.empty())) {
+    const int count = epoll_wait(epoll_, events.data(), kEvents, wait_ms());
+    now_ = Clock::now();
+    for (int i = 0; i < count; ++i) on_event(events[static_cast<size_t>(i)]);
+    on_times();
+  }
+  connections_.clear();
+}
+
+int GrpcFront::Impl::wait_ms() const {
+  const Clock::time_point first =
+      times_.empty() ? end_ : std::min(end_, std::get<0>(*times_.begin()));
+  if (first == GrpcConnection::kNever) return -1;
+  if (first <= now_) return 0;
+  return static_cast<int>(std::chrono::ceil<std::chrono::milliseconds>(first - now_).count());
+}
+
+// The key has the connection's number and which of its ends it is: one that went meanwhile is not
+// found.
+void GrpcFront::Impl::on_event(const epoll_event& event) {
+  if (event.data.u64 == 0) return take_adopted();
+  const auto found = connections_.find(event.data.u64 / 2);
+  if (found == connections_.end()) return;
+  act_on(found, [&](GrpcConnection& connection, const GrpcConnection::Turn& turn) {
+    event.data.u64 % 2 == 0 ? connection.on_client(event.events, turn)
+                            : connection.on_inner(event.events, turn);
+  });
+}
+
+// Each that is due has one turn: those that are due again then have their next one later.
+void GrpcFront::Impl::on_times() {
+  std::vector<uint64_t> due;
+  for (const auto& [time, last_turn, id] : times_) {
+    if (time > now_) break;
+    due.push_back(id);
+  }
+  for (const uint64_t id : due) {
+    act_on(connections_.find(id), [](GrpcConnection& connection, const GrpcConnection::Turn& turn) {
+      connection.on_time(turn);
+    });
+  }
+}
+
+void GrpcFront::Impl::take_adopted() {
+  uint64_t count = 0;
+  LOCKSTEP_CHECK(read(wake_, &count, sizeof count) == sizeof count);
+  std::vector<std::pair<int, int>> adopted;
+  bool ending = false;
+  {
+    const MutexLock lock(&mutex_);
+    adopted.swap(adopted_);
+    ending = ending_;
+  }
+  for (const auto& [client, inner] : adopted) open(client, inner);
+  if (!ending) return;
+  end_ = now_ + kLastBytes;
+  for (auto one = connections_.begin(); one != connections_.end();) {
+    const auto next = std::next(one);
+    auto& [id, watched] = *one;
+    if (watched.connection.inner() < 0) {
+      set_time(id, watched, GrpcConnection::kNever);
+      connections_.erase(one);
+    }
+    one = next;
+  }
+}
+
+void GrpcFront::Impl::open(int client, int inner) {
+  const uint64_t id = ++last_id_;
+  GrpcConnection::Ends ends = {.client = client, .inner = inner};
+  const absl::Status made = within_memory([&]() -> absl::Status {
+    if (tls_ != nullptr) {
+      ends.tls = tls_->open(client);
+      if (ends.tls == nullptr) return out_of_memory();
+      ends.open_inner = [this, client] { return open_inner(client); };
+    }
+    connections_.reserve(connections_.size() + 1);
+    connections_.try_emplace(id, std::move(ends), GrpcPace(&all_, now_), now_);
+    return absl::OkStatus();
+  });
+  if (!made.ok()) {
+    ::close(client);
+    if (inner >= 0) ::close(inner);
+    return;
+  }
+  act_on(connections_.find(id), [](GrpcConnection&, const GrpcConnection::Turn&) {});
+}
+
+template <typename Act>
+void GrpcFront::Impl::act_on(Connections::iterator found, const Act& act) {
+  auto& [id, watched] = *found;
+  GrpcConnection& connection = watched.connection;
+  const int64_t before = connection.received();
+  const bool goes_on = within_memory([&] {
+                         act(connection, {.now = now_, .scratch = scratch_.data()});
+                         return absl::OkStatus();
+                       }).ok() &&
+                       !connection.is_over();
+  if (connection.received() != before) watched.last_turn = ++turns_;
+  if (!connection.problem().empty()) log(peer_address(connection.client()), connection.problem());
+  if (goes_on && watch(id, watched)) return set_time(id, watched, connection.time());
+  set_time(id, watched, GrpcConnection::kNever);
+  connections_.erase(found);
+}
+
+bool GrpcFront::Impl::watch(uint64_t id, Watched& watched) {
+  const GrpcConnection& connection = watched.connection;
+  return watch(2 * id, connection.client(), connection.client_events(), watched.client_events) &&
+         watch(2 * id + 1, connection.inner(), connection.inner_events(), watched.inner_events);
+}
+
+bool GrpcFront::Impl::watch(uint64_t key, int descriptor, std::optional<uint32_t> events,
+                            std::optional<uint32_t>& watched) const {
+  if (events == watched) return true;
+  epoll_event event = {.events = events.value_or(0), .data = {.u64 = key}};
+  const int operation = !events.has_value()   ? EPOLL_CTL_DEL
+                        : watched.has_value() ? EPOLL_CTL_MOD
+                                              : EPOLL_CTL_ADD;
+  watched = events;
+  return epoll_ctl(epoll_, operation, descriptor, &event) == 0;
+}
+
+void GrpcFront::Impl::set_time(uint64_t id, Watched& watched, Clock::time_point time) {
+  const std::tuple next{time, watched.last_turn, id};
+  if (next == watched.time) return;
+  times_.erase(watched.time);
+  watched.time = next;
+  if (time != GrpcConnection::kNever) times_.insert(next);
+}
+
+GrpcFront::GrpcFront(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+GrpcFront::~GrpcFront() = default;
+
+absl::StatusOr<std::unique_ptr<GrpcFront>> GrpcFront::start(const std::string& address,
+                                                            std::unique_ptr<TlsContext> tls,
+                                                            HandOver hand_over) {
+  const int epoll = epoll_create1(EPOLL_CLOEXEC);
+  const int wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  if (epoll < 0 || wake < 0) {
+    for (const int descriptor : {epoll, wake}) {
+      if (descriptor >= 0) ::close(descriptor);
+    }
+    return resource_exhausted("{}: out of descriptors, the limit is {}; raise it (ulimit -n)",
+                              address, descriptor_limit());
+  }
+  return std::unique_ptr<GrpcFront>(new GrpcFront(
+      std::make_unique<Impl>(address, std::move(tls), std::move(hand_over), epoll, wake)));
+}
+
+void GrpcFront::adopt(int descriptor) { impl_->adopt(descriptor); }
+void GrpcFront::stop() { impl_->stop(); }
+
+}  // namespace lockstep
