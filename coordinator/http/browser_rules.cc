@@ -18,13 +18,16 @@
 namespace lockstep::http {
 namespace {
 
-// "localhost:8000" -> "localhost", "[::1]:8000" -> "::1". What is no name stays as it is.
+// "localhost:8000" -> "localhost", "[::1]:8000" -> "::1". Any other text stays as it is.
 std::string_view name_of(std::string_view host) {
-  if (!host.starts_with('[')) return host.substr(0, host.find(':'));
-  const size_t end = host.find(']');
+  const bool is_bracketed = host.starts_with('[');
+  const size_t end = host.find(is_bracketed ? ']' : ':');
   if (end == host.npos) return host;
-  const std::string_view rest = host.substr(end + 1);
-  return rest.empty() || rest.starts_with(':') ? host.substr(1, end - 1) : host;
+  const std::string_view port = host.substr(is_bracketed ? end + 1 : end);
+  if (!port.empty() && (port[0] != ':' || port.find_first_not_of("0123456789", 1) != port.npos)) {
+    return host;
+  }
+  return is_bracketed ? host.substr(1, end - 1) : host.substr(0, end);
 }
 
 // /etc/hosts often has it for 127.0.1.1. A page elsewhere cannot let this name point here.

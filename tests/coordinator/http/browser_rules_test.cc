@@ -66,9 +66,9 @@ TEST(BrowserRulesTest, RequestsFromOtherMachinesAreNotLookedAt) {
 
 // A page may have any name point to 127.0.0.1 while it runs.
 TEST(BrowserRulesTest, OtherNamesAre403AndTheFlagIsNamed) {
-  for (const char* host :
-       {"evil.example:8000", "10.0.0.1", "localhost.evil.example", "[::2]:1",
-        "127.0.0.1.evil.example", "evil-localhost", "[::1]evil.example", "[::1"}) {
+  for (const char* host : {"evil.example:8000", "10.0.0.1", "localhost.evil.example", "[::2]:1",
+                           "127.0.0.1.evil.example", "evil-localhost", "[::1]evil.example", "[::1",
+                           "localhost:evil.example", "[::1]:80evil"}) {
     EXPECT_EQ(ask(kLocal, {{"Host", host}}).status, 403) << host;
   }
   const Response refused = ask(kLocal, {{"Host", "evil.example:8000"}});
